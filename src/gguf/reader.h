@@ -1,0 +1,75 @@
+// Reads GGUF version 2 and 3 files (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
+#ifndef CHIMERE_GGUF_READER_H_
+#define CHIMERE_GGUF_READER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "tensor/dtype.h"
+
+namespace chimere::gguf {
+
+/// Metadata arrays keep one element type. Integers of all widths are widened to (u)int64, floats to double.
+struct Array {
+  std::variant<std::vector<int64_t>, std::vector<uint64_t>, std::vector<double>, std::vector<bool>,
+               std::vector<std::string>>
+      items;
+};
+using Value = std::variant<int64_t, uint64_t, double, bool, std::string, Array>;
+
+struct TensorInfo {
+  std::string name;
+  std::vector<int64_t> dims;  ///< GGUF order: dims[0] is contiguous
+  DType type = DType::kF32;
+  uint64_t offset = 0;  ///< from the start of the file
+  uint64_t bytes = 0;
+  const void* data = nullptr;  ///< into the mapping; valid while the Reader lives
+};
+
+/// A mapped, fully validated file: every count, string, type, shape, offset and overlap is checked
+/// against the file's size before anything is trusted, so that no file can crash the reader or make it
+/// allocate more than a small multiple of the file's own size.
+class Reader {
+ public:
+  /// Errors: kNotFound, kIo, kInvalidData (says what is wrong, and at which byte or tensor).
+  static Result<std::unique_ptr<Reader>> open(const std::string& path);
+  /// The same over bytes in memory, which must outlive the reader (fuzzing, tests).
+  static Result<std::unique_ptr<Reader>> from_bytes(const void* data, size_t size);
+  ~Reader();
+
+  const std::string& path() const;
+  uint64_t file_bytes() const;
+  uint32_t version() const;
+
+  /// Keys in file order.
+  const std::vector<std::string>& keys() const;
+  const Value* find(std::string_view key) const;
+  /// Typed look-ups that accept any integer width; an absent or differently typed key is an Error that names it.
+  Result<int64_t> get_int(std::string_view key) const;
+  Result<double> get_float(std::string_view key) const;
+  Result<bool> get_bool(std::string_view key) const;
+  Result<std::string> get_string(std::string_view key) const;
+  Result<std::vector<int64_t>> get_int_array(std::string_view key) const;
+  Result<std::vector<double>> get_float_array(std::string_view key) const;
+  /// nullptr if absent or no array of strings (no copy: vocabularies are large).
+  const std::vector<std::string>* find_strings(std::string_view key) const;
+
+  const std::vector<TensorInfo>& tensors() const;
+  const TensorInfo* find_tensor(std::string_view name) const;
+
+ private:
+  Reader();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace chimere::gguf
+
+#endif  // CHIMERE_GGUF_READER_H_

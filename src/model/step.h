@@ -1,0 +1,42 @@
+// The one call between the engine and a model.
+#ifndef CHIMERE_MODEL_STEP_H_
+#define CHIMERE_MODEL_STEP_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/api.h"
+#include "state/sequence_state.h"
+#include "tensor/view.h"
+
+namespace chimere::model {
+
+using kernels::RowClass;
+
+/// Some rows of one sequence in a step: whole chunks of a prompt, or step rows.
+struct SequenceRows {
+  state::SequenceState* state = nullptr;  ///< rows continue at state->position()
+  RowClass row_class = RowClass::kStep;
+  std::vector<int32_t> tokens;            ///< one row each
+  /// kChunk only: sizes of the chunks that `tokens` is made of, each 1..64, summing to tokens.size().
+  std::vector<int32_t> chunks;
+  /// kStep only: the state after every row is kept until commit(), so that any number of the rows can be
+  /// taken back without a copy. Otherwise only the state after the last row is kept.
+  bool revocable = false;
+  std::vector<int32_t> logits_of;         ///< rows (0 = first of this sequence in this step) whose logits are wanted
+};
+
+struct StepPlan {
+  std::vector<SequenceRows> sequences;  ///< each state at most once
+};
+
+struct StepResult {
+  /// [n wanted, n_vocab], in the plan's order; valid until the next forward().
+  ConstMatrixView logits;
+};
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_STEP_H_

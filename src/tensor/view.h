@@ -1,0 +1,51 @@
+// Non-owning views of device memory. A view never allocates and never frees.
+#ifndef CHIMERE_TENSOR_VIEW_H_
+#define CHIMERE_TENSOR_VIEW_H_
+
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace chimere {
+
+/// Activations, f32, [rows, cols], row-major; `stride` elements from one row to the next.
+struct MatrixView {
+  float* data = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t stride = 0;
+
+  float* row(int64_t r) const { return data + r * stride; }
+};
+
+struct ConstMatrixView {
+  const float* data = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t stride = 0;
+
+  ConstMatrixView() = default;
+  ConstMatrixView(const float* d, int64_t r, int64_t c, int64_t s)
+      : data(d), rows(r), cols(c), stride(s) {}
+  ConstMatrixView(const MatrixView& m)  // NOLINT(google-explicit-constructor)
+      : data(m.data), rows(m.rows), cols(m.cols), stride(m.stride) {}
+  const float* row(int64_t r) const { return data + r * stride; }
+};
+
+/// A weight matrix [n_out, n_in], row-major, each row a run of blocks of `type` (n_in is a multiple of
+/// the block's elements). Applied as y = W x. In GGUF order its dimensions are (n_in, n_out).
+struct WeightView {
+  DType type = DType::kF32;
+  int64_t n_out = 0;
+  int64_t n_in = 0;
+  const void* data = nullptr;
+
+  int64_t bytes() const { return n_out * row_bytes(type, n_in); }
+  const uint8_t* row(int64_t o) const {
+    return static_cast<const uint8_t*>(data) + o * row_bytes(type, n_in);
+  }
+};
+
+}  // namespace chimere
+
+#endif  // CHIMERE_TENSOR_VIEW_H_
