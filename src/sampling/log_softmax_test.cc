@@ -1,0 +1,98 @@
+#include "sampling/log_softmax.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace chimere::sampling {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+TEST(SelectLargest, EqualsAFullSortWithTiesToTheLowerId) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 300; ++round) {
+    const size_t n = 1 + random() % 3000;
+    const unsigned distinct = 1 + random() % 400;  // few distinct values: many ties
+    std::vector<float> logits(n);
+    for (float& l : logits) l = static_cast<float>(random() % distinct) - 100;
+    if (round % 3 == 0) std::sort(logits.begin(), logits.end());  // worst case: always a new best
+    std::vector<Candidate> expected;
+    for (size_t i = 0; i < n; ++i) expected.push_back({logits[i], static_cast<int32_t>(i)});
+    std::sort(expected.begin(), expected.end());
+    const int64_t k = random() % (n + 5);
+    expected.resize(std::min(n, static_cast<size_t>(k)));
+    const std::vector<Candidate> got = select_largest(logits, k);
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_EQ(got[i].id, expected[i].id);
+      ASSERT_EQ(got[i].value, expected[i].value);
+    }
+  }
+}
+
+TEST(SelectLargest, NeverReturnsMaskedTokens) {
+  const std::vector<float> logits = {-kInfinity, 2, -kInfinity, 1};
+  const auto got = select_largest(logits, 4);
+  ASSERT_EQ(got.size(), 2U);
+  EXPECT_EQ(got[0].id, 1);
+  EXPECT_EQ(got[1].id, 3);
+  EXPECT_TRUE(select_largest(logits, 0).empty());
+}
+
+TEST(FindLargest, RefusesWhatIsNoDistribution) {
+  EXPECT_EQ(find_largest(std::vector<float>{1, 3, 3}).value().id, 1);
+  EXPECT_FALSE(find_largest(std::vector<float>{1, NAN, 0}).ok());
+  EXPECT_FALSE(find_largest(std::vector<float>{1, kInfinity}).ok());
+  EXPECT_FALSE(find_largest(std::vector<float>{-kInfinity, -kInfinity}).ok());
+  EXPECT_FALSE(find_largest({}).ok());
+}
+
+TEST(Summarise, AgreesWithTheDefinitionInLongDouble) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 50; ++round) {
+    const size_t n = 1 + random() % 5000;
+    std::normal_distribution<float> normal(static_cast<float>(round % 2 ? 1e4 : 0),
+                                           1.F + static_cast<float>(round));
+    std::vector<float> logits(n);
+    for (float& l : logits) l = normal(random);
+    if (n > 2) logits[1] = -kInfinity;
+    const double temperature = round % 3 == 0 ? 1.0 : 0.3 + round * 0.05;
+    const float largest = *std::max_element(logits.begin(), logits.end());
+    long double sum = 0;
+    for (const float l : logits)
+      sum += std::exp((static_cast<long double>(l) - largest) / temperature);
+    long double entropy = 0;
+    for (const float l : logits) {
+      const long double x = (static_cast<long double>(l) - largest) / temperature - std::log(sum);
+      if (std::isfinite(x)) entropy -= std::exp(x) * x;
+    }
+    const Distribution d = summarise(logits, largest, temperature);
+    const auto log_sum = static_cast<double>(largest / temperature + std::log(sum));
+    EXPECT_NEAR(d.log_sum, log_sum, 1e-14 * (std::fabs(log_sum) + 10));
+    EXPECT_NEAR(d.entropy, static_cast<double>(entropy), 1e-11);
+    EXPECT_NEAR(d.p_max, static_cast<double>(1 / sum), 1e-13);
+  }
+}
+
+TEST(TopLogprobs, SumToOneOverTheWholeVocabulary) {
+  const std::vector<float> logits = {0.5F, -2, 3, 3, 80};
+  const Distribution d = summarise(logits, 80);
+  const auto top = top_logprobs(logits, d, 5);
+  double sum = 0;
+  for (const Candidate& c : top) sum += std::exp(c.value);
+  EXPECT_NEAR(sum, 1, 1e-6);
+  EXPECT_EQ(top[0].id, 4);
+  EXPECT_EQ(top[1].id, 2);
+  EXPECT_EQ(top[2].id, 3);
+}
+
+}  // namespace
+}  // namespace chimere::sampling

@@ -1,0 +1,231 @@
+#include "sampling/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+
+namespace chimere::sampling {
+namespace {
+
+std::vector<float> random_logits(std::mt19937& random, size_t n, float spread) {
+  std::normal_distribution<float> normal(0, spread);
+  std::vector<float> logits(n);
+  for (float& l : logits) l = normal(random);
+  return logits;
+}
+
+/// The probabilities that the documented chain gives, computed the plain way: sort everything.
+std::vector<double> expected_probabilities(const std::vector<float>& logits,
+                                           const SamplingParams& p) {
+  std::vector<size_t> order(logits.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+  if (p.top_k > 0) order.resize(std::min(order.size(), static_cast<size_t>(p.top_k)));
+  const auto weight = [&](size_t i) {
+    return std::exp((static_cast<double>(logits[i]) - logits[order[0]]) / p.temperature);
+  };
+  double total = 0;
+  for (const size_t i : order) total += weight(i);
+  double reached = 0;
+  size_t kept = 0;
+  while (kept < order.size() && (p.top_p == 1 || reached < p.top_p * total)) {
+    reached += weight(order[kept++]);
+  }
+  order.resize(kept);
+  std::erase_if(order, [&](size_t i) { return weight(i) < p.min_p; });
+  total = 0;
+  for (const size_t i : order) total += weight(i);
+  std::vector<double> probabilities(logits.size(), 0.0);
+  for (const size_t i : order) probabilities[i] = weight(i) / total;
+  return probabilities;
+}
+
+void expect_distribution(const std::vector<float>& logits, const SamplingParams& params) {
+  const std::vector<double> expected = expected_probabilities(logits, params);
+  constexpr int kDraws = 40000;
+  std::vector<int> counts(logits.size(), 0);
+  for (int i = 0; i < kDraws; ++i) {
+    const auto s = sample(logits, {}, static_cast<uint64_t>(i), params);
+    ASSERT_TRUE(s.ok());
+    ++counts[static_cast<size_t>(s->id)];
+  }
+  double chi2 = 0;
+  int degrees = -1;
+  double rare_expected = 0;
+  double rare_seen = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (expected[i] == 0) {
+      EXPECT_EQ(counts[i], 0) << "token " << i << " was cut but drawn";
+      continue;
+    }
+    const double e = expected[i] * kDraws;
+    if (e < 10) {
+      rare_expected += e;
+      rare_seen += counts[i];
+      continue;
+    }
+    chi2 += (counts[i] - e) * (counts[i] - e) / e;
+    ++degrees;
+  }
+  if (rare_expected >= 10) {
+    chi2 += (rare_seen - rare_expected) * (rare_seen - rare_expected) / rare_expected;
+    ++degrees;
+  }
+  if (degrees < 1) return;
+  // Six standard deviations of the chi-squared distribution, with room for its skew.
+  EXPECT_LT(chi2, degrees + 6 * std::sqrt(2.0 * degrees) + 12);
+}
+
+TEST(Sample, DrawsFollowTheTruncatedDistribution) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const auto with = [&](auto change) {
+    SamplingParams p;
+    p.temperature = 1;
+    p.seed = static_cast<uint64_t>(random()) << 32 | random();
+    change(p);
+    expect_distribution(random_logits(random, 50, 2), p);
+  };
+  with([](SamplingParams&) {});
+  with([](SamplingParams& p) { p.temperature = 0.6F; });
+  with([](SamplingParams& p) { p.top_k = 7; });
+  with([](SamplingParams& p) { p.top_p = 0.8F; });
+  with([](SamplingParams& p) { p.min_p = 0.1F; });
+  with([](SamplingParams& p) {
+    p.temperature = 1.7F;
+    p.top_k = 30;
+    p.top_p = 0.9F;
+    p.min_p = 0.02F;
+  });
+}
+
+TEST(Sample, KeepsExactlyTheDocumentedTokensInLargeVocabularies) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  // A flat distribution forces top-p to look at far more candidates than its first guess.
+  for (const float spread : {0.1F, 1.F, 6.F}) {
+    const std::vector<float> logits = random_logits(random, 5000, spread);
+    SamplingParams p;
+    p.temperature = 1;
+    p.top_p = 0.7F;
+    p.seed = random();
+    const std::vector<double> expected = expected_probabilities(logits, p);
+    for (uint64_t position = 0; position < 300; ++position) {
+      const auto s = sample(logits, {}, position, p);
+      ASSERT_TRUE(s.ok());
+      ASSERT_GT(expected[static_cast<size_t>(s->id)], 0);
+    }
+  }
+}
+
+TEST(Sample, GreedyTakesTheLargestAndTiesGoToTheLowerId) {
+  EXPECT_EQ(sample(std::vector<float>{1, 5, 5, 2}, {}, 3, {}).value().id, 1);
+}
+
+TEST(Sample, SeedAndPositionDecide) {
+  std::mt19937 random(7);
+  const std::vector<float> logits = random_logits(random, 100, 0.5F);
+  SamplingParams p;
+  p.temperature = 1;
+  std::map<int32_t, int> by_seed;
+  std::map<int32_t, int> by_position;
+  for (uint64_t i = 0; i < 50; ++i) {
+    p.seed = i;
+    ++by_seed[sample(logits, {}, 0, p).value().id];
+    EXPECT_EQ(sample(logits, {}, 0, p).value().id, sample(logits, {}, 0, p).value().id);
+    p.seed = 0;
+    ++by_position[sample(logits, {}, i, p).value().id];
+  }
+  EXPECT_GT(by_seed.size(), 10U);
+  EXPECT_GT(by_position.size(), 10U);
+}
+
+TEST(Sample, CloseDistributionsMostlyChooseTheSameToken) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const std::vector<float> logits = random_logits(random, 200, 1);
+  std::vector<float> close = logits;
+  std::normal_distribution<float> noise(0, 0.05F);
+  for (float& l : close) l += noise(random);
+  SamplingParams p;
+  p.temperature = 1;
+  p.seed = seed;
+  int same = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    same += sample(logits, {}, i, p).value().id == sample(close, {}, i, p).value().id;
+  }
+  EXPECT_GT(same, 900);
+}
+
+TEST(Sample, PenaltiesChangeOnlyTokensInTheWindow) {
+  const std::vector<float> logits = {4, 3.9F, -1, -1.1F};
+  SamplingParams p;
+  p.repeat_penalty = 2;
+  EXPECT_EQ(sample(logits, std::vector<int32_t>{0}, 1, p).value().id, 1);
+  EXPECT_EQ(sample(logits, std::vector<int32_t>{0, 1}, 1, p).value().id, 0);
+  p.penalty_window = 1;
+  EXPECT_EQ(sample(logits, std::vector<int32_t>{0, 2}, 1, p).value().id, 0);
+  p.penalty_window = -1;
+  EXPECT_EQ(sample(logits, std::vector<int32_t>{0, 2}, 1, p).value().id, 1);
+
+  SamplingParams counted;
+  counted.frequency_penalty = 0.06F;
+  EXPECT_EQ(sample(logits, std::vector<int32_t>{0}, 1, counted).value().id, 0);
+  EXPECT_EQ(sample(logits, std::vector<int32_t>{0, 0}, 1, counted).value().id, 1);
+  SamplingParams present;
+  present.presence_penalty = 0.2F;
+  EXPECT_EQ(sample(logits, std::vector<int32_t>{0, 0, 0, 1}, 1, present).value().id, 0);
+  EXPECT_EQ(sample(logits, std::vector<int32_t>{0}, 1, present).value().id, 1);
+  // A negative logit moves away from zero.
+  p.penalty_window = 64;
+  const std::vector<float> negative = {-1, -1.5F};
+  EXPECT_EQ(sample(negative, std::vector<int32_t>{0, 99}, 1, p).value().id, 1);
+}
+
+TEST(Sample, LogprobsAreOfTheModelsOwnDistribution) {
+  const std::vector<float> logits = {1, 2, 3, 4};
+  SamplingParams p;
+  p.logprobs = 2;
+  p.temperature = 0.001F;
+  p.repeat_penalty = 1.5F;
+  const auto s = sample(logits, std::vector<int32_t>{3}, 0, p);
+  ASSERT_TRUE(s.ok());
+  double total = 0;
+  for (const float l : logits) total += std::exp(l);
+  EXPECT_EQ(s->id, 2);
+  EXPECT_NEAR(s->logprob, 3 - std::log(total), 1e-6);
+  EXPECT_NEAR(s->p_max, std::exp(4) / total, 1e-6);
+  ASSERT_EQ(s->top.size(), 2U);
+  EXPECT_EQ(s->top[0].id, 3);
+  EXPECT_NEAR(s->top[1].value, 3 - std::log(total), 1e-6);
+}
+
+TEST(Sample, RefusesLogitsThatAreNoNumbers) {
+  EXPECT_FALSE(sample(std::vector<float>{0, NAN}, {}, 0, {}).ok());
+}
+
+TEST(Validate, NamesTheValueThatIsOutOfRange) {
+  EXPECT_TRUE(validate({}).ok());
+  SamplingParams p;
+  p.top_p = 0;
+  EXPECT_NE(validate(p).error().message.find("top-p"), std::string::npos);
+  p = {};
+  p.temperature = NAN;
+  EXPECT_FALSE(validate(p).ok());
+  p = {};
+  p.temperature = -1;
+  EXPECT_FALSE(validate(p).ok());
+  p = {};
+  p.min_p = 1.5F;
+  EXPECT_FALSE(validate(p).ok());
+}
+
+}  // namespace
+}  // namespace chimere::sampling
