@@ -1,0 +1,80 @@
+# `make run` is all a new user needs: it installs nothing without asking, builds, and lets the model answer.
+# Variables: PROMPT="..."   YES=1 (install missing packages without asking)   JOBS=N   FUZZ_SECONDS=N (a target)
+
+BUILD := build
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+export PROMPT YES JOBS FUZZ_SECONDS
+
+.PHONY: build run check test tests asan tsan fuzz tidy format model bench-peers bare-debian clean help
+
+build:  ## the program, build/chimere
+	@scripts/setup run
+	@cmake --preset release --log-level=NOTICE
+	@cmake --build $(BUILD) -j $(JOBS) --target chimere
+
+run: build  ## build, then the model answers PROMPT, or opens a chat on a terminal
+	@scripts/run-chimere $(BUILD)/chimere
+
+tests:
+	@scripts/setup run test
+	@cmake --preset tests --log-level=NOTICE
+	@cmake --build $(BUILD)/tests -j $(JOBS)
+
+check: tests  ## the fast tests (under 3 minutes once built)
+	@ctest --test-dir $(BUILD)/tests -L fast -j $(JOBS) --output-on-failure --no-tests=error
+
+test:  ## everything: fast and full tests, format, clang-tidy, layering, llama.cpp beside us, the trainer's smoke run
+	@scripts/setup run test tools peers train
+	@scripts/install-peers
+	@cmake --preset tests-all --log-level=NOTICE
+	@cmake --build $(BUILD)/tests -j $(JOBS)
+	@ctest --test-dir $(BUILD)/tests -j $(JOBS) --output-on-failure --no-tests=error
+
+asan:  ## the fast tests under the address and undefined-behaviour sanitizers
+	@scripts/setup run test
+	@cmake --preset asan --log-level=NOTICE
+	@cmake --build $(BUILD)/asan -j $(JOBS)
+	@ctest --test-dir $(BUILD)/asan -L fast -j $(JOBS) --output-on-failure --no-tests=error
+
+tsan:  ## the fast tests under the thread sanitizer
+	@scripts/setup run test
+	@cmake --preset tsan --log-level=NOTICE
+	@cmake --build $(BUILD)/tsan -j $(JOBS)
+	@ctest --test-dir $(BUILD)/tsan -L fast -j $(JOBS) --output-on-failure --no-tests=error
+
+fuzz:  ## every libFuzzer target for FUZZ_SECONDS
+	@scripts/setup run tools
+	@cmake --preset fuzz --log-level=NOTICE
+	@cmake --build $(BUILD)/fuzz -j $(JOBS)
+	@scripts/run-fuzzers $(BUILD)/fuzz
+
+tidy:  ## clang-tidy over the whole tree
+	@scripts/setup run test tools
+	@cmake --preset tests --log-level=NOTICE
+	@scripts/check-tidy $(BUILD)/tests
+
+format:  ## rewrite the sources with clang-format
+	@scripts/setup tools
+	@scripts/check-format --fix
+
+model:  ## train the shipped model again (half an hour of one GPU; hours without)
+	@scripts/setup run train
+	@cmake --preset train --log-level=NOTICE
+	@cmake --build $(BUILD)/train -j $(JOBS)
+	@scripts/train-model $(BUILD)/train
+
+bench-peers:  ## decode and prompt speed beside llama.cpp in the same run
+	@scripts/setup run test peers
+	@$(MAKE) --no-print-directory build
+	@scripts/install-peers
+	@tests/peer/bench.py --chimere $(BUILD)/chimere
+
+bare-debian:  ## as root: `make run` in a fresh, minimal Debian 12 root (DEBIAN_MIRROR=URL to use another mirror)
+	@scripts/check-bare-debian
+
+clean:
+	rm -rf $(BUILD) tests/peer/node_modules
+
+help:
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 14
