@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Fails when the sources break the rules of docs/architecture.md that a compiler does not see.
+
+  * an #include, or a room's DEPS in its CMakeLists.txt, goes against the arrows between rooms;
+  * a header of the operating system is used outside src/base (applications may handle signals);
+  * vector intrinsics are used outside src/kernels;
+  * a hand-written file is longer than 700 lines (tables and generated files are exempt: *_tables.*, *_generated.*).
+
+  layering_test.py [ROOT]      check the tree, after checking that planted violations are caught
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+# What a room may include besides itself: the arrows of docs/architecture.md, written out.
+ALLOWED = {
+    "base": set(),
+    "tensor": {"base"},
+    "quant": {"base", "tensor"},
+    "gguf": {"base", "tensor", "quant"},
+    "kernels": {"base", "tensor", "quant"},
+    "state": {"base", "tensor"},
+    "text": {"base"},
+    "sampling": {"base"},
+    "model": {"base", "tensor", "quant", "gguf", "kernels", "state", "text"},
+    "engine": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling"},
+}
+
+OS_HEADER = re.compile(
+    r"^(unistd|fcntl|pthread|dlfcn|poll|sched|termios|dirent|netdb|pwd|spawn|windows|io|direct|signal)\.h$"
+    r"|^(sys|linux|netinet|arpa|net)/")
+INTRINSICS = re.compile(r"^(immintrin|x86intrin|emmintrin|avx\w*intrin|arm_neon|arm_sve|cpuid)\.h$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+MAX_LINES = 700
+SOURCE = {".h", ".cc", ".cu", ".cuh", ".py", ".mjs", ".js", ".ts", ".cmake", ".sh"}
+TABLES = re.compile(r"_(tables|generated)\.\w+$")
+SKIPPED = re.compile(r"^(build|\.|node_modules|out)")
+
+
+def source_files(root):
+    for top in sorted(root.iterdir()):
+        if SKIPPED.match(top.name):
+            continue
+        for path in [top] if top.is_file() else sorted(top.rglob("*")):
+            relative = path.relative_to(root)
+            if path.is_file() and not any(SKIPPED.match(part) for part in relative.parts[:-1]):
+                yield path, relative
+
+
+def check_include(root, relative, line, quoted, angled):
+    top = relative.parts[0]
+    room = relative.parts[1] if top == "src" else None
+    header = quoted or angled
+    if OS_HEADER.match(header) and top in ("src", "apps") and room != "base":
+        if not (top == "apps" and header == "signal.h"):
+            yield f"{relative}:{line}: <{header}> belongs to the operating system; only src/base may include it"
+    if INTRINSICS.match(header) and top in ("src", "apps") and room not in ("kernels", "base"):
+        yield f"{relative}:{line}: <{header}> has vector intrinsics; only src/kernels may include it"
+    if not quoted or top != "src":
+        return
+    first = quoted.split("/")[0]
+    if "/" not in quoted or not (root / "src" / first).is_dir():
+        yield f'{relative}:{line}: write "{quoted}" as "room/file.h", the path from src/'
+    elif first != room and first not in ALLOWED.get(room, set()):
+        yield f"{relative}:{line}: {room} must not include {first} (\"{quoted}\")"
+
+
+def check_cmake(relative, text):
+    for call in re.finditer(r"chimere_room\(([^)]*)\)", text):
+        words = call.group(1).split()
+        name, keyword = words[0], None
+        for word in words[1:]:
+            if word.isupper():
+                keyword = word
+            elif keyword == "DEPS" and word != name and word not in ALLOWED.get(name, set()):
+                yield f"{relative}: room {name} must not depend on {word}"
+
+
+def violations(root):
+    """Every breach of the rules under root, as printable lines."""
+    found = []
+    source = root / "src"
+    for room in sorted(p.name for p in source.iterdir() if p.is_dir()) if source.is_dir() else []:
+        if room not in ALLOWED:
+            found.append(f"src/{room}: an unknown room; give it arrows in {pathlib.Path(__file__).name}")
+    for path, relative in source_files(root):
+        if path.name == "CMakeLists.txt" and relative.parts[0] == "src":
+            found += check_cmake(relative, path.read_text(encoding="utf-8"))
+        if path.suffix not in SOURCE:
+            continue
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if len(lines) > MAX_LINES and not TABLES.search(path.name):
+            found.append(f"{relative}: {len(lines)} lines; split it ({MAX_LINES} at most)")
+        if path.suffix in {".h", ".cc", ".cu", ".cuh"}:
+            for number, line in enumerate(lines, 1):
+                match = INCLUDE.match(line)
+                if match:
+                    found += check_include(root, relative, number, match.group(1), match.group(2))
+    return found
+
+
+def self_test():
+    """Plants one violation of each kind in an otherwise clean tree and expects exactly that one."""
+    planted = [
+        ("src/state/a.cc", '#include "model/m.h"\n', "state must not include model"),
+        ("src/base/a.h", '  #  include "tensor/t.h"\n', "base must not include tensor"),
+        ("src/engine/a.cc", "#include <sys/mman.h>\n", "operating system"),
+        ("src/model/a.cc", "#include <pthread.h>\n", "operating system"),
+        ("apps/chimere/a.cc", "#include <unistd.h>\n", "operating system"),
+        ("src/text/a.cc", "#include <immintrin.h>\n", "intrinsics"),
+        ("src/text/a.cc", '#include "other.h"\n', "path from src/"),
+        ("src/text/CMakeLists.txt", "chimere_room(text SOURCES\n a.cc DEPS base model)\n", "depend on model"),
+        ("src/surprise/a.h", "\n", "unknown room"),
+        ("src/base/long.cc", "\n" * (MAX_LINES + 1), "split it"),
+    ]
+    clean = {"src/base/b.cc": "#include <unistd.h>\n", "src/model/m.h": '#include "state/s.h"\n',
+             "src/state/s.h": '#include "tensor/t.h"\n', "src/tensor/t.h": '#include "base/b.h"\n',
+             "src/text/uni_tables.cc": "\n" * (MAX_LINES + 1), "build/x.cc": '#include "nowhere.h"\n'}
+    for path, text, expected in [(None, None, None)] + planted:
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            files = dict(clean)
+            if path:
+                files[path] = text
+            for name, content in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(content)
+            found = violations(root)
+            if expected is None:
+                assert not found, f"a clean tree is reported: {found}"
+            else:
+                assert len(found) == 1 and expected in found[0], f"planted '{expected}', found {found}"
+    return len(planted)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()
+    caught = self_test()
+    found = violations(root)
+    for line in found:
+        print(line)
+    print(f"layering: {caught} planted violations caught, {len(found)} found in {root.name}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
