@@ -1,0 +1,37 @@
+// Matrix products and the expert feed-forward network on the CPU: Ops::linear and Ops::moe_ffn.
+#ifndef CHIMERE_KERNELS_CPU_LINEAR_H_
+#define CHIMERE_KERNELS_CPU_LINEAR_H_
+
+#include <memory>
+#include <span>
+
+#include "base/thread_pool.h"
+#include "kernels/api.h"
+#include "tensor/view.h"
+
+namespace chimere::kernels::cpu {
+
+/// Computes the bits that docs/numerics.md defines, on any instruction set. Owns the scratch memory of
+/// both operations, so one call at a time.
+class LinearEngine {
+ public:
+  /// The pool must outlive the engine; `isa` must be one that this processor has.
+  LinearEngine(ThreadPool& pool, CpuIsa isa);
+  ~LinearEngine();
+  LinearEngine(const LinearEngine&) = delete;
+  LinearEngine& operator=(const LinearEngine&) = delete;
+
+  /// See Ops::linear.
+  void linear(ConstMatrixView x, std::span<const LinearJob> jobs);
+  /// See Ops::moe_ffn.
+  void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
+               const ExpertWeights* shared, const float* shared_gate, MatrixView y);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace chimere::kernels::cpu
+
+#endif  // CHIMERE_KERNELS_CPU_LINEAR_H_

@@ -1,0 +1,18 @@
+// The scalar oracle of the expert feed-forward network: docs/numerics.md, rule 7.
+#ifndef CHIMERE_KERNELS_REF_MOE_H_
+#define CHIMERE_KERNELS_REF_MOE_H_
+
+#include <span>
+
+#include "kernels/api.h"
+#include "tensor/view.h"
+
+namespace chimere::kernels::ref {
+
+/// See Ops::moe_ffn.
+void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
+             const ExpertWeights* shared, const float* shared_gate, MatrixView y);
+
+}  // namespace chimere::kernels::ref
+
+#endif  // CHIMERE_KERNELS_REF_MOE_H_
