@@ -11,8 +11,8 @@
 
 namespace chimere::kernels::cpu {
 
-/// Computes the bits that docs/numerics.md defines, on any instruction set. Owns the scratch memory of
-/// both operations, so one call at a time.
+/// Computes the bits that docs/numerics.md defines, on any instruction set. Owns the scratch memory
+/// of both operations, so one call at a time.
 class LinearEngine {
  public:
   /// The pool must outlive the engine; `isa` must be one that this processor has.

@@ -20,8 +20,8 @@ struct RoundedRow {
 /// n must be a multiple of 32.
 RoundedRow round_activations(const float* x, int64_t n);
 
-/// Dot product of row `o` of w with the activations x [w.n_in]; `rounded` is x after rule 3 and is used
-/// by the types for which rounds_activations() is true.
+/// Dot product of row `o` of w with the activations x [w.n_in]; `rounded` is x after rule 3 and is
+/// used by the types for which rounds_activations() is true.
 float dot(const WeightView& w, int64_t o, const float* x, const RoundedRow& rounded);
 
 /// See Ops::linear.
