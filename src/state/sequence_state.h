@@ -1,57 +1,93 @@
-// Everything a sequence of tokens has left behind in a model: paged KV, convolution rings, recurrent states.
+// Everything a sequence of tokens has left behind in a model: paged KV, convolution rings,
+// recurrent states.
+//
+// Nothing here copies a state. KV pages and recurrent slots are counted references to blocks that
+// do not change once a step is over: a step writes to blocks of its own, unless the sequence is the
+// only one that refers to the block. So a fork or checkpoint costs a list of page numbers, and only
+// a partly filled page that two sequences go on writing to is ever copied.
 #ifndef CHIMERE_STATE_SEQUENCE_STATE_H_
 #define CHIMERE_STATE_SEQUENCE_STATE_H_
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "base/result.h"
-#include "tensor/dtype.h"
 
 namespace chimere::state {
 
-/// What a model keeps for each sequence, a component per layer and kind.
-struct ComponentSpec {
-  enum class Kind { kPagedKv, kRecurrent, kConvolution };
-  Kind kind = Kind::kPagedKv;
-  int layer = 0;
-  DType k_type = DType::kF32;  ///< kPagedKv: of the keys; else of the state
-  DType v_type = DType::kF32;  ///< kPagedKv only
-  int64_t bytes = 0;           ///< of one page (kPagedKv) or one slot
-  uint32_t layout_version = 1; ///< part of every stored state's key
-};
-
-struct StateSpec {
-  std::vector<ComponentSpec> components;
-  int page_tokens = 64;
-  int64_t max_pages = 0;  ///< over all sequences
-  int max_slots = 0;      ///< recurrent slots over all sequences and checkpoints; they are allocated when first used
-};
-
 class StateStore;
+class SequenceState;
 
-/// The state of one sequence. Created, forked and dropped through its store. Not thread-safe.
-class SequenceState {
+/// An immutable picture of a sequence after `position` tokens. Copies are cheap; it can be restored
+/// any number of times, and keeps its pages and slot in use as long as it lives. Must not outlive
+/// its store.
+class Checkpoint {
  public:
-  ~SequenceState();  ///< gives everything back to the store
-  SequenceState(const SequenceState&) = delete;
-  SequenceState& operator=(const SequenceState&) = delete;
+  Checkpoint(const Checkpoint& other);
+  Checkpoint& operator=(Checkpoint other) noexcept;
+  Checkpoint(Checkpoint&& other) noexcept;
+  ~Checkpoint();
 
-  int32_t position() const { return position_; }  ///< number of committed tokens
+  /// Number of tokens seen.
+  int32_t position() const { return position_; }
+
+  /// A new sequence that goes on from here.
+  std::unique_ptr<SequenceState> restore() const;
+
+  /// Bytes that from_blob() of a store with the same fingerprint turns back into the same state
+  /// (docs/state-blob.md).
+  std::vector<uint8_t> to_blob() const;
 
  private:
   friend class StateStore;
-  explicit SequenceState(StateStore* store) : store_(store) {}
+  friend class SequenceState;
+  friend class Reservation;
+  explicit Checkpoint(StateStore& store);
+  void release_pages_beyond_position();
+
   StateStore* store_;
   int32_t position_ = 0;
-  std::vector<int32_t> pages_;   ///< shared with forks and checkpoints by reference count
-  std::vector<int32_t> slots_;   ///< slots_[i]: state after i rows beyond position_; slots_[0]: at position_
+  int32_t slot_ = 0;            ///< recurrent state at position_
+  std::vector<int32_t> pages_;  ///< KV of [0, position_), in order
 };
 
-/// An immutable picture of a sequence: KV pages by reference, recurrent state in a slot of its own.
-class Checkpoint;
+/// The state of one sequence, made by StateStore::create(), fork() or restore(). Destroying it
+/// gives everything back. Must not outlive its store; a store and its sequences belong to one
+/// thread at a time.
+class SequenceState {
+ public:
+  ~SequenceState();
+  SequenceState(const SequenceState&) = delete;
+  SequenceState& operator=(const SequenceState&) = delete;
+
+  /// Number of committed tokens.
+  int32_t position() const { return now_.position(); }
+  /// Rows of the last step that await commit(); 0 unless that step was revocable for this sequence.
+  int32_t pending_rows() const { return pending_rows_; }
+
+  /// Keeps the first `rows` of the pending rows and takes the others back; copies nothing.
+  /// Errors: kInvalidArgument unless 0 <= rows <= pending_rows().
+  Status commit(int32_t rows);
+
+  /// The committed state. Pending rows are not part of it.
+  Checkpoint checkpoint() const;
+  /// A second sequence that goes on from the committed state.
+  std::unique_ptr<SequenceState> fork() const { return checkpoint().restore(); }
+
+  const StateStore& store() const { return *now_.store_; }
+
+ private:
+  friend class Checkpoint;
+  friend class StateStore;
+  friend class Reservation;
+  explicit SequenceState(Checkpoint from) : now_(std::move(from)) {}
+
+  Checkpoint now_;  ///< its pages may reach beyond its position while rows are pending
+  int32_t pending_rows_ = 0;
+  std::vector<int32_t> pending_slots_;  ///< [i]: recurrent state after i + 1 pending rows
+  bool reserved_ = false;               ///< part of a step that is being computed
+};
 
 }  // namespace chimere::state
 

@@ -1,0 +1,65 @@
+#include "base/reserved_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace chimere {
+namespace {
+
+// Protection changes are system calls and split mappings, so they are made in large steps.
+constexpr size_t kGranule = size_t{2} << 20;
+
+size_t round_up(size_t n) { return (n + kGranule - 1) / kGranule * kGranule; }
+
+}  // namespace
+
+ReservedMemory::~ReservedMemory() {
+  if (data_ != nullptr) munmap(data_, reserved_);
+}
+
+ReservedMemory::ReservedMemory(ReservedMemory&& other) noexcept { *this = std::move(other); }
+
+ReservedMemory& ReservedMemory::operator=(ReservedMemory&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(reserved_, other.reserved_);
+  std::swap(committed_, other.committed_);
+  return *this;
+}
+
+Result<ReservedMemory> ReservedMemory::reserve(size_t bytes) {
+  ReservedMemory memory;
+  if (bytes == 0) return memory;
+  void* p = MAP_FAILED;
+  if (bytes <= std::numeric_limits<size_t>::max() - kGranule) {
+    p = mmap(nullptr, round_up(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+             0);
+  }
+  if (p == MAP_FAILED) {
+    return out_of_memory("cannot reserve " + std::to_string(bytes) +
+                         " bytes of address space; ask for a smaller context or fewer states");
+  }
+  memory.data_ = static_cast<uint8_t*>(p);
+  memory.reserved_ = round_up(bytes);
+  return memory;
+}
+
+Status ReservedMemory::commit(size_t bytes) {
+  if (bytes <= committed_) return {};
+  if (bytes > reserved_) {
+    return out_of_memory("cannot use " + std::to_string(bytes) + " bytes of a range of " +
+                         std::to_string(reserved_));
+  }
+  const size_t wanted = std::min(round_up(bytes), reserved_);
+  if (mprotect(data_ + committed_, wanted - committed_, PROT_READ | PROT_WRITE) != 0) {
+    return out_of_memory("the system has no " + std::to_string(wanted - committed_) +
+                         " more bytes of memory; use a smaller context or close other programs");
+  }
+  committed_ = wanted;
+  return {};
+}
+
+}  // namespace chimere

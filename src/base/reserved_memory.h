@@ -1,0 +1,42 @@
+// Address space set aside at once and backed by memory piece by piece.
+#ifndef CHIMERE_BASE_RESERVED_MEMORY_H_
+#define CHIMERE_BASE_RESERVED_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace chimere {
+
+/// A range whose address never changes and whose first part is usable. Reserving costs no memory,
+/// so a pool can be given room for its largest size and pay only for what is used; committed memory
+/// reads as zeros and is backed by the system when it is first touched. Page aligned. Not
+/// thread-safe.
+class ReservedMemory {
+ public:
+  ReservedMemory() = default;
+  ~ReservedMemory();
+  ReservedMemory(ReservedMemory&& other) noexcept;
+  ReservedMemory& operator=(ReservedMemory&& other) noexcept;
+
+  /// Errors: kOutOfMemory when the address space has no such range.
+  static Result<ReservedMemory> reserve(size_t bytes);
+
+  /// Makes the first `bytes` usable (never fewer than before). Errors: kOutOfMemory; nothing
+  /// changes then.
+  Status commit(size_t bytes);
+
+  uint8_t* data() const { return data_; }
+  size_t reserved() const { return reserved_; }
+  size_t committed() const { return committed_; }
+
+ private:
+  uint8_t* data_ = nullptr;
+  size_t reserved_ = 0;
+  size_t committed_ = 0;
+};
+
+}  // namespace chimere
+
+#endif  // CHIMERE_BASE_RESERVED_MEMORY_H_

@@ -1,0 +1,148 @@
+#include "state/blob.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "state/state_store.h"
+
+namespace chimere::state {
+namespace {
+
+// The worked example of docs/state-blob.md.
+StateSpec example_spec() {
+  StateSpec spec;
+  spec.components = {{.kind = ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = 64},
+                     {.kind = ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = 128}};
+  spec.max_pages = 4;
+  spec.max_slots = 3;
+  return spec;
+}
+
+std::unique_ptr<StateStore> make_store(const StateSpec& spec) {
+  auto store = StateStore::create(spec);
+  EXPECT_TRUE(store.ok());
+  return std::move(store).value();
+}
+
+/// 70 tokens; every byte of the pages and of the slot is set.
+std::unique_ptr<SequenceState> example_sequence(StateStore& store, uint8_t salt) {
+  auto sequence = store.create_sequence();
+  const RowsWanted wanted{sequence.get(), 70, false};
+  auto r = store.reserve({&wanted, 1});
+  EXPECT_TRUE(r.ok());
+  for (int32_t page : r->page_table()) {
+    std::memset(store.component_base(0) + page * store.page_stride(), salt + page, 64);
+  }
+  std::memset(store.component_base(1) + r->write_slots()[69] * store.slot_stride(), salt + 9, 128);
+  r->apply();
+  return sequence;
+}
+
+TEST(Blob, FollowsTheDocumentedLayout) {
+  auto store = make_store(example_spec());
+  const std::vector<uint8_t> blob = example_sequence(*store, 1)->checkpoint().to_blob();
+  ASSERT_EQ(blob.size(), 376U);
+  const uint8_t start[] = {0x43, 0x48, 0x49, 0x4d, 0x53, 0x54, 0x41, 0x54, 1, 0, 0, 0, 2, 0, 0, 0};
+  EXPECT_EQ(std::memcmp(blob.data(), start, 16), 0);
+  const uint64_t key = store->fingerprint();
+  EXPECT_EQ(std::memcmp(blob.data() + 16, &key, 8), 0);
+  const uint8_t rest[] = {0x46, 0, 0, 0, 2, 0, 0, 0, 1,    0, 0, 0, 0,    0, 0, 0, 0x78, 1,
+                          0,    0, 0, 0, 0, 0, 0, 0, 0,    0, 1, 0, 0,    0, 0, 0, 0,    0,
+                          0,    0, 0, 0, 1, 0, 0, 0, 0,    0, 0, 0, 0x40, 0, 0, 0, 0,    0,
+                          0,    0, 1, 0, 0, 0, 0, 0, 0,    0, 0, 0, 0,    0, 0, 0, 0,    0,
+                          1,    0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0,    0, 0, 0};
+  EXPECT_EQ(std::memcmp(blob.data() + 24, rest, sizeof rest), 0);
+  EXPECT_EQ(blob[112], 1);         // first page
+  EXPECT_EQ(blob[112 + 64], 2);    // second page
+  EXPECT_EQ(blob[112 + 128], 10);  // slot
+}
+
+TEST(Blob, ComesBackInAnotherStore) {
+  auto store = make_store(example_spec());
+  auto other = make_store(example_spec());
+  auto filler = example_sequence(*other, 100);
+  const std::vector<uint8_t> blob = example_sequence(*store, 1)->checkpoint().to_blob();
+  EXPECT_EQ(store->pages_in_use() + store->slots_in_use(), 0);
+  auto back = other->from_blob(blob);
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ((*back)->checkpoint().to_blob(), blob);
+
+  auto too_many = other->from_blob(blob);
+  ASSERT_FALSE(too_many.ok());
+  EXPECT_EQ(too_many.error().code, Error::Code::kOutOfMemory);
+  EXPECT_EQ(other->pages_in_use(), 4);
+  EXPECT_EQ(other->slots_in_use(), 2);
+}
+
+TEST(Blob, EmptySequenceHasNoBlocks) {
+  auto store = make_store(example_spec());
+  auto back = store->from_blob(store->create_sequence()->checkpoint().to_blob());
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ((*back)->position(), 0);
+  EXPECT_EQ(store->slots_in_use(), 0);
+}
+
+TEST(Blob, AnyChangedByteIsNoticed) {
+  auto store = make_store(example_spec());
+  const std::vector<uint8_t> blob = example_sequence(*store, 1)->checkpoint().to_blob();
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 rng(seed);
+  for (size_t at = 0; at < blob.size(); ++at) {
+    std::vector<uint8_t> damaged = blob;
+    damaged[at] ^= static_cast<uint8_t>(1 + rng() % 255);
+    EXPECT_FALSE(store->from_blob(damaged).ok()) << at;
+  }
+  for (size_t size = 0; size < blob.size(); ++size) {
+    EXPECT_FALSE(store->from_blob({blob.data(), size}).ok()) << size;
+  }
+  EXPECT_EQ(store->pages_in_use() + store->slots_in_use(), 0);
+}
+
+TEST(Blob, ContradictionsBehindAValidChecksumAreNoticed) {
+  auto store = make_store(example_spec());
+  const std::vector<uint8_t> blob = example_sequence(*store, 1)->checkpoint().to_blob();
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 rng(seed);
+  const size_t fields[] = {12, 24, 28, 32};
+  for (int i = 0; i < 4000; ++i) {
+    std::vector<uint8_t> forged(blob.begin(), blob.end() - 8);
+    const uint32_t value =
+        i % 2 == 0 ? static_cast<uint32_t>(rng()) : static_cast<uint32_t>(rng() % 5);
+    const size_t at = fields[rng() % 4];
+    if (std::memcmp(forged.data() + at, &value, 4) == 0) continue;
+    std::memcpy(forged.data() + at, &value, 4);
+    finish_blob(forged);
+    auto back = store->from_blob(forged);
+    // A position that needs the same pages is a state that could exist.
+    if (at == 24 && value > 64 && value <= 128) continue;
+    EXPECT_FALSE(back.ok()) << "field " << at << " value " << value;
+  }
+  EXPECT_EQ(store->pages_in_use() + store->slots_in_use(), 0);
+}
+
+TEST(Blob, OtherModelsAndLayoutsAreRefused) {
+  auto store = make_store(example_spec());
+  const std::vector<uint8_t> blob = example_sequence(*store, 1)->checkpoint().to_blob();
+  auto refused_by = [&blob](auto change) {
+    StateSpec spec = example_spec();
+    change(spec);
+    auto changed = make_store(spec);
+    auto back = changed->from_blob(blob);
+    return !back.ok() && back.error().code == Error::Code::kUnsupported;
+  };
+  EXPECT_TRUE(refused_by([](StateSpec& s) { s.model_key = 1; }));
+  EXPECT_TRUE(refused_by([](StateSpec& s) { s.page_tokens = 32; }));
+  EXPECT_TRUE(refused_by([](StateSpec& s) { s.components[0].k_type = DType::kF16; }));
+  EXPECT_TRUE(refused_by([](StateSpec& s) { s.components[1].layout_version = 2; }));
+  EXPECT_TRUE(refused_by([](StateSpec& s) { s.components[1].layer = 2; }));
+  EXPECT_TRUE(refused_by([](StateSpec& s) { std::swap(s.components[0], s.components[1]); }));
+  EXPECT_FALSE(refused_by([](StateSpec& s) { s.max_pages = 100; }))
+      << "limits are no part of the key";
+}
+
+}  // namespace
+}  // namespace chimere::state

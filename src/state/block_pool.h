@@ -1,0 +1,49 @@
+// A bounded pool of equal, reference-counted blocks with small numbers for names.
+#ifndef CHIMERE_STATE_BLOCK_POOL_H_
+#define CHIMERE_STATE_BLOCK_POOL_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/reserved_memory.h"
+#include "base/result.h"
+
+namespace chimere::state {
+
+/// Blocks lie one after the other at a fixed base address and take memory when they are first
+/// handed out. Not thread-safe.
+class BlockPool {
+ public:
+  BlockPool() = default;
+
+  /// `what` names a block in error messages ("KV page"). block_bytes must be a multiple of 64.
+  static Result<BlockPool> create(std::string what, int64_t block_bytes, int64_t max_blocks);
+
+  /// A block with one reference, and unspecified contents. Errors: kOutOfMemory when all are in use
+  /// or the system has no memory; nothing changes then.
+  Result<int32_t> allocate();
+  void add_reference(int32_t block) { ++references_[static_cast<size_t>(block)]; }
+  void release(int32_t block);
+  bool shared(int32_t block) const { return references_[static_cast<size_t>(block)] > 1; }
+
+  uint8_t* data(int32_t block) const { return memory_.data() + block * block_bytes_; }
+  uint8_t* base() const { return memory_.data(); }
+  int64_t block_bytes() const { return block_bytes_; }
+  int64_t in_use() const { return in_use_; }
+  int64_t max_blocks() const { return max_blocks_; }
+
+ private:
+  std::string what_;
+  int64_t block_bytes_ = 0;
+  int64_t max_blocks_ = 0;
+  int64_t in_use_ = 0;
+  ReservedMemory memory_;
+  std::vector<int32_t> references_;  ///< of every block ever handed out
+  std::vector<int32_t> free_;        ///< handed out before, unused now; the last is taken first
+};
+
+}  // namespace chimere::state
+
+#endif  // CHIMERE_STATE_BLOCK_POOL_H_

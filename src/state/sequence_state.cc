@@ -1,0 +1,73 @@
+#include "state/sequence_state.h"
+
+#include <string>
+#include <utility>
+
+#include "state/state_store.h"
+
+namespace chimere::state {
+
+Checkpoint::Checkpoint(StateStore& store) : store_(&store) { store.slots_.add_reference(slot_); }
+
+Checkpoint::Checkpoint(const Checkpoint& other)
+    : store_(other.store_), position_(other.position_), slot_(other.slot_), pages_(other.pages_) {
+  store_->slots_.add_reference(slot_);
+  for (int32_t page : pages_) store_->pages_.add_reference(page);
+}
+
+Checkpoint::Checkpoint(Checkpoint&& other) noexcept
+    : store_(std::exchange(other.store_, nullptr)),
+      position_(other.position_),
+      slot_(other.slot_),
+      pages_(std::move(other.pages_)) {}
+
+Checkpoint& Checkpoint::operator=(Checkpoint other) noexcept {
+  std::swap(store_, other.store_);
+  std::swap(position_, other.position_);
+  std::swap(slot_, other.slot_);
+  std::swap(pages_, other.pages_);
+  return *this;
+}
+
+Checkpoint::~Checkpoint() {
+  if (store_ == nullptr) return;  // moved from
+  store_->slots_.release(slot_);
+  for (int32_t page : pages_) store_->pages_.release(page);
+}
+
+std::unique_ptr<SequenceState> Checkpoint::restore() const {
+  return std::unique_ptr<SequenceState>(new SequenceState(*this));
+}
+
+SequenceState::~SequenceState() {
+  for (int32_t slot : pending_slots_) now_.store_->slots_.release(slot);
+}
+
+Status SequenceState::commit(int32_t rows) {
+  if (rows < 0 || rows > pending_rows_) {
+    return invalid_argument("cannot keep " + std::to_string(rows) +
+                            " rows: " + std::to_string(pending_rows_) + " await commit");
+  }
+  now_.position_ += rows;
+  pending_rows_ = 0;
+  if (rows > 0 && !pending_slots_.empty()) {
+    std::swap(now_.slot_, pending_slots_[static_cast<size_t>(rows) - 1]);
+  }
+  for (int32_t slot : pending_slots_) now_.store_->slots_.release(slot);
+  pending_slots_.clear();
+  now_.release_pages_beyond_position();
+  return {};
+}
+
+Checkpoint SequenceState::checkpoint() const {
+  Checkpoint picture = now_;
+  picture.release_pages_beyond_position();
+  return picture;
+}
+
+void Checkpoint::release_pages_beyond_position() {
+  const auto used = static_cast<size_t>(store_->pages_for(position_));
+  for (; pages_.size() > used; pages_.pop_back()) store_->pages_.release(pages_.back());
+}
+
+}  // namespace chimere::state

@@ -1,0 +1,32 @@
+#include "state/spec.h"
+
+#include <string>
+
+#include "state/blob.h"
+
+namespace chimere::state {
+
+uint64_t fingerprint(const StateSpec& spec) {
+  std::vector<uint8_t> bytes = component_table(spec);
+  append_u64(bytes, static_cast<uint64_t>(spec.page_tokens));
+  append_u64(bytes, spec.model_key);
+  return checksum(bytes);
+}
+
+Status validate(const StateSpec& spec) {
+  if (spec.page_tokens < 1) return invalid_argument("a KV page must hold at least one position");
+  if (spec.max_pages < 0 || spec.max_slots < 0) {
+    return invalid_argument("the numbers of KV pages and recurrent states must not be negative");
+  }
+  constexpr int64_t kMaxPiece = int64_t{1} << 40;
+  for (const ComponentSpec& c : spec.components) {
+    if (c.bytes <= 0 || c.bytes % 64 != 0 || c.bytes > kMaxPiece) {
+      return invalid_argument("the state of layer " + std::to_string(c.layer) + " has " +
+                              std::to_string(c.bytes) +
+                              " bytes a piece; it must be a positive multiple of 64, at most 2^40");
+    }
+  }
+  return {};
+}
+
+}  // namespace chimere::state

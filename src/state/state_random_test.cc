@@ -1,0 +1,235 @@
+// Random operations on a store, against a model in which every state is a plain list of tokens.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "state/state_store.h"
+
+namespace chimere::state {
+namespace {
+
+constexpr int kPageTokens = 4;
+constexpr size_t kHeaderBytes = 48 + 3 * 32;  // docs/state-blob.md
+constexpr int64_t kPieceBytes = 64;
+
+StateSpec spec() {
+  StateSpec s;
+  s.components = {{.kind = ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = kPieceBytes},
+                  {.kind = ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = kPieceBytes},
+                  {.kind = ComponentSpec::Kind::kPagedKv, .layer = 2, .bytes = kPieceBytes}};
+  s.page_tokens = kPageTokens;
+  s.max_pages = 24;
+  s.max_slots = 14;
+  return s;
+}
+
+using Tokens = std::vector<uint32_t>;
+
+uint64_t advance(uint64_t state, uint32_t token) {
+  return (state + token + 1) * 0x9E3779B97F4A7C15U;
+}
+
+/// What to_blob() must hold for these tokens, read back from the blob's pages and slot.
+void expect_holds(const Checkpoint& checkpoint, const Tokens& tokens) {
+  ASSERT_EQ(checkpoint.position(), static_cast<int32_t>(tokens.size()));
+  const std::vector<uint8_t> blob = checkpoint.to_blob();
+  uint64_t recurrent = 0;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    for (size_t piece = 0; piece < 2; ++piece) {
+      uint32_t stored;
+      const size_t page_at = kHeaderBytes + (i / kPageTokens) * 2 * kPieceBytes;
+      std::memcpy(&stored, blob.data() + page_at + piece * kPieceBytes + i % kPageTokens * 4, 4);
+      ASSERT_EQ(stored, tokens[i] + piece) << "position " << i;
+    }
+    recurrent = advance(recurrent, tokens[i]);
+  }
+  if (tokens.empty()) return;
+  uint64_t stored;
+  const size_t pages = (tokens.size() + kPageTokens - 1) / kPageTokens;
+  std::memcpy(&stored, blob.data() + kHeaderBytes + pages * 2 * kPieceBytes, 8);
+  ASSERT_EQ(stored, recurrent);
+}
+
+struct Sequence {
+  std::unique_ptr<SequenceState> state;
+  Tokens tokens;
+  Tokens pending;
+};
+
+struct Picture {
+  Checkpoint checkpoint;
+  Tokens tokens;
+};
+
+struct Evicted {
+  std::vector<uint8_t> blob;
+  Tokens tokens;
+};
+
+class World {
+ public:
+  explicit World(unsigned seed)
+      : rng_(seed), store_(std::move(StateStore::create(spec())).value()) {}
+
+  void run(int operations) {
+    for (int i = 0; i < operations && !testing::Test::HasFatalFailure(); ++i) operate();
+    EXPECT_GT(steps_, operations / 10);
+    EXPECT_GT(refused_, 0) << "the budgets were never reached";
+    sequences_.clear();
+    pictures_.clear();
+    EXPECT_EQ(store_->pages_in_use(), 0);
+    EXPECT_EQ(store_->slots_in_use(), 0);
+  }
+
+ private:
+  uint32_t below(size_t n) { return static_cast<uint32_t>(rng_() % n); }
+  template <typename T>
+  T& any(std::vector<T>& v) {
+    return v[below(v.size())];
+  }
+  template <typename T>
+  void drop_any(std::vector<T>& v) {
+    std::swap(any(v), v.back());
+    v.pop_back();
+  }
+
+  void operate() {
+    const uint32_t what = below(100);
+    if (sequences_.empty() || (what < 8 && sequences_.size() < 6)) {
+      sequences_.push_back({store_->create_sequence(), {}, {}});
+    } else if (what < 55) {
+      step();
+    } else if (what < 62) {
+      Sequence& from = any(sequences_);
+      Sequence twin{from.state->fork(), from.tokens, {}};
+      if (sequences_.size() < 8) sequences_.push_back(std::move(twin));
+    } else if (what < 69) {
+      Sequence& from = any(sequences_);
+      pictures_.push_back({from.state->checkpoint(), from.tokens});
+      if (pictures_.size() > 4) drop_any(pictures_);
+    } else if (what < 76 && !pictures_.empty()) {
+      const Picture& from = any(pictures_);
+      any(sequences_) = {from.checkpoint.restore(), from.tokens, {}};
+    } else if (what < 83) {
+      evict();
+    } else if (what < 88 && !evicted_.empty()) {
+      come_back();
+    } else if (what < 95) {
+      const Sequence& s = any(sequences_);
+      expect_holds(s.state->checkpoint(), s.tokens);
+      if (!pictures_.empty()) {
+        const Picture& p = any(pictures_);
+        expect_holds(p.checkpoint, p.tokens);
+      }
+    } else {
+      drop_any(sequences_);
+    }
+  }
+
+  void commit(Sequence& s) {
+    const size_t keep = below(s.pending.size() + 1);
+    ASSERT_TRUE(s.state->commit(static_cast<int32_t>(keep)).ok());
+    s.tokens.insert(s.tokens.end(), s.pending.begin(),
+                    s.pending.begin() + static_cast<std::ptrdiff_t>(keep));
+    s.pending.clear();
+  }
+
+  void step() {
+    std::vector<RowsWanted> wanted;
+    std::vector<Sequence*> members;
+    for (Sequence& s : sequences_) {
+      if (below(2) == 0) continue;
+      if (!s.pending.empty()) commit(s);
+      wanted.push_back({s.state.get(), 1 + static_cast<int32_t>(below(7)), below(3) == 0});
+      members.push_back(&s);
+    }
+    const int64_t pages = store_->pages_in_use();
+    const int64_t slots = store_->slots_in_use();
+    {
+      auto reservation = store_->reserve(wanted);
+      if (reservation.ok() && below(10) > 0) {
+        compute(*reservation, wanted, members);
+        reservation->apply();
+        ++steps_;
+        return;
+      }
+      if (!reservation.ok()) {
+        EXPECT_EQ(reservation.error().code, Error::Code::kOutOfMemory);
+        ++refused_;
+      }
+    }
+    EXPECT_EQ(store_->pages_in_use(), pages);
+    EXPECT_EQ(store_->slots_in_use(), slots);
+    for (const Sequence* s : members) expect_holds(s->state->checkpoint(), s->tokens);
+  }
+
+  /// Stands in for a model: keys and values are the token, the recurrent state a hash of all
+  /// tokens.
+  void compute(const Reservation& r, const std::vector<RowsWanted>& wanted,
+               const std::vector<Sequence*>& members) {
+    size_t row = 0;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      Sequence& s = *members[i];
+      const auto begin = static_cast<size_t>(r.page_begin()[i]);
+      uint64_t recurrent;
+      std::memcpy(&recurrent, store_->component_base(1) + r.read_slots()[i] * store_->slot_stride(),
+                  8);
+      for (int32_t k = 0; k < wanted[i].rows; ++k, ++row) {
+        const uint32_t token = below(1000);
+        const auto position = s.tokens.size() + (wanted[i].revocable ? s.pending.size() : 0);
+        const int32_t page = r.page_table()[begin + position / kPageTokens];
+        for (const size_t component : {size_t{0}, size_t{2}}) {
+          const uint32_t value = token + (component == 2 ? 1 : 0);
+          std::memcpy(store_->component_base(component) + page * store_->page_stride() +
+                          position % kPageTokens * 4,
+                      &value, 4);
+        }
+        recurrent = advance(recurrent, token);
+        if (const int32_t slot = r.write_slots()[row]; slot >= 0) {
+          std::memcpy(store_->component_base(1) + slot * store_->slot_stride(), &recurrent, 8);
+        }
+        (wanted[i].revocable ? s.pending : s.tokens).push_back(token);
+      }
+    }
+  }
+
+  void evict() {
+    if (evicted_.size() > 5) drop_any(evicted_);
+    const Sequence& s = any(sequences_);
+    evicted_.push_back({s.state->checkpoint().to_blob(), s.tokens});
+    std::swap(sequences_[static_cast<size_t>(&s - sequences_.data())], sequences_.back());
+    sequences_.pop_back();
+  }
+
+  void come_back() {
+    const Evicted& e = any(evicted_);
+    auto state = store_->from_blob(e.blob);
+    if (!state.ok()) {
+      EXPECT_EQ(state.error().code, Error::Code::kOutOfMemory) << state.error().message;
+      ++refused_;
+      return;
+    }
+    expect_holds((*state)->checkpoint(), e.tokens);
+    sequences_.push_back({std::move(state).value(), e.tokens, {}});
+  }
+
+  std::mt19937 rng_;
+  std::unique_ptr<StateStore> store_;
+  std::vector<Sequence> sequences_;
+  std::vector<Picture> pictures_;
+  std::vector<Evicted> evicted_;
+  int steps_ = 0;
+  int refused_ = 0;
+};
+
+TEST(StateRandom, HoldsWhatWasWrittenAndLeaksNothing) {
+  const unsigned first = std::random_device{}();
+  for (unsigned seed = first; seed < first + 50 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    World(seed).run(2000);
+  }
+}
+
+}  // namespace
+}  // namespace chimere::state

@@ -1,0 +1,148 @@
+#include "state/state_store.h"
+
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace chimere::state {
+
+Result<std::unique_ptr<StateStore>> StateStore::create(StateSpec spec) {
+  CHIMERE_CHECK_OK(validate(spec));
+  std::unique_ptr<StateStore> store(new StateStore);
+  int64_t page_bytes = 0;
+  int64_t slot_bytes = 0;
+  for (const ComponentSpec& c : spec.components) {
+    int64_t& block_bytes = c.paged() ? page_bytes : slot_bytes;
+    store->offsets_.push_back(block_bytes);
+    block_bytes += c.bytes;
+  }
+  CHIMERE_TRY(store->pages_, BlockPool::create("KV pages", page_bytes, spec.max_pages));
+  CHIMERE_TRY(store->slots_, BlockPool::create("recurrent states", slot_bytes, spec.max_slots + 1));
+  CHIMERE_TRY(const int32_t empty, store->slots_.allocate());
+  if (slot_bytes > 0) std::memset(store->slots_.data(empty), 0, static_cast<size_t>(slot_bytes));
+  store->fingerprint_ = state::fingerprint(spec);
+  store->spec_ = std::move(spec);
+  return store;
+}
+
+std::unique_ptr<SequenceState> StateStore::create_sequence() { return Checkpoint(*this).restore(); }
+
+uint8_t* StateStore::component_base(size_t c) {
+  BlockPool& pool = spec_.components[c].paged() ? pages_ : slots_;
+  return pool.base() + offsets_[c];
+}
+
+Result<Reservation> StateStore::reserve(std::span<const RowsWanted> wanted) {
+  Reservation reservation(*this);
+  for (const RowsWanted& w : wanted) CHIMERE_CHECK_OK(reservation.add(w));
+  return reservation;
+}
+
+Status Reservation::add(const RowsWanted& wanted) {
+  SequenceState* sequence = wanted.sequence;
+  if (sequence == nullptr || sequence->now_.store_ != store_) {
+    return invalid_argument("a sequence of the step does not belong to this model");
+  }
+  if (sequence->reserved_) return invalid_argument("a sequence occurs twice in one step");
+  if (sequence->pending_rows_ > 0) {
+    return invalid_argument("a sequence has " + std::to_string(sequence->pending_rows_) +
+                            " pending rows; commit() them before its next step");
+  }
+  if (wanted.rows < 1 || wanted.rows > std::numeric_limits<int32_t>::max() - sequence->position()) {
+    return invalid_argument("a sequence at position " + std::to_string(sequence->position()) +
+                            " cannot take " + std::to_string(wanted.rows) + " rows");
+  }
+  CHIMERE_CHECK_OK(add_pages(*sequence, wanted.rows));
+  CHIMERE_CHECK_OK(add_slots(*sequence, wanted.rows, wanted.revocable));
+  sequence->reserved_ = true;
+  wanted_.push_back(wanted);
+  return {};
+}
+
+Status Reservation::add_pages(const SequenceState& sequence, int32_t rows) {
+  const std::vector<int32_t>& pages = sequence.now_.pages_;
+  const auto bytes = static_cast<size_t>(store_->page_stride());
+  page_begin_.push_back(static_cast<int32_t>(page_table_.size()));
+  page_table_.insert(page_table_.end(), pages.begin(), pages.end());
+  if (!store_->has_pages()) return {};
+
+  const bool last_is_partial = sequence.position() % store_->spec_.page_tokens != 0;
+  if (last_is_partial && store_->pages_.shared(pages.back())) {
+    CHIMERE_TRY(const int32_t copy, store_->pages_.allocate());
+    new_pages_.push_back(copy);
+    std::memcpy(store_->pages_.data(copy), store_->pages_.data(pages.back()), bytes);
+    page_table_.back() = copy;
+  }
+  const int64_t needed = store_->pages_for(int64_t{sequence.position()} + rows);
+  for (auto have = static_cast<int64_t>(pages.size()); have < needed; ++have) {
+    CHIMERE_TRY(const int32_t page, store_->pages_.allocate());
+    new_pages_.push_back(page);
+    // Stale rows of another sequence must reach neither a blob nor the unused lanes of a vector.
+    std::memset(store_->pages_.data(page), 0, bytes);
+    page_table_.push_back(page);
+  }
+  return {};
+}
+
+Status Reservation::add_slots(const SequenceState& sequence, int32_t rows, bool revocable) {
+  const int32_t slot = sequence.now_.slot_;
+  read_slots_.push_back(slot);
+  const bool keep_all = revocable && store_->has_slots();
+  const bool in_place = !revocable && !store_->slots_.shared(slot);
+  for (int32_t row = 0; row < rows; ++row) {
+    const bool keep = store_->has_slots() && (keep_all || row == rows - 1);
+    if (!keep || in_place) {
+      write_slots_.push_back(keep ? slot : -1);
+      continue;
+    }
+    CHIMERE_TRY(const int32_t fresh, store_->slots_.allocate());
+    new_slots_.push_back(fresh);
+    write_slots_.push_back(fresh);
+  }
+  return {};
+}
+
+void Reservation::apply() {
+  size_t row_begin = 0;
+  for (size_t i = 0; i < wanted_.size(); ++i) {
+    const RowsWanted& w = wanted_[i];
+    Checkpoint& now = w.sequence->now_;
+
+    const auto list_begin = page_table_.begin() + page_begin_[i];
+    const auto list_end =
+        i + 1 < page_begin_.size() ? page_table_.begin() + page_begin_[i + 1] : page_table_.end();
+    if (!now.pages_.empty()) {
+      const auto last = static_cast<std::ptrdiff_t>(now.pages_.size()) - 1;
+      if (now.pages_.back() != list_begin[last]) store_->pages_.release(now.pages_.back());
+    }
+    now.pages_.assign(list_begin, list_end);
+
+    const auto rows = static_cast<size_t>(w.rows);
+    if (w.revocable) {
+      w.sequence->pending_rows_ = w.rows;
+      if (store_->has_slots()) {
+        w.sequence->pending_slots_.assign(
+            write_slots_.begin() + static_cast<std::ptrdiff_t>(row_begin),
+            write_slots_.begin() + static_cast<std::ptrdiff_t>(row_begin + rows));
+      }
+    } else {
+      now.position_ += w.rows;
+      const int32_t slot = write_slots_[row_begin + rows - 1];
+      if (slot >= 0 && slot != now.slot_) store_->slots_.release(std::exchange(now.slot_, slot));
+    }
+    row_begin += rows;
+    w.sequence->reserved_ = false;
+  }
+  wanted_.clear();
+  new_pages_.clear();
+  new_slots_.clear();
+}
+
+Reservation::~Reservation() {
+  for (const RowsWanted& w : wanted_) w.sequence->reserved_ = false;
+  for (int32_t page : new_pages_) store_->pages_.release(page);
+  for (int32_t slot : new_slots_) store_->slots_.release(slot);
+}
+
+}  // namespace chimere::state

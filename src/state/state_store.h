@@ -1,0 +1,126 @@
+// The pools that all sequences of one model live in, and what a step takes from them.
+#ifndef CHIMERE_STATE_STATE_STORE_H_
+#define CHIMERE_STATE_STATE_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "state/block_pool.h"
+#include "state/sequence_state.h"
+#include "state/spec.h"
+
+namespace chimere::state {
+
+/// How far one sequence goes in a step.
+struct RowsWanted {
+  SequenceState* sequence = nullptr;
+  int32_t rows = 0;        ///< at least 1
+  bool revocable = false;  ///< keep the state after every row until SequenceState::commit()
+};
+
+/// Blocks set aside for a step, and where its rows find and leave their state. Unless apply() is
+/// called, everything goes back and no sequence has changed.
+class Reservation {
+ public:
+  ~Reservation();
+  Reservation(Reservation&&) = default;
+  Reservation& operator=(Reservation&&) = delete;
+
+  /// The rows have been computed: every sequence advances, or holds its rows pending if they are
+  /// revocable.
+  void apply();
+
+  /// [n_sequences] slot of the state before the first row. 0 when the model has no recurrent state.
+  std::span<const int32_t> read_slots() const { return read_slots_; }
+  /// [n_rows] slot for the state after that row; -1: it is not kept.
+  std::span<const int32_t> write_slots() const { return write_slots_; }
+  /// The sequences' page lists, one after the other, each with room for its new rows.
+  std::span<const int32_t> page_table() const { return page_table_; }
+  /// [n_sequences] start of each sequence's list in page_table().
+  std::span<const int32_t> page_begin() const { return page_begin_; }
+
+ private:
+  friend class StateStore;
+  explicit Reservation(StateStore& store) : store_(&store) {}
+
+  Status add(const RowsWanted& wanted);
+  Status add_pages(const SequenceState& sequence, int32_t rows);
+  Status add_slots(const SequenceState& sequence, int32_t rows, bool revocable);
+
+  StateStore* store_;
+  std::vector<RowsWanted> wanted_;
+  std::vector<int32_t> new_pages_;  ///< not yet referred to by a sequence
+  std::vector<int32_t> new_slots_;
+  std::vector<int32_t> read_slots_;
+  std::vector<int32_t> write_slots_;
+  std::vector<int32_t> page_table_;
+  std::vector<int32_t> page_begin_;
+};
+
+/// Pools for one model. One page number stands for `page_tokens` positions of all attention layers,
+/// one slot number for the convolution and scan states of all recurrent layers. Memory is taken
+/// when a page or slot is first used, so a large limit costs nothing. Must outlive its sequences
+/// and checkpoints and belongs to one thread at a time.
+class StateStore {
+ public:
+  /// Errors: kInvalidArgument (spec), kOutOfMemory (address space).
+  static Result<std::unique_ptr<StateStore>> create(StateSpec spec);
+  StateStore(const StateStore&) = delete;
+  StateStore& operator=(const StateStore&) = delete;
+
+  /// A sequence that has seen no token. Takes nothing from the pools before its first step.
+  std::unique_ptr<SequenceState> create_sequence();
+
+  /// Sets aside what the rows need. Errors: kInvalidArgument (no rows, a sequence twice, of another
+  /// store or with pending rows), kOutOfMemory (a pool is exhausted); nothing has changed then.
+  Result<Reservation> reserve(std::span<const RowsWanted> wanted);
+
+  /// The state that Checkpoint::to_blob() wrote. Errors: kInvalidData (damaged), kUnsupported (of
+  /// another model, layout or version), kOutOfMemory; nothing has changed then.
+  Result<std::unique_ptr<SequenceState>> from_blob(std::span<const uint8_t> blob);
+
+  const StateSpec& spec() const { return spec_; }
+  uint64_t fingerprint() const { return fingerprint_; }
+
+  /// Piece of component c in page (or slot) 0; the piece in block i lies i * stride bytes further.
+  uint8_t* component_base(size_t c);
+  int64_t page_stride() const { return pages_.block_bytes(); }
+  int64_t slot_stride() const { return slots_.block_bytes(); }
+
+  /// KV bytes that one more position takes, over all layers (pages are taken whole).
+  int64_t bytes_per_token() const { return pages_.block_bytes() / spec_.page_tokens; }
+  /// Bytes of the recurrent state of one sequence, over all layers.
+  int64_t bytes_per_slot() const { return slots_.block_bytes(); }
+
+  int64_t pages_in_use() const { return pages_.in_use(); }
+  int64_t max_pages() const { return pages_.max_blocks(); }
+  /// The shared empty state is not counted.
+  int64_t slots_in_use() const { return slots_.in_use() - 1; }
+  int64_t max_slots() const { return slots_.max_blocks() - 1; }
+
+ private:
+  friend class Checkpoint;
+  friend class SequenceState;
+  friend class Reservation;
+  StateStore() = default;
+
+  bool has_pages() const { return pages_.block_bytes() > 0; }
+  bool has_slots() const { return slots_.block_bytes() > 0; }
+  int64_t pages_for(int64_t positions) const {
+    return has_pages() ? (positions + spec_.page_tokens - 1) / spec_.page_tokens : 0;
+  }
+
+  StateSpec spec_;
+  uint64_t fingerprint_ = 0;
+  std::vector<int64_t> offsets_;  ///< [components] of the piece within its block
+  BlockPool pages_;
+  BlockPool
+      slots_;  ///< slot 0 is the empty state: all zeros, shared by all new sequences, never written
+};
+
+}  // namespace chimere::state
+
+#endif  // CHIMERE_STATE_STATE_STORE_H_
