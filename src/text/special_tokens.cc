@@ -1,0 +1,55 @@
+#include "text/special_tokens.h"
+
+#include <algorithm>
+
+namespace chimere::text {
+
+SpecialTokens::SpecialTokens() : nodes_(1) {}
+
+int32_t SpecialTokens::child(int32_t node, uint8_t byte) const {
+  const auto& children = nodes_[node].children;
+  const auto it = std::lower_bound(children.begin(), children.end(), std::pair(byte, int32_t{0}));
+  return it != children.end() && it->first == byte ? it->second : -1;
+}
+
+void SpecialTokens::add(std::string_view text, int32_t id, bool control) {
+  if (text.empty()) return;
+  starts_[static_cast<uint8_t>(text[0])] = true;
+  int32_t node = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<uint8_t>(c);
+    int32_t next = child(node, byte);
+    if (next < 0) {
+      next = static_cast<int32_t>(nodes_.size());
+      nodes_.emplace_back();
+      auto& children = nodes_[node].children;
+      const std::pair<uint8_t, int32_t> entry(byte, next);
+      children.insert(std::lower_bound(children.begin(), children.end(), entry), entry);
+    }
+    node = next;
+  }
+  nodes_[node].id = id;
+  nodes_[node].control = control;
+}
+
+std::optional<SpecialTokens::Match> SpecialTokens::search(
+    std::string_view text, size_t from,
+    const std::function<bool(size_t begin, size_t end)>& control_allowed) const {
+  for (size_t begin = from; begin < text.size(); ++begin) {
+    if (!starts_[static_cast<uint8_t>(text[begin])]) continue;
+    std::optional<Match> longest;
+    int32_t node = 0;
+    for (size_t at = begin; at < text.size(); ++at) {
+      node = child(node, static_cast<uint8_t>(text[at]));
+      if (node < 0) break;
+      const Node& n = nodes_[node];
+      if (n.id >= 0 && (!n.control || control_allowed(begin, at + 1))) {
+        longest = Match{begin, at + 1, n.id};
+      }
+    }
+    if (longest) return longest;
+  }
+  return std::nullopt;
+}
+
+}  // namespace chimere::text
