@@ -64,10 +64,12 @@ Distribution summarise(std::span<const float> logits, float largest, double temp
   const double inverse = 1.0 / temperature;
   const double max = largest;
   const auto add = [&](size_t lane, float logit) {
-    const double x = (static_cast<double>(logit) - max) * inverse;
+    // Clamped, so that a masked token adds 708 e^-708 and not infinity times zero; no branch, so
+    // that it vectorises.
+    const double x = std::max(-708.0, (static_cast<double>(logit) - max) * inverse);
     const double e = exp_nonpositive(x);
     sum[lane] += e;
-    weighted[lane] += e > 0 ? x * e : 0.0;
+    weighted[lane] += x * e;
   };
   const size_t whole = logits.size() / kLanes * kLanes;
   for (size_t i = 0; i < whole; i += kLanes) {

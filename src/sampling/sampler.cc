@@ -66,7 +66,7 @@ std::vector<Candidate> truncate(std::span<const float> logits, float largest,
     sorted.resize(count_kept(sorted, sum_weights(sorted, p.temperature), true, p));
     return sorted;
   }
-  const double total = 1.0 / summarise(logits, largest, p.temperature).p_max;
+  const double total = p.top_p < 1 ? 1.0 / summarise(logits, largest, p.temperature).p_max : 0;
   // The kept tokens are usually few: select some, and more only while they do not suffice.
   const auto n = static_cast<int64_t>(logits.size());
   for (int64_t k = 128;; k *= 8) {
