@@ -4,19 +4,19 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/result.h"
 #include "tensor/dtype.h"
 
 namespace chimere::gguf {
 
-/// Metadata arrays keep one element type. Integers of all widths are widened to (u)int64, floats to double.
+/// Metadata arrays keep one element type. Integers of all widths are widened to (u)int64, floats to
+/// double.
 struct Array {
   std::variant<std::vector<int64_t>, std::vector<uint64_t>, std::vector<double>, std::vector<bool>,
                std::vector<std::string>>
@@ -34,8 +34,8 @@ struct TensorInfo {
 };
 
 /// A mapped, fully validated file: every count, string, type, shape, offset and overlap is checked
-/// against the file's size before anything is trusted, so that no file can crash the reader or make it
-/// allocate more than a small multiple of the file's own size.
+/// against the file's size before anything is trusted, so that no file can crash the reader or make
+/// it allocate more than a small multiple of the file's own size.
 class Reader {
  public:
   /// Errors: kNotFound, kIo, kInvalidData (says what is wrong, and at which byte or tensor).
@@ -51,7 +51,8 @@ class Reader {
   /// Keys in file order.
   const std::vector<std::string>& keys() const;
   const Value* find(std::string_view key) const;
-  /// Typed look-ups that accept any integer width; an absent or differently typed key is an Error that names it.
+  /// Typed look-ups that accept any integer width; an absent or differently typed key is an Error
+  /// that names it.
   Result<int64_t> get_int(std::string_view key) const;
   Result<double> get_float(std::string_view key) const;
   Result<bool> get_bool(std::string_view key) const;
@@ -63,6 +64,13 @@ class Reader {
 
   const std::vector<TensorInfo>& tensors() const;
   const TensorInfo* find_tensor(std::string_view name) const;
+
+  /// An Error if the file was cut or rewritten since open(); one system call. Call it before
+  /// walking over tensor data (once per step), so that a file cut under its mapping is an Error
+  /// rather than SIGBUS.
+  Status check_unchanged() const;
+  /// The mapping, for populate() and advise(); nullptr after from_bytes().
+  const MappedFile* mapping() const;
 
  private:
   Reader();

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/result.h"
@@ -13,6 +15,9 @@
 namespace chimere::gguf {
 
 /// Collects metadata and tensors, then writes the file at once (to a temporary name, then renamed).
+/// Setting a key again replaces its value and keeps its place. An impossible key (empty or longer
+/// than 65535 bytes) or alignment (no power of two from 8 on) is remembered and reported by
+/// write().
 class Writer {
  public:
   explicit Writer(uint32_t alignment = 32);
@@ -29,11 +34,11 @@ class Writer {
 
   /// dims in GGUF order (contiguous first). The bytes are copied.
   /// Errors: a duplicate name, a size that does not fit the shape and type.
-  Status add_tensor(std::string_view name, const std::vector<int64_t>& dims, DType type, const void* data,
-                    uint64_t bytes);
+  Status add_tensor(std::string_view name, const std::vector<int64_t>& dims, DType type,
+                    const void* data, uint64_t bytes);
 
   Status write(const std::string& path) const;
-  /// The file's bytes (tests, fuzzing).
+  /// The file's bytes (tests, fuzzing); empty where write() would report an error.
   std::vector<uint8_t> bytes() const;
 
  private:
@@ -43,10 +48,20 @@ class Writer {
     DType type;
     std::vector<uint8_t> data;
   };
+  struct Key {
+    std::string name;
+    std::vector<uint8_t> value;  // its type number, then its encoding
+  };
+
+  void set(std::string_view key, std::vector<uint8_t> value);
+  Status check() const;
+  std::vector<uint8_t> header() const;
+
   uint32_t alignment_;
-  std::vector<uint8_t> metadata_;
-  uint64_t n_keys_ = 0;
+  std::vector<Key> keys_;
+  std::unordered_map<std::string, size_t> key_index_;
   std::vector<Tensor> tensors_;
+  std::unordered_set<std::string> tensor_names_;
 };
 
 }  // namespace chimere::gguf

@@ -1,0 +1,132 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace chimere {
+namespace {
+
+#ifdef MADV_POPULATE_READ
+constexpr int kPopulateRead = MADV_POPULATE_READ;
+#else
+constexpr int kPopulateRead = 22;  // Linux 5.14's value, for older headers
+#endif
+
+int64_t modified_ns(const struct stat& s) {
+  return int64_t{s.st_mtim.tv_sec} * 1'000'000'000 + s.st_mtim.tv_nsec;
+}
+
+std::string reason() { return std::strerror(errno); }
+
+int native(MappedFile::Advice advice) {
+  switch (advice) {
+    case MappedFile::Advice::kNormal:
+      return MADV_NORMAL;
+    case MappedFile::Advice::kSequential:
+      return MADV_SEQUENTIAL;
+    case MappedFile::Advice::kRandom:
+      return MADV_RANDOM;
+    case MappedFile::Advice::kWillNeed:
+      return MADV_WILLNEED;
+    case MappedFile::Advice::kDontNeed:
+      return MADV_DONTNEED;
+  }
+  return MADV_NORMAL;
+}
+
+struct PageRange {
+  void* start = nullptr;
+  size_t bytes = 0;
+};
+
+// madvise wants whole pages. `inward` keeps only pages that lie in the range, for advice that drops
+// them.
+PageRange pages(const uint8_t* data, size_t size, size_t offset, size_t bytes, bool inward) {
+  if (offset >= size || bytes == 0) return {};
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  size_t end = offset + std::min(bytes, size - offset);
+  size_t begin = inward ? (offset + page - 1) / page * page : offset / page * page;
+  if (inward && end != size) end = end / page * page;
+  if (begin >= end) return {};
+  return {const_cast<uint8_t*>(data) + begin, end - begin};
+}
+
+}  // namespace
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(const_cast<uint8_t*>(data_), size_);
+  if (fd_ >= 0) close(fd_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(fd_, other.fd_);
+  std::swap(modified_ns_, other.modified_ns_);
+  return *this;
+}
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  MappedFile file;
+  file.path_ = path;
+  // O_NONBLOCK: opening a FIFO must not wait for a writer; it has no effect on regular files.
+  file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file.fd_ < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return not_found("there is no file " + path);
+    return io_error("cannot open " + path + ": " + reason());
+  }
+  struct stat s {};
+  if (fstat(file.fd_, &s) != 0) return io_error("cannot examine " + path + ": " + reason());
+  if (S_ISDIR(s.st_mode)) return io_error(path + " is a directory; name a file in it");
+  if (!S_ISREG(s.st_mode)) return io_error(path + " is not a regular file, so it cannot be mapped");
+  file.modified_ns_ = modified_ns(s);
+  const auto size = static_cast<size_t>(s.st_size);
+  if (size > 0) {
+    void* p = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd_, 0);
+    if (p == MAP_FAILED) return io_error("cannot map " + path + ": " + reason());
+    file.data_ = static_cast<const uint8_t*>(p);
+    file.size_ = size;
+  }
+  return file;
+}
+
+Status MappedFile::check_unchanged() const {
+  struct stat s {};
+  if (fd_ < 0) return {};
+  if (fstat(fd_, &s) != 0) return io_error("cannot examine " + path_ + ": " + reason());
+  if (static_cast<size_t>(s.st_size) != size_ || modified_ns(s) != modified_ns_) {
+    return io_error(path_ + " was changed while in use (" + std::to_string(size_) +
+                    " bytes then, " + std::to_string(s.st_size) +
+                    " now); load it again once it is complete");
+  }
+  return {};
+}
+
+Status MappedFile::populate(size_t offset, size_t bytes) const {
+  const PageRange r = pages(data_, size_, offset, bytes, /*inward=*/false);
+  if (r.bytes == 0) return {};
+  CHIMERE_CHECK_OK(check_unchanged());
+  if (madvise(r.start, r.bytes, kPopulateRead) == 0) return {};
+  if (errno == EINVAL) {  // a kernel before 5.14: read-ahead is all it offers
+    madvise(r.start, r.bytes, MADV_WILLNEED);
+    return {};
+  }
+  return io_error("cannot read " + path_ + " into memory: " + reason());
+}
+
+void MappedFile::advise(size_t offset, size_t bytes, Advice advice) const {
+  const PageRange r = pages(data_, size_, offset, bytes, advice == Advice::kDontNeed);
+  if (r.bytes > 0) madvise(r.start, r.bytes, native(advice));
+}
+
+}  // namespace chimere

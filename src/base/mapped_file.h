@@ -1,0 +1,61 @@
+// A file mapped into memory for reading. Mapping, advice and population are system calls, so they
+// live here.
+#ifndef CHIMERE_BASE_MAPPED_FILE_H_
+#define CHIMERE_BASE_MAPPED_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace chimere {
+
+/// Read-only private mapping of a regular file. Move-only.
+///
+/// Another program may cut the file while it is mapped; touching a page behind the new end then
+/// raises SIGBUS. check_unchanged() sees such a cut in one system call and turns it into an Error,
+/// so callers run it before they walk over pages that may not be resident (once per step, not once
+/// per read).
+class MappedFile {
+ public:
+  enum class Advice {
+    kNormal,      ///< the system's default read-ahead
+    kSequential,  ///< read ahead eagerly, drop pages behind
+    kRandom,      ///< no read-ahead
+    kWillNeed,    ///< start reading in the background
+    kDontNeed,    ///< these pages may be dropped; they are read again when touched
+  };
+
+  MappedFile() = default;
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  /// Errors: kNotFound, kIo (not a regular file, no permission, no address space).
+  static Result<MappedFile> open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  /// nullptr for an empty file.
+  const uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+
+  /// An Error if the file's size or time of modification is no longer that of open().
+  Status check_unchanged() const;
+  /// Reads the range into memory now. A page that cannot be read (the file was cut, the disk
+  /// failed) is an Error rather than a signal. The range is clipped to the file.
+  Status populate(size_t offset, size_t bytes) const;
+  /// A hint for the range, clipped to the file; never fails, since nothing depends on it.
+  void advise(size_t offset, size_t bytes, Advice advice) const;
+
+ private:
+  std::string path_;
+  const uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+  int fd_ = -1;
+  int64_t modified_ns_ = 0;
+};
+
+}  // namespace chimere
+
+#endif  // CHIMERE_BASE_MAPPED_FILE_H_
