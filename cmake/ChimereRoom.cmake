@@ -30,6 +30,9 @@ if(CHIMERE_TESTS)
     message(FATAL_ERROR "CHIMERE_TESTS needs GoogleTest: apt-get install libgtest-dev libgmock-dev, or configure with "
                         "-DCHIMERE_TESTS=OFF to build the program alone.")
   endif()
+  # Debian's packages (numpy, jinja2) belong to /usr/bin/python3, which need not be the first in PATH.
+  find_program(CHIMERE_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+  find_program(CHIMERE_PYTHON python3 REQUIRED)
   include(GoogleTest)
   enable_testing()
 endif()
