@@ -9,6 +9,9 @@ endif()
 # -ffp-contract=off: docs/numerics.md, rule 1.
 add_compile_options(-Wall -Wextra -Wshadow -Werror -ffp-contract=off
                     -fno-math-errno)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  add_compile_options(-Wno-restrict)  # g++ 12 sees overlaps in "text" + std::string that are not there (GCC bug 105651)
+endif()
 if(CHIMERE_SANITIZE)
   add_compile_options(-fsanitize=${CHIMERE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${CHIMERE_SANITIZE})
