@@ -1,0 +1,151 @@
+#!/usr/bin/python3
+"""Chimère beside llama.cpp on the same files: next-token distributions and token ids.
+
+  compare.py logits --chimere PROGRAM --model SHIPPED [--seeds 5] [--tokens 64] [--folder TMP]
+  compare.py tokens --chimere PROGRAM --model SHIPPED [--texts 300]
+
+`logits` writes synthetic files of every mix and seed (bench/synth_gguf.py) and prints the mean and largest
+Kullback-Leibler divergence KL(llama.cpp || chimere) in nats over all positions; both sides keep keys and values in f32. What may
+remain is rounding: with f32 weights both compute in f32; with quantised weights llama.cpp rounds activations to blocks of
+32 (q8_0) or 256 (k- and i-quants) with a half or single precision scale, we to blocks of 32 with a single precision scale.
+"""
+import argparse
+import math
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+from peer import Peer, chimere
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIMITS = {"f32": 1e-6, "q8_0": 1e-3, "q4_k": 3e-3, "ramp": 3e-3, "shipped": 3e-3}  # nats, mean over positions
+
+
+def divergence(p, q):
+    """KL(p || q) of two lists of log-probabilities."""
+    return sum(math.exp(a) * (a - b) for a, b in zip(p, q))
+
+
+def our_logits(program, model, tokens, vocabulary):
+    document = chimere(program, "eval", "logits", "-m", model, "--tokens", ",".join(map(str, tokens)), "--all",
+                       "--top", vocabulary, "--cache-k", "f32", "--cache-v", "f32")
+    positions = []
+    for position in document["positions"]:
+        values = [None] * vocabulary
+        for entry in position["top"]:
+            values[entry["id"]] = entry["logprob"]
+        if any(value is None for value in values):
+            raise RuntimeError(f"position {position['pos']} lacks tokens: --top {vocabulary} must give all")
+        positions.append(values)
+    return positions
+
+
+def compare_file(args, peer, name, model, tokens):
+    theirs = peer.ask({"model": str(model), "tokens": tokens, "kv": "F32", "one_by_one": False})["positions"]
+    ours = our_logits(args.chimere, model, tokens, len(theirs[0]))
+    assert len(ours) == len(theirs) == len(tokens), (len(ours), len(theirs), len(tokens))
+    kl = [divergence(p, q) for p, q in zip(theirs, ours)]
+    agree = sum(p.index(max(p)) == q.index(max(q)) for p, q in zip(theirs, ours))
+    mean, limit = sum(kl) / len(kl), LIMITS[name.split(" ")[0]]
+    verdict = "ok" if mean <= limit else "TOO FAR"
+    print(f"{name:16} {mean:12.3e} {max(kl):12.3e} {agree:6}/{len(kl)} {limit:10.0e}  {verdict}", flush=True)
+    return mean <= limit
+
+
+def logits(args):
+    seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 30)
+    print(f"seed {seed}\n{'file':16} {'mean KL':>12} {'largest KL':>12} {'same top':>9} {'limit':>10}")
+    draw = random.Random(seed)
+    ok = True
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder, Peer("logits.mjs") as peer:
+        if args.model:
+            text = ("The command ls lists the files in a directory. To copy a file, use cp. A process can be stopped "
+                    "with the kill command, which sends a signal to it; the shell waits for its children to end, and "
+                    "prints their status when they are done. See the manual page for all of the options.")
+            ids = chimere(args.chimere, "tokenize", "-m", args.model, text)["tokens"][:args.tokens]
+            ok &= compare_file(args, peer, "shipped", args.model, ids)
+        for mix in ("f32", "q8_0", "q4_k", "ramp"):
+            for i in range(args.seeds):
+                model = pathlib.Path(folder) / "synthetic.gguf"
+                file_seed = draw.randrange(1 << 30)
+                subprocess.run([ROOT / "bench" / "synth_gguf.py", model, "--size", "mini", "--mix", mix, "--seed",
+                                str(file_seed)], check=True, capture_output=True)
+                ids = [draw.randrange(2048) for _ in range(args.tokens)]
+                # A file of the same name was another one before: the peer must load it anew.
+                renamed = model.with_name(f"{mix}-{file_seed}.gguf")
+                model.rename(renamed)
+                ok &= compare_file(args, peer, f"{mix} {i + 1}", renamed, ids)
+                renamed.unlink()
+    return ok
+
+
+TEXTS = [
+    "", " ", "  ", "\n", "\n\n\n", "\t\tx", " leading", "trailing ", "a  b   c    d", "Hello, world!", "don't can't I'LL we'Ve",
+    "x=1;y+=2;\r\nif(a<b){c();}\r\n", "1234567890 3.14159 1,000,000 0xFF", "naïve façade Zürich", "日本語のテキスト",
+    "русский текст, ещё", "עברית", "العربية ١٢٣", "हिन्दी में", "🙂🙃👩‍👩‍👧‍👦🏳️‍🌈", "a\u0301e\u0308 \u00e9", "\u200b\ufeff\u00a0\u2003",
+    "ls -la | grep '^d' > out.txt 2>&1", "/usr/share/doc/bash/README.Debian.gz", "<b>bold</b> &amp; &lt;", "___---***===",
+    "...!!!???", "'s 't 're 've 'm 'll 'd", "A" * 200, "ab" * 100, " " * 40 + "x", "\n \n  \n   x", "Ⅷ ½ ² ①", "ﬁﬂ ſ İ ı ß ẞ",
+    "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n", "<|im_start", "<|endoftext|>x<|endoftext|>",
+]
+
+
+def random_text(draw):
+    """Words, numbers, space and characters of any script, in random runs."""
+    pieces = []
+    for _ in range(draw.randrange(1, 12)):
+        kind = draw.randrange(6)
+        n = draw.randrange(1, 9)
+        if kind == 0:
+            pieces.append("".join(draw.choice("etaoinshrdlucmETAOIN'") for _ in range(n)))
+        elif kind == 1:
+            pieces.append("".join(draw.choice(" \t\n\r\u00a0") for _ in range(n)))
+        elif kind == 2:
+            pieces.append("".join(draw.choice("0123456789.,") for _ in range(n)))
+        elif kind == 3:
+            pieces.append("".join(draw.choice("!\"#$%&()*+-/:;<=>?@[]^_`{|}~") for _ in range(n)))
+        elif kind == 4:
+            start = draw.choice([0xC0, 0x100, 0x370, 0x400, 0x5D0, 0x620, 0x900, 0xE00, 0x1100, 0x3040, 0x4E00, 0xAC00])
+            pieces.append("".join(chr(start + draw.randrange(24)) for _ in range(n)))
+        else:
+            point = draw.randrange(0x20, 0x30000)
+            pieces.append("" if 0xD800 <= point < 0xE000 else chr(point))
+    return " ".join(pieces) if draw.randrange(2) else "".join(pieces)
+
+
+def tokens(args):
+    seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 30)
+    draw = random.Random(seed)
+    texts = TEXTS + [random_text(draw) for _ in range(args.texts)]
+    texts = [text for text in texts if "\0" not in text]
+    wrong = 0
+    with Peer("tokenize.mjs", args.model) as peer:
+        for number, text in enumerate(texts):
+            for special in (False, True):
+                theirs = peer.ask({"text": text, "special": special})
+                flags = ["--special"] if special else []
+                ours = chimere(args.chimere, "tokenize", "-m", args.model, *flags, "--", text)["tokens"]
+                if ours != theirs:
+                    wrong += 1
+                    print(f"text {number} {text!r} special={special}\n  llama.cpp {theirs}\n  chimere   {ours}")
+    print(f"seed {seed}: {2 * len(texts)} tokenizations compared, {wrong} differ")
+    return wrong == 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=["logits", "tokens"])
+    parser.add_argument("--chimere", required=True)
+    parser.add_argument("--model")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--texts", type=int, default=300)
+    parser.add_argument("--seed", type=int, help="of the random choices; fresh unless given")
+    parser.add_argument("--folder", help="for the synthetic files")
+    args = parser.parse_args()
+    return 0 if {"logits": logits, "tokens": tokens}[args.what](args) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
