@@ -1,0 +1,173 @@
+// Byte layouts of the block formats, as they lie in a GGUF file; docs/formats.md explains every
+// field. All structs have alignment 1 or 2 and no padding; f16 fields are raw bits
+// (quant::f16_to_f32).
+#ifndef CHIMERE_QUANT_BLOCKS_H_
+#define CHIMERE_QUANT_BLOCKS_H_
+
+#include <cstdint>
+
+namespace chimere::quant {
+
+/// Elements of a block of the older formats, and of a super-block of the K- and i-quants.
+inline constexpr int kBlock = 32;
+inline constexpr int kSuperBlock = 256;
+
+/// x = d (q - 8). Nibbles: low of byte j is element j, high is element j + 16 (so in all
+/// 32-blocks).
+struct BlockQ4_0 {
+  uint16_t d;
+  uint8_t qs[16];
+};
+/// x = d q + m.
+struct BlockQ4_1 {
+  uint16_t d;
+  uint16_t m;
+  uint8_t qs[16];
+};
+/// x = d (q - 16); bit j of the little-endian qh is the fifth bit of element j.
+struct BlockQ5_0 {
+  uint16_t d;
+  uint8_t qh[4];
+  uint8_t qs[16];
+};
+/// x = d q + m.
+struct BlockQ5_1 {
+  uint16_t d;
+  uint16_t m;
+  uint8_t qh[4];
+  uint8_t qs[16];
+};
+/// x = d q.
+struct BlockQ8_0 {
+  uint16_t d;
+  int8_t qs[32];
+};
+/// x = 2^(e - 128) kMxfp4Values[q].
+struct BlockMxfp4 {
+  uint8_t e;
+  uint8_t qs[16];
+};
+/// x = d kIq4NlValues[q].
+struct BlockIq4Nl {
+  uint16_t d;
+  uint8_t qs[16];
+};
+
+/// x = d (scale & 15) q - dmin (scale >> 4); 16 sub-blocks of 16, q of 2 bits.
+struct BlockQ2K {
+  uint8_t scales[16];
+  uint8_t qs[64];
+  uint16_t d;
+  uint16_t dmin;
+};
+/// x = d (scale - 32) (q - 4 (high bit ? 0 : 1)); 16 sub-blocks of 16, scales of 6 bits.
+struct BlockQ3K {
+  uint8_t hmask[32];
+  uint8_t qs[64];
+  uint8_t scales[12];
+  uint16_t d;
+};
+/// x = d scale q - dmin min; 8 sub-blocks of 32, scales and mins of 6 bits (scale_min() below).
+struct BlockQ4K {
+  uint16_t d;
+  uint16_t dmin;
+  uint8_t scales[12];
+  uint8_t qs[128];
+};
+/// As Q4_K with a fifth bit: bit s of qh[l] belongs to element l of sub-block s.
+struct BlockQ5K {
+  uint16_t d;
+  uint16_t dmin;
+  uint8_t scales[12];
+  uint8_t qh[32];
+  uint8_t qs[128];
+};
+/// x = d scale (q - 32); 16 sub-blocks of 16, scales int8.
+struct BlockQ6K {
+  uint8_t ql[128];
+  uint8_t qh[64];
+  int8_t scales[16];
+  uint16_t d;
+};
+
+/// Per 32 elements 8 bytes: four grid indices, then four 7-bit signs and a 4-bit scale (a u32).
+struct BlockIq2Xxs {
+  uint16_t d;
+  uint16_t qs[32];
+};
+/// Per 8 elements a u16: 9-bit grid index, 7-bit signs. Scales: a nibble for 16 elements.
+struct BlockIq2Xs {
+  uint16_t d;
+  uint16_t qs[32];
+  uint8_t scales[8];
+};
+/// Index low bytes, then sign bytes; qh holds the 2 high index bits of four groups.
+struct BlockIq2S {
+  uint16_t d;
+  uint8_t qs[32];
+  uint8_t signs[32];
+  uint8_t qh[8];
+  uint8_t scales[8];
+};
+/// Index bytes, then per 32 elements a u32: four 7-bit signs and a 4-bit scale.
+struct BlockIq3Xxs {
+  uint16_t d;
+  uint8_t qs[64];
+  uint8_t scales_and_signs[32];
+};
+/// x = d (1 + 2 scale) sign grid[index]; bit g of qh[b] is the ninth index bit of group g (4
+/// elements) of 32-block b; the scale of 32-block b is nibble b of scales.
+struct BlockIq3S {
+  uint16_t d;
+  uint8_t qs[64];
+  uint8_t qh[8];
+  uint8_t signs[32];
+  uint8_t scales[4];
+};
+/// qh[b]: four times 3 high index bits, 3 bits of scale, 1 bit of delta's sign.
+struct BlockIq1S {
+  uint16_t d;
+  uint8_t qs[32];
+  uint16_t qh[8];
+};
+/// The f16 scale is spread over the top nibbles of the four u16 of scales; the rest are 3-bit
+/// scales.
+struct BlockIq1M {
+  uint8_t qs[32];
+  uint8_t qh[16];
+  uint8_t scales[8];
+};
+/// x = d (scale - 32) kIq4NlValues[q]; scales of 6 bits: low nibbles, then 2 high bits each in
+/// scales_h.
+struct BlockIq4Xs {
+  uint16_t d;
+  uint16_t scales_h;
+  uint8_t scales_l[4];
+  uint8_t qs[128];
+};
+
+static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20);
+static_assert(sizeof(BlockQ5_0) == 22 && sizeof(BlockQ5_1) == 24);
+static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockMxfp4) == 17 && sizeof(BlockIq4Nl) == 18);
+static_assert(sizeof(BlockQ2K) == 84 && sizeof(BlockQ3K) == 110 && sizeof(BlockQ4K) == 144);
+static_assert(sizeof(BlockQ5K) == 176 && sizeof(BlockQ6K) == 210);
+static_assert(sizeof(BlockIq2Xxs) == 66 && sizeof(BlockIq2Xs) == 74 && sizeof(BlockIq2S) == 82);
+static_assert(sizeof(BlockIq3Xxs) == 98 && sizeof(BlockIq3S) == 110);
+static_assert(sizeof(BlockIq1S) == 50 && sizeof(BlockIq1M) == 56 && sizeof(BlockIq4Xs) == 136);
+
+/// The 6-bit scale and min of sub-block j (0..7) of Q4_K and Q5_K, from the 12 bytes of `scales`.
+struct ScaleMin {
+  uint8_t scale;
+  uint8_t min;
+};
+inline ScaleMin scale_min(const uint8_t* scales, int j) {
+  if (j < 4) {
+    return {static_cast<uint8_t>(scales[j] & 63), static_cast<uint8_t>(scales[j + 4] & 63)};
+  }
+  return {static_cast<uint8_t>((scales[j + 4] & 15) | ((scales[j - 4] >> 6) << 4)),
+          static_cast<uint8_t>((scales[j + 4] >> 4) | ((scales[j] >> 6) << 4))};
+}
+
+}  // namespace chimere::quant
+
+#endif  // CHIMERE_QUANT_BLOCKS_H_
