@@ -1,0 +1,244 @@
+#include "base/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+namespace chimere {
+namespace settings {
+namespace {
+
+using Kind = SettingInfo::Kind;
+
+constexpr SettingInfo text(std::string_view name, std::string_view short_flag,
+                           std::string_view default_value, std::string_view help,
+                           std::span<const std::string_view> choices = {}) {
+  return {name, short_flag, default_value, 0, 0, choices, help, Kind::kText};
+}
+
+constexpr SettingInfo integer(std::string_view name, std::string_view short_flag,
+                              std::string_view default_value, double min, double max,
+                              std::string_view help) {
+  return {name, short_flag, default_value, min, max, {}, help, Kind::kInteger};
+}
+
+constexpr SettingInfo real(std::string_view name, std::string_view default_value, double min,
+                           double max, std::string_view help) {
+  return {name, {}, default_value, min, max, {}, help, Kind::kReal};
+}
+
+constexpr std::array<std::string_view, 2> kBackends = {"auto", "cpu"};
+constexpr std::array<std::string_view, 2> kCacheTypes = {"f32", "f16"};
+
+}  // namespace
+
+constexpr Setting<std::string> kModel(
+    text("model", "m", "",
+         "A GGUF file, or a name in the model folder; without one the shipped model runs"));
+constexpr Setting<std::string> kBackend(text("backend", "", "auto", "Where the model runs",
+                                             kBackends));
+constexpr Setting<int64_t> kThreads(integer("threads", "t", "0", 0, 1024,
+                                            "CPU threads; 0: as many as this process may use"));
+constexpr Setting<int64_t> kContext(
+    integer("ctx", "c", "0", 0, 1 << 24,
+            "Tokens that fit into the context; 0: the model's own, at most 32768"));
+constexpr Setting<std::string> kCacheK(text("cache-k", "", "f16",
+                                            "Type of the keys in the KV cache", kCacheTypes));
+constexpr Setting<std::string> kCacheV(text("cache-v", "", "f16",
+                                            "Type of the values in the KV cache", kCacheTypes));
+
+constexpr Setting<int64_t> kMaxTokens(
+    integer("max-tokens", "n", "-1", -1, 1 << 24,
+            "Most tokens of a reply; -1: until it ends or the context is full"));
+constexpr Setting<double> kTemperature(
+    real("temp", "0.7", 0, 100, "Randomness of the choice of tokens; 0 takes the most likely one"));
+constexpr Setting<int64_t> kTopK(integer("top-k", "", "20", 0, 1 << 24,
+                                         "Choose among the k most likely tokens; 0: all"));
+constexpr Setting<double> kTopP(real("top-p", "0.95", 1e-6, 1,
+                                     "Of those, the fewest whose probabilities reach this sum"));
+constexpr Setting<double> kMinP(
+    real("min-p", "0", 0, 1, "Of those, the ones at least this likely relative to the first"));
+constexpr Setting<double> kRepeatPenalty(
+    real("repeat-penalty", "1", 0.01, 10, "Divides the logits of tokens that were used; 1: off"));
+constexpr Setting<double> kFrequencyPenalty(real(
+    "frequency-penalty", "0", -10, 10, "Taken from a token's logit for each time it was used"));
+constexpr Setting<double> kPresencePenalty(real("presence-penalty", "0", -10, 10,
+                                                "Taken from a token's logit once it was used"));
+constexpr Setting<int64_t> kPenaltyWindow(
+    integer("penalty-window", "", "64", -1, 1 << 24,
+            "Tokens that the penalties look back at; -1: the whole sequence"));
+constexpr Setting<int64_t> kSeed(integer("seed", "s", "-1", -1, 0x1p53,
+                                         "Replays a reply; -1: a new one each time"));
+
+std::span<const SettingInfo* const> all() {
+  static constexpr std::array<const SettingInfo*, 16> kAll = {&kModel,
+                                                              &kBackend,
+                                                              &kThreads,
+                                                              &kContext,
+                                                              &kCacheK,
+                                                              &kCacheV,
+                                                              &kMaxTokens,
+                                                              &kTemperature,
+                                                              &kTopK,
+                                                              &kTopP,
+                                                              &kMinP,
+                                                              &kRepeatPenalty,
+                                                              &kFrequencyPenalty,
+                                                              &kPresencePenalty,
+                                                              &kPenaltyWindow,
+                                                              &kSeed};
+  return kAll;
+}
+
+const SettingInfo* find(std::string_view name) {
+  const auto settings = all();
+  const auto it = std::ranges::find_if(settings, [&](const auto* s) { return s->name == name; });
+  return it == settings.end() ? nullptr : *it;
+}
+
+std::string variable_name(const SettingInfo& setting) {
+  std::string name = "CHIMERE_";
+  for (const char c : setting.name) {
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+namespace {
+
+std::string number_text(double v) {
+  std::array<char, 32> buffer{};
+  const auto end = v == std::rint(v)
+                       ? std::to_chars(buffer.begin(), buffer.end(), static_cast<int64_t>(v)).ptr
+                       : std::to_chars(buffer.begin(), buffer.end(), v).ptr;
+  return {buffer.data(), end};
+}
+
+}  // namespace
+
+std::string range_text(const SettingInfo& setting) {
+  if (setting.kind != Kind::kText) {
+    return "from " + number_text(setting.min) + " to " + number_text(setting.max);
+  }
+  if (setting.choices.empty()) return "";
+  std::string out = "one of ";
+  for (size_t i = 0; i < setting.choices.size(); ++i) {
+    if (i > 0) out += ", ";
+    out += setting.choices[i];
+  }
+  return out;
+}
+
+}  // namespace settings
+
+namespace {
+
+std::string_view trim(std::string_view s) {
+  const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  while (!s.empty() && is_space(s.front())) s.remove_prefix(1);
+  while (!s.empty() && is_space(s.back())) s.remove_suffix(1);
+  return s;
+}
+
+template <typename T>
+bool parse_whole(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+Settings::Settings() {
+  for (const SettingInfo* s : settings::all())
+    values_.emplace(s->name, parse(*s, s->default_value, "default").value());
+}
+
+Result<Settings::Value> Settings::parse(const SettingInfo& setting, std::string_view text,
+                                        std::string_view source) {
+  const auto refuse = [&](const std::string& why) {
+    return invalid_argument("The value '" + std::string(text) + "' of " + std::string(source) +
+                            " cannot be used: " + why + ".");
+  };
+  switch (setting.kind) {
+    case SettingInfo::Kind::kInteger: {
+      int64_t v = 0;
+      if (!parse_whole(text, v))
+        return refuse("it must be a whole number " + settings::range_text(setting));
+      const auto d = static_cast<double>(v);
+      if (d < setting.min || d > setting.max)
+        return refuse("it must be " + settings::range_text(setting));
+      return Value(v);
+    }
+    case SettingInfo::Kind::kReal: {
+      double v = 0;
+      if (!parse_whole(text, v))
+        return refuse("it must be a number " + settings::range_text(setting));
+      if (!(v >= setting.min && v <= setting.max))
+        return refuse("it must be " + settings::range_text(setting));
+      return Value(v);
+    }
+    case SettingInfo::Kind::kText: {
+      if (!setting.choices.empty() &&
+          std::ranges::find(setting.choices, text) == setting.choices.end()) {
+        return refuse("it must be " + settings::range_text(setting));
+      }
+      return Value(std::string(text));
+    }
+  }
+  return refuse("its setting has an unknown type");
+}
+
+Status Settings::set(const SettingInfo& setting, std::string_view text, std::string_view source) {
+  CHIMERE_TRY(values_.at(setting.name), parse(setting, text, source));
+  return {};
+}
+
+Status Settings::load_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return not_found("The config file '" + path + "' cannot be read.");
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const std::string_view content = trim(line);
+    if (content.empty() || content.front() == '#') continue;
+    const std::string where = path + ":" + std::to_string(number);
+    const size_t equals = content.find('=');
+    if (equals == std::string_view::npos) {
+      return invalid_argument(where + ": '" + std::string(content) +
+                              "' is not of the form 'key = value'.");
+    }
+    const std::string_view key = trim(content.substr(0, equals));
+    const SettingInfo* setting = settings::find(key);
+    if (setting == nullptr) {
+      return invalid_argument(where + ": there is no setting '" + std::string(key) +
+                              "'; `chimere run --help` lists them.");
+    }
+    CHIMERE_CHECK_OK(
+        set(*setting, trim(content.substr(equals + 1)), where + " (" + std::string(key) + ")"));
+  }
+  return {};
+}
+
+Status Settings::load_environment(const char* const* environment) {
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    if (!entry.starts_with("CHIMERE_")) continue;
+    const size_t equals = std::min(entry.find('='), entry.size());
+    const std::string_view variable = entry.substr(0, equals);
+    const auto all = settings::all();
+    const auto it = std::ranges::find_if(
+        all, [&](const auto* s) { return settings::variable_name(*s) == variable; });
+    if (it == all.end()) {
+      return invalid_argument(
+          "The environment variable " + std::string(variable) +
+          " is no setting; unset it, or see `chimere run --help` for those there are.");
+    }
+    CHIMERE_CHECK_OK(set(**it, entry.substr(std::min(equals + 1, entry.size())), variable));
+  }
+  return {};
+}
+
+}  // namespace chimere

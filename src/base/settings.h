@@ -1,0 +1,105 @@
+// The one registry of settings. A setting is declared once, here; from that declaration come its
+// command-line flag, its CHIMERE_* environment variable, its key in the config file, its check and
+// its line of help.
+#ifndef CHIMERE_BASE_SETTINGS_H_
+#define CHIMERE_BASE_SETTINGS_H_
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace chimere {
+
+/// What is known of a setting besides its type.
+struct SettingInfo {
+  std::string_view name;  ///< "top-k": the flag --top-k, the key top-k, the variable CHIMERE_TOP_K
+  std::string_view short_flag;     ///< "m" for -m; empty: none
+  std::string_view default_value;  ///< as a user would write it
+  double min = 0;                  ///< of numbers
+  double max = 0;
+  std::span<const std::string_view> choices;  ///< of strings; empty: anything
+  std::string_view help;                      ///< one sentence, no full stop
+
+  enum class Kind { kInteger, kReal, kText };
+  Kind kind = Kind::kText;
+};
+
+/// A setting with the type that its value has in the program.
+template <typename T>
+struct Setting : SettingInfo {
+  constexpr explicit Setting(SettingInfo info) : SettingInfo(info) {}
+};
+
+namespace settings {
+
+extern const Setting<std::string> kModel;
+extern const Setting<std::string> kBackend;
+extern const Setting<int64_t> kThreads;
+extern const Setting<int64_t> kContext;
+extern const Setting<std::string> kCacheK;
+extern const Setting<std::string> kCacheV;
+
+extern const Setting<int64_t> kMaxTokens;
+extern const Setting<double> kTemperature;
+extern const Setting<int64_t> kTopK;
+extern const Setting<double> kTopP;
+extern const Setting<double> kMinP;
+extern const Setting<double> kRepeatPenalty;
+extern const Setting<double> kFrequencyPenalty;
+extern const Setting<double> kPresencePenalty;
+extern const Setting<int64_t> kPenaltyWindow;
+extern const Setting<int64_t> kSeed;
+
+/// Every setting there is.
+std::span<const SettingInfo* const> all();
+/// nullptr if there is no such setting.
+const SettingInfo* find(std::string_view name);
+
+/// "CHIMERE_TOP_K" for "top-k".
+std::string variable_name(const SettingInfo& setting);
+/// "from 0 to 1", "one of f32, f16" or empty.
+std::string range_text(const SettingInfo& setting);
+
+}  // namespace settings
+
+/// Values of all settings. Later sources win: default, config file, environment, command line.
+class Settings {
+ public:
+  Settings();  ///< all defaults
+
+  /// Checks and stores a value written by a user. `source` says where ("--top-k", "CHIMERE_TOP_K",
+  /// "config:3"). Errors: kInvalidArgument, a sentence with source, value and range.
+  Status set(const SettingInfo& setting, std::string_view text, std::string_view source);
+
+  /// Lines `key = value`; empty lines and lines that begin with # are skipped. Errors: an unknown
+  /// key, a bad value or a line of another form, each with its line number; kNotFound if the file
+  /// does not exist.
+  Status load_file(const std::string& path);
+  /// `environment`: "NAME=value" strings, ended by nullptr. Errors: a CHIMERE_* variable that is no
+  /// setting, a bad value.
+  Status load_environment(const char* const* environment);
+
+  int64_t get(const Setting<int64_t>& s) const { return std::get<int64_t>(value(s)); }
+  double get(const Setting<double>& s) const { return std::get<double>(value(s)); }
+  const std::string& get(const Setting<std::string>& s) const {
+    return std::get<std::string>(value(s));
+  }
+
+ private:
+  using Value = std::variant<int64_t, double, std::string>;
+  static Result<Value> parse(const SettingInfo& setting, std::string_view text,
+                             std::string_view source);
+  const Value& value(const SettingInfo& s) const { return values_.at(s.name); }
+
+  std::map<std::string_view, Value> values_;
+};
+
+}  // namespace chimere
+
+#endif  // CHIMERE_BASE_SETTINGS_H_
