@@ -1,0 +1,40 @@
+// Learns a byte-level BPE vocabulary from counted words.
+#ifndef CHIMERE_TEXT_BPE_TRAINER_H_
+#define CHIMERE_TEXT_BPE_TRAINER_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "text/tokenizer.h"
+
+namespace chimere::text {
+
+/// How often each pre-tokenised word occurs, by its raw bytes.
+using WordCounts = std::unordered_map<std::string, int64_t>;
+
+/// Adds the words of a text. Errors: an unknown pre-tokeniser.
+Status count_words(std::string_view pre, std::string_view text, WordCounts& counts);
+
+struct BpeTrainOptions {
+  std::string pre = "qwen2";  ///< the rule the words were made with; becomes Vocabulary::pre
+  int32_t vocab_size = 8192;  ///< all tokens: 256 bytes, merges, special and user-defined ones
+  int64_t min_count = 2;      ///< pairs seen less often are not merged
+  size_t max_token_bytes = 64;
+  std::vector<std::string> control_tokens;       ///< get the highest ids, in this order
+  std::vector<std::string> user_defined_tokens;  ///< stand before them
+};
+
+/// Tokens are the 256 bytes in byte order, then the merges in order of learning, then the named
+/// tokens. Each merge joins the pair that is most frequent then; ties go to the lower left id, then
+/// the lower right id, so that equal counts give equal vocabularies on every machine. A text that
+/// has too few repeated pairs gives a smaller vocabulary. eos, bos and padding are left to the
+/// caller. Errors: a vocab_size without room for the bytes and the named tokens.
+Result<Vocabulary> train_bpe(const WordCounts& words, const BpeTrainOptions& options);
+
+}  // namespace chimere::text
+
+#endif  // CHIMERE_TEXT_BPE_TRAINER_H_
