@@ -1,11 +1,11 @@
 // The op set: what a model's forward pass is written in. Each op has a scalar oracle (ref/), a CPU
-// implementation (cpu/) and, later, a CUDA one; all follow docs/numerics.md, which fixes the order of
-// every sum, so that a row's result is the same bits in any batch, with any number of threads and on any
-// instruction set.
+// implementation (cpu/) and, later, a CUDA one; all follow docs/numerics.md, which fixes the order
+// of every sum, so that a row's result is the same bits in any batch, with any number of threads
+// and on any instruction set.
 //
-// Ops are coarse, take a ragged batch of rows of many sequences at once, and know no model. Pointers are
-// device memory. Shapes are checked by the model when it is loaded, not here. Ops may use scratch memory
-// that belongs to the Ops object; one call at a time for each Ops object.
+// Ops are coarse, take a ragged batch of rows of many sequences at once, and know no model.
+// Pointers are device memory. Shapes are checked by the model when it is loaded, not here. Ops may
+// use scratch memory that belongs to the Ops object; one call at a time for each Ops object.
 #ifndef CHIMERE_KERNELS_API_H_
 #define CHIMERE_KERNELS_API_H_
 
@@ -18,15 +18,16 @@
 
 namespace chimere::kernels {
 
-/// Rows of a chunk are computed together (chunked delta rule); a chunk is complete within one step and
-/// its boundaries are a pure function of the token ids. Step rows are computed one after the other.
-/// A row's arithmetic depends on its class and its token prefix only.
+/// Rows of a chunk are computed together (chunked delta rule); a chunk is complete within one step
+/// and its boundaries are a pure function of the token ids. Step rows are computed one after the
+/// other. A row's arithmetic depends on its class and its token prefix only.
 enum class RowClass : int32_t { kChunk = 0, kStep = 1 };
 
 inline constexpr int kMaxChunkRows = 64;
 inline constexpr int kKvPageTokens = 64;
 
-/// Consecutive rows of one sequence: one whole chunk (at most kMaxChunkRows rows) or any number of step rows.
+/// Consecutive rows of one sequence: one whole chunk (at most kMaxChunkRows rows) or any number of
+/// step rows.
 struct Slice {
   int32_t sequence = 0;  ///< index into the step's sequences
   int32_t row_begin = 0;
@@ -38,18 +39,22 @@ struct Slice {
 struct BatchView {
   int32_t n_rows = 0;
   int32_t n_sequences = 0;
-  std::span<const Slice> slices;               ///< ordered by sequence, then position
-  std::span<const int32_t> sequence_slices;    ///< [n_sequences + 1]: first slice of each sequence
-  std::span<const int32_t> row_sequence;       ///< [n_rows]
-  std::span<const int32_t> row_position;       ///< [n_rows], from 0
-  std::span<const int32_t> read_slot;          ///< [n_sequences] recurrent state before the first row
-  std::span<const int32_t> write_slot;         ///< [n_rows] where the state after that row goes; -1: nowhere.
-                                               ///  In a chunk only the last row may have one. May equal read_slot.
-  std::span<const int32_t> page_table;         ///< KV page numbers, the sequences' lists one after the other
-  std::span<const int32_t> page_begin;         ///< [n_sequences] start of each sequence's list in page_table
+  std::span<const Slice> slices;             ///< ordered by sequence, then position
+  std::span<const int32_t> sequence_slices;  ///< [n_sequences + 1]: first slice of each sequence
+  std::span<const int32_t> row_sequence;     ///< [n_rows]
+  std::span<const int32_t> row_position;     ///< [n_rows], from 0
+  std::span<const int32_t> read_slot;        ///< [n_sequences] recurrent state before the first row
+  std::span<const int32_t>
+      write_slot;  ///< [n_rows] where the state after that row goes; -1: nowhere.
+                   ///  In a chunk only the last row may have one. May equal read_slot.
+  std::span<const int32_t>
+      page_table;  ///< KV page numbers, the sequences' lists one after the other
+  std::span<const int32_t>
+      page_begin;  ///< [n_sequences] start of each sequence's list in page_table
 };
 
-/// Fixed-size state of one layer for many sequences: slot s starts at base + s * slot_stride (in floats).
+/// Fixed-size state of one layer for many sequences: slot s starts at base + s * slot_stride (in
+/// floats).
 struct RecurrentView {
   float* base = nullptr;
   int64_t slot_stride = 0;
@@ -61,26 +66,30 @@ struct GdnShape {
   int n_v_heads = 0;
   int head_dim = 0;
   int conv_kernel = 4;
-  bool tiled_heads = true;  ///< v head h reads k head h % n_k_heads (else h / (n_v_heads / n_k_heads))
+  bool tiled_heads =
+      true;  ///< v head h reads k head h % n_k_heads (else h / (n_v_heads / n_k_heads))
 
   int key_dim() const { return n_k_heads * head_dim; }
   int value_dim() const { return n_v_heads * head_dim; }
   int conv_dim() const { return 2 * key_dim() + value_dim(); }
   int64_t conv_state_floats() const { return static_cast<int64_t>(conv_kernel - 1) * conv_dim(); }
-  int64_t scan_state_floats() const { return static_cast<int64_t>(n_v_heads) * head_dim * head_dim; }
+  int64_t scan_state_floats() const {
+    return static_cast<int64_t>(n_v_heads) * head_dim * head_dim;
+  }
 };
 
 struct AttentionShape {
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
-  int rope_dims = 0;  ///< the first rope_dims elements of a head are rotated, pairs (i, i + rope_dims / 2)
+  int rope_dims =
+      0;  ///< the first rope_dims elements of a head are rotated, pairs (i, i + rope_dims / 2)
   float rope_base = 1e7F;
   float scale = 0;  ///< of the scores, usually 1 / sqrt(head_dim)
 };
 
-/// Paged keys and values of one layer: page p starts at base + p * page_bytes and holds kKvPageTokens
-/// positions. The layout inside a page is the implementation's own.
+/// Paged keys and values of one layer: page p starts at base + p * page_bytes and holds
+/// kKvPageTokens positions. The layout inside a page is the implementation's own.
 struct KvView {
   uint8_t* base = nullptr;
   int64_t page_bytes = 0;
@@ -89,9 +98,9 @@ struct KvView {
 };
 
 struct LinearJob {
-  WeightView w;            ///< [n_out, n_in]
-  MatrixView y;            ///< [rows, n_out]
-  bool accumulate = false; ///< y += W x instead of y = W x (the residual stream)
+  WeightView w;             ///< [n_out, n_in]
+  MatrixView y;             ///< [rows, n_out]
+  bool accumulate = false;  ///< y += W x instead of y = W x (the residual stream)
 };
 
 struct ExpertWeights {
@@ -117,51 +126,58 @@ class Ops {
   /// y = x / sqrt(mean(x²) + eps) * weight, per row. x, y [rows, n]; y may be x.
   virtual void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) = 0;
 
-  /// Every job's y = W x (or y += W x) for the same x [rows, n_in]. Quantised weights meet activations
-  /// that were rounded once to int8 blocks of 32 with an f32 scale; float weights meet f32 activations.
+  /// Every job's y = W x (or y += W x) for the same x [rows, n_in]. Quantised weights meet
+  /// activations that were rounded once to int8 blocks of 32 with an f32 scale; float weights meet
+  /// f32 activations.
   virtual void linear(ConstMatrixView x, std::span<const LinearJob> jobs) = 0;
 
   /// Causal depthwise convolution over time, then SiLU, then L2 normalisation of the q and k heads.
   /// qkv [rows, conv_dim] in place: q heads, k heads, v heads. weight f32 [conv_dim, conv_kernel].
   /// State: the last conv_kernel - 1 inputs, [conv_kernel - 1, conv_dim], oldest first.
-  virtual void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
-                        RecurrentView state, MatrixView qkv) = 0;
+  virtual void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight,
+                        float eps, RecurrentView state, MatrixView qkv) = 0;
 
-  /// Gated delta rule (Yang et al. 2024, arXiv:2412.06464), per v head, with q scaled by 1/sqrt(head_dim):
+  /// Gated delta rule (Yang et al. 2024, arXiv:2412.06464), per v head, with q scaled by
+  /// 1/sqrt(head_dim):
   ///   g = exp(a * softplus(alpha + dt_bias)), beta' = sigmoid(beta)
   ///   S = g S;  S += k ⊗ (beta' (v − kᵀ S));  out = qᵀ S
-  /// qkv as gdn_conv leaves it; alpha, beta [rows, n_v_heads] raw projections; a (negative), dt_bias
-  /// [n_v_heads]; state [n_v_heads, head_dim (k), head_dim (v)]; out [rows, value_dim].
+  /// qkv as gdn_conv leaves it; alpha, beta [rows, n_v_heads] raw projections; a (negative),
+  /// dt_bias [n_v_heads]; state [n_v_heads, head_dim (k), head_dim (v)]; out [rows, value_dim].
   virtual void gdn_scan(const BatchView& batch, const GdnShape& shape, ConstMatrixView qkv,
                         ConstMatrixView alpha, ConstMatrixView beta, const float* a,
                         const float* dt_bias, RecurrentView state, MatrixView out) = 0;
 
   /// Per head of `head_dim`: y = x / sqrt(mean(x²) + eps) * weight[head_dim] * silu(z). y may be x.
-  virtual void gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight, int head_dim,
-                              float eps, MatrixView y) = 0;
+  virtual void gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight,
+                              int head_dim, float eps, MatrixView y) = 0;
 
   /// Bytes of one KV page of one layer (a multiple of 64).
   virtual int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const = 0;
 
   /// RMS-normalises every q and k head (weights q_norm, k_norm [head_dim]), rotates them by their
-  /// position, and appends k and v to the pages. qg [rows, n_heads * 2 * head_dim]: per head the query,
-  /// then the output gate; the queries are changed in place. k, v [rows, n_kv_heads * head_dim].
+  /// position, and appends k and v to the pages. qg [rows, n_heads * 2 * head_dim]: per head the
+  /// query, then the output gate; the queries are changed in place. k, v [rows, n_kv_heads *
+  /// head_dim].
   virtual void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape,
-                                   const float* q_norm, const float* k_norm, float eps, MatrixView qg,
-                                   ConstMatrixView k, ConstMatrixView v, KvView kv) = 0;
+                                   const float* q_norm, const float* k_norm, float eps,
+                                   MatrixView qg, ConstMatrixView k, ConstMatrixView v,
+                                   KvView kv) = 0;
 
   /// Causal attention of every row over positions [0, its own], times sigmoid(gate). qg as
   /// qk_norm_rope_append leaves it; out [rows, n_heads * head_dim].
-  virtual void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
-                      MatrixView out) = 0;
+  virtual void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
+                      KvView kv, MatrixView out) = 0;
 
-  /// Softmax over all experts, the n_used largest, weights divided by their sum. logits [rows, n_experts].
+  /// Softmax over all experts, the n_used largest, weights divided by their sum. logits [rows,
+  /// n_experts].
   virtual void route(ConstMatrixView logits, Routing routing) = 0;
 
-  /// y += Σ_rank weight · down(silu(gate x) ∘ up x), summed in rank order, then + sigmoid(shared_gate) ·
-  /// the same of the shared expert (if any). x [rows, n_embd]; shared_gate [rows] raw; y [rows, n_embd].
-  virtual void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-                       const ExpertWeights* shared, const float* shared_gate, MatrixView y) = 0;
+  /// y += Σ_rank weight · down(silu(gate x) ∘ up x), summed in rank order, then +
+  /// sigmoid(shared_gate) · the same of the shared expert (if any). x [rows, n_embd]; shared_gate
+  /// [rows] raw; y [rows, n_embd].
+  virtual void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
+                       const Routing& routing, const ExpertWeights* shared,
+                       const float* shared_gate, MatrixView y) = 0;
 };
 
 /// The scalar oracle: simple, slow, the definition of every op's bits.

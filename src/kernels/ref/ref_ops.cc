@@ -1,0 +1,71 @@
+#include <memory>
+
+#include "kernels/api.h"
+#include "kernels/ref/linear.h"
+#include "kernels/ref/moe.h"
+#include "kernels/ref/vector_ops.h"
+#include "kernels/rope.h"
+
+namespace chimere::kernels {
+namespace {
+
+class RefOps final : public Ops {
+ public:
+  void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) override {
+    ref::embed(table, tokens, y);
+  }
+
+  void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override {
+    ref::rms_norm(x, weight, eps, y);
+  }
+
+  void linear(ConstMatrixView x, std::span<const LinearJob> jobs) override { ref::linear(x, jobs); }
+
+  void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
+                RecurrentView state, MatrixView qkv) override {
+    ref::gdn_conv(batch, shape, weight, eps, state, qkv);
+  }
+
+  void gdn_scan(const BatchView& batch, const GdnShape& shape, ConstMatrixView qkv,
+                ConstMatrixView alpha, ConstMatrixView beta, const float* a, const float* dt_bias,
+                RecurrentView state, MatrixView out) override {
+    ref::gdn_scan(batch, shape, qkv, alpha, beta, a, dt_bias, state, out);
+  }
+
+  void gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight, int head_dim,
+                      float eps, MatrixView y) override {
+    ref::gated_rms_norm(x, z, weight, head_dim, eps, y);
+  }
+
+  int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const override {
+    return ref::kv_page_bytes(shape, k_type, v_type);
+  }
+
+  void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, const float* q_norm,
+                           const float* k_norm, float eps, MatrixView qg, ConstMatrixView k,
+                           ConstMatrixView v, KvView kv) override {
+    rope_.prepare(batch.row_position, shape.rope_dims, shape.rope_base);
+    ref::qk_norm_rope_append(batch, shape, rope_, q_norm, k_norm, eps, qg, k, v, kv);
+  }
+
+  void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
+              MatrixView out) override {
+    ref::attend(batch, shape, qg, kv, out);
+  }
+
+  void route(ConstMatrixView logits, Routing routing) override { ref::route(logits, routing); }
+
+  void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
+               const ExpertWeights* shared, const float* shared_gate, MatrixView y) override {
+    ref::moe_ffn(x, experts, routing, shared, shared_gate, y);
+  }
+
+ private:
+  RopeTable rope_;
+};
+
+}  // namespace
+
+std::unique_ptr<Ops> make_ref_ops() { return std::make_unique<RefOps>(); }
+
+}  // namespace chimere::kernels

@@ -1,0 +1,33 @@
+// Cosines and sines of rotary position embeddings (Su et al. 2021, arXiv:2104.09864), without the C
+// library, so that every machine has the same bits.
+#ifndef CHIMERE_KERNELS_ROPE_H_
+#define CHIMERE_KERNELS_ROPE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace chimere::kernels {
+
+/// The rotations of a step's rows. All layers of a step have the same positions, so the table is
+/// filled once a step.
+class RopeTable {
+ public:
+  /// Angle i of position p is p · base^(-2 i / dims), i < dims / 2, computed in double; its cosine
+  /// and sine are rounded to f32. Does nothing if the table already holds these positions.
+  void prepare(std::span<const int32_t> positions, int dims, float base);
+
+  /// [dims / 2] cosines, then [dims / 2] sines of the row's position.
+  const float* row(int64_t r) const { return values_.data() + r * dims_; }
+
+ private:
+  std::vector<int32_t> positions_;
+  std::vector<double> frequencies_;
+  std::vector<float> values_;
+  int dims_ = 0;
+  float base_ = 0;
+};
+
+}  // namespace chimere::kernels
+
+#endif  // CHIMERE_KERNELS_ROPE_H_
