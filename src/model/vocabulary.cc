@@ -1,0 +1,55 @@
+#include "model/vocabulary.h"
+
+#include <limits>
+
+namespace chimere::model {
+namespace {
+
+/// Absent ids stay -1.
+Status read_id(const gguf::Reader& file, const char* key, int32_t& id) {
+  if (file.find(key) == nullptr) return {};
+  CHIMERE_TRY(const int64_t value, file.get_int(key));
+  constexpr int64_t kNone = 0xFFFFFFFF;  // -1 written as an unsigned number
+  if (value == kNone) return {};
+  if (value < -1 || value > std::numeric_limits<int32_t>::max()) {
+    return invalid_data(std::string(key) + " is " + std::to_string(value) +
+                        ", which cannot be a token id.");
+  }
+  id = static_cast<int32_t>(value);
+  return {};
+}
+
+}  // namespace
+
+Result<text::Vocabulary> vocabulary_from_gguf(const gguf::Reader& file) {
+  text::Vocabulary out;
+  CHIMERE_TRY(out.model, file.get_string("tokenizer.ggml.model"));
+  // Files from before the key existed are GPT-2's kind or have no rule at all.
+  out.pre = "gpt-2";
+  if (file.find("tokenizer.ggml.pre") != nullptr) {
+    CHIMERE_TRY(out.pre, file.get_string("tokenizer.ggml.pre"));
+  }
+  const std::vector<std::string>* tokens = file.find_strings("tokenizer.ggml.tokens");
+  if (tokens == nullptr) {
+    return invalid_data(
+        "The file has no tokenizer.ggml.tokens: it is not a complete language model. Convert it "
+        "again with its tokenizer.");
+  }
+  out.tokens = *tokens;
+  if (file.find("tokenizer.ggml.token_type") != nullptr) {
+    CHIMERE_TRY(const std::vector<int64_t> types, file.get_int_array("tokenizer.ggml.token_type"));
+    // Types that do not fit 32 bits are as unknown as any other unknown number.
+    for (const int64_t type : types) out.types.push_back(static_cast<int32_t>(type));
+  }
+  if (const auto* merges = file.find_strings("tokenizer.ggml.merges")) out.merges = *merges;
+  CHIMERE_CHECK_OK(read_id(file, "tokenizer.ggml.bos_token_id", out.bos));
+  CHIMERE_CHECK_OK(read_id(file, "tokenizer.ggml.eos_token_id", out.eos));
+  CHIMERE_CHECK_OK(read_id(file, "tokenizer.ggml.eot_token_id", out.eot));
+  CHIMERE_CHECK_OK(read_id(file, "tokenizer.ggml.padding_token_id", out.padding));
+  if (file.find("tokenizer.ggml.add_bos_token") != nullptr) {
+    CHIMERE_TRY(out.add_bos, file.get_bool("tokenizer.ggml.add_bos_token"));
+  }
+  return out;
+}
+
+}  // namespace chimere::model
