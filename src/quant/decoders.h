@@ -1,0 +1,34 @@
+// One block of each format to f32. Internal to the room: decode() chooses among them by type.
+#ifndef CHIMERE_QUANT_DECODERS_H_
+#define CHIMERE_QUANT_DECODERS_H_
+
+#include "quant/blocks.h"
+
+namespace chimere::quant {
+
+/// `y` receives the block's 32 or 256 elements. The order of the float operations is that of ggml's
+/// reference decoder, so results are equal bit for bit.
+void decode_block(const BlockQ4_0& b, float* y);
+void decode_block(const BlockQ4_1& b, float* y);
+void decode_block(const BlockQ5_0& b, float* y);
+void decode_block(const BlockQ5_1& b, float* y);
+void decode_block(const BlockQ8_0& b, float* y);
+void decode_block(const BlockMxfp4& b, float* y);
+void decode_block(const BlockIq4Nl& b, float* y);
+void decode_block(const BlockQ2K& b, float* y);
+void decode_block(const BlockQ3K& b, float* y);
+void decode_block(const BlockQ4K& b, float* y);
+void decode_block(const BlockQ5K& b, float* y);
+void decode_block(const BlockQ6K& b, float* y);
+void decode_block(const BlockIq2Xxs& b, float* y);
+void decode_block(const BlockIq2Xs& b, float* y);
+void decode_block(const BlockIq2S& b, float* y);
+void decode_block(const BlockIq3Xxs& b, float* y);
+void decode_block(const BlockIq3S& b, float* y);
+void decode_block(const BlockIq1S& b, float* y);
+void decode_block(const BlockIq1M& b, float* y);
+void decode_block(const BlockIq4Xs& b, float* y);
+
+}  // namespace chimere::quant
+
+#endif  // CHIMERE_QUANT_DECODERS_H_
