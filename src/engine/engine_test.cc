@@ -1,0 +1,400 @@
+#include "engine/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "engine/fake_model.h"
+
+namespace chimere::engine {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// What a caller sees of a request.
+struct Seen {
+  std::string streamed;
+  int events = 0;
+  int finished = 0;
+  Outcome outcome;
+
+  void listen(Request& request) {
+    request.on_token = [this](const TokenEvent& e) {
+      ++events;
+      streamed += e.text;
+    };
+    request.on_finish = [this](Outcome o) {
+      ++finished;
+      outcome = std::move(o);
+    };
+  }
+};
+
+std::unique_ptr<Engine> make_engine(model::Model& model, const text::Tokenizer& tokenizer,
+                                    EngineOptions options = {}) {
+  return Engine::create(model, tokenizer, options).value();
+}
+
+Request random_request(std::mt19937& random, size_t longest_prompt = 300) {
+  Request r;
+  const size_t n = 1 + random() % longest_prompt;
+  for (size_t i = 0; i < n; ++i) {
+    r.prompt.push_back(
+        random() % 40 == 0 ? 1 : static_cast<int32_t>(2 + random() % (FakeModel::kVocab - 2)));
+  }
+  r.sampling.temperature = random() % 4 == 0 ? 0.F : 1.F;
+  r.sampling.top_k = random() % 2 ? 10 : 0;
+  r.sampling.repeat_penalty = random() % 3 ? 1.F : 1.2F;
+  r.sampling.seed = random();
+  r.sampling.logprobs = 3;
+  r.max_tokens = static_cast<int32_t>(1 + random() % 100);
+  if (random() % 3 == 0) r.stop = {"AB", "Q"};
+  return r;
+}
+
+Seen run_alone(Request request) {
+  FakeModel model(64);
+  const FakeTokenizer tokenizer;
+  const auto engine = make_engine(model, tokenizer);
+  Seen seen;
+  seen.listen(request);
+  EXPECT_TRUE(engine->submit(std::move(request)).ok());
+  while (engine->step()) {
+  }
+  EXPECT_EQ(model.states().pages_in_use(), 0);
+  return seen;
+}
+
+void expect_same(const Outcome& a, const Outcome& b) {
+  EXPECT_EQ(a.reason, b.reason);
+  EXPECT_EQ(a.text, b.text);
+  ASSERT_EQ(a.tokens.size(), b.tokens.size());
+  for (size_t i = 0; i < a.tokens.size(); ++i) {
+    ASSERT_EQ(a.tokens[i].id, b.tokens[i].id);
+    ASSERT_EQ(a.tokens[i].logprob, b.tokens[i].logprob);
+    ASSERT_EQ(a.tokens[i].entropy, b.tokens[i].entropy);
+    ASSERT_EQ(a.tokens[i].top.size(), b.tokens[i].top.size());
+    for (size_t k = 0; k < a.tokens[i].top.size(); ++k) {
+      ASSERT_EQ(a.tokens[i].top[k].id, b.tokens[i].top[k].id);
+      ASSERT_EQ(a.tokens[i].top[k].value, b.tokens[i].top[k].value);
+    }
+  }
+}
+
+TEST(Engine, CompanyChangesNothing) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 30; ++round) {
+    // Few pages, slots and rows in some rounds: requests wait, are suspended and come back.
+    const int64_t pages = std::vector<int64_t>{8, 14, 64}[random() % 3];
+    const int64_t slots = std::vector<int64_t>{5, 64}[random() % 2];
+    FakeModel model(pages, slots);
+    const FakeTokenizer tokenizer;
+    const auto running = static_cast<int32_t>(1 + random() % 12);
+    const auto engine =
+        make_engine(model, tokenizer,
+                    {.max_step_rows = running + 64 + static_cast<int32_t>(random() % 200),
+                     .max_running = running});
+    const size_t n = 1 + random() % 12;
+    std::vector<Request> requests;
+    std::vector<Seen> seen(n);
+    for (size_t i = 0; i < n; ++i) requests.push_back(random_request(random));
+    for (size_t i = 0; i < n; ++i) {
+      Request r = requests[i];
+      seen[i].listen(r);
+      ASSERT_TRUE(engine->submit(std::move(r)).ok());
+      for (size_t steps = random() % 5; steps > 0; --steps) engine->step();
+    }
+    for (int steps = 0; engine->step(); ++steps)
+      ASSERT_LT(steps, 100000) << "the engine makes no progress";
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_EQ(seen[i].finished, 1);
+      const Outcome& o = seen[i].outcome;
+      EXPECT_EQ(seen[i].streamed + o.text_tail, o.text);
+      EXPECT_EQ(seen[i].events, static_cast<int>(o.tokens.size()));
+      expect_same(o, run_alone(requests[i]).outcome);
+    }
+    EXPECT_EQ(model.states().pages_in_use(), 0);
+    EXPECT_EQ(model.states().slots_in_use(), 0);
+  }
+}
+
+TEST(Engine, FullStoreSuspendsTheYoungestAndBringsItBack) {
+  FakeModel model(4);
+  const FakeTokenizer tokenizer;
+  const auto engine = make_engine(model, tokenizer);
+  std::mt19937 random(3);
+  std::vector<Request> requests(2);
+  std::vector<Seen> seen(2);
+  for (size_t i = 0; i < 2; ++i) {
+    requests[i].prompt.assign(60, static_cast<int32_t>(5 + i));
+    requests[i].sampling.logprobs = 0;
+    requests[i].max_tokens = 150;
+    requests[i].sampling.temperature = 1;
+    requests[i].sampling.seed = 11 + i;
+  }
+  // Seeds under which neither ends early; both then need 4 pages each of the 4 there are.
+  for (auto& r : requests) {
+    while (run_alone(r).outcome.tokens.size() < 150) ++r.sampling.seed;
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    Request r = requests[i];
+    seen[i].listen(r);
+    ASSERT_TRUE(engine->submit(std::move(r)).ok());
+  }
+  while (engine->step()) {
+  }
+  EXPECT_EQ(model.most_sequences, 2U);
+  for (size_t i = 0; i < 2; ++i) expect_same(seen[i].outcome, run_alone(requests[i]).outcome);
+}
+
+TEST(Engine, PromptsTakeTurnsAndRepliesGoFirst) {
+  FakeModel model(1000);
+  const FakeTokenizer tokenizer;
+  const auto engine = make_engine(model, tokenizer, {.max_step_rows = 4 + 64, .max_running = 4});
+  Request replying;
+  replying.prompt = {7};
+  replying.max_tokens = 1000;
+  replying.sampling.temperature = 1;
+  while (run_alone(replying).outcome.tokens.size() < 40) ++replying.sampling.seed;
+  Seen seen;
+  seen.listen(replying);
+  ASSERT_TRUE(engine->submit(std::move(replying)).ok());
+  engine->step();
+  std::vector<Seen> readers(2);
+  for (Seen& r : readers) {
+    Request request;
+    request.prompt.assign(64 * 8, 9);
+    request.max_tokens = 1;
+    r.listen(request);
+    ASSERT_TRUE(engine->submit(std::move(request)).ok());
+  }
+  for (int i = 1; i <= 16; ++i) {
+    EXPECT_EQ(readers[0].finished + readers[1].finished, i == 16 ? 1 : 0);
+    engine->step();
+    EXPECT_EQ(seen.events, 1 + i) << "a reply waited for a prompt";
+  }
+  EXPECT_EQ(readers[0].finished + readers[1].finished, 2);
+  EXPECT_LE(model.most_rows, 68U);
+}
+
+TEST(Engine, CancelledRequestsEndAndOthersGoOn) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 20; ++round) {
+    FakeModel model(20);
+    const FakeTokenizer tokenizer;
+    const auto engine = make_engine(model, tokenizer);
+    std::vector<Request> requests;
+    std::vector<Seen> seen(6);
+    std::map<size_t, RequestId> ids;
+    for (size_t i = 0; i < seen.size(); ++i) {
+      requests.push_back(random_request(random));
+      Request r = requests[i];
+      seen[i].listen(r);
+      ids[i] = engine->submit(std::move(r)).value();
+    }
+    std::vector<bool> cancelled(seen.size());
+    for (int step = 0; engine->step(); ++step) {
+      const size_t i = random() % seen.size();
+      if (random() % 4 == 0 && i % 2 == 0) cancelled[i] = engine->cancel(ids[i]) || cancelled[i];
+    }
+    for (size_t i = 0; i < seen.size(); ++i) {
+      ASSERT_EQ(seen[i].finished, 1);
+      if (cancelled[i]) {
+        EXPECT_EQ(seen[i].outcome.reason, FinishReason::kCancelled);
+        const Outcome alone = run_alone(requests[i]).outcome;
+        EXPECT_EQ(alone.text.substr(0, seen[i].streamed.size()), seen[i].streamed);
+      } else {
+        expect_same(seen[i].outcome, run_alone(requests[i]).outcome);
+      }
+      EXPECT_FALSE(engine->cancel(ids[i]));
+    }
+    EXPECT_EQ(model.states().pages_in_use(), 0);
+  }
+}
+
+TEST(Engine, CallbacksMayCancelAndSubmit) {
+  FakeModel model(20);
+  const FakeTokenizer tokenizer;
+  const auto engine = make_engine(model, tokenizer);
+  Request request;
+  request.prompt = {5, 6};
+  request.max_tokens = 50;
+  RequestId id = 0;
+  int tokens = 0;
+  FinishReason reason = FinishReason::kError;
+  Seen second;
+  request.on_token = [&](const TokenEvent&) { EXPECT_TRUE(++tokens != 3 || engine->cancel(id)); };
+  request.on_finish = [&](const Outcome& o) {
+    reason = o.reason;
+    Request next;
+    next.prompt = {8};
+    next.max_tokens = 2;
+    second.listen(next);
+    EXPECT_TRUE(engine->submit(std::move(next)).ok());
+  };
+  id = engine->submit(std::move(request)).value();
+  while (engine->step()) {
+  }
+  EXPECT_EQ(reason, FinishReason::kCancelled);
+  EXPECT_EQ(tokens, 3);
+  EXPECT_EQ(second.finished, 1);
+}
+
+TEST(Engine, PrefixGivesTheSameBits) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  int reused = 0;
+  for (int round = 0; round < 50; ++round) {
+    FakeModel model(64);
+    const FakeTokenizer tokenizer;
+    const auto engine = make_engine(model, tokenizer);
+    Request first = random_request(random);
+    first.keep_prefix = true;
+    const std::vector<int32_t> prompt = first.prompt;
+    Seen seen;
+    seen.listen(first);
+    ASSERT_TRUE(engine->submit(std::move(first)).ok());
+    while (engine->step()) {
+    }
+    // The same conversation, gone on.
+    Request second = random_request(random);
+    second.prompt.insert(second.prompt.begin(), prompt.begin(), prompt.end());
+    const Outcome alone = run_alone(second).outcome;
+    second.prefix = seen.outcome.prefix;
+    second.keep_prefix = true;
+    Seen again;
+    again.listen(second);
+    ASSERT_TRUE(engine->submit(std::move(second)).ok());
+    while (engine->step()) {
+    }
+    expect_same(again.outcome, alone);
+    EXPECT_EQ(again.outcome.reused_tokens,
+              seen.outcome.prefix ? static_cast<int32_t>(seen.outcome.prefix->tokens.size()) : 0);
+    reused += again.outcome.reused_tokens;
+    EXPECT_GE(again.outcome.prefix ? again.outcome.prefix->tokens.size() : 0,
+              seen.outcome.prefix ? seen.outcome.prefix->tokens.size() : 0);
+
+    // Another conversation: the prefix must not be used.
+    Request other = random_request(random);
+    other.prefix = seen.outcome.prefix;
+    if (other.prefix && other.prompt.size() > other.prefix->tokens.size())
+      other.prompt[0] = prompt[0] == 2 ? 3 : 2;
+    Request plain = other;
+    plain.prefix.reset();
+    Seen apart;
+    apart.listen(other);
+    ASSERT_TRUE(engine->submit(std::move(other)).ok());
+    while (engine->step()) {
+    }
+    expect_same(apart.outcome, run_alone(plain).outcome);
+    EXPECT_EQ(apart.outcome.reused_tokens, 0);
+  }
+  EXPECT_GT(reused, 0);
+}
+
+TEST(Engine, StopStringsNeverShow) {
+  int stopped = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Request request;
+    request.prompt = {4};
+    request.max_tokens = 60;
+    request.sampling.temperature = 1;
+    request.sampling.top_k = 3;
+    request.sampling.seed = seed;
+    request.stop = {"BC", "XY", "Q"};
+    const Seen seen = run_alone(request);
+    for (const std::string& stop : request.stop)
+      EXPECT_EQ(seen.outcome.text.find(stop), std::string::npos);
+    EXPECT_EQ(seen.streamed + seen.outcome.text_tail, seen.outcome.text);
+    stopped += seen.outcome.reason == FinishReason::kStop;
+  }
+  EXPECT_GT(stopped, 50);
+}
+
+TEST(Engine, ContextAndLengthEndAReply) {
+  FakeModel model(64);
+  const FakeTokenizer tokenizer;
+  const auto engine = make_engine(model, tokenizer, {.context = 30});
+  Request request;
+  request.prompt.assign(20, 3);
+  request.sampling.temperature = 1;
+  const auto reason = [&](int32_t max_tokens) {
+    for (request.sampling.seed = 0;; ++request.sampling.seed) {
+      Request r = request;
+      r.max_tokens = max_tokens;
+      Seen seen;
+      seen.listen(r);
+      EXPECT_TRUE(engine->submit(std::move(r)).ok());
+      while (engine->step()) {
+      }
+      if (seen.outcome.reason != FinishReason::kStop)
+        return std::pair(seen.outcome.reason, seen.outcome.tokens.size());
+    }
+  };
+  EXPECT_EQ(reason(-1), std::pair(FinishReason::kContextFull, size_t{10}));
+  EXPECT_EQ(reason(5), std::pair(FinishReason::kLength, size_t{5}));
+}
+
+TEST(Engine, RefusesWhatCannotRun) {
+  FakeModel model(2);
+  const FakeTokenizer tokenizer;
+  const auto engine = make_engine(model, tokenizer);
+  EXPECT_EQ(engine->context(), 128);
+  const auto complaint = [&](auto change) {
+    Request r;
+    r.prompt = {3};
+    change(r);
+    const auto id = engine->submit(std::move(r));
+    return id.ok() ? "accepted" : id.error().message;
+  };
+  EXPECT_THAT(complaint([](Request& r) { r.prompt.clear(); }), HasSubstr("empty"));
+  EXPECT_THAT(complaint([](Request& r) { r.prompt.assign(128, 3); }),
+              HasSubstr("context holds 128"));
+  EXPECT_THAT(complaint([](Request& r) { r.prompt = {40}; }), HasSubstr("Token 40"));
+  EXPECT_THAT(complaint([](Request& r) { r.prompt = {-1}; }), HasSubstr("Token -1"));
+  EXPECT_THAT(complaint([](Request& r) { r.sampling.top_p = 2; }), HasSubstr("top-p"));
+  EXPECT_THAT(complaint([](Request& r) { r.max_tokens = 0; }), HasSubstr("at least one token"));
+  EXPECT_FALSE(engine->step());
+  EXPECT_FALSE(Engine::create(model, tokenizer, {.max_step_rows = 64, .max_running = 1}).ok());
+  EXPECT_FALSE(Engine::create(model, tokenizer, {.max_running = 0}).ok());
+}
+
+TEST(Engine, AFailingModelIsReportedOnceAndTheEngineGoesOn) {
+  FakeModel model(64);
+  const FakeTokenizer tokenizer;
+  const auto engine = make_engine(model, tokenizer);
+  model.fail_at = 3;
+  Request request;
+  request.prompt = {5, 6, 7};
+  request.max_tokens = 20;
+  request.sampling.temperature = 1;
+  while (run_alone(request).outcome.tokens.size() < 10) ++request.sampling.seed;
+  const Request copy = request;
+  Seen seen;
+  seen.listen(request);
+  ASSERT_TRUE(engine->submit(std::move(request)).ok());
+  while (engine->step()) {
+  }
+  EXPECT_EQ(seen.finished, 1);
+  EXPECT_EQ(seen.outcome.reason, FinishReason::kError);
+  EXPECT_EQ(seen.outcome.error.message, "The file was cut.");
+  EXPECT_EQ(seen.outcome.tokens.size(), 2U);
+  EXPECT_EQ(model.states().pages_in_use(), 0);
+  Request retry = copy;
+  Seen again;
+  again.listen(retry);
+  ASSERT_TRUE(engine->submit(std::move(retry)).ok());
+  while (engine->step()) {
+  }
+  expect_same(again.outcome, run_alone(copy).outcome);
+}
+
+}  // namespace
+}  // namespace chimere::engine

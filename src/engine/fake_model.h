@@ -1,0 +1,133 @@
+// Test support: a model whose logits are a hash of everything its sequence has seen, and a
+// tokenizer of single letters.
+#ifndef CHIMERE_ENGINE_FAKE_MODEL_H_
+#define CHIMERE_ENGINE_FAKE_MODEL_H_
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/model.h"
+#include "state/state_store.h"
+#include "text/tokenizer.h"
+
+namespace chimere::engine {
+
+/// Keeps its running hash in a real state store, through the same calls as a real model: a lost,
+/// mixed up or doubly advanced state changes every later logit. Chunk and step rows, and chunks cut
+/// at other places, hash differently.
+class FakeModel : public model::Model {
+ public:
+  static constexpr int64_t kVocab = 40;
+
+  explicit FakeModel(int64_t max_pages, int64_t max_slots = 64) {
+    state::StateSpec spec;
+    state::ComponentSpec kv;
+    kv.bytes = 64 * 64;
+    state::ComponentSpec hash;
+    hash.kind = state::ComponentSpec::Kind::kRecurrent;
+    hash.bytes = 64;
+    spec.components = {kv, hash};
+    spec.max_pages = max_pages;
+    spec.max_slots = max_slots;
+    store_ = state::StateStore::create(spec).value();
+  }
+
+  const std::string& architecture() const override { return architecture_; }
+  int64_t n_vocab() const override { return kVocab; }
+  int64_t context_length() const override { return 4096; }
+  int64_t active_weight_bytes() const override { return 1; }
+  state::StateStore& states() override { return *store_; }
+
+  Result<model::StepResult> forward(const model::StepPlan& plan) override {
+    ++steps;
+    size_t rows = 0;
+    std::vector<state::RowsWanted> wanted;
+    for (const auto& s : plan.sequences) {
+      wanted.push_back({s.state, static_cast<int32_t>(s.tokens.size()), s.revocable});
+      rows += s.tokens.size();
+    }
+    most_rows = std::max(most_rows, rows);
+    most_sequences = std::max(most_sequences, plan.sequences.size());
+    if (fail_at == steps) return io_error("The file was cut.");
+    CHIMERE_TRY(auto reservation, store_->reserve(wanted));
+    logits_.clear();
+    size_t row = 0;
+    for (size_t i = 0; i < plan.sequences.size(); ++i) {
+      const auto& s = plan.sequences[i];
+      uint64_t hash = read(reservation.read_slots()[i]);
+      size_t chunk = 0;
+      int32_t left = s.row_class == model::RowClass::kChunk ? s.chunks.at(0) : 0;
+      for (size_t r = 0; r < s.tokens.size(); ++r, ++row) {
+        hash = mix(hash ^ (static_cast<uint64_t>(s.tokens[r]) * 2 +
+                           (s.row_class == model::RowClass::kStep)));
+        if (s.row_class == model::RowClass::kChunk && --left == 0) {
+          hash = mix(hash + 12345);
+          if (++chunk < s.chunks.size()) left = s.chunks[chunk];
+        }
+        if (const int32_t slot = reservation.write_slots()[row]; slot >= 0) write(slot, hash);
+        for (const int32_t l : s.logits_of) {
+          if (static_cast<size_t>(l) == r) add_logits(hash);
+        }
+      }
+    }
+    reservation.apply();
+    const auto n = static_cast<int64_t>(logits_.size()) / kVocab;
+    return model::StepResult{ConstMatrixView(logits_.data(), n, kVocab, kVocab)};
+  }
+
+  size_t steps = 0;
+  size_t most_rows = 0;
+  size_t most_sequences = 0;
+  size_t fail_at = 0;  ///< the step that fails; 0: none
+
+ private:
+  static uint64_t mix(uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+    return x ^ (x >> 31);
+  }
+  uint8_t* slot(int32_t s) { return store_->component_base(1) + s * store_->slot_stride(); }
+  uint64_t read(int32_t s) {
+    uint64_t hash = 0;
+    std::memcpy(&hash, slot(s), sizeof(hash));
+    return hash;
+  }
+  void write(int32_t s, uint64_t hash) { std::memcpy(slot(s), &hash, sizeof(hash)); }
+  void add_logits(uint64_t hash) {
+    for (int64_t v = 0; v < kVocab; ++v) {
+      logits_.push_back(static_cast<float>(mix(hash + static_cast<uint64_t>(v) * 977) % 4096) /
+                        512);
+    }
+  }
+
+  std::string architecture_ = "fake";
+  std::unique_ptr<state::StateStore> store_;
+  std::vector<float> logits_;
+};
+
+/// Token 0 ends a reply, 1 starts a message, the others are letters.
+class FakeTokenizer : public text::Tokenizer {
+ public:
+  using Tokenizer::encode;
+  std::vector<int32_t> encode(std::string_view text,
+                              std::span<const text::TextRange>) const override {
+    return std::vector<int32_t>(text.begin(), text.end());
+  }
+  std::string token_bytes(int32_t id, bool) const override {
+    return id < 2 ? "" : std::string(1, static_cast<char>('A' + id - 2));
+  }
+  int32_t n_tokens() const override { return FakeModel::kVocab; }
+  int32_t bos() const override { return -1; }
+  int32_t eos() const override { return 0; }
+  bool add_bos() const override { return false; }
+  bool is_control(int32_t id) const override { return id < 2; }
+  bool is_end_of_generation(int32_t id) const override { return id == 0; }
+  int32_t find(std::string_view text) const override { return text == "<|im_start|>" ? 1 : -1; }
+};
+
+}  // namespace chimere::engine
+
+#endif  // CHIMERE_ENGINE_FAKE_MODEL_H_

@@ -1,0 +1,90 @@
+// One request on its way through the engine.
+#ifndef CHIMERE_ENGINE_GENERATION_H_
+#define CHIMERE_ENGINE_GENERATION_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/request.h"
+#include "engine/stop_matcher.h"
+#include "model/step.h"
+#include "state/state_store.h"
+#include "text/tokenizer.h"
+
+namespace chimere::engine {
+
+using RequestId = int64_t;
+
+/// Knows what a request's next rows are and what its sampled tokens mean; the engine decides when
+/// they are computed. First the prompt, chunk by chunk, then one row for each sampled token.
+class Generation {
+ public:
+  /// The tokenizer must outlive the generation. `context`: most tokens of prompt and reply.
+  Generation(RequestId id, Request request, std::span<const int32_t> message_starts,
+             int64_t context, const text::Tokenizer& tokenizer);
+
+  RequestId id() const { return id_; }
+  bool finished() const { return finished_; }
+  bool prompt_done() const { return position_ == prompt_size(); }
+  /// Tokens behind it in the state once it runs: what its KV pages must hold before its next row.
+  int64_t tokens_seen() const { return position_ + decoded_; }
+  int64_t prompt_size() const { return static_cast<int64_t>(request_.prompt.size()); }
+
+  /// Takes a sequence (of the prefix, if it can be used) before the first step, and after
+  /// suspend(). Errors: kOutOfMemory when the stored state does not fit.
+  Status start(state::StateStore& store);
+  bool running() const { return state_ != nullptr; }
+  /// Copies the state out of the store and gives its pages back; start() brings the same bits back.
+  void suspend();
+
+  /// Size of the prompt's next chunk behind the `taken` rows that the step already has of it; 0 if
+  /// there is none, or if the step must end there because the state at this point is to be kept.
+  int32_t next_chunk(int64_t taken) const;
+  /// Rows of the step that are `rows` (whole chunks) of the prompt.
+  model::SequenceRows prompt_rows(int64_t rows);
+  model::SequenceRows decode_row();
+
+  /// The rows of the last step are computed.
+  void advance_prompt(int64_t rows);
+  void advance_decode() { ++decoded_; }
+  /// Chooses the next token from the logits of the newest row, tells the caller, and notices the
+  /// end.
+  void accept(std::span<const float> logits);
+
+  /// Ends the request and calls on_finish.
+  void finish(FinishReason reason, Error error = {});
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void use_prefix();
+  bool ends_reply(int32_t token) const;
+
+  RequestId id_;
+  Request request_;
+  int64_t context_;
+  const text::Tokenizer& tokenizer_;
+  std::vector<int64_t> chunk_ends_;  ///< positions in the prompt where its chunks end
+  int64_t keep_at_ = -1;             ///< the chunk end whose state is kept
+  int64_t position_ = 0;             ///< prompt tokens computed
+  int64_t decoded_ = 0;              ///< sampled tokens computed
+  std::unique_ptr<state::SequenceState> state_;
+  std::vector<uint8_t> suspended_;
+  std::vector<int32_t> history_;  ///< prompt and reply
+
+  text::StreamDecoder decoder_;
+  StopMatcher stops_;
+  Outcome outcome_;
+  bool finished_ = false;
+  Clock::time_point started_;
+  Clock::time_point first_token_;
+};
+
+}  // namespace chimere::engine
+
+#endif  // CHIMERE_ENGINE_GENERATION_H_

@@ -1,0 +1,44 @@
+#include "engine/stop_matcher.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace chimere::engine {
+
+StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {
+  std::erase_if(stops_, [](const std::string& s) { return s.empty(); });
+}
+
+std::string StopMatcher::push(std::string_view text) {
+  if (matched_) return "";
+  held_ += text;
+  size_t end = std::string::npos;  // of the match
+  size_t begin = held_.size();
+  for (const std::string& stop : stops_) {
+    const size_t at = held_.find(stop);
+    if (at == std::string::npos) continue;
+    const size_t stop_end = at + stop.size();
+    if (stop_end < end || (stop_end == end && at < begin)) {
+      end = stop_end;
+      begin = at;
+    }
+  }
+  matched_ = end != std::string::npos;
+  if (!matched_) {
+    for (const std::string& stop : stops_) begin = std::min(begin, held_.size() - overlap(stop));
+  }
+  std::string shown = held_.substr(0, begin);
+  held_.erase(0, begin);
+  return shown;
+}
+
+size_t StopMatcher::overlap(std::string_view stop) const {
+  for (size_t n = std::min(stop.size() - 1, held_.size()); n > 0; --n) {
+    if (std::string_view(held_).ends_with(stop.substr(0, n))) return n;
+  }
+  return 0;
+}
+
+std::string StopMatcher::finish() { return matched_ ? "" : std::exchange(held_, ""); }
+
+}  // namespace chimere::engine
