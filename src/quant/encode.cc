@@ -1,0 +1,229 @@
+// Dispatch by type, and the formats whose block is not split further.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "quant/codebooks.h"
+#include "quant/encoders.h"
+#include "quant/fit.h"
+#include "quant/quant.h"
+
+namespace chimere::quant {
+namespace {
+
+constexpr int kHalf = kBlock / 2;
+
+// `q` are 32 numbers below 32; a fifth bit goes to `qh` where the format has one.
+void pack_nibbles(const uint8_t* q, uint8_t* qs) {
+  for (int j = 0; j < kHalf; ++j) {
+    qs[j] = static_cast<uint8_t>((q[j] & 15) | ((q[j + kHalf] & 15) << 4));
+  }
+}
+void pack_fifth_bits(const uint8_t* q, uint8_t* qh) {
+  std::memset(qh, 0, 4);
+  for (int j = 0; j < kBlock; ++j) qh[j / 8] |= static_cast<uint8_t>((q[j] >> 4) << (j % 8));
+}
+
+// Levels -half..half - 1, stored with a bias of half. Returns the stored scale.
+uint16_t fit_symmetric(const float* x, const float* w, int half, uint8_t* q) {
+  const auto lo = static_cast<float>(-half);
+  const auto hi = static_cast<float>(half - 1);
+  const auto level = [&](float v) { return round_to(v, lo, hi); };
+  const float d = storable(fit_scale(x, w, kBlock, lo, hi, level));
+  const float id = inverse(d);
+  for (int j = 0; j < kBlock; ++j) {
+    q[j] = static_cast<uint8_t>(static_cast<int>(level(x[j] * id)) + half);
+  }
+  return f32_to_f16(d);
+}
+
+struct StoredAffine {
+  uint16_t d;
+  uint16_t m;
+};
+StoredAffine fit_min(const float* x, const float* w, int levels, uint8_t* q) {
+  Affine a = fit_affine(x, w, kBlock, levels, /*only_negative=*/false);
+  a = {storable(a.d), storable(a.m)};
+  affine_levels(x, w, kBlock, a, levels, q);
+  return {f32_to_f16(a.d), f32_to_f16(a.m)};
+}
+
+// The nearest of the sixteen values: the number of midpoints below v.
+size_t nearest_iq4(float v) {
+  size_t i = 0;
+  for (size_t k = 0; k + 1 < kIq4NlValues.size(); ++k) {
+    const float middle = 0.5F * static_cast<float>(kIq4NlValues[k] + kIq4NlValues[k + 1]);
+    i += v > middle ? 1 : 0;
+  }
+  return i;
+}
+
+template <typename Block, int kElements>
+void encode_blocks(const float* src, void* dst, int64_t n, const float* importance) {
+  auto* blocks = static_cast<Block*>(dst);
+  std::array<float, kElements> weights;
+  weights.fill(1.0F);
+  for (int64_t i = 0; i < n / kElements; ++i) {
+    if (importance != nullptr) {
+      const float* w = importance + i * kElements;
+      const bool all_zero = std::all_of(w, w + kElements, [](float v) { return v == 0.0F; });
+      for (size_t j = 0; j < kElements; ++j) weights[j] = all_zero ? 1.0F : w[j];
+    }
+    encode_block(src + i * kElements, weights.data(), blocks[i]);
+  }
+}
+
+template <typename Convert>
+void encode_halves(const float* src, void* dst, int64_t n, Convert convert) {
+  for (int64_t i = 0; i < n; ++i) {
+    const uint16_t h = convert(src[i]);
+    std::memcpy(static_cast<char*>(dst) + 2 * i, &h, sizeof h);
+  }
+}
+
+Status check_inputs(const float* src, int64_t n, const float* importance) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (!std::isfinite(src[i])) {
+      return invalid_argument("element " + std::to_string(i) +
+                              " is infinite or no number, which no block format can hold");
+    }
+    if (importance != nullptr && !(importance[i] >= 0 && std::isfinite(importance[i]))) {
+      return invalid_argument("the importance of element " + std::to_string(i) +
+                              " is negative, infinite or no number");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void encode_block(const float* x, const float* w, BlockQ4_0& b) {
+  uint8_t q[kBlock];
+  b.d = fit_symmetric(x, w, 8, q);
+  pack_nibbles(q, b.qs);
+}
+
+void encode_block(const float* x, const float* w, BlockQ5_0& b) {
+  uint8_t q[kBlock];
+  b.d = fit_symmetric(x, w, 16, q);
+  pack_nibbles(q, b.qs);
+  pack_fifth_bits(q, b.qh);
+}
+
+void encode_block(const float* x, const float* w, BlockQ4_1& b) {
+  uint8_t q[kBlock];
+  const StoredAffine a = fit_min(x, w, 15, q);
+  b.d = a.d;
+  b.m = a.m;
+  pack_nibbles(q, b.qs);
+}
+
+void encode_block(const float* x, const float* w, BlockQ5_1& b) {
+  uint8_t q[kBlock];
+  const StoredAffine a = fit_min(x, w, 31, q);
+  b.d = a.d;
+  b.m = a.m;
+  pack_nibbles(q, b.qs);
+  pack_fifth_bits(q, b.qh);
+}
+
+void encode_block(const float* x, const float* w, BlockQ8_0& b) {
+  const auto level = [](float v) { return round_to(v, -127, 127); };
+  const float d = storable(fit_scale(x, w, kBlock, -127, 127, level));
+  const float id = inverse(d);
+  b.d = f32_to_f16(d);
+  for (int j = 0; j < kBlock; ++j) b.qs[j] = static_cast<int8_t>(level(x[j] * id));
+}
+
+void encode_block(const float* x, const float* w, BlockIq4Nl& b) {
+  const auto level = [](float v) { return static_cast<float>(kIq4NlValues[nearest_iq4(v)]); };
+  const float d =
+      storable(fit_scale(x, w, kBlock, kIq4NlValues.front(), kIq4NlValues.back(), level));
+  const float id = inverse(d);
+  uint8_t q[kBlock];
+  for (int j = 0; j < kBlock; ++j) q[j] = static_cast<uint8_t>(nearest_iq4(x[j] * id));
+  b.d = f32_to_f16(d);
+  pack_nibbles(q, b.qs);
+}
+
+bool can_encode(DType type) {
+  switch (type) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kQ4_0:
+    case DType::kQ4_1:
+    case DType::kQ5_0:
+    case DType::kQ5_1:
+    case DType::kQ8_0:
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+    case DType::kQ6_K:
+    case DType::kIQ4_NL:
+    case DType::kIQ3_S:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Status encode(DType type, const float* src, void* dst, int64_t n, const float* importance) {
+  const DTypeInfo& info = dtype_info(type);
+  if (!can_encode(type)) {
+    return unsupported("weights cannot be written as " + std::string(info.name) +
+                       "; choose a type that can be encoded, such as q4_K");
+  }
+  if (n < 0 || n % info.block_elements != 0) {
+    return invalid_argument(std::to_string(n) + " elements are no whole number of blocks of " +
+                            std::string(info.name));
+  }
+  if (info.quantised) CHIMERE_CHECK_OK(check_inputs(src, n, importance));
+  switch (type) {
+    case DType::kF32:
+      std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
+      break;
+    case DType::kF16:
+      encode_halves(src, dst, n, f32_to_f16);
+      break;
+    case DType::kBF16:
+      encode_halves(src, dst, n, f32_to_bf16);
+      break;
+    case DType::kQ4_0:
+      encode_blocks<BlockQ4_0, kBlock>(src, dst, n, importance);
+      break;
+    case DType::kQ4_1:
+      encode_blocks<BlockQ4_1, kBlock>(src, dst, n, importance);
+      break;
+    case DType::kQ5_0:
+      encode_blocks<BlockQ5_0, kBlock>(src, dst, n, importance);
+      break;
+    case DType::kQ5_1:
+      encode_blocks<BlockQ5_1, kBlock>(src, dst, n, importance);
+      break;
+    case DType::kQ8_0:
+      encode_blocks<BlockQ8_0, kBlock>(src, dst, n, importance);
+      break;
+    case DType::kIQ4_NL:
+      encode_blocks<BlockIq4Nl, kBlock>(src, dst, n, importance);
+      break;
+    case DType::kQ4_K:
+      encode_blocks<BlockQ4K, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kQ5_K:
+      encode_blocks<BlockQ5K, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kQ6_K:
+      encode_blocks<BlockQ6K, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kIQ3_S:
+      encode_blocks<BlockIq3S, kSuperBlock>(src, dst, n, importance);
+      break;
+    default:
+      break;  // can_encode() left none
+  }
+  return {};
+}
+
+}  // namespace chimere::quant

@@ -1,0 +1,170 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "quant/quant.h"
+
+namespace chimere::quant {
+namespace {
+
+constexpr int64_t kElements = 8192;
+
+struct Format {
+  DType type;
+  double relative_error;  ///< bound on rms error / rms for normally distributed weights
+};
+
+// Each bound lies 1 to 3 % above what the search reaches, and below what rounding with the extreme
+// element's scale reaches, so a search that stops working is noticed.
+constexpr Format kFormats[] = {
+    {DType::kQ8_0, 0.00505}, {DType::kQ4_0, 0.0835}, {DType::kQ4_1, 0.0712}, {DType::kQ5_0, 0.0412},
+    {DType::kQ5_1, 0.0345},  {DType::kQ4_K, 0.0714}, {DType::kQ5_K, 0.0354}, {DType::kQ6_K, 0.0170},
+    {DType::kIQ4_NL, 0.075}, {DType::kIQ3_S, 0.133},
+};
+
+class Encode : public ::testing::Test {
+ protected:
+  Encode() : random_(seed_), trace_(__FILE__, __LINE__, seed_) {}
+
+  std::vector<float> normal(float scale) {
+    std::normal_distribution<float> distribution(0, scale);
+    std::vector<float> x(kElements);
+    for (float& v : x) v = distribution(random_);
+    return x;
+  }
+
+  static std::vector<float> round_trip(DType type, const std::vector<float>& x,
+                                       const float* importance = nullptr) {
+    const auto n = static_cast<int64_t>(x.size());
+    std::vector<uint16_t> blocks(static_cast<size_t>(row_bytes(type, n)) / 2 + 1);
+    const Status s = encode(type, x.data(), blocks.data(), n, importance);
+    EXPECT_TRUE(s.ok());
+    std::vector<float> y(x.size());
+    decode(type, blocks.data(), y.data(), n);
+    return y;
+  }
+
+  static double relative_error(const std::vector<float>& x, const std::vector<float>& y,
+                               const std::vector<float>& w) {
+    double e = 0;
+    double s = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double d = double{x[i]} - double{y[i]};
+      e += double{w[i]} * d * d;
+      s += double{w[i]} * double{x[i]} * double{x[i]};
+    }
+    return std::sqrt(e / s);
+  }
+
+  const unsigned seed_ = std::random_device{}();
+  std::mt19937 random_;
+  ::testing::ScopedTrace trace_;
+};
+
+TEST_F(Encode, KeepsTheErrorOfNormalWeightsSmall) {
+  const std::vector<float> x = normal(0.02F);
+  const std::vector<float> one(x.size(), 1.0F);
+  for (const Format& f : kFormats) {
+    EXPECT_LT(relative_error(x, round_trip(f.type, x), one), f.relative_error)
+        << dtype_name(f.type);
+  }
+}
+
+TEST_F(Encode, ImportanceLowersTheWeightedError) {
+  const std::vector<float> x = normal(1.0F);
+  std::lognormal_distribution<float> distribution(0, 1.5F);
+  std::vector<float> w(x.size());
+  for (float& v : w) v = distribution(random_);
+  for (const Format& f : kFormats) {
+    const double with = relative_error(x, round_trip(f.type, x, w.data()), w);
+    const double without = relative_error(x, round_trip(f.type, x), w);
+    EXPECT_LT(with, 0.98 * without) << dtype_name(f.type);
+  }
+}
+
+TEST_F(Encode, ValuesOfTheFormatComeBackAlmostExactly) {
+  for (const Format& f : kFormats) {
+    const std::vector<float> x = round_trip(f.type, normal(0.5F));
+    const std::vector<float> one(x.size(), 1.0F);
+    // The best scales need not be found again exactly, but a wrong bit anywhere costs far more than
+    // this.
+    EXPECT_LT(relative_error(x, round_trip(f.type, x), one), 0.35 * f.relative_error)
+        << dtype_name(f.type);
+  }
+}
+
+TEST_F(Encode, SurvivesExtremeInputs) {
+  std::vector<std::vector<float>> inputs;
+  for (const float v : {0.0F, 1.0F, -3.0F, 1e-42F, 1e-9F, 3e38F, -3e38F}) {
+    inputs.emplace_back(512, v);
+  }
+  std::vector<float> mixed(512, 0.0F);
+  mixed[7] = 3e38F;
+  mixed[300] = -3e38F;
+  mixed[301] = 1e-45F;
+  inputs.push_back(mixed);
+  for (const Format& f : kFormats) {
+    for (const std::vector<float>& x : inputs) {
+      for (const float y : round_trip(f.type, x)) {
+        ASSERT_TRUE(std::isfinite(y)) << dtype_name(f.type) << " of " << x[0];
+        if (x[0] == -3.0F || x[0] == 1.0F) {
+          ASSERT_NEAR(y, x[0], 0.07F * std::fabs(x[0])) << dtype_name(f.type);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Encode, ZerosStayZeros) {
+  const std::vector<float> zeros(512, 0.0F);
+  for (const Format& f : kFormats)
+    EXPECT_EQ(round_trip(f.type, zeros), zeros) << dtype_name(f.type);
+}
+
+TEST_F(Encode, AWeightOfZeroFreesAnElement) {
+  // One outlier ruins a block's scale unless it does not count.
+  std::vector<float> x = normal(1.0F);
+  x.resize(256);
+  std::vector<float> w(x.size(), 1.0F);
+  x[5] = 500;
+  w[5] = 0;
+  for (const Format& f : kFormats) {
+    EXPECT_LT(relative_error(x, round_trip(f.type, x, w.data()), w),
+              0.5 * relative_error(x, round_trip(f.type, x), w))
+        << dtype_name(f.type);
+  }
+}
+
+TEST_F(Encode, PlainTypesRoundEachElement) {
+  const std::vector<float> x = normal(2.0F);
+  EXPECT_EQ(round_trip(DType::kF32, x), x);
+  const std::vector<float> half = round_trip(DType::kF16, x);
+  const std::vector<float> brain = round_trip(DType::kBF16, x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_EQ(half[i], f16_to_f32(f32_to_f16(x[i])));
+    ASSERT_EQ(brain[i], bf16_to_f32(f32_to_bf16(x[i])));
+  }
+}
+
+TEST_F(Encode, RefusesWhatItCannotDo) {
+  std::vector<float> x(256, 1.0F);
+  std::vector<uint16_t> out(1024);
+  EXPECT_EQ(encode(DType::kIQ1_S, x.data(), out.data(), 256).error().code,
+            Error::Code::kUnsupported);
+  EXPECT_EQ(encode(DType::kQ8_0, x.data(), out.data(), 33).error().code,
+            Error::Code::kInvalidArgument);
+  x[3] = NAN;
+  EXPECT_FALSE(encode(DType::kQ4_K, x.data(), out.data(), 256).ok());
+  x[3] = INFINITY;
+  EXPECT_FALSE(encode(DType::kQ4_K, x.data(), out.data(), 256).ok());
+  x[3] = 1;
+  std::vector<float> w(256, 1.0F);
+  w[200] = -1;
+  EXPECT_FALSE(encode(DType::kQ4_K, x.data(), out.data(), 256, w.data()).ok());
+}
+
+}  // namespace
+}  // namespace chimere::quant

@@ -1,0 +1,24 @@
+// One block of f32 to each format that can be written. Internal to the room: encode() chooses by
+// type.
+#ifndef CHIMERE_QUANT_ENCODERS_H_
+#define CHIMERE_QUANT_ENCODERS_H_
+
+#include "quant/blocks.h"
+
+namespace chimere::quant {
+
+/// `x` are the block's 32 or 256 finite elements, `w` their weights (none negative, not all zero).
+void encode_block(const float* x, const float* w, BlockQ4_0& b);
+void encode_block(const float* x, const float* w, BlockQ4_1& b);
+void encode_block(const float* x, const float* w, BlockQ5_0& b);
+void encode_block(const float* x, const float* w, BlockQ5_1& b);
+void encode_block(const float* x, const float* w, BlockQ8_0& b);
+void encode_block(const float* x, const float* w, BlockIq4Nl& b);
+void encode_block(const float* x, const float* w, BlockQ4K& b);
+void encode_block(const float* x, const float* w, BlockQ5K& b);
+void encode_block(const float* x, const float* w, BlockQ6K& b);
+void encode_block(const float* x, const float* w, BlockIq3S& b);
+
+}  // namespace chimere::quant
+
+#endif  // CHIMERE_QUANT_ENCODERS_H_

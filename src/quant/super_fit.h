@@ -1,0 +1,96 @@
+// Two-level scales without a minimum: x ~ d * multiplier(s) * v. Internal to the room.
+#ifndef CHIMERE_QUANT_SUPER_FIT_H_
+#define CHIMERE_QUANT_SUPER_FIT_H_
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "quant/blocks.h"
+#include "quant/fit.h"
+
+namespace chimere::quant {
+
+/// A super-block's choice: stored scale d, an integer per sub-block, and the levels v of its
+/// elements.
+template <int kSubBlocks>
+struct SuperFit {
+  float d = 0;
+  std::array<int, kSubBlocks> scale{};
+  std::array<float, kSuperBlock> v{};
+  double error = std::numeric_limits<double>::max();
+};
+
+/// The sub-block scale of largest magnitude, with its sign.
+template <size_t kSubBlocks>
+float largest_of(const std::array<float, kSubBlocks>& scales) {
+  return *std::max_element(scales.begin(), scales.end(),
+                           [](float a, float b) { return std::fabs(a) < std::fabs(b); });
+}
+
+/// How a format's integer scales multiply d: offset + step * scale, scale in lo..hi.
+struct Multiplier {
+  int offset;
+  int step;
+  int lo;
+  int hi;
+
+  int of(int scale) const { return offset + step * scale; }
+  int nearest(float multiple) const {
+    const float s = (multiple - static_cast<float>(offset)) / static_cast<float>(step);
+    return static_cast<int>(round_to(s, static_cast<float>(lo), static_cast<float>(hi)));
+  }
+};
+
+/// Chooses integer scales near `wanted` / d for a start value `d`, then d by least squares, and
+/// repeats. `levels(first, count, scale, v)` writes the best levels for elements first..first+count
+/// and returns their weighted error.
+template <int kSubBlocks, typename Levels>
+SuperFit<kSubBlocks> fit_super(const float* x, const float* w, float d,
+                               const std::array<float, kSubBlocks>& wanted, Multiplier multiplier,
+                               Levels levels) {
+  constexpr int kCount = kSuperBlock / kSubBlocks;
+  constexpr int kRounds = 3;
+  SuperFit<kSubBlocks> best;
+  for (int round = 0; round < kRounds; ++round) {
+    SuperFit<kSubBlocks> now;
+    now.d = storable(d);
+    now.error = 0;
+    const float id = inverse(now.d);
+    double xv = 0;
+    double vv = 0;
+    for (int s = 0; s < kSubBlocks; ++s) {
+      const int first = s * kCount;
+      const int middle = multiplier.nearest(wanted[static_cast<size_t>(s)] * id);
+      double least = std::numeric_limits<double>::max();
+      std::array<float, kCount> v;
+      for (int c = std::max(middle - 1, multiplier.lo); c <= std::min(middle + 1, multiplier.hi);
+           ++c) {
+        const double error =
+            levels(first, kCount, now.d * static_cast<float>(multiplier.of(c)), v.data());
+        if (error >= least) continue;
+        least = error;
+        now.scale[static_cast<size_t>(s)] = c;
+        std::copy(v.begin(), v.end(), now.v.begin() + first);
+      }
+      now.error += least;
+      const int m = multiplier.of(now.scale[static_cast<size_t>(s)]);
+      for (int i = first; i < first + kCount; ++i) {
+        const double t = double{now.v[static_cast<size_t>(i)]} * m;
+        xv += double{w[i]} * double{x[i]} * t;
+        vv += double{w[i]} * t * t;
+      }
+    }
+    if (now.error >= best.error) break;
+    best = now;
+    if (vv <= 0) break;
+    d = static_cast<float>(xv / vv);
+  }
+  return best;
+}
+
+}  // namespace chimere::quant
+
+#endif  // CHIMERE_QUANT_SUPER_FIT_H_
