@@ -28,6 +28,7 @@ constexpr int scale_group(DType t) {
 }
 
 constexpr bool takes_integer_dot(DType t) { return scale_group(t) != 0; }
+constexpr bool has_minimum(DType t) { return t == DType::kQ4_K || t == DType::kQ5_K; }
 
 }  // namespace chimere::kernels
 

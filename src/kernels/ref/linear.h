@@ -11,18 +11,18 @@
 
 namespace chimere::kernels::ref {
 
-/// One row of activations after rounding (rule 3): n elements in blocks of 32.
-struct RoundedRow {
-  std::vector<int8_t> q;  ///< [n]
-  std::vector<float> d;   ///< [n / 32] scale: x ≈ q · d
+/// A row of n activations and, when n is a multiple of 32, its rounded form (rule 3).
+struct Activations {
+  std::vector<float> x;      ///< [n]
+  std::vector<int8_t> q;     ///< [n]; x ≈ q · d
+  std::vector<float> d;      ///< [n / 32]
+  std::vector<int32_t> sum;  ///< [n / 32] of q
 };
 
-/// n must be a multiple of 32.
-RoundedRow round_activations(const float* x, int64_t n);
+Activations round_activations(const float* x, int64_t n);
 
-/// Dot product of row `o` of w with the activations x [w.n_in]; `rounded` is x after rule 3 and is
-/// used by the types for which rounds_activations() is true.
-float dot(const WeightView& w, int64_t o, const float* x, const RoundedRow& rounded);
+/// Dot product of row `o` of w with the activations, by rule 2 or 4 as w's type demands.
+float dot(const WeightView& w, int64_t o, const Activations& x);
 
 /// See Ops::linear.
 void linear(ConstMatrixView x, std::span<const LinearJob> jobs);

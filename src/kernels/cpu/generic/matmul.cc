@@ -1,0 +1,147 @@
+// Matrix products in portable C++, for processors without AVX2 and as the plainest form of the
+// tiling: a weight row is unpacked once for all activation rows.
+#include "kernels/cpu/matmul.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "kernels/integer_weights.h"
+#include "kernels/math.h"
+#include "quant/quant.h"
+
+namespace chimere::kernels::cpu {
+namespace {
+
+float tree_of_16(float s[kPartials]) {
+  for (int half = kPartials / 2; half > 0; half /= 2) {
+    for (int j = 0; j < half; ++j) s[j] += s[j + half];
+  }
+  return s[0];
+}
+
+void store(float& y, float v, bool accumulate) { y = accumulate ? y + v : v; }
+
+void round_block(const float* x, int64_t b, const RoundedRow& out) {
+  uint32_t bits = 0;
+  for (int i = 0; i < kActivationBlock; ++i) {
+    uint32_t u;
+    std::memcpy(&u, x + i, 4);
+    bits = std::max(bits, u & 0x7FFFFFFFU);
+  }
+  float amax;
+  std::memcpy(&amax, &bits, 4);
+  const bool finite = bits < 0x7F800000U;
+  const bool zero = !finite || amax < 0x1p-100F;
+  const float d = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0F : amax / 127.0F;
+  const float id = zero ? 0.0F : 127.0F / amax;
+  int32_t sums[2] = {0, 0};
+  for (int i = 0; i < kActivationBlock; ++i) {
+    const auto q = static_cast<int8_t>(zero ? 0.0F : std::nearbyint(x[i] * id));
+    out.q[kActivationBlock * b + i] = q;
+    sums[i / 16] += q;
+  }
+  out.d[b] = d;
+  out.d_sum[b] = d * static_cast<float>(sums[0] + sums[1]);
+  out.neg_sum32[b] = -(sums[0] + sums[1]);
+  out.neg_sum16[2 * b] = -sums[0];
+  out.neg_sum16[2 * b + 1] = -sums[1];
+}
+
+void round_activations(const float* x, int64_t n, const RoundedRow& out) {
+  const int64_t end = padded(n);
+  for (int64_t b = 0; b < n / kActivationBlock; ++b) round_block(x + kActivationBlock * b, b, out);
+  const float zeros[kActivationBlock] = {};
+  for (int64_t b = n / kActivationBlock; b < end / kActivationBlock; ++b) {
+    round_block(zeros, b, out);
+  }
+  if (out.q_by_fours == nullptr) return;
+  for (int64_t i = 0; i < end; ++i) {
+    out.q_by_fours[i / 256 * 256 + i % 4 * 64 + i % 256 / 4] = out.q[i];
+  }
+}
+
+template <DType kType>
+void integer_product(const IntegerProduct& p) {
+  constexpr int kGroup = scale_group(kType);
+  auto* q = reinterpret_cast<int8_t*>(p.scratch);
+  auto* s = reinterpret_cast<float*>(p.scratch + padded(p.n_in));
+  float* m = s + padded(p.n_in) / kGroup;
+  for (int64_t o = 0; o < p.n_out; ++o) {
+    unpack_integer_weights(kType, p.w + o * p.w_stride, p.n_in, q, s, m);
+    for (int64_t r = 0; r < p.n_rows; ++r) {
+      const RoundedRow& x = p.x[r];
+      float acc[kPartials] = {};
+      for (int64_t g = 0; g < p.n_in / kGroup; ++g) {
+        int32_t dot = 0;
+        for (int64_t i = g * kGroup; i < (g + 1) * kGroup; ++i) dot += q[i] * x.q[i];
+        const int64_t block = g * kGroup / kActivationBlock;
+        float& a = acc[g % kPartials];
+        a = std::fma(static_cast<float>(dot), s[g] * x.d[block], a);
+        if constexpr (has_minimum(kType)) a = std::fma(-m[g], x.d_sum[block], a);
+      }
+      store(p.y[r][o], tree_of_16(acc), p.accumulate);
+    }
+  }
+}
+
+float load_f32(const uint8_t* p, int64_t i) {
+  float f;
+  std::memcpy(&f, p + 4 * i, 4);
+  return f;
+}
+
+uint16_t load_u16(const uint8_t* p, int64_t i) {
+  uint16_t h;
+  std::memcpy(&h, p + 2 * i, 2);
+  return h;
+}
+
+float load_f16(const uint8_t* p, int64_t i) { return quant::f16_to_f32(load_u16(p, i)); }
+float load_bf16(const uint8_t* p, int64_t i) { return quant::bf16_to_f32(load_u16(p, i)); }
+
+template <float (*kLoad)(const uint8_t*, int64_t)>
+void float_product(const FloatProduct& p) {
+  for (int64_t o = 0; o < p.n_out; ++o) {
+    const uint8_t* w = p.w + o * p.w_stride;
+    for (int64_t r = 0; r < p.n_rows; ++r) {
+      float acc[kPartials] = {};
+      for (int64_t i = 0; i < p.n_in; ++i) {
+        acc[i % kPartials] = std::fma(kLoad(w, i), p.x[r][i], acc[i % kPartials]);
+      }
+      store(p.y[r][o], tree_of_16(acc), p.accumulate);
+    }
+  }
+}
+
+void silu_multiply(float* gate, const float* up, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) gate[i] = silu(gate[i]) * up[i];
+}
+
+void add_scaled(float* total, float weight, const float* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) total[i] = std::fma(weight, out[i], total[i]);
+}
+
+}  // namespace
+
+const MatmulKernels& generic_matmul_kernels() {
+  static constexpr MatmulKernels kKernels = {
+      .round = round_activations,
+      .q8_0 = integer_product<DType::kQ8_0>,
+      .q4_k = integer_product<DType::kQ4_K>,
+      .q5_k = integer_product<DType::kQ5_K>,
+      .q6_k = integer_product<DType::kQ6_K>,
+      .iq3_s = integer_product<DType::kIQ3_S>,
+      .iq3_s_by_fours = false,
+      .f32 = float_product<load_f32>,
+      .f16 = float_product<load_f16>,
+      .bf16 = float_product<load_bf16>,
+      .silu_multiply = silu_multiply,
+      .add_scaled = add_scaled,
+  };
+  return kKernels;
+}
+
+}  // namespace chimere::kernels::cpu

@@ -1,0 +1,167 @@
+#include "kernels/cpu/linear.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/linear_engine.h"
+#include "kernels/dot_rule.h"
+#include "quant/quant.h"
+
+namespace chimere::kernels::cpu {
+namespace {
+
+/// Weight rows a thread takes at a time: a multiple of the 16 rows of an unpacked tile, small
+/// enough that the threads finish together.
+constexpr int64_t kTileOutputs = 32;
+/// Below these, handing work to other threads costs more than it saves.
+constexpr int64_t kInlineBytes = 8192;
+constexpr int64_t kInlineRounding = 16384;
+/// Weight rows of a type without a kernel that are decoded at a time.
+constexpr int64_t kDecodedRows = 16;
+
+const MatmulKernels& kernels_for(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kAvx512:
+      return avx512_matmul_kernels();
+    case CpuIsa::kAvx2:
+      return avx2_matmul_kernels();
+    default:
+      return generic_matmul_kernels();
+  }
+}
+
+}  // namespace
+
+LinearEngine::Impl::Impl(ThreadPool& p, CpuIsa isa)
+    : pool(p), kernels(kernels_for(isa)), workers(static_cast<size_t>(p.size())) {}
+
+IntegerKernel LinearEngine::Impl::integer_kernel(DType t) const {
+  switch (t) {
+    case DType::kQ8_0:
+      return kernels.q8_0;
+    case DType::kQ4_K:
+      return kernels.q4_k;
+    case DType::kQ5_K:
+      return kernels.q5_k;
+    case DType::kQ6_K:
+      return kernels.q6_k;
+    default:
+      return kernels.iq3_s;
+  }
+}
+
+void LinearEngine::Impl::float_product(const WeightView& w, int64_t begin, int64_t end,
+                                       const ActivationRows& x, float* const* y, bool accumulate,
+                                       Worker& worker) const {
+  FloatProduct p;
+  p.n_in = w.n_in;
+  p.x = x.x;
+  p.n_rows = x.n;
+  p.accumulate = accumulate;
+  if (w.type == DType::kF32 || w.type == DType::kF16 || w.type == DType::kBF16) {
+    p.w = w.row(begin);
+    p.w_stride = row_bytes(w.type, w.n_in);
+    p.n_out = end - begin;
+    p.y = y;
+    const FloatKernel kernel = w.type == DType::kF32   ? kernels.f32
+                               : w.type == DType::kF16 ? kernels.f16
+                                                       : kernels.bf16;
+    return kernel(p);
+  }
+  float* decoded = worker.decoded.reserve(static_cast<size_t>(kDecodedRows * w.n_in));
+  std::vector<float*> at(static_cast<size_t>(x.n));
+  p.w = reinterpret_cast<const uint8_t*>(decoded);
+  p.w_stride = w.n_in * static_cast<int64_t>(sizeof(float));
+  p.y = at.data();
+  for (int64_t o = begin; o < end; o += kDecodedRows) {
+    p.n_out = std::min(kDecodedRows, end - o);
+    for (int64_t i = 0; i < p.n_out; ++i) {
+      quant::decode(w.type, w.row(o + i), decoded + i * w.n_in, w.n_in);
+    }
+    for (int64_t r = 0; r < x.n; ++r) at[static_cast<size_t>(r)] = y[r] + (o - begin);
+    kernels.f32(p);
+  }
+}
+
+void LinearEngine::Impl::product(const WeightView& w, int64_t begin, int64_t end,
+                                 const ActivationRows& x, float* const* y, bool accumulate,
+                                 Worker& worker) const {
+  if (!takes_integer_dot(w.type)) {
+    return float_product(w, begin, end, x, y, accumulate, worker);
+  }
+  IntegerProduct p;
+  p.w = w.row(begin);
+  p.w_stride = row_bytes(w.type, w.n_in);
+  p.n_in = w.n_in;
+  p.n_out = end - begin;
+  p.x = x.rounded;
+  p.y = y;
+  p.n_rows = x.n;
+  p.accumulate = accumulate;
+  p.scratch = worker.scratch.reserve(static_cast<size_t>(scratch_bytes(w.n_in)));
+  integer_kernel(w.type)(p);
+}
+
+void LinearEngine::Impl::round_rows(ConstMatrixView x) {
+  auto round = [&](int64_t begin, int64_t end, int /*worker*/) {
+    for (int64_t r = begin; r < end; ++r) kernels.round(x.row(r), x.cols, rounded.rows()[r]);
+  };
+  if (x.rows * x.cols <= kInlineRounding) return round(0, x.rows, 0);
+  pool.parallel_for(x.rows, std::max<int64_t>(1, kInlineRounding / 2 / x.cols), round);
+}
+
+void LinearEngine::Impl::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
+  if (x.rows == 0) return;
+  bool integer = false;
+  bool fours = false;
+  int64_t bytes = 0;
+  tiles.clear();
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    const WeightView& w = jobs[j].w;
+    integer = integer || takes_integer_dot(w.type);
+    fours = fours || by_fours(w.type);
+    bytes += w.bytes();
+    for (int64_t o = 0; o < w.n_out; o += kTileOutputs) {
+      tiles.push_back({static_cast<int32_t>(j), o, std::min(o + kTileOutputs, w.n_out)});
+    }
+  }
+  ActivationRows rows;
+  rows.n = x.rows;
+  x_rows.resize(static_cast<size_t>(x.rows));
+  for (int64_t r = 0; r < x.rows; ++r) x_rows[static_cast<size_t>(r)] = x.row(r);
+  rows.x = x_rows.data();
+  if (integer) {
+    rounded.resize(x.rows, x.cols, fours);
+    round_rows(x);
+    rows.rounded = rounded.rows();
+  }
+  const auto n_tiles = static_cast<int64_t>(tiles.size());
+  const int64_t grain = bytes * x.rows <= kInlineBytes ? n_tiles : 1;
+  pool.parallel_for(n_tiles, grain, [&](int64_t begin, int64_t end, int id) {
+    Worker& worker = workers[static_cast<size_t>(id)];
+    worker.y.resize(static_cast<size_t>(x.rows));
+    for (int64_t t = begin; t < end; ++t) {
+      const OutputTile& tile = tiles[static_cast<size_t>(t)];
+      const LinearJob& job = jobs[static_cast<size_t>(tile.owner)];
+      for (int64_t r = 0; r < x.rows; ++r) {
+        worker.y[static_cast<size_t>(r)] = job.y.row(r) + tile.begin;
+      }
+      product(job.w, tile.begin, tile.end, rows, worker.y.data(), job.accumulate, worker);
+    }
+  });
+}
+
+LinearEngine::LinearEngine(ThreadPool& pool, CpuIsa isa)
+    : impl_(std::make_unique<Impl>(pool, isa)) {}
+LinearEngine::~LinearEngine() = default;
+
+void LinearEngine::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
+  impl_->linear(x, jobs);
+}
+
+void LinearEngine::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
+                           const Routing& routing, const ExpertWeights* shared,
+                           const float* shared_gate, MatrixView y) {
+  impl_->moe_ffn(x, experts, routing, shared, shared_gate, y);
+}
+
+}  // namespace chimere::kernels::cpu

@@ -1,0 +1,97 @@
+// What LinearEngine's two operations share.
+#ifndef CHIMERE_KERNELS_CPU_LINEAR_ENGINE_H_
+#define CHIMERE_KERNELS_CPU_LINEAR_ENGINE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/linear.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/rounded_matrix.h"
+
+namespace chimere::kernels::cpu {
+
+/// A set of activation rows in every form that a weight type may want.
+struct ActivationRows {
+  int64_t n = 0;
+  const float* const* x = nullptr;      ///< [n]
+  const RoundedRow* rounded = nullptr;  ///< [n]; nullptr if no weight takes the integer dot product
+};
+
+/// Weight rows [begin, end) of one matrix: what a thread takes at a time.
+struct OutputTile {
+  int32_t owner = 0;  ///< the job or expert group it belongs to
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+struct LinearEngine::Impl {
+  struct Worker {
+    Buffer<uint8_t> scratch;
+    Buffer<float> decoded;  ///< weight rows of types without a kernel
+    Buffer<float> out;
+    std::vector<float*> y;
+  };
+
+  /// Rows of one expert: entries [begin, begin + count) of the arrays sorted by expert.
+  struct Group {
+    const ExpertWeights* weights = nullptr;
+    int64_t begin = 0;
+    int64_t count = 0;
+  };
+
+  Impl(ThreadPool& p, CpuIsa isa);
+
+  void linear(ConstMatrixView x, std::span<const LinearJob> jobs);
+  void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
+               const ExpertWeights* shared, const float* shared_gate, MatrixView y);
+
+  bool by_fours(DType t) const { return t == DType::kIQ3_S && kernels.iq3_s_by_fours; }
+  IntegerKernel integer_kernel(DType t) const;
+
+  /// y[r][o - begin] = (or +=) row o of w · x[r] for o in [begin, end).
+  void product(const WeightView& w, int64_t begin, int64_t end, const ActivationRows& x,
+               float* const* y, bool accumulate, Worker& worker) const;
+  void float_product(const WeightView& w, int64_t begin, int64_t end, const ActivationRows& x,
+                     float* const* y, bool accumulate, Worker& worker) const;
+
+  /// Rounds every row of x into `rounded` (the caller has resized it).
+  void round_rows(ConstMatrixView x);
+
+  /// Sorts (row, rank) pairs by expert into `groups`, `order` and `place`.
+  void group_by_expert(ConstMatrixView x, std::span<const ExpertWeights> experts,
+                       const Routing& routing, const ExpertWeights* shared, bool is_rounded);
+  void gate_up(const OutputTile& tile, Worker& worker);
+  void down(int64_t begin, int64_t end, const Routing& routing, const float* shared_gate,
+            MatrixView y, Worker& worker);
+
+  ThreadPool& pool;
+  const MatmulKernels& kernels;
+  std::vector<Worker> workers;
+  std::vector<OutputTile> tiles;
+
+  RoundedMatrix rounded;
+  std::vector<const float*> x_rows;
+
+  // moe_ffn. An entry is a pair of row and rank, or a row of the shared expert.
+  std::vector<Group> groups;
+  std::vector<int64_t> expert_begin;      ///< [n_experts + 1] scratch of the sort
+  std::vector<int64_t> place;             ///< [rows * n_used (+ rows)] entry of row and rank
+  std::vector<const float*> entry_x;      ///< [entries]
+  std::vector<RoundedRow> entry_rounded;  ///< [entries]
+  std::unique_ptr<std::atomic<int64_t>[]> tiles_left;  ///< [groups] until h is complete
+  size_t tiles_left_size = 0;
+  Buffer<float> h;  ///< [entries, n_ff]
+  int64_t h_stride = 0;
+  std::vector<const float*> h_rows;
+  RoundedMatrix h_rounded;
+  std::vector<float> shared_weights;  ///< [rows] sigmoid of the shared gate
+};
+
+}  // namespace chimere::kernels::cpu
+
+#endif  // CHIMERE_KERNELS_CPU_LINEAR_ENGINE_H_

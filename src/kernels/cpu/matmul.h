@@ -1,0 +1,88 @@
+// What an instruction set provides for matrix products: rounding of activations and, for each
+// weight type, products of a run of weight rows with a set of activation rows. Internal to
+// LinearEngine.
+//
+// The arguments are plain pointers because files that are compiled for an instruction set must not
+// instantiate inline library functions that the linker could then use on processors without it.
+#ifndef CHIMERE_KERNELS_CPU_MATMUL_H_
+#define CHIMERE_KERNELS_CPU_MATMUL_H_
+
+#include <cstdint>
+
+#include "kernels/dot_rule.h"
+
+namespace chimere::kernels::cpu {
+
+/// Arrays of a rounded row are zero-padded to a multiple of this many elements.
+inline constexpr int64_t kRowPadding = 512;
+constexpr int64_t padded(int64_t n) { return (n + kRowPadding - 1) / kRowPadding * kRowPadding; }
+
+/// A row of n activations after rule 3 of docs/numerics.md.
+struct RoundedRow {
+  int8_t* q = nullptr;  ///< [padded(n)]
+  /// The same, with byte c of quad i of a 256-element super-block at 64 c + i; nullptr if no kernel
+  /// wants it.
+  int8_t* q_by_fours = nullptr;
+  float* d = nullptr;            ///< [padded(n) / 32]
+  float* d_sum = nullptr;        ///< [padded(n) / 32] d · float(Σq)
+  int32_t* neg_sum32 = nullptr;  ///< [padded(n) / 32] −Σq of each 32
+  int32_t* neg_sum16 = nullptr;  ///< [padded(n) / 16] −Σq of each 16
+};
+
+/// y[r][o] = (or +=) weight row o · x[r], for o < n_out, r < n_rows.
+struct IntegerProduct {
+  const uint8_t* w = nullptr;
+  int64_t w_stride = 0;  ///< bytes from one weight row to the next
+  int64_t n_in = 0;
+  int64_t n_out = 0;
+  const RoundedRow* x = nullptr;
+  float* const* y = nullptr;
+  int64_t n_rows = 0;
+  bool accumulate = false;
+  uint8_t* scratch = nullptr;  ///< scratch_bytes(n_in) bytes at a multiple of 64
+};
+
+struct FloatProduct {
+  const uint8_t* w = nullptr;
+  int64_t w_stride = 0;
+  int64_t n_in = 0;
+  int64_t n_out = 0;
+  const float* const* x = nullptr;
+  float* const* y = nullptr;
+  int64_t n_rows = 0;
+  bool accumulate = false;
+};
+
+/// Room for 16 unpacked rows (integers, then a scale and a minimum per 16), plus tile buffers.
+constexpr int64_t scratch_bytes(int64_t n_in) {
+  return 16 * padded(n_in) + 2 * 16 * 4 * (padded(n_in) / 16) + 32768;
+}
+
+using IntegerKernel = void (*)(const IntegerProduct&);
+using FloatKernel = void (*)(const FloatProduct&);
+
+struct MatmulKernels {
+  /// Fills `out` (all but q_by_fours if that is nullptr), padding included, from x [n].
+  void (*round)(const float* x, int64_t n, const RoundedRow& out) = nullptr;
+  IntegerKernel q8_0 = nullptr;
+  IntegerKernel q4_k = nullptr;
+  IntegerKernel q5_k = nullptr;
+  IntegerKernel q6_k = nullptr;
+  IntegerKernel iq3_s = nullptr;
+  bool iq3_s_by_fours = false;  ///< iq3_s reads q_by_fours
+  FloatKernel f32 = nullptr;
+  FloatKernel f16 = nullptr;
+  FloatKernel bf16 = nullptr;
+  /// gate[i] = silu(gate[i]) * up[i]
+  void (*silu_multiply)(float* gate, const float* up, int64_t n) = nullptr;
+  /// total[i] = fma(weight, out[i], total[i])
+  void (*add_scaled)(float* total, float weight, const float* out, int64_t n) = nullptr;
+};
+
+const MatmulKernels& generic_matmul_kernels();
+const MatmulKernels& avx2_matmul_kernels();
+const MatmulKernels& avx512_matmul_kernels();
+
+}  // namespace chimere::kernels::cpu
+
+#endif  // CHIMERE_KERNELS_CPU_MATMUL_H_

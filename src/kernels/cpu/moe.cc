@@ -1,0 +1,178 @@
+// The expert feed-forward network in two parallel loops: gate and up of all experts, then down of
+// all experts and the sum in rank order. Rows are sorted by expert, so that each weight is read
+// once a step.
+#include <algorithm>
+
+#include "kernels/cpu/linear_engine.h"
+#include "kernels/dot_rule.h"
+#include "kernels/math.h"
+
+namespace chimere::kernels::cpu {
+namespace {
+
+/// Rows of gate and up, and columns of the output, that a thread takes at a time.
+constexpr int64_t kTileFf = 32;
+constexpr int64_t kTileEmbd = 32;
+
+}  // namespace
+
+void LinearEngine::Impl::group_by_expert(ConstMatrixView x, std::span<const ExpertWeights> experts,
+                                         const Routing& routing, const ExpertWeights* shared,
+                                         bool is_rounded) {
+  const int64_t n_pairs = x.rows * routing.n_used;
+  const int64_t n_entries = n_pairs + (shared != nullptr ? x.rows : 0);
+  groups.clear();
+  place.resize(static_cast<size_t>(n_entries));
+  entry_x.resize(static_cast<size_t>(n_entries));
+  entry_rounded.resize(static_cast<size_t>(n_entries));
+  auto set = [&](int64_t pair, int64_t row, int64_t entry) {
+    place[static_cast<size_t>(pair)] = entry;
+    entry_x[static_cast<size_t>(entry)] = x.row(row);
+    if (is_rounded) entry_rounded[static_cast<size_t>(entry)] = rounded.rows()[row];
+  };
+  int64_t next = 0;
+  if (shared != nullptr) {
+    // First, because it has the most rows.
+    groups.push_back({shared, 0, x.rows});
+    for (int64_t r = 0; r < x.rows; ++r) set(n_pairs + r, r, r);
+    next = x.rows;
+  }
+  expert_begin.assign(experts.size() + 1, 0);
+  for (int64_t k = 0; k < n_pairs; ++k) ++expert_begin[static_cast<size_t>(routing.ids[k]) + 1];
+  for (size_t e = 0; e < experts.size(); ++e) {
+    const int64_t count = expert_begin[e + 1];
+    if (count > 0) groups.push_back({&experts[e], next, count});
+    expert_begin[e] = next;
+    next += count;
+  }
+  for (int64_t k = 0; k < n_pairs; ++k) {
+    set(k, k / routing.n_used, expert_begin[static_cast<size_t>(routing.ids[k])]++);
+  }
+}
+
+void LinearEngine::Impl::gate_up(const OutputTile& tile, Worker& worker) {
+  const Group& group = groups[static_cast<size_t>(tile.owner)];
+  const auto first = static_cast<size_t>(group.begin);
+  const int64_t width = tile.end - tile.begin;
+  ActivationRows x;
+  x.n = group.count;
+  x.x = entry_x.data() + first;
+  x.rounded = entry_rounded.data() + first;
+  worker.y.resize(static_cast<size_t>(group.count));
+  auto h_at = [&](int64_t i) { return h.data() + (group.begin + i) * h_stride + tile.begin; };
+  for (int64_t i = 0; i < x.n; ++i) worker.y[static_cast<size_t>(i)] = h_at(i);
+  product(group.weights->gate, tile.begin, tile.end, x, worker.y.data(), false, worker);
+  float* up = worker.out.reserve(static_cast<size_t>(group.count * kTileFf));
+  for (int64_t i = 0; i < x.n; ++i) worker.y[static_cast<size_t>(i)] = up + i * kTileFf;
+  product(group.weights->up, tile.begin, tile.end, x, worker.y.data(), false, worker);
+  for (int64_t i = 0; i < x.n; ++i) kernels.silu_multiply(h_at(i), up + i * kTileFf, width);
+
+  // Whoever completes the group's h rounds it.
+  std::atomic<int64_t>& left = tiles_left[static_cast<size_t>(tile.owner)];
+  if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (!takes_integer_dot(group.weights->down.type)) return;
+  for (int64_t i = group.begin; i < group.begin + group.count; ++i) {
+    kernels.round(h.data() + i * h_stride, group.weights->down.n_in, h_rounded.rows()[i]);
+  }
+}
+
+void LinearEngine::Impl::down(int64_t begin, int64_t end, const Routing& routing,
+                              const float* shared_gate, MatrixView y, Worker& worker) {
+  const int64_t width = end - begin;
+  const auto n_entries = static_cast<int64_t>(place.size());
+  float* out = worker.out.reserve(static_cast<size_t>((n_entries + 1) * kTileEmbd));
+  worker.y.resize(static_cast<size_t>(n_entries));
+  for (int64_t i = 0; i < n_entries; ++i) worker.y[static_cast<size_t>(i)] = out + i * kTileEmbd;
+  for (const Group& group : groups) {
+    ActivationRows x;
+    x.n = group.count;
+    x.x = h_rows.data() + group.begin;
+    x.rounded = h_rounded.rows() + group.begin;
+    product(group.weights->down, begin, end, x, worker.y.data() + group.begin, false, worker);
+  }
+  float* total = out + n_entries * kTileEmbd;
+  auto add = [&](int64_t pair, float weight) {
+    kernels.add_scaled(total, weight, out + place[static_cast<size_t>(pair)] * kTileEmbd, width);
+  };
+  for (int64_t r = 0; r < y.rows; ++r) {
+    std::fill(total, total + width, 0.0F);
+    for (int64_t k = r * routing.n_used; k < (r + 1) * routing.n_used; ++k) {
+      add(k, routing.weights[k]);
+    }
+    if (shared_gate != nullptr)
+      add(y.rows * routing.n_used + r, shared_weights[static_cast<size_t>(r)]);
+    float* y_row = y.row(r) + begin;
+    for (int64_t i = 0; i < width; ++i) y_row[i] += total[i];
+  }
+}
+
+void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
+                                 const Routing& routing, const ExpertWeights* shared,
+                                 const float* shared_gate, MatrixView y) {
+  if (x.rows == 0) return;
+  bool integer = false;
+  bool fours = false;
+  bool h_integer = false;
+  bool h_fours = false;
+  int64_t n_ff = 0;
+  auto look_at = [&](const ExpertWeights& e) {
+    for (const DType t : {e.gate.type, e.up.type}) {
+      integer = integer || takes_integer_dot(t);
+      fours = fours || by_fours(t);
+    }
+    h_integer = h_integer || takes_integer_dot(e.down.type);
+    h_fours = h_fours || by_fours(e.down.type);
+    n_ff = std::max(n_ff, e.gate.n_out);
+  };
+  for (int64_t k = 0; k < x.rows * routing.n_used; ++k) {
+    look_at(experts[static_cast<size_t>(routing.ids[k])]);
+  }
+  if (shared != nullptr) look_at(*shared);
+  if (integer) {
+    rounded.resize(x.rows, x.cols, fours);
+    round_rows(x);
+  }
+  group_by_expert(x, experts, routing, shared, integer);
+
+  const auto n_entries = static_cast<int64_t>(place.size());
+  h_stride = padded(n_ff);
+  h.reserve(static_cast<size_t>(n_entries * h_stride));
+  h_rows.resize(static_cast<size_t>(n_entries));
+  for (int64_t i = 0; i < n_entries; ++i) {
+    h_rows[static_cast<size_t>(i)] = h.data() + i * h_stride;
+  }
+  if (h_integer) h_rounded.resize(n_entries, n_ff, h_fours);
+  if (tiles_left_size < groups.size()) {
+    tiles_left_size = groups.size();
+    tiles_left = std::make_unique<std::atomic<int64_t>[]>(tiles_left_size);
+  }
+  tiles.clear();
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const int64_t n = groups[g].weights->gate.n_out;
+    for (int64_t o = 0; o < n; o += kTileFf) {
+      tiles.push_back({static_cast<int32_t>(g), o, std::min(o + kTileFf, n)});
+    }
+    tiles_left[g].store((n + kTileFf - 1) / kTileFf, std::memory_order_relaxed);
+  }
+  pool.parallel_for(static_cast<int64_t>(tiles.size()), 1, [&](int64_t begin, int64_t end, int id) {
+    for (int64_t t = begin; t < end; ++t) {
+      gate_up(tiles[static_cast<size_t>(t)], workers[static_cast<size_t>(id)]);
+    }
+  });
+
+  if (shared != nullptr) {
+    shared_weights.resize(static_cast<size_t>(x.rows));
+    for (int64_t r = 0; r < x.rows; ++r) {
+      shared_weights[static_cast<size_t>(r)] = sigmoid(shared_gate[r]);
+    }
+  }
+  pool.parallel_for(
+      (y.cols + kTileEmbd - 1) / kTileEmbd, 1, [&](int64_t begin, int64_t end, int id) {
+        for (int64_t t = begin; t < end; ++t) {
+          down(t * kTileEmbd, std::min((t + 1) * kTileEmbd, y.cols), routing,
+               shared != nullptr ? shared_gate : nullptr, y, workers[static_cast<size_t>(id)]);
+        }
+      });
+}
+
+}  // namespace chimere::kernels::cpu

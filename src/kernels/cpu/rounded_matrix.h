@@ -1,0 +1,65 @@
+// Storage for rows of rounded activations.
+#ifndef CHIMERE_KERNELS_CPU_ROUNDED_MATRIX_H_
+#define CHIMERE_KERNELS_CPU_ROUNDED_MATRIX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "kernels/cpu/matmul.h"
+
+namespace chimere::kernels::cpu {
+
+/// Memory at a multiple of 64 that only grows; its contents are lost when it does.
+template <typename T>
+class Buffer {
+ public:
+  T* reserve(size_t n) {
+    if (n > size_) {
+      data_.reset();
+      data_.reset(static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{64})));
+      size_ = n;
+    }
+    return data_.get();
+  }
+  T* data() const { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(T* p) const { ::operator delete(p, std::align_val_t{64}); }
+  };
+  std::unique_ptr<T, Free> data_;
+  size_t size_ = 0;
+};
+
+class RoundedMatrix {
+ public:
+  /// Makes room for `rows` rows of n elements; what they held is lost.
+  void resize(int64_t rows, int64_t n, bool by_fours) {
+    const auto m = static_cast<size_t>(padded(n));
+    const size_t row_bytes = m * 2 + m / 32 * 12 + m / 16 * 4;
+    uint8_t* p = bytes_.reserve(static_cast<size_t>(rows) * row_bytes);
+    rows_.resize(static_cast<size_t>(rows));
+    for (RoundedRow& row : rows_) {
+      row.q = reinterpret_cast<int8_t*>(p);
+      row.q_by_fours = by_fours ? row.q + m : nullptr;
+      row.d = reinterpret_cast<float*>(p + 2 * m);
+      row.d_sum = row.d + m / 32;
+      row.neg_sum32 = reinterpret_cast<int32_t*>(row.d_sum + m / 32);
+      row.neg_sum16 = row.neg_sum32 + m / 32;
+      p += row_bytes;
+    }
+  }
+
+  const RoundedRow* rows() const { return rows_.data(); }
+
+ private:
+  Buffer<uint8_t> bytes_;
+  std::vector<RoundedRow> rows_;
+};
+
+}  // namespace chimere::kernels::cpu
+
+#endif  // CHIMERE_KERNELS_CPU_ROUNDED_MATRIX_H_
