@@ -23,6 +23,9 @@ namespace chimere::kernels {
 /// other. A row's arithmetic depends on its class and its token prefix only.
 enum class RowClass : int32_t { kChunk = 0, kStep = 1 };
 
+/// Of docs/numerics.md; part of the key of every stored state.
+inline constexpr uint32_t kNumericsVersion = 1;
+
 inline constexpr int kMaxChunkRows = 64;
 inline constexpr int kKvPageTokens = 64;
 
@@ -89,7 +92,8 @@ struct AttentionShape {
 };
 
 /// Paged keys and values of one layer: page p starts at base + p * page_bytes and holds
-/// kKvPageTokens positions. The layout inside a page is the implementation's own.
+/// kKvPageTokens positions. The layout inside a page is the implementation's own. Pools interleave
+/// layers, so page_bytes is a distance, at least what Ops::kv_page_bytes() asks for.
 struct KvView {
   uint8_t* base = nullptr;
   int64_t page_bytes = 0;

@@ -9,17 +9,22 @@
 #include "gguf/reader.h"
 #include "kernels/api.h"
 #include "model/step.h"
-#include "state/sequence_state.h"
+#include "state/state_store.h"
 
 namespace chimere::model {
 
+/// Limits cost address space, not memory: pages, states and activations take memory when used.
 struct ModelOptions {
-  int64_t max_tokens = 4096;  ///< KV positions over all sequences together
-  int max_step_rows = 512;    ///< rows of one step; larger plans are refused
+  /// KV positions over all sequences together; every sequence takes whole pages of 64.
+  int64_t max_tokens = 4096;
+  /// Recurrent states over all sequences, checkpoints and revocable rows together.
+  int64_t max_states = 64;
+  int max_step_rows = 512;  ///< rows of one step; larger plans are refused
   DType cache_k = DType::kF16;
   DType cache_v = DType::kF16;
 };
 
+/// Not thread-safe: one forward() at a time, and none while its states are used elsewhere.
 class Model {
  public:
   virtual ~Model() = default;
@@ -27,18 +32,23 @@ class Model {
   virtual const std::string& architecture() const = 0;
   virtual int64_t n_vocab() const = 0;
   virtual int64_t context_length() const = 0;  ///< trained
-  /// Weight bytes a decode step of one sequence reads (each active weight once), for the bytes model.
+  /// Weight bytes a decode step of one sequence reads (each active weight once; of the embedding
+  /// table one row, of the routed experts those that a token uses), for the bytes model.
   virtual int64_t active_weight_bytes() const = 0;
 
   /// The pools that sequences of this model live in.
   virtual state::StateStore& states() = 0;
 
-  /// Advances all sequences of the plan by their rows. On an error no state has changed.
+  /// Advances all sequences of the plan by their rows. Errors: kInvalidArgument (a plan that makes
+  /// no sense), kOutOfMemory (states), kIo (the file was cut or rewritten). On an error no state
+  /// changes.
   virtual Result<StepResult> forward(const StepPlan& plan) = 0;
 };
 
 /// Chooses by general.architecture. The reader (the mapped file) and ops must outlive the model.
-/// Errors: unknown architecture (names the supported ones), missing or misshapen tensors, memory.
+/// Errors: kUnsupported (unknown architecture, naming the known ones; an option of the format that
+/// is not implemented), kInvalidData (missing or misshapen tensors and keys), kInvalidArgument,
+/// kOutOfMemory.
 Result<std::unique_ptr<Model>> load_model(const gguf::Reader& file, kernels::Ops& ops,
                                           const ModelOptions& options);
 

@@ -3,10 +3,8 @@
 #define CHIMERE_MODEL_STEP_H_
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "base/result.h"
 #include "kernels/api.h"
 #include "state/sequence_state.h"
 #include "tensor/view.h"
@@ -19,13 +17,16 @@ using kernels::RowClass;
 struct SequenceRows {
   state::SequenceState* state = nullptr;  ///< rows continue at state->position()
   RowClass row_class = RowClass::kStep;
-  std::vector<int32_t> tokens;            ///< one row each
-  /// kChunk only: sizes of the chunks that `tokens` is made of, each 1..64, summing to tokens.size().
+  std::vector<int32_t> tokens;  ///< one row each, at least one
+  /// kChunk only: sizes of the chunks that `tokens` is made of, each 1..64, summing to
+  /// tokens.size(); see model/chunking.h.
   std::vector<int32_t> chunks;
-  /// kStep only: the state after every row is kept until commit(), so that any number of the rows can be
-  /// taken back without a copy. Otherwise only the state after the last row is kept.
+  /// kStep only: the state after every row is kept until state->commit(), so that any number of the
+  /// rows can be taken back without a copy. Otherwise the rows are committed when forward()
+  /// returns.
   bool revocable = false;
-  std::vector<int32_t> logits_of;         ///< rows (0 = first of this sequence in this step) whose logits are wanted
+  /// Rows (0 = first of this sequence in this step) whose logits are wanted.
+  std::vector<int32_t> logits_of;
 };
 
 struct StepPlan {

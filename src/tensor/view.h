@@ -16,6 +16,10 @@ struct MatrixView {
   int64_t stride = 0;
 
   float* row(int64_t r) const { return data + r * stride; }
+  /// Rows [begin, begin + count).
+  MatrixView rows_from(int64_t begin, int64_t count) const {
+    return {row(begin), count, cols, stride};
+  }
 };
 
 struct ConstMatrixView {

@@ -1,0 +1,65 @@
+// Memory for the activations of one step.
+#ifndef CHIMERE_MODEL_ACTIVATIONS_H_
+#define CHIMERE_MODEL_ACTIVATIONS_H_
+
+#include <cstdint>
+
+#include "base/reserved_memory.h"
+#include "base/result.h"
+#include "kernels/api.h"
+#include "model/hparams.h"
+#include "tensor/view.h"
+
+namespace chimere::model {
+
+/// Of a gated delta-net layer, [rows, ...].
+struct DeltaNetBuffers {
+  MatrixView qkv;    ///< conv_dim: q heads, k heads, v heads
+  MatrixView z;      ///< value_dim: output gate
+  MatrixView alpha;  ///< n_v_heads
+  MatrixView beta;   ///< n_v_heads
+  MatrixView out;    ///< value_dim
+};
+
+/// Of a gated attention layer, [rows, ...].
+struct AttentionBuffers {
+  MatrixView qg;   ///< n_heads * 2 * head_dim: per head the query, then the gate
+  MatrixView k;    ///< n_kv_heads * head_dim
+  MatrixView v;    ///< n_kv_heads * head_dim
+  MatrixView out;  ///< n_heads * head_dim
+};
+
+/// Of the experts, [rows, ...].
+struct MoeBuffers {
+  MatrixView router;  ///< n_experts
+  kernels::Routing routing;
+  MatrixView shared_gate;  ///< 1
+};
+
+struct Activations {
+  MatrixView x;               ///< [rows, n_embd] residual stream
+  MatrixView h;               ///< [rows, n_embd] x, normalised
+  DeltaNetBuffers delta_net;  ///< shares memory with `attention`: a layer uses one of them
+  AttentionBuffers attention;
+  MoeBuffers moe;
+  MatrixView head;    ///< [wanted, n_embd] normalised rows that reach the output head
+  MatrixView logits;  ///< [wanted, n_vocab]
+};
+
+/// One block of memory, sized when the model is loaded, so that no step allocates. It is backed by
+/// the system as far as steps have used it.
+class Workspace {
+ public:
+  /// Errors: kOutOfMemory.
+  static Result<Workspace> create(const Hparams& h, int max_rows);
+
+  /// The views of a step with so many rows; the previous step's are void. rows, wanted <= max_rows.
+  Activations lay_out(const Hparams& h, int64_t rows, int64_t wanted) const;
+
+ private:
+  ReservedMemory memory_;
+};
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_ACTIVATIONS_H_

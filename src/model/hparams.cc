@@ -1,0 +1,177 @@
+#include "model/hparams.h"
+
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+namespace chimere::model {
+namespace {
+
+// Far above any model, far below what could overflow a product of three.
+constexpr int kMaxWidth = 1 << 20;
+constexpr int kMaxCount = 1 << 16;
+constexpr int kMaxHeads = 1 << 12;
+constexpr int kMaxHeadDim = 1 << 12;
+
+/// Keys under one prefix, with ranges.
+class Keys {
+ public:
+  Keys(const gguf::Reader& file, const std::string& architecture)
+      : file_(file), prefix_(architecture + ".") {}
+
+  std::string name(std::string_view key) const { return prefix_ + std::string(key); }
+  bool has(std::string_view key) const { return file_.find(name(key)) != nullptr; }
+
+  Result<int> integer(std::string_view key, int min, int max) const {
+    CHIMERE_TRY(const int64_t v, file_.get_int(name(key)));
+    if (v < min || v > max) {
+      return invalid_data(name(key) + " is " + std::to_string(v) + "; it must be from " +
+                          std::to_string(min) + " to " + std::to_string(max));
+    }
+    return static_cast<int>(v);
+  }
+
+  Result<int> integer_or(std::string_view key, int otherwise, int min, int max) const {
+    if (!has(key)) return otherwise;
+    return integer(key, min, max);
+  }
+
+  Result<float> positive(std::string_view key) const {
+    CHIMERE_TRY(const double v, file_.get_float(name(key)));
+    const auto f = static_cast<float>(v);
+    if (!std::isfinite(f) || f <= 0) {
+      return invalid_data(name(key) + " is " + std::to_string(v) + "; it must be positive");
+    }
+    return f;
+  }
+
+ private:
+  const gguf::Reader& file_;
+  std::string prefix_;
+};
+
+Status read_layers(const gguf::Reader& file, const Keys& keys, Hparams& h) {
+  CHIMERE_TRY(const int n_blocks, keys.integer("block_count", 1, kMaxCount));
+  CHIMERE_TRY(h.n_mtp_layers, keys.integer_or("nextn_predict_layers", 0, 0, n_blocks - 1));
+  h.n_layers = n_blocks - h.n_mtp_layers;
+  h.recurrent.resize(static_cast<size_t>(h.n_layers));
+
+  const std::string key = keys.name("attention.recurrent_layers");
+  if (const gguf::Value* value = file.find(key); value != nullptr) {
+    const auto* array = std::get_if<gguf::Array>(value);
+    const auto* flags = array != nullptr ? std::get_if<std::vector<bool>>(&array->items) : nullptr;
+    if (flags == nullptr || flags->size() != static_cast<size_t>(n_blocks)) {
+      return invalid_data(key + " must be an array of " + std::to_string(n_blocks) + " booleans");
+    }
+    for (size_t i = 0; i < h.recurrent.size(); ++i) h.recurrent[i] = (*flags)[i];
+    return {};
+  }
+  CHIMERE_TRY(const int interval, keys.integer_or("full_attention_interval", 4, 1, kMaxCount));
+  for (int i = 0; i < h.n_layers; ++i) {
+    h.recurrent[static_cast<size_t>(i)] = (i + 1) % interval != 0;
+  }
+  return {};
+}
+
+Status read_attention(const gguf::Reader& file, const Keys& keys, Hparams& h) {
+  kernels::AttentionShape& a = h.attention;
+  CHIMERE_TRY(a.n_heads, keys.integer("attention.head_count", 1, kMaxHeads));
+  CHIMERE_TRY(a.n_kv_heads, keys.integer("attention.head_count_kv", 1, a.n_heads));
+  CHIMERE_TRY(a.head_dim, keys.integer("attention.key_length", 2, kMaxHeadDim));
+  CHIMERE_TRY(const int value_dim, keys.integer("attention.value_length", 2, kMaxHeadDim));
+  CHIMERE_TRY(a.rope_dims, keys.integer("rope.dimension_count", 2, a.head_dim));
+  CHIMERE_TRY(a.rope_base, keys.positive("rope.freq_base"));
+  a.scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
+  if (a.n_heads % a.n_kv_heads != 0) {
+    return invalid_data(keys.name("attention.head_count") + " (" + std::to_string(a.n_heads) +
+                        ") must be a multiple of " + keys.name("attention.head_count_kv") + " (" +
+                        std::to_string(a.n_kv_heads) + ")");
+  }
+  if (value_dim != a.head_dim) {
+    return unsupported("keys of " + std::to_string(a.head_dim) + " and values of " +
+                       std::to_string(value_dim) + " elements; they must have the same length");
+  }
+  if (a.rope_dims % 2 != 0) {
+    return invalid_data(keys.name("rope.dimension_count") + " must be even");
+  }
+  const std::string scaling = keys.name("rope.scaling.type");
+  if (file.find(scaling) != nullptr) {
+    CHIMERE_TRY(const std::string type, file.get_string(scaling));
+    if (type != "none") return unsupported(scaling + " '" + type + "' is not implemented");
+  }
+  return {};
+}
+
+Status read_delta_net(const Keys& keys, Hparams& h) {
+  kernels::GdnShape& g = h.delta_net;
+  CHIMERE_TRY(g.conv_kernel, keys.integer("ssm.conv_kernel", 2, 16));
+  CHIMERE_TRY(g.head_dim, keys.integer("ssm.state_size", 1, kMaxHeadDim));
+  CHIMERE_TRY(g.n_k_heads, keys.integer("ssm.group_count", 1, kMaxHeads));
+  CHIMERE_TRY(g.n_v_heads, keys.integer("ssm.time_step_rank", 1, kMaxHeads));
+  CHIMERE_TRY(const int inner, keys.integer("ssm.inner_size", 1, kMaxHeads * kMaxHeadDim));
+  g.tiled_heads = true;
+  if (inner != g.value_dim()) {
+    return invalid_data(keys.name("ssm.inner_size") + " is " + std::to_string(inner) +
+                        "; time_step_rank heads of state_size make " +
+                        std::to_string(g.value_dim()));
+  }
+  if (g.n_v_heads % g.n_k_heads != 0) {
+    return invalid_data(keys.name("ssm.time_step_rank") + " must be a multiple of " +
+                        keys.name("ssm.group_count"));
+  }
+  return {};
+}
+
+Status read_moe(const gguf::Reader& file, const Keys& keys, Hparams& h) {
+  CHIMERE_TRY(h.moe.n_experts, keys.integer("expert_count", 1, kMaxCount));
+  CHIMERE_TRY(h.moe.n_used, keys.integer("expert_used_count", 1, h.moe.n_experts));
+  CHIMERE_TRY(h.moe.n_ff, keys.integer("expert_feed_forward_length", 1, kMaxWidth));
+  CHIMERE_TRY(h.moe.n_ff_shared, keys.integer("expert_shared_feed_forward_length", 1, kMaxWidth));
+  if (keys.has("expert_weights_scale")) {
+    CHIMERE_TRY(const double scale, file.get_float(keys.name("expert_weights_scale")));
+    // Converters write 0 or 1 where the model has no such factor.
+    if (scale != 0 && scale != 1) {
+      return unsupported(keys.name("expert_weights_scale") + " other than 1 is not implemented");
+    }
+  }
+  return {};
+}
+
+/// The vocabulary's size is that of the embedding table; a tokenizer in the file must agree.
+Status read_vocabulary(const gguf::Reader& file, Hparams& h) {
+  const gguf::TensorInfo* table = file.find_tensor("token_embd.weight");
+  if (table == nullptr) return invalid_data("the tensor token_embd.weight is missing");
+  if (table->dims.size() != 2 || table->dims[1] < 1 ||
+      table->dims[1] > std::numeric_limits<int32_t>::max()) {
+    return invalid_data("the tensor token_embd.weight must have two dimensions, one row a token");
+  }
+  h.n_vocab = static_cast<int>(table->dims[1]);
+  const std::vector<std::string>* tokens = file.find_strings("tokenizer.ggml.tokens");
+  if (tokens != nullptr && tokens->size() != static_cast<size_t>(h.n_vocab)) {
+    return invalid_data("tokenizer.ggml.tokens has " + std::to_string(tokens->size()) +
+                        " entries, but token_embd.weight has " + std::to_string(h.n_vocab) +
+                        " rows");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Hparams> read_hparams(const gguf::Reader& file, const std::string& architecture) {
+  const Keys keys(file, architecture);
+  Hparams h;
+  h.architecture = architecture;
+  CHIMERE_TRY(h.n_embd, keys.integer("embedding_length", 1, kMaxWidth));
+  CHIMERE_TRY(h.context_length,
+              keys.integer("context_length", 1, std::numeric_limits<int32_t>::max()));
+  CHIMERE_TRY(h.norm_eps, keys.positive("attention.layer_norm_rms_epsilon"));
+  CHIMERE_CHECK_OK(read_layers(file, keys, h));
+  CHIMERE_CHECK_OK(read_attention(file, keys, h));
+  CHIMERE_CHECK_OK(read_delta_net(keys, h));
+  CHIMERE_CHECK_OK(read_moe(file, keys, h));
+  CHIMERE_CHECK_OK(read_vocabulary(file, h));
+  return h;
+}
+
+}  // namespace chimere::model

@@ -1,0 +1,96 @@
+#include "model/hybrid_states.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace chimere::model {
+namespace {
+
+using state::ComponentSpec;
+
+constexpr int64_t kFloatBytes = sizeof(float);
+
+int64_t whole_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+Status check(const ModelOptions& options, const Hparams& h) {
+  if (options.max_tokens < 1 || options.max_tokens > std::numeric_limits<int32_t>::max()) {
+    return invalid_argument("room for " + std::to_string(options.max_tokens) +
+                            " tokens makes no sense; ask for 1 to 2147483647");
+  }
+  if (options.max_states < 1) return invalid_argument("max_states must be at least 1");
+  if (options.max_step_rows < 1 || options.max_step_rows > (1 << 20)) {
+    return invalid_argument("max_step_rows must be from 1 to 1048576");
+  }
+  for (const DType type : {options.cache_k, options.cache_v}) {
+    if (type != DType::kF32 && type != DType::kF16) {
+      return unsupported("a KV cache of type " + std::string(dtype_name(type)) +
+                         " is not implemented; use f16 or f32");
+    }
+    if (h.attention.head_dim % dtype_info(type).block_elements != 0) {
+      return unsupported("heads of " + std::to_string(h.attention.head_dim) +
+                         " elements do not fit a KV cache of type " +
+                         std::string(dtype_name(type)));
+    }
+  }
+  return {};
+}
+
+/// A recurrent layer has a convolution, then a scan component; an attention layer has one of KV.
+std::vector<ComponentSpec> components(const Hparams& h, const kernels::Ops& ops,
+                                      const ModelOptions& options) {
+  std::vector<ComponentSpec> all;
+  for (int layer = 0; layer < h.n_layers; ++layer) {
+    if (h.recurrent[static_cast<size_t>(layer)]) {
+      all.push_back({.kind = ComponentSpec::Kind::kConvolution,
+                     .layer = layer,
+                     .bytes = whole_lines(h.delta_net.conv_state_floats() * kFloatBytes)});
+      all.push_back({.kind = ComponentSpec::Kind::kRecurrent,
+                     .layer = layer,
+                     .bytes = whole_lines(h.delta_net.scan_state_floats() * kFloatBytes)});
+    } else {
+      all.push_back({.kind = ComponentSpec::Kind::kPagedKv,
+                     .layer = layer,
+                     .k_type = options.cache_k,
+                     .v_type = options.cache_v,
+                     .bytes = ops.kv_page_bytes(h.attention, options.cache_k, options.cache_v)});
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<HybridStates> make_hybrid_states(const Hparams& h, const kernels::Ops& ops,
+                                        const ModelOptions& options, uint64_t model_key) {
+  CHIMERE_CHECK_OK(check(options, h));
+  state::StateSpec spec;
+  spec.components = components(h, ops, options);
+  spec.page_tokens = kernels::kKvPageTokens;
+  spec.max_pages = (options.max_tokens + spec.page_tokens - 1) / spec.page_tokens;
+  spec.max_slots = options.max_states;
+  spec.model_key = model_key;
+
+  HybridStates states;
+  CHIMERE_TRY(states.store, state::StateStore::create(std::move(spec)));
+  state::StateStore& store = *states.store;
+  auto recurrent = [&store](size_t component) {
+    return kernels::RecurrentView{reinterpret_cast<float*>(store.component_base(component)),
+                                  store.slot_stride() / kFloatBytes};
+  };
+  size_t component = 0;
+  for (const bool is_recurrent : h.recurrent) {
+    LayerStates layer;
+    if (is_recurrent) {
+      layer.conv = recurrent(component++);
+      layer.scan = recurrent(component++);
+    } else {
+      layer.kv = {store.component_base(component++), store.page_stride(), options.cache_k,
+                  options.cache_v};
+    }
+    states.layers.push_back(layer);
+  }
+  return states;
+}
+
+}  // namespace chimere::model

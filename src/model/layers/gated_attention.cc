@@ -1,0 +1,31 @@
+#include "model/layers/gated_attention.h"
+
+namespace chimere::model {
+
+GatedAttention GatedAttention::bind(WeightBinder& bind, const std::string& block,
+                                    const Hparams& h) {
+  const int64_t head_dim = h.attention.head_dim;
+  const int64_t q_dim = h.attention.n_heads * head_dim;
+  const int64_t kv_dim = h.attention.n_kv_heads * head_dim;
+  GatedAttention attention;
+  attention.qg = bind.matrix(block + "attn_q.weight", 2 * q_dim, h.n_embd);
+  attention.k = bind.matrix(block + "attn_k.weight", kv_dim, h.n_embd);
+  attention.v = bind.matrix(block + "attn_v.weight", kv_dim, h.n_embd);
+  attention.out = bind.matrix(block + "attn_output.weight", h.n_embd, q_dim);
+  attention.q_norm = bind.vector(block + "attn_q_norm.weight", head_dim);
+  attention.k_norm = bind.vector(block + "attn_k_norm.weight", head_dim);
+  return attention;
+}
+
+void GatedAttention::forward(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,
+                             const Activations& act) const {
+  const AttentionBuffers& b = act.attention;
+  const kernels::LinearJob in[] = {{qg, b.qg}, {k, b.k}, {v, b.v}};
+  ops.linear(act.h, in);
+  ops.qk_norm_rope_append(batch, h.attention, q_norm, k_norm, h.norm_eps, b.qg, b.k, b.v, kv);
+  ops.attend(batch, h.attention, b.qg, kv, b.out);
+  const kernels::LinearJob add_to_stream[] = {{out, act.x, /*accumulate=*/true}};
+  ops.linear(b.out, add_to_stream);
+}
+
+}  // namespace chimere::model

@@ -1,0 +1,34 @@
+// Grouped-query attention with normalised queries and keys, partial rotary positions and a sigmoid
+// gate on the output, as Qwen3-Next and Qwen3.5 use it.
+#ifndef CHIMERE_MODEL_LAYERS_GATED_ATTENTION_H_
+#define CHIMERE_MODEL_LAYERS_GATED_ATTENTION_H_
+
+#include <string>
+
+#include "kernels/api.h"
+#include "model/activations.h"
+#include "model/weight_binder.h"
+
+namespace chimere::model {
+
+struct GatedAttention {
+  WeightView qg;   ///< [n_heads * 2 * head_dim, n_embd] per head the query, then the gate
+  WeightView k;    ///< [n_kv_heads * head_dim, n_embd]
+  WeightView v;    ///< [n_kv_heads * head_dim, n_embd]
+  WeightView out;  ///< [n_embd, n_heads * head_dim]
+  const float* q_norm = nullptr;  ///< [head_dim]
+  const float* k_norm = nullptr;  ///< [head_dim]
+
+  kernels::KvView kv;
+
+  /// `block` is the tensors' prefix, "blk.3.".
+  static GatedAttention bind(WeightBinder& bind, const std::string& block, const Hparams& h);
+
+  /// a.x += the mixer's output for a.h. Appends to the sequences' KV pages.
+  void forward(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,
+               const Activations& act) const;
+};
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_LAYERS_GATED_ATTENTION_H_

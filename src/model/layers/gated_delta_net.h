@@ -1,0 +1,38 @@
+// The linear-time mixer: gated delta rule over a state of fixed size (Yang et al. 2024,
+// arXiv:2412.06464), as Qwen3-Next and Qwen3.5 use it.
+#ifndef CHIMERE_MODEL_LAYERS_GATED_DELTA_NET_H_
+#define CHIMERE_MODEL_LAYERS_GATED_DELTA_NET_H_
+
+#include <string>
+
+#include "kernels/api.h"
+#include "model/activations.h"
+#include "model/weight_binder.h"
+
+namespace chimere::model {
+
+struct GatedDeltaNet {
+  WeightView qkv;                  ///< [conv_dim, n_embd]
+  WeightView z;                    ///< [value_dim, n_embd] output gate
+  WeightView alpha;                ///< [n_v_heads, n_embd] decay
+  WeightView beta;                 ///< [n_v_heads, n_embd] write strength
+  WeightView out;                  ///< [n_embd, value_dim]
+  const float* conv = nullptr;     ///< [conv_dim, conv_kernel]
+  const float* a = nullptr;        ///< [n_v_heads], negative
+  const float* dt_bias = nullptr;  ///< [n_v_heads]
+  const float* norm = nullptr;     ///< [head_dim]
+
+  kernels::RecurrentView conv_state;
+  kernels::RecurrentView scan_state;
+
+  /// `block` is the tensors' prefix, "blk.3.".
+  static GatedDeltaNet bind(WeightBinder& bind, const std::string& block, const Hparams& h);
+
+  /// a.x += the mixer's output for a.h. Reads and writes the sequences' states.
+  void forward(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,
+               const Activations& act) const;
+};
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_LAYERS_GATED_DELTA_NET_H_

@@ -1,0 +1,29 @@
+// Routed experts and one shared expert behind a gate of its own.
+#ifndef CHIMERE_MODEL_LAYERS_MOE_H_
+#define CHIMERE_MODEL_LAYERS_MOE_H_
+
+#include <string>
+#include <vector>
+
+#include "kernels/api.h"
+#include "model/activations.h"
+#include "model/weight_binder.h"
+
+namespace chimere::model {
+
+struct Moe {
+  WeightView router;                            ///< [n_experts, n_embd]
+  std::vector<kernels::ExpertWeights> experts;  ///< [n_experts]
+  WeightView shared_gate;                       ///< [1, n_embd]
+  kernels::ExpertWeights shared;
+
+  /// `block` is the tensors' prefix, "blk.3.".
+  static Moe bind(WeightBinder& bind, const std::string& block, const Hparams& h);
+
+  /// a.x += the experts' output for a.h.
+  void forward(kernels::Ops& ops, const Activations& act) const;
+};
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_LAYERS_MOE_H_

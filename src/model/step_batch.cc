@@ -1,0 +1,118 @@
+#include "model/step_batch.h"
+
+#include <string>
+#include <utility>
+
+namespace chimere::model {
+namespace {
+
+Status check_chunks(const SequenceRows& rows) {
+  if (rows.row_class == RowClass::kStep) {
+    if (rows.chunks.empty()) return {};
+    return invalid_argument("step rows are not made of chunks; leave `chunks` empty");
+  }
+  if (rows.revocable) return invalid_argument("only step rows can be revocable, not chunks");
+  size_t sum = 0;
+  for (const int32_t size : rows.chunks) {
+    if (size < 1 || size > kernels::kMaxChunkRows) {
+      return invalid_argument("a chunk of " + std::to_string(size) + " rows; chunks have 1 to " +
+                              std::to_string(kernels::kMaxChunkRows));
+    }
+    sum += static_cast<size_t>(size);
+  }
+  if (sum != rows.tokens.size()) {
+    return invalid_argument("the chunks have " + std::to_string(sum) +
+                            " rows in all, the tokens are " + std::to_string(rows.tokens.size()));
+  }
+  return {};
+}
+
+Status check(const SequenceRows& rows, int n_vocab) {
+  if (rows.tokens.empty()) return invalid_argument("a sequence of the step has no rows");
+  for (const int32_t token : rows.tokens) {
+    if (token < 0 || token >= n_vocab) {
+      return invalid_argument("token " + std::to_string(token) + " is not in the vocabulary of " +
+                              std::to_string(n_vocab));
+    }
+  }
+  for (const int32_t row : rows.logits_of) {
+    if (row < 0 || static_cast<size_t>(row) >= rows.tokens.size()) {
+      return invalid_argument("logits of row " + std::to_string(row) +
+                              " are wanted, but there are " + std::to_string(rows.tokens.size()) +
+                              " rows");
+    }
+  }
+  return check_chunks(rows);
+}
+
+}  // namespace
+
+Result<StepBatch> StepBatch::prepare(const StepPlan& plan, state::StateStore& states, int n_vocab,
+                                     int max_rows) {
+  if (plan.sequences.empty()) return invalid_argument("the step has no sequences");
+  std::vector<state::RowsWanted> wanted;
+  size_t n_rows = 0;
+  size_t n_logits = 0;
+  for (const SequenceRows& rows : plan.sequences) {
+    CHIMERE_CHECK_OK(check(rows, n_vocab));
+    n_rows += rows.tokens.size();
+    n_logits += rows.logits_of.size();
+    wanted.push_back({rows.state, static_cast<int32_t>(rows.tokens.size()), rows.revocable});
+  }
+  const auto limit = static_cast<size_t>(max_rows);
+  if (n_rows > limit || n_logits > limit) {
+    return invalid_argument("the step has " + std::to_string(n_rows) +
+                            " rows and wants logits of " + std::to_string(n_logits) +
+                            "; the model was loaded for " + std::to_string(max_rows));
+  }
+  CHIMERE_TRY(state::Reservation reservation, states.reserve(wanted));
+  StepBatch batch(std::move(reservation));
+  for (const SequenceRows& rows : plan.sequences) batch.add(rows);
+  return batch;
+}
+
+void StepBatch::add(const SequenceRows& rows) {
+  const auto sequence = static_cast<int32_t>(sequence_slices_.size()) - 1;
+  const int32_t first_row = n_rows();
+  int32_t position = rows.state->position();
+  for (const int32_t token : rows.tokens) {
+    tokens_.push_back(token);
+    row_sequence_.push_back(sequence);
+    row_position_.push_back(position++);
+  }
+  if (rows.row_class == RowClass::kStep) {
+    slices_.push_back({sequence, first_row, n_rows() - first_row, RowClass::kStep});
+  }
+  int32_t row = first_row;
+  for (const int32_t size : rows.chunks) {
+    slices_.push_back({sequence, row, size, RowClass::kChunk});
+    row += size;
+  }
+  sequence_slices_.push_back(static_cast<int32_t>(slices_.size()));
+
+  for (const int32_t offset : rows.logits_of) {
+    const int32_t wanted_row = first_row + offset;
+    const bool continues =
+        !wanted_.empty() && wanted_.back().row_begin + wanted_.back().count == wanted_row;
+    if (!continues) wanted_.push_back({wanted_row, n_wanted_, 0});
+    ++wanted_.back().count;
+    ++n_wanted_;
+  }
+}
+
+kernels::BatchView StepBatch::view() const {
+  kernels::BatchView view;
+  view.n_rows = n_rows();
+  view.n_sequences = static_cast<int32_t>(sequence_slices_.size()) - 1;
+  view.slices = slices_;
+  view.sequence_slices = sequence_slices_;
+  view.row_sequence = row_sequence_;
+  view.row_position = row_position_;
+  view.read_slot = reservation_.read_slots();
+  view.write_slot = reservation_.write_slots();
+  view.page_table = reservation_.page_table();
+  view.page_begin = reservation_.page_begin();
+  return view;
+}
+
+}  // namespace chimere::model

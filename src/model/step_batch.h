@@ -1,0 +1,55 @@
+// A checked plan, in the form that kernels read.
+#ifndef CHIMERE_MODEL_STEP_BATCH_H_
+#define CHIMERE_MODEL_STEP_BATCH_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/api.h"
+#include "model/step.h"
+#include "state/state_store.h"
+
+namespace chimere::model {
+
+/// Consecutive rows of the step whose logits are wanted, and where they lie among all wanted rows.
+struct WantedRun {
+  int32_t row_begin = 0;
+  int32_t out_begin = 0;
+  int32_t count = 0;
+};
+
+/// Holds the pages and slots of a step until finish(); destroyed before that, nothing has changed.
+class StepBatch {
+ public:
+  /// Errors: kInvalidArgument (names what is wrong with the plan), kOutOfMemory (states).
+  static Result<StepBatch> prepare(const StepPlan& plan, state::StateStore& states, int n_vocab,
+                                   int max_rows);
+
+  kernels::BatchView view() const;
+  int32_t n_rows() const { return static_cast<int32_t>(tokens_.size()); }
+  int32_t n_wanted() const { return n_wanted_; }
+  std::span<const int32_t> tokens() const { return tokens_; }
+  std::span<const WantedRun> wanted() const { return wanted_; }
+
+  /// All rows have been computed: the sequences advance.
+  void finish() { reservation_.apply(); }
+
+ private:
+  explicit StepBatch(state::Reservation reservation) : reservation_(std::move(reservation)) {}
+  void add(const SequenceRows& rows);
+
+  state::Reservation reservation_;
+  std::vector<int32_t> tokens_;
+  std::vector<kernels::Slice> slices_;
+  std::vector<int32_t> sequence_slices_ = {0};
+  std::vector<int32_t> row_sequence_;
+  std::vector<int32_t> row_position_;
+  std::vector<WantedRun> wanted_;
+  int32_t n_wanted_ = 0;
+};
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_STEP_BATCH_H_

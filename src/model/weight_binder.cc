@@ -1,0 +1,165 @@
+#include "model/weight_binder.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "kernels/api.h"
+#include "state/blob.h"
+
+namespace chimere::model {
+namespace {
+
+// Enough to see what is wrong; a file of another architecture would list hundreds.
+constexpr size_t kMaxListed = 8;
+
+/// "128 x 64"; a last dimension of 1 says nothing and is left out.
+std::string shape_text(const std::vector<int64_t>& dims) {
+  std::string text;
+  for (const int64_t d : dims) text += (text.empty() ? "" : " x ") + std::to_string(d);
+  return text;
+}
+
+std::vector<int64_t> without_trailing_ones(std::vector<int64_t> dims) {
+  while (dims.size() > 1 && dims.back() == 1) dims.pop_back();
+  return dims;
+}
+
+bool linear_type(DType type) {
+  return dtype_info(type).quantised || type == DType::kF32 || type == DType::kF16 ||
+         type == DType::kBF16;
+}
+
+std::string list_text(const std::vector<std::string>& items) {
+  std::string text;
+  for (size_t i = 0; i < std::min(items.size(), kMaxListed); ++i) {
+    text += (i > 0 ? "; " : "") + items[i];
+  }
+  if (items.size() > kMaxListed) {
+    text += "; and " + std::to_string(items.size() - kMaxListed) + " more";
+  }
+  return text;
+}
+
+}  // namespace
+
+const gguf::TensorInfo* WeightBinder::find(const std::string& name, std::vector<int64_t> dims) {
+  bound_.insert(name);
+  const gguf::TensorInfo* tensor = file_.find_tensor(name);
+  if (tensor == nullptr) {
+    problems_.push_back(name + " is missing");
+    return nullptr;
+  }
+  if (without_trailing_ones(tensor->dims) != without_trailing_ones(dims)) {
+    problems_.push_back(name + " is " + shape_text(tensor->dims) + ", not " + shape_text(dims));
+    return nullptr;
+  }
+  return tensor;
+}
+
+WeightView WeightBinder::view(const std::string& name, std::vector<int64_t> dims) {
+  const int64_t n_in = dims[0];
+  const int64_t n_rows = dims.size() == 3 ? dims[1] * dims[2] : dims[1];
+  const gguf::TensorInfo* tensor = find(name, std::move(dims));
+  if (tensor == nullptr) return {};
+  if (!linear_type(tensor->type) || n_in % dtype_info(tensor->type).block_elements != 0) {
+    problems_.push_back(name + " has type " + std::string(dtype_name(tensor->type)) +
+                        ", which cannot hold a weight matrix with rows of " + std::to_string(n_in));
+    return {};
+  }
+  return {tensor->type, n_rows, n_in, tensor->data};
+}
+
+const float* WeightBinder::f32(const std::string& name, std::vector<int64_t> dims) {
+  const gguf::TensorInfo* tensor = find(name, std::move(dims));
+  if (tensor == nullptr) return nullptr;
+  if (tensor->type != DType::kF32) {
+    problems_.push_back(name + " has type " + std::string(dtype_name(tensor->type)) + ", not f32");
+    return nullptr;
+  }
+  active_bytes_ += static_cast<int64_t>(tensor->bytes);
+  return static_cast<const float*>(tensor->data);
+}
+
+const float* WeightBinder::vector(const std::string& name, int64_t n) { return f32(name, {n}); }
+
+const float* WeightBinder::f32_matrix(const std::string& name, int64_t n_out, int64_t n_in) {
+  return f32(name, {n_in, n_out});
+}
+
+WeightView WeightBinder::matrix(const std::string& name, int64_t n_out, int64_t n_in) {
+  const WeightView w = view(name, {n_in, n_out});
+  active_bytes_ += w.bytes();
+  return w;
+}
+
+WeightView WeightBinder::table(const std::string& name, int64_t n_rows, int64_t n_in) {
+  const WeightView w = view(name, {n_in, n_rows});
+  if (w.data != nullptr) active_bytes_ += row_bytes(w.type, n_in);
+  return w;
+}
+
+std::vector<WeightView> WeightBinder::experts(const std::string& name, int n_experts, int n_used,
+                                              int64_t n_out, int64_t n_in) {
+  const WeightView all = view(name, {n_in, n_out, n_experts});
+  std::vector<WeightView> each(static_cast<size_t>(n_experts));
+  if (all.data == nullptr) return each;
+  for (size_t e = 0; e < each.size(); ++e) {
+    each[e] = {all.type, n_out, n_in, all.row(static_cast<int64_t>(e) * n_out)};
+  }
+  active_bytes_ += n_used * each[0].bytes();
+  return each;
+}
+
+Status WeightBinder::finish() const {
+  if (!problems_.empty()) {
+    return invalid_data("the file's tensors do not fit its hyper-parameters: " +
+                        list_text(problems_));
+  }
+  std::vector<std::string> unknown;
+  for (const gguf::TensorInfo& tensor : file_.tensors()) {
+    if (!bound_.contains(tensor.name)) unknown.push_back(tensor.name);
+  }
+  if (!unknown.empty()) {
+    return unsupported("the file has tensors that this program does not know how to use: " +
+                       list_text(unknown));
+  }
+  return {};
+}
+
+uint64_t model_key(const gguf::Reader& file, const std::string& architecture) {
+  constexpr size_t kSampleBytes = 64;
+  std::vector<uint8_t> bytes;
+  auto append_text = [&bytes](std::string_view text) {
+    state::append_u64(bytes, text.size());
+    bytes.insert(bytes.end(), text.begin(), text.end());
+  };
+  state::append_u64(bytes, kernels::kNumericsVersion);
+  for (const std::string& key : file.keys()) {
+    if (!key.starts_with(architecture + ".")) continue;
+    append_text(key);
+    std::visit(
+        [&](const auto& v) {
+          using T = std::decay_t<decltype(v)>;
+          if constexpr (std::is_arithmetic_v<T> && sizeof(T) == sizeof(uint64_t)) {
+            state::append_u64(bytes, std::bit_cast<uint64_t>(v));
+          } else if constexpr (std::is_same_v<T, std::string>) {
+            append_text(v);
+          }
+        },
+        *file.find(key));
+  }
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    append_text(tensor.name);
+    state::append_u64(bytes, static_cast<uint64_t>(tensor.type));
+    for (const int64_t d : tensor.dims) state::append_u64(bytes, static_cast<uint64_t>(d));
+    const size_t n = std::min<size_t>(tensor.bytes, kSampleBytes);
+    append_text({static_cast<const char*>(tensor.data), n});
+  }
+  return state::checksum(bytes);
+}
+
+}  // namespace chimere::model

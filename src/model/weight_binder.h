@@ -1,0 +1,60 @@
+// Turns the tensors of a file into weight views, checking every name, shape and type.
+#ifndef CHIMERE_MODEL_WEIGHT_BINDER_H_
+#define CHIMERE_MODEL_WEIGHT_BINDER_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.h"
+#include "gguf/reader.h"
+#include "tensor/view.h"
+
+namespace chimere::model {
+
+/// Problems are collected, so that binding code reads as a list of tensors and the user sees all
+/// that is wrong with a file at once; nothing bound may be used unless finish() succeeds.
+class WeightBinder {
+ public:
+  explicit WeightBinder(const gguf::Reader& file) : file_(file) {}
+
+  /// f32 [n]: norms, biases, per-head parameters.
+  const float* vector(const std::string& name, int64_t n);
+  /// f32 [n_out, n_in], used element by element.
+  const float* f32_matrix(const std::string& name, int64_t n_out, int64_t n_in);
+  /// [n_out, n_in] of any float or quantised type.
+  WeightView matrix(const std::string& name, int64_t n_out, int64_t n_in);
+  /// As matrix(), but only one row of it is read for a token.
+  WeightView table(const std::string& name, int64_t n_rows, int64_t n_in);
+  /// [n_experts, n_out, n_in], of which a token reads n_used.
+  std::vector<WeightView> experts(const std::string& name, int n_experts, int n_used, int64_t n_out,
+                                  int64_t n_in);
+  bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
+
+  /// Bytes that a token reads of all that was bound so far.
+  int64_t active_bytes() const { return active_bytes_; }
+
+  /// Errors: kInvalidData (names what is missing or misshapen), kUnsupported (a tensor that nothing
+  /// bound: the file wants arithmetic that this architecture does not have here).
+  Status finish() const;
+
+ private:
+  const gguf::TensorInfo* find(const std::string& name, std::vector<int64_t> dims);
+  WeightView view(const std::string& name, std::vector<int64_t> dims);
+  const float* f32(const std::string& name, std::vector<int64_t> dims);
+
+  const gguf::Reader& file_;
+  std::unordered_set<std::string> bound_;
+  std::vector<std::string> problems_;
+  int64_t active_bytes_ = 0;
+};
+
+/// Names a file's weights and hyper-parameters ("<architecture>.*"), from its directory and the
+/// first bytes of every tensor: two files with the same key give the same states.
+uint64_t model_key(const gguf::Reader& file, const std::string& architecture);
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_WEIGHT_BINDER_H_
