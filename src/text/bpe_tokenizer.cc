@@ -171,8 +171,8 @@ void BpeTokenizer::encode_word(std::string_view word, BytePairMerger& merger,
   for (const int32_t s : symbols) append_symbol(s, out);
 }
 
-std::vector<int32_t> BpeTokenizer::encode(std::string_view text,
-                                          std::span<const TextRange> trusted) const {
+std::vector<int32_t> BpeTokenizer::encode_trusted(std::string_view text,
+                                                  std::span<const TextRange> trusted) const {
   std::vector<int32_t> out;
   std::vector<int32_t> symbols;
   BytePairMerger merger(merges_);

@@ -20,9 +20,8 @@ class BpeTokenizer final : public Tokenizer {
  public:
   static Result<std::unique_ptr<Tokenizer>> create(Vocabulary vocabulary);
 
-  using Tokenizer::encode;
-  std::vector<int32_t> encode(std::string_view text,
-                              std::span<const TextRange> trusted) const override;
+  std::vector<int32_t> encode_trusted(std::string_view text,
+                                      std::span<const TextRange> trusted) const override;
   std::string token_bytes(int32_t id, bool special) const override;
   int32_t n_tokens() const override { return static_cast<int32_t>(vocabulary_.tokens.size()); }
   int32_t bos() const override { return vocabulary_.bos; }

@@ -15,7 +15,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::create(Vocabulary vocabulary) {
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, bool parse_special) const {
   const TextRange all{0, text.size()};
-  return encode(text, std::span<const TextRange>(&all, parse_special ? 1 : 0));
+  return encode_trusted(text, std::span<const TextRange>(&all, parse_special ? 1 : 0));
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool special) const {

@@ -59,8 +59,8 @@ class Tokenizer {
   /// The same for a text of mixed origin: control tokens are found only where they lie wholly
   /// inside one of the `trusted` ranges (sorted, disjoint). Words may cross the borders of ranges,
   /// so that ordinary text gives the ids that it gives when it is encoded in one piece.
-  virtual std::vector<int32_t> encode(std::string_view text,
-                                      std::span<const TextRange> trusted) const = 0;
+  virtual std::vector<int32_t> encode_trusted(std::string_view text,
+                                              std::span<const TextRange> trusted) const = 0;
 
   /// The bytes of one token; control tokens give their text if `special`, else nothing. Ids out of
   /// range: empty.
