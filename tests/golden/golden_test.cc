@@ -1,0 +1,168 @@
+// Our logits against those of an independent implementation, recorded with a model (see README.md
+// here).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "gguf/reader.h"
+#include "kernels/api.h"
+#include "model/chunking.h"
+#include "model/model.h"
+
+namespace chimere::model {
+namespace {
+
+using nlohmann::json;
+
+/// In log-probability. Both sides compute in f32; what differs is the order of sums and exp.
+constexpr double kTolerance = 2e-3;
+
+/// How a prompt is cut into rows.
+enum class Rows { kAllChunks, kAllSteps, kChunksThenSteps };
+
+std::vector<std::string> golden_models() {
+  std::vector<std::string> found;
+  std::stringstream folders(CHIMERE_GOLDEN_FOLDERS);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (!std::filesystem::is_directory(folder)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      auto path = entry.path();
+      if (path.extension() == ".gguf" && std::filesystem::exists(path.replace_extension(".json"))) {
+        found.push_back(entry.path().string());
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<double> log_softmax(const std::vector<double>& logits) {
+  const double max = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const double l : logits) sum += std::exp(l - max);
+  std::vector<double> out;
+  for (const double l : logits) out.push_back(l - max - std::log(sum));
+  return out;
+}
+
+using LogitsAt = std::map<int32_t, std::vector<double>>;
+
+/// Runs `tokens` in the given rows, one forward() for each piece, and returns the logits at
+/// `positions`.
+LogitsAt run(Model& model, const std::vector<int32_t>& tokens,
+             const std::vector<int32_t>& positions, Rows rows) {
+  std::vector<SequenceRows> pieces;
+  const size_t chunked = rows == Rows::kAllChunks  ? tokens.size()
+                         : rows == Rows::kAllSteps ? 0
+                                                   : tokens.size() / 2;
+  const std::span<const int32_t> prompt = std::span(tokens).first(chunked);
+  size_t at = 0;
+  for (const int32_t size : chunk_sizes(prompt, {})) {
+    SequenceRows piece;
+    piece.row_class = RowClass::kChunk;
+    piece.tokens.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at),
+                        tokens.begin() + static_cast<std::ptrdiff_t>(at) + size);
+    piece.chunks = {size};
+    pieces.push_back(std::move(piece));
+    at += static_cast<size_t>(size);
+  }
+  for (; at < tokens.size(); ++at) {
+    SequenceRows piece;
+    piece.tokens = {tokens[at]};
+    pieces.push_back(std::move(piece));
+  }
+
+  LogitsAt logits;
+  auto sequence = model.states().create_sequence();
+  for (SequenceRows& piece : pieces) {
+    const int32_t first = sequence->position();
+    const auto end = first + static_cast<int32_t>(piece.tokens.size());
+    std::vector<int32_t> wanted;
+    for (const int32_t p : positions) {
+      if (p >= first && p < end) {
+        wanted.push_back(p);
+        piece.logits_of.push_back(p - first);
+      }
+    }
+    piece.state = sequence.get();
+    auto result = model.forward({{piece}});
+    if (!result.ok()) {
+      ADD_FAILURE() << result.error().message;
+      return {};
+    }
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const float* row = result->logits.row(static_cast<int64_t>(i));
+      logits[wanted[i]] = std::vector<double>(row, row + model.n_vocab());
+    }
+  }
+  return logits;
+}
+
+double largest_difference(Model& model, const json& golden, Rows rows) {
+  double largest = 0;
+  for (const json& sequence : golden["sequences"]) {
+    std::map<int32_t, std::vector<double>> theirs;
+    std::vector<int32_t> positions;
+    for (const json& p : sequence["positions"]) {
+      positions.push_back(p["pos"]);
+      theirs[positions.back()] = log_softmax(p["logits"]);
+    }
+    const LogitsAt ours = run(model, sequence["tokens"], positions, rows);
+    EXPECT_EQ(ours.size(), theirs.size());
+    for (const auto& [pos, logits] : ours) {
+      const std::vector<double> log_probabilities = log_softmax(logits);
+      for (size_t i = 0; i < log_probabilities.size(); ++i) {
+        largest = std::max(largest, std::abs(log_probabilities[i] - theirs[pos].at(i)));
+      }
+    }
+  }
+  return largest;
+}
+
+class Golden : public testing::TestWithParam<std::string> {
+ protected:
+  void expect_agreement(kernels::Ops& ops) {
+    auto file = gguf::Reader::open(GetParam());
+    ASSERT_TRUE(file.ok()) << file.error().message;
+    auto model = load_model(**file, ops, {.cache_k = DType::kF32, .cache_v = DType::kF32});
+    ASSERT_TRUE(model.ok()) << model.error().message;
+    std::ifstream in(std::filesystem::path(GetParam()).replace_extension(".json"));
+    const json golden = json::parse(in);
+    const std::pair<Rows, const char*> ways[] = {{Rows::kAllChunks, "chunks"},
+                                                 {Rows::kAllSteps, "steps"},
+                                                 {Rows::kChunksThenSteps, "chunks then steps"}};
+    for (const auto& [rows, name] : ways) {
+      const double difference = largest_difference(**model, golden, rows);
+      EXPECT_LE(difference, kTolerance) << name;
+      RecordProperty(name, std::to_string(difference));
+      std::printf("  %s: largest difference in log-probability %.2e\n", name, difference);
+    }
+  }
+};
+
+TEST_P(Golden, ReferenceOpsAgree) {
+  auto ops = kernels::make_ref_ops();
+  expect_agreement(*ops);
+}
+
+TEST_P(Golden, CpuOpsAgree) {
+  ThreadPool pool(2);
+  auto ops = kernels::make_cpu_ops(pool);
+  expect_agreement(*ops);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Golden, testing::ValuesIn(golden_models()), [](const auto& info) {
+  return std::to_string(info.index) + "_" + std::filesystem::path(info.param).stem().string();
+});
+
+}  // namespace
+}  // namespace chimere::model
