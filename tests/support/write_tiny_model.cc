@@ -1,0 +1,27 @@
+// Writes the model of tests/golden/: write_tiny_model OUT.gguf
+#include <cstdio>
+
+#include "support/tiny_model.h"
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: write_tiny_model OUT.gguf\n");
+    return 2;
+  }
+  chimere::test::TinyModel model;
+  model.seed = 35;
+  model.n_mtp_layers = 1;
+  model.n_embd = 32;
+  model.head_dim = 16;
+  model.n_v_heads = 6;
+  model.n_experts = 5;
+  model.n_ff = 16;
+  model.n_ff_shared = 24;
+  model.n_vocab = 96;
+  model.tied_head = true;
+  auto writer = chimere::test::make_tiny_model(model);
+  const chimere::Status status = writer.ok() ? writer->write(argv[1]) : writer.error();
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s\n", status.error().message.c_str());
+  return 1;
+}
