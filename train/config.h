@@ -1,0 +1,59 @@
+// Shapes of the model and the recipe of a run.
+#ifndef CHIMERE_TRAIN_CONFIG_H_
+#define CHIMERE_TRAIN_CONFIG_H_
+
+#include <cstdint>
+#include <string>
+
+namespace chimere::train {
+
+/// Hyper-parameters of a `qwen35moe`, named like its GGUF metadata.
+struct ModelConfig {
+  int64_t n_vocab = 4096;
+  int64_t n_layer = 8;  ///< without the MTP block
+  int64_t n_embd = 256;
+  int64_t full_attention_interval = 4;  ///< every fourth layer attends, the others are delta rules
+  int64_t n_head = 4;
+  int64_t n_head_kv = 2;
+  int64_t head_dim = 64;
+  int64_t n_rot = 16;  ///< rotated dimensions of a head, a multiple of 2
+  double rope_base = 10000.0;
+  int64_t state = 64;  ///< key and value size of a delta-rule head
+  int64_t n_k_head = 2;
+  int64_t n_v_head = 4;
+  int64_t conv = 4;
+  int64_t n_expert = 4;
+  int64_t n_expert_used = 2;
+  int64_t n_ff = 256;
+  int64_t n_ff_shared = 256;
+  double eps = 1e-6;
+  int64_t context = 2048;
+
+  int64_t key_dim() const { return state * n_k_head; }
+  int64_t value_dim() const { return state * n_v_head; }
+  int64_t conv_dim() const { return 2 * key_dim() + value_dim(); }
+  bool is_recurrent(int64_t layer) const {
+    return layer < n_layer && (layer + 1) % full_attention_interval != 0;
+  }
+};
+
+/// What the optimiser does and on which data, all of it a function of the step number and the seed.
+struct Recipe {
+  int64_t steps = 2000;
+  int64_t warmup = 100;
+  int64_t batch = 32;     ///< windows a step
+  int64_t window = 2048;  ///< tokens a window
+  uint64_t seed = 1;
+  double learning_rate = 4e-3;  ///< peak; falls linearly to zero at the last step
+  double weight_decay = 0.05;
+  double clip = 1.0;
+  double mtp_weight = 0.3;
+  double balance_weight = 0.01;
+  double z_weight = 1e-3;
+  double chat_share = 0.25;        ///< of the windows; the rest are documents
+  double chat_share_final = 0.45;  ///< reached linearly over the second half
+};
+
+}  // namespace chimere::train
+
+#endif  // CHIMERE_TRAIN_CONFIG_H_

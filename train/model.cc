@@ -1,0 +1,261 @@
+#include "model.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "delta_rule.h"
+
+namespace chimere::train {
+namespace {
+
+using torch::Tensor;
+namespace F = torch::nn::functional;
+
+Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+  const Tensor x32 = x.to(torch::kFloat);
+#if TORCH_VERSION_MAJOR >= 2
+  return torch::rms_norm(x32, {x.size(-1)}, weight, eps);
+#else
+  return x32 * torch::rsqrt(x32.square().mean(-1, true) + eps) * weight;
+#endif
+}
+
+/// Causal attention of q [B, H, T, D] over k, v of the same shape.
+Tensor causal_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
+#if TORCH_VERSION_MAJOR >= 2
+  return torch::scaled_dot_product_attention(q, k, v, {}, 0.0, /*is_causal=*/true);
+#else
+  const int64_t t = q.size(2);
+  const Tensor mask = torch::ones({t, t}, torch::device(q.device()).dtype(torch::kBool)).triu(1);
+  const Tensor scores = torch::matmul(q, k.transpose(-1, -2)) / std::sqrt(double(q.size(3)));
+  return torch::matmul(scores.masked_fill(mask, -INFINITY).softmax(-1), v);
+#endif
+}
+
+/// Depthwise causal convolution over time: x [B, T, C], weight [C, K], the last tap is the present.
+Tensor causal_conv(const Tensor& x, const Tensor& weight) {
+  const int64_t taps = weight.size(1), t = x.size(1);
+  const Tensor padded = F::pad(x, F::PadFuncOptions({0, 0, taps - 1, 0}));
+  const Tensor w = weight.to(x.dtype());
+  Tensor sum = padded.narrow(1, 0, t) * w.select(1, 0);
+  for (int64_t i = 1; i < taps; ++i) sum = sum + padded.narrow(1, i, t) * w.select(1, i);
+  return sum;
+}
+
+}  // namespace
+
+Model::Model(const ModelConfig& config, uint64_t seed, torch::Device device, torch::Dtype compute)
+    : config_(config), device_(device), compute_(compute) {
+  create(seed);
+}
+
+void Model::create(uint64_t seed) {
+  const ModelConfig& c = config_;
+  torch::Generator generator = torch::make_generator<at::CPUGeneratorImpl>(seed);
+  const auto add = [&](const std::string& name, const Tensor& value) {
+    parameters_[name] = value.to(device_).set_requires_grad(true);
+  };
+  const auto normal = [&](const std::string& name, std::vector<int64_t> shape, double std) {
+    add(name, torch::randn(shape, generator) * std);
+  };
+  const auto uniform = [&](int64_t n, double low, double high) {
+    return torch::rand({n}, generator) * (high - low) + low;
+  };
+  const int64_t e = c.n_embd;
+  const double in = 1.0 / std::sqrt(double(e));
+  const double out =
+      1.0 / std::sqrt(2.0 * double(c.n_layer));  // outputs of a residual branch start small
+  normal("token_embd.weight", {c.n_vocab, e}, 0.02);
+  add("output_norm.weight", torch::ones({e}));
+  for (int64_t i = 0; i <= c.n_layer; ++i) {
+    const std::string b = "blk." + std::to_string(i) + ".";
+    add(b + "attn_norm.weight", torch::ones({e}));
+    add(b + "post_attention_norm.weight", torch::ones({e}));
+    if (c.is_recurrent(i)) {
+      normal(b + "attn_qkv.weight", {c.conv_dim(), e}, in);
+      normal(b + "attn_gate.weight", {c.value_dim(), e}, in);
+      add(b + "ssm_conv1d.weight",
+          (torch::rand({c.conv_dim(), c.conv}, generator) * 2 - 1) / std::sqrt(double(c.conv)));
+      // Decays start between exp(-0.001) and exp(-1.6) a token, as in Mamba 2.
+      const Tensor dt = uniform(c.n_v_head, std::log(1e-3), std::log(1e-1)).exp();
+      add(b + "ssm_dt.bias", dt + torch::log(-torch::expm1(-dt)));
+      add(b + "ssm_a",
+          uniform(c.n_v_head, 1.0, 16.0).log());  // log of the rate; the file holds -exp of it
+      normal(b + "ssm_beta.weight", {c.n_v_head, e}, in);
+      normal(b + "ssm_alpha.weight", {c.n_v_head, e}, in);
+      add(b + "ssm_norm.weight", torch::ones({c.state}));
+      normal(b + "ssm_out.weight", {e, c.value_dim()}, out / std::sqrt(double(c.value_dim())));
+    } else {
+      const int64_t width = c.n_head * c.head_dim;
+      normal(b + "attn_q.weight", {2 * width, e}, in);
+      normal(b + "attn_k.weight", {c.n_head_kv * c.head_dim, e}, in);
+      normal(b + "attn_v.weight", {c.n_head_kv * c.head_dim, e}, in);
+      normal(b + "attn_output.weight", {e, width}, out / std::sqrt(double(width)));
+      add(b + "attn_q_norm.weight", torch::ones({c.head_dim}));
+      add(b + "attn_k_norm.weight", torch::ones({c.head_dim}));
+    }
+    normal(b + "ffn_gate_inp.weight", {c.n_expert, e}, in);
+    normal(b + "ffn_gate_exps.weight", {c.n_expert, c.n_ff, e}, in);
+    normal(b + "ffn_up_exps.weight", {c.n_expert, c.n_ff, e}, in);
+    normal(b + "ffn_down_exps.weight", {c.n_expert, e, c.n_ff}, out / std::sqrt(double(c.n_ff)));
+    add(b + "ffn_gate_inp_shexp.weight", torch::zeros({e}));
+    normal(b + "ffn_gate_shexp.weight", {c.n_ff_shared, e}, in);
+    normal(b + "ffn_up_shexp.weight", {c.n_ff_shared, e}, in);
+    normal(b + "ffn_down_shexp.weight", {e, c.n_ff_shared}, out / std::sqrt(double(c.n_ff_shared)));
+    if (i == c.n_layer) {
+      normal(b + "nextn.eh_proj.weight", {e, 2 * e}, in / std::sqrt(2.0));
+      for (const char* name : {"enorm", "hnorm", "shared_head_norm"}) {
+        add(b + "nextn." + name + ".weight", torch::ones({e}));
+      }
+    }
+  }
+}
+
+int64_t Model::n_parameters() const {
+  int64_t n = 0;
+  for (const auto& [name, value] : parameters_) n += value.numel();
+  return n;
+}
+
+const Tensor& Model::at(int64_t layer, std::string_view name) const {
+  return parameters_.at("blk." + std::to_string(layer) + "." + std::string(name));
+}
+
+Tensor Model::linear(const Tensor& x, const Tensor& w) const {
+  return torch::linear(x.to(compute_), w.to(compute_));
+}
+
+Tensor Model::rotate(const Tensor& x) const {
+  // NeoX pairs (i, i + rot/2) of the first n_rot dimensions; x [B, T, H, D]. With one position per
+  // token the three-axis rotation of the file's sections is this one.
+  const int64_t half = config_.n_rot / 2, t = x.size(1);
+  const auto options = torch::device(x.device()).dtype(torch::kFloat);
+  const Tensor frequency =
+      torch::pow(config_.rope_base, torch::arange(half, options) * (-2.0 / double(config_.n_rot)));
+  const Tensor angle = torch::outer(torch::arange(t, options), frequency).view({t, 1, half});
+  const Tensor c = angle.cos(), s = angle.sin();
+  const Tensor a = x.narrow(-1, 0, half), b = x.narrow(-1, half, half);
+  return torch::cat({a * c - b * s, a * s + b * c, x.narrow(-1, 2 * half, x.size(-1) - 2 * half)},
+                    -1);
+}
+
+Tensor Model::delta_layer(const Tensor& x, int64_t i) const {
+  const ModelConfig& c = config_;
+  const int64_t b = x.size(0), t = x.size(1);
+  const Tensor xc = x.to(compute_);
+  const Tensor qkv =
+      torch::silu(causal_conv(linear(xc, at(i, "attn_qkv.weight")), at(i, "ssm_conv1d.weight")));
+  const Tensor z = linear(xc, at(i, "attn_gate.weight")).view({b, t, c.n_v_head, c.state});
+  const auto part = [&](int64_t start, int64_t heads) {
+    return qkv.narrow(-1, start, heads * c.state).view({b, t, heads, c.state}).to(torch::kFloat);
+  };
+  const auto unit = [&](const Tensor& y) {
+    // Value head h reads key head h mod n_k_head, the order of the file.
+    return F::normalize(y, F::NormalizeFuncOptions().p(2).dim(-1).eps(c.eps))
+        .repeat({1, 1, c.n_v_head / c.n_k_head, 1});
+  };
+  const Tensor q = unit(part(0, c.n_k_head)) / std::sqrt(double(c.state));
+  const Tensor k = unit(part(c.key_dim(), c.n_k_head));
+  const Tensor v = part(2 * c.key_dim(), c.n_v_head);
+  const Tensor x32 = x.to(torch::kFloat);
+  const Tensor beta = torch::linear(x32, at(i, "ssm_beta.weight")).sigmoid();
+  const Tensor dt =
+      F::softplus(torch::linear(x32, at(i, "ssm_alpha.weight")) + at(i, "ssm_dt.bias"));
+  const Tensor g = -dt * at(i, "ssm_a").exp();
+  const Tensor o = rms_norm(chunked_delta_rule(q, k, v, g, beta), at(i, "ssm_norm.weight"), c.eps);
+  return linear((o.to(compute_) * torch::silu(z)).view({b, t, c.value_dim()}),
+                at(i, "ssm_out.weight"));
+}
+
+Tensor Model::attention_layer(const Tensor& x, int64_t i) const {
+  const ModelConfig& c = config_;
+  const int64_t b = x.size(0), t = x.size(1), group = c.n_head / c.n_head_kv;
+  const Tensor xc = x.to(compute_);
+  const Tensor both = linear(xc, at(i, "attn_q.weight")).view({b, t, c.n_head, 2 * c.head_dim});
+  const auto kv = [&](std::string_view name) {
+    return linear(xc, at(i, name)).view({b, t, c.n_head_kv, c.head_dim});
+  };
+  const Tensor gate = both.narrow(-1, c.head_dim, c.head_dim);
+  const Tensor q =
+      rotate(rms_norm(both.narrow(-1, 0, c.head_dim), at(i, "attn_q_norm.weight"), c.eps));
+  const Tensor k = rotate(rms_norm(kv("attn_k.weight"), at(i, "attn_k_norm.weight"), c.eps));
+  const auto heads = [&](const Tensor& y) { return y.to(compute_).transpose(1, 2); };
+  const auto grouped = [&](const Tensor& y) { return heads(y).repeat_interleave(group, 1); };
+  const Tensor mixed = causal_attention(heads(q), grouped(k), grouped(kv("attn_v.weight")));
+  return linear((mixed.transpose(1, 2) * gate.sigmoid()).reshape({b, t, c.n_head * c.head_dim}),
+                at(i, "attn_output.weight"));
+}
+
+Tensor Model::route(const Tensor& x, int64_t i, Forward& sums) const {
+  const ModelConfig& c = config_;
+  const Tensor scores = torch::linear(x, at(i, "ffn_gate_inp.weight"));  // [N, X], f32
+  const Tensor probabilities = scores.softmax(-1);
+  const Tensor chosen = std::get<1>(probabilities.detach().topk(c.n_expert_used, -1));
+  const Tensor mask = torch::zeros_like(probabilities).scatter(-1, chosen, 1.0);
+  const Tensor kept = probabilities * mask;
+  const Tensor load = mask.mean(0) / double(c.n_expert_used);
+  sums.balance = sums.balance + (load * probabilities.mean(0)).sum() * double(c.n_expert);
+  sums.router_z = sums.router_z + scores.logsumexp(-1).square().mean();
+  sums.load = torch::cat({sums.load, load.detach().unsqueeze(0)});
+  return kept / kept.sum(-1, true);
+}
+
+Tensor Model::experts(const Tensor& x, int64_t i, Forward& sums) const {
+  // Few experts: all of them run on every token as one wide feed-forward layer whose hidden units
+  // are scaled by the weight of their expert, zero if it was not chosen. The shared expert is the
+  // last block of it.
+  const ModelConfig& c = config_;
+  const Tensor flat = x.view({-1, c.n_embd});
+  const Tensor weights = route(flat, i, sums);
+  const Tensor shared = torch::mv(flat, at(i, "ffn_gate_inp_shexp.weight")).sigmoid().unsqueeze(-1);
+  const Tensor scale =
+      torch::cat({weights.repeat_interleave(c.n_ff, -1), shared.expand({-1, c.n_ff_shared})}, -1)
+          .to(compute_);
+  const auto wide = [&](std::string_view routed, std::string_view one) {
+    return torch::cat({at(i, routed).view({-1, c.n_embd}), at(i, one)});
+  };
+  const Tensor gate = linear(flat, wide("ffn_gate_exps.weight", "ffn_gate_shexp.weight"));
+  const Tensor up = linear(flat, wide("ffn_up_exps.weight", "ffn_up_shexp.weight"));
+  const Tensor down =
+      torch::cat({at(i, "ffn_down_exps.weight").permute({1, 0, 2}).reshape({c.n_embd, -1}),
+                  at(i, "ffn_down_shexp.weight")},
+                 1);
+  return linear(torch::silu(gate) * up * scale, down).view(x.sizes());
+}
+
+Tensor Model::block(const Tensor& x, int64_t i, Forward& sums) const {
+  const Tensor normed = rms_norm(x, at(i, "attn_norm.weight"), config_.eps);
+  const Tensor mixed =
+      x + (config_.is_recurrent(i) ? delta_layer(normed, i) : attention_layer(normed, i));
+  return mixed +
+         experts(rms_norm(mixed, at(i, "post_attention_norm.weight"), config_.eps), i, sums);
+}
+
+Forward Model::forward(const Tensor& tokens) const {
+  const auto options = torch::device(device_).dtype(torch::kFloat);
+  Forward out{{},
+              torch::zeros({}, options),
+              torch::zeros({}, options),
+              torch::zeros({0, config_.n_expert}, options)};
+  Tensor x = torch::embedding(parameters_.at("token_embd.weight"), tokens);
+  for (int64_t i = 0; i < config_.n_layer; ++i) x = block(x, i, out);
+  out.hidden = rms_norm(x, parameters_.at("output_norm.weight"), config_.eps);
+  return out;
+}
+
+Tensor Model::forward_mtp(const Tensor& hidden, const Tensor& next, Forward& sums) const {
+  const int64_t i = config_.n_layer;
+  const Tensor embedded = torch::embedding(parameters_.at("token_embd.weight"), next);
+  const Tensor joined = torch::cat({rms_norm(embedded, at(i, "nextn.enorm.weight"), config_.eps),
+                                    rms_norm(hidden, at(i, "nextn.hnorm.weight"), config_.eps)},
+                                   -1);
+  const Tensor x = linear(joined, at(i, "nextn.eh_proj.weight")).to(torch::kFloat);
+  return rms_norm(block(x, i, sums), at(i, "nextn.shared_head_norm.weight"), config_.eps);
+}
+
+Tensor Model::logits(const Tensor& hidden) const {
+  return linear(hidden, parameters_.at("token_embd.weight"));
+}
+
+}  // namespace chimere::train

@@ -1,0 +1,67 @@
+// The hybrid mixture-of-experts model, as a dictionary of parameters that carry their GGUF names.
+#ifndef CHIMERE_TRAIN_MODEL_H_
+#define CHIMERE_TRAIN_MODEL_H_
+
+#include <torch/torch.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "config.h"
+
+namespace chimere::train {
+
+/// What a forward pass gives. N = B * T rows in batch order.
+struct Forward {
+  torch::Tensor hidden;  ///< [B, T, E], after the last norm
+  torch::Tensor
+      balance;  ///< load-balancing loss (Fedus et al. 2021, arXiv:2101.03961), 1 at uniform load
+  torch::Tensor router_z;  ///< mean squared log-partition of the routers
+  torch::Tensor load;      ///< [layers, X] share of the routed slots, no gradient
+};
+
+/// `qwen35moe`: RMSNorm -> gated delta rule or gated attention -> RMSNorm -> experts, n_layer
+/// times, and one MTP block. Shapes are those of the GGUF tensors in reverse (the first dimension
+/// is the slowest). Weights are f32; matrix products run in `compute` (f32 or bf16), norms, routers
+/// and the state rule in f32.
+class Model {
+ public:
+  /// Draws initial weights from the seed.
+  Model(const ModelConfig& config, uint64_t seed, torch::Device device, torch::Dtype compute);
+
+  const ModelConfig& config() const { return config_; }
+  std::map<std::string, torch::Tensor>& parameters() { return parameters_; }
+  const std::map<std::string, torch::Tensor>& parameters() const { return parameters_; }
+  int64_t n_parameters() const;
+
+  /// tokens [B, T] int64.
+  Forward forward(const torch::Tensor& tokens) const;
+  /// The MTP block: from the hidden state of position t and the token at t + 1 to the hidden state
+  /// that predicts the token at t + 2. hidden [B, T, E], next [B, T] -> [B, T, E]; adds its router
+  /// losses to `sums`.
+  torch::Tensor forward_mtp(const torch::Tensor& hidden, const torch::Tensor& next,
+                            Forward& sums) const;
+  /// Logits [.., V] in `compute` of hidden states; the embedding is the output matrix too.
+  torch::Tensor logits(const torch::Tensor& hidden) const;
+
+ private:
+  const torch::Tensor& at(int64_t layer, std::string_view name) const;
+  torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& w) const;
+  torch::Tensor block(const torch::Tensor& x, int64_t layer, Forward& sums) const;
+  torch::Tensor delta_layer(const torch::Tensor& x, int64_t layer) const;
+  torch::Tensor attention_layer(const torch::Tensor& x, int64_t layer) const;
+  torch::Tensor experts(const torch::Tensor& x, int64_t layer, Forward& sums) const;
+  torch::Tensor route(const torch::Tensor& x, int64_t layer, Forward& sums) const;
+  torch::Tensor rotate(const torch::Tensor& x) const;
+  void create(uint64_t seed);
+
+  ModelConfig config_;
+  torch::Device device_;
+  torch::Dtype compute_;
+  std::map<std::string, torch::Tensor> parameters_;
+};
+
+}  // namespace chimere::train
+
+#endif  // CHIMERE_TRAIN_MODEL_H_

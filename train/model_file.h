@@ -1,0 +1,43 @@
+// Writes a model as GGUF, and reads one back.
+#ifndef CHIMERE_TRAIN_MODEL_FILE_H_
+#define CHIMERE_TRAIN_MODEL_FILE_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "gguf/reader.h"
+#include "gguf/writer.h"
+#include "model.h"
+#include "tensor/dtype.h"
+
+namespace chimere::train {
+
+/// What a file's tensors are stored as.
+enum class Mix {
+  kF32,
+  kQ8_0,     ///< every matrix
+  kShipped,  ///< experts Q4_K, mixers Q5_K, embedding Q6_K, delta-rule gates Q8_0
+};
+Result<Mix> parse_mix(std::string_view name);
+
+/// Copies tokenizer.* from a file that chimere-vocabulary made (or any other GGUF).
+Status copy_tokenizer(const gguf::Reader& from, gguf::Writer& to);
+
+/// Writes the model with the metadata llama.cpp and Chimère expect of `qwen35moe`. Norm weights are
+/// stored as the factor that multiplies, ssm_a as -exp(log rate); the output matrix is the
+/// embedding and not repeated. Errors: a mix whose encoder does not exist, a row length that its
+/// blocks do not divide.
+Status write_model(const Model& model, const gguf::Reader& tokenizer, Mix mix,
+                   const std::string& path);
+
+/// The model of a file of any type, decoded to f32. Errors: a missing or misshapen tensor, an
+/// unknown architecture.
+Result<std::unique_ptr<Model>> read_model(const gguf::Reader& file, torch::Device device,
+                                          torch::Dtype compute);
+
+}  // namespace chimere::train
+
+#endif  // CHIMERE_TRAIN_MODEL_FILE_H_

@@ -1,0 +1,125 @@
+#include "trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace chimere::train {
+namespace {
+
+using torch::Tensor;
+namespace F = torch::nn::functional;
+
+Tensor cross_entropy(const Model& model, const Tensor& hidden, const Tensor& target) {
+  const Tensor logits = model.logits(hidden).to(torch::kFloat);
+  return F::cross_entropy(logits.view({-1, logits.size(-1)}), target.reshape({-1}));
+}
+
+}  // namespace
+
+Trainer::Trainer(const ModelConfig& config, const Recipe& recipe, const TokenFile& documents,
+                 const TokenFile& chats, torch::Device device, torch::Dtype compute)
+    : recipe_(recipe),
+      device_(device),
+      model_(std::make_unique<Model>(config, recipe.seed, device, compute)),
+      optimizer_(model_->parameters(), recipe),
+      order_(documents, chats, recipe) {}
+
+Losses Trainer::step(bool want_losses) {
+  const Tensor tokens = order_.windows(step_).to(device_);
+  const auto shifted = [&](int64_t by) { return tokens.narrow(1, by, recipe_.window); };
+  Forward forward = model_->forward(shifted(0));
+  const Tensor next = cross_entropy(*model_, forward.hidden, shifted(1));
+  const Tensor drafted = model_->forward_mtp(forward.hidden, shifted(1), forward);
+  const Tensor after = cross_entropy(*model_, drafted, shifted(2));
+  const double routers = double(model_->config().n_layer + 1);
+  const Tensor loss = next + recipe_.mtp_weight * after +
+                      forward.balance * (recipe_.balance_weight / routers) +
+                      forward.router_z * (recipe_.z_weight / routers);
+  loss.backward();
+  const double norm = optimizer_.step(learning_rate(recipe_, step_));
+  ++step_;
+  if (!want_losses) return {};
+  return {next.item<double>(), after.item<double>(), forward.balance.item<double>() / routers,
+          norm};
+}
+
+Status Trainer::save(const std::string& path) {
+  try {
+    torch::serialize::OutputArchive archive;
+    for (const auto& [name, value] : model_->parameters())
+      archive.write("weight." + name, value.detach());
+    for (const auto& [name, value] : optimizer_.state()) archive.write(name, value);
+    archive.write("step", torch::tensor(step_));
+    archive.write("updates", torch::tensor(optimizer_.count()));
+    archive.save_to(path);
+  } catch (const c10::Error& e) {
+    return io_error("Cannot write the checkpoint " + path + ": " + e.what_without_backtrace());
+  }
+  return {};
+}
+
+Status Trainer::load(const std::string& path) {
+  try {
+    const torch::NoGradGuard no_grad;
+    torch::serialize::InputArchive archive;
+    archive.load_from(path, device_);
+    const auto read = [&](const std::string& name, Tensor& into) {
+      Tensor value;
+      archive.read(name, value);
+      TORCH_CHECK(value.sizes() == into.sizes(), name, " has another shape");
+      into.copy_(value);
+    };
+    for (auto& [name, value] : model_->parameters()) read("weight." + name, value);
+    for (auto& [name, value] : optimizer_.state()) read(name, value);
+    Tensor number = torch::tensor(int64_t{0});
+    read("step", number);
+    step_ = number.item<int64_t>();
+    read("updates", number);
+    optimizer_.set_count(number.item<int64_t>());
+  } catch (const c10::Error& e) {
+    return invalid_data("Cannot resume from " + path + ": " + e.what_without_backtrace());
+  }
+  return {};
+}
+
+Evaluation evaluate(const Model& model, const TokenFile& file, int64_t window, int64_t max_tokens,
+                    torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  const int64_t n = std::min<int64_t>(max_tokens, static_cast<int64_t>(file.ids.size()));
+  const int64_t length = std::min(window, n), rows = n / length;
+  Tensor ids = torch::empty({rows, length}, torch::kInt64);
+  std::copy_n(file.ids.begin(), rows * length, ids.data_ptr<int64_t>());
+  double sum = 0;
+  int64_t counted = 0, drafts = 0, accepted = 0;
+  Tensor load = torch::zeros({model.config().n_layer + 1, model.config().n_expert},
+                             torch::device(device).dtype(torch::kFloat));
+  for (int64_t row = 0; row < rows; row += 8) {
+    const Tensor batch = ids.narrow(0, row, std::min<int64_t>(8, rows - row)).to(device);
+    Forward forward = model.forward(batch);
+    const int64_t t = length - 1;
+    const Tensor logits = model.logits(forward.hidden).to(torch::kFloat);
+    const Tensor target = batch.narrow(1, 1, t);
+    sum +=
+        F::cross_entropy(logits.narrow(1, 0, t).reshape({-1, logits.size(-1)}),
+                         target.reshape({-1}), F::CrossEntropyFuncOptions().reduction(torch::kSum))
+            .item<double>();
+    counted += target.numel();
+    // The draft made at t for t + 2 holds if it is what the main model would choose after the
+    // text's own t + 1.
+    const Tensor drafted = model.forward_mtp(forward.hidden.narrow(1, 0, t), target, forward);
+    const Tensor draft = model.logits(drafted).argmax(-1),
+                 choice = logits.argmax(-1).narrow(1, 1, t);
+    accepted += draft.eq(choice).sum().item<int64_t>();
+    drafts += draft.numel();
+    load += forward.load * double(batch.numel());
+  }
+  load = load / load.sum(-1, true);
+  const Tensor entropy = -(load * (load + 1e-12).log()).sum(-1) / std::log(double(load.size(1)));
+  const double loss = sum / double(counted);
+  const double bytes_per_token = double(file.text_bytes) / double(file.ids.size());
+  return {loss, loss / std::log(2.0) / bytes_per_token, double(accepted) / double(drafts),
+          entropy.min().item<double>(), counted};
+}
+
+}  // namespace chimere::train

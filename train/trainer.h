@@ -1,0 +1,66 @@
+// One training run: steps, evaluation, checkpoints.
+#ifndef CHIMERE_TRAIN_TRAINER_H_
+#define CHIMERE_TRAIN_TRAINER_H_
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "model.h"
+#include "optimizer.h"
+#include "window_order.h"
+
+namespace chimere::train {
+
+/// Means over the tokens of a step or an evaluation, in nats.
+struct Losses {
+  double next = 0;      ///< cross entropy of the next token
+  double after = 0;     ///< of the token after it, by the MTP block
+  double balance = 0;   ///< 1 at uniform expert load
+  double gradient = 0;  ///< norm before clipping
+};
+
+struct Evaluation {
+  double loss = 0;  ///< nats a token
+  double bits_per_byte = 0;
+  double mtp_accepted =
+      0;  ///< share of positions where the MTP block's best token is the main model's next choice
+  double load_entropy = 0;  ///< of the experts, smallest layer, as a share of the maximum
+  int64_t tokens = 0;
+};
+
+class Trainer {
+ public:
+  Trainer(const ModelConfig& config, const Recipe& recipe, const TokenFile& documents,
+          const TokenFile& chats, torch::Device device, torch::Dtype compute);
+
+  const Model& model() const { return *model_; }
+  int64_t step_count() const { return step_; }
+
+  /// One optimiser step. `want_losses`: false leaves the device unsynchronised and gives zeros.
+  Losses step(bool want_losses);
+
+  /// Weights, moments and the step number: training goes on bit for bit as if it had not stopped
+  /// (on one kind of device, with the same libtorch). Errors: kIo, kInvalidData (another shape of
+  /// model).
+  Status save(const std::string& path);
+  Status load(const std::string& path);
+
+ private:
+  Recipe recipe_;
+  torch::Device device_;
+  std::unique_ptr<Model> model_;
+  Optimizer optimizer_;
+  WindowOrder order_;
+  int64_t step_ = 0;
+};
+
+/// Over at most `max_tokens` tokens of the file, in windows of `window` tokens, each from an empty
+/// state. Every token but a window's first counts. bits_per_byte uses the file's mean bytes a
+/// token.
+Evaluation evaluate(const Model& model, const TokenFile& file, int64_t window, int64_t max_tokens,
+                    torch::Device device);
+
+}  // namespace chimere::train
+
+#endif  // CHIMERE_TRAIN_TRAINER_H_
