@@ -60,6 +60,8 @@ def check_include(root, relative, line, quoted, angled):
     if not quoted or top != "src":
         return
     first = quoted.split("/")[0]
+    if first == "support" and relative.stem.endswith("_test"):
+        return  # tests/support
     if "/" not in quoted or not (root / "src" / first).is_dir():
         yield f'{relative}:{line}: write "{quoted}" as "room/file.h", the path from src/'
     elif first != room and first not in ALLOWED.get(room, set()):

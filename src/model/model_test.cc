@@ -1,0 +1,329 @@
+#include "model/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "model/chunking.h"
+#include "support/tiny_model.h"
+
+namespace chimere::model {
+namespace {
+
+using test::TinyModel;
+using testing::HasSubstr;
+
+/// A tiny model in memory with the scalar ops.
+struct Loaded {
+  std::vector<uint8_t> bytes;
+  std::unique_ptr<gguf::Reader> file;
+  std::unique_ptr<kernels::Ops> ops = kernels::make_ref_ops();
+  std::unique_ptr<Model> model;
+  Error error;
+
+  explicit Loaded(std::vector<uint8_t> b, const ModelOptions& options = {}) : bytes(std::move(b)) {
+    auto reader = gguf::Reader::from_bytes(bytes.data(), bytes.size());
+    EXPECT_TRUE(reader.ok()) << reader.error().message;
+    file = std::move(reader).value();
+    auto loaded = load_model(*file, *ops, options);
+    if (loaded.ok()) {
+      model = std::move(loaded).value();
+    } else {
+      error = loaded.error();
+    }
+  }
+};
+
+TinyModel smallest() {
+  TinyModel m;
+  m.n_layers = 2;
+  m.attention_interval = 2;
+  m.n_embd = 32;
+  m.n_heads = 2;
+  m.n_kv_heads = 1;
+  m.head_dim = 16;
+  m.n_experts = 3;
+  m.n_ff = 16;
+  m.n_ff_shared = 16;
+  m.n_vocab = 40;
+  return m;
+}
+
+using Change = std::function<void(gguf::Writer&)>;
+
+std::vector<uint8_t> tiny(const TinyModel& m, const Change& change = {}) {
+  auto writer = test::make_tiny_model(m);
+  EXPECT_TRUE(writer.ok()) << writer.error().message;
+  if (change) change(*writer);
+  return writer->bytes();
+}
+
+SequenceRows step_rows(state::SequenceState& state, std::vector<int32_t> tokens) {
+  SequenceRows rows;
+  rows.state = &state;
+  rows.tokens = std::move(tokens);
+  for (size_t i = 0; i < rows.tokens.size(); ++i) rows.logits_of.push_back(static_cast<int32_t>(i));
+  return rows;
+}
+
+std::vector<float> values(ConstMatrixView m) {
+  std::vector<float> v;
+  for (int64_t r = 0; r < m.rows; ++r) v.insert(v.end(), m.row(r), m.row(r) + m.cols);
+  return v;
+}
+
+TEST(LoadModel, NamesTheSupportedArchitectures) {
+  const Loaded l(
+      tiny(smallest(), [](gguf::Writer& w) { w.set_string("general.architecture", "gpt9"); }));
+  EXPECT_EQ(l.error.code, Error::Code::kUnsupported);
+  EXPECT_THAT(l.error.message, HasSubstr("gpt9"));
+  EXPECT_THAT(l.error.message, HasSubstr("qwen35moe"));
+}
+
+TEST(LoadModel, RefusesBadKeysByName) {
+  const std::pair<const char*, uint32_t> bad[] = {
+      {"block_count", 0},
+      {"embedding_length", 0},
+      {"embedding_length", 1U << 31},
+      {"attention.head_count", 3},
+      {"attention.head_count_kv", 0},
+      {"attention.key_length", 0},
+      {"attention.value_length", 8},
+      {"rope.dimension_count", 3},
+      {"rope.dimension_count", 64},
+      {"expert_count", 0},
+      {"expert_used_count", 4},
+      {"full_attention_interval", 0},
+      {"ssm.conv_kernel", 1},
+      {"ssm.group_count", 3},
+      {"ssm.inner_size", 63},
+      {"nextn_predict_layers", 2},
+      {"context_length", 0},
+  };
+  for (const auto& [key, value] : bad) {
+    const Loaded l(tiny(smallest(), [&, k = key, v = value](gguf::Writer& w) {
+      w.set_u32(std::string("qwen35moe.") + k, v);
+    }));
+    EXPECT_EQ(l.model, nullptr) << key << " = " << value;
+    EXPECT_FALSE(l.error.message.empty());
+  }
+  const Loaded eps(tiny(smallest(), [](gguf::Writer& w) {
+    w.set_f32("qwen35moe.attention.layer_norm_rms_epsilon", -1);
+  }));
+  EXPECT_THAT(eps.error.message, HasSubstr("layer_norm_rms_epsilon"));
+  const Loaded yarn(tiny(
+      smallest(), [](gguf::Writer& w) { w.set_string("qwen35moe.rope.scaling.type", "yarn"); }));
+  EXPECT_EQ(yarn.error.code, Error::Code::kUnsupported);
+}
+
+TEST(LoadModel, NamesMisshapenMissingAndUnknownTensors) {
+  // One more layer than the file has tensors for.
+  const Loaded missing(
+      tiny(smallest(), [](gguf::Writer& w) { w.set_u32("qwen35moe.block_count", 3); }));
+  EXPECT_EQ(missing.error.code, Error::Code::kInvalidData);
+  EXPECT_THAT(missing.error.message, HasSubstr("blk.2.attn_norm.weight is missing"));
+
+  const Loaded misshapen(tiny(
+      smallest(), [](gguf::Writer& w) { w.set_u32("qwen35moe.expert_feed_forward_length", 8); }));
+  EXPECT_THAT(misshapen.error.message,
+              HasSubstr("blk.0.ffn_gate_exps.weight is 32 x 16 x 3, not 32 x 8 x 3"));
+
+  const float one = 1;
+  const Loaded unknown(tiny(smallest(), [&](gguf::Writer& w) {
+    ASSERT_TRUE(w.add_tensor("blk.0.attn_qkv.bias", {1}, DType::kF32, &one, 4).ok());
+  }));
+  EXPECT_EQ(unknown.error.code, Error::Code::kUnsupported);
+  EXPECT_THAT(unknown.error.message, HasSubstr("blk.0.attn_qkv.bias"));
+
+  const Loaded vocabulary(tiny(smallest(), [](gguf::Writer& w) {
+    w.set_strings("tokenizer.ggml.tokens", {"only", "two"});
+  }));
+  EXPECT_THAT(vocabulary.error.message, HasSubstr("tokenizer.ggml.tokens"));
+}
+
+TEST(LoadModel, RefusesOptionsThatMakeNoSense) {
+  const auto bytes = tiny(smallest());
+  EXPECT_EQ(Loaded(bytes, {.max_tokens = 0}).model, nullptr);
+  EXPECT_EQ(Loaded(bytes, {.max_tokens = int64_t{1} << 40}).model, nullptr);
+  EXPECT_EQ(Loaded(bytes, {.max_states = 0}).model, nullptr);
+  EXPECT_EQ(Loaded(bytes, {.max_step_rows = 0}).model, nullptr);
+  EXPECT_EQ(Loaded(bytes, {.cache_k = DType::kI8}).error.code, Error::Code::kUnsupported);
+}
+
+TEST(LoadModel, CountsActiveBytes) {
+  TinyModel m = smallest();
+  m.n_used = 1;
+  int64_t expected = 0;
+  const Loaded l(tiny(m));
+  ASSERT_NE(l.model, nullptr) << l.error.message;
+  for (const gguf::TensorInfo& t : l.file->tensors()) {
+    const auto bytes = static_cast<int64_t>(t.bytes);
+    if (t.name == "token_embd.weight") {
+      expected += bytes / m.n_vocab;
+    } else {
+      expected += t.name.find("_exps.") != std::string::npos ? bytes / m.n_experts : bytes;
+    }
+  }
+  EXPECT_EQ(l.model->active_weight_bytes(), expected);
+
+  // An MTP block is not read by a plain step; a tied head is.
+  TinyModel tied = m;
+  tied.tied_head = true;
+  tied.n_mtp_layers = 1;
+  EXPECT_EQ(Loaded(tiny(tied)).model->active_weight_bytes(), expected);
+}
+
+TEST(LoadModel, ModelsWithOtherWeightsDoNotShareStates) {
+  TinyModel m = smallest();
+  const Loaded a(tiny(m));
+  const Loaded same(tiny(m), {.max_tokens = 64, .max_step_rows = 8});
+  m.seed = 2;
+  const Loaded other(tiny(m));
+  const Loaded eps(tiny(smallest(), [](gguf::Writer& w) {
+    w.set_f32("qwen35moe.attention.layer_norm_rms_epsilon", 1e-5F);
+  }));
+  EXPECT_EQ(a.model->states().fingerprint(), same.model->states().fingerprint());
+  EXPECT_NE(a.model->states().fingerprint(), other.model->states().fingerprint());
+  EXPECT_NE(a.model->states().fingerprint(), eps.model->states().fingerprint());
+}
+
+TEST(Forward, RefusesBadPlansAndChangesNothing) {
+  Loaded l(tiny(smallest()), {.max_tokens = 128, .max_step_rows = 100});
+  ASSERT_NE(l.model, nullptr) << l.error.message;
+  auto a = l.model->states().create_sequence();
+  auto b = l.model->states().create_sequence();
+  ASSERT_TRUE(l.model->forward({{step_rows(*a, {1, 2, 3})}}).ok());
+  const auto before = a->checkpoint().to_blob();
+
+  const SequenceRows good = step_rows(*a, {1, 2});
+  auto changed = [&](auto&& change) {
+    SequenceRows rows = good;
+    change(rows);
+    return StepPlan{{step_rows(*b, {3}), rows}};
+  };
+  const StepPlan bad[] = {
+      {},
+      changed([](SequenceRows& r) { r.tokens[1] = 40; }),
+      changed([](SequenceRows& r) { r.tokens[1] = -1; }),
+      changed([](SequenceRows& r) { r.tokens.clear(); }),
+      changed([](SequenceRows& r) { r.state = nullptr; }),
+      changed([&](SequenceRows& r) { r.state = b.get(); }),
+      changed([](SequenceRows& r) { r.logits_of = {2}; }),
+      changed([](SequenceRows& r) { r.logits_of = {-1}; }),
+      changed([](SequenceRows& r) { r.chunks = {2}; }),
+      changed([](SequenceRows& r) { r.row_class = RowClass::kChunk; }),
+      changed([](SequenceRows& r) {
+        r.row_class = RowClass::kChunk;
+        r.chunks = {1};
+      }),
+      changed([](SequenceRows& r) {
+        r.row_class = RowClass::kChunk;
+        r.chunks = {2, 0};
+      }),
+      changed([](SequenceRows& r) {
+        r.row_class = RowClass::kChunk;
+        r.chunks = {2};
+        r.revocable = true;
+      }),
+      changed([](SequenceRows& r) { r.tokens.assign(100, 1); }),
+      changed([](SequenceRows& r) { r.logits_of.assign(100, 1); }),
+  };
+  for (size_t i = 0; i < std::size(bad); ++i) {
+    auto result = l.model->forward(bad[i]);
+    EXPECT_FALSE(result.ok()) << i;
+    EXPECT_EQ(result.error().code, Error::Code::kInvalidArgument) << i;
+  }
+  auto full = l.model->forward(changed([](SequenceRows& r) { r.tokens.assign(90, 1); }));
+  ASSERT_FALSE(full.ok());
+  EXPECT_EQ(full.error().code, Error::Code::kOutOfMemory);
+
+  EXPECT_EQ(a->checkpoint().to_blob(), before);
+  EXPECT_EQ(b->position(), 0);
+  EXPECT_EQ(l.model->states().pages_in_use(), 1);
+  EXPECT_TRUE(l.model->forward({{good, step_rows(*b, {3})}}).ok());
+}
+
+TEST(Forward, GivesTheWantedRowsInThePlansOrder) {
+  Loaded l(tiny(smallest()));
+  auto a = l.model->states().create_sequence();
+  auto b = l.model->states().create_sequence();
+  auto all_a = l.model->forward({{step_rows(*a, {1, 2, 3, 4})}});
+  ASSERT_TRUE(all_a.ok());
+  const std::vector<float> of_a = values(all_a->logits);
+  auto all_b = l.model->forward({{step_rows(*b, {5, 6})}});
+  const std::vector<float> of_b = values(all_b->logits);
+
+  auto c = l.model->states().create_sequence();
+  auto d = l.model->states().create_sequence();
+  auto e = l.model->states().create_sequence();
+  StepPlan plan{{step_rows(*c, {1, 2, 3, 4}), step_rows(*e, {9, 9}), step_rows(*d, {5, 6})}};
+  plan.sequences[0].logits_of = {3, 0, 1};
+  plan.sequences[1].logits_of = {};
+  plan.sequences[2].logits_of = {1};
+  auto result = l.model->forward(plan);
+  ASSERT_TRUE(result.ok());
+  const std::vector<float> got = values(result->logits);
+  const size_t n = 40;
+  ASSERT_EQ(got.size(), 4 * n);
+  auto same = [&](size_t row, const std::vector<float>& from, size_t at) {
+    return std::memcmp(got.data() + row * n, from.data() + at * n, n * sizeof(float)) == 0;
+  };
+  EXPECT_TRUE(same(0, of_a, 3));
+  EXPECT_TRUE(same(1, of_a, 0));
+  EXPECT_TRUE(same(2, of_a, 1));
+  EXPECT_TRUE(same(3, of_b, 1));
+  for (const float x : got) EXPECT_TRUE(std::isfinite(x));
+}
+
+TEST(Forward, RunsEveryFormat) {
+  TinyModel m = smallest();
+  m.n_embd = 256;
+  m.n_ff = 256;
+  m.n_ff_shared = 256;
+  m.n_heads = 4;
+  m.head_dim = 64;
+  m.n_k_heads = 2;
+  m.n_v_heads = 4;
+  m.state_dim = 64;
+  for (const DType type : {DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_K, DType::kQ5_K,
+                           DType::kQ6_K, DType::kIQ3_S}) {
+    m.experts = m.mixers = m.embedding = m.head = type;
+    Loaded l(tiny(m));
+    ASSERT_NE(l.model, nullptr) << l.error.message;
+    auto a = l.model->states().create_sequence();
+    auto result = l.model->forward({{step_rows(*a, {1, 2, 3})}});
+    ASSERT_TRUE(result.ok());
+    for (const float x : values(result->logits)) ASSERT_TRUE(std::isfinite(x)) << dtype_name(type);
+  }
+}
+
+TEST(Forward, NoticesAFileCutShort) {
+  const auto path = std::filesystem::temp_directory_path() / "chimere_model_test_cut.gguf";
+  const auto bytes = tiny(smallest());
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  auto file = gguf::Reader::open(path.string());
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  auto ops = kernels::make_ref_ops();
+  auto model = load_model(**file, *ops, {});
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  auto a = (*model)->states().create_sequence();
+  ASSERT_TRUE((*model)->forward({{step_rows(*a, {1})}}).ok());
+  std::filesystem::resize_file(path, bytes.size() / 2);
+  EXPECT_FALSE((*model)->forward({{step_rows(*a, {1})}}).ok());
+  EXPECT_EQ(a->position(), 1);
+  EXPECT_FALSE(load_model(**file, *ops, {}).ok());
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace chimere::model
