@@ -27,8 +27,10 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : v_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Result(Error error) : v_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value)
+      : v_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error)
+      : v_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return v_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -54,7 +56,8 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
-  Result(Error error) : failed_(true), error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error)
+      : failed_(true), error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
   bool ok() const { return !failed_; }
   explicit operator bool() const { return ok(); }
   const Error& error() const& { return error_; }
@@ -67,7 +70,9 @@ class [[nodiscard]] Result<void> {
 
 using Status = Result<void>;
 
-inline Error invalid_argument(std::string m) { return {Error::Code::kInvalidArgument, std::move(m)}; }
+inline Error invalid_argument(std::string m) {
+  return {Error::Code::kInvalidArgument, std::move(m)};
+}
 inline Error invalid_data(std::string m) { return {Error::Code::kInvalidData, std::move(m)}; }
 inline Error not_found(std::string m) { return {Error::Code::kNotFound, std::move(m)}; }
 inline Error out_of_memory(std::string m) { return {Error::Code::kOutOfMemory, std::move(m)}; }
@@ -77,15 +82,15 @@ inline Error io_error(std::string m) { return {Error::Code::kIo, std::move(m)}; 
 /// `CHIMERE_TRY(auto x, f());` binds x to f()'s value or returns its error from the caller.
 #define CHIMERE_CONCAT_INNER_(a, b) a##b
 #define CHIMERE_CONCAT_(a, b) CHIMERE_CONCAT_INNER_(a, b)
-#define CHIMERE_TRY_IMPL_(tmp, decl, expr) \
-  auto tmp = (expr);                       \
+#define CHIMERE_TRY_IMPL_(tmp, decl, expr)      \
+  auto tmp = (expr);                            \
   if (!tmp.ok()) return std::move(tmp).error(); \
   decl = *std::move(tmp)
 #define CHIMERE_TRY(decl, ...) \
   CHIMERE_TRY_IMPL_(CHIMERE_CONCAT_(chimere_try_, __LINE__), decl, (__VA_ARGS__))
-#define CHIMERE_CHECK_OK(...)                                       \
-  do {                                                              \
-    auto chimere_status = (__VA_ARGS__);                            \
+#define CHIMERE_CHECK_OK(...)                                           \
+  do {                                                                  \
+    auto chimere_status = (__VA_ARGS__);                                \
     if (!chimere_status.ok()) return std::move(chimere_status).error(); \
   } while (false)
 

@@ -8,13 +8,14 @@
 
 namespace chimere {
 
-/// Number of CPUs this process may use: the smaller of the affinity mask and the cgroup quota, at least 1.
+/// Number of CPUs this process may use: the smaller of the affinity mask and the cgroup quota, at
+/// least 1.
 int available_cpus();
 
-/// Runs a function on every worker. The calling thread is worker 0, so a pool of size 1 has no threads.
-/// Workers spin briefly between calls (a decode step is a train of short loops), then sleep: an idle
-/// pool uses no CPU time. One parallel region at a time; calls from two threads at once are an error
-/// of the caller. What is computed must not depend on the number of threads.
+/// Runs a function on every worker. The calling thread is worker 0, so a pool of size 1 has no
+/// threads. Workers spin briefly between calls (a decode step is a train of short loops), then
+/// sleep: an idle pool uses no CPU time. One parallel region at a time; calls from two threads at
+/// once are an error of the caller. What is computed must not depend on the number of threads.
 class ThreadPool {
  public:
   explicit ThreadPool(int n_threads);
@@ -27,8 +28,8 @@ class ThreadPool {
   /// Calls fn(worker) once for each worker in [0, size()), and returns when all have returned.
   void run(const std::function<void(int worker)>& fn);
 
-  /// Splits [0, n) into pieces of at most `grain` and calls fn(begin, end, worker) for each; pieces are
-  /// taken from a shared counter, so that a slow core does less.
+  /// Splits [0, n) into pieces of at most `grain` and calls fn(begin, end, worker) for each; pieces
+  /// are taken from a shared counter, so that a slow core does less.
   void parallel_for(int64_t n, int64_t grain,
                     const std::function<void(int64_t begin, int64_t end, int worker)>& fn);
 
