@@ -3,6 +3,7 @@
 #ifndef CHIMERE_ENGINE_FAKE_MODEL_H_
 #define CHIMERE_ENGINE_FAKE_MODEL_H_
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -111,9 +112,8 @@ class FakeModel : public model::Model {
 /// Token 0 ends a reply, 1 starts a message, the others are letters.
 class FakeTokenizer : public text::Tokenizer {
  public:
-  using Tokenizer::encode;
-  std::vector<int32_t> encode(std::string_view text,
-                              std::span<const text::TextRange>) const override {
+  std::vector<int32_t> encode_trusted(std::string_view text,
+                                      std::span<const text::TextRange>) const override {
     return std::vector<int32_t>(text.begin(), text.end());
   }
   std::string token_bytes(int32_t id, bool) const override {
