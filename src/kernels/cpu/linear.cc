@@ -21,11 +21,11 @@ constexpr int64_t kDecodedRows = 16;
 const MatmulKernels& kernels_for(CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kAvx512:
-      return avx512_matmul_kernels();
+      return avx512::matmul_kernels();
     case CpuIsa::kAvx2:
-      return avx2_matmul_kernels();
+      return avx2::matmul_kernels();
     default:
-      return generic_matmul_kernels();
+      return generic::matmul_kernels();
   }
 }
 

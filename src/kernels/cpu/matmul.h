@@ -79,9 +79,30 @@ struct MatmulKernels {
   void (*add_scaled)(float* total, float weight, const float* out, int64_t n) = nullptr;
 };
 
-const MatmulKernels& generic_matmul_kernels();
-const MatmulKernels& avx2_matmul_kernels();
-const MatmulKernels& avx512_matmul_kernels();
+namespace generic {
+const MatmulKernels& matmul_kernels();
+void product_f32(const FloatProduct& p);
+void product_f16(const FloatProduct& p);
+void product_bf16(const FloatProduct& p);
+void silu_multiply(float* gate, const float* up, int64_t n);
+void add_scaled(float* total, float weight, const float* out, int64_t n);
+}  // namespace generic
+namespace avx2 {
+const MatmulKernels& matmul_kernels();
+void product_f32(const FloatProduct& p);
+void product_f16(const FloatProduct& p);
+void product_bf16(const FloatProduct& p);
+void silu_multiply(float* gate, const float* up, int64_t n);
+void add_scaled(float* total, float weight, const float* out, int64_t n);
+}  // namespace avx2
+namespace avx512 {
+const MatmulKernels& matmul_kernels();
+void product_f32(const FloatProduct& p);
+void product_f16(const FloatProduct& p);
+void product_bf16(const FloatProduct& p);
+void silu_multiply(float* gate, const float* up, int64_t n);
+void add_scaled(float* total, float weight, const float* out, int64_t n);
+}  // namespace avx512
 
 }  // namespace chimere::kernels::cpu
 

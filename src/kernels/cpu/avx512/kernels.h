@@ -12,10 +12,6 @@ void product_q4_k(const IntegerProduct& p);
 void product_q5_k(const IntegerProduct& p);
 void product_q6_k(const IntegerProduct& p);
 void product_iq3_s(const IntegerProduct& p);
-void product_f32(const FloatProduct& p);
-void product_f16(const FloatProduct& p);
-void product_bf16(const FloatProduct& p);
-void silu_multiply(float* gate, const float* up, int64_t n);
 
 }  // namespace chimere::kernels::cpu::avx512
 

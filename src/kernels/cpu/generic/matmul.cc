@@ -9,10 +9,8 @@
 #include <limits>
 
 #include "kernels/integer_weights.h"
-#include "kernels/math.h"
-#include "quant/quant.h"
 
-namespace chimere::kernels::cpu {
+namespace chimere::kernels::cpu::generic {
 namespace {
 
 float tree_of_16(float s[kPartials]) {
@@ -87,46 +85,9 @@ void integer_product(const IntegerProduct& p) {
   }
 }
 
-float load_f32(const uint8_t* p, int64_t i) {
-  float f;
-  std::memcpy(&f, p + 4 * i, 4);
-  return f;
-}
-
-uint16_t load_u16(const uint8_t* p, int64_t i) {
-  uint16_t h;
-  std::memcpy(&h, p + 2 * i, 2);
-  return h;
-}
-
-float load_f16(const uint8_t* p, int64_t i) { return quant::f16_to_f32(load_u16(p, i)); }
-float load_bf16(const uint8_t* p, int64_t i) { return quant::bf16_to_f32(load_u16(p, i)); }
-
-template <float (*kLoad)(const uint8_t*, int64_t)>
-void float_product(const FloatProduct& p) {
-  for (int64_t o = 0; o < p.n_out; ++o) {
-    const uint8_t* w = p.w + o * p.w_stride;
-    for (int64_t r = 0; r < p.n_rows; ++r) {
-      float acc[kPartials] = {};
-      for (int64_t i = 0; i < p.n_in; ++i) {
-        acc[i % kPartials] = std::fma(kLoad(w, i), p.x[r][i], acc[i % kPartials]);
-      }
-      store(p.y[r][o], tree_of_16(acc), p.accumulate);
-    }
-  }
-}
-
-void silu_multiply(float* gate, const float* up, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) gate[i] = silu(gate[i]) * up[i];
-}
-
-void add_scaled(float* total, float weight, const float* out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) total[i] = std::fma(weight, out[i], total[i]);
-}
-
 }  // namespace
 
-const MatmulKernels& generic_matmul_kernels() {
+const MatmulKernels& matmul_kernels() {
   static constexpr MatmulKernels kKernels = {
       .round = round_activations,
       .q8_0 = integer_product<DType::kQ8_0>,
@@ -135,13 +96,13 @@ const MatmulKernels& generic_matmul_kernels() {
       .q6_k = integer_product<DType::kQ6_K>,
       .iq3_s = integer_product<DType::kIQ3_S>,
       .iq3_s_by_fours = false,
-      .f32 = float_product<load_f32>,
-      .f16 = float_product<load_f16>,
-      .bf16 = float_product<load_bf16>,
+      .f32 = product_f32,
+      .f16 = product_f16,
+      .bf16 = product_bf16,
       .silu_multiply = silu_multiply,
       .add_scaled = add_scaled,
   };
   return kKernels;
 }
 
-}  // namespace chimere::kernels::cpu
+}  // namespace chimere::kernels::cpu::generic

@@ -1,0 +1,18 @@
+// The AVX2 kernels that are not written with F32x16; avx2/table.cc lists all.
+#ifndef CHIMERE_KERNELS_CPU_AVX2_KERNELS_H_
+#define CHIMERE_KERNELS_CPU_AVX2_KERNELS_H_
+
+#include "kernels/cpu/matmul.h"
+
+namespace chimere::kernels::cpu::avx2 {
+
+void round_activations(const float* x, int64_t n, const RoundedRow& out);
+void product_q8_0(const IntegerProduct& p);
+void product_q4_k(const IntegerProduct& p);
+void product_q5_k(const IntegerProduct& p);
+void product_q6_k(const IntegerProduct& p);
+void product_iq3_s(const IntegerProduct& p);
+
+}  // namespace chimere::kernels::cpu::avx2
+
+#endif  // CHIMERE_KERNELS_CPU_AVX2_KERNELS_H_
