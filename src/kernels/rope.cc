@@ -11,8 +11,9 @@ namespace {
 // rounding to f32. Sums are Horner schemes of Taylor series, long enough for the reduced range.
 
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-constexpr double kHalfPi = 0x1.921fb54442d18p+0;
-constexpr double kHalfPiRest = 0x1.1a62633145c07p-54;
+// π/2 in two parts; the first has 33 bits, so that its product with an integer below 2^20 is exact.
+constexpr double kHalfPi = 0x1.921fb544p+0;
+constexpr double kHalfPiRest = 0x1.0b4611a626331p-34;
 
 double nearest(double x) {
   constexpr double kBias = 0x1.8p+52;
@@ -29,16 +30,16 @@ double log_of(double x) {
   }
   const double s = (m - 1) / (m + 1);
   double sum = 0;
-  for (int k = 27; k >= 1; k -= 2) sum = std::fma(sum, s * s, 1.0 / k);
-  return std::fma(e, kLn2, 2 * s * sum);
+  for (int k = 27; k >= 1; k -= 2) sum = sum * (s * s) + 1.0 / k;
+  return e * kLn2 + 2 * s * sum;
 }
 
 // e^x = 2^n e^r, |r| <= ln 2 / 2.
 double exp_of(double x) {
   const double n = nearest(x / kLn2);
-  const double r = std::fma(n, -kLn2, x);
+  const double r = x - n * kLn2;
   double sum = 1;
-  for (int k = 16; k >= 1; --k) sum = std::fma(sum, r / k, 1.0);
+  for (int k = 16; k >= 1; --k) sum = sum * (r / k) + 1.0;
   return std::ldexp(sum, static_cast<int>(n));
 }
 
@@ -56,16 +57,16 @@ CosSin cos_sin(double x) {
       -1.0 / 2,       1.0 / 24,          -1.0 / 720,           1.0 / 40320,
       -1.0 / 3628800, 1.0 / 479001600.0, -1.0 / 87178291200.0, 1.0 / 20922789888e3};
   const double n = nearest(x / kHalfPi);
-  const double r = std::fma(n, -kHalfPiRest, std::fma(n, -kHalfPi, x));
+  const double r = (x - n * kHalfPi) - n * kHalfPiRest;
   const double r2 = r * r;
   double s = 0;
   double c = 0;
   for (size_t k = kSin.size(); k-- > 0;) {
-    s = std::fma(s, r2, kSin[k]);
-    c = std::fma(c, r2, kCos[k]);
+    s = s * r2 + kSin[k];
+    c = c * r2 + kCos[k];
   }
-  s = std::fma(s * r2, r, r);
-  c = std::fma(c, r2, 1.0);
+  s = s * r2 * r + r;
+  c = c * r2 + 1.0;
   switch (static_cast<int64_t>(n) & 3) {
     case 0:
       return {c, s};

@@ -14,8 +14,8 @@ namespace {
 /// Softmax-weighted values of some positions: maximum score, sum of weights, weighted sum of
 /// values.
 struct Part {
-  float max;
-  float sum;
+  float max = 0;
+  float sum = 0;
   std::vector<float> values;
 };
 

@@ -9,7 +9,7 @@ namespace chimere::kernels::ref {
 namespace {
 
 void l2_normalise(float* x, int n, float eps) {
-  const float scale = 1.0F / std::sqrt(sum_of_squares(x, n) + eps);
+  const float scale = 1.0F / std::sqrt(dot16(x, x, n) + eps);
   for (int i = 0; i < n; ++i) x[i] *= scale;
 }
 

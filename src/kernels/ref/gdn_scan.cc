@@ -35,7 +35,7 @@ float column_dot(const Floats& state, int n, int j, const float* x) {
 
 void step(const HeadRow& row, int n, Floats& state) {
   const float decay = exp_f32(row.log_decay);
-  const float kq = chain_dot(row.k, row.q.data(), n);
+  const float kq = dot16(row.k, row.q.data(), n);
   for (int j = 0; j < n; ++j) {
     const float kept = column_dot(state, n, j, row.k);
     const float read = column_dot(state, n, j, row.q.data());

@@ -5,9 +5,9 @@
 
 namespace chimere::kernels::ref {
 
-float sum_of_squares(const float* x, int64_t n) {
+float dot16(const float* x, const float* y, int64_t n) {
   float s[16] = {};
-  for (int64_t i = 0; i < n; ++i) s[i % 16] = std::fma(x[i], x[i], s[i % 16]);
+  for (int64_t i = 0; i < n; ++i) s[i % 16] = std::fma(x[i], y[i], s[i % 16]);
   for (int half = 8; half > 0; half /= 2) {
     for (int j = 0; j < half; ++j) s[j] += s[j + half];
   }
@@ -18,7 +18,7 @@ void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) {
   for (int64_t r = 0; r < x.rows; ++r) {
     const float* in = x.row(r);
     float* out = y.row(r);
-    const float mean = sum_of_squares(in, x.cols) / static_cast<float>(x.cols);
+    const float mean = dot16(in, in, x.cols) / static_cast<float>(x.cols);
     const float scale = 1.0F / std::sqrt(mean + eps);
     for (int64_t i = 0; i < x.cols; ++i) out[i] = in[i] * scale * weight[i];
   }
@@ -31,7 +31,7 @@ void gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight, i
       const float* in = x.row(r) + begin;
       const float* gate = z.row(r) + begin;
       float* out = y.row(r) + begin;
-      const float mean = sum_of_squares(in, head_dim) / static_cast<float>(head_dim);
+      const float mean = dot16(in, in, head_dim) / static_cast<float>(head_dim);
       const float scale = 1.0F / std::sqrt(mean + eps);
       for (int i = 0; i < head_dim; ++i) out[i] = in[i] * scale * weight[i] * silu(gate[i]);
     }

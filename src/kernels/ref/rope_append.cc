@@ -12,7 +12,7 @@ namespace {
 
 void normalise_and_rotate(float* x, const AttentionShape& shape, const float* weight, float eps,
                           const float* cos_sin) {
-  const float mean = sum_of_squares(x, shape.head_dim) / static_cast<float>(shape.head_dim);
+  const float mean = dot16(x, x, shape.head_dim) / static_cast<float>(shape.head_dim);
   const float scale = 1.0F / std::sqrt(mean + eps);
   for (int i = 0; i < shape.head_dim; ++i) x[i] = x[i] * scale * weight[i];
   const int half = shape.rope_dims / 2;

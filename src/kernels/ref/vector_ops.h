@@ -12,8 +12,8 @@
 
 namespace chimere::kernels::ref {
 
-/// Rule 2 for x · x: the sum of squares of n elements in 16 partial sums.
-float sum_of_squares(const float* x, int64_t n);
+/// Rule 2 for x · y, n elements.
+float dot16(const float* x, const float* y, int64_t n);
 
 void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y);
 

@@ -1,0 +1,244 @@
+#include "kernels/cpu/attention.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/attention_rules.h"
+#include "kernels/cpu/for_units.h"
+
+namespace chimere::kernels::cpu {
+namespace {
+
+constexpr int kPagesPerSplit = kAttentionSplit / kKvPageTokens;
+/// Above this, parts of splits are not kept (a prompt far into a long context has work enough
+/// without).
+constexpr int64_t kMaxPartFloats = 4 << 20;
+
+KvType kv_type(DType t) { return t == DType::kF16 ? KvType::kF16 : KvType::kF32; }
+
+/// Where the heads of a page are.
+struct PageLayout {
+  KvType k_type;
+  KvType v_type;
+  int64_t k_head_bytes;
+  int64_t v_head_bytes;
+  int64_t v_begin;
+
+  PageLayout(const AttentionShape& shape, DType k, DType v)
+      : k_type(kv_type(k)),
+        v_type(kv_type(v)),
+        k_head_bytes(kKvPageTokens * shape.head_dim * kv_type_bytes(k_type)),
+        v_head_bytes(kKvPageTokens * shape.head_dim * kv_type_bytes(v_type)),
+        v_begin(shape.n_kv_heads * k_head_bytes) {}
+
+  int64_t key(int head) const { return head * k_head_bytes; }
+  int64_t value(int head) const { return v_begin + head * v_head_bytes; }
+};
+
+}  // namespace
+
+int64_t Attention::page_bytes(const AttentionShape& shape, DType k_type, DType v_type) {
+  const PageLayout layout(shape, k_type, v_type);
+  return layout.value(shape.n_kv_heads);
+}
+
+void Attention::append(const BatchView& batch, const AttentionShape& shape, const float* q_norm,
+                       const float* k_norm, float eps, MatrixView qg, ConstMatrixView k,
+                       ConstMatrixView v, const KvView& kv) {
+  const int n = shape.head_dim;
+  const PageLayout layout(shape, kv.k_type, kv.v_type);
+  const auto append_key = kernels_.append_key[static_cast<int>(layout.k_type)];
+  const auto append_value = kernels_.append_value[static_cast<int>(layout.v_type)];
+  rope_.prepare(batch.row_position, shape.rope_dims, shape.rope_base);
+  const int heads = shape.n_heads + shape.n_kv_heads;
+  const int64_t units = static_cast<int64_t>(batch.n_rows) * heads;
+  for_units(pool_, units, 2 * units * n, [&](int64_t i, int worker) {
+    const int64_t row = i / heads;
+    NormRope u;
+    u.eps = eps;
+    u.head_dim = n;
+    u.rope_dims = shape.rope_dims;
+    u.cos_sin = rope_.row(row);
+    if (i % heads < shape.n_heads) {
+      u.y = qg.row(row) + i % heads * 2 * n;
+      u.x = u.y;
+      u.weight = q_norm;
+      kernels_.norm_rope(u);
+      return;
+    }
+    const int head = static_cast<int>(i % heads) - shape.n_heads;
+    u.x = k.row(row) + static_cast<int64_t>(head) * n;
+    u.y = scratch_.get(worker, n);
+    u.weight = k_norm;
+    kernels_.norm_rope(u);
+    const int32_t position = batch.row_position[row];
+    const int32_t first_page = batch.page_begin[batch.row_sequence[row]];
+    uint8_t* page =
+        kv.base + batch.page_table[first_page + position / kKvPageTokens] * kv.page_bytes;
+    append_key(u.y, n, position % kKvPageTokens, page + layout.key(head));
+    append_value(v.row(row) + static_cast<int64_t>(head) * n, n, position % kKvPageTokens,
+                 page + layout.value(head));
+  });
+}
+
+int32_t Attention::row_of(const Call& call, const Block& block, int query) {
+  return block.row_begin + (block.first_query + query) / call.group;
+}
+
+/// Positions of a split that a query sees.
+int Attention::visible(const Call& call, const Block& block, int query, int64_t split) {
+  const int64_t seen = call.batch.row_position[row_of(call, block, query)] + 1;
+  return static_cast<int>(std::clamp<int64_t>(seen - split * kAttentionSplit, 0, kAttentionSplit));
+}
+
+/// Fills blocks_; returns the number of parts of all splits.
+int64_t Attention::plan(const Call& call) {
+  blocks_.clear();
+  const BatchView& batch = call.batch;
+  // Whole rows where a row's queries fit.
+  const int step = call.group > kMaxQueries ? kMaxQueries : kMaxQueries / call.group * call.group;
+  int64_t parts = 0;
+  for (int32_t row = 0; row < batch.n_rows;) {
+    const int32_t begin = row;
+    const int32_t sequence = batch.row_sequence[row];
+    while (row < batch.n_rows && batch.row_sequence[row] == sequence) ++row;
+    const int32_t queries = (row - begin) * call.group;
+    for (int32_t q = 0; q < queries; q += step) {
+      Block b = {sequence, begin, q, std::min(step, queries - q), 0, parts};
+      b.n_splits = batch.row_position[row_of(call, b, b.n_queries - 1)] / kAttentionSplit + 1;
+      parts += b.n_splits * b.n_queries * call.shape.n_kv_heads;
+      blocks_.push_back(b);
+    }
+  }
+  return parts;
+}
+
+/// parts [query, part_floats]
+void Attention::attend_split(const Call& call, const Block& block, int kv_head, int64_t split,
+                             float* scores, float* parts) const {
+  const int n = call.shape.head_dim;
+  const PageLayout layout(call.shape, call.kv.k_type, call.kv.v_type);
+  std::array<const float*, kMaxQueries> q = {};
+  std::array<int32_t, kMaxQueries> n_valid = {};
+  std::array<float*, kMaxQueries> part = {};
+  std::array<const uint8_t*, kPagesPerSplit> k = {};
+  std::array<const uint8_t*, kPagesPerSplit> v = {};
+  int most = 0;
+  for (int i = 0; i < block.n_queries; ++i) {
+    const int64_t head =
+        static_cast<int64_t>(kv_head) * call.group + (block.first_query + i) % call.group;
+    q[i] = call.qg.row(row_of(call, block, i)) + head * 2 * n;
+    n_valid[i] = visible(call, block, i, split);
+    part[i] = parts + i * call.part_floats;
+    most = std::max(most, n_valid[i]);
+  }
+  const int32_t* pages =
+      call.batch.page_table.data() + call.batch.page_begin[block.sequence] + split * kPagesPerSplit;
+  for (int p = 0; p * kKvPageTokens < most; ++p) {
+    const uint8_t* page = call.kv.base + pages[p] * call.kv.page_bytes;
+    k[p] = page + layout.key(kv_head);
+    v[p] = page + layout.value(kv_head);
+  }
+  SplitUnit u;
+  u.head_dim = n;
+  u.n_queries = block.n_queries;
+  u.q = q.data();
+  u.n_valid = n_valid.data();
+  u.k = k.data();
+  u.v = v.data();
+  u.scale = call.shape.scale;
+  u.scores = scores;
+  u.part = part.data();
+  kernels_.attend_split[static_cast<int>(layout.k_type)][static_cast<int>(layout.v_type)](u);
+}
+
+void Attention::finish(const Call& call, const Block& block, int kv_head, int query,
+                       const float* part) const {
+  const int n = call.shape.head_dim;
+  const int32_t row = row_of(call, block, query);
+  const int64_t head =
+      static_cast<int64_t>(kv_head) * call.group + (block.first_query + query) % call.group;
+  kernels_.finish_part(part, call.qg.row(row) + head * 2 * n + n, n, call.out.row(row) + head * n);
+}
+
+/// All splits of a block, one after the other.
+void Attention::attend_whole(const Call& call, const Block& block, int kv_head, int worker) {
+  constexpr int64_t kScores = static_cast<int64_t>(kMaxQueries) * kAttentionSplit;
+  const int64_t parts_floats = kMaxQueries * call.part_floats;
+  float* scores = scratch_.get(worker, kScores + 2 * parts_floats);
+  float* all = scores + kScores;
+  float* next = all + parts_floats;
+  attend_split(call, block, kv_head, 0, scores, all);
+  for (int64_t split = 1; split < block.n_splits; ++split) {
+    attend_split(call, block, kv_head, split, scores, next);
+    for (int i = 0; i < block.n_queries; ++i) {
+      if (visible(call, block, i, split) == 0) continue;
+      kernels_.fold_part(next + i * call.part_floats, call.shape.head_dim,
+                         all + i * call.part_floats);
+    }
+  }
+  for (int i = 0; i < block.n_queries; ++i) {
+    finish(call, block, kv_head, i, all + i * call.part_floats);
+  }
+}
+
+/// Every split of every block on its own, then the folding: work for many threads from one row.
+void Attention::attend_in_splits(const Call& call, int64_t n_parts, int64_t floats) {
+  float* parts = parts_.at_least(n_parts * call.part_floats);
+  tasks_.clear();
+  for (size_t b = 0; b < blocks_.size(); ++b) {
+    for (int h = 0; h < call.shape.n_kv_heads; ++h) {
+      for (int64_t s = 0; s < blocks_[b].n_splits; ++s) {
+        tasks_.push_back({static_cast<int32_t>(b), h, s});
+      }
+    }
+  }
+  auto part_of = [&](const Block& b, int64_t kv_head, int64_t split) {
+    return parts + (b.first_part + (kv_head * b.n_splits + split) * b.n_queries) * call.part_floats;
+  };
+  for_units(pool_, static_cast<int64_t>(tasks_.size()), floats, [&](int64_t i, int worker) {
+    const SplitTask& t = tasks_[i];
+    const Block& b = blocks_[t.block];
+    float* scores = scratch_.get(worker, static_cast<int64_t>(kMaxQueries) * kAttentionSplit);
+    attend_split(call, b, t.kv_head, t.split, scores, part_of(b, t.kv_head, t.split));
+  });
+  const int64_t heads = call.shape.n_kv_heads;
+  for_units(pool_, static_cast<int64_t>(blocks_.size()) * heads, n_parts * call.part_floats,
+            [&](int64_t i, int /*worker*/) {
+              const Block& b = blocks_[i / heads];
+              const int head = static_cast<int>(i % heads);
+              float* all = part_of(b, head, 0);
+              for (int q = 0; q < b.n_queries; ++q) {
+                const int64_t offset = q * call.part_floats;
+                for (int64_t s = 1; s < b.n_splits && visible(call, b, q, s) > 0; ++s) {
+                  kernels_.fold_part(part_of(b, head, s) + offset, call.shape.head_dim,
+                                     all + offset);
+                }
+                finish(call, b, head, q, all + offset);
+              }
+            });
+}
+
+void Attention::attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
+                       const KvView& kv, MatrixView out) {
+  const Call call = {
+      batch, shape, qg, kv, out, shape.n_heads / shape.n_kv_heads, kPartValues + shape.head_dim};
+  const int64_t parts = plan(call);
+  const int64_t heads = shape.n_kv_heads;
+  const auto units = static_cast<int64_t>(blocks_.size()) * heads;
+  int64_t floats = 0;
+  bool splits = false;
+  for (const Block& b : blocks_) {
+    splits |= b.n_splits > 1;
+    floats += heads * b.n_splits * kAttentionSplit * shape.head_dim * (1 + b.n_queries / 8);
+  }
+  if (pool_.size() > 1 && splits && parts * call.part_floats <= kMaxPartFloats) {
+    attend_in_splits(call, parts, floats);
+    return;
+  }
+  for_units(pool_, units, floats, [&](int64_t i, int worker) {
+    attend_whole(call, blocks_[i / heads], static_cast<int>(i % heads), worker);
+  });
+}
+
+}  // namespace chimere::kernels::cpu

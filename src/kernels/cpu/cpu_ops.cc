@@ -1,0 +1,116 @@
+#include <memory>
+
+#include "kernels/api.h"
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/delta_net.h"
+#include "kernels/cpu/for_units.h"
+#include "kernels/cpu/linear.h"
+#include "kernels/cpu/vector_kernels.h"
+#include "quant/quant.h"
+
+namespace chimere::kernels {
+namespace {
+
+const cpu::VectorKernels& vector_kernels(CpuIsa isa) {
+  switch (isa) {
+#ifdef __x86_64__
+    case CpuIsa::kAvx512:
+      return cpu::avx512::vector_kernels();
+    case CpuIsa::kAvx2:
+      return cpu::avx2::vector_kernels();
+#endif
+    default:
+      return cpu::generic::vector_kernels();
+  }
+}
+
+class CpuOps final : public Ops {
+ public:
+  CpuOps(ThreadPool& pool, CpuIsa isa)
+      : pool_(pool),
+        kernels_(vector_kernels(isa)),
+        linear_(pool, isa),
+        delta_net_(pool, kernels_),
+        attention_(pool, kernels_) {}
+
+  void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) override {
+    const auto rows = static_cast<int64_t>(tokens.size());
+    cpu::for_units(pool_, rows, rows * table.n_in, [&](int64_t r, int /*worker*/) {
+      quant::decode(table.type, table.row(tokens[r]), y.row(r), table.n_in);
+    });
+  }
+
+  void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override {
+    cpu::for_units(pool_, x.rows, 2 * x.rows * x.cols, [&](int64_t r, int /*worker*/) {
+      kernels_.rms_norm(x.row(r), weight, eps, x.cols, y.row(r));
+    });
+  }
+
+  void linear(ConstMatrixView x, std::span<const LinearJob> jobs) override {
+    linear_.linear(x, jobs);
+  }
+
+  void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
+                RecurrentView state, MatrixView qkv) override {
+    delta_net_.conv(batch, shape, weight, eps, state, qkv);
+  }
+
+  void gdn_scan(const BatchView& batch, const GdnShape& shape, ConstMatrixView qkv,
+                ConstMatrixView alpha, ConstMatrixView beta, const float* a, const float* dt_bias,
+                RecurrentView state, MatrixView out) override {
+    delta_net_.scan(batch, shape, qkv, alpha, beta, a, dt_bias, state, out);
+  }
+
+  void gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight, int head_dim,
+                      float eps, MatrixView y) override {
+    const int64_t heads = x.cols / head_dim;
+    cpu::for_units(pool_, x.rows * heads, 4 * x.rows * x.cols, [&](int64_t i, int /*worker*/) {
+      const int64_t row = i / heads;
+      const int64_t begin = i % heads * head_dim;
+      kernels_.gated_rms_norm(x.row(row) + begin, z.row(row) + begin, weight, eps, head_dim,
+                              y.row(row) + begin);
+    });
+  }
+
+  int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const override {
+    return cpu::Attention::page_bytes(shape, k_type, v_type);
+  }
+
+  void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, const float* q_norm,
+                           const float* k_norm, float eps, MatrixView qg, ConstMatrixView k,
+                           ConstMatrixView v, KvView kv) override {
+    attention_.append(batch, shape, q_norm, k_norm, eps, qg, k, v, kv);
+  }
+
+  void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
+              MatrixView out) override {
+    attention_.attend(batch, shape, qg, kv, out);
+  }
+
+  void route(ConstMatrixView logits, Routing routing) override {
+    cpu::for_units(pool_, logits.rows, logits.rows * logits.cols, [&](int64_t r, int /*worker*/) {
+      kernels_.route(logits.row(r), static_cast<int>(logits.cols), routing.n_used,
+                     routing.ids + r * routing.n_used, routing.weights + r * routing.n_used);
+    });
+  }
+
+  void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
+               const ExpertWeights* shared, const float* shared_gate, MatrixView y) override {
+    linear_.moe_ffn(x, experts, routing, shared, shared_gate, y);
+  }
+
+ private:
+  ThreadPool& pool_;
+  const cpu::VectorKernels& kernels_;
+  cpu::LinearEngine linear_;
+  cpu::DeltaNet delta_net_;
+  cpu::Attention attention_;
+};
+
+}  // namespace
+
+std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuIsa isa) {
+  return std::make_unique<CpuOps>(pool, isa);
+}
+
+}  // namespace chimere::kernels

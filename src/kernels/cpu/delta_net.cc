@@ -1,0 +1,107 @@
+#include "kernels/cpu/delta_net.h"
+
+#include "kernels/cpu/for_units.h"
+
+namespace chimere::kernels::cpu {
+namespace {
+
+struct Rows {
+  int64_t begin;
+  int64_t count;
+};
+
+Rows rows_of(const BatchView& batch, int64_t sequence) {
+  const int32_t first = batch.sequence_slices[sequence];
+  const int32_t last = batch.sequence_slices[sequence + 1];
+  if (first == last) return {0, 0};
+  const Slice& end = batch.slices[last - 1];
+  const int64_t begin = batch.slices[first].row_begin;
+  return {begin, end.row_begin + end.row_count - begin};
+}
+
+}  // namespace
+
+void DeltaNet::conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
+                    RecurrentView state, MatrixView qkv) {
+  const int64_t channels = shape.conv_dim();
+  const int64_t heads = channels / shape.head_dim;
+  const int64_t floats =
+      batch.n_rows * channels + batch.n_sequences * channels * 2 * shape.conv_kernel;
+  for_units(pool_, batch.n_sequences * heads, floats, [&](int64_t i, int /*worker*/) {
+    const int64_t sequence = i / heads;
+    const int64_t head = i % heads;
+    const int64_t channel = head * shape.head_dim;
+    const Rows rows = rows_of(batch, sequence);
+    if (rows.count == 0) return;
+    ConvUnit u;
+    u.weight = weight + channel * shape.conv_kernel;
+    u.taps = shape.conv_kernel;
+    u.channels = shape.head_dim;
+    u.normalise = head < 2 * shape.n_k_heads;
+    u.eps = eps;
+    u.x = qkv.row(rows.begin) + channel;
+    u.x_stride = qkv.stride;
+    u.n_rows = rows.count;
+    u.slots = state.base + channel;
+    u.slot_stride = state.slot_stride;
+    u.before = u.slots + batch.read_slot[sequence] * state.slot_stride;
+    u.tap_stride = channels;
+    u.write_slot = batch.write_slot.data() + rows.begin;
+    kernels_.conv(u);
+  });
+}
+
+void DeltaNet::scan(const BatchView& batch, const GdnShape& shape, ConstMatrixView qkv,
+                    ConstMatrixView alpha, ConstMatrixView beta, const float* a,
+                    const float* dt_bias, RecurrentView state, MatrixView out) {
+  const int n = shape.head_dim;
+  const int64_t state_floats = static_cast<int64_t>(n) * n;
+  const int64_t heads = shape.n_v_heads;
+  const int64_t floats = 2 * batch.n_rows * heads * state_floats;
+  for_units(pool_, batch.n_sequences * heads, floats, [&](int64_t i, int worker) {
+    const int64_t sequence = i / heads;
+    const int64_t head = i % heads;
+    const int64_t k_head =
+        shape.tiled_heads ? head % shape.n_k_heads : head / (heads / shape.n_k_heads);
+    float* scratch = scratch_.get(worker, state_floats + scan_scratch_floats(n));
+    float* slots = state.base + head * state_floats;
+    ScanUnit u;
+    u.head_dim = n;
+    u.qkv_stride = qkv.stride;
+    u.alpha_stride = alpha.stride;
+    u.beta_stride = beta.stride;
+    u.a = a[head];
+    u.dt_bias = dt_bias[head];
+    u.out_stride = out.stride;
+    u.scratch = scratch + state_floats;
+    const float* current = slots + batch.read_slot[sequence] * state.slot_stride;
+    // The state flows from slot to slot; where none is to be written, through scratch memory.
+    auto run = [&](int64_t row, int count, void (*kernel)(const ScanUnit&)) {
+      const int32_t slot = batch.write_slot[row + count - 1];
+      u.n_rows = count;
+      u.q = qkv.row(row) + k_head * n;
+      u.k = u.q + shape.key_dim();
+      u.v = qkv.row(row) + 2 * shape.key_dim() + head * n;
+      u.alpha = alpha.row(row) + head;
+      u.beta = beta.row(row) + head;
+      u.out = out.row(row) + head * n;
+      u.before = current;
+      u.after = slot < 0 ? scratch : slots + slot * state.slot_stride;
+      kernel(u);
+      current = u.after;
+    };
+    for (int32_t s = batch.sequence_slices[sequence]; s < batch.sequence_slices[sequence + 1];
+         ++s) {
+      const Slice& slice = batch.slices[s];
+      if (slice.row_class == RowClass::kChunk) {
+        run(slice.row_begin, slice.row_count, kernels_.scan_chunk);
+      } else {
+        for (int32_t r = 0; r < slice.row_count; ++r) {
+          run(slice.row_begin + r, 1, kernels_.scan_step);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace chimere::kernels::cpu

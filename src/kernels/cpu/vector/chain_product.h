@@ -1,0 +1,66 @@
+// A small matrix product whose every element is one chain of fused multiply-adds.
+#ifndef CHIMERE_KERNELS_CPU_VECTOR_CHAIN_PRODUCT_H_
+#define CHIMERE_KERNELS_CPU_VECTOR_CHAIN_PRODUCT_H_
+
+#include <cstdint>
+
+#include "kernels/cpu/simd.h"
+
+namespace chimere::kernels::cpu::CHIMERE_ISA {
+
+/// c[i][j] = fma(a[i][l], b[l][j], c[i][j]) for l = 0 .. length - 1 in order.
+struct ChainProduct {
+  const float* a = nullptr;
+  int64_t a_stride = 0;
+  const float* b = nullptr;
+  int64_t b_stride = 0;
+  float* c = nullptr;
+  int64_t c_stride = 0;
+  int rows = 0;
+  int columns = 0;  ///< a multiple of 16
+  int length = 0;
+};
+
+/// kRows x 16 kTiles elements of c, in registers.
+template <int kRows, int kTiles>
+CHIMERE_INLINE void chain_block(const ChainProduct& p, int row, int column) {
+  F32x16 sum[kRows][kTiles];
+  const float* a = p.a + row * p.a_stride;
+  const float* b = p.b + column;
+  float* c = p.c + row * p.c_stride + column;
+  for (int i = 0; i < kRows; ++i) {
+    for (int t = 0; t < kTiles; ++t) sum[i][t] = F32x16::load(c + i * p.c_stride + t * kLanes);
+  }
+  for (int l = 0; l < p.length; ++l) {
+    F32x16 x[kTiles];
+    for (int t = 0; t < kTiles; ++t) x[t] = F32x16::load(b + l * p.b_stride + t * kLanes);
+    for (int i = 0; i < kRows; ++i) {
+      const F32x16 factor = F32x16::set(a[i * p.a_stride + l]);
+      for (int t = 0; t < kTiles; ++t) sum[i][t] = fma(factor, x[t], sum[i][t]);
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    for (int t = 0; t < kTiles; ++t) sum[i][t].store(c + i * p.c_stride + t * kLanes);
+  }
+}
+
+template <int kTiles>
+CHIMERE_INLINE void chain_columns(const ChainProduct& p, int column) {
+  constexpr int kRows = 4;
+  int row = 0;
+  for (; row + kRows <= p.rows; row += kRows) chain_block<kRows, kTiles>(p, row, column);
+  for (; row < p.rows; ++row) chain_block<1, kTiles>(p, row, column);
+}
+
+CHIMERE_INLINE void chain_product(const ChainProduct& p) {
+  constexpr int kTiles = F32x16::kRegisters >= 32 ? 4 : 1;
+  int column = 0;
+  for (; column + kTiles * kLanes <= p.columns; column += kTiles * kLanes) {
+    chain_columns<kTiles>(p, column);
+  }
+  for (; column < p.columns; column += kLanes) chain_columns<1>(p, column);
+}
+
+}  // namespace chimere::kernels::cpu::CHIMERE_ISA
+
+#endif  // CHIMERE_KERNELS_CPU_VECTOR_CHAIN_PRODUCT_H_

@@ -1,0 +1,28 @@
+#include "kernels/cpu/vector/kernels.h"
+
+namespace chimere::kernels::cpu::CHIMERE_ISA {
+namespace {
+
+VectorKernels collect() {
+  VectorKernels k = {};
+  k.rms_norm = rms_norm;
+  k.gated_rms_norm = gated_rms_norm;
+  k.conv = conv;
+  k.scan_step = scan_step;
+  k.scan_chunk = scan_chunk;
+  k.norm_rope = norm_rope;
+  add_kv_kernels(k);
+  k.fold_part = fold_part;
+  k.finish_part = finish_part;
+  k.route = route;
+  return k;
+}
+
+}  // namespace
+
+const VectorKernels& vector_kernels() {
+  static const VectorKernels kernels = collect();
+  return kernels;
+}
+
+}  // namespace chimere::kernels::cpu::CHIMERE_ISA

@@ -1,0 +1,26 @@
+// The functions of cpu/vector that make up VectorKernels, for one instruction set.
+#ifndef CHIMERE_KERNELS_CPU_VECTOR_KERNELS_PER_ISA_H_
+#define CHIMERE_KERNELS_CPU_VECTOR_KERNELS_PER_ISA_H_
+
+#include <cstdint>
+
+#include "kernels/cpu/simd.h"
+#include "kernels/cpu/vector_kernels.h"
+
+namespace chimere::kernels::cpu::CHIMERE_ISA {
+
+void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* y);
+void gated_rms_norm(const float* x, const float* z, const float* weight, float eps, int64_t n,
+                    float* y);
+void norm_rope(const NormRope& u);
+void conv(const ConvUnit& u);
+void scan_step(const ScanUnit& u);
+void scan_chunk(const ScanUnit& u);
+void add_kv_kernels(VectorKernels& kernels);
+void fold_part(const float* next, int head_dim, float* all);
+void finish_part(const float* part, const float* gate, int head_dim, float* out);
+void route(const float* logits, int n_experts, int n_used, int32_t* ids, float* weights);
+
+}  // namespace chimere::kernels::cpu::CHIMERE_ISA
+
+#endif  // CHIMERE_KERNELS_CPU_VECTOR_KERNELS_PER_ISA_H_

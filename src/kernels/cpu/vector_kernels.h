@@ -1,0 +1,124 @@
+// What an instruction set provides for the ops that are not matrix products, each for a unit of
+// work that one thread does. Internal to CpuOps. Arguments are plain pointers and numbers: see
+// cpu/simd.h.
+#ifndef CHIMERE_KERNELS_CPU_VECTOR_KERNELS_H_
+#define CHIMERE_KERNELS_CPU_VECTOR_KERNELS_H_
+
+#include <cstdint>
+
+namespace chimere::kernels::cpu {
+
+/// One head's channels of Ops::gdn_conv, for the rows of one sequence.
+struct ConvUnit {
+  const float* weight = nullptr;  ///< [channels, taps]
+  int taps = 0;
+  int channels = 0;        ///< a multiple of 16
+  bool normalise = false;  ///< q and k heads
+  float eps = 0;
+  float* x = nullptr;  ///< the head in the first row
+  int64_t x_stride = 0;
+  int64_t n_rows = 0;
+  const float* before = nullptr;  ///< the head in the oldest input of the state that is read
+  float* slots = nullptr;         ///< the same in slot 0
+  int64_t slot_stride = 0;
+  int64_t tap_stride = 0;               ///< from one input of a state to the next
+  const int32_t* write_slot = nullptr;  ///< [n_rows]
+};
+
+/// Rows of one v head of Ops::gdn_scan: one row (step) or a chunk. `after` may be `before`.
+struct ScanUnit {
+  int head_dim = 0;  ///< a multiple of 16
+  int n_rows = 0;
+  const float* q = nullptr;  ///< of the first row; likewise k, v, alpha, beta, out
+  const float* k = nullptr;
+  const float* v = nullptr;
+  int64_t qkv_stride = 0;
+  const float* alpha = nullptr;
+  int64_t alpha_stride = 0;
+  const float* beta = nullptr;
+  int64_t beta_stride = 0;
+  float a = 0;
+  float dt_bias = 0;
+  const float* before = nullptr;  ///< [head_dim (k), head_dim (v)]
+  float* after = nullptr;
+  float* out = nullptr;
+  int64_t out_stride = 0;
+  float* scratch = nullptr;  ///< scan_scratch_floats(head_dim)
+};
+/// Four matrices of a chunk's rows by head_dim and two of 64 x 64.
+constexpr int64_t scan_scratch_floats(int head_dim) {
+  return 4 * 64 * static_cast<int64_t>(head_dim) + 2 * 64 * 64;
+}
+
+/// Layout of one KV head's part of a page of 64 positions, for the vector loads of attention:
+/// keys [2][head_dim][32 positions], values [head_dim / 16][64 positions][16].
+enum class KvType : int { kF32 = 0, kF16 = 1 };
+inline constexpr int kKvTypes = 2;
+constexpr int64_t kv_type_bytes(KvType t) { return t == KvType::kF32 ? 4 : 2; }
+
+/// RMS norm of a head, then rotation.
+struct NormRope {
+  const float* x = nullptr;
+  float* y = nullptr;  ///< may be x
+  const float* weight = nullptr;
+  float eps = 0;
+  int head_dim = 0;
+  int rope_dims = 0;
+  const float* cos_sin = nullptr;  ///< [rope_dims / 2] cosines, then sines
+};
+
+/// Some queries of one sequence and one KV head against one split of the positions.
+struct SplitUnit {
+  int head_dim = 0;
+  int n_queries = 0;                ///< at most kMaxQueries
+  const float* const* q = nullptr;  ///< [n_queries]
+  const int32_t* n_valid =
+      nullptr;  ///< [n_queries] positions of the split that the query sees, 0 to 256
+  const uint8_t* const* k = nullptr;  ///< the KV head's keys in each page of the split
+  const uint8_t* const* v = nullptr;
+  float scale = 0;
+  float* scores = nullptr;  ///< [n_queries, 256] scratch
+  /// [n_queries]: where the query's part goes: maximum, sum, then head_dim values from kPartValues
+  /// on. Untouched where n_valid is 0.
+  float* const* part = nullptr;
+};
+inline constexpr int kMaxQueries = 64;
+inline constexpr int kPartValues = 16;
+
+/// No member has an initialiser: a constructor would be an inline function that every instruction
+/// set defines.
+struct VectorKernels {
+  /// One row of n elements (any n).
+  void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
+  /// One head of n elements (any n).
+  void (*gated_rms_norm)(const float* x, const float* z, const float* weight, float eps, int64_t n,
+                         float* y);
+  void (*conv)(const ConvUnit&);
+  void (*scan_step)(const ScanUnit&);
+  void (*scan_chunk)(const ScanUnit&);
+  void (*norm_rope)(const NormRope&);
+  /// One head's key and value at position `slot` of a page.
+  void (*append_key[kKvTypes])(const float* x, int head_dim, int slot, uint8_t* page);
+  void (*append_value[kKvTypes])(const float* x, int head_dim, int slot, uint8_t* page);
+  /// [key type][value type]
+  void (*attend_split[kKvTypes][kKvTypes])(const SplitUnit&);
+  /// Folds part `next` of one query into `all`.
+  void (*fold_part)(const float* next, int head_dim, float* all);
+  /// out = values / sum * sigmoid(gate)
+  void (*finish_part)(const float* part, const float* gate, int head_dim, float* out);
+  void (*route)(const float* logits, int n_experts, int n_used, int32_t* ids, float* weights);
+};
+
+namespace generic {
+const VectorKernels& vector_kernels();
+}
+namespace avx2 {
+const VectorKernels& vector_kernels();
+}
+namespace avx512 {
+const VectorKernels& vector_kernels();
+}
+
+}  // namespace chimere::kernels::cpu
+
+#endif  // CHIMERE_KERNELS_CPU_VECTOR_KERNELS_H_
