@@ -1,0 +1,164 @@
+// qk_norm_rope_append and attend on every instruction set against the oracle, bit for bit.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/batch_test_data.h"
+#include "kernels/cpu/ops_test_data.h"
+
+namespace chimere::kernels::test {
+namespace {
+
+AttentionShape random_shape(Rng& rng) {
+  constexpr int kDims[] = {16, 48, 64, 128, 256};
+  constexpr int kGroups[] = {1, 2, 3, 4, 6, 8, 12};
+  AttentionShape s;
+  s.head_dim = kDims[uniform_int(rng, 0, 4)];
+  s.n_kv_heads = uniform_int(rng, 1, 3);
+  s.n_heads = s.n_kv_heads * kGroups[uniform_int(rng, 0, s.head_dim > 64 ? 4 : 6)];
+  s.rope_dims = uniform_int(rng, 0, 1) == 0 ? s.head_dim : s.head_dim / 4;
+  s.scale = 1 / std::sqrt(static_cast<float>(s.head_dim));
+  return s;
+}
+
+/// Rows whose keys and values are appended and whose queries attend. KV memory starts as NaN: what
+/// has not been written must not matter.
+struct Layer {
+  AttentionShape shape;
+  DType k_type;
+  DType v_type;
+  std::vector<float> q_norm;
+  std::vector<float> k_norm;
+  std::vector<uint8_t> memory;
+  int64_t page_bytes;
+
+  Layer(Rng& rng, const Ops& ops, const AttentionShape& s, DType k, DType v, int n_pages)
+      : shape(s),
+        k_type(k),
+        v_type(v),
+        q_norm(normal_floats(rng, s.head_dim)),
+        k_norm(normal_floats(rng, s.head_dim)),
+        page_bytes(ops.kv_page_bytes(s, k, v)) {
+    memory.assign(static_cast<size_t>(n_pages * page_bytes), 0xFF);
+  }
+
+  struct Rows {
+    Matrix qg;
+    Matrix k;
+    Matrix v;
+    Matrix out;
+    Rows(Rng& rng, const AttentionShape& s, int n)
+        : qg(rng, n, static_cast<int64_t>(s.n_heads) * 2 * s.head_dim),
+          k(rng, n, static_cast<int64_t>(s.n_kv_heads) * s.head_dim),
+          v(rng, n, static_cast<int64_t>(s.n_kv_heads) * s.head_dim),
+          out(n, static_cast<int64_t>(s.n_heads) * s.head_dim, NAN) {}
+  };
+
+  void run(Ops& ops, const BatchView& batch, Rows& rows) {
+    const KvView kv = {memory.data(), page_bytes, k_type, v_type};
+    ops.qk_norm_rope_append(batch, shape, q_norm.data(), k_norm.data(), 1e-6F, rows.qg.view(),
+                            rows.k.view(), rows.v.view(), kv);
+    ops.attend(batch, shape, rows.qg.view(), kv, rows.out.view());
+  }
+};
+
+DType random_type(Rng& rng) { return uniform_int(rng, 0, 1) == 0 ? DType::kF16 : DType::kF32; }
+
+/// The positions before the scenario's rows, as a batch of its own.
+std::vector<SequenceSpec> history(const Scenario& scenario) {
+  std::vector<SequenceSpec> before;
+  for (SequenceSpec s : scenario.sequences) {
+    if (s.start == 0) continue;
+    s.slices = {{RowClass::kStep, s.start}};
+    s.write_slots.assign(s.start, -1);
+    s.start = 0;
+    before.push_back(s);
+  }
+  return before;
+}
+
+void check(Rng& rng, const AttentionShape& shape, const Scenario& scenario) {
+  const DType k_type = random_type(rng);
+  const DType v_type = random_type(rng);
+  const auto ref = make_ref_ops();
+  const Rng layer_seed = rng;
+  Rng ref_rng = layer_seed;
+  Layer want(ref_rng, *ref, shape, k_type, v_type, scenario.n_pages);
+  const Batch before(history(scenario));
+  const Batch batch(scenario.sequences);
+  const Layer::Rows past(rng, shape, before.view().n_rows);
+  const Layer::Rows start(rng, shape, batch.view().n_rows);
+  // Only the appended keys and values of the past matter: a plain append keeps the oracle fast.
+  auto append_past = [&](Ops& ops, Layer& layer) {
+    Layer::Rows rows = past;
+    ops.qk_norm_rope_append(before.view(), shape, layer.q_norm.data(), layer.k_norm.data(), 1e-6F,
+                            rows.qg.view(), rows.k.view(), rows.v.view(),
+                            {layer.memory.data(), layer.page_bytes, k_type, v_type});
+  };
+  append_past(*ref, want);
+  Layer::Rows want_rows = start;
+  want.run(*ref, batch.view(), want_rows);
+  for (int64_t r = 0; r < start.out.rows; ++r) {
+    for (int64_t c = 0; c < start.out.cols; ++c) {
+      ASSERT_TRUE(std::isfinite(want_rows.out.row(r)[c]));
+    }
+  }
+  for (const CpuVariant& variant : cpu_variants()) {
+    Rng same = layer_seed;
+    Layer got(same, *variant.ops, shape, k_type, v_type, scenario.n_pages);
+    append_past(*variant.ops, got);
+    Layer::Rows rows = start;
+    got.run(*variant.ops, batch.view(), rows);
+    EXPECT_TRUE(same_bits(rows.qg.data, want_rows.qg.data)) << variant.name;
+    for (int64_t r = 0; r < rows.out.rows; ++r) {
+      EXPECT_TRUE(same_bits(rows.out.row(r), want_rows.out.row(r), rows.out.cols))
+          << variant.name << " row " << r << " head_dim " << shape.head_dim;
+    }
+    // A row alone: its key and value are already there, so only its query is new.
+    const int64_t r = uniform_int(rng, 0, static_cast<int>(rows.out.rows) - 1);
+    const int32_t sequence = batch.view().row_sequence[r];
+    SequenceSpec alone = scenario.sequences[sequence];
+    alone.start = batch.view().row_position[r];
+    alone.slices = {{RowClass::kStep, 1}};
+    alone.write_slots = {-1};
+    Matrix out(1, rows.out.cols, NAN);
+    ConstMatrixView query = rows.qg.view();
+    query.data += r * query.stride;
+    query.rows = 1;
+    variant.ops->attend(Batch({alone}).view(), shape, query,
+                        {got.memory.data(), got.page_bytes, k_type, v_type}, out.view());
+    EXPECT_TRUE(same_bits(out.row(0), rows.out.row(r), out.cols)) << variant.name;
+  }
+}
+
+TEST(Attention, EveryInstructionSetGivesTheOraclesBits) {
+  Rng rng(fresh_seed());
+  for (int round = 0; round < 6; ++round) {
+    check(rng, random_shape(rng), Scenario(rng, kMaxChunkRows, 300));
+  }
+}
+
+TEST(Attention, LongContextsInManySplits) {
+  Rng rng(fresh_seed());
+  AttentionShape shape;
+  shape.n_heads = 4;
+  shape.n_kv_heads = 1;
+  shape.head_dim = 64;
+  shape.rope_dims = 16;
+  shape.scale = 0.125F;
+  for (int round = 0; round < 2; ++round) check(rng, shape, Scenario(rng, 6, 2500));
+}
+
+TEST(Attention, MoreQueriesForAKvHeadThanABlockHolds) {
+  Rng rng(fresh_seed());
+  AttentionShape shape;
+  shape.n_heads = 70;
+  shape.n_kv_heads = 1;
+  shape.head_dim = 16;
+  shape.rope_dims = 8;
+  shape.scale = 0.25F;
+  check(rng, shape, Scenario(rng, 5, 300));
+}
+
+}  // namespace
+}  // namespace chimere::kernels::test

@@ -1,0 +1,117 @@
+// Norms, embedding and routing on every instruction set against the oracle, bit for bit.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/batch_test_data.h"
+#include "kernels/cpu/ops_test_data.h"
+
+namespace chimere::kernels::test {
+namespace {
+
+TEST(CpuOps, RmsNorm) {
+  Rng rng(fresh_seed());
+  const auto ref = make_ref_ops();
+  for (const int cols : {1, 15, 16, 17, 100, 256, 2048, 2057}) {
+    for (const int rows : {1, 5, 64}) {
+      const Matrix x(rng, rows, cols, 3);
+      const std::vector<float> weight = normal_floats(rng, cols);
+      Matrix want(rows, cols, NAN);
+      ref->rms_norm(x.view(), weight.data(), 1e-6F, want.view());
+      for (const CpuVariant& variant : cpu_variants()) {
+        Matrix in_place = x;
+        variant.ops->rms_norm(in_place.view(), weight.data(), 1e-6F, in_place.view());
+        for (int r = 0; r < rows; ++r) {
+          EXPECT_TRUE(same_bits(in_place.row(r), want.row(r), cols)) << variant.name << " " << cols;
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuOps, GatedRmsNorm) {
+  Rng rng(fresh_seed());
+  const auto ref = make_ref_ops();
+  for (const int head_dim : {8, 64, 128}) {
+    for (const int rows : {1, 33}) {
+      const int heads = uniform_int(rng, 1, 32);
+      const Matrix x(rng, rows, static_cast<int64_t>(heads) * head_dim);
+      const Matrix z(rng, rows, x.cols, 4);
+      const std::vector<float> weight = normal_floats(rng, head_dim);
+      Matrix want(rows, x.cols, NAN);
+      ref->gated_rms_norm(x.view(), z.view(), weight.data(), head_dim, 1e-6F, want.view());
+      for (const CpuVariant& variant : cpu_variants()) {
+        Matrix got(rows, x.cols, NAN);
+        variant.ops->gated_rms_norm(x.view(), z.view(), weight.data(), head_dim, 1e-6F, got.view());
+        for (int r = 0; r < rows; ++r) {
+          EXPECT_TRUE(same_bits(got.row(r), want.row(r), x.cols)) << variant.name;
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuOps, EmbedDecodesRowsOfATable) {
+  Rng rng(fresh_seed());
+  const auto ref = make_ref_ops();
+  const int cols = 512;
+  const int vocabulary = 40;
+  for (const DType type : {DType::kF32, DType::kF16, DType::kQ8_0, DType::kQ6_K, DType::kIQ3_S}) {
+    WeightView table = {type, vocabulary, cols, nullptr};
+    std::vector<uint8_t> bytes(static_cast<size_t>(table.bytes()));
+    for (uint8_t& b : bytes) b = static_cast<uint8_t>(uniform_int(rng, 0, 255));
+    table.data = bytes.data();
+    std::vector<int32_t> tokens;
+    for (int i = 0; i < 50; ++i) tokens.push_back(uniform_int(rng, 0, vocabulary - 1));
+    Matrix want(50, cols, 0);
+    ref->embed(table, tokens, want.view());
+    for (const CpuVariant& variant : cpu_variants()) {
+      Matrix got(50, cols, 0);
+      variant.ops->embed(table, tokens, got.view());
+      EXPECT_TRUE(same_bits(got.data, want.data)) << variant.name;
+    }
+  }
+}
+
+TEST(CpuOps, RouteWithTies) {
+  Rng rng(fresh_seed());
+  const auto ref = make_ref_ops();
+  for (int round = 0; round < 50; ++round) {
+    const int experts = uniform_int(rng, 1, 300);
+    const int used = uniform_int(rng, 1, std::min(experts, 16));
+    const int rows = uniform_int(rng, 1, 70);
+    Matrix logits(rng, rows, experts, 4);
+    if (round % 2 == 0) {
+      for (float& x : logits.data) x = std::round(x);
+    }
+    std::vector<int32_t> want_ids(rows * used);
+    std::vector<float> want_weights(rows * used);
+    ref->route(logits.view(), {used, want_ids.data(), want_weights.data()});
+    for (const CpuVariant& variant : cpu_variants()) {
+      std::vector<int32_t> ids(rows * used);
+      std::vector<float> weights(rows * used);
+      variant.ops->route(logits.view(), {used, ids.data(), weights.data()});
+      EXPECT_EQ(ids, want_ids) << variant.name;
+      EXPECT_TRUE(same_bits(weights, want_weights)) << variant.name;
+    }
+  }
+}
+
+// Routing must give valid ids whatever the logits are, or the experts' lookup would leave the
+// table.
+TEST(CpuOps, RouteSurvivesNan) {
+  for (const CpuVariant& variant : cpu_variants()) {
+    Matrix logits(1, 20, NAN);
+    logits.data[7] = 1;
+    std::vector<int32_t> ids(8, -1);
+    std::vector<float> weights(8);
+    variant.ops->route(logits.view(), {8, ids.data(), weights.data()});
+    std::ranges::sort(ids);
+    EXPECT_TRUE(std::ranges::adjacent_find(ids) == ids.end());
+    EXPECT_GE(ids.front(), 0);
+    EXPECT_LT(ids.back(), 20);
+  }
+}
+
+}  // namespace
+}  // namespace chimere::kernels::test
