@@ -160,9 +160,11 @@ TEST_P(Golden, CpuOpsAgree) {
   expect_agreement(*ops);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Golden, testing::ValuesIn(golden_models()), [](const auto& info) {
-  return std::to_string(info.index) + "_" + std::filesystem::path(info.param).stem().string();
-});
+INSTANTIATE_TEST_SUITE_P(Models, Golden, testing::ValuesIn(golden_models()),
+                         [](const auto& golden) {
+                           return std::to_string(golden.index) + "_" +
+                                  std::filesystem::path(golden.param).stem().string();
+                         });
 
 }  // namespace
 }  // namespace chimere::model

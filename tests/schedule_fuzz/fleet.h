@@ -1,0 +1,41 @@
+// The models that schedules run on.
+#ifndef CHIMERE_TESTS_SCHEDULE_FUZZ_FLEET_H_
+#define CHIMERE_TESTS_SCHEDULE_FUZZ_FLEET_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "gguf/reader.h"
+#include "kernels/api.h"
+#include "model/model.h"
+
+namespace chimere::fuzz {
+
+/// One set of weights, loaded four times: for schedules with one and with two threads, for solo
+/// runs, and with the scalar oracle.
+struct FleetModel {
+  std::string name;
+  std::vector<uint8_t> bytes;
+  std::unique_ptr<gguf::Reader> file;
+  struct Instance {
+    std::unique_ptr<ThreadPool> pool;
+    std::unique_ptr<kernels::Ops> ops;
+    std::unique_ptr<model::Model> model;
+  };
+  Instance with_threads[2];  ///< [n - 1]; small pools, so that they are exhausted now and then
+  Instance solo;
+  Instance oracle;
+};
+
+inline constexpr int kVocabulary = 64;
+
+/// Tiny models of several formats, shapes and cache types, with weights drawn from `seed`.
+Result<std::vector<FleetModel>> load_fleet(uint64_t seed);
+
+}  // namespace chimere::fuzz
+
+#endif  // CHIMERE_TESTS_SCHEDULE_FUZZ_FLEET_H_

@@ -1,0 +1,35 @@
+// What users ask for in a schedule, and what each would get alone.
+#ifndef CHIMERE_TESTS_SCHEDULE_FUZZ_REQUESTS_H_
+#define CHIMERE_TESTS_SCHEDULE_FUZZ_REQUESTS_H_
+
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "model/model.h"
+
+namespace chimere::fuzz {
+
+/// A prompt, run in chunks, and a reply, run in steps. Replies are given, not sampled: what is
+/// under test is the logits.
+struct Request {
+  std::vector<int32_t> tokens;  ///< prompt, then reply
+  std::vector<int32_t> chunks;  ///< of the prompt
+  int32_t prompt = 0;           ///< number of prompt tokens
+  int32_t shared = 0;           ///< leading tokens that the sibling request has too
+  std::vector<float>
+      solo;  ///< [tokens, n_vocab] logits of the request alone; empty until asked for
+};
+
+/// Requests in pairs (2i, 2i + 1) that differ only behind `shared` tokens, so that one can be
+/// forked off the other.
+std::vector<Request> make_requests(std::mt19937& rng, int pairs);
+
+/// Logits of every token when the request runs alone: a chunk, then a token, at a time.
+Result<std::vector<float>> run_solo(model::Model& model, const Request& request);
+
+}  // namespace chimere::fuzz
+
+#endif  // CHIMERE_TESTS_SCHEDULE_FUZZ_REQUESTS_H_

@@ -1,0 +1,250 @@
+#include "world.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "fleet.h"
+
+namespace chimere::fuzz {
+namespace {
+
+constexpr size_t kMaxJobs = 7;
+constexpr size_t kMaxStepRows = 256;
+
+}  // namespace
+
+std::optional<std::string> World::run() {
+  arrivals_left_ = 1 + below(6);
+  const uint32_t ticks = 8 + below(25);
+  for (uint32_t t = 0; t < ticks && !failure_; ++t) {
+    if (jobs_.empty() && arrivals_left_ == 0) break;
+    tick();
+  }
+  jobs_.clear();
+  const state::StateStore& states = model_.states();
+  if (states.pages_in_use() != 0 || states.slots_in_use() != 0) {
+    fail(std::to_string(states.pages_in_use()) + " pages and " +
+         std::to_string(states.slots_in_use()) + " slots are still in use at the end");
+  }
+  return failure_;
+}
+
+void World::tick() {
+  while (arrivals_left_ > 0 && jobs_.size() < kMaxJobs && (jobs_.empty() || chance(40))) {
+    --arrivals_left_;
+    jobs_.push_back({below(static_cast<uint32_t>(requests_.size())),
+                     model_.states().create_sequence(),
+                     {},
+                     {}});
+  }
+  for (Job& job : jobs_) {
+    if (job.state == nullptr && chance(35)) come_back(job);
+  }
+  step();
+  remove_finished();
+  // Jobs that a disturbance appends or moves here are left alone until the next tick.
+  for (size_t i = jobs_.size(); i-- > 0;) {
+    if (jobs_[i].state != nullptr) disturb(i);
+  }
+}
+
+void World::step() {
+  std::vector<size_t> order(jobs_.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::shuffle(order.begin(), order.end(), rng_);
+  model::StepPlan plan;
+  std::vector<Part> parts;
+  size_t n_rows = 0;
+  for (const size_t job : order) {
+    if (jobs_[job].state == nullptr || chance(20)) continue;
+    Part part;
+    model::SequenceRows rows = plan_rows(job, part);
+    if (n_rows + rows.tokens.size() > kMaxStepRows) continue;
+    n_rows += rows.tokens.size();
+    plan.sequences.push_back(std::move(rows));
+    parts.push_back(std::move(part));
+  }
+  if (parts.empty()) return;
+
+  auto result = model_.forward(plan);
+  for (const Part& part : parts) {
+    const state::SequenceState& state = *jobs_[part.job].state;
+    const bool stays = !result.ok() || part.revocable;
+    if ((state.position() == part.first) != stays ||
+        (state.pending_rows() > 0) != (result.ok() && part.revocable)) {
+      return fail("a sequence's position is wrong after a step");
+    }
+  }
+  if (!result.ok()) {
+    if (result.error().code != Error::Code::kOutOfMemory) return fail(result.error().message);
+    ++counts_.refusals;
+    return relieve();
+  }
+  ++counts_.steps;
+  check_logits(parts, result->logits);
+  commit(parts);
+}
+
+model::SequenceRows World::plan_rows(size_t job, Part& part) {
+  const Request& request = request_of(jobs_[job]);
+  model::SequenceRows rows;
+  rows.state = jobs_[job].state.get();
+  part.job = job;
+  part.first = rows.state->position();
+  if (part.first < request.prompt) {
+    plan_chunks(request, rows);
+    part.correct = static_cast<int32_t>(rows.tokens.size());
+  } else {
+    plan_steps(request, rows, part);
+  }
+  for (int32_t row = 0; row < static_cast<int32_t>(rows.tokens.size()); ++row) {
+    if (chance(50)) rows.logits_of.push_back(row);
+  }
+  if (chance(10)) std::shuffle(rows.logits_of.begin(), rows.logits_of.end(), rng_);
+  part.logits_of = rows.logits_of;
+  part.revocable = rows.revocable;
+  return rows;
+}
+
+/// The next one to three chunks of the prompt.
+void World::plan_chunks(const Request& request, model::SequenceRows& rows) {
+  rows.row_class = model::RowClass::kChunk;
+  int32_t at = 0;
+  for (const int32_t size : request.chunks) {
+    if (at >= rows.state->position() &&
+        (rows.chunks.empty() || (rows.chunks.size() < 3 && chance(50)))) {
+      rows.chunks.push_back(size);
+      rows.tokens.insert(rows.tokens.end(), request.tokens.begin() + at,
+                         request.tokens.begin() + at + size);
+    } else if (!rows.chunks.empty()) {
+      break;
+    }
+    at += size;
+  }
+}
+
+/// One or more tokens of the reply; or a verification, whose last rows may be wrong drafts.
+void World::plan_steps(const Request& request, model::SequenceRows& rows, Part& part) {
+  const auto left = static_cast<int32_t>(request.tokens.size()) - part.first;
+  rows.revocable = chance(40);
+  const bool several = rows.revocable || chance(15);
+  part.correct = std::min(left, several ? 1 + static_cast<int32_t>(below(5)) : 1);
+  const auto begin = request.tokens.begin() + part.first;
+  rows.tokens.assign(begin, begin + part.correct);
+  if (rows.revocable) {
+    for (uint32_t wrong = below(4); wrong > 0; --wrong) {
+      rows.tokens.push_back(static_cast<int32_t>(below(kVocabulary)));
+    }
+  }
+}
+
+void World::check_logits(const std::vector<Part>& parts, ConstMatrixView logits) {
+  int64_t out = 0;
+  for (const Part& part : parts) {
+    Request& request = request_of(jobs_[part.job]);
+    if (request.solo.empty()) {
+      auto solo = run_solo(solo_, request);
+      if (!solo.ok()) return fail("solo run: " + solo.error().message);
+      request.solo = std::move(solo).value();
+    }
+    for (const int32_t row : part.logits_of) {
+      const float* got = logits.row(out++);
+      if (row >= part.correct) continue;  // behind a wrong draft
+      const int64_t position = part.first + row;
+      const float* want = request.solo.data() + position * logits.cols;
+      ++counts_.rows_checked;
+      if (std::memcmp(got, want, static_cast<size_t>(logits.cols) * sizeof(float)) != 0) {
+        return fail("the logits of position " + std::to_string(position) + " of request " +
+                    std::to_string(jobs_[part.job].request) + " (prompt of " +
+                    std::to_string(request.prompt) + ") differ from its solo run, in a step with " +
+                    std::to_string(parts.size()) + " sequences");
+      }
+    }
+  }
+  if (out != logits.rows) fail("the number of logits rows is wrong");
+}
+
+/// Keeps some or all of the correct rows of every verification.
+void World::commit(const std::vector<Part>& parts) {
+  for (const Part& part : parts) {
+    if (!part.revocable) continue;
+    Job& job = jobs_[part.job];
+    if (chance(15)) job.checkpoints.push_back(job.state->checkpoint());  // of the state before
+    const int32_t keep = chance(70)
+                             ? part.correct
+                             : static_cast<int32_t>(below(static_cast<uint32_t>(part.correct) + 1));
+    counts_.rows_taken_back += job.state->pending_rows() - keep;
+    if (const Status status = job.state->commit(keep); !status.ok()) fail(status.error().message);
+  }
+}
+
+/// A pool is exhausted: somebody has to go.
+void World::relieve() {
+  Job& job = jobs_[below(static_cast<uint32_t>(jobs_.size()))];
+  job.checkpoints.clear();
+  if (job.state != nullptr && chance(70)) evict(job);
+}
+
+void World::disturb(size_t i) {
+  Job& job = jobs_[i];
+  const uint32_t what = below(100);
+  if (what < 14) {
+    job.checkpoints.push_back(job.state->checkpoint());
+  } else if (what < 22 && !job.checkpoints.empty()) {
+    ++counts_.restores;
+    job.state = job.checkpoints[below(static_cast<uint32_t>(job.checkpoints.size()))].restore();
+  } else if (what < 30 && jobs_.size() < kMaxJobs) {
+    fork(i);
+  } else if (what < 38) {
+    evict(job);
+  } else if (what < 41) {
+    ++counts_.cancellations;
+    remove(i);
+  }
+}
+
+/// A second job goes on from here, with the sibling's reply while that is still possible.
+void World::fork(size_t i) {
+  ++counts_.forks;
+  Job twin;
+  twin.request = jobs_[i].request;
+  twin.state = jobs_[i].state->fork();
+  if (twin.state->position() <= request_of(jobs_[i]).shared && chance(70)) twin.request ^= 1U;
+  jobs_.push_back(std::move(twin));
+}
+
+void World::evict(Job& job) {
+  ++counts_.evictions;
+  job.blob = job.state->checkpoint().to_blob();
+  job.state.reset();
+}
+
+void World::come_back(Job& job) {
+  auto state = model_.states().from_blob(job.blob);
+  if (!state.ok()) {
+    if (state.error().code != Error::Code::kOutOfMemory) return fail(state.error().message);
+    ++counts_.refusals;
+    return relieve();
+  }
+  ++counts_.returns;
+  job.state = std::move(state).value();
+}
+
+void World::remove(size_t i) {
+  std::swap(jobs_[i], jobs_.back());
+  jobs_.pop_back();
+}
+
+void World::remove_finished() {
+  for (size_t i = jobs_.size(); i-- > 0;) {
+    const Job& job = jobs_[i];
+    if (job.state == nullptr) continue;
+    if (job.state->position() == static_cast<int32_t>(request_of(job).tokens.size())) {
+      ++counts_.completions;
+      remove(i);
+    }
+  }
+}
+
+}  // namespace chimere::fuzz

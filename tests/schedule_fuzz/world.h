@@ -1,0 +1,93 @@
+// One random schedule: requests come, share steps, fork, are cancelled, evicted, restored and
+// rolled back.
+#ifndef CHIMERE_TESTS_SCHEDULE_FUZZ_WORLD_H_
+#define CHIMERE_TESTS_SCHEDULE_FUZZ_WORLD_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+#include "requests.h"
+
+namespace chimere::fuzz {
+
+/// How often each thing happened, over all schedules.
+struct Counts {
+  int64_t steps = 0;
+  int64_t rows_checked = 0;
+  int64_t forks = 0;
+  int64_t restores = 0;
+  int64_t evictions = 0;
+  int64_t returns = 0;
+  int64_t rows_taken_back = 0;
+  int64_t cancellations = 0;
+  int64_t refusals = 0;  ///< a pool was exhausted
+  int64_t completions = 0;
+};
+
+class World {
+ public:
+  /// `solo` runs a request alone the first time that it is asked for.
+  World(model::Model& model, model::Model& solo, std::vector<Request>& requests, uint32_t seed,
+        Counts& counts)
+      : model_(model), solo_(solo), requests_(requests), rng_(seed), counts_(counts) {}
+
+  /// Runs the schedule to its end. Returns what went wrong, if anything.
+  std::optional<std::string> run();
+
+ private:
+  /// A request on its way.
+  struct Job {
+    size_t request = 0;
+    std::unique_ptr<state::SequenceState> state;  ///< null while evicted
+    std::vector<uint8_t> blob;                    ///< while evicted
+    std::vector<state::Checkpoint> checkpoints;
+  };
+  /// A job's part of the step that is being planned.
+  struct Part {
+    size_t job = 0;
+    int32_t first = 0;    ///< position of its first row
+    int32_t correct = 0;  ///< leading rows with the request's own tokens
+    std::vector<int32_t> logits_of;
+    bool revocable = false;
+  };
+
+  uint32_t below(uint32_t n) { return static_cast<uint32_t>(rng_() % n); }
+  bool chance(uint32_t percent) { return below(100) < percent; }
+  Request& request_of(const Job& job) { return requests_[job.request]; }
+  void fail(const std::string& what) {
+    if (!failure_) failure_ = what;
+  }
+
+  void tick();
+  void step();
+  model::SequenceRows plan_rows(size_t job, Part& part);
+  void plan_chunks(const Request& request, model::SequenceRows& rows);
+  void plan_steps(const Request& request, model::SequenceRows& rows, Part& part);
+  void check_logits(const std::vector<Part>& parts, ConstMatrixView logits);
+  void commit(const std::vector<Part>& parts);
+  void relieve();
+  void disturb(size_t job);
+  void fork(size_t job);
+  void evict(Job& job);
+  void come_back(Job& job);
+  void remove(size_t job);
+  void remove_finished();
+
+  model::Model& model_;
+  model::Model& solo_;
+  std::vector<Request>& requests_;
+  std::mt19937 rng_;
+  Counts& counts_;
+  std::vector<Job> jobs_;
+  uint32_t arrivals_left_ = 0;
+  std::optional<std::string> failure_;
+};
+
+}  // namespace chimere::fuzz
+
+#endif  // CHIMERE_TESTS_SCHEDULE_FUZZ_WORLD_H_
