@@ -1,0 +1,324 @@
+// The oracle against the defining formulas in double. Tolerances are bounds of f32 rounding, u =
+// 2^-24, derived beside each test.
+#include "kernels/ref/vector_ops.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <iostream>
+#include <memory>
+
+#include "kernels/batch_test_data.h"
+
+namespace chimere::kernels::test {
+namespace {
+
+constexpr double kU = 0x1p-24;
+using Doubles = std::vector<double>;
+
+uint64_t fresh_seed() {
+  const uint64_t seed = std::random_device()();
+  std::cout << "seed " << seed << "\n";
+  return seed;
+}
+
+double silu_of(double x) { return x / (1 + std::exp(-x)); }
+
+Doubles rms_normalised(const float* x, const float* weight, int n, double eps) {
+  double sum = 0;
+  for (int i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
+  Doubles y;
+  for (int i = 0; i < n; ++i) y.push_back(x[i] / std::sqrt(sum / n + eps) * weight[i]);
+  return y;
+}
+
+TEST(Oracle, Norms) {
+  Rng rng(fresh_seed());
+  for (const int n : {16, 100, 256, 2048}) {
+    const Matrix x(rng, 3, n);
+    const Matrix z(rng, 3, n, 3);
+    const std::vector<float> weight = normal_floats(rng, n);
+    Matrix y(3, n, NAN);
+    Matrix gated(3, n, NAN);
+    ref::rms_norm(x.view(), weight.data(), 1e-6F, y.view());
+    ref::gated_rms_norm(x.view(), z.view(), weight.data(), n, 1e-6F, gated.view());
+    // A sum of squares in 16 chains of n / 16 has a relative error of (n / 16 + 5) u, its root half
+    // of it; 6 more roundings follow, and silu's 3 units in the last place.
+    const double tolerance = (n / 32.0 + 16) * kU;
+    for (int r = 0; r < 3; ++r) {
+      const Doubles want = rms_normalised(x.row(r), weight.data(), n, 1e-6);
+      for (int i = 0; i < n; ++i) {
+        EXPECT_NEAR(y.row(r)[i], want[i], std::fabs(want[i]) * tolerance);
+        const double g = want[i] * silu_of(z.row(r)[i]);
+        EXPECT_NEAR(gated.row(r)[i], g, std::fabs(g) * tolerance);
+      }
+    }
+  }
+}
+
+TEST(Oracle, ConvolutionKeepsAWindowAndNormalisesHeads) {
+  Rng rng(fresh_seed());
+  GdnShape s;
+  s.n_k_heads = 2;
+  s.n_v_heads = 4;
+  s.head_dim = 32;
+  const int rows = 9;
+  SequenceSpec spec;
+  spec.slices = {{RowClass::kChunk, 4}, {RowClass::kStep, 5}};
+  spec.write_slots = {-1, -1, -1, 1, -1, 2, -1, -1, 0};
+  const int channels = s.conv_dim();
+  const Matrix input(rng, rows, channels);
+  const std::vector<float> weight = normal_floats(rng, static_cast<int64_t>(channels) * 4);
+  std::vector<float> state = normal_floats(rng, 3 * s.conv_state_floats());
+  const std::vector<float> before = state;
+  Matrix y = input;
+  ref::gdn_conv(Batch({spec}).view(), s, weight.data(), 1e-6F,
+                {state.data(), s.conv_state_floats()}, y.view());
+  auto input_at = [&](int r, int c) {
+    return r >= 0 ? input.row(r)[c] : before[(r + 3) * channels + c];
+  };
+  for (int r = 0; r < rows; ++r) {
+    Doubles x(channels);
+    for (int c = 0; c < channels; ++c) {
+      double sum = 0;
+      for (int t = 0; t < 4; ++t)
+        sum += static_cast<double>(weight[c * 4 + t]) * input_at(r - 3 + t, c);
+      x[c] = silu_of(sum);
+    }
+    for (int h = 0; h < 2 * s.n_k_heads; ++h) {
+      double sum = 0;
+      for (int i = 0; i < 32; ++i) sum += x[h * 32 + i] * x[h * 32 + i];
+      for (int i = 0; i < 32; ++i) x[h * 32 + i] /= std::sqrt(sum + 1e-6);
+    }
+    // Four products of magnitude up to about 20, each rounded: 4 · 20 u, and silu's slope is
+    // below 1.1.
+    for (int c = 0; c < channels; ++c) EXPECT_NEAR(y.row(r)[c], x[c], 100 * kU) << r << " " << c;
+    const int32_t slot = spec.write_slots[r];
+    if (slot < 0) continue;
+    for (int t = 0; t < 3; ++t) {
+      for (int c = 0; c < channels; ++c) {
+        EXPECT_EQ(state[slot * s.conv_state_floats() + t * channels + c], input_at(r - 2 + t, c));
+      }
+    }
+  }
+}
+
+/// The recurrence of api.h in double, for one v head.
+struct Recurrence {
+  int n;
+  Doubles state;
+  double largest = 0;  ///< the largest norm of a state's column, plus the largest |v|
+
+  void row(const float* q, const float* k, const float* v, double log_decay, double beta,
+           Doubles& out) {
+    for (double& s : state) s *= std::exp(log_decay);
+    out.assign(n, 0);
+    for (int j = 0; j < n; ++j) {
+      double kept = 0;
+      for (int i = 0; i < n; ++i) kept += k[i] * state[i * n + j];
+      const double delta = beta * (v[j] - kept);
+      double norm = 0;
+      for (int i = 0; i < n; ++i) {
+        double& s = state[i * n + j];
+        s += k[i] * delta;
+        out[j] += q[i] / std::sqrt(static_cast<double>(n)) * s;
+        norm += s * s;
+      }
+      largest = std::max(largest, std::sqrt(norm) + std::fabs(v[j]));
+    }
+  }
+};
+
+void check_scan(Rng& rng, int head_dim, RowClass row_class, int slices, int rows_of_slice,
+                float decay_scale) {
+  GdnShape s;
+  s.n_k_heads = 2;
+  s.n_v_heads = 4;
+  s.head_dim = head_dim;
+  s.tiled_heads = uniform_int(rng, 0, 1) == 0;
+  SequenceSpec spec;
+  for (int i = 0; i < slices; ++i) spec.slices.emplace_back(row_class, rows_of_slice);
+  const int rows = spec.rows();
+  spec.write_slots.assign(rows, -1);
+  spec.write_slots.back() = 0;
+  Matrix qkv(rng, rows, s.conv_dim());
+  for (int r = 0; r < rows; ++r) {
+    for (int h = 0; h < 4; ++h) {
+      float* x = qkv.data.data() + r * qkv.stride + h * head_dim;
+      const float norm = std::sqrt(ref::dot16(x, x, head_dim));
+      for (int i = 0; i < head_dim; ++i) x[i] /= norm;
+    }
+  }
+  const Matrix alpha(rng, rows, 4, 2);
+  const Matrix beta(rng, rows, 4, 2);
+  const std::vector<float> a = {-decay_scale, -0.1F * decay_scale, -0.01F, 0};
+  const std::vector<float> dt_bias = normal_floats(rng, 4);
+  std::vector<float> state = normal_floats(rng, s.scan_state_floats());
+  const std::vector<float> before = state;
+  Matrix out(rows, s.value_dim(), NAN);
+  ref::gdn_scan(Batch({spec}).view(), s, qkv.view(), alpha.view(), beta.view(), a.data(),
+                dt_bias.data(), {state.data(), s.scan_state_floats()}, out.view());
+  for (int h = 0; h < 4; ++h) {
+    const int kh = s.tiled_heads ? h % 2 : h / 2;
+    Recurrence truth = {head_dim, {}, 0};
+    truth.state.assign(before.begin() + h * head_dim * head_dim,
+                       before.begin() + (h + 1) * head_dim * head_dim);
+    std::vector<Doubles> want(rows);
+    for (int r = 0; r < rows; ++r) {
+      const double dt = static_cast<double>(alpha.row(r)[h]) + dt_bias[h];
+      const float* q = qkv.row(r) + kh * head_dim;
+      truth.row(q, q + s.key_dim(), qkv.row(r) + 2 * s.key_dim() + h * head_dim,
+                a[h] * std::log1p(std::exp(dt)), 1 / (1 + std::exp(-beta.row(r)[h])), want[r]);
+    }
+    // A row's update maps the state by I − β k kᵀ times the decay, which does not expand errors
+    // (|k| = 1), and adds an error of its own of at most (n + rows + 8) u times a column's norm: a
+    // chain of n products, in the chunk form another of up to `rows`, and the gates' few units (a
+    // cumulated log decay x has error rows · u · x, but x e^-x < 1). Rows add up.
+    const double tolerance = rows * (head_dim + rows_of_slice + 8.0) * kU * truth.largest;
+    for (int r = 0; r < rows; ++r) {
+      for (int j = 0; j < head_dim; ++j) {
+        ASSERT_NEAR(out.row(r)[h * head_dim + j], want[r][j], tolerance) << r << " head " << h;
+      }
+    }
+    for (int i = 0; i < head_dim * head_dim; ++i) {
+      ASSERT_NEAR(state[h * head_dim * head_dim + i], truth.state[i], tolerance) << "head " << h;
+    }
+  }
+}
+
+TEST(Oracle, ScanOfStepsIsTheRecurrence) {
+  Rng rng(fresh_seed());
+  check_scan(rng, 32, RowClass::kStep, 2, 20, 1);
+  check_scan(rng, 128, RowClass::kStep, 1, 5, 1);
+}
+
+TEST(Oracle, ScanOfChunksIsTheRecurrence) {
+  Rng rng(fresh_seed());
+  check_scan(rng, 32, RowClass::kChunk, 3, 64, 1);
+  check_scan(rng, 64, RowClass::kChunk, 2, 17, 1);
+  check_scan(rng, 128, RowClass::kChunk, 1, 64, 1);
+  check_scan(rng, 32, RowClass::kChunk, 5, 1, 1);
+}
+
+// Decays that underflow within a chunk, beside a head that hardly decays.
+TEST(Oracle, ScanOfChunksWithStrongDecay) {
+  Rng rng(fresh_seed());
+  check_scan(rng, 32, RowClass::kChunk, 2, 64, 60);
+}
+
+TEST(Oracle, AttentionIsSoftmaxOverAllPositions) {
+  Rng rng(fresh_seed());
+  AttentionShape s;
+  s.n_heads = 4;
+  s.n_kv_heads = 2;
+  s.head_dim = 32;
+  s.rope_dims = 8;
+  s.rope_base = 10000;
+  s.scale = 1 / std::sqrt(32.0F);
+  const int rows = 600;  // three splits
+  SequenceSpec spec;
+  spec.slices = {{RowClass::kStep, rows}};
+  spec.write_slots.assign(rows, -1);
+  for (int p = 0; p * kKvPageTokens < rows; ++p) spec.pages.push_back(p);
+  const Batch batch({spec});
+  Matrix qg(rng, rows, 4 * 2 * 32, 2);
+  const Matrix raw = qg;
+  const Matrix k(rng, rows, 2 * 32);
+  const Matrix v(rng, rows, 2 * 32);
+  const std::vector<float> q_norm = normal_floats(rng, 32, 2);
+  const std::vector<float> k_norm = normal_floats(rng, 32, 2);
+  const int64_t page_bytes = ref::kv_page_bytes(s, DType::kF32, DType::kF32);
+  std::vector<uint8_t> memory(spec.pages.size() * page_bytes, 0xFF);
+  Matrix out(rows, 4 * 32, NAN);
+  const auto ops = make_ref_ops();
+  const KvView kv = {memory.data(), page_bytes, DType::kF32, DType::kF32};
+  ops->qk_norm_rope_append(batch.view(), s, q_norm.data(), k_norm.data(), 1e-6F, qg.view(),
+                           k.view(), v.view(), kv);
+  ops->attend(batch.view(), s, qg.view(), kv, out.view());
+
+  auto rotated = [&](const float* x, const std::vector<float>& weight, int position) {
+    Doubles y = rms_normalised(x, weight.data(), 32, 1e-6);
+    for (int i = 0; i < 4; ++i) {
+      const double angle = position * std::pow(10000.0, -2.0 * i / 8);
+      const double low = y[i];
+      const double high = y[i + 4];
+      y[i] = low * std::cos(angle) - high * std::sin(angle);
+      y[i + 4] = high * std::cos(angle) + low * std::sin(angle);
+    }
+    return y;
+  };
+  for (const int r : {0, 1, 63, 64, 255, 256, 511, 599}) {
+    for (int h = 0; h < 4; ++h) {
+      const Doubles q = rotated(raw.row(r) + h * 64, q_norm, r);
+      Doubles weights;
+      double total = 0;
+      double worst = 0;  // Σ |q k| scale
+      double top = -1e300;
+      for (int p = 0; p <= r; ++p) {
+        const Doubles key = rotated(k.row(p) + h / 2 * 32, k_norm, p);
+        double dot = 0;
+        double magnitude = 0;
+        for (int d = 0; d < 32; ++d) {
+          dot += q[d] * key[d];
+          magnitude += std::fabs(q[d] * key[d]);
+        }
+        weights.push_back(dot * s.scale);
+        worst = std::max(worst, magnitude * s.scale);
+        top = std::max(top, weights.back());
+      }
+      for (double& w : weights) total += w = std::exp(w - top);
+      for (int d = 0; d < 32; ++d) {
+        double sum = 0;
+        double magnitude = 0;
+        for (int p = 0; p <= r; ++p) {
+          sum += weights[p] / total * v.row(p)[h / 2 * 32 + d];
+          magnitude += weights[p] / total * std::fabs(v.row(p)[h / 2 * 32 + d]);
+        }
+        const double gate = 1 / (1 + std::exp(-raw.row(r)[h * 64 + 32 + d]));
+        // A score is a chain of 32 products of elements with about 10 roundings each: its error is
+        // at most 52 u Σ|q k|, twice that relative to a weight (its own and the sum's), plus the
+        // chain over a split.
+        const double tolerance = magnitude * gate * (2 * 52 * worst + 300) * kU;
+        EXPECT_NEAR(out.row(r)[h * 32 + d], sum * gate, tolerance) << r << " " << h << " " << d;
+      }
+    }
+  }
+}
+
+TEST(Oracle, RouteSharesTheSoftmaxOfTheChosen) {
+  Rng rng(fresh_seed());
+  const Matrix logits(rng, 5, 60, 3);
+  std::vector<int32_t> ids(5 * 8);
+  std::vector<float> weights(5 * 8);
+  ref::route(logits.view(), {8, ids.data(), weights.data()});
+  for (int r = 0; r < 5; ++r) {
+    std::vector<int> order(60);
+    for (int e = 0; e < 60; ++e) order[e] = e;
+    std::ranges::stable_sort(order,
+                             [&](int a, int b) { return logits.row(r)[a] > logits.row(r)[b]; });
+    double all = 0;
+    for (const int e : order) all += std::exp(static_cast<double>(logits.row(r)[e]));
+    double chosen = 0;
+    for (int i = 0; i < 8; ++i)
+      chosen += std::exp(static_cast<double>(logits.row(r)[order[i]])) / all;
+    for (int i = 0; i < 8; ++i) {
+      EXPECT_EQ(ids[r * 8 + i], order[i]);
+      const double p = std::exp(static_cast<double>(logits.row(r)[order[i]])) / all / chosen;
+      // Rounding of the difference of logits (magnitude up to 20), exp, the sum of 8 and the
+      // division.
+      EXPECT_NEAR(weights[r * 8 + i], p, p * 60 * kU);
+    }
+  }
+}
+
+TEST(Oracle, RouteGivesTiesToTheLowerId) {
+  Matrix logits(1, 6, 0);
+  logits.data = {1, 3, 2, 3, 2, 3, 0, 0, 0};
+  std::vector<int32_t> ids(4);
+  std::vector<float> weights(4);
+  ref::route(logits.view(), {4, ids.data(), weights.data()});
+  EXPECT_EQ(ids, (std::vector<int32_t>{1, 3, 5, 2}));
+}
+
+}  // namespace
+}  // namespace chimere::kernels::test
