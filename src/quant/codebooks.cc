@@ -326,13 +326,17 @@ constexpr std::array<uint16_t, 2048> kIq1Codes = {
 
 }  // namespace
 
-constinit const std::array<uint64_t, 256> kIq2XxsGrid =
-    expand<uint64_t>(kIq2XxsCodes, kMagnitudes2);
-constinit const std::array<uint64_t, 512> kIq2XsGrid = expand<uint64_t>(kIq2XsCodes, kMagnitudes2);
-constinit const std::array<uint64_t, 1024> kIq2SGrid = expand<uint64_t>(kIq2SCodes, kMagnitudes2);
-constinit const std::array<uint32_t, 256> kIq3XxsGrid =
+alignas(64) constinit const std::array<uint64_t, 256> kIq2XxsGrid = expand<uint64_t>(kIq2XxsCodes,
+                                                                                     kMagnitudes2);
+alignas(64) constinit const std::array<uint64_t, 512> kIq2XsGrid = expand<uint64_t>(kIq2XsCodes,
+                                                                                    kMagnitudes2);
+alignas(64) constinit const std::array<uint64_t, 1024> kIq2SGrid = expand<uint64_t>(kIq2SCodes,
+                                                                                    kMagnitudes2);
+alignas(64) constinit const std::array<uint32_t, 256> kIq3XxsGrid =
     expand<uint32_t>(kIq3XxsCodes, kMagnitudes3Xxs);
-constinit const std::array<uint32_t, 512> kIq3SGrid = expand<uint32_t>(kIq3SCodes, kMagnitudes3S);
-constinit const std::array<uint64_t, 2048> kIq1Grid = expand<uint64_t>(kIq1Codes, kTernary);
+alignas(64) constinit const std::array<uint32_t, 512> kIq3SGrid = expand<uint32_t>(kIq3SCodes,
+                                                                                   kMagnitudes3S);
+alignas(64) constinit const std::array<uint64_t, 2048> kIq1Grid = expand<uint64_t>(kIq1Codes,
+                                                                                   kTernary);
 
 }  // namespace chimere::quant
