@@ -19,14 +19,12 @@ constexpr int64_t kInlineRounding = 16384;
 constexpr int64_t kDecodedRows = 16;
 
 const MatmulKernels& kernels_for(CpuIsa isa) {
-  switch (isa) {
-    case CpuIsa::kAvx512:
-      return avx512::matmul_kernels();
-    case CpuIsa::kAvx2:
-      return avx2::matmul_kernels();
-    default:
-      return generic::matmul_kernels();
-  }
+#if defined(__x86_64__)
+  if (isa == CpuIsa::kAvx512) return avx512::matmul_kernels();
+  if (isa == CpuIsa::kAvx2) return avx2::matmul_kernels();
+#endif
+  static_cast<void>(isa);
+  return generic::matmul_kernels();
 }
 
 }  // namespace

@@ -1,0 +1,167 @@
+#include "kernels/ref/moe.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "kernels/cpu/linear.h"
+#include "kernels/cpu/linear_test_data.h"
+
+namespace chimere::kernels {
+namespace {
+
+using test_data::Random;
+
+struct Moe {
+  int64_t rows = 0;
+  int64_t n_embd = 0;
+  int n_used = 0;
+  bool has_shared = false;
+  std::vector<float> x;
+  std::vector<float> y;  ///< the residual before
+  std::vector<std::vector<uint8_t>> bytes;
+  std::vector<ExpertWeights> experts;
+  ExpertWeights shared;
+  std::vector<float> shared_gate;
+  std::vector<int32_t> ids;
+  std::vector<float> weights;
+
+  ExpertWeights make_expert(Random& random, int64_t n_ff, DType in, DType out) {
+    auto weight = [&](DType t, int64_t n_out, int64_t n_in) {
+      bytes.push_back(random.weights(t, n_out, n_in));
+      return WeightView{t, n_out, n_in, bytes.back().data()};
+    };
+    return {weight(in, n_ff, n_embd), weight(in, n_ff, n_embd), weight(out, n_embd, n_ff)};
+  }
+
+  /// y after moe_ffn by `f`.
+  template <class F>
+  std::vector<float> run(F f) {
+    std::vector<float> result = y;
+    const Routing routing{n_used, ids.data(), weights.data()};
+    f(ConstMatrixView(x.data(), rows, n_embd, n_embd), experts, routing,
+      has_shared ? &shared : nullptr, shared_gate.data(),
+      MatrixView{result.data(), rows, n_embd, n_embd});
+    return result;
+  }
+};
+
+Moe make_moe(Random& random, int64_t rows, int n_experts, int n_used, DType in, DType out) {
+  Moe m;
+  m.rows = rows;
+  m.n_embd = 256 * random.between(1, 2);
+  m.n_used = n_used;
+  m.has_shared = random.between(0, 3) != 0;
+  m.x = random.activations(rows, m.n_embd);
+  m.y = random.activations(rows, m.n_embd);
+  const int64_t unit = std::max(32, dtype_info(out).block_elements);
+  const int64_t n_ff = unit * random.between(1, 3);
+  for (int e = 0; e < n_experts; ++e) m.experts.push_back(m.make_expert(random, n_ff, in, out));
+  const int64_t shared_unit = std::max(32, dtype_info(in).block_elements);
+  m.shared = m.make_expert(random, shared_unit * random.between(1, 4), out, in);
+  for (int64_t r = 0; r < rows; ++r) {
+    m.shared_gate.push_back(random.normal());
+    std::vector<int32_t> all(static_cast<size_t>(n_experts));
+    std::iota(all.begin(), all.end(), 0);
+    for (int k = 0; k < n_used; ++k) {
+      std::swap(all[static_cast<size_t>(k)],
+                all[static_cast<size_t>(random.between(k, n_experts - 1))]);
+      m.ids.push_back(all[static_cast<size_t>(k)]);
+      m.weights.push_back(0.1F + 0.01F * random.normal());
+    }
+  }
+  return m;
+}
+
+class MoeOfTypes : public testing::TestWithParam<std::pair<DType, DType>> {};
+
+TEST_P(MoeOfTypes, EveryIsaAndThreadCountGivesTheOraclesBits) {
+  const uint64_t seed = test_data::fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  for (const int64_t rows :
+       {int64_t{1}, int64_t{2}, int64_t{5}, int64_t{17}, random.between(18, 40)}) {
+    const auto n_experts = static_cast<int>(random.between(2, 9));
+    const auto n_used = static_cast<int>(random.between(1, n_experts));
+    Moe m = make_moe(random, rows, n_experts, n_used, GetParam().first, GetParam().second);
+    const std::vector<float> want = m.run(ref::moe_ffn);
+    for (const CpuIsa isa : test_data::available_isas()) {
+      for (const int threads : {1, 2, 3}) {
+        ThreadPool pool(threads);
+        cpu::LinearEngine engine(pool, isa);
+        // Twice: what a call leaves behind must not matter to the next.
+        for (int again = 0; again < 2; ++again) {
+          const std::vector<float> got =
+              m.run([&](auto&&... a) { engine.moe_ffn(std::forward<decltype(a)>(a)...); });
+          for (size_t i = 0; i < want.size(); ++i) {
+            ASSERT_EQ(std::memcmp(&want[i], &got[i], 4), 0)
+                << cpu_isa_name(isa) << " threads " << threads << " rows " << rows << " at " << i
+                << ": want " << want[i] << " got " << got[i];
+          }
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, MoeOfTypes,
+    testing::Values(std::pair{DType::kF32, DType::kF32}, std::pair{DType::kF16, DType::kQ8_0},
+                    std::pair{DType::kQ8_0, DType::kF32}, std::pair{DType::kQ4_K, DType::kQ6_K},
+                    std::pair{DType::kIQ3_S, DType::kIQ3_S}, std::pair{DType::kIQ3_S, DType::kQ5_K},
+                    std::pair{DType::kQ5_K, DType::kIQ4_NL}, std::pair{DType::kQ2_K, DType::kQ3_K}),
+    [](const auto& p) {
+      return std::string(dtype_name(p.param.first)) + "_" + std::string(dtype_name(p.param.second));
+    });
+
+TEST(Moe, OneEngineServesManySizes) {
+  const uint64_t seed = test_data::fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  ThreadPool pool(2);
+  cpu::LinearEngine engine(pool, best_cpu_isa());
+  for (int round = 0; round < 12; ++round) {
+    const DType in = round % 2 == 0 ? DType::kIQ3_S : DType::kF32;
+    const DType out = round % 3 == 0 ? DType::kQ4_K : DType::kIQ3_S;
+    Moe m = make_moe(random, random.between(1, 30), 6, 2, in, out);
+    const std::vector<float> want = m.run(ref::moe_ffn);
+    const std::vector<float> got =
+        m.run([&](auto&&... a) { engine.moe_ffn(std::forward<decltype(a)>(a)...); });
+    ASSERT_EQ(std::memcmp(want.data(), got.data(), 4 * want.size()), 0) << "round " << round;
+  }
+}
+
+TEST(Moe, ARowsResultDoesNotDependOnItsCompany) {
+  const uint64_t seed = test_data::fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  Moe m = make_moe(random, 33, 8, 3, DType::kIQ3_S, DType::kQ6_K);
+  ThreadPool pool(2);
+  cpu::LinearEngine engine(pool, best_cpu_isa());
+  const auto run = [&](Moe& moe) {
+    return moe.run([&](auto&&... a) { engine.moe_ffn(std::forward<decltype(a)>(a)...); });
+  };
+  const std::vector<float> all = run(m);
+  const auto n = static_cast<size_t>(m.n_embd);
+  for (size_t r = 0; r < 33; ++r) {
+    Moe one = m;
+    one.rows = 1;
+    one.x.assign(m.x.begin() + static_cast<int64_t>(r * n),
+                 m.x.begin() + static_cast<int64_t>((r + 1) * n));
+    one.y.assign(m.y.begin() + static_cast<int64_t>(r * n),
+                 m.y.begin() + static_cast<int64_t>((r + 1) * n));
+    one.shared_gate = {m.shared_gate[r]};
+    one.ids.assign(m.ids.begin() + static_cast<int64_t>(3 * r),
+                   m.ids.begin() + static_cast<int64_t>(3 * r + 3));
+    one.weights.assign(m.weights.begin() + static_cast<int64_t>(3 * r),
+                       m.weights.begin() + static_cast<int64_t>(3 * r + 3));
+    const std::vector<float> alone = run(one);
+    ASSERT_EQ(std::memcmp(alone.data(), all.data() + r * n, 4 * n), 0) << "row " << r;
+  }
+}
+
+}  // namespace
+}  // namespace chimere::kernels
