@@ -1,0 +1,217 @@
+// Time of the ops that are not matrix products, at the shapes of a 35B-A3B model and of a tiny one,
+// and the share of the copy bandwidth of the same threads for those that memory bounds.
+//
+//   vector_bench [threads] [isa: 0 generic, 1 avx2, 2 avx512]
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/api.h"
+#include "kernels/batch_test_data.h"
+
+namespace {
+
+using chimere::DType;
+using chimere::ThreadPool;
+using chimere::kernels::AttentionShape;
+using chimere::kernels::CpuIsa;
+using chimere::kernels::GdnShape;
+using chimere::kernels::kKvPageTokens;
+using chimere::kernels::KvView;
+using chimere::kernels::Ops;
+using chimere::kernels::RowClass;
+using chimere::kernels::test::Batch;
+using chimere::kernels::test::Matrix;
+using chimere::kernels::test::normal_floats;
+using chimere::kernels::test::Rng;
+using chimere::kernels::test::SequenceSpec;
+
+/// Seconds of the fastest of several runs.
+double fastest(const std::function<void()>& f) {
+  double best = 1e9;
+  double total = 0;
+  for (int run = 0; run < 5 || (total < 0.5 && run < 200); ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    f();
+    const double s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    best = std::min(best, s);
+    total += s;
+  }
+  return best;
+}
+
+struct Bench {
+  ThreadPool& pool;
+  Ops& ops;
+  double copy_bytes_s = 0;
+
+  void report(const std::string& what, double seconds, double bytes) const {
+    std::printf("%-44s %10.1f us", what.c_str(), seconds * 1e6);
+    if (bytes > 0) {
+      std::printf(" %8.1f GB/s %5.0f%% of copy", bytes / seconds * 1e-9,
+                  100 * bytes / seconds / copy_bytes_s);
+    }
+    std::printf("\n");
+  }
+
+  /// Bytes read and written by a copy that no cache holds.
+  void measure_copy() {
+    constexpr int64_t kBytes = 256 << 20;
+    std::vector<char> from(kBytes, 1);
+    std::vector<char> to(kBytes, 2);
+    const double s = fastest([&] {
+      pool.parallel_for(256, 1, [&](int64_t begin, int64_t end, int) {
+        std::memcpy(to.data() + (begin << 20), from.data() + (begin << 20), (end - begin) << 20);
+      });
+    });
+    copy_bytes_s = 2 * kBytes / s;
+    std::printf("copy %.1f GB/s\n", copy_bytes_s * 1e-9);
+  }
+
+  /// `layers` states, so that the caches hold them no better than in a model.
+  void delta_net(const char* name, const GdnShape& s, RowClass row_class, int rows,
+                 int layers) const {
+    Rng rng(1);
+    SequenceSpec spec;
+    spec.slices = {{row_class, rows}};
+    spec.write_slots.assign(rows, -1);
+    spec.write_slots.back() = 0;
+    const Batch batch({spec});
+    Matrix qkv(rng, rows, s.conv_dim(), 0.05F);
+    const Matrix alpha(rng, rows, s.n_v_heads);
+    const Matrix beta(rng, rows, s.n_v_heads);
+    Matrix out(rows, s.value_dim(), 0);
+    const std::vector<float> a(s.n_v_heads, -0.5F);
+    const std::vector<float> dt_bias(s.n_v_heads, 0.1F);
+    const std::vector<float> weight = normal_floats(rng, 4L * s.conv_dim());
+    std::vector<float> scan_state = normal_floats(rng, layers * s.scan_state_floats());
+    std::vector<float> conv_state = normal_floats(rng, layers * s.conv_state_floats());
+    double seconds = fastest([&] {
+      for (int l = 0; l < layers; ++l) {
+        ops.gdn_scan(
+            batch.view(), s, qkv.view(), alpha.view(), beta.view(), a.data(), dt_bias.data(),
+            {scan_state.data() + l * s.scan_state_floats(), s.scan_state_floats()}, out.view());
+      }
+    });
+    report(std::string(name) + " gdn_scan, rows " + std::to_string(rows), seconds / layers,
+           8.0 * static_cast<double>(s.scan_state_floats()));
+    seconds = fastest([&] {
+      for (int l = 0; l < layers; ++l) {
+        ops.gdn_conv(batch.view(), s, weight.data(), 1e-6F,
+                     {conv_state.data() + l * s.conv_state_floats(), s.conv_state_floats()},
+                     qkv.view());
+      }
+    });
+    report(std::string(name) + " gdn_conv, rows " + std::to_string(rows), seconds / layers, 0);
+  }
+
+  void attention(const char* name, const AttentionShape& s, int context, int rows,
+                 int layers) const {
+    Rng rng(1);
+    SequenceSpec spec;
+    spec.start = context - rows;
+    spec.slices = {{rows > 1 ? RowClass::kChunk : RowClass::kStep, rows}};
+    spec.write_slots.assign(rows, -1);
+    const int pages = (context + kKvPageTokens - 1) / kKvPageTokens;
+    for (int p = 0; p < pages; ++p) spec.pages.push_back(p);
+    const Batch batch({spec});
+    Matrix qg(rng, rows, 2L * s.n_heads * s.head_dim);
+    const Matrix k(rng, rows, static_cast<int64_t>(s.n_kv_heads) * s.head_dim);
+    Matrix out(rows, static_cast<int64_t>(s.n_heads) * s.head_dim, 0);
+    const std::vector<float> norm(s.head_dim, 1.0F);
+    const int64_t page_bytes = ops.kv_page_bytes(s, DType::kF16, DType::kF16);
+    std::vector<uint8_t> memory(layers * pages * page_bytes, 0x11);
+    auto kv = [&](int l) {
+      return KvView{memory.data() + l * pages * page_bytes, page_bytes, DType::kF16, DType::kF16};
+    };
+    const std::string at = ", rows " + std::to_string(rows) + " at " + std::to_string(context);
+    double seconds = fastest([&] {
+      for (int l = 0; l < layers; ++l) {
+        ops.qk_norm_rope_append(batch.view(), s, norm.data(), norm.data(), 1e-6F, qg.view(),
+                                k.view(), k.view(), kv(l));
+      }
+    });
+    report(std::string(name) + " append" + at, seconds / layers, 0);
+    seconds = fastest([&] {
+      for (int l = 0; l < layers; ++l) ops.attend(batch.view(), s, qg.view(), kv(l), out.view());
+    });
+    report(std::string(name) + " attend" + at, seconds / layers,
+           static_cast<double>(pages * page_bytes));
+  }
+
+  void rows_ops(int rows, int n) const {
+    Rng rng(1);
+    Matrix x(rng, rows, n);
+    const std::vector<float> weight(n, 1.0F);
+    report("rms_norm " + std::to_string(n) + ", rows " + std::to_string(rows),
+           fastest([&] { ops.rms_norm(x.view(), weight.data(), 1e-6F, x.view()); }), 0);
+    const Matrix logits(rng, rows, 256);
+    std::vector<int32_t> ids(8L * rows);
+    std::vector<float> weights(8L * rows);
+    report("route 8 of 256, rows " + std::to_string(rows), fastest([&] {
+             ops.route(logits.view(), {8, ids.data(), weights.data()});
+           }),
+           0);
+    Matrix y(rng, rows, 4096);
+    report("gated_rms_norm 32 x 128, rows " + std::to_string(rows), fastest([&] {
+             ops.gated_rms_norm(y.view(), y.view(), weight.data(), 128, 1e-6F, y.view());
+           }),
+           0);
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ThreadPool pool(argc > 1 ? std::atoi(argv[1]) : chimere::available_cpus());
+  const CpuIsa isa =
+      argc > 2 ? static_cast<CpuIsa>(std::atoi(argv[2])) : chimere::kernels::best_cpu_isa();
+  const auto ops = make_cpu_ops(pool, isa);
+  std::printf("%d threads, %s\n", pool.size(), cpu_isa_name(isa));
+  Bench bench = {pool, *ops};
+  bench.measure_copy();
+
+  GdnShape big;
+  big.n_k_heads = 16;
+  big.n_v_heads = 32;
+  big.head_dim = 128;
+  GdnShape tiny;
+  tiny.n_k_heads = 2;
+  tiny.n_v_heads = 4;
+  tiny.head_dim = 64;
+  bench.delta_net("35B", big, RowClass::kStep, 1, 30);
+  bench.delta_net("35B", big, RowClass::kStep, 4, 30);
+  bench.delta_net("35B", big, RowClass::kChunk, 64, 4);
+  bench.delta_net("tiny", tiny, RowClass::kStep, 1, 6);
+  bench.delta_net("tiny", tiny, RowClass::kChunk, 64, 6);
+
+  AttentionShape attention;
+  attention.n_heads = 16;
+  attention.n_kv_heads = 2;
+  attention.head_dim = 256;
+  attention.rope_dims = 64;
+  attention.scale = 1.0F / 16;
+  AttentionShape small = attention;
+  small.n_heads = 4;
+  small.n_kv_heads = 2;
+  small.head_dim = 64;
+  small.rope_dims = 16;
+  small.scale = 0.125F;
+  bench.attention("35B", attention, 4096, 1, 10);
+  bench.attention("35B", attention, 32768, 1, 2);
+  bench.attention("35B", attention, 4096, 64, 1);
+  bench.attention("tiny", small, 512, 1, 2);
+  bench.attention("tiny", small, 512, 64, 2);
+  bench.rows_ops(1, 2048);
+  bench.rows_ops(64, 2048);
+  return 0;
+}
