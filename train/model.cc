@@ -66,7 +66,7 @@ void Model::create(uint64_t seed) {
   const double in = 1.0 / std::sqrt(double(e));
   const double out =
       1.0 / std::sqrt(2.0 * double(c.n_layer));  // outputs of a residual branch start small
-  normal("token_embd.weight", {c.n_vocab, e}, 0.02);
+  normal("token_embd.weight", {c.n_vocab, e}, 0.5 * in);
   add("output_norm.weight", torch::ones({e}));
   for (int64_t i = 0; i <= c.n_layer; ++i) {
     const std::string b = "blk." + std::to_string(i) + ".";

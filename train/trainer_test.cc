@@ -1,0 +1,200 @@
+#include "trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <iostream>
+#include <random>
+
+#include "delta_rule.h"
+#include "gguf/reader.h"
+#include "gguf/writer.h"
+#include "model_file.h"
+
+namespace chimere::train {
+namespace {
+
+using torch::Tensor;
+
+class Training : public testing::Test {
+ protected:
+  void SetUp() override {
+    seed_ = std::random_device{}();
+    std::cout << "seed " << seed_ << "\n";
+    torch::manual_seed(seed_);
+    folder_ =
+        std::filesystem::temp_directory_path() / std::to_string(seed_).insert(0, "chimere-train-");
+    std::filesystem::create_directories(folder_);
+    config_ = {.n_vocab = 64,
+               .n_layer = 4,
+               .n_embd = 32,
+               .n_head = 2,
+               .n_head_kv = 1,
+               .head_dim = 16,
+               .n_rot = 8,
+               .state = 16,
+               .n_k_head = 1,
+               .n_v_head = 2,
+               .n_ff = 32,
+               .n_ff_shared = 32};
+    recipe_ = {
+        .steps = 30, .warmup = 2, .batch = 4, .window = 96, .seed = seed_, .learning_rate = 2e-2};
+    documents_ = cyclic_text(4000);
+    chats_ = cyclic_text(1000);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  /// A text in which each token decides the next but for some noise, in documents of 50 tokens.
+  TokenFile cyclic_text(size_t n) {
+    std::mt19937 random(seed_);
+    TokenFile file{64, 63, n, {}, {0}};
+    for (size_t i = 0; i < n; ++i) {
+      const bool end = i % 50 == 49;
+      const auto previous = file.ids.empty() ? 0 : file.ids.back();
+      file.ids.push_back(end ? 63
+                             : static_cast<uint16_t>(random() % 10 == 0 ? random() % 63
+                                                                        : (previous * 5 + 3) % 63));
+      if (end && i + 1 < n) file.starts.push_back(static_cast<int64_t>(i) + 1);
+    }
+    return file;
+  }
+
+  Trainer trainer() const {
+    return {config_, recipe_, documents_, chats_, torch::kCPU, torch::kFloat};
+  }
+
+  /// A vocabulary of 64 tokens, as chimere-vocabulary writes it.
+  std::unique_ptr<gguf::Reader> vocabulary() {
+    gguf::Writer writer;
+    std::vector<std::string> tokens;
+    for (char c = '0'; c < '0' + 64; ++c) tokens.emplace_back(2, c);
+    writer.set_string("tokenizer.ggml.model", "gpt2");
+    writer.set_string("tokenizer.ggml.pre", "qwen2");
+    writer.set_string("tokenizer.chat_template", "{{ messages }}");
+    writer.set_strings("tokenizer.ggml.tokens", tokens);
+    writer.set_strings("tokenizer.ggml.merges", {"t 1"});
+    writer.set_i32s("tokenizer.ggml.token_type", std::vector<int32_t>(64, 1));
+    writer.set_u32("tokenizer.ggml.eos_token_id", 62);
+    writer.set_u32("tokenizer.ggml.padding_token_id", 63);
+    const std::string path = (folder_ / "vocabulary.gguf").string();
+    EXPECT_TRUE(writer.write(path).ok());
+    auto reader = gguf::Reader::open(path);
+    EXPECT_TRUE(reader.ok());
+    return *std::move(reader);
+  }
+
+  uint32_t seed_ = 0;
+  std::filesystem::path folder_;
+  ModelConfig config_;
+  Recipe recipe_;
+  TokenFile documents_, chats_;
+};
+
+TEST_F(Training, ChunkedDeltaRuleIsTheRecurrentOne) {
+  const auto unit = [](Tensor x) { return x / x.norm(2, -1, true); };
+  const auto random = [](std::vector<int64_t> shape) { return torch::randn(shape); };
+  const int64_t t = 150;  // two whole chunks and a part
+  const Tensor q = unit(random({2, t, 3, 16})), k = unit(random({2, t, 3, 16}));
+  const Tensor v = random({2, t, 3, 24}), g = -torch::rand({2, t, 3}) * 2,
+               beta = torch::rand({2, t, 3});
+  std::vector<Tensor> gradients[2], outputs;
+  const Tensor weight = random({2, t, 3, 24});
+  for (int which = 0; which < 2; ++which) {
+    std::vector<Tensor> in;
+    for (const Tensor& x : {q, k, v, g, beta}) in.push_back(x.clone().set_requires_grad(true));
+    outputs.push_back(which == 0 ? chunked_delta_rule(in[0], in[1], in[2], in[3], in[4])
+                                 : recurrent_delta_rule(in[0], in[1], in[2], in[3], in[4]));
+    (outputs.back() * weight).sum().backward();
+    for (const Tensor& x : in) gradients[which].push_back(x.grad());
+  }
+  const auto distance = [](const Tensor& a, const Tensor& b) {
+    return ((a - b).norm() / b.norm()).item<double>();
+  };
+  EXPECT_LT(distance(outputs[0], outputs[1]), 1e-5);
+  for (size_t i = 0; i < 5; ++i) EXPECT_LT(distance(gradients[0][i], gradients[1][i]), 1e-4) << i;
+}
+
+TEST_F(Training, EqualKeysDoNotSpoilTheChunkInverse) {
+  // All keys equal and beta near 1 is where summing powers instead of solving loses every digit.
+  const Tensor k = torch::ones({1, 64, 1, 8}) / std::sqrt(8.0);
+  const Tensor v = torch::randn({1, 64, 1, 8}), g = torch::zeros({1, 64, 1});
+  const Tensor beta = torch::full({1, 64, 1}, 0.99);
+  const Tensor a = chunked_delta_rule(k, k, v, g, beta), b = recurrent_delta_rule(k, k, v, g, beta);
+  EXPECT_LT((a - b).abs().max().item<double>(), 1e-4);
+}
+
+TEST_F(Training, AFewStepsReduceTheLoss) {
+  Trainer t = trainer();
+  const Losses first = t.step(true);
+  Losses last;
+  for (int i = 1; i < 30; ++i) last = t.step(i == 29);
+  EXPECT_NEAR(first.next, std::log(64.0), 0.7);
+  EXPECT_LT(last.next, 0.8 * first.next);
+  EXPECT_LT(last.after, first.after);
+}
+
+TEST_F(Training, ResumingIsExact) {
+  const std::string path = (folder_ / "checkpoint.pt").string();
+  Trainer straight = trainer();
+  for (int i = 0; i < 3; ++i) straight.step(false);
+  ASSERT_TRUE(straight.save(path).ok());
+  for (int i = 0; i < 3; ++i) straight.step(false);
+
+  Trainer resumed = trainer();
+  const Status loaded = resumed.load(path);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(resumed.step_count(), 3);
+  for (int i = 0; i < 3; ++i) resumed.step(false);
+  for (const auto& [name, value] : straight.model().parameters()) {
+    EXPECT_TRUE(torch::equal(value, resumed.model().parameters().at(name))) << name;
+  }
+}
+
+TEST_F(Training, DamagedCheckpointIsAnError) {
+  const std::string path = (folder_ / "checkpoint.pt").string();
+  ASSERT_TRUE(documents_.write(path).ok());
+  EXPECT_FALSE(trainer().load(path).ok());
+}
+
+TEST_F(Training, ExportIsReadAndComputesTheSame) {
+  Trainer t = trainer();
+  for (int i = 0; i < 5; ++i) t.step(false);
+  const auto tokenizer = vocabulary();
+  const std::string path = (folder_ / "model.gguf").string();
+  const Status written = write_model(t.model(), *tokenizer, Mix::kF32, path);
+  ASSERT_TRUE(written.ok()) << written.error().message;
+  const auto file = gguf::Reader::open(path);
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(*(*file)->get_int("qwen35moe.block_count"), config_.n_layer + 1);
+  EXPECT_EQ((*file)->find_tensor("blk.0.ffn_down_exps.weight")->dims,
+            (std::vector<int64_t>{config_.n_ff, config_.n_embd, config_.n_expert}));
+  const auto back = read_model(**file, torch::kCPU, torch::kFloat);
+  ASSERT_TRUE(back.ok());
+  const torch::NoGradGuard no_grad;
+  const Tensor tokens = torch::randint(64, {1, 70}, torch::kInt64);
+  const Tensor a = t.model().logits(t.model().forward(tokens).hidden);
+  const Tensor b = (*back)->logits((*back)->forward(tokens).hidden);
+  EXPECT_LT((a - b).abs().max().item<double>(), 1e-4);
+}
+
+TEST_F(Training, TokenFilesRoundTripAndWindowsCoverTheText) {
+  const std::string path = (folder_ / "a.tok").string();
+  ASSERT_TRUE(documents_.write(path).ok());
+  const auto back = TokenFile::read(path);
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->ids, documents_.ids);
+  EXPECT_EQ(back->starts, documents_.starts);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  EXPECT_FALSE(TokenFile::read(path).ok());
+
+  WindowOrder a(documents_, chats_, recipe_), b(documents_, chats_, recipe_);
+  const Tensor fifth = a.windows(5);
+  a.windows(9);
+  EXPECT_TRUE(
+      torch::equal(fifth, a.windows(5)));  // a function of the step, not of the calls before
+  EXPECT_TRUE(torch::equal(fifth, b.windows(5)));
+  EXPECT_FALSE(torch::equal(fifth, b.windows(6)));
+}
+
+}  // namespace
+}  // namespace chimere::train
