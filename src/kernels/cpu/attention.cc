@@ -52,7 +52,7 @@ void Attention::append(const BatchView& batch, const AttentionShape& shape, cons
   rope_.prepare(batch.row_position, shape.rope_dims, shape.rope_base);
   const int heads = shape.n_heads + shape.n_kv_heads;
   const int64_t units = static_cast<int64_t>(batch.n_rows) * heads;
-  for_units(pool_, units, 2 * units * n, [&](int64_t i, int worker) {
+  for_units(pool_, units, units * n / 3, [&](int64_t i, int worker) {
     const int64_t row = i / heads;
     NormRope u;
     u.eps = eps;
@@ -183,7 +183,7 @@ void Attention::attend_whole(const Call& call, const Block& block, int kv_head, 
 }
 
 /// Every split of every block on its own, then the folding: work for many threads from one row.
-void Attention::attend_in_splits(const Call& call, int64_t n_parts, int64_t floats) {
+void Attention::attend_in_splits(const Call& call, int64_t n_parts, int64_t ns) {
   float* parts = parts_.at_least(n_parts * call.part_floats);
   tasks_.clear();
   for (size_t b = 0; b < blocks_.size(); ++b) {
@@ -196,14 +196,14 @@ void Attention::attend_in_splits(const Call& call, int64_t n_parts, int64_t floa
   auto part_of = [&](const Block& b, int64_t kv_head, int64_t split) {
     return parts + (b.first_part + (kv_head * b.n_splits + split) * b.n_queries) * call.part_floats;
   };
-  for_units(pool_, static_cast<int64_t>(tasks_.size()), floats, [&](int64_t i, int worker) {
+  for_units(pool_, static_cast<int64_t>(tasks_.size()), ns, [&](int64_t i, int worker) {
     const SplitTask& t = tasks_[i];
     const Block& b = blocks_[t.block];
     float* scores = scratch_.get(worker, static_cast<int64_t>(kMaxQueries) * kAttentionSplit);
     attend_split(call, b, t.kv_head, t.split, scores, part_of(b, t.kv_head, t.split));
   });
   const int64_t heads = call.shape.n_kv_heads;
-  for_units(pool_, static_cast<int64_t>(blocks_.size()) * heads, n_parts * call.part_floats,
+  for_units(pool_, static_cast<int64_t>(blocks_.size()) * heads, n_parts * call.part_floats / 8,
             [&](int64_t i, int /*worker*/) {
               const Block& b = blocks_[i / heads];
               const int head = static_cast<int>(i % heads);
@@ -226,17 +226,18 @@ void Attention::attend(const BatchView& batch, const AttentionShape& shape, Cons
   const int64_t parts = plan(call);
   const int64_t heads = shape.n_kv_heads;
   const auto units = static_cast<int64_t>(blocks_.size()) * heads;
-  int64_t floats = 0;
+  int64_t ns = 0;
   bool splits = false;
   for (const Block& b : blocks_) {
     splits |= b.n_splits > 1;
-    floats += heads * b.n_splits * kAttentionSplit * shape.head_dim * (1 + b.n_queries / 8);
+    const int64_t positions = batch.row_position[row_of(call, b, b.n_queries - 1)] + 1;
+    ns += heads * b.n_queries * positions * shape.head_dim / 8;
   }
   if (pool_.size() > 1 && splits && parts * call.part_floats <= kMaxPartFloats) {
-    attend_in_splits(call, parts, floats);
+    attend_in_splits(call, parts, ns);
     return;
   }
-  for_units(pool_, units, floats, [&](int64_t i, int worker) {
+  for_units(pool_, units, ns, [&](int64_t i, int worker) {
     attend_whole(call, blocks_[i / heads], static_cast<int>(i % heads), worker);
   });
 }

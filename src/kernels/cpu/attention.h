@@ -65,7 +65,7 @@ class Attention {
   void finish(const Call& call, const Block& block, int kv_head, int query,
               const float* part) const;
   void attend_whole(const Call& call, const Block& block, int kv_head, int worker);
-  void attend_in_splits(const Call& call, int64_t n_parts, int64_t floats);
+  void attend_in_splits(const Call& call, int64_t n_parts, int64_t ns);
 
   ThreadPool& pool_;
   const VectorKernels& kernels_;

@@ -35,13 +35,13 @@ class CpuOps final : public Ops {
 
   void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) override {
     const auto rows = static_cast<int64_t>(tokens.size());
-    cpu::for_units(pool_, rows, rows * table.n_in, [&](int64_t r, int /*worker*/) {
+    cpu::for_units(pool_, rows, rows * table.n_in / 2, [&](int64_t r, int /*worker*/) {
       quant::decode(table.type, table.row(tokens[r]), y.row(r), table.n_in);
     });
   }
 
   void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override {
-    cpu::for_units(pool_, x.rows, 2 * x.rows * x.cols, [&](int64_t r, int /*worker*/) {
+    cpu::for_units(pool_, x.rows, x.rows * x.cols / 8, [&](int64_t r, int /*worker*/) {
       kernels_.rms_norm(x.row(r), weight, eps, x.cols, y.row(r));
     });
   }
@@ -64,7 +64,7 @@ class CpuOps final : public Ops {
   void gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight, int head_dim,
                       float eps, MatrixView y) override {
     const int64_t heads = x.cols / head_dim;
-    cpu::for_units(pool_, x.rows * heads, 4 * x.rows * x.cols, [&](int64_t i, int /*worker*/) {
+    cpu::for_units(pool_, x.rows * heads, x.rows * x.cols / 2, [&](int64_t i, int /*worker*/) {
       const int64_t row = i / heads;
       const int64_t begin = i % heads * head_dim;
       kernels_.gated_rms_norm(x.row(row) + begin, z.row(row) + begin, weight, eps, head_dim,

@@ -25,9 +25,8 @@ void DeltaNet::conv(const BatchView& batch, const GdnShape& shape, const float* 
                     RecurrentView state, MatrixView qkv) {
   const int64_t channels = shape.conv_dim();
   const int64_t heads = channels / shape.head_dim;
-  const int64_t floats =
-      batch.n_rows * channels + batch.n_sequences * channels * 2 * shape.conv_kernel;
-  for_units(pool_, batch.n_sequences * heads, floats, [&](int64_t i, int /*worker*/) {
+  const int64_t ns = (batch.n_rows + 2 * batch.n_sequences) * channels;
+  for_units(pool_, batch.n_sequences * heads, ns, [&](int64_t i, int /*worker*/) {
     const int64_t sequence = i / heads;
     const int64_t head = i % heads;
     const int64_t channel = head * shape.head_dim;
@@ -57,8 +56,8 @@ void DeltaNet::scan(const BatchView& batch, const GdnShape& shape, ConstMatrixVi
   const int n = shape.head_dim;
   const int64_t state_floats = static_cast<int64_t>(n) * n;
   const int64_t heads = shape.n_v_heads;
-  const int64_t floats = 2 * batch.n_rows * heads * state_floats;
-  for_units(pool_, batch.n_sequences * heads, floats, [&](int64_t i, int worker) {
+  const int64_t ns = batch.n_rows * heads * state_floats / 5;
+  for_units(pool_, batch.n_sequences * heads, ns, [&](int64_t i, int worker) {
     const int64_t sequence = i / heads;
     const int64_t head = i % heads;
     const int64_t k_head =

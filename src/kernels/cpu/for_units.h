@@ -10,13 +10,15 @@
 
 namespace chimere::kernels::cpu {
 
-/// A parallel region costs about a microsecond, in which one core touches some thousands of floats.
-inline constexpr int64_t kInlineFloats = 16384;
+/// A parallel region costs about a microsecond while the workers are awake, so two threads gain
+/// from this on.
+inline constexpr int64_t kInlineNs = 4000;
 
-/// f(unit, worker) for each unit in [0, n). `floats` is roughly how many floats all units touch.
+/// f(unit, worker) for each unit in [0, n). `ns` is roughly how long one core takes for all of
+/// them (measured with bench/vector_bench.cc); only whether threads are used depends on it.
 template <class F>
-void for_units(ThreadPool& pool, int64_t n, int64_t floats, const F& f) {
-  if (n <= 1 || pool.size() == 1 || floats < kInlineFloats) {
+void for_units(ThreadPool& pool, int64_t n, int64_t ns, const F& f) {
+  if (n <= 1 || pool.size() == 1 || ns < kInlineNs) {
     for (int64_t i = 0; i < n; ++i) f(i, 0);
     return;
   }
