@@ -12,7 +12,10 @@ namespace {
 constexpr int kMaxWidth = 1 << 20;
 constexpr int kMaxCount = 1 << 16;
 constexpr int kMaxHeads = 1 << 12;
-constexpr int kMaxHeadDim = 1 << 12;
+// What kernels are made for: heads are whole vectors of 16 and fit on a thread's stack.
+constexpr int kMaxHeadDim = 256;
+constexpr int kHeadDimUnit = 16;
+constexpr int kMaxConvKernel = 8;
 
 /// Keys under one prefix, with ranges.
 class Keys {
@@ -35,6 +38,16 @@ class Keys {
   Result<int> integer_or(std::string_view key, int otherwise, int min, int max) const {
     if (!has(key)) return otherwise;
     return integer(key, min, max);
+  }
+
+  Result<int> head_dim(std::string_view key) const {
+    CHIMERE_TRY(const int v, integer(key, 1, kMaxWidth));
+    if (v > kMaxHeadDim || v % kHeadDimUnit != 0) {
+      return unsupported(name(key) + " is " + std::to_string(v) + "; heads have a multiple of " +
+                         std::to_string(kHeadDimUnit) + " elements, at most " +
+                         std::to_string(kMaxHeadDim));
+    }
+    return v;
   }
 
   Result<float> positive(std::string_view key) const {
@@ -78,8 +91,8 @@ Status read_attention(const gguf::Reader& file, const Keys& keys, Hparams& h) {
   kernels::AttentionShape& a = h.attention;
   CHIMERE_TRY(a.n_heads, keys.integer("attention.head_count", 1, kMaxHeads));
   CHIMERE_TRY(a.n_kv_heads, keys.integer("attention.head_count_kv", 1, a.n_heads));
-  CHIMERE_TRY(a.head_dim, keys.integer("attention.key_length", 2, kMaxHeadDim));
-  CHIMERE_TRY(const int value_dim, keys.integer("attention.value_length", 2, kMaxHeadDim));
+  CHIMERE_TRY(a.head_dim, keys.head_dim("attention.key_length"));
+  CHIMERE_TRY(const int value_dim, keys.integer("attention.value_length", 1, kMaxWidth));
   CHIMERE_TRY(a.rope_dims, keys.integer("rope.dimension_count", 2, a.head_dim));
   CHIMERE_TRY(a.rope_base, keys.positive("rope.freq_base"));
   a.scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
@@ -105,8 +118,8 @@ Status read_attention(const gguf::Reader& file, const Keys& keys, Hparams& h) {
 
 Status read_delta_net(const Keys& keys, Hparams& h) {
   kernels::GdnShape& g = h.delta_net;
-  CHIMERE_TRY(g.conv_kernel, keys.integer("ssm.conv_kernel", 2, 16));
-  CHIMERE_TRY(g.head_dim, keys.integer("ssm.state_size", 1, kMaxHeadDim));
+  CHIMERE_TRY(g.conv_kernel, keys.integer("ssm.conv_kernel", 2, kMaxConvKernel));
+  CHIMERE_TRY(g.head_dim, keys.head_dim("ssm.state_size"));
   CHIMERE_TRY(g.n_k_heads, keys.integer("ssm.group_count", 1, kMaxHeads));
   CHIMERE_TRY(g.n_v_heads, keys.integer("ssm.time_step_rank", 1, kMaxHeads));
   CHIMERE_TRY(const int inner, keys.integer("ssm.inner_size", 1, kMaxHeads * kMaxHeadDim));
