@@ -63,7 +63,8 @@ struct RecurrentView {
   int64_t slot_stride = 0;
 };
 
-/// Gated delta-net layer. q and k heads have `head_dim` elements, so have v heads.
+/// Gated delta-net layer. q and k heads have `head_dim` elements (a multiple of 16, at most 256),
+/// so have v heads. conv_kernel is 2 to 8.
 struct GdnShape {
   int n_k_heads = 0;
   int n_v_heads = 0;
@@ -81,6 +82,7 @@ struct GdnShape {
   }
 };
 
+/// n_heads is a multiple of n_kv_heads, head_dim a multiple of 16.
 struct AttentionShape {
   int n_heads = 0;
   int n_kv_heads = 0;
@@ -94,6 +96,7 @@ struct AttentionShape {
 /// Paged keys and values of one layer: page p starts at base + p * page_bytes and holds
 /// kKvPageTokens positions. The layout inside a page is the implementation's own. Pools interleave
 /// layers, so page_bytes is a distance, at least what Ops::kv_page_bytes() asks for.
+/// Types: kF32 and kF16.
 struct KvView {
   uint8_t* base = nullptr;
   int64_t page_bytes = 0;

@@ -15,7 +15,9 @@ namespace chimere::kernels::cpu {
 
 /// Arrays of a rounded row are zero-padded to a multiple of this many elements.
 inline constexpr int64_t kRowPadding = 512;
-constexpr int64_t padded(int64_t n) { return (n + kRowPadding - 1) / kRowPadding * kRowPadding; }
+[[gnu::always_inline]] constexpr int64_t padded(int64_t n) {
+  return (n + kRowPadding - 1) / kRowPadding * kRowPadding;
+}
 
 /// A row of n activations after rule 3 of docs/numerics.md.
 struct RoundedRow {
