@@ -30,7 +30,7 @@ Result<Array> read_numbers(Cursor& in, uint64_t count, std::string_view what) {
   for (uint64_t i = 0; i < count; ++i) {
     Stored v;
     std::memcpy(&v, p + i * sizeof(Stored), sizeof(Stored));
-    out[i] = static_cast<Wide>(v);
+    out[i] = static_cast<Wide>(v);  // NOLINT(bugprone-signed-char-misuse): i8 is a number here
   }
   return Array{std::move(out)};
 }

@@ -12,6 +12,8 @@ namespace chimere::quant {
 inline constexpr int kBlock = 32;
 inline constexpr int kSuperBlock = 256;
 
+// The names are the formats' own: NOLINTBEGIN(readability-identifier-naming)
+
 /// x = d (q - 8). Nibbles: low of byte j is element j, high is element j + 16 (so in all
 /// 32-blocks).
 struct BlockQ4_0 {
@@ -145,6 +147,8 @@ struct BlockIq4Xs {
   uint8_t scales_l[4];
   uint8_t qs[128];
 };
+
+// NOLINTEND(readability-identifier-naming)
 
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20);
 static_assert(sizeof(BlockQ5_0) == 22 && sizeof(BlockQ5_1) == 24);

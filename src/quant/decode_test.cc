@@ -122,7 +122,7 @@ __attribute__((target("f16c"))) uint16_t hardware_f16(float f) { return _cvtss_s
 __attribute__((target("f16c"))) float hardware_f32(uint16_t h) { return _cvtsh_ss(h); }
 
 TEST(F16, AgreesWithTheProcessorsInstructions) {
-  if (!__builtin_cpu_supports("f16c")) GTEST_SKIP() << "no F16C here";
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "no AVX2 here, hence perhaps no F16C";
   for (int h = 0; h < 65536; ++h) {
     const auto bits = static_cast<uint16_t>(h);
     ASSERT_EQ(std::bit_cast<uint32_t>(f16_to_f32(bits)),

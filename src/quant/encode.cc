@@ -89,7 +89,7 @@ Status check_inputs(const float* src, int64_t n, const float* importance) {
       return invalid_argument("element " + std::to_string(i) +
                               " is infinite or no number, which no block format can hold");
     }
-    if (importance != nullptr && !(importance[i] >= 0 && std::isfinite(importance[i]))) {
+    if (importance != nullptr && (!std::isfinite(importance[i]) || importance[i] < 0)) {
       return invalid_argument("the importance of element " + std::to_string(i) +
                               " is negative, infinite or no number");
     }
