@@ -1,0 +1,58 @@
+// Conversations to token ids, by the template that a model was trained with.
+#ifndef CHIMERE_TEXT_CHAT_TEMPLATE_H_
+#define CHIMERE_TEXT_CHAT_TEMPLATE_H_
+
+#include <ctime>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "text/jinja/template.h"
+#include "text/tokenizer.h"
+
+namespace chimere::text {
+
+/// What a template makes of a conversation. `trusted` are the parts that the template's author
+/// wrote: there the text of control tokens means those tokens, elsewhere it is text.
+struct RenderedChat {
+  std::string text;
+  std::vector<TextRange> trusted;  ///< sorted, disjoint
+};
+
+struct ChatOptions {
+  bool add_generation_prompt = true;          ///< end with the beginning of the assistant's turn
+  std::optional<bool> enable_thinking;        ///< absent: as the template likes
+  jinja::Value tools = jinja::Value::none();  ///< a list (jinja::parse_json reads one)
+  jinja::Dict extra;                          ///< more variables for the template; not trusted
+  std::string bos_token;                      ///< text of the token; empty: not defined
+  std::string eos_token;
+  std::optional<std::tm> now;  ///< for strftime_now; absent: now, in UTC
+  jinja::Limits limits;
+};
+
+/// A message with a role and a text.
+jinja::Value chat_message(std::string_view role, std::string_view content);
+
+class ChatTemplate {
+ public:
+  /// `source`: tokenizer.chat_template of a GGUF. Errors: kInvalidData with the line.
+  static Result<ChatTemplate> create(std::string_view source);
+
+  /// `messages`: a list of dictionaries with role, content, and what else the template knows
+  /// (tool_calls, reasoning_content, ...), as chat_message() or jinja::parse_json() make them.
+  /// Errors: kInvalidArgument, with what the template says about the conversation.
+  Result<RenderedChat> render(const jinja::Value& messages, const ChatOptions& options) const;
+
+ private:
+  explicit ChatTemplate(jinja::Template parsed) : template_(std::move(parsed)) {}
+  jinja::Template template_;
+};
+
+/// The ids of a rendered conversation. A BOS token is there if the template writes one.
+std::vector<int32_t> encode_chat(const Tokenizer& tokenizer, const RenderedChat& chat);
+
+}  // namespace chimere::text
+
+#endif  // CHIMERE_TEXT_CHAT_TEMPLATE_H_

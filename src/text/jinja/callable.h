@@ -1,0 +1,45 @@
+// What a template can call: methods bound to a value, global functions, macros.
+#ifndef CHIMERE_TEXT_JINJA_CALLABLE_H_
+#define CHIMERE_TEXT_JINJA_CALLABLE_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "text/jinja/value.h"
+
+namespace chimere::text::jinja {
+
+struct Statement;
+struct Scope;
+
+struct Callable {
+  enum class Kind { kMethod, kGlobal, kMacro, kCaller };
+  Kind kind = Kind::kGlobal;
+  std::string name;
+  Value self;  ///< of a method
+  /// Of a macro or a caller: its definition and the scope it stands in, which lives as long as the
+  /// evaluation.
+  const Statement* definition = nullptr;
+  Scope* scope = nullptr;
+};
+
+/// The arguments of a call of a function, filter or test.
+class Arguments {
+ public:
+  std::vector<Value> positional;
+  std::vector<std::pair<std::string, Value>> named;
+
+  /// The argument at a position or with a name; nullptr if it is not given.
+  const Value* find(size_t position, std::string_view name) const;
+  Value get(size_t position, std::string_view name, Value otherwise) const;
+  /// These fail, naming the function, if the argument is missing or of another kind.
+  const Value& require(size_t position, std::string_view name, std::string_view function) const;
+  int64_t integer(size_t position, std::string_view name, int64_t otherwise) const;
+  bool truth(size_t position, std::string_view name, bool otherwise) const;
+};
+
+}  // namespace chimere::text::jinja
+
+#endif  // CHIMERE_TEXT_JINJA_CALLABLE_H_

@@ -1,0 +1,29 @@
+// JSON to values and back.
+#ifndef CHIMERE_TEXT_JINJA_JSON_H_
+#define CHIMERE_TEXT_JINJA_JSON_H_
+
+#include <string_view>
+
+#include "base/result.h"
+#include "text/jinja/value.h"
+
+namespace chimere::text::jinja {
+
+/// Reads one JSON document; its strings are not trusted. Numbers without fraction and exponent that
+/// fit 64 bits are integers. Errors: kInvalidData with the byte offset; nesting above kMaxNesting.
+Result<Value> parse_json(std::string_view json);
+
+struct JsonStyle {
+  int indent = -1;  ///< spaces a level; -1: one line
+  bool ascii_only = false;
+  bool sort_keys = false;
+  std::string_view item_separator = ", ";  ///< Python's default; "," with an indent
+  std::string_view key_separator = ": ";
+};
+
+/// Python's json.dumps(). Brackets and punctuation are trusted, the strings keep their marks.
+MarkedText to_json(const Value& value, const JsonStyle& style, Budget& budget);
+
+}  // namespace chimere::text::jinja
+
+#endif  // CHIMERE_TEXT_JINJA_JSON_H_

@@ -1,0 +1,56 @@
+// The operations and built-in functions of the template language.
+#ifndef CHIMERE_TEXT_JINJA_RUNTIME_H_
+#define CHIMERE_TEXT_JINJA_RUNTIME_H_
+
+#include <ctime>
+#include <string_view>
+
+#include "text/jinja/callable.h"
+#include "text/jinja/value.h"
+
+namespace chimere::text::jinja {
+
+/// What built-in functions need from the rendering under way.
+struct Runtime {
+  Budget budget;
+  std::tm now = {};  ///< for strftime_now
+};
+
+/// `object.name`: a method, or a member of a dictionary or namespace; undefined if there is none.
+Value get_attribute(Runtime& runtime, const Value& object, std::string_view name);
+/// `object[key]`; undefined if there is none.
+Value get_item(Runtime& runtime, const Value& object, const Value& key);
+/// `object[start:stop:step]`; none stands for a part that is not given.
+Value get_slice(Runtime& runtime, const Value& object, const Value& start, const Value& stop,
+                const Value& step);
+/// + - * / // % **
+Value arithmetic(Runtime& runtime, std::string_view op, const Value& left, const Value& right);
+
+bool has_method(const Value& object, std::string_view name);
+/// Requires has_method().
+Value call_method(Runtime& runtime, const Value& self, std::string_view name,
+                  const Arguments& arguments);
+/// raise_exception, range, dict, strftime_now. (namespace() is the evaluator's.)
+bool is_global_function(std::string_view name);
+Value call_global(Runtime& runtime, std::string_view name, const Arguments& arguments);
+
+/// These fail for unknown names.
+Value apply_filter(Runtime& runtime, std::string_view name, const Value& input,
+                   const Arguments& arguments);
+bool apply_test(Runtime& runtime, std::string_view name, const Value& input,
+                const Arguments& arguments);
+
+/// A filter that works on one value or on a sequence; nullptr if the name belongs to the other
+/// kind.
+using FilterFunction = Value (*)(Runtime&, const Value& input, const Arguments&);
+FilterFunction find_text_filter(std::string_view name);
+FilterFunction find_sequence_filter(std::string_view name);
+
+/// str.splitlines().
+std::vector<MarkedText> split_lines(const MarkedText& s, bool keep_ends);
+/// Python's `format % values`; `values` is one value or a tuple.
+MarkedText format_percent(Runtime& runtime, const MarkedText& format, const Value& values);
+
+}  // namespace chimere::text::jinja
+
+#endif  // CHIMERE_TEXT_JINJA_RUNTIME_H_

@@ -1,0 +1,233 @@
+#include "text/jinja/value.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "text/jinja/callable.h"
+#include "text/jinja/characters.h"
+#include "text/utf8.h"
+
+namespace chimere::text::jinja {
+namespace {
+
+Value make_list(std::vector<Value> items, bool tuple, Value (*wrap)(std::shared_ptr<const List>)) {
+  auto list = std::make_shared<List>();
+  list->tuple = tuple;
+  for (const Value& item : items) list->nesting = std::max(list->nesting, item.nesting() + 1);
+  if (list->nesting > kMaxNesting) fail("Lists are nested too deeply.");
+  list->items = std::move(items);
+  return wrap(std::move(list));
+}
+
+/// The kind and the bytes of a key; 1, 1.0 and true are the same key. Empty: cannot be a key.
+std::string key_of(const Value& key) {
+  if (key.is_string()) return "s" + key.as_bytes();
+  if (key.is_none()) return "n";
+  if (key.is_bool() || key.is_integer()) return "i" + std::to_string(key.as_integer());
+  if (key.is_real()) {
+    const double d = key.as_real();
+    if (std::abs(d) < 9e15 && d == std::floor(d)) {
+      return "i" + std::to_string(static_cast<int64_t>(d));
+    }
+    return "r" + format_real(d);
+  }
+  return {};
+}
+
+}  // namespace
+
+Value Value::undefined(std::string_view name) {
+  return Value(Undefined{std::make_shared<const std::string>(name)});
+}
+Value Value::string(MarkedText text) {
+  return Value(std::make_shared<const MarkedText>(std::move(text)));
+}
+Value Value::list(std::vector<Value> items) {
+  return make_list(std::move(items), false,
+                   [](std::shared_ptr<const List> l) { return Value(std::move(l)); });
+}
+Value Value::tuple(std::vector<Value> items) {
+  return make_list(std::move(items), true,
+                   [](std::shared_ptr<const List> l) { return Value(std::move(l)); });
+}
+Value Value::dict(Dict dict) { return Value(std::make_shared<const Dict>(std::move(dict))); }
+
+double Value::as_real() const {
+  return is_real() ? std::get<double>(v_) : static_cast<double>(as_integer());
+}
+
+const std::string& Value::undefined_name() const {
+  static const std::string unknown = "value";
+  const auto& name = std::get<Undefined>(v_).name;
+  return name == nullptr ? unknown : *name;
+}
+
+Namespace* Value::as_namespace() const {
+  const auto* p = std::get_if<std::shared_ptr<Namespace>>(&v_);
+  return p == nullptr ? nullptr : p->get();
+}
+Loop* Value::as_loop() const {
+  const auto* p = std::get_if<std::shared_ptr<Loop>>(&v_);
+  return p == nullptr ? nullptr : p->get();
+}
+const Callable* Value::as_callable() const {
+  const auto* p = std::get_if<std::shared_ptr<const Callable>>(&v_);
+  return p == nullptr ? nullptr : p->get();
+}
+
+bool Value::truth() const {
+  if (is_undefined() || is_none()) return false;
+  if (is_real()) return as_real() != 0;
+  if (is_number()) return as_integer() != 0;
+  if (is_string()) return !as_text().empty();
+  if (is_list()) return !as_list().items.empty();
+  if (is_dict()) return !as_dict().entries().empty();
+  return true;
+}
+
+int Value::nesting() const {
+  if (is_list()) return as_list().nesting;
+  if (is_dict()) return as_dict().nesting();
+  if (const Callable* c = as_callable()) return c->self.nesting() + 1;
+  return 0;
+}
+
+std::string Value::type_name() const {
+  if (is_undefined()) return "undefined";
+  if (is_none()) return "NoneType";
+  if (is_bool()) return "bool";
+  if (is_integer()) return "int";
+  if (is_real()) return "float";
+  if (is_string()) return "str";
+  if (is_list()) return as_list().tuple ? "tuple" : "list";
+  if (is_dict()) return "dict";
+  if (as_namespace() != nullptr) return "namespace";
+  if (as_loop() != nullptr) return "loop";
+  return "function";
+}
+
+const Value* Dict::find(const Value& key) const {
+  const auto it = index_.find(key_of(key));
+  return it == index_.end() ? nullptr : &entries_[it->second].second;
+}
+
+const Value* Dict::find(std::string_view key) const {
+  const auto it = index_.find("s" + std::string(key));
+  return it == index_.end() ? nullptr : &entries_[it->second].second;
+}
+
+void Dict::set(const Value& key, Value value) {
+  const std::string name = key_of(key);
+  if (name.empty())
+    fail("A value of type " + key.type_name() + " cannot be the key of a dictionary.");
+  nesting_ = std::max(nesting_, value.nesting() + 1);
+  if (nesting_ > kMaxNesting) fail("Dictionaries are nested too deeply.");
+  const auto [it, is_new] = index_.emplace(name, entries_.size());
+  if (is_new) {
+    entries_.emplace_back(key, std::move(value));
+  } else {
+    entries_[it->second].second = std::move(value);
+  }
+}
+
+bool equal(const Value& a, const Value& b, Budget& budget) {
+  budget.step();
+  if (a.is_number() && b.is_number()) {
+    if (a.is_real() || b.is_real()) return a.as_real() == b.as_real();
+    return a.as_integer() == b.as_integer();
+  }
+  if (a.is_string() && b.is_string()) return a.as_bytes() == b.as_bytes();
+  if (a.is_list() && b.is_list()) {
+    const List& x = a.as_list();
+    const List& y = b.as_list();
+    if (x.tuple != y.tuple || x.items.size() != y.items.size()) return false;
+    for (size_t i = 0; i < x.items.size(); ++i) {
+      if (!equal(x.items[i], y.items[i], budget)) return false;
+    }
+    return true;
+  }
+  if (a.is_dict() && b.is_dict()) {
+    if (a.as_dict().entries().size() != b.as_dict().entries().size()) return false;
+    for (const auto& [key, value] : a.as_dict().entries()) {
+      const Value* other = b.as_dict().find(key);
+      if (other == nullptr || !equal(value, *other, budget)) return false;
+    }
+    return true;
+  }
+  if (a.is_none() || a.is_undefined()) return a.is_none() ? b.is_none() : b.is_undefined();
+  if (a.as_namespace() != nullptr) return a.as_namespace() == b.as_namespace();
+  if (a.as_loop() != nullptr) return a.as_loop() == b.as_loop();
+  return a.as_callable() != nullptr && a.as_callable() == b.as_callable();
+}
+
+int compare(const Value& a, const Value& b, Budget& budget) {
+  budget.step();
+  if (a.is_number() && b.is_number()) {
+    if (a.is_real() || b.is_real()) {
+      return a.as_real() < b.as_real() ? -1 : a.as_real() > b.as_real() ? 1 : 0;
+    }
+    return a.as_integer() < b.as_integer() ? -1 : a.as_integer() > b.as_integer() ? 1 : 0;
+  }
+  // The order of UTF-8 bytes is the order of code points.
+  if (a.is_string() && b.is_string()) return a.as_bytes().compare(b.as_bytes());
+  if (a.is_list() && b.is_list() && a.as_list().tuple == b.as_list().tuple) {
+    const auto& x = a.as_list().items;
+    const auto& y = b.as_list().items;
+    for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+      if (!equal(x[i], y[i], budget)) return compare(x[i], y[i], budget);
+    }
+    return x.size() < y.size() ? -1 : x.size() > y.size() ? 1 : 0;
+  }
+  fail("A value of type " + a.type_name() + " and one of type " + b.type_name() +
+       " have no order.");
+}
+
+bool contains(const Value& container, const Value& item, Budget& budget) {
+  if (container.is_string()) {
+    if (!item.is_string()) {
+      fail("Only a string can be searched for in a string, not a " + item.type_name() + ".");
+    }
+    budget.step(static_cast<int64_t>(container.as_text().size() / 64));
+    return container.as_bytes().find(item.as_bytes()) != std::string::npos;
+  }
+  if (container.is_dict()) return container.as_dict().find(item) != nullptr;
+  if (container.is_list()) {
+    return std::ranges::any_of(container.as_list().items,
+                               [&](const Value& v) { return equal(v, item, budget); });
+  }
+  if (container.is_undefined()) return false;
+  fail("Nothing can be searched for in a " + container.type_name() + ".");
+}
+
+std::vector<Value> elements(const Value& value, Budget& budget) {
+  if (value.is_undefined()) return {};
+  if (value.is_list()) {
+    budget.bytes(static_cast<int64_t>(value.as_list().items.size() * sizeof(Value)));
+    return value.as_list().items;
+  }
+  std::vector<Value> out;
+  if (value.is_dict()) {
+    for (const auto& [key, _] : value.as_dict().entries()) out.push_back(key);
+  } else if (value.is_string()) {
+    const std::vector<size_t> offsets = character_offsets(value.as_bytes());
+    budget.bytes(static_cast<int64_t>(offsets.size() * sizeof(MarkedText)));
+    for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+      out.push_back(Value::string(value.as_text().substr(offsets[i], offsets[i + 1])));
+    }
+  } else {
+    fail("A value of type " + value.type_name() + " cannot be looped over.");
+  }
+  budget.bytes(static_cast<int64_t>(out.size() * sizeof(Value)));
+  return out;
+}
+
+int64_t length(const Value& value) {
+  if (value.is_undefined()) return 0;
+  if (value.is_list()) return static_cast<int64_t>(value.as_list().items.size());
+  if (value.is_dict()) return static_cast<int64_t>(value.as_dict().entries().size());
+  if (value.is_string()) return count_characters(value.as_bytes());
+  if (const Loop* loop = value.as_loop()) return static_cast<int64_t>(loop->items.size());
+  fail("A value of type " + value.type_name() + " has no length.");
+}
+
+}  // namespace chimere::text::jinja
