@@ -1,5 +1,7 @@
 #include "base/thread_pool.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -41,10 +43,27 @@ T wait_for_change(const std::atomic<T>& a, T old) {
   return a.load(std::memory_order_acquire);
 }
 
+/// Moves this thread to another CPU than `cpu` if it may use one. A woken thread is often put where
+/// its waker runs, and stays there: threads that spin for less than a scheduler's tick do not look
+/// crowded.
+void leave_cpu(int cpu) {
+  cpu_set_t all;
+  if (sched_getaffinity(0, sizeof(all), &all) != 0 || CPU_COUNT(&all) < 2) return;
+  cpu_set_t others = all;
+  CPU_CLR(static_cast<size_t>(cpu), &others);
+  if (sched_setaffinity(0, sizeof(others), &others) == 0) sched_setaffinity(0, sizeof(all), &all);
+}
+
 }  // namespace
 
+/// A region is announced by its number, entered through a gate, and closed by the caller when no
+/// work is left. A worker that has not arrived by then (it sleeps, or another process has its CPU)
+/// finds the gate closed, and nobody waits for it.
 struct ThreadPool::Impl {
-  explicit Impl(int n) : n_threads(std::max(1, n)) {
+  /// Added to the gate while it is closed; more than any number of workers.
+  static constexpr int kClosed = -(1 << 30);
+
+  explicit Impl(int n) : n_threads(std::max(1, n)), roomy(n_threads <= available_cpus()) {
     for (int w = 1; w < n_threads; ++w) {
       threads.emplace_back([this, w] { work(w); });
     }
@@ -52,44 +71,63 @@ struct ThreadPool::Impl {
 
   ~Impl() {
     stop.store(true, std::memory_order_relaxed);
-    region.fetch_add(1, std::memory_order_release);
-    region.notify_all();
+    announced.fetch_add(1, std::memory_order_release);
+    announced.notify_all();
     for (std::thread& t : threads) t.join();
   }
 
   void work(int worker) {
-    uint32_t seen = 0;
+    uint32_t heard = 0;
+    uint32_t done = 0;
     while (true) {
-      seen = wait_for_change(region, seen);
+      heard = wait_for_change(announced, heard);
       if (stop.load(std::memory_order_relaxed)) return;
-      (*fn)(worker);
-      // The last one wakes the caller, who may be asleep.
-      if (running.fetch_sub(1, std::memory_order_acq_rel) == 1) running.notify_one();
+      if (heard == done) continue;  // came in before the announcement, on that of an earlier region
+      const int cpu = caller_cpu.load(std::memory_order_relaxed);
+      if (roomy && cpu >= 0 && cpu == sched_getcpu()) leave_cpu(cpu);
+      if (gate.fetch_add(1, std::memory_order_acq_rel) >= 0) {
+        done = region;
+        (*fn)(worker);
+        if (finished.fetch_add(1, std::memory_order_release) == n_threads - 2) {
+          finished.notify_one();
+        }
+      }
+      if (gate.fetch_sub(1, std::memory_order_acq_rel) - 1 == kClosed) gate.notify_one();
     }
   }
 
-  void run(const std::function<void(int)>& f) {
-    if (n_threads > 1) {
-      fn = &f;
-      running.store(n_threads - 1, std::memory_order_relaxed);
-      region.fetch_add(1, std::memory_order_release);
-      region.notify_all();
-    }
+  /// `all`: wait until every worker has called f. Otherwise until those have that came in time.
+  void run(const std::function<void(int)>& f, bool all) {
+    if (n_threads == 1) return f(0);
+    fn = &f;
+    finished.store(0, std::memory_order_relaxed);
+    caller_cpu.store(sched_getcpu(), std::memory_order_relaxed);
+    ++region;
+    gate.fetch_sub(kClosed, std::memory_order_release);
+    announced.store(region, std::memory_order_release);
+    announced.notify_all();
     f(0);
-    if (n_threads > 1) {
-      int left = running.load(std::memory_order_acquire);
-      while (left != 0) left = wait_for_change(running, left);
+    if (all) {
+      int n = finished.load(std::memory_order_acquire);
+      while (n != n_threads - 1) n = wait_for_change(finished, n);
     }
+    int inside = gate.fetch_add(kClosed, std::memory_order_acq_rel) + kClosed;
+    while (inside != kClosed) inside = wait_for_change(gate, inside);
   }
 
   const int n_threads;
+  const bool roomy;  ///< there is a CPU for every thread
   std::vector<std::thread> threads;
-  const std::function<void(int)>* fn = nullptr;  ///< of the current region; published by `region`
+  // Of the current region; published by the opening of the gate.
+  const std::function<void(int)>* fn = nullptr;
+  uint32_t region = 0;
   std::atomic<bool> stop{false};
+  std::atomic<int> caller_cpu{-1};
   // On cache lines of their own: each is written by one side while the other spins on it.
-  alignas(64) std::atomic<uint32_t> region{0};  ///< number of the current region
-  alignas(64) std::atomic<int> running{0};      ///< workers still inside it
-  alignas(64) std::atomic<int64_t> next{0};     ///< first index of a loop that nobody has taken
+  alignas(64) std::atomic<uint32_t> announced{0};  ///< number of the latest region
+  alignas(64) std::atomic<int> gate{kClosed};      ///< workers inside (+ kClosed)
+  alignas(64) std::atomic<int> finished{0};        ///< workers that have called fn
+  alignas(64) std::atomic<int64_t> next{0};        ///< first index of a loop that nobody has taken
 };
 
 ThreadPool::ThreadPool(int n_threads) : impl_(std::make_unique<Impl>(n_threads)) {}
@@ -97,7 +135,7 @@ ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::size() const { return impl_->n_threads; }
 
-void ThreadPool::run(const std::function<void(int worker)>& fn) { impl_->run(fn); }
+void ThreadPool::run(const std::function<void(int worker)>& fn) { impl_->run(fn, true); }
 
 void ThreadPool::parallel_for(
     int64_t n, int64_t grain,
@@ -116,13 +154,15 @@ void ThreadPool::parallel_for(
     int64_t grain;
     const std::function<void(int64_t, int64_t, int)>& fn;
   } const loop{impl_->next, n, grain, fn};
-  impl_->run([&loop](int worker) {
-    while (true) {
-      const int64_t begin = loop.next.fetch_add(loop.grain, std::memory_order_relaxed);
-      if (begin >= loop.n) return;
-      loop.fn(begin, std::min(loop.n, begin + loop.grain), worker);
-    }
-  });
+  impl_->run(
+      [&loop](int worker) {
+        while (true) {
+          const int64_t begin = loop.next.fetch_add(loop.grain, std::memory_order_relaxed);
+          if (begin >= loop.n) return;
+          loop.fn(begin, std::min(loop.n, begin + loop.grain), worker);
+        }
+      },
+      false);
 }
 
 }  // namespace chimere
