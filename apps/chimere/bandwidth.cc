@@ -1,0 +1,58 @@
+#include "bandwidth.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "stopwatch.h"
+
+namespace chimere::app {
+namespace {
+
+constexpr int64_t kWords = int64_t{32} << 20;  // 256 MiB
+constexpr int64_t kGrain = int64_t{128} << 10;
+constexpr int kPasses = 5;
+
+template <typename Pass>
+double best_seconds(const Pass& pass) {
+  double best = 1e9;
+  for (int i = 0; i < kPasses; ++i) {
+    const Stopwatch watch;
+    pass();
+    best = std::min(best, watch.seconds());
+  }
+  return best;
+}
+
+}  // namespace
+
+Bandwidth measure_bandwidth(ThreadPool& pool) {
+  std::vector<uint64_t> from(kWords, 1);
+  std::vector<uint64_t> to(kWords, 0);
+  constexpr double kGigabytes = kWords * sizeof(uint64_t) * 1e-9;
+  const double copy = best_seconds([&] {
+    pool.parallel_for(kWords, kGrain, [&](int64_t begin, int64_t end, int) {
+      std::memcpy(to.data() + begin, from.data() + begin,
+                  static_cast<size_t>(end - begin) * sizeof(uint64_t));
+    });
+  });
+  std::atomic<uint64_t> total = 0;  // keeps the compiler from leaving the reads out
+  const double read = best_seconds([&] {
+    pool.parallel_for(kWords, kGrain, [&](int64_t begin, int64_t end, int) {
+      std::array<uint64_t, 16> sums{};  // wide enough to keep the vector units from being the limit
+      for (int64_t i = begin; i < end; i += 16) {
+        for (int64_t j = 0; j < 16; ++j)
+          sums[static_cast<size_t>(j)] += from[static_cast<size_t>(i + j)];
+      }
+      uint64_t sum = 0;
+      for (const uint64_t s : sums) sum += s;
+      total.fetch_add(sum, std::memory_order_relaxed);
+    });
+  });
+  return {.read = kGigabytes / read, .copy = 2 * kGigabytes / copy};
+}
+
+}  // namespace chimere::app

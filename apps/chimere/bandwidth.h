@@ -1,0 +1,20 @@
+// What this machine's memory can do, measured.
+#ifndef CHIMERE_APPS_CHIMERE_BANDWIDTH_H_
+#define CHIMERE_APPS_CHIMERE_BANDWIDTH_H_
+
+#include "base/thread_pool.h"
+
+namespace chimere::app {
+
+struct Bandwidth {
+  double read = 0;  ///< GB/s
+  double copy = 0;  ///< GB/s, bytes read and bytes written together
+};
+
+/// The best of a few passes of all workers over arrays far larger than any cache; takes about half
+/// a second.
+Bandwidth measure_bandwidth(ThreadPool& pool);
+
+}  // namespace chimere::app
+
+#endif  // CHIMERE_APPS_CHIMERE_BANDWIDTH_H_

@@ -1,0 +1,214 @@
+// chimere bench: speed of prompts and replies, beside the bytes they must move and what memory can
+// move.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bandwidth.h"
+#include "bytes_model.h"
+#include "command.h"
+#include "json.h"
+#include "loaded_model.h"
+#include "model/chunking.h"
+#include "stopwatch.h"
+
+namespace chimere::app {
+namespace {
+
+constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+
+struct BenchFlags {
+  std::string prompts = "512";
+  int32_t decode = 128;
+  std::string batches = "1";
+  int32_t runs = 3;
+};
+
+struct Measured {
+  double seconds = 0;
+  double bytes = 0;
+};
+
+class Bench {
+ public:
+  Bench(const LoadedModel& loaded, int32_t runs) : loaded_(loaded), bytes_(loaded), runs_(runs) {}
+
+  /// Median of `runs` prompts of n random tokens, after one that is not counted.
+  Result<Measured> prompt(int32_t n) {
+    return repeat([&]() -> Result<Measured> {
+      const std::vector<int32_t> tokens = random_tokens(n);
+      const auto sequence = loaded_.model->states().create_sequence();
+      Measured sum;
+      const Stopwatch watch;
+      for (int32_t at = 0; at < n;) {
+        model::StepPlan plan;
+        model::SequenceRows& rows = plan.sequences.emplace_back();
+        rows.state = sequence.get();
+        rows.row_class = model::RowClass::kChunk;
+        const int32_t size = std::min<int32_t>(LoadedModel::kMaxStepRows, n - at);
+        rows.tokens.assign(tokens.begin() + at, tokens.begin() + at + size);
+        rows.chunks = model::chunk_sizes(rows.tokens, {});
+        if (at + size == n) rows.logits_of = {size - 1};
+        CHIMERE_CHECK_OK(forward(plan));
+        sum.bytes += bytes_.prompt_step(at, size);
+        at += size;
+      }
+      sum.seconds = watch.seconds();
+      return sum;
+    });
+  }
+
+  /// The same for n tokens of each of `batch` replies, one row each in every step, without
+  /// sampling.
+  Result<Measured> decode(int32_t n, int32_t batch) {
+    return repeat([&]() -> Result<Measured> {
+      std::vector<std::unique_ptr<state::SequenceState>> sequences;
+      for (int32_t b = 0; b < batch; ++b)
+        sequences.push_back(loaded_.model->states().create_sequence());
+      Measured sum;
+      const std::vector<int32_t> tokens = random_tokens(n * batch);
+      const Stopwatch watch;
+      for (int32_t i = 0; i < n; ++i) {
+        model::StepPlan plan;
+        for (int32_t b = 0; b < batch; ++b) {
+          model::SequenceRows& rows = plan.sequences.emplace_back();
+          rows.state = sequences[static_cast<size_t>(b)].get();
+          rows.tokens = {tokens[static_cast<size_t>(i * batch + b)]};
+          rows.logits_of = {0};
+        }
+        CHIMERE_CHECK_OK(forward(plan));
+        sum.bytes += bytes_.decode_step(i, batch);
+      }
+      sum.seconds = watch.seconds();
+      return sum;
+    });
+  }
+
+ private:
+  Status forward(const model::StepPlan& plan) {
+    const auto result = loaded_.model->forward(plan);
+    return result.ok() ? Status() : Status(result.error());
+  }
+
+  std::vector<int32_t> random_tokens(int32_t n) {
+    std::vector<int32_t> tokens(static_cast<size_t>(n));
+    for (int32_t& t : tokens)
+      t = static_cast<int32_t>(random_() % static_cast<uint64_t>(loaded_.model->n_vocab()));
+    return tokens;
+  }
+
+  template <typename Run>
+  Result<Measured> repeat(const Run& run) {
+    std::vector<Measured> all;
+    for (int32_t r = 0; r <= runs_; ++r) {
+      CHIMERE_TRY(const Measured m, run());
+      if (r > 0) all.push_back(m);
+    }
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    std::nth_element(all.begin(), middle, all.end(),
+                     [](const Measured& a, const Measured& b) { return a.seconds < b.seconds; });
+    return *middle;
+  }
+
+  const LoadedModel& loaded_;
+  BytesModel bytes_;
+  int32_t runs_;
+  std::mt19937_64 random_;  // always the same tokens: what is compared is time
+};
+
+class Report {
+ public:
+  Report(bool json, const Bandwidth& bandwidth) : json_(json), bandwidth_(bandwidth) {
+    if (json_) return;
+    std::cout << fmt::format("memory: read {:.1f} GB/s, copy {:.1f} GB/s (read and written)\n",
+                             bandwidth.read, bandwidth.copy);
+    std::cout << fmt::format("{:>8} {:>6} {:>12} {:>10} {:>8}\n", "test", "batch", "tok/s", "GB/s",
+                             "of copy");
+  }
+
+  void add(const std::string& test, int32_t batch, double tokens, const Measured& m) {
+    const double rate = tokens / m.seconds;
+    const double gb_s = m.bytes / m.seconds * 1e-9;
+    if (!json_) {
+      std::cout << fmt::format("{:>8} {:>6} {:>12.2f} {:>10.2f} {:>7.0f}%\n", test, batch, rate,
+                               gb_s, 100 * gb_s / bandwidth_.copy)
+                << std::flush;
+    }
+    rows_.push_back({{"test", test},
+                     {"batch", batch},
+                     {"tok_s", rate},
+                     {"gb_s", gb_s},
+                     {"of_copy", gb_s / bandwidth_.copy},
+                     {"copy_gb_s", bandwidth_.copy},
+                     {"read_gb_s", bandwidth_.read}});
+  }
+
+  void finish() const {
+    if (json_) print_json(rows_);
+  }
+
+ private:
+  bool json_;
+  Bandwidth bandwidth_;
+  Json rows_ = Json::array();
+};
+
+Status bench(const CommandLine& line, const BenchFlags& flags) {
+  CHIMERE_TRY(const auto prompts, parse_numbers(flags.prompts, 0, kMost, "prompt length"));
+  CHIMERE_TRY(const auto batches,
+              parse_numbers(flags.batches, 1, LoadedModel::kMaxStepRows, "batch"));
+  const int32_t largest = *std::ranges::max_element(batches);
+  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.contexts = largest}));
+  const int32_t longest = std::max(*std::ranges::max_element(prompts), flags.decode);
+  if (longest > loaded.context) {
+    return invalid_argument(fmt::format("A test of {} tokens does not fit into the context of {}.",
+                                        longest, loaded.context));
+  }
+  Bench bench(loaded, flags.runs);
+  Report report(line.json, measure_bandwidth(*loaded.pool));
+  for (const int32_t n : prompts) {
+    if (n == 0) continue;
+    CHIMERE_TRY(const Measured m, bench.prompt(n));
+    report.add(fmt::format("pp{}", n), 1, n, m);
+  }
+  for (const int32_t batch : batches) {
+    if (flags.decode == 0) continue;
+    CHIMERE_TRY(const Measured m, bench.decode(flags.decode, batch));
+    report.add(fmt::format("tg{}", flags.decode), batch, static_cast<double>(flags.decode) * batch,
+               m);
+  }
+  report.finish();
+  return {};
+}
+
+}  // namespace
+
+void declare_bench(CLI::App& app, CommandLine& line) {
+  const auto flags = std::make_shared<BenchFlags>();
+  CLI::App* command =
+      add_command(app, line, "bench", "Speed of prompts and replies, and the bytes behind it",
+                  [&line, flags] { return bench(line, *flags); });
+  command->add_option("-p,--prompt", flags->prompts, "Prompt lengths, like 512,4096; 0: none")
+      ->check(number_list(0, kMost, "prompt length"))
+      ->capture_default_str();
+  command->add_option("-n,--decode", flags->decode, "Tokens of a reply; 0: none")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  command->add_option("-b,--batch", flags->batches, "Replies at the same time, like 1,2,4,8")
+      ->check(number_list(1, LoadedModel::kMaxStepRows, "batch"))
+      ->capture_default_str();
+  command->add_option("-r,--runs", flags->runs, "Runs of each test; the median counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  add_settings(*command, line, model_settings());
+}
+
+}  // namespace chimere::app

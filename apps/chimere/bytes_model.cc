@@ -1,0 +1,65 @@
+#include "bytes_model.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "state/state_store.h"
+
+namespace chimere::app {
+namespace {
+
+/// "blk.7.ffn_up_exps.weight" -> 7; -1 for tensors outside the blocks.
+int64_t block_of(std::string_view name) {
+  if (!name.starts_with("blk.")) return -1;
+  int64_t block = -1;
+  name.remove_prefix(4);
+  std::from_chars(name.data(), name.data() + name.size(), block);
+  return block;
+}
+
+}  // namespace
+
+BytesModel::BytesModel(const LoadedModel& loaded) {
+  const gguf::Reader& file = *loaded.file;
+  const std::string prefix = loaded.model->architecture() + ".";
+  const auto key = [&](const char* name, int64_t otherwise) {
+    const auto value = file.get_int(prefix + name);
+    return value.ok() ? *value : otherwise;
+  };
+  // The last blocks may predict further tokens; the main model does not read them.
+  const int64_t blocks = key("block_count", 0) - key("nextn_predict_layers", 0);
+  for (const gguf::TensorInfo& t : file.tensors()) {
+    if (t.name.find("_exps.") != std::string::npos && block_of(t.name) < blocks) {
+      experts_ += static_cast<double>(t.bytes);
+    }
+  }
+  const auto all = static_cast<double>(key("expert_count", 1));
+  used_ = static_cast<double>(key("expert_used_count", 1)) / std::max(all, 1.0);
+  dense_ = static_cast<double>(loaded.model->active_weight_bytes()) - used_ * experts_;
+  const state::StateStore& states = loaded.model->states();
+  state_ = static_cast<double>(states.bytes_per_slot());
+  per_token_ = static_cast<double>(states.bytes_per_token());
+}
+
+double BytesModel::weights(int64_t rows) const {
+  return dense_ + experts_ * (1 - std::pow(1 - used_, static_cast<double>(rows)));
+}
+
+double BytesModel::prompt_step(int64_t position, int64_t rows) const {
+  double bytes = weights(rows);
+  for (int64_t at = 0; at < rows; at += kernels::kMaxChunkRows) {
+    const int64_t chunk = std::min<int64_t>(kernels::kMaxChunkRows, rows - at);
+    bytes += 2 * state_ + per_token_ * static_cast<double>(position + at + chunk);
+  }
+  return bytes;
+}
+
+double BytesModel::decode_step(int64_t position, int64_t batch) const {
+  return weights(batch) +
+         static_cast<double>(batch) * (2 * state_ + per_token_ * static_cast<double>(position + 1));
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,118 @@
+// chimere chat: a conversation on the terminal.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/system.h"
+#include "command.h"
+#include "conversation.h"
+#include "json.h"
+#include "loaded_model.h"
+#include "reply.h"
+
+namespace chimere::app {
+namespace {
+
+constexpr const char* kHelp =
+    "/help   this list\n"
+    "/reset  start over\n"
+    "/exit   leave (as do Ctrl-D and Ctrl-C)\n"
+    "Ctrl-C while the model speaks ends its reply; twice ends the program.\n";
+
+class Chat {
+ public:
+  Chat(const CommandLine& line, engine::Engine& engine, Conversation conversation)
+      : line_(line), engine_(engine), conversation_(std::move(conversation)) {}
+
+  Status run() {
+    const bool people = is_terminal(StandardStream::kInput);
+    if (people) std::cerr << "Ask something; /help lists commands.\n";
+    std::string text;
+    while (true) {
+      if (people) std::cerr << "> " << std::flush;
+      if (!std::getline(std::cin, text)) break;
+      if (text.empty()) continue;
+      if (text == "/exit") break;
+      if (text == "/help") {
+        std::cerr << kHelp;
+      } else if (text == "/reset") {
+        conversation_.clear();
+        prefix_.reset();
+      } else if (text.starts_with('/')) {
+        std::cerr << "There is no command " << text << "; /help lists them.\n";
+      } else {
+        const Status turn = take_turn(text);
+        // A chat outlives a message that does not fit.
+        if (!turn.ok()) std::cerr << "chimere: " << turn.error().message << '\n';
+      }
+    }
+    if (people) std::cerr << '\n';
+    return leave();
+  }
+
+ private:
+  Status leave() const {
+    if (line_.json) print_json({{"turns", turns_}});
+    return {};
+  }
+
+  Status take_turn(const std::string& text) {
+    CHIMERE_TRY(auto tokens, conversation_.ask(text));
+    engine::Request request = request_from(line_.settings);
+    request.prompt = std::move(tokens);
+    request.prefix = prefix_;
+    request.keep_prefix = true;
+    const uint64_t seed = request.sampling.seed;
+    const auto show = [&](std::string_view piece) {
+      if (!line_.json) std::cout << piece << std::flush;
+    };
+    auto outcome = generate(engine_, std::move(request), show);
+    if (!outcome.ok()) {
+      conversation_.take_back();
+      return std::move(outcome).error();
+    }
+    if (line_.json) {
+      turns_.push_back({{"text", outcome->text},
+                        {"tokens", outcome->tokens.size()},
+                        {"prompt_tokens", outcome->prompt_tokens},
+                        {"reused_tokens", outcome->reused_tokens},
+                        {"finish", engine::finish_reason_name(outcome->reason)},
+                        {"seed", seed}});
+    } else {
+      std::cout << '\n' << std::flush;
+    }
+    std::cerr << '(' << statistics(*outcome, seed) << ")\n";
+    if (outcome->prefix) prefix_ = std::move(outcome->prefix);
+    conversation_.reply(outcome->text);
+    return {};
+  }
+
+  const CommandLine& line_;
+  engine::Engine& engine_;
+  Conversation conversation_;
+  std::optional<engine::Prefix> prefix_;
+  Json turns_ = Json::array();
+};
+
+}  // namespace
+
+Status run_chat(const CommandLine& line) {
+  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.checkpoints = 2}));
+  CHIMERE_TRY(const auto engine, make_engine(loaded));
+  CHIMERE_TRY(Conversation conversation, Conversation::start(loaded));
+  return Chat(line, *engine, std::move(conversation)).run();
+}
+
+void declare_chat(CLI::App& app, CommandLine& line) {
+  CLI::App* command = add_command(app, line, "chat", "A conversation on the terminal",
+                                  [&line] { return run_chat(line); });
+  add_settings(*command, line, model_settings());
+  add_settings(*command, line, sampling_settings());
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,32 @@
+#include "conversation.h"
+
+namespace chimere::app {
+
+Result<Conversation> Conversation::start(const LoadedModel& loaded) {
+  const auto source = loaded.file->get_string("tokenizer.chat_template");
+  if (!source.ok()) {
+    return unsupported(
+        "The model file has no chat template; `chimere run --raw` goes on from plain text.");
+  }
+  CHIMERE_TRY(text::ChatTemplate parsed, text::ChatTemplate::create(*source));
+  return Conversation(*loaded.tokenizer, std::move(parsed));
+}
+
+Result<std::vector<int32_t>> Conversation::ask(std::string_view text) {
+  messages_.push_back(text::chat_message("user", text));
+  text::ChatOptions options;
+  options.bos_token = tokenizer_->token_bytes(tokenizer_->bos(), true);
+  options.eos_token = tokenizer_->token_bytes(tokenizer_->eos(), true);
+  const auto rendered = template_.render(text::jinja::Value::list(messages_), options);
+  if (!rendered.ok()) {
+    take_back();
+    return rendered.error();
+  }
+  return text::encode_chat(*tokenizer_, *rendered);
+}
+
+void Conversation::reply(std::string_view text) {
+  messages_.push_back(text::chat_message("assistant", text));
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,45 @@
+// The messages of a chat, and the tokens that the model's template makes of them.
+#ifndef CHIMERE_APPS_CHIMERE_CONVERSATION_H_
+#define CHIMERE_APPS_CHIMERE_CONVERSATION_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "loaded_model.h"
+#include "text/chat_template.h"
+
+namespace chimere::app {
+
+class Conversation {
+ public:
+  /// An empty conversation with the template of the model's file; the model must outlive it.
+  /// Errors: kUnsupported if the file has no template, kInvalidData if it has one that cannot be
+  /// used.
+  static Result<Conversation> start(const LoadedModel& loaded);
+
+  /// Adds a message of the user and returns the tokens of the whole conversation, ready for the
+  /// reply. What the user wrote never becomes a control token. Errors: those of the template; the
+  /// message is not kept then.
+  Result<std::vector<int32_t>> ask(std::string_view text);
+  /// Adds the reply to the last message.
+  void reply(std::string_view text);
+  /// Takes the last message back.
+  void take_back() { messages_.pop_back(); }
+  void clear() { messages_.clear(); }
+
+ private:
+  Conversation(const text::Tokenizer& tokenizer, text::ChatTemplate chat_template)
+      : tokenizer_(&tokenizer), template_(std::move(chat_template)) {}
+
+  const text::Tokenizer* tokenizer_;
+  text::ChatTemplate template_;
+  std::vector<text::jinja::Value> messages_;
+};
+
+}  // namespace chimere::app
+
+#endif  // CHIMERE_APPS_CHIMERE_CONVERSATION_H_

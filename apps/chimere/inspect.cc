@@ -1,0 +1,187 @@
+// chimere inspect: what a model file holds, what running it takes, and whether that fits here.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/system.h"
+#include "command.h"
+#include "json.h"
+#include "loaded_model.h"
+#include "state/state_store.h"
+
+namespace chimere::app {
+namespace {
+
+struct InspectFlags {
+  std::string model;
+  bool tensors = false;
+};
+
+constexpr size_t kLongestList = 16;
+
+/// Long lists (vocabularies) are told by their length.
+Json value_json(const gguf::Value& value) {
+  return std::visit(
+      [](const auto& v) -> Json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, gguf::Array>) {
+          return std::visit(
+              [](const auto& items) -> Json {
+                if (items.size() > kLongestList) return fmt::format("[{} items]", items.size());
+                return items;
+              },
+              v.items);
+        } else {
+          return v;
+        }
+      },
+      value);
+}
+
+int64_t elements(const gguf::TensorInfo& tensor) {
+  int64_t n = 1;
+  for (const int64_t d : tensor.dims) n *= d;
+  return n;
+}
+
+Json tensors_by_type(const gguf::Reader& file) {
+  struct Sum {
+    int64_t count = 0;
+    int64_t elements = 0;
+    uint64_t bytes = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (const gguf::TensorInfo& t : file.tensors()) {
+    Sum& sum = sums[std::string(dtype_name(t.type))];
+    ++sum.count;
+    sum.elements += elements(t);
+    sum.bytes += t.bytes;
+  }
+  Json out = Json::array();
+  for (const auto& [type, sum] : sums) {
+    out.push_back(
+        {{"type", type}, {"count", sum.count}, {"elements", sum.elements}, {"bytes", sum.bytes}});
+  }
+  return out;
+}
+
+/// What a step reads and what a sequence keeps, and the longest context whose memory is there.
+Json costs(const LoadedModel& loaded) {
+  model::Model& model = *loaded.model;
+  const state::StateStore& states = model.states();
+  const int64_t available = available_memory();
+  const int64_t weights = static_cast<int64_t>(loaded.file->file_bytes());
+  const int64_t left = available - weights - states.bytes_per_slot();
+  const int64_t per_token = states.bytes_per_token();
+  const int64_t fits = left <= 0       ? 0
+                       : per_token > 0 ? std::min(left / per_token, model.context_length())
+                                       : model.context_length();
+  return {{"context_length", model.context_length()},
+          {"active_weight_bytes", model.active_weight_bytes()},
+          {"state_bytes", states.bytes_per_slot()},
+          {"kv_bytes_per_token", per_token},
+          {"memory_available", available},
+          {"fits", left > 0},
+          {"context_that_fits", fits}};
+}
+
+void print_for_people(const Json& document, bool tensors) {
+  const auto bytes = [&](const Json& v) { return human_bytes(v.get<double>()); };
+  std::cout << fmt::format("{}  ({}, GGUF {})\n", document["path"].get<std::string>(),
+                           bytes(document["file_bytes"]), document["version"].get<int>());
+  std::cout << fmt::format("{:.3g} parameters in {} tensors\n\nMetadata\n",
+                           document["parameters"].get<double>(),
+                           document["tensor_count"].get<int64_t>());
+  for (const auto& [key, value] : document["metadata"].items()) {
+    std::string text =
+        value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, kLenient);
+    std::ranges::replace(text, '\n', ' ');
+    if (text.size() > 80) text = text.substr(0, 77) + "...";
+    std::cout << fmt::format("  {:45} {}\n", key, text);
+  }
+  std::cout << "\nTensors by type\n";
+  for (const Json& t : document["types"]) {
+    std::cout << fmt::format("  {:8} {:5}  {:>10}\n", t["type"].get<std::string>(),
+                             t["count"].get<int64_t>(), bytes(t["bytes"]));
+  }
+  if (tensors) {
+    std::cout << "\nTensors\n";
+    for (const Json& t : document["tensors"]) {
+      std::cout << fmt::format("  {:40} {:8} {}\n", t["name"].get<std::string>(),
+                               t["type"].get<std::string>(), t["dims"].dump());
+    }
+  }
+  if (document.contains("cannot_run")) {
+    std::cout << "\nThis program cannot run it: " << document["cannot_run"].get<std::string>()
+              << '\n';
+    return;
+  }
+  const Json& c = document["costs"];
+  std::cout << fmt::format(
+      "\nRunning it\n  a token reads                {:>10} of weights\n  a conversation keeps      "
+      "   {:>10} of state\n"
+      "  and for each of its tokens   {:>10} of keys and values\n  memory available here        "
+      "{:>10}\n",
+      bytes(c["active_weight_bytes"]), bytes(c["state_bytes"]), bytes(c["kv_bytes_per_token"]),
+      bytes(c["memory_available"]));
+  if (c["fits"].get<bool>()) {
+    std::cout << fmt::format("  It fits, with a context of {} tokens (trained for {}).\n",
+                             c["context_that_fits"].get<int64_t>(),
+                             c["context_length"].get<int64_t>());
+  } else {
+    std::cout << "  It does not fit: parts of it will be read from disk again and again.\n";
+  }
+}
+
+Status inspect(const CommandLine& line, const InspectFlags& flags) {
+  CHIMERE_TRY(auto file, open_model(line.settings, flags.model));
+  Json document = {
+      {"path", file->path()}, {"file_bytes", file->file_bytes()}, {"version", file->version()}};
+  int64_t parameters = 0;
+  Json tensors = Json::array();
+  for (const gguf::TensorInfo& t : file->tensors()) {
+    parameters += elements(t);
+    if (flags.tensors) {
+      tensors.push_back(
+          {{"name", t.name}, {"type", dtype_name(t.type)}, {"dims", t.dims}, {"bytes", t.bytes}});
+    }
+  }
+  document["parameters"] = parameters;
+  document["tensor_count"] = file->tensors().size();
+  Json metadata = Json::object();
+  for (const std::string& key : file->keys()) metadata[key] = value_json(*file->find(key));
+  document["metadata"] = std::move(metadata);
+  document["types"] = tensors_by_type(*file);
+  if (flags.tensors) document["tensors"] = std::move(tensors);
+  const auto loaded = load(std::move(file), line.settings, {});
+  if (loaded.ok()) {
+    document["costs"] = costs(*loaded);
+  } else {
+    document["cannot_run"] = loaded.error().message;
+  }
+  if (line.json) {
+    print_json(document);
+  } else {
+    print_for_people(document, flags.tensors);
+  }
+  return {};
+}
+
+}  // namespace
+
+void declare_inspect(CLI::App& app, CommandLine& line) {
+  const auto flags = std::make_shared<InspectFlags>();
+  CLI::App* command =
+      add_command(app, line, "inspect", "What a model file holds and what running it takes",
+                  [&line, flags] { return inspect(line, *flags); });
+  command->add_option("MODEL", flags->model, "A GGUF file or a name in the model folder");
+  add_settings(*command, line, model_settings());
+  command->add_flag("--tensors", flags->tensors, "List every tensor");
+}
+
+}  // namespace chimere::app

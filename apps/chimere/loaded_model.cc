@@ -1,0 +1,65 @@
+#include "loaded_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <utility>
+
+#include "model/vocabulary.h"
+#include "model_path.h"
+#include "tensor/dtype.h"
+
+namespace chimere::app {
+
+Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings,
+                                                 const std::string& name) {
+  CHIMERE_TRY(const ModelPath found,
+              find_model(name.empty() ? settings.get(settings::kModel) : name));
+  if (found.shipped)
+    std::cerr << "No model named (-m): using the shipped model " << found.path << '\n';
+  return gguf::Reader::open(found.path);
+}
+
+Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file) {
+  CHIMERE_TRY(text::Vocabulary vocabulary, model::vocabulary_from_gguf(file));
+  return text::Tokenizer::create(std::move(vocabulary));
+}
+
+Result<LoadedModel> load(const Settings& settings, const Room& room) {
+  CHIMERE_TRY(auto file, open_model(settings));
+  return load(std::move(file), settings, room);
+}
+
+Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
+                         const Room& room) {
+  LoadedModel out;
+  out.file = std::move(file);
+  CHIMERE_TRY(const std::string architecture, out.file->get_string("general.architecture"));
+  CHIMERE_TRY(out.tokenizer, load_tokenizer(*out.file));
+  CHIMERE_TRY(const int64_t trained, out.file->get_int(architecture + ".context_length"));
+  const int64_t wanted = settings.get(settings::kContext);
+  if (wanted > trained) {
+    return invalid_argument(fmt::format(
+        "--ctx {} is more than the {} tokens that this model was trained for.", wanted, trained));
+  }
+  out.context = wanted > 0 ? wanted : std::min(trained, room.default_context);
+
+  const int64_t threads = settings.get(settings::kThreads);
+  out.pool =
+      std::make_unique<ThreadPool>(threads > 0 ? static_cast<int>(threads) : available_cpus());
+  out.ops = kernels::make_cpu_ops(*out.pool);
+  model::ModelOptions options;
+  // A checkpoint may share all pages but the one that its sequence goes on writing to.
+  const int64_t pages =
+      (out.context + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + room.checkpoints;
+  options.max_tokens = pages * room.contexts * kernels::kKvPageTokens;
+  options.max_states = std::max(options.max_states, 2 * (room.contexts + room.checkpoints));
+  options.max_step_rows = LoadedModel::kMaxStepRows;
+  options.cache_k = *parse_dtype(settings.get(settings::kCacheK));
+  options.cache_v = *parse_dtype(settings.get(settings::kCacheV));
+  CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
+  return out;
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,53 @@
+// A model file made ready to run, as the settings say.
+#ifndef CHIMERE_APPS_CHIMERE_LOADED_MODEL_H_
+#define CHIMERE_APPS_CHIMERE_LOADED_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "base/settings.h"
+#include "base/thread_pool.h"
+#include "gguf/reader.h"
+#include "kernels/api.h"
+#include "model/model.h"
+#include "text/tokenizer.h"
+
+namespace chimere::app {
+
+/// Opens the model that `settings::kModel` names (`name` if that is not empty); says on standard
+/// error when it is the shipped one.
+Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings,
+                                                 const std::string& name = "");
+
+Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file);
+
+/// What a command needs of the state store, in contexts.
+struct Room {
+  int64_t contexts = 1;             ///< sequences of a whole context each
+  int64_t default_context = 32768;  ///< where the model allows more and --ctx says nothing
+  int64_t checkpoints = 0;          ///< kept besides the sequences
+};
+
+/// File, kernels, weights and tokenizer. Members are destroyed in reverse order.
+struct LoadedModel {
+  std::unique_ptr<gguf::Reader> file;
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::unique_ptr<ThreadPool> pool;
+  std::unique_ptr<kernels::Ops> ops;
+  std::unique_ptr<model::Model> model;
+  int64_t context = 0;  ///< tokens of one sequence
+
+  static constexpr int kMaxStepRows = 512;
+};
+
+/// Errors: those of the reader, the tokenizer and the model, and kInvalidArgument if --ctx goes
+/// beyond the model.
+Result<LoadedModel> load(const Settings& settings, const Room& room);
+/// The same for a file that is open already.
+Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
+                         const Room& room);
+
+}  // namespace chimere::app
+
+#endif  // CHIMERE_APPS_CHIMERE_LOADED_MODEL_H_

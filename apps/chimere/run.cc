@@ -1,0 +1,99 @@
+// chimere run: text in, text out.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/system.h"
+#include "command.h"
+#include "conversation.h"
+#include "json.h"
+#include "loaded_model.h"
+#include "reply.h"
+
+namespace chimere::app {
+namespace {
+
+struct RunFlags {
+  std::optional<std::string> prompt;
+  bool raw = false;
+  std::vector<std::string> stop;
+};
+
+Result<std::vector<int32_t>> prompt_tokens(const LoadedModel& loaded, const std::string& prompt,
+                                           bool raw) {
+  if (raw) {
+    std::vector<int32_t> tokens = loaded.tokenizer->encode(prompt, true);
+    if (loaded.tokenizer->add_bos() && loaded.tokenizer->bos() >= 0) {
+      tokens.insert(tokens.begin(), loaded.tokenizer->bos());
+    }
+    return tokens;
+  }
+  CHIMERE_TRY(Conversation conversation, Conversation::start(loaded));
+  return conversation.ask(prompt);
+}
+
+Json outcome_json(const engine::Outcome& o, uint64_t seed) {
+  Json ids = Json::array();
+  for (const auto& t : o.tokens) ids.push_back(t.id);
+  return {{"text", o.text},
+          {"tokens", o.tokens.size()},
+          {"ids", std::move(ids)},
+          {"prompt_tokens", o.prompt_tokens},
+          {"prompt_tok_s", prompt_rate(o)},
+          {"decode_tok_s", decode_rate(o)},
+          {"finish", engine::finish_reason_name(o.reason)},
+          {"seed", seed}};
+}
+
+Status run(const CommandLine& line, const RunFlags& flags) {
+  std::string prompt;
+  if (flags.prompt) {
+    prompt = *flags.prompt;
+  } else if (is_terminal(StandardStream::kInput)) {
+    return run_chat(line);
+  } else {
+    CHIMERE_TRY(prompt, read_standard_input());
+    // A text that is piped in ends with the line, not with a question about the line's end.
+    while (!flags.raw && prompt.ends_with('\n')) prompt.pop_back();
+  }
+  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {}));
+  CHIMERE_TRY(const auto engine, make_engine(loaded));
+  engine::Request request = request_from(line.settings);
+  request.stop = flags.stop;
+  CHIMERE_TRY(request.prompt, prompt_tokens(loaded, prompt, flags.raw));
+  const uint64_t seed = request.sampling.seed;
+  const auto show = [&](std::string_view text) {
+    if (!line.json) std::cout << text << std::flush;
+  };
+  CHIMERE_TRY(const engine::Outcome outcome, generate(*engine, std::move(request), show));
+  if (line.json) {
+    print_json(outcome_json(outcome, seed));
+  } else {
+    std::cout << '\n' << std::flush;
+    std::cerr << statistics(outcome, seed) << '\n';
+  }
+  return {};
+}
+
+}  // namespace
+
+void declare_run(CLI::App& app, CommandLine& line) {
+  const auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = add_command(app, line, "run", "Answers a prompt: text in, text out",
+                                  [&line, flags] { return run(line, *flags); });
+  command->add_option("-p,--prompt", flags->prompt,
+                      "The prompt; without it standard input, or the chat on a terminal");
+  command->add_flag("--raw", flags->raw, "The prompt as it is, without the model's chat template");
+  command->add_option("--stop", flags->stop, "A text that ends the reply; may be given again")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_settings(*command, line, model_settings());
+  add_settings(*command, line, sampling_settings());
+}
+
+}  // namespace chimere::app

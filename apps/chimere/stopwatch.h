@@ -1,0 +1,21 @@
+#ifndef CHIMERE_APPS_CHIMERE_STOPWATCH_H_
+#define CHIMERE_APPS_CHIMERE_STOPWATCH_H_
+
+#include <chrono>
+
+namespace chimere::app {
+
+/// Seconds since it was made.
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace chimere::app
+
+#endif  // CHIMERE_APPS_CHIMERE_STOPWATCH_H_

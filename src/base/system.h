@@ -1,0 +1,27 @@
+// What a command-line program asks the operating system.
+#ifndef CHIMERE_BASE_SYSTEM_H_
+#define CHIMERE_BASE_SYSTEM_H_
+
+#include <cstdint>
+#include <string>
+
+namespace chimere {
+
+enum class StandardStream { kInput = 0, kOutput = 1, kError = 2 };
+/// True if a person sits there: the stream is a terminal and no file or pipe.
+bool is_terminal(StandardStream stream);
+
+/// Folder of the running program, without links; empty if the system does not say.
+std::string program_folder();
+/// $HOME; empty if there is none.
+std::string home_folder();
+/// The process's "NAME=value" strings, ended by nullptr.
+const char* const* environment();
+
+/// Bytes of memory that a program could take now without others being pushed out to disk; 0 if
+/// unknown.
+int64_t available_memory();
+
+}  // namespace chimere
+
+#endif  // CHIMERE_BASE_SYSTEM_H_
