@@ -10,14 +10,14 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$work" "$results"
 prefix=$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')
 cmake -G Ninja -S "$here" -B "$work/build" -DCHIMERE_TRAIN_ONLY=ON -DCHIMERE_TESTS=OFF \
-  -DCMAKE_PREFIX_PATH="$prefix" >"$work/configure.log" 2>&1 || { tail -20 "$work/configure.log"; exit 1; }
+  -DCMAKE_PREFIX_PATH="$prefix" -DCHIMERE_TRAIN_WERROR=OFF >"$work/configure.log" 2>&1 || { tail -20 "$work/configure.log"; exit 1; }
 ninja -C "$work/build" chimere-train >"$work/build.log" 2>&1 || { grep -A5 -m5 error "$work/build.log"; exit 1; }
 for name in train chat; do
   [ -f "$work/$name.tok" ] || python3 -c 'import lzma, shutil, sys
 shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], "wb"))' "$data/$name.tok.xz" "$work/$name.tok"
 done
 share() { if [ -f "$work/model.gguf" ]; then split -b 15000000 "$work/model.gguf" "$results/model.gguf."; fi; }
-(while sleep 40; do share; done) &
+(while sleep 40; do share; done) >/dev/null 2>&1 &
 watcher=$!
 status=0
 "$work/build/train/chimere-train" train --documents "$work/train.tok" --chats "$work/chat.tok" \
