@@ -16,7 +16,7 @@ if(CHIMERE_SANITIZE)
   add_compile_options(-fsanitize=${CHIMERE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${CHIMERE_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    add_compile_options(-Wno-maybe-uninitialized)  # instrumented code confuses g++'s analysis
+    add_compile_options(-Wno-maybe-uninitialized -Wno-stringop-overflow)  # instrumented code confuses g++'s analysis
   endif()
 endif()
 if(CHIMERE_FUZZ)
