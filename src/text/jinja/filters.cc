@@ -250,7 +250,7 @@ FilterFunction find_text_filter(std::string_view name) {
       {"truncate", filter_truncate},
       {"format", filter_format},
       {"string", filter_string},
-      {"safe", filter_string},
+      {"safe", filter_string},  // nothing escapes by itself here
       {"attr", filter_attr},
   };
   const auto it = table.find(name);
