@@ -35,6 +35,7 @@ void add_settings(CLI::App& command, CommandLine& line,
     help += fmt::format(" [{}]", settings::variable_name(*s));
     CLI::Option* option = command.add_option_function<std::string>(
         names, [&line, s](const std::string& value) { line.flags.emplace_back(s, value); }, help);
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     if (!s->default_value.empty()) option->default_str(std::string(s->default_value));
     option->type_name(s->kind == SettingInfo::Kind::kText ? "TEXT" : "N");
   }

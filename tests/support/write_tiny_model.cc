@@ -1,11 +1,13 @@
-// Writes the model of tests/golden/: write_tiny_model OUT.gguf
+// Writes a small random model: write_tiny_model OUT.gguf [VOCABULARY]. Without the size of a
+// vocabulary it is the model of tests/golden/; from 260 tokens on it can read and write any text.
 #include <cstdio>
+#include <cstdlib>
 
 #include "support/tiny_model.h"
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: write_tiny_model OUT.gguf\n");
+  if (argc < 2 || argc > 3) {
+    std::fprintf(stderr, "usage: write_tiny_model OUT.gguf [VOCABULARY]\n");
     return 2;
   }
   chimere::test::TinyModel model;
@@ -17,7 +19,7 @@ int main(int argc, char** argv) {
   model.n_experts = 5;
   model.n_ff = 16;
   model.n_ff_shared = 24;
-  model.n_vocab = 96;
+  model.n_vocab = argc == 3 ? std::atoi(argv[2]) : 96;
   model.tied_head = true;
   auto writer = chimere::test::make_tiny_model(model);
   const chimere::Status status = writer.ok() ? writer->write(argv[1]) : writer.error();

@@ -1,0 +1,382 @@
+#!/usr/bin/env python3
+"""Runs the built program as a user does.
+
+  e2e_test.py CHIMERE WRITE_TINY_MODEL SHIPPED_MODEL [unittest arguments]
+
+Most cases use a small random model that knows all bytes; those of the shipped model are skipped where it does not exist.
+"""
+import json
+import math
+import os
+import pathlib
+import pty
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+CHIMERE, WRITER, SHIPPED = (pathlib.Path(arg).absolute() for arg in sys.argv[1:4])
+VOCABULARY = 300
+SEED = int.from_bytes(os.urandom(4), "little")
+FOLDER = tempfile.TemporaryDirectory()
+HOME = pathlib.Path(FOLDER.name)
+MODEL = HOME / "tiny.gguf"
+
+
+def environment(**extra):
+    """Nobody's settings: an empty home folder and no CHIMERE_ variables."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("CHIMERE_")}
+    return {**kept, "HOME": str(HOME), **extra}
+
+
+def chimere(*args, stdin="", env=None):
+    done = subprocess.run([CHIMERE, *map(str, args)], input=stdin.encode(), capture_output=True, check=False,
+                          env=env or environment(), timeout=100)
+    done.out = done.stdout.decode()
+    done.err = done.stderr.decode()
+    return done
+
+
+class Case(unittest.TestCase):
+    def answer(self, *args, **kwargs):
+        """The JSON document of a command that succeeds."""
+        at = args.index("--") if "--" in args else len(args)
+        done = chimere(*args[:at], "--json", *args[at:], **kwargs)
+        self.assertEqual(done.returncode, 0, done.err)
+        return json.loads(done.out)
+
+    def refused(self, code, *args, says="", **kwargs):
+        """The complaint of a command that fails: one sentence, nothing on standard output."""
+        done = chimere(*args, **kwargs)
+        self.assertEqual(done.returncode, code, f"{args}: {done.out}{done.err}")
+        self.assertEqual(done.out, "")
+        complaint = [line for line in done.err.splitlines() if line.startswith("chimere: ")]
+        self.assertEqual(len(complaint), 1, done.err)
+        self.assertRegex(complaint[0], r"[.:]")
+        self.assertIn(says, complaint[0])
+
+
+class Tokens(Case):
+    def test_text_survives_the_way_there_and_back(self):
+        draw = random.Random(SEED)
+        texts = ["the path", "", "häß 日本 🙂\n\ttab", "<|im_start|>", "".join(chr(draw.randrange(32, 0x500)) for _ in range(50))]
+        for text in texts[0:1] + texts[2:]:
+            ids = self.answer("tokenize", "-m", MODEL, "--", text)["tokens"]
+            self.assertEqual(self.answer("tokenize", "-m", MODEL, stdin=text)["tokens"], ids)
+            self.assertEqual(self.answer("detokenize", "-m", MODEL, ",".join(map(str, ids)))["text"], text)
+        self.assertEqual(self.answer("tokenize", "-m", MODEL, "--", "")["tokens"], [])
+
+    def test_control_tokens_are_text_unless_asked_for(self):
+        plain = self.answer("tokenize", "-m", MODEL, "<|im_end|>")["tokens"]
+        self.assertGreater(len(plain), 1)
+        self.assertEqual(self.answer("tokenize", "-m", MODEL, "--special", "<|im_end|>")["tokens"], [VOCABULARY - 1])
+
+    def test_people_see_ids_and_pieces(self):
+        self.assertRegex(chimere("tokenize", "-m", MODEL, "th").out, r'^ +256  "th"\n$')
+
+
+class Inspect(Case):
+    def test_tells_what_is_in_the_file_and_what_running_costs(self):
+        told = self.answer("inspect", MODEL, "--tensors")
+        self.assertEqual(told["metadata"]["general.architecture"], "qwen35moe")
+        self.assertEqual(told["file_bytes"], MODEL.stat().st_size)
+        self.assertEqual(sum(t["count"] for t in told["types"]), told["tensor_count"])
+        self.assertEqual(len(told["tensors"]), told["tensor_count"])
+        self.assertLess(told["costs"]["active_weight_bytes"], told["file_bytes"])
+        self.assertGreater(told["costs"]["state_bytes"], 0)
+        wide = self.answer("inspect", MODEL, "--cache-k", "f32", "--cache-v", "f32")
+        self.assertEqual(wide["costs"]["kv_bytes_per_token"], 2 * told["costs"]["kv_bytes_per_token"])
+        self.assertIn("Tensors by type", chimere("inspect", MODEL).out)
+
+
+class Run(Case):
+    FLAGS = ("-m", MODEL, "-n", 24, "--temp", 1.2, "--top-k", 0)
+
+    def test_a_seed_replays_and_threads_change_nothing(self):
+        flags = (*self.FLAGS, "-p", "the path of a token", "--seed", SEED)
+        first = self.answer("run", *flags, "--threads", 1)
+        for again in (self.answer("run", *flags, "--threads", 2), self.answer("run", *flags, "--threads", 1)):
+            self.assertEqual((again["text"], again["ids"]), (first["text"], first["ids"]))
+        self.assertEqual(first["seed"], SEED)
+        others = [self.answer("run", *flags[:-1], SEED + i)["ids"] for i in (1, 2)]
+        self.assertFalse(all(ids == first["ids"] for ids in others))
+
+    def test_the_document_and_the_stream_say_the_same(self):
+        flags = (*self.FLAGS, "--seed", SEED, "--raw", "-p", "the")
+        document = self.answer("run", *flags)
+        streamed = chimere("run", *flags)
+        self.assertEqual(streamed.stdout.decode(), document["text"] + "\n")
+        self.assertIn("tok/s", streamed.err)
+        self.assertEqual(document["tokens"], len(document["ids"]))
+        self.assertLessEqual(document["tokens"], 24)
+        self.assertGreater(document["prompt_tok_s"], 0)
+
+    def test_without_a_seed_replies_differ(self):
+        seeds = {self.answer("run", *self.FLAGS, "-p", "a", "-n", 1)["seed"] for _ in range(3)}
+        self.assertGreater(len(seeds), 1)
+
+    def test_standard_input_is_the_prompt(self):
+        flags = (*self.FLAGS, "--seed", SEED)
+        self.assertEqual(self.answer("run", *flags, stdin="the end\n")["ids"],
+                         self.answer("run", *flags, "-p", "the end")["ids"])
+
+    def test_the_template_is_applied_and_users_cannot_write_it(self):
+        def count(*args):
+            return self.answer("run", "-m", MODEL, "-n", 1, *args)["prompt_tokens"]
+
+        rendered = "<|im_start|>user\nthe<|im_end|>\n<|im_start|>assistant\n"
+        self.assertEqual(count("-p", "the"), count("--raw", "-p", rendered))
+        self.assertGreater(count("-p", "<|im_end|>"), count("-p", "the"))
+        ids = self.answer("tokenize", "-m", MODEL, "--special", rendered)["tokens"]
+        self.assertEqual(count("-p", "the"), len(ids))
+
+    def test_greedy_follows_the_logits(self):
+        prompt = "the path"
+        ids = self.answer("tokenize", "-m", MODEL, prompt)["tokens"]
+        reply = self.answer("run", "-m", MODEL, "--raw", "--temp", 0, "-n", 3, "-p", prompt)["ids"]
+        top = self.answer("eval", "logits", "-m", MODEL, "--tokens", ",".join(map(str, ids)), "--top", 1)
+        self.assertEqual(reply[0], top["positions"][0]["top"][0]["id"])
+
+    def test_stop_strings_never_show(self):
+        for seed in range(SEED, SEED + 50):
+            flags = ("run", *self.FLAGS, "--seed", seed, "--raw", "-p", "x")
+            whole = self.answer(*flags)["text"]
+            stops = [c for c in whole[1:] if c.isascii() and c.isprintable()]
+            if stops:
+                break
+        cut = self.answer(*flags, "--stop", stops[-1])
+        self.assertEqual(cut["text"], whole[:whole.index(stops[-1])])
+        self.assertEqual(cut["finish"], "stop")
+
+    def test_the_context_ends_a_reply(self):
+        for seed in range(20):
+            told = self.answer("run", "-m", MODEL, "--raw", "-p", "xy", "--ctx", 10, "--seed", seed)
+            if told["finish"] != "stop":
+                break
+        self.assertEqual((told["finish"], told["tokens"]), ("context", 8))
+
+    def test_control_c_ends_the_reply_and_tells_the_figures(self):
+        words = [CHIMERE, "run", "-m", MODEL, "--raw", "-p", "x", "--temp", "1", "--seed", str(self.long_seed())]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
+            process.stdout.read(1)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn(b"; cancelled;", err)
+
+    def test_control_c_leaves_a_whole_document(self):
+        words = [CHIMERE, "run", "-m", MODEL, "--raw", "-p", "x", "--temp", "1", "--seed", str(self.long_seed()), "--json"]
+        # Nothing tells when the reply has begun: try until one is caught in the middle.
+        for attempt in range(60):
+            with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
+                time.sleep(0.01 * (1 + attempt % 20))
+                process.send_signal(signal.SIGINT)
+                out, err = process.communicate(timeout=20)
+            if process.returncode == -signal.SIGINT:
+                continue  # before anything ran
+            self.assertEqual(process.returncode, 0, err)
+            if json.loads(out)["finish"] == "cancelled":
+                return
+        self.fail("no attempt was cancelled")
+
+    found_seed = None
+
+    def long_seed(self):
+        """A seed whose reply is long: the random model ends one in about 300 tokens."""
+        seed = 0
+        while Run.found_seed is None:
+            if self.answer("run", "-m", MODEL, "--raw", "-p", "x", "--temp", 1, "--seed", seed)["tokens"] > 500:
+                Run.found_seed = seed
+            seed += 1
+        return Run.found_seed
+
+
+class Eval(Case):
+    def logits(self, ids, *args):
+        return self.answer("eval", "logits", "-m", MODEL, "--tokens", ",".join(map(str, ids)), *args)["positions"]
+
+    def test_logits_are_distributions_and_the_last_is_the_default(self):
+        draw = random.Random(SEED)
+        ids = [draw.randrange(VOCABULARY) for _ in range(100)]
+        everywhere = self.logits(ids, "--all", "--top", VOCABULARY)
+        self.assertEqual([p["pos"] for p in everywhere], list(range(100)))
+        for position in everywhere:
+            top = position["top"]
+            self.assertEqual(len({t["id"] for t in top}), VOCABULARY)
+            self.assertAlmostEqual(sum(math.exp(t["logprob"]) for t in top), 1, places=4)
+            values = [t["logprob"] for t in top]
+            self.assertEqual(values, sorted(values, reverse=True))
+        self.assertEqual(self.logits(ids, "--top", 5), [{"pos": 99, "top": everywhere[-1]["top"][:5]}])
+        # The class of the rows changes roundings only.
+        for mine, other in zip(everywhere, self.logits(ids, "--all", "--top", VOCABULARY, "--class", "step",
+                                                       "--cache-k", "f32", "--cache-v", "f32")):
+            theirs = {t["id"]: t["logprob"] for t in other["top"]}
+            for t in mine["top"]:
+                self.assertAlmostEqual(t["logprob"], theirs[t["id"]], delta=0.02)
+
+    def test_perplexity_is_that_of_the_logits(self):
+        text = "the path of the third moth\n" * 3
+        path = HOME / "text.txt"
+        path.write_text(text)
+        told = self.answer("eval", "perplexity", "-m", MODEL, "-f", path)
+        ids = self.answer("tokenize", "-m", MODEL, stdin=text)["tokens"]
+        nats = 0
+        for position, target in zip(self.logits(ids, "--all", "--top", VOCABULARY), ids[1:]):
+            nats -= {t["id"]: t["logprob"] for t in position["top"]}[target]
+        self.assertEqual(told["tokens"], len(ids) - 1)
+        self.assertAlmostEqual(told["perplexity"], math.exp(nats / (len(ids) - 1)), delta=1e-3 * told["perplexity"])
+        self.assertAlmostEqual(told["bits_per_byte"], nats / math.log(2) / (len(text) - 1), delta=0.2)
+        windows = self.answer("eval", "perplexity", "-m", MODEL, "-f", path, "--ctx", 16)
+        self.assertEqual(windows["tokens"], len(ids) - 1)
+
+
+class Bench(Case):
+    def test_every_test_has_its_row(self):
+        rows = self.answer("bench", "-m", MODEL, "-p", "16,70", "-n", 4, "-b", "1,3", "-r", 1)
+        self.assertEqual([(r["test"], r["batch"]) for r in rows], [("pp16", 1), ("pp70", 1), ("tg4", 1), ("tg4", 3)])
+        for row in rows:
+            self.assertGreater(row["tok_s"], 0)
+            self.assertGreater(row["gb_s"], 0)
+            self.assertAlmostEqual(row["of_copy"], row["gb_s"] / row["copy_gb_s"])
+
+
+class Chat(Case):
+    FLAGS = ("-m", MODEL, "-n", 6, "--temp", 1, "--seed", 5)
+
+    def test_turns_go_on_from_the_ones_before(self):
+        turns = self.answer("chat", *self.FLAGS, stdin="the path\n/help\n\nthe moth\n/nonsense\n")["turns"]
+        self.assertEqual(len(turns), 2)
+        self.assertEqual(turns[0]["reused_tokens"], 0)
+        self.assertGreater(turns[1]["reused_tokens"], 0)
+        self.assertGreater(turns[1]["prompt_tokens"], turns[0]["prompt_tokens"])
+        # The first turn is what `run` says; a reused state changes nothing.
+        alone = self.answer("run", *self.FLAGS, "-p", "the path")
+        self.assertEqual(turns[0]["text"], alone["text"])
+        if "\ufffd" not in turns[0]["text"]:
+            conversation = (f"<|im_start|>user\nthe path<|im_end|>\n<|im_start|>assistant\n{turns[0]['text']}<|im_end|>\n"
+                            "<|im_start|>user\nthe moth<|im_end|>\n<|im_start|>assistant\n")
+            whole = self.answer("run", *self.FLAGS, "--raw", "-p", conversation)
+            self.assertEqual((whole["text"], whole["prompt_tokens"]), (turns[1]["text"], turns[1]["prompt_tokens"]))
+
+    def test_reset_forgets(self):
+        turns = self.answer("chat", *self.FLAGS, stdin="the path\n/reset\nthe path\n/exit\nnot read\n")["turns"]
+        self.assertEqual(len(turns), 2)
+        self.assertEqual(turns[0], turns[1])
+
+    def test_a_message_that_does_not_fit_leaves_the_chat_alive(self):
+        done = chimere("chat", *self.FLAGS, "--ctx", 64, "--json", stdin="x" * 100 + "\nthe\n")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("context holds 64", done.err)
+        self.assertEqual(len(json.loads(done.out)["turns"]), 1)
+
+    def test_it_opens_on_a_terminal(self):
+        for words in ([], ["run"]):
+            pid, terminal = pty.fork()
+            if pid == 0:
+                os.execve(CHIMERE, [str(CHIMERE), *words], environment(CHIMERE_MODEL=str(MODEL), CHIMERE_MAX_TOKENS="2"))
+            seen = b""
+            while b"/help lists commands" not in seen:
+                seen += os.read(terminal, 4096)
+            os.write(terminal, b"/exit\n")
+            try:
+                while os.read(terminal, 4096):
+                    pass
+            except OSError:  # the other side is closed
+                pass
+            self.assertEqual(os.waitpid(pid, 0)[1], 0, seen)
+            os.close(terminal)
+
+
+class Refusals(Case):
+    def test_wrong_usage_ends_with_2_and_a_sentence(self):
+        wrong = [("frobnicate",), ("run", "--frobnicate"), ("run", "--speculate", "mtp"), ("run", "--temp", "hot"),
+                 ("run", "--top-p", 2), ("run", "--backend", "cuda"), ("run", "--cache-k", "q4_0"),
+                 ("eval",), ("eval", "logits"), ("eval", "logits", "--tokens", "1,x"), ("eval", "logits", "--tokens", "-1"),
+                 ("eval", "logits", "--tokens", "1", "--class", "other"), ("bench", "-b", "0"), ("bench", "-p", "1,,2"),
+                 ("detokenize", "a"), ("detokenize",), ("tokenize", "--threads", 2, "x"), ("eval", "perplexity")]
+        for args in wrong:
+            self.refused(2, *args)
+        self.refused(2, "run", "--backend", "cuda", says="one of auto, cpu")
+        done = chimere()
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("Subcommands", done.err)
+
+    def test_errors_end_with_1_and_a_sentence(self):
+        broken = HOME / "broken.gguf"
+        broken.write_bytes(MODEL.read_bytes()[:1000])
+        foreign = HOME / "foreign.gguf"
+        foreign.write_bytes(MODEL.read_bytes().replace(b"qwen35moe", b"qwen35xyz"))
+        self.refused(1, "run", "-m", "/no/such/model.gguf", "-p", "x", says="/no/such/model.gguf")
+        self.refused(1, "run", "-m", "nobody", "-p", "x", says="nobody")
+        self.refused(1, "inspect", broken)
+        self.refused(1, "run", "-m", foreign, "-p", "x", says="qwen35xyz")
+        self.refused(1, "run", "-m", HOME, "-p", "x")
+        self.refused(1, "run", "-m", MODEL, "--raw", "-p", "", says="empty")
+        self.refused(1, "run", "-m", MODEL, "-p", "x", "--ctx", 5000, says="4096")
+        self.refused(1, "run", "-m", MODEL, "-p", "x" * 5000, says="context")
+        self.refused(1, "eval", "perplexity", "-m", MODEL, "-f", "/no/such/text", says="/no/such/text")
+        self.refused(1, "eval", "logits", "-m", MODEL, "--tokens", VOCABULARY)
+        self.refused(1, "detokenize", "-m", MODEL, VOCABULARY, says="does not exist")
+        self.assertIn("qwen35xyz", self.answer("inspect", foreign)["cannot_run"])
+
+    def test_help_is_no_error(self):
+        for words in ([], ["run"], ["chat"], ["bench"], ["eval"], ["eval", "logits"], ["tokenize"], ["inspect"]):
+            done = chimere(*words, "--help")
+            self.assertEqual((done.returncode, done.err), (0, ""))
+            self.assertIn("chimere", done.out)
+        self.assertIn("CHIMERE_TOP_K", chimere("run", "--help").out)
+
+
+class Sources(Case):
+    """Flags, variables and the config file."""
+
+    def seed(self, *args, env=None):
+        return self.answer("run", "-m", MODEL, "-p", "x", "-n", 1, *args, env=env)["seed"]
+
+    def test_flags_win_over_variables_over_the_file(self):
+        config = HOME / ".config" / "chimere" / "config"
+        config.parent.mkdir(parents=True)
+        try:
+            config.write_text("# mine\nseed = 11\n")
+            self.assertEqual(self.seed(), 11)
+            self.assertEqual(self.seed(env=environment(CHIMERE_SEED="12")), 12)
+            self.assertEqual(self.seed("--seed", 13, env=environment(CHIMERE_SEED="12")), 13)
+            config.write_text("seed = 11\nsede = 12\n")
+            self.refused(2, "run", "-m", MODEL, "-p", "x", says=":2: there is no setting 'sede'")
+        finally:
+            config.unlink()
+            config.parent.rmdir()
+        self.refused(2, "run", "-m", MODEL, "-p", "x", env=environment(CHIMERE_SEDE="1"), says="CHIMERE_SEDE")
+        self.refused(2, "run", "-m", MODEL, "-p", "x", env=environment(CHIMERE_TOP_P="7"), says="CHIMERE_TOP_P")
+
+    def test_models_are_found_by_name(self):
+        folder = HOME / ".local" / "share" / "chimere" / "models"
+        folder.mkdir(parents=True)
+        (folder / "mine.gguf").symlink_to(MODEL)
+        for name in ("mine", "mine.gguf"):
+            self.assertEqual(self.answer("inspect", name)["file_bytes"], MODEL.stat().st_size)
+
+
+@unittest.skipUnless(SHIPPED.exists(), "the shipped model is not there")
+class Shipped(Case):
+    def test_it_answers_when_no_model_is_named(self):
+        done = chimere("run", "-p", "What does the command ls do?", "-n", 40, "--temp", 0)
+        self.assertEqual(done.returncode, 0, done.err)
+        self.assertIn("shipped model", done.err)
+        self.assertGreaterEqual(len(done.out.split()), 3, done.out)
+        # Words, not noise.
+        letters = sum(c.isascii() and (c.isalpha() or c.isspace()) for c in done.out)
+        self.assertGreater(letters, 0.7 * len(done.out), done.out)
+
+    def test_threads_and_seeds(self):
+        flags = ("run", "-p", "Tell me about grep.", "-n", 20, "--seed", SEED)
+        self.assertEqual(self.answer(*flags, "--threads", 1)["ids"], self.answer(*flags, "--threads", 2)["ids"])
+
+
+if __name__ == "__main__":
+    subprocess.run([WRITER, MODEL, str(VOCABULARY)], check=True)
+    print(f"seed {SEED}")
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
