@@ -122,9 +122,10 @@ struct Scenario {
 
   Scenario(Rng& rng, int max_chunk, int max_start) {
     const int count = uniform_int(rng, 1, 4);
+    const bool forks = uniform_int(rng, 0, 1) == 0;
     for (int i = 0; i < count; ++i) {
       SequenceSpec s;
-      const bool forked = i > 0 && uniform_int(rng, 0, 2) == 0;
+      const bool forked = forks && i > 0 && uniform_int(rng, 0, 2) == 0;
       s.read_slot = forked ? sequences[0].read_slot : n_slots++;
       s.start = uniform_int(rng, 0, max_start);
       const int n_slices = uniform_int(rng, 1, 3);
@@ -138,7 +139,7 @@ struct Scenario {
         }
       }
       // In place, unless another sequence reads the slot.
-      const bool shared = forked || i == 0;
+      const bool shared = forked || (forks && i == 0);
       if (!shared && uniform_int(rng, 0, 1) == 0) s.write_slots.back() = s.read_slot;
       for (int p = 0; p * kKvPageTokens < s.start + s.rows(); ++p) s.pages.push_back(n_pages++);
       sequences.push_back(s);
