@@ -82,8 +82,8 @@ CHIMERE_INLINE void score_queries(const SplitUnit& u, int query) {
 }
 
 /// Scores to weights relative to their maximum; the maximum and sum go to the query's part. Scores
-/// of positions that the query does not see may be anything, even NaN: they are replaced before
-/// use.
+/// of positions that the query does not see may be anything, even NaN: they become -infinity, whose
+/// weight is 0.
 CHIMERE_INLINE void weigh(float* scores, int n_valid, float* part) {
   const F32x16 lowest = F32x16::set(-__builtin_inff());
   F32x16 top = lowest;
@@ -98,8 +98,7 @@ CHIMERE_INLINE void weigh(float* scores, int n_valid, float* part) {
   for (int p = 0; p < n_valid; p += kLanes) {
     const F32x16 w = exp_lanes(F32x16::load(scores + p) - F32x16::set(max_score));
     w.store(scores + p);
-    const int n = n_valid - p < kLanes ? n_valid - p : kLanes;
-    sum = sum + first_lanes(n, w, F32x16::set(0));
+    sum = sum + w;
   }
   part[0] = max_score;
   part[1] = tree_sum(sum);
