@@ -136,6 +136,20 @@ CHIMERE_INLINE const uint8_t* padded_blocks(const uint8_t* p, int64_t elements, 
   return copy;
 }
 
+/// Asks for the cache lines of `bytes` of weights that are due soon. On Zen 4 a gain of a tenth for
+/// the formats whose unpacking fills the reorder buffer, and a loss for Q8_0, which has little to
+/// unpack.
+template <class F>
+CHIMERE_INLINE void prefetch(const uint8_t* w, int64_t bytes) {
+  constexpr uintptr_t kAhead = 4096;
+  if constexpr (F::kBlocks > 1) return;
+  // As an integer: the address may lie behind the weights, where a prefetch does nothing.
+  const uintptr_t at = reinterpret_cast<uintptr_t>(w) + kAhead;
+  for (uintptr_t b = 0; b < static_cast<uintptr_t>(bytes); b += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(at + b), _MM_HINT_T0);
+  }
+}
+
 template <class F, int R>
 CHIMERE_INLINE void dot_row(const uint8_t* w, int64_t n, const RoundedRow* x, float out[R]) {
   constexpr int64_t kBytes = F::kBlocks * F::kBlockBytes;
@@ -143,9 +157,13 @@ CHIMERE_INLINE void dot_row(const uint8_t* w, int64_t n, const RoundedRow* x, fl
   for (int r = 0; r < R; ++r) acc[r] = _mm512_setzero_ps();
   int64_t i = 0;
   if constexpr (F::kGroup == 16) {
-    for (; i < n; i += kSuper, w += kBytes) step_of_16<F, R>(w, i, x, acc);
+    for (; i < n; i += kSuper, w += kBytes) {
+      prefetch<F>(w, kBytes);
+      step_of_16<F, R>(w, i, x, acc);
+    }
   } else {
     for (; i + 2 * kSuper <= n; i += 2 * kSuper, w += 2 * kBytes) {
+      prefetch<F>(w, 2 * kBytes);
       step_of_32<F, R, true>(w, w + kBytes, 0xFFFF, i, x, acc);
     }
     uint8_t copy[kBytes];
