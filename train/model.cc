@@ -164,7 +164,7 @@ Tensor Model::delta_layer(const Tensor& x, int64_t i) const {
       F::softplus(torch::linear(x32, at(i, "ssm_alpha.weight")) + at(i, "ssm_dt.bias"));
   const Tensor g = -dt * at(i, "ssm_a").exp();
   const Tensor o = rms_norm(chunked_delta_rule(q, k, v, g, beta), at(i, "ssm_norm.weight"), c.eps);
-  return linear((o.to(compute_) * torch::silu(z)).view({b, t, c.value_dim()}),
+  return linear((o.to(compute_) * torch::silu(z)).reshape({b, t, c.value_dim()}),
                 at(i, "ssm_out.weight"));
 }
 
@@ -206,14 +206,14 @@ Tensor Model::experts(const Tensor& x, int64_t i, Forward& sums) const {
   // are scaled by the weight of their expert, zero if it was not chosen. The shared expert is the
   // last block of it.
   const ModelConfig& c = config_;
-  const Tensor flat = x.view({-1, c.n_embd});
+  const Tensor flat = x.reshape({-1, c.n_embd});
   const Tensor weights = route(flat, i, sums);
   const Tensor shared = torch::mv(flat, at(i, "ffn_gate_inp_shexp.weight")).sigmoid().unsqueeze(-1);
   const Tensor scale =
       torch::cat({weights.repeat_interleave(c.n_ff, -1), shared.expand({-1, c.n_ff_shared})}, -1)
           .to(compute_);
   const auto wide = [&](std::string_view routed, std::string_view one) {
-    return torch::cat({at(i, routed).view({-1, c.n_embd}), at(i, one)});
+    return torch::cat({at(i, routed).reshape({-1, c.n_embd}), at(i, one)});
   };
   const Tensor gate = linear(flat, wide("ffn_gate_exps.weight", "ffn_gate_shexp.weight"));
   const Tensor up = linear(flat, wide("ffn_up_exps.weight", "ffn_up_shexp.weight"));
@@ -221,7 +221,7 @@ Tensor Model::experts(const Tensor& x, int64_t i, Forward& sums) const {
       torch::cat({at(i, "ffn_down_exps.weight").permute({1, 0, 2}).reshape({c.n_embd, -1}),
                   at(i, "ffn_down_shexp.weight")},
                  1);
-  return linear(torch::silu(gate) * up * scale, down).view(x.sizes());
+  return linear(torch::silu(gate) * up * scale, down).reshape(x.sizes());
 }
 
 Tensor Model::block(const Tensor& x, int64_t i, Forward& sums) const {

@@ -174,9 +174,9 @@ Status print_logits(Arguments& a) {
   const torch::Tensor logits =
       model->logits(model->forward(torch::tensor(ids).unsqueeze(0)).hidden)[0];
   const torch::Tensor p = logits.to(torch::kFloat).log_softmax(-1).contiguous();
+  const float* value = p.data_ptr<float>();
   for (int64_t t = 0; t < p.size(0); ++t) {
-    for (int64_t i = 0; i < p.size(1); ++i)
-      std::printf("%s%.6f", i > 0 ? " " : "", p[t].data_ptr<float>()[i]);
+    for (int64_t i = 0; i < p.size(1); ++i) std::printf("%s%.6f", i > 0 ? " " : "", *value++);
     std::printf("\n");
   }
   return {};

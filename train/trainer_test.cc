@@ -196,5 +196,17 @@ TEST_F(Training, TokenFilesRoundTripAndWindowsCoverTheText) {
   EXPECT_FALSE(torch::equal(fifth, b.windows(6)));
 }
 
+TEST_F(Training, AnyLengthGivesTheSameStart) {
+  // Chunks are padded: what comes after a position must not matter to it.
+  const Trainer t = trainer();
+  const torch::NoGradGuard no_grad;
+  const Tensor tokens = torch::randint(64, {2, 150}, torch::kInt64);
+  const Tensor whole = t.model().forward(tokens).hidden;
+  for (const int64_t n : {1, 3, 64, 65, 149}) {
+    const Tensor part = t.model().forward(tokens.narrow(1, 0, n)).hidden;
+    EXPECT_LT((part - whole.narrow(1, 0, n)).abs().max().item<double>(), 1e-4) << n;
+  }
+}
+
 }  // namespace
 }  // namespace chimere::train
