@@ -9,7 +9,7 @@ released one wherever speed, memory or loading is measured and the released one 
 Sizes: 35b-a3b (the released Qwen3.5-35B-A3B shapes), 1.6b-a0.4b (the same topology in about 0.8 GB), mini (a few MB).
 Mixes: ramp (experts IQ3_S, attention Q5_K/Q6_K, gates Q8_0), q4_k, q8_0, f32.
 Needs numpy only (Debian: python3-numpy, for /usr/bin/python3). Values are drawn so that each weight has a standard deviation near
-1/sqrt(fan-in); scale fields are finite; everything else in a block is random bits.
+1/sqrt(fan-in); scale fields are finite; nearly everything else in a block is random bits.
 """
 import argparse, struct, sys
 import numpy as np
@@ -191,6 +191,8 @@ def main():
                 k = min(blocks - done, (32 << 20) // size)
                 at = int(rng.integers(0, pool.size - k * size + 1))
                 x = pool[at:at + k * size].reshape(k, size).copy()
+                if ty == Q8_0:  # no quantiser writes -128, and not every program's byte products can take it
+                    x[:, 2:][x[:, 2:] == 128] = 129
                 for o, unit in scales:
                     x[:, o:o + 2] = np.frombuffer(np.float16(std / unit).tobytes(), np.uint8)
                 f.write(x.tobytes()); done += k
