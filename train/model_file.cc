@@ -147,6 +147,23 @@ Status write_model(const Model& model, const gguf::Reader& tokenizer, Mix mix,
   return out.write(path);
 }
 
+Status read_weights(const gguf::Reader& file, Model& model) {
+  const torch::NoGradGuard no_grad;
+  for (auto& [name, parameter] : model.parameters()) {
+    const gguf::TensorInfo* info = file.find_tensor(name);
+    const std::vector<int64_t> dims(parameter.sizes().rbegin(), parameter.sizes().rend());
+    if (info == nullptr || info->dims != dims) {
+      return invalid_data("The tensor " + name +
+                          " is missing or has another shape than its metadata asks for.");
+    }
+    Tensor value = torch::empty(parameter.sizes());
+    quant::decode(info->type, info->data, value.data_ptr<float>(), value.numel());
+    if (is_rate(name)) value = value.neg().log();
+    parameter.copy_(value);
+  }
+  return {};
+}
+
 Result<std::unique_ptr<Model>> read_model(const gguf::Reader& file, torch::Device device,
                                           torch::Dtype compute) {
   CHIMERE_TRY(const std::string architecture, file.get_string("general.architecture"));
@@ -165,19 +182,7 @@ Result<std::unique_ptr<Model>> read_model(const gguf::Reader& file, torch::Devic
   if (tokens == nullptr) return invalid_data("The file has no vocabulary.");
   c.n_vocab = static_cast<int64_t>(tokens->size());
   auto model = std::make_unique<Model>(c, 0, device, compute);
-  const torch::NoGradGuard no_grad;
-  for (auto& [name, parameter] : model->parameters()) {
-    const gguf::TensorInfo* info = file.find_tensor(name);
-    const std::vector<int64_t> dims(parameter.sizes().rbegin(), parameter.sizes().rend());
-    if (info == nullptr || info->dims != dims) {
-      return invalid_data("The tensor " + name +
-                          " is missing or has another shape than its metadata asks for.");
-    }
-    Tensor value = torch::empty(parameter.sizes());
-    quant::decode(info->type, info->data, value.data_ptr<float>(), value.numel());
-    if (is_rate(name)) value = value.neg().log();
-    parameter.copy_(value);
-  }
+  CHIMERE_CHECK_OK(read_weights(file, *model));
   return model;
 }
 

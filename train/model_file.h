@@ -33,6 +33,9 @@ Status copy_tokenizer(const gguf::Reader& from, gguf::Writer& to);
 Status write_model(const Model& model, const gguf::Reader& tokenizer, Mix mix,
                    const std::string& path);
 
+/// Sets the model's weights from a file of any type. Errors: a missing or misshapen tensor.
+Status read_weights(const gguf::Reader& file, Model& model);
+
 /// The model of a file of any type, decoded to f32. Errors: a missing or misshapen tensor, an
 /// unknown architecture.
 Result<std::unique_ptr<Model>> read_model(const gguf::Reader& file, torch::Device device,

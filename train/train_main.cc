@@ -15,8 +15,9 @@ constexpr const char* kUsage =
     R"(chimere-train train --documents F --chats F --heldout F --vocabulary F --out DIR
     [--steps N] [--batch N] [--window N] [--lr X] [--warmup N] [--seed N] [--chat-share X]
     [--chat-share-final X] [--layers N] [--experts N] [--experts-used N] [--eval-every N]
-    [--save-every N] [--stop-after-minutes X] [--mix f32|q8_0|shipped]
-  writes DIR/model.gguf and DIR/checkpoint.pt, and goes on from DIR/checkpoint.pt if it exists
+    [--save-every N] [--stop-after-minutes X] [--mix f32|q8_0|shipped] [--init F]
+  writes DIR/model.gguf and DIR/checkpoint.pt, and goes on from DIR/checkpoint.pt if it exists; --init: starts
+  from the weights of a GGUF (a second phase with other data or another rate)
 chimere-train export --in F --out F --mix f32|q8_0|shipped
 chimere-train evaluate --in F --heldout F [--window N] [--tokens N]
 chimere-train logits --in F --tokens 1,2,3      log-probabilities of every position, one line each
@@ -105,6 +106,7 @@ Status train(Arguments& a) {
   recipe.learning_rate = a.number("lr", recipe.learning_rate);
   recipe.chat_share = a.number("chat-share", recipe.chat_share);
   recipe.chat_share_final = a.number("chat-share-final", recipe.chat_share_final);
+  const std::string init = a.get("init", "");
   RunOptions options;
   options.out = a.get("out", ".");
   options.eval_every = a.integer("eval-every", 200);
@@ -125,6 +127,10 @@ Status train(Arguments& a) {
   std::printf("%lld parameters, %zu + %zu tokens, %s\n",
               static_cast<long long>(trainer.model().n_parameters()), documents.ids.size(),
               chats.ids.size(), device.str().c_str());
+  if (!init.empty()) {
+    CHIMERE_TRY(const auto file, gguf::Reader::open(init));
+    CHIMERE_CHECK_OK(read_weights(*file, trainer.model()));
+  }
   const std::string checkpoint = options.out + "/checkpoint.pt";
   if (std::filesystem::exists(checkpoint)) {
     CHIMERE_CHECK_OK(trainer.load(checkpoint));

@@ -35,6 +35,7 @@ class Trainer {
           const TokenFile& chats, torch::Device device, torch::Dtype compute);
 
   const Model& model() const { return *model_; }
+  Model& model() { return *model_; }
   int64_t step_count() const { return step_; }
 
   /// One optimiser step. `want_losses`: false leaves the device unsynchronised and gives zeros.
