@@ -70,18 +70,16 @@ class Bench {
   /// sampling.
   Result<Measured> decode(int32_t n, int32_t batch) {
     return repeat([&]() -> Result<Measured> {
-      std::vector<std::unique_ptr<state::SequenceState>> sequences;
-      for (int32_t b = 0; b < batch; ++b)
-        sequences.push_back(loaded_.model->states().create_sequence());
+      std::vector<std::unique_ptr<state::SequenceState>> sequences(static_cast<size_t>(batch));
+      for (auto& s : sequences) s = loaded_.model->states().create_sequence();
       Measured sum;
-      const std::vector<int32_t> tokens = random_tokens(n * batch);
       const Stopwatch watch;
       for (int32_t i = 0; i < n; ++i) {
         model::StepPlan plan;
-        for (int32_t b = 0; b < batch; ++b) {
+        for (const auto& s : sequences) {
           model::SequenceRows& rows = plan.sequences.emplace_back();
-          rows.state = sequences[static_cast<size_t>(b)].get();
-          rows.tokens = {tokens[static_cast<size_t>(i * batch + b)]};
+          rows.state = s.get();
+          rows.tokens = random_tokens(1);
           rows.logits_of = {0};
         }
         CHIMERE_CHECK_OK(forward(plan));

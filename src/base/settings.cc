@@ -177,8 +177,8 @@ Result<Settings::Value> Settings::parse(const SettingInfo& setting, std::string_
       double v = 0;
       if (!parse_whole(text, v))
         return refuse("it must be a number " + settings::range_text(setting));
-      if (!(v >= setting.min && v <= setting.max))
-        return refuse("it must be " + settings::range_text(setting));
+      const bool within = setting.min <= v && v <= setting.max;  // false for NaN
+      if (!within) return refuse("it must be " + settings::range_text(setting));
       return Value(v);
     }
     case SettingInfo::Kind::kText: {

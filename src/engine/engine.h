@@ -57,7 +57,7 @@ class Engine {
 
   void finish_cancelled();
   void admit();
-  bool has_room_for(const Generation& generation) const;
+  bool has_room_for(const Generation& candidate) const;
   int64_t pages_for(int64_t tokens) const;
   std::vector<Planned> plan_rows();
   void handle_failure(const Error& error, const std::vector<Planned>& planned);

@@ -125,23 +125,25 @@ Error out_of_range(const char* name, const char* range) {
 }  // namespace
 
 Status validate(const SamplingParams& p) {
-  if (!(p.repeat_penalty > 0 && p.repeat_penalty <= 10)) {
-    return out_of_range("repeat-penalty", "above 0 and at most 10");
+  // False for NaN, which is in no range.
+  const auto within = [](float v, float min, float max) { return min <= v && v <= max; };
+  if (!within(p.repeat_penalty, 0.01F, 10)) {
+    return out_of_range("repeat-penalty", "from 0.01 to 10");
   }
-  if (!(std::fabs(p.frequency_penalty) <= 10)) {
+  if (!within(p.frequency_penalty, -10, 10)) {
     return out_of_range("frequency-penalty", "from -10 to 10");
   }
-  if (!(std::fabs(p.presence_penalty) <= 10)) {
+  if (!within(p.presence_penalty, -10, 10)) {
     return out_of_range("presence-penalty", "from -10 to 10");
   }
   if (p.penalty_window < -1) return out_of_range("penalty-window", "-1 (everything), 0 or more");
   // Below 0.001 a division by the temperature only amplifies rounding: that is greedy, so say so.
-  if (!(p.temperature == 0 || (p.temperature >= 0.001F && p.temperature <= 100))) {
+  if (p.temperature != 0 && !within(p.temperature, 0.001F, 100)) {
     return out_of_range("temp", "0 (greedy) or from 0.001 to 100");
   }
   if (p.top_k < 0) return out_of_range("top-k", "0 (all) or more");
-  if (!(p.top_p > 0 && p.top_p <= 1)) return out_of_range("top-p", "above 0 and at most 1");
-  if (!(p.min_p >= 0 && p.min_p <= 1)) return out_of_range("min-p", "from 0 to 1");
+  if (!within(p.top_p, 1e-6F, 1)) return out_of_range("top-p", "from 0.000001 to 1");
+  if (!within(p.min_p, 0, 1)) return out_of_range("min-p", "from 0 to 1");
   if (p.logprobs < -1 || p.logprobs > 1000) {
     return out_of_range("logprobs", "-1 (none) or from 0 to 1000");
   }
