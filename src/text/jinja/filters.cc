@@ -58,7 +58,7 @@ Value filter_replace(Runtime& runtime, const Value& input, const Arguments& a) {
 }
 
 Value filter_int(Runtime&, const Value& input, const Arguments& a) {
-  const Value otherwise = a.get(0, "default", Value::integer(0));
+  Value otherwise = a.get(0, "default", Value::integer(0));
   const int64_t base = a.integer(1, "base", 10);
   if (input.is_undefined()) fail("'" + input.undefined_name() + "' is undefined.");
   double number = 0;
@@ -305,9 +305,14 @@ MarkedText format_percent(Runtime& runtime, const MarkedText& format, const Valu
       continue;
     }
     size_t end = at + 1;
-    while (end < f.size() &&
-           std::string_view("0123456789.-+ ").find(f[end]) != std::string_view::npos) {
+    const auto skip = [&](std::string_view set) {
+      while (end < f.size() && set.find(f[end]) != std::string_view::npos) ++end;
+    };
+    skip("-+ 0");
+    skip("0123456789");
+    if (end < f.size() && f[end] == '.') {
       ++end;
+      skip("0123456789");
     }
     const char kind = end < f.size() ? f[end] : '\0';
     const std::string flags = f.substr(at + 1, end - at - 1);
