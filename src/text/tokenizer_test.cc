@@ -14,7 +14,6 @@ namespace chimere::text {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 const std::string kData = CHIMERE_TEXT_TESTDATA;

@@ -10,7 +10,7 @@ const Value* Arguments::find(size_t position, std::string_view name) const {
   return nullptr;
 }
 
-Value Arguments::get(size_t position, std::string_view name, Value otherwise) const {
+Value Arguments::get(size_t position, std::string_view name, const Value& otherwise) const {
   const Value* value = find(position, name);
   return value == nullptr ? otherwise : *value;
 }

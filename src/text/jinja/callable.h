@@ -33,7 +33,7 @@ class Arguments {
 
   /// The argument at a position or with a name; nullptr if it is not given.
   const Value* find(size_t position, std::string_view name) const;
-  Value get(size_t position, std::string_view name, Value otherwise) const;
+  Value get(size_t position, std::string_view name, const Value& otherwise) const;
   /// These fail, naming the function, if the argument is missing or of another kind.
   const Value& require(size_t position, std::string_view name, std::string_view function) const;
   int64_t integer(size_t position, std::string_view name, int64_t otherwise) const;

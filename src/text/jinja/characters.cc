@@ -59,9 +59,12 @@ bool is_space(uint32_t c) {
 bool is_printable(uint32_t c) {
   if (c == ' ') return true;
   if (is_space(c) || c < 0x20 || (c >= 0x7F && c < 0xA0)) return false;
-  return !(c == 0xAD || (c >= 0x200B && c <= 0x200F) || (c >= 0x202A && c <= 0x202E) ||
-           (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF || (c >= 0xD800 && c <= 0xF8FF) ||
-           (c >= 0xFFF0 && c <= 0xFFFB) || c >= 0xE0000 || (c & 0xFFFE) == 0xFFFE);
+  const bool format_character = c == 0xAD || (c >= 0x200B && c <= 0x200F) ||
+                                (c >= 0x202A && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) ||
+                                c == 0xFEFF || (c >= 0xFFF0 && c <= 0xFFFB);
+  const bool private_or_none =
+      (c >= 0xD800 && c <= 0xF8FF) || c >= 0xE0000 || (c & 0xFFFE) == 0xFFFE;
+  return !format_character && !private_or_none;
 }
 
 uint32_t to_upper(uint32_t c) {
