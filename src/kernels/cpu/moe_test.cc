@@ -82,10 +82,9 @@ TEST_P(MoeOfTypes, EveryIsaAndThreadCountGivesTheOraclesBits) {
   const uint64_t seed = test_data::fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
-  for (const int64_t rows :
-       {int64_t{1}, int64_t{2}, int64_t{5}, int64_t{17}, random.between(18, 40)}) {
+  for (const int64_t rows : {int64_t{1}, int64_t{3}, random.between(15, 24)}) {
     const auto n_experts = static_cast<int>(random.between(2, 9));
-    const auto n_used = static_cast<int>(random.between(1, n_experts));
+    const auto n_used = static_cast<int>(random.between(1, std::min(n_experts, 4)));
     Moe m = make_moe(random, rows, n_experts, n_used, GetParam().first, GetParam().second);
     const std::vector<float> want = m.run(ref::moe_ffn);
     for (const CpuIsa isa : test_data::available_isas()) {
