@@ -60,7 +60,7 @@ class Evaluator {
   Value evaluate_filter(const Expression& e, const ScopePtr& scope, const Value* block_input);
   Value evaluate_test(const Expression& e, const ScopePtr& scope);
   Arguments evaluate_arguments(const Expression& e, const ScopePtr& scope);
-  Value call(const Value& function, Arguments arguments);
+  Value call(const Value& function, const Arguments& arguments);
   Value call_macro(const Callable& macro, const Arguments& arguments);
   Value make_namespace(const Arguments& arguments);
 

@@ -44,10 +44,10 @@ class ExpressionParser {
   ExpressionPtr dict();
   ExpressionPtr postfix(ExpressionPtr node);
   ExpressionPtr filters_and_tests(ExpressionPtr node);
-  ExpressionPtr subscript(ExpressionPtr node);
-  ExpressionPtr call(ExpressionPtr node);
-  ExpressionPtr filter(ExpressionPtr node);
-  ExpressionPtr test(ExpressionPtr node);
+  ExpressionPtr subscript(ExpressionPtr object);
+  ExpressionPtr call(ExpressionPtr function);
+  ExpressionPtr filter(ExpressionPtr input);
+  ExpressionPtr test(ExpressionPtr input);
   void arguments(Expression& node);
   std::string dotted_name();
 

@@ -77,6 +77,7 @@ Value Evaluator::lookup(const std::string& name, const ScopePtr& scope) const {
 std::vector<Value> Evaluator::evaluate_all(const Expression& e, const ScopePtr& scope) {
   std::vector<Value> values;
   runtime_.budget.bytes(static_cast<int64_t>(e.children.size() * sizeof(Value)));
+  values.reserve(e.children.size());
   for (const ExpressionPtr& child : e.children) values.push_back(evaluate(*child, scope));
   return values;
 }
@@ -159,10 +160,10 @@ Value Evaluator::evaluate_call(const Expression& e, const ScopePtr& scope, const
   const Value function = evaluate(*e.children[0], scope);
   Arguments arguments = evaluate_arguments(e, scope);
   if (caller != nullptr) arguments.named.emplace_back("caller", *caller);
-  return call(function, std::move(arguments));
+  return call(function, arguments);
 }
 
-Value Evaluator::call(const Value& function, Arguments arguments) {
+Value Evaluator::call(const Value& function, const Arguments& arguments) {
   const Callable* callable = function.as_callable();
   if (callable == nullptr) {
     if (function.is_undefined()) {
