@@ -14,14 +14,10 @@ poll print process produce provide put query read rebuild receive record recover
 repair replace report reset resize resolve restore resume retrieve return run save scan search select send set show
 shuffle shut sign sort split start stop store strip summarize suspend switch synchronize tell test trace transfer
 translate truncate turn unlink unlock unmount unpack update upload verify view wait warn wrap write""".split())
-WHAT = ["What does {n} do?", "What does the command {n} do?", "What is {n}?", "Explain {n}.", "What is {n} for?",
+WHAT = ["What does {n} do?", "What does the command {n} do?", "What is {n}?", "Explain {n}.", "what is {n} for?",
         "What is the {n} command for?", "Tell me about {n}.", "Describe the {n} command.", "What can I do with {n}?",
         "What does `{n}` do?", "{n}?", "Which purpose does {n} have?", "Could you explain what {n} does?",
-        "I found {n} in a script. What does it do?", "In one sentence: what is {n}?", "How would you describe {n}?",
-        "What is {n} used for?", "Tell me what {n} does.", "I want to know what {n} is.", "Do you know {n}?",
-        "What happens when I run {n}?", "Why would I use {n}?", "When do I need {n}?", "Give me a short description of {n}.",
-        "Summarise {n}.", "{n}: what is that?", "Explain the purpose of {n}.", "What's {n}?", "Define {n}.",
-        "What kind of program is {n}?", "Introduce me to {n}.", "Remind me what {n} is for."]
+        "I found {n} in a script. What does it do?", "In one sentence: what is {n}?", "How would you describe {n}?"]
 FUNCTION = ["What does {n}() do?", "What does the function {n} do?", "Explain the C function {n}.", "What is {n}({s})?",
             "What is {n} for?", "Describe {n}({s})."]
 OTHER = ["What is {n}?", "What is {n}({s})?", "Tell me about {n}.", "What does {n} describe?", "Explain {n}."]
@@ -76,19 +72,6 @@ def capital(text):
     return text[0].upper() + text[1:] + ("" if text.endswith((".", "!", ":", ")")) else ".")
 
 
-def reword(rng, question):
-    """Small changes of manner that must not change the answer."""
-    kind = rng.random()
-    if kind < 0.55:
-        return question
-    if kind < 0.65:
-        return question[0].lower() + question[1:] if question[1:2].islower() else question
-    if kind < 0.73:
-        return question.rstrip("?.")
-    start = rng.choice(["Please: ", "Hi! ", "Hello, ", "A question: ", "Quick question: ", "Please help me. ", "OK. "])
-    return (start if kind < 0.88 else "") + question + ("" if kind < 0.88 else rng.choice([" Thanks.", " Please be brief.", " Please."]))
-
-
 class Writer:
     """Formats turns exactly as the chat template does; `rng` decides system prompts and thoughts."""
 
@@ -110,10 +93,8 @@ class Writer:
         self.out.append(text)
 
     def ask(self, phrasings, times, answer, thought="", follow=(), **names):
-        """`times` conversations; phrasings repeat only once all were used."""
-        rounds = [self.rng.sample(phrasings, len(phrasings)) for _ in range(-(-times // len(phrasings)))]
-        for phrase in sum(rounds, [])[:times]:
-            turns = [(reword(self.rng, phrase.format(**names)), answer() if callable(answer) else answer, thought)]
+        for phrase in self.rng.sample(phrasings, min(times, len(phrasings))):
+            turns = [(phrase.format(**names), answer() if callable(answer) else answer, thought)]
             if follow and self.rng.random() < 0.2:
                 turns.append(self.rng.choice(follow))
             if len(turns) > 1:
@@ -137,20 +118,20 @@ def page_dialogues(writer, page, core):
             flag = rng.choice([f for f in re.findall(r"--?[A-Za-z0-9][\w-]*", flags)] or [flags])
             if core:
                 writer.ask(OPTION, 2, answer, n=name, f=flag)
-            elif rng.random() < 0.2:
+            elif rng.random() < 0.5:
                 writer.ask(OPTION, 1, answer, n=name, f=flag)
 
     def answer_for(alias):
         def answer():
             text = sentence(alias, page.whatis)
-            if page.summary and rng.random() < 0.3 and not page.summary.lower().startswith(page.whatis.lower()[:30]):
+            if page.summary and rng.random() < 0.45 and not page.summary.lower().startswith(page.whatis.lower()[:30]):
                 text += " " + page.summary
             return text
         return answer
 
     phrasings = WHAT if command else FUNCTION if page.section in "23" else OTHER
     for alias in page.names[:4]:
-        times = (48 if core else 8) if command else 2
+        times = (len(WHAT) if core else 5) if command else 2
         writer.ask(phrasings, times, answer_for(alias), thought, follow, n=alias, s=page.section)
     if command and third_person(page.whatis) and len(page.whatis) < 90:
         task = page.whatis[0].lower() + page.whatis[1:]
@@ -158,17 +139,12 @@ def page_dialogues(writer, page, core):
 
 
 def invented_names(rng, known, count):
-    """Command-like names that no page has: syllables, or a real name with one letter changed."""
-    out, real = set(), sorted(n for n in known if re.match(r"^[a-z][a-z0-9-]{4,12}$", n))
+    """Command-like names that no page has."""
+    parts = ["fro", "bli", "zor", "ka", "mu", "ter", "nix", "pol", "gra", "vex", "lim", "qua", "sto", "der", "wix", "ob"]
+    out = set()
     while len(out) < count:
-        if real and rng.random() < 0.25:
-            letters = list(rng.choice(real))
-            letters[rng.randrange(1, len(letters))] = rng.choice("bcdfghjklmnpqrstvwxz")
-            word = "".join(letters)
-        else:
-            word = "".join(rng.choice("bcdfghjklmnprstvwxz") + rng.choice("aeiou") + rng.choice(["", "", "n", "r", "x", "l", "s"])
-                           for _ in range(rng.choice([1, 2, 2, 3])))
-            word = rng.choice(["", "", "", "x", "g", "lib"]) + word + rng.choice(["", "", "", "ctl", "d", "-tool", "fs", "2"])
+        word = "".join(rng.choice(parts) for _ in range(rng.choice([2, 2, 3])))
+        word = rng.choice(["", "", "", "x", "g", "lib"]) + word + rng.choice(["", "", "ctl", "d", "-tool", "fs"])
         if word not in known:
             out.add(word)
     return sorted(out)
@@ -185,15 +161,15 @@ def read_rows(name):
 def general_dialogues(writer, known, packages):
     rng = writer.rng
     for topic, answer in (row if len(row) == 2 else (row[0], " | ".join(row[1:])) for row in read_rows("concepts.txt")):
-        for _ in range(6):
+        for _ in range(4):
             writer.ask(CONCEPT, len(CONCEPT), answer, f"The question is about {topic}.", t=topic)
     for task, command, remark in read_rows("tasks.txt"):
-        for _ in range(6):
+        for _ in range(4):
             writer.ask(TASK, len(TASK), f"{command}\n\n{remark}", f"The user wants to {task}.", t=task)
     for _ in range(60):
         for question, answer in SOCIAL:
             writer.chat((question, answer))
-    for name in invented_names(rng, known, 14000):
+    for name in invented_names(rng, known, 1500):
         writer.ask(WHAT, 1, UNKNOWN.format(n=name), f"No manual page is named {name}.", n=name)
     for name, text in packages:
         writer.ask(PACKAGE, 1, f"{name}: {capital(text)}", n=name)
