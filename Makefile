@@ -10,7 +10,7 @@ export PROMPT YES JOBS FUZZ_SECONDS
 
 build:  ## the program, build/chimere
 	@scripts/setup run
-	@cmake --preset release --log-level=NOTICE
+	@cmake --preset release >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) --target chimere
 
 run: build  ## build, then the model answers PROMPT, or opens a chat on a terminal
@@ -18,7 +18,7 @@ run: build  ## build, then the model answers PROMPT, or opens a chat on a termin
 
 tests:
 	@scripts/setup run test
-	@cmake --preset tests --log-level=NOTICE
+	@cmake --preset tests >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
 
 check: tests  ## the fast tests (under 3 minutes once built)
@@ -27,31 +27,31 @@ check: tests  ## the fast tests (under 3 minutes once built)
 test:  ## everything: fast and full tests, format, clang-tidy, layering, llama.cpp beside us, the trainer's smoke run
 	@scripts/setup run test tools peers train
 	@scripts/install-peers
-	@cmake --preset tests-all --log-level=NOTICE
+	@cmake --preset tests-all >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
 	@ctest --test-dir $(BUILD)/tests -j $(JOBS) --output-on-failure --no-tests=error
 
 asan:  ## the fast tests under the address and undefined-behaviour sanitizers
 	@scripts/setup run test
-	@cmake --preset asan --log-level=NOTICE
+	@cmake --preset asan >/dev/null
 	@cmake --build $(BUILD)/asan -j $(JOBS)
 	@ctest --test-dir $(BUILD)/asan -L fast -j $(JOBS) --output-on-failure --no-tests=error
 
 tsan:  ## the fast tests under the thread sanitizer
 	@scripts/setup run test
-	@cmake --preset tsan --log-level=NOTICE
+	@cmake --preset tsan >/dev/null
 	@cmake --build $(BUILD)/tsan -j $(JOBS)
 	@ctest --test-dir $(BUILD)/tsan -L fast -j $(JOBS) --output-on-failure --no-tests=error
 
 fuzz:  ## every libFuzzer target for FUZZ_SECONDS
 	@scripts/setup run tools
-	@cmake --preset fuzz --log-level=NOTICE
+	@cmake --preset fuzz >/dev/null
 	@cmake --build $(BUILD)/fuzz -j $(JOBS)
 	@scripts/run-fuzzers $(BUILD)/fuzz
 
 tidy:  ## clang-tidy over the whole tree
 	@scripts/setup run test tools
-	@cmake --preset tests --log-level=NOTICE
+	@cmake --preset tests >/dev/null
 	@scripts/check-tidy $(BUILD)/tests
 
 format:  ## rewrite the sources with clang-format
@@ -60,7 +60,7 @@ format:  ## rewrite the sources with clang-format
 
 model:  ## train the shipped model again (half an hour of one GPU; hours without)
 	@scripts/setup run train
-	@cmake --preset train --log-level=NOTICE
+	@cmake --preset train >/dev/null
 	@cmake --build $(BUILD)/train -j $(JOBS)
 	@scripts/train-model $(BUILD)/train
 
