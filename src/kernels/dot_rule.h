@@ -2,6 +2,9 @@
 #ifndef CHIMERE_KERNELS_DOT_RULE_H_
 #define CHIMERE_KERNELS_DOT_RULE_H_
 
+#include <bit>
+#include <cstdint>
+
 #include "tensor/dtype.h"
 
 namespace chimere::kernels {
@@ -25,6 +28,15 @@ constexpr int scale_group(DType t) {
     default:
       return 0;
   }
+}
+
+/// Scale d of an activation block whose largest magnitude is `amax` (rule 3): amax / 127, rounded
+/// to the 11 significant bits of an f16 but without its narrow range. Forced inline: see
+/// kernels/math.h.
+[[gnu::always_inline]] inline float activation_scale(float amax) {
+  auto bits = std::bit_cast<uint32_t>(amax / 127.0F);
+  bits += 0xFFFU + ((bits >> 13) & 1U);  // to nearest, ties to even, of the 13 bits that go
+  return std::bit_cast<float>(bits & ~0x1FFFU);
 }
 
 constexpr bool takes_integer_dot(DType t) { return scale_group(t) != 0; }

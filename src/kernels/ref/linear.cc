@@ -68,7 +68,7 @@ Activations round_activations(const float* x, int64_t n) {
     if (!finite) {
       d = std::numeric_limits<float>::quiet_NaN();
     } else if (amax >= 0x1p-100F) {
-      d = amax / 127.0F;
+      d = activation_scale(amax);
       const float id = 127.0F / amax;
       for (int64_t i = begin; i < begin + kActivationBlock; ++i) {
         const auto q = static_cast<int8_t>(std::nearbyint(x[i] * id));

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/cpu/avx2/kernels.h"
+#include "kernels/dot_rule.h"
 #include "kernels/math.h"
 
 namespace chimere::kernels::cpu::avx2 {
@@ -39,7 +40,7 @@ CHIMERE_INLINE void round_block(const float* x, int64_t b, const RoundedRow& out
   if (bits >= 0x7F800000U) {
     d = __builtin_nanf("");
   } else if (amax >= 0x1p-100F) {
-    d = amax / 127.0F;
+    d = activation_scale(amax);
     const __m256 id = _mm256_set1_ps(127.0F / amax);
     for (int i = 0; i < 4; ++i) q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(v[i], id));
   }

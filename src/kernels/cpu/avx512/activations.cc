@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/avx512/kernels.h"
 #include "kernels/cpu/avx512/lanes.h"
+#include "kernels/dot_rule.h"
 
 namespace chimere::kernels::cpu::avx512 {
 namespace {
@@ -26,7 +27,7 @@ CHIMERE_INLINE void round_block(const float* x, int64_t b, const RoundedRow& out
   if (bits >= 0x7F800000U) {
     d = __builtin_nanf("");
   } else if (amax >= 0x1p-100F) {
-    d = amax / 127.0F;
+    d = activation_scale(amax);
     const __m512 id = _mm512_set1_ps(127.0F / amax);
     q_low = _mm512_cvtps_epi32(_mm512_mul_ps(low, id));
     q_high = _mm512_cvtps_epi32(_mm512_mul_ps(high, id));

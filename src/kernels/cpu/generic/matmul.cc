@@ -33,7 +33,9 @@ void round_block(const float* x, int64_t b, const RoundedRow& out) {
   std::memcpy(&amax, &bits, 4);
   const bool finite = bits < 0x7F800000U;
   const bool zero = !finite || amax < 0x1p-100F;
-  const float d = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0F : amax / 127.0F;
+  const float d = !finite ? std::numeric_limits<float>::quiet_NaN()
+                  : zero  ? 0.0F
+                          : activation_scale(amax);
   const float id = zero ? 0.0F : 127.0F / amax;
   int32_t sums[2] = {0, 0};
   for (int i = 0; i < kActivationBlock; ++i) {

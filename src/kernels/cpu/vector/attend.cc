@@ -1,4 +1,4 @@
-#include "kernels/cpu/vector/kernels.h"
+#include "kernels/cpu/vector/functions.h"
 
 namespace chimere::kernels::cpu::CHIMERE_ISA {
 namespace {

@@ -1,5 +1,5 @@
 #include "kernels/cpu/vector/chain_product.h"
-#include "kernels/cpu/vector/kernels.h"
+#include "kernels/cpu/vector/functions.h"
 
 namespace chimere::kernels::cpu::CHIMERE_ISA {
 namespace {

@@ -1,6 +1,6 @@
 // The functions of cpu/vector that make up VectorKernels, for one instruction set.
-#ifndef CHIMERE_KERNELS_CPU_VECTOR_KERNELS_PER_ISA_H_
-#define CHIMERE_KERNELS_CPU_VECTOR_KERNELS_PER_ISA_H_
+#ifndef CHIMERE_KERNELS_CPU_VECTOR_FUNCTIONS_H_
+#define CHIMERE_KERNELS_CPU_VECTOR_FUNCTIONS_H_
 
 #include <cstdint>
 
@@ -23,4 +23,4 @@ void route(const float* logits, int n_experts, int n_used, int32_t* ids, float* 
 
 }  // namespace chimere::kernels::cpu::CHIMERE_ISA
 
-#endif  // CHIMERE_KERNELS_CPU_VECTOR_KERNELS_PER_ISA_H_
+#endif  // CHIMERE_KERNELS_CPU_VECTOR_FUNCTIONS_H_
