@@ -9,7 +9,7 @@
 namespace chimere {
 
 /// What went wrong at a boundary (a file, a request, a device), as a sentence a user can act on.
-struct Error {
+struct Error {  // NOLINT(clang-analyzer-core.uninitialized.Assign): every field has a value
   enum class Code {
     kInvalidArgument,  ///< the caller asked for something that makes no sense
     kInvalidData,      ///< a file or message is damaged, hostile or of an unknown kind
@@ -23,14 +23,15 @@ struct Error {
   std::string message;
 };
 
+// Values and errors turn into results by themselves: `return x;`, `return not_found("...");`.
+// NOLINTBEGIN(google-explicit-constructor)
+
 /// Either a T or an Error. `[[nodiscard]]`: an ignored error is a compile-time warning.
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value)
-      : v_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Result(Error error)
-      : v_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value) : v_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : v_(std::in_place_index<1>, std::move(error)) {}
 
   bool ok() const { return v_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -56,8 +57,7 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
-  Result(Error error)
-      : failed_(true), error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error) : failed_(true), error_(std::move(error)) {}
   bool ok() const { return !failed_; }
   explicit operator bool() const { return ok(); }
   const Error& error() const& { return error_; }
@@ -67,6 +67,8 @@ class [[nodiscard]] Result<void> {
   bool failed_ = false;
   Error error_;
 };
+
+// NOLINTEND(google-explicit-constructor)
 
 using Status = Result<void>;
 
@@ -80,6 +82,8 @@ inline Error unsupported(std::string m) { return {Error::Code::kUnsupported, std
 inline Error io_error(std::string m) { return {Error::Code::kIo, std::move(m)}; }
 
 /// `CHIMERE_TRY(auto x, f());` binds x to f()'s value or returns its error from the caller.
+// A declaration cannot stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define CHIMERE_CONCAT_INNER_(a, b) a##b
 #define CHIMERE_CONCAT_(a, b) CHIMERE_CONCAT_INNER_(a, b)
 #define CHIMERE_TRY_IMPL_(tmp, decl, expr)      \
@@ -88,6 +92,7 @@ inline Error io_error(std::string m) { return {Error::Code::kIo, std::move(m)}; 
   decl = *std::move(tmp)
 #define CHIMERE_TRY(decl, ...) \
   CHIMERE_TRY_IMPL_(CHIMERE_CONCAT_(chimere_try_, __LINE__), decl, (__VA_ARGS__))
+// NOLINTEND(bugprone-macro-parentheses)
 #define CHIMERE_CHECK_OK(...)                                           \
   do {                                                                  \
     auto chimere_status = (__VA_ARGS__);                                \

@@ -16,7 +16,6 @@
 namespace {
 
 using chimere::DType;
-using chimere::Result;
 using chimere::Status;
 using chimere::gguf::Array;
 using chimere::gguf::Reader;

@@ -71,11 +71,11 @@ class World {
   void check_logits(const std::vector<Part>& parts, ConstMatrixView logits);
   void commit(const std::vector<Part>& parts);
   void relieve();
-  void disturb(size_t job);
-  void fork(size_t job);
+  void disturb(size_t i);
+  void fork(size_t i);
   void evict(Job& job);
   void come_back(Job& job);
-  void remove(size_t job);
+  void remove(size_t i);
   void remove_finished();
 
   model::Model& model_;
