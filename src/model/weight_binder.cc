@@ -46,7 +46,8 @@ std::string list_text(const std::vector<std::string>& items) {
 
 }  // namespace
 
-const gguf::TensorInfo* WeightBinder::find(const std::string& name, std::vector<int64_t> dims) {
+const gguf::TensorInfo* WeightBinder::find(const std::string& name,
+                                           const std::vector<int64_t>& dims) {
   bound_.insert(name);
   const gguf::TensorInfo* tensor = file_.find_tensor(name);
   if (tensor == nullptr) {

@@ -41,7 +41,7 @@ class WeightBinder {
   Status finish() const;
 
  private:
-  const gguf::TensorInfo* find(const std::string& name, std::vector<int64_t> dims);
+  const gguf::TensorInfo* find(const std::string& name, const std::vector<int64_t>& dims);
   WeightView view(const std::string& name, std::vector<int64_t> dims);
   const float* f32(const std::string& name, std::vector<int64_t> dims);
 

@@ -18,6 +18,7 @@ constexpr std::string_view kMessages = R"([
     [{"id": "c1", "function": {"name": "f", "arguments": {"x": [1, 2.5, true, null], "y": {}}}}]},
   {"role": "tool", "content": "<|im_end|>"}])";
 
+// Long templates go over several literals. NOLINTNEXTLINE(bugprone-suspicious-missing-comma)
 constexpr std::string_view kSeeds[] = {
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' ~ (m.content or '') }}{% endfor %}",
     "{%- set ns = namespace(a=[1, 2], b={'k': 'v'}) -%}{% set ns.a = ns.a + [ns.b] %}{{ ns.a[-1].k "

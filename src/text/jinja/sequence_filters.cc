@@ -143,6 +143,7 @@ Value filter_dictsort(Runtime& runtime, const Value& input, const Arguments& a) 
     return reverse ? compare(q, p, runtime.budget) < 0 : compare(p, q, runtime.budget) < 0;
   });
   std::vector<Value> out;
+  out.reserve(entries.size());
   for (const auto& [key, value] : entries) out.push_back(Value::tuple({key, value}));
   return Value::list(std::move(out));
 }
@@ -160,6 +161,7 @@ Value filter_sort(Runtime& runtime, const Value& input, const Arguments& a) {
                    : compare(x.first, y.first, runtime.budget) < 0;
   });
   std::vector<Value> out;
+  out.reserve(keyed.size());
   for (auto& [_, item] : keyed) out.push_back(std::move(item));
   return Value::list(std::move(out));
 }

@@ -59,12 +59,12 @@ std::string format_real(double d) {
   const auto [end, _] =
       std::to_chars(buffer, buffer + sizeof buffer, d, std::chars_format::scientific);
   // digits "d.ddde±xx"
-  const std::string scientific(buffer, end);
+  std::string scientific(buffer, end);
   const size_t e = scientific.find('e');
   const int exponent = std::stoi(scientific.substr(e + 1));
   if (exponent < -4 || exponent >= 16) return scientific;
   char fixed[64];
-  const auto [stop, __] = std::to_chars(fixed, fixed + sizeof fixed, d, std::chars_format::fixed);
+  char* const stop = std::to_chars(fixed, fixed + sizeof fixed, d, std::chars_format::fixed).ptr;
   std::string out(fixed, stop);
   if (out.find('.') == std::string::npos) out += ".0";
   return out;

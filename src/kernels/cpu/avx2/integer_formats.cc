@@ -116,7 +116,6 @@ struct Q6K {
   static constexpr int64_t kBlockBytes = sizeof(quant::BlockQ6K);
   static constexpr int kOffset = 5;
   static constexpr bool kSigned = false;
-  static constexpr bool kMinimum = false;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m256i v[8]) {
     const auto* b = reinterpret_cast<const quant::BlockQ6K*>(p);

@@ -24,8 +24,8 @@
 namespace chimere::kernels::cpu::avx2 {
 namespace {
 
-constexpr int kSuper = 256;
-constexpr int kMaxRows = 4;
+inline constexpr int kSuper = 256;
+inline constexpr int kMaxRows = 4;
 
 CHIMERE_INLINE __m256i load_bytes(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));

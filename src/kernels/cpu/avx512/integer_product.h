@@ -27,11 +27,11 @@
 namespace chimere::kernels::cpu::avx512 {
 namespace {
 
-constexpr int kSuper = 256;
+inline constexpr int kSuper = 256;
 /// From this number of activation rows on, unpacking into tiles is cheaper.
-constexpr int64_t kTileRows = 6;
-constexpr int kMaxDotRows = 4;
-constexpr int kMaxTileRows = 8;
+inline constexpr int64_t kTileRows = 6;
+inline constexpr int kMaxDotRows = 4;
+inline constexpr int kMaxTileRows = 8;
 
 CHIMERE_INLINE __m512i load_bytes(const void* p) { return _mm512_loadu_si512(p); }
 
@@ -146,6 +146,7 @@ CHIMERE_INLINE void prefetch(const uint8_t* w, int64_t bytes) {
   // As an integer: the address may lie behind the weights, where a prefetch does nothing.
   const uintptr_t at = reinterpret_cast<uintptr_t>(w) + kAhead;
   for (uintptr_t b = 0; b < static_cast<uintptr_t>(bytes); b += 64) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
     _mm_prefetch(reinterpret_cast<const char*>(at + b), _MM_HINT_T0);
   }
 }

@@ -66,6 +66,7 @@ void round_activations(const float* x, int64_t n, const RoundedRow& out) {
 template <DType kType>
 void integer_product(const IntegerProduct& p) {
   constexpr int kGroup = scale_group(kType);
+  static_assert(kGroup > 0);
   auto* q = reinterpret_cast<int8_t*>(p.scratch);
   auto* s = reinterpret_cast<float*>(p.scratch + padded(p.n_in));
   float* m = s + padded(p.n_in) / kGroup;
