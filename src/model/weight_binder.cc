@@ -61,10 +61,10 @@ const gguf::TensorInfo* WeightBinder::find(const std::string& name,
   return tensor;
 }
 
-WeightView WeightBinder::view(const std::string& name, std::vector<int64_t> dims) {
+WeightView WeightBinder::view(const std::string& name, const std::vector<int64_t>& dims) {
   const int64_t n_in = dims[0];
   const int64_t n_rows = dims.size() == 3 ? dims[1] * dims[2] : dims[1];
-  const gguf::TensorInfo* tensor = find(name, std::move(dims));
+  const gguf::TensorInfo* tensor = find(name, dims);
   if (tensor == nullptr) return {};
   if (!linear_type(tensor->type) || n_in % dtype_info(tensor->type).block_elements != 0) {
     problems_.push_back(name + " has type " + std::string(dtype_name(tensor->type)) +
@@ -74,8 +74,8 @@ WeightView WeightBinder::view(const std::string& name, std::vector<int64_t> dims
   return {tensor->type, n_rows, n_in, tensor->data};
 }
 
-const float* WeightBinder::f32(const std::string& name, std::vector<int64_t> dims) {
-  const gguf::TensorInfo* tensor = find(name, std::move(dims));
+const float* WeightBinder::f32(const std::string& name, const std::vector<int64_t>& dims) {
+  const gguf::TensorInfo* tensor = find(name, dims);
   if (tensor == nullptr) return nullptr;
   if (tensor->type != DType::kF32) {
     problems_.push_back(name + " has type " + std::string(dtype_name(tensor->type)) + ", not f32");

@@ -42,8 +42,8 @@ class WeightBinder {
 
  private:
   const gguf::TensorInfo* find(const std::string& name, const std::vector<int64_t>& dims);
-  WeightView view(const std::string& name, std::vector<int64_t> dims);
-  const float* f32(const std::string& name, std::vector<int64_t> dims);
+  WeightView view(const std::string& name, const std::vector<int64_t>& dims);
+  const float* f32(const std::string& name, const std::vector<int64_t>& dims);
 
   const gguf::Reader& file_;
   std::unordered_set<std::string> bound_;
