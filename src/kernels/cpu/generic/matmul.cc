@@ -69,7 +69,7 @@ void integer_product(const IntegerProduct& p) {
   static_assert(kGroup > 0);
   auto* q = reinterpret_cast<int8_t*>(p.scratch);
   auto* s = reinterpret_cast<float*>(p.scratch + padded(p.n_in));
-  // The analyser looks at the uninstantiated template. NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
+  // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): kGroup is no 0, see above
   float* m = s + padded(p.n_in) / kGroup;
   for (int64_t o = 0; o < p.n_out; ++o) {
     unpack_integer_weights(kType, p.w + o * p.w_stride, p.n_in, q, s, m);
