@@ -91,6 +91,14 @@ CLI::Validator number_list(int32_t min, int32_t max, const std::string& what) {
   return {check, "", ""};
 }
 
+CLI::Validator setting_value(const SettingInfo& setting) {
+  const auto check = [&setting](const std::string& text) {
+    const Status status = Settings().set(setting, text, "this flag");
+    return status.ok() ? std::string() : status.error().message;
+  };
+  return {check, "", ""};
+}
+
 Result<std::string> read_standard_input() {
   std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   if (std::cin.bad()) return io_error("Standard input cannot be read.");

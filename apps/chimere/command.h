@@ -47,6 +47,9 @@ Result<std::vector<int32_t>> parse_numbers(std::string_view text, int32_t min, i
 /// The same as a check of a flag, so that a bad list is a usage error.
 CLI::Validator number_list(int32_t min, int32_t max, const std::string& what);
 
+/// A check that a flag's value suits a setting.
+CLI::Validator setting_value(const SettingInfo& setting);
+
 /// All of standard input. Errors: kIo.
 Result<std::string> read_standard_input();
 /// All of a file. Errors: kNotFound, kIo.
@@ -59,6 +62,7 @@ void declare_run(CLI::App& app, CommandLine& line);
 void declare_chat(CLI::App& app, CommandLine& line);
 void declare_bench(CLI::App& app, CommandLine& line);
 void declare_eval(CLI::App& app, CommandLine& line);
+void declare_divergence(CLI::App& eval, CommandLine& line);
 void declare_tokenize(CLI::App& app, CommandLine& line);
 void declare_detokenize(CLI::App& app, CommandLine& line);
 void declare_inspect(CLI::App& app, CommandLine& line);

@@ -1,4 +1,4 @@
-// chimere eval logits, chimere eval perplexity
+// chimere eval logits, chimere eval perplexity; eval divergence has its own file
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,45 +17,13 @@
 #include "command.h"
 #include "json.h"
 #include "loaded_model.h"
-#include "model/chunking.h"
+#include "prediction.h"
 #include "sampling/log_softmax.h"
 
 namespace chimere::app {
 namespace {
 
 constexpr int32_t kMaxId = std::numeric_limits<int32_t>::max();
-
-/// Runs tokens through the model and hands over the logits of positions [first, tokens.size()), in
-/// order. The rows go in steps of at most 64, so that the logits of a large vocabulary stay small;
-/// the results do not depend on the steps.
-Status for_each_logits(const LoadedModel& loaded, std::span<const int32_t> tokens,
-                       model::RowClass row_class, int64_t first,
-                       const std::function<Status(int64_t, std::span<const float>)>& use) {
-  std::vector<int32_t> message_starts;
-  if (const int32_t start = loaded.tokenizer->find("<|im_start|>"); start >= 0)
-    message_starts.push_back(start);
-  const auto sequence = loaded.model->states().create_sequence();
-  int64_t at = 0;
-  for (const int32_t size : model::chunk_sizes(tokens, message_starts)) {
-    model::StepPlan plan;
-    model::SequenceRows& rows = plan.sequences.emplace_back();
-    rows.state = sequence.get();
-    rows.row_class = row_class;
-    const auto chunk = tokens.subspan(static_cast<size_t>(at), static_cast<size_t>(size));
-    rows.tokens.assign(chunk.begin(), chunk.end());
-    if (row_class == model::RowClass::kChunk) rows.chunks = {size};
-    for (int32_t r = 0; r < size; ++r) {
-      if (at + r >= first) rows.logits_of.push_back(r);
-    }
-    CHIMERE_TRY(const model::StepResult result, loaded.model->forward(plan));
-    for (int64_t r = 0; r < result.logits.rows; ++r) {
-      const auto logits = std::span(result.logits.row(r), static_cast<size_t>(result.logits.cols));
-      CHIMERE_CHECK_OK(use(at + rows.logits_of[static_cast<size_t>(r)], logits));
-    }
-    at += size;
-  }
-  return {};
-}
 
 struct LogitsFlags {
   std::string tokens;
@@ -85,7 +53,8 @@ Status eval_logits(const CommandLine& line, const LogitsFlags& flags) {
   // Whole vocabularies at many positions are large: the document is written as it is computed.
   if (line.json) std::cout << R"({"positions":[)";
   bool comma = false;
-  const auto show = [&](int64_t position, std::span<const float> logits) -> Status {
+  const auto show = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
+    const LogitsRow logits = rows[0];
     CHIMERE_TRY(const auto largest, sampling::find_largest(logits));
     const auto distribution = sampling::summarise(logits, largest.value);
     const auto top = sampling::top_logprobs(logits, distribution, flags.top);
@@ -106,7 +75,8 @@ Status eval_logits(const CommandLine& line, const LogitsFlags& flags) {
   };
   const auto row_class =
       flags.row_class == "step" ? model::RowClass::kStep : model::RowClass::kChunk;
-  CHIMERE_CHECK_OK(for_each_logits(loaded, tokens, row_class, flags.all ? 0 : n - 1, show));
+  const LoadedModel* model = &loaded;
+  CHIMERE_CHECK_OK(for_each_logits({&model, 1}, tokens, row_class, flags.all ? 0 : n - 1, show));
   if (line.json) std::cout << "]}\n";
   return {};
 }
@@ -117,53 +87,33 @@ struct Surprise {
   int64_t tokens = 0;
 };
 
-/// Windows of `context` tokens that move on by half of it: every token but the first is predicted
-/// once, from at least half a window of what stands before it (or all there is).
-Result<Surprise> measure(const LoadedModel& loaded, const std::vector<int32_t>& tokens,
-                         int64_t context) {
+Result<Surprise> measure(const LoadedModel& loaded, std::span<const int32_t> tokens) {
   Surprise sum;
-  const auto n = static_cast<int64_t>(tokens.size());
-  const int64_t stride = std::max<int64_t>(1, context / 2);
-  for (int64_t begin = 0, scored = 1; scored < n; begin += stride) {
-    const int64_t end = std::min(n, begin + context);
-    const auto window =
-        std::span(tokens).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
-    const auto score = [&](int64_t position, std::span<const float> logits) -> Status {
-      const int64_t next = begin + position + 1;
-      if (next >= end) return {};
-      CHIMERE_TRY(const auto largest, sampling::find_largest(logits));
-      const auto target = static_cast<size_t>(tokens[static_cast<size_t>(next)]);
-      sum.nats += sampling::summarise(logits, largest.value).log_sum - logits[target];
-      ++sum.tokens;
-      return {};
-    };
-    CHIMERE_CHECK_OK(
-        for_each_logits(loaded, window, model::RowClass::kChunk, scored - 1 - begin, score));
-    scored = end;
-    std::cerr << fmt::format("\r{} of {} tokens, perplexity {:.4f} ", scored, n,
+  const auto score = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
+    CHIMERE_TRY(const double nats, surprise(rows[0], tokens[static_cast<size_t>(position + 1)]));
+    sum.nats += nats;
+    ++sum.tokens;
+    return {};
+  };
+  const auto progress = [&](int64_t done) {
+    std::cerr << fmt::format("\r{} of {} tokens, perplexity {:.4f} ", done, tokens.size(),
                              std::exp(sum.nats / static_cast<double>(sum.tokens)));
-  }
+  };
+  const LoadedModel* model = &loaded;
+  CHIMERE_CHECK_OK(predict_text({&model, 1}, tokens, loaded.context, score, progress));
   std::cerr << '\n';
   return sum;
 }
 
 Status eval_perplexity(const CommandLine& line, const std::string& path) {
-  CHIMERE_TRY(const std::string text, read_file(path));
   CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.default_context = 2048}));
-  std::vector<int32_t> tokens = loaded.tokenizer->encode(text, false);
-  if (loaded.tokenizer->add_bos() && loaded.tokenizer->bos() >= 0) {
-    tokens.insert(tokens.begin(), loaded.tokenizer->bos());
-  }
-  if (tokens.size() < 2)
-    return invalid_argument("The file '" + path + "' is too short: two tokens are needed.");
-  if (loaded.context < 2)
-    return invalid_argument("A context of two tokens or more is needed (--ctx).");
-  CHIMERE_TRY(const Surprise sum, measure(loaded, tokens, loaded.context));
+  CHIMERE_TRY(const TokenText text, read_tokens(loaded, path));
+  CHIMERE_TRY(const Surprise sum, measure(loaded, text.tokens));
   const double per_token = sum.nats / static_cast<double>(sum.tokens);
   // Of the text behind the first token, which nothing predicts.
-  const size_t first = loaded.tokenizer->token_bytes(tokens[0], false).size();
+  const size_t first = loaded.tokenizer->token_bytes(text.tokens[0], false).size();
   const double bits_per_byte =
-      sum.nats / std::numbers::ln2 / static_cast<double>(text.size() - first);
+      sum.nats / std::numbers::ln2 / static_cast<double>(text.bytes - first);
   if (line.json) {
     print_json({{"perplexity", std::exp(per_token)},
                 {"tokens", sum.tokens},
@@ -179,7 +129,7 @@ Status eval_perplexity(const CommandLine& line, const std::string& path) {
 }  // namespace
 
 void declare_eval(CLI::App& app, CommandLine& line) {
-  CLI::App* eval = app.add_subcommand("eval", "Measures a model: logits, perplexity");
+  CLI::App* eval = app.add_subcommand("eval", "Measures a model: logits, perplexity, divergence");
   eval->require_subcommand(1);
 
   const auto flags = std::make_shared<LogitsFlags>();
@@ -205,6 +155,8 @@ void declare_eval(CLI::App& app, CommandLine& line) {
                                      [&line, path] { return eval_perplexity(line, *path); });
   perplexity->add_option("-f,--file", *path, "The text")->required();
   add_settings(*perplexity, line, model_settings());
+
+  declare_divergence(*eval, line);
 }
 
 }  // namespace chimere::app

@@ -24,6 +24,8 @@ SEED = int.from_bytes(os.urandom(4), "little")
 FOLDER = tempfile.TemporaryDirectory()
 HOME = pathlib.Path(FOLDER.name)
 MODEL = HOME / "tiny.gguf"
+OTHER = HOME / "other.gguf"  # the same vocabulary, other weights
+SMALLER = HOME / "smaller.gguf"  # another vocabulary
 
 
 def environment(**extra):
@@ -232,6 +234,45 @@ class Eval(Case):
         windows = self.answer("eval", "perplexity", "-m", MODEL, "-f", path, "--ctx", 16)
         self.assertEqual(windows["tokens"], len(ids) - 1)
 
+    def test_divergence_is_that_of_the_logits(self):
+        path = HOME / "divergence.txt"
+        path.write_text("the path of the third moth\n" * 4)
+        ids = self.answer("tokenize", "-m", MODEL, stdin=path.read_text())["tokens"]
+        told = self.answer("eval", "divergence", "-m", MODEL, "--base", OTHER, "-f", path)
+        mine = self.logits(ids, "--all", "--top", VOCABULARY)
+        bases = self.answer("eval", "logits", "-m", OTHER, "--tokens", ",".join(map(str, ids)), "--all", "--top",
+                            VOCABULARY)["positions"]
+        kls, same, nats = [], 0, 0
+        for position, base, target in zip(mine[:-1], bases[:-1], ids[1:]):
+            q = {t["id"]: t["logprob"] for t in position["top"]}
+            kls.append(sum(math.exp(t["logprob"]) * (t["logprob"] - q[t["id"]]) for t in base["top"]))
+            same += position["top"][0]["id"] == base["top"][0]["id"]
+            nats -= q[target]
+        n = len(ids) - 1
+        self.assertEqual(told["tokens"], n)
+        self.assertAlmostEqual(told["kld"], sum(kls) / n, delta=1e-3 * told["kld"])
+        self.assertAlmostEqual(told["max"], max(kls), delta=1e-3 * told["max"])
+        self.assertAlmostEqual(told["median"], sorted(kls)[math.ceil(n / 2) - 1], delta=1e-3 * told["max"])
+        self.assertAlmostEqual(told["top1"], same / n)
+        self.assertAlmostEqual(told["perplexity"], math.exp(nats / n), delta=1e-3 * told["perplexity"])
+        self.assertGreater(told["kld"], 0)
+        windows = self.answer("eval", "divergence", "-m", MODEL, "--base", OTHER, "-f", path, "--ctx", 16)
+        self.assertEqual(windows["tokens"], n)
+
+    def test_the_base_may_be_the_same_file_run_differently(self):
+        path = HOME / "same.txt"
+        path.write_text("the path of the third moth\n" * 4)
+        alike = self.answer("eval", "divergence", "-m", MODEL, "--base", MODEL, "-f", path)
+        self.assertLess(alike["kld"], 1e-12)
+        self.assertEqual((alike["top1"], alike["perplexity"]), (1, alike["base_perplexity"]))
+        wide = self.answer("eval", "divergence", "-m", MODEL, "--base-cache-k", "f32", "--base-cache-v", "f32", "-f", path)
+        self.assertGreater(wide["kld"], 1e-12)
+        self.assertLess(wide["kld"], 1e-2)
+        self.refused(1, "eval", "divergence", "-m", MODEL, "-f", path, says="nothing to compare")
+        self.refused(1, "eval", "divergence", "-m", MODEL, "--base", "/no/such.gguf", "-f", path, says="/no/such.gguf")
+        self.refused(2, "eval", "divergence", "-m", MODEL, "--base-cache-k", "q1", "-f", path, says="one of")
+        self.refused(1, "eval", "divergence", "-m", MODEL, "--base", SMALLER, "-f", path, says="vocabular")
+
 
 class Bench(Case):
     def test_every_test_has_its_row(self):
@@ -377,6 +418,7 @@ class Shipped(Case):
 
 
 if __name__ == "__main__":
-    subprocess.run([WRITER, MODEL, str(VOCABULARY)], check=True)
+    for words in ([MODEL, VOCABULARY], [OTHER, VOCABULARY, 36], [SMALLER, VOCABULARY - 20]):
+        subprocess.run([WRITER, *map(str, words)], check=True)
     print(f"seed {SEED}")
     unittest.main(argv=sys.argv[:1] + sys.argv[4:])

@@ -1,0 +1,153 @@
+// chimere eval divergence: how far a model, or a way to run it, is from another.
+#include "sampling/divergence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "json.h"
+#include "loaded_model.h"
+#include "prediction.h"
+
+namespace chimere::app {
+namespace {
+
+struct DivergenceFlags {
+  std::string file;
+  std::string base;
+  std::vector<std::pair<const SettingInfo*, std::string>> base_settings;
+};
+
+struct Compared {
+  std::vector<double> kl;  ///< of each position
+  int64_t same_top = 0;
+  double nats = 0;       ///< surprise of the model
+  double base_nats = 0;  ///< and of the base
+};
+
+/// Both must read the file as the same tokens, or their positions are not the same.
+Status check_comparable(const LoadedModel& model, const LoadedModel& base, const TokenText& text,
+                        const std::string& path) {
+  if (model.model->n_vocab() != base.model->n_vocab()) {
+    return invalid_argument(
+        fmt::format("The vocabularies of the two models have {} and {} tokens; only models with "
+                    "the same vocabulary can be compared.",
+                    model.model->n_vocab(), base.model->n_vocab()));
+  }
+  CHIMERE_TRY(const TokenText other, read_tokens(base, path));
+  if (other.tokens == text.tokens) return {};
+  return invalid_argument(
+      "The two models cut the text into different tokens; only models with the same vocabulary can "
+      "be compared.");
+}
+
+Result<Compared> compare(const LoadedModel& model, const LoadedModel& base,
+                         std::span<const int32_t> tokens, int64_t context) {
+  Compared sum;
+  double total = 0;
+  const auto use = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
+    CHIMERE_TRY(const auto d, sampling::divergence(rows[1], rows[0]));
+    sum.kl.push_back(d.kl);
+    total += d.kl;
+    sum.same_top += d.same_top ? 1 : 0;
+    const int32_t next = tokens[static_cast<size_t>(position + 1)];
+    CHIMERE_TRY(const double nats, surprise(rows[0], next));
+    CHIMERE_TRY(const double base_nats, surprise(rows[1], next));
+    sum.nats += nats;
+    sum.base_nats += base_nats;
+    return {};
+  };
+  const auto progress = [&](int64_t done) {
+    std::cerr << fmt::format("\r{} of {} tokens, mean KL {:.6g} ", done, tokens.size(),
+                             total / static_cast<double>(sum.kl.size()));
+  };
+  const std::array<const LoadedModel*, 2> models = {&model, &base};
+  CHIMERE_CHECK_OK(predict_text(models, tokens, context, use, progress));
+  std::cerr << '\n';
+  return sum;
+}
+
+Json report(Compared& sum, int64_t context) {
+  std::ranges::sort(sum.kl);
+  const auto n = static_cast<double>(sum.kl.size());
+  // The smallest value that a share q of all positions does not exceed.
+  const auto quantile = [&](double q) {
+    return sum.kl[static_cast<size_t>(std::max(0.0, std::ceil(q * n) - 1))];
+  };
+  double total = 0;  // of the sorted values: the small ones first
+  for (const double kl : sum.kl) total += kl;
+  return {{"kld", total / n},
+          {"median", quantile(0.5)},
+          {"p99", quantile(0.99)},
+          {"max", sum.kl.back()},
+          {"top1", static_cast<double>(sum.same_top) / n},
+          {"tokens", sum.kl.size()},
+          {"perplexity", std::exp(sum.nats / n)},
+          {"base_perplexity", std::exp(sum.base_nats / n)},
+          {"context", context}};
+}
+
+Status eval_divergence(const CommandLine& line, const DivergenceFlags& flags) {
+  if (flags.base.empty() && flags.base_settings.empty()) {
+    return invalid_argument(
+        "There is nothing to compare with: name another model (--base MODEL), or say how the base "
+        "runs differently (--base-cache-k, --base-cache-v, --base-backend).");
+  }
+  CHIMERE_TRY(const LoadedModel model, load(line.settings, {.default_context = 2048}));
+  Settings base_settings = line.settings;
+  CHIMERE_CHECK_OK(base_settings.set(
+      settings::kModel, flags.base.empty() ? model.file->path() : flags.base, "--base"));
+  for (const auto& [setting, value] : flags.base_settings) {
+    CHIMERE_CHECK_OK(base_settings.set(*setting, value, "--base-" + std::string(setting->name)));
+  }
+  CHIMERE_TRY(const LoadedModel base, load(base_settings, {.default_context = 2048}));
+  CHIMERE_TRY(const TokenText text, read_tokens(model, flags.file));
+  CHIMERE_CHECK_OK(check_comparable(model, base, text, flags.file));
+  const int64_t context = std::min(model.context, base.context);
+  CHIMERE_TRY(Compared sum, compare(model, base, text.tokens, context));
+  const Json told = report(sum, context);
+  if (line.json) {
+    print_json(told);
+    return {};
+  }
+  const auto value = [&](const char* key) { return told[key].get<double>(); };
+  std::cout << fmt::format(
+      "KL(base || model): mean {:.6g}, median {:.6g}, 99 % below {:.6g}, largest {:.6g} nats\n"
+      "same most likely token: {:.3f} % of {} positions\n"
+      "perplexity {:.4f}, of the base {:.4f}\n",
+      value("kld"), value("median"), value("p99"), value("max"), 100 * value("top1"),
+      told["tokens"].get<int64_t>(), value("perplexity"), value("base_perplexity"));
+  return {};
+}
+
+}  // namespace
+
+void declare_divergence(CLI::App& eval, CommandLine& line) {
+  const auto flags = std::make_shared<DivergenceFlags>();
+  CLI::App* command =
+      add_command(eval, line, "divergence", "How far a model is from another on a text",
+                  [&line, flags] { return eval_divergence(line, *flags); });
+  command->add_option("-f,--file", flags->file, "The text")->required();
+  command->add_option("--base", flags->base,
+                      "The model to compare with; without it the same one, run differently");
+  for (const SettingInfo* s : {static_cast<const SettingInfo*>(&settings::kCacheK),
+                               static_cast<const SettingInfo*>(&settings::kCacheV),
+                               static_cast<const SettingInfo*>(&settings::kBackend)}) {
+    command
+        ->add_option_function<std::string>(
+            "--base-" + std::string(s->name),
+            [flags, s](const std::string& text) { flags->base_settings.emplace_back(s, text); },
+            "--" + std::string(s->name) + " of the base (" + settings::range_text(*s) + ")")
+        ->check(setting_value(*s));
+  }
+  add_settings(*command, line, model_settings());
+}
+
+}  // namespace chimere::app
