@@ -6,7 +6,9 @@ released one wherever speed, memory or loading is measured and the released one 
 
   bench/synth_gguf.py OUT.gguf --arch qwen35moe --size 35b-a3b --mix ramp [--mtp] [--seed 1]
 
-Sizes: 35b-a3b (the released Qwen3.5-35B-A3B shapes), 1.6b-a0.4b (the same topology in about 0.8 GB), mini (a few MB).
+Architectures: qwen35moe, qwen35 (a dense network instead of experts), qwen3next (value heads grouped by key head, fused ssm_ba).
+Sizes: 35b-a3b (the released Qwen3.5-35B-A3B shapes), 1.6b-a0.4b (the same topology in about 0.8 GB), mini (a few MB, the only one
+for qwen35).
 Mixes: ramp (experts IQ3_S, attention Q5_K/Q6_K, gates Q8_0), q4_k, q8_0, f32.
 Needs numpy only (Debian: python3-numpy, for /usr/bin/python3). Values are drawn so that each weight has a standard deviation near
 1/sqrt(fan-in); scale fields are finite; nearly everything else in a block is random bits.
@@ -14,6 +16,7 @@ Needs numpy only (Debian: python3-numpy, for /usr/bin/python3). Values are drawn
 import argparse, struct, sys
 import numpy as np
 
+ARCHITECTURES = ("qwen35moe", "qwen35", "qwen3next")
 F32, F16, Q8_0, Q4_K, Q5_K, Q6_K, IQ3_S = 0, 1, 8, 12, 13, 14, 21
 # type: (weights per block, bytes per block, [(byte offset of an fp16 scale, std of a weight per unit scale)])
 BLOCK = {
@@ -29,7 +32,7 @@ SIZES = {
     "1.6b-a0.4b": dict(n_layer=24, n_embd=1024, n_head=8, n_head_kv=2, head_dim=256, rot=64, n_expert=64,
                        n_used=8, n_ff=256, n_ff_sh=256, conv=4, state=128, n_k=8, n_v=16, n_vocab=65536, ctx=32768),
     "mini": dict(n_layer=8, n_embd=256, n_head=4, n_head_kv=2, head_dim=64, rot=16, n_expert=16,
-                 n_used=4, n_ff=256, n_ff_sh=256, conv=4, state=64, n_k=2, n_v=4, n_vocab=2048, ctx=4096),
+                 n_used=4, n_ff=256, n_ff_sh=256, n_ff_dense=768, conv=4, state=64, n_k=2, n_v=4, n_vocab=2048, ctx=4096),
 }
 MIX = {  # role -> type
     "ramp": dict(exps=IQ3_S, shexp=Q5_K, attn=Q5_K, attn_qk=Q6_K, ssm_out=Q6_K, gate=Q8_0, embd=Q4_K, out=Q6_K),
@@ -39,7 +42,7 @@ MIX = {  # role -> type
 }
 
 
-def plan(s, mix, mtp):
+def plan(arch, s, mix, mtp):
     """Tensors as (name, dims in GGUF order: fastest first, type, kind of value)."""
     m = MIX[mix]
     E, H, KV, D = s["n_embd"], s["n_head"], s["n_head_kv"], s["head_dim"]
@@ -57,10 +60,10 @@ def plan(s, mix, mtp):
                   (b + "attn_gate.weight", (E, val), m["attn"], "w"),
                   (b + "ssm_conv1d.weight", (s["conv"], conv_dim), F32, "w"),
                   (b + "ssm_dt.bias", (s["n_v"],), F32, "small"),
-                  (b + "ssm_a", (s["n_v"],), F32, "decay"),
-                  (b + "ssm_beta.weight", (E, s["n_v"]), m["gate"], "w"),
-                  (b + "ssm_alpha.weight", (E, s["n_v"]), m["gate"], "w"),
-                  (b + "ssm_norm.weight", (s["state"],), F32, "one"),
+                  (b + "ssm_a", (s["n_v"],), F32, "decay")]
+            names = {"ssm_ba": 2} if arch == "qwen3next" else {"ssm_beta": 1, "ssm_alpha": 1}
+            t += [(b + f"{name}.weight", (E, n * s["n_v"]), m["gate"], "w") for name, n in names.items()]
+            t += [(b + "ssm_norm.weight", (s["state"],), F32, "one"),
                   (b + "ssm_out.weight", (val, E), m["ssm_out"], "w")]
         else:
             t += [(b + "attn_q.weight", (E, 2 * H * D), m["attn_qk"], "w"),
@@ -70,14 +73,20 @@ def plan(s, mix, mtp):
                   (b + "attn_q_norm.weight", (D,), F32, "one"),
                   (b + "attn_k_norm.weight", (D,), F32, "one")]
         F, S, X = s["n_ff"], s["n_ff_sh"], s["n_expert"]
-        t += [(b + "ffn_gate_inp.weight", (E, X), F32, "w"),
-              (b + "ffn_gate_exps.weight", (E, F, X), m["exps"], "w"),
-              (b + "ffn_up_exps.weight", (E, F, X), m["exps"], "w"),
-              (b + "ffn_down_exps.weight", (F, E, X), m["exps"], "w"),
-              (b + "ffn_gate_inp_shexp.weight", (E,), F32, "w"),
-              (b + "ffn_gate_shexp.weight", (E, S), m["shexp"], "w"),
-              (b + "ffn_up_shexp.weight", (E, S), m["shexp"], "w"),
-              (b + "ffn_down_shexp.weight", (S, E), m["shexp"], "w")]
+        if arch == "qwen35":
+            dense = s["n_ff_dense"]
+            t += [(b + "ffn_gate.weight", (E, dense), m["shexp"], "w"),
+                  (b + "ffn_up.weight", (E, dense), m["shexp"], "w"),
+                  (b + "ffn_down.weight", (dense, E), m["shexp"], "w")]
+        else:
+            t += [(b + "ffn_gate_inp.weight", (E, X), F32, "w"),
+                  (b + "ffn_gate_exps.weight", (E, F, X), m["exps"], "w"),
+                  (b + "ffn_up_exps.weight", (E, F, X), m["exps"], "w"),
+                  (b + "ffn_down_exps.weight", (F, E, X), m["exps"], "w"),
+                  (b + "ffn_gate_inp_shexp.weight", (E,), F32, "w"),
+                  (b + "ffn_gate_shexp.weight", (E, S), m["shexp"], "w"),
+                  (b + "ffn_up_shexp.weight", (E, S), m["shexp"], "w"),
+                  (b + "ffn_down_shexp.weight", (S, E), m["shexp"], "w")]
         if i >= s["n_layer"]:
             t += [(b + "nextn.eh_proj.weight", (2 * E, E), m["attn"], "w"),
                   (b + "nextn.enorm.weight", (E,), F32, "one"),
@@ -127,13 +136,17 @@ def byte_chars():
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("out"); p.add_argument("--arch", default="qwen35moe", choices=["qwen35moe"])
+    p.add_argument("out"); p.add_argument("--arch", default="qwen35moe", choices=ARCHITECTURES)
     p.add_argument("--size", default="35b-a3b", choices=list(SIZES)); p.add_argument("--mix", default="ramp", choices=MIX)
     p.add_argument("--mtp", action="store_true"); p.add_argument("--seed", type=int, default=1)
     a = p.parse_args()
     s, rng = SIZES[a.size], np.random.default_rng(a.seed)
+    if a.arch == "qwen35" and "n_ff_dense" not in s:
+        p.error(f"there is no {a.arch} of size {a.size}")
+    if a.arch == "qwen3next" and a.mtp:
+        p.error("files of qwen3next have no block for further tokens")
     tensors = []
-    for name, dims, ty, kind in plan(s, a.mix, a.mtp):
+    for name, dims, ty, kind in plan(a.arch, s, a.mix, a.mtp):
         if ty != F32 and not fits(dims, ty):
             ty = Q8_0 if fits(dims, Q8_0) else F32
         tensors.append((name, dims, ty, kind))
@@ -151,10 +164,7 @@ def main():
         kv(f"{A}.attention.head_count_kv", "u32", s["n_head_kv"]), kv(f"{A}.attention.key_length", "u32", s["head_dim"]),
         kv(f"{A}.attention.value_length", "u32", s["head_dim"]), kv(f"{A}.attention.layer_norm_rms_epsilon", "f32", 1e-6),
         kv(f"{A}.rope.freq_base", "f32", 1e7), kv(f"{A}.rope.dimension_count", "u32", s["rot"]),
-        kv(f"{A}.rope.dimension_sections", "[i32]", [11, 11, 10, 0] if s["rot"] == 64 else [3, 3, 2, 0]),
-        kv(f"{A}.expert_count", "u32", s["n_expert"]), kv(f"{A}.expert_used_count", "u32", s["n_used"]),
-        kv(f"{A}.expert_feed_forward_length", "u32", s["n_ff"]),
-        kv(f"{A}.expert_shared_feed_forward_length", "u32", s["n_ff_sh"]), kv(f"{A}.full_attention_interval", "u32", 4),
+        kv(f"{A}.full_attention_interval", "u32", 4),
         kv(f"{A}.ssm.conv_kernel", "u32", s["conv"]), kv(f"{A}.ssm.state_size", "u32", s["state"]),
         kv(f"{A}.ssm.group_count", "u32", s["n_k"]), kv(f"{A}.ssm.time_step_rank", "u32", s["n_v"]),
         kv(f"{A}.ssm.inner_size", "u32", s["state"] * s["n_v"]),
@@ -163,6 +173,14 @@ def main():
         kv("tokenizer.ggml.merges", "[str]", ["t h"]), kv("tokenizer.ggml.eos_token_id", "u32", V - 1),
         kv("tokenizer.ggml.padding_token_id", "u32", V - 3), kv("tokenizer.ggml.add_bos_token", "bool", 0),
     ]
+    if A != "qwen3next":
+        head.append(kv(f"{A}.rope.dimension_sections", "[i32]", [11, 11, 10, 0] if s["rot"] == 64 else [3, 3, 2, 0]))
+    if A == "qwen35":
+        head.append(kv(f"{A}.feed_forward_length", "u32", s["n_ff_dense"]))
+    else:
+        head += [kv(f"{A}.expert_count", "u32", s["n_expert"]), kv(f"{A}.expert_used_count", "u32", s["n_used"]),
+                 kv(f"{A}.expert_feed_forward_length", "u32", s["n_ff"]),
+                 kv(f"{A}.expert_shared_feed_forward_length", "u32", s["n_ff_sh"])]
     if a.mtp:
         head.append(kv(f"{A}.nextn_predict_layers", "u32", 1))
     info, off = [], 0

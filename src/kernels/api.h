@@ -175,6 +175,9 @@ class Ops {
   virtual void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
                       KvView kv, MatrixView out) = 0;
 
+  /// gate = silu(gate) ∘ up: the inner step of a dense feed-forward network. gate, up [rows, n_ff].
+  virtual void silu_multiply(MatrixView gate, ConstMatrixView up) = 0;
+
   /// Softmax over all experts, the n_used largest, weights divided by their sum. logits [rows,
   /// n_experts].
   virtual void route(ConstMatrixView logits, Routing routing) = 0;

@@ -21,44 +21,70 @@ class Cursor {
     return {take<float>(rows * cols), rows, cols, cols};
   }
 
+  /// Lays out several sets of buffers over the same memory.
+  template <typename... LayOut>
+  void overlay(const LayOut&... lay_out) {
+    const int64_t begin = used_;
+    int64_t end = begin;
+    (
+        [&] {
+          used_ = begin;
+          lay_out();
+          end = std::max(end, used_);
+        }(),
+        ...);
+    used_ = end;
+  }
+
   int64_t used() const { return used_; }
-  void rewind(int64_t used) { used_ = used; }
 
  private:
   uint8_t* base_;
   int64_t used_ = 0;
 };
 
-Activations lay_out_at(Cursor& at, const Hparams& h, int64_t rows, int64_t wanted) {
-  Activations a;
-  a.x = at.matrix(rows, h.n_embd);
-  a.h = at.matrix(rows, h.n_embd);
+void lay_out_delta_net(Cursor& at, const kernels::GdnShape& g, int64_t rows, DeltaNetBuffers& b) {
+  b.qkv = at.matrix(rows, g.conv_dim());
+  b.z = at.matrix(rows, g.value_dim());
+  b.alpha = at.matrix(rows, g.n_v_heads);
+  b.beta = at.matrix(rows, g.n_v_heads);
+  b.out = at.matrix(rows, g.value_dim());
+}
 
-  const int64_t mixers = at.used();
-  const kernels::GdnShape& g = h.delta_net;
-  a.delta_net.qkv = at.matrix(rows, g.conv_dim());
-  a.delta_net.z = at.matrix(rows, g.value_dim());
-  a.delta_net.alpha = at.matrix(rows, g.n_v_heads);
-  a.delta_net.beta = at.matrix(rows, g.n_v_heads);
-  a.delta_net.out = at.matrix(rows, g.value_dim());
-  const int64_t after_delta_net = at.used();
-  at.rewind(mixers);
-  const kernels::AttentionShape& s = h.attention;
-  a.attention.qg = at.matrix(rows, int64_t{2} * s.n_heads * s.head_dim);
-  a.attention.k = at.matrix(rows, int64_t{s.n_kv_heads} * s.head_dim);
-  a.attention.v = at.matrix(rows, int64_t{s.n_kv_heads} * s.head_dim);
-  a.attention.out = at.matrix(rows, int64_t{s.n_heads} * s.head_dim);
-  at.rewind(std::max(at.used(), after_delta_net));
+void lay_out_attention(Cursor& at, const kernels::AttentionShape& s, int64_t rows,
+                       AttentionBuffers& b) {
+  b.qg = at.matrix(rows, int64_t{2} * s.n_heads * s.head_dim);
+  b.k = at.matrix(rows, int64_t{s.n_kv_heads} * s.head_dim);
+  b.v = at.matrix(rows, int64_t{s.n_kv_heads} * s.head_dim);
+  b.out = at.matrix(rows, int64_t{s.n_heads} * s.head_dim);
+}
 
+void lay_out_feed_forward(Cursor& at, const Hparams& h, int64_t rows, Activations& a) {
+  if (h.n_ff > 0) {
+    a.dense.gate = at.matrix(rows, h.n_ff);
+    a.dense.up = at.matrix(rows, h.n_ff);
+    return;
+  }
   a.moe.router = at.matrix(rows, h.moe.n_experts);
   a.moe.routing.n_used = h.moe.n_used;
   a.moe.routing.ids = at.take<int32_t>(rows * h.moe.n_used);
   a.moe.routing.weights = at.take<float>(rows * h.moe.n_used);
   a.moe.shared_gate = at.matrix(rows, 1);
+}
 
-  a.head = at.matrix(wanted, h.n_embd);
-  a.logits = at.matrix(wanted, h.n_vocab);
-  return a;
+StepBuffers lay_out_at(Cursor& at, const Hparams& h, int64_t rows, int64_t wanted) {
+  StepBuffers step;
+  Activations& all = step.all;
+  all.x = at.matrix(rows, h.n_embd);
+  step.wanted.x = at.matrix(wanted, h.n_embd);
+  at.overlay([&] { all.h = at.matrix(rows, h.n_embd); },
+             [&] { step.wanted.h = at.matrix(wanted, h.n_embd); });
+  at.overlay([&] { lay_out_delta_net(at, h.delta_net, rows, all.delta_net); },
+             [&] { lay_out_attention(at, h.attention, rows, all.attention); },
+             [&] { lay_out_feed_forward(at, h, rows, all); },
+             [&] { lay_out_feed_forward(at, h, wanted, step.wanted); });
+  step.logits = at.matrix(wanted, h.n_vocab);
+  return step;
 }
 
 }  // namespace
@@ -73,7 +99,7 @@ Result<Workspace> Workspace::create(const Hparams& h, int max_rows) {
   return workspace;
 }
 
-Activations Workspace::lay_out(const Hparams& h, int64_t rows, int64_t wanted) const {
+StepBuffers Workspace::lay_out(const Hparams& h, int64_t rows, int64_t wanted) const {
   Cursor at(memory_.data());
   return lay_out_at(at, h, rows, wanted);
 }

@@ -29,6 +29,12 @@ struct AttentionBuffers {
   MatrixView out;  ///< n_heads * head_dim
 };
 
+/// Of a dense feed-forward network, [rows, n_ff].
+struct DenseBuffers {
+  MatrixView gate;
+  MatrixView up;
+};
+
 /// Of the experts, [rows, ...].
 struct MoeBuffers {
   MatrixView router;  ///< n_experts
@@ -36,14 +42,20 @@ struct MoeBuffers {
   MatrixView shared_gate;  ///< 1
 };
 
+/// Rows on their way through the layers. All buffers share memory: one of them is in use at a time.
 struct Activations {
-  MatrixView x;               ///< [rows, n_embd] residual stream
-  MatrixView h;               ///< [rows, n_embd] x, normalised
-  DeltaNetBuffers delta_net;  ///< shares memory with `attention`: a layer uses one of them
+  MatrixView x;  ///< [rows, n_embd] residual stream
+  MatrixView h;  ///< [rows, n_embd] x, normalised
+  DeltaNetBuffers delta_net;
   AttentionBuffers attention;
+  DenseBuffers dense;
   MoeBuffers moe;
-  MatrixView head;    ///< [wanted, n_embd] normalised rows that reach the output head
-  MatrixView logits;  ///< [wanted, n_vocab]
+};
+
+struct StepBuffers {
+  Activations all;     ///< every row of the step
+  Activations wanted;  ///< rows whose logits are wanted; has its own x, and no buffers of mixers
+  MatrixView logits;   ///< [wanted, n_vocab]
 };
 
 /// One block of memory, sized when the model is loaded, so that no step allocates. It is backed by
@@ -54,7 +66,7 @@ class Workspace {
   static Result<Workspace> create(const Hparams& h, int max_rows);
 
   /// The views of a step with so many rows; the previous step's are void. rows, wanted <= max_rows.
-  Activations lay_out(const Hparams& h, int64_t rows, int64_t wanted) const;
+  StepBuffers lay_out(const Hparams& h, int64_t rows, int64_t wanted) const;
 
  private:
   ReservedMemory memory_;

@@ -123,7 +123,6 @@ Status read_delta_net(const Keys& keys, Hparams& h) {
   CHIMERE_TRY(g.n_k_heads, keys.integer("ssm.group_count", 1, kMaxHeads));
   CHIMERE_TRY(g.n_v_heads, keys.integer("ssm.time_step_rank", 1, kMaxHeads));
   CHIMERE_TRY(const int inner, keys.integer("ssm.inner_size", 1, kMaxHeads * kMaxHeadDim));
-  g.tiled_heads = true;
   if (inner != g.value_dim()) {
     return invalid_data(keys.name("ssm.inner_size") + " is " + std::to_string(inner) +
                         "; time_step_rank heads of state_size make " +
@@ -139,8 +138,16 @@ Status read_delta_net(const Keys& keys, Hparams& h) {
 Status read_moe(const gguf::Reader& file, const Keys& keys, Hparams& h) {
   CHIMERE_TRY(h.moe.n_experts, keys.integer("expert_count", 1, kMaxCount));
   CHIMERE_TRY(h.moe.n_used, keys.integer("expert_used_count", 1, h.moe.n_experts));
-  CHIMERE_TRY(h.moe.n_ff, keys.integer("expert_feed_forward_length", 1, kMaxWidth));
-  CHIMERE_TRY(h.moe.n_ff_shared, keys.integer("expert_shared_feed_forward_length", 1, kMaxWidth));
+  // Files from before these keys give the width of a dense network with as many parameters in use.
+  CHIMERE_TRY(const int dense, keys.integer_or("feed_forward_length", 0, 0, kMaxWidth));
+  CHIMERE_TRY(h.moe.n_ff,
+              keys.integer_or("expert_feed_forward_length", dense / h.moe.n_used, 1, kMaxWidth));
+  CHIMERE_TRY(h.moe.n_ff_shared,
+              keys.integer_or("expert_shared_feed_forward_length", dense, 1, kMaxWidth));
+  if (h.moe.n_ff == 0 || h.moe.n_ff_shared == 0) {
+    return invalid_data("the file lacks " + keys.name("expert_feed_forward_length") + " or " +
+                        keys.name("expert_shared_feed_forward_length"));
+  }
   if (keys.has("expert_weights_scale")) {
     CHIMERE_TRY(const double scale, file.get_float(keys.name("expert_weights_scale")));
     // Converters write 0 or 1 where the model has no such factor.
@@ -171,10 +178,11 @@ Status read_vocabulary(const gguf::Reader& file, Hparams& h) {
 
 }  // namespace
 
-Result<Hparams> read_hparams(const gguf::Reader& file, const std::string& architecture) {
-  const Keys keys(file, architecture);
+Result<Hparams> read_hparams(const gguf::Reader& file, const HybridKind& kind) {
+  const Keys keys(file, kind.name);
   Hparams h;
-  h.architecture = architecture;
+  h.architecture = kind.name;
+  h.delta_net.tiled_heads = kind.tiled_heads;
   CHIMERE_TRY(h.n_embd, keys.integer("embedding_length", 1, kMaxWidth));
   CHIMERE_TRY(h.context_length,
               keys.integer("context_length", 1, std::numeric_limits<int32_t>::max()));
@@ -182,7 +190,11 @@ Result<Hparams> read_hparams(const gguf::Reader& file, const std::string& archit
   CHIMERE_CHECK_OK(read_layers(file, keys, h));
   CHIMERE_CHECK_OK(read_attention(file, keys, h));
   CHIMERE_CHECK_OK(read_delta_net(keys, h));
-  CHIMERE_CHECK_OK(read_moe(file, keys, h));
+  if (kind.experts) {
+    CHIMERE_CHECK_OK(read_moe(file, keys, h));
+  } else {
+    CHIMERE_TRY(h.n_ff, keys.integer("feed_forward_length", 1, kMaxWidth));
+  }
   CHIMERE_CHECK_OK(read_vocabulary(file, h));
   return h;
 }

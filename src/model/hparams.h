@@ -1,5 +1,5 @@
-// Hyper-parameters of hybrid models: gated delta-net and gated attention layers with routed
-// experts.
+// Hyper-parameters of hybrid models: gated delta-net and gated attention layers, each followed by
+// routed experts or a dense feed-forward network.
 #ifndef CHIMERE_MODEL_HPARAMS_H_
 #define CHIMERE_MODEL_HPARAMS_H_
 
@@ -20,6 +20,14 @@ struct MoeShape {
   int n_ff_shared = 0;  ///< inner width of the shared expert
 };
 
+/// What an architecture's name stands for and no key of a file says.
+struct HybridKind {
+  const char* name = nullptr;
+  bool experts = false;  ///< else every layer has a dense feed-forward network
+  /// v head h of the delta net reads k head h % n_k_heads, else h / (n_v_heads / n_k_heads).
+  bool tiled_heads = false;
+};
+
 struct Hparams {
   std::string architecture;
   int n_embd = 0;
@@ -31,12 +39,13 @@ struct Hparams {
   std::vector<bool> recurrent;  ///< [n_layers] gated delta-net (else attention)
   kernels::AttentionShape attention;
   kernels::GdnShape delta_net;
+  int n_ff = 0;  ///< inner width of the dense feed-forward network; 0 where there are experts
   MoeShape moe;
 };
 
-/// Reads and checks "<architecture>.*". Errors name the key: kInvalidData (absent, out of range or
+/// Reads and checks "<kind.name>.*". Errors name the key: kInvalidData (absent, out of range or
 /// in contradiction to another), kUnsupported (a variant that would change the arithmetic).
-Result<Hparams> read_hparams(const gguf::Reader& file, const std::string& architecture);
+Result<Hparams> read_hparams(const gguf::Reader& file, const HybridKind& kind);
 
 }  // namespace chimere::model
 

@@ -1,8 +1,8 @@
 #include "model/model.h"
 
-#include <array>
-
+#include "model/arch/qwen35.h"
 #include "model/arch/qwen35moe.h"
+#include "model/arch/qwen3next.h"
 
 namespace chimere::model {
 namespace {
@@ -12,7 +12,11 @@ struct Architecture {
   Result<std::unique_ptr<Model>> (*load)(const gguf::Reader&, kernels::Ops&, const ModelOptions&);
 };
 
-constexpr std::array<Architecture, 1> kArchitectures = {{{"qwen35moe", load_qwen35moe}}};
+constexpr Architecture kArchitectures[] = {
+    {"qwen35", load_qwen35},
+    {"qwen35moe", load_qwen35moe},
+    {"qwen3next", load_qwen3next},
+};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/chunking.h"
@@ -85,7 +87,7 @@ TEST(LoadModel, NamesTheSupportedArchitectures) {
       tiny(smallest(), [](gguf::Writer& w) { w.set_string("general.architecture", "gpt9"); }));
   EXPECT_EQ(l.error.code, Error::Code::kUnsupported);
   EXPECT_THAT(l.error.message, HasSubstr("gpt9"));
-  EXPECT_THAT(l.error.message, HasSubstr("qwen35moe"));
+  EXPECT_THAT(l.error.message, HasSubstr("qwen35, qwen35moe, qwen3next"));
 }
 
 TEST(LoadModel, RefusesBadKeysByName) {
@@ -298,8 +300,7 @@ TEST(Forward, RunsEveryFormat) {
   m.n_k_heads = 2;
   m.n_v_heads = 4;
   m.state_dim = 64;
-  for (const DType type : {DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_K, DType::kQ5_K,
-                           DType::kQ6_K, DType::kIQ3_S}) {
+  for (const DType type : test::kWeightFormats) {
     m.experts = m.mixers = m.embedding = m.head = type;
     Loaded l(tiny(m));
     ASSERT_NE(l.model, nullptr) << l.error.message;
@@ -308,6 +309,99 @@ TEST(Forward, RunsEveryFormat) {
     ASSERT_TRUE(result.ok());
     for (const float x : values(result->logits)) ASSERT_TRUE(std::isfinite(x)) << dtype_name(type);
   }
+}
+
+/// Logits of a prompt as one chunk, then of a reply in steps.
+std::vector<float> answer(const TinyModel& m) {
+  const Loaded l(tiny(m));
+  EXPECT_NE(l.model, nullptr) << l.error.message;
+  if (l.model == nullptr) return {};
+  auto state = l.model->states().create_sequence();
+  SequenceRows prompt = step_rows(*state, {5, 1, 38, 4, 17, 30, 2});
+  prompt.row_class = RowClass::kChunk;
+  prompt.chunks = {static_cast<int32_t>(prompt.tokens.size())};
+  std::vector<float> logits = values(l.model->forward({{std::move(prompt)}})->logits);
+  const auto reply = values(l.model->forward({{step_rows(*state, {7, 9, 11})}})->logits);
+  logits.insert(logits.end(), reply.begin(), reply.end());
+  return logits;
+}
+
+// Released files have some tensors in one piece or in several, and blocks for further tokens or
+// none.
+TEST(Forward, VariantsOfAFileGiveTheSameBits) {
+  using Variant = std::pair<const char*, void (*)(TinyModel&)>;
+  const Variant variants[] = {
+      {"attn_qkv", [](TinyModel& m) { m.fused_attention = true; }},
+      {"ffn_gate_up_exps", [](TinyModel& m) { m.fused_gate_up = true; }},
+      {"nextn", [](TinyModel& m) { m.n_mtp_layers = 1; }},
+      {"ssm_ba", [](TinyModel& m) { m.fused_ba = true; }},
+      {"ssm_in", [](TinyModel& m) { m.fused_in = true; }},
+  };
+  for (const char* architecture : {"qwen35", "qwen35moe", "qwen3next"}) {
+    for (const DType type : {DType::kF32, DType::kF16, DType::kQ8_0}) {
+      TinyModel plain = smallest();
+      plain.architecture = architecture;
+      plain.n_k_heads = 2;
+      plain.n_v_heads = 6;
+      plain.mixers = plain.experts = type;
+      const std::vector<float> want = answer(plain);
+      EXPECT_EQ(want.size(), 10U * 40);
+      for (const auto& [tensor, change] : variants) {
+        const bool in_delta_net = std::string_view(tensor).starts_with("ssm_");
+        if (in_delta_net && plain.architecture != "qwen3next") continue;
+        TinyModel variant = plain;
+        change(variant);
+        EXPECT_EQ(answer(variant), want) << architecture << " with " << tensor;
+      }
+    }
+  }
+}
+
+// The same numbers behind another name are another model where v heads read other k heads, and the
+// same one where every k head has one v head.
+TEST(Forward, HeadsAreTiledOrGroupedAsTheArchitectureSays) {
+  TinyModel m = smallest();
+  m.n_k_heads = 2;
+  for (const int v_heads : {2, 4}) {
+    m.n_v_heads = v_heads;
+    m.architecture = "qwen35moe";
+    const std::vector<float> tiled = answer(m);
+    m.architecture = "qwen3next";
+    EXPECT_EQ(answer(m) == tiled, v_heads == 2);
+  }
+}
+
+TEST(LoadModel, RefusesFusedTensorsWhereTheirOrderIsUnknown) {
+  TinyModel m = smallest();
+  m.fused_ba = true;
+  const Loaded l(tiny(m));
+  EXPECT_THAT(l.error.message, HasSubstr("blk.0.ssm_beta.weight is missing"));
+}
+
+TEST(LoadModel, TakesTheExpertsWidthFromOlderKeys) {
+  TinyModel m = smallest();
+  m.architecture = "qwen3next";
+  m.n_ff_shared = m.n_used * m.n_ff;
+  auto without = [&](const char* key) {
+    // A key of the same length that nothing reads.
+    auto bytes = tiny(m, [&](gguf::Writer& w) {
+      w.set_u32("qwen3next.feed_forward_length", static_cast<uint32_t>(m.n_ff_shared));
+    });
+    const std::string name = key;
+    const auto at = std::search(bytes.begin(), bytes.end(), name.begin(), name.end());
+    EXPECT_NE(at, bytes.end());
+    *at = 'X';
+    return bytes;
+  };
+  for (const char* key : {"expert_feed_forward_length", "expert_shared_feed_forward_length"}) {
+    const Loaded l(without(key));
+    ASSERT_NE(l.model, nullptr) << l.error.message;
+    auto state = l.model->states().create_sequence();
+    EXPECT_TRUE(l.model->forward({{step_rows(*state, {1})}}).ok());
+  }
+  const Loaded nothing(
+      tiny(m, [](gguf::Writer& w) { w.set_u32("qwen3next.expert_feed_forward_length", 0); }));
+  EXPECT_THAT(nothing.error.message, HasSubstr("expert_feed_forward_length"));
 }
 
 TEST(Forward, NoticesAFileCutShort) {

@@ -90,14 +90,7 @@ void StepBatch::add(const SequenceRows& rows) {
   }
   sequence_slices_.push_back(static_cast<int32_t>(slices_.size()));
 
-  for (const int32_t offset : rows.logits_of) {
-    const int32_t wanted_row = first_row + offset;
-    const bool continues =
-        !wanted_.empty() && wanted_.back().row_begin + wanted_.back().count == wanted_row;
-    if (!continues) wanted_.push_back({wanted_row, n_wanted_, 0});
-    ++wanted_.back().count;
-    ++n_wanted_;
-  }
+  for (const int32_t offset : rows.logits_of) wanted_rows_.push_back(first_row + offset);
 }
 
 kernels::BatchView StepBatch::view() const {

@@ -13,13 +13,6 @@
 
 namespace chimere::model {
 
-/// Consecutive rows of the step whose logits are wanted, and where they lie among all wanted rows.
-struct WantedRun {
-  int32_t row_begin = 0;
-  int32_t out_begin = 0;
-  int32_t count = 0;
-};
-
 /// Holds the pages and slots of a step until finish(); destroyed before that, nothing has changed.
 class StepBatch {
  public:
@@ -29,9 +22,9 @@ class StepBatch {
 
   kernels::BatchView view() const;
   int32_t n_rows() const { return static_cast<int32_t>(tokens_.size()); }
-  int32_t n_wanted() const { return n_wanted_; }
   std::span<const int32_t> tokens() const { return tokens_; }
-  std::span<const WantedRun> wanted() const { return wanted_; }
+  /// Rows of the step whose logits are wanted, in the plan's order.
+  std::span<const int32_t> wanted_rows() const { return wanted_rows_; }
 
   /// All rows have been computed: the sequences advance.
   void finish() { reservation_.apply(); }
@@ -46,8 +39,7 @@ class StepBatch {
   std::vector<int32_t> sequence_slices_ = {0};
   std::vector<int32_t> row_sequence_;
   std::vector<int32_t> row_position_;
-  std::vector<WantedRun> wanted_;
-  int32_t n_wanted_ = 0;
+  std::vector<int32_t> wanted_rows_;
 };
 
 }  // namespace chimere::model

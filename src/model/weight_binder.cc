@@ -103,13 +103,26 @@ WeightView WeightBinder::table(const std::string& name, int64_t n_rows, int64_t 
   return w;
 }
 
+WeightView WeightBinder::gathered(const std::string& name, int64_t n_all, int64_t n_in,
+                                  std::span<const int64_t> rows) {
+  const WeightView all = view(name, {n_in, n_all});
+  if (all.data == nullptr) return {};
+  const auto bytes = static_cast<size_t>(row_bytes(all.type, n_in));
+  copies_.push_back(std::make_unique_for_overwrite<uint8_t[]>(rows.size() * bytes));
+  uint8_t* const copy = copies_.back().get();
+  for (size_t i = 0; i < rows.size(); ++i) std::memcpy(copy + i * bytes, all.row(rows[i]), bytes);
+  const WeightView w = {all.type, static_cast<int64_t>(rows.size()), n_in, copy};
+  active_bytes_ += w.bytes();
+  return w;
+}
+
 std::vector<WeightView> WeightBinder::experts(const std::string& name, int n_experts, int n_used,
                                               int64_t n_out, int64_t n_in) {
   const WeightView all = view(name, {n_in, n_out, n_experts});
   std::vector<WeightView> each(static_cast<size_t>(n_experts));
   if (all.data == nullptr) return each;
   for (size_t e = 0; e < each.size(); ++e) {
-    each[e] = {all.type, n_out, n_in, all.row(static_cast<int64_t>(e) * n_out)};
+    each[e] = all.rows_from(static_cast<int64_t>(e) * n_out, n_out);
   }
   active_bytes_ += n_used * each[0].bytes();
   return each;

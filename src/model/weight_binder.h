@@ -3,9 +3,11 @@
 #define CHIMERE_MODEL_WEIGHT_BINDER_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -31,10 +33,17 @@ class WeightBinder {
   /// [n_experts, n_out, n_in], of which a token reads n_used.
   std::vector<WeightView> experts(const std::string& name, int n_experts, int n_used, int64_t n_out,
                                   int64_t n_in);
+  /// Some rows of a fused matrix [n_all, n_in], in the order given: a copy in memory, for files
+  /// that interleave what ops want apart. See take_copies().
+  WeightView gathered(const std::string& name, int64_t n_all, int64_t n_in,
+                      std::span<const int64_t> rows);
   bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
 
   /// Bytes that a token reads of all that was bound so far.
   int64_t active_bytes() const { return active_bytes_; }
+
+  /// The memory that gathered() weights lie in.
+  std::vector<std::unique_ptr<uint8_t[]>> take_copies() { return std::move(copies_); }
 
   /// Errors: kInvalidData (names what is missing or misshapen), kUnsupported (a tensor that nothing
   /// bound: the file wants arithmetic that this architecture does not have here).
@@ -48,6 +57,7 @@ class WeightBinder {
   const gguf::Reader& file_;
   std::unordered_set<std::string> bound_;
   std::vector<std::string> problems_;
+  std::vector<std::unique_ptr<uint8_t[]>> copies_;
   int64_t active_bytes_ = 0;
 };
 

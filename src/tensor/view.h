@@ -48,6 +48,11 @@ struct WeightView {
   const uint8_t* row(int64_t o) const {
     return static_cast<const uint8_t*>(data) + o * row_bytes(type, n_in);
   }
+  /// Rows [begin, begin + count); empty if the view is.
+  WeightView rows_from(int64_t begin, int64_t count) const {
+    if (data == nullptr) return {};
+    return {type, count, n_in, row(begin)};
+  }
 };
 
 }  // namespace chimere

@@ -4,8 +4,8 @@
   compare.py logits --chimere PROGRAM --decoder PROGRAM --model SHIPPED [--seeds 5] [--tokens 64] [--folder TMP]
   compare.py tokens --chimere PROGRAM --model SHIPPED [--texts 300]
 
-`logits` runs the shipped model and fresh synthetic files of every mix (bench/synth_gguf.py), keys and values in f32, and prints mean
-Kullback-Leibler divergences in nats over all positions. With f32 weights only the order of sums differs between the programs, and
+`logits` runs the shipped model and fresh synthetic files of every architecture and mix (bench/synth_gguf.py), keys and values in f32, and
+prints mean Kullback-Leibler divergences in nats over all positions. With f32 weights only the order of sums differs between the programs, and
 KL(llama.cpp || chimere) must be at most 1e-6. With quantised weights both round activations, in different ways (docs/quality.md), and how
 much that matters depends on the model: some synthetic files amplify any rounding a thousandfold. So each file is also decoded to f32
 (tests/peer/decode_weights.cc), where llama.cpp rounds nothing; its answer there is the exact one, and both programs are measured against
@@ -26,6 +26,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 F32_LIMIT = 1e-6  # nats, mean over positions
 TARGETS = {"q8_0": 1e-3, "q4_k": 3e-3, "ramp": 3e-3, "shipped": 3e-3}
 CHANCE = 1.5
+ARCHITECTURES = ("qwen35moe", "qwen35", "qwen3next")
+OTHER_SEEDS = 2  # of architectures that share all arithmetic with the first
 
 
 def divergence(p, q):
@@ -71,13 +73,13 @@ def compare_file(args, peer, name, model, tokens):
         same, their_error, our_error = (mean_divergence(exact, x) for x in (ours_decoded, theirs, ours))
         ok = abs(same) <= F32_LIMIT and our_error <= max(TARGETS[mix], CHANCE * their_error)
         columns = f"{same:12.2e} {their_error:12.2e} {our_error:12.2e} {TARGETS[mix]:8.0e}"
-    print(f"{name:10} {between:12.2e} {agree:6}/{len(tokens)} {columns}  {'ok' if ok else 'FAILED'}", flush=True)
+    print(f"{name:18} {between:12.2e} {agree:6}/{len(tokens)} {columns}  {'ok' if ok else 'FAILED'}", flush=True)
     return ok
 
 
 def logits(args):
     seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 30)
-    print(f"seed {seed}\n{'':30}  {'exact (decoded weights) against':^38}\n{'file':10} {'KL(l.c||us)':>12} {'same top':>9} "
+    print(f"seed {seed}\n{'':38}  {'exact (decoded weights) against':^38}\n{'file':18} {'KL(l.c||us)':>12} {'same top':>9} "
           f"{'us, decoded':>12} {'llama.cpp':>12} {'us':>12} {'target':>8}")
     draw = random.Random(seed)
     ok = True
@@ -89,18 +91,18 @@ def logits(args):
                     "prints their status when they are done. See the manual page for all of the options.")
             ids = chimere(args.chimere, "tokenize", "-m", args.model, text)["tokens"][:args.tokens]
             ok &= compare_file(args, peer, "shipped", args.model, ids)
-        for mix in ("f32", "q8_0", "q4_k", "ramp"):
-            for i in range(args.seeds):
-                model = pathlib.Path(folder) / "synthetic.gguf"
+        jobs = [(arch, mix, args.seeds if arch == "qwen35moe" else min(args.seeds, OTHER_SEEDS))
+                for arch in ARCHITECTURES for mix in ("f32", "q8_0", "q4_k", "ramp")]
+        for arch, mix, seeds in jobs:
+            for i in range(seeds):
                 file_seed = draw.randrange(1 << 30)
-                subprocess.run([ROOT / "bench" / "synth_gguf.py", model, "--size", "mini", "--mix", mix, "--seed",
-                                str(file_seed)], check=True, capture_output=True)
+                # Every file has its own name, or the peer would not load it anew.
+                model = pathlib.Path(folder) / f"{mix}-{file_seed}.gguf"
+                subprocess.run([ROOT / "bench" / "synth_gguf.py", model, "--arch", arch, "--size", "mini", "--mix", mix,
+                                "--seed", str(file_seed)], check=True, capture_output=True)
                 ids = [draw.randrange(2048) for _ in range(args.tokens)]
-                # A file of the same name was another one before: the peer must load it anew.
-                renamed = model.with_name(f"{mix}-{file_seed}.gguf")
-                model.rename(renamed)
-                ok &= compare_file(args, peer, f"{mix} {i + 1}", renamed, ids)
-                renamed.unlink()
+                ok &= compare_file(args, peer, f"{mix} {i + 1} {arch}", model, ids)
+                model.unlink()
     return ok
 
 

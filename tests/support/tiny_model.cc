@@ -11,28 +11,71 @@
 namespace chimere::test {
 namespace {
 
-/// Where a block keeps its f16 scales, and the standard deviation that random bits have at scale 1
-/// (synthetic, near enough for a well-behaved model).
+/// A field of a block that scales all of its weights: f16 at `offset`, times `factor` so that
+/// minima take away the mean.
 struct ScaleField {
   int offset;
-  float deviation;
+  float factor;
 };
 
 std::vector<ScaleField> scale_fields(DType type) {
   switch (type) {
-    case DType::kQ8_0:
-      return {{0, 74}};
+    case DType::kQ4_1:
+      return {{0, 1}, {2, -7.5F}};
+    case DType::kQ5_1:
+      return {{0, 1}, {2, -15.5F}};
+    case DType::kQ2_K:
+      return {{80, 1}, {82, 1.5F}};
+    case DType::kQ3_K:
+      return {{108, 1}};
     case DType::kQ4_K:
-      return {{0, 300}, {2, 40}};
+      return {{0, 1}, {2, 7.5F}};
     case DType::kQ5_K:
-      return {{0, 600}, {2, 40}};
+      return {{0, 1}, {2, 15.5F}};
     case DType::kQ6_K:
-      return {{208, 1369}};
-    case DType::kIQ3_S:
-      return {{0, 150}};
+      return {{208, 1}};
+    case DType::kMXFP4:
+    case DType::kIQ1_M:
+      return {};  // see set_scale()
     default:
-      return {};
+      return {{0, 1}};
   }
+}
+
+/// Gives a block of random bits the scale d, as near as the format can.
+void set_scale(DType type, float d, uint8_t* block) {
+  if (type == DType::kMXFP4) {  // a power of two, of which weights are halves
+    block[0] = static_cast<uint8_t>(128 + std::ilogb(d));
+    return;
+  }
+  if (type == DType::kIQ1_M) {  // an f16 in the top four bits of four words
+    const uint16_t h = quant::f32_to_f16(d);
+    for (int word = 0; word < 4; ++word) {
+      uint8_t& top = block[48 + 2 * word + 1];
+      top = static_cast<uint8_t>((top & 0x0F) | (((h >> (4 * word)) & 0x0F) << 4));
+    }
+    return;
+  }
+  for (const ScaleField& f : scale_fields(type)) {
+    const uint16_t h = quant::f32_to_f16(d * f.factor);
+    std::memcpy(block + f.offset, &h, 2);
+  }
+}
+
+/// The standard deviation that random bits have at scale 1.
+float unit_deviation(DType type) {
+  constexpr int kBlocks = 64;
+  std::mt19937_64 rng(1);
+  const auto block_bytes = static_cast<size_t>(dtype_info(type).block_bytes);
+  std::vector<uint8_t> data(kBlocks * block_bytes);
+  for (uint8_t& b : data) b = static_cast<uint8_t>(rng() >> 56);
+  for (size_t at = 0; at < data.size(); at += block_bytes) set_scale(type, 1, data.data() + at);
+  std::vector<float> values(static_cast<size_t>(kBlocks) *
+                            static_cast<size_t>(dtype_info(type).block_elements));
+  quant::decode(type, data.data(), values.data(), static_cast<int64_t>(values.size()));
+  double squares = 0;
+  for (const float x : values) squares += static_cast<double>(x) * x;
+  return static_cast<float>(std::sqrt(squares / static_cast<double>(values.size())));
 }
 
 class Maker {
@@ -54,6 +97,9 @@ class Maker {
   void write_keys();
   void write_vocabulary();
   void write_block(int i);
+  void write_delta_net(const std::string& b);
+  void write_attention(const std::string& b);
+  void write_experts(const std::string& b);
 
   /// Uniform in [0, 1), from the top bits, the same everywhere (std:: distributions are not).
   float uniform() { return static_cast<float>(rng_() >> 40) * 0x1p-24F; }
@@ -76,16 +122,53 @@ class Maker {
     vector(name, std::move(v));
   }
 
-  void weight(const std::string& name, const std::vector<int64_t>& dims, DType type) {
+  /// A weight matrix on its way into the file.
+  struct Matrix {
+    std::vector<int64_t> dims;
+    DType type = DType::kF32;
+    std::vector<uint8_t> data;
+  };
+
+  Matrix draw(const std::vector<int64_t>& dims, DType type) {
     if (dims[0] % dtype_info(type).block_elements != 0) type = DType::kQ8_0;
     if (dims[0] % dtype_info(type).block_elements != 0) type = DType::kF32;
     int64_t n = 1;
     for (const int64_t d : dims) n *= d;
     const float deviation = 1 / std::sqrt(static_cast<float>(dims[0]));
-    const std::vector<uint8_t> data = dtype_info(type).quantised
-                                          ? random_blocks(type, n, deviation)
-                                          : random_floats(type, n, deviation);
-    add(name, dims, type, data.data(), data.size());
+    return {dims, type,
+            dtype_info(type).quantised ? random_blocks(type, n, deviation)
+                                       : random_floats(type, n, deviation)};
+  }
+
+  void add(const std::string& name, const Matrix& m) {
+    add(name, m.dims, m.type, m.data.data(), m.data.size());
+  }
+
+  void weight(const std::string& name, const std::vector<int64_t>& dims, DType type) {
+    add(name, draw(dims, type));
+  }
+
+  /// One tensor of several: the first of `n` equal shares of each part, then the second, ...
+  void fused(const std::string& name, const std::vector<Matrix>& parts, int n) {
+    Matrix all = parts[0];
+    all.data.clear();
+    all.dims[1] = 0;
+    for (const Matrix& part : parts) all.dims[1] += part.dims[1];
+    for (int share = 0; share < n; ++share) {
+      for (const Matrix& part : parts) {
+        const auto bytes = static_cast<std::ptrdiff_t>(part.data.size()) / n;
+        const auto begin = part.data.begin() + share * bytes;
+        all.data.insert(all.data.end(), begin, begin + bytes);
+      }
+    }
+    add(name, all);
+  }
+
+  /// Rows [begin, begin + count) of a matrix.
+  static Matrix rows(const Matrix& m, int64_t begin, int64_t count) {
+    const int64_t bytes = row_bytes(m.type, m.dims[0]);
+    const auto first = m.data.begin() + begin * bytes;
+    return {{m.dims[0], count}, m.type, {first, first + count * bytes}};
   }
 
   std::vector<uint8_t> random_floats(DType type, int64_t n, float deviation) {
@@ -103,18 +186,12 @@ class Maker {
   }
 
   std::vector<uint8_t> random_blocks(DType type, int64_t n, float deviation) {
-    const std::vector<ScaleField> fields = scale_fields(type);
-    if (fields.empty()) {
-      status_ = invalid_argument("no random blocks of type " + std::string(dtype_name(type)));
-    }
     std::vector<uint8_t> data(static_cast<size_t>(row_bytes(type, n)));
     for (uint8_t& b : data) b = static_cast<uint8_t>(rng_() >> 56);
+    const float unit = deviation / unit_deviation(type);
     const auto block = static_cast<size_t>(dtype_info(type).block_bytes);
     for (size_t at = 0; at < data.size(); at += block) {
-      for (const ScaleField& f : fields) {
-        const uint16_t h = quant::f32_to_f16(deviation / f.deviation * (0.75F + 0.5F * uniform()));
-        std::memcpy(data.data() + at + static_cast<size_t>(f.offset), &h, 2);
-      }
+      set_scale(type, unit * (0.75F + 0.5F * uniform()), data.data() + at);
     }
     return data;
   }
@@ -126,11 +203,11 @@ class Maker {
 };
 
 void Maker::write_keys() {
-  const std::string a = "qwen35moe.";
+  const std::string a = m_.architecture + ".";
   auto set = [&](const std::string& key, int v) {
     writer_.set_u32(a + key, static_cast<uint32_t>(v));
   };
-  writer_.set_string("general.architecture", "qwen35moe");
+  writer_.set_string("general.architecture", m_.architecture);
   writer_.set_string("general.name", "tiny");
   set("block_count", m_.n_layers + m_.n_mtp_layers);
   set("context_length", 4096);
@@ -145,10 +222,14 @@ void Maker::write_keys() {
   const int pairs = m_.rope_dims / 2;
   writer_.set_i32s(a + "rope.dimension_sections",
                    {pairs - 2 * (pairs / 3), pairs / 3, pairs / 3, 0});
-  set("expert_count", m_.n_experts);
-  set("expert_used_count", m_.n_used);
-  set("expert_feed_forward_length", m_.n_ff);
-  set("expert_shared_feed_forward_length", m_.n_ff_shared);
+  if (m_.architecture == "qwen35") {
+    set("feed_forward_length", m_.n_ff);
+  } else {
+    set("expert_count", m_.n_experts);
+    set("expert_used_count", m_.n_used);
+    set("expert_feed_forward_length", m_.n_ff);
+    set("expert_shared_feed_forward_length", m_.n_ff_shared);
+  }
   set("full_attention_interval", m_.attention_interval);
   set("ssm.conv_kernel", 4);
   set("ssm.state_size", m_.state_dim);
@@ -202,44 +283,91 @@ void Maker::write_vocabulary() {
   }
 }
 
+void Maker::write_delta_net(const std::string& b) {
+  const int key_dim = m_.n_k_heads * m_.state_dim;
+  const int value_dim = m_.n_v_heads * m_.state_dim;
+  const int conv_dim = 2 * key_dim + value_dim;
+  const Matrix qkv = draw({m_.n_embd, conv_dim}, m_.mixers);
+  const Matrix z = draw({m_.n_embd, value_dim}, m_.mixers);
+  if (m_.fused_in) {
+    fused(
+        b + "ssm_in.weight",
+        {rows(qkv, 0, key_dim), rows(qkv, key_dim, key_dim), rows(qkv, 2 * key_dim, value_dim), z},
+        m_.n_k_heads);
+  } else {
+    add(b + "attn_qkv.weight", qkv);
+    add(b + "attn_gate.weight", z);
+  }
+  weight(b + "ssm_conv1d.weight", {4, conv_dim}, DType::kF32);
+  std::vector<float> dt(static_cast<size_t>(m_.n_v_heads));
+  std::vector<float> a(dt.size());
+  for (float& x : dt) x = 0.3F * normal();
+  for (float& x : a) x = -(0.05F + uniform());
+  vector(b + "ssm_dt.bias", std::move(dt));
+  vector(b + "ssm_a", std::move(a));
+  const Matrix beta = draw({m_.n_embd, m_.n_v_heads}, m_.mixers);
+  const Matrix alpha = draw({m_.n_embd, m_.n_v_heads}, m_.mixers);
+  if (m_.fused_ba) {
+    fused(b + "ssm_ba.weight", {beta, alpha}, m_.n_k_heads);
+  } else {
+    add(b + "ssm_beta.weight", beta);
+    add(b + "ssm_alpha.weight", alpha);
+  }
+  norm(b + "ssm_norm.weight", m_.state_dim);
+  weight(b + "ssm_out.weight", {value_dim, m_.n_embd}, m_.mixers);
+}
+
+void Maker::write_attention(const std::string& b) {
+  const int kv_dim = m_.n_kv_heads * m_.head_dim;
+  const Matrix q = draw({m_.n_embd, 2 * m_.n_heads * m_.head_dim}, m_.mixers);
+  const Matrix k = draw({m_.n_embd, kv_dim}, m_.mixers);
+  const Matrix v = draw({m_.n_embd, kv_dim}, m_.mixers);
+  if (m_.fused_attention) {
+    fused(b + "attn_qkv.weight", {q, k, v}, 1);
+  } else {
+    add(b + "attn_q.weight", q);
+    add(b + "attn_k.weight", k);
+    add(b + "attn_v.weight", v);
+  }
+  weight(b + "attn_output.weight", {m_.n_heads * m_.head_dim, m_.n_embd}, m_.mixers);
+  norm(b + "attn_q_norm.weight", m_.head_dim);
+  norm(b + "attn_k_norm.weight", m_.head_dim);
+}
+
+void Maker::write_experts(const std::string& b) {
+  weight(b + "ffn_gate_inp.weight", {m_.n_embd, m_.n_experts}, DType::kF32);
+  const Matrix gate = draw({m_.n_embd, m_.n_ff, m_.n_experts}, m_.experts);
+  const Matrix up = draw({m_.n_embd, m_.n_ff, m_.n_experts}, m_.experts);
+  if (m_.fused_gate_up) {
+    fused(b + "ffn_gate_up_exps.weight", {gate, up}, m_.n_experts);
+  } else {
+    add(b + "ffn_gate_exps.weight", gate);
+    add(b + "ffn_up_exps.weight", up);
+  }
+  weight(b + "ffn_down_exps.weight", {m_.n_ff, m_.n_embd, m_.n_experts}, m_.experts);
+  weight(b + "ffn_gate_inp_shexp.weight", {m_.n_embd}, DType::kF32);
+  weight(b + "ffn_gate_shexp.weight", {m_.n_embd, m_.n_ff_shared}, m_.mixers);
+  weight(b + "ffn_up_shexp.weight", {m_.n_embd, m_.n_ff_shared}, m_.mixers);
+  weight(b + "ffn_down_shexp.weight", {m_.n_ff_shared, m_.n_embd}, m_.mixers);
+}
+
 void Maker::write_block(int i) {
   const std::string b = "blk." + std::to_string(i) + ".";
   const bool recurrent = i < m_.n_layers && (i + 1) % m_.attention_interval != 0;
   norm(b + "attn_norm.weight", m_.n_embd);
   norm(b + "post_attention_norm.weight", m_.n_embd);
   if (recurrent) {
-    const int value_dim = m_.n_v_heads * m_.state_dim;
-    const int conv_dim = 2 * m_.n_k_heads * m_.state_dim + value_dim;
-    weight(b + "attn_qkv.weight", {m_.n_embd, conv_dim}, m_.mixers);
-    weight(b + "attn_gate.weight", {m_.n_embd, value_dim}, m_.mixers);
-    weight(b + "ssm_conv1d.weight", {4, conv_dim}, DType::kF32);
-    std::vector<float> dt(static_cast<size_t>(m_.n_v_heads));
-    std::vector<float> a(dt.size());
-    for (float& x : dt) x = 0.3F * normal();
-    for (float& x : a) x = -(0.05F + uniform());
-    vector(b + "ssm_dt.bias", std::move(dt));
-    vector(b + "ssm_a", std::move(a));
-    weight(b + "ssm_beta.weight", {m_.n_embd, m_.n_v_heads}, m_.mixers);
-    weight(b + "ssm_alpha.weight", {m_.n_embd, m_.n_v_heads}, m_.mixers);
-    norm(b + "ssm_norm.weight", m_.state_dim);
-    weight(b + "ssm_out.weight", {value_dim, m_.n_embd}, m_.mixers);
+    write_delta_net(b);
   } else {
-    const int kv_dim = m_.n_kv_heads * m_.head_dim;
-    weight(b + "attn_q.weight", {m_.n_embd, 2 * m_.n_heads * m_.head_dim}, m_.mixers);
-    weight(b + "attn_k.weight", {m_.n_embd, kv_dim}, m_.mixers);
-    weight(b + "attn_v.weight", {m_.n_embd, kv_dim}, m_.mixers);
-    weight(b + "attn_output.weight", {m_.n_heads * m_.head_dim, m_.n_embd}, m_.mixers);
-    norm(b + "attn_q_norm.weight", m_.head_dim);
-    norm(b + "attn_k_norm.weight", m_.head_dim);
+    write_attention(b);
   }
-  weight(b + "ffn_gate_inp.weight", {m_.n_embd, m_.n_experts}, DType::kF32);
-  weight(b + "ffn_gate_exps.weight", {m_.n_embd, m_.n_ff, m_.n_experts}, m_.experts);
-  weight(b + "ffn_up_exps.weight", {m_.n_embd, m_.n_ff, m_.n_experts}, m_.experts);
-  weight(b + "ffn_down_exps.weight", {m_.n_ff, m_.n_embd, m_.n_experts}, m_.experts);
-  weight(b + "ffn_gate_inp_shexp.weight", {m_.n_embd}, DType::kF32);
-  weight(b + "ffn_gate_shexp.weight", {m_.n_embd, m_.n_ff_shared}, m_.mixers);
-  weight(b + "ffn_up_shexp.weight", {m_.n_embd, m_.n_ff_shared}, m_.mixers);
-  weight(b + "ffn_down_shexp.weight", {m_.n_ff_shared, m_.n_embd}, m_.mixers);
+  if (m_.architecture == "qwen35") {
+    weight(b + "ffn_gate.weight", {m_.n_embd, m_.n_ff}, m_.experts);
+    weight(b + "ffn_up.weight", {m_.n_embd, m_.n_ff}, m_.experts);
+    weight(b + "ffn_down.weight", {m_.n_ff, m_.n_embd}, m_.experts);
+  } else {
+    write_experts(b);
+  }
   if (i >= m_.n_layers) {
     weight(b + "nextn.eh_proj.weight", {2 * m_.n_embd, m_.n_embd}, m_.mixers);
     norm(b + "nextn.enorm.weight", m_.n_embd);

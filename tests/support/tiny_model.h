@@ -1,8 +1,9 @@
-// Random but valid qwen35moe files of any small shape and format, for tests.
+// Random but valid model files of any small shape and format, for tests.
 #ifndef CHIMERE_TESTS_SUPPORT_TINY_MODEL_H_
 #define CHIMERE_TESTS_SUPPORT_TINY_MODEL_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -13,6 +14,7 @@ namespace chimere::test {
 
 /// Shapes and formats. The defaults make a model of about 0.5 MB in f32.
 struct TinyModel {
+  std::string architecture = "qwen35moe";  ///< or qwen35 (no experts), qwen3next
   uint64_t seed = 1;
   int n_layers = 4;
   int attention_interval = 4;  ///< every so many layers one of attention
@@ -27,19 +29,31 @@ struct TinyModel {
   int state_dim = 16;  ///< of the delta net's heads
   int n_experts = 6;
   int n_used = 2;
-  int n_ff = 32;
-  int n_ff_shared = 32;
+  int n_ff = 32;         ///< inner width of an expert, or of the dense network
+  int n_ff_shared = 32;  ///< of the shared expert
   /// From 260 on, the vocabulary is a byte-level BPE: 256 bytes, "th", fillers, and at the end
   /// <|endoftext|>, <|im_start|>, <|im_end|>. Smaller ones have tokens "<t0>", "<t1>", ...
   int n_vocab = 64;
   bool tied_head = false;
-  /// f32, f16, bf16, q8_0, q4_K, q5_K, q6_K or iq3_s. A tensor whose rows are no multiple of the
-  /// format's block is written as q8_0, or else f32.
+  /// Tensors that released files have in one piece or in several; the numbers are the same.
+  bool fused_attention = false;  ///< attn_qkv of attention layers
+  bool fused_gate_up = false;    ///< ffn_gate_up_exps
+  bool fused_ba = false;         ///< ssm_ba (qwen3next)
+  bool fused_in = false;         ///< ssm_in (qwen3next)
+  /// Any format of weights. A tensor whose rows are no multiple of the format's block is written as
+  /// q8_0, or else f32.
   DType experts = DType::kF32;
   DType mixers = DType::kF32;
   DType embedding = DType::kF32;
   DType head = DType::kF32;
 };
+
+/// Every format that weights may have.
+inline constexpr DType kWeightFormats[] = {
+    DType::kF32,     DType::kF16,   DType::kBF16,   DType::kQ4_0,    DType::kQ4_1,   DType::kQ5_0,
+    DType::kQ5_1,    DType::kQ8_0,  DType::kQ2_K,   DType::kQ3_K,    DType::kQ4_K,   DType::kQ5_K,
+    DType::kQ6_K,    DType::kIQ1_S, DType::kIQ1_M,  DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S,
+    DType::kIQ3_XXS, DType::kIQ3_S, DType::kIQ4_NL, DType::kIQ4_XS,  DType::kMXFP4};
 
 /// The same bytes for the same argument on every machine. Weights have a standard deviation near
 /// 1/sqrt(fan-in). Errors: kInvalidArgument (shape or format).

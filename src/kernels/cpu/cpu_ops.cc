@@ -87,6 +87,10 @@ class CpuOps final : public Ops {
     attention_.attend(batch, shape, qg, kv, out);
   }
 
+  void silu_multiply(MatrixView gate, ConstMatrixView up) override {
+    linear_.silu_multiply(gate, up);
+  }
+
   void route(ConstMatrixView logits, Routing routing) override {
     cpu::for_units(pool_, logits.rows, logits.rows * logits.cols, [&](int64_t r, int /*worker*/) {
       kernels_.route(logits.row(r), static_cast<int>(logits.cols), routing.n_used,

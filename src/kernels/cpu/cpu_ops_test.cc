@@ -1,4 +1,5 @@
-// Norms, embedding and routing on every instruction set against the oracle, bit for bit.
+// Norms, embedding, routing and elementwise steps on every instruction set against the oracle, bit
+// for bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,6 +47,24 @@ TEST(CpuOps, GatedRmsNorm) {
         for (int r = 0; r < rows; ++r) {
           EXPECT_TRUE(same_bits(got.row(r), want.row(r), x.cols)) << variant.name;
         }
+      }
+    }
+  }
+}
+
+TEST(CpuOps, SiluMultiply) {
+  Rng rng(fresh_seed());
+  const auto ref = make_ref_ops();
+  for (const int cols : {1, 16, 100, 1024, 3000, 17408}) {
+    for (const int rows : {1, 5, 33}) {
+      const Matrix gate(rng, rows, cols, 3);
+      const Matrix up(rng, rows, cols, 3);
+      Matrix want = gate;
+      ref->silu_multiply(want.view(), up.view());
+      for (const CpuVariant& variant : cpu_variants()) {
+        Matrix got = gate;
+        variant.ops->silu_multiply(got.view(), up.view());
+        EXPECT_TRUE(same_bits(got.data, want.data)) << variant.name << " " << cols;
       }
     }
   }

@@ -1,4 +1,5 @@
-// Matrix products and the expert feed-forward network on the CPU: Ops::linear and Ops::moe_ffn.
+// Matrix products and feed-forward networks on the CPU: Ops::linear, Ops::moe_ffn and
+// Ops::silu_multiply.
 #ifndef CHIMERE_KERNELS_CPU_LINEAR_H_
 #define CHIMERE_KERNELS_CPU_LINEAR_H_
 
@@ -26,6 +27,8 @@ class LinearEngine {
   /// See Ops::moe_ffn.
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
                const ExpertWeights* shared, const float* shared_gate, MatrixView y);
+  /// See Ops::silu_multiply.
+  void silu_multiply(MatrixView gate, ConstMatrixView up);
 
  private:
   struct Impl;

@@ -3,6 +3,7 @@
 // once a step.
 #include <algorithm>
 
+#include "kernels/cpu/for_units.h"
 #include "kernels/cpu/linear_engine.h"
 #include "kernels/dot_rule.h"
 #include "kernels/math.h"
@@ -13,6 +14,8 @@ namespace {
 /// Rows of gate and up, and columns of the output, that a thread takes at a time.
 constexpr int64_t kTileFf = 32;
 constexpr int64_t kTileEmbd = 32;
+/// Elements of a row that a thread takes at a time in silu_multiply.
+constexpr int64_t kSiluPiece = 1024;
 
 }  // namespace
 
@@ -173,6 +176,17 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
                shared != nullptr ? shared_gate : nullptr, y, workers[static_cast<size_t>(id)]);
         }
       });
+}
+
+void LinearEngine::silu_multiply(MatrixView gate, ConstMatrixView up) {
+  // Pieces of whole vectors: each element is computed in the same way wherever it stands.
+  const int64_t pieces = (gate.cols + kSiluPiece - 1) / kSiluPiece;
+  const int64_t elements = gate.rows * gate.cols;
+  for_units(impl_->pool, gate.rows * pieces, elements / 2, [&](int64_t i, int /*worker*/) {
+    const int64_t begin = i % pieces * kSiluPiece;
+    const int64_t width = std::min(kSiluPiece, gate.cols - begin);
+    impl_->kernels.silu_multiply(gate.row(i / pieces) + begin, up.row(i / pieces) + begin, width);
+  });
 }
 
 }  // namespace chimere::kernels::cpu

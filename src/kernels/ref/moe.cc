@@ -48,4 +48,10 @@ void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Ro
   }
 }
 
+void silu_multiply(MatrixView gate, ConstMatrixView up) {
+  for (int64_t r = 0; r < gate.rows; ++r) {
+    for (int64_t i = 0; i < gate.cols; ++i) gate.row(r)[i] = silu(gate.row(r)[i]) * up.row(r)[i];
+  }
+}
+
 }  // namespace chimere::kernels::ref

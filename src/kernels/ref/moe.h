@@ -1,4 +1,4 @@
-// The scalar oracle of the expert feed-forward network: docs/numerics.md, rule 7.
+// The scalar oracle of feed-forward networks: docs/numerics.md, rule 7.
 #ifndef CHIMERE_KERNELS_REF_MOE_H_
 #define CHIMERE_KERNELS_REF_MOE_H_
 
@@ -12,6 +12,9 @@ namespace chimere::kernels::ref {
 /// See Ops::moe_ffn.
 void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
              const ExpertWeights* shared, const float* shared_gate, MatrixView y);
+
+/// See Ops::silu_multiply.
+void silu_multiply(MatrixView gate, ConstMatrixView up);
 
 }  // namespace chimere::kernels::ref
 

@@ -53,6 +53,8 @@ class RefOps final : public Ops {
     ref::attend(batch, shape, qg, kv, out);
   }
 
+  void silu_multiply(MatrixView gate, ConstMatrixView up) override { ref::silu_multiply(gate, up); }
+
   void route(ConstMatrixView logits, Routing routing) override { ref::route(logits, routing); }
 
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,

@@ -8,9 +8,17 @@ GatedAttention GatedAttention::bind(WeightBinder& bind, const std::string& block
   const int64_t q_dim = h.attention.n_heads * head_dim;
   const int64_t kv_dim = h.attention.n_kv_heads * head_dim;
   GatedAttention attention;
-  attention.qg = bind.matrix(block + "attn_q.weight", 2 * q_dim, h.n_embd);
-  attention.k = bind.matrix(block + "attn_k.weight", kv_dim, h.n_embd);
-  attention.v = bind.matrix(block + "attn_v.weight", kv_dim, h.n_embd);
+  const std::string fused = block + "attn_qkv.weight";
+  if (bind.has(fused)) {
+    const WeightView all = bind.matrix(fused, 2 * q_dim + 2 * kv_dim, h.n_embd);
+    attention.qg = all.rows_from(0, 2 * q_dim);
+    attention.k = all.rows_from(2 * q_dim, kv_dim);
+    attention.v = all.rows_from(2 * q_dim + kv_dim, kv_dim);
+  } else {
+    attention.qg = bind.matrix(block + "attn_q.weight", 2 * q_dim, h.n_embd);
+    attention.k = bind.matrix(block + "attn_k.weight", kv_dim, h.n_embd);
+    attention.v = bind.matrix(block + "attn_v.weight", kv_dim, h.n_embd);
+  }
   attention.out = bind.matrix(block + "attn_output.weight", h.n_embd, q_dim);
   attention.q_norm = bind.vector(block + "attn_q_norm.weight", head_dim);
   attention.k_norm = bind.vector(block + "attn_k_norm.weight", head_dim);

@@ -21,7 +21,7 @@ struct GatedAttention {
 
   kernels::KvView kv;
 
-  /// `block` is the tensors' prefix, "blk.3.".
+  /// `block` is the tensors' prefix, "blk.3.". The three inputs may be fused in one "attn_qkv".
   static GatedAttention bind(WeightBinder& bind, const std::string& block, const Hparams& h);
 
   /// a.x += the mixer's output for a.h. Appends to the sequences' KV pages.

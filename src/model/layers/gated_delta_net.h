@@ -25,7 +25,8 @@ struct GatedDeltaNet {
   kernels::RecurrentView conv_state;
   kernels::RecurrentView scan_state;
 
-  /// `block` is the tensors' prefix, "blk.3.".
+  /// `block` is the tensors' prefix, "blk.3.". Where v heads are grouped by k head, z may be fused
+  /// with q, k and v in "ssm_in", and beta with alpha in "ssm_ba".
   static GatedDeltaNet bind(WeightBinder& bind, const std::string& block, const Hparams& h);
 
   /// a.x += the mixer's output for a.h. Reads and writes the sequences' states.

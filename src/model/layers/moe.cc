@@ -6,13 +6,21 @@ Moe Moe::bind(WeightBinder& bind, const std::string& block, const Hparams& h) {
   const MoeShape& m = h.moe;
   Moe moe;
   moe.router = bind.matrix(block + "ffn_gate_inp.weight", m.n_experts, h.n_embd);
-  const std::vector<WeightView> gate =
-      bind.experts(block + "ffn_gate_exps.weight", m.n_experts, m.n_used, m.n_ff, h.n_embd);
-  const std::vector<WeightView> up =
-      bind.experts(block + "ffn_up_exps.weight", m.n_experts, m.n_used, m.n_ff, h.n_embd);
-  const std::vector<WeightView> down =
-      bind.experts(block + "ffn_down_exps.weight", m.n_experts, m.n_used, h.n_embd, m.n_ff);
-  for (size_t e = 0; e < gate.size(); ++e) moe.experts.push_back({gate[e], up[e], down[e]});
+  auto experts = [&](const char* name, int64_t n_out, int64_t n_in) {
+    return bind.experts(block + name, m.n_experts, m.n_used, n_out, n_in);
+  };
+  const std::vector<WeightView> down = experts("ffn_down_exps.weight", h.n_embd, m.n_ff);
+  if (bind.has(block + "ffn_gate_up_exps.weight")) {
+    const auto fused = experts("ffn_gate_up_exps.weight", int64_t{2} * m.n_ff, h.n_embd);
+    for (size_t e = 0; e < down.size(); ++e) {
+      moe.experts.push_back(
+          {fused[e].rows_from(0, m.n_ff), fused[e].rows_from(m.n_ff, m.n_ff), down[e]});
+    }
+  } else {
+    const auto gate = experts("ffn_gate_exps.weight", m.n_ff, h.n_embd);
+    const auto up = experts("ffn_up_exps.weight", m.n_ff, h.n_embd);
+    for (size_t e = 0; e < down.size(); ++e) moe.experts.push_back({gate[e], up[e], down[e]});
+  }
 
   moe.shared_gate = bind.matrix(block + "ffn_gate_inp_shexp.weight", 1, h.n_embd);
   moe.shared.gate = bind.matrix(block + "ffn_gate_shexp.weight", m.n_ff_shared, h.n_embd);

@@ -17,7 +17,7 @@ struct Moe {
   WeightView shared_gate;                       ///< [1, n_embd]
   kernels::ExpertWeights shared;
 
-  /// `block` is the tensors' prefix, "blk.3.".
+  /// `block` is the tensors' prefix, "blk.3.". gate and up may be fused in "ffn_gate_up_exps".
   static Moe bind(WeightBinder& bind, const std::string& block, const Hparams& h);
 
   /// a.x += the experts' output for a.h.
