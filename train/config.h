@@ -9,25 +9,24 @@ namespace chimere::train {
 
 /// Hyper-parameters of a `qwen35moe`, named like its GGUF metadata.
 struct ModelConfig {
-  int64_t n_vocab = 4096;
+  int64_t n_vocab = 16384;
   int64_t n_layer = 8;  ///< without the MTP block
-  int64_t n_embd = 256;
+  int64_t n_embd = 512;
   int64_t full_attention_interval = 4;  ///< every fourth layer attends, the others are delta rules
-  int64_t n_head = 4;
+  int64_t n_head = 8;
   int64_t n_head_kv = 2;
   int64_t head_dim = 64;
-  int64_t n_rot = 16;  ///< rotated dimensions of a head, a multiple of 2
-  double rope_base = 10000.0;
-  int64_t state = 64;  ///< key and value size of a delta-rule head
-  int64_t n_k_head = 2;
-  int64_t n_v_head = 4;
+  int64_t n_rot = 32;  ///< rotated dimensions of a head, a multiple of 2
+  double rope_base = 100000.0;
+  static constexpr int64_t state = 64;  ///< key and value size of a delta-rule head
+  int64_t n_k_head = 4;
+  int64_t n_v_head = 8;
   int64_t conv = 4;
-  int64_t n_expert = 4;
+  int64_t n_expert = 6;
   int64_t n_expert_used = 2;
-  int64_t n_ff = 256;
-  int64_t n_ff_shared = 256;
+  int64_t n_ff = 256;  ///< hidden units of an expert, routed or shared
   double eps = 1e-6;
-  int64_t context = 2048;
+  int64_t context = 16384;
 
   int64_t key_dim() const { return state * n_k_head; }
   int64_t value_dim() const { return state * n_v_head; }
@@ -50,6 +49,9 @@ struct Recipe {
   double mtp_weight = 0.3;
   double balance_weight = 0.01;
   double z_weight = 1e-3;
+  double quantise_from = 0.75;  ///< share of the steps after which matrices are rounded to Q4_0
+  double long_from = 0.9;       ///< share of the steps after which windows have long_window tokens
+  int64_t long_window = 16384;  ///< a multiple of window; a step keeps its number of tokens
   double chat_share = 0.25;        ///< of the windows; the rest are documents
   double chat_share_final = 0.45;  ///< reached linearly over the second half
 };

@@ -1,94 +1,108 @@
 #include "delta_rule.h"
 
-#include <limits>
+#include <ATen/Parallel.h>
+
 #include <vector>
+
+#include "kernels/delta_rule_block.h"
+#ifdef CHIMERE_TRAIN_CUDA
+#include "fused_cuda.h"
+#endif
 
 namespace chimere::train {
 namespace {
 
 using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
-/// (I + A)^-1 for strictly lower triangular A [..., C, C]. The gradient is -M^T dM M^T, so nothing
-/// but the result is kept and the triangular solve itself is never differentiated.
-class UnitLowerInverse : public torch::autograd::Function<UnitLowerInverse> {
+/// Runs a block's work for every head of every sequence.
+template <typename Work>
+void for_heads(const DeltaRule& call, int tiles, Work work) {
+  at::parallel_for(0, call.n_batch * call.n_v, 1, [&](int64_t begin, int64_t end) {
+    std::vector<float> memory(static_cast<size_t>(tiles * kTileFloats + kVectorFloats));
+    for (int64_t head = begin; head < end; ++head) work(call, head, memory.data());
+  });
+}
+
+class HostDeltaRule : public torch::autograd::Function<HostDeltaRule> {
  public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& a) {
-    const Tensor eye = torch::eye(a.size(-1), a.options()).expand_as(a);
-    const Tensor inverse =
-        torch::linalg_solve_triangular(a + eye, eye, /*upper=*/false, /*left=*/true,
-                                       /*unitriangular=*/true);
-    context->save_for_backward({inverse});
-    return inverse;
+  static Tensor forward(AutogradContext* context, const Tensor& mixed_in, const Tensor& g_in,
+                        const Tensor& beta_in, int64_t n_k) {
+    const Tensor mixed = mixed_in.contiguous(), g = g_in.contiguous(), beta = beta_in.contiguous();
+    const int64_t b = g.size(0), t = g.size(1), n_v = g.size(2);
+    TORCH_CHECK(mixed.size(2) == (2 * n_k + n_v) * kTile, "delta-rule heads have 64 dimensions");
+    Tensor out = torch::empty({b, t, n_v, kTile}, mixed.options());
+    Tensor states =
+        torch::empty({b, n_v, (t + kTile - 1) / kTile, kTile, kTile}, mixed.options());
+    DeltaRule call = shapes(mixed, g, beta, states, n_k);
+    call.out = out.data_ptr<float>();
+    for_heads(call, kForwardTiles, delta_rule_forward);
+    context->save_for_backward({mixed, g, beta, states});
+    context->saved_data["n_k"] = n_k;
+    return out;
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list grads) {
-    const Tensor transposed = context->get_saved_variables()[0].transpose(-1, -2);
-    return {torch::matmul(torch::matmul(transposed, grads[0]), transposed).neg().tril(-1)};
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const auto saved = context->get_saved_variables();
+    const Tensor &mixed = saved[0], &g = saved[1], &beta = saved[2], d_out = grads[0].contiguous();
+    const int64_t n_k = context->saved_data["n_k"].toInt();
+    const int64_t b = g.size(0), t = g.size(1), n_v = g.size(2);
+    const Tensor d_q = torch::empty_like(d_out), d_k = torch::empty_like(d_out),
+                 d_v = torch::empty_like(d_out), d_g = torch::empty_like(g),
+                 d_beta = torch::empty_like(beta);
+    DeltaRule call = shapes(mixed, g, beta, saved[3], n_k);
+    call.d_out = d_out.data_ptr<float>();
+    call.d_q = d_q.data_ptr<float>();
+    call.d_k = d_k.data_ptr<float>();
+    call.d_v = d_v.data_ptr<float>();
+    call.d_g = d_g.data_ptr<float>();
+    call.d_beta = d_beta.data_ptr<float>();
+    for_heads(call, kBackwardTiles, delta_rule_backward);
+    const auto shared = [&](const Tensor& d) {
+      return d.view({b, t, n_v / n_k, n_k, kTile}).sum(2).view({b, t, n_k * kTile});
+    };
+    return {torch::cat({shared(d_q), shared(d_k), d_v.view({b, t, n_v * kTile})}, -1), d_g, d_beta,
+            Tensor()};
+  }
+
+ private:
+  static DeltaRule shapes(const Tensor& mixed, const Tensor& g, const Tensor& beta,
+                          const Tensor& states, int64_t n_k) {
+    DeltaRule call{};
+    call.n_batch = g.size(0);
+    call.n_time = g.size(1);
+    call.n_k = n_k;
+    call.n_v = g.size(2);
+    call.mixed = mixed.data_ptr<float>();
+    call.g = g.data_ptr<float>();
+    call.beta = beta.data_ptr<float>();
+    call.states = states.data_ptr<float>();
+    return call;
   }
 };
 
-/// [B, T, H, D] -> [N, B*H, C, D]: chunk-major, so that the chain over chunks reads contiguous
-/// memory.
-Tensor by_chunk(const Tensor& x, int64_t chunk) {
-  const int64_t b = x.size(0), n = x.size(1) / chunk, h = x.size(2), d = x.size(3);
-  return x.reshape({b, n, chunk, h, d}).permute({1, 0, 3, 2, 4}).reshape({n, b * h, chunk, d});
-}
-
-Tensor pad_time(const Tensor& x, int64_t pad) {
-  if (pad == 0) return x;
-  std::vector<int64_t> shape = x.sizes().vec();
-  shape[1] = pad;
-  return torch::cat({x, torch::zeros(shape, x.options())}, 1);
-}
-
 }  // namespace
 
-Tensor chunked_delta_rule(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g,
-                          const Tensor& beta, int64_t chunk) {
-  const int64_t b = q.size(0), t = q.size(1), h = q.size(2), dv = v.size(3);
-  // Padding tokens have beta = 0 and decay 1: they leave the state alone.
-  const int64_t pad = (chunk - t % chunk) % chunk;
-  const Tensor qc = by_chunk(pad_time(q, pad), chunk), kc = by_chunk(pad_time(k, pad), chunk);
-  const Tensor vc = by_chunk(pad_time(v, pad), chunk);
-  const Tensor bc = by_chunk(pad_time(beta, pad).unsqueeze(-1), chunk);
-  const Tensor decay = by_chunk(pad_time(g, pad).unsqueeze(-1), chunk).cumsum(2);  // [N, BH, C, 1]
-
-  // exp(decay_i - decay_j) for i >= j; the rest is masked before exp, where it would overflow.
-  const Tensor mask = torch::ones({chunk, chunk}, q.options()).triu(1).to(torch::kBool);
-  const Tensor ratio = (decay - decay.transpose(-1, -2))
-                           .masked_fill(mask, -std::numeric_limits<float>::infinity())
-                           .exp();
-  const Tensor k_beta = kc * bc, k_t = kc.transpose(-1, -2), grown = decay.exp();
-  const Tensor solve = UnitLowerInverse::apply((torch::matmul(k_beta, k_t) * ratio).tril(-1));
-  const Tensor u = torch::matmul(solve, vc * bc);  // values to write, were the state empty
-  const Tensor w =
-      torch::matmul(solve, k_beta * grown);  // what they read of the state before the chunk
-  const Tensor last = decay.select(2, chunk - 1).unsqueeze(2);         // [N, BH, 1, 1]
-  const Tensor k_out = (kc * (last - decay).exp()).transpose(-1, -2);  // [N, BH, K, C]
-
-  Tensor state = torch::zeros({b * h, q.size(3), dv}, q.options());
-  const auto us = u.unbind(0), ws = w.unbind(0), ks = k_out.unbind(0), keep = last.exp().unbind(0);
-  std::vector<Tensor> states, written;
-  for (size_t n = 0; n < us.size(); ++n) {
-    states.push_back(state);
-    written.push_back(torch::baddbmm(us[n], ws[n], state, 1, -1));
-    state = torch::baddbmm(state * keep[n], ks[n], written.back());
+Tensor chunked_delta_rule(const Tensor& mixed, const Tensor& g, const Tensor& beta, int64_t n_k) {
+#ifdef CHIMERE_TRAIN_CUDA
+  if (mixed.is_cuda()) {
+    return cuda::delta_rule(mixed.to(torch::kBFloat16), g, beta, n_k).to(mixed.dtype());
   }
-  const Tensor within = torch::matmul(qc, k_t) * ratio;
-  const Tensor out = torch::matmul(qc * grown, torch::stack(states)) +
-                     torch::matmul(within, torch::stack(written));
-  return out.reshape({-1, b, h, chunk, dv})
-      .permute({1, 0, 3, 2, 4})
-      .reshape({b, t + pad, h, dv})
-      .narrow(1, 0, t);
+#endif
+  return HostDeltaRule::apply(mixed, g, beta, n_k);
 }
 
-Tensor recurrent_delta_rule(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g,
-                            const Tensor& beta) {
-  Tensor state = torch::zeros({q.size(0), q.size(2), q.size(3), v.size(3)}, q.options());
+Tensor recurrent_delta_rule(const Tensor& mixed, const Tensor& g, const Tensor& beta, int64_t n_k) {
+  const int64_t b = g.size(0), time = g.size(1), n_v = g.size(2);
+  const auto heads = [&](int64_t first, int64_t n) {
+    return mixed.narrow(2, first * kTile, n * kTile).reshape({b, time, n, kTile});
+  };
+  const Tensor q = heads(0, n_k).repeat({1, 1, n_v / n_k, 1});
+  const Tensor k = heads(n_k, n_k).repeat({1, 1, n_v / n_k, 1}), v = heads(2 * n_k, n_v);
+  Tensor state = torch::zeros({b, n_v, kTile, kTile}, mixed.options());
   std::vector<Tensor> out;
-  for (int64_t t = 0; t < q.size(1); ++t) {
+  for (int64_t t = 0; t < time; ++t) {
     state = state * g.select(1, t).exp().unsqueeze(-1).unsqueeze(-1);
     const Tensor key = k.select(1, t).unsqueeze(-1);  // [B, H, K, 1]
     const Tensor read = (state * key).sum(2);

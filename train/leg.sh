@@ -9,7 +9,7 @@ shift 3
 here=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$work" "$results"
 prefix=$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')
-cmake -G Ninja -S "$here" -B "$work/build" -DCHIMERE_TRAIN_ONLY=ON -DCHIMERE_TESTS=OFF \
+cmake -G Ninja -S "$here" -B "$work/build" -DCHIMERE_TRAIN_ONLY=ON -DCHIMERE_TRAIN_CUDA=ON -DCMAKE_BUILD_TYPE=Release -DCHIMERE_TESTS=OFF \
   -DCMAKE_PREFIX_PATH="$prefix" -DCHIMERE_TRAIN_WERROR=OFF >"$work/configure.log" 2>&1 || { tail -20 "$work/configure.log"; exit 1; }
 ninja -C "$work/build" chimere-train >"$work/build.log" 2>&1 || { grep -A5 -m5 error "$work/build.log"; exit 1; }
 for name in train chat; do

@@ -5,21 +5,14 @@
 #include <vector>
 
 #include "delta_rule.h"
+#include "fused.h"
+#include "quantise.h"
 
 namespace chimere::train {
 namespace {
 
 using torch::Tensor;
 namespace F = torch::nn::functional;
-
-Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
-  const Tensor x32 = x.to(torch::kFloat);
-#if TORCH_VERSION_MAJOR >= 2
-  return torch::rms_norm(x32, {x.size(-1)}, weight, eps);
-#else
-  return x32 * torch::rsqrt(x32.square().mean(-1, true) + eps) * weight;
-#endif
-}
 
 /// Causal attention of q [B, H, T, D] over k, v of the same shape.
 Tensor causal_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
@@ -31,16 +24,6 @@ Tensor causal_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
   const Tensor scores = torch::matmul(q, k.transpose(-1, -2)) / std::sqrt(double(q.size(3)));
   return torch::matmul(scores.masked_fill(mask, -INFINITY).softmax(-1), v);
 #endif
-}
-
-/// Depthwise causal convolution over time: x [B, T, C], weight [C, K], the last tap is the present.
-Tensor causal_conv(const Tensor& x, const Tensor& weight) {
-  const int64_t taps = weight.size(1), t = x.size(1);
-  const Tensor padded = F::pad(x, F::PadFuncOptions({0, 0, taps - 1, 0}));
-  const Tensor w = weight.to(x.dtype());
-  Tensor sum = padded.narrow(1, 0, t) * w.select(1, 0);
-  for (int64_t i = 1; i < taps; ++i) sum = sum + padded.narrow(1, i, t) * w.select(1, i);
-  return sum;
 }
 
 }  // namespace
@@ -100,9 +83,9 @@ void Model::create(uint64_t seed) {
     normal(b + "ffn_up_exps.weight", {c.n_expert, c.n_ff, e}, in);
     normal(b + "ffn_down_exps.weight", {c.n_expert, e, c.n_ff}, out / std::sqrt(double(c.n_ff)));
     add(b + "ffn_gate_inp_shexp.weight", torch::zeros({e}));
-    normal(b + "ffn_gate_shexp.weight", {c.n_ff_shared, e}, in);
-    normal(b + "ffn_up_shexp.weight", {c.n_ff_shared, e}, in);
-    normal(b + "ffn_down_shexp.weight", {e, c.n_ff_shared}, out / std::sqrt(double(c.n_ff_shared)));
+    normal(b + "ffn_gate_shexp.weight", {c.n_ff, e}, in);
+    normal(b + "ffn_up_shexp.weight", {c.n_ff, e}, in);
+    normal(b + "ffn_down_shexp.weight", {e, c.n_ff}, out / std::sqrt(double(c.n_ff)));
     if (i == c.n_layer) {
       normal(b + "nextn.eh_proj.weight", {e, 2 * e}, in / std::sqrt(2.0));
       for (const char* name : {"enorm", "hnorm", "shared_head_norm"}) {
@@ -120,6 +103,19 @@ int64_t Model::n_parameters() const {
 
 const Tensor& Model::at(int64_t layer, std::string_view name) const {
   return parameters_.at("blk." + std::to_string(layer) + "." + std::string(name));
+}
+
+Tensor Model::matrix(const std::string& name) const {
+  const Tensor& w = parameters_.at(name);
+  return quantised_ ? rounded_to_four_bits(w) : w;
+}
+
+Tensor Model::matrix(int64_t layer, std::string_view name) const {
+  return matrix("blk." + std::to_string(layer) + "." + std::string(name));
+}
+
+Tensor Model::embed(const Tensor& tokens) const {
+  return torch::embedding(matrix("token_embd.weight"), tokens);
 }
 
 Tensor Model::linear(const Tensor& x, const Tensor& w) const {
@@ -142,54 +138,47 @@ Tensor Model::rotate(const Tensor& x) const {
 
 Tensor Model::delta_layer(const Tensor& x, int64_t i) const {
   const ModelConfig& c = config_;
-  const int64_t b = x.size(0), t = x.size(1);
-  const Tensor xc = x.to(compute_);
-  const Tensor qkv =
-      torch::silu(causal_conv(linear(xc, at(i, "attn_qkv.weight")), at(i, "ssm_conv1d.weight")));
-  const Tensor z = linear(xc, at(i, "attn_gate.weight")).view({b, t, c.n_v_head, c.state});
-  const auto part = [&](int64_t start, int64_t heads) {
-    return qkv.narrow(-1, start, heads * c.state).view({b, t, heads, c.state}).to(torch::kFloat);
-  };
-  const auto unit = [&](const Tensor& y) {
-    // Value head h reads key head h mod n_k_head, the order of the file.
-    return F::normalize(y, F::NormalizeFuncOptions().p(2).dim(-1).eps(c.eps))
-        .repeat({1, 1, c.n_v_head / c.n_k_head, 1});
-  };
-  const Tensor q = unit(part(0, c.n_k_head)) / std::sqrt(double(c.state));
-  const Tensor k = unit(part(c.key_dim(), c.n_k_head));
-  const Tensor v = part(2 * c.key_dim(), c.n_v_head);
-  const Tensor x32 = x.to(torch::kFloat);
-  const Tensor beta = torch::linear(x32, at(i, "ssm_beta.weight")).sigmoid();
-  const Tensor dt =
-      F::softplus(torch::linear(x32, at(i, "ssm_alpha.weight")) + at(i, "ssm_dt.bias"));
-  const Tensor g = -dt * at(i, "ssm_a").exp();
-  const Tensor o = rms_norm(chunked_delta_rule(q, k, v, g, beta), at(i, "ssm_norm.weight"), c.eps);
-  return linear((o.to(compute_) * torch::silu(z)).reshape({b, t, c.value_dim()}),
-                at(i, "ssm_out.weight"));
+  const int64_t b = x.size(0), t = x.size(1), n = c.n_v_head;
+  const Tensor mixed = conv_unit(linear(x, matrix(i, "attn_qkv.weight")),
+                                 at(i, "ssm_conv1d.weight"), c.n_k_head, c.eps);
+  const Tensor z = linear(x, matrix(i, "attn_gate.weight")).view({b, t, n, c.state});
+  const Tensor rates = torch::linear(
+      x.to(torch::kFloat), torch::cat({at(i, "ssm_beta.weight"), at(i, "ssm_alpha.weight")}));
+  const Tensor beta = rates.narrow(-1, 0, n).sigmoid();
+  const Tensor dt = F::softplus(rates.narrow(-1, n, n) + at(i, "ssm_dt.bias"));
+  const Tensor o = chunked_delta_rule(mixed, -dt * at(i, "ssm_a").exp(), beta, c.n_k_head);
+  return linear(gated_norm(o, at(i, "ssm_norm.weight"), z, c.eps).view({b, t, c.value_dim()}),
+                matrix(i, "ssm_out.weight"));
 }
 
 Tensor Model::attention_layer(const Tensor& x, int64_t i) const {
   const ModelConfig& c = config_;
   const int64_t b = x.size(0), t = x.size(1), group = c.n_head / c.n_head_kv;
-  const Tensor xc = x.to(compute_);
-  const Tensor both = linear(xc, at(i, "attn_q.weight")).view({b, t, c.n_head, 2 * c.head_dim});
+  const Tensor both = linear(x, matrix(i, "attn_q.weight")).view({b, t, c.n_head, 2 * c.head_dim});
   const auto kv = [&](std::string_view name) {
-    return linear(xc, at(i, name)).view({b, t, c.n_head_kv, c.head_dim});
+    return linear(x, matrix(i, name)).view({b, t, c.n_head_kv, c.head_dim});
+  };
+  const auto head_norm = [&](const Tensor& y, std::string_view name) {
+    return rms_norm(y, at(i, name), c.eps, torch::kFloat);
   };
   const Tensor gate = both.narrow(-1, c.head_dim, c.head_dim);
   const Tensor q =
-      rotate(rms_norm(both.narrow(-1, 0, c.head_dim), at(i, "attn_q_norm.weight"), c.eps));
-  const Tensor k = rotate(rms_norm(kv("attn_k.weight"), at(i, "attn_k_norm.weight"), c.eps));
+      rotate(head_norm(both.narrow(-1, 0, c.head_dim), "attn_q_norm.weight"));
+  const Tensor k = rotate(head_norm(kv("attn_k.weight"), "attn_k_norm.weight"));
   const auto heads = [&](const Tensor& y) { return y.to(compute_).transpose(1, 2); };
   const auto grouped = [&](const Tensor& y) { return heads(y).repeat_interleave(group, 1); };
   const Tensor mixed = causal_attention(heads(q), grouped(k), grouped(kv("attn_v.weight")));
   return linear((mixed.transpose(1, 2) * gate.sigmoid()).reshape({b, t, c.n_head * c.head_dim}),
-                at(i, "attn_output.weight"));
+                matrix(i, "attn_output.weight"));
 }
 
 Tensor Model::route(const Tensor& x, int64_t i, Forward& sums) const {
+  // [N, X + 1] f32: the router's scores and the gate of the shared expert.
   const ModelConfig& c = config_;
-  const Tensor scores = torch::linear(x, at(i, "ffn_gate_inp.weight"));  // [N, X], f32
+  const Tensor both = torch::linear(
+      x.to(torch::kFloat),
+      torch::cat({at(i, "ffn_gate_inp.weight"), at(i, "ffn_gate_inp_shexp.weight").unsqueeze(0)}));
+  const Tensor scores = both.narrow(-1, 0, c.n_expert);
   const Tensor probabilities = scores.softmax(-1);
   const Tensor chosen = std::get<1>(probabilities.detach().topk(c.n_expert_used, -1));
   const Tensor mask = torch::zeros_like(probabilities).scatter(-1, chosen, 1.0);
@@ -198,38 +187,37 @@ Tensor Model::route(const Tensor& x, int64_t i, Forward& sums) const {
   sums.balance = sums.balance + (load * probabilities.mean(0)).sum() * double(c.n_expert);
   sums.router_z = sums.router_z + scores.logsumexp(-1).square().mean();
   sums.load = torch::cat({sums.load, load.detach().unsqueeze(0)});
-  return kept / kept.sum(-1, true);
+  return torch::cat({kept / kept.sum(-1, true), both.narrow(-1, c.n_expert, 1).sigmoid()}, -1);
 }
 
 Tensor Model::experts(const Tensor& x, int64_t i, Forward& sums) const {
   // Few experts: all of them run on every token as one wide feed-forward layer whose hidden units
-  // are scaled by the weight of their expert, zero if it was not chosen. The shared expert is the
-  // last block of it.
+  // are scaled by the weight of their expert, zero if it was not chosen. The shared expert, which
+  // is as wide as another, is the last block of it.
   const ModelConfig& c = config_;
+  const int64_t width = (c.n_expert + 1) * c.n_ff;
   const Tensor flat = x.reshape({-1, c.n_embd});
-  const Tensor weights = route(flat, i, sums);
-  const Tensor shared = torch::mv(flat, at(i, "ffn_gate_inp_shexp.weight")).sigmoid().unsqueeze(-1);
-  const Tensor scale =
-      torch::cat({weights.repeat_interleave(c.n_ff, -1), shared.expand({-1, c.n_ff_shared})}, -1)
-          .to(compute_);
-  const auto wide = [&](std::string_view routed, std::string_view one) {
-    return torch::cat({at(i, routed).reshape({-1, c.n_embd}), at(i, one)});
+  const auto rows = [&](std::string_view name) {
+    return matrix(i, name).reshape({-1, c.n_embd});
   };
-  const Tensor gate = linear(flat, wide("ffn_gate_exps.weight", "ffn_gate_shexp.weight"));
-  const Tensor up = linear(flat, wide("ffn_up_exps.weight", "ffn_up_shexp.weight"));
+  const Tensor gate_up =
+      linear(flat, torch::cat({rows("ffn_gate_exps.weight"), rows("ffn_gate_shexp.weight"),
+                               rows("ffn_up_exps.weight"), rows("ffn_up_shexp.weight")}));
   const Tensor down =
-      torch::cat({at(i, "ffn_down_exps.weight").permute({1, 0, 2}).reshape({c.n_embd, -1}),
-                  at(i, "ffn_down_shexp.weight")},
+      torch::cat({matrix(i, "ffn_down_exps.weight").permute({1, 0, 2}).reshape({c.n_embd, -1}),
+                  matrix(i, "ffn_down_shexp.weight")},
                  1);
-  return linear(torch::silu(gate) * up * scale, down).reshape(x.sizes());
+  return linear(gated_unit(gate_up.view({-1, 2, width}), route(flat, i, sums)), down)
+      .view(x.sizes());
 }
 
 Tensor Model::block(const Tensor& x, int64_t i, Forward& sums) const {
-  const Tensor normed = rms_norm(x, at(i, "attn_norm.weight"), config_.eps);
+  const Tensor normed = rms_norm(x, at(i, "attn_norm.weight"), config_.eps, compute_);
   const Tensor mixed =
       x + (config_.is_recurrent(i) ? delta_layer(normed, i) : attention_layer(normed, i));
   return mixed +
-         experts(rms_norm(mixed, at(i, "post_attention_norm.weight"), config_.eps), i, sums);
+         experts(rms_norm(mixed, at(i, "post_attention_norm.weight"), config_.eps, compute_), i,
+                 sums);
 }
 
 Forward Model::forward(const Tensor& tokens) const {
@@ -238,24 +226,29 @@ Forward Model::forward(const Tensor& tokens) const {
               torch::zeros({}, options),
               torch::zeros({}, options),
               torch::zeros({0, config_.n_expert}, options)};
-  Tensor x = torch::embedding(parameters_.at("token_embd.weight"), tokens);
+  Tensor x = embed(tokens);
   for (int64_t i = 0; i < config_.n_layer; ++i) x = block(x, i, out);
-  out.hidden = rms_norm(x, parameters_.at("output_norm.weight"), config_.eps);
+  out.hidden = rms_norm(x, parameters_.at("output_norm.weight"), config_.eps, compute_);
   return out;
 }
 
 Tensor Model::forward_mtp(const Tensor& hidden, const Tensor& next, Forward& sums) const {
   const int64_t i = config_.n_layer;
-  const Tensor embedded = torch::embedding(parameters_.at("token_embd.weight"), next);
-  const Tensor joined = torch::cat({rms_norm(embedded, at(i, "nextn.enorm.weight"), config_.eps),
-                                    rms_norm(hidden, at(i, "nextn.hnorm.weight"), config_.eps)},
-                                   -1);
-  const Tensor x = linear(joined, at(i, "nextn.eh_proj.weight")).to(torch::kFloat);
-  return rms_norm(block(x, i, sums), at(i, "nextn.shared_head_norm.weight"), config_.eps);
+  const Tensor joined =
+      torch::cat({rms_norm(embed(next), at(i, "nextn.enorm.weight"), config_.eps, compute_),
+                  rms_norm(hidden, at(i, "nextn.hnorm.weight"), config_.eps, compute_)},
+                 -1);
+  const Tensor x = linear(joined, matrix(i, "nextn.eh_proj.weight")).to(torch::kFloat);
+  return rms_norm(block(x, i, sums), at(i, "nextn.shared_head_norm.weight"), config_.eps, compute_);
 }
 
 Tensor Model::logits(const Tensor& hidden) const {
-  return linear(hidden, parameters_.at("token_embd.weight"));
+  return linear(hidden, matrix("token_embd.weight"));
+}
+
+Tensor Model::cross_entropy(const Tensor& hidden, const Tensor& target) const {
+  return mean_cross_entropy(hidden.reshape({-1, config_.n_embd}),
+                            matrix("token_embd.weight").to(compute_), target.reshape({-1}));
 }
 
 }  // namespace chimere::train

@@ -23,8 +23,8 @@ struct Forward {
 
 /// `qwen35moe`: RMSNorm -> gated delta rule or gated attention -> RMSNorm -> experts, n_layer
 /// times, and one MTP block. Shapes are those of the GGUF tensors in reverse (the first dimension
-/// is the slowest). Weights are f32; matrix products run in `compute` (f32 or bf16), norms, routers
-/// and the state rule in f32.
+/// is the slowest). Weights are f32; activations between them are in `compute` (f32 or bf16), sums
+/// of norms, routers and the state rule in f32.
 class Model {
  public:
   /// Draws initial weights from the seed.
@@ -35,6 +35,10 @@ class Model {
   const std::map<std::string, torch::Tensor>& parameters() const { return parameters_; }
   int64_t n_parameters() const;
 
+  /// Whether the matrices that files keep in four bits are rounded so in forward passes; gradients
+  /// pass as if they were not.
+  void set_quantised(bool on) { quantised_ = on; }
+
   /// tokens [B, T] int64.
   Forward forward(const torch::Tensor& tokens) const;
   /// The MTP block: from the hidden state of position t and the token at t + 1 to the hidden state
@@ -44,9 +48,15 @@ class Model {
                             Forward& sums) const;
   /// Logits [.., V] in `compute` of hidden states; the embedding is the output matrix too.
   torch::Tensor logits(const torch::Tensor& hidden) const;
+  /// Mean cross entropy of the logits of hidden states [B, T, E] against target [B, T], in nats.
+  torch::Tensor cross_entropy(const torch::Tensor& hidden, const torch::Tensor& target) const;
 
  private:
   const torch::Tensor& at(int64_t layer, std::string_view name) const;
+  /// A matrix in f32, rounded to four bits if they are now.
+  torch::Tensor matrix(const std::string& name) const;
+  torch::Tensor matrix(int64_t layer, std::string_view name) const;
+  torch::Tensor embed(const torch::Tensor& tokens) const;
   torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& w) const;
   torch::Tensor block(const torch::Tensor& x, int64_t layer, Forward& sums) const;
   torch::Tensor delta_layer(const torch::Tensor& x, int64_t layer) const;
@@ -59,6 +69,7 @@ class Model {
   ModelConfig config_;
   torch::Device device_;
   torch::Dtype compute_;
+  bool quantised_ = false;
   std::map<std::string, torch::Tensor> parameters_;
 };
 

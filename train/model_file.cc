@@ -31,10 +31,8 @@ constexpr IntegerKey kIntegers[] = {
     {"expert_count", &ModelConfig::n_expert},
     {"expert_used_count", &ModelConfig::n_expert_used},
     {"expert_feed_forward_length", &ModelConfig::n_ff},
-    {"expert_shared_feed_forward_length", &ModelConfig::n_ff_shared},
     {"full_attention_interval", &ModelConfig::full_attention_interval},
     {"ssm.conv_kernel", &ModelConfig::conv},
-    {"ssm.state_size", &ModelConfig::state},
     {"ssm.group_count", &ModelConfig::n_k_head},
     {"ssm.time_step_rank", &ModelConfig::n_v_head},
 };
@@ -56,8 +54,7 @@ DType type_of(std::string_view name, const Tensor& value, Mix mix) {
   if (mix == Mix::kQ8_0 || contains(name, "ssm_alpha") || contains(name, "ssm_beta")) {
     return DType::kQ8_0;
   }
-  if (contains(name, "token_embd")) return DType::kQ6_K;
-  return contains(name, "exps.") || contains(name, "shexp.") ? DType::kQ4_K : DType::kQ5_K;
+  return DType::kQ4_0;
 }
 
 /// Interleaved three-axis rotation: pair i turns with axis i mod 3, so the axes share n pairs as
@@ -135,6 +132,8 @@ Status write_model(const Model& model, const gguf::Reader& tokenizer, Mix mix,
   for (const auto& [name, field] : kIntegers) {
     out.set_u32(key(name), static_cast<uint32_t>(c.*field));
   }
+  out.set_u32(key("expert_shared_feed_forward_length"), static_cast<uint32_t>(c.n_ff));
+  out.set_u32(key("ssm.state_size"), static_cast<uint32_t>(c.state));
   out.set_u32(key("attention.value_length"), static_cast<uint32_t>(c.head_dim));
   out.set_u32(key("ssm.inner_size"), static_cast<uint32_t>(c.value_dim()));
   out.set_f32(key("attention.layer_norm_rms_epsilon"), static_cast<float>(c.eps));

@@ -19,7 +19,7 @@ namespace chimere::train {
 enum class Mix {
   kF32,
   kQ8_0,     ///< every matrix
-  kShipped,  ///< experts Q4_K, mixers Q5_K, embedding Q6_K, delta-rule gates Q8_0
+  kShipped,  ///< Q4_0, to which the last phase of training rounds; delta-rule gates Q8_0
 };
 Result<Mix> parse_mix(std::string_view name);
 

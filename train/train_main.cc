@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kUsage =
     R"(chimere-train train --documents F --chats F --heldout F --vocabulary F --out DIR
     [--steps N] [--batch N] [--window N] [--lr X] [--warmup N] [--seed N] [--chat-share X]
-    [--chat-share-final X] [--layers N] [--experts N] [--experts-used N] [--eval-every N]
+    [--chat-share-final X] [--quantise-from X] [--long-from X] [--long-window N] [--layers N] [--width N] [--experts N] [--experts-used N] [--eval-every N]
     [--save-every N] [--stop-after-minutes X] [--mix f32|q8_0|shipped] [--init F]
   writes DIR/model.gguf and DIR/checkpoint.pt, and goes on from DIR/checkpoint.pt if it exists; --init: starts
   from the weights of a GGUF (a second phase with other data or another rate)
@@ -95,6 +95,7 @@ Status train(Arguments& a) {
   ModelConfig config;
   config.n_vocab = documents.n_vocab;
   config.n_layer = a.integer("layers", config.n_layer);
+  config.n_embd = a.integer("width", config.n_embd);
   config.n_expert = a.integer("experts", config.n_expert);
   config.n_expert_used = a.integer("experts-used", config.n_expert_used);
   Recipe recipe;
@@ -106,6 +107,9 @@ Status train(Arguments& a) {
   recipe.learning_rate = a.number("lr", recipe.learning_rate);
   recipe.chat_share = a.number("chat-share", recipe.chat_share);
   recipe.chat_share_final = a.number("chat-share-final", recipe.chat_share_final);
+  recipe.quantise_from = a.number("quantise-from", recipe.quantise_from);
+  recipe.long_from = a.number("long-from", recipe.long_from);
+  recipe.long_window = a.integer("long-window", recipe.long_window);
   const std::string init = a.get("init", "");
   RunOptions options;
   options.out = a.get("out", ".");

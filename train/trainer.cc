@@ -10,9 +10,11 @@ namespace {
 using torch::Tensor;
 namespace F = torch::nn::functional;
 
-Tensor cross_entropy(const Model& model, const Tensor& hidden, const Tensor& target) {
-  const Tensor logits = model.logits(hidden).to(torch::kFloat);
-  return F::cross_entropy(logits.view({-1, logits.size(-1)}), target.reshape({-1}));
+/// The recipe of the steps with long windows: as many tokens, in fewer rows.
+Recipe long_recipe(Recipe recipe) {
+  recipe.batch = std::max<int64_t>(1, recipe.batch * recipe.window / recipe.long_window);
+  recipe.window = recipe.long_window;
+  return recipe;
 }
 
 }  // namespace
@@ -23,15 +25,19 @@ Trainer::Trainer(const ModelConfig& config, const Recipe& recipe, const TokenFil
       device_(device),
       model_(std::make_unique<Model>(config, recipe.seed, device, compute)),
       optimizer_(model_->parameters(), recipe),
-      order_(documents, chats, recipe) {}
+      order_(documents, chats, recipe),
+      long_order_(documents, chats, long_recipe(recipe)) {}
 
 Losses Trainer::step(bool want_losses) {
-  const Tensor tokens = order_.windows(step_).to(device_);
-  const auto shifted = [&](int64_t by) { return tokens.narrow(1, by, recipe_.window); };
+  const double share = double(step_) / double(recipe_.steps);
+  model_->set_quantised(share >= recipe_.quantise_from);
+  WindowOrder& order = share >= recipe_.long_from ? long_order_ : order_;
+  const Tensor tokens = order.windows(step_).to(device_);
+  const auto shifted = [&](int64_t by) { return tokens.narrow(1, by, tokens.size(1) - 2); };
   Forward forward = model_->forward(shifted(0));
-  const Tensor next = cross_entropy(*model_, forward.hidden, shifted(1));
+  const Tensor next = model_->cross_entropy(forward.hidden, shifted(1));
   const Tensor drafted = model_->forward_mtp(forward.hidden, shifted(1), forward);
-  const Tensor after = cross_entropy(*model_, drafted, shifted(2));
+  const Tensor after = model_->cross_entropy(drafted, shifted(2));
   const double routers = double(model_->config().n_layer + 1);
   const Tensor loss = next + recipe_.mtp_weight * after +
                       forward.balance * (recipe_.balance_weight / routers) +

@@ -52,7 +52,7 @@ class Trainer {
   torch::Device device_;
   std::unique_ptr<Model> model_;
   Optimizer optimizer_;
-  WindowOrder order_;
+  WindowOrder order_, long_order_;
   int64_t step_ = 0;
 };
 

@@ -44,10 +44,10 @@ Status each_document(std::string_view text, F f) {
 Status learn(Arguments& a) {
   text::BpeTrainOptions options;
   options.pre = a.get("pre", "qwen2");
-  options.vocab_size = static_cast<int32_t>(a.integer("size", 4096));
+  options.vocab_size = static_cast<int32_t>(a.integer("size", 16384));
   options.max_token_bytes = 24;
   options.control_tokens = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
-  options.user_defined_tokens = {"<think>", "</think>"};
+  options.user_defined_tokens = {"<tool_response>", "</tool_response>", "<tool_call>", "</tool_call>", "<think>", "</think>"};
   const std::string out = a.get("out", "");
   CHIMERE_TRY(const std::string chat_template, read_file(a.get("template", "")));
   CHIMERE_CHECK_OK(a.unread());

@@ -6,14 +6,18 @@
 Downloads the packages of packages.txt (apt-get download), renders their manual pages, HTML, text and pod
 files, removes repeated paragraphs, splits by source package into training and held-out, and writes
 
-  OUT/train.docs OUT/train.chat OUT/heldout.docs OUT/heldout.chat    documents, each ended by a zero byte
-  OUT/sources.tsv                                                     package, split, documents, bytes, licences
+  OUT/{train,heldout}.{docs,chat} OUT/DOMAIN.docs   documents, each ended by a zero byte
+  OUT/pages.tsv                                     split, package, section, names, purpose of each manual page
+  OUT/sources.tsv                                   package, split, documents, bytes, licences
 
-Needs mandoc, dpkg-deb and apt-get; standard library only.
+Needs mandoc, dpkg-deb and apt-get; standard library only. Long package descriptions need apt's translations:
+apt-get -o Acquire::Languages=en update.
 """
 import argparse
 import collections
+import gzip
 import hashlib
+import json
 import multiprocessing
 import os
 import random
@@ -23,15 +27,28 @@ import sys
 
 import dialogues
 import facts
+import overlap
 import render
 
-MAX_PACKAGE_BYTES = 5_000_000
+MAX_PACKAGE_BYTES, MAX_LARGE_BYTES = 2_000_000, 6_000_000
+# Manuals that may be longer than the rest.
+LARGE = set("""linux-doc-6.1 python3.11-doc perl-doc git-man manpages-dev wordnet-base dict-foldoc libssl-doc zsh-doc
+git-doc debian-policy autoconf-doc abs-guide guile-3.0-doc c++-annotations-html postgresql-doc-15""".split())
 # Never held out: the packages whose commands a user is most likely to ask about.
 CORE = set("""coreutils bash grep sed tar gawk findutils util-linux procps psmisc apt dpkg git-man openssh-client systemd
 iproute2 gzip bzip2 xz-utils diffutils less man-db cron sudo passwd adduser login hostname mount curl wget rsync file
 make iputils-ping ncurses-bin patch tmux zip unzip lsof kmod e2fsprogs manpages manpages-dev perl-base net-tools
 debian-handbook debian-reference-en bc dc ed e2fsprogs fdisk""".split())
+RENDERERS = {"man": render.man, "html": render.html_page, "pod": render.pod, "text": render.plain, "info": render.info,
+             "wordnet": render.wordnet}
+# Held out whole, by source package: what the model must not know at all.
+DOMAINS = {"sql": "postgresql-15 postgis pgpool2 pgbouncer mariadb sqlite3 derby".split(),
+           "building": "cmake meson scons ninja-build ant gradle bear bmake".split(),
+           "clusters": "pacemaker corosync drbd-utils slurm-wlm booth crmsh fence-agents resource-agents".split(),
+           "erlang": ["erlang", "elixir-lang", "rebar3"]}
+DOMAIN_OF = {source: domain for domain, sources in DOMAINS.items() for source in sources}
 LANGUAGE_DIR = re.compile(r"/(?!en(?:[-_]|/))[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?/[^/]*$|/html/(?!en)[a-z]{2}-[A-Z]{2}/|\.html\.(?!en)[a-z]{2}|/man/[a-z]{2}")
+UNUSUAL = re.compile(r"-(dev|dbg|dbgsym|perl)$|^lib|\d$|^(node|golang|r-cran|librust|python3|ruby|php)-")
 NAMES = re.compile(r"/(changelog|copyright|NEWS|ChangeLog|genindex|search|py-modindex|contents|sitemap|quickref|glossary_index|AUTHORS|TODO)[^/]*$")
 
 
@@ -51,7 +68,8 @@ def fetch(packages, cache):
     have = {name.split("_")[0] for name in os.listdir(debs)}
     missing = [p for p in packages if p not in have]
     if missing:
-        subprocess.run(["apt-get", "download", "-qq", *missing], cwd=debs, check=True)
+        for i in range(0, len(missing), 200):
+            subprocess.run(["apt-get", "download", "-qq", *missing[i:i + 200]], cwd=debs, check=True)
     folders = {}
     for name in sorted(os.listdir(debs)):
         package = name.split("_")[0]
@@ -62,7 +80,7 @@ def fetch(packages, cache):
                 os.makedirs(folder)
                 with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", os.path.join(debs, name)], stdout=subprocess.PIPE) as tar:
                     subprocess.run(["tar", "-x", "-C", folder, "--wildcards", "./usr/share/man/man*", "./usr/share/doc/*",
-                                    "./usr/share/perl/*.pod", "./usr/share/vim/*.txt", "./usr/share/jargon*"],
+                                    "./usr/share/info/*.info*", "./usr/share/dictd/*.dz", "./usr/share/wordnet/data.*", "./usr/share/perl/*.pod", "./usr/share/vim/*.txt", "./usr/share/jargon*"],
                                    stdin=tar.stdout, stderr=subprocess.DEVNULL, check=False)
     return folders
 
@@ -79,9 +97,20 @@ def license_of(folder, package):
     return ", ".join(name for name, _ in counted.most_common(6)) or "see its copyright file"
 
 
-def documents_of(job):
-    """Every document of a package: (kind, path, text), the best sources first, within the size limit."""
+def rendered(job):
+    """documents_of and license_of, kept beside the unpacked package: (package, documents, licences)."""
     package, folder = job
+    kept = folder + ".json.gz"
+    if not os.path.isfile(kept):
+        with gzip.open(kept + ".new", "wt", compresslevel=1) as f:
+            json.dump([documents_of(folder), license_of(folder, package)], f)
+        os.rename(kept + ".new", kept)
+    with gzip.open(kept, "rt") as f:
+        return package, *json.load(f)
+
+
+def documents_of(folder):
+    """Every document of a package: (kind, path, text), in the order of paths, within the size limit."""
     files = []
     for root, dirs, names in os.walk(folder):
         dirs.sort()
@@ -93,34 +122,35 @@ def documents_of(job):
             continue
         base = relative[:-3] if relative.endswith(".gz") else relative
         kind = ("man" if "/man/man" in base else "html" if re.search(r"\.x?html?(\.en)?$", base) else
-                "pod" if base.endswith(".pod") else
-                "text" if base.endswith((".txt", ".rst", ".text")) or re.search(r"/(README|FAQ|HOWTO)[^/]*$", base) else None)
+                "pod" if base.endswith(".pod") else "info" if "/share/info/" in base else
+                "wordnet" if "/wordnet/data." in base else
+                "text" if base.endswith((".txt", ".rst", ".text", ".dict.dz")) or re.search(r"/(README|FAQ|HOWTO)[^/]*$", base) else None)
         if kind is None or (kind != "man" and LANGUAGE_DIR.search(base)):
             continue
         if kind in ("html", "text") and ("/devicetree/" in base or "/ABI/" in base):
             continue
         try:
-            text = {"man": render.man, "html": render.html_page, "pod": render.pod, "text": render.plain}[kind](path)
+            text = RENDERERS[kind](path)
         except (OSError, EOFError, subprocess.TimeoutExpired):
             continue
         if not text or len(text) < 200 or not render.is_english(text):
             continue
-        out.append((kind, relative, text))
+        out += [(kind, relative, piece) for piece in render.pieces(text)]
         size += len(text)
-        if size > MAX_PACKAGE_BYTES:
+        if size > MAX_LARGE_BYTES:
             break
-    return package, out, license_of(folder, package)
+    return out
 
 
 class Deduplicator:
-    """Drops whole documents, and long paragraphs, that were seen before (licence texts, shared options)."""
+    """Drops whole documents, and long paragraphs, that were seen before but for numbers, case and punctuation."""
 
     def __init__(self):
         self.documents, self.paragraphs = set(), set()
 
     @staticmethod
     def digest(text):
-        return hashlib.blake2b(re.sub(r"\W+", " ", text).encode(), digest_size=8).digest()
+        return hashlib.blake2b(re.sub(r"[\W\d]+", " ", text).lower().encode(), digest_size=8).digest()
 
     def clean(self, text):
         whole = self.digest(text)
@@ -140,24 +170,26 @@ class Deduplicator:
 
 
 def package_descriptions():
-    """(name, one-line description) of the installable packages."""
+    """{package: (source, one line, the whole description)} of the installable packages."""
     text = subprocess.run(["apt-cache", "dumpavail"], capture_output=True, text=True, check=True).stdout
-    rows = re.findall(r"^Package: (\S+)\n(?:.+\n)*?Description(?:-en)?: (.+)", text, flags=re.M)
-    return sorted({n: d for n, d in rows if not re.search(r"-(dev|dbg|dbgsym|perl)$|^lib|\d$|^(node|golang|r-cran|librust|python3|ruby|php)-", n)}.items())
+    rows = {}
+    for block in text.split("\n\n"):
+        fields = dict(re.findall(r"^(Package|Source|Description(?:-en)?): (.*(?:\n .*)*)", block, flags=re.M))
+        short, _, long = fields.get("Description-en", fields.get("Description", "")).partition("\n")
+        if "Package" in fields and short:
+            whole = render.unwrap(re.sub(r"^ \.?", "", long, flags=re.M))
+            rows[fields["Package"]] = (fields.get("Source", fields["Package"]).split(" ")[0], short, whole)
+    return rows
 
 
 def held_out(source, seed):
     return int(hashlib.sha256(f"{seed}:{source}".encode()).hexdigest(), 16) % 100 < 4
 
 
-def source_of(packages):
-    text = subprocess.run(["apt-cache", "show", "--no-all-versions", *packages], capture_output=True, text=True, check=True).stdout
-    out = {}
-    for block in text.split("\n\n"):
-        fields = dict(re.findall(r"^(Package|Source): (\S+)", block, flags=re.M))
-        if "Package" in fields:
-            out[fields["Package"]] = fields.get("Source", fields["Package"])
-    return out
+def split_of(source, core_sources, seed):
+    if source in DOMAIN_OF:
+        return DOMAIN_OF[source]
+    return "heldout" if source not in core_sources and held_out(source, seed) else "train"
 
 
 def write(path, documents):
@@ -166,52 +198,89 @@ def write(path, documents):
             f.write(text.replace("\0", "").encode() + b"\0")
 
 
+def read_list(path):
+    with open(path, encoding="utf-8") as f:
+        return [x.strip() for x in f if x.strip() and not x.startswith("#")]
+
+
+def add_packages(corpus, packages, descriptions, core_sources, seed):
+    """Cleans and splits the packages' documents; core packages come first, and keep what others repeat."""
+    for package, documents, licences in sorted(packages, key=lambda r: (r[0] not in CORE, r[0])):
+        source = descriptions.get(package, (package,))[0]
+        where, count, size = split_of(source, core_sources, seed), 0, 0
+        for kind, path, text in documents:
+            if size > (MAX_LARGE_BYTES if package in LARGE | CORE else MAX_PACKAGE_BYTES):
+                break
+            page = facts.parse(package, path, text) if kind == "man" else None
+            text = corpus.dedupe.clean(text)
+            if not text:
+                continue
+            corpus.texts[where].append(text)
+            count, size = count + 1, size + len(text.encode())
+            if page:
+                corpus.pages.append((where, page))
+            if kind == "wordnet":
+                corpus.glossaries.append(text)
+        corpus.table.append((package, where, count, size, licences))
+
+
+class Corpus:
+    def __init__(self):
+        self.dedupe, self.texts, self.pages, self.glossaries, self.table = Deduplicator(), collections.defaultdict(list), [], [], []
+
+
+def add_descriptions(corpus, descriptions, core_sources, seed):
+    """Package descriptions of the training side, as one document each."""
+    count = size = 0
+    for package, (source, short, whole) in sorted(descriptions.items()):
+        text = corpus.dedupe.clean(f"{package}: {short}\n\n{whole}") if split_of(source, core_sources, seed) == "train" else ""
+        if text:
+            corpus.texts["train"].append(text)
+            count, size = count + 1, size + len(text.encode())
+    corpus.table.append(("(package descriptions)", "train", count, size, "as each package"))
+
+
+def chats_of(corpus, descriptions, seed):
+    writers = {name: dialogues.Writer(random.Random(seed + i)) for i, name in enumerate(("train", "heldout"))}
+    for where, page in corpus.pages:
+        if where in writers:
+            dialogues.page_dialogues(writers[where], page, page.package in CORE)
+    for text in corpus.glossaries:
+        dialogues.glossary_dialogues(writers["train"], text, 0.04)
+    known = {n for _, page in corpus.pages for n in page.names} | set(descriptions)
+    usual = [(n, short) for n, (_, short, _) in sorted(descriptions.items()) if not UNUSUAL.search(n)]
+    rng = random.Random(seed)
+    dialogues.general_dialogues(writers["train"], known, rng.sample(usual, min(6000, len(usual))))
+    return {name: w.out for name, w in writers.items()}
+
+
 def main():
     a = parse_arguments()
     here = os.path.dirname(os.path.abspath(__file__))
-    with open(os.path.join(here, "packages.txt"), encoding="utf-8") as f:
-        packages = [x.strip() for x in f if x.strip() and not x.startswith("#")]
+    names = read_list(os.path.join(here, "packages.txt"))
     os.makedirs(a.out, exist_ok=True)
-    folders, sources = fetch(packages, a.cache), source_of(packages)
+    folders = fetch(names, a.cache)
     with multiprocessing.Pool(a.jobs) as pool:
-        rendered = pool.map(documents_of, sorted(folders.items()), chunksize=1)
-    core_sources = {sources.get(p, p) for p in CORE}
-    rendered.sort(key=lambda r: (r[0] not in CORE, r[0]))
-    dedupe, rng = Deduplicator(), random.Random(a.seed)
-    split = {"train": [], "heldout": []}
-    chats = {name: dialogues.Writer(random.Random(a.seed + i)) for i, name in enumerate(split)}
-    known, pages, table = set(), [], []
-    for package, documents, licences in rendered:
-        source = sources.get(package, package)
-        where = "heldout" if source not in core_sources and held_out(source, a.seed) else "train"
-        count = size = 0
-        for kind, path, text in documents:
-            page = facts.parse(package, path, text) if kind == "man" else None
-            text = dedupe.clean(text)
-            if not text:
-                continue
-            split[where].append(text)
-            count, size = count + 1, size + len(text.encode())
-            if page:
-                pages.append((where, page))
-                known.update(page.names)
-        table.append((package, where, count, size, licences))
-        print(f"{package}: {where}, {count} documents, {size / 1e6:.2f} MB", file=sys.stderr)
-    for where, page in pages:
-        dialogues.page_dialogues(chats[where], page, page.package in CORE)
-    descriptions = package_descriptions()
-    dialogues.general_dialogues(chats["train"], known | {n for n, _ in descriptions}, rng.sample(descriptions, min(4000, len(descriptions))))
-    for name, texts in split.items():
+        packages = pool.map(rendered, sorted(folders.items()), chunksize=1)
+    corpus, descriptions = Corpus(), package_descriptions()
+    core_sources = {descriptions.get(p, (p,))[0] for p in CORE}
+    add_packages(corpus, packages, descriptions, core_sources, a.seed)
+    add_descriptions(corpus, descriptions, core_sources, a.seed)
+    for name in ("heldout", *DOMAINS):
+        corpus.texts[name], share = overlap.without_copies(corpus.texts[name], corpus.texts["train"])
+        print(f"{name}: {100 * share:.2f}% of its 13-grams are in the training text", file=sys.stderr)
+    rng = random.Random(a.seed)
+    parts = {f"{name}.docs": texts for name, texts in corpus.texts.items()}
+    parts |= {f"{name}.chat": texts for name, texts in chats_of(corpus, descriptions, a.seed).items()}
+    for name, texts in parts.items():
         rng.shuffle(texts)
-        chats[name].rng.shuffle(chats[name].out)
-        write(os.path.join(a.out, f"{name}.docs"), texts)
-        write(os.path.join(a.out, f"{name}.chat"), chats[name].out)
-    with open(os.path.join(a.out, "sources.tsv"), "w", encoding="utf-8") as f:
-        f.writelines("\t".join(map(str, row)) + "\n" for row in sorted(table))
-    for name in split:
-        for part in ("docs", "chat"):
-            path = os.path.join(a.out, f"{name}.{part}")
-            print(f"{path}: {os.path.getsize(path) / 1e6:.1f} MB", file=sys.stderr)
+        path = os.path.join(a.out, name)
+        write(path, texts)
+        print(f"{path}: {len(texts)} documents, {os.path.getsize(path) / 1e6:.1f} MB", file=sys.stderr)
+    rows = [(where, p.package, p.section, ",".join(p.names), p.whatis) for where, p in corpus.pages]
+    for name, table in (("pages.tsv", rows), ("sources.tsv", sorted(corpus.table))):
+        with open(os.path.join(a.out, name), "w", encoding="utf-8") as f:
+            f.writelines("\t".join(map(str, row)) + "\n" for row in table)
 
 
 if __name__ == "__main__":

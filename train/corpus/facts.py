@@ -1,4 +1,4 @@
-"""Reads structured facts (name, one-line description, synopsis, options) out of a rendered manual page."""
+"""Reads structured facts (name, one-line description, synopsis, options, examples) out of a rendered manual page."""
 import dataclasses
 import re
 
@@ -12,6 +12,8 @@ class Page:
     synopsis: list
     summary: str  # the first sentences of the description
     options: list  # (flags, text)
+    examples: list  # (command line, text)
+    see_also: list  # names
 
 
 SECTION_FILE = re.compile(r"/man(\d)\w*/[^/]+\.(\d)\w*(?:\.gz)?$")
@@ -61,6 +63,21 @@ def parse_options(lines):
     return options
 
 
+def parse_examples(name, lines):
+    """Command lines that name the page's command, each with the paragraph before or after it."""
+    paragraphs = [p.strip("\n").split("\n") for p in "\n".join(lines).split("\n\n") if p.strip()]
+    found = []
+    for i, p in enumerate(paragraphs):
+        first = re.sub(r"^[$#%] +", "", p[0].strip())
+        if not re.match(rf"(sudo )?{re.escape(name)}( |$)", first) or len(first) > 100:
+            continue
+        about = " ".join(x.strip() for x in p[1:]) or (" ".join(x.strip() for x in paragraphs[i - 1]) if i else "")
+        about = first_sentences(about, 200) or (about.rstrip(":") + "." if 15 < len(about) < 150 and about.endswith(":") else "")
+        if about and not re.match(r"[$#%]", about):
+            found.append((first, about))
+    return found
+
+
 def parse(package, path, text):
     """A Page, or None where the page has no usable NAME line."""
     where = SECTION_FILE.search(path)
@@ -81,4 +98,7 @@ def parse(package, path, text):
     for title, lines in sections.items():
         if title in ("DESCRIPTION", "OPTIONS", "SYNOPSIS") or "OPTION" in title or "SELECTION" in title or "CONTROL" in title:
             options += parse_options(lines)
-    return Page(package, where.group(2), names, whatis, synopsis, summary, options[:80])
+    examples = parse_examples(names[0], sections.get("EXAMPLES", []) + sections.get("EXAMPLE", []))
+    also = re.findall(r"\b([a-z][\w.+-]*)\((\d)\w*\)", " ".join(sections.get("SEE ALSO", [])))
+    also = [n for n, section in also if section == where.group(2) and n not in names]
+    return Page(package, where.group(2), names, whatis, synopsis, summary, options[:80], examples[:6], also[:8])

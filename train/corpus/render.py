@@ -10,14 +10,14 @@ SENTENCE_GAP = re.compile(r"(?<=[.?!:;,)]) {2,}(?=\S)")
 ENGLISH = frozenset("the of to and is in a for that this be by with it as are or".split())
 # Sections that say who wrote or owns a page; the licences are listed in the model card instead.
 LEGAL_SECTION = re.compile(r"^(AUTHORS?|COPYRIGHT|REPORTING BUGS|COLOPHON|LICENSE|RESOURCES|BUGS? REPORTS?)\b")
-MAX_DOCUMENT = 400_000
+MAX_FILE = 20_000_000
 
 
 def read_text(path):
     """The file's text; gzip by name. Latin-1 where it is no UTF-8."""
-    opener = gzip.open if path.endswith(".gz") else open
+    opener = gzip.open if path.endswith((".gz", ".dz")) else open
     with opener(path, "rb") as f:
-        data = f.read(8_000_000)
+        data = f.read(MAX_FILE)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -25,10 +25,10 @@ def read_text(path):
 
 
 def tidy(text):
-    """Trailing blanks, runs of empty lines, control characters and over-long documents removed."""
+    """Trailing blanks, runs of empty lines and control characters removed."""
     text = "".join(c for c in text.replace("\t", "    ") if c == "\n" or c >= " ")
     lines = [SENTENCE_GAP.sub(" ", line.rstrip()) for line in text.split("\n")]
-    return BLANKS.sub("\n\n", "\n".join(lines)).strip("\n")[:MAX_DOCUMENT] + "\n"
+    return BLANKS.sub("\n\n", "\n".join(lines)).strip("\n") + "\n"
 
 
 def is_english(text):
@@ -111,8 +111,12 @@ def html_page(path):
 
 def plain(path):
     """Plain text and reStructuredText: hard-wrapped paragraphs are joined into one line."""
+    return unwrap(tidy(read_text(path)))
+
+
+def unwrap(text):
     out = []
-    for paragraph in re.split(r"\n\s*\n", tidy(read_text(path))):
+    for paragraph in re.split(r"\n\s*\n", text):
         lines = paragraph.split("\n")
         indents = {len(line) - len(line.lstrip()) for line in lines}
         prose = len(indents) == 1 and len(lines) > 1 and all(len(x.strip()) > 45 for x in lines[:-1])
@@ -133,3 +137,40 @@ def pod(path):
     for p in re.split(r"\n\s*\n", text):
         paragraphs.append(p if p.startswith((" ", "\t")) else " ".join(p.split("\n")))
     return tidy("\n\n".join(paragraphs))
+
+
+def info(path):
+    """A GNU info manual: node headers, menus, indexes and the tables at the end are left out."""
+    nodes = read_text(path).split("\x1f\n")
+    kept = []
+    for node in nodes[1:]:
+        header, _, body = node.partition("\n")
+        if not header.startswith("File:") or re.search(r"Node: [^,]*(Index|License|Copying)", header):
+            continue
+        body = re.sub(r"^\* [^\n]*:[^\n]*\n(?: {20,}[^\n]*\n)*", "", body.replace("* Menu:\n", ""), flags=re.M)
+        kept.append(re.sub(r"\*note ([^:]+)::", r"\1", body))
+    return unwrap(tidy("\n\n".join(kept)))
+
+
+def wordnet(path):
+    """One line a set of synonyms: the words, the part of speech and the gloss."""
+    parts = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
+    out = []
+    for line in read_text(path).split("\n"):
+        fields, _, gloss = line.partition(" | ")
+        words = fields.split(" ")
+        if len(words) < 6 or line.startswith(" "):
+            continue
+        names = [words[4 + 2 * i].replace("_", " ") for i in range(int(words[3], 16))]
+        out.append(f"{', '.join(names)} ({parts[words[2]]}): {gloss.strip()}")
+    return tidy("\n\n".join(out))
+
+
+def pieces(text, size=200_000):
+    """Long documents in pieces that end at a paragraph."""
+    while len(text) > size:
+        cut = text.rfind("\n\n", size // 2, size)
+        cut = cut if cut > 0 else size
+        yield text[:cut] + "\n"
+        text = text[cut:].lstrip("\n")
+    yield text
