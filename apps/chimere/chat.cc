@@ -14,6 +14,7 @@
 #include "json.h"
 #include "loaded_model.h"
 #include "reply.h"
+#include "request.h"
 
 namespace chimere::app {
 namespace {
@@ -26,8 +27,13 @@ constexpr const char* kHelp =
 
 class Chat {
  public:
-  Chat(const CommandLine& line, engine::Engine& engine, Conversation conversation)
-      : line_(line), engine_(engine), conversation_(std::move(conversation)) {}
+  /// `request`: what every turn begins with.
+  Chat(const CommandLine& line, engine::Engine& engine, engine::Request request,
+       Conversation conversation)
+      : line_(line),
+        engine_(engine),
+        request_(std::move(request)),
+        conversation_(std::move(conversation)) {}
 
   Status run() {
     const bool people = is_terminal(StandardStream::kInput);
@@ -63,7 +69,8 @@ class Chat {
 
   Status take_turn(const std::string& text) {
     CHIMERE_TRY(auto tokens, conversation_.ask(text));
-    engine::Request request = request_from(line_.settings);
+    engine::Request request = request_;
+    request.sampling.seed = seed_from(line_.settings);
     request.prompt = std::move(tokens);
     request.prefix = prefix_;
     request.keep_prefix = true;
@@ -94,6 +101,7 @@ class Chat {
 
   const CommandLine& line_;
   engine::Engine& engine_;
+  engine::Request request_;
   Conversation conversation_;
   std::optional<engine::Prefix> prefix_;
   Json turns_ = Json::array();
@@ -105,7 +113,8 @@ Status run_chat(const CommandLine& line) {
   CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.checkpoints = 2}));
   CHIMERE_TRY(const auto engine, make_engine(loaded));
   CHIMERE_TRY(Conversation conversation, Conversation::start(loaded));
-  return Chat(line, *engine, std::move(conversation)).run();
+  CHIMERE_TRY(engine::Request request, request_from(line.settings, *loaded.tokenizer));
+  return Chat(line, *engine, std::move(request), std::move(conversation)).run();
 }
 
 void declare_chat(CLI::App& app, CommandLine& line) {

@@ -49,16 +49,32 @@ std::span<const SettingInfo* const> model_settings() {
 }
 
 std::span<const SettingInfo* const> sampling_settings() {
-  static constexpr std::array<const SettingInfo*, 10> kSettings = {&settings::kMaxTokens,
-                                                                   &settings::kTemperature,
-                                                                   &settings::kTopK,
-                                                                   &settings::kTopP,
-                                                                   &settings::kMinP,
-                                                                   &settings::kRepeatPenalty,
-                                                                   &settings::kFrequencyPenalty,
-                                                                   &settings::kPresencePenalty,
-                                                                   &settings::kPenaltyWindow,
-                                                                   &settings::kSeed};
+  static constexpr auto kSettings = std::to_array<const SettingInfo*>({&settings::kMaxTokens,
+                                                                       &settings::kSamplers,
+                                                                       &settings::kTemperature,
+                                                                       &settings::kTopK,
+                                                                       &settings::kTopP,
+                                                                       &settings::kMinP,
+                                                                       &settings::kTypical,
+                                                                       &settings::kTopNSigma,
+                                                                       &settings::kXtcProbability,
+                                                                       &settings::kXtcThreshold,
+                                                                       &settings::kDynatempRange,
+                                                                       &settings::kDynatempExponent,
+                                                                       &settings::kMirostat,
+                                                                       &settings::kMirostatEntropy,
+                                                                       &settings::kMirostatRate,
+                                                                       &settings::kRepeatPenalty,
+                                                                       &settings::kFrequencyPenalty,
+                                                                       &settings::kPresencePenalty,
+                                                                       &settings::kPenaltyWindow,
+                                                                       &settings::kDryMultiplier,
+                                                                       &settings::kDryBase,
+                                                                       &settings::kDryAllowedLength,
+                                                                       &settings::kDryWindow,
+                                                                       &settings::kDryBreakers,
+                                                                       &settings::kLogitBias,
+                                                                       &settings::kSeed});
   return kSettings;
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <random>
 #include <utility>
 
 #include "interrupt.h"
@@ -13,23 +12,6 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const LoadedModel& loaded) {
   return engine::Engine::create(
       *loaded.model, *loaded.tokenizer,
       {.max_step_rows = LoadedModel::kMaxStepRows, .max_running = 1, .context = loaded.context});
-}
-
-engine::Request request_from(const Settings& settings) {
-  engine::Request request;
-  request.max_tokens = static_cast<int32_t>(settings.get(settings::kMaxTokens));
-  sampling::SamplingParams& s = request.sampling;
-  s.temperature = static_cast<float>(settings.get(settings::kTemperature));
-  s.top_k = static_cast<int32_t>(settings.get(settings::kTopK));
-  s.top_p = static_cast<float>(settings.get(settings::kTopP));
-  s.min_p = static_cast<float>(settings.get(settings::kMinP));
-  s.repeat_penalty = static_cast<float>(settings.get(settings::kRepeatPenalty));
-  s.frequency_penalty = static_cast<float>(settings.get(settings::kFrequencyPenalty));
-  s.presence_penalty = static_cast<float>(settings.get(settings::kPresencePenalty));
-  s.penalty_window = static_cast<int32_t>(settings.get(settings::kPenaltyWindow));
-  const int64_t seed = settings.get(settings::kSeed);
-  s.seed = seed >= 0 ? static_cast<uint64_t>(seed) : std::random_device{}();
-  return request;
 }
 
 Result<engine::Outcome> generate(engine::Engine& engine, engine::Request request,

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "base/settings.h"
 #include "engine/engine.h"
 #include "loaded_model.h"
 
@@ -17,10 +16,6 @@ namespace chimere::app {
 
 /// An engine for one request at a time.
 Result<std::unique_ptr<engine::Engine>> make_engine(const LoadedModel& loaded);
-
-/// max_tokens and sampling as the settings say. A seed of -1 is replaced by a random one, which the
-/// caller can show.
-engine::Request request_from(const Settings& settings);
 
 /// Runs the request to its end, or until Ctrl-C (FinishReason::kCancelled; a second one ends the
 /// program). `show` gets the text as it comes, all of it. Errors: those of submit() and of the

@@ -14,6 +14,7 @@
 #include "json.h"
 #include "loaded_model.h"
 #include "reply.h"
+#include "request.h"
 
 namespace chimere::app {
 namespace {
@@ -63,7 +64,7 @@ Status run(const CommandLine& line, const RunFlags& flags) {
   }
   CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {}));
   CHIMERE_TRY(const auto engine, make_engine(loaded));
-  engine::Request request = request_from(line.settings);
+  CHIMERE_TRY(engine::Request request, request_from(line.settings, *loaded.tokenizer));
   request.stop = flags.stop;
   CHIMERE_TRY(request.prompt, prompt_tokens(loaded, prompt, flags.raw));
   const uint64_t seed = request.sampling.seed;

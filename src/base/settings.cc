@@ -17,20 +17,29 @@ using Kind = SettingInfo::Kind;
 constexpr SettingInfo text(std::string_view name, std::string_view short_flag,
                            std::string_view default_value, std::string_view help,
                            std::span<const std::string_view> choices = {}) {
-  return {name, short_flag, default_value, 0, 0, choices, help, Kind::kText};
+  return {name, short_flag, default_value, 0, 0, choices, help, Kind::kText, '\0'};
 }
 
 constexpr SettingInfo integer(std::string_view name, std::string_view short_flag,
                               std::string_view default_value, double min, double max,
                               std::string_view help) {
-  return {name, short_flag, default_value, min, max, {}, help, Kind::kInteger};
+  return {name, short_flag, default_value, min, max, {}, help, Kind::kInteger, '\0'};
 }
 
 constexpr SettingInfo real(std::string_view name, std::string_view default_value, double min,
                            double max, std::string_view help) {
-  return {name, {}, default_value, min, max, {}, help, Kind::kReal};
+  return {name, {}, default_value, min, max, {}, help, Kind::kReal, '\0'};
 }
 
+constexpr SettingInfo list(std::string_view name, char separator, std::string_view default_value,
+                           std::string_view help, std::span<const std::string_view> choices) {
+  return {name, {}, default_value, 0, 0, choices, help, Kind::kText, separator};
+}
+
+constexpr std::array<std::string_view, 2> kMirostats = {"0", "2"};
+constexpr std::array<std::string_view, 10> kSamplerNames = {
+    "penalties", "dry",   "top_n_sigma", "top_k", "typ_p",
+    "typical",   "top_p", "min_p",       "xtc",   "temperature"};
 constexpr std::array<std::string_view, 2> kBackends = {"auto", "cpu"};
 constexpr std::array<std::string_view, 2> kCacheTypes = {"f32", "f16"};
 
@@ -54,6 +63,9 @@ constexpr Setting<std::string> kCacheV(text("cache-v", "", "f16",
 constexpr Setting<int64_t> kMaxTokens(
     integer("max-tokens", "n", "-1", -1, 1 << 24,
             "Most tokens of a reply; -1: until it ends or the context is full"));
+constexpr Setting<std::string> kSamplers(
+    list("samplers", ';', "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature",
+         "Steps of the choice of a token, in their order", kSamplerNames));
 constexpr Setting<double> kTemperature(
     real("temp", "0.7", 0, 100, "Randomness of the choice of tokens; 0 takes the most likely one"));
 constexpr Setting<int64_t> kTopK(integer("top-k", "", "20", 0, 1 << 24,
@@ -62,6 +74,30 @@ constexpr Setting<double> kTopP(real("top-p", "0.95", 1e-6, 1,
                                      "Of those, the fewest whose probabilities reach this sum"));
 constexpr Setting<double> kMinP(
     real("min-p", "0", 0, 1, "Of those, the ones at least this likely relative to the first"));
+constexpr Setting<double> kTypical(real(
+    "typical", "1", 1e-6, 1,
+    "Of those, the ones with the most typical surprise whose probabilities pass this; 1: off"));
+constexpr Setting<double> kTopNSigma(
+    real("top-nsigma", "-1", -1, 1000,
+         "Tokens within so many standard deviations of the largest logit; not above 0: off"));
+constexpr Setting<double> kXtcProbability(
+    real("xtc-probability", "0", 0, 1,
+         "How often all but the last of the likely tokens are left out; 0: off"));
+constexpr Setting<double> kXtcThreshold(
+    real("xtc-threshold", "0.1", 0, 1,
+         "What --xtc-probability takes for likely; above 0.5 there is nothing to leave out"));
+constexpr Setting<double> kDynatempRange(
+    real("dynatemp-range", "0", 0, 100,
+         "The temperature moves by up to this with the entropy; 0: it does not"));
+constexpr Setting<double> kDynatempExponent(real("dynatemp-exp", "1", 0, 100,
+                                                 "Power of the entropy in --dynatemp-range"));
+constexpr Setting<std::string> kMirostat(
+    text("mirostat", "", "0", "2: Mirostat 2 in the place of top-k, top-p and the like; 0: off",
+         kMirostats));
+constexpr Setting<double> kMirostatEntropy(real("mirostat-ent", "5", 0, 100,
+                                                "Surprise, in bits, that Mirostat aims at"));
+constexpr Setting<double> kMirostatRate(real("mirostat-lr", "0.1", 0, 10,
+                                             "How fast Mirostat corrects itself"));
 constexpr Setting<double> kRepeatPenalty(
     real("repeat-penalty", "1", 0.01, 10, "Divides the logits of tokens that were used; 1: off"));
 constexpr Setting<double> kFrequencyPenalty(real(
@@ -69,28 +105,36 @@ constexpr Setting<double> kFrequencyPenalty(real(
 constexpr Setting<double> kPresencePenalty(real("presence-penalty", "0", -10, 10,
                                                 "Taken from a token's logit once it was used"));
 constexpr Setting<int64_t> kPenaltyWindow(
-    integer("penalty-window", "", "64", -1, 1 << 24,
-            "Tokens that the penalties look back at; -1: the whole sequence"));
+    integer("repeat-last-n", "", "64", -1, 1 << 24,
+            "Tokens that the penalties look back at; 0: none, -1: the whole sequence"));
+constexpr Setting<double> kDryMultiplier(
+    real("dry-multiplier", "0", 0, 100,
+         "Strength of DRY, which holds back the next token of a repetition; 0: off"));
+constexpr Setting<double> kDryBase(real("dry-base", "1.75", 0, 100,
+                                        "Growth of DRY's penalty with each repeated token"));
+constexpr Setting<int64_t> kDryAllowedLength(integer("dry-allowed-length", "", "2", 0, 1 << 24,
+                                                     "Repeated tokens that DRY lets pass"));
+constexpr Setting<int64_t> kDryWindow(
+    integer("dry-penalty-last-n", "", "-1", -1, 1 << 24,
+            "Tokens that DRY looks back at; 0: none, -1: the whole sequence"));
+constexpr Setting<std::string> kDryBreakers(
+    text("dry-sequence-breakers", "", R"(["\n", ":", "\"", "*"])",
+         "Texts that end a repetition for DRY, as a JSON list"));
+constexpr Setting<std::string> kLogitBias(
+    text("logit-bias", "", "",
+         "Added to the logits of tokens, like 15043+1.5,29905-inf (-inf forbids a token)"));
 constexpr Setting<int64_t> kSeed(integer("seed", "s", "-1", -1, 0x1p53,
                                          "Replays a reply; -1: a new one each time"));
 
 std::span<const SettingInfo* const> all() {
-  static constexpr std::array<const SettingInfo*, 16> kAll = {&kModel,
-                                                              &kBackend,
-                                                              &kThreads,
-                                                              &kContext,
-                                                              &kCacheK,
-                                                              &kCacheV,
-                                                              &kMaxTokens,
-                                                              &kTemperature,
-                                                              &kTopK,
-                                                              &kTopP,
-                                                              &kMinP,
-                                                              &kRepeatPenalty,
-                                                              &kFrequencyPenalty,
-                                                              &kPresencePenalty,
-                                                              &kPenaltyWindow,
-                                                              &kSeed};
+  static constexpr auto kAll = std::to_array<const SettingInfo*>(
+      {&kModel,         &kBackend,       &kThreads,          &kContext,         &kCacheK,
+       &kCacheV,        &kMaxTokens,     &kSamplers,         &kTemperature,     &kTopK,
+       &kTopP,          &kMinP,          &kTypical,          &kTopNSigma,       &kXtcProbability,
+       &kXtcThreshold,  &kDynatempRange, &kDynatempExponent, &kMirostat,        &kMirostatEntropy,
+       &kMirostatRate,  &kRepeatPenalty, &kFrequencyPenalty, &kPresencePenalty, &kPenaltyWindow,
+       &kDryMultiplier, &kDryBase,       &kDryAllowedLength, &kDryWindow,       &kDryBreakers,
+       &kLogitBias,     &kSeed});
   return kAll;
 }
 
@@ -126,6 +170,9 @@ std::string range_text(const SettingInfo& setting) {
   }
   if (setting.choices.empty()) return "";
   std::string out = "one of ";
+  if (setting.separator != '\0') {
+    out = "a list, with '" + std::string(1, setting.separator) + "' between them, of ";
+  }
   for (size_t i = 0; i < setting.choices.size(); ++i) {
     if (i > 0) out += ", ";
     out += setting.choices[i];
@@ -182,9 +229,15 @@ Result<Settings::Value> Settings::parse(const SettingInfo& setting, std::string_
       return Value(v);
     }
     case SettingInfo::Kind::kText: {
-      if (!setting.choices.empty() &&
-          std::ranges::find(setting.choices, text) == setting.choices.end()) {
-        return refuse("it must be " + settings::range_text(setting));
+      std::string_view rest = text;
+      while (!setting.choices.empty()) {
+        const size_t end = setting.separator == '\0'
+                               ? rest.size()
+                               : std::min(rest.find(setting.separator), rest.size());
+        if (std::ranges::find(setting.choices, rest.substr(0, end)) == setting.choices.end())
+          return refuse("it must be " + settings::range_text(setting));
+        if (end == rest.size()) break;
+        rest.remove_prefix(end + 1);
       }
       return Value(std::string(text));
     }

@@ -28,6 +28,7 @@ struct SettingInfo {
 
   enum class Kind { kInteger, kReal, kText };
   Kind kind = Kind::kText;
+  char separator = '\0';  ///< of a list of choices; 0: one choice
 };
 
 /// A setting with the type that its value has in the program.
@@ -46,14 +47,30 @@ extern const Setting<std::string> kCacheK;
 extern const Setting<std::string> kCacheV;
 
 extern const Setting<int64_t> kMaxTokens;
+extern const Setting<std::string> kSamplers;
 extern const Setting<double> kTemperature;
 extern const Setting<int64_t> kTopK;
 extern const Setting<double> kTopP;
 extern const Setting<double> kMinP;
+extern const Setting<double> kTypical;
+extern const Setting<double> kTopNSigma;
+extern const Setting<double> kXtcProbability;
+extern const Setting<double> kXtcThreshold;
+extern const Setting<double> kDynatempRange;
+extern const Setting<double> kDynatempExponent;
+extern const Setting<std::string> kMirostat;
+extern const Setting<double> kMirostatEntropy;
+extern const Setting<double> kMirostatRate;
 extern const Setting<double> kRepeatPenalty;
 extern const Setting<double> kFrequencyPenalty;
 extern const Setting<double> kPresencePenalty;
 extern const Setting<int64_t> kPenaltyWindow;
+extern const Setting<double> kDryMultiplier;
+extern const Setting<double> kDryBase;
+extern const Setting<int64_t> kDryAllowedLength;
+extern const Setting<int64_t> kDryWindow;
+extern const Setting<std::string> kDryBreakers;
+extern const Setting<std::string> kLogitBias;
 extern const Setting<int64_t> kSeed;
 
 /// Every setting there is.

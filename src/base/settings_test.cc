@@ -77,6 +77,15 @@ TEST(Settings, BadValuesAreRefusedWithTheRange) {
   EXPECT_THAT(complaint(settings::kBackend, "cuda"), HasSubstr("one of auto, cpu"));
 }
 
+TEST(Settings, ListsAreCheckedItemByItem) {
+  Settings values;
+  EXPECT_TRUE(values.set(settings::kSamplers, "top_k;temperature;top_k", "the flag").ok());
+  EXPECT_EQ(values.get(settings::kSamplers), "top_k;temperature;top_k");
+  for (const auto* bad : {"", ";", "top_k;", "top_k,temperature", "top_k; temperature", "heat"}) {
+    EXPECT_THAT(complaint(settings::kSamplers, bad), HasSubstr("a list, with ';' between them"));
+  }
+}
+
 TEST(Settings, UnknownNamesFailLoudly) {
   Settings values;
   const ConfigFile unknown("top-k = 3\nthreds = 2\n");

@@ -46,6 +46,13 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model& model,
 
 Result<RequestId> Engine::submit(Request request) {
   CHIMERE_CHECK_OK(sampling::validate(request.sampling));
+  for (const sampling::LogitBias& bias : request.sampling.logit_bias) {
+    if (bias.id >= model_.n_vocab()) {
+      return invalid_argument("Token " + std::to_string(bias.id) +
+                              " of the logit biases does not exist; ids go from 0 to " +
+                              std::to_string(model_.n_vocab() - 1) + ".");
+    }
+  }
   const auto size = static_cast<int64_t>(request.prompt.size());
   if (size == 0) return invalid_argument("The prompt is empty; there is nothing to go on from.");
   if (size >= options_.context) {

@@ -37,6 +37,7 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
       context_(context),
       tokenizer_(tokenizer),
       history_(request_.prompt),
+      sampler_(request_.sampling),
       stops_(std::move(request_.stop)) {
   outcome_.prompt_tokens = static_cast<int32_t>(prompt_size());
   int64_t end = 0;
@@ -130,7 +131,7 @@ bool Generation::ends_reply(int32_t token) const {
 }
 
 void Generation::accept(std::span<const float> logits) {
-  auto sampled = sampling::sample(logits, history_, history_.size(), request_.sampling);
+  auto sampled = sampler_.sample(logits, history_, history_.size());
   if (!sampled.ok()) return finish(FinishReason::kError, std::move(sampled).error());
   if (outcome_.tokens.empty()) first_token_ = Clock::now();
   const int32_t token = sampled->id;

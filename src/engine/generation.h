@@ -76,6 +76,7 @@ class Generation {
   std::unique_ptr<state::SequenceState> state_;
   std::vector<uint8_t> suspended_;
   std::vector<int32_t> history_;  ///< prompt and reply
+  sampling::Sampler sampler_;
 
   text::StreamDecoder decoder_;
   StopMatcher stops_;

@@ -56,26 +56,36 @@ Result<Candidate> find_largest(std::span<const float> logits) {
   return best;
 }
 
-Distribution summarise(std::span<const float> logits, float largest, double temperature) {
-  // Eight interleaved partial sums: a fixed order that vectorises.
+Distribution summarise(std::span<const float> logits, float largest, double scale) {
+  // Eight interleaved partial sums: a fixed order that vectorises. Exponentials are computed a
+  // block ahead of the sums, so that they do not wait for each other.
   constexpr size_t kLanes = 8;
+  constexpr size_t kBlock = 64;
   std::array<double, kLanes> sum{};
   std::array<double, kLanes> weighted{};  // of x e^x, for the entropy
-  const double inverse = 1.0 / temperature;
+  std::array<double, kBlock> x{};
+  std::array<double, kBlock> e{};
   const double max = largest;
-  const auto add = [&](size_t lane, float logit) {
-    // Clamped, so that a masked token adds 708 e^-708 and not infinity times zero; no branch, so
-    // that it vectorises.
-    const double x = std::max(-708.0, (static_cast<double>(logit) - max) * inverse);
-    const double e = exp_nonpositive(x);
-    sum[lane] += e;
-    weighted[lane] += x * e;
-  };
-  const size_t whole = logits.size() / kLanes * kLanes;
-  for (size_t i = 0; i < whole; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) add(lane, logits[i + lane]);
+  for (size_t first = 0; first < logits.size(); first += kBlock) {
+    const auto block = logits.subspan(first, std::min(kBlock, logits.size() - first));
+    for (size_t i = 0; i < block.size(); ++i) {
+      // Clamped, so that a masked token adds 708 e^-708 and not infinity times zero; no branch, so
+      // that it vectorises.
+      x[i] = std::max(-708.0, (static_cast<double>(block[i]) - max) * scale);
+      e[i] = exp_nonpositive(x[i]);
+    }
+    const size_t whole = block.size() / kLanes * kLanes;
+    for (size_t i = 0; i < whole; i += kLanes) {
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        sum[lane] += e[i + lane];
+        weighted[lane] += x[i + lane] * e[i + lane];
+      }
+    }
+    for (size_t i = whole; i < block.size(); ++i) {
+      sum[i - whole] += e[i];
+      weighted[i - whole] += x[i] * e[i];
+    }
   }
-  for (size_t i = whole; i < logits.size(); ++i) add(i - whole, logits[i]);
   for (size_t half = kLanes / 2; half > 0; half /= 2) {
     for (size_t lane = 0; lane < half; ++lane) {
       sum[lane] += sum[lane + half];
@@ -84,7 +94,7 @@ Distribution summarise(std::span<const float> logits, float largest, double temp
   }
   const double log_total = log_positive(sum[0]);
   // H = -sum p ln p = ln Z - (1/Z) sum x e^x, with everything relative to the maximum.
-  return {max * inverse + log_total, std::max(0.0, log_total - weighted[0] / sum[0]), 1.0 / sum[0]};
+  return {max * scale + log_total, std::max(0.0, log_total - weighted[0] / sum[0]), 1.0 / sum[0]};
 }
 
 std::vector<Candidate> top_logprobs(std::span<const float> logits, const Distribution& distribution,

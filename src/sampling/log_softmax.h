@@ -28,16 +28,16 @@ std::vector<Candidate> select_largest(std::span<const float> logits, int64_t k);
 /// The largest logit. Errors: kInvalidData if one is NaN or +infinity, or if all are -infinity.
 Result<Candidate> find_largest(std::span<const float> logits);
 
-/// Summary of softmax(logits / temperature).
+/// Summary of softmax(scale * logits).
 struct Distribution {
   double log_sum =
-      0;  ///< ln sum exp(logit / temperature): subtract it from a logit to have its log-probability
+      0;  ///< ln sum exp(scale * logit): subtract it from scale * logit to have a log-probability
   double entropy = 0;  ///< in nats
   double p_max = 0;
 };
 
 /// `largest` is find_largest(logits)->value. Sums run in double precision in a fixed order.
-Distribution summarise(std::span<const float> logits, float largest, double temperature = 1);
+Distribution summarise(std::span<const float> logits, float largest, double scale = 1);
 
 /// The k most likely tokens with their log-probabilities.
 std::vector<Candidate> top_logprobs(std::span<const float> logits, const Distribution& distribution,

@@ -74,7 +74,7 @@ TEST(Summarise, AgreesWithTheDefinitionInLongDouble) {
       const long double x = (static_cast<long double>(l) - largest) / temperature - std::log(sum);
       if (std::isfinite(x)) entropy -= std::exp(x) * x;
     }
-    const Distribution d = summarise(logits, largest, temperature);
+    const Distribution d = summarise(logits, largest, 1 / temperature);
     const auto log_sum = static_cast<double>(largest / temperature + std::log(sum));
     EXPECT_NEAR(d.log_sum, log_sum, 1e-14 * (std::fabs(log_sum) + 10));
     EXPECT_NEAR(d.entropy, static_cast<double>(entropy), 1e-11);

@@ -5,36 +5,70 @@
 #define CHIMERE_SAMPLING_PHILOX_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace chimere::sampling {
 
-/// Ten rounds of Philox4x32 on the counter with the key.
-constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
-                                             std::array<uint32_t, 2> key) {
+/// Ten rounds of Philox4x32 on `kBlocks` counters with the same key: word w of counter j is
+/// words[w][j]. The loops over j vectorise.
+template <size_t kBlocks>
+constexpr void philox4x32(std::array<std::array<uint32_t, kBlocks>, 4>& words,
+                          std::array<uint32_t, 2> key) {
   constexpr uint32_t kMultiplier0 = 0xD2511F53;
   constexpr uint32_t kMultiplier1 = 0xCD9E8D57;
   constexpr uint32_t kWeyl0 = 0x9E3779B9;
   constexpr uint32_t kWeyl1 = 0xBB67AE85;
+  auto& [c0, c1, c2, c3] = words;
   for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = static_cast<uint64_t>(kMultiplier0) * counter[0];
-    const uint64_t p1 = static_cast<uint64_t>(kMultiplier1) * counter[2];
-    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(p1),
-               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(p0)};
+    for (size_t j = 0; j < kBlocks; ++j) {
+      const uint64_t p0 = static_cast<uint64_t>(kMultiplier0) * c0[j];
+      const uint64_t p1 = static_cast<uint64_t>(kMultiplier1) * c2[j];
+      c0[j] = static_cast<uint32_t>(p1 >> 32) ^ c1[j] ^ key[0];
+      c2[j] = static_cast<uint32_t>(p0 >> 32) ^ c3[j] ^ key[1];
+      c1[j] = static_cast<uint32_t>(p1);
+      c3[j] = static_cast<uint32_t>(p0);
+    }
     key[0] += kWeyl0;
     key[1] += kWeyl1;
   }
-  return counter;
 }
 
-/// Uniform in the open interval (0, 1) with 52 random bits, for one token id at one position of a
-/// seeded sequence.
-constexpr double uniform(uint64_t seed, uint64_t position, uint32_t id) {
-  const auto block =
-      philox4x32({id, static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32), 0},
-                 {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
-  const uint64_t bits = (static_cast<uint64_t>(block[1]) << 32 | block[0]) >> 12;
+constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
+                                             std::array<uint32_t, 2> key) {
+  std::array<std::array<uint32_t, 1>, 4> words = {
+      {{counter[0]}, {counter[1]}, {counter[2]}, {counter[3]}}};
+  philox4x32(words, key);
+  return {words[0][0], words[1][0], words[2][0], words[3][0]};
+}
+
+/// What a number is drawn for.
+enum class Stream : uint32_t {
+  kTokens = 0,  ///< one number for each token id
+  kXtc = 1,     ///< one for each position (id 0)
+};
+
+/// Counter and key of the block that holds the numbers of the ids 2n and 2n + 1 at a position.
+constexpr std::array<uint32_t, 4> counter_of(uint64_t position, uint32_t id, Stream stream) {
+  return {id >> 1, static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32),
+          static_cast<uint32_t>(stream)};
+}
+constexpr std::array<uint32_t, 2> key_of(uint64_t seed) {
+  return {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+}
+
+/// Uniform in the open interval (0, 1) with 52 random bits, from two words of a block.
+constexpr double to_uniform(uint32_t low, uint32_t high) {
+  const uint64_t bits = (static_cast<uint64_t>(high) << 32 | low) >> 12;
   return (static_cast<double>(bits) + 0.5) * 0x1p-52;
+}
+
+/// The number of one token id at one position of a seeded sequence: of its block, words 0 and 1 for
+/// an even id, 2 and 3 for an odd one.
+constexpr double uniform(uint64_t seed, uint64_t position, uint32_t id,
+                         Stream stream = Stream::kTokens) {
+  const auto block = philox4x32(counter_of(position, id, stream), key_of(seed));
+  return (id & 1U) == 0 ? to_uniform(block[0], block[1]) : to_uniform(block[2], block[3]);
 }
 
 }  // namespace chimere::sampling

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
+#include <numbers>
 #include <unordered_map>
+#include <utility>
 
 #include "sampling/math.h"
 #include "sampling/philox.h"
@@ -12,165 +13,176 @@
 namespace chimere::sampling {
 namespace {
 
-bool has_penalties(const SamplingParams& p) {
-  return p.penalty_window != 0 &&
-         (p.repeat_penalty != 1 || p.frequency_penalty != 0 || p.presence_penalty != 0);
+bool does_something(Stage stage, const SamplingParams& p) {
+  switch (stage) {
+    case Stage::kPenalties:
+      return p.penalty_window != 0 &&
+             (p.repeat_penalty != 1 || p.frequency_penalty != 0 || p.presence_penalty != 0);
+    case Stage::kDry:
+      return p.dry.active();
+    case Stage::kTopNSigma:
+      return p.top_n_sigma > 0;
+    case Stage::kTopK:
+      return p.top_k > 0;
+    case Stage::kTypical:
+      return p.typical < 1;
+    case Stage::kTopP:
+      return p.top_p < 1;
+    case Stage::kMinP:
+      return p.min_p > 0;
+    case Stage::kXtc:
+      return p.xtc_probability > 0 && p.xtc_threshold <= 0.5F;
+    case Stage::kTemperature:
+      return p.temperature != 1 || p.dynatemp_range > 0;
+  }
+  return false;
 }
 
-void apply_penalties(std::span<float> logits, std::span<const int32_t> history,
-                     const SamplingParams& p) {
-  if (p.penalty_window > 0 && history.size() > static_cast<size_t>(p.penalty_window)) {
-    history = history.last(static_cast<size_t>(p.penalty_window));
-  }
-  std::unordered_map<int32_t, int32_t> counts;
-  for (const int32_t id : history) {
-    if (id >= 0 && static_cast<size_t>(id) < logits.size()) ++counts[id];
-  }
-  for (const auto& [id, count] : counts) {
-    float& logit = logits[static_cast<size_t>(id)];
-    logit = logit > 0 ? logit / p.repeat_penalty : logit * p.repeat_penalty;
-    logit -= static_cast<float>(count) * p.frequency_penalty + p.presence_penalty;
-  }
+/// Stages that never cut the most likely token and leave it the most likely one.
+bool keeps_first(Stage stage) {
+  return stage == Stage::kTopNSigma || stage == Stage::kTopK || stage == Stage::kTopP ||
+         stage == Stage::kMinP;
 }
 
-/// Number of leading candidates (sorted) that top-p and min-p keep, or 0 if more candidates are
-/// needed to know. `total`: sum over all tokens that top-p counts, of e^((logit - largest) /
-/// temperature).
-size_t count_kept(std::span<const Candidate> sorted, double total, bool complete,
-                  const SamplingParams& p) {
-  const double inverse = 1.0 / p.temperature;
-  const double largest = sorted.front().value;
-  double reached = 0;
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    const double weight = exp_nonpositive((sorted[i].value - largest) * inverse);
-    if (weight < p.min_p) return i;  // never the first: its weight is 1
-    reached += weight;
-    if (p.top_p < 1 && reached >= p.top_p * total) return i + 1;
+/// The order without what has no effect.
+std::vector<Stage> effective_order(const SamplingParams& p) {
+  std::vector<Stage> order;
+  if (p.mirostat == 2) {
+    order = {Stage::kPenalties, Stage::kDry, Stage::kTemperature};
+  } else {
+    order = p.order;
   }
-  return complete ? sorted.size() : 0;
-}
-
-double sum_weights(std::span<const Candidate> sorted, double temperature) {
-  const double inverse = 1.0 / temperature;
-  const double largest = sorted.front().value;
-  double total = 0;
-  for (const Candidate& c : sorted) total += exp_nonpositive((c.value - largest) * inverse);
-  return total;
-}
-
-/// The tokens that top-k, top-p and min-p keep, at least one.
-std::vector<Candidate> truncate(std::span<const float> logits, float largest,
-                                const SamplingParams& p) {
-  if (p.top_k > 0) {
-    std::vector<Candidate> sorted = select_largest(logits, p.top_k);
-    sorted.resize(count_kept(sorted, sum_weights(sorted, p.temperature), true, p));
-    return sorted;
+  std::erase_if(order, [&](Stage s) { return !does_something(s, p); });
+  // What only cuts tails says nothing before a temperature of 0.
+  const auto greedy = std::ranges::find(order, Stage::kTemperature);
+  if (p.temperature == 0 && p.dynatemp_range == 0 && greedy != order.end()) {
+    auto first = greedy;
+    while (first != order.begin() && keeps_first(*std::prev(first))) --first;
+    order.erase(first, greedy);
   }
-  const double total = p.top_p < 1 ? 1.0 / summarise(logits, largest, p.temperature).p_max : 0;
-  // The kept tokens are usually few: select some, and more only while they do not suffice.
-  const auto n = static_cast<int64_t>(logits.size());
-  for (int64_t k = 128;; k *= 8) {
-    std::vector<Candidate> sorted = select_largest(logits, k);
-    const size_t kept = count_kept(sorted, total, k >= n, p);
-    if (kept > 0) {
-      sorted.resize(kept);
-      return sorted;
-    }
-  }
-}
-
-/// Gumbel-max over candidates offered in any order.
-class Race {
- public:
-  Race(const SamplingParams& params, uint64_t position)
-      : seed_(params.seed), position_(position), inverse_(1.0 / params.temperature) {}
-
-  void offer(float logit, int32_t id) {
-    const double base = logit * inverse_;
-    // u has 52 bits: -ln(-ln u) is at most 53 ln 2 < 37, so nobody further behind can win.
-    if (base + 37.0 < best_) return;
-    const double u = uniform(seed_, position_, static_cast<uint32_t>(id));
-    const double score = base - log_positive(-log_positive(u));
-    if (score > best_ || (score == best_ && id < winner_)) {
-      best_ = score;
-      winner_ = id;
-    }
-  }
-  int32_t winner() const { return winner_; }
-
- private:
-  uint64_t seed_;
-  uint64_t position_;
-  double inverse_;
-  double best_ = -std::numeric_limits<double>::infinity();
-  int32_t winner_ = -1;
-};
-
-int32_t draw(std::span<const float> logits, const Candidate& largest, uint64_t position,
-             const SamplingParams& p) {
-  Race race(p, position);
-  if (p.top_k > 0 || p.top_p < 1 || p.min_p > 0) {
-    for (const Candidate& c : truncate(logits, largest.value, p)) race.offer(c.value, c.id);
-    return race.winner();
-  }
-  race.offer(largest.value, largest.id);  // first, so that most of the others are passed over
-  for (size_t i = 0; i < logits.size(); ++i) race.offer(logits[i], static_cast<int32_t>(i));
-  return race.winner();
-}
-
-Error out_of_range(const char* name, const char* range) {
-  return invalid_argument(std::string("The sampling value ") + name + " must be " + range + ".");
+  return order;
 }
 
 }  // namespace
 
-Status validate(const SamplingParams& p) {
-  // False for NaN, which is in no range.
-  const auto within = [](float v, float min, float max) { return min <= v && v <= max; };
-  if (!within(p.repeat_penalty, 0.01F, 10)) {
-    return out_of_range("repeat-penalty", "from 0.01 to 10");
+Sampler::Sampler(SamplingParams params)
+    : params_(std::move(params)),
+      order_(effective_order(params_)),
+      mu_(2.0 * static_cast<double>(params_.mirostat_tau)) {}
+
+Status Sampler::apply_bias() {
+  std::unordered_map<int32_t, float> sums;  // several for one token add up
+  for (const LogitBias& b : params_.logit_bias) sums[b.id] += b.bias;
+  std::vector<Edit> edits;
+  edits.reserve(sums.size());
+  for (const auto& [id, bias] : sums) edits.push_back({id, 1, -bias});
+  return candidates_.edit(edits);
+}
+
+Status Sampler::apply_penalties(std::span<const int32_t> history) {
+  const auto window = static_cast<size_t>(params_.penalty_window);
+  if (params_.penalty_window > 0 && history.size() > window) history = history.last(window);
+  std::unordered_map<int32_t, int32_t> counts;
+  for (const int32_t id : history) ++counts[id];
+  std::vector<Edit> edits;
+  edits.reserve(counts.size());
+  for (const auto& [id, count] : counts) {
+    edits.push_back(
+        {id, params_.repeat_penalty,
+         static_cast<float>(count) * params_.frequency_penalty + params_.presence_penalty});
   }
-  if (!within(p.frequency_penalty, -10, 10)) {
-    return out_of_range("frequency-penalty", "from -10 to 10");
+  return candidates_.edit(edits);
+}
+
+void Sampler::apply_temperature() {
+  double temperature = params_.temperature;
+  if (params_.dynatemp_range > 0 && candidates_.count() > 1) {
+    const double low = std::max(0.0, temperature - params_.dynatemp_range);
+    const double high = temperature + params_.dynatemp_range;
+    const double most = log_positive(static_cast<double>(candidates_.count()));
+    const double share = std::min(1.0, candidates_.distribution().entropy / most);
+    // share^exponent, without the C library's pow(), whose bits depend on the machine.
+    const double power = share > 0
+                             ? exp_nonpositive(params_.dynatemp_exponent * log_positive(share))
+                             : static_cast<double>(params_.dynatemp_exponent == 0);
+    temperature = low + (high - low) * power;
   }
-  if (!within(p.presence_penalty, -10, 10)) {
-    return out_of_range("presence-penalty", "from -10 to 10");
+  if (temperature > 0) {
+    candidates_.scale(1.0 / temperature);
+  } else {
+    candidates_.keep_largest(1);
   }
-  if (p.penalty_window < -1) return out_of_range("penalty-window", "-1 (everything), 0 or more");
-  // Below 0.001 a division by the temperature only amplifies rounding: that is greedy, so say so.
-  if (p.temperature != 0 && !within(p.temperature, 0.001F, 100)) {
-    return out_of_range("temp", "0 (greedy) or from 0.001 to 100");
-  }
-  if (p.top_k < 0) return out_of_range("top-k", "0 (all) or more");
-  if (!within(p.top_p, 1e-6F, 1)) return out_of_range("top-p", "from 0.000001 to 1");
-  if (!within(p.min_p, 0, 1)) return out_of_range("min-p", "from 0 to 1");
-  if (p.logprobs < -1 || p.logprobs > 1000) {
-    return out_of_range("logprobs", "-1 (none) or from 0 to 1000");
+}
+
+void Sampler::apply_xtc(uint64_t position) {
+  if (uniform(params_.seed, position, 0, Stream::kXtc) > params_.xtc_probability) return;
+  // p >= threshold in terms of the logit; with a threshold of 0 every token is likely enough.
+  const double floor = params_.xtc_threshold > 0
+                           ? candidates_.distribution().log_sum +
+                                 log_positive(static_cast<double>(params_.xtc_threshold))
+                           : -std::numeric_limits<double>::max();
+  candidates_.drop_before_last_at_least(floor);
+}
+
+Status Sampler::apply(Stage stage, std::span<const int32_t> history, uint64_t position) {
+  const double top = candidates_.largest().value * candidates_.scale();
+  switch (stage) {
+    case Stage::kPenalties:
+      return apply_penalties(history);
+    case Stage::kDry:
+      return candidates_.edit(dry_edits(history, params_.dry));
+    case Stage::kTopNSigma:
+      candidates_.keep_at_least(top - params_.top_n_sigma * candidates_.deviation() *
+                                          candidates_.scale());
+      break;
+    case Stage::kTopK:
+      candidates_.keep_largest(params_.top_k);
+      break;
+    case Stage::kTypical:
+      candidates_.keep_typical(params_.typical);
+      break;
+    case Stage::kTopP:
+      candidates_.keep_top_p(params_.top_p);
+      break;
+    case Stage::kMinP:
+      candidates_.keep_at_least(top + log_positive(static_cast<double>(params_.min_p)));
+      break;
+    case Stage::kXtc:
+      apply_xtc(position);
+      break;
+    case Stage::kTemperature:
+      apply_temperature();
+      break;
   }
   return {};
 }
 
-Result<Sampled> sample(std::span<const float> logits, std::span<const int32_t> history,
-                       uint64_t position, const SamplingParams& params) {
-  CHIMERE_TRY(const Candidate raw, find_largest(logits));
-  std::span<const float> scores = logits;
-  Candidate largest = raw;
-  std::vector<float> penalised;
-  if (has_penalties(params)) {
-    penalised.assign(logits.begin(), logits.end());
-    apply_penalties(penalised, history, params);
-    scores = penalised;
-    CHIMERE_TRY(largest, find_largest(scores));
-  }
+int32_t Sampler::draw_mirostat(uint64_t position) {
+  constexpr double kLn2 = std::numbers::ln2;
+  candidates_.keep_at_least(candidates_.distribution().log_sum - mu_ * kLn2);
+  const Candidate chosen = candidates_.draw(params_.seed, position);
+  const double surprise =
+      (candidates_.distribution().log_sum - candidates_.scale() * chosen.value) / kLn2;
+  mu_ -= params_.mirostat_eta * (surprise - params_.mirostat_tau);
+  return chosen.id;
+}
+
+Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const int32_t> history,
+                                uint64_t position) {
+  CHIMERE_CHECK_OK(candidates_.assign(logits));
+  const Candidate raw = candidates_.largest();
+  if (!params_.logit_bias.empty()) CHIMERE_CHECK_OK(apply_bias());
+  for (const Stage stage : order_) CHIMERE_CHECK_OK(apply(stage, history, position));
 
   Sampled out;
-  out.id = params.temperature == 0 ? largest.id : draw(scores, largest, position, params);
-  if (params.logprobs >= 0) {
+  out.id =
+      params_.mirostat == 2 ? draw_mirostat(position) : candidates_.draw(params_.seed, position).id;
+  if (params_.logprobs >= 0) {
     const Distribution d = summarise(logits, raw.value);
     out.logprob = static_cast<float>(logits[static_cast<size_t>(out.id)] - d.log_sum);
     out.entropy = static_cast<float>(d.entropy);
     out.p_max = static_cast<float>(d.p_max);
-    out.top = top_logprobs(logits, d, params.logprobs);
+    out.top = top_logprobs(logits, d, params_.logprobs);
   }
   return out;
 }

@@ -10,6 +10,11 @@
 namespace chimere::sampling {
 namespace {
 
+Result<Sampled> sample(const std::vector<float>& logits, const std::vector<int32_t>& history,
+                       uint64_t position, const SamplingParams& params) {
+  return Sampler(params).sample(logits, history, position);
+}
+
 std::vector<float> random_logits(std::mt19937& random, size_t n, float spread) {
   std::normal_distribution<float> normal(0, spread);
   std::vector<float> logits(n);
@@ -25,8 +30,9 @@ std::vector<double> expected_probabilities(const std::vector<float>& logits,
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return logits[a] > logits[b]; });
   if (p.top_k > 0) order.resize(std::min(order.size(), static_cast<size_t>(p.top_k)));
+  double temperature = 1;
   const auto weight = [&](size_t i) {
-    return std::exp((static_cast<double>(logits[i]) - logits[order[0]]) / p.temperature);
+    return std::exp((static_cast<double>(logits[i]) - logits[order[0]]) / temperature);
   };
   double total = 0;
   for (const size_t i : order) total += weight(i);
@@ -37,6 +43,7 @@ std::vector<double> expected_probabilities(const std::vector<float>& logits,
   }
   order.resize(kept);
   std::erase_if(order, [&](size_t i) { return weight(i) < p.min_p; });
+  temperature = p.temperature;
   total = 0;
   for (const size_t i : order) total += weight(i);
   std::vector<double> probabilities(logits.size(), 0.0);

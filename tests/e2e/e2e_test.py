@@ -142,6 +142,36 @@ class Run(Case):
         top = self.answer("eval", "logits", "-m", MODEL, "--tokens", ",".join(map(str, ids)), "--top", 1)
         self.assertEqual(reply[0], top["positions"][0]["top"][0]["id"])
 
+    def test_every_sampler_can_be_set(self):
+        flags = ("run", "-m", MODEL, "--raw", "-p", "the path", "-n", 12, "--seed", SEED)
+        plain = self.answer(*flags, "--temp", 0)["ids"]
+        self.assertEqual(self.answer(*flags, "--top-k", 1)["ids"], plain)
+        # Each of these changes nothing at its neutral value, and something at another one.
+        neutral = {"--typical": 1, "--top-nsigma": -1, "--xtc-probability": 0, "--dry-multiplier": 0,
+                   "--dynatemp-range": 0, "--mirostat": 0, "--logit-bias": f"{plain[0]}+0"}
+        everything = [word for pair in neutral.items() for word in pair]
+        base = ("--temp", 1.5, "--top-k", 0, "--top-p", 1, "--repeat-last-n", -1)
+        reply = self.answer(*flags, *base)["ids"]
+        self.assertEqual(self.answer(*flags, *base, *everything)["ids"], reply)
+        self.assertEqual(self.answer(*flags, "--temp", 1.5, "--samplers", "temperature")["ids"], reply)
+        for change in (("--typical", 0.01), ("--top-nsigma", 0.001), ("--xtc-probability", 1, "--xtc-threshold", 1e-6),
+                       ("--mirostat", 2, "--mirostat-ent", 0, "--mirostat-lr", 10), ("--logit-bias", f"{reply[0]}-inf"),
+                       ("--dynatemp-range", 100), ("--samplers", "top_k")):
+            others = [self.answer(*flags[:-1], SEED + i, *base, *change)["ids"] for i in range(3)]
+            self.assertNotEqual(others, [self.answer(*flags[:-1], SEED + i, *base)["ids"] for i in range(3)], change)
+        banned = self.answer(*flags, "--temp", 0, "--logit-bias", f"{plain[0]}-inf")["ids"]
+        self.assertNotEqual(banned[0], plain[0])
+        forced = self.answer(*flags, "--temp", 0, "--logit-bias", "70+1000")["ids"]
+        self.assertEqual(forced, [70] * 12)
+
+    def test_dry_breaks_a_loop(self):
+        flags = ("run", "-m", MODEL, "--raw", "-p", "abcabcabcabcab", "-n", 1, "--temp", 0)
+        ids = self.answer("tokenize", "-m", MODEL, "abc")["tokens"]
+        forced = (*flags, "--logit-bias", f"{ids[2]}+20")
+        self.assertEqual(self.answer(*forced)["ids"], [ids[2]])
+        self.assertNotEqual(self.answer(*forced, "--dry-multiplier", 5)["ids"], [ids[2]])
+        self.assertEqual(self.answer(*forced, "--dry-multiplier", 5, "--dry-sequence-breakers", '["b"]')["ids"], [ids[2]])
+
     def test_stop_strings_never_show(self):
         for seed in range(SEED, SEED + 50):
             flags = ("run", *self.FLAGS, "--seed", seed, "--raw", "-p", "x")
@@ -341,6 +371,8 @@ class Refusals(Case):
         for args in wrong:
             self.refused(2, *args)
         self.refused(2, "run", "--backend", "cuda", says="one of auto, cpu")
+        self.refused(2, "run", "--samplers", "top_k;heat", says="top_n_sigma")
+        self.refused(2, "run", "--mirostat", 1, says="one of 0, 2")
         done = chimere()
         self.assertEqual(done.returncode, 2)
         self.assertIn("Subcommands", done.err)
@@ -360,6 +392,10 @@ class Refusals(Case):
         self.refused(1, "run", "-m", MODEL, "-p", "x" * 5000, says="context")
         self.refused(1, "eval", "perplexity", "-m", MODEL, "-f", "/no/such/text", says="/no/such/text")
         self.refused(1, "eval", "logits", "-m", MODEL, "--tokens", VOCABULARY)
+        self.refused(1, "run", "-m", MODEL, "-p", "x", "--logit-bias", "7", says="15043+1.5")
+        self.refused(1, "run", "-m", MODEL, "-p", "x", "--logit-bias", "7+inf", says="-inf")
+        self.refused(1, "run", "-m", MODEL, "-p", "x", "--logit-bias", f"{VOCABULARY}+1", says="does not exist")
+        self.refused(1, "run", "-m", MODEL, "-p", "x", "--dry-sequence-breakers", "x", says="JSON list")
         self.refused(1, "detokenize", "-m", MODEL, VOCABULARY, says="does not exist")
         self.assertIn("qwen35xyz", self.answer("inspect", foreign)["cannot_run"])
 

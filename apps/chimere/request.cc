@@ -1,0 +1,114 @@
+#include "request.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/dry_breakers.h"
+#include "json.h"
+
+namespace chimere::app {
+namespace {
+
+/// "15043+1.5,29905-inf".
+Result<std::vector<sampling::LogitBias>> parse_biases(std::string_view text) {
+  std::vector<sampling::LogitBias> biases;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    sampling::LogitBias bias;
+    const char* const end = item.data() + item.size();
+    const auto [sign, bad_id] = std::from_chars(item.data(), end, bias.id);
+    const bool signed_value =
+        bad_id == std::errc() && sign != end && (*sign == '+' || *sign == '-');
+    if (!signed_value || bias.id < 0) {
+      return invalid_argument(
+          "'" + std::string(item) +
+          "' is no bias of --logit-bias: give a token id, + or -, and a number, "
+          "like 15043+1.5 or 15043-inf.");
+    }
+    const auto [last, bad_value] = std::from_chars(sign + 1, end, bias.bias);
+    if (*sign == '-') bias.bias = -bias.bias;
+    const bool usable = bad_value == std::errc() && last == end && bias.bias == bias.bias &&
+                        bias.bias < std::numeric_limits<float>::infinity();
+    if (!usable) {
+      return invalid_argument("'" + std::string(item) +
+                              "' is no bias of --logit-bias: what follows the id must be a number "
+                              "with its sign, or -inf.");
+    }
+    biases.push_back(bias);
+  }
+  return biases;
+}
+
+Result<std::vector<std::string>> parse_breakers(const std::string& text) {
+  const Json list = Json::parse(text, nullptr, false);
+  const bool texts = list.is_array() &&
+                     std::ranges::all_of(list, [](const Json& item) { return item.is_string(); });
+  if (!texts) {
+    return invalid_argument(
+        "The value of --dry-sequence-breakers must be a JSON list of texts, like [\"\\n\", "
+        "\":\"].");
+  }
+  return list.get<std::vector<std::string>>();
+}
+
+std::vector<sampling::Stage> parse_stages(std::string_view text) {
+  std::vector<sampling::Stage> stages;
+  while (!text.empty()) {
+    const std::string_view name = text.substr(0, text.find(';'));
+    text.remove_prefix(std::min(text.size(), name.size() + 1));
+    if (const auto stage = sampling::parse_stage(name)) stages.push_back(*stage);
+  }
+  return stages;
+}
+
+}  // namespace
+
+uint64_t seed_from(const Settings& settings) {
+  const int64_t seed = settings.get(settings::kSeed);
+  return seed >= 0 ? static_cast<uint64_t>(seed) : std::random_device{}();
+}
+
+Result<engine::Request> request_from(const Settings& settings, const text::Tokenizer& tokenizer) {
+  const auto real = [&](const Setting<double>& s) { return static_cast<float>(settings.get(s)); };
+  const auto integer = [&](const Setting<int64_t>& s) {
+    return static_cast<int32_t>(settings.get(s));
+  };
+  engine::Request request;
+  request.max_tokens = integer(settings::kMaxTokens);
+  sampling::SamplingParams& s = request.sampling;
+  s.order = parse_stages(settings.get(settings::kSamplers));
+  s.temperature = real(settings::kTemperature);
+  s.top_k = integer(settings::kTopK);
+  s.top_p = real(settings::kTopP);
+  s.min_p = real(settings::kMinP);
+  s.typical = real(settings::kTypical);
+  s.top_n_sigma = real(settings::kTopNSigma);
+  s.xtc_probability = real(settings::kXtcProbability);
+  s.xtc_threshold = real(settings::kXtcThreshold);
+  s.dynatemp_range = real(settings::kDynatempRange);
+  s.dynatemp_exponent = real(settings::kDynatempExponent);
+  s.mirostat = settings.get(settings::kMirostat) == "2" ? 2 : 0;
+  s.mirostat_tau = real(settings::kMirostatEntropy);
+  s.mirostat_eta = real(settings::kMirostatRate);
+  s.repeat_penalty = real(settings::kRepeatPenalty);
+  s.frequency_penalty = real(settings::kFrequencyPenalty);
+  s.presence_penalty = real(settings::kPresencePenalty);
+  s.penalty_window = integer(settings::kPenaltyWindow);
+  s.dry.multiplier = real(settings::kDryMultiplier);
+  s.dry.base = real(settings::kDryBase);
+  s.dry.allowed_length = integer(settings::kDryAllowedLength);
+  s.dry.window = integer(settings::kDryWindow);
+  CHIMERE_TRY(const auto breakers, parse_breakers(settings.get(settings::kDryBreakers)));
+  if (s.dry.active()) s.dry.breakers = engine::make_dry_breakers(tokenizer, breakers);
+  CHIMERE_TRY(s.logit_bias, parse_biases(settings.get(settings::kLogitBias)));
+  s.seed = seed_from(settings);
+  return request;
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,62 @@
+// Time of one choice of a token from a vocabulary of 248,320, by what the request asks for.
+//
+//   sampler_bench
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sampling/sampler.h"
+
+namespace {
+
+using chimere::sampling::Sampler;
+using chimere::sampling::SamplingParams;
+
+/// The fastest of some calls, in milliseconds.
+double fastest(const std::vector<float>& logits, const SamplingParams& params) {
+  Sampler sampler(params);
+  double best = 1e9;
+  for (uint64_t position = 0; position < 20; ++position) {
+    const auto start = std::chrono::steady_clock::now();
+    if (!sampler.sample(logits, {}, position).ok()) return -1;
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    best = std::min(best, time.count());
+  }
+  return best;
+}
+
+}  // namespace
+
+int main() {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0, 2.5F);
+  std::vector<float> flat(248320);
+  for (float& l : flat) l = normal(random);
+  std::vector<float> peaked = flat;  // one token has nearly all of the probability
+  peaked[77] = 30;
+  std::printf("%-28s %8s %8s\n", "ms for one token", "flat", "peaked");
+  const auto report = [&](const char* what, const std::function<void(SamplingParams&)>& change) {
+    SamplingParams p;
+    p.temperature = 1;
+    change(p);
+    std::printf("%-28s %8.3f %8.3f\n", what, fastest(flat, p), fastest(peaked, p));
+  };
+  report("greedy", [](SamplingParams& p) { p.temperature = 0; });
+  report("everything", [](SamplingParams&) {});
+  report("everything, 5 logprobs", [](SamplingParams& p) { p.logprobs = 5; });
+  report("top-k 20, top-p 0.95", [](SamplingParams& p) {
+    p.top_k = 20;
+    p.top_p = 0.95F;
+  });
+  report("top-p 0.95", [](SamplingParams& p) { p.top_p = 0.95F; });
+  report("min-p 0.05", [](SamplingParams& p) { p.min_p = 0.05F; });
+  report("typical 0.9", [](SamplingParams& p) { p.typical = 0.9F; });
+  report("top-nsigma 1", [](SamplingParams& p) { p.top_n_sigma = 1; });
+  report("xtc", [](SamplingParams& p) { p.xtc_probability = 1; });
+  report("mirostat 2", [](SamplingParams& p) { p.mirostat = 2; });
+  return 0;
+}

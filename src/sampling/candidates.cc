@@ -1,0 +1,279 @@
+#include "sampling/candidates.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include "sampling/math.h"
+
+namespace chimere::sampling {
+namespace {
+
+constexpr float kCut = -std::numeric_limits<float>::infinity();
+
+/// A token in the order of keep_by().
+struct Keyed {
+  double key = 0;
+  Candidate token;
+
+  friend bool operator<(const Keyed& a, const Keyed& b) {
+    return a.key < b.key || (a.key == b.key && a.token < b.token);
+  }
+};
+
+/// Sums of weights by key, so that only the tokens near the end of what is kept must be sorted.
+class Histogram {
+ public:
+  static constexpr size_t kBins = 2049;
+
+  /// Keys are nats; the last bin takes all from 64 on, which have hardly any weight.
+  static size_t bin(double key) { return key < 64 ? static_cast<size_t>(key * 32) : kBins - 1; }
+  void add(double key, double weight) { sums_[bin(key)] += weight; }
+  double total() const {
+    double sum = 0;
+    for (const double s : sums_) sum += s;
+    return sum;
+  }
+  double sum(size_t bin) const { return sums_[bin]; }
+
+ private:
+  std::array<double, kBins> sums_{};
+};
+
+}  // namespace
+
+Status Candidates::assign(std::span<const float> logits) {
+  CHIMERE_TRY(largest_, find_largest(logits));
+  logits_ = logits;
+  listed_ = false;
+  list_.clear();
+  scale_ = 1;
+  count_ =
+      static_cast<int64_t>(logits.size() - static_cast<size_t>(std::ranges::count(logits, kCut)));
+  return {};
+}
+
+std::span<float> Candidates::own() {
+  if (logits_.data() != owned_.data()) {
+    owned_.assign(logits_.begin(), logits_.end());
+    logits_ = owned_;
+  }
+  return owned_;
+}
+
+double Candidates::weight(float logit) const {
+  return exp_nonpositive(std::max(-708.0, (static_cast<double>(logit) - largest_.value) * scale_));
+}
+
+Status Candidates::edit(std::span<const Edit> edits) {
+  if (edits.empty()) return {};
+  if (!listed()) {
+    const std::span<float> logits = own();
+    for (const Edit& e : edits) {
+      if (e.id < 0 || static_cast<size_t>(e.id) >= logits.size()) continue;
+      float& logit = logits[static_cast<size_t>(e.id)];
+      if (logit == kCut) continue;
+      logit = e.apply(logit);
+      if (logit == kCut) --count_;
+    }
+    CHIMERE_TRY(largest_, find_largest(logits));
+    return {};
+  }
+  std::unordered_map<int32_t, const Edit*> by_id;
+  for (const Edit& e : edits) by_id.emplace(e.id, &e);
+  for (Candidate& c : list_) {
+    if (const auto it = by_id.find(c.id); it != by_id.end()) c.value = it->second->apply(c.value);
+  }
+  std::erase_if(list_, [](const Candidate& c) { return c.value == kCut; });
+  if (list_.empty()) {
+    return invalid_data("No token is left to choose from: every logit is masked.");
+  }
+  std::sort(list_.begin(), list_.end());
+  largest_ = list_.front();
+  count_ = static_cast<int64_t>(list_.size());
+  return {};
+}
+
+Distribution Candidates::distribution() const {
+  if (!listed()) return summarise(logits_, largest_.value, scale_);
+  std::vector<float> values;
+  values.reserve(list_.size());
+  for (const Candidate& c : list_) values.push_back(c.value);
+  return summarise(values, largest_.value, scale_);
+}
+
+double Candidates::deviation() const {
+  // Relative to the largest logit, which keeps the sums small.
+  double sum = 0;
+  double squares = 0;
+  const auto add = [&](float logit) {
+    const double x = logit == kCut ? 0.0 : static_cast<double>(logit) - largest_.value;
+    sum += x;
+    squares += x * x;
+  };
+  if (listed()) {
+    for (const Candidate& c : list_) add(c.value);
+  } else {
+    for (const float logit : logits_) add(logit);
+  }
+  const auto n = static_cast<double>(count_);
+  const double mean = sum / n;
+  return std::sqrt(std::max(0.0, squares / n - mean * mean));
+}
+
+template <typename Keep>
+void Candidates::filter(const Keep& keep) {
+  if (listed()) {
+    std::erase_if(list_, [&](const Candidate& c) { return !keep(c.value, c.id); });
+    largest_ = list_.front();
+    count_ = static_cast<int64_t>(list_.size());
+    return;
+  }
+  const std::span<float> logits = own();
+  Candidate best{kCut, -1};
+  int64_t left = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    if (logits[i] == kCut) continue;
+    if (!keep(logits[i], id)) {
+      logits[i] = kCut;
+      continue;
+    }
+    ++left;
+    if (logits[i] > best.value) best = {logits[i], id};
+  }
+  largest_ = best;
+  count_ = left;
+  make_list();
+}
+
+void Candidates::make_list() {
+  if (listed() || count_ > kListed) return;
+  list_ = select_largest(logits_, count_);
+  listed_ = true;
+}
+
+void Candidates::keep_largest(int64_t k) {
+  if (k <= 0 || k >= count_) return;
+  if (listed()) {
+    list_.resize(static_cast<size_t>(k));
+    count_ = k;
+    return;
+  }
+  if (k == 1) {
+    list_ = {largest_};
+    listed_ = true;
+    count_ = 1;
+    return;
+  }
+  if (k <= kListed) {
+    count_ = k;
+    make_list();
+    return;
+  }
+  std::vector<Candidate> all;
+  all.reserve(static_cast<size_t>(count_));
+  for (size_t i = 0; i < logits_.size(); ++i) {
+    if (logits_[i] != kCut) all.push_back({logits_[i], static_cast<int32_t>(i)});
+  }
+  const auto last = all.begin() + static_cast<std::ptrdiff_t>(k) - 1;
+  std::nth_element(all.begin(), last, all.end());
+  filter([&](float logit, int32_t id) { return !(*last < Candidate{logit, id}); });
+}
+
+void Candidates::keep_at_least(double floor) {
+  // The largest always stays, whatever rounding makes of the floor.
+  floor = std::min(floor, scaled(largest_.value));
+  if (!listed()) {
+    int64_t left = 0;
+    for (const float logit : logits_) left += static_cast<int64_t>(scaled(logit) >= floor);
+    if (left <= kListed) {
+      keep_largest(left);
+      return;
+    }
+  }
+  filter([&](float logit, int32_t) { return scaled(logit) >= floor; });
+}
+
+void Candidates::drop_before_last_at_least(double floor) {
+  Candidate last{std::numeric_limits<float>::infinity(), -1};
+  const auto look = [&](const Candidate& c) {
+    if (scaled(c.value) >= floor && (last.id < 0 || last < c)) last = c;
+  };
+  if (listed()) {
+    for (const Candidate& c : list_) look(c);
+  } else {
+    for (size_t i = 0; i < logits_.size(); ++i) look({logits_[i], static_cast<int32_t>(i)});
+  }
+  if (last.id < 0 || last.id == largest_.id) return;
+  filter([&](float logit, int32_t id) { return !(Candidate{logit, id} < last); });
+}
+
+template <typename Key, typename Enough>
+void Candidates::keep_by(const Key& key, const Enough& enough) {
+  // The tokens to sort, and what the ones before them weigh.
+  std::vector<Keyed> sorted;
+  double reached = 0;
+  double total = 0;
+  if (listed()) {
+    for (const Candidate& c : list_) {
+      sorted.push_back({key(scaled(c.value)), c});
+      total += weight(c.value);
+    }
+  } else {
+    Histogram histogram;
+    constexpr size_t kBlock = 64;  // weights are computed together, which vectorises
+    std::array<double, kBlock> weights{};
+    for (size_t first = 0; first < logits_.size(); first += kBlock) {
+      const auto block = logits_.subspan(first, std::min(kBlock, logits_.size() - first));
+      for (size_t j = 0; j < block.size(); ++j) weights[j] = weight(block[j]);
+      for (size_t j = 0; j < block.size(); ++j) {
+        if (block[j] != kCut) histogram.add(key(scaled(block[j])), weights[j]);
+      }
+    }
+    total = histogram.total();
+    size_t bin = 0;
+    while (bin + 1 < Histogram::kBins && !enough(reached + histogram.sum(bin), total)) {
+      reached += histogram.sum(bin++);
+    }
+    for (size_t i = 0; i < logits_.size(); ++i) {
+      if (logits_[i] == kCut) continue;
+      const double k = key(scaled(logits_[i]));
+      if (Histogram::bin(k) == bin) sorted.push_back({k, {logits_[i], static_cast<int32_t>(i)}});
+    }
+    if (sorted.empty()) return;  // rounding: everything is needed to reach the share
+  }
+  std::sort(sorted.begin(), sorted.end());
+  size_t last = 0;
+  for (; last + 1 < sorted.size(); ++last) {
+    reached += weight(sorted[last].token.value);
+    if (enough(reached, total)) break;
+  }
+  const Keyed& end = sorted[last];
+  filter([&](float logit, int32_t id) { return !(end < Keyed{key(scaled(logit)), {logit, id}}); });
+}
+
+void Candidates::keep_top_p(double share) {
+  const double top = scaled(largest_.value);
+  keep_by([=](double logit) { return top - logit; },
+          [=](double sum, double total) { return sum >= share * total; });
+}
+
+void Candidates::keep_typical(double share) {
+  const Distribution d = distribution();
+  keep_by([=](double logit) { return std::fabs(d.log_sum - logit - d.entropy); },
+          [=](double sum, double total) { return sum > share * total; });
+}
+
+Candidate Candidates::draw(uint64_t seed, uint64_t position) const {
+  const Draw draw{seed, position, scale_};
+  if (!listed()) {
+    const int32_t id = race(logits_, largest_, draw);
+    return {logits_[static_cast<size_t>(id)], id};
+  }
+  return *std::ranges::find(list_, race(list_, draw), &Candidate::id);
+}
+
+}  // namespace chimere::sampling

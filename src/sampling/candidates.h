@@ -1,0 +1,80 @@
+// The tokens that are left on the way through the sampler chain.
+#ifndef CHIMERE_SAMPLING_CANDIDATES_H_
+#define CHIMERE_SAMPLING_CANDIDATES_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "sampling/edit.h"
+#include "sampling/log_softmax.h"
+#include "sampling/race.h"
+
+namespace chimere::sampling {
+
+/// While many tokens are left they are a whole vocabulary of logits, those that were cut at
+/// -infinity, and every operation is a few passes over it; as soon as at most kListed are left they
+/// are a sorted list. Probabilities are softmax(scale * logit) over what is left, in double
+/// precision. Operations never cut the last token.
+class Candidates {
+ public:
+  static constexpr int64_t kListed = 2048;
+
+  /// Everything, with scale 1. `logits` must live as long as the candidates are used. Errors:
+  /// kInvalidData (not numbers, or all masked).
+  Status assign(std::span<const float> logits);
+  /// Changes the logits (not scale * logit) of tokens that are left; a token that goes to -infinity
+  /// is cut. Each id at most once. Errors: kInvalidData if none is left.
+  Status edit(std::span<const Edit> edits);
+  /// Multiplies the scale.
+  void scale(double factor) { scale_ *= factor; }
+  double scale() const { return scale_; }
+
+  const Candidate& largest() const { return largest_; }
+  int64_t count() const { return count_; }
+  /// Of softmax(scale * logit).
+  Distribution distribution() const;
+  /// Population standard deviation of the logits.
+  double deviation() const;
+
+  void keep_largest(int64_t k);
+  /// Those with scale * logit >= floor.
+  void keep_at_least(double floor);
+  /// The most likely ones until their probabilities reach the sum `share`.
+  void keep_top_p(double share);
+  /// Those whose surprise is closest to the entropy (ties: the more likely) until their
+  /// probabilities pass the sum `share`.
+  void keep_typical(double share);
+  /// Of those with scale * logit >= floor the last one alone, and all the others.
+  void drop_before_last_at_least(double floor);
+
+  /// One of them, as race.h draws it.
+  Candidate draw(uint64_t seed, uint64_t position) const;
+
+ private:
+  bool listed() const { return listed_; }
+  double scaled(float logit) const { return logit * scale_; }
+  double weight(float logit) const;
+  /// Cuts everything that `keep` refuses, and becomes a list if little is left.
+  template <typename Keep>
+  void filter(const Keep& keep);
+  /// Keeps the tokens with the smallest key(scale * logit) >= 0 (ties: the more likely, then the
+  /// lower id) until the sum of their weights is enough(sum, total).
+  template <typename Key, typename Enough>
+  void keep_by(const Key& key, const Enough& enough);
+  void make_list();
+  std::span<float> own();
+
+  std::span<const float> logits_;  ///< of the caller, or `owned_`
+  std::vector<float> owned_;
+  bool listed_ = false;
+  std::vector<Candidate> list_;  ///< sorted
+  Candidate largest_;
+  int64_t count_ = 0;
+  double scale_ = 1;
+};
+
+}  // namespace chimere::sampling
+
+#endif  // CHIMERE_SAMPLING_CANDIDATES_H_

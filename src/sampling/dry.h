@@ -1,0 +1,41 @@
+// DRY: "Don't Repeat Yourself" penalises a token that would continue a repetition (the sampler of
+// text-generation-webui and llama.cpp; no paper).
+#ifndef CHIMERE_SAMPLING_DRY_H_
+#define CHIMERE_SAMPLING_DRY_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "sampling/edit.h"
+
+namespace chimere::sampling {
+
+/// Token sequences that no repetition reaches across: ends of lines, names of speakers.
+struct DryBreakers {
+  std::unordered_set<int32_t> single;  ///< one token is a breaker by itself
+  /// The rest of longer breakers, by their first token.
+  std::unordered_map<int32_t, std::vector<std::vector<int32_t>>> longer;
+};
+
+struct DryParams {
+  float multiplier = 0;        ///< 0: off
+  float base = 1.75F;          ///< below 1: off
+  int32_t allowed_length = 2;  ///< repetitions up to it are free
+  int32_t window = -1;         ///< tokens looked back at; 0: off; -1: the whole sequence
+  std::shared_ptr<const DryBreakers> breakers;  ///< may be empty
+
+  bool active() const { return multiplier != 0 && base >= 1 && window != 0; }
+};
+
+/// For each token t: n is the length of the longest sequence that ends the window, holds no breaker
+/// and stands earlier in the window with t behind it. If n >= allowed_length, t loses multiplier *
+/// base^(n - allowed_length), unless t is a breaker. Time is linear in the window.
+std::vector<Edit> dry_edits(std::span<const int32_t> history, const DryParams& params);
+
+}  // namespace chimere::sampling
+
+#endif  // CHIMERE_SAMPLING_DRY_H_
