@@ -24,7 +24,7 @@ namespace chimere::kernels {
 enum class RowClass : int32_t { kChunk = 0, kStep = 1 };
 
 /// Of docs/numerics.md; part of the key of every stored state.
-inline constexpr uint32_t kNumericsVersion = 1;
+inline constexpr uint32_t kNumericsVersion = 2;
 
 inline constexpr int kMaxChunkRows = 64;
 inline constexpr int kKvPageTokens = 64;

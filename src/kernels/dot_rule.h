@@ -18,12 +18,27 @@ inline constexpr int kPartials = 16;
 /// take the float dot product (rule 2) with activations that are not rounded.
 constexpr int scale_group(DType t) {
   switch (t) {
+    case DType::kQ4_0:
+    case DType::kQ4_1:
+    case DType::kQ5_0:
+    case DType::kQ5_1:
     case DType::kQ8_0:
+    case DType::kMXFP4:
     case DType::kQ4_K:
     case DType::kQ5_K:
+    case DType::kIQ1_S:
+    case DType::kIQ2_XXS:
+    case DType::kIQ3_XXS:
     case DType::kIQ3_S:
+    case DType::kIQ4_NL:
+    case DType::kIQ4_XS:
       return 32;
+    case DType::kQ2_K:
+    case DType::kQ3_K:
     case DType::kQ6_K:
+    case DType::kIQ1_M:
+    case DType::kIQ2_XS:
+    case DType::kIQ2_S:
       return 16;
     default:
       return 0;
@@ -39,8 +54,20 @@ constexpr int scale_group(DType t) {
   return std::bit_cast<float>(bits & ~0x1FFFU);
 }
 
+/// The types of rule 4, for what has a kernel for each.
+template <DType... kTypes>
+struct DTypeList {};
+using IntegerTypes =
+    DTypeList<DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kQ8_0, DType::kMXFP4,
+              DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kIQ1_S,
+              DType::kIQ1_M, DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S, DType::kIQ3_XXS,
+              DType::kIQ3_S, DType::kIQ4_NL, DType::kIQ4_XS>;
+
 constexpr bool takes_integer_dot(DType t) { return scale_group(t) != 0; }
-constexpr bool has_minimum(DType t) { return t == DType::kQ4_K || t == DType::kQ5_K; }
+constexpr bool has_minimum(DType t) {
+  return t == DType::kQ4_1 || t == DType::kQ5_1 || t == DType::kQ2_K || t == DType::kQ4_K ||
+         t == DType::kQ5_K;
+}
 
 }  // namespace chimere::kernels
 

@@ -4,6 +4,7 @@
 #ifndef CHIMERE_QUANT_BLOCKS_H_
 #define CHIMERE_QUANT_BLOCKS_H_
 
+#include <bit>
 #include <cstdint>
 
 namespace chimere::quant {
@@ -170,6 +171,40 @@ inline ScaleMin scale_min(const uint8_t* scales, int j) {
   }
   return {static_cast<uint8_t>((scales[j + 4] & 15) | ((scales[j - 4] >> 6) << 4)),
           static_cast<uint8_t>((scales[j + 4] >> 4) | ((scales[j] >> 6) << 4))};
+}
+
+/// Scale s (0..15) of Q3_K, -32..31, from the 12 bytes of `scales`: low nibbles in bytes 0..7
+/// (first eight low, last eight high), bits 4..5 in bits 2 (s / 4) of byte 8 + s % 4, a bias of 32.
+inline int q3_scale(const uint8_t* scales, int s) {
+  const int low = (scales[s % 8] >> (4 * (s / 8))) & 15;
+  const int high = (scales[8 + s % 4] >> (2 * (s / 4))) & 3;
+  return (low | (high << 4)) - 32;
+}
+
+/// Scale of sub-block s (0..7) of IQ4_XS, -32..31.
+inline int iq4_xs_scale(const BlockIq4Xs& b, int s) {
+  const int low = (b.scales_l[s / 2] >> (s % 2 * 4)) & 15;
+  const int high = (b.scales_h >> (2 * s)) & 3;
+  return (low | (high << 4)) - 32;
+}
+
+/// The scale of MXFP4: E8M0's 2^(e - 127), halved to 2^(e - 128), whose two smallest values are
+/// subnormal.
+inline float half_e8m0(uint8_t e) {
+  return std::bit_cast<float>(e < 2 ? 0x00200000U << e : static_cast<uint32_t>(e - 1) << 23);
+}
+
+/// The f16 scale of IQ1_M, a nibble from each word of `scales`.
+inline uint16_t iq1_m_scale(const BlockIq1M& b) {
+  unsigned d = 0;
+  for (int w = 0; w < 4; ++w) d |= static_cast<unsigned>(b.scales[2 * w + 1] >> 4) << (4 * w);
+  return static_cast<uint16_t>(d);
+}
+
+/// The 3-bit scale of elements 16 k .. 16 k + 15 of IQ1_M.
+inline unsigned iq1_m_step(const BlockIq1M& b, int k) {
+  const unsigned word = b.scales[k / 4 * 2] | static_cast<unsigned>(b.scales[k / 4 * 2 + 1] << 8);
+  return (word >> (k % 4 * 3)) & 7U;
 }
 
 }  // namespace chimere::quant

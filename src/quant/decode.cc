@@ -1,5 +1,4 @@
 // Dispatch by type, and the formats whose block is not split further.
-#include <bit>
 #include <cstring>
 
 #include "quant/codebooks.h"
@@ -22,11 +21,6 @@ void decode_nibbles(const Block& b, float d, float* y, Value value) {
 
 // The fifth bit of element j, in its place.
 int fifth_bit(const uint8_t* qh, int j) { return ((qh[j / 8] >> (j % 8)) & 1) << 4; }
-
-// The E8M0 scale 2^(e - 127), halved: 2^(e - 128), whose two smallest values are subnormal.
-float half_e8m0(uint8_t e) {
-  return std::bit_cast<float>(e < 2 ? 0x00200000U << e : static_cast<uint32_t>(e - 1) << 23);
-}
 
 template <typename Block, int kElements>
 void decode_blocks(const void* src, float* dst, int64_t n) {

@@ -106,16 +106,10 @@ void decode_block(const BlockIq1S& b, float* y) {
 }
 
 void decode_block(const BlockIq1M& b, float* y) {
-  unsigned words[4];
-  unsigned spread = 0;  // the f16 scale, a nibble from each word
-  for (unsigned w = 0; w < 4; ++w) {
-    words[w] = static_cast<unsigned>(b.scales[2 * w] | (b.scales[2 * w + 1] << 8));
-    spread |= (words[w] >> 12) << (4 * w);
-  }
-  const float d = f16_to_f32(static_cast<uint16_t>(spread));
+  const float d = f16_to_f32(iq1_m_scale(b));
   for (int g = 0; g < 32; ++g) {
     const int pair = g / 2;  // 16 elements share a 3-bit scale
-    const float scale = odd_scale(d, (words[pair / 4] >> (pair % 4 * 3)) & 7U);
+    const float scale = odd_scale(d, iq1_m_step(b, pair));
     const unsigned high = (b.qh[pair] >> (g % 2 * 4)) & 15U;
     put_ternary(kIq1Grid[b.qs[g] | ((high & 7U) << 8)], (high & 8U) != 0, scale, y + g * 8);
   }
@@ -124,9 +118,7 @@ void decode_block(const BlockIq1M& b, float* y) {
 void decode_block(const BlockIq4Xs& b, float* y) {
   const float d = f16_to_f32(b.d);
   for (int s = 0; s < 8; ++s) {
-    const int low = (b.scales_l[s / 2] >> (s % 2 * 4)) & 15;
-    const int high = (b.scales_h >> (2 * s)) & 3;
-    const float scale = d * static_cast<float>((low | (high << 4)) - 32);
+    const float scale = d * static_cast<float>(iq4_xs_scale(b, s));
     for (int j = 0; j < 16; ++j) {
       const unsigned byte = b.qs[s * 16 + j];
       y[s * 32 + j] = scale * static_cast<float>(kIq4NlValues[byte & 15U]);

@@ -3,18 +3,6 @@
 #include "quant/quant.h"
 
 namespace chimere::quant {
-namespace {
-
-// Q3_K packs 16 scales of 6 bits: low nibbles in bytes 0..7 (first eight low, last eight high), and
-// bits 4..5 of scale s in bits 2 (s / 4) of byte 8 + s % 4. Stored with a bias of 32.
-int q3_scale(const uint8_t* scales, int s) {
-  const int low = (scales[s % 8] >> (4 * (s / 8))) & 15;
-  const int high = (scales[8 + s % 4] >> (2 * (s / 4))) & 3;
-  return (low | (high << 4)) - 32;
-}
-
-}  // namespace
-
 // Q2_K, Q3_K: byte l of a half's 32 bytes holds elements l, 32 + l, 64 + l, 96 + l of its 128, two
 // bits each.
 void decode_block(const BlockQ2K& b, float* y) {

@@ -32,21 +32,6 @@ const MatmulKernels& kernels_for(CpuIsa isa) {
 LinearEngine::Impl::Impl(ThreadPool& p, CpuIsa isa)
     : pool(p), kernels(kernels_for(isa)), workers(static_cast<size_t>(p.size())) {}
 
-IntegerKernel LinearEngine::Impl::integer_kernel(DType t) const {
-  switch (t) {
-    case DType::kQ8_0:
-      return kernels.q8_0;
-    case DType::kQ4_K:
-      return kernels.q4_k;
-    case DType::kQ5_K:
-      return kernels.q5_k;
-    case DType::kQ6_K:
-      return kernels.q6_k;
-    default:
-      return kernels.iq3_s;
-  }
-}
-
 void LinearEngine::Impl::float_product(const WeightView& w, int64_t begin, int64_t end,
                                        const ActivationRows& x, float* const* y, bool accumulate,
                                        Worker& worker) const {
@@ -96,7 +81,7 @@ void LinearEngine::Impl::product(const WeightView& w, int64_t begin, int64_t end
   p.n_rows = x.n;
   p.accumulate = accumulate;
   p.scratch = worker.scratch.reserve(static_cast<size_t>(scratch_bytes(w.n_in)));
-  integer_kernel(w.type)(p);
+  kernels.integer[kernel_index(w.type)](p);
 }
 
 void LinearEngine::Impl::round_rows(ConstMatrixView x) {

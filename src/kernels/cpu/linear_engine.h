@@ -50,8 +50,7 @@ struct LinearEngine::Impl {
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
                const ExpertWeights* shared, const float* shared_gate, MatrixView y);
 
-  bool by_fours(DType t) const { return t == DType::kIQ3_S && kernels.iq3_s_by_fours; }
-  IntegerKernel integer_kernel(DType t) const;
+  bool by_fours(DType t) const { return kernels.by_fours[kernel_index(t)]; }
 
   /// y[r][o - begin] = (or +=) row o of w · x[r] for o in [begin, end).
   void product(const WeightView& w, int64_t begin, int64_t end, const ActivationRows& x,

@@ -7,6 +7,7 @@
 #ifndef CHIMERE_KERNELS_CPU_MATMUL_H_
 #define CHIMERE_KERNELS_CPU_MATMUL_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/dot_rule.h"
@@ -63,15 +64,16 @@ constexpr int64_t scratch_bytes(int64_t n_in) {
 using IntegerKernel = void (*)(const IntegerProduct&);
 using FloatKernel = void (*)(const FloatProduct&);
 
+/// Place of a type in the tables of kernels.
+inline constexpr size_t kKernelTypes = 40;
+[[gnu::always_inline]] constexpr size_t kernel_index(DType t) { return static_cast<size_t>(t); }
+
 struct MatmulKernels {
   /// Fills `out` (all but q_by_fours if that is nullptr), padding included, from x [n].
   void (*round)(const float* x, int64_t n, const RoundedRow& out) = nullptr;
-  IntegerKernel q8_0 = nullptr;
-  IntegerKernel q4_k = nullptr;
-  IntegerKernel q5_k = nullptr;
-  IntegerKernel q6_k = nullptr;
-  IntegerKernel iq3_s = nullptr;
-  bool iq3_s_by_fours = false;  ///< iq3_s reads q_by_fours
+  /// By type (kernel_index()); nullptr for types that take the float dot product.
+  IntegerKernel integer[kKernelTypes] = {};
+  bool by_fours[kKernelTypes] = {};  ///< whether that kernel reads q_by_fours
   FloatKernel f32 = nullptr;
   FloatKernel f16 = nullptr;
   FloatKernel bf16 = nullptr;

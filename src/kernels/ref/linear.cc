@@ -39,12 +39,16 @@ float integer_dot(const WeightView& w, int64_t o, const Activations& x) {
   std::array<float, kPartials> acc{};
   for (size_t g = 0; g < n_groups; ++g) {
     const size_t block = g * group / kActivationBlock;
+    int32_t dot = 0;
     int32_t sum = 0;
-    for (size_t i = g * group; i < (g + 1) * group; ++i) sum += q[i] * x.q[i];
+    for (size_t i = g * group; i < (g + 1) * group; ++i) {
+      dot += q[i] * x.q[i];
+      sum += x.q[i];
+    }
     float& a = acc[g % kPartials];
-    a = std::fma(static_cast<float>(sum), scale[g] * x.d[block], a);
+    a = std::fma(static_cast<float>(dot), scale[g] * x.d[block], a);
     if (has_minimum(w.type)) {
-      a = std::fma(-minimum[g], x.d[block] * static_cast<float>(x.sum[block]), a);
+      a = std::fma(-minimum[g], x.d[block] * static_cast<float>(sum), a);
     }
   }
   return tree_of_16(acc);
@@ -63,7 +67,6 @@ Activations round_activations(const float* x, int64_t n) {
       amax = std::max(amax, std::fabs(x[i]));
       finite = finite && std::isfinite(x[i]);
     }
-    int32_t sum = 0;
     float d = 0;
     if (!finite) {
       d = std::numeric_limits<float>::quiet_NaN();
@@ -71,13 +74,10 @@ Activations round_activations(const float* x, int64_t n) {
       d = activation_scale(amax);
       const float id = 127.0F / amax;
       for (int64_t i = begin; i < begin + kActivationBlock; ++i) {
-        const auto q = static_cast<int8_t>(std::nearbyint(x[i] * id));
-        a.q[static_cast<size_t>(i)] = q;
-        sum += q;
+        a.q[static_cast<size_t>(i)] = static_cast<int8_t>(std::nearbyint(x[i] * id));
       }
     }
     a.d.push_back(d);
-    a.sum.push_back(sum);
   }
   return a;
 }

@@ -13,10 +13,9 @@ namespace chimere::kernels::ref {
 
 /// A row of n activations and, when n is a multiple of 32, its rounded form (rule 3).
 struct Activations {
-  std::vector<float> x;      ///< [n]
-  std::vector<int8_t> q;     ///< [n]; x ≈ q · d
-  std::vector<float> d;      ///< [n / 32]
-  std::vector<int32_t> sum;  ///< [n / 32] of q
+  std::vector<float> x;   ///< [n]
+  std::vector<int8_t> q;  ///< [n]; x ≈ q · d
+  std::vector<float> d;   ///< [n / 32]
 };
 
 Activations round_activations(const float* x, int64_t n);

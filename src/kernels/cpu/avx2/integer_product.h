@@ -1,13 +1,11 @@
-// The integer product (docs/numerics.md, rule 4) with AVX2, for any format F:
+// The integer product (docs/numerics.md, rule 4) with AVX2, for any format F with the base Layout
+// (cpu/integer_format.h) and
 //
-//   F::kGroup     elements of a scale group, 32 or 16
-//   F::kBlocks    blocks of the file format in 256 elements; F::kBlockBytes bytes each
 //   F::kOffset    log2 of what was added to the integers to make them unsigned, or -1
 //   F::kSigned    whether the integers are signed (then kOffset is -1)
-//   F::kMinimum   whether groups have a minimum
 //   F::unpack(p, v)      256 elements at p as bytes in eight vectors
-//   F::scales(p, s, m)   scales of 8 groups of 32 in s[0] and their minima in m, or of 16 groups of
-//   16
+//   F::scales(p, s, m)   scales of 8 groups of 32 in s[0], or of 16 groups of 16; likewise minima,
+//                        which only formats with minima need set
 //
 // Up to four activation rows share one unpacking in registers; more share one in memory (Unpacked).
 #ifndef CHIMERE_KERNELS_CPU_AVX2_INTEGER_PRODUCT_H_
@@ -18,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/integer_format.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/math.h"
 
@@ -44,7 +43,7 @@ CHIMERE_INLINE float widen_f16(uint16_t h) {
 }
 
 /// Products of 32 weights and activations, four elements a lane. No 16-bit sum of two can saturate:
-/// the unsigned weights of the formats here are at most 63 (128 after dropping a sign).
+/// the unsigned weights of the formats here are at most 128.
 template <class F>
 CHIMERE_INLINE __m256i multiply(__m256i w, const int8_t* x) {
   const __m256i ones = _mm256_set1_epi16(1);
@@ -83,7 +82,7 @@ CHIMERE_INLINE void step(const uint8_t* p, int64_t element, int half, const Roun
                          __m256 acc[R][2]) {
   __m256i w[8];
   __m256 s[2];
-  __m256 m;
+  __m256 m[2];
   F::unpack(p, w);
   F::scales(p, s, m);
   for (int r = 0; r < R; ++r) {
@@ -103,6 +102,13 @@ CHIMERE_INLINE void step(const uint8_t* p, int64_t element, int half, const Roun
       const __m256 d1 = _mm256_permutevar8x32_ps(d, pair_above);
       acc[r][0] = _mm256_fmadd_ps(f0, _mm256_mul_ps(s[0], d0), acc[r][0]);
       acc[r][1] = _mm256_fmadd_ps(f1, _mm256_mul_ps(s[1], d1), acc[r][1]);
+      if constexpr (F::kMinimum) {
+        // -(d · float(Σq)), so that the product with the minimum is added.
+        const __m256 n0 = _mm256_mul_ps(d0, _mm256_cvtepi32_ps(load_bytes(neg_sum)));
+        const __m256 n1 = _mm256_mul_ps(d1, _mm256_cvtepi32_ps(load_bytes(neg_sum + 8)));
+        acc[r][0] = _mm256_fmadd_ps(m[0], n0, acc[r][0]);
+        acc[r][1] = _mm256_fmadd_ps(m[1], n1, acc[r][1]);
+      }
     } else {
       const __m256i sums = _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
                                             _mm256_permute2x128_si256(a, b, 0x31));
@@ -110,15 +116,16 @@ CHIMERE_INLINE void step(const uint8_t* p, int64_t element, int half, const Roun
       acc[r][half] = _mm256_fmadd_ps(f, _mm256_mul_ps(s[0], d), acc[r][half]);
       if constexpr (F::kMinimum) {
         const __m256 d_sum = _mm256_loadu_ps(x[r].d_sum + element / kActivationBlock);
-        acc[r][half] = _mm256_fnmadd_ps(m, d_sum, acc[r][half]);
+        acc[r][half] = _mm256_fnmadd_ps(m[0], d_sum, acc[r][half]);
       }
     }
   }
 }
 
 /// Copies what is left of a row, less than 256 elements, into a zeroed super-block. What it adds to
-/// a partial sum is zero times zero, which changes no bit: formats with less than 256 elements a
-/// block have no minima, so that a partial sum is a sum of multiples of 2^-149, never a rounded -0.
+/// a partial sum is a zero, which changes no bit unless that sum is -0. It is not: every term is a
+/// multiple of 2^-149 (scales and minima of f16 are multiples of 2^-24, activations' of 2^-118), so
+/// none is rounded to -0, and sums that begin with +0 and cancel are +0.
 template <class F>
 CHIMERE_INLINE const uint8_t* padded_blocks(const uint8_t* p, int64_t elements, uint8_t* copy) {
   constexpr int64_t kElements = kSuper / F::kBlocks;
@@ -161,7 +168,7 @@ struct Unpacked {
   struct Block {
     uint8_t q[kSuper];
     float s[16];
-    float m[8];
+    float m[F::kMinimum ? 16 : 1];
   };
   static constexpr int kGroup = F::kGroup;
   static constexpr int kBlocks = 1;
@@ -174,11 +181,12 @@ struct Unpacked {
     const auto* b = reinterpret_cast<const Block*>(p);
     for (int i = 0; i < 8; ++i) v[i] = load_bytes(b->q + 32 * i);
   }
-  CHIMERE_INLINE static void scales(const uint8_t* p, __m256 s[2], __m256& m) {
+  CHIMERE_INLINE static void scales(const uint8_t* p, __m256 s[2], __m256 m[2]) {
     const auto* b = reinterpret_cast<const Block*>(p);
-    s[0] = _mm256_loadu_ps(b->s);
-    s[1] = _mm256_loadu_ps(b->s + 8);
-    m = _mm256_loadu_ps(b->m);
+    for (int i = 0; i < (kGroup == 16 ? 2 : 1); ++i) {
+      s[i] = _mm256_loadu_ps(b->s + 8 * i);
+      if constexpr (kMinimum) m[i] = _mm256_loadu_ps(b->m + 8 * i);
+    }
   }
 
   static void fill(const uint8_t* w, int64_t n, uint8_t* out) {
@@ -189,15 +197,16 @@ struct Unpacked {
       const uint8_t* p = n - i < kSuper ? padded_blocks<F>(w, n - i, copy) : w;
       __m256i v[8];
       __m256 s[2];
-      __m256 m;
+      __m256 m[2];
       F::unpack(p, v);
       F::scales(p, s, m);
       for (int k = 0; k < 8; ++k) {
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(b->q + 32 * k), v[k]);
       }
-      _mm256_storeu_ps(b->s, s[0]);
-      _mm256_storeu_ps(b->s + 8, s[1]);
-      _mm256_storeu_ps(b->m, m);
+      for (int k = 0; k < (kGroup == 16 ? 2 : 1); ++k) {
+        _mm256_storeu_ps(b->s + 8 * k, s[k]);
+        if constexpr (kMinimum) _mm256_storeu_ps(b->m + 8 * k, m[k]);
+      }
     }
   }
 };

@@ -7,11 +7,9 @@
 namespace chimere::kernels::cpu::avx2 {
 
 void round_activations(const float* x, int64_t n, const RoundedRow& out);
-void product_q8_0(const IntegerProduct& p);
-void product_q4_k(const IntegerProduct& p);
-void product_q5_k(const IntegerProduct& p);
-void product_q6_k(const IntegerProduct& p);
-void product_iq3_s(const IntegerProduct& p);
+/// Defined for each of IntegerTypes.
+template <DType kType>
+void product(const IntegerProduct& p);
 
 }  // namespace chimere::kernels::cpu::avx2
 

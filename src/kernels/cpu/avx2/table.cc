@@ -2,22 +2,25 @@
 #include "kernels/cpu/avx2/kernels.h"
 
 namespace chimere::kernels::cpu::avx2 {
+namespace {
+
+template <DType... kTypes>
+MatmulKernels make_kernels(DTypeList<kTypes...> /*types*/) {
+  MatmulKernels k;
+  k.round = round_activations;
+  ((k.integer[kernel_index(kTypes)] = product<kTypes>), ...);
+  k.f32 = product_f32;
+  k.f16 = product_f16;
+  k.bf16 = product_bf16;
+  k.silu_multiply = silu_multiply;
+  k.add_scaled = add_scaled;
+  return k;
+}
+
+}  // namespace
 
 const MatmulKernels& matmul_kernels() {
-  static constexpr MatmulKernels kKernels = {
-      .round = round_activations,
-      .q8_0 = product_q8_0,
-      .q4_k = product_q4_k,
-      .q5_k = product_q5_k,
-      .q6_k = product_q6_k,
-      .iq3_s = product_iq3_s,
-      .iq3_s_by_fours = false,
-      .f32 = product_f32,
-      .f16 = product_f16,
-      .bf16 = product_bf16,
-      .silu_multiply = silu_multiply,
-      .add_scaled = add_scaled,
-  };
+  static const MatmulKernels kKernels = make_kernels(IntegerTypes{});
   return kKernels;
 }
 

@@ -1,12 +1,12 @@
-// The integer product (docs/numerics.md, rule 4) with AVX-512 VNNI, for any format F:
+// The integer product (docs/numerics.md, rule 4) with AVX-512 VNNI, for any format F with the base
+// Layout (cpu/integer_format.h) and
 //
-//   F::kGroup     elements of a scale group, 32 or 16
-//   F::kBlocks    blocks of the file format in 256 elements; F::kBlockBytes bytes each
 //   F::kOffset    log2 of what was added to the integers to make them unsigned, or -1
-//   F::kMinimum   whether groups have a minimum
 //   F::kByFours   whether unpack() gives elements in the order of RoundedRow::q_by_fours
 //   F::unpack(p, v)  256 elements at p as unsigned bytes in four vectors
-//   F::scales(p)     16 scales, or 8 scales and then 8 minima (0 for formats without)
+//   F::scales(p)     scales of 16 groups of 16; of 8 groups of 32, and then their 8 minima (0 for
+//                    formats without)
+//   F::minima(p)     of 16 groups of 16 (if they have minima)
 //
 // One activation row (or a few) takes dot_rows(): weights stay in registers, lanes are scale
 // groups, which is also the order of the partial sums. Many rows take tile_rows(): 16 weight rows
@@ -22,6 +22,7 @@
 #include <cstring>
 
 #include "kernels/cpu/avx512/lanes.h"
+#include "kernels/cpu/integer_format.h"
 #include "kernels/cpu/matmul.h"
 
 namespace chimere::kernels::cpu::avx512 {
@@ -120,10 +121,16 @@ CHIMERE_INLINE void step_of_16(const uint8_t* p, int64_t element, const RoundedR
   for (int r = 0; r < R; ++r) {
     __m512i a[4];
     multiply<F>(w, ordered<F>(x[r]) + element, a);
-    const __m512i dot = add_offset<F>(sums_of_16(a), x[r].neg_sum16 + element / 16);
-    const __m512 d = _mm512_castps256_ps512(_mm256_loadu_ps(x[r].d + element / kActivationBlock));
-    const __m512 scale = _mm512_mul_ps(s, _mm512_permutexvar_ps(twice, d));
-    acc[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), scale, acc[r]);
+    const __m512i sums = F::kByFours ? a[0] : sums_of_16(a);
+    const __m512i dot = add_offset<F>(sums, x[r].neg_sum16 + element / 16);
+    const __m512 d = _mm512_permutexvar_ps(
+        twice, _mm512_castps256_ps512(_mm256_loadu_ps(x[r].d + element / kActivationBlock)));
+    acc[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_mul_ps(s, d), acc[r]);
+    if constexpr (F::kMinimum) {
+      // -(d · float(Σq)), so that the product with the minimum is added.
+      const __m512i neg_sum = load_bytes(x[r].neg_sum16 + element / 16);
+      acc[r] = _mm512_fmadd_ps(F::minima(p), _mm512_mul_ps(d, _mm512_cvtepi32_ps(neg_sum)), acc[r]);
+    }
   }
 }
 
@@ -208,6 +215,7 @@ template <class F>
   constexpr int kGroups = kSuper / F::kGroup;
   for (int64_t i = 0; i < n; i += kSuper) {
     __m512i scales[16];
+    __m512i minima[16];  // of groups of 16
     for (int r = 0; r < 16; ++r) {
       const uint8_t* p = w[r] + i / kSuper * kBytes;
       uint8_t copy[kBytes];
@@ -216,6 +224,7 @@ template <class F>
       F::unpack(p, v);
       for (int k = 0; k < 4; ++k) _mm512_store_si512(buffer + 256 * r + 64 * k, v[k]);
       scales[r] = _mm512_castps_si512(F::scales(p));
+      if constexpr (F::kMinimum && F::kGroup == 16) minima[r] = _mm512_castps_si512(F::minima(p));
     }
     for (int k = 0; k < 4; ++k) {
       __m512i q[16];
@@ -228,7 +237,10 @@ template <class F>
     transpose_16x16(scales);
     const int64_t g = i / F::kGroup;
     for (int j = 0; j < kGroups; ++j) _mm512_store_si512(tile.scales + 16 * (g + j), scales[j]);
-    if constexpr (F::kMinimum) {
+    if constexpr (F::kMinimum && F::kGroup == 16) {
+      transpose_16x16(minima);
+      for (int j = 0; j < 16; ++j) _mm512_store_si512(tile.minima + 16 * (g + j), minima[j]);
+    } else if constexpr (F::kMinimum) {
       for (int j = 0; j < 8; ++j) _mm512_store_si512(tile.minima + 16 * (g + j), scales[8 + j]);
     }
   }
@@ -237,7 +249,10 @@ template <class F>
 /// The dword, counted from the start of the row, of quad j of group g.
 template <class F>
 CHIMERE_INLINE int64_t quad_index(int64_t g, int j) {
-  if constexpr (F::kByFours) return g / 8 * 64 + 16 * (j / 2) + 2 * (g % 8) + j % 2;
+  if constexpr (F::kByFours && F::kGroup == 32) {
+    return g / 8 * 64 + 16 * (j / 2) + 2 * (g % 8) + j % 2;
+  }
+  if constexpr (F::kByFours && F::kGroup == 16) return g / 16 * 64 + 16 * j + g % 16;
   return g * (F::kGroup / 4) + j;
 }
 
@@ -276,7 +291,10 @@ CHIMERE_INLINE void partial_sum(const Tile& tile, int64_t first, int64_t n_group
       const __m512 m = _mm512_load_ps(tile.minima + 16 * g);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        acc[r] = _mm512_fnmadd_ps(m, _mm512_set1_ps(x[r].d_sum[block]), acc[r]);
+        const float d_sum = F::kGroup == 32
+                                ? x[r].d_sum[block]
+                                : -(x[r].d[block] * static_cast<float>(x[r].neg_sum16[g]));
+        acc[r] = _mm512_fnmadd_ps(m, _mm512_set1_ps(d_sum), acc[r]);
       }
     }
   }

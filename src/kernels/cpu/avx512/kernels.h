@@ -1,4 +1,4 @@
-// The AVX-512 kernels; avx512/table.cc lists them. IQ3_S needs VBMI and BITALG as well.
+// The AVX-512 kernels; avx512/table.cc lists them.
 #ifndef CHIMERE_KERNELS_CPU_AVX512_KERNELS_H_
 #define CHIMERE_KERNELS_CPU_AVX512_KERNELS_H_
 
@@ -7,11 +7,20 @@
 namespace chimere::kernels::cpu::avx512 {
 
 void round_activations(const float* x, int64_t n, const RoundedRow& out);
-void product_q8_0(const IntegerProduct& p);
-void product_q4_k(const IntegerProduct& p);
-void product_q5_k(const IntegerProduct& p);
-void product_q6_k(const IntegerProduct& p);
-void product_iq3_s(const IntegerProduct& p);
+
+/// Types whose kernel needs no more than AVX-512 VNNI.
+using PlainTypes =
+    DTypeList<DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kQ8_0, DType::kMXFP4,
+              DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kIQ1_S,
+              DType::kIQ1_M, DType::kIQ4_NL, DType::kIQ4_XS>;
+/// Types whose codebook is looked up by byte permutations: VBMI, BITALG and GFNI as well. They read
+/// RoundedRow::q_by_fours.
+using PermutedTypes =
+    DTypeList<DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S, DType::kIQ3_XXS, DType::kIQ3_S>;
+
+/// Defined for each of PlainTypes and PermutedTypes.
+template <DType kType>
+void product(const IntegerProduct& p);
 
 }  // namespace chimere::kernels::cpu::avx512
 

@@ -2,18 +2,24 @@
 #include "kernels/cpu/avx512/kernels.h"
 
 namespace chimere::kernels::cpu::avx512 {
+namespace {
+
+template <DType... kTypes>
+void set_kernels(MatmulKernels& k, bool by_fours, DTypeList<kTypes...> /*types*/) {
+  ((k.integer[kernel_index(kTypes)] = product<kTypes>), ...);
+  ((k.by_fours[kernel_index(kTypes)] = by_fours), ...);
+}
+
+}  // namespace
 
 const MatmulKernels& matmul_kernels() {
   static const MatmulKernels kKernels = [] {
     MatmulKernels k = avx2::matmul_kernels();
     k.round = round_activations;
-    k.q8_0 = product_q8_0;
-    k.q4_k = product_q4_k;
-    k.q5_k = product_q5_k;
-    k.q6_k = product_q6_k;
-    if (__builtin_cpu_supports("avx512vbmi") != 0 && __builtin_cpu_supports("avx512bitalg") != 0) {
-      k.iq3_s = product_iq3_s;
-      k.iq3_s_by_fours = true;
+    set_kernels(k, false, PlainTypes{});
+    if (__builtin_cpu_supports("avx512vbmi") != 0 && __builtin_cpu_supports("avx512bitalg") != 0 &&
+        __builtin_cpu_supports("gfni") != 0) {
+      set_kernels(k, true, PermutedTypes{});
     }
     k.f32 = product_f32;
     k.f16 = product_f16;

@@ -82,30 +82,33 @@ void integer_product(const IntegerProduct& p) {
         const int64_t block = g * kGroup / kActivationBlock;
         float& a = acc[g % kPartials];
         a = std::fma(static_cast<float>(dot), s[g] * x.d[block], a);
-        if constexpr (has_minimum(kType)) a = std::fma(-m[g], x.d_sum[block], a);
+        if constexpr (has_minimum(kType)) {
+          const int32_t sum = kGroup == 32 ? -x.neg_sum32[g] : -x.neg_sum16[g];
+          a = std::fma(-m[g], x.d[block] * static_cast<float>(sum), a);
+        }
       }
       store(p.y[r][o], tree_of_16(acc), p.accumulate);
     }
   }
 }
 
+template <DType... kTypes>
+MatmulKernels make_kernels(DTypeList<kTypes...> /*types*/) {
+  MatmulKernels k;
+  k.round = round_activations;
+  ((k.integer[kernel_index(kTypes)] = integer_product<kTypes>), ...);
+  k.f32 = product_f32;
+  k.f16 = product_f16;
+  k.bf16 = product_bf16;
+  k.silu_multiply = silu_multiply;
+  k.add_scaled = add_scaled;
+  return k;
+}
+
 }  // namespace
 
 const MatmulKernels& matmul_kernels() {
-  static constexpr MatmulKernels kKernels = {
-      .round = round_activations,
-      .q8_0 = integer_product<DType::kQ8_0>,
-      .q4_k = integer_product<DType::kQ4_K>,
-      .q5_k = integer_product<DType::kQ5_K>,
-      .q6_k = integer_product<DType::kQ6_K>,
-      .iq3_s = integer_product<DType::kIQ3_S>,
-      .iq3_s_by_fours = false,
-      .f32 = product_f32,
-      .f16 = product_f16,
-      .bf16 = product_bf16,
-      .silu_multiply = silu_multiply,
-      .add_scaled = add_scaled,
-  };
+  static const MatmulKernels kKernels = make_kernels(IntegerTypes{});
   return kKernels;
 }
 
