@@ -152,7 +152,7 @@ void put_entry(Entry entry, unsigned signs, int8_t* q) {
 /// Element j of an IQ1 entry becomes 8 (element ± 1/8).
 void put_ternary(uint64_t entry, bool negative_delta, int8_t* q) {
   for (unsigned j = 0; j < 8; ++j) {
-    const int element = static_cast<int8_t>(entry >> (8 * j));
+    const auto element = static_cast<int8_t>(entry >> (8 * j));
     q[j] = static_cast<int8_t>(8 * element + (negative_delta ? -1 : 1));
   }
 }

@@ -73,7 +73,7 @@ alignas(64) const CodebookTable<uint64_t, 2048> kIq1Bytes = [] {
   CodebookTable<uint64_t, 2048> bytes{};
   for (size_t i = 0; i < 2048; ++i) {
     for (size_t j = 0; j < 8; ++j) {
-      const int value = static_cast<int8_t>(element(quant::kIq1Grid[i], j));
+      const auto value = static_cast<int8_t>(element(quant::kIq1Grid[i], j));
       bytes.entry[i] |= static_cast<uint64_t>(8 * value + 17) << (8 * j);
     }
   }
