@@ -20,6 +20,7 @@
 namespace {
 
 using chimere::DType;
+using chimere::dtype_name;
 using chimere::ThreadPool;
 using chimere::kernels::AttentionShape;
 using chimere::kernels::CpuIsa;
@@ -48,6 +49,12 @@ double fastest(const std::function<void()>& f) {
   }
   return best;
 }
+
+/// Of a cache's keys and values.
+struct Types {
+  DType k;
+  DType v;
+};
 
 struct Bench {
   ThreadPool& pool;
@@ -114,7 +121,8 @@ struct Bench {
     report(std::string(name) + " gdn_conv, rows " + std::to_string(rows), seconds / layers, 0);
   }
 
-  void attention(const char* name, const AttentionShape& s, int context, int rows,
+  /// `layers` caches that are full already.
+  void attention(const char* name, const AttentionShape& s, Types types, int context, int rows,
                  int layers) const {
     Rng rng(1);
     SequenceSpec spec;
@@ -128,12 +136,14 @@ struct Bench {
     const Matrix k(rng, rows, static_cast<int64_t>(s.n_kv_heads) * s.head_dim);
     Matrix out(rows, static_cast<int64_t>(s.n_heads) * s.head_dim, 0);
     const std::vector<float> norm(s.head_dim, 1.0F);
-    const int64_t page_bytes = ops.kv_page_bytes(s, DType::kF16, DType::kF16);
+    const int64_t page_bytes = ops.kv_page_bytes(s, types.k, types.v);
     std::vector<uint8_t> memory(layers * pages * page_bytes, 0x11);
     auto kv = [&](int l) {
-      return KvView{memory.data() + l * pages * page_bytes, page_bytes, DType::kF16, DType::kF16};
+      return KvView{memory.data() + l * pages * page_bytes, page_bytes, types.k, types.v};
     };
-    const std::string at = ", rows " + std::to_string(rows) + " at " + std::to_string(context);
+    const std::string at = " " + std::string(dtype_name(types.k)) + "/" +
+                           std::string(dtype_name(types.v)) + ", rows " + std::to_string(rows) +
+                           " at " + std::to_string(context);
     double seconds = fastest([&] {
       for (int l = 0; l < layers; ++l) {
         ops.qk_norm_rope_append(batch.view(), s, norm.data(), norm.data(), 1e-6F, qg.view(),
@@ -146,6 +156,10 @@ struct Bench {
     });
     report(std::string(name) + " attend" + at, seconds / layers,
            static_cast<double>(pages * page_bytes));
+    // A multiplication and an addition for each element of a key and of a value.
+    const double positions = context - (rows - 1) / 2.0;
+    std::printf("%56.1f GFLOP/s\n",
+                4 * positions * rows * s.n_heads * s.head_dim * layers / seconds * 1e-9);
   }
 
   void rows_ops(int rows, int n) const {
@@ -206,11 +220,16 @@ int main(int argc, char** argv) {
   small.head_dim = 64;
   small.rope_dims = 16;
   small.scale = 0.125F;
-  bench.attention("35B", attention, 4096, 1, 10);
-  bench.attention("35B", attention, 32768, 1, 2);
-  bench.attention("35B", attention, 4096, 64, 1);
-  bench.attention("tiny", small, 512, 1, 2);
-  bench.attention("tiny", small, 512, 64, 2);
+  constexpr Types kHalf = {DType::kF16, DType::kF16};
+  constexpr Types kSmall = {DType::kQ8_0, DType::kQ4_0};
+  for (const Types& types : {kHalf, Types{DType::kQ8_0, DType::kQ8_0}, kSmall}) {
+    bench.attention("35B", attention, types, 4096, 1, 20);
+    bench.attention("35B", attention, types, 131072, 1, 1);
+    bench.attention("35B", attention, types, 4096, 64, 1);
+  }
+  bench.attention("35B", attention, kSmall, 131072, 64, 1);
+  bench.attention("tiny", small, kHalf, 512, 1, 2);
+  bench.attention("tiny", small, kHalf, 512, 64, 2);
   bench.rows_ops(1, 2048);
   bench.rows_ops(64, 2048);
   return 0;

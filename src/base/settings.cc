@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, 10> kSamplerNames = {
     "penalties", "dry",   "top_n_sigma", "top_k", "typ_p",
     "typical",   "top_p", "min_p",       "xtc",   "temperature"};
 constexpr std::array<std::string_view, 2> kBackends = {"auto", "cpu"};
-constexpr std::array<std::string_view, 2> kCacheTypes = {"f32", "f16"};
+constexpr std::array<std::string_view, 5> kCacheTypes = {"f32", "f16", "bf16", "q8_0", "q4_0"};
 
 }  // namespace
 

@@ -96,13 +96,20 @@ struct AttentionShape {
 /// Paged keys and values of one layer: page p starts at base + p * page_bytes and holds
 /// kKvPageTokens positions. The layout inside a page is the implementation's own. Pools interleave
 /// layers, so page_bytes is a distance, at least what Ops::kv_page_bytes() asks for.
-/// Types: kF32 and kF16.
+/// Each type is one that is_kv_type() takes. Heads of quantised keys (values) are stored rotated:
+/// docs/numerics.md, "Rotated heads".
 struct KvView {
   uint8_t* base = nullptr;
   int64_t page_bytes = 0;
   DType k_type = DType::kF16;
   DType v_type = DType::kF16;
 };
+
+/// f32, f16, bf16, q8_0 and q4_0; head_dim must be a multiple of the last two's block of 32.
+constexpr bool is_kv_type(DType t) {
+  return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16 || t == DType::kQ8_0 ||
+         t == DType::kQ4_0;
+}
 
 struct LinearJob {
   WeightView w;             ///< [n_out, n_in]
@@ -161,10 +168,15 @@ class Ops {
   /// Bytes of one KV page of one layer (a multiple of 64).
   virtual int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const = 0;
 
+  /// Names how this implementation arranges the bytes inside a KV page; part of the key of every
+  /// stored state.
+  virtual uint32_t kv_layout() const = 0;
+
   /// RMS-normalises every q and k head (weights q_norm, k_norm [head_dim]), rotates them by their
-  /// position, and appends k and v to the pages. qg [rows, n_heads * 2 * head_dim]: per head the
-  /// query, then the output gate; the queries are changed in place. k, v [rows, n_kv_heads *
-  /// head_dim].
+  /// position, and appends k and v to the pages. Keys, with the queries, and values of quantised
+  /// types are rotated once more, by a Walsh-Hadamard matrix, so that outliers spread over the
+  /// head. qg [rows, n_heads * 2 * head_dim]: per head the query, then the output gate; the queries
+  /// are changed in place. k, v [rows, n_kv_heads * head_dim].
   virtual void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape,
                                    const float* q_norm, const float* k_norm, float eps,
                                    MatrixView qg, ConstMatrixView k, ConstMatrixView v,

@@ -23,14 +23,14 @@ Status check(const ModelOptions& options, const Hparams& h) {
     return invalid_argument("max_step_rows must be from 1 to 1048576");
   }
   for (const DType type : {options.cache_k, options.cache_v}) {
-    if (type != DType::kF32 && type != DType::kF16) {
+    if (!kernels::is_kv_type(type)) {
       return unsupported("a KV cache of type " + std::string(dtype_name(type)) +
-                         " is not implemented; use f16 or f32");
+                         " is not implemented; use f32, f16, bf16, q8_0 or q4_0");
     }
     if (h.attention.head_dim % dtype_info(type).block_elements != 0) {
       return unsupported("heads of " + std::to_string(h.attention.head_dim) +
                          " elements do not fit a KV cache of type " +
-                         std::string(dtype_name(type)));
+                         std::string(dtype_name(type)) + ", whose blocks have 32; use f16");
     }
   }
   return {};
@@ -53,7 +53,8 @@ std::vector<ComponentSpec> components(const Hparams& h, const kernels::Ops& ops,
                      .layer = layer,
                      .k_type = options.cache_k,
                      .v_type = options.cache_v,
-                     .bytes = ops.kv_page_bytes(h.attention, options.cache_k, options.cache_v)});
+                     .bytes = ops.kv_page_bytes(h.attention, options.cache_k, options.cache_v),
+                     .layout_version = ops.kv_layout()});
     }
   }
   return all;

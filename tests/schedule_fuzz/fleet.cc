@@ -10,8 +10,16 @@ namespace {
 struct Variant {
   std::string name;
   test::TinyModel shape;
-  DType cache;
 };
+
+/// Types of the keys and values of model `index`: every type is there in a run with five models,
+/// every pair in some run.
+void choose_cache_types(uint64_t seed, size_t index, int head_dim, model::ModelOptions& options) {
+  constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0};
+  const size_t fitting = head_dim % 32 == 0 ? 5 : 3;
+  options.cache_k = kTypes[(seed + index) % fitting];
+  options.cache_v = kTypes[(seed / 5 + 2 * index) % fitting];
+}
 
 test::TinyModel smallest() {
   test::TinyModel m;
@@ -27,7 +35,12 @@ test::TinyModel smallest() {
 
 std::vector<Variant> variants() {
   std::vector<Variant> all;
-  all.push_back({"f32", smallest(), DType::kF32});
+  all.push_back({"f32", smallest()});
+
+  test::TinyModel wide_group = smallest();
+  wide_group.n_heads = 6;
+  wide_group.head_dim = 64;
+  all.push_back({"f32, six queries a head", wide_group});
 
   test::TinyModel q8 = smallest();
   q8.experts = q8.mixers = q8.embedding = q8.head = DType::kQ8_0;
@@ -36,7 +49,7 @@ std::vector<Variant> variants() {
   q8.n_heads = 4;
   q8.n_kv_heads = 2;
   q8.state_dim = 32;
-  all.push_back({"q8_0", q8, DType::kF16});
+  all.push_back({"q8_0", q8});
 
   test::TinyModel half = smallest();
   half.experts = DType::kF16;
@@ -44,7 +57,7 @@ std::vector<Variant> variants() {
   half.n_k_heads = 1;
   half.n_v_heads = 3;
   half.tied_head = true;
-  all.push_back({"f16 and bf16", half, DType::kF16});
+  all.push_back({"f16 and bf16", half});
 
   test::TinyModel k = smallest();
   k.n_embd = 256;
@@ -58,7 +71,7 @@ std::vector<Variant> variants() {
   k.mixers = DType::kQ5_K;
   k.embedding = DType::kQ4_K;
   k.head = DType::kQ6_K;
-  all.push_back({"k-quants and iq3_s", k, DType::kF32});
+  all.push_back({"k-quants and iq3_s", k});
   return all;
 }
 
@@ -75,7 +88,7 @@ Status load(FleetModel::Instance& instance, const gguf::Reader& file, int thread
 Result<std::vector<FleetModel>> load_fleet(uint64_t seed) {
   std::vector<FleetModel> fleet;
   for (Variant& variant : variants()) {
-    variant.shape.seed = seed++;
+    variant.shape.seed = seed + fleet.size();
     FleetModel m;
     m.name = variant.name;
     CHIMERE_TRY(const gguf::Writer writer, test::make_tiny_model(variant.shape));
@@ -85,7 +98,9 @@ Result<std::vector<FleetModel>> load_fleet(uint64_t seed) {
     tight.max_tokens = 14 * kernels::kKvPageTokens;
     tight.max_states = 22;
     tight.max_step_rows = 256;
-    tight.cache_k = tight.cache_v = variant.cache;
+    choose_cache_types(seed, fleet.size(), variant.shape.head_dim, tight);
+    m.name += ", keys " + std::string(dtype_name(tight.cache_k)) + ", values " +
+              std::string(dtype_name(tight.cache_v));
     model::ModelOptions roomy = tight;
     roomy.max_tokens = 4096;
     CHIMERE_CHECK_OK(load(m.with_threads[0], *m.file, 1, false, tight));

@@ -14,7 +14,20 @@ constexpr int kPagesPerSplit = kAttentionSplit / kKvPageTokens;
 /// without).
 constexpr int64_t kMaxPartFloats = 4 << 20;
 
-KvType kv_type(DType t) { return t == DType::kF16 ? KvType::kF16 : KvType::kF32; }
+KvType kv_type(DType t) {
+  switch (t) {
+    case DType::kF16:
+      return KvType::kF16;
+    case DType::kBF16:
+      return KvType::kBF16;
+    case DType::kQ8_0:
+      return KvType::kQ8_0;
+    case DType::kQ4_0:
+      return KvType::kQ4_0;
+    default:
+      return KvType::kF32;
+  }
+}
 
 /// Where the heads of a page are.
 struct PageLayout {
@@ -27,8 +40,8 @@ struct PageLayout {
   PageLayout(const AttentionShape& shape, DType k, DType v)
       : k_type(kv_type(k)),
         v_type(kv_type(v)),
-        k_head_bytes(kKvPageTokens * shape.head_dim * kv_type_bytes(k_type)),
-        v_head_bytes(kKvPageTokens * shape.head_dim * kv_type_bytes(v_type)),
+        k_head_bytes(kKvPageTokens * row_bytes(k, shape.head_dim)),
+        v_head_bytes(kKvPageTokens * row_bytes(v, shape.head_dim)),
         v_begin(shape.n_kv_heads * k_head_bytes) {}
 
   int64_t key(int head) const { return head * k_head_bytes; }
@@ -59,6 +72,7 @@ void Attention::append(const BatchView& batch, const AttentionShape& shape, cons
     u.head_dim = n;
     u.rope_dims = shape.rope_dims;
     u.cos_sin = rope_.row(row);
+    u.spread = dtype_info(kv.k_type).quantised;
     if (i % heads < shape.n_heads) {
       u.y = qg.row(row) + i % heads * 2 * n;
       u.x = u.y;
@@ -76,8 +90,8 @@ void Attention::append(const BatchView& batch, const AttentionShape& shape, cons
     uint8_t* page =
         kv.base + batch.page_table[first_page + position / kKvPageTokens] * kv.page_bytes;
     append_key(u.y, n, position % kKvPageTokens, page + layout.key(head));
-    append_value(v.row(row) + static_cast<int64_t>(head) * n, n, position % kKvPageTokens,
-                 page + layout.value(head));
+    std::copy_n(v.row(row) + static_cast<int64_t>(head) * n, n, u.y);
+    append_value(u.y, n, position % kKvPageTokens, page + layout.value(head));
   });
 }
 
@@ -113,9 +127,14 @@ int64_t Attention::plan(const Call& call) {
   return parts;
 }
 
+/// Of attend_split().
+int64_t Attention::scratch_floats(const Call& call) {
+  return static_cast<int64_t>(kMaxQueries) * kAttentionSplit + decoded_floats(call.shape.head_dim);
+}
+
 /// parts [query, part_floats]
 void Attention::attend_split(const Call& call, const Block& block, int kv_head, int64_t split,
-                             float* scores, float* parts) const {
+                             float* scratch, float* parts) const {
   const int n = call.shape.head_dim;
   const PageLayout layout(call.shape, call.kv.k_type, call.kv.v_type);
   std::array<const float*, kMaxQueries> q = {};
@@ -123,6 +142,7 @@ void Attention::attend_split(const Call& call, const Block& block, int kv_head, 
   std::array<float*, kMaxQueries> part = {};
   std::array<const uint8_t*, kPagesPerSplit> k = {};
   std::array<const uint8_t*, kPagesPerSplit> v = {};
+  std::array<const uint8_t*, kPagesPerSplit> next = {};
   int most = 0;
   for (int i = 0; i < block.n_queries; ++i) {
     const int64_t head =
@@ -140,16 +160,28 @@ void Attention::attend_split(const Call& call, const Block& block, int kv_head, 
     v[p] = page + layout.value(kv_head);
   }
   SplitUnit u;
+  if (split + 1 < block.n_splits) {
+    u.n_next = visible(call, block, block.n_queries - 1, split + 1);
+    u.next_k = next.data();
+    for (int p = 0; p * kKvPageTokens < u.n_next; ++p) {
+      next[p] = call.kv.base + pages[kPagesPerSplit + p] * call.kv.page_bytes + layout.key(kv_head);
+    }
+  }
   u.head_dim = n;
   u.n_queries = block.n_queries;
   u.q = q.data();
   u.n_valid = n_valid.data();
   u.k = k.data();
   u.v = v.data();
+  u.k_bytes = layout.k_head_bytes;
+  u.v_bytes = layout.v_head_bytes;
   u.scale = call.shape.scale;
-  u.scores = scores;
+  u.scores = scratch;
+  u.decoded = scratch + static_cast<int64_t>(kMaxQueries) * kAttentionSplit;
   u.part = part.data();
-  kernels_.attend_split[static_cast<int>(layout.k_type)][static_cast<int>(layout.v_type)](u);
+  kernels_.score[static_cast<int>(layout.k_type)](u);
+  kernels_.weigh(u);
+  kernels_.add_values[static_cast<int>(layout.v_type)](u);
 }
 
 void Attention::finish(const Call& call, const Block& block, int kv_head, int query,
@@ -158,19 +190,19 @@ void Attention::finish(const Call& call, const Block& block, int kv_head, int qu
   const int32_t row = row_of(call, block, query);
   const int64_t head =
       static_cast<int64_t>(kv_head) * call.group + (block.first_query + query) % call.group;
-  kernels_.finish_part(part, call.qg.row(row) + head * 2 * n + n, n, call.out.row(row) + head * n);
+  kernels_.finish_part(part, call.qg.row(row) + head * 2 * n + n, n,
+                       dtype_info(call.kv.v_type).quantised, call.out.row(row) + head * n);
 }
 
 /// All splits of a block, one after the other.
 void Attention::attend_whole(const Call& call, const Block& block, int kv_head, int worker) {
-  constexpr int64_t kScores = static_cast<int64_t>(kMaxQueries) * kAttentionSplit;
   const int64_t parts_floats = kMaxQueries * call.part_floats;
-  float* scores = scratch_.get(worker, kScores + 2 * parts_floats);
-  float* all = scores + kScores;
+  float* scratch = scratch_.get(worker, scratch_floats(call) + 2 * parts_floats);
+  float* all = scratch + scratch_floats(call);
   float* next = all + parts_floats;
-  attend_split(call, block, kv_head, 0, scores, all);
+  attend_split(call, block, kv_head, 0, scratch, all);
   for (int64_t split = 1; split < block.n_splits; ++split) {
-    attend_split(call, block, kv_head, split, scores, next);
+    attend_split(call, block, kv_head, split, scratch, next);
     for (int i = 0; i < block.n_queries; ++i) {
       if (visible(call, block, i, split) == 0) continue;
       kernels_.fold_part(next + i * call.part_floats, call.shape.head_dim,
@@ -199,8 +231,8 @@ void Attention::attend_in_splits(const Call& call, int64_t n_parts, int64_t ns) 
   for_units(pool_, static_cast<int64_t>(tasks_.size()), ns, [&](int64_t i, int worker) {
     const SplitTask& t = tasks_[i];
     const Block& b = blocks_[t.block];
-    float* scores = scratch_.get(worker, static_cast<int64_t>(kMaxQueries) * kAttentionSplit);
-    attend_split(call, b, t.kv_head, t.split, scores, part_of(b, t.kv_head, t.split));
+    float* scratch = scratch_.get(worker, scratch_floats(call));
+    attend_split(call, b, t.kv_head, t.split, scratch, part_of(b, t.kv_head, t.split));
   });
   const int64_t heads = call.shape.n_kv_heads;
   for_units(pool_, static_cast<int64_t>(blocks_.size()) * heads, n_parts * call.part_floats / 8,

@@ -60,8 +60,9 @@ class Attention {
   static int32_t row_of(const Call& call, const Block& block, int query);
   static int visible(const Call& call, const Block& block, int query, int64_t split);
   int64_t plan(const Call& call);
-  void attend_split(const Call& call, const Block& block, int kv_head, int64_t split, float* scores,
-                    float* parts) const;
+  static int64_t scratch_floats(const Call& call);
+  void attend_split(const Call& call, const Block& block, int kv_head, int64_t split,
+                    float* scratch, float* parts) const;
   void finish(const Call& call, const Block& block, int kv_head, int query,
               const float* part) const;
   void attend_whole(const Call& call, const Block& block, int kv_head, int worker);

@@ -10,10 +10,10 @@ namespace chimere::kernels::test {
 namespace {
 
 AttentionShape random_shape(Rng& rng) {
-  constexpr int kDims[] = {16, 48, 64, 128, 256};
+  constexpr int kDims[] = {16, 48, 64, 96, 128, 256};
   constexpr int kGroups[] = {1, 2, 3, 4, 6, 8, 12};
   AttentionShape s;
-  s.head_dim = kDims[uniform_int(rng, 0, 4)];
+  s.head_dim = kDims[uniform_int(rng, 0, 5)];
   s.n_kv_heads = uniform_int(rng, 1, 3);
   s.n_heads = s.n_kv_heads * kGroups[uniform_int(rng, 0, s.head_dim > 64 ? 4 : 6)];
   s.rope_dims = uniform_int(rng, 0, 1) == 0 ? s.head_dim : s.head_dim / 4;
@@ -62,7 +62,12 @@ struct Layer {
   }
 };
 
-DType random_type(Rng& rng) { return uniform_int(rng, 0, 1) == 0 ? DType::kF16 : DType::kF32; }
+constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0};
+
+/// Any type that heads of this size can be stored in.
+DType random_type(Rng& rng, int head_dim) {
+  return kTypes[uniform_int(rng, 0, head_dim % 32 == 0 ? 4 : 2)];
+}
 
 /// The positions before the scenario's rows, as a batch of its own.
 std::vector<SequenceSpec> history(const Scenario& scenario) {
@@ -77,9 +82,8 @@ std::vector<SequenceSpec> history(const Scenario& scenario) {
   return before;
 }
 
-void check(Rng& rng, const AttentionShape& shape, const Scenario& scenario) {
-  const DType k_type = random_type(rng);
-  const DType v_type = random_type(rng);
+void check(Rng& rng, const AttentionShape& shape, const Scenario& scenario, DType k_type,
+           DType v_type) {
   const auto ref = make_ref_ops();
   const Rng layer_seed = rng;
   Rng ref_rng = layer_seed;
@@ -112,7 +116,8 @@ void check(Rng& rng, const AttentionShape& shape, const Scenario& scenario) {
     EXPECT_TRUE(same_bits(rows.qg.data, want_rows.qg.data)) << variant.name;
     for (int64_t r = 0; r < rows.out.rows; ++r) {
       EXPECT_TRUE(same_bits(rows.out.row(r), want_rows.out.row(r), rows.out.cols))
-          << variant.name << " row " << r << " head_dim " << shape.head_dim;
+          << variant.name << " row " << r << " head_dim " << shape.head_dim << " keys "
+          << dtype_name(k_type) << " values " << dtype_name(v_type);
     }
     // A row alone: its key and value are already there, so only its query is new.
     const int64_t r = uniform_int(rng, 0, static_cast<int>(rows.out.rows) - 1);
@@ -128,6 +133,24 @@ void check(Rng& rng, const AttentionShape& shape, const Scenario& scenario) {
     variant.ops->attend(Batch({alone}).view(), shape, query,
                         {got.memory.data(), got.page_bytes, k_type, v_type}, out.view());
     EXPECT_TRUE(same_bits(out.row(0), rows.out.row(r), out.cols)) << variant.name;
+  }
+}
+
+void check(Rng& rng, const AttentionShape& shape, const Scenario& scenario) {
+  const DType k_type = random_type(rng, shape.head_dim);
+  check(rng, shape, scenario, k_type, random_type(rng, shape.head_dim));
+}
+
+TEST(Attention, EveryPairOfTypes) {
+  Rng rng(fresh_seed());
+  constexpr int kDims[] = {32, 64, 96};
+  for (const DType k : kTypes) {
+    for (const DType v : kTypes) {
+      AttentionShape shape = random_shape(rng);
+      shape.head_dim = kDims[uniform_int(rng, 0, 2)];
+      shape.rope_dims = shape.head_dim;
+      check(rng, shape, Scenario(rng, 20, 100), k, v);
+    }
   }
 }
 
@@ -147,6 +170,55 @@ TEST(Attention, LongContextsInManySplits) {
   shape.rope_dims = 16;
   shape.scale = 0.125F;
   for (int round = 0; round < 2; ++round) check(rng, shape, Scenario(rng, 6, 2500));
+}
+
+/// Values that no scale can hold show in the answer.
+TEST(Attention, DamagedValuesShowAndZerosAreExact) {
+  Rng rng(fresh_seed());
+  AttentionShape shape;
+  shape.n_heads = 2;
+  shape.n_kv_heads = 1;
+  shape.head_dim = 64;
+  shape.rope_dims = 16;
+  shape.scale = 0.125F;
+  const std::vector<float> norm(64, 1.0F);
+  for (const DType type : {DType::kQ8_0, DType::kQ4_0}) {
+    for (const float odd : {INFINITY, NAN, 1e30F, 1e-30F, 0.0F, -0.0F}) {
+      std::vector<std::vector<float>> outs;
+      const auto ref = make_ref_ops();
+      std::vector<Ops*> all = {ref.get()};
+      for (const CpuVariant& variant : cpu_variants()) all.push_back(variant.ops.get());
+      const Rng rows_seed = rng;
+      for (Ops* ops : all) {
+        Rng rows_rng = rows_seed;
+        const Batch batch({{.slices = {{RowClass::kStep, 3}}, .write_slots = {-1, -1, -1},
+                            .pages = {0}}});
+        Layer::Rows rows(rows_rng, shape, 3);
+        std::fill_n(rows.v.data.begin(), rows.v.stride, odd);  // all of the first row's value
+        std::vector<uint8_t> memory(static_cast<size_t>(ops->kv_page_bytes(shape, type, type)));
+        const KvView kv = {memory.data(), static_cast<int64_t>(memory.size()), type, type};
+        ops->qk_norm_rope_append(batch.view(), shape, norm.data(), norm.data(), 1e-6F,
+                                 rows.qg.view(), rows.k.view(), rows.v.view(), kv);
+        ops->attend(batch.view(), shape, rows.qg.view(), kv, rows.out.view());
+        outs.push_back(rows.out.data);
+        const bool tiny = std::fabs(odd) <= 1e-30F;
+        for (int d = 0; d < 2 * 64; ++d) {
+          if (tiny) {
+            EXPECT_EQ(rows.out.row(0)[d], 0) << odd;
+          } else {
+            EXPECT_FALSE(std::isfinite(rows.out.row(0)[d])) << odd;
+          }
+        }
+      }
+      for (const auto& out : outs) {
+        for (size_t i = 0; i < out.size(); ++i) {
+          EXPECT_TRUE(same_bits(&out[i], &outs[0][i], 1) ||
+                      (std::isnan(out[i]) && std::isnan(outs[0][i])))
+              << odd;
+        }
+      }
+    }
+  }
 }
 
 TEST(Attention, MoreQueriesForAKvHeadThanABlockHolds) {

@@ -75,6 +75,7 @@ class CpuOps final : public Ops {
   int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const override {
     return cpu::Attention::page_bytes(shape, k_type, v_type);
   }
+  uint32_t kv_layout() const override { return cpu::kKvLayout; }
 
   void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, const float* q_norm,
                            const float* k_norm, float eps, MatrixView qg, ConstMatrixView k,

@@ -50,11 +50,18 @@ constexpr int64_t scan_scratch_floats(int head_dim) {
   return 4 * 64 * static_cast<int64_t>(head_dim) + 2 * 64 * 64;
 }
 
-/// Layout of one KV head's part of a page of 64 positions, for the vector loads of attention:
-/// keys [2][head_dim][32 positions], values [head_dim / 16][64 positions][16].
-enum class KvType : int { kF32 = 0, kF16 = 1 };
-inline constexpr int kKvTypes = 2;
-constexpr int64_t kv_type_bytes(KvType t) { return t == KvType::kF32 ? 4 : 2; }
+/// Layout of one KV head's part of a page of 64 positions, for the vector loads of attention. f32,
+/// f16 and bf16: keys [2][head_dim][32 positions], values [head_dim / 16][64 positions][16].
+/// Quantised types in pieces of 32 elements, the f16 scales of a piece first:
+///   keys    [2][head_dim / 32]: scales [32 positions], then q8_0 [32][32 positions] bytes, q4_0
+///           [16][32 positions] bytes, each with elements 2 i (low half) and 2 i + 1
+///   values  [head_dim / 32]: scales [64 positions], then q8_0 [64 positions][32] bytes, q4_0
+///           [64 positions][16] bytes, each with elements i (low half) and i + 16
+/// Levels are those of the formats (docs/formats.md): int8, and 4 bits with a bias of 8.
+enum class KvType : int { kF32 = 0, kF16 = 1, kBF16 = 2, kQ8_0 = 3, kQ4_0 = 4 };
+inline constexpr int kKvTypes = 5;
+/// Ops::kv_layout(); raised when the layout changes.
+inline constexpr uint32_t kKvLayout = 0x101;
 
 /// RMS norm of a head, then rotation.
 struct NormRope {
@@ -65,6 +72,7 @@ struct NormRope {
   int head_dim = 0;
   int rope_dims = 0;
   const float* cos_sin = nullptr;  ///< [rope_dims / 2] cosines, then sines
+  bool spread = false;             ///< then times the Walsh-Hadamard matrix
 };
 
 /// Some queries of one sequence and one KV head against one split of the positions.
@@ -76,14 +84,25 @@ struct SplitUnit {
       nullptr;  ///< [n_queries] positions of the split that the query sees, 0 to 256
   const uint8_t* const* k = nullptr;  ///< the KV head's keys in each page of the split
   const uint8_t* const* v = nullptr;
+  int64_t k_bytes = 0;  ///< of a head's keys in a page
+  int64_t v_bytes = 0;
+  const uint8_t* const* next_k = nullptr;  ///< as k, of the split that the caller will do next
+  int n_next = 0;                          ///< its positions; 0: there is none
   float scale = 0;
-  float* scores = nullptr;  ///< [n_queries, 256] scratch
+  float* scores = nullptr;   ///< [n_queries, 256] scratch
+  float* decoded = nullptr;  ///< decoded_floats(head_dim) of scratch
   /// [n_queries]: where the query's part goes: maximum, sum, then head_dim values from kPartValues
   /// on. Untouched where n_valid is 0.
   float* const* part = nullptr;
 };
 inline constexpr int kMaxQueries = 64;
 inline constexpr int kPartValues = 16;
+/// Keys or values of 32 positions or elements, decoded.
+constexpr int64_t decoded_floats(int head_dim) {
+  const int64_t keys = 32 * static_cast<int64_t>(head_dim);
+  constexpr int64_t kValues = 32 * 256;
+  return keys > kValues ? keys : kValues;
+}
 
 /// No member has an initialiser: a constructor would be an inline function that every instruction
 /// set defines.
@@ -97,15 +116,19 @@ struct VectorKernels {
   void (*scan_step)(const ScanUnit&);
   void (*scan_chunk)(const ScanUnit&);
   void (*norm_rope)(const NormRope&);
-  /// One head's key and value at position `slot` of a page.
-  void (*append_key[kKvTypes])(const float* x, int head_dim, int slot, uint8_t* page);
-  void (*append_value[kKvTypes])(const float* x, int head_dim, int slot, uint8_t* page);
-  /// [key type][value type]
-  void (*attend_split[kKvTypes][kKvTypes])(const SplitUnit&);
+  /// One head's key and value at position `slot` of a page; x may be overwritten. Values of
+  /// quantised types are rotated first.
+  void (*append_key[kKvTypes])(float* x, int head_dim, int slot, uint8_t* page);
+  void (*append_value[kKvTypes])(float* x, int head_dim, int slot, uint8_t* page);
+  /// The three parts of a split, in this order: scores, weights relative to the largest (with the
+  /// maximum and the sum of each part), weighted sums of the values.
+  void (*score[kKvTypes])(const SplitUnit&);
+  void (*weigh)(const SplitUnit&);
+  void (*add_values[kKvTypes])(const SplitUnit&);
   /// Folds part `next` of one query into `all`.
   void (*fold_part)(const float* next, int head_dim, float* all);
-  /// out = values / sum * sigmoid(gate)
-  void (*finish_part)(const float* part, const float* gate, int head_dim, float* out);
+  /// out = values / sum * sigmoid(gate); with `spread` the quotient is rotated back first.
+  void (*finish_part)(const float* part, const float* gate, int head_dim, bool spread, float* out);
   void (*route)(const float* logits, int n_experts, int n_used, int32_t* ids, float* weights);
 };
 

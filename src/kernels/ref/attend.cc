@@ -5,6 +5,7 @@
 #include "kernels/attention_rules.h"
 #include "kernels/math.h"
 #include "kernels/ref/kv_page.h"
+#include "kernels/ref/kv_rounding.h"
 #include "kernels/ref/vector_ops.h"
 #include "quant/quant.h"
 
@@ -81,7 +82,9 @@ void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView
         }
       }
       float* o = out.row(r) + static_cast<int64_t>(h) * n;
-      for (int d = 0; d < n; ++d) o[d] = all.values[d] / all.sum * sigmoid(gate[d]);
+      for (int d = 0; d < n; ++d) o[d] = all.values[d] / all.sum;
+      if (dtype_info(kv.v_type).quantised) rotate_head(o, n);
+      for (int d = 0; d < n; ++d) o[d] = o[d] * sigmoid(gate[d]);
     }
   }
 }

@@ -8,6 +8,9 @@
 
 namespace chimere::kernels::ref {
 
+/// Ops::kv_layout() of the oracle.
+inline constexpr uint32_t kKvLayout = 1;
+
 /// Where one head's key and value of one position are.
 struct KvSlot {
   uint8_t* k;

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "kernels/api.h"
+#include "kernels/ref/kv_page.h"
 #include "kernels/ref/linear.h"
 #include "kernels/ref/moe.h"
 #include "kernels/ref/vector_ops.h"
@@ -40,6 +41,7 @@ class RefOps final : public Ops {
   int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const override {
     return ref::kv_page_bytes(shape, k_type, v_type);
   }
+  uint32_t kv_layout() const override { return ref::kKvLayout; }
 
   void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, const float* q_norm,
                            const float* k_norm, float eps, MatrixView qg, ConstMatrixView k,

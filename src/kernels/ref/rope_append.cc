@@ -1,11 +1,10 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "kernels/ref/kv_page.h"
+#include "kernels/ref/kv_rounding.h"
 #include "kernels/ref/vector_ops.h"
-#include "quant/quant.h"
 
 namespace chimere::kernels::ref {
 namespace {
@@ -26,17 +25,6 @@ void normalise_and_rotate(float* x, const AttentionShape& shape, const float* we
   }
 }
 
-void store(DType type, const float* x, uint8_t* dst, int n) {
-  for (int i = 0; i < n; ++i) {
-    if (type == DType::kF16) {
-      const uint16_t h = quant::f32_to_f16(x[i]);
-      std::memcpy(dst + 2 * i, &h, 2);
-    } else {
-      std::memcpy(dst + 4 * i, &x[i], 4);
-    }
-  }
-}
-
 }  // namespace
 
 int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) {
@@ -49,19 +37,25 @@ void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, co
                          const float* q_norm, const float* k_norm, float eps, MatrixView qg,
                          ConstMatrixView k, ConstMatrixView v, KvView kv) {
   const int n = shape.head_dim;
+  const bool rotate_keys = dtype_info(kv.k_type).quantised;
   std::vector<float> key(n);
+  std::vector<float> value(n);
   for (int32_t r = 0; r < batch.n_rows; ++r) {
     for (int h = 0; h < shape.n_heads; ++h) {
-      normalise_and_rotate(qg.row(r) + static_cast<int64_t>(h) * 2 * n, shape, q_norm, eps,
-                           rope.row(r));
+      float* query = qg.row(r) + static_cast<int64_t>(h) * 2 * n;
+      normalise_and_rotate(query, shape, q_norm, eps, rope.row(r));
+      if (rotate_keys) rotate_head(query, n);
     }
     for (int h = 0; h < shape.n_kv_heads; ++h) {
       std::copy_n(k.row(r) + static_cast<int64_t>(h) * n, n, key.begin());
       normalise_and_rotate(key.data(), shape, k_norm, eps, rope.row(r));
+      if (rotate_keys) rotate_head(key.data(), n);
+      std::copy_n(v.row(r) + static_cast<int64_t>(h) * n, n, value.begin());
+      if (dtype_info(kv.v_type).quantised) rotate_head(value.data(), n);
       const KvSlot slot =
           kv_slot(batch, shape, kv, batch.row_sequence[r], batch.row_position[r], h);
-      store(kv.k_type, key.data(), slot.k, n);
-      store(kv.v_type, v.row(r) + static_cast<int64_t>(h) * n, slot.v, n);
+      store_head(kv.k_type, key.data(), n, slot.k);
+      store_head(kv.v_type, value.data(), n, slot.v);
     }
   }
 }

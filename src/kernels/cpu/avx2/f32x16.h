@@ -32,6 +32,31 @@ struct F32x16 {
     return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
             _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
   }
+  CHIMERE_INLINE static float widen_f16(uint16_t h) {
+    return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(h)));
+  }
+  CHIMERE_INLINE static F32x16 load_bf16(const uint16_t* p) {
+    auto half = [](const uint16_t* from) {
+      const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+      return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
+    };
+    return {half(p), half(p + 8)};
+  }
+  CHIMERE_INLINE static F32x16 load_i8(const uint8_t* p) {
+    return from_i8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  CHIMERE_INLINE static F32x16 from_i8(__m128i x) {
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
+  }
+  /// The low halves of 16 bytes less 8, and the high ones.
+  CHIMERE_INLINE static void load_nibbles(const uint8_t* p, F32x16& low, F32x16& high) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const __m128i mask = _mm_set1_epi8(15);
+    const __m128i values = _mm_setr_epi8(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+    low = from_i8(_mm_shuffle_epi8(values, _mm_and_si128(x, mask)));
+    high = from_i8(_mm_shuffle_epi8(values, _mm_and_si128(_mm_srli_epi16(x, 4), mask)));
+  }
   CHIMERE_INLINE void store(float* p) const {
     _mm256_storeu_ps(p, lo);
     _mm256_storeu_ps(p + 8, hi);
@@ -69,6 +94,23 @@ struct F32x16 {
     const __m256i b = _mm256_slli_epi32(_mm256_castps_si256(t.hi), 23);
     return {_mm256_castsi256_ps(_mm256_add_epi32(a, one)),
             _mm256_castsi256_ps(_mm256_add_epi32(b, one))};
+  }
+  /// Of every two lanes i and i + kDistance (1, 2, 4 or 8), their sum and their difference.
+  template <int kDistance>
+  CHIMERE_INLINE F32x16 butterfly() const {
+    if constexpr (kDistance == 8) {
+      return {_mm256_add_ps(lo, hi), _mm256_sub_ps(lo, hi)};
+    } else {
+      auto half = [](__m256 x) {
+        __m256 other = x;
+        if constexpr (kDistance == 4) other = _mm256_permute2f128_ps(x, x, 1);
+        if constexpr (kDistance == 2) other = _mm256_permute_ps(x, 0x4E);
+        if constexpr (kDistance == 1) other = _mm256_permute_ps(x, 0xB1);
+        constexpr int kUpper = kDistance == 4 ? 0xF0 : kDistance == 2 ? 0xCC : 0xAA;
+        return _mm256_blend_ps(_mm256_add_ps(x, other), _mm256_sub_ps(other, x), kUpper);
+      };
+      return {half(lo), half(hi)};
+    }
   }
   /// Lanes below n (0 to 16) of a, the others of b.
   CHIMERE_INLINE friend F32x16 first_lanes(int n, F32x16 a, F32x16 b) {

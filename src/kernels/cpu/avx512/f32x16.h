@@ -26,6 +26,25 @@ struct F32x16 {
   CHIMERE_INLINE static F32x16 load_f16(const uint16_t* p) {
     return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
   }
+  CHIMERE_INLINE static float widen_f16(uint16_t h) {
+    return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(h)));
+  }
+  CHIMERE_INLINE static F32x16 load_bf16(const uint16_t* p) {
+    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16))};
+  }
+  CHIMERE_INLINE static F32x16 load_i8(const uint8_t* p) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x))};
+  }
+  /// The low halves of 16 bytes less 8, and the high ones.
+  CHIMERE_INLINE static void load_nibbles(const uint8_t* p, F32x16& low, F32x16& high) {
+    const __m512i x =
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    const __m512 values = _mm512_set_ps(7, 6, 5, 4, 3, 2, 1, 0, -1, -2, -3, -4, -5, -6, -7, -8);
+    low.v = _mm512_permutexvar_ps(x, values);  // looks at the low four bits of an index
+    high.v = _mm512_permutexvar_ps(_mm512_srli_epi32(x, 4), values);
+  }
   CHIMERE_INLINE void store(float* p) const { _mm512_storeu_ps(p, v); }
   CHIMERE_INLINE void store_f16(uint16_t* p) const {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
@@ -44,6 +63,20 @@ struct F32x16 {
   CHIMERE_INLINE friend F32x16 pow2_of_biased(F32x16 t) {
     const __m512i n = _mm512_slli_epi32(_mm512_castps_si512(t.v), 23);
     return {_mm512_castsi512_ps(_mm512_add_epi32(n, _mm512_set1_epi32(0x3F800000)))};
+  }
+  /// Of every two lanes i and i + kDistance (1, 2, 4 or 8), their sum and their difference.
+  template <int kDistance>
+  CHIMERE_INLINE F32x16 butterfly() const {
+    __m512 other = v;
+    if constexpr (kDistance == 8) other = _mm512_shuffle_f32x4(v, v, 0x4E);
+    if constexpr (kDistance == 4) other = _mm512_shuffle_f32x4(v, v, 0xB1);
+    if constexpr (kDistance == 2) other = _mm512_permute_ps(v, 0x4E);
+    if constexpr (kDistance == 1) other = _mm512_permute_ps(v, 0xB1);
+    constexpr __mmask16 kUpper = kDistance == 8   ? 0xFF00
+                                 : kDistance == 4 ? 0xF0F0
+                                 : kDistance == 2 ? 0xCCCC
+                                                  : 0xAAAA;
+    return {_mm512_mask_sub_ps(_mm512_add_ps(v, other), kUpper, other, v)};
   }
   /// Lanes below n (0 to 16) of a, the others of b.
   CHIMERE_INLINE friend F32x16 first_lanes(int n, F32x16 a, F32x16 b) {

@@ -35,6 +35,21 @@ struct F32x16 {
   CHIMERE_INLINE static F32x16 load_f16(const uint16_t* p) {
     return each([&](int i) { return quant::f16_to_f32(p[i]); });
   }
+  CHIMERE_INLINE static float widen_f16(uint16_t h) {
+    return quant::f16_to_f32(h);
+  }
+  CHIMERE_INLINE static F32x16 load_bf16(const uint16_t* p) {
+    return each(
+        [&](int i) { return __builtin_bit_cast(float, static_cast<uint32_t>(p[i]) << 16U); });
+  }
+  CHIMERE_INLINE static F32x16 load_i8(const uint8_t* p) {
+    return each([&](int i) { return static_cast<float>(static_cast<int8_t>(p[i])); });
+  }
+  /// The low halves of 16 bytes less 8, and the high ones.
+  CHIMERE_INLINE static void load_nibbles(const uint8_t* p, F32x16& low, F32x16& high) {
+    low = each([&](int i) { return static_cast<float>((p[i] & 15) - 8); });
+    high = each([&](int i) { return static_cast<float>((p[i] >> 4) - 8); });
+  }
   CHIMERE_INLINE void store(float* p) const {
     for (int i = 0; i < 16; ++i) p[i] = v[i];
   }
@@ -65,6 +80,13 @@ struct F32x16 {
   }
   CHIMERE_INLINE friend F32x16 pow2_of_biased(const F32x16& t) {
     return each([&](int i) { return pow2_of_biased(F32x1{t.v[i]}).v; });
+  }
+  /// Of every two lanes i and i + kDistance (1, 2, 4 or 8), their sum and their difference.
+  template <int kDistance>
+  CHIMERE_INLINE F32x16 butterfly() const {
+    return each([&](int i) {
+      return (i & kDistance) == 0 ? v[i] + v[i + kDistance] : v[i - kDistance] - v[i];
+    });
   }
   /// Lanes below n (0 to 16) of a, the others of b.
   CHIMERE_INLINE friend F32x16 first_lanes(int n, const F32x16& a, const F32x16& b) {

@@ -1,61 +1,98 @@
 #include "kernels/cpu/vector/functions.h"
+#include "kernels/cpu/vector/hadamard.h"
+#include "kernels/cpu/vector/kv_elements.h"
 
 namespace chimere::kernels::cpu::CHIMERE_ISA {
 namespace {
 
-constexpr int kPage = 64;
 constexpr int kSplit = 256;
-constexpr int kKeyTile = 32;
+/// Queries that a loop keeps in registers, and vectors of 16 positions or elements for each.
+constexpr int kBlock = F32x16::kRegisters >= 32 ? 8 : 4;
+constexpr int kTiles = F32x16::kRegisters >= 32 ? 2 : 1;
+/// Positions of the values for which Ahead asks once.
+constexpr int kAheadPositions = 4;
 
-struct F32Elements {
-  using Stored = float;
-  CHIMERE_INLINE static F32x16 load(const Stored* p) { return F32x16::load(p); }
-  CHIMERE_INLINE static void store(F32x16 x, Stored* p) { x.store(p); }
-};
-
-struct F16Elements {
-  using Stored = uint16_t;
-  CHIMERE_INLINE static F32x16 load(const Stored* p) { return F32x16::load_f16(p); }
-  CHIMERE_INLINE static void store(F32x16 x, Stored* p) { x.store_f16(p); }
-};
-
-template <class E>
-void append_key(const float* x, int head_dim, int slot, uint8_t* page) {
-  using Stored = typename E::Stored;
-  Stored* tile = reinterpret_cast<Stored*>(page) +
-                 static_cast<int64_t>(slot / kKeyTile) * head_dim * kKeyTile + slot % kKeyTile;
-  for (int d = 0; d < head_dim; d += kLanes) {
-    Stored rounded[kLanes];
-    E::store(F32x16::load(x + d), rounded);
-    for (int i = 0; i < kLanes; ++i) tile[static_cast<int64_t>(d + i) * kKeyTile] = rounded[i];
+/// Bytes that are to be in the cache soon, asked for a little at a time between other work.
+class Ahead {
+ public:
+  /// Nothing.
+  Ahead() = default;
+  /// `bytes` from each of `pages`, all of them within `turns` calls of step().
+  CHIMERE_INLINE Ahead(const uint8_t* const* pages, int n_pages, int64_t bytes, int turns)
+      : page_(pages), pages_end_(pages + n_pages), bytes_(bytes) {
+    constexpr int64_t kLine = 64;
+    lines_ = static_cast<int>((n_pages * bytes / kLine + turns - 1) / turns);
   }
+  CHIMERE_INLINE void step() {
+    constexpr int64_t kLine = 64;
+    if (page_ == pages_end_) return;
+    for (int i = 0; i < lines_; ++i) {
+      __builtin_prefetch(*page_ + at_, 0, 2);
+      at_ += kLine;
+    }
+    if (at_ >= bytes_) {
+      at_ = 0;
+      ++page_;
+    }
+  }
+
+ private:
+  const uint8_t* const* page_ = nullptr;
+  const uint8_t* const* pages_end_ = nullptr;
+  int64_t bytes_ = 0;
+  int64_t at_ = 0;
+  int lines_ = 0;
+};
+
+CHIMERE_INLINE int pages_of(int positions) { return (positions + kPage - 1) / kPage; }
+
+CHIMERE_INLINE int most_valid(const SplitUnit& u, int query, int count) {
+  int most = 0;
+  for (int i = query; i < query + count; ++i) {
+    if (u.n_valid[i] > most) most = u.n_valid[i];
+  }
+  return most;
 }
 
 template <class E>
-void append_value(const float* x, int head_dim, int slot, uint8_t* page) {
-  auto* tile = reinterpret_cast<typename E::Stored*>(page) + slot * kLanes;
-  for (int d = 0; d < head_dim; d += kLanes) {
-    E::store(F32x16::load(x + d), tile + static_cast<int64_t>(d) * kPage);
-  }
+CHIMERE_INLINE const uint8_t* key_tile(const SplitUnit& u, int position) {
+  return u.k[position / kPage] + position % kPage / kKeyTile * kKeyTile * E::bytes(u.head_dim);
 }
 
-/// Scores of kQueries queries with 16 kTiles positions of a key tile.
-template <class E, int kQueries, int kTiles>
-CHIMERE_INLINE void score_tile(const SplitUnit& u, int query, const typename E::Stored* keys,
-                               int position) {
+CHIMERE_INLINE F32x16 load_scales(const uint8_t* scales, int position) {
+  return F32x16::load_f16(reinterpret_cast<const uint16_t*>(scales) + position);
+}
+
+/// Scores of kQueries queries with kTiles vectors of positions, from `position` on; `tile` holds the
+/// first.
+template <class E, int kQueries>
+CHIMERE_INLINE void score_tile(const SplitUnit& u, int query, const uint8_t* tile, int position,
+                               Ahead& ahead) {
   F32x16 sum[kQueries][kTiles];
   const float* q[kQueries];
   for (int i = 0; i < kQueries; ++i) {
     q[i] = u.q[query + i];
     for (int t = 0; t < kTiles; ++t) sum[i][t] = F32x16::set(0);
   }
-  for (int d = 0; d < u.head_dim; ++d) {
-    F32x16 k[kTiles];
-    for (int t = 0; t < kTiles; ++t) k[t] = E::load(keys + t * kLanes);
-    keys += kKeyTile;
-    for (int i = 0; i < kQueries; ++i) {
-      const F32x16 x = F32x16::set(q[i][d]);
-      for (int t = 0; t < kTiles; ++t) sum[i][t] = fma(x, k[t], sum[i][t]);
+  const int in_tile = position % kKeyTile;
+  for (int d = 0; d < u.head_dim; d += E::kPiece, tile += kKeyTile * E::bytes(E::kPiece)) {
+    ahead.step();
+    F32x16 scale[kTiles];
+    if constexpr (E::kScaled) {
+      for (int t = 0; t < kTiles; ++t) scale[t] = load_scales(tile, in_tile + t * kLanes);
+    }
+    for (int j = 0; j < E::kPiece; j += E::kStep) {
+      F32x16 k[kTiles][E::kStep];
+      for (int t = 0; t < kTiles; ++t) E::keys(tile, j, in_tile + t * kLanes, k[t]);
+      for (int step = 0; step < E::kStep; ++step) {
+        if constexpr (E::kScaled) {
+          for (int t = 0; t < kTiles; ++t) k[t][step] = k[t][step] * scale[t];
+        }
+        for (int i = 0; i < kQueries; ++i) {
+          const F32x16 x = F32x16::set(q[i][d + j + step]);
+          for (int t = 0; t < kTiles; ++t) sum[i][t] = fma(x, k[t][step], sum[i][t]);
+        }
+      }
     }
   }
   for (int i = 0; i < kQueries; ++i) {
@@ -66,25 +103,75 @@ CHIMERE_INLINE void score_tile(const SplitUnit& u, int query, const typename E::
   }
 }
 
+/// The first block of queries asks for the values, which come next.
 template <class E, int kQueries>
 CHIMERE_INLINE void score_queries(const SplitUnit& u, int query) {
-  constexpr int kTiles = F32x16::kRegisters >= 32 ? 2 : 1;
-  int positions = 0;
-  for (int i = 0; i < kQueries; ++i) {
-    if (u.n_valid[query + i] > positions) positions = u.n_valid[query + i];
+  const int positions = most_valid(u, query, kQueries);
+  const int tiles = (positions + kTiles * kLanes - 1) / (kTiles * kLanes);
+  Ahead ahead;
+  if (query == 0) {
+    ahead = Ahead(u.v, pages_of(positions), u.v_bytes, tiles * u.head_dim / E::kPiece);
   }
   for (int p = 0; p < positions; p += kTiles * kLanes) {
-    const auto* keys = reinterpret_cast<const typename E::Stored*>(u.k[p / kPage]) +
-                       static_cast<int64_t>(p % kPage / kKeyTile) * u.head_dim * kKeyTile +
-                       p % kKeyTile;
-    score_tile<E, kQueries, kTiles>(u, query, keys, p);
+    score_tile<E, kQueries>(u, query, key_tile<E>(u, p), p, ahead);
+  }
+}
+
+/// A key tile as f32, [head_dim][32 positions].
+template <class E>
+CHIMERE_INLINE void decode_keys(const uint8_t* tile, int head_dim, float* out) {
+  for (int d = 0; d < head_dim; d += E::kPiece, tile += kKeyTile * E::bytes(E::kPiece)) {
+    for (int p = 0; p < kKeyTile; p += kLanes) {
+      F32x16 scale;
+      if constexpr (E::kScaled) scale = load_scales(tile, p);
+      for (int j = 0; j < E::kPiece; j += E::kStep) {
+        F32x16 k[E::kStep];
+        E::keys(tile, j, p, k);
+        for (int step = 0; step < E::kStep; ++step) {
+          if constexpr (E::kScaled) k[step] = k[step] * scale;
+          k[step].store(out + static_cast<int64_t>(d + j + step) * kKeyTile + p);
+        }
+      }
+    }
+  }
+}
+
+/// Key tile by key tile from decoded copies.
+template <int kQueries>
+CHIMERE_INLINE void score_decoded(const SplitUnit& u, int query, int begin) {
+  if (most_valid(u, query, kQueries) <= begin) return;
+  Ahead nothing;
+  for (int p = begin; p < begin + kKeyTile; p += kTiles * kLanes) {
+    score_tile<F32Elements, kQueries>(u, query, reinterpret_cast<const uint8_t*>(u.decoded), p,
+                                      nothing);
+  }
+}
+
+/// Scores of all queries. More of them than a block read each tile from a decoded copy.
+template <class E>
+void score(const SplitUnit& u) {
+  const int n = u.n_queries;
+  int query = 0;
+  if (n <= kBlock) {
+    if (n == kBlock) return score_queries<E, kBlock>(u, 0);
+    for (; query + 4 <= n; query += 4) score_queries<E, 4>(u, query);
+    for (; query + 2 <= n; query += 2) score_queries<E, 2>(u, query);
+    if (query < n) score_queries<E, 1>(u, query);
+    return;
+  }
+  const int positions = most_valid(u, 0, n);
+  for (int begin = 0; begin < positions; begin += kKeyTile) {
+    decode_keys<E>(key_tile<E>(u, begin), u.head_dim, u.decoded);
+    for (query = 0; query + kBlock <= n; query += kBlock) score_decoded<kBlock>(u, query, begin);
+    for (; query + 2 <= n; query += 2) score_decoded<2>(u, query, begin);
+    if (query < n) score_decoded<1>(u, query, begin);
   }
 }
 
 /// Scores to weights relative to their maximum; the maximum and sum go to the query's part. Scores
 /// of positions that the query does not see may be anything, even NaN: they become -infinity, whose
 /// weight is 0.
-CHIMERE_INLINE void weigh(float* scores, int n_valid, float* part) {
+void weigh_query(float* scores, int n_valid, float* part) {
   const F32x16 lowest = F32x16::set(-__builtin_inff());
   F32x16 top = lowest;
   for (int p = 0; p < n_valid; p += kLanes) {
@@ -104,94 +191,175 @@ CHIMERE_INLINE void weigh(float* scores, int n_valid, float* part) {
   part[1] = tree_sum(sum);
 }
 
-/// Adds the values of positions [begin, end), weighted, for kQueries queries and 16 kTiles
-/// dimensions.
-template <class E, int kQueries, int kTiles>
-CHIMERE_INLINE void add_values(const SplitUnit& u, int query, int dimension, int begin, int end) {
-  F32x16 sum[kQueries][kTiles];
+/// Adds the values of positions [begin, end), weighted, for kQueries queries and kVectors vectors of
+/// elements from `to` on; they are the values' elements from `from` on.
+template <class E, int kQueries, int kVectors>
+CHIMERE_INLINE void add_positions(const SplitUnit& u, int query, int from, int to, int begin,
+                                  int end, Ahead& ahead) {
+  F32x16 sum[kQueries][kVectors];
   const float* weights[kQueries];
   for (int i = 0; i < kQueries; ++i) {
     weights[i] = u.scores + static_cast<int64_t>(query + i) * kSplit;
-    const float* values = u.part[query + i] + kPartValues + dimension;
-    for (int t = 0; t < kTiles; ++t) sum[i][t] = F32x16::load(values + t * kLanes);
+    const float* values = u.part[query + i] + kPartValues + to;
+    for (int t = 0; t < kVectors; ++t) sum[i][t] = F32x16::load(values + t * kLanes);
   }
   for (int p = begin; p < end;) {
     const int stop = end < (p / kPage + 1) * kPage ? end : (p / kPage + 1) * kPage;
-    const auto* values = reinterpret_cast<const typename E::Stored*>(u.v[p / kPage]) +
-                         static_cast<int64_t>(dimension) * kPage + p % kPage * kLanes;
-    for (; p < stop; ++p, values += kLanes) {
-      F32x16 v[kTiles];
-      for (int t = 0; t < kTiles; ++t) v[t] = E::load(values + t * kPage * kLanes);
+    const uint8_t* piece[kVectors];
+    for (int t = 0; t < kVectors; ++t) {
+      piece[t] = u.v[p / kPage] + (from + t * kLanes) / E::kPiece * kPage * E::bytes(E::kPiece);
+    }
+    float scales[kPage];
+    if constexpr (E::kScaled) {
+      for (int i = 0; i < kPage; i += kLanes) load_scales(piece[0], i).store(scales + i);
+    }
+    for (; p < stop; ++p) {
+      if (p % kAheadPositions == 0) ahead.step();
+      F32x16 v[kVectors];
+      for (int t = 0; t < kVectors; ++t) {
+        v[t] = E::value(piece[t], p % kPage, (from + t * kLanes) % E::kPiece / kLanes);
+        if constexpr (E::kScaled) v[t] = v[t] * F32x16::set(scales[p % kPage]);
+      }
       for (int i = 0; i < kQueries; ++i) {
         const F32x16 w = F32x16::set(weights[i][p]);
-        for (int t = 0; t < kTiles; ++t) sum[i][t] = fma(w, v[t], sum[i][t]);
+        for (int t = 0; t < kVectors; ++t) sum[i][t] = fma(w, v[t], sum[i][t]);
       }
     }
   }
   for (int i = 0; i < kQueries; ++i) {
-    float* values = u.part[query + i] + kPartValues + dimension;
-    for (int t = 0; t < kTiles; ++t) sum[i][t].store(values + t * kLanes);
+    float* values = u.part[query + i] + kPartValues + to;
+    for (int t = 0; t < kVectors; ++t) sum[i][t].store(values + t * kLanes);
   }
 }
 
 template <class E, int kQueries>
-CHIMERE_INLINE void add_all_values(const SplitUnit& u, int query, int begin, int end) {
-  constexpr int kTiles = F32x16::kRegisters >= 32 ? 2 : 1;
+CHIMERE_INLINE void add_elements(const SplitUnit& u, int query, int from, int to, int count,
+                                 int begin, int end, Ahead& ahead) {
   int d = 0;
-  for (; d + kTiles * kLanes <= u.head_dim; d += kTiles * kLanes) {
-    add_values<E, kQueries, kTiles>(u, query, d, begin, end);
+  for (; d + kTiles * kLanes <= count; d += kTiles * kLanes) {
+    add_positions<E, kQueries, kTiles>(u, query, from + d, to + d, begin, end, ahead);
   }
-  for (; d < u.head_dim; d += kLanes) add_values<E, kQueries, 1>(u, query, d, begin, end);
+  for (; d < count; d += kLanes) {
+    add_positions<E, kQueries, 1>(u, query, from + d, to + d, begin, end, ahead);
+  }
 }
 
-/// Positions that all kQueries see are added for all at once, the rest query by query.
+/// `count` elements. Positions that all kQueries see are added for all at once, the rest query by
+/// query.
 template <class E, int kQueries>
-CHIMERE_INLINE void value_queries(const SplitUnit& u, int query) {
+CHIMERE_INLINE void add_for_queries(const SplitUnit& u, int query, int from, int to, int count,
+                                    Ahead& ahead) {
   int common = kSplit;
-  for (int i = 0; i < kQueries; ++i) {
-    if (u.n_valid[query + i] < common) common = u.n_valid[query + i];
+  for (int i = query; i < query + kQueries; ++i) {
+    if (u.n_valid[i] < common) common = u.n_valid[i];
   }
-  add_all_values<E, kQueries>(u, query, 0, common);
+  add_elements<E, kQueries>(u, query, from, to, count, 0, common, ahead);
   if constexpr (kQueries > 1) {
-    for (int i = 0; i < kQueries; ++i) {
-      if (u.n_valid[query + i] > common) {
-        add_all_values<E, 1>(u, query + i, common, u.n_valid[query + i]);
-      }
+    for (int i = query; i < query + kQueries; ++i) {
+      if (u.n_valid[i] <= common) continue;
+      add_elements<E, 1>(u, i, from, to, count, common, u.n_valid[i], ahead);
     }
   }
 }
 
-template <class K, class V>
-void attend_split(const SplitUnit& u) {
-  constexpr int kBlock = F32x16::kRegisters >= 32 ? 8 : 4;
+/// `count` elements (at most 32) of all positions as f32, in the layout of a page of such heads.
+template <class E>
+CHIMERE_INLINE void decode_values(const SplitUnit& u, int from, int count, int positions,
+                                  float* out) {
+  for (int d = from; d < from + count; d += kLanes) {
+    for (int p = 0; p < positions; ++p) {
+      const uint8_t* piece = u.v[p / kPage] + d / E::kPiece * kPage * E::bytes(E::kPiece);
+      F32x16 v = E::value(piece, p % kPage, d % E::kPiece / kLanes);
+      if constexpr (E::kScaled) {
+        v = v * F32x16::set(F32x16::widen_f16(reinterpret_cast<const uint16_t*>(piece)[p % kPage]));
+      }
+      v.store(out + static_cast<int64_t>(p / kPage) * kPage * count + (d - from) * kPage +
+              p % kPage * kLanes);
+    }
+  }
+}
+
+/// The first block of queries asks for the keys of the next split.
+template <class E, int kQueries>
+CHIMERE_INLINE void add_direct(const SplitUnit& u, int query) {
+  Ahead ahead;
+  const int positions = most_valid(u, query, kQueries);
+  if (query == 0 && u.n_next > 0 && positions == kSplit) {
+    const int passes = (u.head_dim + kTiles * kLanes - 1) / (kTiles * kLanes);
+    ahead = Ahead(u.next_k, pages_of(u.n_next), u.k_bytes, passes * kSplit / kAheadPositions);
+  }
+  add_for_queries<E, kQueries>(u, query, 0, 0, u.head_dim, ahead);
+}
+
+/// Elements [from, from + count) from a decoded copy.
+template <class E>
+CHIMERE_INLINE void add_decoded(const SplitUnit& u, int from, int count) {
+  decode_values<E>(u, from, count, most_valid(u, 0, u.n_queries), u.decoded);
+  SplitUnit copy = u;
+  const uint8_t* pages[kSplit / kPage];
+  for (int p = 0; p < kSplit / kPage; ++p) {
+    pages[p] =
+        reinterpret_cast<const uint8_t*>(u.decoded + static_cast<int64_t>(p) * kPage * count);
+  }
+  copy.v = pages;
+  Ahead nothing;
   int query = 0;
-  for (; query + kBlock <= u.n_queries; query += kBlock) score_queries<K, kBlock>(u, query);
-  for (; query < u.n_queries; ++query) score_queries<K, 1>(u, query);
-  for (int i = 0; i < u.n_queries; ++i) {
-    if (u.n_valid[i] == 0) continue;
-    weigh(u.scores + static_cast<int64_t>(i) * kSplit, u.n_valid[i], u.part[i]);
+  for (; query + kBlock <= u.n_queries; query += kBlock) {
+    add_for_queries<F32Elements, kBlock>(copy, query, 0, from, count, nothing);
+  }
+  for (; query + 2 <= u.n_queries; query += 2) {
+    add_for_queries<F32Elements, 2>(copy, query, 0, from, count, nothing);
+  }
+  if (query < u.n_queries) {
+    add_for_queries<F32Elements, 1>(copy, query, 0, from, count, nothing);
+  }
+}
+
+/// All queries. More of them than a block read the values from a decoded copy.
+template <class E>
+void add_values(const SplitUnit& u) {
+  const int n = u.n_queries;
+  for (int i = 0; i < n; ++i) {
     float* values = u.part[i] + kPartValues;
+    if (u.n_valid[i] == 0) continue;
     for (int d = 0; d < u.head_dim; d += kLanes) F32x16::set(0).store(values + d);
   }
-  query = 0;
-  for (; query + kBlock <= u.n_queries; query += kBlock) value_queries<V, kBlock>(u, query);
-  for (; query < u.n_queries; ++query) value_queries<V, 1>(u, query);
+  if (n <= kBlock) {
+    if (n == kBlock) return add_direct<E, kBlock>(u, 0);
+    int query = 0;
+    for (; query + 4 <= n; query += 4) add_direct<E, 4>(u, query);
+    for (; query + 2 <= n; query += 2) add_direct<E, 2>(u, query);
+    if (query < n) add_direct<E, 1>(u, query);
+    return;
+  }
+  constexpr int kElements = 32;
+  for (int d = 0; d < u.head_dim; d += kElements) {
+    add_decoded<E>(u, d, u.head_dim - d < kElements ? u.head_dim - d : kElements);
+  }
 }
 
-template <class K>
-void add_key_kernels(VectorKernels& kernels, KvType type) {
-  const int k = static_cast<int>(type);
-  kernels.append_key[k] = append_key<K>;
-  kernels.append_value[k] = append_value<K>;
-  kernels.attend_split[k][static_cast<int>(KvType::kF32)] = attend_split<K, F32Elements>;
-  kernels.attend_split[k][static_cast<int>(KvType::kF16)] = attend_split<K, F16Elements>;
+void weigh(const SplitUnit& u) {
+  for (int i = 0; i < u.n_queries; ++i) {
+    if (u.n_valid[i] == 0) continue;
+    weigh_query(u.scores + static_cast<int64_t>(i) * kSplit, u.n_valid[i], u.part[i]);
+  }
+}
+
+template <class E>
+void add_kernels(VectorKernels& kernels, KvType type) {
+  kernels.score[static_cast<int>(type)] = score<E>;
+  kernels.add_values[static_cast<int>(type)] = add_values<E>;
 }
 
 }  // namespace
 
-void add_kv_kernels(VectorKernels& kernels) {
-  add_key_kernels<F32Elements>(kernels, KvType::kF32);
-  add_key_kernels<F16Elements>(kernels, KvType::kF16);
+void add_attend_kernels(VectorKernels& kernels) {
+  add_kernels<F32Elements>(kernels, KvType::kF32);
+  add_kernels<F16Elements>(kernels, KvType::kF16);
+  add_kernels<Bf16Elements>(kernels, KvType::kBF16);
+  add_kernels<Q8Elements>(kernels, KvType::kQ8_0);
+  add_kernels<Q4Elements>(kernels, KvType::kQ4_0);
+  kernels.weigh = weigh;
 }
 
 void fold_part(const float* next, int head_dim, float* all) {
@@ -206,11 +374,14 @@ void fold_part(const float* next, int head_dim, float* all) {
   }
 }
 
-void finish_part(const float* part, const float* gate, int head_dim, float* out) {
+void finish_part(const float* part, const float* gate, int head_dim, bool spread, float* out) {
   const F32x16 sum = F32x16::set(part[1]);
   for (int d = 0; d < head_dim; d += kLanes) {
-    const F32x16 mean = F32x16::load(part + kPartValues + d) / sum;
-    (mean * sigmoid_lanes(F32x16::load(gate + d))).store(out + d);
+    (F32x16::load(part + kPartValues + d) / sum).store(out + d);
+  }
+  if (spread) rotate_head(out, head_dim);
+  for (int d = 0; d < head_dim; d += kLanes) {
+    (F32x16::load(out + d) * sigmoid_lanes(F32x16::load(gate + d))).store(out + d);
   }
 }
 

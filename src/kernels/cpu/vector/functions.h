@@ -16,9 +16,10 @@ void norm_rope(const NormRope& u);
 void conv(const ConvUnit& u);
 void scan_step(const ScanUnit& u);
 void scan_chunk(const ScanUnit& u);
-void add_kv_kernels(VectorKernels& kernels);
+void add_append_kernels(VectorKernels& kernels);
+void add_attend_kernels(VectorKernels& kernels);
 void fold_part(const float* next, int head_dim, float* all);
-void finish_part(const float* part, const float* gate, int head_dim, float* out);
+void finish_part(const float* part, const float* gate, int head_dim, bool spread, float* out);
 void route(const float* logits, int n_experts, int n_used, int32_t* ids, float* weights);
 
 }  // namespace chimere::kernels::cpu::CHIMERE_ISA

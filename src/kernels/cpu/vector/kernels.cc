@@ -11,7 +11,8 @@ VectorKernels collect() {
   k.scan_step = scan_step;
   k.scan_chunk = scan_chunk;
   k.norm_rope = norm_rope;
-  add_kv_kernels(k);
+  add_append_kernels(k);
+  add_attend_kernels(k);
   k.fold_part = fold_part;
   k.finish_part = finish_part;
   k.route = route;

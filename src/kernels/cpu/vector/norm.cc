@@ -1,4 +1,5 @@
 #include "kernels/cpu/vector/functions.h"
+#include "kernels/cpu/vector/hadamard.h"
 
 namespace chimere::kernels::cpu::CHIMERE_ISA {
 namespace {
@@ -51,6 +52,7 @@ void norm_rope(const NormRope& u) {
     low[i] = __builtin_fmaf(a, cosines[i], -(b * sines[i]));
     high[i] = __builtin_fmaf(b, cosines[i], a * sines[i]);
   }
+  if (u.spread) rotate_head(u.y, u.head_dim);
 }
 
 }  // namespace chimere::kernels::cpu::CHIMERE_ISA
