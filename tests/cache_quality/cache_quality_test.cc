@@ -128,9 +128,8 @@ TEST(CacheQuality, RoundedKeysAndValuesStayNearHalfPrecision) {
   }
   for (size_t i = 0; i < models.size(); ++i) {
     const double mean = sums[i] / static_cast<double>(kTokens);
-    std::printf("keys %-4s values %-4s: mean KL %.2e, limit %.0e\n",
-                dtype_name(kTypes[i].k).data(), dtype_name(kTypes[i].v).data(), mean,
-                kTypes[i].limit);
+    std::printf("keys %-4s values %-4s: mean KL %.2e, limit %.0e\n", dtype_name(kTypes[i].k).data(),
+                dtype_name(kTypes[i].v).data(), mean, kTypes[i].limit);
     EXPECT_LT(mean, kTypes[i].limit);
     EXPECT_GT(mean, 0) << "the type changed nothing";
   }

@@ -191,8 +191,8 @@ TEST(Attention, DamagedValuesShowAndZerosAreExact) {
       const Rng rows_seed = rng;
       for (Ops* ops : all) {
         Rng rows_rng = rows_seed;
-        const Batch batch({{.slices = {{RowClass::kStep, 3}}, .write_slots = {-1, -1, -1},
-                            .pages = {0}}});
+        const Batch batch(
+            {{.slices = {{RowClass::kStep, 3}}, .write_slots = {-1, -1, -1}, .pages = {0}}});
         Layer::Rows rows(rows_rng, shape, 3);
         std::fill_n(rows.v.data.begin(), rows.v.stride, odd);  // all of the first row's value
         std::vector<uint8_t> memory(static_cast<size_t>(ops->kv_page_bytes(shape, type, type)));

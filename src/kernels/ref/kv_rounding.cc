@@ -90,8 +90,7 @@ void store_head(DType type, const float* x, int n, uint8_t* dst) {
       break;
   }
   for (int i = 0; i < n; ++i) {
-    const uint16_t half =
-        type == DType::kF16 ? quant::f32_to_f16(x[i]) : quant::f32_to_bf16(x[i]);
+    const uint16_t half = type == DType::kF16 ? quant::f32_to_f16(x[i]) : quant::f32_to_bf16(x[i]);
     std::memcpy(dst + 2 * static_cast<int64_t>(i), &half, 2);
   }
 }

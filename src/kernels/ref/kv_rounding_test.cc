@@ -22,10 +22,11 @@ TEST(RotateHead, IsTheMatrixOfSignsOverTheRootOfItsSize) {
       x[static_cast<size_t>(column)] = 1;
       rotate_head(x.data(), n);
       for (int row = 0; row < n; ++row) {
-        const bool negative = std::popcount(static_cast<unsigned>(row & column & (block - 1))) % 2 != 0;
-        const float want = row / block != column / block ? 0.0F
-                                                         : (negative ? -1.0F : 1.0F) /
-                                                               std::sqrt(static_cast<float>(block));
+        const bool negative =
+            std::popcount(static_cast<unsigned>(row & column & (block - 1))) % 2 != 0;
+        const float want = row / block != column / block
+                               ? 0.0F
+                               : (negative ? -1.0F : 1.0F) / std::sqrt(static_cast<float>(block));
         EXPECT_EQ(x[static_cast<size_t>(row)], want) << n << " " << row << " " << column;
       }
     }

@@ -39,8 +39,7 @@ struct F32x16 {
   }
   /// The low halves of 16 bytes less 8, and the high ones.
   CHIMERE_INLINE static void load_nibbles(const uint8_t* p, F32x16& low, F32x16& high) {
-    const __m512i x =
-        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    const __m512i x = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
     const __m512 values = _mm512_set_ps(7, 6, 5, 4, 3, 2, 1, 0, -1, -2, -3, -4, -5, -6, -7, -8);
     low.v = _mm512_permutexvar_ps(x, values);  // looks at the low four bits of an index
     high.v = _mm512_permutexvar_ps(_mm512_srli_epi32(x, 4), values);

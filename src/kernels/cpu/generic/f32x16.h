@@ -35,9 +35,7 @@ struct F32x16 {
   CHIMERE_INLINE static F32x16 load_f16(const uint16_t* p) {
     return each([&](int i) { return quant::f16_to_f32(p[i]); });
   }
-  CHIMERE_INLINE static float widen_f16(uint16_t h) {
-    return quant::f16_to_f32(h);
-  }
+  CHIMERE_INLINE static float widen_f16(uint16_t h) { return quant::f16_to_f32(h); }
   CHIMERE_INLINE static F32x16 load_bf16(const uint16_t* p) {
     return each(
         [&](int i) { return __builtin_bit_cast(float, static_cast<uint32_t>(p[i]) << 16U); });

@@ -63,8 +63,8 @@ CHIMERE_INLINE F32x16 load_scales(const uint8_t* scales, int position) {
   return F32x16::load_f16(reinterpret_cast<const uint16_t*>(scales) + position);
 }
 
-/// Scores of kQueries queries with kTiles vectors of positions, from `position` on; `tile` holds the
-/// first.
+/// Scores of kQueries queries with kTiles vectors of positions, from `position` on; `tile` holds
+/// the first.
 template <class E, int kQueries>
 CHIMERE_INLINE void score_tile(const SplitUnit& u, int query, const uint8_t* tile, int position,
                                Ahead& ahead) {
@@ -191,8 +191,8 @@ void weigh_query(float* scores, int n_valid, float* part) {
   part[1] = tree_sum(sum);
 }
 
-/// Adds the values of positions [begin, end), weighted, for kQueries queries and kVectors vectors of
-/// elements from `to` on; they are the values' elements from `from` on.
+/// Adds the values of positions [begin, end), weighted, for kQueries queries and kVectors vectors
+/// of elements from `to` on; they are the values' elements from `from` on.
 template <class E, int kQueries, int kVectors>
 CHIMERE_INLINE void add_positions(const SplitUnit& u, int query, int from, int to, int begin,
                                   int end, Ahead& ahead) {
