@@ -52,7 +52,7 @@ struct Recipe {
   double quantise_from = 0.75;  ///< share of the steps after which matrices are rounded to Q4_0
   double long_from = 0.9;       ///< share of the steps after which windows have long_window tokens
   int64_t long_window = 16384;  ///< a multiple of window; a step keeps its number of tokens
-  double chat_share = 0.25;        ///< of the windows; the rest are documents
+  double chat_share = 0.25;     ///< of the windows; the rest are documents
   double chat_share_final = 0.45;  ///< reached linearly over the second half
 };
 

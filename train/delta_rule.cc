@@ -33,8 +33,7 @@ class HostDeltaRule : public torch::autograd::Function<HostDeltaRule> {
     const int64_t b = g.size(0), t = g.size(1), n_v = g.size(2);
     TORCH_CHECK(mixed.size(2) == (2 * n_k + n_v) * kTile, "delta-rule heads have 64 dimensions");
     Tensor out = torch::empty({b, t, n_v, kTile}, mixed.options());
-    Tensor states =
-        torch::empty({b, n_v, (t + kTile - 1) / kTile, kTile, kTile}, mixed.options());
+    Tensor states = torch::empty({b, n_v, (t + kTile - 1) / kTile, kTile, kTile}, mixed.options());
     DeltaRule call = shapes(mixed, g, beta, states, n_k);
     call.out = out.data_ptr<float>();
     for_heads(call, kForwardTiles, delta_rule_forward);

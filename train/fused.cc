@@ -47,7 +47,8 @@ Tensor conv_unit(const Tensor& x, const Tensor& weight, int64_t n_k, double eps)
   const Tensor y = torch::silu(sum);
   const auto unit = [&](int64_t start) {
     const Tensor part = y.narrow(-1, start, keys).reshape({b, t, n_k, 64});
-    return F::normalize(part, F::NormalizeFuncOptions().p(2).dim(-1).eps(eps)).reshape({b, t, keys});
+    return F::normalize(part, F::NormalizeFuncOptions().p(2).dim(-1).eps(eps))
+        .reshape({b, t, keys});
   };
   return torch::cat({unit(0) / 8.0, unit(keys), y.narrow(-1, 2 * keys, x.size(-1) - 2 * keys)}, -1);
 }

@@ -98,17 +98,22 @@ class ConvUnit : public torch::autograd::Function<ConvUnit> {
     check_bf16(d_y);
     Tensor d_conv = torch::empty_like(x), d_x = torch::empty_like(x);
     Tensor sums = partials(x, weight.numel());
-    cuda::conv_unit_backward(call(x, weight, context->saved_data["n_k"].toInt(),
-                                  context->saved_data["eps"].toDouble()),
-                             d_y.data_ptr(), d_conv.data_ptr(), d_x.data_ptr(),
-                             sums.data_ptr<float>(), stream());
+    cuda::conv_unit_backward(
+        call(x, weight, context->saved_data["n_k"].toInt(), context->saved_data["eps"].toDouble()),
+        d_y.data_ptr(), d_conv.data_ptr(), d_x.data_ptr(), sums.data_ptr<float>(), stream());
     return {d_x, sums.sum(0).view_as(weight), Tensor(), Tensor()};
   }
 
  private:
   static ConvCall call(const Tensor& x, const Tensor& weight, int64_t n_k, double eps) {
-    return {x.size(0), x.size(1), static_cast<int>(x.size(2)), static_cast<int>(2 * n_k),
-            static_cast<int>(n_k), static_cast<float>(eps), x.data_ptr(), weight.data_ptr<float>()};
+    return {x.size(0),
+            x.size(1),
+            static_cast<int>(x.size(2)),
+            static_cast<int>(2 * n_k),
+            static_cast<int>(n_k),
+            static_cast<float>(eps),
+            x.data_ptr(),
+            weight.data_ptr<float>()};
   }
 };
 

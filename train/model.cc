@@ -162,8 +162,7 @@ Tensor Model::attention_layer(const Tensor& x, int64_t i) const {
     return rms_norm(y, at(i, name), c.eps, torch::kFloat);
   };
   const Tensor gate = both.narrow(-1, c.head_dim, c.head_dim);
-  const Tensor q =
-      rotate(head_norm(both.narrow(-1, 0, c.head_dim), "attn_q_norm.weight"));
+  const Tensor q = rotate(head_norm(both.narrow(-1, 0, c.head_dim), "attn_q_norm.weight"));
   const Tensor k = rotate(head_norm(kv("attn_k.weight"), "attn_k_norm.weight"));
   const auto heads = [&](const Tensor& y) { return y.to(compute_).transpose(1, 2); };
   const auto grouped = [&](const Tensor& y) { return heads(y).repeat_interleave(group, 1); };
@@ -197,9 +196,7 @@ Tensor Model::experts(const Tensor& x, int64_t i, Forward& sums) const {
   const ModelConfig& c = config_;
   const int64_t width = (c.n_expert + 1) * c.n_ff;
   const Tensor flat = x.reshape({-1, c.n_embd});
-  const auto rows = [&](std::string_view name) {
-    return matrix(i, name).reshape({-1, c.n_embd});
-  };
+  const auto rows = [&](std::string_view name) { return matrix(i, name).reshape({-1, c.n_embd}); };
   const Tensor gate_up =
       linear(flat, torch::cat({rows("ffn_gate_exps.weight"), rows("ffn_gate_shexp.weight"),
                                rows("ffn_up_exps.weight"), rows("ffn_up_shexp.weight")}));

@@ -37,9 +37,13 @@ class Training : public testing::Test {
                .n_k_head = 1,
                .n_v_head = 2,
                .n_ff = 32};
-    recipe_ = {
-        .steps = 30, .warmup = 2, .batch = 4, .window = 96, .seed = seed_, .learning_rate = 2e-2,
-        .long_window = 192};
+    recipe_ = {.steps = 30,
+               .warmup = 2,
+               .batch = 4,
+               .window = 96,
+               .seed = seed_,
+               .learning_rate = 2e-2,
+               .long_window = 192};
     documents_ = cyclic_text(4000);
     chats_ = cyclic_text(1000);
   }
@@ -94,7 +98,8 @@ class Training : public testing::Test {
 /// Queries and keys (n_k heads each, of length 1) and values of t tokens.
 Tensor mixed_heads(int64_t t, int64_t n_k, int64_t n_v) {
   const Tensor keys = torch::randn({2, t, 2 * n_k, 64});
-  return torch::cat({(keys / keys.norm(2, -1, true)).flatten(2), torch::randn({2, t, n_v * 64})}, 2);
+  return torch::cat({(keys / keys.norm(2, -1, true)).flatten(2), torch::randn({2, t, n_v * 64})},
+                    2);
 }
 
 TEST_F(Training, ChunkedDeltaRuleIsTheRecurrentOne) {
@@ -121,7 +126,8 @@ TEST_F(Training, EqualKeysDoNotSpoilTheChunkInverse) {
   // All keys equal and beta near 1 is where summing powers instead of solving loses every digit.
   const Tensor mixed = torch::cat({torch::full({1, 64, 128}, 0.125), torch::randn({1, 64, 64})}, 2);
   const Tensor g = torch::zeros({1, 64, 1}), beta = torch::full({1, 64, 1}, 0.99);
-  const Tensor a = chunked_delta_rule(mixed, g, beta, 1), b = recurrent_delta_rule(mixed, g, beta, 1);
+  const Tensor a = chunked_delta_rule(mixed, g, beta, 1),
+               b = recurrent_delta_rule(mixed, g, beta, 1);
   EXPECT_LT((a - b).abs().max().item<double>(), 1e-4);
 }
 
@@ -130,8 +136,7 @@ TEST_F(Training, RoundingToFourBitsIsWhatTheFileHolds) {
   const Tensor rounded = rounded_to_four_bits(w);
   Tensor decoded = torch::empty_like(rounded);
   std::vector<uint8_t> bytes(static_cast<size_t>(row_bytes(DType::kQ4_0, w.numel())));
-  ASSERT_TRUE(
-      quant::encode(DType::kQ4_0, rounded.data_ptr<float>(), bytes.data(), w.numel()).ok());
+  ASSERT_TRUE(quant::encode(DType::kQ4_0, rounded.data_ptr<float>(), bytes.data(), w.numel()).ok());
   quant::decode(DType::kQ4_0, bytes.data(), decoded.data_ptr<float>(), w.numel());
   EXPECT_TRUE(torch::equal(decoded, rounded));
   EXPECT_LT((rounded - w).abs().max().item<double>(), 0.05);

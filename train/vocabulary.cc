@@ -47,7 +47,8 @@ Status learn(Arguments& a) {
   options.vocab_size = static_cast<int32_t>(a.integer("size", 16384));
   options.max_token_bytes = 24;
   options.control_tokens = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
-  options.user_defined_tokens = {"<tool_response>", "</tool_response>", "<tool_call>", "</tool_call>", "<think>", "</think>"};
+  options.user_defined_tokens = {"<tool_response>", "</tool_response>", "<tool_call>",
+                                 "</tool_call>",    "<think>",          "</think>"};
   const std::string out = a.get("out", "");
   CHIMERE_TRY(const std::string chat_template, read_file(a.get("template", "")));
   CHIMERE_CHECK_OK(a.unread());

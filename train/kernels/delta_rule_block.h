@@ -23,7 +23,7 @@ struct DeltaRule {
   Storage* out;
   float* states;
   // Backward only. Queries' and keys' gradients are given per value head.
-  const Storage* d_out;  ///< as out
+  const Storage* d_out;      ///< as out
   Storage *d_q, *d_k, *d_v;  ///< [B, T, n_v, 64]
   float *d_g, *d_beta;       ///< as g
 };
@@ -106,7 +106,8 @@ CHIMERE_BLOCK void delta_rule_forward(const DeltaRule& call, int64_t index, floa
   const DeltaHead head(call, index);
   float *k = memory, *s = k + kTileFloats, *a = s + kTileFloats, *t = a + kTileFloats,
         *x = t + kTileFloats, *n = x + kTileFloats;
-  float *sum = n + kTileFloats, *beta = sum + kTile, *grown = beta + kTile, *scratch = grown + kTile;
+  float *sum = n + kTileFloats, *beta = sum + kTile, *grown = beta + kTile,
+        *scratch = grown + kTile;
   for_tile(s, [](float& y, int, int) { y = 0; });
   for (int64_t chunk = 0; chunk < n_chunks(call); ++chunk) {
     float* saved = head.state(chunk);
@@ -233,8 +234,7 @@ CHIMERE_BLOCK void delta_rule_backward(const DeltaRule& call, int64_t index, flo
     multiply<true, false, true>(d_s, q, d_o);
     multiply<true, false, true>(d_s, k, d_r);
     // G is a running sum, and its last value also stands in S'.
-    const int64_t base =
-        (head.batch * call.n_time + chunk * kTile) * call.n_v + head.value_head;
+    const int64_t base = (head.batch * call.n_time + chunk * kTile) * call.n_v + head.value_head;
     for_each(kTile, [=](int i) {
       if (i >= left) return;
       float total = 0;

@@ -61,8 +61,8 @@ void gated_unit(const void* gate_up, const float* scale, void* h, int64_t rows, 
 void gated_unit_backward(const void* gate_up, const float* scale, const void* d_h, void* d_gate_up,
                          float* d_scale, int64_t rows, int groups, Stream stream);
 
-/// losses[n] = -log softmax(logits[n])[target[n]]; logits (bf16 [N, V]) become their gradients times
-/// `weight`.
+/// losses[n] = -log softmax(logits[n])[target[n]]; logits (bf16 [N, V]) become their gradients
+/// times `weight`.
 void cross_entropy(void* logits, const int64_t* target, float* losses, float weight, int64_t rows,
                    int vocabulary, Stream stream);
 

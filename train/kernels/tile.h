@@ -45,7 +45,8 @@ CHIMERE_BLOCK void for_each(int n, F f) {
 /// Calls f(element, row, column) for the elements of a tile.
 template <typename F>
 CHIMERE_BLOCK void for_tile(float* tile, F f) {
-  for_each(kTile * kTile, [=](int n) { f(tile[n / kTile * kStride + n % kTile], n / kTile, n % kTile); });
+  for_each(kTile * kTile,
+           [=](int n) { f(tile[n / kTile * kStride + n % kTile], n / kTile, n % kTile); });
 }
 
 CHIMERE_BLOCK float element(const float* tile, int row, int column) {
@@ -106,8 +107,8 @@ CHIMERE_BLOCK void add_sums(float* out, float* partial, float sign, F f) {
     partial[part * kTile + at] = sum;
   });
   for_each(kTile, [=](int i) {
-    out[i] += sign * (partial[i] + partial[kTile + i] + partial[2 * kTile + i] +
-                      partial[3 * kTile + i]);
+    out[i] +=
+        sign * (partial[i] + partial[kTile + i] + partial[2 * kTile + i] + partial[3 * kTile + i]);
   });
 }
 
@@ -124,7 +125,8 @@ CHIMERE_BLOCK void invert_unit_lower(float* inverse, const float* lower, const f
     for (int i = 0; i < 16; ++i) {
       float sum = i == j ? 1.0F : 0.0F;
       CHIMERE_UNROLL
-      for (int k = 0; k < i; ++k) sum -= scale[base + i] * element(lower, base + i, base + k) * x[k];
+      for (int k = 0; k < i; ++k)
+        sum -= scale[base + i] * element(lower, base + i, base + k) * x[k];
       x[i] = sum;
       inverse[(base + i) * kStride + column] = sum;
     }
@@ -136,7 +138,8 @@ CHIMERE_BLOCK void invert_unit_lower(float* inverse, const float* lower, const f
       const int base = n / cells * 2 * size, i = n % cells / size, j = n % size, low = base + size;
       float sum = 0;
       for (int k = 0; k < size; ++k) {
-        sum += scale[low + i] * element(lower, low + i, base + k) * element(inverse, base + k, base + j);
+        sum += scale[low + i] * element(lower, low + i, base + k) *
+               element(inverse, base + k, base + j);
       }
       scratch[(low + i) * kStride + base + j] = sum;
     });

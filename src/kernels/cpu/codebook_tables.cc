@@ -13,18 +13,22 @@ unsigned element(Entry entry, size_t j) {
   return static_cast<unsigned>(entry >> (8 * j)) & 255U;
 }
 
-template <size_t kEntries>
-CodebookTable<uint16_t, kEntries> two_bit_codes(const std::array<uint64_t, kEntries>& grid) {
-  CodebookTable<uint16_t, kEntries> codes{};
+/// `code` maps an element's byte to 0..3.
+template <size_t kEntries, class Code>
+CodebookTable<uint8_t, 2 * kEntries> two_bit_codes(const std::array<uint64_t, kEntries>& grid,
+                                                   Code code) {
+  CodebookTable<uint8_t, 2 * kEntries> codes{};
   for (size_t i = 0; i < kEntries; ++i) {
     for (size_t j = 0; j < 8; ++j) {
-      const unsigned magnitude = element(grid[i], j);
-      const unsigned code = magnitude == 8 ? 0 : magnitude == 25 ? 1 : 2;
-      codes.entry[i] = static_cast<uint16_t>(codes.entry[i] | code << (2 * j));
+      uint8_t& byte = codes.entry[j / 4 * kEntries + i];
+      byte = static_cast<uint8_t>(byte | code(element(grid[i], j)) << (2 * (j % 4)));
     }
   }
   return codes;
 }
+
+unsigned iq2_code(unsigned magnitude) { return magnitude == 8 ? 0 : magnitude == 25 ? 1 : 2; }
+unsigned iq1_code(unsigned byte) { return (byte + 1U) & 3U; }
 
 /// `digit` maps a magnitude to 0..15.
 template <size_t kEntries, class Digit>
@@ -55,9 +59,12 @@ alignas(16) const CodebookTable<int8_t, 16> kIq4Values = values_plus(quant::kIq4
 alignas(16) const CodebookTable<int8_t, 16> kMxfp4Bytes = values_plus(quant::kMxfp4Values,
                                                                       1 << kMxfp4OffsetBits);
 
-alignas(64) const CodebookTable<uint16_t, 256> kIq2XxsCodes = two_bit_codes(quant::kIq2XxsGrid);
-alignas(64) const CodebookTable<uint16_t, 512> kIq2XsCodes = two_bit_codes(quant::kIq2XsGrid);
-alignas(64) const CodebookTable<uint16_t, 1024> kIq2SCodes = two_bit_codes(quant::kIq2SGrid);
+alignas(64) const CodebookTable<uint8_t, 2 * 256> kIq2XxsCodes = two_bit_codes(quant::kIq2XxsGrid,
+                                                                               iq2_code);
+alignas(64) const CodebookTable<uint8_t, 2 * 512> kIq2XsCodes = two_bit_codes(quant::kIq2XsGrid,
+                                                                              iq2_code);
+alignas(64) const CodebookTable<uint8_t, 2 * 1024> kIq2SCodes = two_bit_codes(quant::kIq2SGrid,
+                                                                              iq2_code);
 
 // The magnitudes are 4 + 8 k, but the last is 62.
 alignas(64) const CodebookTable<uint8_t, 2 * 256> kIq3XxsDigits = digits(quant::kIq3XxsGrid,
@@ -69,6 +76,8 @@ alignas(64) const CodebookTable<uint8_t, 2 * 512> kIq3SDigits = digits(quant::kI
                                                                          return m;
                                                                        });
 
+alignas(64) const CodebookTable<uint8_t, 2 * 2048> kIq1Codes = two_bit_codes(quant::kIq1Grid,
+                                                                             iq1_code);
 alignas(64) const CodebookTable<uint64_t, 2048> kIq1Bytes = [] {
   CodebookTable<uint64_t, 2048> bytes{};
   for (size_t i = 0; i < 2048; ++i) {

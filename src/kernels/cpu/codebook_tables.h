@@ -17,16 +17,19 @@ alignas(16) extern const CodebookTable<int8_t, 16> kIq4Values;
 alignas(16) extern const CodebookTable<int8_t, 16> kMxfp4Bytes;
 inline constexpr int kMxfp4OffsetBits = 4;
 
-/// Bits 2 j and 2 j + 1 of an entry: 0, 1 or 2 for element j of 8, 25 or 43.
-alignas(64) extern const CodebookTable<uint16_t, 256> kIq2XxsCodes;
-alignas(64) extern const CodebookTable<uint16_t, 512> kIq2XsCodes;
-alignas(64) extern const CodebookTable<uint16_t, 1024> kIq2SCodes;
+/// Byte i: bits 2 j and 2 j + 1 are 0, 1 or 2 for element j (0 to 3) of entry i being 8, 25 or 43;
+/// byte n + i: the same of elements 4 to 7.
+alignas(64) extern const CodebookTable<uint8_t, 2 * 256> kIq2XxsCodes;
+alignas(64) extern const CodebookTable<uint8_t, 2 * 512> kIq2XsCodes;
+alignas(64) extern const CodebookTable<uint8_t, 2 * 1024> kIq2SCodes;
 
 /// Byte i: digits of elements 0 (low nibble) and 1 of entry i; byte n + i: of elements 2 and 3. The
 /// digit of an IQ3_XXS element is its place among the magnitudes, of an IQ3_S element itself.
 alignas(64) extern const CodebookTable<uint8_t, 2 * 256> kIq3XxsDigits;
 alignas(64) extern const CodebookTable<uint8_t, 2 * 512> kIq3SDigits;
 
+/// As the codes of IQ2, but 0, 1 or 2 for -1, 0 or 1.
+alignas(64) extern const CodebookTable<uint8_t, 2 * 2048> kIq1Codes;
 /// Byte j: 8 (element j) + 17, that is 16 more than rule 4's integer if delta is positive.
 alignas(64) extern const CodebookTable<uint64_t, 2048> kIq1Bytes;
 inline constexpr int kIq1OffsetBits = 4;

@@ -51,13 +51,15 @@ CHIMERE_INLINE __m128i eight_d(const Block* b) {
                         static_cast<int16_t>(b[6].d), static_cast<int16_t>(b[7].d));
 }
 
-/// d and m of eight blocks in a row that begin with both: f16 pairs, d in the low half of each 32
-/// bits.
-template <class Block>
-CHIMERE_INLINE __m256i eight_d_m(const Block* b) {
-  return _mm256_setr_epi32(load<int32_t>(b), load<int32_t>(b + 1), load<int32_t>(b + 2),
-                           load<int32_t>(b + 3), load<int32_t>(b + 4), load<int32_t>(b + 5),
-                           load<int32_t>(b + 6), load<int32_t>(b + 7));
+/// 32 bits of eight places `stride` bytes apart.
+CHIMERE_INLINE __m256i eight_dwords(const void* p, int64_t stride) {
+  const auto two = [=](int64_t i) {
+    const auto* first = static_cast<const uint8_t*>(p) + i * stride;
+    return _mm_unpacklo_epi32(_mm_loadu_si32(first), _mm_loadu_si32(first + stride));
+  };
+  const __m128i low = _mm_unpacklo_epi64(two(0), two(2));
+  const __m128i high = _mm_unpacklo_epi64(two(4), two(6));
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
 /// The 6-bit scales, then minima of Q4_K and Q5_K from their 12 bytes.
@@ -117,17 +119,6 @@ CHIMERE_INLINE __m256 half_e8m0(__m128i bytes) {
   const __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
   const __m256i is_normal = _mm256_cmpgt_epi32(e, _mm256_set1_epi32(1));
   return _mm256_castsi256_ps(_mm256_blendv_epi8(subnormal, normal, is_normal));
-}
-
-/// Entries of eight bytes at four indices, one in every 16 bits.
-CHIMERE_INLINE __m256i four_entries(const uint64_t* table, uint64_t index) {
-  const auto two = [table](uint64_t low, uint64_t high) {
-    const __m128i v = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(table + low));
-    return _mm_castps_si128(
-        _mm_loadh_pi(_mm_castsi128_ps(v), reinterpret_cast<const __m64*>(table + high)));
-  };
-  return _mm256_inserti128_si256(_mm256_castsi128_si256(two(index & 0xFFFF, index >> 16 & 0xFFFF)),
-                                 two(index >> 32 & 0xFFFF, index >> 48), 1);
 }
 
 }  // namespace

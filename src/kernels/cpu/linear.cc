@@ -95,13 +95,13 @@ void LinearEngine::Impl::round_rows(ConstMatrixView x) {
 void LinearEngine::Impl::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
   if (x.rows == 0) return;
   bool integer = false;
-  bool fours = false;
+  ActivationOrders orders;
   int64_t bytes = 0;
   tiles.clear();
   for (size_t j = 0; j < jobs.size(); ++j) {
     const WeightView& w = jobs[j].w;
     integer = integer || takes_integer_dot(w.type);
-    fours = fours || by_fours(w.type);
+    want_order(w.type, orders);
     bytes += w.bytes();
     for (int64_t o = 0; o < w.n_out; o += kTileOutputs) {
       tiles.push_back({static_cast<int32_t>(j), o, std::min(o + kTileOutputs, w.n_out)});
@@ -113,7 +113,7 @@ void LinearEngine::Impl::linear(ConstMatrixView x, std::span<const LinearJob> jo
   for (int64_t r = 0; r < x.rows; ++r) x_rows[static_cast<size_t>(r)] = x.row(r);
   rows.x = x_rows.data();
   if (integer) {
-    rounded.resize(x.rows, x.cols, fours);
+    rounded.resize(x.rows, x.cols, orders);
     round_rows(x);
     rows.rounded = rounded.rows();
   }

@@ -50,7 +50,12 @@ struct LinearEngine::Impl {
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
                const ExpertWeights* shared, const float* shared_gate, MatrixView y);
 
-  bool by_fours(DType t) const { return kernels.by_fours[kernel_index(t)]; }
+  /// Adds the order that the kernel of a type wants.
+  void want_order(DType t, ActivationOrders& orders) const {
+    const ActivationOrder order = kernels.order[kernel_index(t)];
+    orders.by_fours = orders.by_fours || order == ActivationOrder::kByFours;
+    orders.by_eights = orders.by_eights || order == ActivationOrder::kByEights;
+  }
 
   /// y[r][o - begin] = (or +=) row o of w · x[r] for o in [begin, end).
   void product(const WeightView& w, int64_t begin, int64_t end, const ActivationRows& x,

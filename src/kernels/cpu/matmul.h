@@ -23,9 +23,12 @@ inline constexpr int64_t kRowPadding = 512;
 /// A row of n activations after rule 3 of docs/numerics.md.
 struct RoundedRow {
   int8_t* q = nullptr;  ///< [padded(n)]
-  /// The same, with byte c of quad i of a 256-element super-block at 64 c + i; nullptr if no kernel
-  /// wants it.
+  /// The same, with element 4 i + c of a super-block of 256 at 64 c + i, for codebooks whose
+  /// entries are unpacked place by place; nullptr if no kernel wants it.
   int8_t* q_by_fours = nullptr;
+  /// The same, with element 32 g + 8 k + j of a super-block of 256 at 64 k + 8 g + j, so that sums
+  /// over groups need no work across lanes; nullptr if no kernel wants it.
+  int8_t* q_by_eights = nullptr;
   float* d = nullptr;            ///< [padded(n) / 32]
   float* d_sum = nullptr;        ///< [padded(n) / 32] d · float(Σq)
   int32_t* neg_sum32 = nullptr;  ///< [padded(n) / 32] −Σq of each 32
@@ -61,6 +64,14 @@ constexpr int64_t scratch_bytes(int64_t n_in) {
   return 16 * padded(n_in) + 2 * 16 * 4 * (padded(n_in) / 16) + 32768;
 }
 
+/// q, q_by_fours or q_by_eights of a RoundedRow.
+enum class ActivationOrder : uint8_t { kNatural, kByFours, kByEights };
+/// Which of the orders, besides the natural one, a set of kernels wants.
+struct ActivationOrders {
+  bool by_fours = false;
+  bool by_eights = false;
+};
+
 using IntegerKernel = void (*)(const IntegerProduct&);
 using FloatKernel = void (*)(const FloatProduct&);
 
@@ -69,11 +80,11 @@ inline constexpr size_t kKernelTypes = 40;
 [[gnu::always_inline]] constexpr size_t kernel_index(DType t) { return static_cast<size_t>(t); }
 
 struct MatmulKernels {
-  /// Fills `out` (all but q_by_fours if that is nullptr), padding included, from x [n].
+  /// Fills `out` (but orders that are nullptr), padding included, from x [n].
   void (*round)(const float* x, int64_t n, const RoundedRow& out) = nullptr;
   /// By type (kernel_index()); nullptr for types that take the float dot product.
   IntegerKernel integer[kKernelTypes] = {};
-  bool by_fours[kKernelTypes] = {};  ///< whether that kernel reads q_by_fours
+  ActivationOrder order[kKernelTypes] = {};  ///< which integers of a RoundedRow that kernel reads
   FloatKernel f32 = nullptr;
   FloatKernel f16 = nullptr;
   FloatKernel bf16 = nullptr;

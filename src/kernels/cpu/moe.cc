@@ -114,17 +114,17 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
                                  const float* shared_gate, MatrixView y) {
   if (x.rows == 0) return;
   bool integer = false;
-  bool fours = false;
+  ActivationOrders orders;
   bool h_integer = false;
-  bool h_fours = false;
+  ActivationOrders h_orders;
   int64_t n_ff = 0;
   auto look_at = [&](const ExpertWeights& e) {
     for (const DType t : {e.gate.type, e.up.type}) {
       integer = integer || takes_integer_dot(t);
-      fours = fours || by_fours(t);
+      want_order(t, orders);
     }
     h_integer = h_integer || takes_integer_dot(e.down.type);
-    h_fours = h_fours || by_fours(e.down.type);
+    want_order(e.down.type, h_orders);
     n_ff = std::max(n_ff, e.gate.n_out);
   };
   for (int64_t k = 0; k < x.rows * routing.n_used; ++k) {
@@ -132,7 +132,7 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
   }
   if (shared != nullptr) look_at(*shared);
   if (integer) {
-    rounded.resize(x.rows, x.cols, fours);
+    rounded.resize(x.rows, x.cols, orders);
     round_rows(x);
   }
   group_by_expert(x, experts, routing, shared, integer);
@@ -144,7 +144,7 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
   for (int64_t i = 0; i < n_entries; ++i) {
     h_rows[static_cast<size_t>(i)] = h.data() + i * h_stride;
   }
-  if (h_integer) h_rounded.resize(n_entries, n_ff, h_fours);
+  if (h_integer) h_rounded.resize(n_entries, n_ff, h_orders);
   if (tiles_left_size < groups.size()) {
     tiles_left_size = groups.size();
     tiles_left = std::make_unique<std::atomic<int64_t>[]>(tiles_left_size);

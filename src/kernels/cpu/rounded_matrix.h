@@ -37,15 +37,16 @@ class Buffer {
 class RoundedMatrix {
  public:
   /// Makes room for `rows` rows of n elements; what they held is lost.
-  void resize(int64_t rows, int64_t n, bool by_fours) {
+  void resize(int64_t rows, int64_t n, ActivationOrders orders) {
     const auto m = static_cast<size_t>(padded(n));
-    const size_t row_bytes = m * 2 + m / 32 * 12 + m / 16 * 4;
+    const size_t row_bytes = m * 3 + m / 32 * 12 + m / 16 * 4;
     uint8_t* p = bytes_.reserve(static_cast<size_t>(rows) * row_bytes);
     rows_.resize(static_cast<size_t>(rows));
     for (RoundedRow& row : rows_) {
       row.q = reinterpret_cast<int8_t*>(p);
-      row.q_by_fours = by_fours ? row.q + m : nullptr;
-      row.d = reinterpret_cast<float*>(p + 2 * m);
+      row.q_by_fours = orders.by_fours ? row.q + m : nullptr;
+      row.q_by_eights = orders.by_eights ? row.q + 2 * m : nullptr;
+      row.d = reinterpret_cast<float*>(p + 3 * m);
       row.d_sum = row.d + m / 32;
       row.neg_sum32 = reinterpret_cast<int32_t*>(row.d_sum + m / 32);
       row.neg_sum16 = row.neg_sum32 + m / 32;

@@ -61,7 +61,7 @@ CHIMERE_INLINE void round_block(const float* x, int64_t b, const RoundedRow& out
 
 }  // namespace
 
-// No AVX2 kernel reads q_by_fours.
+// No AVX2 kernel reads another order.
 void round_activations(const float* x, int64_t n, const RoundedRow& out) {
   const int64_t blocks = n / kActivationBlock;
   for (int64_t b = 0; b < blocks; ++b) round_block(x + kActivationBlock * b, b, out);

@@ -21,7 +21,8 @@ template <class Block>
 CHIMERE_INLINE void scales_minima_of_eight(const Block* b, __m256& s, __m256& m) {
   const __m256i order = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
-  const __m256i split = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(eight_d_m(b), order), 0xD8);
+  const __m256i split =
+      _mm256_permute4x64_epi64(_mm256_shuffle_epi8(eight_dwords(b, sizeof(Block)), order), 0xD8);
   s = _mm256_cvtph_ps(_mm256_castsi256_si128(split));
   m = _mm256_xor_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(split, 1)), _mm256_set1_ps(-0.0F));
 }

@@ -2,6 +2,7 @@
 // by one, which costs less than gather instructions.
 #include <immintrin.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/cpu/avx2/bytes.h"
@@ -13,13 +14,28 @@
 namespace chimere::kernels::cpu::avx2 {
 namespace {
 
-/// Entries of four bytes at eight indices, one a byte; `high`: what is added to index k is
-/// 256 (bit k).
-CHIMERE_INLINE __m256i eight_entries(const uint32_t* table, uint64_t index, uint32_t high = 0) {
-  const auto at = [=](unsigned k) {
-    return static_cast<int>(table[(index >> (8 * k) & 255U) | (high << (8 - k) & 256U)]);
+/// Entries of four bytes at eight indices of a byte each; bit k of `high` adds 256 to index k.
+CHIMERE_INLINE __m256i eight_entries(const uint32_t* table, const uint8_t* index,
+                                     uint32_t high = 0) {
+  const auto two = [=](unsigned k) {
+    const uint32_t* low = table + (high << (8 - k) & 256U);
+    const uint32_t* up = table + (high << (7 - k) & 256U);
+    return _mm_unpacklo_epi32(_mm_loadu_si32(low + index[k]), _mm_loadu_si32(up + index[k + 1]));
   };
-  return _mm256_setr_epi32(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7));
+  const __m128i first = _mm_unpacklo_epi64(two(0), two(2));
+  const __m128i second = _mm_unpacklo_epi64(two(4), two(6));
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(first), second, 1);
+}
+
+/// Entries of eight bytes at four indices.
+CHIMERE_INLINE __m256i four_entries(const uint64_t* table, uint64_t a, uint64_t b, uint64_t c,
+                                    uint64_t d) {
+  const auto two = [table](uint64_t low, uint64_t high) {
+    const __m128i v = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(table + low));
+    return _mm_castps_si128(
+        _mm_loadh_pi(_mm_castsi128_ps(v), reinterpret_cast<const __m64*>(table + high)));
+  };
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(two(a, b)), two(c, d), 1);
 }
 
 /// `offset` plus magnitudes, negated where `bits` are set.
@@ -73,10 +89,9 @@ struct Iq2Xxs : Layout<DType::kIQ2_XXS, quant::BlockIq2Xxs, 1> {
     signs_of_lanes(upper(p), signs);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
-      uint64_t index = load<uint32_t>(at(p)->qs + 4 * i);
-      index = (index | index << 16) & 0x0000FFFF0000FFFF;
-      index = (index | index << 8) & 0x00FF00FF00FF00FF;
-      v[i] = signed_plus(four_entries(grid, index), signs[i], 1 << kOffset);
+      const uint8_t* index = p + offsetof(Block, qs) + 8 * i;
+      v[i] = signed_plus(four_entries(grid, index[0], index[1], index[2], index[3]), signs[i],
+                         1 << kOffset);
     }
   }
   CHIMERE_INLINE static void scales(const uint8_t* p, __m256 s[2], __m256 /*m*/[2]) {
@@ -105,8 +120,10 @@ struct Iq2Xs : Layout<DType::kIQ2_XS, quant::BlockIq2Xs, 1> {
                         even_signs(_mm256_permute4x64_epi64(_mm256_packus_epi16(a, b), 0xD8)));
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
-      const uint64_t index = load<uint64_t>(at(p)->qs + 4 * i) & 0x01FF01FF01FF01FF;
-      v[i] = signed_plus(four_entries(grid, index), signs[i], 1 << kOffset);
+      const uint16_t* index = at(p)->qs + 4 * i;
+      v[i] = signed_plus(
+          four_entries(grid, index[0] & 511U, index[1] & 511U, index[2] & 511U, index[3] & 511U),
+          signs[i], 1 << kOffset);
     }
   }
   CHIMERE_INLINE static void scales(const uint8_t* p, __m256 s[2], __m256 /*m*/[2]) {
@@ -123,15 +140,12 @@ struct Iq2S : Layout<DType::kIQ2_S, quant::BlockIq2S, 1> {
     const auto* grid = reinterpret_cast<const uint64_t*>(&quant::kIq2SGrid);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
-      uint64_t index = load<uint32_t>(b->qs + 4 * i);
-      index = (index | index << 16) & 0x0000FFFF0000FFFF;
-      index = (index | index << 8) & 0x00FF00FF00FF00FF;
-      // Two bits to bit 8 of each 16.
-      uint64_t high = b->qh[i];
-      high = (high | high << 28) & 0x0000000F0000000F;
-      high = (high | high << 14) & 0x0003000300030003;
-      index |= high << 8;
-      v[i] = signed_plus(four_entries(grid, index), load<int32_t>(b->signs + 4 * i), 1 << kOffset);
+      const uint8_t* index = b->qs + 4 * i;
+      const unsigned high = b->qh[i];
+      v[i] = signed_plus(
+          four_entries(grid, index[0] | (high << 8 & 0x300U), index[1] | (high << 6 & 0x300U),
+                       index[2] | (high << 4 & 0x300U), index[3] | (high << 2 & 0x300U)),
+          load<int32_t>(b->signs + 4 * i), 1 << kOffset);
     }
   }
   CHIMERE_INLINE static void scales(const uint8_t* p, __m256 s[2], __m256 /*m*/[2]) {
@@ -149,8 +163,7 @@ struct Iq3Xxs : Layout<DType::kIQ3_XXS, quant::BlockIq3Xxs, 1> {
     signs_of_lanes(load_bytes(at(p)->scales_and_signs), signs);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
-      const auto index = load<uint64_t>(at(p)->qs + 8 * i);
-      v[i] = signed_plus(eight_entries(grid, index), signs[i], 1 << kOffset);
+      v[i] = signed_plus(eight_entries(grid, at(p)->qs + 8 * i), signs[i], 1 << kOffset);
     }
   }
   CHIMERE_INLINE static void scales(const uint8_t* p, __m256 s[2], __m256 /*m*/[2]) {
@@ -167,9 +180,8 @@ struct Iq3S : Layout<DType::kIQ3_S, quant::BlockIq3S, 1> {
     const auto* grid = reinterpret_cast<const uint32_t*>(&quant::kIq3SGrid);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
-      const auto index = load<uint64_t>(b->qs + 8 * i);
-      v[i] = signed_plus(eight_entries(grid, index, b->qh[i]), load<int32_t>(b->signs + 4 * i),
-                         1 << kOffset);
+      v[i] = signed_plus(eight_entries(grid, b->qs + 8 * i, b->qh[i]),
+                         load<int32_t>(b->signs + 4 * i), 1 << kOffset);
     }
   }
   CHIMERE_INLINE static void scales(const uint8_t* p, __m256 s[2], __m256 /*m*/[2]) {
@@ -189,15 +201,14 @@ struct Iq1S : Layout<DType::kIQ1_S, quant::BlockIq1S, 1> {
     const Block* b = at(p);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
-      uint64_t index = load<uint32_t>(b->qs + 4 * i);
-      index = (index | index << 16) & 0x0000FFFF0000FFFF;
-      index = (index | index << 8) & 0x00FF00FF00FF00FF;
-      // Three bits to bit 8 of each 16.
-      const uint64_t qh = b->qh[i];
-      index |= (qh << 8 & 0x700) | (qh << 21 & 0x7000000) | (qh << 34 & 0x70000000000) |
-               (qh << 47 & 0x700000000000000);
+      const uint8_t* index = b->qs + 4 * i;
+      const unsigned qh = b->qh[i];
       const __m256i two = _mm256_set1_epi8(static_cast<int8_t>(qh >> 14 & 2));
-      v[i] = _mm256_sub_epi8(four_entries(kIq1Bytes.entry, index), two);
+      v[i] =
+          _mm256_sub_epi8(four_entries(kIq1Bytes.entry, index[0] | (qh << 8 & 0x700U),
+                                       index[1] | (qh << 5 & 0x700U), index[2] | (qh << 2 & 0x700U),
+                                       index[3] | (qh >> 1 & 0x700U)),
+                          two);
     }
   }
   CHIMERE_INLINE static void scales(const uint8_t* p, __m256 s[2], __m256 /*m*/[2]) {
@@ -215,20 +226,20 @@ struct Iq1M : Layout<DType::kIQ1_M, quant::BlockIq1M, 1> {
     const Block* b = at(p);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
-      uint64_t index = load<uint32_t>(b->qs + 4 * i);
-      index = (index | index << 16) & 0x0000FFFF0000FFFF;
-      index = (index | index << 8) & 0x00FF00FF00FF00FF;
-      // A nibble to bit 8 of each 16: three bits of index and the sign of delta.
-      uint64_t high = load<uint16_t>(b->qh + 2 * i);
-      high = (high | high << 24) & 0x000000FF000000FF;
-      high = (high | high << 12) & 0x000F000F000F000F;
-      index |= high << 8 & 0x0700070007000700;
-      // All ones in the 64-bit lanes with a negative delta.
-      const __m256i bit =
-          _mm256_cvtepu16_epi64(_mm_cvtsi64_si128(static_cast<int64_t>(high & 0x0008000800080008)));
-      const __m256i negative = _mm256_cmpgt_epi64(bit, _mm256_setzero_si256());
-      const __m256i two = _mm256_and_si256(negative, _mm256_set1_epi8(2));
-      v[i] = _mm256_sub_epi8(four_entries(kIq1Bytes.entry, index), two);
+      const uint8_t* index = b->qs + 4 * i;
+      // Nibbles: three bits of index and the sign of delta.
+      const unsigned high = load<uint16_t>(b->qh + 2 * i);
+      const __m256i nibbles =
+          _mm256_srlv_epi64(_mm256_set1_epi64x(high), _mm256_setr_epi64x(0, 4, 8, 12));
+      const __m256i eighth = _mm256_and_si256(nibbles, _mm256_set1_epi64x(8));
+      // 2 in the bytes of 64-bit lanes with a negative delta.
+      const __m256i two =
+          _mm256_and_si256(_mm256_cmpgt_epi64(eighth, _mm256_setzero_si256()), _mm256_set1_epi8(2));
+      v[i] =
+          _mm256_sub_epi8(four_entries(kIq1Bytes.entry, index[0] | (high << 8 & 0x700U),
+                                       index[1] | (high << 4 & 0x700U), index[2] | (high & 0x700U),
+                                       index[3] | (high >> 4 & 0x700U)),
+                          two);
     }
   }
   CHIMERE_INLINE static void scales(const uint8_t* p, __m256 s[2], __m256 /*m*/[2]) {

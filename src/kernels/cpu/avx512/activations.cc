@@ -43,6 +43,31 @@ CHIMERE_INLINE void round_block(const float* x, int64_t b, const RoundedRow& out
   out.neg_sum16[2 * b + 1] = -sum_high;
 }
 
+void order_by_fours(const RoundedRow& out, int64_t n) {
+  for (int64_t i = 0; i < n; i += 64) {
+    // Bytes c of 16 quads are the dwords shifted right by 8 c and truncated.
+    const __m512i q = _mm512_loadu_si512(out.q + i);
+    int8_t* to = out.q_by_fours + i / 256 * 256 + i % 256 / 4;
+    for (int c = 0; c < 4; ++c) {
+      const __m512i shifted = _mm512_srlv_epi32(q, _mm512_set1_epi32(8 * c));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 64 * c), _mm512_cvtepi32_epi8(shifted));
+    }
+  }
+}
+
+void order_by_eights(const RoundedRow& out, int64_t n) {
+  const __m512i pairs = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0);
+  for (int64_t i = 0; i < n; i += 64) {
+    // Eights k of two groups of 32.
+    const __m512i q = _mm512_permutexvar_epi64(pairs, _mm512_loadu_si512(out.q + i));
+    int8_t* to = out.q_by_eights + i / 256 * 256 + i % 256 / 4;
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_castsi512_si128(q));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 64), _mm512_extracti64x2_epi64(q, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 128), _mm512_extracti64x2_epi64(q, 2));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 192), _mm512_extracti64x2_epi64(q, 3));
+  }
+}
+
 }  // namespace
 
 void round_activations(const float* x, int64_t n, const RoundedRow& out) {
@@ -56,16 +81,8 @@ void round_activations(const float* x, int64_t n, const RoundedRow& out) {
     out.neg_sum16[2 * b] = 0;
     out.neg_sum16[2 * b + 1] = 0;
   }
-  if (out.q_by_fours == nullptr) return;
-  for (int64_t i = 0; i < padded(n); i += 64) {
-    // Bytes c of 16 quads are the dwords shifted right by 8 c and truncated.
-    const __m512i q = _mm512_loadu_si512(out.q + i);
-    int8_t* to = out.q_by_fours + i / 256 * 256 + i % 256 / 4;
-    for (int c = 0; c < 4; ++c) {
-      const __m512i shifted = _mm512_srlv_epi32(q, _mm512_set1_epi32(8 * c));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 64 * c), _mm512_cvtepi32_epi8(shifted));
-    }
-  }
+  if (out.q_by_fours != nullptr) order_by_fours(out, padded(n));
+  if (out.q_by_eights != nullptr) order_by_eights(out, padded(n));
 }
 
 }  // namespace chimere::kernels::cpu::avx512

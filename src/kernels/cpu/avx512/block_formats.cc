@@ -20,47 +20,65 @@ CHIMERE_INLINE __m512 scales_of_eight(const Block* b) {
 template <class Block>
 CHIMERE_INLINE __m512 scales_minima_of_eight(const Block* b) {
   const __m256i order = _mm256_set_epi16(15, 13, 11, 9, 7, 5, 3, 1, 14, 12, 10, 8, 6, 4, 2, 0);
-  const __m512 d_m = _mm512_cvtph_ps(_mm256_permutexvar_epi16(order, eight_d_m(b)));
+  const __m512 d_m =
+      _mm512_cvtph_ps(_mm256_permutexvar_epi16(order, eight_dwords(b, sizeof(Block))));
   return _mm512_mask_xor_ps(d_m, 0xFF00, d_m, _mm512_set1_ps(-0.0F));
+}
+
+/// Nibbles of eight blocks by eights.
+template <class Block>
+CHIMERE_INLINE void unpack_nibbles(const Block* b, __m512i v[4]) {
+  constexpr int64_t kStride = sizeof(Block);
+  nibbles_by_eights(four_times_16(b[0].qs, kStride), four_times_16(b[4].qs, kStride), v);
+}
+
+/// The same, mapped by a table of 16 bytes.
+template <class Block>
+CHIMERE_INLINE void unpack_values(const Block* b, __m512i values, __m512i v[4]) {
+  unpack_nibbles(b, v);
+  for (int k = 0; k < 4; ++k) v[k] = _mm512_shuffle_epi8(values, v[k]);
 }
 
 struct Q40 : Layout<DType::kQ4_0, quant::BlockQ4_0, 8> {
   static constexpr int kOffset = 3;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByEights;
 
-  CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
-    const Block* b = at(p);
-    for (int i = 0; i < 4; ++i) v[i] = nibbles_of(b[2 * i].qs, b[2 * i + 1].qs);
-  }
+  CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) { unpack_nibbles(at(p), v); }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) { return scales_of_eight(at(p)); }
 };
 
 struct Q41 : Layout<DType::kQ4_1, quant::BlockQ4_1, 8> {
   static constexpr int kOffset = -1;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByEights;
 
-  CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
-    const Block* b = at(p);
-    for (int i = 0; i < 4; ++i) v[i] = nibbles_of(b[2 * i].qs, b[2 * i + 1].qs);
-  }
+  CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) { unpack_nibbles(at(p), v); }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) { return scales_minima_of_eight(at(p)); }
 };
 
-/// Nibbles with the fifth bits of Q5_0 and Q5_1.
+/// The fifth bits of Q5_0 and Q5_1 by eights, from the qh of eight blocks, 32 bits each.
+CHIMERE_INLINE void add_fifth_bits(__m256i qh, __m512i v[4]) {
+  // Bytes k of four blocks to dword k of each half, then those of eight blocks side by side.
+  const __m256i by_byte = _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  alignas(32) uint64_t bits[4];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(bits),
+                     _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(qh, by_byte), order));
+  for (int k = 0; k < 4; ++k) {
+    v[k] = _mm512_mask_add_epi8(v[k], bits[k], v[k], _mm512_set1_epi8(16));
+  }
+}
+
 template <class Block>
 CHIMERE_INLINE void unpack_five_bits(const Block* b, __m512i v[4]) {
-  for (int i = 0; i < 4; ++i) {
-    const Block& low = b[2 * i];
-    const Block& high = b[2 * i + 1];
-    const __m512i q = nibbles_of(low.qs, high.qs);
-    const __mmask64 fifth = two_masks(load<uint32_t>(low.qh), load<uint32_t>(high.qh));
-    v[i] = _mm512_mask_add_epi8(q, fifth, q, _mm512_set1_epi8(16));
-  }
+  constexpr int64_t kStride = sizeof(Block);
+  unpack_nibbles(b, v);
+  add_fifth_bits(eight_dwords(b[0].qh, kStride), v);
 }
 
 struct Q50 : Layout<DType::kQ5_0, quant::BlockQ5_0, 8> {
   static constexpr int kOffset = 4;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByEights;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) { unpack_five_bits(at(p), v); }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) { return scales_of_eight(at(p)); }
@@ -68,7 +86,7 @@ struct Q50 : Layout<DType::kQ5_0, quant::BlockQ5_0, 8> {
 
 struct Q51 : Layout<DType::kQ5_1, quant::BlockQ5_1, 8> {
   static constexpr int kOffset = -1;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByEights;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) { unpack_five_bits(at(p), v); }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) { return scales_minima_of_eight(at(p)); }
@@ -77,7 +95,7 @@ struct Q51 : Layout<DType::kQ5_1, quant::BlockQ5_1, 8> {
 /// Signed weights become unsigned by flipping the top bit, which adds 128.
 struct Q80 : Layout<DType::kQ8_0, quant::BlockQ8_0, 8> {
   static constexpr int kOffset = 7;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kNatural;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
     const Block* b = at(p);
@@ -93,14 +111,10 @@ struct Q80 : Layout<DType::kQ8_0, quant::BlockQ8_0, 8> {
 
 struct Mxfp4 : Layout<DType::kMXFP4, quant::BlockMxfp4, 8> {
   static constexpr int kOffset = kMxfp4OffsetBits;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByEights;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
-    const Block* b = at(p);
-    const __m512i values = table_of_16(kMxfp4Bytes.entry);
-    for (int i = 0; i < 4; ++i) {
-      v[i] = _mm512_shuffle_epi8(values, nibbles_of(b[2 * i].qs, b[2 * i + 1].qs));
-    }
+    unpack_values(at(p), table_of_16(kMxfp4Bytes.entry), v);
   }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) {
     return _mm512_zextps256_ps512(half_e8m0(eight_exponents(at(p))));
@@ -114,28 +128,23 @@ CHIMERE_INLINE __m512i iq4_values() {
 
 struct Iq4Nl : Layout<DType::kIQ4_NL, quant::BlockIq4Nl, 8> {
   static constexpr int kOffset = 7;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByEights;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
-    const Block* b = at(p);
-    const __m512i values = iq4_values();
-    for (int i = 0; i < 4; ++i) {
-      v[i] = _mm512_shuffle_epi8(values, nibbles_of(b[2 * i].qs, b[2 * i + 1].qs));
-    }
+    unpack_values(at(p), iq4_values(), v);
   }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) { return scales_of_eight(at(p)); }
 };
 
 struct Iq4Xs : Layout<DType::kIQ4_XS, quant::BlockIq4Xs, 1> {
   static constexpr int kOffset = 7;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByEights;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
     const Block* b = at(p);
     const __m512i values = iq4_values();
-    for (int i = 0; i < 4; ++i) {
-      v[i] = _mm512_shuffle_epi8(values, nibbles_of(b->qs + 32 * i, b->qs + 32 * i + 16));
-    }
+    nibbles_by_eights(load_bytes(b->qs), load_bytes(b->qs + 64), v);
+    for (int k = 0; k < 4; ++k) v[k] = _mm512_shuffle_epi8(values, v[k]);
   }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) {
     const Block* b = at(p);

@@ -2,9 +2,11 @@
 // Layout (cpu/integer_format.h) and
 //
 //   F::kOffset    log2 of what was added to the integers to make them unsigned, or -1
-//   F::kByFours   whether unpack() gives elements in the order of RoundedRow::q_by_fours
-//   F::unpack(p, v)  256 elements at p as unsigned bytes in four vectors
-//   F::scales(p)     scales of 16 groups of 16; of 8 groups of 32, and then their 8 minima (0 for
+//   F::kOrder     in which order unpack() gives elements
+//   F::unpack(p, v)  256 elements at p as unsigned bytes in four vectors, or else
+//   F::unpack_two(p0, p1, v0, v1)  256 elements at p0 and at p1, where that is cheaper than twice
+//   one F::scales(p)     scales of 16 groups of 16; of 8 groups of 32, and then their 8 minima (0
+//   for
 //                    formats without)
 //   F::minima(p)     of 16 groups of 16 (if they have minima)
 //
@@ -38,36 +40,59 @@ CHIMERE_INLINE __m512i load_bytes(const void* p) { return _mm512_loadu_si512(p);
 
 template <class F>
 CHIMERE_INLINE const int8_t* ordered(const RoundedRow& x) {
-  return F::kByFours ? x.q_by_fours : x.q;
+  return F::kOrder == ActivationOrder::kByFours    ? x.q_by_fours
+         : F::kOrder == ActivationOrder::kByEights ? x.q_by_eights
+                                                   : x.q;
 }
 
-/// Sums of products of 256 weights and activations: four elements a lane (all in v[0] by fours).
+/// Products of 256 weights and activations, in natural order as sums of four a lane. Otherwise
+/// out[0] has the sums by fours, or those by eights of groups of 32, whose lanes 2 g and 2 g + 1
+/// belong to group g; by eights of groups of 16, out[0] has the even groups and out[1] the odd.
 template <class F>
 CHIMERE_INLINE void multiply(const __m512i w[4], const int8_t* x, __m512i out[4]) {
   const __m512i zero = _mm512_setzero_si512();
-  if constexpr (F::kByFours) {
-    __m512i a = _mm512_dpbusd_epi32(zero, w[0], load_bytes(x));
-    __m512i b = _mm512_dpbusd_epi32(zero, w[1], load_bytes(x + 64));
-    a = _mm512_dpbusd_epi32(a, w[2], load_bytes(x + 128));
-    b = _mm512_dpbusd_epi32(b, w[3], load_bytes(x + 192));
-    out[0] = _mm512_add_epi32(a, b);
-  } else {
+  if constexpr (F::kOrder == ActivationOrder::kNatural) {
     for (int i = 0; i < 4; ++i) {
       out[i] = _mm512_dpbusd_epi32(zero, w[i], load_bytes(x + 64 * i));
+    }
+  } else {
+    const __m512i a = _mm512_dpbusd_epi32(zero, w[0], load_bytes(x));
+    const __m512i b = _mm512_dpbusd_epi32(zero, w[2], load_bytes(x + 128));
+    out[0] = _mm512_dpbusd_epi32(a, w[1], load_bytes(x + 64));
+    out[1] = _mm512_dpbusd_epi32(b, w[3], load_bytes(x + 192));
+    if constexpr (F::kOrder == ActivationOrder::kByFours || F::kGroup == 32) {
+      out[0] = _mm512_add_epi32(out[0], out[1]);
     }
   }
 }
 
+/// Sums of groups of 32 of 512 elements.
 template <class F>
 CHIMERE_INLINE __m512i group_sums_of_512(const __m512i a[4], const __m512i b[4]) {
-  if constexpr (F::kByFours) {
+  if constexpr (F::kOrder == ActivationOrder::kNatural) {
+    return sums_of_32(a, b);
+  } else {
     const __m512i even =
         _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     const __m512i odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
     return _mm512_add_epi32(_mm512_permutex2var_epi32(a[0], even, b[0]),
                             _mm512_permutex2var_epi32(a[0], odd, b[0]));
+  }
+}
+
+/// Sums of groups of 16 of 256 elements.
+template <class F>
+CHIMERE_INLINE __m512i group_sums_of_256(const __m512i a[4]) {
+  if constexpr (F::kOrder == ActivationOrder::kNatural) {
+    return sums_of_16(a);
+  } else if constexpr (F::kOrder == ActivationOrder::kByFours) {
+    return a[0];
   } else {
-    return sums_of_32(a, b);
+    const __m512i even =
+        _mm512_set_epi32(30, 14, 28, 12, 26, 10, 24, 8, 22, 6, 20, 4, 18, 2, 16, 0);
+    const __m512i odd = _mm512_set_epi32(31, 15, 29, 13, 27, 11, 25, 9, 23, 7, 21, 5, 19, 3, 17, 1);
+    return _mm512_add_epi32(_mm512_permutex2var_epi32(a[0], even, a[1]),
+                            _mm512_permutex2var_epi32(a[0], odd, a[1]));
   }
 }
 
@@ -78,18 +103,39 @@ CHIMERE_INLINE __m512i add_offset(__m512i dot, const int32_t* neg_sum) {
                           _mm512_slli_epi32(load_bytes(neg_sum), F::kOffset > 0 ? F::kOffset : 0));
 }
 
+template <class F>
+CHIMERE_INLINE void unpack_two(const uint8_t* p0, const uint8_t* p1, __m512i v0[4], __m512i v1[4]) {
+  if constexpr (requires { F::unpack_two(p0, p1, v0, v1); }) {
+    F::unpack_two(p0, p1, v0, v1);
+  } else {
+    F::unpack(p0, v0);
+    F::unpack(p1, v1);
+  }
+}
+
+template <class F>
+CHIMERE_INLINE void unpack_one(const uint8_t* p, __m512i v[4]) {
+  if constexpr (requires { F::unpack(p, v); }) {
+    F::unpack(p, v);
+  } else {
+    __m512i same[4];
+    F::unpack_two(p, p, v, same);
+  }
+}
+
 /// The next up to 16 groups of 32 (`mask`): 256 elements at p0 and, if `both`, 256 more at p1.
 template <class F, int R, bool kBoth>
 CHIMERE_INLINE void step_of_32(const uint8_t* p0, const uint8_t* p1, __mmask16 mask,
                                int64_t element, const RoundedRow* x, __m512 acc[R]) {
   __m512i w0[4];
   __m512i w1[4];
-  F::unpack(p0, w0);
   const __m512 t0 = F::scales(p0);
   __m512 t1 = _mm512_setzero_ps();
   if constexpr (kBoth) {
-    F::unpack(p1, w1);
+    unpack_two<F>(p0, p1, w0, w1);
     t1 = F::scales(p1);
+  } else {
+    unpack_one<F>(p0, w0);
   }
   const __m512 s = _mm512_shuffle_f32x4(t0, t1, 0x44);
   const __m512 m = _mm512_shuffle_f32x4(t0, t1, 0xEE);
@@ -110,19 +156,16 @@ CHIMERE_INLINE void step_of_32(const uint8_t* p0, const uint8_t* p1, __mmask16 m
   }
 }
 
-/// The next 16 groups of 16.
+/// The next 16 groups of 16, whose weights w are unpacked from p.
 template <class F, int R>
-CHIMERE_INLINE void step_of_16(const uint8_t* p, int64_t element, const RoundedRow* x,
-                               __m512 acc[R]) {
-  __m512i w[4];
-  F::unpack(p, w);
+CHIMERE_INLINE void step_of_16(const uint8_t* p, const __m512i w[4], int64_t element,
+                               const RoundedRow* x, __m512 acc[R]) {
   const __m512 s = F::scales(p);
   const __m512i twice = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
   for (int r = 0; r < R; ++r) {
     __m512i a[4];
     multiply<F>(w, ordered<F>(x[r]) + element, a);
-    const __m512i sums = F::kByFours ? a[0] : sums_of_16(a);
-    const __m512i dot = add_offset<F>(sums, x[r].neg_sum16 + element / 16);
+    const __m512i dot = add_offset<F>(group_sums_of_256<F>(a), x[r].neg_sum16 + element / 16);
     const __m512 d = _mm512_permutexvar_ps(
         twice, _mm512_castps256_ps512(_mm256_loadu_ps(x[r].d + element / kActivationBlock)));
     acc[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_mul_ps(s, d), acc[r]);
@@ -165,9 +208,18 @@ CHIMERE_INLINE void dot_row(const uint8_t* w, int64_t n, const RoundedRow* x, fl
   for (int r = 0; r < R; ++r) acc[r] = _mm512_setzero_ps();
   int64_t i = 0;
   if constexpr (F::kGroup == 16) {
-    for (; i < n; i += kSuper, w += kBytes) {
-      prefetch<F>(w, kBytes);
-      step_of_16<F, R>(w, i, x, acc);
+    for (; i + 2 * kSuper <= n; i += 2 * kSuper, w += 2 * kBytes) {
+      prefetch<F>(w, 2 * kBytes);
+      __m512i w0[4];
+      __m512i w1[4];
+      unpack_two<F>(w, w + kBytes, w0, w1);
+      step_of_16<F, R>(w, w0, i, x, acc);
+      step_of_16<F, R>(w + kBytes, w1, i + kSuper, x, acc);
+    }
+    if (i < n) {
+      __m512i last[4];
+      unpack_one<F>(w, last);
+      step_of_16<F, R>(w, last, i, x, acc);
     }
   } else {
     for (; i + 2 * kSuper <= n; i += 2 * kSuper, w += 2 * kBytes) {
@@ -221,7 +273,7 @@ template <class F>
       uint8_t copy[kBytes];
       if (F::kBlocks > 1 && n - i < kSuper) p = padded_blocks<F>(p, n - i, copy);
       __m512i v[4];
-      F::unpack(p, v);
+      unpack_one<F>(p, v);
       for (int k = 0; k < 4; ++k) _mm512_store_si512(buffer + 256 * r + 64 * k, v[k]);
       scales[r] = _mm512_castps_si512(F::scales(p));
       if constexpr (F::kMinimum && F::kGroup == 16) minima[r] = _mm512_castps_si512(F::minima(p));
@@ -249,11 +301,10 @@ template <class F>
 /// The dword, counted from the start of the row, of quad j of group g.
 template <class F>
 CHIMERE_INLINE int64_t quad_index(int64_t g, int j) {
-  if constexpr (F::kByFours && F::kGroup == 32) {
-    return g / 8 * 64 + 16 * (j / 2) + 2 * (g % 8) + j % 2;
-  }
-  if constexpr (F::kByFours && F::kGroup == 16) return g / 16 * 64 + 16 * j + g % 16;
-  return g * (F::kGroup / 4) + j;
+  if constexpr (F::kOrder == ActivationOrder::kNatural) return g * (F::kGroup / 4) + j;
+  if constexpr (F::kGroup == 32) return g / 8 * 64 + 16 * (j / 2) + 2 * (g % 8) + j % 2;
+  if constexpr (F::kOrder == ActivationOrder::kByFours) return g / 16 * 64 + 16 * j + g % 16;
+  return g / 16 * 64 + 16 * (2 * (g % 2) + j / 2) + g % 16 / 2 * 2 + j % 2;
 }
 
 template <class F, int R>

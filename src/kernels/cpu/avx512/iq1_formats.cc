@@ -1,9 +1,10 @@
-// IQ1_S and IQ1_M with AVX-512 VNNI. Permutations would need 32 steps for a codebook of 2048, so
-// its entries, 16 kB, are loaded one by one.
+// IQ1_S and IQ1_M with VBMI: the codebook of 2048 entries is looked up by byte permutations, two
+// super-blocks at a time, in 32 steps for 512 weights.
 #include <immintrin.h>
 
 #include <cstdint>
 
+#include "kernels/cpu/avx512/codebooks.h"
 #include "kernels/cpu/avx512/integer_product.h"
 #include "kernels/cpu/avx512/kernels.h"
 #include "kernels/cpu/codebook_tables.h"
@@ -11,81 +12,84 @@
 namespace chimere::kernels::cpu::avx512 {
 namespace {
 
-/// 256 weights plus 16 from 32 indices (16 bits each); bit e of `negative`: delta is -1/8 in entry
-/// e.
-CHIMERE_INLINE void iq1_weights(__m512i index, __mmask32 negative, __m512i v[4]) {
-  alignas(64) uint64_t four[8];
-  _mm512_store_si512(four, index);
-  const __m512i two = _mm512_set1_epi8(2);
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const __m512i q =
-        _mm512_inserti64x4(_mm512_castsi256_si512(four_entries(kIq1Bytes.entry, four[2 * i])),
-                           four_entries(kIq1Bytes.entry, four[2 * i + 1]), 1);
-    // No byte borrows from the next.
-    v[i] = _mm512_mask_sub_epi64(q, static_cast<__mmask8>(negative >> (8 * i)), q, two);
+/// 32 low bytes of index each of two super-blocks, and above them the three lowest bits of bytes
+/// `high`, in turn. The weights plus 16 are those of a positive delta less `two0` and `two1`.
+CHIMERE_INLINE void two_of_iq1(const uint8_t* low0, const uint8_t* low1, __m512i high, __m512i two0,
+                               __m512i two1, __m512i v0[4], __m512i v1[4]) {
+  const __m512i low = in_turn(low0, low1);
+  const __mmask64 bits[4] = {_mm512_movepi8_mask(low),
+                             _mm512_test_epi8_mask(high, _mm512_set1_epi8(1)),
+                             _mm512_test_epi8_mask(high, _mm512_set1_epi8(2)),
+                             _mm512_test_epi8_mask(high, _mm512_set1_epi8(4))};
+  const __m512i first = look_up<2048>(kIq1Codes.entry, low, bits);
+  const __m512i second = look_up<2048>(kIq1Codes.entry + 2048, low, bits);
+  expand_codes(_mm512_unpacklo_epi8(first, second), 9, 17, 25, v0);
+  expand_codes(_mm512_unpackhi_epi8(first, second), 9, 17, 25, v1);
+  for (int c = 0; c < 4; ++c) {
+    v0[c] = _mm512_sub_epi8(v0[c], two0);
+    v1[c] = _mm512_sub_epi8(v1[c], two1);
   }
 }
 
-/// 32 low bytes with, above them, the three lowest bits of each of 32 words.
-CHIMERE_INLINE __m512i index_of(const uint8_t* low, __m512i high) {
-  const __m512i bytes =
-      _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(low)));
-  // 0xEA: (a & b) | c.
-  return _mm512_ternarylogic_epi64(_mm512_slli_epi16(high, 8), _mm512_set1_epi16(0x0700), bytes,
-                                   0xEA);
-}
-
-CHIMERE_INLINE __m512 odd_scales(float d, __m512i scale) {
-  const __m512i odd = _mm512_add_epi32(_mm512_add_epi32(scale, scale), _mm512_set1_epi32(1));
-  return _mm512_mul_ps(_mm512_set1_ps(d * 0.125F), _mm512_cvtepi32_ps(odd));
+/// 64-bit lanes 2 j and 2 j + 1 begin with dword j of the 16 bytes at a, and at b.
+CHIMERE_INLINE __m512i dwords_in_turn(const void* a, const void* b) {
+  const auto load_16 = [](const void* p) {
+    return _mm512_castsi128_si512(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+  };
+  const __m512i order = _mm512_set_epi32(19, 19, 3, 3, 18, 18, 2, 2, 17, 17, 1, 1, 16, 16, 0, 0);
+  return _mm512_permutex2var_epi32(load_16(a), order, load_16(b));
 }
 
 struct Iq1S : Layout<DType::kIQ1_S, quant::BlockIq1S, 1> {
   static constexpr int kOffset = kIq1OffsetBits;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByFours;
 
-  CHIMERE_INLINE static __m128i words(const uint8_t* p) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at(p)->qh));
+  /// The eight words of qh in 64-bit lanes.
+  CHIMERE_INLINE static __m512i lanes(const uint8_t* p) {
+    return _mm512_cvtepu16_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at(p)->qh)));
   }
-  CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
-    const __m512i fourth = _mm512_set_epi16(7, 7, 7, 7, 6, 6, 6, 6, 5, 5, 5, 5, 4, 4, 4, 4, 3, 3, 3,
-                                            3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
-    const __m512i qh = _mm512_permutexvar_epi16(fourth, _mm512_castsi128_si512(words(p)));
-    const __m512i shift = _mm512_set1_epi64(0x0009000600030000);
-    iq1_weights(index_of(at(p)->qs, _mm512_srlv_epi16(qh, shift)), _mm512_movepi16_mask(qh), v);
+  /// 2 in the bytes of groups with a negative delta.
+  CHIMERE_INLINE static __m512i two_if_negative(const uint8_t* p) {
+    const __mmask8 negative = _mm512_test_epi64_mask(lanes(p), _mm512_set1_epi64(0x8000));
+    return _mm512_maskz_mov_epi64(negative, _mm512_set1_epi8(2));
+  }
+  CHIMERE_INLINE static void unpack_two(const uint8_t* p0, const uint8_t* p1, __m512i v0[4],
+                                        __m512i v1[4]) {
+    // Bits 3 i of a word, and of the next.
+    const __m512i from = _mm512_set1_epi64(0x1916131009060300);
+    const __m512i high = _mm512_multishift_epi64_epi8(from, dwords_in_turn(at(p0)->qh, at(p1)->qh));
+    two_of_iq1(at(p0)->qs, at(p1)->qs, high, two_if_negative(p0), two_if_negative(p1), v0, v1);
   }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) {
-    const __m256i s = _mm256_and_si256(_mm256_srli_epi32(_mm256_cvtepu16_epi32(words(p)), 12),
-                                       _mm256_set1_epi32(7));
-    return _mm512_maskz_mov_ps(0x00FF, odd_scales(widen_f16(at(p)->d), _mm512_castsi256_si512(s)));
+    const __m256i s = _mm512_cvtepi64_epi32(
+        _mm512_and_si512(_mm512_srli_epi64(lanes(p), 12), _mm512_set1_epi64(7)));
+    return odd_scales_of_32(at(p)->d, s, 0.125F);
   }
 };
 
 struct Iq1M : Layout<DType::kIQ1_M, quant::BlockIq1M, 1> {
   static constexpr int kOffset = kIq1OffsetBits;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByFours;
 
-  CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
-    const Block* b = at(p);
-    // Low and high nibbles of 16 bytes to 32 words.
-    const __m256i qh =
-        _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b->qh)));
-    const __m512i twice = _mm512_cvtepu16_epi32(qh);
-    const __m512i high = _mm512_or_si512(twice, _mm512_slli_epi32(twice, 12));
-    const __mmask32 negative = _mm512_test_epi16_mask(high, _mm512_set1_epi16(8));
-    iq1_weights(index_of(b->qs, high), negative, v);
+  CHIMERE_INLINE static void unpack_two(const uint8_t* p0, const uint8_t* p1, __m512i v0[4],
+                                        __m512i v1[4]) {
+    // Nibbles: three bits of index and the sign of delta.
+    const __m512i from = _mm512_set1_epi64(0x1C1814100C080400);
+    const __m512i high = _mm512_multishift_epi64_epi8(from, dwords_in_turn(at(p0)->qh, at(p1)->qh));
+    const __mmask64 negative = _mm512_test_epi8_mask(high, _mm512_set1_epi8(8));
+    const __m512i two = _mm512_maskz_mov_epi8(negative, _mm512_set1_epi8(2));
+    two_of_iq1(at(p0)->qs, at(p1)->qs, high, _mm512_unpacklo_epi8(two, two),
+               _mm512_unpackhi_epi8(two, two), v0, v1);
   }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) {
     const Block* b = at(p);
-    const auto packed = load<int64_t>(b->scales);
-    const __m512i words = _mm512_cvtepu16_epi32(_mm256_set1_epi64x(packed));
+    const __m512i words = _mm512_cvtepu16_epi32(_mm256_set1_epi64x(load<int64_t>(b->scales)));
     // Lane g: word g / 4, from bit 3 (g mod 4) on.
     const __m512i order = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
     const __m512i shift = _mm512_set_epi32(9, 6, 3, 0, 9, 6, 3, 0, 9, 6, 3, 0, 9, 6, 3, 0);
     const __m512i s = _mm512_and_si512(
         _mm512_srlv_epi32(_mm512_permutexvar_epi32(order, words), shift), _mm512_set1_epi32(7));
-    return odd_scales(widen_f16(quant::iq1_m_scale(*b)), s);
+    return odd_scales(quant::iq1_m_scale(*b), s, 0.125F);
   }
 };
 

@@ -10,11 +10,28 @@
 namespace chimere::kernels::cpu::avx512 {
 namespace {
 
-/// Chunk k of Q2_K and Q3_K is 64 elements: two bits of 32 bytes, and the next two.
-CHIMERE_INLINE __m512i two_bits(const uint8_t* qs, int k) {
-  const __m512i shift = k % 2 == 0 ? halves_epi16(0, 2) : halves_epi16(4, 6);
-  return _mm512_and_si512(_mm512_srlv_epi16(both_halves(qs + k / 2 * 32), shift),
+/// Eights k of the eight groups of 32 of Q2_K and Q3_K, two bits each: bits 2 g of bytes 8 k .. of
+/// the first 32 bytes for g < 4, of the second for the others.
+CHIMERE_INLINE __m512i two_bits(__m512i qs, int k) {
+  const __m512i halves = _mm512_set_epi64(4, 4, 4, 4, 0, 0, 0, 0);
+  const __m512i shift = _mm512_set_epi64(6, 4, 2, 0, 6, 4, 2, 0);
+  const __m512i order = _mm512_add_epi64(halves, _mm512_set1_epi64(k));
+  return _mm512_and_si512(_mm512_srlv_epi64(_mm512_permutexvar_epi64(order, qs), shift),
                           _mm512_set1_epi8(3));
+}
+
+/// Adds 2^kBit to the weights by eights whose bit is set: bit g of byte l belongs to element l of
+/// group g.
+template <int kBit>
+CHIMERE_INLINE void add_bits(const uint8_t bytes[32], __m512i v[4]) {
+  const __m512i group_bit =
+      _mm512_set_epi64(static_cast<int64_t>(0x8080808080808080), 0x4040404040404040,
+                       0x2020202020202020, 0x1010101010101010, 0x0808080808080808,
+                       0x0404040404040404, 0x0202020202020202, 0x0101010101010101);
+  for (int k = 0; k < 4; ++k) {
+    const __mmask64 set = _mm512_test_epi8_mask(eight_times(bytes + 8 * k), group_bit);
+    v[k] = _mm512_mask_add_epi8(v[k], set, v[k], _mm512_set1_epi8(1 << kBit));
+  }
 }
 
 /// d times 16 integers of 32 bits.
@@ -24,10 +41,11 @@ CHIMERE_INLINE __m512 times_f16(uint16_t d, __m512i s) {
 
 struct Q2K : Layout<DType::kQ2_K, quant::BlockQ2K, 1> {
   static constexpr int kOffset = -1;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByEights;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
-    for (int k = 0; k < 4; ++k) v[k] = two_bits(at(p)->qs, k);
+    const __m512i qs = load_bytes(at(p)->qs);
+    for (int k = 0; k < 4; ++k) v[k] = two_bits(qs, k);
   }
   CHIMERE_INLINE static __m512i packed(const uint8_t* p) {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at(p)->scales)));
@@ -42,17 +60,12 @@ struct Q2K : Layout<DType::kQ2_K, quant::BlockQ2K, 1> {
 
 struct Q3K : Layout<DType::kQ3_K, quant::BlockQ3K, 1> {
   static constexpr int kOffset = 2;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByEights;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
-    const Block* b = at(p);
-    const __m512i third = both_halves(b->hmask);
-    for (int k = 0; k < 4; ++k) {
-      const __m512i q = two_bits(b->qs, k);
-      // Bits 2 k and 2 k + 1 of every byte of hmask belong to these 64 elements.
-      const __m512i bit = halves_epi16(0x0101 << (2 * k), 0x0202 << (2 * k));
-      v[k] = _mm512_mask_add_epi8(q, _mm512_test_epi8_mask(third, bit), q, _mm512_set1_epi8(4));
-    }
+    const __m512i qs = load_bytes(at(p)->qs);
+    for (int k = 0; k < 4; ++k) v[k] = two_bits(qs, k);
+    add_bits<2>(at(p)->hmask, v);
   }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) {
     const Block* b = at(p);
@@ -70,55 +83,62 @@ CHIMERE_INLINE __m512 k_scales(const Block* b) {
                        _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(k_scales_minima(b->scales))));
 }
 
-/// Low, then high nibbles of 32 bytes.
-CHIMERE_INLINE __m512i nibbles_of_32(const uint8_t* qs) {
-  return _mm512_and_si512(_mm512_srlv_epi16(both_halves(qs), halves_epi16(0, 4)),
-                          _mm512_set1_epi8(15));
+/// Nibbles of Q4_K and Q5_K by eights: groups 2 c and 2 c + 1 are low and high nibbles of bytes
+/// 32 c .. 32 c + 31.
+CHIMERE_INLINE void k_nibbles(const uint8_t* qs, __m512i v[4]) {
+  const __m512i a = load_bytes(qs);
+  const __m512i b = load_bytes(qs + 64);
+  const __m512i first = _mm512_set_epi64(12, 12, 8, 8, 4, 4, 0, 0);
+  const __m512i shift = _mm512_set_epi64(4, 0, 4, 0, 4, 0, 4, 0);
+  for (int k = 0; k < 4; ++k) {
+    const __m512i order = _mm512_add_epi64(first, _mm512_set1_epi64(k));
+    const __m512i q = _mm512_srlv_epi64(_mm512_permutex2var_epi64(a, order, b), shift);
+    v[k] = _mm512_and_si512(q, _mm512_set1_epi8(15));
+  }
 }
 
 struct Q4K : Layout<DType::kQ4_K, quant::BlockQ4K, 1> {
   static constexpr int kOffset = -1;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByEights;
 
-  CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
-    for (int i = 0; i < 4; ++i) v[i] = nibbles_of_32(at(p)->qs + 32 * i);
-  }
+  CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) { k_nibbles(at(p)->qs, v); }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) { return k_scales(at(p)); }
 };
 
 struct Q5K : Layout<DType::kQ5_K, quant::BlockQ5K, 1> {
   static constexpr int kOffset = -1;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByEights;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
-    const Block* b = at(p);
-    const __m512i qh = both_halves(b->qh);
-    for (int i = 0; i < 4; ++i) {
-      // Bits 2 i and 2 i + 1 of every byte of qh belong to these 64 elements.
-      const __m512i bit = halves_epi16(0x0101 << (2 * i), 0x0202 << (2 * i));
-      const __m512i q = nibbles_of_32(b->qs + 32 * i);
-      v[i] = _mm512_mask_add_epi8(q, _mm512_test_epi8_mask(qh, bit), q, _mm512_set1_epi8(16));
-    }
+    k_nibbles(at(p)->qs, v);
+    add_bits<4>(at(p)->qh, v);
   }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) { return k_scales(at(p)); }
 };
 
 struct Q6K : Layout<DType::kQ6_K, quant::BlockQ6K, 1> {
   static constexpr int kOffset = 5;
-  static constexpr bool kByFours = false;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByEights;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
-    const Block* b = at(p);
-    const __m512i low = _mm512_set1_epi8(15);
-    const __m512i top = _mm512_set1_epi8(0x30);
-    for (int half = 0; half < 2; ++half) {
-      const __m512i ql = load_bytes(b->ql + 64 * half);
-      const __m512i qh = both_halves(b->qh + 32 * half);
-      // Bits 0-1, 2-3 (then 4-5, 6-7) of qh to bits 4-5.
-      const __m512i top_low = _mm512_and_si512(_mm512_sllv_epi16(qh, halves_epi16(4, 2)), top);
-      const __m512i top_high = _mm512_and_si512(_mm512_srlv_epi16(qh, halves_epi16(0, 2)), top);
-      v[2 * half] = _mm512_or_si512(_mm512_and_si512(ql, low), top_low);
-      v[2 * half + 1] = _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi16(ql, 4), low), top_high);
+    // Group g is quarter r = g mod 4 of half h = g / 4: low bits are nibble r / 2 of bytes
+    // 64 h + 32 (r mod 2) .., top bits are bits 2 r of bytes 32 h ...
+    const __m512i a = load_bytes(at(p)->ql);
+    const __m512i b = load_bytes(at(p)->ql + 64);
+    const __m512i qh = load_bytes(at(p)->qh);
+    const __m512i low_first = _mm512_set_epi64(12, 8, 12, 8, 4, 0, 4, 0);
+    const __m512i low_shift = _mm512_set_epi64(4, 4, 0, 0, 4, 4, 0, 0);
+    const __m512i top_first = _mm512_set_epi64(4, 4, 4, 4, 0, 0, 0, 0);
+    const __m512i top_rotation = _mm512_set_epi64(62, 0, 2, 4, 62, 0, 2, 4);
+    for (int k = 0; k < 4; ++k) {
+      const __m512i eights = _mm512_set1_epi64(k);
+      const __m512i low = _mm512_permutex2var_epi64(a, _mm512_add_epi64(low_first, eights), b);
+      const __m512i top = _mm512_permutexvar_epi64(_mm512_add_epi64(top_first, eights), qh);
+      const __m512i top_bits =
+          _mm512_and_si512(_mm512_rolv_epi64(top, top_rotation), _mm512_set1_epi8(0x30));
+      // 0xEA: (a & b) | c.
+      v[k] = _mm512_ternarylogic_epi64(_mm512_srlv_epi64(low, low_shift), _mm512_set1_epi8(15),
+                                       top_bits, 0xEA);
     }
   }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) {

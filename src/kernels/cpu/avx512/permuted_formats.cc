@@ -1,37 +1,17 @@
 // IQ2 and IQ3 with VBMI, BITALG and GFNI. A codebook is kept as packed digits, two or four bits an
-// element, and looked up by byte or word permutations, 32 or 64 entries at once, with no gather.
+// element, and looked up by byte permutations (avx512/codebooks.h).
 // The digits come out ordered by their place in groups of four elements (RoundedRow::q_by_fours).
 #include <immintrin.h>
 
 #include <cstdint>
 
+#include "kernels/cpu/avx512/codebooks.h"
 #include "kernels/cpu/avx512/integer_product.h"
 #include "kernels/cpu/avx512/kernels.h"
 #include "kernels/cpu/codebook_tables.h"
 
 namespace chimere::kernels::cpu::avx512 {
 namespace {
-
-/// Words of a table at 32 indices; only the index bits that count are looked at.
-template <int kEntries>
-CHIMERE_INLINE __m512i look_up_words(const uint16_t* table, __m512i index) {
-  if constexpr (kEntries == 64) {
-    return _mm512_permutex2var_epi16(load_bytes(table), index, load_bytes(table + 32));
-  } else {
-    constexpr int kHalf = kEntries / 2;
-    const __mmask32 upper = _mm512_test_epi16_mask(index, _mm512_set1_epi16(kHalf));
-    return _mm512_mask_blend_epi16(upper, look_up_words<kHalf>(table, index),
-                                   look_up_words<kHalf>(table + kHalf, index));
-  }
-}
-
-/// Bytes of a table of 256 at 64 indices.
-CHIMERE_INLINE __m512i look_up_bytes(const uint8_t* table, __m512i index) {
-  return _mm512_mask_blend_epi8(
-      _mm512_movepi8_mask(index),
-      _mm512_permutex2var_epi8(load_bytes(table), index, load_bytes(table + 64)),
-      _mm512_permutex2var_epi8(load_bytes(table + 128), index, load_bytes(table + 192)));
-}
 
 /// Negates, about `offset`, the weights whose bit is set: bit 4 k + c of 64-bit lane l of `signs`
 /// is that of element c of quad 8 l + k.
@@ -60,41 +40,42 @@ CHIMERE_INLINE __m512i signs_of_lanes(__m512i lanes) {
   return even_signs<0>(_mm512_multishift_epi64_epi8(from, lanes));
 }
 
-/// d (1 + 2 scale) unit.
-CHIMERE_INLINE __m512 odd_scales(uint16_t d, __m512i scale, float unit) {
-  const __m512i odd = _mm512_add_epi32(_mm512_add_epi32(scale, scale), _mm512_set1_epi32(1));
-  return _mm512_mul_ps(_mm512_set1_ps(widen_f16(d) * unit), _mm512_cvtepi32_ps(odd));
-}
-/// Of eight groups of 32; 0 where minima would be.
-CHIMERE_INLINE __m512 odd_scales_of_32(uint16_t d, __m256i scale, float unit) {
-  return _mm512_maskz_mov_ps(0x00FF, odd_scales(d, _mm512_castsi256_si512(scale), unit));
-}
-
 constexpr int kIq2OffsetBits = 6;
 
-/// Codes of IQ2 (two bits an element, eight elements a word) to weights.
+/// Codes of 64 groups of four (two bits an element) to weights.
 CHIMERE_INLINE void iq2_weights(__m512i codes, __m512i signs, __m512i v[4]) {
   constexpr int kOffset = 1 << kIq2OffsetBits;
-  // Four entries, repeated: a permutation sees two index bits and ignores what stands above.
-  const __m512i values =
-      _mm512_set1_epi32((kOffset + 8) | (kOffset + 25) << 8 | (kOffset + 43) << 16);
-  for (int c = 0; c < 4; ++c) {
-    v[c] = _mm512_permutexvar_epi8(_mm512_srli_epi16(codes, 2 * c), values);
-  }
+  expand_codes(codes, kOffset + 8, kOffset + 25, kOffset + 43, v);
   negate(signs, kOffset, v);
+}
+
+/// Two super-blocks of 32 entries each. Byte 16 j + i (i < 8) of `low` is that of entry 8 j + i of
+/// the first, byte 16 j + 8 + i that of the second.
+template <int kEntries>
+CHIMERE_INLINE void two_of_iq2(const CodebookTable<uint8_t, 2 * kEntries>& table, __m512i low,
+                               const __mmask64* bits, __m512i signs0, __m512i signs1, __m512i v0[4],
+                               __m512i v1[4]) {
+  const __m512i first = look_up<kEntries>(table.entry, low, bits);
+  const __m512i second = look_up<kEntries>(table.entry + kEntries, low, bits);
+  iq2_weights(_mm512_unpacklo_epi8(first, second), signs0, v0);
+  iq2_weights(_mm512_unpackhi_epi8(first, second), signs1, v1);
 }
 
 struct Iq2Xxs : Layout<DType::kIQ2_XXS, quant::BlockIq2Xxs, 1> {
   static constexpr int kOffset = kIq2OffsetBits;
-  static constexpr bool kByFours = true;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByFours;
 
-  CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
+  CHIMERE_INLINE static void unpack_two(const uint8_t* p0, const uint8_t* p1, __m512i v0[4],
+                                        __m512i v1[4]) {
     // A 64-bit lane holds four indices, four times seven signs and a scale.
-    const __m512i lanes = load_bytes(at(p)->qs);
-    const __m512i to_words =
-        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 0, 1, 1, 2, 2, 3, 3, 8, 8, 9, 9, 10, 10, 11, 11));
-    const __m512i index = _mm512_shuffle_epi8(lanes, to_words);
-    iq2_weights(look_up_words<256>(kIq2XxsCodes.entry, index), signs_of_lanes<true>(lanes), v);
+    const __m512i a = load_bytes(at(p0)->qs);
+    const __m512i b = load_bytes(at(p1)->qs);
+    const __m512i lower =
+        _mm512_set_epi32(30, 28, 14, 12, 26, 24, 10, 8, 22, 20, 6, 4, 18, 16, 2, 0);
+    const __m512i low = _mm512_permutex2var_epi32(a, lower, b);
+    const __mmask64 bits[1] = {_mm512_movepi8_mask(low)};
+    two_of_iq2<256>(kIq2XxsCodes, low, bits, signs_of_lanes<true>(a), signs_of_lanes<true>(b), v0,
+                    v1);
   }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) {
     const __m512i top = _mm512_srli_epi64(load_bytes(at(p)->qs), 60);
@@ -110,46 +91,63 @@ CHIMERE_INLINE __m512 iq2_scales(const Block* b) {
 
 struct Iq2Xs : Layout<DType::kIQ2_XS, quant::BlockIq2Xs, 1> {
   static constexpr int kOffset = kIq2OffsetBits;
-  static constexpr bool kByFours = true;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByFours;
 
-  CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
-    // Nine bits of index, seven of signs: the upper bytes of four words to the lower half of a
-    // lane.
-    const __m512i words = load_bytes(at(p)->qs);
-    const __m512i upper =
-        _mm512_broadcast_i32x4(_mm_setr_epi8(1, 3, 5, 7, 1, 3, 5, 7, 9, 11, 13, 15, 9, 11, 13, 15));
-    const __m512i signs = even_signs<1>(_mm512_shuffle_epi8(words, upper));
-    iq2_weights(look_up_words<512>(kIq2XsCodes.entry, words), signs, v);
+  /// Bytes 16 j + 2 i + k of both operands of a permutation, for two_of_iq2().
+  CHIMERE_INLINE static __m512i every_other(int k) {
+    const __m512i first = _mm512_set_epi64(
+        0x7E7C7A7876747270, 0x3E3C3A3836343230, 0x6E6C6A6866646260, 0x2E2C2A2826242220,
+        0x5E5C5A5856545250, 0x1E1C1A1816141210, 0x4E4C4A4846444240, 0x0E0C0A0806040200);
+    return _mm512_add_epi8(first, _mm512_set1_epi8(static_cast<int8_t>(k)));
+  }
+  CHIMERE_INLINE static void unpack_two(const uint8_t* p0, const uint8_t* p1, __m512i v0[4],
+                                        __m512i v1[4]) {
+    // Nine bits of index, seven of signs.
+    const __m512i a = load_bytes(at(p0)->qs);
+    const __m512i b = load_bytes(at(p1)->qs);
+    const __m512i low = _mm512_permutex2var_epi8(a, every_other(0), b);
+    const __m512i high = _mm512_permutex2var_epi8(a, every_other(1), b);
+    const __mmask64 bits[2] = {_mm512_movepi8_mask(low),
+                               _mm512_test_epi8_mask(high, _mm512_set1_epi8(1))};
+    const __m512i signs = even_signs<1>(high);
+    // Four bytes to the lower half of every lane.
+    const __m512i of_first =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7));
+    const __m512i of_second = _mm512_add_epi8(of_first, _mm512_set1_epi8(8));
+    two_of_iq2<512>(kIq2XsCodes, low, bits, _mm512_shuffle_epi8(signs, of_first),
+                    _mm512_shuffle_epi8(signs, of_second), v0, v1);
   }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) { return iq2_scales(at(p)); }
 };
 
 struct Iq2S : Layout<DType::kIQ2_S, quant::BlockIq2S, 1> {
   static constexpr int kOffset = kIq2OffsetBits;
-  static constexpr bool kByFours = true;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByFours;
 
-  CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
-    const Block* b = at(p);
-    const __m512i low =
-        _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(b->qs)));
-    // The upper byte of word e: qh from bit 2 e on.
-    const __m512i from =
-        _mm512_set_epi16(62 << 8, 60 << 8, 58 << 8, 56 << 8, 54 << 8, 52 << 8, 50 << 8, 48 << 8,
-                         46 << 8, 44 << 8, 42 << 8, 40 << 8, 38 << 8, 36 << 8, 34 << 8, 32 << 8,
-                         30 << 8, 28 << 8, 26 << 8, 24 << 8, 22 << 8, 20 << 8, 18 << 8, 16 << 8,
-                         14 << 8, 12 << 8, 10 << 8, 8 << 8, 6 << 8, 4 << 8, 2 << 8, 0);
-    const __m512i qh = _mm512_set1_epi64(load<int64_t>(b->qh));
-    const __m512i index = _mm512_mask_multishift_epi64_epi8(low, 0xAAAAAAAAAAAAAAAA, from, qh);
-    const __m512i signs =
-        _mm512_cvtepu32_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(b->signs)));
-    iq2_weights(look_up_words<1024>(kIq2SCodes.entry, index), signs, v);
+  CHIMERE_INLINE static __m512i signs(const Block* b) {
+    return _mm512_cvtepu32_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(b->signs)));
+  }
+  CHIMERE_INLINE static void unpack_two(const uint8_t* p0, const uint8_t* p1, __m512i v0[4],
+                                        __m512i v1[4]) {
+    const __m512i low = in_turn(at(p0)->qs, at(p1)->qs);
+    // Byte 16 j + i (and 16 j + 8 + i): qh from bit 16 j + 2 i on.
+    const __m512i from = _mm512_set_epi64(
+        0x3E3C3A3836343230, 0x3E3C3A3836343230, 0x2E2C2A2826242220, 0x2E2C2A2826242220,
+        0x1E1C1A1816141210, 0x1E1C1A1816141210, 0x0E0C0A0806040200, 0x0E0C0A0806040200);
+    const __m512i qh = _mm512_mask_set1_epi64(_mm512_set1_epi64(load<int64_t>(at(p0)->qh)), 0xAA,
+                                              load<int64_t>(at(p1)->qh));
+    const __m512i high = _mm512_multishift_epi64_epi8(from, qh);
+    const __mmask64 bits[3] = {_mm512_movepi8_mask(low),
+                               _mm512_test_epi8_mask(high, _mm512_set1_epi8(1)),
+                               _mm512_test_epi8_mask(high, _mm512_set1_epi8(2))};
+    two_of_iq2<1024>(kIq2SCodes, low, bits, signs(at(p0)), signs(at(p1)), v0, v1);
   }
   CHIMERE_INLINE static __m512 scales(const uint8_t* p) { return iq2_scales(at(p)); }
 };
 
 struct Iq3Xxs : Layout<DType::kIQ3_XXS, quant::BlockIq3Xxs, 1> {
   static constexpr int kOffset = 6;
-  static constexpr bool kByFours = true;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByFours;
 
   CHIMERE_INLINE static __m512i signs_and_scales(const uint8_t* p) {
     return _mm512_cvtepu32_epi64(
@@ -157,8 +155,9 @@ struct Iq3Xxs : Layout<DType::kIQ3_XXS, quant::BlockIq3Xxs, 1> {
   }
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
     const __m512i index = load_bytes(at(p)->qs);
-    const __m512i first = look_up_bytes(kIq3XxsDigits.entry, index);
-    const __m512i second = look_up_bytes(kIq3XxsDigits.entry + 256, index);
+    const __mmask64 bits[1] = {_mm512_movepi8_mask(index)};
+    const __m512i first = look_up<256>(kIq3XxsDigits.entry, index, bits);
+    const __m512i second = look_up<256>(kIq3XxsDigits.entry + 256, index, bits);
     // 16 entries, repeated: a permutation sees four index bits and ignores what stands above.
     const __m512i values = _mm512_broadcast_i32x4(
         _mm_add_epi8(_mm_setr_epi8(4, 12, 20, 28, 36, 44, 52, 62, 0, 0, 0, 0, 0, 0, 0, 0),
@@ -177,17 +176,14 @@ struct Iq3Xxs : Layout<DType::kIQ3_XXS, quant::BlockIq3Xxs, 1> {
 
 struct Iq3S : Layout<DType::kIQ3_S, quant::BlockIq3S, 1> {
   static constexpr int kOffset = 4;
-  static constexpr bool kByFours = true;
+  static constexpr ActivationOrder kOrder = ActivationOrder::kByFours;
 
   CHIMERE_INLINE static void unpack(const uint8_t* p, __m512i v[4]) {
     const Block* b = at(p);
-    const uint8_t* table = kIq3SDigits.entry;
-    const auto ninth = load<uint64_t>(b->qh);
     const __m512i low = load_bytes(b->qs);
-    const __m512i first =
-        _mm512_mask_blend_epi8(ninth, look_up_bytes(table, low), look_up_bytes(table + 256, low));
-    const __m512i second = _mm512_mask_blend_epi8(ninth, look_up_bytes(table + 512, low),
-                                                  look_up_bytes(table + 768, low));
+    const __mmask64 bits[2] = {_mm512_movepi8_mask(low), load<uint64_t>(b->qh)};
+    const __m512i first = look_up<512>(kIq3SDigits.entry, low, bits);
+    const __m512i second = look_up<512>(kIq3SDigits.entry + 512, low, bits);
     const __m512i nibble = _mm512_set1_epi8(15);
     const __m512i offset = _mm512_set1_epi8(1 << kOffset);
     // 0xEA: (a & b) | c, the magnitude plus 16.

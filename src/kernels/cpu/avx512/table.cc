@@ -5,9 +5,9 @@ namespace chimere::kernels::cpu::avx512 {
 namespace {
 
 template <DType... kTypes>
-void set_kernels(MatmulKernels& k, bool by_fours, DTypeList<kTypes...> /*types*/) {
+void set_kernels(MatmulKernels& k, ActivationOrder order, DTypeList<kTypes...> /*types*/) {
   ((k.integer[kernel_index(kTypes)] = product<kTypes>), ...);
-  ((k.by_fours[kernel_index(kTypes)] = by_fours), ...);
+  ((k.order[kernel_index(kTypes)] = order), ...);
 }
 
 }  // namespace
@@ -16,10 +16,11 @@ const MatmulKernels& matmul_kernels() {
   static const MatmulKernels kKernels = [] {
     MatmulKernels k = avx2::matmul_kernels();
     k.round = round_activations;
-    set_kernels(k, false, PlainTypes{});
+    set_kernels(k, ActivationOrder::kNatural, NaturalTypes{});
+    set_kernels(k, ActivationOrder::kByEights, EightsTypes{});
     if (__builtin_cpu_supports("avx512vbmi") != 0 && __builtin_cpu_supports("avx512bitalg") != 0 &&
         __builtin_cpu_supports("gfni") != 0) {
-      set_kernels(k, true, PermutedTypes{});
+      set_kernels(k, ActivationOrder::kByFours, PermutedTypes{});
     }
     k.f32 = product_f32;
     k.f16 = product_f16;

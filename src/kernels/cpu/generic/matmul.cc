@@ -57,10 +57,7 @@ void round_activations(const float* x, int64_t n, const RoundedRow& out) {
   for (int64_t b = n / kActivationBlock; b < end / kActivationBlock; ++b) {
     round_block(zeros, b, out);
   }
-  if (out.q_by_fours == nullptr) return;
-  for (int64_t i = 0; i < end; ++i) {
-    out.q_by_fours[i / 256 * 256 + i % 4 * 64 + i % 256 / 4] = out.q[i];
-  }
+  // No kernel here reads another order.
 }
 
 template <DType kType>
