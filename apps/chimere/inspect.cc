@@ -92,8 +92,10 @@ Json costs(const LoadedModel& loaded) {
 
 void print_for_people(const Json& document, bool tensors) {
   const auto bytes = [&](const Json& v) { return human_bytes(v.get<double>()); };
-  std::cout << fmt::format("{}  ({}, GGUF {})\n", document["path"].get<std::string>(),
-                           bytes(document["file_bytes"]), document["version"].get<int>());
+  const auto files = document["files"].get<size_t>();
+  std::cout << fmt::format(
+      "{}  ({}{}, GGUF {})\n", document["path"].get<std::string>(), bytes(document["file_bytes"]),
+      files > 1 ? fmt::format(" in {} files", files) : "", document["version"].get<int>());
   std::cout << fmt::format("{:.3g} parameters in {} tensors\n\nMetadata\n",
                            document["parameters"].get<double>(),
                            document["tensor_count"].get<int64_t>());
@@ -140,8 +142,10 @@ void print_for_people(const Json& document, bool tensors) {
 
 Status inspect(const CommandLine& line, const InspectFlags& flags) {
   CHIMERE_TRY(auto file, open_model(line.settings, flags.model));
-  Json document = {
-      {"path", file->path()}, {"file_bytes", file->file_bytes()}, {"version", file->version()}};
+  Json document = {{"path", file->path()},
+                   {"files", file->files().size()},
+                   {"file_bytes", file->file_bytes()},
+                   {"version", file->version()}};
   int64_t parameters = 0;
   Json tensors = Json::array();
   for (const gguf::TensorInfo& t : file->tensors()) {

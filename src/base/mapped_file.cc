@@ -61,6 +61,7 @@ PageRange pages(const uint8_t* data, size_t size, size_t offset, size_t bytes, b
 }  // namespace
 
 MappedFile::~MappedFile() {
+  guard_.stop();
   if (data_ != nullptr) munmap(const_cast<uint8_t*>(data_), size_);
   if (fd_ >= 0) close(fd_);
 }
@@ -73,6 +74,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(size_, other.size_);
   std::swap(fd_, other.fd_);
   std::swap(modified_ns_, other.modified_ns_);
+  std::swap(guard_, other.guard_);
   return *this;
 }
 
@@ -96,6 +98,10 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
     if (p == MAP_FAILED) return io_error("cannot map " + path + ": " + reason());
     file.data_ = static_cast<const uint8_t*>(p);
     file.size_ = size;
+    if (!file.guard_.start(p, size)) {
+      return io_error("cannot map " + path + ": " + std::to_string(FaultGuard::kMax) +
+                      " files are mapped already");
+    }
   }
   return file;
 }
@@ -108,6 +114,11 @@ Status MappedFile::check_unchanged() const {
     return io_error(path_ + " was changed while in use (" + std::to_string(size_) +
                     " bytes then, " + std::to_string(s.st_size) +
                     " now); load it again once it is complete");
+  }
+  if (guard_.damaged()) {
+    return io_error("a part of " + path_ +
+                    " could not be read while it was in use; check the disk, or the program that "
+                    "wrote the file, and load it again");
   }
   return {};
 }

@@ -7,15 +7,16 @@
 #include <cstdint>
 #include <string>
 
+#include "base/fault_guard.h"
 #include "base/result.h"
 
 namespace chimere {
 
 /// Read-only private mapping of a regular file. Move-only.
 ///
-/// Another program may cut the file while it is mapped; touching a page behind the new end then
-/// raises SIGBUS. check_unchanged() sees such a cut in one system call and turns it into an Error,
-/// so callers run it before they walk over pages that may not be resident (once per step, not once
+/// Another program may cut the file while it is mapped, or its disk may fail. Pages that cannot be
+/// read are then zeros (FaultGuard), and check_unchanged() is an Error from then on: callers run it
+/// after they walked over the pages and before they believe what they read (once per step, not once
 /// per read).
 class MappedFile {
  public:
@@ -40,7 +41,8 @@ class MappedFile {
   const uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
 
-  /// An Error if the file's size or time of modification is no longer that of open().
+  /// An Error if the file's size or time of modification is no longer that of open(), or if a page
+  /// could not be read since. One system call.
   Status check_unchanged() const;
   /// Reads the range into memory now. A page that cannot be read (the file was cut, the disk
   /// failed) is an Error rather than a signal. The range is clipped to the file.
@@ -54,6 +56,7 @@ class MappedFile {
   size_t size_ = 0;
   int fd_ = -1;
   int64_t modified_ns_ = 0;
+  FaultGuard guard_;
 };
 
 }  // namespace chimere

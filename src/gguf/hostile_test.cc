@@ -338,8 +338,26 @@ TEST(HostileFile, PartsOfSplitModelsAreRefused) {
   const auto with = [](uint16_t parts) {
     return open_and_walk(header(0, 1).text("split.count").type(ValueType::kU16).put(parts).bytes());
   };
+  EXPECT_EQ(with(0), "");
   EXPECT_EQ(with(1), "");
-  EXPECT_THAT(with(3), HasSubstr("merge them first"));
+  EXPECT_THAT(with(3), HasSubstr("'split.no' is missing"));
+  const auto place = [](int32_t number, int32_t tensors) {
+    return open_and_walk(header(0, 3)
+                             .text("split.count")
+                             .type(ValueType::kU16)
+                             .put(uint16_t{3})
+                             .text("split.no")
+                             .type(ValueType::kI32)
+                             .put(number)
+                             .text("split.tensors.count")
+                             .type(ValueType::kI32)
+                             .put(tensors)
+                             .bytes());
+  };
+  EXPECT_THAT(place(2, 9), HasSubstr("part 3 of 3 of a split model"));
+  EXPECT_THAT(place(3, 9), HasSubstr("no number from 0 to 2"));
+  EXPECT_THAT(place(-1, 9), HasSubstr("no number from 0 to 2"));
+  EXPECT_THAT(place(0, -9), HasSubstr("'split.tensors.count'"));
 }
 
 }  // namespace

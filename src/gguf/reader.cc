@@ -1,358 +1,44 @@
 #include "gguf/reader.h"
 
-#include <algorithm>
-#include <limits>
-#include <unordered_map>
 #include <utility>
 
-#include "gguf/cursor.h"
-#include "gguf/format.h"
+#include "gguf/contents.h"
+#include "gguf/file_parser.h"
+#include "gguf/split_set.h"
 
 namespace chimere::gguf {
+
+struct Reader::Impl {
+  std::string path;
+  std::vector<MappedFile> files;  ///< empty after from_bytes()
+  uint64_t bytes = 0;
+  uint32_t version = 0;
+  Contents contents;
+};
+
 namespace {
 
-std::string str(uint64_t n) { return std::to_string(n); }
+struct OpenFile {
+  MappedFile file;
+  ParsedFile parsed;
+};
 
-// The smallest encodings: a key of one byte with a value of one byte; a name of one byte with one
-// dimension.
-constexpr uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;
-constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
-
-template <typename Stored, typename Wide>
-Result<Array> read_numbers(Cursor& in, uint64_t count, std::string_view what) {
-  if (count > in.remaining() / sizeof(Stored)) {
-    return invalid_data("byte " + str(in.position()) + ": " + std::string(what) + " claims " +
-                        str(count) + " elements of " + str(sizeof(Stored)) + " bytes, but only " +
-                        str(in.remaining()) + " bytes are left in the file");
-  }
-  CHIMERE_TRY(const uint8_t* p, in.take(count * sizeof(Stored), what));
-  std::vector<Wide> out(count);
-  for (uint64_t i = 0; i < count; ++i) {
-    Stored v;
-    std::memcpy(&v, p + i * sizeof(Stored), sizeof(Stored));
-    out[i] = static_cast<Wide>(v);  // NOLINT(bugprone-signed-char-misuse): i8 is a number here
-  }
-  return Array{std::move(out)};
+Error in_file(const std::string& path, const Error& error) {
+  return Error{error.code, path + ": " + error.message};
 }
 
-Result<Array> read_bools(Cursor& in, uint64_t count, std::string_view what) {
-  CHIMERE_TRY(const uint8_t* p, in.take(count, what));
-  std::vector<bool> out(count);
-  for (uint64_t i = 0; i < count; ++i) {
-    if (p[i] > 1) {
-      return invalid_data(std::string(what) + " holds the byte " + str(p[i]) +
-                          " where a boolean (0 or 1) belongs");
-    }
-    out[i] = p[i] == 1;
-  }
-  return Array{std::move(out)};
-}
-
-Result<Array> read_strings(Cursor& in, uint64_t count, std::string_view what) {
-  if (count > in.remaining() / sizeof(uint64_t)) {
-    return invalid_data("byte " + str(in.position()) + ": " + std::string(what) + " claims " +
-                        str(count) + " strings, more than fit into the " + str(in.remaining()) +
-                        " bytes that are left in the file");
-  }
-  std::vector<std::string> out;
-  out.reserve(count);
-  for (uint64_t i = 0; i < count; ++i) {
-    CHIMERE_TRY(const std::string_view s, in.read_string(what));
-    out.emplace_back(s);
-  }
-  return Array{std::move(out)};
-}
-
-Error unknown_type(std::string_view what, uint32_t type) {
-  return invalid_data(std::string(what) + " has the unknown value type " + str(type) +
-                      "; the file is damaged or of a newer format");
-}
-
-Result<Array> read_array(Cursor& in, std::string_view what) {
-  CHIMERE_TRY(const uint32_t type, in.read<uint32_t>(what));
-  CHIMERE_TRY(const uint64_t count, in.read<uint64_t>(what));
-  switch (static_cast<ValueType>(type)) {
-    case ValueType::kU8:
-      return read_numbers<uint8_t, uint64_t>(in, count, what);
-    case ValueType::kI8:
-      return read_numbers<int8_t, int64_t>(in, count, what);
-    case ValueType::kU16:
-      return read_numbers<uint16_t, uint64_t>(in, count, what);
-    case ValueType::kI16:
-      return read_numbers<int16_t, int64_t>(in, count, what);
-    case ValueType::kU32:
-      return read_numbers<uint32_t, uint64_t>(in, count, what);
-    case ValueType::kI32:
-      return read_numbers<int32_t, int64_t>(in, count, what);
-    case ValueType::kF32:
-      return read_numbers<float, double>(in, count, what);
-    case ValueType::kU64:
-      return read_numbers<uint64_t, uint64_t>(in, count, what);
-    case ValueType::kI64:
-      return read_numbers<int64_t, int64_t>(in, count, what);
-    case ValueType::kF64:
-      return read_numbers<double, double>(in, count, what);
-    case ValueType::kBool:
-      return read_bools(in, count, what);
-    case ValueType::kString:
-      return read_strings(in, count, what);
-    case ValueType::kArray:
-      return invalid_data(std::string(what) +
-                          " is an array of arrays, which no known model uses; it is not read");
-  }
-  return unknown_type(what, type);
-}
-
-template <typename Stored, typename Wide>
-Result<Value> read_number(Cursor& in, std::string_view what) {
-  CHIMERE_TRY(const Stored v, in.read<Stored>(what));
-  return Value{static_cast<Wide>(v)};
-}
-
-Result<Value> read_value(Cursor& in, uint32_t type, std::string_view what) {
-  switch (static_cast<ValueType>(type)) {
-    case ValueType::kU8:
-      return read_number<uint8_t, uint64_t>(in, what);
-    case ValueType::kI8:
-      return read_number<int8_t, int64_t>(in, what);
-    case ValueType::kU16:
-      return read_number<uint16_t, uint64_t>(in, what);
-    case ValueType::kI16:
-      return read_number<int16_t, int64_t>(in, what);
-    case ValueType::kU32:
-      return read_number<uint32_t, uint64_t>(in, what);
-    case ValueType::kI32:
-      return read_number<int32_t, int64_t>(in, what);
-    case ValueType::kF32:
-      return read_number<float, double>(in, what);
-    case ValueType::kU64:
-      return read_number<uint64_t, uint64_t>(in, what);
-    case ValueType::kI64:
-      return read_number<int64_t, int64_t>(in, what);
-    case ValueType::kF64:
-      return read_number<double, double>(in, what);
-    case ValueType::kBool: {
-      CHIMERE_TRY(const uint8_t b, in.read<uint8_t>(what));
-      if (b > 1) {
-        return invalid_data(std::string(what) + " holds the byte " + str(b) +
-                            " where a boolean (0 or 1) belongs");
-      }
-      return Value{b == 1};
-    }
-    case ValueType::kString: {
-      CHIMERE_TRY(const std::string_view s, in.read_string(what));
-      return Value{std::string(s)};
-    }
-    case ValueType::kArray: {
-      CHIMERE_TRY(Array a, read_array(in, what));
-      return Value{std::move(a)};
-    }
-  }
-  return unknown_type(what, type);
-}
-
-// One tensor's entry. `offset` is still relative to the data section.
-Result<TensorInfo> read_tensor_info(Cursor& in, uint64_t index) {
-  const std::string label = "the entry of tensor " + str(index);
-  TensorInfo t;
-  CHIMERE_TRY(const std::string_view name, in.read_string(label));
-  const std::string who = "tensor " + quoted(name);
-  if (name.empty() || name.size() > kMaxTensorNameBytes) {
-    return invalid_data(who + " has a name of " + str(name.size()) + " bytes; 1 to " +
-                        str(kMaxTensorNameBytes) + " are allowed");
-  }
-  t.name = name;
-  CHIMERE_TRY(const uint32_t n_dims, in.read<uint32_t>(label));
-  if (n_dims < 1 || n_dims > kMaxDims) {
-    return invalid_data(who + " has " + str(n_dims) + " dimensions; 1 to " + str(kMaxDims) +
-                        " are allowed");
-  }
-  uint64_t elements = 1;
-  for (uint32_t d = 0; d < n_dims; ++d) {
-    CHIMERE_TRY(const uint64_t extent, in.read<uint64_t>(label));
-    constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
-    if (extent == 0 || extent > kMax / elements) {
-      return invalid_data(who + " has an impossible dimension " + str(d) + " of " + str(extent));
-    }
-    elements *= extent;
-    t.dims.push_back(static_cast<int64_t>(extent));
-  }
-  CHIMERE_TRY(const uint32_t type, in.read<uint32_t>(label));
-  const DTypeInfo* info = find_dtype(type);
-  if (info == nullptr) {
-    return invalid_data(who + " has the unknown element type " + str(type) +
-                        "; the file is damaged or uses a format this program does not know");
-  }
-  t.type = info->type;
-  const auto block = static_cast<uint64_t>(info->block_elements);
-  const auto block_bytes = static_cast<uint64_t>(info->block_bytes);
-  if (static_cast<uint64_t>(t.dims[0]) % block != 0) {
-    return invalid_data(who + " has rows of " + str(static_cast<uint64_t>(t.dims[0])) +
-                        " elements, which is no multiple of the " + str(block) + " of a block of " +
-                        std::string(info->name));
-  }
-  if (elements / block > std::numeric_limits<uint64_t>::max() / block_bytes) {
-    return invalid_data(who + " would take more than 2^64 bytes");
-  }
-  t.bytes = elements / block * block_bytes;
-  CHIMERE_TRY(t.offset, in.read<uint64_t>(label));
-  return t;
+Result<OpenFile> open_file(const std::string& path) {
+  OpenFile out;
+  CHIMERE_TRY(out.file, MappedFile::open(path));
+  auto parsed = parse_file(out.file.data(), out.file.size());
+  // What a file that changes meanwhile says of itself is not worth a message.
+  CHIMERE_CHECK_OK(out.file.check_unchanged());
+  if (!parsed.ok()) return in_file(path, parsed.error());
+  out.parsed = std::move(parsed).value();
+  return out;
 }
 
 }  // namespace
-
-struct Reader::Impl {
-  MappedFile file;
-  bool mapped = false;
-  const uint8_t* data = nullptr;
-  uint64_t size = 0;
-  uint32_t version = 0;
-  std::vector<std::string> keys;
-  std::vector<Value> values;
-  std::unordered_map<std::string_view, size_t> key_index;  // into keys' storage
-  std::vector<TensorInfo> tensors;
-  std::unordered_map<std::string_view, size_t> tensor_index;
-
-  Status parse();
-  Status read_keys(Cursor& in, uint64_t count);
-  Status read_tensors(Cursor& in, uint64_t count);
-  Result<uint64_t> alignment() const;
-  Status place_tensors(uint64_t after_entries);
-  Status check_overlaps() const;
-  const Value* find(std::string_view key) const {
-    const auto it = key_index.find(key);
-    return it == key_index.end() ? nullptr : &values[it->second];
-  }
-};
-
-Status Reader::Impl::parse() {
-  Cursor in(data, size);
-  CHIMERE_TRY(const uint32_t magic, in.read<uint32_t>("the magic number"));
-  if (magic != kMagic) {
-    return invalid_data("this is no GGUF file: it does not begin with the letters GGUF");
-  }
-  CHIMERE_TRY(version, in.read<uint32_t>("the version number"));
-  if (version != 2 && version != 3) {
-    const bool swapped = version == 2U << 24 || version == 3U << 24;
-    return invalid_data(swapped ? "this is a big-endian GGUF file; convert it to little endian"
-                                : "GGUF version " + str(version) +
-                                      " is not supported (2 and 3 are); convert the model again");
-  }
-  CHIMERE_TRY(const uint64_t n_tensors, in.read<uint64_t>("the number of tensors"));
-  CHIMERE_TRY(const uint64_t n_keys, in.read<uint64_t>("the number of metadata keys"));
-  if (n_keys > in.remaining() / kMinKeyBytes) {
-    return invalid_data("the header claims " + str(n_keys) + " metadata keys, more than fit into " +
-                        str(size) + " bytes");
-  }
-  if (n_tensors > in.remaining() / kMinTensorBytes) {
-    return invalid_data("the header claims " + str(n_tensors) + " tensors, more than fit into " +
-                        str(size) + " bytes");
-  }
-  CHIMERE_CHECK_OK(read_keys(in, n_keys));
-  if (const Value* v = find("split.count"); v != nullptr) {
-    const auto* unsigned_count = std::get_if<uint64_t>(v);
-    const auto* signed_count = std::get_if<int64_t>(v);
-    if ((unsigned_count != nullptr && *unsigned_count > 1) ||
-        (signed_count != nullptr && *signed_count > 1)) {
-      return unsupported(
-          "this file is one part of a model split over several files; merge them first "
-          "(llama-gguf-split --merge)");
-    }
-  }
-  CHIMERE_CHECK_OK(read_tensors(in, n_tensors));
-  CHIMERE_CHECK_OK(place_tensors(in.position()));
-  return check_overlaps();
-}
-
-Status Reader::Impl::read_keys(Cursor& in, uint64_t count) {
-  // Reserved, since key_index points into the strings; a count this large was checked against the
-  // file.
-  keys.reserve(count);
-  values.reserve(count);
-  for (uint64_t i = 0; i < count; ++i) {
-    CHIMERE_TRY(const std::string_view key, in.read_string("metadata key " + str(i)));
-    if (key.empty() || key.size() > kMaxKeyBytes) {
-      return invalid_data("metadata key " + str(i) + " has a name of " + str(key.size()) +
-                          " bytes; 1 to " + str(kMaxKeyBytes) + " are allowed");
-    }
-    const std::string what = "the metadata key " + quoted(key);
-    keys.emplace_back(key);
-    if (!key_index.emplace(keys.back(), i).second) {
-      return invalid_data(what + " appears twice");
-    }
-    CHIMERE_TRY(const uint32_t type, in.read<uint32_t>(what));
-    CHIMERE_TRY(Value value, read_value(in, type, what));
-    values.push_back(std::move(value));
-  }
-  return {};
-}
-
-Status Reader::Impl::read_tensors(Cursor& in, uint64_t count) {
-  tensors.reserve(count);
-  for (uint64_t i = 0; i < count; ++i) {
-    CHIMERE_TRY(TensorInfo t, read_tensor_info(in, i));
-    tensors.push_back(std::move(t));
-    if (!tensor_index.emplace(tensors.back().name, i).second) {
-      return invalid_data("tensor " + quoted(tensors.back().name) + " appears twice");
-    }
-  }
-  return {};
-}
-
-Result<uint64_t> Reader::Impl::alignment() const {
-  const Value* v = find(kAlignmentKey);
-  if (v == nullptr) return uint64_t{kDefaultAlignment};
-  uint64_t alignment = 0;
-  if (const auto* u = std::get_if<uint64_t>(v)) alignment = *u;
-  if (const auto* i = std::get_if<int64_t>(v); i != nullptr && *i > 0) {
-    alignment = static_cast<uint64_t>(*i);
-  }
-  if (!valid_alignment(alignment)) {
-    return invalid_data("the metadata key " + quoted(kAlignmentKey) +
-                        " must be a power of two from 8 to 2^31");
-  }
-  return alignment;
-}
-
-Status Reader::Impl::place_tensors(uint64_t after_entries) {
-  CHIMERE_TRY(const uint64_t align, alignment());
-  if (tensors.empty()) return {};
-  const uint64_t start = align_up(after_entries, align);
-  if (start > size) {
-    return invalid_data("the file ends at byte " + str(size) + ", before its tensor data at byte " +
-                        str(start) + "; it may be an incomplete download");
-  }
-  const uint64_t available = size - start;
-  for (TensorInfo& t : tensors) {
-    if (t.offset % align != 0) {
-      return invalid_data("tensor " + quoted(t.name) + " lies at offset " + str(t.offset) +
-                          ", which is no multiple of the alignment " + str(align));
-    }
-    if (t.offset > available || t.bytes > available - t.offset) {
-      return invalid_data("tensor " + quoted(t.name) + " (" + str(t.bytes) + " bytes at offset " +
-                          str(t.offset) + ") reaches beyond the " + str(available) +
-                          " bytes of tensor data; the file may be an incomplete download");
-    }
-    t.offset += start;
-    t.data = data + t.offset;
-  }
-  return {};
-}
-
-Status Reader::Impl::check_overlaps() const {
-  std::vector<const TensorInfo*> sorted;
-  sorted.reserve(tensors.size());
-  for (const TensorInfo& t : tensors) sorted.push_back(&t);
-  std::sort(sorted.begin(), sorted.end(),
-            [](const TensorInfo* a, const TensorInfo* b) { return a->offset < b->offset; });
-  for (size_t i = 1; i < sorted.size(); ++i) {
-    if (sorted[i - 1]->offset + sorted[i - 1]->bytes > sorted[i]->offset) {
-      return invalid_data("the data of tensors " + quoted(sorted[i - 1]->name) + " and " +
-                          quoted(sorted[i]->name) + " overlap");
-    }
-  }
-  return {};
-}
 
 Reader::Reader() : impl_(std::make_unique<Impl>()) {}
 Reader::~Reader() = default;
@@ -360,37 +46,70 @@ Reader::~Reader() = default;
 Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
   std::unique_ptr<Reader> reader(new Reader());
   Impl& impl = *reader->impl_;
-  CHIMERE_TRY(impl.file, MappedFile::open(path));
-  impl.mapped = true;
-  impl.data = impl.file.data();
-  impl.size = impl.file.size();
-  if (Status s = impl.parse(); !s.ok()) {
-    return Error{s.error().code, path + ": " + s.error().message};
+  impl.path = path;
+  auto named = open_file(path);
+  if (!named.ok()) return named.error();
+  impl.version = named->parsed.version;
+  const auto place = split_place(named->parsed.contents);
+  if (!place.ok()) return in_file(path, place.error());
+  if (place->count == 1) {
+    impl.bytes = named->file.size();
+    impl.files.push_back(std::move(named->file));
+    impl.contents = std::move(named->parsed.contents);
+    return reader;
   }
+
+  const auto prefix = split_prefix(path, *place);
+  if (!prefix.ok()) return in_file(path, prefix.error());
+  std::vector<Contents> parts;
+  std::vector<std::string> paths;
+  for (int64_t i = 0; i < place->count; ++i) {
+    paths.push_back(split_path(*prefix, i, place->count));
+    auto other = i == place->number ? Result<OpenFile>(OpenFile{}) : open_file(paths.back());
+    Result<OpenFile>& part = i == place->number ? named : other;
+    if (!part.ok() && part.error().code == Error::Code::kNotFound) {
+      return not_found(path + " is " + place->text() + ", and " + paths.back() +
+                       " is missing; all parts must lie in one folder");
+    }
+    if (!part.ok()) return part.error();
+    impl.bytes += part->file.size();
+    impl.files.push_back(std::move(part->file));
+    parts.push_back(std::move(part->parsed.contents));
+  }
+  CHIMERE_TRY(impl.contents, join_parts(std::move(parts), paths));
   return reader;
 }
 
 Result<std::unique_ptr<Reader>> Reader::from_bytes(const void* data, size_t size) {
   std::unique_ptr<Reader> reader(new Reader());
-  reader->impl_->data = static_cast<const uint8_t*>(data);
-  reader->impl_->size = size;
-  CHIMERE_CHECK_OK(reader->impl_->parse());
+  Impl& impl = *reader->impl_;
+  CHIMERE_TRY(ParsedFile parsed, parse_file(static_cast<const uint8_t*>(data), size));
+  CHIMERE_TRY(const SplitPlace place, split_place(parsed.contents));
+  if (place.count > 1) {
+    return unsupported("this is " + place.text() +
+                       " of a split model; it must be opened as a file, beside the others");
+  }
+  impl.bytes = size;
+  impl.version = parsed.version;
+  impl.contents = std::move(parsed.contents);
   return reader;
 }
 
-const std::string& Reader::path() const { return impl_->file.path(); }
-uint64_t Reader::file_bytes() const { return impl_->size; }
+const std::string& Reader::path() const { return impl_->path; }
+uint64_t Reader::file_bytes() const { return impl_->bytes; }
 uint32_t Reader::version() const { return impl_->version; }
-const std::vector<std::string>& Reader::keys() const { return impl_->keys; }
-const Value* Reader::find(std::string_view key) const { return impl_->find(key); }
-const std::vector<TensorInfo>& Reader::tensors() const { return impl_->tensors; }
-
+const std::vector<std::string>& Reader::keys() const { return impl_->contents.keys(); }
+const Value* Reader::find(std::string_view key) const { return impl_->contents.find(key); }
+const std::vector<TensorInfo>& Reader::tensors() const { return impl_->contents.tensors(); }
 const TensorInfo* Reader::find_tensor(std::string_view name) const {
-  const auto it = impl_->tensor_index.find(name);
-  return it == impl_->tensor_index.end() ? nullptr : &impl_->tensors[it->second];
+  return impl_->contents.find_tensor(name);
 }
 
-Status Reader::check_unchanged() const { return impl_->file.check_unchanged(); }
-const MappedFile* Reader::mapping() const { return impl_->mapped ? &impl_->file : nullptr; }
+Status Reader::check_unchanged() const {
+  for (const MappedFile& file : impl_->files) CHIMERE_CHECK_OK(file.check_unchanged());
+  return {};
+}
+
+std::span<const MappedFile> Reader::files() const { return impl_->files; }
 
 }  // namespace chimere::gguf

@@ -1,9 +1,11 @@
-// Reads GGUF version 2 and 3 files (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
+// Reads GGUF version 2 and 3 files, whole models and split ones
+// (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
 #ifndef CHIMERE_GGUF_READER_H_
 #define CHIMERE_GGUF_READER_H_
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -21,6 +23,7 @@ struct Array {
   std::variant<std::vector<int64_t>, std::vector<uint64_t>, std::vector<double>, std::vector<bool>,
                std::vector<std::string>>
       items;
+  bool operator==(const Array&) const = default;
 };
 using Value = std::variant<int64_t, uint64_t, double, bool, std::string, Array>;
 
@@ -28,24 +31,26 @@ struct TensorInfo {
   std::string name;
   std::vector<int64_t> dims;  ///< GGUF order: dims[0] is contiguous
   DType type = DType::kF32;
-  uint64_t offset = 0;  ///< from the start of the file
+  uint64_t offset = 0;  ///< from the start of the file that it is in
   uint64_t bytes = 0;
   const void* data = nullptr;  ///< into the mapping; valid while the Reader lives
 };
 
-/// A mapped, fully validated file: every count, string, type, shape, offset and overlap is checked
-/// against the file's size before anything is trusted, so that no file can crash the reader or make
-/// it allocate more than a small multiple of the file's own size.
+/// A mapped, fully validated model: one file, or all files of a split one as if they were one.
+/// Every count, string, type, shape, offset and overlap is checked against the file's size before
+/// anything is trusted, so that no file can crash the reader or make it allocate more than a small
+/// multiple of the file's own size.
 class Reader {
  public:
-  /// Errors: kNotFound, kIo, kInvalidData (says what is wrong, and at which byte or tensor).
+  /// `path` may be any part of a split model; the others are found beside it. Errors: kNotFound (of
+  /// a part too), kIo, kInvalidData (says what is wrong, and at which byte or tensor).
   static Result<std::unique_ptr<Reader>> open(const std::string& path);
   /// The same over bytes in memory, which must outlive the reader (fuzzing, tests).
   static Result<std::unique_ptr<Reader>> from_bytes(const void* data, size_t size);
   ~Reader();
 
-  const std::string& path() const;
-  uint64_t file_bytes() const;
+  const std::string& path() const;  ///< as opened; empty after from_bytes()
+  uint64_t file_bytes() const;      ///< of all files together
   uint32_t version() const;
 
   /// Keys in file order.
@@ -65,12 +70,11 @@ class Reader {
   const std::vector<TensorInfo>& tensors() const;
   const TensorInfo* find_tensor(std::string_view name) const;
 
-  /// An Error if the file was cut or rewritten since open(); one system call. Call it before
-  /// walking over tensor data (once per step), so that a file cut under its mapping is an Error
-  /// rather than SIGBUS.
+  /// An Error if a file was cut or rewritten since open(), or could not be read; one system call a
+  /// file. Call it after walking over tensor data (once per step): what was read in vain is zeros.
   Status check_unchanged() const;
-  /// The mapping, for populate() and advise(); nullptr after from_bytes().
-  const MappedFile* mapping() const;
+  /// The mappings, for populate() and advise(); none after from_bytes().
+  std::span<const MappedFile> files() const;
 
  private:
   Reader();

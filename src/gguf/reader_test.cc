@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -75,7 +76,7 @@ TEST(Reader, ReadsBackWhatTheWriterWrote) {
     EXPECT_EQ(b->offset % 32, 0U);
     EXPECT_EQ(static_cast<const uint8_t*>(b->data)[135], 9);
     EXPECT_EQ(r.find_tensor("c.weight"), nullptr);
-    EXPECT_EQ(r.mapping() != nullptr, through_disk);
+    EXPECT_EQ(r.files().size(), through_disk ? 1U : 0U);
     std::filesystem::remove(path);
   }
 }
@@ -109,7 +110,7 @@ TEST(Reader, SeesThatTheFileWasCutUnderItsMapping) {
   ASSERT_TRUE(example().write(path).ok());
   auto opened = Reader::open(path);
   ASSERT_TRUE(opened.ok());
-  const MappedFile* mapping = (*opened)->mapping();
+  const MappedFile* mapping = &(*opened)->files()[0];
   EXPECT_TRUE((*opened)->check_unchanged().ok());
   EXPECT_TRUE(mapping->populate(0, mapping->size()).ok());
   std::filesystem::resize_file(path, 10);
@@ -132,6 +133,33 @@ TEST(Writer, RefusesTensorsThatDoNotFitTheirShape) {
   EXPECT_FALSE(w.add_tensor("", {1}, DType::kF32, q.data(), 4).ok());
   EXPECT_TRUE(w.add_tensor("t", {64}, DType::kQ8_0, q.data(), 68).ok());
   EXPECT_FALSE(w.add_tensor("t", {64}, DType::kQ8_0, q.data(), 68).ok());
+}
+
+TEST(Writer, TensorsMayBeMadeWhileTheFileIsWritten) {
+  const std::string path = temporary("made.gguf");
+  Writer made;
+  Writer copied;
+  for (uint8_t i = 1; i <= 3; ++i) {
+    const std::string name = "t" + std::to_string(i);
+    const std::vector<uint8_t> bytes(4U * i, i);
+    ASSERT_TRUE(copied.add_tensor(name, {i}, DType::kF32, bytes.data(), bytes.size()).ok());
+    const auto fill = [bytes](std::span<uint8_t> out) -> Status {
+      std::copy(bytes.begin(), bytes.end(), out.begin());
+      return {};
+    };
+    ASSERT_TRUE(made.add_tensor(name, {i}, DType::kF32, bytes.size(), fill).ok());
+  }
+  EXPECT_EQ(made.bytes(), copied.bytes());
+  ASSERT_TRUE(made.write(path).ok());
+  EXPECT_EQ(std::filesystem::file_size(path), copied.bytes().size());
+
+  const auto fails = [](std::span<uint8_t>) -> Status { return io_error("no such luck"); };
+  ASSERT_TRUE(made.add_tensor("bad", {1}, DType::kF32, 4, fails).ok());
+  EXPECT_TRUE(made.bytes().empty());
+  EXPECT_EQ(made.write(path + "2").error().message, "no such luck");
+  EXPECT_FALSE(std::filesystem::exists(path + "2"));
+  EXPECT_FALSE(std::filesystem::exists(path + "2.partial"));
+  std::filesystem::remove(path);
 }
 
 TEST(Writer, SettingAKeyAgainReplacesIt) {

@@ -1,5 +1,6 @@
 #include "gguf/writer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +10,7 @@
 
 #include "gguf/cursor.h"
 #include "gguf/format.h"
+#include "gguf/split_set.h"
 
 namespace chimere::gguf {
 namespace {
@@ -43,10 +45,6 @@ Bytes encode_array(ValueType type, const std::vector<T>& v) {
   put<uint64_t>(out, v.size());
   for (const T& x : v) put(out, x);
   return out;
-}
-
-uint64_t padding(uint64_t position, uint64_t alignment) {
-  return align_up(position, alignment) - position;
 }
 
 }  // namespace
@@ -101,6 +99,16 @@ void Writer::set_f32s(std::string_view key, const std::vector<float>& v) {
 
 Status Writer::add_tensor(std::string_view name, const std::vector<int64_t>& dims, DType type,
                           const void* data, uint64_t bytes) {
+  const auto* p = static_cast<const uint8_t*>(data);
+  return add_tensor(name, dims, type, bytes,
+                    [copy = Bytes(p, p + bytes)](std::span<uint8_t> out) -> Status {
+                      std::copy(copy.begin(), copy.end(), out.begin());
+                      return {};
+                    });
+}
+
+Status Writer::add_tensor(std::string_view name, const std::vector<int64_t>& dims, DType type,
+                          uint64_t bytes, Fill fill) {
   const std::string who = "tensor " + quoted(name);
   if (name.empty() || name.size() > kMaxTensorNameBytes) {
     return invalid_argument(who + " needs a name of 1 to " + std::to_string(kMaxTensorNameBytes) +
@@ -129,8 +137,7 @@ Status Writer::add_tensor(std::string_view name, const std::vector<int64_t>& dim
                             std::to_string(blocks) + " blocks of " + std::to_string(block_bytes));
   }
   if (!tensor_names_.emplace(name).second) return invalid_argument(who + " was added twice");
-  const auto* p = static_cast<const uint8_t*>(data);
-  tensors_.push_back({std::string(name), dims, type, Bytes(p, p + bytes)});
+  tensors_.push_back({std::string(name), dims, type, bytes, std::move(fill)});
   return {};
 }
 
@@ -150,24 +157,25 @@ Status Writer::check() const {
 }
 
 // Everything before the tensor data, padded to its start.
-std::vector<uint8_t> Writer::header() const {
+std::vector<uint8_t> Writer::header(std::span<const Key> keys,
+                                    std::span<const Tensor> tensors) const {
   Bytes out;
   put(out, kMagic);
   put<uint32_t>(out, 3);
-  put<uint64_t>(out, tensors_.size());
-  put<uint64_t>(out, keys_.size());
-  for (const Key& k : keys_) {
+  put<uint64_t>(out, tensors.size());
+  put<uint64_t>(out, keys.size());
+  for (const Key& k : keys) {
     put_string(out, k.name);
     out.insert(out.end(), k.value.begin(), k.value.end());
   }
   uint64_t offset = 0;
-  for (const Tensor& t : tensors_) {
+  for (const Tensor& t : tensors) {
     put_string(out, t.name);
     put<uint32_t>(out, static_cast<uint32_t>(t.dims.size()));
     for (const int64_t d : t.dims) put<uint64_t>(out, static_cast<uint64_t>(d));
     put(out, t.type);
     put(out, offset);
-    offset = align_up(offset + t.data.size(), alignment_);
+    offset = align_up(offset + t.bytes, alignment_);
   }
   out.resize(align_up(out.size(), alignment_));
   return out;
@@ -175,43 +183,88 @@ std::vector<uint8_t> Writer::header() const {
 
 std::vector<uint8_t> Writer::bytes() const {
   if (!check().ok()) return {};
-  Bytes out = header();
+  Bytes out = header(keys_, tensors_);
   for (const Tensor& t : tensors_) {
-    out.insert(out.end(), t.data.begin(), t.data.end());
-    out.resize(align_up(out.size(), alignment_));
+    const size_t at = out.size();
+    out.resize(at + align_up(t.bytes, alignment_));
+    if (!t.fill(std::span(out).subspan(at, t.bytes)).ok()) return {};
   }
   return out;
 }
 
-Status Writer::write(const std::string& path) const {
-  CHIMERE_CHECK_OK(check());
+Status Writer::write_file(const std::string& path, std::span<const Key> keys,
+                          std::span<const Tensor> tensors) const {
   const std::string partial = path + ".partial";
+  Status status;
   {
     std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-    const Bytes head = header();
-    const auto put_bytes = [&](const Bytes& b) {
-      out.write(reinterpret_cast<const char*>(b.data()), static_cast<std::streamsize>(b.size()));
+    Bytes buffer = header(keys, tensors);
+    const auto flush = [&] {
+      out.write(reinterpret_cast<const char*>(buffer.data()),
+                static_cast<std::streamsize>(buffer.size()));
     };
-    put_bytes(head);
-    for (const Tensor& t : tensors_) {
-      put_bytes(t.data);
-      put_bytes(Bytes(padding(t.data.size(), alignment_)));
+    flush();
+    for (const Tensor& t : tensors) {
+      buffer.assign(align_up(t.bytes, alignment_), 0);
+      status = t.fill(std::span(buffer).first(t.bytes));
+      if (!status.ok() || out.fail()) break;
+      flush();
     }
     out.close();
-    if (out.fail()) {
-      std::error_code ignored;
-      std::filesystem::remove(partial, ignored);
-      return io_error("cannot write " + partial + ": no permission or no room there");
+    if (status.ok() && out.fail()) {
+      status = io_error("cannot write " + partial + ": no permission or no room there");
     }
   }
   std::error_code failure;
-  std::filesystem::rename(partial, path, failure);
-  if (failure) {
-    std::error_code ignored;
-    std::filesystem::remove(partial, ignored);
-    return io_error("cannot rename " + partial + " to " + path + ": " + failure.message());
+  if (status.ok()) {
+    std::filesystem::rename(partial, path, failure);
+    if (!failure) return {};
+    status = io_error("cannot rename " + partial + " to " + path + ": " + failure.message());
   }
-  return {};
+  std::filesystem::remove(partial, failure);
+  return status;
+}
+
+Status Writer::write(const std::string& path) const {
+  CHIMERE_CHECK_OK(check());
+  return write_file(path, keys_, tensors_);
+}
+
+Result<std::vector<std::string>> Writer::write_split(const std::string& prefix, uint64_t max_bytes,
+                                                     bool metadata_apart) const {
+  CHIMERE_CHECK_OK(check());
+  std::vector<std::span<const Tensor>> parts;
+  if (metadata_apart) parts.emplace_back();
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const bool fits =
+        !parts.empty() && !parts.back().empty() && bytes + tensors_[i].bytes <= max_bytes;
+    if (!fits) {
+      parts.push_back(std::span(tensors_).subspan(i, 0));
+      bytes = 0;
+    }
+    bytes += tensors_[i].bytes;
+    parts.back() = {parts.back().data(), parts.back().size() + 1};
+  }
+  if (parts.size() > kMaxSplits) {
+    return invalid_argument("the model would have " + std::to_string(parts.size()) +
+                            " parts, more than the format can count; allow larger ones");
+  }
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Writer part(alignment_);
+    if (i == 0) {
+      part.keys_ = keys_;
+      part.key_index_ = key_index_;
+    }
+    part.set("split.no", encode_scalar(ValueType::kU16, static_cast<uint16_t>(i)));
+    part.set("split.count", encode_scalar(ValueType::kU16, static_cast<uint16_t>(parts.size())));
+    part.set_i32("split.tensors.count", static_cast<int32_t>(tensors_.size()));
+    paths.push_back(
+        split_path(prefix, static_cast<int64_t>(i), static_cast<int64_t>(parts.size())));
+    CHIMERE_CHECK_OK(write_file(paths.back(), part.keys_, parts[i]));
+  }
+  return paths;
 }
 
 }  // namespace chimere::gguf

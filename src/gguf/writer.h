@@ -3,6 +3,8 @@
 #define CHIMERE_GGUF_WRITER_H_
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,7 +16,7 @@
 
 namespace chimere::gguf {
 
-/// Collects metadata and tensors, then writes the file at once (to a temporary name, then renamed).
+/// Collects metadata and tensors, then writes the file (to a temporary name, then renamed).
 /// Setting a key again replaces its value and keeps its place. An impossible key (empty or longer
 /// than 65535 bytes) or alignment (no power of two from 8 on) is remembered and reported by
 /// write().
@@ -37,7 +39,20 @@ class Writer {
   Status add_tensor(std::string_view name, const std::vector<int64_t>& dims, DType type,
                     const void* data, uint64_t bytes);
 
+  /// The same for bytes that are made when the file is written, one tensor at a time: `fill` gets a
+  /// buffer of `bytes`, whose contents it replaces.
+  using Fill = std::function<Status(std::span<uint8_t>)>;
+  Status add_tensor(std::string_view name, const std::vector<int64_t>& dims, DType type,
+                    uint64_t bytes, Fill fill);
+
+  /// Errors: kIo, kInvalidArgument (keys, alignment), those of a Fill.
   Status write(const std::string& path) const;
+  /// Writes "<prefix>-00001-of-0000N.gguf" and so on (gguf/split_set.h), each with at most
+  /// `max_bytes` of tensors or with one tensor. The first has the metadata, and no tensors if
+  /// `metadata_apart`. Returns the paths. Errors: as write(); parts that were written before the
+  /// error remain.
+  Result<std::vector<std::string>> write_split(const std::string& prefix, uint64_t max_bytes,
+                                               bool metadata_apart = false) const;
   /// The file's bytes (tests, fuzzing); empty where write() would report an error.
   std::vector<uint8_t> bytes() const;
 
@@ -46,7 +61,8 @@ class Writer {
     std::string name;
     std::vector<int64_t> dims;
     DType type;
-    std::vector<uint8_t> data;
+    uint64_t bytes;
+    Fill fill;
   };
   struct Key {
     std::string name;
@@ -55,7 +71,10 @@ class Writer {
 
   void set(std::string_view key, std::vector<uint8_t> value);
   Status check() const;
-  std::vector<uint8_t> header() const;
+  /// What the file at `path` begins with, and its tensors.
+  Status write_file(const std::string& path, std::span<const Key> keys,
+                    std::span<const Tensor> tensors) const;
+  std::vector<uint8_t> header(std::span<const Key> keys, std::span<const Tensor> tensors) const;
 
   uint32_t alignment_;
   std::vector<Key> keys_;

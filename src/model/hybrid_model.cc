@@ -103,6 +103,8 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
     const kernels::LinearJob head[] = {{weights_.output, buffers.logits}};
     ops_.linear(wanted.x, head);
   }
+  // What could not be read was zeros: nobody may see what came of it.
+  CHIMERE_CHECK_OK(file_.check_unchanged());
   step.finish();
   return StepResult{buffers.logits};
 }

@@ -40,8 +40,9 @@ class Model {
   virtual state::StateStore& states() = 0;
 
   /// Advances all sequences of the plan by their rows. Errors: kInvalidArgument (a plan that makes
-  /// no sense), kOutOfMemory (states), kIo (the file was cut or rewritten). On an error no state
-  /// changes.
+  /// no sense), kOutOfMemory (states), kIo (a file was cut or rewritten, or could not be read). On
+  /// an error no state changes, but for a file that was damaged during the step: then the plan's
+  /// sequences are worth nothing.
   virtual Result<StepResult> forward(const StepPlan& plan) = 0;
 };
 

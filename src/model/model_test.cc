@@ -4,16 +4,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <numeric>
+#include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "model/chunking.h"
 #include "support/tiny_model.h"
 
@@ -402,6 +406,68 @@ TEST(LoadModel, TakesTheExpertsWidthFromOlderKeys) {
   const Loaded nothing(
       tiny(m, [](gguf::Writer& w) { w.set_u32("qwen3next.expert_feed_forward_length", 0); }));
   EXPECT_THAT(nothing.error.message, HasSubstr("expert_feed_forward_length"));
+}
+
+// The pages go away while threads read them: an error, not SIGBUS.
+TEST(Forward, SurvivesAFileCutWhileItIsRead) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 rng(seed);
+  TinyModel m = smallest();
+  m.n_embd = 256;
+  m.n_ff = m.n_ff_shared = 256;
+  const auto bytes = tiny(m);
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("chimere_model_test_" + std::to_string(seed) + ".gguf");
+  for (int round = 0; round < 5; ++round) {
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    auto file = gguf::Reader::open(path.string());
+    ASSERT_TRUE(file.ok()) << file.error().message;
+    ThreadPool pool(2);
+    auto ops = kernels::make_cpu_ops(pool);
+    auto model = load_model(**file, *ops, {});
+    ASSERT_TRUE(model.ok()) << model.error().message;
+    std::thread cutter([&, pause = rng() % 4000, left = bytes.size() / (2 + rng() % 8)] {
+      std::this_thread::sleep_for(std::chrono::microseconds(pause));
+      std::filesystem::resize_file(path, left);
+    });
+    auto a = (*model)->states().create_sequence();
+    Result<StepResult> result = StepResult{};
+    while (result.ok()) {
+      if (a->position() > 1000) a = (*model)->states().create_sequence();
+      result = (*model)->forward({{step_rows(*a, {1, 2, 3, 4, 5, 6, 7, 8})}});
+    }
+    cutter.join();
+    EXPECT_EQ(result.error().code, Error::Code::kIo);
+    EXPECT_THAT(result.error().message, HasSubstr("was changed while in use"));
+    EXPECT_FALSE((*model)->forward({{step_rows(*a, {1})}}).ok());
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(LoadModel, ASplitModelIsTheSameModel) {
+  const auto folder = std::filesystem::temp_directory_path() /
+                      ("chimere_split_" + std::to_string(std::random_device{}()));
+  std::filesystem::create_directory(folder);
+  auto writer = test::make_tiny_model(smallest());
+  ASSERT_TRUE(writer.ok());
+  auto paths = writer->write_split((folder / "tiny").string(), 4096, /*metadata_apart=*/true);
+  ASSERT_TRUE(paths.ok()) << paths.error().message;
+  EXPECT_GT(paths->size(), 3U);
+  const Loaded whole(tiny(smallest()));
+  auto file = gguf::Reader::open(paths->back());
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  auto ops = kernels::make_ref_ops();
+  auto model = load_model(**file, *ops, {});
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  EXPECT_EQ((*model)->states().fingerprint(), whole.model->states().fingerprint());
+  auto a = (*model)->states().create_sequence();
+  auto b = whole.model->states().create_sequence();
+  EXPECT_EQ(values((*model)->forward({{step_rows(*a, {1, 2, 3})}})->logits),
+            values(whole.model->forward({{step_rows(*b, {1, 2, 3})}})->logits));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Forward, NoticesAFileCutShort) {

@@ -94,6 +94,21 @@ class Inspect(Case):
         self.assertIn("Tensors by type", chimere("inspect", MODEL).out)
 
 
+    def test_a_split_model_is_one_model(self):
+        subprocess.run([WRITER, HOME / "split", str(VOCABULARY), "35", "20000"], check=True)
+        parts = sorted(HOME.glob("split-*.gguf"))
+        self.assertGreater(len(parts), 2)
+        whole, split = self.answer("inspect", MODEL, "--tensors"), self.answer("inspect", parts[1], "--tensors")
+        self.assertEqual((whole["files"], split["files"]), (1, len(parts)))
+        self.assertEqual(split["file_bytes"], sum(p.stat().st_size for p in parts))
+        self.assertEqual(split["tensors"], whole["tensors"])
+        self.assertIn(f"in {len(parts)} files", chimere("inspect", parts[0]).out)
+        flags = ("-p", "the path", "-n", 8, "--seed", SEED)
+        self.assertEqual(self.answer("run", "-m", parts[0], *flags)["ids"], self.answer("run", "-m", MODEL, *flags)["ids"])
+        parts[1].unlink()
+        self.refused(1, "run", "-m", parts[0], "-p", "x", says=f"{parts[1]} is missing")
+
+
 class Run(Case):
     FLAGS = ("-m", MODEL, "-n", 24, "--temp", 1.2, "--top-k", 0)
 

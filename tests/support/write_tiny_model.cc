@@ -1,17 +1,18 @@
-// Writes a small random model: write_tiny_model OUT.gguf [VOCABULARY [SEED]]. Without the size of a
-// vocabulary it is the model of tests/golden/; from 260 tokens on it can read and write any text.
+// Writes a small random model: write_tiny_model OUT.gguf [VOCABULARY [SEED [PART_BYTES]]]. Without
+// the size of a vocabulary it is the model of tests/golden/; from 260 tokens on it can read and
+// write any text. With PART_BYTES it is split over OUT.gguf-00001-of-0000N.gguf and so on.
 #include <cstdio>
 #include <cstdlib>
 
 #include "support/tiny_model.h"
 
 int main(int argc, char** argv) {
-  if (argc < 2 || argc > 4) {
-    std::fprintf(stderr, "usage: write_tiny_model OUT.gguf [VOCABULARY [SEED]]\n");
+  if (argc < 2 || argc > 5) {
+    std::fprintf(stderr, "usage: write_tiny_model OUT.gguf [VOCABULARY [SEED [PART_BYTES]]]\n");
     return 2;
   }
   chimere::test::TinyModel model;
-  model.seed = argc == 4 ? std::strtoull(argv[3], nullptr, 10) : 35;
+  model.seed = argc >= 4 ? std::strtoull(argv[3], nullptr, 10) : 35;
   model.n_mtp_layers = 1;
   model.n_embd = 32;
   model.head_dim = 16;
@@ -22,7 +23,13 @@ int main(int argc, char** argv) {
   model.n_vocab = argc >= 3 ? std::atoi(argv[2]) : 96;
   model.tied_head = true;
   auto writer = chimere::test::make_tiny_model(model);
-  const chimere::Status status = writer.ok() ? writer->write(argv[1]) : writer.error();
+  chimere::Status status = writer.ok() ? chimere::Status{} : writer.error();
+  if (status.ok() && argc == 5) {
+    const auto paths = writer->write_split(argv[1], std::strtoull(argv[4], nullptr, 10));
+    if (!paths.ok()) status = paths.error();
+  } else if (status.ok()) {
+    status = writer->write(argv[1]);
+  }
   if (status.ok()) return 0;
   std::fprintf(stderr, "%s\n", status.error().message.c_str());
   return 1;
