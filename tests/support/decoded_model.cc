@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -50,14 +52,15 @@ void copy_value(Writer& out, const std::string& key, const gguf::Value& value) {
 Result<Writer> decode_model(const gguf::Reader& in) {
   Writer out;
   for (const std::string& key : in.keys()) copy_value(out, key, *in.find(key));
-  std::vector<float> values;
   for (const auto& tensor : in.tensors()) {
     int64_t n = 1;
     for (const int64_t dim : tensor.dims) n *= dim;
-    values.resize(static_cast<size_t>(n));
-    quant::decode(tensor.type, tensor.data, values.data(), n);
-    CHIMERE_CHECK_OK(out.add_tensor(tensor.name, tensor.dims, DType::kF32, values.data(),
-                                    values.size() * sizeof(float)));
+    auto decode = [&tensor, n](std::span<uint8_t> values) -> Status {
+      quant::decode(tensor.type, tensor.data, reinterpret_cast<float*>(values.data()), n);
+      return {};
+    };
+    CHIMERE_CHECK_OK(out.add_tensor(tensor.name, tensor.dims, DType::kF32,
+                                    static_cast<uint64_t>(n) * sizeof(float), std::move(decode)));
   }
   return out;
 }

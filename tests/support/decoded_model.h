@@ -9,7 +9,8 @@
 namespace chimere::test {
 
 /// Any program computes with the exact values that the quantised weights stand for, and without
-/// rounding activations. Errors: those of Writer::add_tensor().
+/// rounding activations. Tensors are decoded as they are written, so `in` must outlive the writer.
+/// Errors: those of Writer::add_tensor().
 Result<gguf::Writer> decode_model(const gguf::Reader& in);
 
 }  // namespace chimere::test
