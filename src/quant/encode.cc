@@ -3,12 +3,14 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "quant/codebooks.h"
 #include "quant/encoders.h"
 #include "quant/fit.h"
 #include "quant/quant.h"
+#include "quant/super_fit.h"
 
 namespace chimere::quant {
 namespace {
@@ -59,6 +61,20 @@ size_t nearest_iq4(float v) {
   }
   return i;
 }
+
+float iq4_level(float v) { return static_cast<float>(kIq4NlValues[nearest_iq4(v)]); }
+
+// The nearest of MXFP4's sixteen values, the lower code of two alike (-0 is 0).
+size_t nearest_mxfp4(float v) {
+  const float magnitude = std::fabs(v);
+  size_t i = 0;
+  for (size_t k = 0; k < 7; ++k) {
+    const float middle = 0.5F * static_cast<float>(kMxfp4Values[k] + kMxfp4Values[k + 1]);
+    i += magnitude > middle ? 1 : 0;
+  }
+  return v < 0 && i > 0 ? i + 8 : i;
+}
+float mxfp4_level(float v) { return static_cast<float>(kMxfp4Values[nearest_mxfp4(v)]); }
 
 template <typename Block, int kElements>
 void encode_blocks(const float* src, void* dst, int64_t n, const float* importance) {
@@ -138,14 +154,70 @@ void encode_block(const float* x, const float* w, BlockQ8_0& b) {
 }
 
 void encode_block(const float* x, const float* w, BlockIq4Nl& b) {
-  const auto level = [](float v) { return static_cast<float>(kIq4NlValues[nearest_iq4(v)]); };
   const float d =
-      storable(fit_scale(x, w, kBlock, kIq4NlValues.front(), kIq4NlValues.back(), level));
+      storable(fit_scale(x, w, kBlock, kIq4NlValues.front(), kIq4NlValues.back(), iq4_level));
   const float id = inverse(d);
   uint8_t q[kBlock];
   for (int j = 0; j < kBlock; ++j) q[j] = static_cast<uint8_t>(nearest_iq4(x[j] * id));
   b.d = f32_to_f16(d);
   pack_nibbles(q, b.qs);
+}
+
+void encode_block(const float* x, const float* w, BlockMxfp4& b) {
+  // The scale is a power of two: those around the one that maps the extreme element to the largest
+  // value are tried. That value times the largest scale used is finite.
+  constexpr float kLargest = 12;
+  constexpr int kLargestScale = 252;
+  const float e = std::fabs(extreme(x, w, kBlock));
+  int exponent = 0;
+  std::frexp(e / kLargest, &exponent);
+  double least = std::numeric_limits<double>::max();
+  b.e = 0;
+  for (int candidate = exponent + 126; candidate <= exponent + 129; ++candidate) {
+    const auto stored = static_cast<uint8_t>(std::clamp(candidate, 0, kLargestScale));
+    const double error = scaled_error(x, w, kBlock, half_e8m0(stored), mxfp4_level);
+    if (error >= least) continue;
+    least = error;
+    b.e = stored;
+  }
+  const float id = inverse(half_e8m0(b.e));
+  uint8_t q[kBlock];
+  for (int j = 0; j < kBlock; ++j) q[j] = static_cast<uint8_t>(nearest_mxfp4(x[j] * id));
+  pack_nibbles(q, b.qs);
+}
+
+void encode_block(const float* x, const float* w, BlockIq4Xs& b) {
+  constexpr int kSubs = kSuperBlock / kBlock;
+  std::array<float, kSubs> wanted;
+  for (int s = 0; s < kSubs; ++s) {
+    wanted[static_cast<size_t>(s)] =
+        fit_scale(x + s * kBlock, w + s * kBlock, kBlock, kIq4NlValues.front(), kIq4NlValues.back(),
+                  iq4_level);
+  }
+  // The extreme scale goes to -32, the longer end.
+  const auto levels = [&](int first, int count, float scale, float* v) {
+    const float id = inverse(scale);
+    double error = 0;
+    for (int i = 0; i < count; ++i) {
+      v[i] = iq4_level(x[first + i] * id);
+      const double e = double{x[first + i]} - double{scale} * double{v[i]};
+      error += double{w[first + i]} * e * e;
+    }
+    return error;
+  };
+  const auto f = fit_super<kSubs>(x, w, largest_of(wanted) / -32.0F, wanted,
+                                  Multiplier{0, 1, -32, 31}, levels);
+  std::memset(&b, 0, sizeof b);
+  b.d = f32_to_f16(f.d);
+  for (int s = 0; s < kSubs; ++s) {
+    const int scale = f.scale[static_cast<size_t>(s)] + 32;
+    b.scales_l[s / 2] |= static_cast<uint8_t>((scale & 15) << (s % 2 * 4));
+    b.scales_h = static_cast<uint16_t>(b.scales_h | (scale >> 4) << (2 * s));
+    const float* v = f.v.data() + s * kBlock;
+    uint8_t q[kBlock];
+    for (int j = 0; j < kBlock; ++j) q[j] = static_cast<uint8_t>(nearest_iq4(v[j]));
+    pack_nibbles(q, b.qs + s * kBlock / 2);
+  }
 }
 
 bool can_encode(DType type) {
@@ -158,11 +230,16 @@ bool can_encode(DType type) {
     case DType::kQ5_0:
     case DType::kQ5_1:
     case DType::kQ8_0:
+    case DType::kQ2_K:
+    case DType::kQ3_K:
     case DType::kQ4_K:
     case DType::kQ5_K:
     case DType::kQ6_K:
-    case DType::kIQ4_NL:
+    case DType::kIQ3_XXS:
     case DType::kIQ3_S:
+    case DType::kIQ4_NL:
+    case DType::kIQ4_XS:
+    case DType::kMXFP4:
       return true;
     default:
       return false;
@@ -208,6 +285,15 @@ Status encode(DType type, const float* src, void* dst, int64_t n, const float* i
     case DType::kIQ4_NL:
       encode_blocks<BlockIq4Nl, kBlock>(src, dst, n, importance);
       break;
+    case DType::kMXFP4:
+      encode_blocks<BlockMxfp4, kBlock>(src, dst, n, importance);
+      break;
+    case DType::kQ2_K:
+      encode_blocks<BlockQ2K, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kQ3_K:
+      encode_blocks<BlockQ3K, kSuperBlock>(src, dst, n, importance);
+      break;
     case DType::kQ4_K:
       encode_blocks<BlockQ4K, kSuperBlock>(src, dst, n, importance);
       break;
@@ -216,6 +302,12 @@ Status encode(DType type, const float* src, void* dst, int64_t n, const float* i
       break;
     case DType::kQ6_K:
       encode_blocks<BlockQ6K, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kIQ4_XS:
+      encode_blocks<BlockIq4Xs, kSuperBlock>(src, dst, n, importance);
+      break;
+    case DType::kIQ3_XXS:
+      encode_blocks<BlockIq3Xxs, kSuperBlock>(src, dst, n, importance);
       break;
     case DType::kIQ3_S:
       encode_blocks<BlockIq3S, kSuperBlock>(src, dst, n, importance);

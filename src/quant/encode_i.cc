@@ -1,4 +1,4 @@
-// IQ3_S: magnitudes of four elements at a time are an entry of a grid of 512, signs are stored
+// IQ3_S and IQ3_XXS: magnitudes of four elements at a time are an entry of a grid, signs are stored
 // beside.
 #include <algorithm>
 #include <array>
@@ -18,25 +18,30 @@ namespace chimere::quant {
 namespace {
 
 constexpr int kGroup = 4;
+constexpr int kSigns = 8;
 constexpr int kSub = 32;
 constexpr int kSubs = kSuperBlock / kSub;
 constexpr size_t kLattice = 4096;  // four magnitudes of 8 each: 1, 3, .. 15
 constexpr size_t kNeighbours = 12;
 
-// For every point of the lattice the grid's entries nearest to it, so that encoding tries a few
-// entries rather than 512. Which one is best still depends on the weights and on what was rounded
-// away.
-class NearestEntries {
+// A grid of magnitudes near 1, 3, .. 15 (IQ3_XXS in quarters of its own, with 15.5 for the last).
+// For every point of the lattice of such magnitudes it knows the entries nearest to it, so that
+// encoding tries a few entries rather than all. Which one is best still depends on the weights and
+// on what was rounded away.
+class Grid {
  public:
-  NearestEntries() {
-    std::array<uint16_t, kIq3SGrid.size()> order;
+  /// `even_signs`: the number of negatives among eight elements must be even.
+  template <size_t kEntries>
+  Grid(const std::array<uint32_t, kEntries>& entries, float unit, bool even_signs)
+      : entries_(entries.begin(), entries.end()), unit_(unit), even_signs_(even_signs) {
+    std::vector<uint16_t> order(kEntries);
+    std::vector<float> distance(kEntries);
     for (size_t p = 0; p < kLattice; ++p) {
-      std::array<int, kIq3SGrid.size()> distance;
-      for (size_t e = 0; e < distance.size(); ++e) {
+      for (size_t e = 0; e < kEntries; ++e) {
         distance[e] = 0;
-        for (size_t j = 0; j < kGroup; ++j) {
-          const int magnitude = 2 * static_cast<int>((p >> (3 * j)) & 7) + 1;
-          const int difference = magnitude - static_cast<int>((kIq3SGrid[e] >> (8 * j)) & 255);
+        for (int j = 0; j < kGroup; ++j) {
+          const auto point = static_cast<float>(2 * ((p >> (3 * j)) & 7) + 1);
+          const float difference = point - magnitude(e, j);
           distance[e] += difference * difference;
         }
       }
@@ -48,36 +53,57 @@ class NearestEntries {
       std::copy_n(order.begin(), kNeighbours, near_[p].begin());
     }
   }
-  const std::array<uint16_t, kNeighbours>& of(size_t point) const { return near_[point]; }
+
+  float magnitude(size_t entry, int j) const {
+    return unit_ * static_cast<float>((entries_[entry] >> (8 * j)) & 255U);
+  }
+  bool even_signs() const { return even_signs_; }
+  const std::array<uint16_t, kNeighbours>& near(size_t point) const { return near_[point]; }
+
+  /// The entry that has these magnitudes.
+  uint16_t find(const float* v) const {
+    uint32_t packed = 0;
+    for (int j = 0; j < kGroup; ++j) {
+      packed |= static_cast<uint32_t>(std::fabs(v[j]) / unit_) << (8 * j);
+    }
+    return static_cast<uint16_t>(std::find(entries_.begin(), entries_.end(), packed) -
+                                 entries_.begin());
+  }
 
  private:
+  std::vector<uint32_t> entries_;
+  float unit_;
+  bool even_signs_;
   std::array<std::array<uint16_t, kNeighbours>, kLattice> near_;
 };
 
-const NearestEntries& nearest_entries() {
-  static const NearestEntries entries;
-  return entries;
+const Grid& iq3_s_grid() {
+  static const Grid grid(kIq3SGrid, 1, false);
+  return grid;
 }
 
-float magnitude(uint32_t entry, int j) { return static_cast<float>((entry >> (8 * j)) & 255U); }
+const Grid& iq3_xxs_grid() {
+  static const Grid grid(kIq3XxsGrid, 0.25F, true);
+  return grid;
+}
 
-// The best grid entry for four elements under `scale`, and its weighted error.
+// The best grid entry for four wanted magnitudes under `scale`, and its weighted error.
 struct Choice {
   uint16_t entry = 0;
   double error = std::numeric_limits<double>::max();
 };
-Choice choose_entry(const float* x, const float* w, float scale) {
+Choice choose_entry(const Grid& grid, const float* wanted, const float* w, float scale) {
   const float id = inverse(scale);
   size_t point = 0;
   for (int j = 0; j < kGroup; ++j) {
-    const float digit = round_to((std::fabs(x[j] * id) - 1.0F) * 0.5F, 0, 7);
+    const float digit = round_to((wanted[j] * id - 1.0F) * 0.5F, 0, 7);
     point |= static_cast<size_t>(digit) << (3 * j);
   }
   Choice best;
-  for (const uint16_t e : nearest_entries().of(point)) {
+  for (const uint16_t e : grid.near(point)) {
     double error = 0;
     for (int j = 0; j < kGroup; ++j) {
-      const double d = std::fabs(double{x[j]}) - double{scale} * double{magnitude(kIq3SGrid[e], j)};
+      const double d = double{wanted[j]} - double{scale} * double{grid.magnitude(e, j)};
       error += double{w[j]} * d * d;
     }
     if (error < best.error) best = {e, error};
@@ -85,21 +111,52 @@ Choice choose_entry(const float* x, const float* w, float scale) {
   return best;
 }
 
-// Signed levels of `count` elements under `scale`; returns the weighted error.
-double grid_levels(const float* x, const float* w, int count, float scale, float* v) {
-  double error = 0;
-  for (int g = 0; g < count; g += kGroup) {
-    const Choice c = choose_entry(x + g, w + g, scale);
-    for (int j = 0; j < kGroup; ++j) {
-      v[g + j] = std::copysign(magnitude(kIq3SGrid[c.entry], j), x[g + j]);
+// Where the number of negatives must be even and is not: the element that loses least by the wrong
+// sign.
+int cheapest_flip(const float* x, const float* w) {
+  int cheapest = 0;
+  double least = std::numeric_limits<double>::max();
+  for (int j = 0; j < kSigns; ++j) {
+    const double cost = double{w[j]} * double{x[j]} * double{x[j]};
+    if (cost < least) {
+      least = cost;
+      cheapest = j;
     }
-    error += c.error;
+  }
+  return cheapest;
+}
+
+// Signed levels of `count` elements under `scale`; returns the weighted error.
+double grid_levels(const Grid& grid, const float* x, const float* w, int count, float scale,
+                   float* v) {
+  double error = 0;
+  for (int i = 0; i < count; i += kSigns) {
+    std::array<float, kSigns> wanted;
+    std::array<float, kSigns> sign;
+    bool odd = false;
+    for (int j = 0; j < kSigns; ++j) {
+      const auto at = static_cast<size_t>(j);
+      wanted[at] = std::fabs(x[i + j]);
+      sign[at] = std::copysign(1.0F, x[i + j]);
+      odd = odd != std::signbit(x[i + j]);
+    }
+    if (odd && grid.even_signs()) {
+      const auto at = static_cast<size_t>(cheapest_flip(x + i, w + i));
+      wanted[at] = -wanted[at];
+      sign[at] = -sign[at];
+    }
+    for (int g = 0; g < kSigns; g += kGroup) {
+      const Choice c = choose_entry(grid, wanted.data() + g, w + i + g, scale);
+      const float* signs = sign.data() + g;
+      for (int j = 0; j < kGroup; ++j) v[i + g + j] = signs[j] * grid.magnitude(c.entry, j);
+      error += c.error;
+    }
   }
   return error;
 }
 
 // The scale of a sub-block for itself: the largest magnitude is put around the grid's largest, 15.
-float fit_grid_scale(const float* x, const float* w) {
+float fit_grid_scale(const Grid& grid, const float* x, const float* w) {
   constexpr int kTries = 19;
   constexpr float kFirst = 10.2F;
   constexpr float kStep = 0.4F;
@@ -109,7 +166,7 @@ float fit_grid_scale(const float* x, const float* w) {
   double best_gain = 0;
   std::array<float, kSub> v;
   const auto attempt = [&](float largest_level) {
-    grid_levels(x, w, kSub, largest / largest_level, v.data());
+    grid_levels(grid, x, w, kSub, largest / largest_level, v.data());
     double xv = 0;
     double vv = 0;
     for (int i = 0; i < kSub; ++i) {
@@ -128,39 +185,56 @@ float fit_grid_scale(const float* x, const float* w) {
   return best;
 }
 
-uint16_t entry_of(const float* v) {
-  uint32_t packed = 0;
-  for (int j = 0; j < kGroup; ++j) packed |= static_cast<uint32_t>(std::fabs(v[j])) << (8 * j);
-  return static_cast<uint16_t>(std::find(kIq3SGrid.begin(), kIq3SGrid.end(), packed) -
-                               kIq3SGrid.begin());
+SuperFit<kSubs> fit_grid(const Grid& grid, const float* x, const float* w) {
+  std::array<float, kSubs> wanted;
+  for (int s = 0; s < kSubs; ++s) {
+    wanted[static_cast<size_t>(s)] = fit_grid_scale(grid, x + s * kSub, w + s * kSub);
+  }
+  const Multiplier multiplier = {1, 2, 0, 15};
+  const float d = largest_of(wanted) / static_cast<float>(multiplier.of(multiplier.hi));
+  const auto levels = [&](int first, int count, float scale, float* v) {
+    return grid_levels(grid, x + first, w + first, count, scale, v);
+  };
+  return fit_super<kSubs>(x, w, d, wanted, multiplier, levels);
+}
+
+// Bit i: element i is negative.
+uint8_t signs_of(const float* v) {
+  unsigned signs = 0;
+  for (unsigned j = 0; j < kSigns; ++j) signs |= (std::signbit(v[j]) ? 1U : 0U) << j;
+  return static_cast<uint8_t>(signs);
 }
 
 }  // namespace
 
 void encode_block(const float* x, const float* w, BlockIq3S& b) {
-  std::array<float, kSubs> wanted;
-  for (int s = 0; s < kSubs; ++s) {
-    wanted[static_cast<size_t>(s)] = fit_grid_scale(x + s * kSub, w + s * kSub);
-  }
-  const Multiplier multiplier = {1, 2, 0, 15};
-  const float d = largest_of(wanted) / static_cast<float>(multiplier.of(multiplier.hi));
-  const auto levels = [&](int first, int count, float scale, float* v) {
-    return grid_levels(x + first, w + first, count, scale, v);
-  };
-  const auto f = fit_super<kSubs>(x, w, d, wanted, multiplier, levels);
+  const auto f = fit_grid(iq3_s_grid(), x, w);
   std::memset(&b, 0, sizeof b);
   b.d = f32_to_f16(f.d);
   for (int s = 0; s < kSubs; ++s) {
     b.scales[s / 2] |= static_cast<uint8_t>(f.scale[static_cast<size_t>(s)] << (s % 2 * 4));
   }
   for (int g = 0; g < kSuperBlock / kGroup; ++g) {
-    const uint16_t entry = entry_of(f.v.data() + g * kGroup);
+    const uint16_t entry = iq3_s_grid().find(f.v.data() + g * kGroup);
     b.qs[g] = static_cast<uint8_t>(entry & 255);
     b.qh[g / 8] |= static_cast<uint8_t>((entry >> 8) << (g % 8));
   }
-  for (int i = 0; i < kSuperBlock; ++i) {
-    const int negative = std::signbit(f.v[static_cast<size_t>(i)]) ? 1 : 0;
-    b.signs[i / 8] |= static_cast<uint8_t>(negative << (i % 8));
+  for (int g = 0; g < kSuperBlock / kSigns; ++g) b.signs[g] = signs_of(f.v.data() + g * kSigns);
+}
+
+void encode_block(const float* x, const float* w, BlockIq3Xxs& b) {
+  const auto f = fit_grid(iq3_xxs_grid(), x, w);
+  std::memset(&b, 0, sizeof b);
+  b.d = f32_to_f16(f.d);
+  for (int g = 0; g < kSuperBlock / kGroup; ++g) {
+    b.qs[g] = static_cast<uint8_t>(iq3_xxs_grid().find(f.v.data() + g * kGroup));
+  }
+  for (int s = 0; s < kSubs; ++s) {
+    auto packed = static_cast<uint32_t>(f.scale[static_cast<size_t>(s)]) << 28;
+    for (int g = 0; g < kSub / kSigns; ++g) {
+      packed |= (signs_of(f.v.data() + s * kSub + g * kSigns) & 127U) << (7 * g);
+    }
+    std::memcpy(b.scales_and_signs + 4 * s, &packed, sizeof packed);
   }
 }
 

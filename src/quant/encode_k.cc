@@ -13,49 +13,57 @@
 namespace chimere::quant {
 namespace {
 
+// Sub-blocks of Q4_K and Q5_K.
 constexpr int kSub = 32;
 constexpr int kSubs = kSuperBlock / kSub;
-constexpr int kMaxScale = 63;
+// Of Q2_K, Q3_K and Q6_K.
+constexpr int kShortSub = 16;
+constexpr int kShortSubs = kSuperBlock / kShortSub;
 
-// Q4_K and Q5_K before packing: x ~ d * scale * q - dmin * min.
+// Q2_K, Q4_K and Q5_K before packing: x ~ d * scale * q - dmin * min.
+template <int kSubBlocks, int kMaxScale>
 struct AffineSuper {
+  static constexpr int kCount = kSuperBlock / kSubBlocks;  // elements of a sub-block
+  static constexpr int kLargestScale = kMaxScale;
   float d = 0;
   float dmin = 0;
-  std::array<int, kSubs> scale{};
-  std::array<int, kSubs> min{};
+  std::array<int, kSubBlocks> scale{};
+  std::array<int, kSubBlocks> min{};
   std::array<uint8_t, kSuperBlock> q{};
   double error = std::numeric_limits<double>::max();
 };
 
-int nearest_scale(float v) { return static_cast<int>(round_to(v, 0, kMaxScale)); }
-
 // The best integers near the wanted scale and minimum of sub-block s, and its levels.
-void choose(const float* x, const float* w, int levels, Affine wanted, int s, AffineSuper& out) {
-  const int scale = nearest_scale(wanted.d * inverse(out.d));
-  const int min = nearest_scale(-wanted.m * inverse(out.dmin));
+template <class Super>
+void choose(const float* x, const float* w, int levels, Affine wanted, int s, Super& out) {
+  constexpr int kCount = Super::kCount;
+  constexpr int kMaxScale = Super::kLargestScale;
+  const int scale = static_cast<int>(round_to(wanted.d * inverse(out.d), 0, kMaxScale));
+  const int min = static_cast<int>(round_to(-wanted.m * inverse(out.dmin), 0, kMaxScale));
   double least = std::numeric_limits<double>::max();
-  std::array<uint8_t, kSub> q;
+  std::array<uint8_t, kCount> q;
   for (int a = std::max(scale - 1, 0); a <= std::min(scale + 1, kMaxScale); ++a) {
     for (int b = std::max(min - 1, 0); b <= std::min(min + 1, kMaxScale); ++b) {
       const Affine stored = {out.d * static_cast<float>(a), -(out.dmin * static_cast<float>(b))};
       const double error =
-          affine_levels(x + s * kSub, w + s * kSub, kSub, stored, levels, q.data());
+          affine_levels(x + s * kCount, w + s * kCount, kCount, stored, levels, q.data());
       if (error >= least) continue;
       least = error;
       out.scale[static_cast<size_t>(s)] = a;
       out.min[static_cast<size_t>(s)] = b;
-      std::copy(q.begin(), q.end(), out.q.begin() + s * kSub);
+      std::copy(q.begin(), q.end(), out.q.begin() + s * kCount);
     }
   }
   out.error += least;
 }
 
 // Least squares for d and dmin over fixed integers.
-Affine refit(const float* x, const float* w, const AffineSuper& f) {
+template <class Super>
+Affine refit(const float* x, const float* w, const Super& f) {
   double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;
   for (size_t i = 0; i < kSuperBlock; ++i) {
-    const double a = double(f.scale[i / kSub]) * f.q[i];
-    const double b = -f.min[i / kSub];
+    const double a = double(f.scale[i / Super::kCount]) * f.q[i];
+    const double b = -f.min[i / Super::kCount];
     aa += w[i] * a * a;
     ab += w[i] * a * b;
     bb += w[i] * b * b;
@@ -68,23 +76,27 @@ Affine refit(const float* x, const float* w, const AffineSuper& f) {
           static_cast<float>((xb * aa - xa * ab) / determinant)};
 }
 
-AffineSuper fit_affine_super(const float* x, const float* w, int levels) {
+template <int kSubBlocks, int kMaxScale>
+AffineSuper<kSubBlocks, kMaxScale> fit_affine_super(const float* x, const float* w, int levels) {
   constexpr int kRounds = 3;
-  std::array<Affine, kSubs> wanted;
+  constexpr int kCount = kSuperBlock / kSubBlocks;
+  std::array<Affine, kSubBlocks> wanted;
   Affine largest;
-  for (int s = 0; s < kSubs; ++s) {
-    const Affine a = fit_affine(x + s * kSub, w + s * kSub, kSub, levels, /*only_negative=*/true);
+  for (int s = 0; s < kSubBlocks; ++s) {
+    const Affine a =
+        fit_affine(x + s * kCount, w + s * kCount, kCount, levels, /*only_negative=*/true);
     wanted[static_cast<size_t>(s)] = a;
     largest = {std::max(largest.d, a.d), std::max(largest.m, -a.m)};
   }
   Affine start = {largest.d / kMaxScale, largest.m / kMaxScale};
-  AffineSuper best;
+  AffineSuper<kSubBlocks, kMaxScale> best;
   for (int round = 0; round < kRounds; ++round) {
-    AffineSuper now;
+    AffineSuper<kSubBlocks, kMaxScale> now;
     now.d = storable(start.d);
     now.dmin = storable(start.m);
     now.error = 0;
-    for (int s = 0; s < kSubs; ++s) choose(x, w, levels, wanted[static_cast<size_t>(s)], s, now);
+    for (int s = 0; s < kSubBlocks; ++s)
+      choose(x, w, levels, wanted[static_cast<size_t>(s)], s, now);
     if (now.error >= best.error) break;
     best = now;
     start = refit(x, w, now);
@@ -92,8 +104,13 @@ AffineSuper fit_affine_super(const float* x, const float* w, int levels) {
   return best;
 }
 
+using KSuper = AffineSuper<kSubs, 63>;
+KSuper fit_k_super(const float* x, const float* w, int levels) {
+  return fit_affine_super<kSubs, 63>(x, w, levels);
+}
+
 // The inverse of scale_min().
-void pack_scales(const AffineSuper& f, uint8_t* out) {
+void pack_scales(const KSuper& f, uint8_t* out) {
   for (size_t j = 0; j < 4; ++j) {
     out[j] = static_cast<uint8_t>(f.scale[j] | ((f.scale[j + 4] >> 4) << 6));
     out[j + 4] = static_cast<uint8_t>(f.min[j] | ((f.min[j + 4] >> 4) << 6));
@@ -111,10 +128,71 @@ void pack_nibble_pairs(const uint8_t* q, uint8_t* qs) {
   }
 }
 
+// Byte l of a half's 32 bytes holds elements l, 32 + l, 64 + l, 96 + l, two bits each.
+void pack_two_bits(const uint8_t* q, uint8_t* qs) {
+  std::memset(qs, 0, kSuperBlock / 4);
+  for (int i = 0; i < kSuperBlock; ++i) {
+    qs[i / 128 * 32 + i % 32] |= static_cast<uint8_t>((q[i] & 3) << (i % 128 / 32 * 2));
+  }
+}
+
+// Symmetric super-blocks of sixteen sub-blocks: levels lo..hi, scales from `lowest` to
+// -`lowest` - 1.
+SuperFit<kShortSubs> fit_symmetric_super(const float* x, const float* w, float lo, float hi,
+                                         int lowest) {
+  const auto level = [=](float v) { return round_to(v, lo, hi); };
+  std::array<float, kShortSubs> wanted;
+  for (int s = 0; s < kShortSubs; ++s) {
+    wanted[static_cast<size_t>(s)] =
+        fit_scale(x + s * kShortSub, w + s * kShortSub, kShortSub, lo, hi, level);
+  }
+  // The extreme scale goes to the longer end.
+  const float d = largest_of(wanted) / static_cast<float>(lowest);
+  const auto levels = [&](int first, int count, float scale, float* v) {
+    const float id = inverse(scale);
+    double error = 0;
+    for (int i = 0; i < count; ++i) {
+      v[i] = level(x[first + i] * id);
+      const double e = double{x[first + i]} - double{scale} * double{v[i]};
+      error += double{w[first + i]} * e * e;
+    }
+    return error;
+  };
+  return fit_super<kShortSubs>(x, w, d, wanted, Multiplier{0, 1, lowest, -lowest - 1}, levels);
+}
+
 }  // namespace
 
+void encode_block(const float* x, const float* w, BlockQ2K& b) {
+  const auto f = fit_affine_super<kShortSubs, 15>(x, w, 3);
+  b.d = f32_to_f16(f.d);
+  b.dmin = f32_to_f16(f.dmin);
+  for (size_t s = 0; s < kShortSubs; ++s) {
+    b.scales[s] = static_cast<uint8_t>(f.scale[s] | (f.min[s] << 4));
+  }
+  pack_two_bits(f.q.data(), b.qs);
+}
+
+void encode_block(const float* x, const float* w, BlockQ3K& b) {
+  const auto f = fit_symmetric_super(x, w, -4, 3, -32);
+  std::memset(&b, 0, sizeof b);
+  b.d = f32_to_f16(f.d);
+  for (int s = 0; s < kShortSubs; ++s) {  // the inverse of q3_scale()
+    const int scale = f.scale[static_cast<size_t>(s)] + 32;
+    b.scales[s % 8] |= static_cast<uint8_t>((scale & 15) << (s / 8 * 4));
+    b.scales[8 + s % 4] |= static_cast<uint8_t>((scale >> 4) << (s / 4 * 2));
+  }
+  std::array<uint8_t, kSuperBlock> q;
+  for (int i = 0; i < kSuperBlock; ++i) {
+    const auto at = static_cast<size_t>(i);
+    q[at] = static_cast<uint8_t>(static_cast<int>(f.v[at]) + 4);
+    b.hmask[i % 32] |= static_cast<uint8_t>((q[at] >> 2) << (i / 32));
+  }
+  pack_two_bits(q.data(), b.qs);
+}
+
 void encode_block(const float* x, const float* w, BlockQ4K& b) {
-  const AffineSuper f = fit_affine_super(x, w, 15);
+  const KSuper f = fit_k_super(x, w, 15);
   b.d = f32_to_f16(f.d);
   b.dmin = f32_to_f16(f.dmin);
   pack_scales(f, b.scales);
@@ -122,7 +200,7 @@ void encode_block(const float* x, const float* w, BlockQ4K& b) {
 }
 
 void encode_block(const float* x, const float* w, BlockQ5K& b) {
-  const AffineSuper f = fit_affine_super(x, w, 31);
+  const KSuper f = fit_k_super(x, w, 31);
   b.d = f32_to_f16(f.d);
   b.dmin = f32_to_f16(f.dmin);
   pack_scales(f, b.scales);
@@ -135,30 +213,12 @@ void encode_block(const float* x, const float* w, BlockQ5K& b) {
 }
 
 void encode_block(const float* x, const float* w, BlockQ6K& b) {
-  constexpr int kSubs6 = 16;
-  constexpr int kSub6 = 16;
-  const auto level = [](float v) { return round_to(v, -32, 31); };
-  std::array<float, kSubs6> wanted;
-  for (int s = 0; s < kSubs6; ++s) {
-    wanted[static_cast<size_t>(s)] = fit_scale(x + s * kSub6, w + s * kSub6, kSub6, -32, 31, level);
-  }
-  // The extreme scale goes to -128, the longer end of int8.
-  const float d = largest_of(wanted) / -128.0F;
-  const auto levels = [&](int first, int count, float scale, float* v) {
-    const float id = inverse(scale);
-    double error = 0;
-    for (int i = 0; i < count; ++i) {
-      v[i] = level(x[first + i] * id);
-      const double e = double{x[first + i]} - double{scale} * double{v[i]};
-      error += double{w[first + i]} * e * e;
-    }
-    return error;
-  };
-  const auto f = fit_super<kSubs6>(x, w, d, wanted, Multiplier{0, 1, -128, 127}, levels);
+  const auto f = fit_symmetric_super(x, w, -32, 31, -128);
   std::memset(&b, 0, sizeof b);
   b.d = f32_to_f16(f.d);
-  for (int s = 0; s < kSubs6; ++s)
+  for (int s = 0; s < kShortSubs; ++s) {
     b.scales[s] = static_cast<int8_t>(f.scale[static_cast<size_t>(s)]);
+  }
   for (int i = 0; i < kSuperBlock; ++i) {
     const int q = static_cast<int>(f.v[static_cast<size_t>(i)]) + 32;
     const int half = i / 128;

@@ -14,9 +14,14 @@ void encode_block(const float* x, const float* w, BlockQ5_0& b);
 void encode_block(const float* x, const float* w, BlockQ5_1& b);
 void encode_block(const float* x, const float* w, BlockQ8_0& b);
 void encode_block(const float* x, const float* w, BlockIq4Nl& b);
+void encode_block(const float* x, const float* w, BlockMxfp4& b);
+void encode_block(const float* x, const float* w, BlockQ2K& b);
+void encode_block(const float* x, const float* w, BlockQ3K& b);
 void encode_block(const float* x, const float* w, BlockQ4K& b);
 void encode_block(const float* x, const float* w, BlockQ5K& b);
 void encode_block(const float* x, const float* w, BlockQ6K& b);
+void encode_block(const float* x, const float* w, BlockIq4Xs& b);
+void encode_block(const float* x, const float* w, BlockIq3Xxs& b);
 void encode_block(const float* x, const float* w, BlockIq3S& b);
 
 }  // namespace chimere::quant
