@@ -33,6 +33,12 @@ void add_settings(CLI::App& command, CommandLine& line,
     const std::string range = settings::range_text(*s);
     if (!range.empty()) help += " (" + range + ")";
     help += fmt::format(" [{}]", settings::variable_name(*s));
+    if (s->kind == SettingInfo::Kind::kSwitch) {
+      command.add_flag_callback(
+          names, [&line, s] { line.flags.emplace_back(s, "1"); },
+          fmt::format("{} [{}]", s->help, settings::variable_name(*s)));
+      continue;
+    }
     CLI::Option* option = command.add_option_function<std::string>(
         names, [&line, s](const std::string& value) { line.flags.emplace_back(s, value); }, help);
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -42,9 +48,9 @@ void add_settings(CLI::App& command, CommandLine& line,
 }
 
 std::span<const SettingInfo* const> model_settings() {
-  static constexpr std::array<const SettingInfo*, 6> kSettings = {
-      &settings::kModel,   &settings::kBackend, &settings::kThreads,
-      &settings::kContext, &settings::kCacheK,  &settings::kCacheV};
+  static constexpr std::array<const SettingInfo*, 7> kSettings = {
+      &settings::kModel,   &settings::kModels, &settings::kBackend, &settings::kThreads,
+      &settings::kContext, &settings::kCacheK, &settings::kCacheV};
   return kSettings;
 }
 

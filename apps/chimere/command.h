@@ -66,6 +66,9 @@ void declare_divergence(CLI::App& eval, CommandLine& line);
 void declare_tokenize(CLI::App& app, CommandLine& line);
 void declare_detokenize(CLI::App& app, CommandLine& line);
 void declare_inspect(CLI::App& app, CommandLine& line);
+void declare_pull(CLI::App& app, CommandLine& line);
+void declare_list(CLI::App& app, CommandLine& line);
+void declare_rm(CLI::App& app, CommandLine& line);
 
 /// The chat, for `chimere` and `chimere run` on a terminal.
 Status run_chat(const CommandLine& line);

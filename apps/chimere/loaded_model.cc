@@ -14,8 +14,9 @@ namespace chimere::app {
 
 Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings,
                                                  const std::string& name) {
-  CHIMERE_TRY(const ModelPath found,
-              find_model(name.empty() ? settings.get(settings::kModel) : name));
+  CHIMERE_TRY(
+      const ModelPath found,
+      find_model(name.empty() ? settings.get(settings::kModel) : name, model_folder(settings)));
   if (found.shipped)
     std::cerr << "No model named (-m): using the shipped model " << found.path << '\n';
   return gguf::Reader::open(found.path);

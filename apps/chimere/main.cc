@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kFailure = 1;
 constexpr int kUsage = 2;
+constexpr int kInterrupted = 130;
 
 int complain(const std::string& message, int code) {
   std::cerr << "chimere: " << message << '\n';
@@ -50,6 +51,9 @@ int run_program(int argc, char** argv) {
   declare_tokenize(app, line);
   declare_detokenize(app, line);
   declare_inspect(app, line);
+  declare_pull(app, line);
+  declare_list(app, line);
+  declare_rm(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -69,7 +73,8 @@ int run_program(int argc, char** argv) {
   }
   const Status done = line.run();
   if (done.ok()) return 0;
-  return complain(done.error().message, kFailure);
+  return complain(done.error().message,
+                  done.error().code == Error::Code::kCancelled ? kInterrupted : kFailure);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/system.h"
+#include "hub/model_folder.h"
 
 namespace chimere::app {
 namespace {
@@ -27,34 +28,37 @@ std::string list(const std::vector<fs::path>& folders) {
 
 }  // namespace
 
-Result<ModelPath> find_model(const std::string& name) {
+std::string model_folder(const Settings& settings) {
+  const std::string& named = settings.get(settings::kModels);
+  return named.empty() ? (fs::path(data_folder()) / "chimere/models").string() : named;
+}
+
+Result<ModelPath> find_model(const std::string& name, const std::string& folder) {
   const fs::path program = program_folder();
   if (name.empty()) {
     // Installed; in a build folder; in the repository beside a build folder, and one level deeper.
     const std::vector<fs::path> folders = {program / "../share/chimere", program / "models",
                                            program / "../models", program / "../../models"};
-    for (const fs::path& folder : folders) {
-      if (is_file(folder / kShipped))
-        return ModelPath{(folder / kShipped).lexically_normal().string(), true};
+    for (const fs::path& place : folders) {
+      if (is_file(place / kShipped))
+        return ModelPath{(place / kShipped).lexically_normal().string(), true};
     }
     return not_found("No model was named (-m), and the shipped model " + std::string(kShipped) +
                      " is in none of: " + list(folders) + ".");
   }
   if (is_file(name)) return ModelPath{name, false};
-  std::vector<fs::path> folders;
-  if (!home_folder().empty())
-    folders.push_back(fs::path(home_folder()) / ".local/share/chimere/models");
-  folders.push_back(program / "models");
-  const bool plain = name.find('/') == std::string::npos;
-  for (const fs::path& folder : folders) {
+  const auto local = hub::find_local_model(folder, name);
+  if (local.ok()) return ModelPath{local->path, false};
+  if (name.find('/') == std::string::npos) {
     for (const std::string& file : {name, name + ".gguf"}) {
-      if (plain && is_file(folder / file))
-        return ModelPath{(folder / file).lexically_normal().string(), false};
+      if (is_file(program / "models" / file)) {
+        return ModelPath{(program / "models" / file).lexically_normal().string(), false};
+      }
     }
   }
-  if (!plain) return not_found("There is no model file '" + name + "'; check the path.");
-  return not_found("There is no model '" + name + "': it is no file here, and not in " +
-                   list(folders) + ". Give a path to a GGUF file with -m.");
+  std::string advice = "Give a path to a GGUF file, or a name that `chimere list` shows.";
+  if (hub::parse_model_name(name).ok()) advice = "`chimere pull " + name + "` downloads it.";
+  return not_found("'" + name + "' is no file. " + local.error().message + " " + advice);
 }
 
 }  // namespace chimere::app

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/settings.h"
 
 namespace chimere::app {
 
@@ -13,10 +14,13 @@ struct ModelPath {
   bool shipped = false;  ///< nobody named a model
 };
 
-/// `name` is a path; or a name, with or without ".gguf", in ~/.local/share/chimere/models or in
-/// models/ beside the program; or empty for the shipped model. Errors: kNotFound, naming the
-/// places.
-Result<ModelPath> find_model(const std::string& name);
+/// The model folder: --models, or the default place.
+std::string model_folder(const Settings& settings);
+
+/// `name` is a path; or a name in the model folder (see hub::find_local_model) or in models/ beside
+/// the program, with or without ".gguf"; or empty for the shipped model. Errors: kNotFound, naming
+/// the places.
+Result<ModelPath> find_model(const std::string& name, const std::string& folder);
 
 }  // namespace chimere::app
 

@@ -15,6 +15,7 @@ struct Error {  // NOLINT(clang-analyzer-core.uninitialized.Assign): every field
     kInvalidData,      ///< a file or message is damaged, hostile or of an unknown kind
     kNotFound,         ///< a file, model or name does not exist
     kOutOfMemory,      ///< a stated budget or the machine's memory does not suffice
+    kOutOfSpace,       ///< a disk is full
     kUnsupported,      ///< valid, but nothing here can run it
     kIo,               ///< the operating system refused
     kCancelled,

@@ -17,23 +17,28 @@ using Kind = SettingInfo::Kind;
 constexpr SettingInfo text(std::string_view name, std::string_view short_flag,
                            std::string_view default_value, std::string_view help,
                            std::span<const std::string_view> choices = {}) {
-  return {name, short_flag, default_value, 0, 0, choices, help, Kind::kText, '\0'};
+  return {name, short_flag, default_value, 0, 0, choices, help, Kind::kText, '\0', {}};
 }
 
 constexpr SettingInfo integer(std::string_view name, std::string_view short_flag,
                               std::string_view default_value, double min, double max,
                               std::string_view help) {
-  return {name, short_flag, default_value, min, max, {}, help, Kind::kInteger, '\0'};
+  return {name, short_flag, default_value, min, max, {}, help, Kind::kInteger, '\0', {}};
 }
 
 constexpr SettingInfo real(std::string_view name, std::string_view default_value, double min,
                            double max, std::string_view help) {
-  return {name, {}, default_value, min, max, {}, help, Kind::kReal, '\0'};
+  return {name, {}, default_value, min, max, {}, help, Kind::kReal, '\0', {}};
 }
 
 constexpr SettingInfo list(std::string_view name, char separator, std::string_view default_value,
                            std::string_view help, std::span<const std::string_view> choices) {
-  return {name, {}, default_value, 0, 0, choices, help, Kind::kText, separator};
+  return {name, {}, default_value, 0, 0, choices, help, Kind::kText, separator, {}};
+}
+
+constexpr SettingInfo established(SettingInfo info, std::string_view variable) {
+  info.variable = variable;
+  return info;
 }
 
 constexpr std::array<std::string_view, 2> kMirostats = {"0", "2"};
@@ -48,6 +53,17 @@ constexpr std::array<std::string_view, 5> kCacheTypes = {"f32", "f16", "bf16", "
 constexpr Setting<std::string> kModel(
     text("model", "m", "",
          "A GGUF file, or a name in the model folder; without one the shipped model runs"));
+constexpr Setting<std::string> kModels(
+    text("models", "", "",
+         "The model folder; without it $XDG_DATA_HOME/chimere/models or "
+         "~/.local/share/chimere/models"));
+constexpr Setting<std::string> kHubEndpoint(
+    established(text("hub-endpoint", "", "https://huggingface.co", "Where `pull` downloads from"),
+                "HF_ENDPOINT"));
+constexpr Setting<std::string> kHubToken(established(
+    text("hub-token", "", "", "Token for `pull`; sent to the endpoint's host alone"), "HF_TOKEN"));
+constexpr Setting<bool> kOffline(established(
+    {"offline", {}, "0", 0, 0, {}, "Download nothing", Kind::kSwitch, '\0', {}}, "HF_HUB_OFFLINE"));
 constexpr Setting<std::string> kBackend(text("backend", "", "auto", "Where the model runs",
                                              kBackends));
 constexpr Setting<int64_t> kThreads(integer("threads", "t", "0", 0, 1024,
@@ -127,14 +143,42 @@ constexpr Setting<int64_t> kSeed(integer("seed", "s", "-1", -1, 0x1p53,
                                          "Replays a reply; -1: a new one each time"));
 
 std::span<const SettingInfo* const> all() {
-  static constexpr auto kAll = std::to_array<const SettingInfo*>(
-      {&kModel,         &kBackend,       &kThreads,          &kContext,         &kCacheK,
-       &kCacheV,        &kMaxTokens,     &kSamplers,         &kTemperature,     &kTopK,
-       &kTopP,          &kMinP,          &kTypical,          &kTopNSigma,       &kXtcProbability,
-       &kXtcThreshold,  &kDynatempRange, &kDynatempExponent, &kMirostat,        &kMirostatEntropy,
-       &kMirostatRate,  &kRepeatPenalty, &kFrequencyPenalty, &kPresencePenalty, &kPenaltyWindow,
-       &kDryMultiplier, &kDryBase,       &kDryAllowedLength, &kDryWindow,       &kDryBreakers,
-       &kLogitBias,     &kSeed});
+  static constexpr auto kAll = std::to_array<const SettingInfo*>({&kModel,
+                                                                  &kModels,
+                                                                  &kHubEndpoint,
+                                                                  &kHubToken,
+                                                                  &kOffline,
+                                                                  &kBackend,
+                                                                  &kThreads,
+                                                                  &kContext,
+                                                                  &kCacheK,
+                                                                  &kCacheV,
+                                                                  &kMaxTokens,
+                                                                  &kSamplers,
+                                                                  &kTemperature,
+                                                                  &kTopK,
+                                                                  &kTopP,
+                                                                  &kMinP,
+                                                                  &kTypical,
+                                                                  &kTopNSigma,
+                                                                  &kXtcProbability,
+                                                                  &kXtcThreshold,
+                                                                  &kDynatempRange,
+                                                                  &kDynatempExponent,
+                                                                  &kMirostat,
+                                                                  &kMirostatEntropy,
+                                                                  &kMirostatRate,
+                                                                  &kRepeatPenalty,
+                                                                  &kFrequencyPenalty,
+                                                                  &kPresencePenalty,
+                                                                  &kPenaltyWindow,
+                                                                  &kDryMultiplier,
+                                                                  &kDryBase,
+                                                                  &kDryAllowedLength,
+                                                                  &kDryWindow,
+                                                                  &kDryBreakers,
+                                                                  &kLogitBias,
+                                                                  &kSeed});
   return kAll;
 }
 
@@ -145,6 +189,7 @@ const SettingInfo* find(std::string_view name) {
 }
 
 std::string variable_name(const SettingInfo& setting) {
+  if (!setting.variable.empty()) return std::string(setting.variable);
   std::string name = "CHIMERE_";
   for (const char c : setting.name) {
     name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -165,6 +210,7 @@ std::string number_text(double v) {
 }  // namespace
 
 std::string range_text(const SettingInfo& setting) {
+  if (setting.kind == Kind::kSwitch) return "one of 1, 0, true, false, yes, no, on, off";
   if (setting.kind != Kind::kText) {
     return "from " + number_text(setting.min) + " to " + number_text(setting.max);
   }
@@ -228,6 +274,13 @@ Result<Settings::Value> Settings::parse(const SettingInfo& setting, std::string_
       if (!within) return refuse("it must be " + settings::range_text(setting));
       return Value(v);
     }
+    case SettingInfo::Kind::kSwitch: {
+      std::string word(text);
+      std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+      if (word == "1" || word == "true" || word == "yes" || word == "on") return Value(true);
+      if (word == "0" || word == "false" || word == "no" || word == "off") return Value(false);
+      return refuse("it must be " + settings::range_text(setting));
+    }
     case SettingInfo::Kind::kText: {
       std::string_view rest = text;
       while (!setting.choices.empty()) {
@@ -278,13 +331,13 @@ Status Settings::load_file(const std::string& path) {
 Status Settings::load_environment(const char* const* environment) {
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry = *environment;
-    if (!entry.starts_with("CHIMERE_")) continue;
     const size_t equals = std::min(entry.find('='), entry.size());
     const std::string_view variable = entry.substr(0, equals);
     const auto all = settings::all();
     const auto it = std::ranges::find_if(
         all, [&](const auto* s) { return settings::variable_name(*s) == variable; });
     if (it == all.end()) {
+      if (!entry.starts_with("CHIMERE_")) continue;
       return invalid_argument(
           "The environment variable " + std::string(variable) +
           " is no setting; unset it, or see `chimere run --help` for those there are.");

@@ -26,9 +26,10 @@ struct SettingInfo {
   std::span<const std::string_view> choices;  ///< of strings; empty: anything
   std::string_view help;                      ///< one sentence, no full stop
 
-  enum class Kind { kInteger, kReal, kText };
+  enum class Kind { kInteger, kReal, kText, kSwitch };
   Kind kind = Kind::kText;
-  char separator = '\0';  ///< of a list of choices; 0: one choice
+  char separator = '\0';           ///< of a list of choices; 0: one choice
+  std::string_view variable = {};  ///< an established one; empty: CHIMERE_ and the name
 };
 
 /// A setting with the type that its value has in the program.
@@ -40,6 +41,10 @@ struct Setting : SettingInfo {
 namespace settings {
 
 extern const Setting<std::string> kModel;
+extern const Setting<std::string> kModels;
+extern const Setting<std::string> kHubEndpoint;
+extern const Setting<std::string> kHubToken;
+extern const Setting<bool> kOffline;
 extern const Setting<std::string> kBackend;
 extern const Setting<int64_t> kThreads;
 extern const Setting<int64_t> kContext;
@@ -78,7 +83,7 @@ std::span<const SettingInfo* const> all();
 /// nullptr if there is no such setting.
 const SettingInfo* find(std::string_view name);
 
-/// "CHIMERE_TOP_K" for "top-k".
+/// "CHIMERE_TOP_K" for "top-k", or the established name.
 std::string variable_name(const SettingInfo& setting);
 /// "from 0 to 1", "one of f32, f16" or empty.
 std::string range_text(const SettingInfo& setting);
@@ -98,18 +103,19 @@ class Settings {
   /// key, a bad value or a line of another form, each with its line number; kNotFound if the file
   /// does not exist.
   Status load_file(const std::string& path);
-  /// `environment`: "NAME=value" strings, ended by nullptr. Errors: a CHIMERE_* variable that is no
-  /// setting, a bad value.
+  /// `environment`: "NAME=value" strings, ended by nullptr; others than the settings' variables are
+  /// skipped. Errors: a CHIMERE_* variable that is no setting, a bad value.
   Status load_environment(const char* const* environment);
 
   int64_t get(const Setting<int64_t>& s) const { return std::get<int64_t>(value(s)); }
+  bool get(const Setting<bool>& s) const { return std::get<bool>(value(s)); }
   double get(const Setting<double>& s) const { return std::get<double>(value(s)); }
   const std::string& get(const Setting<std::string>& s) const {
     return std::get<std::string>(value(s));
   }
 
  private:
-  using Value = std::variant<int64_t, double, std::string>;
+  using Value = std::variant<int64_t, double, std::string, bool>;
   static Result<Value> parse(const SettingInfo& setting, std::string_view text,
                              std::string_view source);
   const Value& value(const SettingInfo& s) const { return values_.at(s.name); }

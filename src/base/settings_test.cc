@@ -77,6 +77,18 @@ TEST(Settings, BadValuesAreRefusedWithTheRange) {
   EXPECT_THAT(complaint(settings::kBackend, "cuda"), HasSubstr("one of auto, cpu"));
 }
 
+TEST(Settings, SwitchesAndEstablishedVariables) {
+  Settings values;
+  EXPECT_FALSE(values.get(settings::kOffline));
+  const char* environment[] = {"HF_HUB_OFFLINE=Yes", "HF_TOKEN=t", "HF_HOME=/x", nullptr};
+  ASSERT_TRUE(values.load_environment(environment).ok());
+  EXPECT_TRUE(values.get(settings::kOffline));
+  EXPECT_EQ(values.get(settings::kHubToken), "t");
+  ASSERT_TRUE(values.set(settings::kOffline, "off", "--offline").ok());
+  EXPECT_FALSE(values.get(settings::kOffline));
+  EXPECT_THAT(complaint(settings::kOffline, "maybe"), HasSubstr("one of 1, 0, true"));
+}
+
 TEST(Settings, ListsAreCheckedItemByItem) {
   Settings values;
   EXPECT_TRUE(values.set(settings::kSamplers, "top_k;temperature;top_k", "the flag").ok());

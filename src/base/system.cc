@@ -22,6 +22,13 @@ std::string home_folder() {
   return home == nullptr ? "" : home;
 }
 
+std::string data_folder() {
+  const char* data = std::getenv("XDG_DATA_HOME");
+  // The specification says that a relative path is to be ignored.
+  if (data != nullptr && *data == '/') return data;
+  return home_folder().empty() ? "" : home_folder() + "/.local/share";
+}
+
 const char* const* environment() { return environ; }
 
 int64_t available_memory() {

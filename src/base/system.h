@@ -15,6 +15,9 @@ bool is_terminal(StandardStream stream);
 std::string program_folder();
 /// $HOME; empty if there is none.
 std::string home_folder();
+/// Where programs keep a user's data: $XDG_DATA_HOME, else ~/.local/share; empty if there is
+/// neither.
+std::string data_folder();
 /// The process's "NAME=value" strings, ended by nullptr.
 const char* const* environment();
 

@@ -1,0 +1,88 @@
+// chimere list, chimere rm: what is in the model folder.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "hub/model_folder.h"
+#include "json.h"
+#include "model_path.h"
+
+namespace chimere::app {
+namespace {
+
+Status list(const CommandLine& line) {
+  const std::string folder = model_folder(line.settings);
+  const std::vector<hub::LocalModel> models = hub::list_models(folder);
+  if (line.json) {
+    Json rows = Json::array();
+    for (const hub::LocalModel& m : models) {
+      rows.push_back({{"name", m.name},
+                      {"path", m.path},
+                      {"bytes", m.bytes},
+                      {"files", m.files.size()},
+                      {"partial", m.partial}});
+    }
+    print_json(rows);
+    return {};
+  }
+  if (models.empty()) {
+    std::cerr << "There is no model in " << folder << "; `chimere pull OWNER/NAME` brings one.\n";
+    return {};
+  }
+  size_t width = 4;
+  for (const hub::LocalModel& m : models) width = std::max(width, m.name.size());
+  for (const hub::LocalModel& m : models) {
+    std::cout << fmt::format("{:{}}  {:>10}{}\n", m.name, width,
+                             human_bytes(static_cast<double>(m.bytes)),
+                             m.partial ? "  unfinished: pull it again, or rm it" : "");
+  }
+  return {};
+}
+
+Status remove(const CommandLine& line, const std::vector<std::string>& names) {
+  const std::string folder = model_folder(line.settings);
+  Json removed = Json::array();
+  for (const std::string& name : names) {
+    std::vector<hub::LocalModel> models;
+    for (const hub::LocalModel& m : hub::list_models(folder)) {
+      if (m.name == name) models.push_back(m);  // an unfinished download has the same name
+    }
+    if (models.empty()) {
+      CHIMERE_TRY(const hub::LocalModel found, hub::find_local_model(folder, name));
+      models.push_back(found);
+    }
+    for (const hub::LocalModel& m : models) {
+      CHIMERE_CHECK_OK(hub::remove_model(folder, m));
+      removed.push_back({{"name", m.name}, {"bytes", m.bytes}});
+      if (!line.json) {
+        std::cout << fmt::format("{} is gone ({})\n", m.name,
+                                 human_bytes(static_cast<double>(m.bytes)));
+      }
+    }
+  }
+  if (line.json) print_json({{"removed", removed}});
+  return {};
+}
+
+}  // namespace
+
+void declare_list(CLI::App& app, CommandLine& line) {
+  CLI::App* command = add_command(app, line, "list", "Lists the models in the model folder",
+                                  [&line] { return list(line); });
+  add_settings(*command, line, std::vector<const SettingInfo*>{&settings::kModels});
+}
+
+void declare_rm(CLI::App& app, CommandLine& line) {
+  const auto names = std::make_shared<std::vector<std::string>>();
+  CLI::App* command = add_command(app, line, "rm", "Deletes models from the model folder",
+                                  [&line, names] { return remove(line, *names); });
+  command->add_option("MODEL", *names, "Names as `chimere list` gives them")->required();
+  add_settings(*command, line, std::vector<const SettingInfo*>{&settings::kModels});
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,210 @@
+#include "hub/pull.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "hub/download.h"
+#include "hub/http.h"
+
+namespace chimere::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxListBytes = size_t{16} << 20;  ///< of one page
+constexpr int kMaxPages = 100;
+
+std::string gigabytes(int64_t bytes) {
+  const std::string tenths = std::to_string((bytes + 50'000'000) / 100'000'000);
+  const std::string padded = tenths.size() < 2 ? "0" + tenths : tenths;
+  return padded.substr(0, padded.size() - 1) + "." + padded.back() + " GB";
+}
+
+Error no_room(const PullOptions& options, int64_t needed, int64_t free) {
+  return {Error::Code::kOutOfSpace,
+          "The disk has too little room: " + gigabytes(needed) + " more are needed in " +
+              options.folder + ", and " + gigabytes(free) +
+              " are free. Make room (`chimere list`, `chimere rm`) or set CHIMERE_MODELS to a "
+              "folder on another disk, and run the same command again; what has come is kept."};
+}
+
+int64_t free_space(const std::string& folder) {
+  std::error_code error;
+  const fs::space_info space = fs::space(folder, error);
+  return error ? INT64_MAX : static_cast<int64_t>(space.available);
+}
+
+class Puller {
+ public:
+  Puller(HttpClient& client, const ModelName& name, const PullOptions& options,
+         const std::function<void(const PullProgress&)>& progress)
+      : client_(client), name_(name), options_(options), progress_(progress) {
+    endpoint_ = options.endpoint;
+    while (endpoint_.ends_with('/')) endpoint_.pop_back();
+  }
+
+  Result<Pulled> run() {
+    CHIMERE_TRY(const auto files, list_files());
+    auto chosen = choose_model(files, name_.quant);
+    if (!chosen.ok()) {
+      return not_found("The repository " + name_.repository + " has not what was asked for. " +
+                       chosen.error().message);
+    }
+    model_ = *std::move(chosen);
+    // The first part last: with it the model is there.
+    std::vector<Download> missing;
+    for (auto f = model_.files.rbegin(); f != model_.files.rend(); ++f) {
+      CHIMERE_TRY(Download d, describe(*f));
+      CHIMERE_TRY(const bool here, is_here(d));
+      if (here) {
+        done_ += f->size;
+      } else {
+        missing.push_back(std::move(d));
+      }
+    }
+    CHIMERE_CHECK_OK(check_room(missing));
+    for (const Download& d : missing) {
+      const Status status = download(client_, d, [&](int64_t bytes) { count(d.path, bytes); });
+      if (status.ok()) continue;
+      if (status.error().code != Error::Code::kOutOfSpace) return status.error();
+      return no_room(options_, model_.size() - done_, free_space(options_.folder));
+    }
+    Pulled out;
+    CHIMERE_TRY(out.model, find_local_model(options_.folder, name_.repository + "/" + model_.name));
+    out.downloaded = downloaded_;
+    return out;
+  }
+
+ private:
+  void count(const std::string& file, int64_t bytes) {
+    done_ += bytes;
+    if (opened_ == file) downloaded_ += std::max<int64_t>(0, bytes);
+    opened_ = file;  // the first count of a file is what was there already
+    progress_({file, done_, model_.size()});
+  }
+
+  Result<std::vector<RepositoryFile>> list_files() {
+    const std::string what = "the repository " + name_.repository;
+    const std::string origin = origin_of(endpoint_);
+    std::vector<RepositoryFile> files;
+    std::string url = endpoint_ + "/api/models/" + name_.repository + "/tree/main?recursive=true";
+    for (int page = 0; page < kMaxPages && !url.empty(); ++page) {
+      std::string body;
+      HttpGet get;
+      get.url = url;
+      get.on_start = [&](const HttpResponse&) -> Status {
+        body.clear();
+        return {};
+      };
+      get.on_data = [&](std::string_view bytes) -> Status {
+        if (body.size() + bytes.size() > kMaxListBytes) {
+          return invalid_data("The host's list of files does not end.");
+        }
+        body += bytes;
+        return {};
+      };
+      CHIMERE_TRY(const HttpResponse response,
+                  persist(
+                      client_, what, [&] { return client_.get(get); }, [] { return int64_t{0}; }));
+      CHIMERE_TRY(auto some, parse_tree(body));
+      std::ranges::move(some, std::back_inserter(files));
+      url = next_page(response.header("link"));
+      if (!url.empty() && origin_of(url) != origin) {
+        return invalid_data("The host's list of files goes on at another host.");
+      }
+    }
+    return files;
+  }
+
+  Result<Download> describe(const RepositoryFile& file) {
+    Download d;
+    d.url = endpoint_ + "/" + name_.repository + "/resolve/main/" + percent_encoded(file.path);
+    d.path = local_path(options_.folder, name_.repository, file.path);
+    d.size = file.size;
+    d.sha256 = file.sha256;
+    if (!d.sha256.empty()) return d;
+    // A host that does not list checksums may still give them with the file.
+    HttpGet get;
+    get.url = d.url;
+    get.headers = {"Range: bytes=0-0"};
+    get.on_start = [&](const HttpResponse& response) -> Status {
+      d.sha256 = sha256_of_etag(response.header("x-linked-etag"));
+      if (d.sha256.empty()) d.sha256 = sha256_of_etag(response.header("etag"));
+      return {};
+    };
+    get.on_data = [](std::string_view) { return Status(io_error("enough")); };
+    HttpResult result = client_.get(get);
+    if (d.sha256.empty()) d.sha256 = sha256_of_etag(result.response.header("x-linked-etag"));
+    if (d.sha256.empty()) {
+      return unsupported("The host gives no SHA-256 of '" + file.path +
+                         "', so that a download could not be checked; nothing was downloaded.");
+    }
+    return d;
+  }
+
+  /// The file is there and is the right one. What was put there by hand is hashed.
+  static Result<bool> is_here(const Download& d) {
+    std::error_code error;
+    const auto size = fs::file_size(d.path, error);
+    if (error || static_cast<int64_t>(size) != d.size) return false;
+    std::ifstream in(checksum_path(d.path));
+    std::string known;
+    in >> known;
+    if (known == d.sha256) return true;
+    CHIMERE_TRY(const std::string sha, hash_file(d.path));
+    if (sha != d.sha256) return false;
+    std::ofstream(checksum_path(d.path))
+        << sha << "  " << fs::path(d.path).filename().string() << '\n';
+    return true;
+  }
+
+  Status check_room(const std::vector<Download>& missing) {
+    int64_t needed = 0;
+    for (const Download& d : missing) {
+      std::error_code error;
+      fs::create_directories(fs::path(d.path).parent_path(), error);
+      if (error) {
+        return io_error("The folder " + fs::path(d.path).parent_path().string() +
+                        " cannot be made: " + error.message() +
+                        ". CHIMERE_MODELS names another model folder.");
+      }
+      const auto there = fs::file_size(partial_path(d.path, d.sha256), error);
+      needed += d.size - (error ? 0 : std::min(d.size, static_cast<int64_t>(there)));
+    }
+    const int64_t free = free_space(options_.folder);
+    return needed > free ? Status(no_room(options_, needed, free)) : Status();
+  }
+
+  HttpClient& client_;
+  const ModelName& name_;
+  const PullOptions& options_;
+  const std::function<void(const PullProgress&)>& progress_;
+  std::string endpoint_;
+  RepositoryModel model_;
+  int64_t done_ = 0;
+  int64_t downloaded_ = 0;
+  std::string opened_;
+};
+
+}  // namespace
+
+Result<Pulled> pull(const ModelName& name, const PullOptions& options,
+                    const std::function<void(const PullProgress&)>& progress,
+                    const std::function<bool()>& interrupted) {
+  if (options.offline) {
+    const std::string wanted = name.repository + (name.quant.empty() ? "" : ":" + name.quant);
+    auto here = find_local_model(options.folder, wanted);
+    if (here.ok()) return Pulled{*std::move(here), 0};
+    return not_found(here.error().message +
+                     " It cannot be downloaded while --offline (HF_HUB_OFFLINE) is set.");
+  }
+  CHIMERE_TRY(const auto client, HttpClient::create(options.endpoint, options.token, interrupted));
+  return Puller(*client, name, options, progress).run();
+}
+
+}  // namespace chimere::hub

@@ -1,0 +1,30 @@
+// SHA-256 (FIPS 180-4), for the checksums of downloads.
+#ifndef CHIMERE_HUB_SHA256_H_
+#define CHIMERE_HUB_SHA256_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace chimere::hub {
+
+class Sha256 {
+ public:
+  void add(std::string_view bytes);
+  /// 64 hexadecimal digits, lower case, of everything that was added. Ends the use of the object.
+  std::string finish();
+
+ private:
+  void compress(const uint8_t* block);
+
+  std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<uint8_t, 64> pending_{};
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace chimere::hub
+
+#endif  // CHIMERE_HUB_SHA256_H_
