@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -127,7 +128,11 @@ struct ThreadPool::Impl {
   alignas(64) std::atomic<uint32_t> announced{0};  ///< number of the latest region
   alignas(64) std::atomic<int> gate{kClosed};      ///< workers inside (+ kClosed)
   alignas(64) std::atomic<int> finished{0};        ///< workers that have called fn
-  alignas(64) std::atomic<int64_t> next{0};        ///< first index of a loop that nobody has taken
+  /// First index of a worker's share of a loop that nobody has taken.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+  };
+  const std::unique_ptr<Share[]> shares = std::make_unique<Share[]>(static_cast<size_t>(n_threads));
 };
 
 ThreadPool::ThreadPool(int n_threads) : impl_(std::make_unique<Impl>(n_threads)) {}
@@ -146,23 +151,36 @@ void ThreadPool::parallel_for(
     for (int64_t begin = 0; begin < n; begin += grain) fn(begin, std::min(n, begin + grain), 0);
     return;
   }
-  impl_->next.store(0, std::memory_order_relaxed);
-  // One captured reference fits into std::function without an allocation.
+  // Worker w starts with the w-th share, so that it walks through memory as the prefetcher expects,
+  // and then helps with the shares behind it.
   struct Loop {
-    std::atomic<int64_t>& next;
+    Impl::Share* shares;
+    int64_t n_shares;
     int64_t n;
     int64_t grain;
     const std::function<void(int64_t, int64_t, int)>& fn;
-  } const loop{impl_->next, n, grain, fn};
-  impl_->run(
-      [&loop](int worker) {
+
+    int64_t share_begin(int64_t share) const {
+      const int64_t grains = (n + grain - 1) / grain;
+      return std::min(n, grains * share / n_shares * grain);
+    }
+    void work(int worker) const {
+      for (int64_t i = 0; i < n_shares; ++i) {
+        const int64_t share = (worker + i) % n_shares;
+        const int64_t share_end = share_begin(share + 1);
         while (true) {
-          const int64_t begin = loop.next.fetch_add(loop.grain, std::memory_order_relaxed);
-          if (begin >= loop.n) return;
-          loop.fn(begin, std::min(loop.n, begin + loop.grain), worker);
+          const int64_t begin = shares[share].next.fetch_add(grain, std::memory_order_relaxed);
+          if (begin >= share_end) break;
+          fn(begin, std::min(share_end, begin + grain), worker);
         }
-      },
-      false);
+      }
+    }
+  } const loop{impl_->shares.get(), impl_->n_threads, n, grain, fn};
+  for (int64_t share = 0; share < loop.n_shares; ++share) {
+    loop.shares[share].next.store(loop.share_begin(share), std::memory_order_relaxed);
+  }
+  // One captured reference fits into std::function without an allocation.
+  impl_->run([&loop](int worker) { loop.work(worker); }, false);
 }
 
 }  // namespace chimere

@@ -28,8 +28,8 @@ class ThreadPool {
   /// Calls fn(worker) once for each worker in [0, size()), and returns when all have returned.
   void run(const std::function<void(int worker)>& fn);
 
-  /// Splits [0, n) into pieces of at most `grain` and calls fn(begin, end, worker) for each; pieces
-  /// are taken from a shared counter, so that a slow core does less.
+  /// Splits [0, n) into pieces of at most `grain` and calls fn(begin, end, worker) for each. A
+  /// worker takes neighbouring pieces one after the other, and those of slower workers at the end.
   void parallel_for(int64_t n, int64_t grain,
                     const std::function<void(int64_t begin, int64_t end, int worker)>& fn);
 

@@ -11,11 +11,20 @@
 namespace chimere::kernels::cpu {
 namespace {
 
-/// Rows of gate and up, and columns of the output, that a thread takes at a time.
-constexpr int64_t kTileFf = 32;
-constexpr int64_t kTileEmbd = 32;
 /// Elements of a row that a thread takes at a time in silu_multiply.
 constexpr int64_t kSiluPiece = 1024;
+
+/// Weight rows of an expert that a thread takes at a time: many, because every change to another
+/// expert's weights stalls until the prefetcher has found the new stream, but few enough that the
+/// results of all entries stay in the cache and that every thread has something to do.
+int64_t tile_width(int64_t n_out, int64_t n_entries, int n_threads) {
+  constexpr int64_t kNarrow = 32;
+  constexpr int64_t kWide = 256;
+  constexpr int64_t kMostResults = 8192;
+  const int64_t width =
+      std::min({kWide, kMostResults / std::max<int64_t>(1, n_entries), n_out / (2 * n_threads)});
+  return std::max(kNarrow, width / kNarrow * kNarrow);
+}
 
 }  // namespace
 
@@ -65,10 +74,10 @@ void LinearEngine::Impl::gate_up(const OutputTile& tile, Worker& worker) {
   auto h_at = [&](int64_t i) { return h.data() + (group.begin + i) * h_stride + tile.begin; };
   for (int64_t i = 0; i < x.n; ++i) worker.y[static_cast<size_t>(i)] = h_at(i);
   product(group.weights->gate, tile.begin, tile.end, x, worker.y.data(), false, worker);
-  float* up = worker.out.reserve(static_cast<size_t>(group.count * kTileFf));
-  for (int64_t i = 0; i < x.n; ++i) worker.y[static_cast<size_t>(i)] = up + i * kTileFf;
+  float* up = worker.out.reserve(static_cast<size_t>(group.count * width));
+  for (int64_t i = 0; i < x.n; ++i) worker.y[static_cast<size_t>(i)] = up + i * width;
   product(group.weights->up, tile.begin, tile.end, x, worker.y.data(), false, worker);
-  for (int64_t i = 0; i < x.n; ++i) kernels.silu_multiply(h_at(i), up + i * kTileFf, width);
+  for (int64_t i = 0; i < x.n; ++i) kernels.silu_multiply(h_at(i), up + i * width, width);
 
   // Whoever completes the group's h rounds it.
   std::atomic<int64_t>& left = tiles_left[static_cast<size_t>(tile.owner)];
@@ -83,9 +92,9 @@ void LinearEngine::Impl::down(int64_t begin, int64_t end, const Routing& routing
                               const float* shared_gate, MatrixView y, Worker& worker) {
   const int64_t width = end - begin;
   const auto n_entries = static_cast<int64_t>(place.size());
-  float* out = worker.out.reserve(static_cast<size_t>((n_entries + 1) * kTileEmbd));
+  float* out = worker.out.reserve(static_cast<size_t>((n_entries + 1) * width));
   worker.y.resize(static_cast<size_t>(n_entries));
-  for (int64_t i = 0; i < n_entries; ++i) worker.y[static_cast<size_t>(i)] = out + i * kTileEmbd;
+  for (int64_t i = 0; i < n_entries; ++i) worker.y[static_cast<size_t>(i)] = out + i * width;
   for (const Group& group : groups) {
     ActivationRows x;
     x.n = group.count;
@@ -93,9 +102,9 @@ void LinearEngine::Impl::down(int64_t begin, int64_t end, const Routing& routing
     x.rounded = h_rounded.rows() + group.begin;
     product(group.weights->down, begin, end, x, worker.y.data() + group.begin, false, worker);
   }
-  float* total = out + n_entries * kTileEmbd;
+  float* total = out + n_entries * width;
   auto add = [&](int64_t pair, float weight) {
-    kernels.add_scaled(total, weight, out + place[static_cast<size_t>(pair)] * kTileEmbd, width);
+    kernels.add_scaled(total, weight, out + place[static_cast<size_t>(pair)] * width, width);
   };
   for (int64_t r = 0; r < y.rows; ++r) {
     std::fill(total, total + width, 0.0F);
@@ -152,10 +161,11 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
   tiles.clear();
   for (size_t g = 0; g < groups.size(); ++g) {
     const int64_t n = groups[g].weights->gate.n_out;
-    for (int64_t o = 0; o < n; o += kTileFf) {
-      tiles.push_back({static_cast<int32_t>(g), o, std::min(o + kTileFf, n)});
+    const int64_t width = tile_width(n, groups[g].count, pool.size());
+    for (int64_t o = 0; o < n; o += width) {
+      tiles.push_back({static_cast<int32_t>(g), o, std::min(o + width, n)});
     }
-    tiles_left[g].store((n + kTileFf - 1) / kTileFf, std::memory_order_relaxed);
+    tiles_left[g].store((n + width - 1) / width, std::memory_order_relaxed);
   }
   pool.parallel_for(static_cast<int64_t>(tiles.size()), 1, [&](int64_t begin, int64_t end, int id) {
     for (int64_t t = begin; t < end; ++t) {
@@ -169,13 +179,13 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
       shared_weights[static_cast<size_t>(r)] = sigmoid(shared_gate[r]);
     }
   }
-  pool.parallel_for(
-      (y.cols + kTileEmbd - 1) / kTileEmbd, 1, [&](int64_t begin, int64_t end, int id) {
-        for (int64_t t = begin; t < end; ++t) {
-          down(t * kTileEmbd, std::min((t + 1) * kTileEmbd, y.cols), routing,
-               shared != nullptr ? shared_gate : nullptr, y, workers[static_cast<size_t>(id)]);
-        }
-      });
+  const int64_t width = tile_width(y.cols, n_entries, pool.size());
+  pool.parallel_for(y.cols, width, [&](int64_t begin, int64_t end, int id) {
+    for (int64_t o = begin; o < end; o += width) {
+      down(o, std::min(o + width, end), routing, shared != nullptr ? shared_gate : nullptr, y,
+           workers[static_cast<size_t>(id)]);
+    }
+  });
 }
 
 void LinearEngine::silu_multiply(MatrixView gate, ConstMatrixView up) {
