@@ -2,13 +2,16 @@
 """Speed beside llama.cpp: same file, same machine, same threads, alternating runs.
 
   bench.py --chimere PROGRAM [--model FILE ..] [--prompt 256] [--decode 64] [--runs 5] [--threads 2]
+           [--llama-bench PROGRAM [--settings "-rtr 1" ..]] [--skip-node]
 
-Without --model: the shipped model and a synthetic file of about 0.8 GB (written to --folder once). llama.cpp runs with and without
-flash attention and with the KV types that each prefers (f16); the faster setting counts. Its figures are by its own clock,
-without the time of the JavaScript around it; ours are what `chimere bench` prints. Medians over the runs; `worst ratio` is the
-lowest of the runs' own ratios.
+Without --model: the shipped model and a synthetic file of about 0.8 GB (written to --folder once). llama.cpp (of node-llama-cpp) runs
+with and without flash attention and with the KV types that each prefers (f16). A llama-bench given by its path, such as
+ik_llama.cpp's, runs with each of --settings. Peers' figures are by their own clocks, without loading; ours are what `chimere bench`
+prints. Each peer counts with the setting of the highest median; medians over the runs, and the lowest ratio of a single run.
 """
 import argparse
+import json
+import math
 import pathlib
 import statistics
 import subprocess
@@ -27,36 +30,72 @@ def our_speed(args, model):
     return {"prompt": speed[f"pp{args.prompt}"], "decode": speed[f"tg{args.decode}"]}
 
 
+class Node:
+    """llama.cpp in node-llama-cpp: the model stays loaded between runs."""
+    name = "llama.cpp"
+
+    def __init__(self, args, model, flags):
+        self.setting = " ".join(flags) or "no flash"
+        self.peer = Peer("speed.mjs", model, "--threads", args.threads, *flags)
+        self.job = {"prompt": args.prompt, "decode": args.decode}
+
+    def speed(self):
+        answer = self.peer.ask(self.job)
+        return {"prompt": answer["prompt_tok_s"], "decode": answer["decode_tok_s"]}
+
+    def close(self):
+        with self.peer:
+            pass
+
+
+class LlamaBench:
+    """A program with the options and the JSON of llama-bench; loads the model for each run."""
+
+    def __init__(self, args, model, setting):
+        self.name = args.llama_bench_name
+        self.setting = setting or "defaults"
+        self.command = [args.llama_bench, "-m", model, "-p", str(args.prompt), "-n", str(args.decode), "-r", "1",
+                        "-t", str(args.threads), "-o", "json", *setting.split()]
+
+    def speed(self):
+        done = subprocess.run(self.command, check=True, capture_output=True, text=True)
+        rows = json.loads(done.stdout)
+        return {"prompt" if row["n_gen"] == 0 else "decode": row["avg_ts"] for row in rows}
+
+    def close(self):
+        pass
+
+
 def bench(args, model):
-    settings = {"flash off": [], "flash on": ["--flash"]}
-    peers = {name: Peer("speed.mjs", model, "--threads", args.threads, *flags) for name, flags in settings.items()}
-    ours, theirs = [], {name: [] for name in peers}
+    """Prints a row for each peer and kind; the lowest decode ratio of them."""
+    peers = [Node(args, model, flags) for flags in ([], ["--flash"])] if not args.skip_node else []
+    if args.llama_bench:
+        peers += [LlamaBench(args, model, setting) for setting in args.settings or [""]]
+    ours, theirs = [], [[] for _ in peers]
     for run in range(args.runs + 1):
         mine = our_speed(args, model)
-        rows = {}
-        for name, peer in peers.items():
-            answer = peer.ask({"prompt": args.prompt, "decode": args.decode})
-            rows[name] = {"prompt": answer["prompt_tok_s"], "decode": answer["decode_tok_s"]}
+        rows = [peer.speed() for peer in peers]
         if run == 0:
             continue  # fills the page cache
         ours.append(mine)
-        for name, row in rows.items():
-            theirs[name].append(row)
-    for peer in peers.values():
-        with peer:
-            pass
-    result = {}
+        for runs, row in zip(theirs, rows):
+            runs.append(row)
+    for peer in peers:
+        peer.close()
+    lowest = math.inf
+    size = pathlib.Path(model).stat().st_size / 1e9
     for what in ("prompt", "decode"):
         mine = [run[what] for run in ours]
-        best = max(theirs, key=lambda name: statistics.median(run[what] for run in theirs[name]))
-        other = [run[what] for run in theirs[best]]
-        ratio = statistics.median(mine) / statistics.median(other)
-        worst = min(a / b for a, b in zip(mine, other))
-        result[what] = ratio
-        size = pathlib.Path(model).stat().st_size / 1e9
-        print(f"{pathlib.Path(model).name:24} {size:6.2f} GB  {what:7} {statistics.median(mine):10.2f} "
-              f"{statistics.median(other):10.2f} ({best}) {ratio:7.2f} {worst:7.2f}", flush=True)
-    return result
+        for name in dict.fromkeys(peer.name for peer in peers):
+            settings = [(peer.setting, [run[what] for run in runs]) for peer, runs in zip(peers, theirs) if peer.name == name]
+            setting, other = max(settings, key=lambda item: statistics.median(item[1]))
+            ratio = statistics.median(mine) / statistics.median(other)
+            worst = min(a / b for a, b in zip(mine, other))
+            if what == "decode":
+                lowest = min(lowest, ratio)
+            print(f"{pathlib.Path(model).name:24} {size:6.2f} GB  {what:7} {statistics.median(mine):10.2f} "
+                  f"{statistics.median(other):10.2f} {ratio:7.2f} {worst:7.2f}  {name} ({setting})", flush=True)
+    return lowest
 
 
 def main():
@@ -67,6 +106,10 @@ def main():
     parser.add_argument("--decode", type=int, default=64)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--llama-bench", help="a llama-bench program to run as well")
+    parser.add_argument("--llama-bench-name", default="llama-bench", help="what to call it in the table")
+    parser.add_argument("--settings", action="append", help='options of it to try, like "-rtr 1" or ""; may be repeated')
+    parser.add_argument("--skip-node", action="store_true", help="leave node-llama-cpp out")
     parser.add_argument("--folder", default=tempfile.gettempdir())
     parser.add_argument("--at-least", type=float, help="fail when a decode ratio is below this")
     args = parser.parse_args()
@@ -76,9 +119,9 @@ def main():
         if not synthetic.exists():
             subprocess.run([ROOT / "bench" / "synth_gguf.py", synthetic, "--size", "1.6b-a0.4b"], check=True)
         models = [ROOT / "models" / "chimere-mini.gguf", synthetic]
-    print(f"{'file':24} {'size':>9}  {'':7} {'chimere':>10} {'llama.cpp':>10} {'':11} {'ratio':>7} {'worst':>7}   tok/s, "
+    print(f"{'file':24} {'size':>9}  {'':7} {'chimere':>10} {'peer':>10} {'ratio':>7} {'worst':>7}  tok/s, "
           f"{args.threads} threads, medians of {args.runs}")
-    slow = [model for model in models if bench(args, model)["decode"] < (args.at_least or 0)]
+    slow = [model for model in models if bench(args, model) < (args.at_least or 0)]
     return 1 if slow else 0
 
 
