@@ -209,7 +209,8 @@ SamplingParams random_params(std::mt19937& random) {
   p.presence_penalty = pick(0, 0, 0.5);
   p.penalty_window = static_cast<int32_t>(pick(64, -1, 3, 0));
   p.dry.multiplier = pick(0, 0, 0.8);
-  p.top_n_sigma = pick(-1, -1, 0.5, 1, 2);
+  // Not 2: of two tokens the lesser one is then exactly on the edge, and rounding decides.
+  p.top_n_sigma = pick(-1, -1, 0.5, 1, 1.9);
   p.top_k = static_cast<int32_t>(pick(0, 0, 1, 7, 40, 2500));
   p.typical = pick(1, 1, 0.3, 0.9);
   p.top_p = pick(1, 1, 0.5, 0.95);
