@@ -76,6 +76,7 @@ template <class T, int O>
 void rows(const FloatProduct& p, int64_t o) {
   int64_t r = 0;
   for (; r + kTile <= p.n_rows; r += kTile) tile<T, O, kTile>(p, o, r);
+  for (; r + 2 <= p.n_rows; r += 2) tile<T, O, 2>(p, o, r);
   for (; r < p.n_rows; ++r) tile<T, O, 1>(p, o, r);
 }
 
