@@ -6,43 +6,23 @@
 #include <variant>
 #include <vector>
 
-#include "model/activations.h"
 #include "model/hybrid_states.h"
-#include "model/layers/dense_ffn.h"
-#include "model/layers/gated_attention.h"
-#include "model/layers/gated_delta_net.h"
-#include "model/layers/moe.h"
-#include "model/step_batch.h"
 #include "model/weight_binder.h"
 
 namespace chimere::model {
 namespace {
 
-struct HybridLayer {
-  const float* mixer_norm = nullptr;  ///< [n_embd]
-  std::variant<GatedDeltaNet, GatedAttention> mixer;
-  const float* ffn_norm = nullptr;  ///< [n_embd]
-  std::variant<DenseFfn, Moe> ffn;
-};
-
-struct HybridWeights {
-  WeightView embedding;  ///< [n_vocab, n_embd]
-  std::vector<HybridLayer> layers;
-  const float* output_norm = nullptr;  ///< [n_embd]
-  WeightView output;                   ///< [n_vocab, n_embd]
-  int64_t active_bytes = 0;
-  std::vector<std::unique_ptr<uint8_t[]>> copies;  ///< of tensors that are not used as they lie
-};
-
 class HybridModel final : public Model {
  public:
   HybridModel(const gguf::Reader& file, kernels::Ops& ops, int max_step_rows, Hparams hparams,
-              HybridWeights weights, std::unique_ptr<state::StateStore> states, Workspace workspace)
+              HybridWeights weights, HybridForward run, std::unique_ptr<state::StateStore> states,
+              Workspace workspace)
       : file_(file),
         ops_(ops),
         max_step_rows_(max_step_rows),
         hparams_(std::move(hparams)),
         weights_(std::move(weights)),
+        run_(run),
         states_(std::move(states)),
         workspace_(std::move(workspace)) {}
 
@@ -55,56 +35,23 @@ class HybridModel final : public Model {
   Result<StepResult> forward(const StepPlan& plan) override;
 
  private:
-  void mix(const HybridLayer& layer, const kernels::BatchView& batch, const Activations& act);
-  void feed_forward(const HybridLayer& layer, const Activations& act);
-
   const gguf::Reader& file_;
   kernels::Ops& ops_;
   int max_step_rows_;
   Hparams hparams_;
   HybridWeights weights_;
+  HybridForward run_;
   std::unique_ptr<state::StateStore> states_;
   Workspace workspace_;
 };
 
-void HybridModel::mix(const HybridLayer& layer, const kernels::BatchView& batch,
-                      const Activations& act) {
-  ops_.rms_norm(act.x, layer.mixer_norm, hparams_.norm_eps, act.h);
-  std::visit([&](const auto& mixer) { mixer.forward(ops_, hparams_, batch, act); }, layer.mixer);
-}
-
-void HybridModel::feed_forward(const HybridLayer& layer, const Activations& act) {
-  ops_.rms_norm(act.x, layer.ffn_norm, hparams_.norm_eps, act.h);
-  std::visit([&](const auto& ffn) { ffn.forward(ops_, act); }, layer.ffn);
-}
-
 Result<StepResult> HybridModel::forward(const StepPlan& plan) {
   CHIMERE_CHECK_OK(file_.check_unchanged());
   CHIMERE_TRY(StepBatch step, StepBatch::prepare(plan, *states_, hparams_.n_vocab, max_step_rows_));
-  const kernels::BatchView batch = step.view();
   const auto n_wanted = static_cast<int64_t>(step.wanted_rows().size());
   const StepBuffers buffers = workspace_.lay_out(hparams_, step.n_rows(), n_wanted);
-  const Activations& all = buffers.all;
-  const Activations& wanted = buffers.wanted;
-  const HybridLayer& last = weights_.layers.back();
-
-  ops_.embed(weights_.embedding, step.tokens(), all.x);
-  for (const HybridLayer& layer : std::span(weights_.layers).first(weights_.layers.size() - 1)) {
-    mix(layer, batch, all);
-    feed_forward(layer, all);
-  }
-  mix(last, batch, all);
-  // Behind the last mixer rows no longer meet and states are complete: only the wanted rows go on.
-  if (n_wanted > 0) {
-    const WeightView stream = {DType::kF32, all.x.rows, all.x.cols, all.x.data};
-    ops_.embed(stream, step.wanted_rows(), wanted.x);
-    feed_forward(last, wanted);
-    ops_.rms_norm(wanted.x, weights_.output_norm, hparams_.norm_eps, wanted.x);
-    const kernels::LinearJob head[] = {{weights_.output, buffers.logits}};
-    ops_.linear(wanted.x, head);
-  }
-  // What could not be read was zeros: nobody may see what came of it.
-  CHIMERE_CHECK_OK(file_.check_unchanged());
+  HybridPass pass(ops_, hparams_, weights_, step, buffers);
+  run_(pass);
   step.finish();
   return StepResult{buffers.logits};
 }
@@ -172,9 +119,39 @@ void attach_states(HybridWeights& weights, const HybridStates& states) {
 
 }  // namespace
 
+void HybridPass::embed() { ops_.embed(weights_.embedding, step_.tokens(), rows().x); }
+
+void HybridPass::norm(const float* weight) {
+  ops_.rms_norm(rows().x, weight, hparams_.norm_eps, rows().h);
+}
+
+void HybridPass::mix(const HybridLayer& layer) {
+  std::visit([&](const auto& mixer) { mixer.forward(ops_, hparams_, batch_, rows()); },
+             layer.mixer);
+}
+
+void HybridPass::feed_forward(const HybridLayer& layer) {
+  std::visit([&](const auto& ffn) { ffn.forward(ops_, rows()); }, layer.ffn);
+}
+
+bool HybridPass::keep_wanted_rows() {
+  if (step_.wanted_rows().empty()) return false;
+  const MatrixView& x = buffers_.all.x;
+  const WeightView stream = {DType::kF32, x.rows, x.cols, x.data};
+  ops_.embed(stream, step_.wanted_rows(), buffers_.wanted.x);
+  only_wanted_ = true;
+  return true;
+}
+
+void HybridPass::head() {
+  norm(weights_.output_norm);
+  const kernels::LinearJob output[] = {{weights_.output, buffers_.logits}};
+  ops_.linear(rows().h, output);
+}
+
 Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kernels::Ops& ops,
                                                  const ModelOptions& options,
-                                                 const HybridKind& kind) {
+                                                 const HybridKind& kind, HybridForward forward) {
   CHIMERE_CHECK_OK(file.check_unchanged());
   CHIMERE_TRY(Hparams hparams, read_hparams(file, kind));
   WeightBinder bind(file);
@@ -190,7 +167,7 @@ Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kerne
   // A page that was cut away reads as zeros: nothing copied or checked so far may be one.
   CHIMERE_CHECK_OK(file.check_unchanged());
   return std::unique_ptr<Model>(std::make_unique<HybridModel>(
-      file, ops, options.max_step_rows, std::move(hparams), std::move(weights),
+      file, ops, options.max_step_rows, std::move(hparams), std::move(weights), forward,
       std::move(states.store), std::move(workspace)));
 }
 

@@ -1,20 +1,84 @@
-// What hybrid models share: layers of a mixer over positions and a feed-forward network, each
-// behind a norm and added to the stream, between an embedding table and an output head.
+// What hybrid models share: weights, states and steps. How a step goes through the layers is the
+// architecture's own (arch/), written in the calls of HybridPass.
 #ifndef CHIMERE_MODEL_HYBRID_MODEL_H_
 #define CHIMERE_MODEL_HYBRID_MODEL_H_
 
 #include <memory>
+#include <span>
+#include <variant>
+#include <vector>
 
+#include "model/activations.h"
 #include "model/hparams.h"
+#include "model/layers/dense_ffn.h"
+#include "model/layers/gated_attention.h"
+#include "model/layers/gated_delta_net.h"
+#include "model/layers/moe.h"
 #include "model/model.h"
+#include "model/step_batch.h"
 
 namespace chimere::model {
 
+struct HybridLayer {
+  const float* mixer_norm = nullptr;  ///< [n_embd]
+  std::variant<GatedDeltaNet, GatedAttention> mixer;
+  const float* ffn_norm = nullptr;  ///< [n_embd]
+  std::variant<DenseFfn, Moe> ffn;
+};
+
+struct HybridWeights {
+  WeightView embedding;  ///< [n_vocab, n_embd]
+  std::vector<HybridLayer> layers;
+  const float* output_norm = nullptr;  ///< [n_embd]
+  WeightView output;                   ///< [n_vocab, n_embd]
+  int64_t active_bytes = 0;
+  std::vector<std::unique_ptr<uint8_t[]>> copies;  ///< of tensors that are not used as they lie
+};
+
+/// The rows of one step on their way through the layers: x [rows, n_embd] is the residual stream,
+/// h [rows, n_embd] what a norm made of it.
+class HybridPass {
+ public:
+  HybridPass(kernels::Ops& ops, const Hparams& hparams, const HybridWeights& weights,
+             const StepBatch& step, const StepBuffers& buffers)
+      : ops_(ops),
+        hparams_(hparams),
+        weights_(weights),
+        step_(step),
+        batch_(step.view()),
+        buffers_(buffers) {}
+
+  std::span<const HybridLayer> layers() const { return weights_.layers; }
+  bool is_last(const HybridLayer& layer) const { return &layer == &weights_.layers.back(); }
+
+  void embed();                        ///< x = the tokens' rows of the embedding table
+  void norm(const float* weight);      ///< h = rms_norm(x)
+  void mix(const HybridLayer& layer);  ///< x += delta net or attention of h, over positions
+  void feed_forward(const HybridLayer& layer);  ///< x += experts or dense network of h, row by row
+  /// Goes on with the rows whose logits are wanted; false if there are none. For behind the last
+  /// mixer, where rows no longer meet and all states are complete.
+  bool keep_wanted_rows();
+  void head();  ///< logits = output · rms_norm(x)
+
+ private:
+  const Activations& rows() const { return only_wanted_ ? buffers_.wanted : buffers_.all; }
+
+  kernels::Ops& ops_;
+  const Hparams& hparams_;
+  const HybridWeights& weights_;
+  const StepBatch& step_;
+  kernels::BatchView batch_;
+  const StepBuffers& buffers_;
+  bool only_wanted_ = false;
+};
+
+using HybridForward = void (*)(HybridPass& pass);
+
 /// As load_model(), for files of one architecture. Blocks that predict further tokens are checked,
-/// so that a damaged file is found out at once, but forward() does not run them.
+/// so that a damaged file is found out at once, but `forward` does not run them.
 Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kernels::Ops& ops,
                                                  const ModelOptions& options,
-                                                 const HybridKind& kind);
+                                                 const HybridKind& kind, HybridForward forward);
 
 }  // namespace chimere::model
 
