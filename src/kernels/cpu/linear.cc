@@ -4,7 +4,6 @@
 
 #include "kernels/cpu/linear_engine.h"
 #include "kernels/dot_rule.h"
-#include "quant/quant.h"
 
 namespace chimere::kernels::cpu {
 namespace {
@@ -15,8 +14,6 @@ constexpr int64_t kTileOutputs = 32;
 /// Below these, handing work to other threads costs more than it saves.
 constexpr int64_t kInlineBytes = 8192;
 constexpr int64_t kInlineRounding = 16384;
-/// Weight rows of a type without a kernel that are decoded at a time.
-constexpr int64_t kDecodedRows = 16;
 
 const MatmulKernels& kernels_for(CpuIsa isa) {
 #if defined(__x86_64__)
@@ -33,43 +30,28 @@ LinearEngine::Impl::Impl(ThreadPool& p, CpuIsa isa)
     : pool(p), kernels(kernels_for(isa)), workers(static_cast<size_t>(p.size())) {}
 
 void LinearEngine::Impl::float_product(const WeightView& w, int64_t begin, int64_t end,
-                                       const ActivationRows& x, float* const* y, bool accumulate,
-                                       Worker& worker) const {
+                                       const ActivationRows& x, float* const* y,
+                                       bool accumulate) const {
   FloatProduct p;
+  p.w = w.row(begin);
+  p.w_stride = row_bytes(w.type, w.n_in);
   p.n_in = w.n_in;
+  p.n_out = end - begin;
   p.x = x.x;
+  p.y = y;
   p.n_rows = x.n;
   p.accumulate = accumulate;
-  if (w.type == DType::kF32 || w.type == DType::kF16 || w.type == DType::kBF16) {
-    p.w = w.row(begin);
-    p.w_stride = row_bytes(w.type, w.n_in);
-    p.n_out = end - begin;
-    p.y = y;
-    const FloatKernel kernel = w.type == DType::kF32   ? kernels.f32
-                               : w.type == DType::kF16 ? kernels.f16
-                                                       : kernels.bf16;
-    return kernel(p);
-  }
-  float* decoded = worker.decoded.reserve(static_cast<size_t>(kDecodedRows * w.n_in));
-  std::vector<float*> at(static_cast<size_t>(x.n));
-  p.w = reinterpret_cast<const uint8_t*>(decoded);
-  p.w_stride = w.n_in * static_cast<int64_t>(sizeof(float));
-  p.y = at.data();
-  for (int64_t o = begin; o < end; o += kDecodedRows) {
-    p.n_out = std::min(kDecodedRows, end - o);
-    for (int64_t i = 0; i < p.n_out; ++i) {
-      quant::decode(w.type, w.row(o + i), decoded + i * w.n_in, w.n_in);
-    }
-    for (int64_t r = 0; r < x.n; ++r) at[static_cast<size_t>(r)] = y[r] + (o - begin);
-    kernels.f32(p);
-  }
+  const FloatKernel kernel = w.type == DType::kF32   ? kernels.f32
+                             : w.type == DType::kF16 ? kernels.f16
+                                                     : kernels.bf16;
+  kernel(p);
 }
 
 void LinearEngine::Impl::product(const WeightView& w, int64_t begin, int64_t end,
                                  const ActivationRows& x, float* const* y, bool accumulate,
                                  Worker& worker) const {
   if (!takes_integer_dot(w.type)) {
-    return float_product(w, begin, end, x, y, accumulate, worker);
+    return float_product(w, begin, end, x, y, accumulate);
   }
   IntegerProduct p;
   p.w = w.row(begin);

@@ -32,7 +32,6 @@ struct OutputTile {
 struct LinearEngine::Impl {
   struct Worker {
     Buffer<uint8_t> scratch;
-    Buffer<float> decoded;  ///< weight rows of types without a kernel
     Buffer<float> out;
     std::vector<float*> y;
   };
@@ -61,7 +60,7 @@ struct LinearEngine::Impl {
   void product(const WeightView& w, int64_t begin, int64_t end, const ActivationRows& x,
                float* const* y, bool accumulate, Worker& worker) const;
   void float_product(const WeightView& w, int64_t begin, int64_t end, const ActivationRows& x,
-                     float* const* y, bool accumulate, Worker& worker) const;
+                     float* const* y, bool accumulate) const;
 
   /// Rounds every row of x into `rounded` (the caller has resized it).
   void round_rows(ConstMatrixView x);
