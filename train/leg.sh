@@ -2,7 +2,7 @@
 # Builds chimere-train against the torch of python3 and runs one leg of a training run on a machine that has nothing else:
 #   train/leg.sh DATA WORK RESULTS [chimere-train train's flags]
 # DATA holds train.tok.xz chat.tok.xz heldout.tok vocabulary.gguf. WORK keeps the checkpoint, so that the next leg goes on
-# where this one stopped. RESULTS gets the log and model.gguf in pieces of at most 15 MB, renewed while the run goes on.
+# where this one stopped, and model.gguf in f32. RESULTS gets the quantised model in pieces of at most 15 MB.
 set -eu
 data=$1 work=$2 results=$3
 shift 3
@@ -16,12 +16,9 @@ for name in train chat; do
   [ -f "$work/$name.tok" ] || python3 -c 'import lzma, shutil, sys
 shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], "wb"))' "$data/$name.tok.xz" "$work/$name.tok"
 done
-share() { if [ -f "$work/model.gguf" ]; then split -b 15000000 "$work/model.gguf" "$results/model.gguf."; fi; }
-(while sleep 40; do share; done) >/dev/null 2>&1 &
-watcher=$!
 status=0
 "$work/build/train/chimere-train" train --documents "$work/train.tok" --chats "$work/chat.tok" \
   --heldout "$data/heldout.tok" --vocabulary "$data/vocabulary.gguf" --out "$work" "$@" || status=$?
-kill "$watcher"
-share
+"$work/build/train/chimere-train" export --in "$work/model.gguf" --out "$work/shipped.gguf" --mix shipped
+split -b 15000000 "$work/shipped.gguf" "$results/shipped.gguf."
 exit "$status"

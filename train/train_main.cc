@@ -1,10 +1,13 @@
 // chimere-train: trains, exports and evaluates the small model.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "arguments.h"
+#include "compare.h"
+#include "evaluate.h"
 #include "model_file.h"
 #include "trainer.h"
 
@@ -15,12 +18,15 @@ constexpr const char* kUsage =
     R"(chimere-train train --documents F --chats F --heldout F --vocabulary F --out DIR
     [--steps N] [--batch N] [--window N] [--lr X] [--warmup N] [--seed N] [--chat-share X]
     [--chat-share-final X] [--quantise-from X] [--long-from X] [--long-window N] [--layers N] [--width N] [--experts N] [--experts-used N] [--eval-every N]
-    [--save-every N] [--stop-after-minutes X] [--mix f32|q8_0|shipped] [--init F]
+    [--save-every N] [--stop-after-minutes X] [--stop-at-step N] [--mix f32|q8_0|shipped] [--init F]
   writes DIR/model.gguf and DIR/checkpoint.pt, and goes on from DIR/checkpoint.pt if it exists; --init: starts
   from the weights of a GGUF (a second phase with other data or another rate)
 chimere-train export --in F --out F --mix f32|q8_0|shipped
 chimere-train evaluate --in F --heldout F [--window N] [--tokens N]
+chimere-train divergence --base F --in F --heldout F [--window N] [--tokens N]
+chimere-train score --in F --documents F        log-probability and length of each document after its last </think>
 chimere-train logits --in F --tokens 1,2,3      log-probabilities of every position, one line each
+chimere-train compare [--layers N]              gradients of this machine's device beside those of f32 on the CPU
 )";
 
 torch::Device best_device() {
@@ -32,9 +38,10 @@ torch::Dtype compute_type(torch::Device device) {
 
 void print_evaluation(const Evaluation& e) {
   std::printf(
-      "heldout: loss %.4f nats, %.4f bits per byte, mtp first draft %.1f%%, load entropy %.3f, "
-      "%lld tokens\n",
-      e.loss, e.bits_per_byte, 100 * e.mtp_accepted, e.load_entropy,
+      "heldout: loss %.4f nats, %.4f bits per byte, mtp first draft %.1f%% (of 4096 tokens %.1f%%), load entropy %.3f, "
+      "least load %.2f, %lld tokens\n",
+      e.loss, e.bits_per_byte, 100 * e.mtp_accepted, 100 * e.mtp_accepted_few,
+      e.load_entropy, e.smallest_load,
       static_cast<long long>(e.tokens));
   std::fflush(stdout);
 }
@@ -44,6 +51,7 @@ struct RunOptions {
   Mix mix = Mix::kF32;
   int64_t eval_every = 0, save_every = 0, window = 0;
   double minutes = 0;
+  int64_t stop_at = 0;  ///< a step
 };
 
 Status run(Trainer& trainer, const Recipe& recipe, const RunOptions& options,
@@ -78,7 +86,7 @@ Status run(Trainer& trainer, const Recipe& recipe, const RunOptions& options,
     if (options.eval_every > 0 && at % options.eval_every == 0) {
       print_evaluation(evaluate(trainer.model(), heldout, options.window, 200'000, device));
     }
-    const bool late = options.minutes > 0 && seconds() > 60 * options.minutes;
+    const bool late = (options.minutes > 0 && seconds() > 60 * options.minutes) || at == options.stop_at;
     if (late || (options.save_every > 0 && at % options.save_every == 0)) CHIMERE_CHECK_OK(keep());
     if (late) return {};
   }
@@ -116,6 +124,7 @@ Status train(Arguments& a) {
   options.eval_every = a.integer("eval-every", 200);
   options.save_every = a.integer("save-every", 200);
   options.minutes = a.number("stop-after-minutes", 0);
+  options.stop_at = a.integer("stop-at-step", 0);
   options.window = recipe.window;
   CHIMERE_TRY(options.mix, parse_mix(a.get("mix", "f32")));
   CHIMERE_CHECK_OK(a.unread());
@@ -163,6 +172,34 @@ Status evaluate_file(Arguments& a) {
   return {};
 }
 
+Status print_divergence(Arguments& a) {
+  CHIMERE_TRY(const auto base_file, gguf::Reader::open(a.get("base", "")));
+  CHIMERE_TRY(const auto file, gguf::Reader::open(a.get("in", "")));
+  CHIMERE_TRY(const TokenFile heldout, TokenFile::read(a.get("heldout", "")));
+  const int64_t window = a.integer("window", 2048), tokens = a.integer("tokens", 200'000);
+  CHIMERE_CHECK_OK(a.unread());
+  const torch::Device device = best_device();
+  CHIMERE_TRY(const auto base, read_model(*base_file, device, torch::kFloat));
+  CHIMERE_TRY(const auto model, read_model(*file, device, torch::kFloat));
+  std::printf("mean divergence %.5f nats\n",
+              divergence(*base, *model, heldout, window, tokens, device));
+  return {};
+}
+
+Status print_scores(Arguments& a) {
+  CHIMERE_TRY(const auto file, gguf::Reader::open(a.get("in", "")));
+  CHIMERE_TRY(const TokenFile documents, TokenFile::read(a.get("documents", "")));
+  CHIMERE_CHECK_OK(a.unread());
+  const auto& tokens = *file->find_strings("tokenizer.ggml.tokens");
+  const int64_t mark = std::find(tokens.begin(), tokens.end(), "</think>") - tokens.begin();
+  const torch::Device device = best_device();
+  CHIMERE_TRY(const auto model, read_model(*file, device, torch::kFloat));
+  for (const Score& s : score_documents(*model, documents, mark, device)) {
+    std::printf("%.4f %lld\n", s.log_probability, static_cast<long long>(s.tokens));
+  }
+  return {};
+}
+
 Status print_logits(Arguments& a) {
   CHIMERE_TRY(const auto file, gguf::Reader::open(a.get("in", "")));
   std::vector<int64_t> ids;
@@ -198,7 +235,16 @@ Status dispatch(int argc, char** argv) {
   if (command == "train") return train(a);
   if (command == "export") return export_model(a);
   if (command == "evaluate") return evaluate_file(a);
+  if (command == "divergence") return print_divergence(a);
+  if (command == "score") return print_scores(a);
   if (command == "logits") return print_logits(a);
+  if (command == "compare") {
+    ModelConfig config;
+    config.n_layer = a.integer("layers", 4);
+    CHIMERE_CHECK_OK(a.unread());
+    compare_devices(config, best_device(), compute_type(best_device()));
+    return {};
+  }
   return invalid_argument(kUsage);
 }
 

@@ -1,14 +1,12 @@
 #include "trainer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace chimere::train {
 namespace {
 
 using torch::Tensor;
-namespace F = torch::nn::functional;
 
 /// The recipe of the steps with long windows: as many tokens, in fewer rows.
 Recipe long_recipe(Recipe recipe) {
@@ -87,45 +85,6 @@ Status Trainer::load(const std::string& path) {
     return invalid_data("Cannot resume from " + path + ": " + e.what_without_backtrace());
   }
   return {};
-}
-
-Evaluation evaluate(const Model& model, const TokenFile& file, int64_t window, int64_t max_tokens,
-                    torch::Device device) {
-  const torch::NoGradGuard no_grad;
-  const int64_t n = std::min<int64_t>(max_tokens, static_cast<int64_t>(file.ids.size()));
-  const int64_t length = std::min(window, n), rows = n / length;
-  Tensor ids = torch::empty({rows, length}, torch::kInt64);
-  std::copy_n(file.ids.begin(), rows * length, ids.data_ptr<int64_t>());
-  double sum = 0;
-  int64_t counted = 0, drafts = 0, accepted = 0;
-  Tensor load = torch::zeros({model.config().n_layer + 1, model.config().n_expert},
-                             torch::device(device).dtype(torch::kFloat));
-  for (int64_t row = 0; row < rows; row += 8) {
-    const Tensor batch = ids.narrow(0, row, std::min<int64_t>(8, rows - row)).to(device);
-    Forward forward = model.forward(batch);
-    const int64_t t = length - 1;
-    const Tensor logits = model.logits(forward.hidden).to(torch::kFloat);
-    const Tensor target = batch.narrow(1, 1, t);
-    sum +=
-        F::cross_entropy(logits.narrow(1, 0, t).reshape({-1, logits.size(-1)}),
-                         target.reshape({-1}), F::CrossEntropyFuncOptions().reduction(torch::kSum))
-            .item<double>();
-    counted += target.numel();
-    // The draft made at t for t + 2 holds if it is what the main model would choose after the
-    // text's own t + 1.
-    const Tensor drafted = model.forward_mtp(forward.hidden.narrow(1, 0, t), target, forward);
-    const Tensor draft = model.logits(drafted).argmax(-1),
-                 choice = logits.argmax(-1).narrow(1, 1, t);
-    accepted += draft.eq(choice).sum().item<int64_t>();
-    drafts += draft.numel();
-    load += forward.load * double(batch.numel());
-  }
-  load = load / load.sum(-1, true);
-  const Tensor entropy = -(load * (load + 1e-12).log()).sum(-1) / std::log(double(load.size(1)));
-  const double loss = sum / double(counted);
-  const double bytes_per_token = double(file.text_bytes) / double(file.ids.size());
-  return {loss, loss / std::log(2.0) / bytes_per_token, double(accepted) / double(drafts),
-          entropy.min().item<double>(), counted};
 }
 
 }  // namespace chimere::train

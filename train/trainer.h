@@ -20,15 +20,6 @@ struct Losses {
   double gradient = 0;  ///< norm before clipping
 };
 
-struct Evaluation {
-  double loss = 0;  ///< nats a token
-  double bits_per_byte = 0;
-  double mtp_accepted =
-      0;  ///< share of positions where the MTP block's best token is the main model's next choice
-  double load_entropy = 0;  ///< of the experts, smallest layer, as a share of the maximum
-  int64_t tokens = 0;
-};
-
 class Trainer {
  public:
   Trainer(const ModelConfig& config, const Recipe& recipe, const TokenFile& documents,
@@ -55,12 +46,6 @@ class Trainer {
   WindowOrder order_, long_order_;
   int64_t step_ = 0;
 };
-
-/// Over at most `max_tokens` tokens of the file, in windows of `window` tokens, each from an empty
-/// state. Every token but a window's first counts. bits_per_byte uses the file's mean bytes a
-/// token.
-Evaluation evaluate(const Model& model, const TokenFile& file, int64_t window, int64_t max_tokens,
-                    torch::Device device);
 
 }  // namespace chimere::train
 

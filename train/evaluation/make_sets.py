@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+"""Draws the fixed evaluation sets of models/evaluation from a built corpus.
+
+  make_sets.py CORPUS OUT
+
+heldout.txt, DOMAIN.txt   documents of the held-out packages and of each whole held-out domain, each ended by a zero byte
+questions.jsonl           questions about known commands with their purpose and three near distractors of the same section,
+                          and about invented names; in phrasings that no training conversation uses
+edits.jsonl               texts to repeat with a small change, for speculation that copies
+"""
+import json
+import os
+import random
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "corpus"))
+import build  # noqa: E402
+import dialogues  # noqa: E402
+
+PHRASINGS = ["Please say what {n} is for.", "I came across {n}; what is its job?", "Sum up the role of {n}.",
+             "A colleague told me to run {n}. What will it do for me?", "My script calls {n}: to what end?"]
+BYTES = {"heldout": 700_000, **{domain: 200_000 for domain in build.DOMAINS}}
+
+
+def documents(path):
+    with open(path, encoding="utf-8") as f:
+        return [d for d in f.read().split("\0") if d]
+
+
+def up_to(texts, size):
+    out = []
+    for text in texts:
+        text = text[:20_000]
+        if size < len(text):
+            break
+        size -= len(text.encode())
+        out.append(text)
+    return out
+
+
+def words(text):
+    return set(re.findall(r"[a-z]{3,}", text.lower()))
+
+
+def distractors(purpose, others):
+    """The three purposes that share the most words with this one, and are not the same."""
+    mine = words(purpose)
+    near = sorted((o for o in others if words(o) != mine), key=lambda o: -len(mine & words(o)) / (3 + len(words(o))))
+    return near[:3]
+
+
+def questions(pages, rng):
+    known, by_section = [], {}
+    for _, package, section, names, purpose in pages:
+        if section in "18":
+            by_section.setdefault(section, set()).add(purpose)
+            if package in build.CORE:
+                known.append((section, names.split(",")[0], purpose))
+    rng.shuffle(known)
+    real = {name for row in pages for name in row[3].split(",")}
+    rows = []
+    for section, name, purpose in known[:400]:
+        answer = dialogues.sentence(name, purpose)
+        wrong = [dialogues.sentence(name, d) for d in distractors(purpose, sorted(by_section[section] - {purpose}))]
+        rows.append({"name": name, "question": rng.choice(PHRASINGS).format(n=name), "purpose": purpose, "answer": answer, "wrong": wrong})
+    for name in dialogues.invented_names(random.Random(777), real, 200):
+        rows.append({"name": name, "question": rng.choice(PHRASINGS).format(n=name)})
+    return rows
+
+
+def edits(texts, rng):
+    """Paragraphs with one word to be replaced everywhere."""
+    for text in texts:
+        for paragraph in text.split("\n\n"):
+            counted = [w for w in re.findall(r"[A-Za-z]{5,}", paragraph) if paragraph.count(w) == 2]
+            if 300 < len(paragraph) < 900 and counted:
+                word = rng.choice(counted)
+                yield {"instruction": f"Repeat the text, but write {word.upper()} for {word}.", "text": paragraph,
+                       "answer": paragraph.replace(word, word.upper())}
+                break
+
+
+def write_lines(path, rows):
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(json.dumps(r, ensure_ascii=False) + "\n" for r in rows)
+
+
+def main():
+    corpus, out = sys.argv[1:]
+    rng = random.Random(5)
+    os.makedirs(out, exist_ok=True)
+    for name, size in BYTES.items():
+        build.write(os.path.join(out, f"{name}.txt"), up_to(documents(os.path.join(corpus, f"{name}.docs")), size))
+    with open(os.path.join(corpus, "pages.tsv"), encoding="utf-8") as f:
+        pages = [line.rstrip("\n").split("\t") for line in f]
+    write_lines(os.path.join(out, "questions.jsonl"), questions([p for p in pages if p[0] == "train"], rng))
+    held_out = documents(os.path.join(corpus, "heldout.docs"))
+    write_lines(os.path.join(out, "edits.jsonl"), [row for _, row in zip(range(100), edits(held_out, rng))])
+
+
+if __name__ == "__main__":
+    main()
