@@ -88,8 +88,8 @@ std::vector<Score> score_documents(const Model& model, const TokenFile& file, in
   std::vector<Score> scores;
   for (size_t i = 0; i < file.starts.size(); ++i) {
     const auto begin = file.ids.begin() + file.starts[i];
-    const auto end = i + 1 < file.starts.size() ? file.ids.begin() + file.starts[i + 1] - 1
-                                                : file.ids.end() - 1;
+    const auto end =
+        i + 1 < file.starts.size() ? file.ids.begin() + file.starts[i + 1] - 1 : file.ids.end() - 1;
     const std::vector<int64_t> ids(begin, end);
     const auto n = static_cast<int64_t>(ids.size());
     const auto last = std::find(ids.rbegin(), ids.rend(), mark);

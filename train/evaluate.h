@@ -19,7 +19,8 @@ struct Evaluation {
   double bits_per_byte = 0;
   double mtp_accepted =
       0;  ///< share of positions where the MTP block's best token is the main model's next choice
-  double mtp_accepted_few = 0;  ///< the same with drafts from the first 4,096 tokens, the oldest merges
+  double mtp_accepted_few =
+      0;                    ///< the same with drafts from the first 4,096 tokens, the oldest merges
   double load_entropy = 0;  ///< of the experts, smallest layer, as a share of the maximum
   double smallest_load = 0;  ///< of an expert, as a share of even load
   int64_t tokens = 0;

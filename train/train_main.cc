@@ -38,11 +38,11 @@ torch::Dtype compute_type(torch::Device device) {
 
 void print_evaluation(const Evaluation& e) {
   std::printf(
-      "heldout: loss %.4f nats, %.4f bits per byte, mtp first draft %.1f%% (of 4096 tokens %.1f%%), load entropy %.3f, "
+      "heldout: loss %.4f nats, %.4f bits per byte, mtp first draft %.1f%% (of 4096 tokens "
+      "%.1f%%), load entropy %.3f, "
       "least load %.2f, %lld tokens\n",
-      e.loss, e.bits_per_byte, 100 * e.mtp_accepted, 100 * e.mtp_accepted_few,
-      e.load_entropy, e.smallest_load,
-      static_cast<long long>(e.tokens));
+      e.loss, e.bits_per_byte, 100 * e.mtp_accepted, 100 * e.mtp_accepted_few, e.load_entropy,
+      e.smallest_load, static_cast<long long>(e.tokens));
   std::fflush(stdout);
 }
 
@@ -86,7 +86,8 @@ Status run(Trainer& trainer, const Recipe& recipe, const RunOptions& options,
     if (options.eval_every > 0 && at % options.eval_every == 0) {
       print_evaluation(evaluate(trainer.model(), heldout, options.window, 200'000, device));
     }
-    const bool late = (options.minutes > 0 && seconds() > 60 * options.minutes) || at == options.stop_at;
+    const bool late =
+        (options.minutes > 0 && seconds() > 60 * options.minutes) || at == options.stop_at;
     if (late || (options.save_every > 0 && at % options.save_every == 0)) CHIMERE_CHECK_OK(keep());
     if (late) return {};
   }

@@ -3,10 +3,10 @@
 
   make_sets.py CORPUS OUT
 
-heldout.txt, DOMAIN.txt   documents of the held-out packages and of each whole held-out domain, each ended by a zero byte
-questions.jsonl           questions about known commands with their purpose and three near distractors of the same section,
-                          and about invented names; in phrasings that no training conversation uses
-edits.jsonl               texts to repeat with a small change, for speculation that copies
+heldout.docs, DOMAIN.docs   documents of the held-out packages and of each whole held-out domain, each ended by a zero byte
+questions.jsonl             questions about known commands with their purpose and three near distractors of the same section,
+                            and about invented names; in phrasings that no training conversation uses
+edits.jsonl                 texts to repeat with a small change, for speculation that copies
 """
 import json
 import os
@@ -91,7 +91,7 @@ def main():
     rng = random.Random(5)
     os.makedirs(out, exist_ok=True)
     for name, size in BYTES.items():
-        build.write(os.path.join(out, f"{name}.txt"), up_to(documents(os.path.join(corpus, f"{name}.docs")), size))
+        build.write(os.path.join(out, f"{name}.docs"), up_to(documents(os.path.join(corpus, f"{name}.docs")), size))
     with open(os.path.join(corpus, "pages.tsv"), encoding="utf-8") as f:
         pages = [line.rstrip("\n").split("\t") for line in f]
     write_lines(os.path.join(out, "questions.jsonl"), questions([p for p in pages if p[0] == "train"], rng))

@@ -40,8 +40,8 @@ void delta_rule(const DeltaCall& c, bool back, Stream stream) {
   const int bytes = (tiles * kTileFloats + kVectorFloats) * static_cast<int>(sizeof(float));
   auto* kernel = back ? &backward : &forward;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  kernel<<<static_cast<unsigned>(c.n_batch * c.n_v), back ? kBackwardThreads : kForwardThreads, bytes,
-           static_cast<cudaStream_t>(stream.handle)>>>(call);
+  kernel<<<static_cast<unsigned>(c.n_batch * c.n_v), back ? kBackwardThreads : kForwardThreads,
+           bytes, static_cast<cudaStream_t>(stream.handle)>>>(call);
 }
 
 }  // namespace chimere::train::cuda

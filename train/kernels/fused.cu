@@ -214,9 +214,7 @@ struct Eight {
   uint4 bits;
   __device__ __nv_bfloat162& pairs(int i) { return reinterpret_cast<__nv_bfloat162*>(&bits)[i]; }
 };
-__device__ Eight load_eight(const bf16* at) {
-  return {*reinterpret_cast<const uint4*>(at)};
-}
+__device__ Eight load_eight(const bf16* at) { return {*reinterpret_cast<const uint4*>(at)}; }
 
 __global__ void gated_unit_kernel(const bf16* gate_up, const float* scale, bf16* h, int64_t rows,
                                   int groups) {
@@ -302,11 +300,16 @@ __global__ void cross_entropy_kernel(bf16* logits, const int64_t* target, float*
 
 }  // namespace
 
-#define CHIMERE_BY_WIDTH(width, name, grid, stream, ...)                              \
-  switch (width) {                                                                    \
-    case 256: name<4><<<grid, kThreads, 0, raw(stream)>>>(__VA_ARGS__); break;        \
-    case 512: name<8><<<grid, kThreads, 0, raw(stream)>>>(__VA_ARGS__); break;        \
-    default: name<16><<<grid, kThreads, 0, raw(stream)>>>(__VA_ARGS__);               \
+#define CHIMERE_BY_WIDTH(width, name, grid, stream, ...)         \
+  switch (width) {                                               \
+    case 256:                                                    \
+      name<4><<<grid, kThreads, 0, raw(stream)>>>(__VA_ARGS__);  \
+      break;                                                     \
+    case 512:                                                    \
+      name<8><<<grid, kThreads, 0, raw(stream)>>>(__VA_ARGS__);  \
+      break;                                                     \
+    default:                                                     \
+      name<16><<<grid, kThreads, 0, raw(stream)>>>(__VA_ARGS__); \
   }
 
 void rms_norm(const float* x, const float* weight, float eps, void* y, float* scale, int64_t rows,
@@ -340,7 +343,7 @@ void gated_norm_backward(const void* x, const float* weight, const void* z, floa
 
 namespace {
 Conv conv_of(const ConvCall& c) {
-  return {c.n_batch * c.n_time, c.n_time, c.channels, c.unit_heads, c.scaled_heads, c.eps,
+  return {c.n_batch * c.n_time,          c.n_time, c.channels, c.unit_heads, c.scaled_heads, c.eps,
           static_cast<const bf16*>(c.x), c.weight};
 }
 }  // namespace
