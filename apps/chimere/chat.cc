@@ -15,6 +15,7 @@
 #include "loaded_model.h"
 #include "reply.h"
 #include "request.h"
+#include "saved_conversation.h"
 
 namespace chimere::app {
 namespace {
@@ -27,13 +28,23 @@ constexpr const char* kHelp =
 
 class Chat {
  public:
-  /// `request`: what every turn begins with.
-  Chat(const CommandLine& line, engine::Engine& engine, engine::Request request,
-       Conversation conversation)
+  /// `request`: what every turn begins with. `state`: the file that keeps the conversation; empty:
+  /// none.
+  Chat(const CommandLine& line, const LoadedModel& loaded, engine::Engine& engine,
+       engine::Request request, Conversation conversation, std::string state)
       : line_(line),
+        loaded_(loaded),
         engine_(engine),
         request_(std::move(request)),
-        conversation_(std::move(conversation)) {}
+        conversation_(std::move(conversation)),
+        state_(std::move(state)) {}
+
+  /// Goes on from the file. Errors: those of load_conversation().
+  Status resume() {
+    if (state_.empty()) return {};
+    CHIMERE_TRY(prefix_, load_conversation(state_, *loaded_.model, conversation_));
+    return {};
+  }
 
   Status run() {
     const bool people = is_terminal(StandardStream::kInput);
@@ -49,6 +60,7 @@ class Chat {
       } else if (text == "/reset") {
         conversation_.clear();
         prefix_.reset();
+        keep();
       } else if (text.starts_with('/')) {
         std::cerr << "There is no command " << text << "; /help lists them.\n";
       } else {
@@ -96,30 +108,45 @@ class Chat {
     std::cerr << '(' << statistics(*outcome, seed) << ")\n";
     if (outcome->prefix) prefix_ = std::move(outcome->prefix);
     conversation_.reply(outcome->text);
+    keep();
     return {};
   }
 
+  /// After every turn, because Ctrl-C ends the program without asking. A conversation that cannot
+  /// be kept can still go on.
+  void keep() const {
+    if (state_.empty()) return;
+    const Status saved = save_conversation(state_, *loaded_.model, conversation_, prefix_);
+    if (!saved.ok()) std::cerr << "chimere: " << saved.error().message << '\n';
+  }
+
   const CommandLine& line_;
+  const LoadedModel& loaded_;
   engine::Engine& engine_;
   engine::Request request_;
   Conversation conversation_;
+  std::string state_;
   std::optional<engine::Prefix> prefix_;
   Json turns_ = Json::array();
 };
 
 }  // namespace
 
-Status run_chat(const CommandLine& line) {
+Status run_chat(const CommandLine& line, const std::string& state) {
   CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.checkpoints = 2}));
   CHIMERE_TRY(const auto engine, make_engine(loaded));
   CHIMERE_TRY(Conversation conversation, Conversation::start(loaded));
   CHIMERE_TRY(engine::Request request, request_from(line.settings, *loaded.tokenizer));
-  return Chat(line, *engine, std::move(request), std::move(conversation)).run();
+  Chat chat(line, loaded, *engine, std::move(request), std::move(conversation), state);
+  CHIMERE_CHECK_OK(chat.resume());
+  return chat.run();
 }
 
 void declare_chat(CLI::App& app, CommandLine& line) {
+  const auto state = std::make_shared<std::string>();
   CLI::App* command = add_command(app, line, "chat", "A conversation on the terminal",
-                                  [&line] { return run_chat(line); });
+                                  [&line, state] { return run_chat(line, *state); });
+  add_state_flag(*command, *state);
   add_settings(*command, line, model_settings());
   add_settings(*command, line, sampling_settings());
 }

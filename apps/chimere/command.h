@@ -70,8 +70,9 @@ void declare_pull(CLI::App& app, CommandLine& line);
 void declare_list(CLI::App& app, CommandLine& line);
 void declare_rm(CLI::App& app, CommandLine& line);
 
-/// The chat, for `chimere` and `chimere run` on a terminal.
-Status run_chat(const CommandLine& line);
+/// The chat, for `chimere` and `chimere run` on a terminal. `state`: where the conversation is
+/// kept; empty: nowhere.
+Status run_chat(const CommandLine& line, const std::string& state = "");
 
 }  // namespace chimere::app
 

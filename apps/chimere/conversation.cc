@@ -13,11 +13,13 @@ Result<Conversation> Conversation::start(const LoadedModel& loaded) {
 }
 
 Result<std::vector<int32_t>> Conversation::ask(std::string_view text) {
-  messages_.push_back(text::chat_message("user", text));
+  messages_.push_back({"user", std::string(text)});
   text::ChatOptions options;
   options.bos_token = tokenizer_->token_bytes(tokenizer_->bos(), true);
   options.eos_token = tokenizer_->token_bytes(tokenizer_->eos(), true);
-  const auto rendered = template_.render(text::jinja::Value::list(messages_), options);
+  std::vector<text::jinja::Value> values;
+  for (const Message& m : messages_) values.push_back(text::chat_message(m.role, m.content));
+  const auto rendered = template_.render(text::jinja::Value::list(std::move(values)), options);
   if (!rendered.ok()) {
     take_back();
     return rendered.error();
@@ -26,7 +28,7 @@ Result<std::vector<int32_t>> Conversation::ask(std::string_view text) {
 }
 
 void Conversation::reply(std::string_view text) {
-  messages_.push_back(text::chat_message("assistant", text));
+  messages_.push_back({"assistant", std::string(text)});
 }
 
 }  // namespace chimere::app

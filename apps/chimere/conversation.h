@@ -14,6 +14,11 @@
 
 namespace chimere::app {
 
+struct Message {
+  std::string role;  ///< "user" or "assistant"
+  std::string content;
+};
+
 class Conversation {
  public:
   /// An empty conversation with the template of the model's file; the model must outlive it.
@@ -31,13 +36,17 @@ class Conversation {
   void take_back() { messages_.pop_back(); }
   void clear() { messages_.clear(); }
 
+  const std::vector<Message>& messages() const { return messages_; }
+  /// Goes on from the messages of another conversation.
+  void resume(std::vector<Message> messages) { messages_ = std::move(messages); }
+
  private:
   Conversation(const text::Tokenizer& tokenizer, text::ChatTemplate chat_template)
       : tokenizer_(&tokenizer), template_(std::move(chat_template)) {}
 
   const text::Tokenizer* tokenizer_;
   text::ChatTemplate template_;
-  std::vector<text::jinja::Value> messages_;
+  std::vector<Message> messages_;
 };
 
 }  // namespace chimere::app

@@ -15,6 +15,7 @@
 #include "loaded_model.h"
 #include "reply.h"
 #include "request.h"
+#include "saved_conversation.h"
 
 namespace chimere::app {
 namespace {
@@ -23,19 +24,15 @@ struct RunFlags {
   std::optional<std::string> prompt;
   bool raw = false;
   std::vector<std::string> stop;
+  std::string state;
 };
 
-Result<std::vector<int32_t>> prompt_tokens(const LoadedModel& loaded, const std::string& prompt,
-                                           bool raw) {
-  if (raw) {
-    std::vector<int32_t> tokens = loaded.tokenizer->encode(prompt, true);
-    if (loaded.tokenizer->add_bos() && loaded.tokenizer->bos() >= 0) {
-      tokens.insert(tokens.begin(), loaded.tokenizer->bos());
-    }
-    return tokens;
+std::vector<int32_t> raw_tokens(const LoadedModel& loaded, const std::string& prompt) {
+  std::vector<int32_t> tokens = loaded.tokenizer->encode(prompt, true);
+  if (loaded.tokenizer->add_bos() && loaded.tokenizer->bos() >= 0) {
+    tokens.insert(tokens.begin(), loaded.tokenizer->bos());
   }
-  CHIMERE_TRY(Conversation conversation, Conversation::start(loaded));
-  return conversation.ask(prompt);
+  return tokens;
 }
 
 Json outcome_json(const engine::Outcome& o, uint64_t seed) {
@@ -45,6 +42,7 @@ Json outcome_json(const engine::Outcome& o, uint64_t seed) {
           {"tokens", o.tokens.size()},
           {"ids", std::move(ids)},
           {"prompt_tokens", o.prompt_tokens},
+          {"reused_tokens", o.reused_tokens},
           {"prompt_tok_s", prompt_rate(o)},
           {"decode_tok_s", decode_rate(o)},
           {"finish", engine::finish_reason_name(o.reason)},
@@ -56,29 +54,48 @@ Status run(const CommandLine& line, const RunFlags& flags) {
   if (flags.prompt) {
     prompt = *flags.prompt;
   } else if (is_terminal(StandardStream::kInput)) {
-    return run_chat(line);
+    return run_chat(line, flags.state);
   } else {
     CHIMERE_TRY(prompt, read_standard_input());
     // A text that is piped in ends with the line, not with a question about the line's end.
     while (!flags.raw && prompt.ends_with('\n')) prompt.pop_back();
   }
-  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {}));
+  const bool keep = !flags.state.empty();
+  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.checkpoints = keep ? 2 : 0}));
   CHIMERE_TRY(const auto engine, make_engine(loaded));
+  std::optional<Conversation> conversation;
+  std::optional<engine::Prefix> prefix;
   CHIMERE_TRY(engine::Request request, request_from(line.settings, *loaded.tokenizer));
   request.stop = flags.stop;
-  CHIMERE_TRY(request.prompt, prompt_tokens(loaded, prompt, flags.raw));
+  if (flags.raw) {
+    request.prompt = raw_tokens(loaded, prompt);
+  } else {
+    CHIMERE_TRY(conversation, Conversation::start(loaded));
+    if (keep) {
+      CHIMERE_TRY(prefix, load_conversation(flags.state, *loaded.model, *conversation));
+      request.prefix = prefix;
+      request.keep_prefix = true;
+    }
+    CHIMERE_TRY(request.prompt, conversation->ask(prompt));
+  }
   const uint64_t seed = request.sampling.seed;
   const auto show = [&](std::string_view text) {
     if (!line.json) std::cout << text << std::flush;
   };
   CHIMERE_TRY(const engine::Outcome outcome, generate(*engine, std::move(request), show));
+  Status kept;
+  if (keep) {
+    conversation->reply(outcome.text);
+    if (outcome.prefix) prefix = outcome.prefix;
+    kept = save_conversation(flags.state, *loaded.model, *conversation, prefix);
+  }
   if (line.json) {
     print_json(outcome_json(outcome, seed));
   } else {
     std::cout << '\n' << std::flush;
     std::cerr << statistics(outcome, seed) << '\n';
   }
-  return {};
+  return kept;
 }
 
 }  // namespace
@@ -89,10 +106,12 @@ void declare_run(CLI::App& app, CommandLine& line) {
                                   [&line, flags] { return run(line, *flags); });
   command->add_option("-p,--prompt", flags->prompt,
                       "The prompt; without it standard input, or the chat on a terminal");
-  command->add_flag("--raw", flags->raw, "The prompt as it is, without the model's chat template");
+  CLI::Option* raw = command->add_flag("--raw", flags->raw,
+                                       "The prompt as it is, without the model's chat template");
   command->add_option("--stop", flags->stop, "A text that ends the reply; may be given again")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_state_flag(*command, flags->state)->excludes(raw);
   add_settings(*command, line, model_settings());
   add_settings(*command, line, sampling_settings());
 }

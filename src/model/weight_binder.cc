@@ -9,6 +9,7 @@
 
 #include "kernels/api.h"
 #include "state/blob.h"
+#include "state/checksum.h"
 
 namespace chimere::model {
 namespace {

@@ -1,9 +1,5 @@
 #include "state/blob.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -11,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "state/checksum.h"
 #include "state/state_store.h"
 
 namespace chimere::state {
@@ -20,151 +17,196 @@ static_assert(std::endian::native == std::endian::little, "blobs are written in 
 
 constexpr std::array<uint8_t, 8> kMagic = {'C', 'H', 'I', 'M', 'S', 'T', 'A', 'T'};
 constexpr uint32_t kVersion = 1;
-// Offsets in the header.
-constexpr size_t kVersionAt = 8;
-constexpr size_t kComponentsAt = 12;
-constexpr size_t kFingerprintAt = 16;
-constexpr size_t kPositionAt = 24;
-constexpr size_t kPagesAt = 28;
-constexpr size_t kSlotsAt = 32;
-constexpr size_t kSizeAt = 40;
-constexpr size_t kHeaderBytes = 48;
-constexpr size_t kComponentBytes = 32;
-constexpr size_t kChecksumBytes = 8;
+constexpr uint64_t kChecksumBytes = 8;
+
+/// As it lies in the blob.
+struct Header {
+  std::array<uint8_t, 8> magic = kMagic;
+  uint32_t version = kVersion;
+  uint32_t components = 0;
+  uint64_t fingerprint = 0;
+  int32_t position = 0;
+  uint32_t pages = 0;
+  uint32_t slots = 0;  ///< 0: the empty state, or a model without recurrent state
+  uint32_t zero = 0;
+  uint64_t size = 0;
+};
+static_assert(sizeof(Header) == 48);
+
+struct Component {
+  uint32_t kind = 0;
+  uint32_t layer = 0;
+  uint32_t k_type = 0;
+  uint32_t v_type = 0;
+  uint32_t layout = 0;
+  uint32_t zero = 0;
+  uint64_t bytes = 0;
+};
+static_assert(sizeof(Component) == 32);
 
 template <typename T>
-T read(std::span<const uint8_t> bytes, size_t at) {
-  T v;
-  std::memcpy(&v, bytes.data() + at, sizeof v);
-  return v;
+std::span<uint8_t> bytes_of(T& v) {
+  return {reinterpret_cast<uint8_t*>(&v), sizeof v};
+}
+template <typename T>
+std::span<const uint8_t> bytes_of(const T& v) {
+  return {reinterpret_cast<const uint8_t*>(&v), sizeof v};
 }
 
 template <typename T>
-void append(std::vector<uint8_t>& out, T v) {
-  const size_t at = out.size();
-  out.resize(at + sizeof v);
-  std::memcpy(out.data() + at, &v, sizeof v);
+void append(std::vector<uint8_t>& out, const T& v) {
+  const auto bytes = bytes_of(v);
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+std::string type_name(uint32_t type) {
+  const DTypeInfo* info = find_dtype(type);
+  return info != nullptr ? std::string(info->name) : "type " + std::to_string(type);
+}
+
+/// Why a store with another table cannot read the state.
+std::string difference(const std::vector<Component>& theirs, const std::vector<Component>& ours) {
+  bool same_layers = theirs.size() == ours.size();
+  for (size_t i = 0; same_layers && i < ours.size(); ++i) {
+    same_layers = theirs[i].kind == ours[i].kind && theirs[i].layer == ours[i].layer;
+  }
+  if (!same_layers) return "it belongs to a model with other layers";
+  for (size_t i = 0; i < ours.size(); ++i) {
+    const Component& t = theirs[i];
+    if (t.k_type != ours[i].k_type || t.v_type != ours[i].v_type) {
+      return "its KV cache has keys of type " + type_name(t.k_type) + " and values of type " +
+             type_name(t.v_type) + " (--cache-k, --cache-v)";
+    }
+    if (t.layout != ours[i].layout) return "another back end arranged its bytes";
+  }
+  return "it belongs to another model, or was made by another version of the arithmetic";
+}
+
+/// Errors: kInvalidData (no state, cut short), kUnsupported (a newer version).
+Status check_kind(const Header& header, uint64_t size) {
+  if (header.magic != kMagic) return invalid_data("these bytes are no stored sequence state");
+  if (header.version != kVersion) {
+    return unsupported("the stored state has version " + std::to_string(header.version) +
+                       "; this program reads version " + std::to_string(kVersion));
+  }
+  if (header.size != size) {
+    return invalid_data("the stored state has " + std::to_string(size) + " bytes instead of " +
+                        std::to_string(header.size) + "; it was cut short");
+  }
+  return {};
+}
+
+/// Errors: kUnsupported (of another model, layout or type), kInvalidData.
+Status check_components(const Header& header, const std::vector<uint8_t>& ours, uint64_t key,
+                        SummedSource& in) {
+  if (header.components > (header.size - sizeof(Header)) / sizeof(Component)) {
+    return invalid_data("the stored state lists more components than it can hold");
+  }
+  std::vector<Component> theirs(header.components);
+  CHIMERE_CHECK_OK(
+      in.read({reinterpret_cast<uint8_t*>(theirs.data()), theirs.size() * sizeof(Component)}));
+  std::vector<Component> wanted(ours.size() / sizeof(Component));
+  if (!ours.empty()) std::memcpy(wanted.data(), ours.data(), ours.size());
+  const bool same = theirs.size() == wanted.size() &&
+                    (ours.empty() || std::memcmp(theirs.data(), ours.data(), ours.size()) == 0);
+  if (header.fingerprint != key) {
+    return unsupported("the stored state cannot be used here: " + difference(theirs, wanted));
+  }
+  if (!same) return invalid_data("the stored state contradicts itself: its components are others");
+  return {};
 }
 
 }  // namespace
 
-uint64_t checksum(std::span<const uint8_t> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
 void append_u32(std::vector<uint8_t>& out, uint32_t v) { append(out, v); }
 void append_u64(std::vector<uint8_t>& out, uint64_t v) { append(out, v); }
 
 std::vector<uint8_t> component_table(const StateSpec& spec) {
   std::vector<uint8_t> table;
   for (const ComponentSpec& c : spec.components) {
-    append_u32(table, static_cast<uint32_t>(c.kind));
-    append_u32(table, static_cast<uint32_t>(c.layer));
-    append_u32(table, static_cast<uint32_t>(c.k_type));
-    append_u32(table, static_cast<uint32_t>(c.v_type));
-    append_u32(table, c.layout_version);
-    append_u32(table, 0);
-    append_u64(table, static_cast<uint64_t>(c.bytes));
+    append(table, Component{.kind = static_cast<uint32_t>(c.kind),
+                            .layer = static_cast<uint32_t>(c.layer),
+                            .k_type = static_cast<uint32_t>(c.k_type),
+                            .v_type = static_cast<uint32_t>(c.v_type),
+                            .layout = c.layout_version,
+                            .bytes = static_cast<uint64_t>(c.bytes)});
   }
   return table;
 }
 
-std::vector<uint8_t> begin_blob(const StateSpec& spec, const BlobHeader& header) {
-  std::vector<uint8_t> blob(kMagic.begin(), kMagic.end());
-  append_u32(blob, kVersion);
-  append_u32(blob, static_cast<uint32_t>(spec.components.size()));
-  append_u64(blob, header.fingerprint);
-  append_u32(blob, static_cast<uint32_t>(header.position));
-  append_u32(blob, header.pages);
-  append_u32(blob, header.slots);
-  append_u32(blob, 0);
-  append_u64(blob, 0);  // the size, see finish_blob()
-  const std::vector<uint8_t> table = component_table(spec);
-  blob.insert(blob.end(), table.begin(), table.end());
-  return blob;
+uint64_t Checkpoint::stored_bytes() const {
+  const uint64_t slots = store_->has_slots() && slot_ != 0 ? 1 : 0;
+  return sizeof(Header) + store_->spec().components.size() * sizeof(Component) +
+         pages_.size() * static_cast<uint64_t>(store_->page_stride()) +
+         slots * static_cast<uint64_t>(store_->slot_stride()) + kChecksumBytes;
 }
 
-void finish_blob(std::vector<uint8_t>& blob) {
-  const uint64_t size = blob.size() + kChecksumBytes;
-  std::memcpy(blob.data() + kSizeAt, &size, sizeof size);
-  append_u64(blob, checksum(blob));
-}
-
-Result<BlobHeader> read_blob_header(std::span<const uint8_t> blob) {
-  if (blob.size() < kHeaderBytes + kChecksumBytes ||
-      !std::equal(kMagic.begin(), kMagic.end(), blob.begin())) {
-    return invalid_data("these bytes are no stored sequence state");
-  }
-  if (read<uint32_t>(blob, kVersionAt) != kVersion) {
-    return unsupported("the stored state has version " +
-                       std::to_string(read<uint32_t>(blob, kVersionAt)) +
-                       "; this program reads version " + std::to_string(kVersion));
-  }
-  if (read<uint64_t>(blob, kSizeAt) != blob.size()) {
-    return invalid_data("the stored state has " + std::to_string(blob.size()) +
-                        " bytes instead of " + std::to_string(read<uint64_t>(blob, kSizeAt)) +
-                        "; it was cut short");
-  }
-  const std::span<const uint8_t> covered = blob.first(blob.size() - kChecksumBytes);
-  if (checksum(covered) != read<uint64_t>(blob, covered.size())) {
-    return invalid_data("the stored state is damaged: its checksum does not match");
-  }
-  BlobHeader header;
-  header.fingerprint = read<uint64_t>(blob, kFingerprintAt);
-  header.position = read<int32_t>(blob, kPositionAt);
-  header.pages = read<uint32_t>(blob, kPagesAt);
-  header.slots = read<uint32_t>(blob, kSlotsAt);
-  header.blocks_at = kHeaderBytes + size_t{read<uint32_t>(blob, kComponentsAt)} * kComponentBytes;
-  return header;
-}
-
-std::vector<uint8_t> Checkpoint::to_blob() const {
-  BlobHeader header;
+Status Checkpoint::write(ByteSink& to) const {
+  SummedSink out(to);
+  Header header;
+  header.components = static_cast<uint32_t>(store_->spec().components.size());
   header.fingerprint = store_->fingerprint();
   header.position = position_;
   header.pages = static_cast<uint32_t>(pages_.size());
   header.slots = store_->has_slots() && slot_ != 0 ? 1 : 0;
-  std::vector<uint8_t> blob = begin_blob(store_->spec(), header);
-  auto add = [&blob](const BlockPool& pool, int32_t block) {
-    blob.insert(blob.end(), pool.data(block), pool.data(block) + pool.block_bytes());
-  };
-  for (int32_t page : pages_) add(store_->pages_, page);
-  if (header.slots == 1) add(store_->slots_, slot_);
-  finish_blob(blob);
+  header.size = stored_bytes();
+  CHIMERE_CHECK_OK(out.write(bytes_of(header)));
+  CHIMERE_CHECK_OK(out.write(component_table(store_->spec())));
+  for (const int32_t page : pages_) CHIMERE_CHECK_OK(out.write(store_->pages_.block(page)));
+  if (header.slots == 1) CHIMERE_CHECK_OK(out.write(store_->slots_.block(slot_)));
+  return out.finish();
+}
+
+std::vector<uint8_t> Checkpoint::to_blob() const {
+  std::vector<uint8_t> blob;
+  blob.reserve(stored_bytes());
+  VectorSink sink(blob);
+  (void)write(sink);  // a vector takes everything
   return blob;
 }
 
-Result<std::unique_ptr<SequenceState>> StateStore::from_blob(std::span<const uint8_t> blob) {
-  CHIMERE_TRY(const BlobHeader header, read_blob_header(blob));
-  if (header.fingerprint != fingerprint_) {
-    return unsupported(
-        "the stored state belongs to another model, another cache type or another version of the "
-        "arithmetic; run the tokens again");
+Result<std::unique_ptr<SequenceState>> StateStore::read(ByteSource& from) {
+  const uint64_t size = from.remaining();
+  if (size < sizeof(Header) + kChecksumBytes) {
+    return invalid_data("these bytes are no stored sequence state");
   }
-  const auto page_bytes = static_cast<size_t>(page_stride());
-  const auto slot_bytes = static_cast<size_t>(slot_stride());
-  const bool shape_ok = header.position >= 0 && header.pages == pages_for(header.position) &&
+  SummedSource in(from);
+  Header header;
+  CHIMERE_CHECK_OK(in.read(bytes_of(header)));
+  CHIMERE_CHECK_OK(check_kind(header, size));
+  const std::vector<uint8_t> table = component_table(spec_);
+  CHIMERE_CHECK_OK(check_components(header, table, fingerprint_, in));
+  const auto page_bytes = static_cast<uint64_t>(page_stride());
+  const auto slot_bytes = static_cast<uint64_t>(slot_stride());
+  const bool shape_ok = header.zero == 0 && header.position >= 0 &&
+                        header.pages == pages_for(header.position) &&
                         header.slots == (has_slots() && header.position > 0 ? 1U : 0U);
-  if (!shape_ok || blob.size() != header.blocks_at + header.pages * page_bytes +
-                                      header.slots * slot_bytes + kChecksumBytes) {
+  if (!shape_ok || size != sizeof(Header) + table.size() + header.pages * page_bytes +
+                               header.slots * slot_bytes + kChecksumBytes) {
     return invalid_data("the stored state contradicts itself: " + std::to_string(header.pages) +
                         " pages and " + std::to_string(header.slots) + " recurrent states for " +
                         std::to_string(header.position) + " tokens");
   }
 
-  Checkpoint state(*this);  // gives back what it holds if the pools run out below
-  const uint8_t* from = blob.data() + header.blocks_at;
-  for (uint32_t i = 0; i < header.pages; ++i, from += page_bytes) {
+  Checkpoint state(*this);  // gives back what it holds after an error
+  for (uint32_t i = 0; i < header.pages; ++i) {
     CHIMERE_TRY(const int32_t page, pages_.allocate());
     state.pages_.push_back(page);
-    std::memcpy(pages_.data(page), from, page_bytes);
+    CHIMERE_CHECK_OK(in.read(pages_.block(page)));
   }
   if (header.slots == 1) {
     CHIMERE_TRY(const int32_t slot, slots_.allocate());
     slots_.release(std::exchange(state.slot_, slot));
-    std::memcpy(slots_.data(slot), from, slot_bytes);
+    CHIMERE_CHECK_OK(in.read(slots_.block(slot)));
   }
+  CHIMERE_CHECK_OK(in.finish("the stored state"));
   state.position_ = header.position;
   return state.restore();
+}
+
+Result<std::unique_ptr<SequenceState>> StateStore::from_blob(std::span<const uint8_t> blob) {
+  SpanSource source(blob);
+  return read(source);
 }
 
 }  // namespace chimere::state

@@ -29,6 +29,9 @@ class BlockPool {
   bool shared(int32_t block) const { return references_[static_cast<size_t>(block)] > 1; }
 
   uint8_t* data(int32_t block) const { return memory_.data() + block * block_bytes_; }
+  std::span<uint8_t> block(int32_t block) const {
+    return {data(block), static_cast<size_t>(block_bytes_)};
+  }
   uint8_t* base() const { return memory_.data(); }
   int64_t block_bytes() const { return block_bytes_; }
   int64_t in_use() const { return in_use_; }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/byte_stream.h"
 #include "base/result.h"
 
 namespace chimere::state {
@@ -35,8 +36,12 @@ class Checkpoint {
   /// A new sequence that goes on from here.
   std::unique_ptr<SequenceState> restore() const;
 
-  /// Bytes that from_blob() of a store with the same fingerprint turns back into the same state
-  /// (docs/state-blob.md).
+  /// Writes bytes that StateStore::read() of a store with the same fingerprint turns back into the
+  /// same state (docs/state-blob.md). Errors: those of the sink.
+  Status write(ByteSink& to) const;
+  /// How many bytes write() writes.
+  uint64_t stored_bytes() const;
+  /// The same as a vector.
   std::vector<uint8_t> to_blob() const;
 
  private:

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "state/blob.h"
+#include "state/checksum.h"
 
 namespace chimere::state {
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/byte_stream.h"
 #include "base/result.h"
 #include "state/block_pool.h"
 #include "state/sequence_state.h"
@@ -78,8 +79,11 @@ class StateStore {
   /// store or with pending rows), kOutOfMemory (a pool is exhausted); nothing has changed then.
   Result<Reservation> reserve(std::span<const RowsWanted> wanted);
 
-  /// The state that Checkpoint::to_blob() wrote. Errors: kInvalidData (damaged), kUnsupported (of
-  /// another model, layout or version), kOutOfMemory; nothing has changed then.
+  /// The state that Checkpoint::write() wrote; it must be all that is left of the source. Errors:
+  /// kInvalidData (damaged), kUnsupported (of another model, layout or version), kOutOfMemory,
+  /// those of the source; nothing has changed then.
+  Result<std::unique_ptr<SequenceState>> read(ByteSource& from);
+  /// The same from memory.
   Result<std::unique_ptr<SequenceState>> from_blob(std::span<const uint8_t> blob);
 
   const StateSpec& spec() const { return spec_; }

@@ -376,6 +376,58 @@ class Chat(Case):
             os.close(terminal)
 
 
+class State(Case):
+    """Conversations that outlive the program."""
+    FLAGS = ("-m", MODEL, "-n", 6, "--temp", 1, "--seed", 5)
+
+    def setUp(self):
+        self.file = HOME / "conversation.state"
+        self.file.unlink(missing_ok=True)
+
+    def test_a_chat_goes_on_as_if_it_had_never_ended(self):
+        for types in ((), ("--cache-k", "f32", "--cache-v", "bf16")):
+            self.file.unlink(missing_ok=True)
+            flags = (*self.FLAGS, *types)
+            whole = self.answer("chat", *flags, stdin="the path of a moth\nthe moth\nthe end\n")["turns"]
+            parts = []
+            for line in ("the path of a moth", "the moth", "the end"):
+                parts += self.answer("chat", *flags, "--state", self.file, stdin=line + "\n")["turns"]
+            self.assertEqual(parts, whole)
+            self.assertGreater(parts[2]["reused_tokens"], parts[1]["reused_tokens"])
+
+    def test_run_and_chat_share_the_file(self):
+        turns = self.answer("chat", *self.FLAGS, stdin="the path of a moth\nthe moth\n")["turns"]
+        first = self.answer("run", *self.FLAGS, "--state", self.file, "-p", "the path of a moth")
+        second = self.answer("run", *self.FLAGS, "--state", self.file, "-p", "the moth")
+        self.assertEqual([first["text"], second["text"]], [t["text"] for t in turns])
+        self.assertEqual(second["reused_tokens"], turns[1]["reused_tokens"])
+        self.assertGreater(second["reused_tokens"], 0)
+
+    def test_reset_empties_the_file(self):
+        self.answer("chat", *self.FLAGS, "--state", self.file, stdin="the path\n/reset\n")
+        again = self.answer("chat", *self.FLAGS, "--state", self.file, stdin="the path\n")["turns"]
+        self.assertEqual(again, self.answer("chat", *self.FLAGS, stdin="the path\n")["turns"])
+
+    def test_files_that_cannot_be_continued_stay_as_they_are(self):
+        self.answer("run", *self.FLAGS, "--state", self.file, "-p", "the path")
+        kept = self.file.read_bytes()
+        prompt = ("--state", self.file, "-p", "x")
+        self.refused(1, "run", *self.FLAGS, "--cache-k", "f32", *prompt, says="keys of type f16")
+        self.refused(1, "run", "-m", OTHER, *prompt, says="another model")
+        self.assertEqual(self.file.read_bytes(), kept)
+        damaged = bytearray(kept)
+        damaged[len(kept) // 2] ^= 1
+        self.file.write_bytes(damaged)
+        self.refused(1, "run", *self.FLAGS, *prompt, says="damaged")
+        self.assertEqual(self.file.read_bytes(), damaged)
+        self.refused(2, "run", *self.FLAGS, "--raw", *prompt, says="--raw")
+
+    def test_a_place_that_cannot_be_written(self):
+        done = chimere("run", *self.FLAGS, "--state", HOME / "no" / "such" / "file", "-p", "x")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no/such/file", done.err)
+
+
 class Refusals(Case):
     def test_wrong_usage_ends_with_2_and_a_sentence(self):
         wrong = [("frobnicate",), ("run", "--frobnicate"), ("run", "--speculate", "mtp"), ("run", "--temp", "hot"),

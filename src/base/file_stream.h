@@ -1,0 +1,60 @@
+// Files as streams: written whole or not at all, read from the beginning.
+#ifndef CHIMERE_BASE_FILE_STREAM_H_
+#define CHIMERE_BASE_FILE_STREAM_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/byte_stream.h"
+#include "base/result.h"
+
+namespace chimere {
+
+/// A new file that takes the place of `path` at commit() and not before: whoever opens `path` finds
+/// the old content or the new one, whole, even after a crash. Until then the bytes stand in a file
+/// of their own in the same folder, which only its owner may read. Move-only.
+class AtomicFile final : public ByteSink {
+ public:
+  AtomicFile() = default;
+  ~AtomicFile() override;  ///< without commit(): nothing has happened
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&& other) noexcept;
+
+  /// Errors: kIo (no such folder, no permission).
+  static Result<AtomicFile> create(const std::string& path);
+  /// Errors: kOutOfSpace (the disk is full), kIo.
+  Status write(std::span<const uint8_t> bytes) override;
+  /// Writes through to the disk and renames. Errors: kOutOfSpace, kIo; `path` is as it was then.
+  Status commit();
+
+ private:
+  Error failure(const char* what) const;
+
+  std::string path_;
+  std::string partial_;
+  int fd_ = -1;
+};
+
+/// A file read from its beginning. Move-only.
+class InputFile final : public ByteSource {
+ public:
+  InputFile() = default;
+  ~InputFile() override;
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&& other) noexcept;
+
+  /// Errors: kNotFound, kIo (no regular file, no permission).
+  static Result<InputFile> open(const std::string& path);
+  uint64_t remaining() const override { return remaining_; }
+  Status read(std::span<uint8_t> out) override;
+
+ private:
+  std::string path_;
+  uint64_t remaining_ = 0;
+  int fd_ = -1;
+};
+
+}  // namespace chimere
+
+#endif  // CHIMERE_BASE_FILE_STREAM_H_

@@ -1,0 +1,45 @@
+// A checkpoint on disk, with the tokens that led to it (docs/state-blob.md, "A file").
+#ifndef CHIMERE_STATE_CHECKPOINT_FILE_H_
+#define CHIMERE_STATE_CHECKPOINT_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/byte_stream.h"
+#include "base/result.h"
+#include "state/sequence_state.h"
+#include "state/state_store.h"
+
+namespace chimere::state {
+
+/// What a file gives back.
+struct StoredSequence {
+  std::vector<int32_t> tokens;  ///< that the state has seen
+  std::string note;             ///< the writer's own bytes
+  std::unique_ptr<SequenceState> state;
+};
+
+/// Writes `state`, page by page, with its `tokens` and a note. The file takes the place of `path`
+/// only when it is complete and on the disk. Errors: kInvalidArgument (another number of tokens
+/// than the state has seen), kOutOfSpace, kIo (no permission, ...); `path` is as it was then.
+Status save_checkpoint(const std::string& path, const Checkpoint& state,
+                       std::span<const int32_t> tokens, std::string_view note);
+
+/// Reads the pages into the store as they come. Errors: kNotFound, kIo, kInvalidData (damaged),
+/// kUnsupported (of another model, cache type, layout or version), kOutOfMemory (the pools are
+/// full), each naming the file; the store is as it was then.
+Result<StoredSequence> load_checkpoint(const std::string& path, StateStore& store);
+
+/// The same to and from any stream; what is read must be all that is left of it. Messages name no
+/// file.
+Status write_checkpoint(ByteSink& to, const Checkpoint& state, std::span<const int32_t> tokens,
+                        std::string_view note);
+Result<StoredSequence> read_checkpoint(ByteSource& from, StateStore& store);
+
+}  // namespace chimere::state
+
+#endif  // CHIMERE_STATE_CHECKPOINT_FILE_H_

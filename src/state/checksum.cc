@@ -1,0 +1,45 @@
+#include "state/checksum.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+
+namespace chimere::state {
+
+struct Checksum::State {
+  XXH3_state_t xxh;
+};
+
+Checksum::Checksum() : state_(std::make_unique<State>()) { XXH3_64bits_reset(&state_->xxh); }
+Checksum::~Checksum() = default;
+
+void Checksum::update(std::span<const uint8_t> bytes) {
+  XXH3_64bits_update(&state_->xxh, bytes.data(), bytes.size());
+}
+
+uint64_t Checksum::value() const { return XXH3_64bits_digest(&state_->xxh); }
+
+uint64_t checksum(std::span<const uint8_t> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+Status SummedSink::finish() {
+  std::array<uint8_t, sizeof(uint64_t)> bytes{};
+  const uint64_t sum = sum_.value();
+  std::memcpy(bytes.data(), &sum, sizeof sum);
+  return to_.write(bytes);
+}
+
+Status SummedSource::finish(const char* what) {
+  std::array<uint8_t, sizeof(uint64_t)> bytes{};
+  CHIMERE_CHECK_OK(from_.read(bytes));
+  uint64_t stored = 0;
+  std::memcpy(&stored, bytes.data(), sizeof stored);
+  if (stored == sum_.value()) return {};
+  return invalid_data(std::string(what) + " is damaged: its checksum does not match");
+}
+
+}  // namespace chimere::state

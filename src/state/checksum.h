@@ -1,0 +1,66 @@
+// XXH3 (64 bits, seed 0) of bytes that come in pieces, and streams that compute it on the way.
+#ifndef CHIMERE_STATE_CHECKSUM_H_
+#define CHIMERE_STATE_CHECKSUM_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/byte_stream.h"
+
+namespace chimere::state {
+
+class Checksum {
+ public:
+  Checksum();
+  ~Checksum();
+  Checksum(const Checksum&) = delete;
+  Checksum& operator=(const Checksum&) = delete;
+
+  void update(std::span<const uint8_t> bytes);
+  /// Of everything so far.
+  uint64_t value() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+uint64_t checksum(std::span<const uint8_t> bytes);
+
+/// Passes bytes on to `to` and sums them up.
+class SummedSink {
+ public:
+  explicit SummedSink(ByteSink& to) : to_(to) {}
+  Status write(std::span<const uint8_t> bytes) {
+    sum_.update(bytes);
+    return to_.write(bytes);
+  }
+  /// Writes the sum of everything before.
+  Status finish();
+
+ private:
+  ByteSink& to_;
+  Checksum sum_;
+};
+
+/// Sums up what it reads from `from`.
+class SummedSource {
+ public:
+  explicit SummedSource(ByteSource& from) : from_(from) {}
+  Status read(std::span<uint8_t> out) {
+    CHIMERE_CHECK_OK(from_.read(out));
+    sum_.update(out);
+    return {};
+  }
+  /// Reads a sum and compares. Errors: kInvalidData, naming `what`.
+  Status finish(const char* what);
+
+ private:
+  ByteSource& from_;
+  Checksum sum_;
+};
+
+}  // namespace chimere::state
+
+#endif  // CHIMERE_STATE_CHECKSUM_H_

@@ -1,0 +1,96 @@
+// Any bytes as a stored conversation: an error in words and a store as before, or a state that is
+// stored as the same bytes again. The first byte says whether checksums are made to fit, so that
+// what lies behind them is reached too.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "fuzz.h"
+#include "state/checkpoint_file.h"
+#include "state/checksum.h"
+#include "state/state_store.h"
+
+namespace state = chimere::state;
+
+namespace {
+
+constexpr size_t kHeader = 32;
+
+std::unique_ptr<state::StateStore> make_store() {
+  state::StateSpec spec;
+  spec.components = {{.kind = state::ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = 64},
+                     {.kind = state::ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = 64}};
+  spec.page_tokens = 4;
+  spec.max_pages = 6;
+  spec.max_slots = 2;
+  return std::move(state::StateStore::create(spec)).value();
+}
+
+void put_sum(std::vector<uint8_t>& bytes, size_t begin, size_t end) {
+  const uint64_t sum = state::checksum({bytes.data() + begin, end - begin});
+  std::memcpy(bytes.data() + end, &sum, sizeof sum);
+}
+
+/// Both checksums, where there is room for them at the places that the header names.
+void make_sums_fit(std::vector<uint8_t>& bytes) {
+  if (bytes.size() < kHeader) return;
+  uint32_t tokens = 0;
+  uint64_t note = 0;
+  std::memcpy(&tokens, bytes.data() + 12, sizeof tokens);
+  std::memcpy(&note, bytes.data() + 16, sizeof note);
+  const uint64_t end = kHeader + uint64_t{tokens} * 4 + note;
+  if (note > bytes.size() || end + 16 > bytes.size()) return;
+  put_sum(bytes, 0, end);
+  put_sum(bytes, end + 8, bytes.size() - 8);
+}
+
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "%s\n", what);
+  std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  static const std::unique_ptr<state::StateStore> store = make_store();
+  std::vector<uint8_t> bytes(data + 1, data + size);
+  if (data[0] % 2 == 1) make_sums_fit(bytes);
+  {
+    chimere::SpanSource source(bytes);
+    const auto stored = state::read_checkpoint(source, *store);
+    if (stored.ok()) {
+      const auto picture = stored->state->checkpoint();
+      const std::vector<uint8_t> again = picture.to_blob();
+      if (again.size() > bytes.size() ||
+          std::memcmp(again.data(), bytes.data() + bytes.size() - again.size(), again.size()) !=
+              0) {
+        fail("the state is stored as other bytes");
+      }
+    } else if (stored.error().message.empty()) {
+      fail("an error without a message");
+    }
+  }
+  if (store->pages_in_use() + store->slots_in_use() != 0) fail("pages or slots were lost");
+  return 0;
+}
+
+std::vector<std::vector<uint8_t>> fuzz_seeds() {
+  const auto store = make_store();
+  auto sequence = store->create_sequence();
+  const state::RowsWanted wanted{sequence.get(), 6, false};
+  auto reservation = store->reserve({&wanted, 1});
+  reservation->apply();
+  std::vector<std::vector<uint8_t>> seeds;
+  for (const auto& s : {store->create_sequence()->checkpoint(), sequence->checkpoint()}) {
+    const std::vector<int32_t> tokens(static_cast<size_t>(s.position()), 7);
+    for (const uint8_t fit : {0, 1}) {
+      std::vector<uint8_t> seed = {fit};
+      chimere::VectorSink sink(seed);
+      (void)state::write_checkpoint(sink, s, tokens, "note");
+      seeds.push_back(std::move(seed));
+    }
+  }
+  return seeds;
+}
