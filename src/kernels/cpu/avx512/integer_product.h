@@ -32,8 +32,8 @@ namespace {
 
 inline constexpr int kSuper = 256;
 /// From this number of activation rows on, unpacking into tiles is cheaper.
-inline constexpr int64_t kTileRows = 6;
-inline constexpr int kMaxDotRows = 4;
+inline constexpr int64_t kTileRows = 12;
+inline constexpr int kMaxDotRows = 8;
 inline constexpr int kMaxTileRows = 8;
 
 CHIMERE_INLINE __m512i load_bytes(const void* p) { return _mm512_loadu_si512(p); }
@@ -418,21 +418,21 @@ void tiled_product(const IntegerProduct& p) {
   }
 }
 
+template <class F, int R>
+void dot_rest(int64_t left, const IntegerProduct& p, int64_t row) {
+  if (left == R) {
+    dot_rows<F, R>(p, row);
+  } else if constexpr (R > 1) {
+    dot_rest<F, R - 1>(left, p, row);
+  }
+}
+
 template <class F>
 void integer_product(const IntegerProduct& p) {
   if (p.n_rows >= kTileRows) return tiled_product<F>(p);
   int64_t row = 0;
   for (; row + kMaxDotRows <= p.n_rows; row += kMaxDotRows) dot_rows<F, kMaxDotRows>(p, row);
-  switch (p.n_rows - row) {
-    case 3:
-      return dot_rows<F, 3>(p, row);
-    case 2:
-      return dot_rows<F, 2>(p, row);
-    case 1:
-      return dot_rows<F, 1>(p, row);
-    default:
-      return;
-  }
+  dot_rest<F, kMaxDotRows - 1>(p.n_rows - row, p, row);
 }
 
 }  // namespace
