@@ -172,6 +172,27 @@ TEST(Attention, LongContextsInManySplits) {
   for (int round = 0; round < 2; ++round) check(rng, shape, Scenario(rng, 6, 2500));
 }
 
+TEST(Attention, ContextsOf128KPositions) {
+  Rng rng(fresh_seed());
+  AttentionShape shape;
+  shape.n_heads = 1;
+  shape.n_kv_heads = 1;
+  shape.head_dim = 32;
+  shape.rope_dims = 32;
+  shape.scale = 0.25F;
+  Scenario scenario(rng, 1, 0);
+  scenario.n_pages = 0;
+  scenario.sequences.resize(1);
+  SequenceSpec& s = scenario.sequences[0];
+  s.slices = {{RowClass::kChunk, 3}};
+  s.write_slots.assign(3, -1);
+  s.start = (128 << 10) - 3;
+  s.pages.clear();
+  while (scenario.n_pages * kKvPageTokens < s.start + 3) s.pages.push_back(scenario.n_pages++);
+  std::shuffle(s.pages.begin(), s.pages.end(), rng);
+  check(rng, shape, scenario, DType::kQ8_0, DType::kQ4_0);
+}
+
 /// Values that no scale can hold show in the answer.
 TEST(Attention, DamagedValuesShowAndZerosAreExact) {
   Rng rng(fresh_seed());
