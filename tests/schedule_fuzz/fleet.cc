@@ -1,5 +1,9 @@
 #include "fleet.h"
 
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <random>
 #include <utility>
 
 #include "support/tiny_model.h"
@@ -7,72 +11,65 @@
 namespace chimere::fuzz {
 namespace {
 
-struct Variant {
-  std::string name;
-  test::TinyModel shape;
-};
+/// One of `options`.
+template <typename T>
+T pick(std::mt19937& rng, std::initializer_list<T> options) {
+  return options.begin()[rng() % options.size()];
+}
 
-/// Types of the keys and values of model `index`: every type is there in a run with five models,
+/// Types of the keys and values of model `number`: every type is there in a run with five models,
 /// every pair in some run.
-void choose_cache_types(uint64_t seed, size_t index, int head_dim, model::ModelOptions& options) {
+void choose_cache_types(uint64_t seed, uint64_t number, int head_dim,
+                        model::ModelOptions& options) {
   constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0};
   const size_t fitting = head_dim % 32 == 0 ? 5 : 3;
-  options.cache_k = kTypes[(seed + index) % fitting];
-  options.cache_v = kTypes[(seed / 5 + 2 * index) % fitting];
+  options.cache_k = kTypes[(seed + number) % fitting];
+  options.cache_v = kTypes[(seed / 5 + 2 * number) % fitting];
 }
 
-test::TinyModel smallest() {
-  test::TinyModel m;
-  m.n_layers = 2;
-  m.attention_interval = 2;
-  m.n_heads = 2;
-  m.n_kv_heads = 1;
-  m.head_dim = 32;
-  m.n_v_heads = 4;
+/// Every architecture in three models, every format of weights in six, every combination in a run
+/// of many.
+void choose_formats(uint64_t seed, uint64_t number, test::TinyModel& m) {
+  constexpr const char* kArchitectures[] = {"qwen35moe", "qwen35", "qwen3next"};
+  m.architecture = kArchitectures[(seed + number) % std::size(kArchitectures)];
+  std::vector<DType> formats(std::begin(test::kWeightFormats), std::end(test::kWeightFormats));
+  std::shuffle(formats.begin(), formats.end(), std::mt19937(static_cast<uint32_t>(seed)));
+  const uint64_t at = 4 * number;
+  m.experts = formats[at % formats.size()];
+  m.mixers = formats[(at + 1) % formats.size()];
+  m.embedding = formats[(at + 2) % formats.size()];
+  m.head = formats[(at + 3) % formats.size()];
+}
+
+void choose_shape(std::mt19937& rng, test::TinyModel& m) {
   m.n_vocab = kVocabulary;
-  return m;
+  m.attention_interval = m.n_layers = pick(rng, {2, 2, 3});
+  m.n_mtp_layers = pick(rng, {0, 0, 1});
+  m.n_kv_heads = pick(rng, {1, 2});
+  m.n_heads = m.n_kv_heads * pick(rng, {1, 2, 6});
+  m.head_dim = pick(rng, {16, 32, 64});
+  m.n_k_heads = pick(rng, {1, 2});
+  m.n_v_heads = m.n_k_heads * pick(rng, {1, 2, 3});
+  m.state_dim = pick(rng, {16, 32, 64});
+  m.n_experts = pick(rng, {3, 4, 6});
+  m.tied_head = pick(rng, {false, false, true});
+  m.fused_attention = pick(rng, {false, true});
+  m.fused_gate_up = pick(rng, {false, true});
+  m.fused_ba = m.architecture == "qwen3next" && pick(rng, {false, true});
+  m.fused_in = m.architecture == "qwen3next" && pick(rng, {false, true});
+  // As narrow as whole blocks allow, for speed.
+  const int stream =
+      std::max({dtype_info(m.experts).block_elements, dtype_info(m.mixers).block_elements,
+                dtype_info(m.embedding).block_elements, dtype_info(m.head).block_elements});
+  m.n_embd = stream <= 32 ? 64 : stream;
+  m.n_ff = m.n_ff_shared = std::max(32, dtype_info(m.experts).block_elements);
 }
 
-std::vector<Variant> variants() {
-  std::vector<Variant> all;
-  all.push_back({"f32", smallest()});
-
-  test::TinyModel wide_group = smallest();
-  wide_group.n_heads = 6;
-  wide_group.head_dim = 64;
-  all.push_back({"f32, six queries a head", wide_group});
-
-  test::TinyModel q8 = smallest();
-  q8.experts = q8.mixers = q8.embedding = q8.head = DType::kQ8_0;
-  q8.n_layers = 3;
-  q8.attention_interval = 3;
-  q8.n_heads = 4;
-  q8.n_kv_heads = 2;
-  q8.state_dim = 32;
-  all.push_back({"q8_0", q8});
-
-  test::TinyModel half = smallest();
-  half.experts = DType::kF16;
-  half.mixers = DType::kBF16;
-  half.n_k_heads = 1;
-  half.n_v_heads = 3;
-  half.tied_head = true;
-  all.push_back({"f16 and bf16", half});
-
-  test::TinyModel k = smallest();
-  k.n_embd = 256;
-  k.n_ff = 256;
-  k.n_ff_shared = 256;
-  k.n_experts = 4;
-  k.n_k_heads = 2;
-  k.n_v_heads = 4;
-  k.state_dim = 64;
-  k.experts = DType::kIQ3_S;
-  k.mixers = DType::kQ5_K;
-  k.embedding = DType::kQ4_K;
-  k.head = DType::kQ6_K;
-  all.push_back({"k-quants and iq3_s", k});
-  return all;
+std::string describe(const test::TinyModel& m, const model::ModelOptions& options) {
+  const auto name = [](DType type) { return std::string(dtype_name(type)); };
+  return m.architecture + ", experts " + name(m.experts) + ", mixers " + name(m.mixers) +
+         ", embedding " + name(m.embedding) + ", head " + name(m.head) + ", keys " +
+         name(options.cache_k) + ", values " + name(options.cache_v);
 }
 
 Status load(FleetModel::Instance& instance, const gguf::Reader& file, int threads, bool oracle,
@@ -85,31 +82,31 @@ Status load(FleetModel::Instance& instance, const gguf::Reader& file, int thread
 
 }  // namespace
 
-Result<std::vector<FleetModel>> load_fleet(uint64_t seed) {
-  std::vector<FleetModel> fleet;
-  for (Variant& variant : variants()) {
-    variant.shape.seed = seed + fleet.size();
-    FleetModel m;
-    m.name = variant.name;
-    CHIMERE_TRY(const gguf::Writer writer, test::make_tiny_model(variant.shape));
-    m.bytes = writer.bytes();
-    CHIMERE_TRY(m.file, gguf::Reader::from_bytes(m.bytes.data(), m.bytes.size()));
-    model::ModelOptions tight;
-    tight.max_tokens = 14 * kernels::kKvPageTokens;
-    tight.max_states = 22;
-    tight.max_step_rows = 256;
-    choose_cache_types(seed, fleet.size(), variant.shape.head_dim, tight);
-    m.name += ", keys " + std::string(dtype_name(tight.cache_k)) + ", values " +
-              std::string(dtype_name(tight.cache_v));
-    model::ModelOptions roomy = tight;
-    roomy.max_tokens = 4096;
-    CHIMERE_CHECK_OK(load(m.with_threads[0], *m.file, 1, false, tight));
-    CHIMERE_CHECK_OK(load(m.with_threads[1], *m.file, 2, false, tight));
-    CHIMERE_CHECK_OK(load(m.solo, *m.file, 1, false, roomy));
-    CHIMERE_CHECK_OK(load(m.oracle, *m.file, 1, true, roomy));
-    fleet.push_back(std::move(m));
-  }
-  return fleet;
+Result<FleetModel> load_fleet_model(uint64_t seed, uint64_t number) {
+  std::seed_seq seq{static_cast<uint32_t>(seed), static_cast<uint32_t>(number)};
+  std::mt19937 rng(seq);
+  test::TinyModel shape;
+  shape.seed = seed + number;
+  choose_formats(seed, number, shape);
+  choose_shape(rng, shape);
+  model::ModelOptions tight;
+  tight.max_tokens = 14 * kernels::kKvPageTokens;
+  tight.max_states = 22;
+  tight.max_step_rows = 256;
+  choose_cache_types(seed, number, shape.head_dim, tight);
+  model::ModelOptions roomy = tight;
+  roomy.max_tokens = 4096;
+
+  FleetModel m;
+  m.name = describe(shape, tight);
+  CHIMERE_TRY(const gguf::Writer writer, test::make_tiny_model(shape));
+  m.bytes = writer.bytes();
+  CHIMERE_TRY(m.file, gguf::Reader::from_bytes(m.bytes.data(), m.bytes.size()));
+  CHIMERE_CHECK_OK(load(m.with_threads[0], *m.file, 1, false, tight));
+  CHIMERE_CHECK_OK(load(m.with_threads[1], *m.file, 2, false, tight));
+  CHIMERE_CHECK_OK(load(m.solo, *m.file, 1, false, roomy));
+  CHIMERE_CHECK_OK(load(m.oracle, *m.file, 1, true, roomy));
+  return m;
 }
 
 }  // namespace chimere::fuzz

@@ -33,8 +33,9 @@ struct FleetModel {
 
 inline constexpr int kVocabulary = 64;
 
-/// Tiny models of several formats, shapes and cache types, with weights drawn from `seed`.
-Result<std::vector<FleetModel>> load_fleet(uint64_t seed);
+/// Model `number` of a run: a tiny one whose architecture, formats, cache types, shape and weights
+/// follow from `seed` and the number.
+Result<FleetModel> load_fleet_model(uint64_t seed, uint64_t number);
 
 }  // namespace chimere::fuzz
 

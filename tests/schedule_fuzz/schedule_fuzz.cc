@@ -1,19 +1,22 @@
 // A request's logits do not depend on its company: random schedules (arrivals, splits, forks,
 // cancellations, evictions, restores, verifications that are partly taken back) on tiny models of
-// several formats with one and two threads, in which every wanted row of logits must equal the
-// request's solo run bit for bit.
+// every architecture, every format of weights and every cache type, with one and two threads, in
+// which every wanted row of logits must equal the request's solo run bit for bit.
 //
 //   schedule_fuzz [--schedules N] [--seed S] [--only I]
 //
 // Without a seed, one is drawn. A failure prints the seed and the schedule's index, which replay it
 // alone.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fleet.h"
@@ -23,8 +26,9 @@
 namespace chimere::fuzz {
 namespace {
 
-// Solo runs are kept for so many schedules of a model, then new requests are drawn.
-constexpr int64_t kSchedulesPerRequests = 400;
+// A model and its requests' solo runs serve so many schedules, then others are drawn. A short run
+// sees five models.
+constexpr int64_t kSchedulesPerModel = 40;
 constexpr int kRequestPairs = 10;
 
 struct Options {
@@ -60,17 +64,18 @@ std::mt19937 generator(const Options& options, const char* purpose, int64_t inde
   return std::mt19937(seq);
 }
 
-/// The scalar oracle gives the same bits for a whole model.
-bool oracle_agrees(FleetModel& m, const Request& request) {
+/// The scalar oracle gives the same bits for a whole model, on the shortest request.
+bool oracle_agrees(FleetModel& m, const std::vector<Request>& requests) {
+  const Request& request =
+      *std::ranges::min_element(requests, {}, [](const Request& r) { return r.tokens.size(); });
   auto fast = run_solo(*m.solo.model, request);
   auto slow = run_solo(*m.oracle.model, request);
   if (!fast.ok() || !slow.ok()) {
-    std::fprintf(stderr, "%s: %s\n", m.name.c_str(),
-                 (fast.ok() ? slow : fast).error().message.c_str());
+    std::fprintf(stderr, "%s\n", (fast.ok() ? slow : fast).error().message.c_str());
     return false;
   }
   if (std::memcmp(fast->data(), slow->data(), slow->size() * sizeof(float)) == 0) return true;
-  std::fprintf(stderr, "%s: the CPU's logits are not the scalar oracle's\n", m.name.c_str());
+  std::fprintf(stderr, "the CPU's logits are not the scalar oracle's\n");
   return false;
 }
 
@@ -97,37 +102,45 @@ bool complete(const Counts& c) {
          c.refusals > 0;
 }
 
+/// Schedule `i` on the model that is its turn.
+bool run_schedule(const Options& options, int64_t i, FleetModel& m, std::vector<Request>& requests,
+                  Counts& counts) {
+  const int threads = 1 + static_cast<int>(i % 2);
+  std::mt19937 rng = generator(options, "schedule", i);
+  World world(*m.with_threads[threads - 1].model, *m.solo.model, requests,
+              static_cast<uint32_t>(rng()), counts);
+  const std::optional<std::string> failure = world.run();
+  if (failure) std::fprintf(stderr, "%d threads: %s\n", threads, failure->c_str());
+  return !failure;
+}
+
 int run(const Options& options) {
   std::printf("seed %u\n", options.seed);
-  auto fleet = load_fleet(options.seed);
-  if (!fleet.ok()) {
-    std::fprintf(stderr, "%s\n", fleet.error().message.c_str());
-    return 1;
-  }
-  const auto n_models = static_cast<int64_t>(fleet->size());
   Counts counts;
-  std::vector<std::vector<Request>> requests(fleet->size());
-  std::vector<int64_t> drawn(fleet->size(), -1);
+  std::unique_ptr<FleetModel> m;
+  std::vector<Request> requests;
+  int64_t loaded = -1;
   const int64_t first = options.only.value_or(0);
   const int64_t last = options.only ? first + 1 : options.schedules;
   for (int64_t i = first; i < last; ++i) {
-    const auto which = static_cast<size_t>(i % n_models);
-    FleetModel& m = (*fleet)[which];
-    const int64_t draw = i / kSchedulesPerRequests * n_models + static_cast<int64_t>(which);
-    if (drawn[which] != draw) {
-      std::mt19937 rng = generator(options, "requests", draw);
-      requests[which] = make_requests(rng, kRequestPairs);
-      if (drawn[which] < 0 && !oracle_agrees(m, requests[which][0])) return 1;
-      drawn[which] = draw;
+    const int64_t number = i / kSchedulesPerModel;
+    bool ok = true;
+    if (number != loaded) {
+      auto model = load_fleet_model(options.seed, static_cast<uint64_t>(number));
+      if (!model.ok()) {
+        std::fprintf(stderr, "model %lld: %s\n", static_cast<long long>(number),
+                     model.error().message.c_str());
+        return 1;
+      }
+      m = std::make_unique<FleetModel>(std::move(model).value());
+      loaded = number;
+      std::mt19937 rng = generator(options, "requests", number);
+      requests = make_requests(rng, kRequestPairs);
+      ok = oracle_agrees(*m, requests);
     }
-    const int threads = 1 + static_cast<int>(i / n_models % 2);
-    std::mt19937 rng = generator(options, "schedule", i);
-    World world(*m.with_threads[threads - 1].model, *m.solo.model, requests[which],
-                static_cast<uint32_t>(rng()), counts);
-    if (const std::optional<std::string> failure = world.run()) {
-      std::fprintf(stderr, "%s, %d threads: %s\nreplay: schedule_fuzz --seed %u --only %lld\n",
-                   m.name.c_str(), threads, failure->c_str(), options.seed,
-                   static_cast<long long>(i));
+    if (!ok || !run_schedule(options, i, *m, requests, counts)) {
+      std::fprintf(stderr, "%s\nreplay: schedule_fuzz --seed %u --only %lld\n", m->name.c_str(),
+                   options.seed, static_cast<long long>(i));
       return 1;
     }
   }
