@@ -6,6 +6,8 @@
 #include <iostream>
 #include <utility>
 
+#include "base/system.h"
+#include "command.h"
 #include "model/vocabulary.h"
 #include "model_path.h"
 #include "tensor/dtype.h"
@@ -27,6 +29,26 @@ Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file
   return text::Tokenizer::create(std::move(vocabulary));
 }
 
+namespace {
+
+/// A context that memory cannot hold would end the program when it fills.
+Status check_memory(const LoadedModel& loaded, int64_t contexts) {
+  const state::StateStore& states = loaded.model->states();
+  const int64_t available = available_memory();
+  const int64_t per_token = std::max<int64_t>(1, states.bytes_per_token());
+  const int64_t fits =
+      std::max<int64_t>(0, available / contexts - states.bytes_per_slot()) / per_token;
+  if (available == 0 || loaded.context <= fits) return {};  // 0: unknown
+  return out_of_memory(fmt::format(
+      "A context of {} tokens takes {} of keys and values{}, and {} of memory are free; ask for at "
+      "most {} tokens (--ctx), or for smaller types (--cache-k, --cache-v).",
+      loaded.context, human_bytes(static_cast<double>(loaded.context * per_token)),
+      contexts > 1 ? fmt::format(" in each of {} conversations", contexts) : "",
+      human_bytes(static_cast<double>(available)), fits));
+}
+
+}  // namespace
+
 Result<LoadedModel> load(const Settings& settings, const Room& room) {
   CHIMERE_TRY(auto file, open_model(settings));
   return load(std::move(file), settings, room);
@@ -37,12 +59,15 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   LoadedModel out;
   out.file = std::move(file);
   CHIMERE_TRY(const std::string architecture, out.file->get_string("general.architecture"));
+  CHIMERE_CHECK_OK(model::check_architecture(*out.file));
   CHIMERE_TRY(out.tokenizer, load_tokenizer(*out.file));
   CHIMERE_TRY(const int64_t trained, out.file->get_int(architecture + ".context_length"));
   const int64_t wanted = settings.get(settings::kContext);
   if (wanted > trained) {
-    return invalid_argument(fmt::format(
-        "--ctx {} is more than the {} tokens that this model was trained for.", wanted, trained));
+    return invalid_argument(
+        fmt::format("--ctx {} is more than the {} tokens that this model was trained for; ask for "
+                    "at most that.",
+                    wanted, trained));
   }
   out.context = wanted > 0 ? wanted : std::min(trained, room.default_context);
 
@@ -60,6 +85,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   options.cache_k = *parse_dtype(settings.get(settings::kCacheK));
   options.cache_v = *parse_dtype(settings.get(settings::kCacheV));
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
+  CHIMERE_CHECK_OK(check_memory(out, room.contexts));
   return out;
 }
 

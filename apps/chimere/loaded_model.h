@@ -41,8 +41,8 @@ struct LoadedModel {
   static constexpr int kMaxStepRows = 512;
 };
 
-/// Errors: those of the reader, the tokenizer and the model, and kInvalidArgument if --ctx goes
-/// beyond the model.
+/// Errors: those of the reader, the tokenizer and the model, kInvalidArgument if --ctx goes beyond
+/// the model, kOutOfMemory if its keys and values go beyond the machine.
 Result<LoadedModel> load(const Settings& settings, const Room& room);
 /// The same for a file that is open already.
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,

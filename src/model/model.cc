@@ -18,17 +18,27 @@ constexpr Architecture kArchitectures[] = {
     {"qwen3next", load_qwen3next},
 };
 
-}  // namespace
-
-Result<std::unique_ptr<Model>> load_model(const gguf::Reader& file, kernels::Ops& ops,
-                                          const ModelOptions& options) {
+Result<const Architecture*> find_architecture(const gguf::Reader& file) {
   CHIMERE_TRY(const std::string name, file.get_string("general.architecture"));
   std::string known;
   for (const Architecture& architecture : kArchitectures) {
-    if (name == architecture.name) return architecture.load(file, ops, options);
+    if (name == architecture.name) return &architecture;
     known += (known.empty() ? "" : ", ") + std::string(architecture.name);
   }
   return unsupported("models of architecture '" + name + "' cannot be run; supported: " + known);
+}
+
+}  // namespace
+
+Status check_architecture(const gguf::Reader& file) {
+  CHIMERE_CHECK_OK(find_architecture(file));
+  return {};
+}
+
+Result<std::unique_ptr<Model>> load_model(const gguf::Reader& file, kernels::Ops& ops,
+                                          const ModelOptions& options) {
+  CHIMERE_TRY(const Architecture* architecture, find_architecture(file));
+  return architecture->load(file, ops, options);
 }
 
 }  // namespace chimere::model

@@ -46,9 +46,13 @@ class Model {
   virtual Result<StepResult> forward(const StepPlan& plan) = 0;
 };
 
+/// Whether load_model() has the file's general.architecture. Errors: kUnsupported (naming those it
+/// has), kInvalidData (the file names none).
+Status check_architecture(const gguf::Reader& file);
+
 /// Chooses by general.architecture. The reader (the mapped file) and ops must outlive the model.
-/// Errors: kUnsupported (unknown architecture, naming the known ones; an option of the format that
-/// is not implemented), kInvalidData (missing or misshapen tensors and keys), kInvalidArgument,
+/// Errors: those of check_architecture(), kUnsupported (an option of the format that is not
+/// implemented), kInvalidData (missing or misshapen tensors and keys), kInvalidArgument,
 /// kOutOfMemory.
 Result<std::unique_ptr<Model>> load_model(const gguf::Reader& file, kernels::Ops& ops,
                                           const ModelOptions& options);

@@ -452,7 +452,8 @@ class Refusals(Case):
         self.refused(1, "run", "-m", "/no/such/model.gguf", "-p", "x", says="/no/such/model.gguf")
         self.refused(1, "run", "-m", "nobody", "-p", "x", says="nobody")
         self.refused(1, "inspect", broken)
-        self.refused(1, "run", "-m", foreign, "-p", "x", says="qwen35xyz")
+        self.refused(1, "run", "-m", foreign, "-p", "x",
+                     says="'qwen35xyz' cannot be run; supported: qwen35, qwen35moe, qwen3next")
         self.refused(1, "run", "-m", HOME, "-p", "x")
         self.refused(1, "run", "-m", MODEL, "--raw", "-p", "", says="empty")
         self.refused(1, "run", "-m", MODEL, "-p", "x", "--ctx", 5000, says="4096")
@@ -465,6 +466,20 @@ class Refusals(Case):
         self.refused(1, "run", "-m", MODEL, "-p", "x", "--dry-sequence-breakers", "x", says="JSON list")
         self.refused(1, "detokenize", "-m", MODEL, VOCABULARY, says="does not exist")
         self.assertIn("qwen35xyz", self.answer("inspect", foreign)["cannot_run"])
+
+    def test_a_context_that_memory_cannot_hold(self):
+        key = b"qwen35moe.context_length" + (4).to_bytes(4, "little")  # an unsigned number of 32 bits
+        trained = MODEL.read_bytes()
+        self.assertIn(key, trained)
+        at = trained.index(key) + len(key)
+        longest, batch = 1 << 24, 100
+        huge = HOME / "huge.gguf"
+        huge.write_bytes(trained[:at] + longest.to_bytes(4, "little") + trained[at + 4:])
+        types = ("--cache-k", "f32", "--cache-v", "f32")
+        costs = self.answer("inspect", huge, *types)["costs"]
+        if batch * longest * costs["kv_bytes_per_token"] < 1.1 * costs["memory_available"]:
+            self.skipTest("this machine holds any context")
+        self.refused(1, "bench", "-m", huge, "-p", 4, "-n", 1, "-b", batch, "--ctx", longest, *types, says="ask for at most ")
 
     def test_help_is_no_error(self):
         for words in ([], ["run"], ["chat"], ["bench"], ["eval"], ["eval", "logits"], ["tokenize"], ["inspect"]):
