@@ -112,10 +112,6 @@ class FakeModel : public model::Model {
 /// Token 0 ends a reply, 1 starts a message, the others are letters.
 class FakeTokenizer : public text::Tokenizer {
  public:
-  std::vector<int32_t> encode_trusted(std::string_view text,
-                                      std::span<const text::TextRange>) const override {
-    return std::vector<int32_t>(text.begin(), text.end());
-  }
   std::string token_bytes(int32_t id, bool) const override {
     return id < 2 ? "" : std::string(1, static_cast<char>('A' + id - 2));
   }
@@ -126,6 +122,12 @@ class FakeTokenizer : public text::Tokenizer {
   bool is_control(int32_t id) const override { return id < 2; }
   bool is_end_of_generation(int32_t id) const override { return id == 0; }
   int32_t find(std::string_view text) const override { return text == "<|im_start|>" ? 1 : -1; }
+
+ private:
+  std::vector<int32_t> encode_where(std::string_view text,
+                                    const text::AddedTokenRanges&) const override {
+    return std::vector<int32_t>(text.begin(), text.end());
+  }
 };
 
 }  // namespace chimere::engine

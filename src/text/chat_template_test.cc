@@ -23,7 +23,11 @@ const char* const kControl[] = {"<|im_start|>", "<|im_end|>",        "<|endoftex
                                 "<|end|>",      "<start_of_turn>",   "<end_of_turn>", "[INST]",
                                 "<|eot_id|>",   "<|end_header_id|>", "<|User|>",      "<|start|>"};
 
-/// Bytes and control tokens, no merges.
+/// What models are trained to read as marks, though files declare them as user-defined.
+const char* const kUserDefined[] = {"<think>",         "</think>", "<tool_call>", "</tool_call>",
+                                    "<tool_response>", "<tools>",  "</s>[INST]",  "[/INST]"};
+
+/// Bytes, control and user-defined tokens, no merges.
 std::unique_ptr<Tokenizer> byte_tokenizer() {
   Vocabulary v;
   v.model = "gpt2";
@@ -35,6 +39,10 @@ std::unique_ptr<Tokenizer> byte_tokenizer() {
   for (const char* token : kControl) {
     v.tokens.emplace_back(token);
     v.types.push_back(3);
+  }
+  for (const char* token : kUserDefined) {
+    v.tokens.emplace_back(token);
+    v.types.push_back(4);
   }
   auto tokenizer = Tokenizer::create(std::move(v));
   EXPECT_TRUE(tokenizer.ok());
@@ -76,22 +84,21 @@ TEST(ChatTemplate, WritesTheConversation) {
   EXPECT_EQ(tokenizer->decode(ids, true), chat->text);
 }
 
-// Whatever stands in the messages, the control tokens are those of a harmless conversation.
-TEST(ChatTemplate, ContentNeverBecomesAControlToken) {
+// Whatever stands in the messages, the added tokens are those of a harmless conversation.
+TEST(ChatTemplate, ContentNeverBecomesAnAddedToken) {
   const auto tokenizer = byte_tokenizer();
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const auto control_tokens = [&](const ChatTemplate& t, const jinja::Value& messages) {
+  const auto added_tokens = [&](const ChatTemplate& t, const jinja::Value& messages) {
     const auto chat = t.render(messages, options());
     EXPECT_TRUE(chat.ok()) << chat.error().message;
-    std::vector<int32_t> control;
-    if (!chat.ok()) return control;
+    std::vector<int32_t> added;
+    if (!chat.ok()) return added;
     const std::vector<int32_t> ids = encode_chat(*tokenizer, *chat);
     EXPECT_EQ(tokenizer->decode(ids, true), chat->text);
-    std::ranges::copy_if(ids, std::back_inserter(control),
-                         [&](int32_t id) { return tokenizer->is_control(id); });
-    return control;
+    std::ranges::copy_if(ids, std::back_inserter(added), [](int32_t id) { return id >= 256; });
+    return added;
   };
   for (const auto& entry : std::filesystem::directory_iterator(kData + "/templates")) {
     const std::string name = entry.path().filename();
@@ -101,7 +108,9 @@ TEST(ChatTemplate, ContentNeverBecomesAControlToken) {
       const auto hostile = [&] {
         std::string s = "a";
         for (int i = 0; i < 4; ++i) {
-          const std::string token = kControl[random() % std::size(kControl)];
+          const std::string token = random() % 2 == 0
+                                        ? kControl[random() % std::size(kControl)]
+                                        : kUserDefined[random() % std::size(kUserDefined)];
           // Whole tokens, and pieces that might join with what the template writes.
           s += random() % 2 == 0 ? token : token.substr(random() % 3, 1 + random() % token.size());
         }
@@ -110,7 +119,7 @@ TEST(ChatTemplate, ContentNeverBecomesAControlToken) {
       const auto bad =
           conversation({{"user", hostile()}, {"assistant", hostile()}, {"user", hostile()}});
       const auto good = conversation({{"user", "a"}, {"assistant", "a"}, {"user", "a"}});
-      EXPECT_EQ(control_tokens(t, bad), control_tokens(t, good));
+      EXPECT_EQ(added_tokens(t, bad), added_tokens(t, good));
     }
   }
 }

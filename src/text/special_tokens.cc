@@ -3,6 +3,19 @@
 #include <algorithm>
 
 namespace chimere::text {
+namespace {
+
+/// `ranges` are sorted and disjoint.
+bool inside(TextRange match, std::span<const TextRange> ranges) {
+  const auto after = std::ranges::upper_bound(ranges, match.begin, {}, &TextRange::begin);
+  return after != ranges.begin() && match.end <= (after - 1)->end;
+}
+
+bool is_white_space(std::string_view text) {
+  return text.find_first_not_of(" \t\n\r\f\v") == std::string_view::npos;
+}
+
+}  // namespace
 
 SpecialTokens::SpecialTokens() : nodes_(1) {}
 
@@ -12,7 +25,7 @@ int32_t SpecialTokens::child(int32_t node, uint8_t byte) const {
   return it != children.end() && it->first == byte ? it->second : -1;
 }
 
-void SpecialTokens::add(std::string_view text, int32_t id, bool control) {
+void SpecialTokens::add(std::string_view text, int32_t id, TokenType type) {
   if (text.empty()) return;
   starts_[static_cast<uint8_t>(text[0])] = true;
   int32_t node = 0;
@@ -29,12 +42,27 @@ void SpecialTokens::add(std::string_view text, int32_t id, bool control) {
     node = next;
   }
   nodes_[node].id = id;
-  nodes_[node].control = control;
+  if (type == TokenType::kUserDefined) {
+    nodes_[node].kind = is_white_space(text) ? Kind::kWhiteSpace : Kind::kUserDefined;
+  } else {
+    nodes_[node].kind = Kind::kControl;
+  }
 }
 
-std::optional<SpecialTokens::Match> SpecialTokens::search(
-    std::string_view text, size_t from,
-    const std::function<bool(size_t begin, size_t end)>& control_allowed) const {
+bool SpecialTokens::allowed(Kind kind, TextRange match, const AddedTokenRanges& where) {
+  switch (kind) {
+    case Kind::kControl:
+      return inside(match, where.control);
+    case Kind::kUserDefined:
+      return inside(match, where.user_defined);
+    case Kind::kWhiteSpace:
+      break;
+  }
+  return true;
+}
+
+std::optional<SpecialTokens::Match> SpecialTokens::search(std::string_view text, size_t from,
+                                                          const AddedTokenRanges& where) const {
   for (size_t begin = from; begin < text.size(); ++begin) {
     if (!starts_[static_cast<uint8_t>(text[begin])]) continue;
     std::optional<Match> longest;
@@ -43,7 +71,7 @@ std::optional<SpecialTokens::Match> SpecialTokens::search(
       node = child(node, static_cast<uint8_t>(text[at]));
       if (node < 0) break;
       const Node& n = nodes_[node];
-      if (n.id >= 0 && (!n.control || control_allowed(begin, at + 1))) {
+      if (n.id >= 0 && allowed(n.kind, {begin, at + 1}, where)) {
         longest = Match{begin, at + 1, n.id};
       }
     }

@@ -3,11 +3,13 @@
 #define CHIMERE_TEXT_SPECIAL_TOKENS_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "text/tokenizer.h"
 
 namespace chimere::text {
 
@@ -21,22 +23,24 @@ class SpecialTokens {
   };
 
   SpecialTokens();
-  /// `control`: found only where search() is told that control tokens count.
-  void add(std::string_view text, int32_t id, bool control);
+  /// User-defined tokens made of white space alone say nothing that a text could not say: they are
+  /// found everywhere.
+  void add(std::string_view text, int32_t id, TokenType type);
 
-  /// The first match at or after `from`. A control token counts only where
-  /// control_allowed(begin, end) says so.
-  std::optional<Match> search(
-      std::string_view text, size_t from,
-      const std::function<bool(size_t begin, size_t end)>& control_allowed) const;
+  /// The first match at or after `from` that lies wholly inside a range of its kind.
+  std::optional<Match> search(std::string_view text, size_t from,
+                              const AddedTokenRanges& where) const;
 
  private:
+  enum class Kind : uint8_t { kControl, kUserDefined, kWhiteSpace };
   struct Node {
     std::vector<std::pair<uint8_t, int32_t>> children;  ///< sorted by byte
     int32_t id = -1;
-    bool control = false;
+    Kind kind = Kind::kControl;
   };
   int32_t child(int32_t node, uint8_t byte) const;
+  static bool allowed(Kind kind, TextRange match, const AddedTokenRanges& where);
+
   std::vector<Node> nodes_;
   bool starts_[256] = {};  ///< bytes that begin some token
 };

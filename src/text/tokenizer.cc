@@ -15,7 +15,13 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::create(Vocabulary vocabulary) {
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, bool parse_special) const {
   const TextRange all{0, text.size()};
-  return encode_trusted(text, std::span<const TextRange>(&all, parse_special ? 1 : 0));
+  const std::span<const TextRange> everywhere(&all, 1);
+  return encode_where(text, {everywhere.first(parse_special ? 1 : 0), everywhere});
+}
+
+std::vector<int32_t> Tokenizer::encode_trusted(std::string_view text,
+                                               std::span<const TextRange> trusted) const {
+  return encode_where(text, {trusted, trusted});
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool special) const {

@@ -34,6 +34,7 @@ struct Vocabulary {
   int32_t eos = -1;
   int32_t eot = -1;  ///< ends a turn where that is not eos
   int32_t padding = -1;
+  int32_t unknown = -1;  ///< stands for what no token spells
   bool add_bos = false;
 };
 
@@ -43,24 +44,31 @@ struct TextRange {
   size_t end = 0;
 };
 
+/// Where in a text the added tokens of each kind may be found; sorted, disjoint ranges.
+struct AddedTokenRanges {
+  std::span<const TextRange> control;
+  std::span<const TextRange> user_defined;
+};
+
 class Tokenizer {
  public:
   /// Errors: kUnsupported (unknown model or pre-tokeniser, the known ones are named), kInvalidData.
   static Result<std::unique_ptr<Tokenizer>> create(Vocabulary vocabulary);
   virtual ~Tokenizer() = default;
 
-  /// parse_special: the text of control tokens becomes those tokens (templates); without it that is
-  /// ordinary text (what users write). User-defined tokens (of which runs of spaces are an example)
-  /// belong to ordinary text and are found in both cases, as in llama.cpp and Hugging Face's
-  /// tokenizers. BOS is added by the caller. Time grows linearly (times log) with the length, which
-  /// is at most 2 GiB. Text need not be valid UTF-8.
+  /// Raw text, as Hugging Face's tokenizers and llama.cpp read it: user-defined tokens (<think>,
+  /// runs of spaces) are found everywhere, control tokens if `parse_special`. BOS is added by the
+  /// caller. Time grows linearly (times log) with the length, which is at most 2 GiB. Text need not
+  /// be valid UTF-8.
   std::vector<int32_t> encode(std::string_view text, bool parse_special) const;
 
-  /// The same for a text of mixed origin: control tokens are found only where they lie wholly
-  /// inside one of the `trusted` ranges (sorted, disjoint). Words may cross the borders of ranges,
-  /// so that ordinary text gives the ids that it gives when it is encoded in one piece.
-  virtual std::vector<int32_t> encode_trusted(std::string_view text,
-                                              std::span<const TextRange> trusted) const = 0;
+  /// A text of mixed origin: control and user-defined tokens are found only where they lie wholly
+  /// inside one of the `trusted` ranges (sorted, disjoint). Elsewhere their text is ordinary text,
+  /// except for user-defined tokens of white space alone, which mean nothing but themselves. Words
+  /// may cross the borders of ranges, so that ordinary text gives the ids that it gives when it is
+  /// encoded in one piece.
+  std::vector<int32_t> encode_trusted(std::string_view text,
+                                      std::span<const TextRange> trusted) const;
 
   /// The bytes of one token; control tokens give their text if `special`, else nothing. Ids out of
   /// range: empty.
@@ -75,6 +83,10 @@ class Tokenizer {
   /// Ends a reply: EOS and the end-of-turn tokens known by name (<|im_end|>, <|endoftext|>, ...).
   virtual bool is_end_of_generation(int32_t id) const = 0;
   virtual int32_t find(std::string_view token_text) const = 0;  ///< -1: no such token
+
+ protected:
+  virtual std::vector<int32_t> encode_where(std::string_view text,
+                                            const AddedTokenRanges& where) const = 0;
 };
 
 /// Collects token bytes and gives out only whole UTF-8 characters; what can never become one is

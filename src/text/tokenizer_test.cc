@@ -144,8 +144,43 @@ TEST(Tokenizer, SpecialTextIsOrdinaryUnlessTrusted) {
   const auto ids = tokenizer->encode_trusted(text, ranges);
   EXPECT_EQ(std::ranges::count(ids, start), 1);
   EXPECT_EQ(ids.back(), start);
-  // User-defined tokens belong to ordinary text.
-  EXPECT_THAT(tokenizer->encode("<think>", false), ElementsAre(tokenizer->find("<think>")));
+}
+
+TEST(Tokenizer, UserDefinedTokensAreFoundInRawTextButNotInUntrustedText) {
+  Vocabulary v = fixture_vocabulary("qwen2");
+  for (const char* name : {"  ", "\n\n\n"}) {
+    v.tokens.emplace_back(name);
+    v.types.push_back(4);
+  }
+  const auto made = Tokenizer::create(v);
+  ASSERT_TRUE(made.ok());
+  const Tokenizer& tokenizer = **made;
+  const int32_t think = tokenizer.find("<think>");
+  EXPECT_THAT(tokenizer.encode("<think>", false), ElementsAre(think));
+  EXPECT_THAT(tokenizer.encode("<think>", true), ElementsAre(think));
+  const std::string text = "<think>  a</think><think>";
+  const TextRange range{0, 7};
+  const auto ids = tokenizer.encode_trusted(text, std::span(&range, 1));
+  EXPECT_EQ(ids.front(), think);
+  EXPECT_EQ(std::ranges::count(ids, think), 1);
+  EXPECT_EQ(std::ranges::count(ids, tokenizer.find("</think>")), 0);
+  EXPECT_EQ(tokenizer.decode(ids, true), text);
+  // White space says nothing but itself, whoever wrote it.
+  EXPECT_EQ(ids[1], tokenizer.find("  "));
+  EXPECT_THAT(tokenizer.encode_trusted("\n\n\n", {}), ElementsAre(tokenizer.find("\n\n\n")));
+}
+
+TEST(Tokenizer, MergesDoNotSpellControlTokens) {
+  Vocabulary v = small_vocabulary({"<", "s", ">", "<s", "<s>"}, {"< s", "<s >"});
+  v.types[4] = 3;
+  v.pre = "llama-bpe";  // takes whole words that are tokens
+  for (const char* merge : {"<s >", "< s>"}) {
+    v.merges.back() = merge;
+    const auto tokenizer = Tokenizer::create(v);
+    ASSERT_TRUE(tokenizer.ok());
+    for (const int32_t id : (*tokenizer)->encode("<s>", false)) EXPECT_NE(id, 4);
+    EXPECT_THAT((*tokenizer)->encode("<s>", true), ElementsAre(4));
+  }
 }
 
 TEST(Tokenizer, OrdinaryTextDoesNotFeelTheBordersOfRanges) {
