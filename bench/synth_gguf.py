@@ -119,6 +119,7 @@ def kv(key, ty, val):
     if ty == "str": return out + struct.pack("<I", 8) + gstr(val)
     if ty == "bool": return out + struct.pack("<IB", 7, val)
     if ty == "[i32]": return out + struct.pack("<IIQ", 9, 5, len(val)) + struct.pack(f"<{len(val)}i", *val)
+    if ty == "[f32]": return out + struct.pack("<IIQ", 9, 6, len(val)) + struct.pack(f"<{len(val)}f", *val)
     if ty == "[str]": return out + struct.pack("<IIQ", 9, 8, len(val)) + b"".join(gstr(v) for v in val)
     raise ValueError(ty)
 

@@ -81,7 +81,8 @@ class BpeTokenizer::Encoder final : public Fragments {
   explicit Encoder(const BpeTokenizer& owner) : t_(owner), merger_(owner.merges_) {}
 
   void encode(std::string_view text, std::vector<int32_t>& out) override {
-    t_.splitter_->split(text, [&](std::string_view word) { encode_word(word, out); });
+    t_.splitter_->split(t_.splitter_->normalize(text),
+                        [&](std::string_view word) { encode_word(word, out); });
   }
 
  private:

@@ -1,10 +1,15 @@
 #include "text/pre_tokenizer.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
+#include <utility>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "text/pre_tokenizer_rules.h"
+#include "text/unicode.h"
 #include "text/utf8.h"
 
 namespace chimere::text {
@@ -14,56 +19,6 @@ namespace {
 /// of \s (PCRE2 adds U+180E, JavaScript U+FEFF).
 constexpr std::string_view kWhiteSpace =
     R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
-
-constexpr const char* kGpt2 =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr const char* kLlama3 =
-    R"('(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})"
-    R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr const char* kQwen2 =
-    R"('(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N})"
-    R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr const char* kQwen35 =
-    R"('(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N})"
-    R"(| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr const char* kGpt4o =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
-    R"((?:'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL]))?)"
-    R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
-    R"((?:'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL]))?)"
-    R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr const char* kTekken =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
-    R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
-    R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr const char* kDeepSeek3Words =
-    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)"
-    R"(| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr const char* kCjk = R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)";
-
-struct Rule {
-  const char* name;
-  std::vector<const char*> stages;  ///< each splits what the one before left into matches and gaps
-  bool whole_words_first = false;
-};
-
-const std::vector<Rule>& rules() {
-  static const std::vector<Rule> table = {
-      {"qwen2", {kQwen2}},
-      {"qwen35", {kQwen35}},
-      {"gpt-2", {kGpt2}},
-      {"llama-bpe", {kLlama3}, true},
-      {"llama3", {kLlama3}, true},
-      {"gpt-4o", {kGpt4o}, true},
-      {"tekken", {kTekken}, true},
-      {"deepseek-v3", {R"(\p{N}{1,3})", kCjk, kDeepSeek3Words}},
-      {"starcoder", {R"(\p{N})", kGpt2}},
-      {"refact", {R"(\p{N})", kGpt2}},
-      {"smollm", {R"(\p{N})", kGpt2}},
-      {"falcon", {R"([\p{P}$+<=>^~|`]+)", kGpt2, R"([0-9][0-9][0-9])"}},
-  };
-  return table;
-}
 
 /// Replaces \s and \S by the explicit set.
 std::string expand_white_space(std::string_view pattern) {
@@ -107,51 +62,76 @@ using WordFn = std::function<void(std::string_view)>;
 }  // namespace
 
 struct PreTokenizer::Impl {
-  const Rule* rule = nullptr;
+  const PreTokenizerRule* rule = nullptr;
   std::vector<Code> stages;
+  std::vector<Code> byte_stages;
 
-  void split_valid(std::string_view text, size_t stage, pcre2_match_data* match,
-                   pcre2_match_context* context, const WordFn& fn) const;
+  Status compile(const std::vector<const char*>& patterns, uint32_t options,
+                 std::vector<Code>& into) const;
 };
 
-/// `text` is valid UTF-8.
-void PreTokenizer::Impl::split_valid(std::string_view text, size_t stage, pcre2_match_data* match,
-                                     pcre2_match_context* context, const WordFn& fn) const {
-  if (text.empty()) return;
-  if (stage == stages.size()) {
-    fn(text);
-    return;
+namespace {
+
+/// The memory of one call of split().
+class Splitter {
+ public:
+  Splitter()
+      : match_(pcre2_match_data_create(1, nullptr)), context_(pcre2_match_context_create(nullptr)) {
+    // The patterns take linear time; the default limit would stop them at a few megabytes of one
+    // class.
+    pcre2_set_match_limit(context_.get(), UINT32_MAX);
   }
-  const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-  size_t done = 0;
-  while (done < text.size()) {
-    const int found = pcre2_match(stages[stage].get(), subject, text.size(), done,
-                                  PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, match, context);
-    size_t begin = text.size();
-    size_t end = text.size();
-    if (found > 0) {
-      const PCRE2_SIZE* ovector = pcre2_get_ovector_pointer(match);
-      begin = ovector[0];
-      end = ovector[1];
-    } else if (found != PCRE2_ERROR_NOMATCH) {
-      // The matcher ran out of a resource: a character by itself still gives back the same text.
-      begin = done;
-      end = done + read_utf8(text, done).length;
+
+  /// Splits `text` by the stages, each within the parts that the one before left.
+  void split(std::string_view text, std::span<const Code> stages, const WordFn& fn) {
+    if (text.empty()) return;
+    if (stages.empty()) {
+      fn(text);
+      return;
     }
-    // The recursion overwrites the match data, which is no longer needed here.
-    if (begin > done) split_valid(text.substr(done, begin - done), stage + 1, match, context, fn);
-    if (end > begin) split_valid(text.substr(begin, end - begin), stage + 1, match, context, fn);
-    done = end;
+    size_t done = 0;
+    while (done < text.size()) {
+      const auto [begin, end] = find(stages.front().get(), text, done);
+      // The recursion overwrites the match data, which is no longer needed here.
+      split(text.substr(done, begin - done), stages.subspan(1), fn);
+      split(text.substr(begin, end - begin), stages.subspan(1), fn);
+      done = end;
+    }
   }
-}
+
+ private:
+  /// The first match at or after `from`; without one, the empty end of the text.
+  std::pair<size_t, size_t> find(const pcre2_code* code, std::string_view text, size_t from) {
+    const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+    constexpr uint32_t kOptions = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
+    int found =
+        pcre2_match(code, subject, text.size(), from, kOptions, match_.get(), context_.get());
+    if (found == PCRE2_ERROR_JIT_STACKLIMIT) {
+      found = pcre2_match(code, subject, text.size(), from, kOptions | PCRE2_NO_JIT, match_.get(),
+                          context_.get());
+    }
+    if (found > 0) {
+      const PCRE2_SIZE* ovector = pcre2_get_ovector_pointer(match_.get());
+      return {ovector[0], ovector[1]};
+    }
+    if (found == PCRE2_ERROR_NOMATCH) return {text.size(), text.size()};
+    // The matcher ran out of memory: a character by itself still gives back the same text.
+    return {from, from + read_utf8(text, from).length};
+  }
+
+  MatchData match_;
+  Context context_;
+};
+
+}  // namespace
 
 PreTokenizer::PreTokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 PreTokenizer::~PreTokenizer() = default;
 
 Result<std::unique_ptr<PreTokenizer>> PreTokenizer::create(std::string_view name) {
-  const Rule* rule = nullptr;
-  for (const Rule& r : rules()) {
-    if (r.name == name) rule = &r;
+  const PreTokenizerRule* rule = nullptr;
+  for (const PreTokenizerRule& r : pre_tokenizer_rules()) {
+    if (std::ranges::find(r.names, name) != r.names.end()) rule = &r;
   }
   if (rule == nullptr) {
     std::string message = "The pre-tokenizer '" + std::string(name) + "' is not known. Known are:";
@@ -160,32 +140,38 @@ Result<std::unique_ptr<PreTokenizer>> PreTokenizer::create(std::string_view name
   }
   auto impl = std::make_unique<Impl>();
   impl->rule = rule;
-  for (const char* pattern : rule->stages) {
-    const std::string expanded = expand_white_space(pattern);
-    int error = 0;
-    PCRE2_SIZE offset = 0;
-    Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expanded.data()), expanded.size(),
-                            PCRE2_UTF, &error, &offset, nullptr));
-    if (code == nullptr) {
-      return unsupported(
-          "The installed PCRE2 library cannot compile the pattern of pre-tokenizer '" +
-          std::string(name) + "' (built without Unicode?). Install another build.");
-    }
-    // Without a just-in-time compiler (hardened systems) the interpreter gives the same words.
-    (void)pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
-    impl->stages.push_back(std::move(code));
-  }
+  CHIMERE_CHECK_OK(impl->compile(rule->stages, PCRE2_UTF, impl->stages));
+  CHIMERE_CHECK_OK(impl->compile(rule->byte_stages, 0, impl->byte_stages));
   return std::unique_ptr<PreTokenizer>(new PreTokenizer(std::move(impl)));
 }
 
+Status PreTokenizer::Impl::compile(const std::vector<const char*>& patterns, uint32_t options,
+                                   std::vector<Code>& into) const {
+  for (const char* pattern : patterns) {
+    const std::string expanded = expand_white_space(pattern);
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expanded.data()), expanded.size(), options,
+                            &error, &offset, nullptr));
+    if (code == nullptr) {
+      return unsupported(
+          "The installed PCRE2 library cannot compile the pattern of pre-tokenizer '" +
+          std::string(rule->names.front()) + "' (built without Unicode?). Install another build.");
+    }
+    // Without a just-in-time compiler (hardened systems) the interpreter gives the same words.
+    (void)pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
+    into.push_back(std::move(code));
+  }
+  return {};
+}
+
 void PreTokenizer::split(std::string_view text, const WordFn& fn) const {
-  const MatchData match(pcre2_match_data_create(1, nullptr));
-  const Context context(pcre2_match_context_create(nullptr));
-  // The patterns take linear time; the default limit would stop them at a few megabytes of one
-  // class.
-  pcre2_set_match_limit(context.get(), UINT32_MAX);
+  Splitter splitter;
+  const WordFn finish = [&](std::string_view word) {
+    splitter.split(word, impl_->byte_stages, fn);
+  };
   if (is_valid_utf8(text)) {
-    impl_->split_valid(text, 0, match.get(), context.get(), fn);
+    splitter.split(text, impl_->stages, finish);
     return;
   }
   // Split a copy in which U+FFFD stands for each invalid byte, and cut the original at the same
@@ -202,29 +188,35 @@ void PreTokenizer::split(std::string_view text, const WordFn& fn) const {
   }
   size_t at = 0;
   size_t character = 0;
-  impl_->split_valid(copy, 0, match.get(), context.get(), [&](std::string_view word) {
+  splitter.split(copy, impl_->stages, [&](std::string_view word) {
     size_t length = 0;
     for (size_t i = 0; i < word.size();) {
       const int bytes = read_utf8(word, i).length;
       length += replaced[character++] ? 1 : bytes;
       i += bytes;
     }
-    fn(text.substr(at, length));
+    finish(text.substr(at, length));
     at += length;
   });
+}
+
+std::string PreTokenizer::normalize(std::string_view text) const {
+  return impl_->rule->nfc ? nfc(text) : std::string(text);
 }
 
 bool PreTokenizer::whole_words_first() const { return impl_->rule->whole_words_first; }
 
 std::vector<std::string> PreTokenizer::known_names() {
   std::vector<std::string> names;
-  for (const Rule& r : rules()) names.emplace_back(r.name);
+  for (const PreTokenizerRule& r : pre_tokenizer_rules()) {
+    names.insert(names.end(), r.names.begin(), r.names.end());
+  }
   return names;
 }
 
 Status for_each_word(std::string_view pre, std::string_view text, const WordFn& fn) {
   CHIMERE_TRY(const auto splitter, PreTokenizer::create(pre));
-  splitter->split(text, fn);
+  splitter->split(splitter->normalize(text), fn);
   return {};
 }
 

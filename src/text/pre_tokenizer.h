@@ -20,6 +20,10 @@ class PreTokenizer {
   static Result<std::unique_ptr<PreTokenizer>> create(std::string_view name);
   ~PreTokenizer();
 
+  /// The text that is split: in normal form C where the published tokenizers ask for it, else as it
+  /// is.
+  std::string normalize(std::string_view text) const;
+
   /// Calls fn with each word in order; together the words are the whole text, byte for byte. Bytes
   /// that are not valid UTF-8 count as symbols. Time grows linearly with the length.
   void split(std::string_view text, const std::function<void(std::string_view word)>& fn) const;
@@ -36,7 +40,7 @@ class PreTokenizer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// split() for callers that have only a name.
+/// normalize() and split() for callers that have only a name.
 Status for_each_word(std::string_view pre, std::string_view text,
                      const std::function<void(std::string_view word)>& fn);
 

@@ -72,8 +72,8 @@ std::string from_hex(const std::string& hex) {
 TEST(Tokenizer, GivesTheIdsOfLlamaCpp) {
   std::ifstream file(kData + "/bpe_ids.txt");
   std::map<std::string, std::unique_ptr<Tokenizer>> tokenizers;
-  int n = 0;
-  for (std::string line; std::getline(file, line); ++n) {
+  int compared = 0;
+  for (std::string line; std::getline(file, line);) {
     std::istringstream columns(line);
     std::string pre, special, hex, list;
     std::getline(columns, pre, '\t');
@@ -84,10 +84,15 @@ TEST(Tokenizer, GivesTheIdsOfLlamaCpp) {
     std::istringstream numbers(list);
     for (int32_t id = 0; numbers >> id;) expected.push_back(id);
     if (!tokenizers[pre]) tokenizers[pre] = fixture(pre);
-    EXPECT_EQ(tokenizers[pre]->encode(from_hex(hex), special == "1"), expected)
+    const std::string text = from_hex(hex);
+    const auto rule = PreTokenizer::create(pre);
+    ASSERT_TRUE(rule.ok());
+    if ((*rule)->normalize(text) != text) continue;  // llama.cpp does not normalise
+    ++compared;
+    EXPECT_EQ(tokenizers[pre]->encode(text, special == "1"), expected)
         << pre << " " << special << " " << hex;
   }
-  EXPECT_GE(n, 500);
+  EXPECT_GE(compared, 500);
 }
 
 TEST(Tokenizer, AnyBytesComeBack) {
@@ -96,6 +101,8 @@ TEST(Tokenizer, AnyBytesComeBack) {
   std::mt19937 random(seed);
   for (const std::string& pre : PreTokenizer::known_names()) {
     const auto tokenizer = fixture(pre);
+    const auto rule = PreTokenizer::create(pre);
+    ASSERT_TRUE(rule.ok());
     for (int round = 0; round < 200; ++round) {
       std::string text;
       const int n = static_cast<int>(random() % 80);
@@ -116,7 +123,9 @@ TEST(Tokenizer, AnyBytesComeBack) {
       }
       for (const bool special : {false, true}) {
         const auto ids = tokenizer->encode(text, special);
-        EXPECT_EQ(tokenizer->decode(ids, true), text) << pre;
+        // What stands beside an added token is normalised without it.
+        EXPECT_EQ((*rule)->normalize(tokenizer->decode(ids, true)), (*rule)->normalize(text))
+            << pre;
       }
     }
   }

@@ -56,12 +56,28 @@ Status VocabularyTokenizer::index() {
   return {};
 }
 
+/// A normal token with such a name was declared wrongly and becomes a control token (otherwise a
+/// user could end the turn), unless merges lead to it: then it is an ordinary word ("</s>" in
+/// Qwen's vocabulary).
 void VocabularyTokenizer::mark_end_of_generation() {
   end_of_generation_.assign(vocabulary_.tokens.size(), false);
+  std::unordered_map<std::string, int32_t> normal;
   for (int32_t id = 0; id < n_tokens(); ++id) {
     if (std::ranges::find(kEndNames, vocabulary_.tokens[id]) == std::end(kEndNames)) continue;
     end_of_generation_[id] = true;
-    // Some published files declare them as ordinary tokens; then a user could end the turn.
+    if (type(id) == TokenType::kNormal) normal[vocabulary_.tokens[id]] = id;
+  }
+  if (!normal.empty()) {
+    for (const std::string& merge : vocabulary_.merges) {
+      const size_t space = std::min(merge.find(' ', 1), merge.size());
+      const auto word =
+          normal.find(merge.substr(0, space) + merge.substr(std::min(space + 1, merge.size())));
+      if (word == normal.end()) continue;
+      end_of_generation_[word->second] = false;
+      normal.erase(word);
+    }
+  }
+  for (const auto& [text, id] : normal) {
     vocabulary_.types[id] = static_cast<int32_t>(TokenType::kControl);
   }
   if (vocabulary_.eos >= 0) end_of_generation_[vocabulary_.eos] = true;

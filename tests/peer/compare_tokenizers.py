@@ -1,0 +1,84 @@
+#!/usr/bin/python3
+"""Our token ids beside those of Hugging Face's tokenizers (the Rust library), line by line, over published vocabularies.
+
+  compare_tokenizers.py --tokenizer PROGRAM [--lines 100000] [--only NAME] [--folder TMP] [--seed N]
+
+PROGRAM is tests/peer/tokenize_lines. Each family is compared twice: with the text of special tokens read as those tokens, and as text.
+"""
+import argparse
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+from corpus import Corpus
+from peer import node
+from vocabularies import FAMILIES, added_texts, load, metadata, without_special, write_gguf
+
+HERE = pathlib.Path(__file__).parent
+
+
+def write_texts(path, lines):
+    encoded = [line.encode() for line in lines]
+    path.write_bytes(b"".join(struct.pack("<I", len(line)) + line for line in encoded))
+
+
+def records(path):
+    data = path.read_bytes()
+    at = 0
+    while at < len(data):
+        count = struct.unpack_from("<I", data, at)[0]
+        yield data[at + 4:at + 4 + 4 * count]
+        at += 4 + 4 * count
+
+
+def compare(args, name, folder, lines, special, tokenizer):
+    theirs_json, texts = folder / "tokenizer.json", folder / "texts"
+    theirs_json.write_text(json.dumps(tokenizer if special else without_special(tokenizer)), encoding="utf-8")
+    write_texts(texts, lines)
+    start = time.monotonic()
+    subprocess.run([node(), HERE / "hf_tokenize.mjs", theirs_json, texts, folder / "theirs"], check=True)
+    their_time = time.monotonic() - start
+    flags = ["--special"] if special else []
+    done = subprocess.run([args.tokenizer, folder / "model.gguf", texts, folder / "ours", *flags], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(f"{name}: {done.stderr}")
+        return False
+    ours = json.loads(done.stdout)
+    differ = [(line, a, b) for line, a, b in zip(lines, records(folder / "theirs"), records(folder / "ours"), strict=True) if a != b]
+    print(f"{name:16} {'special' if special else 'text':8} {len(lines):7} lines {ours['tokens']:9} tokens {len(differ):6} differ "
+          f"{ours['lost']:6} changed by a round trip   {ours['seconds']:6.2f} s (theirs {their_time:.1f} s with start)", flush=True)
+    for line, a, b in differ[:args.show]:
+        print(f"  {line[:200]!r}\n    theirs {list(struct.unpack(f'<{len(a) // 4}I', a))[:40]}\n    ours   {list(struct.unpack(f'<{len(b) // 4}I', b))[:40]}")
+    return not differ
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tokenizer", required=True)
+    parser.add_argument("--lines", type=int, default=100000)
+    parser.add_argument("--only", action="append", choices=list(FAMILIES))
+    parser.add_argument("--folder")
+    parser.add_argument("--show", type=int, default=3, help="differing lines to print for each comparison")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    corpus = Corpus(args.seed, args.lines)
+    ok = True
+    with tempfile.TemporaryDirectory(dir=args.folder) as name:
+        folder = pathlib.Path(name)
+        for family in args.only or FAMILIES:
+            tokenizer = load(family)
+            write_gguf(folder / "model.gguf", metadata(family, tokenizer))
+            lines = corpus.lines(added_texts(tokenizer))
+            ok &= compare(args, family, folder, lines, True, tokenizer)
+            # What the added tokens change shows in the lines made to hurt.
+            ok &= compare(args, family, folder, lines[-corpus.torture:], False, tokenizer)
+    print(f"seed {args.seed}")
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""Lines to compare tokenizers on: code and prose of this machine, every script of Unicode, and strings made to hurt.
+
+Equal arguments give equal lines on machines with equal files. Only characters that this Python's unicodedata knows are used,
+because libraries of different age disagree about unassigned ones; nor combining marks that came with Unicode 14, which Hugging Face's
+library does not know yet when it normalises.
+"""
+import pathlib
+import random
+import sys
+import unicodedata
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NEW_MARKS = {*range(0x898, 0x8A0), 0xC3C, 0x180F, *range(0x1AC1, 0x1ACF), 0x1DFA, *range(0x10F82, 0x10F86), 0x11070, 0x11073, 0x11074, 0x110C2,
+             *range(0x1CF00, 0x1CF47), 0x1E2AE}
+MAX_CHARS = 400  # of one line; longer ones are cut
+
+
+def files(folder, *patterns):
+    return sorted(path for pattern in patterns for path in pathlib.Path(folder).rglob(pattern)
+                  if path.is_file() and not {"node_modules", "build", ".git"} & set(path.parts))
+
+
+def lines_of(paths, draw, count):
+    """Up to `count` runs of 1 to 4 lines, from random places of the files."""
+    everything = []
+    for path in paths:
+        try:
+            everything.append(path.read_text(encoding="utf-8").splitlines(keepends=True))
+        except UnicodeDecodeError:
+            continue
+    flat = [(number, at) for number, lines in enumerate(everything) for at in range(len(lines))]
+    chosen = draw.sample(flat, min(count, len(flat)))
+    return ["".join(everything[number][at:at + draw.choice((1, 1, 1, 2, 4))])[:MAX_CHARS] for number, at in chosen]
+
+
+def scripts():
+    """Characters by the first word of their Unicode name, which names the script for letters."""
+    table = {}
+    for code in range(sys.maxunicode + 1):
+        c = chr(code)
+        if unicodedata.category(c) in ("Cs", "Co", "Cn") or code in NEW_MARKS:
+            continue
+        table.setdefault(unicodedata.name(c, "CONTROL").split(" ")[0].split("-")[0], []).append(c)
+    return table
+
+
+PIECES = [" ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "\u00a0", "\u3000", "\u200b", "\u200d", "\ufeff", "\u2028", "\v\f", "\x85", "\u1680", "\u180e",
+          "'s", "'S", "'ll", "'LL", "'re", "'Ve", "’s", "'", "''", "'ſ", "don't", "0", "7", "42", "1234567", "٣٤", "½", "²", "Ⅻ", "①", "a", "B", "abc",
+          "ABC", "aBcD", "HelloWorld", "é", "e\u0301", "\u0301", "A\u030a", "Å", "Å", "각", "각", "ﬁ", "ǆ", "ǅ", "İ", "ı", "ß", "ẞ", "Σ", "ς", "ﷺ", "K", "Ω",
+          "中", "文字", "かな", "カナ", "ｶﾅ", "한글", "ไทย", "हिन्दी", "ক্ষ", "עִבְרִית", "العربية", "👩‍👩‍👧‍👦", "🏳️‍🌈", "👍🏽", "🇩🇪", "☺️", "!", "?!", "...", "…", "--", "->", "=>", "//",
+          "/*", "*/", "#", "##", "{", "}", "()", "[]", "<", ">", "</", "<|", "|>", "\\", "\\n", "$", "€", "+", "=", "^", "`", "```", "~", "|", "_", "__", "@", "%", "&", "*",
+          "；", "。", "，", "！", "「", "」", "▁", "▁▁", "Ġ", "Ċ", "Ã", "<0x0A>", "##ing", "\0", "\x01", "\x7f", "\ufffd", "\u0600", "\u00ad", "http://x.y/z?a=b&c=d", "x@y.org"]
+
+
+def generated(draw, count, table):
+    names = sorted(table)
+    out = []
+    for number in range(count):
+        name = names[number % len(names)]
+        words = []
+        for _ in range(draw.randrange(1, 9)):
+            pool = table[name] if draw.random() < 0.8 else table[draw.choice(names)]
+            words.append("".join(draw.choice(pool) for _ in range(draw.choice((1, 2, 3, 5, 8)))))
+        out.append(draw.choice((" ", " ", "", "\n", ", ")).join(words))
+    return out
+
+
+def torture(draw, count, added):
+    """`added`: texts of added tokens of the tokenizer; also cut short."""
+    out = []
+    for _ in range(count):
+        text = []
+        for _ in range(draw.randrange(1, 16)):
+            kind = draw.random()
+            if added and kind < 0.1:
+                token = draw.choice(added)
+                text.append(token if draw.random() < 0.7 else token[:draw.randrange(len(token) + 1)])
+            elif kind < 0.2:
+                text.append(draw.choice(PIECES) * draw.randrange(1, 40))
+            else:
+                text.append(draw.choice(PIECES))
+        out.append("".join(text))
+    return out
+
+
+class Corpus:
+    """The part that is the same for every tokenizer is made once."""
+
+    def __init__(self, seed, count):
+        self.seed, self.torture = seed, count // 5
+        draw = random.Random(seed)
+        repository = files(ROOT, "*.cc", "*.h", "*.py", "*.md", "*.mjs", "*.txt", "*.jinja", "*.cmake")
+        python = files("/usr/lib/python3", "*.py") + files(f"/usr/lib/python3.{sys.version_info.minor}", "*.py")
+        prose = files("/usr/share/common-licenses", "*") + files("/usr/share/perl", "*.pod") + files(ROOT / "docs", "*.md")
+        self.common = lines_of(repository, draw, count // 5) + lines_of(python, draw, count // 5) + lines_of(prose, draw, count // 10)
+        self.common += generated(draw, count - self.torture - len(self.common), scripts())
+
+    def lines(self, added):
+        """All lines for a tokenizer with these added tokens."""
+        return self.common + torture(random.Random(self.seed + 1), self.torture, added)
