@@ -22,6 +22,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import unicodedata
 
 from peer import Peer, chimere
 
@@ -147,7 +148,8 @@ def tokens(args):
     seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 30)
     draw = random.Random(seed)
     texts = TEXTS + [random_text(draw) for _ in range(args.texts)]
-    texts = [text for text in texts if "\0" not in text]
+    # llama.cpp does not normalise; Hugging Face's library does, and so do we.
+    texts = [unicodedata.normalize("NFC", text) for text in texts if "\0" not in text]
     wrong = 0
     with Peer("tokenize.mjs", args.model) as peer:
         for number, text in enumerate(texts):
