@@ -19,6 +19,13 @@ Status read_id(const gguf::Reader& file, const char* key, int32_t& id) {
   return {};
 }
 
+/// An absent flag stays as it is.
+Status read_flag(const gguf::Reader& file, const char* key, bool& flag) {
+  if (file.find(key) == nullptr) return {};
+  CHIMERE_TRY(flag, file.get_bool(key));
+  return {};
+}
+
 }  // namespace
 
 Result<text::Vocabulary> vocabulary_from_gguf(const gguf::Reader& file) {
@@ -46,8 +53,19 @@ Result<text::Vocabulary> vocabulary_from_gguf(const gguf::Reader& file) {
   CHIMERE_CHECK_OK(read_id(file, "tokenizer.ggml.eos_token_id", out.eos));
   CHIMERE_CHECK_OK(read_id(file, "tokenizer.ggml.eot_token_id", out.eot));
   CHIMERE_CHECK_OK(read_id(file, "tokenizer.ggml.padding_token_id", out.padding));
-  if (file.find("tokenizer.ggml.add_bos_token") != nullptr) {
-    CHIMERE_TRY(out.add_bos, file.get_bool("tokenizer.ggml.add_bos_token"));
+  CHIMERE_CHECK_OK(read_id(file, "tokenizer.ggml.unknown_token_id", out.unknown));
+  if (file.find("tokenizer.ggml.scores") != nullptr) {
+    CHIMERE_TRY(const std::vector<double> scores, file.get_float_array("tokenizer.ggml.scores"));
+    for (const double score : scores) out.scores.push_back(static_cast<float>(score));
+  }
+  // Where the file is silent, SentencePiece and BERT models begin with their own token.
+  out.add_bos = out.bos >= 0 && (out.model == "llama" || out.model == "bert");
+  CHIMERE_CHECK_OK(read_flag(file, "tokenizer.ggml.add_bos_token", out.add_bos));
+  CHIMERE_CHECK_OK(read_flag(file, "tokenizer.ggml.add_space_prefix", out.add_space_prefix));
+  CHIMERE_CHECK_OK(read_flag(file, "tokenizer.ggml.normalizer.lowercase", out.lowercase));
+  CHIMERE_CHECK_OK(read_flag(file, "tokenizer.ggml.normalizer.strip_accents", out.strip_accents));
+  if (file.find("tokenizer.ggml.normalizer.nfc") != nullptr) {
+    CHIMERE_TRY(out.nfc, file.get_bool("tokenizer.ggml.normalizer.nfc"));
   }
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "text/unicode.h"
 #include "text/utf8.h"
 
 namespace chimere::text {
@@ -81,8 +82,12 @@ class BpeTokenizer::Encoder final : public Fragments {
   explicit Encoder(const BpeTokenizer& owner) : t_(owner), merger_(owner.merges_) {}
 
   void encode(std::string_view text, std::vector<int32_t>& out) override {
-    t_.splitter_->split(t_.splitter_->normalize(text),
-                        [&](std::string_view word) { encode_word(word, out); });
+    const auto write = [&](std::string_view word) { encode_word(word, out); };
+    if (t_.vocabulary_.nfc.value_or(t_.splitter_->wants_nfc())) {
+      t_.splitter_->split(nfc(text), write);
+    } else {
+      t_.splitter_->split(text, write);
+    }
   }
 
  private:

@@ -200,9 +200,7 @@ void PreTokenizer::split(std::string_view text, const WordFn& fn) const {
   });
 }
 
-std::string PreTokenizer::normalize(std::string_view text) const {
-  return impl_->rule->nfc ? nfc(text) : std::string(text);
-}
+bool PreTokenizer::wants_nfc() const { return impl_->rule->nfc; }
 
 bool PreTokenizer::whole_words_first() const { return impl_->rule->whole_words_first; }
 
@@ -216,7 +214,7 @@ std::vector<std::string> PreTokenizer::known_names() {
 
 Status for_each_word(std::string_view pre, std::string_view text, const WordFn& fn) {
   CHIMERE_TRY(const auto splitter, PreTokenizer::create(pre));
-  splitter->split(splitter->normalize(text), fn);
+  splitter->split(splitter->wants_nfc() ? nfc(text) : std::string(text), fn);
   return {};
 }
 

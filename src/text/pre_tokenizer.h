@@ -20,9 +20,8 @@ class PreTokenizer {
   static Result<std::unique_ptr<PreTokenizer>> create(std::string_view name);
   ~PreTokenizer();
 
-  /// The text that is split: in normal form C where the published tokenizers ask for it, else as it
-  /// is.
-  std::string normalize(std::string_view text) const;
+  /// Whether published tokenizers of this kind put text into normal form C first. split() does not.
+  bool wants_nfc() const;
 
   /// Calls fn with each word in order; together the words are the whole text, byte for byte. Bytes
   /// that are not valid UTF-8 count as symbols. Time grows linearly with the length.
@@ -40,7 +39,7 @@ class PreTokenizer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// normalize() and split() for callers that have only a name.
+/// split(), after nfc() where it is wanted, for callers that have only a name.
 Status for_each_word(std::string_view pre, std::string_view text,
                      const std::function<void(std::string_view word)>& fn);
 

@@ -31,12 +31,13 @@ constexpr const char* kGpt4o = CHIMERE_CASED_WORDS(
     "(?:" CHIMERE_CONTRACTION ")?") R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*)" CHIMERE_SPACES;
 constexpr const char* kTekken =
     CHIMERE_CASED_WORDS("") R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*)" CHIMERE_SPACES;
-// Published with set intersections (&&[^\p{Han}]), here as what remains of all characters.
+// Published with set intersections (&&[^\p{Han}]), here as what remains of all
+// characters. (Without sc: PCRE2 counts shared punctuation as Han too.)
 constexpr const char* kKimiK2 =
-    R"(\p{Han}+|[^\r\n\p{L}\p{N}]?[^\p{Ll}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{Han}]*)"
-    R"([^\p{Lu}\p{Lt}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{Han}]+(?:)" CHIMERE_CONTRACTION R"()?)"
-    R"(|[^\r\n\p{L}\p{N}]?[^\p{Ll}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{Han}]+)"
-    R"([^\p{Lu}\p{Lt}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{Han}]*(?:)" CHIMERE_CONTRACTION R"()?)"
+    R"(\p{sc:Han}+|[^\r\n\p{L}\p{N}]?[^\p{Ll}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]*)"
+    R"([^\p{Lu}\p{Lt}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]+(?:)" CHIMERE_CONTRACTION R"()?)"
+    R"(|[^\r\n\p{L}\p{N}]?[^\p{Ll}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]+)"
+    R"([^\p{Lu}\p{Lt}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]*(?:)" CHIMERE_CONTRACTION R"()?)"
     R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)" CHIMERE_SPACES;
 constexpr const char* kDeepSeek3Words = CHIMERE_ASCII_MARK
     R"([A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*)" CHIMERE_SPACES;

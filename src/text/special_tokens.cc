@@ -11,8 +11,17 @@ bool inside(TextRange match, std::span<const TextRange> ranges) {
   return after != ranges.begin() && match.end <= (after - 1)->end;
 }
 
+/// Also of U+2581, which SentencePiece writes for a space.
 bool is_white_space(std::string_view text) {
-  return text.find_first_not_of(" \t\n\r\f\v") == std::string_view::npos;
+  constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
+  while (!text.empty()) {
+    const bool mark = text.starts_with(kSpaceMark);
+    if (!mark && std::string_view(" \t\n\r\f\v").find(text[0]) == std::string_view::npos) {
+      return false;
+    }
+    text.remove_prefix(mark ? kSpaceMark.size() : 1);
+  }
+  return true;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,17 +26,23 @@ enum class TokenType : int32_t {
 
 /// What a tokenizer is made from (tokenizer.ggml.* of a GGUF, or a trainer's output).
 struct Vocabulary {
-  std::string model;                ///< tokenizer.ggml.model: "gpt2" is byte-level BPE
-  std::string pre;                  ///< tokenizer.ggml.pre: "qwen2", "qwen35", ...
-  std::vector<std::string> tokens;  ///< by id, in the byte-level alphabet for normal tokens
+  /// tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "bert" (WordPiece)
+  std::string model;
+  std::string pre;                  ///< tokenizer.ggml.pre of "gpt2": "qwen2", "qwen35", ...
+  std::vector<std::string> tokens;  ///< by id; normal ones of "gpt2" in the byte-level alphabet
   std::vector<int32_t> types;       ///< a TokenType each; empty: all normal
-  std::vector<std::string> merges;  ///< "left right", highest priority first
+  std::vector<std::string> merges;  ///< of "gpt2": "left right", highest priority first
+  std::vector<float> scores;        ///< of "llama", one for each token
   int32_t bos = -1;
   int32_t eos = -1;
   int32_t eot = -1;  ///< ends a turn where that is not eos
   int32_t padding = -1;
   int32_t unknown = -1;  ///< stands for what no token spells
   bool add_bos = false;
+  bool add_space_prefix = true;  ///< of "llama": a space goes before each piece of text
+  std::optional<bool> nfc;       ///< of "gpt2": overrides what `pre` says about normal form C
+  bool lowercase = true;         ///< of "bert"
+  bool strip_accents = true;     ///< of "bert"
 };
 
 /// Bytes [begin, end) of a text.
@@ -73,7 +80,9 @@ class Tokenizer {
   /// The bytes of one token; control tokens give their text if `special`, else nothing. Ids out of
   /// range: empty.
   virtual std::string token_bytes(int32_t id, bool special) const = 0;
-  std::string decode(std::span<const int32_t> ids, bool special) const;
+  /// The bytes of all, less what encode() put there of its own (the first space of "llama" and
+  /// "bert").
+  virtual std::string decode(std::span<const int32_t> ids, bool special) const;
 
   virtual int32_t n_tokens() const = 0;
   virtual int32_t bos() const = 0;  ///< -1: none

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "text/pre_tokenizer.h"
+#include "text/unicode.h"
 #include "text/utf8.h"
 
 namespace chimere::text {
@@ -87,7 +88,7 @@ TEST(Tokenizer, GivesTheIdsOfLlamaCpp) {
     const std::string text = from_hex(hex);
     const auto rule = PreTokenizer::create(pre);
     ASSERT_TRUE(rule.ok());
-    if ((*rule)->normalize(text) != text) continue;  // llama.cpp does not normalise
+    if ((*rule)->wants_nfc() && nfc(text) != text) continue;  // llama.cpp does not normalise
     ++compared;
     EXPECT_EQ(tokenizers[pre]->encode(text, special == "1"), expected)
         << pre << " " << special << " " << hex;
@@ -103,6 +104,9 @@ TEST(Tokenizer, AnyBytesComeBack) {
     const auto tokenizer = fixture(pre);
     const auto rule = PreTokenizer::create(pre);
     ASSERT_TRUE(rule.ok());
+    const auto normalized = [&](const std::string& text) {
+      return (*rule)->wants_nfc() ? nfc(text) : text;
+    };
     for (int round = 0; round < 200; ++round) {
       std::string text;
       const int n = static_cast<int>(random() % 80);
@@ -124,8 +128,7 @@ TEST(Tokenizer, AnyBytesComeBack) {
       for (const bool special : {false, true}) {
         const auto ids = tokenizer->encode(text, special);
         // What stands beside an added token is normalised without it.
-        EXPECT_EQ((*rule)->normalize(tokenizer->decode(ids, true)), (*rule)->normalize(text))
-            << pre;
+        EXPECT_EQ(normalized(tokenizer->decode(ids, true)), normalized(text)) << pre;
       }
     }
   }

@@ -40,6 +40,10 @@ Status VocabularyTokenizer::index() {
                           ", but there are only " + std::to_string(n_tokens()) + " tokens.");
     }
   }
+  if (v.unknown < 0) {
+    const auto type = std::ranges::find(v.types, static_cast<int32_t>(TokenType::kUnknown));
+    if (type != v.types.end()) v.unknown = static_cast<int32_t>(type - v.types.begin());
+  }
   mark_end_of_generation();
   by_text_.reserve(v.tokens.size());
   for (int32_t id = 0; id < n_tokens(); ++id) {
@@ -117,13 +121,13 @@ std::string VocabularyTokenizer::token_bytes(int32_t id, bool special) const {
     case TokenType::kByte:
       return piece_bytes(id);
     case TokenType::kUserDefined:
-      return added_text(id);
+      return added_bytes(id);
     case TokenType::kControl:
     case TokenType::kUnknown:
     case TokenType::kUnused:
       break;
   }
-  return special ? added_text(id) : std::string();
+  return special ? added_bytes(id) : std::string();
 }
 
 bool VocabularyTokenizer::is_control(int32_t id) const {

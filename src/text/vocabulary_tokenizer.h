@@ -44,8 +44,9 @@ class VocabularyTokenizer : public Tokenizer {
   virtual std::unique_ptr<Fragments> start() const = 0;
   /// The bytes of a normal, unused or byte token.
   virtual std::string piece_bytes(int32_t id) const = 0;
-  /// How an added token looks in a text.
+  /// How an added token looks in a text that is encoded, and what it is decoded to.
   virtual std::string added_text(int32_t id) const { return vocabulary_.tokens[id]; }
+  virtual std::string added_bytes(int32_t id) const { return vocabulary_.tokens[id]; }
 
   bool in_range(int32_t id) const { return id >= 0 && id < n_tokens(); }
   TokenType type(int32_t id) const { return static_cast<TokenType>(vocabulary_.types[id]); }

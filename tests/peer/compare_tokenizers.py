@@ -16,7 +16,7 @@ import time
 
 from corpus import Corpus
 from peer import node
-from vocabularies import FAMILIES, added_texts, load, metadata, without_special, write_gguf
+from vocabularies import FAMILIES, UNICODE_8, added_texts, load, metadata, without_special, write_gguf
 
 HERE = pathlib.Path(__file__).parent
 
@@ -70,9 +70,9 @@ def main():
     with tempfile.TemporaryDirectory(dir=args.folder) as name:
         folder = pathlib.Path(name)
         for family in args.only or FAMILIES:
-            tokenizer = load(family)
+            tokenizer = load(family, corpus.common)
             write_gguf(folder / "model.gguf", metadata(family, tokenizer))
-            lines = corpus.lines(added_texts(tokenizer))
+            lines = corpus.lines(added_texts(tokenizer), unicode_8=family in UNICODE_8)
             ok &= compare(args, family, folder, lines, True, tokenizer)
             # What the added tokens change shows in the lines made to hurt.
             ok &= compare(args, family, folder, lines[-corpus.torture:], False, tokenizer)

@@ -12,6 +12,17 @@ import unicodedata
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEW_MARKS = {*range(0x898, 0x8A0), 0xC3C, 0x180F, *range(0x1AC1, 0x1ACF), 0x1DFA, *range(0x10F82, 0x10F86), 0x11070, 0x11073, 0x11074, 0x110C2,
              *range(0x1CF00, 0x1CF47), 0x1E2AE}
+# Punctuation, marks and format characters that came (or, U+1734, changed) after Unicode 8, which is what Hugging Face's library goes by where it does not use
+# regular expressions (BERT, Falcon).
+AFTER_UNICODE_8 = """
+    1734 61D 7FD 890-891 898-89F 8CA-8E2 9FD-9FE A76 AFA-AFF B55 C04 C3C C77 C84 D00 D3B-D3C D81 EBA 1715 180F 1ABF-1ACE 1B7D-1B7E 1CF7
+    1DF6-1DFB 2E43-2E4F 2E52-2E5D A82C A8C5 A8FF 10D24-10D27 10EAB-10EAD 10F46-10F50 10F55-10F59 10F82-10F89 11070 11073-11074 110C2
+    110CD 11145-11146 111CE-111CF 1123E 1133B 11435-11446 1144B-1144F 1145A-1145B 1145D-1145E 11660-1166C 116B9 1182C-1183B
+    11930-11935 11937-11938 1193B-1193E 11940 11942-11946 119D1-119D7 119DA-119E0 119E2 119E4 11A01-11A0A 11A33-11A39 11A3B-11A47
+    11A51-11A5B 11A8A-11A9C 11A9E-11AA2 11C2F-11C36 11C38-11C3F 11C41-11C45 11C70-11C71 11C92-11CA7 11CA9-11CB6 11D31-11D36 11D3A
+    11D3C-11D3D 11D3F-11D45 11D47 11D8A-11D8E 11D90-11D91 11D93-11D97 11EF3-11EF8 11FFF 12FF1-12FF2 13430-13438 16E97-16E9A 16F4F
+    16F7F-16F87 16FE2 16FE4 16FF0-16FF1 1CF00-1CF2D 1CF30-1CF46 1E000-1E006 1E008-1E018 1E01B-1E021 1E023-1E024 1E026-1E02A
+    1E130-1E136 1E2AE 1E2EC-1E2EF 1E944-1E94A 1E95E-1E95F"""
 MAX_CHARS = 400  # of one line; longer ones are cut
 
 
@@ -95,6 +106,11 @@ class Corpus:
         self.common = lines_of(repository, draw, count // 5) + lines_of(python, draw, count // 5) + lines_of(prose, draw, count // 10)
         self.common += generated(draw, count - self.torture - len(self.common), scripts())
 
-    def lines(self, added):
-        """All lines for a tokenizer with these added tokens."""
-        return self.common + torture(random.Random(self.seed + 1), self.torture, added)
+    def lines(self, added, unicode_8=False):
+        """All lines for a tokenizer with these added tokens; `unicode_8`: without characters of AFTER_UNICODE_8."""
+        lines = self.common + torture(random.Random(self.seed + 1), self.torture, added)
+        if unicode_8:
+            ranges = [part.split("-") for part in AFTER_UNICODE_8.split()]
+            newer = {chr(code) for part in ranges for code in range(int(part[0], 16), int(part[-1], 16) + 1)}
+            lines = [line for line in lines if newer.isdisjoint(line)]
+        return lines
