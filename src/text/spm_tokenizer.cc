@@ -240,12 +240,14 @@ std::string SpmTokenizer::piece_bytes(int32_t id) const {
 }
 
 std::string SpmTokenizer::decode(std::span<const int32_t> ids, bool special) const {
+  const auto is_piece = [&](int32_t id) { return !is_added(id) || is_space_run(id); };
   std::string out;
   bool first = vocabulary_.add_space_prefix;
   for (const int32_t id : ids) {
+    if (!in_range(id)) continue;
     const std::string bytes = token_bytes(id, special);
-    out += first && bytes.starts_with(' ') && !is_added(id) ? bytes.substr(1) : bytes;
-    first = vocabulary_.add_space_prefix && in_range(id) && is_added(id);
+    out += first && bytes.starts_with(' ') && is_piece(id) ? bytes.substr(1) : bytes;
+    first = vocabulary_.add_space_prefix && !is_piece(id);
   }
   return out;
 }

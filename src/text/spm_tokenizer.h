@@ -24,7 +24,7 @@ class SpmTokenizer final : public VocabularyTokenizer {
   static Result<std::unique_ptr<Tokenizer>> create(Vocabulary vocabulary);
 
   /// Takes the space away that encoding puts before each piece of text (add_space_prefix), so that
-  /// texts come back.
+  /// texts come back (U+2581 comes back as a space).
   std::string decode(std::span<const int32_t> ids, bool special) const override;
 
  private:

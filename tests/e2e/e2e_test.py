@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unicodedata
 import unittest
 
 CHIMERE, WRITER, SHIPPED = (pathlib.Path(arg).absolute() for arg in sys.argv[1:4])
@@ -68,7 +69,8 @@ class Tokens(Case):
         for text in texts[0:1] + texts[2:]:
             ids = self.answer("tokenize", "-m", MODEL, "--", text)["tokens"]
             self.assertEqual(self.answer("tokenize", "-m", MODEL, stdin=text)["tokens"], ids)
-            self.assertEqual(self.answer("detokenize", "-m", MODEL, ",".join(map(str, ids)))["text"], text)
+            self.assertEqual(self.answer("detokenize", "-m", MODEL, ",".join(map(str, ids)))["text"],
+                             unicodedata.normalize("NFC", text))
         self.assertEqual(self.answer("tokenize", "-m", MODEL, "--", "")["tokens"], [])
 
     def test_control_tokens_are_text_unless_asked_for(self):

@@ -45,7 +45,16 @@ struct Expression {
   Value constant;
   std::vector<ExpressionPtr> children;
   std::vector<std::pair<std::string, ExpressionPtr>> named;
+  ExpressionPtr unpack_list;           ///< *arguments of a call, filter or test; may be null
+  ExpressionPtr unpack_dict;           ///< **arguments; may be null
   std::vector<std::string> operators;  ///< == != < <= > >= in notin
+};
+
+/// Names that a macro is given beside its parameters if its body mentions them.
+struct SpecialNames {
+  bool caller = false;
+  bool varargs = false;
+  bool kwargs = false;
 };
 
 struct Statement;
@@ -69,6 +78,8 @@ struct Statement {
   };
   Kind kind = Kind::kText;
   int line = 0;
+  bool recursive = false;  ///< of a for: its loop can be called
+  SpecialNames uses;       ///< of a macro or a call block: what its body mentions
   std::string name;
   MarkedText text;
   std::vector<std::string> parameters;

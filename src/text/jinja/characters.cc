@@ -1,35 +1,64 @@
 #include "text/jinja/characters.h"
 
 #include <algorithm>
-#include <functional>
+#include <utility>
 
+#include "text/unicode.h"
 #include "text/utf8.h"
 
 namespace chimere::text::jinja {
 namespace {
 
-/// Applies fn(code, previous code) to each character; what is not UTF-8 stays.
-MarkedText map_characters(const MarkedText& s,
-                          const std::function<uint32_t(uint32_t code, uint32_t before)>& fn) {
+/// Writes fn(code, index of the first byte) for each character; what is not UTF-8 stays.
+template <typename Fn>
+MarkedText map_characters(const MarkedText& s, Fn fn) {
   MarkedText out;
-  uint32_t before = ' ';
   for (size_t at = 0; at < s.size();) {
     const Utf8Char c = read_utf8(s.bytes(), at);
     if (c.kind == Utf8Char::Kind::kValid) {
-      std::string mapped;
-      append_utf8(mapped, fn(c.code, before));
-      out.append(mapped, s.trusted_at(at));
+      out.append(fn(c.code, at), s.trusted_at(at));
     } else {
       out.append(s, at, at + c.length);
     }
-    before = c.code;
     at += c.length;
   }
   return out;
 }
 
-bool is_letter_with_case(uint32_t code) {
-  return to_upper(code) != code || to_lower(code) != code || code == 0xDF;
+/// The property Case_Ignorable: what does not separate letters when a final sigma is looked for.
+bool is_case_ignorable(uint32_t c) {
+  const Category kind = category(c);
+  return kind == Category::kMn || kind == Category::kMe || kind == Category::kCf ||
+         kind == Category::kLm || kind == Category::kSk || c == '\'' || c == '.' || c == ':' ||
+         c == 0xB7 || c == 0x387 || c == 0x2018 || c == 0x2019 || c == 0x2024 || c == 0x2027;
+}
+
+/// A capital sigma at `at` becomes a final one after a letter and before no letter.
+bool is_final_sigma(std::string_view s, size_t at) {
+  size_t before = at;
+  bool after_letter = false;
+  while (before > 0) {
+    do {
+      --before;
+    } while (before > 0 && (static_cast<uint8_t>(s[before]) & 0xC0) == 0x80);
+    const Utf8Char c = read_utf8(s, before);
+    if (is_case_ignorable(c.code)) continue;
+    after_letter = is_cased(c.code);
+    break;
+  }
+  for (size_t next = at + 2; after_letter && next < s.size();) {
+    const Utf8Char c = read_utf8(s, next);
+    if (!is_case_ignorable(c.code)) return !is_cased(c.code);
+    next += c.length;
+  }
+  return after_letter;
+}
+
+/// str.lower() of the character at `at` of a string.
+std::string lower_at(std::string_view s, uint32_t code, size_t at) {
+  constexpr uint32_t kCapitalSigma = 0x3A3;
+  if (code == kCapitalSigma && is_final_sigma(s, at)) return "\u03C2";
+  return lower_case(code);
 }
 
 }  // namespace
@@ -57,54 +86,30 @@ bool is_space(uint32_t c) {
 }
 
 bool is_printable(uint32_t c) {
-  if (c == ' ') return true;
-  if (is_space(c) || c < 0x20 || (c >= 0x7F && c < 0xA0)) return false;
-  const bool format_character = c == 0xAD || (c >= 0x200B && c <= 0x200F) ||
-                                (c >= 0x202A && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) ||
-                                c == 0xFEFF || (c >= 0xFFF0 && c <= 0xFFFB);
-  const bool private_or_none =
-      (c >= 0xD800 && c <= 0xF8FF) || c >= 0xE0000 || (c & 0xFFFE) == 0xFFFE;
-  return !format_character && !private_or_none;
+  const Category kind = category(c);
+  return c == ' ' ||
+         !(is_other(c) || kind == Category::kZs || kind == Category::kZl || kind == Category::kZp);
 }
 
-uint32_t to_upper(uint32_t c) {
-  if ((c >= 'a' && c <= 'z') || (c >= 0xE0 && c <= 0xFE && c != 0xF7)) return c - 32;
-  if (c == 0xFF) return 0x178;
-  if (c == 0xB5) return 0x39C;
-  if (c == 0x131) return 'I';
-  if (c == 0x17F) return 'S';
-  if ((c >= 0x100 && c <= 0x137) || (c >= 0x14A && c <= 0x177)) return c & ~1u;
-  if ((c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17E)) return c % 2 == 0 ? c - 1 : c;
-  if (c == 0x3AC) return 0x386;
-  if (c >= 0x3AD && c <= 0x3AF) return c - 37;
-  if (c == 0x3C2) return 0x3A3;
-  if (c >= 0x3B1 && c <= 0x3CB) return c - 32;
-  if (c == 0x3CC) return 0x38C;
-  if (c == 0x3CD || c == 0x3CE) return c - 63;
-  if (c >= 0x430 && c <= 0x44F) return c - 32;
-  if (c >= 0x450 && c <= 0x45F) return c - 80;
-  if ((c >= 0x460 && c <= 0x481) || (c >= 0x48A && c <= 0x4BF)) return c & ~1u;
-  if (c >= 0x561 && c <= 0x586) return c - 48;
-  return c;
+bool is_upper(uint32_t c) {
+  // Letter-like symbols (roman numerals, letters in circles) count too.
+  return category(c) == Category::kLu || (c >= 0x2160 && c <= 0x216F) ||
+         (c >= 0x24B6 && c <= 0x24CF) || (c >= 0x1F130 && c <= 0x1F149) ||
+         (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
 }
 
-uint32_t to_lower(uint32_t c) {
-  if ((c >= 'A' && c <= 'Z') || (c >= 0xC0 && c <= 0xDE && c != 0xD7)) return c + 32;
-  if (c == 0x178) return 0xFF;
-  if (c == 0x130) return 'i';
-  if ((c >= 0x100 && c <= 0x137) || (c >= 0x14A && c <= 0x177)) return c == 0x131 ? c : c | 1u;
-  if ((c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17E)) return c % 2 == 1 ? c + 1 : c;
-  if (c == 0x386) return 0x3AC;
-  if (c >= 0x388 && c <= 0x38A) return c + 37;
-  if (c >= 0x391 && c <= 0x3AB && c != 0x3A2) return c + 32;
-  if (c == 0x38C) return 0x3CC;
-  if (c == 0x38E || c == 0x38F) return c + 63;
-  if (c >= 0x410 && c <= 0x42F) return c + 32;
-  if (c >= 0x400 && c <= 0x40F) return c + 80;
-  if ((c >= 0x460 && c <= 0x481) || (c >= 0x48A && c <= 0x4BF)) return c | 1u;
-  if (c >= 0x531 && c <= 0x556) return c + 48;
-  return c;
+bool is_lower(uint32_t c) {
+  const Category kind = category(c);
+  return kind == Category::kLl || c == 0xAA || c == 0xBA || c == 0x345 || c == 0x37A ||
+         (c >= 0x2B0 && c <= 0x2B8) || c == 0x2C0 || c == 0x2C1 || (c >= 0x2E0 && c <= 0x2E4) ||
+         (c >= 0x1D2C && c <= 0x1D6A) || c == 0x1D78 || (c >= 0x1D9B && c <= 0x1DBF) ||
+         c == 0x2071 || c == 0x207F || (c >= 0x2090 && c <= 0x209C) ||
+         (c >= 0x2170 && c <= 0x217F) || (c >= 0x24D0 && c <= 0x24E9) || c == 0x2C7C ||
+         c == 0x2C7D || c == 0xA69C || c == 0xA69D || c == 0xA770 || c == 0xA7F8 || c == 0xA7F9 ||
+         (c >= 0xAB5C && c <= 0xAB5F);
 }
+
+bool is_cased(uint32_t c) { return is_upper(c) || is_lower(c) || category(c) == Category::kLt; }
 
 MarkedText strip(const MarkedText& s, std::string_view chars, bool left, bool right) {
   const std::string_view bytes = s.bytes();
@@ -128,26 +133,77 @@ MarkedText strip(const MarkedText& s, std::string_view chars, bool left, bool ri
 }
 
 MarkedText upper(const MarkedText& s) {
-  return map_characters(s, [](uint32_t c, uint32_t) { return to_upper(c); });
+  return map_characters(s, [](uint32_t c, size_t) { return upper_case(c); });
 }
 
 MarkedText lower(const MarkedText& s) {
-  return map_characters(s, [](uint32_t c, uint32_t) { return to_lower(c); });
+  return map_characters(s, [&](uint32_t c, size_t at) { return lower_at(s.bytes(), c, at); });
 }
 
 MarkedText title(const MarkedText& s, bool words_after_any) {
-  return map_characters(s, [&](uint32_t c, uint32_t before) {
-    const bool begins = words_after_any ? !is_letter_with_case(before)
-                                        : is_space(before) || before == '-' || before == '(' ||
-                                              before == '{' || before == '[' || before == '<';
-    return begins ? to_upper(c) : to_lower(c);
+  uint32_t before = ' ';
+  if (words_after_any) {
+    return map_characters(s, [&](uint32_t c, size_t at) {
+      return is_cased(std::exchange(before, c)) ? lower_at(s.bytes(), c, at) : title_case(c);
+    });
+  }
+  // Jinja2's filter cuts the text into words and puts the rest of each into lower case by itself.
+  const auto separates = [](uint32_t c) {
+    return is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
+  };
+  size_t rest = 0;  // where the rest of the word begins
+  return map_characters(s, [&](uint32_t c, size_t at) {
+    const uint32_t last = std::exchange(before, c);
+    if (separates(last) || separates(c)) {
+      std::string first = upper_case(c);
+      std::string same;
+      append_utf8(same, c);
+      rest = at + same.size();
+      return first;
+    }
+    size_t end = at;
+    while (c == 0x3A3 && end < s.size() && !separates(read_utf8(s.bytes(), end).code)) {
+      end += read_utf8(s.bytes(), end).length;
+    }
+    return lower_at(std::string_view(s.bytes()).substr(rest, std::max(end, at) - rest), c,
+                    at - rest);
   });
 }
 
 MarkedText capitalize(const MarkedText& s) {
-  bool first = true;
-  return map_characters(s, [&](uint32_t c, uint32_t) {
-    return std::exchange(first, false) ? to_upper(c) : to_lower(c);
+  return map_characters(s, [&](uint32_t c, size_t at) {
+    return at == 0 ? title_case(c) : lower_at(s.bytes(), c, at);
+  });
+}
+
+MarkedText swap_case(const MarkedText& s) {
+  return map_characters(s, [&](uint32_t c, size_t at) {
+    return is_upper(c)   ? lower_at(s.bytes(), c, at)
+           : is_lower(c) ? upper_case(c)
+                         : [&] {
+                             std::string same;
+                             append_utf8(same, c);
+                             return same;
+                           }();
+  });
+}
+
+MarkedText fold_case(const MarkedText& s) {
+  return map_characters(s, [](uint32_t c, size_t) {
+    std::string out;
+    const bool cherokee = (c >= 0x13A0 && c <= 0x13F5) || (c >= 0x13F8 && c <= 0x13FD);
+    if (c == 0x131 || (cherokee && c <= 0x13F5)) {  // these fold to themselves
+      append_utf8(out, c);
+      return out;
+    }
+    const std::string capitals = upper_case(c);
+    if (cherokee || (c >= 0xAB70 && c <= 0xABBF)) return capitals;
+    for (size_t at = 0; at < capitals.size();) {
+      const Utf8Char part = read_utf8(capitals, at);
+      out += lower_case(part.code);
+      at += part.length;
+    }
+    return out;
   });
 }
 

@@ -18,9 +18,10 @@ int64_t count_characters(std::string_view s);
 bool is_space(uint32_t code);
 /// Whether repr() shows a character as it is.
 bool is_printable(uint32_t code);
-/// Simple case mappings of Latin, Greek, Cyrillic and Armenian letters; others stay.
-uint32_t to_upper(uint32_t code);
-uint32_t to_lower(uint32_t code);
+/// Whether the character has an upper, lower or title case (str.isupper() and its like go by it).
+bool is_cased(uint32_t code);
+bool is_upper(uint32_t code);
+bool is_lower(uint32_t code);
 
 /// str.strip() and its halves. `chars` empty: white space.
 MarkedText strip(const MarkedText& s, std::string_view chars, bool left, bool right);
@@ -32,6 +33,9 @@ MarkedText lower(const MarkedText& s);
 /// hyphens and opening brackets).
 MarkedText title(const MarkedText& s, bool words_after_any);
 MarkedText capitalize(const MarkedText& s);
+MarkedText swap_case(const MarkedText& s);
+/// str.casefold(): what differs in case alone becomes equal.
+MarkedText fold_case(const MarkedText& s);
 
 /// str.replace(); count < 0: all.
 MarkedText replace(const MarkedText& s, const MarkedText& from, const MarkedText& to,

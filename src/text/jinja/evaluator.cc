@@ -71,7 +71,7 @@ Evaluator::Flow Evaluator::run(const Statement& statement, const ScopePtr& scope
     case Kind::kIf:
       return run_if(statement, scope);
     case Kind::kFor:
-      return run_for(statement, scope);
+      return run_for(statement, scope, evaluate(*expressions[1], scope), 1);
     case Kind::kSet:
       assign(*expressions[0], evaluate(*expressions[1], scope), scope);
       break;
@@ -113,11 +113,17 @@ Evaluator::Flow Evaluator::run_if(const Statement& statement, const ScopePtr& sc
   return run(statement.blocks[branch], scope);
 }
 
-Evaluator::Flow Evaluator::run_for(const Statement& statement, const ScopePtr& scope) {
+Evaluator::Flow Evaluator::run_for(const Statement& statement, const ScopePtr& scope,
+                                   const Value& iterable, int depth) {
   const Expression& target = *statement.expressions[0];
   const ExpressionPtr& condition = statement.expressions[2];
   auto loop = std::make_shared<Loop>();
-  loop->items = elements(evaluate(*statement.expressions[1], scope), runtime_.budget);
+  loop->items = elements(iterable, runtime_.budget);
+  loop->depth = depth;
+  if (statement.recursive) {
+    loop->definition = &statement;
+    loop->scope = scope;
+  }
   if (condition != nullptr) {
     std::vector<Value> kept;
     for (const Value& item : loop->items) {
@@ -128,15 +134,37 @@ Evaluator::Flow Evaluator::run_for(const Statement& statement, const ScopePtr& s
     }
     loop->items = std::move(kept);
   }
-  if (loop->items.empty()) return run(statement.blocks[1], inner(scope));
+  bool completed = false;
   for (; loop->index < loop->items.size(); ++loop->index) {
     runtime_.budget.step();
     const ScopePtr body = inner(scope);
     body->names["loop"] = Value::of(loop);
     assign(target, loop->items[loop->index], body);
-    if (run(statement.blocks[0], body) == Flow::kBreak) break;
+    const Flow flow = run(statement.blocks[0], body);
+    completed = completed || flow == Flow::kNormal;
+    if (flow == Flow::kBreak) break;
   }
-  return Flow::kNormal;
+  // As in Jinja2, rounds that ended early do not count.
+  return completed ? Flow::kNormal : run(statement.blocks[1], inner(scope));
+}
+
+Value Evaluator::call_loop(const Loop& loop, const Arguments& arguments) {
+  if (loop.definition == nullptr) fail("The loop is not recursive and cannot be called.");
+  const Budget::Level level(runtime_.budget);
+  MarkedText captured;
+  MarkedText* outer = std::exchange(out_, &captured);
+  const int line = line_;
+  try {
+    // The loop may end while its body runs: what is needed of it is copied.
+    const ScopePtr scope = loop.scope;
+    run_for(*loop.definition, scope, arguments.require(0, "iterable", "loop"), loop.depth + 1);
+  } catch (...) {
+    out_ = outer;
+    throw;
+  }
+  out_ = outer;
+  line_ = line;
+  return Value::string(std::move(captured));
 }
 
 Evaluator::Flow Evaluator::run_with(const Statement& statement, const ScopePtr& scope) {
@@ -192,28 +220,44 @@ Value Evaluator::call_macro(const Callable& macro, const Arguments& arguments) {
   // The definition's scope lives in macro_scopes_.
   scope->parent = ScopePtr(ScopePtr(), macro.scope);
   const auto& names = definition.parameters;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const Value* given = arguments.find(i, names[i]);
-    const ExpressionPtr& otherwise = definition.expressions[first + i];
-    scope->names[names[i]] = given != nullptr       ? *given
-                             : otherwise != nullptr ? evaluate(*otherwise, scope)
-                                                    : Value::undefined(names[i]);
-  }
+  const std::string what = "'" + (macro.name.empty() ? "caller" : macro.name) + "'";
+  const size_t positional = arguments.positional.size();
   Dict others;
   for (const auto& [name, value] : arguments.named) {
-    if (name == "caller") {
+    const auto parameter = std::ranges::find(names, name);
+    const bool taken =
+        parameter != names.end() && static_cast<size_t>(parameter - names.begin()) >= positional;
+    if (taken) {
+      scope->names[name] = value;
+    } else if (name == "caller" && definition.uses.caller) {
       scope->names["caller"] = value;
-    } else if (std::ranges::find(names, name) == names.end()) {
+    } else if (definition.uses.kwargs) {
       others.set(name, value);
+    } else {
+      fail(what + " takes no argument '" + name + "'.");
     }
   }
-  std::vector<Value> rest;
-  if (arguments.positional.size() > names.size()) {
-    rest.assign(arguments.positional.begin() + static_cast<std::ptrdiff_t>(names.size()),
-                arguments.positional.end());
+  if (positional > names.size() && !definition.uses.varargs) {
+    fail(what + " takes at most " + std::to_string(names.size()) + " arguments.");
   }
-  scope->names["varargs"] = Value::tuple(std::move(rest));
-  scope->names["kwargs"] = Value::dict(std::move(others));
+  for (size_t i = 0; i < names.size(); ++i) {
+    const ExpressionPtr& otherwise = definition.expressions[first + i];
+    if (i < positional) {
+      scope->names[names[i]] = arguments.positional[i];
+    } else if (!scope->names.contains(names[i])) {
+      scope->names[names[i]] =
+          otherwise != nullptr ? evaluate(*otherwise, scope) : Value::undefined(names[i]);
+    }
+  }
+  if (definition.uses.caller && !scope->names.contains("caller")) {
+    scope->names["caller"] = Value::undefined("caller");
+  }
+  if (definition.uses.varargs) {
+    const auto rest = arguments.positional.begin() +
+                      static_cast<std::ptrdiff_t>(std::min(names.size(), positional));
+    scope->names["varargs"] = Value::tuple(std::vector(rest, arguments.positional.end()));
+  }
+  if (definition.uses.kwargs) scope->names["kwargs"] = Value::dict(std::move(others));
   const int line = line_;
   MarkedText result = capture(definition.blocks[0], scope);
   line_ = line;

@@ -37,7 +37,9 @@ class Evaluator {
   Flow run(const Block& block, const ScopePtr& scope);
   Flow run(const Statement& statement, const ScopePtr& scope);
   Flow run_if(const Statement& statement, const ScopePtr& scope);
-  Flow run_for(const Statement& statement, const ScopePtr& scope);
+  Flow run_for(const Statement& statement, const ScopePtr& scope, const Value& iterable, int depth);
+  /// What a recursive loop writes for another sequence.
+  Value call_loop(const Loop& loop, const Arguments& arguments);
   void run_call_block(const Statement& statement, const ScopePtr& scope);
   Flow run_with(const Statement& statement, const ScopePtr& scope);
   Value make_macro(const Statement& statement, Callable::Kind kind, const ScopePtr& scope);
@@ -60,6 +62,7 @@ class Evaluator {
   Value evaluate_filter(const Expression& e, const ScopePtr& scope, const Value* block_input);
   Value evaluate_test(const Expression& e, const ScopePtr& scope);
   Arguments evaluate_arguments(const Expression& e, const ScopePtr& scope);
+  void unpack(const Value& entries, Arguments& arguments);
   Value call(const Value& function, const Arguments& arguments);
   Value call_macro(const Callable& macro, const Arguments& arguments);
   Value make_namespace(const Arguments& arguments);

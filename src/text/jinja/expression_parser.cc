@@ -182,6 +182,9 @@ ExpressionPtr ExpressionParser::primary() {
       } else {
         node->kind = Kind::kName;
         node->name = token.text;
+        mentioned.caller |= token.text == "caller";
+        mentioned.varargs |= token.text == "varargs";
+        mentioned.kwargs |= token.text == "kwargs";
       }
       return node;
     case Token::Kind::kString: {
@@ -297,15 +300,19 @@ ExpressionPtr ExpressionParser::subscript(ExpressionPtr object) {
     return expression();
   };
   ExpressionPtr first = part();
-  if (!tokens_.is_operator(":")) {
-    if (first == nullptr) tokens_.error("an index is expected");
-    adopt(*node, std::move(first));
-  } else {
+  if (tokens_.take_operator(":")) {
     node->kind = Kind::kSlice;
     adopt(*node, std::move(first));
-    tokens_.next();
     adopt(*node, part());
     adopt(*node, tokens_.take_operator(":") ? part() : nullptr);
+  } else if (first != nullptr && !tokens_.is_operator(",")) {
+    adopt(*node, std::move(first));
+  } else {
+    // Several indices, or none, are one tuple.
+    ExpressionPtr tuple = make(Kind::kTuple);
+    if (first != nullptr) adopt(*tuple, std::move(first));
+    while (tokens_.take_operator(",")) adopt(*tuple, expression());
+    adopt(*node, std::move(tuple));
   }
   tokens_.expect_operator("]");
   return node;
@@ -319,9 +326,18 @@ void ExpressionParser::arguments(Expression& node) {
       if (tokens_.take_operator(")")) return;
     }
     first = false;
-    if (tokens_.is_operator("*") || tokens_.is_operator("**")) {
-      tokens_.error("unpacking of arguments is not supported");
+    const bool list = tokens_.is_operator("*");
+    if (list || tokens_.is_operator("**")) {
+      ExpressionPtr& unpacked = list ? node.unpack_list : node.unpack_dict;
+      if (unpacked != nullptr || node.unpack_dict != nullptr) {
+        tokens_.error("arguments are unpacked twice");
+      }
+      tokens_.next();
+      unpacked = expression();
+      node.height = std::max(node.height, unpacked->height + 1);
+      continue;
     }
+    if (node.unpack_dict != nullptr) tokens_.error("an argument follows unpacked ones");
     const Token& after = tokens_.following();
     if (tokens_.is(Token::Kind::kName) && after.kind == Token::Kind::kOperator &&
         after.text == "=") {
@@ -331,7 +347,9 @@ void ExpressionParser::arguments(Expression& node) {
       node.height = std::max(node.height, value->height + 1);
       node.named.emplace_back(std::move(name), std::move(value));
     } else {
-      if (!node.named.empty()) tokens_.error("a positional argument follows a named one");
+      if (!node.named.empty() || node.unpack_list != nullptr) {
+        tokens_.error("a positional argument follows a named one");
+      }
       adopt(node, expression());
     }
   }
@@ -373,14 +391,14 @@ ExpressionPtr ExpressionParser::test(ExpressionPtr input) {
   const bool begins_value =
       token.kind == Token::Kind::kString || token.kind == Token::Kind::kInteger ||
       token.kind == Token::Kind::kReal || tokens_.is_operator("[") || tokens_.is_operator("{");
+  // Every other word is taken for an argument, `if` and `in` too, as in Jinja2.
   const bool is_name = token.kind == Token::Kind::kName && token.text != "else" &&
-                       token.text != "or" && token.text != "and" && token.text != "if" &&
-                       token.text != "is" && token.text != "in" && token.text != "not";
+                       token.text != "or" && token.text != "and";
   if (tokens_.take_operator("(")) {
     arguments(*node);
   } else if (begins_value || is_name) {
-    // An argument without parentheses binds tighter than any operator.
-    adopt(*node, unary(false));
+    if (is_name && token.text == "is") tokens_.error("tests cannot be chained");
+    adopt(*node, postfix(primary()));
   }
   if (!negated) return node;
   ExpressionPtr inverted = make(Kind::kNot);

@@ -11,6 +11,9 @@ namespace chimere::text::jinja {
 
 class ExpressionParser {
  public:
+  /// Mentioned so far; the parser of statements takes it apart by macros.
+  SpecialNames mentioned;
+
   explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
 
   /// With conditional (`a if b else c`).

@@ -153,7 +153,26 @@ Arguments Evaluator::evaluate_arguments(const Expression& e, const ScopePtr& sco
   for (const auto& [name, value] : e.named) {
     arguments.named.emplace_back(name, evaluate(*value, scope));
   }
+  if (e.unpack_list != nullptr) {
+    const std::vector<Value> more = elements(evaluate(*e.unpack_list, scope), runtime_.budget);
+    arguments.positional.insert(arguments.positional.end(), more.begin(), more.end());
+  }
+  if (e.unpack_dict != nullptr) unpack(evaluate(*e.unpack_dict, scope), arguments);
   return arguments;
+}
+
+/// Adds the entries of a dictionary (**kwargs).
+void Evaluator::unpack(const Value& entries, Arguments& arguments) {
+  if (!entries.is_dict()) fail("Only a dictionary can be unpacked with **.");
+  for (const auto& [key, value] : entries.as_dict().entries()) {
+    if (!key.is_string()) fail("The names of arguments must be strings.");
+    const std::string& name = key.as_bytes();
+    if (std::ranges::any_of(arguments.named, [&](const auto& n) { return n.first == name; })) {
+      fail("The argument '" + name + "' is given twice.");
+    }
+    runtime_.budget.bytes(static_cast<int64_t>(name.size() + sizeof(Value)));
+    arguments.named.emplace_back(name, value);
+  }
 }
 
 Value Evaluator::evaluate_call(const Expression& e, const ScopePtr& scope, const Value* caller) {
@@ -164,6 +183,10 @@ Value Evaluator::evaluate_call(const Expression& e, const ScopePtr& scope, const
 }
 
 Value Evaluator::call(const Value& function, const Arguments& arguments) {
+  if (const Loop* loop = function.as_loop()) return call_loop(*loop, arguments);
+  if (Cycler* joiner = function.as_cycler(); joiner != nullptr && joiner->joiner) {
+    return joiner->at++ == 0 ? Value::string("", true) : joiner->items[0];
+  }
   const Callable* callable = function.as_callable();
   if (callable == nullptr) {
     if (function.is_undefined()) {

@@ -9,6 +9,7 @@
 #include "text/jinja/characters.h"
 #include "text/jinja/json.h"
 #include "text/jinja/runtime.h"
+#include "text/unicode.h"
 #include "text/utf8.h"
 
 namespace chimere::text::jinja {
@@ -106,7 +107,13 @@ Value filter_round(Runtime&, const Value& input, const Arguments& a) {
   if (method.is_string() && method.as_bytes() == "floor") {
     return Value::real(std::floor(number * scale) / scale);
   }
-  if (precision <= 0) return Value::real(std::nearbyint(number * scale) / scale);
+  const bool common = method.is_string() && method.as_bytes() == "common";
+  if (!common) fail("'round' knows the methods common, ceil and floor.");
+  if (!input.is_real() && precision >= 0) return Value::integer(input.as_integer());
+  if (precision <= 0) {
+    const double rounded = std::nearbyint(number * scale) / scale;
+    return input.is_real() ? Value::real(rounded) : Value::integer(std::llround(rounded));
+  }
   char buffer[800];
   std::snprintf(buffer, sizeof buffer, "%.*f", static_cast<int>(precision), number);
   return Value::real(std::strtod(buffer, nullptr));
@@ -215,6 +222,62 @@ Value filter_string(Runtime& runtime, const Value& input, const Arguments&) {
   return input.is_string() ? input : Value::string(text_of(runtime, input));
 }
 
+Value filter_wordcount(Runtime& runtime, const Value& input, const Arguments&) {
+  // Words as \w of regular expressions finds them.
+  const std::string text = text_of(runtime, input).bytes();
+  int64_t words = 0;
+  bool inside = false;
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Char c = read_utf8(text, at);
+    const bool part = is_letter(c.code) || is_number(c.code) || c.code == '_';
+    words += part && !inside ? 1 : 0;
+    inside = part;
+    at += c.length;
+  }
+  return Value::integer(words);
+}
+
+Value filter_center(Runtime& runtime, const Value& input, const Arguments& a) {
+  Arguments width;
+  width.positional = {a.get(0, "width", Value::integer(80))};
+  return call_string_method(runtime, Value::string(text_of(runtime, input)), "center", width);
+}
+
+/// Percent-encodes all but letters, digits and `safe`; as a part of a query, spaces become '+'.
+void write_quoted(Runtime& runtime, const MarkedText& text, bool query, MarkedText& out) {
+  const std::string_view safe = query ? "_.-~" : "_.-~/";
+  runtime.budget.bytes(3 * static_cast<int64_t>(text.size()));
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text.bytes()[at];
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                       safe.find(c) != std::string_view::npos;
+    char code[4] = {};
+    std::snprintf(code, sizeof code, "%%%02X", static_cast<uint8_t>(c));
+    out.append(plain               ? std::string_view(&c, 1)
+               : query && c == ' ' ? "+"
+                                   : code,
+               text.trusted_at(at));
+  }
+}
+
+Value filter_urlencode(Runtime& runtime, const Value& input, const Arguments&) {
+  MarkedText out;
+  if (!input.is_dict() && !input.is_list()) {
+    write_quoted(runtime, text_of(runtime, input), false, out);
+    return Value::string(std::move(out));
+  }
+  const Value pairs = input.is_dict() ? call_method(runtime, input, "items", {}) : input;
+  for (const Value& pair : pairs.as_list().items) {
+    const std::vector<Value> parts = elements(pair, runtime.budget);
+    if (parts.size() != 2) fail("'urlencode' needs pairs of a name and a value.");
+    if (!out.empty()) out.append("&", true);
+    write_quoted(runtime, text_of(runtime, parts[0]), true, out);
+    out.append("=", true);
+    write_quoted(runtime, text_of(runtime, parts[1]), true, out);
+  }
+  return Value::string(std::move(out));
+}
+
 Value filter_attr(Runtime& runtime, const Value& input, const Arguments& a) {
   const Value& name = a.require(0, "name", "attr");
   if (!name.is_string()) fail("'attr' needs the name of an attribute.");
@@ -252,6 +315,9 @@ FilterFunction find_text_filter(std::string_view name) {
       {"string", filter_string},
       {"safe", filter_string},  // nothing escapes by itself here
       {"attr", filter_attr},
+      {"wordcount", filter_wordcount},
+      {"center", filter_center},
+      {"urlencode", filter_urlencode},
   };
   const auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;

@@ -18,9 +18,8 @@ Value loop_attribute(const Loop& loop, std::string_view name) {
   if (name == "first") return Value::boolean(at == 0);
   if (name == "last") return Value::boolean(at + 1 == n);
   if (name == "length") return Value::integer(n);
-  // Of recursive loops, which are not supported.
-  if (name == "depth") return Value::integer(1);
-  if (name == "depth0") return Value::integer(0);
+  if (name == "depth") return Value::integer(loop.depth);
+  if (name == "depth0") return Value::integer(loop.depth - 1);
   if (name == "previtem" && at > 0) return loop.items[at - 1];
   if (name == "nextitem" && at + 1 < n) return loop.items[at + 1];
   return Value::undefined("loop." + std::string(name));
@@ -85,9 +84,19 @@ Value real_arithmetic(std::string_view op, double a, double b) {
   if (op == "**") return Value::real(std::pow(a, b));
   if (b == 0) fail("A number is divided by zero.");
   if (op == "/") return Value::real(a / b);
-  if (op == "//") return Value::real(std::floor(a / b));
-  const double r = std::fmod(a, b);
-  return Value::real(r != 0 && (r < 0) != (b < 0) ? r + b : r);
+  // As Python computes both, so that the signs of zeros agree.
+  double remainder = std::fmod(a, b);
+  double quotient = (a - remainder) / b;
+  if (remainder == 0) {
+    remainder = std::copysign(0.0, b);
+  } else if ((remainder < 0) != (b < 0)) {
+    remainder += b;
+    quotient -= 1;
+  }
+  if (op == "%") return Value::real(remainder);
+  if (quotient == 0) return Value::real(std::copysign(0.0, a / b));
+  const double whole = std::floor(quotient);
+  return Value::real(quotient - whole > 0.5 ? whole + 1 : whole);
 }
 
 Value repeat(Runtime& runtime, const Value& sequence, int64_t count) {
@@ -131,6 +140,14 @@ Value get_attribute(Runtime& runtime, const Value& object, std::string_view name
   if (object.is_dict()) found = object.as_dict().find(name);
   if (const Namespace* n = object.as_namespace()) found = n->members.find(name);
   if (const Loop* loop = object.as_loop()) return loop_attribute(*loop, name);
+  if (const Cycler* cycler = object.as_cycler(); cycler != nullptr && !cycler->joiner) {
+    if (name == "current") return cycler->items[cycler->at];
+    if (name == "pos") return Value::integer(static_cast<int64_t>(cycler->at));
+  }
+  if (object.is_list() && object.as_list().group) {
+    if (name == "grouper") return object.as_list().items[0];
+    if (name == "list") return object.as_list().items[1];
+  }
   return found != nullptr ? *found : Value::undefined(name);
 }
 

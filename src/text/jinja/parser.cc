@@ -38,6 +38,7 @@ class Parser {
   Statement parse_call_block(Statement node);
   Statement parse_with(Statement node);
   void parse_parameters(Statement& node);
+  void macro_body(Statement& node, std::string_view end);
   void end_of_tag() { tokens_.expect(Token::Kind::kBlockEnd, "the end of the tag"); }
 
   TokenStream tokens_;
@@ -144,7 +145,7 @@ Statement Parser::parse_for(Statement node) {
   if (!tokens_.take_name("in")) tokens_.error("'in' is expected");
   node.expressions.push_back(expressions_.tuple_or_expression(false));
   node.expressions.push_back(tokens_.take_name("if") ? expressions_.expression() : nullptr);
-  if (tokens_.is_name("recursive")) tokens_.error("recursive loops are not supported");
+  node.recursive = tokens_.take_name("recursive");
   end_of_tag();
   ++loops_;
   node.blocks.push_back(parse_block({"else", "endfor"}));
@@ -189,14 +190,24 @@ void Parser::parse_parameters(Statement& node) {
   }
 }
 
+/// No loop reaches into a macro, but what is mentioned in it is mentioned around it as well.
+void Parser::macro_body(Statement& node, std::string_view end) {
+  const int outer_loops = std::exchange(loops_, 0);
+  const SpecialNames outer = std::exchange(expressions_.mentioned, {});
+  node.blocks.push_back(body_until(end));
+  node.uses = expressions_.mentioned;
+  expressions_.mentioned.caller |= outer.caller;
+  expressions_.mentioned.varargs |= outer.varargs;
+  expressions_.mentioned.kwargs |= outer.kwargs;
+  loops_ = outer_loops;
+}
+
 Statement Parser::parse_macro(Statement node) {
   node.kind = Kind::kMacro;
   tokens_.next();
   node.name = tokens_.expect_name();
   parse_parameters(node);
-  const int outer_loops = std::exchange(loops_, 0);
-  node.blocks.push_back(body_until("endmacro"));
-  loops_ = outer_loops;
+  macro_body(node, "endmacro");
   return node;
 }
 
@@ -207,9 +218,7 @@ Statement Parser::parse_call_block(Statement node) {
   if (tokens_.is_operator("(")) parse_parameters(node);
   node.expressions[0] = expressions_.expression();
   if (node.expressions[0]->kind != Expression::Kind::kCall) tokens_.error("a call is expected");
-  const int outer_loops = std::exchange(loops_, 0);
-  node.blocks.push_back(body_until("endcall"));
-  loops_ = outer_loops;
+  macro_body(node, "endcall");
   return node;
 }
 

@@ -30,7 +30,10 @@ bool has_method(const Value& object, std::string_view name);
 /// Requires has_method().
 Value call_method(Runtime& runtime, const Value& self, std::string_view name,
                   const Arguments& arguments);
-/// raise_exception, range, dict, strftime_now. (namespace() is the evaluator's.)
+bool has_string_method(std::string_view name);
+Value call_string_method(Runtime& runtime, const Value& self, std::string_view name,
+                         const Arguments& arguments);
+/// raise_exception, range, dict, strftime_now, cycler, joiner. (namespace() is the evaluator's.)
 bool is_global_function(std::string_view name);
 Value call_global(Runtime& runtime, std::string_view name, const Arguments& arguments);
 

@@ -84,7 +84,9 @@ Value filter_map(Runtime& runtime, const Value& input, const Arguments& a) {
     runtime.budget.step();
     if (attribute != nullptr) {
       const Value found = follow(runtime, item, *attribute);
-      out.push_back(found.is_undefined() && otherwise != nullptr ? *otherwise : found);
+      out.push_back(found.is_undefined() && otherwise != nullptr && !otherwise->is_none()
+                        ? *otherwise
+                        : found);
     } else {
       out.push_back(apply_filter(runtime, name_argument(a, 0, "map"), item, after(a, 1)));
     }
@@ -173,7 +175,9 @@ Value filter_unique(Runtime& runtime, const Value& input, const Arguments& a) {
   std::unordered_set<std::string> seen;
   for (const Value& item : items_of(runtime, input)) {
     MarkedText key;
-    write_repr(folded(follow(runtime, item, attribute), case_sensitive), runtime.budget, key);
+    const Value named = folded(follow(runtime, item, attribute), case_sensitive);
+    if (!can_be_key(named)) fail("'unique' cannot compare a " + named.type_name() + ".");
+    write_repr(named, runtime.budget, key);
     if (seen.insert(key.bytes()).second) out.push_back(item);
   }
   return Value::list(std::move(out));
@@ -235,6 +239,59 @@ Value filter_batch(Runtime& runtime, const Value& input, const Arguments& a) {
   return Value::list(std::move(out));
 }
 
+/// Columns, filled from the first one; the longer ones come first.
+Value filter_slice(Runtime& runtime, const Value& input, const Arguments& a) {
+  const int64_t slices = a.integer(0, "slices", 0);
+  if (slices < 1) fail("'slice' needs at least one column.");
+  const Value fill = a.get(1, "fill_with", Value::none());
+  const std::vector<Value> items = items_of(runtime, input);
+  const auto n = static_cast<int64_t>(items.size());
+  runtime.budget.bytes(slices * static_cast<int64_t>(sizeof(Value) + sizeof(List)));
+  std::vector<Value> out;
+  int64_t done = 0;
+  for (int64_t column = 0; column < slices; ++column) {
+    const int64_t size = n / slices + (column < n % slices ? 1 : 0);
+    std::vector<Value> line(items.begin() + done, items.begin() + done + size);
+    done += size;
+    if (!fill.is_none() && column >= n % slices) line.push_back(fill);
+    out.push_back(Value::list(std::move(line)));
+  }
+  return Value::list(std::move(out));
+}
+
+Value filter_groupby(Runtime& runtime, const Value& input, const Arguments& a) {
+  const Value attribute = a.require(0, "attribute", "groupby");
+  const Value otherwise = a.get(1, "default", Value::none());
+  const bool case_sensitive = a.truth(2, "case_sensitive", false);
+  struct Item {
+    Value key;
+    Value raw_key;
+    Value value;
+  };
+  std::vector<Item> keyed;
+  for (const Value& item : items_of(runtime, input)) {
+    runtime.budget.bytes(sizeof(Item));
+    Value key = follow(runtime, item, attribute);
+    if (key.is_undefined() && !otherwise.is_none()) key = otherwise;
+    keyed.push_back({folded(key, case_sensitive), key, item});
+  }
+  std::ranges::stable_sort(keyed, [&](const Item& x, const Item& y) {
+    return compare(x.key, y.key, runtime.budget) < 0;
+  });
+  std::vector<Value> groups;
+  for (size_t begin = 0; begin < keyed.size();) {
+    std::vector<Value> members;
+    size_t end = begin;
+    while (end < keyed.size() && equal(keyed[begin].key, keyed[end].key, runtime.budget)) {
+      members.push_back(keyed[end++].value);
+    }
+    // The name of a group is that of its first member, in the case it is written in.
+    groups.push_back(Value::group(keyed[begin].raw_key, Value::list(std::move(members))));
+    begin = end;
+  }
+  return Value::list(std::move(groups));
+}
+
 }  // namespace
 
 FilterFunction find_sequence_filter(std::string_view name) {
@@ -259,6 +316,8 @@ FilterFunction find_sequence_filter(std::string_view name) {
       {"sum", filter_sum},
       {"reverse", filter_reverse},
       {"batch", filter_batch},
+      {"slice", filter_slice},
+      {"groupby", filter_groupby},
   };
   const auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;

@@ -35,6 +35,10 @@ Test remainder_test(int64_t divisor, int64_t remainder) {
   };
 }
 
+void require_key(const Value& v) {
+  if (!can_be_key(v)) fail("A " + v.type_name() + " cannot be a name.");
+}
+
 bool is_same(const Value& a, const Value& b, Budget& budget) {
   return a.type_name() == b.type_name() && equal(a, b, budget);
 }
@@ -55,7 +59,10 @@ const std::unordered_map<std::string_view, Test>& tests() {
       {"false",
        [](Runtime&, const Value& v, const Arguments&) { return v.is_bool() && !v.as_bool(); }},
       {"callable",
-       [](Runtime&, const Value& v, const Arguments&) { return v.as_callable() != nullptr; }},
+       [](Runtime&, const Value& v, const Arguments&) {
+         return v.as_callable() != nullptr || v.as_loop() != nullptr ||
+                (v.as_cycler() != nullptr && v.as_cycler()->joiner);
+       }},
       {"iterable",
        [](Runtime&, const Value& v, const Arguments&) {
          return v.is_string() || v.is_list() || v.is_dict() || v.is_undefined();
@@ -102,11 +109,15 @@ const std::unordered_map<std::string_view, Test>& tests() {
        }},
       {"filter",
        [](Runtime&, const Value& v, const Arguments&) {
+         require_key(v);
          return v.is_string() && (find_text_filter(v.as_bytes()) != nullptr ||
                                   find_sequence_filter(v.as_bytes()) != nullptr);
        }},
-      {"test", [](Runtime&, const Value& v,
-                  const Arguments&) { return v.is_string() && tests().contains(v.as_bytes()); }},
+      {"test",
+       [](Runtime&, const Value& v, const Arguments&) {
+         require_key(v);
+         return v.is_string() && tests().contains(v.as_bytes());
+       }},
   };
   return table;
 }
@@ -142,7 +153,8 @@ bool apply_test(Runtime& runtime, std::string_view name, const Value& input,
 }
 
 bool is_global_function(std::string_view name) {
-  return name == "raise_exception" || name == "range" || name == "dict" || name == "strftime_now";
+  return name == "raise_exception" || name == "range" || name == "dict" || name == "strftime_now" ||
+         name == "cycler" || name == "joiner";
 }
 
 Value call_global(Runtime& runtime, std::string_view name, const Arguments& a) {
@@ -157,6 +169,15 @@ Value call_global(Runtime& runtime, std::string_view name, const Arguments& a) {
     for (const auto& [key, value] : a.named) dict.set(key, value);
     runtime.budget.bytes(static_cast<int64_t>(dict.entries().size() * 2 * sizeof(Value)));
     return Value::dict(std::move(dict));
+  }
+  if (name == "cycler" || name == "joiner") {
+    auto made = std::make_shared<Cycler>();
+    made->joiner = name == "joiner";
+    made->items =
+        made->joiner ? std::vector{a.get(0, "sep", Value::string(", ", true))} : a.positional;
+    if (made->items.empty()) fail("'cycler' needs values.");
+    runtime.budget.bytes(static_cast<int64_t>(sizeof(Cycler) + made->items.size() * sizeof(Value)));
+    return Value::of(std::move(made));
   }
   const Value& format = a.require(0, "format", name);
   if (!format.is_string()) fail("'strftime_now' needs a format.");

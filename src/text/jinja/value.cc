@@ -50,6 +50,14 @@ Value Value::tuple(std::vector<Value> items) {
   return make_list(std::move(items), true,
                    [](std::shared_ptr<const List> l) { return Value(std::move(l)); });
 }
+Value Value::group(Value grouper, Value list) {
+  auto made = std::make_shared<List>();
+  made->tuple = made->group = true;
+  made->nesting = std::max(grouper.nesting(), list.nesting()) + 1;
+  if (made->nesting > kMaxNesting) fail("Lists are nested too deeply.");
+  made->items = {std::move(grouper), std::move(list)};
+  return Value(ListPtr(std::move(made)));
+}
 Value Value::dict(Dict dict) { return Value(std::make_shared<const Dict>(std::move(dict))); }
 
 double Value::as_real() const {
@@ -68,6 +76,10 @@ Namespace* Value::as_namespace() const {
 }
 Loop* Value::as_loop() const {
   const auto* p = std::get_if<std::shared_ptr<Loop>>(&v_);
+  return p == nullptr ? nullptr : p->get();
+}
+Cycler* Value::as_cycler() const {
+  const auto* p = std::get_if<std::shared_ptr<Cycler>>(&v_);
   return p == nullptr ? nullptr : p->get();
 }
 const Callable* Value::as_callable() const {
@@ -103,7 +115,15 @@ std::string Value::type_name() const {
   if (is_dict()) return "dict";
   if (as_namespace() != nullptr) return "namespace";
   if (as_loop() != nullptr) return "loop";
+  if (as_cycler() != nullptr) return as_cycler()->joiner ? "joiner" : "cycler";
   return "function";
+}
+
+bool can_be_key(const Value& value) {
+  if (value.is_dict()) return false;
+  if (!value.is_list()) return true;
+  const List& list = value.as_list();
+  return list.tuple && std::ranges::all_of(list.items, can_be_key);
 }
 
 const Value* Dict::find(const Value& key) const {
@@ -157,6 +177,7 @@ bool equal(const Value& a, const Value& b, Budget& budget) {
   if (a.is_none() || a.is_undefined()) return a.is_none() ? b.is_none() : b.is_undefined();
   if (a.as_namespace() != nullptr) return a.as_namespace() == b.as_namespace();
   if (a.as_loop() != nullptr) return a.as_loop() == b.as_loop();
+  if (a.as_cycler() != nullptr) return a.as_cycler() == b.as_cycler();
   return a.as_callable() != nullptr && a.as_callable() == b.as_callable();
 }
 
@@ -190,7 +211,10 @@ bool contains(const Value& container, const Value& item, Budget& budget) {
     budget.step(static_cast<int64_t>(container.as_text().size() / 64));
     return container.as_bytes().find(item.as_bytes()) != std::string::npos;
   }
-  if (container.is_dict()) return container.as_dict().find(item) != nullptr;
+  if (container.is_dict()) {
+    if (!can_be_key(item)) fail("A " + item.type_name() + " cannot be the key of a dictionary.");
+    return container.as_dict().find(item) != nullptr;
+  }
   if (container.is_list()) {
     return std::ranges::any_of(container.as_list().items,
                                [&](const Value& v) { return equal(v, item, budget); });

@@ -21,7 +21,10 @@ class Dict;
 struct List;
 struct Namespace;
 struct Loop;
+struct Cycler;
 struct Callable;
+struct Scope;
+struct Statement;
 
 /// A missing name, key or attribute: empty when printed or looped over, an error to look into.
 struct Undefined {
@@ -44,9 +47,12 @@ class Value {
   }
   static Value list(std::vector<Value> items);
   static Value tuple(std::vector<Value> items);
+  /// A tuple whose members have the names `grouper` and `list`, too.
+  static Value group(Value grouper, Value list);
   static Value dict(Dict dict);
   static Value of(std::shared_ptr<Namespace> n) { return Value(std::move(n)); }
   static Value of(std::shared_ptr<Loop> l) { return Value(std::move(l)); }
+  static Value of(std::shared_ptr<Cycler> c) { return Value(std::move(c)); }
   static Value of(std::shared_ptr<const Callable> c) { return Value(std::move(c)); }
 
   bool is_undefined() const { return holds<Undefined>(); }
@@ -72,6 +78,7 @@ class Value {
   /// nullptr if it is another kind.
   Namespace* as_namespace() const;
   Loop* as_loop() const;
+  Cycler* as_cycler() const;
   const Callable* as_callable() const;
 
   bool truth() const;
@@ -85,7 +92,7 @@ class Value {
   using DictPtr = std::shared_ptr<const Dict>;
   using Storage = std::variant<Undefined, std::monostate, bool, int64_t, double, StringPtr, ListPtr,
                                DictPtr, std::shared_ptr<Namespace>, std::shared_ptr<Loop>,
-                               std::shared_ptr<const Callable>>;
+                               std::shared_ptr<Cycler>, std::shared_ptr<const Callable>>;
   explicit Value(Storage v) : v_(std::move(v)) {}
   template <typename T>
   bool holds() const {
@@ -97,8 +104,12 @@ class Value {
 struct List {
   std::vector<Value> items;
   bool tuple = false;
+  bool group = false;  ///< see Value::group
   int nesting = 1;
 };
+
+/// Whether Python could hash the value: all but lists, dictionaries and tuples of them.
+bool can_be_key(const Value& value);
 
 /// Keeps the order of insertion. Keys are strings, numbers, booleans or none.
 class Dict {
@@ -124,8 +135,20 @@ struct Namespace {
 struct Loop {
   std::vector<Value> items;
   size_t index = 0;
+  int depth = 1;
   bool has_changed_value = false;
   Value changed_value;
+  /// Of a recursive loop, which can be called: its statement and the scope it stands in.
+  const Statement* definition = nullptr;
+  std::shared_ptr<Scope> scope;
+};
+
+/// What cycler() and joiner() make. A joiner is a cycler that is called: it gives an empty string
+/// once and its separator from then on.
+struct Cycler {
+  std::vector<Value> items;
+  size_t at = 0;
+  bool joiner = false;
 };
 
 /// Python's str() and repr(). Every byte is charged to the budget.

@@ -1,0 +1,70 @@
+#!/usr/bin/python3
+"""Our rendering of chat templates beside Jinja2's.
+
+  compare_templates.py --renderer PROGRAM [--random 3000] [--conversations 40] [--seed N]
+
+PROGRAM is tests/peer/render_templates. Compared are random templates (src/text/testdata/random_templates.py), the templates of
+src/text/testdata/templates and, where the npm packages are installed, those that published models come with, over random conversations.
+A template that fails in Jinja2 must fail here too.
+"""
+import argparse
+import json
+import pathlib
+import random
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = ROOT / "src" / "text" / "testdata"
+sys.path.insert(0, str(DATA))
+from make_conversations import conversation  # noqa: E402  pylint: disable=wrong-import-position
+from random_templates import VARIABLES, Grammar  # noqa: E402  pylint: disable=wrong-import-position
+from render_with_jinja2 import environment, render  # noqa: E402  pylint: disable=wrong-import-position
+
+
+def published():
+    """Templates in the tokenizer_config.json of npm packages, by name."""
+    for path in sorted((ROOT / "tests" / "peer" / "node_modules" / "@lenml").glob("*/models/tokenizer_config.json")):
+        template = json.loads(path.read_text(encoding="utf-8")).get("chat_template")
+        for entry in template if isinstance(template, list) else [{"name": "default", "template": template}]:
+            if entry["template"]:
+                yield f"{path.parts[-3]} {entry['name']}", entry["template"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--renderer", required=True)
+    parser.add_argument("--random", type=int, default=3000)
+    parser.add_argument("--conversations", type=int, default=40)
+    parser.add_argument("--show", type=int, default=5)
+    parser.add_argument("--seed", type=int, help="fresh unless given")
+    args = parser.parse_args()
+    seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 30)
+    print(f"seed {seed}")
+    draw = random.Random(seed)
+    cases = [("random", Grammar(f"{seed}.{n}").template(), VARIABLES) for n in range(args.random)]
+    files = [(path.name, path.read_text(encoding="utf-8")) for path in sorted((DATA / "templates").glob("*.jinja"))]
+    for name, template in files + list(published()):
+        cases += [(name, template, conversation(draw)) for _ in range(args.conversations)]
+    request = "".join(json.dumps([template, variables]) + "\n" for _, template, variables in cases)
+    done = subprocess.run([args.renderer], input=request, capture_output=True, text=True, check=True)
+    env = environment()
+    counts = {}
+    shown = 0
+    for (name, template, variables), line in zip(cases, done.stdout.splitlines(), strict=True):
+        ours, theirs = json.loads(line), render(env, template, variables)
+        count = counts.setdefault(name, [0, 0, 0])
+        count[0] += 1
+        count[1] += "ok" in theirs
+        if ours.get("ok") != theirs.get("ok"):
+            count[2] += 1
+            if shown < args.show:
+                shown += 1
+                print(f"{name}: {template[:2000]!r}\n" + (f"  with {json.dumps(variables)[:3000]}\n" if name != "random" else "") + f"  Jinja2  {theirs}\n  chimere {ours}")
+    for name, (all_cases, rendered, differ) in counts.items():
+        print(f"{name:44} {all_cases:6} cases {rendered:6} rendered by Jinja2 {differ:6} differ")
+    return 0 if not any(differ for _, _, differ in counts.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
