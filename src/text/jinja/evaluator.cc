@@ -113,6 +113,16 @@ Evaluator::Flow Evaluator::run_if(const Statement& statement, const ScopePtr& sc
   return run(statement.blocks[branch], scope);
 }
 
+/// What Jinja2 makes of the items of a loop with a condition: tuples of what the targets got.
+Value Evaluator::unpacked(const Expression& target, const Value& item) {
+  if (target.kind != Expression::Kind::kTuple) return item;
+  std::vector<Value> parts = elements(item, runtime_.budget);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    parts[i] = unpacked(*target.children[i], parts[i]);
+  }
+  return Value::tuple(std::move(parts));
+}
+
 Evaluator::Flow Evaluator::run_for(const Statement& statement, const ScopePtr& scope,
                                    const Value& iterable, int depth) {
   const Expression& target = *statement.expressions[0];
@@ -130,7 +140,7 @@ Evaluator::Flow Evaluator::run_for(const Statement& statement, const ScopePtr& s
       runtime_.budget.step();
       const ScopePtr test = inner(scope);
       assign(target, item, test);
-      if (evaluate(*condition, test).truth()) kept.push_back(item);
+      if (evaluate(*condition, test).truth()) kept.push_back(unpacked(target, item));
     }
     loop->items = std::move(kept);
   }

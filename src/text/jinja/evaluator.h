@@ -38,6 +38,7 @@ class Evaluator {
   Flow run(const Statement& statement, const ScopePtr& scope);
   Flow run_if(const Statement& statement, const ScopePtr& scope);
   Flow run_for(const Statement& statement, const ScopePtr& scope, const Value& iterable, int depth);
+  Value unpacked(const Expression& target, const Value& item);
   /// What a recursive loop writes for another sequence.
   Value call_loop(const Loop& loop, const Arguments& arguments);
   void run_call_block(const Statement& statement, const ScopePtr& scope);

@@ -381,8 +381,12 @@ const std::unordered_map<std::string_view, Method>& string_methods() {
        }},
       {"join", join},
       {"format", format},
-      {"replace", [](Runtime& runtime, const Value& self,
-                     const Arguments& a) { return apply_filter(runtime, "replace", self, a); }},
+      {"replace",
+       [](Runtime& runtime, const Value& self, const Arguments& a) {
+         (void)text_argument(a, 0, "old", "replace");
+         (void)text_argument(a, 1, "new", "replace");
+         return apply_filter(runtime, "replace", self, a);
+       }},
       {"count",
        [](Runtime& runtime, const Value& self, const Arguments& a) {
          const std::string& s = self.as_bytes();

@@ -60,7 +60,7 @@ const std::unordered_map<std::string_view, Test>& tests() {
        [](Runtime&, const Value& v, const Arguments&) { return v.is_bool() && !v.as_bool(); }},
       {"callable",
        [](Runtime&, const Value& v, const Arguments&) {
-         return v.as_callable() != nullptr || v.as_loop() != nullptr ||
+         return v.is_undefined() || v.as_callable() != nullptr || v.as_loop() != nullptr ||
                 (v.as_cycler() != nullptr && v.as_cycler()->joiner);
        }},
       {"iterable",
