@@ -87,8 +87,8 @@ bool is_space(uint32_t c) {
 
 bool is_printable(uint32_t c) {
   const Category kind = category(c);
-  return c == ' ' ||
-         !(is_other(c) || kind == Category::kZs || kind == Category::kZl || kind == Category::kZp);
+  const bool separator = kind == Category::kZs || kind == Category::kZl || kind == Category::kZp;
+  return c == ' ' || (!is_other(c) && !separator);
 }
 
 bool is_upper(uint32_t c) {
@@ -196,7 +196,7 @@ MarkedText fold_case(const MarkedText& s) {
       append_utf8(out, c);
       return out;
     }
-    const std::string capitals = upper_case(c);
+    std::string capitals = upper_case(c);
     if (cherokee || (c >= 0xAB70 && c <= 0xABBF)) return capitals;
     for (size_t at = 0; at < capitals.size();) {
       const Utf8Char part = read_utf8(capitals, at);

@@ -230,7 +230,7 @@ Value Evaluator::call_macro(const Callable& macro, const Arguments& arguments) {
   // The definition's scope lives in macro_scopes_.
   scope->parent = ScopePtr(ScopePtr(), macro.scope);
   const auto& names = definition.parameters;
-  const std::string what = "'" + (macro.name.empty() ? "caller" : macro.name) + "'";
+  const std::string& what = macro.name;
   const size_t positional = arguments.positional.size();
   Dict others;
   for (const auto& [name, value] : arguments.named) {
@@ -244,11 +244,11 @@ Value Evaluator::call_macro(const Callable& macro, const Arguments& arguments) {
     } else if (definition.uses.kwargs) {
       others.set(name, value);
     } else {
-      fail(what + " takes no argument '" + name + "'.");
+      fail("The macro '" + what + "' takes no argument '" + name + "'.");
     }
   }
   if (positional > names.size() && !definition.uses.varargs) {
-    fail(what + " takes at most " + std::to_string(names.size()) + " arguments.");
+    fail("The macro '" + what + "' takes at most " + std::to_string(names.size()) + " arguments.");
   }
   for (size_t i = 0; i < names.size(); ++i) {
     const ExpressionPtr& otherwise = definition.expressions[first + i];

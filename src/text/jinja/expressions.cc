@@ -224,7 +224,7 @@ Value Evaluator::evaluate_filter(const Expression& e, const ScopePtr& scope,
   const Expression* inner_filter = e.children[0].get();
   Value input;
   if (inner_filter == nullptr) {
-    input = *block_input;
+    if (block_input != nullptr) input = *block_input;
   } else if (block_input != nullptr) {
     input = evaluate_filter(*inner_filter, scope, block_input);
   } else {

@@ -82,7 +82,7 @@ Value call_method(Runtime& runtime, const Value& self, std::string_view name,
       cycler->at = 0;
       return Value::none();
     }
-    const Value now = cycler->items[cycler->at];
+    Value now = cycler->items[cycler->at];
     cycler->at = (cycler->at + 1) % cycler->items.size();
     return now;
   }

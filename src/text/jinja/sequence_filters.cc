@@ -260,7 +260,7 @@ Value filter_slice(Runtime& runtime, const Value& input, const Arguments& a) {
 }
 
 Value filter_groupby(Runtime& runtime, const Value& input, const Arguments& a) {
-  const Value attribute = a.require(0, "attribute", "groupby");
+  const Value& attribute = a.require(0, "attribute", "groupby");
   const Value otherwise = a.get(1, "default", Value::none());
   const bool case_sensitive = a.truth(2, "case_sensitive", false);
   struct Item {
