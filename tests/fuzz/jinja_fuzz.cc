@@ -32,6 +32,11 @@ constexpr std::string_view kSeeds[] = {
     "defined %}{% else %}{{ strftime_now('%Y') }}{% endif %}{# c #}{% raw %}{{ }}{% endraw %}",
     "{% for k, v in {'a': 1, 'b': 'c'} | dictsort if v %}{{ loop.index ~ k }}{% if loop.last %}{% "
     "break %}{% endif %}{% else %}e{% endfor %}{{ -7 // 2 % 3 ** 2 - 1.5 }}",
+    "{% for m in messages recursive %}{{ loop.depth }}{{ loop(messages[:0]) }}{% endfor %}{% for g "
+    "in messages | groupby('role') %}{{ g.grouper ~ g.list | length }}{% endfor %}{{ [1, 2] | "
+    "slice(2) | list }}{{ 'a b' | urlencode | center(9) }}{{ 'Éß'.swapcase() }}",
+    "{% set c = cycler(1, 'b') %}{{ c.next() ~ c.current }}{% set j = joiner() %}{{ j() ~ j() }}{% "
+    "macro f(a, b=1) %}{{ varargs ~ kwargs }}{% endmacro %}{{ f(*[1, 2], **{'c': 3}) }}",
     "{% set x %}  {{ '%s|%5.2f' % ('q', 2) }} {% endset %}{{ x | trim | replace('q', 'r') }}{{ "
     "raise_exception('no') if not x }}{{ 'a' in x and 1 < 2 <= 3 or not x is string }}",
 };

@@ -56,6 +56,24 @@ def compare(args, name, folder, lines, special, tokenizer):
     return not differ
 
 
+LONG = {"qwen2": ("a", " ", "A中"), "llama2": ("a", " "), "bert rule": ("a", "!")}  # what is repeated in the longest texts
+
+
+def long_texts(args, family, folder):
+    """Ten times the text takes about ten times as long, and 10 MB take seconds."""
+    ok = True
+    for unit in LONG.get(family, ()):
+        seconds = []
+        for size in (10**6, 10**7):
+            write_texts(folder / "texts", [unit * (size // len(unit.encode()))])
+            done = subprocess.run([args.tokenizer, folder / "model.gguf", folder / "texts", folder / "ours"], capture_output=True, text=True, check=True)
+            seconds.append(json.loads(done.stdout)["seconds"])
+        linear = seconds[1] < 40 * seconds[0] + 1
+        print(f"{family:16} 1 MB and 10 MB of {unit!r}: {seconds[0]:.2f} s, {seconds[1]:.2f} s{'' if linear else ', which is not linear'}", flush=True)
+        ok &= linear
+    return ok
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tokenizer", required=True)
@@ -76,6 +94,7 @@ def main():
             ok &= compare(args, family, folder, lines, True, tokenizer)
             # What the added tokens change shows in the lines made to hurt.
             ok &= compare(args, family, folder, lines[-corpus.torture:], False, tokenizer)
+            ok &= long_texts(args, family, folder)
     print(f"seed {args.seed}")
     return 0 if ok else 1
 

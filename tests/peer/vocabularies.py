@@ -52,7 +52,7 @@ FAMILIES = {
 }
 
 
-UNICODE_8 = {"falcon rule", "bert rule"}  # what Hugging Face's library knows of punctuation there
+UNICODE_8 = {"qwen2", "command-r", "qwen35 rule", "falcon rule", "bert rule"}  # see corpus.AFTER_UNICODE_8
 
 
 def bert(lines):

@@ -246,6 +246,7 @@ Value filter_slice(Runtime& runtime, const Value& input, const Arguments& a) {
   const Value fill = a.get(1, "fill_with", Value::none());
   const std::vector<Value> items = items_of(runtime, input);
   const auto n = static_cast<int64_t>(items.size());
+  runtime.budget.bytes(slices);  // first: the product could overflow
   runtime.budget.bytes(slices * static_cast<int64_t>(sizeof(Value) + sizeof(List)));
   std::vector<Value> out;
   int64_t done = 0;

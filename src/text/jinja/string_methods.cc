@@ -253,6 +253,7 @@ Method fill_method(bool left, bool right) {
     }
     const int64_t missing = width - count_characters(s.bytes());
     if (missing <= 0) return self;
+    runtime.budget.bytes(missing);  // first: the product could overflow
     runtime.budget.bytes(missing * static_cast<int64_t>(fill.as_bytes().size()));
     // Python's way to share an odd number.
     const int64_t before = left && right ? missing / 2 + (missing & width & 1) : left ? missing : 0;

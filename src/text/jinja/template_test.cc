@@ -185,6 +185,13 @@ TEST(Template, HostileTemplatesEndWithAnError) {
            std::string("{{ 'a' | indent(9999999999) }}"),
            std::string("{{ '1'.zfill(9223372036854775807) }}"),
            std::string("{{ 10 ** 100 }}"),
+           std::string("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}"),
+           std::string("{% for x in [1, 2, 3] recursive %}{{ loop([1, 2, 3]) if loop.depth < 40 }}"
+                       "{% endfor %}"),
+           std::string("{{ 'x'.center(9223372036854775807, 'é') }}"),
+           std::string("{{ [1] | slice(9223372036854775807) | list }}"),
+           std::string("{{ f(*range(99999), **d) }}"),
+           std::string("{% macro f(a) %}{% endmacro %}{{ f(*('x' * 99999999)) }}"),
            std::string("{{ (-9223372036854775807 - 1) // -1 }}"),
            std::string("{{ ('x' * 9999) | replace('', 'y' * 999999) }}"),
            std::string("{{ ('x,' * 9999999).split(',') | join('yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy'"
@@ -210,6 +217,11 @@ TEST(Template, LimitsAreKept) {
 
 TEST(Template, CirclesOfNamespacesAndMacrosAreFreed) {
   // A leak shows under the address sanitizer.
+  const auto loops = render(
+      "{% set n = namespace() %}{% for x in [1] recursive %}{% set n.l = loop %}"
+      "{% set n.c = cycler(n, loop) %}{% set y = loop %}{{ loop([]) }}{% endfor %}",
+      json("{}"));
+  EXPECT_TRUE(loops.ok()) << loops.error().message;
   const auto result = render(
       "{% set a = namespace() %}{% set b = namespace(a=a) %}{% set a.b = b %}"
       "{% macro f() %}{{ f is defined }}{% endmacro %}{% set a.f = f %}{{ a.b.a.f() }}",
