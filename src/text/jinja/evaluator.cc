@@ -244,7 +244,11 @@ Value Evaluator::call_macro(const Callable& macro, const Arguments& arguments) {
     } else if (definition.uses.kwargs) {
       others.set(name, value);
     } else {
-      fail("The macro '" + what + "' takes no argument '" + name + "'.");
+      fail(std::string("The macro '")
+               .append(what)
+               .append("' takes no argument '")
+               .append(name)
+               .append("'."));
     }
   }
   if (positional > names.size() && !definition.uses.varargs) {
