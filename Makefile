@@ -2,11 +2,12 @@
 # Variables: PROMPT="..."   YES=1 (install missing packages without asking)   JOBS=N   FUZZ_SECONDS=N (a target)
 
 BUILD := build
+PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 export PROMPT YES JOBS FUZZ_SECONDS
 
-.PHONY: build run check test tests asan tsan fuzz tidy format model bench-peers bare-debian clean help
+.PHONY: build run install check test tests asan tsan fuzz tidy format model bench-peers bare-debian clean help
 
 build:  ## the program, build/chimere
 	@scripts/setup run
@@ -15,6 +16,9 @@ build:  ## the program, build/chimere
 
 run: build  ## build, then the model answers PROMPT, or opens a chat on a terminal
 	@scripts/run-chimere $(BUILD)/chimere
+
+install: build  ## program, model, manual page and completions into DESTDIR/PREFIX (/usr/local)
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
 tests:
 	@scripts/setup run test

@@ -128,21 +128,23 @@ class Report {
     if (json_) return;
     std::cout << fmt::format("memory: read {:.1f} GB/s, copy {:.1f} GB/s (read and written)\n",
                              bandwidth.read, bandwidth.copy);
-    std::cout << fmt::format("{:>8} {:>6} {:>12} {:>10} {:>8}\n", "test", "batch", "tok/s", "GB/s",
-                             "of copy");
+    std::cout << fmt::format("{:>8} {:>6} {:>12} {:>10} {:>10} {:>8}\n", "test", "batch", "tok/s",
+                             "moved", "GB/s", "of copy");
   }
 
   void add(const std::string& test, int32_t batch, double tokens, const Measured& m) {
     const double rate = tokens / m.seconds;
     const double gb_s = m.bytes / m.seconds * 1e-9;
     if (!json_) {
-      std::cout << fmt::format("{:>8} {:>6} {:>12.2f} {:>10.2f} {:>7.0f}%\n", test, batch, rate,
-                               gb_s, 100 * gb_s / bandwidth_.copy)
+      std::cout << fmt::format("{:>8} {:>6} {:>12.2f} {:>10} {:>10.2f} {:>7.0f}%\n", test, batch,
+                               rate, human_bytes(m.bytes), gb_s, 100 * gb_s / bandwidth_.copy)
                 << std::flush;
     }
     rows_.push_back({{"test", test},
                      {"batch", batch},
                      {"tok_s", rate},
+                     {"seconds", m.seconds},
+                     {"bytes", m.bytes},
                      {"gb_s", gb_s},
                      {"of_copy", gb_s / bandwidth_.copy},
                      {"copy_gb_s", bandwidth_.copy},

@@ -43,6 +43,7 @@ int run_program(int argc, char** argv) {
       "COMMAND --help` tells more.\n"
       "Without a command on a terminal, the chat opens.");
   app.require_subcommand(0, 1);
+  app.set_version_flag("--version", "chimere " CHIMERE_VERSION, "Print the version and exit");
   CommandLine line;
   declare_run(app, line);
   declare_chat(app, line);
@@ -54,6 +55,8 @@ int run_program(int argc, char** argv) {
   declare_pull(app, line);
   declare_list(app, line);
   declare_rm(app, line);
+  declare_completion(app, line);
+  declare_man(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -278,7 +278,9 @@ Result<Settings::Value> Settings::parse(const SettingInfo& setting, std::string_
       std::string word(text);
       std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
       if (word == "1" || word == "true" || word == "yes" || word == "on") return Value(true);
-      if (word == "0" || word == "false" || word == "no" || word == "off") return Value(false);
+      // An empty variable is one that nobody wanted to set.
+      if (word.empty() || word == "0" || word == "false" || word == "no" || word == "off")
+        return Value(false);
       return refuse("it must be " + settings::range_text(setting));
     }
     case SettingInfo::Kind::kText: {

@@ -86,6 +86,9 @@ TEST(Settings, SwitchesAndEstablishedVariables) {
   EXPECT_EQ(values.get(settings::kHubToken), "t");
   ASSERT_TRUE(values.set(settings::kOffline, "off", "--offline").ok());
   EXPECT_FALSE(values.get(settings::kOffline));
+  ASSERT_TRUE(values.set(settings::kOffline, "1", "--offline").ok());
+  ASSERT_TRUE(values.set(settings::kOffline, "", "HF_HUB_OFFLINE").ok());
+  EXPECT_FALSE(values.get(settings::kOffline));
   EXPECT_THAT(complaint(settings::kOffline, "maybe"), HasSubstr("one of 1, 0, true"));
 }
 

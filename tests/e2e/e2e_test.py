@@ -11,6 +11,9 @@ import os
 import pathlib
 import pty
 import random
+import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -328,6 +331,7 @@ class Bench(Case):
         for row in rows:
             self.assertGreater(row["tok_s"], 0)
             self.assertGreater(row["gb_s"], 0)
+            self.assertAlmostEqual(row["gb_s"], row["bytes"] / row["seconds"] * 1e-9)
             self.assertAlmostEqual(row["of_copy"], row["gb_s"] / row["copy_gb_s"])
 
 
@@ -491,6 +495,61 @@ class Refusals(Case):
         self.assertIn("CHIMERE_TOP_K", chimere("run", "--help").out)
 
 
+class Papers(Case):
+    """Completions and the manual page."""
+
+    def commands(self):
+        return set(re.findall(r"^  ([a-z]+)  ", chimere("--help").out, re.M))
+
+    def completions(self, *words):
+        script = chimere("completion", "bash").out
+        quoted = " ".join(map(shlex.quote, words))
+        script += f"\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _chimere; printf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
+        path = f"{CHIMERE.parent}:{os.environ['PATH']}"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, env=environment(PATH=path))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.split()
+
+    def test_bash_completes(self):
+        self.assertEqual(set(self.completions("chimere", "")) & self.commands(), self.commands())
+        self.assertEqual(self.completions("chimere", "tok"), ["tokenize"])
+        self.assertEqual(self.completions("chimere", "run", "--xtc-p"), ["--xtc-probability"])
+        self.assertEqual(self.completions("chimere", "run", "-n", "5", "--mirostat", ""), ["0", "2"])
+        self.assertEqual(self.completions("chimere", "eval", "div"), ["divergence"])
+        self.assertIn("--base-cache-k", self.completions("chimere", "eval", "divergence", "--base"))
+        self.assertIn("f16", self.completions("chimere", "eval", "divergence", "--base-cache-k", ""))
+        folder = HOME / ".local" / "share" / "chimere" / "models"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "completed.gguf").symlink_to(MODEL)
+        self.assertEqual(self.completions("chimere", "rm", "compl"), ["completed"])
+        self.assertEqual(self.completions("chimere", "run", "-m", "compl"), ["completed"])
+        (folder / "completed.gguf").unlink()
+
+    def test_shells_read_their_scripts(self):
+        for shell in ("bash", "zsh", "fish"):
+            script = HOME / f"completion.{shell}"
+            script.write_text(chimere("completion", shell).out)
+            for command in self.commands():
+                self.assertIn(command, script.read_text())
+            if shutil.which(shell):
+                done = subprocess.run([shell, "-n", script], capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_the_manual_has_every_command_and_setting(self):
+        page = chimere("man").out
+        shown = page.replace("\\-", "-")
+        for word in [*self.commands(), "CHIMERE_TOP_K", "HF_TOKEN", "--base-cache-v"]:
+            self.assertIn(word, shown)
+        flags = set(re.findall(r"--[a-z-]+", chimere("run", "--help").out)) - {"--help"}
+        for flag in flags:
+            self.assertIn(flag, shown)
+        path = HOME / "chimere.1"
+        path.write_text(page)
+        if shutil.which("mandoc"):
+            lint = subprocess.run(["mandoc", "-Tlint", "-W", "warning", path], capture_output=True, text=True, check=False)
+            self.assertEqual([line for line in lint.stdout.splitlines() if "missing date" not in line], [])
+
+
 class Sources(Case):
     """Flags, variables and the config file."""
 
@@ -515,7 +574,7 @@ class Sources(Case):
 
     def test_models_are_found_by_name(self):
         folder = HOME / ".local" / "share" / "chimere" / "models"
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "mine.gguf").symlink_to(MODEL)
         for name in ("mine", "mine.gguf"):
             self.assertEqual(self.answer("inspect", name)["file_bytes"], MODEL.stat().st_size)
