@@ -109,7 +109,7 @@ std::string zsh(const Tree& tree) {
         action = ":value:_files";
       }
       for (const std::string& name : f.names) {
-        specs.push_back(quoted(name + "[" + plain(f.help) + "]" + action));
+        specs.push_back(quoted(fmt::format("{}[{}]{}", name, plain(f.help), action)));
       }
     }
     if (c.commands.empty()) {

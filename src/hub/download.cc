@@ -225,8 +225,8 @@ Status download(HttpClient& client, const Download& file,
   };
   received(partial.size());
   if (partial.size() < file.size || file.size == 0) {
-    CHIMERE_TRY(const HttpResponse response,
-                persist(client, "the file " + name, attempt, [&] { return moved; }));
+    const auto done = persist(client, "the file " + name, attempt, [&] { return moved; });
+    if (!done.ok()) return done.error();
   }
   return partial.finish(file);
 }
