@@ -74,7 +74,7 @@ class World {
 
   void run(int operations) {
     for (int i = 0; i < operations && !testing::Test::HasFatalFailure(); ++i) operate();
-    EXPECT_GT(steps_, operations / 10);
+    EXPECT_GT(steps_, operations / 20);
     EXPECT_GT(refused_, 0) << "the budgets were never reached";
     sequences_.clear();
     pictures_.clear();

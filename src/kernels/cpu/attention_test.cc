@@ -172,6 +172,31 @@ TEST(Attention, LongContextsInManySplits) {
   for (int round = 0; round < 2; ++round) check(rng, shape, Scenario(rng, 6, 2500));
 }
 
+/// Every number of queries in a block, and rows on both sides of a split's edge: the first queries
+/// of a block then see nothing of the second split.
+TEST(Attention, BlocksAcrossTheEdgeOfASplit) {
+  Rng rng(fresh_seed());
+  AttentionShape shape;
+  shape.n_kv_heads = 1;
+  shape.head_dim = 32;
+  shape.rope_dims = 32;
+  shape.scale = 0.25F;
+  for (int n_heads = 1; n_heads <= 3; ++n_heads) {
+    shape.n_heads = n_heads;
+    for (int rows = 1; rows <= 18; ++rows) {
+      Scenario scenario(rng, 1, 0);
+      scenario.sequences.resize(1);
+      SequenceSpec& s = scenario.sequences[0];
+      s.slices = {{RowClass::kChunk, rows}};
+      s.write_slots.assign(static_cast<size_t>(rows), -1);
+      s.start = 256 - uniform_int(rng, rows / 2, rows);
+      s.pages = {3, 1, 4, 0, 2};
+      scenario.n_pages = 5;
+      check(rng, shape, scenario);
+    }
+  }
+}
+
 TEST(Attention, ContextsOf128KPositions) {
   Rng rng(fresh_seed());
   AttentionShape shape;

@@ -107,6 +107,7 @@ CHIMERE_INLINE void score_tile(const SplitUnit& u, int query, const uint8_t* til
 template <class E, int kQueries>
 CHIMERE_INLINE void score_queries(const SplitUnit& u, int query) {
   const int positions = most_valid(u, query, kQueries);
+  if (positions == 0) return;
   const int tiles = (positions + kTiles * kLanes - 1) / (kTiles * kLanes);
   Ahead ahead;
   if (query == 0) {
