@@ -84,7 +84,7 @@ def compare_file(args, peer, name, model, tokens):
 
 def logits(args):
     seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 30)
-    print(f"seed {seed}\n{'':48}  {'exact (decoded weights) against':^38}\n{'file':10} {'KL(l.c||us)':>12} {'itself':>9} {'same top':>9} "
+    print(f"seed {seed}\n{'':50}  {'exact (decoded weights) against':^38}\n{'file':18} {'KL(l.c||us)':>12} {'itself':>9} {'same top':>9} "
           f"{'us, decoded':>12} {'llama.cpp':>12} {'us':>12} {'target':>8}")
     draw = random.Random(seed)
     ok = True
