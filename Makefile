@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 export PROMPT YES JOBS FUZZ_SECONDS
 
-.PHONY: build run install check test tests asan tsan fuzz tidy format model bench-peers bare-debian clean help
+.PHONY: build run install check test tests asan tsan fuzz nightly tidy format model bench-peers bare-debian clean help
 
 build:  ## the program, build/chimere
 	@scripts/setup run
@@ -52,6 +52,11 @@ fuzz:  ## every libFuzzer target for FUZZ_SECONDS
 	@cmake --preset fuzz >/dev/null
 	@cmake --build $(BUILD)/fuzz -j $(JOBS)
 	@scripts/run-fuzzers $(BUILD)/fuzz
+
+nightly:  ## what takes hours: both sanitizers, and a million executions of every fuzz target
+	@$(MAKE) --no-print-directory asan
+	@$(MAKE) --no-print-directory tsan
+	@FUZZ_RUNS=1000000 $(MAKE) --no-print-directory fuzz
 
 tidy:  ## clang-tidy over the whole tree
 	@scripts/setup run test tools
