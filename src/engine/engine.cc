@@ -45,6 +45,13 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model& model,
 }
 
 Result<RequestId> Engine::submit(Request request) {
+  CHIMERE_CHECK_OK(check(request));
+  const RequestId id = next_id_;
+  add(id, std::move(request));
+  return id;
+}
+
+Status Engine::check(const Request& request) const {
   CHIMERE_CHECK_OK(sampling::validate(request.sampling));
   for (const sampling::LogitBias& bias : request.sampling.logit_bias) {
     if (bias.id >= model_.n_vocab()) {
@@ -72,9 +79,21 @@ Result<RequestId> Engine::submit(Request request) {
                               std::to_string(model_.n_vocab() - 1) + ".");
     }
   }
-  waiting_.push_back(std::make_unique<Generation>(next_id_, std::move(request), message_starts_,
+  return {};
+}
+
+void Engine::add(RequestId id, Request request) {
+  next_id_ = id + 1;
+  waiting_.push_back(std::make_unique<Generation>(id, std::move(request), message_starts_,
                                                   options_.context, tokenizer_));
-  return next_id_++;
+}
+
+EngineCounters Engine::counters() const {
+  EngineCounters now = counters_;
+  now.running = static_cast<int64_t>(running_.size());
+  now.waiting = static_cast<int64_t>(waiting_.size());
+  now.suspended = std::ranges::count_if(waiting_, [](const auto& g) { return g->suspended(); });
+  return now;
 }
 
 bool Engine::cancel(RequestId id) {
@@ -85,6 +104,12 @@ bool Engine::cancel(RequestId id) {
   if (!has(running_) && !has(waiting_)) return false;
   cancelled_.push_back(id);
   return true;
+}
+
+void Engine::cancel_all() {
+  for (const List* list : {&running_, &waiting_}) {
+    for (const auto& g : *list) cancelled_.push_back(g->id());
+  }
 }
 
 bool Engine::step() {
@@ -104,7 +129,7 @@ bool Engine::step() {
     handle_failure(result.error(), planned);
   }
   drop_finished();
-  return !running_.empty() || !waiting_.empty();
+  return !idle();
 }
 
 void Engine::finish_cancelled() {
@@ -194,22 +219,41 @@ void Engine::handle_failure(const Error& error, const std::vector<Planned>& plan
     waiting_.insert(place, std::move(running_.back()));
     running_.pop_back();
     crowd_limit_ = running_.size();
+    ++counters_.evictions;
     return;
   }
   for (const Planned& p : planned) p.generation->finish(FinishReason::kError, error);
 }
 
 void Engine::deliver(const std::vector<Planned>& planned, const model::StepResult& result) {
-  int64_t row = 0;
+  std::vector<Generation*> choosing;  // one for each row of logits
+  counters_.last_replies = 0;
   for (const Planned& p : planned) {
     if (p.rows > 0) {
       p.generation->advance_prompt(p.rows);
+      counters_.prompt_tokens += p.rows;
       if (!p.generation->prompt_done()) continue;
     } else {
       p.generation->advance_decode();
+      ++counters_.last_replies;
     }
-    p.generation->accept({result.logits.row(row++), static_cast<size_t>(result.logits.cols)});
+    choosing.push_back(p.generation);
   }
+  const auto choose = [&](int64_t begin, int64_t end, int /*worker*/) {
+    for (int64_t row = begin; row < end; ++row) {
+      choosing[static_cast<size_t>(row)]->choose(
+          {result.logits.row(row), static_cast<size_t>(result.logits.cols)});
+    }
+  };
+  const auto n = static_cast<int64_t>(choosing.size());
+  if (options_.pool != nullptr) {
+    options_.pool->parallel_for(n, 1, choose);
+  } else {
+    choose(0, n, 0);
+  }
+  ++counters_.steps;
+  counters_.reply_tokens += n;
+  for (Generation* generation : choosing) generation->accept();
 }
 
 void Engine::drop_finished() {

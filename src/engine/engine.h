@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/thread_pool.h"
 #include "engine/generation.h"
 #include "engine/request.h"
 #include "model/model.h"
@@ -18,6 +19,21 @@ struct EngineOptions {
   int32_t max_step_rows = 512;  ///< of one forward(); at most what the model was loaded with
   int32_t max_running = 64;     ///< requests that have a state at the same time; the others wait
   int64_t context = 0;          ///< most tokens of one request; 0: as many as the state store holds
+  /// Chooses the tokens of several requests at the same time, between two steps, so it may be the
+  /// pool that the model uses; nullptr: one after the other. Must outlive the engine.
+  ThreadPool* pool = nullptr;
+};
+
+/// What the engine is doing and has done.
+struct EngineCounters {
+  int64_t running = 0;    ///< requests with a state
+  int64_t waiting = 0;    ///< requests without one
+  int64_t suspended = 0;  ///< of those that wait: moved out of the state store
+  int64_t steps = 0;
+  int64_t prompt_tokens = 0;  ///< computed as prompt
+  int64_t reply_tokens = 0;   ///< sampled
+  int64_t evictions = 0;      ///< requests moved out of a full state store
+  int32_t last_replies = 0;   ///< requests that were replying in the last step
 };
 
 /// A loop that its caller drives: submit() and cancel() at any time (callbacks included), step()
@@ -37,14 +53,22 @@ class Engine {
   /// Errors: kInvalidArgument (an empty or too long prompt, tokens that do not exist, sampling
   /// values out of range); no callback is called then.
   Result<RequestId> submit(Request request);
+  /// The two halves of submit(). check() reads nothing that changes: any thread may call it.
+  /// add() takes a request that has passed it under an id that is larger than all before.
+  Status check(const Request& request) const;
+  void add(RequestId id, Request request);
   /// The request ends at the next step() with FinishReason::kCancelled; what it has said so far is
   /// in its outcome. False if there is no such request (any more).
   bool cancel(RequestId id);
+  void cancel_all();
 
   /// Computes one step. False when there is nothing left to do.
   bool step();
+  /// Nothing is running or waiting.
+  bool idle() const { return running_.empty() && waiting_.empty(); }
 
   int64_t context() const { return options_.context; }
+  EngineCounters counters() const;
 
  private:
   using List = std::vector<std::unique_ptr<Generation>>;
@@ -74,6 +98,7 @@ class Engine {
   std::vector<RequestId> cancelled_;
   size_t crowd_limit_;  ///< most running requests since the state store was last found full
   size_t turn_ = 0;     ///< who gets the first prompt chunk
+  EngineCounters counters_;
 };
 
 }  // namespace chimere::engine

@@ -130,8 +130,12 @@ bool Generation::ends_reply(int32_t token) const {
          std::ranges::find(request_.stop_tokens, token) != request_.stop_tokens.end();
 }
 
-void Generation::accept(std::span<const float> logits) {
-  auto sampled = sampler_.sample(logits, history_, history_.size());
+void Generation::choose(std::span<const float> logits) {
+  choice_ = sampler_.sample(logits, history_, history_.size());
+}
+
+void Generation::accept() {
+  auto sampled = *std::exchange(choice_, std::nullopt);
   if (!sampled.ok()) return finish(FinishReason::kError, std::move(sampled).error());
   if (outcome_.tokens.empty()) first_token_ = Clock::now();
   const int32_t token = sampled->id;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ class Generation {
              int64_t context, const text::Tokenizer& tokenizer);
 
   RequestId id() const { return id_; }
+  const std::string& owner() const { return request_.owner; }
   bool finished() const { return finished_; }
   bool prompt_done() const { return position_ == prompt_size(); }
   /// Tokens behind it in the state once it runs: what its KV pages must hold before its next row.
@@ -39,6 +41,7 @@ class Generation {
   /// suspend(). Errors: kOutOfMemory when the stored state does not fit.
   Status start(state::StateStore& store);
   bool running() const { return state_ != nullptr; }
+  bool suspended() const { return !suspended_.empty(); }
   /// Copies the state out of the store and gives its pages back; start() brings the same bits back.
   void suspend();
 
@@ -52,9 +55,11 @@ class Generation {
   /// The rows of the last step are computed.
   void advance_prompt(int64_t rows);
   void advance_decode() { ++decoded_; }
-  /// Chooses the next token from the logits of the newest row, tells the caller, and notices the
-  /// end.
-  void accept(std::span<const float> logits);
+  /// Chooses the next token from the logits of the newest row. Touches nothing but this request:
+  /// the choices of several may be made at the same time.
+  void choose(std::span<const float> logits);
+  /// Adds the chosen token to the reply, tells the caller, and notices the end.
+  void accept();
 
   /// Ends the request and calls on_finish.
   void finish(FinishReason reason, Error error = {});
@@ -77,6 +82,7 @@ class Generation {
   std::vector<uint8_t> suspended_;
   std::vector<int32_t> history_;  ///< prompt and reply
   sampling::Sampler sampler_;
+  std::optional<Result<sampling::Sampled>> choice_;  ///< from choose() to accept()
 
   text::StreamDecoder decoder_;
   StopMatcher stops_;

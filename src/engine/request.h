@@ -59,6 +59,8 @@ struct Outcome {
 };
 
 struct Request {
+  /// Who asks: owners take turns, whatever number of requests each of them has.
+  std::string owner;
   std::vector<int32_t> prompt;  ///< at least one token
   sampling::SamplingParams sampling;
   int32_t max_tokens = -1;           ///< -1: until the reply or the context ends

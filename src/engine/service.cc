@@ -1,0 +1,197 @@
+#include "engine/service.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace chimere::engine {
+namespace {
+
+using Clock = EngineService::Clock;
+
+double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+
+}  // namespace
+
+/// What other threads leave for the service's thread lies behind `mutex`; the engine belongs to
+/// that thread alone.
+struct EngineService::Impl {
+  struct Arrival {
+    RequestId id;
+    Request request;
+  };
+
+  Impl(model::Model& m, std::unique_ptr<Engine> e, const ServiceOptions& o)
+      : options(o), states(m.states()), engine(std::move(e)) {
+    picture.kv_limit = states.max_pages() * states.page_stride();
+    picture.slot_limit = states.max_slots() * states.bytes_per_slot();
+    thread = std::thread([this] { work(); });
+  }
+
+  Result<RequestId> submit(Request request);
+  void observe(Request& request);
+  void work();
+  bool take_arrivals();
+  void take_picture();
+
+  const ServiceOptions options;
+  state::StateStore& states;
+  const std::unique_ptr<Engine> engine;
+  std::thread thread;
+
+  mutable std::mutex mutex;
+  std::condition_variable wake;  ///< something arrived
+  std::condition_variable idle;  ///< nothing is in flight any more
+  std::vector<Arrival> arrivals;
+  std::vector<RequestId> cancelled;
+  RequestId next_id = 1;
+  bool closed = false;      ///< no more requests
+  bool cancel_all = false;  ///< end those there are
+  bool ended = false;       ///< leave the thread
+  ServiceStats picture;
+};
+
+Result<RequestId> EngineService::Impl::submit(Request request) {
+  CHIMERE_CHECK_OK(engine->check(request));
+  observe(request);
+  const std::scoped_lock lock(mutex);
+  if (closed) {
+    return Error{Error::Code::kCancelled, "The server is stopping and takes no more requests."};
+  }
+  if (picture.in_flight >= int64_t{options.engine.max_running} + options.max_queue) {
+    ++picture.refused;
+    return Error{Error::Code::kResourceExhausted,
+                 "The server is busy: " + std::to_string(picture.in_flight) +
+                     " requests are running or waiting, as many as it takes (--max-queue). Try "
+                     "again in a moment."};
+  }
+  ++picture.in_flight;
+  ++picture.accepted;
+  const RequestId id = next_id++;
+  arrivals.push_back({id, std::move(request)});
+  wake.notify_one();
+  return id;
+}
+
+/// Wraps the callbacks so that they keep the statistics.
+void EngineService::Impl::observe(Request& request) {
+  request.on_token = [this, last = Clock::now(), first = true,
+                      then = std::move(request.on_token)](const TokenEvent& event) mutable {
+    const Clock::time_point now = Clock::now();
+    {
+      const std::scoped_lock lock(mutex);
+      (first ? picture.first_token : picture.inter_token).add(seconds(now - last));
+    }
+    first = false;
+    last = now;
+    if (then) then(event);
+  };
+  request.on_finish = [this, then = std::move(request.on_finish)](Outcome outcome) {
+    const FinishReason reason = outcome.reason;
+    if (then) then(std::move(outcome));
+    const std::scoped_lock lock(mutex);
+    ++picture.finished;
+    picture.cancelled += reason == FinishReason::kCancelled;
+    picture.failed += reason == FinishReason::kError;
+    if (--picture.in_flight == 0) idle.notify_all();
+  };
+}
+
+/// False when the thread is to end. Waits while there is nothing to do.
+bool EngineService::Impl::take_arrivals() {
+  std::vector<Arrival> new_requests;
+  std::vector<RequestId> gone;
+  bool all = false;
+  {
+    std::unique_lock lock(mutex);
+    if (engine->idle()) {
+      wake.wait(lock, [&] { return !arrivals.empty() || !cancelled.empty() || ended; });
+      if (ended && arrivals.empty()) return false;
+    }
+    new_requests.swap(arrivals);
+    gone.swap(cancelled);
+    all = cancel_all;
+  }
+  for (Arrival& a : new_requests) engine->add(a.id, std::move(a.request));
+  for (const RequestId id : gone) engine->cancel(id);
+  if (all) engine->cancel_all();
+  return true;
+}
+
+void EngineService::Impl::take_picture() {
+  const EngineCounters counters = engine->counters();
+  const std::scoped_lock lock(mutex);
+  if (counters.steps > picture.engine.steps && counters.last_replies > 0) {
+    picture.batch.add(counters.last_replies);
+  }
+  picture.engine = counters;
+  picture.kv_bytes = states.pages_in_use() * states.page_stride();
+  picture.slot_bytes = states.slots_in_use() * states.bytes_per_slot();
+}
+
+void EngineService::Impl::work() {
+  while (take_arrivals()) {
+    engine->step();
+    take_picture();
+  }
+}
+
+EngineService::EngineService(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+EngineService::~EngineService() { stop(); }
+
+Result<std::unique_ptr<EngineService>> EngineService::create(model::Model& model,
+                                                             const text::Tokenizer& tokenizer,
+                                                             const ServiceOptions& options) {
+  if (options.max_queue < 0) {
+    return invalid_argument("A queue of " + std::to_string(options.max_queue) +
+                            " requests makes no sense; give 0 or more (--max-queue).");
+  }
+  CHIMERE_TRY(auto engine, Engine::create(model, tokenizer, options.engine));
+  return std::unique_ptr<EngineService>(
+      new EngineService(std::make_unique<Impl>(model, std::move(engine), options)));
+}
+
+Result<RequestId> EngineService::submit(Request request) {
+  return impl_->submit(std::move(request));
+}
+
+void EngineService::cancel(RequestId id) {
+  const std::scoped_lock lock(impl_->mutex);
+  impl_->cancelled.push_back(id);
+  impl_->wake.notify_one();
+}
+
+ServiceStats EngineService::stats() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->picture;
+}
+
+int64_t EngineService::context() const { return impl_->engine->context(); }
+
+bool EngineService::drain(Clock::time_point deadline) {
+  std::unique_lock lock(impl_->mutex);
+  impl_->closed = true;
+  const auto nothing_left = [&] { return impl_->picture.in_flight == 0; };
+  if (impl_->idle.wait_until(lock, deadline, nothing_left)) return true;
+  impl_->cancel_all = true;
+  impl_->idle.wait(lock, nothing_left);
+  return false;
+}
+
+void EngineService::stop() {
+  if (!impl_->thread.joinable()) return;
+  {
+    const std::scoped_lock lock(impl_->mutex);
+    impl_->closed = true;
+    impl_->cancel_all = true;
+    impl_->ended = true;
+    impl_->wake.notify_one();
+  }
+  impl_->thread.join();
+}
+
+}  // namespace chimere::engine

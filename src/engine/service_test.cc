@@ -1,0 +1,195 @@
+#include "engine/service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <random>
+#include <thread>
+
+#include "engine/fake_model.h"
+
+namespace chimere::engine {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+constexpr auto kNever = hours(1);
+
+Request make_request(std::mt19937& random) {
+  Request r;
+  const size_t n = 1 + random() % 200;
+  for (size_t i = 0; i < n; ++i) r.prompt.push_back(static_cast<int32_t>(1 + random() % 39));
+  r.owner = std::string(1, static_cast<char>('a' + random() % 3));
+  r.sampling.temperature = 1;
+  r.sampling.seed = random();
+  r.max_tokens = static_cast<int32_t>(1 + random() % 60);
+  return r;
+}
+
+/// A request that goes on until it is cancelled.
+Request endless() {
+  Request r;
+  r.prompt = {5, 6};
+  r.sampling.logit_bias = {{0, -1000.F}};
+  return r;
+}
+
+/// Model and service; the service goes first.
+struct Server {
+  explicit Server(int64_t pages = 1 << 16, ServiceOptions options = {}) : model(pages) {
+    options.engine.pool = &pool;
+    service = EngineService::create(model, tokenizer, options).value();
+  }
+
+  /// The request's end.
+  std::future<Outcome> ask(Request r) {
+    auto promise = std::make_shared<std::promise<Outcome>>();
+    r.on_finish = [promise](Outcome o) { promise->set_value(std::move(o)); };
+    EXPECT_TRUE(service->submit(std::move(r)).ok());
+    return promise->get_future();
+  }
+
+  FakeModel model;
+  FakeTokenizer tokenizer;
+  ThreadPool pool{2};
+  std::unique_ptr<EngineService> service;
+};
+
+std::vector<int32_t> ids(const Outcome& o) {
+  std::vector<int32_t> out;
+  for (const auto& t : o.tokens) out.push_back(t.id);
+  return out;
+}
+
+TEST(Service, ManyThreadsGetTheAnswersOfSoloRuns) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  // 12 pages: the requests' prompts and replies need several times as many.
+  Server server(12, {.engine = {.max_running = 10}});
+  constexpr size_t kThreads = 4;
+  constexpr size_t kEach = 12;
+  std::vector<Request> requests;
+  for (size_t i = 0; i < kThreads * kEach; ++i) requests.push_back(make_request(random));
+  std::vector<std::future<Outcome>> answers(requests.size());
+  {
+    std::vector<std::jthread> clients;
+    for (size_t t = 0; t < kThreads; ++t) {
+      clients.emplace_back([&, t] {
+        for (size_t i = t * kEach; i < (t + 1) * kEach; ++i) answers[i] = server.ask(requests[i]);
+      });
+    }
+  }
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Server alone;
+    EXPECT_EQ(ids(answers[i].get()), ids(alone.ask(requests[i]).get())) << i;
+  }
+  EXPECT_TRUE(server.service->drain(EngineService::Clock::now() + kNever));
+  const ServiceStats stats = server.service->stats();
+  EXPECT_EQ(stats.accepted, requests.size());
+  EXPECT_EQ(stats.finished, requests.size());
+  EXPECT_EQ(stats.in_flight, 0);
+  EXPECT_EQ(stats.first_token.count, requests.size());
+  EXPECT_EQ(static_cast<int64_t>(stats.first_token.count + stats.inter_token.count),
+            stats.engine.reply_tokens);
+  EXPECT_EQ(stats.failed + stats.cancelled + stats.refused, 0U);
+}
+
+TEST(Service, ACancelledRequestIsGone) {
+  Server server;
+  std::promise<void> started;
+  std::promise<Outcome> ended;
+  Request r = endless();
+  r.on_token = [&, n = 0](const TokenEvent&) mutable {
+    if (++n == 3) started.set_value();
+  };
+  r.on_finish = [&](Outcome o) { ended.set_value(std::move(o)); };
+  const RequestId id = server.service->submit(std::move(r)).value();
+  started.get_future().wait();
+  server.service->cancel(id);
+  server.service->cancel(id + 1000);
+  EXPECT_EQ(ended.get_future().get().reason, FinishReason::kCancelled);
+  // The next request has the model for itself.
+  Request next;
+  next.prompt = {7};
+  next.max_tokens = 1;
+  (void)server.ask(std::move(next)).get();
+  EXPECT_TRUE(server.service->drain(EngineService::Clock::now() + kNever));
+  EXPECT_EQ(server.service->stats().cancelled, 1U);
+}
+
+TEST(Service, AFullQueueRefusesUntilSomebodyLeaves) {
+  Server server(1 << 16, {.engine = {.max_running = 2}, .max_queue = 3});
+  std::vector<RequestId> taken;
+  std::atomic<int> finished = 0;
+  for (int i = 0; i < 5; ++i) {
+    Request r = endless();
+    r.on_finish = [&](const Outcome&) { ++finished; };
+    taken.push_back(server.service->submit(std::move(r)).value());
+  }
+  const auto refused = server.service->submit(endless());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Error::Code::kResourceExhausted);
+  EXPECT_THAT(refused.error().message, HasSubstr("5 requests"));
+  server.service->cancel(taken[4]);
+  while (finished == 0) std::this_thread::sleep_for(milliseconds(1));
+  while (server.service->stats().in_flight == 5) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(server.service->submit(endless()).ok());
+  EXPECT_EQ(server.service->stats().refused, 1U);
+  EXPECT_FALSE(server.service->submit({}).ok());  // an empty prompt
+}
+
+TEST(Service, DrainingLetsReplyingOnesFinishAndCancelsAtTheDeadline) {
+  Server server;
+  Request r;
+  r.prompt = {5};
+  r.max_tokens = 20;
+  auto short_one = server.ask(r);
+  auto long_one = server.ask(endless());
+  EXPECT_FALSE(server.service->drain(EngineService::Clock::now() + milliseconds(200)));
+  EXPECT_NE(short_one.get().reason, FinishReason::kCancelled);
+  EXPECT_EQ(long_one.get().reason, FinishReason::kCancelled);
+  const auto late = server.service->submit(r);
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error().code, Error::Code::kCancelled);
+}
+
+TEST(Service, CallbacksMayAskAndCancel) {
+  Server server;
+  std::promise<Outcome> second;
+  Request r = endless();
+  std::atomic<RequestId> id = 0;
+  r.on_token = [&](const TokenEvent&) {
+    if (id != 0) server.service->cancel(id);
+  };
+  r.on_finish = [&](const Outcome&) {
+    Request next;
+    next.prompt = {8};
+    next.max_tokens = 2;
+    next.on_finish = [&](Outcome o) { second.set_value(std::move(o)); };
+    EXPECT_TRUE(server.service->submit(std::move(next)).ok());
+    (void)server.service->stats();
+  };
+  id = server.service->submit(std::move(r)).value();
+  EXPECT_LE(second.get_future().get().tokens.size(), 2U);
+}
+
+TEST(Service, StoppingAnswersEverybody) {
+  std::atomic<int> finished = 0;
+  {
+    Server server(1 << 16, {.engine = {.max_running = 2}});
+    for (int i = 0; i < 6; ++i) {
+      Request r = endless();
+      r.on_finish = [&](const Outcome&) { ++finished; };
+      ASSERT_TRUE(server.service->submit(std::move(r)).ok());
+    }
+  }
+  EXPECT_EQ(finished, 6);
+}
+
+}  // namespace
+}  // namespace chimere::engine
