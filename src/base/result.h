@@ -19,7 +19,6 @@ struct Error {  // NOLINT(clang-analyzer-core.uninitialized.Assign): every field
     kUnsupported,      ///< valid, but nothing here can run it
     kIo,               ///< the operating system refused
     kCancelled,
-    kResourceExhausted,  ///< too much is asked at once; the same may be asked again later
   };
   Code code = Code::kInvalidArgument;
   std::string message;

@@ -63,7 +63,7 @@ Result<RequestId> EngineService::Impl::submit(Request request) {
   }
   if (picture.in_flight >= int64_t{options.engine.max_running} + options.max_queue) {
     ++picture.refused;
-    return Error{Error::Code::kResourceExhausted,
+    return Error{Error::Code::kOutOfMemory,
                  "The server is busy: " + std::to_string(picture.in_flight) +
                      " requests are running or waiting, as many as it takes (--max-queue). Try "
                      "again in a moment."};

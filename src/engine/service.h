@@ -58,7 +58,7 @@ class EngineService {
   EngineService& operator=(const EngineService&) = delete;
 
   /// on_finish is called exactly once for a request that got an id, possibly before submit()
-  /// returns. Errors: those of Engine::check(); kResourceExhausted (the queue is full; worth trying
+  /// returns. Errors: those of Engine::check(); kOutOfMemory (the queue is full: worth trying
   /// again later); kCancelled (the service is stopping). No callback is called then.
   Result<RequestId> submit(Request request);
   /// The request ends with kCancelled before the next step begins. Ids that are gone or never were

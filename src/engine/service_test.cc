@@ -133,7 +133,7 @@ TEST(Service, AFullQueueRefusesUntilSomebodyLeaves) {
   }
   const auto refused = server.service->submit(endless());
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code, Error::Code::kResourceExhausted);
+  EXPECT_EQ(refused.error().code, Error::Code::kOutOfMemory);
   EXPECT_THAT(refused.error().message, HasSubstr("5 requests"));
   server.service->cancel(taken[4]);
   while (finished == 0) std::this_thread::sleep_for(milliseconds(1));

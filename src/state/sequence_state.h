@@ -14,6 +14,7 @@
 
 #include "base/byte_stream.h"
 #include "base/result.h"
+#include "state/state_image.h"
 
 namespace chimere::state {
 
@@ -43,6 +44,9 @@ class Checkpoint {
   uint64_t stored_bytes() const;
   /// The same as a vector.
   std::vector<uint8_t> to_blob() const;
+  /// A copy of the bytes from that page on. Unlike everything else here, any thread may call it
+  /// while the checkpoint lives: what a checkpoint refers to does not change.
+  StateImage image(int32_t first_page) const;
 
  private:
   friend class StateStore;

@@ -86,6 +86,12 @@ class StateStore {
   /// The same from memory.
   Result<std::unique_ptr<SequenceState>> from_blob(std::span<const uint8_t> blob);
 
+  /// The state of the last image. Its pages come from the deepest of `images` (prefixes of one
+  /// another, shortest first) that has them; those before the first image's are shared with `base`.
+  /// Errors: kInvalidData (a page is missing, or the sizes are not this model's), kOutOfMemory;
+  /// nothing has changed then.
+  Result<Checkpoint> assemble(const Checkpoint* base, std::span<const StateImage> images);
+
   const StateSpec& spec() const { return spec_; }
   uint64_t fingerprint() const { return fingerprint_; }
 

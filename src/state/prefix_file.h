@@ -1,0 +1,59 @@
+// One cached state on disk (docs/prefix-cache.md, "A file").
+#ifndef CHIMERE_STATE_PREFIX_FILE_H_
+#define CHIMERE_STATE_PREFIX_FILE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "state/state_image.h"
+#include "state/state_store.h"
+
+namespace chimere::state {
+
+/// What gives an image's bytes their meaning and their sizes.
+struct ImageLayout {
+  explicit ImageLayout(const StateStore& store);
+
+  uint64_t fingerprint;
+  int64_t page_tokens;
+  int64_t page_bytes;  ///< 0: the model has no pages
+  int64_t slot_bytes;  ///< 0: the model has no recurrent state
+};
+
+/// Whose prefix it is.
+struct PrefixName {
+  std::string scope;            ///< who may find it
+  std::vector<int32_t> tokens;  ///< that the state has seen
+
+  /// "0123456789abcdef.prefix".
+  std::string file_name() const;
+};
+
+/// The beginning of a file, without the state.
+struct PrefixFileInfo {
+  PrefixName name;
+  int32_t first_page = 0;
+  int64_t file_bytes = 0;
+};
+
+/// Writes the image, which must have a slot, to folder/name.file_name(): whole or not at all.
+/// Returns the file's size. Errors: kOutOfSpace, kIo.
+Result<int64_t> write_prefix_file(const std::string& folder, const PrefixName& name,
+                                  const StateImage& image, const ImageLayout& layout);
+
+/// Errors: kNotFound, kIo, kInvalidData (damaged), kUnsupported (of another model, cache type or
+/// version); each says what is wrong with the file.
+Result<PrefixFileInfo> read_prefix_info(const std::string& path, const ImageLayout& layout);
+
+/// `with_slot` false: the pages alone. Errors: the same, kInvalidData also if the file is of
+/// another prefix than `name`.
+Result<StateImage> read_prefix_file(const std::string& folder, const PrefixName& name,
+                                    bool with_slot, const ImageLayout& layout);
+
+}  // namespace chimere::state
+
+#endif  // CHIMERE_STATE_PREFIX_FILE_H_

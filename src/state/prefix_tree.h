@@ -1,0 +1,70 @@
+// A radix tree over token ids: which states of which prefixes are kept, and where.
+#ifndef CHIMERE_STATE_PREFIX_TREE_H_
+#define CHIMERE_STATE_PREFIX_TREE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "state/sequence_state.h"
+#include "state/state_image.h"
+
+namespace chimere::state {
+
+/// The state behind a prefix, in up to three places.
+struct CachedState {
+  std::shared_ptr<const Checkpoint> device;  ///< in the state store
+  std::shared_ptr<const StateImage> memory;  ///< in ordinary memory; may have lost its slot
+  bool on_disk = false;
+  int32_t disk_first_page = 0;
+  int64_t disk_bytes = 0;
+
+  const std::string* scope = nullptr;  ///< of the tree; set with the first place
+  bool loading = false;                ///< being read from disk
+  uint64_t used = 0;                   ///< grows with every use
+  int64_t used_at = 0;                 ///< seconds since 1970 of the last use
+  int pins = 0;                        ///< work in the background that will come back to it
+  bool unsaved = false;                ///< to be written to disk
+
+  bool usable_memory() const { return memory != nullptr && memory->slot != nullptr; }
+  bool anywhere() const { return device != nullptr || memory != nullptr || on_disk; }
+};
+
+class PrefixTree {
+ public:
+  struct Node {
+    Node* parent = nullptr;
+    std::vector<int32_t> edge;  ///< tokens from the parent to here; empty at the root alone
+    int32_t position = 0;       ///< tokens from the root
+    std::map<int32_t, std::unique_ptr<Node>> children;  ///< by the first token of their edge
+    CachedState state;
+  };
+
+  PrefixTree();
+
+  /// The node of these tokens; made if there is none. Nodes keep their address until erase().
+  Node& insert(std::span<const int32_t> tokens);
+  /// The nodes whose tokens `tokens` begins with, shortest first, without the root.
+  std::vector<Node*> path(std::span<const int32_t> tokens);
+  /// Removes the node if nothing is kept there and nothing hangs below it, then its parents
+  /// likewise.
+  void erase_unused(Node& node);
+  /// Calls for every node but the root, parents first; the function must not change the tree.
+  void for_each(const std::function<void(Node&)>& fn);
+
+  static std::vector<int32_t> tokens_of(const Node& node);
+  static void for_each_below(Node& node, const std::function<void(Node&)>& fn);
+
+ private:
+  static Node& split(Node& child, size_t at);
+
+  std::unique_ptr<Node> root_;
+};
+
+}  // namespace chimere::state
+
+#endif  // CHIMERE_STATE_PREFIX_TREE_H_

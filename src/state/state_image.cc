@@ -1,0 +1,73 @@
+#include "state/state_image.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "state/state_store.h"
+
+namespace chimere::state {
+
+StateImage Checkpoint::image(int32_t first_page) const {
+  StateImage out;
+  out.position = position_;
+  out.first_page = std::min(first_page, static_cast<int32_t>(pages_.size()));
+  std::vector<uint8_t> pages;
+  pages.reserve((pages_.size() - static_cast<size_t>(out.first_page)) *
+                static_cast<size_t>(store_->page_stride()));
+  for (size_t i = static_cast<size_t>(out.first_page); i < pages_.size(); ++i) {
+    const std::span<const uint8_t> page = store_->pages_.block(pages_[i]);
+    pages.insert(pages.end(), page.begin(), page.end());
+  }
+  out.pages = std::make_shared<const std::vector<uint8_t>>(std::move(pages));
+  std::vector<uint8_t> slot;
+  if (store_->has_slots() && slot_ != 0) {
+    const std::span<const uint8_t> bytes = store_->slots_.block(slot_);
+    slot.assign(bytes.begin(), bytes.end());
+  }
+  out.slot = std::make_shared<const std::vector<uint8_t>>(std::move(slot));
+  return out;
+}
+
+Result<Checkpoint> StateStore::assemble(const Checkpoint* base,
+                                        std::span<const StateImage> images) {
+  const auto page_bytes = static_cast<size_t>(page_stride());
+  if (images.empty()) return invalid_argument("no image to assemble a state from");
+  const StateImage& last = images.back();
+  if (last.slot == nullptr || last.position < 1 ||
+      last.slot->size() != static_cast<size_t>(has_slots() ? slot_stride() : 0)) {
+    return invalid_data("an image has no recurrent state of this model");
+  }
+  Checkpoint state(*this);  // gives back what it holds after an error
+  const int64_t n_pages = pages_for(last.position);
+  for (int64_t page = 0; page < n_pages; ++page) {
+    // The deepest image that has the page: a partly filled one of a shorter image is superseded.
+    const auto image = std::find_if(images.rbegin(), images.rend(),
+                                    [&](const StateImage& i) { return i.first_page <= page; });
+    if (image == images.rend()) {
+      const bool whole = base != nullptr && (page + 1) * spec_.page_tokens <= base->position_;
+      if (!whole) return invalid_data("page " + std::to_string(page) + " is in no image");
+      const int32_t shared = base->pages_[static_cast<size_t>(page)];
+      pages_.add_reference(shared);
+      state.pages_.push_back(shared);
+      continue;
+    }
+    const size_t offset = static_cast<size_t>(page - image->first_page) * page_bytes;
+    if (image->pages == nullptr || image->pages->size() < offset + page_bytes) {
+      return invalid_data("an image has fewer pages than its position says");
+    }
+    CHIMERE_TRY(const int32_t own, pages_.allocate());
+    state.pages_.push_back(own);
+    std::memcpy(pages_.data(own), image->pages->data() + offset, page_bytes);
+  }
+  if (has_slots()) {
+    CHIMERE_TRY(const int32_t slot, slots_.allocate());
+    slots_.release(std::exchange(state.slot_, slot));
+    std::memcpy(slots_.data(slot), last.slot->data(), last.slot->size());
+  }
+  state.position_ = last.position;
+  return state;
+}
+
+}  // namespace chimere::state
