@@ -10,7 +10,11 @@
 
 #include <cstdint>
 
+#ifdef __CUDACC__  // also device code: kernels/cuda/language.h
+#define CHIMERE_INLINE __host__ __device__ __forceinline__
+#else
 #define CHIMERE_INLINE [[gnu::always_inline]] inline
+#endif
 
 namespace chimere::kernels {
 
@@ -28,7 +32,11 @@ struct F32x1 {
   CHIMERE_INLINE friend F32x1 operator*(F32x1 a, F32x1 b) { return {a.v * b.v}; }
   CHIMERE_INLINE friend F32x1 operator/(F32x1 a, F32x1 b) { return {a.v / b.v}; }
   CHIMERE_INLINE friend F32x1 fma(F32x1 a, F32x1 b, F32x1 c) {
+#ifdef __CUDA_ARCH__
+    return {fmaf(a.v, b.v, c.v)};
+#else
     return {__builtin_fmaf(a.v, b.v, c.v)};
+#endif
   }
   CHIMERE_INLINE friend F32x1 max(F32x1 a, F32x1 b) { return a.v > b.v ? a : b; }
   CHIMERE_INLINE friend F32x1 min(F32x1 a, F32x1 b) { return a.v < b.v ? a : b; }

@@ -1,0 +1,95 @@
+# Device code. chimere_cuda_modules(TARGET SOURCES a.cu ...) compiles each source with nvcc to a fat binary that lies
+# in the program, and tells the target where (src/kernels/cuda/device/modules.h). Without nvcc the table is empty and
+# the program says so when a card is asked for.
+#   CHIMERE_CUDA        auto (with nvcc 12.8 or later), on (an error without it), off
+#   CHIMERE_CUDA_ARCHS  architectures like 80;90;120; empty: that of the card in this machine, else 90
+set(CHIMERE_CUDA auto CACHE STRING "Device code for NVIDIA cards: auto, on or off")
+set_property(CACHE CHIMERE_CUDA PROPERTY STRINGS auto on off)
+set(CHIMERE_CUDA_ARCHS "" CACHE STRING "Compute capabilities to compile for, like 80;90;120; empty: the card's, else 90")
+
+# Sets CHIMERE_NVCC to the compiler, or to nothing.
+function(chimere_find_nvcc)
+  set(CHIMERE_NVCC "" PARENT_SCOPE)
+  if(CHIMERE_CUDA STREQUAL off)
+    return()
+  endif()
+  find_program(CHIMERE_NVCC_PROGRAM nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda/bin)
+  set(why "nvcc was not found")
+  if(CHIMERE_NVCC_PROGRAM)
+    execute_process(COMMAND ${CHIMERE_NVCC_PROGRAM} --version OUTPUT_VARIABLE text ERROR_QUIET)
+    string(REGEX MATCH "release ([0-9.]+)" found "${text}")
+    if(found AND CMAKE_MATCH_1 VERSION_GREATER_EQUAL 12.8)
+      set(CHIMERE_NVCC ${CHIMERE_NVCC_PROGRAM} PARENT_SCOPE)
+      return()
+    endif()
+    set(why "${CHIMERE_NVCC_PROGRAM} is older than 12.8")
+  endif()
+  if(CHIMERE_CUDA STREQUAL on)
+    message(FATAL_ERROR "CHIMERE_CUDA=on, but ${why}.")
+  endif()
+  message(STATUS "No device code for NVIDIA cards: ${why}.")
+endfunction()
+chimere_find_nvcc()
+
+function(chimere_cuda_architectures result)
+  set(archs ${CHIMERE_CUDA_ARCHS})
+  if(NOT archs)
+    find_program(CHIMERE_NVIDIA_SMI nvidia-smi)
+    if(CHIMERE_NVIDIA_SMI)
+      execute_process(COMMAND ${CHIMERE_NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
+                      OUTPUT_VARIABLE text ERROR_QUIET RESULT_VARIABLE failed)
+      if(NOT failed)
+        string(REGEX MATCHALL "[0-9]+\\.[0-9]" found "${text}")
+        string(REPLACE "." "" archs "${found}")
+        list(REMOVE_DUPLICATES archs)
+      endif()
+    endif()
+  endif()
+  if(NOT archs)
+    set(archs 90)
+  endif()
+  set(${result} ${archs} PARENT_SCOPE)
+endfunction()
+
+function(chimere_cuda_modules target)
+  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/cuda_modules)
+  set(incbins "")
+  set(rows "")
+  set(images "")
+  if(CHIMERE_NVCC)
+    chimere_cuda_architectures(archs)
+    set(codes "")
+    foreach(arch IN LISTS archs)
+      list(APPEND codes -gencode arch=compute_${arch},code=sm_${arch})
+    endforeach()
+    # Cards later than all of them compile the last one's PTX when they load it.
+    list(SORT archs COMPARE NATURAL)
+    list(GET archs -1 last)
+    list(APPEND codes -gencode arch=compute_${last},code=compute_${last})
+    message(STATUS "Device code for compute capabilities ${archs}")
+    foreach(source IN LISTS ARG_SOURCES)
+      get_filename_component(name ${source} NAME_WE)
+      set(image ${folder}/${name}.fatbin)
+      # -fmad=false: docs/numerics.md, rule 1.
+      add_custom_command(OUTPUT ${image}
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
+        COMMAND ${CHIMERE_NVCC} -fatbin -std=c++20 -O3 -fmad=false -ccbin ${CMAKE_CXX_COMPILER} -I${CMAKE_SOURCE_DIR}/src
+                -Werror all-warnings ${codes} -MD -MF ${image}.d -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
+        DEPENDS ${source}
+        DEPFILE ${image}.d
+        COMMENT "Device code ${name}"
+        VERBATIM)
+      list(APPEND images ${image})
+      string(APPEND incbins "asm(\".section .rodata\\n.balign 16\\nchimere_cuda_module_${name}:\\n\"\n"
+                            "    \".incbin \\\"${image}\\\"\\n.byte 0\\n.previous\\n\");\n"
+                            "extern \"C\" const uint8_t chimere_cuda_module_${name}[];\n")
+      string(APPEND rows "    {\"${name}\", chimere_cuda_module_${name}},\n")
+    endforeach()
+  endif()
+  set(CHIMERE_CUDA_INCBINS "${incbins}")
+  set(CHIMERE_CUDA_ROWS "${rows}")
+  configure_file(${CMAKE_SOURCE_DIR}/cmake/cuda_modules.cc.in ${folder}/modules.cc @ONLY)
+  set_source_files_properties(${folder}/modules.cc PROPERTIES OBJECT_DEPENDS "${images}")
+  target_sources(${target} PRIVATE ${folder}/modules.cc)
+endfunction()

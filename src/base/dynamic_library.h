@@ -1,0 +1,27 @@
+// Libraries that are opened while the program runs, so that it also starts where they are missing.
+#ifndef CHIMERE_BASE_DYNAMIC_LIBRARY_H_
+#define CHIMERE_BASE_DYNAMIC_LIBRARY_H_
+
+#include <string>
+
+#include "base/result.h"
+
+namespace chimere {
+
+/// Stays open until the process ends: drivers do not survive being closed while their threads run.
+class DynamicLibrary {
+ public:
+  /// By the name that the system's loader looks for ("libcuda.so.1"). Errors: kNotFound.
+  static Result<DynamicLibrary> open(const std::string& name);
+
+  /// nullptr if the library has no such function.
+  void* find(const char* symbol) const;
+
+ private:
+  explicit DynamicLibrary(void* handle) : handle_(handle) {}
+  void* handle_;
+};
+
+}  // namespace chimere
+
+#endif  // CHIMERE_BASE_DYNAMIC_LIBRARY_H_

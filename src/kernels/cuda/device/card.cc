@@ -1,0 +1,253 @@
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/device/card_stream.h"
+#include "kernels/cuda/device/device.h"
+#include "kernels/cuda/device/driver.h"
+#include "kernels/cuda/device/modules.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+using driver::Address;
+using driver::Api;
+
+/// Least that all fat binaries have code for.
+constexpr int kLeastCapability = 80;
+/// Backing a piece of memory takes the driver about a tenth of a millisecond, whatever its size.
+constexpr size_t kLeastPiece = size_t{16} << 20;
+
+Error out_of_card_memory(const Api& api, size_t bytes, int result) {
+  return out_of_memory("the card has no " + std::to_string(bytes) + " more bytes of memory (" +
+                       driver::error_text(api, result) +
+                       "); use a smaller context (--ctx), smaller cache types (--cache-k, "
+                       "--cache-v) or a smaller model");
+}
+
+/// Addresses of the card, backed in pieces.
+class CardRange final : public MemoryRange {
+ public:
+  CardRange(const Api& api, driver::Context* context, int card, size_t granule)
+      : api_(api), context_(context), granule_(granule) {
+    properties_.location.id = card;
+  }
+  ~CardRange() override {
+    if (base_ == 0) return;
+    use_context();
+    Address at = base_;
+    for (const Piece& piece : pieces_) {
+      api_.memory_unmap(at, piece.bytes);
+      api_.memory_release(piece.handle);
+      at += piece.bytes;
+    }
+    api_.address_free(base_, reserved_);
+  }
+  CardRange(const CardRange&) = delete;
+  CardRange& operator=(const CardRange&) = delete;
+
+  Status reserve(size_t bytes) {
+    if (bytes == 0) return {};
+    reserved_ = round_up(bytes);
+    const int result = api_.address_reserve(&base_, reserved_, 0, 0, 0);
+    if (result == driver::kSuccess) return {};
+    base_ = 0;
+    return out_of_card_memory(api_, bytes, result);
+  }
+
+  Status commit(size_t bytes) override {
+    if (bytes <= committed_) return {};
+    if (bytes > reserved_) {
+      return out_of_memory("cannot use " + std::to_string(bytes) + " bytes of a range of " +
+                           std::to_string(reserved_));
+    }
+    use_context();
+    const size_t more = round_up(bytes) - committed_;
+    driver::MemoryHandle piece = 0;
+    int result = api_.memory_create(&piece, more, &properties_, 0);
+    if (result != driver::kSuccess) return out_of_card_memory(api_, more, result);
+    result = api_.memory_map(base_ + committed_, more, 0, piece, 0);
+    if (result == driver::kSuccess) {
+      driver::AccessDescription access;
+      access.location = properties_.location;
+      result = api_.memory_access(base_ + committed_, more, &access, 1);
+      if (result != driver::kSuccess) api_.memory_unmap(base_ + committed_, more);
+    }
+    if (result != driver::kSuccess) {
+      api_.memory_release(piece);
+      return out_of_card_memory(api_, more, result);
+    }
+    pieces_.push_back({piece, more});
+    committed_ += more;
+    return {};
+  }
+  uint8_t* data() const override { return reinterpret_cast<uint8_t*>(base_); }
+
+ private:
+  struct Piece {
+    driver::MemoryHandle handle;
+    size_t bytes;
+  };
+  size_t round_up(size_t n) const { return (n + granule_ - 1) / granule_ * granule_; }
+  void use_context() const { driver::use_context(api_, context_); }
+
+  const Api& api_;
+  driver::Context* context_;
+  size_t granule_;
+  driver::AllocationProperties properties_;
+  Address base_ = 0;
+  size_t reserved_ = 0;
+  size_t committed_ = 0;
+  std::vector<Piece> pieces_;
+};
+
+class CardPinned final : public Pinned {
+ public:
+  CardPinned(const Api& api, void* data) : api_(api), data_(data) {}
+  ~CardPinned() override { api_.host_free(data_); }
+  CardPinned(const CardPinned&) = delete;
+  CardPinned& operator=(const CardPinned&) = delete;
+  uint8_t* data() const override { return static_cast<uint8_t*>(data_); }
+
+ private:
+  const Api& api_;
+  void* data_;
+};
+
+class Card final : public Device {
+ public:
+  static Result<std::unique_ptr<Device>> open(const Api& api, int number);
+  ~Card() override {
+    stream_.reset();
+    if (context_ != nullptr) api_.context_release(device_);
+  }
+  Card(const Card&) = delete;
+  Card& operator=(const Card&) = delete;
+
+  const DeviceFacts& facts() const override { return facts_; }
+  Stream& stream() override { return *stream_; }
+  Result<int64_t> free_bytes() override;
+  Result<std::unique_ptr<Pinned>> pinned(size_t bytes) override;
+  Result<std::unique_ptr<MemoryRange>> reserve(size_t bytes) override;
+
+  Status write(void* to, const void* from_host, size_t bytes) override {
+    // The driver takes what is not pinned before it returns, or waits for it.
+    return now([&] { stream_->copy(to, from_host, bytes); });
+  }
+  Status read(void* to_host, const void* from, size_t bytes) override {
+    return now([&] { stream_->copy(to_host, from, bytes); });
+  }
+  Status copy(void* to, const void* from, size_t bytes) override {
+    stream_->copy(to, from, bytes);
+    return {};
+  }
+  Status clear(void* to, size_t bytes) override {
+    stream_->clear(to, bytes);
+    return {};
+  }
+
+ private:
+  explicit Card(const Api& api) : api_(api) {}
+  Status read_facts();
+  template <class Work>
+  Status now(const Work& work) {
+    work();
+    return stream_->synchronize();
+  }
+
+  const Api& api_;
+  driver::DeviceNumber device_ = 0;
+  driver::Context* context_ = nullptr;
+  size_t granule_ = 0;
+  DeviceFacts facts_;
+  std::unique_ptr<CardStream> stream_;
+};
+
+Status Card::read_facts() {
+  std::array<char, 128> name{};
+  size_t memory = 0;
+  int major = 0;
+  int minor = 0;
+  int multiprocessors = 0;
+  int shared = 0;
+  api_.device_name(name.data(), name.size(), device_);
+  api_.device_memory(&memory, device_);
+  api_.device_attribute(&major, driver::kCapabilityMajor, device_);
+  api_.device_attribute(&minor, driver::kCapabilityMinor, device_);
+  api_.device_attribute(&multiprocessors, driver::kMultiprocessorCount, device_);
+  api_.device_attribute(&shared, driver::kSharedMemoryPerBlockOptin, device_);
+  facts_ = {name.data(), 10 * major + minor, multiprocessors, shared, static_cast<int64_t>(memory)};
+  if (facts_.compute_capability >= kLeastCapability) return {};
+  return unsupported("the card " + facts_.name + " has compute capability " +
+                     std::to_string(major) + "." + std::to_string(minor) +
+                     "; 8.0 is the least that is supported. Use --backend cpu.");
+}
+
+Result<std::unique_ptr<Device>> Card::open(const Api& api, int number) {
+  int count = 0;
+  api.device_count(&count);
+  if (number < 0 || number >= count) {
+    return unsupported("there is no card of number " + std::to_string(number) + "; the driver has " +
+                       std::to_string(count) + ". Use --backend cpu.");
+  }
+  std::unique_ptr<Card> card(new Card(api));
+  api.device_get(&card->device_, number);
+  CHIMERE_CHECK_OK(card->read_facts());
+  int result = api.context_retain(&card->context_, card->device_);
+  if (result == driver::kSuccess) driver::use_context(api, card->context_);
+  driver::AllocationProperties properties;
+  properties.location.id = card->device_;
+  if (result == driver::kSuccess) result = api.granularity(&card->granule_, &properties, 1);
+  card->granule_ = std::max(card->granule_, kLeastPiece);
+  if (result != driver::kSuccess) {
+    return unsupported("the card " + card->facts_.name + " cannot be used; " +
+                       driver::error_text(api, result));
+  }
+  CHIMERE_TRY(card->stream_,
+              CardStream::create(api, card->context_, card->facts_.shared_bytes));
+  return std::unique_ptr<Device>(std::move(card));
+}
+
+Result<int64_t> Card::free_bytes() {
+  driver::use_context(api_, context_);
+  size_t free = 0;
+  size_t total = 0;
+  const int result = api_.memory_info(&free, &total);
+  if (result != driver::kSuccess) {
+    return io_error("the card failed; " + driver::error_text(api_, result));
+  }
+  return static_cast<int64_t>(free);
+}
+
+Result<std::unique_ptr<Pinned>> Card::pinned(size_t bytes) {
+  driver::use_context(api_, context_);
+  void* data = nullptr;
+  const int result = api_.host_allocate(&data, bytes, 0);
+  if (result != driver::kSuccess) {
+    return out_of_memory("the system has no " + std::to_string(bytes) +
+                         " bytes of pinned memory; " + driver::error_text(api_, result));
+  }
+  return std::unique_ptr<Pinned>(std::make_unique<CardPinned>(api_, data));
+}
+
+Result<std::unique_ptr<MemoryRange>> Card::reserve(size_t bytes) {
+  auto range = std::make_unique<CardRange>(api_, context_, device_, granule_);
+  CHIMERE_CHECK_OK(range->reserve(bytes));
+  return std::unique_ptr<MemoryRange>(std::move(range));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> open_card(int number) {
+  if (embedded_modules().empty()) {
+    return unsupported(
+        "this program was built without device code (nvcc 12.8 or later was not found); use "
+        "--backend cpu, or build it where the CUDA toolkit is installed");
+  }
+  CHIMERE_TRY(const Api* api, driver::open());
+  return Card::open(*api, number);
+}
+
+}  // namespace chimere::kernels::cuda

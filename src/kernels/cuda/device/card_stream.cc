@@ -1,0 +1,152 @@
+#include "kernels/cuda/device/card_stream.h"
+
+#include <utility>
+
+#include "kernels/cuda/device/modules.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+driver::Address address(const void* p) { return reinterpret_cast<driver::Address>(p); }
+
+struct CardGraph final : Graph {
+  CardGraph(const driver::Api& driver_api, driver::GraphExec* graph)
+      : api(driver_api), exec(graph) {}
+  ~CardGraph() override { api.graph_exec_destroy(exec); }
+  CardGraph(const CardGraph&) = delete;
+  CardGraph& operator=(const CardGraph&) = delete;
+
+  const driver::Api& api;
+  driver::GraphExec* exec;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CardStream>> CardStream::create(const driver::Api& api,
+                                                       driver::Context* context,
+                                                       int64_t shared_bytes) {
+  std::unique_ptr<CardStream> stream(new CardStream(api, context, shared_bytes));
+  driver::use_context(api, context);
+  const int result = api.stream_create(&stream->stream_, driver::kStreamNonBlocking);
+  if (result != driver::kSuccess) {
+    return io_error("the card takes no work; " + driver::error_text(api, result));
+  }
+  return stream;
+}
+
+CardStream::~CardStream() {
+  driver::use_context(api_, context_);
+  if (stream_ != nullptr) {
+    api_.stream_synchronize(stream_);
+    api_.stream_destroy(stream_);
+  }
+  for (const auto& [name, loaded] : modules_) api_.module_unload(loaded);
+}
+
+bool CardStream::ready() {
+  if (!status_.ok()) return false;
+  driver::use_context(api_, context_);
+  return true;
+}
+
+bool CardStream::check(int result, const char* what, const char* name) {
+  if (result == driver::kSuccess) return true;
+  if (status_.ok()) {
+    status_ = io_error("the card failed (" + std::string(what) + " " + name + "); " +
+                       driver::error_text(api_, result) + "; start the program again");
+  }
+  return false;
+}
+
+driver::Module* CardStream::module(const Kernel& kernel) {
+  const auto known = modules_.find(kernel.module);
+  if (known != modules_.end()) return known->second;
+  for (const EmbeddedModule& embedded : embedded_modules()) {
+    if (std::string_view(embedded.name) != kernel.module) continue;
+    driver::Module* loaded = nullptr;
+    if (!check(api_.module_load(&loaded, embedded.image), "loading", kernel.module)) return nullptr;
+    return modules_[kernel.module] = loaded;
+  }
+  check(driver::kErrorNotFound, "finding the module", kernel.module);
+  return nullptr;
+}
+
+driver::Function* CardStream::function(const Kernel& kernel) {
+  const auto known = functions_.find(kernel.name);
+  if (known != functions_.end()) return known->second;
+  driver::Module* const loaded = module(kernel);
+  if (loaded == nullptr) return nullptr;
+  driver::Function* found = nullptr;
+  if (!check(api_.module_function(&found, loaded, kernel.name), "finding", kernel.name)) {
+    return nullptr;
+  }
+  return functions_[kernel.name] = found;
+}
+
+void CardStream::launch_bytes(const Kernel& kernel, const Launch& shape, const void* args,
+                              size_t /*bytes*/) {
+  if (!ready()) return;
+  driver::Function* const f = function(kernel);
+  if (f == nullptr) return;
+  constexpr uint32_t kAlwaysAllowed = 48 << 10;
+  if (shape.shared_bytes > kAlwaysAllowed) {
+    const auto most = static_cast<int>(shared_bytes_);
+    if (!check(api_.function_set(f, driver::kFunctionMaxDynamicShared, most), "preparing",
+               kernel.name)) {
+      return;
+    }
+  }
+  driver::LaunchAttribute overlap;
+  overlap.value = 1;
+  const driver::LaunchConfig config = {{shape.grid.x, shape.grid.y, shape.grid.z},
+                                       {shape.block.x, shape.block.y, shape.block.z},
+                                       shape.shared_bytes,
+                                       stream_,
+                                       &overlap,
+                                       shape.overlaps_previous ? 1U : 0U};
+  void* parameters[] = {const_cast<void*>(args)};
+  ++counts_.launches;
+  check(api_.launch(&config, f, parameters, nullptr), "launching", kernel.name);
+}
+
+void CardStream::copy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0 || !ready()) return;
+  check(api_.copy(address(to), address(from), bytes, stream_), "copying", "bytes");
+}
+
+void CardStream::clear(void* to, size_t bytes) {
+  if (bytes == 0 || !ready()) return;
+  check(api_.fill(address(to), 0, bytes, stream_), "clearing", "bytes");
+}
+
+void CardStream::begin_recording() {
+  if (!ready()) return;
+  check(api_.capture_begin(stream_, driver::kCaptureThreadLocal), "recording", "a step");
+}
+
+std::unique_ptr<Graph> CardStream::end_recording() {
+  driver::GraphHandle* graph = nullptr;
+  const int ended = api_.capture_end(stream_, &graph);  // also after a failure, to leave the mode
+  if (!check(ended, "recording", "a step")) return nullptr;
+  driver::GraphExec* exec = nullptr;
+  const int result = status_.ok() ? api_.graph_instantiate(&exec, graph, 0) : driver::kSuccess;
+  api_.graph_destroy(graph);
+  if (!check(result, "preparing", "a recorded step") || exec == nullptr) return nullptr;
+  return std::make_unique<CardGraph>(api_, exec);
+}
+
+void CardStream::replay(const Graph& graph) {
+  if (!ready()) return;
+  ++counts_.graph_launches;
+  check(api_.graph_launch(static_cast<const CardGraph&>(graph).exec, stream_), "launching",
+        "a recorded step");
+}
+
+Status CardStream::synchronize() {
+  if (!ready()) return status_;
+  ++counts_.synchronisations;
+  check(api_.stream_synchronize(stream_), "computing", "a step");
+  return status_;
+}
+
+}  // namespace chimere::kernels::cuda

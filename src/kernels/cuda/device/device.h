@@ -1,0 +1,52 @@
+// A card, or the emulator of one.
+#ifndef CHIMERE_KERNELS_CUDA_DEVICE_DEVICE_H_
+#define CHIMERE_KERNELS_CUDA_DEVICE_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "kernels/cuda/device/stream.h"
+#include "tensor/memory.h"
+
+namespace chimere::kernels::cuda {
+
+/// What choices of launches depend on.
+struct DeviceFacts {
+  std::string name;
+  int compute_capability = 0;  ///< 90 for 9.0
+  int multiprocessors = 1;
+  int64_t shared_bytes = 48 << 10;  ///< most dynamic shared memory of a block
+  int64_t memory_bytes = 0;         ///< of the card
+};
+
+/// Memory of the host that copies need not wait for; never null when bytes > 0.
+class Pinned {
+ public:
+  virtual ~Pinned() = default;
+  virtual uint8_t* data() const = 0;
+};
+
+/// Must outlive everything that came from it. One thread at a time.
+class Device : public Memory {
+ public:
+  virtual const DeviceFacts& facts() const = 0;
+  /// The queue that Memory's copies go through too.
+  virtual Stream& stream() = 0;
+  /// Bytes that nobody uses at this moment.
+  virtual Result<int64_t> free_bytes() = 0;
+  /// Errors: kOutOfMemory.
+  virtual Result<std::unique_ptr<Pinned>> pinned(size_t bytes) = 0;
+
+  bool on_host() const override { return false; }
+};
+
+/// The card of this number, opened through the driver. Errors: kUnsupported (built without device
+/// code, no driver, no such card, a card that is too old), with what is missing.
+Result<std::unique_ptr<Device>> open_card(int number);
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_DEVICE_DEVICE_H_

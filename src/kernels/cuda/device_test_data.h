@@ -1,0 +1,85 @@
+// Devices to run kernels on in tests, and data that lies on them.
+#ifndef CHIMERE_KERNELS_CUDA_DEVICE_TEST_DATA_H_
+#define CHIMERE_KERNELS_CUDA_DEVICE_TEST_DATA_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/batch_test_data.h"
+#include "kernels/cuda/device/device.h"
+
+namespace chimere::kernels::cuda::test {
+
+struct TestDevice {
+  std::string name;
+  std::unique_ptr<Device> device;
+};
+
+/// The emulator in both orders of threads; with `--device=card` on the program's command line
+/// (ctest's label gpu) the first card instead. Never empty: without a card the program has ended
+/// with the exit status that ctest takes for "skipped".
+const std::vector<TestDevice>& devices();
+
+/// Memory of a device that a test fills and reads. A copy of the device's bytes is made at each
+/// read, so that the emulator and a card behave alike.
+template <typename T>
+class OnDevice {
+ public:
+  OnDevice(Device& device, std::span<const T> values)
+      : device_(device), count_(values.size()), range_(take(device, values.size_bytes())) {
+    if (count_ > 0) expect_ok(device.write(range_->data(), values.data(), values.size_bytes()));
+  }
+  OnDevice(Device& device, const std::vector<T>& values)
+      : OnDevice(device, std::span<const T>(values)) {}
+
+  T* data() const { return reinterpret_cast<T*>(range_->data()); }
+  /// Waits for the device's work.
+  std::vector<T> read() const {
+    std::vector<T> values(count_);
+    if (count_ > 0) expect_ok(device_.read(values.data(), data(), count_ * sizeof(T)));
+    return values;
+  }
+
+ private:
+  static std::unique_ptr<MemoryRange> take(Device& device, size_t bytes);
+  static void expect_ok(const Status& status);
+
+  Device& device_;
+  size_t count_;
+  std::unique_ptr<MemoryRange> range_;
+};
+
+/// Ends the test program with a message; for what can only fail where the machine is at fault.
+std::unique_ptr<MemoryRange> take_or_end(Device& device, size_t bytes);
+void ok_or_end(const Status& status);
+
+template <typename T>
+std::unique_ptr<MemoryRange> OnDevice<T>::take(Device& device, size_t bytes) {
+  return take_or_end(device, bytes);
+}
+template <typename T>
+void OnDevice<T>::expect_ok(const Status& status) {
+  ok_or_end(status);
+}
+
+/// A matrix of batch_test_data.h on a device.
+class DeviceMatrix {
+ public:
+  DeviceMatrix(Device& device, const kernels::test::Matrix& m)
+      : rows_(m.rows), cols_(m.cols), stride_(m.stride), data_(device, m.data) {}
+  MatrixView view() const { return {data_.data(), rows_, cols_, stride_}; }
+  std::vector<float> read() const { return data_.read(); }
+
+ private:
+  int64_t rows_;
+  int64_t cols_;
+  int64_t stride_;
+  OnDevice<float> data_;
+};
+
+}  // namespace chimere::kernels::cuda::test
+
+#endif  // CHIMERE_KERNELS_CUDA_DEVICE_TEST_DATA_H_

@@ -1,0 +1,81 @@
+// Runs the threads of a block on one thread of the host. Each is a fiber with a stack of its own; a
+// fiber runs until it waits for others (a barrier, a warp operation) or ends. Between two such points
+// threads run one after the other, in rising or falling order: a kernel that lacks a barrier gives
+// different results in the two orders.
+#ifndef CHIMERE_KERNELS_CUDA_EMULATOR_BLOCK_H_
+#define CHIMERE_KERNELS_CUDA_EMULATOR_BLOCK_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace chimere::kernels::cuda::emulator {
+
+struct Index3 {
+  uint32_t x = 0;
+  uint32_t y = 0;
+  uint32_t z = 0;
+};
+
+/// What a thread knows of itself.
+struct Thread {
+  Index3 index;
+  Index3 block;
+  Index3 block_size;
+  Index3 grid_size;
+  uint32_t lane = 0;
+};
+
+/// The thread whose code runs now.
+inline const Thread* running_thread = nullptr;
+inline const Thread& current_thread() { return *running_thread; }
+
+/// Most bytes that a lane can show to its warp at once: the fragments of one matrix product.
+inline constexpr size_t kSlotBytes = 64;
+
+/// What the lanes of a warp showed each other; valid until the warp's next operation.
+struct WarpSlots {
+  const uint8_t* first;
+  const uint8_t* of_lane(uint32_t lane) const { return first + lane * kSlotBytes; }
+};
+
+/// Waits until every thread of the block has come here or ended.
+void block_barrier();
+/// Waits until all `lanes` of the warp have come here, each showing `bytes` bytes.
+WarpSlots warp_exchange(uint32_t lanes, const void* mine, size_t bytes);
+/// The block's dynamic shared memory.
+uint8_t* dynamic_shared();
+
+enum class Order { kRising, kFalling };
+
+struct Grid {
+  Index3 grid_size;
+  Index3 block_size;
+  size_t shared_bytes = 0;
+  Order order = Order::kRising;
+};
+
+using Entry = void (*)(const void* args);
+
+/// Puts a kernel into the table that find_kernel() reads.
+struct Registration {
+  Registration(const char* name, int max_threads, size_t args_bytes, Entry entry);
+  const char* name;
+  int max_threads;
+  size_t args_bytes;
+  Entry entry;
+  const Registration* next;
+};
+
+/// nullptr if there is no such kernel.
+const Registration* find_kernel(const char* name);
+
+/// Runs every thread of every block, blocks one after the other in the order that the grid names.
+/// Dynamic shared memory begins as NaNs in each block. Errors: kInvalidArgument (too many threads,
+/// threads that wait for each other at different places). One call at a time in a process.
+Status run_grid(const Registration& kernel, const Grid& grid, const void* args);
+
+}  // namespace chimere::kernels::cuda::emulator
+
+#endif  // CHIMERE_KERNELS_CUDA_EMULATOR_BLOCK_H_

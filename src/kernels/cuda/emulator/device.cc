@@ -1,0 +1,153 @@
+#include "kernels/cuda/emulator/device.h"
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace chimere::kernels::cuda {
+namespace {
+
+using emulator::Index3;
+
+constexpr int64_t kSharedBytes = int64_t{99} << 10;
+
+using Work = std::function<Status()>;
+
+struct EmulatedGraph final : Graph {
+  std::vector<Work> works;
+};
+
+class EmulatedStream final : public Stream {
+ public:
+  explicit EmulatedStream(emulator::Order order) : order_(order) {}
+
+  void copy(void* to, const void* from, size_t bytes) override {
+    add([=]() -> Status {
+      if (bytes > 0) std::memcpy(to, from, bytes);
+      return {};
+    });
+  }
+  void clear(void* to, size_t bytes) override {
+    add([=]() -> Status {
+      if (bytes > 0) std::memset(to, 0, bytes);
+      return {};
+    });
+  }
+
+  void begin_recording() override { recording_ = std::make_unique<EmulatedGraph>(); }
+  std::unique_ptr<Graph> end_recording() override {
+    std::unique_ptr<EmulatedGraph> graph = std::move(recording_);
+    if (!status_.ok()) return nullptr;
+    return graph;
+  }
+  void replay(const Graph& graph) override {
+    ++counts_.graph_launches;
+    for (const Work& work : static_cast<const EmulatedGraph&>(graph).works) add(work);
+  }
+
+  Status synchronize() override {
+    ++counts_.synchronisations;
+    return status_;
+  }
+
+ private:
+  void launch_bytes(const Kernel& kernel, const Launch& shape, const void* args,
+                    size_t bytes) override {
+    ++counts_.launches;
+    const auto* first = static_cast<const uint8_t*>(args);
+    // Arguments are aligned as on a card.
+    auto copy = std::make_shared<std::vector<uint64_t>>((bytes + 7) / 8);
+    std::memcpy(copy->data(), first, bytes);
+    add([this, kernel, shape, copy, bytes] { return run(kernel, shape, copy->data(), bytes); });
+  }
+
+  Status run(const Kernel& kernel, const Launch& shape, const void* args, size_t bytes) const {
+    const emulator::Registration* found = emulator::find_kernel(kernel.name);
+    if (found == nullptr || found->args_bytes != bytes) {
+      return io_error("there is no kernel '" + std::string(kernel.name) + "' with " +
+                      std::to_string(bytes) + " bytes of arguments");
+    }
+    if (shape.shared_bytes > kSharedBytes) {
+      return io_error("the kernel '" + std::string(kernel.name) + "' asks for " +
+                      std::to_string(shape.shared_bytes) + " bytes of shared memory; a block has " +
+                      std::to_string(kSharedBytes));
+    }
+    const auto index = [](const Dim& d) { return Index3{d.x, d.y, d.z}; };
+    return emulator::run_grid(
+        *found, {index(shape.grid), index(shape.block), shape.shared_bytes, order_}, args);
+  }
+
+  void add(Work work) {
+    if (!status_.ok()) return;
+    if (recording_ != nullptr) {
+      recording_->works.push_back(std::move(work));
+    } else {
+      status_ = work();
+    }
+  }
+
+  emulator::Order order_;
+  Status status_;
+  std::unique_ptr<EmulatedGraph> recording_;
+};
+
+class HostBytes final : public Pinned {
+ public:
+  explicit HostBytes(size_t bytes) : bytes_(new uint8_t[bytes]) {}
+  uint8_t* data() const override { return bytes_.get(); }
+
+ private:
+  std::unique_ptr<uint8_t[]> bytes_;
+};
+
+class Emulator final : public Device {
+ public:
+  explicit Emulator(emulator::Order order) : stream_(order) {
+    facts_.name = "emulator";
+    facts_.compute_capability = 80;
+    facts_.multiprocessors = 4;
+    facts_.shared_bytes = kSharedBytes;
+    facts_.memory_bytes = int64_t{1} << 40;
+  }
+
+  const DeviceFacts& facts() const override { return facts_; }
+  Stream& stream() override { return stream_; }
+  Result<int64_t> free_bytes() override { return facts_.memory_bytes; }
+  Result<std::unique_ptr<Pinned>> pinned(size_t bytes) override {
+    return std::unique_ptr<Pinned>(std::make_unique<HostBytes>(bytes));
+  }
+
+  Result<std::unique_ptr<MemoryRange>> reserve(size_t bytes) override {
+    return host_memory().reserve(bytes);
+  }
+  Status write(void* to, const void* from_host, size_t bytes) override {
+    stream_.copy(to, from_host, bytes);
+    return stream_.synchronize();
+  }
+  Status read(void* to_host, const void* from, size_t bytes) override {
+    stream_.copy(to_host, from, bytes);
+    return stream_.synchronize();
+  }
+  Status copy(void* to, const void* from, size_t bytes) override {
+    stream_.copy(to, from, bytes);
+    return {};
+  }
+  Status clear(void* to, size_t bytes) override {
+    stream_.clear(to, bytes);
+    return {};
+  }
+
+ private:
+  DeviceFacts facts_;
+  EmulatedStream stream_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_emulator(emulator::Order order) {
+  return std::make_unique<Emulator>(order);
+}
+
+}  // namespace chimere::kernels::cuda

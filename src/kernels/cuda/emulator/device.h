@@ -1,0 +1,18 @@
+// A Device that runs kernels on the host, for tests.
+#ifndef CHIMERE_KERNELS_CUDA_EMULATOR_DEVICE_H_
+#define CHIMERE_KERNELS_CUDA_EMULATOR_DEVICE_H_
+
+#include <memory>
+
+#include "kernels/cuda/device/device.h"
+#include "kernels/cuda/emulator/block.h"
+
+namespace chimere::kernels::cuda {
+
+/// Its memory is the host's. Work is done at once, or recorded and replayed like a card's. Shared
+/// memory is limited to 99 KiB, the least of the cards we build for.
+std::unique_ptr<Device> make_emulator(emulator::Order order);
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_EMULATOR_DEVICE_H_

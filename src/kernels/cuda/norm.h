@@ -1,0 +1,18 @@
+// Norms on a card: Ops::rms_norm and Ops::gated_rms_norm, with the same bits.
+#ifndef CHIMERE_KERNELS_CUDA_NORM_H_
+#define CHIMERE_KERNELS_CUDA_NORM_H_
+
+#include "kernels/cuda/device/stream.h"
+#include "tensor/view.h"
+
+namespace chimere::kernels::cuda {
+
+/// x.cols is at most 12,000: a row lies in shared memory.
+void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps, MatrixView y);
+
+void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const float* weight,
+                    int head_dim, float eps, MatrixView y);
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_NORM_H_

@@ -1,0 +1,31 @@
+# The CUDA back end, included by the room: its host side is part of the room, its device code (.cu) is compiled twice,
+# by nvcc for cards and by the C++ compiler for the emulator, which only tests link. Paths begin at the room.
+set(CUDA_MODULES
+  cuda/norm.cu)
+
+target_sources(chimere_kernels PRIVATE
+  cuda/device/card.cc
+  cuda/device/card_stream.cc
+  cuda/device/driver.cc
+  cuda/norm.cc)
+chimere_cuda_modules(chimere_kernels SOURCES ${CUDA_MODULES})
+
+if(NOT CHIMERE_TESTS)
+  return()
+endif()
+
+# Kernels register themselves: an OBJECT library keeps those that nothing names.
+add_library(chimere_kernels_emulator OBJECT
+  ${CUDA_MODULES} cuda/emulator/block.cc cuda/emulator/device.cc cuda/emulator/fiber.cc)
+target_include_directories(chimere_kernels_emulator PRIVATE ${CMAKE_SOURCE_DIR}/src)
+set_source_files_properties(${CUDA_MODULES} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
+
+# chimere_cuda_test(NAME SOURCES a_test.cc ...): run on the emulator, and under the label gpu on a card.
+function(chimere_cuda_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
+  chimere_test(${name} SOURCES cuda/device_test_main.cc ${ARG_SOURCES} DEPS kernels_emulator kernels)
+  add_test(NAME ${name}_on_card COMMAND ${name} --device=card)
+  set_tests_properties(${name}_on_card PROPERTIES LABELS gpu SKIP_RETURN_CODE 77 TIMEOUT 120)
+endfunction()
+
+chimere_cuda_test(cuda_norm_test SOURCES cuda/norm_test.cc)
