@@ -1,5 +1,5 @@
 // The op set: what a model's forward pass is written in. Each op has a scalar oracle (ref/), a CPU
-// implementation (cpu/) and, later, a CUDA one; all follow docs/numerics.md, which fixes the order
+// implementation (cpu/) and a CUDA one (cuda/); all follow docs/numerics.md, which fixes the order
 // of every sum, so that a row's result is the same bits in any batch, with any number of threads
 // and on any instruction set.
 //
@@ -10,10 +10,13 @@
 #define CHIMERE_KERNELS_API_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
+#include "base/result.h"
 #include "base/thread_pool.h"
+#include "tensor/memory.h"
 #include "tensor/view.h"
 
 namespace chimere::kernels {
@@ -56,6 +59,13 @@ struct BatchView {
       page_begin;  ///< [n_sequences] start of each sequence's list in page_table
 };
 
+/// A step: its rows, and what the host knows of them.
+struct StepInputs {
+  BatchView batch;
+  std::span<const int32_t> tokens;       ///< [n_rows]
+  std::span<const int32_t> wanted_rows;  ///< rows of the step whose logits are wanted
+};
+
 /// Fixed-size state of one layer for many sequences: slot s starts at base + s * slot_stride (in
 /// floats).
 struct RecurrentView {
@@ -80,6 +90,18 @@ struct GdnShape {
   int64_t scan_state_floats() const {
     return static_cast<int64_t>(n_v_heads) * head_dim * head_dim;
   }
+};
+
+/// What a gated delta-net layer reads and writes besides its inputs: see Ops::gdn_conv,
+/// Ops::gdn_scan and Ops::gated_rms_norm.
+struct GdnOperands {
+  const float* conv_weight = nullptr;
+  RecurrentView conv_state;
+  const float* a = nullptr;
+  const float* dt_bias = nullptr;
+  RecurrentView scan_state;
+  const float* norm = nullptr;
+  float eps = 0;  ///< of all its norms
 };
 
 /// n_heads is a multiple of n_kv_heads, head_dim a multiple of 16.
@@ -134,7 +156,34 @@ class Ops {
  public:
   virtual ~Ops() = default;
 
-  /// y[r] = row tokens[r] of the table, decoded to f32. y [rows, n_in].
+  /// Where states and activations lie, and the weights that place() gave. The host's own unless an
+  /// implementation says otherwise.
+  virtual Memory& memory() { return host_memory(); }
+
+  /// A weight matrix of the host's memory as the ops of this object read it: by default the same
+  /// view. Rows of a placed view cannot be taken apart. Errors: kOutOfMemory, kIo.
+  virtual Result<WeightView> place(const WeightView& w) { return w; }
+  /// The same for n floats that ops read by themselves (norms, convolutions, biases).
+  virtual Result<const float*> place_floats(const float* values, int64_t n);
+  /// The same for all experts of a layer, in their places: ops know them by `experts.data()`, which
+  /// must stay.
+  virtual Status place_experts(std::span<ExpertWeights> experts);
+
+  /// Computes a step: `pass` calls the ops, in an order that depends on nothing but the numbers of
+  /// rows, sequences and wanted rows, and on memory that is the same whenever these are. An
+  /// implementation may keep what was asked for and do it again, without calling `pass`, for a
+  /// later step of the same kind. Returns `logits`, which the pass wrote, in the host's memory,
+  /// valid until the next step. Ops that a device computes may fail: errors kIo, kOutOfMemory; the
+  /// states of the step's sequences are worth nothing then.
+  virtual Result<ConstMatrixView> run_step(const StepInputs& step, ConstMatrixView logits,
+                                           const std::function<void()>& pass);
+
+  /// Rows `rows` of x, in their order; for the step's wanted_rows alone, and once a step: the ops
+  /// behind it compute these rows.
+  virtual void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y);
+
+  /// y[r] = row tokens[r] of the table, decoded to f32. y [rows, n_in]. The table is in the host's
+  /// memory, as in the file.
   virtual void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) = 0;
 
   /// y = x / sqrt(mean(x²) + eps) * weight, per row. x, y [rows, n]; y may be x.
@@ -165,11 +214,17 @@ class Ops {
   virtual void gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight,
                               int head_dim, float eps, MatrixView y) = 0;
 
+  /// A layer's gdn_conv, gdn_scan and gated_rms_norm (with the gate z) one after the other; qkv has
+  /// no meaning afterwards.
+  virtual void gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& operands,
+                       MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta,
+                       ConstMatrixView z, MatrixView out);
+
   /// Bytes of one KV page of one layer (a multiple of 64).
   virtual int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const = 0;
 
-  /// Names how this implementation arranges the bytes inside a KV page; part of the key of every
-  /// stored state.
+  /// Names how this implementation arranges the bytes inside a KV page, and its own arithmetic for
+  /// chunks where it has one; part of the key of every stored state.
   virtual uint32_t kv_layout() const = 0;
 
   /// RMS-normalises every q and k head (weights q_norm, k_norm [head_dim]), rotates them by their

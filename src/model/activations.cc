@@ -89,18 +89,21 @@ StepBuffers lay_out_at(Cursor& at, const Hparams& h, int64_t rows, int64_t wante
 
 }  // namespace
 
-Result<Workspace> Workspace::create(const Hparams& h, int max_rows) {
+int64_t Workspace::bytes(const Hparams& h, int64_t rows, int64_t wanted) {
   Cursor measure(nullptr);
-  lay_out_at(measure, h, max_rows, max_rows);
-  const auto bytes = static_cast<size_t>(measure.used());
+  lay_out_at(measure, h, rows, wanted);
+  return measure.used();
+}
+
+Result<Workspace> Workspace::create(const Hparams& h, int max_rows, Memory& memory) {
   Workspace workspace;
-  CHIMERE_TRY(workspace.memory_, ReservedMemory::reserve(bytes));
-  CHIMERE_CHECK_OK(workspace.memory_.commit(bytes));
+  CHIMERE_TRY(workspace.range_, memory.reserve(static_cast<size_t>(bytes(h, max_rows, max_rows))));
   return workspace;
 }
 
-StepBuffers Workspace::lay_out(const Hparams& h, int64_t rows, int64_t wanted) const {
-  Cursor at(memory_.data());
+Result<StepBuffers> Workspace::lay_out(const Hparams& h, int64_t rows, int64_t wanted) {
+  CHIMERE_CHECK_OK(range_->commit(static_cast<size_t>(bytes(h, rows, wanted))));
+  Cursor at(range_->data());
   return lay_out_at(at, h, rows, wanted);
 }
 

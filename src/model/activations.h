@@ -3,11 +3,12 @@
 #define CHIMERE_MODEL_ACTIVATIONS_H_
 
 #include <cstdint>
+#include <memory>
 
-#include "base/reserved_memory.h"
 #include "base/result.h"
 #include "kernels/api.h"
 #include "model/hparams.h"
+#include "tensor/memory.h"
 #include "tensor/view.h"
 
 namespace chimere::model {
@@ -58,18 +59,21 @@ struct StepBuffers {
   MatrixView logits;   ///< [wanted, n_vocab]
 };
 
-/// One block of memory, sized when the model is loaded, so that no step allocates. It is backed by
-/// the system as far as steps have used it.
+/// One block of memory at a fixed address, backed as far as steps have used it.
 class Workspace {
  public:
-  /// Errors: kOutOfMemory.
-  static Result<Workspace> create(const Hparams& h, int max_rows);
+  /// Errors: kOutOfMemory (address space).
+  static Result<Workspace> create(const Hparams& h, int max_rows, Memory& memory);
 
   /// The views of a step with so many rows; the previous step's are void. rows, wanted <= max_rows.
-  StepBuffers lay_out(const Hparams& h, int64_t rows, int64_t wanted) const;
+  /// Errors: kOutOfMemory.
+  Result<StepBuffers> lay_out(const Hparams& h, int64_t rows, int64_t wanted);
+
+  /// Bytes that steps of so many rows take.
+  static int64_t bytes(const Hparams& h, int64_t rows, int64_t wanted);
 
  private:
-  ReservedMemory memory_;
+  std::unique_ptr<MemoryRange> range_;
 };
 
 }  // namespace chimere::model

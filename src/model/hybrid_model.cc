@@ -49,13 +49,15 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
   CHIMERE_CHECK_OK(file_.check_unchanged());
   CHIMERE_TRY(StepBatch step, StepBatch::prepare(plan, *states_, hparams_.n_vocab, max_step_rows_));
   const auto n_wanted = static_cast<int64_t>(step.wanted_rows().size());
-  const StepBuffers buffers = workspace_.lay_out(hparams_, step.n_rows(), n_wanted);
+  CHIMERE_TRY(const StepBuffers buffers, workspace_.lay_out(hparams_, step.n_rows(), n_wanted));
   HybridPass pass(ops_, hparams_, weights_, step, buffers);
-  run_(pass);
+  CHIMERE_TRY(const ConstMatrixView logits,
+              ops_.run_step({step.view(), step.tokens(), step.wanted_rows()}, buffers.logits,
+                            [&] { run_(pass); }));
   // What could not be read was zeros: nobody may see what came of it.
   CHIMERE_CHECK_OK(file_.check_unchanged());
   step.finish();
-  return StepResult{buffers.logits};
+  return StepResult{logits};
 }
 
 std::string block_prefix(int layer) { return "blk." + std::to_string(layer) + "."; }
@@ -108,6 +110,20 @@ void check_mtp_weights(WeightBinder& bind, const Hparams& h) {
   }
 }
 
+/// Puts the weights where ops read them. The embedding table stays in the file: a token needs one
+/// row of it.
+Status place_weights(HybridWeights& w, kernels::Ops& ops, const Hparams& h) {
+  for (HybridLayer& layer : w.layers) {
+    CHIMERE_TRY(layer.mixer_norm, ops.place_floats(layer.mixer_norm, h.n_embd));
+    CHIMERE_CHECK_OK(std::visit([&](auto& mixer) { return mixer.place(ops, h); }, layer.mixer));
+    CHIMERE_TRY(layer.ffn_norm, ops.place_floats(layer.ffn_norm, h.n_embd));
+    CHIMERE_CHECK_OK(std::visit([&](auto& ffn) { return ffn.place(ops); }, layer.ffn));
+  }
+  CHIMERE_TRY(w.output_norm, ops.place_floats(w.output_norm, h.n_embd));
+  CHIMERE_TRY(w.output, ops.place(w.output));
+  return {};
+}
+
 void attach_states(HybridWeights& weights, const HybridStates& states) {
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     if (auto* net = std::get_if<GatedDeltaNet>(&weights.layers[i].mixer)) {
@@ -138,9 +154,7 @@ void HybridPass::feed_forward(const HybridLayer& layer) {
 
 bool HybridPass::keep_wanted_rows() {
   if (step_.wanted_rows().empty()) return false;
-  const MatrixView& x = buffers_.all.x;
-  const WeightView stream = {DType::kF32, x.rows, x.cols, x.data};
-  ops_.embed(stream, step_.wanted_rows(), buffers_.wanted.x);
+  ops_.select_rows(buffers_.all.x, step_.wanted_rows(), buffers_.wanted.x);
   only_wanted_ = true;
   return true;
 }
@@ -161,11 +175,12 @@ Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kerne
   check_mtp_weights(bind, hparams);
   CHIMERE_CHECK_OK(bind.finish());
   weights.copies = bind.take_copies();
+  CHIMERE_CHECK_OK(place_weights(weights, ops, hparams));
 
   CHIMERE_TRY(HybridStates states,
               make_hybrid_states(hparams, ops, options, model_key(file, kind.name)));
   attach_states(weights, states);
-  CHIMERE_TRY(Workspace workspace, Workspace::create(hparams, options.max_step_rows));
+  CHIMERE_TRY(Workspace workspace, Workspace::create(hparams, options.max_step_rows, ops.memory()));
   // A page that was cut away reads as zeros: nothing copied or checked so far may be one.
   CHIMERE_CHECK_OK(file.check_unchanged());
   return std::unique_ptr<Model>(std::make_unique<HybridModel>(

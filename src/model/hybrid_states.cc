@@ -62,7 +62,7 @@ std::vector<ComponentSpec> components(const Hparams& h, const kernels::Ops& ops,
 
 }  // namespace
 
-Result<HybridStates> make_hybrid_states(const Hparams& h, const kernels::Ops& ops,
+Result<HybridStates> make_hybrid_states(const Hparams& h, kernels::Ops& ops,
                                         const ModelOptions& options, uint64_t model_key) {
   CHIMERE_CHECK_OK(check(options, h));
   state::StateSpec spec;
@@ -73,7 +73,7 @@ Result<HybridStates> make_hybrid_states(const Hparams& h, const kernels::Ops& op
   spec.model_key = model_key;
 
   HybridStates states;
-  CHIMERE_TRY(states.store, state::StateStore::create(std::move(spec)));
+  CHIMERE_TRY(states.store, state::StateStore::create(std::move(spec), ops.memory()));
   state::StateStore& store = *states.store;
   auto recurrent = [&store](size_t component) {
     return kernels::RecurrentView{reinterpret_cast<float*>(store.component_base(component)),

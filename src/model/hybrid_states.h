@@ -27,7 +27,7 @@ struct HybridStates {
 };
 
 /// Errors: kInvalidArgument (limits), kUnsupported (cache types), kOutOfMemory (address space).
-Result<HybridStates> make_hybrid_states(const Hparams& h, const kernels::Ops& ops,
+Result<HybridStates> make_hybrid_states(const Hparams& h, kernels::Ops& ops,
                                         const ModelOptions& options, uint64_t model_key);
 
 }  // namespace chimere::model

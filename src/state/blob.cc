@@ -1,5 +1,6 @@
 #include "state/blob.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -116,6 +117,36 @@ Status check_components(const Header& header, const std::vector<uint8_t>& ours, 
   return {};
 }
 
+/// Bytes of a device that pass through the host at once.
+constexpr int64_t kPassage = int64_t{4} << 20;
+
+/// Calls pass(at, bytes) for pieces of a block.
+template <typename Pass>
+Status in_pieces(uint8_t* block, int64_t bytes, const Pass& pass) {
+  for (int64_t at = 0; at < bytes; at += kPassage) {
+    CHIMERE_CHECK_OK(pass(block + at, static_cast<size_t>(std::min(kPassage, bytes - at))));
+  }
+  return {};
+}
+
+Status write_block(Memory& memory, uint8_t* block, int64_t bytes, SummedSink& out) {
+  if (memory.on_host()) return out.write({block, static_cast<size_t>(bytes)});
+  std::vector<uint8_t> passage(static_cast<size_t>(std::min(kPassage, bytes)));
+  return in_pieces(block, bytes, [&](uint8_t* at, size_t n) -> Status {
+    CHIMERE_CHECK_OK(memory.read(passage.data(), at, n));
+    return out.write({passage.data(), n});
+  });
+}
+
+Status read_block(Memory& memory, uint8_t* block, int64_t bytes, SummedSource& in) {
+  if (memory.on_host()) return in.read({block, static_cast<size_t>(bytes)});
+  std::vector<uint8_t> passage(static_cast<size_t>(std::min(kPassage, bytes)));
+  return in_pieces(block, bytes, [&](uint8_t* at, size_t n) -> Status {
+    CHIMERE_CHECK_OK(in.read({passage.data(), n}));
+    return memory.write(at, passage.data(), n);
+  });
+}
+
 }  // namespace
 
 void append_u32(std::vector<uint8_t>& out, uint32_t v) { append(out, v); }
@@ -152,8 +183,15 @@ Status Checkpoint::write(ByteSink& to) const {
   header.size = stored_bytes();
   CHIMERE_CHECK_OK(out.write(bytes_of(header)));
   CHIMERE_CHECK_OK(out.write(component_table(store_->spec())));
-  for (const int32_t page : pages_) CHIMERE_CHECK_OK(out.write(store_->pages_.block(page)));
-  if (header.slots == 1) CHIMERE_CHECK_OK(out.write(store_->slots_.block(slot_)));
+  Memory& memory = store_->memory_;
+  const BlockPool& pages = store_->pages_;
+  const BlockPool& slots = store_->slots_;
+  for (const int32_t page : pages_) {
+    CHIMERE_CHECK_OK(write_block(memory, pages.data(page), pages.block_bytes(), out));
+  }
+  if (header.slots == 1) {
+    CHIMERE_CHECK_OK(write_block(memory, slots.data(slot_), slots.block_bytes(), out));
+  }
   return out.finish();
 }
 
@@ -161,7 +199,7 @@ std::vector<uint8_t> Checkpoint::to_blob() const {
   std::vector<uint8_t> blob;
   blob.reserve(stored_bytes());
   VectorSink sink(blob);
-  (void)write(sink);  // a vector takes everything
+  if (!write(sink).ok()) blob.clear();
   return blob;
 }
 
@@ -192,12 +230,12 @@ Result<std::unique_ptr<SequenceState>> StateStore::read(ByteSource& from) {
   for (uint32_t i = 0; i < header.pages; ++i) {
     CHIMERE_TRY(const int32_t page, pages_.allocate());
     state.pages_.push_back(page);
-    CHIMERE_CHECK_OK(in.read(pages_.block(page)));
+    CHIMERE_CHECK_OK(read_block(memory_, pages_.data(page), pages_.block_bytes(), in));
   }
   if (header.slots == 1) {
     CHIMERE_TRY(const int32_t slot, slots_.allocate());
     slots_.release(std::exchange(state.slot_, slot));
-    CHIMERE_CHECK_OK(in.read(slots_.block(slot)));
+    CHIMERE_CHECK_OK(read_block(memory_, slots_.data(slot), slots_.block_bytes(), in));
   }
   CHIMERE_CHECK_OK(in.finish("the stored state"));
   state.position_ = header.position;

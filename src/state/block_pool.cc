@@ -5,7 +5,8 @@
 
 namespace chimere::state {
 
-Result<BlockPool> BlockPool::create(std::string what, int64_t block_bytes, int64_t max_blocks) {
+Result<BlockPool> BlockPool::create(std::string what, int64_t block_bytes, int64_t max_blocks,
+                                    Memory& memory) {
   if (max_blocks > std::numeric_limits<int32_t>::max() ||
       (block_bytes > 0 && max_blocks > std::numeric_limits<int64_t>::max() / block_bytes)) {
     return invalid_argument(std::to_string(max_blocks) + " blocks (" + what +
@@ -15,7 +16,7 @@ Result<BlockPool> BlockPool::create(std::string what, int64_t block_bytes, int64
   pool.what_ = std::move(what);
   pool.block_bytes_ = block_bytes;
   pool.max_blocks_ = max_blocks;
-  CHIMERE_TRY(pool.memory_, ReservedMemory::reserve(static_cast<size_t>(block_bytes * max_blocks)));
+  CHIMERE_TRY(pool.range_, memory.reserve(static_cast<size_t>(block_bytes * max_blocks)));
   return pool;
 }
 
@@ -31,7 +32,7 @@ Result<int32_t> BlockPool::allocate() {
           "all " + std::to_string(max_blocks_) + " blocks (" + what_ +
           ") are in use; drop or evict a sequence, or allow more when loading the model");
     }
-    CHIMERE_CHECK_OK(memory_.commit(static_cast<size_t>((n + 1) * block_bytes_)));
+    CHIMERE_CHECK_OK(range_->commit(static_cast<size_t>((n + 1) * block_bytes_)));
     block = static_cast<int32_t>(n);
     references_.push_back(0);
   }

@@ -3,12 +3,12 @@
 #define CHIMERE_STATE_BLOCK_POOL_H_
 
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "base/reserved_memory.h"
 #include "base/result.h"
+#include "tensor/memory.h"
 
 namespace chimere::state {
 
@@ -19,7 +19,8 @@ class BlockPool {
   BlockPool() = default;
 
   /// `what` names a block in error messages ("KV page"). block_bytes must be a multiple of 64.
-  static Result<BlockPool> create(std::string what, int64_t block_bytes, int64_t max_blocks);
+  static Result<BlockPool> create(std::string what, int64_t block_bytes, int64_t max_blocks,
+                                  Memory& memory);
 
   /// A block with one reference, and unspecified contents. Errors: kOutOfMemory when all are in use
   /// or the system has no memory; nothing changes then.
@@ -28,11 +29,9 @@ class BlockPool {
   void release(int32_t block);
   bool shared(int32_t block) const { return references_[static_cast<size_t>(block)] > 1; }
 
-  uint8_t* data(int32_t block) const { return memory_.data() + block * block_bytes_; }
-  std::span<uint8_t> block(int32_t block) const {
-    return {data(block), static_cast<size_t>(block_bytes_)};
-  }
-  uint8_t* base() const { return memory_.data(); }
+  /// An address of the memory that the pool was made in.
+  uint8_t* data(int32_t block) const { return base() + block * block_bytes_; }
+  uint8_t* base() const { return range_->data(); }
   int64_t block_bytes() const { return block_bytes_; }
   int64_t in_use() const { return in_use_; }
   int64_t max_blocks() const { return max_blocks_; }
@@ -42,7 +41,7 @@ class BlockPool {
   int64_t block_bytes_ = 0;
   int64_t max_blocks_ = 0;
   int64_t in_use_ = 0;
-  ReservedMemory memory_;
+  std::unique_ptr<MemoryRange> range_;
   std::vector<int32_t> references_;  ///< of every block ever handed out
   std::vector<int32_t> free_;        ///< handed out before, unused now; the last is taken first
 };

@@ -38,11 +38,11 @@ class Checkpoint {
   std::unique_ptr<SequenceState> restore() const;
 
   /// Writes bytes that StateStore::read() of a store with the same fingerprint turns back into the
-  /// same state (docs/state-blob.md). Errors: those of the sink.
+  /// same state (docs/state-blob.md). Errors: those of the sink and of the store's memory.
   Status write(ByteSink& to) const;
   /// How many bytes write() writes.
   uint64_t stored_bytes() const;
-  /// The same as a vector.
+  /// The same as a vector; empty, which is no blob, if the device that the state lies on failed.
   std::vector<uint8_t> to_blob() const;
   /// A copy of the bytes from that page on. Unlike everything else here, any thread may call it
   /// while the checkpoint lives: what a checkpoint refers to does not change.

@@ -1,15 +1,14 @@
 #include "state/state_store.h"
 
-#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
 
 namespace chimere::state {
 
-Result<std::unique_ptr<StateStore>> StateStore::create(StateSpec spec) {
+Result<std::unique_ptr<StateStore>> StateStore::create(StateSpec spec, Memory& memory) {
   CHIMERE_CHECK_OK(validate(spec));
-  std::unique_ptr<StateStore> store(new StateStore);
+  std::unique_ptr<StateStore> store(new StateStore(memory));
   int64_t page_bytes = 0;
   int64_t slot_bytes = 0;
   for (const ComponentSpec& c : spec.components) {
@@ -17,10 +16,11 @@ Result<std::unique_ptr<StateStore>> StateStore::create(StateSpec spec) {
     store->offsets_.push_back(block_bytes);
     block_bytes += c.bytes;
   }
-  CHIMERE_TRY(store->pages_, BlockPool::create("KV pages", page_bytes, spec.max_pages));
-  CHIMERE_TRY(store->slots_, BlockPool::create("recurrent states", slot_bytes, spec.max_slots + 1));
+  CHIMERE_TRY(store->pages_, BlockPool::create("KV pages", page_bytes, spec.max_pages, memory));
+  CHIMERE_TRY(store->slots_,
+              BlockPool::create("recurrent states", slot_bytes, spec.max_slots + 1, memory));
   CHIMERE_TRY(const int32_t empty, store->slots_.allocate());
-  if (slot_bytes > 0) std::memset(store->slots_.data(empty), 0, static_cast<size_t>(slot_bytes));
+  CHIMERE_CHECK_OK(memory.clear(store->slots_.data(empty), static_cast<size_t>(slot_bytes)));
   store->fingerprint_ = state::fingerprint(spec);
   store->spec_ = std::move(spec);
   return store;
@@ -71,7 +71,8 @@ Status Reservation::add_pages(const SequenceState& sequence, int32_t rows) {
   if (last_is_partial && store_->pages_.shared(pages.back())) {
     CHIMERE_TRY(const int32_t copy, store_->pages_.allocate());
     new_pages_.push_back(copy);
-    std::memcpy(store_->pages_.data(copy), store_->pages_.data(pages.back()), bytes);
+    CHIMERE_CHECK_OK(
+        store_->memory_.copy(store_->pages_.data(copy), store_->pages_.data(pages.back()), bytes));
     page_table_.back() = copy;
   }
   const int64_t needed = store_->pages_for(int64_t{sequence.position()} + rows);
@@ -79,7 +80,7 @@ Status Reservation::add_pages(const SequenceState& sequence, int32_t rows) {
     CHIMERE_TRY(const int32_t page, store_->pages_.allocate());
     new_pages_.push_back(page);
     // Stale rows of another sequence must reach neither a blob nor the unused lanes of a vector.
-    std::memset(store_->pages_.data(page), 0, bytes);
+    CHIMERE_CHECK_OK(store_->memory_.clear(store_->pages_.data(page), bytes));
     page_table_.push_back(page);
   }
   return {};

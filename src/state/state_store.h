@@ -12,6 +12,7 @@
 #include "state/block_pool.h"
 #include "state/sequence_state.h"
 #include "state/spec.h"
+#include "tensor/memory.h"
 
 namespace chimere::state {
 
@@ -67,8 +68,9 @@ class Reservation {
 /// and checkpoints and belongs to one thread at a time.
 class StateStore {
  public:
-  /// Errors: kInvalidArgument (spec), kOutOfMemory (address space).
-  static Result<std::unique_ptr<StateStore>> create(StateSpec spec);
+  /// `memory` is where the states lie, and must outlive the store. Errors: kInvalidArgument (spec),
+  /// kOutOfMemory (address space).
+  static Result<std::unique_ptr<StateStore>> create(StateSpec spec, Memory& memory = host_memory());
   StateStore(const StateStore&) = delete;
   StateStore& operator=(const StateStore&) = delete;
 
@@ -76,7 +78,8 @@ class StateStore {
   std::unique_ptr<SequenceState> create_sequence();
 
   /// Sets aside what the rows need. Errors: kInvalidArgument (no rows, a sequence twice, of another
-  /// store or with pending rows), kOutOfMemory (a pool is exhausted); nothing has changed then.
+  /// store or with pending rows), kOutOfMemory (a pool is exhausted), those of the memory; nothing
+  /// has changed then.
   Result<Reservation> reserve(std::span<const RowsWanted> wanted);
 
   /// The state that Checkpoint::write() wrote; it must be all that is left of the source. Errors:
@@ -95,6 +98,8 @@ class StateStore {
   const StateSpec& spec() const { return spec_; }
   uint64_t fingerprint() const { return fingerprint_; }
 
+  /// Where the store's bytes lie.
+  Memory& memory() const { return memory_; }
   /// Piece of component c in page (or slot) 0; the piece in block i lies i * stride bytes further.
   uint8_t* component_base(size_t c);
   int64_t page_stride() const { return pages_.block_bytes(); }
@@ -115,7 +120,7 @@ class StateStore {
   friend class Checkpoint;
   friend class SequenceState;
   friend class Reservation;
-  StateStore() = default;
+  explicit StateStore(Memory& memory) : memory_(memory) {}
 
   bool has_pages() const { return pages_.block_bytes() > 0; }
   bool has_slots() const { return slots_.block_bytes() > 0; }
@@ -123,6 +128,7 @@ class StateStore {
     return has_pages() ? (positions + spec_.page_tokens - 1) / spec_.page_tokens : 0;
   }
 
+  Memory& memory_;
   StateSpec spec_;
   uint64_t fingerprint_ = 0;
   std::vector<int64_t> offsets_;  ///< [components] of the piece within its block

@@ -22,7 +22,7 @@
 #define CHIMERE_KERNEL(name, max_threads, Args, args) \
   extern "C" __global__ void __launch_bounds__(max_threads) name(const __grid_constant__ Args args)
 
-#define CHIMERE_DYNAMIC_SHARED(T, name)                            \
+#define CHIMERE_DYNAMIC_SHARED(T, name)                             \
   extern __shared__ __align__(16) uint8_t chimere_dynamic_shared[]; \
   T* const name = reinterpret_cast<T*>(chimere_dynamic_shared)
 

@@ -15,9 +15,9 @@ void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps,
                          .block = {kNormThreads},
                          .shared_bytes = static_cast<uint32_t>((x.cols + 1) * sizeof(float)),
                          .overlaps_previous = true};
-  stream.launch(kRmsNorm, launch,
-                RmsNormArgs{x.data, x.stride, weight, y.data, y.stride,
-                            static_cast<int32_t>(x.cols), eps});
+  stream.launch(
+      kRmsNorm, launch,
+      RmsNormArgs{x.data, x.stride, weight, y.data, y.stride, static_cast<int32_t>(x.cols), eps});
 }
 
 void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const float* weight,
@@ -26,9 +26,8 @@ void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const 
   const auto heads = static_cast<int32_t>(x.cols / head_dim);
   constexpr uint32_t kWarps = kNormThreads / 32;
   const uint32_t units = static_cast<uint32_t>(rows) * static_cast<uint32_t>(heads);
-  const Launch launch = {.grid = {(units + kWarps - 1) / kWarps},
-                         .block = {kNormThreads},
-                         .overlaps_previous = true};
+  const Launch launch = {
+      .grid = {(units + kWarps - 1) / kWarps}, .block = {kNormThreads}, .overlaps_previous = true};
   stream.launch(kGatedRmsNorm, launch,
                 GatedRmsNormArgs{x.data, x.stride, z.data, z.stride, weight, y.data, y.stride, rows,
                                  heads, head_dim, eps});

@@ -10,6 +10,13 @@ DenseFfn DenseFfn::bind(WeightBinder& bind, const std::string& block, const Hpar
   return ffn;
 }
 
+Status DenseFfn::place(kernels::Ops& ops) {
+  for (WeightView* w : {&gate, &up, &down}) {
+    CHIMERE_TRY(*w, ops.place(*w));
+  }
+  return {};
+}
+
 void DenseFfn::forward(kernels::Ops& ops, const Activations& act) const {
   const DenseBuffers& b = act.dense;
   const kernels::LinearJob in[] = {{gate, b.gate}, {up, b.up}};

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/result.h"
 #include "kernels/api.h"
 #include "model/activations.h"
 #include "model/weight_binder.h"
@@ -17,6 +18,9 @@ struct DenseFfn {
 
   /// `block` is the tensors' prefix, "blk.3.".
   static DenseFfn bind(WeightBinder& bind, const std::string& block, const Hparams& h);
+
+  /// Puts the weights where ops read them; once. Errors: those of Ops::place().
+  Status place(kernels::Ops& ops);
 
   /// a.x += down(silu(gate a.h) ∘ up a.h).
   void forward(kernels::Ops& ops, const Activations& act) const;

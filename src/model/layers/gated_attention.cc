@@ -25,6 +25,16 @@ GatedAttention GatedAttention::bind(WeightBinder& bind, const std::string& block
   return attention;
 }
 
+Status GatedAttention::place(kernels::Ops& ops, const Hparams& h) {
+  for (WeightView* w : {&qg, &k, &v, &out}) {
+    CHIMERE_TRY(*w, ops.place(*w));
+  }
+  for (const float** norm : {&q_norm, &k_norm}) {
+    CHIMERE_TRY(*norm, ops.place_floats(*norm, h.attention.head_dim));
+  }
+  return {};
+}
+
 void GatedAttention::forward(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,
                              const Activations& act) const {
   const AttentionBuffers& b = act.attention;

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/result.h"
 #include "kernels/api.h"
 #include "model/activations.h"
 #include "model/weight_binder.h"
@@ -23,6 +24,9 @@ struct GatedAttention {
 
   /// `block` is the tensors' prefix, "blk.3.". The three inputs may be fused in one "attn_qkv".
   static GatedAttention bind(WeightBinder& bind, const std::string& block, const Hparams& h);
+
+  /// Puts the weights where ops read them; once. Errors: those of Ops::place().
+  Status place(kernels::Ops& ops, const Hparams& h);
 
   /// a.x += the mixer's output for a.h. Appends to the sequences' KV pages.
   void forward(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,

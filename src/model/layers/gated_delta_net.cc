@@ -70,15 +70,27 @@ GatedDeltaNet GatedDeltaNet::bind(WeightBinder& bind, const std::string& block, 
   return net;
 }
 
+Status GatedDeltaNet::place(kernels::Ops& ops, const Hparams& h) {
+  const kernels::GdnShape& g = h.delta_net;
+  for (WeightView* w : {&qkv, &z, &alpha, &beta, &out}) {
+    CHIMERE_TRY(*w, ops.place(*w));
+  }
+  CHIMERE_TRY(conv, ops.place_floats(conv, int64_t{g.conv_dim()} * g.conv_kernel));
+  CHIMERE_TRY(a, ops.place_floats(a, g.n_v_heads));
+  CHIMERE_TRY(dt_bias, ops.place_floats(dt_bias, g.n_v_heads));
+  CHIMERE_TRY(norm, ops.place_floats(norm, g.head_dim));
+  return {};
+}
+
 void GatedDeltaNet::forward(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,
                             const Activations& act) const {
   const kernels::GdnShape& shape = h.delta_net;
   const DeltaNetBuffers& b = act.delta_net;
   const kernels::LinearJob in[] = {{qkv, b.qkv}, {z, b.z}, {alpha, b.alpha}, {beta, b.beta}};
   ops.linear(act.h, in);
-  ops.gdn_conv(batch, shape, conv, h.norm_eps, conv_state, b.qkv);
-  ops.gdn_scan(batch, shape, b.qkv, b.alpha, b.beta, a, dt_bias, scan_state, b.out);
-  ops.gated_rms_norm(b.out, b.z, norm, shape.head_dim, h.norm_eps, b.out);
+  const kernels::GdnOperands operands = {conv,       conv_state, a,         dt_bias,
+                                         scan_state, norm,       h.norm_eps};
+  ops.gdn_mix(batch, shape, operands, b.qkv, b.alpha, b.beta, b.z, b.out);
   const kernels::LinearJob add_to_stream[] = {{out, act.x, /*accumulate=*/true}};
   ops.linear(b.out, add_to_stream);
 }

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/result.h"
 #include "kernels/api.h"
 #include "model/activations.h"
 #include "model/weight_binder.h"
@@ -28,6 +29,9 @@ struct GatedDeltaNet {
   /// `block` is the tensors' prefix, "blk.3.". Where v heads are grouped by k head, z may be fused
   /// with q, k and v in "ssm_in", and beta with alpha in "ssm_ba".
   static GatedDeltaNet bind(WeightBinder& bind, const std::string& block, const Hparams& h);
+
+  /// Puts the weights where ops read them; once. Errors: those of Ops::place().
+  Status place(kernels::Ops& ops, const Hparams& h);
 
   /// a.x += the mixer's output for a.h. Reads and writes the sequences' states.
   void forward(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,

@@ -29,6 +29,13 @@ Moe Moe::bind(WeightBinder& bind, const std::string& block, const Hparams& h) {
   return moe;
 }
 
+Status Moe::place(kernels::Ops& ops) {
+  CHIMERE_TRY(router, ops.place(router));
+  CHIMERE_TRY(shared_gate, ops.place(shared_gate));
+  CHIMERE_CHECK_OK(ops.place_experts(experts));
+  return ops.place_experts({&shared, 1});
+}
+
 void Moe::forward(kernels::Ops& ops, const Activations& act) const {
   const MoeBuffers& b = act.moe;
   const kernels::LinearJob in[] = {{router, b.router}, {shared_gate, b.shared_gate}};

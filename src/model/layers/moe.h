@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "kernels/api.h"
 #include "model/activations.h"
 #include "model/weight_binder.h"
@@ -19,6 +20,9 @@ struct Moe {
 
   /// `block` is the tensors' prefix, "blk.3.". gate and up may be fused in "ffn_gate_up_exps".
   static Moe bind(WeightBinder& bind, const std::string& block, const Hparams& h);
+
+  /// Puts the weights where ops read them; once. Errors: those of Ops::place().
+  Status place(kernels::Ops& ops);
 
   /// a.x += the experts' output for a.h.
   void forward(kernels::Ops& ops, const Activations& act) const;

@@ -189,8 +189,8 @@ Result<std::unique_ptr<Device>> Card::open(const Api& api, int number) {
   int count = 0;
   api.device_count(&count);
   if (number < 0 || number >= count) {
-    return unsupported("there is no card of number " + std::to_string(number) + "; the driver has " +
-                       std::to_string(count) + ". Use --backend cpu.");
+    return unsupported("there is no card of number " + std::to_string(number) +
+                       "; the driver has " + std::to_string(count) + ". Use --backend cpu.");
   }
   std::unique_ptr<Card> card(new Card(api));
   api.device_get(&card->device_, number);
@@ -205,8 +205,7 @@ Result<std::unique_ptr<Device>> Card::open(const Api& api, int number) {
     return unsupported("the card " + card->facts_.name + " cannot be used; " +
                        driver::error_text(api, result));
   }
-  CHIMERE_TRY(card->stream_,
-              CardStream::create(api, card->context_, card->facts_.shared_bytes));
+  CHIMERE_TRY(card->stream_, CardStream::create(api, card->context_, card->facts_.shared_bytes));
   return std::unique_ptr<Device>(std::move(card));
 }
 

@@ -10,8 +10,9 @@ namespace {
 Result<Api> load() {
   const auto library = DynamicLibrary::open("libcuda.so.1");
   if (!library.ok()) {
-    return unsupported("no NVIDIA driver was found (libcuda.so.1); install one, or use "
-                       "--backend cpu");
+    return unsupported(
+        "no NVIDIA driver was found (libcuda.so.1); install one, or use "
+        "--backend cpu");
   }
   Api api;
 #define CHIMERE_LOAD(member, symbol, parameters)                                      \

@@ -1,6 +1,6 @@
-// The part of the CUDA driver's interface that we use, declared here, so that the host side needs no
-// toolkit: types, numbers and signatures are those of the CUDA Driver API reference (12.8), which
-// the driver keeps for old programs.
+// The part of the CUDA driver's interface that we use, declared here, so that the host side needs
+// no toolkit: types, numbers and signatures are those of the CUDA Driver API reference (12.8),
+// which the driver keeps for old programs.
 #ifndef CHIMERE_KERNELS_CUDA_DEVICE_DRIVER_H_
 #define CHIMERE_KERNELS_CUDA_DEVICE_DRIVER_H_
 
@@ -12,8 +12,8 @@
 
 namespace chimere::kernels::cuda::driver {
 
-using Address = unsigned long long;  // NOLINT(google-runtime-int): CUdeviceptr
-using Size = unsigned long long;     // NOLINT(google-runtime-int): where the API says so
+using Address = unsigned long long;       // NOLINT(google-runtime-int): CUdeviceptr
+using Size = unsigned long long;          // NOLINT(google-runtime-int): where the API says so
 using MemoryHandle = unsigned long long;  // NOLINT(google-runtime-int)
 using DeviceNumber = int;
 struct Context;
@@ -121,7 +121,8 @@ struct Api {
 #undef CHIMERE_DECLARE
 };
 
-/// The driver, opened and initialised at the first call. Errors: kUnsupported, in words for the user.
+/// The driver, opened and initialised at the first call. Errors: kUnsupported, in words for the
+/// user.
 Result<const Api*> open();
 
 /// Makes the calling thread's calls go to this context; cheap when they do already.

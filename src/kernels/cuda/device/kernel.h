@@ -24,8 +24,8 @@ struct Launch {
   Dim grid;
   Dim block;
   uint32_t shared_bytes = 0;  ///< dynamic shared memory of a block
-  /// Its blocks may start before the previous kernel's have ended; the kernel itself waits for their
-  /// results (ptx/dependent_launch.h) before it reads anything that a kernel wrote.
+  /// Its blocks may start before the previous kernel's have ended; the kernel itself waits for
+  /// their results (ptx/dependent_launch.h) before it reads anything that a kernel wrote.
   bool overlaps_previous = false;
 };
 

@@ -69,8 +69,7 @@ Runner& runner() {
 }
 
 void Runner::prepare(const Grid& grid) {
-  const size_t threads =
-      size_t{grid.block_size.x} * grid.block_size.y * grid.block_size.z;
+  const size_t threads = size_t{grid.block_size.x} * grid.block_size.y * grid.block_size.z;
   while (fibers_.size() < threads) fibers_.push_back(std::make_unique<Fiber>());
   lanes_.assign(threads, {});
   offered_.assign((threads + kLanes - 1) / kLanes * kLanes * kSlotBytes, 0);
@@ -192,8 +191,9 @@ Status Runner::run(const Registration& kernel, const Grid& grid, const void* arg
   const uint64_t blocks = uint64_t{size.x} * size.y * size.z;
   for (uint64_t n = 0; n < blocks; ++n) {
     const uint64_t b = order_ == Order::kRising ? n : blocks - 1 - n;
-    start_block(grid, {static_cast<uint32_t>(b % size.x), static_cast<uint32_t>(b / size.x % size.y),
-                       static_cast<uint32_t>(b / (uint64_t{size.x} * size.y))});
+    start_block(grid,
+                {static_cast<uint32_t>(b % size.x), static_cast<uint32_t>(b / size.x % size.y),
+                 static_cast<uint32_t>(b / (uint64_t{size.x} * size.y))});
     CHIMERE_CHECK_OK(run_block());
   }
   return {};
@@ -234,8 +234,7 @@ const Registration* find_kernel(const char* name) {
 }
 
 Status run_grid(const Registration& kernel, const Grid& grid, const void* args) {
-  const uint64_t threads =
-      uint64_t{grid.block_size.x} * grid.block_size.y * grid.block_size.z;
+  const uint64_t threads = uint64_t{grid.block_size.x} * grid.block_size.y * grid.block_size.z;
   if (threads == 0 || threads > static_cast<uint64_t>(kernel.max_threads)) {
     return invalid_argument("the kernel '" + std::string(kernel.name) + "' is launched with " +
                             std::to_string(threads) + " threads in a block; it takes 1 to " +

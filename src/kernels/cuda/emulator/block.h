@@ -1,7 +1,7 @@
 // Runs the threads of a block on one thread of the host. Each is a fiber with a stack of its own; a
-// fiber runs until it waits for others (a barrier, a warp operation) or ends. Between two such points
-// threads run one after the other, in rising or falling order: a kernel that lacks a barrier gives
-// different results in the two orders.
+// fiber runs until it waits for others (a barrier, a warp operation) or ends. Between two such
+// points threads run one after the other, in rising or falling order: a kernel that lacks a barrier
+// gives different results in the two orders.
 #ifndef CHIMERE_KERNELS_CUDA_EMULATOR_BLOCK_H_
 #define CHIMERE_KERNELS_CUDA_EMULATOR_BLOCK_H_
 

@@ -63,8 +63,8 @@ struct Fiber::Machine {
 
   static void enter() { Fiber::run(running); }
   void prepare() {
-    auto* top = reinterpret_cast<void**>(
-        (reinterpret_cast<uintptr_t>(stack.get()) + kStackBytes) & ~uintptr_t{15});
+    auto* top = reinterpret_cast<void**>((reinterpret_cast<uintptr_t>(stack.get()) + kStackBytes) &
+                                         ~uintptr_t{15});
     *--top = nullptr;  // the caller that enter() never returns to, which also aligns the stack
     *--top = reinterpret_cast<void*>(&enter);
     for (int saved_register = 0; saved_register < 6; ++saved_register) *--top = nullptr;

@@ -8,8 +8,8 @@
 
 namespace chimere::kernels::cuda::emulator {
 
-/// Runs a function on a stack of its own, a piece at a time. The function must come to its end: what
-/// is left on the stack of a fiber that is destroyed earlier is not unwound.
+/// Runs a function on a stack of its own, a piece at a time. The function must come to its end:
+/// what is left on the stack of a fiber that is destroyed earlier is not unwound.
 class Fiber {
  public:
   using Body = void (*)(void* context);

@@ -21,11 +21,11 @@
 #define __align__(n) alignas(n)
 #define __launch_bounds__(...)
 
-#define CHIMERE_KERNEL(name, max_threads, Args, args)                                       \
-  static void name(const Args& args);                                                       \
-  static const ::chimere::kernels::cuda::emulator::Registration registration_of_##name(     \
-      #name, max_threads, sizeof(Args),                                                     \
-      [](const void* block_args) { name(*static_cast<const Args*>(block_args)); });         \
+#define CHIMERE_KERNEL(name, max_threads, Args, args)                                   \
+  static void name(const Args& args);                                                   \
+  static const ::chimere::kernels::cuda::emulator::Registration registration_of_##name( \
+      #name, max_threads, sizeof(Args),                                                 \
+      [](const void* block_args) { name(*static_cast<const Args*>(block_args)); });     \
   static void name(const Args& args)
 
 #define CHIMERE_DYNAMIC_SHARED(T, name) \
@@ -38,12 +38,24 @@
 
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): CUDA's names
 
-struct alignas(8) float2 { float x, y; };
-struct alignas(16) float4 { float x, y, z, w; };
-struct alignas(8) int2 { int x, y; };
-struct alignas(16) int4 { int x, y, z, w; };
-struct alignas(8) uint2 { unsigned x, y; };
-struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(8) int2 {
+  int x, y;
+};
+struct alignas(16) int4 {
+  int x, y, z, w;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline int2 make_int2(int x, int y) { return {x, y}; }

@@ -1,0 +1,40 @@
+// What ops do unless an implementation knows better.
+#include <algorithm>
+
+#include "kernels/api.h"
+
+namespace chimere::kernels {
+
+Result<const float*> Ops::place_floats(const float* values, int64_t /*n*/) { return values; }
+
+Status Ops::place_experts(std::span<ExpertWeights> experts) {
+  for (ExpertWeights& e : experts) {
+    for (WeightView* w : {&e.gate, &e.up, &e.down}) {
+      CHIMERE_TRY(*w, place(*w));
+    }
+  }
+  return {};
+}
+
+Result<ConstMatrixView> Ops::run_step(const StepInputs& /*step*/, ConstMatrixView logits,
+                                      const std::function<void()>& pass) {
+  pass();
+  return logits;
+}
+
+void Ops::select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::copy_n(x.row(rows[i]), x.cols, y.row(static_cast<int64_t>(i)));
+  }
+}
+
+void Ops::gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& operands,
+                  MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta, ConstMatrixView z,
+                  MatrixView out) {
+  const GdnOperands& o = operands;
+  gdn_conv(batch, shape, o.conv_weight, o.eps, o.conv_state, qkv);
+  gdn_scan(batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out);
+  gated_rms_norm(out, z, o.norm, shape.head_dim, o.eps, out);
+}
+
+}  // namespace chimere::kernels
