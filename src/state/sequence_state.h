@@ -46,6 +46,8 @@ class Checkpoint {
   std::vector<uint8_t> to_blob() const;
   /// A copy of the bytes from that page on. Unlike everything else here, any thread may call it
   /// while the checkpoint lives: what a checkpoint refers to does not change.
+  /// Without pages and slot, which nothing can be assembled from, if the device that the state lies
+  /// on failed.
   StateImage image(int32_t first_page) const;
 
  private:

@@ -1,7 +1,6 @@
 #include "state/state_image.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -13,19 +12,23 @@ StateImage Checkpoint::image(int32_t first_page) const {
   StateImage out;
   out.position = position_;
   out.first_page = std::min(first_page, static_cast<int32_t>(pages_.size()));
-  std::vector<uint8_t> pages;
-  pages.reserve((pages_.size() - static_cast<size_t>(out.first_page)) *
-                static_cast<size_t>(store_->page_stride()));
-  for (size_t i = static_cast<size_t>(out.first_page); i < pages_.size(); ++i) {
-    const std::span<const uint8_t> page = store_->pages_.block(pages_[i]);
-    pages.insert(pages.end(), page.begin(), page.end());
+  Memory& memory = store_->memory_;
+  const auto page_bytes = static_cast<size_t>(store_->page_stride());
+  const size_t n_pages = pages_.size() - static_cast<size_t>(out.first_page);
+  std::vector<uint8_t> pages(n_pages * page_bytes);
+  for (size_t i = 0; i < n_pages; ++i) {
+    const int32_t page = pages_[static_cast<size_t>(out.first_page) + i];
+    const Status done =
+        memory.read(pages.data() + i * page_bytes, store_->pages_.data(page), page_bytes);
+    if (!done.ok()) return out;
   }
-  out.pages = std::make_shared<const std::vector<uint8_t>>(std::move(pages));
   std::vector<uint8_t> slot;
   if (store_->has_slots() && slot_ != 0) {
-    const std::span<const uint8_t> bytes = store_->slots_.block(slot_);
-    slot.assign(bytes.begin(), bytes.end());
+    slot.resize(static_cast<size_t>(store_->slot_stride()));
+    const Status done = memory.read(slot.data(), store_->slots_.data(slot_), slot.size());
+    if (!done.ok()) return out;
   }
+  out.pages = std::make_shared<const std::vector<uint8_t>>(std::move(pages));
   out.slot = std::make_shared<const std::vector<uint8_t>>(std::move(slot));
   return out;
 }
@@ -59,12 +62,12 @@ Result<Checkpoint> StateStore::assemble(const Checkpoint* base,
     }
     CHIMERE_TRY(const int32_t own, pages_.allocate());
     state.pages_.push_back(own);
-    std::memcpy(pages_.data(own), image->pages->data() + offset, page_bytes);
+    CHIMERE_CHECK_OK(memory_.write(pages_.data(own), image->pages->data() + offset, page_bytes));
   }
   if (has_slots()) {
     CHIMERE_TRY(const int32_t slot, slots_.allocate());
     slots_.release(std::exchange(state.slot_, slot));
-    std::memcpy(slots_.data(slot), last.slot->data(), last.slot->size());
+    CHIMERE_CHECK_OK(memory_.write(slots_.data(slot), last.slot->data(), last.slot->size()));
   }
   state.position_ = last.position;
   return state;
