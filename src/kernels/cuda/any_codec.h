@@ -1,0 +1,103 @@
+// Device code: codecs chosen at run time.
+#ifndef CHIMERE_KERNELS_CUDA_ANY_CODEC_H_
+#define CHIMERE_KERNELS_CUDA_ANY_CODEC_H_
+
+#include "kernels/cuda/codec.h"
+
+namespace chimere::kernels::cuda {
+
+__device__ __forceinline__ bool is_float(DType t) {
+  return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16;
+}
+
+/// f.operator()<type>() of a float type.
+template <class F>
+__device__ __forceinline__ void with_float_type(DType type, F f) {
+  if (type == DType::kF32) return f.template operator()<DType::kF32>();
+  if (type == DType::kF16) return f.template operator()<DType::kF16>();
+  f.template operator()<DType::kBF16>();
+}
+
+/// f.operator()<type>() of a type of rule 4.
+template <class F>
+__device__ __forceinline__ void with_integer_type(DType type, F f) {
+  switch (type) {
+    case DType::kQ4_0:
+      return f.template operator()<DType::kQ4_0>();
+    case DType::kQ4_1:
+      return f.template operator()<DType::kQ4_1>();
+    case DType::kQ5_0:
+      return f.template operator()<DType::kQ5_0>();
+    case DType::kQ5_1:
+      return f.template operator()<DType::kQ5_1>();
+    case DType::kQ8_0:
+      return f.template operator()<DType::kQ8_0>();
+    case DType::kMXFP4:
+      return f.template operator()<DType::kMXFP4>();
+    case DType::kQ2_K:
+      return f.template operator()<DType::kQ2_K>();
+    case DType::kQ3_K:
+      return f.template operator()<DType::kQ3_K>();
+    case DType::kQ4_K:
+      return f.template operator()<DType::kQ4_K>();
+    case DType::kQ5_K:
+      return f.template operator()<DType::kQ5_K>();
+    case DType::kQ6_K:
+      return f.template operator()<DType::kQ6_K>();
+    case DType::kIQ1_S:
+      return f.template operator()<DType::kIQ1_S>();
+    case DType::kIQ1_M:
+      return f.template operator()<DType::kIQ1_M>();
+    case DType::kIQ2_XXS:
+      return f.template operator()<DType::kIQ2_XXS>();
+    case DType::kIQ2_XS:
+      return f.template operator()<DType::kIQ2_XS>();
+    case DType::kIQ2_S:
+      return f.template operator()<DType::kIQ2_S>();
+    case DType::kIQ3_XXS:
+      return f.template operator()<DType::kIQ3_XXS>();
+    case DType::kIQ3_S:
+      return f.template operator()<DType::kIQ3_S>();
+    case DType::kIQ4_NL:
+      return f.template operator()<DType::kIQ4_NL>();
+    case DType::kIQ4_XS:
+      return f.template operator()<DType::kIQ4_XS>();
+    default:
+      return;
+  }
+}
+
+/// What any Codec's load() gives.
+struct AnyRaw {
+  uint32_t words[12];
+};
+
+__device__ __forceinline__ AnyRaw load_any(DType type, const PackedRow& row, int g) {
+  AnyRaw any = {};
+  with_integer_type(type, [&]<DType kType>() {
+    const auto raw = Codec<kType>::load(row, g);
+    static_assert(sizeof raw <= sizeof any);
+    __builtin_memcpy(&any, &raw, sizeof raw);
+  });
+  return any;
+}
+
+/// A group of 16 leaves the upper half of out.q alone.
+__device__ __forceinline__ void expand_any(DType type, const AnyRaw& any, const uint32_t* codebook,
+                                           Group<32>& out) {
+  with_integer_type(type, [&]<DType kType>() {
+    using C = Codec<kType>;
+    typename C::Raw raw;
+    __builtin_memcpy(&raw, &any, sizeof raw);
+    Group<C::kGroup> group;
+    C::expand(raw, codebook, group);
+#pragma unroll
+    for (int j = 0; j < C::kGroup / 4; ++j) out.q[j] = group.q[j];
+    out.scale = group.scale;
+    out.minimum = group.minimum;
+  });
+}
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_ANY_CODEC_H_

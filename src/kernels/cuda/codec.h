@@ -1,0 +1,504 @@
+// Device side of packed_layout.h: Codec<T> reads one scale group of a packed row (load(), which
+// does nothing but loads, so that many can be under way) and makes of it what rule 4 of
+// docs/numerics.md sees (expand()): the group's integers, four signed bytes to a word in the order
+// of the elements, its scale and its minimum. `codebook` is the type's own part of
+// codebook_words(), best in shared memory.
+#ifndef CHIMERE_KERNELS_CUDA_CODEC_H_
+#define CHIMERE_KERNELS_CUDA_CODEC_H_
+
+#include "kernels/cuda/language.h"
+#include "kernels/cuda/packed_layout.h"
+#include "kernels/cuda/ptx/half.h"
+#include "kernels/dot_rule.h"
+
+namespace chimere::kernels::cuda {
+
+/// A scale group as rule 4 sees it.
+template <int kGroup>
+struct Group {
+  uint32_t q[kGroup / 4];
+  float scale;
+  float minimum;
+};
+
+/// A packed row.
+struct PackedRow {
+  const uint8_t* at;
+  int blocks;  ///< n_in / 32
+};
+
+template <class Word>
+__device__ __forceinline__ Word load(const uint8_t* p) {
+  return __ldg(reinterpret_cast<const Word*>(p));
+}
+
+/// The unit of `plane` that begins `unit * index` bytes into it.
+template <class Word, DType kType, int kPlane>
+__device__ __forceinline__ Word load_unit(const PackedRow& row, int index) {
+  constexpr PackedLayout kLayout = packed_layout(kType);
+  constexpr int kBefore = (kPlane > 0 ? kLayout.plane[0] : 0) +
+                          (kPlane > 1 ? kLayout.plane[1] : 0) + (kPlane > 2 ? kLayout.plane[2] : 0);
+  return load<Word>(row.at + row.blocks * kBefore + index * static_cast<int>(sizeof(Word)));
+}
+
+/// The bytes of super-block `index`.
+template <DType kType>
+__device__ __forceinline__ const uint8_t* super_of(const PackedRow& row, int index) {
+  constexpr PackedLayout kLayout = packed_layout(kType);
+  return row.at + row.blocks * (kLayout.plane[0] + kLayout.plane[1] + kLayout.plane[2]) +
+         index * kLayout.super;
+}
+
+/// Takes kOffset from each byte; bytes are below 128.
+template <uint32_t kOffset>
+__device__ __forceinline__ uint32_t less(uint32_t bytes) {
+  return (bytes + (128U - kOffset) * 0x01010101U) ^ 0x80808080U;
+}
+
+/// Negates the bytes of `magnitudes` (none is 0) whose bit 7 is set in `signs`.
+__device__ __forceinline__ uint32_t with_signs(uint32_t magnitudes, uint32_t signs) {
+  const uint32_t mask = __byte_perm(signs, 0, 0xBA98);
+  return (magnitudes ^ mask) + (mask & 0x01010101U);
+}
+
+/// Bits 0 to 3 of `signs` in bits 7 of the bytes.
+__device__ __forceinline__ uint32_t spread_signs(uint32_t signs) {
+  return (signs & 15U) * 0x10204080U;
+}
+
+/// Seven signs and the eighth that makes the number of ones even.
+__device__ __forceinline__ uint32_t even_signs(uint32_t seven) {
+  seven &= 127U;
+  return seven | ((static_cast<uint32_t>(__popc(seven)) & 1U) << 7U);
+}
+
+__device__ __forceinline__ uint32_t low_nibbles(uint32_t w) { return w & 0x0F0F0F0FU; }
+__device__ __forceinline__ uint32_t high_nibbles(uint32_t w) { return (w >> 4U) & 0x0F0F0F0FU; }
+
+/// The value table of a type (quant::kIq4NlValues, quant::kMxfp4Values), four bytes to a word.
+template <DType kType>
+__device__ __forceinline__ uint32_t table_values(uint32_t nibbles) {
+  constexpr bool kMxfp4 = kType == DType::kMXFP4;
+  constexpr uint32_t kFirst[2] = {kMxfp4 ? 0x03020100U : 0xBFAD9881U,
+                                  kMxfp4 ? 0x0C080604U : 0xF6EADDCFU};
+  constexpr uint32_t kSecond[2] = {kMxfp4 ? 0xFDFEFF00U : 0x26190D01U,
+                                   kMxfp4 ? 0xF4F8FAFCU : 0x71594535U};
+  const uint32_t low = __byte_perm(kFirst[0], kFirst[1], nibbles & 0x7777U);
+  const uint32_t high = __byte_perm(kSecond[0], kSecond[1], nibbles & 0x7777U);
+  return __byte_perm(low, high, 0x3210U | ((nibbles & 0x8888U) >> 1U));
+}
+
+/// The values of the low and of the high nibbles of w.
+template <DType kType>
+__device__ __forceinline__ void look_up(uint32_t w, uint32_t& low, uint32_t& high) {
+  const uint32_t first = table_values<kType>(w);  // elements 0, 16, 1, 17 of the word's eight
+  const uint32_t second = table_values<kType>(w >> 16U);  // 2, 18, 3, 19
+  low = __byte_perm(first, second, 0x6420);
+  high = __byte_perm(first, second, 0x7531);
+}
+
+/// 2^(e - 128).
+__device__ __forceinline__ float half_e8m0(uint32_t e) {
+  return __uint_as_float(e < 2 ? 0x00200000U << e : (e - 1) << 23U);
+}
+
+/// d (1 + 2 scale) unit.
+__device__ __forceinline__ float odd_scale(uint32_t d, uint32_t scale, float unit) {
+  return f16_bits_to_f32(d) * static_cast<float>(1 + 2 * scale) * unit;
+}
+
+/// 32 elements with four bits in one 16-byte unit, a fifth bit, a value table, and scales of
+/// several kinds: everything but what the type says is left out by the compiler.
+template <DType kType>
+struct NibbleCodec {
+  static constexpr int kGroup = 32;
+  static constexpr bool kFifthBit =
+      kType == DType::kQ5_0 || kType == DType::kQ5_1 || kType == DType::kQ5_K;
+  static constexpr bool kPair = kType == DType::kQ4_1 || kType == DType::kQ5_1;
+  static constexpr bool kSuper = kType == DType::kQ4_K || kType == DType::kQ5_K;
+  static constexpr int kScalePlane = kFifthBit ? 2 : 1;
+
+  struct Raw {
+    uint4 nibbles;
+    uint32_t fifth;
+    uint32_t scale;
+    uint32_t super;
+  };
+
+  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+    Raw r = {};
+    r.nibbles = load_unit<uint4, kType, 0>(row, g);
+    if constexpr (kFifthBit) r.fifth = load_unit<uint32_t, kType, 1>(row, g);
+    if constexpr (kPair) {
+      r.scale = load_unit<uint32_t, kType, kScalePlane>(row, g);
+    } else if constexpr (kType == DType::kMXFP4 || kType == DType::kIQ4_XS) {
+      r.scale = load_unit<uint8_t, kType, kScalePlane>(row, g);
+    } else {
+      r.scale = load_unit<uint16_t, kType, kScalePlane>(row, g);
+    }
+    if constexpr (kSuper) r.super = cuda::load<uint32_t>(super_of<kType>(row, g / 8));
+    if constexpr (kType == DType::kIQ4_XS) {
+      r.super = cuda::load<uint16_t>(super_of<kType>(row, g / 8));
+    }
+    return r;
+  }
+
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* /*codebook*/,
+                                                Group<32>& out) {
+    const uint32_t words[4] = {r.nibbles.x, r.nibbles.y, r.nibbles.z, r.nibbles.w};
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      uint32_t low;
+      uint32_t high;
+      if constexpr (kType == DType::kMXFP4 || kType == DType::kIQ4_NL || kType == DType::kIQ4_XS) {
+        look_up<kType>(words[j], low, high);
+      } else {
+        low = low_nibbles(words[j]);
+        high = high_nibbles(words[j]);
+      }
+      if constexpr (kFifthBit) {
+        low |= (r.fifth << (4 - j)) & 0x10101010U;
+        high |= (r.fifth >> j) & 0x10101010U;
+      }
+      if constexpr (kType == DType::kQ4_0) {
+        low = less<8>(low);
+        high = less<8>(high);
+      }
+      if constexpr (kType == DType::kQ5_0) {
+        low = less<16>(low);
+        high = less<16>(high);
+      }
+      out.q[j] = low;
+      out.q[4 + j] = high;
+    }
+    out.minimum = 0;
+    if constexpr (kType == DType::kMXFP4) {
+      out.scale = half_e8m0(r.scale);
+    } else if constexpr (kType == DType::kIQ4_XS) {
+      out.scale = f16_bits_to_f32(r.super) * static_cast<float>(static_cast<int8_t>(r.scale));
+    } else if constexpr (kSuper) {
+      out.scale = f16_bits_to_f32(r.super & 0xFFFFU) * static_cast<float>(r.scale & 255U);
+      out.minimum = f16_bits_to_f32(r.super >> 16U) * static_cast<float>(r.scale >> 8U);
+    } else {
+      out.scale = f16_bits_to_f32(r.scale & 0xFFFFU);
+      if constexpr (kPair) out.minimum = -f16_bits_to_f32(r.scale >> 16U);
+    }
+  }
+};
+
+template <DType kType>
+struct Codec : NibbleCodec<kType> {};
+
+template <>
+struct Codec<DType::kQ8_0> {
+  static constexpr int kGroup = 32;
+  struct Raw {
+    uint4 first;
+    uint4 second;
+    uint32_t scale;
+  };
+  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+    return {load_unit<uint4, DType::kQ8_0, 0>(row, g), load_unit<uint4, DType::kQ8_0, 1>(row, g),
+            load_unit<uint16_t, DType::kQ8_0, 2>(row, g)};
+  }
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* /*codebook*/,
+                                                Group<32>& out) {
+    out.q[0] = r.first.x;
+    out.q[1] = r.first.y;
+    out.q[2] = r.first.z;
+    out.q[3] = r.first.w;
+    out.q[4] = r.second.x;
+    out.q[5] = r.second.y;
+    out.q[6] = r.second.z;
+    out.q[7] = r.second.w;
+    out.scale = f16_bits_to_f32(r.scale);
+    out.minimum = 0;
+  }
+};
+
+template <>
+struct Codec<DType::kQ6_K> {
+  static constexpr int kGroup = 16;
+  struct Raw {
+    uint2 nibbles;
+    uint32_t pairs;
+    uint32_t scale;
+    uint32_t super;
+  };
+  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+    return {load_unit<uint2, DType::kQ6_K, 0>(row, g), load_unit<uint32_t, DType::kQ6_K, 1>(row, g),
+            load_unit<uint8_t, DType::kQ6_K, 2>(row, g),
+            cuda::load<uint16_t>(super_of<DType::kQ6_K>(row, g / 16))};
+  }
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* /*codebook*/,
+                                                Group<16>& out) {
+    constexpr uint32_t kTop = 0x30303030U;
+    out.q[0] = less<32>(low_nibbles(r.nibbles.x) | ((r.pairs << 4U) & kTop));
+    out.q[1] = less<32>(low_nibbles(r.nibbles.y) | ((r.pairs << 2U) & kTop));
+    out.q[2] = less<32>(high_nibbles(r.nibbles.x) | (r.pairs & kTop));
+    out.q[3] = less<32>(high_nibbles(r.nibbles.y) | ((r.pairs >> 2U) & kTop));
+    out.scale = f16_bits_to_f32(r.super) * static_cast<float>(static_cast<int8_t>(r.scale));
+    out.minimum = 0;
+  }
+};
+
+template <>
+struct Codec<DType::kQ2_K> {
+  static constexpr int kGroup = 16;
+  struct Raw {
+    uint32_t pairs;
+    uint32_t scale;
+    uint32_t super;
+  };
+  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+    return {load_unit<uint32_t, DType::kQ2_K, 0>(row, g),
+            load_unit<uint8_t, DType::kQ2_K, 1>(row, g),
+            cuda::load<uint32_t>(super_of<DType::kQ2_K>(row, g / 16))};
+  }
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* /*codebook*/,
+                                                Group<16>& out) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) out.q[j] = (r.pairs >> (2 * j)) & 0x03030303U;
+    out.scale = f16_bits_to_f32(r.super & 0xFFFFU) * static_cast<float>(r.scale & 15U);
+    out.minimum = f16_bits_to_f32(r.super >> 16U) * static_cast<float>(r.scale >> 4U);
+  }
+};
+
+template <>
+struct Codec<DType::kQ3_K> {
+  static constexpr int kGroup = 16;
+  struct Raw {
+    uint32_t pairs;
+    uint32_t third;  ///< of the 16 elements
+    uint32_t scale;
+    uint32_t super;
+  };
+  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+    return {load_unit<uint32_t, DType::kQ3_K, 0>(row, g),
+            load_unit<uint32_t, DType::kQ3_K, 1>(row, g / 2) >> (g % 2 * 4),
+            load_unit<uint8_t, DType::kQ3_K, 2>(row, g),
+            cuda::load<uint16_t>(super_of<DType::kQ3_K>(row, g / 16))};
+  }
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* /*codebook*/,
+                                                Group<16>& out) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      out.q[j] =
+          less<4>(((r.pairs >> (2 * j)) & 0x03030303U) | (((r.third >> j) & 0x01010101U) << 2U));
+    }
+    out.scale = f16_bits_to_f32(r.super) * static_cast<float>(static_cast<int8_t>(r.scale));
+    out.minimum = 0;
+  }
+};
+
+template <>
+struct Codec<DType::kIQ3_S> {
+  static constexpr int kGroup = 32;
+  struct Raw {
+    uint2 indices;
+    uint32_t signs;
+    uint32_t ninth;
+    uint32_t scale;
+    uint32_t super;
+  };
+  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+    const uint8_t* super = super_of<DType::kIQ3_S>(row, g / 8);
+    return {load_unit<uint2, DType::kIQ3_S, 0>(row, g),
+            load_unit<uint32_t, DType::kIQ3_S, 1>(row, g),
+            load_unit<uint8_t, DType::kIQ3_S, 2>(row, g),
+            static_cast<uint32_t>(cuda::load<uint8_t>(super + g % 8 / 2)) >> (g % 2 * 4),
+            cuda::load<uint16_t>(super + 4)};
+  }
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
+                                                Group<32>& out) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const uint32_t word = j < 4 ? r.indices.x : r.indices.y;
+      const uint32_t index = ((word >> (j % 4 * 8)) & 255U) | ((r.ninth << (8 - j)) & 256U);
+      out.q[j] = with_signs(codebook[index], r.signs << j);
+    }
+    out.scale = odd_scale(r.super, r.scale & 15U, 1.0F);
+    out.minimum = 0;
+  }
+};
+
+template <>
+struct Codec<DType::kIQ3_XXS> {
+  static constexpr int kGroup = 32;
+  struct Raw {
+    uint2 indices;
+    uint32_t rest;
+    uint32_t super;
+  };
+  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+    return {load_unit<uint2, DType::kIQ3_XXS, 0>(row, g),
+            load_unit<uint32_t, DType::kIQ3_XXS, 1>(row, g),
+            cuda::load<uint16_t>(super_of<DType::kIQ3_XXS>(row, g / 8))};
+  }
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
+                                                Group<32>& out) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const uint32_t word = j < 4 ? r.indices.x : r.indices.y;
+      const uint32_t signs = even_signs(r.rest >> (j / 2 * 7)) >> (j % 2 * 4);
+      out.q[j] = with_signs(codebook[(word >> (j % 4 * 8)) & 255U], spread_signs(signs));
+    }
+    out.scale = odd_scale(r.super, r.rest >> 28U, 0.25F);
+    out.minimum = 0;
+  }
+};
+
+/// Eight elements of an IQ2 format.
+__device__ __forceinline__ void put_iq2_entry(const uint32_t* codebook, uint32_t index,
+                                              uint32_t signs, uint32_t* q) {
+  const uint2 entry = *reinterpret_cast<const uint2*>(codebook + 2 * index);
+  q[0] = with_signs(entry.x, spread_signs(signs));
+  q[1] = with_signs(entry.y, spread_signs(signs >> 4U));
+}
+
+template <>
+struct Codec<DType::kIQ2_XXS> {
+  static constexpr int kGroup = 32;
+  struct Raw {
+    uint2 words;  ///< four indices; signs and scale
+    uint32_t super;
+  };
+  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+    return {load_unit<uint2, DType::kIQ2_XXS, 0>(row, g),
+            cuda::load<uint16_t>(super_of<DType::kIQ2_XXS>(row, g / 8))};
+  }
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
+                                                Group<32>& out) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      put_iq2_entry(codebook, (r.words.x >> (8 * e)) & 255U, even_signs(r.words.y >> (7 * e)),
+                    out.q + 2 * e);
+    }
+    out.scale = odd_scale(r.super, r.words.y >> 28U, 0.125F);
+    out.minimum = 0;
+  }
+};
+
+template <>
+struct Codec<DType::kIQ2_XS> {
+  static constexpr int kGroup = 16;
+  struct Raw {
+    uint32_t entries;  ///< two of nine bits of index, seven of signs
+    uint32_t scale;
+    uint32_t super;
+  };
+  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+    const uint8_t* super = super_of<DType::kIQ2_XS>(row, g / 16);
+    return {load_unit<uint32_t, DType::kIQ2_XS, 0>(row, g),
+            static_cast<uint32_t>(cuda::load<uint8_t>(super + g % 16 / 2)) >> (g % 2 * 4),
+            cuda::load<uint16_t>(super + 8)};
+  }
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
+                                                Group<16>& out) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const uint32_t entry = r.entries >> (16 * e);
+      put_iq2_entry(codebook, entry & 511U, even_signs(entry >> 9U), out.q + 2 * e);
+    }
+    out.scale = odd_scale(r.super, r.scale & 15U, 0.125F);
+    out.minimum = 0;
+  }
+};
+
+template <>
+struct Codec<DType::kIQ2_S> {
+  static constexpr int kGroup = 16;
+  struct Raw {
+    uint32_t entries;  ///< two low bytes of indices, two bytes of signs
+    uint32_t rest;     ///< twice two high bits of an index, scale
+    uint32_t super;
+  };
+  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+    return {load_unit<uint32_t, DType::kIQ2_S, 0>(row, g),
+            load_unit<uint8_t, DType::kIQ2_S, 1>(row, g),
+            cuda::load<uint16_t>(super_of<DType::kIQ2_S>(row, g / 16))};
+  }
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
+                                                Group<16>& out) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const uint32_t high = (r.rest >> (2 * e)) & 3U;
+      put_iq2_entry(codebook, ((r.entries >> (8 * e)) & 255U) | (high << 8U),
+                    r.entries >> (16 + 8 * e), out.q + 2 * e);
+    }
+    out.scale = odd_scale(r.super, r.rest >> 4U, 0.125F);
+    out.minimum = 0;
+  }
+};
+
+/// Eight elements of an IQ1 format: 8 element + 1 with a bias of 128, or 2 less.
+__device__ __forceinline__ void put_iq1_entry(const uint32_t* codebook, uint32_t index,
+                                              bool negative_delta, uint32_t* q) {
+  const uint2 entry = *reinterpret_cast<const uint2*>(codebook + 2 * index);
+  const uint32_t delta = negative_delta ? 0x02020202U : 0U;
+  q[0] = (entry.x - delta) ^ 0x80808080U;
+  q[1] = (entry.y - delta) ^ 0x80808080U;
+}
+
+template <>
+struct Codec<DType::kIQ1_S> {
+  static constexpr int kGroup = 32;
+  struct Raw {
+    uint32_t indices;
+    uint32_t rest;
+    uint32_t super;
+  };
+  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+    return {load_unit<uint32_t, DType::kIQ1_S, 0>(row, g),
+            load_unit<uint16_t, DType::kIQ1_S, 1>(row, g),
+            cuda::load<uint16_t>(super_of<DType::kIQ1_S>(row, g / 8))};
+  }
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
+                                                Group<32>& out) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const uint32_t high = (r.rest >> (3 * e)) & 7U;
+      put_iq1_entry(codebook, ((r.indices >> (8 * e)) & 255U) | (high << 8U),
+                    (r.rest & 0x8000U) != 0, out.q + 2 * e);
+    }
+    out.scale = odd_scale(r.super, (r.rest >> 12U) & 7U, 0.125F);
+    out.minimum = 0;
+  }
+};
+
+template <>
+struct Codec<DType::kIQ1_M> {
+  static constexpr int kGroup = 16;
+  struct Raw {
+    uint32_t indices;
+    uint32_t rest;  ///< twice three high bits of an index and the sign of its delta
+    uint32_t scales[2];
+    uint32_t place;
+  };
+  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+    const uint8_t* super = super_of<DType::kIQ1_M>(row, g / 16);
+    return {load_unit<uint16_t, DType::kIQ1_M, 0>(row, g),
+            load_unit<uint8_t, DType::kIQ1_M, 1>(row, g),
+            {cuda::load<uint32_t>(super), cuda::load<uint32_t>(super + 4)},
+            static_cast<uint32_t>(g % 16)};
+  }
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
+                                                Group<16>& out) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const uint32_t high = (r.rest >> (4 * e)) & 15U;
+      put_iq1_entry(codebook, ((r.indices >> (8 * e)) & 255U) | ((high & 7U) << 8U),
+                    (high & 8U) != 0, out.q + 2 * e);
+    }
+    // Four words of 16 bits: the top nibbles are the f16 scale, the rest four steps of 3 bits each.
+    const uint32_t d = ((r.scales[0] >> 12U) & 15U) | ((r.scales[0] >> 24U) & 0xF0U) |
+                       ((r.scales[1] >> 4U) & 0xF00U) | ((r.scales[1] >> 16U) & 0xF000U);
+    const uint32_t word = (r.place < 8 ? r.scales[0] : r.scales[1]) >> (r.place / 4 % 2 * 16);
+    out.scale = odd_scale(d, (word >> (r.place % 4 * 3)) & 7U, 0.125F);
+    out.minimum = 0;
+  }
+};
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_CODEC_H_

@@ -1,0 +1,102 @@
+// Products to compute on a device: packed weights, jobs and what ref makes of them.
+#ifndef CHIMERE_KERNELS_CUDA_LINEAR_TEST_DATA_H_
+#define CHIMERE_KERNELS_CUDA_LINEAR_TEST_DATA_H_
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "kernels/cpu/linear_test_data.h"
+#include "kernels/cuda/device_test_data.h"
+#include "kernels/cuda/linear_step.h"
+#include "kernels/cuda/pack_weights.h"
+#include "kernels/ref/linear.h"
+
+namespace chimere::kernels::cuda::test {
+
+/// A matrix of a file, packed on a device.
+inline OnDevice<uint8_t> packed_on(Device& device, const WeightView& w) {
+  std::vector<uint8_t> packed(static_cast<size_t>(packed_bytes(w)));
+  pack_rows(w, 0, w.n_out, packed.data());
+  return {device, packed};
+}
+
+/// Rows that were not rounded yet, in memory that begins as NaNs.
+class RoundedOnDevice {
+ public:
+  RoundedOnDevice(Device& device, int64_t rows, int64_t n)
+      : memory_(device, std::vector<uint8_t>(static_cast<size_t>(rounded_bytes(rows, n)), 0xFF)),
+        rows_(rounded_rows_at(memory_.data(), rows, n)) {}
+  const RoundedRows& rows() const { return rows_; }
+
+ private:
+  OnDevice<uint8_t> memory_;
+  RoundedRows rows_;
+};
+
+struct LinearProblem {
+  struct Job {
+    DType type;
+    int64_t n_out;
+    bool accumulate;
+    std::vector<uint8_t> w;
+    std::vector<float> y;  ///< before, [rows, n_out + 3]
+  };
+  int64_t rows = 0;
+  int64_t n_in = 0;
+  int64_t x_stride = 0;
+  std::vector<float> x;
+  std::vector<Job> jobs;
+
+  LinearProblem(test_data::Random& random, int64_t n_rows, int64_t n,
+                const std::vector<DType>& types, int64_t max_out)
+      : rows(n_rows), n_in(n), x_stride(n + random.between(0, 5)) {
+    x = random.activations(rows, x_stride);
+    for (const DType t : types) {
+      const int64_t n_out = random.between(1, max_out);
+      jobs.push_back({t, n_out, random.between(0, 1) == 1, random.weights(t, n_out, n_in),
+                      random.activations(rows, n_out + 3)});
+    }
+  }
+
+  WeightView weights(const Job& job) const { return {job.type, job.n_out, n_in, job.w.data()}; }
+
+  std::vector<std::vector<float>> by_ref() const {
+    std::vector<std::vector<float>> y;
+    for (const Job& job : jobs) y.push_back(job.y);
+    std::vector<LinearJob> list;
+    for (size_t j = 0; j < jobs.size(); ++j)
+      list.push_back(linear_job(j, weights(jobs[j]).data, y[j].data()));
+    ref::linear({x.data(), rows, n_in, x_stride}, list);
+    return y;
+  }
+
+  /// Runs f(x, jobs) with everything on the device; what the jobs' y are then.
+  template <class F>
+  std::vector<std::vector<float>> on(Device& device, F f) const {
+    std::deque<OnDevice<uint8_t>> w;
+    std::deque<OnDevice<float>> y;
+    const OnDevice<float> input(device, x);
+    std::vector<LinearJob> list;
+    for (size_t j = 0; j < jobs.size(); ++j) {
+      w.push_back(packed_on(device, weights(jobs[j])));
+      y.emplace_back(device, jobs[j].y);
+      list.push_back(linear_job(j, w.back().data(), y.back().data()));
+    }
+    f(ConstMatrixView(input.data(), rows, n_in, x_stride), std::span<const LinearJob>(list));
+    std::vector<std::vector<float>> result;
+    for (const auto& values : y) result.push_back(values.read());
+    return result;
+  }
+
+ private:
+  LinearJob linear_job(size_t j, const void* w, float* y) const {
+    const Job& job = jobs[j];
+    return {WeightView{job.type, job.n_out, n_in, w}, MatrixView{y, rows, job.n_out, job.n_out + 3},
+            job.accumulate};
+  }
+};
+
+}  // namespace chimere::kernels::cuda::test
+
+#endif  // CHIMERE_KERNELS_CUDA_LINEAR_TEST_DATA_H_

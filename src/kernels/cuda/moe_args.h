@@ -1,0 +1,77 @@
+// Arguments of moe_step.cu and moe_chunk.cu.
+#ifndef CHIMERE_KERNELS_CUDA_MOE_ARGS_H_
+#define CHIMERE_KERNELS_CUDA_MOE_ARGS_H_
+
+#include <cstdint>
+
+#include "kernels/cuda/rounding_args.h"
+
+namespace chimere::kernels::cuda {
+
+/// The packed matrices of an expert, in device memory.
+struct ExpertPointers {
+  const uint8_t* gate;
+  const uint8_t* up;
+  const uint8_t* down;
+};
+
+/// What the experts of one kind, routed or shared, have in common.
+struct ExpertShape {
+  int32_t gate_type;  ///< DType
+  int32_t up_type;
+  int32_t down_type;
+  int32_t n_ff;
+  int64_t gate_row_bytes;
+  int64_t up_row_bytes;
+  int64_t down_row_bytes;
+};
+
+struct ExpertTableArgs {
+  const ExpertPointers* experts;  ///< [n_experts], then the shared expert if there is one
+  ExpertShape routed;
+  ExpertShape shared;
+  int32_t n_experts;
+  int32_t has_shared;
+};
+
+inline constexpr int kMoeGateUpThreads = 512;
+/// Elements of h that a block computes: a block of activations.
+inline constexpr int kMoeHiddenTile = 32;
+
+/// Elements of y that a block of the down product computes.
+inline constexpr int kMoeDownTile = 8;
+/// Ranks that a half warp takes together.
+inline constexpr int kMoeDownRanks = 4;
+inline constexpr int kMoeDownThreadsOfPart = kMoeDownTile * 16;
+inline constexpr int kMoeDownMostParts = 6;
+inline constexpr int kMoeMostUsed = 64;
+
+/// A slot is a row and a rank; the shared expert has the rank behind the last. Row i of the row set
+/// has the slots i * (n_used + has_shared) + rank.
+///
+/// moe_step_gate_up: a block for each tile of h (grid x) and slot (y). Dynamic shared memory: the
+/// codebooks of gate and up. moe_step_down: a block for each tile of y (x) and row (y). Dynamic
+/// shared memory: the codebooks of the routed and the shared expert's down.
+struct MoeStepArgs {
+  ExpertTableArgs table;
+  const float* x;  ///< [rows, n_embd]
+  int64_t x_stride;
+  RoundedRows x_rounded;
+  const int32_t* ids;        ///< [rows, n_used]
+  const float* weights;      ///< [rows, n_used]
+  const float* shared_gate;  ///< [rows]
+  float* y;                  ///< [rows, n_embd]
+  int64_t y_stride;
+  float* h;               ///< [slots, h_width], where down has a float type
+  RoundedRows h_rounded;  ///< the same where it has not
+  const int32_t* row_ids;
+  const uint32_t* codebook;
+  int32_t rows;  ///< of the row set
+  int32_t n_embd;
+  int32_t n_used;
+  int32_t h_width;  ///< the larger n_ff, a multiple of 32
+};
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_MOE_ARGS_H_

@@ -1,0 +1,103 @@
+#include "kernels/cuda/moe_step.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "kernels/cuda/moe_test_data.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+using test::ExpertTypes;
+using test::MoeProblem;
+using test::OnDevice;
+using test_data::Random;
+
+std::vector<float> step_on(Device& device, const MoeProblem& p,
+                           const std::vector<int32_t>& ids = {}) {
+  const OnDevice<int32_t> row_ids(device, ids);
+  return p.on(device, [&](const ExpertTable& table, ConstMatrixView x, const RoundedRows& rounded,
+                          const Routing& routing, const float* shared_gate,
+                          const uint32_t* codebook, MatrixView y) {
+    const RowSet rows = ids.empty() ? RowSet{nullptr, static_cast<int32_t>(p.rows)}
+                                    : RowSet{row_ids.data(), static_cast<int32_t>(ids.size())};
+    const OnDevice<uint8_t> scratch(
+        device,
+        std::vector<uint8_t>(
+            static_cast<size_t>(moe_step_scratch_bytes(table, rows.count, p.n_used)), 0xFF));
+    moe_step(device.stream(), table, x, rounded, rows, routing, shared_gate, codebook,
+             scratch.data(), y);
+  });
+}
+
+void expect_bits_of_ref(const MoeProblem& p) {
+  const std::vector<float> want = p.by_ref();
+  for (const auto& [name, device] : test::devices()) {
+    const std::vector<float> got = step_on(*device, p);
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_EQ(std::memcmp(&want[i], &got[i], 4), 0)
+          << name << ", rows " << p.rows << ", used " << p.n_used << " at " << i << ": want "
+          << want[i] << " got " << got[i];
+    }
+  }
+}
+
+ExpertTypes all_of(DType t) { return {t, t, t}; }
+
+TEST(CudaMoeStep, HasTheBitsOfRefForEveryMixOfTypes) {
+  const uint64_t seed = test_data::fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  const std::pair<ExpertTypes, ExpertTypes> mixes[] = {
+      {all_of(DType::kIQ3_S), all_of(DType::kQ5_K)},
+      {all_of(DType::kF32), all_of(DType::kBF16)},
+      {{DType::kF16, DType::kF16, DType::kQ8_0}, {DType::kQ8_0, DType::kQ8_0, DType::kF32}},
+      {{DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}, {DType::kIQ2_S, DType::kIQ1_M, DType::kIQ2_XS}},
+      {{DType::kIQ2_XXS, DType::kIQ2_XXS, DType::kIQ3_XXS},
+       {DType::kQ8_0, DType::kF32, DType::kQ3_K}},
+      {{DType::kQ2_K, DType::kQ2_K, DType::kIQ4_NL}, all_of(DType::kMXFP4)}};
+  for (const auto& [routed, shared] : mixes) {
+    for (const int64_t rows : {1, 3}) {
+      expect_bits_of_ref(
+          MoeProblem(random, rows, 6, static_cast<int>(random.between(1, 6)), routed, shared));
+    }
+  }
+}
+
+TEST(CudaMoeStep, TakesMoreRanksThanOneBlockHasPartsFor) {
+  Random random(test_data::fresh_seed());
+  expect_bits_of_ref(MoeProblem(random, 1, 30, 29, all_of(DType::kQ4_0), all_of(DType::kQ8_0)));
+}
+
+TEST(CudaMoeStep, ComputesTheRowsAskedForAndNoOther) {
+  Random random(test_data::fresh_seed());
+  const MoeProblem p(random, 5, 8, 3, all_of(DType::kIQ4_XS), all_of(DType::kQ8_0));
+  const std::vector<float> all = p.by_ref();
+  const std::vector<int32_t> ids = {3, 0, 4};
+  const auto n = static_cast<size_t>(p.n_embd);
+  for (const auto& [name, device] : test::devices()) {
+    const std::vector<float> got = step_on(*device, p, ids);
+    for (int32_t r = 0; r < 5; ++r) {
+      const bool asked = std::find(ids.begin(), ids.end(), r) != ids.end();
+      const auto begin = static_cast<size_t>(r) * n;
+      EXPECT_EQ(std::memcmp(got.data() + begin, (asked ? all : p.y).data() + begin, 4 * n), 0)
+          << name << ", row " << r;
+    }
+  }
+}
+
+TEST(CudaMoeStep, IsTwoLaunchesForAnyNumberOfRows) {
+  Random random(test_data::fresh_seed());
+  for (const int64_t rows : {1, 4}) {
+    const MoeProblem p(random, rows, 8, 3, all_of(DType::kQ8_0), all_of(DType::kQ8_0));
+    for (const auto& [name, device] : test::devices()) {
+      const int64_t before = device->stream().counts().launches;
+      step_on(*device, p);
+      EXPECT_EQ(device->stream().counts().launches - before, 3) << "with the rounding of x";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace chimere::kernels::cuda

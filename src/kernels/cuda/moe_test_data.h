@@ -1,0 +1,118 @@
+// Layers of experts to compute on a device, and what ref makes of them.
+#ifndef CHIMERE_KERNELS_CUDA_MOE_TEST_DATA_H_
+#define CHIMERE_KERNELS_CUDA_MOE_TEST_DATA_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/linear_test_data.h"
+#include "kernels/cuda/moe_step.h"
+#include "kernels/ref/moe.h"
+
+namespace chimere::kernels::cuda::test {
+
+/// Types of gate, up and down.
+struct ExpertTypes {
+  DType gate;
+  DType up;
+  DType down;
+};
+
+struct MoeProblem {
+  int64_t rows = 0;
+  int64_t n_embd = 0;
+  int n_used = 0;
+  bool has_shared = false;
+  std::vector<float> x;
+  std::vector<float> y;  ///< the residual before
+  std::deque<std::vector<uint8_t>> bytes;
+  std::vector<ExpertWeights> experts;
+  ExpertWeights shared;
+  std::vector<float> shared_gate;
+  std::vector<int32_t> ids;
+  std::vector<float> weights;
+
+  MoeProblem(test_data::Random& random, int64_t n_rows, int n_experts, int used, ExpertTypes routed,
+             ExpertTypes shared_types)
+      : rows(n_rows), n_embd(256 * random.between(1, 2)), n_used(used) {
+    has_shared = random.between(0, 3) != 0;
+    x = random.activations(rows, n_embd);
+    y = random.activations(rows, n_embd);
+    const int64_t n_ff = unit_of(routed.down) * random.between(1, 3);
+    for (int e = 0; e < n_experts; ++e) experts.push_back(expert(random, n_ff, routed));
+    shared = expert(random, unit_of(shared_types.down) * random.between(1, 3), shared_types);
+    for (int64_t r = 0; r < rows; ++r) {
+      shared_gate.push_back(random.normal());
+      std::vector<int32_t> all(static_cast<size_t>(n_experts));
+      std::iota(all.begin(), all.end(), 0);
+      for (int k = 0; k < n_used; ++k) {
+        std::swap(all[static_cast<size_t>(k)],
+                  all[static_cast<size_t>(random.between(k, n_experts - 1))]);
+        ids.push_back(all[static_cast<size_t>(k)]);
+        weights.push_back(0.1F + 0.01F * random.normal());
+      }
+    }
+  }
+
+  std::vector<float> by_ref() const {
+    std::vector<float> result = y;
+    std::vector<int32_t> chosen = ids;
+    std::vector<float> of_chosen = weights;
+    ref::moe_ffn({x.data(), rows, n_embd, n_embd}, experts,
+                 {n_used, chosen.data(), of_chosen.data()}, has_shared ? &shared : nullptr,
+                 shared_gate.data(), {result.data(), rows, n_embd, n_embd});
+    return result;
+  }
+
+  /// Runs f(table, x, rounded rows of x, routing, shared_gate, codebook, y) with everything on the
+  /// device.
+  template <class F>
+  std::vector<float> on(Device& device, F f) const {
+    std::deque<OnDevice<uint8_t>> packed;
+    auto upload = [&](const ExpertWeights& e) {
+      ExpertWeights on_device = e;
+      for (WeightView* w : {&on_device.gate, &on_device.up, &on_device.down}) {
+        packed.push_back(packed_on(device, *w));
+        w->data = packed.back().data();
+      }
+      return on_device;
+    };
+    std::vector<ExpertWeights> uploaded;
+    for (const ExpertWeights& e : experts) uploaded.push_back(upload(e));
+    const ExpertWeights uploaded_shared = upload(shared);
+    auto table = ExpertTable::create(device, uploaded, has_shared ? &uploaded_shared : nullptr);
+    if (!table.ok()) ok_or_end(table.error());
+    const OnDevice<uint32_t> codebook(device, codebook_words());
+    const OnDevice<float> input(device, x);
+    const OnDevice<float> output(device, y);
+    const OnDevice<float> gate(device, shared_gate);
+    const OnDevice<int32_t> chosen(device, ids);
+    const OnDevice<float> of_chosen(device, weights);
+    const RoundedOnDevice rounded(device, rows, n_embd);
+    const ConstMatrixView x_view(input.data(), rows, n_embd, n_embd);
+    round_rows(device.stream(), x_view, rounded.rows());
+    f(*table, x_view, rounded.rows(), Routing{n_used, chosen.data(), of_chosen.data()}, gate.data(),
+      codebook.data(), MatrixView{output.data(), rows, n_embd, n_embd});
+    return output.read();
+  }
+
+ private:
+  static int64_t unit_of(DType t) { return std::max(32, dtype_info(t).block_elements); }
+
+  ExpertWeights expert(test_data::Random& random, int64_t n_ff, const ExpertTypes& types) {
+    auto weight = [&](DType t, int64_t n_out, int64_t n_in) {
+      bytes.push_back(random.weights(t, n_out, n_in));
+      return WeightView{t, n_out, n_in, bytes.back().data()};
+    };
+    return {weight(types.gate, n_ff, n_embd), weight(types.up, n_ff, n_embd),
+            weight(types.down, n_embd, n_ff)};
+  }
+};
+
+}  // namespace chimere::kernels::cuda::test
+
+#endif  // CHIMERE_KERNELS_CUDA_MOE_TEST_DATA_H_

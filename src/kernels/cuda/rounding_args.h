@@ -1,0 +1,35 @@
+// Rounded activations in device memory (docs/numerics.md, rule 3), and the arguments of
+// rounding.cu.
+#ifndef CHIMERE_KERNELS_CUDA_ROUNDING_ARGS_H_
+#define CHIMERE_KERNELS_CUDA_ROUNDING_ARGS_H_
+
+#include <cstdint>
+
+namespace chimere::kernels::cuda {
+
+/// What is kept of a block of 32 activations beside its integers.
+struct alignas(8) RoundedBlock {
+  float d;
+  int16_t sums[2];  ///< of its first and its second 16 integers
+};
+
+/// Rows of n activations, one after the other without gaps; n is a multiple of 32.
+struct RoundedRows {
+  int8_t* q = nullptr;             ///< [rows, n], aligned to 16 bytes
+  RoundedBlock* blocks = nullptr;  ///< [rows, n / 32]
+};
+
+inline constexpr int kRoundThreads = 256;
+
+/// A warp for each block of 32.
+struct RoundRowsArgs {
+  const float* x;  ///< [rows, n]
+  int64_t x_stride;
+  RoundedRows rounded;
+  int32_t rows;
+  int32_t n;
+};
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_ROUNDING_ARGS_H_

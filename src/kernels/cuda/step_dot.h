@@ -1,0 +1,122 @@
+// Device code: the dot products of step rows, with the bits of docs/numerics.md, rules 2 and 4. A
+// half warp computes one output: lane p of 16 is partial sum p and takes the scale groups (of float
+// weights, the elements) p, p + 16, ..., so that no sum crosses lanes before the tree of 16, and
+// the lanes of a half warp read neighbouring units of a plane.
+#ifndef CHIMERE_KERNELS_CUDA_STEP_DOT_H_
+#define CHIMERE_KERNELS_CUDA_STEP_DOT_H_
+
+#include "kernels/cuda/any_codec.h"
+#include "kernels/cuda/dot16.h"
+#include "kernels/cuda/language.h"
+#include "kernels/cuda/ptx/dependent_launch.h"
+#include "kernels/cuda/rounding_args.h"
+
+namespace chimere::kernels::cuda {
+
+/// Copies a type's codebook to shared memory. All threads of the block take part.
+__device__ __forceinline__ void load_codebook(DType type, const uint32_t* all, uint32_t* shared) {
+  const CodebookPlace place = codebook_place(type);
+  if (place.words == 0) return;
+  for (int i = static_cast<int>(threadIdx.x); i < place.words; i += static_cast<int>(blockDim.x)) {
+    shared[i] = __ldg(all + place.begin + i);
+  }
+  __syncthreads();
+}
+
+/// acc = fma(...) of rule 4 for one scale group and the row of x whose integers begin at `q`.
+template <int kGroup, bool kMinimum>
+__device__ __forceinline__ float add_group(const Group<kGroup>& group, const int8_t* q,
+                                           const RoundedBlock& block, int g, float acc) {
+  int dot = 0;
+#pragma unroll
+  for (int j = 0; j < kGroup / 16; ++j) {
+    const uint4 words = reinterpret_cast<const uint4*>(q)[j];
+    dot = __dp4a(static_cast<int>(group.q[4 * j]), static_cast<int>(words.x), dot);
+    dot = __dp4a(static_cast<int>(group.q[4 * j + 1]), static_cast<int>(words.y), dot);
+    dot = __dp4a(static_cast<int>(group.q[4 * j + 2]), static_cast<int>(words.z), dot);
+    dot = __dp4a(static_cast<int>(group.q[4 * j + 3]), static_cast<int>(words.w), dot);
+  }
+  acc = fmaf(static_cast<float>(dot), group.scale * block.d, acc);
+  if constexpr (kMinimum) {
+    const int sum = kGroup == 32 ? block.sums[0] + block.sums[1] : block.sums[g % 2];
+    acc = fmaf(-group.minimum, block.d * static_cast<float>(sum), acc);
+  }
+  return acc;
+}
+
+/// A rounded row that a product reads.
+struct RoundedRow {
+  const int8_t* q;
+  const RoundedBlock* blocks;
+};
+
+/// Row `row` of rows of 32 * blocks activations.
+__device__ __forceinline__ RoundedRow rounded_row(const RoundedRows& rows, int64_t row,
+                                                  int blocks) {
+  return {rows.q + row * blocks * 32, rows.blocks + row * blocks};
+}
+
+/// The partial sums of kPairs dot products, of the packed row w[i] and the rounded row x[i], all as
+/// long. Waits for the previous kernel behind the first loads of weights.
+template <DType kType, int kPairs>
+__device__ __forceinline__ void integer_partials(const PackedRow (&w)[kPairs], int lane,
+                                                 const RoundedRow (&x)[kPairs],
+                                                 const uint32_t* codebook, float (&acc)[kPairs]) {
+  using C = Codec<kType>;
+  // Groups whose loads are under way together: what 64 registers hold.
+  constexpr int kFit = sizeof(typename C::Raw) <= 24 ? 4 : 2;
+  constexpr int kAtOnce = kPairs >= kFit ? 1 : kFit / kPairs;
+  const int groups = w[0].blocks * (32 / C::kGroup);
+#pragma unroll
+  for (int i = 0; i < kPairs; ++i) acc[i] = 0;
+  for (int first = lane; first < groups; first += 16 * kAtOnce) {
+    typename C::Raw raw[kAtOnce][kPairs];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+#pragma unroll
+      for (int i = 0; i < kPairs; ++i) {
+        if (first + 16 * u < groups) raw[u][i] = C::load(w[i], first + 16 * u);
+      }
+    }
+    if (first == lane) wait_for_previous_kernel();
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      const int g = first + 16 * u;
+      if (g < groups) {
+#pragma unroll
+        for (int i = 0; i < kPairs; ++i) {
+          Group<C::kGroup> group;
+          C::expand(raw[u][i], codebook, group);
+          acc[i] = add_group<C::kGroup, has_minimum(kType)>(
+              group, x[i].q + g * C::kGroup, x[i].blocks[g * C::kGroup / 32], g, acc[i]);
+        }
+      }
+    }
+  }
+}
+
+/// Element i of a row of a float type.
+template <DType kType>
+__device__ __forceinline__ float float_weight(const uint8_t* row, int i) {
+  if constexpr (kType == DType::kF32) return __ldg(reinterpret_cast<const float*>(row) + i);
+  const uint32_t bits = __ldg(reinterpret_cast<const uint16_t*>(row) + i);
+  return kType == DType::kF16 ? f16_bits_to_f32(bits) : __uint_as_float(bits << 16U);
+}
+
+/// The partial sums of a row of a float type with kRows rows of n elements that are not rounded.
+template <DType kType, int kRows>
+__device__ __forceinline__ void float_partials(const uint8_t* w, int n, int lane,
+                                               const float* const (&x)[kRows],
+                                               float (&acc)[kRows]) {
+  wait_for_previous_kernel();
+#pragma unroll 4
+  for (int i = lane; i < n; i += 16) {
+    const float weight = float_weight<kType>(w, i);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) acc[r] = fmaf(weight, x[r][i], acc[r]);
+  }
+}
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_STEP_DOT_H_
