@@ -71,10 +71,11 @@ function(chimere_cuda_modules target)
     foreach(source IN LISTS ARG_SOURCES)
       get_filename_component(name ${source} NAME_WE)
       set(image ${folder}/${name}.fatbin)
-      # -fmad=false: docs/numerics.md, rule 1.
+      # -fmad=false: docs/numerics.md, rule 1. --expt-relaxed-constexpr: constexpr functions run in device code too.
       add_custom_command(OUTPUT ${image}
         COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
-        COMMAND ${CHIMERE_NVCC} -fatbin -std=c++20 -O3 -fmad=false -ccbin ${CMAKE_CXX_COMPILER} -I${CMAKE_SOURCE_DIR}/src
+        COMMAND ${CHIMERE_NVCC} -fatbin -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr
+                -ccbin ${CMAKE_CXX_COMPILER} -I${CMAKE_SOURCE_DIR}/src
                 -Werror all-warnings ${codes} -MD -MF ${image}.d -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
         DEPENDS ${source}
         DEPFILE ${image}.d

@@ -3,6 +3,10 @@
 #define CHIMERE_KERNELS_CUDA_ANY_CODEC_H_
 
 #include "kernels/cuda/codec.h"
+#include "kernels/cuda/ptx/opaque.h"
+
+/// Behind the parameters of a lambda: what it captured stays in registers.
+#define CHIMERE_INLINED __attribute__((always_inline))
 
 namespace chimere::kernels::cuda {
 
@@ -74,8 +78,9 @@ struct AnyRaw {
 
 __device__ __forceinline__ AnyRaw load_any(DType type, const PackedRow& row, int g) {
   AnyRaw any = {};
-  with_integer_type(type, [&]<DType kType>() {
-    const auto raw = Codec<kType>::load(row, g);
+  const PackedRow here = {row.at, opaque(row.blocks)};
+  with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
+    const auto raw = Codec<kType>::load(here, g);
     static_assert(sizeof raw <= sizeof any);
     __builtin_memcpy(&any, &raw, sizeof raw);
   });
@@ -85,7 +90,7 @@ __device__ __forceinline__ AnyRaw load_any(DType type, const PackedRow& row, int
 /// A group of 16 leaves the upper half of out.q alone.
 __device__ __forceinline__ void expand_any(DType type, const AnyRaw& any, const uint32_t* codebook,
                                            Group<32>& out) {
-  with_integer_type(type, [&]<DType kType>() {
+  with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
     using C = Codec<kType>;
     typename C::Raw raw;
     __builtin_memcpy(&raw, &any, sizeof raw);

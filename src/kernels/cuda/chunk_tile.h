@@ -57,21 +57,21 @@ struct ChunkTile {
     RoundedBlock block;
   };
 
-  /// tile_rows [kColumns], in shared memory: the rows of x, -1 for none. Ends with a barrier behind
-  /// the last use of `stages`.
+  /// tile_rows [kColumns], in shared memory: the rows of x (x_blocks blocks each), -1 for none.
+  /// Ends with a barrier behind the last use of `stages`.
   static __device__ __forceinline__ void multiply(Stage* stages, const ChunkWeights& w,
-                                                  const RoundedRows& x, const int* tile_rows,
-                                                  Sums& acc) {
+                                                  const RoundedRows& x, int x_blocks,
+                                                  const int* tile_rows, Sums& acc) {
     const int blocks = w.row.blocks;
 #pragma unroll
     for (int i = 0; i < 2 * kFragments * 4; ++i) (&acc[0][0][0])[i] = 0;
     Fetched next;
-    fetch(w, x, tile_rows, 0, next);
+    fetch(w, x, x_blocks, tile_rows, 0, next);
     put(w, next, stages[0]);
     __syncthreads();
     for (int b = 0, step = 0; b < blocks; b += 2, ++step) {
       const bool more = b + 2 < blocks;
-      if (more) fetch(w, x, tile_rows, b + 2, next);
+      if (more) fetch(w, x, x_blocks, tile_rows, b + 2, next);
       multiply_stage(stages[step % 2], w, acc);
       if (more) put(w, next, stages[(step + 1) % 2]);
       __syncthreads();
@@ -80,7 +80,8 @@ struct ChunkTile {
 
  private:
   static __device__ __forceinline__ void fetch(const ChunkWeights& w, const RoundedRows& x,
-                                               const int* tile_rows, int first_block, Fetched& to) {
+                                               int x_blocks, const int* tile_rows, int first_block,
+                                               Fetched& to) {
     const int thread = static_cast<int>(threadIdx.x);
     const int blocks = w.row.blocks;
     to.weights = {};
@@ -92,14 +93,14 @@ struct ChunkTile {
       if (unit >= 4 * kColumns || first_block + unit % 4 / 2 >= blocks) continue;
       const int row = tile_rows[unit / 4];
       if (row < 0) continue;
-      const int8_t* q = x.q + (static_cast<int64_t>(row) * blocks + first_block) * 32;
+      const int8_t* q = x.q + (static_cast<int64_t>(row) * x_blocks + first_block) * 32;
       to.x[i] = reinterpret_cast<const uint4*>(q)[unit % 4];
     }
     to.block = {0, {0, 0}};
     if (thread < 2 * kColumns && first_block + thread % 2 < blocks) {
       const int row = tile_rows[thread / 2];
       if (row >= 0) {
-        to.block = x.blocks[static_cast<int64_t>(row) * blocks + first_block + thread % 2];
+        to.block = x.blocks[static_cast<int64_t>(row) * x_blocks + first_block + thread % 2];
       }
     }
   }

@@ -22,6 +22,11 @@
 #define CHIMERE_KERNEL(name, max_threads, Args, args) \
   extern "C" __global__ void __launch_bounds__(max_threads) name(const __grid_constant__ Args args)
 
+/// The same with the number of such blocks that a multiprocessor must have registers for.
+#define CHIMERE_KERNEL_OF_BLOCKS(name, max_threads, blocks, Args, args) \
+  extern "C" __global__ void __launch_bounds__(max_threads, blocks)     \
+      name(const __grid_constant__ Args args)
+
 #define CHIMERE_DYNAMIC_SHARED(T, name)                             \
   extern __shared__ __align__(16) uint8_t chimere_dynamic_shared[]; \
   T* const name = reinterpret_cast<T*>(chimere_dynamic_shared)

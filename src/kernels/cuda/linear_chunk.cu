@@ -42,7 +42,7 @@ __device__ __forceinline__ void linear_chunk(const LinearChunkArgs& args, uint8_
   wait_for_previous_kernel();
   __syncthreads();
   typename Tile::Sums acc;
-  Tile::multiply(stages, w, args.rounded, tile_rows, acc);
+  Tile::multiply(stages, w, args.rounded, args.n_in / 32, tile_rows, acc);
 
   const int warp = thread / kWarp;
   const int group = thread % kWarp / 4;

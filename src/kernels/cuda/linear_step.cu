@@ -58,7 +58,7 @@ __device__ __forceinline__ void linear_of_row(const LinearStepArgs& args, uint32
   };
   if (is_float(type)) {
     const float* const x[1] = {args.x + row * args.x_stride};
-    with_float_type(type, [&]<DType kType>() {
+    with_float_type(type, [&]<DType kType>() CHIMERE_INLINED {
       outputs([&](const uint8_t* w) {
         float acc[1] = {0};
         float_partials<kType, 1>(w, args.n_in, lane, x, acc);
@@ -68,7 +68,7 @@ __device__ __forceinline__ void linear_of_row(const LinearStepArgs& args, uint32
   } else {
     const int blocks = args.n_in / 32;
     const RoundedRow x[1] = {rounded_row(args.rounded, row, blocks)};
-    with_integer_type(type, [&]<DType kType>() {
+    with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
       outputs([&](const uint8_t* w) {
         const PackedRow weights[1] = {{w, blocks}};
         float acc[1];
@@ -100,8 +100,9 @@ __device__ __forceinline__ void linear_of_rows(const LinearStepArgs& args, uint3
     const float* x[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) x[r] = args.x + rows[r] * args.x_stride;
-    with_float_type(
-        type, [&]<DType kType>() { float_partials<kType, kRows>(w, args.n_in, lane, x, acc); });
+    with_float_type(type, [&]<DType kType>() CHIMERE_INLINED {
+      float_partials<kType, kRows>(w, args.n_in, lane, x, acc);
+    });
   } else {
     integer_partials_of_rows<kRows>(type, {w, args.n_in / 32}, lane, args.rounded, rows, codebook,
                                     acc);
@@ -119,15 +120,15 @@ CHIMERE_KERNEL(linear_step_1, kLinearStepThreads, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint32_t, codebook);
   linear_of_row(args, codebook);
 }
-CHIMERE_KERNEL(linear_step_2, kLinearStepThreads, LinearStepArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(linear_step_2, kLinearStepThreads, 3, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint32_t, codebook);
   linear_of_rows<2>(args, codebook);
 }
-CHIMERE_KERNEL(linear_step_4, kLinearStepThreads, LinearStepArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(linear_step_4, kLinearStepThreads, 3, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint32_t, codebook);
   linear_of_rows<4>(args, codebook);
 }
-CHIMERE_KERNEL(linear_step_8, kLinearStepThreads, LinearStepArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(linear_step_8, kLinearStepThreads, 2, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint32_t, codebook);
   linear_of_rows<8>(args, codebook);
 }

@@ -11,7 +11,8 @@ namespace chimere::kernels::cuda {
 namespace {
 
 constexpr Kernel kGateUp = {"moe_step", "moe_step_gate_up"};
-constexpr Kernel kDown = {"moe_step", "moe_step_down"};
+constexpr Kernel kDownNarrow = {"moe_step", "moe_step_down_narrow"};
+constexpr Kernel kDownWide = {"moe_step", "moe_step_down_wide"};
 
 ExpertShape shape_of(const ExpertWeights& e) {
   return {static_cast<int32_t>(e.gate.type),          static_cast<int32_t>(e.up.type),
@@ -104,14 +105,14 @@ void moe_step(Stream& stream, const ExpertTable& table, ConstMatrixView x,
        .overlaps_previous = true},
       args);
   const int parts = (routing.n_used + kMoeDownRanks - 1) / kMoeDownRanks + args.table.has_shared;
+  const int threads = kMoeDownThreadsOfPart * parts;
   const int tiles = (args.n_embd + kMoeDownTile - 1) / kMoeDownTile;
-  stream.launch(
-      kDown,
-      {.grid = {static_cast<uint32_t>(tiles), static_cast<uint32_t>(rows.count)},
-       .block = {static_cast<uint32_t>(kMoeDownThreadsOfPart * std::min(parts, kMoeDownMostParts))},
-       .shared_bytes = static_cast<uint32_t>(4 * down_words),
-       .overlaps_previous = true},
-      args);
+  stream.launch(threads <= kMoeDownNarrowThreads ? kDownNarrow : kDownWide,
+                {.grid = {static_cast<uint32_t>(tiles), static_cast<uint32_t>(rows.count)},
+                 .block = {static_cast<uint32_t>(threads)},
+                 .shared_bytes = static_cast<uint32_t>(4 * down_words),
+                 .overlaps_previous = true},
+                args);
 }
 
 }  // namespace chimere::kernels::cuda

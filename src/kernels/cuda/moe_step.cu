@@ -19,7 +19,8 @@ __device__ __forceinline__ float float_partial(DType type, const uint8_t* w, int
                                                const float* row) {
   const float* const x[1] = {row};
   float acc[1] = {0};
-  with_float_type(type, [&]<DType kType>() { float_partials<kType, 1>(w, n, lane, x, acc); });
+  with_float_type(
+      type, [&]<DType kType>() CHIMERE_INLINED { float_partials<kType, 1>(w, n, lane, x, acc); });
   return acc[0];
 }
 
@@ -38,7 +39,7 @@ __device__ __forceinline__ float any_partial(const MoeStepArgs& args, DType type
 
 }  // namespace
 
-CHIMERE_KERNEL(moe_step_gate_up, kMoeGateUpThreads, MoeStepArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(moe_step_gate_up, kMoeGateUpThreads, 2, MoeStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint32_t, codebooks);
   __shared__ float h[kMoeHiddenTile];
   // Waits before it lets the next kernel start, so that the ids are there when that one begins.
@@ -73,7 +74,7 @@ CHIMERE_KERNEL(moe_step_gate_up, kMoeGateUpThreads, MoeStepArgs, args) {
     const PackedRow both[2] = {{gate, blocks}, {up, blocks}};
     const RoundedRow activations = rounded_row(args.x_rounded, row, blocks);
     const RoundedRow x[2] = {activations, activations};
-    with_integer_type(gate_type, [&]<DType kType>() {
+    with_integer_type(gate_type, [&]<DType kType>() CHIMERE_INLINED {
       integer_partials<kType, 2>(both, lane, x, codebooks, acc);
     });
   } else {
@@ -127,7 +128,7 @@ __device__ __forceinline__ void down_dots(const MoeStepArgs& args, const ExpertS
       rows[i] = {w[i], shape.n_ff / 32};
       x[i] = rounded_row(args.h_rounded, slot[i], args.h_width / 32);
     }
-    with_integer_type(type, [&]<DType kType>() {
+    with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
       integer_partials<kType, kRanks>(rows, lane, x, codebook, acc);
     });
   }
@@ -138,11 +139,8 @@ __device__ __forceinline__ void down_dots(const MoeStepArgs& args, const ExpertS
   }
 }
 
-}  // namespace
-
-CHIMERE_KERNEL(moe_step_down, kMoeDownThreadsOfPart* kMoeDownMostParts, MoeStepArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint32_t, codebooks);
-  __shared__ float dots[kMoeDownTile][kMoeMostUsed + 1];
+__device__ __forceinline__ void moe_step_down(const MoeStepArgs& args, uint32_t* codebooks,
+                                              float (&dots)[kMoeDownTile][kMoeMostUsed + 1]) {
   let_next_kernel_start();
   const auto routed_type = static_cast<DType>(args.table.routed.down_type);
   const auto shared_type = static_cast<DType>(args.table.shared.down_type);
@@ -157,20 +155,15 @@ CHIMERE_KERNEL(moe_step_down, kMoeDownThreadsOfPart* kMoeDownMostParts, MoeStepA
   const int o = min(tile + output, args.n_embd - 1);
   const int row_index = static_cast<int>(blockIdx.y);
   const int row = row_id(args, row_index);
-  // Parts of four ranks, then the shared expert; a warp's half warps have the same part.
-  const int routed_parts = (args.n_used + kMoeDownRanks - 1) / kMoeDownRanks;
-  const int parts = routed_parts + args.table.has_shared;
-  for (int part = thread / kMoeDownThreadsOfPart; part < parts;
-       part += static_cast<int>(blockDim.x) / kMoeDownThreadsOfPart) {
-    if (part == routed_parts) {
-      down_dots<1>(args, args.table.shared, row_index, row, args.n_used, 1, o, lane,
-                   shared_codebook, dots[output]);
-    } else {
-      const int first = part * kMoeDownRanks;
-      down_dots<kMoeDownRanks>(args, args.table.routed, row_index, row, first,
-                               min(kMoeDownRanks, args.n_used - first), o, lane, codebooks,
-                               dots[output]);
-    }
+  // A part for each four ranks, then the shared expert's; the half warps of a warp have the same.
+  const int first = thread / kMoeDownThreadsOfPart * kMoeDownRanks;
+  if (first < args.n_used) {
+    down_dots<kMoeDownRanks>(args, args.table.routed, row_index, row, first,
+                             min(kMoeDownRanks, args.n_used - first), o, lane, codebooks,
+                             dots[output]);
+  } else {
+    down_dots<1>(args, args.table.shared, row_index, row, args.n_used, 1, o, lane, shared_codebook,
+                 dots[output]);
   }
   wait_for_previous_kernel();
   __syncthreads();
@@ -184,6 +177,21 @@ CHIMERE_KERNEL(moe_step_down, kMoeDownThreadsOfPart* kMoeDownMostParts, MoeStepA
   }
   float* y = args.y + row * args.y_stride + tile + thread;
   *y = *y + t;
+}
+
+}  // namespace
+
+CHIMERE_KERNEL_OF_BLOCKS(moe_step_down_narrow, kMoeDownNarrowThreads, 2, MoeStepArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint32_t, codebooks);
+  __shared__ float dots[kMoeDownTile][kMoeMostUsed + 1];
+  moe_step_down(args, codebooks, dots);
+}
+
+/// For more ranks; the threads have fewer registers.
+CHIMERE_KERNEL(moe_step_down_wide, kMoeDownWideThreads, MoeStepArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint32_t, codebooks);
+  __shared__ float dots[kMoeDownTile][kMoeMostUsed + 1];
+  moe_step_down(args, codebooks, dots);
 }
 
 }  // namespace chimere::kernels::cuda

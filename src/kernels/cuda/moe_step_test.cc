@@ -65,9 +65,10 @@ TEST(CudaMoeStep, HasTheBitsOfRefForEveryMixOfTypes) {
   }
 }
 
-TEST(CudaMoeStep, TakesMoreRanksThanOneBlockHasPartsFor) {
+TEST(CudaMoeStep, TakesAsManyRanksAsAModelMayUse) {
   Random random(test_data::fresh_seed());
-  expect_bits_of_ref(MoeProblem(random, 1, 30, 29, all_of(DType::kQ4_0), all_of(DType::kQ8_0)));
+  expect_bits_of_ref(
+      MoeProblem(random, 1, 30, kMoeMostUsed, all_of(DType::kQ4_0), all_of(DType::kQ8_0)));
 }
 
 TEST(CudaMoeStep, ComputesTheRowsAskedForAndNoOther) {

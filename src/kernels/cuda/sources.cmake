@@ -1,13 +1,23 @@
 # The CUDA back end, included by the room: its host side is part of the room, its device code (.cu) is compiled twice,
 # by nvcc for cards and by the C++ compiler for the emulator, which only tests link. Paths begin at the room.
 set(CUDA_MODULES
-  cuda/norm.cu)
+  cuda/linear_chunk.cu
+  cuda/linear_step.cu
+  cuda/moe_chunk.cu
+  cuda/moe_step.cu
+  cuda/norm.cu
+  cuda/rounding.cu)
 
 target_sources(chimere_kernels PRIVATE
   cuda/device/card.cc
   cuda/device/card_stream.cc
   cuda/device/driver.cc
-  cuda/norm.cc)
+  cuda/linear_chunk.cc
+  cuda/linear_step.cc
+  cuda/moe_chunk.cc
+  cuda/moe_step.cc
+  cuda/norm.cc
+  cuda/pack_weights.cc)
 chimere_cuda_modules(chimere_kernels SOURCES ${CUDA_MODULES})
 
 if(NOT CHIMERE_TESTS)
@@ -29,3 +39,6 @@ function(chimere_cuda_test name)
 endfunction()
 
 chimere_cuda_test(cuda_norm_test SOURCES cuda/norm_test.cc)
+chimere_cuda_test(cuda_chunk_test SOURCES cuda/chunk_test.cc)
+chimere_cuda_test(cuda_linear_step_test SOURCES cuda/linear_step_test.cc)
+chimere_cuda_test(cuda_moe_step_test SOURCES cuda/moe_step_test.cc)

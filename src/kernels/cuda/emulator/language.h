@@ -28,6 +28,9 @@
       [](const void* block_args) { name(*static_cast<const Args*>(block_args)); });     \
   static void name(const Args& args)
 
+#define CHIMERE_KERNEL_OF_BLOCKS(name, max_threads, blocks, Args, args) \
+  CHIMERE_KERNEL(name, max_threads, Args, args)
+
 #define CHIMERE_DYNAMIC_SHARED(T, name) \
   T* const name = reinterpret_cast<T*>(::chimere::kernels::cuda::emulator::dynamic_shared())
 

@@ -1,0 +1,232 @@
+// Experts of chunk rows: the rows of each expert together, on tensor cores. Four launches, whatever
+// the routing, which the host never sees: a map of the rows by expert, gate and up, down, and the
+// sums in the order of the ranks.
+#include "kernels/cuda/chunk_tile.h"
+#include "kernels/cuda/language.h"
+#include "kernels/cuda/moe_args.h"
+#include "kernels/cuda/ptx/dependent_launch.h"
+#include "kernels/cuda/rounding.h"
+#include "kernels/cuda/step_dot.h"
+#include "kernels/math.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+__device__ __forceinline__ int ranks_of(const MoeChunkArgs& args) {
+  return args.n_used + args.table.has_shared;
+}
+
+__device__ __forceinline__ int row_of_slot(const MoeChunkArgs& args, int slot) {
+  const int index = slot / ranks_of(args);
+  return args.row_ids == nullptr ? index : args.row_ids[index];
+}
+
+__device__ __forceinline__ int expert_of_slot(const MoeChunkArgs& args, int slot) {
+  const int rank = slot % ranks_of(args);
+  if (rank == args.n_used) return args.table.n_experts;
+  return args.ids[static_cast<int64_t>(row_of_slot(args, slot)) * args.n_used + rank];
+}
+
+/// Sums of values[0 .. thread] by all threads of the block, each giving one value.
+__device__ __forceinline__ int running_sum(int value, int* values) {
+  const int thread = static_cast<int>(threadIdx.x);
+  values[thread] = value;
+  __syncthreads();
+  for (int distance = 1; distance < kMoeMapThreads; distance *= 2) {
+    const int left = thread >= distance ? values[thread - distance] : 0;
+    __syncthreads();
+    values[thread] += left;
+    __syncthreads();
+  }
+  return values[thread];
+}
+
+}  // namespace
+
+CHIMERE_KERNEL(moe_chunk_map, kMoeMapThreads, MoeChunkArgs, args) {
+  __shared__ int counts[kMoeMapThreads];
+  __shared__ int sums[kMoeMapThreads];
+  let_next_kernel_start();
+  wait_for_previous_kernel();
+  const int thread = static_cast<int>(threadIdx.x);
+  const int slots = args.rows * ranks_of(args);
+  counts[thread] = 0;
+  __syncthreads();
+  for (int slot = thread; slot < slots; slot += kMoeMapThreads) {
+    atomicAdd(&counts[expert_of_slot(args, slot)], 1);
+  }
+  __syncthreads();
+  const int count = counts[thread];
+  const int begin = running_sum(count, sums) - count;
+  const int tiles = (count + args.columns - 1) / args.columns;
+  __syncthreads();
+  const int tiles_end = running_sum(tiles, sums);
+  for (int i = 0; i < tiles; ++i) {
+    const int done = i * args.columns;
+    args.tiles[tiles_end - tiles + i] = {thread, begin + done, min(args.columns, count - done)};
+  }
+  if (thread == kMoeMapThreads - 1) *args.n_tiles = tiles_end;
+  counts[thread] = begin;  // where the expert's next slot goes; their order changes no result
+  __syncthreads();
+  for (int slot = thread; slot < slots; slot += kMoeMapThreads) {
+    args.slot_at[atomicAdd(&counts[expert_of_slot(args, slot)], 1)] = slot;
+  }
+}
+
+namespace {
+
+template <int kColumns>
+__device__ __forceinline__ void gate_up(const MoeChunkArgs& args, uint8_t* shared) {
+  __shared__ int tile_rows[kColumns];
+  using Tile = ChunkTile<kColumns>;
+  auto* stages = reinterpret_cast<typename Tile::Stage*>(shared);
+  auto* codebooks = reinterpret_cast<uint32_t*>(shared + chunk_shared_bytes<kColumns>());
+  let_next_kernel_start();
+  wait_for_previous_kernel();
+  if (static_cast<int>(blockIdx.y) >= *args.n_tiles) return;
+  const MoeTile tile = args.tiles[blockIdx.y];
+  const bool is_shared = tile.expert == args.table.n_experts;
+  const ExpertShape& shape = is_shared ? args.table.shared : args.table.routed;
+  const int first_output = static_cast<int>(blockIdx.x) * kMoeChunkHidden;
+  if (first_output >= shape.n_ff) return;
+  const auto gate_type = static_cast<DType>(shape.gate_type);
+  const auto up_type = static_cast<DType>(shape.up_type);
+  uint32_t* const up_codebook =
+      gate_type == up_type ? codebooks : codebooks + codebook_place(gate_type).words;
+  load_codebook(gate_type, args.codebook, codebooks);
+  if (up_type != gate_type) load_codebook(up_type, args.codebook, up_codebook);
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread < kColumns) {
+    tile_rows[thread] =
+        thread < tile.count ? row_of_slot(args, args.slot_at[tile.begin + thread]) : -1;
+  }
+  __syncthreads();
+
+  // Of each 32 rows of weights 16 are gate's and 16 up's, so that a thread gets both of an output.
+  const int row = thread / 2;
+  const bool is_up = row % 32 >= 16;
+  const int o = min(first_output + row / 32 * 16 + row % 16, shape.n_ff - 1);
+  const ExpertPointers& expert = args.table.experts[tile.expert];
+  const uint8_t* packed =
+      is_up ? expert.up + o * shape.up_row_bytes : expert.gate + o * shape.gate_row_bytes;
+  const int blocks = args.n_embd / 32;
+  const ChunkWeights w = {{packed, blocks},
+                          is_up ? up_type : gate_type,
+                          is_up ? up_codebook : codebooks,
+                          scale_group(gate_type),
+                          has_minimum(gate_type) || has_minimum(up_type)};
+  typename Tile::Sums acc;
+  Tile::multiply(stages, w, args.x_rounded, blocks, tile_rows, acc);
+
+  auto* h = reinterpret_cast<float*>(shared);  // [kColumns][kMoeChunkHidden + 1], over the stages
+  constexpr int kStride = kMoeChunkHidden + 1;
+  const int warp = thread / kWarp;
+  const int lane = thread % kWarp;
+#pragma unroll
+  for (int n = 0; n < Tile::kFragments; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int column = kColumns / 2 * (warp % 2) + 8 * n + 2 * (lane % 4) + i % 2;
+      const int output = 16 * (warp / 2) + lane / 4 + 8 * (i / 2);
+      h[column * kStride + output] = silu(acc[0][n][i]) * acc[1][n][i];
+    }
+  }
+  __syncthreads();
+  for (int unit = warp; unit < 2 * tile.count; unit += kChunkThreads / kWarp) {
+    const int column = unit / 2;
+    const int output = unit % 2 * kWarp;
+    if (first_output + output >= shape.n_ff) continue;
+    const int64_t position = tile.begin + column;
+    round_block(h[column * kStride + output + lane], lane,
+                position * (args.h_width / kWarp) + (first_output + output) / kWarp, args.h);
+  }
+}
+
+template <int kColumns>
+__device__ __forceinline__ void down(const MoeChunkArgs& args, uint8_t* shared) {
+  __shared__ int tile_rows[kColumns];
+  using Tile = ChunkTile<kColumns>;
+  auto* stages = reinterpret_cast<typename Tile::Stage*>(shared);
+  auto* codebook = reinterpret_cast<uint32_t*>(shared + chunk_shared_bytes<kColumns>());
+  let_next_kernel_start();
+  wait_for_previous_kernel();
+  if (static_cast<int>(blockIdx.y) >= *args.n_tiles) return;
+  const MoeTile tile = args.tiles[blockIdx.y];
+  const bool is_shared = tile.expert == args.table.n_experts;
+  const ExpertShape& shape = is_shared ? args.table.shared : args.table.routed;
+  const auto type = static_cast<DType>(shape.down_type);
+  load_codebook(type, args.codebook, codebook);
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread < kColumns) tile_rows[thread] = thread < tile.count ? tile.begin + thread : -1;
+  __syncthreads();
+  const int first_output = static_cast<int>(blockIdx.x) * kChunkOutputs;
+  const int mine = min(first_output + thread / 2, args.n_embd - 1);
+  const ChunkWeights w = {
+      {args.table.experts[tile.expert].down + mine * shape.down_row_bytes, shape.n_ff / 32},
+      type,
+      codebook,
+      scale_group(type),
+      has_minimum(type)};
+  typename Tile::Sums acc;
+  Tile::multiply(stages, w, args.h, args.h_width / 32, tile_rows, acc);
+
+  const int warp = thread / kWarp;
+  const int lane = thread % kWarp;
+#pragma unroll
+  for (int m = 0; m < 2; ++m) {
+#pragma unroll
+    for (int n = 0; n < Tile::kFragments; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int o = first_output + 32 * (warp / 2) + 16 * m + lane / 4 + 8 * (i / 2);
+        const int position = tile_rows[kColumns / 2 * (warp % 2) + 8 * n + 2 * (lane % 4) + i % 2];
+        if (o >= args.n_embd || position < 0) continue;
+        args.out[static_cast<int64_t>(args.slot_at[position]) * args.n_embd + o] = acc[m][n][i];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+CHIMERE_KERNEL(moe_chunk_gate_up_32, kChunkThreads, MoeChunkArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  gate_up<32>(args, shared);
+}
+CHIMERE_KERNEL(moe_chunk_gate_up_64, kChunkThreads, MoeChunkArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  gate_up<64>(args, shared);
+}
+CHIMERE_KERNEL(moe_chunk_down_32, kChunkThreads, MoeChunkArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  down<32>(args, shared);
+}
+CHIMERE_KERNEL(moe_chunk_down_64, kChunkThreads, MoeChunkArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  down<64>(args, shared);
+}
+
+/// Rule 7 of docs/numerics.md for a row.
+CHIMERE_KERNEL(moe_chunk_combine, kMoeCombineThreads, MoeChunkArgs, args) {
+  let_next_kernel_start();
+  wait_for_previous_kernel();
+  const int index = static_cast<int>(blockIdx.x);
+  const int ranks = ranks_of(args);
+  const int row = row_of_slot(args, index * ranks);
+  const float* out = args.out + static_cast<int64_t>(index) * ranks * args.n_embd;
+  const float* weights = args.weights + static_cast<int64_t>(row) * args.n_used;
+  const float shared_weight = args.table.has_shared != 0 ? sigmoid(args.shared_gate[row]) : 0;
+  float* y = args.y + row * args.y_stride;
+  for (int o = static_cast<int>(threadIdx.x); o < args.n_embd; o += kMoeCombineThreads) {
+    float t = 0;
+    for (int rank = 0; rank < args.n_used; ++rank) {
+      t = fmaf(weights[rank], out[static_cast<int64_t>(rank) * args.n_embd + o], t);
+    }
+    if (args.table.has_shared != 0) {
+      t = fmaf(shared_weight, out[static_cast<int64_t>(args.n_used) * args.n_embd + o], t);
+    }
+    y[o] = y[o] + t;
+  }
+}
+
+}  // namespace chimere::kernels::cuda
