@@ -9,6 +9,9 @@
 
 namespace chimere::kernels {
 
+/// Frequency i < dims / 2 is base^(-2 i / dims): radians from one position to the next.
+std::vector<double> rope_frequencies(int dims, float base);
+
 /// The rotations of a step's rows. All layers of a step have the same positions, so the table is
 /// filled once a step.
 class RopeTable {

@@ -1,0 +1,44 @@
+// How attention ends: what its kernels do with the weighted sums of a row's heads.
+#ifndef CHIMERE_KERNELS_CUDA_ATTEND_DEVICE_H_
+#define CHIMERE_KERNELS_CUDA_ATTEND_DEVICE_H_
+
+#include "kernels/cuda/kv_device.h"
+#include "kernels/math.h"
+
+namespace chimere::kernels::cuda {
+
+/// `heads` heads of n elements, `stride` floats from one to the next, in shared memory, times H in
+/// place. All threads of the block; a barrier is due before and after.
+__device__ __forceinline__ void rotate_heads(float* x, int heads, int n, int stride) {
+  const int block = n & -n;
+  const int pairs = n / 2;
+  for (int distance = 1; distance < block; distance *= 2) {
+    for (auto i = static_cast<int>(threadIdx.x); i < heads * pairs;
+         i += static_cast<int>(blockDim.x)) {
+      const int pair = i % pairs;
+      float* low = x + i / pairs * stride + pair / distance * 2 * distance + pair % distance;
+      const float a = low[0];
+      const float b = low[distance];
+      low[0] = a + b;
+      low[distance] = a - b;
+    }
+    __syncthreads();
+  }
+  const float scale = 1.0F / sqrtf(static_cast<float>(block));
+  for (auto i = static_cast<int>(threadIdx.x); i < heads * n; i += static_cast<int>(blockDim.x)) {
+    float& element = x[i / n * stride + i % n];
+    element = element * scale;
+  }
+}
+
+/// Element i of head h of a row's result, times its gate.
+__device__ __forceinline__ void write_element(const AttendArgs& args, int row, int64_t h, int i,
+                                              float o) {
+  const int n = args.dims.head_dim;
+  const float gate = args.qg.data[row * args.qg.stride + (2 * h + 1) * n + i];
+  args.out.data[row * args.out.stride + h * n + i] = o * sigmoid(gate);
+}
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_ATTEND_DEVICE_H_

@@ -1,0 +1,210 @@
+#include "kernels/cuda/attention.h"
+
+#include <algorithm>
+
+#include "kernels/attention_rules.h"
+#include "kernels/cuda/attention_args.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+constexpr Kernel kRopeTable = {"rope_append", "rope_table"};
+constexpr Kernel kAppend = {"rope_append", "qk_norm_rope_append"};
+constexpr Kernel kAttend1 = {"attend", "attend_1"};
+constexpr Kernel kAttend2 = {"attend", "attend_2"};
+constexpr Kernel kAttend4 = {"attend", "attend_4"};
+constexpr Kernel kAttend8 = {"attend", "attend_8"};
+constexpr Kernel kFold = {"attend", "attend_fold"};
+
+static_assert(kSplit == kAttentionSplit && kPage == kKvPageTokens);
+
+/// Most memory for the shares of splits; rows that would need more take their splits one after the
+/// other, and are enough to fill a card with.
+constexpr int64_t kMostPartsBytes = int64_t{64} << 20;
+
+uint32_t u32(int64_t x) { return static_cast<uint32_t>(x); }
+int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
+
+KvType kv_type(DType t) {
+  switch (t) {
+    case DType::kF16:
+      return KvType::kF16;
+    case DType::kBF16:
+      return KvType::kBF16;
+    case DType::kQ8_0:
+      return KvType::kQ8_0;
+    case DType::kQ4_0:
+      return KvType::kQ4_0;
+    default:
+      return KvType::kF32;
+  }
+}
+
+KvArgs kv_args(const KvView& kv) {
+  return {kv.base, kv.page_bytes, kv_type(kv.k_type), kv_type(kv.v_type)};
+}
+
+AttentionDims dims_of(const AttentionShape& shape) {
+  return {shape.n_heads, shape.n_kv_heads, shape.head_dim, shape.rope_dims};
+}
+
+/// attend_chunk_N of heads of N elements, or nullptr.
+const Kernel* chunk_kernel(int head_dim) {
+  static constexpr Kernel k32 = {"attend_chunk", "attend_chunk_32"};
+  static constexpr Kernel k64 = {"attend_chunk", "attend_chunk_64"};
+  static constexpr Kernel k128 = {"attend_chunk", "attend_chunk_128"};
+  static constexpr Kernel k256 = {"attend_chunk", "attend_chunk_256"};
+  switch (head_dim) {
+    case 32:
+      return &k32;
+    case 64:
+      return &k64;
+    case 128:
+      return &k128;
+    case 256:
+      return &k256;
+    default:
+      return nullptr;
+  }
+}
+
+void attend_chunks(Stream& stream, const BatchExtent& extent, AttendArgs args) {
+  args.row_class = kChunkRows;
+  args.rows_per_slice = extent.chunk_rows;
+  const int64_t group = args.dims.n_heads / args.dims.n_kv_heads;
+  const int64_t tiles = blocks_of(extent.chunk_rows * group, kChunkQueries);
+  const Launch launch = {.grid = {u32(extent.n_slices * tiles), u32(args.dims.n_kv_heads)},
+                         .block = {kChunkThreads},
+                         .shared_bytes = u32(chunk_shared_bytes(args.dims.head_dim)),
+                         .overlaps_previous = true};
+  stream.launch(*chunk_kernel(args.dims.head_dim), launch, args);
+}
+
+const Kernel& attend_kernel(int heads) {
+  switch (heads) {
+    case 1:
+      return kAttend1;
+    case 2:
+      return kAttend2;
+    case 4:
+      return kAttend4;
+    default:
+      return kAttend8;
+  }
+}
+
+}  // namespace
+
+int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) {
+  const int64_t bytes = int64_t{kPage} * shape.n_kv_heads *
+                        (row_bytes(k_type, shape.head_dim) + row_bytes(v_type, shape.head_dim));
+  return blocks_of(bytes, 64) * 64;
+}
+
+void rope_table(Stream& stream, const DeviceBatch& batch, int rope_dims, const double* frequencies,
+                float* table) {
+  const RopeTableArgs args = {batch.args.row_position, frequencies, table, batch.extent.n_rows,
+                              rope_dims / 2};
+  constexpr int kThreads = 128;
+  const Launch launch = {
+      .grid = {u32(blocks_of(int64_t{args.rows} * args.half, kThreads))}, .block = {kThreads}};
+  stream.launch(kRopeTable, launch, args);
+}
+
+void qk_norm_rope_append(Stream& stream, const DeviceBatch& batch, const AttentionShape& shape,
+                         const float* rope, const float* q_norm, const float* k_norm, float eps,
+                         MatrixView qg, ConstMatrixView k, ConstMatrixView v, KvView kv) {
+  AppendArgs args = {};
+  args.batch = batch.args;
+  args.dims = dims_of(shape);
+  args.rope = rope;
+  args.q_norm = q_norm;
+  args.k_norm = k_norm;
+  args.eps = eps;
+  args.qg = {qg.data, qg.stride};
+  args.k = {k.data, k.stride};
+  args.v = {v.data, v.stride};
+  args.kv = kv_args(kv);
+  const Launch launch = {
+      .grid = {u32(batch.extent.n_rows),
+               u32(blocks_of(shape.n_heads + 2 * int64_t{shape.n_kv_heads}, kAppendWarps))},
+      .block = {kAppendWarps * 32},
+      .overlaps_previous = true};
+  stream.launch(kAppend, launch, args);
+}
+
+bool chunks_use_tensor_cores(const AttentionShape& shape, DType k_type, DType v_type) {
+  // What these types hold is f16 or is rounded to it with little loss; f32 and bf16 would lose more.
+  auto fits = [](DType t) { return t == DType::kF16 || t == DType::kQ8_0 || t == DType::kQ4_0; };
+  return chunk_kernel(shape.head_dim) != nullptr && fits(k_type) && fits(v_type);
+}
+
+AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, int rows_per_slice,
+                       int multiprocessors) {
+  AttendPlan plan;
+  const int group = shape.n_heads / shape.n_kv_heads;
+  const int64_t rows = int64_t{extent.n_slices} * rows_per_slice;
+  const int64_t splits = blocks_of(extent.positions, kSplit);
+  const int64_t parts_bytes =
+      rows * shape.n_heads * splits * (shape.head_dim + 2) * int64_t{sizeof(float)};
+  // A row whose heads alone keep the card busy needs no blocks for its splits.
+  const bool splits_apart = splits > 1 && parts_bytes <= kMostPartsBytes &&
+                            rows * shape.n_kv_heads < 2 * int64_t{multiprocessors};
+  if (splits_apart) {
+    plan.splits = static_cast<int>(splits);
+    plan.parts_bytes = parts_bytes;
+  }
+  const int64_t blocks = rows * shape.n_kv_heads * (splits_apart ? splits : 1);
+  // Threads of a block: head_dim / 2 for each four heads.
+  const int most = shape.head_dim <= kAttendThreads ? 8 : 4;
+  while (plan.heads < most && plan.heads < group &&
+         blocks * blocks_of(group, 2 * int64_t{plan.heads}) >= multiprocessors) {
+    plan.heads *= 2;
+  }
+  plan.tiles = static_cast<int>(blocks_of(group, plan.heads));
+  return plan;
+}
+
+int64_t attend_scratch_bytes(const AttentionShape& shape, const BatchExtent& extent,
+                             int multiprocessors) {
+  return std::max(plan_attend(shape, extent, extent.step_rows, multiprocessors).parts_bytes,
+                  plan_attend(shape, extent, extent.chunk_rows, multiprocessors).parts_bytes);
+}
+
+void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shape,
+            ConstMatrixView qg, KvView kv, MatrixView out, int multiprocessors, uint8_t* scratch) {
+  AttendArgs args = {};
+  args.batch = batch.args;
+  args.dims = dims_of(shape);
+  args.scale = shape.scale;
+  args.qg = {qg.data, qg.stride};
+  args.kv = kv_args(kv);
+  args.out = {out.data, out.stride};
+  for (const int32_t row_class : {kChunkRows, kStepRows}) {
+    const int rows_per_slice =
+        row_class == kChunkRows ? batch.extent.chunk_rows : batch.extent.step_rows;
+    if (rows_per_slice == 0) continue;
+    if (row_class == kChunkRows && chunks_use_tensor_cores(shape, kv.k_type, kv.v_type)) {
+      attend_chunks(stream, batch.extent, args);
+      continue;
+    }
+    const AttendPlan plan = plan_attend(shape, batch.extent, rows_per_slice, multiprocessors);
+    args.row_class = row_class;
+    args.rows_per_slice = rows_per_slice;
+    args.parts = plan.splits > 0 ? reinterpret_cast<float*>(scratch) : nullptr;
+    args.max_splits = plan.splits;
+    const uint32_t rows = u32(int64_t{batch.extent.n_slices} * rows_per_slice);
+    const Launch launch = {.grid = {rows, u32(int64_t{shape.n_kv_heads} * plan.tiles),
+                                    u32(std::max(plan.splits, 1))},
+                           .block = {kAttendThreads},
+                           .overlaps_previous = true};
+    stream.launch(attend_kernel(plan.heads), launch, args);
+    if (plan.splits == 0) continue;
+    const Launch fold = {.grid = {rows, u32(shape.n_heads)},
+                         .block = {kFoldThreads},
+                         .overlaps_previous = true};
+    stream.launch(kFold, fold, args);
+  }
+}
+
+}  // namespace chimere::kernels::cuda

@@ -1,0 +1,104 @@
+// Arguments of the attention kernels, and how the CUDA back end lays out a KV page.
+//
+// A page holds 64 positions. For each kv head its keys, then for each kv head its values. Elements
+// come in units of 16 bytes that one thread loads at once, the first element in the lowest bits:
+//   keys    [unit of a head's elements][position] units: neighbouring threads have neighbouring
+//           positions, and a thread walks over a position's elements;
+//   values  [group of positions][pair of elements] units, each with the pair at every position of the
+//           group: neighbouring threads have neighbouring pairs and walk over the positions.
+// A unit of q4_0 has 32 elements, of q8_0 16, of f16 and bf16 8, of f32 4. Behind the units of a
+// quantised head lie the scales of its blocks of 32 elements, [block][position] f16.
+// The bytes of a page are as many as the oracle's.
+#ifndef CHIMERE_KERNELS_CUDA_ATTENTION_ARGS_H_
+#define CHIMERE_KERNELS_CUDA_ATTENTION_ARGS_H_
+
+#include <cstdint>
+
+#include "kernels/cuda/batch_args.h"
+#include "kernels/math.h"
+
+namespace chimere::kernels::cuda {
+
+/// Ops::kv_layout() of this back end.
+inline constexpr uint32_t kKvLayout = 3;
+
+/// Positions of a page, and of a split (kernels/attention_rules.h).
+inline constexpr int kPage = 64;
+inline constexpr int kSplit = 256;
+/// Most elements of a head.
+inline constexpr int kMaxHeadDim = 512;
+
+/// Types of keys and values.
+enum class KvType : int32_t { kF32, kF16, kBF16, kQ8_0, kQ4_0 };
+
+struct AttentionDims {
+  int32_t n_heads;
+  int32_t n_kv_heads;
+  int32_t head_dim;
+  int32_t rope_dims;
+};
+
+struct KvArgs {
+  uint8_t* base;
+  int64_t page_bytes;
+  KvType k_type;
+  KvType v_type;
+};
+
+/// rope_table: a thread for each angle of each row.
+struct RopeTableArgs {
+  const int32_t* row_position;
+  const double* frequencies;  ///< [rope_dims / 2]
+  float* table;               ///< [rows, rope_dims]: cosines, then sines
+  int32_t rows;
+  int32_t half;  ///< rope_dims / 2
+};
+
+/// qk_norm_rope_append: a warp for each head of q, of k and of v of each row.
+struct AppendArgs {
+  BatchArgs batch;
+  AttentionDims dims;
+  const float* rope;  ///< [rows, rope_dims]
+  const float* q_norm;
+  const float* k_norm;
+  float eps;
+  Rows qg;
+  ConstRows k;
+  ConstRows v;
+  KvArgs kv;
+};
+
+/// attend_N, attend_fold and attend_chunk_N.
+struct AttendArgs {
+  BatchArgs batch;
+  AttentionDims dims;
+  float scale;
+  int32_t row_class;       ///< rows of this class
+  int32_t rows_per_slice;  ///< at least those of the largest slice of this class
+  ConstRows qg;
+  KvArgs kv;
+  Rows out;
+  /// Each split's share, [slices * rows_per_slice, n_heads, max_splits, head_dim + 2]: weighted values, largest score,
+  /// sum of weights. nullptr: a block folds the splits itself.
+  float* parts;
+  int32_t max_splits;
+};
+
+/// Queries of a block of attend_chunk_N.
+inline constexpr int kChunkQueries = 64;
+inline constexpr int kChunkThreads = kChunkQueries / 16 * 32;
+
+/// Dynamic shared memory of attend_chunk_N: queries in two parts, and keys or values of 32 positions.
+CHIMERE_INLINE constexpr int chunk_shared_bytes(int head_dim) {
+  const int keys = 32 * (head_dim + 8);
+  const int values = head_dim * (32 + 8);
+  return 2 * (2 * kChunkQueries * (head_dim + 8) + (keys > values ? keys : values));
+}
+
+inline constexpr int kAppendWarps = 4;
+inline constexpr int kAttendThreads = kSplit;
+inline constexpr int kFoldThreads = 256;
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_ATTENTION_ARGS_H_

@@ -1,0 +1,326 @@
+// The attention kernels against the oracle, bit for bit: all pairs of types, ragged batches, borders of
+// pages and splits.
+#include "kernels/cuda/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <iostream>
+
+#include "kernels/cuda/batch_test_data.h"
+#include "kernels/ref/vector_ops.h"
+#include "kernels/rope.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+using kernels::test::Batch;
+using kernels::test::Matrix;
+using kernels::test::normal_floats;
+using kernels::test::Rng;
+using kernels::test::same_bits;
+using kernels::test::Scenario;
+using kernels::test::SequenceSpec;
+using kernels::test::uniform_int;
+using test::BatchOnDevice;
+using test::DeviceMatrix;
+using test::OnDevice;
+
+constexpr float kEps = 1e-6F;
+constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0};
+
+Rng seeded() {
+  const auto seed = std::random_device{}();
+  std::cout << "seed " << seed << '\n';
+  return Rng(seed);
+}
+
+AttentionShape make_shape(int head_dim, int n_kv_heads, int group) {
+  AttentionShape s;
+  s.head_dim = head_dim;
+  s.n_kv_heads = n_kv_heads;
+  s.n_heads = n_kv_heads * group;
+  s.rope_dims = head_dim;
+  s.scale = 1 / std::sqrt(static_cast<float>(head_dim));
+  return s;
+}
+
+/// What one call of both ops reads and writes.
+struct RowData {
+  Matrix qg;
+  Matrix k;
+  Matrix v;
+  Matrix out;
+  RowData(Rng& rng, const AttentionShape& s, int n)
+      : qg(rng, n, static_cast<int64_t>(s.n_heads) * 2 * s.head_dim),
+        k(rng, n, static_cast<int64_t>(s.n_kv_heads) * s.head_dim),
+        v(rng, n, static_cast<int64_t>(s.n_kv_heads) * s.head_dim),
+        out(n, static_cast<int64_t>(s.n_heads) * s.head_dim, NAN) {}
+};
+
+struct Layer {
+  AttentionShape shape;
+  DType k_type;
+  DType v_type;
+  int multiprocessors = 4;
+  std::vector<float> q_norm;
+  std::vector<float> k_norm;
+
+  Layer(Rng& rng, const AttentionShape& s, DType k, DType v)
+      : shape(s),
+        k_type(k),
+        v_type(v),
+        q_norm(normal_floats(rng, s.head_dim)),
+        k_norm(normal_floats(rng, s.head_dim)) {}
+
+  void run_ref(const BatchView& batch, std::vector<uint8_t>& memory, RowData& rows,
+               bool with_attend) const {
+    RopeTable rope;
+    rope.prepare(batch.row_position, shape.rope_dims, shape.rope_base);
+    const KvView kv = {memory.data(), ref::kv_page_bytes(shape, k_type, v_type), k_type, v_type};
+    ref::qk_norm_rope_append(batch, shape, rope, q_norm.data(), k_norm.data(), kEps,
+                             rows.qg.view(), rows.k.view(), rows.v.view(), kv);
+    if (with_attend) ref::attend(batch, shape, rows.qg.view(), kv, rows.out.view());
+  }
+
+  /// rows.qg and rows.out become the device's.
+  void run(Device& device, const DeviceBatch& batch, uint8_t* memory, RowData& rows,
+           bool with_attend) const {
+    const DeviceMatrix qg(device, rows.qg);
+    const DeviceMatrix k(device, rows.k);
+    const DeviceMatrix v(device, rows.v);
+    const DeviceMatrix out(device, rows.out);
+    const OnDevice<float> q_weight(device, q_norm);
+    const OnDevice<float> k_weight(device, k_norm);
+    const OnDevice<double> frequencies(device, rope_frequencies(shape.rope_dims, shape.rope_base));
+    const OnDevice<float> rope(
+        device, std::vector<float>(static_cast<size_t>(batch.extent.n_rows) * shape.rope_dims));
+    const OnDevice<uint8_t> scratch(
+        device, std::vector<uint8_t>(attend_scratch_bytes(shape, batch.extent, multiprocessors)));
+    Stream& stream = device.stream();
+    const KvView kv = {memory, kv_page_bytes(shape, k_type, v_type), k_type, v_type};
+    rope_table(stream, batch, shape.rope_dims, frequencies.data(), rope.data());
+    qk_norm_rope_append(stream, batch, shape, rope.data(), q_weight.data(), k_weight.data(), kEps,
+                        qg.view(), k.view(), v.view(), kv);
+    if (with_attend) {
+      attend(stream, batch, shape, qg.view(), kv, out.view(), multiprocessors, scratch.data());
+    }
+    const Status status = stream.synchronize();
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    rows.qg.data = qg.read();
+    rows.out.data = out.read();
+  }
+};
+
+/// The positions before the scenario's rows, as a batch of its own.
+std::vector<SequenceSpec> history(const Scenario& scenario) {
+  std::vector<SequenceSpec> before;
+  for (SequenceSpec s : scenario.sequences) {
+    if (s.start == 0) continue;
+    s.slices = {{RowClass::kStep, s.start}};
+    s.write_slots.assign(s.start, -1);
+    s.start = 0;
+    before.push_back(s);
+  }
+  return before;
+}
+
+/// Step rows have the oracle's bits; chunk rows on tensor cores are as close as keys and values rounded
+/// to f16 are: 2^-12 of a value's size, and what 2^-12 of the keys does to the scores.
+void expect_rows(const Layer& layer, const BatchView& batch, const RowData& got,
+                 const RowData& want, const std::string& name) {
+  const bool rounds = chunks_use_tensor_cores(layer.shape, layer.k_type, layer.v_type);
+  for (const Slice& slice : batch.slices) {
+    for (int32_t r = slice.row_begin; r < slice.row_begin + slice.row_count; ++r) {
+      if (slice.row_class == RowClass::kStep || !rounds) {
+        EXPECT_TRUE(same_bits(got.out.row(r), want.out.row(r), want.out.cols))
+            << name << ", row " << r << ", head_dim " << layer.shape.head_dim << ", keys "
+            << dtype_name(layer.k_type) << ", values " << dtype_name(layer.v_type);
+        continue;
+      }
+      float most = 0;
+      for (int64_t c = 0; c < want.out.cols; ++c) {
+        most = std::fmax(most, std::fabs(got.out.row(r)[c] - want.out.row(r)[c]));
+      }
+      EXPECT_LT(most, 0x1p-9F) << name << ", row " << r << ", head_dim " << layer.shape.head_dim
+                               << ", keys " << dtype_name(layer.k_type) << ", values "
+                               << dtype_name(layer.v_type);
+    }
+  }
+}
+
+void check(Rng& rng, const Layer& layer, const Scenario& scenario) {
+  const AttentionShape& shape = layer.shape;
+  const Batch before(history(scenario));
+  const Batch batch(scenario.sequences);
+  const RowData past(rng, shape, before.view().n_rows);
+  const RowData start(rng, shape, batch.view().n_rows);
+  // KV memory starts as NaN: what has not been written must not matter.
+  const int64_t page_bytes = kv_page_bytes(shape, layer.k_type, layer.v_type);
+  ASSERT_EQ(page_bytes, ref::kv_page_bytes(shape, layer.k_type, layer.v_type));
+  const std::vector<uint8_t> empty(static_cast<size_t>(scenario.n_pages * page_bytes), 0xFF);
+  RowData want_past = past;
+  RowData want = start;
+  std::vector<uint8_t> ref_memory = empty;
+  layer.run_ref(before.view(), ref_memory, want_past, false);
+  layer.run_ref(batch.view(), ref_memory, want, true);
+  for (const auto& [name, device] : test::devices()) {
+    const OnDevice<uint8_t> memory(*device, empty);
+    RowData got_past = past;
+    RowData got = start;
+    if (before.view().n_rows > 0) {
+      const BatchOnDevice on(*device, before.view());
+      layer.run(*device, on.view(), memory.data(), got_past, false);
+    }
+    const BatchOnDevice on(*device, batch.view(), uniform_int(rng, 0, 2));
+    DeviceBatch view = on.view();
+    // The recorded rows beyond the step's have no memory here.
+    view.extent.n_rows = batch.view().n_rows;
+    layer.run(*device, view, memory.data(), got, true);
+    EXPECT_TRUE(same_bits(got.qg.data, want.qg.data)) << name << ", head_dim " << shape.head_dim;
+    expect_rows(layer, batch.view(), got, want, name);
+  }
+}
+
+TEST(CudaAttention, EveryPairOfTypes) {
+  Rng rng = seeded();
+  constexpr int kDims[] = {32, 64, 96};
+  for (const DType k : kTypes) {
+    for (const DType v : kTypes) {
+      AttentionShape shape = make_shape(kDims[uniform_int(rng, 0, 2)], 1, uniform_int(rng, 1, 3));
+      if (uniform_int(rng, 0, 1) == 0) shape.rope_dims /= 4;
+      check(rng, Layer(rng, shape, k, v), Scenario(rng, 4, 40));
+    }
+  }
+}
+
+TEST(CudaAttention, ShapesOfHeads) {
+  Rng rng = seeded();
+  for (const int head_dim : {16, 48, 128, 256, 512}) {
+    const int group = uniform_int(rng, 1, 3);
+    const AttentionShape shape = make_shape(head_dim, uniform_int(rng, 1, 2), group);
+    const int types = head_dim % 32 == 0 ? 4 : 2;
+    const DType k = kTypes[uniform_int(rng, 0, types)];
+    check(rng, Layer(rng, shape, k, kTypes[uniform_int(rng, 0, types)]), Scenario(rng, 3, 70));
+  }
+}
+
+/// Rows on both sides of the borders of pages and of the first splits, with the heads of a kv head in
+/// every number of blocks, splits in blocks of their own and not.
+TEST(CudaAttention, BordersOfPagesAndSplits) {
+  Rng rng = seeded();
+  const std::pair<int, int> cases[] = {{62, 200}, {254, 1}, {254, 8}, {510, 16}, {766, 200}};
+  for (const auto& [start, multiprocessors] : cases) {
+    for (const RowClass row_class : {RowClass::kStep, RowClass::kChunk}) {
+      Layer layer(rng, make_shape(32, 1, 4), DType::kQ8_0, DType::kQ4_0);
+      layer.multiprocessors = multiprocessors;
+      Scenario scenario(rng, 1, 0);
+      scenario.sequences.resize(1);
+      SequenceSpec& s = scenario.sequences[0];
+      s.slices = {{row_class, 3}};
+      s.write_slots.assign(3, -1);
+      s.start = start;
+      s.pages = {3, 1, 4, 0, 2};
+      while (static_cast<int>(s.pages.size()) * kKvPageTokens < start + 3) {
+        s.pages.push_back(static_cast<int32_t>(s.pages.size()));
+      }
+      scenario.n_pages = static_cast<int>(s.pages.size());
+      check(rng, layer, scenario);
+    }
+  }
+}
+
+TEST(CudaAttention, PlansFillTheCardAndShareDecodedKeys) {
+  const AttentionShape shape = make_shape(256, 2, 8);
+  const BatchExtent one = {.n_rows = 1, .n_slices = 1, .step_rows = 1, .positions = 500};
+  const AttendPlan few = plan_attend(shape, one, 1, 132);
+  EXPECT_EQ(few.heads, 1);
+  EXPECT_EQ(few.splits, 2);
+  BatchExtent deep = one;
+  deep.positions = 32768;
+  const AttendPlan many = plan_attend(shape, deep, 1, 132);
+  EXPECT_EQ(many.heads, 8);
+  EXPECT_EQ(many.splits, 128);
+  EXPECT_EQ(many.parts_bytes, int64_t{16} * 128 * 258 * 4);
+  BatchExtent prompt = deep;
+  prompt.n_slices = 64;
+  const AttendPlan rows = plan_attend(shape, prompt, 64, 132);
+  EXPECT_EQ(rows.heads, 8);
+  EXPECT_EQ(rows.splits, 0);
+  EXPECT_EQ(rows.parts_bytes, 0);
+}
+
+/// A row on tensor cores has the same bits whatever its chunk's company: other sequences, chunks of
+/// other sizes behind it, more launched than there is.
+TEST(CudaAttention, ChunkRowsDoNotDependOnTheirCompany) {
+  Rng rng = seeded();
+  for (const int head_dim : {32, 64, 128, 256}) {
+    const Layer layer(rng, make_shape(head_dim, 1, head_dim > 64 ? 3 : 8), DType::kQ8_0,
+                      DType::kQ4_0);
+    ASSERT_TRUE(chunks_use_tensor_cores(layer.shape, layer.k_type, layer.v_type));
+    const int rows[] = {uniform_int(rng, 1, 40), uniform_int(rng, 1, 40)};
+    std::vector<SequenceSpec> sequences(2);
+    for (int i = 0; i < 2; ++i) {
+      const int first = uniform_int(rng, 1, rows[i]);
+      sequences[i].slices = {{RowClass::kChunk, first}};
+      if (first < rows[i]) sequences[i].slices.emplace_back(RowClass::kChunk, rows[i] - first);
+      sequences[i].write_slots.assign(rows[i], -1);
+      sequences[i].pages = {i};
+    }
+    const RowData start(rng, layer.shape, rows[0] + rows[1]);
+    const int64_t page_bytes = kv_page_bytes(layer.shape, layer.k_type, layer.v_type);
+    const std::vector<uint8_t> empty(2 * page_bytes, 0xFF);
+    for (const auto& [name, device] : test::devices()) {
+      const OnDevice<uint8_t> memory(*device, empty);
+      RowData together = start;
+      layer.run(*device, BatchOnDevice(*device, Batch(sequences).view()).view(), memory.data(),
+                together, true);
+      int64_t row = 0;
+      for (const SequenceSpec& s : sequences) {
+        RowData alone = start;
+        for (Matrix* m : {&alone.qg, &alone.k, &alone.v, &alone.out}) {
+          m->data.erase(m->data.begin(), m->data.begin() + row * m->stride);
+          m->rows = s.rows();
+          m->data.resize(m->rows * m->stride);
+        }
+        layer.run(*device, BatchOnDevice(*device, Batch({s}).view()).view(), memory.data(), alone,
+                  true);
+        for (int32_t r = 0; r < s.rows(); ++r, ++row) {
+          EXPECT_TRUE(same_bits(alone.out.row(r), together.out.row(row), alone.out.cols))
+              << name << ", row " << row << ", head_dim " << head_dim;
+        }
+      }
+    }
+  }
+}
+
+/// Values that no scale can hold show in the answer; zeros are exact.
+TEST(CudaAttention, DamagedValuesShow) {
+  Rng rng = seeded();
+  const AttentionShape shape = make_shape(64, 1, 2);
+  for (const DType type : {DType::kQ8_0, DType::kQ4_0}) {
+    const Layer layer(rng, shape, type, type);
+    for (const float odd : {INFINITY, NAN, 1e30F, 1e-30F, 0.0F}) {
+      const Batch batch(
+          {{.slices = {{RowClass::kStep, 3}}, .write_slots = {-1, -1, -1}, .pages = {0}}});
+      RowData start(rng, shape, 3);
+      std::fill_n(start.v.data.begin(), start.v.stride, odd);  // the first row's value
+      for (const auto& [name, device] : test::devices()) {
+        const OnDevice<uint8_t> memory(
+            *device, std::vector<uint8_t>(kv_page_bytes(shape, type, type), 0xFF));
+        RowData got = start;
+        layer.run(*device, BatchOnDevice(*device, batch.view()).view(), memory.data(), got, true);
+        for (int d = 0; d < 2 * 64; ++d) {
+          if (std::fabs(odd) <= 1e-30F) {
+            EXPECT_EQ(got.out.row(0)[d], 0) << name << ' ' << odd;
+          } else {
+            EXPECT_FALSE(std::isfinite(got.out.row(0)[d])) << name << ' ' << odd;
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace chimere::kernels::cuda

@@ -1,0 +1,48 @@
+// A step's rows as device code sees them: BatchView with plain pointers.
+#ifndef CHIMERE_KERNELS_CUDA_BATCH_ARGS_H_
+#define CHIMERE_KERNELS_CUDA_BATCH_ARGS_H_
+
+#include <cstdint>
+
+namespace chimere::kernels::cuda {
+
+/// Slice of kernels/api.h, in the same bytes.
+struct SliceArgs {
+  int32_t sequence;
+  int32_t row_begin;
+  int32_t row_count;
+  int32_t row_class;
+};
+
+/// RowClass of kernels/api.h.
+inline constexpr int32_t kChunkRows = 0;
+inline constexpr int32_t kStepRows = 1;
+
+/// All pointers are the device's. What lies behind them may change between two runs of a recorded
+/// launch, and the launch may be wider than the step: a slice without rows and a sequence without
+/// slices do nothing.
+struct BatchArgs {
+  const SliceArgs* slices;
+  const int32_t* sequence_slices;  ///< [n_sequences + 1]
+  const int32_t* row_sequence;     ///< [n_rows]
+  const int32_t* row_position;     ///< [n_rows]
+  const int32_t* read_slot;        ///< [n_sequences]
+  const int32_t* write_slot;       ///< [n_rows]
+  const int32_t* page_table;
+  const int32_t* page_begin;  ///< [n_sequences]
+};
+
+/// Rows of f32, `stride` elements from one to the next.
+struct Rows {
+  float* data;
+  int64_t stride;
+};
+
+struct ConstRows {
+  const float* data;
+  int64_t stride;
+};
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_BATCH_ARGS_H_

@@ -1,0 +1,31 @@
+// A step on a device: where its arrays lie, and what the shapes of launches depend on.
+#ifndef CHIMERE_KERNELS_CUDA_DEVICE_BATCH_H_
+#define CHIMERE_KERNELS_CUDA_DEVICE_BATCH_H_
+
+#include "kernels/api.h"
+#include "kernels/cuda/batch_args.h"
+
+namespace chimere::kernels::cuda {
+
+/// A step is covered by launches made for an extent that is nowhere smaller.
+struct BatchExtent {
+  int32_t n_rows = 0;
+  int32_t n_sequences = 0;
+  int32_t n_slices = 0;
+  int32_t sequence_rows = 0;  ///< most rows of a sequence
+  int32_t runs = 0;           ///< most runs of slices of one class in a sequence
+  int32_t step_rows = 0;      ///< most rows of a slice of step rows
+  int32_t chunk_rows = 0;     ///< most rows of a chunk
+  int32_t positions = 0;      ///< most positions that a row sees
+};
+
+BatchExtent extent_of(const BatchView& batch);
+
+struct DeviceBatch {
+  BatchArgs args;
+  BatchExtent extent;
+};
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_DEVICE_BATCH_H_

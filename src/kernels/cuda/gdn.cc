@@ -1,0 +1,167 @@
+#include "kernels/cuda/gdn.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/gdn_args.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+constexpr Kernel kConvEdges = {"gdn_conv", "gdn_conv_edges"};
+constexpr Kernel kConvTiles = {"gdn_conv", "gdn_conv_rows"};
+constexpr Kernel kChunkProducts = {"gdn_chunk", "gdn_chunk_products"};
+constexpr Kernel kChunkScan = {"gdn_chunk", "gdn_chunk_scan"};
+constexpr Kernel kStep32 = {"gdn_step", "gdn_step_32"};
+constexpr Kernel kStep32Wide = {"gdn_step", "gdn_step_32_wide"};
+constexpr Kernel kStep16Wide = {"gdn_step", "gdn_step_16_wide"};
+
+uint32_t u32(int64_t x) { return static_cast<uint32_t>(x); }
+int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
+int whole_warps(int threads) { return (threads + 31) / 32 * 32; }
+
+GdnDims dims_of(const GdnShape& shape) {
+  return {shape.n_k_heads, shape.n_v_heads, shape.head_dim, shape.conv_kernel,
+          shape.tiled_heads ? 1 : 0};
+}
+
+/// Parts of the scratch memory, in floats. The edges are those of gdn_conv, the others of gdn_scan.
+struct ScratchFloats {
+  int64_t edges;
+  int64_t products;
+  int64_t carry;
+};
+
+ScratchFloats scratch_floats(const GdnShape& shape, const BatchExtent& extent) {
+  ScratchFloats floats = {};
+  floats.edges = (int64_t{extent.n_rows} / kConvTile + extent.n_sequences) *
+                 shape.conv_state_floats();
+  if (extent.chunk_rows > 0) {
+    floats.products = int64_t{extent.n_rows} * shape.n_k_heads * 2 * kChunk;
+  }
+  if (extent.runs > 1) floats.carry = extent.n_sequences * shape.scan_state_floats();
+  return floats;
+}
+
+/// How gdn_step lays a head over a block.
+struct StepShape {
+  const Kernel* kernel;
+  int columns;
+  int threads;
+};
+
+StepShape step_shape(int head_dim) {
+  const int rows = head_dim % 32 == 0 ? 32 : 16;
+  const int parts = head_dim / rows;
+  const int columns = std::min(head_dim, 1024 / parts / 16 * 16);
+  const int threads = whole_warps(columns * parts);
+  if (rows == 16) return {&kStep16Wide, columns, threads};
+  return {threads <= 512 ? &kStep32 : &kStep32Wide, columns, threads};
+}
+
+void launch_step(Stream& stream, const BatchExtent& extent, GdnStepArgs args) {
+  const StepShape shape = step_shape(args.scan.dims.head_dim);
+  args.columns = shape.columns;
+  const Launch launch = {.grid = {u32(args.scan.dims.n_v_heads), u32(extent.n_sequences)},
+                         .block = {u32(shape.threads)},
+                         .overlaps_previous = true};
+  stream.launch(*shape.kernel, launch, args);
+}
+
+}  // namespace
+
+int64_t gdn_scratch_bytes(const GdnShape& shape, const BatchExtent& extent) {
+  const ScratchFloats floats = scratch_floats(shape, extent);
+  return std::max(floats.edges, floats.products + floats.carry) * int64_t{sizeof(float)};
+}
+
+void gdn_conv(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, const float* weight,
+              float eps, RecurrentView state, MatrixView qkv, uint8_t* scratch) {
+  GdnConvArgs args = {};
+  args.batch = batch.args;
+  args.dims = dims_of(shape);
+  args.weight = weight;
+  args.eps = eps;
+  args.state = {state.base, state.slot_stride};
+  args.qkv = {qkv.data, qkv.stride};
+  args.edges = reinterpret_cast<float*>(scratch);
+  const uint32_t sequences = u32(batch.extent.n_sequences);
+  const Launch edges = {.grid = {u32(blocks_of(shape.conv_dim(), 256)), sequences},
+                        .block = {256}};
+  stream.launch(kConvEdges, edges, args);
+  const Launch rows = {
+      .grid = {u32(2 * shape.n_k_heads + shape.n_v_heads),
+               u32(blocks_of(batch.extent.sequence_rows, kConvTile)), sequences},
+      .block = {u32(whole_warps(shape.head_dim))},
+      .shared_bytes = u32(kConvRows * shape.head_dim * int64_t{sizeof(float)})};
+  stream.launch(kConvTiles, rows, args);
+}
+
+void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, ConstMatrixView qkv,
+              ConstMatrixView alpha, ConstMatrixView beta, const float* a, const float* dt_bias,
+              RecurrentView state, MatrixView out, uint8_t* scratch) {
+  const BatchExtent& extent = batch.extent;
+  auto* floats = reinterpret_cast<float*>(scratch);
+  GdnChunkArgs args = {};
+  args.products = floats;
+  GdnScanArgs& scan = args.scan;
+  scan.batch = batch.args;
+  scan.dims = dims_of(shape);
+  scan.qkv = {qkv.data, qkv.stride};
+  scan.alpha = {alpha.data, alpha.stride};
+  scan.beta = {beta.data, beta.stride};
+  scan.a = a;
+  scan.dt_bias = dt_bias;
+  scan.state = {state.base, state.slot_stride};
+  scan.carry = floats + scratch_floats(shape, extent).products;
+  scan.out = {out.data, out.stride};
+  if (extent.chunk_rows > 0) {
+    const Launch products = {.grid = {u32(shape.n_k_heads), u32(extent.n_slices)},
+                             .block = {kGdnChunkThreads}};
+    stream.launch(kChunkProducts, products, args);
+  }
+  for (scan.run = 0; scan.run < extent.runs; ++scan.run) {
+    if (extent.chunk_rows > 0) {
+      const Launch chunks = {
+          .grid = {u32(blocks_of(shape.head_dim, kChunkColumns)), u32(shape.n_v_heads),
+                   u32(extent.n_sequences)},
+          .block = {kGdnChunkThreads},
+          .shared_bytes = u32(kGdnChunkSharedBytes +
+                              shape.head_dim * kChunkColumns * int64_t{sizeof(float)})};
+      stream.launch(kChunkScan, chunks, args);
+    }
+    if (extent.step_rows > 0) {
+      GdnStepArgs step = {};
+      step.scan = scan;
+      launch_step(stream, extent, step);
+    }
+  }
+}
+
+bool takes_gdn_step(const BatchExtent& extent) {
+  return extent.chunk_rows == 0 && extent.runs <= 1;
+}
+
+void gdn_step(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
+              const GdnStepOperands& operands, uint32_t* arrivals) {
+  const GdnStepOperands& o = operands;
+  GdnStepArgs args = {};
+  args.scan.batch = batch.args;
+  args.scan.dims = dims_of(shape);
+  args.scan.qkv = {o.qkv.data, o.qkv.stride};
+  args.scan.alpha = {o.alpha.data, o.alpha.stride};
+  args.scan.beta = {o.beta.data, o.beta.stride};
+  args.scan.a = o.a;
+  args.scan.dt_bias = o.dt_bias;
+  args.scan.state = {o.scan_state.base, o.scan_state.slot_stride};
+  args.scan.out = {o.out.data, o.out.stride};
+  args.conv_weight = o.conv_weight;
+  args.conv_eps = o.conv_eps;
+  args.conv_state = {o.conv_state.base, o.conv_state.slot_stride};
+  args.arrivals = arrivals;
+  args.norm = o.norm;
+  args.norm_eps = o.norm_eps;
+  args.z = {o.z.data, o.z.stride};
+  launch_step(stream, batch.extent, args);
+}
+
+}  // namespace chimere::kernels::cuda

@@ -1,0 +1,100 @@
+// Arguments of the gated delta net's kernels: GdnShape and the pointers of Ops::gdn_conv and
+// Ops::gdn_scan (kernels/api.h).
+#ifndef CHIMERE_KERNELS_CUDA_GDN_ARGS_H_
+#define CHIMERE_KERNELS_CUDA_GDN_ARGS_H_
+
+#include <cstdint>
+
+#include "kernels/cuda/batch_args.h"
+#include "kernels/math.h"
+
+namespace chimere::kernels::cuda {
+
+/// Most taps of the convolution.
+inline constexpr int kMaxTaps = 8;
+/// Most rows of a chunk.
+inline constexpr int kChunk = 64;
+/// Columns of the state that a block of gdn_chunk_scan advances.
+inline constexpr int kChunkColumns = 32;
+
+struct GdnDims {
+  int32_t n_k_heads;
+  int32_t n_v_heads;
+  int32_t head_dim;
+  int32_t taps;
+  int32_t tiled_heads;
+};
+
+struct SlotArgs {
+  float* base;
+  int64_t stride;  ///< in floats
+};
+
+/// Rows of a sequence that a block of gdn_conv_rows takes.
+inline constexpr int kConvTile = 64;
+/// Rows that are convolved before their heads are normalised.
+inline constexpr int kConvRows = 16;
+
+/// Place in GdnConvArgs::edges of tile `tile` of a sequence whose rows begin with `row_begin`:
+/// different for any two tiles of a step, and below rows / kConvTile + n_sequences.
+CHIMERE_INLINE int conv_edge(int sequence, int row_begin, int tile) {
+  return row_begin / kConvTile + tile + sequence;
+}
+
+/// gdn_conv_edges and gdn_conv_rows.
+struct GdnConvArgs {
+  BatchArgs batch;
+  GdnDims dims;
+  const float* weight;
+  float eps;
+  SlotArgs state;
+  Rows qkv;
+  float* edges;  ///< [conv_edge(), taps - 1, conv_dim] the inputs before a tile, oldest first
+};
+
+/// What is done with the convolved rows of one layer.
+struct GdnScanArgs {
+  BatchArgs batch;
+  GdnDims dims;
+  int32_t run;  ///< which run of slices of one class, of each sequence
+  ConstRows qkv;
+  ConstRows alpha;
+  ConstRows beta;
+  const float* a;
+  const float* dt_bias;
+  SlotArgs state;
+  float* carry;  ///< [n_sequences, scan_state_floats] state between two runs of a sequence
+  Rows out;
+};
+
+/// gdn_step. Without `conv_weight`, qkv is what gdn_conv leaves; without `norm`, out is what
+/// gdn_scan leaves.
+struct GdnStepArgs {
+  GdnScanArgs scan;
+  int32_t columns;  ///< of the state, advanced by a block at a time
+  const float* conv_weight;
+  float conv_eps;
+  SlotArgs conv_state;
+  uint32_t* arrivals;  ///< [n_sequences, n_k_heads] zeros, and zeros again at the end
+  const float* norm;
+  float norm_eps;
+  ConstRows z;
+};
+
+inline constexpr int kGdnChunkThreads = 256;
+/// Shared memory of a block of gdn_chunk_scan besides its columns of the state.
+inline constexpr int kGdnChunkSharedBytes =
+    4 * (16 * (2 * kChunk + 4) + 2 * kChunk * kChunkColumns + 2 * kChunk * (kChunk + 1) +
+         4 * kChunk);
+
+/// gdn_chunk_products and gdn_chunk_scan.
+struct GdnChunkArgs {
+  GdnScanArgs scan;
+  /// [rows, n_k_heads, 2, kChunk] of row i and row j <= i of its chunk: chain(k_i, k_j), then
+  /// chain(q_i, k_j)
+  float* products;
+};
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_GDN_ARGS_H_

@@ -1,0 +1,81 @@
+// What the kernels of the gated delta net share.
+#ifndef CHIMERE_KERNELS_CUDA_GDN_DEVICE_H_
+#define CHIMERE_KERNELS_CUDA_GDN_DEVICE_H_
+
+#include "kernels/cuda/gdn_args.h"
+#include "kernels/cuda/language.h"
+#include "kernels/math.h"
+
+namespace chimere::kernels::cuda {
+
+__device__ __forceinline__ int conv_dim(const GdnDims& d) {
+  return (2 * d.n_k_heads + d.n_v_heads) * d.head_dim;
+}
+
+/// The k head that v head h reads.
+__device__ __forceinline__ int k_head_of(const GdnDims& d, int h) {
+  return d.tiled_heads != 0 ? h % d.n_k_heads : h / (d.n_v_heads / d.n_k_heads);
+}
+
+/// Consecutive slices of one class of a sequence.
+struct Run {
+  int slice_begin;
+  int slice_end;
+  int row_class;
+  bool last;  ///< of its sequence
+};
+
+/// Run number `index` of the sequence; without slices if there is none.
+__device__ inline Run find_run(const BatchArgs& batch, int sequence, int index) {
+  const int end = batch.sequence_slices[sequence + 1];
+  Run run = {batch.sequence_slices[sequence], batch.sequence_slices[sequence], 0, false};
+  for (int i = 0; i <= index && run.slice_end < end; ++i) {
+    run.slice_begin = run.slice_end;
+    run.row_class = batch.slices[run.slice_begin].row_class;
+    do {
+      ++run.slice_end;
+    } while (run.slice_end < end && batch.slices[run.slice_end].row_class == run.row_class);
+    run.last = run.slice_end == end;
+    if (i == index) return run;
+  }
+  run.slice_begin = run.slice_end = end;
+  return run;
+}
+
+/// Of row `row` and v head h: the logarithm of the decay, and what the correction is multiplied by.
+struct Gates {
+  float log_decay;
+  float beta;
+};
+
+__device__ __forceinline__ Gates gates_of(const GdnScanArgs& args, int row, int h) {
+  const float alpha = args.alpha.data[row * args.alpha.stride + h];
+  const float beta = args.beta.data[row * args.beta.stride + h];
+  return {args.a[h] * softplus(alpha + args.dt_bias[h]), sigmoid(beta)};
+}
+
+/// State of v head h before the run, and where it goes if another run of the sequence follows.
+__device__ __forceinline__ const float* state_before(const GdnScanArgs& args, int sequence, int h) {
+  const int64_t head = static_cast<int64_t>(args.dims.head_dim) * args.dims.head_dim;
+  if (args.run == 0) {
+    return args.state.base + args.batch.read_slot[sequence] * args.state.stride + h * head;
+  }
+  return args.carry + (static_cast<int64_t>(sequence) * args.dims.n_v_heads + h) * head;
+}
+
+__device__ __forceinline__ float* state_carried(const GdnScanArgs& args, int sequence, int h) {
+  const int64_t head = static_cast<int64_t>(args.dims.head_dim) * args.dims.head_dim;
+  return args.carry + (static_cast<int64_t>(sequence) * args.dims.n_v_heads + h) * head;
+}
+
+/// Where the state after `row` is kept, or nullptr.
+__device__ __forceinline__ float* state_after(const GdnScanArgs& args, int row, int h) {
+  const int slot = args.batch.write_slot[row];
+  if (slot < 0) return nullptr;
+  const int64_t head = static_cast<int64_t>(args.dims.head_dim) * args.dims.head_dim;
+  return args.state.base + slot * args.state.stride + h * head;
+}
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_GDN_DEVICE_H_

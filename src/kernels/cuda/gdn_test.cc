@@ -1,0 +1,264 @@
+// The gated delta net's kernels against the oracle, bit for bit, in ragged batches of many sequences.
+#include "kernels/cuda/gdn.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <iostream>
+
+#include "kernels/cuda/batch_test_data.h"
+#include "kernels/ref/vector_ops.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+using kernels::test::Batch;
+using kernels::test::Matrix;
+using kernels::test::Rng;
+using kernels::test::same_bits;
+using kernels::test::Scenario;
+using kernels::test::SequenceSpec;
+using kernels::test::uniform_int;
+using test::BatchOnDevice;
+using test::DeviceMatrix;
+using test::OnDevice;
+
+constexpr float kEps = 1e-6F;
+
+Rng seeded() {
+  const auto seed = std::random_device{}();
+  std::cout << "seed " << seed << '\n';
+  return Rng(seed);
+}
+
+/// Everything that the layer reads and writes, on the host.
+struct Layer {
+  GdnShape shape;
+  Matrix qkv;
+  Matrix alpha;
+  Matrix beta;
+  Matrix z;
+  Matrix out;
+  std::vector<float> conv_weight;
+  std::vector<float> norm;
+  std::vector<float> a;
+  std::vector<float> dt_bias;
+  int64_t slot_stride;
+  std::vector<float> conv_state;
+  std::vector<float> scan_state;
+
+  Layer(Rng& rng, const GdnShape& s, int rows, int slots)
+      : shape(s),
+        qkv(rng, rows, s.conv_dim()),
+        alpha(rng, rows, s.n_v_heads, 2),
+        beta(rng, rows, s.n_v_heads, 2),
+        z(rng, rows, s.value_dim(), 2),
+        out(rows, s.value_dim(), NAN),
+        conv_weight(
+            kernels::test::normal_floats(rng, static_cast<int64_t>(s.conv_dim()) * s.conv_kernel)),
+        norm(kernels::test::normal_floats(rng, s.head_dim)),
+        dt_bias(kernels::test::normal_floats(rng, s.n_v_heads)),
+        slot_stride(std::max(s.conv_state_floats(), s.scan_state_floats()) + 16),
+        conv_state(kernels::test::normal_floats(rng, slots * slot_stride)),
+        scan_state(kernels::test::normal_floats(rng, slots * slot_stride)) {
+    std::uniform_real_distribution<float> log_a(-5, 3);
+    for (int h = 0; h < s.n_v_heads; ++h) a.push_back(-std::exp(log_a(rng)));
+  }
+
+  /// The oracle's conv, scan and, if wanted, gated norm.
+  void run_ref(const BatchView& batch, bool with_norm) {
+    ref::gdn_conv(batch, shape, conv_weight.data(), kEps, {conv_state.data(), slot_stride},
+                  qkv.view());
+    ref::gdn_scan(batch, shape, qkv.view(), alpha.view(), beta.view(), a.data(), dt_bias.data(),
+                  {scan_state.data(), slot_stride}, out.view());
+    if (!with_norm) return;
+    ref::gated_rms_norm(out.view(), z.view(), norm.data(), shape.head_dim, kEps, out.view());
+  }
+};
+
+/// A layer on a device.
+struct DeviceLayer {
+  GdnShape shape;
+  DeviceMatrix qkv;
+  DeviceMatrix alpha;
+  DeviceMatrix beta;
+  DeviceMatrix z;
+  DeviceMatrix out;
+  OnDevice<float> conv_weight;
+  OnDevice<float> norm;
+  OnDevice<float> a;
+  OnDevice<float> dt_bias;
+  OnDevice<float> conv_state;
+  OnDevice<float> scan_state;
+  int64_t slot_stride;
+
+  DeviceLayer(Device& device, const Layer& l)
+      : shape(l.shape),
+        qkv(device, l.qkv),
+        alpha(device, l.alpha),
+        beta(device, l.beta),
+        z(device, l.z),
+        out(device, l.out),
+        conv_weight(device, l.conv_weight),
+        norm(device, l.norm),
+        a(device, l.a),
+        dt_bias(device, l.dt_bias),
+        conv_state(device, l.conv_state),
+        scan_state(device, l.scan_state),
+        slot_stride(l.slot_stride) {}
+
+  void expect_states(const Layer& want, const std::string& name) const {
+    EXPECT_TRUE(same_bits(conv_state.read(), want.conv_state)) << name;
+    EXPECT_TRUE(same_bits(scan_state.read(), want.scan_state)) << name;
+  }
+};
+
+void expect_rows(const std::vector<float>& got, const Matrix& want, const std::string& name,
+                 int head_dim) {
+  for (int64_t r = 0; r < want.rows; ++r) {
+    EXPECT_TRUE(same_bits(got.data() + r * want.stride, want.row(r), want.cols))
+        << name << ", row " << r << ", head_dim " << head_dim;
+  }
+}
+
+GdnShape random_shape(Rng& rng, int head_dim) {
+  GdnShape s;
+  s.head_dim = head_dim;
+  s.n_k_heads = uniform_int(rng, 1, 2);
+  s.n_v_heads = s.n_k_heads * uniform_int(rng, 1, head_dim > 64 ? 2 : 4);
+  s.conv_kernel = uniform_int(rng, 0, 2) == 0 ? uniform_int(rng, 2, 8) : 4;
+  s.tiled_heads = uniform_int(rng, 0, 1) == 0;
+  return s;
+}
+
+/// Convolution and scan as two ops.
+void check(Rng& rng, const GdnShape& shape, const Scenario& scenario) {
+  const Batch batch(scenario.sequences);
+  const Layer start(rng, shape, batch.view().n_rows, scenario.n_slots);
+  Layer want = start;
+  want.run_ref(batch.view(), /*with_norm=*/false);
+  for (const auto& [name, device] : test::devices()) {
+    const BatchOnDevice on(*device, batch.view(), uniform_int(rng, 0, 2));
+    const DeviceLayer l(*device, start);
+    const int64_t scratch_bytes = gdn_scratch_bytes(shape, on.view().extent);
+    const OnDevice<uint8_t> scratch(*device, std::vector<uint8_t>(scratch_bytes, 0xFF));
+    Stream& stream = device->stream();
+    gdn_conv(stream, on.view(), shape, l.conv_weight.data(), kEps,
+             {l.conv_state.data(), l.slot_stride}, l.qkv.view(), scratch.data());
+    gdn_scan(stream, on.view(), shape, l.qkv.view(), l.alpha.view(), l.beta.view(), l.a.data(),
+             l.dt_bias.data(), {l.scan_state.data(), l.slot_stride}, l.out.view(), scratch.data());
+    ASSERT_TRUE(stream.synchronize().ok());
+    expect_rows(l.qkv.read(), want.qkv, name, shape.head_dim);
+    expect_rows(l.out.read(), want.out, name, shape.head_dim);
+    l.expect_states(want, name);
+  }
+}
+
+TEST(CudaDeltaNet, ChunksAndStepsHaveTheBitsOfRef) {
+  Rng rng = seeded();
+  for (const int head_dim : {16, 32, 48, 64, 128}) {
+    check(rng, random_shape(rng, head_dim), Scenario(rng, head_dim > 64 ? 64 : 20, 0));
+  }
+}
+
+TEST(CudaDeltaNet, HeadsWiderThanABlocksColumns) {
+  Rng rng = seeded();
+  for (const int head_dim : {144, 256}) {
+    GdnShape shape = random_shape(rng, head_dim);
+    shape.n_k_heads = 1;
+    shape.n_v_heads = 1;
+    Scenario scenario(rng, 1, 0);
+    scenario.sequences.resize(1);
+    scenario.sequences[0].slices = {{RowClass::kChunk, 3}, {RowClass::kStep, 2}};
+    scenario.sequences[0].write_slots = {-1, -1, -1, -1, scenario.n_slots++};
+    check(rng, shape, scenario);
+  }
+}
+
+/// A prompt of chunks of every length from one row to two tiles of the convolution.
+TEST(CudaDeltaNet, LongPrompts) {
+  Rng rng = seeded();
+  GdnShape shape = random_shape(rng, 32);
+  Scenario scenario(rng, 1, 0);
+  scenario.sequences.resize(2);
+  scenario.n_slots = 4;
+  for (int i = 0; i < 2; ++i) {
+    SequenceSpec& s = scenario.sequences[i];
+    s.read_slot = i;
+    s.slices.clear();
+    s.write_slots.clear();
+    for (const int rows : {64, 64, uniform_int(rng, 1, 64), 64, uniform_int(rng, 1, 64)}) {
+      s.slices.emplace_back(RowClass::kChunk, rows);
+      s.write_slots.insert(s.write_slots.end(), rows, -1);
+    }
+    s.write_slots.back() = i == 0 ? 0 : 2;  // in place, and elsewhere
+  }
+  check(rng, shape, scenario);
+}
+
+/// Step rows of many sequences, one launch for everything.
+void check_step(Rng& rng, const GdnShape& shape, int n_sequences) {
+  std::vector<SequenceSpec> sequences;
+  int n_slots = n_sequences;
+  for (int i = 0; i < n_sequences; ++i) {
+    SequenceSpec s;
+    s.read_slot = i;
+    const int rows = uniform_int(rng, 0, 2) == 0 ? uniform_int(rng, 1, 9) : 1;
+    s.slices = {{RowClass::kStep, rows}};
+    // In place, or a slot for each row.
+    const bool in_place = uniform_int(rng, 0, 1) == 0;
+    for (int r = 0; r < rows; ++r) s.write_slots.push_back(in_place ? -1 : n_slots++);
+    if (in_place) s.write_slots.back() = s.read_slot;
+    sequences.push_back(s);
+  }
+  const Batch batch(sequences);
+  const Layer start(rng, shape, batch.view().n_rows, n_slots);
+  Layer want = start;
+  want.run_ref(batch.view(), /*with_norm=*/true);
+  for (const auto& [name, device] : test::devices()) {
+    const BatchOnDevice on(*device, batch.view(), uniform_int(rng, 0, 3));
+    const DeviceLayer l(*device, start);
+    const std::vector<uint32_t> zeros(on.view().extent.n_sequences * shape.n_k_heads);
+    const OnDevice<uint32_t> arrivals(*device, zeros);
+    ASSERT_TRUE(takes_gdn_step(on.view().extent));
+    gdn_step(device->stream(), on.view(), shape,
+             {.qkv = l.qkv.view(),
+              .conv_weight = l.conv_weight.data(),
+              .conv_eps = kEps,
+              .conv_state = {l.conv_state.data(), l.slot_stride},
+              .alpha = l.alpha.view(),
+              .beta = l.beta.view(),
+              .a = l.a.data(),
+              .dt_bias = l.dt_bias.data(),
+              .scan_state = {l.scan_state.data(), l.slot_stride},
+              .z = l.z.view(),
+              .norm = l.norm.data(),
+              .norm_eps = kEps,
+              .out = l.out.view()},
+             arrivals.data());
+    ASSERT_TRUE(device->stream().synchronize().ok());
+    expect_rows(l.out.read(), want.out, name, shape.head_dim);
+    l.expect_states(want, name);
+    EXPECT_EQ(arrivals.read(), zeros);
+  }
+}
+
+TEST(CudaDeltaNet, OneLaunchOfStepRowsHasTheBitsOfThreeOps) {
+  Rng rng = seeded();
+  for (const int head_dim : {16, 48, 64, 96, 128}) {
+    check_step(rng, random_shape(rng, head_dim), uniform_int(rng, 1, 5));
+  }
+  GdnShape wide = random_shape(rng, 256);
+  wide.n_k_heads = 1;
+  wide.n_v_heads = 2;
+  check_step(rng, wide, 2);
+}
+
+TEST(CudaDeltaNet, OneLaunchIsForStepsOnly) {
+  EXPECT_FALSE(takes_gdn_step({.runs = 1, .step_rows = 1, .chunk_rows = 3}));
+  EXPECT_FALSE(takes_gdn_step({.runs = 2, .step_rows = 1}));
+  EXPECT_TRUE(takes_gdn_step({.runs = 1, .step_rows = 4}));
+}
+
+}  // namespace
+}  // namespace chimere::kernels::cuda
