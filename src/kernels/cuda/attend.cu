@@ -1,12 +1,12 @@
-// Attention of single rows (docs/numerics.md, "attend"): the oracle's bits. A block has one split of
-// one row and some of the heads that share a kv head, so that keys and values are decoded once for
-// all of them.
+// Attention of single rows (docs/numerics.md, "attend"): the oracle's bits. A block has one split
+// of one row and some of the heads that share a kv head, so that keys and values are decoded once
+// for all of them.
 //
-// Scores: a thread has one position, and one chain for each head over the elements of the key. Values:
-// a thread has two elements, and chains for up to 4 heads over the positions.
+// Scores: a thread has one position, and one chain for each head over the elements of the key.
+// Values: a thread has two elements, and chains for up to 4 heads over the positions.
 //
-// Bytes: keys and values are read once for each tile of heads. With 8 heads, 256 elements, q8_0 keys
-// and q4_0 values, a position has 416 bytes and 4096 fused multiply-adds.
+// Bytes: keys and values are read once for each tile of heads. With 8 heads, 256 elements, q8_0
+// keys and q4_0 values, a position has 416 bytes and 4096 fused multiply-adds.
 #include "kernels/cuda/attend_device.h"
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
@@ -32,8 +32,8 @@ __device__ __forceinline__ Query query_of(const AttendArgs& args, int index) {
 /// Shared by the threads of a block that attends for kHeads heads.
 template <int kHeads>
 struct alignas(16) AttendShared {
-  float q[kHeads * kMaxHeadDim];  ///< [head][element]; in the end the result
-  float scores[kHeads * kSplit];  ///< [head][position]
+  float q[kHeads * kMaxHeadDim];   ///< [head][element]; in the end the result
+  float scores[kHeads * kSplit];   ///< [head][position]
   float weights[kSplit * kHeads];  ///< [position][head]
   float max[kHeads];
   float sum[kHeads];
@@ -95,8 +95,8 @@ __device__ __forceinline__ void weigh(int count, AttendShared<kHeads>& shared) {
     const float other = __shfl_xor_sync(kFullWarp, top, half);
     top = other > top ? other : top;
   }
-  // Partial sum p mod 16 takes its weights in rising order: now one of this lane, now one of the lane
-  // 16 further. Both lanes of such a pair keep the same sum.
+  // Partial sum p mod 16 takes its weights in rising order: now one of this lane, now one of the
+  // lane 16 further. Both lanes of such a pair keep the same sum.
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < kSplit / kWarp; ++i) {
@@ -141,8 +141,8 @@ __device__ __forceinline__ void add_values(const AttendArgs& args, const Query& 
     }
     const int slot = p0 % kPage;
     float x[Unit::kElements];
-    Unit::decode(
-        reinterpret_cast<const uint4*>(head_values.units)[slot / kGroup * (n / 2) + pair], x);
+    Unit::decode(reinterpret_cast<const uint4*>(head_values.units)[slot / kGroup * (n / 2) + pair],
+                 x);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
       if (p0 + i >= count) break;
@@ -181,9 +181,9 @@ __device__ __forceinline__ void score_any(const AttendArgs& args, const Query& q
 }
 
 template <int kHeads>
-__device__ __forceinline__ Values<kHeads> add_values_any(const AttendArgs& args,
-                                                         const Query& query, int kv_head, int first,
-                                                         int count, int pair, int head,
+__device__ __forceinline__ Values<kHeads> add_values_any(const AttendArgs& args, const Query& query,
+                                                         int kv_head, int first, int count,
+                                                         int pair, int head,
                                                          const AttendShared<kHeads>& shared) {
   Values<kHeads> v = {};
   switch (args.kv.v_type) {
@@ -218,7 +218,8 @@ __device__ __forceinline__ Fold fold_of(float max, float next) {
   return {top, exp_f32(max - top), exp_f32(next - top)};
 }
 
-/// The results of heads first .. first + heads - 1 of a row: rotated back if values are, then gated.
+/// The results of heads first .. first + heads - 1 of a row: rotated back if values are, then
+/// gated.
 __device__ __forceinline__ void write_heads(const AttendArgs& args, int row, int first, int heads,
                                             float* o) {
   const int n = args.dims.head_dim;
@@ -304,9 +305,10 @@ __device__ __forceinline__ void attend(const AttendArgs& args, AttendShared<kHea
 #pragma unroll
   for (int h = 0; h < kOwn; ++h) {
     if (!adds || head + h >= heads) break;
-    const int64_t at = (static_cast<int64_t>(blockIdx.x) * args.dims.n_heads + first_head + head + h) *
-                           args.max_splits +
-                       static_cast<int>(blockIdx.z);
+    const int64_t at =
+        (static_cast<int64_t>(blockIdx.x) * args.dims.n_heads + first_head + head + h) *
+            args.max_splits +
+        static_cast<int>(blockIdx.z);
     float* part = args.parts + at * (n + 2);
     part[2 * pair] = all.o[h][0];
     part[2 * pair + 1] = all.o[h][1];
@@ -319,8 +321,8 @@ __device__ __forceinline__ void attend(const AttendArgs& args, AttendShared<kHea
 
 }  // namespace
 
-// Grid: [slices * rows_per_slice, kv heads * tiles of heads, splits or 1]. kAttendThreads threads. A
-// tile's head_dim / 2 * heads / min(heads, 4) must not exceed the threads.
+// Grid: [slices * rows_per_slice, kv heads * tiles of heads, splits or 1]. kAttendThreads threads.
+// A tile's head_dim / 2 * heads / min(heads, 4) must not exceed the threads.
 
 CHIMERE_KERNEL(attend_1, kAttendThreads, AttendArgs, args) {
   __shared__ AttendShared<1> shared;

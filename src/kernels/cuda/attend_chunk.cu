@@ -1,11 +1,11 @@
-// Attention of chunk rows on tensor cores (docs/numerics.md, "attend, chunk rows on cards"). A block has
-// 64 queries of one chunk that share a kv head, a warp 16 of them, and walks over the positions from 0 in
-// tiles of 32: scores by f16 products with queries in two parts, weights in two parts times values.
-// Queries do not meet, and tiles begin at multiples of 32, so that a query's result does not
-// depend on which other queries are in the step.
+// Attention of chunk rows on tensor cores (docs/numerics.md, "attend, chunk rows on cards"). A
+// block has 64 queries of one chunk that share a kv head, a warp 16 of them, and walks over the
+// positions from 0 in tiles of 32: scores by f16 products with queries in two parts, weights in two
+// parts times values. Queries do not meet, and tiles begin at multiples of 32, so that a query's
+// result does not depend on which other queries are in the step.
 //
-// Work of a query and a position: 4 * head_dim multiply-adds on tensor cores. Bytes: the keys and values
-// of all positions once for each 64 queries, most of them from the second-level cache.
+// Work of a query and a position: 4 * head_dim multiply-adds on tensor cores. Bytes: the keys and
+// values of all positions once for each 64 queries, most of them from the second-level cache.
 #include "kernels/cuda/attend_device.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/ptx/half_mma.h"
@@ -27,8 +27,8 @@ struct ChunkShared {
   uint16_t high[kQueries * kStride];
   uint16_t low[kQueries * kStride];
   union Tile {
-    uint16_t keys[kPositions * kStride];      ///< [position][element]
-    uint16_t values[kDim * kValueStride];     ///< [element][position]
+    uint16_t keys[kPositions * kStride];   ///< [position][element]
+    uint16_t values[kDim * kValueStride];  ///< [element][position]
   } tile;
 };
 
@@ -87,9 +87,8 @@ __device__ __forceinline__ void load_values(const AttendArgs& args, int sequence
     float x[Unit::kElements] = {};
     if (first + p0 < end) {
       const int slot = (first + p0) % kPage;
-      const KvHead head =
-          values_of(args.kv, page_of(args.batch, args.kv, sequence, first + p0),
-                    args.dims.n_kv_heads, kv_head, kDim);
+      const KvHead head = values_of(args.kv, page_of(args.batch, args.kv, sequence, first + p0),
+                                    args.dims.n_kv_heads, kv_head, kDim);
       Unit::decode(reinterpret_cast<const uint4*>(head.units)[slot / kGroup * kPairs + pair], x);
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) {
@@ -171,8 +170,8 @@ __device__ __forceinline__ void score_tile(const ChunkShared<kDim>& shared, Scor
   }
 }
 
-/// Scores become weights; the running sums are scaled to the new maximum. `last` are the last positions
-/// that the lane's two queries see.
+/// Scores become weights; the running sums are scaled to the new maximum. `last` are the last
+/// positions that the lane's two queries see.
 template <int kDim>
 __device__ __forceinline__ void weigh_tile(float scale, int first, const int (&last)[2], Scores& s,
                                            Running<kDim>& run) {
@@ -269,8 +268,8 @@ __device__ __forceinline__ void attend_chunk(const AttendArgs& args, ChunkShared
     float x = 0;
     if (q < queries) {
       const ChunkQuery at = chunk_query(slice, group, kv_head, first_query + q);
-      x = args.qg.data[at.row * args.qg.stride + static_cast<int64_t>(at.head) * 2 * kDim +
-                       i % kDim];
+      x = args.qg
+              .data[at.row * args.qg.stride + static_cast<int64_t>(at.head) * 2 * kDim + i % kDim];
     }
     shared.high[q * kStride + i % kDim] = round_f16(x);
     shared.low[q * kStride + i % kDim] = round_f16(rest_of(x));
@@ -284,7 +283,8 @@ __device__ __forceinline__ void attend_chunk(const AttendArgs& args, ChunkShared
     last[half] = args.batch.row_position[chunk_query(slice, group, kv_head, index).row];
   }
   const int end =
-      args.batch.row_position[chunk_query(slice, group, kv_head, first_query + queries - 1).row] + 1;
+      args.batch.row_position[chunk_query(slice, group, kv_head, first_query + queries - 1).row] +
+      1;
 
   Running<kDim> run = {};
   run.max[0] = run.max[1] = -INFINITY;

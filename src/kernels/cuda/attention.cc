@@ -106,8 +106,8 @@ void rope_table(Stream& stream, const DeviceBatch& batch, int rope_dims, const d
   const RopeTableArgs args = {batch.args.row_position, frequencies, table, batch.extent.n_rows,
                               rope_dims / 2};
   constexpr int kThreads = 128;
-  const Launch launch = {
-      .grid = {u32(blocks_of(int64_t{args.rows} * args.half, kThreads))}, .block = {kThreads}};
+  const Launch launch = {.grid = {u32(blocks_of(int64_t{args.rows} * args.half, kThreads))},
+                         .block = {kThreads}};
   stream.launch(kRopeTable, launch, args);
 }
 
@@ -134,7 +134,8 @@ void qk_norm_rope_append(Stream& stream, const DeviceBatch& batch, const Attenti
 }
 
 bool chunks_use_tensor_cores(const AttentionShape& shape, DType k_type, DType v_type) {
-  // What these types hold is f16 or is rounded to it with little loss; f32 and bf16 would lose more.
+  // What these types hold is f16 or is rounded to it with little loss; f32 and bf16 would lose
+  // more.
   auto fits = [](DType t) { return t == DType::kF16 || t == DType::kQ8_0 || t == DType::kQ4_0; };
   return chunk_kernel(shape.head_dim) != nullptr && fits(k_type) && fits(v_type);
 }
@@ -194,15 +195,14 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
     args.parts = plan.splits > 0 ? reinterpret_cast<float*>(scratch) : nullptr;
     args.max_splits = plan.splits;
     const uint32_t rows = u32(int64_t{batch.extent.n_slices} * rows_per_slice);
-    const Launch launch = {.grid = {rows, u32(int64_t{shape.n_kv_heads} * plan.tiles),
-                                    u32(std::max(plan.splits, 1))},
-                           .block = {kAttendThreads},
-                           .overlaps_previous = true};
+    const Launch launch = {
+        .grid = {rows, u32(int64_t{shape.n_kv_heads} * plan.tiles), u32(std::max(plan.splits, 1))},
+        .block = {kAttendThreads},
+        .overlaps_previous = true};
     stream.launch(attend_kernel(plan.heads), launch, args);
     if (plan.splits == 0) continue;
-    const Launch fold = {.grid = {rows, u32(shape.n_heads)},
-                         .block = {kFoldThreads},
-                         .overlaps_previous = true};
+    const Launch fold = {
+        .grid = {rows, u32(shape.n_heads)}, .block = {kFoldThreads}, .overlaps_previous = true};
     stream.launch(kFold, fold, args);
   }
 }

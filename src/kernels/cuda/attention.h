@@ -22,15 +22,16 @@ void qk_norm_rope_append(Stream& stream, const DeviceBatch& batch, const Attenti
                          const float* rope, const float* q_norm, const float* k_norm, float eps,
                          MatrixView qg, ConstMatrixView k, ConstMatrixView v, KvView kv);
 
-/// Whether the rows of chunks attend on tensor cores, with sums of their own (docs/numerics.md) that
-/// are the same in any company; otherwise they have the bits of Ops::attend, as step rows always do.
+/// Whether the rows of chunks attend on tensor cores, with sums of their own (docs/numerics.md)
+/// that are the same in any company; otherwise they have the bits of Ops::attend, as step rows
+/// always do.
 bool chunks_use_tensor_cores(const AttentionShape& shape, DType k_type, DType v_type);
 
 /// How rows of one class attend one by one.
 struct AttendPlan {
-  int heads = 1;    ///< that a block attends for: 1, 2, 4 or 8
-  int tiles = 1;    ///< of so many heads, for each kv head
-  int splits = 0;   ///< blocks for the splits of a row; 0: a block takes them one after the other
+  int heads = 1;   ///< that a block attends for: 1, 2, 4 or 8
+  int tiles = 1;   ///< of so many heads, for each kv head
+  int splits = 0;  ///< blocks for the splits of a row; 0: a block takes them one after the other
   int64_t parts_bytes = 0;  ///< of scratch memory for what the splits' blocks leave
 };
 

@@ -4,7 +4,8 @@
 // come in units of 16 bytes that one thread loads at once, the first element in the lowest bits:
 //   keys    [unit of a head's elements][position] units: neighbouring threads have neighbouring
 //           positions, and a thread walks over a position's elements;
-//   values  [group of positions][pair of elements] units, each with the pair at every position of the
+//   values  [group of positions][pair of elements] units, each with the pair at every position of
+//   the
 //           group: neighbouring threads have neighbouring pairs and walk over the positions.
 // A unit of q4_0 has 32 elements, of q8_0 16, of f16 and bf16 8, of f32 4. Behind the units of a
 // quantised head lie the scales of its blocks of 32 elements, [block][position] f16.
@@ -78,8 +79,8 @@ struct AttendArgs {
   ConstRows qg;
   KvArgs kv;
   Rows out;
-  /// Each split's share, [slices * rows_per_slice, n_heads, max_splits, head_dim + 2]: weighted values, largest score,
-  /// sum of weights. nullptr: a block folds the splits itself.
+  /// Each split's share, [slices * rows_per_slice, n_heads, max_splits, head_dim + 2]: weighted
+  /// values, largest score, sum of weights. nullptr: a block folds the splits itself.
   float* parts;
   int32_t max_splits;
 };
@@ -88,7 +89,8 @@ struct AttendArgs {
 inline constexpr int kChunkQueries = 64;
 inline constexpr int kChunkThreads = kChunkQueries / 16 * 32;
 
-/// Dynamic shared memory of attend_chunk_N: queries in two parts, and keys or values of 32 positions.
+/// Dynamic shared memory of attend_chunk_N: queries in two parts, and keys or values of 32
+/// positions.
 CHIMERE_INLINE constexpr int chunk_shared_bytes(int head_dim) {
   const int keys = 32 * (head_dim + 8);
   const int values = head_dim * (32 + 8);

@@ -1,5 +1,5 @@
-// The attention kernels against the oracle, bit for bit: all pairs of types, ragged batches, borders of
-// pages and splits.
+// The attention kernels against the oracle, bit for bit: all pairs of types, ragged batches,
+// borders of pages and splits.
 #include "kernels/cuda/attention.h"
 
 #include <gtest/gtest.h>
@@ -78,8 +78,8 @@ struct Layer {
     RopeTable rope;
     rope.prepare(batch.row_position, shape.rope_dims, shape.rope_base);
     const KvView kv = {memory.data(), ref::kv_page_bytes(shape, k_type, v_type), k_type, v_type};
-    ref::qk_norm_rope_append(batch, shape, rope, q_norm.data(), k_norm.data(), kEps,
-                             rows.qg.view(), rows.k.view(), rows.v.view(), kv);
+    ref::qk_norm_rope_append(batch, shape, rope, q_norm.data(), k_norm.data(), kEps, rows.qg.view(),
+                             rows.k.view(), rows.v.view(), kv);
     if (with_attend) ref::attend(batch, shape, rows.qg.view(), kv, rows.out.view());
   }
 
@@ -125,8 +125,8 @@ std::vector<SequenceSpec> history(const Scenario& scenario) {
   return before;
 }
 
-/// Step rows have the oracle's bits; chunk rows on tensor cores are as close as keys and values rounded
-/// to f16 are: 2^-12 of a value's size, and what 2^-12 of the keys does to the scores.
+/// Step rows have the oracle's bits; chunk rows on tensor cores are as close as keys and values
+/// rounded to f16 are: 2^-12 of a value's size, and what 2^-12 of the keys does to the scores.
 void expect_rows(const Layer& layer, const BatchView& batch, const RowData& got,
                  const RowData& want, const std::string& name) {
   const bool rounds = chunks_use_tensor_cores(layer.shape, layer.k_type, layer.v_type);
@@ -205,8 +205,8 @@ TEST(CudaAttention, ShapesOfHeads) {
   }
 }
 
-/// Rows on both sides of the borders of pages and of the first splits, with the heads of a kv head in
-/// every number of blocks, splits in blocks of their own and not.
+/// Rows on both sides of the borders of pages and of the first splits, with the heads of a kv head
+/// in every number of blocks, splits in blocks of their own and not.
 TEST(CudaAttention, BordersOfPagesAndSplits) {
   Rng rng = seeded();
   const std::pair<int, int> cases[] = {{62, 200}, {254, 1}, {254, 8}, {510, 16}, {766, 200}};
@@ -228,6 +228,15 @@ TEST(CudaAttention, BordersOfPagesAndSplits) {
       check(rng, layer, scenario);
     }
   }
+}
+
+TEST(CudaAttention, BucketsHoldManySteps) {
+  auto bucket = [](int32_t positions) { return bucket_of({.positions = positions}).positions; };
+  EXPECT_EQ(bucket(1), 256);
+  EXPECT_EQ(bucket(256), 256);
+  EXPECT_EQ(bucket(257), 512);
+  EXPECT_EQ(bucket(33000), 65536);
+  EXPECT_EQ(bucket(2147483647), 2147483647);
 }
 
 TEST(CudaAttention, PlansFillTheCardAndShareDecodedKeys) {

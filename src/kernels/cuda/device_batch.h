@@ -17,9 +17,15 @@ struct BatchExtent {
   int32_t step_rows = 0;      ///< most rows of a slice of step rows
   int32_t chunk_rows = 0;     ///< most rows of a chunk
   int32_t positions = 0;      ///< most positions that a row sees
+
+  bool operator==(const BatchExtent&) const = default;
 };
 
 BatchExtent extent_of(const BatchView& batch);
+
+/// One for many extents: positions are rounded up to a power of two of splits, so that what was
+/// recorded for a step fits the steps behind it.
+BatchExtent bucket_of(BatchExtent extent);
 
 struct DeviceBatch {
   BatchArgs args;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/gdn_args.h"
+#include "kernels/cuda/norm.h"
 
 namespace chimere::kernels::cuda {
 namespace {
@@ -24,6 +25,22 @@ GdnDims dims_of(const GdnShape& shape) {
           shape.tiled_heads ? 1 : 0};
 }
 
+GdnScanArgs scan_args(const DeviceBatch& batch, const GdnShape& shape, ConstMatrixView qkv,
+                      ConstMatrixView alpha, ConstMatrixView beta, const float* a,
+                      const float* dt_bias, RecurrentView state, MatrixView out) {
+  GdnScanArgs scan = {};
+  scan.batch = batch.args;
+  scan.dims = dims_of(shape);
+  scan.qkv = {qkv.data, qkv.stride};
+  scan.alpha = {alpha.data, alpha.stride};
+  scan.beta = {beta.data, beta.stride};
+  scan.a = a;
+  scan.dt_bias = dt_bias;
+  scan.state = {state.base, state.slot_stride};
+  scan.out = {out.data, out.stride};
+  return scan;
+}
+
 /// Parts of the scratch memory, in floats. The edges are those of gdn_conv, the others of gdn_scan.
 struct ScratchFloats {
   int64_t edges;
@@ -33,8 +50,8 @@ struct ScratchFloats {
 
 ScratchFloats scratch_floats(const GdnShape& shape, const BatchExtent& extent) {
   ScratchFloats floats = {};
-  floats.edges = (int64_t{extent.n_rows} / kConvTile + extent.n_sequences) *
-                 shape.conv_state_floats();
+  floats.edges =
+      (int64_t{extent.n_rows} / kConvTile + extent.n_sequences) * shape.conv_state_floats();
   if (extent.chunk_rows > 0) {
     floats.products = int64_t{extent.n_rows} * shape.n_k_heads * 2 * kChunk;
   }
@@ -85,14 +102,12 @@ void gdn_conv(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, c
   args.qkv = {qkv.data, qkv.stride};
   args.edges = reinterpret_cast<float*>(scratch);
   const uint32_t sequences = u32(batch.extent.n_sequences);
-  const Launch edges = {.grid = {u32(blocks_of(shape.conv_dim(), 256)), sequences},
-                        .block = {256}};
+  const Launch edges = {.grid = {u32(blocks_of(shape.conv_dim(), 256)), sequences}, .block = {256}};
   stream.launch(kConvEdges, edges, args);
-  const Launch rows = {
-      .grid = {u32(2 * shape.n_k_heads + shape.n_v_heads),
-               u32(blocks_of(batch.extent.sequence_rows, kConvTile)), sequences},
-      .block = {u32(whole_warps(shape.head_dim))},
-      .shared_bytes = u32(kConvRows * shape.head_dim * int64_t{sizeof(float)})};
+  const Launch rows = {.grid = {u32(2 * shape.n_k_heads + shape.n_v_heads),
+                                u32(blocks_of(batch.extent.sequence_rows, kConvTile)), sequences},
+                       .block = {u32(whole_warps(shape.head_dim))},
+                       .shared_bytes = u32(kConvRows * shape.head_dim * int64_t{sizeof(float)})};
   stream.launch(kConvTiles, rows, args);
 }
 
@@ -104,16 +119,8 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
   GdnChunkArgs args = {};
   args.products = floats;
   GdnScanArgs& scan = args.scan;
-  scan.batch = batch.args;
-  scan.dims = dims_of(shape);
-  scan.qkv = {qkv.data, qkv.stride};
-  scan.alpha = {alpha.data, alpha.stride};
-  scan.beta = {beta.data, beta.stride};
-  scan.a = a;
-  scan.dt_bias = dt_bias;
-  scan.state = {state.base, state.slot_stride};
+  scan = scan_args(batch, shape, qkv, alpha, beta, a, dt_bias, state, out);
   scan.carry = floats + scratch_floats(shape, extent).products;
-  scan.out = {out.data, out.stride};
   if (extent.chunk_rows > 0) {
     const Launch products = {.grid = {u32(shape.n_k_heads), u32(extent.n_slices)},
                              .block = {kGdnChunkThreads}};
@@ -125,8 +132,8 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
           .grid = {u32(blocks_of(shape.head_dim, kChunkColumns)), u32(shape.n_v_heads),
                    u32(extent.n_sequences)},
           .block = {kGdnChunkThreads},
-          .shared_bytes = u32(kGdnChunkSharedBytes +
-                              shape.head_dim * kChunkColumns * int64_t{sizeof(float)})};
+          .shared_bytes =
+              u32(kGdnChunkSharedBytes + shape.head_dim * kChunkColumns * int64_t{sizeof(float)})};
       stream.launch(kChunkScan, chunks, args);
     }
     if (extent.step_rows > 0) {
@@ -137,30 +144,29 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
   }
 }
 
-bool takes_gdn_step(const BatchExtent& extent) {
+bool takes_one_launch(const BatchExtent& extent) {
   return extent.chunk_rows == 0 && extent.runs <= 1;
 }
 
-void gdn_step(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
-              const GdnStepOperands& operands, uint32_t* arrivals) {
-  const GdnStepOperands& o = operands;
+void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
+             const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
+             ConstMatrixView beta, ConstMatrixView z, MatrixView out, uint8_t* scratch,
+             uint32_t* arrivals) {
+  const GdnOperands& o = operands;
+  if (!takes_one_launch(batch.extent)) {
+    gdn_conv(stream, batch, shape, o.conv_weight, o.eps, o.conv_state, qkv, scratch);
+    gdn_scan(stream, batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out, scratch);
+    gated_rms_norm(stream, out, z, o.norm, shape.head_dim, o.eps, out);
+    return;
+  }
   GdnStepArgs args = {};
-  args.scan.batch = batch.args;
-  args.scan.dims = dims_of(shape);
-  args.scan.qkv = {o.qkv.data, o.qkv.stride};
-  args.scan.alpha = {o.alpha.data, o.alpha.stride};
-  args.scan.beta = {o.beta.data, o.beta.stride};
-  args.scan.a = o.a;
-  args.scan.dt_bias = o.dt_bias;
-  args.scan.state = {o.scan_state.base, o.scan_state.slot_stride};
-  args.scan.out = {o.out.data, o.out.stride};
+  args.scan = scan_args(batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out);
   args.conv_weight = o.conv_weight;
-  args.conv_eps = o.conv_eps;
   args.conv_state = {o.conv_state.base, o.conv_state.slot_stride};
   args.arrivals = arrivals;
   args.norm = o.norm;
-  args.norm_eps = o.norm_eps;
-  args.z = {o.z.data, o.z.stride};
+  args.eps = o.eps;
+  args.z = {z.data, z.stride};
   launch_step(stream, batch.extent, args);
 }
 

@@ -73,19 +73,18 @@ struct GdnStepArgs {
   GdnScanArgs scan;
   int32_t columns;  ///< of the state, advanced by a block at a time
   const float* conv_weight;
-  float conv_eps;
   SlotArgs conv_state;
   uint32_t* arrivals;  ///< [n_sequences, n_k_heads] zeros, and zeros again at the end
   const float* norm;
-  float norm_eps;
+  float eps;  ///< of all norms
   ConstRows z;
 };
 
 inline constexpr int kGdnChunkThreads = 256;
 /// Shared memory of a block of gdn_chunk_scan besides its columns of the state.
 inline constexpr int kGdnChunkSharedBytes =
-    4 * (16 * (2 * kChunk + 4) + 2 * kChunk * kChunkColumns + 2 * kChunk * (kChunk + 1) +
-         4 * kChunk);
+    4 *
+    (16 * (2 * kChunk + 4) + 2 * kChunk * kChunkColumns + 2 * kChunk * (kChunk + 1) + 4 * kChunk);
 
 /// gdn_chunk_products and gdn_chunk_scan.
 struct GdnChunkArgs {

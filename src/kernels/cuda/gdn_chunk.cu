@@ -1,11 +1,11 @@
-// The chunk rows of a gated delta-net layer (docs/numerics.md, "gdn_scan, a chunk"), in two launches:
-// the products of the rows of a chunk with each other, which need no state, for all chunks at once;
-// then, for all sequences, v heads and blocks of columns, one chunk after the other. Every sum is a
-// chain in the order of the oracle, so the bits are the oracle's: blocks of 4 x 4 sums in registers
-// give the card's full rate of f32 without reordering one.
+// The chunk rows of a gated delta-net layer (docs/numerics.md, "gdn_scan, a chunk"), in two
+// launches: the products of the rows of a chunk with each other, which need no state, for all
+// chunks at once; then, for all sequences, v heads and blocks of columns, one chunk after the
+// other. Every sum is a chain in the order of the oracle, so the bits are the oracle's: blocks of 4
+// x 4 sums in registers give the card's full rate of f32 without reordering one.
 //
-// Work of a chunk of 64 rows for one v head of 128: 2 * 64 * 128² products with the state, 64² * 128 of
-// rows with each other and with corrections, 64 * 128² for the new state: 4.2 million fused
+// Work of a chunk of 64 rows for one v head of 128: 2 * 64 * 128² products with the state, 64² *
+// 128 of rows with each other and with corrections, 64 * 128² for the new state: 4.2 million fused
 // multiply-adds, against 64 KiB of rows from memory.
 #include "kernels/cuda/gdn_device.h"
 
@@ -22,7 +22,8 @@ struct alignas(16) ProductsShared {
   float rows[kSlab * kSlabStride];
 };
 
-/// Elements d0 .. of the chunk's k and q rows of one head, transposed; rows that are not there are 0.
+/// Elements d0 .. of the chunk's k and q rows of one head, transposed; rows that are not there are
+/// 0.
 __device__ __forceinline__ void stage_slab(const GdnScanArgs& args, const SliceArgs& slice,
                                            int k_head, int d0, float* slab) {
   const int n = args.dims.head_dim;
@@ -60,13 +61,13 @@ __device__ __forceinline__ const float4& four(const float* p) {
 
 /// One chunk's share of the block's columns.
 struct alignas(16) ScanShared {
-  float slab[kSlab * kSlabStride];      ///< 4 x 4 tiles of it and of the state
-  float u[kChunk * kChunkColumns];      ///< corrections
-  float out[kChunk * kChunkColumns];    ///< outputs, before the corrections' part
-  float kk[kChunk * (kChunk + 1)];      ///< A_ij by row i, then 0 where j >= i
-  float qk[kChunk * (kChunk + 1)];      ///< B_ij
-  float decay[kChunk];                  ///< Γ_i
-  float rest[kChunk];                   ///< γ from row i to the last one
+  float slab[kSlab * kSlabStride];    ///< 4 x 4 tiles of it and of the state
+  float u[kChunk * kChunkColumns];    ///< corrections
+  float out[kChunk * kChunkColumns];  ///< outputs, before the corrections' part
+  float kk[kChunk * (kChunk + 1)];    ///< A_ij by row i, then 0 where j >= i
+  float qk[kChunk * (kChunk + 1)];    ///< B_ij
+  float decay[kChunk];                ///< Γ_i
+  float rest[kChunk];                 ///< γ from row i to the last one
   float log_decay[kChunk];
   float beta[kChunk];
 };
@@ -104,10 +105,10 @@ __device__ __forceinline__ void prepare_decays(const GdnChunkArgs& args, const S
     const int i = at / kChunk;
     const int j = at % kChunk;
     if (j > i) continue;
-    const float* products = args.products +
-                            ((slice.row_begin + i) * static_cast<int64_t>(args.scan.dims.n_k_heads) +
-                             k_head) *
-                                (2 * kChunk);
+    const float* products =
+        args.products +
+        ((slice.row_begin + i) * static_cast<int64_t>(args.scan.dims.n_k_heads) + k_head) *
+            (2 * kChunk);
     float& a = shared.kk[i * (kChunk + 1) + j];
     const float decay = exp_f32(a);
     shared.qk[i * (kChunk + 1) + j] = decay * products[kChunk + j];
@@ -117,8 +118,8 @@ __device__ __forceinline__ void prepare_decays(const GdnChunkArgs& args, const S
 
 /// chain(k_i, S_c) and chain(q_i, S_c) for all rows and columns; from them what the corrections and
 /// the outputs begin with.
-__device__ __forceinline__ void read_state(const GdnChunkArgs& args, const SliceArgs& slice,
-                                           int h, int k_head, int column, const float* state,
+__device__ __forceinline__ void read_state(const GdnChunkArgs& args, const SliceArgs& slice, int h,
+                                           int k_head, int column, const float* state,
                                            ScanShared& shared) {
   const int n = args.scan.dims.head_dim;
   const auto thread = static_cast<int>(threadIdx.x);
@@ -132,13 +133,13 @@ __device__ __forceinline__ void read_state(const GdnChunkArgs& args, const Slice
     __syncthreads();
 #pragma unroll 8
     for (int d = 0; d < kSlab; ++d) {
-      add_outer(four(shared.slab + d * kSlabStride + r0), four(state + (d0 + d) * kChunkColumns + c0),
-                acc);
+      add_outer(four(shared.slab + d * kSlabStride + r0),
+                four(state + (d0 + d) * kChunkColumns + c0), acc);
     }
   }
   const bool is_q = r0 >= kChunk;
-  const float* v = args.scan.qkv.data +
-                   static_cast<int64_t>(2 * args.scan.dims.n_k_heads + h) * n + column + c0;
+  const float* v =
+      args.scan.qkv.data + static_cast<int64_t>(2 * args.scan.dims.n_k_heads + h) * n + column + c0;
   for (int i = 0; i < kTile; ++i) {
     const int row = r0 % kChunk + i;
     if (row >= slice.row_count) break;
@@ -158,8 +159,8 @@ __device__ __forceinline__ void read_state(const GdnChunkArgs& args, const Slice
 inline constexpr int kSolveRows = kChunk / (kGdnChunkThreads / kWarp);
 static_assert(kChunkColumns == kWarp);
 
-/// Each row less what the rows before it contribute, times β: forward substitution. A warp has 8 rows, a
-/// lane one column; each row takes the earlier ones in rising order.
+/// Each row less what the rows before it contribute, times β: forward substitution. A warp has 8
+/// rows, a lane one column; each row takes the earlier ones in rising order.
 __device__ __forceinline__ void solve(int rows, ScanShared& shared) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int c = static_cast<int>(threadIdx.x) % kWarp;
@@ -252,7 +253,7 @@ __device__ __forceinline__ void advance_state(const GdnChunkArgs& args, const Sl
   for (int wide = 0; wide < n; wide += kWide) {
     const int d0 = wide + thread / kColumnTiles * kTile;
     const bool works = d0 < n;
-    float acc[kTile][kTile];
+    float acc[kTile][kTile] = {};
     if (works) {
       for (int i = 0; i < kTile; ++i) {
         for (int j = 0; j < kTile; ++j) {
@@ -335,8 +336,8 @@ CHIMERE_KERNEL(gdn_chunk_products, kGdnChunkThreads, GdnChunkArgs, args) {
   }
 }
 
-/// Grid: [blocks of kChunkColumns columns, v heads, sequences]. kGdnChunkThreads threads. Dynamic shared memory:
-/// kGdnChunkSharedBytes, then head_dim * kChunkColumns floats.
+/// Grid: [blocks of kChunkColumns columns, v heads, sequences]. kGdnChunkThreads threads. Dynamic
+/// shared memory: kGdnChunkSharedBytes, then head_dim * kChunkColumns floats.
 CHIMERE_KERNEL(gdn_chunk_scan, kGdnChunkThreads, GdnChunkArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
   ScanShared& shared = *reinterpret_cast<ScanShared*>(memory);

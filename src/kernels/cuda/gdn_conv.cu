@@ -1,5 +1,5 @@
-// The convolution of all rows of a step, in place (Ops::gdn_conv). Two launches: the first saves the
-// inputs that tiles of rows share, and writes the states; the second convolves.
+// The convolution of all rows of a step, in place (Ops::gdn_conv). Two launches: the first saves
+// the inputs that tiles of rows share, and writes the states; the second convolves.
 //
 // Bytes: qkv is read twice at the edges of tiles (3 rows of 64) and else once, and written once.
 #include "kernels/cuda/dot_device.h"
@@ -33,8 +33,7 @@ CHIMERE_KERNEL(gdn_conv_edges, 256, GdnConvArgs, args) {
   const SequenceRange rows = rows_of(args.batch, sequence);
   if (c >= channels || rows.count == 0) return;
   const int past = args.dims.taps - 1;
-  const float* before =
-      args.state.base + args.batch.read_slot[sequence] * args.state.stride + c;
+  const float* before = args.state.base + args.batch.read_slot[sequence] * args.state.stride + c;
   float old[kMaxTaps - 1];
   for (int t = 0; t < past; ++t) old[t] = before[static_cast<int64_t>(t) * channels];
   // The input `row` rows after the sequence's first one of this step, from -past.
@@ -92,8 +91,7 @@ CHIMERE_KERNEL(gdn_conv_rows, 256, GdnConvArgs, args) {
   for (int t = 0; t < kMaxTaps; ++t) {
     const int from_oldest = t - (kMaxTaps - taps);
     weight[t] = from_oldest >= 0 ? args.weight[static_cast<int64_t>(c) * taps + from_oldest] : 0;
-    window[t] =
-        from_oldest >= 1 ? edge[static_cast<int64_t>(from_oldest - 1) * channels + c] : 0;
+    window[t] = from_oldest >= 1 ? edge[static_cast<int64_t>(from_oldest - 1) * channels + c] : 0;
   }
   float* column = args.qkv.data + (rows.begin + tile_begin) * args.qkv.stride + c;
   for (int first = 0; first < tile_rows; first += kConvRows) {

@@ -78,7 +78,7 @@ __device__ __forceinline__ void normalise_row(const GdnStepArgs& args, int n, St
   if (args.conv_weight != nullptr) {
     // Each warp for itself: its first half takes q, its second half k.
     const float* head = shared.raw + (thread % kWarp / 16) * n;
-    const float scale = 1.0F / sqrtf(half_warp_dot16(head, head, n) + args.conv_eps);
+    const float scale = 1.0F / sqrtf(half_warp_dot16(head, head, n) + args.eps);
     q_scale = __shfl_sync(kFullWarp, scale, 0);
     k_scale = __shfl_sync(kFullWarp, scale, 16);
   }
@@ -105,12 +105,12 @@ __device__ __forceinline__ void write_out(const GdnStepArgs& args, const float* 
   float scale = 0;
   if (args.norm != nullptr) {
     const float mean = half_warp_dot16(values, values, n) / static_cast<float>(n);
-    scale = 1.0F / sqrtf(mean + args.norm_eps);
+    scale = 1.0F / sqrtf(mean + args.eps);
   }
   for (int i = thread; i < n; i += static_cast<int>(blockDim.x)) {
-    out[i] = args.norm == nullptr
-                 ? values[i]
-                 : values[i] * scale * args.norm[i] * silu(args.z.data[row * args.z.stride + at + i]);
+    out[i] = args.norm == nullptr ? values[i]
+                                  : values[i] * scale * args.norm[i] *
+                                        silu(args.z.data[row * args.z.stride + at + i]);
   }
 }
 
@@ -129,8 +129,8 @@ __device__ __forceinline__ void write_conv_states(const GdnStepArgs& args, const
       float* after = args.conv_state.base + slot * args.conv_state.stride + c;
       for (int t = 0; t < past; ++t) {
         const int from = row - past + 1 + t;
-        after[t * channels] = from < 0 ? old[from + past]
-                                       : conv_input(args, before, first_row, c, from);
+        after[t * channels] =
+            from < 0 ? old[from + past] : conv_input(args, before, first_row, c, from);
       }
     }
   }
@@ -141,8 +141,7 @@ __device__ __forceinline__ bool last_reader(const GdnStepArgs& args, int sequenc
                                             StepShared& shared) {
   __syncthreads();
   if (threadIdx.x == 0) {
-    const auto readers =
-        static_cast<uint32_t>(args.scan.dims.n_v_heads / args.scan.dims.n_k_heads);
+    const auto readers = static_cast<uint32_t>(args.scan.dims.n_v_heads / args.scan.dims.n_k_heads);
     uint32_t* arrivals =
         args.arrivals + static_cast<int64_t>(sequence) * args.scan.dims.n_k_heads + k_head;
     __threadfence();
@@ -179,7 +178,7 @@ __device__ void step_rows(const GdnStepArgs& args, StepShared& shared) {
     const bool works = c < n && part < parts;
     const int column = thread % args.columns;
     const int64_t at = static_cast<int64_t>(part) * kRows * n + c;
-    float s[kRows];
+    float s[kRows] = {};
     if (works) {
       const float* before = state_before(scan, sequence, h) + at;
 #pragma unroll

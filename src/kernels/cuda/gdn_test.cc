@@ -1,4 +1,5 @@
-// The gated delta net's kernels against the oracle, bit for bit, in ragged batches of many sequences.
+// The gated delta net's kernels against the oracle, bit for bit, in ragged batches of many
+// sequences.
 #include "kernels/cuda/gdn.h"
 
 #include <gtest/gtest.h>
@@ -220,22 +221,18 @@ void check_step(Rng& rng, const GdnShape& shape, int n_sequences) {
     const DeviceLayer l(*device, start);
     const std::vector<uint32_t> zeros(on.view().extent.n_sequences * shape.n_k_heads);
     const OnDevice<uint32_t> arrivals(*device, zeros);
-    ASSERT_TRUE(takes_gdn_step(on.view().extent));
-    gdn_step(device->stream(), on.view(), shape,
-             {.qkv = l.qkv.view(),
-              .conv_weight = l.conv_weight.data(),
-              .conv_eps = kEps,
-              .conv_state = {l.conv_state.data(), l.slot_stride},
-              .alpha = l.alpha.view(),
-              .beta = l.beta.view(),
-              .a = l.a.data(),
-              .dt_bias = l.dt_bias.data(),
-              .scan_state = {l.scan_state.data(), l.slot_stride},
-              .z = l.z.view(),
-              .norm = l.norm.data(),
-              .norm_eps = kEps,
-              .out = l.out.view()},
-             arrivals.data());
+    const GdnOperands operands = {l.conv_weight.data(),
+                                  {l.conv_state.data(), l.slot_stride},
+                                  l.a.data(),
+                                  l.dt_bias.data(),
+                                  {l.scan_state.data(), l.slot_stride},
+                                  l.norm.data(),
+                                  kEps};
+    ASSERT_TRUE(takes_one_launch(on.view().extent));
+    const int64_t launches = device->stream().counts().launches;
+    gdn_mix(device->stream(), on.view(), shape, operands, l.qkv.view(), l.alpha.view(),
+            l.beta.view(), l.z.view(), l.out.view(), nullptr, arrivals.data());
+    EXPECT_EQ(device->stream().counts().launches, launches + 1);
     ASSERT_TRUE(device->stream().synchronize().ok());
     expect_rows(l.out.read(), want.out, name, shape.head_dim);
     l.expect_states(want, name);
@@ -255,9 +252,9 @@ TEST(CudaDeltaNet, OneLaunchOfStepRowsHasTheBitsOfThreeOps) {
 }
 
 TEST(CudaDeltaNet, OneLaunchIsForStepsOnly) {
-  EXPECT_FALSE(takes_gdn_step({.runs = 1, .step_rows = 1, .chunk_rows = 3}));
-  EXPECT_FALSE(takes_gdn_step({.runs = 2, .step_rows = 1}));
-  EXPECT_TRUE(takes_gdn_step({.runs = 1, .step_rows = 4}));
+  EXPECT_FALSE(takes_one_launch({.runs = 1, .step_rows = 1, .chunk_rows = 3}));
+  EXPECT_FALSE(takes_one_launch({.runs = 2, .step_rows = 1}));
+  EXPECT_TRUE(takes_one_launch({.runs = 1, .step_rows = 4}));
 }
 
 }  // namespace

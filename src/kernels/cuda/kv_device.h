@@ -45,8 +45,7 @@ __device__ __forceinline__ KvHead keys_of(const KvArgs& kv, uint8_t* page, int k
 
 __device__ __forceinline__ KvHead values_of(const KvArgs& kv, uint8_t* page, int n_kv_heads,
                                             int kv_head, int n) {
-  uint8_t* head =
-      page + n_kv_heads * head_bytes(kv.k_type, n) + kv_head * head_bytes(kv.v_type, n);
+  uint8_t* head = page + n_kv_heads * head_bytes(kv.k_type, n) + kv_head * head_bytes(kv.v_type, n);
   return {head, reinterpret_cast<uint16_t*>(head + element_bytes(kv.v_type, n))};
 }
 

@@ -1,7 +1,9 @@
-// Ops::qk_norm_rope_append in one launch, with the oracle's bits: heads of q are normalised, rotated by
-// position and by H in place; heads of k likewise on their way into the pages; heads of v by H.
+// Ops::qk_norm_rope_append in one launch, with the oracle's bits: heads of q are normalised,
+// rotated by position and by H in place; heads of k likewise on their way into the pages; heads of
+// v by H.
 //
-// Bytes: each row is read once; queries are written back, keys and values in the types of the cache.
+// Bytes: each row is read once; queries are written back, keys and values in the types of the
+// cache.
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/kv_device.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
@@ -173,7 +175,7 @@ CHIMERE_KERNEL(rope_table, 128, RopeTableArgs, args) {
 }
 
 /// Grid: [rows, heads of q, k and v / kAppendWarps]; a warp for each head.
-CHIMERE_KERNEL(qk_norm_rope_append, kAppendWarps * kWarp, AppendArgs, args) {
+CHIMERE_KERNEL(qk_norm_rope_append, kAppendWarps* kWarp, AppendArgs, args) {
   __shared__ float rows[kAppendWarps * kMaxHeadDim];
   wait_for_previous_kernel();
   let_next_kernel_start();

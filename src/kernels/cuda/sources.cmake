@@ -1,17 +1,26 @@
 # The CUDA back end, included by the room: its host side is part of the room, its device code (.cu) is compiled twice,
 # by nvcc for cards and by the C++ compiler for the emulator, which only tests link. Paths begin at the room.
 set(CUDA_MODULES
+  cuda/attend.cu
+  cuda/attend_chunk.cu
+  cuda/gdn_chunk.cu
+  cuda/gdn_conv.cu
+  cuda/gdn_step.cu
   cuda/linear_chunk.cu
   cuda/linear_step.cu
   cuda/moe_chunk.cu
   cuda/moe_step.cu
   cuda/norm.cu
+  cuda/rope_append.cu
   cuda/rounding.cu)
 
 target_sources(chimere_kernels PRIVATE
+  cuda/attention.cc
   cuda/device/card.cc
   cuda/device/card_stream.cc
   cuda/device/driver.cc
+  cuda/device_batch.cc
+  cuda/gdn.cc
   cuda/linear_chunk.cc
   cuda/linear_step.cc
   cuda/moe_chunk.cc
@@ -28,7 +37,7 @@ endif()
 add_library(chimere_kernels_emulator OBJECT
   ${CUDA_MODULES} cuda/emulator/block.cc cuda/emulator/device.cc cuda/emulator/fiber.cc)
 target_include_directories(chimere_kernels_emulator PRIVATE ${CMAKE_SOURCE_DIR}/src)
-set_source_files_properties(${CUDA_MODULES} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
+set_source_files_properties(${CUDA_MODULES} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas")
 
 # chimere_cuda_test(NAME SOURCES a_test.cc ...): run on the emulator, and under the label gpu on a card.
 function(chimere_cuda_test name)
@@ -38,7 +47,9 @@ function(chimere_cuda_test name)
   set_tests_properties(${name}_on_card PROPERTIES LABELS gpu SKIP_RETURN_CODE 77 TIMEOUT 120)
 endfunction()
 
-chimere_cuda_test(cuda_norm_test SOURCES cuda/norm_test.cc)
+chimere_cuda_test(cuda_attention_test SOURCES cuda/attention_test.cc)
 chimere_cuda_test(cuda_chunk_test SOURCES cuda/chunk_test.cc)
+chimere_cuda_test(cuda_gdn_test SOURCES cuda/gdn_test.cc)
 chimere_cuda_test(cuda_linear_step_test SOURCES cuda/linear_step_test.cc)
 chimere_cuda_test(cuda_moe_step_test SOURCES cuda/moe_step_test.cc)
+chimere_cuda_test(cuda_norm_test SOURCES cuda/norm_test.cc)
