@@ -35,7 +35,16 @@ struct BenchFlags {
 struct Measured {
   double seconds = 0;
   double bytes = 0;
+  // Of the whole test, on a card.
+  int64_t steps = 0;
+  kernels::cuda::StreamCounts asked;
 };
+
+kernels::cuda::StreamCounts operator-(const kernels::cuda::StreamCounts& a,
+                                      const kernels::cuda::StreamCounts& b) {
+  return {a.launches - b.launches, a.graph_launches - b.graph_launches,
+          a.synchronisations - b.synchronisations};
+}
 
 class Bench {
  public:
@@ -92,6 +101,7 @@ class Bench {
 
  private:
   Status forward(const model::StepPlan& plan) {
+    ++steps_;
     const auto result = loaded_.model->forward(plan);
     return result.ok() ? Status() : Status(result.error());
   }
@@ -103,11 +113,19 @@ class Bench {
     return tokens;
   }
 
+  kernels::cuda::StreamCounts counts() const {
+    return loaded_.card != nullptr ? loaded_.card->stream().counts() : kernels::cuda::StreamCounts();
+  }
+
   template <typename Run>
   Result<Measured> repeat(const Run& run) {
     std::vector<Measured> all;
     for (int32_t r = 0; r <= runs_; ++r) {
-      CHIMERE_TRY(const Measured m, run());
+      const kernels::cuda::StreamCounts before = counts();
+      steps_ = 0;
+      CHIMERE_TRY(Measured m, run());
+      m.steps = steps_;
+      m.asked = counts() - before;
       if (r > 0) all.push_back(m);
     }
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
@@ -119,15 +137,19 @@ class Bench {
   const LoadedModel& loaded_;
   BytesModel bytes_;
   int32_t runs_;
+  int64_t steps_ = 0;
   std::mt19937_64 random_;  // always the same tokens: what is compared is time
 };
 
 class Report {
  public:
-  Report(bool json, const Bandwidth& bandwidth) : json_(json), bandwidth_(bandwidth) {
+  Report(bool json, bool on_card, const Bandwidth& bandwidth)
+      : json_(json), on_card_(on_card), bandwidth_(bandwidth) {
     if (json_) return;
-    std::cout << fmt::format("memory: read {:.1f} GB/s, copy {:.1f} GB/s (read and written)\n",
-                             bandwidth.read, bandwidth.copy);
+    const std::string read =
+        on_card ? "of the card" : fmt::format("read {:.1f} GB/s,", bandwidth.read);
+    std::cout << fmt::format("memory: {} copy {:.1f} GB/s (read and written)\n", read,
+                             bandwidth.copy);
     std::cout << fmt::format("{:>8} {:>6} {:>12} {:>10} {:>10} {:>8}\n", "test", "batch", "tok/s",
                              "moved", "GB/s", "of copy");
   }
@@ -140,7 +162,7 @@ class Report {
                                rate, human_bytes(m.bytes), gb_s, 100 * gb_s / bandwidth_.copy)
                 << std::flush;
     }
-    rows_.push_back({{"test", test},
+    Json row = {{"test", test},
                      {"batch", batch},
                      {"tok_s", rate},
                      {"seconds", m.seconds},
@@ -148,7 +170,16 @@ class Report {
                      {"gb_s", gb_s},
                      {"of_copy", gb_s / bandwidth_.copy},
                      {"copy_gb_s", bandwidth_.copy},
-                     {"read_gb_s", bandwidth_.read}});
+                     {"read_gb_s", bandwidth_.read}};
+    if (on_card_) {
+      const auto per_step = [&](int64_t n) {
+        return static_cast<double>(n) / static_cast<double>(m.steps);
+      };
+      row["launches_per_step"] = per_step(m.asked.launches);
+      row["graph_launches_per_step"] = per_step(m.asked.graph_launches);
+      row["synchronisations_per_step"] = per_step(m.asked.synchronisations);
+    }
+    rows_.push_back(std::move(row));
   }
 
   void finish() const {
@@ -157,6 +188,7 @@ class Report {
 
  private:
   bool json_;
+  bool on_card_;
   Bandwidth bandwidth_;
   Json rows_ = Json::array();
 };
@@ -173,7 +205,13 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
                                         longest, loaded.context));
   }
   Bench bench(loaded, flags.runs);
-  Report report(line.json, measure_bandwidth(*loaded.pool));
+  Bandwidth bandwidth;
+  if (loaded.card != nullptr) {
+    CHIMERE_TRY(bandwidth, measure_bandwidth(*loaded.card));
+  } else {
+    bandwidth = measure_bandwidth(*loaded.pool);
+  }
+  Report report(line.json, loaded.card != nullptr, bandwidth);
   for (const int32_t n : prompts) {
     if (n == 0) continue;
     CHIMERE_TRY(const Measured m, bench.prompt(n));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/system.h"
+#include "card.h"
 #include "command.h"
 #include "model/vocabulary.h"
 #include "model_path.h"
@@ -85,7 +86,8 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   options.cache_k = *parse_dtype(settings.get(settings::kCacheK));
   options.cache_v = *parse_dtype(settings.get(settings::kCacheV));
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
-  CHIMERE_CHECK_OK(check_memory(out, room.contexts));
+  CHIMERE_CHECK_OK(move_to_card(settings, options, room.contexts + room.checkpoints + 1, out));
+  if (out.card == nullptr) CHIMERE_CHECK_OK(check_memory(out, room.contexts));
   return out;
 }
 

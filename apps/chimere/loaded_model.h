@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "gguf/reader.h"
 #include "kernels/api.h"
+#include "kernels/cuda/device/device.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -34,6 +35,7 @@ struct LoadedModel {
   std::unique_ptr<gguf::Reader> file;
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<ThreadPool> pool;
+  std::unique_ptr<kernels::cuda::Device> card;  ///< that the ops are on; nullptr: the CPU's
   std::unique_ptr<kernels::Ops> ops;
   std::unique_ptr<model::Model> model;
   int64_t context = 0;  ///< tokens of one sequence
@@ -42,7 +44,7 @@ struct LoadedModel {
 };
 
 /// Errors: those of the reader, the tokenizer and the model, kInvalidArgument if --ctx goes beyond
-/// the model, kOutOfMemory if its keys and values go beyond the machine.
+/// the model, kOutOfMemory if its keys and values go beyond the machine, those of move_to_card().
 Result<LoadedModel> load(const Settings& settings, const Room& room);
 /// The same for a file that is open already.
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,

@@ -45,7 +45,7 @@ constexpr std::array<std::string_view, 2> kMirostats = {"0", "2"};
 constexpr std::array<std::string_view, 10> kSamplerNames = {
     "penalties", "dry",   "top_n_sigma", "top_k", "typ_p",
     "typical",   "top_p", "min_p",       "xtc",   "temperature"};
-constexpr std::array<std::string_view, 2> kBackends = {"auto", "cpu"};
+constexpr std::array<std::string_view, 3> kBackends = {"auto", "cpu", "cuda"};
 constexpr std::array<std::string_view, 5> kCacheTypes = {"f32", "f16", "bf16", "q8_0", "q4_0"};
 
 }  // namespace
@@ -66,6 +66,9 @@ constexpr Setting<bool> kOffline(established(
     {"offline", {}, "0", 0, 0, {}, "Download nothing", Kind::kSwitch, '\0', {}}, "HF_HUB_OFFLINE"));
 constexpr Setting<std::string> kBackend(text("backend", "", "auto", "Where the model runs",
                                              kBackends));
+constexpr Setting<std::string> kVramBudget(
+    text("vram-budget", "", "",
+         "Most memory of the card to use, like 15.5GiB; without it what is free"));
 constexpr Setting<int64_t> kThreads(integer("threads", "t", "0", 0, 1024,
                                             "CPU threads; 0: as many as this process may use"));
 constexpr Setting<int64_t> kContext(
@@ -149,6 +152,7 @@ std::span<const SettingInfo* const> all() {
                                                                   &kHubToken,
                                                                   &kOffline,
                                                                   &kBackend,
+                                                                  &kVramBudget,
                                                                   &kThreads,
                                                                   &kContext,
                                                                   &kCacheK,

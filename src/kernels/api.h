@@ -165,9 +165,9 @@ class Ops {
   virtual Result<WeightView> place(const WeightView& w) { return w; }
   /// The same for n floats that ops read by themselves (norms, convolutions, biases).
   virtual Result<const float*> place_floats(const float* values, int64_t n);
-  /// The same for all experts of a layer, in their places: ops know them by `experts.data()`, which
-  /// must stay.
-  virtual Status place_experts(std::span<ExpertWeights> experts);
+  /// The same for a layer's experts, in their places: moe_ffn knows them by `experts.data()`, which
+  /// must stay. `shared` may be nullptr.
+  virtual Status place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared);
 
   /// Computes a step: `pass` calls the ops, in an order that depends on nothing but the numbers of
   /// rows, sequences and wanted rows, and on memory that is the same whenever these are. An

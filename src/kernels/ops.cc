@@ -7,13 +7,15 @@ namespace chimere::kernels {
 
 Result<const float*> Ops::place_floats(const float* values, int64_t /*n*/) { return values; }
 
-Status Ops::place_experts(std::span<ExpertWeights> experts) {
-  for (ExpertWeights& e : experts) {
+Status Ops::place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared) {
+  auto place_one = [this](ExpertWeights& e) -> Status {
     for (WeightView* w : {&e.gate, &e.up, &e.down}) {
       CHIMERE_TRY(*w, place(*w));
     }
-  }
-  return {};
+    return {};
+  };
+  for (ExpertWeights& e : experts) CHIMERE_CHECK_OK(place_one(e));
+  return shared != nullptr ? place_one(*shared) : Status();
 }
 
 Result<ConstMatrixView> Ops::run_step(const StepInputs& /*step*/, ConstMatrixView logits,

@@ -30,6 +30,9 @@ class HybridModel final : public Model {
   int64_t n_vocab() const override { return hparams_.n_vocab; }
   int64_t context_length() const override { return hparams_.context_length; }
   int64_t active_weight_bytes() const override { return weights_.active_bytes; }
+  int64_t step_bytes(int64_t rows, int64_t wanted) const override {
+    return Workspace::bytes(hparams_, rows, wanted);
+  }
   state::StateStore& states() override { return *states_; }
 
   Result<StepResult> forward(const StepPlan& plan) override;

@@ -36,6 +36,9 @@ class Model {
   /// table one row, of the routed experts those that a token uses), for the bytes model.
   virtual int64_t active_weight_bytes() const = 0;
 
+  /// Bytes of activations and logits of a step; 0 if the model does not say.
+  virtual int64_t step_bytes(int64_t /*rows*/, int64_t /*wanted*/) const { return 0; }
+
   /// The pools that sequences of this model live in.
   virtual state::StateStore& states() = 0;
 

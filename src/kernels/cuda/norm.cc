@@ -10,14 +10,16 @@ constexpr Kernel kGatedRmsNorm = {"norm", "gated_rms_norm"};
 
 }  // namespace
 
-void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps, MatrixView y) {
+void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps, MatrixView y,
+              const RoundedRows& rounded) {
   const Launch launch = {.grid = {static_cast<uint32_t>(x.rows)},
                          .block = {kNormThreads},
                          .shared_bytes = static_cast<uint32_t>((x.cols + 1) * sizeof(float)),
                          .overlaps_previous = true};
   stream.launch(
       kRmsNorm, launch,
-      RmsNormArgs{x.data, x.stride, weight, y.data, y.stride, static_cast<int32_t>(x.cols), eps});
+      RmsNormArgs{x.data, x.stride, weight, y.data, y.stride, rounded,
+                  static_cast<int32_t>(x.cols), eps});
 }
 
 void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const float* weight,

@@ -4,6 +4,7 @@
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/norm_args.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
+#include "kernels/cuda/rounding.h"
 #include "kernels/math.h"
 
 namespace chimere::kernels::cuda {
@@ -26,7 +27,15 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
   __syncthreads();
   const float scale = row[n];
   float* y = args.y + blockIdx.x * args.y_stride;
-  for (int i = thread; i < n; i += kNormThreads) y[i] = row[i] * scale * args.weight[i];
+  // Without rounding n may be any number; with it a warp has whole blocks.
+  for (int i = thread; i < n; i += kNormThreads) {
+    const float v = row[i] * scale * args.weight[i];
+    y[i] = v;
+    if (args.rounded.q != nullptr) {
+      const int64_t block = static_cast<int64_t>(blockIdx.x) * (n / kWarp) + i / kWarp;
+      round_block(v, thread % kWarp, block, args.rounded);
+    }
+  }
 }
 
 CHIMERE_KERNEL(gated_rms_norm, kNormThreads, GatedRmsNormArgs, args) {

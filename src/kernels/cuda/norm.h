@@ -3,12 +3,15 @@
 #define CHIMERE_KERNELS_CUDA_NORM_H_
 
 #include "kernels/cuda/device/stream.h"
+#include "kernels/cuda/rounding_args.h"
 #include "tensor/view.h"
 
 namespace chimere::kernels::cuda {
 
-/// x.cols is at most 12,000: a row lies in shared memory.
-void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps, MatrixView y);
+/// x.cols is at most 12,000: a row lies in shared memory. Where `rounded` has memory, y is also
+/// rounded as round_rows() (linear_step.h) does it; x.cols is a multiple of 32 then.
+void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps, MatrixView y,
+              const RoundedRows& rounded);
 
 void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const float* weight,
                     int head_dim, float eps, MatrixView y);

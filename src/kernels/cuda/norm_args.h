@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/rounding_args.h"
+
 namespace chimere::kernels::cuda {
 
 inline constexpr int kNormThreads = 256;
@@ -15,6 +17,7 @@ struct RmsNormArgs {
   const float* weight;  ///< [n]
   float* y;             ///< [rows, n]; may be x
   int64_t y_stride;
+  RoundedRows rounded;  ///< y rounded too, if there is such memory; n is a multiple of 32 then
   int32_t n;
   float eps;
 };

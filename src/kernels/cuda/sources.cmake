@@ -12,10 +12,12 @@ set(CUDA_MODULES
   cuda/moe_step.cu
   cuda/norm.cu
   cuda/rope_append.cu
-  cuda/rounding.cu)
+  cuda/rounding.cu
+  cuda/rows.cu)
 
 target_sources(chimere_kernels PRIVATE
   cuda/attention.cc
+  cuda/cuda_ops.cc
   cuda/device/card.cc
   cuda/device/card_stream.cc
   cuda/device/driver.cc
@@ -26,7 +28,12 @@ target_sources(chimere_kernels PRIVATE
   cuda/moe_chunk.cc
   cuda/moe_step.cc
   cuda/norm.cc
-  cuda/pack_weights.cc)
+  cuda/pack_weights.cc
+  cuda/rows.cc
+  cuda/scratch.cc
+  cuda/step_arrays.cc
+  cuda/step_recorder.cc
+  cuda/weight_store.cc)
 chimere_cuda_modules(chimere_kernels SOURCES ${CUDA_MODULES})
 
 if(NOT CHIMERE_TESTS)
@@ -53,3 +60,4 @@ chimere_cuda_test(cuda_gdn_test SOURCES cuda/gdn_test.cc)
 chimere_cuda_test(cuda_linear_step_test SOURCES cuda/linear_step_test.cc)
 chimere_cuda_test(cuda_moe_step_test SOURCES cuda/moe_step_test.cc)
 chimere_cuda_test(cuda_norm_test SOURCES cuda/norm_test.cc)
+chimere_cuda_test(cuda_rows_test SOURCES cuda/rows_test.cc)

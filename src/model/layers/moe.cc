@@ -32,8 +32,7 @@ Moe Moe::bind(WeightBinder& bind, const std::string& block, const Hparams& h) {
 Status Moe::place(kernels::Ops& ops) {
   CHIMERE_TRY(router, ops.place(router));
   CHIMERE_TRY(shared_gate, ops.place(shared_gate));
-  CHIMERE_CHECK_OK(ops.place_experts(experts));
-  return ops.place_experts({&shared, 1});
+  return ops.place_experts(experts, &shared);
 }
 
 void Moe::forward(kernels::Ops& ops, const Activations& act) const {

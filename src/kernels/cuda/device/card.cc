@@ -30,8 +30,9 @@ Error out_of_card_memory(const Api& api, size_t bytes, int result) {
 /// Addresses of the card, backed in pieces.
 class CardRange final : public MemoryRange {
  public:
-  CardRange(const Api& api, driver::Context* context, int card, size_t granule)
-      : api_(api), context_(context), granule_(granule) {
+  CardRange(const Api& api, driver::Context* context, int card, size_t granule,
+            MemoryAccount& account)
+      : api_(api), context_(context), granule_(granule), account_(account) {
     properties_.location.id = card;
   }
   ~CardRange() override {
@@ -44,6 +45,7 @@ class CardRange final : public MemoryRange {
       at += piece.bytes;
     }
     api_.address_free(base_, reserved_);
+    account_.give_back(committed_);
   }
   CardRange(const CardRange&) = delete;
   CardRange& operator=(const CardRange&) = delete;
@@ -65,23 +67,11 @@ class CardRange final : public MemoryRange {
     }
     use_context();
     const size_t more = round_up(bytes) - committed_;
-    driver::MemoryHandle piece = 0;
-    int result = api_.memory_create(&piece, more, &properties_, 0);
-    if (result != driver::kSuccess) return out_of_card_memory(api_, more, result);
-    result = api_.memory_map(base_ + committed_, more, 0, piece, 0);
-    if (result == driver::kSuccess) {
-      driver::AccessDescription access;
-      access.location = properties_.location;
-      result = api_.memory_access(base_ + committed_, more, &access, 1);
-      if (result != driver::kSuccess) api_.memory_unmap(base_ + committed_, more);
-    }
-    if (result != driver::kSuccess) {
-      api_.memory_release(piece);
-      return out_of_card_memory(api_, more, result);
-    }
-    pieces_.push_back({piece, more});
-    committed_ += more;
-    return {};
+    CHIMERE_CHECK_OK(account_.take(more));
+    const int result = back(more);
+    if (result == driver::kSuccess) return {};
+    account_.give_back(more);
+    return out_of_card_memory(api_, more, result);
   }
   uint8_t* data() const override { return reinterpret_cast<uint8_t*>(base_); }
 
@@ -90,12 +80,34 @@ class CardRange final : public MemoryRange {
     driver::MemoryHandle handle;
     size_t bytes;
   };
+  /// Puts memory behind the next `bytes` addresses.
+  int back(size_t bytes) {
+    driver::MemoryHandle piece = 0;
+    int result = api_.memory_create(&piece, bytes, &properties_, 0);
+    if (result != driver::kSuccess) return result;
+    const Address at = base_ + committed_;
+    result = api_.memory_map(at, bytes, 0, piece, 0);
+    if (result == driver::kSuccess) {
+      driver::AccessDescription access;
+      access.location = properties_.location;
+      result = api_.memory_access(at, bytes, &access, 1);
+      if (result != driver::kSuccess) api_.memory_unmap(at, bytes);
+    }
+    if (result != driver::kSuccess) {
+      api_.memory_release(piece);
+      return result;
+    }
+    pieces_.push_back({piece, bytes});
+    committed_ += bytes;
+    return driver::kSuccess;
+  }
   size_t round_up(size_t n) const { return (n + granule_ - 1) / granule_ * granule_; }
   void use_context() const { driver::use_context(api_, context_); }
 
   const Api& api_;
   driver::Context* context_;
   size_t granule_;
+  MemoryAccount& account_;
   driver::AllocationProperties properties_;
   Address base_ = 0;
   size_t reserved_ = 0;
@@ -232,7 +244,7 @@ Result<std::unique_ptr<Pinned>> Card::pinned(size_t bytes) {
 }
 
 Result<std::unique_ptr<MemoryRange>> Card::reserve(size_t bytes) {
-  auto range = std::make_unique<CardRange>(api_, context_, device_, granule_);
+  auto range = std::make_unique<CardRange>(api_, context_, device_, granule_, account());
   CHIMERE_CHECK_OK(range->reserve(bytes));
   return std::unique_ptr<MemoryRange>(std::move(range));
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "kernels/cuda/device/memory_account.h"
 #include "kernels/cuda/device/stream.h"
 #include "tensor/memory.h"
 
@@ -37,10 +38,15 @@ class Device : public Memory {
   virtual Stream& stream() = 0;
   /// Bytes that nobody uses at this moment.
   virtual Result<int64_t> free_bytes() = 0;
+  /// What may be used (MemoryRange::commit) and is used of the device's memory.
+  MemoryAccount& account() { return account_; }
   /// Errors: kOutOfMemory.
   virtual Result<std::unique_ptr<Pinned>> pinned(size_t bytes) = 0;
 
   bool on_host() const override { return false; }
+
+ private:
+  MemoryAccount account_;
 };
 
 /// The card of this number, opened through the driver. Errors: kUnsupported (built without device

@@ -102,6 +102,34 @@ class HostBytes final : public Pinned {
   std::unique_ptr<uint8_t[]> bytes_;
 };
 
+class EmulatedRange final : public MemoryRange {
+ public:
+  EmulatedRange(std::unique_ptr<MemoryRange> host, MemoryAccount& account)
+      : host_(std::move(host)), account_(account) {}
+  ~EmulatedRange() override { account_.give_back(committed_); }
+  EmulatedRange(const EmulatedRange&) = delete;
+  EmulatedRange& operator=(const EmulatedRange&) = delete;
+
+  Status commit(size_t bytes) override {
+    if (bytes <= committed_) return {};
+    const size_t more = bytes - committed_;
+    CHIMERE_CHECK_OK(account_.take(more));
+    const Status done = host_->commit(bytes);
+    if (done.ok()) {
+      committed_ = bytes;
+    } else {
+      account_.give_back(more);
+    }
+    return done;
+  }
+  uint8_t* data() const override { return host_->data(); }
+
+ private:
+  std::unique_ptr<MemoryRange> host_;
+  MemoryAccount& account_;
+  size_t committed_ = 0;
+};
+
 class Emulator final : public Device {
  public:
   explicit Emulator(emulator::Order order) : stream_(order) {
@@ -114,13 +142,15 @@ class Emulator final : public Device {
 
   const DeviceFacts& facts() const override { return facts_; }
   Stream& stream() override { return stream_; }
-  Result<int64_t> free_bytes() override { return facts_.memory_bytes; }
+  Result<int64_t> free_bytes() override { return facts_.memory_bytes - account().used(); }
   Result<std::unique_ptr<Pinned>> pinned(size_t bytes) override {
     return std::unique_ptr<Pinned>(std::make_unique<HostBytes>(bytes));
   }
 
   Result<std::unique_ptr<MemoryRange>> reserve(size_t bytes) override {
-    return host_memory().reserve(bytes);
+    CHIMERE_TRY(std::unique_ptr<MemoryRange> host, host_memory().reserve(bytes));
+    return std::unique_ptr<MemoryRange>(
+        std::make_unique<EmulatedRange>(std::move(host), account()));
   }
   Status write(void* to, const void* from_host, size_t bytes) override {
     stream_.copy(to, from_host, bytes);

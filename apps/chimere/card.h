@@ -1,0 +1,34 @@
+// Runs a model on a card if the settings and the card's memory allow it.
+#ifndef CHIMERE_APPS_CHIMERE_CARD_H_
+#define CHIMERE_APPS_CHIMERE_CARD_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/settings.h"
+#include "loaded_model.h"
+#include "model/device_plan.h"
+#include "model/model.h"
+
+namespace chimere::app {
+
+/// "15.5GiB", "900M" (powers of 1000, or of 1024 with an i), "123" in bytes. Errors:
+/// kInvalidArgument.
+Result<int64_t> parse_bytes(std::string_view text);
+
+/// What a step of the loaded model takes of a card.
+model::DevicePlan plan_for_card(const LoadedModel& loaded, const model::ModelOptions& options,
+                                int64_t least_states);
+
+/// `loaded` has its model on the CPU. With --backend cuda or auto, and a card that the model fits
+/// on, it has it on the card afterwards. Errors, with --backend cuda: kUnsupported (no card),
+/// kOutOfMemory (naming settings that would fit), kIo. With auto the model stays where it is, and a
+/// line on standard error says so where there is a card. `least_states`: recurrent states without
+/// which the command cannot work.
+Status move_to_card(const Settings& settings, model::ModelOptions options, int64_t least_states,
+                    LoadedModel& loaded);
+
+}  // namespace chimere::app
+
+#endif  // CHIMERE_APPS_CHIMERE_CARD_H_

@@ -1,0 +1,355 @@
+#include "kernels/cuda/cuda_ops.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/gdn.h"
+#include "kernels/cuda/linear_chunk.h"
+#include "kernels/cuda/linear_step.h"
+#include "kernels/cuda/moe_chunk.h"
+#include "kernels/cuda/moe_step.h"
+#include "kernels/cuda/norm.h"
+#include "kernels/cuda/pack_weights.h"
+#include "kernels/cuda/rows.h"
+#include "kernels/cuda/scratch.h"
+#include "kernels/cuda/step_arrays.h"
+#include "kernels/cuda/step_recorder.h"
+#include "kernels/cuda/weight_store.h"
+#include "kernels/dot_rule.h"
+#include "kernels/rope.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+/// Ops::kv_layout(): pages as ref's, written by this back end's own chunk arithmetic.
+constexpr uint32_t kKvLayout = 0x10001;
+
+bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }
+
+class CudaOps final : public Ops {
+ public:
+  CudaOps(Device& device, ThreadPool& pool, StepArrays arrays)
+      : device_(device),
+        stream_(device.stream()),
+        host_ops_(make_cpu_ops(pool)),
+        weights_(device, pool),
+        arrays_(std::move(arrays)),
+        scratch_(device),
+        rounded_(device),
+        arrivals_(device),
+        rope_(device) {}
+
+  Status start();
+
+  Memory& memory() override { return device_; }
+  Result<WeightView> place(const WeightView& w) override { return weights_.place(w); }
+  Result<const float*> place_floats(const float* values, int64_t n) override {
+    return weights_.place_floats(values, n);
+  }
+  Status place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared) override;
+
+  Result<ConstMatrixView> run_step(const StepInputs& step, ConstMatrixView logits,
+                                   const std::function<void()>& pass) override;
+
+  void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) override;
+  void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) override;
+  void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override;
+  void linear(ConstMatrixView x, std::span<const LinearJob> jobs) override;
+  void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
+                RecurrentView state, MatrixView qkv) override;
+  void gdn_scan(const BatchView& batch, const GdnShape& shape, ConstMatrixView qkv,
+                ConstMatrixView alpha, ConstMatrixView beta, const float* a, const float* dt_bias,
+                RecurrentView state, MatrixView out) override;
+  void gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight, int head_dim,
+                      float eps, MatrixView y) override;
+  void gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& operands,
+               MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta, ConstMatrixView z,
+               MatrixView out) override;
+  int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const override {
+    return cuda::kv_page_bytes(shape, k_type, v_type);
+  }
+  uint32_t kv_layout() const override { return kKvLayout; }
+  void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape,
+                           const float* q_norm, const float* k_norm, float eps, MatrixView qg,
+                           ConstMatrixView k, ConstMatrixView v, KvView kv) override;
+  void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
+              MatrixView out) override;
+  void silu_multiply(MatrixView gate, ConstMatrixView up) override;
+  void route(ConstMatrixView logits, Routing routing) override;
+  void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
+               const ExpertWeights* shared, const float* shared_gate, MatrixView y) override;
+
+ private:
+  /// Rows of a product's operands, by class.
+  const RowClasses& rows() const {
+    return selected_ ? arrays_.wanted_rows() : arrays_.all_rows();
+  }
+  /// x rounded, all rows: what is there already if x has not changed since.
+  RoundedRows rounded(ConstMatrixView x);
+  bool ok(const Status& status);
+  const float* rope_rows(const AttentionShape& shape);
+  Status stage_embedding(const WeightView& table, std::span<const int32_t> tokens);
+
+  Device& device_;
+  Stream& stream_;
+  std::unique_ptr<Ops> host_ops_;  ///< decodes rows of the embedding table
+  WeightStore weights_;
+  StepArrays arrays_;
+  StepRecorder recorder_;
+  std::map<const ExpertWeights*, ExpertTable> experts_;
+  const uint32_t* codebook_ = nullptr;
+
+  Scratch scratch_;   ///< of one op
+  Scratch rounded_;   ///< rounded activations of rounded_of_
+  Scratch arrivals_;  ///< zeros between ops
+  Scratch rope_;      ///< rotations of the step's rows
+  std::vector<std::pair<std::pair<int, float>, const double*>> frequencies_;
+  std::unique_ptr<Pinned> embedding_;
+  size_t embedding_bytes_ = 0;
+  std::unique_ptr<Pinned> logits_;
+  size_t logits_bytes_ = 0;
+
+  Status status_;  ///< of the step
+  bool selected_ = false;
+  const float* rounded_of_ = nullptr;
+  int rope_dims_ = 0;  ///< that rope_ holds of this step; 0: nothing
+  float rope_base_ = 0;
+  WeightView embedding_table_;  ///< of the step
+};
+
+Status CudaOps::start() {
+  const std::vector<uint32_t> words = codebook_words();
+  const size_t bytes = words.size() * sizeof(uint32_t);
+  CHIMERE_TRY(const std::unique_ptr<MemoryRange> at, weights_.reserve(bytes));
+  CHIMERE_CHECK_OK(device_.write(at->data(), words.data(), bytes));
+  codebook_ = reinterpret_cast<const uint32_t*>(at->data());
+  return {};
+}
+
+bool CudaOps::ok(const Status& status) {
+  if (!status.ok() && status_.ok()) status_ = status;
+  return status_.ok();
+}
+
+Status CudaOps::place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared) {
+  CHIMERE_CHECK_OK(Ops::place_experts(experts, shared));
+  CHIMERE_TRY(ExpertTable table, ExpertTable::create(weights_, experts, shared));
+  experts_.insert_or_assign(experts.data(), std::move(table));
+  return {};
+}
+
+Result<ConstMatrixView> CudaOps::run_step(const StepInputs& step, ConstMatrixView logits,
+                                          const std::function<void()>& pass) {
+  CHIMERE_CHECK_OK(weights_.finish());
+  status_ = {};
+  selected_ = false;
+  rounded_of_ = nullptr;
+  rope_dims_ = 0;
+  CHIMERE_CHECK_OK(arrays_.upload(step));
+  const StepKind kind = kind_of(step, arrays_.batch().extent);
+  arrays_.widen(kind.positions);
+  StepRecorder::Entry* const entry = recorder_.find(kind);
+  if (entry == nullptr || !entry->seen) {
+    pass();
+    if (entry != nullptr) {
+      entry->seen = true;
+      entry->embedding_table = embedding_table_;
+    }
+  } else if (entry->graph == nullptr) {
+    stream_.begin_recording();
+    pass();
+    entry->graph = stream_.end_recording();
+  } else {
+    CHIMERE_CHECK_OK(stage_embedding(entry->embedding_table, step.tokens));
+  }
+  if (entry != nullptr && entry->graph != nullptr) stream_.replay(*entry->graph);
+  CHIMERE_CHECK_OK(status_);
+
+  const size_t bytes = static_cast<size_t>(logits.rows * logits.stride) * sizeof(float);
+  if (bytes > logits_bytes_) {
+    CHIMERE_TRY(logits_, device_.pinned(bytes));
+    logits_bytes_ = bytes;
+  }
+  if (bytes > 0) stream_.copy(logits_->data(), logits.data, bytes);
+  CHIMERE_CHECK_OK(stream_.synchronize());
+  const float* const on_host = bytes > 0 ? reinterpret_cast<const float*>(logits_->data()) : nullptr;
+  return ConstMatrixView(on_host, logits.rows, logits.cols, logits.stride);
+}
+
+Status CudaOps::stage_embedding(const WeightView& table, std::span<const int32_t> tokens) {
+  // Recorded steps copy from this memory, so that it is made for the largest of them.
+  const size_t rows = std::max(tokens.size(), static_cast<size_t>(kMostRecordedRows));
+  const size_t bytes = rows * static_cast<size_t>(table.n_in) * sizeof(float);
+  if (bytes > embedding_bytes_) {
+    recorder_.forget();
+    CHIMERE_TRY(embedding_, device_.pinned(bytes));
+    embedding_bytes_ = bytes;
+  }
+  host_ops_->embed(table, tokens,
+                   {reinterpret_cast<float*>(embedding_->data()),
+                    static_cast<int64_t>(tokens.size()), table.n_in, table.n_in});
+  return {};
+}
+
+void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) {
+  if (!ok(stage_embedding(table, tokens))) return;
+  embedding_table_ = table;
+  stream_.copy(y.data, embedding_->data(), static_cast<size_t>(y.rows * y.cols) * sizeof(float));
+}
+
+void CudaOps::select_rows(ConstMatrixView x, std::span<const int32_t> /*rows*/, MatrixView y) {
+  cuda::select_rows(stream_, x, arrays_.wanted_ids(), y);
+  selected_ = true;
+  rounded_of_ = nullptr;
+}
+
+void CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) {
+  if (y.cols % kActivationBlock != 0) {
+    rounded_of_ = nullptr;
+    cuda::rms_norm(stream_, x, weight, eps, y, {});
+    return;
+  }
+  if (!ok(rounded_.resize(rounded_bytes(y.rows, y.cols)))) return;
+  cuda::rms_norm(stream_, x, weight, eps, y, rounded_rows_at(rounded_.data(), y.rows, y.cols));
+  rounded_of_ = y.data;
+}
+
+RoundedRows CudaOps::rounded(ConstMatrixView x) {
+  if (!ok(rounded_.resize(rounded_bytes(x.rows, x.cols)))) return {};
+  const RoundedRows rows = rounded_rows_at(rounded_.data(), x.rows, x.cols);
+  if (rounded_of_ != x.data) round_rows(stream_, x, rows);
+  rounded_of_ = x.data;
+  return rows;
+}
+
+void CudaOps::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
+  const bool any = std::ranges::any_of(jobs, [](const auto& job) { return wants_rounded(job.w); });
+  const RoundedRows q = any ? rounded(x) : RoundedRows{};
+  if (!ok({})) return;
+  const int multiprocessors = device_.facts().multiprocessors;
+  const auto& [step, chunk] = rows();
+  if (step.count > 0) linear_step(stream_, multiprocessors, x, q, step, codebook_, jobs);
+  if (chunk.count > 0) linear_chunk(stream_, multiprocessors, x, q, chunk, codebook_, jobs);
+}
+
+void CudaOps::gdn_conv(const BatchView& /*batch*/, const GdnShape& shape, const float* weight,
+                       float eps, RecurrentView state, MatrixView qkv) {
+  const DeviceBatch& batch = arrays_.batch();
+  if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
+  cuda::gdn_conv(stream_, batch, shape, weight, eps, state, qkv, scratch_.data());
+  rounded_of_ = nullptr;
+}
+
+void CudaOps::gdn_scan(const BatchView& /*batch*/, const GdnShape& shape, ConstMatrixView qkv,
+                       ConstMatrixView alpha, ConstMatrixView beta, const float* a,
+                       const float* dt_bias, RecurrentView state, MatrixView out) {
+  const DeviceBatch& batch = arrays_.batch();
+  if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
+  cuda::gdn_scan(stream_, batch, shape, qkv, alpha, beta, a, dt_bias, state, out, scratch_.data());
+  rounded_of_ = nullptr;
+}
+
+void CudaOps::gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight,
+                             int head_dim, float eps, MatrixView y) {
+  cuda::gated_rms_norm(stream_, x, z, weight, head_dim, eps, y);
+  rounded_of_ = nullptr;
+}
+
+void CudaOps::gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& o,
+                      MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta,
+                      ConstMatrixView z, MatrixView out) {
+  const DeviceBatch& on_device = arrays_.batch();
+  if (!takes_gdn_step(on_device.extent)) {
+    Ops::gdn_mix(batch, shape, o, qkv, alpha, beta, z, out);
+    return;
+  }
+  const int64_t arrivals = int64_t{on_device.extent.n_sequences} * shape.n_k_heads;
+  if (!ok(arrivals_.resize_zeroed(arrivals * static_cast<int64_t>(sizeof(uint32_t))))) return;
+  gdn_step(stream_, on_device, shape,
+           {qkv, o.conv_weight, o.eps, o.conv_state, alpha, beta, o.a, o.dt_bias, o.scan_state, z,
+            o.norm, o.eps, out},
+           reinterpret_cast<uint32_t*>(arrivals_.data()));
+  rounded_of_ = nullptr;
+}
+
+const float* CudaOps::rope_rows(const AttentionShape& shape) {
+  auto* const table = reinterpret_cast<float*>(rope_.data());
+  if (rope_dims_ == shape.rope_dims && rope_base_ == shape.rope_base) return table;
+  const std::pair<int, float> key = {shape.rope_dims, shape.rope_base};
+  auto known = std::ranges::find(frequencies_, key, [](const auto& f) { return f.first; });
+  if (known == frequencies_.end()) {
+    const std::vector<double> values = rope_frequencies(shape.rope_dims, shape.rope_base);
+    const size_t bytes = values.size() * sizeof(double);
+    auto at = weights_.reserve(bytes);
+    if (!ok(at.ok() ? Status() : at.error())) return table;
+    if (!ok(device_.write((*at)->data(), values.data(), bytes))) return table;
+    frequencies_.push_back({key, reinterpret_cast<const double*>((*at)->data())});
+    known = frequencies_.end() - 1;
+  }
+  rope_table(stream_, arrays_.batch(), shape.rope_dims, known->second, table);
+  rope_dims_ = shape.rope_dims;
+  rope_base_ = shape.rope_base;
+  return table;
+}
+
+void CudaOps::qk_norm_rope_append(const BatchView& /*batch*/, const AttentionShape& shape,
+                                  const float* q_norm, const float* k_norm, float eps,
+                                  MatrixView qg, ConstMatrixView k, ConstMatrixView v, KvView kv) {
+  const DeviceBatch& batch = arrays_.batch();
+  const int64_t table = int64_t{batch.extent.n_rows} * shape.rope_dims;
+  if (!ok(rope_.resize(table * static_cast<int64_t>(sizeof(float))))) return;
+  const float* const rope = rope_rows(shape);
+  cuda::qk_norm_rope_append(stream_, batch, shape, rope, q_norm, k_norm, eps, qg, k, v, kv);
+  rounded_of_ = nullptr;
+}
+
+void CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, ConstMatrixView qg,
+                     KvView kv, MatrixView out) {
+  const DeviceBatch& batch = arrays_.batch();
+  const int multiprocessors = device_.facts().multiprocessors;
+  if (!ok(scratch_.resize(attend_scratch_bytes(shape, batch.extent, multiprocessors)))) return;
+  cuda::attend(stream_, batch, shape, qg, kv, out, multiprocessors, scratch_.data());
+  rounded_of_ = nullptr;
+}
+
+void CudaOps::silu_multiply(MatrixView gate, ConstMatrixView up) {
+  cuda::silu_multiply(stream_, gate, up);
+  rounded_of_ = nullptr;
+}
+
+void CudaOps::route(ConstMatrixView logits, Routing routing) {
+  cuda::route(stream_, logits, routing);
+}
+
+void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
+                      const Routing& routing, const ExpertWeights* /*shared*/,
+                      const float* shared_gate, MatrixView y) {
+  const ExpertTable& table = experts_.at(experts.data());
+  const RoundedRows q = rounded(x);
+  const auto& [step, chunk] = rows();
+  const int64_t bytes =
+      std::max(moe_step_scratch_bytes(table, step.count, routing.n_used),
+               moe_chunk_scratch_bytes(table, chunk.count, routing.n_used, x.cols));
+  if (!ok(scratch_.resize(bytes))) return;
+  uint8_t* const scratch = scratch_.data();
+  if (step.count > 0) {
+    moe_step(stream_, table, x, q, step, routing, shared_gate, codebook_, scratch, y);
+  }
+  if (chunk.count > 0) {
+    moe_chunk(stream_, table, x, q, chunk, routing, shared_gate, codebook_, scratch, y);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool) {
+  CHIMERE_TRY(StepArrays arrays, StepArrays::create(device));
+  auto ops = std::make_unique<CudaOps>(device, pool, std::move(arrays));
+  CHIMERE_CHECK_OK(ops->start());
+  return std::unique_ptr<Ops>(std::move(ops));
+}
+
+}  // namespace chimere::kernels::cuda

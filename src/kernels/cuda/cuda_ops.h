@@ -1,0 +1,27 @@
+// The op set on a card (or its emulator).
+#ifndef CHIMERE_KERNELS_CUDA_CUDA_OPS_H_
+#define CHIMERE_KERNELS_CUDA_CUDA_OPS_H_
+
+#include <memory>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "kernels/api.h"
+#include "kernels/cuda/device/device.h"
+
+namespace chimere::kernels::cuda {
+
+/// Ops whose memory is the device's; they are called within run_step() alone. A step of few rows
+/// without chunks is recorded when its kind comes for the second time, and is one launch from then
+/// on.
+///
+/// Step rows have the bits of the CPU's. Chunk rows use tensor cores, with an order of sums that is
+/// their own (docs/numerics.md), so that states are not exchanged with the CPU's (kv_layout()).
+///
+/// The device and the pool (which packs weights and decodes rows of the embedding table) must
+/// outlive it. Errors: kOutOfMemory, kIo.
+Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool);
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_CUDA_OPS_H_

@@ -1,0 +1,43 @@
+#include "kernels/cuda/rows.h"
+
+#include "kernels/cuda/rows_args.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+constexpr Kernel kSelectRows = {"rows", "select_rows"};
+constexpr Kernel kSiluMultiply = {"rows", "silu_multiply"};
+constexpr Kernel kRoute = {"rows", "route"};
+
+uint32_t blocks_for(int64_t n, int64_t of_a_block) {
+  return static_cast<uint32_t>((n + of_a_block - 1) / of_a_block);
+}
+
+Launch rows_launch(Dim grid) {
+  return {.grid = grid, .block = {kRowThreads}, .overlaps_previous = true};
+}
+
+}  // namespace
+
+void select_rows(Stream& stream, ConstMatrixView x, const int32_t* ids, MatrixView y) {
+  stream.launch(
+      kSelectRows, rows_launch({static_cast<uint32_t>(y.rows)}),
+      SelectRowsArgs{x.data, x.stride, ids, y.data, y.stride, static_cast<int32_t>(y.cols)});
+}
+
+void silu_multiply(Stream& stream, MatrixView gate, ConstMatrixView up) {
+  stream.launch(
+      kSiluMultiply,
+      rows_launch({blocks_for(gate.cols, kRowThreads), static_cast<uint32_t>(gate.rows)}),
+      SiluMultiplyArgs{gate.data, gate.stride, up.data, up.stride,
+                       static_cast<int32_t>(gate.cols)});
+}
+
+void route(Stream& stream, ConstMatrixView logits, const Routing& routing) {
+  stream.launch(kRoute, rows_launch({blocks_for(logits.rows, kRowThreads / 32)}),
+                RouteArgs{logits.data, logits.stride, routing.ids, routing.weights,
+                          static_cast<int32_t>(logits.rows), static_cast<int32_t>(logits.cols),
+                          routing.n_used});
+}
+
+}  // namespace chimere::kernels::cuda

@@ -1,0 +1,24 @@
+// What works on rows by themselves: Ops::select_rows, Ops::silu_multiply and Ops::route on a card,
+// with the same bits.
+#ifndef CHIMERE_KERNELS_CUDA_ROWS_H_
+#define CHIMERE_KERNELS_CUDA_ROWS_H_
+
+#include <cstdint>
+
+#include "kernels/api.h"
+#include "kernels/cuda/device/stream.h"
+#include "tensor/view.h"
+
+namespace chimere::kernels::cuda {
+
+/// `ids` in device memory, [y.rows].
+void select_rows(Stream& stream, ConstMatrixView x, const int32_t* ids, MatrixView y);
+
+void silu_multiply(Stream& stream, MatrixView gate, ConstMatrixView up);
+
+/// At most kMaxExperts experts (rows_args.h), of which a row uses at most 32.
+void route(Stream& stream, ConstMatrixView logits, const Routing& routing);
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_ROWS_H_

@@ -1,0 +1,45 @@
+// Arguments of the kernels of rows.cu.
+#ifndef CHIMERE_KERNELS_CUDA_ROWS_ARGS_H_
+#define CHIMERE_KERNELS_CUDA_ROWS_ARGS_H_
+
+#include <cstdint>
+
+namespace chimere::kernels::cuda {
+
+inline constexpr int kRowThreads = 256;
+/// Experts that route() takes: a lane remembers which of its own are taken in 32 bits.
+inline constexpr int kMaxExperts = 1024;
+
+/// A block for each row.
+struct SelectRowsArgs {
+  const float* x;
+  int64_t x_stride;
+  const int32_t* ids;  ///< [rows] of x
+  float* y;            ///< [rows, n]
+  int64_t y_stride;
+  int32_t n;
+};
+
+/// Grid: x pieces of a row, y rows.
+struct SiluMultiplyArgs {
+  float* gate;  ///< [rows, n]
+  int64_t gate_stride;
+  const float* up;  ///< [rows, n]
+  int64_t up_stride;
+  int32_t n;
+};
+
+/// A warp for each row.
+struct RouteArgs {
+  const float* logits;  ///< [rows, n_experts]
+  int64_t stride;
+  int32_t* ids;    ///< [rows, n_used]
+  float* weights;  ///< [rows, n_used]
+  int32_t rows;
+  int32_t n_experts;  ///< at most kMaxExperts
+  int32_t n_used;     ///< at most 32
+};
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_ROWS_ARGS_H_

@@ -1,0 +1,94 @@
+#include "kernels/cuda/step_arrays.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace chimere::kernels::cuda {
+namespace {
+
+/// Address space for the arrays of any step; a page table of 200 million positions fits.
+constexpr size_t kMostBytes = size_t{16} << 20;
+/// Fields with one number for each row: row_sequence, row_position, write_slot, wanted_ids, two
+/// lists of classes (four fields); slices take four.
+constexpr size_t kNumbersOfRow = 4 + 4 + 4;
+/// sequence_slices, read_slot, page_begin.
+constexpr size_t kNumbersOfSequence = 3;
+constexpr size_t kFields = 16;  ///< most padding, of one aligned piece each
+constexpr size_t kAlign = 4;    ///< numbers: slices are read 16 bytes at a time
+
+size_t rounded(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+}  // namespace
+
+Result<StepArrays> StepArrays::create(Device& device) {
+  CHIMERE_TRY(std::unique_ptr<MemoryRange> range, device.reserve(kMostBytes));
+  return StepArrays(device, std::move(range));
+}
+
+Status StepArrays::make_room(size_t count) {
+  const size_t bytes = count * sizeof(int32_t);
+  CHIMERE_CHECK_OK(range_->commit(bytes));
+  if (count <= staging_count_) return {};
+  CHIMERE_TRY(staging_, device_->pinned(bytes));
+  staging_count_ = count;
+  return {};
+}
+
+const int32_t* StepArrays::add(std::span<const int32_t> values, size_t capacity) {
+  const size_t at = used_;
+  std::memcpy(staging_->data() + at * sizeof(int32_t), values.data(), values.size_bytes());
+  used_ += rounded(capacity);
+  return reinterpret_cast<const int32_t*>(range_->data()) + at;
+}
+
+RowClasses StepArrays::add_classes(std::span<const RowClass> classes, size_t capacity) {
+  std::vector<int32_t> step;
+  std::vector<int32_t> chunk;
+  for (size_t r = 0; r < classes.size(); ++r) {
+    (classes[r] == RowClass::kStep ? step : chunk).push_back(static_cast<int32_t>(r));
+  }
+  const int32_t* const step_ids = add(step, capacity);
+  const int32_t* const chunk_ids = add(chunk, capacity);
+  RowClasses rows;
+  rows.step = {chunk.empty() ? nullptr : step_ids, static_cast<int32_t>(step.size())};
+  rows.chunk = {step.empty() ? nullptr : chunk_ids, static_cast<int32_t>(chunk.size())};
+  return rows;
+}
+
+Status StepArrays::upload(const StepInputs& step) {
+  const BatchView& b = step.batch;
+  // Where the arrays of small steps lie does not depend on the step.
+  const size_t rows =
+      static_cast<size_t>(std::max(b.n_rows, kMostRecordedRows));  // at least as many as sequences
+  const size_t wanted = std::max(rows, step.wanted_rows.size());
+  CHIMERE_CHECK_OK(make_room(kNumbersOfRow * wanted + kNumbersOfSequence * (rows + 1) +
+                             b.page_table.size() + kFields * kAlign));
+  used_ = 0;
+  static_assert(sizeof(Slice) == sizeof(SliceArgs) && sizeof(Slice) == 4 * sizeof(int32_t));
+  const std::span<const int32_t> slices = {reinterpret_cast<const int32_t*>(b.slices.data()),
+                                           4 * b.slices.size()};
+  std::vector<RowClass> classes(static_cast<size_t>(b.n_rows));
+  for (const Slice& s : b.slices) std::fill_n(classes.begin() + s.row_begin, s.row_count, s.row_class);
+  std::vector<RowClass> wanted_classes;
+  for (const int32_t row : step.wanted_rows) {
+    wanted_classes.push_back(classes[static_cast<size_t>(row)]);
+  }
+
+  batch_.args.slices = reinterpret_cast<const SliceArgs*>(add(slices, 4 * rows));
+  batch_.args.sequence_slices = add(b.sequence_slices, rows + 1);
+  batch_.args.row_sequence = add(b.row_sequence, rows);
+  batch_.args.row_position = add(b.row_position, rows);
+  batch_.args.read_slot = add(b.read_slot, rows);
+  batch_.args.write_slot = add(b.write_slot, rows);
+  batch_.args.page_begin = add(b.page_begin, rows);
+  all_ = add_classes(classes, rows);
+  wanted_ids_ = add(step.wanted_rows, wanted);
+  wanted_ = add_classes(wanted_classes, wanted);
+  batch_.args.page_table = add(b.page_table, b.page_table.size());
+  batch_.extent = extent_of(b);
+  device_->stream().copy(range_->data(), staging_->data(), used_ * sizeof(int32_t));
+  return {};
+}
+
+}  // namespace chimere::kernels::cuda

@@ -1,0 +1,69 @@
+// What a step's launches read besides weights and activations: its rows, sequences, pages and slots,
+// brought to the device by one copy.
+#ifndef CHIMERE_KERNELS_CUDA_STEP_ARRAYS_H_
+#define CHIMERE_KERNELS_CUDA_STEP_ARRAYS_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/api.h"
+#include "kernels/cuda/device/device.h"
+#include "kernels/cuda/device_batch.h"
+#include "kernels/cuda/linear_step.h"
+
+namespace chimere::kernels::cuda {
+
+/// Rows by class; products of the two differ (docs/numerics.md, "Chunk rows on a card").
+struct RowClasses {
+  RowSet step;
+  RowSet chunk;
+};
+
+/// Steps of at most so many rows, all of them step rows, may be recorded: their arrays lie at the
+/// same addresses in every step.
+inline constexpr int32_t kMostRecordedRows = 64;
+
+class StepArrays {
+ public:
+  /// Errors: kOutOfMemory.
+  static Result<StepArrays> create(Device& device);
+
+  /// Queues the copy of a step's arrays. The previous step's copy is done. Errors: kOutOfMemory.
+  Status upload(const StepInputs& step);
+
+  /// Launches are made for so many positions, at least the step's.
+  void widen(int32_t positions) { batch_.extent.positions = positions; }
+
+  /// Of the step that was uploaded; addresses on the device.
+  const DeviceBatch& batch() const { return batch_; }
+  const RowClasses& all_rows() const { return all_; }
+  /// Of the wanted rows, numbered from 0 as behind Ops::select_rows.
+  const RowClasses& wanted_rows() const { return wanted_; }
+  const int32_t* wanted_ids() const { return wanted_ids_; }
+
+ private:
+  StepArrays(Device& device, std::unique_ptr<MemoryRange> range)
+      : device_(&device), range_(std::move(range)) {}
+  /// Places `values` behind what is there, in a field with room for `capacity` numbers; its address
+  /// on the device.
+  const int32_t* add(std::span<const int32_t> values, size_t capacity);
+  RowClasses add_classes(std::span<const RowClass> classes, size_t capacity);
+  Status make_room(size_t count);
+
+  Device* device_;
+  std::unique_ptr<MemoryRange> range_;
+  std::unique_ptr<Pinned> staging_;
+  size_t staging_count_ = 0;
+  size_t used_ = 0;  ///< numbers placed
+  DeviceBatch batch_;
+  RowClasses all_;
+  RowClasses wanted_;
+  const int32_t* wanted_ids_ = nullptr;
+};
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_STEP_ARRAYS_H_

@@ -1,0 +1,56 @@
+// Which steps are the same sequence of launches, and those sequences once they are recorded.
+#ifndef CHIMERE_KERNELS_CUDA_STEP_RECORDER_H_
+#define CHIMERE_KERNELS_CUDA_STEP_RECORDER_H_
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "kernels/api.h"
+#include "kernels/cuda/device/stream.h"
+#include "kernels/cuda/device_batch.h"
+#include "tensor/view.h"
+
+namespace chimere::kernels::cuda {
+
+/// Steps of one kind differ in what lies in memory alone.
+struct StepKind {
+  bool recordable = false;  ///< few rows, none of them of a chunk
+  int32_t n_rows = 0;
+  int32_t n_sequences = 0;
+  int32_t n_slices = 0;
+  int32_t n_wanted = 0;
+  int32_t sequence_rows = 0;  ///< those of BatchExtent
+  int32_t runs = 0;
+  int32_t step_rows = 0;
+  int32_t positions = 0;  ///< as launches are made for: at least those of the step
+
+  auto operator<=>(const StepKind&) const = default;
+};
+
+StepKind kind_of(const StepInputs& step, const BatchExtent& extent);
+
+class StepRecorder {
+ public:
+  struct Entry {
+    bool seen = false;              ///< its first step made what is made at first use
+    WeightView embedding_table;     ///< where its tokens are looked up
+    std::unique_ptr<Graph> graph;   ///< nullptr: not recorded
+    uint64_t last_use = 0;
+  };
+
+  /// nullptr if steps of this kind are not recorded. When there are too many kinds, the one that was
+  /// used longest ago is forgotten; entries found earlier are void then.
+  Entry* find(const StepKind& kind);
+  /// Addresses have changed: nothing recorded is good any more.
+  void forget();
+
+ private:
+  std::map<StepKind, Entry> entries_;
+  uint64_t uses_ = 0;
+};
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_STEP_RECORDER_H_
