@@ -258,20 +258,15 @@ void CudaOps::gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* 
   rounded_of_ = nullptr;
 }
 
-void CudaOps::gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& o,
-                      MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta,
-                      ConstMatrixView z, MatrixView out) {
-  const DeviceBatch& on_device = arrays_.batch();
-  if (!takes_gdn_step(on_device.extent)) {
-    Ops::gdn_mix(batch, shape, o, qkv, alpha, beta, z, out);
-    return;
-  }
-  const int64_t arrivals = int64_t{on_device.extent.n_sequences} * shape.n_k_heads;
+void CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
+                      const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
+                      ConstMatrixView beta, ConstMatrixView z, MatrixView out) {
+  const DeviceBatch& batch = arrays_.batch();
+  const int64_t arrivals = int64_t{batch.extent.n_sequences} * shape.n_k_heads;
   if (!ok(arrivals_.resize_zeroed(arrivals * static_cast<int64_t>(sizeof(uint32_t))))) return;
-  gdn_step(stream_, on_device, shape,
-           {qkv, o.conv_weight, o.eps, o.conv_state, alpha, beta, o.a, o.dt_bias, o.scan_state, z,
-            o.norm, o.eps, out},
-           reinterpret_cast<uint32_t*>(arrivals_.data()));
+  if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
+  cuda::gdn_mix(stream_, batch, shape, operands, qkv, alpha, beta, z, out, scratch_.data(),
+                reinterpret_cast<uint32_t*>(arrivals_.data()));
   rounded_of_ = nullptr;
 }
 
