@@ -107,7 +107,8 @@ void rope_table(Stream& stream, const DeviceBatch& batch, int rope_dims, const d
                               rope_dims / 2};
   constexpr int kThreads = 128;
   const Launch launch = {.grid = {u32(blocks_of(int64_t{args.rows} * args.half, kThreads))},
-                         .block = {kThreads}};
+                         .block = {kThreads},
+                         .overlaps_previous = true};
   stream.launch(kRopeTable, launch, args);
 }
 

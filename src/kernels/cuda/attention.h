@@ -1,4 +1,5 @@
-// Attention on a card: Ops::qk_norm_rope_append and Ops::attend with the same bits.
+// Attention on a card: Ops::qk_norm_rope_append and Ops::attend, with the same bits but where
+// chunks_use_tensor_cores().
 #ifndef CHIMERE_KERNELS_CUDA_ATTENTION_H_
 #define CHIMERE_KERNELS_CUDA_ATTENTION_H_
 

@@ -20,8 +20,8 @@
 
 namespace chimere::kernels::cuda {
 
-/// Ops::kv_layout() of this back end.
-inline constexpr uint32_t kKvLayout = 3;
+/// Ops::kv_layout(): this arrangement, and the arithmetic of attend_chunk.cu.
+inline constexpr uint32_t kKvLayout = 0x201;
 
 /// Positions of a page, and of a split (kernels/attention_rules.h).
 inline constexpr int kPage = 64;

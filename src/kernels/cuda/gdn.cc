@@ -107,7 +107,8 @@ void gdn_conv(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, c
   const Launch rows = {.grid = {u32(2 * shape.n_k_heads + shape.n_v_heads),
                                 u32(blocks_of(batch.extent.sequence_rows, kConvTile)), sequences},
                        .block = {u32(whole_warps(shape.head_dim))},
-                       .shared_bytes = u32(kConvRows * shape.head_dim * int64_t{sizeof(float)})};
+                       .shared_bytes = u32(kConvRows * shape.head_dim * int64_t{sizeof(float)}),
+                       .overlaps_previous = true};
   stream.launch(kConvTiles, rows, args);
 }
 
@@ -123,7 +124,8 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
   scan.carry = floats + scratch_floats(shape, extent).products;
   if (extent.chunk_rows > 0) {
     const Launch products = {.grid = {u32(shape.n_k_heads), u32(extent.n_slices)},
-                             .block = {kGdnChunkThreads}};
+                             .block = {kGdnChunkThreads},
+                             .overlaps_previous = true};
     stream.launch(kChunkProducts, products, args);
   }
   for (scan.run = 0; scan.run < extent.runs; ++scan.run) {

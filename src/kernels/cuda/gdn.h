@@ -23,7 +23,9 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
 /// Whether gdn_mix does a step in one launch: it has no chunks and no sequence has two runs.
 bool takes_one_launch(const BatchExtent& extent);
 
-/// Ops::gdn_mix. `arrivals`: n_sequences * n_k_heads zeros, and zeros again afterwards.
+/// Ops::gdn_mix. No kernel since the stream's last copy may have written the states: they are
+/// fetched before the previous kernel has ended. `arrivals`: n_sequences * n_k_heads zeros, and
+/// zeros again afterwards.
 void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
              const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
              ConstMatrixView beta, ConstMatrixView z, MatrixView out, uint8_t* scratch,

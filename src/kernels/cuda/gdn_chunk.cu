@@ -8,6 +8,7 @@
 // 128 of rows with each other and with corrections, 64 * 128² for the new state: 4.2 million fused
 // multiply-adds, against 64 KiB of rows from memory.
 #include "kernels/cuda/gdn_device.h"
+#include "kernels/cuda/ptx/dependent_launch.h"
 
 namespace chimere::kernels::cuda {
 namespace {
@@ -303,6 +304,8 @@ __device__ __forceinline__ void store_state(const float* state, int n, int colum
 /// Grid: [k heads, slices]. kGdnChunkThreads threads.
 CHIMERE_KERNEL(gdn_chunk_products, kGdnChunkThreads, GdnChunkArgs, args) {
   __shared__ ProductsShared shared;
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   const SliceArgs slice = args.scan.batch.slices[blockIdx.y];
   if (slice.row_class != kChunkRows || slice.row_count == 0) return;
   const auto k_head = static_cast<int>(blockIdx.x);
@@ -342,6 +345,8 @@ CHIMERE_KERNEL(gdn_chunk_scan, kGdnChunkThreads, GdnChunkArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
   ScanShared& shared = *reinterpret_cast<ScanShared*>(memory);
   float* state = reinterpret_cast<float*>(memory + sizeof(ScanShared));
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   const GdnScanArgs& scan = args.scan;
   const int n = scan.dims.head_dim;
   const int column = static_cast<int>(blockIdx.x) * kChunkColumns;

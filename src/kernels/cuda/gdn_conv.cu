@@ -4,6 +4,7 @@
 // Bytes: qkv is read twice at the edges of tiles (3 rows of 64) and else once, and written once.
 #include "kernels/cuda/dot_device.h"
 #include "kernels/cuda/gdn_device.h"
+#include "kernels/cuda/ptx/dependent_launch.h"
 
 namespace chimere::kernels::cuda {
 namespace {
@@ -27,6 +28,8 @@ __device__ inline SequenceRange rows_of(const BatchArgs& batch, int sequence) {
 
 /// Grid: [conv_dim / block, sequences]; a thread for each channel.
 CHIMERE_KERNEL(gdn_conv_edges, 256, GdnConvArgs, args) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   const int channels = conv_dim(args.dims);
   const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const auto sequence = static_cast<int>(blockIdx.y);
@@ -67,6 +70,8 @@ CHIMERE_KERNEL(gdn_conv_edges, 256, GdnConvArgs, args) {
 CHIMERE_KERNEL(gdn_conv_rows, 256, GdnConvArgs, args) {
   CHIMERE_DYNAMIC_SHARED(float, x);
   __shared__ float scale[kConvRows];
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   const int n = args.dims.head_dim;
   const int taps = args.dims.taps;
   const auto sequence = static_cast<int>(blockIdx.z);

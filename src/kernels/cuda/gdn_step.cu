@@ -154,8 +154,12 @@ __device__ __forceinline__ bool last_reader(const GdnStepArgs& args, int sequenc
 
 template <int kRows>
 __device__ void step_rows(const GdnStepArgs& args, StepShared& shared) {
-  wait_for_previous_kernel();
   const GdnScanArgs& scan = args.scan;
+  // With the convolution, nobody has written this state in this step, and a step begins with a copy
+  // that waits for all of the step before: the state can be on its way while the previous kernel
+  // still computes q, k and v.
+  const bool state_is_there = args.conv_weight != nullptr && scan.run == 0;
+  if (!state_is_there) wait_for_previous_kernel();
   const int n = scan.dims.head_dim;
   const auto h = static_cast<int>(blockIdx.x);
   const auto sequence = static_cast<int>(blockIdx.y);
@@ -183,6 +187,10 @@ __device__ void step_rows(const GdnStepArgs& args, StepShared& shared) {
       const float* before = state_before(scan, sequence, h) + at;
 #pragma unroll
       for (int i = 0; i < kRows; ++i) s[i] = before[static_cast<int64_t>(i) * n];
+    }
+    if (begin == 0) {
+      if (state_is_there) wait_for_previous_kernel();
+      let_next_kernel_start();
     }
     for (int row = 0; row < rows; ++row) {
       read_row(args, conv_before, first_row, row, channels, shared);

@@ -164,6 +164,8 @@ __device__ __forceinline__ void store_head(const Head& head, const KvHead& to, K
 
 /// Grid: [angles / block]; a thread for each angle of each row.
 CHIMERE_KERNEL(rope_table, 128, RopeTableArgs, args) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   const auto at = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (at >= args.rows * args.half) return;
   const int row = at / args.half;
