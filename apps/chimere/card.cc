@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <iostream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/byte_amount.h"
 #include "command.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "tensor/dtype.h"
@@ -29,7 +28,7 @@ Result<int64_t> allowance(const Settings& settings, kernels::cuda::Device& card)
   CHIMERE_TRY(const int64_t free, card.free_bytes());
   const std::string& budget = settings.get(settings::kVramBudget);
   if (budget.empty()) return free - kLeftFree;
-  CHIMERE_TRY(const int64_t limit, parse_bytes(budget));
+  CHIMERE_TRY(const int64_t limit, parse_byte_amount(budget));
   // What is used already, by the context of this process and by others, counts.
   const int64_t used = card.facts().memory_bytes - free;
   return std::min(free, limit - used);
@@ -85,31 +84,6 @@ Status try_card(const Settings& settings, model::ModelOptions options, int64_t l
 
 }  // namespace
 
-Result<int64_t> parse_bytes(std::string_view text) {
-  struct Unit {
-    std::string_view name;
-    double bytes;
-  };
-  static constexpr std::array<Unit, 8> kUnits = {{{"", 1},
-                                                  {"K", 1e3},
-                                                  {"M", 1e6},
-                                                  {"G", 1e9},
-                                                  {"T", 1e12},
-                                                  {"KiB", 0x1p10},
-                                                  {"MiB", 0x1p20},
-                                                  {"GiB", 0x1p30}}};
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  std::string_view suffix(end, static_cast<size_t>(text.data() + text.size() - end));
-  if (suffix.size() == 2 && suffix.ends_with('B')) suffix.remove_suffix(1);  // GB is G
-  const auto unit = std::ranges::find(kUnits, suffix, &Unit::name);
-  if (error != std::errc() || unit == kUnits.end() || !(number > 0) || number * unit->bytes > 1e18) {
-    return invalid_argument(fmt::format(
-        "'{}' is no amount of memory; write a number and a unit, like 15.5GiB or 900M", text));
-  }
-  return static_cast<int64_t>(number * unit->bytes);
-}
-
 model::DevicePlan plan_for_card(const LoadedModel& loaded, const model::ModelOptions& options,
                                 int64_t least_states) {
   return model::plan_for_device(*loaded.file, *loaded.model, options.max_tokens, least_states,
@@ -119,6 +93,11 @@ model::DevicePlan plan_for_card(const LoadedModel& loaded, const model::ModelOpt
 Status move_to_card(const Settings& settings, model::ModelOptions options, int64_t least_states,
                     LoadedModel& loaded) {
   const std::string& backend = settings.get(settings::kBackend);
+  const std::string& budget = settings.get(settings::kVramBudget);
+  if (!budget.empty()) {
+    const auto checked = parse_byte_amount(budget);
+    if (!checked.ok()) return checked.error();
+  }
   if (backend == "cpu") return {};
   auto card = kernels::cuda::open_card(0);
   if (!card.ok()) return backend == "cuda" ? Status(card.error()) : Status();

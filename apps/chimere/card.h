@@ -3,7 +3,6 @@
 #define CHIMERE_APPS_CHIMERE_CARD_H_
 
 #include <cstdint>
-#include <string_view>
 
 #include "base/result.h"
 #include "base/settings.h"
@@ -13,11 +12,7 @@
 
 namespace chimere::app {
 
-/// "15.5GiB", "900M" (powers of 1000, or of 1024 with an i), "123" in bytes. Errors:
-/// kInvalidArgument.
-Result<int64_t> parse_bytes(std::string_view text);
-
-/// What a step of the loaded model takes of a card.
+/// What the loaded model takes of a card.
 model::DevicePlan plan_for_card(const LoadedModel& loaded, const model::ModelOptions& options,
                                 int64_t least_states);
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "kernels/api.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/device_test_data.h"
+#include "model/device_plan.h"
 #include "model/model.h"
 #include "support/tiny_model.h"
 
@@ -110,17 +112,18 @@ test::TinyModel shape_of(const char* architecture, DType type) {
 const Tokens kTokens = {3, 60, 17, 17, 0, 42, 8, 31, 5, 5, 12};
 
 TEST(DeviceModel, StepRowsHaveTheBitsOfTheCpu) {
-  for (const char* architecture : {"qwen35moe", "qwen35", "qwen3next"}) {
-    for (const DType type : {DType::kF32, DType::kQ8_0}) {
-      const Weights w = make_weights(shape_of(architecture, type));
-      const Runner cpu(*w.file, nullptr);
-      const auto on_cpu = cpu.model->states().create_sequence();
-      const Logits expected = cpu.steps(*on_cpu, kTokens);
-      for (const auto& [name, device] : kernels::cuda::test::devices()) {
-        const Runner run(*w.file, device.get());
-        const auto s = run.model->states().create_sequence();
-        EXPECT_EQ(run.steps(*s, kTokens), expected) << name << ", " << architecture;
-      }
+  const Tokens tokens = {3, 60, 17, 17};
+  const std::pair<const char*, DType> kinds[] = {
+      {"qwen35moe", DType::kQ8_0}, {"qwen35", DType::kF32}, {"qwen3next", DType::kQ5_1}};
+  for (const auto& [architecture, type] : kinds) {
+    const Weights w = make_weights(shape_of(architecture, type));
+    const Runner cpu(*w.file, nullptr);
+    const auto on_cpu = cpu.model->states().create_sequence();
+    const Logits expected = cpu.steps(*on_cpu, tokens);
+    for (const auto& [name, device] : kernels::cuda::test::devices()) {
+      const Runner run(*w.file, device.get());
+      const auto s = run.model->states().create_sequence();
+      EXPECT_EQ(run.steps(*s, tokens), expected) << name << ", " << architecture;
     }
   }
 }
@@ -207,6 +210,31 @@ TEST(DeviceModel, StatesLeaveTheDeviceAndComeBack) {
     // The CPU's chunks have other bits: its states are not taken for ours.
     const Runner cpu(*w.file, nullptr, options);
     EXPECT_FALSE(cpu.model->states().from_blob(blob).ok());
+  }
+}
+
+TEST(DeviceModel, TakesNoMoreMemoryThanPlannedAndAllowed) {
+  const Weights w = make_weights(shape_of("qwen35moe", DType::kQ8_0));
+  const Runner cpu(*w.file, nullptr);
+  const DevicePlan plan = plan_for_device(*w.file, *cpu.model, 4096, 3, 512, 64);
+  for (const auto& [name, device] : kernels::cuda::test::devices()) {
+    kernels::cuda::MemoryAccount& account = device->account();
+    const int64_t before = account.used();
+    {
+      const Runner run(*w.file, device.get());
+      run.steps(*run.model->states().create_sequence(), {1, 2, 3});
+      EXPECT_LE(account.used() - before, plan.total()) << name;
+
+      account.set_limit(account.used());
+      auto s = run.model->states().create_sequence();
+      const auto result = run.model->forward({{chunk_rows(*s, Tokens(64, 7))}});
+      ASSERT_FALSE(result.ok()) << name;
+      EXPECT_EQ(result.error().code, Error::Code::kOutOfMemory);
+      EXPECT_EQ(s->position(), 0);
+      account.set_limit(std::numeric_limits<int64_t>::max());
+      EXPECT_FALSE(run.chunk(*s, Tokens(64, 7)).empty()) << name;
+    }
+    EXPECT_EQ(account.used(), before) << name;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "kernels/cuda/cuda_ops.h"
 #include "support/tiny_model.h"
 
 namespace chimere::fuzz {
@@ -72,17 +73,33 @@ std::string describe(const test::TinyModel& m, const model::ModelOptions& option
          name(options.cache_k) + ", values " + name(options.cache_v);
 }
 
-Status load(FleetModel::Instance& instance, const gguf::Reader& file, int threads, bool oracle,
-            const model::ModelOptions& options) {
+/// On the CPU if `device` is nullptr.
+Status load(FleetModel::Instance& instance, const gguf::Reader& file, int threads,
+            kernels::cuda::Device* device, const model::ModelOptions& options) {
   instance.pool = std::make_unique<ThreadPool>(threads);
-  instance.ops = oracle ? kernels::make_ref_ops() : kernels::make_cpu_ops(*instance.pool);
+  if (device != nullptr) {
+    CHIMERE_TRY(instance.ops, kernels::cuda::make_cuda_ops(*device, *instance.pool));
+  } else {
+    instance.ops = kernels::make_cpu_ops(*instance.pool);
+  }
+  CHIMERE_TRY(instance.model, model::load_model(file, *instance.ops, options));
+  return {};
+}
+
+Status load_oracle(FleetModel::Instance& instance, const gguf::Reader& file,
+                   const model::ModelOptions& options) {
+  instance.ops = kernels::make_ref_ops();
   CHIMERE_TRY(instance.model, model::load_model(file, *instance.ops, options));
   return {};
 }
 
 }  // namespace
 
-Result<FleetModel> load_fleet_model(uint64_t seed, uint64_t number) {
+Result<FleetModel> load_fleet_model(
+    uint64_t seed, uint64_t number,
+    std::span<const std::unique_ptr<kernels::cuda::Device>> devices) {
+  kernels::cuda::Device* const first = devices.empty() ? nullptr : devices.front().get();
+  kernels::cuda::Device* const second = devices.empty() ? nullptr : devices.back().get();
   std::seed_seq seq{static_cast<uint32_t>(seed), static_cast<uint32_t>(number)};
   std::mt19937 rng(seq);
   test::TinyModel shape;
@@ -102,10 +119,10 @@ Result<FleetModel> load_fleet_model(uint64_t seed, uint64_t number) {
   CHIMERE_TRY(const gguf::Writer writer, test::make_tiny_model(shape));
   m.bytes = writer.bytes();
   CHIMERE_TRY(m.file, gguf::Reader::from_bytes(m.bytes.data(), m.bytes.size()));
-  CHIMERE_CHECK_OK(load(m.with_threads[0], *m.file, 1, false, tight));
-  CHIMERE_CHECK_OK(load(m.with_threads[1], *m.file, 2, false, tight));
-  CHIMERE_CHECK_OK(load(m.solo, *m.file, 1, false, roomy));
-  CHIMERE_CHECK_OK(load(m.oracle, *m.file, 1, true, roomy));
+  CHIMERE_CHECK_OK(load(m.with_threads[0], *m.file, 1, first, tight));
+  CHIMERE_CHECK_OK(load(m.with_threads[1], *m.file, 2, second, tight));
+  CHIMERE_CHECK_OK(load(m.solo, *m.file, 1, first, roomy));
+  CHIMERE_CHECK_OK(load_oracle(m.oracle, *m.file, roomy));
   return m;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,13 @@
 #include "base/thread_pool.h"
 #include "gguf/reader.h"
 #include "kernels/api.h"
+#include "kernels/cuda/device/device.h"
 #include "model/model.h"
 
 namespace chimere::fuzz {
 
-/// One set of weights, loaded four times: for schedules with one and with two threads, for solo
-/// runs, and with the scalar oracle.
+/// One set of weights, loaded four times: for schedules with one and with two threads (or on two
+/// devices), for solo runs, and with the scalar oracle.
 struct FleetModel {
   std::string name;
   std::vector<uint8_t> bytes;
@@ -34,8 +36,9 @@ struct FleetModel {
 inline constexpr int kVocabulary = 64;
 
 /// Model `number` of a run: a tiny one whose architecture, formats, cache types, shape and weights
-/// follow from `seed` and the number.
-Result<FleetModel> load_fleet_model(uint64_t seed, uint64_t number);
+/// follow from `seed` and the number. On the CPU, or on one or two devices.
+Result<FleetModel> load_fleet_model(uint64_t seed, uint64_t number,
+                                    std::span<const std::unique_ptr<kernels::cuda::Device>> devices);
 
 }  // namespace chimere::fuzz
 

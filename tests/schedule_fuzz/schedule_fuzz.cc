@@ -3,7 +3,10 @@
 // every architecture, every format of weights and every cache type, with one and two threads, in
 // which every wanted row of logits must equal the request's solo run bit for bit.
 //
-//   schedule_fuzz [--schedules N] [--seed S] [--only I]
+//   schedule_fuzz [--schedules N] [--seed S] [--only I] [--device emulator|card]
+//
+// On a device the two instances are two devices (the emulator's two orders of threads), or the same
+// card twice.
 //
 // Without a seed, one is drawn. A failure prints the seed and the schedule's index, which replay it
 // alone.
@@ -20,6 +23,7 @@
 #include <vector>
 
 #include "fleet.h"
+#include "kernels/cuda/emulator/device.h"
 #include "requests.h"
 #include "world.h"
 
@@ -30,11 +34,14 @@ namespace {
 // sees five models.
 constexpr int64_t kSchedulesPerModel = 40;
 constexpr int kRequestPairs = 10;
+/// Exit status that ctest takes for "skipped".
+constexpr int kSkipped = 77;
 
 struct Options {
   int64_t schedules = 200;
   uint32_t seed = std::random_device{}();
   std::optional<int64_t> only;
+  std::string device;
 };
 
 std::optional<Options> parse(int argc, char** argv) {
@@ -42,6 +49,11 @@ std::optional<Options> parse(int argc, char** argv) {
   for (int i = 1; i < argc; i += 2) {
     if (i + 1 == argc) return std::nullopt;
     const std::string name = argv[i];
+    if (name == "--device") {
+      options.device = argv[i + 1];
+      if (options.device != "emulator" && options.device != "card") return std::nullopt;
+      continue;
+    }
     char* end = nullptr;
     const long long value = std::strtoll(argv[i + 1], &end, 10);
     if (*end != '\0' || value < 0) return std::nullopt;
@@ -114,8 +126,27 @@ bool run_schedule(const Options& options, int64_t i, FleetModel& m, std::vector<
   return !failure;
 }
 
+using Devices = std::vector<std::unique_ptr<kernels::cuda::Device>>;
+
+Result<Devices> open_devices(const std::string& name) {
+  Devices devices;
+  if (name == "emulator") {
+    devices.push_back(kernels::cuda::make_emulator(kernels::cuda::emulator::Order::kRising));
+    devices.push_back(kernels::cuda::make_emulator(kernels::cuda::emulator::Order::kFalling));
+  } else if (name == "card") {
+    CHIMERE_TRY(std::unique_ptr<kernels::cuda::Device> card, kernels::cuda::open_card(0));
+    devices.push_back(std::move(card));
+  }
+  return devices;
+}
+
 int run(const Options& options) {
   std::printf("seed %u\n", options.seed);
+  const auto devices = open_devices(options.device);
+  if (!devices.ok()) {
+    std::printf("skipped: %s\n", devices.error().message.c_str());
+    return kSkipped;
+  }
   Counts counts;
   std::unique_ptr<FleetModel> m;
   std::vector<Request> requests;
@@ -126,7 +157,7 @@ int run(const Options& options) {
     const int64_t number = i / kSchedulesPerModel;
     bool ok = true;
     if (number != loaded) {
-      auto model = load_fleet_model(options.seed, static_cast<uint64_t>(number));
+      auto model = load_fleet_model(options.seed, static_cast<uint64_t>(number), *devices);
       if (!model.ok()) {
         std::fprintf(stderr, "model %lld: %s\n", static_cast<long long>(number),
                      model.error().message.c_str());
@@ -136,7 +167,8 @@ int run(const Options& options) {
       loaded = number;
       std::mt19937 rng = generator(options, "requests", number);
       requests = make_requests(rng, kRequestPairs);
-      ok = oracle_agrees(*m, requests);
+      // Chunk rows have an arithmetic of their own on a device.
+      ok = !devices->empty() || oracle_agrees(*m, requests);
     }
     if (!ok || !run_schedule(options, i, *m, requests, counts)) {
       std::fprintf(stderr, "%s\nreplay: schedule_fuzz --seed %u --only %lld\n", m->name.c_str(),
@@ -158,7 +190,8 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   const auto options = chimere::fuzz::parse(argc, argv);
   if (!options) {
-    std::fprintf(stderr, "usage: schedule_fuzz [--schedules N] [--seed S] [--only I]\n");
+    std::fprintf(stderr, "usage: schedule_fuzz [--schedules N] [--seed S] [--only I] "
+                         "[--device emulator|card]\n");
     return 2;
   }
   return chimere::fuzz::run(*options);

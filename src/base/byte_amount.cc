@@ -1,0 +1,44 @@
+#include "base/byte_amount.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+
+namespace chimere {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double bytes;
+};
+
+constexpr std::array<Unit, 9> kUnits = {{{"", 1},
+                                         {"K", 1e3},
+                                         {"M", 1e6},
+                                         {"G", 1e9},
+                                         {"T", 1e12},
+                                         {"Ki", 0x1p10},
+                                         {"Mi", 0x1p20},
+                                         {"Gi", 0x1p30},
+                                         {"Ti", 0x1p40}}};
+
+}  // namespace
+
+Result<int64_t> parse_byte_amount(std::string_view text) {
+  double number = 0;
+  const char* const text_end = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), text_end, number);
+  std::string_view name(end, static_cast<size_t>(text_end - end));
+  if (name.ends_with('B')) name.remove_suffix(1);
+  const auto unit = std::ranges::find(kUnits, name, &Unit::name);
+  if (error == std::errc() && unit != kUnits.end()) {
+    const double bytes = number * unit->bytes;
+    if (bytes >= 1 && bytes < 0x1p62) return static_cast<int64_t>(bytes);
+  }
+  return invalid_argument("'" + std::string(text) +
+                          "' is no amount of memory; write a number and a unit, like 15.5GiB or "
+                          "900M");
+}
+
+}  // namespace chimere

@@ -1,0 +1,18 @@
+// Amounts of memory as users write them.
+#ifndef CHIMERE_BASE_BYTE_AMOUNT_H_
+#define CHIMERE_BASE_BYTE_AMOUNT_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace chimere {
+
+/// "15.5GiB", "900M" or "900MB" (powers of 1024 with an i, else of 1000), "123" in bytes; more than
+/// zero. Errors: kInvalidArgument.
+Result<int64_t> parse_byte_amount(std::string_view text);
+
+}  // namespace chimere
+
+#endif  // CHIMERE_BASE_BYTE_AMOUNT_H_

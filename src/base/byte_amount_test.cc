@@ -1,0 +1,25 @@
+#include "base/byte_amount.h"
+
+#include <gtest/gtest.h>
+
+namespace chimere {
+namespace {
+
+TEST(ByteAmount, ReadsNumbersAndUnits) {
+  EXPECT_EQ(*parse_byte_amount("123"), 123);
+  EXPECT_EQ(*parse_byte_amount("123B"), 123);
+  EXPECT_EQ(*parse_byte_amount("15.5GiB"), int64_t{31} << 29);
+  EXPECT_EQ(*parse_byte_amount("900M"), 900'000'000);
+  EXPECT_EQ(*parse_byte_amount("900MB"), 900'000'000);
+  EXPECT_EQ(*parse_byte_amount("2Ki"), 2048);
+  EXPECT_EQ(*parse_byte_amount("1e3K"), 1'000'000);
+}
+
+TEST(ByteAmount, RefusesTheRest) {
+  for (const char* text : {"", "GiB", "-1G", "0", "0.2", "nan", "inf", "1e300", "5 G", "5Q", "5iB"}) {
+    EXPECT_FALSE(parse_byte_amount(text).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace chimere
