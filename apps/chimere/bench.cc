@@ -114,7 +114,8 @@ class Bench {
   }
 
   kernels::cuda::StreamCounts counts() const {
-    return loaded_.card != nullptr ? loaded_.card->stream().counts() : kernels::cuda::StreamCounts();
+    return loaded_.card != nullptr ? loaded_.card->stream().counts()
+                                   : kernels::cuda::StreamCounts();
   }
 
   template <typename Run>
@@ -163,14 +164,14 @@ class Report {
                 << std::flush;
     }
     Json row = {{"test", test},
-                     {"batch", batch},
-                     {"tok_s", rate},
-                     {"seconds", m.seconds},
-                     {"bytes", m.bytes},
-                     {"gb_s", gb_s},
-                     {"of_copy", gb_s / bandwidth_.copy},
-                     {"copy_gb_s", bandwidth_.copy},
-                     {"read_gb_s", bandwidth_.read}};
+                {"batch", batch},
+                {"tok_s", rate},
+                {"seconds", m.seconds},
+                {"bytes", m.bytes},
+                {"gb_s", gb_s},
+                {"of_copy", gb_s / bandwidth_.copy},
+                {"copy_gb_s", bandwidth_.copy},
+                {"read_gb_s", bandwidth_.read}};
     if (on_card_) {
       const auto per_step = [&](int64_t n) {
         return static_cast<double>(n) / static_cast<double>(m.steps);

@@ -39,11 +39,11 @@ std::string ways_out(const LoadedModel& loaded, const model::DevicePlan& plan, i
   std::vector<std::string> ways;
   const int64_t missing = plan.total() - allowed;
   const int64_t kept_kv = plan.kv - missing;
-  const int64_t context = plan.kv > 0
-                              ? static_cast<int64_t>(static_cast<double>(loaded.context) *
-                                                     static_cast<double>(kept_kv) /
-                                                     static_cast<double>(plan.kv)) / 64 * 64
-                              : 0;
+  const int64_t context = plan.kv > 0 ? static_cast<int64_t>(static_cast<double>(loaded.context) *
+                                                             static_cast<double>(kept_kv) /
+                                                             static_cast<double>(plan.kv)) /
+                                            64 * 64
+                                      : 0;
   if (context >= 64) ways.push_back(fmt::format("--ctx {}", context));
   // q8_0 keys and q4_0 values take 13 bytes where two f16 take 32.
   if (plan.kv - plan.kv * 13 / 32 >= missing) ways.push_back("--cache-k q8_0 --cache-v q4_0");

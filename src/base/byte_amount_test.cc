@@ -16,7 +16,8 @@ TEST(ByteAmount, ReadsNumbersAndUnits) {
 }
 
 TEST(ByteAmount, RefusesTheRest) {
-  for (const char* text : {"", "GiB", "-1G", "0", "0.2", "nan", "inf", "1e300", "5 G", "5Q", "5iB"}) {
+  for (const char* text :
+       {"", "GiB", "-1G", "0", "0.2", "nan", "inf", "1e300", "5 G", "5Q", "5iB"}) {
     EXPECT_FALSE(parse_byte_amount(text).ok()) << text;
   }
 }

@@ -11,11 +11,12 @@ namespace chimere::model {
 
 /// In bytes.
 struct DevicePlan {
-  int64_t weights = 0;  ///< as they lie on a card; without the embedding table, unless it is the head
-  int64_t kv = 0;       ///< of all positions
-  int64_t state = 0;    ///< recurrent state of one sequence, over all layers
-  int64_t states = 0;   ///< how many of them must fit
-  int64_t work = 0;     ///< activations, logits, scratch memory and recorded steps
+  int64_t weights =
+      0;              ///< as they lie on a card; without the embedding table, unless it is the head
+  int64_t kv = 0;     ///< of all positions
+  int64_t state = 0;  ///< recurrent state of one sequence, over all layers
+  int64_t states = 0;  ///< how many of them must fit
+  int64_t work = 0;    ///< activations, logits, scratch memory and recorded steps
 
   int64_t total() const { return weights + kv + state * states + work; }
 };

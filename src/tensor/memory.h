@@ -22,8 +22,8 @@ class MemoryRange {
 };
 
 /// The memory of the host or of a card. Pointers into a card's memory must not be read by the host;
-/// copies happen in the order of the calls and of the back end's own work. Errors: kIo (the device
-/// failed).
+/// copies happen in the order of the calls and of the back end's own work, but for read(). One
+/// thread at a time, but for read(). Errors: kIo (the device failed).
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -34,7 +34,8 @@ class Memory {
   virtual Result<std::unique_ptr<MemoryRange>> reserve(size_t bytes) = 0;
 
   virtual Status write(void* to, const void* from_host, size_t bytes) = 0;
-  /// Returns when the bytes are there.
+  /// Returns when the bytes are there. Any thread may call it, for bytes that no step and no call
+  /// that is still under way writes.
   virtual Status read(void* to_host, const void* from, size_t bytes) = 0;
   /// Ranges that do not overlap.
   virtual Status copy(void* to, const void* from, size_t bytes) = 0;

@@ -1,5 +1,5 @@
-// Whole forward passes on a device beside the CPU's: step rows have the same bits, chunk rows nearly
-// the same distribution, and a row's bits do not depend on its company or on recording.
+// Whole forward passes on a device beside the CPU's: step rows have the same bits, chunk rows
+// nearly the same distribution, and a row's bits do not depend on its company or on recording.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -185,7 +185,8 @@ TEST(DeviceModel, ChunksAreCloseToTheCpu) {
       }
       for (size_t i = 0; i < got.size(); ++i) {
         const double p = std::exp(double{expected[i]}) / sum_p;
-        divergence += p * (double{expected[i]} - std::log(sum_p) - double{got[i]} + std::log(sum_q));
+        divergence +=
+            p * (double{expected[i]} - std::log(sum_p) - double{got[i]} + std::log(sum_q));
       }
       // The limits of the back end's issue: f32 1e-6, q8_0 1e-3.
       EXPECT_LT(divergence, type == DType::kF32 ? 1e-6 : 1e-3) << name;

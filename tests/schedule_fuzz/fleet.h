@@ -37,8 +37,9 @@ inline constexpr int kVocabulary = 64;
 
 /// Model `number` of a run: a tiny one whose architecture, formats, cache types, shape and weights
 /// follow from `seed` and the number. On the CPU, or on one or two devices.
-Result<FleetModel> load_fleet_model(uint64_t seed, uint64_t number,
-                                    std::span<const std::unique_ptr<kernels::cuda::Device>> devices);
+Result<FleetModel> load_fleet_model(
+    uint64_t seed, uint64_t number,
+    std::span<const std::unique_ptr<kernels::cuda::Device>> devices);
 
 }  // namespace chimere::fuzz
 

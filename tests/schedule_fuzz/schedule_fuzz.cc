@@ -190,8 +190,9 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   const auto options = chimere::fuzz::parse(argc, argv);
   if (!options) {
-    std::fprintf(stderr, "usage: schedule_fuzz [--schedules N] [--seed S] [--only I] "
-                         "[--device emulator|card]\n");
+    std::fprintf(stderr,
+                 "usage: schedule_fuzz [--schedules N] [--seed S] [--only I] "
+                 "[--device emulator|card]\n");
     return 2;
   }
   return chimere::fuzz::run(*options);

@@ -72,9 +72,9 @@ class CudaOps final : public Ops {
     return cuda::kv_page_bytes(shape, k_type, v_type);
   }
   uint32_t kv_layout() const override { return kKvLayout; }
-  void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape,
-                           const float* q_norm, const float* k_norm, float eps, MatrixView qg,
-                           ConstMatrixView k, ConstMatrixView v, KvView kv) override;
+  void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, const float* q_norm,
+                           const float* k_norm, float eps, MatrixView qg, ConstMatrixView k,
+                           ConstMatrixView v, KvView kv) override;
   void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
               MatrixView out) override;
   void silu_multiply(MatrixView gate, ConstMatrixView up) override;
@@ -84,9 +84,7 @@ class CudaOps final : public Ops {
 
  private:
   /// Rows of a product's operands, by class.
-  const RowClasses& rows() const {
-    return selected_ ? arrays_.wanted_rows() : arrays_.all_rows();
-  }
+  const RowClasses& rows() const { return selected_ ? arrays_.wanted_rows() : arrays_.all_rows(); }
   /// x rounded, all rows: what is there already if x has not changed since.
   RoundedRows rounded(ConstMatrixView x);
   bool ok(const Status& status);
@@ -175,7 +173,8 @@ Result<ConstMatrixView> CudaOps::run_step(const StepInputs& step, ConstMatrixVie
   }
   if (bytes > 0) stream_.copy(logits_->data(), logits.data, bytes);
   CHIMERE_CHECK_OK(stream_.synchronize());
-  const float* const on_host = bytes > 0 ? reinterpret_cast<const float*>(logits_->data()) : nullptr;
+  const float* const on_host =
+      bytes > 0 ? reinterpret_cast<const float*>(logits_->data()) : nullptr;
   return ConstMatrixView(on_host, logits.rows, logits.cols, logits.stride);
 }
 

@@ -39,6 +39,7 @@ class OnDevice {
   /// Waits for the device's work.
   std::vector<T> read() const {
     std::vector<T> values(count_);
+    expect_ok(device_.stream().synchronize());
     if (count_ > 0) expect_ok(device_.read(values.data(), data(), count_ * sizeof(T)));
     return values;
   }

@@ -16,10 +16,9 @@ void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps,
                          .block = {kNormThreads},
                          .shared_bytes = static_cast<uint32_t>((x.cols + 1) * sizeof(float)),
                          .overlaps_previous = true};
-  stream.launch(
-      kRmsNorm, launch,
-      RmsNormArgs{x.data, x.stride, weight, y.data, y.stride, rounded,
-                  static_cast<int32_t>(x.cols), eps});
+  stream.launch(kRmsNorm, launch,
+                RmsNormArgs{x.data, x.stride, weight, y.data, y.stride, rounded,
+                            static_cast<int32_t>(x.cols), eps});
 }
 
 void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const float* weight,

@@ -26,11 +26,10 @@ void select_rows(Stream& stream, ConstMatrixView x, const int32_t* ids, MatrixVi
 }
 
 void silu_multiply(Stream& stream, MatrixView gate, ConstMatrixView up) {
-  stream.launch(
-      kSiluMultiply,
-      rows_launch({blocks_for(gate.cols, kRowThreads), static_cast<uint32_t>(gate.rows)}),
-      SiluMultiplyArgs{gate.data, gate.stride, up.data, up.stride,
-                       static_cast<int32_t>(gate.cols)});
+  stream.launch(kSiluMultiply,
+                rows_launch({blocks_for(gate.cols, kRowThreads), static_cast<uint32_t>(gate.rows)}),
+                SiluMultiplyArgs{gate.data, gate.stride, up.data, up.stride,
+                                 static_cast<int32_t>(gate.cols)});
 }
 
 void route(Stream& stream, ConstMatrixView logits, const Routing& routing) {

@@ -42,7 +42,8 @@ CHIMERE_KERNEL(route, kRowThreads, RouteArgs, args) {
   wait_for_previous_kernel();
   let_next_kernel_start();
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int row = (static_cast<int>(blockIdx.x) * kRowThreads + static_cast<int>(threadIdx.x)) / kWarp;
+  const int row =
+      (static_cast<int>(blockIdx.x) * kRowThreads + static_cast<int>(threadIdx.x)) / kWarp;
   if (row >= args.rows) return;
   const float* x = args.logits + row * args.stride;
   int32_t* ids = args.ids + static_cast<int64_t>(row) * args.n_used;

@@ -69,7 +69,8 @@ Status StepArrays::upload(const StepInputs& step) {
   const std::span<const int32_t> slices = {reinterpret_cast<const int32_t*>(b.slices.data()),
                                            4 * b.slices.size()};
   std::vector<RowClass> classes(static_cast<size_t>(b.n_rows));
-  for (const Slice& s : b.slices) std::fill_n(classes.begin() + s.row_begin, s.row_count, s.row_class);
+  for (const Slice& s : b.slices)
+    std::fill_n(classes.begin() + s.row_begin, s.row_count, s.row_class);
   std::vector<RowClass> wanted_classes;
   for (const int32_t row : step.wanted_rows) {
     wanted_classes.push_back(classes[static_cast<size_t>(row)]);

@@ -1,5 +1,5 @@
-// What a step's launches read besides weights and activations: its rows, sequences, pages and slots,
-// brought to the device by one copy.
+// What a step's launches read besides weights and activations: its rows, sequences, pages and
+// slots, brought to the device by one copy.
 #ifndef CHIMERE_KERNELS_CUDA_STEP_ARRAYS_H_
 #define CHIMERE_KERNELS_CUDA_STEP_ARRAYS_H_
 

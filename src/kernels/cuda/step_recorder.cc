@@ -15,8 +15,7 @@ constexpr size_t kMostKinds = 32;
 /// The power of two of whole splits that holds `positions`: launches are at most twice as wide as
 /// they need be, and a reply of any length is recorded a few times.
 int32_t widened(int32_t positions) {
-  const auto splits =
-      static_cast<uint32_t>((positions + kAttentionSplit - 1) / kAttentionSplit);
+  const auto splits = static_cast<uint32_t>((positions + kAttentionSplit - 1) / kAttentionSplit);
   return static_cast<int32_t>(std::bit_ceil(splits)) * kAttentionSplit;
 }
 

@@ -34,14 +34,14 @@ StepKind kind_of(const StepInputs& step, const BatchExtent& extent);
 class StepRecorder {
  public:
   struct Entry {
-    bool seen = false;              ///< its first step made what is made at first use
-    WeightView embedding_table;     ///< where its tokens are looked up
-    std::unique_ptr<Graph> graph;   ///< nullptr: not recorded
+    bool seen = false;             ///< its first step made what is made at first use
+    WeightView embedding_table;    ///< where its tokens are looked up
+    std::unique_ptr<Graph> graph;  ///< nullptr: not recorded
     uint64_t last_use = 0;
   };
 
-  /// nullptr if steps of this kind are not recorded. When there are too many kinds, the one that was
-  /// used longest ago is forgotten; entries found earlier are void then.
+  /// nullptr if steps of this kind are not recorded. When there are too many kinds, the one that
+  /// was used longest ago is forgotten; entries found earlier are void then.
   Entry* find(const StepKind& kind);
   /// Addresses have changed: nothing recorded is good any more.
   void forget();

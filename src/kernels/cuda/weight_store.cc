@@ -49,7 +49,7 @@ Result<uint8_t*> WeightStore::allocate(size_t bytes) {
 }
 
 Result<std::unique_ptr<MemoryRange>> WeightStore::reserve(size_t bytes) {
-  CHIMERE_TRY(uint8_t* data, allocate(bytes));
+  CHIMERE_TRY(uint8_t * data, allocate(bytes));
   return std::unique_ptr<MemoryRange>(std::make_unique<Piece>(data, bytes));
 }
 
@@ -70,12 +70,12 @@ Result<uint8_t*> WeightStore::staging(size_t bytes) {
 
 Result<WeightView> WeightStore::place(const WeightView& w) {
   const int64_t row_bytes = packed_row_bytes(w.type, w.n_in);
-  CHIMERE_TRY(uint8_t* to, allocate(static_cast<size_t>(packed_bytes(w))));
+  CHIMERE_TRY(uint8_t * to, allocate(static_cast<size_t>(packed_bytes(w))));
   const int64_t rows_at_once =
       std::max<int64_t>(1, static_cast<int64_t>(kStagingBytes) / row_bytes);
   for (int64_t row = 0; row < w.n_out; row += rows_at_once) {
     const int64_t rows = std::min(rows_at_once, w.n_out - row);
-    CHIMERE_TRY(uint8_t* from, staging(static_cast<size_t>(rows * row_bytes)));
+    CHIMERE_TRY(uint8_t * from, staging(static_cast<size_t>(rows * row_bytes)));
     const int64_t grain = std::max<int64_t>(1, (int64_t{64} << 10) / row_bytes);
     pool_.parallel_for(rows, grain, [&](int64_t begin, int64_t end, int) {
       pack_rows(w, row + begin, end - begin, from + begin * row_bytes);
@@ -87,7 +87,7 @@ Result<WeightView> WeightStore::place(const WeightView& w) {
 
 Result<const float*> WeightStore::place_floats(const float* values, int64_t n) {
   const size_t bytes = static_cast<size_t>(n) * sizeof(float);
-  CHIMERE_TRY(uint8_t* to, allocate(bytes));
+  CHIMERE_TRY(uint8_t * to, allocate(bytes));
   CHIMERE_CHECK_OK(device_.write(to, values, bytes));
   return reinterpret_cast<const float*>(to);
 }

@@ -24,7 +24,8 @@ class WeightStore final : public Memory {
   /// The matrix (in host memory), packed. Errors: kOutOfMemory, kIo.
   Result<WeightView> place(const WeightView& w);
   Result<const float*> place_floats(const float* values, int64_t n);
-  /// Waits for the copies; the staging memory goes back. To be called when the last weight is placed.
+  /// Waits for the copies; the staging memory goes back. To be called when the last weight is
+  /// placed.
   Status finish();
 
   /// Bytes of the device in use.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -133,6 +134,7 @@ class Card final : public Device {
   static Result<std::unique_ptr<Device>> open(const Api& api, int number);
   ~Card() override {
     stream_.reset();
+    reader_.reset();
     if (context_ != nullptr) api_.context_release(device_);
   }
   Card(const Card&) = delete;
@@ -146,10 +148,13 @@ class Card final : public Device {
 
   Status write(void* to, const void* from_host, size_t bytes) override {
     // The driver takes what is not pinned before it returns, or waits for it.
-    return now([&] { stream_->copy(to, from_host, bytes); });
+    stream_->copy(to, from_host, bytes);
+    return stream_->synchronize();
   }
   Status read(void* to_host, const void* from, size_t bytes) override {
-    return now([&] { stream_->copy(to_host, from, bytes); });
+    const std::lock_guard<std::mutex> lock(reader_mutex_);
+    reader_->copy(to_host, from, bytes);
+    return reader_->synchronize();
   }
   Status copy(void* to, const void* from, size_t bytes) override {
     stream_->copy(to, from, bytes);
@@ -163,11 +168,6 @@ class Card final : public Device {
  private:
   explicit Card(const Api& api) : api_(api) {}
   Status read_facts();
-  template <class Work>
-  Status now(const Work& work) {
-    work();
-    return stream_->synchronize();
-  }
 
   const Api& api_;
   driver::DeviceNumber device_ = 0;
@@ -175,6 +175,8 @@ class Card final : public Device {
   size_t granule_ = 0;
   DeviceFacts facts_;
   std::unique_ptr<CardStream> stream_;
+  std::mutex reader_mutex_;
+  std::unique_ptr<CardStream> reader_;  ///< of read(): threads do not meet in the other one
 };
 
 Status Card::read_facts() {
@@ -218,6 +220,7 @@ Result<std::unique_ptr<Device>> Card::open(const Api& api, int number) {
                        driver::error_text(api, result));
   }
   CHIMERE_TRY(card->stream_, CardStream::create(api, card->context_, card->facts_.shared_bytes));
+  CHIMERE_TRY(card->reader_, CardStream::create(api, card->context_, card->facts_.shared_bytes));
   return std::unique_ptr<Device>(std::move(card));
 }
 

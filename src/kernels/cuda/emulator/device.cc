@@ -157,8 +157,7 @@ class Emulator final : public Device {
     return stream_.synchronize();
   }
   Status read(void* to_host, const void* from, size_t bytes) override {
-    stream_.copy(to_host, from, bytes);
-    return stream_.synchronize();
+    return host_memory().read(to_host, from, bytes);
   }
   Status copy(void* to, const void* from, size_t bytes) override {
     stream_.copy(to, from, bytes);
