@@ -437,13 +437,13 @@ class State(Case):
 class Refusals(Case):
     def test_wrong_usage_ends_with_2_and_a_sentence(self):
         wrong = [("frobnicate",), ("run", "--frobnicate"), ("run", "--speculate", "mtp"), ("run", "--temp", "hot"),
-                 ("run", "--top-p", 2), ("run", "--backend", "cuda"), ("run", "--cache-k", "q4_K"),
+                 ("run", "--top-p", 2), ("run", "--backend", "vulkan"), ("run", "--cache-k", "q4_K"),
                  ("eval",), ("eval", "logits"), ("eval", "logits", "--tokens", "1,x"), ("eval", "logits", "--tokens", "-1"),
                  ("eval", "logits", "--tokens", "1", "--class", "other"), ("bench", "-b", "0"), ("bench", "-p", "1,,2"),
                  ("detokenize", "a"), ("detokenize",), ("tokenize", "--threads", 2, "x"), ("eval", "perplexity")]
         for args in wrong:
             self.refused(2, *args)
-        self.refused(2, "run", "--backend", "cuda", says="one of auto, cpu")
+        self.refused(2, "run", "--backend", "vulkan", says="one of auto, cpu, cuda")
         self.refused(2, "run", "--samplers", "top_k;heat", says="top_n_sigma")
         self.refused(2, "run", "--mirostat", 1, says="one of 0, 2")
         done = chimere()

@@ -24,8 +24,11 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// Ops::kv_layout(): pages as ref's, written by this back end's own chunk arithmetic.
-constexpr uint32_t kKvLayout = 0x10001;
+/// Ops::kv_layout(), more than the CPU's: pages as ref's, written by this back end's own chunk
+/// arithmetic, of which the sums within a tensor core differ between kinds of cards.
+uint32_t kv_layout_of(const DeviceFacts& facts) {
+  return 0x10000U + static_cast<uint32_t>(facts.compute_capability);
+}
 
 bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }
 
@@ -71,7 +74,7 @@ class CudaOps final : public Ops {
   int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const override {
     return cuda::kv_page_bytes(shape, k_type, v_type);
   }
-  uint32_t kv_layout() const override { return kKvLayout; }
+  uint32_t kv_layout() const override { return kv_layout_of(device_.facts()); }
   void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, const float* q_norm,
                            const float* k_norm, float eps, MatrixView qg, ConstMatrixView k,
                            ConstMatrixView v, KvView kv) override;
