@@ -24,6 +24,7 @@ ALLOWED = {
     "text": {"base"},
     "sampling": {"base"},
     "hub": {"base"},
+    "protocol": {"base"},
     "model": {"base", "tensor", "quant", "gguf", "kernels", "state", "text"},
     "engine": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling"},
 }
