@@ -23,21 +23,27 @@ void read_logprobs(Fields& fields, const RequestLimits& limits, int64_t& out) {
   if (wanted) out = top;
 }
 
+bool is_text(const Json* value, std::string_view text) {
+  return value != nullptr && value->is_string() && value->get_ref<const std::string&>() == text;
+}
+
 /// Fields with one value that changes nothing.
 void read_fixed(Fields& fields) {
   if (const Json* format = fields.any("response_format")) {
-    if (*format != Json{{"type", "text"}}) {
+    const auto type = format->is_object() ? format->find("type") : format->end();
+    if (type == format->end() || !is_text(&*type, "text") || format->size() != 1) {
       fields.fail("'response_format' can only be {\"type\": \"text\"} as yet.", "response_format",
                   "unsupported_value");
     }
   }
   if (const Json* modalities = fields.any("modalities")) {
-    if (*modalities != Json::array({"text"})) {
+    const bool one = modalities->is_array() && modalities->size() == 1;
+    if (!one || !is_text(&modalities->front(), "text")) {
       fields.fail("'modalities' can only be [\"text\"].", "modalities", "unsupported_value");
     }
   }
   if (const Json* choice = fields.any("tool_choice")) {
-    if (*choice != "none") {
+    if (!is_text(choice, "none")) {
       fields.fail("'tool_choice' can only be \"none\": this server does not know tools yet.",
                   "tool_choice", "unsupported_value");
     }
