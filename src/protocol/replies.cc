@@ -171,4 +171,21 @@ std::string tokenize_reply(std::span<const int32_t> tokens, std::span<const std:
 
 std::string detokenize_reply(std::string_view content) { return to_text({{"content", content}}); }
 
+std::string status_reply(const ServerStatus& s) {
+  return to_text({{"version", s.version},
+                  {"model", s.model},
+                  {"ready", s.ready},
+                  {"uptime_seconds", s.uptime_seconds},
+                  {"connections", s.connections},
+                  {"requests", {{"running", s.running}, {"waiting", s.waiting}}},
+                  {"steps", s.steps},
+                  {"tokens", {{"prompt", s.prompt_tokens}, {"reply", s.reply_tokens}}},
+                  {"evictions", s.evictions},
+                  {"memory",
+                   {{"kv_bytes", s.kv_bytes},
+                    {"kv_limit", s.kv_limit},
+                    {"recurrent_bytes", s.recurrent_bytes},
+                    {"recurrent_limit", s.recurrent_limit}}}});
+}
+
 }  // namespace chimere::protocol

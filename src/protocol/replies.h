@@ -76,6 +76,26 @@ std::string tokenize_reply(std::span<const int32_t> tokens, std::span<const std:
                            int64_t context);
 std::string detokenize_reply(std::string_view content);
 
+/// /v1/status.
+struct ServerStatus {
+  std::string version;
+  std::string model;
+  bool ready = false;
+  double uptime_seconds = 0;
+  int64_t connections = 0;
+  int64_t running = 0;  ///< requests with a state
+  int64_t waiting = 0;
+  int64_t steps = 0;
+  int64_t prompt_tokens = 0;
+  int64_t reply_tokens = 0;
+  int64_t evictions = 0;
+  int64_t kv_bytes = 0;
+  int64_t kv_limit = 0;
+  int64_t recurrent_bytes = 0;
+  int64_t recurrent_limit = 0;
+};
+std::string status_reply(const ServerStatus& status);
+
 }  // namespace chimere::protocol
 
 #endif  // CHIMERE_PROTOCOL_REPLIES_H_
