@@ -97,8 +97,9 @@ void declare_keys(CLI::App& app, CommandLine& line) {
   adding->add_option("--per-minute", entry->per_minute, "Requests a minute; 0: no limit");
   add_settings(*adding, line, kFile);
 
-  add_settings(*add_command(*keys, line, "list", "Names, scopes and limits", [&line] { return list(line); }),
-               line, kFile);
+  add_settings(
+      *add_command(*keys, line, "list", "Names, scopes and limits", [&line] { return list(line); }),
+      line, kFile);
 
   const auto name = std::make_shared<std::string>();
   CLI::App* removing = add_command(*keys, line, "rm", "Takes a key away",

@@ -6,7 +6,8 @@ namespace {
 
 Status explain() {
   return unsupported(
-      "This program was built without the server, because Boost, OpenSSL or prometheus-cpp were not "
+      "This program was built without the server, because Boost, OpenSSL or prometheus-cpp were "
+      "not "
       "there. `make serve` installs them and builds it.");
 }
 

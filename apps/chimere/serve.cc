@@ -27,11 +27,11 @@ namespace chimere::app {
 namespace {
 
 constexpr const SettingInfo* kServeSettings[] = {
-    &settings::kHost,         &settings::kPort,          &settings::kAlias,
-    &settings::kKeys,         &settings::kTlsCertificate, &settings::kTlsKey,
-    &settings::kAllowedHosts, &settings::kCorsOrigins,   &settings::kMaxBody,
-    &settings::kMaxConnections, &settings::kMaxRunning,  &settings::kMaxQueue,
-    &settings::kHeaderTimeout, &settings::kIdleTimeout,  &settings::kGrace,
+    &settings::kHost,           &settings::kPort,           &settings::kAlias,
+    &settings::kKeys,           &settings::kTlsCertificate, &settings::kTlsKey,
+    &settings::kAllowedHosts,   &settings::kCorsOrigins,    &settings::kMaxBody,
+    &settings::kMaxConnections, &settings::kMaxRunning,     &settings::kMaxQueue,
+    &settings::kHeaderTimeout,  &settings::kIdleTimeout,    &settings::kGrace,
     &settings::kLogPrompts,
 };
 
@@ -72,8 +72,7 @@ serving::ServedModel serve_model(const Settings& settings, const LoadedModel& lo
   out.created = std::chrono::duration_cast<std::chrono::seconds>(
                     std::chrono::system_clock::now().time_since_epoch())
                     .count();
-  out.fingerprint =
-      fmt::format("{}+{}+numerics-{}", version, out.id, kernels::kNumericsVersion);
+  out.fingerprint = fmt::format("{}+{}+numerics-{}", version, out.id, kernels::kNumericsVersion);
   out.defaults = settings;
   const auto source = loaded.file->get_string("tokenizer.chat_template");
   if (source.ok()) {
@@ -90,10 +89,11 @@ Result<std::unique_ptr<serving::KeyRing>> open_keys(const Settings& settings) {
   const std::string& host = settings.get(settings::kHost);
   if (!path.empty()) return serving::KeyRing::open(path);
   if (serving::is_loopback(host)) return std::unique_ptr<serving::KeyRing>();
-  return invalid_argument("On " + host +
-                          " everybody who can reach this machine could use the model. Make a key "
-                          "with `chimere keys add NAME --keys FILE` and pass --keys FILE, or listen "
-                          "on 127.0.0.1.");
+  return invalid_argument(
+      "On " + host +
+      " everybody who can reach this machine could use the model. Make a key "
+      "with `chimere keys add NAME --keys FILE` and pass --keys FILE, or listen "
+      "on 127.0.0.1.");
 }
 
 /// Standard error, a line at a time.
@@ -169,8 +169,8 @@ Status serve(const CommandLine& line) {
 }  // namespace
 
 void declare_serve(CLI::App& app, CommandLine& line) {
-  CLI::App* command =
-      add_command(app, line, "serve", "Answers the OpenAI API over HTTP", [&line] { return serve(line); });
+  CLI::App* command = add_command(app, line, "serve", "Answers the OpenAI API over HTTP",
+                                  [&line] { return serve(line); });
   add_settings(*command, line, kServeSettings);
   add_settings(*command, line, model_settings());
   add_settings(*command, line, sampling_settings());

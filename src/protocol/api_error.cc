@@ -33,6 +33,8 @@ ApiError from_engine(const Error& error) {
     case Error::Code::kInvalidArgument:
     case Error::Code::kUnsupported:
       return bad_field(error.message, "");
+    case Error::Code::kResourceExhausted:
+      return {429, error.message, "", "queue_full", 2};
     case Error::Code::kCancelled:
       return {503, error.message, "", "stopping", 5};
     default:

@@ -24,8 +24,8 @@ bool is_loopback(std::string_view host);
 
 /// A page of any site can send requests to this machine. Its name in Host gives it away when its
 /// name server says that it lives here (DNS rebinding): without keys, Host must be an address,
-/// localhost or a name that was allowed. Its Origin gives it away otherwise: it must be the server's
-/// own or one of `cors_origins`. Errors: 403.
+/// localhost or a name that was allowed. Its Origin gives it away otherwise: it must be the
+/// server's own or one of `cors_origins`. Errors: 403.
 std::optional<protocol::ApiError> check_access(const AccessRules& rules, const HttpHead& head);
 
 /// What lets a page of an allowed origin read the answer; empty for other requests.

@@ -87,9 +87,10 @@ std::optional<HttpResponse> Api::refuse(const HttpHead& head) {
       error = {401, "Send a key of this server as 'Authorization: Bearer KEY'.", "",
                "invalid_api_key", 0};
     } else if (!key->may(route->scope)) {
-      error = {403, "This key may not do that; its scopes do not hold '" +
-                        std::string(route->scope) + "'.",
-               "", "insufficient_scope", 0};
+      error = {
+          403,
+          "This key may not do that; its scopes do not hold '" + std::string(route->scope) + "'.",
+          "", "insufficient_scope", 0};
     }
   }
   if (!error) return std::nullopt;
@@ -113,14 +114,15 @@ std::optional<ApiError> Api::begin_use(const ApiKey* key) {
     use.this_minute = 0;
   }
   if (key->parallel > 0 && use.active >= key->parallel) {
-    return ApiError{429, "This key may have " + std::to_string(key->parallel) +
-                             " requests at the same time; wait for one to end.",
+    return ApiError{429,
+                    "This key may have " + std::to_string(key->parallel) +
+                        " requests at the same time; wait for one to end.",
                     "", "too_many_parallel_requests", 1};
   }
   if (key->per_minute > 0 && use.this_minute >= key->per_minute) {
     const int wait = 60 - static_cast<int>(seconds_since(use.minute_began));
-    return ApiError{429, "This key may make " + std::to_string(key->per_minute) +
-                             " requests a minute.",
+    return ApiError{429,
+                    "This key may make " + std::to_string(key->per_minute) + " requests a minute.",
                     "", "rate_limit_exceeded", std::max(1, wait)};
   }
   ++use.active;
@@ -249,9 +251,9 @@ void Api::models(const CallPtr& call) {
 
 std::optional<ApiError> Api::check_model(const std::string& name) const {
   if (name.empty() || name == model_.id) return std::nullopt;
-  return ApiError{404, "This server has no model '" + name.substr(0, 200) + "'; it has '" +
-                           model_.id + "'.",
-                  "model", "model_not_found", 0};
+  return ApiError{
+      404, "This server has no model '" + name.substr(0, 200) + "'; it has '" + model_.id + "'.",
+      "model", "model_not_found", 0};
 }
 
 }  // namespace chimere::serving

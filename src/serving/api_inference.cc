@@ -31,8 +31,8 @@ std::string lossy(const std::string& bytes) {
 
 }  // namespace
 
-std::optional<ApiError> Api::add_choices(const protocol::GenerationFields& fields,
-                                         const Call& call, std::vector<int32_t> tokens,
+std::optional<ApiError> Api::add_choices(const protocol::GenerationFields& fields, const Call& call,
+                                         std::vector<int32_t> tokens,
                                          protocol::ReasoningSplitter::Start start,
                                          const std::string& echo, ReplySpec& spec) const {
   const int64_t context = model_.service.context();
@@ -81,8 +81,7 @@ void Api::generate(const CallPtr& call, const protocol::GenerationFields& fields
 
 void Api::chat(const CallPtr& call) {
   protocol::ChatRequest request;
-  auto error =
-      protocol::parse_chat(call->request.body, model_.defaults, options_.limits, request);
+  auto error = protocol::parse_chat(call->request.body, model_.defaults, options_.limits, request);
   if (!error) error = check_model(request.model);
   if (error) return respond(call, *error);
   auto prompt = chat_prompt(model_, request.messages, request.template_kwargs);
@@ -132,8 +131,8 @@ void Api::tokenize(const CallPtr& call) {
   if (error) return respond(call, *error);
   std::vector<int32_t> tokens;
   if (request.content) {
-    tokens = text_tokens(model_.tokenizer, *request.content, request.add_special,
-                         request.parse_special);
+    tokens =
+        text_tokens(model_.tokenizer, *request.content, request.add_special, request.parse_special);
   } else {
     auto prompt = chat_prompt(model_, request.messages, request.template_kwargs);
     if (!prompt.ok()) {
@@ -145,8 +144,8 @@ void Api::tokenize(const CallPtr& call) {
   if (request.with_pieces) {
     for (const int32_t token : tokens) pieces.push_back(model_.tokenizer.token_bytes(token, true));
   }
-  respond(call, HttpResponse{200, protocol::tokenize_reply(tokens, pieces,
-                                                           model_.service.context())});
+  respond(call,
+          HttpResponse{200, protocol::tokenize_reply(tokens, pieces, model_.service.context())});
 }
 
 void Api::detokenize(const CallPtr& call) {
@@ -156,12 +155,13 @@ void Api::detokenize(const CallPtr& call) {
   if (error) return respond(call, *error);
   for (const int32_t token : request.tokens) {
     if (token >= model_.tokenizer.n_tokens()) {
-      return respond(call, protocol::bad_field("There is no token " + std::to_string(token) + ".",
-                                               "tokens"));
+      return respond(
+          call, protocol::bad_field("There is no token " + std::to_string(token) + ".", "tokens"));
     }
   }
-  respond(call, HttpResponse{200, protocol::detokenize_reply(
-                                      model_.tokenizer.decode(request.tokens, true))});
+  respond(
+      call,
+      HttpResponse{200, protocol::detokenize_reply(model_.tokenizer.decode(request.tokens, true))});
 }
 
 }  // namespace chimere::serving

@@ -87,7 +87,8 @@ Result<std::vector<ApiKey>> load_keys(const std::string& path) {
   std::ostringstream text;
   text << file.rdbuf();
   const Json document = Json::parse(text.str(), nullptr, false);
-  const bool list = document.is_object() && document.contains("keys") && document["keys"].is_array();
+  const bool list =
+      document.is_object() && document.contains("keys") && document["keys"].is_array();
   if (!list) return invalid_data("The file of keys '" + path + "' is damaged.");
   std::vector<ApiKey> keys;
   for (const Json& entry : document["keys"]) {

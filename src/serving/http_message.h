@@ -36,9 +36,9 @@ struct HttpRequest {
 
 struct HttpResponse {
   int status = 200;
-  std::string body;
+  std::string body = {};
   std::string content_type = "application/json";
-  Headers headers;
+  Headers headers = {};
 };
 
 }  // namespace chimere::serving

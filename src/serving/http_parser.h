@@ -29,8 +29,8 @@ class HttpParser {
   size_t push(std::string_view bytes);
 
   State state() const { return state_; }
-  const HttpHead& head() const { return head_; }  ///< from kBody on
-  std::string take_body();                        ///< at kDone
+  const HttpHead& head() const { return head_; }              ///< from kBody on
+  std::string take_body();                                    ///< at kDone
   const protocol::ApiError& error() const { return error_; }  ///< at kFailed
 
  private:

@@ -104,7 +104,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
       error_code ignored;
       socket().set_option(tcp::no_delay(true), ignored);
     }
-    asio::co_spawn(stream_.get_executor(), [self] { return self->read(); }, asio::detached);
+    asio::co_spawn(
+        stream_.get_executor(), [self] { return self->read(); }, asio::detached);
     while (co_await serve_one()) {
     }
     co_await say_goodbye();
@@ -370,8 +371,8 @@ struct HttpServer::Impl {
   awaitable<void> accept() {
     while (acceptor.is_open()) {
       error_code error;
-      tcp::socket socket = co_await acceptor.async_accept(
-          asio::redirect_error(asio::use_awaitable, error));
+      tcp::socket socket =
+          co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
       if (error) {
         // Out of descriptors: those that are open will be closed some time.
         asio::steady_timer pause(io, std::chrono::milliseconds(50));

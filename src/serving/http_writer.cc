@@ -51,8 +51,8 @@ std::string head(const HttpResponse& response, bool keep_alive) {
 }  // namespace
 
 std::string http_text(const HttpResponse& response, bool keep_alive) {
-  return head(response, keep_alive) +
-         "Content-Length: " + std::to_string(response.body.size()) + "\r\n\r\n" + response.body;
+  return head(response, keep_alive) + "Content-Length: " + std::to_string(response.body.size()) +
+         "\r\n\r\n" + response.body;
 }
 
 std::string http_stream_head(const HttpResponse& response, bool keep_alive, bool chunked) {

@@ -63,11 +63,10 @@ MetricFamily memory(const engine::ServiceStats& s) {
 
 struct Metrics::Families {
   prometheus::Registry registry;
-  prometheus::Family<prometheus::Counter>& requests =
-      prometheus::BuildCounter()
-          .Name("chimere_http_requests_total")
-          .Help("Requests, by route and status.")
-          .Register(registry);
+  prometheus::Family<prometheus::Counter>& requests = prometheus::BuildCounter()
+                                                          .Name("chimere_http_requests_total")
+                                                          .Help("Requests, by route and status.")
+                                                          .Register(registry);
   prometheus::Family<prometheus::Counter>& tokens =
       prometheus::BuildCounter()
           .Name("chimere_tokens_total")
@@ -104,13 +103,12 @@ std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) co
                         number(s.refused)));
   all.push_back(counter("chimere_requests_cancelled_total", "Choices that were cancelled.",
                         number(s.cancelled)));
-  all.push_back(
-      counter("chimere_requests_failed_total", "Choices that failed.", number(s.failed)));
+  all.push_back(counter("chimere_requests_failed_total", "Choices that failed.", number(s.failed)));
   all.push_back(counter("chimere_steps_total", "Forward passes.", number(s.engine.steps)));
   all.push_back(counter("chimere_prompt_tokens_computed_total", "Prompt tokens computed.",
                         number(s.engine.prompt_tokens)));
-  all.push_back(counter("chimere_reply_tokens_total", "Tokens sampled.",
-                        number(s.engine.reply_tokens)));
+  all.push_back(
+      counter("chimere_reply_tokens_total", "Tokens sampled.", number(s.engine.reply_tokens)));
   all.push_back(counter("chimere_evictions_total", "Requests moved out of a full state store.",
                         number(s.engine.evictions)));
   all.push_back(histogram("chimere_time_to_first_token_seconds",

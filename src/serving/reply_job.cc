@@ -36,7 +36,10 @@ HttpResponse error_response(const protocol::ApiError& error, Headers headers) {
 
 ReplyJob::ReplyJob(const ServedModel& model, std::shared_ptr<Exchange> exchange, ReplySpec spec,
                    std::function<void(const ReplyReport&)> done)
-    : model_(model), exchange_(std::move(exchange)), spec_(std::move(spec)), done_(std::move(done)) {
+    : model_(model),
+      exchange_(std::move(exchange)),
+      spec_(std::move(spec)),
+      done_(std::move(done)) {
   head_ = {make_id(spec_.chat ? "chatcmpl-" : "cmpl-"), unix_seconds(), model_.id,
            model_.fingerprint};
   report_.id = head_.id;
@@ -73,8 +76,8 @@ void ReplyJob::start() {
       for (const Choice& choice : choices_) {
         const int64_t index = choice.whole.index;
         if (spec_.chat) {
-          exchange_->event(protocol::sse_event(
-              protocol::chat_role_chunk(head_, index, spec_.include_usage)));
+          exchange_->event(
+              protocol::sse_event(protocol::chat_role_chunk(head_, index, spec_.include_usage)));
         } else if (!choice.whole.content.empty()) {
           exchange_->event(protocol::sse_event(
               protocol::completion_chunk(head_, choice.whole, spec_.include_usage)));
@@ -194,9 +197,9 @@ void ReplyJob::finish_all() {
   report_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
   if (exchange_->streaming()) {
     if (!failed_ && spec_.include_usage) {
-      exchange_->event(protocol::sse_event(
-          spec_.chat ? protocol::chat_usage_chunk(head_, report_.usage)
-                     : protocol::completion_usage_chunk(head_, report_.usage)));
+      exchange_->event(
+          protocol::sse_event(spec_.chat ? protocol::chat_usage_chunk(head_, report_.usage)
+                                         : protocol::completion_usage_chunk(head_, report_.usage)));
     }
     exchange_->event(protocol::kSseDone);
     exchange_->end_events();

@@ -35,8 +35,8 @@ struct ReplySpec {
   struct Choice {
     engine::Request request;
     protocol::ReasoningSplitter::Start start = protocol::ReasoningSplitter::Start::kContent;
-    std::string echo;          ///< text before the reply
-    bool new_prompt = false;   ///< its prompt counts: it is no other choice of the one before
+    std::string echo;         ///< text before the reply
+    bool new_prompt = false;  ///< its prompt counts: it is no other choice of the one before
   };
   bool chat = true;
   bool stream = false;
