@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 export PROMPT YES JOBS FUZZ_SECONDS
 
-.PHONY: build run serve install check test tests asan tsan fuzz nightly tidy format model bench-peers bare-debian clean help
+.PHONY: build run serve package install check test tests asan tsan fuzz nightly tidy format model bench-peers bare-debian clean help
 
 build:  ## the program, build/chimere
 	@scripts/setup run
@@ -21,6 +21,12 @@ serve:  ## the program with the server (installs its libraries)
 	@scripts/setup run serve
 	@cmake --preset release -DCHIMERE_SERVE=on >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) --target chimere
+
+package:  ## a Debian package with the server and its systemd unit, build/package/*.deb
+	@scripts/setup run serve
+	@cmake --preset package >/dev/null
+	@cmake --build $(BUILD)/package -j $(JOBS) --target chimere
+	@cd $(BUILD)/package && cpack
 
 install: build  ## program, model, manual page and completions into DESTDIR/PREFIX (/usr/local)
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"

@@ -33,7 +33,7 @@ ApiError from_engine(const Error& error) {
     case Error::Code::kInvalidArgument:
     case Error::Code::kUnsupported:
       return bad_field(error.message, "");
-    case Error::Code::kResourceExhausted:
+    case Error::Code::kOutOfMemory:
       return {429, error.message, "", "queue_full", 2};
     case Error::Code::kCancelled:
       return {503, error.message, "", "stopping", 5};

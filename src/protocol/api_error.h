@@ -20,8 +20,8 @@ struct ApiError {
 /// 400 for a field.
 ApiError bad_field(std::string message, std::string param, std::string code = "invalid_value");
 
-/// What an error of the engine or of a template is to a client: 400, 429 (kResourceExhausted), 503
-/// (kCancelled: the server stops) or 500.
+/// What an error of the engine or of a template is to a client: 400, 429 (kOutOfMemory: as much as
+/// fits is asked already), 503 (kCancelled: the server stops) or 500.
 ApiError from_engine(const Error& error);
 
 /// The body of the answer. The type follows from the status.
