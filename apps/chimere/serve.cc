@@ -1,6 +1,7 @@
 // chimere serve: the model behind the OpenAI API.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -122,7 +123,12 @@ Status serve(const CommandLine& line) {
   const Settings& s = line.settings;
   CHIMERE_TRY(const auto keys, open_keys(s));
   const int64_t running = s.get(settings::kMaxRunning);
-  CHIMERE_TRY(const LoadedModel loaded, load(s, {.contexts = running, .default_context = 8192}));
+  // Few conversations fill their context: all share the memory of these, and when it does not
+  // suffice the youngest are moved out and come back.
+  constexpr int64_t kContexts = 8;
+  CHIMERE_TRY(const LoadedModel loaded, load(s, {.contexts = std::min(running, kContexts),
+                                                 .sequences = running,
+                                                 .default_context = 8192}));
   engine::ServiceOptions options;
   options.engine = {.max_step_rows = LoadedModel::kMaxStepRows,
                     .max_running = static_cast<int32_t>(running),

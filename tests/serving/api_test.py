@@ -215,7 +215,7 @@ class Api(unittest.TestCase):
     def test_a_closed_connection_cancels(self):
         for stream in (True, False):
             raw = self.server.raw()
-            body = json.dumps({"prompt": "The", "stream": stream, "n": 4, "logit_bias": {}, "max_tokens": 5000})
+            body = json.dumps({"prompt": "The", "stream": stream, "n": 4, "max_tokens": 5000})
             raw.sendall(f"POST {TEXT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
             end = time.monotonic() + 20
             while self.server.get("/v1/status")["requests"]["running"] == 0 and time.monotonic() < end:
