@@ -13,10 +13,10 @@
 namespace chimere::serving {
 
 struct AccessRules {
-  std::string host;                        ///< that the server listens on
-  bool keys = false;                       ///< requests need a key
-  std::vector<std::string> allowed_hosts;  ///< names that Host may say besides addresses
-  std::vector<std::string> cors_origins;   ///< "https://chat.example.org", or "*"
+  std::string host = {};                        ///< that the server listens on
+  bool keys = false;                            ///< requests need a key
+  std::vector<std::string> allowed_hosts = {};  ///< names that Host may say besides addresses
+  std::vector<std::string> cors_origins = {};   ///< "https://chat.example.org", or "*"
 };
 
 /// True for localhost, 127.x.x.x and ::1.

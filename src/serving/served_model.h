@@ -20,16 +20,16 @@
 namespace chimere::serving {
 
 struct ServedModel {
-  std::string id;           ///< what clients call it
-  int64_t created = 0;      ///< seconds since 1970
-  std::string fingerprint;  ///< build, model and numerics
+  std::string id = {};           ///< what clients call it
+  int64_t created = 0;           ///< seconds since 1970
+  std::string fingerprint = {};  ///< build, model and numerics
   const text::Tokenizer& tokenizer;
   engine::EngineService& service;
-  std::optional<text::ChatTemplate> chat_template;
-  std::string template_source;
-  Settings defaults;  ///< of sampling, for what requests leave out
+  std::optional<text::ChatTemplate> chat_template = std::nullopt;
+  std::string template_source = {};
+  Settings defaults = {};  ///< of sampling, for what requests leave out
   /// Sampling and max_tokens as settings say. Errors: kInvalidArgument.
-  std::function<Result<engine::Request>(const Settings&)> make_request;
+  std::function<Result<engine::Request>(const Settings&)> make_request = {};
 };
 
 struct ChatPrompt {
