@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 export PROMPT YES JOBS FUZZ_SECONDS
 
-.PHONY: build run install check test tests asan tsan fuzz nightly tidy format model bench-peers bare-debian clean help
+.PHONY: build run serve package install check test tests asan tsan fuzz nightly tidy format model bench-peers bare-debian clean help
 
 build:  ## the program, build/chimere
 	@scripts/setup run
@@ -16,6 +16,17 @@ build:  ## the program, build/chimere
 
 run: build  ## build, then the model answers PROMPT, or opens a chat on a terminal
 	@scripts/run-chimere $(BUILD)/chimere
+
+serve:  ## the program with the server (installs its libraries)
+	@scripts/setup run serve
+	@cmake --preset release -DCHIMERE_SERVE=on >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target chimere
+
+package:  ## a Debian package with the server and its systemd unit, build/package/*.deb
+	@scripts/setup run serve
+	@cmake --preset package >/dev/null
+	@cmake --build $(BUILD)/package -j $(JOBS) --target chimere
+	@cd $(BUILD)/package && cpack
 
 install: build  ## program, model, manual page and completions into DESTDIR/PREFIX (/usr/local)
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
@@ -29,7 +40,7 @@ check: tests  ## the fast tests (under 3 minutes once built)
 	@ctest --test-dir $(BUILD)/tests -L fast -j $(JOBS) --output-on-failure --no-tests=error
 
 test:  ## everything: fast and full tests, format, clang-tidy, layering, llama.cpp beside us, the trainer's smoke run
-	@scripts/setup run test tools peers train
+	@scripts/setup run serve test tools peers train
 	@scripts/install-peers
 	@cmake --preset tests-all >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)

@@ -19,6 +19,13 @@ if(CHIMERE_SANITIZE)
     add_compile_options(-Wno-maybe-uninitialized -Wno-stringop-overflow)  # instrumented code confuses g++'s analysis
   endif()
 endif()
+if(CHIMERE_HARDEN)
+  # What Debian builds its packages with.
+  add_compile_options(-fstack-protector-strong -fstack-clash-protection -fcf-protection -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+  add_link_options(-Wl,-z,relro -Wl,-z,now)
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  add_link_options(-pie)
+endif()
 if(CHIMERE_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
     message(FATAL_ERROR "CHIMERE_FUZZ needs clang (libFuzzer): use `make fuzz` or the preset `fuzz`.")

@@ -81,7 +81,8 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   const int64_t pages =
       (out.context + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + room.checkpoints;
   options.max_tokens = pages * room.contexts * kernels::kKvPageTokens;
-  options.max_states = std::max(options.max_states, 2 * (room.contexts + room.checkpoints));
+  options.max_states = std::max(options.max_states,
+                                2 * (std::max(room.contexts, room.sequences) + room.checkpoints));
   options.max_step_rows = LoadedModel::kMaxStepRows;
   options.cache_k = *parse_dtype(settings.get(settings::kCacheK));
   options.cache_v = *parse_dtype(settings.get(settings::kCacheV));

@@ -26,6 +26,7 @@ Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file
 /// What a command needs of the state store, in contexts.
 struct Room {
   int64_t contexts = 1;             ///< sequences of a whole context each
+  int64_t sequences = 0;            ///< that share these contexts; 0: as many as there are
   int64_t default_context = 32768;  ///< where the model allows more and --ctx says nothing
   int64_t checkpoints = 0;          ///< kept besides the sequences
 };

@@ -145,16 +145,105 @@ constexpr Setting<std::string> kLogitBias(
 constexpr Setting<int64_t> kSeed(integer("seed", "s", "-1", -1, 0x1p53,
                                          "Replays a reply; -1: a new one each time"));
 
+constexpr Setting<std::string> kHost(
+    text("host", "", "127.0.0.1", "Address to listen on; one that others can reach needs --keys"));
+constexpr Setting<int64_t> kPort(integer("port", "", "8080", 0, 65535,
+                                         "Port to listen on; 0: any that is free"));
+constexpr Setting<std::string> kAlias(
+    text("alias", "", "", "What clients call the model; without it the name of its file"));
+constexpr Setting<std::string> kKeys(
+    text("keys", "", "", "File of the keys that clients must show (`chimere keys`)"));
+constexpr Setting<std::string> kTlsCertificate(
+    text("tls-certificate", "", "", "PEM file with the certificate chain, for https"));
+constexpr Setting<std::string> kTlsKey(text("tls-key", "", "",
+                                            "PEM file with the key of --tls-certificate"));
+constexpr Setting<std::string> kAllowedHosts(
+    text("allowed-hosts", "", "",
+         "Names of this machine that clients may use, with commas; addresses always may"));
+constexpr Setting<std::string> kCorsOrigins(text(
+    "cors-origins", "", "",
+    "Sites whose pages may use the server, like https://chat.example.org, with commas; *: all"));
+constexpr Setting<int64_t> kMaxRunning(integer("max-running", "", "32", 1, 1024,
+                                               "Replies that are written at the same time"));
+constexpr Setting<int64_t> kMaxQueue(
+    integer("max-queue", "", "256", 0, 1 << 20,
+            "Replies that may wait for their turn; more are refused with status 429"));
+constexpr Setting<int64_t> kMaxConnections(integer("max-connections", "", "4096", 1, 1 << 20,
+                                                   "Open connections; more are closed"));
+constexpr Setting<int64_t> kMaxBody(integer("max-body", "", "16", 1, 1024,
+                                            "Largest body of a request, in MiB"));
+constexpr Setting<double> kHeaderTimeout(
+    real("header-timeout", "15", 0.05, 3600,
+         "Seconds for the head of a request to arrive; its body may take four times as long"));
+constexpr Setting<double> kIdleTimeout(real("idle-timeout", "75", 0.05, 86400,
+                                            "Seconds that a connection may wait for a request"));
+constexpr Setting<int64_t> kGrace(integer("grace", "", "30", 0, 86400,
+                                          "Seconds that replies may take to end at SIGTERM"));
+constexpr Setting<bool> kLogPrompts({"log-prompts",
+                                     {},
+                                     "0",
+                                     0,
+                                     0,
+                                     {},
+                                     "Write the bodies of requests to the log",
+                                     Kind::kSwitch,
+                                     '\0',
+                                     {}});
+
 std::span<const SettingInfo* const> all() {
-  static constexpr auto kAll = std::to_array<const SettingInfo*>(
-      {&kModel,         &kModels,        &kHubEndpoint,      &kHubToken,        &kOffline,
-       &kBackend,       &kVramBudget,    &kThreads,          &kContext,         &kCacheK,
-       &kCacheV,        &kMaxTokens,     &kSamplers,         &kTemperature,     &kTopK,
-       &kTopP,          &kMinP,          &kTypical,          &kTopNSigma,       &kXtcProbability,
-       &kXtcThreshold,  &kDynatempRange, &kDynatempExponent, &kMirostat,        &kMirostatEntropy,
-       &kMirostatRate,  &kRepeatPenalty, &kFrequencyPenalty, &kPresencePenalty, &kPenaltyWindow,
-       &kDryMultiplier, &kDryBase,       &kDryAllowedLength, &kDryWindow,       &kDryBreakers,
-       &kLogitBias,     &kSeed});
+  static constexpr auto kAll = std::to_array<const SettingInfo*>({&kModel,
+                                                                  &kModels,
+                                                                  &kHubEndpoint,
+                                                                  &kHubToken,
+                                                                  &kOffline,
+                                                                  &kBackend,
+                                                                  &kVramBudget,
+                                                                  &kThreads,
+                                                                  &kContext,
+                                                                  &kCacheK,
+                                                                  &kCacheV,
+                                                                  &kMaxTokens,
+                                                                  &kSamplers,
+                                                                  &kTemperature,
+                                                                  &kTopK,
+                                                                  &kTopP,
+                                                                  &kMinP,
+                                                                  &kTypical,
+                                                                  &kTopNSigma,
+                                                                  &kXtcProbability,
+                                                                  &kXtcThreshold,
+                                                                  &kDynatempRange,
+                                                                  &kDynatempExponent,
+                                                                  &kMirostat,
+                                                                  &kMirostatEntropy,
+                                                                  &kMirostatRate,
+                                                                  &kRepeatPenalty,
+                                                                  &kFrequencyPenalty,
+                                                                  &kPresencePenalty,
+                                                                  &kPenaltyWindow,
+                                                                  &kDryMultiplier,
+                                                                  &kDryBase,
+                                                                  &kDryAllowedLength,
+                                                                  &kDryWindow,
+                                                                  &kDryBreakers,
+                                                                  &kLogitBias,
+                                                                  &kSeed,
+                                                                  &kHost,
+                                                                  &kPort,
+                                                                  &kAlias,
+                                                                  &kKeys,
+                                                                  &kTlsCertificate,
+                                                                  &kTlsKey,
+                                                                  &kAllowedHosts,
+                                                                  &kCorsOrigins,
+                                                                  &kMaxRunning,
+                                                                  &kMaxQueue,
+                                                                  &kMaxConnections,
+                                                                  &kMaxBody,
+                                                                  &kHeaderTimeout,
+                                                                  &kIdleTimeout,
+                                                                  &kGrace,
+                                                                  &kLogPrompts});
   return kAll;
 }
 

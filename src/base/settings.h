@@ -79,6 +79,23 @@ extern const Setting<std::string> kDryBreakers;
 extern const Setting<std::string> kLogitBias;
 extern const Setting<int64_t> kSeed;
 
+extern const Setting<std::string> kHost;
+extern const Setting<int64_t> kPort;
+extern const Setting<std::string> kAlias;
+extern const Setting<std::string> kKeys;
+extern const Setting<std::string> kTlsCertificate;
+extern const Setting<std::string> kTlsKey;
+extern const Setting<std::string> kAllowedHosts;
+extern const Setting<std::string> kCorsOrigins;
+extern const Setting<int64_t> kMaxRunning;
+extern const Setting<int64_t> kMaxQueue;
+extern const Setting<int64_t> kMaxConnections;
+extern const Setting<int64_t> kMaxBody;
+extern const Setting<double> kHeaderTimeout;
+extern const Setting<double> kIdleTimeout;
+extern const Setting<int64_t> kGrace;
+extern const Setting<bool> kLogPrompts;
+
 /// Every setting there is.
 std::span<const SettingInfo* const> all();
 /// nullptr if there is no such setting.

@@ -25,6 +25,12 @@ const char* const* environment();
 /// unknown.
 int64_t available_memory();
 
+/// Lets this process have as many files and connections open as it may ask for.
+void raise_open_file_limit();
+/// Tells the service manager (systemd's sd_notify protocol: $NOTIFY_SOCKET) a state like "READY=1";
+/// nothing where there is none.
+void notify_service_manager(const std::string& state);
+
 }  // namespace chimere
 
 #endif  // CHIMERE_BASE_SYSTEM_H_

@@ -14,7 +14,7 @@
 #include "base/output_file.h"
 #include "hub/model_folder.h"
 #include "hub/repository.h"
-#include "hub/sha256.h"
+#include "base/sha256.h"
 
 namespace chimere::hub {
 namespace {

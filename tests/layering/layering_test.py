@@ -24,6 +24,8 @@ ALLOWED = {
     "text": {"base"},
     "sampling": {"base"},
     "hub": {"base"},
+    "protocol": {"base"},
+    "serving": {"base", "text", "sampling", "engine", "protocol"},
     "model": {"base", "tensor", "quant", "gguf", "kernels", "state", "text"},
     "engine": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling"},
 }

@@ -1,9 +1,9 @@
-#include "hub/sha256.h"
+#include "base/sha256.h"
 
 #include <algorithm>
 #include <bit>
 
-namespace chimere::hub {
+namespace chimere {
 namespace {
 
 // The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
@@ -81,4 +81,4 @@ std::string Sha256::finish() {
   return text;
 }
 
-}  // namespace chimere::hub
+}  // namespace chimere

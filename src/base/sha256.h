@@ -1,6 +1,6 @@
-// SHA-256 (FIPS 180-4), for the checksums of downloads.
-#ifndef CHIMERE_HUB_SHA256_H_
-#define CHIMERE_HUB_SHA256_H_
+// SHA-256 (FIPS 180-4), for checksums of downloads and digests of keys.
+#ifndef CHIMERE_BASE_SHA256_H_
+#define CHIMERE_BASE_SHA256_H_
 
 #include <array>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace chimere::hub {
+namespace chimere {
 
 class Sha256 {
  public:
@@ -25,6 +25,6 @@ class Sha256 {
   uint64_t bytes_ = 0;
 };
 
-}  // namespace chimere::hub
+}  // namespace chimere
 
-#endif  // CHIMERE_HUB_SHA256_H_
+#endif  // CHIMERE_BASE_SHA256_H_

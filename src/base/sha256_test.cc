@@ -1,10 +1,10 @@
-#include "hub/sha256.h"
+#include "base/sha256.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace chimere::hub {
+namespace chimere {
 namespace {
 
 std::string hash(std::string_view text) {
@@ -41,4 +41,4 @@ TEST(Sha256, PiecesDoNotMatter) {
 }
 
 }  // namespace
-}  // namespace chimere::hub
+}  // namespace chimere

@@ -1,0 +1,111 @@
+// chimere keys: who may use the server.
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command.h"
+#include "json.h"
+#include "serving/api_keys.h"
+
+namespace chimere::app {
+namespace {
+
+Result<std::string> keys_file(const CommandLine& line) {
+  std::string path = line.settings.get(settings::kKeys);
+  if (path.empty()) return invalid_argument("Say which file holds the keys: --keys FILE.");
+  return path;
+}
+
+/// The file's keys; none if it does not exist yet.
+Result<std::vector<serving::ApiKey>> load(const std::string& path) {
+  if (!std::filesystem::exists(path)) return std::vector<serving::ApiKey>();
+  return serving::load_keys(path);
+}
+
+Status add(const CommandLine& line, serving::ApiKey entry) {
+  CHIMERE_TRY(const std::string path, keys_file(line));
+  CHIMERE_CHECK_OK(serving::check_key(entry));
+  CHIMERE_TRY(auto keys, load(path));
+  if (std::ranges::find(keys, entry.name, &serving::ApiKey::name) != keys.end()) {
+    return invalid_argument("There is a key '" + entry.name +
+                            "' already; take another name, or remove it first: chimere keys rm " +
+                            entry.name + ".");
+  }
+  const std::string key = serving::make_key();
+  entry.digest = serving::key_digest(key);
+  const std::string name = entry.name;
+  keys.push_back(std::move(entry));
+  CHIMERE_CHECK_OK(serving::save_keys(path, keys));
+  if (line.json) {
+    print_json({{"name", name}, {"key", key}});
+  } else {
+    std::cout << key << '\n';
+    std::cerr << "This is the only time that the key is shown; the file keeps its digest.\n";
+  }
+  return {};
+}
+
+Status list(const CommandLine& line) {
+  CHIMERE_TRY(const std::string path, keys_file(line));
+  CHIMERE_TRY(const auto keys, serving::load_keys(path));
+  Json out = Json::array();
+  for (const serving::ApiKey& key : keys) {
+    out.push_back({{"name", key.name},
+                   {"scopes", key.scopes},
+                   {"parallel", key.parallel},
+                   {"per_minute", key.per_minute}});
+  }
+  if (line.json) {
+    print_json(out);
+    return {};
+  }
+  for (const Json& key : out) std::cout << key.dump() << '\n';
+  return {};
+}
+
+Status remove(const CommandLine& line, const std::string& name) {
+  CHIMERE_TRY(const std::string path, keys_file(line));
+  CHIMERE_TRY(auto keys, serving::load_keys(path));
+  if (std::erase_if(keys, [&](const serving::ApiKey& k) { return k.name == name; }) == 0) {
+    return not_found("There is no key '" + name + "'; `chimere keys list` shows those there are.");
+  }
+  CHIMERE_CHECK_OK(serving::save_keys(path, keys));
+  if (line.json) print_json({{"removed", name}});
+  return {};
+}
+
+}  // namespace
+
+void declare_keys(CLI::App& app, CommandLine& line) {
+  static constexpr const SettingInfo* kFile[] = {&settings::kKeys};
+  CLI::App* keys = app.add_subcommand("keys", "The server's keys: who may use it, and how much");
+  keys->require_subcommand(1);
+
+  const auto entry = std::make_shared<serving::ApiKey>();
+  CLI::App* adding = add_command(*keys, line, "add", "Makes a key and shows it once",
+                                 [&line, entry] { return add(line, *entry); });
+  adding->add_option("NAME", entry->name, "Who it is for; stands in the log")->required();
+  adding
+      ->add_option("--scopes", entry->scopes,
+                   "inference (the model), metrics (/metrics and /v1/status)")
+      ->delimiter(',');
+  adding->add_option("--parallel", entry->parallel, "Requests at the same time; 0: no limit");
+  adding->add_option("--per-minute", entry->per_minute, "Requests a minute; 0: no limit");
+  add_settings(*adding, line, kFile);
+
+  add_settings(
+      *add_command(*keys, line, "list", "Names, scopes and limits", [&line] { return list(line); }),
+      line, kFile);
+
+  const auto name = std::make_shared<std::string>();
+  CLI::App* removing = add_command(*keys, line, "rm", "Takes a key away",
+                                   [&line, name] { return remove(line, *name); });
+  removing->add_option("NAME", *name, "Which one")->required();
+  add_settings(*removing, line, kFile);
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,25 @@
+// chimere serve and keys, in a build without the server.
+#include "command.h"
+
+namespace chimere::app {
+namespace {
+
+Status explain() {
+  return unsupported(
+      "This program was built without the server, because Boost, OpenSSL or prometheus-cpp were "
+      "not "
+      "there. `make serve` installs them and builds it.");
+}
+
+}  // namespace
+
+void declare_serve(CLI::App& app, CommandLine& line) {
+  add_command(app, line, "serve", "Answers the OpenAI API over HTTP (not in this build)", explain)
+      ->allow_extras();
+}
+
+void declare_keys(CLI::App& app, CommandLine& line) {
+  add_command(app, line, "keys", "The server's keys (not in this build)", explain)->allow_extras();
+}
+
+}  // namespace chimere::app

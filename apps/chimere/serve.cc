@@ -1,0 +1,185 @@
+// chimere serve: the model behind the OpenAI API.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/system.h"
+#include "command.h"
+#include "engine/service.h"
+#include "json.h"
+#include "kernels/api.h"
+#include "loaded_model.h"
+#include "request.h"
+#include "serving/api.h"
+#include "serving/http_server.h"
+#include "serving/log_line.h"
+
+namespace chimere::app {
+namespace {
+
+constexpr const SettingInfo* kServeSettings[] = {
+    &settings::kHost,           &settings::kPort,           &settings::kAlias,
+    &settings::kKeys,           &settings::kTlsCertificate, &settings::kTlsKey,
+    &settings::kAllowedHosts,   &settings::kCorsOrigins,    &settings::kMaxBody,
+    &settings::kMaxConnections, &settings::kMaxRunning,     &settings::kMaxQueue,
+    &settings::kHeaderTimeout,  &settings::kIdleTimeout,    &settings::kGrace,
+    &settings::kLogPrompts,
+};
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> items;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    if (!item.empty()) items.emplace_back(item);
+  }
+  return items;
+}
+
+serving::HttpOptions http_options(const Settings& s) {
+  serving::HttpOptions out;
+  out.host = s.get(settings::kHost);
+  out.port = static_cast<uint16_t>(s.get(settings::kPort));
+  out.tls_certificate = s.get(settings::kTlsCertificate);
+  out.tls_key = s.get(settings::kTlsKey);
+  out.max_connections = s.get(settings::kMaxConnections);
+  out.max_body = static_cast<uint64_t>(s.get(settings::kMaxBody)) << 20;
+  out.head_seconds = s.get(settings::kHeaderTimeout);
+  out.body_seconds = 4 * out.head_seconds;
+  out.idle_seconds = s.get(settings::kIdleTimeout);
+  return out;
+}
+
+/// What clients call the model: --alias, or the file's name without folder and ending.
+std::string model_id(const Settings& settings, const LoadedModel& loaded) {
+  const std::string& alias = settings.get(settings::kAlias);
+  return alias.empty() ? std::filesystem::path(loaded.file->path()).stem().string() : alias;
+}
+
+serving::ServedModel serve_model(const Settings& settings, const LoadedModel& loaded,
+                                 engine::EngineService& service, const std::string& version) {
+  serving::ServedModel out{.tokenizer = *loaded.tokenizer, .service = service};
+  out.id = model_id(settings, loaded);
+  out.created = std::chrono::duration_cast<std::chrono::seconds>(
+                    std::chrono::system_clock::now().time_since_epoch())
+                    .count();
+  out.fingerprint = fmt::format("{}+{}+numerics-{}", version, out.id, kernels::kNumericsVersion);
+  out.defaults = settings;
+  const auto source = loaded.file->get_string("tokenizer.chat_template");
+  if (source.ok()) {
+    out.template_source = *source;
+    auto parsed = text::ChatTemplate::create(*source);
+    if (parsed.ok()) out.chat_template = *std::move(parsed);
+  }
+  out.make_request = [&loaded](const Settings& s) { return request_from(s, *loaded.tokenizer); };
+  return out;
+}
+
+Result<std::unique_ptr<serving::KeyRing>> open_keys(const Settings& settings) {
+  const std::string& path = settings.get(settings::kKeys);
+  const std::string& host = settings.get(settings::kHost);
+  if (!path.empty()) return serving::KeyRing::open(path);
+  if (serving::is_loopback(host)) return std::unique_ptr<serving::KeyRing>();
+  return invalid_argument(
+      "On " + host +
+      " everybody who can reach this machine could use the model. Make a key "
+      "with `chimere keys add NAME --keys FILE` and pass --keys FILE, or listen "
+      "on 127.0.0.1.");
+}
+
+/// Standard error, a line at a time.
+void log(const std::string& line) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  std::cerr << line << '\n';
+}
+
+void announce(const CommandLine& line, const serving::HttpServer& server,
+              const serving::ServedModel& model) {
+  const std::string& host = line.settings.get(settings::kHost);
+  const bool v6 = host.find(':') != std::string::npos;
+  const bool tls = !line.settings.get(settings::kTlsCertificate).empty();
+  const std::string url = fmt::format("{}://{}:{}", tls ? "https" : "http",
+                                      v6 ? "[" + host + "]" : host, server.port());
+  if (line.json) {
+    print_json({{"url", url}, {"model", model.id}, {"context", model.service.context()}});
+    std::cout.flush();
+  }
+  log(serving::LogLine("listening").add("url", url).add("model", model.id).text());
+  notify_service_manager("READY=1");
+}
+
+Status serve(const CommandLine& line) {
+  const Settings& s = line.settings;
+  CHIMERE_TRY(const auto keys, open_keys(s));
+  const int64_t running = s.get(settings::kMaxRunning);
+  // Few conversations fill their context: all share the memory of these, and when it does not
+  // suffice the youngest are moved out and come back.
+  constexpr int64_t kContexts = 8;
+  CHIMERE_TRY(const LoadedModel loaded, load(s, {.contexts = std::min(running, kContexts),
+                                                 .sequences = running,
+                                                 .default_context = 8192}));
+  engine::ServiceOptions options;
+  options.engine = {.max_step_rows = LoadedModel::kMaxStepRows,
+                    .max_running = static_cast<int32_t>(running),
+                    .context = loaded.context,
+                    .pool = loaded.pool.get()};
+  options.max_queue = static_cast<int32_t>(s.get(settings::kMaxQueue));
+  CHIMERE_TRY(const auto service,
+              engine::EngineService::create(*loaded.model, *loaded.tokenizer, options));
+  const std::string version = "chimere-" CHIMERE_VERSION;
+  const serving::ServedModel model = serve_model(s, loaded, *service, version);
+
+  serving::ApiOptions api_options;
+  api_options.version = version;
+  api_options.access = {.host = s.get(settings::kHost),
+                        .keys = keys != nullptr,
+                        .allowed_hosts = split(s.get(settings::kAllowedHosts)),
+                        .cors_origins = split(s.get(settings::kCorsOrigins))};
+  api_options.log_prompts = s.get(settings::kLogPrompts);
+  api_options.log = log;
+  serving::Api api(std::move(api_options), model, keys.get());
+  raise_open_file_limit();
+  CHIMERE_TRY(const auto server, serving::HttpServer::create(http_options(s), api));
+  api.count_connections_with([&server] { return server->connections(); });
+  announce(line, *server, model);
+
+  std::thread drain;
+  server->run([&] {
+    log(serving::LogLine("stopping").add("grace_seconds", s.get(settings::kGrace)).text());
+    notify_service_manager("STOPPING=1");
+    api.drain();
+    drain = std::thread([&] {
+      service->drain(engine::EngineService::Clock::now() +
+                     std::chrono::seconds(s.get(settings::kGrace)));
+      server->stop(2);
+    });
+  });
+  if (drain.joinable()) drain.join();
+  api.stop();
+  service->stop();
+  log(serving::LogLine("stopped").text());
+  return {};
+}
+
+}  // namespace
+
+void declare_serve(CLI::App& app, CommandLine& line) {
+  CLI::App* command = add_command(app, line, "serve", "Answers the OpenAI API over HTTP",
+                                  [&line] { return serve(line); });
+  add_settings(*command, line, kServeSettings);
+  add_settings(*command, line, model_settings());
+  add_settings(*command, line, sampling_settings());
+}
+
+}  // namespace chimere::app

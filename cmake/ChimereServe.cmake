@@ -1,0 +1,17 @@
+# CHIMERE_WITH_SERVE: whether the server is built. With CHIMERE_SERVE=auto that depends on what is installed.
+if(CHIMERE_SERVE STREQUAL "off")
+  set(CHIMERE_WITH_SERVE FALSE)
+else()
+  find_package(Boost 1.81 QUIET)
+  find_package(OpenSSL QUIET)
+  find_package(prometheus-cpp QUIET COMPONENTS core)
+  if(Boost_FOUND AND OPENSSL_FOUND AND prometheus-cpp_FOUND)
+    set(CHIMERE_WITH_SERVE TRUE)
+  elseif(CHIMERE_SERVE STREQUAL "on")
+    message(FATAL_ERROR "CHIMERE_SERVE=on needs Boost 1.81, OpenSSL and prometheus-cpp: run `scripts/setup run serve`, or "
+                        "configure with -DCHIMERE_SERVE=off to build the program without the server.")
+  else()
+    set(CHIMERE_WITH_SERVE FALSE)
+    message(STATUS "Without the server: Boost 1.81, OpenSSL or prometheus-cpp is not there (scripts/setup serve)")
+  endif()
+endif()

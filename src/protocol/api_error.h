@@ -1,0 +1,32 @@
+// Errors as the OpenAI API tells them.
+#ifndef CHIMERE_PROTOCOL_API_ERROR_H_
+#define CHIMERE_PROTOCOL_API_ERROR_H_
+
+#include <string>
+
+#include "base/result.h"
+
+namespace chimere::protocol {
+
+/// Becomes {"error": {"message", "type", "param", "code"}} with an HTTP status.
+struct ApiError {
+  int status = 400;
+  std::string message;  ///< a sentence that says what to do
+  std::string param;    ///< the field at fault, like "messages[0].role"; empty: null
+  std::string code;     ///< for programs, like "context_length_exceeded"; empty: null
+  int retry_after = 0;  ///< seconds, for 429 and 503; 0: not said
+};
+
+/// 400 for a field.
+ApiError bad_field(std::string message, std::string param, std::string code = "invalid_value");
+
+/// What an error of the engine or of a template is to a client: 400, 429 (kOutOfMemory: as much as
+/// fits is asked already), 503 (kCancelled: the server stops) or 500.
+ApiError from_engine(const Error& error);
+
+/// The body of the answer. The type follows from the status.
+std::string error_body(const ApiError& error);
+
+}  // namespace chimere::protocol
+
+#endif  // CHIMERE_PROTOCOL_API_ERROR_H_

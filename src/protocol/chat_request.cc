@@ -1,0 +1,76 @@
+#include "protocol/requests.h"
+#include "protocol/sampling_fields.h"
+
+namespace chimere::protocol {
+namespace {
+
+void read_max_tokens(Fields& fields, Settings& settings) {
+  // The newer name wins where a client sends both for old and new servers.
+  int64_t most = -1;
+  const bool given = fields.integer("max_tokens", 1, 1 << 24, most);
+  if (!fields.integer("max_completion_tokens", 1, 1 << 24, most) && !given) return;
+  const Status status =
+      settings.set(settings::kMaxTokens, std::to_string(most), "'max_completion_tokens'");
+  if (!status.ok()) fields.fail(status.error().message, "max_completion_tokens");
+}
+
+void read_logprobs(Fields& fields, const RequestLimits& limits, int64_t& out) {
+  bool wanted = false;
+  int64_t top = 0;
+  fields.boolean("logprobs", wanted);
+  const bool given = fields.integer("top_logprobs", 0, limits.top_logprobs, top);
+  if (given && !wanted) fields.fail("'top_logprobs' needs \"logprobs\": true.", "top_logprobs");
+  if (wanted) out = top;
+}
+
+bool is_text(const Json* value, std::string_view text) {
+  return value != nullptr && value->is_string() && value->get_ref<const std::string&>() == text;
+}
+
+/// Fields with one value that changes nothing.
+void read_fixed(Fields& fields) {
+  if (const Json* format = fields.any("response_format")) {
+    const auto type = format->is_object() ? format->find("type") : format->end();
+    if (type == format->end() || !is_text(&*type, "text") || format->size() != 1) {
+      fields.fail("'response_format' can only be {\"type\": \"text\"} as yet.", "response_format",
+                  "unsupported_value");
+    }
+  }
+  if (const Json* modalities = fields.any("modalities")) {
+    const bool one = modalities->is_array() && modalities->size() == 1;
+    if (!one || !is_text(&modalities->front(), "text")) {
+      fields.fail("'modalities' can only be [\"text\"].", "modalities", "unsupported_value");
+    }
+  }
+  if (const Json* choice = fields.any("tool_choice")) {
+    if (!is_text(choice, "none")) {
+      fields.fail("'tool_choice' can only be \"none\": this server does not know tools yet.",
+                  "tool_choice", "unsupported_value");
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaults,
+                                   const RequestLimits& limits, ChatRequest& out) {
+  Json object;
+  if (auto error = parse_object(body, {}, object)) return error;
+  Fields fields(object, "");
+  for (const auto* name : {"tools", "functions", "function_call", "parallel_tool_calls"}) {
+    fields.refuse(name, "this server does not know tools yet");
+  }
+  fields.refuse("audio", "this model writes text alone");
+  fields.refuse("prediction", "drafts come from the server");
+  fields.refuse("web_search_options", "this server does not search");
+  fields.refuse("verbosity", "models here were not trained for it");
+  read_generation(fields, defaults, limits, out);
+  read_max_tokens(fields, out.settings);
+  read_logprobs(fields, limits, out.logprobs);
+  read_fixed(fields);
+  read_messages(fields, limits, out.messages);
+  read_template_kwargs(fields, out.template_kwargs);
+  return fields.finish();
+}
+
+}  // namespace chimere::protocol

@@ -1,0 +1,89 @@
+#include "protocol/fields.h"
+
+#include <utility>
+
+namespace chimere::protocol {
+
+std::string Fields::path_of(std::string_view name) const {
+  return path_.empty() ? std::string(name) : path_ + "." + std::string(name);
+}
+
+void Fields::fail(std::string message, std::string_view name, std::string code) {
+  fail(bad_field(std::move(message), path_of(name), std::move(code)));
+}
+
+void Fields::fail(ApiError error) {
+  if (!error_) error_ = std::move(error);
+}
+
+const Json* Fields::any(std::string_view name) {
+  known_.emplace(name);
+  if (error_) return nullptr;
+  const auto it = object_.find(name);
+  return it == object_.end() || it->is_null() ? nullptr : &*it;
+}
+
+bool Fields::text(std::string_view name, std::string& out) {
+  const Json* value = any(name);
+  if (value == nullptr) return false;
+  if (!value->is_string()) {
+    fail("'" + path_of(name) + "' must be a text.", name, "invalid_type");
+    return false;
+  }
+  out = value->get<std::string>();
+  return true;
+}
+
+bool Fields::boolean(std::string_view name, bool& out) {
+  const Json* value = any(name);
+  if (value == nullptr) return false;
+  if (!value->is_boolean()) {
+    fail("'" + path_of(name) + "' must be true or false.", name, "invalid_type");
+    return false;
+  }
+  out = value->get<bool>();
+  return true;
+}
+
+bool Fields::integer(std::string_view name, int64_t min, int64_t max, int64_t& out) {
+  const Json* value = any(name);
+  if (value == nullptr) return false;
+  const std::string range = "'" + path_of(name) + "' must be a whole number from " +
+                            std::to_string(min) + " to " + std::to_string(max) + ".";
+  if (!value->is_number_integer()) {
+    fail(range, name, "invalid_type");
+    return false;
+  }
+  // Above 2^63 the parser keeps it unsigned.
+  const bool huge = value->is_number_unsigned() && value->get<uint64_t>() > INT64_MAX;
+  const int64_t number = huge ? INT64_MAX : value->get<int64_t>();
+  if (huge || number < min || number > max) {
+    fail(range, name);
+    return false;
+  }
+  out = number;
+  return true;
+}
+
+void Fields::no_op(std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) known_.emplace(name);
+}
+
+void Fields::refuse(std::string_view name, std::string_view why) {
+  if (any(name) == nullptr) return;
+  fail("'" + path_of(name) + "' cannot be honoured: " + std::string(why) + "; leave it out.", name,
+       "unsupported_parameter");
+}
+
+std::optional<ApiError> Fields::finish() {
+  for (const auto& [name, value] : object_.items()) {
+    if (!known_.contains(name)) {
+      fail("There is no field '" + path_of(name.substr(0, 100)) +
+               "'; docs/serving.md lists the fields that are understood.",
+           name.substr(0, 100), "unknown_parameter");
+    }
+  }
+  return error_;
+}
+
+}  // namespace chimere::protocol

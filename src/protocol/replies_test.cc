@@ -1,0 +1,64 @@
+#include "protocol/replies.h"
+
+#include <gtest/gtest.h>
+
+#include "protocol/api_error.h"
+#include "protocol/json_text.h"
+
+namespace chimere::protocol {
+namespace {
+
+const ReplyHead kHead{"chatcmpl-1", 17, "mini", "fp"};
+
+TEST(Replies, HalfCharactersBecomeReplacementsAndKeepTheirBytes) {
+  Choice choice;
+  choice.content = "x\xC3";
+  choice.finish_reason = "length";
+  choice.has_logprobs = true;
+  choice.logprobs = {{{"\xC3", -0.5F}, {{"\xC3", -0.5F}, {"y", -2}}}};
+  const Json reply = Json::parse(chat_reply(kHead, {{choice}}, {5, 2, 4, 0}));
+  EXPECT_EQ(reply["object"], "chat.completion");
+  const Json& told = reply["choices"][0];
+  EXPECT_EQ(told["message"]["content"], "x\xEF\xBF\xBD");
+  EXPECT_FALSE(told["message"].contains("reasoning_content"));
+  EXPECT_EQ(told["logprobs"]["content"][0]["bytes"], Json::array({0xC3}));
+  EXPECT_EQ(told["logprobs"]["content"][0]["top_logprobs"][1]["token"], "y");
+  EXPECT_EQ(reply["usage"]["total_tokens"], 7);
+  EXPECT_EQ(reply["usage"]["prompt_tokens_details"]["cached_tokens"], 4);
+}
+
+TEST(Replies, ChunksCarryOnlyWhatIsNew) {
+  Choice piece;
+  piece.reasoning = "hm";
+  const Json first = Json::parse(chat_chunk(kHead, piece, true));
+  EXPECT_EQ(first["choices"][0]["delta"], Json({{"reasoning_content", "hm"}}));
+  EXPECT_TRUE(first["choices"][0]["finish_reason"].is_null());
+  EXPECT_TRUE(first.at("usage").is_null());
+  const Json plain = Json::parse(chat_chunk(kHead, piece, false));
+  EXPECT_FALSE(plain.contains("usage"));
+  const Json last = Json::parse(chat_usage_chunk(kHead, {1, 2, 0, 1}));
+  EXPECT_EQ(last["choices"], Json::array());
+  EXPECT_EQ(last["usage"]["completion_tokens_details"]["reasoning_tokens"], 1);
+}
+
+TEST(Replies, CompletionOffsetsGoOn) {
+  Choice piece;
+  piece.content = "lo!";
+  piece.text_offset = 3;
+  piece.has_logprobs = true;
+  piece.logprobs = {{{"lo", -1}, {}}, {{"!", -2}, {}}};
+  const Json chunk = Json::parse(completion_chunk(kHead, piece, false));
+  EXPECT_EQ(chunk["choices"][0]["logprobs"]["text_offset"], Json::array({3, 5}));
+}
+
+TEST(Replies, AnErrorSaysWhichField) {
+  const Json error = Json::parse(error_body(bad_field("No.", "n")))["error"];
+  EXPECT_EQ(error["param"], "n");
+  EXPECT_EQ(error["type"], "invalid_request_error");
+  const Json other = Json::parse(error_body({429, "Later.", "", "", 1}))["error"];
+  EXPECT_EQ(other["type"], "rate_limit_error");
+  EXPECT_TRUE(other["code"].is_null());
+}
+
+}  // namespace
+}  // namespace chimere::protocol

@@ -1,0 +1,86 @@
+// What clients ask for, as typed values. Every field of a body is read, or documented as without
+// effect, or refused with its name.
+#ifndef CHIMERE_PROTOCOL_REQUESTS_H_
+#define CHIMERE_PROTOCOL_REQUESTS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/settings.h"
+#include "protocol/api_error.h"
+
+namespace chimere::protocol {
+
+struct RequestLimits {
+  int64_t choices = 16;       ///< n, times the number of prompts
+  int64_t stops = 16;         ///< stop texts
+  int64_t stop_bytes = 1024;  ///< of one
+  int64_t logit_biases = 1024;
+  int64_t messages = 10'000;
+  int64_t top_logprobs = 20;
+};
+
+/// What chat and completions have in common.
+struct GenerationFields {
+  std::string model;  ///< empty: not named
+  /// The server's, with the request's sampling, seed and max-tokens.
+  Settings settings;
+  std::vector<std::pair<int32_t, float>> logit_bias;
+  std::vector<std::string> stop;
+  int64_t n = 1;
+  int64_t logprobs = -1;  ///< -1: none, 0: the token's own, N: with the N most likely
+  bool stream = false;
+  bool include_usage = false;  ///< of a stream: a last chunk with the usage
+};
+
+struct ChatMessage {
+  std::string role;  ///< "system", "user" or "assistant"
+  std::string content;
+  std::string name;               ///< may be empty
+  std::string reasoning_content;  ///< may be empty
+};
+
+struct ChatRequest : GenerationFields {
+  std::vector<ChatMessage> messages;  ///< at least one
+  std::string template_kwargs;        ///< a JSON object, or empty
+};
+
+using Prompt = std::variant<std::string, std::vector<int32_t>>;
+
+struct CompletionRequest : GenerationFields {
+  std::vector<Prompt> prompts;  ///< at least one
+  bool echo = false;
+};
+
+struct TokenizeRequest {
+  std::string model;
+  std::optional<std::string> content;
+  std::vector<ChatMessage> messages;  ///< where there is no content
+  std::string template_kwargs;
+  bool add_special = false;   ///< BOS before the content where the model wants one
+  bool parse_special = true;  ///< names of control tokens in the content are those tokens
+  bool with_pieces = false;
+};
+
+struct DetokenizeRequest {
+  std::string model;
+  std::vector<int32_t> tokens;
+};
+
+/// `defaults`: what fields that are not given mean. Errors: 400, naming the field.
+std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaults,
+                                   const RequestLimits& limits, ChatRequest& out);
+std::optional<ApiError> parse_completion(std::string_view body, const Settings& defaults,
+                                         const RequestLimits& limits, CompletionRequest& out);
+std::optional<ApiError> parse_tokenize(std::string_view body, const RequestLimits& limits,
+                                       TokenizeRequest& out);
+std::optional<ApiError> parse_detokenize(std::string_view body, DetokenizeRequest& out);
+
+}  // namespace chimere::protocol
+
+#endif  // CHIMERE_PROTOCOL_REQUESTS_H_

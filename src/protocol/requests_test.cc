@@ -1,0 +1,196 @@
+#include "protocol/requests.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+namespace chimere::protocol {
+namespace {
+
+const Settings kDefaults;
+const std::string kHello = R"("messages":[{"role":"user","content":"hi"}])";
+
+std::optional<ApiError> chat(const std::string& fields, ChatRequest& out) {
+  return parse_chat("{" + kHello + (fields.empty() ? "" : "," + fields) + "}", kDefaults, {}, out);
+}
+
+/// The field that a chat with these fields is refused for.
+std::string refused(const std::string& fields) {
+  ChatRequest request;
+  const auto error = chat(fields, request);
+  if (!error) return "(accepted)";
+  EXPECT_EQ(error->status, 400);
+  EXPECT_FALSE(error->message.empty());
+  EXPECT_FALSE(error->code.empty());
+  return error->param;
+}
+
+TEST(ChatRequest, EveryFieldArrives) {
+  ChatRequest r;
+  const auto error = chat(
+      R"("model":"mini","n":2,"temperature":0.5,"top_p":0,"top_k":7,"seed":11,"stop":["a","b"],)"
+      R"("frequency_penalty":1,"presence_penalty":-1,"repeat_penalty":1.1,"min_p":0.1,"mirostat":2,)"
+      R"("max_completion_tokens":9,"logprobs":true,"top_logprobs":3,"logit_bias":{"5":-100,"6":2.5},)"
+      R"("stream":true,"stream_options":{"include_usage":true},"samplers":["top_k","temperature"],)"
+      R"("dry_sequence_breakers":["\n"],"chat_template_kwargs":{"enable_thinking":false},)"
+      R"("store":true,"service_tier":"auto","prompt_cache_key":"k","safety_identifier":"s",)"
+      R"("metadata":{"a":"b"},"user":"u","response_format":{"type":"text"},"tool_choice":"none")",
+      r);
+  ASSERT_FALSE(error) << error->message;
+  EXPECT_EQ(r.model, "mini");
+  EXPECT_EQ(r.n, 2);
+  EXPECT_EQ(r.settings.get(settings::kTemperature), 0.5);
+  EXPECT_EQ(r.settings.get(settings::kTopP), 1e-6);
+  EXPECT_EQ(r.settings.get(settings::kTopK), 7);
+  EXPECT_EQ(r.settings.get(settings::kSeed), 11);
+  EXPECT_EQ(r.settings.get(settings::kFrequencyPenalty), 1);
+  EXPECT_EQ(r.settings.get(settings::kPresencePenalty), -1);
+  EXPECT_EQ(r.settings.get(settings::kRepeatPenalty), 1.1);
+  EXPECT_EQ(r.settings.get(settings::kMinP), 0.1);
+  EXPECT_EQ(r.settings.get(settings::kMirostat), "2");
+  EXPECT_EQ(r.settings.get(settings::kMaxTokens), 9);
+  EXPECT_EQ(r.settings.get(settings::kSamplers), "top_k;temperature");
+  EXPECT_EQ(r.settings.get(settings::kDryBreakers), R"(["\n"])");
+  EXPECT_EQ(r.stop, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(r.logprobs, 3);
+  ASSERT_EQ(r.logit_bias.size(), 2U);
+  EXPECT_EQ(r.logit_bias[0], std::make_pair(5, -INFINITY));
+  EXPECT_EQ(r.logit_bias[1], std::make_pair(6, 2.5F));
+  EXPECT_TRUE(r.stream);
+  EXPECT_TRUE(r.include_usage);
+  EXPECT_EQ(r.template_kwargs, R"({"enable_thinking":false})");
+}
+
+TEST(ChatRequest, NullIsAbsent) {
+  EXPECT_EQ(refused(R"("stop":null,"n":null,"tools":null,"max_tokens":null,"seed":null)"),
+            "(accepted)");
+}
+
+TEST(ChatRequest, RefusesWithTheField) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"("n":0)", "n"},
+      {R"("n":17)", "n"},
+      {R"("n":1.5)", "n"},
+      {R"("n":18446744073709551615)", "n"},
+      {R"("temperature":-1)", "temperature"},
+      {R"("temperature":"hot")", "temperature"},
+      {R"("top_k":1.5)", "top_k"},
+      {R"("max_tokens":0)", "max_tokens"},
+      {R"("max_completion_tokens":-5)", "max_completion_tokens"},
+      {R"("stop":"")", "stop"},
+      {R"("stop":[1])", "stop"},
+      {R"("logit_bias":{"x":1})", "logit_bias"},
+      {R"("logit_bias":{"1":101})", "logit_bias"},
+      {R"("logit_bias":[1])", "logit_bias"},
+      {R"("top_logprobs":2)", "top_logprobs"},
+      {R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
+      {R"("stream_options":{"include_usage":true})", "stream_options"},
+      {R"("stream":true,"stream_options":{"other":true})", "stream_options.other"},
+      {R"("tools":[])", "tools"},
+      {R"("parallel_tool_calls":true)", "parallel_tool_calls"},
+      {R"("tool_choice":"auto")", "tool_choice"},
+      {R"("response_format":{"type":"json_object"})", "response_format"},
+      {R"("samplers":["unknown"])", "samplers"},
+      {R"("seed":1e30)", "seed"},
+      {R"("mirostat":1)", "mirostat"},
+      {R"("chat_template_kwargs":{"messages":[]})", "chat_template_kwargs"},
+      {R"("surprise":1)", "surprise"},
+  };
+  for (const auto& [fields, param] : cases) EXPECT_EQ(refused(fields), param) << fields;
+}
+
+TEST(ChatRequest, Messages) {
+  const auto parse = [](const std::string& messages, ChatRequest& out) {
+    return parse_chat(R"({"messages":)" + messages + "}", kDefaults, {}, out);
+  };
+  ChatRequest r;
+  const auto error = parse(
+      R"([{"role":"developer","content":"be kind"},)"
+      R"({"role":"user","name":"Ann","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},)"
+      R"({"role":"assistant","content":null,"reasoning_content":"hm"}])",
+      r);
+  ASSERT_FALSE(error) << error->message;
+  EXPECT_EQ(r.messages[0].role, "system");
+  EXPECT_EQ(r.messages[1].content, "ab");
+  EXPECT_EQ(r.messages[1].name, "Ann");
+  EXPECT_EQ(r.messages[2].reasoning_content, "hm");
+
+  const std::pair<const char*, const char*> cases[] = {
+      {"[]", "messages"},
+      {"{}", "messages"},
+      {"[1]", "messages[0]"},
+      {R"([{"content":"x"}])", "messages[0].role"},
+      {R"([{"role":"king","content":"x"}])", "messages[0].role"},
+      {R"([{"role":"tool","content":"x"}])", "messages[0].role"},
+      {R"([{"role":"user"}])", "messages[0].content"},
+      {R"([{"role":"user","content":"x"},{"role":"user","content":3}])", "messages[1].content"},
+      {R"([{"role":"user","content":[{"type":"image_url","image_url":{}}]}])",
+       "messages[0].content[0].type"},
+      {R"([{"role":"user","content":"x","colour":"red"}])", "messages[0].colour"},
+      {R"([{"role":"assistant","content":"x","tool_calls":[]}])", "messages[0].tool_calls"},
+  };
+  for (const auto& [messages, param] : cases) {
+    ChatRequest bad;
+    const auto refusal = parse(messages, bad);
+    ASSERT_TRUE(refusal) << messages;
+    EXPECT_EQ(refusal->param, param) << messages;
+  }
+}
+
+TEST(CompletionRequest, PromptsOfEveryKind) {
+  const auto prompts = [](const std::string& prompt, const std::string& more = "") {
+    CompletionRequest r;
+    const auto error = parse_completion("{\"prompt\":" + prompt + more + "}", kDefaults, {}, r);
+    return error ? std::string("refused ") + error->param : std::to_string(r.prompts.size());
+  };
+  EXPECT_EQ(prompts(R"("x")"), "1");
+  EXPECT_EQ(prompts(R"(["x","y"])"), "2");
+  EXPECT_EQ(prompts("[1,2,3]"), "1");
+  EXPECT_EQ(prompts("[[1,2],[3]]"), "2");
+  EXPECT_EQ(prompts("[[1,-2]]"), "refused prompt");
+  EXPECT_EQ(prompts("[1,\"x\"]"), "refused prompt");
+  EXPECT_EQ(prompts("[]"), "refused prompt");
+  EXPECT_EQ(prompts("{}"), "refused prompt");
+  EXPECT_EQ(prompts("null"), "refused prompt");
+  EXPECT_EQ(prompts(R"(["x","y"])", R"(,"n":9)"), "refused n");
+  EXPECT_EQ(prompts(R"("x")", R"(,"suffix":"y")"), "refused suffix");
+  EXPECT_EQ(prompts(R"("x")", R"(,"best_of":2)"), "refused best_of");
+  EXPECT_EQ(prompts(R"("x")", R"(,"best_of":2,"n":2)"), "1");
+  EXPECT_EQ(prompts(R"("x")", R"(,"echo":true,"logprobs":1)"), "refused echo");
+  EXPECT_EQ(prompts(R"("x")", R"(,"max_tokens":0)"), "refused max_tokens");
+}
+
+TEST(TokenRequests, TakeTextsMessagesAndIds) {
+  TokenizeRequest t;
+  ASSERT_FALSE(parse_tokenize(R"({"content":"a","add_special":true})", {}, t));
+  EXPECT_EQ(t.content, "a");
+  EXPECT_TRUE(t.add_special);
+  TokenizeRequest m;
+  ASSERT_FALSE(parse_tokenize("{" + kHello + "}", {}, m));
+  EXPECT_EQ(m.messages.size(), 1U);
+  EXPECT_TRUE(parse_tokenize("{}", {}, m));
+  DetokenizeRequest d;
+  ASSERT_FALSE(parse_detokenize(R"({"tokens":[1,2]})", d));
+  EXPECT_EQ(d.tokens, (std::vector<int32_t>{1, 2}));
+  EXPECT_TRUE(parse_detokenize(R"({"tokens":[-1]})", d));
+  EXPECT_TRUE(parse_detokenize(R"({"tokens":3})", d));
+}
+
+TEST(Json, HostileBodiesAreErrors) {
+  const std::string deep = std::string(100'000, '[');
+  const std::string wide = "[" + std::string(3'000'000, ',') + "]";
+  for (const std::string& body :
+       {std::string(), std::string(" \n"), std::string("{"), std::string("[]"), std::string("3"),
+        std::string("{\"a\":1e999}"), std::string("{\"a\":\"\xFF\"}"),
+        std::string("{\"a\":\"\\ud800\"}"), std::string("{} {}"), std::string("\0{}", 3),
+        "{\"a\":" + deep, "{\"a\":" + wide + "}"}) {
+    ChatRequest r;
+    const auto error = parse_chat(body, kDefaults, {}, r);
+    ASSERT_TRUE(error) << body.substr(0, 20);
+    EXPECT_EQ(error->code, "invalid_json") << body.substr(0, 20);
+  }
+}
+
+}  // namespace
+}  // namespace chimere::protocol

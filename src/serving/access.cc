@@ -1,0 +1,85 @@
+#include "serving/access.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace chimere::serving {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+/// "example.org:8080" without the port.
+std::string host_name(std::string_view host) {
+  const size_t bracket = host.rfind(']');
+  const size_t colon = host.rfind(':');
+  if (colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket)) {
+    host = host.substr(0, colon);
+  }
+  return lower(host);
+}
+
+bool is_address(std::string_view name) {
+  if (name.starts_with('[')) return name.ends_with(']');
+  return !name.empty() && name.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+bool is_listed(const std::vector<std::string>& list, std::string_view what) {
+  return std::ranges::any_of(list, [&](const std::string& s) { return lower(s) == what; });
+}
+
+/// The page was loaded from this server.
+bool is_own(std::string_view origin, std::string_view host) {
+  const size_t at = origin.find("://");
+  return at != std::string_view::npos && lower(origin.substr(at + 3)) == lower(host);
+}
+
+bool is_allowed(const AccessRules& rules, std::string_view origin) {
+  return is_listed(rules.cors_origins, "*") || is_listed(rules.cors_origins, lower(origin));
+}
+
+}  // namespace
+
+bool is_loopback(std::string_view host) {
+  const std::string name = lower(host);
+  const bool v4 = is_address(name) && name.starts_with("127.");
+  return v4 || name == "localhost" || name == "::1" || name == "[::1]";
+}
+
+std::optional<protocol::ApiError> check_access(const AccessRules& rules, const HttpHead& head) {
+  const std::string name = host_name(head.header("host"));
+  const bool known = is_address(name) || name == "localhost" || name == lower(rules.host) ||
+                     is_listed(rules.allowed_hosts, name) || (head.http_1_0 && name.empty());
+  if (!known && (!rules.keys || !rules.allowed_hosts.empty())) {
+    return protocol::ApiError{403,
+                              "This server does not answer to the name in the Host header; it can "
+                              "be allowed with --allowed-hosts.",
+                              "", "host_not_allowed", 0};
+  }
+  const std::string_view origin = head.header("origin");
+  if (origin.empty() || is_own(origin, head.header("host")) || is_allowed(rules, origin)) {
+    return std::nullopt;
+  }
+  return protocol::ApiError{
+      403, "Pages of this Origin may not use the server; they can be allowed with --cors-origins.",
+      "", "origin_not_allowed", 0};
+}
+
+Headers cors_headers(const AccessRules& rules, const HttpHead& head) {
+  const std::string_view origin = head.header("origin");
+  if (origin.empty() || !is_allowed(rules, origin)) return {};
+  Headers out = {{"Access-Control-Allow-Origin", std::string(origin)}, {"Vary", "Origin"}};
+  if (head.method == "OPTIONS") {
+    out.emplace_back("Access-Control-Allow-Methods", "GET, POST");
+    // Fetch's wildcard does not cover Authorization.
+    const std::string_view wanted = head.header("access-control-request-headers");
+    if (!wanted.empty()) out.emplace_back("Access-Control-Allow-Headers", std::string(wanted));
+    out.emplace_back("Access-Control-Max-Age", "600");
+  }
+  return out;
+}
+
+}  // namespace chimere::serving

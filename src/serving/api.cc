@@ -1,0 +1,259 @@
+#include "serving/api.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "protocol/replies.h"
+#include "serving/log_line.h"
+#include "serving/page.h"
+
+namespace chimere::serving {
+namespace {
+
+using protocol::ApiError;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
+}
+
+constexpr std::string_view kModels = "/v1/models/";
+
+/// "Bearer KEY", or what some clients send in its place.
+std::string_view presented(const HttpHead& head) {
+  constexpr std::string_view kBearer = "Bearer ";
+  const std::string_view header = head.header("authorization");
+  if (header.starts_with(kBearer)) return header.substr(kBearer.size());
+  return head.header("x-api-key");
+}
+
+}  // namespace
+
+struct Api::Route {
+  std::string_view path;
+  std::string_view method;
+  std::string_view scope;  ///< empty: no key is needed
+  void (Api::*run)(const CallPtr&);
+};
+
+const Api::Route* Api::find_route(std::string_view path) {
+  static constexpr std::array<Route, 14> kRoutes = {{
+      {"/", "GET", "", &Api::page},
+      {"/chat.js", "GET", "", &Api::page},
+      {"/chat.css", "GET", "", &Api::page},
+      {"/health", "GET", "", &Api::health},
+      {"/ready", "GET", "", &Api::ready},
+      {"/metrics", "GET", "metrics", &Api::metrics},
+      {"/v1/status", "GET", "metrics", &Api::status},
+      {"/v1/models", "GET", "inference", &Api::models},
+      {kModels, "GET", "inference", &Api::models},
+      {"/v1/chat/completions", "POST", "inference", &Api::chat},
+      {"/v1/completions", "POST", "inference", &Api::completion},
+      {"/v1/embeddings", "POST", "inference", &Api::embeddings},
+      {"/tokenize", "POST", "inference", &Api::tokenize},
+      {"/detokenize", "POST", "inference", &Api::detokenize},
+  }};
+  if (path.starts_with(kModels)) path = kModels;
+  const auto* it = std::ranges::find(kRoutes, path, &Route::path);
+  return it == kRoutes.end() ? nullptr : it;
+}
+
+Api::Api(ApiOptions options, const ServedModel& model, KeyRing* keys)
+    : options_(std::move(options)), model_(model), keys_(keys), workers_(2, 1024) {}
+
+Headers Api::extra_headers(const HttpHead& head) { return cors_headers(options_.access, head); }
+
+std::shared_ptr<const ApiKey> Api::presented_key(const HttpHead& head) const {
+  return keys_ == nullptr ? nullptr : keys_->find(presented(head));
+}
+
+std::optional<HttpResponse> Api::refuse(const HttpHead& head) {
+  const Route* route = find_route(head.path);
+  std::optional<ApiError> error = check_access(options_.access, head);
+  if (!error && head.method == "OPTIONS") return std::nullopt;  // asked before a key is sent
+  if (!error && route == nullptr) {
+    error = {404, "There is nothing at this path; docs/serving.md lists what there is.", "",
+             "not_found", 0};
+  }
+  if (!error && head.method != route->method &&
+      !(head.method == "HEAD" && route->method == "GET")) {
+    error = {405, "This path takes " + std::string(route->method) + ".", "", "method_not_allowed",
+             0};
+  }
+  if (!error && keys_ != nullptr && !route->scope.empty()) {
+    const auto key = presented_key(head);
+    if (!key) {
+      error = {401, "Send a key of this server as 'Authorization: Bearer KEY'.", "",
+               "invalid_api_key", 0};
+    } else if (!key->may(route->scope)) {
+      error = {
+          403,
+          "This key may not do that; its scopes do not hold '" + std::string(route->scope) + "'.",
+          "", "insufficient_scope", 0};
+    }
+  }
+  if (!error) return std::nullopt;
+  metrics_.count_request(route == nullptr ? "other" : std::string(route->path), error->status);
+  options_.log(LogLine("refused")
+                   .add("status", error->status)
+                   .add("method", head.method)
+                   .add("path", head.path.substr(0, 200))
+                   .add("code", error->code)
+                   .text());
+  return error_response(*error, {});
+}
+
+std::optional<ApiError> Api::begin_use(const ApiKey* key) {
+  if (draining_) return ApiError{503, "This server is stopping.", "", "stopping", 5};
+  if (key == nullptr) return std::nullopt;
+  const std::lock_guard lock(use_mutex_);
+  KeyUse& use = use_[key->name];
+  if (Clock::now() - use.minute_began > std::chrono::minutes(1)) {
+    use.minute_began = Clock::now();
+    use.this_minute = 0;
+  }
+  if (key->parallel > 0 && use.active >= key->parallel) {
+    return ApiError{429,
+                    "This key may have " + std::to_string(key->parallel) +
+                        " requests at the same time; wait for one to end.",
+                    "", "too_many_parallel_requests", 1};
+  }
+  if (key->per_minute > 0 && use.this_minute >= key->per_minute) {
+    const int wait = 60 - static_cast<int>(seconds_since(use.minute_began));
+    return ApiError{429,
+                    "This key may make " + std::to_string(key->per_minute) + " requests a minute.",
+                    "", "rate_limit_exceeded", std::max(1, wait)};
+  }
+  ++use.active;
+  ++use.this_minute;
+  return std::nullopt;
+}
+
+void Api::end_use(const ApiKey* key) {
+  if (key == nullptr) return;
+  const std::lock_guard lock(use_mutex_);
+  --use_[key->name].active;
+}
+
+void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  const auto call = std::make_shared<Call>();
+  call->request = std::move(request);
+  call->exchange = std::move(exchange);
+  const HttpHead& head = call->request.head;
+  if (head.method == "OPTIONS") {
+    call->route = "OPTIONS";
+    return respond(call, HttpResponse{204, "", "text/plain", {}});
+  }
+  const Route* route = find_route(head.path);
+  call->route = route->path;
+  call->key = presented_key(head);
+  if (route->method == "GET") return (this->*route->run)(call);
+  if (auto error = begin_use(call->key.get())) {
+    call->key = nullptr;
+    return respond(call, *error);
+  }
+  const bool taken = workers_.push([this, call, run = route->run] { (this->*run)(call); });
+  if (!taken) respond(call, ApiError{503, "This server is overloaded.", "", "overloaded", 1});
+}
+
+void Api::respond(const CallPtr& call, HttpResponse response) {
+  for (auto& header : extra_headers(call->request.head)) {
+    response.headers.push_back(std::move(header));
+  }
+  ReplyReport report;
+  report.status = response.status;
+  report.seconds = seconds_since(call->began);
+  call->exchange->respond(std::move(response));
+  finish(call, report);
+}
+
+void Api::respond(const CallPtr& call, const ApiError& error) {
+  respond(call, error_response(error, {}));
+}
+
+void Api::finish(const CallPtr& call, const ReplyReport& report) {
+  const HttpHead& head = call->request.head;
+  if (head.method == "POST") end_use(call->key.get());
+  metrics_.count_request(call->route, report.status);
+  metrics_.count_reply(report);
+  LogLine line("request");
+  line.add("status", report.status).add("method", head.method).add("path", call->route);
+  line.add("peer", call->request.peer);
+  if (call->key) line.add("key", call->key->name);
+  if (!report.id.empty()) {
+    line.add("id", report.id).add("outcome", report.outcome);
+    line.add("prompt_tokens", report.usage.prompt_tokens);
+    line.add("cached_tokens", report.usage.cached_tokens);
+    line.add("completion_tokens", report.usage.completion_tokens);
+    line.add_seconds("first_token_ms", report.first_token_seconds);
+  }
+  line.add_seconds("ms", report.seconds);
+  if (options_.log_prompts && head.method == "POST") line.add("body", call->request.body);
+  options_.log(line.text());
+}
+
+void Api::page(const CallPtr& call) {
+  const PageFile& file = page_file(call->request.head.path);
+  HttpResponse response{200, std::string(file.content), std::string(file.type), {}};
+  response.headers = {{"Cache-Control", "no-cache"},
+                      {"Content-Security-Policy",
+                       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src "
+                       "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}};
+  respond(call, std::move(response));
+}
+
+void Api::health(const CallPtr& call) { respond(call, HttpResponse{200, R"({"status":"ok"})"}); }
+
+void Api::ready(const CallPtr& call) {
+  if (draining_) {
+    return respond(call, ApiError{503, "This server is stopping.", "", "stopping", 5});
+  }
+  respond(call, HttpResponse{200, R"({"status":"ready"})"});
+}
+
+void Api::metrics(const CallPtr& call) {
+  respond(call, HttpResponse{200, metrics_.text(model_.service.stats(), connections_()),
+                             "text/plain; version=0.0.4; charset=utf-8"});
+}
+
+void Api::status(const CallPtr& call) {
+  const engine::ServiceStats stats = model_.service.stats();
+  protocol::ServerStatus s;
+  s.version = options_.version;
+  s.model = model_.id;
+  s.ready = !draining_;
+  s.uptime_seconds = seconds_since(started_);
+  s.connections = connections_();
+  s.running = stats.engine.running;
+  s.waiting = stats.engine.waiting;
+  s.steps = stats.engine.steps;
+  s.prompt_tokens = stats.engine.prompt_tokens;
+  s.reply_tokens = stats.engine.reply_tokens;
+  s.evictions = stats.engine.evictions;
+  s.kv_bytes = stats.kv_bytes;
+  s.kv_limit = stats.kv_limit;
+  s.recurrent_bytes = stats.slot_bytes;
+  s.recurrent_limit = stats.slot_limit;
+  respond(call, HttpResponse{200, protocol::status_reply(s)});
+}
+
+void Api::models(const CallPtr& call) {
+  const protocol::ModelEntry entry{model_.id, model_.created, model_.service.context()};
+  if (call->route != kModels) {
+    return respond(call, HttpResponse{200, protocol::model_list({&entry, 1})});
+  }
+  if (auto error = check_model(call->request.head.path.substr(kModels.size()))) {
+    return respond(call, *error);
+  }
+  respond(call, HttpResponse{200, protocol::model_reply(entry)});
+}
+
+std::optional<ApiError> Api::check_model(const std::string& name) const {
+  if (name.empty() || name == model_.id) return std::nullopt;
+  return ApiError{
+      404, "This server has no model '" + name.substr(0, 200) + "'; it has '" + model_.id + "'.",
+      "model", "model_not_found", 0};
+}
+
+}  // namespace chimere::serving

@@ -1,0 +1,113 @@
+// The routes of the server: who may use them, and what they do.
+#ifndef CHIMERE_SERVING_API_H_
+#define CHIMERE_SERVING_API_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "protocol/api_error.h"
+#include "protocol/requests.h"
+#include "serving/access.h"
+#include "serving/api_keys.h"
+#include "serving/http_server.h"
+#include "serving/metrics.h"
+#include "serving/reply_job.h"
+#include "serving/served_model.h"
+#include "serving/work_queue.h"
+
+namespace chimere::serving {
+
+struct ApiOptions {
+  std::string version;
+  AccessRules access;
+  protocol::RequestLimits limits;
+  bool log_prompts = false;
+  /// Gets one line for each event. Any thread.
+  std::function<void(const std::string&)> log;
+};
+
+class Api final : public HttpHandler {
+ public:
+  /// `keys`: nullptr where no key is needed. Model and keys must outlive the API.
+  Api(ApiOptions options, const ServedModel& model, KeyRing* keys);
+
+  std::optional<HttpResponse> refuse(const HttpHead& head) override;
+  void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override;
+  Headers extra_headers(const HttpHead& head) override;
+
+  /// How many connections there are, for /metrics and /v1/status.
+  void count_connections_with(std::function<int64_t()> connections) {
+    connections_ = std::move(connections);
+  }
+  /// From now on /ready says 503, and new work is refused. Any thread.
+  void drain() { draining_ = true; }
+  /// Ends the threads that prepare requests.
+  void stop() { workers_.stop(); }
+
+ private:
+  struct Route;
+  struct KeyUse {
+    int64_t active = 0;
+    int64_t this_minute = 0;
+    std::chrono::steady_clock::time_point minute_began;
+  };
+  /// A request that was let in, until its answer is complete.
+  struct Call {
+    HttpRequest request;
+    std::shared_ptr<Exchange> exchange;
+    std::string route;
+    std::shared_ptr<const ApiKey> key;
+    std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  };
+  using CallPtr = std::shared_ptr<Call>;
+
+  static const Route* find_route(std::string_view path);
+  std::shared_ptr<const ApiKey> presented_key(const HttpHead& head) const;
+  std::optional<protocol::ApiError> begin_use(const ApiKey* key);
+  void end_use(const ApiKey* key);
+
+  void respond(const CallPtr& call, HttpResponse response);
+  void respond(const CallPtr& call, const protocol::ApiError& error);
+  void finish(const CallPtr& call, const ReplyReport& report);
+  std::optional<protocol::ApiError> check_model(const std::string& name) const;
+  std::optional<protocol::ApiError> add_choices(const protocol::GenerationFields& fields,
+                                                const Call& call, std::vector<int32_t> tokens,
+                                                protocol::ReasoningSplitter::Start start,
+                                                const std::string& echo, ReplySpec& spec) const;
+  void generate(const CallPtr& call, const protocol::GenerationFields& fields, ReplySpec spec);
+
+  void page(const CallPtr& call);
+  void health(const CallPtr& call);
+  void ready(const CallPtr& call);
+  void metrics(const CallPtr& call);
+  void status(const CallPtr& call);
+  void models(const CallPtr& call);
+  void chat(const CallPtr& call);
+  void completion(const CallPtr& call);
+  void embeddings(const CallPtr& call);
+  void tokenize(const CallPtr& call);
+  void detokenize(const CallPtr& call);
+
+  const ApiOptions options_;
+  const ServedModel& model_;
+  KeyRing* const keys_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::function<int64_t()> connections_ = [] { return 0; };
+  std::atomic<bool> draining_ = false;
+  Metrics metrics_;
+  std::mutex use_mutex_;
+  std::map<std::string, KeyUse> use_;
+  WorkQueue workers_;
+};
+
+}  // namespace chimere::serving
+
+#endif  // CHIMERE_SERVING_API_H_

@@ -1,0 +1,167 @@
+// The routes that use the model.
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "protocol/replies.h"
+#include "serving/api.h"
+#include "text/tokenizer.h"
+
+namespace chimere::serving {
+namespace {
+
+using protocol::ApiError;
+
+/// The n choices of a prompt draw from streams of their own.
+constexpr uint64_t kSeedStep = 0x9e3779b97f4a7c15ULL;
+
+ApiError too_long(int64_t tokens, int64_t context, const char* param) {
+  return {400,
+          "This model's maximum context length is " + std::to_string(context) +
+              " tokens, and the prompt has " + std::to_string(tokens) +
+              "; shorten it so that at least one token is left for the reply.",
+          param, "context_length_exceeded", 0};
+}
+
+std::string lossy(const std::string& bytes) {
+  text::StreamDecoder decoder;
+  std::string out = decoder.push(bytes);
+  return out + decoder.finish();
+}
+
+}  // namespace
+
+std::optional<ApiError> Api::add_choices(const protocol::GenerationFields& fields, const Call& call,
+                                         std::vector<int32_t> tokens,
+                                         protocol::ReasoningSplitter::Start start,
+                                         const std::string& echo, ReplySpec& spec) const {
+  const int64_t context = model_.service.context();
+  const char* param = spec.chat ? "messages" : "prompt";
+  const auto size = static_cast<int64_t>(tokens.size());
+  if (size >= context) return too_long(size, context, param);
+  if (tokens.empty()) return protocol::bad_field("The prompt has no tokens.", param);
+  for (const int32_t token : tokens) {
+    if (token >= model_.tokenizer.n_tokens()) {
+      return protocol::bad_field("The prompt holds the token " + std::to_string(token) +
+                                     ", and this model has " +
+                                     std::to_string(model_.tokenizer.n_tokens()) + ".",
+                                 param);
+    }
+  }
+  auto made = model_.make_request(fields.settings);
+  if (!made.ok()) return protocol::from_engine(made.error());
+  engine::Request& request = *made;
+  request.owner = call.key ? call.key->name : "";
+  request.stop = fields.stop;
+  request.sampling.logprobs = static_cast<int32_t>(fields.logprobs);
+  for (const auto& [id, bias] : fields.logit_bias) {
+    if (id >= model_.tokenizer.n_tokens()) {
+      return protocol::bad_field("'logit_bias' names the token " + std::to_string(id) +
+                                     ", which this model does not have.",
+                                 "logit_bias");
+    }
+    request.sampling.logit_bias.push_back({id, bias});
+  }
+  request.prompt = std::move(tokens);
+  for (int64_t i = 0; i < fields.n; ++i) {
+    spec.choices.push_back({request, start, echo, i == 0});
+    request.sampling.seed += kSeedStep;
+  }
+  return std::nullopt;
+}
+
+void Api::generate(const CallPtr& call, const protocol::GenerationFields& fields, ReplySpec spec) {
+  spec.stream = fields.stream;
+  spec.include_usage = fields.include_usage;
+  spec.headers = extra_headers(call->request.head);
+  std::make_shared<ReplyJob>(model_, call->exchange, std::move(spec),
+                             [this, call](const ReplyReport& report) { finish(call, report); })
+      ->start();
+}
+
+void Api::chat(const CallPtr& call) {
+  protocol::ChatRequest request;
+  auto error = protocol::parse_chat(call->request.body, model_.defaults, options_.limits, request);
+  if (!error) error = check_model(request.model);
+  if (error) return respond(call, *error);
+  auto prompt = chat_prompt(model_, request.messages, request.template_kwargs);
+  if (!prompt.ok()) {
+    return respond(call, ApiError{400, prompt.error().message, "messages", "template_error", 0});
+  }
+  ReplySpec spec;
+  error = add_choices(request, *call, std::move(prompt->tokens), prompt->start, "", spec);
+  if (error) return respond(call, *error);
+  generate(call, request, std::move(spec));
+}
+
+void Api::completion(const CallPtr& call) {
+  protocol::CompletionRequest request;
+  auto error =
+      protocol::parse_completion(call->request.body, model_.defaults, options_.limits, request);
+  if (!error) error = check_model(request.model);
+  if (error) return respond(call, *error);
+  ReplySpec spec;
+  spec.chat = false;
+  for (protocol::Prompt& prompt : request.prompts) {
+    const auto* text = std::get_if<std::string>(&prompt);
+    const text::Tokenizer& tokenizer = model_.tokenizer;
+    std::vector<int32_t> tokens = text != nullptr ? text_tokens(tokenizer, *text, true, true)
+                                                  : std::get<std::vector<int32_t>>(prompt);
+    std::string echo;
+    if (request.echo) echo = text != nullptr ? *text : lossy(tokenizer.decode(tokens, true));
+    error = add_choices(request, *call, std::move(tokens),
+                        protocol::ReasoningSplitter::Start::kContent, echo, spec);
+    if (error) return respond(call, *error);
+  }
+  generate(call, request, std::move(spec));
+}
+
+void Api::embeddings(const CallPtr& call) {
+  respond(call, ApiError{400,
+                         "The model '" + model_.id +
+                             "' writes text; it does not make embeddings, and this server serves "
+                             "no other model.",
+                         "model", "model_does_not_embed", 0});
+}
+
+void Api::tokenize(const CallPtr& call) {
+  protocol::TokenizeRequest request;
+  auto error = protocol::parse_tokenize(call->request.body, options_.limits, request);
+  if (!error) error = check_model(request.model);
+  if (error) return respond(call, *error);
+  std::vector<int32_t> tokens;
+  if (request.content) {
+    tokens =
+        text_tokens(model_.tokenizer, *request.content, request.add_special, request.parse_special);
+  } else {
+    auto prompt = chat_prompt(model_, request.messages, request.template_kwargs);
+    if (!prompt.ok()) {
+      return respond(call, ApiError{400, prompt.error().message, "messages", "template_error", 0});
+    }
+    tokens = std::move(prompt->tokens);
+  }
+  std::vector<std::string> pieces;
+  if (request.with_pieces) {
+    for (const int32_t token : tokens) pieces.push_back(model_.tokenizer.token_bytes(token, true));
+  }
+  respond(call,
+          HttpResponse{200, protocol::tokenize_reply(tokens, pieces, model_.service.context())});
+}
+
+void Api::detokenize(const CallPtr& call) {
+  protocol::DetokenizeRequest request;
+  auto error = protocol::parse_detokenize(call->request.body, request);
+  if (!error) error = check_model(request.model);
+  if (error) return respond(call, *error);
+  for (const int32_t token : request.tokens) {
+    if (token >= model_.tokenizer.n_tokens()) {
+      return respond(
+          call, protocol::bad_field("There is no token " + std::to_string(token) + ".", "tokens"));
+    }
+  }
+  respond(
+      call,
+      HttpResponse{200, protocol::detokenize_reply(model_.tokenizer.decode(request.tokens, true))});
+}
+
+}  // namespace chimere::serving

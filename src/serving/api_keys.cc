@@ -1,0 +1,166 @@
+#include "serving/api_keys.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <span>
+#include <sstream>
+#include <utility>
+
+#include "base/file_stream.h"
+#include "base/sha256.h"
+
+namespace chimere::serving {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using std::filesystem::perms;
+
+constexpr std::array<std::string_view, 2> kScopes = {"inference", "metrics"};
+
+bool same_digest(std::string_view a, std::string_view b) {
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  }
+  return difference == 0;
+}
+
+Result<ApiKey> read_key(const Json& entry, const std::string& path) {
+  const auto damaged = [&] {
+    return invalid_data("The file of keys '" + path +
+                        "' holds an entry that is not as `chimere keys add` writes them.");
+  };
+  if (!entry.is_object()) return damaged();
+  ApiKey key;
+  try {
+    key.name = entry.at("name").get<std::string>();
+    key.digest = entry.at("sha256").get<std::string>();
+    key.scopes = entry.at("scopes").get<std::vector<std::string>>();
+    key.parallel = entry.at("parallel").get<int64_t>();
+    key.per_minute = entry.at("per_minute").get<int64_t>();
+  } catch (const Json::exception&) {
+    return damaged();
+  }
+  if (!check_key(key).ok() || key.digest.size() != 64) return damaged();
+  return key;
+}
+
+}  // namespace
+
+bool ApiKey::may(std::string_view scope) const {
+  return std::ranges::find(scopes, scope) != scopes.end();
+}
+
+Status check_key(const ApiKey& key) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  if (key.name.empty() || key.name.size() > 64 ||
+      key.name.find_first_not_of(kAllowed) != std::string::npos) {
+    return invalid_argument(
+        "A key's name must have from 1 to 64 letters, digits, dashes, dots or underscores.");
+  }
+  for (const std::string& scope : key.scopes) {
+    if (std::ranges::find(kScopes, scope) == kScopes.end()) {
+      return invalid_argument("There is no scope '" + scope + "'; take inference or metrics.");
+    }
+  }
+  if (key.scopes.empty() || key.parallel < 0 || key.per_minute < 0) {
+    return invalid_argument("A key needs a scope, and limits from 0 on.");
+  }
+  return {};
+}
+
+Result<std::vector<ApiKey>> load_keys(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (error || !std::filesystem::is_regular_file(status)) {
+    return not_found("There is no file of keys '" + path + "'; `chimere keys add NAME` makes one.");
+  }
+  if ((status.permissions() & (perms::group_all | perms::others_all)) != perms::none) {
+    return invalid_data("The file of keys '" + path +
+                        "' can be read by others; make it private: chmod 600.");
+  }
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  const Json document = Json::parse(text.str(), nullptr, false);
+  const bool list =
+      document.is_object() && document.contains("keys") && document["keys"].is_array();
+  if (!list) return invalid_data("The file of keys '" + path + "' is damaged.");
+  std::vector<ApiKey> keys;
+  for (const Json& entry : document["keys"]) {
+    CHIMERE_TRY(ApiKey key, read_key(entry, path));
+    keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+Status save_keys(const std::string& path, const std::vector<ApiKey>& keys) {
+  Json list = Json::array();
+  for (const ApiKey& key : keys) {
+    list.push_back({{"name", key.name},
+                    {"sha256", key.digest},
+                    {"scopes", key.scopes},
+                    {"parallel", key.parallel},
+                    {"per_minute", key.per_minute}});
+  }
+  const std::string text = Json{{"keys", std::move(list)}}.dump(2) + "\n";
+  CHIMERE_TRY(AtomicFile file, AtomicFile::create(path));
+  CHIMERE_CHECK_OK(file.write({reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
+  return file.commit();
+}
+
+std::string make_key() {
+  std::random_device random;
+  std::string bits;
+  for (int i = 0; i < 8; ++i) {
+    const uint32_t word = random();
+    bits.append(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  return "chimere-" + key_digest(bits);
+}
+
+std::string key_digest(std::string_view key) {
+  Sha256 sha;
+  sha.add(key);
+  return sha.finish();
+}
+
+Result<std::unique_ptr<KeyRing>> KeyRing::open(std::string path) {
+  std::unique_ptr<KeyRing> ring(new KeyRing(std::move(path)));
+  CHIMERE_TRY(auto keys, load_keys(ring->path_));
+  if (keys.empty()) {
+    return not_found("The file of keys '" + ring->path_ +
+                     "' has none; `chimere keys add NAME` makes one.");
+  }
+  ring->reload_if_changed();
+  return ring;
+}
+
+void KeyRing::reload_if_changed() {
+  looked_ = std::chrono::steady_clock::now();
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(path_, error);
+  if (error || (written == written_ && !keys_.empty())) return;
+  auto keys = load_keys(path_);
+  if (!keys.ok()) return;
+  written_ = written;
+  keys_.clear();
+  for (ApiKey& key : *keys) keys_.push_back(std::make_shared<const ApiKey>(std::move(key)));
+}
+
+std::shared_ptr<const ApiKey> KeyRing::find(std::string_view presented) {
+  const std::string digest = key_digest(presented);
+  const std::lock_guard lock(mutex_);
+  if (std::chrono::steady_clock::now() - looked_ > std::chrono::seconds(1)) reload_if_changed();
+  std::shared_ptr<const ApiKey> found;
+  for (const auto& key : keys_) {
+    if (same_digest(key->digest, digest)) found = key;
+  }
+  return found;
+}
+
+}  // namespace chimere::serving

@@ -1,0 +1,84 @@
+#include "serving/exchange.h"
+
+#include <utility>
+
+namespace chimere::serving {
+
+void Exchange::respond(HttpResponse response) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.head = std::move(response);
+    waiting_.ended = true;
+  }
+  wake_();
+}
+
+void Exchange::start_events(Headers headers) {
+  headers.emplace_back("Cache-Control", "no-cache");
+  headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the events
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.head = HttpResponse{200, "", "text/event-stream", std::move(headers)};
+    streaming_ = true;
+  }
+  wake_();
+}
+
+void Exchange::event(std::string_view bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (abandoned_) return;
+    waiting_.bytes += bytes;
+    waiting_.too_slow |= waiting_.bytes.size() > kMaxWaiting;
+  }
+  wake_();
+}
+
+void Exchange::end_events() {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.ended = true;
+  }
+  wake_();
+}
+
+void Exchange::on_abandoned(std::function<void()> action) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!abandoned_) {
+      action_ = std::move(action);
+      return;
+    }
+  }
+  action();
+}
+
+bool Exchange::abandoned() const {
+  const std::lock_guard lock(mutex_);
+  return abandoned_;
+}
+
+Exchange::Piece Exchange::take() {
+  const std::lock_guard lock(mutex_);
+  Piece out = std::exchange(waiting_, {});
+  waiting_.ended = out.ended;
+  return out;
+}
+
+bool Exchange::streaming() const {
+  const std::lock_guard lock(mutex_);
+  return streaming_;
+}
+
+void Exchange::abandon() {
+  std::function<void()> action;
+  {
+    const std::lock_guard lock(mutex_);
+    abandoned_ = true;
+    waiting_ = {};
+    action = std::exchange(action_, {});
+  }
+  if (action) action();
+}
+
+}  // namespace chimere::serving

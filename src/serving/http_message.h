@@ -1,0 +1,46 @@
+// Requests and answers of HTTP as plain data.
+#ifndef CHIMERE_SERVING_HTTP_MESSAGE_H_
+#define CHIMERE_SERVING_HTTP_MESSAGE_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace chimere::serving {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct HttpHead {
+  std::string method;
+  std::string path;  ///< without the query
+  bool keep_alive = false;
+  bool http_1_0 = false;
+  bool expects_continue = false;
+  Headers headers;  ///< names in lower case
+
+  /// The first header of this name (in lower case); empty if there is none.
+  std::string_view header(std::string_view name) const {
+    for (const auto& [key, value] : headers) {
+      if (key == name) return value;
+    }
+    return {};
+  }
+};
+
+struct HttpRequest {
+  HttpHead head;
+  std::string body;
+  std::string peer;  ///< address of the client
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string body = {};
+  std::string content_type = "application/json";
+  Headers headers = {};
+};
+
+}  // namespace chimere::serving
+
+#endif  // CHIMERE_SERVING_HTTP_MESSAGE_H_

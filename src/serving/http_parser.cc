@@ -1,0 +1,111 @@
+#include "serving/http_parser.h"
+
+#include <algorithm>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <cctype>
+
+namespace chimere::serving {
+namespace {
+
+namespace http = boost::beast::http;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+/// A line of the head that goes on in the next one.
+bool has_folded_line(std::string_view raw) {
+  return raw.find("\r\n ") != std::string_view::npos ||
+         raw.find("\r\n\t") != std::string_view::npos;
+}
+
+}  // namespace
+
+struct HttpParser::Beast {
+  http::request_parser<http::string_body> parser;
+};
+
+HttpParser::HttpParser(size_t max_head, uint64_t max_body) : beast_(std::make_unique<Beast>()) {
+  beast_->parser.header_limit(static_cast<uint32_t>(max_head));
+  beast_->parser.body_limit(max_body);
+  beast_->parser.eager(false);
+}
+
+HttpParser::~HttpParser() = default;
+
+void HttpParser::fail(int status, const std::string& message) {
+  state_ = State::kFailed;
+  error_ = {status, message, "", "bad_http_request", 0};
+}
+
+void HttpParser::read_head(std::string_view raw) {
+  const auto& message = beast_->parser.get();
+  if (message.version() != 10 && message.version() != 11) {
+    return fail(505, "Speak HTTP/1.1 to this server.");
+  }
+  if (has_folded_line(raw)) return fail(400, "A header is folded over several lines.");
+  head_.http_1_0 = message.version() == 10;
+  head_.method = message.method_string();
+  const std::string_view target(message.target().data(), message.target().size());
+  head_.path = target.substr(0, target.find_first_of("?#"));
+  head_.keep_alive = message.keep_alive();
+  for (const auto& field : message) {
+    const std::string_view name(field.name_string().data(), field.name_string().size());
+    const std::string_view value(field.value().data(), field.value().size());
+    head_.headers.emplace_back(lower(name), value);
+  }
+  const auto count = [&](std::string_view name) {
+    return std::ranges::count(head_.headers, name, &Headers::value_type::first);
+  };
+  const auto hosts = count("host");
+  const auto lengths = count("content-length");
+  const auto encodings = count("transfer-encoding");
+  if (hosts > 1 || (hosts == 0 && !head_.http_1_0)) {
+    return fail(400, "The request must have one Host header.");
+  }
+  if (lengths + encodings > 1) {
+    return fail(400, "The request states the length of its body more than once.");
+  }
+  if (encodings == 1 && (head_.http_1_0 || lower(head_.header("transfer-encoding")) != "chunked")) {
+    return fail(400, "The only Transfer-Encoding that is understood is chunked, in HTTP/1.1.");
+  }
+  head_.expects_continue = lower(head_.header("expect")) == "100-continue";
+  state_ = beast_->parser.is_done() ? State::kDone : State::kBody;
+}
+
+size_t HttpParser::push(std::string_view bytes) {
+  size_t used = 0;
+  while (state_ == State::kHead || state_ == State::kBody) {
+    if (state_ == State::kBody && beast_->parser.is_done()) {
+      state_ = State::kDone;
+      break;
+    }
+    boost::system::error_code error;
+    const std::string_view rest = bytes.substr(used);
+    if (rest.empty()) break;
+    const size_t n = beast_->parser.put(boost::asio::buffer(rest.data(), rest.size()), error);
+    used += n;
+    if (error == http::error::need_more) break;
+    if (error == http::error::header_limit) {
+      fail(431, "The headers are larger than this server reads.");
+    } else if (error == http::error::body_limit) {
+      fail(413, "The body is larger than this server reads (--max-body).");
+    } else if (error) {
+      fail(400, "This is no HTTP request: " + error.message() + ".");
+    } else if (state_ == State::kHead && beast_->parser.is_header_done()) {
+      read_head(rest.substr(0, n));
+      if (state_ == State::kBody) break;  // the caller looks at the head first
+    } else if (n == 0) {
+      break;
+    }
+  }
+  return used;
+}
+
+std::string HttpParser::take_body() { return std::move(beast_->parser.get().body()); }
+
+}  // namespace chimere::serving

@@ -1,0 +1,460 @@
+#include "serving/http_server.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "protocol/api_error.h"
+#include "protocol/replies.h"
+#include "serving/http_parser.h"
+#include "serving/http_writer.h"
+
+namespace chimere::serving {
+namespace {
+
+namespace asio = boost::asio;
+using asio::awaitable;
+using asio::ip::tcp;
+using boost::system::error_code;
+using Clock = std::chrono::steady_clock;
+using TlsStream = asio::ssl::stream<tcp::socket>;
+
+Clock::duration seconds(double s) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+}
+
+/// What the connections share; lives on the server's thread.
+struct Shared {
+  const HttpOptions& options;
+  HttpHandler& handler;
+  std::atomic<int64_t> connections = 0;
+  int64_t answering = 0;  ///< connections with a request
+  bool stopping = false;
+};
+
+/// One client. A reader fills `in_` all the time, so that a client who goes is noticed while his
+/// answer is computed; the rest reads from there. Everything runs on the server's thread. A timer
+/// stands for a condition: whoever changes something cancels it.
+template <typename Stream>
+class Connection : public std::enable_shared_from_this<Connection<Stream>> {
+ public:
+  Connection(Shared& shared, Stream stream, std::string peer)
+      : shared_(shared),
+        stream_(std::move(stream)),
+        peer_(std::move(peer)),
+        changed_(stream_.get_executor()),
+        space_(stream_.get_executor()),
+        write_deadline_(stream_.get_executor()) {
+    ++shared_.connections;
+  }
+  ~Connection() { --shared_.connections; }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void start() {
+    asio::co_spawn(
+        stream_.get_executor(), [self = this->shared_from_this()] { return self->run(); },
+        asio::detached);
+  }
+
+ private:
+  /// Bytes of requests to come that are read ahead.
+  static constexpr size_t kReadAhead = 64 << 10;
+
+  tcp::socket& socket() {
+    if constexpr (std::is_same_v<Stream, TlsStream>) {
+      return stream_.next_layer();
+    } else {
+      return stream_;
+    }
+  }
+
+  void close() {
+    error_code ignored;
+    socket().shutdown(tcp::socket::shutdown_both, ignored);
+    socket().close(ignored);
+    gone_ = true;
+    changed_.cancel();
+    space_.cancel();
+  }
+
+  awaitable<void> run() {
+    const auto self = this->shared_from_this();
+    if constexpr (std::is_same_v<Stream, TlsStream>) {
+      if (!co_await shake_hands()) co_return;
+    } else {
+      error_code ignored;
+      socket().set_option(tcp::no_delay(true), ignored);
+    }
+    asio::co_spawn(
+        stream_.get_executor(), [self] { return self->read(); }, asio::detached);
+    while (co_await serve_one()) {
+    }
+    co_await say_goodbye();
+    close();
+  }
+
+  awaitable<bool> shake_hands() {
+    error_code error;
+    limit_write(shared_.options.head_seconds);
+    co_await stream_.async_handshake(asio::ssl::stream_base::server,
+                                     asio::redirect_error(asio::use_awaitable, error));
+    write_deadline_.cancel();
+    co_return !error;
+  }
+
+  awaitable<void> read() {
+    const auto self = this->shared_from_this();
+    std::array<char, 4096> chunk;
+    while (!gone_) {
+      error_code error;
+      if (in_.size() >= kReadAhead) {
+        space_.expires_at(Clock::time_point::max());
+        co_await space_.async_wait(asio::redirect_error(asio::use_awaitable, error));
+        continue;
+      }
+      const size_t n = co_await stream_.async_read_some(
+          asio::buffer(chunk), asio::redirect_error(asio::use_awaitable, error));
+      if (error) {
+        gone_ = true;
+      } else if (discard_) {
+        continue;
+      } else {
+        in_.append(chunk.data(), n);
+      }
+      changed_.cancel();
+    }
+  }
+
+  /// Waits until something changes. False at the deadline.
+  awaitable<bool> wait(Clock::time_point deadline) {
+    error_code error;
+    changed_.expires_at(deadline);
+    co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, error));
+    co_return error == asio::error::operation_aborted;
+  }
+
+  void limit_write(double limit) {
+    write_deadline_.expires_after(seconds(limit));
+    write_deadline_.async_wait([weak = this->weak_from_this()](error_code error) {
+      const auto self = weak.lock();
+      if (!error && self) self->close();
+    });
+  }
+
+  awaitable<bool> write(std::string bytes) {
+    error_code error;
+    // A write of any size may take this long, times how many pieces it has.
+    limit_write(shared_.options.write_seconds *
+                (1 + static_cast<double>(bytes.size()) / Exchange::kMaxWaiting));
+    co_await asio::async_write(stream_, asio::buffer(bytes),
+                               asio::redirect_error(asio::use_awaitable, error));
+    write_deadline_.cancel();
+    if (error) gone_ = true;
+    co_return !gone_;
+  }
+
+  void feed(HttpParser& parser) {
+    in_.erase(0, parser.push(in_));
+    if (in_.empty()) in_.shrink_to_fit();  // idle connections hold little
+    space_.cancel();
+  }
+
+  /// An answer after which the connection is closed.
+  awaitable<bool> refuse(const HttpHead& head, HttpResponse response) {
+    for (auto& header : shared_.handler.extra_headers(head)) {
+      response.headers.push_back(std::move(header));
+    }
+    co_await write(http_text(response, false));
+    co_return false;
+  }
+
+  awaitable<bool> refuse(const HttpHead& head, const protocol::ApiError& error) {
+    return refuse(head, HttpResponse{error.status, protocol::error_body(error)});
+  }
+
+  awaitable<bool> refuse_timeout(const HttpHead& head) {
+    return refuse(head, {408, "The request did not arrive in time.", "", "request_timeout", 0});
+  }
+
+  /// Reads one request and answers it. False when the connection is to be closed.
+  awaitable<bool> serve_one() {
+    const HttpOptions& o = shared_.options;
+    HttpParser parser(o.max_head, o.max_body);
+    bool begun = false;
+    Clock::time_point deadline = Clock::now() + seconds(first_ ? o.head_seconds : o.idle_seconds);
+    first_ = false;
+    while (true) {
+      if (!in_.empty() && !begun) {
+        begun = true;
+        deadline = Clock::now() + seconds(o.head_seconds);
+      }
+      feed(parser);
+      if (parser.state() != HttpParser::State::kHead) break;
+      if (gone_ || (shared_.stopping && !begun)) co_return false;
+      if (!co_await wait(deadline)) {
+        if (!begun) co_return false;
+        co_return co_await refuse_timeout(parser.head());
+      }
+    }
+    if (parser.state() == HttpParser::State::kFailed) {
+      co_return co_await refuse(parser.head(), parser.error());
+    }
+    if (auto refusal = shared_.handler.refuse(parser.head())) {
+      co_return co_await refuse(parser.head(), *std::move(refusal));
+    }
+    if (!co_await read_body(parser)) co_return false;
+    HttpRequest request{parser.head(), parser.take_body(), peer_};
+    const bool keep = request.head.keep_alive;
+    const bool chunked = !request.head.http_1_0;
+    const bool head_only = request.head.method == "HEAD";
+    auto exchange = std::make_shared<Exchange>([weak = this->weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self) return;
+      asio::post(self->stream_.get_executor(), [self] { self->changed_.cancel(); });
+    });
+    ++shared_.answering;
+    shared_.handler.handle(std::move(request), exchange);
+    const bool sent = co_await answer(*exchange, keep, chunked, head_only);
+    exchange->abandon();
+    --shared_.answering;
+    co_return sent;
+  }
+
+  awaitable<bool> read_body(HttpParser& parser) {
+    if (parser.state() == HttpParser::State::kBody && parser.head().expects_continue &&
+        in_.empty()) {
+      if (!co_await write("HTTP/1.1 100 Continue\r\n\r\n")) co_return false;
+    }
+    const Clock::time_point deadline = Clock::now() + seconds(shared_.options.body_seconds);
+    while (parser.state() == HttpParser::State::kBody) {
+      const size_t before = in_.size();
+      feed(parser);
+      if (parser.state() != HttpParser::State::kBody) break;
+      if (in_.size() < before) continue;
+      if (gone_) co_return false;
+      if (!co_await wait(deadline)) co_return co_await refuse_timeout(parser.head());
+    }
+    if (parser.state() == HttpParser::State::kFailed) {
+      co_return co_await refuse(parser.head(), parser.error());
+    }
+    co_return true;
+  }
+
+  awaitable<bool> answer(Exchange& exchange, bool keep, bool chunked, bool head_only) {
+    bool started = false;
+    while (true) {
+      Exchange::Piece piece = exchange.take();
+      if (piece.too_slow || gone_) co_return false;
+      keep &= !shared_.stopping;
+      if (piece.head && !exchange.streaming()) {
+        std::string text = http_text(*piece.head, keep);
+        if (head_only) text.resize(text.size() - piece.head->body.size());
+        co_return co_await write(std::move(text)) && keep;
+      }
+      std::string out;
+      if (piece.head) {
+        started = true;
+        keep &= chunked;  // else the end of the connection is the end of the body
+        out = http_stream_head(*piece.head, keep, chunked);
+      }
+      if (!piece.bytes.empty()) out += chunked ? http_chunk(piece.bytes) : piece.bytes;
+      if (piece.ended && chunked) out += kLastChunk;
+      const bool news = !out.empty();
+      if (news && !co_await write(std::move(out))) co_return false;
+      if (piece.ended) co_return keep;
+      if (news) continue;  // more may have come during the write
+      const Clock::time_point deadline =
+          started ? Clock::now() + seconds(shared_.options.keep_alive_seconds)
+                  : Clock::time_point::max();
+      if (!co_await wait(deadline)) exchange.event(protocol::kSseKeepAlive);
+    }
+  }
+
+  /// Closing while bytes of the client are unread would reset the connection, and he might never
+  /// see the answer: says that nothing more comes, and listens a moment.
+  awaitable<void> say_goodbye() {
+    discard_ = true;
+    in_.clear();
+    space_.cancel();
+    error_code ignored;
+    socket().shutdown(tcp::socket::shutdown_send, ignored);
+    const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(500);
+    while (!gone_ && co_await wait(deadline)) {
+    }
+  }
+
+  Shared& shared_;
+  Stream stream_;
+  std::string peer_;
+  asio::steady_timer changed_;
+  asio::steady_timer space_;
+  asio::steady_timer write_deadline_;
+  std::string in_;
+  bool first_ = true;
+  bool gone_ = false;     ///< the client, or the connection
+  bool discard_ = false;  ///< nothing more is expected
+};
+
+Error cannot_listen(const HttpOptions& options, const error_code& error) {
+  const std::string where = options.host + ":" + std::to_string(options.port);
+  if (error == asio::error::address_in_use) {
+    const int other = options.port < 65535 ? options.port + 1 : options.port - 1;
+    return io_error("Port " + std::to_string(options.port) + " of " + options.host +
+                    " is in use by another program; stop that one, or take another port, like "
+                    "--port " +
+                    std::to_string(other) + ".");
+  }
+  if (error == asio::error::access_denied) {
+    return io_error("This user may not listen on " + where +
+                    "; ports below 1024 need the right to: take another, like --port 8080.");
+  }
+  return invalid_argument("Nothing can listen on " + where + ": " + error.message() +
+                          "; check --host and --port.");
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  Impl(const HttpOptions& o, HttpHandler& handler)
+      : options(o), shared{options, handler}, acceptor(io), signals(io) {}
+
+  Status listen() {
+    error_code error;
+    tcp::resolver resolver(io);
+    const auto found =
+        resolver.resolve(options.host, std::to_string(options.port),
+                         tcp::resolver::passive | tcp::resolver::numeric_service, error);
+    if (error) return cannot_listen(options, error);
+    const tcp::endpoint endpoint = *found.begin();
+    acceptor.open(endpoint.protocol(), error);
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
+    if (error) return cannot_listen(options, error);
+    return {};
+  }
+
+  Status load_certificates() {
+    if (options.tls_certificate.empty() && options.tls_key.empty()) return {};
+    tls.emplace(asio::ssl::context::tls_server);
+    error_code error;
+    tls->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
+                         asio::ssl::context::no_tlsv1_1,
+                     error);
+    if (!error) tls->use_certificate_chain_file(options.tls_certificate, error);
+    if (!error) tls->use_private_key_file(options.tls_key, asio::ssl::context::pem, error);
+    if (!error) return {};
+    return invalid_argument("The certificate '" + options.tls_certificate + "' with the key '" +
+                            options.tls_key + "' cannot be used: " + error.message() +
+                            "; give PEM files as --tls-certificate and --tls-key.");
+  }
+
+  awaitable<void> accept() {
+    while (acceptor.is_open()) {
+      error_code error;
+      tcp::socket socket =
+          co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
+      if (error) {
+        // Out of descriptors: those that are open will be closed some time.
+        asio::steady_timer pause(io, std::chrono::milliseconds(50));
+        co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
+        continue;
+      }
+      if (shared.connections >= options.max_connections) continue;  // closes it
+      const tcp::endpoint remote = socket.remote_endpoint(error);
+      const std::string peer = error ? "" : remote.address().to_string();
+      if (tls) {
+        std::make_shared<Connection<TlsStream>>(shared, TlsStream(std::move(socket), *tls), peer)
+            ->start();
+      } else {
+        std::make_shared<Connection<tcp::socket>>(shared, std::move(socket), peer)->start();
+      }
+    }
+  }
+
+  void watch_signals(std::function<void()> on_signal) {
+    signals.async_wait([this, on_signal = std::move(on_signal)](error_code error, int) {
+      if (error) return;
+      on_signal();
+      signals.async_wait([](error_code again, int) {
+        if (!again) std::_Exit(130);
+      });
+    });
+  }
+
+  /// Connections between two requests have nobody who waits.
+  awaitable<void> wait_for_answers(Clock::time_point deadline) {
+    asio::steady_timer pause(io);
+    while (shared.answering > 0 && Clock::now() < deadline) {
+      error_code ignored;
+      pause.expires_after(std::chrono::milliseconds(20));
+      co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    }
+    io.stop();
+  }
+
+  // Connections live until the io_context goes, and use what stands before it.
+  HttpOptions options;
+  Shared shared;
+  std::optional<asio::ssl::context> tls;
+  asio::io_context io{1};
+  tcp::acceptor acceptor;
+  asio::signal_set signals;
+};
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpServer::~HttpServer() = default;
+
+Result<std::unique_ptr<HttpServer>> HttpServer::create(const HttpOptions& options,
+                                                       HttpHandler& handler) {
+  auto impl = std::make_unique<Impl>(options, handler);
+  CHIMERE_CHECK_OK(impl->load_certificates());
+  CHIMERE_CHECK_OK(impl->listen());
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+uint16_t HttpServer::port() const {
+  error_code error;
+  return impl_->acceptor.local_endpoint(error).port();
+}
+
+void HttpServer::run(std::function<void()> on_signal) {
+  error_code ignored;
+  impl_->signals.add(SIGTERM, ignored);
+  impl_->signals.add(SIGINT, ignored);
+  impl_->watch_signals(std::move(on_signal));
+  asio::co_spawn(impl_->io, impl_->accept(), asio::detached);
+  impl_->io.run();
+}
+
+void HttpServer::stop(double limit) {
+  asio::post(impl_->io, [impl = impl_.get(), limit] {
+    error_code ignored;
+    impl->acceptor.close(ignored);
+    impl->shared.stopping = true;
+    asio::co_spawn(impl->io, impl->wait_for_answers(Clock::now() + seconds(limit)), asio::detached);
+  });
+}
+
+int64_t HttpServer::connections() const { return impl_->shared.connections; }
+
+}  // namespace chimere::serving

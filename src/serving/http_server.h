@@ -1,0 +1,71 @@
+// Listens, reads requests, writes answers: HTTP/1.1 with keep-alive, with or without TLS.
+#ifndef CHIMERE_SERVING_HTTP_SERVER_H_
+#define CHIMERE_SERVING_HTTP_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "serving/exchange.h"
+#include "serving/http_message.h"
+
+namespace chimere::serving {
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";
+  uint16_t port = 8080;         ///< 0: any that is free
+  std::string tls_certificate;  ///< PEM file with the chain; empty: no TLS
+  std::string tls_key;          ///< PEM file
+  int64_t max_connections = 4096;
+  size_t max_head = 16 << 10;
+  uint64_t max_body = 16 << 20;
+  double head_seconds = 15;        ///< from a request's first byte to the end of its head
+  double idle_seconds = 75;        ///< between requests
+  double body_seconds = 60;        ///< for the whole body
+  double write_seconds = 30;       ///< for one write to move on
+  double keep_alive_seconds = 10;  ///< of silence in a stream before a comment
+};
+
+/// What stands behind the server. All calls come on the server's thread.
+class HttpHandler {
+ public:
+  virtual ~HttpHandler() = default;
+  /// Looks at a request before its body is read; an answer refuses it.
+  virtual std::optional<HttpResponse> refuse(const HttpHead& head) = 0;
+  /// Must not take long; the answer may come later, from any thread.
+  virtual void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) = 0;
+  /// Headers for an answer that the handler did not make, to `head`.
+  virtual Headers extra_headers(const HttpHead& head) = 0;
+};
+
+class HttpServer {
+ public:
+  /// Binds; `handler` must outlive the server. Errors: kInvalidArgument (an address that does not
+  /// exist, certificates that cannot be used), kIo (a port that is in use, with a proposal).
+  static Result<std::unique_ptr<HttpServer>> create(const HttpOptions& options,
+                                                    HttpHandler& handler);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  uint16_t port() const;
+  /// Serves until stop(). `on_signal` is called at a first SIGTERM or SIGINT; a second one ends the
+  /// process at once, with exit code 130.
+  void run(std::function<void()> on_signal);
+  /// Accepts nothing more; what is being answered may finish within `seconds`. Any thread.
+  void stop(double seconds);
+  /// Any thread.
+  int64_t connections() const;
+
+ private:
+  struct Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace chimere::serving
+
+#endif  // CHIMERE_SERVING_HTTP_SERVER_H_

@@ -1,0 +1,124 @@
+#include "serving/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace chimere::serving {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+MetricFamily single(std::string name, std::string help, MetricType type, double value) {
+  ClientMetric metric;
+  (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+  return {std::move(name), std::move(help), type, {std::move(metric)}};
+}
+
+MetricFamily counter(std::string name, std::string help, double value) {
+  return single(std::move(name), std::move(help), MetricType::Counter, value);
+}
+
+MetricFamily gauge(std::string name, std::string help, double value) {
+  return single(std::move(name), std::move(help), MetricType::Gauge, value);
+}
+
+MetricFamily histogram(std::string name, std::string help, const engine::Histogram& h) {
+  ClientMetric metric;
+  uint64_t below = 0;
+  for (size_t i = 0; i < h.counts.size(); ++i) {
+    below += h.counts[i];
+    const double border = i < engine::Histogram::kBorders.size()
+                              ? engine::Histogram::kBorders[i]
+                              : std::numeric_limits<double>::infinity();
+    metric.histogram.bucket.push_back({below, border});
+  }
+  metric.histogram.sample_count = h.count;
+  metric.histogram.sample_sum = h.sum;
+  return {std::move(name), std::move(help), MetricType::Histogram, {std::move(metric)}};
+}
+
+MetricFamily memory(const engine::ServiceStats& s) {
+  const auto kind = [](const char* name, int64_t bytes) {
+    ClientMetric metric;
+    metric.label.push_back({"kind", name});
+    metric.gauge.value = static_cast<double>(bytes);
+    return metric;
+  };
+  return {"chimere_memory_bytes",
+          "State memory in use and its bounds.",
+          MetricType::Gauge,
+          {kind("kv", s.kv_bytes), kind("kv_limit", s.kv_limit), kind("recurrent", s.slot_bytes),
+           kind("recurrent_limit", s.slot_limit)}};
+}
+
+}  // namespace
+
+struct Metrics::Families {
+  prometheus::Registry registry;
+  prometheus::Family<prometheus::Counter>& requests = prometheus::BuildCounter()
+                                                          .Name("chimere_http_requests_total")
+                                                          .Help("Requests, by route and status.")
+                                                          .Register(registry);
+  prometheus::Family<prometheus::Counter>& tokens =
+      prometheus::BuildCounter()
+          .Name("chimere_tokens_total")
+          .Help("Tokens of requests that have ended, by kind.")
+          .Register(registry);
+};
+
+Metrics::Metrics() : families_(std::make_unique<Families>()) {}
+Metrics::~Metrics() = default;
+
+void Metrics::count_request(const std::string& route, int status) {
+  families_->requests.Add({{"route", route}, {"status", std::to_string(status)}}).Increment();
+}
+
+void Metrics::count_reply(const ReplyReport& report) {
+  const auto add = [&](const char* kind, int64_t tokens) {
+    families_->tokens.Add({{"kind", kind}}).Increment(static_cast<double>(tokens));
+  };
+  add("prompt", report.usage.prompt_tokens);
+  add("cached", report.usage.cached_tokens);
+  add("completion", report.usage.completion_tokens);
+  add("reasoning", report.usage.reasoning_tokens);
+}
+
+std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) const {
+  std::vector<MetricFamily> all = families_->registry.Collect();
+  const auto number = [](auto value) { return static_cast<double>(value); };
+  all.push_back(gauge("chimere_connections", "Open connections.", number(connections)));
+  all.push_back(gauge("chimere_requests_running", "Choices with a state in memory.",
+                      number(s.engine.running)));
+  all.push_back(gauge("chimere_requests_waiting", "Choices that wait for memory or their turn.",
+                      number(s.engine.waiting)));
+  all.push_back(counter("chimere_requests_refused_total", "Choices refused for a full queue.",
+                        number(s.refused)));
+  all.push_back(counter("chimere_requests_cancelled_total", "Choices that were cancelled.",
+                        number(s.cancelled)));
+  all.push_back(counter("chimere_requests_failed_total", "Choices that failed.", number(s.failed)));
+  all.push_back(counter("chimere_steps_total", "Forward passes.", number(s.engine.steps)));
+  all.push_back(counter("chimere_prompt_tokens_computed_total", "Prompt tokens computed.",
+                        number(s.engine.prompt_tokens)));
+  all.push_back(
+      counter("chimere_reply_tokens_total", "Tokens sampled.", number(s.engine.reply_tokens)));
+  all.push_back(counter("chimere_evictions_total", "Requests moved out of a full state store.",
+                        number(s.engine.evictions)));
+  all.push_back(histogram("chimere_time_to_first_token_seconds",
+                          "From a request's arrival at the engine to its first token.",
+                          s.first_token));
+  all.push_back(histogram("chimere_inter_token_seconds",
+                          "From a token to the next one of the same request.", s.inter_token));
+  all.push_back(histogram("chimere_batch_rows", "Replies in a step.", s.batch));
+  all.push_back(memory(s));
+  return prometheus::TextSerializer().Serialize(all);
+}
+
+}  // namespace chimere::serving

@@ -1,0 +1,34 @@
+// What /metrics tells Prometheus.
+#ifndef CHIMERE_SERVING_METRICS_H_
+#define CHIMERE_SERVING_METRICS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/service.h"
+#include "serving/reply_job.h"
+
+namespace chimere::serving {
+
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  /// Any thread. `route`: one of the server's own paths, so that their number stays small.
+  void count_request(const std::string& route, int status);
+  void count_reply(const ReplyReport& report);
+  /// The text format, with what the engine says of itself.
+  std::string text(const engine::ServiceStats& stats, int64_t connections) const;
+
+ private:
+  struct Families;
+  std::unique_ptr<Families> families_;
+};
+
+}  // namespace chimere::serving
+
+#endif  // CHIMERE_SERVING_METRICS_H_

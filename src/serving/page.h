@@ -1,0 +1,20 @@
+// The chat page, as files inside the program.
+#ifndef CHIMERE_SERVING_PAGE_H_
+#define CHIMERE_SERVING_PAGE_H_
+
+#include <string_view>
+
+namespace chimere::serving {
+
+struct PageFile {
+  std::string_view path;
+  std::string_view type;
+  std::string_view content;
+};
+
+/// The file at `path`; the page itself for any other.
+const PageFile& page_file(std::string_view path);
+
+}  // namespace chimere::serving
+
+#endif  // CHIMERE_SERVING_PAGE_H_

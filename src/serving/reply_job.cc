@@ -1,0 +1,218 @@
+#include "serving/reply_job.h"
+
+#include <array>
+#include <random>
+#include <string_view>
+
+namespace chimere::serving {
+namespace {
+
+int64_t unix_seconds() {
+  using namespace std::chrono;
+  return duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch()).count();
+}
+
+const char* reason_name(engine::FinishReason reason) {
+  // The API has one word for both.
+  return reason == engine::FinishReason::kStop ? "stop" : "length";
+}
+
+}  // namespace
+
+std::string make_id(const std::string& prefix) {
+  static constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  thread_local std::mt19937_64 random(std::random_device{}());
+  std::string id = prefix;
+  for (int i = 0; i < 24; ++i) id += kLetters[random() % kLetters.size()];
+  return id;
+}
+
+HttpResponse error_response(const protocol::ApiError& error, Headers headers) {
+  if (error.retry_after > 0) headers.emplace_back("Retry-After", std::to_string(error.retry_after));
+  if (error.status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
+  return {error.status, protocol::error_body(error), "application/json", std::move(headers)};
+}
+
+ReplyJob::ReplyJob(const ServedModel& model, std::shared_ptr<Exchange> exchange, ReplySpec spec,
+                   std::function<void(const ReplyReport&)> done)
+    : model_(model),
+      exchange_(std::move(exchange)),
+      spec_(std::move(spec)),
+      done_(std::move(done)) {
+  head_ = {make_id(spec_.chat ? "chatcmpl-" : "cmpl-"), unix_seconds(), model_.id,
+           model_.fingerprint};
+  report_.id = head_.id;
+  for (size_t i = 0; i < spec_.choices.size(); ++i) {
+    const ReplySpec::Choice& wanted = spec_.choices[i];
+    Choice& choice = choices_.emplace_back(wanted.start);
+    choice.whole.index = static_cast<int64_t>(i);
+    choice.whole.content = wanted.echo;
+    choice.whole.has_logprobs = wanted.request.sampling.logprobs >= 0;
+  }
+}
+
+void ReplyJob::start() {
+  const auto self = shared_from_this();
+  {
+    // The engine may answer before the last choice is handed over: its thread waits here then.
+    const std::lock_guard lock(mutex_);
+    unfinished_ = choices_.size();
+    for (size_t i = 0; i < choices_.size(); ++i) {
+      engine::Request request = spec_.choices[i].request;
+      request.on_token = [self, i](const engine::TokenEvent& event) { self->on_token(i, event); };
+      request.on_finish = [self, i](engine::Outcome o) { self->on_finish(i, std::move(o)); };
+      const auto id = model_.service.submit(std::move(request));
+      if (!id.ok()) {
+        unfinished_ = i;
+        fail(protocol::from_engine(id.error()));
+        if (i == 0) finish_all();
+        return;
+      }
+      choices_[i].id = *id;
+    }
+    if (spec_.stream) {
+      exchange_->start_events(spec_.headers);
+      for (const Choice& choice : choices_) {
+        const int64_t index = choice.whole.index;
+        if (spec_.chat) {
+          exchange_->event(
+              protocol::sse_event(protocol::chat_role_chunk(head_, index, spec_.include_usage)));
+        } else if (!choice.whole.content.empty()) {
+          exchange_->event(protocol::sse_event(
+              protocol::completion_chunk(head_, choice.whole, spec_.include_usage)));
+        }
+      }
+    }
+  }
+  exchange_->on_abandoned([weak = weak_from_this()] {
+    if (const auto job = weak.lock()) job->cancel_all();
+  });
+}
+
+void ReplyJob::cancel_all() {
+  for (const Choice& choice : choices_) {
+    if (choice.id >= 0) model_.service.cancel(choice.id);
+  }
+}
+
+protocol::TokenLogprobs ReplyJob::logprobs_of(const sampling::Sampled& token) const {
+  protocol::TokenLogprobs out;
+  out.token = {model_.tokenizer.token_bytes(token.id, true), token.logprob};
+  for (const sampling::Candidate& c : token.top) {
+    out.top.push_back({model_.tokenizer.token_bytes(c.id, true), c.value});
+  }
+  return out;
+}
+
+void ReplyJob::add_logprobs(Choice& choice, const sampling::Sampled& token) {
+  if (!choice.whole.has_logprobs || model_.tokenizer.is_end_of_generation(token.id)) return;
+  choice.pending.emplace_back(choice.sampled_bytes, logprobs_of(token));
+  choice.sampled_bytes += model_.tokenizer.token_bytes(token.id, false).size();
+}
+
+void ReplyJob::show(Choice& choice, const protocol::ReasoningSplitter::Piece& piece,
+                    size_t raw_bytes, std::string finish_reason) {
+  protocol::Choice part;
+  part.index = choice.whole.index;
+  part.content = piece.content;
+  part.reasoning = piece.reasoning;
+  part.finish_reason = std::move(finish_reason);
+  part.has_logprobs = choice.whole.has_logprobs;
+  choice.shown_bytes += raw_bytes;
+  auto certain = choice.pending.begin();
+  while (certain != choice.pending.end() && certain->first < choice.shown_bytes) {
+    part.logprobs.push_back(std::move((certain++)->second));
+  }
+  choice.pending.erase(choice.pending.begin(), certain);
+
+  protocol::Choice& whole = choice.whole;
+  part.text_offset = static_cast<int64_t>(whole.content.size());
+  whole.content += part.content;
+  whole.reasoning += part.reasoning;
+  whole.finish_reason = part.finish_reason;
+  const bool empty = part.content.empty() && part.reasoning.empty() && part.logprobs.empty() &&
+                     part.finish_reason.empty();
+  if (spec_.stream && !empty && !failed_) {
+    // An empty list beside a finish reason says nothing.
+    if (part.logprobs.empty()) part.has_logprobs = false;
+    exchange_->event(protocol::sse_event(
+        spec_.chat ? protocol::chat_chunk(head_, part, spec_.include_usage)
+                   : protocol::completion_chunk(head_, part, spec_.include_usage)));
+  }
+  for (auto& logprobs : part.logprobs) {
+    if (!spec_.stream) whole.logprobs.push_back(std::move(logprobs));
+  }
+}
+
+void ReplyJob::on_token(size_t index, const engine::TokenEvent& event) {
+  const std::lock_guard lock(mutex_);
+  Choice& choice = choices_[index];
+  if (report_.first_token_seconds == 0) {
+    report_.first_token_seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+  }
+  ++report_.usage.completion_tokens;
+  report_.usage.reasoning_tokens += choice.splitter.thinking() ? 1 : 0;
+  add_logprobs(choice, event.token);
+  show(choice, choice.splitter.push(event.text), event.text.size(), "");
+}
+
+void ReplyJob::on_finish(size_t index, engine::Outcome outcome) {
+  const std::lock_guard lock(mutex_);
+  Choice& choice = choices_[index];
+  if (spec_.choices[index].new_prompt) {
+    report_.usage.prompt_tokens += outcome.prompt_tokens;
+    report_.usage.cached_tokens += outcome.reused_tokens;
+  }
+  if (outcome.reason == engine::FinishReason::kCancelled) {
+    // Nobody sees the answer if it is the client who has gone; the log does.
+    fail({exchange_->abandoned() ? 499 : 503, "The request was cancelled.", "", "cancelled", 5});
+  } else if (outcome.reason == engine::FinishReason::kError) {
+    fail(protocol::from_engine(outcome.error));
+  } else {
+    protocol::ReasoningSplitter::Piece piece = choice.splitter.push(outcome.text_tail);
+    const protocol::ReasoningSplitter::Piece last = choice.splitter.finish();
+    piece.content += last.content;
+    piece.reasoning += last.reasoning;
+    show(choice, piece, outcome.text_tail.size(), reason_name(outcome.reason));
+    report_.outcome = choice.whole.finish_reason;
+  }
+  if (--unfinished_ == 0) finish_all();
+}
+
+void ReplyJob::fail(const protocol::ApiError& error) {
+  if (failed_) return;
+  failed_ = true;
+  report_.status = error.status;
+  report_.outcome = error.code;
+  if (exchange_->streaming()) {
+    exchange_->event(protocol::sse_event(protocol::error_body(error)));
+  } else {
+    exchange_->respond(error_response(error, spec_.headers));
+  }
+  cancel_all();
+}
+
+void ReplyJob::finish_all() {
+  report_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+  if (exchange_->streaming()) {
+    if (!failed_ && spec_.include_usage) {
+      exchange_->event(
+          protocol::sse_event(spec_.chat ? protocol::chat_usage_chunk(head_, report_.usage)
+                                         : protocol::completion_usage_chunk(head_, report_.usage)));
+    }
+    exchange_->event(protocol::kSseDone);
+    exchange_->end_events();
+  } else if (!failed_) {
+    std::vector<protocol::Choice> whole;
+    whole.reserve(choices_.size());
+    for (Choice& choice : choices_) whole.push_back(std::move(choice.whole));
+    exchange_->respond({200,
+                        spec_.chat ? protocol::chat_reply(head_, whole, report_.usage)
+                                   : protocol::completion_reply(head_, whole, report_.usage),
+                        "application/json", spec_.headers});
+  }
+  done_(report_);
+}
+
+}  // namespace chimere::serving

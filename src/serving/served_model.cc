@@ -1,0 +1,58 @@
+#include "serving/served_model.h"
+
+#include <utility>
+
+#include "text/jinja/json.h"
+
+namespace chimere::serving {
+namespace {
+
+using text::jinja::Dict;
+using text::jinja::Value;
+
+Value message_value(const protocol::ChatMessage& m) {
+  Dict message;
+  message.set("role", Value::string(m.role, false));
+  message.set("content", Value::string(m.content, false));
+  if (!m.name.empty()) message.set("name", Value::string(m.name, false));
+  if (!m.reasoning_content.empty()) {
+    message.set("reasoning_content", Value::string(m.reasoning_content, false));
+  }
+  return Value::dict(std::move(message));
+}
+
+}  // namespace
+
+Result<ChatPrompt> chat_prompt(const ServedModel& model,
+                               const std::vector<protocol::ChatMessage>& messages,
+                               const std::string& template_kwargs) {
+  if (!model.chat_template) {
+    return unsupported(
+        "This model's file has no chat template; /v1/completions goes on from plain text.");
+  }
+  text::ChatOptions options;
+  options.bos_token = model.tokenizer.token_bytes(model.tokenizer.bos(), true);
+  options.eos_token = model.tokenizer.token_bytes(model.tokenizer.eos(), true);
+  if (!template_kwargs.empty()) {
+    CHIMERE_TRY(const Value values, text::jinja::parse_json(template_kwargs));
+    options.extra = values.as_dict();
+  }
+  std::vector<Value> list;
+  list.reserve(messages.size());
+  for (const protocol::ChatMessage& m : messages) list.push_back(message_value(m));
+  CHIMERE_TRY(const text::RenderedChat rendered,
+              model.chat_template->render(Value::list(std::move(list)), options));
+  return ChatPrompt{text::encode_chat(model.tokenizer, rendered),
+                    protocol::reasoning_start(model.template_source, rendered.text)};
+}
+
+std::vector<int32_t> text_tokens(const text::Tokenizer& tokenizer, const std::string& text,
+                                 bool add_special, bool parse_special) {
+  std::vector<int32_t> tokens = tokenizer.encode(text, parse_special);
+  if (add_special && tokenizer.add_bos() && tokenizer.bos() >= 0) {
+    tokens.insert(tokens.begin(), tokenizer.bos());
+  }
+  return tokens;
+}
+
+}  // namespace chimere::serving

@@ -1,0 +1,51 @@
+// What the server needs of the model that it serves.
+#ifndef CHIMERE_SERVING_SERVED_MODEL_H_
+#define CHIMERE_SERVING_SERVED_MODEL_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/settings.h"
+#include "engine/request.h"
+#include "engine/service.h"
+#include "protocol/reasoning_splitter.h"
+#include "protocol/requests.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace chimere::serving {
+
+struct ServedModel {
+  std::string id = {};           ///< what clients call it
+  int64_t created = 0;           ///< seconds since 1970
+  std::string fingerprint = {};  ///< build, model and numerics
+  const text::Tokenizer& tokenizer;
+  engine::EngineService& service;
+  std::optional<text::ChatTemplate> chat_template = std::nullopt;
+  std::string template_source = {};
+  Settings defaults = {};  ///< of sampling, for what requests leave out
+  /// Sampling and max_tokens as settings say. Errors: kInvalidArgument.
+  std::function<Result<engine::Request>(const Settings&)> make_request = {};
+};
+
+struct ChatPrompt {
+  std::vector<int32_t> tokens;
+  protocol::ReasoningSplitter::Start start = protocol::ReasoningSplitter::Start::kContent;
+};
+
+/// Messages through the template. Errors: kUnsupported (the model has none), those of the template.
+Result<ChatPrompt> chat_prompt(const ServedModel& model,
+                               const std::vector<protocol::ChatMessage>& messages,
+                               const std::string& template_kwargs);
+
+/// Text as the model reads it, with BOS where it wants one and `add_special`.
+std::vector<int32_t> text_tokens(const text::Tokenizer& tokenizer, const std::string& text,
+                                 bool add_special, bool parse_special);
+
+}  // namespace chimere::serving
+
+#endif  // CHIMERE_SERVING_SERVED_MODEL_H_

@@ -1,0 +1,98 @@
+// Any bytes as the body of a request to each route of the API. What is accepted must make sense.
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/settings.h"
+#include "fuzz.h"
+#include "protocol/reasoning_splitter.h"
+#include "protocol/requests.h"
+
+namespace protocol = chimere::protocol;
+
+namespace {
+
+constexpr std::string_view kSeeds[] = {
+    R"({"messages":[{"role":"user","content":"hi"}],"temperature":0.5,"top_p":0,"n":2,"stop":["a"],"stream":true,)"
+    R"("stream_options":{"include_usage":true},"logprobs":true,"top_logprobs":3,"logit_bias":{"5":-100}})",
+    R"({"messages":[{"role":"developer","content":[{"type":"text","text":"a"}],"name":"b"}],"max_tokens":5,)"
+    R"("chat_template_kwargs":{"enable_thinking":false},"samplers":["top_k"],"dry_sequence_breakers":["\n"]})",
+    R"({"prompt":["a","b"],"max_tokens":4,"echo":true,"best_of":1,"seed":7,"user":"u","mirostat":2})",
+    R"({"prompt":[[1,2],[3]],"logprobs":2,"top_k":1e3,"suffix":null})",
+    R"({"content":"\ud83d\ude00 text","add_special":true,"with_pieces":true})",
+    R"({"tokens":[1,2,3]})",
+    "<think>hm</think> yes",
+};
+
+void require(bool truth, const char* what) {
+  if (truth) return;
+  std::fprintf(stderr, "%s\n", what);
+  std::abort();
+}
+
+void check(const std::optional<protocol::ApiError>& error) {
+  if (error) require(error->status == 400 && !error->message.empty(), "a refusal says nothing");
+}
+
+void check(const protocol::GenerationFields& f) {
+  require(1 <= f.n && f.n <= 16 && f.logprobs <= 20 && f.stop.size() <= 16, "a limit was passed");
+  for (const auto& [id, bias] : f.logit_bias) require(id >= 0 && bias <= 100, "a bias is wild");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const chimere::Settings defaults;
+  const std::string_view body(reinterpret_cast<const char*>(data), size);
+  protocol::ChatRequest chat;
+  auto error = protocol::parse_chat(body, defaults, {}, chat);
+  check(error);
+  if (!error) {
+    check(chat);
+    require(!chat.messages.empty(), "a chat has no message");
+  }
+  protocol::CompletionRequest completion;
+  error = protocol::parse_completion(body, defaults, {}, completion);
+  check(error);
+  if (!error) {
+    check(completion);
+    require(!completion.prompts.empty(), "a completion has no prompt");
+  }
+  protocol::TokenizeRequest tokenize;
+  error = protocol::parse_tokenize(body, {}, tokenize);
+  check(error);
+  if (!error) require(tokenize.content || !tokenize.messages.empty(), "there is nothing to split");
+  protocol::DetokenizeRequest detokenize;
+  error = protocol::parse_detokenize(body, detokenize);
+  check(error);
+  if (!error) {
+    for (const int32_t token : detokenize.tokens) require(token >= 0, "a token is negative");
+  }
+  // Thoughts and answer must not depend on how the text is cut.
+  for (const auto start : {protocol::ReasoningSplitter::Start::kThinking,
+                           protocol::ReasoningSplitter::Start::kMayThink}) {
+    protocol::ReasoningSplitter whole(start);
+    protocol::ReasoningSplitter pieces(start);
+    protocol::ReasoningSplitter::Piece a = whole.push(body);
+    const auto rest = whole.finish();
+    std::string reasoning;
+    std::string content;
+    for (const char c : body) {
+      const auto piece = pieces.push({&c, 1});
+      reasoning += piece.reasoning;
+      content += piece.content;
+    }
+    const auto last = pieces.finish();
+    require(a.reasoning + rest.reasoning == reasoning + last.reasoning, "thoughts differ");
+    require(a.content + rest.content == content + last.content, "answers differ");
+  }
+  return 0;
+}
+
+std::vector<std::vector<uint8_t>> fuzz_seeds() {
+  std::vector<std::vector<uint8_t>> seeds;
+  for (const std::string_view seed : kSeeds) seeds.emplace_back(seed.begin(), seed.end());
+  return seeds;
+}

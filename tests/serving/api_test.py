@@ -1,0 +1,371 @@
+#!/usr/bin/env python3
+"""The OpenAI API of `chimere serve`, with the shipped model.
+
+  api_test.py CHIMERE MODEL [unittest arguments]
+"""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from server import Server, environment
+
+CHIMERE, MODEL = sys.argv[1:3]
+CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+QUESTION = [{"role": "user", "content": "What does the command ls do?"}]
+GREEDY = {"messages": QUESTION, "temperature": 0, "max_tokens": 24}
+
+
+def content(reply, choice=0):
+    return reply["choices"][choice]["message"]["content"]
+
+
+class Api(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(CHIMERE, MODEL, "--max-running", 8)
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.close()
+        assert code == 0, (code, cls.server.log())
+
+    def chat(self, **fields):
+        return self.server.post(CHAT, {**GREEDY, **fields})
+
+    def test_places_without_a_model(self):
+        self.assertEqual(self.server.get("/health"), {"status": "ok"})
+        self.assertEqual(self.server.get("/ready"), {"status": "ready"})
+        status, headers, page = self.server.call("GET", "/")
+        self.assertEqual(status, 200)
+        self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+        self.assertIn(b"chat.js", page)
+        self.assertIn(b"v1/chat/completions", self.server.get("/chat.js"))
+        self.assertEqual(self.server.call("HEAD", "/health")[2], b"")
+        self.assertEqual(self.server.call("GET", "/nothing")[0], 404)
+        self.assertEqual(self.server.call("GET", CHAT)[0], 405)
+        self.assertEqual(self.server.get("/v1/status")["model"], self.server.model)
+
+    def test_models(self):
+        listed = self.server.get("/v1/models")["data"]
+        self.assertEqual([m["id"] for m in listed], ["chimere-mini"])
+        self.assertEqual(self.server.get("/v1/models/chimere-mini"), listed[0])
+        for path in ("/v1/models/other", "/v1/models/../../etc/passwd"):
+            self.assertEqual(self.server.call("GET", path)[2]["error"]["code"], "model_not_found")
+        for name in ("gpt-9", MODEL, "../" + MODEL):
+            self.assertEqual(self.server.error(CHAT, {**GREEDY, "model": name}, 404)["param"], "model")
+        self.assertEqual(self.chat(model="chimere-mini")["model"], "chimere-mini")
+
+    def test_says_what_the_command_line_says(self):
+        done = subprocess.run([CHIMERE, "run", "--json", "-m", MODEL, "-p", QUESTION[0]["content"], "--temp", "0",
+                               "-n", "24"], capture_output=True, check=True, env=environment(self.server.folder.name))
+        told = json.loads(done.stdout)
+        reply = self.chat()
+        self.assertEqual(content(reply), told["text"])
+        self.assertEqual(reply["usage"]["prompt_tokens"], told["prompt_tokens"])
+        self.assertEqual(reply["usage"]["completion_tokens"], told["tokens"])
+        self.assertIn("chimere-mini+numerics-", reply["system_fingerprint"])
+
+    def test_streams_say_the_same(self):
+        sampled = {"messages": QUESTION, "temperature": 1.5, "seed": 7, "max_tokens": 24, "n": 2}
+        whole = self.server.post(CHAT, sampled)
+        events = self.server.stream(CHAT, {**sampled, "stream_options": {"include_usage": True}})
+        self.assertEqual(events[0]["choices"][0]["delta"], {"role": "assistant", "content": ""})
+        self.assertEqual(events[-1]["choices"], [])
+        self.assertEqual(events[-1]["usage"]["completion_tokens"], whole["usage"]["completion_tokens"])
+        self.assertTrue(all(e["usage"] is None for e in events[:-1]))
+        texts, reasons = ["", ""], [None, None]
+        for choice in (e["choices"][0] for e in events[:-1]):
+            texts[choice["index"]] += choice["delta"].get("content", "")
+            reasons[choice["index"]] = choice["finish_reason"] or reasons[choice["index"]]
+        self.assertEqual(texts, [content(whole, 0), content(whole, 1)])
+        self.assertEqual(reasons, [c["finish_reason"] for c in whole["choices"]])
+        self.assertNotEqual(texts[0], texts[1])
+        self.assertEqual(content(self.server.post(CHAT, sampled)), texts[0])
+        self.assertNotEqual(content(self.server.post(CHAT, {**sampled, "seed": 8})), texts[0])
+
+    def test_stop_is_held_back(self):
+        words = content(self.chat()).split()
+        stop = " ".join(words[3:5])
+        for stops in (stop, ["nowhere", stop]):
+            reply = self.chat(stop=stops)
+            self.assertEqual(reply["choices"][0]["finish_reason"], "stop")
+            self.assertNotIn(stop, content(reply))
+            self.assertTrue(content(self.chat()).startswith(content(reply) + stop))
+            events = self.server.stream(CHAT, {**GREEDY, "stop": stops})
+            self.assertEqual("".join(e["choices"][0]["delta"].get("content", "") for e in events), content(reply))
+
+    def test_lengths(self):
+        for field in ("max_tokens", "max_completion_tokens"):
+            reply = self.server.post(CHAT, {"messages": QUESTION, field: 3})
+            self.assertEqual(reply["usage"]["completion_tokens"], 3)
+            self.assertEqual(reply["choices"][0]["finish_reason"], "length")
+
+    def test_logprobs_are_true(self):
+        reply = self.chat(logprobs=True, top_logprobs=4)
+        tokens = reply["choices"][0]["logprobs"]["content"]
+        self.assertEqual(b"".join(bytes(t["bytes"]) for t in tokens).decode(), content(reply))
+        for token in tokens:
+            self.assertEqual(len(token["top_logprobs"]), 4)
+            self.assertEqual(token["top_logprobs"][0]["logprob"], token["logprob"])  # greedy
+        ids = self.server.post("/tokenize", {"messages": QUESTION})["tokens"]
+        done = subprocess.run([CHIMERE, "eval", "logits", "--json", "-m", MODEL, "--tokens", ",".join(map(str, ids)),
+                               "--top", "4"], capture_output=True, check=True,
+                              env=environment(self.server.folder.name))
+        for mine, told in zip(tokens[0]["top_logprobs"], json.loads(done.stdout)["positions"][-1]["top"]):
+            self.assertAlmostEqual(mine["logprob"], told["logprob"], delta=1e-3)
+        # Not those behind temperature and truncation.
+        hot = self.chat(logprobs=True, top_logprobs=4, temperature=2, top_k=1)
+        self.assertEqual(hot["choices"][0]["logprobs"]["content"], tokens)
+        events = self.server.stream(CHAT, {**GREEDY, "logprobs": True, "top_logprobs": 4})
+        streamed = [t for e in events for t in (e["choices"][0]["logprobs"] or {"content": []})["content"]]
+        self.assertEqual(streamed, tokens)
+
+    def test_logit_bias(self):
+        first = self.chat(max_tokens=1, logprobs=True)
+        text = content(first)
+        banned = self.server.post("/tokenize", {"content": text})["tokens"][0]
+        self.assertNotEqual(content(self.chat(max_tokens=1, logit_bias={str(banned): -100})), text)
+        self.assertEqual(self.server.error(CHAT, {**GREEDY, "logit_bias": {"99999999": 1}})["param"], "logit_bias")
+
+    def test_content_parts_and_roles(self):
+        parts = [{"type": "text", "text": "What does the "}, {"type": "text", "text": "command ls do?"}]
+        self.assertEqual(content(self.chat(messages=[{"role": "user", "content": parts}])), content(self.chat()))
+        system = self.chat(messages=[{"role": "system", "content": "Be short."}, *QUESTION])
+        developer = self.chat(messages=[{"role": "developer", "content": "Be short."}, *QUESTION])
+        self.assertEqual(content(system), content(developer))
+        self.assertEqual(system["usage"], {**developer["usage"], "prompt_tokens_details":
+                                           system["usage"]["prompt_tokens_details"]})
+
+    def test_control_tokens_in_messages_are_text(self):
+        plain = self.server.post("/tokenize", {"messages": [{"role": "user", "content": "x"}]})
+        sly = self.server.post("/tokenize", {"messages": [{"role": "user", "content": "x<|im_end|>"}]})
+        end = self.server.post("/tokenize", {"content": "<|im_end|>"})["tokens"]
+        self.assertEqual(len(end), 1)
+        self.assertEqual(sly["tokens"].count(end[0]), plain["tokens"].count(end[0]))
+        self.assertGreater(sly["count"], plain["count"] + 1)
+
+    def test_completions(self):
+        ids = self.server.post("/tokenize", {"content": "The ls command", "add_special": True})["tokens"]
+        fields = {"temperature": 0, "max_tokens": 8}
+        by_text = self.server.post(TEXT, {"prompt": "The ls command", **fields})
+        by_ids = self.server.post(TEXT, {"prompt": ids, **fields})
+        text = by_text["choices"][0]["text"]
+        self.assertEqual(by_ids["choices"][0]["text"], text)
+        both = self.server.post(TEXT, {"prompt": ["The ls command", "The cat command"], "echo": True, **fields})
+        self.assertEqual([c["index"] for c in both["choices"]], [0, 1])
+        self.assertEqual(both["choices"][0]["text"], "The ls command" + text)
+        self.assertTrue(both["choices"][1]["text"].startswith("The cat command"))
+        events = self.server.stream(TEXT, {"prompt": "The ls command", "echo": True, **fields})
+        self.assertEqual("".join(e["choices"][0]["text"] for e in events), "The ls command" + text)
+        logprobs = self.server.post(TEXT, {"prompt": ids, "logprobs": 2, **fields})["choices"][0]["logprobs"]
+        self.assertEqual("".join(logprobs["tokens"]), text)
+        self.assertEqual(logprobs["text_offset"][:2], [0, len(logprobs["tokens"][0])])
+        self.assertTrue(all(len(t) == 2 for t in logprobs["top_logprobs"]))
+        self.assertEqual(self.server.error(TEXT, {"prompt": [10**6]})["param"], "prompt")
+
+    def test_tokens_and_back(self):
+        text = "grüße 😀 ls -l"
+        told = self.server.post("/tokenize", {"content": text, "with_pieces": True})
+        self.assertEqual(told["count"], len(told["pieces"]))
+        self.assertEqual(self.server.post("/detokenize", {"tokens": told["tokens"]}), {"content": text})
+
+    def test_refusals(self):
+        cases = [
+            (CHAT, {"messages": []}, "messages"), (CHAT, {**GREEDY, "tools": [{}]}, "tools"),
+            (CHAT, {**GREEDY, "temperature": 999}, "temperature"), (CHAT, {**GREEDY, "n": 99}, "n"),
+            (CHAT, {**GREEDY, "unheard_of": 1}, "unheard_of"), (TEXT, {"prompt": "x", "suffix": "y"}, "suffix"),
+            ("/tokenize", {}, "content"), ("/detokenize", {"tokens": [-1]}, "tokens"),
+        ]
+        for path, body, param in cases:
+            self.assertEqual(self.server.error(path, body)["param"], param, body)
+        self.assertEqual(self.server.error("/v1/embeddings", {"input": "x"})["code"], "model_does_not_embed")
+
+    def test_a_prompt_beyond_the_context(self):
+        told = self.server.post("/tokenize", {"content": "x " * 40000})
+        context = self.server.told["context"]
+        self.assertGreater(told["count"], context)
+        error = self.server.error(TEXT, {"prompt": "x " * 40000})
+        self.assertEqual(error["code"], "context_length_exceeded")
+        self.assertIn(f"maximum context length is {context} tokens, and the prompt has {told['count']};",
+                      error["message"])
+
+    def test_without_a_json_content_type(self):
+        for kind in ("application/x-www-form-urlencoded", "text/plain", ""):
+            reply = self.server.post(CHAT, {**GREEDY, "max_tokens": 2}, headers={"Content-Type": kind})
+            self.assertEqual(reply["usage"]["completion_tokens"], 2)
+
+    def test_one_connection_for_many_requests(self):
+        connection = self.server.connect()
+        for _ in range(3):
+            connection.request("POST", CHAT, json.dumps({**GREEDY, "max_tokens": 2, "stream": True}))
+            response = connection.getresponse()
+            self.assertIn(b"[DONE]", response.read())
+            used = connection.sock
+            connection.request("GET", "/health")
+            self.assertEqual(connection.getresponse().read(), b'{"status":"ok"}')
+            self.assertIs(connection.sock, used)
+        connection.close()
+
+    def test_a_closed_connection_cancels(self):
+        for stream in (True, False):
+            raw = self.server.raw()
+            body = json.dumps({"prompt": "The", "stream": stream, "n": 4, "max_tokens": 5000})
+            raw.sendall(f"POST {TEXT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+            end = time.monotonic() + 20
+            while self.server.get("/v1/status")["requests"]["running"] == 0 and time.monotonic() < end:
+                time.sleep(0.005)
+            raw.close()
+            self.server.wait_until_idle()
+
+    def test_other_sites(self):
+        self.assertEqual(self.server.call("GET", "/v1/models", headers={"Host": "evil.example.org"})[0], 403)
+        self.assertEqual(self.server.call("POST", CHAT, GREEDY, {"Origin": "https://evil.example.org"})[0], 403)
+        own = f"http://127.0.0.1:{self.server.port}"
+        self.assertEqual(self.server.call("GET", "/v1/models", headers={"Origin": own})[0], 200)
+
+    def test_metrics(self):
+        self.chat(max_tokens=2)
+        text = self.server.get("/metrics").decode()
+        self.assertIn('chimere_http_requests_total{route="/v1/chat/completions",status="200"}', text)
+        self.assertIn('chimere_time_to_first_token_seconds_bucket{le="+Inf"}', text)
+        values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        self.assertGreater(float(values["chimere_reply_tokens_total"]), 0)
+
+    def test_the_log_has_no_prompts(self):
+        self.chat(messages=[{"role": "user", "content": "a secret phrase"}], max_tokens=2)
+        self.assertIn("event=request status=200 method=POST path=/v1/chat/completions", self.server.log())
+        self.assertNotIn("secret phrase", self.server.log())
+
+
+class Operations(unittest.TestCase):
+    def serve(self, *flags, **settings):
+        server = Server(CHIMERE, MODEL, *flags, "--max-running", 2, **settings)
+        self.addCleanup(server.close)
+        return server
+
+    def keys(self, server_folder, *args):
+        done = subprocess.run([CHIMERE, "keys", *args, "--keys", server_folder, "--json"], capture_output=True,
+                              check=False, text=True, env=environment("/"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout) if done.stdout else None
+
+    def refuses_to_start(self, *flags):
+        done = subprocess.run([CHIMERE, "serve", "-m", MODEL, *flags], capture_output=True, check=False, text=True,
+                              env=environment("/"), timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        return done.stderr.splitlines()[-1]
+
+    def test_refuses_to_start(self):
+        self.assertIn("chimere keys add", self.refuses_to_start("--host", "0.0.0.0"))
+        self.assertIn("/nowhere", self.refuses_to_start("--keys", "/nowhere"))
+        self.assertIn("--tls-certificate", self.refuses_to_start("--port", "0", "--tls-certificate", "/nowhere"))
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            complaint = self.refuses_to_start("--port", str(port))
+        self.assertIn(f"Port {port} of 127.0.0.1 is in use", complaint)
+        self.assertIn("--port", complaint)
+
+    def test_keys(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = folder.name + "/keys"
+        ann = self.keys(path, "add", "ann", "--parallel", "1")["key"]
+        ops = self.keys(path, "add", "ops", "--scopes", "metrics")["key"]
+        self.assertEqual([k["name"] for k in self.keys(path, "list")], ["ann", "ops"])
+        server = self.serve("--keys", path)
+        bearer = lambda key: {"Authorization": "Bearer " + key}
+        self.assertEqual(server.call("GET", "/health")[0], 200)
+        self.assertEqual(server.error(CHAT, GREEDY, 401)["code"], "invalid_api_key")
+        self.assertEqual(server.error(CHAT, GREEDY, 401, bearer(ann + "x"))["type"], "authentication_error")
+        self.assertEqual(server.error(CHAT, GREEDY, 403, bearer(ops))["code"], "insufficient_scope")
+        self.assertEqual(server.call("GET", "/metrics", headers=bearer(ops))[0], 200)
+        server.post(CHAT, {**GREEDY, "max_tokens": 2}, headers=bearer(ann))
+        self.assertIn(" key=ann ", server.log())
+        # One request at a time: a second one while a stream runs.
+        connection = server.connect()
+        connection.request("POST", TEXT, json.dumps({"prompt": "The", "stream": True, "max_tokens": 4000, "n": 2}),
+                           bearer(ann))
+        self.assertEqual(connection.getresponse().status, 200)
+        status, headers, body = server.call("POST", CHAT, GREEDY, bearer(ann))
+        self.assertEqual((status, body["error"]["code"]), (429, "too_many_parallel_requests"))
+        self.assertGreaterEqual(int(headers["Retry-After"]), 1)
+        connection.close()
+        # The file is read again when it changes.
+        self.keys(path, "rm", "ann")
+        time.sleep(1.2)
+        server.error(CHAT, GREEDY, 401, bearer(ann))
+
+    def test_a_full_queue(self):
+        server = self.serve("--max-queue", 0)
+        connections = []
+        for _ in range(2):
+            connections.append(server.connect())
+            connections[-1].request("POST", TEXT, json.dumps({"prompt": "The", "stream": True, "max_tokens": 4000}))
+            self.assertEqual(connections[-1].getresponse().status, 200)
+        status, headers, body = server.call("POST", CHAT, GREEDY)
+        if status != 200:  # else one of the two had ended
+            self.assertEqual((status, body["error"]["code"]), (429, "queue_full"))
+            self.assertGreaterEqual(int(headers["Retry-After"]), 1)
+        for connection in connections:
+            connection.close()
+
+    def test_draining(self):
+        server = self.serve("--grace", 20)
+        connection = server.connect()
+        connection.request("POST", TEXT, json.dumps({"prompt": "The", "stream": True, "max_tokens": 300, "n": 2}))
+        response = connection.getresponse()
+        response.read(10)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+        status, _, body = server.call("GET", "/ready")
+        self.assertEqual((status, body["error"]["code"]), (503, "stopping"))
+        self.assertEqual(server.call("POST", CHAT, GREEDY)[0], 503)
+        self.assertTrue(response.read().endswith(b"data: [DONE]\n\n"))
+        self.assertEqual(server.process.wait(30), 0)
+        self.assertIn("event=stopped", server.log())
+
+    def test_a_second_signal_ends_at_once(self):
+        server = self.serve("--grace", 60)
+        connection = server.connect()
+        connection.request("POST", TEXT, json.dumps({"prompt": "The", "stream": True, "max_tokens": 8000, "n": 16,
+                                                     "temperature": 2}))
+        connection.getresponse().read(10)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.process.wait(5), 130)
+
+    def test_allowed_sites(self):
+        server = self.serve("--cors-origins", "https://chat.example.org", "--allowed-hosts", "box.example.org")
+        origin = {"Origin": "https://chat.example.org"}
+        status, headers, _ = server.call("OPTIONS", CHAT, headers={
+            **origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"})
+        self.assertEqual(status, 204)
+        self.assertEqual(headers["Access-Control-Allow-Origin"], "https://chat.example.org")
+        self.assertEqual(headers["Access-Control-Allow-Headers"], "authorization")
+        self.assertEqual(server.call("GET", "/v1/models", headers=origin)[1]["Access-Control-Allow-Origin"],
+                         "https://chat.example.org")
+        self.assertEqual(server.call("GET", "/v1/models", headers={"Host": "box.example.org"})[0], 200)
+
+    def test_systemd_is_told(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+            notify.bind(folder + "/notify")
+            notify.settimeout(30)
+            os.environ["NOTIFY_SOCKET"] = folder + "/notify"
+            try:
+                server = self.serve()
+            finally:
+                del os.environ["NOTIFY_SOCKET"]
+            self.assertEqual(notify.recv(100), b"READY=1")
+            self.assertEqual(server.close(), 0)
+            self.assertEqual(notify.recv(100), b"STOPPING=1")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -1,0 +1,106 @@
+"""`chimere serve` as a child of a test, and clients for it."""
+import http.client
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import tempfile
+import time
+
+
+def environment(home):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CHIMERE_", "HF_", "XDG_"))}
+    return {**kept, "HOME": str(home)}
+
+
+class Server:
+    """Runs until close(); its log is in `log`."""
+
+    def __init__(self, program, model, *flags, **settings):
+        self.folder = tempfile.TemporaryDirectory()
+        self.log_path = pathlib.Path(self.folder.name) / "log"
+        flags = [*map(str, flags)]
+        for name, value in settings.items():
+            flags += ["--" + name.replace("_", "-"), str(value)]
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(
+                [program, "serve", "--json", "--port", "0", "-m", model, *flags],
+                stdout=subprocess.PIPE, stderr=log, env=environment(self.folder.name))
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait()
+            raise AssertionError("the server did not start: " + self.log())
+        self.told = json.loads(line)
+        self.port = int(self.told["url"].rsplit(":", 1)[1])
+        self.model = self.told["model"]
+
+    def log(self):
+        return self.log_path.read_text()
+
+    def close(self):
+        """Ends it kindly; gives its exit code."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            code = self.process.wait(60)
+        finally:
+            self.process.kill()
+            self.process.stdout.close()
+        return code
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+
+    def raw(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+    def call(self, method, path, body=None, headers=None):
+        """One request on a connection of its own: status, headers, parsed or raw body."""
+        connection = self.connect()
+        try:
+            if body is not None and not isinstance(body, (bytes, str)):
+                body = json.dumps(body)
+            connection.request(method, path, body, {"Content-Type": "application/json", **(headers or {})})
+            response = connection.getresponse()
+            data = response.read()
+        finally:
+            connection.close()
+        if response.getheader("Content-Type", "").startswith("application/json") and data:
+            data = json.loads(data)
+        return response.status, response.headers, data
+
+    def get(self, path, **headers):
+        return self.call("GET", path, headers=headers)[2]
+
+    def post(self, path, body, expect=200, headers=None):
+        status, _, data = self.call("POST", path, body, headers)
+        assert status == expect, (status, data)
+        return data
+
+    def error(self, path, body, expect=400, headers=None):
+        return self.post(path, body, expect, headers)["error"]
+
+    def stream(self, path, body):
+        """The events of a stream, parsed; "[DONE]" must be the last one."""
+        connection = self.connect()
+        try:
+            connection.request("POST", path, json.dumps({**body, "stream": True}))
+            response = connection.getresponse()
+            assert response.status == 200, response.read()
+            assert response.getheader("Content-Type") == "text/event-stream"
+            text = response.read().decode()
+        finally:
+            connection.close()
+        events = [e for e in text.split("\n\n") if e and not e.startswith(":")]
+        assert events.pop() == "data: [DONE]", text[-200:]
+        return [json.loads(e.removeprefix("data: ")) for e in events]
+
+    def wait_until_idle(self, seconds=20):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            requests = self.get("/v1/status")["requests"]
+            if requests == {"running": 0, "waiting": 0}:
+                return
+            time.sleep(0.02)
+        raise AssertionError("requests are still running")
