@@ -69,6 +69,7 @@ void declare_inspect(CLI::App& app, CommandLine& line);
 void declare_pull(CLI::App& app, CommandLine& line);
 void declare_list(CLI::App& app, CommandLine& line);
 void declare_rm(CLI::App& app, CommandLine& line);
+void declare_state(CLI::App& app, CommandLine& line);
 void declare_completion(CLI::App& app, CommandLine& line);
 void declare_man(CLI::App& app, CommandLine& line);
 

@@ -55,6 +55,7 @@ int run_program(int argc, char** argv) {
   declare_pull(app, line);
   declare_list(app, line);
   declare_rm(app, line);
+  declare_state(app, line);
   declare_completion(app, line);
   declare_man(app, line);
   try {
