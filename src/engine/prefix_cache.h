@@ -148,6 +148,7 @@ class PrefixCache {
 
   void thin(std::span<Node* const> path, std::span<const int64_t> points);
   std::vector<Copy> copies_for(Node& node) const;
+  void set_copies(std::span<const Copy> copies);
   void demote(Node& node);
   void trim_device();
   void trim_memory();

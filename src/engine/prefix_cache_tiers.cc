@@ -115,10 +115,22 @@ std::vector<PrefixCache::Copy> PrefixCache::copies_for(Node& node) const {
   return copies;
 }
 
-/// Moves a state out of the store; the copy is made in the background.
+void PrefixCache::set_copies(std::span<const Copy> copies) {
+  for (const Copy& c : copies) {
+    const state::StateImage image = c.from->image(c.first_page);
+    if (image.slot == nullptr) return;  // the device failed
+    set_memory(*c.node, std::make_shared<const state::StateImage>(image));
+  }
+}
+
+/// Moves a state out of the store; the copy is made in the background, unless a card's memory must
+/// be read.
 void PrefixCache::demote(Node& node) {
-  if (options_.memory_bytes <= 0 || node.state.usable_memory()) {
+  const bool copied = options_.memory_bytes > 0 && !node.state.usable_memory();
+  if (!copied || !store_.memory().on_host()) {
+    if (copied) set_copies(copies_for(node));
     drop_device(node);
+    if (copied) return trim_memory();
     return erase_if_unused(node);
   }
   auto copies = std::make_shared<std::vector<Copy>>(copies_for(node));
@@ -153,9 +165,7 @@ bool PrefixCache::give_way() {
     return true;
   }
   if (options_.memory_bytes > 0 && !node->state.usable_memory() && !node->state.on_disk) {
-    for (const Copy& c : copies_for(*node)) {
-      set_memory(*c.node, std::make_shared<const state::StateImage>(c.from->image(c.first_page)));
-    }
+    set_copies(copies_for(*node));
     ++node->state.pins;
     trim_memory();
     --node->state.pins;
@@ -234,28 +244,34 @@ void PrefixCache::write(Node& node) {
   node.state.unsaved = false;
   const auto name = std::make_shared<const state::PrefixName>(
       state::PrefixName{*node.state.scope, state::PrefixTree::tokens_of(node)});
-  background_.post([this, &node, name, first_page, device = node.state.device,
-                    memory = node.state.memory, folder = folder_, layout = layout_] {
-    const state::StateImage image = device != nullptr ? device->image(first_page) : *memory;
-    const auto written = state::write_prefix_file(folder, *name, image, layout);
-    return [this, &node, device, stored_from = image.first_page, written] {
-      --node.state.pins;
-      if (written.ok()) {
-        node.state.on_disk = true;
-        node.state.disk_first_page = stored_from;
-        node.state.disk_bytes = *written;
-        stats_.disk_bytes += *written;
-        ++stats_.disk_files;
-      } else {
-        ++stats_.failed_writes;
-        log(written.error().message + " The prefix cache goes on without it.");
-        node.state.unsaved = true;
-        no_writes_before_ = std::chrono::steady_clock::now() + kPauseAfterFailure;
-      }
-      trim_disk();
-      erase_if_unused(node);
-    };
-  });
+  std::shared_ptr<const state::Checkpoint> device = node.state.device;
+  std::shared_ptr<const state::StateImage> memory = node.state.memory;
+  if (device != nullptr && !store_.memory().on_host()) {
+    memory = std::make_shared<const state::StateImage>(device->image(first_page));
+    device = nullptr;
+  }
+  background_.post(
+      [this, &node, name, first_page, device, memory, folder = folder_, layout = layout_] {
+        const state::StateImage image = device != nullptr ? device->image(first_page) : *memory;
+        const auto written = state::write_prefix_file(folder, *name, image, layout);
+        return [this, &node, device, stored_from = image.first_page, written] {
+          --node.state.pins;
+          if (written.ok()) {
+            node.state.on_disk = true;
+            node.state.disk_first_page = stored_from;
+            node.state.disk_bytes = *written;
+            stats_.disk_bytes += *written;
+            ++stats_.disk_files;
+          } else {
+            ++stats_.failed_writes;
+            log(written.error().message + " The prefix cache goes on without it.");
+            node.state.unsaved = true;
+            no_writes_before_ = std::chrono::steady_clock::now() + kPauseAfterFailure;
+          }
+          trim_disk();
+          erase_if_unused(node);
+        };
+      });
 }
 
 bool PrefixCache::save_one() {
