@@ -71,6 +71,7 @@ void declare_list(CLI::App& app, CommandLine& line);
 void declare_rm(CLI::App& app, CommandLine& line);
 void declare_serve(CLI::App& app, CommandLine& line);
 void declare_keys(CLI::App& app, CommandLine& line);
+void declare_state(CLI::App& app, CommandLine& line);
 void declare_completion(CLI::App& app, CommandLine& line);
 void declare_man(CLI::App& app, CommandLine& line);
 

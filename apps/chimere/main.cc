@@ -57,6 +57,7 @@ int run_program(int argc, char** argv) {
   declare_rm(app, line);
   declare_serve(app, line);
   declare_keys(app, line);
+  declare_state(app, line);
   declare_completion(app, line);
   declare_man(app, line);
   try {

@@ -79,6 +79,23 @@ constexpr Setting<std::string> kCacheK(text("cache-k", "", "f16",
 constexpr Setting<std::string> kCacheV(text("cache-v", "", "f16",
                                             "Type of the values in the KV cache", kCacheTypes));
 
+constexpr Setting<std::string> kStateFolder(
+    text("state-folder", "", "",
+         "Where a server keeps what it has computed; without it $XDG_STATE_HOME/chimere or "
+         "~/.local/state/chimere"));
+constexpr Setting<int64_t> kCacheStates(integer(
+    "prefix-states", "", "64", 0, 1 << 16,
+    "Most states of prompts that are kept beside the running requests; 0: no prefix cache"));
+constexpr Setting<int64_t> kCacheMemory(integer(
+    "prefix-memory", "", "1024", 0, 1 << 24,
+    "Most MiB of memory for states of prompts that have left the place of the running ones"));
+constexpr Setting<int64_t> kCacheDisk(
+    integer("prefix-disk", "", "4096", 0, 1 << 24,
+            "Most MiB on disk for states of prompts, which outlive the program; 0: none"));
+constexpr Setting<int64_t> kCacheHours(
+    integer("prefix-hours", "", "168", 0, 1 << 20,
+            "Hours without use after which a state on disk is removed; 0: never"));
+
 constexpr Setting<int64_t> kMaxTokens(
     integer("max-tokens", "n", "-1", -1, 1 << 24,
             "Most tokens of a reply; -1: until it ends or the context is full"));
@@ -202,6 +219,11 @@ std::span<const SettingInfo* const> all() {
                                                                   &kContext,
                                                                   &kCacheK,
                                                                   &kCacheV,
+                                                                  &kStateFolder,
+                                                                  &kCacheStates,
+                                                                  &kCacheMemory,
+                                                                  &kCacheDisk,
+                                                                  &kCacheHours,
                                                                   &kMaxTokens,
                                                                   &kSamplers,
                                                                   &kTemperature,

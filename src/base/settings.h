@@ -52,6 +52,12 @@ extern const Setting<int64_t> kContext;
 extern const Setting<std::string> kCacheK;
 extern const Setting<std::string> kCacheV;
 
+extern const Setting<std::string> kStateFolder;
+extern const Setting<int64_t> kCacheStates;
+extern const Setting<int64_t> kCacheMemory;
+extern const Setting<int64_t> kCacheDisk;
+extern const Setting<int64_t> kCacheHours;
+
 extern const Setting<int64_t> kMaxTokens;
 extern const Setting<std::string> kSamplers;
 extern const Setting<double> kTemperature;

@@ -27,12 +27,21 @@ std::string home_folder() {
   return home == nullptr ? "" : home;
 }
 
-std::string data_folder() {
-  const char* data = std::getenv("XDG_DATA_HOME");
-  // The specification says that a relative path is to be ignored.
-  if (data != nullptr && *data == '/') return data;
-  return home_folder().empty() ? "" : home_folder() + "/.local/share";
+namespace {
+
+/// A folder of the XDG base directory specification, which says that a relative path is to be
+/// ignored.
+std::string xdg_folder(const char* variable, const char* below_home) {
+  const char* folder = std::getenv(variable);
+  if (folder != nullptr && *folder == '/') return folder;
+  return home_folder().empty() ? "" : home_folder() + below_home;
 }
+
+}  // namespace
+
+std::string data_folder() { return xdg_folder("XDG_DATA_HOME", "/.local/share"); }
+
+std::string state_folder() { return xdg_folder("XDG_STATE_HOME", "/.local/state"); }
 
 const char* const* environment() { return environ; }
 

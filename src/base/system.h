@@ -18,6 +18,9 @@ std::string home_folder();
 /// Where programs keep a user's data: $XDG_DATA_HOME, else ~/.local/share; empty if there is
 /// neither.
 std::string data_folder();
+/// Where programs keep what they may lose without harm to the user: $XDG_STATE_HOME, else
+/// ~/.local/state; empty if there is neither.
+std::string state_folder();
 /// The process's "NAME=value" strings, ended by nullptr.
 const char* const* environment();
 

@@ -1,12 +1,31 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "engine/prefix_points.h"
 #include "kernels/api.h"
+#include "model/chunking.h"
 
 namespace chimere::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Whoever asks now waits for a step of a reply that is run again.
+constexpr int64_t kRerunRows = 2 * kernels::kMaxChunkRows;
+constexpr size_t kMaxReruns = 16;
+// Files may turn out to be damaged, and what was read may have to make room at once.
+constexpr int kMaxLoads = 3;
+// While requests come without a pause, states are written to disk so often.
+constexpr int64_t kStepsPerSave = 1024;
+
+}  // namespace
 
 Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const EngineOptions& options)
     : model_(model),
@@ -84,8 +103,9 @@ Status Engine::check(const Request& request) const {
 
 void Engine::add(RequestId id, Request request) {
   next_id_ = id + 1;
+  const bool cached = options_.cache != nullptr && request.use_cache;
   waiting_.push_back(std::make_unique<Generation>(id, std::move(request), message_starts_,
-                                                  options_.context, tokenizer_));
+                                                  options_.context, tokenizer_, cached));
 }
 
 EngineCounters Engine::counters() const {
@@ -110,26 +130,49 @@ void Engine::cancel_all() {
   for (const List* list : {&running_, &waiting_}) {
     for (const auto& g : *list) cancelled_.push_back(g->id());
   }
+  reruns_.clear();
+  rerun_.reset();
 }
 
 bool Engine::step() {
   finish_cancelled();
+  if (options_.cache != nullptr) options_.cache->poll();
   admit();
   const std::vector<Planned> planned = plan_rows();
-  if (planned.empty()) return !waiting_.empty();
+  if (planned.empty()) {
+    if (waiting_.empty()) return work_while_idle();
+    // All of them wait for the disk.
+    if (options_.cache != nullptr) options_.cache->wait();
+    return true;
+  }
   model::StepPlan plan;
   for (const Planned& p : planned) {
     plan.sequences.push_back(p.rows > 0 ? p.generation->prompt_rows(p.rows)
                                         : p.generation->decode_row());
   }
+  const Clock::time_point start = Clock::now();
   const auto result = model_.forward(plan);
   if (result.ok()) {
+    measure_pace(planned, std::chrono::duration<double>(Clock::now() - start).count());
     deliver(planned, *result);
+    if (options_.cache != nullptr && counters_.steps % kStepsPerSave == 0) {
+      (void)options_.cache->save_one();
+    }
   } else {
     handle_failure(result.error(), planned);
   }
   drop_finished();
-  return !idle();
+  return !idle() || options_.cache != nullptr;
+}
+
+void Engine::measure_pace(const std::vector<Planned>& planned, double seconds) {
+  int64_t replies = 0;
+  int64_t prompt_rows = 0;
+  for (const Planned& p : planned) {
+    replies += p.rows == 0;
+    prompt_rows += p.rows;
+  }
+  pace_.measured(replies, prompt_rows, seconds);
 }
 
 void Engine::finish_cancelled() {
@@ -158,60 +201,149 @@ bool Engine::has_room_for(const Generation& candidate) const {
     free -=
         pages_for(g->prompt_size()) - pages_for(std::min(g->tokens_seen(), g->prompt_size())) + 1;
   }
-  return pages_for(std::max(candidate.prompt_size(), candidate.tokens_seen())) + 1 <= free;
+  const int64_t shared = candidate.has_prefix() && states.bytes_per_token() > 0
+                             ? candidate.position() / states.spec().page_tokens
+                             : 0;
+  return pages_for(std::max(candidate.prompt_size(), candidate.tokens_seen())) - shared + 1 <= free;
+}
+
+/// Of the owners' oldest requests, but for those in `skipped`, the one whose owner has the fewest
+/// running; the size of the list if there is none.
+size_t Engine::next_waiting(const std::set<RequestId>& skipped) const {
+  std::map<std::string_view, size_t> running;
+  for (const auto& g : running_) ++running[g->owner()];
+  size_t best = waiting_.size();
+  size_t fewest = 0;
+  for (size_t i = 0; i < waiting_.size(); ++i) {
+    if (skipped.contains(waiting_[i]->id())) continue;
+    const auto found = running.find(waiting_[i]->owner());
+    const size_t n = found == running.end() ? 0 : found->second;
+    if (best == waiting_.size() || n < fewest) {
+      best = i;
+      fewest = n;
+    }
+  }
+  return best;
+}
+
+/// Lets the request go on from what the prefix cache has. False while that is being read from disk.
+bool Engine::look_up(Generation& candidate) {
+  const Request& request = candidate.request();
+  if (options_.cache == nullptr || !request.use_cache || candidate.has_prefix() ||
+      candidate.suspended()) {
+    return true;
+  }
+  PrefixCache::Found found = options_.cache->find(
+      request.cache_scope, request.prompt, candidate.chunk_ends(), candidate.loads < kMaxLoads);
+  candidate.loads += found.load_began;
+  if (found.loading) return false;
+  // What was read for this request is in the store now.
+  const bool was_read = candidate.loads > 0 && found.tier == CacheTier::kDevice;
+  if (found.state) {
+    candidate.go_on_from(*std::move(found.state), was_read ? CacheTier::kDisk : found.tier);
+  }
+  return true;
+}
+
+/// Gives up something that no request needs. False if there is nothing.
+bool Engine::give_way() {
+  if (rerun_ != nullptr) {
+    rerun_.reset();
+    return true;
+  }
+  return options_.cache != nullptr && options_.cache->give_way();
+}
+
+bool Engine::make_room_for(const Generation& candidate) {
+  while (!has_room_for(candidate)) {
+    if (!give_way()) return false;
+  }
+  return true;
 }
 
 void Engine::admit() {
   const size_t limit = std::min(crowd_limit_, static_cast<size_t>(options_.max_running));
-  while (!waiting_.empty() && running_.size() < limit) {
-    Generation& next = *waiting_.front();
-    // Alone it may use everything; if even that is not enough, its step will say so.
-    if (!running_.empty() && !has_room_for(next)) return;
-    const Status started = next.start(model_.states());
-    if (!started.ok()) {
-      if (!running_.empty()) return;
-      next.finish(FinishReason::kError, started.error());
-      waiting_.erase(waiting_.begin());
+  std::set<RequestId> loading;
+  while (running_.size() < limit) {
+    const size_t index = next_waiting(loading);
+    if (index == waiting_.size()) return;
+    Generation& next = *waiting_[index];
+    if (!look_up(next)) {
+      loading.insert(next.id());
       continue;
     }
-    running_.push_back(std::move(waiting_.front()));
-    waiting_.erase(waiting_.begin());
+    // Alone it may use everything; if even that is not enough, its step will say so.
+    if (!make_room_for(next) && !running_.empty()) {
+      // A state must not hold memory for a request that waits for memory.
+      if (next.has_prefix() && next.prefix_tier() != CacheTier::kRequest) {
+        next.go_on_from_nothing();
+      }
+      return;
+    }
+    const bool returns = next.suspended();
+    const Status started = next.start(model_.states());
+    if (!started.ok()) {
+      if (give_way()) continue;
+      if (!running_.empty()) return;
+      next.finish(FinishReason::kError, started.error());
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
+      continue;
+    }
+    if (options_.cache != nullptr && !returns) {
+      options_.cache->count(next.prefix_tier(), next.position());
+    }
+    running_.push_back(std::move(waiting_[index]));
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
     std::ranges::sort(running_, {}, [](const auto& g) { return g->id(); });
   }
 }
 
 std::vector<Engine::Planned> Engine::plan_rows() {
   std::vector<Planned> planned;
-  std::vector<Planned> reading;
-  int64_t budget = options_.max_step_rows;
+  std::map<std::string_view, std::vector<Planned>> reading;  // by owner
   for (const auto& g : running_) {
     if (g->prompt_done()) {
       planned.push_back({g.get(), 0});
-      --budget;
     } else {
-      reading.push_back({g.get(), 0});
+      reading[g->owner()].push_back({g.get(), 0});
     }
   }
   if (reading.empty()) return planned;
-  // One chunk each in turn; the first turn moves on from step to step.
-  std::ranges::rotate(reading,
-                      reading.begin() + static_cast<std::ptrdiff_t>(turn_++ % reading.size()));
-  for (bool added = true; added;) {
-    added = false;
-    for (Planned& p : reading) {
+  const auto replies = static_cast<int64_t>(planned.size());
+  int64_t budget = pace_.prompt_rows(replies, options_.max_step_rows - replies);
+  // A chunk for each owner in turn, in each owner's turn for each request; who comes first moves on
+  // from step to step.
+  std::vector<std::vector<Planned>*> owners;
+  for (auto& [owner, requests] : reading) owners.push_back(&requests);
+  const auto rotate = [](auto& list, size_t by) {
+    std::ranges::rotate(list, list.begin() + static_cast<std::ptrdiff_t>(by % list.size()));
+  };
+  for (std::vector<Planned>* requests : owners) rotate(*requests, turn_ / owners.size());
+  rotate(owners, turn_++);
+  const auto add_chunk = [&](std::vector<Planned>& requests) {
+    for (Planned& p : requests) {
       const int32_t chunk = p.generation->next_chunk(p.rows);
       if (chunk == 0 || chunk > budget) continue;
       p.rows += chunk;
       budget -= chunk;
-      added = true;
+      rotate(requests, 1);
+      return true;
     }
+    return false;
+  };
+  for (bool added = true; added;) {
+    added = false;
+    for (std::vector<Planned>* requests : owners) added |= add_chunk(*requests);
   }
-  std::ranges::copy_if(reading, std::back_inserter(planned),
-                       [](const Planned& p) { return p.rows > 0; });
+  for (const std::vector<Planned>* requests : owners) {
+    std::ranges::copy_if(*requests, std::back_inserter(planned),
+                         [](const Planned& p) { return p.rows > 0; });
+  }
   return planned;
 }
 
 void Engine::handle_failure(const Error& error, const std::vector<Planned>& planned) {
+  if (error.code == Error::Code::kOutOfMemory && give_way()) return;  // the same rows again
   if (error.code == Error::Code::kOutOfMemory && running_.size() > 1) {
     running_.back()->suspend();
     const auto place = std::ranges::find_if(
@@ -232,6 +364,13 @@ void Engine::deliver(const std::vector<Planned>& planned, const model::StepResul
     if (p.rows > 0) {
       p.generation->advance_prompt(p.rows);
       counters_.prompt_tokens += p.rows;
+      if (p.generation->at_point()) {
+        const Request& request = p.generation->request();
+        options_.cache->keep(
+            request.cache_scope,
+            std::span(request.prompt).first(static_cast<size_t>(p.generation->position())),
+            p.generation->checkpoint(), p.generation->points());
+      }
       if (!p.generation->prompt_done()) continue;
     } else {
       p.generation->advance_decode();
@@ -257,9 +396,83 @@ void Engine::deliver(const std::vector<Planned>& planned, const model::StepResul
 }
 
 void Engine::drop_finished() {
+  if (options_.cache != nullptr) {
+    for (const auto& g : running_) {
+      if (g->finished()) plan_rerun(*g);
+    }
+  }
   const auto finished = [](const auto& g) { return g->finished(); };
   const size_t dropped = std::erase_if(running_, finished) + std::erase_if(waiting_, finished);
   if (dropped > 0) crowd_limit_ = static_cast<size_t>(options_.max_running);
+}
+
+/// The next turn of a conversation begins with this prompt and this reply, unless the template
+/// writes the reply differently.
+void Engine::plan_rerun(const Generation& finished) {
+  const Request& request = finished.request();
+  if (!request.use_cache || !finished.prompt_done()) return;
+  if (finished.reason() != FinishReason::kStop && finished.reason() != FinishReason::kLength)
+    return;
+  int64_t end = 0;
+  std::vector<int64_t> ends;
+  for (const int32_t size : model::chunk_sizes(finished.history(), message_starts_)) {
+    end += size;
+    ends.push_back(end);
+  }
+  const int64_t stable = stable_end(ends);
+  if (stable <= stable_end(finished.chunk_ends())) return;  // the prompt left all of it there
+  Request again;
+  again.owner = request.owner;
+  again.cache_scope = request.cache_scope;
+  again.prompt.assign(finished.history().begin(), finished.history().begin() + stable);
+  reruns_.push_back(std::move(again));
+  if (reruns_.size() > kMaxReruns) reruns_.pop_front();
+}
+
+bool Engine::start_rerun() {
+  while (!reruns_.empty()) {
+    auto next = std::make_unique<Generation>(0, std::move(reruns_.back()), message_starts_,
+                                             options_.context, tokenizer_, true);
+    reruns_.pop_back();
+    const Request& request = next->request();
+    if (options_.cache->has(request.cache_scope, request.prompt)) continue;
+    auto found =
+        options_.cache->find(request.cache_scope, request.prompt, next->chunk_ends(), false);
+    if (found.state) next->go_on_from(*std::move(found.state), found.tier);
+    if (!make_room_for(*next) || !next->start(model_.states()).ok()) continue;
+    rerun_ = std::move(next);
+    return true;
+  }
+  return false;
+}
+
+bool Engine::work_while_idle() {
+  if (options_.cache == nullptr) return false;
+  if (rerun_ == nullptr && !start_rerun()) {
+    (void)options_.cache->save_one();
+    return false;
+  }
+  Generation& g = *rerun_;
+  int64_t rows = 0;
+  for (int32_t chunk = g.next_chunk(0); chunk > 0 && rows + chunk <= kRerunRows;
+       chunk = g.next_chunk(rows)) {
+    rows += chunk;
+  }
+  model::StepPlan plan;
+  plan.sequences.push_back(g.prompt_rows(rows));
+  plan.sequences.back().logits_of.clear();
+  if (!model_.forward(plan).ok()) {
+    rerun_.reset();  // nobody waits for it
+    return true;
+  }
+  g.advance_prompt(rows);
+  counters_.rerun_tokens += rows;
+  const auto behind = std::span(g.request().prompt).first(static_cast<size_t>(g.position()));
+  if (g.at_point() || g.prompt_done()) {
+    options_.cache->keep(g.request().cache_scope, behind, g.checkpoint(), g.points());
+  }
+  if (g.prompt_done()) rerun_.reset();
+  return true;
 }
 
 }  // namespace chimere::engine

@@ -3,12 +3,16 @@
 #define CHIMERE_ENGINE_ENGINE_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "engine/generation.h"
+#include "engine/pace.h"
+#include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
@@ -22,6 +26,8 @@ struct EngineOptions {
   /// Chooses the tokens of several requests at the same time, between two steps, so it may be the
   /// pool that the model uses; nullptr: one after the other. Must outlive the engine.
   ThreadPool* pool = nullptr;
+  /// Of the model's state store; nullptr: prompts are computed whole. Must outlive the engine.
+  PrefixCache* cache = nullptr;
 };
 
 /// What the engine is doing and has done.
@@ -31,6 +37,7 @@ struct EngineCounters {
   int64_t suspended = 0;  ///< of those that wait: moved out of the state store
   int64_t steps = 0;
   int64_t prompt_tokens = 0;  ///< computed as prompt
+  int64_t rerun_tokens = 0;   ///< of replies, computed as prompt while idle
   int64_t reply_tokens = 0;   ///< sampled
   int64_t evictions = 0;      ///< requests moved out of a full state store
   int32_t last_replies = 0;   ///< requests that were replying in the last step
@@ -40,9 +47,14 @@ struct EngineCounters {
 /// until it says that nothing is left. All on one thread.
 ///
 /// What a request answers depends on the request alone. Every step holds one row of each request
-/// that is replying, then whole prompt chunks, taken in turn from the requests that are still
-/// reading. When the state store is full, the youngest request is copied out of it and comes back,
-/// with the same bits, when there is room.
+/// that is replying, then whole prompt chunks, as many as the pace of the replies allows, taken in
+/// turn from the owners whose requests are still reading. Of those that wait, the owner with the
+/// fewest running requests comes first. When the state store is full, what only the prefix cache
+/// holds goes first; then the youngest request is copied out and comes back, with the same bits,
+/// when there is room.
+///
+/// With a prefix cache, a reply that has ended is run again as prompt while nobody asks for
+/// anything: only what was computed as prompt may serve another prompt.
 class Engine {
  public:
   /// Model and tokenizer must outlive the engine. Errors: kInvalidArgument (options).
@@ -62,7 +74,9 @@ class Engine {
   bool cancel(RequestId id);
   void cancel_all();
 
-  /// Computes one step. False when there is nothing left to do.
+  /// Computes one step, or, when there is nothing to compute, part of a reply that is run again.
+  /// False when there is nothing left to do; the prefix cache may still be working (it wakes its
+  /// owner).
   bool step();
   /// Nothing is running or waiting.
   bool idle() const { return running_.empty() && waiting_.empty(); }
@@ -81,12 +95,20 @@ class Engine {
 
   void finish_cancelled();
   void admit();
+  size_t next_waiting(const std::set<RequestId>& skipped) const;
+  bool look_up(Generation& candidate);
+  bool make_room_for(const Generation& candidate);
+  bool give_way();
   bool has_room_for(const Generation& candidate) const;
   int64_t pages_for(int64_t tokens) const;
   std::vector<Planned> plan_rows();
+  void measure_pace(const std::vector<Planned>& planned, double seconds);
   void handle_failure(const Error& error, const std::vector<Planned>& planned);
   void deliver(const std::vector<Planned>& planned, const model::StepResult& result);
   void drop_finished();
+  void plan_rerun(const Generation& finished);
+  bool work_while_idle();
+  bool start_rerun();
 
   model::Model& model_;
   const text::Tokenizer& tokenizer_;
@@ -98,6 +120,9 @@ class Engine {
   std::vector<RequestId> cancelled_;
   size_t crowd_limit_;  ///< most running requests since the state store was last found full
   size_t turn_ = 0;     ///< who gets the first prompt chunk
+  Pace pace_;
+  std::deque<Request> reruns_;  ///< replies to run again as prompts, the newest last
+  std::unique_ptr<Generation> rerun_;
   EngineCounters counters_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/prefix_points.h"
 #include "model/chunking.h"
 
 namespace chimere::engine {
@@ -31,7 +32,7 @@ const char* finish_reason_name(FinishReason reason) {
 }
 
 Generation::Generation(RequestId id, Request request, std::span<const int32_t> message_starts,
-                       int64_t context, const text::Tokenizer& tokenizer)
+                       int64_t context, const text::Tokenizer& tokenizer, bool cached)
     : id_(id),
       request_(std::move(request)),
       context_(context),
@@ -41,19 +42,16 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
       stops_(std::move(request_.stop)) {
   outcome_.prompt_tokens = static_cast<int32_t>(prompt_size());
   int64_t end = 0;
-  int64_t last_start = 0;
   for (const int32_t size : model::chunk_sizes(request_.prompt, message_starts)) {
-    last_start = end;
     end += size;
     chunk_ends_.push_back(end);
   }
   use_prefix();
-  // A longer prompt may go on inside a last chunk that is not full; before it, nothing can change
-  // any more.
   if (request_.keep_prefix) {
-    keep_at_ = end - last_start == kernels::kMaxChunkRows ? end : last_start;
+    keep_at_ = stable_end(chunk_ends_);
     if (keep_at_ == position_ && request_.prefix) outcome_.prefix = request_.prefix;
   }
+  if (cached) points_ = prefix_points(request_.prompt, chunk_ends_, message_starts);
 }
 
 void Generation::use_prefix() {
@@ -63,13 +61,28 @@ void Generation::use_prefix() {
   const bool usable = size > 0 && size < prompt_size() &&
                       std::equal(tokens.begin(), tokens.end(), request_.prompt.begin()) &&
                       std::binary_search(chunk_ends_.begin(), chunk_ends_.end(), size);
-  if (!usable) {
+  if (usable) {
+    go_on_from(request_.prefix->state, CacheTier::kRequest);
+  } else {
     request_.prefix.reset();
-    return;
   }
-  position_ = size;
-  outcome_.reused_tokens = static_cast<int32_t>(size);
 }
+
+void Generation::go_on_from(state::Checkpoint state, CacheTier tier) {
+  position_ = state.position();
+  outcome_.reused_tokens = static_cast<int32_t>(position_);
+  outcome_.reused_from = tier;
+  from_ = std::move(state);
+}
+
+void Generation::go_on_from_nothing() {
+  position_ = 0;
+  outcome_.reused_tokens = 0;
+  outcome_.reused_from = CacheTier::kNone;
+  from_.reset();
+}
+
+bool Generation::at_point() const { return std::ranges::binary_search(points_, position_); }
 
 Status Generation::start(state::StateStore& store) {
   if (!suspended_.empty()) {
@@ -78,7 +91,8 @@ Status Generation::start(state::StateStore& store) {
     return {};
   }
   started_ = Clock::now();
-  state_ = request_.prefix ? request_.prefix->state.restore() : store.create_sequence();
+  state_ = from_ ? from_->restore() : store.create_sequence();
+  from_.reset();
   request_.prefix.reset();
   return {};
 }
@@ -90,7 +104,8 @@ void Generation::suspend() {
 
 int32_t Generation::next_chunk(int64_t taken) const {
   const int64_t from = position_ + taken;
-  if (from == prompt_size() || (taken > 0 && from == keep_at_)) return 0;
+  const bool kept = from == keep_at_ || std::ranges::binary_search(points_, from);
+  if (from == prompt_size() || (taken > 0 && kept)) return 0;
   return static_cast<int32_t>(*std::ranges::upper_bound(chunk_ends_, from) - from);
 }
 
@@ -158,6 +173,7 @@ void Generation::accept() {
 
 void Generation::finish(FinishReason reason, Error error) {
   finished_ = true;
+  reason_ = reason;
   outcome_.reason = reason;
   outcome_.error = std::move(error);
   outcome_.text_tail = stops_.push(decoder_.finish()) + stops_.finish();

@@ -26,8 +26,9 @@ using RequestId = int64_t;
 class Generation {
  public:
   /// The tokenizer must outlive the generation. `context`: most tokens of prompt and reply.
+  /// `cached`: the states at prefix_points() of the prompt are to be kept.
   Generation(RequestId id, Request request, std::span<const int32_t> message_starts,
-             int64_t context, const text::Tokenizer& tokenizer);
+             int64_t context, const text::Tokenizer& tokenizer, bool cached);
 
   RequestId id() const { return id_; }
   const std::string& owner() const { return request_.owner; }
@@ -36,6 +37,25 @@ class Generation {
   /// Tokens behind it in the state once it runs: what its KV pages must hold before its next row.
   int64_t tokens_seen() const { return position_ + decoded_; }
   int64_t prompt_size() const { return static_cast<int64_t>(request_.prompt.size()); }
+  int64_t position() const { return position_; }
+  const Request& request() const { return request_; }
+  /// Tokens of the prompt and the reply.
+  std::span<const int32_t> history() const { return history_; }
+  /// Positions in the prompt where its chunks end.
+  std::span<const int64_t> chunk_ends() const { return chunk_ends_; }
+
+  /// Before start(): the prompt's first tokens are in this state.
+  void go_on_from(state::Checkpoint state, CacheTier tier);
+  /// The prompt is to be computed whole after all; gives the state's memory back.
+  void go_on_from_nothing();
+  bool has_prefix() const { return from_.has_value(); }
+  CacheTier prefix_tier() const { return outcome_.reused_from; }
+  int loads = 0;  ///< states that the prefix cache began to read from disk for this request
+
+  /// The positions of the prompt whose states are wanted.
+  std::span<const int64_t> points() const { return points_; }
+  bool at_point() const;
+  state::Checkpoint checkpoint() const { return state_->checkpoint(); }
 
   /// Takes a sequence (of the prefix, if it can be used) before the first step, and after
   /// suspend(). Errors: kOutOfMemory when the stored state does not fit.
@@ -63,6 +83,7 @@ class Generation {
 
   /// Ends the request and calls on_finish.
   void finish(FinishReason reason, Error error = {});
+  FinishReason reason() const { return reason_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -74,10 +95,12 @@ class Generation {
   Request request_;
   int64_t context_;
   const text::Tokenizer& tokenizer_;
-  std::vector<int64_t> chunk_ends_;  ///< positions in the prompt where its chunks end
-  int64_t keep_at_ = -1;             ///< the chunk end whose state is kept
-  int64_t position_ = 0;             ///< prompt tokens computed
-  int64_t decoded_ = 0;              ///< sampled tokens computed
+  std::vector<int64_t> chunk_ends_;
+  std::vector<int64_t> points_;
+  int64_t keep_at_ = -1;                   ///< the chunk end whose state the outcome keeps
+  std::optional<state::Checkpoint> from_;  ///< where start() goes on
+  int64_t position_ = 0;                   ///< prompt tokens computed
+  int64_t decoded_ = 0;                    ///< sampled tokens computed
   std::unique_ptr<state::SequenceState> state_;
   std::vector<uint8_t> suspended_;
   std::vector<int32_t> history_;  ///< prompt and reply
@@ -87,6 +110,7 @@ class Generation {
   text::StreamDecoder decoder_;
   StopMatcher stops_;
   Outcome outcome_;
+  FinishReason reason_ = FinishReason::kError;
   bool finished_ = false;
   Clock::time_point started_;
   Clock::time_point first_token_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/cache_tier.h"
 #include "sampling/sampler.h"
 #include "state/sequence_state.h"
 
@@ -53,7 +54,8 @@ struct Outcome {
   std::optional<Prefix> prefix;
 
   int32_t prompt_tokens = 0;
-  int32_t reused_tokens = 0;  ///< of the prompt, taken from Request::prefix
+  int32_t reused_tokens = 0;  ///< of the prompt, not computed again
+  CacheTier reused_from = CacheTier::kNone;
   double prompt_seconds = 0;  ///< from the request's first step to its first token
   double decode_seconds = 0;  ///< from its first to its last token
 };
@@ -61,6 +63,10 @@ struct Outcome {
 struct Request {
   /// Who asks: owners take turns, whatever number of requests each of them has.
   std::string owner;
+  /// Who may find this prompt in the prefix cache: requests of the same scope. The owner, unless
+  /// prompts are to be shared on purpose.
+  std::string cache_scope;
+  bool use_cache = true;        ///< look for the prompt in the prefix cache, and leave it there
   std::vector<int32_t> prompt;  ///< at least one token
   sampling::SamplingParams sampling;
   int32_t max_tokens = -1;           ///< -1: until the reply or the context ends

@@ -12,6 +12,8 @@ namespace {
 
 using Clock = EngineService::Clock;
 
+constexpr auto kLongestSave = std::chrono::seconds(5);
+
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
 }  // namespace
@@ -24,23 +26,20 @@ struct EngineService::Impl {
     Request request;
   };
 
-  Impl(model::Model& m, std::unique_ptr<Engine> e, const ServiceOptions& o)
-      : options(o), states(m.states()), engine(std::move(e)) {
+  Impl(model::Model& m, const ServiceOptions& o) : options(o), states(m.states()) {
     picture.kv_limit = states.max_pages() * states.page_stride();
     picture.slot_limit = states.max_slots() * states.bytes_per_slot();
-    thread = std::thread([this] { work(); });
   }
 
+  Status start(model::Model& model, const text::Tokenizer& tokenizer);
   Result<RequestId> submit(Request request);
   void observe(Request& request);
   void work();
-  bool take_arrivals();
+  bool take_arrivals(bool busy);
   void take_picture();
 
-  const ServiceOptions options;
+  ServiceOptions options;
   state::StateStore& states;
-  const std::unique_ptr<Engine> engine;
-  std::thread thread;
 
   mutable std::mutex mutex;
   std::condition_variable wake;  ///< something arrived
@@ -48,10 +47,16 @@ struct EngineService::Impl {
   std::vector<Arrival> arrivals;
   std::vector<RequestId> cancelled;
   RequestId next_id = 1;
+  bool woken = false;       ///< the prefix cache has something for the engine
   bool closed = false;      ///< no more requests
   bool cancel_all = false;  ///< end those there are
   bool ended = false;       ///< leave the thread
   ServiceStats picture;
+
+  // Behind what their threads use.
+  std::unique_ptr<PrefixCache> cache;
+  std::unique_ptr<Engine> engine;
+  std::thread thread;
 };
 
 Result<RequestId> EngineService::Impl::submit(Request request) {
@@ -100,17 +105,33 @@ void EngineService::Impl::observe(Request& request) {
   };
 }
 
+Status EngineService::Impl::start(model::Model& model, const text::Tokenizer& tokenizer) {
+  if (options.cache) {
+    options.cache->wake = [this] {
+      const std::scoped_lock lock(mutex);
+      woken = true;
+      wake.notify_one();
+    };
+    CHIMERE_TRY(cache, PrefixCache::create(states, *options.cache));
+  }
+  options.engine.cache = cache.get();
+  CHIMERE_TRY(engine, Engine::create(model, tokenizer, options.engine));
+  thread = std::thread([this] { work(); });
+  return {};
+}
+
 /// False when the thread is to end. Waits while there is nothing to do.
-bool EngineService::Impl::take_arrivals() {
+bool EngineService::Impl::take_arrivals(bool busy) {
   std::vector<Arrival> new_requests;
   std::vector<RequestId> gone;
   bool all = false;
   {
     std::unique_lock lock(mutex);
-    if (engine->idle()) {
-      wake.wait(lock, [&] { return !arrivals.empty() || !cancelled.empty() || ended; });
-      if (ended && arrivals.empty()) return false;
+    if (!busy) {
+      wake.wait(lock, [&] { return !arrivals.empty() || !cancelled.empty() || woken || ended; });
+      if (ended && arrivals.empty() && engine->idle()) return false;
     }
+    woken = false;
     new_requests.swap(arrivals);
     gone.swap(cancelled);
     all = cancel_all;
@@ -128,15 +149,18 @@ void EngineService::Impl::take_picture() {
     picture.batch.add(counters.last_replies);
   }
   picture.engine = counters;
+  if (cache != nullptr) picture.cache = cache->stats();
   picture.kv_bytes = states.pages_in_use() * states.page_stride();
   picture.slot_bytes = states.slots_in_use() * states.bytes_per_slot();
 }
 
 void EngineService::Impl::work() {
-  while (take_arrivals()) {
-    engine->step();
+  bool busy = true;
+  while (take_arrivals(busy)) {
+    busy = engine->step();
     take_picture();
   }
+  if (cache != nullptr) cache->save_all(Clock::now() + kLongestSave);
 }
 
 EngineService::EngineService(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -150,9 +174,9 @@ Result<std::unique_ptr<EngineService>> EngineService::create(model::Model& model
     return invalid_argument("A queue of " + std::to_string(options.max_queue) +
                             " requests makes no sense; give 0 or more (--max-queue).");
   }
-  CHIMERE_TRY(auto engine, Engine::create(model, tokenizer, options.engine));
-  return std::unique_ptr<EngineService>(
-      new EngineService(std::make_unique<Impl>(model, std::move(engine), options)));
+  auto impl = std::make_unique<Impl>(model, options);
+  CHIMERE_CHECK_OK(impl->start(model, tokenizer));
+  return std::unique_ptr<EngineService>(new EngineService(std::move(impl)));
 }
 
 Result<RequestId> EngineService::submit(Request request) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/result.h"
 #include "base/thread_pool.h"
@@ -20,11 +21,15 @@ struct ServiceOptions {
   EngineOptions engine;
   /// Requests that may wait beside EngineOptions::max_running; one more is refused.
   int32_t max_queue = 256;
+  /// The prefix cache that the service makes and owns; EngineOptions::cache and
+  /// PrefixCacheOptions::wake are filled in by it.
+  std::optional<PrefixCacheOptions> cache = {};
 };
 
 /// A picture of the service; counts are since its start.
 struct ServiceStats {
   EngineCounters engine;
+  PrefixCacheStats cache;
   int64_t in_flight = 0;  ///< accepted and not finished: running, waiting, or just arrived
   uint64_t accepted = 0;
   uint64_t refused = 0;    ///< for a full queue
@@ -49,7 +54,7 @@ class EngineService {
   using Clock = std::chrono::steady_clock;
 
   /// Model, tokenizer and pool must outlive the service, and belong to it until stop(). Errors:
-  /// those of Engine::create().
+  /// those of Engine::create() and PrefixCache::create().
   static Result<std::unique_ptr<EngineService>> create(model::Model& model,
                                                        const text::Tokenizer& tokenizer,
                                                        const ServiceOptions& options);
@@ -72,7 +77,8 @@ class EngineService {
   /// Takes no more requests, and waits until those it has are finished; at `deadline` it cancels
   /// the rest. True if nothing had to be cancelled.
   bool drain(Clock::time_point deadline);
-  /// Cancels what is in flight and ends the thread. Afterwards model and tokenizer are free again.
+  /// Cancels what is in flight, writes the prefix cache to disk and ends the thread. Afterwards
+  /// model and tokenizer are free again.
   void stop();
 
  private:

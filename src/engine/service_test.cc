@@ -69,12 +69,21 @@ TEST(Service, ManyThreadsGetTheAnswersOfSoloRuns) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
-  // 12 pages: the requests' prompts and replies need several times as many.
-  Server server(12, {.engine = {.max_running = 10}});
   constexpr size_t kThreads = 4;
-  constexpr size_t kEach = 12;
+  constexpr size_t kEach = 16;
+  // All 64 at once would need four times the pages.
+  ServiceOptions options;
+  options.engine.max_running = 64;
+  options.cache.emplace().memory_bytes = 1 << 20;
   std::vector<Request> requests;
   for (size_t i = 0; i < kThreads * kEach; ++i) requests.push_back(make_request(random));
+  size_t pages = 0;
+  for (Request& r : requests) {
+    r.max_tokens += 100;
+    r.sampling.logit_bias = {{0, -1000.F}};
+    pages += (r.prompt.size() + static_cast<size_t>(r.max_tokens) + 63) / 64;
+  }
+  Server server(static_cast<int64_t>(pages) / 4, options);
   std::vector<std::future<Outcome>> answers(requests.size());
   {
     std::vector<std::jthread> clients;
@@ -86,7 +95,7 @@ TEST(Service, ManyThreadsGetTheAnswersOfSoloRuns) {
   }
   for (size_t i = 0; i < requests.size(); ++i) {
     Server alone;
-    EXPECT_EQ(ids(answers[i].get()), ids(alone.ask(requests[i]).get())) << i;
+    ASSERT_EQ(ids(answers[i].get()), ids(alone.ask(requests[i]).get())) << i;
   }
   EXPECT_TRUE(server.service->drain(EngineService::Clock::now() + kNever));
   const ServiceStats stats = server.service->stats();
@@ -96,6 +105,7 @@ TEST(Service, ManyThreadsGetTheAnswersOfSoloRuns) {
   EXPECT_EQ(stats.first_token.count, requests.size());
   EXPECT_EQ(static_cast<int64_t>(stats.first_token.count + stats.inter_token.count),
             stats.engine.reply_tokens);
+  EXPECT_GT(stats.engine.evictions, 0);
   EXPECT_EQ(stats.failed + stats.cancelled + stats.refused, 0U);
 }
 

@@ -175,6 +175,9 @@ std::string PrefixName::file_name() const {
 
 Result<int64_t> write_prefix_file(const std::string& folder, const PrefixName& name,
                                   const StateImage& image, const ImageLayout& layout) {
+  if (image.pages == nullptr || image.slot == nullptr) {
+    return io_error("The state for the prefix cache could not be read from its device.");
+  }
   const std::vector<uint8_t> pages = compress(*image.pages);
   const std::vector<uint8_t> slot = compress(*image.slot);
   Header h;

@@ -434,6 +434,27 @@ class State(Case):
         self.assertIn("no/such/file", done.err)
 
 
+class Purge(Case):
+    """What servers keep on disk (docs/prefix-cache.md)."""
+
+    def test_it_removes_the_caches_files_alone(self):
+        folder = HOME / "state" / "prefix" / "0123456789abcdef"
+        folder.mkdir(parents=True)
+        old, new, others = folder / "a.prefix", folder / "b.prefix", folder / "notes.txt"
+        for path in (old, new, others):
+            path.write_text("12345")
+        os.utime(old, (time.time() - 7200,) * 2)
+        flags = ("state", "purge", "--state-folder", HOME / "state")
+        self.assertEqual(self.answer(*flags, "--unused", 1)["files"], 1)
+        self.assertFalse(old.exists())
+        purged = self.answer(*flags)
+        self.assertEqual((purged["files"], purged["bytes"]), (1, 5))
+        self.assertTrue(others.exists())
+        self.assertEqual(self.answer(*flags)["files"], 0)
+        self.refused(2, "state", says="purge")
+        self.refused(2, *flags, "--unused", "soon", says="--unused")
+
+
 class Refusals(Case):
     def test_wrong_usage_ends_with_2_and_a_sentence(self):
         wrong = [("frobnicate",), ("run", "--frobnicate"), ("run", "--speculate", "mtp"), ("run", "--temp", "hot"),

@@ -1,7 +1,8 @@
 // A request's logits do not depend on its company: random schedules (arrivals, splits, forks,
-// cancellations, evictions, restores, verifications that are partly taken back) on tiny models of
-// every architecture, every format of weights and every cache type, with one and two threads, in
-// which every wanted row of logits must equal the request's solo run bit for bit.
+// cancellations, evictions, restores, verifications that are partly taken back, hits in a prefix
+// cache of three tiers that is closed and opened again) on tiny models of every architecture, every
+// format of weights and every cache type, with one and two threads, in which every wanted row of
+// logits must equal the request's solo run bit for bit.
 //
 //   schedule_fuzz [--schedules N] [--seed S] [--only I] [--device emulator|card]
 //
@@ -9,16 +10,18 @@
 // card twice.
 //
 // Without a seed, one is drawn. A failure prints the seed and the schedule's index, which replay it
-// alone.
+// alone (but for the moment at which the prefix cache's copies are ready).
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -105,22 +108,53 @@ void print(const Counts& c) {
   line("rows taken back", c.rows_taken_back);
   line("cancellations", c.cancellations);
   line("refusals", c.refusals);
+  line("states cached", c.cached);
+  for (const auto tier : {engine::CacheTier::kDevice, engine::CacheTier::kMemory,
+                          engine::CacheTier::kDisk, engine::CacheTier::kNone}) {
+    const std::string name = std::string("cache: ") + engine::cache_tier_name(tier);
+    line(name.c_str(), c.hits[static_cast<size_t>(tier)]);
+  }
+  line("ways given", c.give_ways);
+  line("cache starts", c.cache_starts);
 }
 
 /// A run of some length in which something never happened has not tested it.
 bool complete(const Counts& c) {
   return c.rows_checked > 0 && c.completions > 0 && c.forks > 0 && c.restores > 0 &&
          c.evictions > 0 && c.returns > 0 && c.rows_taken_back > 0 && c.cancellations > 0 &&
-         c.refusals > 0;
+         c.refusals > 0 && c.hits[static_cast<size_t>(engine::CacheTier::kDevice)] > 0 &&
+         c.hits[static_cast<size_t>(engine::CacheTier::kMemory)] > 0 &&
+         c.hits[static_cast<size_t>(engine::CacheTier::kDisk)] > 0 && c.give_ways > 0 &&
+         c.cache_starts > 0;
 }
+
+/// Of the prefix cache; gone with the program.
+class Folder {
+ public:
+  Folder()
+      : path_(std::filesystem::temp_directory_path() /
+              ("chimere-fuzz-" + std::to_string(std::random_device{}()))) {}
+  ~Folder() { clear(); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  void clear() const {
+    std::error_code e;
+    std::filesystem::remove_all(path_, e);
+  }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
 
 /// Schedule `i` on the model that is its turn.
 bool run_schedule(const Options& options, int64_t i, FleetModel& m, std::vector<Request>& requests,
-                  Counts& counts) {
+                  Counts& counts, const Folder& folder) {
   const int threads = 1 + static_cast<int>(i % 2);
   std::mt19937 rng = generator(options, "schedule", i);
+  folder.clear();
   World world(*m.with_threads[threads - 1].model, *m.solo.model, requests,
-              static_cast<uint32_t>(rng()), counts);
+              static_cast<uint32_t>(rng()), counts, folder.path());
   const std::optional<std::string> failure = world.run();
   if (failure) std::fprintf(stderr, "%d threads: %s\n", threads, failure->c_str());
   return !failure;
@@ -151,6 +185,7 @@ int run(const Options& options) {
   std::unique_ptr<FleetModel> m;
   std::vector<Request> requests;
   int64_t loaded = -1;
+  const Folder folder;
   const int64_t first = options.only.value_or(0);
   const int64_t last = options.only ? first + 1 : options.schedules;
   for (int64_t i = first; i < last; ++i) {
@@ -170,7 +205,7 @@ int run(const Options& options) {
       // Chunk rows have an arithmetic of their own on a device.
       ok = !devices->empty() || oracle_agrees(*m, requests);
     }
-    if (!ok || !run_schedule(options, i, *m, requests, counts)) {
+    if (!ok || !run_schedule(options, i, *m, requests, counts, folder)) {
       std::fprintf(stderr, "%s\nreplay: schedule_fuzz --seed %u --only %lld\n", m->name.c_str(),
                    options.seed, static_cast<long long>(i));
       return 1;

@@ -1,6 +1,7 @@
 #include "world.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -15,13 +16,19 @@ constexpr size_t kMaxStepRows = 256;
 }  // namespace
 
 std::optional<std::string> World::run() {
-  arrivals_left_ = 1 + below(6);
+  open_cache();
+  arrivals_left_ = 1 + below(9);
+  popular_ = below(static_cast<uint32_t>(requests_.size()));
+  for (size_t i = 0; i < requests_.size() && requests_[popular_].chunks.size() < 2; ++i) {
+    popular_ = (popular_ + 1) % requests_.size();
+  }
   const uint32_t ticks = 8 + below(25);
   for (uint32_t t = 0; t < ticks && !failure_; ++t) {
     if (jobs_.empty() && arrivals_left_ == 0) break;
     tick();
   }
   jobs_.clear();
+  cache_.reset();
   const state::StateStore& states = model_.states();
   if (states.pages_in_use() != 0 || states.slots_in_use() != 0) {
     fail(std::to_string(states.pages_in_use()) + " pages and " +
@@ -33,10 +40,15 @@ std::optional<std::string> World::run() {
 void World::tick() {
   while (arrivals_left_ > 0 && jobs_.size() < kMaxJobs && (jobs_.empty() || chance(40))) {
     --arrivals_left_;
-    jobs_.push_back({below(static_cast<uint32_t>(requests_.size())),
-                     model_.states().create_sequence(),
-                     {},
-                     {}});
+    const size_t any = below(static_cast<uint32_t>(requests_.size()));
+    jobs_.push_back(
+        {chance(50) ? popular_ ^ below(2) : any, model_.states().create_sequence(), {}, {}});
+    if (chance(80)) recall(jobs_.back());
+  }
+  if (chance(4)) {
+    cache_->save_all(std::chrono::steady_clock::now() + std::chrono::seconds(5));
+    open_cache();
+    ++counts_.cache_starts;
   }
   for (Job& job : jobs_) {
     if (job.state == nullptr && chance(35)) come_back(job);
@@ -181,6 +193,10 @@ void World::commit(const std::vector<Part>& parts) {
 
 /// A pool is exhausted: somebody has to go.
 void World::relieve() {
+  if (chance(50) && cache_->give_way()) {
+    ++counts_.give_ways;
+    return;
+  }
   Job& job = jobs_[below(static_cast<uint32_t>(jobs_.size()))];
   job.checkpoints.clear();
   if (job.state != nullptr && chance(70)) evict(job);
@@ -188,6 +204,7 @@ void World::relieve() {
 
 void World::disturb(size_t i) {
   Job& job = jobs_[i];
+  remember(job);
   const uint32_t what = below(100);
   if (what < 14) {
     job.checkpoints.push_back(job.state->checkpoint());
@@ -229,6 +246,51 @@ void World::come_back(Job& job) {
   }
   ++counts_.returns;
   job.state = std::move(state).value();
+}
+
+void World::open_cache() {
+  engine::PrefixCacheOptions options;
+  options.device_states = 1 + below(6);
+  options.memory_bytes = chance(50) ? 1 << 20 : 0;
+  options.disk = {folder_, 1 << 20, 0};
+  options.log = [this](const std::string& what) { fail(what); };
+  auto cache = engine::PrefixCache::create(model_.states(), std::move(options));
+  if (!cache.ok()) return fail(cache.error().message);
+  cache_ = std::move(cache).value();
+}
+
+/// Gives the state to the prefix cache if it is at a chunk border of the prompt.
+void World::remember(const Job& job) {
+  const Request& request = request_of(job);
+  const int32_t position = job.state->position();
+  int32_t end = 0;
+  for (const int32_t size : request.chunks) {
+    end += size;
+    if (end != position) continue;
+    cache_->keep("", std::span(request.tokens).first(static_cast<size_t>(position)),
+                 job.state->checkpoint(), {});
+    ++counts_.cached;
+  }
+}
+
+/// Goes on from what the cache has of the prompt.
+void World::recall(Job& job) {
+  const Request& request = request_of(job);
+  std::vector<int64_t> ends;
+  int64_t end = 0;
+  for (const int32_t size : request.chunks) ends.push_back(end += size);
+  const auto prompt = std::span(request.tokens).first(static_cast<size_t>(request.prompt));
+  bool loaded = false;
+  engine::PrefixCache::Found found = cache_->find("", prompt, ends, true);
+  while (found.loading) {
+    loaded = true;
+    cache_->wait();
+    cache_->poll();
+    found = cache_->find("", prompt, ends, false);
+  }
+  const engine::CacheTier tier = loaded && found.state ? engine::CacheTier::kDisk : found.tier;
+  ++counts_.hits[static_cast<size_t>(tier)];
+  if (found.state) job.state = found.state->restore();
 }
 
 void World::remove(size_t i) {

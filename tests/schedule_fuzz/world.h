@@ -8,8 +8,10 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/prefix_cache.h"
 #include "model/model.h"
 #include "requests.h"
 
@@ -27,14 +29,24 @@ struct Counts {
   int64_t cancellations = 0;
   int64_t refusals = 0;  ///< a pool was exhausted
   int64_t completions = 0;
+  int64_t cached = 0;        ///< states given to the prefix cache
+  int64_t hits[5] = {};      ///< requests that went on from it, by engine::CacheTier
+  int64_t give_ways = 0;     ///< states that left the store for requests
+  int64_t cache_starts = 0;  ///< the cache was closed and opened again
 };
 
 class World {
  public:
-  /// `solo` runs a request alone the first time that it is asked for.
+  /// `solo` runs a request alone the first time that it is asked for. `folder`: for the prefix
+  /// cache, empty.
   World(model::Model& model, model::Model& solo, std::vector<Request>& requests, uint32_t seed,
-        Counts& counts)
-      : model_(model), solo_(solo), requests_(requests), rng_(seed), counts_(counts) {}
+        Counts& counts, std::string folder)
+      : model_(model),
+        solo_(solo),
+        requests_(requests),
+        rng_(seed),
+        counts_(counts),
+        folder_(std::move(folder)) {}
 
   /// Runs the schedule to its end. Returns what went wrong, if anything.
   std::optional<std::string> run();
@@ -77,6 +89,9 @@ class World {
   void come_back(Job& job);
   void remove(size_t i);
   void remove_finished();
+  void open_cache();
+  void remember(const Job& job);
+  void recall(Job& job);
 
   model::Model& model_;
   model::Model& solo_;
@@ -85,7 +100,10 @@ class World {
   Counts& counts_;
   std::vector<Job> jobs_;
   uint32_t arrivals_left_ = 0;
+  size_t popular_ = 0;  ///< a request with several chunks that comes again and again
   std::optional<std::string> failure_;
+  std::string folder_;
+  std::unique_ptr<engine::PrefixCache> cache_;
 };
 
 }  // namespace chimere::fuzz

@@ -1,0 +1,46 @@
+// chimere state: what servers keep on disk.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+#include "command.h"
+#include "json.h"
+#include "prefix_cache_options.h"
+#include "state/prefix_folder.h"
+
+namespace chimere::app {
+namespace {
+
+Status purge(const CommandLine& line, int64_t unused_hours) {
+  const std::string folder = state_folder(line.settings);
+  if (folder.empty()) {
+    return invalid_argument("There is no home folder; name the state folder (--state-folder).");
+  }
+  CHIMERE_TRY(const state::Purged purged,
+              state::purge_prefix_folder(folder + "/prefix", unused_hours * 3600));
+  if (line.json) {
+    print_json({{"folder", folder}, {"files", purged.files}, {"bytes", purged.bytes}});
+  } else {
+    std::cout << fmt::format("Removed {} files ({}) from {}.\n", purged.files,
+                             human_bytes(static_cast<double>(purged.bytes)), folder);
+  }
+  return {};
+}
+
+}  // namespace
+
+void declare_state(CLI::App& app, CommandLine& line) {
+  CLI::App* state = app.add_subcommand("state", "What servers keep on disk");
+  state->require_subcommand(1);
+  const auto unused_hours = std::make_shared<int64_t>(0);
+  CLI::App* command =
+      add_command(*state, line, "purge", "Removes the prefix cache's files of all models",
+                  [&line, unused_hours] { return purge(line, *unused_hours); });
+  command->add_option("--unused", *unused_hours, "Only those that were not used for so many hours")
+      ->check(CLI::Range(0, 1 << 20));
+  static constexpr const SettingInfo* kSettings[] = {&settings::kStateFolder};
+  add_settings(*command, line, kSettings);
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,64 @@
+#include "engine/background.h"
+
+#include <utility>
+
+namespace chimere::engine {
+
+Background::Background(std::function<void()> wake)
+    : wake_(std::move(wake)), thread_([this] { work(); }) {}
+
+Background::~Background() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void Background::post(Job job) {
+  ++outstanding_;
+  const std::scoped_lock lock(mutex_);
+  jobs_.push_back(std::move(job));
+  changed_.notify_all();
+}
+
+bool Background::poll() {
+  std::deque<Done> results;
+  {
+    const std::scoped_lock lock(mutex_);
+    results.swap(results_);
+  }
+  for (Done& done : results) {
+    --outstanding_;
+    std::exchange(done, nullptr)();
+  }
+  return !results.empty();
+}
+
+void Background::wait() {
+  if (outstanding_ == 0) return;
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !results_.empty(); });
+}
+
+void Background::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return ended_ || !jobs_.empty(); });
+    if (ended_) return;
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    Done done = job();
+    job = nullptr;  // what it holds must be given up last by the owner's thread
+    lock.lock();
+    results_.push_back(std::move(done));
+    changed_.notify_all();
+    lock.unlock();
+    if (wake_) wake_();
+    lock.lock();
+  }
+}
+
+}  // namespace chimere::engine

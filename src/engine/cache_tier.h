@@ -1,0 +1,19 @@
+// Where the state of a prompt's beginning came from.
+#ifndef CHIMERE_ENGINE_CACHE_TIER_H_
+#define CHIMERE_ENGINE_CACHE_TIER_H_
+
+namespace chimere::engine {
+
+enum class CacheTier {
+  kNone,     ///< nowhere: the prompt was computed whole
+  kRequest,  ///< Request::prefix
+  kDevice,   ///< the state store
+  kMemory,
+  kDisk,
+};
+/// "none", "request", "device", "memory", "disk".
+const char* cache_tier_name(CacheTier tier);
+
+}  // namespace chimere::engine
+
+#endif  // CHIMERE_ENGINE_CACHE_TIER_H_

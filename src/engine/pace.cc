@@ -1,0 +1,31 @@
+#include "engine/pace.h"
+
+#include <algorithm>
+
+#include "kernels/api.h"
+
+namespace chimere::engine {
+namespace {
+
+/// Follows a change of the load within about ten steps.
+void average(double& mean, double value) { mean = mean == 0 ? value : mean + 0.2 * (value - mean); }
+
+}  // namespace
+
+int64_t Pace::prompt_rows(int64_t replies, int64_t most) const {
+  if (replies == 0 || reply_step_ == 0 || prompt_row_ == 0) return most;
+  const double rows = (kSlowdown - 1) * reply_step_ / prompt_row_;
+  const auto least = static_cast<double>(kernels::kMaxChunkRows);
+  return std::min(most, static_cast<int64_t>(std::max(rows, least)));
+}
+
+void Pace::measured(int64_t replies, int64_t prompt_rows, double seconds) {
+  if (prompt_rows == 0) {
+    average(reply_step_, seconds);
+  } else {
+    const double replying = replies > 0 ? reply_step_ : 0;
+    average(prompt_row_, std::max(0.0, seconds - replying) / static_cast<double>(prompt_rows));
+  }
+}
+
+}  // namespace chimere::engine

@@ -1,0 +1,303 @@
+// What leaves the state store, memory and the disk, and where it goes.
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "engine/prefix_cache.h"
+#include "engine/prefix_points.h"
+
+namespace chimere::engine {
+namespace {
+
+// A full disk is not tried again at once.
+constexpr auto kPauseAfterFailure = std::chrono::seconds(60);
+
+}  // namespace
+
+void PrefixCache::set_device(Node& node, state::Checkpoint state) {
+  node.state.device = std::make_shared<const state::Checkpoint>(std::move(state));
+  ++stats_.device_states;
+}
+
+void PrefixCache::drop_device(Node& node) {
+  if (node.state.device == nullptr) return;
+  node.state.device.reset();
+  --stats_.device_states;
+  stats_.dropped += !node.state.usable_memory() && !node.state.on_disk;
+}
+
+void PrefixCache::set_memory(Node& node, std::shared_ptr<const state::StateImage> image) {
+  if (node.state.memory != nullptr) stats_.memory_bytes -= node.state.memory->bytes();
+  node.state.memory = std::move(image);
+  if (node.state.memory != nullptr) stats_.memory_bytes += node.state.memory->bytes();
+}
+
+void PrefixCache::remove_file(Node& node) {
+  if (!node.state.on_disk) return;
+  node.state.on_disk = false;
+  stats_.disk_bytes -= node.state.disk_bytes;
+  --stats_.disk_files;
+  const state::PrefixName name{*node.state.scope, state::PrefixTree::tokens_of(node)};
+  background_.post([path = folder_ + "/" + name.file_name()]() -> Background::Done {
+    std::error_code gone;
+    std::filesystem::remove(path, gone);
+    return [] {};
+  });
+}
+
+void PrefixCache::erase_if_unused(Node& node) {
+  if (node.state.scope == nullptr) return;
+  const auto tree = trees_.find(*node.state.scope);
+  tree->second.erase_unused(node);
+}
+
+PrefixCache::Node* PrefixCache::oldest(const std::function<bool(Node&)>& passes) {
+  Node* out = nullptr;
+  for (auto& [scope, tree] : trees_) {
+    tree.for_each([&](Node& n) {
+      if ((out == nullptr || n.state.used < out->state.used) && passes(n)) out = &n;
+    });
+  }
+  return out;
+}
+
+/// A conversation keeps kMaxPrefixPoints states in the store and in memory. Those that are not
+/// among `points` and where no conversations part go first, the closest ones before others.
+void PrefixCache::thin(std::span<Node* const> path, std::span<const int64_t> points) {
+  std::vector<Node*> held;
+  for (Node* n : path) {
+    if (n->state.device != nullptr || n->state.usable_memory()) held.push_back(n);
+  }
+  while (held.size() > kMaxPrefixPoints) {
+    size_t best = 0;
+    int32_t smallest = 0;
+    for (size_t i = 0; i + 1 < held.size(); ++i) {
+      const Node& n = *held[i];
+      const bool wanted = std::ranges::binary_search(points, int64_t{n.position}) ||
+                          n.children.size() > 1 || n.state.pins > 0;
+      const int32_t gap = held[i + 1]->position - (i > 0 ? held[i - 1]->position : 0);
+      if (!wanted && (smallest == 0 || gap < smallest)) {
+        best = i;
+        smallest = gap;
+      }
+    }
+    if (smallest == 0) return;
+    Node& victim = *held[best];
+    drop_device(victim);
+    if (victim.state.memory != nullptr) {
+      // Longer ones may need its pages.
+      auto pages = std::make_shared<state::StateImage>(*victim.state.memory);
+      pages->slot = nullptr;
+      set_memory(victim, std::move(pages));
+    }
+    held.erase(held.begin() + static_cast<std::ptrdiff_t>(best));
+  }
+}
+
+/// The images that must be made so that the node's can be used: of states on its way that have
+/// none, so that pages are stored once.
+std::vector<PrefixCache::Copy> PrefixCache::copies_for(Node& node) const {
+  std::vector<Node*> chain;
+  int32_t first_page = 0;
+  for (Node* n = &node; n->parent != nullptr; n = n->parent) {
+    if (n != &node && n->state.memory != nullptr) {
+      first_page = n->position / static_cast<int32_t>(layout_.page_tokens);
+      break;
+    }
+    if (n->state.device != nullptr) chain.push_back(n);
+  }
+  std::vector<Copy> copies;
+  for (size_t i = chain.size(); i-- > 0;) {
+    copies.push_back({chain[i], chain[i]->state.device, first_page});
+    first_page = chain[i]->position / static_cast<int32_t>(layout_.page_tokens);
+  }
+  return copies;
+}
+
+void PrefixCache::set_copies(std::span<const Copy> copies) {
+  for (const Copy& c : copies) {
+    const state::StateImage image = c.from->image(c.first_page);
+    if (image.slot == nullptr) return;  // the device failed
+    set_memory(*c.node, std::make_shared<const state::StateImage>(image));
+  }
+}
+
+/// Moves a state out of the store; the copy is made in the background, unless a card's memory must
+/// be read.
+void PrefixCache::demote(Node& node) {
+  const bool copied = options_.memory_bytes > 0 && !node.state.usable_memory();
+  if (!copied || !store_.memory().on_host()) {
+    if (copied) set_copies(copies_for(node));
+    drop_device(node);
+    if (copied) return trim_memory();
+    return erase_if_unused(node);
+  }
+  auto copies = std::make_shared<std::vector<Copy>>(copies_for(node));
+  for (const Copy& c : *copies) ++c.node->state.pins;
+  ++demoting_;
+  background_.post([this, &node, copies] {
+    auto images = std::make_shared<std::vector<std::shared_ptr<const state::StateImage>>>();
+    for (const Copy& c : *copies) {
+      images->push_back(std::make_shared<const state::StateImage>(c.from->image(c.first_page)));
+    }
+    return [this, &node, copies, images] {
+      --demoting_;
+      for (size_t i = 0; i < copies->size(); ++i) {
+        Node& n = *(*copies)[i].node;
+        --n.state.pins;
+        set_memory(n, (*images)[i]);
+      }
+      copies->clear();
+      drop_device(node);
+      trim_memory();
+    };
+  });
+}
+
+bool PrefixCache::give_way() {
+  Node* node = oldest([](const Node& n) { return n.state.device != nullptr && n.state.pins == 0; });
+  if (node == nullptr) {
+    // What is being copied leaves the store when that is done.
+    if (demoting_ == 0) return false;
+    background_.wait();
+    background_.poll();
+    return true;
+  }
+  if (options_.memory_bytes > 0 && !node->state.usable_memory() && !node->state.on_disk) {
+    set_copies(copies_for(*node));
+    ++node->state.pins;
+    trim_memory();
+    --node->state.pins;
+  }
+  drop_device(*node);
+  erase_if_unused(*node);
+  return true;
+}
+
+void PrefixCache::trim_device() {
+  while (stats_.device_states - demoting_ > options_.device_states) {
+    Node* node =
+        oldest([](const Node& n) { return n.state.device != nullptr && n.state.pins == 0; });
+    if (node == nullptr) return;
+    demote(*node);
+  }
+}
+
+void PrefixCache::trim_memory() {
+  while (stats_.memory_bytes > options_.memory_bytes) {
+    // Longer ones first: they need the pages of shorter ones.
+    Node* node = oldest([](Node& n) {
+      bool lends = false;
+      state::PrefixTree::for_each_below(n, [&](Node& b) { lends |= b.state.memory != nullptr; });
+      return n.state.memory != nullptr && n.state.pins == 0 && !lends;
+    });
+    if (node == nullptr) return;
+    if (node->state.unsaved && can_write(*node)) write(*node);
+    const bool last = node->state.device == nullptr && !node->state.on_disk;
+    stats_.dropped += last && node->state.usable_memory() && node->state.pins == 0;
+    set_memory(*node, nullptr);
+    erase_if_unused(*node);
+  }
+}
+
+void PrefixCache::trim_disk() {
+  const int64_t now = state::unix_seconds();
+  const int64_t life = options_.disk.seconds_to_live;
+  while (true) {
+    const bool full = stats_.disk_bytes > options_.disk.max_bytes;
+    Node* node = oldest([&](Node& n) {
+      if (!n.state.on_disk || n.state.pins > 0) return false;
+      if (!full && (life <= 0 || now - n.state.used_at <= life)) return false;
+      bool lends = false;
+      state::PrefixTree::for_each_below(n, [&](Node& b) { lends |= b.state.on_disk; });
+      return !lends;
+    });
+    if (node == nullptr) return;
+    stats_.dropped += node->state.device == nullptr && !node->state.usable_memory();
+    node->state.unsaved = false;
+    remove_file(*node);
+    erase_if_unused(*node);
+  }
+}
+
+/// A file has the pages behind those of the nearest shorter file.
+bool PrefixCache::can_write(const Node& node) const {
+  if (folder_.empty() || node.state.pins > 0) return false;
+  if (node.state.device != nullptr) return true;
+  if (!node.state.usable_memory()) return false;
+  int32_t first_page = node.state.memory->first_page;
+  for (const Node* n = node.parent; n != nullptr && first_page > 0; n = n->parent) {
+    if (n->state.on_disk) return n->position / layout_.page_tokens >= first_page;
+  }
+  return first_page == 0;
+}
+
+void PrefixCache::write(Node& node) {
+  int32_t first_page = 0;
+  for (const Node* n = node.parent; n != nullptr; n = n->parent) {
+    if (!n->state.on_disk) continue;
+    first_page = n->position / static_cast<int32_t>(layout_.page_tokens);
+    break;
+  }
+  ++node.state.pins;
+  node.state.unsaved = false;
+  const auto name = std::make_shared<const state::PrefixName>(
+      state::PrefixName{*node.state.scope, state::PrefixTree::tokens_of(node)});
+  std::shared_ptr<const state::Checkpoint> device = node.state.device;
+  std::shared_ptr<const state::StateImage> memory = node.state.memory;
+  if (device != nullptr && !store_.memory().on_host()) {
+    memory = std::make_shared<const state::StateImage>(device->image(first_page));
+    device = nullptr;
+  }
+  background_.post(
+      [this, &node, name, first_page, device, memory, folder = folder_, layout = layout_] {
+        const state::StateImage image = device != nullptr ? device->image(first_page) : *memory;
+        const auto written = state::write_prefix_file(folder, *name, image, layout);
+        return [this, &node, device, stored_from = image.first_page, written] {
+          --node.state.pins;
+          if (written.ok()) {
+            node.state.on_disk = true;
+            node.state.disk_first_page = stored_from;
+            node.state.disk_bytes = *written;
+            stats_.disk_bytes += *written;
+            ++stats_.disk_files;
+          } else {
+            ++stats_.failed_writes;
+            log(written.error().message + " The prefix cache goes on without it.");
+            node.state.unsaved = true;
+            no_writes_before_ = std::chrono::steady_clock::now() + kPauseAfterFailure;
+          }
+          trim_disk();
+          erase_if_unused(node);
+        };
+      });
+}
+
+bool PrefixCache::save_one() {
+  if (folder_.empty() || std::chrono::steady_clock::now() < no_writes_before_) return false;
+  if (working()) return true;
+  Node* next = nullptr;
+  // Shorter ones first: the files of longer ones leave their pages out.
+  for (auto& [scope, tree] : trees_) {
+    tree.for_each([&](Node& n) {
+      if (next == nullptr && n.state.unsaved && can_write(n)) next = &n;
+    });
+  }
+  if (next == nullptr) return false;
+  write(*next);
+  return true;
+}
+
+void PrefixCache::save_all(std::chrono::steady_clock::time_point deadline) {
+  while (std::chrono::steady_clock::now() < deadline && save_one()) {
+    background_.wait();
+    background_.poll();
+  }
+  while (working() && std::chrono::steady_clock::now() < deadline) {
+    background_.wait();
+    background_.poll();
+  }
+}
+
+}  // namespace chimere::engine
