@@ -45,6 +45,7 @@ constexpr std::array<std::string_view, 2> kMirostats = {"0", "2"};
 constexpr std::array<std::string_view, 10> kSamplerNames = {
     "penalties", "dry",   "top_n_sigma", "top_k", "typ_p",
     "typical",   "top_p", "min_p",       "xtc",   "temperature"};
+constexpr std::array<std::string_view, 4> kSpeculations = {"off", "auto", "mtp", "ngram"};
 constexpr std::array<std::string_view, 2> kBackends = {"auto", "cpu"};
 constexpr std::array<std::string_view, 5> kCacheTypes = {"f32", "f16", "bf16", "q8_0", "q4_0"};
 
@@ -76,6 +77,15 @@ constexpr Setting<std::string> kCacheK(text("cache-k", "", "f16",
 constexpr Setting<std::string> kCacheV(text("cache-v", "", "f16",
                                             "Type of the values in the KV cache", kCacheTypes));
 
+constexpr Setting<std::string> kSpeculate(text(
+    "speculate", "", "auto",
+    "Drafts that the model verifies several at a time: its own (mtp), repetitions of prompt and "
+    "reply (ngram), or both as far as they save time (auto); the text stays what it is",
+    kSpeculations));
+constexpr Setting<std::string> kReasoning(
+    text("reasoning", "", "auto",
+         "How long the model may think before it answers: none, low, medium, high, or a number of "
+         "tokens; auto: as its template likes, without a limit"));
 constexpr Setting<int64_t> kMaxTokens(
     integer("max-tokens", "n", "-1", -1, 1 << 24,
             "Most tokens of a reply; -1: until it ends or the context is full"));
@@ -153,6 +163,8 @@ std::span<const SettingInfo* const> all() {
                                                                   &kContext,
                                                                   &kCacheK,
                                                                   &kCacheV,
+                                                                  &kSpeculate,
+                                                                  &kReasoning,
                                                                   &kMaxTokens,
                                                                   &kSamplers,
                                                                   &kTemperature,

@@ -51,6 +51,8 @@ extern const Setting<int64_t> kContext;
 extern const Setting<std::string> kCacheK;
 extern const Setting<std::string> kCacheV;
 
+extern const Setting<std::string> kSpeculate;
+extern const Setting<std::string> kReasoning;
 extern const Setting<int64_t> kMaxTokens;
 extern const Setting<std::string> kSamplers;
 extern const Setting<double> kTemperature;

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/speculation/draft_round.h"
 #include "kernels/api.h"
 
 namespace chimere::engine {
@@ -85,7 +86,7 @@ Status Engine::check(const Request& request) const {
 void Engine::add(RequestId id, Request request) {
   next_id_ = id + 1;
   waiting_.push_back(std::make_unique<Generation>(id, std::move(request), message_starts_,
-                                                  options_.context, tokenizer_));
+                                                  options_.context, tokenizer_, lessons_));
 }
 
 EngineCounters Engine::counters() const {
@@ -115,16 +116,22 @@ void Engine::cancel_all() {
 bool Engine::step() {
   finish_cancelled();
   admit();
+  propose_drafts(model_, running_, draft_rows(), lessons_);
   const std::vector<Planned> planned = plan_rows();
   if (planned.empty()) return !waiting_.empty();
-  model::StepPlan plan;
-  for (const Planned& p : planned) {
-    plan.sequences.push_back(p.rows > 0 ? p.generation->prompt_rows(p.rows)
-                                        : p.generation->decode_row());
+  const auto begun = Clock::now();
+  model::StepPlan plan = make_plan(planned);
+  auto result = model_.forward(plan);
+  if (!result.ok() && result.error().code == Error::Code::kOutOfMemory && drop_drafts(planned)) {
+    plan = make_plan(planned);
+    result = model_.forward(plan);
   }
-  const auto result = model_.forward(plan);
   if (result.ok()) {
-    deliver(planned, *result);
+    choose(planned, *result);
+    learn(plan, std::chrono::duration<double>(Clock::now() - begun).count());
+    for (const Planned& p : planned) {
+      if (p.generation->prompt_done()) counters_.reply_tokens += p.generation->accept();
+    }
   } else {
     handle_failure(result.error(), planned);
   }
@@ -187,7 +194,7 @@ std::vector<Engine::Planned> Engine::plan_rows() {
   for (const auto& g : running_) {
     if (g->prompt_done()) {
       planned.push_back({g.get(), 0});
-      --budget;
+      budget -= g->decode_size();
     } else {
       reading.push_back({g.get(), 0});
     }
@@ -225,10 +232,16 @@ void Engine::handle_failure(const Error& error, const std::vector<Planned>& plan
   for (const Planned& p : planned) p.generation->finish(FinishReason::kError, error);
 }
 
-void Engine::deliver(const std::vector<Planned>& planned, const model::StepResult& result) {
-  std::vector<Generation*> choosing;  // one for each row of logits
+void Engine::choose(const std::vector<Planned>& planned, const model::StepResult& result) {
+  struct Choosing {
+    Generation* generation = nullptr;
+    ConstMatrixView logits;
+  };
+  std::vector<Choosing> choosing;
   counters_.last_replies = 0;
+  int64_t first = 0;
   for (const Planned& p : planned) {
+    int64_t rows = 1;
     if (p.rows > 0) {
       p.generation->advance_prompt(p.rows);
       counters_.prompt_tokens += p.rows;
@@ -236,13 +249,16 @@ void Engine::deliver(const std::vector<Planned>& planned, const model::StepResul
     } else {
       p.generation->advance_decode();
       ++counters_.last_replies;
+      rows = p.generation->decode_size();
     }
-    choosing.push_back(p.generation);
+    choosing.push_back(
+        {p.generation, {result.logits.row(first), rows, result.logits.cols, result.logits.stride}});
+    first += rows;
   }
   const auto choose = [&](int64_t begin, int64_t end, int /*worker*/) {
-    for (int64_t row = begin; row < end; ++row) {
-      choosing[static_cast<size_t>(row)]->choose(
-          {result.logits.row(row), static_cast<size_t>(result.logits.cols)});
+    for (int64_t i = begin; i < end; ++i) {
+      const Choosing& c = choosing[static_cast<size_t>(i)];
+      c.generation->choose(c.logits);
     }
   };
   const auto n = static_cast<int64_t>(choosing.size());
@@ -252,8 +268,52 @@ void Engine::deliver(const std::vector<Planned>& planned, const model::StepResul
     choose(0, n, 0);
   }
   ++counters_.steps;
-  counters_.reply_tokens += n;
-  for (Generation* generation : choosing) generation->accept();
+}
+
+model::StepPlan Engine::make_plan(const std::vector<Planned>& planned) {
+  model::StepPlan plan;
+  for (const Planned& p : planned) {
+    plan.sequences.push_back(p.rows > 0 ? p.generation->prompt_rows(p.rows)
+                                        : p.generation->decode_rows());
+    const Speculator* speculator = p.generation->speculator();
+    plan.feed_drafts |= speculator != nullptr && speculator->wants_feeding();
+  }
+  return plan;
+}
+
+int64_t Engine::draft_rows() const {
+  int64_t replying = 0;
+  bool reading = false;
+  for (const auto& g : running_) {
+    if (g->prompt_done()) {
+      ++replying;
+    } else {
+      reading = true;
+    }
+  }
+  return options_.max_step_rows - replying - (reading ? kernels::kMaxChunkRows : 0);
+}
+
+bool Engine::drop_drafts(const std::vector<Planned>& planned) {
+  bool dropped = false;
+  for (const Planned& p : planned) {
+    Speculator* speculator = p.generation->speculator();
+    if (p.rows > 0 || speculator == nullptr || speculator->drafts().empty()) continue;
+    speculator->drop();
+    dropped = true;
+  }
+  return dropped;
+}
+
+/// Steps of replies alone tell what a row costs.
+void Engine::learn(const model::StepPlan& plan, double seconds) {
+  size_t rows = 0;
+  for (const model::SequenceRows& s : plan.sequences) {
+    if (s.row_class == model::RowClass::kChunk) return;
+    rows += s.tokens.size();
+  }
+  lessons_.steps.add(static_cast<int32_t>(rows), seconds);
+  lessons_.since_plain = rows > plan.sequences.size() ? lessons_.since_plain + 1 : 0;
 }
 
 void Engine::drop_finished() {

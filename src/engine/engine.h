@@ -2,6 +2,7 @@
 #ifndef CHIMERE_ENGINE_ENGINE_H_
 #define CHIMERE_ENGINE_ENGINE_H_
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/thread_pool.h"
 #include "engine/generation.h"
 #include "engine/request.h"
+#include "engine/speculation/lessons.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -40,9 +42,9 @@ struct EngineCounters {
 /// until it says that nothing is left. All on one thread.
 ///
 /// What a request answers depends on the request alone. Every step holds one row of each request
-/// that is replying, then whole prompt chunks, taken in turn from the requests that are still
-/// reading. When the state store is full, the youngest request is copied out of it and comes back,
-/// with the same bits, when there is room.
+/// that is replying, with the drafts it wants to verify, then whole prompt chunks, taken in turn
+/// from the requests that are still reading. When the state store is full, the youngest request is
+/// copied out of it and comes back, with the same bits, when there is room.
 class Engine {
  public:
   /// Model and tokenizer must outlive the engine. Errors: kInvalidArgument (options).
@@ -71,6 +73,7 @@ class Engine {
   EngineCounters counters() const;
 
  private:
+  using Clock = std::chrono::steady_clock;
   using List = std::vector<std::unique_ptr<Generation>>;
   struct Planned {
     Generation* generation = nullptr;
@@ -85,7 +88,13 @@ class Engine {
   int64_t pages_for(int64_t tokens) const;
   std::vector<Planned> plan_rows();
   void handle_failure(const Error& error, const std::vector<Planned>& planned);
-  void deliver(const std::vector<Planned>& planned, const model::StepResult& result);
+  /// Rows of the next step that are left for drafts.
+  int64_t draft_rows() const;
+  model::StepPlan make_plan(const std::vector<Planned>& planned);
+  /// The step is to be tried again without drafts; false if it has none.
+  static bool drop_drafts(const std::vector<Planned>& planned);
+  void choose(const std::vector<Planned>& planned, const model::StepResult& result);
+  void learn(const model::StepPlan& plan, double seconds);
   void drop_finished();
 
   model::Model& model_;
@@ -99,6 +108,7 @@ class Engine {
   size_t crowd_limit_;  ///< most running requests since the state store was last found full
   size_t turn_ = 0;     ///< who gets the first prompt chunk
   EngineCounters counters_;
+  Lessons lessons_;
 };
 
 }  // namespace chimere::engine
