@@ -137,6 +137,8 @@ Status run_chat(const CommandLine& line, const std::string& state) {
   CHIMERE_TRY(const auto engine, make_engine(loaded));
   CHIMERE_TRY(Conversation conversation, Conversation::start(loaded));
   CHIMERE_TRY(engine::Request request, request_from(line.settings, *loaded.tokenizer));
+  CHIMERE_TRY(const Reasoning reasoning, reasoning_from(line.settings));
+  conversation.set_thinking(reasoning.wanted);
   Chat chat(line, loaded, *engine, std::move(request), std::move(conversation), state);
   CHIMERE_CHECK_OK(chat.resume());
   return chat.run();

@@ -49,13 +49,15 @@ void add_settings(CLI::App& command, CommandLine& line,
 
 std::span<const SettingInfo* const> model_settings() {
   static constexpr std::array<const SettingInfo*, 8> kSettings = {
-      &settings::kModel,   &settings::kModels,  &settings::kBackend, &settings::kVramBudget,
-      &settings::kThreads, &settings::kContext, &settings::kCacheK,  &settings::kCacheV};
+      &settings::kModel,      &settings::kModels,  &settings::kBackend,
+      &settings::kVramBudget, &settings::kThreads, &settings::kContext,
+      &settings::kCacheK,     &settings::kCacheV,  &settings::kSpeculate};
   return kSettings;
 }
 
 std::span<const SettingInfo* const> sampling_settings() {
   static constexpr auto kSettings = std::to_array<const SettingInfo*>({&settings::kMaxTokens,
+                                                                       &settings::kReasoning,
                                                                        &settings::kSamplers,
                                                                        &settings::kTemperature,
                                                                        &settings::kTopK,

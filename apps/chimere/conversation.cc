@@ -15,6 +15,7 @@ Result<Conversation> Conversation::start(const LoadedModel& loaded) {
 Result<std::vector<int32_t>> Conversation::ask(std::string_view text) {
   messages_.push_back({"user", std::string(text)});
   text::ChatOptions options;
+  options.enable_thinking = thinking_;
   options.bos_token = tokenizer_->token_bytes(tokenizer_->bos(), true);
   options.eos_token = tokenizer_->token_bytes(tokenizer_->eos(), true);
   std::vector<text::jinja::Value> values;

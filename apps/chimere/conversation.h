@@ -3,6 +3,7 @@
 #define CHIMERE_APPS_CHIMERE_CONVERSATION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +37,9 @@ class Conversation {
   void take_back() { messages_.pop_back(); }
   void clear() { messages_.clear(); }
 
+  /// Whether the template asks the model for a thought; absent: as the template likes.
+  void set_thinking(std::optional<bool> thinking) { thinking_ = thinking; }
+
   const std::vector<Message>& messages() const { return messages_; }
   /// Goes on from the messages of another conversation.
   void resume(std::vector<Message> messages) { messages_ = std::move(messages); }
@@ -47,6 +51,7 @@ class Conversation {
   const text::Tokenizer* tokenizer_;
   text::ChatTemplate template_;
   std::vector<Message> messages_;
+  std::optional<bool> thinking_;
 };
 
 }  // namespace chimere::app

@@ -86,6 +86,8 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   options.max_step_rows = LoadedModel::kMaxStepRows;
   options.cache_k = *parse_dtype(settings.get(settings::kCacheK));
   options.cache_v = *parse_dtype(settings.get(settings::kCacheV));
+  const std::string& speculate = settings.get(settings::kSpeculate);
+  options.drafts = speculate == "auto" || speculate == "mtp";
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
   CHIMERE_CHECK_OK(move_to_card(settings, options, room.contexts + room.checkpoints + 1, out));
   if (out.card == nullptr) CHIMERE_CHECK_OK(check_memory(out, room.contexts));

@@ -42,8 +42,13 @@ double decode_rate(const engine::Outcome& o) {
 std::string statistics(const engine::Outcome& o, uint64_t seed) {
   std::string prompt = fmt::format("{} prompt tokens", o.prompt_tokens);
   if (o.reused_tokens > 0) prompt += fmt::format(", {} of them kept from before", o.reused_tokens);
-  return fmt::format("{} ({:.1f} tok/s); {} tokens ({:.1f} tok/s); {}; seed {}", prompt,
-                     prompt_rate(o), o.tokens.size(), decode_rate(o),
+  std::string drafts;
+  if (o.speculation.drafted > 0) {
+    drafts =
+        fmt::format(", {} of {} drafts accepted", o.speculation.accepted, o.speculation.drafted);
+  }
+  return fmt::format("{} ({:.1f} tok/s); {} tokens ({:.1f} tok/s{}); {}; seed {}", prompt,
+                     prompt_rate(o), o.tokens.size(), decode_rate(o), drafts,
                      engine::finish_reason_name(o.reason), seed);
 }
 

@@ -67,11 +67,36 @@ std::vector<sampling::Stage> parse_stages(std::string_view text) {
   return stages;
 }
 
+engine::Speculation parse_speculation(std::string_view name) {
+  if (name == "auto") return engine::Speculation::kAuto;
+  if (name == "mtp") return engine::Speculation::kMtp;
+  if (name == "ngram") return engine::Speculation::kNgram;
+  return engine::Speculation::kOff;
+}
+
 }  // namespace
 
 uint64_t seed_from(const Settings& settings) {
   const int64_t seed = settings.get(settings::kSeed);
   return seed >= 0 ? static_cast<uint64_t>(seed) : std::random_device{}();
+}
+
+Result<Reasoning> reasoning_from(const Settings& settings) {
+  const std::string& text = settings.get(settings::kReasoning);
+  if (text == "auto") return Reasoning{};
+  if (text == "none") return Reasoning{.wanted = false};
+  if (text == "low") return Reasoning{.wanted = true, .budget = 256};
+  if (text == "medium") return Reasoning{.wanted = true, .budget = 1024};
+  if (text == "high") return Reasoning{.wanted = true, .budget = 8192, .least = 256};
+  Reasoning number = {.wanted = true};
+  const char* const end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, number.budget);
+  if (error != std::errc() || last != end || number.budget < 0) {
+    return invalid_argument("The value '" + text +
+                            "' of --reasoning cannot be used: it must be auto, none, low, medium, "
+                            "high or a number of tokens from 0 on.");
+  }
+  return number;
 }
 
 Result<engine::Request> request_from(const Settings& settings, const text::Tokenizer& tokenizer) {
@@ -81,6 +106,17 @@ Result<engine::Request> request_from(const Settings& settings, const text::Token
   };
   engine::Request request;
   request.max_tokens = integer(settings::kMaxTokens);
+  request.speculation = parse_speculation(settings.get(settings::kSpeculate));
+  CHIMERE_TRY(const Reasoning reasoning, reasoning_from(settings));
+  if (reasoning.wanted == true) {
+    request.thinking = engine::thinking_params(tokenizer, reasoning.budget);
+    if (!request.thinking) {
+      return unsupported(
+          "This model has no tokens <think> and </think>, so it cannot be told how long to think; "
+          "leave --reasoning at auto or none.");
+    }
+    request.thinking->least = reasoning.least;
+  }
   sampling::SamplingParams& s = request.sampling;
   s.order = parse_stages(settings.get(settings::kSamplers));
   s.temperature = real(settings::kTemperature);

@@ -45,6 +45,10 @@ Json outcome_json(const engine::Outcome& o, uint64_t seed) {
           {"reused_tokens", o.reused_tokens},
           {"prompt_tok_s", prompt_rate(o)},
           {"decode_tok_s", decode_rate(o)},
+          {"drafted", o.speculation.drafted},
+          {"accepted", o.speculation.accepted},
+          {"thinking_tokens", o.thinking.tokens},
+          {"thinking_end", engine::thinking_end_name(o.thinking.end)},
           {"finish", engine::finish_reason_name(o.reason)},
           {"seed", seed}};
 }
@@ -71,6 +75,8 @@ Status run(const CommandLine& line, const RunFlags& flags) {
     request.prompt = raw_tokens(loaded, prompt);
   } else {
     CHIMERE_TRY(conversation, Conversation::start(loaded));
+    CHIMERE_TRY(const Reasoning reasoning, reasoning_from(line.settings));
+    conversation->set_thinking(reasoning.wanted);
     if (keep) {
       CHIMERE_TRY(prefix, load_conversation(flags.state, *loaded.model, *conversation));
       request.prefix = prefix;

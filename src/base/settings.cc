@@ -45,6 +45,7 @@ constexpr std::array<std::string_view, 2> kMirostats = {"0", "2"};
 constexpr std::array<std::string_view, 10> kSamplerNames = {
     "penalties", "dry",   "top_n_sigma", "top_k", "typ_p",
     "typical",   "top_p", "min_p",       "xtc",   "temperature"};
+constexpr std::array<std::string_view, 4> kSpeculations = {"off", "auto", "mtp", "ngram"};
 constexpr std::array<std::string_view, 3> kBackends = {"auto", "cpu", "cuda"};
 constexpr std::array<std::string_view, 5> kCacheTypes = {"f32", "f16", "bf16", "q8_0", "q4_0"};
 
@@ -96,6 +97,15 @@ constexpr Setting<int64_t> kCacheHours(
     integer("prefix-hours", "", "168", 0, 1 << 20,
             "Hours without use after which a state on disk is removed; 0: never"));
 
+constexpr Setting<std::string> kSpeculate(text(
+    "speculate", "", "auto",
+    "Drafts that the model verifies several at a time: its own (mtp), repetitions of prompt and "
+    "reply (ngram), or both as far as they save time (auto); the text stays what it is",
+    kSpeculations));
+constexpr Setting<std::string> kReasoning(
+    text("reasoning", "", "auto",
+         "How long the model may think before it answers: none, low, medium, high, or a number of "
+         "tokens; auto: as its template likes, without a limit"));
 constexpr Setting<int64_t> kMaxTokens(
     integer("max-tokens", "n", "-1", -1, 1 << 24,
             "Most tokens of a reply; -1: until it ends or the context is full"));
@@ -224,6 +234,8 @@ std::span<const SettingInfo* const> all() {
                                                                   &kCacheMemory,
                                                                   &kCacheDisk,
                                                                   &kCacheHours,
+                                                                  &kSpeculate,
+                                                                  &kReasoning,
                                                                   &kMaxTokens,
                                                                   &kSamplers,
                                                                   &kTemperature,

@@ -58,6 +58,8 @@ extern const Setting<int64_t> kCacheMemory;
 extern const Setting<int64_t> kCacheDisk;
 extern const Setting<int64_t> kCacheHours;
 
+extern const Setting<std::string> kSpeculate;
+extern const Setting<std::string> kReasoning;
 extern const Setting<int64_t> kMaxTokens;
 extern const Setting<std::string> kSamplers;
 extern const Setting<double> kTemperature;

@@ -23,7 +23,7 @@ struct Machine {
       : pool(threads),
         ops(kernels::make_cpu_ops(pool)),
         reader(gguf::Reader::from_bytes(file.data(), file.size()).value()) {
-    model = model::load_model(*reader, *ops, {.max_tokens = max_tokens}).value();
+    model = model::load_model(*reader, *ops, {.max_tokens = max_tokens, .drafts = true}).value();
   }
 
   ThreadPool pool;
@@ -53,7 +53,8 @@ TEST(Company, ChangesNoBitOfARealModelsAnswers) {
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const auto file =
-      test::make_tiny_model({.seed = seed, .experts = DType::kQ8_0, .mixers = DType::kQ8_0})
+      test::make_tiny_model(
+          {.seed = seed, .n_mtp_layers = 1, .experts = DType::kQ8_0, .mixers = DType::kQ8_0})
           .value()
           .bytes();
   std::vector<Request> requests(7);
@@ -65,12 +66,15 @@ TEST(Company, ChangesNoBitOfARealModelsAnswers) {
     r.sampling.seed = random();
     r.sampling.logprobs = 2;
     r.max_tokens = 30;
+    r.speculation = std::vector{Speculation::kOff, Speculation::kAuto, Speculation::kMtp,
+                                Speculation::kNgram}[random() % 4];
   }
   // 640 positions: requests wait for pages and may be moved out and back.
   Machine together(file, 2, 640);
   const auto company = answer(together, requests, {.max_step_rows = 150, .max_running = 6});
   for (size_t i = 0; i < requests.size(); ++i) {
     Machine alone(file, 1, 4096);
+    requests[i].speculation = Speculation::kOff;
     const auto solo = answer(alone, {requests[i]}, {});
     ASSERT_EQ(company[i].reason, solo[0].reason) << company[i].error.message;
     ASSERT_EQ(company[i].tokens.size(), solo[0].tokens.size());

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/prefix_points.h"
+#include "engine/speculation/draft_round.h"
 #include "kernels/api.h"
 #include "model/chunking.h"
 
@@ -105,7 +106,7 @@ void Engine::add(RequestId id, Request request) {
   next_id_ = id + 1;
   const bool cached = options_.cache != nullptr && request.use_cache;
   waiting_.push_back(std::make_unique<Generation>(id, std::move(request), message_starts_,
-                                                  options_.context, tokenizer_, cached));
+                                                  options_.context, tokenizer_, lessons_, cached));
 }
 
 EngineCounters Engine::counters() const {
@@ -138,6 +139,7 @@ bool Engine::step() {
   finish_cancelled();
   if (options_.cache != nullptr) options_.cache->poll();
   admit();
+  propose_drafts(model_, running_, draft_rows(), lessons_);
   const std::vector<Planned> planned = plan_rows();
   if (planned.empty()) {
     if (waiting_.empty()) return work_while_idle();
@@ -145,16 +147,20 @@ bool Engine::step() {
     if (options_.cache != nullptr) options_.cache->wait();
     return true;
   }
-  model::StepPlan plan;
-  for (const Planned& p : planned) {
-    plan.sequences.push_back(p.rows > 0 ? p.generation->prompt_rows(p.rows)
-                                        : p.generation->decode_row());
+  const Clock::time_point begun = Clock::now();
+  model::StepPlan plan = make_plan(planned);
+  auto result = model_.forward(plan);
+  if (!result.ok() && result.error().code == Error::Code::kOutOfMemory && drop_drafts(planned)) {
+    plan = make_plan(planned);
+    result = model_.forward(plan);
   }
-  const Clock::time_point start = Clock::now();
-  const auto result = model_.forward(plan);
   if (result.ok()) {
-    measure_pace(planned, std::chrono::duration<double>(Clock::now() - start).count());
-    deliver(planned, *result);
+    measure_pace(planned, std::chrono::duration<double>(Clock::now() - begun).count());
+    choose(planned, *result);
+    learn(plan, std::chrono::duration<double>(Clock::now() - begun).count());
+    for (const Planned& p : planned) {
+      if (p.generation->prompt_done()) counters_.reply_tokens += p.generation->accept();
+    }
     if (options_.cache != nullptr && counters_.steps % kStepsPerSave == 0) {
       (void)options_.cache->save_one();
     }
@@ -300,17 +306,19 @@ void Engine::admit() {
 
 std::vector<Engine::Planned> Engine::plan_rows() {
   std::vector<Planned> planned;
+  int64_t reply_rows = 0;
   std::map<std::string_view, std::vector<Planned>> reading;  // by owner
   for (const auto& g : running_) {
     if (g->prompt_done()) {
       planned.push_back({g.get(), 0});
+      reply_rows += g->decode_size();
     } else {
       reading[g->owner()].push_back({g.get(), 0});
     }
   }
   if (reading.empty()) return planned;
   const auto replies = static_cast<int64_t>(planned.size());
-  int64_t budget = pace_.prompt_rows(replies, options_.max_step_rows - replies);
+  int64_t budget = pace_.prompt_rows(replies, options_.max_step_rows - reply_rows);
   // A chunk for each owner in turn, in each owner's turn for each request; who comes first moves on
   // from step to step.
   std::vector<std::vector<Planned>*> owners;
@@ -357,10 +365,16 @@ void Engine::handle_failure(const Error& error, const std::vector<Planned>& plan
   for (const Planned& p : planned) p.generation->finish(FinishReason::kError, error);
 }
 
-void Engine::deliver(const std::vector<Planned>& planned, const model::StepResult& result) {
-  std::vector<Generation*> choosing;  // one for each row of logits
+void Engine::choose(const std::vector<Planned>& planned, const model::StepResult& result) {
+  struct Choosing {
+    Generation* generation = nullptr;
+    ConstMatrixView logits;
+  };
+  std::vector<Choosing> choosing;
   counters_.last_replies = 0;
+  int64_t first = 0;
   for (const Planned& p : planned) {
+    int64_t rows = 1;
     if (p.rows > 0) {
       p.generation->advance_prompt(p.rows);
       counters_.prompt_tokens += p.rows;
@@ -375,13 +389,16 @@ void Engine::deliver(const std::vector<Planned>& planned, const model::StepResul
     } else {
       p.generation->advance_decode();
       ++counters_.last_replies;
+      rows = p.generation->decode_size();
     }
-    choosing.push_back(p.generation);
+    choosing.push_back(
+        {p.generation, {result.logits.row(first), rows, result.logits.cols, result.logits.stride}});
+    first += rows;
   }
   const auto choose = [&](int64_t begin, int64_t end, int /*worker*/) {
-    for (int64_t row = begin; row < end; ++row) {
-      choosing[static_cast<size_t>(row)]->choose(
-          {result.logits.row(row), static_cast<size_t>(result.logits.cols)});
+    for (int64_t i = begin; i < end; ++i) {
+      const Choosing& c = choosing[static_cast<size_t>(i)];
+      c.generation->choose(c.logits);
     }
   };
   const auto n = static_cast<int64_t>(choosing.size());
@@ -391,8 +408,52 @@ void Engine::deliver(const std::vector<Planned>& planned, const model::StepResul
     choose(0, n, 0);
   }
   ++counters_.steps;
-  counters_.reply_tokens += n;
-  for (Generation* generation : choosing) generation->accept();
+}
+
+model::StepPlan Engine::make_plan(const std::vector<Planned>& planned) {
+  model::StepPlan plan;
+  for (const Planned& p : planned) {
+    plan.sequences.push_back(p.rows > 0 ? p.generation->prompt_rows(p.rows)
+                                        : p.generation->decode_rows());
+    const Speculator* speculator = p.generation->speculator();
+    plan.feed_drafts |= speculator != nullptr && speculator->wants_feeding();
+  }
+  return plan;
+}
+
+int64_t Engine::draft_rows() const {
+  int64_t replying = 0;
+  bool reading = false;
+  for (const auto& g : running_) {
+    if (g->prompt_done()) {
+      ++replying;
+    } else {
+      reading = true;
+    }
+  }
+  return options_.max_step_rows - replying - (reading ? kernels::kMaxChunkRows : 0);
+}
+
+bool Engine::drop_drafts(const std::vector<Planned>& planned) {
+  bool dropped = false;
+  for (const Planned& p : planned) {
+    Speculator* speculator = p.generation->speculator();
+    if (p.rows > 0 || speculator == nullptr || speculator->drafts().empty()) continue;
+    speculator->drop();
+    dropped = true;
+  }
+  return dropped;
+}
+
+/// Steps of replies alone tell what a row costs.
+void Engine::learn(const model::StepPlan& plan, double seconds) {
+  size_t rows = 0;
+  for (const model::SequenceRows& s : plan.sequences) {
+    if (s.row_class == model::RowClass::kChunk) return;
+    rows += s.tokens.size();
+  }
+  lessons_.steps.add(static_cast<int32_t>(rows), seconds);
+  lessons_.since_plain = rows > plan.sequences.size() ? lessons_.since_plain + 1 : 0;
 }
 
 void Engine::drop_finished() {
@@ -432,7 +493,7 @@ void Engine::plan_rerun(const Generation& finished) {
 bool Engine::start_rerun() {
   while (!reruns_.empty()) {
     auto next = std::make_unique<Generation>(0, std::move(reruns_.back()), message_starts_,
-                                             options_.context, tokenizer_, true);
+                                             options_.context, tokenizer_, lessons_, true);
     reruns_.pop_back();
     const Request& request = next->request();
     if (options_.cache->has(request.cache_scope, request.prompt)) continue;

@@ -14,6 +14,7 @@
 #include "engine/pace.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
+#include "engine/speculation/lessons.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -47,11 +48,11 @@ struct EngineCounters {
 /// until it says that nothing is left. All on one thread.
 ///
 /// What a request answers depends on the request alone. Every step holds one row of each request
-/// that is replying, then whole prompt chunks, as many as the pace of the replies allows, taken in
-/// turn from the owners whose requests are still reading. Of those that wait, the owner with the
-/// fewest running requests comes first. When the state store is full, what only the prefix cache
-/// holds goes first; then the youngest request is copied out and comes back, with the same bits,
-/// when there is room.
+/// that is replying, with the drafts it wants to verify, then whole prompt chunks, as many as the
+/// pace of the replies allows, taken in turn from the owners whose requests are still reading. Of
+/// those that wait, the owner with the fewest running requests comes first. When the state store is
+/// full, what only the prefix cache holds goes first; then the youngest request is copied out and
+/// comes back, with the same bits, when there is room.
 ///
 /// With a prefix cache, a reply that has ended is run again as prompt while nobody asks for
 /// anything: only what was computed as prompt may serve another prompt.
@@ -104,7 +105,13 @@ class Engine {
   std::vector<Planned> plan_rows();
   void measure_pace(const std::vector<Planned>& planned, double seconds);
   void handle_failure(const Error& error, const std::vector<Planned>& planned);
-  void deliver(const std::vector<Planned>& planned, const model::StepResult& result);
+  /// Rows of the next step that are left for drafts.
+  int64_t draft_rows() const;
+  model::StepPlan make_plan(const std::vector<Planned>& planned);
+  /// The step is to be tried again without drafts; false if it has none.
+  static bool drop_drafts(const std::vector<Planned>& planned);
+  void choose(const std::vector<Planned>& planned, const model::StepResult& result);
+  void learn(const model::StepPlan& plan, double seconds);
   void drop_finished();
   void plan_rerun(const Generation& finished);
   bool work_while_idle();
@@ -124,6 +131,7 @@ class Engine {
   std::deque<Request> reruns_;  ///< replies to run again as prompts, the newest last
   std::unique_ptr<Generation> rerun_;
   EngineCounters counters_;
+  Lessons lessons_;
 };
 
 }  // namespace chimere::engine

@@ -51,10 +51,14 @@ Request random_request(std::mt19937& random, size_t longest_prompt = 300) {
   r.sampling.logprobs = 3;
   r.max_tokens = static_cast<int32_t>(1 + random() % 100);
   if (random() % 3 == 0) r.stop = {"AB", "Q"};
+  r.speculation = std::vector{Speculation::kOff, Speculation::kAuto, Speculation::kMtp,
+                              Speculation::kNgram}[random() % 4];
   return r;
 }
 
+/// Without drafts.
 Seen run_alone(Request request) {
+  request.speculation = Speculation::kOff;
   FakeModel model(64);
   const FakeTokenizer tokenizer;
   const auto engine = make_engine(model, tokenizer);

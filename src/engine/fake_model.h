@@ -79,6 +79,33 @@ class FakeModel : public model::Model {
     return model::StepResult{ConstMatrixView(logits_.data(), n, kVocab, kVocab)};
   }
 
+  bool has_drafts() const override { return true; }
+  /// Two of three drafts are drawn from the logits that the token will be drawn from.
+  Status draft(std::span<const model::DraftStart> starts, int depth,
+               const model::ChooseDraft& choose) override {
+    std::vector<state::RowsWanted> wanted;
+    for (const auto& s : starts) wanted.push_back({s.state, depth, false});
+    CHIMERE_TRY(const auto reservation, store_->reserve(wanted));
+    std::vector<uint64_t> hashes;
+    std::vector<int32_t> tokens;
+    for (size_t i = 0; i < starts.size(); ++i) {
+      hashes.push_back(read(reservation.read_slots()[i]));
+      tokens.push_back(starts[i].token);
+    }
+    for (int d = 0; d < depth; ++d) {
+      for (size_t i = 0; i < starts.size(); ++i) {
+        if (tokens[i] < 0) continue;
+        hashes[i] = mix(hashes[i] ^ (static_cast<uint64_t>(tokens[i]) * 2 + 1));
+        logits_.clear();
+        add_logits(hashes[i] % 3 == 0 ? hashes[i] + 1 : hashes[i]);
+        tokens[i] = choose(i, logits_);
+        drafts += tokens[i] >= 0 ? 1 : 0;
+      }
+    }
+    return {};
+  }
+
+  size_t drafts = 0;  ///< that a further one was asked for
   size_t steps = 0;
   size_t most_rows = 0;
   size_t most_sequences = 0;

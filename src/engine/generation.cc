@@ -1,6 +1,8 @@
 #include "engine/generation.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "engine/prefix_points.h"
@@ -32,7 +34,8 @@ const char* finish_reason_name(FinishReason reason) {
 }
 
 Generation::Generation(RequestId id, Request request, std::span<const int32_t> message_starts,
-                       int64_t context, const text::Tokenizer& tokenizer, bool cached)
+                       int64_t context, const text::Tokenizer& tokenizer, Lessons& lessons,
+                       bool cached)
     : id_(id),
       request_(std::move(request)),
       context_(context),
@@ -40,6 +43,12 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
       history_(request_.prompt),
       sampler_(request_.sampling),
       stops_(std::move(request_.stop)) {
+  if (request_.speculation != Speculation::kOff) {
+    speculator_.emplace(request_.speculation, request_.sampling, lessons);
+  }
+  if (request_.thinking) {
+    thinking_.emplace(*std::move(request_.thinking), request_.prompt, most_tokens(), tokenizer);
+  }
   outcome_.prompt_tokens = static_cast<int32_t>(prompt_size());
   int64_t end = 0;
   for (const int32_t size : model::chunk_sizes(request_.prompt, message_starts)) {
@@ -124,13 +133,30 @@ model::SequenceRows Generation::prompt_rows(int64_t rows) {
   return out;
 }
 
-model::SequenceRows Generation::decode_row() {
+model::SequenceRows Generation::decode_rows() {
   model::SequenceRows out;
   out.state = state_.get();
   out.row_class = model::RowClass::kStep;
   out.tokens = {history_.back()};
-  out.logits_of = {0};
+  if (speculator_) {
+    const std::span<const int32_t> drafts = speculator_->drafts();
+    out.tokens.insert(out.tokens.end(), drafts.begin(), drafts.end());
+  }
+  out.revocable = out.tokens.size() > 1;
+  out.logits_of.resize(out.tokens.size());
+  std::iota(out.logits_of.begin(), out.logits_of.end(), 0);
   return out;
+}
+
+int32_t Generation::most_drafts() const {
+  return most_tokens() - static_cast<int32_t>(outcome_.tokens.size()) - 1;
+}
+
+int32_t Generation::most_tokens() const {
+  const int64_t room =
+      std::min<int64_t>(context_ - prompt_size(), std::numeric_limits<int32_t>::max());
+  const auto most = static_cast<int32_t>(room);
+  return request_.max_tokens >= 0 ? std::min(most, request_.max_tokens) : most;
 }
 
 void Generation::advance_prompt(int64_t rows) {
@@ -145,21 +171,60 @@ bool Generation::ends_reply(int32_t token) const {
          std::ranges::find(request_.stop_tokens, token) != request_.stop_tokens.end();
 }
 
-void Generation::choose(std::span<const float> logits) {
-  choice_ = sampler_.sample(logits, history_, history_.size());
+void Generation::choose(ConstMatrixView logits) {
+  choices_.clear();
+  const auto drafts = speculator_ ? speculator_->drafts() : std::span<const int32_t>();
+  for (int64_t row = 0; row < logits.rows; ++row) {
+    const std::span<const float> of_row = {logits.row(row), static_cast<size_t>(logits.cols)};
+    auto sampled = thinking_ ? thinking_->choose(sampler_, of_row, history_)
+                             : sampler_.sample(of_row, history_, history_.size());
+    choices_.push_back({std::move(sampled), thinking_ && thinking_->inside()});
+    if (!choices_.back().sampled.ok()) return;
+    const int32_t token = choices_.back().sampled->id;
+    history_.push_back(token);
+    const auto draft = static_cast<size_t>(row);
+    if (draft == drafts.size() || drafts[draft] != token || ends_reply(token)) return;
+  }
 }
 
-void Generation::accept() {
-  auto sampled = *std::exchange(choice_, std::nullopt);
+int32_t Generation::accept() {
+  if (speculator_) settle_drafts();
+  int32_t added = 0;
+  for (Choice& choice : std::exchange(choices_, {})) {
+    accept(std::move(choice));
+    ++added;
+    if (finished_) break;
+  }
+  return added;
+}
+
+void Generation::settle_drafts() {
+  const std::span<const int32_t> drafts = speculator_->drafts();
+  const auto is_draft = [&](size_t i) {
+    return i < drafts.size() && choices_[i].sampled.ok() && choices_[i].sampled->id == drafts[i];
+  };
+  size_t accepted = 0;
+  while (accepted < choices_.size() && is_draft(accepted)) ++accepted;
+  // All choices but the last were drafts; if that one was too, the reply ends with it.
+  speculator_->end(static_cast<int32_t>(accepted), accepted == choices_.size());
+  if (state_->pending_rows() == 0) return;
+  const auto rows = static_cast<int32_t>(choices_.size());
+  (void)state_->commit(rows);  // at most as many as there are
+  decoded_ += rows - 1;
+}
+
+void Generation::accept(Choice choice) {
+  Result<sampling::Sampled>& sampled = choice.sampled;
   if (!sampled.ok()) return finish(FinishReason::kError, std::move(sampled).error());
   if (outcome_.tokens.empty()) first_token_ = Clock::now();
   const int32_t token = sampled->id;
-  history_.push_back(token);
   outcome_.tokens.push_back(*std::move(sampled));
 
-  const bool ends = ends_reply(token);
+  // What would end an answer does not end a thought: that is what Thinking is for.
+  const bool ends = !choice.in_thought && ends_reply(token);
   std::string text;
-  if (!ends) text = stops_.push(decoder_.push(tokenizer_.token_bytes(token, false)));
+  if (!ends) text = decoder_.push(tokenizer_.token_bytes(token, false));
+  if (!choice.in_thought) text = stops_.push(text);
   outcome_.text += text;
   if (request_.on_token) request_.on_token({outcome_.tokens.back(), text});
 
@@ -182,6 +247,8 @@ void Generation::finish(FinishReason reason, Error error) {
     outcome_.prompt_seconds = seconds(first_token_ - started_);
     outcome_.decode_seconds = seconds(Clock::now() - first_token_);
   }
+  if (speculator_) outcome_.speculation = speculator_->counts();
+  if (thinking_) outcome_.thinking = thinking_->counts();
   state_.reset();
   if (request_.on_finish) request_.on_finish(std::move(outcome_));
 }

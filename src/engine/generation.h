@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "engine/request.h"
+#include "engine/speculation/speculator.h"
 #include "engine/stop_matcher.h"
 #include "model/step.h"
 #include "state/state_store.h"
@@ -25,10 +26,10 @@ using RequestId = int64_t;
 /// they are computed. First the prompt, chunk by chunk, then one row for each sampled token.
 class Generation {
  public:
-  /// The tokenizer must outlive the generation. `context`: most tokens of prompt and reply.
+  /// Tokenizer and lessons must outlive the generation. `context`: most tokens of prompt and reply.
   /// `cached`: the states at prefix_points() of the prompt are to be kept.
   Generation(RequestId id, Request request, std::span<const int32_t> message_starts,
-             int64_t context, const text::Tokenizer& tokenizer, bool cached);
+             int64_t context, const text::Tokenizer& tokenizer, Lessons& lessons, bool cached);
 
   RequestId id() const { return id_; }
   const std::string& owner() const { return request_.owner; }
@@ -70,16 +71,29 @@ class Generation {
   int32_t next_chunk(int64_t taken) const;
   /// Rows of the step that are `rows` (whole chunks) of the prompt.
   model::SequenceRows prompt_rows(int64_t rows);
-  model::SequenceRows decode_row();
+  /// The newest token, and its drafts behind it.
+  model::SequenceRows decode_rows();
+
+  int64_t decode_size() const {
+    return 1 + (speculator_ ? static_cast<int64_t>(speculator_->drafts().size()) : 0);
+  }
+
+  /// Between two steps of a request that is replying: its drafts, nullptr if it has none, and how
+  /// many rows behind the newest token make sense.
+  Speculator* speculator() { return speculator_ ? &*speculator_ : nullptr; }
+  int32_t most_drafts() const;
+  model::DraftStart draft_start() const { return {state_.get(), history_.back()}; }
 
   /// The rows of the last step are computed.
   void advance_prompt(int64_t rows);
   void advance_decode() { ++decoded_; }
-  /// Chooses the next token from the logits of the newest row. Touches nothing but this request:
-  /// the choices of several may be made at the same time.
-  void choose(std::span<const float> logits);
-  /// Adds the chosen token to the reply, tells the caller, and notices the end.
-  void accept();
+  /// Chooses the next token from the logits of the newest row, and the ones behind it from those of
+  /// its drafts as long as each draft is the token. Touches nothing but this
+  /// request: the choices of several may be made at the same time.
+  void choose(ConstMatrixView logits);
+  /// Adds the chosen tokens to the reply, tells the caller, notices the end, and takes back the
+  /// rows of drafts that were wrong. Returns how many tokens were added.
+  int32_t accept();
 
   /// Ends the request and calls on_finish.
   void finish(FinishReason reason, Error error = {});
@@ -87,8 +101,16 @@ class Generation {
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Choice {
+    Result<sampling::Sampled> sampled;
+    bool in_thought = false;
+  };
 
   void use_prefix();
+  void accept(Choice choice);
+  void settle_drafts();
+  /// Most tokens that the reply can have.
+  int32_t most_tokens() const;
   bool ends_reply(int32_t token) const;
 
   RequestId id_;
@@ -105,7 +127,9 @@ class Generation {
   std::vector<uint8_t> suspended_;
   std::vector<int32_t> history_;  ///< prompt and reply
   sampling::Sampler sampler_;
-  std::optional<Result<sampling::Sampled>> choice_;  ///< from choose() to accept()
+  std::optional<Speculator> speculator_;
+  std::optional<Thinking> thinking_;
+  std::vector<Choice> choices_;  ///< from choose() to accept()
 
   text::StreamDecoder decoder_;
   StopMatcher stops_;

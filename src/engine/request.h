@@ -11,6 +11,8 @@
 
 #include "base/result.h"
 #include "engine/cache_tier.h"
+#include "engine/speculation/speculation.h"
+#include "engine/thinking.h"
 #include "sampling/sampler.h"
 #include "state/sequence_state.h"
 
@@ -52,6 +54,8 @@ struct Outcome {
   std::vector<sampling::Sampled> tokens;
   /// If asked for: the longest part of the prompt that any longer prompt can go on from.
   std::optional<Prefix> prefix;
+  SpeculationCounts speculation;
+  ThinkingCounts thinking;  ///< of a request that controls it
 
   int32_t prompt_tokens = 0;
   int32_t reused_tokens = 0;  ///< of the prompt, not computed again
@@ -72,8 +76,10 @@ struct Request {
   int32_t max_tokens = -1;           ///< -1: until the reply or the context ends
   std::vector<std::string> stop;     ///< texts that end the reply
   std::vector<int32_t> stop_tokens;  ///< besides the tokenizer's end-of-generation tokens
-  std::optional<Prefix> prefix;      ///< of the same model; used if the prompt starts with it
-  bool keep_prefix = false;          ///< fill in Outcome::prefix
+  Speculation speculation = Speculation::kOff;
+  std::optional<ThinkingParams> thinking;  ///< absent: the model thinks as it likes
+  std::optional<Prefix> prefix;            ///< of the same model; used if the prompt starts with it
+  bool keep_prefix = false;                ///< fill in Outcome::prefix
 
   std::function<void(const TokenEvent&)> on_token;  ///< may be empty
   std::function<void(Outcome)> on_finish;           ///< called exactly once, last

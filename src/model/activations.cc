@@ -83,6 +83,10 @@ StepBuffers lay_out_at(Cursor& at, const Hparams& h, int64_t rows, int64_t wante
              [&] { lay_out_attention(at, h.attention, rows, all.attention); },
              [&] { lay_out_feed_forward(at, h, rows, all); },
              [&] { lay_out_feed_forward(at, h, wanted, step.wanted); });
+  step.mtp.hidden = at.matrix(rows, h.n_embd);
+  step.mtp.before = at.matrix(rows, h.n_embd);
+  step.mtp.token = at.matrix(rows, h.n_embd);
+  step.mtp.joined = at.matrix(rows, int64_t{2} * h.n_embd);
   step.logits = at.matrix(wanted, h.n_vocab);
   return step;
 }

@@ -53,9 +53,18 @@ struct Activations {
   MoeBuffers moe;
 };
 
+/// Of the block for further tokens, [rows, ...]; the rest of it uses the buffers of Activations.
+struct MtpBuffers {
+  MatrixView hidden;  ///< n_embd: what the head sees of the model, or of this block
+  MatrixView before;  ///< n_embd: `hidden` of the row before
+  MatrixView token;   ///< n_embd: the row's token
+  MatrixView joined;  ///< 2 * n_embd: token and `before`, each normalised
+};
+
 struct StepBuffers {
   Activations all;     ///< every row of the step
   Activations wanted;  ///< rows whose logits are wanted; has its own x, and no buffers of mixers
+  MtpBuffers mtp;      ///< every row
   MatrixView logits;   ///< [wanted, n_vocab]
 };
 

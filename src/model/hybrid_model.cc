@@ -1,11 +1,13 @@
 #include "model/hybrid_model.h"
 
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "model/draft_chains.h"
 #include "model/hybrid_states.h"
 #include "model/weight_binder.h"
 
@@ -36,6 +38,8 @@ class HybridModel final : public Model {
   state::StateStore& states() override { return *states_; }
 
   Result<StepResult> forward(const StepPlan& plan) override;
+  bool has_drafts() const override { return weights_.mtp.has_value(); }
+  Status draft(std::span<const DraftStart> starts, int depth, const ChooseDraft& choose) override;
 
  private:
   const gguf::Reader& file_;
@@ -53,14 +57,51 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
   CHIMERE_TRY(StepBatch step, StepBatch::prepare(plan, *states_, hparams_.n_vocab, max_step_rows_));
   const auto n_wanted = static_cast<int64_t>(step.wanted_rows().size());
   CHIMERE_TRY(const StepBuffers buffers, workspace_.lay_out(hparams_, step.n_rows(), n_wanted));
-  HybridPass pass(ops_, hparams_, weights_, step, buffers);
+  const bool feed = weights_.mtp.has_value() && plan.feed_drafts;
+  HybridPass pass(ops_, hparams_, weights_, step, buffers, feed);
   CHIMERE_TRY(const ConstMatrixView logits,
               ops_.run_step({step.view(), step.tokens(), step.wanted_rows()}, buffers.logits,
                             [&] { run_(pass); }));
+  // Without the last layer's network, but nobody else's, which a slot might hold.
+  if (weights_.mtp && !feed) {
+    ops_.shift_rows(step.view(), buffers.all.x, weights_.mtp->last_hidden, buffers.mtp.before);
+  }
   // What could not be read was zeros: nobody may see what came of it.
   CHIMERE_CHECK_OK(file_.check_unchanged());
   step.finish();
   return StepResult{logits};
+}
+
+Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
+                          const ChooseDraft& choose) {
+  if (!has_drafts()) return Model::draft(starts, depth, choose);
+  CHIMERE_CHECK_OK(file_.check_unchanged());
+  CHIMERE_TRY(DraftChains chains,
+              DraftChains::prepare(starts, depth, *states_, hparams_.n_vocab, max_step_rows_));
+  const MtpBlock& mtp = *weights_.mtp;
+  for (int d = 0; d < depth && !chains.done(); ++d) {
+    const kernels::BatchView batch = chains.view();
+    CHIMERE_TRY(const StepBuffers buffers,
+                workspace_.lay_out(hparams_, batch.n_rows, batch.n_rows));
+    if (d == 0) ops_.shift_rows(batch, buffers.mtp.hidden, mtp.last_hidden, buffers.mtp.before);
+    const MatrixView logits = {buffers.logits.data, batch.n_rows, mtp.head.n_out, mtp.head.n_out};
+    mtp.predict(ops_, hparams_, batch, chains.tokens(), buffers, logits);
+    CHIMERE_CHECK_OK(file_.check_unchanged());
+    const std::vector<int32_t> kept = chains.advance(logits, choose);
+    if (kept.empty()) break;
+    // The rows that go on, packed: where `before` of the next, smaller layout lies is not where it
+    // lies in this one, and it may reach into `hidden`.
+    const auto n = static_cast<int64_t>(kept.size());
+    CHIMERE_TRY(const StepBuffers next, workspace_.lay_out(hparams_, n, n));
+    const WeightView table = {DType::kF32, batch.n_rows, hparams_.n_embd, buffers.mtp.hidden.data};
+    const MatrixView packed = {buffers.all.x.data, n, hparams_.n_embd, hparams_.n_embd};
+    ops_.embed(table, kept, packed);
+    const WeightView rows = {DType::kF32, n, hparams_.n_embd, packed.data};
+    std::vector<int32_t> all(kept.size());
+    std::iota(all.begin(), all.end(), 0);
+    ops_.embed(rows, all, next.mtp.before);
+  }
+  return {};
 }
 
 std::string block_prefix(int layer) { return "blk." + std::to_string(layer) + "."; }
@@ -98,19 +139,14 @@ HybridWeights bind_weights(WeightBinder& bind, const Hparams& h) {
   return w;
 }
 
-void check_mtp_weights(WeightBinder& bind, const Hparams& h) {
+/// Blocks for further tokens: the first one, and the others checked.
+MtpBlock bind_mtp(WeightBinder& bind, const Hparams& h, const HybridWeights& w) {
+  std::vector<MtpBlock> blocks;
   for (int i = h.n_layers; i < h.n_layers + h.n_mtp_layers; ++i) {
-    bind_layer(bind, h, block_prefix(i), /*recurrent=*/false);
-    const std::string nextn = block_prefix(i) + "nextn.";
-    bind.matrix(nextn + "eh_proj.weight", h.n_embd, int64_t{2} * h.n_embd);
-    bind.vector(nextn + "enorm.weight", h.n_embd);
-    bind.vector(nextn + "hnorm.weight", h.n_embd);
-    for (const char* name : {"embed_tokens.weight", "shared_head_head.weight"}) {
-      if (bind.has(nextn + name)) bind.matrix(nextn + name, h.n_vocab, h.n_embd);
-    }
-    const std::string norm = nextn + "shared_head_norm.weight";
-    if (bind.has(norm)) bind.vector(norm, h.n_embd);
+    blocks.push_back(
+        MtpBlock::bind(bind, block_prefix(i), h, w.embedding, w.output_norm, w.output));
   }
+  return blocks.front();
 }
 
 /// Puts the weights where ops read them. The embedding table stays in the file: a token needs one
@@ -136,6 +172,10 @@ void attach_states(HybridWeights& weights, const HybridStates& states) {
       std::get<GatedAttention>(weights.layers[i].mixer).kv = states.layers[i].kv;
     }
   }
+  if (weights.mtp) {
+    weights.mtp->attention.kv = states.mtp_kv;
+    weights.mtp->last_hidden = states.last_hidden;
+  }
 }
 
 }  // namespace
@@ -156,6 +196,7 @@ void HybridPass::feed_forward(const HybridLayer& layer) {
 }
 
 bool HybridPass::keep_wanted_rows() {
+  if (feed_drafts_) return true;
   if (step_.wanted_rows().empty()) return false;
   ops_.select_rows(buffers_.all.x, step_.wanted_rows(), buffers_.wanted.x);
   only_wanted_ = true;
@@ -163,9 +204,21 @@ bool HybridPass::keep_wanted_rows() {
 }
 
 void HybridPass::head() {
-  norm(weights_.output_norm);
   const kernels::LinearJob output[] = {{weights_.output, buffers_.logits}};
-  ops_.linear(rows().h, output);
+  if (!feed_drafts_) {
+    norm(weights_.output_norm);
+    ops_.linear(rows().h, output);
+    return;
+  }
+  const MatrixView& hidden = buffers_.mtp.hidden;
+  ops_.rms_norm(buffers_.all.x, weights_.output_norm, hparams_.norm_eps, hidden);
+  if (!step_.wanted_rows().empty()) {
+    ops_.select_rows(hidden, step_.wanted_rows(), buffers_.wanted.h);
+    ops_.linear(buffers_.wanted.h, output);
+  }
+  const MtpBlock& mtp = *weights_.mtp;
+  ops_.shift_rows(batch_, hidden, mtp.last_hidden, buffers_.mtp.before);
+  mtp.append(ops_, hparams_, batch_, step_.tokens(), buffers_);
 }
 
 Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kernels::Ops& ops,
@@ -175,7 +228,10 @@ Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kerne
   CHIMERE_TRY(Hparams hparams, read_hparams(file, kind));
   WeightBinder bind(file);
   HybridWeights weights = bind_weights(bind, hparams);
-  check_mtp_weights(bind, hparams);
+  if (hparams.n_mtp_layers > 0) {
+    MtpBlock mtp = bind_mtp(bind, hparams, weights);
+    if (runs_mtp(options, hparams, ops)) weights.mtp = std::move(mtp);
+  }
   CHIMERE_CHECK_OK(bind.finish());
   weights.copies = bind.take_copies();
   CHIMERE_CHECK_OK(place_weights(weights, ops, hparams));

@@ -4,17 +4,18 @@
 #define CHIMERE_MODEL_HYBRID_MODEL_H_
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
 
 #include "model/activations.h"
 #include "model/hparams.h"
-#include "model/layers/dense_ffn.h"
+#include "model/layers/feed_forward.h"
 #include "model/layers/gated_attention.h"
 #include "model/layers/gated_delta_net.h"
-#include "model/layers/moe.h"
 #include "model/model.h"
+#include "model/mtp.h"
 #include "model/step_batch.h"
 
 namespace chimere::model {
@@ -23,7 +24,7 @@ struct HybridLayer {
   const float* mixer_norm = nullptr;  ///< [n_embd]
   std::variant<GatedDeltaNet, GatedAttention> mixer;
   const float* ffn_norm = nullptr;  ///< [n_embd]
-  std::variant<DenseFfn, Moe> ffn;
+  FeedForward ffn;
 };
 
 struct HybridWeights {
@@ -31,6 +32,7 @@ struct HybridWeights {
   std::vector<HybridLayer> layers;
   const float* output_norm = nullptr;  ///< [n_embd]
   WeightView output;                   ///< [n_vocab, n_embd]
+  std::optional<MtpBlock> mtp;         ///< if it is to be run
   int64_t active_bytes = 0;
   std::vector<std::unique_ptr<uint8_t[]>> copies;  ///< of tensors that are not used as they lie
 };
@@ -40,13 +42,14 @@ struct HybridWeights {
 class HybridPass {
  public:
   HybridPass(kernels::Ops& ops, const Hparams& hparams, const HybridWeights& weights,
-             const StepBatch& step, const StepBuffers& buffers)
+             const StepBatch& step, const StepBuffers& buffers, bool feed_drafts)
       : ops_(ops),
         hparams_(hparams),
         weights_(weights),
         step_(step),
         batch_(step.view()),
-        buffers_(buffers) {}
+        buffers_(buffers),
+        feed_drafts_(feed_drafts) {}
 
   std::span<const HybridLayer> layers() const { return weights_.layers; }
   bool is_last(const HybridLayer& layer) const { return &layer == &weights_.layers.back(); }
@@ -56,9 +59,10 @@ class HybridPass {
   void mix(const HybridLayer& layer);  ///< x += delta net or attention of h, over positions
   void feed_forward(const HybridLayer& layer);  ///< x += experts or dense network of h, row by row
   /// Goes on with the rows whose logits are wanted; false if there are none. For behind the last
-  /// mixer, where rows no longer meet and all states are complete.
+  /// mixer, where rows no longer meet and all states are complete. Where drafts are fed, all rows
+  /// go on: the block for further tokens wants what comes out of them.
   bool keep_wanted_rows();
-  void head();  ///< logits = output · rms_norm(x)
+  void head();  ///< logits = output · rms_norm(x), and the drafts' part of the state
 
  private:
   const Activations& rows() const { return only_wanted_ ? buffers_.wanted : buffers_.all; }
@@ -69,13 +73,14 @@ class HybridPass {
   const StepBatch& step_;
   kernels::BatchView batch_;
   const StepBuffers& buffers_;
+  bool feed_drafts_;
   bool only_wanted_ = false;
 };
 
 using HybridForward = void (*)(HybridPass& pass);
 
-/// As load_model(), for files of one architecture. Blocks that predict further tokens are checked,
-/// so that a damaged file is found out at once, but `forward` does not run them.
+/// As load_model(), for files of one architecture. Blocks that predict further tokens are checked
+/// even where they are not run, so that a damaged file is found out at once.
 Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kernels::Ops& ops,
                                                  const ModelOptions& options,
                                                  const HybridKind& kind, HybridForward forward);

@@ -37,9 +37,18 @@ Status check(const ModelOptions& options, const Hparams& h) {
 }
 
 /// A recurrent layer has a convolution, then a scan component; an attention layer has one of KV.
-std::vector<ComponentSpec> components(const Hparams& h, const kernels::Ops& ops,
+/// The block for further tokens comes last, with its KV and the last hidden state.
+std::vector<ComponentSpec> components(const Hparams& h, kernels::Ops& ops,
                                       const ModelOptions& options) {
   std::vector<ComponentSpec> all;
+  const auto add_kv = [&](int layer) {
+    all.push_back({.kind = ComponentSpec::Kind::kPagedKv,
+                   .layer = layer,
+                   .k_type = options.cache_k,
+                   .v_type = options.cache_v,
+                   .bytes = ops.kv_page_bytes(h.attention, options.cache_k, options.cache_v),
+                   .layout_version = ops.kv_layout()});
+  };
   for (int layer = 0; layer < h.n_layers; ++layer) {
     if (h.recurrent[static_cast<size_t>(layer)]) {
       all.push_back({.kind = ComponentSpec::Kind::kConvolution,
@@ -49,13 +58,14 @@ std::vector<ComponentSpec> components(const Hparams& h, const kernels::Ops& ops,
                      .layer = layer,
                      .bytes = whole_lines(h.delta_net.scan_state_floats() * kFloatBytes)});
     } else {
-      all.push_back({.kind = ComponentSpec::Kind::kPagedKv,
-                     .layer = layer,
-                     .k_type = options.cache_k,
-                     .v_type = options.cache_v,
-                     .bytes = ops.kv_page_bytes(h.attention, options.cache_k, options.cache_v),
-                     .layout_version = ops.kv_layout()});
+      add_kv(layer);
     }
+  }
+  if (runs_mtp(options, h, ops)) {
+    add_kv(h.n_layers);
+    all.push_back({.kind = ComponentSpec::Kind::kRecurrent,
+                   .layer = h.n_layers,
+                   .bytes = whole_lines(h.n_embd * kFloatBytes)});
   }
   return all;
 }
@@ -79,6 +89,10 @@ Result<HybridStates> make_hybrid_states(const Hparams& h, kernels::Ops& ops,
     return kernels::RecurrentView{reinterpret_cast<float*>(store.component_base(component)),
                                   store.slot_stride() / kFloatBytes};
   };
+  auto paged = [&](size_t c) {
+    return kernels::KvView{store.component_base(c), store.page_stride(), options.cache_k,
+                           options.cache_v};
+  };
   size_t component = 0;
   for (const bool is_recurrent : h.recurrent) {
     LayerStates layer;
@@ -86,10 +100,13 @@ Result<HybridStates> make_hybrid_states(const Hparams& h, kernels::Ops& ops,
       layer.conv = recurrent(component++);
       layer.scan = recurrent(component++);
     } else {
-      layer.kv = {store.component_base(component++), store.page_stride(), options.cache_k,
-                  options.cache_v};
+      layer.kv = paged(component++);
     }
     states.layers.push_back(layer);
+  }
+  if (runs_mtp(options, h, ops)) {
+    states.mtp_kv = paged(component++);
+    states.last_hidden = recurrent(component);
   }
   return states;
 }

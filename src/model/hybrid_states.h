@@ -11,6 +11,7 @@
 #include "model/hparams.h"
 #include "model/model.h"
 #include "state/state_store.h"
+#include "tensor/memory.h"
 
 namespace chimere::model {
 
@@ -24,7 +25,16 @@ struct LayerStates {
 struct HybridStates {
   std::unique_ptr<state::StateStore> store;
   std::vector<LayerStates> layers;
+  /// Of the block for further tokens, where it is run: its keys and values, and the hidden state
+  /// [n_embd] behind each sequence's last row.
+  kernels::KvView mtp_kv;
+  kernels::RecurrentView last_hidden;
 };
+
+/// Whether the block for further tokens is run: it is written for the host's memory.
+inline bool runs_mtp(const ModelOptions& options, const Hparams& h, kernels::Ops& ops) {
+  return options.drafts && h.n_mtp_layers > 0 && &ops.memory() == &host_memory();
+}
 
 /// Errors: kInvalidArgument (limits), kUnsupported (cache types), kOutOfMemory (address space).
 Result<HybridStates> make_hybrid_states(const Hparams& h, kernels::Ops& ops,

@@ -30,6 +30,11 @@ Result<const Architecture*> find_architecture(const gguf::Reader& file) {
 
 }  // namespace
 
+Status Model::draft(std::span<const DraftStart> /*starts*/, int /*depth*/,
+                    const ChooseDraft& /*choose*/) {
+  return unsupported("The model was loaded without a block that predicts further tokens.");
+}
+
 Status check_architecture(const gguf::Reader& file) {
   CHIMERE_CHECK_OK(find_architecture(file));
   return {};

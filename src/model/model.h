@@ -2,7 +2,9 @@
 #ifndef CHIMERE_MODEL_MODEL_H_
 #define CHIMERE_MODEL_MODEL_H_
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -22,7 +24,15 @@ struct ModelOptions {
   int max_step_rows = 512;  ///< rows of one step; larger plans are refused
   DType cache_k = DType::kF16;
   DType cache_v = DType::kF16;
+  /// Run the block that predicts further tokens, where the file has one: Model::draft(). Its keys
+  /// and values, and the last hidden state, are then part of every sequence's state. Back ends with
+  /// a memory of their own do not run it.
+  bool drafts = false;
 };
+
+/// Chooses a draft for sequence `i` of Model::draft() from the logits of the first tokens of the
+/// vocabulary; -1 ends this sequence's chain.
+using ChooseDraft = std::function<int32_t(size_t i, std::span<const float> logits)>;
 
 /// Not thread-safe: one forward() at a time, and none while its states are used elsewhere.
 class Model {
@@ -47,6 +57,17 @@ class Model {
   /// an error no state changes, but for a file that was damaged during the step: then the plan's
   /// sequences are worth nothing.
   virtual Result<StepResult> forward(const StepPlan& plan) = 0;
+
+  /// Whether draft() does something.
+  virtual bool has_drafts() const { return false; }
+  /// Predicts what follows each sequence's next token, `depth` tokens far: the hidden state behind
+  /// the last row and the next token go through the block for further tokens (DeepSeek-V3, arXiv:
+  /// 2412.19437, section 2.2), and from the second draft on its own output and draft. Reads from
+  /// the states and changes none. `choose` is called for each sequence, in order, at each depth.
+  /// Errors: kUnsupported without has_drafts(), kInvalidArgument (a state with pending rows, one
+  /// that occurs twice, a token that does not exist, more sequences than the rows of a step),
+  /// kOutOfMemory, kIo.
+  virtual Status draft(std::span<const DraftStart> starts, int depth, const ChooseDraft& choose);
 };
 
 /// Whether load_model() has the file's general.architecture. Errors: kUnsupported (naming those it

@@ -31,10 +31,19 @@ struct SequenceRows {
 
 struct StepPlan {
   std::vector<SequenceRows> sequences;  ///< each state at most once
+  /// Model::draft() is to know these rows: their keys and values go into the pages of the block
+  /// that predicts further tokens. Rows that it does not know cost it acceptance, never exactness.
+  bool feed_drafts = false;
+};
+
+/// From where Model::draft() goes on: the token behind everything that `state` has seen.
+struct DraftStart {
+  state::SequenceState* state = nullptr;
+  int32_t token = 0;
 };
 
 struct StepResult {
-  /// [n wanted, n_vocab], in the plan's order; valid until the next forward().
+  /// [n wanted, n_vocab], in the plan's order; valid until the next forward() or draft().
   ConstMatrixView logits;
 };
 

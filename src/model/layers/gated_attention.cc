@@ -46,4 +46,17 @@ void GatedAttention::forward(kernels::Ops& ops, const Hparams& h, const kernels:
   ops.linear(b.out, add_to_stream);
 }
 
+void GatedAttention::append(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,
+                            const Activations& act) const {
+  const AttentionBuffers& b = act.attention;
+  const kernels::LinearJob in[] = {{k, b.k}, {v, b.v}};
+  ops.linear(act.h, in);
+  // The op rotates queries too; nobody asks here, so it gets as few heads of them as it can.
+  kernels::AttentionShape shape = h.attention;
+  shape.n_heads = shape.n_kv_heads;
+  const MatrixView unused = {b.qg.data, b.qg.rows, int64_t{2} * shape.n_heads * shape.head_dim,
+                             b.qg.stride};
+  ops.qk_norm_rope_append(batch, shape, q_norm, k_norm, h.norm_eps, unused, b.k, b.v, kv);
+}
+
 }  // namespace chimere::model

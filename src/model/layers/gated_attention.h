@@ -31,6 +31,9 @@ struct GatedAttention {
   /// a.x += the mixer's output for a.h. Appends to the sequences' KV pages.
   void forward(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,
                const Activations& act) const;
+  /// Appends keys and values of a.h and leaves a.x alone.
+  void append(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,
+              const Activations& act) const;
 };
 
 }  // namespace chimere::model

@@ -1,0 +1,47 @@
+#include "engine/speculation/cost_curve.h"
+
+#include <algorithm>
+
+namespace chimere::engine {
+namespace {
+
+/// Larger steps are not told apart; drafts are for small ones.
+constexpr int32_t kMostRows = 256;
+
+}  // namespace
+
+void CostCurve::add(int32_t rows, double seconds) {
+  if (rows < 1 || rows > kMostRows) return;
+  if (by_rows_.size() < static_cast<size_t>(rows)) by_rows_.resize(static_cast<size_t>(rows));
+  Samples& s = by_rows_[static_cast<size_t>(rows) - 1];
+  s.latest[static_cast<size_t>(s.count++) % kKept] = seconds;
+  auto sorted = s.latest;
+  const auto n = static_cast<std::ptrdiff_t>(std::min(static_cast<size_t>(s.count), kKept));
+  std::nth_element(sorted.begin(), sorted.begin() + n / 2, sorted.begin() + n);
+  s.median = sorted[static_cast<size_t>(n / 2)];
+}
+
+int32_t CostCurve::measured(int32_t rows) const {
+  const auto i = static_cast<size_t>(rows) - 1;
+  return i < by_rows_.size() ? by_rows_[i].count : 0;
+}
+
+double CostCurve::seconds(int32_t rows) const {
+  if (measured(rows) > 0) return by_rows_[static_cast<size_t>(rows) - 1].median;
+  int32_t below = rows;
+  while (below > 0 && measured(below) == 0) --below;
+  auto above = static_cast<size_t>(rows);
+  while (above < by_rows_.size() && by_rows_[above].count == 0) ++above;
+  const bool has_above = above < by_rows_.size();
+  if (below == 0 && !has_above) return 0;
+  if (below == 0) {
+    const double known = static_cast<double>(above) + 1;
+    return by_rows_[above].median * (1 + growth_ * (rows - 1)) / (1 + growth_ * (known - 1));
+  }
+  const double low = by_rows_[static_cast<size_t>(below) - 1].median;
+  if (!has_above) return low * (1 + growth_ * (rows - 1)) / (1 + growth_ * (below - 1));
+  const double share = static_cast<double>(rows - below) / (static_cast<double>(above) + 1 - below);
+  return low + share * (by_rows_[above].median - low);
+}
+
+}  // namespace chimere::engine

@@ -1,0 +1,69 @@
+#include "engine/speculation/draft_round.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace chimere::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Steps without drafts say what drafts are compared with: the first few, and one now and then.
+constexpr int32_t kFirstPlainSteps = 4;
+constexpr int32_t kMostStepsSincePlain = 64;
+/// Most tokens that Model::draft() looks ahead.
+constexpr int32_t kDepth = 4;
+
+bool plain_step_is_due(const Lessons& lessons, int32_t sequences) {
+  return lessons.steps.measured(sequences) < kFirstPlainSteps ||
+         lessons.since_plain >= kMostStepsSincePlain;
+}
+
+}  // namespace
+
+void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generation>> running,
+                    int64_t most_rows, Lessons& lessons) {
+  std::vector<Generation*> replying;
+  for (const auto& g : running) {
+    if (g->prompt_done()) replying.push_back(g.get());
+  }
+  if (std::ranges::none_of(replying, [](Generation* g) { return g->speculator() != nullptr; })) {
+    return;
+  }
+  const auto n = static_cast<int32_t>(replying.size());
+  // Each row of a verification takes a recurrent state of its own until it is settled.
+  const state::StateStore& states = model.states();
+  int64_t room = most_rows;
+  if (states.bytes_per_slot() > 0) {
+    room = std::min(room, states.max_slots() - states.slots_in_use() - n);
+  }
+  const auto share = static_cast<int32_t>(std::max<int64_t>(0, room / n));
+  const bool plain = plain_step_is_due(lessons, n);
+  const Prices prices = {&lessons.steps, &lessons.drafts, n};
+
+  std::vector<Generation*> asking;
+  std::vector<model::DraftStart> starts;
+  int32_t depth = 0;
+  for (Generation* g : replying) {
+    if (g->speculator() == nullptr) continue;
+    const int32_t most = plain ? 0 : std::min(share, g->most_drafts());
+    if (!g->speculator()->begin(g->history(), most, prices, model.has_drafts())) continue;
+    asking.push_back(g);
+    starts.push_back(g->draft_start());
+    depth = std::max(depth, std::min(most, kDepth));
+  }
+  if (asking.empty()) return;
+  std::vector<int32_t> calls(asking.size());
+  const auto begun = Clock::now();
+  const Status drafted = model.draft(starts, depth, [&](size_t i, std::span<const float> logits) {
+    ++calls[i];
+    return asking[i]->speculator()->choose(logits);
+  });
+  const std::chrono::duration<double> took = Clock::now() - begun;
+  if (!drafted.ok()) return;
+  lessons.drafts.add(static_cast<int32_t>(asking.size()),
+                     took.count() / *std::ranges::max_element(calls));
+}
+
+}  // namespace chimere::engine

@@ -1,0 +1,62 @@
+#include "engine/speculation/lessons.h"
+
+#include <algorithm>
+
+#include "engine/speculation/speculator.h"
+
+namespace chimere::engine {
+namespace {
+
+constexpr double kExpectedTrials = 4;
+/// More trials than this are halved, so that the rate follows the text.
+constexpr double kMostTrials = 128;
+
+constexpr double kMemory = 1.0 / 32;
+/// Rounds of a trial, and what they must gain: feeding the block with every row costs a little in
+/// all rounds.
+constexpr int32_t kTrialRounds = 12;
+constexpr double kLeastGain = 0.04;
+constexpr int32_t kLongestRest = 2048;
+
+}  // namespace
+
+Acceptance::Acceptance(std::vector<double> expected) {
+  for (const double rate : expected) kinds_.push_back({rate * kExpectedTrials, kExpectedTrials});
+}
+
+void Acceptance::learn(size_t evidence, bool accepted) {
+  Kind& k = kinds_[evidence];
+  k.trials += 1;
+  k.accepted += accepted ? 1 : 0;
+  if (k.trials < kMostTrials) return;
+  k.trials /= 2;
+  k.accepted /= 2;
+}
+
+double Acceptance::probability(size_t evidence) const {
+  return kinds_[evidence].accepted / kinds_[evidence].trials;
+}
+
+bool DraftBalance::draws() {
+  if (rest_ == 0) return true;
+  if (--rest_ > 0) return false;
+  trial_ = 0;
+  mean_ = 0;
+  return true;
+}
+
+void DraftBalance::settle(double gain) {
+  ++trial_;
+  mean_ += (gain - mean_) * std::max(kMemory, 1.0 / trial_);
+  if (trial_ < kTrialRounds) return;
+  if (mean_ >= kLeastGain) {
+    next_rest_ = 64;
+    return;
+  }
+  rest_ = next_rest_;
+  next_rest_ = std::min(2 * next_rest_, kLongestRest);
+}
+
+Lessons::Lessons() : by_model(expected_of_model()) {}
+
+}  // namespace chimere::engine

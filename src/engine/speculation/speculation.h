@@ -1,0 +1,24 @@
+// What a request says about drafts, and what it hears of them.
+#ifndef CHIMERE_ENGINE_SPECULATION_SPECULATION_H_
+#define CHIMERE_ENGINE_SPECULATION_SPECULATION_H_
+
+#include <cstdint>
+
+namespace chimere::engine {
+
+/// Where drafts come from. Whatever it is, the reply is what it would have been without them.
+enum class Speculation {
+  kOff,
+  kAuto,   ///< from both, when they are worth their time
+  kMtp,    ///< the model's block for further tokens, in every step
+  kNgram,  ///< what followed the longest suffix of prompt and reply where it occurred before
+};
+
+struct SpeculationCounts {
+  int64_t drafted = 0;   ///< rows that verified a draft
+  int64_t accepted = 0;  ///< drafts that were the token
+};
+
+}  // namespace chimere::engine
+
+#endif  // CHIMERE_ENGINE_SPECULATION_SPECULATION_H_

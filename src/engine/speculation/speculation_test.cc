@@ -1,0 +1,187 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/fake_model.h"
+#include "engine/speculation/cost_curve.h"
+#include "engine/speculation/lessons.h"
+#include "engine/speculation/suffix_automaton.h"
+
+namespace chimere::engine {
+namespace {
+
+/// Length of the longest suffix of text that ends anywhere before its end.
+int32_t longest_repeated_suffix(const std::vector<int32_t>& text) {
+  const size_t n = text.size();
+  int32_t best = 0;
+  for (size_t end = 1; end < n; ++end) {
+    size_t k = 0;
+    while (k < end && text[end - 1 - k] == text[n - 1 - k]) ++k;
+    best = std::max(best, static_cast<int32_t>(k));
+  }
+  return best;
+}
+
+TEST(SuffixAutomaton, FindsTheLongestSuffixThatOccurredBefore) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 40; ++round) {
+    const auto letters = static_cast<uint32_t>(1 + random() % 5);
+    SuffixAutomaton automaton;
+    std::vector<int32_t> text;
+    for (int i = 0; i < 150; ++i) {
+      text.push_back(static_cast<int32_t>(random() % letters) * 1000003);
+      automaton.push(text.back());
+      const int32_t length = automaton.match_length();
+      ASSERT_EQ(length, longest_repeated_suffix(text));
+      if (length == 0) continue;
+      const auto next = static_cast<size_t>(automaton.match_next());
+      ASSERT_LT(next, text.size());
+      ASSERT_GE(next, static_cast<size_t>(length));
+      for (size_t k = 1; k <= static_cast<size_t>(length); ++k) {
+        ASSERT_EQ(text[next - k], text[text.size() - k]);
+      }
+    }
+  }
+}
+
+TEST(SuffixAutomaton, PrefersALatePlace) {
+  SuffixAutomaton automaton;
+  for (const int32_t t : {1, 2, 3, 1, 2, 4, 1, 2}) automaton.push(t);
+  EXPECT_EQ(automaton.match_length(), 2);
+  EXPECT_EQ(automaton.match_next(), 5);
+}
+
+TEST(SuffixAutomaton, OneTokenForEverIsNoTrouble) {
+  SuffixAutomaton automaton;
+  for (int i = 0; i < 50000; ++i) automaton.push(7);
+  EXPECT_EQ(automaton.match_length(), 49999);
+}
+
+TEST(CostCurve, TakesMediansAndGuessesBetweenThem) {
+  CostCurve curve(0.5);
+  EXPECT_EQ(curve.seconds(3), 0);
+  for (const double s : {1.0, 1.1, 90.0, 0.9, 1.0}) curve.add(1, s);
+  EXPECT_EQ(curve.seconds(1), 1.0);
+  EXPECT_EQ(curve.seconds(3), 2.0);  // growth
+  curve.add(5, 3.0);
+  EXPECT_EQ(curve.seconds(3), 2.0);  // half way
+  EXPECT_EQ(curve.seconds(5), 3.0);
+  EXPECT_GT(curve.seconds(6), 3.0);
+  EXPECT_EQ(curve.measured(5), 1);
+  EXPECT_EQ(curve.measured(2), 0);
+  CostCurve above(1);
+  above.add(4, 8.0);
+  EXPECT_EQ(above.seconds(1), 2.0);
+  for (int i = 0; i < 20; ++i) above.add(4, 4.0);  // old measurements are forgotten
+  EXPECT_EQ(above.seconds(4), 4.0);
+}
+
+TEST(DraftBalance, RestsLongerEachTimeThatATrialFails) {
+  DraftBalance balance;
+  std::vector<int> rests;
+  int resting = 0;
+  for (int round = 0; round < 5000; ++round) {
+    if (balance.draws()) {
+      if (resting > 0) rests.push_back(resting);
+      resting = 0;
+      balance.settle(-0.1);
+    } else {
+      ++resting;
+    }
+  }
+  ASSERT_GE(rests.size(), 5U);
+  EXPECT_EQ(rests[0], 63);
+  for (size_t i = 1; i < rests.size(); ++i) EXPECT_EQ(rests[i] + 1, 2 * (rests[i - 1] + 1));
+
+  DraftBalance good;
+  for (int round = 0; round < 1000; ++round) {
+    ASSERT_TRUE(good.draws());
+    good.settle(round % 2 == 0 ? 0.6 : -0.3);
+  }
+  EXPECT_NEAR(good.mean(), 0.15, 0.05);
+}
+
+Outcome reply(const Request& request, FakeModel& model) {
+  const FakeTokenizer tokenizer;
+  const auto engine = Engine::create(model, tokenizer, {}).value();
+  Outcome outcome;
+  Request r = request;
+  r.on_finish = [&](Outcome o) { outcome = std::move(o); };
+  EXPECT_TRUE(engine->submit(std::move(r)).ok());
+  while (engine->step()) {
+  }
+  return outcome;
+}
+
+std::vector<int32_t> ids(const Outcome& o) {
+  std::vector<int32_t> all;
+  for (const auto& t : o.tokens) all.push_back(t.id);
+  return all;
+}
+
+TEST(Speculation, SavesStepsAndChangesNoToken) {
+  Request request;
+  request.prompt = {5, 6, 7};
+  request.sampling.temperature = 1;
+  request.sampling.logit_bias = {{0, -1e9F}};  // the reply never ends by itself
+  request.max_tokens = 300;
+  for (const uint64_t seed : {1, 2, 3}) {
+    request.sampling.seed = seed;
+    request.speculation = Speculation::kOff;
+    FakeModel plain(64);
+    const Outcome expected = reply(request, plain);
+    ASSERT_EQ(expected.tokens.size(), 300U);
+    EXPECT_EQ(expected.speculation.drafted, 0);
+
+    request.speculation = Speculation::kMtp;
+    FakeModel model(64);
+    const Outcome fast = reply(request, model);
+    EXPECT_EQ(ids(fast), ids(expected));
+    EXPECT_GT(fast.speculation.accepted, 100);
+    EXPECT_LT(fast.speculation.accepted, fast.speculation.drafted);
+    EXPECT_EQ(model.steps, plain.steps - static_cast<size_t>(fast.speculation.accepted));
+    EXPECT_EQ(model.states().slots_in_use(), 0);
+  }
+}
+
+TEST(Speculation, LooksUpWhatRepeats) {
+  Request request;
+  for (int i = 0; i < 100; ++i) request.prompt.push_back(2 + i % 10);
+  // Two tokens alone, one of them far more likely: the reply repeats itself.
+  for (int32_t id = 0; id < FakeModel::kVocab; ++id) {
+    if (id != 5 && id != 6) request.sampling.logit_bias.push_back({id, -1e9F});
+  }
+  request.sampling.logit_bias.push_back({5, 20});
+  request.sampling.temperature = 1;
+  request.max_tokens = 200;
+  FakeModel plain(64);
+  const Outcome expected = reply(request, plain);
+  request.speculation = Speculation::kNgram;
+  FakeModel model(64);
+  const Outcome fast = reply(request, model);
+  EXPECT_EQ(ids(fast), ids(expected));
+  // How many are tried at once depends on what steps cost here.
+  EXPECT_GT(fast.speculation.accepted, 40);
+  EXPECT_LT(model.steps, plain.steps - 40);
+}
+
+TEST(Speculation, GoesWithoutDraftsWhereThereIsNoRoomForThem) {
+  Request request;
+  request.prompt.assign(60, 9);
+  request.sampling.temperature = 1;
+  request.sampling.logit_bias = {{0, -1e9F}};
+  request.speculation = Speculation::kMtp;
+  FakeModel model(2, 2);  // two pages, and one state besides the sequence's own
+  const Outcome o = reply(request, model);
+  EXPECT_EQ(o.reason, FinishReason::kContextFull) << o.error.message;
+  EXPECT_EQ(o.tokens.size(), 128U - 60U);
+}
+
+}  // namespace
+}  // namespace chimere::engine

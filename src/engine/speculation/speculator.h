@@ -1,0 +1,74 @@
+// The drafts of one request: where they come from, how many are worth verifying, what became of
+// them.
+#ifndef CHIMERE_ENGINE_SPECULATION_SPECULATOR_H_
+#define CHIMERE_ENGINE_SPECULATION_SPECULATOR_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/speculation/lessons.h"
+#include "engine/speculation/speculation.h"
+#include "engine/speculation/suffix_automaton.h"
+#include "sampling/sampler.h"
+
+namespace chimere::engine {
+
+/// Rates that Acceptance starts from for drafts by the model: by the probability that the block
+/// gives to its draft, in tenths; first the first draft of a chain, then the others.
+std::vector<double> expected_of_model();
+
+/// Of each reply. A round is one step: begin(), then choose() for each draft by the model if it
+/// asks for them, then drafts() are verified behind the newest token, then end().
+class Speculator {
+ public:
+  /// `lessons` must outlive it. The sampling parameters are those of the reply: drafts are drawn as
+  /// its tokens are, with the same random numbers, so that likely tokens meet.
+  Speculator(Speculation mode, const sampling::SamplingParams& sampling, Lessons& lessons);
+
+  /// Decides on the drafts behind `history`, which has grown at its end since the last call.
+  /// `most`: rows there is room for. `model_drafts`: the model can draft. True if choose() is to be
+  /// called.
+  bool begin(std::span<const int32_t> history, int32_t most, const Prices& prices,
+             bool model_drafts);
+  /// A choice of Model::draft(): the next draft, or -1 for no further one.
+  int32_t choose(std::span<const float> logits);
+  std::span<const int32_t> drafts() const { return drafts_; }
+  /// Gives them up: there was no memory for their rows.
+  void drop() { drafts_.clear(); }
+  /// The first `accepted` drafts were the tokens; the next one, if the reply went on, was not.
+  void end(int32_t accepted, bool reply_ended);
+
+  /// Whether the model's block should see this request's rows, so that it can draft for it.
+  bool wants_feeding() const {
+    return mode_ == Speculation::kMtp ||
+           (mode_ == Speculation::kAuto && !lessons_->balance.resting());
+  }
+  const SpeculationCounts& counts() const { return counts_; }
+
+ private:
+  double look_up(std::span<const int32_t> history, int32_t most);
+  bool worth_a_row(double probability) const;
+
+  Speculation mode_;
+  Lessons* lessons_;
+  SuffixAutomaton seen_;
+  Acceptance by_lookup_;
+  sampling::Sampler sampler_;
+  double inverse_temperature_;
+  SpeculationCounts counts_;
+
+  // Of this round.
+  Prices prices_;
+  std::vector<int32_t> drafts_;
+  std::vector<size_t> evidence_;  ///< of each draft
+  bool by_model_ = false;
+  int32_t most_ = 0;
+  uint64_t position_ = 0;  ///< of the next draft
+  double chain_ = 1;       ///< probability that all drafts so far are accepted
+  int32_t calls_ = 0;      ///< of choose()
+};
+
+}  // namespace chimere::engine
+
+#endif  // CHIMERE_ENGINE_SPECULATION_SPECULATOR_H_

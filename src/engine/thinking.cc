@@ -1,0 +1,266 @@
+#include "engine/thinking.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "sampling/math.h"
+
+namespace chimere::engine {
+namespace {
+
+using End = ThinkingCounts::End;
+
+constexpr int32_t kMostResumes = 2;
+/// A circle is a period that came back so often, and at least so many tokens of it.
+constexpr int32_t kRounds = 3;
+constexpr int32_t kLeastRepeated = 24;
+
+constexpr std::string_view kDoubts[] = {"Wait", "wait", "Hmm", "hmm", "Alternatively", "Actually"};
+
+std::string_view without_spaces(std::string_view s) {
+  while (!s.empty() && (s.front() == ' ' || s.front() == '\n')) s.remove_prefix(1);
+  return s;
+}
+
+/// What `forced` leaves of the reply's own choice: the token, with its log-probability if any are
+/// asked for.
+sampling::Sampled as_forced(sampling::Sampled drawn, int32_t token, std::span<const float> logits,
+                            const sampling::SamplingParams& params) {
+  drawn.id = token;
+  if (params.logprobs >= 0) {
+    const float largest = *std::ranges::max_element(logits);
+    drawn.logprob = static_cast<float>(logits[static_cast<size_t>(token)] -
+                                       sampling::summarise(logits, largest).log_sum);
+  }
+  return drawn;
+}
+
+}  // namespace
+
+const char* thinking_end_name(End end) {
+  switch (end) {
+    case End::kItself:
+      return "itself";
+    case End::kBudget:
+      return "budget";
+    case End::kCertain:
+      return "certain";
+    case End::kLoop:
+      return "loop";
+    case End::kNone:
+      break;
+  }
+  return "none";
+}
+
+double certainty(std::span<const float> logits) {
+  const float largest = *std::ranges::max_element(logits);
+  // Tokens that are e^-20 times as likely as the first add less than a thousandth to the entropy.
+  const float floor = largest - 20;
+  double sum = 0;
+  double weighted = 0;
+  for (const float l : logits) {
+    if (!(l > floor)) continue;
+    const double d = static_cast<double>(l) - static_cast<double>(largest);
+    const double e = sampling::exp_nonpositive(d);
+    sum += e;
+    weighted += e * d;
+  }
+  const double entropy = sampling::log_positive(sum) - weighted / sum;
+  const double most = sampling::log_positive(std::max(2.0, static_cast<double>(logits.size())));
+  return 0.625 / sum + 0.375 * (1 - entropy / most);
+}
+
+std::optional<ThinkingParams> thinking_params(const text::Tokenizer& tokenizer, int32_t budget) {
+  ThinkingParams p;
+  p.budget = budget;
+  p.open = tokenizer.find("<think>");
+  p.close = tokenizer.find("</think>");
+  if (p.open < 0 || p.close < 0) return std::nullopt;
+  p.landing = tokenizer.encode("\nThat is enough thought; the answer follows.\n", false);
+  p.behind = tokenizer.encode("\n\n", false);
+  p.resume = tokenizer.encode("\nLet me check this once more.\n", false);
+  p.nudge = tokenizer.encode("\nI am going round in circles. What matters is:\n", false);
+  for (int32_t id = 0; id < tokenizer.n_tokens(); ++id) {
+    const std::string bytes = tokenizer.token_bytes(id, false);
+    const std::string_view word = without_spaces(bytes);
+    if (std::ranges::find(kDoubts, word) != std::end(kDoubts)) p.doubts.push_back(id);
+  }
+  return p;
+}
+
+Thinking::Thinking(ThinkingParams params, std::span<const int32_t> prompt, int32_t max_tokens,
+                   const text::Tokenizer& tokenizer)
+    : params_(std::move(params)), tokenizer_(tokenizer), tokens_left_(max_tokens) {
+  const auto is_tag = [&](int32_t t) { return t == params_.open || t == params_.close; };
+  const auto last = std::find_if(prompt.rbegin(), prompt.rend(), is_tag);
+  if (last == prompt.rend()) return;
+  if (*last == params_.open) {
+    begin();
+    return;
+  }
+  // A thought that ends right where the reply begins is this message's: no other is wanted.
+  const auto behind = static_cast<size_t>(last - prompt.rbegin());
+  if (behind <= params_.behind.size()) phase_ = Phase::kBehind;
+}
+
+void Thinking::begin() {
+  phase_ = Phase::kThought;
+  params_.budget = std::max(params_.budget, 0);
+  if (tokens_left_ >= 0) {
+    const auto tags = static_cast<int32_t>(1 + params_.behind.size());
+    const int32_t answer = std::min(params_.answer_tokens, std::max(1, tokens_left_ / 2));
+    params_.budget = std::min(params_.budget, std::max(0, tokens_left_ - tags - answer));
+  }
+  // A closing sentence that is most of the thought helps nobody.
+  if (params_.budget < 4 * static_cast<int32_t>(params_.landing.size())) params_.landing.clear();
+}
+
+bool Thinking::ends_sentence(int32_t token) const {
+  const std::string bytes = tokenizer_.token_bytes(token, false);
+  return !bytes.empty() && (bytes.back() == '\n' || bytes.back() == '.' || bytes.back() == '?');
+}
+
+/// The mean certainty of the last kWindow tokens was high for as many.
+bool Thinking::sure() const { return certain_for_ >= static_cast<int32_t>(kWindow); }
+
+bool Thinking::in_circles() const {
+  for (size_t p = 1; p <= kPeriods; ++p) {
+    const auto rounds = kRounds * static_cast<int32_t>(p);
+    if (repeated_[p - 1] >= std::max(rounds, kLeastRepeated)) return true;
+  }
+  return false;
+}
+
+void Thinking::forbid_where_needed(std::vector<int32_t>& forbidden) const {
+  if (phase_ != Phase::kBefore) forbidden.push_back(params_.open);
+  if (phase_ == Phase::kBehind || phase_ == Phase::kAnswer) forbidden.push_back(params_.close);
+}
+
+void Thinking::close(End end, bool with_landing) {
+  forced_.clear();
+  const int32_t left = params_.budget - counts_.tokens;
+  if (with_landing && left >= static_cast<int32_t>(params_.landing.size())) {
+    forced_.assign(params_.landing.begin(), params_.landing.end());
+  }
+  forced_.push_back(params_.close);
+  forced_.insert(forced_.end(), params_.behind.begin(), params_.behind.end());
+  counts_.end = end;
+  closing_ = true;
+}
+
+/// Behind a draw: what must come instead, if anything, goes into forced_.
+void Thinking::decide(int32_t drawn) {
+  const int32_t left = params_.budget - counts_.tokens;
+  const auto landing = static_cast<int32_t>(params_.landing.size());
+  const bool wants_end = drawn == params_.close || tokenizer_.is_end_of_generation(drawn);
+  const auto has_room = [&](const std::vector<int32_t>& words) {
+    return left - landing > static_cast<int32_t>(words.size());
+  };
+  if (wants_end) {
+    const bool early = counts_.tokens < params_.least && counts_.resumed < kMostResumes;
+    double sum = 0;
+    for (const double c : certainties_) sum += c;
+    const int32_t n = std::min(certainties_seen_, static_cast<int32_t>(kWindow));
+    if (early && has_room(params_.resume) && n > 0 && sum / n < params_.uncertain) {
+      ++counts_.resumed;
+      forced_.assign(params_.resume.begin(), params_.resume.end());
+    } else {
+      close(End::kItself, false);
+      if (drawn == params_.close) forced_ = {params_.close};  // what follows is the model's to say
+    }
+  } else if (left <= landing) {
+    close(End::kBudget, true);
+  } else if (in_circles()) {
+    repeated_.fill(0);
+    if (nudged_ || !has_room(params_.nudge)) {
+      close(End::kLoop, true);
+    } else {
+      nudged_ = true;
+      forced_.assign(params_.nudge.begin(), params_.nudge.end());
+    }
+  } else if (sentence_ended_ && sure() && counts_.tokens >= params_.least) {
+    close(End::kCertain, true);
+  }
+}
+
+void Thinking::note(int32_t token, bool forced) {
+  if (tokens_left_ > 0) --tokens_left_;
+  switch (phase_) {
+    case Phase::kBefore:
+      if (token == params_.open) begin();
+      break;
+    case Phase::kThought:
+      if (token == params_.close) {
+        phase_ = Phase::kBehind;
+        break;
+      }
+      ++counts_.tokens;
+      sentence_ended_ = ends_sentence(token);
+      thought_.push_back(token);
+      for (size_t p = 1; p <= kPeriods; ++p) {
+        const size_t n = thought_.size();
+        const bool same = n > p && thought_[n - 1 - p] == token;
+        repeated_[p - 1] = same ? repeated_[p - 1] + 1 : 0;
+      }
+      break;
+    case Phase::kBehind:
+      if (!forced && !without_spaces(tokenizer_.token_bytes(token, false)).empty()) {
+        phase_ = Phase::kAnswer;
+      }
+      break;
+    case Phase::kAnswer:
+      break;
+  }
+}
+
+Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler,
+                                           std::span<const float> logits,
+                                           std::span<const int32_t> history) {
+  CHIMERE_TRY(sampling::Sampled drawn, sampler.sample(logits, history, history.size()));
+  if (phase_ == Phase::kThought && !closing_) {
+    const double c = certainty(logits);
+    certainties_[static_cast<size_t>(certainties_seen_++) % kWindow] = c;
+    const double mean =
+        std::accumulate(certainties_.begin(), certainties_.end(), 0.0) / double{kWindow};
+    certain_for_ = mean >= params_.certain ? certain_for_ + 1 : 0;
+    if (forced_.empty()) decide(drawn.id);
+  }
+  if (!forced_.empty()) {
+    const int32_t token = forced_.front();
+    forced_.pop_front();
+    note(token, true);
+    return as_forced(std::move(drawn), token, logits, sampler.params());
+  }
+
+  std::vector<int32_t> forbidden;
+  forbid_where_needed(forbidden);
+  const bool doubt = phase_ == Phase::kThought && certain_for_ > 0 && sentence_ended_ &&
+                     std::ranges::binary_search(params_.doubts, drawn.id);
+  if (doubt) {
+    ++counts_.doubts_held;
+    forbidden.insert(forbidden.end(), params_.doubts.begin(), params_.doubts.end());
+  }
+  const bool too_soon = phase_ == Phase::kBehind && tokenizer_.is_end_of_generation(drawn.id);
+  if (too_soon) {
+    for (int32_t id = 0; id < static_cast<int32_t>(logits.size()); ++id) {
+      if (tokenizer_.is_end_of_generation(id)) forbidden.push_back(id);
+    }
+  }
+  if (std::ranges::find(forbidden, drawn.id) != forbidden.end()) {
+    masked_.assign(logits.begin(), logits.end());
+    for (const int32_t id : forbidden) {
+      masked_[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
+    }
+    CHIMERE_TRY(const sampling::Sampled other, sampler.sample(masked_, history, history.size()));
+    drawn = as_forced(std::move(drawn), other.id, logits, sampler.params());
+  }
+  note(drawn.id, false);
+  return drawn;
+}
+
+}  // namespace chimere::engine
