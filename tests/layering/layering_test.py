@@ -23,6 +23,7 @@ ALLOWED = {
     "state": {"base", "tensor"},
     "text": {"base"},
     "sampling": {"base"},
+    "engram": {"base"},
     "hub": {"base"},
     "protocol": {"base"},
     "serving": {"base", "text", "sampling", "engine", "protocol"},
