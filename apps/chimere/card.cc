@@ -101,7 +101,7 @@ Status move_to_card(const Settings& settings, model::ModelOptions options, int64
   if (backend == "cpu") return {};
   auto card = kernels::cuda::open_card(0);
   if (!card.ok()) return backend == "cuda" ? Status(card.error()) : Status();
-  const Status moved = try_card(settings, options, least_states, loaded, **card);
+  Status moved = try_card(settings, options, least_states, loaded, **card);
   if (moved.ok()) {
     loaded.card = *std::move(card);
   } else if (backend == "cuda" || moved.error().code != Error::Code::kOutOfMemory) {

@@ -219,8 +219,8 @@ Result<std::unique_ptr<Device>> Card::open(const Api& api, int number) {
     return unsupported("the card " + card->facts_.name + " cannot be used; " +
                        driver::error_text(api, result));
   }
-  CHIMERE_TRY(card->stream_, CardStream::create(api, card->context_, card->facts_.shared_bytes));
-  CHIMERE_TRY(card->reader_, CardStream::create(api, card->context_, card->facts_.shared_bytes));
+  CHIMERE_TRY(card->stream_, CardStream::create(api, card->context_));
+  CHIMERE_TRY(card->reader_, CardStream::create(api, card->context_));
   return std::unique_ptr<Device>(std::move(card));
 }
 

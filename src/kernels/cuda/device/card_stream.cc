@@ -23,9 +23,8 @@ struct CardGraph final : Graph {
 }  // namespace
 
 Result<std::unique_ptr<CardStream>> CardStream::create(const driver::Api& api,
-                                                       driver::Context* context,
-                                                       int64_t shared_bytes) {
-  std::unique_ptr<CardStream> stream(new CardStream(api, context, shared_bytes));
+                                                       driver::Context* context) {
+  std::unique_ptr<CardStream> stream(new CardStream(api, context));
   driver::use_context(api, context);
   const int result = api.stream_create(&stream->stream_, driver::kStreamNonBlocking);
   if (result != driver::kSuccess) {
@@ -90,8 +89,8 @@ void CardStream::launch_bytes(const Kernel& kernel, const Launch& shape, const v
   if (f == nullptr) return;
   constexpr uint32_t kAlwaysAllowed = 48 << 10;
   if (shape.shared_bytes > kAlwaysAllowed) {
-    const auto most = static_cast<int>(shared_bytes_);
-    if (!check(api_.function_set(f, driver::kFunctionMaxDynamicShared, most), "preparing",
+    const auto wanted = static_cast<int>(shape.shared_bytes);
+    if (!check(api_.function_set(f, driver::kFunctionMaxDynamicShared, wanted), "preparing",
                kernel.name)) {
       return;
     }

@@ -14,9 +14,9 @@ namespace chimere::kernels::cuda {
 /// Loads a module when its first kernel is launched.
 class CardStream final : public Stream {
  public:
-  /// `shared_bytes`: DeviceFacts::shared_bytes. Errors: kIo.
+  /// Errors: kIo.
   static Result<std::unique_ptr<CardStream>> create(const driver::Api& api,
-                                                    driver::Context* context, int64_t shared_bytes);
+                                                    driver::Context* context);
   ~CardStream() override;
 
   void copy(void* to, const void* from, size_t bytes) override;
@@ -27,8 +27,7 @@ class CardStream final : public Stream {
   Status synchronize() override;
 
  private:
-  CardStream(const driver::Api& api, driver::Context* context, int64_t shared_bytes)
-      : api_(api), context_(context), shared_bytes_(shared_bytes) {}
+  CardStream(const driver::Api& api, driver::Context* context) : api_(api), context_(context) {}
   /// Whether calls to the driver make sense; they go to the card's context then.
   bool ready();
   void launch_bytes(const Kernel& kernel, const Launch& shape, const void* args,
@@ -40,7 +39,6 @@ class CardStream final : public Stream {
 
   const driver::Api& api_;
   driver::Context* context_;
-  int64_t shared_bytes_;
   driver::StreamHandle* stream_ = nullptr;
   std::unordered_map<const char*, driver::Function*> functions_;  ///< by address of the name
   std::unordered_map<std::string, driver::Module*> modules_;

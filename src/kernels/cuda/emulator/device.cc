@@ -114,7 +114,7 @@ class EmulatedRange final : public MemoryRange {
     if (bytes <= committed_) return {};
     const size_t more = bytes - committed_;
     CHIMERE_CHECK_OK(account_.take(more));
-    const Status done = host_->commit(bytes);
+    Status done = host_->commit(bytes);
     if (done.ok()) {
       committed_ = bytes;
     } else {
