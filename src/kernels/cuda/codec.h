@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/packed_layout.h"
+#include "kernels/cuda/ptx/byte_permute.h"
 #include "kernels/cuda/ptx/half.h"
 #include "kernels/dot_rule.h"
 
@@ -57,7 +58,7 @@ __device__ __forceinline__ uint32_t less(uint32_t bytes) {
 
 /// Negates the bytes of `magnitudes` (none is 0) whose bit 7 is set in `signs`.
 __device__ __forceinline__ uint32_t with_signs(uint32_t magnitudes, uint32_t signs) {
-  const uint32_t mask = __byte_perm(signs, 0, 0xBA98);
+  const uint32_t mask = repeat_sign_bits(signs);
   return (magnitudes ^ mask) + (mask & 0x01010101U);
 }
 

@@ -84,14 +84,12 @@ inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
+/// Of each nibble of the selector three bits count.
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   const uint64_t both = (static_cast<uint64_t>(b) << 32U) | a;
   unsigned r = 0;
-  for (unsigned i = 0; i < 4; ++i) {
-    const unsigned choice = (selector >> (4 * i)) & 0xFU;
-    auto byte = static_cast<unsigned>((both >> (8 * (choice & 7U))) & 0xFFU);
-    if ((choice & 8U) != 0) byte = (byte & 0x80U) != 0 ? 0xFFU : 0;
-    r |= byte << (8 * i);
+  for (unsigned i = 0; i < 32; i += 8) {
+    r |= static_cast<unsigned>((both >> (8 * ((selector >> (i / 2)) & 7U))) & 0xFFU) << i;
   }
   return r;
 }
