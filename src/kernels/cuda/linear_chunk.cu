@@ -65,11 +65,11 @@ __device__ __forceinline__ void linear_chunk(const LinearChunkArgs& args, uint8_
 
 }  // namespace
 
-CHIMERE_KERNEL(linear_chunk_32, kChunkThreads, LinearChunkArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(linear_chunk_32, kChunkThreads, 2, LinearChunkArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   linear_chunk<32>(args, shared);
 }
-CHIMERE_KERNEL(linear_chunk_128, kChunkThreads, LinearChunkArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(linear_chunk_128, kChunkThreads, 2, LinearChunkArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   linear_chunk<128>(args, shared);
 }

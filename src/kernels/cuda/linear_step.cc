@@ -16,8 +16,11 @@ constexpr Kernel kLinearStep2 = {"linear_step", "linear_step_2"};
 constexpr Kernel kLinearStep4 = {"linear_step", "linear_step_4"};
 constexpr Kernel kLinearStep8 = {"linear_step", "linear_step_8"};
 
-const Kernel& kernel_for(int rows) {
-  switch (rows) {
+constexpr Kernel kLinearStepByWarps = {"linear_step", "linear_step_by_warps"};
+
+const Kernel& kernel_for(const LinearStepPlan& plan) {
+  if (plan.by_warps) return kLinearStepByWarps;
+  switch (plan.rows) {
     case 1:
       return kLinearStep1;
     case 2:
@@ -46,6 +49,8 @@ void launch(Stream& stream, int multiprocessors, ConstMatrixView x, const Rounde
   args.n_in = static_cast<int32_t>(x.cols);
   args.n_jobs = static_cast<int32_t>(jobs.size());
   args.passes = plan.passes;
+  const int64_t outputs_of_block =
+      int64_t{kLinearStepOutputs} * plan.passes / (plan.by_warps ? 2 : 1);
   uint32_t blocks = 0;
   int codebook_words = 0;
   for (size_t j = 0; j < jobs.size(); ++j) {
@@ -58,10 +63,10 @@ void launch(Stream& stream, int multiprocessors, ConstMatrixView x, const Rounde
                     static_cast<int32_t>(job.w.n_out),
                     job.accumulate ? 1 : 0,
                     static_cast<int32_t>(blocks)};
-    blocks += ceil_div(job.w.n_out, int64_t{kLinearStepOutputs} * plan.passes);
+    blocks += ceil_div(job.w.n_out, outputs_of_block);
     codebook_words = std::max(codebook_words, codebook_place(job.w.type).words);
   }
-  stream.launch(kernel_for(plan.rows),
+  stream.launch(kernel_for(plan),
                 {.grid = {blocks, ceil_div(rows.count, plan.rows)},
                  .block = {kLinearStepThreads},
                  .shared_bytes = static_cast<uint32_t>(4 * codebook_words),
@@ -78,6 +83,7 @@ LinearStepPlan plan_linear_step(int64_t outputs, int rows, int multiprocessors) 
   // it fetches a codebook and its rows less often.
   if (plan.rows > 1) return plan;
   const int64_t blocks = outputs / kLinearStepOutputs;
+  plan.by_warps = blocks < int64_t{2} * multiprocessors;
   plan.passes =
       static_cast<int>(std::clamp<int64_t>(blocks / (int64_t{4} * multiprocessors), 1, 4));
   return plan;

@@ -80,6 +80,38 @@ __device__ __forceinline__ void linear_of_row(const LinearStepArgs& args, uint32
   wait_for_previous_kernel();  // also lanes without a group
 }
 
+/// One row, a whole warp for each output.
+__device__ __forceinline__ void linear_of_row_by_warps(const LinearStepArgs& args,
+                                                       uint32_t* codebook) {
+  const LinearStepJob& job = job_of_block(args);
+  const auto type = static_cast<DType>(job.type);
+  let_next_kernel_start();
+  load_codebook(type, args.codebook, codebook);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int row = row_at(args, static_cast<int>(blockIdx.y));
+  const int o = (static_cast<int>(blockIdx.x) - job.first_block) * (kLinearStepOutputs / 2) +
+                static_cast<int>(threadIdx.x) / kWarp;
+  const uint8_t* w = weights_of(job, o);
+  float acc = 0;
+  if (is_float(type)) {
+    const float* const x[1] = {args.x + row * args.x_stride};
+    float one[1] = {0};
+    with_float_type(type, [&]<DType kType>() CHIMERE_INLINED {
+      float_partials<kType, 1>(w, args.n_in, lane % 16, x, one);
+    });
+    acc = one[0];
+  } else {
+    const int blocks = args.n_in / 32;
+    const RoundedRow x = rounded_row(args.rounded, row, blocks);
+    with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
+      acc = integer_partial_of_warp<kType>({w, blocks}, lane, x, codebook);
+    });
+  }
+  wait_for_previous_kernel();
+  const float v = tree_of_16(acc);
+  if (lane == 0 && o < job.n_out) put(job, row, o, v);
+}
+
 template <int kRows>
 __device__ __forceinline__ void linear_of_rows(const LinearStepArgs& args, uint32_t* codebook) {
   const LinearStepJob& job = job_of_block(args);
@@ -119,6 +151,10 @@ __device__ __forceinline__ void linear_of_rows(const LinearStepArgs& args, uint3
 CHIMERE_KERNEL(linear_step_1, kLinearStepThreads, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint32_t, codebook);
   linear_of_row(args, codebook);
+}
+CHIMERE_KERNEL(linear_step_by_warps, kLinearStepThreads, LinearStepArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint32_t, codebook);
+  linear_of_row_by_warps(args, codebook);
 }
 CHIMERE_KERNEL_OF_BLOCKS(linear_step_2, kLinearStepThreads, 3, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint32_t, codebook);

@@ -21,8 +21,9 @@ struct RowSet {
 
 /// How a product of step rows is launched; depends on nothing but its arguments.
 struct LinearStepPlan {
-  int rows = 1;    ///< for which a weight is decoded once: 1, 2, 4 or 8
-  int passes = 1;  ///< outputs of each half warp
+  int rows = 1;           ///< for which a weight is decoded once: 1, 2, 4 or 8
+  int passes = 1;         ///< outputs of each half warp
+  bool by_warps = false;  ///< a warp for each output: one row and few outputs
 };
 LinearStepPlan plan_linear_step(int64_t outputs, int rows, int multiprocessors);
 

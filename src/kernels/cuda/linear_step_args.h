@@ -9,7 +9,7 @@
 namespace chimere::kernels::cuda {
 
 inline constexpr int kLinearStepThreads = 256;
-/// Half warps of a block: each gives one output at a time.
+/// Half warps of a block: each gives one output at a time (linear_step_by_warps: each warp).
 inline constexpr int kLinearStepOutputs = kLinearStepThreads / 16;
 inline constexpr int kMaxLinearJobs = 8;
 

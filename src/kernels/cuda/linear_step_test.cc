@@ -18,6 +18,9 @@ using test::LinearProblem;
 using test::OnDevice;
 using test_data::Random;
 
+/// Multiprocessors of the emulator.
+constexpr int kEmulated = 4;
+
 /// Rounds x and computes the rows of `ids` (all, if empty).
 std::vector<std::vector<float>> step_on(Device& device, const LinearProblem& p,
                                         const std::vector<int32_t>& ids = {}) {
@@ -62,6 +65,13 @@ TEST_P(CudaLinearStep, HasTheBitsOfRef) {
   // More groups than a half warp has under way, and a tail of each length.
   for (const int64_t blocks : {int64_t{1}, int64_t{3}, 64 * 32 / unit, 64 * 32 / unit + 1}) {
     expect_bits_of_ref(LinearProblem(random, 1, unit * blocks, {type}, 20));
+  }
+  // Enough outputs for half warps on the emulator, where the few above are by warps.
+  for (const int64_t blocks : {int64_t{1}, 64 * 32 / unit + 1}) {
+    const LinearProblem p(random, 1, unit * blocks, {type}, 140, 130);
+    ASSERT_FALSE(plan_linear_step(p.jobs[0].n_out, 1, kEmulated).by_warps);
+    ASSERT_TRUE(plan_linear_step(40, 1, kEmulated).by_warps);
+    expect_bits_of_ref(p);
   }
 }
 
@@ -159,6 +169,9 @@ TEST(CudaLinear, PlansDependOnTheProblemAlone) {
   EXPECT_EQ(plan_linear_step(8192, 32, 132).rows, 8);
   EXPECT_EQ(plan_linear_step(2048, 1, 132).passes, 1);
   EXPECT_EQ(plan_linear_step(248320, 1, 132).passes, 4);
+  EXPECT_TRUE(plan_linear_step(2048, 1, 132).by_warps);
+  EXPECT_FALSE(plan_linear_step(8192, 1, 132).by_warps);
+  EXPECT_FALSE(plan_linear_step(2048, 2, 132).by_warps);
 }
 
 }  // namespace

@@ -49,11 +49,11 @@ struct LinearProblem {
   std::vector<Job> jobs;
 
   LinearProblem(test_data::Random& random, int64_t n_rows, int64_t n,
-                const std::vector<DType>& types, int64_t max_out)
+                const std::vector<DType>& types, int64_t max_out, int64_t min_out = 1)
       : rows(n_rows), n_in(n), x_stride(n + random.between(0, 5)) {
     x = random.activations(rows, x_stride);
     for (const DType t : types) {
-      const int64_t n_out = random.between(1, max_out);
+      const int64_t n_out = random.between(min_out, max_out);
       jobs.push_back({t, n_out, random.between(0, 1) == 1, random.weights(t, n_out, n_in),
                       random.activations(rows, n_out + 3)});
     }

@@ -24,6 +24,8 @@ struct ExpertShape {
   int64_t gate_row_bytes;
   int64_t up_row_bytes;
   int64_t down_row_bytes;
+
+  bool operator==(const ExpertShape&) const = default;
 };
 
 struct ExpertTableArgs {

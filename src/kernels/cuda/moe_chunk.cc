@@ -72,13 +72,13 @@ int64_t moe_chunk_scratch_bytes(const ExpertTable& table, int64_t rows, int n_us
 
 void moe_chunk(Stream& stream, const ExpertTable& table, ConstMatrixView x,
                const RoundedRows& rounded, const RowSet& rows, const Routing& routing,
-               const float* shared_gate, const uint32_t* codebook, uint8_t* memory, MatrixView y) {
+               const float* shared_gate, const uint32_t* codebook, uint8_t* scratch, MatrixView y) {
   if (!takes_tensor_cores(table.args())) {
-    moe_step(stream, table, x, rounded, rows, routing, shared_gate, codebook, memory, y);
+    moe_step(stream, table, x, rounded, rows, routing, shared_gate, codebook, scratch, y);
     return;
   }
   const int64_t slots = rows.count * table.slots(routing.n_used);
-  const Scratch scratch(table, slots, x.cols, memory);
+  const Scratch parts(table, slots, x.cols, scratch);
   MoeChunkArgs args = {};
   args.table = table.args();
   args.x_rounded = rounded;
@@ -87,11 +87,11 @@ void moe_chunk(Stream& stream, const ExpertTable& table, ConstMatrixView x,
   args.shared_gate = shared_gate;
   args.y = y.data;
   args.y_stride = y.stride;
-  args.h = scratch.h;
-  args.out = scratch.out;
-  args.slot_at = scratch.slot_at;
-  args.tiles = scratch.tiles;
-  args.n_tiles = scratch.n_tiles;
+  args.h = parts.h;
+  args.out = parts.out;
+  args.slot_at = parts.slot_at;
+  args.tiles = parts.tiles;
+  args.n_tiles = parts.n_tiles;
   args.row_ids = rows.ids;
   args.codebook = codebook;
   args.rows = rows.count;

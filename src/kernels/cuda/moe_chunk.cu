@@ -189,19 +189,19 @@ __device__ __forceinline__ void down(const MoeChunkArgs& args, uint8_t* shared) 
 
 }  // namespace
 
-CHIMERE_KERNEL(moe_chunk_gate_up_32, kChunkThreads, MoeChunkArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_gate_up_32, kChunkThreads, 2, MoeChunkArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   gate_up<32>(args, shared);
 }
-CHIMERE_KERNEL(moe_chunk_gate_up_64, kChunkThreads, MoeChunkArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_gate_up_64, kChunkThreads, 2, MoeChunkArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   gate_up<64>(args, shared);
 }
-CHIMERE_KERNEL(moe_chunk_down_32, kChunkThreads, MoeChunkArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_down_32, kChunkThreads, 2, MoeChunkArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   down<32>(args, shared);
 }
-CHIMERE_KERNEL(moe_chunk_down_64, kChunkThreads, MoeChunkArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_down_64, kChunkThreads, 2, MoeChunkArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   down<64>(args, shared);
 }

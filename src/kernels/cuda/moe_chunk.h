@@ -17,7 +17,7 @@ int plan_moe_chunk(int64_t slots, int n_experts);
 /// Bytes of scratch memory that moe_chunk() wants.
 int64_t moe_chunk_scratch_bytes(const ExpertTable& table, int64_t rows, int n_used, int64_t n_embd);
 
-/// As moe_step(). At most kMoeMostExperts experts. Layers with an expert matrix of a float type, or
+/// As moe_step(). Layers with an expert matrix of a float type, or
 /// with gate and up of different scale groups, are computed by moe_step() and have its bits.
 void moe_chunk(Stream& stream, const ExpertTable& table, ConstMatrixView x,
                const RoundedRows& rounded, const RowSet& rows, const Routing& routing,

@@ -1,6 +1,7 @@
 #include "kernels/cuda/moe_step.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "kernels/cuda/pack_weights.h"
@@ -37,9 +38,21 @@ int gate_up_codebook_words(const ExpertShape& s) {
 
 Result<ExpertTable> ExpertTable::create(Memory& memory, std::span<const ExpertWeights> experts,
                                         const ExpertWeights* shared) {
+  if (experts.size() > kMoeMostExperts) {
+    return unsupported("a layer has " + std::to_string(experts.size()) +
+                       " experts; the kernels for cards take at most " +
+                       std::to_string(kMoeMostExperts) + ": use --backend cpu");
+  }
   ExpertTable table;
   std::vector<ExpertPointers> pointers;
-  for (const ExpertWeights& e : experts) pointers.push_back(pointers_of(e));
+  for (const ExpertWeights& e : experts) {
+    if (!(shape_of(e) == shape_of(experts.front()))) {
+      return unsupported(
+          "the experts of a layer differ in their types or shapes; the kernels for cards take only "
+          "equal ones: use --backend cpu");
+    }
+    pointers.push_back(pointers_of(e));
+  }
   table.args_.n_experts = static_cast<int32_t>(experts.size());
   table.args_.routed = shape_of(experts.front());
   if (shared != nullptr) {

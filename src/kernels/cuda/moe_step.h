@@ -18,8 +18,8 @@ namespace chimere::kernels::cuda {
 /// Where a layer's experts lie, in device memory: made once, when the weights have been uploaded.
 class ExpertTable {
  public:
-  /// All weights are packed, in device memory; the routed experts are of the same types and shapes
-  /// among themselves. Errors: kOutOfMemory, kIo.
+  /// All weights are packed, in device memory. Errors: kUnsupported (routed experts that differ in
+  /// types or shapes, more than kMoeMostExperts), kOutOfMemory, kIo.
   static Result<ExpertTable> create(Memory& memory, std::span<const ExpertWeights> experts,
                                     const ExpertWeights* shared);
 

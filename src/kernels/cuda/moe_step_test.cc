@@ -100,5 +100,21 @@ TEST(CudaMoeStep, IsTwoLaunchesForAnyNumberOfRows) {
   }
 }
 
+TEST(CudaMoeStep, ExpertsThatDifferAreAnError) {
+  const auto expert = [](DType type, int64_t n_ff) {
+    return ExpertWeights{{type, n_ff, 256}, {type, n_ff, 256}, {type, 256, n_ff}};
+  };
+  for (const auto& [name, device] : test::devices()) {
+    for (const ExpertWeights& other : {expert(DType::kQ4_0, 64), expert(DType::kQ8_0, 32)}) {
+      const ExpertWeights both[] = {expert(DType::kQ8_0, 64), other};
+      const auto table = ExpertTable::create(*device, both, nullptr);
+      ASSERT_FALSE(table.ok());
+      EXPECT_EQ(table.error().code, Error::Code::kUnsupported);
+    }
+    const std::vector<ExpertWeights> many(kMoeMostExperts + 1, expert(DType::kQ8_0, 32));
+    EXPECT_FALSE(ExpertTable::create(*device, many, nullptr).ok());
+  }
+}
+
 }  // namespace
 }  // namespace chimere::kernels::cuda

@@ -23,10 +23,18 @@ __device__ __forceinline__ void load_codebook(DType type, const uint32_t* all, u
   __syncthreads();
 }
 
-/// acc = fma(...) of rule 4 for one scale group and the row of x whose integers begin at `q`.
+/// What rule 4 adds to a sum for one scale group: fma(dot, scale, .), then fma(minimum, sum, .).
+struct GroupTerms {
+  float dot;
+  float scale;
+  float minimum;  ///< negated
+  float sum;
+};
+
+/// Of a group and the row of x whose integers begin at `q`.
 template <int kGroup, bool kMinimum>
-__device__ __forceinline__ float add_group(const Group<kGroup>& group, const int8_t* q,
-                                           const RoundedBlock& block, int g, float acc) {
+__device__ __forceinline__ GroupTerms group_terms(const Group<kGroup>& group, const int8_t* q,
+                                                  const RoundedBlock& block, int g) {
   int dot = 0;
 #pragma unroll
   for (int j = 0; j < kGroup / 16; ++j) {
@@ -36,12 +44,26 @@ __device__ __forceinline__ float add_group(const Group<kGroup>& group, const int
     dot = __dp4a(static_cast<int>(group.q[4 * j + 2]), static_cast<int>(words.z), dot);
     dot = __dp4a(static_cast<int>(group.q[4 * j + 3]), static_cast<int>(words.w), dot);
   }
-  acc = fmaf(static_cast<float>(dot), group.scale * block.d, acc);
+  GroupTerms terms = {static_cast<float>(dot), group.scale * block.d, 0, 0};
   if constexpr (kMinimum) {
     const int sum = kGroup == 32 ? block.sums[0] + block.sums[1] : block.sums[g % 2];
-    acc = fmaf(-group.minimum, block.d * static_cast<float>(sum), acc);
+    terms.minimum = -group.minimum;
+    terms.sum = block.d * static_cast<float>(sum);
   }
+  return terms;
+}
+
+template <bool kMinimum>
+__device__ __forceinline__ float add_terms(const GroupTerms& terms, float acc) {
+  acc = fmaf(terms.dot, terms.scale, acc);
+  if constexpr (kMinimum) acc = fmaf(terms.minimum, terms.sum, acc);
   return acc;
+}
+
+template <int kGroup, bool kMinimum>
+__device__ __forceinline__ float add_group(const Group<kGroup>& group, const int8_t* q,
+                                           const RoundedBlock& block, int g, float acc) {
+  return add_terms<kMinimum>(group_terms<kGroup, kMinimum>(group, q, block, g), acc);
 }
 
 /// A rounded row that a product reads.
@@ -93,6 +115,50 @@ __device__ __forceinline__ void integer_partials(const PackedRow (&w)[kPairs], i
       }
     }
   }
+}
+
+/// The partial sums of one dot product by a whole warp, for matrices with too few outputs to fill a
+/// card by half warps: lanes p and p + 16 take the groups of partial sum p in turn, and lane p adds
+/// what both have found. The sums are in lanes 0 to 15. Waits as integer_partials() does.
+template <DType kType>
+__device__ __forceinline__ float integer_partial_of_warp(const PackedRow& w, int lane,
+                                                         const RoundedRow& x,
+                                                         const uint32_t* codebook) {
+  using C = Codec<kType>;
+  constexpr bool kMinimum = has_minimum(kType);
+  constexpr int kAtOnce = sizeof(typename C::Raw) <= 24 ? 4 : 2;
+  const int groups = w.blocks * (32 / C::kGroup);
+  float acc = 0;
+  for (int begin = 0; begin < groups; begin += kWarp * kAtOnce) {
+    typename C::Raw raw[kAtOnce];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      const int g = begin + kWarp * u + lane;
+      if (g < groups) raw[u] = C::load(w, g);
+    }
+    if (begin == 0) wait_for_previous_kernel();
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      const int g = begin + kWarp * u + lane;
+      GroupTerms terms = {0, 0, 0, 0};
+      if (g < groups) {
+        Group<C::kGroup> group;
+        C::expand(raw[u], codebook, group);
+        terms = group_terms<C::kGroup, kMinimum>(group, x.q + g * C::kGroup,
+                                                 x.blocks[g * C::kGroup / 32], g);
+        acc = add_terms<kMinimum>(terms, acc);
+      }
+      GroupTerms next = {0, 0, 0, 0};
+      next.dot = __shfl_down_sync(kFullWarp, terms.dot, 16);
+      next.scale = __shfl_down_sync(kFullWarp, terms.scale, 16);
+      if constexpr (kMinimum) {
+        next.minimum = __shfl_down_sync(kFullWarp, terms.minimum, 16);
+        next.sum = __shfl_down_sync(kFullWarp, terms.sum, 16);
+      }
+      if (g + 16 < groups) acc = add_terms<kMinimum>(next, acc);
+    }
+  }
+  return acc;
 }
 
 /// Element i of a row of a float type.
