@@ -1,0 +1,229 @@
+// Time of the sequence mixers on the first card, at the shapes of a 35B-A3B model, with the bytes
+// that each must move and the rate that makes. Launches are recorded and replayed, as the engine
+// does.
+//
+//   cuda_mixer_bench
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/batch_test_data.h"
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/device/device.h"
+#include "kernels/cuda/gdn.h"
+#include "kernels/rope.h"
+
+namespace {
+
+using chimere::ConstMatrixView;
+using chimere::DType;
+using chimere::MatrixView;
+using chimere::MemoryRange;
+using chimere::Status;
+using namespace chimere::kernels;  // NOLINT(google-build-using-namespace): a program of one file
+using namespace chimere::kernels::cuda;  // NOLINT(google-build-using-namespace): likewise
+
+void ok_or_end(const Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "%s\n", status.error().message.c_str());
+  std::exit(EXIT_FAILURE);
+}
+
+/// Memory of the card that lasts as long as the program, as floats of small random numbers.
+class Card {
+ public:
+  Card() {
+    auto card = open_card(0);
+    if (!card.ok()) ok_or_end(card.error());
+    device_ = *std::move(card);
+    std::printf("%s\n", device_->facts().name.c_str());
+  }
+
+  Device& device() const { return *device_; }
+
+  template <class T>
+  T* put(const std::vector<T>& values) {
+    auto* at = reinterpret_cast<T*>(take(values.size() * sizeof(T)));
+    ok_or_end(device_->write(at, values.data(), values.size() * sizeof(T)));
+    return at;
+  }
+  uint8_t* zeros(int64_t bytes) {
+    uint8_t* at = take(static_cast<size_t>(bytes));
+    ok_or_end(device_->clear(at, static_cast<size_t>(bytes)));
+    return at;
+  }
+  MatrixView matrix(int64_t rows, int64_t cols) {
+    test::Rng rng(1);
+    return {put(test::normal_floats(rng, rows * cols, 0.5F)), rows, cols, cols};
+  }
+
+  /// Seconds of one call of `launch`.
+  double time(const std::function<void()>& launch, int count) const {
+    Stream& stream = device_->stream();
+    stream.begin_recording();
+    for (int i = 0; i < count; ++i) launch();
+    const std::unique_ptr<Graph> graph = stream.end_recording();
+    if (graph == nullptr) ok_or_end(stream.synchronize());
+    double best = 1e9;
+    for (int run = 0; run < 5; ++run) {
+      ok_or_end(stream.synchronize());
+      const auto begin = std::chrono::steady_clock::now();
+      stream.replay(*graph);
+      ok_or_end(stream.synchronize());
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+      best = std::min(best, seconds.count() / count);
+    }
+    return best;
+  }
+
+ private:
+  uint8_t* take(size_t bytes) {
+    auto range = device_->reserve(bytes);
+    if (!range.ok()) ok_or_end(range.error());
+    ok_or_end((*range)->commit(bytes));
+    ranges_.push_back(*std::move(range));
+    return ranges_.back()->data();
+  }
+
+  std::unique_ptr<Device> device_;
+  std::vector<std::unique_ptr<MemoryRange>> ranges_;
+};
+
+void print(const std::string& what, double seconds, double bytes) {
+  std::printf("%-44s %9.2f us  %8.2f MB  %7.0f GB/s\n", what.c_str(), seconds * 1e6, bytes * 1e-6,
+              bytes / seconds * 1e-9);
+}
+
+/// Sequences with the same rows each, behind `start` positions; a state is written in place.
+DeviceBatch put_batch(Card& card, int n_sequences, RowClass row_class, int rows, int start) {
+  std::vector<test::SequenceSpec> sequences;
+  int32_t pages = 0;
+  for (int i = 0; i < n_sequences; ++i) {
+    test::SequenceSpec s;
+    s.start = start;
+    s.read_slot = i;
+    const int most = row_class == RowClass::kChunk ? kMaxChunkRows : rows;
+    for (int done = 0; done < rows; done += most) s.slices.emplace_back(row_class, most);
+    s.write_slots.assign(static_cast<size_t>(rows), -1);
+    s.write_slots.back() = i;
+    while (static_cast<int>(s.pages.size()) * kKvPageTokens < start + rows) {
+      s.pages.push_back(pages++);
+    }
+    sequences.push_back(s);
+  }
+  const test::Batch batch(sequences);
+  const BatchView v = batch.view();
+  std::vector<SliceArgs> slices;
+  for (const Slice& s : v.slices) {
+    slices.push_back({s.sequence, s.row_begin, s.row_count, static_cast<int32_t>(s.row_class)});
+  }
+  auto put = [&card](std::span<const int32_t> values) {
+    return card.put(std::vector<int32_t>(values.begin(), values.end()));
+  };
+  return {{card.put(slices), put(v.sequence_slices), put(v.row_sequence), put(v.row_position),
+           put(v.read_slot), put(v.write_slot), put(v.page_table), put(v.page_begin)},
+          extent_of(v)};
+}
+
+void time_delta_net(Card& card, int n_sequences, RowClass row_class, int rows) {
+  GdnShape shape;
+  shape.n_k_heads = 16;
+  shape.n_v_heads = 32;
+  shape.head_dim = 128;
+  const DeviceBatch batch = put_batch(card, n_sequences, row_class, rows, 0);
+  const int64_t n = batch.extent.n_rows;
+  test::Rng rng(2);
+  const int64_t stride = shape.scan_state_floats();
+  const GdnOperands operands = {
+      card.put(test::normal_floats(rng, int64_t{shape.conv_dim()} * shape.conv_kernel)),
+      {reinterpret_cast<float*>(card.zeros(4 * stride * n_sequences)), stride},
+      card.put(std::vector<float>(static_cast<size_t>(shape.n_v_heads), -1.0F)),
+      card.put(test::normal_floats(rng, shape.n_v_heads)),
+      {reinterpret_cast<float*>(card.zeros(4 * stride * n_sequences)), stride},
+      card.put(test::normal_floats(rng, shape.head_dim)),
+      1e-6F};
+  const MatrixView qkv = card.matrix(n, shape.conv_dim());
+  const MatrixView alpha = card.matrix(n, shape.n_v_heads);
+  const MatrixView z = card.matrix(n, shape.value_dim());
+  const MatrixView out = card.matrix(n, shape.value_dim());
+  uint8_t* scratch = card.zeros(gdn_scratch_bytes(shape, batch.extent));
+  auto* arrivals =
+      reinterpret_cast<uint32_t*>(card.zeros(int64_t{4} * n_sequences * shape.n_k_heads));
+  const double seconds = card.time(
+      [&] {
+        gdn_mix(card.device().stream(), batch, shape, operands, qkv, alpha, alpha, z, out, scratch,
+                arrivals);
+      },
+      row_class == RowClass::kStep ? 100 : 3);
+  const double row_floats = 2.0 * shape.conv_dim() + 2.0 * shape.value_dim();
+  const double bytes =
+      4 * (2.0 * static_cast<double>(stride) * n_sequences + row_floats * static_cast<double>(n));
+  print("gdn_mix, " + std::to_string(n_sequences) + " sequences of " + std::to_string(rows) +
+            (row_class == RowClass::kStep ? " step rows" : " chunk rows"),
+        seconds, bytes);
+}
+
+void time_attention(Card& card, int n_sequences, RowClass row_class, int rows, int start) {
+  AttentionShape shape;
+  shape.n_heads = 16;
+  shape.n_kv_heads = 2;
+  shape.head_dim = 256;
+  shape.rope_dims = 64;
+  shape.scale = 1.0F / 16;
+  const DeviceBatch batch = put_batch(card, n_sequences, row_class, rows, start);
+  const int64_t n = batch.extent.n_rows;
+  const int multiprocessors = card.device().facts().multiprocessors;
+  const int64_t pages = (start + rows + kKvPageTokens - 1) / kKvPageTokens * int64_t{n_sequences};
+  KvView kv = {nullptr, cuda::kv_page_bytes(shape, DType::kQ8_0, DType::kQ4_0), DType::kQ8_0,
+               DType::kQ4_0};
+  kv.base = card.zeros(pages * kv.page_bytes);
+  const MatrixView qg = card.matrix(n, int64_t{2} * shape.n_heads * shape.head_dim);
+  const MatrixView k = card.matrix(n, int64_t{shape.n_kv_heads} * shape.head_dim);
+  const MatrixView out = card.matrix(n, int64_t{shape.n_heads} * shape.head_dim);
+  const float* norm = card.put(std::vector<float>(256, 1.0F));
+  const double* frequencies = card.put(rope_frequencies(shape.rope_dims, shape.rope_base));
+  auto* rope = reinterpret_cast<float*>(card.zeros(4 * n * shape.rope_dims));
+  uint8_t* scratch = card.zeros(attend_scratch_bytes(shape, batch.extent, multiprocessors) + 16);
+  Stream& stream = card.device().stream();
+  rope_table(stream, batch, shape.rope_dims, frequencies, rope);
+  const std::string rows_of = std::to_string(n_sequences) + " sequences of " +
+                              std::to_string(rows) +
+                              (row_class == RowClass::kStep ? " step rows" : " chunk rows") +
+                              " behind " + std::to_string(start);
+  const int count = n > 64 ? 3 : 100;
+  const double append = card.time(
+      [&] { qk_norm_rope_append(stream, batch, shape, rope, norm, norm, 1e-6F, qg, k, k, kv); },
+      count);
+  print("append, " + rows_of, append, 4.0 * static_cast<double>(n) * (2 * 4096 + 1024));
+  const double seconds = card.time(
+      [&] { attend(stream, batch, shape, qg, kv, out, multiprocessors, scratch); }, count);
+  print("attend, " + rows_of, seconds, static_cast<double>(pages * kv.page_bytes));
+}
+
+}  // namespace
+
+int main() {
+  Card card;
+  for (const int sequences : {1, 4, 8, 32}) time_delta_net(card, sequences, RowClass::kStep, 1);
+  time_delta_net(card, 1, RowClass::kStep, 4);
+  time_delta_net(card, 1, RowClass::kChunk, 512);
+  time_delta_net(card, 1, RowClass::kChunk, 4096);
+  for (const int start : {100, 1000, 4000, 32000}) {
+    time_attention(card, 1, RowClass::kStep, 1, start);
+  }
+  time_attention(card, 8, RowClass::kStep, 1, 4000);
+  time_attention(card, 1, RowClass::kStep, 4, 4000);
+  time_attention(card, 1, RowClass::kChunk, 512, 0);
+  time_attention(card, 1, RowClass::kChunk, 4096, 0);
+  time_attention(card, 1, RowClass::kChunk, 512, 32000);
+  return 0;
+}
