@@ -240,7 +240,7 @@ bool Engine::look_up(Generation& candidate) {
     return true;
   }
   PrefixCache::Found found = options_.cache->find(
-      request.cache_scope, request.prompt, candidate.chunk_ends(), candidate.loads < kMaxLoads);
+      request.cache_scope(), request.prompt, candidate.chunk_ends(), candidate.loads < kMaxLoads);
   candidate.loads += found.load_began;
   if (found.loading) return false;
   // What was read for this request is in the store now.
@@ -381,7 +381,7 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
       if (p.generation->at_point()) {
         const Request& request = p.generation->request();
         options_.cache->keep(
-            request.cache_scope,
+            request.cache_scope(),
             std::span(request.prompt).first(static_cast<size_t>(p.generation->position())),
             p.generation->checkpoint(), p.generation->points());
       }
@@ -484,7 +484,7 @@ void Engine::plan_rerun(const Generation& finished) {
   if (stable <= stable_end(finished.chunk_ends())) return;  // the prompt left all of it there
   Request again;
   again.owner = request.owner;
-  again.cache_scope = request.cache_scope;
+  again.shared_cache = request.shared_cache;
   again.prompt.assign(finished.history().begin(), finished.history().begin() + stable);
   reruns_.push_back(std::move(again));
   if (reruns_.size() > kMaxReruns) reruns_.pop_front();
@@ -496,9 +496,9 @@ bool Engine::start_rerun() {
                                              options_.context, tokenizer_, lessons_, true);
     reruns_.pop_back();
     const Request& request = next->request();
-    if (options_.cache->has(request.cache_scope, request.prompt)) continue;
+    if (options_.cache->has(request.cache_scope(), request.prompt)) continue;
     auto found =
-        options_.cache->find(request.cache_scope, request.prompt, next->chunk_ends(), false);
+        options_.cache->find(request.cache_scope(), request.prompt, next->chunk_ends(), false);
     if (found.state) next->go_on_from(*std::move(found.state), found.tier);
     if (!make_room_for(*next) || !next->start(model_.states()).ok()) continue;
     rerun_ = std::move(next);
@@ -530,7 +530,7 @@ bool Engine::work_while_idle() {
   counters_.rerun_tokens += rows;
   const auto behind = std::span(g.request().prompt).first(static_cast<size_t>(g.position()));
   if (g.at_point() || g.prompt_done()) {
-    options_.cache->keep(g.request().cache_scope, behind, g.checkpoint(), g.points());
+    options_.cache->keep(g.request().cache_scope(), behind, g.checkpoint(), g.points());
   }
   if (g.prompt_done()) rerun_.reset();
   return true;

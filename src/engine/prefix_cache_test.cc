@@ -78,7 +78,7 @@ class Rig {
 Request make_request(Tokens prompt, uint64_t seed = 1) {
   Request r;
   r.prompt = std::move(prompt);
-  r.cache_scope = "ann";
+  r.owner = "ann";
   r.sampling.temperature = 1;
   r.sampling.seed = seed;
   r.sampling.logprobs = 1;
@@ -218,8 +218,13 @@ TEST_F(Cached, ASharedSystemPromptServesOtherQuestionsAndNobodyElse) {
   Tokens second = system;
   append(second, {1, 9, 9, 9, 1, 5});
   Request other_owner = make_request(second);
-  other_owner.cache_scope = "bob";
+  other_owner.owner = "bob";
   EXPECT_EQ(rig.ask(other_owner).reused_tokens, 0);
+  Request namesake = make_request(second);
+  namesake.shared_cache = "ann";
+  EXPECT_EQ(rig.ask(namesake).reused_tokens, 0);
+  namesake.owner = "bob";  // shares on purpose
+  EXPECT_GT(rig.ask(namesake).reused_tokens, static_cast<int32_t>(system.size()));
   Request without = make_request(second);
   without.use_cache = false;
   EXPECT_EQ(rig.ask(without).reused_tokens, 0);

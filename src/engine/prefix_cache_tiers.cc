@@ -130,8 +130,8 @@ void PrefixCache::demote(Node& node) {
   if (!copied || !store_.memory().on_host()) {
     if (copied) set_copies(copies_for(node));
     drop_device(node);
-    if (copied) return trim_memory();
-    return erase_if_unused(node);
+    if (node.state.memory == nullptr) return erase_if_unused(node);
+    return trim_memory();
   }
   auto copies = std::make_shared<std::vector<Copy>>(copies_for(node));
   for (const Copy& c : *copies) ++c.node->state.pins;

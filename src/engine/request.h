@@ -67,9 +67,9 @@ struct Outcome {
 struct Request {
   /// Who asks: owners take turns, whatever number of requests each of them has.
   std::string owner;
-  /// Who may find this prompt in the prefix cache: requests of the same scope. The owner, unless
-  /// prompts are to be shared on purpose.
-  std::string cache_scope;
+  /// Who may find this prompt in the prefix cache, where prompts are shared on purpose: requests
+  /// with the same name here, whoever asks. Nothing: requests of the same owner.
+  std::optional<std::string> shared_cache;
   bool use_cache = true;        ///< look for the prompt in the prefix cache, and leave it there
   std::vector<int32_t> prompt;  ///< at least one token
   sampling::SamplingParams sampling;
@@ -83,6 +83,11 @@ struct Request {
 
   std::function<void(const TokenEvent&)> on_token;  ///< may be empty
   std::function<void(Outcome)> on_finish;           ///< called exactly once, last
+
+  /// The scope in the prefix cache; owners and shared names never meet.
+  std::string cache_scope() const {
+    return shared_cache ? "shared:" + *shared_cache : "owner:" + owner;
+  }
 };
 
 }  // namespace chimere::engine
