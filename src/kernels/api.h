@@ -242,12 +242,6 @@ class Ops {
   virtual void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
                       KvView kv, MatrixView out) = 0;
 
-  /// y[r] = the row of x before r in its sequence; of a sequence's first row what the state holds.
-  /// The state behind row r, where it has a write slot, is x[r]. x, y [rows, n], which do not
-  /// overlap; state [n]. Copies alone, so there is one implementation, for the host's memory.
-  virtual void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
-                          MatrixView y);
-
   /// gate = silu(gate) ∘ up: the inner step of a dense feed-forward network. gate, up [rows, n_ff].
   virtual void silu_multiply(MatrixView gate, ConstMatrixView up) = 0;
 

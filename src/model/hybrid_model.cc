@@ -64,7 +64,7 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
                             [&] { run_(pass); }));
   // Without the last layer's network, but nobody else's, which a slot might hold.
   if (weights_.mtp && !feed) {
-    ops_.shift_rows(step.view(), buffers.all.x, weights_.mtp->last_hidden, buffers.mtp.before);
+    MtpBlock::shift_rows(step.view(), buffers.all.x, weights_.mtp->last_hidden, buffers.mtp.before);
   }
   // What could not be read was zeros: nobody may see what came of it.
   CHIMERE_CHECK_OK(file_.check_unchanged());
@@ -83,7 +83,8 @@ Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
     const kernels::BatchView batch = chains.view();
     CHIMERE_TRY(const StepBuffers buffers,
                 workspace_.lay_out(hparams_, batch.n_rows, batch.n_rows));
-    if (d == 0) ops_.shift_rows(batch, buffers.mtp.hidden, mtp.last_hidden, buffers.mtp.before);
+    if (d == 0)
+      MtpBlock::shift_rows(batch, buffers.mtp.hidden, mtp.last_hidden, buffers.mtp.before);
     const MatrixView logits = {buffers.logits.data, batch.n_rows, mtp.head.n_out, mtp.head.n_out};
     mtp.predict(ops_, hparams_, batch, chains.tokens(), buffers, logits);
     CHIMERE_CHECK_OK(file_.check_unchanged());
@@ -217,7 +218,7 @@ void HybridPass::head() {
     ops_.linear(buffers_.wanted.h, output);
   }
   const MtpBlock& mtp = *weights_.mtp;
-  ops_.shift_rows(batch_, hidden, mtp.last_hidden, buffers_.mtp.before);
+  MtpBlock::shift_rows(batch_, hidden, mtp.last_hidden, buffers_.mtp.before);
   mtp.append(ops_, hparams_, batch_, step_.tokens(), buffers_);
 }
 

@@ -21,6 +21,12 @@ namespace chimere::model {
 /// the hidden state; rotary attention sees differences alone.) The first token of a text meets a
 /// hidden state of zeros.
 struct MtpBlock {
+  /// y[r] = the row of x before r in its sequence; of a sequence's first row what the state holds.
+  /// The state behind row r, where it has a write slot, is x[r]. x, y [rows, n], which do not
+  /// overlap; state [n]. In the host's memory.
+  static void shift_rows(const kernels::BatchView& batch, ConstMatrixView x,
+                         kernels::RecurrentView state, MatrixView y);
+
   WeightView embedding;                   ///< [n_vocab, n_embd]
   const float* embedding_norm = nullptr;  ///< [n_embd]
   const float* hidden_norm = nullptr;     ///< [n_embd]
