@@ -48,7 +48,7 @@ void add_settings(CLI::App& command, CommandLine& line,
 }
 
 std::span<const SettingInfo* const> model_settings() {
-  static constexpr std::array<const SettingInfo*, 8> kSettings = {
+  static constexpr std::array<const SettingInfo*, 9> kSettings = {
       &settings::kModel,      &settings::kModels,  &settings::kBackend,
       &settings::kVramBudget, &settings::kThreads, &settings::kContext,
       &settings::kCacheK,     &settings::kCacheV,  &settings::kSpeculate};

@@ -25,7 +25,7 @@ Result<Reasoning> reasoning_from(const Settings& settings);
 
 /// max_tokens, speculation, thinking and sampling as the settings say. Errors: kInvalidArgument
 /// (--reasoning, --logit-bias,
-/// --dry-sequence-breakers).
+/// --dry-sequence-breakers), kUnsupported (a thought of a model that has none).
 Result<engine::Request> request_from(const Settings& settings, const text::Tokenizer& tokenizer);
 
 }  // namespace chimere::app

@@ -19,6 +19,7 @@
 #include "json.h"
 #include "kernels/api.h"
 #include "loaded_model.h"
+#include "prefix_cache_options.h"
 #include "request.h"
 #include "serving/api.h"
 #include "serving/http_server.h"
@@ -128,12 +129,16 @@ Status serve(const CommandLine& line) {
   constexpr int64_t kContexts = 8;
   CHIMERE_TRY(const LoadedModel loaded, load(s, {.contexts = std::min(running, kContexts),
                                                  .sequences = running,
-                                                 .default_context = 8192}));
+                                                 .default_context = 8192,
+                                                 .checkpoints = s.get(settings::kCacheStates)}));
   engine::ServiceOptions options;
   options.engine = {.max_step_rows = LoadedModel::kMaxStepRows,
                     .max_running = static_cast<int32_t>(running),
                     .context = loaded.context,
                     .pool = loaded.pool.get()};
+  CHIMERE_TRY(options.cache, prefix_cache_options(s, [](const std::string& what) {
+                log(serving::LogLine("prefix cache").add("what", what).text());
+              }));
   options.max_queue = static_cast<int32_t>(s.get(settings::kMaxQueue));
   CHIMERE_TRY(const auto service,
               engine::EngineService::create(*loaded.model, *loaded.tokenizer, options));
@@ -178,6 +183,7 @@ void declare_serve(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app, line, "serve", "Answers the OpenAI API over HTTP",
                                   [&line] { return serve(line); });
   add_settings(*command, line, kServeSettings);
+  add_settings(*command, line, prefix_cache_settings());
   add_settings(*command, line, model_settings());
   add_settings(*command, line, sampling_settings());
 }

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+
 #include "protocol/requests.h"
 #include "protocol/sampling_fields.h"
 
@@ -12,6 +16,28 @@ void read_max_tokens(Fields& fields, Settings& settings) {
   const Status status =
       settings.set(settings::kMaxTokens, std::to_string(most), "'max_completion_tokens'");
   if (!status.ok()) fields.fail(status.error().message, "max_completion_tokens");
+}
+
+/// `reasoning_effort`, or a number of tokens as `thinking_budget`, which wins.
+void read_reasoning(Fields& fields, Settings& settings) {
+  std::string reasoning;
+  bool given = fields.text("reasoning_effort", reasoning);
+  if (given && reasoning == "minimal") reasoning = "low";
+  const std::initializer_list<std::string_view> efforts = {"none", "low", "medium", "high"};
+  if (given && std::ranges::find(efforts, reasoning) == efforts.end()) {
+    return fields.fail(
+        "'reasoning_effort' must be none, minimal, low, medium or high; 'thinking_budget' takes a "
+        "number of tokens.",
+        "reasoning_effort");
+  }
+  int64_t budget = 0;
+  if (fields.integer("thinking_budget", 0, 1 << 24, budget)) {
+    reasoning = std::to_string(budget);
+    given = true;
+  }
+  if (!given) return;
+  const Status status = settings.set(settings::kReasoning, reasoning, "'reasoning_effort'");
+  if (!status.ok()) fields.fail(status.error().message, "reasoning_effort");
 }
 
 void read_logprobs(Fields& fields, const RequestLimits& limits, int64_t& out) {
@@ -66,6 +92,7 @@ std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaul
   fields.refuse("verbosity", "models here were not trained for it");
   read_generation(fields, defaults, limits, out);
   read_max_tokens(fields, out.settings);
+  read_reasoning(fields, out.settings);
   read_logprobs(fields, limits, out.logprobs);
   read_fixed(fields);
   read_messages(fields, limits, out.messages);

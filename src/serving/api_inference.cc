@@ -84,7 +84,8 @@ void Api::chat(const CallPtr& call) {
   auto error = protocol::parse_chat(call->request.body, model_.defaults, options_.limits, request);
   if (!error) error = check_model(request.model);
   if (error) return respond(call, *error);
-  auto prompt = chat_prompt(model_, request.messages, request.template_kwargs);
+  auto prompt = chat_prompt(model_, request.messages, request.settings.get(settings::kReasoning),
+                            request.template_kwargs);
   if (!prompt.ok()) {
     return respond(call, ApiError{400, prompt.error().message, "messages", "template_error", 0});
   }
@@ -134,7 +135,8 @@ void Api::tokenize(const CallPtr& call) {
     tokens =
         text_tokens(model_.tokenizer, *request.content, request.add_special, request.parse_special);
   } else {
-    auto prompt = chat_prompt(model_, request.messages, request.template_kwargs);
+    auto prompt = chat_prompt(model_, request.messages, request.settings.get(settings::kReasoning),
+                              request.template_kwargs);
     if (!prompt.ok()) {
       return respond(call, ApiError{400, prompt.error().message, "messages", "template_error", 0});
     }

@@ -45,6 +45,17 @@ MetricFamily histogram(std::string name, std::string help, const engine::Histogr
   return {std::move(name), std::move(help), MetricType::Histogram, {std::move(metric)}};
 }
 
+template <size_t kTiers>
+MetricFamily by_tier(std::string name, std::string help, const uint64_t (&counts)[kTiers]) {
+  MetricFamily family{std::move(name), std::move(help), MetricType::Counter, {}};
+  for (size_t tier = 0; tier < kTiers; ++tier) {
+    ClientMetric& metric = family.metric.emplace_back();
+    metric.label.push_back({"tier", engine::cache_tier_name(static_cast<engine::CacheTier>(tier))});
+    metric.counter.value = static_cast<double>(counts[tier]);
+  }
+  return family;
+}
+
 MetricFamily memory(const engine::ServiceStats& s) {
   const auto kind = [](const char* name, int64_t bytes) {
     ClientMetric metric;
@@ -56,7 +67,8 @@ MetricFamily memory(const engine::ServiceStats& s) {
           "State memory in use and its bounds.",
           MetricType::Gauge,
           {kind("kv", s.kv_bytes), kind("kv_limit", s.kv_limit), kind("recurrent", s.slot_bytes),
-           kind("recurrent_limit", s.slot_limit)}};
+           kind("recurrent_limit", s.slot_limit), kind("prefix_memory", s.cache.memory_bytes),
+           kind("prefix_disk", s.cache.disk_bytes)}};
 }
 
 }  // namespace
@@ -111,6 +123,12 @@ std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) co
       counter("chimere_reply_tokens_total", "Tokens sampled.", number(s.engine.reply_tokens)));
   all.push_back(counter("chimere_evictions_total", "Requests moved out of a full state store.",
                         number(s.engine.evictions)));
+  all.push_back(by_tier("chimere_prefix_cache_requests_total",
+                        "Requests, by where the beginning of their prompt was found.",
+                        s.cache.hits));
+  all.push_back(by_tier("chimere_prefix_cache_tokens_total",
+                        "Prompt tokens that were not computed again, by where they were found.",
+                        s.cache.tokens));
   all.push_back(histogram("chimere_time_to_first_token_seconds",
                           "From a request's arrival at the engine to its first token.",
                           s.first_token));

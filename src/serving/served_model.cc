@@ -25,7 +25,7 @@ Value message_value(const protocol::ChatMessage& m) {
 
 Result<ChatPrompt> chat_prompt(const ServedModel& model,
                                const std::vector<protocol::ChatMessage>& messages,
-                               const std::string& template_kwargs) {
+                               const std::string& reasoning, const std::string& template_kwargs) {
   if (!model.chat_template) {
     return unsupported(
         "This model's file has no chat template; /v1/completions goes on from plain text.");
@@ -36,6 +36,12 @@ Result<ChatPrompt> chat_prompt(const ServedModel& model,
   if (!template_kwargs.empty()) {
     CHIMERE_TRY(const Value values, text::jinja::parse_json(template_kwargs));
     options.extra = values.as_dict();
+  }
+  if (reasoning != "auto" && options.extra.find("enable_thinking") == nullptr) {
+    options.enable_thinking = reasoning != "none";
+    // Some templates name the effort itself.
+    const bool named = reasoning == "low" || reasoning == "medium" || reasoning == "high";
+    if (named) options.extra.set("reasoning_effort", Value::string(reasoning, true));
   }
   std::vector<Value> list;
   list.reserve(messages.size());

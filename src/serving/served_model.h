@@ -37,10 +37,12 @@ struct ChatPrompt {
   protocol::ReasoningSplitter::Start start = protocol::ReasoningSplitter::Start::kContent;
 };
 
-/// Messages through the template. Errors: kUnsupported (the model has none), those of the template.
+/// Messages through the template. `reasoning` as --reasoning has it: whether the model thinks is
+/// the template's `enable_thinking`, unless `template_kwargs` say it. Errors: kUnsupported (the
+/// model has none), those of the template.
 Result<ChatPrompt> chat_prompt(const ServedModel& model,
                                const std::vector<protocol::ChatMessage>& messages,
-                               const std::string& template_kwargs);
+                               const std::string& reasoning, const std::string& template_kwargs);
 
 /// Text as the model reads it, with BOS where it wants one and `add_special`.
 std::vector<int32_t> text_tokens(const text::Tokenizer& tokenizer, const std::string& text,
