@@ -23,6 +23,7 @@ ALLOWED = {
     "state": {"base", "tensor"},
     "text": {"base"},
     "sampling": {"base"},
+    "engram": {"base"},
     "hub": {"base"},
     "model": {"base", "tensor", "quant", "gguf", "kernels", "state", "text"},
     "engine": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling"},

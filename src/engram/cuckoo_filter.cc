@@ -1,0 +1,55 @@
+#include "engram/cuckoo_filter.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace chimere::engram {
+namespace {
+
+constexpr int kLanes = 4;
+constexpr int kMostMoves = 500;
+
+uint64_t lane(uint64_t bucket, int i) { return bucket >> (16 * i) & 0xffff; }
+
+bool put(uint64_t& bucket, uint64_t print) {
+  for (int i = 0; i < kLanes; ++i) {
+    if (lane(bucket, i) != 0) continue;
+    bucket |= print << (16 * i);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool CuckooFilter::insert(std::span<uint64_t> buckets, uint64_t hash) {
+  const uint64_t mask = buckets.size() - 1;
+  uint64_t print = print_of(hash);
+  uint64_t at = hash & mask;
+  if (put(buckets[at], print)) return true;
+  at = other(at, print, mask);
+  for (int move = 0; move < kMostMoves; ++move) {
+    if (put(buckets[at], print)) return true;
+    // Its place goes to the newcomer; which lane changes from move to move, so that no two
+    // fingerprints chase each other.
+    const int victim = (move + static_cast<int>(print)) % kLanes;
+    const uint64_t evicted = lane(buckets[at], victim);
+    buckets[at] ^= (evicted ^ print) << (16 * victim);
+    print = evicted;
+    at = other(at, print, mask);
+  }
+  return false;
+}
+
+std::vector<uint64_t> CuckooFilter::build(std::span<const uint64_t> hashes) {
+  const size_t wanted = hashes.size() * 100 / 95 / kLanes + 1;
+  for (size_t n = std::bit_ceil(wanted);; n *= 2) {
+    std::vector<uint64_t> buckets(n, 0);
+    if (std::ranges::all_of(hashes, [&](uint64_t h) { return insert(buckets, h); })) {
+      return buckets;
+    }
+  }
+}
+
+}  // namespace chimere::engram

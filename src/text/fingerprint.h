@@ -1,0 +1,17 @@
+// Tells vocabularies apart: token ids mean something only with the one they came from.
+#ifndef CHIMERE_TEXT_FINGERPRINT_H_
+#define CHIMERE_TEXT_FINGERPRINT_H_
+
+#include <cstdint>
+
+#include "text/tokenizer.h"
+
+namespace chimere::text {
+
+/// A hash (FNV-1a, 64 bits) of the bytes of every token in the order of ids, each behind its length
+/// as four little-endian bytes. Never 0. Not made to resist forgery.
+uint64_t fingerprint(const Tokenizer& tokenizer);
+
+}  // namespace chimere::text
+
+#endif  // CHIMERE_TEXT_FINGERPRINT_H_
