@@ -45,6 +45,7 @@ constexpr std::array<std::string_view, 2> kMirostats = {"0", "2"};
 constexpr std::array<std::string_view, 10> kSamplerNames = {
     "penalties", "dry",   "top_n_sigma", "top_k", "typ_p",
     "typical",   "top_p", "min_p",       "xtc",   "temperature"};
+constexpr std::array<std::string_view, 2> kGates = {"learned", "always"};
 constexpr std::array<std::string_view, 3> kBackends = {"auto", "cpu", "cuda"};
 constexpr std::array<std::string_view, 5> kCacheTypes = {"f32", "f16", "bf16", "q8_0", "q4_0"};
 
@@ -145,16 +146,45 @@ constexpr Setting<std::string> kLogitBias(
 constexpr Setting<int64_t> kSeed(integer("seed", "s", "-1", -1, 0x1p53,
                                          "Replays a reply; -1: a new one each time"));
 
+constexpr Setting<std::string> kEngram(text(
+    "engram", "", "",
+    "N-gram tables that the reply may draw on, with commas between them; see `chimere engram`"));
+constexpr Setting<std::string> kEngramGate(
+    text("engram-gate", "", "learned",
+         "How much tables are trusted: a learned gate, or always what Kneser-Ney says", kGates));
+constexpr Setting<bool> kEngramThinking({"engram-thinking",
+                                         {},
+                                         "0",
+                                         0,
+                                         0,
+                                         {},
+                                         "Use the tables inside thoughts too",
+                                         Kind::kSwitch,
+                                         '\0',
+                                         {}});
+constexpr Setting<bool> kAssumeTokenizer(
+    {"assume-tokenizer",
+     {},
+     "0",
+     0,
+     0,
+     {},
+     "Take tables that name no tokenizer (version 1) for tables of this model's",
+     Kind::kSwitch,
+     '\0',
+     {}});
+
 std::span<const SettingInfo* const> all() {
   static constexpr auto kAll = std::to_array<const SettingInfo*>(
-      {&kModel,         &kModels,        &kHubEndpoint,      &kHubToken,        &kOffline,
-       &kBackend,       &kVramBudget,    &kThreads,          &kContext,         &kCacheK,
-       &kCacheV,        &kMaxTokens,     &kSamplers,         &kTemperature,     &kTopK,
-       &kTopP,          &kMinP,          &kTypical,          &kTopNSigma,       &kXtcProbability,
-       &kXtcThreshold,  &kDynatempRange, &kDynatempExponent, &kMirostat,        &kMirostatEntropy,
-       &kMirostatRate,  &kRepeatPenalty, &kFrequencyPenalty, &kPresencePenalty, &kPenaltyWindow,
-       &kDryMultiplier, &kDryBase,       &kDryAllowedLength, &kDryWindow,       &kDryBreakers,
-       &kLogitBias,     &kSeed});
+      {&kModel,          &kModels,        &kHubEndpoint,      &kHubToken,        &kOffline,
+       &kBackend,        &kVramBudget,    &kThreads,          &kContext,         &kCacheK,
+       &kCacheV,         &kMaxTokens,     &kSamplers,         &kTemperature,     &kTopK,
+       &kTopP,           &kMinP,          &kTypical,          &kTopNSigma,       &kXtcProbability,
+       &kXtcThreshold,   &kDynatempRange, &kDynatempExponent, &kMirostat,        &kMirostatEntropy,
+       &kMirostatRate,   &kRepeatPenalty, &kFrequencyPenalty, &kPresencePenalty, &kPenaltyWindow,
+       &kDryMultiplier,  &kDryBase,       &kDryAllowedLength, &kDryWindow,       &kDryBreakers,
+       &kLogitBias,      &kSeed,          &kEngram,           &kEngramGate,      &kEngramThinking,
+       &kAssumeTokenizer});
   return kAll;
 }
 

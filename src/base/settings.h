@@ -79,6 +79,11 @@ extern const Setting<std::string> kDryBreakers;
 extern const Setting<std::string> kLogitBias;
 extern const Setting<int64_t> kSeed;
 
+extern const Setting<std::string> kEngram;
+extern const Setting<std::string> kEngramGate;
+extern const Setting<bool> kEngramThinking;
+extern const Setting<bool> kAssumeTokenizer;
+
 /// Every setting there is.
 std::span<const SettingInfo* const> all();
 /// nullptr if there is no such setting.

@@ -26,7 +26,7 @@ ALLOWED = {
     "engram": {"base"},
     "hub": {"base"},
     "model": {"base", "tensor", "quant", "gguf", "kernels", "state", "text"},
-    "engine": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling"},
+    "engine": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling", "engram"},
 }
 
 OS_HEADER = re.compile(
