@@ -151,6 +151,7 @@ void declare_chat(CLI::App& app, CommandLine& line) {
   add_state_flag(*command, *state);
   add_settings(*command, line, model_settings());
   add_settings(*command, line, sampling_settings());
+  add_settings(*command, line, engram_settings());
 }
 
 }  // namespace chimere::app

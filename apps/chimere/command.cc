@@ -86,6 +86,13 @@ std::span<const SettingInfo* const> sampling_settings() {
   return kSettings;
 }
 
+std::span<const SettingInfo* const> engram_settings() {
+  static constexpr std::array<const SettingInfo*, 4> kSettings = {
+      &settings::kEngram, &settings::kEngramGate, &settings::kEngramThinking,
+      &settings::kAssumeTokenizer};
+  return kSettings;
+}
+
 Result<std::vector<int32_t>> parse_numbers(std::string_view text, int32_t min, int32_t max,
                                            std::string_view what) {
   std::vector<int32_t> numbers;

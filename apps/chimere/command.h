@@ -39,6 +39,8 @@ void add_settings(CLI::App& command, CommandLine& line,
 /// Settings of every command that runs a model, and of those that sample.
 std::span<const SettingInfo* const> model_settings();
 std::span<const SettingInfo* const> sampling_settings();
+/// Settings of the n-gram tables that a command uses.
+std::span<const SettingInfo* const> engram_settings();
 
 /// "1,2,3" as numbers. Errors: kInvalidArgument, naming what is no number in [min, max].
 Result<std::vector<int32_t>> parse_numbers(std::string_view text, int32_t min, int32_t max,
@@ -63,6 +65,8 @@ void declare_chat(CLI::App& app, CommandLine& line);
 void declare_bench(CLI::App& app, CommandLine& line);
 void declare_eval(CLI::App& app, CommandLine& line);
 void declare_divergence(CLI::App& eval, CommandLine& line);
+void declare_engram(CLI::App& app, CommandLine& line);
+void declare_engram_eval(CLI::App& engram, CommandLine& line);
 void declare_tokenize(CLI::App& app, CommandLine& line);
 void declare_detokenize(CLI::App& app, CommandLine& line);
 void declare_inspect(CLI::App& app, CommandLine& line);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <iostream>
@@ -15,6 +16,8 @@
 #include <vector>
 
 #include "command.h"
+#include "engram/memory.h"
+#include "engram_tables.h"
 #include "json.h"
 #include "loaded_model.h"
 #include "prediction.h"
@@ -87,11 +90,20 @@ struct Surprise {
   int64_t tokens = 0;
 };
 
-Result<Surprise> measure(const LoadedModel& loaded, std::span<const int32_t> tokens) {
+Result<Surprise> measure(const LoadedModel& loaded, std::span<const int32_t> tokens,
+                         engram::Memory& memory) {
   Surprise sum;
   const auto score = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
-    CHIMERE_TRY(const double nats, surprise(rows[0], tokens[static_cast<size_t>(position + 1)]));
-    sum.nats += nats;
+    const auto history = tokens.first(static_cast<size_t>(position) + 1);
+    const int32_t next = tokens[history.size()];
+    CHIMERE_TRY(const bool known, memory.look_up(history));
+    if (known) {
+      CHIMERE_TRY(const engram::Belief belief, belief_of(rows[0]));
+      sum.nats -= std::log(mixed_probability(belief, memory.mix(belief), next));
+    } else {
+      CHIMERE_TRY(const double nats, surprise(rows[0], next));
+      sum.nats += nats;
+    }
     ++sum.tokens;
     return {};
   };
@@ -108,7 +120,11 @@ Result<Surprise> measure(const LoadedModel& loaded, std::span<const int32_t> tok
 Status eval_perplexity(const CommandLine& line, const std::string& path) {
   CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.default_context = 2048}));
   CHIMERE_TRY(const TokenText text, read_tokens(loaded, path));
-  CHIMERE_TRY(const Surprise sum, measure(loaded, text.tokens));
+  CHIMERE_TRY(auto tables, open_tables(split_paths(line.settings.get(settings::kEngram)),
+                                       line.settings, *loaded.tokenizer));
+  CHIMERE_TRY(engram::Memory memory,
+              engram::Memory::create(std::move(tables), gating_of(line.settings)));
+  CHIMERE_TRY(const Surprise sum, measure(loaded, text.tokens, memory));
   const double per_token = sum.nats / static_cast<double>(sum.tokens);
   // Of the text behind the first token, which nothing predicts.
   const size_t first = loaded.tokenizer->token_bytes(text.tokens[0], false).size();
@@ -155,6 +171,9 @@ void declare_eval(CLI::App& app, CommandLine& line) {
                                      [&line, path] { return eval_perplexity(line, *path); });
   perplexity->add_option("-f,--file", *path, "The text")->required();
   add_settings(*perplexity, line, model_settings());
+  static constexpr std::array<const SettingInfo*, 3> kTables = {
+      &settings::kEngram, &settings::kEngramGate, &settings::kAssumeTokenizer};
+  add_settings(*perplexity, line, kTables);
 
   declare_divergence(*eval, line);
 }

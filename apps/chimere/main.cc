@@ -49,6 +49,7 @@ int run_program(int argc, char** argv) {
   declare_chat(app, line);
   declare_bench(app, line);
   declare_eval(app, line);
+  declare_engram(app, line);
   declare_tokenize(app, line);
   declare_detokenize(app, line);
   declare_inspect(app, line);

@@ -6,9 +6,12 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/dry_breakers.h"
+#include "engine/engram_prior.h"
+#include "engram_tables.h"
 #include "json.h"
 
 namespace chimere::app {
@@ -144,6 +147,13 @@ Result<engine::Request> request_from(const Settings& settings, const text::Token
   if (s.dry.active()) s.dry.breakers = engine::make_dry_breakers(tokenizer, breakers);
   CHIMERE_TRY(s.logit_bias, parse_biases(settings.get(settings::kLogitBias)));
   s.seed = seed_from(settings);
+  CHIMERE_TRY(auto tables,
+              open_tables(split_paths(settings.get(settings::kEngram)), settings, tokenizer));
+  if (!tables.empty()) {
+    const engine::EngramOptions options{gating_of(settings),
+                                        settings.get(settings::kEngramThinking)};
+    CHIMERE_TRY(s.prior, engine::EngramPrior::create(std::move(tables), options, tokenizer));
+  }
   return request;
 }
 

@@ -23,9 +23,9 @@ struct Reasoning {
 };
 Result<Reasoning> reasoning_from(const Settings& settings);
 
-/// max_tokens, speculation, thinking and sampling as the settings say. Errors: kInvalidArgument
-/// (--reasoning, --logit-bias,
-/// --dry-sequence-breakers), kUnsupported (a thought of a model that has none).
+/// max_tokens, speculation, thinking and sampling as the settings say. Opens the tables that they
+/// name. Errors: kInvalidArgument (--reasoning, --logit-bias, --dry-sequence-breakers),
+/// kUnsupported (a thought of a model that has none); those of open_tables().
 Result<engine::Request> request_from(const Settings& settings, const text::Tokenizer& tokenizer);
 
 }  // namespace chimere::app

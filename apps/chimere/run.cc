@@ -120,6 +120,7 @@ void declare_run(CLI::App& app, CommandLine& line) {
   add_state_flag(*command, flags->state)->excludes(raw);
   add_settings(*command, line, model_settings());
   add_settings(*command, line, sampling_settings());
+  add_settings(*command, line, engram_settings());
 }
 
 }  // namespace chimere::app

@@ -46,6 +46,7 @@ constexpr std::array<std::string_view, 10> kSamplerNames = {
     "penalties", "dry",   "top_n_sigma", "top_k", "typ_p",
     "typical",   "top_p", "min_p",       "xtc",   "temperature"};
 constexpr std::array<std::string_view, 4> kSpeculations = {"off", "auto", "mtp", "ngram"};
+constexpr std::array<std::string_view, 2> kGates = {"learned", "always"};
 constexpr std::array<std::string_view, 3> kBackends = {"auto", "cpu", "cuda"};
 constexpr std::array<std::string_view, 5> kCacheTypes = {"f32", "f16", "bf16", "q8_0", "q4_0"};
 
@@ -172,6 +173,34 @@ constexpr Setting<std::string> kLogitBias(
 constexpr Setting<int64_t> kSeed(integer("seed", "s", "-1", -1, 0x1p53,
                                          "Replays a reply; -1: a new one each time"));
 
+constexpr Setting<std::string> kEngram(text(
+    "engram", "", "",
+    "N-gram tables that the reply may draw on, with commas between them; see `chimere engram`"));
+constexpr Setting<std::string> kEngramGate(
+    text("engram-gate", "", "learned",
+         "How much tables are trusted: a learned gate, or always what Kneser-Ney says", kGates));
+constexpr Setting<bool> kEngramThinking({"engram-thinking",
+                                         {},
+                                         "0",
+                                         0,
+                                         0,
+                                         {},
+                                         "Use the tables inside thoughts too",
+                                         Kind::kSwitch,
+                                         '\0',
+                                         {}});
+constexpr Setting<bool> kAssumeTokenizer(
+    {"assume-tokenizer",
+     {},
+     "0",
+     0,
+     0,
+     {},
+     "Take tables that name no tokenizer (version 1) for tables of this model's",
+     Kind::kSwitch,
+     '\0',
+     {}});
+
 constexpr Setting<std::string> kHost(
     text("host", "", "127.0.0.1", "Address to listen on; one that others can reach needs --keys"));
 constexpr Setting<int64_t> kPort(integer("port", "", "8080", 0, 65535,
@@ -262,6 +291,10 @@ std::span<const SettingInfo* const> all() {
                                                                   &kDryBreakers,
                                                                   &kLogitBias,
                                                                   &kSeed,
+                                                                  &kEngram,
+                                                                  &kEngramGate,
+                                                                  &kEngramThinking,
+                                                                  &kAssumeTokenizer,
                                                                   &kHost,
                                                                   &kPort,
                                                                   &kAlias,

@@ -87,6 +87,10 @@ extern const Setting<std::string> kDryBreakers;
 extern const Setting<std::string> kLogitBias;
 extern const Setting<int64_t> kSeed;
 
+extern const Setting<std::string> kEngram;
+extern const Setting<std::string> kEngramGate;
+extern const Setting<bool> kEngramThinking;
+extern const Setting<bool> kAssumeTokenizer;
 extern const Setting<std::string> kHost;
 extern const Setting<int64_t> kPort;
 extern const Setting<std::string> kAlias;

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "sampling/dry.h"
+#include "sampling/prior.h"
 
 namespace chimere::sampling {
 
@@ -40,6 +41,10 @@ struct LogitBias {
 /// The defaults take the most likely token. Probabilities are those of softmax over the tokens that
 /// are left, of logits / temperature once the temperature has had its turn.
 struct SamplingParams {
+  /// Mixed into the model's distribution before everything below; may be empty. What is reported of
+  /// the distribution (log-probabilities, entropy) is the mixture's.
+  std::shared_ptr<Prior> prior;
+
   std::vector<Stage> order = {Stage::kPenalties, Stage::kDry,     Stage::kTopNSigma,
                               Stage::kTopK,      Stage::kTypical, Stage::kTopP,
                               Stage::kMinP,      Stage::kXtc,     Stage::kTemperature};

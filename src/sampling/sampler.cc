@@ -170,6 +170,14 @@ int32_t Sampler::draw_mirostat(uint64_t position) {
 Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const int32_t> history,
                                 uint64_t position) {
   CHIMERE_CHECK_OK(candidates_.assign(logits));
+  if (params_.prior) {
+    CHIMERE_CHECK_OK(params_.prior->mix(logits, candidates_.largest(), history, shares_));
+    if (!shares_.empty()) {
+      mix_logits(logits, candidates_.largest(), shares_, mixed_);
+      logits = mixed_;
+      CHIMERE_CHECK_OK(candidates_.assign(logits));
+    }
+  }
   const Candidate raw = candidates_.largest();
   if (!params_.logit_bias.empty()) CHIMERE_CHECK_OK(apply_bias());
   for (const Stage stage : order_) CHIMERE_CHECK_OK(apply(stage, history, position));

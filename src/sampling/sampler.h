@@ -15,8 +15,8 @@ namespace chimere::sampling {
 
 struct Sampled {
   int32_t id = 0;
-  /// Of softmax(logits) as the model gave them, before biases, penalties and temperature; only when
-  /// params.logprobs >= 0.
+  /// Of softmax(logits) as the model gave them, mixed with params.prior, before biases, penalties
+  /// and temperature; only when params.logprobs >= 0.
   float logprob = 0;
   float entropy = 0;  ///< nats
   float p_max = 0;
@@ -38,7 +38,7 @@ class Sampler {
   /// seed, position and token ids, not on the order in which tokens are looked at, and two
   /// distributions that are close choose the same token most of the time, which is what lets a
   /// draft be accepted exactly when it equals the sampled token. Errors: kInvalidData, when the
-  /// logits are not numbers or all masked.
+  /// logits are not numbers or all masked; those of params.prior.
   Result<Sampled> sample(std::span<const float> logits, std::span<const int32_t> history,
                          uint64_t position);
 
@@ -55,6 +55,8 @@ class Sampler {
   SamplingParams params_;
   std::vector<Stage> order_;  ///< those that do something
   Candidates candidates_;     ///< here for its memory
+  std::vector<PriorShare> shares_;
+  std::vector<float> mixed_;
   double mu_;                 ///< Mirostat's, in bits
 };
 

@@ -28,7 +28,7 @@ ALLOWED = {
     "protocol": {"base"},
     "serving": {"base", "text", "sampling", "engine", "protocol"},
     "model": {"base", "tensor", "quant", "gguf", "kernels", "state", "text"},
-    "engine": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling"},
+    "engine": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling", "engram"},
 }
 
 OS_HEADER = re.compile(

@@ -1,0 +1,253 @@
+// chimere engram query, eval, fit: tables beside a model.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <numbers>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command.h"
+#include "engram/fit_gate.h"
+#include "engram/memory.h"
+#include "engram_tables.h"
+#include "json.h"
+#include "loaded_model.h"
+#include "prediction.h"
+
+namespace chimere::app {
+namespace {
+
+struct EvalFlags {
+  std::vector<std::string> tables;
+  std::string file;
+  std::string text;
+  std::string output;
+  int64_t top = 5;
+  int64_t epochs = 60;
+};
+
+std::string readable(const text::Tokenizer& tokenizer, uint32_t token) {
+  return Json(tokenizer.token_bytes(static_cast<int32_t>(token), true))
+      .dump(-1, ' ', false, kLenient);
+}
+
+/// What each order of a table says of the token behind a text.
+Json evidence_json(const engram::Evidence& e, const text::Tokenizer& tokenizer, int64_t top) {
+  Json nexts = Json::array();
+  for (const engram::Counted& c : e.top) {
+    if (nexts.size() >= static_cast<size_t>(top)) break;
+    nexts.push_back({{"id", c.token},
+                     {"text", tokenizer.token_bytes(static_cast<int32_t>(c.token), true)},
+                     {"count", c.count}});
+  }
+  return {{"order", e.order},
+          {"total", e.total},
+          {"distinct", e.distinct},
+          {"share", engram::kneser_ney_share(e)},
+          {"next", std::move(nexts)}};
+}
+
+Status query(const CommandLine& line, const EvalFlags& flags) {
+  CHIMERE_TRY(const auto file, open_model(line.settings));
+  CHIMERE_TRY(const auto tokenizer, load_tokenizer(*file));
+  CHIMERE_TRY(const auto tables, open_tables(flags.tables, line.settings, *tokenizer));
+  const std::vector<int32_t> tokens = tokenizer->encode(flags.text, false);
+  Json document = Json::array();
+  for (const auto& table : tables) {
+    std::vector<engram::Evidence> found;
+    CHIMERE_CHECK_OK(table->find(tokens, found));
+    Json contexts = Json::array();
+    for (const auto& e : found) contexts.push_back(evidence_json(e, *tokenizer, flags.top));
+    document.push_back({{"table", table->info().path}, {"contexts", std::move(contexts)}});
+  }
+  if (line.json) {
+    print_json(document);
+    return {};
+  }
+  for (const Json& table : document) {
+    std::cout << table["table"].get<std::string>() << '\n';
+    if (table["contexts"].empty()) std::cout << "  knows no context that ends this text\n";
+    for (const Json& e : table["contexts"]) {
+      std::cout << fmt::format(
+          "  last {} tokens: {} seen, {} different, share {:.3f}:", e["order"].get<int>(),
+          e["total"].get<double>(), e["distinct"].get<int64_t>(), e["share"].get<double>());
+      for (const Json& n : e["next"]) {
+        std::cout << fmt::format("  {} {:g}", readable(*tokenizer, n["id"].get<uint32_t>()),
+                                 n["count"].get<double>());
+      }
+      std::cout << '\n';
+    }
+  }
+  return {};
+}
+
+/// Sums of -ln p in nats.
+struct Sums {
+  double off = 0;
+  double always = 0;
+  double gated = 0;
+  double weight = 0;  ///< of the tables in the gated mixture
+  int64_t known = 0;  ///< positions with a known context
+  int64_t tokens = 0;
+};
+
+Json ablation(const Sums& s) {
+  const auto n = static_cast<double>(s.tokens);
+  const auto row = [&](double nats) {
+    return Json{{"perplexity", std::exp(nats / n)}, {"change", std::exp((nats - s.off) / n) - 1}};
+  };
+  return {{"tokens", s.tokens},          {"known", static_cast<double>(s.known) / n},
+          {"mean_weight", s.weight / n}, {"off", row(s.off)},
+          {"always", row(s.always)},     {"gated", row(s.gated)}};
+}
+
+Status eval(const CommandLine& line, const EvalFlags& flags) {
+  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.default_context = 2048}));
+  CHIMERE_TRY(const TokenText text, read_tokens(loaded, flags.file));
+  CHIMERE_TRY(const auto tables, open_tables(flags.tables, line.settings, *loaded.tokenizer));
+  CHIMERE_TRY(engram::Memory always, engram::Memory::create(tables, engram::Gating::kKneserNey));
+  CHIMERE_TRY(engram::Memory gated, engram::Memory::create(tables, engram::Gating::kLearned));
+  Sums sums;
+  const auto use = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
+    const std::span<const int32_t> tokens(text.tokens);
+    const auto history = tokens.first(static_cast<size_t>(position) + 1);
+    const int32_t next = tokens[history.size()];
+    CHIMERE_TRY(const engram::Belief belief, belief_of(rows[0]));
+    CHIMERE_TRY(const bool known, gated.look_up(history));
+    CHIMERE_TRY(const bool same, always.look_up(history));
+    sums.known += known && same ? 1 : 0;
+    ++sums.tokens;
+    const auto shares = gated.mix(belief);
+    for (const auto& s : shares) sums.weight += static_cast<double>(s.mass);
+    sums.off -= belief.log_probability(static_cast<uint32_t>(next));
+    sums.gated -= std::log(mixed_probability(belief, shares, next));
+    sums.always -= std::log(mixed_probability(belief, always.mix(belief), next));
+    return {};
+  };
+  const auto progress = [&](int64_t done) {
+    std::cerr << fmt::format("\r{} of {} tokens, gated {:+.2f} % ", done, text.tokens.size(),
+                             100 * ablation(sums)["gated"]["change"].get<double>());
+  };
+  const LoadedModel* model = &loaded;
+  CHIMERE_CHECK_OK(predict_text({&model, 1}, text.tokens, loaded.context, use, progress));
+  std::cerr << '\n';
+  const Json told = ablation(sums);
+  if (line.json) {
+    print_json(told);
+    return {};
+  }
+  std::cout << fmt::format("{} tokens, {:.1f} % behind a known context, mean weight {:.3f}\n",
+                           sums.tokens, 100 * told["known"].get<double>(),
+                           told["mean_weight"].get<double>());
+  for (const char* row : {"off", "always", "gated"}) {
+    std::cout << fmt::format("  {:8} perplexity {:9.4f}  {:+.2f} %\n", row,
+                             told[row]["perplexity"].get<double>(),
+                             100 * told[row]["change"].get<double>());
+  }
+  return {};
+}
+
+std::string gate_rows(const engram::Gate& gate) {
+  std::string out;
+  for (size_t i = 0; i < gate.values().size(); ++i) {
+    out +=
+        fmt::format("{:.4f}F,{}", gate.values()[i], (i + 1) % engram::kFeatures == 0 ? "\n" : " ");
+  }
+  return out;
+}
+
+/// Each table learns from the text that stands at its place in --file: a,b for tables a b.
+Status fit(const CommandLine& line, const EvalFlags& flags) {
+  const std::vector<std::string> files = split_paths(flags.file);
+  if (files.size() != flags.tables.size()) {
+    return invalid_argument(fmt::format(
+        "{} tables and {} texts: give a text for each table (-f a.txt,b.txt TABLE TABLE).",
+        flags.tables.size(), files.size()));
+  }
+  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.default_context = 2048}));
+  CHIMERE_TRY(const auto tables, open_tables(flags.tables, line.settings, *loaded.tokenizer));
+  engram::GateTrainer trainer;
+  for (size_t i = 0; i < files.size(); ++i) {
+    CHIMERE_TRY(const TokenText text, read_tokens(loaded, files[i]));
+    CHIMERE_TRY(engram::Memory memory,
+                engram::Memory::create({tables[i]}, engram::Gating::kKneserNey));
+    const auto use = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
+      const std::span<const int32_t> tokens(text.tokens);
+      const auto history = tokens.first(static_cast<size_t>(position) + 1);
+      CHIMERE_TRY(const engram::Belief belief, belief_of(rows[0]));
+      CHIMERE_TRY(const bool known, memory.look_up(history));
+      if (known) trainer.add(memory, belief, static_cast<uint32_t>(tokens[history.size()]));
+      return {};
+    };
+    const auto progress = [&](int64_t done) {
+      std::cerr << fmt::format("\r{}: {} of {} tokens ", files[i], done, text.tokens.size());
+    };
+    const LoadedModel* model = &loaded;
+    CHIMERE_CHECK_OK(predict_text({&model, 1}, text.tokens, loaded.context, use, progress));
+    std::cerr << '\n';
+  }
+  if (trainer.positions() == 0) {
+    return invalid_argument(
+        "The tables know no context of these texts; there is nothing to learn.");
+  }
+  const auto fitted = trainer.fit(static_cast<int>(flags.epochs));
+  if (!flags.output.empty()) {
+    uint64_t tokenizer = 0;
+    std::vector<float> old;
+    CHIMERE_TRY(const engram::Counts counts,
+                engram::read_counts(flags.tables.front(), tokenizer, old));
+    CHIMERE_CHECK_OK(engram::write_table(flags.output, counts, tokenizer, fitted.gate.values()));
+  }
+  if (line.json) {
+    print_json(
+        {{"positions", trainer.positions()},
+         {"kneser_ney_nats", fitted.before},
+         {"fitted_nats", fitted.after},
+         {"gate", std::vector<float>(fitted.gate.values().begin(), fitted.gate.values().end())}});
+  } else {
+    std::cout << fmt::format("{} positions with known contexts: {:.4f} nats, fitted {:.4f}\n{}",
+                             trainer.positions(), fitted.before, fitted.after,
+                             gate_rows(fitted.gate));
+  }
+  return {};
+}
+
+}  // namespace
+
+void declare_engram_eval(CLI::App& engram, CommandLine& line) {
+  const auto flags = std::make_shared<EvalFlags>();
+  const auto add = [&](const char* name, const char* help, auto action) {
+    CLI::App* command = add_command(engram, line, name, help,
+                                    [&line, flags, action] { return action(line, *flags); });
+    command->add_option("TABLE", flags->tables, "N-gram tables")->required();
+    static constexpr std::array<const SettingInfo*, 1> kAssume = {&settings::kAssumeTokenizer};
+    add_settings(*command, line, kAssume);
+    add_settings(*command, line, model_settings());
+    return command;
+  };
+  CLI::App* query_command = add("query", "What tables know about the token behind a text", query);
+  query_command->add_option("-p,--prompt", flags->text, "The text")->required();
+  query_command->add_option("--top", flags->top, "Tokens shown of each context")
+      ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()))
+      ->capture_default_str();
+  CLI::App* eval_command = add(
+      "eval", "Perplexity of a text without tables, with Kneser-Ney's shares, with the gate", eval);
+  eval_command->add_option("-f,--file", flags->file, "The text")->required();
+  CLI::App* fit_command =
+      add("fit", "Learns a gate from texts that are neither in the tables nor in the model", fit);
+  fit_command->add_option("-f,--file", flags->file, "A text for each table, with commas between")
+      ->required();
+  fit_command->add_option("--epochs", flags->epochs, "Passes over the texts")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  fit_command->add_option("-o,--output", flags->output,
+                          "Writes the first table again, with this gate");
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,37 @@
+// Tables as the settings name them.
+#ifndef CHIMERE_APPS_CHIMERE_ENGRAM_TABLES_H_
+#define CHIMERE_APPS_CHIMERE_ENGRAM_TABLES_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/settings.h"
+#include "engram/memory.h"
+#include "prediction.h"
+#include "text/tokenizer.h"
+
+namespace chimere::app {
+
+/// "a,b" as paths.
+std::vector<std::string> split_paths(std::string_view list);
+
+/// Opens tables for a model's tokenizer. Errors: those of open_table().
+Result<engram::Memory::Tables> open_tables(std::span<const std::string> paths,
+                                           const Settings& settings,
+                                           const text::Tokenizer& tokenizer);
+
+engram::Gating gating_of(const Settings& settings);
+
+/// What logits say, as gates want it. Errors: kInvalidData (no numbers, or all masked).
+Result<engram::Belief> belief_of(LogitsRow logits);
+
+/// Probability of a token in the mixture of logits and what the memory looked up.
+double mixed_probability(const engram::Belief& belief, std::span<const engram::Share> shares,
+                         int32_t token);
+
+}  // namespace chimere::app
+
+#endif  // CHIMERE_APPS_CHIMERE_ENGRAM_TABLES_H_

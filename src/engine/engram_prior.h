@@ -1,0 +1,47 @@
+// N-gram tables as a sampler's prior.
+#ifndef CHIMERE_ENGINE_ENGRAM_PRIOR_H_
+#define CHIMERE_ENGINE_ENGRAM_PRIOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "engram/memory.h"
+#include "sampling/prior.h"
+#include "text/tokenizer.h"
+
+namespace chimere::engine {
+
+struct EngramOptions {
+  engram::Gating gating = engram::Gating::kLearned;
+  bool while_thinking = false;  ///< also between the tags of a thought
+};
+
+/// The tables stay the ones that were open when the request began, whatever replaces their files.
+/// Between the tokenizer's <think> and </think>, the model is left alone unless asked otherwise.
+class EngramPrior final : public sampling::Prior {
+ public:
+  /// Errors: kInvalidData (a table's gate).
+  static Result<std::shared_ptr<sampling::Prior>> create(engram::Memory::Tables tables,
+                                                         const EngramOptions& options,
+                                                         const text::Tokenizer& tokenizer);
+
+  Status mix(std::span<const float> logits, const sampling::Candidate& largest,
+             std::span<const int32_t> history, std::vector<sampling::PriorShare>& shares) override;
+
+ private:
+  EngramPrior(engram::Memory memory, const EngramOptions& options,
+              const text::Tokenizer& tokenizer);
+  bool thinking(std::span<const int32_t> history) const;
+
+  engram::Memory memory_;
+  bool while_thinking_;
+  int32_t think_;  ///< -1: no such token
+  int32_t end_think_;
+};
+
+}  // namespace chimere::engine
+
+#endif  // CHIMERE_ENGINE_ENGRAM_PRIOR_H_

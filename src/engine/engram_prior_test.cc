@@ -1,0 +1,81 @@
+#include "engine/engram_prior.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sampling/sampler.h"
+
+namespace chimere::engine {
+namespace {
+
+/// Ids are letters; 26 and 27 open and close a thought.
+class Letters final : public text::Tokenizer {
+ public:
+  static constexpr int32_t kThink = 26;
+  static constexpr int32_t kEndThink = 27;
+
+  std::string token_bytes(int32_t id, bool) const override {
+    return id == kThink ? "<think>" : id == kEndThink ? "</think>" : std::string(1, char('a' + id));
+  }
+  int32_t n_tokens() const override { return 28; }
+  int32_t bos() const override { return -1; }
+  int32_t eos() const override { return -1; }
+  bool add_bos() const override { return false; }
+  bool is_control(int32_t) const override { return false; }
+  bool is_end_of_generation(int32_t) const override { return false; }
+  int32_t find(std::string_view token) const override {
+    return token == "<think>" ? kThink : token == "</think>" ? kEndThink : -1;
+  }
+
+ protected:
+  std::vector<int32_t> encode_where(std::string_view,
+                                    const text::AddedTokenRanges&) const override {
+    return {};
+  }
+};
+
+class EngramPriorTest : public testing::Test {
+ protected:
+  /// Knows that 2 follows 1.
+  engram::Memory::Tables tables() {
+    const std::string path = testing::TempDir() + "engram_prior_test.engr";
+    const std::vector<std::vector<int32_t>> texts(20, {1, 2});
+    const auto counts = engram::Counts::of(texts, 1, {"a", 20000, engram::kOne});
+    EXPECT_TRUE(engram::write_table(path, *counts, 1, {}).ok());
+    return {engram::open_table(path, {}).value()};
+  }
+  sampling::Sampled sample(const EngramOptions& options, const std::vector<int32_t>& history) {
+    sampling::SamplingParams params;
+    params.prior = EngramPrior::create(tables(), options, letters_).value();
+    params.logprobs = 1;
+    return sampling::Sampler(params).sample(logits_, history, history.size()).value();
+  }
+  Letters letters_;
+  std::vector<float> logits_ = std::vector<float>(28, 0.0F);
+  EngramOptions always_{engram::Gating::kKneserNey, false};
+};
+
+TEST_F(EngramPriorTest, RaisesWhatTheTableKnows) {
+  const auto sampled = sample(always_, {3, 1});
+  EXPECT_EQ(sampled.id, 2);
+  EXPECT_GT(sampled.p_max, 0.8F);
+  EXPECT_NEAR(std::exp(sampled.logprob), sampled.p_max, 1e-6);
+}
+
+TEST_F(EngramPriorTest, LeavesTheRestAlone) {
+  const auto sampled = sample(always_, {1, 3});
+  EXPECT_EQ(sampled.p_max, 1.0F / 28);
+}
+
+TEST_F(EngramPriorTest, IsSilentInsideThoughtsUnlessAsked) {
+  const std::vector<int32_t> inside = {Letters::kThink, 5, 1};
+  const std::vector<int32_t> behind = {Letters::kThink, 5, Letters::kEndThink, 1};
+  EXPECT_EQ(sample(always_, inside).p_max, 1.0F / 28);
+  EXPECT_GT(sample(always_, behind).p_max, 0.8F);
+  const EngramOptions asked{engram::Gating::kKneserNey, true};
+  EXPECT_GT(sample(asked, inside).p_max, 0.8F);
+}
+
+}  // namespace
+}  // namespace chimere::engine

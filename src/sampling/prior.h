@@ -1,0 +1,41 @@
+// A second opinion on the next token, mixed into the model's distribution before anything else.
+#ifndef CHIMERE_SAMPLING_PRIOR_H_
+#define CHIMERE_SAMPLING_PRIOR_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "sampling/log_softmax.h"
+
+namespace chimere::sampling {
+
+/// Probability that the mixture takes from the other distribution.
+struct PriorShare {
+  int32_t id = 0;
+  float mass = 0;  ///< above 0
+};
+
+/// Mixes p = (1 - w) p_model + p_other, where p_other sums up to w < 1 over a few tokens. The
+/// result may depend on the logits and the tokens before alone, so that replies replay; what is
+/// kept from call to call only saves work. One object serves one sampler at a time.
+class Prior {
+ public:
+  virtual ~Prior() = default;
+
+  /// Fills `shares` with p_other, each token once; empty: the model's distribution stays as it is.
+  /// `largest`: of the logits, which are numbers and not all masked. Errors: kIo, kInvalidData (its
+  /// source is damaged).
+  virtual Status mix(std::span<const float> logits, const Candidate& largest,
+                     std::span<const int32_t> history, std::vector<PriorShare>& shares) = 0;
+};
+
+/// Writes the mixture's logits to `out`: those of unlisted tokens stay, so that only the few others
+/// change: ln(p + mass / (1 - w)) + ln sum exp(logit). Masked tokens stay masked.
+void mix_logits(std::span<const float> logits, const Candidate& largest,
+                std::span<const PriorShare> shares, std::vector<float>& out);
+
+}  // namespace chimere::sampling
+
+#endif  // CHIMERE_SAMPLING_PRIOR_H_

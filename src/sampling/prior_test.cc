@@ -1,0 +1,105 @@
+#include "sampling/prior.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "sampling/sampler.h"
+
+namespace chimere::sampling {
+namespace {
+
+class FixedPrior final : public Prior {
+ public:
+  explicit FixedPrior(std::vector<PriorShare> shares) : shares_(std::move(shares)) {}
+  Status mix(std::span<const float>, const Candidate&, std::span<const int32_t>,
+             std::vector<PriorShare>& shares) override {
+    shares = shares_;
+    return {};
+  }
+
+ private:
+  std::vector<PriorShare> shares_;
+};
+
+class BrokenPrior final : public Prior {
+ public:
+  Status mix(std::span<const float>, const Candidate&, std::span<const int32_t>,
+             std::vector<PriorShare>&) override {
+    return io_error("The table is gone.");
+  }
+};
+
+std::vector<double> softmax(std::span<const float> logits) {
+  std::vector<double> p;
+  double sum = 0;
+  for (const float l : logits) sum += p.emplace_back(std::exp(static_cast<double>(l)));
+  for (double& x : p) x /= sum;
+  return p;
+}
+
+TEST(Prior, LogitsOfTheMixtureHaveItsProbabilities) {
+  const std::vector<float> logits = {1, 2, 3, -1, 0.5F};
+  const std::vector<PriorShare> shares = {{3, 0.3F}, {0, 0.1F}};
+  std::vector<float> mixed;
+  mix_logits(logits, *find_largest(logits), shares, mixed);
+  const auto before = softmax(logits);
+  const auto after = softmax(mixed);
+  const std::vector<double> expected = {0.6 * before[0] + 0.1, 0.6 * before[1], 0.6 * before[2],
+                                        0.6 * before[3] + 0.3, 0.6 * before[4]};
+  for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(after[i], expected[i], 1e-6) << i;
+  EXPECT_EQ(mixed[1], logits[1]) << "unlisted logits stay as they are";
+}
+
+TEST(Prior, RaisesTokensAndNeverUnmasksThem) {
+  const float masked = -std::numeric_limits<float>::infinity();
+  const std::vector<float> logits = {0, masked, 1};
+  const std::vector<PriorShare> shares = {{0, 0.2F}, {1, 0.5F}};
+  std::vector<float> mixed;
+  mix_logits(logits, *find_largest(logits), shares, mixed);
+  EXPECT_GT(mixed[0], logits[0]);
+  EXPECT_EQ(mixed[1], masked);
+}
+
+TEST(Prior, IsMixedBeforeBiasesAndSeenByLogprobs) {
+  const std::vector<float> logits = {0, 0, 0, 0};
+  SamplingParams params;
+  params.prior = std::make_shared<FixedPrior>(std::vector<PriorShare>{{2, 0.8F}});
+  params.logprobs = 2;
+  auto sampled = Sampler(params).sample(logits, {}, 0);
+  ASSERT_TRUE(sampled.ok());
+  EXPECT_EQ(sampled->id, 2);
+  EXPECT_NEAR(std::exp(sampled->logprob), 0.2 / 4 + 0.8, 1e-6);
+  EXPECT_NEAR(std::exp(sampled->top[1].value), 0.2 / 4, 1e-6);
+  EXPECT_NEAR(sampled->p_max, 0.85, 1e-6);
+  // A bias still has the last word.
+  params.logit_bias = {{2, -std::numeric_limits<float>::infinity()}};
+  sampled = Sampler(params).sample(logits, {}, 0);
+  ASSERT_TRUE(sampled.ok());
+  EXPECT_NE(sampled->id, 2);
+}
+
+TEST(Prior, WithoutSharesChangesNoBit) {
+  const std::vector<float> logits = {0.1F, 0.7F, -0.2F};
+  SamplingParams params;
+  params.logprobs = 3;
+  const auto alone = Sampler(params).sample(logits, {}, 0);
+  params.prior = std::make_shared<FixedPrior>(std::vector<PriorShare>{});
+  const auto beside = Sampler(params).sample(logits, {}, 0);
+  ASSERT_TRUE(alone.ok() && beside.ok());
+  EXPECT_EQ(alone->logprob, beside->logprob);
+  EXPECT_EQ(alone->entropy, beside->entropy);
+}
+
+TEST(Prior, ErrorsEndTheReply) {
+  SamplingParams params;
+  params.prior = std::make_shared<BrokenPrior>();
+  const auto sampled = Sampler(params).sample(std::vector<float>{0, 1}, {}, 0);
+  ASSERT_FALSE(sampled.ok());
+  EXPECT_EQ(sampled.error().message, "The table is gone.");
+}
+
+}  // namespace
+}  // namespace chimere::sampling
