@@ -164,8 +164,8 @@ void Api::respond(const CallPtr& call, HttpResponse response) {
   ReplyReport report;
   report.status = response.status;
   report.seconds = seconds_since(call->began);
-  call->exchange->respond(std::move(response));
   finish(call, report);
+  call->exchange->respond(std::move(response));
 }
 
 void Api::respond(const CallPtr& call, const ApiError& error) {

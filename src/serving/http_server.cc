@@ -268,7 +268,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
       if (piece.head && !exchange.streaming()) {
         std::string text = http_text(*piece.head, keep);
         if (head_only) text.resize(text.size() - piece.head->body.size());
-        co_return co_await write(std::move(text)) && keep;
+        const bool sent = co_await write(std::move(text));
+        co_return sent&& keep;
       }
       std::string out;
       if (piece.head) {
@@ -278,10 +279,11 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
       }
       if (!piece.bytes.empty()) out += chunked ? http_chunk(piece.bytes) : piece.bytes;
       if (piece.ended && chunked) out += kLastChunk;
-      const bool news = !out.empty();
-      if (news && !co_await write(std::move(out))) co_return false;
+      if (!out.empty()) {
+        if (!co_await write(std::move(out))) co_return false;
+        if (!piece.ended) continue;  // more may have come during the write
+      }
       if (piece.ended) co_return keep;
-      if (news) continue;  // more may have come during the write
       const Clock::time_point deadline =
           started ? Clock::now() + seconds(shared_.options.keep_alive_seconds)
                   : Clock::time_point::max();
@@ -298,7 +300,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     error_code ignored;
     socket().shutdown(tcp::socket::shutdown_send, ignored);
     const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(500);
-    while (!gone_ && co_await wait(deadline)) {
+    while (!gone_) {
+      if (!co_await wait(deadline)) break;
     }
   }
 
@@ -350,6 +353,9 @@ struct HttpServer::Impl {
     if (!error) acceptor.bind(endpoint, error);
     if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
     if (error) return cannot_listen(options, error);
+    // From now on, so that nobody who sees the server can end it unkindly.
+    signals.add(SIGTERM, error);
+    signals.add(SIGINT, error);
     return {};
   }
 
@@ -438,9 +444,6 @@ uint16_t HttpServer::port() const {
 }
 
 void HttpServer::run(std::function<void()> on_signal) {
-  error_code ignored;
-  impl_->signals.add(SIGTERM, ignored);
-  impl_->signals.add(SIGINT, ignored);
   impl_->watch_signals(std::move(on_signal));
   asio::co_spawn(impl_->io, impl_->accept(), asio::detached);
   impl_->io.run();

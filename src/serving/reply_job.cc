@@ -195,6 +195,8 @@ void ReplyJob::fail(const protocol::ApiError& error) {
 
 void ReplyJob::finish_all() {
   report_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+  // First, so that a key that is used up has room again when its owner sees the end.
+  done_(report_);
   if (exchange_->streaming()) {
     if (!failed_ && spec_.include_usage) {
       exchange_->event(
@@ -212,7 +214,6 @@ void ReplyJob::finish_all() {
                                    : protocol::completion_reply(head_, whole, report_.usage),
                         "application/json", spec_.headers});
   }
-  done_(report_);
 }
 
 }  // namespace chimere::serving

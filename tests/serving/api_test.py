@@ -72,7 +72,7 @@ class Api(unittest.TestCase):
         self.assertIn("chimere-mini+numerics-", reply["system_fingerprint"])
 
     def test_streams_say_the_same(self):
-        sampled = {"messages": QUESTION, "temperature": 1.5, "seed": 7, "max_tokens": 24, "n": 2}
+        sampled = {"messages": QUESTION, "temperature": 3, "top_k": 0, "top_p": 1, "seed": 7, "max_tokens": 24, "n": 2}
         whole = self.server.post(CHAT, sampled)
         events = self.server.stream(CHAT, {**sampled, "stream_options": {"include_usage": True}})
         self.assertEqual(events[0]["choices"][0]["delta"], {"role": "assistant", "content": ""})
