@@ -25,7 +25,7 @@ LogLine& LogLine::add(std::string_view key, std::string_view value) {
     if (c == '"' || c == '\\') {
       text_ += '\\';
       text_ += c;
-    } else if (byte < 0x20 || byte == 0x7F) {
+    } else if (byte < 0x20 || byte >= 0x7F) {
       text_ += fmt::format("\\x{:02x}", byte);
     } else {
       text_ += c;

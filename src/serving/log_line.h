@@ -8,8 +8,9 @@
 
 namespace chimere::serving {
 
-/// `time=2026-01-31T12:00:00Z event=request status=200 path=/v1/models`. What holds spaces, quotes
-/// or control characters is quoted and escaped, so that nobody can write lines of his own.
+/// `time=2026-01-31T12:00:00Z event=request status=200 path=/v1/models`. What holds spaces, quotes,
+/// control characters or bytes beyond ASCII is quoted and escaped, so that nobody can write lines
+/// of his own.
 class LogLine {
  public:
   explicit LogLine(std::string_view event);
