@@ -135,7 +135,7 @@ void Api::tokenize(const CallPtr& call) {
     tokens =
         text_tokens(model_.tokenizer, *request.content, request.add_special, request.parse_special);
   } else {
-    auto prompt = chat_prompt(model_, request.messages, request.settings.get(settings::kReasoning),
+    auto prompt = chat_prompt(model_, request.messages, model_.defaults.get(settings::kReasoning),
                               request.template_kwargs);
     if (!prompt.ok()) {
       return respond(call, ApiError{400, prompt.error().message, "messages", "template_error", 0});
