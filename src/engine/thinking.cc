@@ -246,12 +246,16 @@ Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler,
     forbidden.insert(forbidden.end(), params_.doubts.begin(), params_.doubts.end());
   }
   const bool too_soon = phase_ == Phase::kBehind && tokenizer_.is_end_of_generation(drawn.id);
-  if (too_soon) {
+  const bool replaced = std::ranges::find(forbidden, drawn.id) != forbidden.end();
+  // What takes the place of a word of a thought is another word, not an end that nobody decided on.
+  const bool within = phase_ == Phase::kThought && replaced;
+  if (within) forbidden.push_back(params_.close);
+  if (too_soon || within) {
     for (int32_t id = 0; id < static_cast<int32_t>(logits.size()); ++id) {
       if (tokenizer_.is_end_of_generation(id)) forbidden.push_back(id);
     }
   }
-  if (std::ranges::find(forbidden, drawn.id) != forbidden.end()) {
+  if (replaced || too_soon) {
     masked_.assign(logits.begin(), logits.end());
     for (const int32_t id : forbidden) {
       masked_[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();

