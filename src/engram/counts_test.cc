@@ -163,8 +163,7 @@ TEST_F(CountsTest, DecayTwiceIsDecayOnceAndRefreshingUndoesIt) {
       Counts::merged(old.decayed(kDay + 80), counts_of({{1, 2}}, 1, kDay + 80)).value();
   const Counts later = refreshed.decayed(kDay + 100);
   EXPECT_FALSE(later.successors().empty());
-  for (const Successor& s : later.successors())
-    EXPECT_EQ(weight_on(s, kDay + 100), 2 * kOne);
+  for (const Successor& s : later.successors()) EXPECT_EQ(weight_on(s, kDay + 100), 2 * kOne);
 }
 
 TEST_F(CountsTest, PruningLeavesFrequentNgramsAndWhatTheyNeed) {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/output_file.h"
+#include "base/sha256.h"
 #include "hub/model_folder.h"
 #include "hub/repository.h"
-#include "base/sha256.h"
 
 namespace chimere::hub {
 namespace {

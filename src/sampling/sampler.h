@@ -57,7 +57,7 @@ class Sampler {
   Candidates candidates_;     ///< here for its memory
   std::vector<PriorShare> shares_;
   std::vector<float> mixed_;
-  double mu_;                 ///< Mirostat's, in bits
+  double mu_;  ///< Mirostat's, in bits
 };
 
 }  // namespace chimere::sampling
