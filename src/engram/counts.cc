@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 namespace chimere::engram {
@@ -195,7 +196,7 @@ void Counts::estimate_discounts() {
     for (uint32_t i = parts_.nodes[parts_.levels[level]].first;
          i < parts_.nodes[parts_.levels[level + 1]].first; ++i) {
       const float count = count_of(parts_.successors[i], highest, parts_.as_of);
-      if (count >= 1 && count < 4.5F) ++having[static_cast<size_t>(count + 0.5F)];
+      if (count >= 1 && count < 4.5F) ++having[static_cast<size_t>(std::lround(count))];
     }
     Discounts& d = discounts_[level];
     d = {};

@@ -20,7 +20,7 @@ constexpr int32_t kLongestRest = 2048;
 
 }  // namespace
 
-Acceptance::Acceptance(std::vector<double> expected) {
+Acceptance::Acceptance(const std::vector<double>& expected) {
   for (const double rate : expected) kinds_.push_back({rate * kExpectedTrials, kExpectedTrials});
 }
 

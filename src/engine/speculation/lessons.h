@@ -14,7 +14,7 @@ namespace chimere::engine {
 class Acceptance {
  public:
   /// Starts as if a few drafts of each kind had been accepted at these rates.
-  explicit Acceptance(std::vector<double> expected);
+  explicit Acceptance(const std::vector<double>& expected);
 
   /// A draft of this kind was looked at: all drafts before it had been accepted.
   void learn(size_t evidence, bool accepted);
