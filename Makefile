@@ -39,12 +39,12 @@ tests:
 check: tests  ## the fast tests (under 3 minutes once built)
 	@ctest --test-dir $(BUILD)/tests -L fast -j $(JOBS) --output-on-failure --no-tests=error
 
-test:  ## everything: fast and full tests, format, clang-tidy, layering, llama.cpp beside us, the trainer's smoke run
+test:  ## fast and full tests, format, layering, llama.cpp beside us, the trainer's smoke run
 	@scripts/setup run serve test tools peers train
 	@scripts/install-peers
 	@cmake --preset tests-all >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
-	@ctest --test-dir $(BUILD)/tests -j $(JOBS) --output-on-failure --no-tests=error
+	@ctest --test-dir $(BUILD)/tests -LE nightly -j $(JOBS) --output-on-failure --no-tests=error
 
 asan:  ## the fast tests under the address and undefined-behaviour sanitizers
 	@scripts/setup run test
@@ -64,7 +64,8 @@ fuzz:  ## every libFuzzer target for FUZZ_SECONDS
 	@cmake --build $(BUILD)/fuzz -j $(JOBS)
 	@scripts/run-fuzzers $(BUILD)/fuzz
 
-nightly:  ## what takes hours: both sanitizers, and a million executions of every fuzz target
+nightly:  ## what takes hours: clang-tidy, both sanitizers, and a million executions of every fuzz target
+	@$(MAKE) --no-print-directory tidy
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory tsan
 	@FUZZ_RUNS=1000000 $(MAKE) --no-print-directory fuzz
