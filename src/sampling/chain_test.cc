@@ -270,7 +270,7 @@ TEST(Mirostat, FollowsTheDefinitionAndItsCopyReplays) {
     double mu = 6;
     std::normal_distribution<float> normal(0, 2);
     double surprises = 0;
-    constexpr int kTokens = 400;
+    constexpr int kTokens = 1600;
     for (uint64_t position = 0; position < kTokens; ++position) {
       std::vector<float> logits(n);
       for (float& l : logits) l = normal(random);
