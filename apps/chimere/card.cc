@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +23,24 @@ constexpr int64_t kLeftFree = int64_t{256} << 20;
 /// Rows of a step whose logits are wanted: more take memory when they come.
 constexpr int64_t kUsualWanted = 64;
 
+/// What the driver takes of a card for a program, about.
+constexpr int64_t kUsualContext = int64_t{512} << 20;
+
+/// --cpu-experts: a number of layers, or nothing for auto. Errors: kInvalidArgument.
+Result<std::optional<int>> cpu_experts(const Settings& settings) {
+  const std::string& wanted = settings.get(settings::kCpuExperts);
+  if (wanted == "auto") return std::optional<int>();
+  int layers = 0;
+  const char* const end = wanted.data() + wanted.size();
+  const auto [read, error] = std::from_chars(wanted.data(), end, layers);
+  if (error == std::errc() && read == end && layers >= 0) return std::optional<int>(layers);
+  return invalid_argument("--cpu-experts is auto or a number of layers, not '" + wanted + "'");
+}
+
 std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-/// Bytes that this process may take of the card.
+}  // namespace
+
 Result<int64_t> allowance(const Settings& settings, kernels::cuda::Device& card) {
   CHIMERE_TRY(const int64_t free, card.free_bytes());
   const std::string& budget = settings.get(settings::kVramBudget);
@@ -33,6 +50,8 @@ Result<int64_t> allowance(const Settings& settings, kernels::cuda::Device& card)
   const int64_t used = card.facts().memory_bytes - free;
   return std::min(free, limit - used);
 }
+
+namespace {
 
 /// Settings with which the model would fit.
 std::string ways_out(const LoadedModel& loaded, const model::DevicePlan& plan, int64_t allowed) {
@@ -45,6 +64,10 @@ std::string ways_out(const LoadedModel& loaded, const model::DevicePlan& plan, i
                                             64 * 64
                                       : 0;
   if (context >= 64) ways.push_back(fmt::format("--ctx {}", context));
+  model::DevicePlan fewer = plan;
+  if (plan.host_expert_layers < static_cast<int>(plan.experts.size()) && fewer.fit(allowed)) {
+    ways.push_back(fmt::format("--cpu-experts {}", fewer.host_expert_layers));
+  }
   // q8_0 keys and q4_0 values take 13 bytes where two f16 take 32.
   if (plan.kv - plan.kv * 13 / 32 >= missing) ways.push_back("--cache-k q8_0 --cache-v q4_0");
   ways.push_back(fmt::format("--vram-budget {}M more than now, where the card has it",
@@ -53,29 +76,37 @@ std::string ways_out(const LoadedModel& loaded, const model::DevicePlan& plan, i
   return fmt::format("{}", fmt::join(ways, ", or "));
 }
 
+std::string experts_text(const model::DevicePlan& plan) {
+  if (plan.host_expert_layers == 0) return "";
+  return fmt::format(" (the experts of {} layers, {}, stay in the computer's memory)",
+                     plan.host_expert_layers, bytes_text(plan.host_experts()));
+}
+
 Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64_t allowed) {
   if (plan.total() <= allowed) return {};
   return out_of_memory(fmt::format(
-      "The model does not fit on the card: {} of weights, {} of keys and values for {} tokens, {} "
+      "The model does not fit on the card: {} of weights{}, {} of keys and values for {} tokens, "
+      "{} "
       "of states and {} to work in are {}, but {} may be used. What would fit: {}.",
-      bytes_text(plan.weights), bytes_text(plan.kv), loaded.context,
+      bytes_text(plan.weights_on_card()), experts_text(plan), bytes_text(plan.kv), loaded.context,
       bytes_text(plan.state * plan.states), bytes_text(plan.work), bytes_text(plan.total()),
       bytes_text(std::max<int64_t>(0, allowed)), ways_out(loaded, plan, allowed)));
 }
 
-Status try_card(const Settings& settings, model::ModelOptions options, int64_t least_states,
-                LoadedModel& loaded, kernels::cuda::Device& card) {
+Status try_card(const Settings& settings, LoadedModel& loaded, kernels::cuda::Device& card) {
   CHIMERE_TRY(const int64_t allowed, allowance(settings, card));
-  const model::DevicePlan plan = plan_for_card(loaded, options, least_states);
+  CHIMERE_TRY(const model::DevicePlan plan, plan_for_card(settings, loaded, allowed));
   CHIMERE_CHECK_OK(check_fit(loaded, plan, allowed));
   card.account().set_limit(allowed);
+  model::ModelOptions options = loaded.options;
   if (plan.state > 0) {
     const int64_t more = (allowed - plan.total()) / plan.state;
-    options.max_states = std::min(options.max_states, least_states + more);
+    options.max_states = std::min(options.max_states, loaded.least_states + more);
   }
-  std::cerr << fmt::format("Copying {} of weights to {}\n", bytes_text(plan.weights),
+  std::cerr << fmt::format("Copying {} of weights{} to {}\n",
+                           bytes_text(plan.weights - plan.host_experts()), experts_text(plan),
                            card.facts().name);
-  CHIMERE_TRY(auto ops, kernels::cuda::make_cuda_ops(card, *loaded.pool));
+  CHIMERE_TRY(auto ops, kernels::cuda::make_cuda_ops(card, *loaded.pool, plan.host_expert_layers));
   CHIMERE_TRY(auto on_card, model::load_model(*loaded.file, *ops, options));
   loaded.model = std::move(on_card);
   loaded.ops = std::move(ops);
@@ -84,14 +115,33 @@ Status try_card(const Settings& settings, model::ModelOptions options, int64_t l
 
 }  // namespace
 
-model::DevicePlan plan_for_card(const LoadedModel& loaded, const model::ModelOptions& options,
-                                int64_t least_states) {
-  return model::plan_for_device(*loaded.file, *loaded.model, options.max_tokens, least_states,
-                                options.max_step_rows, kUsualWanted);
+Result<model::DevicePlan> plan_for_card(const Settings& settings, const LoadedModel& loaded,
+                                        int64_t allowed) {
+  const model::ModelOptions& options = loaded.options;
+  model::DevicePlan plan =
+      model::plan_for_device(*loaded.file, *loaded.model, options.max_tokens, loaded.least_states,
+                             options.max_step_rows, kUsualWanted);
+  CHIMERE_TRY(const std::optional<int> layers, cpu_experts(settings));
+  if (!layers) {
+    plan.fit(allowed);
+    return plan;
+  }
+  const auto most = static_cast<int>(plan.experts.size());
+  if (*layers > most) {
+    return invalid_argument(fmt::format(
+        "--cpu-experts {} is more than this model's {} layers with experts", *layers, most));
+  }
+  plan.host_expert_layers = *layers;
+  return plan;
 }
 
-Status move_to_card(const Settings& settings, model::ModelOptions options, int64_t least_states,
-                    LoadedModel& loaded) {
+Result<int64_t> allowance_without_card(const Settings& settings) {
+  CHIMERE_TRY(const int64_t budget, parse_byte_amount(settings.get(settings::kVramBudget)));
+  return budget - kUsualContext;
+}
+
+Status move_to_card(const Settings& settings, LoadedModel& loaded) {
+  CHIMERE_TRY([[maybe_unused]] const std::optional<int> layers, cpu_experts(settings));
   const std::string& backend = settings.get(settings::kBackend);
   const std::string& budget = settings.get(settings::kVramBudget);
   if (!budget.empty()) {
@@ -101,7 +151,7 @@ Status move_to_card(const Settings& settings, model::ModelOptions options, int64
   if (backend == "cpu") return {};
   auto card = kernels::cuda::open_card(0);
   if (!card.ok()) return backend == "cuda" ? Status(card.error()) : Status();
-  Status moved = try_card(settings, options, least_states, loaded, **card);
+  Status moved = try_card(settings, loaded, **card);
   if (moved.ok()) {
     loaded.card = *std::move(card);
   } else if (backend == "cuda" || moved.error().code != Error::Code::kOutOfMemory) {

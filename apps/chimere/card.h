@@ -6,23 +6,28 @@
 
 #include "base/result.h"
 #include "base/settings.h"
+#include "kernels/cuda/device/device.h"
 #include "loaded_model.h"
 #include "model/device_plan.h"
-#include "model/model.h"
 
 namespace chimere::app {
 
-/// What the loaded model takes of a card.
-model::DevicePlan plan_for_card(const LoadedModel& loaded, const model::ModelOptions& options,
-                                int64_t least_states);
+/// Bytes that this process may take of the card. Errors: kInvalidArgument, kIo.
+Result<int64_t> allowance(const Settings& settings, kernels::cuda::Device& card);
+/// The same for --vram-budget alone, less what the driver usually takes of it. Errors:
+/// kInvalidArgument.
+Result<int64_t> allowance_without_card(const Settings& settings);
+
+/// What the loaded model takes of a card, with experts in the computer's memory as --cpu-experts
+/// says. Errors: kInvalidArgument.
+Result<model::DevicePlan> plan_for_card(const Settings& settings, const LoadedModel& loaded,
+                                        int64_t allowed);
 
 /// `loaded` has its model on the CPU. With --backend cuda or auto, and a card that the model fits
 /// on, it has it on the card afterwards. Errors, with --backend cuda: kUnsupported (no card),
 /// kOutOfMemory (naming settings that would fit), kIo. With auto the model stays where it is, and a
-/// line on standard error says so where there is a card. `least_states`: recurrent states without
-/// which the command cannot work.
-Status move_to_card(const Settings& settings, model::ModelOptions options, int64_t least_states,
-                    LoadedModel& loaded);
+/// line on standard error says so where there is a card.
+Status move_to_card(const Settings& settings, LoadedModel& loaded);
 
 }  // namespace chimere::app
 

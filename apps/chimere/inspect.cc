@@ -10,8 +10,10 @@
 #include <variant>
 
 #include "base/system.h"
+#include "card.h"
 #include "command.h"
 #include "json.h"
+#include "kernels/cuda/device/device.h"
 #include "loaded_model.h"
 #include "state/state_store.h"
 
@@ -90,6 +92,62 @@ Json costs(const LoadedModel& loaded) {
           {"context_that_fits", fits}};
 }
 
+/// What a card would hold: of this machine's card, or of one with --vram-budget; null without
+/// either.
+Result<Json> card_costs(const Settings& settings, const LoadedModel& loaded) {
+  std::string name = "a card";
+  int64_t allowed = 0;
+  auto card = kernels::cuda::open_card(0);
+  if (card.ok()) {
+    name = (*card)->facts().name;
+    CHIMERE_TRY(allowed, allowance(settings, **card));
+  } else if (!settings.get(settings::kVramBudget).empty()) {
+    CHIMERE_TRY(allowed, allowance_without_card(settings));
+  } else {
+    return Json();
+  }
+  CHIMERE_TRY(const model::DevicePlan plan, plan_for_card(settings, loaded, allowed));
+  const int64_t per_token = loaded.model->states().bytes_per_token();
+  const int64_t left = allowed - (plan.total() - plan.kv);
+  const int64_t fits =
+      left <= 0 ? 0
+      : per_token == 0
+          ? loaded.model->context_length()
+          : std::min(left / per_token / kernels::kKvPageTokens * kernels::kKvPageTokens,
+                     loaded.model->context_length());
+  return Json{{"name", name},
+              {"allowed", allowed},
+              {"weights", plan.weights_on_card()},
+              {"context", loaded.context},
+              {"kv", plan.kv},
+              {"states", plan.state * plan.states},
+              {"work", plan.work},
+              {"total", plan.total()},
+              {"cpu_expert_layers", plan.host_expert_layers},
+              {"cpu_expert_bytes", plan.host_experts()},
+              {"fits", plan.total() <= allowed},
+              {"context_that_fits", fits}};
+}
+
+void print_card(const Json& c) {
+  const auto bytes = [&](const char* key) { return human_bytes(c[key].get<double>()); };
+  std::cout << fmt::format(
+      "\nOn {}, of which {} may be used\n  weights                      {:>10}\n"
+      "  keys and values              {:>10} for {} tokens (--ctx, --cache-k, --cache-v)\n"
+      "  states                       {:>10}\n  work                         {:>10}\n"
+      "  together                     {:>10}\n",
+      c["name"].get<std::string>(), bytes("allowed"), bytes("weights"), bytes("kv"),
+      c["context"].get<int64_t>(), bytes("states"), bytes("work"), bytes("total"));
+  if (c["cpu_expert_layers"].get<int>() > 0) {
+    std::cout << fmt::format(
+        "  in the computer's memory     {:>10}, the experts of {} layers (--cpu-experts)\n",
+        bytes("cpu_expert_bytes"), c["cpu_expert_layers"].get<int>());
+  }
+  std::cout << fmt::format("  It {}; the longest context that does: {} tokens.\n",
+                           c["fits"].get<bool>() ? "fits" : "does not fit",
+                           c["context_that_fits"].get<int64_t>());
+}
+
 void print_for_people(const Json& document, bool tensors) {
   const auto bytes = [&](const Json& v) { return human_bytes(v.get<double>()); };
   const auto files = document["files"].get<size_t>();
@@ -138,6 +196,7 @@ void print_for_people(const Json& document, bool tensors) {
   } else {
     std::cout << "  It does not fit: parts of it will be read from disk again and again.\n";
   }
+  if (document.contains("card")) print_card(document["card"]);
 }
 
 Status inspect(const CommandLine& line, const InspectFlags& flags) {
@@ -162,9 +221,11 @@ Status inspect(const CommandLine& line, const InspectFlags& flags) {
   document["metadata"] = std::move(metadata);
   document["types"] = tensors_by_type(*file);
   if (flags.tensors) document["tensors"] = std::move(tensors);
-  const auto loaded = load(std::move(file), line.settings, {});
+  const auto loaded = load(std::move(file), line.settings, {.on_card = false});
   if (loaded.ok()) {
     document["costs"] = costs(*loaded);
+    CHIMERE_TRY(Json card, card_costs(line.settings, *loaded));
+    if (!card.is_null()) document["card"] = std::move(card);
   } else {
     document["cannot_run"] = loaded.error().message;
   }

@@ -76,7 +76,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   out.pool =
       std::make_unique<ThreadPool>(threads > 0 ? static_cast<int>(threads) : available_cpus());
   out.ops = kernels::make_cpu_ops(*out.pool);
-  model::ModelOptions options;
+  model::ModelOptions& options = out.options;
   // A checkpoint may share all pages but the one that its sequence goes on writing to.
   const int64_t pages =
       (out.context + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + room.checkpoints;
@@ -89,7 +89,8 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   const std::string& speculate = settings.get(settings::kSpeculate);
   options.drafts = speculate == "auto" || speculate == "mtp";
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
-  CHIMERE_CHECK_OK(move_to_card(settings, options, room.contexts + room.checkpoints + 1, out));
+  out.least_states = room.contexts + room.checkpoints + 1;
+  if (room.on_card) CHIMERE_CHECK_OK(move_to_card(settings, out));
   if (out.card == nullptr) CHIMERE_CHECK_OK(check_memory(out, room.contexts));
   return out;
 }

@@ -29,6 +29,7 @@ struct Room {
   int64_t sequences = 0;            ///< that share these contexts; 0: as many as there are
   int64_t default_context = 32768;  ///< where the model allows more and --ctx says nothing
   int64_t checkpoints = 0;          ///< kept besides the sequences
+  bool on_card = true;              ///< if the settings say so
 };
 
 /// File, kernels, weights and tokenizer. Members are destroyed in reverse order.
@@ -40,6 +41,8 @@ struct LoadedModel {
   std::unique_ptr<kernels::Ops> ops;
   std::unique_ptr<model::Model> model;
   int64_t context = 0;  ///< tokens of one sequence
+  model::ModelOptions options;
+  int64_t least_states = 0;  ///< recurrent states without which the command cannot work
 
   static constexpr int kMaxStepRows = 512;
 };

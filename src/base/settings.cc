@@ -71,6 +71,10 @@ constexpr Setting<std::string> kBackend(text("backend", "", "auto", "Where the m
 constexpr Setting<std::string> kVramBudget(
     text("vram-budget", "", "",
          "Most memory of the card to use, like 15.5GiB; without it what is free"));
+constexpr Setting<std::string> kCpuExperts(
+    text("cpu-experts", "", "auto",
+         "Layers whose experts stay in the computer's memory, where the processor computes them: a "
+         "number, from the first layer on, or auto for as few as the card's memory wants"));
 constexpr Setting<int64_t> kThreads(integer("threads", "t", "0", 0, 1024,
                                             "CPU threads; 0: as many as this process may use"));
 constexpr Setting<int64_t> kContext(
@@ -254,6 +258,7 @@ std::span<const SettingInfo* const> all() {
                                                                   &kOffline,
                                                                   &kBackend,
                                                                   &kVramBudget,
+                                                                  &kCpuExperts,
                                                                   &kThreads,
                                                                   &kContext,
                                                                   &kCacheK,

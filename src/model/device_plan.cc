@@ -1,5 +1,13 @@
 #include "model/device_plan.h"
 
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "kernels/cuda/pack_weights.h"
 
 namespace chimere::model {
@@ -15,17 +23,63 @@ int64_t placed_bytes(const gguf::TensorInfo& tensor) {
   return kernels::cuda::packed_bytes({tensor.type, rows, n_in, nullptr});
 }
 
+/// N of "blk.N.name".
+std::optional<int> block_of(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  int block = 0;
+  const char* const begin = name.data() + kPrefix.size();
+  const auto [end, error] = std::from_chars(begin, name.data() + name.size(), block);
+  if (error != std::errc()) return std::nullopt;
+  return block;
+}
+
+/// Blocks of the file that a card runs.
+int64_t blocks_on_card(const gguf::Reader& file) {
+  const auto architecture = file.get_string("general.architecture");
+  if (!architecture.ok()) return 0;
+  const auto blocks = file.get_int(*architecture + ".block_count");
+  const auto drafts = file.get_int(*architecture + ".nextn_predict_layers");
+  return blocks.ok() ? *blocks - (drafts.ok() ? *drafts : 0) : 0;
+}
+
 }  // namespace
+
+int64_t DevicePlan::host_experts() const {
+  return std::accumulate(experts.begin(), experts.begin() + host_expert_layers, int64_t{0});
+}
+
+int64_t DevicePlan::staging() const {
+  if (host_expert_layers == 0) return 0;
+  return std::min(host_expert_layers, 2) *
+         *std::max_element(experts.begin(), experts.begin() + host_expert_layers);
+}
+
+bool DevicePlan::fit(int64_t allowed) {
+  const auto most = static_cast<int>(experts.size());
+  for (host_expert_layers = 0; host_expert_layers <= most; ++host_expert_layers) {
+    if (total() <= allowed) return true;
+  }
+  host_expert_layers = 0;
+  return false;
+}
 
 DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t positions,
                            int64_t states, int64_t rows, int64_t wanted) {
   const state::StateStore& store = on_host.states();
   const bool tied = file.find_tensor("output.weight") == nullptr;
+  const int64_t blocks = blocks_on_card(file);
   DevicePlan plan;
+  std::map<int, int64_t> experts;
   for (const gguf::TensorInfo& tensor : file.tensors()) {
     if (tensor.name == "token_embd.weight" && !tied) continue;
-    plan.weights += placed_bytes(tensor);
+    const std::optional<int> block = block_of(tensor.name);
+    if (block && *block >= blocks) continue;
+    const int64_t bytes = placed_bytes(tensor);
+    plan.weights += bytes;
+    if (block && tensor.name.ends_with("_exps.weight")) experts[*block] += bytes;
   }
+  for (const auto& [block, bytes] : experts) plan.experts.push_back(bytes);
   plan.kv = positions * store.bytes_per_token();
   plan.state = store.bytes_per_slot();
   plan.states = states;

@@ -3,6 +3,7 @@
 #define CHIMERE_MODEL_DEVICE_PLAN_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "gguf/reader.h"
 #include "model/model.h"
@@ -11,14 +12,25 @@ namespace chimere::model {
 
 /// In bytes.
 struct DevicePlan {
-  int64_t weights =
-      0;              ///< as they lie on a card; without the embedding table, unless it is the head
-  int64_t kv = 0;     ///< of all positions
-  int64_t state = 0;  ///< recurrent state of one sequence, over all layers
-  int64_t states = 0;  ///< how many of them must fit
-  int64_t work = 0;    ///< activations, logits, scratch memory and recorded steps
+  /// As they lie on a card: without the embedding table, unless it is the head, and without blocks
+  /// for drafts, which run on the host.
+  int64_t weights = 0;
+  std::vector<int64_t> experts;  ///< of `weights`, the routed experts of each layer that has some
+  int host_expert_layers = 0;    ///< how many of these layers' experts stay in the host's memory
+  int64_t kv = 0;                ///< of all positions
+  int64_t state = 0;             ///< recurrent state of one sequence, over all layers
+  int64_t states = 0;            ///< how many of them must fit
+  int64_t work = 0;              ///< activations, logits, scratch memory and recorded steps
 
-  int64_t total() const { return weights + kv + state * states + work; }
+  /// Experts that stay on the host; for prompts the card keeps room for two layers of them.
+  int64_t host_experts() const;
+  int64_t staging() const;
+  int64_t weights_on_card() const { return weights - host_experts() + staging(); }
+  int64_t total() const { return weights_on_card() + kv + state * states + work; }
+
+  /// Whether it is at most `allowed` bytes with the fewest layers' experts on the host, which
+  /// host_expert_layers is then.
+  bool fit(int64_t allowed);
 };
 
 /// `on_host` is the file's model, loaded for the host (which copies nothing); `positions` are those

@@ -63,11 +63,12 @@ struct Runner {
   std::unique_ptr<Model> model;
 
   /// On the CPU if there is no device.
-  Runner(const gguf::Reader& file, Device* device, ModelOptions options = {}) {
+  Runner(const gguf::Reader& file, Device* device, ModelOptions options = {},
+         int host_expert_layers = 0) {
     if (device == nullptr) {
       ops = kernels::make_cpu_ops(*pool);
     } else {
-      auto made = kernels::cuda::make_cuda_ops(*device, *pool);
+      auto made = kernels::cuda::make_cuda_ops(*device, *pool, host_expert_layers);
       EXPECT_TRUE(made.ok());
       ops = *std::move(made);
     }
@@ -144,6 +145,34 @@ TEST(DeviceModel, ManySequencesInAStepHaveTheBitsOfEachAlone) {
     both.insert(both.end(), chunk_of_a.begin(), chunk_of_a.end());
     EXPECT_EQ(run.forward({{step_rows(*d, {9}, {0}), chunk_rows(*c, kTokens)}}), both) << name;
     EXPECT_EQ(run.step(*c, 21), next_of_a) << name;
+  }
+}
+
+TEST(DeviceModel, ExpertsOnTheHostChangeNoBit) {
+  for (const DType type : {DType::kIQ4_NL, DType::kF32}) {
+    test::TinyModel shape = shape_of("qwen35moe", type);
+    shape.n_layers = shape.attention_interval = 2;
+    const Weights w = make_weights(shape);
+    for (const auto& [name, device] : kernels::cuda::test::devices()) {
+      std::vector<std::vector<Logits>> all;
+      for (const int layers : {0, 1, 2}) {
+        const Runner run(*w.file, device.get(), {}, layers);
+        auto a = run.model->states().create_sequence();
+        auto b = run.model->states().create_sequence();
+        std::vector<Logits>& got = all.emplace_back();
+        got.push_back(run.chunk(*a, kTokens));
+        got.push_back(run.steps(*a, {21, 4, 4, 9}));  // run, recorded, replayed
+        got.push_back(run.forward({{step_rows(*a, {7, 8}, {0, 1}), chunk_rows(*b, kTokens)}}));
+        got.push_back(run.forward({{chunk_rows(*a, kTokens), step_rows(*b, {1}, {0})}}));
+        if (type == DType::kF32) continue;
+        // More rows than go to the host at once.
+        Tokens many(70);
+        for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<int32_t>(i % 60);
+        got.push_back(run.forward({{step_rows(*a, many, {0, 63, 64, 69})}}));
+      }
+      EXPECT_EQ(all[1], all[0]) << name << ", " << dtype_name(type);
+      EXPECT_EQ(all[2], all[0]) << name << ", " << dtype_name(type);
+    }
   }
 }
 

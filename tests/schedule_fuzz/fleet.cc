@@ -73,12 +73,14 @@ std::string describe(const test::TinyModel& m, const model::ModelOptions& option
          name(options.cache_k) + ", values " + name(options.cache_v);
 }
 
-/// On the CPU if `device` is nullptr.
+/// On the CPU if `device` is nullptr; on a device, with the experts of so many layers on the host.
 Status load(FleetModel::Instance& instance, const gguf::Reader& file, int threads,
-            kernels::cuda::Device* device, const model::ModelOptions& options) {
+            kernels::cuda::Device* device, const model::ModelOptions& options,
+            int host_expert_layers = 0) {
   instance.pool = std::make_unique<ThreadPool>(threads);
   if (device != nullptr) {
-    CHIMERE_TRY(instance.ops, kernels::cuda::make_cuda_ops(*device, *instance.pool));
+    CHIMERE_TRY(instance.ops,
+                kernels::cuda::make_cuda_ops(*device, *instance.pool, host_expert_layers));
   } else {
     instance.ops = kernels::make_cpu_ops(*instance.pool);
   }
@@ -120,7 +122,8 @@ Result<FleetModel> load_fleet_model(
   m.bytes = writer.bytes();
   CHIMERE_TRY(m.file, gguf::Reader::from_bytes(m.bytes.data(), m.bytes.size()));
   CHIMERE_CHECK_OK(load(m.with_threads[0], *m.file, 1, first, tight));
-  CHIMERE_CHECK_OK(load(m.with_threads[1], *m.file, 2, second, tight));
+  const int on_host = std::uniform_int_distribution<int>(0, shape.n_layers)(rng);
+  CHIMERE_CHECK_OK(load(m.with_threads[1], *m.file, 2, second, tight, on_host));
   CHIMERE_CHECK_OK(load(m.solo, *m.file, 1, first, roomy));
   CHIMERE_CHECK_OK(load_oracle(m.oracle, *m.file, roomy));
   return m;

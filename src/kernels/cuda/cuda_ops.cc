@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/gdn.h"
+#include "kernels/cuda/host_experts.h"
 #include "kernels/cuda/linear_chunk.h"
 #include "kernels/cuda/linear_step.h"
 #include "kernels/cuda/moe_chunk.h"
@@ -34,12 +35,14 @@ bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }
 
 class CudaOps final : public Ops {
  public:
-  CudaOps(Device& device, ThreadPool& pool, StepArrays arrays)
+  CudaOps(Device& device, ThreadPool& pool, StepArrays arrays, int host_expert_layers)
       : device_(device),
         stream_(device.stream()),
         host_ops_(make_cpu_ops(pool)),
         weights_(device, pool),
         arrays_(std::move(arrays)),
+        host_experts_(device, pool, weights_),
+        host_expert_layers_left_(host_expert_layers),
         scratch_(device),
         rounded_(device),
         arrivals_(device),
@@ -101,6 +104,8 @@ class CudaOps final : public Ops {
   StepArrays arrays_;
   StepRecorder recorder_;
   std::map<const ExpertWeights*, ExpertTable> experts_;
+  HostExperts host_experts_;
+  int host_expert_layers_left_;  ///< to be placed
   const uint32_t* codebook_ = nullptr;
 
   Scratch scratch_;   ///< of one op
@@ -136,6 +141,11 @@ bool CudaOps::ok(const Status& status) {
 }
 
 Status CudaOps::place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared) {
+  if (host_expert_layers_left_ > 0) {
+    --host_expert_layers_left_;
+    CHIMERE_CHECK_OK(Ops::place_experts({}, shared));
+    return host_experts_.add(experts, shared);
+  }
   CHIMERE_CHECK_OK(Ops::place_experts(experts, shared));
   CHIMERE_TRY(ExpertTable table, ExpertTable::create(weights_, experts, shared));
   experts_.insert_or_assign(experts.data(), std::move(table));
@@ -152,6 +162,7 @@ Result<ConstMatrixView> CudaOps::run_step(const StepInputs& step, ConstMatrixVie
   CHIMERE_CHECK_OK(arrays_.upload(step));
   const StepKind kind = kind_of(step, arrays_.batch().extent);
   arrays_.widen(kind.positions);
+  if (arrays_.all_rows().chunk.count > 0) host_experts_.begin_chunks();
   StepRecorder::Entry* const entry = recorder_.find(kind);
   if (entry == nullptr || !entry->seen) {
     pass();
@@ -324,9 +335,16 @@ void CudaOps::route(ConstMatrixView logits, Routing routing) {
 void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                       const Routing& routing, const ExpertWeights* /*shared*/,
                       const float* shared_gate, MatrixView y) {
-  const ExpertTable& table = experts_.at(experts.data());
   const RoundedRows q = rounded(x);
   const auto& [step, chunk] = rows();
+  if (host_experts_.has(experts)) {
+    HostExperts::Call call = {x, q, step, chunk, routing, shared_gate, codebook_, nullptr, y};
+    if (!ok(scratch_.resize(host_experts_.scratch_bytes(experts, call)))) return;
+    call.scratch = scratch_.data();
+    host_experts_.ffn(experts, call);
+    return;
+  }
+  const ExpertTable& table = experts_.at(experts.data());
   const int64_t bytes =
       std::max(moe_step_scratch_bytes(table, step.count, routing.n_used),
                moe_chunk_scratch_bytes(table, chunk.count, routing.n_used, x.cols));
@@ -342,9 +360,10 @@ void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
 
 }  // namespace
 
-Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool) {
+Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool,
+                                           int host_expert_layers) {
   CHIMERE_TRY(StepArrays arrays, StepArrays::create(device));
-  auto ops = std::make_unique<CudaOps>(device, pool, std::move(arrays));
+  auto ops = std::make_unique<CudaOps>(device, pool, std::move(arrays), host_expert_layers);
   CHIMERE_CHECK_OK(ops->start());
   return std::unique_ptr<Ops>(std::move(ops));
 }

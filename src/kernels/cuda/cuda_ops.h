@@ -18,9 +18,14 @@ namespace chimere::kernels::cuda {
 /// Step rows have the bits of the CPU's. Chunk rows use tensor cores, with an order of sums that is
 /// their own (docs/numerics.md), so that states are not exchanged with the CPU's (kv_layout()).
 ///
-/// The device and the pool (which packs weights and decodes rows of the embedding table) must
-/// outlive it. Errors: kOutOfMemory, kIo.
-Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool);
+/// The routed experts of the first `host_expert_layers` layers stay in the host's memory
+/// (host_experts.h); no bit depends on it.
+///
+/// The device and the pool (which packs weights, decodes rows of the embedding table and computes
+/// experts of the host) must outlive it, and so must the weights of those experts. Errors:
+/// kOutOfMemory, kIo.
+Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool,
+                                           int host_expert_layers = 0);
 
 }  // namespace chimere::kernels::cuda
 

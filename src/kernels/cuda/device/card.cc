@@ -134,6 +134,7 @@ class Card final : public Device {
   static Result<std::unique_ptr<Device>> open(const Api& api, int number);
   ~Card() override {
     stream_.reset();
+    side_.reset();
     reader_.reset();
     if (context_ != nullptr) api_.context_release(device_);
   }
@@ -142,6 +143,7 @@ class Card final : public Device {
 
   const DeviceFacts& facts() const override { return facts_; }
   Stream& stream() override { return *stream_; }
+  Result<Stream*> side_stream() override;
   Result<int64_t> free_bytes() override;
   Result<std::unique_ptr<Pinned>> pinned(size_t bytes) override;
   Result<std::unique_ptr<MemoryRange>> reserve(size_t bytes) override;
@@ -175,6 +177,7 @@ class Card final : public Device {
   size_t granule_ = 0;
   DeviceFacts facts_;
   std::unique_ptr<CardStream> stream_;
+  std::unique_ptr<CardStream> side_;
   std::mutex reader_mutex_;
   std::unique_ptr<CardStream> reader_;  ///< of read(): threads do not meet in the other one
 };
@@ -233,6 +236,13 @@ Result<int64_t> Card::free_bytes() {
     return io_error("the card failed; " + driver::error_text(api_, result));
   }
   return static_cast<int64_t>(free);
+}
+
+Result<Stream*> Card::side_stream() {
+  if (side_ == nullptr) {
+    CHIMERE_TRY(side_, CardStream::create(api_, context_));
+  }
+  return side_.get();
 }
 
 Result<std::unique_ptr<Pinned>> Card::pinned(size_t bytes) {

@@ -26,7 +26,10 @@ Result<std::unique_ptr<CardStream>> CardStream::create(const driver::Api& api,
                                                        driver::Context* context) {
   std::unique_ptr<CardStream> stream(new CardStream(api, context));
   driver::use_context(api, context);
-  const int result = api.stream_create(&stream->stream_, driver::kStreamNonBlocking);
+  int result = api.stream_create(&stream->stream_, driver::kStreamNonBlocking);
+  if (result == driver::kSuccess) {
+    result = api.event_create(&stream->reached_, driver::kEventDisableTiming);
+  }
   if (result != driver::kSuccess) {
     return io_error("the card takes no work; " + driver::error_text(api, result));
   }
@@ -39,6 +42,7 @@ CardStream::~CardStream() {
     api_.stream_synchronize(stream_);
     api_.stream_destroy(stream_);
   }
+  if (reached_ != nullptr) api_.event_destroy(reached_);
   for (const auto& [name, loaded] : modules_) api_.module_unload(loaded);
 }
 
@@ -116,6 +120,19 @@ void CardStream::copy(void* to, const void* from, size_t bytes) {
 void CardStream::clear(void* to, size_t bytes) {
   if (bytes == 0 || !ready()) return;
   check(api_.fill(address(to), 0, bytes, stream_), "clearing", "bytes");
+}
+
+void CardStream::call(void (*work)(void* data), void* data) {
+  if (!ready()) return;
+  check(api_.host_call(stream_, work, data), "queueing", "work of the host");
+}
+
+void CardStream::wait_for(Stream& other) {
+  auto& card = static_cast<CardStream&>(other);
+  if (status_.ok() && !card.status_.ok()) status_ = card.status_;
+  if (!ready()) return;
+  check(api_.event_record(card.reached_, card.stream_), "marking", "a queue");
+  check(api_.stream_wait(stream_, card.reached_, 0), "waiting for", "a queue");
 }
 
 void CardStream::begin_recording() {

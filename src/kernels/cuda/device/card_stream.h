@@ -21,6 +21,8 @@ class CardStream final : public Stream {
 
   void copy(void* to, const void* from, size_t bytes) override;
   void clear(void* to, size_t bytes) override;
+  void call(void (*work)(void* data), void* data) override;
+  void wait_for(Stream& other) override;
   void begin_recording() override;
   std::unique_ptr<Graph> end_recording() override;
   void replay(const Graph& graph) override;
@@ -40,6 +42,7 @@ class CardStream final : public Stream {
   const driver::Api& api_;
   driver::Context* context_;
   driver::StreamHandle* stream_ = nullptr;
+  driver::Event* reached_ = nullptr;  ///< by this stream, when another waited for it last
   std::unordered_map<const char*, driver::Function*> functions_;  ///< by address of the name
   std::unordered_map<std::string, driver::Module*> modules_;
   Status status_;

@@ -23,7 +23,8 @@ struct DeviceFacts {
   int64_t memory_bytes = 0;         ///< of the card
 };
 
-/// Memory of the host that copies need not wait for; never null when bytes > 0.
+/// Memory of the host that copies need not wait for and that kernels reach by its address; never
+/// null when bytes > 0.
 class Pinned {
  public:
   virtual ~Pinned() = default;
@@ -36,6 +37,8 @@ class Device : public Memory {
   virtual const DeviceFacts& facts() const = 0;
   /// The queue that Memory's copies go through too.
   virtual Stream& stream() = 0;
+  /// A second queue, whose work may go on beside the first one's. Errors: kIo.
+  virtual Result<Stream*> side_stream() = 0;
   /// Bytes that nobody uses at this moment.
   virtual Result<int64_t> free_bytes() = 0;
   /// What may be used (MemoryRange::commit) and is used of the device's memory.

@@ -20,6 +20,7 @@ struct Context;
 struct Module;
 struct Function;
 struct StreamHandle;
+struct Event;
 struct GraphHandle;
 struct GraphExec;
 
@@ -36,6 +37,7 @@ enum DeviceAttribute : int {
 };
 inline constexpr int kFunctionMaxDynamicShared = 8;
 inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr int kCaptureThreadLocal = 1;
 
 struct LaunchAttribute {
@@ -102,6 +104,11 @@ static_assert(sizeof(AllocationProperties) == 32 && sizeof(AccessDescription) ==
   F(stream_create, "cuStreamCreate", (StreamHandle**, unsigned))                                  \
   F(stream_destroy, "cuStreamDestroy_v2", (StreamHandle*))                                        \
   F(stream_synchronize, "cuStreamSynchronize", (StreamHandle*))                                   \
+  F(stream_wait, "cuStreamWaitEvent", (StreamHandle*, Event*, unsigned))                          \
+  F(host_call, "cuLaunchHostFunc", (StreamHandle*, void (*)(void*), void*))                       \
+  F(event_create, "cuEventCreate", (Event**, unsigned))                                           \
+  F(event_destroy, "cuEventDestroy_v2", (Event*))                                                 \
+  F(event_record, "cuEventRecord", (Event*, StreamHandle*))                                       \
   F(capture_begin, "cuStreamBeginCapture_v2", (StreamHandle*, int))                               \
   F(capture_end, "cuStreamEndCapture", (StreamHandle*, GraphHandle**))                            \
   F(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec**, GraphHandle*, Size))          \

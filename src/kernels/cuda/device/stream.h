@@ -43,6 +43,14 @@ class Stream {
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
   /// Sets bytes to 0.
   virtual void clear(void* to, size_t bytes) = 0;
+  /// Work of the host in its turn, by a thread of the queue's own. It may read and write what is
+  /// pinned, asks no stream for anything and does not fail; `data` stays until it is done, or as
+  /// long as the recording that holds it.
+  virtual void call(void (*work)(void* data), void* data) = 0;
+  /// What is asked for from here on begins when all that `other` was asked for until now is done.
+  /// Between begin_recording() and end_recording() the other stream's work is recorded too, from
+  /// its first wait for this one on; this one must wait for its last.
+  virtual void wait_for(Stream& other) = 0;
 
   /// What is asked for from here on is not done but recorded, with the addresses and arguments as
   /// they are now.

@@ -36,6 +36,14 @@ class EmulatedStream final : public Stream {
     });
   }
 
+  void call(void (*work)(void* data), void* data) override {
+    add([=]() -> Status {
+      work(data);
+      return {};
+    });
+  }
+  void wait_for(Stream& /*other*/) override {}  // there is one stream, in order
+
   void begin_recording() override { recording_ = std::make_unique<EmulatedGraph>(); }
   std::unique_ptr<Graph> end_recording() override {
     std::unique_ptr<EmulatedGraph> graph = std::move(recording_);
@@ -142,6 +150,7 @@ class Emulator final : public Device {
 
   const DeviceFacts& facts() const override { return facts_; }
   Stream& stream() override { return stream_; }
+  Result<Stream*> side_stream() override { return &stream_; }
   Result<int64_t> free_bytes() override { return facts_.memory_bytes - account().used(); }
   Result<std::unique_ptr<Pinned>> pinned(size_t bytes) override {
     return std::unique_ptr<Pinned>(std::make_unique<HostBytes>(bytes));

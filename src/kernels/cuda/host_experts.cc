@@ -1,0 +1,253 @@
+#include "kernels/cuda/host_experts.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/host_experts_args.h"
+#include "kernels/cuda/linear_step.h"
+#include "kernels/cuda/moe_chunk.h"
+#include "kernels/cuda/pack_weights.h"
+#include "kernels/cuda/rows.h"
+#include "kernels/cuda/step_arrays.h"
+#include "kernels/dot_rule.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+constexpr Kernel kRowsOut = {"host_experts", "host_rows_out"};
+constexpr Kernel kRowsIn = {"host_experts", "host_rows_in"};
+
+/// Rows that go to the host together: all of a step that may be recorded.
+constexpr int32_t kMostRows = kMostRecordedRows;
+constexpr size_t kAlign = 256;
+/// Addresses for a layer's experts.
+constexpr size_t kPlaceBytes = size_t{16} << 30;
+
+size_t aligned(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+std::array<WeightView*, 3> matrices(ExpertWeights& e) { return {&e.gate, &e.up, &e.down}; }
+
+/// What the shared expert of `count` rows needs, one part after the other.
+struct SharedScratch {
+  float* x;  ///< [count, n_embd]
+  RoundedRows x_rounded;
+  float* gate;  ///< [count, n_ff]
+  float* up;
+  RoundedRows h_rounded;
+  float* out;  ///< [count, n_embd]
+  int64_t bytes;
+
+  SharedScratch(int64_t count, int64_t n_embd, int64_t n_ff, uint8_t* memory) {
+    uint8_t* at = memory;
+    auto floats = [&](int64_t n) {
+      auto* p = reinterpret_cast<float*>(at);
+      at += aligned(static_cast<size_t>(count * n) * sizeof(float));
+      return p;
+    };
+    auto rounded = [&](int64_t n) {
+      const RoundedRows rows = rounded_rows_at(at, count, n);
+      at += aligned(static_cast<size_t>(rounded_bytes(count, n)));
+      return rows;
+    };
+    x = floats(n_embd);
+    x_rounded = rounded(n_embd);
+    gate = floats(n_ff);
+    up = floats(n_ff);
+    h_rounded = rounded(n_ff);
+    out = floats(n_embd);
+    bytes = at - memory;
+  }
+};
+
+}  // namespace
+
+Status HostExperts::add(std::span<ExpertWeights> experts, const ExpertWeights* shared) {
+  if (side_ == nullptr) {
+    CHIMERE_TRY(side_, device_.side_stream());
+    CHIMERE_CHECK_OK(open_mailbox(experts.front().gate.n_in));
+  }
+  Layer layer;
+  layer.experts.assign(experts.begin(), experts.end());
+  std::vector<size_t> begins;
+  for (ExpertWeights& e : experts) {
+    for (const WeightView* w : matrices(e)) {
+      begins.push_back(layer.bytes);
+      layer.bytes += aligned(static_cast<size_t>(packed_bytes(*w)));
+    }
+  }
+  if (layer.bytes > kPlaceBytes) return out_of_memory("a layer's experts are too large for a card");
+  CHIMERE_TRY(layer.packed, device_.pinned(layer.bytes));
+  std::unique_ptr<MemoryRange>& place = places_[layers_.size() % places_.size()];
+  if (place == nullptr) {
+    CHIMERE_TRY(place, device_.reserve(kPlaceBytes));
+  }
+  CHIMERE_CHECK_OK(place->commit(layer.bytes));
+  pool_.parallel_for(
+      static_cast<int64_t>(experts.size()), 1, [&](int64_t begin, int64_t end, int /*worker*/) {
+        for (int64_t e = begin; e < end; ++e) {
+          const auto at = static_cast<size_t>(e);
+          const auto parts = matrices(experts[at]);
+          for (size_t i = 0; i < parts.size(); ++i) {
+            pack_rows(*parts[i], 0, parts[i]->n_out, layer.packed->data() + begins[3 * at + i]);
+          }
+        }
+      });
+  for (size_t e = 0; e < experts.size(); ++e) {
+    const auto parts = matrices(experts[e]);
+    for (size_t i = 0; i < parts.size(); ++i) parts[i]->data = place->data() + begins[3 * e + i];
+  }
+  layer.has_shared = shared != nullptr;
+  if (shared != nullptr) layer.shared = *shared;
+  CHIMERE_TRY(layer.table, ExpertTable::create(tables_, experts, shared));
+  layer_of_.insert_or_assign(experts.data(), layers_.size());
+  layers_.push_back(std::move(layer));
+  return {};
+}
+
+Status HostExperts::open_mailbox(int64_t n_embd) {
+  const size_t row = static_cast<size_t>(n_embd) * sizeof(float);
+  constexpr size_t ranks = kMoeMostUsed * sizeof(float);
+  CHIMERE_TRY(mailbox_.memory, device_.pinned(kMostRows * (2 * row + 2 * ranks)));
+  uint8_t* at = mailbox_.memory->data();
+  mailbox_.n_embd = n_embd;
+  mailbox_.x = reinterpret_cast<float*>(at);
+  mailbox_.sums = reinterpret_cast<float*>(at += kMostRows * row);
+  mailbox_.weights = reinterpret_cast<float*>(at += kMostRows * row);
+  mailbox_.ids = reinterpret_cast<int32_t*>(at += kMostRows * ranks);
+  return {};
+}
+
+int64_t HostExperts::scratch_bytes(std::span<const ExpertWeights> experts, const Call& call) const {
+  const Layer& layer = layers_[layer_of_.at(experts.data())];
+  const int64_t n_embd = call.x.cols;
+  int64_t bytes = 0;
+  if (call.step.count > 0) {
+    const int64_t rows = std::min(call.step.count, kMostRows);
+    bytes = SharedScratch(rows, n_embd, layer.shared.gate.n_out, nullptr).bytes;
+  }
+  if (call.chunk.count > 0) {
+    bytes = std::max(
+        bytes, moe_chunk_scratch_bytes(layer.table, call.chunk.count, call.routing.n_used, n_embd));
+  }
+  return bytes;
+}
+
+void HostExperts::begin_chunks() {
+  if (layers_.empty()) return;
+  on_its_way_ = 0;
+  upload(0);
+}
+
+void HostExperts::upload(size_t layer) {
+  // Whatever used the place before was asked for before.
+  side_->wait_for(device_.stream());
+  side_->copy(places_[layer % places_.size()]->data(), layers_[layer].packed->data(),
+              layers_[layer].bytes);
+  on_its_way_ = layer + 1;
+}
+
+void HostExperts::ffn(std::span<const ExpertWeights> experts, const Call& call) {
+  const size_t layer = layer_of_.at(experts.data());
+  for (int32_t first = 0; first < call.step.count; first += kMostRows) {
+    step_rows(layer, call, first, std::min(kMostRows, call.step.count - first));
+  }
+  if (call.chunk.count == 0) return;
+  if (on_its_way_ != layer + 1) upload(layer);
+  Stream& stream = device_.stream();
+  stream.wait_for(*side_);
+  if (layer + 1 < layers_.size()) upload(layer + 1);
+  moe_chunk(stream, layers_[layer].table, call.x, call.rounded, call.chunk, call.routing,
+            call.shared_gate, call.codebook, call.scratch, call.y);
+}
+
+void HostExperts::compute(const HostWork& work) {
+  const int64_t n_embd = mailbox_.n_embd;
+  std::fill_n(mailbox_.sums, work.rows * n_embd, 0.0F);
+  ops_->moe_ffn(ConstMatrixView(mailbox_.x, work.rows, n_embd, n_embd), layers_[work.layer].experts,
+                {work.n_used, mailbox_.ids, mailbox_.weights}, nullptr, nullptr,
+                MatrixView(mailbox_.sums, work.rows, n_embd, n_embd));
+}
+
+void HostExperts::shared_expert(const Layer& layer, const Call& call, bool in_place,
+                                int32_t count) {
+  Stream& stream = device_.stream();
+  const int64_t n_embd = call.x.cols;
+  const int64_t n_ff = layer.shared.gate.n_out;
+  const SharedScratch at(count, n_embd, n_ff, call.scratch);
+  const int multiprocessors = device_.facts().multiprocessors;
+  ConstMatrixView x = call.x;
+  RoundedRows rounded = call.rounded;
+  if (!in_place) {
+    x = ConstMatrixView(at.x, count, n_embd, n_embd);
+    rounded = at.x_rounded;
+    if (takes_integer_dot(layer.shared.gate.type) || takes_integer_dot(layer.shared.up.type)) {
+      round_rows(stream, x, rounded);
+    }
+  }
+  const RowSet rows = {nullptr, count};
+  const MatrixView gate(at.gate, count, n_ff, n_ff);
+  const MatrixView up(at.up, count, n_ff, n_ff);
+  const LinearJob in[] = {{layer.shared.gate, gate}, {layer.shared.up, up}};
+  linear_step(stream, multiprocessors, x, rounded, rows, call.codebook, in);
+  silu_multiply(stream, gate, up);
+  if (takes_integer_dot(layer.shared.down.type)) round_rows(stream, gate, at.h_rounded);
+  const LinearJob out[] = {{layer.shared.down, MatrixView(at.out, count, n_embd, n_embd)}};
+  linear_step(stream, multiprocessors, gate, at.h_rounded, rows, call.codebook, out);
+}
+
+void HostExperts::step_rows(size_t index, const Call& call, int32_t first, int32_t count) {
+  const Layer& layer = layers_[index];
+  Stream& stream = device_.stream();
+  const auto n_embd = static_cast<int32_t>(call.x.cols);
+  const SharedScratch at(count, n_embd, layer.shared.gate.n_out, call.scratch);
+  const HostRows rows = {call.step.ids, first, count};
+  // The first rows lie together as they are.
+  const bool in_place = call.step.ids == nullptr && first == 0;
+  HostRowsOutArgs out = {};
+  out.rows = rows;
+  out.x = call.x.data;
+  out.x_stride = call.x.stride;
+  out.ids = call.routing.ids;
+  out.weights = call.routing.weights;
+  out.x_to_host = mailbox_.x;
+  out.ids_to_host = mailbox_.ids;
+  out.weights_to_host = mailbox_.weights;
+  out.x_copy = layer.has_shared && !in_place ? at.x : nullptr;
+  out.n_embd = n_embd;
+  out.n_used = call.routing.n_used;
+  stream.launch(kRowsOut,
+                {.grid = {static_cast<uint32_t>(count)},
+                 .block = {kHostExpertsThreads},
+                 .overlaps_previous = true},
+                out);
+
+  std::unique_ptr<HostWork>& work = works_[{index, count}];
+  if (work == nullptr) {
+    work = std::make_unique<HostWork>(HostWork{this, index, count, call.routing.n_used});
+  }
+  side_->wait_for(stream);
+  side_->call(
+      [](void* data) {
+        const auto* w = static_cast<const HostWork*>(data);
+        w->self->compute(*w);
+      },
+      work.get());
+  if (layer.has_shared) shared_expert(layer, call, in_place, count);
+  stream.wait_for(*side_);
+
+  HostRowsInArgs in = {};
+  in.rows = rows;
+  in.from_host = mailbox_.sums;
+  in.shared = layer.has_shared ? at.out : nullptr;
+  in.shared_gate = call.shared_gate;
+  in.y = call.y.data;
+  in.y_stride = call.y.stride;
+  in.n_embd = n_embd;
+  stream.launch(
+      kRowsIn,
+      {.grid = {static_cast<uint32_t>((n_embd + kHostExpertsThreads - 1) / kHostExpertsThreads),
+                static_cast<uint32_t>(count)},
+       .block = {kHostExpertsThreads}},
+      in);
+}
+
+}  // namespace chimere::kernels::cuda
