@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/cuda/host_experts.h"
 #include "kernels/cuda/pack_weights.h"
 
 namespace chimere::model {
@@ -51,7 +52,7 @@ int64_t DevicePlan::host_experts() const {
 
 int64_t DevicePlan::staging() const {
   if (host_expert_layers == 0) return 0;
-  return std::min(host_expert_layers, 2) *
+  return kernels::cuda::host_expert_places(host_expert_layers) *
          *std::max_element(experts.begin(), experts.begin() + host_expert_layers);
 }
 

@@ -22,7 +22,7 @@ struct DevicePlan {
   int64_t states = 0;            ///< how many of them must fit
   int64_t work = 0;              ///< activations, logits, scratch memory and recorded steps
 
-  /// Experts that stay on the host; for prompts the card keeps room for two layers of them.
+  /// Experts that stay on the host; for prompts the card keeps room for one or two layers of them.
   int64_t host_experts() const;
   int64_t staging() const;
   int64_t weights_on_card() const { return weights - host_experts() + staging(); }

@@ -41,7 +41,7 @@ class CudaOps final : public Ops {
         host_ops_(make_cpu_ops(pool)),
         weights_(device, pool),
         arrays_(std::move(arrays)),
-        host_experts_(device, pool, weights_),
+        host_experts_(device, pool, weights_, host_expert_layers),
         host_expert_layers_left_(host_expert_layers),
         scratch_(device),
         rounded_(device),

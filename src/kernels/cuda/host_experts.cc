@@ -1,6 +1,7 @@
 #include "kernels/cuda/host_experts.h"
 
 #include <algorithm>
+#include <array>
 
 #include "kernels/cuda/host_experts_args.h"
 #include "kernels/cuda/linear_step.h"
@@ -154,9 +155,11 @@ void HostExperts::ffn(std::span<const ExpertWeights> experts, const Call& call) 
   if (on_its_way_ != layer + 1) upload(layer);
   Stream& stream = device_.stream();
   stream.wait_for(*side_);
-  if (layer + 1 < layers_.size()) upload(layer + 1);
+  const bool more = layer + 1 < layers_.size();
+  if (more && places_.size() > 1) upload(layer + 1);
   moe_chunk(stream, layers_[layer].table, call.x, call.rounded, call.chunk, call.routing,
             call.shared_gate, call.codebook, call.scratch, call.y);
+  if (more && places_.size() == 1) upload(layer + 1);
 }
 
 void HostExperts::compute(const HostWork& work) {

@@ -5,7 +5,6 @@
 #ifndef CHIMERE_KERNELS_CUDA_HOST_EXPERTS_H_
 #define CHIMERE_KERNELS_CUDA_HOST_EXPERTS_H_
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -21,11 +20,19 @@
 
 namespace chimere::kernels::cuda {
 
+/// Rooms on the card for the experts of a layer, while chunk rows want them: with two the next
+/// layer's come while these are at work; of few layers, a second one would take what they save.
+constexpr int host_expert_places(int layers) { return layers == 0 ? 0 : layers < 8 ? 1 : 2; }
+
 class HostExperts {
  public:
-  /// All must outlive it. `tables` takes the tables of addresses.
-  HostExperts(Device& device, ThreadPool& pool, Memory& tables)
-      : device_(device), pool_(pool), tables_(tables), ops_(make_cpu_ops(pool)) {}
+  /// For so many layers. All must outlive it. `tables` takes the tables of addresses.
+  HostExperts(Device& device, ThreadPool& pool, Memory& tables, int layers)
+      : device_(device),
+        pool_(pool),
+        tables_(tables),
+        ops_(make_cpu_ops(pool)),
+        places_(static_cast<size_t>(host_expert_places(layers))) {}
 
   /// A layer's experts, in host memory, which must stay; `shared` is placed already. Their data is
   /// set to where it lies while a chunk is computed. Errors: those of ExpertTable::create(),
@@ -95,8 +102,8 @@ class HostExperts {
   Stream* side_ = nullptr;
   std::vector<Layer> layers_;
   std::map<const ExpertWeights*, size_t> layer_of_;
-  std::array<std::unique_ptr<MemoryRange>, 2> places_;  ///< on the card, of layers in turn
-  size_t on_its_way_ = 0;                               ///< layer whose experts were sent last, + 1
+  std::vector<std::unique_ptr<MemoryRange>> places_;  ///< on the card, of layers in turn
+  size_t on_its_way_ = 0;                             ///< layer whose experts were sent last, + 1
   Mailbox mailbox_;
   std::map<std::pair<size_t, int32_t>, std::unique_ptr<HostWork>> works_;  ///< recordings hold them
 };
