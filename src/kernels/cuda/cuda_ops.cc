@@ -88,6 +88,8 @@ class CudaOps final : public Ops {
  private:
   /// Rows of a product's operands, by class.
   const RowClasses& rows() const { return selected_ ? arrays_.wanted_rows() : arrays_.all_rows(); }
+  /// Memory for rounded rows.
+  RoundedRows rounded_for(int64_t rows, int64_t n);
   /// x rounded, all rows: what is there already if x has not changed since.
   RoundedRows rounded(ConstMatrixView x);
   bool ok(const Status& status);
@@ -214,14 +216,20 @@ void CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, Matrix
     cuda::rms_norm(stream_, x, weight, eps, y, {});
     return;
   }
-  if (!ok(rounded_.resize(rounded_bytes(y.rows, y.cols)))) return;
-  cuda::rms_norm(stream_, x, weight, eps, y, rounded_rows_at(rounded_.data(), y.rows, y.cols));
+  const RoundedRows rounded = rounded_for(y.rows, y.cols);
+  if (!ok({})) return;
+  cuda::rms_norm(stream_, x, weight, eps, y, rounded);
   rounded_of_ = y.data;
 }
 
+RoundedRows CudaOps::rounded_for(int64_t rows, int64_t n) {
+  if (!ok(rounded_.resize(tiled_rounded_bytes(rows, n)))) return {};
+  return tiled_rounded_rows_at(rounded_.data(), rows, n);
+}
+
 RoundedRows CudaOps::rounded(ConstMatrixView x) {
-  if (!ok(rounded_.resize(rounded_bytes(x.rows, x.cols)))) return {};
-  const RoundedRows rows = rounded_rows_at(rounded_.data(), x.rows, x.cols);
+  const RoundedRows rows = rounded_for(x.rows, x.cols);
+  if (!ok({})) return {};
   if (rounded_of_ != x.data) round_rows(stream_, x, rows);
   rounded_of_ = x.data;
   return rows;
@@ -256,7 +264,7 @@ void CudaOps::gdn_scan(const BatchView& /*batch*/, const GdnShape& shape, ConstM
 
 void CudaOps::gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight,
                              int head_dim, float eps, MatrixView y) {
-  cuda::gated_rms_norm(stream_, x, z, weight, head_dim, eps, y);
+  cuda::gated_rms_norm(stream_, x, z, weight, head_dim, eps, y, {});
   rounded_of_ = nullptr;
 }
 
@@ -267,9 +275,12 @@ void CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
   const int64_t arrivals = int64_t{batch.extent.n_sequences} * shape.n_k_heads;
   if (!ok(arrivals_.resize_zeroed(arrivals * static_cast<int64_t>(sizeof(uint32_t))))) return;
   if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
-  cuda::gdn_mix(stream_, batch, shape, operands, qkv, alpha, beta, z, out, scratch_.data(),
+  const bool rounds = shape.head_dim % kActivationBlock == 0;
+  const RoundedRows rounded = rounds ? rounded_for(out.rows, out.cols) : RoundedRows{};
+  if (!ok({})) return;
+  cuda::gdn_mix(stream_, batch, shape, operands, qkv, alpha, beta, z, out, rounded, scratch_.data(),
                 reinterpret_cast<uint32_t*>(arrivals_.data()));
-  rounded_of_ = nullptr;
+  rounded_of_ = rounds ? out.data : nullptr;
 }
 
 const float* CudaOps::rope_rows(const AttentionShape& shape) {

@@ -13,8 +13,7 @@ constexpr Kernel kConvTiles = {"gdn_conv", "gdn_conv_rows"};
 constexpr Kernel kChunkProducts = {"gdn_chunk", "gdn_chunk_products"};
 constexpr Kernel kChunkScan = {"gdn_chunk", "gdn_chunk_scan"};
 constexpr Kernel kStep32 = {"gdn_step", "gdn_step_32"};
-constexpr Kernel kStep32Wide = {"gdn_step", "gdn_step_32_wide"};
-constexpr Kernel kStep16Wide = {"gdn_step", "gdn_step_16_wide"};
+constexpr Kernel kStep16 = {"gdn_step", "gdn_step_16"};
 
 uint32_t u32(int64_t x) { return static_cast<uint32_t>(x); }
 int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
@@ -59,29 +58,15 @@ ScratchFloats scratch_floats(const GdnShape& shape, const BatchExtent& extent) {
   return floats;
 }
 
-/// How gdn_step lays a head over a block.
-struct StepShape {
-  const Kernel* kernel;
-  int columns;
-  int threads;
-};
-
-StepShape step_shape(int head_dim) {
-  const int rows = head_dim % 32 == 0 ? 32 : 16;
-  const int parts = head_dim / rows;
-  const int columns = std::min(head_dim, 1024 / parts / 16 * 16);
-  const int threads = whole_warps(columns * parts);
-  if (rows == 16) return {&kStep16Wide, columns, threads};
-  return {threads <= 512 ? &kStep32 : &kStep32Wide, columns, threads};
-}
-
 void launch_step(Stream& stream, const BatchExtent& extent, GdnStepArgs args) {
-  const StepShape shape = step_shape(args.scan.dims.head_dim);
-  args.columns = shape.columns;
-  const Launch launch = {.grid = {u32(args.scan.dims.n_v_heads), u32(extent.n_sequences)},
-                         .block = {u32(shape.threads)},
+  const GdnDims& dims = args.scan.dims;
+  // As many columns as rows of a part, so that a block has head_dim threads.
+  args.columns = dims.head_dim % 32 == 0 ? 32 : 16;
+  const Launch launch = {.grid = {u32(dims.n_v_heads * blocks_of(dims.head_dim, args.columns)),
+                                  u32(extent.n_sequences)},
+                         .block = {u32(whole_warps(dims.head_dim))},
                          .overlaps_previous = true};
-  stream.launch(*shape.kernel, launch, args);
+  stream.launch(args.columns == 32 ? kStep32 : kStep16, launch, args);
 }
 
 }  // namespace
@@ -146,19 +131,19 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
   }
 }
 
-bool takes_one_launch(const BatchExtent& extent) {
+bool takes_two_launches(const BatchExtent& extent) {
   return extent.chunk_rows == 0 && extent.runs <= 1;
 }
 
 void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
              const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
-             ConstMatrixView beta, ConstMatrixView z, MatrixView out, uint8_t* scratch,
-             uint32_t* arrivals) {
+             ConstMatrixView beta, ConstMatrixView z, MatrixView out, const RoundedRows& rounded,
+             uint8_t* scratch, uint32_t* arrivals) {
   const GdnOperands& o = operands;
-  if (!takes_one_launch(batch.extent)) {
+  if (!takes_two_launches(batch.extent)) {
     gdn_conv(stream, batch, shape, o.conv_weight, o.eps, o.conv_state, qkv, scratch);
     gdn_scan(stream, batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out, scratch);
-    gated_rms_norm(stream, out, z, o.norm, shape.head_dim, o.eps, out);
+    gated_rms_norm(stream, out, z, o.norm, shape.head_dim, o.eps, out, rounded);
     return;
   }
   GdnStepArgs args = {};
@@ -166,10 +151,9 @@ void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
   args.conv_weight = o.conv_weight;
   args.conv_state = {o.conv_state.base, o.conv_state.slot_stride};
   args.arrivals = arrivals;
-  args.norm = o.norm;
   args.eps = o.eps;
-  args.z = {z.data, z.stride};
   launch_step(stream, batch.extent, args);
+  gated_rms_norm(stream, out, z, o.norm, shape.head_dim, o.eps, out, rounded);
 }
 
 }  // namespace chimere::kernels::cuda

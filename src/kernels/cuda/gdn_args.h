@@ -67,17 +67,14 @@ struct GdnScanArgs {
   Rows out;
 };
 
-/// gdn_step. Without `conv_weight`, qkv is what gdn_conv leaves; without `norm`, out is what
-/// gdn_scan leaves.
+/// gdn_step. Without `conv_weight`, qkv is what gdn_conv leaves.
 struct GdnStepArgs {
   GdnScanArgs scan;
-  int32_t columns;  ///< of the state, advanced by a block at a time
+  int32_t columns;  ///< of the state, of a block; at most 32
   const float* conv_weight;
   SlotArgs conv_state;
   uint32_t* arrivals;  ///< [n_sequences, n_k_heads] zeros, and zeros again at the end
-  const float* norm;
-  float eps;  ///< of all norms
-  ConstRows z;
+  float eps;           ///< of the norms of q and k
 };
 
 inline constexpr int kGdnChunkThreads = 256;

@@ -228,11 +228,11 @@ void check_step(Rng& rng, const GdnShape& shape, int n_sequences) {
                                   {l.scan_state.data(), l.slot_stride},
                                   l.norm.data(),
                                   kEps};
-    ASSERT_TRUE(takes_one_launch(on.view().extent));
+    ASSERT_TRUE(takes_two_launches(on.view().extent));
     const int64_t launches = device->stream().counts().launches;
     gdn_mix(device->stream(), on.view(), shape, operands, l.qkv.view(), l.alpha.view(),
-            l.beta.view(), l.z.view(), l.out.view(), nullptr, arrivals.data());
-    EXPECT_EQ(device->stream().counts().launches, launches + 1);
+            l.beta.view(), l.z.view(), l.out.view(), {}, nullptr, arrivals.data());
+    EXPECT_EQ(device->stream().counts().launches, launches + 2);
     ASSERT_TRUE(device->stream().synchronize().ok());
     expect_rows(l.out.read(), want.out, name, shape.head_dim);
     l.expect_states(want, name);
@@ -240,7 +240,7 @@ void check_step(Rng& rng, const GdnShape& shape, int n_sequences) {
   }
 }
 
-TEST(CudaDeltaNet, OneLaunchOfStepRowsHasTheBitsOfThreeOps) {
+TEST(CudaDeltaNet, TwoLaunchesOfStepRowsHaveTheBitsOfThreeOps) {
   Rng rng = seeded();
   for (const int head_dim : {16, 48, 64, 96, 128}) {
     check_step(rng, random_shape(rng, head_dim), uniform_int(rng, 1, 5));
@@ -251,10 +251,10 @@ TEST(CudaDeltaNet, OneLaunchOfStepRowsHasTheBitsOfThreeOps) {
   check_step(rng, wide, 2);
 }
 
-TEST(CudaDeltaNet, OneLaunchIsForStepsOnly) {
-  EXPECT_FALSE(takes_one_launch({.runs = 1, .step_rows = 1, .chunk_rows = 3}));
-  EXPECT_FALSE(takes_one_launch({.runs = 2, .step_rows = 1}));
-  EXPECT_TRUE(takes_one_launch({.runs = 1, .step_rows = 4}));
+TEST(CudaDeltaNet, TwoLaunchesAreForStepsOnly) {
+  EXPECT_FALSE(takes_two_launches({.runs = 1, .step_rows = 1, .chunk_rows = 3}));
+  EXPECT_FALSE(takes_two_launches({.runs = 2, .step_rows = 1}));
+  EXPECT_TRUE(takes_two_launches({.runs = 1, .step_rows = 4}));
 }
 
 }  // namespace

@@ -25,8 +25,9 @@ inline OnDevice<uint8_t> packed_on(Device& device, const WeightView& w) {
 class RoundedOnDevice {
  public:
   RoundedOnDevice(Device& device, int64_t rows, int64_t n)
-      : memory_(device, std::vector<uint8_t>(static_cast<size_t>(rounded_bytes(rows, n)), 0xFF)),
-        rows_(rounded_rows_at(memory_.data(), rows, n)) {}
+      : memory_(device,
+                std::vector<uint8_t>(static_cast<size_t>(tiled_rounded_bytes(rows, n)), 0xFF)),
+        rows_(tiled_rounded_rows_at(memory_.data(), rows, n)) {}
   const RoundedRows& rows() const { return rows_; }
 
  private:

@@ -7,7 +7,9 @@ set(CUDA_MODULES
   cuda/gdn_conv.cu
   cuda/gdn_step.cu
   cuda/linear_chunk.cu
+  cuda/linear_float.cu
   cuda/linear_step.cu
+  cuda/linear_tile.cu
   cuda/moe_chunk.cu
   cuda/moe_step.cu
   cuda/norm.cu
