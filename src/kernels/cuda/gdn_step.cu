@@ -62,26 +62,81 @@ __device__ __forceinline__ void for_channels(const Channels& channels, int begin
   }
 }
 
-/// The convolution of the first row, but for its own input: what can be done before that is there.
-__device__ __forceinline__ void begin_first_row(const GdnStepArgs& args, const float* before,
-                                                const Channels& channels, int begin, int columns,
-                                                StepShared& shared) {
-  const int taps = args.scan.dims.taps;
-  for_channels(channels, begin, columns, [&](int i, int c) {
-    float sum = 0;
-    for (int t = 0; t + 1 < taps; ++t) {
-      sum = fmaf(args.conv_weight[static_cast<int64_t>(c) * taps + t],
-                 before[static_cast<int64_t>(t) * conv_dim(args.scan.dims) + c], sum);
-    }
-    shared.raw[i] = sum;
-  });
-}
+/// The taps of the usual convolution, and the channels of a thread: 2 head_dim + columns of them
+/// on at least head_dim threads, of which columns are no more.
+inline constexpr int kUsualTaps = 4;
+inline constexpr int kOwnChannels = 3;
 
-/// q, k and v of a row into shared.raw, where begin_first_row() has been.
+/// The first row of a usual convolution, in registers: what can be done before its inputs are
+/// there, and, if it is the only row, the state behind it.
+struct FirstRow {
+  float sum[kOwnChannels];     ///< without the row's own input
+  float weight[kOwnChannels];  ///< of that input
+  float old[kOwnChannels][kUsualTaps - 1];
+  float input[kOwnChannels];
+
+  /// f(j, i, channel) of each of this thread's channels, as for_channels().
+  template <class F>
+  static __device__ __forceinline__ void each(const Channels& channels, int begin, int columns,
+                                              F f) {
+    const int heads = 2 * channels.n;
+#pragma unroll
+    for (int j = 0; j < kOwnChannels; ++j) {
+      const int at = static_cast<int>(threadIdx.x) + j * static_cast<int>(blockDim.x);
+      const int i = at < heads ? at : at + begin;
+      if (at < heads + columns) f(j, i, channels[i]);
+    }
+  }
+
+  __device__ __forceinline__ void begin_row(const GdnStepArgs& args, const float* before,
+                                            const Channels& channels, int begin, int columns) {
+    const int64_t width = conv_dim(args.scan.dims);
+    float weights[kOwnChannels][kUsualTaps];
+    each(channels, begin, columns, [&](int j, int /*i*/, int c) {
+#pragma unroll
+      for (int t = 0; t < kUsualTaps; ++t) {
+        weights[j][t] = args.conv_weight[static_cast<int64_t>(c) * kUsualTaps + t];
+      }
+#pragma unroll
+      for (int t = 0; t + 1 < kUsualTaps; ++t) old[j][t] = before[t * width + c];
+    });
+    each(channels, begin, columns, [&](int j, int /*i*/, int /*c*/) {
+      sum[j] = 0;
+#pragma unroll
+      for (int t = 0; t + 1 < kUsualTaps; ++t) sum[j] = fmaf(weights[j][t], old[j][t], sum[j]);
+      weight[j] = weights[j][kUsualTaps - 1];
+    });
+  }
+
+  __device__ __forceinline__ void read(const GdnStepArgs& args, int row, const Channels& channels,
+                                       int begin, int columns, StepShared& shared) {
+    const float* qkv = args.scan.qkv.data + row * args.scan.qkv.stride;
+    each(channels, begin, columns, [&](int j, int /*i*/, int c) { input[j] = qkv[c]; });
+    each(channels, begin, columns,
+         [&](int j, int i, int /*c*/) { shared.raw[i] = silu(fmaf(weight[j], input[j], sum[j])); });
+  }
+
+  /// The state behind the row, of the heads' channels or of the columns'.
+  __device__ __forceinline__ void write_state(const GdnStepArgs& args, int row, bool heads,
+                                              const Channels& channels, int begin,
+                                              int columns) const {
+    const int slot = args.scan.batch.write_slot[row];
+    if (slot < 0) return;
+    const int64_t width = conv_dim(args.scan.dims);
+    float* const after = args.conv_state.base + slot * args.conv_state.stride;
+    each(channels, begin, columns, [&](int j, int i, int c) {
+      if ((i < 2 * channels.n) != heads) return;
+#pragma unroll
+      for (int t = 0; t + 2 < kUsualTaps; ++t) after[t * width + c] = old[j][t + 1];
+      after[(kUsualTaps - 2) * width + c] = input[j];
+    });
+  }
+};
+
+/// q, k and v of a row into shared.raw.
 __device__ __forceinline__ void read_row(const GdnStepArgs& args, const float* before,
-                                         int first_row, int row, bool has_begun,
-                                         const Channels& channels, int begin, int columns,
-                                         StepShared& shared) {
+                                         int first_row, int row, const Channels& channels,
+                                         int begin, int columns, StepShared& shared) {
   const int taps = args.scan.dims.taps;
   for_channels(channels, begin, columns, [&](int i, int c) {
     const float own = args.scan.qkv.data[(first_row + row) * args.scan.qkv.stride + c];
@@ -89,8 +144,8 @@ __device__ __forceinline__ void read_row(const GdnStepArgs& args, const float* b
       shared.raw[i] = own;
       return;
     }
-    float sum = has_begun ? shared.raw[i] : 0;
-    for (int t = 0; !has_begun && t + 1 < taps; ++t) {
+    float sum = 0;
+    for (int t = 0; t + 1 < taps; ++t) {
       sum = fmaf(args.conv_weight[static_cast<int64_t>(c) * taps + t],
                  conv_input(args, before, first_row, c, row - taps + 1 + t), sum);
     }
@@ -134,15 +189,20 @@ __device__ __forceinline__ void write_conv_states(const GdnStepArgs& args, const
   for (auto i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) {
     const int c = first + i;
     float old[kMaxTaps - 1];  // `before` may be one of the states that are written
-    for (int t = 0; t < past; ++t) old[t] = before[t * channels + c];
+#pragma unroll
+    for (int t = 0; t < kMaxTaps - 1; ++t) old[t] = t < past ? before[t * channels + c] : 0;
     for (int row = 0; row < rows; ++row) {
       const int slot = args.scan.batch.write_slot[first_row + row];
       if (slot < 0) continue;
       float* after = args.conv_state.base + slot * args.conv_state.stride + c;
-      for (int t = 0; t < past; ++t) {
-        const int from = row - past + 1 + t;
-        after[t * channels] =
-            from < 0 ? old[from + past] : conv_input(args, before, first_row, c, from);
+      // What is still of the state before moves up by row + 1 places.
+#pragma unroll
+      for (int t = 0; t < kMaxTaps - 1; ++t) {
+        const int to = t - row - 1;
+        if (t < past && to >= 0) after[to * channels] = old[t];
+      }
+      for (int t = max(0, past - 1 - row); t < past; ++t) {
+        after[t * channels] = conv_input(args, before, first_row, c, row - past + 1 + t);
       }
     }
   }
@@ -210,14 +270,17 @@ __device__ void step_rows(const GdnStepArgs& args, StepShared& shared) {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) s[i] = before[static_cast<int64_t>(i) * n];
   }
-  if (state_is_there) {
-    begin_first_row(args, conv_before, channels, begin, columns, shared);
-    wait_for_previous_kernel();
-  }
+  const bool usual = state_is_there && scan.dims.taps == kUsualTaps;
+  FirstRow first;
+  if (usual) first.begin_row(args, conv_before, channels, begin, columns);
+  if (state_is_there) wait_for_previous_kernel();
   for (int row = 0; row < rows; ++row) {
     const Gates gates = gates_of(scan, first_row + row, h);
-    read_row(args, conv_before, first_row, row, state_is_there && row == 0, channels, begin,
-             columns, shared);
+    if (usual && row == 0) {
+      first.read(args, first_row, channels, begin, columns, shared);
+    } else {
+      read_row(args, conv_before, first_row, row, channels, begin, columns, shared);
+    }
     const float decay = exp_f32(gates.log_decay);
     __syncthreads();
     normalise_row(args, n, shared);
@@ -280,6 +343,11 @@ __device__ void step_rows(const GdnStepArgs& args, StepShared& shared) {
   }
   if (args.conv_weight == nullptr) return;
   const bool writes_keys = last_reader(args, sequence, k_head, shared);
+  if (usual && rows == 1) {
+    first.write_state(args, first_row, /*heads=*/false, channels, begin, columns);
+    if (writes_keys) first.write_state(args, first_row, /*heads=*/true, channels, begin, columns);
+    return;
+  }
   write_conv_states(args, conv_before, first_row, rows, channels.v + begin, columns);
   if (!writes_keys) return;
   write_conv_states(args, conv_before, first_row, rows, channels.q, n);
@@ -291,7 +359,7 @@ __device__ void step_rows(const GdnStepArgs& args, StepShared& shared) {
 // Grid: [v heads * tiles of columns, sequences]. Threads: columns * (head_dim / rows of a part),
 // whole warps.
 
-CHIMERE_KERNEL_OF_BLOCKS(gdn_step_32, kMaxDim, 3, GdnStepArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(gdn_step_32, kMaxDim, 2, GdnStepArgs, args) {
   __shared__ StepShared shared;
   step_rows<32>(args, shared);
 }
