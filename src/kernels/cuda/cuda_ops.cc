@@ -28,7 +28,7 @@ namespace {
 /// Ops::kv_layout(), more than the CPU's: pages as ref's, written by this back end's own chunk
 /// arithmetic, of which the sums within a tensor core differ between kinds of cards.
 uint32_t kv_layout_of(const DeviceFacts& facts) {
-  return 0x10000U + static_cast<uint32_t>(facts.compute_capability);
+  return 0x20000U + static_cast<uint32_t>(facts.compute_capability);
 }
 
 bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }

@@ -4,6 +4,7 @@ set(CUDA_MODULES
   cuda/attend.cu
   cuda/attend_chunk.cu
   cuda/gdn_chunk.cu
+  cuda/gdn_chunk_128.cu
   cuda/gdn_conv.cu
   cuda/gdn_step.cu
   cuda/half_rows.cu
