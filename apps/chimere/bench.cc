@@ -34,6 +34,7 @@ struct BenchFlags {
   std::string rows = "1";
   int32_t behind = 0;
   int32_t runs = 3;
+  int32_t step_rows = 0;
 };
 
 struct Measured {
@@ -104,7 +105,7 @@ class Bench {
       model::SequenceRows& rows = plan.sequences.emplace_back();
       rows.state = &sequence;
       rows.row_class = model::RowClass::kChunk;
-      const int32_t size = std::min<int32_t>(LoadedModel::kMaxStepRows, n - at);
+      const int32_t size = std::min<int32_t>(loaded_.step_rows, n - at);
       rows.tokens.assign(tokens.begin() + at, tokens.begin() + at + size);
       rows.chunks = model::chunk_sizes(rows.tokens, {});
       if (at + size == n) rows.logits_of = {size - 1};
@@ -212,10 +213,11 @@ class Report {
 Status bench(const CommandLine& line, const BenchFlags& flags) {
   CHIMERE_TRY(const auto prompts, parse_numbers(flags.prompts, 0, kMost, "prompt length"));
   CHIMERE_TRY(const auto batches,
-              parse_numbers(flags.batches, 1, LoadedModel::kMaxStepRows, "batch"));
+              parse_numbers(flags.batches, 1, LoadedModel::kHostStepRows, "batch"));
   CHIMERE_TRY(const auto rows, parse_numbers(flags.rows, 1, kMostRows, "number of rows"));
   const int32_t largest = *std::ranges::max_element(batches);
-  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.contexts = largest}));
+  CHIMERE_TRY(const LoadedModel loaded,
+              load(line.settings, {.contexts = largest, .step_rows = flags.step_rows}));
   const int32_t longest = std::max(*std::ranges::max_element(prompts),
                                    flags.behind + flags.decode * *std::ranges::max_element(rows));
   if (longest > loaded.context) {
@@ -265,7 +267,12 @@ void declare_bench(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   command->add_option("-b,--batch", flags->batches, "Replies at the same time, like 1,2,4,8")
-      ->check(number_list(1, LoadedModel::kMaxStepRows, "batch"))
+      ->check(number_list(1, LoadedModel::kHostStepRows, "batch"))
+      ->capture_default_str();
+  command
+      ->add_option("--step-rows", flags->step_rows,
+                   "Rows of a prompt in one step; 0: as many as suit the back end")
+      ->check(CLI::IsMember({0, 512, 1024, 2048, 4096, 8192}))
       ->capture_default_str();
   command
       ->add_option("--rows", flags->rows,

@@ -64,9 +64,14 @@ Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64
 }
 
 Status try_card(const Settings& settings, model::ModelOptions options, int64_t least_states,
-                LoadedModel& loaded, kernels::cuda::Device& card) {
+                int step_rows, LoadedModel& loaded, kernels::cuda::Device& card) {
   CHIMERE_TRY(const int64_t allowed, allowance(settings, card));
-  const model::DevicePlan plan = plan_for_card(loaded, options, least_states);
+  options.max_step_rows = step_rows > 0 ? step_rows : LoadedModel::kCardStepRows;
+  model::DevicePlan plan = plan_for_card(loaded, options, least_states);
+  if (step_rows == 0 && plan.total() > allowed) {
+    options.max_step_rows = LoadedModel::kHostStepRows;
+    plan = plan_for_card(loaded, options, least_states);
+  }
   CHIMERE_CHECK_OK(check_fit(loaded, plan, allowed));
   card.account().set_limit(allowed);
   if (plan.state > 0) {
@@ -79,6 +84,7 @@ Status try_card(const Settings& settings, model::ModelOptions options, int64_t l
   CHIMERE_TRY(auto on_card, model::load_model(*loaded.file, *ops, options));
   loaded.model = std::move(on_card);
   loaded.ops = std::move(ops);
+  loaded.step_rows = options.max_step_rows;
   return {};
 }
 
@@ -91,7 +97,7 @@ model::DevicePlan plan_for_card(const LoadedModel& loaded, const model::ModelOpt
 }
 
 Status move_to_card(const Settings& settings, model::ModelOptions options, int64_t least_states,
-                    LoadedModel& loaded) {
+                    int step_rows, LoadedModel& loaded) {
   const std::string& backend = settings.get(settings::kBackend);
   const std::string& budget = settings.get(settings::kVramBudget);
   if (!budget.empty()) {
@@ -101,7 +107,7 @@ Status move_to_card(const Settings& settings, model::ModelOptions options, int64
   if (backend == "cpu") return {};
   auto card = kernels::cuda::open_card(0);
   if (!card.ok()) return backend == "cuda" ? Status(card.error()) : Status();
-  Status moved = try_card(settings, options, least_states, loaded, **card);
+  Status moved = try_card(settings, options, least_states, step_rows, loaded, **card);
   if (moved.ok()) {
     loaded.card = *std::move(card);
   } else if (backend == "cuda" || moved.error().code != Error::Code::kOutOfMemory) {

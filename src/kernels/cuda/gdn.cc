@@ -12,6 +12,8 @@ constexpr Kernel kConvEdges = {"gdn_conv", "gdn_conv_edges"};
 constexpr Kernel kConvTiles = {"gdn_conv", "gdn_conv_rows"};
 constexpr Kernel kChunkProducts = {"gdn_chunk", "gdn_chunk_products"};
 constexpr Kernel kChunkScan = {"gdn_chunk", "gdn_chunk_scan"};
+constexpr Kernel kChunkSolve = {"gdn_chunk_128", "gdn_chunk_solve"};
+constexpr Kernel kChunkAdvance = {"gdn_chunk_128", "gdn_chunk_advance"};
 constexpr Kernel kStep32 = {"gdn_step", "gdn_step_32"};
 constexpr Kernel kStep16 = {"gdn_step", "gdn_step_16"};
 
@@ -40,10 +42,16 @@ GdnScanArgs scan_args(const DeviceBatch& batch, const GdnShape& shape, ConstMatr
   return scan;
 }
 
+/// Whether chunks are advanced on tensor cores (gdn_chunk_128.cu).
+bool takes_tensor_cores(const GdnShape& shape) { return shape.head_dim == 128; }
+
 /// Parts of the scratch memory, in floats. The edges are those of gdn_conv, the others of gdn_scan.
 struct ScratchFloats {
   int64_t edges;
   int64_t products;
+  int64_t solved;
+  int64_t mixed;
+  int64_t decays;
   int64_t carry;
 };
 
@@ -52,7 +60,13 @@ ScratchFloats scratch_floats(const GdnShape& shape, const BatchExtent& extent) {
   floats.edges =
       (int64_t{extent.n_rows} / kConvTile + extent.n_sequences) * shape.conv_state_floats();
   if (extent.chunk_rows > 0) {
-    floats.products = int64_t{extent.n_rows} * shape.n_k_heads * 2 * kChunk;
+    const int64_t rows = extent.n_rows;
+    floats.products = rows * shape.n_k_heads * 2 * kChunk;
+    if (takes_tensor_cores(shape)) {
+      floats.solved = rows * shape.n_v_heads * 2 * shape.head_dim;
+      floats.mixed = rows * shape.n_v_heads * kChunk;
+      floats.decays = blocks_of(rows * shape.n_v_heads * 2, 4) * 4;
+    }
   }
   if (extent.runs > 1) floats.carry = extent.n_sequences * shape.scan_state_floats();
   return floats;
@@ -73,7 +87,8 @@ void launch_step(Stream& stream, const BatchExtent& extent, GdnStepArgs args) {
 
 int64_t gdn_scratch_bytes(const GdnShape& shape, const BatchExtent& extent) {
   const ScratchFloats floats = scratch_floats(shape, extent);
-  return std::max(floats.edges, floats.products + floats.carry) * int64_t{sizeof(float)};
+  return std::max(floats.edges, floats.products + floats.solved + floats.mixed + floats.decays +
+                                    floats.carry) * int64_t{sizeof(float)};
 }
 
 void gdn_conv(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, const float* weight,
@@ -106,15 +121,32 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
   args.products = floats;
   GdnScanArgs& scan = args.scan;
   scan = scan_args(batch, shape, qkv, alpha, beta, a, dt_bias, state, out);
-  scan.carry = floats + scratch_floats(shape, extent).products;
+  const ScratchFloats parts = scratch_floats(shape, extent);
+  args.solved = args.products + parts.products;
+  args.mixed = args.solved + parts.solved;
+  args.decays = args.mixed + parts.mixed;
+  scan.carry = args.decays + parts.decays;
+  const bool tensor_cores = takes_tensor_cores(shape);
   if (extent.chunk_rows > 0) {
     const Launch products = {.grid = {u32(shape.n_k_heads), u32(extent.n_slices)},
                              .block = {kGdnChunkThreads},
                              .overlaps_previous = true};
     stream.launch(kChunkProducts, products, args);
+    if (tensor_cores) {
+      const Launch solve = {.grid = {u32(shape.n_v_heads), u32(extent.n_slices)},
+                            .block = {kGdnChunkThreads},
+                            .overlaps_previous = true};
+      stream.launch(kChunkSolve, solve, args);
+    }
   }
   for (scan.run = 0; scan.run < extent.runs; ++scan.run) {
-    if (extent.chunk_rows > 0) {
+    if (extent.chunk_rows > 0 && tensor_cores) {
+      const Launch chunks = {.grid = {u32(shape.head_dim / kChunkColumns), u32(shape.n_v_heads),
+                                      u32(extent.n_sequences)},
+                             .block = {kGdnChunkThreads},
+                             .overlaps_previous = true};
+      stream.launch(kChunkAdvance, chunks, args);
+    } else if (extent.chunk_rows > 0) {
       const Launch chunks = {
           .grid = {u32(blocks_of(shape.head_dim, kChunkColumns)), u32(shape.n_v_heads),
                    u32(extent.n_sequences)},

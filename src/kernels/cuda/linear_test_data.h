@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/linear_test_data.h"
 #include "kernels/cuda/device_test_data.h"
+#include "kernels/cuda/half_rows.h"
 #include "kernels/cuda/linear_step.h"
 #include "kernels/cuda/pack_weights.h"
 #include "kernels/ref/linear.h"
@@ -33,6 +34,19 @@ class RoundedOnDevice {
  private:
   OnDevice<uint8_t> memory_;
   RoundedRows rows_;
+};
+
+/// Rows that were not rounded to f16 yet, in memory that begins as NaNs.
+class HalvesOnDevice {
+ public:
+  HalvesOnDevice(Device& device, int64_t rows, int64_t n)
+      : memory_(device, std::vector<uint8_t>(static_cast<size_t>(half_rows_bytes(rows, n)), 0xFF)),
+        rows_(half_rows_at(memory_.data(), rows, n)) {}
+  const HalfRows& rows() const { return rows_; }
+
+ private:
+  OnDevice<uint8_t> memory_;
+  HalfRows rows_;
 };
 
 struct LinearProblem {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/half_rows_args.h"
 #include "kernels/cuda/rounding_args.h"
 
 namespace chimere::kernels::cuda {
@@ -81,7 +82,7 @@ struct MoeStepArgs {
 inline constexpr int kMoeMapThreads = 1024;
 /// Most experts of a layer, with one for the shared expert.
 inline constexpr int kMoeMostExperts = kMoeMapThreads - 1;
-/// Elements of h of a tile: as many rows of gate and of up make its 128.
+/// Elements of h of a tile: as many rows of gate and of up make its kTileOutputs.
 inline constexpr int kMoeChunkHidden = 64;
 inline constexpr int kMoeCombineThreads = 256;
 
@@ -94,21 +95,22 @@ struct MoeTile {
 
 /// Experts of chunk rows. The slots are sorted by expert: a slot's place there is its position.
 ///
-/// moe_chunk_map (one block) makes slot_at and the tiles. moe_chunk_gate_up_*: x the tiles of h, y
-/// as many tiles as there can be. moe_chunk_down_*: x the tiles of y, y likewise.
-/// moe_chunk_combine: a block for each row. Dynamic shared memory of gate_up and down:
-/// chunk_shared_bytes(), then the codebooks as in MoeStepArgs, of down the larger one.
+/// moe_chunk_map (one block) makes slot_at and the tiles. moe_chunk_gate_up: x the tiles of h, y as
+/// many tiles as there can be. moe_chunk_down: x the tiles of y, y likewise. moe_chunk_combine: a
+/// block for each row. Dynamic shared memory of gate_up and down: kTileSharedBytes, then the
+/// codebooks as in MoeStepArgs, of down the larger one.
 struct MoeChunkArgs {
   ExpertTableArgs table;
-  RoundedRows x_rounded;
+  HalfRows x;                ///< [.., n_embd]
   const int32_t* ids;        ///< [rows, n_used]
   const float* weights;      ///< [rows, n_used]
   const float* shared_gate;  ///< [rows]
   float* y;                  ///< [rows, n_embd]
   int64_t y_stride;
-  RoundedRows h;     ///< [slots, h_width], by position
-  float* out;        ///< [slots, n_embd], by slot
-  int32_t* slot_at;  ///< [slots] by position
+  float* h;           ///< [slots, h_width], by position
+  HalfRows h_halves;  ///< h rounded
+  float* out;         ///< [slots, n_embd], by slot; may be where h is
+  int32_t* slot_at;   ///< [slots] by position
   MoeTile* tiles;
   int32_t* n_tiles;
   const int32_t* row_ids;
@@ -117,7 +119,6 @@ struct MoeChunkArgs {
   int32_t n_embd;
   int32_t n_used;
   int32_t h_width;
-  int32_t columns;  ///< most rows of a tile
 };
 
 }  // namespace chimere::kernels::cuda

@@ -4,8 +4,10 @@ set(CUDA_MODULES
   cuda/attend.cu
   cuda/attend_chunk.cu
   cuda/gdn_chunk.cu
+  cuda/gdn_chunk_128.cu
   cuda/gdn_conv.cu
   cuda/gdn_step.cu
+  cuda/half_rows.cu
   cuda/linear_chunk.cu
   cuda/linear_float.cu
   cuda/linear_step.cu
@@ -25,6 +27,7 @@ target_sources(chimere_kernels PRIVATE
   cuda/device/driver.cc
   cuda/device_batch.cc
   cuda/gdn.cc
+  cuda/half_rows.cc
   cuda/linear_chunk.cc
   cuda/linear_step.cc
   cuda/moe_chunk.cc

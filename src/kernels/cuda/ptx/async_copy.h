@@ -7,10 +7,27 @@
 
 namespace chimere::kernels::cuda {
 
-/// Begins a copy of kBytes, 4, 8 or 16, to which both addresses are aligned.
+/// Starts the copy of 16 bytes, aligned to 16, or of 16 zeros where `there` is false.
+__device__ __forceinline__ void start_copy(void* shared, const void* global, bool there) {
+#ifdef __CUDACC__
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  const int bytes = there ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(global),
+               "r"(bytes)
+               : "memory");
+#else
+  if (there) {
+    std::memcpy(shared, global, 16);
+  } else {
+    std::memset(shared, 0, 16);
+  }
+#endif
+}
+
+/// Starts a copy of kBytes, 4, 8 or 16, to which both addresses are aligned.
 template <int kBytes>
 __device__ __forceinline__ void copy_async(uint8_t* shared, const uint8_t* from) {
-#if defined(__CUDA_ARCH__)
+#ifdef __CUDACC__
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   if constexpr (kBytes == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
@@ -19,13 +36,13 @@ __device__ __forceinline__ void copy_async(uint8_t* shared, const uint8_t* from)
                  : "memory");
   }
 #else
-  __builtin_memcpy(shared, from, kBytes);
+  std::memcpy(shared, from, kBytes);
 #endif
 }
 
-/// Waits for the calling thread's copies; the block's other threads see them behind a barrier.
+/// Waits for the copies that this thread started; a barrier shows them to the others.
 __device__ __forceinline__ void wait_for_copies() {
-#if defined(__CUDA_ARCH__)
+#ifdef __CUDACC__
   asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
