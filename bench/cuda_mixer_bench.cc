@@ -160,8 +160,8 @@ void time_delta_net(Card& card, int n_sequences, RowClass row_class, int rows) {
       reinterpret_cast<uint32_t*>(card.zeros(int64_t{4} * n_sequences * shape.n_k_heads));
   const double seconds = card.time(
       [&] {
-        gdn_mix(card.device().stream(), batch, shape, operands, qkv, alpha, alpha, z, out, scratch,
-                arrivals);
+        gdn_mix(card.device().stream(), batch, shape, operands, qkv, alpha, alpha, z, out, {},
+                scratch, arrivals);
       },
       row_class == RowClass::kStep ? 100 : 3);
   const double row_floats = 2.0 * shape.conv_dim() + 2.0 * shape.value_dim();

@@ -24,12 +24,17 @@ namespace chimere::app {
 namespace {
 
 constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+/// Most rows of a reply in a step: more drafts are never verified at once.
+constexpr int32_t kMostRows = 16;
 
 struct BenchFlags {
   std::string prompts = "512";
   int32_t decode = 128;
   std::string batches = "1";
+  std::string rows = "1";
+  int32_t behind = 0;
   int32_t runs = 3;
+  int32_t step_rows = 0;
 };
 
 struct Measured {
@@ -53,46 +58,38 @@ class Bench {
   /// Median of `runs` prompts of n random tokens, after one that is not counted.
   Result<Measured> prompt(int32_t n) {
     return repeat([&]() -> Result<Measured> {
-      const std::vector<int32_t> tokens = random_tokens(n);
       const auto sequence = loaded_.model->states().create_sequence();
       Measured sum;
       const Stopwatch watch;
-      for (int32_t at = 0; at < n;) {
-        model::StepPlan plan;
-        model::SequenceRows& rows = plan.sequences.emplace_back();
-        rows.state = sequence.get();
-        rows.row_class = model::RowClass::kChunk;
-        const int32_t size = std::min<int32_t>(LoadedModel::kMaxStepRows, n - at);
-        rows.tokens.assign(tokens.begin() + at, tokens.begin() + at + size);
-        rows.chunks = model::chunk_sizes(rows.tokens, {});
-        if (at + size == n) rows.logits_of = {size - 1};
-        CHIMERE_CHECK_OK(forward(plan));
-        sum.bytes += bytes_.prompt_step(at, size);
-        at += size;
-      }
+      CHIMERE_CHECK_OK(read(*sequence, n, sum));
       sum.seconds = watch.seconds();
       return sum;
     });
   }
 
-  /// The same for n tokens of each of `batch` replies, one row each in every step, without
-  /// sampling.
-  Result<Measured> decode(int32_t n, int32_t batch) {
+  /// The same for n steps of each of `batch` replies behind prompts of `behind` tokens, `rows`
+  /// rows each in every step, without sampling. More than one row are those of drafts that are
+  /// verified, all of which are kept.
+  Result<Measured> decode(int32_t n, int32_t batch, int32_t rows, int32_t behind) {
     return repeat([&]() -> Result<Measured> {
       std::vector<std::unique_ptr<state::SequenceState>> sequences(static_cast<size_t>(batch));
-      for (auto& s : sequences) s = loaded_.model->states().create_sequence();
+      Measured prompts;
+      for (auto& s : sequences) {
+        s = loaded_.model->states().create_sequence();
+        CHIMERE_CHECK_OK(read(*s, behind, prompts));
+      }
       Measured sum;
       const Stopwatch watch;
       for (int32_t i = 0; i < n; ++i) {
         model::StepPlan plan;
         for (const auto& s : sequences) {
-          model::SequenceRows& rows = plan.sequences.emplace_back();
-          rows.state = s.get();
-          rows.tokens = random_tokens(1);
-          rows.logits_of = {0};
+          model::SequenceRows& of_sequence = plan.sequences.emplace_back();
+          of_sequence.state = s.get();
+          of_sequence.tokens = random_tokens(rows);
+          for (int32_t r = 0; r < rows; ++r) of_sequence.logits_of.push_back(r);
         }
         CHIMERE_CHECK_OK(forward(plan));
-        sum.bytes += bytes_.decode_step(i, batch);
+        sum.bytes += bytes_.decode_step(behind + i * rows, batch);
       }
       sum.seconds = watch.seconds();
       return sum;
@@ -100,6 +97,25 @@ class Bench {
   }
 
  private:
+  /// A prompt of n random tokens.
+  Status read(state::SequenceState& sequence, int32_t n, Measured& sum) {
+    const std::vector<int32_t> tokens = random_tokens(n);
+    for (int32_t at = 0; at < n;) {
+      model::StepPlan plan;
+      model::SequenceRows& rows = plan.sequences.emplace_back();
+      rows.state = &sequence;
+      rows.row_class = model::RowClass::kChunk;
+      const int32_t size = std::min<int32_t>(loaded_.step_rows, n - at);
+      rows.tokens.assign(tokens.begin() + at, tokens.begin() + at + size);
+      rows.chunks = model::chunk_sizes(rows.tokens, {});
+      if (at + size == n) rows.logits_of = {size - 1};
+      CHIMERE_CHECK_OK(forward(plan));
+      sum.bytes += bytes_.prompt_step(at, size);
+      at += size;
+    }
+    return {};
+  }
+
   Status forward(const model::StepPlan& plan) {
     ++steps_;
     const auto result = loaded_.model->forward(plan);
@@ -197,10 +213,13 @@ class Report {
 Status bench(const CommandLine& line, const BenchFlags& flags) {
   CHIMERE_TRY(const auto prompts, parse_numbers(flags.prompts, 0, kMost, "prompt length"));
   CHIMERE_TRY(const auto batches,
-              parse_numbers(flags.batches, 1, LoadedModel::kMaxStepRows, "batch"));
+              parse_numbers(flags.batches, 1, LoadedModel::kHostStepRows, "batch"));
+  CHIMERE_TRY(const auto rows, parse_numbers(flags.rows, 1, kMostRows, "number of rows"));
   const int32_t largest = *std::ranges::max_element(batches);
-  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.contexts = largest}));
-  const int32_t longest = std::max(*std::ranges::max_element(prompts), flags.decode);
+  CHIMERE_TRY(const LoadedModel loaded,
+              load(line.settings, {.contexts = largest, .step_rows = flags.step_rows}));
+  const int32_t longest = std::max(*std::ranges::max_element(prompts),
+                                   flags.behind + flags.decode * *std::ranges::max_element(rows));
   if (longest > loaded.context) {
     return invalid_argument(fmt::format("A test of {} tokens does not fit into the context of {}.",
                                         longest, loaded.context));
@@ -218,11 +237,15 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
     CHIMERE_TRY(const Measured m, bench.prompt(n));
     report.add(fmt::format("pp{}", n), 1, n, m);
   }
+  const std::string behind = flags.behind == 0 ? "" : fmt::format("@{}", flags.behind);
   for (const int32_t batch : batches) {
-    if (flags.decode == 0) continue;
-    CHIMERE_TRY(const Measured m, bench.decode(flags.decode, batch));
-    report.add(fmt::format("tg{}", flags.decode), batch, static_cast<double>(flags.decode) * batch,
-               m);
+    for (const int32_t n : rows) {
+      if (flags.decode == 0) continue;
+      CHIMERE_TRY(const Measured m, bench.decode(flags.decode, batch, n, flags.behind));
+      const std::string each = n == 1 ? "" : fmt::format("x{}", n);
+      report.add(fmt::format("tg{}{}{}", flags.decode, each, behind), batch,
+                 static_cast<double>(flags.decode) * batch * n, m);
+    }
   }
   report.finish();
   return {};
@@ -238,11 +261,26 @@ void declare_bench(CLI::App& app, CommandLine& line) {
   command->add_option("-p,--prompt", flags->prompts, "Prompt lengths, like 512,4096; 0: none")
       ->check(number_list(0, kMost, "prompt length"))
       ->capture_default_str();
-  command->add_option("-n,--decode", flags->decode, "Tokens of a reply; 0: none")
+  command
+      ->add_option("-n,--decode", flags->decode,
+                   "Steps of a reply, a token each (see --rows); 0: none")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   command->add_option("-b,--batch", flags->batches, "Replies at the same time, like 1,2,4,8")
-      ->check(number_list(1, LoadedModel::kMaxStepRows, "batch"))
+      ->check(number_list(1, LoadedModel::kHostStepRows, "batch"))
+      ->capture_default_str();
+  command
+      ->add_option("--step-rows", flags->step_rows,
+                   "Rows of a prompt in one step; 0: as many as suit the back end")
+      ->check(CLI::IsMember({0, 512, 1024, 2048, 4096, 8192}))
+      ->capture_default_str();
+  command
+      ->add_option("--rows", flags->rows,
+                   "Rows of a reply in each step, as where drafts are verified, like 1,4")
+      ->check(number_list(1, kMostRows, "number of rows"))
+      ->capture_default_str();
+  command->add_option("--behind", flags->behind, "Tokens of the prompt that replies follow")
+      ->check(CLI::Range(0, 1 << 24))
       ->capture_default_str();
   command->add_option("-r,--runs", flags->runs, "Runs of each test; the median counts")
       ->check(CLI::Range(1, 1000))

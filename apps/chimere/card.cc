@@ -93,12 +93,15 @@ Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64
       bytes_text(std::max<int64_t>(0, allowed)), ways_out(loaded, plan, allowed)));
 }
 
-Status try_card(const Settings& settings, LoadedModel& loaded, kernels::cuda::Device& card) {
+Status try_card(const Settings& settings, int step_rows, LoadedModel& loaded,
+                kernels::cuda::Device& card) {
   CHIMERE_TRY(const int64_t allowed, allowance(settings, card));
-  CHIMERE_TRY(const model::DevicePlan plan, plan_for_card(settings, loaded, allowed));
+  CHIMERE_TRY(const CardPlan chosen, plan_for_card(settings, loaded, step_rows, allowed));
+  const model::DevicePlan& plan = chosen.plan;
   CHIMERE_CHECK_OK(check_fit(loaded, plan, allowed));
   card.account().set_limit(allowed);
   model::ModelOptions options = loaded.options;
+  options.max_step_rows = chosen.step_rows;
   if (plan.state > 0) {
     const int64_t more = (allowed - plan.total()) / plan.state;
     options.max_states = std::min(options.max_states, loaded.least_states + more);
@@ -110,29 +113,38 @@ Status try_card(const Settings& settings, LoadedModel& loaded, kernels::cuda::De
   CHIMERE_TRY(auto on_card, model::load_model(*loaded.file, *ops, options));
   loaded.model = std::move(on_card);
   loaded.ops = std::move(ops);
+  loaded.step_rows = options.max_step_rows;
   return {};
 }
 
 }  // namespace
 
-Result<model::DevicePlan> plan_for_card(const Settings& settings, const LoadedModel& loaded,
-                                        int64_t allowed) {
-  const model::ModelOptions& options = loaded.options;
-  model::DevicePlan plan =
-      model::plan_for_device(*loaded.file, *loaded.model, options.max_tokens, loaded.least_states,
-                             options.max_step_rows, kUsualWanted);
+Result<CardPlan> plan_for_card(const Settings& settings, const LoadedModel& loaded, int step_rows,
+                               int64_t allowed) {
   CHIMERE_TRY(const std::optional<int> layers, cpu_experts(settings));
-  if (!layers) {
-    plan.fit(allowed);
-    return plan;
-  }
-  const auto most = static_cast<int>(plan.experts.size());
-  if (*layers > most) {
+  auto plan_with = [&](int rows) {
+    CardPlan chosen = {
+        model::plan_for_device(*loaded.file, *loaded.model, loaded.options.max_tokens,
+                               loaded.least_states, rows, kUsualWanted),
+        rows};
+    if (!layers) {
+      chosen.plan.fit(allowed);
+    } else {
+      chosen.plan.host_expert_layers = *layers;
+    }
+    return chosen;
+  };
+  CardPlan chosen = plan_with(step_rows > 0 ? step_rows : LoadedModel::kCardStepRows);
+  const auto most = static_cast<int>(chosen.plan.experts.size());
+  if (layers && *layers > most) {
     return invalid_argument(fmt::format(
         "--cpu-experts {} is more than this model's {} layers with experts", *layers, most));
   }
-  plan.host_expert_layers = *layers;
-  return plan;
+  if (step_rows > 0) return chosen;
+  // Work memory that would send experts away, or not be there, is too much.
+  const CardPlan narrow = plan_with(LoadedModel::kHostStepRows);
+  const bool costs_layers = narrow.plan.host_expert_layers < chosen.plan.host_expert_layers;
+  return chosen.plan.total() > allowed || costs_layers ? narrow : chosen;
 }
 
 Result<int64_t> allowance_without_card(const Settings& settings) {
@@ -140,7 +152,7 @@ Result<int64_t> allowance_without_card(const Settings& settings) {
   return budget - kUsualContext;
 }
 
-Status move_to_card(const Settings& settings, LoadedModel& loaded) {
+Status move_to_card(const Settings& settings, int step_rows, LoadedModel& loaded) {
   CHIMERE_TRY([[maybe_unused]] const std::optional<int> layers, cpu_experts(settings));
   const std::string& backend = settings.get(settings::kBackend);
   const std::string& budget = settings.get(settings::kVramBudget);
@@ -151,7 +163,7 @@ Status move_to_card(const Settings& settings, LoadedModel& loaded) {
   if (backend == "cpu") return {};
   auto card = kernels::cuda::open_card(0);
   if (!card.ok()) return backend == "cuda" ? Status(card.error()) : Status();
-  Status moved = try_card(settings, loaded, **card);
+  Status moved = try_card(settings, step_rows, loaded, **card);
   if (moved.ok()) {
     loaded.card = *std::move(card);
   } else if (backend == "cuda" || moved.error().code != Error::Code::kOutOfMemory) {

@@ -18,16 +18,21 @@ Result<int64_t> allowance(const Settings& settings, kernels::cuda::Device& card)
 /// kInvalidArgument.
 Result<int64_t> allowance_without_card(const Settings& settings);
 
+struct CardPlan {
+  model::DevicePlan plan;
+  int step_rows = 0;
+};
 /// What the loaded model takes of a card, with experts in the computer's memory as --cpu-experts
-/// says. Errors: kInvalidArgument.
-Result<model::DevicePlan> plan_for_card(const Settings& settings, const LoadedModel& loaded,
-                                        int64_t allowed);
+/// says, and the most rows of a step. `step_rows` 0: LoadedModel::kCardStepRows where the work
+/// memory of so many is there, else kHostStepRows. Errors: kInvalidArgument.
+Result<CardPlan> plan_for_card(const Settings& settings, const LoadedModel& loaded, int step_rows,
+                               int64_t allowed);
 
 /// `loaded` has its model on the CPU. With --backend cuda or auto, and a card that the model fits
 /// on, it has it on the card afterwards. Errors, with --backend cuda: kUnsupported (no card),
 /// kOutOfMemory (naming settings that would fit), kIo. With auto the model stays where it is, and a
-/// line on standard error says so where there is a card.
-Status move_to_card(const Settings& settings, LoadedModel& loaded);
+/// line on standard error says so where there is a card. `step_rows` as in plan_for_card().
+Status move_to_card(const Settings& settings, int step_rows, LoadedModel& loaded);
 
 }  // namespace chimere::app
 

@@ -106,7 +106,8 @@ Result<Json> card_costs(const Settings& settings, const LoadedModel& loaded) {
   } else {
     return Json();
   }
-  CHIMERE_TRY(const model::DevicePlan plan, plan_for_card(settings, loaded, allowed));
+  CHIMERE_TRY(const CardPlan chosen, plan_for_card(settings, loaded, 0, allowed));
+  const model::DevicePlan& plan = chosen.plan;
   const int64_t per_token = loaded.model->states().bytes_per_token();
   const int64_t left = allowed - (plan.total() - plan.kv);
   const int64_t fits =

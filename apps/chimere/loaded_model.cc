@@ -83,14 +83,15 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   options.max_tokens = pages * room.contexts * kernels::kKvPageTokens;
   options.max_states = std::max(options.max_states,
                                 2 * (std::max(room.contexts, room.sequences) + room.checkpoints));
-  options.max_step_rows = LoadedModel::kMaxStepRows;
+  out.step_rows = room.step_rows > 0 ? room.step_rows : LoadedModel::kHostStepRows;
+  options.max_step_rows = out.step_rows;
   options.cache_k = *parse_dtype(settings.get(settings::kCacheK));
   options.cache_v = *parse_dtype(settings.get(settings::kCacheV));
   const std::string& speculate = settings.get(settings::kSpeculate);
   options.drafts = speculate == "auto" || speculate == "mtp";
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
   out.least_states = room.contexts + room.checkpoints + 1;
-  if (room.on_card) CHIMERE_CHECK_OK(move_to_card(settings, out));
+  if (room.on_card) CHIMERE_CHECK_OK(move_to_card(settings, room.step_rows, out));
   if (out.card == nullptr) CHIMERE_CHECK_OK(check_memory(out, room.contexts));
   return out;
 }

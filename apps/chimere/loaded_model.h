@@ -30,6 +30,7 @@ struct Room {
   int64_t default_context = 32768;  ///< where the model allows more and --ctx says nothing
   int64_t checkpoints = 0;          ///< kept besides the sequences
   bool on_card = true;              ///< if the settings say so
+  int step_rows = 0;                ///< of a step at most; 0: as many as suit the back end
 };
 
 /// File, kernels, weights and tokenizer. Members are destroyed in reverse order.
@@ -43,8 +44,12 @@ struct LoadedModel {
   int64_t context = 0;  ///< tokens of one sequence
   model::ModelOptions options;
   int64_t least_states = 0;  ///< recurrent states without which the command cannot work
+  /// Rows of a step. A card decodes each weight once for all of them, and an expert meets few of
+  /// them.
+  int step_rows = kHostStepRows;
 
-  static constexpr int kMaxStepRows = 512;
+  static constexpr int kHostStepRows = 512;
+  static constexpr int kCardStepRows = 2048;
 };
 
 /// Errors: those of the reader, the tokenizer and the model, kInvalidArgument if --ctx goes beyond

@@ -11,7 +11,7 @@ namespace chimere::app {
 Result<std::unique_ptr<engine::Engine>> make_engine(const LoadedModel& loaded) {
   return engine::Engine::create(
       *loaded.model, *loaded.tokenizer,
-      {.max_step_rows = LoadedModel::kMaxStepRows, .max_running = 1, .context = loaded.context});
+      {.max_step_rows = loaded.step_rows, .max_running = 1, .context = loaded.context});
 }
 
 Result<engine::Outcome> generate(engine::Engine& engine, engine::Request request,

@@ -132,7 +132,7 @@ Status serve(const CommandLine& line) {
                                                  .default_context = 8192,
                                                  .checkpoints = s.get(settings::kCacheStates)}));
   engine::ServiceOptions options;
-  options.engine = {.max_step_rows = LoadedModel::kMaxStepRows,
+  options.engine = {.max_step_rows = loaded.step_rows,
                     .max_running = static_cast<int32_t>(running),
                     .context = loaded.context,
                     .pool = loaded.pool.get()};

@@ -14,8 +14,8 @@
 namespace chimere::model {
 namespace {
 
-/// Scratch memory of the ops at 512 rows, recorded steps and rounding up to the driver's granules.
-constexpr int64_t kMargin = int64_t{256} << 20;
+/// Tables of experts, splits of attention, recorded steps and rounding up to the driver's granules.
+constexpr int64_t kMargin = int64_t{192} << 20;
 
 int64_t placed_bytes(const gguf::TensorInfo& tensor) {
   const int64_t n_in = tensor.dims[0];
@@ -84,7 +84,7 @@ DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t pos
   plan.kv = positions * store.bytes_per_token();
   plan.state = store.bytes_per_slot();
   plan.states = states;
-  plan.work = on_host.step_bytes(rows, wanted) + kMargin;
+  plan.work = on_host.step_bytes(rows, wanted) + on_host.card_scratch_bytes(rows) + kMargin;
   return plan;
 }
 

@@ -1,5 +1,6 @@
 #include "model/hybrid_model.h"
 
+#include <algorithm>
 #include <numeric>
 #include <span>
 #include <string>
@@ -35,6 +36,7 @@ class HybridModel final : public Model {
   int64_t step_bytes(int64_t rows, int64_t wanted) const override {
     return Workspace::bytes(hparams_, rows, wanted);
   }
+  int64_t card_scratch_bytes(int64_t rows) const override;
   state::StateStore& states() override { return *states_; }
 
   Result<StepResult> forward(const StepPlan& plan) override;
@@ -51,6 +53,24 @@ class HybridModel final : public Model {
   std::unique_ptr<state::StateStore> states_;
   Workspace workspace_;
 };
+
+int64_t HybridModel::card_scratch_bytes(int64_t rows) const {
+  const kernels::GdnShape& gdn = hparams_.delta_net;
+  const MoeShape& moe = hparams_.moe;
+  const int64_t n_embd = hparams_.n_embd;
+  const int64_t n_ff = std::max({moe.n_ff, moe.n_ff_shared, hparams_.n_ff});
+  const int64_t attention = int64_t{hparams_.attention.n_heads} * hparams_.attention.head_dim;
+  const int64_t widest = std::max({n_embd, n_ff, int64_t{gdn.value_dim()}, attention});
+  // Activations as bytes and as f16, with their scales.
+  const int64_t rounded = widest * 4;
+  // Of each expert of a row its inner activations and its result.
+  const int64_t experts =
+      (moe.n_used + 1) * (std::max(n_embd, n_ff) * 4 + n_ff * 2 + int64_t{16});
+  // What is known of a chunk of the delta rule before its state is.
+  const int64_t chunk = kernels::kMaxChunkRows;
+  const int64_t delta = (gdn.n_k_heads * 2 * chunk + gdn.n_v_heads * (2 * gdn.head_dim + chunk)) * 4;
+  return rows * (rounded + std::max(moe.n_experts > 0 ? experts : 0, delta));
+}
 
 Result<StepResult> HybridModel::forward(const StepPlan& plan) {
   CHIMERE_CHECK_OK(file_.check_unchanged());

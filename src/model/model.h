@@ -49,6 +49,9 @@ class Model {
   /// Bytes of activations and logits of a step; 0 if the model does not say.
   virtual int64_t step_bytes(int64_t /*rows*/, int64_t /*wanted*/) const { return 0; }
 
+  /// Bytes that the ops of a step on a card work in besides; 0 if the model does not say.
+  virtual int64_t card_scratch_bytes(int64_t /*rows*/) const { return 0; }
+
   /// The pools that sequences of this model live in.
   virtual state::StateStore& states() = 0;
 

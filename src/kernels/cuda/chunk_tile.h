@@ -1,223 +1,199 @@
 // Device code: products of chunk rows on tensor cores. A block of 256 threads computes a tile of
-// 128 rows of weights and kColumns rows of activations; of 64 elements at a time, weights are
-// decoded to bytes in shared memory, straight from their packed form, and met by the rounded
-// activations there. The chunk class's order of sums (docs/numerics.md, rule 9): one chain per
-// output in rising order of the scale groups, acc = fma(float(dot_g), s_g * d_x, acc), then, for
-// the formats with a minimum, acc = fma(-m_g, d_x * float(sum_g), acc). dot_g is exact, so a row's
-// result depends on nothing but the row.
+// 128 rows of weights and up to 128 rows of activations, 64 elements at a time: weights are decoded
+// to f16 in shared memory, straight from their packed form, and meet activations in f16 there; sums
+// are f32. What is multiplied is docs/numerics.md, rule 9. An output's products are added 16 at a
+// time in rising order, whatever the tile's other rows are, so a row's result depends on nothing but
+// the row.
+//
+// The weights of the stage after next are on their way to registers, and the activations of the next
+// one to shared memory, while a stage is multiplied.
 #ifndef CHIMERE_KERNELS_CUDA_CHUNK_TILE_H_
 #define CHIMERE_KERNELS_CUDA_CHUNK_TILE_H_
 
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/chunk_tile_args.h"
+#include "kernels/cuda/half_rows_args.h"
 #include "kernels/cuda/language.h"
-#include "kernels/cuda/ptx/integer_mma.h"
-#include "kernels/cuda/rounding_args.h"
+#include "kernels/cuda/ptx/async_copy.h"
+#include "kernels/cuda/ptx/float16.h"
+#include "kernels/cuda/ptx/half_mma.h"
+#include "kernels/cuda/ptx/half_pair.h"
+#include "kernels/cuda/ptx/matrix_load.h"
 
 namespace chimere::kernels::cuda {
 
-/// The weights of a tile as one thread sees them: it fetches the row threadIdx.x / 2.
-struct ChunkWeights {
+/// The weights of a tile as one thread sees them: it decodes the row threadIdx.x / 2.
+struct TileWeights {
   PackedRow row;
   DType type;
   const uint32_t* codebook;  ///< of the type, in shared memory
-  int group;                 ///< scale_group() of all types in the tile
-  bool minimum;              ///< any of them has one
 };
 
-/// A block of 32 weights as loaded: one group of 32 or two of 16.
-struct RawBlock {
-  AnyRaw first;
-  AnyRaw second;
+/// The activations of a tile.
+struct TileRows {
+  HalfRows rows;
+  int pitch;       ///< elements from one row to the next
+  const int* ids;  ///< [kTileRows], in shared memory: which rows
+  int count;
 };
 
-__device__ __forceinline__ RawBlock load_block(const ChunkWeights& w, int block) {
-  RawBlock raw = {};
-  if (w.group == 32) {
-    raw.first = load_any(w.type, w.row, block);
-  } else {
-    raw.first = load_any(w.type, w.row, 2 * block);
-    raw.second = load_any(w.type, w.row, 2 * block + 1);
-  }
-  return raw;
+/// The warp's part of a tile: two fragments (ptx/half_mma.h) of weight rows, 32 (warp / 2) + 16 m, by
+/// eight of activation rows, 32 j + 16 (warp % 2) + 8 f.
+using TileSums = float[2][4][2][4];
+
+/// The weight row and the activation row of element i of fragment (m, j, f), within the tile.
+__device__ __forceinline__ int tile_output(int m, int i) {
+  const int thread = static_cast<int>(threadIdx.x);
+  return thread / (2 * kWarp) * 32 + 16 * m + thread % kWarp / 4 + 8 * (i / 2);
+}
+__device__ __forceinline__ int tile_row(int j, int f, int i) {
+  const int thread = static_cast<int>(threadIdx.x);
+  return 32 * j + 16 * (thread / kWarp % 2) + 8 * f + thread % 4 * 2 + i % 2;
 }
 
-/// Products of a tile: acc[m][n] holds c of the fragment (ptx/integer_mma.h) of weight rows 32
-/// (warp / 2) + 16 m and activation rows kColumns / 2 (warp % 2) + 8 n.
-template <int kColumns>
-struct ChunkTile {
-  static constexpr int kFragments = kColumns / 16;
-  using Stage = ChunkStage<kColumns>;
-  using Sums = float[2][kFragments][4];
+/// Where unit `unit` of row `row` of a stage lies, in f16.
+__device__ __forceinline__ int tile_unit(int row, int unit) {
+  return row * kTileDepth + (unit ^ (row % 8)) * 8;
+}
 
-  /// What a thread has fetched for the next 64 elements.
-  struct Fetched {
-    RawBlock weights;
-    uint4 x[(kColumns + 63) / 64];
-    RoundedBlock block;
+/// A block of 32 weights as loaded: one scale group of 32 or two of 16.
+struct RawBlock {
+  uint32_t words[12];
+};
+
+__device__ __forceinline__ RawBlock load_block(const TileWeights& w, int block) {
+  RawBlock any = {};
+  if (block >= w.row.blocks) return any;
+  const PackedRow here = {w.row.at, opaque(w.row.blocks)};
+  with_integer_type(w.type, [&]<DType kType>() CHIMERE_INLINED {
+    using C = Codec<kType>;
+    typename C::Raw raw[32 / C::kGroup];
+#pragma unroll
+    for (int i = 0; i < 32 / C::kGroup; ++i) raw[i] = C::load(here, block * (32 / C::kGroup) + i);
+    static_assert(sizeof raw <= sizeof any);
+    __builtin_memcpy(&any, &raw, sizeof raw);
+  });
+  return any;
+}
+
+__device__ __forceinline__ uint32_t two_of(uint16_t h) { return h * 0x10001U; }
+
+/// Eight weights: two words of a group's integers times its scale, less its minimum.
+__device__ __forceinline__ uint4 half_weights(uint32_t first, uint32_t second, uint32_t scale,
+                                              uint32_t minimum) {
+  // 1024 + b in f16 has b in its low bits; 1152 is 1024 and the 128 that makes bytes unsigned.
+  auto pair = [&](uint32_t biased, uint32_t selector) {
+    const uint32_t integers =
+        half_pair_less(__byte_perm(biased, 0x64646464U, selector), 0x64806480U);
+    return half_pair_fma(integers, scale, minimum);
   };
+  first ^= 0x80808080U;
+  second ^= 0x80808080U;
+  return make_uint4(pair(first, 0x4140U), pair(first, 0x4342U), pair(second, 0x4140U),
+                    pair(second, 0x4342U));
+}
 
-  /// tile_rows [kColumns], in shared memory: the rows of x (x_blocks blocks each), -1 for none.
-  /// Ends with a barrier behind the last use of `stages`.
-  static __device__ __forceinline__ void multiply(Stage* stages, const ChunkWeights& w,
-                                                  const RoundedRows& x, int x_blocks,
-                                                  const int* tile_rows, Sums& acc) {
-    const int blocks = w.row.blocks;
+__device__ __forceinline__ void put_block(const TileWeights& w, const RawBlock& raw, int block,
+                                          uint16_t* stage) {
+  const int row = static_cast<int>(threadIdx.x) / 2;
+  const int unit = static_cast<int>(threadIdx.x) % 2 * 4;
+  auto put = [&](int i, const uint4& weights) {
+    *reinterpret_cast<uint4*>(stage + tile_unit(row, unit + i)) = weights;
+  };
+  if (block >= w.row.blocks) {
 #pragma unroll
-    for (int i = 0; i < 2 * kFragments * 4; ++i) (&acc[0][0][0])[i] = 0;
-    Fetched next;
-    fetch(w, x, x_blocks, tile_rows, 0, next);
-    put(w, next, stages[0]);
-    __syncthreads();
-    for (int b = 0, step = 0; b < blocks; b += 2, ++step) {
-      const bool more = b + 2 < blocks;
-      if (more) fetch(w, x, x_blocks, tile_rows, b + 2, next);
-      multiply_stage(stages[step % 2], w, acc);
-      if (more) put(w, next, stages[(step + 1) % 2]);
-      __syncthreads();
-    }
+    for (int i = 0; i < 4; ++i) put(i, make_uint4(0, 0, 0, 0));
+    return;
   }
-
- private:
-  static __device__ __forceinline__ void fetch(const ChunkWeights& w, const RoundedRows& x,
-                                               int x_blocks, const int* tile_rows, int first_block,
-                                               Fetched& to) {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int blocks = w.row.blocks;
-    to.weights = {};
-    if (first_block + thread % 2 < blocks) to.weights = load_block(w, first_block + thread % 2);
+  with_integer_type(w.type, [&]<DType kType>() CHIMERE_INLINED {
+    using C = Codec<kType>;
+    constexpr int kUnits = C::kGroup / 8;
+    typename C::Raw raws[32 / C::kGroup];
+    __builtin_memcpy(&raws, &raw, sizeof raws);
 #pragma unroll
-    for (int i = 0; i < (kColumns + 63) / 64; ++i) {
-      const int unit = thread + i * kChunkThreads;  // of 16 bytes, four in a row
-      to.x[i] = {0, 0, 0, 0};
-      if (unit >= 4 * kColumns || first_block + unit % 4 / 2 >= blocks) continue;
-      const int row = tile_rows[unit / 4];
-      if (row < 0) continue;
-      const int8_t* q = x.q + (static_cast<int64_t>(row) * x_blocks + first_block) * 32;
-      to.x[i] = reinterpret_cast<const uint4*>(q)[unit % 4];
-    }
-    to.block = {0, {0, 0}};
-    if (thread < 2 * kColumns && first_block + thread % 2 < blocks) {
-      const int row = tile_rows[thread / 2];
-      if (row >= 0) {
-        to.block = x.blocks[static_cast<int64_t>(row) * x_blocks + first_block + thread % 2];
+    for (int g = 0; g < 32 / C::kGroup; ++g) {
+      Group<C::kGroup> group;
+      C::expand(raws[g], w.codebook, group);
+      const uint32_t scale = two_of(round_f16(group.scale * kHalfWeightUnit));
+      const uint32_t minimum =
+          has_minimum(kType) ? two_of(round_f16(-(group.minimum * kHalfWeightUnit))) : 0;
+#pragma unroll
+      for (int i = 0; i < kUnits; ++i) {
+        put(g * kUnits + i, half_weights(group.q[2 * i], group.q[2 * i + 1], scale, minimum));
       }
     }
-  }
+  });
+}
 
-  static __device__ __forceinline__ void put(const ChunkWeights& w, const Fetched& from,
-                                             Stage& stage) {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int row = thread / 2;
-    const int block = thread % 2;
-    Group<32> group = {};
-    expand_any(w.type, from.weights.first, w.codebook, group);
-    auto* to = reinterpret_cast<uint4*>(stage.w + row * kChunkStride + block * 32);
-    to[0] = {group.q[0], group.q[1], group.q[2], group.q[3]};
-    if (w.group == 32) {
-      to[1] = {group.q[4], group.q[5], group.q[6], group.q[7]};
-      stage.scales[block][row] = {group.scale, group.minimum};
-    } else {
-      stage.scales[2 * block][row] = {group.scale, group.minimum};
-      expand_any(w.type, from.weights.second, w.codebook, group);
-      to[1] = {group.q[0], group.q[1], group.q[2], group.q[3]};
-      stage.scales[2 * block + 1][row] = {group.scale, group.minimum};
-    }
+/// Starts to bring 64 elements of the tile's activations; zeros beyond the last element and row.
+__device__ __forceinline__ void start_rows(const TileRows& x, int first, int n, uint16_t* stage) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int unit = thread % 8;
+  const bool inside = first + unit * 8 < n;
 #pragma unroll
-    for (int i = 0; i < (kColumns + 63) / 64; ++i) {
-      const int unit = thread + i * kChunkThreads;
-      if (unit >= 4 * kColumns) continue;
-      *reinterpret_cast<uint4*>(stage.x + unit / 4 * kChunkStride + unit % 4 * 16) = from.x[i];
-    }
-    if (thread >= 2 * kColumns) return;
-    const float d = from.block.d;
-    stage.d[block][row] = d;
-    if (w.group == 32) {
-      stage.sums[block][row] = d * static_cast<float>(from.block.sums[0] + from.block.sums[1]);
-    } else {
-      stage.sums[2 * block][row] = d * static_cast<float>(from.block.sums[0]);
-      stage.sums[2 * block + 1][row] = d * static_cast<float>(from.block.sums[1]);
-    }
+  for (int i = 0; i < kTileRows / (kTileThreads / 8); ++i) {
+    const int row = thread / 8 + i * (kTileThreads / 8);
+    if (row >= (x.count + 15) / 16 * 16) break;
+    const bool there = inside && row < x.count;
+    const uint16_t* from =
+        x.rows.x + (there ? static_cast<int64_t>(x.ids[row]) * x.pitch + first + unit * 8 : 0);
+    start_copy(stage + tile_unit(row, unit), from, there);
   }
+}
 
-  /// acc of fragment (m, n) takes the products c of scale group g, which lies in block `block`.
-  static __device__ __forceinline__ void add(const Stage& stage, const ChunkWeights& w, int g,
-                                             int block, int first_column,
-                                             const ScaleAndMinimum (&scales)[2],
-                                             const int32_t (&c)[4], float (&acc)[4]) {
-    const auto d = *reinterpret_cast<const float2*>(&stage.d[block][first_column]);
+__device__ __forceinline__ void multiply_stage(const TileStage& stage, int count, TileSums& acc) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int warp = thread / kWarp;
+  const int matrix = thread % kWarp / 8;
+  const int first_output = 32 * (warp / 2) + matrix % 2 * 8 + thread % 8;
+  const int first_row = 16 * (warp % 2) + matrix / 2 * 8 + thread % 8;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float dot = __int_as_float(c[i]) - kMagic;
-      acc[i] = fmaf(dot, scales[i / 2].x * (i % 2 == 0 ? d.x : d.y), acc[i]);
+  for (int k = 0; k < kTileDepth / 16; ++k) {
+    uint32_t a[2][4];
+#pragma unroll
+    for (int m = 0; m < 2; ++m) {
+      load_matrices(stage.w + tile_unit(first_output + 16 * m, 2 * k + matrix / 2), a[m]);
     }
-    if (!w.minimum) return;
-    const auto sums = *reinterpret_cast<const float2*>(&stage.sums[g][first_column]);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      acc[i] = fmaf(-scales[i / 2].y, i % 2 == 0 ? sums.x : sums.y, acc[i]);
-    }
-  }
-
-  static __device__ __forceinline__ void multiply_stage(const Stage& stage, const ChunkWeights& w,
-                                                        Sums& acc) {
-    const int warp = static_cast<int>(threadIdx.x) / kWarp;
-    const int group = static_cast<int>(threadIdx.x) % kWarp / 4;
-    const int part = static_cast<int>(threadIdx.x) % 4;
-    const int first_row = 32 * (warp / 2) + group;
-    const int first_column = kColumns / 2 * (warp % 2);
-    auto word = [&](const uint8_t* bytes, int row, int at) {
-      return *reinterpret_cast<const uint32_t*>(bytes + row * kChunkStride + at + 4 * part);
-    };
-#pragma unroll
-    for (int block = 0; block < 2; ++block) {
-      uint32_t a[2][4];
-      ScaleAndMinimum scales[2][2][2];  // [half of the block][m][row]
+    for (int j = 0; j < 4; ++j) {
+      if (32 * j + 16 * (warp % 2) >= count) break;
+      uint32_t b[4];
+      load_matrices(stage.x + tile_unit(first_row + 32 * j, 2 * k + matrix % 2), b);
 #pragma unroll
       for (int m = 0; m < 2; ++m) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          a[m][i] = word(stage.w, first_row + 16 * m + 8 * (i % 2), 32 * block + 16 * (i / 2));
-        }
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const int row = first_row + 16 * m + 8 * i;
-          if (w.group == 32) {
-            scales[0][m][i] = stage.scales[block][row];
-          } else {
-            scales[0][m][i] = stage.scales[2 * block][row];
-            scales[1][m][i] = stage.scales[2 * block + 1][row];
-          }
-        }
-      }
-#pragma unroll
-      for (int n = 0; n < kFragments; ++n) {
-        const int column = first_column + 8 * n;
-        const uint32_t b[2] = {word(stage.x, column + group, 32 * block),
-                               word(stage.x, column + group, 32 * block + 16)};
-#pragma unroll
-        for (int m = 0; m < 2; ++m) {
-          int32_t c[4] = {kMagicBits, kMagicBits, kMagicBits, kMagicBits};
-          if (w.group == 32) {
-            mma_k32(a[m], b, c);
-            add(stage, w, block, block, column + 2 * part, scales[0][m], c, acc[m][n]);
-          } else {
-            mma_k16(a[m][0], a[m][1], b[0], c);
-            add(stage, w, 2 * block, block, column + 2 * part, scales[0][m], c, acc[m][n]);
-            int32_t second[4] = {kMagicBits, kMagicBits, kMagicBits, kMagicBits};
-            mma_k16(a[m][2], a[m][3], b[1], second);
-            add(stage, w, 2 * block + 1, block, column + 2 * part, scales[1][m], second, acc[m][n]);
-          }
-        }
+        mma_f16(a[m], b[0], b[1], acc[m][j][0]);
+        mma_f16(a[m], b[2], b[3], acc[m][j][1]);
       }
     }
   }
+}
 
-  // 1.5 * 2^23: a sum of products that begins there is, as bits, a float that much larger. Its
-  // magnitude is below 2^21 (32 * 128 * 127), so that the float's subtraction is exact.
-  static constexpr float kMagic = 12582912.0F;
-  static constexpr int32_t kMagicBits = 0x4B400000;
-};
+/// Sums of a tile, of 32 * w.row.blocks elements; times unit of the row they are the products. All
+/// threads of the block take part; ends with a barrier behind the last use of `stages`.
+__device__ __forceinline__ void multiply_tile(TileStage* stages, const TileWeights& w,
+                                              const TileRows& x, TileSums& acc) {
+  const int blocks = w.row.blocks;
+  const int mine = static_cast<int>(threadIdx.x) % 2;
+#pragma unroll
+  for (int i = 0; i < 2 * 4 * 2 * 4; ++i) (&acc[0][0][0][0])[i] = 0;
+  RawBlock next = load_block(w, mine);
+  start_rows(x, 0, blocks * 32, stages[0].x);
+  put_block(w, next, mine, stages[0].w);
+  next = load_block(w, 2 + mine);
+  wait_for_copies();
+  __syncthreads();
+  for (int b = 0, step = 0; b < blocks; b += 2, ++step) {
+    TileStage& later = stages[(step + 1) % 2];
+    if (b + 2 < blocks) {
+      start_rows(x, (b + 2) * 32, blocks * 32, later.x);
+      put_block(w, next, b + 2 + mine, later.w);
+      next = load_block(w, b + 4 + mine);
+    }
+    multiply_stage(stages[step % 2], x.count, acc);
+    wait_for_copies();
+    __syncthreads();
+  }
+}
 
 }  // namespace chimere::kernels::cuda
 

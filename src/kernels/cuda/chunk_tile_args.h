@@ -6,33 +6,22 @@
 
 namespace chimere::kernels::cuda {
 
-inline constexpr int kChunkThreads = 256;
-/// Rows of weights of a tile.
-inline constexpr int kChunkOutputs = 128;
-/// Bytes from one row of 64 in shared memory to the next: eight rows' words lie in different banks.
-inline constexpr int kChunkStride = 80;
+inline constexpr int kTileThreads = 256;
+/// Rows of weights of a tile, and most rows of activations.
+inline constexpr int kTileOutputs = 128;
+inline constexpr int kTileRows = 128;
+/// Elements of a stage.
+inline constexpr int kTileDepth = 64;
 
-struct alignas(8) ScaleAndMinimum {
-  float x;
-  float y;
-};
-
-/// What 64 elements of a tile look like in shared memory. The indices of groups are those within
-/// the 64 elements, two of 32 or four of 16.
-template <int kColumns>
-struct alignas(16) ChunkStage {
-  uint8_t w[kChunkOutputs * kChunkStride];
-  uint8_t x[kColumns * kChunkStride];
-  ScaleAndMinimum scales[4][kChunkOutputs];
-  float d[2][kColumns];     ///< of the activations' blocks
-  float sums[4][kColumns];  ///< d times the sum of a group's activations
+/// 64 elements of a tile in shared memory, f16. The eight units of 16 bytes of a row lie in an
+/// order of its own (tile_unit()), so that eight rows' units lie in different banks.
+struct alignas(16) TileStage {
+  uint16_t w[kTileOutputs * kTileDepth];
+  uint16_t x[kTileRows * kTileDepth];
 };
 
 /// Dynamic shared memory of a block, without codebooks, which come last.
-template <int kColumns>
-constexpr int chunk_shared_bytes() {
-  return 2 * static_cast<int>(sizeof(ChunkStage<kColumns>));
-}
+inline constexpr int kTileSharedBytes = 2 * static_cast<int>(sizeof(TileStage));
 
 }  // namespace chimere::kernels::cuda
 

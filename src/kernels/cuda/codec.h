@@ -22,29 +22,51 @@ struct Group {
   float minimum;
 };
 
-/// A packed row.
+/// A packed row in device memory.
 struct PackedRow {
   const uint8_t* at;
   int blocks;  ///< n_in / 32
+
+  template <class Word>
+  static __device__ __forceinline__ Word load(const uint8_t* p) {
+    return __ldg(reinterpret_cast<const Word*>(p));
+  }
 };
 
-template <class Word>
-__device__ __forceinline__ Word load(const uint8_t* p) {
-  return __ldg(reinterpret_cast<const Word*>(p));
-}
+/// The same in shared memory.
+struct SharedRow {
+  const uint8_t* at;
+  int blocks;
+
+  template <class Word>
+  static __device__ __forceinline__ Word load(const uint8_t* p) {
+    return *reinterpret_cast<const Word*>(p);
+  }
+};
+
+/// A codebook of which every second lane of a warp has a copy of its own, in banks of its own: what
+/// lanes look up at random would often lie in one bank.
+struct CodebookCopy {
+  const uint32_t* at;  ///< of this lane
+
+  __device__ __forceinline__ uint32_t operator[](uint32_t i) const {
+    return at[kCodebookCopies * i];
+  }
+};
 
 /// The unit of `plane` that begins `unit * index` bytes into it.
-template <class Word, DType kType, int kPlane>
-__device__ __forceinline__ Word load_unit(const PackedRow& row, int index) {
+template <class Word, DType kType, int kPlane, class Row>
+__device__ __forceinline__ Word load_unit(const Row& row, int index) {
   constexpr PackedLayout kLayout = packed_layout(kType);
   constexpr int kBefore = (kPlane > 0 ? kLayout.plane[0] : 0) +
                           (kPlane > 1 ? kLayout.plane[1] : 0) + (kPlane > 2 ? kLayout.plane[2] : 0);
-  return load<Word>(row.at + row.blocks * kBefore + index * static_cast<int>(sizeof(Word)));
+  return Row::template load<Word>(row.at + row.blocks * kBefore +
+                                  index * static_cast<int>(sizeof(Word)));
 }
 
 /// The bytes of super-block `index`.
-template <DType kType>
-__device__ __forceinline__ const uint8_t* super_of(const PackedRow& row, int index) {
+template <DType kType, class Row>
+__device__ __forceinline__ const uint8_t* super_of(const Row& row, int index) {
   constexpr PackedLayout kLayout = packed_layout(kType);
   return row.at + row.blocks * (kLayout.plane[0] + kLayout.plane[1] + kLayout.plane[2]) +
          index * kLayout.super;
@@ -126,7 +148,8 @@ struct NibbleCodec {
     uint32_t super;
   };
 
-  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
     Raw r = {};
     r.nibbles = load_unit<uint4, kType, 0>(row, g);
     if constexpr (kFifthBit) r.fifth = load_unit<uint32_t, kType, 1>(row, g);
@@ -137,9 +160,9 @@ struct NibbleCodec {
     } else {
       r.scale = load_unit<uint16_t, kType, kScalePlane>(row, g);
     }
-    if constexpr (kSuper) r.super = cuda::load<uint32_t>(super_of<kType>(row, g / 8));
+    if constexpr (kSuper) r.super = Row::template load<uint32_t>(super_of<kType>(row, g / 8));
     if constexpr (kType == DType::kIQ4_XS) {
-      r.super = cuda::load<uint16_t>(super_of<kType>(row, g / 8));
+      r.super = Row::template load<uint16_t>(super_of<kType>(row, g / 8));
     }
     return r;
   }
@@ -198,7 +221,8 @@ struct Codec<DType::kQ8_0> {
     uint4 second;
     uint32_t scale;
   };
-  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
     return {load_unit<uint4, DType::kQ8_0, 0>(row, g), load_unit<uint4, DType::kQ8_0, 1>(row, g),
             load_unit<uint16_t, DType::kQ8_0, 2>(row, g)};
   }
@@ -226,10 +250,11 @@ struct Codec<DType::kQ6_K> {
     uint32_t scale;
     uint32_t super;
   };
-  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
     return {load_unit<uint2, DType::kQ6_K, 0>(row, g), load_unit<uint32_t, DType::kQ6_K, 1>(row, g),
             load_unit<uint8_t, DType::kQ6_K, 2>(row, g),
-            cuda::load<uint16_t>(super_of<DType::kQ6_K>(row, g / 16))};
+            Row::template load<uint16_t>(super_of<DType::kQ6_K>(row, g / 16))};
   }
   static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* /*codebook*/,
                                                 Group<16>& out) {
@@ -251,10 +276,11 @@ struct Codec<DType::kQ2_K> {
     uint32_t scale;
     uint32_t super;
   };
-  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
     return {load_unit<uint32_t, DType::kQ2_K, 0>(row, g),
             load_unit<uint8_t, DType::kQ2_K, 1>(row, g),
-            cuda::load<uint32_t>(super_of<DType::kQ2_K>(row, g / 16))};
+            Row::template load<uint32_t>(super_of<DType::kQ2_K>(row, g / 16))};
   }
   static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* /*codebook*/,
                                                 Group<16>& out) {
@@ -274,11 +300,12 @@ struct Codec<DType::kQ3_K> {
     uint32_t scale;
     uint32_t super;
   };
-  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
     return {load_unit<uint32_t, DType::kQ3_K, 0>(row, g),
             load_unit<uint32_t, DType::kQ3_K, 1>(row, g / 2) >> (g % 2 * 4),
             load_unit<uint8_t, DType::kQ3_K, 2>(row, g),
-            cuda::load<uint16_t>(super_of<DType::kQ3_K>(row, g / 16))};
+            Row::template load<uint16_t>(super_of<DType::kQ3_K>(row, g / 16))};
   }
   static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* /*codebook*/,
                                                 Group<16>& out) {
@@ -302,15 +329,17 @@ struct Codec<DType::kIQ3_S> {
     uint32_t scale;
     uint32_t super;
   };
-  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
     const uint8_t* super = super_of<DType::kIQ3_S>(row, g / 8);
     return {load_unit<uint2, DType::kIQ3_S, 0>(row, g),
             load_unit<uint32_t, DType::kIQ3_S, 1>(row, g),
             load_unit<uint8_t, DType::kIQ3_S, 2>(row, g),
-            static_cast<uint32_t>(cuda::load<uint8_t>(super + g % 8 / 2)) >> (g % 2 * 4),
-            cuda::load<uint16_t>(super + 4)};
+            static_cast<uint32_t>(Row::template load<uint8_t>(super + g % 8 / 2)) >> (g % 2 * 4),
+            Row::template load<uint16_t>(super + 4)};
   }
-  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
+  template <class Codebook>
+  static __device__ __forceinline__ void expand(const Raw& r, const Codebook& codebook,
                                                 Group<32>& out) {
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -331,12 +360,14 @@ struct Codec<DType::kIQ3_XXS> {
     uint32_t rest;
     uint32_t super;
   };
-  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
     return {load_unit<uint2, DType::kIQ3_XXS, 0>(row, g),
             load_unit<uint32_t, DType::kIQ3_XXS, 1>(row, g),
-            cuda::load<uint16_t>(super_of<DType::kIQ3_XXS>(row, g / 8))};
+            Row::template load<uint16_t>(super_of<DType::kIQ3_XXS>(row, g / 8))};
   }
-  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
+  template <class Codebook>
+  static __device__ __forceinline__ void expand(const Raw& r, const Codebook& codebook,
                                                 Group<32>& out) {
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -364,9 +395,10 @@ struct Codec<DType::kIQ2_XXS> {
     uint2 words;  ///< four indices; signs and scale
     uint32_t super;
   };
-  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
     return {load_unit<uint2, DType::kIQ2_XXS, 0>(row, g),
-            cuda::load<uint16_t>(super_of<DType::kIQ2_XXS>(row, g / 8))};
+            Row::template load<uint16_t>(super_of<DType::kIQ2_XXS>(row, g / 8))};
   }
   static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
                                                 Group<32>& out) {
@@ -388,11 +420,12 @@ struct Codec<DType::kIQ2_XS> {
     uint32_t scale;
     uint32_t super;
   };
-  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
     const uint8_t* super = super_of<DType::kIQ2_XS>(row, g / 16);
     return {load_unit<uint32_t, DType::kIQ2_XS, 0>(row, g),
-            static_cast<uint32_t>(cuda::load<uint8_t>(super + g % 16 / 2)) >> (g % 2 * 4),
-            cuda::load<uint16_t>(super + 8)};
+            static_cast<uint32_t>(Row::template load<uint8_t>(super + g % 16 / 2)) >> (g % 2 * 4),
+            Row::template load<uint16_t>(super + 8)};
   }
   static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
                                                 Group<16>& out) {
@@ -414,10 +447,11 @@ struct Codec<DType::kIQ2_S> {
     uint32_t rest;     ///< twice two high bits of an index, scale
     uint32_t super;
   };
-  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
     return {load_unit<uint32_t, DType::kIQ2_S, 0>(row, g),
             load_unit<uint8_t, DType::kIQ2_S, 1>(row, g),
-            cuda::load<uint16_t>(super_of<DType::kIQ2_S>(row, g / 16))};
+            Row::template load<uint16_t>(super_of<DType::kIQ2_S>(row, g / 16))};
   }
   static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
                                                 Group<16>& out) {
@@ -449,10 +483,11 @@ struct Codec<DType::kIQ1_S> {
     uint32_t rest;
     uint32_t super;
   };
-  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
     return {load_unit<uint32_t, DType::kIQ1_S, 0>(row, g),
             load_unit<uint16_t, DType::kIQ1_S, 1>(row, g),
-            cuda::load<uint16_t>(super_of<DType::kIQ1_S>(row, g / 8))};
+            Row::template load<uint16_t>(super_of<DType::kIQ1_S>(row, g / 8))};
   }
   static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
                                                 Group<32>& out) {
@@ -476,11 +511,12 @@ struct Codec<DType::kIQ1_M> {
     uint32_t scales[2];
     uint32_t place;
   };
-  static __device__ __forceinline__ Raw load(const PackedRow& row, int g) {
+  template <class Row>
+  static __device__ __forceinline__ Raw load(const Row& row, int g) {
     const uint8_t* super = super_of<DType::kIQ1_M>(row, g / 16);
     return {load_unit<uint16_t, DType::kIQ1_M, 0>(row, g),
             load_unit<uint8_t, DType::kIQ1_M, 1>(row, g),
-            {cuda::load<uint32_t>(super), cuda::load<uint32_t>(super + 4)},
+            {Row::template load<uint32_t>(super), Row::template load<uint32_t>(super + 4)},
             static_cast<uint32_t>(g % 16)};
   }
   static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/gdn.h"
+#include "kernels/cuda/half_rows.h"
 #include "kernels/cuda/host_experts.h"
 #include "kernels/cuda/linear_chunk.h"
 #include "kernels/cuda/linear_step.h"
@@ -28,7 +29,7 @@ namespace {
 /// Ops::kv_layout(), more than the CPU's: pages as ref's, written by this back end's own chunk
 /// arithmetic, of which the sums within a tensor core differ between kinds of cards.
 uint32_t kv_layout_of(const DeviceFacts& facts) {
-  return 0x10000U + static_cast<uint32_t>(facts.compute_capability);
+  return 0x20000U + static_cast<uint32_t>(facts.compute_capability);
 }
 
 bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }
@@ -45,6 +46,7 @@ class CudaOps final : public Ops {
         host_expert_layers_left_(host_expert_layers),
         scratch_(device),
         rounded_(device),
+        halves_(device),
         arrivals_(device),
         rope_(device) {}
 
@@ -91,8 +93,14 @@ class CudaOps final : public Ops {
  private:
   /// Rows of a product's operands, by class.
   const RowClasses& rows() const { return selected_ ? arrays_.wanted_rows() : arrays_.all_rows(); }
+  /// Memory for rounded rows.
+  RoundedRows rounded_for(int64_t rows, int64_t n);
   /// x rounded, all rows: what is there already if x has not changed since.
   RoundedRows rounded(ConstMatrixView x);
+  /// The chunk rows of x as f16, likewise.
+  HalfRows halves(ConstMatrixView x);
+  /// An op has written activations that the rounded ones may have been made of.
+  void forget_rounded() { rounded_of_ = halves_of_ = nullptr; }
   bool ok(const Status& status);
   const float* rope_rows(const AttentionShape& shape);
   Status stage_embedding(const WeightView& table, std::span<const int32_t> tokens);
@@ -110,6 +118,7 @@ class CudaOps final : public Ops {
 
   Scratch scratch_;   ///< of one op
   Scratch rounded_;   ///< rounded activations of rounded_of_
+  Scratch halves_;    ///< activations of halves_of_ as f16
   Scratch arrivals_;  ///< zeros between ops
   Scratch rope_;      ///< rotations of the step's rows
   std::vector<std::pair<std::pair<int, float>, const double*>> frequencies_;
@@ -121,6 +130,7 @@ class CudaOps final : public Ops {
   Status status_;  ///< of the step
   bool selected_ = false;
   const float* rounded_of_ = nullptr;
+  const float* halves_of_ = nullptr;
   int rope_dims_ = 0;  ///< that rope_ holds of this step; 0: nothing
   float rope_base_ = 0;
   WeightView embedding_table_;  ///< of the step
@@ -157,7 +167,7 @@ Result<ConstMatrixView> CudaOps::run_step(const StepInputs& step, ConstMatrixVie
   CHIMERE_CHECK_OK(weights_.finish());
   status_ = {};
   selected_ = false;
-  rounded_of_ = nullptr;
+  forget_rounded();
   rope_dims_ = 0;
   CHIMERE_CHECK_OK(arrays_.upload(step));
   const StepKind kind = kind_of(step, arrays_.batch().extent);
@@ -216,36 +226,52 @@ void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens, Ma
 void CudaOps::select_rows(ConstMatrixView x, std::span<const int32_t> /*rows*/, MatrixView y) {
   cuda::select_rows(stream_, x, arrays_.wanted_ids(), y);
   selected_ = true;
-  rounded_of_ = nullptr;
+  forget_rounded();
 }
 
 void CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) {
   if (y.cols % kActivationBlock != 0) {
-    rounded_of_ = nullptr;
+    forget_rounded();
     cuda::rms_norm(stream_, x, weight, eps, y, {});
     return;
   }
-  if (!ok(rounded_.resize(rounded_bytes(y.rows, y.cols)))) return;
-  cuda::rms_norm(stream_, x, weight, eps, y, rounded_rows_at(rounded_.data(), y.rows, y.cols));
+  const RoundedRows rounded = rounded_for(y.rows, y.cols);
+  if (!ok({})) return;
+  cuda::rms_norm(stream_, x, weight, eps, y, rounded);
   rounded_of_ = y.data;
+  halves_of_ = nullptr;
+}
+
+RoundedRows CudaOps::rounded_for(int64_t rows, int64_t n) {
+  if (!ok(rounded_.resize(tiled_rounded_bytes(rows, n)))) return {};
+  return tiled_rounded_rows_at(rounded_.data(), rows, n);
 }
 
 RoundedRows CudaOps::rounded(ConstMatrixView x) {
-  if (!ok(rounded_.resize(rounded_bytes(x.rows, x.cols)))) return {};
-  const RoundedRows rows = rounded_rows_at(rounded_.data(), x.rows, x.cols);
+  const RoundedRows rows = rounded_for(x.rows, x.cols);
+  if (!ok({})) return {};
   if (rounded_of_ != x.data) round_rows(stream_, x, rows);
   rounded_of_ = x.data;
   return rows;
 }
 
+HalfRows CudaOps::halves(ConstMatrixView x) {
+  if (!ok(halves_.resize(half_rows_bytes(x.rows, x.cols)))) return {};
+  const HalfRows to = half_rows_at(halves_.data(), x.rows, x.cols);
+  if (halves_of_ != x.data) half_rows(stream_, x, rows().chunk, to);
+  halves_of_ = x.data;
+  return to;
+}
+
 void CudaOps::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
+  const auto& [step, chunk] = rows();
   const bool any = std::ranges::any_of(jobs, [](const auto& job) { return wants_rounded(job.w); });
-  const RoundedRows q = any ? rounded(x) : RoundedRows{};
+  const RoundedRows q = any && step.count > 0 ? rounded(x) : RoundedRows{};
+  const HalfRows h = any && chunk.count > 0 ? halves(x) : HalfRows{};
   if (!ok({})) return;
   const int multiprocessors = device_.facts().multiprocessors;
-  const auto& [step, chunk] = rows();
   if (step.count > 0) linear_step(stream_, multiprocessors, x, q, step, codebook_, jobs);
-  if (chunk.count > 0) linear_chunk(stream_, multiprocessors, x, q, chunk, codebook_, jobs);
+  if (chunk.count > 0) linear_chunk(stream_, x, h, chunk, codebook_, jobs);
 }
 
 void CudaOps::gdn_conv(const BatchView& /*batch*/, const GdnShape& shape, const float* weight,
@@ -253,7 +279,7 @@ void CudaOps::gdn_conv(const BatchView& /*batch*/, const GdnShape& shape, const 
   const DeviceBatch& batch = arrays_.batch();
   if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
   cuda::gdn_conv(stream_, batch, shape, weight, eps, state, qkv, scratch_.data());
-  rounded_of_ = nullptr;
+  forget_rounded();
 }
 
 void CudaOps::gdn_scan(const BatchView& /*batch*/, const GdnShape& shape, ConstMatrixView qkv,
@@ -262,13 +288,13 @@ void CudaOps::gdn_scan(const BatchView& /*batch*/, const GdnShape& shape, ConstM
   const DeviceBatch& batch = arrays_.batch();
   if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
   cuda::gdn_scan(stream_, batch, shape, qkv, alpha, beta, a, dt_bias, state, out, scratch_.data());
-  rounded_of_ = nullptr;
+  forget_rounded();
 }
 
 void CudaOps::gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight,
                              int head_dim, float eps, MatrixView y) {
-  cuda::gated_rms_norm(stream_, x, z, weight, head_dim, eps, y);
-  rounded_of_ = nullptr;
+  cuda::gated_rms_norm(stream_, x, z, weight, head_dim, eps, y, {});
+  forget_rounded();
 }
 
 void CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
@@ -278,9 +304,13 @@ void CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
   const int64_t arrivals = int64_t{batch.extent.n_sequences} * shape.n_k_heads;
   if (!ok(arrivals_.resize_zeroed(arrivals * static_cast<int64_t>(sizeof(uint32_t))))) return;
   if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
-  cuda::gdn_mix(stream_, batch, shape, operands, qkv, alpha, beta, z, out, scratch_.data(),
+  const bool rounds = shape.head_dim % kActivationBlock == 0;
+  const RoundedRows rounded = rounds ? rounded_for(out.rows, out.cols) : RoundedRows{};
+  if (!ok({})) return;
+  cuda::gdn_mix(stream_, batch, shape, operands, qkv, alpha, beta, z, out, rounded, scratch_.data(),
                 reinterpret_cast<uint32_t*>(arrivals_.data()));
-  rounded_of_ = nullptr;
+  rounded_of_ = rounds ? out.data : nullptr;
+  halves_of_ = nullptr;
 }
 
 const float* CudaOps::rope_rows(const AttentionShape& shape) {
@@ -311,7 +341,7 @@ void CudaOps::qk_norm_rope_append(const BatchView& /*batch*/, const AttentionSha
   if (!ok(rope_.resize(table * static_cast<int64_t>(sizeof(float))))) return;
   const float* const rope = rope_rows(shape);
   cuda::qk_norm_rope_append(stream_, batch, shape, rope, q_norm, k_norm, eps, qg, k, v, kv);
-  rounded_of_ = nullptr;
+  forget_rounded();
 }
 
 void CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, ConstMatrixView qg,
@@ -320,12 +350,12 @@ void CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, Co
   const int multiprocessors = device_.facts().multiprocessors;
   if (!ok(scratch_.resize(attend_scratch_bytes(shape, batch.extent, multiprocessors)))) return;
   cuda::attend(stream_, batch, shape, qg, kv, out, multiprocessors, scratch_.data());
-  rounded_of_ = nullptr;
+  forget_rounded();
 }
 
 void CudaOps::silu_multiply(MatrixView gate, ConstMatrixView up) {
   cuda::silu_multiply(stream_, gate, up);
-  rounded_of_ = nullptr;
+  forget_rounded();
 }
 
 void CudaOps::route(ConstMatrixView logits, Routing routing) {
@@ -335,16 +365,19 @@ void CudaOps::route(ConstMatrixView logits, Routing routing) {
 void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                       const Routing& routing, const ExpertWeights* /*shared*/,
                       const float* shared_gate, MatrixView y) {
-  const RoundedRows q = rounded(x);
   const auto& [step, chunk] = rows();
-  if (host_experts_.has(experts)) {
-    HostExperts::Call call = {x, q, step, chunk, routing, shared_gate, codebook_, nullptr, y};
+  const bool on_host = host_experts_.has(experts);
+  const ExpertTable& table = on_host ? host_experts_.table(experts) : experts_.at(experts.data());
+  const bool in_halves = moe_chunk_takes_halves(table);
+  const RoundedRows q = step.count > 0 || !in_halves ? rounded(x) : RoundedRows{};
+  const HalfRows h = chunk.count > 0 && in_halves ? halves(x) : HalfRows{};
+  if (on_host) {
+    HostExperts::Call call = {x, q, h, step, chunk, routing, shared_gate, codebook_, nullptr, y};
     if (!ok(scratch_.resize(host_experts_.scratch_bytes(experts, call)))) return;
     call.scratch = scratch_.data();
     host_experts_.ffn(experts, call);
     return;
   }
-  const ExpertTable& table = experts_.at(experts.data());
   const int64_t bytes =
       std::max(moe_step_scratch_bytes(table, step.count, routing.n_used),
                moe_chunk_scratch_bytes(table, chunk.count, routing.n_used, x.cols));
@@ -354,7 +387,7 @@ void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
     moe_step(stream_, table, x, q, step, routing, shared_gate, codebook_, scratch, y);
   }
   if (chunk.count > 0) {
-    moe_chunk(stream_, table, x, q, chunk, routing, shared_gate, codebook_, scratch, y);
+    moe_chunk(stream_, table, x, q, h, chunk, routing, shared_gate, codebook_, scratch, y);
   }
 }
 

@@ -34,6 +34,11 @@ class OnDevice {
   }
   OnDevice(Device& device, const std::vector<T>& values)
       : OnDevice(device, std::span<const T>(values)) {}
+  OnDevice(OnDevice&&) noexcept = default;
+  /// Waits: memory that kernels still use must not go.
+  ~OnDevice() {
+    if (range_ != nullptr) expect_ok(device_.stream().synchronize());
+  }
 
   T* data() const { return reinterpret_cast<T*>(range_->data()); }
   /// Waits for the device's work.

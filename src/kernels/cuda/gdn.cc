@@ -12,9 +12,10 @@ constexpr Kernel kConvEdges = {"gdn_conv", "gdn_conv_edges"};
 constexpr Kernel kConvTiles = {"gdn_conv", "gdn_conv_rows"};
 constexpr Kernel kChunkProducts = {"gdn_chunk", "gdn_chunk_products"};
 constexpr Kernel kChunkScan = {"gdn_chunk", "gdn_chunk_scan"};
+constexpr Kernel kChunkSolve = {"gdn_chunk_128", "gdn_chunk_solve"};
+constexpr Kernel kChunkAdvance = {"gdn_chunk_128", "gdn_chunk_advance"};
 constexpr Kernel kStep32 = {"gdn_step", "gdn_step_32"};
-constexpr Kernel kStep32Wide = {"gdn_step", "gdn_step_32_wide"};
-constexpr Kernel kStep16Wide = {"gdn_step", "gdn_step_16_wide"};
+constexpr Kernel kStep16 = {"gdn_step", "gdn_step_16"};
 
 uint32_t u32(int64_t x) { return static_cast<uint32_t>(x); }
 int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
@@ -41,10 +42,16 @@ GdnScanArgs scan_args(const DeviceBatch& batch, const GdnShape& shape, ConstMatr
   return scan;
 }
 
+/// Whether chunks are advanced on tensor cores (gdn_chunk_128.cu).
+bool takes_tensor_cores(const GdnShape& shape) { return shape.head_dim == 128; }
+
 /// Parts of the scratch memory, in floats. The edges are those of gdn_conv, the others of gdn_scan.
 struct ScratchFloats {
   int64_t edges;
   int64_t products;
+  int64_t solved;
+  int64_t mixed;
+  int64_t decays;
   int64_t carry;
 };
 
@@ -53,42 +60,35 @@ ScratchFloats scratch_floats(const GdnShape& shape, const BatchExtent& extent) {
   floats.edges =
       (int64_t{extent.n_rows} / kConvTile + extent.n_sequences) * shape.conv_state_floats();
   if (extent.chunk_rows > 0) {
-    floats.products = int64_t{extent.n_rows} * shape.n_k_heads * 2 * kChunk;
+    const int64_t rows = extent.n_rows;
+    floats.products = rows * shape.n_k_heads * 2 * kChunk;
+    if (takes_tensor_cores(shape)) {
+      floats.solved = rows * shape.n_v_heads * 2 * shape.head_dim;
+      floats.mixed = rows * shape.n_v_heads * kChunk;
+      floats.decays = blocks_of(rows * shape.n_v_heads * 2, 4) * 4;
+    }
   }
   if (extent.runs > 1) floats.carry = extent.n_sequences * shape.scan_state_floats();
   return floats;
 }
 
-/// How gdn_step lays a head over a block.
-struct StepShape {
-  const Kernel* kernel;
-  int columns;
-  int threads;
-};
-
-StepShape step_shape(int head_dim) {
-  const int rows = head_dim % 32 == 0 ? 32 : 16;
-  const int parts = head_dim / rows;
-  const int columns = std::min(head_dim, 1024 / parts / 16 * 16);
-  const int threads = whole_warps(columns * parts);
-  if (rows == 16) return {&kStep16Wide, columns, threads};
-  return {threads <= 512 ? &kStep32 : &kStep32Wide, columns, threads};
-}
-
 void launch_step(Stream& stream, const BatchExtent& extent, GdnStepArgs args) {
-  const StepShape shape = step_shape(args.scan.dims.head_dim);
-  args.columns = shape.columns;
-  const Launch launch = {.grid = {u32(args.scan.dims.n_v_heads), u32(extent.n_sequences)},
-                         .block = {u32(shape.threads)},
+  const GdnDims& dims = args.scan.dims;
+  // As many columns as rows of a part, so that a block has head_dim threads.
+  args.columns = dims.head_dim % 32 == 0 ? 32 : 16;
+  const Launch launch = {.grid = {u32(dims.n_v_heads * blocks_of(dims.head_dim, args.columns)),
+                                  u32(extent.n_sequences)},
+                         .block = {u32(whole_warps(dims.head_dim))},
                          .overlaps_previous = true};
-  stream.launch(*shape.kernel, launch, args);
+  stream.launch(args.columns == 32 ? kStep32 : kStep16, launch, args);
 }
 
 }  // namespace
 
 int64_t gdn_scratch_bytes(const GdnShape& shape, const BatchExtent& extent) {
   const ScratchFloats floats = scratch_floats(shape, extent);
-  return std::max(floats.edges, floats.products + floats.carry) * int64_t{sizeof(float)};
+  return std::max(floats.edges, floats.products + floats.solved + floats.mixed + floats.decays +
+                                    floats.carry) * int64_t{sizeof(float)};
 }
 
 void gdn_conv(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, const float* weight,
@@ -121,15 +121,32 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
   args.products = floats;
   GdnScanArgs& scan = args.scan;
   scan = scan_args(batch, shape, qkv, alpha, beta, a, dt_bias, state, out);
-  scan.carry = floats + scratch_floats(shape, extent).products;
+  const ScratchFloats parts = scratch_floats(shape, extent);
+  args.solved = args.products + parts.products;
+  args.mixed = args.solved + parts.solved;
+  args.decays = args.mixed + parts.mixed;
+  scan.carry = args.decays + parts.decays;
+  const bool tensor_cores = takes_tensor_cores(shape);
   if (extent.chunk_rows > 0) {
     const Launch products = {.grid = {u32(shape.n_k_heads), u32(extent.n_slices)},
                              .block = {kGdnChunkThreads},
                              .overlaps_previous = true};
     stream.launch(kChunkProducts, products, args);
+    if (tensor_cores) {
+      const Launch solve = {.grid = {u32(shape.n_v_heads), u32(extent.n_slices)},
+                            .block = {kGdnChunkThreads},
+                            .overlaps_previous = true};
+      stream.launch(kChunkSolve, solve, args);
+    }
   }
   for (scan.run = 0; scan.run < extent.runs; ++scan.run) {
-    if (extent.chunk_rows > 0) {
+    if (extent.chunk_rows > 0 && tensor_cores) {
+      const Launch chunks = {.grid = {u32(shape.head_dim / kChunkColumns), u32(shape.n_v_heads),
+                                      u32(extent.n_sequences)},
+                             .block = {kGdnChunkThreads},
+                             .overlaps_previous = true};
+      stream.launch(kChunkAdvance, chunks, args);
+    } else if (extent.chunk_rows > 0) {
       const Launch chunks = {
           .grid = {u32(blocks_of(shape.head_dim, kChunkColumns)), u32(shape.n_v_heads),
                    u32(extent.n_sequences)},
@@ -146,19 +163,19 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
   }
 }
 
-bool takes_one_launch(const BatchExtent& extent) {
+bool takes_two_launches(const BatchExtent& extent) {
   return extent.chunk_rows == 0 && extent.runs <= 1;
 }
 
 void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
              const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
-             ConstMatrixView beta, ConstMatrixView z, MatrixView out, uint8_t* scratch,
-             uint32_t* arrivals) {
+             ConstMatrixView beta, ConstMatrixView z, MatrixView out, const RoundedRows& rounded,
+             uint8_t* scratch, uint32_t* arrivals) {
   const GdnOperands& o = operands;
-  if (!takes_one_launch(batch.extent)) {
+  if (!takes_two_launches(batch.extent)) {
     gdn_conv(stream, batch, shape, o.conv_weight, o.eps, o.conv_state, qkv, scratch);
     gdn_scan(stream, batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out, scratch);
-    gated_rms_norm(stream, out, z, o.norm, shape.head_dim, o.eps, out);
+    gated_rms_norm(stream, out, z, o.norm, shape.head_dim, o.eps, out, rounded);
     return;
   }
   GdnStepArgs args = {};
@@ -166,10 +183,9 @@ void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
   args.conv_weight = o.conv_weight;
   args.conv_state = {o.conv_state.base, o.conv_state.slot_stride};
   args.arrivals = arrivals;
-  args.norm = o.norm;
   args.eps = o.eps;
-  args.z = {z.data, z.stride};
   launch_step(stream, batch.extent, args);
+  gated_rms_norm(stream, out, z, o.norm, shape.head_dim, o.eps, out, rounded);
 }
 
 }  // namespace chimere::kernels::cuda

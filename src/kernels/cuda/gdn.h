@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/device/stream.h"
 #include "kernels/cuda/device_batch.h"
+#include "kernels/cuda/rounding_args.h"
 
 namespace chimere::kernels::cuda {
 
@@ -20,16 +21,17 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
               ConstMatrixView alpha, ConstMatrixView beta, const float* a, const float* dt_bias,
               RecurrentView state, MatrixView out, uint8_t* scratch);
 
-/// Whether gdn_mix does a step in one launch: it has no chunks and no sequence has two runs.
-bool takes_one_launch(const BatchExtent& extent);
+/// Whether gdn_mix does a step in two launches: it has no chunks and no sequence has two runs.
+bool takes_two_launches(const BatchExtent& extent);
 
-/// Ops::gdn_mix. No kernel since the stream's last copy may have written the states: they are
+/// Ops::gdn_mix, whose result is rounded too where `rounded` has memory (gated_rms_norm() of
+/// norm.h). No kernel since the stream's last copy may have written the states: they are
 /// fetched before the previous kernel has ended. `arrivals`: n_sequences * n_k_heads zeros, and
 /// zeros again afterwards.
 void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
              const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
-             ConstMatrixView beta, ConstMatrixView z, MatrixView out, uint8_t* scratch,
-             uint32_t* arrivals);
+             ConstMatrixView beta, ConstMatrixView z, MatrixView out, const RoundedRows& rounded,
+             uint8_t* scratch, uint32_t* arrivals);
 
 }  // namespace chimere::kernels::cuda
 

@@ -67,17 +67,14 @@ struct GdnScanArgs {
   Rows out;
 };
 
-/// gdn_step. Without `conv_weight`, qkv is what gdn_conv leaves; without `norm`, out is what
-/// gdn_scan leaves.
+/// gdn_step. Without `conv_weight`, qkv is what gdn_conv leaves.
 struct GdnStepArgs {
   GdnScanArgs scan;
-  int32_t columns;  ///< of the state, advanced by a block at a time
+  int32_t columns;  ///< of the state, of a block; at most 32
   const float* conv_weight;
   SlotArgs conv_state;
   uint32_t* arrivals;  ///< [n_sequences, n_k_heads] zeros, and zeros again at the end
-  const float* norm;
-  float eps;  ///< of all norms
-  ConstRows z;
+  float eps;           ///< of the norms of q and k
 };
 
 inline constexpr int kGdnChunkThreads = 256;
@@ -86,12 +83,17 @@ inline constexpr int kGdnChunkSharedBytes =
     4 *
     (16 * (2 * kChunk + 4) + 2 * kChunk * kChunkColumns + 2 * kChunk * (kChunk + 1) + 4 * kChunk);
 
-/// gdn_chunk_products and gdn_chunk_scan.
+/// gdn_chunk_products, gdn_chunk_scan, gdn_chunk_solve and gdn_chunk_advance.
 struct GdnChunkArgs {
   GdnScanArgs scan;
   /// [rows, n_k_heads, 2, kChunk] of row i and row j <= i of its chunk: chain(k_i, k_j), then
   /// chain(q_i, k_j)
   float* products;
+  // What gdn_chunk_solve leaves for gdn_chunk_advance.
+  float* solved;  ///< [rows, n_v_heads, 2, head_dim]: corrections without a state, and what a state
+                  ///< takes off
+  float* mixed;   ///< [rows, n_v_heads, kChunk]: B_ij of row i
+  float* decays;  ///< [rows, n_v_heads, 2]: Γ_i, and γ from row i to the chunk's last
 };
 
 }  // namespace chimere::kernels::cuda

@@ -45,8 +45,8 @@ struct SharedScratch {
       return p;
     };
     auto rounded = [&](int64_t n) {
-      const RoundedRows rows = rounded_rows_at(at, count, n);
-      at += aligned(static_cast<size_t>(rounded_bytes(count, n)));
+      const RoundedRows rows = tiled_rounded_rows_at(at, count, n);
+      at += aligned(static_cast<size_t>(tiled_rounded_bytes(count, n)));
       return rows;
     };
     x = floats(n_embd);
@@ -157,8 +157,8 @@ void HostExperts::ffn(std::span<const ExpertWeights> experts, const Call& call) 
   stream.wait_for(*side_);
   const bool more = layer + 1 < layers_.size();
   if (more && places_.size() > 1) upload(layer + 1);
-  moe_chunk(stream, layers_[layer].table, call.x, call.rounded, call.chunk, call.routing,
-            call.shared_gate, call.codebook, call.scratch, call.y);
+  moe_chunk(stream, layers_[layer].table, call.x, call.rounded, call.halves, call.chunk,
+            call.routing, call.shared_gate, call.codebook, call.scratch, call.y);
   if (more && places_.size() == 1) upload(layer + 1);
 }
 

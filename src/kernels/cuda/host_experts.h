@@ -16,6 +16,7 @@
 #include "base/thread_pool.h"
 #include "kernels/api.h"
 #include "kernels/cuda/device/device.h"
+#include "kernels/cuda/half_rows_args.h"
 #include "kernels/cuda/moe_step.h"
 
 namespace chimere::kernels::cuda {
@@ -44,10 +45,15 @@ class HostExperts {
     return layer_of_.contains(experts.data());
   }
 
+  const ExpertTable& table(std::span<const ExpertWeights> experts) const {
+    return layers_[layer_of_.at(experts.data())].table;
+  }
+
   /// What one call of ffn() works on; pointers are the device's.
   struct Call {
     ConstMatrixView x;
-    RoundedRows rounded;  ///< of x
+    RoundedRows rounded;  ///< of x; in tiles where there are several step rows
+    HalfRows halves;      ///< of the chunk rows
     RowSet step;
     RowSet chunk;
     Routing routing;

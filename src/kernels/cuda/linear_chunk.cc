@@ -11,63 +11,67 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-constexpr Kernel kLinearChunk32 = {"linear_chunk", "linear_chunk_32"};
-constexpr Kernel kLinearChunk128 = {"linear_chunk", "linear_chunk_128"};
+constexpr Kernel kLinearChunk = {"linear_chunk", "linear_chunk"};
+constexpr Kernel kLinearChunkFloats = {"linear_chunk", "linear_chunk_floats"};
 
-void launch(Stream& stream, int64_t n_in, const RoundedRows& rounded, const RowSet& rows,
-            const uint32_t* codebook, std::span<const LinearJob> jobs) {
-  LinearChunkArgs args = {};
-  args.rounded = rounded;
-  args.row_ids = rows.ids;
-  args.codebook = codebook;
-  args.rows = rows.count;
-  args.n_in = static_cast<int32_t>(n_in);
+uint32_t tiles_of(int64_t n, int tile) { return static_cast<uint32_t>((n + tile - 1) / tile); }
+
+/// Jobs of one kind: with float weights, or with none.
+void launch(Stream& stream, bool floats, LinearChunkArgs args, std::span<const LinearJob> jobs) {
   args.n_jobs = static_cast<int32_t>(jobs.size());
-  int64_t tiles = 0;
+  uint32_t tiles = 0;
   int codebook_words = 0;
   for (size_t j = 0; j < jobs.size(); ++j) {
     const LinearJob& job = jobs[j];
     args.jobs[j] = {static_cast<const uint8_t*>(job.w.data),
-                    packed_row_bytes(job.w.type, n_in),
+                    packed_row_bytes(job.w.type, args.n_in),
                     job.y.data,
                     job.y.stride,
                     static_cast<int32_t>(job.w.type),
                     static_cast<int32_t>(job.w.n_out),
                     job.accumulate ? 1 : 0,
                     static_cast<int32_t>(tiles)};
-    tiles += (job.w.n_out + kChunkOutputs - 1) / kChunkOutputs;
+    tiles += tiles_of(job.w.n_out, floats ? kFloatTile : kTileOutputs);
     codebook_words = std::max(codebook_words, codebook_place(job.w.type).words);
   }
-  const int columns = plan_linear_chunk(rows.count);
-  const int shared = columns == 32 ? chunk_shared_bytes<32>() : chunk_shared_bytes<128>();
-  stream.launch(columns == 32 ? kLinearChunk32 : kLinearChunk128,
-                {.grid = {static_cast<uint32_t>((rows.count + columns - 1) / columns),
-                          static_cast<uint32_t>(tiles)},
-                 .block = {kChunkThreads},
-                 .shared_bytes = static_cast<uint32_t>(shared + 4 * codebook_words),
+  if (floats) {
+    stream.launch(kLinearChunkFloats,
+                  {.grid = {tiles_of(args.rows, kFloatTile), tiles},
+                   .block = {kFloatTileThreads},
+                   .overlaps_previous = true},
+                  args);
+    return;
+  }
+  stream.launch(kLinearChunk,
+                {.grid = {tiles_of(args.rows, kTileRows), tiles},
+                 .block = {kTileThreads},
+                 .shared_bytes = static_cast<uint32_t>(kTileSharedBytes + 4 * codebook_words),
                  .overlaps_previous = true},
                 args);
 }
 
 }  // namespace
 
-int plan_linear_chunk(int rows) { return rows <= 64 ? 32 : 128; }
-
-void linear_chunk(Stream& stream, int multiprocessors, ConstMatrixView x,
-                  const RoundedRows& rounded, const RowSet& rows, const uint32_t* codebook,
-                  std::span<const LinearJob> jobs) {
-  std::vector<LinearJob> of_floats;
-  std::vector<LinearJob> of_integers;
-  for (const LinearJob& job : jobs) {
-    (takes_integer_dot(job.w.type) ? of_integers : of_floats).push_back(job);
-  }
-  if (!of_floats.empty()) {
-    linear_step(stream, multiprocessors, x, rounded, rows, codebook, of_floats);
-  }
-  const std::span<const LinearJob> all(of_integers);
-  for (size_t begin = 0; begin < all.size(); begin += kMaxChunkJobs) {
-    launch(stream, x.cols, rounded, rows, codebook,
-           all.subspan(begin, std::min<size_t>(kMaxChunkJobs, all.size() - begin)));
+void linear_chunk(Stream& stream, ConstMatrixView x, const HalfRows& halves, const RowSet& rows,
+                  const uint32_t* codebook, std::span<const LinearJob> jobs) {
+  LinearChunkArgs args = {};
+  args.halves = halves;
+  args.x = x.data;
+  args.x_stride = x.stride;
+  args.row_ids = rows.ids;
+  args.codebook = codebook;
+  args.rows = rows.count;
+  args.n_in = static_cast<int32_t>(x.cols);
+  for (const bool floats : {true, false}) {
+    std::vector<LinearJob> of_kind;
+    for (const LinearJob& job : jobs) {
+      if (takes_integer_dot(job.w.type) != floats) of_kind.push_back(job);
+    }
+    const std::span<const LinearJob> all(of_kind);
+    for (size_t begin = 0; begin < all.size(); begin += kMaxChunkJobs) {
+      launch(stream, floats, args,
+             all.subspan(begin, std::min<size_t>(kMaxChunkJobs, all.size() - begin)));
+    }
   }
 }
 

@@ -1,6 +1,6 @@
-// Products of chunk rows with quantised weights. Bytes: each weight once for kColumns rows, from
-// the L2 cache but for the first time; what bounds it is the arithmetic around the matrix products,
-// three operations for each scale group and output (chunk_tile.h).
+// Products of chunk rows. Bytes: each weight once for 128 rows, from the L2 cache but for the first
+// time. What bounds linear_chunk is the tensor cores' rate (2 operations for each weight and row)
+// and, beside them, the decoding of each weight for 128 rows.
 #include "kernels/cuda/chunk_tile.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/linear_chunk_args.h"
@@ -10,68 +10,157 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-template <int kColumns>
-__device__ __forceinline__ void linear_chunk(const LinearChunkArgs& args, uint8_t* shared) {
-  __shared__ int tile_rows[kColumns];
-  using Tile = ChunkTile<kColumns>;
-  auto* stages = reinterpret_cast<typename Tile::Stage*>(shared);
-  auto* codebook = reinterpret_cast<uint32_t*>(shared + chunk_shared_bytes<kColumns>());
+__device__ __forceinline__ const LinearChunkJob& job_of_block(const LinearChunkArgs& args) {
   int index = 0;
   while (index + 1 < args.n_jobs &&
          static_cast<int>(blockIdx.y) >= args.jobs[index + 1].first_tile) {
     ++index;
   }
-  const LinearChunkJob& job = args.jobs[index];
+  return args.jobs[index];
+}
+
+__device__ __forceinline__ int row_at(const LinearChunkArgs& args, int index) {
+  return args.row_ids == nullptr ? index : args.row_ids[index];
+}
+
+}  // namespace
+
+CHIMERE_KERNEL_OF_BLOCKS(linear_chunk, kTileThreads, 2, LinearChunkArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  __shared__ int ids[kTileRows];
+  auto* stages = reinterpret_cast<TileStage*>(shared);
+  auto* codebook = reinterpret_cast<uint32_t*>(shared + kTileSharedBytes);
+  const LinearChunkJob& job = job_of_block(args);
   const auto type = static_cast<DType>(job.type);
   let_next_kernel_start();
   load_codebook(type, args.codebook, codebook);
   const int thread = static_cast<int>(threadIdx.x);
-  const int first_row = static_cast<int>(blockIdx.x) * kColumns;
-  if (thread < kColumns) {
-    const int row = first_row + thread;
-    tile_rows[thread] = row >= args.rows ? -1 : args.row_ids == nullptr ? row : args.row_ids[row];
-  }
-  const int first_output = (static_cast<int>(blockIdx.y) - job.first_tile) * kChunkOutputs;
+  const int first_row = static_cast<int>(blockIdx.x) * kTileRows;
+  const int count = min(kTileRows, args.rows - first_row);
+  if (thread < count) ids[thread] = row_at(args, first_row + thread);
+  const int first_output = (static_cast<int>(blockIdx.y) - job.first_tile) * kTileOutputs;
   // Rows of weights beyond the last one are the last one again; their results go nowhere.
   const int mine = min(first_output + thread / 2, job.n_out - 1);
-  const ChunkWeights w = {{job.w + mine * job.row_bytes, args.n_in / 32},
-                          type,
-                          codebook,
-                          scale_group(type),
-                          has_minimum(type)};
+  const TileWeights w = {{job.w + mine * job.row_bytes, args.n_in / 32}, type, codebook};
   wait_for_previous_kernel();
   __syncthreads();
-  typename Tile::Sums acc;
-  Tile::multiply(stages, w, args.rounded, args.n_in / 32, tile_rows, acc);
+  TileSums acc;
+  multiply_tile(stages, w, {args.halves, args.n_in, ids, count}, acc);
 
-  const int warp = thread / kWarp;
-  const int group = thread % kWarp / 4;
-  const int part = thread % 4;
 #pragma unroll
-  for (int m = 0; m < 2; ++m) {
+  for (int j = 0; j < 4; ++j) {
 #pragma unroll
-    for (int n = 0; n < Tile::kFragments; ++n) {
+    for (int f = 0; f < 2; ++f) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int o = first_output + 32 * (warp / 2) + 16 * m + group + 8 * (i / 2);
-        const int row = tile_rows[kColumns / 2 * (warp % 2) + 8 * n + 2 * part + i % 2];
-        if (o >= job.n_out || row < 0) continue;
-        float* y = job.y + row * job.y_stride + o;
-        *y = job.accumulate != 0 ? *y + acc[m][n][i] : acc[m][n][i];
+      for (int column = 0; column < 2; ++column) {
+        if (tile_row(j, f, column) >= count) continue;
+        const int row = ids[tile_row(j, f, column)];
+        const float unit = args.halves.unit[row];
+#pragma unroll
+        for (int m = 0; m < 2; ++m) {
+#pragma unroll
+          for (int i = column; i < 4; i += 2) {
+            const int o = first_output + tile_output(m, i);
+            if (o >= job.n_out) continue;
+            float* y = job.y + row * job.y_stride + o;
+            const float v = acc[m][j][f][i] * unit;
+            *y = job.accumulate != 0 ? *y + v : v;
+          }
+        }
       }
     }
   }
 }
 
+namespace {
+
+/// Elements of a stage, and floats from one element's rows to the next one's.
+inline constexpr int kFloatDepth = 16;
+inline constexpr int kFloatStride = kFloatTile + 4;
+
+struct alignas(16) FloatStage {
+  float w[kFloatDepth * kFloatStride];
+  float x[kFloatDepth * kFloatStride];
+};
+
 }  // namespace
 
-CHIMERE_KERNEL_OF_BLOCKS(linear_chunk_32, kChunkThreads, 2, LinearChunkArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  linear_chunk<32>(args, shared);
-}
-CHIMERE_KERNEL_OF_BLOCKS(linear_chunk_128, kChunkThreads, 2, LinearChunkArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  linear_chunk<128>(args, shared);
+/// Weights of float types: f32 chains, a thread has 4 x 4 of them.
+CHIMERE_KERNEL(linear_chunk_floats, kFloatTileThreads, LinearChunkArgs, args) {
+  __shared__ FloatStage stages[2];
+  const LinearChunkJob& job = job_of_block(args);
+  const auto type = static_cast<DType>(job.type);
+  let_next_kernel_start();
+  const int thread = static_cast<int>(threadIdx.x);
+  const int first_row = static_cast<int>(blockIdx.x) * kFloatTile;
+  const int first_output = (static_cast<int>(blockIdx.y) - job.first_tile) * kFloatTile;
+  wait_for_previous_kernel();
+  // A thread brings element thread % 16 of the rows thread / 16 + 16 i; rows beyond the last one are
+  // the last one again.
+  const int element = thread % kFloatDepth;
+  const uint8_t* w[4];
+  const float* x[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int r = thread / kFloatDepth + 16 * i;
+    w[i] = job.w + min(first_output + r, job.n_out - 1) * job.row_bytes;
+    x[i] = args.x + row_at(args, min(first_row + r, args.rows - 1)) * args.x_stride;
+  }
+  float next_w[4];
+  float next_x[4];
+  auto fetch = [&](int k) CHIMERE_INLINED {
+    const bool inside = k + element < args.n_in;
+    with_float_type(type, [&]<DType kType>() CHIMERE_INLINED {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        next_w[i] = inside ? float_weight<kType>(w[i], k + element) : 0;
+      }
+    });
+#pragma unroll
+    for (int i = 0; i < 4; ++i) next_x[i] = inside ? x[i][k + element] : 0;
+  };
+  auto put = [&](int stage) CHIMERE_INLINED {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int at = element * kFloatStride + thread / kFloatDepth + 16 * i;
+      stages[stage].w[at] = next_w[i];
+      stages[stage].x[at] = next_x[i];
+    }
+  };
+  const int o0 = thread % 16 * 4;
+  const int r0 = thread / 16 * 4;
+  float acc[4][4] = {};
+  fetch(0);
+  put(0);
+  __syncthreads();
+  for (int k = 0, stage = 0; k < args.n_in; k += kFloatDepth, stage ^= 1) {
+    const bool more = k + kFloatDepth < args.n_in;
+    if (more) fetch(k + kFloatDepth);
+#pragma unroll
+    for (int e = 0; e < kFloatDepth; ++e) {
+      const float4 a = *reinterpret_cast<const float4*>(&stages[stage].w[e * kFloatStride + o0]);
+      const float4 b = *reinterpret_cast<const float4*>(&stages[stage].x[e * kFloatStride + r0]);
+      const float as[4] = {a.x, a.y, a.z, a.w};
+      const float bs[4] = {b.x, b.y, b.z, b.w};
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+#pragma unroll
+        for (int o = 0; o < 4; ++o) acc[r][o] = fmaf(as[o], bs[r], acc[r][o]);
+      }
+    }
+    if (more) put(stage ^ 1);
+    __syncthreads();
+  }
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+    if (first_row + r0 + r >= args.rows) continue;
+    float* y = job.y + row_at(args, first_row + r0 + r) * job.y_stride + first_output + o0;
+#pragma unroll
+    for (int o = 0; o < 4; ++o) {
+      if (first_output + o0 + o >= job.n_out) continue;
+      y[o] = job.accumulate != 0 ? y[o] + acc[r][o] : acc[r][o];
+    }
+  }
 }
 
 }  // namespace chimere::kernels::cuda

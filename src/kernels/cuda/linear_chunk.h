@@ -8,17 +8,16 @@
 
 #include "kernels/api.h"
 #include "kernels/cuda/device/stream.h"
+#include "kernels/cuda/half_rows_args.h"
 #include "kernels/cuda/linear_step.h"
 
 namespace chimere::kernels::cuda {
 
-/// Rows of activations of a tile: 32 or 128. Results do not depend on it.
-int plan_linear_chunk(int rows);
-
-/// As linear_step(). Jobs with float weights are computed by linear_step() and have its bits.
-void linear_chunk(Stream& stream, int multiprocessors, ConstMatrixView x,
-                  const RoundedRows& rounded, const RowSet& rows, const uint32_t* codebook,
-                  std::span<const LinearJob> jobs);
+/// Every job's product with the rows of x that `rows` names. All pointers are the device's; weights
+/// are packed (pack_weights.h); `codebook` is codebook_words() in device memory. `halves` is x
+/// rounded to f16, the same rows (half_rows.h); not read if all jobs have float weights.
+void linear_chunk(Stream& stream, ConstMatrixView x, const HalfRows& halves, const RowSet& rows,
+                  const uint32_t* codebook, std::span<const LinearJob> jobs);
 
 }  // namespace chimere::kernels::cuda
 

@@ -5,27 +5,30 @@
 #include <cstdint>
 
 #include "kernels/cuda/chunk_tile_args.h"
-#include "kernels/cuda/rounding_args.h"
+#include "kernels/cuda/half_rows_args.h"
 
 namespace chimere::kernels::cuda {
 
 inline constexpr int kMaxChunkJobs = 8;
 
 struct LinearChunkJob {
-  const uint8_t* w;   ///< packed rows
+  const uint8_t* w;   ///< rows: packed, or of a float type
   int64_t row_bytes;  ///< from one to the next
   float* y;           ///< [rows, n_out]
   int64_t y_stride;
-  int32_t type;  ///< DType, of rule 4
+  int32_t type;  ///< DType; all of rule 4, or all floats
   int32_t n_out;
   int32_t accumulate;  ///< y += W x
   int32_t first_tile;  ///< of the grid's y
 };
 
 /// Grid: x the tiles of rows, so that neighbouring blocks share weights; y the tiles of all jobs'
-/// outputs. Dynamic shared memory: chunk_shared_bytes(), then the largest codebook.
+/// outputs. linear_chunk: dynamic shared memory of kTileSharedBytes, then the largest codebook.
+/// linear_chunk_floats: tiles of kFloatTile by kFloatTile.
 struct LinearChunkArgs {
-  RoundedRows rounded;
+  HalfRows halves;  ///< of linear_chunk
+  const float* x;   ///< of linear_chunk_floats, [rows, n_in]
+  int64_t x_stride;
   const int32_t* row_ids;  ///< [rows]; nullptr: all, in order
   const uint32_t* codebook;
   int32_t rows;
@@ -33,6 +36,9 @@ struct LinearChunkArgs {
   int32_t n_jobs;
   LinearChunkJob jobs[kMaxChunkJobs];
 };
+
+inline constexpr int kFloatTile = 64;
+inline constexpr int kFloatTileThreads = 256;
 
 }  // namespace chimere::kernels::cuda
 

@@ -1,6 +1,7 @@
 #include "kernels/cuda/linear_step.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "kernels/cuda/linear_step_args.h"
 #include "kernels/cuda/pack_weights.h"
@@ -11,48 +12,37 @@ namespace chimere::kernels::cuda {
 namespace {
 
 constexpr Kernel kRoundRows = {"rounding", "round_rows"};
+constexpr Kernel kLinearFloat = {"linear_float", "linear_float"};
 constexpr Kernel kLinearStep1 = {"linear_step", "linear_step_1"};
-constexpr Kernel kLinearStep2 = {"linear_step", "linear_step_2"};
-constexpr Kernel kLinearStep4 = {"linear_step", "linear_step_4"};
-constexpr Kernel kLinearStep8 = {"linear_step", "linear_step_8"};
-
 constexpr Kernel kLinearStepByWarps = {"linear_step", "linear_step_by_warps"};
-
-const Kernel& kernel_for(const LinearStepPlan& plan) {
-  if (plan.by_warps) return kLinearStepByWarps;
-  switch (plan.rows) {
-    case 1:
-      return kLinearStep1;
-    case 2:
-      return kLinearStep2;
-    case 4:
-      return kLinearStep4;
-    default:
-      return kLinearStep8;
-  }
-}
+constexpr Kernel kLinearStep8 = {"linear_step", "linear_step_8"};
+constexpr Kernel kLinearTile8 = {"linear_tile", "linear_tile_8"};
+constexpr Kernel kLinearTile16 = {"linear_tile", "linear_tile_16"};
+constexpr Kernel kLinearTile32 = {"linear_tile", "linear_tile_32"};
 
 uint32_t ceil_div(int64_t a, int64_t b) { return static_cast<uint32_t>((a + b - 1) / b); }
 
-void launch(Stream& stream, int multiprocessors, ConstMatrixView x, const RoundedRows& rounded,
-            const RowSet& rows, const uint32_t* codebook, std::span<const LinearJob> jobs) {
-  int64_t outputs = 0;
-  for (const LinearJob& job : jobs) outputs += job.w.n_out;
-  const LinearStepPlan plan = plan_linear_step(outputs, rows.count, multiprocessors);
-  LinearStepArgs args = {};
-  args.x = x.data;
-  args.x_stride = x.stride;
-  args.rounded = rounded;
-  args.row_ids = rows.ids;
-  args.codebook = codebook;
-  args.rows = rows.count;
-  args.n_in = static_cast<int32_t>(x.cols);
+/// What all launches for one input have in common.
+struct Operands {
+  Stream& stream;
+  ConstMatrixView x;
+  const RoundedRows& rounded;
+  const RowSet& rows;
+  const uint32_t* codebook;
+};
+
+/// Arguments for some jobs, of whose outputs a block has `outputs_of_block`; the number of blocks.
+uint32_t put_jobs(const Operands& operands, std::span<const LinearJob> jobs,
+                  int64_t outputs_of_block, LinearStepArgs& args) {
+  args.x = operands.x.data;
+  args.x_stride = operands.x.stride;
+  args.rounded = operands.rounded;
+  args.row_ids = operands.rows.ids;
+  args.codebook = operands.codebook;
+  args.rows = operands.rows.count;
+  args.n_in = static_cast<int32_t>(operands.x.cols);
   args.n_jobs = static_cast<int32_t>(jobs.size());
-  args.passes = plan.passes;
-  const int64_t outputs_of_block =
-      int64_t{kLinearStepOutputs} * plan.passes / (plan.by_warps ? 2 : 1);
   uint32_t blocks = 0;
-  int codebook_words = 0;
   for (size_t j = 0; j < jobs.size(); ++j) {
     const LinearJob& job = jobs[j];
     args.jobs[j] = {static_cast<const uint8_t*>(job.w.data),
@@ -64,21 +54,100 @@ void launch(Stream& stream, int multiprocessors, ConstMatrixView x, const Rounde
                     job.accumulate ? 1 : 0,
                     static_cast<int32_t>(blocks)};
     blocks += ceil_div(job.w.n_out, outputs_of_block);
-    codebook_words = std::max(codebook_words, codebook_place(job.w.type).words);
   }
-  stream.launch(kernel_for(plan),
-                {.grid = {blocks, ceil_div(rows.count, plan.rows)},
-                 .block = {kLinearStepThreads},
-                 .shared_bytes = static_cast<uint32_t>(4 * codebook_words),
-                 .overlaps_previous = true},
-                args);
+  return blocks;
+}
+
+void launch_float(const Operands& operands, std::span<const LinearJob> jobs) {
+  LinearStepArgs args = {};
+  const uint32_t blocks = put_jobs(operands, jobs, kFloatOutputs, args);
+  operands.stream.launch(
+      kLinearFloat,
+      {.grid = {blocks, ceil_div(args.rows, kFloatRows)},
+       .block = {kLinearStepThreads},
+       .shared_bytes = static_cast<uint32_t>(float_shared_bytes(std::min(args.rows, kFloatRows))),
+       .overlaps_previous = true},
+      args);
+}
+
+/// A kernel of linear_tile.cu.
+struct TileShape {
+  const Kernel* kernel;
+  int rows;
+};
+constexpr TileShape kTile8 = {&kLinearTile8, 8};
+constexpr TileShape kTile16 = {&kLinearTile16, 16};
+constexpr TileShape kTile32 = {&kLinearTile32, 32};
+
+/// Shared memory that every card has, less what the system takes.
+constexpr int64_t kMostTileBytes = int64_t{96} << 10;
+
+int codebook_bytes(const LinearJob& job) { return 4 * codebook_place(job.w.type).words; }
+
+int64_t tile_bytes(const TileShape& shape, std::span<const LinearJob> jobs) {
+  // What half of the warps show to the others.
+  int64_t weights = int64_t{4} * shape.rows / kRoundedTile * 8 * 32 * 4;
+  int64_t codebook = 0;
+  for (const LinearJob& job : jobs) {
+    weights =
+        std::max(weights, kTileOutputs * tile_row_stride(packed_row_bytes(job.w.type, job.w.n_in)));
+    codebook = std::max<int64_t>(codebook, codebook_bytes(job));
+  }
+  return weights + codebook;
+}
+
+const TileShape& tile_shape(int rows) {
+  return rows <= 8 ? kTile8 : rows <= 16 ? kTile16 : kTile32;
+}
+
+void launch_tiles(const Operands& operands, const TileShape& shape,
+                  std::span<const LinearJob> jobs) {
+  LinearStepArgs args = {};
+  const uint32_t blocks = put_jobs(operands, jobs, kTileOutputs, args);
+  for (const LinearJob& job : jobs) {
+    args.weights_at = std::max(args.weights_at, codebook_bytes(job));
+  }
+  operands.stream.launch(*shape.kernel,
+                         {.grid = {blocks, ceil_div(args.rows, shape.rows)},
+                          .block = {kLinearStepThreads},
+                          .shared_bytes = static_cast<uint32_t>(tile_bytes(shape, jobs)),
+                          .overlaps_previous = true},
+                         args);
+}
+
+void launch_integers(const Operands& operands, int multiprocessors,
+                     std::span<const LinearJob> jobs) {
+  int64_t outputs = 0;
+  int codebook = 0;
+  for (const LinearJob& job : jobs) {
+    outputs += job.w.n_out;
+    codebook = std::max(codebook, codebook_bytes(job));
+  }
+  const LinearStepPlan plan = plan_linear_step(outputs, operands.rows.count, multiprocessors);
+  if (plan.rows > 1) {
+    const TileShape& shape = tile_shape(operands.rows.count);
+    if (tile_bytes(shape, jobs) <= kMostTileBytes) return launch_tiles(operands, shape, jobs);
+  }
+  LinearStepArgs args = {};
+  args.passes = plan.passes;
+  const uint32_t blocks = put_jobs(
+      operands, jobs, int64_t{kLinearStepOutputs} * plan.passes / (plan.by_warps ? 2 : 1), args);
+  const Kernel& kernel = plan.rows > 1   ? kLinearStep8
+                         : plan.by_warps ? kLinearStepByWarps
+                                         : kLinearStep1;
+  operands.stream.launch(kernel,
+                         {.grid = {blocks, ceil_div(args.rows, plan.rows)},
+                          .block = {kLinearStepThreads},
+                          .shared_bytes = static_cast<uint32_t>(codebook),
+                          .overlaps_previous = true},
+                         args);
 }
 
 }  // namespace
 
 LinearStepPlan plan_linear_step(int64_t outputs, int rows, int multiprocessors) {
   LinearStepPlan plan;
-  while (plan.rows < 8 && plan.rows < rows) plan.rows *= 2;
+  if (rows > 1) plan.rows = 8;
   // Enough blocks for a wave of four on each multiprocessor; beyond that a block does more, so that
   // it fetches a codebook and its rows less often.
   if (plan.rows > 1) return plan;
@@ -94,7 +163,32 @@ int64_t rounded_bytes(int64_t rows, int64_t n) {
 }
 
 RoundedRows rounded_rows_at(uint8_t* memory, int64_t rows, int64_t n) {
-  return {reinterpret_cast<int8_t*>(memory), reinterpret_cast<RoundedBlock*>(memory + rows * n)};
+  RoundedRows rounded;
+  rounded.q = reinterpret_cast<int8_t*>(memory);
+  rounded.blocks = reinterpret_cast<RoundedBlock*>(memory + rows * n);
+  return rounded;
+}
+
+namespace {
+
+/// Where tiles begin behind the rows.
+int64_t tiles_at(int64_t rows, int64_t n) { return (rounded_bytes(rows, n) + 15) / 16 * 16; }
+int64_t rows_of_tiles(int64_t rows) {
+  return (rows + kRoundedTile - 1) / kRoundedTile * kRoundedTile;
+}
+
+}  // namespace
+
+int64_t tiled_rounded_bytes(int64_t rows, int64_t n) {
+  return tiles_at(rows, n) + rounded_bytes(rows_of_tiles(rows), n);
+}
+
+RoundedRows tiled_rounded_rows_at(uint8_t* memory, int64_t rows, int64_t n) {
+  RoundedRows rounded = rounded_rows_at(memory, rows, n);
+  const RoundedRows tiles = rounded_rows_at(memory + tiles_at(rows, n), rows_of_tiles(rows), n);
+  rounded.tile_q = tiles.q;
+  rounded.tile_blocks = tiles.blocks;
+  return rounded;
 }
 
 void round_rows(Stream& stream, ConstMatrixView x, const RoundedRows& rounded) {
@@ -109,9 +203,21 @@ void round_rows(Stream& stream, ConstMatrixView x, const RoundedRows& rounded) {
 
 void linear_step(Stream& stream, int multiprocessors, ConstMatrixView x, const RoundedRows& rounded,
                  const RowSet& rows, const uint32_t* codebook, std::span<const LinearJob> jobs) {
-  for (size_t begin = 0; begin < jobs.size(); begin += kMaxLinearJobs) {
-    const size_t count = std::min<size_t>(kMaxLinearJobs, jobs.size() - begin);
-    launch(stream, multiprocessors, x, rounded, rows, codebook, jobs.subspan(begin, count));
+  const Operands operands = {stream, x, rounded, rows, codebook};
+  for (const bool integers : {true, false}) {
+    std::vector<LinearJob> kind;
+    for (const LinearJob& job : jobs) {
+      if (takes_integer_dot(job.w.type) == integers) kind.push_back(job);
+    }
+    const std::span<const LinearJob> all = kind;
+    for (size_t begin = 0; begin < all.size(); begin += kMaxLinearJobs) {
+      const auto some = all.subspan(begin, std::min<size_t>(kMaxLinearJobs, all.size() - begin));
+      if (integers) {
+        launch_integers(operands, multiprocessors, some);
+      } else {
+        launch_float(operands, some);
+      }
+    }
   }
 }
 

@@ -1,34 +1,14 @@
-// Products of step rows. All jobs of a call are one launch. Bytes: each weight once for every
-// kRows rows; the rows' integers (n_in bytes a row) are read by every half warp, from the L1 cache.
+// Products of one step row with quantised weights, and of several where a weight row is too long
+// for linear_tile.cu. All jobs of a call are one launch. Bytes: each weight once for every kRows
+// rows; the rows' integers (n_in bytes a row) are read by every half warp, from the L1 cache.
 #include "kernels/cuda/language.h"
-#include "kernels/cuda/linear_step_args.h"
+#include "kernels/cuda/linear_step_device.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/step_dot.h"
 #include "kernels/cuda/step_rows.h"
 
 namespace chimere::kernels::cuda {
 namespace {
-
-/// The job of this block.
-__device__ __forceinline__ const LinearStepJob& job_of_block(const LinearStepArgs& args) {
-  int index = 0;
-  while (index + 1 < args.n_jobs &&
-         static_cast<int>(blockIdx.x) >= args.jobs[index + 1].first_block) {
-    ++index;
-  }
-  return args.jobs[index];
-}
-
-/// Row `index` of those asked for; the last one again beyond the end.
-__device__ __forceinline__ int row_at(const LinearStepArgs& args, int index) {
-  const int row = min(index, args.rows - 1);
-  return args.row_ids == nullptr ? row : args.row_ids[row];
-}
-
-__device__ __forceinline__ void put(const LinearStepJob& job, int row, int o, float v) {
-  float* y = job.y + row * job.y_stride + o;
-  *y = job.accumulate != 0 ? *y + v : v;
-}
 
 /// Half warps beyond the last output compute it again: the tree needs whole warps.
 __device__ __forceinline__ const uint8_t* weights_of(const LinearStepJob& job, int o) {
@@ -56,27 +36,16 @@ __device__ __forceinline__ void linear_of_row(const LinearStepArgs& args, uint32
       if (lane == 0 && o < job.n_out) put(job, row, o, v);
     }
   };
-  if (is_float(type)) {
-    const float* const x[1] = {args.x + row * args.x_stride};
-    with_float_type(type, [&]<DType kType>() CHIMERE_INLINED {
-      outputs([&](const uint8_t* w) {
-        float acc[1] = {0};
-        float_partials<kType, 1>(w, args.n_in, lane, x, acc);
-        return acc[0];
-      });
+  const int blocks = args.n_in / 32;
+  const RoundedRow x[1] = {rounded_row(args.rounded, row, blocks)};
+  with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
+    outputs([&](const uint8_t* w) {
+      const PackedRow weights[1] = {{w, blocks}};
+      float acc[1];
+      integer_partials<kType, 1>(weights, lane, x, codebook, acc);
+      return acc[0];
     });
-  } else {
-    const int blocks = args.n_in / 32;
-    const RoundedRow x[1] = {rounded_row(args.rounded, row, blocks)};
-    with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
-      outputs([&](const uint8_t* w) {
-        const PackedRow weights[1] = {{w, blocks}};
-        float acc[1];
-        integer_partials<kType, 1>(weights, lane, x, codebook, acc);
-        return acc[0];
-      });
-    });
-  }
+  });
   wait_for_previous_kernel();  // also lanes without a group
 }
 
@@ -93,20 +62,11 @@ __device__ __forceinline__ void linear_of_row_by_warps(const LinearStepArgs& arg
                 static_cast<int>(threadIdx.x) / kWarp;
   const uint8_t* w = weights_of(job, o);
   float acc = 0;
-  if (is_float(type)) {
-    const float* const x[1] = {args.x + row * args.x_stride};
-    float one[1] = {0};
-    with_float_type(type, [&]<DType kType>() CHIMERE_INLINED {
-      float_partials<kType, 1>(w, args.n_in, lane % 16, x, one);
-    });
-    acc = one[0];
-  } else {
-    const int blocks = args.n_in / 32;
-    const RoundedRow x = rounded_row(args.rounded, row, blocks);
-    with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
-      acc = integer_partial_of_warp<kType>({w, blocks}, lane, x, codebook);
-    });
-  }
+  const int blocks = args.n_in / 32;
+  const RoundedRow x = rounded_row(args.rounded, row, blocks);
+  with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
+    acc = integer_partial_of_warp<kType>({w, blocks}, lane, x, codebook);
+  });
   wait_for_previous_kernel();
   const float v = tree_of_16(acc);
   if (lane == 0 && o < job.n_out) put(job, row, o, v);
@@ -128,17 +88,8 @@ __device__ __forceinline__ void linear_of_rows(const LinearStepArgs& args, uint3
   float acc[kRows];
 #pragma unroll
   for (int r = 0; r < kRows; ++r) acc[r] = 0;
-  if (is_float(type)) {
-    const float* x[kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) x[r] = args.x + rows[r] * args.x_stride;
-    with_float_type(type, [&]<DType kType>() CHIMERE_INLINED {
-      float_partials<kType, kRows>(w, args.n_in, lane, x, acc);
-    });
-  } else {
-    integer_partials_of_rows<kRows>(type, {w, args.n_in / 32}, lane, args.rounded, rows, codebook,
-                                    acc);
-  }
+  integer_partials_of_rows<kRows>(type, {w, args.n_in / 32}, lane, args.rounded, rows, codebook,
+                                  acc);
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const float v = tree_of_16(acc[r]);
@@ -155,14 +106,6 @@ CHIMERE_KERNEL(linear_step_1, kLinearStepThreads, LinearStepArgs, args) {
 CHIMERE_KERNEL(linear_step_by_warps, kLinearStepThreads, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint32_t, codebook);
   linear_of_row_by_warps(args, codebook);
-}
-CHIMERE_KERNEL_OF_BLOCKS(linear_step_2, kLinearStepThreads, 3, LinearStepArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint32_t, codebook);
-  linear_of_rows<2>(args, codebook);
-}
-CHIMERE_KERNEL_OF_BLOCKS(linear_step_4, kLinearStepThreads, 3, LinearStepArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint32_t, codebook);
-  linear_of_rows<4>(args, codebook);
 }
 CHIMERE_KERNEL_OF_BLOCKS(linear_step_8, kLinearStepThreads, 2, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint32_t, codebook);

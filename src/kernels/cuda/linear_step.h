@@ -19,18 +19,23 @@ struct RowSet {
   int32_t count = 0;
 };
 
-/// How a product of step rows is launched; depends on nothing but its arguments.
+/// How a product of step rows with quantised weights is launched where linear_tile.cu does not
+/// compute it; depends on nothing but its arguments.
 struct LinearStepPlan {
-  int rows = 1;           ///< for which a weight is decoded once: 1, 2, 4 or 8
+  int rows = 1;           ///< for which a weight is decoded once: 1 or 8
   int passes = 1;         ///< outputs of each half warp
   bool by_warps = false;  ///< a warp for each output: one row and few outputs
 };
 LinearStepPlan plan_linear_step(int64_t outputs, int rows, int multiprocessors);
 
-/// Bytes of the rounded form of rows of n activations.
+/// Bytes of the rounded form of rows of n activations, without tiles.
 int64_t rounded_bytes(int64_t rows, int64_t n);
 /// The rounded form in memory of that many bytes, aligned to 16.
 RoundedRows rounded_rows_at(uint8_t* memory, int64_t rows, int64_t n);
+
+/// The same with tiles.
+int64_t tiled_rounded_bytes(int64_t rows, int64_t n);
+RoundedRows tiled_rounded_rows_at(uint8_t* memory, int64_t rows, int64_t n);
 
 /// Rounds all rows of x (rule 3 of docs/numerics.md); x.cols is a multiple of 32.
 void round_rows(Stream& stream, ConstMatrixView x, const RoundedRows& rounded);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/rounding_args.h"
+#include "kernels/math.h"
 
 namespace chimere::kernels::cuda {
 
@@ -12,6 +13,25 @@ inline constexpr int kLinearStepThreads = 256;
 /// Half warps of a block: each gives one output at a time (linear_step_by_warps: each warp).
 inline constexpr int kLinearStepOutputs = kLinearStepThreads / 16;
 inline constexpr int kMaxLinearJobs = 8;
+
+/// linear_float: outputs and rows of a block, and elements that it fetches at a time.
+inline constexpr int kFloatOutputs = 2;
+inline constexpr int kFloatRows = 8;
+inline constexpr int kFloatStage = 2048;
+
+/// Dynamic shared memory of linear_float for so many rows of a block.
+CHIMERE_INLINE constexpr int float_shared_bytes(int rows) {
+  return (kFloatOutputs + rows) * kFloatStage * 4;
+}
+
+/// linear_tile_N: weight rows of a tensor core's operand.
+inline constexpr int kTileOutputs = 16;
+
+/// From one weight row to the next in shared memory: the eight rows of a fragment lie in different
+/// banks.
+CHIMERE_INLINE constexpr int64_t tile_row_stride(int64_t row_bytes) {
+  return (row_bytes + 111) / 128 * 128 + 16;
+}
 
 struct LinearStepJob {
   const uint8_t* w;   ///< packed rows (packed_layout.h)
@@ -25,7 +45,8 @@ struct LinearStepJob {
 };
 
 /// Grid: x the blocks of all jobs, y the tiles of rows. Dynamic shared memory: the largest codebook
-/// of the jobs' types.
+/// of the jobs' types (linear_float: float_shared_bytes()), for linear_tile_N then the block's
+/// weight rows.
 struct LinearStepArgs {
   const float* x;  ///< [rows, n_in], for float weights
   int64_t x_stride;
@@ -35,7 +56,8 @@ struct LinearStepArgs {
   int32_t rows;
   int32_t n_in;
   int32_t n_jobs;
-  int32_t passes;  ///< each block gives kLinearStepOutputs * passes outputs of a job
+  int32_t passes;      ///< each block gives kLinearStepOutputs * passes outputs of a job
+  int32_t weights_at;  ///< linear_tile_N: bytes of dynamic shared memory before the weights
   LinearStepJob jobs[kMaxLinearJobs];
 };
 

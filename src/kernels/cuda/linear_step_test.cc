@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -59,13 +60,15 @@ TEST_P(CudaLinearStep, HasTheBitsOfRef) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   const int64_t unit = std::max(32, dtype_info(type).block_elements);
-  for (const int64_t rows : {1, 2, 3, 4, 7, 8, 11}) {
+  for (const int64_t rows : {1, 2, 7, 8, 11, 19, 35}) {
     expect_bits_of_ref(LinearProblem(random, rows, unit * random.between(1, 5), {type}, 40));
   }
   // More groups than a half warp has under way, and a tail of each length.
   for (const int64_t blocks : {int64_t{1}, int64_t{3}, 64 * 32 / unit, 64 * 32 / unit + 1}) {
     expect_bits_of_ref(LinearProblem(random, 1, unit * blocks, {type}, 20));
   }
+  // A weight row with a tail of groups.
+  expect_bits_of_ref(LinearProblem(random, 2, unit * (512 / unit + 1), {type}, 20));
   // Enough outputs for half warps on the emulator, where the few above are by warps.
   for (const int64_t blocks : {int64_t{1}, 64 * 32 / unit + 1}) {
     const LinearProblem p(random, 1, unit * blocks, {type}, 140, 130);
@@ -78,7 +81,7 @@ TEST_P(CudaLinearStep, HasTheBitsOfRef) {
 INSTANTIATE_TEST_SUITE_P(Types, CudaLinearStep, testing::ValuesIn(test_data::all_weight_types()),
                          [](const auto& p) { return std::string(dtype_name(p.param)); });
 
-TEST(CudaLinear, ManyJobsShareOneInputAndOneLaunch) {
+TEST(CudaLinear, ManyJobsOfOneKindShareOneLaunch) {
   const uint64_t seed = test_data::fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
@@ -95,9 +98,22 @@ TEST(CudaLinear, ManyJobsShareOneInputAndOneLaunch) {
       for (const auto& [name, device] : test::devices()) {
         const int64_t before = device->stream().counts().launches;
         step_on(*device, p);
-        EXPECT_EQ(device->stream().counts().launches - before, count > kMaxLinearJobs ? 3 : 2);
+        const int64_t integers = std::ranges::count_if(
+            p.jobs, [](const auto& job) { return takes_integer_dot(job.type); });
+        auto launches = [](int64_t jobs) { return (jobs + kMaxLinearJobs - 1) / kMaxLinearJobs; };
+        EXPECT_EQ(device->stream().counts().launches - before,
+                  1 + launches(integers) + launches(count - integers));
       }
     }
+  }
+}
+
+TEST(CudaLinear, WeightRowsTooLongForATile) {
+  const uint64_t seed = test_data::fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  for (const DType type : {DType::kQ8_0, DType::kQ6_K}) {
+    expect_bits_of_ref(LinearProblem(random, 3, 8192, {type}, 3));
   }
 }
 
@@ -105,8 +121,8 @@ TEST(CudaLinear, FloatRowsOfAnyLength) {
   const uint64_t seed = test_data::fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
-  for (int64_t n = 1; n <= 70; n += 3) {
-    expect_bits_of_ref(LinearProblem(random, random.between(1, 4), n,
+  for (const int64_t n : {1, 4, 7, 10, 13, 15, 16, 17, 19, 32, 70, 2048, 2049, 4100}) {
+    expect_bits_of_ref(LinearProblem(random, random.between(1, 11), n,
                                      {DType::kF32, DType::kF16, DType::kBF16}, 11));
   }
 }
@@ -165,7 +181,7 @@ TEST(CudaLinear, PackedMatricesAreAsLargeAsTheFile) {
 
 TEST(CudaLinear, PlansDependOnTheProblemAlone) {
   EXPECT_EQ(plan_linear_step(8192, 1, 132).rows, 1);
-  EXPECT_EQ(plan_linear_step(8192, 3, 132).rows, 4);
+  EXPECT_EQ(plan_linear_step(8192, 3, 132).rows, 8);
   EXPECT_EQ(plan_linear_step(8192, 32, 132).rows, 8);
   EXPECT_EQ(plan_linear_step(2048, 1, 132).passes, 1);
   EXPECT_EQ(plan_linear_step(248320, 1, 132).passes, 4);

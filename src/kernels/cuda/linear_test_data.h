@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/linear_test_data.h"
 #include "kernels/cuda/device_test_data.h"
+#include "kernels/cuda/half_rows.h"
 #include "kernels/cuda/linear_step.h"
 #include "kernels/cuda/pack_weights.h"
 #include "kernels/ref/linear.h"
@@ -25,13 +26,27 @@ inline OnDevice<uint8_t> packed_on(Device& device, const WeightView& w) {
 class RoundedOnDevice {
  public:
   RoundedOnDevice(Device& device, int64_t rows, int64_t n)
-      : memory_(device, std::vector<uint8_t>(static_cast<size_t>(rounded_bytes(rows, n)), 0xFF)),
-        rows_(rounded_rows_at(memory_.data(), rows, n)) {}
+      : memory_(device,
+                std::vector<uint8_t>(static_cast<size_t>(tiled_rounded_bytes(rows, n)), 0xFF)),
+        rows_(tiled_rounded_rows_at(memory_.data(), rows, n)) {}
   const RoundedRows& rows() const { return rows_; }
 
  private:
   OnDevice<uint8_t> memory_;
   RoundedRows rows_;
+};
+
+/// Rows that were not rounded to f16 yet, in memory that begins as NaNs.
+class HalvesOnDevice {
+ public:
+  HalvesOnDevice(Device& device, int64_t rows, int64_t n)
+      : memory_(device, std::vector<uint8_t>(static_cast<size_t>(half_rows_bytes(rows, n)), 0xFF)),
+        rows_(half_rows_at(memory_.data(), rows, n)) {}
+  const HalfRows& rows() const { return rows_; }
+
+ private:
+  OnDevice<uint8_t> memory_;
+  HalfRows rows_;
 };
 
 struct LinearProblem {

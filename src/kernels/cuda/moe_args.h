@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/half_rows_args.h"
 #include "kernels/cuda/rounding_args.h"
 
 namespace chimere::kernels::cuda {
@@ -40,23 +41,23 @@ inline constexpr int kMoeGateUpThreads = 512;
 /// Elements of h that a block computes: a block of activations.
 inline constexpr int kMoeHiddenTile = 32;
 
-/// Elements of y that a block of the down product computes.
-inline constexpr int kMoeDownTile = 8;
-/// Ranks that a half warp takes together.
+/// Rows that a block of gate and up takes together when they share an expert.
+inline constexpr int kMoeSharedRows = 2;
+
+inline constexpr int kMoeDownThreads = 256;
+/// Elements of y that a warp of the down product computes at a time.
+inline constexpr int kMoeDownOutputs = 2;
+/// Ranks that a half warp takes at a time.
 inline constexpr int kMoeDownRanks = 4;
-inline constexpr int kMoeDownThreadsOfPart = kMoeDownTile * 16;
-inline constexpr int kMoeDownNarrowThreads = 3 * kMoeDownThreadsOfPart;
-inline constexpr int kMoeDownWideThreads = 8 * kMoeDownThreadsOfPart;
-/// Most ranks of a row, with a part left for the shared expert.
-inline constexpr int kMoeMostUsed = 7 * kMoeDownRanks;
+/// Most ranks of a row, the shared expert not among them.
+inline constexpr int kMoeMostUsed = 28;
 
 /// A slot is a row and a rank; the shared expert has the rank behind the last. Row i of the row set
 /// has the slots i * (n_used + has_shared) + rank.
 ///
 /// moe_step_gate_up: a block for each tile of h (grid x) and slot (y). Dynamic shared memory: the
-/// codebooks of gate and up. moe_step_down_*: a block for each tile of y (x) and row (y), of
-/// kMoeDownThreadsOfPart threads for each part. Dynamic shared memory: the codebooks of the routed
-/// and the shared expert's down.
+/// codebooks of gate and up (moe_codebook_bytes()). moe_step_down: x tiles of y, y rows. Dynamic
+/// shared memory: the codebooks of the routed and the shared expert's down.
 struct MoeStepArgs {
   ExpertTableArgs table;
   const float* x;  ///< [rows, n_embd]
@@ -75,12 +76,13 @@ struct MoeStepArgs {
   int32_t n_embd;
   int32_t n_used;
   int32_t h_width;  ///< the larger n_ff, a multiple of 32
+  int32_t passes;   ///< of the down product: a warp computes so often kMoeDownOutputs elements
 };
 
 inline constexpr int kMoeMapThreads = 1024;
 /// Most experts of a layer, with one for the shared expert.
 inline constexpr int kMoeMostExperts = kMoeMapThreads - 1;
-/// Elements of h of a tile: as many rows of gate and of up make its 128.
+/// Elements of h of a tile: as many rows of gate and of up make its kTileOutputs.
 inline constexpr int kMoeChunkHidden = 64;
 inline constexpr int kMoeCombineThreads = 256;
 
@@ -93,21 +95,22 @@ struct MoeTile {
 
 /// Experts of chunk rows. The slots are sorted by expert: a slot's place there is its position.
 ///
-/// moe_chunk_map (one block) makes slot_at and the tiles. moe_chunk_gate_up_*: x the tiles of h, y
-/// as many tiles as there can be. moe_chunk_down_*: x the tiles of y, y likewise.
-/// moe_chunk_combine: a block for each row. Dynamic shared memory of gate_up and down:
-/// chunk_shared_bytes(), then the codebooks as in MoeStepArgs, of down the larger one.
+/// moe_chunk_map (one block) makes slot_at and the tiles. moe_chunk_gate_up: x the tiles of h, y as
+/// many tiles as there can be. moe_chunk_down: x the tiles of y, y likewise. moe_chunk_combine: a
+/// block for each row. Dynamic shared memory of gate_up and down: kTileSharedBytes, then the
+/// codebooks as in MoeStepArgs, of down the larger one.
 struct MoeChunkArgs {
   ExpertTableArgs table;
-  RoundedRows x_rounded;
+  HalfRows x;                ///< [.., n_embd]
   const int32_t* ids;        ///< [rows, n_used]
   const float* weights;      ///< [rows, n_used]
   const float* shared_gate;  ///< [rows]
   float* y;                  ///< [rows, n_embd]
   int64_t y_stride;
-  RoundedRows h;     ///< [slots, h_width], by position
-  float* out;        ///< [slots, n_embd], by slot
-  int32_t* slot_at;  ///< [slots] by position
+  float* h;           ///< [slots, h_width], by position
+  HalfRows h_halves;  ///< h rounded
+  float* out;         ///< [slots, n_embd], by slot; may be where h is
+  int32_t* slot_at;   ///< [slots] by position
   MoeTile* tiles;
   int32_t* n_tiles;
   const int32_t* row_ids;
@@ -116,7 +119,6 @@ struct MoeChunkArgs {
   int32_t n_embd;
   int32_t n_used;
   int32_t h_width;
-  int32_t columns;  ///< most rows of a tile
 };
 
 }  // namespace chimere::kernels::cuda

@@ -1,11 +1,10 @@
-// Experts of chunk rows: the rows of each expert together, on tensor cores. Four launches, whatever
-// the routing, which the host never sees: a map of the rows by expert, gate and up, down, and the
-// sums in the order of the ranks.
+// Experts of chunk rows: the rows of each expert together, on tensor cores. Five launches, whatever
+// the routing, which the host never sees: a map of the rows by expert, gate and up, the rounding of h
+// (half_rows.cu), down, and the sums in the order of the ranks.
 #include "kernels/cuda/chunk_tile.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/moe_args.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
-#include "kernels/cuda/rounding.h"
 #include "kernels/cuda/step_dot.h"
 #include "kernels/math.h"
 
@@ -58,12 +57,12 @@ CHIMERE_KERNEL(moe_chunk_map, kMoeMapThreads, MoeChunkArgs, args) {
   __syncthreads();
   const int count = counts[thread];
   const int begin = running_sum(count, sums) - count;
-  const int tiles = (count + args.columns - 1) / args.columns;
+  const int tiles = (count + kTileRows - 1) / kTileRows;
   __syncthreads();
   const int tiles_end = running_sum(tiles, sums);
   for (int i = 0; i < tiles; ++i) {
-    const int done = i * args.columns;
-    args.tiles[tiles_end - tiles + i] = {thread, begin + done, min(args.columns, count - done)};
+    const int done = i * kTileRows;
+    args.tiles[tiles_end - tiles + i] = {thread, begin + done, min(kTileRows, count - done)};
   }
   if (thread == kMoeMapThreads - 1) *args.n_tiles = tiles_end;
   counts[thread] = begin;  // where the expert's next slot goes; their order changes no result
@@ -73,14 +72,11 @@ CHIMERE_KERNEL(moe_chunk_map, kMoeMapThreads, MoeChunkArgs, args) {
   }
 }
 
-namespace {
-
-template <int kColumns>
-__device__ __forceinline__ void gate_up(const MoeChunkArgs& args, uint8_t* shared) {
-  __shared__ int tile_rows[kColumns];
-  using Tile = ChunkTile<kColumns>;
-  auto* stages = reinterpret_cast<typename Tile::Stage*>(shared);
-  auto* codebooks = reinterpret_cast<uint32_t*>(shared + chunk_shared_bytes<kColumns>());
+CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_gate_up, kTileThreads, 2, MoeChunkArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  __shared__ int ids[kTileRows];
+  auto* stages = reinterpret_cast<TileStage*>(shared);
+  auto* codebooks = reinterpret_cast<uint32_t*>(shared + kTileSharedBytes);
   let_next_kernel_start();
   wait_for_previous_kernel();
   if (static_cast<int>(blockIdx.y) >= *args.n_tiles) return;
@@ -96,10 +92,7 @@ __device__ __forceinline__ void gate_up(const MoeChunkArgs& args, uint8_t* share
   load_codebook(gate_type, args.codebook, codebooks);
   if (up_type != gate_type) load_codebook(up_type, args.codebook, up_codebook);
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread < kColumns) {
-    tile_rows[thread] =
-        thread < tile.count ? row_of_slot(args, args.slot_at[tile.begin + thread]) : -1;
-  }
+  if (thread < tile.count) ids[thread] = row_of_slot(args, args.slot_at[tile.begin + thread]);
   __syncthreads();
 
   // Of each 32 rows of weights 16 are gate's and 16 up's, so that a thread gets both of an output.
@@ -109,45 +102,38 @@ __device__ __forceinline__ void gate_up(const MoeChunkArgs& args, uint8_t* share
   const ExpertPointers& expert = args.table.experts[tile.expert];
   const uint8_t* packed =
       is_up ? expert.up + o * shape.up_row_bytes : expert.gate + o * shape.gate_row_bytes;
-  const int blocks = args.n_embd / 32;
-  const ChunkWeights w = {{packed, blocks},
-                          is_up ? up_type : gate_type,
-                          is_up ? up_codebook : codebooks,
-                          scale_group(gate_type),
-                          has_minimum(gate_type) || has_minimum(up_type)};
-  typename Tile::Sums acc;
-  Tile::multiply(stages, w, args.x_rounded, blocks, tile_rows, acc);
+  const TileWeights w = {{packed, args.n_embd / 32},
+                         is_up ? up_type : gate_type,
+                         is_up ? up_codebook : codebooks};
+  TileSums acc;
+  multiply_tile(stages, w, {args.x, args.n_embd, ids, tile.count}, acc);
 
-  auto* h = reinterpret_cast<float*>(shared);  // [kColumns][kMoeChunkHidden + 1], over the stages
-  constexpr int kStride = kMoeChunkHidden + 1;
-  const int warp = thread / kWarp;
-  const int lane = thread % kWarp;
 #pragma unroll
-  for (int n = 0; n < Tile::kFragments; ++n) {
+  for (int j = 0; j < 4; ++j) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int column = kColumns / 2 * (warp % 2) + 8 * n + 2 * (lane % 4) + i % 2;
-      const int output = 16 * (warp / 2) + lane / 4 + 8 * (i / 2);
-      h[column * kStride + output] = silu(acc[0][n][i]) * acc[1][n][i];
+    for (int f = 0; f < 2; ++f) {
+#pragma unroll
+      for (int column = 0; column < 2; ++column) {
+        const int at = tile_row(j, f, column);
+        if (at >= tile.count) continue;
+        const float unit = args.x.unit[ids[at]];
+        float* h = args.h + static_cast<int64_t>(tile.begin + at) * args.h_width + first_output;
+#pragma unroll
+        for (int i = column; i < 4; i += 2) {
+          const int output = thread / (2 * kWarp) * 16 + thread % kWarp / 4 + 8 * (i / 2);
+          if (first_output + output >= shape.n_ff) continue;
+          h[output] = silu(acc[0][j][f][i] * unit) * (acc[1][j][f][i] * unit);
+        }
+      }
     }
-  }
-  __syncthreads();
-  for (int unit = warp; unit < 2 * tile.count; unit += kChunkThreads / kWarp) {
-    const int column = unit / 2;
-    const int output = unit % 2 * kWarp;
-    if (first_output + output >= shape.n_ff) continue;
-    const int64_t position = tile.begin + column;
-    round_block(h[column * kStride + output + lane], lane,
-                position * (args.h_width / kWarp) + (first_output + output) / kWarp, args.h);
   }
 }
 
-template <int kColumns>
-__device__ __forceinline__ void down(const MoeChunkArgs& args, uint8_t* shared) {
-  __shared__ int tile_rows[kColumns];
-  using Tile = ChunkTile<kColumns>;
-  auto* stages = reinterpret_cast<typename Tile::Stage*>(shared);
-  auto* codebook = reinterpret_cast<uint32_t*>(shared + chunk_shared_bytes<kColumns>());
+CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_down, kTileThreads, 2, MoeChunkArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  __shared__ int ids[kTileRows];
+  auto* stages = reinterpret_cast<TileStage*>(shared);
+  auto* codebook = reinterpret_cast<uint32_t*>(shared + kTileSharedBytes);
   let_next_kernel_start();
   wait_for_previous_kernel();
   if (static_cast<int>(blockIdx.y) >= *args.n_tiles) return;
@@ -157,53 +143,38 @@ __device__ __forceinline__ void down(const MoeChunkArgs& args, uint8_t* shared) 
   const auto type = static_cast<DType>(shape.down_type);
   load_codebook(type, args.codebook, codebook);
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread < kColumns) tile_rows[thread] = thread < tile.count ? tile.begin + thread : -1;
+  if (thread < tile.count) ids[thread] = tile.begin + thread;
   __syncthreads();
-  const int first_output = static_cast<int>(blockIdx.x) * kChunkOutputs;
+  const int first_output = static_cast<int>(blockIdx.x) * kTileOutputs;
   const int mine = min(first_output + thread / 2, args.n_embd - 1);
-  const ChunkWeights w = {
+  const TileWeights w = {
       {args.table.experts[tile.expert].down + mine * shape.down_row_bytes, shape.n_ff / 32},
       type,
-      codebook,
-      scale_group(type),
-      has_minimum(type)};
-  typename Tile::Sums acc;
-  Tile::multiply(stages, w, args.h, args.h_width / 32, tile_rows, acc);
+      codebook};
+  TileSums acc;
+  multiply_tile(stages, w, {args.h_halves, args.h_width, ids, tile.count}, acc);
 
-  const int warp = thread / kWarp;
-  const int lane = thread % kWarp;
 #pragma unroll
-  for (int m = 0; m < 2; ++m) {
+  for (int j = 0; j < 4; ++j) {
 #pragma unroll
-    for (int n = 0; n < Tile::kFragments; ++n) {
+    for (int f = 0; f < 2; ++f) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int o = first_output + 32 * (warp / 2) + 16 * m + lane / 4 + 8 * (i / 2);
-        const int position = tile_rows[kColumns / 2 * (warp % 2) + 8 * n + 2 * (lane % 4) + i % 2];
-        if (o >= args.n_embd || position < 0) continue;
-        args.out[static_cast<int64_t>(args.slot_at[position]) * args.n_embd + o] = acc[m][n][i];
+      for (int column = 0; column < 2; ++column) {
+        if (tile_row(j, f, column) >= tile.count) continue;
+        const int position = tile.begin + tile_row(j, f, column);
+        const float unit = args.h_halves.unit[position];
+        float* out = args.out + static_cast<int64_t>(args.slot_at[position]) * args.n_embd;
+#pragma unroll
+        for (int m = 0; m < 2; ++m) {
+#pragma unroll
+          for (int i = column; i < 4; i += 2) {
+            const int o = first_output + tile_output(m, i);
+            if (o < args.n_embd) out[o] = acc[m][j][f][i] * unit;
+          }
+        }
       }
     }
   }
-}
-
-}  // namespace
-
-CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_gate_up_32, kChunkThreads, 2, MoeChunkArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  gate_up<32>(args, shared);
-}
-CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_gate_up_64, kChunkThreads, 2, MoeChunkArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  gate_up<64>(args, shared);
-}
-CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_down_32, kChunkThreads, 2, MoeChunkArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  down<32>(args, shared);
-}
-CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_down_64, kChunkThreads, 2, MoeChunkArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  down<64>(args, shared);
 }
 
 /// Rule 7 of docs/numerics.md for a row.

@@ -22,16 +22,17 @@ void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps,
 }
 
 void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const float* weight,
-                    int head_dim, float eps, MatrixView y) {
+                    int head_dim, float eps, MatrixView y, const RoundedRows& rounded) {
   const auto rows = static_cast<int32_t>(x.rows);
   const auto heads = static_cast<int32_t>(x.cols / head_dim);
-  constexpr uint32_t kWarps = kNormThreads / 32;
+  constexpr uint32_t kWarps = kGatedNormThreads / 32;
   const uint32_t units = static_cast<uint32_t>(rows) * static_cast<uint32_t>(heads);
-  const Launch launch = {
-      .grid = {(units + kWarps - 1) / kWarps}, .block = {kNormThreads}, .overlaps_previous = true};
+  const Launch launch = {.grid = {(units + kWarps - 1) / kWarps},
+                         .block = {kGatedNormThreads},
+                         .overlaps_previous = true};
   stream.launch(kGatedRmsNorm, launch,
-                GatedRmsNormArgs{x.data, x.stride, z.data, z.stride, weight, y.data, y.stride, rows,
-                                 heads, head_dim, eps});
+                GatedRmsNormArgs{x.data, x.stride, z.data, z.stride, weight, y.data, y.stride,
+                                 rounded, rows, heads, head_dim, eps});
 }
 
 }  // namespace chimere::kernels::cuda

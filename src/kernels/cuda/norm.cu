@@ -1,5 +1,6 @@
 // Norms over rows and heads. The order of a sum is rule 2's: 16 chains, whose length is n / 16. A
-// chain cannot be cut without changing its bits, so a block's other threads only fetch and write.
+// chain cannot be cut without changing its bits, so a block's other threads only fetch, round and
+// write.
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/norm_args.h"
@@ -9,53 +10,124 @@
 
 namespace chimere::kernels::cuda {
 
+namespace {
+
+/// dot16(x, x) of n elements in shared memory, by the first 16 lanes of a warp; all of its lanes
+/// take part and those get the result.
+__device__ __forceinline__ float squares_of_row(const float* x, int n, int lane) {
+  constexpr int kAtOnce = 16;  // loads that are under way together
+  float s = 0;
+  int i = lane % 16;
+  for (; i + 16 * (kAtOnce - 1) < n; i += 16 * kAtOnce) {
+    float v[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) v[j] = x[i + 16 * j];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) s = fmaf(v[j], v[j], s);
+  }
+  for (; i < n; i += 16) s = fmaf(x[i], x[i], s);
+  return tree_of_16(s);
+}
+
+}  // namespace
+
 CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
   CHIMERE_DYNAMIC_SHARED(float, row);  // [n], then the scale
+  constexpr int kOwn = 2;              // elements of a thread that stay in registers
+  let_next_kernel_start();
   const int n = args.n;
   const int thread = static_cast<int>(threadIdx.x);
+  float weight[kOwn];
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    const int i = thread + j * kNormThreads;
+    weight[j] = i < n ? args.weight[i] : 0;
+  }
   wait_for_previous_kernel();
-  let_next_kernel_start();
   const float* x = args.x + blockIdx.x * args.x_stride;
-  for (int i = thread; i < n; i += kNormThreads) row[i] = x[i];
+  float own[kOwn];
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    const int i = thread + j * kNormThreads;
+    own[j] = i < n ? x[i] : 0;
+  }
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    const int i = thread + j * kNormThreads;
+    if (i < n) row[i] = own[j];
+  }
+  for (int i = thread + kOwn * kNormThreads; i < n; i += kNormThreads) row[i] = x[i];
   __syncthreads();
   if (thread < kWarp) {
-    float s = 0;
-    for (int i = thread; thread < 16 && i < n; i += 16) s = fmaf(row[i], row[i], s);
-    s = tree_of_16(s);
+    const float s = squares_of_row(row, n, thread);
     if (thread == 0) row[n] = 1.0F / sqrtf(s / static_cast<float>(n) + args.eps);
   }
   __syncthreads();
   const float scale = row[n];
   float* y = args.y + blockIdx.x * args.y_stride;
   // Without rounding n may be any number; with it a warp has whole blocks.
-  for (int i = thread; i < n; i += kNormThreads) {
-    const float v = row[i] * scale * args.weight[i];
+  auto put = [&](int i, float v) {
     y[i] = v;
     if (args.rounded.q != nullptr) {
-      const int64_t block = static_cast<int64_t>(blockIdx.x) * (n / kWarp) + i / kWarp;
-      round_block(v, thread % kWarp, block, args.rounded);
+      round_block_of_row(v, thread % kWarp, blockIdx.x, i / kWarp, n / kWarp, args.rounded);
     }
+  };
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    const int i = thread + j * kNormThreads;
+    if (i < n) put(i, own[j] * scale * weight[j]);
+  }
+  for (int i = thread + kOwn * kNormThreads; i < n; i += kNormThreads) {
+    put(i, row[i] * scale * args.weight[i]);
   }
 }
 
-CHIMERE_KERNEL(gated_rms_norm, kNormThreads, GatedRmsNormArgs, args) {
-  wait_for_previous_kernel();
+CHIMERE_KERNEL(gated_rms_norm, kGatedNormThreads, GatedRmsNormArgs, args) {
+  constexpr int kOwn = 8;  // elements of a lane that stay in registers: heads of up to 256
   let_next_kernel_start();
-  const int warps = kNormThreads / kWarp;
+  const int warps = kGatedNormThreads / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int unit = static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x) / kWarp;
   if (unit >= args.rows * args.heads) return;
   const int row = unit / args.heads;
+  const int head = unit % args.heads;
   const int n = args.head_dim;
-  const int64_t begin = static_cast<int64_t>(unit % args.heads) * n;
+  const int64_t begin = static_cast<int64_t>(head) * n;
+  wait_for_previous_kernel();
   const float* x = args.x + row * args.x_stride + begin;
   const float* z = args.z + row * args.z_stride + begin;
   float* y = args.y + row * args.y_stride + begin;
+  float own[kOwn];
+  float gate[kOwn];
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    const int i = lane + j * kWarp;
+    own[j] = i < n ? x[i] : 0;
+    gate[j] = i < n ? z[i] : 0;
+  }
+  // Elements of partial sum i mod 16 lie in two lanes, which both keep it.
   float s = 0;
-  for (int i = lane; lane < 16 && i < n; i += 16) s = fmaf(x[i], x[i], s);
-  s = __shfl_sync(kFullWarp, tree_of_16(s), 0);
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    const float other = __shfl_xor_sync(kFullWarp, own[j], 16);
+    const float low = lane < 16 ? own[j] : other;
+    const float high = lane < 16 ? other : own[j];
+    if (j * kWarp < n) s = fmaf(low, low, s);
+    if (j * kWarp + 16 < n) s = fmaf(high, high, s);
+  }
+  s = tree_of_16(s);
   const float scale = 1.0F / sqrtf(s / static_cast<float>(n) + args.eps);
-  for (int i = lane; i < n; i += kWarp) y[i] = x[i] * scale * args.weight[i] * silu(z[i]);
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    const int i = lane + j * kWarp;
+    if (j * kWarp >= n) break;
+    const float v = i < n ? own[j] * scale * args.weight[i] * silu(gate[j]) : 0;
+    if (i < n) y[i] = v;
+    if (args.rounded.q != nullptr) {
+      round_block_of_row(v, lane, row, head * (n / kWarp) + j, args.heads * (n / kWarp),
+                         args.rounded);
+    }
+  }
 }
 
 }  // namespace chimere::kernels::cuda

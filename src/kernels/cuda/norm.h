@@ -13,8 +13,9 @@ namespace chimere::kernels::cuda {
 void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps, MatrixView y,
               const RoundedRows& rounded);
 
+/// head_dim is at most 256, and a multiple of 32 where `rounded` has memory.
 void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const float* weight,
-                    int head_dim, float eps, MatrixView y);
+                    int head_dim, float eps, MatrixView y, const RoundedRows& rounded);
 
 }  // namespace chimere::kernels::cuda
 

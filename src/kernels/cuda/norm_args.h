@@ -8,7 +8,8 @@
 
 namespace chimere::kernels::cuda {
 
-inline constexpr int kNormThreads = 256;
+inline constexpr int kNormThreads = 1024;
+inline constexpr int kGatedNormThreads = 128;
 
 /// A block for each row.
 struct RmsNormArgs {
@@ -31,6 +32,7 @@ struct GatedRmsNormArgs {
   const float* weight;  ///< [head_dim]
   float* y;             ///< as x; may be x
   int64_t y_stride;
+  RoundedRows rounded;  ///< y rounded too, if there is such memory; head_dim % 32 == 0 then
   int32_t rows;
   int32_t heads;
   int32_t head_dim;  ///< a multiple of 16

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <tuple>
+
 #include "kernels/cuda/device_test_data.h"
+#include "kernels/cuda/linear_step.h"
 #include "kernels/ref/linear.h"
 #include "kernels/ref/vector_ops.h"
 
@@ -15,7 +19,7 @@ using test::OnDevice;
 
 TEST(CudaNorm, RmsNormHasTheBitsOfRef) {
   kernels::test::Rng rng(std::random_device{}());
-  for (const int64_t n : {16, 48, 100, 2048}) {
+  for (const int64_t n : {16, 48, 100, 2048, 2600}) {
     const Matrix x(rng, 3, n, 2);
     const std::vector<float> weight = kernels::test::normal_floats(rng, n);
     Matrix expected = x;
@@ -29,34 +33,82 @@ TEST(CudaNorm, RmsNormHasTheBitsOfRef) {
   }
 }
 
-TEST(CudaNorm, RoundsWhatItNormalises) {
-  kernels::test::Rng rng(std::random_device{}());
-  constexpr int64_t kN = 320;
-  const Matrix x(rng, 3, kN, 2);
-  const std::vector<float> weight = kernels::test::normal_floats(rng, kN);
-  Matrix expected = x;
-  ref::rms_norm(x.view(), weight.data(), 1e-6F, expected.view());
-  for (const auto& [name, device] : test::devices()) {
-    const OnDevice<float> w(*device, weight);
-    const DeviceMatrix y(*device, x);
-    const OnDevice<int8_t> q(*device, std::vector<int8_t>(3 * kN));
-    const OnDevice<RoundedBlock> blocks(*device, std::vector<RoundedBlock>(3 * kN / 32));
-    rms_norm(device->stream(), y.view(), w.data(), 1e-6F, y.view(), {q.data(), blocks.data()});
-    const std::vector<int8_t> got = q.read();
-    const std::vector<RoundedBlock> got_blocks = blocks.read();
-    for (int64_t r = 0; r < 3; ++r) {
-      const ref::Activations a = ref::round_activations(expected.row(r), kN);
-      EXPECT_TRUE(std::equal(a.q.begin(), a.q.end(), got.begin() + r * kN)) << name;
-      for (size_t b = 0; b < a.d.size(); ++b) {
-        EXPECT_EQ(got_blocks[static_cast<size_t>(r) * a.d.size() + b].d, a.d[b]) << name;
+/// Memory for rounded rows and their tiles, and what must lie there.
+class RoundedMemory {
+ public:
+  RoundedMemory(Device& device, int64_t rows, int64_t n)
+      : rows_(rows),
+        n_(n),
+        memory_(device,
+                std::vector<uint8_t>(static_cast<size_t>(tiled_rounded_bytes(rows, n)), 0xFF)) {}
+  RoundedRows rows() const { return tiled_rounded_rows_at(memory_.data(), rows_, n_); }
+
+  void expect(const Matrix& values, const std::string& name) const {
+    const std::vector<uint8_t> bytes = memory_.read();
+    auto at = [&](const void* p) {
+      return bytes.data() + (static_cast<const uint8_t*>(p) - memory_.data());
+    };
+    const int64_t in_row = n_ / 32;
+    for (int64_t r = 0; r < rows_; ++r) {
+      const ref::Activations a = ref::round_activations(values.row(r), n_);
+      for (int64_t b = 0; b < in_row; ++b) {
+        const int64_t tiled = (r / kRoundedTile * in_row + b) * kRoundedTile + r % kRoundedTile;
+        for (const auto& [q, blocks, place] :
+             {std::tuple(rows().q, rows().blocks, r * in_row + b),
+              std::tuple(rows().tile_q, rows().tile_blocks, tiled)}) {
+          EXPECT_EQ(std::memcmp(at(q + 32 * place), a.q.data() + 32 * b, 32), 0) << name;
+          RoundedBlock block;
+          std::memcpy(&block, at(blocks + place), sizeof block);
+          EXPECT_EQ(block.d, a.d[static_cast<size_t>(b)]) << name;
+        }
       }
     }
+  }
+
+ private:
+  int64_t rows_;
+  int64_t n_;
+  OnDevice<uint8_t> memory_;
+};
+
+TEST(CudaNorm, RoundsWhatItNormalises) {
+  kernels::test::Rng rng(std::random_device{}());
+  for (const int64_t n : {320, 2112}) {
+    const Matrix x(rng, 11, n, 2);
+    const std::vector<float> weight = kernels::test::normal_floats(rng, n);
+    Matrix expected = x;
+    ref::rms_norm(x.view(), weight.data(), 1e-6F, expected.view());
+    for (const auto& [name, device] : test::devices()) {
+      const OnDevice<float> w(*device, weight);
+      const DeviceMatrix y(*device, x);
+      const RoundedMemory rounded(*device, 11, n);
+      rms_norm(device->stream(), y.view(), w.data(), 1e-6F, y.view(), rounded.rows());
+      rounded.expect(expected, name);
+    }
+  }
+}
+
+TEST(CudaNorm, RoundsHeadsThatItNormalises) {
+  kernels::test::Rng rng(std::random_device{}());
+  const Matrix x(rng, 9, 3 * 64, 2);
+  const Matrix z(rng, 9, 3 * 64, 3);
+  const std::vector<float> weight = kernels::test::normal_floats(rng, 64);
+  Matrix expected = x;
+  ref::gated_rms_norm(x.view(), z.view(), weight.data(), 64, 1e-6F, expected.view());
+  for (const auto& [name, device] : test::devices()) {
+    const OnDevice<float> w(*device, weight);
+    const DeviceMatrix gate(*device, z);
+    const DeviceMatrix y(*device, x);
+    const RoundedMemory rounded(*device, 9, 3 * 64);
+    gated_rms_norm(device->stream(), y.view(), gate.view(), w.data(), 64, 1e-6F, y.view(),
+                   rounded.rows());
+    rounded.expect(expected, name);
   }
 }
 
 TEST(CudaNorm, GatedRmsNormHasTheBitsOfRef) {
   kernels::test::Rng rng(std::random_device{}());
-  for (const int head_dim : {16, 48, 128}) {
+  for (const int head_dim : {16, 48, 128, 256}) {
     const Matrix x(rng, 5, int64_t{3} * head_dim, 2);
     const Matrix z(rng, 5, int64_t{3} * head_dim, 3);
     const std::vector<float> weight = kernels::test::normal_floats(rng, head_dim);
@@ -66,7 +118,8 @@ TEST(CudaNorm, GatedRmsNormHasTheBitsOfRef) {
       const OnDevice<float> w(*device, weight);
       const DeviceMatrix gate(*device, z);
       const DeviceMatrix y(*device, x);
-      gated_rms_norm(device->stream(), y.view(), gate.view(), w.data(), head_dim, 1e-6F, y.view());
+      gated_rms_norm(device->stream(), y.view(), gate.view(), w.data(), head_dim, 1e-6F, y.view(),
+                     {});
       EXPECT_TRUE(kernels::test::same_bits(y.read(), expected.data)) << name << ", " << head_dim;
     }
   }

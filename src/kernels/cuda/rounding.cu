@@ -15,7 +15,7 @@ CHIMERE_KERNEL(round_rows, kRoundThreads, RoundRowsArgs, args) {
   if (block >= args.rows * in_row) return;
   const int64_t row = block / in_row;
   const float* x = args.x + row * args.x_stride + static_cast<int64_t>(block % in_row) * kWarp;
-  round_block(x[lane], lane, block, args.rounded);
+  round_block_of_row(x[lane], lane, row, block % in_row, in_row, args.rounded);
 }
 
 }  // namespace chimere::kernels::cuda

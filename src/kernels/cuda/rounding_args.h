@@ -13,10 +13,17 @@ struct alignas(8) RoundedBlock {
   int16_t sums[2];  ///< of its first and its second 16 integers
 };
 
-/// Rows of n activations, one after the other without gaps; n is a multiple of 32.
+/// Rows of a tile: the columns of a tensor core's operand.
+inline constexpr int kRoundedTile = 8;
+
+/// Rows of n activations, one after the other without gaps; n is a multiple of 32. The same once
+/// more in tiles, if there is such memory: a warp that multiplies by a block of a tile's rows reads
+/// neighbouring bytes.
 struct RoundedRows {
-  int8_t* q = nullptr;             ///< [rows, n], aligned to 16 bytes
-  RoundedBlock* blocks = nullptr;  ///< [rows, n / 32]
+  int8_t* q = nullptr;                  ///< [rows, n], aligned to 16 bytes
+  RoundedBlock* blocks = nullptr;       ///< [rows, n / 32]
+  int8_t* tile_q = nullptr;             ///< [rows / 8, n / 32, 8, 32], of whole tiles
+  RoundedBlock* tile_blocks = nullptr;  ///< [rows / 8, n / 32, 8], aligned to 16 bytes
 };
 
 inline constexpr int kRoundThreads = 256;

@@ -33,7 +33,10 @@ void silu_multiply(Stream& stream, MatrixView gate, ConstMatrixView up) {
 }
 
 void route(Stream& stream, ConstMatrixView logits, const Routing& routing) {
-  stream.launch(kRoute, rows_launch({blocks_for(logits.rows, kRowThreads / 32)}),
+  stream.launch(kRoute,
+                {.grid = {blocks_for(logits.rows, kRouteThreads / 32)},
+                 .block = {kRouteThreads},
+                 .overlaps_previous = true},
                 RouteArgs{logits.data, logits.stride, routing.ids, routing.weights,
                           static_cast<int32_t>(logits.rows), static_cast<int32_t>(logits.cols),
                           routing.n_used});

@@ -25,55 +25,76 @@ CHIMERE_KERNEL(silu_multiply, kRowThreads, SiluMultiplyArgs, args) {
 
 namespace {
 
-/// The largest logit so far and whose it is; expert -1: none yet.
-struct Best {
-  float logit;
-  int32_t expert;
-};
+/// Larger for the larger of two numbers, the same for the two zeros; never 0, which stands for
+/// "taken". NaNs have some place.
+__device__ __forceinline__ uint32_t rising(float x) {
+  const uint32_t bits = __float_as_uint(x + 0.0F);
+  const uint32_t key = (bits >> 31U) != 0 ? ~bits : bits | 0x80000000U;
+  return max(key, 1U);
+}
 
-__device__ __forceinline__ bool beats(const Best& a, const Best& b) {
-  if (a.expert < 0 || b.expert < 0) return a.expert >= 0;
-  return a.logit > b.logit || (a.logit == b.logit && a.expert < b.expert);
+/// Routes a row by a warp; kOwn: at least the experts of a lane, which are lane, lane + 32, ...
+template <int kOwn>
+__device__ __forceinline__ void route_row(const RouteArgs& args, const float* x, int lane,
+                                          int32_t* ids, float* weights) {
+  float logits[kOwn];
+  uint32_t keys[kOwn];
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    const int expert = lane + j * kWarp;
+    logits[j] = expert < args.n_experts ? x[expert] : 0;
+  }
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+    keys[j] = lane + j * kWarp < args.n_experts ? rising(logits[j]) : 0;
+  }
+  float chosen = 0;  // lane r: the logit of rank r
+  for (int rank = 0; rank < args.n_used; ++rank) {
+    uint32_t best = keys[0];
+    float logit = logits[0];
+    int own = 0;
+#pragma unroll
+    for (int j = 1; j < kOwn; ++j) {
+      if (keys[j] > best) {
+        best = keys[j];
+        logit = logits[j];
+        own = j;
+      }
+    }
+    const uint32_t top = __reduce_max_sync(kFullWarp, best);
+    const uint32_t candidate = best == top ? static_cast<uint32_t>(lane + own * kWarp) : ~0U;
+    const uint32_t expert = __reduce_min_sync(kFullWarp, candidate);
+#pragma unroll
+    for (int j = 0; j < kOwn; ++j) {
+      if (candidate == expert && j == own) keys[j] = 0;
+    }
+    const float value = __shfl_sync(kFullWarp, logit, static_cast<int>(expert % kWarp));
+    if (rank == lane) chosen = value;
+    if (lane == 0) ids[rank] = static_cast<int32_t>(expert);
+  }
+  const float e = exp_f32(chosen - __shfl_sync(kFullWarp, chosen, 0));
+  float sum = 0;
+  for (int rank = 0; rank < args.n_used; ++rank) sum = sum + __shfl_sync(kFullWarp, e, rank);
+  if (lane < args.n_used) weights[lane] = e / sum;
 }
 
 }  // namespace
 
-CHIMERE_KERNEL(route, kRowThreads, RouteArgs, args) {
-  wait_for_previous_kernel();
+CHIMERE_KERNEL(route, kRouteThreads, RouteArgs, args) {
   let_next_kernel_start();
+  wait_for_previous_kernel();
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int row =
-      (static_cast<int>(blockIdx.x) * kRowThreads + static_cast<int>(threadIdx.x)) / kWarp;
+      (static_cast<int>(blockIdx.x) * kRouteThreads + static_cast<int>(threadIdx.x)) / kWarp;
   if (row >= args.rows) return;
   const float* x = args.logits + row * args.stride;
   int32_t* ids = args.ids + static_cast<int64_t>(row) * args.n_used;
   float* weights = args.weights + static_cast<int64_t>(row) * args.n_used;
-
-  uint32_t taken = 0;  // bit j: expert lane + 32 j
-  float first = 0;     // the largest logit
-  float mine = 0;      // lane r: the weight of rank r, of the first 32 ranks
-  float sum = 0;
-  for (int rank = 0; rank < args.n_used; ++rank) {
-    Best best = {0, -1};
-    for (int j = 0; lane + j * kWarp < args.n_experts; ++j) {
-      const Best other = {x[lane + j * kWarp], lane + j * kWarp};
-      if (((taken >> j) & 1U) == 0 && beats(other, best)) best = other;
-    }
-    for (int h = kWarp / 2; h > 0; h /= 2) {
-      const Best other = {__shfl_xor_sync(kFullWarp, best.logit, h),
-                          __shfl_xor_sync(kFullWarp, best.expert, h)};
-      if (beats(other, best)) best = other;
-    }
-    // Where NaNs make lanes disagree, the first one decides.
-    best = {__shfl_sync(kFullWarp, best.logit, 0), __shfl_sync(kFullWarp, best.expert, 0)};
-    if (best.expert % kWarp == lane) taken |= 1U << (best.expert / kWarp);
-    if (rank == 0) first = best.logit;
-    const float e = exp_f32(best.logit - first);
-    sum = sum + e;
-    if (rank == lane) mine = e;
-    if (lane == 0) ids[rank] = best.expert;
+  if (args.n_experts <= 8 * kWarp) {
+    route_row<8>(args, x, lane, ids, weights);
+  } else {
+    route_row<kMaxExperts / kWarp>(args, x, lane, ids, weights);
   }
-  if (lane < args.n_used) weights[lane] = mine / sum;
 }
 
 }  // namespace chimere::kernels::cuda

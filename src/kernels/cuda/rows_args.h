@@ -7,7 +7,8 @@
 namespace chimere::kernels::cuda {
 
 inline constexpr int kRowThreads = 256;
-/// Experts that route() takes: a lane remembers which of its own are taken in 32 bits.
+inline constexpr int kRouteThreads = 64;
+/// Experts that route() takes: 32 for each lane.
 inline constexpr int kMaxExperts = 1024;
 
 /// A block for each row.

@@ -65,6 +65,7 @@ TEST(CudaRows, RouteHasTheBitsOfRef) {
   kernels::test::Rng rng(std::random_device{}());
   expect_same_route(Matrix(rng, 9, 256, 3), 8);
   expect_same_route(Matrix(rng, 2, 40, 3), 32);
+  expect_same_route(Matrix(rng, 3, 500, 3), 10);
   expect_same_route(Matrix(rng, 3, 5, 3), 2);
 }
 
@@ -72,6 +73,9 @@ TEST(CudaRows, RouteGivesTiesToTheLowerId) {
   Matrix equal(2, 100, 1.5F);
   equal.data[70] = 2;
   expect_same_route(equal, 8);
+  Matrix zeros(1, 300, 0);
+  for (size_t i = 0; i < zeros.data.size(); i += 3) zeros.data[i] = -0.0F;
+  expect_same_route(zeros, 5);
   Matrix infinite(1, 64, -std::numeric_limits<float>::infinity());
   infinite.data[40] = 0;
   expect_same_route(infinite, 4);

@@ -4,11 +4,15 @@ set(CUDA_MODULES
   cuda/attend.cu
   cuda/attend_chunk.cu
   cuda/gdn_chunk.cu
+  cuda/gdn_chunk_128.cu
   cuda/gdn_conv.cu
   cuda/gdn_step.cu
+  cuda/half_rows.cu
   cuda/host_experts.cu
   cuda/linear_chunk.cu
+  cuda/linear_float.cu
   cuda/linear_step.cu
+  cuda/linear_tile.cu
   cuda/moe_chunk.cu
   cuda/moe_step.cu
   cuda/norm.cu
@@ -24,6 +28,7 @@ target_sources(chimere_kernels PRIVATE
   cuda/device/driver.cc
   cuda/device_batch.cc
   cuda/gdn.cc
+  cuda/half_rows.cc
   cuda/host_experts.cc
   cuda/linear_chunk.cc
   cuda/linear_step.cc

@@ -185,6 +185,21 @@ inline unsigned __ballot_sync(unsigned lanes, bool predicate) {
   }
   return votes;
 }
+inline unsigned __reduce_max_sync(unsigned lanes, unsigned v) {
+  namespace emulator = ::chimere::kernels::cuda::emulator;
+  const emulator::WarpSlots slots = emulator::warp_exchange(lanes, &v, sizeof v);
+  unsigned most = v;
+  for (unsigned i = 0; i < 32; ++i) {
+    unsigned other = 0;
+    if (((lanes >> i) & 1U) == 0) continue;
+    std::memcpy(&other, slots.of_lane(i), sizeof other);
+    most = std::max(most, other);
+  }
+  return most;
+}
+inline unsigned __reduce_min_sync(unsigned lanes, unsigned v) {
+  return ~__reduce_max_sync(lanes, ~v);
+}
 inline bool __any_sync(unsigned lanes, bool predicate) {
   return __ballot_sync(lanes, predicate) != 0;
 }

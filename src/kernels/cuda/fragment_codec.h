@@ -1,0 +1,159 @@
+// Device code: 32 weights of a packed row as one lane of a tensor core's fragment sees them. The
+// four lanes of a row share the 32: lane `part` has elements 8 part .. 8 part + 7, in the places of
+// the fragment (ptx/integer_mma.h) that are elements 4 part .. and 16 + 4 part .. there. A dot
+// product does not depend on the order of its elements, as long as both operands have the same.
+#ifndef CHIMERE_KERNELS_CUDA_FRAGMENT_CODEC_H_
+#define CHIMERE_KERNELS_CUDA_FRAGMENT_CODEC_H_
+
+#include "kernels/cuda/codec.h"
+
+namespace chimere::kernels::cuda {
+
+/// kHalves: scale groups of the 32 weights.
+template <int kHalves>
+struct WeightFragment {
+  uint32_t q[2];
+  float scale[kHalves];
+  float minimum[kHalves];
+};
+
+/// The two groups of 16 of a block: the lanes of either half have decoded its scale.
+__device__ __forceinline__ void put_halves(float scale, float minimum, bool has_minimum, int part,
+                                           WeightFragment<2>& out) {
+  const float other = __shfl_xor_sync(kFullWarp, scale, 2);
+  out.scale[0] = part < 2 ? scale : other;
+  out.scale[1] = part < 2 ? other : scale;
+  out.minimum[0] = 0;
+  out.minimum[1] = 0;
+  if (!has_minimum) return;
+  const float other_minimum = __shfl_xor_sync(kFullWarp, minimum, 2);
+  out.minimum[0] = part < 2 ? minimum : other_minimum;
+  out.minimum[1] = part < 2 ? other_minimum : minimum;
+}
+
+/// Of any type: decodes the whole group and takes this lane's part. All lanes of the warp.
+template <DType kType>
+struct FragmentCodec {
+  static constexpr int kHalves = 32 / Codec<kType>::kGroup;
+
+  template <class Row>
+  static __device__ __forceinline__ void load(const Row& row, int block, int part,
+                                              const uint32_t* codebook,
+                                              WeightFragment<kHalves>& out) {
+    using C = Codec<kType>;
+    Group<C::kGroup> group;
+    if constexpr (kHalves == 1) {
+      C::expand(C::load(row, block), codebook, group);
+      out.scale[0] = group.scale;
+      out.minimum[0] = group.minimum;
+    } else {
+      C::expand(C::load(row, 2 * block + part / 2), codebook, group);
+      put_halves(group.scale, group.minimum, has_minimum(kType), part, out);
+    }
+    const int own = kHalves == 1 ? part : part % 2;
+    out.q[0] = group.q[0];
+    out.q[1] = group.q[1];
+#pragma unroll
+    for (int j = 1; j < 4 / kHalves; ++j) {
+      if (own == j) {
+        out.q[0] = group.q[2 * j];
+        out.q[1] = group.q[2 * j + 1];
+      }
+    }
+  }
+};
+
+template <>
+struct FragmentCodec<DType::kQ8_0> {
+  static constexpr int kHalves = 1;
+
+  template <class Row>
+  static __device__ __forceinline__ void load(const Row& row, int block, int part,
+                                              const uint32_t* /*codebook*/,
+                                              WeightFragment<1>& out) {
+    const int plane = part / 2 * row.blocks * 16;
+    const auto words = Row::template load<uint2>(row.at + plane + block * 16 + part % 2 * 8);
+    out.q[0] = words.x;
+    out.q[1] = words.y;
+    out.scale[0] = f16_bits_to_f32(load_unit<uint16_t, DType::kQ8_0, 2>(row, block));
+    out.minimum[0] = 0;
+  }
+};
+
+/// Q4_K and Q5_K.
+template <DType kType>
+struct SuperFragmentCodec {
+  static constexpr int kHalves = 1;
+  static constexpr bool kFifthBit = kType == DType::kQ5_K;
+
+  template <class Row>
+  static __device__ __forceinline__ void load(const Row& row, int block, int part,
+                                              const uint32_t* /*codebook*/,
+                                              WeightFragment<1>& out) {
+    // Words 2 (part % 2) and the next of the block's four; parts 2 and 3 have their high nibbles.
+    const auto words = Row::template load<uint2>(row.at + block * 16 + part % 2 * 8);
+    const int shift = part / 2 * 4;
+    out.q[0] = (words.x >> shift) & 0x0F0F0F0FU;
+    out.q[1] = (words.y >> shift) & 0x0F0F0F0FU;
+    if constexpr (kFifthBit) {
+      const uint32_t fifth = load_unit<uint32_t, kType, 1>(row, block) >> (2 * part);
+      out.q[0] |= (fifth << 4U) & 0x10101010U;
+      out.q[1] |= (fifth << 3U) & 0x10101010U;
+    }
+    const uint32_t scale = load_unit < uint16_t, kType, kFifthBit ? 2 : 1 > (row, block);
+    const auto super = Row::template load<uint32_t>(super_of<kType>(row, block / 8));
+    out.scale[0] = f16_bits_to_f32(super & 0xFFFFU) * static_cast<float>(scale & 255U);
+    out.minimum[0] = f16_bits_to_f32(super >> 16U) * static_cast<float>(scale >> 8U);
+  }
+};
+template <>
+struct FragmentCodec<DType::kQ4_K> : SuperFragmentCodec<DType::kQ4_K> {};
+template <>
+struct FragmentCodec<DType::kQ5_K> : SuperFragmentCodec<DType::kQ5_K> {};
+
+template <>
+struct FragmentCodec<DType::kQ6_K> {
+  static constexpr int kHalves = 2;
+
+  template <class Row>
+  static __device__ __forceinline__ void load(const Row& row, int block, int part,
+                                              const uint32_t* /*codebook*/,
+                                              WeightFragment<2>& out) {
+    const int g = 2 * block + part / 2;
+    const auto nibbles = load_unit<uint2, DType::kQ6_K, 0>(row, g);
+    const int shift = part % 2 * 4;
+    const uint32_t pairs = load_unit<uint32_t, DType::kQ6_K, 1>(row, g) >> shift;
+    constexpr uint32_t kTop = 0x30303030U;
+    out.q[0] = less<32>(((nibbles.x >> shift) & 0x0F0F0F0FU) | ((pairs << 4U) & kTop));
+    out.q[1] = less<32>(((nibbles.y >> shift) & 0x0F0F0F0FU) | ((pairs << 2U) & kTop));
+    const uint32_t scale = load_unit<uint8_t, DType::kQ6_K, 2>(row, g);
+    const uint32_t super = Row::template load<uint16_t>(super_of<DType::kQ6_K>(row, g / 16));
+    put_halves(f16_bits_to_f32(super) * static_cast<float>(static_cast<int8_t>(scale)), 0, false,
+               part, out);
+  }
+};
+
+template <>
+struct FragmentCodec<DType::kIQ3_S> {
+  static constexpr int kHalves = 1;
+
+  template <class Row>
+  static __device__ __forceinline__ void load(const Row& row, int block, int part,
+                                              const uint32_t* codebook, WeightFragment<1>& out) {
+    const uint32_t indices = Row::template load<uint16_t>(row.at + block * 8 + 2 * part);
+    const uint32_t signs = load_unit<uint32_t, DType::kIQ3_S, 1>(row, block) << (2 * part);
+    const uint32_t ninth =
+        static_cast<uint32_t>(load_unit<uint8_t, DType::kIQ3_S, 2>(row, block)) >> (2 * part);
+    const uint8_t* super = super_of<DType::kIQ3_S>(row, block / 8);
+    out.q[0] = with_signs(codebook[(indices & 255U) | ((ninth << 8U) & 256U)], signs);
+    out.q[1] = with_signs(codebook[(indices >> 8U) | ((ninth << 7U) & 256U)], signs << 1U);
+    const uint32_t scales = Row::template load<uint8_t>(super + block % 8 / 2);
+    out.scale[0] =
+        odd_scale(Row::template load<uint16_t>(super + 4), (scales >> (block % 2 * 4)) & 15U, 1.0F);
+    out.minimum[0] = 0;
+  }
+};
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_FRAGMENT_CODEC_H_

@@ -1,0 +1,90 @@
+// Products of several step rows with quantised weights on tensor cores, with the bits of rule 4 of
+// docs/numerics.md: the dot product of a scale group is an exact integer product of fragments, and
+// each lane keeps the partial sums of its four outputs. A block has kOutputs weight rows, which lie
+// in shared memory in their packed form, and kColumns rows of x; warp w takes the groups of the
+// partial sums 2 w and 2 w + 1, so that warps meet once, in the tree of 16.
+//
+// Weights are on their way before the previous kernel has ended. Bytes: each weight once for every
+// kColumns rows; the rows' integers once for every kOutputs outputs, from the L2 cache.
+#include "kernels/cuda/any_codec.h"
+#include "kernels/cuda/fragment_codec.h"
+#include "kernels/cuda/linear_step_device.h"
+#include "kernels/cuda/ptx/async_copy.h"
+#include "kernels/cuda/ptx/dependent_launch.h"
+#include "kernels/cuda/ptx/integer_mma.h"
+#include "kernels/cuda/step_tile.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+/// kWeightTiles of 16 outputs, kRowTiles of 8 rows.
+template <int kWeightTiles, int kRowTiles>
+__device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t* shared) {
+  constexpr int kOutputs = kWeightTiles * kTileOutputs;
+  constexpr int kColumns = kRowTiles * kRoundedTile;
+  constexpr int kOwn = (kOutputs * kColumns + kLinearStepThreads - 1) / kLinearStepThreads;
+  const LinearStepJob& job = job_of_block(args);
+  const auto type = static_cast<DType>(job.type);
+  let_next_kernel_start();
+  const int thread = static_cast<int>(threadIdx.x);
+  const int first = (static_cast<int>(blockIdx.x) - job.first_block) * kOutputs;
+  const int first_row = static_cast<int>(blockIdx.y) * kColumns;
+  uint8_t* const weights = shared + args.weights_at;
+  const auto stride = static_cast<int>(tile_row_stride(job.row_bytes));
+  for (int i = thread / kWarp; i < kOutputs; i += kLinearStepThreads / kWarp) {
+    const int o = min(first + i, job.n_out - 1);
+    fetch_row(weights + i * stride, job.w + o * job.row_bytes, static_cast<int>(job.row_bytes));
+  }
+  auto* const codebook = reinterpret_cast<uint32_t*>(shared);
+  fetch_codebook(type, args.codebook, codebook);
+  wait_for_previous_kernel();
+
+  // What is added to is fetched before it is needed.
+  float old[kOwn];
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i) {
+    const int at = thread + i * kLinearStepThreads;
+    const int o = first + at % kOutputs;
+    const int r = first_row + at / kOutputs;
+    old[i] = 0;
+    if (job.accumulate != 0 && at < kOutputs * kColumns && o < job.n_out && r < args.rows) {
+      old[i] = job.y[row_at(args, r) * job.y_stride + o];
+    }
+  }
+  wait_for_copies();
+  __syncthreads();
+
+  TileSums<kWeightTiles, kRowTiles> sums = {};
+  const TileColumns x = {args.rounded, args.row_ids, args.rows, first_row, args.n_in / 32};
+  with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
+    multiply_tile<kType>(weights, stride, x, codebook, sums);
+  });
+  auto* const out = reinterpret_cast<float*>(weights);
+  reduce_tile(sums, out);
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i) {
+    const int at = thread + i * kLinearStepThreads;
+    const int o = first + at % kOutputs;
+    const int r = first_row + at / kOutputs;
+    if (at >= kOutputs * kColumns || o >= job.n_out || r >= args.rows) continue;
+    float* y = job.y + row_at(args, r) * job.y_stride + o;
+    *y = job.accumulate != 0 ? old[i] + out[at] : out[at];
+  }
+}
+
+}  // namespace
+
+CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8, kLinearStepThreads, 3, LinearStepArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  linear_tile<1, 1>(args, shared);
+}
+CHIMERE_KERNEL_OF_BLOCKS(linear_tile_16, kLinearStepThreads, 2, LinearStepArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  linear_tile<1, 2>(args, shared);
+}
+CHIMERE_KERNEL_OF_BLOCKS(linear_tile_32, kLinearStepThreads, 2, LinearStepArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  linear_tile<1, 4>(args, shared);
+}
+
+}  // namespace chimere::kernels::cuda

@@ -1,0 +1,52 @@
+// Copies from device memory to shared memory that go on while their thread does other things (PTX
+// ISA, cp.async; compute capability 8.0 and later).
+#ifndef CHIMERE_KERNELS_CUDA_PTX_ASYNC_COPY_H_
+#define CHIMERE_KERNELS_CUDA_PTX_ASYNC_COPY_H_
+
+#include "kernels/cuda/language.h"
+
+namespace chimere::kernels::cuda {
+
+/// Starts the copy of 16 bytes, aligned to 16, or of 16 zeros where `there` is false.
+__device__ __forceinline__ void start_copy(void* shared, const void* global, bool there) {
+#ifdef __CUDACC__
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  const int bytes = there ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(global),
+               "r"(bytes)
+               : "memory");
+#else
+  if (there) {
+    std::memcpy(shared, global, 16);
+  } else {
+    std::memset(shared, 0, 16);
+  }
+#endif
+}
+
+/// Starts a copy of kBytes, 4, 8 or 16, to which both addresses are aligned.
+template <int kBytes>
+__device__ __forceinline__ void copy_async(uint8_t* shared, const uint8_t* from) {
+#ifdef __CUDACC__
+  const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(kBytes)
+                 : "memory");
+  }
+#else
+  std::memcpy(shared, from, kBytes);
+#endif
+}
+
+/// Waits for the copies that this thread started; a barrier shows them to the others.
+__device__ __forceinline__ void wait_for_copies() {
+#ifdef __CUDACC__
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_PTX_ASYNC_COPY_H_
