@@ -102,7 +102,53 @@ Result<Reasoning> reasoning_from(const Settings& settings) {
   return number;
 }
 
-Result<engine::Request> request_from(const Settings& settings, const text::Tokenizer& tokenizer) {
+Result<std::optional<engine::ThinkingParams>> RequestFactory::thinking(const Settings& settings) {
+  CHIMERE_TRY(const Reasoning reasoning, reasoning_from(settings));
+  std::optional<engine::ThinkingParams> out;
+  if (reasoning.wanted != true) return out;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!thinking_) thinking_ = engine::thinking_params(tokenizer_, 0);
+    out = *thinking_;
+  }
+  if (!out) {
+    return unsupported(
+        "This model has no tokens <think> and </think>, so it cannot be told how long to think; "
+        "leave --reasoning at auto or none.");
+  }
+  out->budget = reasoning.budget;
+  out->least = reasoning.least;
+  return out;
+}
+
+Result<std::shared_ptr<const sampling::DryBreakers>> RequestFactory::breakers(
+    const std::string& texts) {
+  CHIMERE_TRY(const auto parsed, parse_breakers(texts));
+  const std::scoped_lock lock(mutex_);
+  if (breakers_.tokens == nullptr || breakers_.texts != texts) {
+    breakers_ = {texts, engine::make_dry_breakers(tokenizer_, parsed)};
+  }
+  return breakers_.tokens;
+}
+
+Result<engram::Memory::Tables> RequestFactory::tables(const Settings& settings) {
+  engram::Memory::Tables out;
+  for (const std::string& path : split_paths(settings.get(settings::kEngram))) {
+    std::error_code error;
+    const auto time = std::filesystem::last_write_time(path, error);
+    const std::scoped_lock lock(mutex_);
+    OpenTable& open = tables_[path];
+    if (error || open.table == nullptr || open.time != time) {
+      CHIMERE_TRY(auto opened, open_tables({&path, 1}, settings, tokenizer_));
+      open = {std::move(opened.front()), time};
+    }
+    out.push_back(open.table);
+  }
+  return out;
+}
+
+Result<engine::Request> RequestFactory::make(const Settings& settings,
+                                             const engram::Memory::Tables& more) {
   const auto real = [&](const Setting<double>& s) { return static_cast<float>(settings.get(s)); };
   const auto integer = [&](const Setting<int64_t>& s) {
     return static_cast<int32_t>(settings.get(s));
@@ -110,16 +156,7 @@ Result<engine::Request> request_from(const Settings& settings, const text::Token
   engine::Request request;
   request.max_tokens = integer(settings::kMaxTokens);
   request.speculation = parse_speculation(settings.get(settings::kSpeculate));
-  CHIMERE_TRY(const Reasoning reasoning, reasoning_from(settings));
-  if (reasoning.wanted == true) {
-    request.thinking = engine::thinking_params(tokenizer, reasoning.budget);
-    if (!request.thinking) {
-      return unsupported(
-          "This model has no tokens <think> and </think>, so it cannot be told how long to think; "
-          "leave --reasoning at auto or none.");
-    }
-    request.thinking->least = reasoning.least;
-  }
+  CHIMERE_TRY(request.thinking, thinking(settings));
   sampling::SamplingParams& s = request.sampling;
   s.order = parse_stages(settings.get(settings::kSamplers));
   s.temperature = real(settings::kTemperature);
@@ -143,18 +180,23 @@ Result<engine::Request> request_from(const Settings& settings, const text::Token
   s.dry.base = real(settings::kDryBase);
   s.dry.allowed_length = integer(settings::kDryAllowedLength);
   s.dry.window = integer(settings::kDryWindow);
-  CHIMERE_TRY(const auto breakers, parse_breakers(settings.get(settings::kDryBreakers)));
-  if (s.dry.active()) s.dry.breakers = engine::make_dry_breakers(tokenizer, breakers);
+  if (s.dry.active()) {
+    CHIMERE_TRY(s.dry.breakers, breakers(settings.get(settings::kDryBreakers)));
+  }
   CHIMERE_TRY(s.logit_bias, parse_biases(settings.get(settings::kLogitBias)));
   s.seed = seed_from(settings);
-  CHIMERE_TRY(auto tables,
-              open_tables(split_paths(settings.get(settings::kEngram)), settings, tokenizer));
-  if (!tables.empty()) {
+  CHIMERE_TRY(auto all, tables(settings));
+  all.insert(all.end(), more.begin(), more.end());
+  if (!all.empty()) {
     const engine::EngramOptions options{gating_of(settings),
                                         settings.get(settings::kEngramThinking)};
-    CHIMERE_TRY(s.prior, engine::EngramPrior::create(std::move(tables), options, tokenizer));
+    CHIMERE_TRY(s.prior, engine::EngramPrior::create(std::move(all), options, tokenizer_));
   }
   return request;
+}
+
+Result<engine::Request> request_from(const Settings& settings, const text::Tokenizer& tokenizer) {
+  return RequestFactory(tokenizer).make(settings);
 }
 
 }  // namespace chimere::app

@@ -3,11 +3,19 @@
 #define CHIMERE_APPS_CHIMERE_REQUEST_H_
 
 #include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 
 #include "base/result.h"
 #include "base/settings.h"
 #include "engine/request.h"
+#include "engine/thinking.h"
+#include "engram/memory.h"
+#include "sampling/dry.h"
 #include "text/tokenizer.h"
 
 namespace chimere::app {
@@ -23,9 +31,41 @@ struct Reasoning {
 };
 Result<Reasoning> reasoning_from(const Settings& settings);
 
-/// max_tokens, speculation, thinking and sampling as the settings say. Opens the tables that they
-/// name. Errors: kInvalidArgument (--reasoning, --logit-bias, --dry-sequence-breakers),
-/// kUnsupported (a thought of a model that has none); those of open_tables().
+/// Makes the requests of one model. What takes a look at the whole vocabulary or a whole table is
+/// done once, when a request first needs it. Any thread.
+class RequestFactory {
+ public:
+  /// The tokenizer must outlive the factory.
+  explicit RequestFactory(const text::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  /// max_tokens, speculation, thinking and sampling as the settings say, with the tables that they
+  /// name and, behind these, `more`. A table that was replaced since is opened again. Errors:
+  /// kInvalidArgument (--reasoning, --logit-bias, --dry-sequence-breakers), kUnsupported (a thought
+  /// of a model that has none); those of open_table().
+  Result<engine::Request> make(const Settings& settings, const engram::Memory::Tables& more = {});
+
+ private:
+  struct OpenTable {
+    std::shared_ptr<const engram::Table> table;
+    std::filesystem::file_time_type time;
+  };
+  struct Breakers {
+    std::string texts;  ///< as the setting has them
+    std::shared_ptr<const sampling::DryBreakers> tokens;
+  };
+
+  Result<std::optional<engine::ThinkingParams>> thinking(const Settings& settings);
+  Result<std::shared_ptr<const sampling::DryBreakers>> breakers(const std::string& texts);
+  Result<engram::Memory::Tables> tables(const Settings& settings);
+
+  const text::Tokenizer& tokenizer_;
+  std::mutex mutex_;
+  std::optional<std::optional<engine::ThinkingParams>> thinking_;
+  Breakers breakers_;  ///< those of the last request that had some
+  std::map<std::string, OpenTable> tables_;
+};
+
+/// The only request of a program, as RequestFactory::make() does it.
 Result<engine::Request> request_from(const Settings& settings, const text::Tokenizer& tokenizer);
 
 }  // namespace chimere::app

@@ -7,6 +7,8 @@
 #include <iostream>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -16,6 +18,7 @@
 #include "base/system.h"
 #include "command.h"
 #include "engine/service.h"
+#include "engram_memories.h"
 #include "json.h"
 #include "kernels/api.h"
 #include "loaded_model.h"
@@ -82,8 +85,36 @@ serving::ServedModel serve_model(const Settings& settings, const LoadedModel& lo
     auto parsed = text::ChatTemplate::create(*source);
     if (parsed.ok()) out.chat_template = *std::move(parsed);
   }
-  out.make_request = [&loaded](const Settings& s) { return request_from(s, *loaded.tokenizer); };
   return out;
+}
+
+/// Requests with the memories that they name, and texts into these.
+void connect_engram(serving::ServedModel& model, RequestFactory& requests,
+                    EngramMemories* memories) {
+  model.make_request = [&requests, memories](
+                           const Settings& s, const std::string& owner,
+                           std::span<const std::string> names) -> Result<engine::Request> {
+    engram::Memory::Tables tables;
+    if (!names.empty() && memories == nullptr) return not_found("This server keeps no memories.");
+    if (memories != nullptr) {
+      CHIMERE_TRY(tables, memories->tables(owner, names));
+    }
+    CHIMERE_TRY(engine::Request request, requests.make(s, tables));
+    request.owner = owner;
+    return request;
+  };
+  if (memories == nullptr) return;
+  model.remember = [&tokenizer = model.tokenizer, memories](
+                       const std::string& owner, const std::string& table,
+                       const protocol::EngramRequest& asked) -> Result<serving::EngramReport> {
+    std::vector<engram::Candidate> texts;
+    for (const protocol::EngramRequest::Text& t : asked.texts) {
+      texts.push_back({tokenizer.encode(t.text, false), t.score});
+    }
+    CHIMERE_TRY(engram::WriteReport done, memories->write(owner, table, texts, asked.source));
+    return serving::EngramReport{static_cast<int64_t>(done.written), std::move(done.refused),
+                                 static_cast<int64_t>(done.ngrams)};
+  };
 }
 
 Result<std::unique_ptr<serving::KeyRing>> open_keys(const Settings& settings) {
@@ -143,7 +174,13 @@ Status serve(const CommandLine& line) {
   CHIMERE_TRY(const auto service,
               engine::EngineService::create(*loaded.model, *loaded.tokenizer, options));
   const std::string version = "chimere-" CHIMERE_VERSION;
-  const serving::ServedModel model = serve_model(s, loaded, *service, version);
+  serving::ServedModel model = serve_model(s, loaded, *service, version);
+  RequestFactory requests(*loaded.tokenizer);
+  std::optional<EngramMemories> memories;
+  if (const std::string folder = state_folder(s); !folder.empty()) {
+    memories.emplace(folder + "/engram", *loaded.tokenizer);
+  }
+  connect_engram(model, requests, memories ? &*memories : nullptr);
 
   serving::ApiOptions api_options;
   api_options.version = version;

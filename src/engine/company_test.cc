@@ -71,7 +71,9 @@ TEST(Company, ChangesNoBitOfARealModelsAnswers) {
   }
   // 640 positions: requests wait for pages and may be moved out and back.
   Machine together(file, 2, 640);
-  const auto company = answer(together, requests, {.max_step_rows = 150, .max_running = 6});
+  const auto company =
+      answer(together, requests,
+             {.max_step_rows = 150, .max_running = 6, .slowdown = random() % 2 == 0 ? 1.0 : 2.0});
   for (size_t i = 0; i < requests.size(); ++i) {
     Machine alone(file, 1, 4096);
     requests[i].speculation = Speculation::kOff;

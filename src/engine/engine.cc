@@ -26,13 +26,18 @@ constexpr int kMaxLoads = 3;
 // While requests come without a pause, states are written to disk so often.
 constexpr int64_t kStepsPerSave = 1024;
 
+double seconds_since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
+}
+
 }  // namespace
 
 Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const EngineOptions& options)
     : model_(model),
       tokenizer_(tokenizer),
       options_(options),
-      crowd_limit_(static_cast<size_t>(options.max_running)) {
+      crowd_limit_(static_cast<size_t>(options.max_running)),
+      pace_(options.slowdown) {
   const int32_t start = tokenizer.find("<|im_start|>");
   if (start >= 0) message_starts_.push_back(start);
 }
@@ -139,14 +144,32 @@ bool Engine::step() {
   finish_cancelled();
   if (options_.cache != nullptr) options_.cache->poll();
   admit();
-  propose_drafts(model_, running_, draft_rows(), lessons_);
-  const std::vector<Planned> planned = plan_rows();
+  propose_drafts();
+  std::vector<Planned> planned = plan_rows();
   if (planned.empty()) {
     if (waiting_.empty()) return work_while_idle();
     // All of them wait for the disk.
     if (options_.cache != nullptr) options_.cache->wait();
     return true;
   }
+  const Status computed = worth_dividing(planned) ? compute_divided(planned) : compute(planned);
+  if (!computed.ok()) handle_failure(computed.error(), std::move(planned));
+  if (options_.cache != nullptr && counters_.steps % kStepsPerSave == 0) {
+    (void)options_.cache->save_one();
+  }
+  drop_finished();
+  return !idle() || options_.cache != nullptr;
+}
+
+void Engine::propose_drafts() {
+  if (drafts_ready_) return;
+  engine::propose_drafts(model_, running_, draft_rows(), lessons_);
+  drafts_ready_ = true;
+}
+
+/// One forward pass with all rows, those of all replies among them.
+Status Engine::compute(const std::vector<Planned>& planned) {
+  drafts_ready_ = false;
   const Clock::time_point begun = Clock::now();
   model::StepPlan plan = make_plan(planned);
   auto result = model_.forward(plan);
@@ -154,31 +177,70 @@ bool Engine::step() {
     plan = make_plan(planned);
     result = model_.forward(plan);
   }
-  if (result.ok()) {
-    measure_pace(planned, std::chrono::duration<double>(Clock::now() - begun).count());
-    choose(planned, *result);
-    learn(plan, std::chrono::duration<double>(Clock::now() - begun).count());
-    for (const Planned& p : planned) {
-      if (p.generation->prompt_done()) counters_.reply_tokens += p.generation->accept();
-    }
-    if (options_.cache != nullptr && counters_.steps % kStepsPerSave == 0) {
-      (void)options_.cache->save_one();
-    }
-  } else {
-    handle_failure(result.error(), planned);
+  if (!result.ok()) return result.error();
+  measure_pace(planned, seconds_since(begun));
+  choose(planned, *result);
+  learn(plan, seconds_since(begun));
+  accept(planned);
+  return {};
+}
+
+bool Engine::worth_dividing(const std::vector<Planned>& planned) const {
+  const auto [replies, prompt_rows] = count_rows(planned);
+  return model_.interruptible() && pace_.too_slow(replies, prompt_rows);
+}
+
+/// One forward pass with the rows of prompts, interrupted by steps of the replies.
+Status Engine::compute_divided(const std::vector<Planned>& planned) {
+  std::vector<Planned> prompts;
+  std::ranges::copy_if(planned, std::back_inserter(prompts),
+                       [](const Planned& p) { return p.rows > 0; });
+  Status replied;
+  double replying = 0;
+  const Clock::time_point begun = Clock::now();
+  model::StepPlan plan = make_plan(prompts);
+  plan.interrupt = [&] {
+    if (!replied.ok() || seconds_since(last_replies_) < pace_.patience()) return;
+    const Clock::time_point interrupted = Clock::now();
+    replied = reply_once();
+    replying += seconds_since(interrupted);
+  };
+  const auto result = model_.forward(plan);
+  if (!result.ok()) return result.error();
+  measure_pace(prompts, seconds_since(begun) - replying);
+  choose(prompts, *result);
+  accept(prompts);
+  return replied;
+}
+
+/// A step of those who are replying.
+Status Engine::reply_once() {
+  propose_drafts();
+  std::vector<Planned> replies;
+  for (const auto& g : running_) {
+    if (g->prompt_done() && !g->finished()) replies.push_back({g.get(), 0});
   }
-  drop_finished();
-  return !idle() || options_.cache != nullptr;
+  return replies.empty() ? Status() : compute(replies);
+}
+
+void Engine::accept(const std::vector<Planned>& planned) {
+  for (const Planned& p : planned) {
+    if (p.generation->prompt_done()) counters_.reply_tokens += p.generation->accept();
+  }
 }
 
 void Engine::measure_pace(const std::vector<Planned>& planned, double seconds) {
-  int64_t replies = 0;
-  int64_t prompt_rows = 0;
-  for (const Planned& p : planned) {
-    replies += p.rows == 0;
-    prompt_rows += p.rows;
-  }
+  const auto [replies, prompt_rows] = count_rows(planned);
   pace_.measured(replies, prompt_rows, seconds);
+}
+
+Engine::RowCounts Engine::count_rows(const std::vector<Planned>& planned) {
+  RowCounts counts;
+  for (const Planned& p : planned) {
+    counts.replies += p.rows == 0;
+    counts.prompt_rows += p.rows;
+  }
+  return counts;
 }
 
 void Engine::finish_cancelled() {
@@ -350,7 +412,9 @@ std::vector<Engine::Planned> Engine::plan_rows() {
   return planned;
 }
 
-void Engine::handle_failure(const Error& error, const std::vector<Planned>& planned) {
+void Engine::handle_failure(const Error& error, std::vector<Planned> planned) {
+  std::erase_if(planned, [](const Planned& p) { return p.generation->finished(); });
+  drop_finished();
   if (error.code == Error::Code::kOutOfMemory && give_way()) return;  // the same rows again
   if (error.code == Error::Code::kOutOfMemory && running_.size() > 1) {
     running_.back()->suspend();
@@ -371,7 +435,7 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
     ConstMatrixView logits;
   };
   std::vector<Choosing> choosing;
-  counters_.last_replies = 0;
+  int64_t replies = 0;
   int64_t first = 0;
   for (const Planned& p : planned) {
     int64_t rows = 1;
@@ -388,7 +452,7 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
       if (!p.generation->prompt_done()) continue;
     } else {
       p.generation->advance_decode();
-      ++counters_.last_replies;
+      ++replies;
       rows = p.generation->decode_size();
     }
     choosing.push_back(
@@ -408,6 +472,10 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
     choose(0, n, 0);
   }
   ++counters_.steps;
+  if (replies > 0) {
+    counters_.batch.add(static_cast<double>(replies));
+    last_replies_ = Clock::now();
+  }
 }
 
 model::StepPlan Engine::make_plan(const std::vector<Planned>& planned) {

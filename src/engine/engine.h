@@ -2,6 +2,7 @@
 #ifndef CHIMERE_ENGINE_ENGINE_H_
 #define CHIMERE_ENGINE_ENGINE_H_
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "engine/generation.h"
+#include "engine/histogram.h"
 #include "engine/pace.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
@@ -24,6 +26,8 @@ struct EngineOptions {
   int32_t max_step_rows = 512;  ///< of one forward(); at most what the model was loaded with
   int32_t max_running = 64;     ///< requests that have a state at the same time; the others wait
   int64_t context = 0;          ///< most tokens of one request; 0: as many as the state store holds
+  /// How much longer than usual prompts may keep replies waiting for their next token.
+  double slowdown = 2;
   /// Chooses the tokens of several requests at the same time, between two steps, so it may be the
   /// pool that the model uses; nullptr: one after the other. Must outlive the engine.
   ThreadPool* pool = nullptr;
@@ -41,7 +45,7 @@ struct EngineCounters {
   int64_t rerun_tokens = 0;   ///< of replies, computed as prompt while idle
   int64_t reply_tokens = 0;   ///< sampled
   int64_t evictions = 0;      ///< requests moved out of a full state store
-  int32_t last_replies = 0;   ///< requests that were replying in the last step
+  Histogram batch;            ///< replies of the steps that had some: "seconds" are requests
 };
 
 /// A loop that its caller drives: submit() and cancel() at any time (callbacks included), step()
@@ -49,7 +53,8 @@ struct EngineCounters {
 ///
 /// What a request answers depends on the request alone. Every step holds one row of each request
 /// that is replying, with the drafts it wants to verify, then whole prompt chunks, as many as the
-/// pace of the replies allows, taken in turn from the owners whose requests are still reading. Of
+/// pace of the replies allows, taken in turn from the owners whose requests are still reading.
+/// Where even one chunk would keep the replies waiting, they have steps in the midst of it. Of
 /// those that wait, the owner with the fewest running requests comes first. When the state store is
 /// full, what only the prefix cache holds goes first; then the youngest request is copied out and
 /// comes back, with the same bits, when there is room.
@@ -92,6 +97,11 @@ class Engine {
     int64_t rows = 0;  ///< of the prompt; 0: a decode row
   };
 
+  struct RowCounts {
+    int64_t replies = 0;
+    int64_t prompt_rows = 0;
+  };
+
   Engine(model::Model& model, const text::Tokenizer& tokenizer, const EngineOptions& options);
 
   void finish_cancelled();
@@ -103,14 +113,21 @@ class Engine {
   bool has_room_for(const Generation& candidate) const;
   int64_t pages_for(int64_t tokens) const;
   std::vector<Planned> plan_rows();
+  static RowCounts count_rows(const std::vector<Planned>& planned);
   void measure_pace(const std::vector<Planned>& planned, double seconds);
-  void handle_failure(const Error& error, const std::vector<Planned>& planned);
+  void handle_failure(const Error& error, std::vector<Planned> planned);
+  void propose_drafts();
   /// Rows of the next step that are left for drafts.
   int64_t draft_rows() const;
   model::StepPlan make_plan(const std::vector<Planned>& planned);
+  bool worth_dividing(const std::vector<Planned>& planned) const;
+  Status compute(const std::vector<Planned>& planned);
+  Status compute_divided(const std::vector<Planned>& planned);
+  Status reply_once();
   /// The step is to be tried again without drafts; false if it has none.
   static bool drop_drafts(const std::vector<Planned>& planned);
   void choose(const std::vector<Planned>& planned, const model::StepResult& result);
+  void accept(const std::vector<Planned>& planned);
   void learn(const model::StepPlan& plan, double seconds);
   void drop_finished();
   void plan_rerun(const Generation& finished);
@@ -128,10 +145,12 @@ class Engine {
   size_t crowd_limit_;  ///< most running requests since the state store was last found full
   size_t turn_ = 0;     ///< who gets the first prompt chunk
   Pace pace_;
+  std::chrono::steady_clock::time_point last_replies_;  ///< when a step of replies last ended
   std::deque<Request> reruns_;  ///< replies to run again as prompts, the newest last
   std::unique_ptr<Generation> rerun_;
   EngineCounters counters_;
   Lessons lessons_;
+  bool drafts_ready_ = false;  ///< of those who are replying, for their next step
 };
 
 }  // namespace chimere::engine

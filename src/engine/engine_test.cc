@@ -96,12 +96,14 @@ TEST(Engine, CompanyChangesNothing) {
     const int64_t pages = std::vector<int64_t>{8, 14, 64}[random() % 3];
     const int64_t slots = std::vector<int64_t>{5, 64}[random() % 2];
     FakeModel model(pages, slots);
+    model.divisible = random() % 2 == 0;
     const FakeTokenizer tokenizer;
     const auto running = static_cast<int32_t>(1 + random() % 12);
     const auto engine =
         make_engine(model, tokenizer,
                     {.max_step_rows = running + 64 + static_cast<int32_t>(random() % 200),
-                     .max_running = running});
+                     .max_running = running,
+                     .slowdown = random() % 2 == 0 ? 1.0 : 2.0});
     const size_t n = 1 + random() % 12;
     std::vector<Request> requests;
     std::vector<Seen> seen(n);
@@ -183,6 +185,73 @@ TEST(Engine, PromptsTakeTurnsAndRepliesGoFirst) {
   }
   EXPECT_EQ(readers[0].finished + readers[1].finished, 2);
   EXPECT_LE(model.most_rows, 68U);
+}
+
+TEST(Engine, RepliesGoOnInTheMidstOfAChunk) {
+  FakeModel model(1000);
+  model.divisible = true;
+  const FakeTokenizer tokenizer;
+  const auto engine =
+      make_engine(model, tokenizer, {.max_step_rows = 4 + 64, .max_running = 4, .slowdown = 1});
+  std::vector<Request> requests(4);
+  std::vector<Seen> seen(4);
+  for (size_t i = 0; i < 4; ++i) {
+    requests[i].prompt.assign(i < 3 ? 7 : 64 * 8, static_cast<int32_t>(3 + i));
+    // The first one ends in the midst of the prompt.
+    requests[i].max_tokens = i == 0 ? 5 : 100;
+    requests[i].sampling.temperature = 1;
+    requests[i].sampling.logprobs = 0;
+    while (run_alone(requests[i]).outcome.tokens.size() < (i == 0 ? 5 : 60)) {
+      ++requests[i].sampling.seed;
+    }
+    Request r = requests[i];
+    r.speculation = i == 1 ? Speculation::kMtp : Speculation::kOff;
+    seen[i].listen(r);
+    ASSERT_TRUE(engine->submit(std::move(r)).ok());
+    if (i == 2) engine->step();
+  }
+  const size_t before = model.interrupts;
+  EXPECT_EQ(seen[2].events, 1);
+  for (int chunk = 1; chunk <= 8; ++chunk) {
+    engine->step();
+    EXPECT_EQ(seen[2].events, 1 + 2 * chunk) << "the fake model is interrupted twice in a step";
+    EXPECT_EQ(seen[3].events, chunk == 8 ? 1 : 0);
+  }
+  EXPECT_EQ(model.interrupts - before, 16U);
+  EXPECT_EQ(seen[0].finished, 1);
+  EXPECT_EQ(engine->counters().batch.count, 16U);
+  EXPECT_EQ(model.most_rows, 64U);
+  while (engine->step()) {
+  }
+  for (size_t i = 0; i < 4; ++i) expect_same(seen[i].outcome, run_alone(requests[i]).outcome);
+}
+
+/// Steps inside of others fail, too.
+TEST(Engine, AFailureInTheMidstOfAChunkIsToldToThoseItHits) {
+  for (const size_t fail_at : {3, 4, 5}) {
+    FakeModel model(1000);
+    model.divisible = true;
+    model.fail_at = fail_at;
+    const FakeTokenizer tokenizer;
+    const auto engine = make_engine(model, tokenizer, {.slowdown = 1});
+    std::vector<Seen> seen(2);
+    for (size_t i = 0; i < 2; ++i) {
+      Request r;
+      r.prompt.assign(i == 0 ? 3 : 100, 9);
+      r.max_tokens = i == 0 ? 2 : 1;
+      r.sampling.temperature = 1;
+      while (run_alone(r).outcome.reason != FinishReason::kLength) ++r.sampling.seed;
+      seen[i].listen(r);
+      ASSERT_TRUE(engine->submit(std::move(r)).ok());
+      engine->step();
+    }
+    while (engine->step()) {
+    }
+    EXPECT_EQ(seen[0].finished, 1);
+    EXPECT_EQ(seen[1].finished, 1);
+    EXPECT_EQ(seen[0].outcome.reason == FinishReason::kError, fail_at == 3);
+    EXPECT_EQ(model.states().pages_in_use(), 0);
+  }
 }
 
 TEST(Engine, CancelledRequestsEndAndOthersGoOn) {

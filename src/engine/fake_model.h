@@ -56,6 +56,16 @@ class FakeModel : public model::Model {
     CHIMERE_TRY(auto reservation, store_->reserve(wanted));
     logits_.clear();
     size_t row = 0;
+    const auto interrupt = [&] {
+      if (!divisible || !plan.interrupt || interrupted_) return;
+      interrupted_ = true;
+      ++interrupts;
+      const std::vector<float> mine = std::exchange(logits_, {});
+      plan.interrupt();
+      logits_ = mine;
+      interrupted_ = false;
+    };
+    interrupt();
     for (size_t i = 0; i < plan.sequences.size(); ++i) {
       const auto& s = plan.sequences[i];
       uint64_t hash = read(reservation.read_slots()[i]);
@@ -73,12 +83,14 @@ class FakeModel : public model::Model {
           if (static_cast<size_t>(l) == r) add_logits(hash);
         }
       }
+      interrupt();
     }
     reservation.apply();
     const auto n = static_cast<int64_t>(logits_.size()) / kVocab;
     return model::StepResult{ConstMatrixView(logits_.data(), n, kVocab, kVocab)};
   }
 
+  bool interruptible() const override { return divisible; }
   bool has_drafts() const override { return true; }
   /// Two of three drafts are drawn from the logits that the token will be drawn from.
   Status draft(std::span<const model::DraftStart> starts, int depth,
@@ -105,8 +117,10 @@ class FakeModel : public model::Model {
     return {};
   }
 
+  bool divisible = false;
   size_t drafts = 0;  ///< that a further one was asked for
   size_t steps = 0;
+  size_t interrupts = 0;
   size_t most_rows = 0;
   size_t most_sequences = 0;
   size_t fail_at = 0;  ///< the step that fails; 0: none
@@ -134,6 +148,7 @@ class FakeModel : public model::Model {
   std::string architecture_ = "fake";
   std::unique_ptr<state::StateStore> store_;
   std::vector<float> logits_;
+  bool interrupted_ = false;
 };
 
 /// Token 0 ends a reply, 1 starts a message, the others are letters.

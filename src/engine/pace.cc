@@ -13,10 +13,15 @@ void average(double& mean, double value) { mean = mean == 0 ? value : mean + 0.2
 }  // namespace
 
 int64_t Pace::prompt_rows(int64_t replies, int64_t most) const {
-  if (replies == 0 || reply_step_ == 0 || prompt_row_ == 0) return most;
-  const double rows = (kSlowdown - 1) * reply_step_ / prompt_row_;
+  if (replies == 0) return most;
+  const double rows = prompt_row_ > 0 ? patience() / prompt_row_ : 0;
   const auto least = static_cast<double>(kernels::kMaxChunkRows);
   return std::min(most, static_cast<int64_t>(std::max(rows, least)));
+}
+
+bool Pace::too_slow(int64_t replies, int64_t prompt_rows) const {
+  if (replies == 0 || prompt_rows == 0) return false;
+  return prompt_row_ == 0 || static_cast<double>(prompt_rows) * prompt_row_ > patience();
 }
 
 void Pace::measured(int64_t replies, int64_t prompt_rows, double seconds) {

@@ -145,9 +145,6 @@ bool EngineService::Impl::take_arrivals(bool busy) {
 void EngineService::Impl::take_picture() {
   const EngineCounters counters = engine->counters();
   const std::scoped_lock lock(mutex);
-  if (counters.steps > picture.engine.steps && counters.last_replies > 0) {
-    picture.batch.add(counters.last_replies);
-  }
   picture.engine = counters;
   if (cache != nullptr) picture.cache = cache->stats();
   picture.kv_bytes = states.pages_in_use() * states.page_stride();

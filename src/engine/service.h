@@ -38,7 +38,6 @@ struct ServiceStats {
   uint64_t failed = 0;     ///< of these: FinishReason::kError
   Histogram first_token;   ///< from submit() to the first token
   Histogram inter_token;   ///< from a token to the next one of the same request
-  Histogram batch;         ///< replies in a step: "seconds" are rows
   int64_t kv_bytes = 0;    ///< pages of the state store in use, with what checkpoints hold
   int64_t kv_limit = 0;
   int64_t slot_bytes = 0;  ///< recurrent states in use, with what checkpoints hold

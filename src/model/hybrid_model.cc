@@ -1,6 +1,8 @@
 #include "model/hybrid_model.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <string>
@@ -19,7 +21,7 @@ class HybridModel final : public Model {
  public:
   HybridModel(const gguf::Reader& file, kernels::Ops& ops, int max_step_rows, Hparams hparams,
               HybridWeights weights, HybridForward run, std::unique_ptr<state::StateStore> states,
-              Workspace workspace)
+              std::array<Workspace, 2> workspaces)
       : file_(file),
         ops_(ops),
         max_step_rows_(max_step_rows),
@@ -27,7 +29,7 @@ class HybridModel final : public Model {
         weights_(std::move(weights)),
         run_(run),
         states_(std::move(states)),
-        workspace_(std::move(workspace)) {}
+        workspaces_(std::move(workspaces)) {}
 
   const std::string& architecture() const override { return hparams_.architecture; }
   int64_t n_vocab() const override { return hparams_.n_vocab; }
@@ -40,10 +42,14 @@ class HybridModel final : public Model {
   state::StateStore& states() override { return *states_; }
 
   Result<StepResult> forward(const StepPlan& plan) override;
+  /// On a card a step is one launch.
+  bool interruptible() const override { return &ops_.memory() == &host_memory(); }
   bool has_drafts() const override { return weights_.mtp.has_value(); }
   Status draft(std::span<const DraftStart> starts, int depth, const ChooseDraft& choose) override;
 
  private:
+  Workspace& workspace() { return workspaces_[interrupted_ ? 1 : 0]; }
+
   const gguf::Reader& file_;
   kernels::Ops& ops_;
   int max_step_rows_;
@@ -51,7 +57,8 @@ class HybridModel final : public Model {
   HybridWeights weights_;
   HybridForward run_;
   std::unique_ptr<state::StateStore> states_;
-  Workspace workspace_;
+  std::array<Workspace, 2> workspaces_;  ///< of a step, and of those in its interrupts
+  bool interrupted_ = false;
 };
 
 int64_t HybridModel::card_scratch_bytes(int64_t rows) const {
@@ -76,9 +83,17 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
   CHIMERE_CHECK_OK(file_.check_unchanged());
   CHIMERE_TRY(StepBatch step, StepBatch::prepare(plan, *states_, hparams_.n_vocab, max_step_rows_));
   const auto n_wanted = static_cast<int64_t>(step.wanted_rows().size());
-  CHIMERE_TRY(const StepBuffers buffers, workspace_.lay_out(hparams_, step.n_rows(), n_wanted));
+  CHIMERE_TRY(const StepBuffers buffers, workspace().lay_out(hparams_, step.n_rows(), n_wanted));
   const bool feed = weights_.mtp.has_value() && plan.feed_drafts;
-  HybridPass pass(ops_, hparams_, weights_, step, buffers, feed);
+  std::function<void()> interrupt;
+  if (plan.interrupt && interruptible() && !interrupted_) {
+    interrupt = [&] {
+      interrupted_ = true;
+      plan.interrupt();
+      interrupted_ = false;
+    };
+  }
+  HybridPass pass(ops_, hparams_, weights_, step, buffers, feed, interrupt);
   CHIMERE_TRY(const ConstMatrixView logits,
               ops_.run_step({step.view(), step.tokens(), step.wanted_rows()}, buffers.logits,
                             [&] { run_(pass); }));
@@ -102,7 +117,7 @@ Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
   for (int d = 0; d < depth && !chains.done(); ++d) {
     const kernels::BatchView batch = chains.view();
     CHIMERE_TRY(const StepBuffers buffers,
-                workspace_.lay_out(hparams_, batch.n_rows, batch.n_rows));
+                workspace().lay_out(hparams_, batch.n_rows, batch.n_rows));
     if (d == 0)
       MtpBlock::shift_rows(batch, buffers.mtp.hidden, mtp.last_hidden, buffers.mtp.before);
     const MatrixView logits = {buffers.logits.data, batch.n_rows, mtp.head.n_out, mtp.head.n_out};
@@ -113,7 +128,7 @@ Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
     // The rows that go on, packed: where `before` of the next, smaller layout lies is not where it
     // lies in this one, and it may reach into `hidden`.
     const auto n = static_cast<int64_t>(kept.size());
-    CHIMERE_TRY(const StepBuffers next, workspace_.lay_out(hparams_, n, n));
+    CHIMERE_TRY(const StepBuffers next, workspace().lay_out(hparams_, n, n));
     const WeightView table = {DType::kF32, batch.n_rows, hparams_.n_embd, buffers.mtp.hidden.data};
     const MatrixView packed = {buffers.all.x.data, n, hparams_.n_embd, hparams_.n_embd};
     ops_.embed(table, kept, packed);
@@ -210,10 +225,12 @@ void HybridPass::norm(const float* weight) {
 void HybridPass::mix(const HybridLayer& layer) {
   std::visit([&](const auto& mixer) { mixer.forward(ops_, hparams_, batch_, rows()); },
              layer.mixer);
+  if (interrupt_) interrupt_();
 }
 
 void HybridPass::feed_forward(const HybridLayer& layer) {
   std::visit([&](const auto& ffn) { ffn.forward(ops_, rows()); }, layer.ffn);
+  if (interrupt_) interrupt_();
 }
 
 bool HybridPass::keep_wanted_rows() {
@@ -260,12 +277,15 @@ Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kerne
   CHIMERE_TRY(HybridStates states,
               make_hybrid_states(hparams, ops, options, model_key(file, kind.name)));
   attach_states(weights, states);
-  CHIMERE_TRY(Workspace workspace, Workspace::create(hparams, options.max_step_rows, ops.memory()));
+  std::array<Workspace, 2> workspaces;
+  for (Workspace& w : workspaces) {
+    CHIMERE_TRY(w, Workspace::create(hparams, options.max_step_rows, ops.memory()));
+  }
   // A page that was cut away reads as zeros: nothing copied or checked so far may be one.
   CHIMERE_CHECK_OK(file.check_unchanged());
   return std::unique_ptr<Model>(std::make_unique<HybridModel>(
       file, ops, options.max_step_rows, std::move(hparams), std::move(weights), forward,
-      std::move(states.store), std::move(workspace)));
+      std::move(states.store), std::move(workspaces)));
 }
 
 }  // namespace chimere::model

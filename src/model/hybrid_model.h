@@ -3,6 +3,7 @@
 #ifndef CHIMERE_MODEL_HYBRID_MODEL_H_
 #define CHIMERE_MODEL_HYBRID_MODEL_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,14 +43,16 @@ struct HybridWeights {
 class HybridPass {
  public:
   HybridPass(kernels::Ops& ops, const Hparams& hparams, const HybridWeights& weights,
-             const StepBatch& step, const StepBuffers& buffers, bool feed_drafts)
+             const StepBatch& step, const StepBuffers& buffers, bool feed_drafts,
+             const std::function<void()>& interrupt)
       : ops_(ops),
         hparams_(hparams),
         weights_(weights),
         step_(step),
         batch_(step.view()),
         buffers_(buffers),
-        feed_drafts_(feed_drafts) {}
+        feed_drafts_(feed_drafts),
+        interrupt_(interrupt) {}
 
   std::span<const HybridLayer> layers() const { return weights_.layers; }
   bool is_last(const HybridLayer& layer) const { return &layer == &weights_.layers.back(); }
@@ -74,6 +77,7 @@ class HybridPass {
   kernels::BatchView batch_;
   const StepBuffers& buffers_;
   bool feed_drafts_;
+  const std::function<void()>& interrupt_;
   bool only_wanted_ = false;
 };
 

@@ -34,7 +34,8 @@ struct ModelOptions {
 /// vocabulary; -1 ends this sequence's chain.
 using ChooseDraft = std::function<int32_t(size_t i, std::span<const float> logits)>;
 
-/// Not thread-safe: one forward() at a time, and none while its states are used elsewhere.
+/// Not thread-safe: one forward() at a time (but for StepPlan::interrupt), and none while its
+/// states are used elsewhere.
 class Model {
  public:
   virtual ~Model() = default;
@@ -60,6 +61,9 @@ class Model {
   /// an error no state changes, but for a file that was damaged during the step: then the plan's
   /// sequences are worth nothing.
   virtual Result<StepResult> forward(const StepPlan& plan) = 0;
+
+  /// Whether forward() calls StepPlan::interrupt: a long step can be divided.
+  virtual bool interruptible() const { return false; }
 
   /// Whether draft() does something.
   virtual bool has_drafts() const { return false; }

@@ -3,6 +3,7 @@
 #define CHIMERE_MODEL_STEP_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "kernels/api.h"
@@ -34,6 +35,10 @@ struct StepPlan {
   /// Model::draft() is to know these rows: their keys and values go into the pages of the block
   /// that predicts further tokens. Rows that it does not know cost it acceptance, never exactness.
   bool feed_drafts = false;
+  /// Of models that are interruptible(): called in the midst of the step, behind every mixer and
+  /// every network. There forward() and draft() may be called for other sequences, whose plans have
+  /// no interrupt; the bits of neither step change. Empty: nobody waits.
+  std::function<void()> interrupt = {};
 };
 
 /// From where Model::draft() goes on: the token behind everything that `state` has seen.
@@ -43,7 +48,8 @@ struct DraftStart {
 };
 
 struct StepResult {
-  /// [n wanted, n_vocab], in the plan's order; valid until the next forward() or draft().
+  /// [n wanted, n_vocab], in the plan's order; valid until the next forward() or draft(); of a step
+  /// in an interrupt: until the interrupt ends, too.
   ConstMatrixView logits;
 };
 

@@ -20,9 +20,13 @@ struct ApiError {
 /// 400 for a field.
 ApiError bad_field(std::string message, std::string param, std::string code = "invalid_value");
 
-/// What an error of the engine or of a template is to a client: 400, 429 (kOutOfMemory: as much as
-/// fits is asked already), 503 (kCancelled: the server stops) or 500.
+/// What an error of the engine or of a template is to a client: 400, 503 (kOutOfMemory: its states
+/// did not fit; kCancelled: the server stops) or 500.
 ApiError from_engine(const Error& error);
+/// The same for EngineService::submit(), where kOutOfMemory is 429: the queue is full.
+ApiError from_submit(const Error& error);
+/// The same for a memory of n-grams, where kOutOfMemory is 507: it is full.
+ApiError from_engram(const Error& error);
 
 /// The body of the answer. The type follows from the status.
 std::string error_body(const ApiError& error);

@@ -18,7 +18,10 @@ Json usage_json(const Usage& usage) {
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
           {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
-          {"completion_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens}}}};
+          {"completion_tokens_details",
+           {{"reasoning_tokens", usage.reasoning_tokens},
+            {"accepted_prediction_tokens", usage.accepted_drafts},
+            {"rejected_prediction_tokens", usage.rejected_drafts}}}};
 }
 
 Json finish_json(const Choice& choice) {
@@ -144,6 +147,24 @@ std::string completion_chunk(const ReplyHead& head, const Choice& piece, bool nu
   return chunk(head_json(head, "text_completion"), completion_choice(piece), null_usage);
 }
 
+TextChunks::TextChunks(const ReplyHead& head, bool chat, int64_t index, bool null_usage) {
+  // Found again in the text: the choices come last in it.
+  static const std::string kPlace = "\x01";
+  Choice piece;
+  piece.index = index;
+  piece.content = kPlace;
+  const std::string whole =
+      chat ? chat_chunk(head, piece, null_usage) : completion_chunk(head, piece, null_usage);
+  const std::string place = to_text(Json(kPlace));
+  const size_t at = whole.rfind(place);
+  before_ = whole.substr(0, at);
+  behind_ = whole.substr(at + place.size());
+}
+
+std::string TextChunks::chunk(const std::string& content) const {
+  return before_ + to_text(Json(content)) + behind_;
+}
+
 std::string chat_usage_chunk(const ReplyHead& head, const Usage& usage) {
   return usage_chunk(head_json(head, "chat.completion.chunk"), usage);
 }
@@ -167,6 +188,15 @@ std::string tokenize_reply(std::span<const int32_t> tokens, std::span<const std:
   Json out = {{"tokens", tokens}, {"count", tokens.size()}, {"max_model_len", context}};
   if (!pieces.empty()) out["pieces"] = pieces;
   return to_text(out);
+}
+
+std::string engram_reply(std::string_view table, int64_t written,
+                         std::span<const std::string> refused, int64_t ngrams) {
+  return to_text({{"object", "engram.write"},
+                  {"table", table},
+                  {"written", written},
+                  {"refused", refused},
+                  {"ngrams", ngrams}});
 }
 
 std::string detokenize_reply(std::string_view content) { return to_text({{"content", content}}); }

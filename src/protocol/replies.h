@@ -33,6 +33,8 @@ struct Usage {
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;     ///< of the prompt's
   int64_t reasoning_tokens = 0;  ///< of the completion's
+  int64_t accepted_drafts = 0;   ///< of the completion's: tokens that a draft had foretold
+  int64_t rejected_drafts = 0;   ///< drafts that were not the token
 };
 
 /// A whole choice, or one piece of it in a stream.
@@ -50,6 +52,18 @@ struct Choice {
 std::string chat_reply(const ReplyHead& head, std::span<const Choice> choices, const Usage& usage);
 std::string completion_reply(const ReplyHead& head, std::span<const Choice> choices,
                              const Usage& usage);
+
+/// The chunks of one choice that hold plain text alone, which most do: as chat_chunk() or
+/// completion_chunk() say them, without building the whole document for each token.
+class TextChunks {
+ public:
+  TextChunks(const ReplyHead& head, bool chat, int64_t index, bool null_usage);
+  std::string chunk(const std::string& content) const;
+
+ private:
+  std::string before_;
+  std::string behind_;
+};
 
 /// Chunks of a stream. `null_usage`: the last chunk will carry the usage, and the others say so.
 std::string chat_role_chunk(const ReplyHead& head, int64_t index, bool null_usage);
@@ -70,6 +84,11 @@ struct ModelEntry {
 };
 std::string model_list(std::span<const ModelEntry> models);
 std::string model_reply(const ModelEntry& model);
+
+/// What became of the texts that a memory was to keep. `refused`: a sentence for each of the
+/// others.
+std::string engram_reply(std::string_view table, int64_t written,
+                         std::span<const std::string> refused, int64_t ngrams);
 
 /// `pieces`: texts of the tokens, or empty where they were not asked for.
 std::string tokenize_reply(std::span<const int32_t> tokens, std::span<const std::string> pieces,

@@ -41,6 +41,44 @@ TEST(Replies, ChunksCarryOnlyWhatIsNew) {
   EXPECT_EQ(last["usage"]["completion_tokens_details"]["reasoning_tokens"], 1);
 }
 
+TEST(Replies, PlainTextHasTheSameChunks) {
+  // Names that hold what the text is looked for by.
+  const ReplyHead head{"\x01", 17, "mi\x01ni\"", "f\\p"};
+  for (const char* text : {"lo", "a \"b\"\n\\", "\x01", "gr\xC3\xBC\xC3\x9F", "x\xC3"}) {
+    for (const bool null_usage : {false, true}) {
+      Choice piece;
+      piece.index = 3;
+      piece.content = text;
+      EXPECT_EQ(TextChunks(head, true, 3, null_usage).chunk(text),
+                chat_chunk(head, piece, null_usage));
+      EXPECT_EQ(TextChunks(head, false, 3, null_usage).chunk(text),
+                completion_chunk(head, piece, null_usage));
+    }
+  }
+}
+
+TEST(Replies, UsageTellsOfDrafts) {
+  const Json usage = Json::parse(chat_usage_chunk(kHead, {1, 9, 0, 1, 4, 2}))["usage"];
+  EXPECT_EQ(usage["completion_tokens_details"]["accepted_prediction_tokens"], 4);
+  EXPECT_EQ(usage["completion_tokens_details"]["rejected_prediction_tokens"], 2);
+}
+
+TEST(Replies, AFullQueueAndFullMemoryAreDifferent) {
+  const Error full{Error::Code::kOutOfMemory, "Full."};
+  EXPECT_EQ(from_submit(full).status, 429);
+  EXPECT_EQ(from_submit(full).code, "queue_full");
+  EXPECT_EQ(from_engine(full).status, 503);
+  EXPECT_EQ(from_engine(full).code, "out_of_memory");
+  EXPECT_GT(from_engine(full).retry_after, 0);
+  EXPECT_EQ(from_engram(full).status, 507);
+  EXPECT_EQ(from_engram({Error::Code::kNotFound, "No."}).status, 404);
+  for (const auto code :
+       {Error::Code::kInvalidArgument, Error::Code::kCancelled, Error::Code::kIo}) {
+    EXPECT_EQ(from_submit({code, "x"}).status, from_engine({code, "x"}).status);
+    EXPECT_EQ(from_engram({code, "x"}).status, from_engine({code, "x"}).status);
+  }
+}
+
 TEST(Replies, CompletionOffsetsGoOn) {
   Choice piece;
   piece.content = "lo!";

@@ -23,6 +23,8 @@ struct RequestLimits {
   int64_t logit_biases = 1024;
   int64_t messages = 10'000;
   int64_t top_logprobs = 20;
+  int64_t engrams = 8;         ///< memories of one request
+  int64_t engram_texts = 256;  ///< to be remembered at once
 };
 
 /// What chat and completions have in common.
@@ -32,6 +34,7 @@ struct GenerationFields {
   Settings settings;
   std::vector<std::pair<int32_t, float>> logit_bias;
   std::vector<std::string> stop;
+  std::vector<std::string> engram;  ///< memories of the asker that the reply may draw on
   int64_t n = 1;
   int64_t logprobs = -1;  ///< -1: none, 0: the token's own, N: with the N most likely
   bool stream = false;
@@ -72,6 +75,17 @@ struct DetokenizeRequest {
   std::vector<int32_t> tokens;
 };
 
+/// Texts to be remembered.
+struct EngramRequest {
+  struct Text {
+    std::string text;
+    double score = 0;  ///< of whoever judged it, 0 to 1
+  };
+  std::string model;
+  std::vector<Text> texts;  ///< at least one
+  std::string source;       ///< where they come from; may be empty
+};
+
 /// `defaults`: what fields that are not given mean. Errors: 400, naming the field.
 std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaults,
                                    const RequestLimits& limits, ChatRequest& out);
@@ -79,6 +93,8 @@ std::optional<ApiError> parse_completion(std::string_view body, const Settings& 
                                          const RequestLimits& limits, CompletionRequest& out);
 std::optional<ApiError> parse_tokenize(std::string_view body, const RequestLimits& limits,
                                        TokenizeRequest& out);
+std::optional<ApiError> parse_engram(std::string_view body, const RequestLimits& limits,
+                                     EngramRequest& out);
 std::optional<ApiError> parse_detokenize(std::string_view body, DetokenizeRequest& out);
 
 }  // namespace chimere::protocol

@@ -177,6 +177,43 @@ TEST(TokenRequests, TakeTextsMessagesAndIds) {
   EXPECT_TRUE(parse_detokenize(R"({"tokens":3})", d));
 }
 
+TEST(EngramRequest, TextsNeedAJudge) {
+  EngramRequest r;
+  ASSERT_FALSE(parse_engram(
+      R"({"texts":[{"text":"a","score":1},{"text":"b","score":0.25}],"source":"notes"})", {}, r));
+  ASSERT_EQ(r.texts.size(), 2U);
+  EXPECT_EQ(r.texts[1].text, "b");
+  EXPECT_EQ(r.texts[1].score, 0.25);
+  EXPECT_EQ(r.source, "notes");
+  const auto refused = [](const std::string& body) {
+    EngramRequest bad;
+    const auto error = parse_engram(body, {.engram_texts = 2}, bad);
+    return error ? error->param : "taken";
+  };
+  EXPECT_EQ(refused("{}"), "texts");
+  EXPECT_EQ(refused(R"({"texts":[]})"), "texts");
+  EXPECT_EQ(refused(R"({"texts":["a"]})"), "texts[0]");
+  EXPECT_EQ(refused(R"({"texts":[{"text":"a"}]})"), "texts[0].score");
+  EXPECT_EQ(refused(R"({"texts":[{"text":"a","score":"1"}]})"), "texts[0].score");
+  EXPECT_EQ(refused(R"({"texts":[{"text":"a","score":1.5}]})"), "texts[0].score");
+  EXPECT_EQ(refused(R"({"texts":[{"text":"a","score":1},{"score":1}]})"), "texts[1].text");
+  EXPECT_EQ(refused(R"({"texts":[{"text":"a","score":1,"x":1}]})"), "texts[0].x");
+  EXPECT_EQ(refused(R"({"texts":[{"text":"a","score":1},{"text":"a","score":1},{}]})"), "texts");
+  EXPECT_EQ(refused(R"({"texts":[{"text":"a","score":1}],"table":"x"})"), "table");
+}
+
+TEST(ChatRequest, NamesMemories) {
+  ChatRequest r;
+  ASSERT_FALSE(parse_chat("{" + kHello + R"(,"engram":["a","b"]})", kDefaults, {}, r));
+  EXPECT_EQ(r.engram, (std::vector<std::string>{"a", "b"}));
+  for (const char* bad : {"\"a\"", "[1]", R"(["a","b","c"])"}) {
+    const auto error = parse_chat("{" + kHello + ",\"engram\":" + bad + "}", kDefaults,
+                                  {.engrams = 2}, r);
+    ASSERT_TRUE(error) << bad;
+    EXPECT_EQ(error->param, "engram");
+  }
+}
+
 TEST(Json, HostileBodiesAreErrors) {
   const std::string deep = std::string(100'000, '[');
   const std::string wide = "[" + std::string(3'000'000, ',') + "]";

@@ -99,6 +99,17 @@ void read_logit_bias(Fields& fields, const RequestLimits& limits,
   }
 }
 
+void read_engram(Fields& fields, const RequestLimits& limits, std::vector<std::string>& out) {
+  const Json* value = fields.any("engram");
+  if (value == nullptr) return;
+  if (!all_texts(*value) || static_cast<int64_t>(value->size()) > limits.engrams) {
+    return fields.fail("'engram' must be a list of at most " + std::to_string(limits.engrams) +
+                           " names of memories.",
+                       "engram", "invalid_type");
+  }
+  out = value->get<std::vector<std::string>>();
+}
+
 void read_stops(Fields& fields, const RequestLimits& limits, std::vector<std::string>& out) {
   const Json* value = fields.any("stop");
   if (value == nullptr) return;
@@ -231,6 +242,7 @@ void read_generation(Fields& fields, const Settings& defaults, const RequestLimi
   read_breakers(fields, out.settings);
   read_logit_bias(fields, limits, out.logit_bias);
   read_stops(fields, limits, out.stop);
+  read_engram(fields, limits, out.engram);
   read_stream(fields, out);
   fields.no_op({"store", "service_tier", "prompt_cache_key", "prompt_cache_retention",
                 "safety_identifier", "metadata", "user"});

@@ -18,8 +18,6 @@ double seconds_since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
 }
 
-constexpr std::string_view kModels = "/v1/models/";
-
 /// "Bearer KEY", or what some clients send in its place.
 std::string_view presented(const HttpHead& head) {
   constexpr std::string_view kBearer = "Bearer ";
@@ -38,7 +36,7 @@ struct Api::Route {
 };
 
 const Api::Route* Api::find_route(std::string_view path) {
-  static constexpr std::array<Route, 14> kRoutes = {{
+  static constexpr std::array<Route, 15> kRoutes = {{
       {"/", "GET", "", &Api::page},
       {"/chat.js", "GET", "", &Api::page},
       {"/chat.css", "GET", "", &Api::page},
@@ -53,8 +51,11 @@ const Api::Route* Api::find_route(std::string_view path) {
       {"/v1/embeddings", "POST", "inference", &Api::embeddings},
       {"/tokenize", "POST", "inference", &Api::tokenize},
       {"/detokenize", "POST", "inference", &Api::detokenize},
+      {kEngram, "POST", "engram", &Api::remember},
   }};
-  if (path.starts_with(kModels)) path = kModels;
+  for (const std::string_view named : {kModels, kEngram}) {
+    if (path.starts_with(named)) path = named;
+  }
   const auto* it = std::ranges::find(kRoutes, path, &Route::path);
   return it == kRoutes.end() ? nullptr : it;
 }

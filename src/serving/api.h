@@ -34,6 +34,10 @@ struct ApiOptions {
   std::function<void(const std::string&)> log;
 };
 
+/// Paths that go on with a name.
+inline constexpr std::string_view kModels = "/v1/models/";
+inline constexpr std::string_view kEngram = "/v1/engram/";
+
 class Api final : public HttpHandler {
  public:
   /// `keys`: nullptr where no key is needed. Model and keys must outlive the API.
@@ -70,6 +74,8 @@ class Api final : public HttpHandler {
   using CallPtr = std::shared_ptr<Call>;
 
   static const Route* find_route(std::string_view path);
+  /// Who asks, as the engine and the memories know him: the key's name, or nobody's.
+  static const std::string& owner_of(const Call& call);
   std::shared_ptr<const ApiKey> presented_key(const HttpHead& head) const;
   std::optional<protocol::ApiError> begin_use(const ApiKey* key);
   void end_use(const ApiKey* key);
@@ -95,6 +101,7 @@ class Api final : public HttpHandler {
   void embeddings(const CallPtr& call);
   void tokenize(const CallPtr& call);
   void detokenize(const CallPtr& call);
+  void remember(const CallPtr& call);
 
   const ApiOptions options_;
   const ServedModel& model_;

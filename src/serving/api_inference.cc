@@ -48,10 +48,9 @@ std::optional<ApiError> Api::add_choices(const protocol::GenerationFields& field
                                  param);
     }
   }
-  auto made = model_.make_request(fields.settings);
-  if (!made.ok()) return protocol::from_engine(made.error());
+  auto made = model_.make_request(fields.settings, owner_of(call), fields.engram);
+  if (!made.ok()) return protocol::from_engram(made.error());
   engine::Request& request = *made;
-  request.owner = call.key ? call.key->name : "";
   request.stop = fields.stop;
   request.sampling.logprobs = static_cast<int32_t>(fields.logprobs);
   for (const auto& [id, bias] : fields.logit_bias) {
@@ -68,6 +67,11 @@ std::optional<ApiError> Api::add_choices(const protocol::GenerationFields& field
     request.sampling.seed += kSeedStep;
   }
   return std::nullopt;
+}
+
+const std::string& Api::owner_of(const Call& call) {
+  static const std::string kNobody;
+  return call.key ? call.key->name : kNobody;
 }
 
 void Api::generate(const CallPtr& call, const protocol::GenerationFields& fields, ReplySpec spec) {
@@ -148,6 +152,23 @@ void Api::tokenize(const CallPtr& call) {
   }
   respond(call,
           HttpResponse{200, protocol::tokenize_reply(tokens, pieces, model_.service.context())});
+}
+
+/// POST /v1/engram/NAME: texts that whoever judged them found worth remembering.
+void Api::remember(const CallPtr& call) {
+  protocol::EngramRequest request;
+  auto error = protocol::parse_engram(call->request.body, options_.limits, request);
+  if (!error) error = check_model(request.model);
+  if (!error && !model_.remember) {
+    error = {400, "This server has no folder to keep memories in; start it with --state-folder.",
+             "", "engram_unavailable", 0};
+  }
+  if (error) return respond(call, *error);
+  const std::string table = call->request.head.path.substr(kEngram.size());
+  const auto report = model_.remember(owner_of(*call), table, request);
+  if (!report.ok()) return respond(call, protocol::from_engram(report.error()));
+  respond(call, HttpResponse{200, protocol::engram_reply(table, report->written, report->refused,
+                                                         report->ngrams)});
 }
 
 void Api::detokenize(const CallPtr& call) {

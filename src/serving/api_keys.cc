@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using std::filesystem::perms;
 
-constexpr std::array<std::string_view, 2> kScopes = {"inference", "metrics"};
+constexpr std::array<std::string_view, 3> kScopes = {"inference", "metrics", "engram"};
 
 bool same_digest(std::string_view a, std::string_view b) {
   unsigned difference = a.size() == b.size() ? 0 : 1;
@@ -64,7 +64,8 @@ Status check_key(const ApiKey& key) {
   }
   for (const std::string& scope : key.scopes) {
     if (std::ranges::find(kScopes, scope) == kScopes.end()) {
-      return invalid_argument("There is no scope '" + scope + "'; take inference or metrics.");
+      return invalid_argument("There is no scope '" + scope +
+                              "'; take inference, metrics or engram.");
     }
   }
   if (key.scopes.empty() || key.parallel < 0 || key.per_minute < 0) {

@@ -18,7 +18,8 @@ namespace chimere::serving {
 struct ApiKey {
   std::string name;    ///< 1 to 64 letters, digits, '-', '_', '.'
   std::string digest;  ///< SHA-256 of the key, in hexadecimal
-  /// "inference": everything that the model computes; "metrics": /metrics and /v1/status.
+  /// "inference": everything that the model computes; "metrics": /metrics and /v1/status; "engram":
+  /// writing memories.
   std::vector<std::string> scopes = {"inference", "metrics"};
   int64_t parallel = 0;    ///< requests at the same time; 0: no limit
   int64_t per_minute = 0;  ///< requests; 0: no limit

@@ -98,11 +98,11 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   awaitable<void> run() {
     const auto self = this->shared_from_this();
+    error_code ignored;
+    socket().set_option(tcp::no_delay(true), ignored);
+    socket().non_blocking(true, ignored);
     if constexpr (std::is_same_v<Stream, TlsStream>) {
       if (!co_await shake_hands()) co_return;
-    } else {
-      error_code ignored;
-      socket().set_option(tcp::no_delay(true), ignored);
     }
     asio::co_spawn(
         stream_.get_executor(), [self] { return self->read(); }, asio::detached);
@@ -160,7 +160,20 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     });
   }
 
+  /// What the system takes at once. Most events of a stream need no more, and no deadline.
+  size_t write_at_once(std::string_view bytes) {
+    if constexpr (std::is_same_v<Stream, TlsStream>) {
+      return 0;
+    } else {
+      error_code error;
+      const size_t n = stream_.write_some(asio::buffer(bytes), error);
+      return error ? 0 : n;  // an error that lasts comes again
+    }
+  }
+
   awaitable<bool> write(std::string bytes) {
+    bytes.erase(0, write_at_once(bytes));
+    if (bytes.empty()) co_return true;
     error_code error;
     // A write of any size may take this long, times how many pieces it has.
     limit_write(shared_.options.write_seconds *

@@ -134,7 +134,7 @@ std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) co
                           s.first_token));
   all.push_back(histogram("chimere_inter_token_seconds",
                           "From a token to the next one of the same request.", s.inter_token));
-  all.push_back(histogram("chimere_batch_rows", "Replies in a step.", s.batch));
+  all.push_back(histogram("chimere_batch_rows", "Replies in a step.", s.engine.batch));
   all.push_back(memory(s));
   return prometheus::TextSerializer().Serialize(all);
 }

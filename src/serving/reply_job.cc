@@ -45,8 +45,10 @@ ReplyJob::ReplyJob(const ServedModel& model, std::shared_ptr<Exchange> exchange,
   report_.id = head_.id;
   for (size_t i = 0; i < spec_.choices.size(); ++i) {
     const ReplySpec::Choice& wanted = spec_.choices[i];
-    Choice& choice = choices_.emplace_back(wanted.start);
-    choice.whole.index = static_cast<int64_t>(i);
+    const auto index = static_cast<int64_t>(i);
+    Choice& choice = choices_.emplace_back(
+        wanted.start, protocol::TextChunks(head_, spec_.chat, index, spec_.include_usage));
+    choice.whole.index = index;
     choice.whole.content = wanted.echo;
     choice.whole.has_logprobs = wanted.request.sampling.logprobs >= 0;
   }
@@ -65,7 +67,7 @@ void ReplyJob::start() {
       const auto id = model_.service.submit(std::move(request));
       if (!id.ok()) {
         unfinished_ = i;
-        fail(protocol::from_engine(id.error()));
+        fail(protocol::from_submit(id.error()));
         if (i == 0) finish_all();
         return;
       }
@@ -136,13 +138,19 @@ void ReplyJob::show(Choice& choice, const protocol::ReasoningSplitter::Piece& pi
   if (spec_.stream && !empty && !failed_) {
     // An empty list beside a finish reason says nothing.
     if (part.logprobs.empty()) part.has_logprobs = false;
-    exchange_->event(protocol::sse_event(
-        spec_.chat ? protocol::chat_chunk(head_, part, spec_.include_usage)
-                   : protocol::completion_chunk(head_, part, spec_.include_usage)));
+    exchange_->event(protocol::sse_event(chunk_of(choice, part)));
   }
   for (auto& logprobs : part.logprobs) {
     if (!spec_.stream) whole.logprobs.push_back(std::move(logprobs));
   }
+}
+
+std::string ReplyJob::chunk_of(const Choice& choice, const protocol::Choice& part) const {
+  const bool plain = !part.content.empty() && part.reasoning.empty() && !part.has_logprobs &&
+                     part.finish_reason.empty();
+  if (plain) return choice.text_chunks.chunk(part.content);
+  return spec_.chat ? protocol::chat_chunk(head_, part, spec_.include_usage)
+                    : protocol::completion_chunk(head_, part, spec_.include_usage);
 }
 
 void ReplyJob::on_token(size_t index, const engine::TokenEvent& event) {
@@ -164,6 +172,8 @@ void ReplyJob::on_finish(size_t index, engine::Outcome outcome) {
     report_.usage.prompt_tokens += outcome.prompt_tokens;
     report_.usage.cached_tokens += outcome.reused_tokens;
   }
+  report_.usage.accepted_drafts += outcome.speculation.accepted;
+  report_.usage.rejected_drafts += outcome.speculation.drafted - outcome.speculation.accepted;
   if (outcome.reason == engine::FinishReason::kCancelled) {
     // Nobody sees the answer if it is the client who has gone; the log does.
     fail({exchange_->abandoned() ? 499 : 503, "The request was cancelled.", "", "cancelled", 5});

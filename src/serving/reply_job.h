@@ -57,9 +57,11 @@ class ReplyJob : public std::enable_shared_from_this<ReplyJob> {
  private:
   using Clock = std::chrono::steady_clock;
   struct Choice {
-    explicit Choice(protocol::ReasoningSplitter::Start start) : splitter(start) {}
+    Choice(protocol::ReasoningSplitter::Start start, protocol::TextChunks plain_text)
+        : splitter(start), text_chunks(std::move(plain_text)) {}
     engine::RequestId id = -1;
     protocol::ReasoningSplitter splitter;
+    protocol::TextChunks text_chunks;
     protocol::Choice whole;  ///< what a reply in one piece will say
     /// Tokens whose text is held back, with the place in the raw text where it begins.
     std::vector<std::pair<size_t, protocol::TokenLogprobs>> pending;
@@ -78,6 +80,7 @@ class ReplyJob : public std::enable_shared_from_this<ReplyJob> {
   /// Sends what is left to say.
   void finish_all();
   void cancel_all();
+  std::string chunk_of(const Choice& choice, const protocol::Choice& part) const;
   protocol::TokenLogprobs logprobs_of(const sampling::Sampled& token) const;
 
   const ServedModel& model_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,13 @@
 
 namespace chimere::serving {
 
+/// What became of the texts of a protocol::EngramRequest.
+struct EngramReport {
+  int64_t written = 0;
+  std::vector<std::string> refused;  ///< a sentence for each of the others
+  int64_t ngrams = 0;                ///< in the memory now
+};
+
 struct ServedModel {
   std::string id = {};           ///< what clients call it
   int64_t created = 0;           ///< seconds since 1970
@@ -28,8 +36,16 @@ struct ServedModel {
   std::optional<text::ChatTemplate> chat_template = std::nullopt;
   std::string template_source = {};
   Settings defaults = {};  ///< of sampling, for what requests leave out
-  /// Sampling and max_tokens as settings say. Errors: kInvalidArgument.
-  std::function<Result<engine::Request>(const Settings&)> make_request = {};
+  /// Sampling and max_tokens as settings say, with `owner` as its owner, and his memories of these
+  /// names as its prior. Any thread. Errors: kInvalidArgument, kNotFound (a memory), kUnsupported.
+  std::function<Result<engine::Request>(const Settings&, const std::string& owner,
+                                        std::span<const std::string> engram)>
+      make_request = {};
+  /// Adds texts to the owner's memory of this name. Any thread. Errors: kInvalidArgument (the
+  /// name), kOutOfMemory (it is full), kIo; empty: this server keeps none.
+  std::function<Result<EngramReport>(const std::string& owner, const std::string& table,
+                                     const protocol::EngramRequest&)>
+      remember = {};
 };
 
 struct ChatPrompt {

@@ -65,37 +65,56 @@ void World::step() {
   std::vector<size_t> order(jobs_.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::shuffle(order.begin(), order.end(), rng_);
-  model::StepPlan plan;
-  std::vector<Part> parts;
-  size_t n_rows = 0;
+  const bool divided = model_.interruptible() && chance(30);
+  Step whole;
+  Step inside;
   for (const size_t job : order) {
     if (jobs_[job].state == nullptr || chance(20)) continue;
     Part part;
     model::SequenceRows rows = plan_rows(job, part);
-    if (n_rows + rows.tokens.size() > kMaxStepRows) continue;
-    n_rows += rows.tokens.size();
-    plan.sequences.push_back(std::move(rows));
-    parts.push_back(std::move(part));
+    Step& step = divided && chance(50) ? inside : whole;
+    if (step.rows + rows.tokens.size() > kMaxStepRows) continue;
+    step.rows += rows.tokens.size();
+    step.plan.sequences.push_back(std::move(rows));
+    step.parts.push_back(std::move(part));
   }
-  if (parts.empty()) return;
+  if (whole.parts.empty()) return;
+  bool full = false;
+  auto wait = static_cast<int32_t>(below(4));
+  if (!inside.parts.empty()) {
+    whole.plan.interrupt = [&] {
+      if (wait-- != 0) return;
+      ++counts_.interrupts;
+      full = !compute(inside);
+    };
+  }
+  full |= !compute(whole);
+  if (!full || failure_) return;
+  remove_finished();  // the other one of the two steps may have been their last
+  if (!jobs_.empty()) relieve();
+}
 
-  auto result = model_.forward(plan);
-  for (const Part& part : parts) {
+/// False when there is no room.
+bool World::compute(const Step& step) {
+  auto result = model_.forward(step.plan);
+  for (const Part& part : step.parts) {
     const state::SequenceState& state = *jobs_[part.job].state;
     const bool stays = !result.ok() || part.revocable;
     if ((state.position() == part.first) != stays ||
         (state.pending_rows() > 0) != (result.ok() && part.revocable)) {
-      return fail("a sequence's position is wrong after a step");
+      fail("a sequence's position is wrong after a step");
+      return true;
     }
   }
   if (!result.ok()) {
-    if (result.error().code != Error::Code::kOutOfMemory) return fail(result.error().message);
+    if (result.error().code != Error::Code::kOutOfMemory) fail(result.error().message);
     ++counts_.refusals;
-    return relieve();
+    return false;
   }
   ++counts_.steps;
-  check_logits(parts, result->logits);
-  commit(parts);
+  check_logits(step.parts, result->logits);
+  commit(step.parts);
+  return true;
 }
 
 model::SequenceRows World::plan_rows(size_t job, Part& part) {

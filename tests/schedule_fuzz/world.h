@@ -31,6 +31,7 @@ struct Counts {
   int64_t completions = 0;
   int64_t cached = 0;        ///< states given to the prefix cache
   int64_t hits[5] = {};      ///< requests that went on from it, by engine::CacheTier
+  int64_t interrupts = 0;    ///< steps in the midst of others
   int64_t give_ways = 0;     ///< states that left the store for requests
   int64_t cache_starts = 0;  ///< the cache was closed and opened again
 };
@@ -68,6 +69,12 @@ class World {
     bool revocable = false;
   };
 
+  struct Step {
+    model::StepPlan plan;
+    std::vector<Part> parts;
+    size_t rows = 0;
+  };
+
   uint32_t below(uint32_t n) { return static_cast<uint32_t>(rng_() % n); }
   bool chance(uint32_t percent) { return below(100) < percent; }
   Request& request_of(const Job& job) { return requests_[job.request]; }
@@ -77,6 +84,7 @@ class World {
 
   void tick();
   void step();
+  bool compute(const Step& step);
   model::SequenceRows plan_rows(size_t job, Part& part);
   void plan_chunks(const Request& request, model::SequenceRows& rows);
   void plan_steps(const Request& request, model::SequenceRows& rows, Part& part);

@@ -3,15 +3,19 @@
 
   api_test.py CHIMERE MODEL [unittest arguments]
 """
+import http.client
 import json
 import os
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import warnings
 
 from server import Server, environment
 
@@ -69,6 +73,7 @@ class Api(unittest.TestCase):
         self.assertEqual(content(reply), told["text"])
         self.assertEqual(reply["usage"]["prompt_tokens"], told["prompt_tokens"])
         self.assertEqual(reply["usage"]["completion_tokens"], told["tokens"])
+        self.assertEqual(reply["usage"]["completion_tokens_details"]["accepted_prediction_tokens"], 0)
         self.assertIn("chimere-mini+numerics-", reply["system_fingerprint"])
 
     def test_streams_say_the_same(self):
@@ -300,6 +305,75 @@ class Operations(unittest.TestCase):
         self.keys(path, "rm", "ann")
         time.sleep(1.2)
         server.error(CHAT, GREEDY, 401, bearer(ann))
+
+    def test_memories(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = folder.name + "/keys"
+        bearer = lambda *key: {"Authorization": "Bearer " + self.keys(path, "add", *key)["key"]}
+        # The name of a key is no path.
+        ann = bearer("..", "--scopes", "inference,engram")
+        bob = bearer("bob", "--scopes", "inference,engram")
+        eve = bearer("eve")
+        server = self.serve("--keys", path)
+        fact = "The zebra keeps its green umbrella behind the seventh lighthouse of Atlantis."
+        texts = [{"text": fact, "score": 0.9} for _ in range(4)]
+        write = lambda name, texts, who, expect=200: server.post("/v1/engram/" + name, {"texts": texts}, expect, who)
+        self.assertEqual(write("notes", texts, eve, 403)["error"]["code"], "insufficient_scope")
+        told = write("notes", texts + [{"text": fact, "score": 0.1}, {"text": "Too short.", "score": 1},
+                                       {"text": "again and " * 50, "score": 1}], ann)
+        self.assertEqual((told["table"], told["written"], len(told["refused"])), ("notes", 4, 3))
+        self.assertGreater(told["ngrams"], 10)
+        for name in ("", "..", "a/b", "x" * 65, "%2e%2e"):
+            self.assertIn(write(name, texts, ann, 400)["error"]["code"], ("invalid_value",), name)
+        self.assertEqual(write("notes", [{"text": fact}], ann, 400)["error"]["param"], "texts[0].score")
+        asked = {"prompt": "The zebra keeps its green umbrella behind the", "temperature": 0, "max_tokens": 8,
+                 "logprobs": 0}
+        first = lambda who, **more: server.post(TEXT, {**asked, **more}, headers=who)["choices"][0]
+        plain, known = first(ann), first(ann, engram=["notes"])
+        self.assertNotIn("lighthouse", plain["text"])
+        self.assertIn("seventh lighthouse", known["text"])
+        self.assertGreater(known["logprobs"]["token_logprobs"][0], -1)
+        self.assertEqual(first(ann), plain)
+        # Another key's memory is not there.
+        error = server.error(TEXT, {**asked, "engram": ["notes"]}, 404, bob)
+        self.assertEqual((error["code"], error["param"]), ("engram_not_found", "engram"))
+        write("notes", texts, bob)
+        self.assertEqual(first(bob, engram=["notes"])["text"], known["text"])
+        state = os.path.join(server.folder.name, ".local/state/chimere/engram")
+        self.assertEqual(os.stat(state).st_mode & 0o777, 0o700)
+        self.assertEqual(sorted(os.listdir(os.path.join(state, os.listdir(state)[0]))), ["key-..", "key-bob"])
+
+    def test_tls(self):
+        if shutil.which("openssl") is None:
+            self.skipTest("there is no openssl to make a certificate")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        certificate, key = folder.name + "/cert.pem", folder.name + "/key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                        "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=localhost", "-addext",
+                        "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        server = self.serve("--tls-certificate", certificate, "--tls-key", key)
+        self.assertTrue(server.told["url"].startswith("https://"))
+        trusting = ssl.create_default_context(cafile=certificate)
+        connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=60, context=trusting)
+        for _ in range(2):
+            connection.request("POST", CHAT, json.dumps({**GREEDY, "stream": True}))
+            self.assertIn(b"[DONE]", connection.getresponse().read())
+        self.assertEqual(connection.sock.version(), "TLSv1.3")
+        connection.close()
+        # Plain HTTP on that port is nothing.
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as plain:
+            plain.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            self.assertNotIn(b"200", plain.recv(100))
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            old.maximum_version = ssl.TLSVersion.TLSv1_1
+        with self.assertRaises(OSError):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw, old.wrap_socket(raw):
+                pass
 
     def test_a_full_queue(self):
         server = self.serve("--max-queue", 0)

@@ -26,7 +26,7 @@ void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generat
                     int64_t most_rows, Lessons& lessons) {
   std::vector<Generation*> replying;
   for (const auto& g : running) {
-    if (g->prompt_done()) replying.push_back(g.get());
+    if (g->prompt_done() && !g->finished()) replying.push_back(g.get());
   }
   if (std::ranges::none_of(replying, [](Generation* g) { return g->speculator() != nullptr; })) {
     return;

@@ -1,0 +1,59 @@
+#include "engram_memories.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "text/fingerprint.h"
+
+namespace chimere::app {
+namespace fs = std::filesystem;
+
+EngramMemories::EngramMemories(std::string folder, const text::Tokenizer& tokenizer)
+    : folder_(std::move(folder)), tokenizer_(text::fingerprint(tokenizer)) {}
+
+/// Names of keys may be "." or "..": what stands before them makes them names of folders.
+std::string EngramMemories::folder_of(const std::string& owner) const {
+  return fmt::format("{}/{:016x}/{}", folder_, tokenizer_, owner.empty() ? "all" : "key-" + owner);
+}
+
+engram::Library& EngramMemories::library_of(const std::string& owner) {
+  const std::scoped_lock lock(mutex_);
+  std::unique_ptr<engram::Library>& library = libraries_[owner];
+  if (library == nullptr) {
+    engram::QualityRules rules;
+    rules.most_ngrams = kMostNgrams;
+    library = std::make_unique<engram::Library>(folder_of(owner), tokenizer_, rules);
+  }
+  return *library;
+}
+
+Result<engram::Memory::Tables> EngramMemories::tables(const std::string& owner,
+                                                      std::span<const std::string> names) {
+  if (names.empty()) return engram::Memory::Tables();
+  return library_of(owner).tables(names);
+}
+
+Result<engram::WriteReport> EngramMemories::write(const std::string& owner, const std::string& name,
+                                                  std::span<const engram::Candidate> texts,
+                                                  const std::string& source) {
+  CHIMERE_CHECK_OK(engram::Library::check_scope(name));
+  const std::string folder = folder_of(owner);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  for (const fs::path& p : {fs::path(folder_), fs::path(folder).parent_path(), fs::path(folder)}) {
+    if (!error) fs::permissions(p, fs::perms::owner_all, error);
+  }
+  if (error) {
+    return io_error("The folder '" + folder + "' cannot be made: " + error.message() +
+                    "; check --state-folder.");
+  }
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto day = std::chrono::duration_cast<std::chrono::days>(now).count();
+  return library_of(owner).write(name, texts, source, static_cast<uint16_t>(day));
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,50 @@
+// The memories of n-grams that clients of a server write: a folder for each of them.
+#ifndef CHIMERE_APPS_CHIMERE_ENGRAM_MEMORIES_H_
+#define CHIMERE_APPS_CHIMERE_ENGRAM_MEMORIES_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engram/library.h"
+#include "text/tokenizer.h"
+
+namespace chimere::app {
+
+/// FOLDER/<fingerprint of the tokenizer>/<client>/NAME.engr, for the owner of the files alone
+/// (0700). A client never meets another one's memories. Any thread.
+class EngramMemories {
+ public:
+  /// The folder need not exist. The tokenizer must outlive this.
+  EngramMemories(std::string folder, const text::Tokenizer& tokenizer);
+
+  /// `owner`: the name of a key, or empty where there are none. Errors: those of
+  /// Library::tables().
+  Result<engram::Memory::Tables> tables(const std::string& owner,
+                                        std::span<const std::string> names);
+  /// Adds the texts that pass the gate. Errors: those of Library::write(); kIo (the folder).
+  Result<engram::WriteReport> write(const std::string& owner, const std::string& name,
+                                    std::span<const engram::Candidate> texts,
+                                    const std::string& source);
+
+ private:
+  /// 80 MB of a table: it is written anew with each change.
+  static constexpr uint64_t kMostNgrams = 2'000'000;
+
+  std::string folder_of(const std::string& owner) const;
+  engram::Library& library_of(const std::string& owner);
+
+  std::string folder_;
+  uint64_t tokenizer_;
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<engram::Library>> libraries_;
+};
+
+}  // namespace chimere::app
+
+#endif  // CHIMERE_APPS_CHIMERE_ENGRAM_MEMORIES_H_
