@@ -31,18 +31,25 @@ bool EngramPrior::thinking(std::span<const int32_t> history) const {
 }
 
 Status EngramPrior::mix(std::span<const float> logits, const sampling::Candidate& largest,
-                        std::span<const int32_t> history,
-                        std::vector<sampling::PriorShare>& shares) {
-  shares.clear();
+                        std::span<const int32_t> history, sampling::PriorMixture& mixture) {
+  mixture.shares.clear();
   if (!while_thinking_ && thinking(history)) return {};
   CHIMERE_TRY(const bool known, memory_.look_up(history));
   if (!known) return {};
-  const sampling::Distribution d = sampling::summarise(logits, largest.value);
+  const sampling::Distribution d = sampling::summarise_f32(logits, largest.value);
   const engram::Belief belief{logits, d.log_sum, d.entropy, largest.id,
                               static_cast<double>(largest.value) - d.log_sum};
+  mixture.log_sum = d.log_sum;
   for (const engram::Share& s : memory_.mix(belief))
-    shares.push_back({static_cast<int32_t>(s.token), s.mass});
+    mixture.shares.push_back({static_cast<int32_t>(s.token), s.mass});
   return {};
+}
+
+sampling::PriorShare EngramPrior::likeliest(std::span<const int32_t> history) {
+  engram::Share share;
+  const auto known = memory_.likeliest(history, share);
+  if (!known.ok() || !*known) return {-1, 0};
+  return {static_cast<int32_t>(share.token), share.mass};
 }
 
 }  // namespace chimere::engine

@@ -29,7 +29,8 @@ class EngramPrior final : public sampling::Prior {
                                                          const text::Tokenizer& tokenizer);
 
   Status mix(std::span<const float> logits, const sampling::Candidate& largest,
-             std::span<const int32_t> history, std::vector<sampling::PriorShare>& shares) override;
+             std::span<const int32_t> history, sampling::PriorMixture& mixture) override;
+  sampling::PriorShare likeliest(std::span<const int32_t> history) override;
 
  private:
   EngramPrior(engram::Memory memory, const EngramOptions& options,

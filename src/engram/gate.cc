@@ -29,10 +29,7 @@ double Belief::log_probability(uint32_t token) const {
 }
 
 double kneser_ney_share(const Evidence& evidence) {
-  double sum = 0;
-  for (const Counted& c : evidence.top)
-    sum += static_cast<double>(std::max(0.0F, c.count - evidence.discounts.of(c.count)));
-  return std::min(1.0, sum / static_cast<double>(evidence.total));
+  return std::min(1.0, static_cast<double>(evidence.left) / static_cast<double>(evidence.total));
 }
 
 Features features_of(const Evidence& evidence, const Belief& belief, const Familiarity& before) {

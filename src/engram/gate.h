@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct Belief {
 
   /// ln p; -infinity for tokens that do not exist or are masked.
   double log_probability(uint32_t token) const;
+  /// The token exists and is not masked.
+  bool has(uint32_t token) const {
+    return token < logits.size() && logits[token] > -std::numeric_limits<float>::infinity();
+  }
 };
 
 /// How well the table knew the text before the position: means over the last tokens.

@@ -132,7 +132,7 @@ class LegacyTable final : public Table {
     for (size_t i = 0; i < data->size() && e.top.size() < kMostSuccessors; i += 8) {
       const auto token = number<uint32_t>(data->data() + i);
       const auto count = number<uint32_t>(data->data() + i + 4);
-      if (count > 0 && token < kMaxTokens) e.top.push_back({token, static_cast<float>(count)});
+      if (count > 0 && token < kMaxTokens) e.add(token, static_cast<float>(count));
     }
     if (!e.top.empty()) out.push_back(std::move(e));
   }

@@ -31,8 +31,9 @@ Status Memory::recall(std::span<const int32_t> history) {
                        history.begin() + static_cast<std::ptrdiff_t>(seen_ - known));
   }
   for (size_t p = grown ? seen_ : n - std::min(n, kWindow); p < n; ++p) {
+    const bool found = grown && fresh_ && p == seen_;
     for (Reader& reader : readers_) {
-      CHIMERE_CHECK_OK(reader.table->find(history.first(p), reader.found));
+      if (!found) CHIMERE_CHECK_OK(reader.table->find(history.first(p), reader.found));
       Familiarity& f = reader.recent[p % kWindow];
       f = {};
       if (reader.found.empty()) continue;
@@ -45,6 +46,7 @@ Status Memory::recall(std::span<const int32_t> history) {
   }
   const auto tail = history.last(std::min(n, reach));
   tail_.assign(tail.begin(), tail.end());
+  fresh_ = fresh_ && grown && n == seen_;
   seen_ = n;
   return {};
 }
@@ -63,17 +65,47 @@ Familiarity Memory::familiarity(size_t i) const {
 }
 
 Result<bool> Memory::look_up(std::span<const int32_t> history) {
-  CHIMERE_CHECK_OK(recall(history));
+  const Status recalled = recall(history);
+  if (!recalled.ok()) {
+    fresh_ = false;
+    seen_ = 0;
+    tail_.clear();
+    return recalled.error();
+  }
   bool any = false;
   for (Reader& reader : readers_) {
-    CHIMERE_CHECK_OK(reader.table->find(history, reader.found));
+    if (!fresh_) CHIMERE_CHECK_OK(reader.table->find(history, reader.found));
     any = any || !reader.found.empty();
   }
+  fresh_ = true;
   return any;
+}
+
+Result<bool> Memory::likeliest(std::span<const int32_t> history, Share& out) {
+  int longest = 0;
+  for (const Reader& reader : readers_) {
+    CHIMERE_CHECK_OK(reader.table->find(history, asked_));
+    if (asked_.empty()) continue;
+    const Evidence& e = asked_.back();
+    if (e.order <= longest || e.left <= 0) continue;
+    longest = e.order;
+    const Counted& best = *std::ranges::max_element(e.top, {}, &Counted::left);
+    out = {best.token, best.left / e.total};
+  }
+  return longest > 0;
 }
 
 std::span<const Share> Memory::mix(const Belief& belief) {
   shares_.clear();
+  if (place_.size() < belief.logits.size()) place_.resize(belief.logits.size(), 0);
+  const auto add = [this](uint32_t token, float mass) {
+    uint32_t& place = place_[token];
+    if (place == 0) {
+      shares_.push_back({token, 0});
+      place = static_cast<uint32_t>(shares_.size());
+    }
+    shares_[place - 1].mass += mass;
+  };
   // From the last table's longest context back: what is left for those before it.
   double left = 1;
   for (size_t i = readers_.size(); i-- > 0;) {
@@ -83,26 +115,18 @@ std::span<const Share> Memory::mix(const Belief& belief) {
       double share = readers_[i].gate.share(found[k].order, features_of(found[k], belief, before));
       share = std::min(share, 1 - (1 - kMostWeight) / left);
       const double taken = left * share;
+      if (taken < kLeastMass) continue;
       double given = 0;
       for_each_discounted(found[k], [&](uint32_t token, float part) {
-        if (!std::isfinite(belief.log_probability(token))) return;
-        shares_.push_back({token, static_cast<float>(taken * static_cast<double>(part))});
+        const double mass = taken * static_cast<double>(part);
+        if (mass < kLeastMass || !belief.has(token)) return;
+        add(token, static_cast<float>(mass));
         given += static_cast<double>(part);
       });
       left -= taken * given;
     }
   }
-  std::ranges::sort(shares_, {}, &Share::token);
-  size_t kept = 0;
-  for (const Share& s : shares_) {
-    if (s.mass <= 0) continue;
-    if (kept > 0 && shares_[kept - 1].token == s.token) {
-      shares_[kept - 1].mass += s.mass;
-    } else {
-      shares_[kept++] = s;
-    }
-  }
-  shares_.resize(kept);
+  for (const Share& s : shares_) place_[s.token] = 0;
   return shares_;
 }
 

@@ -40,6 +40,8 @@ class Memory {
   using Tables = std::vector<std::shared_ptr<const Table>>;
   /// Most of the distribution that tables may take.
   static constexpr double kMostWeight = 0.995;
+  /// Shares below it change no reply.
+  static constexpr double kLeastMass = 1e-6;
 
   /// Errors: kInvalidData (a table's gate).
   static Result<Memory> create(Tables tables, Gating gating);
@@ -47,9 +49,14 @@ class Memory {
   /// Looks up the contexts at the end of the text. False: nothing is known there, and the model's
   /// distribution stays as it is. Errors: those of Table::find().
   Result<bool> look_up(std::span<const int32_t> history);
-  /// The shares of what look_up() found, by token; their sum is w. Tokens that the model masks or
-  /// does not have get none.
+  /// The shares of what look_up() found, each token once; their sum is w. Tokens that the model
+  /// masks or does not have get none, and nothing is done for less than kLeastMass.
   std::span<const Share> mix(const Belief& belief);
+
+  /// The most likely successor of the longest context that a table knows at the end of the text,
+  /// with interpolated Kneser-Ney's probability for it (the shorter contexts' share left out).
+  /// False if there is none. Changes nothing that look_up() and mix() see.
+  Result<bool> likeliest(std::span<const int32_t> history, Share& out);
 
   /// What look_up() found in table `i`, shortest context first.
   std::span<const Evidence> evidence(size_t i) const { return readers_[i].found; }
@@ -63,7 +70,7 @@ class Memory {
   struct Reader {
     std::shared_ptr<const Table> table;
     Gate gate;
-    std::vector<Evidence> found;
+    std::vector<Evidence> found;  ///< behind the first `seen_` tokens, where `fresh_`
     std::array<Familiarity, kWindow> recent = {};  ///< of the token at position p, at [p % kWindow]
   };
 
@@ -73,22 +80,19 @@ class Memory {
   std::vector<Reader> readers_;
   std::vector<int32_t> tail_;  ///< the tokens that `recent` speaks of and those before them
   size_t seen_ = 0;            ///< size of the text then
+  bool fresh_ = false;         ///< look_up() has been called for these tokens
   std::vector<Share> shares_;
+  std::vector<Evidence> asked_;  ///< here for its memory
+  std::vector<uint32_t> place_;  ///< of a token in shares_, + 1; 0 between calls
 };
 
 /// The distribution that a context's counts stand for, after discounts: calls use(token, share)
 /// with shares that sum up to 1 or, if discounts leave nothing, not at all.
 template <typename Use>
 void for_each_discounted(const Evidence& evidence, const Use& use) {
-  float sum = 0;
+  if (evidence.left <= 0) return;
   for (const Counted& c : evidence.top) {
-    const float left = c.count - evidence.discounts.of(c.count);
-    if (left > 0) sum += left;
-  }
-  if (sum <= 0) return;
-  for (const Counted& c : evidence.top) {
-    const float left = c.count - evidence.discounts.of(c.count);
-    if (left > 0) use(c.token, left / sum);
+    if (c.left > 0) use(c.token, c.left / evidence.left);
   }
 }
 

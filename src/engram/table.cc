@@ -92,10 +92,11 @@ class MappedTable final : public Table {
     out.total = nodes_[node].total;
     out.distinct = static_cast<uint32_t>(all.size());
     out.discounts = header_.discounts[static_cast<size_t>(order)];
+    out.left = 0;
     out.top.clear();
     for (const Successor& s : all.first(std::min(all.size(), kMostSuccessors))) {
       const float count = count_of(s, highest, info_.as_of);
-      if (count > 0 && s.token < kMaxTokens) out.top.push_back({s.token, count});
+      if (count > 0 && s.token < kMaxTokens) out.add(s.token, count);
     }
     return !out.top.empty() && out.total > 0 && std::isfinite(out.total);
   }

@@ -2,6 +2,7 @@
 #ifndef CHIMERE_ENGRAM_TABLE_H_
 #define CHIMERE_ENGRAM_TABLE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -16,6 +17,7 @@ namespace chimere::engram {
 struct Counted {
   uint32_t token = 0;
   float count = 0;  ///< above 0
+  float left = 0;   ///< of it after the discount
 };
 
 /// What a table knows about one context.
@@ -24,7 +26,13 @@ struct Evidence {
   float total = 0;        ///< sum of all its counts, those that are not in `top` included
   uint32_t distinct = 0;  ///< number of its successors
   Discounts discounts;
+  float left = 0;            ///< sum of what is left of those in `top`
   std::vector<Counted> top;  ///< the first of them, most frequent first
+
+  void add(uint32_t token, float count) {
+    top.push_back({token, count, std::max(0.0F, count - discounts.of(count))});
+    left += top.back().left;
+  }
 };
 
 /// Successors of a context that take part: the others' share goes to shorter contexts.

@@ -24,6 +24,11 @@ class Candidates {
   /// Everything, with scale 1. `logits` must live as long as the candidates are used. Errors:
   /// kInvalidData (not numbers, or all masked).
   Status assign(std::span<const float> logits);
+  /// Other logits for the same tokens: those that were masked are. `largest`: of the new ones.
+  void replace(std::span<const float> logits, const Candidate& largest) {
+    logits_ = logits;
+    largest_ = largest;
+  }
   /// Changes the logits (not scale * logit) of tokens that are left; a token that goes to -infinity
   /// is cut. Each id at most once. Errors: kInvalidData if none is left.
   Status edit(std::span<const Edit> edits);

@@ -11,6 +11,131 @@ namespace {
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
+#if defined(__x86_64__)
+#define CHIMERE_FOR_AVX512 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]]
+#define CHIMERE_FOR_AVX2 [[gnu::target("avx2")]]
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+}
+bool has_avx2() { return __builtin_cpu_supports("avx2") != 0; }
+#endif
+
+/// Elements that loops over a vocabulary take at a time, and the sums or maxima that they keep
+/// apart: an order of additions that is the same for every width of vectors.
+constexpr size_t kPiece = 256;
+constexpr size_t kWide = 16;
+
+/// The largest of a piece; +infinity if one of them is that or no number.
+[[gnu::always_inline]] inline float largest_of(const float* logits) {
+  std::array<float, kWide> most;
+  std::array<int32_t, kWide> bad{};
+  most.fill(kMasked);
+  for (size_t i = 0; i < kPiece; i += kWide) {
+    for (size_t lane = 0; lane < kWide; ++lane) {
+      const float l = logits[i + lane];
+      most[lane] = l > most[lane] ? l : most[lane];
+      bad[lane] |= static_cast<int32_t>(!(l < std::numeric_limits<float>::infinity()));
+    }
+  }
+  float best = kMasked;
+  int32_t any = 0;
+  for (size_t lane = 0; lane < kWide; ++lane) {
+    best = std::max(best, most[lane]);
+    any |= bad[lane];
+  }
+  return any != 0 ? std::numeric_limits<float>::infinity() : best;
+}
+
+/// {+infinity, -1} if a logit is that or no number; {-infinity, -1} if all are masked.
+[[gnu::always_inline]] inline Candidate find_in_pieces(std::span<const float> logits) {
+  Candidate best{kMasked, -1};
+  for (size_t first = 0; first < logits.size(); first += kPiece) {
+    std::array<float, kPiece> padded;
+    const float* piece = logits.data() + first;
+    const size_t n = std::min(kPiece, logits.size() - first);
+    if (n < kPiece) {
+      padded.fill(kMasked);
+      std::copy_n(piece, n, padded.begin());
+      piece = padded.data();
+    }
+    const float most = largest_of(piece);
+    if (most == std::numeric_limits<float>::infinity()) return {most, -1};
+    if (!(most > best.value)) continue;
+    best.value = most;
+    best.id = static_cast<int32_t>(first +
+                                   static_cast<size_t>(std::find(piece, piece + n, most) - piece));
+  }
+  return best;
+}
+
+/// Sums of e^x and x e^x, x = logit - largest.
+struct Sums {
+  double e = 0;
+  double xe = 0;
+};
+
+[[gnu::always_inline]] inline Sums sum_in_pieces(std::span<const float> logits, float largest) {
+  std::array<double, kWide> sum{};
+  std::array<double, kWide> weighted{};
+  for (size_t first = 0; first < logits.size(); first += kPiece) {
+    std::array<float, kPiece> padded;
+    const float* piece = logits.data() + first;
+    const size_t n = std::min(kPiece, logits.size() - first);
+    if (n < kPiece) {
+      padded.fill(kMasked);
+      std::copy_n(piece, n, padded.begin());
+      piece = padded.data();
+    }
+    std::array<float, kWide> e_sum{};
+    std::array<float, kWide> xe_sum{};
+    for (size_t i = 0; i < kPiece; i += kWide) {
+      for (size_t lane = 0; lane < kWide; ++lane) {
+        const float x = std::max(-87.0F, piece[i + lane] - largest);
+        const float e = exp_nonpositive_f32(x);
+        e_sum[lane] += e;
+        xe_sum[lane] += x * e;
+      }
+    }
+    for (size_t lane = 0; lane < kWide; ++lane) {
+      sum[lane] += static_cast<double>(e_sum[lane]);
+      weighted[lane] += static_cast<double>(xe_sum[lane]);
+    }
+  }
+  Sums out;
+  for (size_t lane = 0; lane < kWide; ++lane) {
+    out.e += sum[lane];
+    out.xe += weighted[lane];
+  }
+  return out;
+}
+
+// The loops for what this processor has; the bits are the same.
+#if defined(__x86_64__)
+CHIMERE_FOR_AVX512 Candidate find_avx512(std::span<const float> l) { return find_in_pieces(l); }
+CHIMERE_FOR_AVX2 Candidate find_avx2(std::span<const float> l) { return find_in_pieces(l); }
+CHIMERE_FOR_AVX512 Sums sum_avx512(std::span<const float> l, float m) {
+  return sum_in_pieces(l, m);
+}
+CHIMERE_FOR_AVX2 Sums sum_avx2(std::span<const float> l, float m) { return sum_in_pieces(l, m); }
+#endif
+
+Candidate scan_for_largest(std::span<const float> logits) {
+#if defined(__x86_64__)
+  static const auto kBest = has_avx512() ? find_avx512 : has_avx2() ? find_avx2 : nullptr;
+  if (kBest != nullptr) return kBest(logits);
+#endif
+  return find_in_pieces(logits);
+}
+
+Sums sum_exponentials(std::span<const float> logits, float largest) {
+#if defined(__x86_64__)
+  static const auto kBest = has_avx512() ? sum_avx512 : has_avx2() ? sum_avx2 : nullptr;
+  if (kBest != nullptr) return kBest(logits, largest);
+#endif
+  return sum_in_pieces(logits, largest);
+}
+
 }  // namespace
 
 std::vector<Candidate> select_largest(std::span<const float> logits, int64_t k) {
@@ -41,13 +166,8 @@ std::vector<Candidate> select_largest(std::span<const float> logits, int64_t k) 
 }
 
 Result<Candidate> find_largest(std::span<const float> logits) {
-  Candidate best{kMasked, -1};
-  bool ordered = true;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    ordered &= logits[i] < std::numeric_limits<float>::infinity();  // false for NaN too
-    if (logits[i] > best.value) best = {logits[i], static_cast<int32_t>(i)};
-  }
-  if (!ordered) {
+  const Candidate best = scan_for_largest(logits);
+  if (best.value == std::numeric_limits<float>::infinity()) {
     return invalid_data(
         "The model produced logits that are not numbers; its file may be damaged (try another "
         "download).");
@@ -95,6 +215,13 @@ Distribution summarise(std::span<const float> logits, float largest, double scal
   const double log_total = log_positive(sum[0]);
   // H = -sum p ln p = ln Z - (1/Z) sum x e^x, with everything relative to the maximum.
   return {max * scale + log_total, std::max(0.0, log_total - weighted[0] / sum[0]), 1.0 / sum[0]};
+}
+
+Distribution summarise_f32(std::span<const float> logits, float largest) {
+  const Sums sums = sum_exponentials(logits, largest);
+  const double log_total = log_positive(sums.e);
+  return {static_cast<double>(largest) + log_total, std::max(0.0, log_total - sums.xe / sums.e),
+          1.0 / sums.e};
 }
 
 std::vector<Candidate> top_logprobs(std::span<const float> logits, const Distribution& distribution,

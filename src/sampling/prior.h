@@ -17,6 +17,12 @@ struct PriorShare {
   float mass = 0;  ///< above 0
 };
 
+/// What a source wants, and ln sum exp(logit) of the model's logits, which it had to know.
+struct PriorMixture {
+  std::vector<PriorShare> shares;  ///< each token once
+  double log_sum = 0;              ///< where there are shares
+};
+
 /// Mixes p = (1 - w) p_model + p_other, where p_other sums up to w < 1 over a few tokens. The
 /// result may depend on the logits and the tokens before alone, so that replies replay; what is
 /// kept from call to call only saves work. One object serves one sampler at a time.
@@ -24,17 +30,22 @@ class Prior {
  public:
   virtual ~Prior() = default;
 
-  /// Fills `shares` with p_other, each token once; empty: the model's distribution stays as it is.
+  /// Fills `mixture` with p_other; without shares the model's distribution stays as it is.
   /// `largest`: of the logits, which are numbers and not all masked. Errors: kIo, kInvalidData (its
   /// source is damaged).
   virtual Status mix(std::span<const float> logits, const Candidate& largest,
-                     std::span<const int32_t> history, std::vector<PriorShare>& shares) = 0;
+                     std::span<const int32_t> history, PriorMixture& mixture) = 0;
+
+  /// The token that the source itself thinks most likely behind a text, with its probability; id -1
+  /// if it knows none. A guess for drafts: nothing else depends on it.
+  virtual PriorShare likeliest(std::span<const int32_t> /*history*/) { return {-1, 0}; }
 };
 
 /// Writes the mixture's logits to `out`: those of unlisted tokens stay, so that only the few others
-/// change: ln(p + mass / (1 - w)) + ln sum exp(logit). Masked tokens stay masked.
-void mix_logits(std::span<const float> logits, const Candidate& largest,
-                std::span<const PriorShare> shares, std::vector<float>& out);
+/// change: ln(p + mass / (1 - w)) + ln sum exp(logit). Masked tokens stay masked. Returns the new
+/// largest one, given the old.
+Candidate mix_logits(std::span<const float> logits, const Candidate& largest,
+                     const PriorMixture& mixture, std::vector<float>& out);
 
 }  // namespace chimere::sampling
 

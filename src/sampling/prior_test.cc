@@ -14,9 +14,9 @@ namespace {
 class FixedPrior final : public Prior {
  public:
   explicit FixedPrior(std::vector<PriorShare> shares) : shares_(std::move(shares)) {}
-  Status mix(std::span<const float>, const Candidate&, std::span<const int32_t>,
-             std::vector<PriorShare>& shares) override {
-    shares = shares_;
+  Status mix(std::span<const float> logits, const Candidate& largest, std::span<const int32_t>,
+             PriorMixture& mixture) override {
+    mixture = {shares_, summarise(logits, largest.value).log_sum};
     return {};
   }
 
@@ -27,7 +27,7 @@ class FixedPrior final : public Prior {
 class BrokenPrior final : public Prior {
  public:
   Status mix(std::span<const float>, const Candidate&, std::span<const int32_t>,
-             std::vector<PriorShare>&) override {
+             PriorMixture&) override {
     return io_error("The table is gone.");
   }
 };
@@ -42,9 +42,12 @@ std::vector<double> softmax(std::span<const float> logits) {
 
 TEST(Prior, LogitsOfTheMixtureHaveItsProbabilities) {
   const std::vector<float> logits = {1, 2, 3, -1, 0.5F};
-  const std::vector<PriorShare> shares = {{3, 0.3F}, {0, 0.1F}};
+  const Candidate largest = find_largest(logits).value();
+  const PriorMixture mixture = {{{3, 0.3F}, {0, 0.1F}}, summarise(logits, largest.value).log_sum};
   std::vector<float> mixed;
-  mix_logits(logits, *find_largest(logits), shares, mixed);
+  const Candidate after_mixing = mix_logits(logits, largest, mixture, mixed);
+  EXPECT_EQ(after_mixing.id, find_largest(mixed)->id);
+  EXPECT_EQ(after_mixing.value, find_largest(mixed)->value);
   const auto before = softmax(logits);
   const auto after = softmax(mixed);
   const std::vector<double> expected = {0.6 * before[0] + 0.1, 0.6 * before[1], 0.6 * before[2],
@@ -56,9 +59,10 @@ TEST(Prior, LogitsOfTheMixtureHaveItsProbabilities) {
 TEST(Prior, RaisesTokensAndNeverUnmasksThem) {
   const float masked = -std::numeric_limits<float>::infinity();
   const std::vector<float> logits = {0, masked, 1};
-  const std::vector<PriorShare> shares = {{0, 0.2F}, {1, 0.5F}};
+  const Candidate largest = find_largest(logits).value();
   std::vector<float> mixed;
-  mix_logits(logits, *find_largest(logits), shares, mixed);
+  mix_logits(logits, largest, {{{0, 0.2F}, {1, 0.5F}}, summarise(logits, largest.value).log_sum},
+             mixed);
   EXPECT_GT(mixed[0], logits[0]);
   EXPECT_EQ(mixed[1], masked);
 }

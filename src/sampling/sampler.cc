@@ -171,11 +171,11 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
                                 uint64_t position) {
   CHIMERE_CHECK_OK(candidates_.assign(logits));
   if (params_.prior) {
-    CHIMERE_CHECK_OK(params_.prior->mix(logits, candidates_.largest(), history, shares_));
-    if (!shares_.empty()) {
-      mix_logits(logits, candidates_.largest(), shares_, mixed_);
+    CHIMERE_CHECK_OK(params_.prior->mix(logits, candidates_.largest(), history, mixture_));
+    if (!mixture_.shares.empty()) {
+      const Candidate largest = mix_logits(logits, candidates_.largest(), mixture_, mixed_);
       logits = mixed_;
-      CHIMERE_CHECK_OK(candidates_.assign(logits));
+      candidates_.replace(logits, largest);
     }
   }
   const Candidate raw = candidates_.largest();

@@ -55,7 +55,7 @@ class Sampler {
   SamplingParams params_;
   std::vector<Stage> order_;  ///< those that do something
   Candidates candidates_;     ///< here for its memory
-  std::vector<PriorShare> shares_;
+  PriorMixture mixture_;
   std::vector<float> mixed_;
   double mu_;  ///< Mirostat's, in bits
 };

@@ -45,7 +45,6 @@ void choose_formats(uint64_t seed, uint64_t number, test::TinyModel& m) {
 void choose_shape(std::mt19937& rng, test::TinyModel& m) {
   m.n_vocab = kVocabulary;
   m.attention_interval = m.n_layers = pick(rng, {2, 2, 3});
-  m.n_mtp_layers = pick(rng, {0, 0, 1});
   m.n_kv_heads = pick(rng, {1, 2});
   m.n_heads = m.n_kv_heads * pick(rng, {1, 2, 6});
   m.head_dim = pick(rng, {16, 32, 64});
@@ -108,6 +107,7 @@ Result<FleetModel> load_fleet_model(
   shape.seed = seed + number;
   choose_formats(seed, number, shape);
   choose_shape(rng, shape);
+  shape.n_mtp_layers = static_cast<int>((seed + number) % 2);
   model::ModelOptions tight;
   tight.max_tokens = 14 * kernels::kKvPageTokens;
   tight.max_states = 22;
@@ -115,6 +115,7 @@ Result<FleetModel> load_fleet_model(
   choose_cache_types(seed, number, shape.head_dim, tight);
   model::ModelOptions roomy = tight;
   roomy.max_tokens = 4096;
+  tight.drafts = true;  // the solo runs know nothing of drafts
 
   FleetModel m;
   m.name = describe(shape, tight);

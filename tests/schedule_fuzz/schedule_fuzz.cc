@@ -1,8 +1,9 @@
 // A request's logits do not depend on its company: random schedules (arrivals, splits, forks,
-// cancellations, evictions, restores, verifications that are partly taken back, hits in a prefix
-// cache of three tiers that is closed and opened again) on tiny models of every architecture, every
-// format of weights and every cache type, with one and two threads, in which every wanted row of
-// logits must equal the request's solo run bit for bit.
+// cancellations, evictions, restores, drafts of the model in chains of different lengths,
+// verifications that are partly taken back, hits in a prefix cache of three tiers that is closed
+// and opened again) on tiny models of every architecture, every format of weights and every cache
+// type, with one and two threads, in which every wanted row of logits must equal the request's solo
+// run bit for bit.
 //
 //   schedule_fuzz [--schedules N] [--seed S] [--only I] [--device emulator|card]
 //
@@ -107,6 +108,9 @@ void print(const Counts& c) {
   line("evictions", c.evictions);
   line("returns", c.returns);
   line("rows taken back", c.rows_taken_back);
+  line("drafts accepted", c.drafts_accepted);
+  line("drafts rejected", c.drafts_rejected);
+  line("different depths", c.mixed_depths);
   line("cancellations", c.cancellations);
   line("refusals", c.refusals);
   line("states cached", c.cached);
@@ -120,8 +124,11 @@ void print(const Counts& c) {
 }
 
 /// A run of some length in which something never happened has not tested it. Cards are not
-/// interrupted.
+/// interrupted and draw no drafts.
 bool complete(const Counts& c, bool on_card) {
+  if (!on_card && (c.drafts_accepted == 0 || c.drafts_rejected == 0 || c.mixed_depths == 0)) {
+    return false;
+  }
   return (on_card || c.interrupts > 0) && c.rows_checked > 0 && c.completions > 0 && c.forks > 0 &&
          c.restores > 0 && c.evictions > 0 && c.returns > 0 && c.rows_taken_back > 0 &&
          c.cancellations > 0 && c.refusals > 0 &&

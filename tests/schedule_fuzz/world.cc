@@ -42,7 +42,7 @@ void World::tick() {
     --arrivals_left_;
     const size_t any = below(static_cast<uint32_t>(requests_.size()));
     jobs_.push_back(
-        {chance(50) ? popular_ ^ below(2) : any, model_.states().create_sequence(), {}, {}});
+        {chance(50) ? popular_ ^ below(2) : any, model_.states().create_sequence(), {}, {}, {}});
     if (chance(80)) recall(jobs_.back());
   }
   if (chance(4)) {
@@ -53,12 +53,58 @@ void World::tick() {
   for (Job& job : jobs_) {
     if (job.state == nullptr && chance(35)) come_back(job);
   }
+  if (model_.has_drafts() && chance(60)) draft();
   step();
   remove_finished();
   // Jobs that a disturbance appends or moves here are left alone until the next tick.
   for (size_t i = jobs_.size(); i-- > 0;) {
     if (jobs_[i].state != nullptr) disturb(i);
   }
+}
+
+/// Drafts of the model for some of the replies, chains of different lengths, to be verified in the
+/// step that follows.
+void World::draft() {
+  std::vector<size_t> asking;
+  std::vector<model::DraftStart> starts;
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    Job& job = jobs_[i];
+    job.drafts.clear();
+    if (job.state == nullptr) continue;
+    const Request& request = request_of(job);
+    const int32_t position = job.state->position();
+    const bool replying =
+        position >= request.prompt && position + 1 < static_cast<int32_t>(request.tokens.size());
+    if (!replying || chance(30)) continue;
+    asking.push_back(i);
+    starts.push_back({job.state.get(), request.tokens[static_cast<size_t>(position)]});
+  }
+  if (asking.empty()) return;
+  const auto choose = [&](size_t i, std::span<const float> logits) {
+    return choose_draft(jobs_[asking[i]], logits);
+  };
+  const Status drafted = model_.draft(starts, 1 + static_cast<int>(below(5)), choose);
+  if (drafted.ok()) return;
+  for (const size_t i : asking) jobs_[i].drafts.clear();
+  if (drafted.error().code != Error::Code::kOutOfMemory) return fail(drafted.error().message);
+  ++counts_.refusals;
+}
+
+/// The token that will come, the likeliest one, or any.
+int32_t World::choose_draft(Job& job, std::span<const float> logits) {
+  if (logits.size() != kVocabulary) fail("drafts are chosen from another vocabulary");
+  const Request& request = request_of(job);
+  const size_t next = static_cast<size_t>(job.state->position()) + 1 + job.drafts.size();
+  const uint32_t kind = below(8);
+  if (kind == 0) return -1;
+  auto token = static_cast<int32_t>(below(kVocabulary));
+  if (kind < 6 && next < request.tokens.size()) {
+    token = request.tokens[next];
+  } else if (kind == 6) {
+    token = static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
+  }
+  job.drafts.push_back(token);
+  return token;
 }
 
 void World::step() {
@@ -79,6 +125,8 @@ void World::step() {
     step.parts.push_back(std::move(part));
   }
   if (whole.parts.empty()) return;
+  whole.plan.feed_drafts = chance(70);
+  inside.plan.feed_drafts = whole.plan.feed_drafts;
   bool full = false;
   auto wait = static_cast<int32_t>(below(4));
   if (!inside.parts.empty()) {
@@ -112,6 +160,7 @@ bool World::compute(const Step& step) {
     return false;
   }
   ++counts_.steps;
+  count_drafts(step.parts);
   check_logits(step.parts, result->logits);
   commit(step.parts);
   return true;
@@ -158,6 +207,17 @@ void World::plan_chunks(const Request& request, model::SequenceRows& rows) {
 /// One or more tokens of the reply; or a verification, whose last rows may be wrong drafts.
 void World::plan_steps(const Request& request, model::SequenceRows& rows, Part& part) {
   const auto left = static_cast<int32_t>(request.tokens.size()) - part.first;
+  const std::vector<int32_t> drafts = std::exchange(jobs_[part.job].drafts, {});
+  if (!drafts.empty()) {
+    const auto begin = request.tokens.begin() + part.first;
+    rows.revocable = true;
+    rows.tokens.assign(1, *begin);
+    rows.tokens.insert(rows.tokens.end(), drafts.begin(), drafts.end());
+    const auto known = std::ranges::mismatch(rows.tokens, std::span(begin, request.tokens.end()));
+    part.correct = static_cast<int32_t>(known.in1 - rows.tokens.begin());
+    part.drafts = drafts.size();
+    return;
+  }
   rows.revocable = chance(40);
   const bool several = rows.revocable || chance(15);
   part.correct = std::min(left, several ? 1 + static_cast<int32_t>(below(5)) : 1);
@@ -168,6 +228,19 @@ void World::plan_steps(const Request& request, model::SequenceRows& rows, Part& 
       rows.tokens.push_back(static_cast<int32_t>(below(kVocabulary)));
     }
   }
+}
+
+void World::count_drafts(const std::vector<Part>& parts) {
+  size_t fewest = SIZE_MAX;
+  size_t most = 0;
+  for (const Part& part : parts) {
+    if (part.drafts == 0) continue;
+    fewest = std::min(fewest, part.drafts);
+    most = std::max(most, part.drafts);
+    counts_.drafts_accepted += part.correct - 1;
+    counts_.drafts_rejected += static_cast<int64_t>(part.drafts) - (part.correct - 1);
+  }
+  if (most > 0 && fewest < most) ++counts_.mixed_depths;
 }
 
 void World::check_logits(const std::vector<Part>& parts, ConstMatrixView logits) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,9 @@ struct Counts {
   int64_t evictions = 0;
   int64_t returns = 0;
   int64_t rows_taken_back = 0;
+  int64_t drafts_accepted = 0;  ///< of Model::draft(), in verifications
+  int64_t drafts_rejected = 0;
+  int64_t mixed_depths = 0;  ///< steps that verified drafts of different depths
   int64_t cancellations = 0;
   int64_t refusals = 0;  ///< a pool was exhausted
   int64_t completions = 0;
@@ -59,6 +63,7 @@ class World {
     std::unique_ptr<state::SequenceState> state;  ///< null while evicted
     std::vector<uint8_t> blob;                    ///< while evicted
     std::vector<state::Checkpoint> checkpoints;
+    std::vector<int32_t> drafts;  ///< behind the next token, to be verified in the next step
   };
   /// A job's part of the step that is being planned.
   struct Part {
@@ -67,6 +72,7 @@ class World {
     int32_t correct = 0;  ///< leading rows with the request's own tokens
     std::vector<int32_t> logits_of;
     bool revocable = false;
+    size_t drafts = 0;  ///< rows that verify one of Model::draft()
   };
 
   struct Step {
@@ -83,11 +89,14 @@ class World {
   }
 
   void tick();
+  void draft();
+  int32_t choose_draft(Job& job, std::span<const float> logits);
   void step();
   bool compute(const Step& step);
   model::SequenceRows plan_rows(size_t job, Part& part);
   void plan_chunks(const Request& request, model::SequenceRows& rows);
   void plan_steps(const Request& request, model::SequenceRows& rows, Part& part);
+  void count_drafts(const std::vector<Part>& parts);
   void check_logits(const std::vector<Part>& parts, ConstMatrixView logits);
   void commit(const std::vector<Part>& parts);
   void relieve();

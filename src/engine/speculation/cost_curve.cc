@@ -44,4 +44,34 @@ double CostCurve::seconds(int32_t rows) const {
   return low + share * (by_rows_[above].median - low);
 }
 
+double CostCurve::slope() const {
+  double weights = 0;
+  double mean_rows = 0;
+  double mean_seconds = 0;
+  int32_t points = 0;
+  const auto each = [&](auto use) {
+    for (size_t i = 0; i < by_rows_.size(); ++i) {
+      const Samples& s = by_rows_[i];
+      if (s.count > 0) use(std::min<double>(s.count, kKept), static_cast<double>(i) + 1, s.median);
+    }
+  };
+  each([&](double weight, double rows, double median) {
+    weights += weight;
+    mean_rows += weight * rows;
+    mean_seconds += weight * median;
+    ++points;
+  });
+  if (points == 0) return 0;
+  mean_rows /= weights;
+  mean_seconds /= weights;
+  if (points == 1) return growth_ * mean_seconds / (1 + growth_ * (mean_rows - 1));
+  double spread = 0;
+  double product = 0;
+  each([&](double weight, double rows, double median) {
+    spread += weight * (rows - mean_rows) * (rows - mean_rows);
+    product += weight * (rows - mean_rows) * (median - mean_seconds);
+  });
+  return std::max(product / spread, seconds(1) / 50);
+}
+
 }  // namespace chimere::engine

@@ -19,6 +19,9 @@ class CostCurve {
   /// The median of the latest measurements with so many rows, or what its neighbours make likely; 0
   /// before the first measurement.
   double seconds(int32_t rows) const;
+  /// What a further row adds: the slope of a line through the medians, by least squares. A
+  /// difference of two medians is mostly noise. Never below a fiftieth of seconds(1).
+  double slope() const;
   /// There are so many measurements with exactly so many rows.
   int32_t measured(int32_t rows) const;
 

@@ -15,13 +15,19 @@ constexpr double kMemory = 1.0 / 32;
 /// Rounds of a trial, and what they must gain: feeding the block with every row costs a little in
 /// all rounds.
 constexpr int32_t kTrialRounds = 12;
-constexpr double kLeastGain = 0.04;
+constexpr double kLeastGain = 0.08;
 constexpr int32_t kLongestRest = 2048;
 
 }  // namespace
 
 Acceptance::Acceptance(const std::vector<double>& expected) {
   for (const double rate : expected) kinds_.push_back({rate * kExpectedTrials, kExpectedTrials});
+}
+
+Acceptance Acceptance::like(const Acceptance& other) {
+  std::vector<double> rates;
+  for (size_t i = 0; i < other.kinds_.size(); ++i) rates.push_back(other.probability(i));
+  return Acceptance(rates);
 }
 
 void Acceptance::learn(size_t evidence, bool accepted) {
@@ -57,6 +63,10 @@ void DraftBalance::settle(double gain) {
   next_rest_ = std::min(2 * next_rest_, kLongestRest);
 }
 
-Lessons::Lessons() : by_model(expected_of_model()) {}
+Lessons::Lessons()
+    : greedy{Acceptance(expected_of_model(0.9)), Acceptance(expected_of_lookup(0.9)),
+             Acceptance(expected_of_table(0.9))},
+      sampled{Acceptance(expected_of_model(0.8)), Acceptance(expected_of_lookup(0.6)),
+              Acceptance(expected_of_table(0.6))} {}
 
 }  // namespace chimere::engine

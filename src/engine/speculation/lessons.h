@@ -15,6 +15,8 @@ class Acceptance {
  public:
   /// Starts as if a few drafts of each kind had been accepted at these rates.
   explicit Acceptance(const std::vector<double>& expected);
+  /// Starts as if a few drafts of each kind had been accepted at `other`'s rates.
+  static Acceptance like(const Acceptance& other);
 
   /// A draft of this kind was looked at: all drafts before it had been accepted.
   void learn(size_t evidence, bool accepted);
@@ -47,14 +49,22 @@ class DraftBalance {
 
   double mean_ = 0;
   int32_t trial_ = 0;  ///< rounds settled since drafting began again
-  int32_t rest_ = 0;   ///< rounds left without drafts
+  int32_t rest_ = 96;  ///< rounds left without drafts; short runs never try
   int32_t next_rest_ = 64;
+};
+
+/// How often drafts of each origin were accepted; see Speculator for the kinds of evidence.
+struct Acceptances {
+  Acceptance by_model;
+  Acceptance by_lookup;
+  Acceptance by_table;
 };
 
 struct Lessons {
   CostCurve steps{0.25};   ///< decode steps, by rows
   CostCurve drafts{0.25};  ///< one depth of Model::draft(), by sequences
-  Acceptance by_model;     ///< see Speculator
+  Acceptances greedy;      ///< of replies that take the most likely token
+  Acceptances sampled;     ///< of the others
   DraftBalance balance;
   int32_t since_plain = 0;  ///< steps since the last one without drafts
 
@@ -70,7 +80,7 @@ struct Prices {
   /// Seconds that a token takes without drafts; 0 while nobody knows.
   double token() const { return steps->seconds(sequences) / sequences; }
   /// Seconds that so many further rows of this request take.
-  double rows(int32_t n) const { return steps->seconds(sequences + n) - steps->seconds(sequences); }
+  double rows(int32_t n) const { return n * steps->slope(); }
   /// Seconds that one draft by the model takes.
   double draft() const { return drafts->seconds(sequences) / sequences; }
 };

@@ -10,6 +10,8 @@ constexpr size_t kTenths = 10;
 constexpr int32_t kLongestChain = 4;
 constexpr int32_t kLongestLookup = 15;
 constexpr int32_t kLeastMatch = 2;
+/// Tokens that tables are asked behind.
+constexpr size_t kTableTail = 64;
 /// Lengths of matches that are not told apart end here.
 constexpr int32_t kMatchClasses[] = {2, 3, 4, 6, 9, 16, 32};
 
@@ -18,7 +20,7 @@ size_t match_class(int32_t length) {
   return static_cast<size_t>(it - std::begin(kMatchClasses));
 }
 
-std::vector<double> expected_of_lookup() { return {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9}; }
+size_t tenth_of(double p) { return std::min(kTenths - 1, static_cast<size_t>(p * kTenths)); }
 
 /// The reply's draw without what depends on the whole vocabulary or on the text so far: a draft
 /// need not be right.
@@ -31,6 +33,7 @@ sampling::SamplingParams draft_sampling(sampling::SamplingParams p) {
   p.mirostat = 0;
   p.dynatemp_range = 0;
   p.logprobs = -1;
+  p.prior.reset();
   return p;
 }
 
@@ -48,13 +51,22 @@ double probability(std::span<const float> logits, int32_t token, double scale) {
 
 }  // namespace
 
-std::vector<double> expected_of_model() {
+std::vector<double> expected_of_model(double trust) {
+  std::vector<double> rates = expected_of_table(trust);
+  for (size_t tenth = 0; tenth < kTenths; ++tenth) rates.push_back(0.9 * rates[tenth]);
+  return rates;
+}
+
+std::vector<double> expected_of_lookup(double trust) {
+  std::vector<double> rates = {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9};
+  for (double& r : rates) r *= trust;
+  return rates;
+}
+
+std::vector<double> expected_of_table(double trust) {
   std::vector<double> rates;
-  for (const bool first : {true, false}) {
-    for (size_t tenth = 0; tenth < kTenths; ++tenth) {
-      const double p = (static_cast<double>(tenth) + 0.5) / kTenths;
-      rates.push_back(first ? p : 0.9 * p);
-    }
+  for (size_t tenth = 0; tenth < kTenths; ++tenth) {
+    rates.push_back(trust * (static_cast<double>(tenth) + 0.5) / kTenths);
   }
   return rates;
 }
@@ -62,44 +74,67 @@ std::vector<double> expected_of_model() {
 Speculator::Speculator(Speculation mode, const sampling::SamplingParams& sampling, Lessons& lessons)
     : mode_(mode),
       lessons_(&lessons),
-      by_lookup_(expected_of_lookup()),
+      greedy_(sampling.temperature == 0),
+      by_lookup_(Acceptance::like(lessons_of_kind().by_lookup)),
+      tables_(sampling.prior),
       sampler_(draft_sampling(sampling)),
       inverse_temperature_(
           sampling.temperature > 0 ? 1.0 / static_cast<double>(sampling.temperature) : 1.0) {}
+
+Acceptances& Speculator::lessons_of_kind() const {
+  return greedy_ ? lessons_->greedy : lessons_->sampled;
+}
 
 bool Speculator::worth_a_row(double p) const {
   const auto n = static_cast<int32_t>(drafts_.size());
   return p * prices_.token() > prices_.rows(n + 1) - prices_.rows(n);
 }
 
-/// Fills in what followed the longest match, as far as it pays; returns what that is expected to
-/// gain, in seconds.
-double Speculator::look_up(std::span<const int32_t> history, int32_t most) {
+/// What followed the longest match, as far as it pays.
+Speculator::Proposal Speculator::look_up(std::span<const int32_t> history, int32_t most) {
+  Proposal out;
   for (auto i = static_cast<size_t>(seen_.size()); i < history.size(); ++i) seen_.push(history[i]);
   const int32_t length = seen_.match_length();
-  if (length < kLeastMatch) return 0;
-  double best = 0;
+  if (length < kLeastMatch) return out;
   double expected = 0;
   double all = 1;
-  int32_t keep = 0;
-  std::vector<int32_t> tokens;
-  std::vector<size_t> evidence;
+  size_t keep = 0;
   const auto size = static_cast<int64_t>(history.size());
   for (int32_t i = 0; i < std::min(most, kLongestLookup) && seen_.match_next() + i < size; ++i) {
-    tokens.push_back(history[static_cast<size_t>(seen_.match_next() + i)]);
-    evidence.push_back(match_class(length + i));
-    all *= by_lookup_.probability(evidence.back());
+    out.drafts.push_back(history[static_cast<size_t>(seen_.match_next() + i)]);
+    out.evidence.push_back(match_class(length + i));
+    all *= by_lookup_.probability(out.evidence.back());
     expected += all * prices_.token();
     const double gain = expected - prices_.rows(i + 1);
-    if (gain <= best && (i > 0 || mode_ != Speculation::kNgram)) continue;
-    best = gain;
-    keep = i + 1;
+    if (gain <= out.gain && (i > 0 || mode_ != Speculation::kNgram)) continue;
+    out.gain = gain;
+    keep = out.drafts.size();
   }
-  tokens.resize(static_cast<size_t>(keep));
-  evidence.resize(static_cast<size_t>(keep));
-  drafts_ = std::move(tokens);
-  evidence_ = std::move(evidence);
-  return best;
+  out.drafts.resize(keep);
+  out.evidence.resize(keep);
+  return out;
+}
+
+/// The tables' own continuation, as long as each token pays.
+Speculator::Proposal Speculator::ask_tables(std::span<const int32_t> history, int32_t most) {
+  Proposal out;
+  if (!tables_) return out;
+  const auto end = history.last(std::min(history.size(), kTableTail));
+  std::vector<int32_t> text(end.begin(), end.end());
+  double all = 1;
+  for (int32_t i = 0; i < std::min(most, kLongestLookup); ++i) {
+    const sampling::PriorShare next = tables_->likeliest(text);
+    if (next.id < 0) break;
+    const size_t tenth = tenth_of(static_cast<double>(next.mass));
+    all *= lessons_of_kind().by_table.probability(tenth);
+    const double gain = all * prices_.token() - (prices_.rows(i + 1) - prices_.rows(i));
+    if (gain <= 0 && (i > 0 || mode_ != Speculation::kNgram)) break;
+    out.gain += gain;
+    out.drafts.push_back(next.id);
+    out.evidence.push_back(tenth);
+    text.push_back(next.id);
+  }
+  return out;
 }
 
 bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Prices& prices,
@@ -108,20 +143,30 @@ bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Pri
   evidence_.clear();
   prices_ = prices;
   most_ = most;
-  by_model_ = false;
+  origin_ = Origin::kLookup;
   calls_ = 0;
   chain_ = 1;
   position_ = history.size();
   if (most < 1) return false;
   const bool forced = mode_ != Speculation::kAuto;
   double gain = 0;
-  if (mode_ != Speculation::kMtp) gain = look_up(history, most);
+  if (mode_ != Speculation::kMtp) {
+    Proposal found = look_up(history, most);
+    Proposal known = ask_tables(history, most);
+    if (!known.drafts.empty() && (found.drafts.empty() || known.gain > found.gain)) {
+      found = std::move(known);
+      origin_ = Origin::kTable;
+    }
+    drafts_ = std::move(found.drafts);
+    evidence_ = std::move(found.evidence);
+    gain = found.gain;
+  }
   if (!model_drafts || mode_ == Speculation::kNgram) return false;
   if (!drafts_.empty() && gain >= lessons_->balance.mean() * prices.token()) return false;
   if (!forced && !lessons_->balance.draws()) return false;
   drafts_.clear();
   evidence_.clear();
-  by_model_ = true;
+  origin_ = Origin::kModel;
   return true;
 }
 
@@ -130,9 +175,10 @@ int32_t Speculator::choose(std::span<const float> logits) {
   const auto drawn = sampler_.sample(logits, {}, position_);
   if (!drawn.ok()) return -1;  // logits that are no numbers: the model will say so
   const double p = probability(logits, drawn->id, inverse_temperature_);
-  const auto tenth = std::min(kTenths - 1, static_cast<size_t>(p * kTenths));
+  const size_t tenth = tenth_of(p);
   const size_t evidence = tenth + (drafts_.empty() ? 0 : kTenths);
-  const double all = chain_ * lessons_->by_model.probability(evidence);
+  const Acceptance& learned = lessons_of_kind().by_model;
+  const double all = chain_ * learned.probability(evidence);
   const bool first_anyway = mode_ == Speculation::kMtp && drafts_.empty();
   if (!first_anyway && !worth_a_row(all)) return -1;
   chain_ = all;
@@ -142,7 +188,7 @@ int32_t Speculator::choose(std::span<const float> logits) {
   const auto n = static_cast<int32_t>(drafts_.size());
   if (n >= std::min(most_, kLongestChain)) return -1;
   // The next draft is taken to be as sure as this one.
-  const double next = chain_ * lessons_->by_model.probability(tenth + kTenths);
+  const double next = chain_ * learned.probability(tenth + kTenths);
   const double cost = prices_.rows(n + 1) - prices_.rows(n) + prices_.draft();
   return next * prices_.token() > cost ? drawn->id : -1;
 }
@@ -151,13 +197,18 @@ void Speculator::end(int32_t accepted, bool reply_ended) {
   const auto n = static_cast<int32_t>(drafts_.size());
   counts_.drafted += n;
   counts_.accepted += accepted;
-  Acceptance& acceptance = by_model_ ? lessons_->by_model : by_lookup_;
+  Acceptances& all = lessons_of_kind();
+  Acceptance& acceptance = origin_ == Origin::kModel    ? all.by_model
+                           : origin_ == Origin::kLookup ? all.by_lookup
+                                                        : all.by_table;
   // A reply that ends says nothing of the drafts behind its end.
   const int32_t seen = std::min(n, accepted + (reply_ended ? 0 : 1));
   for (int32_t i = 0; i < seen; ++i) {
-    acceptance.learn(evidence_[static_cast<size_t>(i)], i < accepted);
+    const size_t evidence = evidence_[static_cast<size_t>(i)];
+    acceptance.learn(evidence, i < accepted);
+    if (origin_ == Origin::kLookup) by_lookup_.learn(evidence, i < accepted);
   }
-  if (by_model_ && !reply_ended && prices_.token() > 0) {
+  if (origin_ == Origin::kModel && !reply_ended && prices_.token() > 0) {
     const double spent = prices_.rows(n) + calls_ * prices_.draft();
     lessons_->balance.settle(accepted - spent / prices_.token());
   }

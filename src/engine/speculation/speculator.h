@@ -4,6 +4,7 @@
 #define CHIMERE_ENGINE_SPECULATION_SPECULATOR_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,9 +15,13 @@
 
 namespace chimere::engine {
 
-/// Rates that Acceptance starts from for drafts by the model: by the probability that the block
-/// gives to its draft, in tenths; first the first draft of a chain, then the others.
-std::vector<double> expected_of_model();
+/// Rates that Acceptance starts from, all times `trust`. For drafts by the model: by the
+/// probability that the block gives to its draft, in tenths; first the first draft of a chain, then
+/// the others. For lookups by the length of the match, for tables by the probability that they give
+/// to the token, in tenths.
+std::vector<double> expected_of_model(double trust);
+std::vector<double> expected_of_lookup(double trust);
+std::vector<double> expected_of_table(double trust);
 
 /// Of each reply. A round is one step: begin(), then choose() for each draft by the model if it
 /// asks for them, then drafts() are verified behind the newest token, then end().
@@ -47,13 +52,23 @@ class Speculator {
   const SpeculationCounts& counts() const { return counts_; }
 
  private:
-  double look_up(std::span<const int32_t> history, int32_t most);
+  /// Drafts of one origin, and what they are expected to gain, in seconds.
+  struct Proposal {
+    std::vector<int32_t> drafts;
+    std::vector<size_t> evidence;
+    double gain = 0;
+  };
+  Proposal look_up(std::span<const int32_t> history, int32_t most);
+  Proposal ask_tables(std::span<const int32_t> history, int32_t most);
+  Acceptances& lessons_of_kind() const;
   bool worth_a_row(double probability) const;
 
   Speculation mode_;
   Lessons* lessons_;
   SuffixAutomaton seen_;
-  Acceptance by_lookup_;
+  bool greedy_;
+  Acceptance by_lookup_;                     ///< in this reply
+  std::shared_ptr<sampling::Prior> tables_;  ///< may be empty
   sampling::Sampler sampler_;
   double inverse_temperature_;
   SpeculationCounts counts_;
@@ -62,7 +77,8 @@ class Speculator {
   Prices prices_;
   std::vector<int32_t> drafts_;
   std::vector<size_t> evidence_;  ///< of each draft
-  bool by_model_ = false;
+  enum class Origin { kModel, kLookup, kTable };
+  Origin origin_ = Origin::kLookup;
   int32_t most_ = 0;
   uint64_t position_ = 0;  ///< of the next draft
   double chain_ = 1;       ///< probability that all drafts so far are accepted

@@ -1,0 +1,297 @@
+// Speculation on a model of the machine's CPU: time and acceptance of every mode beside `off`, over
+// questions, held-out documents to go on from, and texts to repeat with a change.
+//
+//   speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] [--sequences N]
+//   [--threads N]
+//
+// EVALUATION: the folder models/evaluation. Prompts take turns with all modes (off, mtp, ngram,
+// auto, off, ...), each mode has an engine of its own that learns from prompt to prompt, and of the
+// runs of a prompt the fastest counts. Texts that differ from those of `off` end the program
+// with 1.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "gguf/reader.h"
+#include "kernels/api.h"
+#include "model/model.h"
+#include "model/vocabulary.h"
+#include "text/tokenizer.h"
+
+namespace chimere {
+namespace {
+
+using engine::Speculation;
+
+constexpr std::array<std::pair<const char*, Speculation>, 4> kModes = {
+    {{"off", Speculation::kOff},
+     {"mtp", Speculation::kMtp},
+     {"ngram", Speculation::kNgram},
+     {"auto", Speculation::kAuto}}};
+
+struct Options {
+  std::string model;
+  std::string evaluation;
+  size_t prompts = 100;
+  int32_t tokens = 96;
+  int runs = 3;
+  size_t sequences = 1;
+  int threads = 2;
+};
+
+/// Seconds of this thread's processor: with one thread other programs on the machine hardly
+/// disturb them. Of the clock with more.
+double now(const Options& options) {
+  timespec t = {};
+  clock_gettime(options.threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+struct Set {
+  const char* name;
+  std::vector<std::vector<int32_t>> prompts;
+};
+
+struct Told {
+  double seconds = 0;
+  int64_t tokens = 0;
+  int64_t drafted = 0;
+  int64_t accepted = 0;
+  int64_t steps = 0;
+  std::vector<std::vector<int32_t>> ids;
+};
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string question(const std::string& text) {
+  return "<|im_start|>user\n" + text + "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
+}
+
+std::vector<Set> read_sets(const Options& options, const text::Tokenizer& tokenizer) {
+  std::vector<Set> sets = {{"questions", {}}, {"documents", {}}, {"edits", {}}};
+  const auto lines = [&](const char* name, auto use) {
+    std::ifstream file(options.evaluation + "/" + name);
+    for (std::string line; std::getline(file, line);) use(nlohmann::json::parse(line));
+  };
+  const auto add = [&](Set& set, const std::string& text) {
+    if (set.prompts.size() < options.prompts) set.prompts.push_back(tokenizer.encode(text, true));
+  };
+  lines("questions.jsonl", [&](const nlohmann::json& row) {
+    add(sets[0], question(row["question"].get<std::string>()));
+  });
+  lines("edits.jsonl", [&](const nlohmann::json& row) {
+    add(sets[2],
+        question(row["instruction"].get<std::string>() + "\n\n" + row["text"].get<std::string>()));
+  });
+  const std::string documents = read_text(options.evaluation + "/heldout.docs");
+  for (size_t at = 0; at < documents.size();) {
+    const size_t end = std::min(documents.find('\0', at), documents.size());
+    auto tokens = tokenizer.encode(documents.substr(at, std::min<size_t>(end - at, 4000)), false);
+    if (tokens.size() > 300 && sets[1].prompts.size() < options.prompts) {
+      tokens.resize(256);
+      sets[1].prompts.push_back(std::move(tokens));
+    }
+    at = end + 1;
+  }
+  return sets;
+}
+
+Told run(engine::Engine& engine, std::span<const std::vector<int32_t>> prompts, Speculation mode,
+         const Options& options, float temperature) {
+  Told told;
+  told.ids.resize(prompts.size());
+  const int64_t steps = engine.counters().steps;
+  const double begun = now(options);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    engine::Request request;
+    request.prompt = prompts[i];
+    request.max_tokens = options.tokens;
+    request.speculation = mode;
+    request.sampling.temperature = temperature;
+    request.sampling.top_p = temperature > 0 ? 0.95F : 1.0F;
+    request.sampling.seed = 1 + prompts[i].size();
+    request.on_finish = [&told, i](const engine::Outcome& o) {
+      for (const auto& t : o.tokens) told.ids[i].push_back(t.id);
+      told.tokens += static_cast<int64_t>(o.tokens.size());
+      told.drafted += o.speculation.drafted;
+      told.accepted += o.speculation.accepted;
+    };
+    if (!engine.submit(std::move(request)).ok()) std::exit(2);
+  }
+  while (engine.step()) {
+  }
+  told.seconds = now(options) - begun;
+  told.steps = engine.counters().steps - steps;
+  return told;
+}
+
+/// False if a text differs.
+bool measure(const Set& set, float temperature, const Options& options, model::Model& model,
+             const text::Tokenizer& tokenizer) {
+  std::array<std::unique_ptr<engine::Engine>, kModes.size()> engines;
+  for (auto& e : engines) e = engine::Engine::create(model, tokenizer, {}).value();
+  std::array<Told, kModes.size()> sums;
+  std::array<std::vector<double>, kModes.size()> ratios;
+  size_t turn = 0;
+  for (size_t first = 0; first < set.prompts.size(); first += options.sequences) {
+    const auto prompts =
+        std::span(set.prompts)
+            .subspan(first, std::min(options.sequences, set.prompts.size() - first));
+    std::array<Told, kModes.size()> best;
+    for (int r = 0; r < options.runs; ++r, ++turn) {
+      for (size_t i = 0; i < kModes.size(); ++i) {
+        const size_t m = (turn + i) % kModes.size();
+        Told told = run(*engines[m], prompts, kModes[m].second, options, temperature);
+        if (r == 0 || told.seconds < best[m].seconds) best[m] = std::move(told);
+      }
+    }
+    for (size_t m = 0; m < kModes.size(); ++m) {
+      if (best[m].ids != best[0].ids) {
+        std::fprintf(stderr, "%s, prompt %zu: the text of %s is another one\n", set.name, first,
+                     kModes[m].first);
+        return false;
+      }
+      sums[m].seconds += best[m].seconds;
+      sums[m].tokens += best[m].tokens;
+      sums[m].drafted += best[m].drafted;
+      sums[m].accepted += best[m].accepted;
+      sums[m].steps += best[m].steps;
+      ratios[m].push_back(best[0].seconds / best[m].seconds);
+    }
+  }
+  for (size_t m = 0; m < kModes.size(); ++m) {
+    const Told& s = sums[m];
+    std::ranges::sort(ratios[m]);
+    std::printf(
+        "%-10s %-8s %-6s %8lld %9.0f %8.3f %8.3f %8.3f %8.3f %9.2f\n", set.name,
+        temperature > 0 ? "sampled" : "greedy", kModes[m].first, static_cast<long long>(s.tokens),
+        static_cast<double>(s.tokens) / s.seconds, sums[0].seconds / s.seconds,
+        ratios[m][ratios[m].size() / 2], ratios[m][ratios[m].size() / 20],
+        s.drafted > 0 ? static_cast<double>(s.accepted) / static_cast<double>(s.drafted) : 0.0,
+        static_cast<double>(s.tokens) / static_cast<double>(s.steps));
+    std::fflush(stdout);
+  }
+  return true;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+/// What a verification of n rows takes, with and without the rows being shown to the block for
+/// further tokens, and a chain of n drafts; in microseconds.
+void print_curve(const Options& options, model::Model& model, const std::vector<int32_t>& prompt) {
+  auto sequence = model.states().create_sequence();
+  model::SequenceRows start;
+  start.state = sequence.get();
+  start.tokens = prompt;
+  start.revocable = false;
+  start.logits_of = {0};
+  if (!model.forward({{start}, true}).ok()) std::exit(2);
+  std::printf("%6s %10s %10s %10s\n", "rows", "step", "fed", "drafts");
+  for (const int32_t n : {1, 2, 3, 4, 5, 6, 8, 12, 16}) {
+    std::array<std::vector<double>, 3> took;
+    for (int r = 0; r < 15; ++r) {
+      for (const bool feed : {false, true}) {
+        model::SequenceRows rows;
+        rows.state = sequence.get();
+        rows.revocable = true;
+        for (int32_t i = 0; i < n; ++i) {
+          rows.tokens.push_back(prompt[static_cast<size_t>(r + 7 * i) % prompt.size()]);
+          rows.logits_of.push_back(i);
+        }
+        const double begun = now(options);
+        if (!model.forward({{rows}, feed}).ok()) std::exit(2);
+        (void)sequence->commit(1);
+        took[feed ? 1 : 0].push_back(now(options) - begun);
+      }
+      const model::DraftStart from = {sequence.get(), prompt[static_cast<size_t>(r)]};
+      const double begun = now(options);
+      const Status drafted = model.draft({&from, 1}, n, [&](size_t, std::span<const float> logits) {
+        return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
+      });
+      if (drafted.ok()) took[2].push_back(now(options) - begun);
+    }
+    std::printf("%6d", n);
+    for (const auto& t : took) std::printf(" %10.1f", t.empty() ? 0.0 : 1e6 * median(t));
+    std::printf("\n");
+  }
+}
+
+int bench(const Options& options) {
+  auto file = gguf::Reader::open(options.model);
+  if (!file.ok()) {
+    std::fprintf(stderr, "%s\n", file.error().message.c_str());
+    return 2;
+  }
+  ThreadPool pool(options.threads);
+  const auto ops = kernels::make_cpu_ops(pool);
+  model::ModelOptions wanted;
+  wanted.max_tokens = 64 * 1024;
+  wanted.max_states = 256;
+  wanted.drafts = true;
+  const auto model = model::load_model(**file, *ops, wanted);
+  auto vocabulary = model::vocabulary_from_gguf(**file);
+  if (!model.ok() || !vocabulary.ok()) {
+    std::fprintf(stderr, "%s\n", (model.ok() ? vocabulary.error() : model.error()).message.c_str());
+    return 2;
+  }
+  const auto tokenizer = text::Tokenizer::create(std::move(vocabulary).value()).value();
+  const std::vector<Set> sets = read_sets(options, *tokenizer);
+  print_curve(options, **model, sets[1].prompts.front());
+  std::printf("%-10s %-8s %-6s %8s %9s %8s %8s %8s %8s %9s\n", "prompts", "tokens", "mode",
+              "tokens", "tok/s", "x off", "median", "5th pct", "accepted", "tok/step");
+  for (const Set& set : sets) {
+    for (const float temperature : {0.0F, 0.8F}) {
+      if (!measure(set, temperature, options, **model, *tokenizer)) return 1;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace chimere
+
+int main(int argc, char** argv) {
+  chimere::Options options;
+  if (argc < 3 || argc % 2 == 0) {
+    std::fprintf(stderr,
+                 "usage: speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] "
+                 "[--sequences N] [--threads N]\n");
+    return 2;
+  }
+  options.model = argv[1];
+  options.evaluation = argv[2];
+  for (int i = 3; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    const int value = std::max(1, std::atoi(argv[i + 1]));
+    if (name == "--prompts") {
+      options.prompts = static_cast<size_t>(value);
+    } else if (name == "--tokens") {
+      options.tokens = value;
+    } else if (name == "--runs") {
+      options.runs = value;
+    } else if (name == "--sequences") {
+      options.sequences = static_cast<size_t>(value);
+    } else if (name == "--threads") {
+      options.threads = value;
+    } else {
+      std::fprintf(stderr, "unknown: %s\n", name.c_str());
+      return 2;
+    }
+  }
+  return chimere::bench(options);
+}
