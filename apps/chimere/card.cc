@@ -20,6 +20,8 @@ namespace {
 
 /// Left to the driver and others where no budget is named.
 constexpr int64_t kLeftFree = int64_t{256} << 20;
+/// Work memory of large steps is at most one part in so many.
+constexpr int64_t kMostWorkShare = 16;
 /// Rows of a step whose logits are wanted: more take memory when they come.
 constexpr int64_t kUsualWanted = 64;
 
@@ -134,17 +136,22 @@ Result<CardPlan> plan_for_card(const Settings& settings, const LoadedModel& load
     }
     return chosen;
   };
-  CardPlan chosen = plan_with(step_rows > 0 ? step_rows : LoadedModel::kCardStepRows);
+  // Work memory that would send experts away, not be there or be much of the card is too much.
+  CardPlan chosen = plan_with(step_rows > 0 ? step_rows : LoadedModel::kHostStepRows);
   const auto most = static_cast<int>(chosen.plan.experts.size());
   if (layers && *layers > most) {
     return invalid_argument(fmt::format(
         "--cpu-experts {} is more than this model's {} layers with experts", *layers, most));
   }
   if (step_rows > 0) return chosen;
-  // Work memory that would send experts away, or not be there, is too much.
-  const CardPlan narrow = plan_with(LoadedModel::kHostStepRows);
-  const bool costs_layers = narrow.plan.host_expert_layers < chosen.plan.host_expert_layers;
-  return chosen.plan.total() > allowed || costs_layers ? narrow : chosen;
+  for (const int rows : LoadedModel::kCardStepRows) {
+    CardPlan wide = plan_with(rows);
+    if (wide.plan.total() <= allowed && wide.plan.work <= allowed / kMostWorkShare &&
+        wide.plan.host_expert_layers <= chosen.plan.host_expert_layers) {
+      return wide;
+    }
+  }
+  return chosen;
 }
 
 Result<int64_t> allowance_without_card(const Settings& settings) {

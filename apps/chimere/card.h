@@ -23,8 +23,9 @@ struct CardPlan {
   int step_rows = 0;
 };
 /// What the loaded model takes of a card, with experts in the computer's memory as --cpu-experts
-/// says, and the most rows of a step. `step_rows` 0: LoadedModel::kCardStepRows where the work
-/// memory of so many is there, else kHostStepRows. Errors: kInvalidArgument.
+/// says, and the most rows of a step. `step_rows` 0: the most of LoadedModel::kCardStepRows whose
+/// work memory fits, is a small part of the card's and sends no experts away. Errors:
+/// kInvalidArgument.
 Result<CardPlan> plan_for_card(const Settings& settings, const LoadedModel& loaded, int step_rows,
                                int64_t allowed);
 
