@@ -75,8 +75,9 @@ struct MoeStepArgs {
   int32_t rows;  ///< of the row set
   int32_t n_embd;
   int32_t n_used;
-  int32_t h_width;  ///< the larger n_ff, a multiple of 32
-  int32_t passes;   ///< of the down product: a warp computes so often kMoeDownOutputs elements
+  int32_t h_width;      ///< the larger n_ff, a multiple of 32
+  int32_t gate_passes;  ///< tiles of h that a block of gate and up computes
+  int32_t passes;       ///< of the down product: a warp computes so often kMoeDownOutputs elements
 };
 
 inline constexpr int kMoeMapThreads = 1024;

@@ -15,10 +15,14 @@ constexpr Kernel kGateUp1 = {"moe_step", "moe_step_gate_up_1"};
 constexpr Kernel kGateUp = {"moe_step", "moe_step_gate_up"};
 constexpr Kernel kDown = {"moe_step", "moe_step_down"};
 
-/// Blocks of the down product from which on they do more each, so that they fetch a codebook less
-/// often; and how often at most.
-constexpr int64_t kManyDownBlocks = 512;
+/// Blocks from which on they do more each, so that they wait for codebooks and experts less often;
+/// and how much at most.
+constexpr int64_t kManyBlocks = 256;
 constexpr int64_t kMostPasses = 8;
+
+int32_t passes_for(int64_t blocks) {
+  return static_cast<int32_t>(std::clamp<int64_t>(blocks / kManyBlocks, 1, kMostPasses));
+}
 
 ExpertShape shape_of(const ExpertWeights& e) {
   return {static_cast<int32_t>(e.gate.type),          static_cast<int32_t>(e.up.type),
@@ -115,17 +119,18 @@ void moe_step(Stream& stream, const ExpertTable& table, ConstMatrixView x,
     gate_up_bytes = std::max(gate_up_bytes, gate_up_codebook_bytes(shared));
     down_bytes += codebook_bytes_of(shared.down_type);
   }
-  stream.launch(
-      rows.count == 1 ? kGateUp1 : kGateUp,
-      {.grid = {static_cast<uint32_t>(width / kMoeHiddenTile), static_cast<uint32_t>(slots)},
-       .block = {kMoeGateUpThreads},
-       .shared_bytes = static_cast<uint32_t>(gate_up_bytes),
-       .overlaps_previous = true},
-      args);
+  const int64_t tiles = width / kMoeHiddenTile;
+  args.gate_passes = passes_for(tiles * slots);
+  stream.launch(rows.count == 1 ? kGateUp1 : kGateUp,
+                {.grid = {static_cast<uint32_t>((tiles + args.gate_passes - 1) / args.gate_passes),
+                          static_cast<uint32_t>(slots)},
+                 .block = {kMoeGateUpThreads},
+                 .shared_bytes = static_cast<uint32_t>(gate_up_bytes),
+                 .overlaps_previous = true},
+                args);
   const int64_t of_a_pass = int64_t{kMoeDownThreads} / 32 * kMoeDownOutputs;
   const int64_t blocks = (args.n_embd + of_a_pass - 1) / of_a_pass;
-  args.passes = static_cast<int32_t>(
-      std::clamp<int64_t>(blocks * rows.count / kManyDownBlocks, 1, kMostPasses));
+  args.passes = passes_for(blocks * rows.count);
   stream.launch(kDown,
                 {.grid = {static_cast<uint32_t>((blocks + args.passes - 1) / args.passes),
                           static_cast<uint32_t>(rows.count)},

@@ -12,39 +12,44 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// Element i of a head is register i / 32 of lane i % 32.
-inline constexpr int kOwn = kMaxHeadDim / kWarp;
-
+/// Element i of a head is register i / 32 of lane i % 32. kSize elements, which lets the compiler
+/// work on all registers at a time; 0: any number.
+template <int kSize>
 struct Head {
+  static constexpr int kOwn = (kSize == 0 ? kMaxHeadDim : kSize) / kWarp;
   float x[kOwn];
-  int n;
+  int any_n;
   int lane;
 
-  __device__ __forceinline__ bool has(int m) const { return m * kWarp + lane < n; }
+  __device__ __forceinline__ int n() const { return kSize == 0 ? any_n : kSize; }
+  __device__ __forceinline__ bool has(int m) const { return m * kWarp + lane < n(); }
 };
 
 /// dot16(x, x). Elements of partial sum i mod 16 lie in two lanes, which both keep it.
-__device__ __forceinline__ float squares(const Head& head) {
+template <int kSize>
+__device__ __forceinline__ float squares(const Head<kSize>& head) {
   float s = 0;
 #pragma unroll
-  for (int m = 0; m < kOwn; ++m) {
-    if (m * kWarp >= head.n) break;
+  for (int m = 0; m < Head<kSize>::kOwn; ++m) {
+    if (m * kWarp >= head.n()) break;
     const float own = head.x[m];
     const float other = __shfl_xor_sync(kFullWarp, own, 16);
     const float low = head.lane < 16 ? own : other;
     const float high = head.lane < 16 ? other : own;
     s = fmaf(low, low, s);
-    if (m * kWarp + 16 < head.n) s = fmaf(high, high, s);
+    if (m * kWarp + 16 < head.n()) s = fmaf(high, high, s);
   }
   return tree_of_16(s);
 }
 
 /// The norm and the rotation by position; `row` is this warp's shared memory.
-__device__ __forceinline__ void normalise_and_rotate(Head& head, const float* weight, float eps,
-                                                     const float* cos_sin, int half, float* row) {
-  const float scale = 1.0F / sqrtf(squares(head) / static_cast<float>(head.n) + eps);
+template <int kSize>
+__device__ __forceinline__ void normalise_and_rotate(Head<kSize>& head, const float* weight,
+                                                     float eps, const float* cos_sin, int half,
+                                                     float* row) {
+  const float scale = 1.0F / sqrtf(squares(head) / static_cast<float>(head.n()) + eps);
 #pragma unroll
-  for (int m = 0; m < kOwn; ++m) {
+  for (int m = 0; m < Head<kSize>::kOwn; ++m) {
     const int i = m * kWarp + head.lane;
     if (!head.has(m)) break;
     head.x[m] = head.x[m] * scale * weight[i];
@@ -52,7 +57,7 @@ __device__ __forceinline__ void normalise_and_rotate(Head& head, const float* we
   }
   __syncwarp();
 #pragma unroll
-  for (int m = 0; m < kOwn; ++m) {
+  for (int m = 0; m < Head<kSize>::kOwn; ++m) {
     const int i = m * kWarp + head.lane;
     if (!head.has(m) || i >= 2 * half) break;
     const bool low = i < half;
@@ -67,26 +72,27 @@ __device__ __forceinline__ void normalise_and_rotate(Head& head, const float* we
 }
 
 /// The head times H: distances below 32 between lanes, the others between registers.
-__device__ __forceinline__ void rotate_head(Head& head) {
-  const int block = head.n & -head.n;
+template <int kSize>
+__device__ __forceinline__ void rotate_head(Head<kSize>& head) {
+  const int block = head.n() & -head.n();
 #pragma unroll
   for (int distance = 1; distance < kWarp; distance *= 2) {
     if (distance >= block) break;
     const bool low = (head.lane & distance) == 0;
 #pragma unroll
-    for (int m = 0; m < kOwn; ++m) {
-      if (m * kWarp >= head.n) break;
+    for (int m = 0; m < Head<kSize>::kOwn; ++m) {
+      if (m * kWarp >= head.n()) break;
       const float own = head.x[m];
       const float other = __shfl_xor_sync(kFullWarp, own, distance);
       head.x[m] = low ? own + other : other - own;
     }
   }
 #pragma unroll
-  for (int distance = 1; distance < kOwn; distance *= 2) {
+  for (int distance = 1; distance < Head<kSize>::kOwn; distance *= 2) {
     if (distance * kWarp >= block) break;
 #pragma unroll
-    for (int m = 0; m < kOwn; ++m) {
-      if ((m & distance) != 0 || m * kWarp >= head.n) continue;
+    for (int m = 0; m < Head<kSize>::kOwn; ++m) {
+      if ((m & distance) != 0 || m * kWarp >= head.n()) continue;
       const float a = head.x[m];
       const float b = head.x[m | distance];
       head.x[m] = a + b;
@@ -95,7 +101,7 @@ __device__ __forceinline__ void rotate_head(Head& head) {
   }
   const float scale = 1.0F / sqrtf(static_cast<float>(block));
 #pragma unroll
-  for (int m = 0; m < kOwn; ++m) head.x[m] = head.x[m] * scale;
+  for (int m = 0; m < Head<kSize>::kOwn; ++m) head.x[m] = head.x[m] * scale;
 }
 
 /// Scale of a block of 32, one element in each lane, and the element's level (docs/numerics.md,
@@ -128,16 +134,17 @@ __device__ __forceinline__ Level round_to_levels(float x, KvType type) {
 }
 
 /// Stores the head as a key or value of position `slot` of a page.
-__device__ __forceinline__ void store_head(const Head& head, const KvHead& to, KvType type,
+template <int kSize>
+__device__ __forceinline__ void store_head(const Head<kSize>& head, const KvHead& to, KvType type,
                                            bool is_key, int slot) {
   const int per_unit = 128 / element_bits(type);
   const int positions = per_unit / 2;  // of a unit of values
 #pragma unroll
-  for (int m = 0; m < kOwn; ++m) {
+  for (int m = 0; m < Head<kSize>::kOwn; ++m) {
     const int i = m * kWarp + head.lane;
-    if (m * kWarp >= head.n) break;
+    if (m * kWarp >= head.n()) break;
     const int unit_index =
-        is_key ? i / per_unit * kPage + slot : slot / positions * (head.n / 2) + i / 2;
+        is_key ? i / per_unit * kPage + slot : slot / positions * (head.n() / 2) + i / 2;
     const int at = is_key ? i % per_unit : slot % positions * 2 + i % 2;
     uint8_t* unit = to.units + static_cast<int64_t>(unit_index) * 16;
     if (has_scales(type)) {
@@ -176,11 +183,10 @@ CHIMERE_KERNEL(rope_table, 128, RopeTableArgs, args) {
   out[args.half + i] = static_cast<float>(v.sin);
 }
 
-/// Grid: [rows, heads of q, k and v / kAppendWarps]; a warp for each head.
-CHIMERE_KERNEL(qk_norm_rope_append, kAppendWarps* kWarp, AppendArgs, args) {
-  __shared__ float rows[kAppendWarps * kMaxHeadDim];
-  wait_for_previous_kernel();
-  let_next_kernel_start();
+namespace {
+
+template <int kSize>
+__device__ __forceinline__ void append_heads(const AppendArgs& args, float* rows) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int n = args.dims.head_dim;
   const auto row = static_cast<int>(blockIdx.x);
@@ -195,11 +201,12 @@ CHIMERE_KERNEL(qk_norm_rope_append, kAppendWarps* kWarp, AppendArgs, args) {
   const float* from =
       is_q ? query : kv_rows.data + row * kv_rows.stride + static_cast<int64_t>(kv_head) * n;
 
-  Head head;
-  head.n = n;
+  Head<kSize> head;
+  head.any_n = n;
   head.lane = static_cast<int>(threadIdx.x) % kWarp;
 #pragma unroll
-  for (int m = 0; m < kOwn; ++m) head.x[m] = head.has(m) ? from[m * kWarp + head.lane] : 0;
+  for (int m = 0; m < Head<kSize>::kOwn; ++m)
+    head.x[m] = head.has(m) ? from[m * kWarp + head.lane] : 0;
   if (is_q || is_k) {
     const int half = args.dims.rope_dims / 2;
     normalise_and_rotate(head, is_q ? args.q_norm : args.k_norm, args.eps,
@@ -209,7 +216,7 @@ CHIMERE_KERNEL(qk_norm_rope_append, kAppendWarps* kWarp, AppendArgs, args) {
   if (has_scales(is_q || is_k ? args.kv.k_type : args.kv.v_type)) rotate_head(head);
   if (is_q) {
 #pragma unroll
-    for (int m = 0; m < kOwn; ++m) {
+    for (int m = 0; m < Head<kSize>::kOwn; ++m) {
       if (head.has(m)) query[m * kWarp + head.lane] = head.x[m];
     }
     return;
@@ -218,6 +225,23 @@ CHIMERE_KERNEL(qk_norm_rope_append, kAppendWarps* kWarp, AppendArgs, args) {
   const KvHead to = is_k ? keys_of(args.kv, page, kv_head, n)
                          : values_of(args.kv, page, args.dims.n_kv_heads, kv_head, n);
   store_head(head, to, is_k ? args.kv.k_type : args.kv.v_type, is_k, position % kPage);
+}
+
+}  // namespace
+
+/// Grid: [rows, heads of q, k and v / kAppendWarps]; a warp for each head.
+CHIMERE_KERNEL(qk_norm_rope_append, kAppendWarps* kWarp, AppendArgs, args) {
+  __shared__ float rows[kAppendWarps * kMaxHeadDim];
+  let_next_kernel_start();
+  wait_for_previous_kernel();
+  switch (args.dims.head_dim) {
+    case 128:
+      return append_heads<128>(args, rows);
+    case 256:
+      return append_heads<256>(args, rows);
+    default:
+      return append_heads<0>(args, rows);
+  }
 }
 
 }  // namespace chimere::kernels::cuda
