@@ -197,16 +197,23 @@ Status Engine::compute_divided(const std::vector<Planned>& planned) {
                        [](const Planned& p) { return p.rows > 0; });
   Status replied;
   double replying = 0;
+  double longest = 0;
+  // Rather a little early than as much as a part too late.
+  const double patience = pace_.patience() - std::min(longest_part_, pace_.patience() / 2);
   const Clock::time_point begun = Clock::now();
+  Clock::time_point resumed = begun;
   model::StepPlan plan = make_plan(prompts);
   plan.interrupt = [&] {
-    if (!replied.ok() || seconds_since(last_replies_) < pace_.patience()) return;
-    const Clock::time_point interrupted = Clock::now();
+    longest = std::max(longest, seconds_since(resumed));
+    resumed = Clock::now();
+    if (!replied.ok() || seconds_since(last_replies_) < patience) return;
     replied = reply_once();
-    replying += seconds_since(interrupted);
+    replying += seconds_since(resumed);
+    resumed = Clock::now();
   };
   const auto result = model_.forward(plan);
   if (!result.ok()) return result.error();
+  longest_part_ = longest;
   measure_pace(prompts, seconds_since(begun) - replying);
   choose(prompts, *result);
   accept(prompts);

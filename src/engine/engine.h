@@ -146,6 +146,7 @@ class Engine {
   size_t turn_ = 0;     ///< who gets the first prompt chunk
   Pace pace_;
   std::chrono::steady_clock::time_point last_replies_;  ///< when a step of replies last ended
+  double longest_part_ = 0;     ///< seconds between two interrupts of the last divided step
   std::deque<Request> reruns_;  ///< replies to run again as prompts, the newest last
   std::unique_ptr<Generation> rerun_;
   EngineCounters counters_;

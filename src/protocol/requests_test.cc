@@ -207,8 +207,8 @@ TEST(ChatRequest, NamesMemories) {
   ASSERT_FALSE(parse_chat("{" + kHello + R"(,"engram":["a","b"]})", kDefaults, {}, r));
   EXPECT_EQ(r.engram, (std::vector<std::string>{"a", "b"}));
   for (const char* bad : {"\"a\"", "[1]", R"(["a","b","c"])"}) {
-    const auto error = parse_chat("{" + kHello + ",\"engram\":" + bad + "}", kDefaults,
-                                  {.engrams = 2}, r);
+    const auto error =
+        parse_chat("{" + kHello + ",\"engram\":" + bad + "}", kDefaults, {.engrams = 2}, r);
     ASSERT_TRUE(error) << bad;
     EXPECT_EQ(error->param, "engram");
   }

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Servers that are killed with signal 9 while they answer and write their prefix cache: each one that follows on the same
+state folder starts, and answers as one that never kept anything.
+
+  kill_test.py CHIMERE MODEL [KILLS] [SEED]
+"""
+import json
+import random
+import sys
+import tempfile
+import threading
+import time
+
+from server import Server
+
+CHIMERE, MODEL = sys.argv[1:3]
+KILLS = int(sys.argv[3]) if len(sys.argv) > 3 else 20
+SEED = int(sys.argv[4]) if len(sys.argv) > 4 else random.randrange(1 << 30)
+CHAT = "/v1/chat/completions"
+WORDS = "list print file folder name order time copy move link user group size mode owner".split()
+
+
+def chats(rng):
+    """Conversations with common beginnings, so that states part and are shared."""
+    system = {"role": "system", "content": " ".join(rng.choice(WORDS) for _ in range(150))}
+    out = []
+    for _ in range(6):
+        messages = [system]
+        for turn in range(rng.randrange(1, 4)):
+            if turn:
+                messages.append({"role": "assistant", "content": " ".join(rng.choice(WORDS) for _ in range(20))})
+            messages.append({"role": "user", "content": " ".join(rng.choice(WORDS) for _ in range(rng.randrange(5, 120)))})
+        out.append({"messages": messages, "temperature": 1, "seed": rng.randrange(1000), "max_tokens": 12,
+                    "logprobs": True})
+    return out
+
+
+def answer(server, chat):
+    """Its choices, with their log-probabilities, and how much of the prompt was kept."""
+    reply = server.post(CHAT, chat)
+    return reply["choices"], reply["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+
+def press(server, asked, until):
+    """Asks until the server is gone."""
+    rng = random.Random(until)
+    while True:
+        try:
+            answer(server, rng.choice(asked))
+        except (OSError, AssertionError, ValueError):
+            return
+        except Exception as error:  # of http.client, when the server dies in the midst of an answer
+            assert type(error).__module__ == "http.client", error
+            return
+        time.sleep(rng.random() * 0.05)  # idle moments, in which replies are run again and files written
+
+
+def main():
+    print("seed", SEED)
+    rng = random.Random(SEED)
+    asked = chats(rng)
+    cold = Server(CHIMERE, MODEL, "--prefix-states", 0)
+    expected = [answer(cold, chat)[0] for chat in asked]
+    assert cold.close() == 0
+    kept = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for kill in range(KILLS + 1):
+            server = Server(CHIMERE, MODEL, "--state-folder", folder, "--prefix-states", 8, "--prefix-memory", 1)
+            try:
+                for chat, choices in zip(asked, expected):
+                    got, cached = answer(server, chat)
+                    kept += cached if kill else 0
+                    if got != choices:
+                        print(json.dumps(got), json.dumps(choices), server.log(), sep="\n")
+                        raise AssertionError(f"another answer after {kill} kills")
+                threads = [threading.Thread(target=press, args=(server, asked, rng.random())) for _ in range(3)]
+                for thread in threads:
+                    thread.start()
+                time.sleep(rng.random() * 0.4)
+            finally:
+                server.process.kill()
+                server.process.wait()
+                server.process.stdout.close()
+            for thread in threads:
+                thread.join()
+    assert kept > 0, "nothing was ever found again"
+    print(f"{KILLS} kills, {kept} cached tokens")
+
+
+if __name__ == "__main__":
+    main()
