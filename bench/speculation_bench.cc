@@ -1,5 +1,6 @@
 // Speculation on a model of the machine's CPU: time and acceptance of every mode beside `off`, over
-// questions, held-out documents to go on from, and texts to repeat with a change.
+// questions, held-out documents to go on from, texts to repeat with a change, and copies of them
+// that have begun.
 //
 //   speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] [--sequences N]
 //   [--threads N]
@@ -80,7 +81,7 @@ std::string question(const std::string& text) {
 }
 
 std::vector<Set> read_sets(const Options& options, const text::Tokenizer& tokenizer) {
-  std::vector<Set> sets = {{"questions", {}}, {"documents", {}}, {"edits", {}}};
+  std::vector<Set> sets = {{"questions", {}}, {"documents", {}}, {"edits", {}}, {"copies", {}}};
   const auto lines = [&](const char* name, auto use) {
     std::ifstream file(options.evaluation + "/" + name);
     for (std::string line; std::getline(file, line);) use(nlohmann::json::parse(line));
@@ -94,6 +95,12 @@ std::vector<Set> read_sets(const Options& options, const text::Tokenizer& tokeni
   lines("edits.jsonl", [&](const nlohmann::json& row) {
     add(sets[2],
         question(row["instruction"].get<std::string>() + "\n\n" + row["text"].get<std::string>()));
+    // The shipped model does not do as it is told here; but it goes on with a copy that has begun.
+    auto copy = tokenizer.encode(row["text"].get<std::string>() + "\n\n", false);
+    auto changed = tokenizer.encode(row["answer"].get<std::string>(), false);
+    changed.resize(changed.size() / 4);
+    copy.insert(copy.end(), changed.begin(), changed.end());
+    if (sets[3].prompts.size() < options.prompts) sets[3].prompts.push_back(std::move(copy));
   });
   const std::string documents = read_text(options.evaluation + "/heldout.docs");
   for (size_t at = 0; at < documents.size();) {

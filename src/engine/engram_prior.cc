@@ -1,10 +1,15 @@
 #include "engine/engram_prior.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 namespace chimere::engine {
+namespace {
+
+/// Tokens by which a text is known again.
+constexpr size_t kTail = 64;
+
+}  // namespace
 
 EngramPrior::EngramPrior(engram::Memory memory, const EngramOptions& options,
                          const text::Tokenizer& tokenizer)
@@ -20,14 +25,23 @@ Result<std::shared_ptr<sampling::Prior>> EngramPrior::create(engram::Memory::Tab
   return std::shared_ptr<sampling::Prior>(new EngramPrior(std::move(memory), options, tokenizer));
 }
 
-bool EngramPrior::thinking(std::span<const int32_t> history) const {
+bool EngramPrior::thinking(std::span<const int32_t> history) {
   if (think_ < 0 || end_think_ < 0) return false;
-  // The latest tag says it. Reading ids backwards takes a microsecond for thousands of them.
-  for (const int32_t token : std::views::reverse(history)) {
-    if (token == end_think_) return false;
-    if (token == think_) return true;
+  const bool grown =
+      seen_ <= history.size() && std::ranges::equal(tail_, history.first(seen_).last(tail_.size()));
+  if (!grown) {
+    seen_ = 0;
+    inside_ = false;
   }
-  return false;
+  // The latest tag says it.
+  for (const int32_t token : history.subspan(seen_)) {
+    if (token == think_) inside_ = true;
+    if (token == end_think_) inside_ = false;
+  }
+  seen_ = history.size();
+  const auto tail = history.last(std::min(history.size(), kTail));
+  tail_.assign(tail.begin(), tail.end());
+  return inside_;
 }
 
 Status EngramPrior::mix(std::span<const float> logits, const sampling::Candidate& largest,

@@ -20,7 +20,8 @@ struct EngramOptions {
 };
 
 /// The tables stay the ones that were open when the request began, whatever replaces their files.
-/// Between the tokenizer's <think> and </think>, the model is left alone unless asked otherwise.
+/// Serves one text that grows. Between the tokenizer's <think> and </think>, the model is left
+/// alone unless asked otherwise.
 class EngramPrior final : public sampling::Prior {
  public:
   /// Errors: kInvalidData (a table's gate).
@@ -35,12 +36,17 @@ class EngramPrior final : public sampling::Prior {
  private:
   EngramPrior(engram::Memory memory, const EngramOptions& options,
               const text::Tokenizer& tokenizer);
-  bool thinking(std::span<const int32_t> history) const;
+  bool thinking(std::span<const int32_t> history);
 
   engram::Memory memory_;
   bool while_thinking_;
   int32_t think_;  ///< -1: no such token
   int32_t end_think_;
+  // What is known of the text so far: its first `seen_` tokens, that end with `tail_`, end inside a
+  // thought or not.
+  size_t seen_ = 0;
+  std::vector<int32_t> tail_;
+  bool inside_ = false;
 };
 
 }  // namespace chimere::engine

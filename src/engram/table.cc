@@ -123,7 +123,8 @@ Status MappedTable::read_header() {
   }
   for (const Discounts& d : header_.discounts) {
     for (const float value : {d.once, d.twice, d.more}) {
-      if (!(value >= 0 && value <= 3)) return damaged(path, "its discounts are out of range");
+      const bool in_range = value >= 0 && value <= 3;  // no number is not
+      if (!in_range) return damaged(path, "its discounts are out of range");
     }
   }
   return {};

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "sampling/math.h"
@@ -12,13 +15,15 @@ namespace {
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
 #if defined(__x86_64__)
-#define CHIMERE_FOR_AVX512 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]]
-#define CHIMERE_FOR_AVX2 [[gnu::target("avx2")]]
+#define CHIMERE_FOR_AVX512 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,fma")]]
+#define CHIMERE_FOR_AVX2 [[gnu::target("avx2,fma")]]
 bool has_avx512() {
   return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
          __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
 }
-bool has_avx2() { return __builtin_cpu_supports("avx2") != 0; }
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+}
 #endif
 
 /// Elements that loops over a vocabulary take at a time, and the sums or maxima that they keep
@@ -26,25 +31,23 @@ bool has_avx2() { return __builtin_cpu_supports("avx2") != 0; }
 constexpr size_t kPiece = 256;
 constexpr size_t kWide = 16;
 
-/// The largest of a piece; +infinity if one of them is that or no number.
+/// The largest of a piece; +infinity if one of them is that or no number. As whole numbers in the
+/// order of the floats, which vectorise: numbers that are none come before or behind all others.
 [[gnu::always_inline]] inline float largest_of(const float* logits) {
-  std::array<float, kWide> most;
-  std::array<int32_t, kWide> bad{};
-  most.fill(kMasked);
-  for (size_t i = 0; i < kPiece; i += kWide) {
-    for (size_t lane = 0; lane < kWide; ++lane) {
-      const float l = logits[i + lane];
-      most[lane] = l > most[lane] ? l : most[lane];
-      bad[lane] |= static_cast<int32_t>(!(l < std::numeric_limits<float>::infinity()));
-    }
+  constexpr auto kOrder = [](float x) {
+    const auto bits = std::bit_cast<int32_t>(x);
+    return bits ^ (bits >> 31 & INT32_MAX);
+  };
+  int32_t most = INT32_MIN;
+  int32_t least = INT32_MAX;
+  for (size_t i = 0; i < kPiece; ++i) {
+    const int32_t at = kOrder(logits[i]);
+    most = std::max(most, at);
+    least = std::min(least, at);
   }
-  float best = kMasked;
-  int32_t any = 0;
-  for (size_t lane = 0; lane < kWide; ++lane) {
-    best = std::max(best, most[lane]);
-    any |= bad[lane];
-  }
-  return any != 0 ? std::numeric_limits<float>::infinity() : best;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (most >= kOrder(kInfinity) || least < kOrder(-kInfinity)) return kInfinity;
+  return std::bit_cast<float>(most ^ (most >> 31 & INT32_MAX));
 }
 
 /// {+infinity, -1} if a logit is that or no number; {-infinity, -1} if all are masked.
@@ -91,10 +94,11 @@ struct Sums {
     std::array<float, kWide> xe_sum{};
     for (size_t i = 0; i < kPiece; i += kWide) {
       for (size_t lane = 0; lane < kWide; ++lane) {
-        const float x = std::max(-87.0F, piece[i + lane] - largest);
+        const float below = piece[i + lane] - largest;
+        const float x = below < -87.0F ? -87.0F : below;  // not -infinity times 0
         const float e = exp_nonpositive_f32(x);
         e_sum[lane] += e;
-        xe_sum[lane] += x * e;
+        xe_sum[lane] = std::fma(x, e, xe_sum[lane]);
       }
     }
     for (size_t lane = 0; lane < kWide; ++lane) {

@@ -82,6 +82,39 @@ TEST(Summarise, AgreesWithTheDefinitionInLongDouble) {
   }
 }
 
+TEST(Summarise, SinglePrecisionIsCloseToTheDefinition) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 60; ++round) {
+    const size_t n = 1 + random() % 5000;
+    std::normal_distribution<float> normal(0, 0.5F + static_cast<float>(round) / 4);
+    std::vector<float> logits(n);
+    for (float& l : logits) l = normal(random);
+    if (n > 2) logits[1] = -kInfinity;
+    const float largest = find_largest(logits)->value;
+    const Distribution exact = summarise(logits, largest);
+    const Distribution fast = summarise_f32(logits, largest);
+    EXPECT_NEAR(fast.log_sum, exact.log_sum, 2e-6);
+    EXPECT_NEAR(fast.entropy, exact.entropy, 1e-5);
+    EXPECT_NEAR(fast.p_max, exact.p_max, 1e-6);
+  }
+}
+
+TEST(FindLargest, IsThePlainLoop) {
+  std::mt19937 random(9);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<float> logits(1 + random() % 1500);
+    for (float& l : logits) l = static_cast<float>(random() % 900) - 450;
+    if (round % 3 == 0) logits[random() % logits.size()] = -kInfinity;
+    const auto first = std::ranges::max_element(logits);
+    const auto found = find_largest(logits);
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(found->id, first - logits.begin());
+    EXPECT_EQ(found->value, *first);
+    logits[random() % logits.size()] = round % 2 == 0 ? -NAN : kInfinity;
+    EXPECT_FALSE(find_largest(logits).ok());
+  }
+}
+
 TEST(TopLogprobs, SumToOneOverTheWholeVocabulary) {
   const std::vector<float> logits = {0.5F, -2, 3, 3, 80};
   const Distribution d = summarise(logits, 80);

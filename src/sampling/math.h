@@ -65,23 +65,24 @@ inline double log_positive(double x) {
   return exponent * kLn2High + (exponent * kLn2Low + log_m);
 }
 
-/// The two in single precision, for loops over a vocabulary: errors below 3e-7 of the result (of
-/// log_positive_f32: below 3e-7). e^x for x <= 0; below -87 the result is e^-87.
+/// The two in single precision, for loops over a vocabulary, with fused multiplications: errors
+/// below 3e-7 of the result (of log_positive_f32: below 3e-7). e^x for x <= 0; below -87 the result
+/// is e^-87.
 inline float exp_nonpositive_f32(float x) {
   constexpr float kRound = 0x1.8p23F;
   const float clamped = x < -87.0F ? -87.0F : x;
-  const float shifted = clamped * 1.44269504F + kRound;
+  const float shifted = std::fma(clamped, 1.44269504F, kRound);
   const float n = shifted - kRound;
-  const float r = (clamped - n * 0.693359375F) - n * -2.12194440e-4F;  // |r| <= ln 2 / 2
-  // Taylor to degree 7: the remainder is below 0.3466^8 / 8! = 6e-9.
-  float p = 1.0F / 5040.0F;
-  p = p * r + 1.0F / 720.0F;
-  p = p * r + 1.0F / 120.0F;
-  p = p * r + 1.0F / 24.0F;
-  p = p * r + 1.0F / 6.0F;
-  p = p * r + 0.5F;
-  p = p * r + 1.0F;
-  p = p * r + 1.0F;
+  // |r| <= ln 2 / 2
+  const float r = std::fma(n, 2.12194440e-4F, std::fma(n, -0.693359375F, clamped));
+  // Taylor to degree 6: the remainder is below 0.3466^7 / 7! = 1.2e-7.
+  float p = 1.0F / 720.0F;
+  p = std::fma(p, r, 1.0F / 120.0F);
+  p = std::fma(p, r, 1.0F / 24.0F);
+  p = std::fma(p, r, 1.0F / 6.0F);
+  p = std::fma(p, r, 0.5F);
+  p = std::fma(p, r, 1.0F);
+  p = std::fma(p, r, 1.0F);
   return std::bit_cast<float>(std::bit_cast<uint32_t>(p) +
                               (std::bit_cast<uint32_t>(shifted) << 23));
 }

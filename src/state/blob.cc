@@ -65,8 +65,28 @@ std::string type_name(uint32_t type) {
   return info != nullptr ? std::string(info->name) : "type " + std::to_string(type);
 }
 
+/// Whether `longer` is `shorter` and, behind its layers, one more with keys and values and a state:
+/// the block that drafts.
+bool only_drafts_more(const std::vector<Component>& longer, const std::vector<Component>& shorter) {
+  if (longer.size() != shorter.size() + 2) return false;
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    if (longer[i].kind != shorter[i].kind || longer[i].layer != shorter[i].layer) return false;
+  }
+  const Component& kv = longer[shorter.size()];
+  const Component& hidden = longer.back();
+  return kv.kind == static_cast<uint32_t>(ComponentSpec::Kind::kPagedKv) &&
+         hidden.kind == static_cast<uint32_t>(ComponentSpec::Kind::kRecurrent) &&
+         kv.layer == hidden.layer;
+}
+
 /// Why a store with another table cannot read the state.
 std::string difference(const std::vector<Component>& theirs, const std::vector<Component>& ours) {
+  if (only_drafts_more(theirs, ours)) {
+    return "it was kept with drafts of the model; go on with --speculate auto (or mtp)";
+  }
+  if (only_drafts_more(ours, theirs)) {
+    return "it was kept without drafts of the model; go on with --speculate off (or ngram)";
+  }
   bool same_layers = theirs.size() == ours.size();
   for (size_t i = 0; same_layers && i < ours.size(); ++i) {
     same_layers = theirs[i].kind == ours[i].kind && theirs[i].layer == ours[i].layer;

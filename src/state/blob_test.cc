@@ -148,5 +148,23 @@ TEST(Blob, OtherModelsAndLayoutsAreRefused) {
       << "limits are no part of the key";
 }
 
+TEST(Blob, TellsHowToGoOnWithOrWithoutDrafts) {
+  StateSpec with = example_spec();
+  with.components.push_back({.kind = ComponentSpec::Kind::kPagedKv, .layer = 2, .bytes = 64});
+  with.components.push_back({.kind = ComponentSpec::Kind::kRecurrent, .layer = 2, .bytes = 64});
+  auto drafting = make_store(with);
+  auto plain = make_store(example_spec());
+  const auto kept = example_sequence(*plain, 1)->checkpoint().to_blob();
+  const auto refused = drafting->from_blob(kept);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("--speculate off"), std::string::npos)
+      << refused.error().message;
+  const auto kept_drafting = drafting->create_sequence()->checkpoint().to_blob();
+  const auto other_way = plain->from_blob(kept_drafting);
+  ASSERT_FALSE(other_way.ok());
+  EXPECT_NE(other_way.error().message.find("--speculate auto"), std::string::npos)
+      << other_way.error().message;
+}
+
 }  // namespace
 }  // namespace chimere::state

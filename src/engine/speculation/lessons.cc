@@ -16,7 +16,11 @@ constexpr double kMemory = 1.0 / 32;
 /// all rounds.
 constexpr int32_t kTrialRounds = 12;
 constexpr double kLeastGain = 0.08;
-constexpr int32_t kLongestRest = 2048;
+constexpr int32_t kShortestRest = 256;
+constexpr int32_t kLongestRest = 16384;
+/// A trial that is as bad as this ends early.
+constexpr int32_t kEarlyRounds = 4;
+constexpr double kHopeless = -0.15;
 
 }  // namespace
 
@@ -54,13 +58,13 @@ bool DraftBalance::draws() {
 void DraftBalance::settle(double gain) {
   ++trial_;
   mean_ += (gain - mean_) * std::max(kMemory, 1.0 / trial_);
-  if (trial_ < kTrialRounds) return;
+  if (trial_ < kTrialRounds && !(trial_ >= kEarlyRounds && mean_ < kHopeless)) return;
   if (mean_ >= kLeastGain) {
-    next_rest_ = 64;
+    next_rest_ = kShortestRest;
     return;
   }
   rest_ = next_rest_;
-  next_rest_ = std::min(2 * next_rest_, kLongestRest);
+  next_rest_ = std::min(4 * next_rest_, kLongestRest);
 }
 
 Lessons::Lessons()

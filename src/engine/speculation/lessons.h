@@ -31,8 +31,8 @@ class Acceptance {
 };
 
 /// Whether drafts by the model earn their keep: the balance of tokens saved and time spent, and
-/// when to try again if it is negative. Each time that a trial fails the next one is twice as far
-/// away, so that what does not pay costs next to nothing.
+/// when to try again if it is negative. Each time that a trial fails the next one is four times as
+/// far away, so that what does not pay costs next to nothing.
 class DraftBalance {
  public:
   /// Another round of a request that might draft begins; whether it should.
@@ -48,9 +48,9 @@ class DraftBalance {
   static constexpr int32_t kFeedBefore = 48;  ///< rounds before a trial
 
   double mean_ = 0;
-  int32_t trial_ = 0;  ///< rounds settled since drafting began again
-  int32_t rest_ = 96;  ///< rounds left without drafts; short runs never try
-  int32_t next_rest_ = 64;
+  int32_t trial_ = 0;   ///< rounds settled since drafting began again
+  int32_t rest_ = 192;  ///< rounds left without drafts; short runs never try
+  int32_t next_rest_ = 256;
 };
 
 /// How often drafts of each origin were accepted; see Speculator for the kinds of evidence.

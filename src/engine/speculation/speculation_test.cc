@@ -98,7 +98,7 @@ TEST(DraftBalance, RestsLongerEachTimeThatATrialFails) {
   DraftBalance balance;
   std::vector<int> rests;
   int resting = 0;
-  for (int round = 0; round < 5000; ++round) {
+  for (int round = 0; round < 30000; ++round) {
     if (balance.draws()) {
       if (resting > 0) rests.push_back(resting);
       resting = 0;
@@ -107,10 +107,10 @@ TEST(DraftBalance, RestsLongerEachTimeThatATrialFails) {
       ++resting;
     }
   }
-  ASSERT_GE(rests.size(), 5U);
-  EXPECT_EQ(rests[0], 95) << "a short run never tries";
-  EXPECT_EQ(rests[1], 63);
-  for (size_t i = 2; i < rests.size(); ++i) EXPECT_EQ(rests[i] + 1, 2 * (rests[i - 1] + 1));
+  ASSERT_GE(rests.size(), 4U);
+  EXPECT_EQ(rests[0], 191) << "a short run never tries";
+  EXPECT_EQ(rests[1], 255);
+  for (size_t i = 2; i < rests.size(); ++i) EXPECT_EQ(rests[i] + 1, 4 * (rests[i - 1] + 1));
 
   DraftBalance good;
   while (!good.draws()) {
