@@ -55,8 +55,9 @@ class HttpServer {
   /// Serves until stop(). `on_signal` is called at a first SIGTERM or SIGINT; a second one ends the
   /// process at once, with exit code 130.
   void run(std::function<void()> on_signal);
-  /// Accepts nothing more; what is being answered may finish within `seconds`. Any thread.
-  void stop(double seconds);
+  /// Accepts nothing more; what is being answered may finish within `limit` seconds. Any
+  /// thread.
+  void stop(double limit);
   /// Any thread.
   int64_t connections() const;
 

@@ -43,7 +43,9 @@ std::string head(const HttpResponse& response, bool keep_alive) {
   std::string out = "HTTP/1.1 " + std::to_string(response.status) + " " + reason(response.status) +
                     "\r\nContent-Type: " + response.content_type +
                     "\r\nX-Content-Type-Options: nosniff\r\n";
-  for (const auto& [name, value] : response.headers) out += name + ": " + value + "\r\n";
+  for (const auto& [name, value] : response.headers) {
+    out.append(name).append(": ").append(value).append("\r\n");
+  }
   out += keep_alive ? "Connection: keep-alive\r\n" : "Connection: close\r\n";
   return out;
 }
