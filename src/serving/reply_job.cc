@@ -63,7 +63,7 @@ void ReplyJob::start() {
     for (size_t i = 0; i < choices_.size(); ++i) {
       engine::Request request = spec_.choices[i].request;
       request.on_token = [self, i](const engine::TokenEvent& event) { self->on_token(i, event); };
-      request.on_finish = [self, i](engine::Outcome o) { self->on_finish(i, std::move(o)); };
+      request.on_finish = [self, i](const engine::Outcome& o) { self->on_finish(i, o); };
       const auto id = model_.service.submit(std::move(request));
       if (!id.ok()) {
         unfinished_ = i;
@@ -165,7 +165,7 @@ void ReplyJob::on_token(size_t index, const engine::TokenEvent& event) {
   show(choice, choice.splitter.push(event.text), event.text.size(), "");
 }
 
-void ReplyJob::on_finish(size_t index, engine::Outcome outcome) {
+void ReplyJob::on_finish(size_t index, const engine::Outcome& outcome) {
   const std::lock_guard lock(mutex_);
   Choice& choice = choices_[index];
   if (spec_.choices[index].new_prompt) {

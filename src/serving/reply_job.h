@@ -70,7 +70,7 @@ class ReplyJob : public std::enable_shared_from_this<ReplyJob> {
   };
 
   void on_token(size_t index, const engine::TokenEvent& event);
-  void on_finish(size_t index, engine::Outcome outcome);
+  void on_finish(size_t index, const engine::Outcome& outcome);
   void add_logprobs(Choice& choice, const sampling::Sampled& token);
   /// Adds text that is certain; streams it.
   void show(Choice& choice, const protocol::ReasoningSplitter::Piece& piece, size_t raw_bytes,
