@@ -121,12 +121,11 @@ Result<std::optional<engine::ThinkingParams>> RequestFactory::thinking(const Set
   return out;
 }
 
-Result<std::shared_ptr<const sampling::DryBreakers>> RequestFactory::breakers(
-    const std::string& texts) {
-  CHIMERE_TRY(const auto parsed, parse_breakers(texts));
+std::shared_ptr<const sampling::DryBreakers> RequestFactory::breakers(
+    const std::vector<std::string>& texts) {
   const std::scoped_lock lock(mutex_);
   if (breakers_.tokens == nullptr || breakers_.texts != texts) {
-    breakers_ = {texts, engine::make_dry_breakers(tokenizer_, parsed)};
+    breakers_ = {texts, engine::make_dry_breakers(tokenizer_, texts)};
   }
   return breakers_.tokens;
 }
@@ -180,9 +179,8 @@ Result<engine::Request> RequestFactory::make(const Settings& settings,
   s.dry.base = real(settings::kDryBase);
   s.dry.allowed_length = integer(settings::kDryAllowedLength);
   s.dry.window = integer(settings::kDryWindow);
-  if (s.dry.active()) {
-    CHIMERE_TRY(s.dry.breakers, breakers(settings.get(settings::kDryBreakers)));
-  }
+  CHIMERE_TRY(const auto texts, parse_breakers(settings.get(settings::kDryBreakers)));
+  if (s.dry.active()) s.dry.breakers = breakers(texts);
   CHIMERE_TRY(s.logit_bias, parse_biases(settings.get(settings::kLogitBias)));
   s.seed = seed_from(settings);
   CHIMERE_TRY(auto all, tables(settings));

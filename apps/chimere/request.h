@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/settings.h"
@@ -50,12 +51,12 @@ class RequestFactory {
     std::filesystem::file_time_type time;
   };
   struct Breakers {
-    std::string texts;  ///< as the setting has them
+    std::vector<std::string> texts;
     std::shared_ptr<const sampling::DryBreakers> tokens;
   };
 
   Result<std::optional<engine::ThinkingParams>> thinking(const Settings& settings);
-  Result<std::shared_ptr<const sampling::DryBreakers>> breakers(const std::string& texts);
+  std::shared_ptr<const sampling::DryBreakers> breakers(const std::vector<std::string>& texts);
   Result<engram::Memory::Tables> tables(const Settings& settings);
 
   const text::Tokenizer& tokenizer_;

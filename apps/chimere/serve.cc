@@ -99,8 +99,11 @@ void connect_engram(serving::ServedModel& model, RequestFactory& requests,
     if (memories != nullptr) {
       CHIMERE_TRY(tables, memories->tables(owner, names));
     }
-    CHIMERE_TRY(engine::Request request, requests.make(s, tables));
-    request.owner = owner;
+    auto request = requests.make(s, tables);
+    if (!request.ok() && request.error().code == Error::Code::kNotFound) {
+      return io_error("A table that this server was started with (--engram) is gone.");
+    }
+    if (request.ok()) request->owner = owner;
     return request;
   };
   if (memories == nullptr) return;

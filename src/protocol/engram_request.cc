@@ -25,7 +25,7 @@ std::optional<ApiError> read_text(const Json& value, const std::string& path,
                 "score", score == nullptr ? "missing_field" : "invalid_type");
   } else {
     out.score = score->get<double>();
-    if (!(out.score >= 0 && out.score <= 1)) {
+    if (out.score < 0 || out.score > 1) {
       fields.fail("'" + fields.path_of("score") + "' must be from 0 to 1.", "score");
     }
   }

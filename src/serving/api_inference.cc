@@ -63,6 +63,12 @@ std::optional<ApiError> Api::add_choices(const protocol::GenerationFields& field
   }
   request.prompt = std::move(tokens);
   for (int64_t i = 0; i < fields.n; ++i) {
+    if (i > 0 && request.sampling.prior != nullptr) {
+      // It follows one reply's text.
+      auto again = model_.make_request(fields.settings, owner_of(call), fields.engram);
+      if (!again.ok()) return protocol::from_engram(again.error());
+      request.sampling.prior = std::move(again->sampling.prior);
+    }
     spec.choices.push_back({request, start, echo, i == 0});
     request.sampling.seed += kSeedStep;
   }

@@ -28,7 +28,10 @@ void Exchange::event(std::string_view bytes) {
   {
     const std::lock_guard lock(mutex_);
     if (abandoned_) return;
+    // Whoever was woken for the bytes before takes these, too.
+    const bool woken = !waiting_.bytes.empty();
     waiting_.bytes += bytes;
+    if (woken && waiting_.bytes.size() <= kMaxWaiting) return;
     waiting_.too_slow |= waiting_.bytes.size() > kMaxWaiting;
   }
   wake_();

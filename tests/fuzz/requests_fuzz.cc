@@ -23,6 +23,7 @@ constexpr std::string_view kSeeds[] = {
     R"({"prompt":[[1,2],[3]],"logprobs":2,"top_k":1e3,"suffix":null})",
     R"({"content":"\ud83d\ude00 text","add_special":true,"with_pieces":true})",
     R"({"tokens":[1,2,3]})",
+    R"({"texts":[{"text":"a","score":0.5},{"text":"b","score":1}],"source":"notes","engram":["a"]})",
     "<think>hm</think> yes",
 };
 
@@ -52,6 +53,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!error) {
     check(chat);
     require(!chat.messages.empty(), "a chat has no message");
+  }
+  protocol::EngramRequest engram;
+  error = protocol::parse_engram(body, {}, engram);
+  check(error);
+  if (!error) {
+    require(!engram.texts.empty() && engram.texts.size() <= 256,
+            "a write has no text, or too many");
+    for (const auto& t : engram.texts) require(0 <= t.score && t.score <= 1, "a score is wild");
   }
   protocol::CompletionRequest completion;
   error = protocol::parse_completion(body, defaults, {}, completion);

@@ -335,6 +335,8 @@ class Operations(unittest.TestCase):
         self.assertIn("seventh lighthouse", known["text"])
         self.assertGreater(known["logprobs"]["token_logprobs"][0], -1)
         self.assertEqual(first(ann), plain)
+        several = server.post(TEXT, {**asked, "engram": ["notes"], "n": 8}, headers=ann)["choices"]
+        self.assertEqual([c["text"] for c in several], [known["text"]] * 8)
         # Another key's memory is not there.
         error = server.error(TEXT, {**asked, "engram": ["notes"]}, 404, bob)
         self.assertEqual((error["code"], error["param"]), ("engram_not_found", "engram"))
