@@ -200,7 +200,8 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
   CHIMERE_TRY(const auto batches,
               parse_numbers(flags.batches, 1, LoadedModel::kHostStepRows, "batch"));
   const int32_t largest = *std::ranges::max_element(batches);
-  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.contexts = largest, .step_rows = flags.step_rows}));
+  CHIMERE_TRY(const LoadedModel loaded,
+              load(line.settings, {.contexts = largest, .step_rows = flags.step_rows}));
   const int32_t longest = std::max(*std::ranges::max_element(prompts), flags.decode);
   if (longest > loaded.context) {
     return invalid_argument(fmt::format("A test of {} tokens does not fit into the context of {}.",

@@ -126,8 +126,8 @@ std::vector<SequenceSpec> history(const Scenario& scenario) {
 }
 
 /// Step rows have the oracle's bits; chunk rows on tensor cores are as close as keys and values
-/// and queries, keys, values and weights rounded to f16 are: 2^-11 of a value's size, and what 2^-11 of
-/// the products does to the scores.
+/// and queries, keys, values and weights rounded to f16 are: 2^-11 of a value's size, and what
+/// 2^-11 of the products does to the scores.
 void expect_rows(const Layer& layer, const BatchView& batch, const RowData& got,
                  const RowData& want, const std::string& name) {
   const bool rounds = chunks_use_tensor_cores(layer.shape, layer.k_type, layer.v_type);

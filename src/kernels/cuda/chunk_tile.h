@@ -2,12 +2,12 @@
 // 128 rows of weights and up to 128 rows of activations, 64 elements at a time: weights are decoded
 // to f16 in shared memory, straight from their packed form, and meet activations in f16 there; sums
 // are f32. What is multiplied is docs/numerics.md, rule 9. An output's products are added 16 at a
-// time in rising order, whatever the tile's other rows are, so a row's result depends on nothing but
-// the row.
+// time in rising order, whatever the tile's other rows are, so a row's result depends on nothing
+// but the row.
 //
-// The weights of the stage after next are on their way to registers, and the activations of the next
-// one to shared memory, while a stage is multiplied. Compute capability 9.0 multiplies by warpgroups,
-// which need no instructions of the warps meanwhile; others by warps.
+// The weights of the stage after next are on their way to registers, and the activations of the
+// next one to shared memory, while a stage is multiplied. Compute capability 9.0 multiplies by
+// warpgroups, which need no instructions of the warps meanwhile; others by warps.
 #ifndef CHIMERE_KERNELS_CUDA_CHUNK_TILE_H_
 #define CHIMERE_KERNELS_CUDA_CHUNK_TILE_H_
 
@@ -47,23 +47,23 @@ struct TileRows {
 };
 
 /// A thread's part of a tile: fragments of 8 activation rows, sums[4 f + i] as c[i] of
-/// ptx/half_mma.h. Warp products: 2 fragments of weight rows, 32 (warp / 2) + 16 m, by 8 of activation
-/// rows; f = 8 m + 2 j + e has the rows 32 j + 16 (warp % 2) + 8 e. Warpgroup products: the weight
-/// rows 16 warp and all activation rows, 8 f.
+/// ptx/half_mma.h. Warp products: 2 fragments of weight rows, 32 (warp / 2) + 16 m, by 8 of
+/// activation rows; f = 8 m + 2 j + e has the rows 32 j + 16 (warp % 2) + 8 e. Warpgroup products:
+/// the weight rows 16 warp and all activation rows, 8 f.
 using TileSums = float[64];
 
 /// The weight row and the activation row of sums[at], within the tile.
 __device__ __forceinline__ int tile_output(int at) {
   const int thread = static_cast<int>(threadIdx.x);
-  const int first = kHasWarpgroupMma ? thread / kWarp * 16
-                                     : thread / (2 * kWarp) * 32 + 16 * (at / 32);
+  const int first =
+      kHasWarpgroupMma ? thread / kWarp * 16 : thread / (2 * kWarp) * 32 + 16 * (at / 32);
   return first + thread % kWarp / 4 + 8 * (at % 4 / 2);
 }
 __device__ __forceinline__ int tile_row(int at) {
   const int thread = static_cast<int>(threadIdx.x);
   const int f = at / 4;
-  const int first = kHasWarpgroupMma ? 8 * f
-                                     : f % 8 / 2 * 32 + 16 * (thread / kWarp % 2) + f % 2 * 8;
+  const int first =
+      kHasWarpgroupMma ? 8 * f : f % 8 / 2 * 32 + 16 * (thread / kWarp % 2) + f % 2 * 8;
   return first + thread % 4 * 2 + at % 2;
 }
 

@@ -102,8 +102,9 @@ void launch_step(Stream& stream, const BatchExtent& extent, GdnStepArgs args) {
 
 int64_t gdn_scratch_bytes(const GdnShape& shape, const BatchExtent& extent) {
   const ScratchFloats floats = scratch_floats(shape, extent);
-  return std::max(floats.edges, floats.products + floats.solved + floats.mixed + floats.decays +
-                                    floats.carry) * int64_t{sizeof(float)};
+  return std::max(floats.edges,
+                  floats.products + floats.solved + floats.mixed + floats.decays + floats.carry) *
+         int64_t{sizeof(float)};
 }
 
 void gdn_conv(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, const float* weight,
