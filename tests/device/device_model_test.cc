@@ -249,6 +249,7 @@ TEST(DeviceModel, TakesNoMoreMemoryThanPlannedAndAllowed) {
     {
       const Runner run(*w.file, device.get());
       run.steps(*run.model->states().create_sequence(), {1, 2, 3});
+      run.chunk(*run.model->states().create_sequence(), kTokens);
       EXPECT_LE(account.used() - before, plan.total()) << name;
       EXPECT_GT(account.used(), before) << name;
     }
