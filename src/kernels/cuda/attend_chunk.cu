@@ -113,8 +113,7 @@ __device__ __forceinline__ void fetch_values(const TilePlace& at, RawValues& raw
       const int pair = unit % kPairs;
       const int p = slot + unit / kPairs * kGroup;
       raw.units[i] = units[p / kGroup * kPairs + pair];
-      const auto* scales =
-          reinterpret_cast<const uint4*>(head.scales + pair / 16 * kPage + p);
+      const auto* scales = reinterpret_cast<const uint4*>(head.scales + pair / 16 * kPage + p);
 #pragma unroll
       for (int j = 0; j < kGroup / 8; ++j) raw.scales[i + j] = scales[j];
     });
@@ -131,8 +130,7 @@ __device__ __forceinline__ void fetch_values(const TilePlace& at, RawValues& raw
 template <uint32_t kBias>
 __device__ __forceinline__ uint32_t scaled_pair(uint32_t bytes, uint32_t selector, uint32_t d) {
   constexpr uint32_t kLess = (0x6400U + kBias) * 0x10001U;
-  const uint32_t integers =
-      half_pair_less(__byte_perm(bytes, 0x64646464U, selector), kLess);
+  const uint32_t integers = half_pair_less(__byte_perm(bytes, 0x64646464U, selector), kLess);
   return half_pair_fma(integers, d, 0);
 }
 
@@ -143,8 +141,7 @@ __device__ __forceinline__ void put_keys(const TilePlace& at, const RawKeys& raw
     case KvType::kQ8_0:
       for_units<kPositions * kDim / 16>([&](int i, int unit) {
         const uint32_t d = raw.scales[i] * 0x10001U;
-        const uint32_t words[4] = {raw.units[i].x, raw.units[i].y, raw.units[i].z,
-                                   raw.units[i].w};
+        const uint32_t words[4] = {raw.units[i].x, raw.units[i].y, raw.units[i].z, raw.units[i].w};
         uint32_t out[8];
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
@@ -162,8 +159,7 @@ __device__ __forceinline__ void put_keys(const TilePlace& at, const RawKeys& raw
     case KvType::kQ4_0:
       for_units<kPositions * kDim / 32>([&](int i, int unit) {
         const uint32_t d = raw.scales[i] * 0x10001U;
-        const uint32_t words[4] = {raw.units[i].x, raw.units[i].y, raw.units[i].z,
-                                   raw.units[i].w};
+        const uint32_t words[4] = {raw.units[i].x, raw.units[i].y, raw.units[i].z, raw.units[i].w};
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
           const uint32_t even = words[w] & 0x0F0F0F0FU;
@@ -204,10 +200,8 @@ __device__ __forceinline__ void put_values(const TilePlace& at, const RawValues&
       for_units<kPairs * kPositions / 8>([&](int i, int unit) {
         const int pair = unit % kPairs;
         const int u = unit / kPairs;
-        const uint32_t words[4] = {raw.units[i].x, raw.units[i].y, raw.units[i].z,
-                                   raw.units[i].w};
-        const uint32_t d[4] = {raw.scales[i].x, raw.scales[i].y, raw.scales[i].z,
-                               raw.scales[i].w};
+        const uint32_t words[4] = {raw.units[i].x, raw.units[i].y, raw.units[i].z, raw.units[i].w};
+        const uint32_t d[4] = {raw.scales[i].x, raw.scales[i].y, raw.scales[i].z, raw.scales[i].w};
         uint32_t out[2][4];
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
@@ -226,8 +220,7 @@ __device__ __forceinline__ void put_values(const TilePlace& at, const RawValues&
     case KvType::kQ4_0:
       for_units<kPairs * kPositions / 16>([&](int i, int unit) {
         const int pair = unit % kPairs;
-        const uint32_t words[4] = {raw.units[i].x, raw.units[i].y, raw.units[i].z,
-                                   raw.units[i].w};
+        const uint32_t words[4] = {raw.units[i].x, raw.units[i].y, raw.units[i].z, raw.units[i].w};
         const uint32_t d[8] = {raw.scales[i].x,     raw.scales[i].y,     raw.scales[i].z,
                                raw.scales[i].w,     raw.scales[i + 1].x, raw.scales[i + 1].y,
                                raw.scales[i + 1].z, raw.scales[i + 1].w};
@@ -242,8 +235,7 @@ __device__ __forceinline__ void put_values(const TilePlace& at, const RawValues&
             for (int e = 0; e < 2; ++e) {
               const uint32_t nibbles = (word >> (4 * e)) & 0x0F0F0F0FU;
               const int p = 8 * u + 4 * w;
-              out[e][2 * w] =
-                  before(scaled_pair<8>(nibbles, 0x4140U, d[4 * j + 2 * w]), p, end);
+              out[e][2 * w] = before(scaled_pair<8>(nibbles, 0x4140U, d[4 * j + 2 * w]), p, end);
               out[e][2 * w + 1] =
                   before(scaled_pair<8>(nibbles, 0x4342U, d[4 * j + 2 * w + 1]), p + 2, end);
             }

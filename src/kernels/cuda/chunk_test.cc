@@ -22,7 +22,7 @@ using test::MoeProblem;
 using test::OnDevice;
 using test_data::Random;
 
-/// a row of activations as rule 9 has it.
+/// A row of activations as rule 9 has it.
 struct HalfRow {
   std::vector<float> x;
   float unit;  ///< of a sum of products

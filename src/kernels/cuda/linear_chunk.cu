@@ -81,8 +81,8 @@ CHIMERE_KERNEL(linear_chunk_floats, kFloatTileThreads, LinearChunkArgs, args) {
   const int first_row = static_cast<int>(blockIdx.x) * kFloatTile;
   const int first_output = (static_cast<int>(blockIdx.y) - job.first_tile) * kFloatTile;
   wait_for_previous_kernel();
-  // A thread brings element thread % 16 of the rows thread / 16 + 16 i; rows beyond the last one are
-  // the last one again.
+  // A thread brings element thread % 16 of the rows thread / 16 + 16 i; rows beyond the last one
+  // are the last one again.
   const int element = thread % kFloatDepth;
   const uint8_t* w[4];
   const float* x[4];

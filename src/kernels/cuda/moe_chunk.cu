@@ -1,6 +1,6 @@
 // Experts of chunk rows: the rows of each expert together, on tensor cores. Five launches, whatever
-// the routing, which the host never sees: a map of the rows by expert, gate and up, the rounding of h
-// (half_rows.cu), down, and the sums in the order of the ranks.
+// the routing, which the host never sees: a map of the rows by expert, gate and up, the rounding of
+// h (half_rows.cu), down, and the sums in the order of the ranks.
 #include "kernels/cuda/chunk_tile.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/moe_args.h"
@@ -102,9 +102,8 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_gate_up, kTileThreads, 2, MoeChunkArgs, args)
   const ExpertPointers& expert = args.table.experts[tile.expert];
   const uint8_t* packed =
       is_up ? expert.up + o * shape.up_row_bytes : expert.gate + o * shape.gate_row_bytes;
-  const TileWeights w = {{packed, args.n_embd / 32},
-                         is_up ? up_type : gate_type,
-                         is_up ? up_codebook : codebooks};
+  const TileWeights w = {
+      {packed, args.n_embd / 32}, is_up ? up_type : gate_type, is_up ? up_codebook : codebooks};
   TileSums acc;
   multiply_tile(stages, w, {args.x, args.n_embd, ids, tile.count}, acc);
 
