@@ -61,7 +61,9 @@ function(chimere_cuda_modules target)
     chimere_cuda_architectures(archs)
     set(codes "")
     foreach(arch IN LISTS archs)
-      list(APPEND codes -gencode arch=compute_${arch},code=sm_${arch})
+      # The products of 9.0 by warpgroups are of that architecture alone (sm_90a).
+      string(REGEX REPLACE "^90$" "90a" code ${arch})
+      list(APPEND codes -gencode arch=compute_${code},code=sm_${code})
     endforeach()
     # Cards later than all of them compile the last one's PTX when they load it.
     list(SORT archs COMPARE NATURAL)

@@ -18,6 +18,8 @@ namespace {
 
 /// Left to the driver and others where no budget is named.
 constexpr int64_t kLeftFree = int64_t{256} << 20;
+/// Work memory of large steps is at most one part in so many.
+constexpr int64_t kMostWorkShare = 16;
 /// Rows of a step whose logits are wanted: more take memory when they come.
 constexpr int64_t kUsualWanted = 64;
 
@@ -66,11 +68,16 @@ Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64
 Status try_card(const Settings& settings, model::ModelOptions options, int64_t least_states,
                 int step_rows, LoadedModel& loaded, kernels::cuda::Device& card) {
   CHIMERE_TRY(const int64_t allowed, allowance(settings, card));
-  options.max_step_rows = step_rows > 0 ? step_rows : LoadedModel::kCardStepRows;
-  model::DevicePlan plan = plan_for_card(loaded, options, least_states);
-  if (step_rows == 0 && plan.total() > allowed) {
-    options.max_step_rows = LoadedModel::kHostStepRows;
+  model::DevicePlan plan;
+  if (step_rows > 0) {
+    options.max_step_rows = step_rows;
     plan = plan_for_card(loaded, options, least_states);
+  } else {
+    for (const int rows : LoadedModel::kCardStepRows) {
+      options.max_step_rows = rows;
+      plan = plan_for_card(loaded, options, least_states);
+      if (plan.total() <= allowed && plan.work <= allowed / kMostWorkShare) break;
+    }
   }
   CHIMERE_CHECK_OK(check_fit(loaded, plan, allowed));
   card.account().set_limit(allowed);

@@ -20,8 +20,8 @@ model::DevicePlan plan_for_card(const LoadedModel& loaded, const model::ModelOpt
 /// on, it has it on the card afterwards. Errors, with --backend cuda: kUnsupported (no card),
 /// kOutOfMemory (naming settings that would fit), kIo. With auto the model stays where it is, and a
 /// line on standard error says so where there is a card. `least_states`: recurrent states without
-/// which the command cannot work. `step_rows`: of a step; 0: LoadedModel::kCardStepRows where the
-/// work memory of so many fits, else kHostStepRows.
+/// which the command cannot work. `step_rows`: of a step; 0: the most of
+/// LoadedModel::kCardStepRows whose work memory fits and is a small part of the card's.
 Status move_to_card(const Settings& settings, model::ModelOptions options, int64_t least_states,
                     int step_rows, LoadedModel& loaded);
 

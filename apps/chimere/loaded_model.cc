@@ -90,8 +90,8 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   const std::string& speculate = settings.get(settings::kSpeculate);
   options.drafts = speculate == "auto" || speculate == "mtp";
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
-  CHIMERE_CHECK_OK(move_to_card(settings, options, room.contexts + room.checkpoints + 1,
-                                room.step_rows, out));
+  CHIMERE_CHECK_OK(
+      move_to_card(settings, options, room.contexts + room.checkpoints + 1, room.step_rows, out));
   if (out.card == nullptr) CHIMERE_CHECK_OK(check_memory(out, room.contexts));
   return out;
 }

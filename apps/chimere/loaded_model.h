@@ -46,7 +46,7 @@ struct LoadedModel {
   int step_rows = kHostStepRows;
 
   static constexpr int kHostStepRows = 512;
-  static constexpr int kCardStepRows = 2048;
+  static constexpr int kCardStepRows[] = {4096, 2048, kHostStepRows};
 };
 
 /// Errors: those of the reader, the tokenizer and the model, kInvalidArgument if --ctx goes beyond

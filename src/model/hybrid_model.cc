@@ -64,11 +64,11 @@ int64_t HybridModel::card_scratch_bytes(int64_t rows) const {
   // Activations as bytes and as f16, with their scales.
   const int64_t rounded = widest * 4;
   // Of each expert of a row its inner activations and its result.
-  const int64_t experts =
-      (moe.n_used + 1) * (std::max(n_embd, n_ff) * 4 + n_ff * 2 + int64_t{16});
+  const int64_t experts = (moe.n_used + 1) * (std::max(n_embd, n_ff) * 4 + n_ff * 2 + int64_t{16});
   // What is known of a chunk of the delta rule before its state is.
   const int64_t chunk = kernels::kMaxChunkRows;
-  const int64_t delta = (gdn.n_k_heads * 2 * chunk + gdn.n_v_heads * (2 * gdn.head_dim + chunk)) * 4;
+  const int64_t delta =
+      (gdn.n_k_heads * 2 * chunk + gdn.n_v_heads * (2 * gdn.head_dim + chunk)) * 4;
   return rows * (rounded + std::max(moe.n_experts > 0 ? experts : 0, delta));
 }
 

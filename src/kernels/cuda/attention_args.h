@@ -86,16 +86,11 @@ struct AttendArgs {
 };
 
 /// Queries of a block of attend_chunk_N.
-inline constexpr int kChunkQueries = 64;
+inline constexpr int kChunkQueries = 128;
 inline constexpr int kChunkThreads = kChunkQueries / 16 * 32;
 
-/// Dynamic shared memory of attend_chunk_N: queries in two parts, and keys or values of 32
-/// positions.
-CHIMERE_INLINE constexpr int chunk_shared_bytes(int head_dim) {
-  const int keys = 32 * (head_dim + 8);
-  const int values = head_dim * (32 + 8);
-  return 2 * (2 * kChunkQueries * (head_dim + 8) + (keys > values ? keys : values));
-}
+/// Dynamic shared memory of attend_chunk_N: twice keys and values of 32 positions, as f16.
+CHIMERE_INLINE constexpr int chunk_shared_bytes(int head_dim) { return 2 * 2 * 32 * head_dim * 2; }
 
 inline constexpr int kAppendWarps = 4;
 inline constexpr int kAttendThreads = kSplit;

@@ -239,7 +239,8 @@ MoeResult moe_by_rule_9(const MoeProblem& p) {
           for (const float w : row) weights += std::fabs(w);
         }
         total[o] += weight * down.value;
-        error[o] += std::fabs(weight) * (down.error + weights * wrong + std::fabs(down.value) * 0x1p-20);
+        error[o] +=
+            std::fabs(weight) * (down.error + weights * wrong + std::fabs(down.value) * 0x1p-20);
       }
     };
     for (int rank = 0; rank < p.n_used; ++rank) {

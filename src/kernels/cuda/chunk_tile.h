@@ -2,11 +2,12 @@
 // 128 rows of weights and up to 128 rows of activations, 64 elements at a time: weights are decoded
 // to f16 in shared memory, straight from their packed form, and meet activations in f16 there; sums
 // are f32. What is multiplied is docs/numerics.md, rule 9. An output's products are added 16 at a
-// time in rising order, whatever the tile's other rows are, so a row's result depends on nothing but
-// the row.
+// time in rising order, whatever the tile's other rows are, so a row's result depends on nothing
+// but the row.
 //
-// The weights of the stage after next are on their way to registers, and the activations of the next
-// one to shared memory, while a stage is multiplied.
+// The weights of the stage after next are on their way to registers, and the activations of the
+// next one to shared memory, while a stage is multiplied. Compute capability 9.0 multiplies by
+// warpgroups, which need no instructions of the warps meanwhile; others by warps.
 #ifndef CHIMERE_KERNELS_CUDA_CHUNK_TILE_H_
 #define CHIMERE_KERNELS_CUDA_CHUNK_TILE_H_
 
@@ -19,6 +20,7 @@
 #include "kernels/cuda/ptx/half_mma.h"
 #include "kernels/cuda/ptx/half_pair.h"
 #include "kernels/cuda/ptx/matrix_load.h"
+#include "kernels/cuda/ptx/warpgroup_mma.h"
 
 namespace chimere::kernels::cuda {
 
@@ -29,6 +31,13 @@ struct TileWeights {
   const uint32_t* codebook;  ///< of the type, in shared memory
 };
 
+/// The two stages in a block's dynamic shared memory.
+__device__ __forceinline__ TileStage* stages_in(uint8_t* shared) {
+  constexpr auto kAlign = static_cast<uintptr_t>(alignof(TileStage));
+  const auto address = reinterpret_cast<uintptr_t>(shared);
+  return reinterpret_cast<TileStage*>(shared + ((kAlign - address % kAlign) % kAlign));
+}
+
 /// The activations of a tile.
 struct TileRows {
   HalfRows rows;
@@ -37,18 +46,25 @@ struct TileRows {
   int count;
 };
 
-/// The warp's part of a tile: two fragments (ptx/half_mma.h) of weight rows, 32 (warp / 2) + 16 m, by
-/// eight of activation rows, 32 j + 16 (warp % 2) + 8 f.
-using TileSums = float[2][4][2][4];
+/// A thread's part of a tile: fragments of 8 activation rows, sums[4 f + i] as c[i] of
+/// ptx/half_mma.h. Warp products: 2 fragments of weight rows, 32 (warp / 2) + 16 m, by 8 of
+/// activation rows; f = 8 m + 2 j + e has the rows 32 j + 16 (warp % 2) + 8 e. Warpgroup products:
+/// the weight rows 16 warp and all activation rows, 8 f.
+using TileSums = float[64];
 
-/// The weight row and the activation row of element i of fragment (m, j, f), within the tile.
-__device__ __forceinline__ int tile_output(int m, int i) {
+/// The weight row and the activation row of sums[at], within the tile.
+__device__ __forceinline__ int tile_output(int at) {
   const int thread = static_cast<int>(threadIdx.x);
-  return thread / (2 * kWarp) * 32 + 16 * m + thread % kWarp / 4 + 8 * (i / 2);
+  const int first =
+      kHasWarpgroupMma ? thread / kWarp * 16 : thread / (2 * kWarp) * 32 + 16 * (at / 32);
+  return first + thread % kWarp / 4 + 8 * (at % 4 / 2);
 }
-__device__ __forceinline__ int tile_row(int j, int f, int i) {
+__device__ __forceinline__ int tile_row(int at) {
   const int thread = static_cast<int>(threadIdx.x);
-  return 32 * j + 16 * (thread / kWarp % 2) + 8 * f + thread % 4 * 2 + i % 2;
+  const int f = at / 4;
+  const int first =
+      kHasWarpgroupMma ? 8 * f : f % 8 / 2 * 32 + 16 * (thread / kWarp % 2) + f % 2 * 8;
+  return first + thread % 4 * 2 + at % 2;
 }
 
 /// Where unit `unit` of row `row` of a stage lies, in f16.
@@ -133,7 +149,7 @@ __device__ __forceinline__ void start_rows(const TileRows& x, int first, int n, 
 #pragma unroll
   for (int i = 0; i < kTileRows / (kTileThreads / 8); ++i) {
     const int row = thread / 8 + i * (kTileThreads / 8);
-    if (row >= (x.count + 15) / 16 * 16) break;
+    if (row >= (x.count + 31) / 32 * 32) break;
     const bool there = inside && row < x.count;
     const uint16_t* from =
         x.rows.x + (there ? static_cast<int64_t>(x.ids[row]) * x.pitch + first + unit * 8 : 0);
@@ -141,7 +157,42 @@ __device__ __forceinline__ void start_rows(const TileRows& x, int first, int n, 
   }
 }
 
-__device__ __forceinline__ void multiply_stage(const TileStage& stage, int count, TileSums& acc) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+/// Starts the products of a stage with the first `count` activation rows.
+__device__ __forceinline__ void start_products(const TileStage& stage, int count, TileSums& acc) {
+  const int first = static_cast<int>(threadIdx.x) / (4 * kWarp) * 64;
+  auto of = [&](auto multiply) CHIMERE_INLINED {
+#pragma unroll
+    for (int k = 0; k < kTileDepth / 16; ++k) {
+      multiply(matrix_descriptor(stage.w + first * kTileDepth, 32 * k),
+               matrix_descriptor(stage.x, 32 * k));
+    }
+  };
+  begin_products();
+  if (count > 96) {
+    of([&](uint64_t a, uint64_t b) CHIMERE_INLINED { warpgroup_mma_128(a, b, acc); });
+  } else if (count > 64) {
+    of([&](uint64_t a, uint64_t b) CHIMERE_INLINED { warpgroup_mma_96(a, b, acc); });
+  } else if (count > 32) {
+    of([&](uint64_t a, uint64_t b) CHIMERE_INLINED { warpgroup_mma_64(a, b, acc); });
+  } else {
+    of([&](uint64_t a, uint64_t b) CHIMERE_INLINED { warpgroup_mma_32(a, b, acc); });
+  }
+  end_products();
+}
+
+#else
+
+/// sums[4 f] .. of a tile.
+__device__ __forceinline__ float (&fragment(TileSums& sums, int f))[4] {
+  return *reinterpret_cast<float(*)[4]>(&sums[4 * f]);
+}
+
+__device__ __forceinline__ void show_to_products() {}
+__device__ __forceinline__ void wait_for_products() {}
+
+__device__ __forceinline__ void start_products(const TileStage& stage, int count, TileSums& acc) {
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / kWarp;
   const int matrix = thread % kWarp / 8;
@@ -161,12 +212,14 @@ __device__ __forceinline__ void multiply_stage(const TileStage& stage, int count
       load_matrices(stage.x + tile_unit(first_row + 32 * j, 2 * k + matrix % 2), b);
 #pragma unroll
       for (int m = 0; m < 2; ++m) {
-        mma_f16(a[m], b[0], b[1], acc[m][j][0]);
-        mma_f16(a[m], b[2], b[3], acc[m][j][1]);
+        mma_f16(a[m], b[0], b[1], fragment(acc, 8 * m + 2 * j));
+        mma_f16(a[m], b[2], b[3], fragment(acc, 8 * m + 2 * j + 1));
       }
     }
   }
 }
+
+#endif
 
 /// Sums of a tile, of 32 * w.row.blocks elements; times unit of the row they are the products. All
 /// threads of the block take part; ends with a barrier behind the last use of `stages`.
@@ -175,22 +228,25 @@ __device__ __forceinline__ void multiply_tile(TileStage* stages, const TileWeigh
   const int blocks = w.row.blocks;
   const int mine = static_cast<int>(threadIdx.x) % 2;
 #pragma unroll
-  for (int i = 0; i < 2 * 4 * 2 * 4; ++i) (&acc[0][0][0][0])[i] = 0;
+  for (float& sum : acc) sum = 0;
   RawBlock next = load_block(w, mine);
   start_rows(x, 0, blocks * 32, stages[0].x);
   put_block(w, next, mine, stages[0].w);
   next = load_block(w, 2 + mine);
   wait_for_copies();
+  show_to_products();
   __syncthreads();
   for (int b = 0, step = 0; b < blocks; b += 2, ++step) {
+    start_products(stages[step % 2], x.count, acc);
     TileStage& later = stages[(step + 1) % 2];
     if (b + 2 < blocks) {
       start_rows(x, (b + 2) * 32, blocks * 32, later.x);
       put_block(w, next, b + 2 + mine, later.w);
       next = load_block(w, b + 4 + mine);
     }
-    multiply_stage(stages[step % 2], x.count, acc);
+    wait_for_products();
     wait_for_copies();
+    show_to_products();
     __syncthreads();
   }
 }

@@ -87,8 +87,9 @@ void launch_step(Stream& stream, const BatchExtent& extent, GdnStepArgs args) {
 
 int64_t gdn_scratch_bytes(const GdnShape& shape, const BatchExtent& extent) {
   const ScratchFloats floats = scratch_floats(shape, extent);
-  return std::max(floats.edges, floats.products + floats.solved + floats.mixed + floats.decays +
-                                    floats.carry) * int64_t{sizeof(float)};
+  return std::max(floats.edges,
+                  floats.products + floats.solved + floats.mixed + floats.decays + floats.carry) *
+         int64_t{sizeof(float)};
 }
 
 void gdn_conv(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, const float* weight,
@@ -102,10 +103,11 @@ void gdn_conv(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, c
   args.qkv = {qkv.data, qkv.stride};
   args.edges = reinterpret_cast<float*>(scratch);
   const uint32_t sequences = u32(batch.extent.n_sequences);
-  const Launch edges = {.grid = {u32(blocks_of(shape.conv_dim(), 256)), sequences}, .block = {256}};
+  const uint32_t tiles = u32(blocks_of(batch.extent.sequence_rows, kConvTile));
+  const Launch edges = {.grid = {u32(blocks_of(shape.conv_dim(), 256)), sequences, tiles},
+                        .block = {256}};
   stream.launch(kConvEdges, edges, args);
-  const Launch rows = {.grid = {u32(2 * shape.n_k_heads + shape.n_v_heads),
-                                u32(blocks_of(batch.extent.sequence_rows, kConvTile)), sequences},
+  const Launch rows = {.grid = {u32(2 * shape.n_k_heads + shape.n_v_heads), tiles, sequences},
                        .block = {u32(whole_warps(shape.head_dim))},
                        .shared_bytes = u32(kConvRows * shape.head_dim * int64_t{sizeof(float)}),
                        .overlaps_previous = true};

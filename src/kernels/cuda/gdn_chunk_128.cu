@@ -1,13 +1,13 @@
-// The chunk rows of a gated delta-net layer with heads of 128 elements (docs/numerics.md, "gdn_scan,
-// a chunk on cards"), behind gdn_chunk_products. What the recurrence makes of a chunk is linear in
-// the state before it: gdn_chunk_solve finds, for all chunks at once, the corrections without a state
-// and what they lose for one; gdn_chunk_advance then goes from chunk to chunk with four products on
-// tensor cores.
+// The chunk rows of a gated delta-net layer with heads of 128 elements (docs/numerics.md,
+// "gdn_scan, a chunk on cards"), behind gdn_chunk_products. What the recurrence makes of a chunk is
+// linear in the state before it: gdn_chunk_solve finds, for all chunks at once, the corrections
+// without a state and what they lose for one; gdn_chunk_advance then goes from chunk to chunk with
+// four products on tensor cores.
 //
-// Work of a chunk of 64 rows of a head: 2 * 64 * 128² multiply-adds with the state, 64 * 128² for the
-// new state, 64² * 128 / 2 of rows with corrections, each as three products of tf32: 11 million. A
-// block has 32 columns of a state, which stay in registers; the operands of the next products are on
-// their way while one is computed.
+// Work of a chunk of 64 rows of a head: 2 * 64 * 128² multiply-adds with the state, 64 * 128² for
+// the new state, 64² * 128 / 2 of rows with corrections, each as three products of tf32: 11
+// million. A block has 32 columns of a state, which stay in registers; the operands of the next
+// products are on their way while one is computed.
 #include "kernels/cuda/gdn_device.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/ptx/float_mma.h"
@@ -106,8 +106,8 @@ inline constexpr int kStride = kChunkColumns + 2;
 /// Sums of 16 rows and the block's columns, fragments of 8 columns.
 using Fragments = float[kChunkColumns / 8][4];
 
-/// c += a m of 16 elements: a lane has elements 4 part .. 4 part + 3 of the rows group and group + 8;
-/// m [16, kChunkColumns] in shared memory. Elements meet in the same order on every lane.
+/// c += a m of 16 elements: a lane has elements 4 part .. 4 part + 3 of the rows group and group +
+/// 8; m [16, kChunkColumns] in shared memory. Elements meet in the same order on every lane.
 __device__ __forceinline__ void add_product(const float4& first, const float4& second,
                                             const float* m, Fragments& c) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -182,17 +182,18 @@ __device__ __forceinline__ void load_first(const GdnChunkArgs& args, const Slice
     }
 #pragma unroll
     for (int f = 0; f < kChunkColumns / 8; ++f) {
-      to.start[f][i] = there && warp < 4 ? *reinterpret_cast<const float2*>(
-                                               solved + column + 8 * f + lane % 4 * 2)
-                                         : make_float2(0, 0);
+      to.start[f][i] =
+          there && warp < 4
+              ? *reinterpret_cast<const float2*>(solved + column + 8 * f + lane % 4 * 2)
+              : make_float2(0, 0);
     }
     to.decay[i] = there ? decays_of(args, row, h)[0] : 0;
     to.rest[i] = there ? decays_of(args, row, h)[1] : 0;
   }
 }
 
-__device__ __forceinline__ void load_second(const GdnChunkArgs& args, const SliceArgs& slice,
-                                            int h, int k_head, SecondOperands& to) {
+__device__ __forceinline__ void load_second(const GdnChunkArgs& args, const SliceArgs& slice, int h,
+                                            int k_head, SecondOperands& to) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const float* keys = args.scan.qkv.data + slice.row_begin * args.scan.qkv.stride +
@@ -374,8 +375,7 @@ CHIMERE_KERNEL(gdn_chunk_advance, kThreads, GdnChunkArgs, args) {
                      static_cast<int64_t>(h) * kDim + column + lane % 4 * 2;
 #pragma unroll
         for (int f = 0; f < kChunkColumns / 8; ++f) {
-          *reinterpret_cast<float2*>(out + 8 * f) =
-              make_float2(c[f][2 * half], c[f][2 * half + 1]);
+          *reinterpret_cast<float2*>(out + 8 * f) = make_float2(c[f][2 * half], c[f][2 * half + 1]);
         }
       }
     }

@@ -26,7 +26,7 @@ __device__ inline SequenceRange rows_of(const BatchArgs& batch, int sequence) {
 
 }  // namespace
 
-/// Grid: [conv_dim / block, sequences]; a thread for each channel.
+/// Grid: [conv_dim / block, sequences, tiles of kConvTile rows]; a thread for each channel.
 CHIMERE_KERNEL(gdn_conv_edges, 256, GdnConvArgs, args) {
   wait_for_previous_kernel();
   let_next_kernel_start();
@@ -43,13 +43,15 @@ CHIMERE_KERNEL(gdn_conv_edges, 256, GdnConvArgs, args) {
   auto input = [&](int row) {
     return row < 0 ? old[row + past] : args.qkv.data[(rows.begin + row) * args.qkv.stride + c];
   };
-  for (int tile = 0; tile * kConvTile < rows.count; ++tile) {
+  const auto tile = static_cast<int>(blockIdx.z);
+  if (tile * kConvTile < rows.count) {
     float* edge = args.edges +
                   static_cast<int64_t>(conv_edge(sequence, rows.begin, tile)) * past * channels + c;
     for (int t = 0; t < past; ++t) {
       edge[static_cast<int64_t>(t) * channels] = input(tile * kConvTile - past + t);
     }
   }
+  if (tile > 0) return;
   for (int i = args.batch.sequence_slices[sequence]; i < args.batch.sequence_slices[sequence + 1];
        ++i) {
     const SliceArgs slice = args.batch.slices[i];

@@ -149,9 +149,9 @@ struct Exact {
   }
 };
 
-/// Rows `begin` .. of `conv` (the layer behind its convolution) on one v head's state, as one chunk:
-/// the corrections u_i = β_i (v_i - Γ_i k_i S - Σ A_ij u_j) and what follows from them. A product of
-/// rows is known to 2^-18 of normalised rows, which the 2^-6 stand for.
+/// Rows `begin` .. of `conv` (the layer behind its convolution) on one v head's state, as one
+/// chunk: the corrections u_i = β_i (v_i - Γ_i k_i S - Σ A_ij u_j) and what follows from them. A
+/// product of rows is known to 2^-18 of normalised rows, which the 2^-6 stand for.
 void exact_chunk(const Layer& conv, int begin, int rows, int h, Exact& state,
                  std::vector<Exact>& out) {
   const GdnShape& s = conv.shape;
@@ -199,8 +199,8 @@ void exact_chunk(const Layer& conv, int begin, int rows, int h, Exact& state,
         const double a = std::exp(between) * dot(k_of(i), k_of(j));
         for (size_t c = 0; c < n; ++c) {
           row.value[c] -= a * u[static_cast<size_t>(j)].value[c];
-          row.magnitude[c] += (std::fabs(a) + std::exp(between) * 0x1p-6) *
-                              u[static_cast<size_t>(j)].magnitude[c];
+          row.magnitude[c] +=
+              (std::fabs(a) + std::exp(between) * 0x1p-6) * u[static_cast<size_t>(j)].magnitude[c];
         }
       } else {
         u.push_back(row);
@@ -239,7 +239,8 @@ void exact_chunk(const Layer& conv, int begin, int rows, int h, Exact& state,
   }
 }
 
-/// f32 is off by a few times 2^-22 of the terms' magnitude in practice; a wrong index by much of it.
+/// f32 is off by a few times 2^-22 of the terms' magnitude in practice; a wrong index by much of
+/// it.
 constexpr double kOff = 0x1p-12;
 
 void expect_close(const float* got, const Exact& want, const std::string& what) {

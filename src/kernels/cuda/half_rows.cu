@@ -18,7 +18,7 @@ CHIMERE_KERNEL(half_rows, kHalfRowsThreads, HalfRowsArgs, args) {
   const float* x = args.x + row * args.x_stride;
   // An infinity or NaN has a larger bit pattern than any number.
   uint32_t bits = 0;
-#pragma unroll 8
+#pragma unroll 16
   for (int i = lane; i < n; i += kWarp) bits = max(bits, __float_as_uint(fabsf(x[i])));
   for (int h = 16; h > 0; h /= 2) bits = max(bits, __shfl_xor_sync(kFullWarp, bits, h));
   // The largest magnitude becomes one from 2^14 to 2^15.
@@ -34,7 +34,7 @@ CHIMERE_KERNEL(half_rows, kHalfRowsThreads, HalfRowsArgs, args) {
   static_assert(kHalfWeightUnit == 64, "2^6");
   uint16_t* to = args.to.x + static_cast<int64_t>(row) * args.pitch;
   const bool some = scale != 0;
-#pragma unroll 8
+#pragma unroll 16
   for (int i = lane; i < n; i += kWarp) to[i] = some ? round_f16(x[i] * scale) : uint16_t{0};
   if (lane == 0) args.to.unit[row] = unit;
 }

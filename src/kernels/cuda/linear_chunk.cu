@@ -28,7 +28,7 @@ __device__ __forceinline__ int row_at(const LinearChunkArgs& args, int index) {
 CHIMERE_KERNEL_OF_BLOCKS(linear_chunk, kTileThreads, 2, LinearChunkArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   __shared__ int ids[kTileRows];
-  auto* stages = reinterpret_cast<TileStage*>(shared);
+  TileStage* const stages = stages_in(shared);
   auto* codebook = reinterpret_cast<uint32_t*>(shared + kTileSharedBytes);
   const LinearChunkJob& job = job_of_block(args);
   const auto type = static_cast<DType>(job.type);
@@ -48,27 +48,13 @@ CHIMERE_KERNEL_OF_BLOCKS(linear_chunk, kTileThreads, 2, LinearChunkArgs, args) {
   multiply_tile(stages, w, {args.halves, args.n_in, ids, count}, acc);
 
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-#pragma unroll
-    for (int f = 0; f < 2; ++f) {
-#pragma unroll
-      for (int column = 0; column < 2; ++column) {
-        if (tile_row(j, f, column) >= count) continue;
-        const int row = ids[tile_row(j, f, column)];
-        const float unit = args.halves.unit[row];
-#pragma unroll
-        for (int m = 0; m < 2; ++m) {
-#pragma unroll
-          for (int i = column; i < 4; i += 2) {
-            const int o = first_output + tile_output(m, i);
-            if (o >= job.n_out) continue;
-            float* y = job.y + row * job.y_stride + o;
-            const float v = acc[m][j][f][i] * unit;
-            *y = job.accumulate != 0 ? *y + v : v;
-          }
-        }
-      }
-    }
+  for (int at = 0; at < 64; ++at) {
+    const int o = first_output + tile_output(at);
+    if (tile_row(at) >= count || o >= job.n_out) continue;
+    const int row = ids[tile_row(at)];
+    float* y = job.y + row * job.y_stride + o;
+    const float v = acc[at] * args.halves.unit[row];
+    *y = job.accumulate != 0 ? *y + v : v;
   }
 }
 
@@ -95,8 +81,8 @@ CHIMERE_KERNEL(linear_chunk_floats, kFloatTileThreads, LinearChunkArgs, args) {
   const int first_row = static_cast<int>(blockIdx.x) * kFloatTile;
   const int first_output = (static_cast<int>(blockIdx.y) - job.first_tile) * kFloatTile;
   wait_for_previous_kernel();
-  // A thread brings element thread % 16 of the rows thread / 16 + 16 i; rows beyond the last one are
-  // the last one again.
+  // A thread brings element thread % 16 of the rows thread / 16 + 16 i; rows beyond the last one
+  // are the last one again.
   const int element = thread % kFloatDepth;
   const uint8_t* w[4];
   const float* x[4];

@@ -1,6 +1,6 @@
 // Experts of chunk rows: the rows of each expert together, on tensor cores. Five launches, whatever
-// the routing, which the host never sees: a map of the rows by expert, gate and up, the rounding of h
-// (half_rows.cu), down, and the sums in the order of the ranks.
+// the routing, which the host never sees: a map of the rows by expert, gate and up, the rounding of
+// h (half_rows.cu), down, and the sums in the order of the ranks.
 #include "kernels/cuda/chunk_tile.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/moe_args.h"
@@ -75,7 +75,7 @@ CHIMERE_KERNEL(moe_chunk_map, kMoeMapThreads, MoeChunkArgs, args) {
 CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_gate_up, kTileThreads, 2, MoeChunkArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   __shared__ int ids[kTileRows];
-  auto* stages = reinterpret_cast<TileStage*>(shared);
+  TileStage* const stages = stages_in(shared);
   auto* codebooks = reinterpret_cast<uint32_t*>(shared + kTileSharedBytes);
   let_next_kernel_start();
   wait_for_previous_kernel();
@@ -95,44 +95,34 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_gate_up, kTileThreads, 2, MoeChunkArgs, args)
   if (thread < tile.count) ids[thread] = row_of_slot(args, args.slot_at[tile.begin + thread]);
   __syncthreads();
 
-  // Of each 32 rows of weights 16 are gate's and 16 up's, so that a thread gets both of an output.
+  // Of each 16 rows of weights 8 are gate's and 8 up's, so that a thread gets both of an output.
   const int row = thread / 2;
-  const bool is_up = row % 32 >= 16;
-  const int o = min(first_output + row / 32 * 16 + row % 16, shape.n_ff - 1);
+  const bool is_up = row % 16 >= 8;
+  const int o = min(first_output + row / 16 * 8 + row % 8, shape.n_ff - 1);
   const ExpertPointers& expert = args.table.experts[tile.expert];
   const uint8_t* packed =
       is_up ? expert.up + o * shape.up_row_bytes : expert.gate + o * shape.gate_row_bytes;
-  const TileWeights w = {{packed, args.n_embd / 32},
-                         is_up ? up_type : gate_type,
-                         is_up ? up_codebook : codebooks};
+  const TileWeights w = {
+      {packed, args.n_embd / 32}, is_up ? up_type : gate_type, is_up ? up_codebook : codebooks};
   TileSums acc;
   multiply_tile(stages, w, {args.x, args.n_embd, ids, tile.count}, acc);
 
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-#pragma unroll
-    for (int f = 0; f < 2; ++f) {
-#pragma unroll
-      for (int column = 0; column < 2; ++column) {
-        const int at = tile_row(j, f, column);
-        if (at >= tile.count) continue;
-        const float unit = args.x.unit[ids[at]];
-        float* h = args.h + static_cast<int64_t>(tile.begin + at) * args.h_width + first_output;
-#pragma unroll
-        for (int i = column; i < 4; i += 2) {
-          const int output = thread / (2 * kWarp) * 16 + thread % kWarp / 4 + 8 * (i / 2);
-          if (first_output + output >= shape.n_ff) continue;
-          h[output] = silu(acc[0][j][f][i] * unit) * (acc[1][j][f][i] * unit);
-        }
-      }
-    }
+  for (int at = 0; at < 64; ++at) {
+    if (at % 4 >= 2) continue;  // up's, two behind gate's
+    const int output = first_output + tile_output(at) / 16 * 8 + tile_output(at) % 8;
+    const int x = tile_row(at);
+    if (x >= tile.count || output >= shape.n_ff) continue;
+    const float unit = args.x.unit[ids[x]];
+    args.h[static_cast<int64_t>(tile.begin + x) * args.h_width + output] =
+        silu(acc[at] * unit) * (acc[at + 2] * unit);
   }
 }
 
 CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_down, kTileThreads, 2, MoeChunkArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   __shared__ int ids[kTileRows];
-  auto* stages = reinterpret_cast<TileStage*>(shared);
+  TileStage* const stages = stages_in(shared);
   auto* codebook = reinterpret_cast<uint32_t*>(shared + kTileSharedBytes);
   let_next_kernel_start();
   wait_for_previous_kernel();
@@ -155,25 +145,12 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_chunk_down, kTileThreads, 2, MoeChunkArgs, args) {
   multiply_tile(stages, w, {args.h_halves, args.h_width, ids, tile.count}, acc);
 
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-#pragma unroll
-    for (int f = 0; f < 2; ++f) {
-#pragma unroll
-      for (int column = 0; column < 2; ++column) {
-        if (tile_row(j, f, column) >= tile.count) continue;
-        const int position = tile.begin + tile_row(j, f, column);
-        const float unit = args.h_halves.unit[position];
-        float* out = args.out + static_cast<int64_t>(args.slot_at[position]) * args.n_embd;
-#pragma unroll
-        for (int m = 0; m < 2; ++m) {
-#pragma unroll
-          for (int i = column; i < 4; i += 2) {
-            const int o = first_output + tile_output(m, i);
-            if (o < args.n_embd) out[o] = acc[m][j][f][i] * unit;
-          }
-        }
-      }
-    }
+  for (int at = 0; at < 64; ++at) {
+    const int o = first_output + tile_output(at);
+    if (tile_row(at) >= tile.count || o >= args.n_embd) continue;
+    const int position = tile.begin + tile_row(at);
+    args.out[static_cast<int64_t>(args.slot_at[position]) * args.n_embd + o] =
+        acc[at] * args.h_halves.unit[position];
   }
 }
 

@@ -15,12 +15,12 @@ namespace chimere::kernels::cuda {
 /// Bytes of scratch memory that moe_chunk() wants.
 int64_t moe_chunk_scratch_bytes(const ExpertTable& table, int64_t rows, int n_used, int64_t n_embd);
 
-/// Whether no expert matrix of the layer has a float type. Other layers are computed by moe_step() and
-/// have its bits.
+/// Whether no expert matrix of the layer has a float type. Other layers are computed by moe_step()
+/// and have its bits.
 bool moe_chunk_takes_halves(const ExpertTable& table);
 
-/// As moe_step(). `halves` is x rounded to f16, the rows that `rows` names; not read by layers with a
-/// float type, others do not read `rounded`.
+/// As moe_step(). `halves` is x rounded to f16, the rows that `rows` names; not read by layers with
+/// a float type, others do not read `rounded`.
 void moe_chunk(Stream& stream, const ExpertTable& table, ConstMatrixView x,
                const RoundedRows& rounded, const HalfRows& halves, const RowSet& rows,
                const Routing& routing, const float* shared_gate, const uint32_t* codebook,
