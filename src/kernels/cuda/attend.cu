@@ -50,43 +50,25 @@ __device__ __forceinline__ void score(const AttendArgs& args, const Query& query
   const KvHead keys =
       keys_of(args.kv, page_of(args.batch, args.kv, query.sequence, first + p), kv_head, n);
   const auto* units = reinterpret_cast<const uint4*>(keys.units) + p % kPage;
-  constexpr int kAtOnce = kHeads <= 2 ? 8 : 4;  // units whose loads are under way together
-  const int n_units = n / Unit::kElements;
   float s[kHeads] = {};
-  for (int first_unit = 0; first_unit < n_units; first_unit += kAtOnce) {
-    uint4 raw[kAtOnce];
-    uint16_t scales[kAtOnce];
+  for (int u = 0; u * Unit::kElements < n; ++u) {
+    float x[Unit::kElements];
+    Unit::decode(units[u * kPage], x);
+    if (has_scales(kType)) {
+      const float d = widen_f16(keys.scales[u * Unit::kElements / 32 * kPage + p % kPage]);
 #pragma unroll
-    for (int j = 0; j < kAtOnce; ++j) {
-      const int u = first_unit + j;
-      if (u >= n_units) break;
-      raw[j] = units[u * kPage];
-      if (has_scales(kType)) {
-        scales[j] = keys.scales[u * Unit::kElements / 32 * kPage + p % kPage];
-      }
+      for (int i = 0; i < Unit::kElements; ++i) x[i] = d * x[i];
     }
 #pragma unroll
-    for (int j = 0; j < kAtOnce; ++j) {
-      const int u = first_unit + j;
-      if (u >= n_units) break;
-      float x[Unit::kElements];
-      Unit::decode(raw[j], x);
-      if (has_scales(kType)) {
-        const float d = widen_f16(scales[j]);
+    for (int i = 0; i < Unit::kElements; i += 4) {
 #pragma unroll
-        for (int i = 0; i < Unit::kElements; ++i) x[i] = d * x[i];
-      }
-#pragma unroll
-      for (int i = 0; i < Unit::kElements; i += 4) {
-#pragma unroll
-        for (int h = 0; h < kHeads; ++h) {
-          const float4 q =
-              *reinterpret_cast<const float4*>(shared.q + h * n + u * Unit::kElements + i);
-          s[h] = fmaf(q.x, x[i], s[h]);
-          s[h] = fmaf(q.y, x[i + 1], s[h]);
-          s[h] = fmaf(q.z, x[i + 2], s[h]);
-          s[h] = fmaf(q.w, x[i + 3], s[h]);
-        }
+      for (int h = 0; h < kHeads; ++h) {
+        const float4 q =
+            *reinterpret_cast<const float4*>(shared.q + h * n + u * Unit::kElements + i);
+        s[h] = fmaf(q.x, x[i], s[h]);
+        s[h] = fmaf(q.y, x[i + 1], s[h]);
+        s[h] = fmaf(q.z, x[i + 2], s[h]);
+        s[h] = fmaf(q.w, x[i + 3], s[h]);
       }
     }
   }
@@ -151,58 +133,31 @@ __device__ __forceinline__ void add_values(const AttendArgs& args, const Query& 
   constexpr int kGroup = Unit::kElements / 2;  // positions of a unit
   constexpr int kOwn = kValueHeads<kHeads>;
   const int n = args.dims.head_dim;
-  // What is fetched of a group of positions, one group ahead.
-  struct Fetched {
-    uint4 raw;
-    uint16_t scales[kGroup];
-  };
   KvHead head_values = {};
-  auto fetch = [&](int p0, Fetched& to) {
-    if (p0 >= count) return;
+  for (int p0 = 0; p0 < count; p0 += kGroup) {
     if (p0 % kPage == 0) {
       head_values = values_of(args.kv, page_of(args.batch, args.kv, query.sequence, first + p0),
                               args.dims.n_kv_heads, kv_head, n);
     }
     const int slot = p0 % kPage;
-    to.raw = reinterpret_cast<const uint4*>(head_values.units)[slot / kGroup * (n / 2) + pair];
-    if (has_scales(kType)) {
-#pragma unroll
-      for (int i = 0; i < kGroup; i += 8) {  // a group's scales lie in whole units of 16 bytes
-        const uint4 eight =
-            *reinterpret_cast<const uint4*>(head_values.scales + pair / 16 * kPage + slot + i);
-        __builtin_memcpy(to.scales + i, &eight, sizeof eight);
-      }
-    }
-  };
-  auto add = [&](int p0, int i, const Fetched& from, const float(&x)[Unit::kElements]) {
-    float low = x[2 * i];
-    float high = x[2 * i + 1];
-    if (has_scales(kType)) {
-      const float d = widen_f16(from.scales[i]);
-      low = d * low;
-      high = d * high;
-    }
-    const float* weights = shared.weights + (p0 + i) * kHeads + head;
-#pragma unroll
-    for (int h = 0; h < kOwn; ++h) {
-      values.o[h][0] = fmaf(weights[h], low, values.o[h][0]);
-      values.o[h][1] = fmaf(weights[h], high, values.o[h][1]);
-    }
-  };
-  Fetched next;
-  fetch(0, next);
-  for (int p0 = 0; p0 < count; p0 += kGroup) {
-    const Fetched now = next;
-    fetch(p0 + kGroup, next);
     float x[Unit::kElements];
-    Unit::decode(now.raw, x);
-    if (p0 + kGroup <= count) {
+    Unit::decode(reinterpret_cast<const uint4*>(head_values.units)[slot / kGroup * (n / 2) + pair],
+                 x);
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i) add(p0, i, now, x);
-    } else {
+    for (int i = 0; i < kGroup; ++i) {
+      if (p0 + i >= count) break;
+      float low = x[2 * i];
+      float high = x[2 * i + 1];
+      if (has_scales(kType)) {
+        const float d = widen_f16(head_values.scales[pair / 16 * kPage + slot + i]);
+        low = d * low;
+        high = d * high;
+      }
+      const float* weights = shared.weights + (p0 + i) * kHeads + head;
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        if (p0 + i < count) add(p0, i, now, x);
+      for (int h = 0; h < kOwn; ++h) {
+        values.o[h][0] = fmaf(weights[h], low, values.o[h][0]);
+        values.o[h][1] = fmaf(weights[h], high, values.o[h][1]);
       }
     }
   }
@@ -281,8 +236,8 @@ __device__ __forceinline__ void write_heads(const AttendArgs& args, int row, int
 template <int kHeads>
 __device__ __forceinline__ void attend(const AttendArgs& args, AttendShared<kHeads>& shared) {
   constexpr int kOwn = kValueHeads<kHeads>;
-  let_next_kernel_start();
   wait_for_previous_kernel();
+  let_next_kernel_start();
   const int n = args.dims.head_dim;
   const Query query = query_of(args, static_cast<int>(blockIdx.x));
   const int positions = query.position + 1;
@@ -369,22 +324,22 @@ __device__ __forceinline__ void attend(const AttendArgs& args, AttendShared<kHea
 // Grid: [slices * rows_per_slice, kv heads * tiles of heads, splits or 1]. kAttendThreads threads.
 // A tile's head_dim / 2 * heads / min(heads, 4) must not exceed the threads.
 
-CHIMERE_KERNEL_OF_BLOCKS(attend_1, kAttendThreads, 2, AttendArgs, args) {
+CHIMERE_KERNEL(attend_1, kAttendThreads, AttendArgs, args) {
   __shared__ AttendShared<1> shared;
   attend<1>(args, shared);
 }
 
-CHIMERE_KERNEL_OF_BLOCKS(attend_2, kAttendThreads, 2, AttendArgs, args) {
+CHIMERE_KERNEL(attend_2, kAttendThreads, AttendArgs, args) {
   __shared__ AttendShared<2> shared;
   attend<2>(args, shared);
 }
 
-CHIMERE_KERNEL_OF_BLOCKS(attend_4, kAttendThreads, 2, AttendArgs, args) {
+CHIMERE_KERNEL(attend_4, kAttendThreads, AttendArgs, args) {
   __shared__ AttendShared<4> shared;
   attend<4>(args, shared);
 }
 
-CHIMERE_KERNEL_OF_BLOCKS(attend_8, kAttendThreads, 2, AttendArgs, args) {
+CHIMERE_KERNEL(attend_8, kAttendThreads, AttendArgs, args) {
   __shared__ AttendShared<8> shared;
   attend<8>(args, shared);
 }

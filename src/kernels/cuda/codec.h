@@ -44,16 +44,6 @@ struct SharedRow {
   }
 };
 
-/// A codebook of which every second lane of a warp has a copy of its own, in banks of its own: what
-/// lanes look up at random would often lie in one bank.
-struct CodebookCopy {
-  const uint32_t* at;  ///< of this lane
-
-  __device__ __forceinline__ uint32_t operator[](uint32_t i) const {
-    return at[kCodebookCopies * i];
-  }
-};
-
 /// The unit of `plane` that begins `unit * index` bytes into it.
 template <class Word, DType kType, int kPlane, class Row>
 __device__ __forceinline__ Word load_unit(const Row& row, int index) {
@@ -338,8 +328,7 @@ struct Codec<DType::kIQ3_S> {
             static_cast<uint32_t>(Row::template load<uint8_t>(super + g % 8 / 2)) >> (g % 2 * 4),
             Row::template load<uint16_t>(super + 4)};
   }
-  template <class Codebook>
-  static __device__ __forceinline__ void expand(const Raw& r, const Codebook& codebook,
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
                                                 Group<32>& out) {
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -366,8 +355,7 @@ struct Codec<DType::kIQ3_XXS> {
             load_unit<uint32_t, DType::kIQ3_XXS, 1>(row, g),
             Row::template load<uint16_t>(super_of<DType::kIQ3_XXS>(row, g / 8))};
   }
-  template <class Codebook>
-  static __device__ __forceinline__ void expand(const Raw& r, const Codebook& codebook,
+  static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* codebook,
                                                 Group<32>& out) {
 #pragma unroll
     for (int j = 0; j < 8; ++j) {

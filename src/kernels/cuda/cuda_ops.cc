@@ -243,6 +243,11 @@ void CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, Matrix
 }
 
 RoundedRows CudaOps::rounded_for(int64_t rows, int64_t n) {
+  // Tiles are for steps of few rows; those of prompts would only write them.
+  if (rows > kMostRecordedRows) {
+    if (!ok(rounded_.resize(rounded_bytes(rows, n)))) return {};
+    return rounded_rows_at(rounded_.data(), rows, n);
+  }
   if (!ok(rounded_.resize(tiled_rounded_bytes(rows, n)))) return {};
   return tiled_rounded_rows_at(rounded_.data(), rows, n);
 }

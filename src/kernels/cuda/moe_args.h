@@ -41,23 +41,23 @@ inline constexpr int kMoeGateUpThreads = 512;
 /// Elements of h that a block computes: a block of activations.
 inline constexpr int kMoeHiddenTile = 32;
 
-/// Rows that a block of gate and up takes together when they share an expert.
-inline constexpr int kMoeSharedRows = 2;
-
-inline constexpr int kMoeDownThreads = 256;
-/// Elements of y that a warp of the down product computes at a time.
-inline constexpr int kMoeDownOutputs = 2;
-/// Ranks that a half warp takes at a time.
+/// Elements of y that a block of the down product computes.
+inline constexpr int kMoeDownTile = 8;
+/// Ranks that a half warp takes together.
 inline constexpr int kMoeDownRanks = 4;
-/// Most ranks of a row, the shared expert not among them.
-inline constexpr int kMoeMostUsed = 28;
+inline constexpr int kMoeDownThreadsOfPart = kMoeDownTile * 16;
+inline constexpr int kMoeDownNarrowThreads = 3 * kMoeDownThreadsOfPart;
+inline constexpr int kMoeDownWideThreads = 8 * kMoeDownThreadsOfPart;
+/// Most ranks of a row, with a part left for the shared expert.
+inline constexpr int kMoeMostUsed = 7 * kMoeDownRanks;
 
 /// A slot is a row and a rank; the shared expert has the rank behind the last. Row i of the row set
 /// has the slots i * (n_used + has_shared) + rank.
 ///
 /// moe_step_gate_up: a block for each tile of h (grid x) and slot (y). Dynamic shared memory: the
-/// codebooks of gate and up (moe_codebook_bytes()). moe_step_down: x tiles of y, y rows. Dynamic
-/// shared memory: the codebooks of the routed and the shared expert's down.
+/// codebooks of gate and up. moe_step_down_*: a block for each tile of y (x) and row (y), of
+/// kMoeDownThreadsOfPart threads for each part. Dynamic shared memory: the codebooks of the routed
+/// and the shared expert's down.
 struct MoeStepArgs {
   ExpertTableArgs table;
   const float* x;  ///< [rows, n_embd]
@@ -75,9 +75,7 @@ struct MoeStepArgs {
   int32_t rows;  ///< of the row set
   int32_t n_embd;
   int32_t n_used;
-  int32_t h_width;      ///< the larger n_ff, a multiple of 32
-  int32_t gate_passes;  ///< tiles of h that a block of gate and up computes
-  int32_t passes;       ///< of the down product: a warp computes so often kMoeDownOutputs elements
+  int32_t h_width;  ///< the larger n_ff, a multiple of 32
 };
 
 inline constexpr int kMoeMapThreads = 1024;

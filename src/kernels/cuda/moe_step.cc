@@ -11,18 +11,9 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-constexpr Kernel kGateUp1 = {"moe_step", "moe_step_gate_up_1"};
 constexpr Kernel kGateUp = {"moe_step", "moe_step_gate_up"};
-constexpr Kernel kDown = {"moe_step", "moe_step_down"};
-
-/// Blocks from which on they do more each, so that they wait for codebooks and experts less often;
-/// and how much at most.
-constexpr int64_t kManyBlocks = 256;
-constexpr int64_t kMostPasses = 8;
-
-int32_t passes_for(int64_t blocks) {
-  return static_cast<int32_t>(std::clamp<int64_t>(blocks / kManyBlocks, 1, kMostPasses));
-}
+constexpr Kernel kDownNarrow = {"moe_step", "moe_step_down_narrow"};
+constexpr Kernel kDownWide = {"moe_step", "moe_step_down_wide"};
 
 ExpertShape shape_of(const ExpertWeights& e) {
   return {static_cast<int32_t>(e.gate.type),          static_cast<int32_t>(e.up.type),
@@ -36,11 +27,11 @@ ExpertPointers pointers_of(const ExpertWeights& e) {
   return {bytes(e.gate), bytes(e.up), bytes(e.down)};
 }
 
-int64_t codebook_bytes_of(int32_t type) { return codebook_copies_bytes(static_cast<DType>(type)); }
+int codebook_words_of(int32_t type) { return codebook_place(static_cast<DType>(type)).words; }
 
-int64_t gate_up_codebook_bytes(const ExpertShape& s) {
-  const int64_t gate = codebook_bytes_of(s.gate_type);
-  return s.up_type == s.gate_type ? gate : gate + codebook_bytes_of(s.up_type);
+int gate_up_codebook_words(const ExpertShape& s) {
+  const int gate = codebook_words_of(s.gate_type);
+  return s.up_type == s.gate_type ? gate : gate + codebook_words_of(s.up_type);
 }
 
 }  // namespace
@@ -113,29 +104,26 @@ void moe_step(Stream& stream, const ExpertTable& table, ConstMatrixView x,
   args.h_width = static_cast<int32_t>(width);
   const ExpertShape& routed = args.table.routed;
   const ExpertShape& shared = args.table.shared;
-  int64_t gate_up_bytes = gate_up_codebook_bytes(routed);
-  int64_t down_bytes = codebook_bytes_of(routed.down_type);
+  int gate_up_words = gate_up_codebook_words(routed);
+  int down_words = codebook_words_of(routed.down_type);
   if (args.table.has_shared != 0) {
-    gate_up_bytes = std::max(gate_up_bytes, gate_up_codebook_bytes(shared));
-    down_bytes += codebook_bytes_of(shared.down_type);
+    gate_up_words = std::max(gate_up_words, gate_up_codebook_words(shared));
+    down_words += codebook_words_of(shared.down_type);
   }
-  const int64_t tiles = width / kMoeHiddenTile;
-  args.gate_passes = passes_for(tiles * slots);
-  stream.launch(rows.count == 1 ? kGateUp1 : kGateUp,
-                {.grid = {static_cast<uint32_t>((tiles + args.gate_passes - 1) / args.gate_passes),
-                          static_cast<uint32_t>(slots)},
-                 .block = {kMoeGateUpThreads},
-                 .shared_bytes = static_cast<uint32_t>(gate_up_bytes),
-                 .overlaps_previous = true},
-                args);
-  const int64_t of_a_pass = int64_t{kMoeDownThreads} / 32 * kMoeDownOutputs;
-  const int64_t blocks = (args.n_embd + of_a_pass - 1) / of_a_pass;
-  args.passes = passes_for(blocks * rows.count);
-  stream.launch(kDown,
-                {.grid = {static_cast<uint32_t>((blocks + args.passes - 1) / args.passes),
-                          static_cast<uint32_t>(rows.count)},
-                 .block = {kMoeDownThreads},
-                 .shared_bytes = static_cast<uint32_t>(down_bytes),
+  stream.launch(
+      kGateUp,
+      {.grid = {static_cast<uint32_t>(width / kMoeHiddenTile), static_cast<uint32_t>(slots)},
+       .block = {kMoeGateUpThreads},
+       .shared_bytes = static_cast<uint32_t>(4 * gate_up_words),
+       .overlaps_previous = true},
+      args);
+  const int parts = (routing.n_used + kMoeDownRanks - 1) / kMoeDownRanks + args.table.has_shared;
+  const int threads = kMoeDownThreadsOfPart * parts;
+  const int tiles = (args.n_embd + kMoeDownTile - 1) / kMoeDownTile;
+  stream.launch(threads <= kMoeDownNarrowThreads ? kDownNarrow : kDownWide,
+                {.grid = {static_cast<uint32_t>(tiles), static_cast<uint32_t>(rows.count)},
+                 .block = {static_cast<uint32_t>(threads)},
+                 .shared_bytes = static_cast<uint32_t>(4 * down_words),
                  .overlaps_previous = true},
                 args);
 }

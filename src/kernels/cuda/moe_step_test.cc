@@ -65,14 +65,6 @@ TEST(CudaMoeStep, HasTheBitsOfRefForEveryMixOfTypes) {
   }
 }
 
-TEST(CudaMoeStep, RowsThatShareExpertsHaveTheBitsOfRef) {
-  Random random(test_data::fresh_seed());
-  for (const int64_t experts : {3, 40}) {
-    expect_bits_of_ref(
-        MoeProblem(random, 9, experts, 3, all_of(DType::kIQ3_S), all_of(DType::kQ5_K)));
-  }
-}
-
 TEST(CudaMoeStep, TakesAsManyRanksAsAModelMayUse) {
   Random random(test_data::fresh_seed());
   expect_bits_of_ref(

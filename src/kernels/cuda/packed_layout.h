@@ -121,14 +121,6 @@ constexpr CodebookPlace codebook_place(DType t) {
 }
 inline constexpr int kCodebookWords = 4352 + 4096;
 
-/// Codebooks that are small enough for many copies in shared memory (CodebookCopy in codec.h), and
-/// the bytes of all copies of a type's.
-inline constexpr int kCodebookCopies = 16;
-constexpr bool has_codebook_copies(DType t) { return t == DType::kIQ3_S || t == DType::kIQ3_XXS; }
-constexpr int codebook_copies_bytes(DType t) {
-  return 4 * codebook_place(t).words * (has_codebook_copies(t) ? kCodebookCopies : 1);
-}
-
 }  // namespace chimere::kernels::cuda
 
 #endif  // CHIMERE_KERNELS_CUDA_PACKED_LAYOUT_H_

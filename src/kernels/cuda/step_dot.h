@@ -23,35 +23,6 @@ __device__ __forceinline__ void load_codebook(DType type, const uint32_t* all, u
   __syncthreads();
 }
 
-/// Copies a type's codebook to shared memory, as often as expand_copies() wants it. All threads of
-/// the block take part; a barrier is due before it is read.
-__device__ __forceinline__ void load_codebook_copies(DType type, const uint32_t* all,
-                                                     uint32_t* shared) {
-  const CodebookPlace place = codebook_place(type);
-  const int quads = codebook_copies_bytes(type) / 16;
-  for (int i = static_cast<int>(threadIdx.x); i < quads; i += static_cast<int>(blockDim.x)) {
-    auto* const to = reinterpret_cast<uint4*>(shared) + i;
-    if (has_codebook_copies(type)) {
-      const uint32_t word = __ldg(all + place.begin + i / (kCodebookCopies / 4));
-      *to = {word, word, word, word};
-    } else {
-      *to = __ldg(reinterpret_cast<const uint4*>(all + place.begin) + i);
-    }
-  }
-}
-
-/// Codec<kType>::expand() with what load_codebook_copies() has filled.
-template <DType kType, class Raw, class Expanded>
-__device__ __forceinline__ void expand_copies(const Raw& raw, const uint32_t* codebook,
-                                              Expanded& out) {
-  if constexpr (has_codebook_copies(kType)) {
-    const int copy = static_cast<int>(threadIdx.x) % kCodebookCopies;
-    Codec<kType>::expand(raw, CodebookCopy{codebook + copy}, out);
-  } else {
-    Codec<kType>::expand(raw, codebook, out);
-  }
-}
-
 /// What rule 4 adds to a sum for one scale group: fma(dot, scale, .), then fma(minimum, sum, .).
 struct GroupTerms {
   float dot;
