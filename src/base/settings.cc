@@ -103,7 +103,7 @@ constexpr Setting<int64_t> kCacheHours(
             "Hours without use after which a state on disk is removed; 0: never"));
 
 constexpr Setting<std::string> kSpeculate(text(
-    "speculate", "", "off",
+    "speculate", "", "auto",
     "Drafts that the model verifies several at a time: its own (mtp), repetitions of prompt and "
     "reply (ngram), or both as far as they save time (auto); the text stays what it is",
     kSpeculations));

@@ -77,5 +77,29 @@ TEST_F(EngramPriorTest, IsSilentInsideThoughtsUnlessAsked) {
   EXPECT_GT(sample(asked, inside).p_max, 0.8F);
 }
 
+TEST_F(EngramPriorTest, FollowsATextThroughItsThoughts) {
+  sampling::SamplingParams params;
+  params.prior = EngramPrior::create(tables(), always_, letters_).value();
+  params.logprobs = 1;
+  sampling::Sampler sampler(params);
+  std::vector<int32_t> text;
+  for (const int32_t token : {1, Letters::kThink, 1, 5, 1, Letters::kEndThink, 1, 4, 1}) {
+    text.push_back(token);
+    const float grown = sampler.sample(logits_, text, text.size())->p_max;
+    EXPECT_EQ(grown, sample(always_, text).p_max) << "as of a text that was never seen before";
+  }
+  // Another text with the same sampler.
+  EXPECT_EQ(sampler.sample(logits_, std::vector<int32_t>{Letters::kThink, 1}, 2)->p_max, 1.0F / 28);
+}
+
+TEST_F(EngramPriorTest, GuessesWhatTheTableThinksLikeliest) {
+  const auto prior = EngramPrior::create(tables(), always_, letters_).value();
+  const auto guess = prior->likeliest(std::vector<int32_t>{3, 1});
+  EXPECT_EQ(guess.id, 2);
+  EXPECT_GT(guess.mass, 0.8F);
+  EXPECT_LE(guess.mass, 1.0F);
+  EXPECT_EQ(prior->likeliest(std::vector<int32_t>{1, 3}).id, -1);
+}
+
 }  // namespace
 }  // namespace chimere::engine

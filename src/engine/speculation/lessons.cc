@@ -58,7 +58,8 @@ bool DraftBalance::draws() {
 void DraftBalance::settle(double gain) {
   ++trial_;
   mean_ += (gain - mean_) * std::max(kMemory, 1.0 / trial_);
-  if (trial_ < kTrialRounds && !(trial_ >= kEarlyRounds && mean_ < kHopeless)) return;
+  const bool hopeless = trial_ >= kEarlyRounds && mean_ < kHopeless;
+  if (trial_ < kTrialRounds && !hopeless) return;
   if (mean_ >= kLeastGain) {
     next_rest_ = kShortestRest;
     return;

@@ -79,8 +79,9 @@ struct Prices {
 
   /// Seconds that a token takes without drafts; 0 while nobody knows.
   double token() const { return steps->seconds(sequences) / sequences; }
-  /// Seconds that so many further rows of this request take.
-  double rows(int32_t n) const { return n * steps->slope(); }
+  /// Seconds that so many further rows of this request take, and a tenth more: a draft that is just
+  /// worth it as measured may not be.
+  double rows(int32_t n) const { return 1.1 * n * steps->slope(); }
   /// Seconds that one draft by the model takes.
   double draft() const { return drafts->seconds(sequences) / sequences; }
 };
