@@ -343,7 +343,7 @@ void World::come_back(Job& job) {
 void World::open_cache() {
   engine::PrefixCacheOptions options;
   options.device_states = 1 + below(6);
-  options.memory_bytes = chance(50) ? 1 << 20 : 0;
+  options.memory_bytes = chance(70) ? 8 << 20 : 0;
   options.disk = {folder_, 1 << 20, 0};
   options.log = [this](const std::string& what) { fail(what); };
   auto cache = engine::PrefixCache::create(model_.states(), std::move(options));

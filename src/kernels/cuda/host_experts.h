@@ -97,7 +97,7 @@ class HostExperts {
 
   Status open_mailbox(int64_t n_embd);
   void upload(size_t layer);
-  void step_rows(size_t layer, const Call& call, int32_t first, int32_t count);
+  void step_rows(size_t index, const Call& call, int32_t first, int32_t count);
   void shared_expert(const Layer& layer, const Call& call, bool in_place, int32_t count);
   void compute(const HostWork& work);
 
