@@ -44,7 +44,7 @@ test:  ## fast and full tests, format, layering, llama.cpp beside us, the traine
 	@scripts/install-peers
 	@cmake --preset tests-all >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
-	@ctest --test-dir $(BUILD)/tests -LE nightly -j $(JOBS) --output-on-failure --no-tests=error
+	@ctest --test-dir $(BUILD)/tests -j $(JOBS) --output-on-failure --no-tests=error
 
 asan:  ## the fast tests under the address and undefined-behaviour sanitizers
 	@scripts/setup run test
@@ -64,8 +64,7 @@ fuzz:  ## every libFuzzer target for FUZZ_SECONDS
 	@cmake --build $(BUILD)/fuzz -j $(JOBS)
 	@scripts/run-fuzzers $(BUILD)/fuzz
 
-nightly:  ## what takes hours: clang-tidy, both sanitizers, and a million executions of every fuzz target
-	@$(MAKE) --no-print-directory tidy
+nightly:  ## what takes hours: both sanitizers, and a million executions of every fuzz target
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory tsan
 	@FUZZ_RUNS=1000000 $(MAKE) --no-print-directory fuzz
