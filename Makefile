@@ -39,7 +39,7 @@ tests:
 check: tests  ## the fast tests (under 3 minutes once built)
 	@ctest --test-dir $(BUILD)/tests -L fast -j $(JOBS) --output-on-failure --no-tests=error
 
-test:  ## fast and full tests, format, layering, llama.cpp beside us, the trainer's smoke run
+test:  ## fast and full tests, format, clang-tidy, layering, llama.cpp beside us, the trainer's smoke run
 	@scripts/setup run serve test tools peers train
 	@scripts/install-peers
 	@cmake --preset tests-all >/dev/null

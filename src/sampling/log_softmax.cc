@@ -50,24 +50,29 @@ constexpr size_t kWide = 16;
   return std::bit_cast<float>(most ^ (most >> 31 & INT32_MAX));
 }
 
+/// kPiece logits from `first` on: the last ones as masked behind the end, in `padded`.
+[[gnu::always_inline]] inline const float* piece_at(std::span<const float> logits, size_t first,
+                                                    std::array<float, kPiece>& padded) {
+  const float* const piece = logits.data() + first;
+  const size_t n = std::min(kPiece, logits.size() - first);
+  if (n == kPiece) return piece;
+  padded.fill(kMasked);
+  std::copy_n(piece, n, padded.begin());
+  return padded.data();
+}
+
 /// {+infinity, -1} if a logit is that or no number; {-infinity, -1} if all are masked.
 [[gnu::always_inline]] inline Candidate find_in_pieces(std::span<const float> logits) {
   Candidate best{kMasked, -1};
   for (size_t first = 0; first < logits.size(); first += kPiece) {
     std::array<float, kPiece> padded;
-    const float* piece = logits.data() + first;
-    const size_t n = std::min(kPiece, logits.size() - first);
-    if (n < kPiece) {
-      padded.fill(kMasked);
-      std::copy_n(piece, n, padded.begin());
-      piece = padded.data();
-    }
+    const float* const piece = piece_at(logits, first, padded);
     const float most = largest_of(piece);
     if (most == std::numeric_limits<float>::infinity()) return {most, -1};
     if (!(most > best.value)) continue;
     best.value = most;
-    best.id = static_cast<int32_t>(first +
-                                   static_cast<size_t>(std::find(piece, piece + n, most) - piece));
+    best.id = static_cast<int32_t>(
+        first + static_cast<size_t>(std::find(piece, piece + kPiece, most) - piece));
   }
   return best;
 }
@@ -83,13 +88,7 @@ struct Sums {
   std::array<double, kWide> weighted{};
   for (size_t first = 0; first < logits.size(); first += kPiece) {
     std::array<float, kPiece> padded;
-    const float* piece = logits.data() + first;
-    const size_t n = std::min(kPiece, logits.size() - first);
-    if (n < kPiece) {
-      padded.fill(kMasked);
-      std::copy_n(piece, n, padded.begin());
-      piece = padded.data();
-    }
+    const float* const piece = piece_at(logits, first, padded);
     std::array<float, kWide> e_sum{};
     std::array<float, kWide> xe_sum{};
     for (size_t i = 0; i < kPiece; i += kWide) {

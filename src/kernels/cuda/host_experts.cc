@@ -134,7 +134,6 @@ int64_t HostExperts::scratch_bytes(std::span<const ExpertWeights> experts, const
 
 void HostExperts::begin_chunks() {
   if (layers_.empty()) return;
-  on_its_way_ = 0;
   upload(0);
 }
 
