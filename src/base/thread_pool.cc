@@ -89,29 +89,22 @@ struct ThreadPool::Impl {
       if (gate.fetch_add(1, std::memory_order_acq_rel) >= 0) {
         done = region;
         (*fn)(worker);
-        if (finished.fetch_add(1, std::memory_order_release) == n_threads - 2) {
-          finished.notify_one();
-        }
       }
       if (gate.fetch_sub(1, std::memory_order_acq_rel) - 1 == kClosed) gate.notify_one();
     }
   }
 
-  /// `all`: wait until every worker has called f. Otherwise until those have that came in time.
-  void run(const std::function<void(int)>& f, bool all) {
-    if (n_threads == 1) return f(0);
+  /// Returns when f(0) has, and those workers that came in time. A wake-up that gets lost (the
+  /// number is stored before notify_all looks for sleepers, but the two may change places) costs a
+  /// helper, nothing else.
+  void run(const std::function<void(int)>& f) {
     fn = &f;
-    finished.store(0, std::memory_order_relaxed);
     caller_cpu.store(sched_getcpu(), std::memory_order_relaxed);
     ++region;
     gate.fetch_sub(kClosed, std::memory_order_release);
     announced.store(region, std::memory_order_release);
     announced.notify_all();
     f(0);
-    if (all) {
-      int n = finished.load(std::memory_order_acquire);
-      while (n != n_threads - 1) n = wait_for_change(finished, n);
-    }
     int inside = gate.fetch_add(kClosed, std::memory_order_acq_rel) + kClosed;
     while (inside != kClosed) inside = wait_for_change(gate, inside);
   }
@@ -127,7 +120,6 @@ struct ThreadPool::Impl {
   // On cache lines of their own: each is written by one side while the other spins on it.
   alignas(64) std::atomic<uint32_t> announced{0};  ///< number of the latest region
   alignas(64) std::atomic<int> gate{kClosed};      ///< workers inside (+ kClosed)
-  alignas(64) std::atomic<int> finished{0};        ///< workers that have called fn
   /// First index of a worker's share of a loop that nobody has taken.
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
@@ -139,8 +131,6 @@ ThreadPool::ThreadPool(int n_threads) : impl_(std::make_unique<Impl>(n_threads))
 ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::size() const { return impl_->n_threads; }
-
-void ThreadPool::run(const std::function<void(int worker)>& fn) { impl_->run(fn, true); }
 
 void ThreadPool::parallel_for(
     int64_t n, int64_t grain,
@@ -180,7 +170,7 @@ void ThreadPool::parallel_for(
     loop.shares[share].next.store(loop.share_begin(share), std::memory_order_relaxed);
   }
   // One captured reference fits into std::function without an allocation.
-  impl_->run([&loop](int worker) { loop.work(worker); }, false);
+  impl_->run([&loop](int worker) { loop.work(worker); });
 }
 
 }  // namespace chimere

@@ -12,7 +12,7 @@ namespace chimere {
 /// least 1.
 int available_cpus();
 
-/// Runs a function on every worker. The calling thread is worker 0, so a pool of size 1 has no
+/// The calling thread is worker 0, so a pool of size 1 has no
 /// threads. Workers spin briefly between calls (a decode step is a train of short loops), then
 /// sleep: an idle pool uses no CPU time. One parallel region at a time; calls from two threads at
 /// once are an error of the caller. What is computed must not depend on the number of threads.
@@ -25,11 +25,9 @@ class ThreadPool {
 
   int size() const;
 
-  /// Calls fn(worker) once for each worker in [0, size()), and returns when all have returned.
-  void run(const std::function<void(int worker)>& fn);
-
   /// Splits [0, n) into pieces of at most `grain` and calls fn(begin, end, worker) for each. A
   /// worker takes neighbouring pieces one after the other, and those of slower workers at the end.
+  /// Waits for no worker that has not taken a piece.
   void parallel_for(int64_t n, int64_t grain,
                     const std::function<void(int64_t begin, int64_t end, int worker)>& fn);
 

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <numeric>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -23,17 +25,6 @@ double process_cpu_seconds() {
 
 class ThreadPoolOfSize : public testing::TestWithParam<int> {};
 
-TEST_P(ThreadPoolOfSize, RunCallsEveryWorkerOnce) {
-  ThreadPool pool(GetParam());
-  EXPECT_EQ(pool.size(), GetParam());
-  for (int round = 0; round < 2000; ++round) {
-    std::vector<int> calls(static_cast<size_t>(pool.size()),
-                           0);  // not atomic: run() must synchronise
-    pool.run([&](int worker) { ++calls[static_cast<size_t>(worker)]; });
-    for (int c : calls) ASSERT_EQ(c, 1) << "round " << round;
-  }
-}
-
 TEST_P(ThreadPoolOfSize, ParallelForCoversEachIndexOnce) {
   ThreadPool pool(GetParam());
   for (int64_t n : {0, 1, 2, 3, 7, 64, 1000}) {
@@ -50,22 +41,40 @@ TEST_P(ThreadPoolOfSize, ParallelForCoversEachIndexOnce) {
   }
 }
 
+TEST_P(ThreadPoolOfSize, ManyShortLoops) {
+  ThreadPool pool(GetParam());
+  std::vector<int64_t> sums(64, 0);  // not atomic: parallel_for must synchronise
+  for (int round = 0; round < 5000; ++round) {
+    pool.parallel_for(64, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) sums[static_cast<size_t>(i)] += i;
+    });
+  }
+  for (int64_t i = 0; i < 64; ++i) ASSERT_EQ(sums[static_cast<size_t>(i)], 5000 * i);
+}
+
 TEST_P(ThreadPoolOfSize, SleepersWakeUp) {
   ThreadPool pool(GetParam());
-  for (int round = 0; round < 5; ++round) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  std::set<int> seen;
+  std::mutex mutex;
+  while (static_cast<int>(seen.size()) < pool.size() &&
+         std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // longer than any spinning
-    std::atomic<int> calls{0};
-    pool.run([&](int) { ++calls; });
-    EXPECT_EQ(calls, pool.size());
+    pool.parallel_for(2 * pool.size(), 1, [&](int64_t, int64_t, int worker) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      const std::scoped_lock lock(mutex);
+      seen.insert(worker);
+    });
   }
+  EXPECT_EQ(static_cast<int>(seen.size()), pool.size());
 }
 
 TEST_P(ThreadPoolOfSize, CallerWaitsForSlowWorkers) {
   ThreadPool pool(GetParam());
   std::vector<int> done(static_cast<size_t>(pool.size()), 0);
-  pool.run([&](int worker) {
+  pool.parallel_for(pool.size(), 1, [&](int64_t begin, int64_t, int worker) {
     if (worker > 0) std::this_thread::sleep_for(std::chrono::milliseconds(3 * worker));
-    done[static_cast<size_t>(worker)] = 1;
+    done[static_cast<size_t>(begin)] = 1;
   });
   EXPECT_EQ(std::accumulate(done.begin(), done.end(), 0), pool.size());
 }
@@ -74,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, ThreadPoolOfSize, testing::Values(1, 2, 3, 8));
 
 TEST(ThreadPool, IdlePoolUsesNoCpuTime) {
   ThreadPool pool(4);
-  pool.run([](int) {});
+  pool.parallel_for(64, 1, [](int64_t, int64_t, int) {});
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const double before = process_cpu_seconds();
   std::this_thread::sleep_for(std::chrono::milliseconds(200));

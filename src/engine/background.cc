@@ -24,16 +24,18 @@ void Background::post(Job job) {
 }
 
 bool Background::poll() {
-  std::deque<Done> results;
-  {
-    const std::scoped_lock lock(mutex_);
-    results.swap(results_);
-  }
-  for (Done& done : results) {
+  // One at a time: a result may wait for the others (to make room), from within.
+  for (bool any = false;; any = true) {
+    Done done;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (results_.empty()) return any;
+      done = std::move(results_.front());
+      results_.pop_front();
+    }
     --outstanding_;
-    std::exchange(done, nullptr)();
+    done();
   }
-  return !results.empty();
 }
 
 void Background::wait() {

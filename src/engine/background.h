@@ -26,7 +26,8 @@ class Background {
   Background& operator=(const Background&) = delete;
 
   void post(Job job);
-  /// Runs the results that are there; true if there were any.
+  /// Runs the results that are there; true if there were any. A result may itself call wait() and
+  /// poll().
   bool poll();
   /// Waits until there is a result; at once if there is nothing to wait for.
   void wait();

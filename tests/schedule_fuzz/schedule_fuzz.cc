@@ -188,6 +188,7 @@ Result<Devices> open_devices(const std::string& name) {
 
 int run(const Options& options) {
   std::printf("seed %u\n", options.seed);
+  std::fflush(stdout);  // known even of a run that never ends
   const auto devices = open_devices(options.device);
   if (!devices.ok()) {
     std::printf("skipped: %s\n", devices.error().message.c_str());

@@ -405,7 +405,8 @@ MarkedText format_percent(Runtime& runtime, const MarkedText& format, const Valu
       if (n < 0 || n >= static_cast<int>(buffer.size())) fail("A formatted number is too long.");
       out.append(std::string_view(buffer).substr(0, n), true);
     } else {
-      fail("The format '%" + flags + std::string(1, kind) + "' is not supported.");
+      const size_t length = end < f.size() ? static_cast<size_t>(read_utf8(f, end).length) : 0;
+      fail("The format '%" + flags + f.substr(end, length) + "' is not supported.");
     }
     at = end;
   }

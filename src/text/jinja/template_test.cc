@@ -149,6 +149,7 @@ TEST(Template, ErrorsNameTheLineAndTheReason) {
       error_of("\n{{ raise_exception('No ' ~ n ~ ' turns') }}", R"({"n": 3})"),
       HasSubstr("Line 2 of the chat template: the template refuses the conversation: No 3"));
   EXPECT_THAT(error_of("{{ x.y.z }}", R"({"x": {}})"), HasSubstr("'y' is undefined"));
+  EXPECT_THAT(error_of("{{ '% é' % 1 }}"), HasSubstr("'% é'"));  // whole characters
 }
 
 TEST(Template, HostileTemplatesEndWithAnError) {
