@@ -48,8 +48,8 @@ struct DraftStart {
 };
 
 struct StepResult {
-  /// [n wanted, n_vocab], in the plan's order; valid until the next forward() or draft(); of a step
-  /// in an interrupt: until the interrupt ends, too.
+  /// [n wanted, n_outputs], in the plan's order; valid until the next forward() or draft(); of a
+  /// step in an interrupt: until the interrupt ends, too.
   ConstMatrixView logits;
 };
 
