@@ -124,15 +124,13 @@ void print(const Counts& c) {
 }
 
 /// A run of some length in which something never happened has not tested it. What comes in one
-/// schedule of a hundred is asked of long runs alone. Cards are not interrupted and draw no drafts.
+/// schedule of a hundred is asked of long runs alone. Cards are not interrupted.
 bool complete(const Counts& c, bool on_card, int64_t schedules) {
   constexpr int64_t kLong = 2000;
   const bool rare = c.hits[static_cast<size_t>(engine::CacheTier::kMemory)] > 0 &&
                     c.hits[static_cast<size_t>(engine::CacheTier::kDisk)] > 0;
   if (schedules >= kLong && !rare) return false;
-  if (!on_card && (c.drafts_accepted == 0 || c.drafts_rejected == 0 || c.mixed_depths == 0)) {
-    return false;
-  }
+  if (c.drafts_accepted == 0 || c.drafts_rejected == 0 || c.mixed_depths == 0) return false;
   return (on_card || c.interrupts > 0) && c.rows_checked > 0 && c.completions > 0 && c.forks > 0 &&
          c.restores > 0 && c.evictions > 0 && c.returns > 0 && c.rows_taken_back > 0 &&
          c.cancellations > 0 && c.refusals > 0 &&

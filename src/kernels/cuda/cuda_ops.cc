@@ -63,6 +63,8 @@ class CudaOps final : public Ops {
                                    const std::function<void()>& pass) override;
 
   void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) override;
+  void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
+                  MatrixView y) override;
   void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) override;
   void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override;
   void linear(ConstMatrixView x, std::span<const LinearJob> jobs) override;
@@ -103,7 +105,7 @@ class CudaOps final : public Ops {
   void forget_rounded() { rounded_of_ = halves_of_ = nullptr; }
   bool ok(const Status& status);
   const float* rope_rows(const AttentionShape& shape);
-  Status stage_embedding(const WeightView& table, std::span<const int32_t> tokens);
+  Status stage_embedding(size_t place, const WeightView& table, std::span<const int32_t> tokens);
 
   Device& device_;
   Stream& stream_;
@@ -122,8 +124,11 @@ class CudaOps final : public Ops {
   Scratch arrivals_;  ///< zeros between ops
   Scratch rope_;      ///< rotations of the step's rows
   std::vector<std::pair<std::pair<int, float>, const double*>> frequencies_;
-  std::unique_ptr<Pinned> embedding_;
-  size_t embedding_bytes_ = 0;
+  struct StagedRows {
+    std::unique_ptr<Pinned> memory;
+    size_t bytes = 0;
+  };
+  std::vector<StagedRows> embeddings_;  ///< of the step's tokens, of each table that it asks for
   std::unique_ptr<Pinned> logits_;
   size_t logits_bytes_ = 0;
 
@@ -133,7 +138,7 @@ class CudaOps final : public Ops {
   const float* halves_of_ = nullptr;
   int rope_dims_ = 0;  ///< that rope_ holds of this step; 0: nothing
   float rope_base_ = 0;
-  WeightView embedding_table_;  ///< of the step
+  std::vector<WeightView> embedding_tables_;  ///< of the step
 };
 
 Status CudaOps::start() {
@@ -169,6 +174,7 @@ Result<ConstMatrixView> CudaOps::run_step(const StepInputs& step, ConstMatrixVie
   selected_ = false;
   forget_rounded();
   rope_dims_ = 0;
+  embedding_tables_.clear();
   CHIMERE_CHECK_OK(arrays_.upload(step));
   const StepKind kind = kind_of(step, arrays_.batch().extent);
   arrays_.widen(kind.positions);
@@ -178,14 +184,16 @@ Result<ConstMatrixView> CudaOps::run_step(const StepInputs& step, ConstMatrixVie
     pass();
     if (entry != nullptr) {
       entry->seen = true;
-      entry->embedding_table = embedding_table_;
+      entry->embedding_tables = embedding_tables_;
     }
   } else if (entry->graph == nullptr) {
     stream_.begin_recording();
     pass();
     entry->graph = stream_.end_recording();
   } else {
-    CHIMERE_CHECK_OK(stage_embedding(entry->embedding_table, step.tokens));
+    for (size_t i = 0; i < entry->embedding_tables.size(); ++i) {
+      CHIMERE_CHECK_OK(stage_embedding(i, entry->embedding_tables[i], step.tokens));
+    }
   }
   if (entry != nullptr && entry->graph != nullptr) stream_.replay(*entry->graph);
   CHIMERE_CHECK_OK(status_);
@@ -202,25 +210,40 @@ Result<ConstMatrixView> CudaOps::run_step(const StepInputs& step, ConstMatrixVie
   return ConstMatrixView(on_host, logits.rows, logits.cols, logits.stride);
 }
 
-Status CudaOps::stage_embedding(const WeightView& table, std::span<const int32_t> tokens) {
+Status CudaOps::stage_embedding(size_t place, const WeightView& table,
+                                std::span<const int32_t> tokens) {
+  if (embeddings_.size() <= place) embeddings_.resize(place + 1);
+  StagedRows& staged = embeddings_[place];
   // Recorded steps copy from this memory, so that it is made for the largest of them.
   const size_t rows = std::max(tokens.size(), static_cast<size_t>(kMostRecordedRows));
   const size_t bytes = rows * static_cast<size_t>(table.n_in) * sizeof(float);
-  if (bytes > embedding_bytes_) {
+  if (bytes > staged.bytes) {
     recorder_.forget();
-    CHIMERE_TRY(embedding_, device_.pinned(bytes));
-    embedding_bytes_ = bytes;
+    CHIMERE_TRY(staged.memory, device_.pinned(bytes));
+    staged.bytes = bytes;
   }
   host_ops_->embed(table, tokens,
-                   {reinterpret_cast<float*>(embedding_->data()),
+                   {reinterpret_cast<float*>(staged.memory->data()),
                     static_cast<int64_t>(tokens.size()), table.n_in, table.n_in});
   return {};
 }
 
 void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) {
-  if (!ok(stage_embedding(table, tokens))) return;
-  embedding_table_ = table;
-  stream_.copy(y.data, embedding_->data(), static_cast<size_t>(y.rows * y.cols) * sizeof(float));
+  const auto known = std::ranges::find(embedding_tables_, table.data, &WeightView::data);
+  const auto place = static_cast<size_t>(known - embedding_tables_.begin());
+  if (known == embedding_tables_.end()) {
+    if (!ok(stage_embedding(place, table, tokens))) return;
+    embedding_tables_.push_back(table);
+  }
+  stream_.copy(y.data, embeddings_[place].memory->data(),
+               static_cast<size_t>(y.rows * y.cols) * sizeof(float));
+  forget_rounded();
+}
+
+void CudaOps::shift_rows(const BatchView& /*batch*/, ConstMatrixView x, RecurrentView state,
+                         MatrixView y) {
+  cuda::shift_rows(stream_, arrays_.batch(), x, state, y);
+  forget_rounded();
 }
 
 void CudaOps::select_rows(ConstMatrixView x, std::span<const int32_t> /*rows*/, MatrixView y) {
@@ -230,7 +253,8 @@ void CudaOps::select_rows(ConstMatrixView x, std::span<const int32_t> /*rows*/, 
 }
 
 void CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) {
-  if (y.cols % kActivationBlock != 0) {
+  // Rounded rows are those of a whole matrix.
+  if (y.cols % kActivationBlock != 0 || y.cols != y.stride) {
     forget_rounded();
     cuda::rms_norm(stream_, x, weight, eps, y, {});
     return;

@@ -27,6 +27,7 @@ StepKind kind_of(const StepInputs& step, const BatchExtent& extent) {
   const auto n_wanted = static_cast<int32_t>(step.wanted_rows.size());
   kind.recordable = extent.chunk_rows == 0 && extent.n_rows <= kMostRecordedRows &&
                     n_wanted <= kMostRecordedRows && extent.positions <= kMostPositions;
+  kind.pass = step.pass;
   kind.n_rows = extent.n_rows;
   kind.n_sequences = extent.n_sequences;
   kind.n_slices = extent.n_slices;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "kernels/api.h"
 #include "kernels/cuda/device/stream.h"
@@ -17,6 +18,7 @@ namespace chimere::kernels::cuda {
 /// Steps of one kind differ in what lies in memory alone.
 struct StepKind {
   bool recordable = false;  ///< few rows, none of them of a chunk
+  int32_t pass = 0;
   int32_t n_rows = 0;
   int32_t n_sequences = 0;
   int32_t n_slices = 0;
@@ -34,9 +36,9 @@ StepKind kind_of(const StepInputs& step, const BatchExtent& extent);
 class StepRecorder {
  public:
   struct Entry {
-    bool seen = false;             ///< its first step made what is made at first use
-    WeightView embedding_table;    ///< where its tokens are looked up
-    std::unique_ptr<Graph> graph;  ///< nullptr: not recorded
+    bool seen = false;                         ///< its first step made what is made at first use
+    std::vector<WeightView> embedding_tables;  ///< where its tokens are looked up
+    std::unique_ptr<Graph> graph;              ///< nullptr: not recorded
     uint64_t last_use = 0;
   };
 
