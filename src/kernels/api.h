@@ -59,6 +59,32 @@ struct BatchView {
       page_begin;  ///< [n_sequences] start of each sequence's list in page_table
 };
 
+/// A token and its logit.
+struct TopLogit {
+  float value = 0;
+  int32_t id = 0;
+};
+
+/// The largest logits of rows, [rows, count]: larger first, ties to the lower id. Tokens at
+/// -infinity are not among them: places that nothing is left for have id -1 and -infinity. A row
+/// with a NaN or +infinity has id -1 and +infinity in its first place.
+struct TopLogits {
+  TopLogit* data = nullptr;
+  int64_t rows = 0;
+  int32_t count = 0;
+
+  std::span<TopLogit> row(int64_t r) const {
+    return {data + r * count, static_cast<size_t>(count)};
+  }
+};
+inline constexpr int32_t kMostTopLogits = 128;
+
+/// What a step gives: rows of logits, and of other rows the largest.
+struct StepOutputs {
+  ConstMatrixView logits;
+  TopLogits top;
+};
+
 /// A step: its rows, and what the host knows of them.
 struct StepInputs {
   BatchView batch;
@@ -173,13 +199,12 @@ class Ops {
 
   /// Computes a step: `pass` calls the ops, in an order that depends on nothing but step.pass and
   /// the numbers of rows, sequences and wanted rows, and on memory that is the same whenever these
-  /// are. An
-  /// implementation may keep what was asked for and do it again, without calling `pass`, for a
-  /// later step of the same kind. Returns `logits`, which the pass wrote, in the host's memory,
-  /// valid until the next step. Ops that a device computes may fail: errors kIo, kOutOfMemory; the
-  /// states of the step's sequences are worth nothing then.
-  virtual Result<ConstMatrixView> run_step(const StepInputs& step, ConstMatrixView logits,
-                                           const std::function<void()>& pass);
+  /// are. An implementation may keep what was asked for and do it again, without calling `pass`,
+  /// for a later step of the same kind. Returns `outputs`, which the pass wrote, in the host's
+  /// memory, valid until the next step. Ops that a device computes may fail: errors kIo,
+  /// kOutOfMemory; the states of the step's sequences are worth nothing then.
+  virtual Result<StepOutputs> run_step(const StepInputs& step, const StepOutputs& outputs,
+                                       const std::function<void()>& pass);
 
   /// Rows `rows` of x, in their order; for the step's wanted_rows alone, and once a step: the ops
   /// behind it compute these rows.
@@ -250,6 +275,9 @@ class Ops {
   /// qk_norm_rope_append leaves it; out [rows, n_heads * head_dim].
   virtual void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
                       KvView kv, MatrixView out) = 0;
+
+  /// top.row(r) = the top.count largest of row r, as TopLogits says; at most kMostTopLogits.
+  virtual void top_logits(ConstMatrixView logits, TopLogits top) = 0;
 
   /// gate = silu(gate) ∘ up: the inner step of a dense feed-forward network. gate, up [rows, n_ff].
   virtual void silu_multiply(MatrixView gate, ConstMatrixView up) = 0;

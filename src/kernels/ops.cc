@@ -19,10 +19,10 @@ Status Ops::place_experts(std::span<ExpertWeights> experts, ExpertWeights* share
   return shared != nullptr ? place_one(*shared) : Status();
 }
 
-Result<ConstMatrixView> Ops::run_step(const StepInputs& /*step*/, ConstMatrixView logits,
-                                      const std::function<void()>& pass) {
+Result<StepOutputs> Ops::run_step(const StepInputs& /*step*/, const StepOutputs& outputs,
+                                  const std::function<void()>& pass) {
   pass();
-  return logits;
+  return outputs;
 }
 
 void Ops::select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) {

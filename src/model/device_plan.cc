@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/host_experts.h"
 #include "kernels/cuda/pack_weights.h"
+#include "kernels/cuda/top_logits.h"
 #include "model/mtp.h"
 
 namespace chimere::model {
@@ -120,7 +121,10 @@ DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t pos
   plan.kv = positions * store.bytes_per_token();
   plan.state = store.bytes_per_slot();
   plan.states = states;
-  plan.work = on_host.step_bytes(rows, wanted) + on_host.card_scratch_bytes(rows) + kMargin;
+  plan.work =
+      on_host.step_bytes(rows, wanted) + on_host.card_scratch_bytes(rows) +
+      kernels::cuda::top_logits_scratch_bytes(wanted, on_host.n_vocab(), kernels::kMostTopLogits) +
+      kMargin;
   return plan;
 }
 

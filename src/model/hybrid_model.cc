@@ -101,9 +101,9 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
   }
   HybridPass pass(ops_, hparams_, weights_, step, buffers, feed, interrupt);
   CHIMERE_TRY(
-      const ConstMatrixView logits,
+      const kernels::StepOutputs outputs,
       ops_.run_step({step.view(), step.tokens(), step.wanted_rows(), feed ? kFeeding : kPlain},
-                    buffers.logits, [&] {
+                    pass.outputs(), [&] {
                       run_(pass);
                       if (!weights_.mtp || feed) return;
                       // Without the last layer's network, but nobody else's, which a slot might
@@ -114,7 +114,7 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
   // What could not be read was zeros: nobody may see what came of it.
   CHIMERE_CHECK_OK(file_.check_unchanged());
   step.finish();
-  return StepResult{logits};
+  return StepResult{outputs.logits, outputs.top};
 }
 
 Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
@@ -131,15 +131,16 @@ Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
     const MatrixView wanted = {buffers.logits.data, batch.n_rows, mtp.head.n_out, mtp.head.n_out};
     const bool first = d == 0;
     CHIMERE_TRY(
-        const ConstMatrixView logits,
-        ops_.run_step({batch, chains.tokens(), {}, first ? kFirstDraft : kNextDraft}, wanted, [&] {
-          // No row has a write slot: `hidden` is not read.
-          if (first)
-            ops_.shift_rows(batch, buffers.mtp.hidden, mtp.last_hidden, buffers.mtp.before);
-          mtp.predict(ops_, hparams_, batch, chains.tokens(), buffers, wanted);
-        }));
+        const kernels::StepOutputs outputs,
+        ops_.run_step(
+            {batch, chains.tokens(), {}, first ? kFirstDraft : kNextDraft}, {wanted, {}}, [&] {
+              // No row has a write slot: `hidden` is not read.
+              if (first)
+                ops_.shift_rows(batch, buffers.mtp.hidden, mtp.last_hidden, buffers.mtp.before);
+              mtp.predict(ops_, hparams_, batch, chains.tokens(), buffers, wanted);
+            }));
     CHIMERE_CHECK_OK(file_.check_unchanged());
-    const std::vector<int32_t> kept = chains.advance(logits, choose);
+    const std::vector<int32_t> kept = chains.advance(outputs.logits, choose);
     if (kept.empty()) break;
     CHIMERE_CHECK_OK(go_on_from(buffers, kept));
   }
@@ -266,11 +267,23 @@ bool HybridPass::keep_wanted_rows() {
   return true;
 }
 
-void HybridPass::head() {
+kernels::StepOutputs HybridPass::outputs() const {
+  const int64_t whole = step_.n_whole();
+  return {buffers_.logits.rows_from(0, whole),
+          {buffers_.top, buffers_.logits.rows - whole, step_.top_count()}};
+}
+
+void HybridPass::project(const MatrixView& hidden) {
   const kernels::LinearJob output[] = {{weights_.output, buffers_.logits}};
+  ops_.linear(hidden, output);
+  const kernels::TopLogits top = outputs().top;
+  if (top.rows > 0) ops_.top_logits(buffers_.logits.rows_from(step_.n_whole(), top.rows), top);
+}
+
+void HybridPass::head() {
   if (!feed_drafts_) {
     norm(weights_.output_norm);
-    ops_.linear(rows().h, output);
+    project(rows().h);
     return;
   }
   const MatrixView& hidden = buffers_.mtp.hidden;
@@ -280,7 +293,7 @@ void HybridPass::head() {
   mtp.append(ops_, hparams_, batch_, step_.tokens(), buffers_);
   if (step_.wanted_rows().empty()) return;
   ops_.select_rows(hidden, step_.wanted_rows(), buffers_.wanted.h);
-  ops_.linear(buffers_.wanted.h, output);
+  project(buffers_.wanted.h);
 }
 
 Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kernels::Ops& ops,

@@ -67,7 +67,12 @@ class HybridPass {
   bool keep_wanted_rows();
   void head();  ///< logits = output · rms_norm(x), and the drafts' part of the state
 
+  /// What head() writes: all logits of some rows, the largest of the others.
+  kernels::StepOutputs outputs() const;
+
  private:
+  /// Logits of the wanted rows from what the head sees of them.
+  void project(const MatrixView& hidden);
   const Activations& rows() const { return only_wanted_ ? buffers_.wanted : buffers_.all; }
 
   kernels::Ops& ops_;

@@ -149,6 +149,47 @@ TEST(DeviceModel, ManySequencesInAStepHaveTheBitsOfEachAlone) {
   }
 }
 
+/// Rows that want all logits beside rows that want one or several, fed and not.
+TEST(DeviceModel, TheLargestLogitsAreThoseOfTheCpu) {
+  test::TinyModel shape = shape_of("qwen35moe", DType::kQ8_0);
+  shape.n_layers = shape.attention_interval = 2;
+  shape.n_mtp_layers = 1;
+  shape.n_vocab = 2500;  // two tiles
+  const Weights w = make_weights(shape);
+  const ModelOptions options = {.drafts = true};
+  const auto all_of = [](const Runner& run) {
+    std::vector<float> values;
+    std::vector<int32_t> ids;
+    const auto a = run.model->states().create_sequence();
+    const auto b = run.model->states().create_sequence();
+    const auto c = run.model->states().create_sequence();
+    for (int32_t round = 0; round < 4; ++round) {  // run, then recorded, then replayed
+      StepPlan plan{{step_rows(*a, {round, 4}, {1, 0}), step_rows(*b, {9}, {0}),
+                     step_rows(*c, {1000 + round}, {0})}};
+      plan.sequences[0].top = 1;
+      plan.sequences[2].top = round < 3 ? 1 : 20;
+      plan.feed_drafts = round == 2;
+      const auto result = run.model->forward(plan);
+      EXPECT_TRUE(result.ok());
+      EXPECT_EQ(result->logits.rows, 1);
+      EXPECT_EQ(result->top.rows, 3);
+      values.insert(values.end(), result->logits.data, result->logits.data + result->logits.cols);
+      for (int64_t row = 0; row < 3; ++row) {
+        for (const kernels::TopLogit& t : result->top.row(row)) {
+          values.push_back(t.value);
+          ids.push_back(t.id);
+        }
+      }
+    }
+    return std::pair(values, ids);
+  };
+  const auto expected = all_of(Runner(*w.file, nullptr, options));
+  EXPECT_EQ(expected.second.size(), 3U * (1 + 1 + 1 + 32));
+  for (const auto& [name, device] : kernels::cuda::test::devices()) {
+    EXPECT_EQ(all_of(Runner(*w.file, device.get(), options)), expected) << name;
+  }
+}
+
 TEST(DeviceModel, ExpertsOnTheHostChangeNoBit) {
   for (const DType type : {DType::kIQ4_NL, DType::kF32}) {
     test::TinyModel shape = shape_of("qwen35moe", type);

@@ -19,6 +19,7 @@
 #include "kernels/cuda/scratch.h"
 #include "kernels/cuda/step_arrays.h"
 #include "kernels/cuda/step_recorder.h"
+#include "kernels/cuda/top_logits.h"
 #include "kernels/cuda/weight_store.h"
 #include "kernels/dot_rule.h"
 #include "kernels/rope.h"
@@ -59,8 +60,8 @@ class CudaOps final : public Ops {
   }
   Status place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared) override;
 
-  Result<ConstMatrixView> run_step(const StepInputs& step, ConstMatrixView logits,
-                                   const std::function<void()>& pass) override;
+  Result<StepOutputs> run_step(const StepInputs& step, const StepOutputs& outputs,
+                               const std::function<void()>& pass) override;
 
   void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) override;
   void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
@@ -87,6 +88,7 @@ class CudaOps final : public Ops {
                            ConstMatrixView v, KvView kv) override;
   void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
               MatrixView out) override;
+  void top_logits(ConstMatrixView logits, TopLogits top) override;
   void silu_multiply(MatrixView gate, ConstMatrixView up) override;
   void route(ConstMatrixView logits, Routing routing) override;
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
@@ -129,8 +131,18 @@ class CudaOps final : public Ops {
     size_t bytes = 0;
   };
   std::vector<StagedRows> embeddings_;  ///< of the step's tokens, of each table that it asks for
-  std::unique_ptr<Pinned> logits_;
-  size_t logits_bytes_ = 0;
+  /// What a step gives, in the host's memory.
+  class Output {
+   public:
+    /// Queues the copy; where it will be, nullptr for nothing. Errors: kOutOfMemory.
+    Result<uint8_t*> fetch(Device& device, const void* from, size_t bytes);
+
+   private:
+    std::unique_ptr<Pinned> memory_;
+    size_t bytes_ = 0;
+  };
+  Output logits_;
+  Output top_;
 
   Status status_;  ///< of the step
   bool selected_ = false;
@@ -167,8 +179,8 @@ Status CudaOps::place_experts(std::span<ExpertWeights> experts, ExpertWeights* s
   return {};
 }
 
-Result<ConstMatrixView> CudaOps::run_step(const StepInputs& step, ConstMatrixView logits,
-                                          const std::function<void()>& pass) {
+Result<StepOutputs> CudaOps::run_step(const StepInputs& step, const StepOutputs& outputs,
+                                      const std::function<void()>& pass) {
   CHIMERE_CHECK_OK(weights_.finish());
   status_ = {};
   selected_ = false;
@@ -176,7 +188,7 @@ Result<ConstMatrixView> CudaOps::run_step(const StepInputs& step, ConstMatrixVie
   rope_dims_ = 0;
   embedding_tables_.clear();
   CHIMERE_CHECK_OK(arrays_.upload(step));
-  const StepKind kind = kind_of(step, arrays_.batch().extent);
+  const StepKind kind = kind_of(step, outputs, arrays_.batch().extent);
   arrays_.widen(kind.positions);
   if (arrays_.all_rows().chunk.count > 0) host_experts_.begin_chunks();
   StepRecorder::Entry* const entry = recorder_.find(kind);
@@ -198,16 +210,29 @@ Result<ConstMatrixView> CudaOps::run_step(const StepInputs& step, ConstMatrixVie
   if (entry != nullptr && entry->graph != nullptr) stream_.replay(*entry->graph);
   CHIMERE_CHECK_OK(status_);
 
-  const size_t bytes = static_cast<size_t>(logits.rows * logits.stride) * sizeof(float);
-  if (bytes > logits_bytes_) {
-    CHIMERE_TRY(logits_, device_.pinned(bytes));
-    logits_bytes_ = bytes;
-  }
-  if (bytes > 0) stream_.copy(logits_->data(), logits.data, bytes);
+  StepOutputs on_host = outputs;
+  const ConstMatrixView& logits = outputs.logits;
+  CHIMERE_TRY(const uint8_t* logits_at,
+              logits_.fetch(device_, logits.data,
+                            static_cast<size_t>(logits.rows * logits.stride) * sizeof(float)));
+  CHIMERE_TRY(
+      uint8_t * top_at,
+      top_.fetch(device_, outputs.top.data,
+                 static_cast<size_t>(outputs.top.rows * outputs.top.count) * sizeof(TopLogit)));
+  on_host.logits.data = reinterpret_cast<const float*>(logits_at);
+  on_host.top.data = reinterpret_cast<TopLogit*>(top_at);
   CHIMERE_CHECK_OK(stream_.synchronize());
-  const float* const on_host =
-      bytes > 0 ? reinterpret_cast<const float*>(logits_->data()) : nullptr;
-  return ConstMatrixView(on_host, logits.rows, logits.cols, logits.stride);
+  return on_host;
+}
+
+Result<uint8_t*> CudaOps::Output::fetch(Device& device, const void* from, size_t bytes) {
+  if (bytes == 0) return static_cast<uint8_t*>(nullptr);
+  if (bytes > bytes_) {
+    CHIMERE_TRY(memory_, device.pinned(bytes));
+    bytes_ = bytes;
+  }
+  device.stream().copy(memory_->data(), from, bytes);
+  return memory_->data();
 }
 
 Status CudaOps::stage_embedding(size_t place, const WeightView& table,
@@ -380,6 +405,11 @@ void CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, Co
   if (!ok(scratch_.resize(attend_scratch_bytes(shape, batch.extent, multiprocessors)))) return;
   cuda::attend(stream_, batch, shape, qg, kv, out, multiprocessors, scratch_.data());
   forget_rounded();
+}
+
+void CudaOps::top_logits(ConstMatrixView logits, TopLogits top) {
+  if (!ok(scratch_.resize(top_logits_scratch_bytes(top.rows, logits.cols, top.count)))) return;
+  cuda::top_logits(stream_, logits, top, scratch_.data());
 }
 
 void CudaOps::silu_multiply(MatrixView gate, ConstMatrixView up) {

@@ -23,6 +23,9 @@ struct StepKind {
   int32_t n_sequences = 0;
   int32_t n_slices = 0;
   int32_t n_wanted = 0;
+  int64_t n_logits = 0;  ///< rows of the outputs
+  int64_t n_top = 0;
+  int32_t top_count = 0;
   int32_t sequence_rows = 0;  ///< those of BatchExtent
   int32_t runs = 0;
   int32_t step_rows = 0;
@@ -31,7 +34,7 @@ struct StepKind {
   auto operator<=>(const StepKind&) const = default;
 };
 
-StepKind kind_of(const StepInputs& step, const BatchExtent& extent);
+StepKind kind_of(const StepInputs& step, const StepOutputs& outputs, const BatchExtent& extent);
 
 class StepRecorder {
  public:
