@@ -140,10 +140,11 @@ Result<CardPlan> plan_for_card(const Settings& settings, const LoadedModel& load
     return plan;
   };
   auto plan_with = [&](int rows, bool drafts) {
-    const model::DevicePlan plan =
+    model::DevicePlan plan =
         model::plan_for_device(*loaded.file, *loaded.model, loaded.options.max_tokens,
                                loaded.least_states, rows, kUsualWanted);
-    return CardPlan{fitted(drafts ? plan : plan.without_drafts()), rows, drafts};
+    if (!drafts) plan = plan.without_drafts();
+    return CardPlan{fitted(std::move(plan)), rows, drafts};
   };
   const int least_rows = step_rows > 0 ? step_rows : LoadedModel::kHostStepRows;
   CardPlan chosen = plan_with(least_rows, loaded.model->has_drafts());
