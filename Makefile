@@ -61,7 +61,7 @@ tsan:  ## the fast tests under the thread sanitizer
 fuzz:  ## every libFuzzer target for FUZZ_SECONDS
 	@scripts/setup run tools
 	@cmake --preset fuzz >/dev/null
-	@cmake --build $(BUILD)/fuzz -j $(JOBS)
+	@cmake --build $(BUILD)/fuzz --target fuzzers -j $(JOBS)
 	@scripts/run-fuzzers $(BUILD)/fuzz
 
 nightly:  ## what takes hours: both sanitizers, and a million executions of every fuzz target

@@ -4,11 +4,12 @@
 Decode speed does not depend on what the weights say, so such a file stands in for the
 released one wherever speed, memory or loading is measured and the released one is not at hand.
 
-  bench/synth_gguf.py OUT.gguf --arch qwen35moe --size 35b-a3b --mix ramp [--mtp] [--seed 1]
+  bench/synth_gguf.py OUT.gguf --arch qwen35moe --size 35b-a3b --mix ramp [--mtp] [--pooling last] [--seed 1]
 
-Architectures: qwen35moe, qwen35 (a dense network instead of experts), qwen3next (value heads grouped by key head, fused ssm_ba).
-Sizes: 35b-a3b (the released Qwen3.5-35B-A3B shapes), 1.6b-a0.4b (the same topology in about 0.8 GB), mini (a few MB, the only one
-for qwen35).
+Architectures: qwen35moe, qwen35 (a dense network instead of experts), qwen3next (value heads grouped by key head, fused ssm_ba),
+qwen3moe and qwen3 (transformers: every layer attends; the latter with dense networks).
+Sizes: 35b-a3b (the released Qwen3.5-35B-A3B shapes), 30b-a3b (Qwen3-30B-A3B's, for qwen3moe), 1.6b-a0.4b (the first one's topology in
+about 0.8 GB), mini (a few MB, the only one for qwen35 and qwen3).
 Mixes: ramp (experts IQ3_S, attention Q5_K/Q6_K, gates Q8_0), q4_k, q8_0, f32.
 Needs numpy only (Debian: python3-numpy, for /usr/bin/python3). Values are drawn so that each weight has a standard deviation near
 1/sqrt(fan-in); scale fields are finite; nearly everything else in a block is random bits.
@@ -16,7 +17,9 @@ Needs numpy only (Debian: python3-numpy, for /usr/bin/python3). Values are drawn
 import argparse, struct, sys
 import numpy as np
 
-ARCHITECTURES = ("qwen35moe", "qwen35", "qwen3next")
+ARCHITECTURES = ("qwen35moe", "qwen35", "qwen3next", "qwen3moe", "qwen3")
+TRANSFORMERS = ("qwen3moe", "qwen3")
+POOLING = {"mean": 1, "last": 3}
 F32, F16, Q8_0, Q4_K, Q5_K, Q6_K, IQ3_S = 0, 1, 8, 12, 13, 14, 21
 # type: (weights per block, bytes per block, [(byte offset of an fp16 scale, std of a weight per unit scale)])
 BLOCK = {
@@ -29,6 +32,8 @@ BLOCK = {
 SIZES = {
     "35b-a3b": dict(n_layer=40, n_embd=2048, n_head=16, n_head_kv=2, head_dim=256, rot=64, n_expert=256,
                     n_used=8, n_ff=512, n_ff_sh=512, conv=4, state=128, n_k=16, n_v=32, n_vocab=248320, ctx=262144),
+    "30b-a3b": dict(n_layer=48, n_embd=2048, n_head=32, n_head_kv=4, head_dim=128, rot=128, n_expert=128,
+                    n_used=8, n_ff=768, n_vocab=151936, ctx=40960),
     "1.6b-a0.4b": dict(n_layer=24, n_embd=1024, n_head=8, n_head_kv=2, head_dim=256, rot=64, n_expert=64,
                        n_used=8, n_ff=256, n_ff_sh=256, conv=4, state=128, n_k=8, n_v=16, n_vocab=65536, ctx=32768),
     "mini": dict(n_layer=8, n_embd=256, n_head=4, n_head_kv=2, head_dim=64, rot=16, n_expert=16,
@@ -46,16 +51,18 @@ def plan(arch, s, mix, mtp):
     """Tensors as (name, dims in GGUF order: fastest first, type, kind of value)."""
     m = MIX[mix]
     E, H, KV, D = s["n_embd"], s["n_head"], s["n_head_kv"], s["head_dim"]
-    key, val = s["state"] * s["n_k"], s["state"] * s["n_v"]
-    conv_dim = 2 * key + val
+    transformer = arch in TRANSFORMERS
+    if not transformer:
+        key, val = s["state"] * s["n_k"], s["state"] * s["n_v"]
+        conv_dim = 2 * key + val
     t = [("token_embd.weight", (E, s["n_vocab"]), m["embd"], "w"),
          ("output_norm.weight", (E,), F32, "one"),
          ("output.weight", (E, s["n_vocab"]), m["out"], "w")]
     total = s["n_layer"] + (1 if mtp else 0)
     for i in range(total):
         b = f"blk.{i}."
-        t += [(b + "attn_norm.weight", (E,), F32, "one"), (b + "post_attention_norm.weight", (E,), F32, "one")]
-        if i < s["n_layer"] and (i + 1) % 4:
+        t += [(b + "attn_norm.weight", (E,), F32, "one"), (b + ("ffn_norm" if transformer else "post_attention_norm") + ".weight", (E,), F32, "one")]
+        if not transformer and i < s["n_layer"] and (i + 1) % 4:
             t += [(b + "attn_qkv.weight", (E, conv_dim), m["attn"], "w"),
                   (b + "attn_gate.weight", (E, val), m["attn"], "w"),
                   (b + "ssm_conv1d.weight", (s["conv"], conv_dim), F32, "w"),
@@ -66,14 +73,14 @@ def plan(arch, s, mix, mtp):
             t += [(b + "ssm_norm.weight", (s["state"],), F32, "one"),
                   (b + "ssm_out.weight", (val, E), m["ssm_out"], "w")]
         else:
-            t += [(b + "attn_q.weight", (E, 2 * H * D), m["attn_qk"], "w"),
+            t += [(b + "attn_q.weight", (E, (1 if transformer else 2) * H * D), m["attn_qk"], "w"),
                   (b + "attn_k.weight", (E, KV * D), m["attn_qk"], "w"),
                   (b + "attn_v.weight", (E, KV * D), m["attn_qk"], "w"),
                   (b + "attn_output.weight", (H * D, E), m["attn"], "w"),
                   (b + "attn_q_norm.weight", (D,), F32, "one"),
                   (b + "attn_k_norm.weight", (D,), F32, "one")]
-        F, S, X = s["n_ff"], s["n_ff_sh"], s["n_expert"]
-        if arch == "qwen35":
+        F, X = s["n_ff"], s["n_expert"]
+        if arch in ("qwen35", "qwen3"):
             dense = s["n_ff_dense"]
             t += [(b + "ffn_gate.weight", (E, dense), m["shexp"], "w"),
                   (b + "ffn_up.weight", (E, dense), m["shexp"], "w"),
@@ -82,8 +89,10 @@ def plan(arch, s, mix, mtp):
             t += [(b + "ffn_gate_inp.weight", (E, X), F32, "w"),
                   (b + "ffn_gate_exps.weight", (E, F, X), m["exps"], "w"),
                   (b + "ffn_up_exps.weight", (E, F, X), m["exps"], "w"),
-                  (b + "ffn_down_exps.weight", (F, E, X), m["exps"], "w"),
-                  (b + "ffn_gate_inp_shexp.weight", (E,), F32, "w"),
+                  (b + "ffn_down_exps.weight", (F, E, X), m["exps"], "w")]
+        if arch not in ("qwen35", "qwen3", "qwen3moe"):
+            S = s["n_ff_sh"]
+            t += [(b + "ffn_gate_inp_shexp.weight", (E,), F32, "w"),
                   (b + "ffn_gate_shexp.weight", (E, S), m["shexp"], "w"),
                   (b + "ffn_up_shexp.weight", (E, S), m["shexp"], "w"),
                   (b + "ffn_down_shexp.weight", (S, E), m["shexp"], "w")]
@@ -139,13 +148,17 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("out"); p.add_argument("--arch", default="qwen35moe", choices=ARCHITECTURES)
     p.add_argument("--size", default="35b-a3b", choices=list(SIZES)); p.add_argument("--mix", default="ramp", choices=MIX)
+    p.add_argument("--pooling", choices=POOLING, help="an embedding model (qwen3moe, qwen3)")
     p.add_argument("--mtp", action="store_true"); p.add_argument("--seed", type=int, default=1)
     a = p.parse_args()
     s, rng = SIZES[a.size], np.random.default_rng(a.seed)
-    if a.arch == "qwen35" and "n_ff_dense" not in s:
+    transformer = a.arch in TRANSFORMERS
+    if a.arch in ("qwen35", "qwen3") and "n_ff_dense" not in s or not transformer and "state" not in s:
         p.error(f"there is no {a.arch} of size {a.size}")
-    if a.arch == "qwen3next" and a.mtp:
-        p.error("files of qwen3next have no block for further tokens")
+    if (a.arch == "qwen3next" or transformer) and a.mtp:
+        p.error(f"files of {a.arch} have no block for further tokens")
+    if a.pooling and not transformer:
+        p.error(f"files of {a.arch} make no embeddings")
     tensors = []
     for name, dims, ty, kind in plan(a.arch, s, a.mix, a.mtp):
         if ty != F32 and not fits(dims, ty):
@@ -164,24 +177,28 @@ def main():
         kv(f"{A}.embedding_length", "u32", s["n_embd"]), kv(f"{A}.attention.head_count", "u32", s["n_head"]),
         kv(f"{A}.attention.head_count_kv", "u32", s["n_head_kv"]), kv(f"{A}.attention.key_length", "u32", s["head_dim"]),
         kv(f"{A}.attention.value_length", "u32", s["head_dim"]), kv(f"{A}.attention.layer_norm_rms_epsilon", "f32", 1e-6),
-        kv(f"{A}.rope.freq_base", "f32", 1e7), kv(f"{A}.rope.dimension_count", "u32", s["rot"]),
-        kv(f"{A}.full_attention_interval", "u32", 4),
-        kv(f"{A}.ssm.conv_kernel", "u32", s["conv"]), kv(f"{A}.ssm.state_size", "u32", s["state"]),
-        kv(f"{A}.ssm.group_count", "u32", s["n_k"]), kv(f"{A}.ssm.time_step_rank", "u32", s["n_v"]),
-        kv(f"{A}.ssm.inner_size", "u32", s["state"] * s["n_v"]),
+        kv(f"{A}.rope.freq_base", "f32", 1e7), kv(f"{A}.rope.dimension_count", "u32", s["head_dim"] if transformer else s["rot"]),
         kv("tokenizer.ggml.model", "str", "gpt2"), kv("tokenizer.ggml.pre", "str", "qwen2"),
         kv("tokenizer.ggml.tokens", "[str]", toks), kv("tokenizer.ggml.token_type", "[i32]", types),
         kv("tokenizer.ggml.merges", "[str]", ["t h"]), kv("tokenizer.ggml.eos_token_id", "u32", V - 1),
         kv("tokenizer.ggml.padding_token_id", "u32", V - 3), kv("tokenizer.ggml.add_bos_token", "bool", 0),
     ]
-    if A != "qwen3next":
+    if a.pooling:
+        head.append(kv(f"{A}.pooling_type", "u32", POOLING[a.pooling]))
+    if not transformer:
+        head += [kv(f"{A}.full_attention_interval", "u32", 4),
+                 kv(f"{A}.ssm.conv_kernel", "u32", s["conv"]), kv(f"{A}.ssm.state_size", "u32", s["state"]),
+                 kv(f"{A}.ssm.group_count", "u32", s["n_k"]), kv(f"{A}.ssm.time_step_rank", "u32", s["n_v"]),
+                 kv(f"{A}.ssm.inner_size", "u32", s["state"] * s["n_v"])]
+    if A != "qwen3next" and not transformer:
         head.append(kv(f"{A}.rope.dimension_sections", "[i32]", [11, 11, 10, 0] if s["rot"] == 64 else [3, 3, 2, 0]))
-    if A == "qwen35":
+    if A in ("qwen35", "qwen3"):
         head.append(kv(f"{A}.feed_forward_length", "u32", s["n_ff_dense"]))
     else:
         head += [kv(f"{A}.expert_count", "u32", s["n_expert"]), kv(f"{A}.expert_used_count", "u32", s["n_used"]),
-                 kv(f"{A}.expert_feed_forward_length", "u32", s["n_ff"]),
-                 kv(f"{A}.expert_shared_feed_forward_length", "u32", s["n_ff_sh"])]
+                 kv(f"{A}.expert_feed_forward_length", "u32", s["n_ff"])]
+        if not transformer:
+            head.append(kv(f"{A}.expert_shared_feed_forward_length", "u32", s["n_ff_sh"]))
     if a.mtp:
         head.append(kv(f"{A}.nextn_predict_layers", "u32", 1))
     info, off = [], 0

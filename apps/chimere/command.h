@@ -67,6 +67,7 @@ void declare_eval(CLI::App& app, CommandLine& line);
 void declare_divergence(CLI::App& eval, CommandLine& line);
 void declare_engram(CLI::App& app, CommandLine& line);
 void declare_engram_eval(CLI::App& engram, CommandLine& line);
+void declare_embed(CLI::App& app, CommandLine& line);
 void declare_tokenize(CLI::App& app, CommandLine& line);
 void declare_detokenize(CLI::App& app, CommandLine& line);
 void declare_inspect(CLI::App& app, CommandLine& line);

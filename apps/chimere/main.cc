@@ -51,6 +51,7 @@ int run_program(int argc, char** argv) {
   declare_eval(app, line);
   declare_engram(app, line);
   declare_tokenize(app, line);
+  declare_embed(app, line);
   declare_detokenize(app, line);
   declare_inspect(app, line);
   declare_pull(app, line);

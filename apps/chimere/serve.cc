@@ -21,6 +21,7 @@
 #include "engram_memories.h"
 #include "json.h"
 #include "kernels/api.h"
+#include "loaded_embedder.h"
 #include "loaded_model.h"
 #include "prefix_cache_options.h"
 #include "request.h"
@@ -33,11 +34,11 @@ namespace {
 
 constexpr const SettingInfo* kServeSettings[] = {
     &settings::kHost,           &settings::kPort,           &settings::kAlias,
-    &settings::kKeys,           &settings::kTlsCertificate, &settings::kTlsKey,
-    &settings::kAllowedHosts,   &settings::kCorsOrigins,    &settings::kMaxBody,
-    &settings::kMaxConnections, &settings::kMaxRunning,     &settings::kMaxQueue,
-    &settings::kHeaderTimeout,  &settings::kIdleTimeout,    &settings::kGrace,
-    &settings::kLogPrompts,
+    &settings::kEmbeddingModel, &settings::kKeys,           &settings::kTlsCertificate,
+    &settings::kTlsKey,         &settings::kAllowedHosts,   &settings::kCorsOrigins,
+    &settings::kMaxBody,        &settings::kMaxConnections, &settings::kMaxRunning,
+    &settings::kMaxQueue,       &settings::kHeaderTimeout,  &settings::kIdleTimeout,
+    &settings::kGrace,          &settings::kLogPrompts,
 };
 
 std::vector<std::string> split(std::string_view text) {
@@ -64,10 +65,15 @@ serving::HttpOptions http_options(const Settings& s) {
   return out;
 }
 
-/// What clients call the model: --alias, or the file's name without folder and ending.
+/// A file's name without folder and ending.
+std::string name_of(const gguf::Reader& file) {
+  return std::filesystem::path(file.path()).stem().string();
+}
+
+/// What clients call the model.
 std::string model_id(const Settings& settings, const LoadedModel& loaded) {
   const std::string& alias = settings.get(settings::kAlias);
-  return alias.empty() ? std::filesystem::path(loaded.file->path()).stem().string() : alias;
+  return alias.empty() ? name_of(*loaded.file) : alias;
 }
 
 serving::ServedModel serve_model(const Settings& settings, const LoadedModel& loaded,
@@ -184,6 +190,13 @@ Status serve(const CommandLine& line) {
     memories.emplace(folder + "/engram", *loaded.tokenizer);
   }
   connect_engram(model, requests, memories ? &*memories : nullptr);
+  std::optional<LoadedEmbedder> embedder;
+  if (const std::string& name = s.get(settings::kEmbeddingModel); !name.empty()) {
+    CHIMERE_TRY(auto file, open_model(s, name));
+    CHIMERE_TRY(embedder, load_embedder(std::move(file), s));
+    model.embedder.emplace(name_of(*embedder->loaded.file), *embedder->embedder);
+    if (model.embedder->id == model.id) model.embedder->id += "-embeddings";
+  }
 
   serving::ApiOptions api_options;
   api_options.version = version;

@@ -211,6 +211,9 @@ constexpr Setting<int64_t> kPort(integer("port", "", "8080", 0, 65535,
                                          "Port to listen on; 0: any that is free"));
 constexpr Setting<std::string> kAlias(
     text("alias", "", "", "What clients call the model; without it the name of its file"));
+constexpr Setting<std::string> kEmbeddingModel(
+    text("embedding-model", "", "",
+         "File of an embedding model for /v1/embeddings, beside the one that writes"));
 constexpr Setting<std::string> kKeys(
     text("keys", "", "", "File of the keys that clients must show (`chimere keys`)"));
 constexpr Setting<std::string> kTlsCertificate(
@@ -303,6 +306,7 @@ std::span<const SettingInfo* const> all() {
                                                                   &kHost,
                                                                   &kPort,
                                                                   &kAlias,
+                                                                  &kEmbeddingModel,
                                                                   &kKeys,
                                                                   &kTlsCertificate,
                                                                   &kTlsKey,

@@ -95,6 +95,7 @@ extern const Setting<bool> kAssumeTokenizer;
 extern const Setting<std::string> kHost;
 extern const Setting<int64_t> kPort;
 extern const Setting<std::string> kAlias;
+extern const Setting<std::string> kEmbeddingModel;
 extern const Setting<std::string> kKeys;
 extern const Setting<std::string> kTlsCertificate;
 extern const Setting<std::string> kTlsKey;

@@ -45,6 +45,11 @@ Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const Engi
 Result<std::unique_ptr<Engine>> Engine::create(model::Model& model,
                                                const text::Tokenizer& tokenizer,
                                                const EngineOptions& options) {
+  if (model.pooling() != model::Pooling::kNone) {
+    return unsupported(
+        "This model makes embeddings and writes no text; use `chimere embed`, or give it to the "
+        "server as --embedding-model.");
+  }
   if (tokenizer.n_tokens() > model.n_vocab()) {
     return invalid_data("The model file has " + std::to_string(tokenizer.n_tokens()) +
                         " tokens but " + std::to_string(model.n_vocab()) +

@@ -22,6 +22,7 @@ class Letters final : public text::Tokenizer {
   int32_t bos() const override { return -1; }
   int32_t eos() const override { return -1; }
   bool add_bos() const override { return false; }
+  bool add_eos() const override { return false; }
   bool is_control(int32_t) const override { return false; }
   bool is_end_of_generation(int32_t) const override { return false; }
   int32_t find(std::string_view token) const override {

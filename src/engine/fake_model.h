@@ -180,6 +180,7 @@ class FakeTokenizer : public text::Tokenizer {
   int32_t bos() const override { return -1; }
   int32_t eos() const override { return 0; }
   bool add_bos() const override { return false; }
+  bool add_eos() const override { return false; }
   bool is_control(int32_t id) const override { return id < 2; }
   bool is_end_of_generation(int32_t id) const override { return id == 0; }
   int32_t find(std::string_view text) const override { return text == "<|im_start|>" ? 1 : -1; }

@@ -74,12 +74,14 @@ Status Counts::check() const {
       !std::ranges::is_sorted(parts_.levels)) {
     return broken("its levels do not add up");
   }
-  if (parts_.nodes[0].first != 0 || parts_.nodes[n].first != parts_.successors.size())
+  // All of them before any entry is read: one in the middle may point beyond the last.
+  if (parts_.nodes[0].first != 0 || parts_.nodes[n].first != parts_.successors.size() ||
+      !std::ranges::is_sorted(parts_.nodes, {}, &Node::first)) {
     return broken("entries belong to no context");
+  }
   for (size_t level = 0; level < parts_.levels.size() - 1; ++level) {
     for (uint32_t i = parts_.levels[level]; i < parts_.levels[level + 1]; ++i) {
       const Node& node = parts_.nodes[i];
-      if (node.first > parts_.nodes[i + 1].first) return broken("entries belong to no context");
       if (!std::ranges::is_sorted(successors_of(i), heavier) ||
           std::ranges::any_of(successors_of(i), [&](const Successor& s) {
             return s.token >= kMaxTokens || (s.source != 0 && s.source >= parts_.sources.size());

@@ -190,5 +190,22 @@ TEST_F(CountsTest, WeightsSaturate) {
   EXPECT_EQ(both.successors()[0].weight, UINT32_MAX);
 }
 
+TEST(Counts, EntriesBeyondTheTableAreFoundBeforeTheyAreRead) {
+  // Three contexts: the root and two behind it. The second one claims a thousand entries of four,
+  // which the third one takes back.
+  const Parts good = {1,
+                      0,
+                      {0, 1, 3},
+                      {{0, 0, 0, 0}, {0, 1, 2, 0}, {0, 2, 3, 0}, {0, 0, 4, 0}},
+                      {{1, kOne}, {2, kOne}, {3, kOne}, {4, kOne}},
+                      {""}};
+  EXPECT_TRUE(Counts::from_parts(good).ok());
+  Parts bad = good;
+  bad.nodes[2].first = 1000;
+  const auto refused = Counts::from_parts(bad);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("belong to no context"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace chimere::engram

@@ -139,7 +139,11 @@ struct AttentionShape {
   int rope_dims =
       0;  ///< the first rope_dims elements of a head are rotated, pairs (i, i + rope_dims / 2)
   float rope_base = 1e7F;
-  float scale = 0;  ///< of the scores, usually 1 / sqrt(head_dim)
+  float scale = 0;    ///< of the scores, usually 1 / sqrt(head_dim)
+  bool gated = true;  ///< every head has an output gate, behind its query
+
+  /// From one head's query to the next one's.
+  int query_stride() const { return gated ? 2 * head_dim : head_dim; }
 };
 
 /// Paged keys and values of one layer: page p starts at base + p * page_bytes and holds
@@ -264,15 +268,15 @@ class Ops {
   /// RMS-normalises every q and k head (weights q_norm, k_norm [head_dim]), rotates them by their
   /// position, and appends k and v to the pages. Keys, with the queries, and values of quantised
   /// types are rotated once more, by a Walsh-Hadamard matrix, so that outliers spread over the
-  /// head. qg [rows, n_heads * 2 * head_dim]: per head the query, then the output gate; the queries
-  /// are changed in place. k, v [rows, n_kv_heads * head_dim].
+  /// head. qg [rows, n_heads * query_stride()]: per head the query, then its output gate if the
+  /// shape has gates; the queries are changed in place. k, v [rows, n_kv_heads * head_dim].
   virtual void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape,
                                    const float* q_norm, const float* k_norm, float eps,
                                    MatrixView qg, ConstMatrixView k, ConstMatrixView v,
                                    KvView kv) = 0;
 
-  /// Causal attention of every row over positions [0, its own], times sigmoid(gate). qg as
-  /// qk_norm_rope_append leaves it; out [rows, n_heads * head_dim].
+  /// Causal attention of every row over positions [0, its own], times sigmoid(gate) if the shape
+  /// has gates. qg as qk_norm_rope_append leaves it; out [rows, n_heads * head_dim].
   virtual void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
                       KvView kv, MatrixView out) = 0;
 

@@ -53,7 +53,7 @@ void lay_out_delta_net(Cursor& at, const kernels::GdnShape& g, int64_t rows, Del
 
 void lay_out_attention(Cursor& at, const kernels::AttentionShape& s, int64_t rows,
                        AttentionBuffers& b) {
-  b.qg = at.matrix(rows, int64_t{2} * s.n_heads * s.head_dim);
+  b.qg = at.matrix(rows, int64_t{s.n_heads} * s.query_stride());
   b.k = at.matrix(rows, int64_t{s.n_kv_heads} * s.head_dim);
   b.v = at.matrix(rows, int64_t{s.n_kv_heads} * s.head_dim);
   b.out = at.matrix(rows, int64_t{s.n_heads} * s.head_dim);
@@ -87,7 +87,7 @@ StepBuffers lay_out_at(Cursor& at, const Hparams& h, int64_t rows, int64_t wante
   step.mtp.before = at.matrix(rows, h.n_embd);
   step.mtp.token = at.matrix(rows, h.n_embd);
   step.mtp.joined = at.matrix(rows, int64_t{2} * h.n_embd);
-  step.logits = at.matrix(wanted, h.n_vocab);
+  step.logits = at.matrix(wanted, h.n_outputs());
   step.top = at.take<kernels::TopLogit>(wanted * kernels::kMostTopLogits);
   return step;
 }

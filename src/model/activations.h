@@ -22,9 +22,9 @@ struct DeltaNetBuffers {
   MatrixView out;    ///< value_dim
 };
 
-/// Of a gated attention layer, [rows, ...].
+/// Of an attention layer, [rows, ...].
 struct AttentionBuffers {
-  MatrixView qg;   ///< n_heads * 2 * head_dim: per head the query, then the gate
+  MatrixView qg;   ///< n_heads * query_stride: per head the query, then its gate if any
   MatrixView k;    ///< n_kv_heads * head_dim
   MatrixView v;    ///< n_kv_heads * head_dim
   MatrixView out;  ///< n_heads * head_dim
@@ -65,7 +65,7 @@ struct StepBuffers {
   Activations all;     ///< every row of the step
   Activations wanted;  ///< rows whose logits are wanted; has its own x, and no buffers of mixers
   MtpBuffers mtp;      ///< every row
-  MatrixView logits;   ///< [wanted, n_vocab]
+  MatrixView logits;   ///< [wanted, n_outputs]
   kernels::TopLogit* top = nullptr;  ///< [wanted, kMostTopLogits]
 };
 

@@ -93,7 +93,11 @@ Status read_attention(const gguf::Reader& file, const Keys& keys, Hparams& h) {
   CHIMERE_TRY(a.n_kv_heads, keys.integer("attention.head_count_kv", 1, a.n_heads));
   CHIMERE_TRY(a.head_dim, keys.head_dim("attention.key_length"));
   CHIMERE_TRY(const int value_dim, keys.integer("attention.value_length", 1, kMaxWidth));
-  CHIMERE_TRY(a.rope_dims, keys.integer("rope.dimension_count", 2, a.head_dim));
+  if (a.gated) {
+    CHIMERE_TRY(a.rope_dims, keys.integer("rope.dimension_count", 2, a.head_dim));
+  } else {  // whole heads are rotated unless the file says otherwise
+    CHIMERE_TRY(a.rope_dims, keys.integer_or("rope.dimension_count", a.head_dim, 2, a.head_dim));
+  }
   CHIMERE_TRY(a.rope_base, keys.positive("rope.freq_base"));
   a.scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
   if (a.n_heads % a.n_kv_heads != 0) {
@@ -135,16 +139,18 @@ Status read_delta_net(const Keys& keys, Hparams& h) {
   return {};
 }
 
-Status read_moe(const gguf::Reader& file, const Keys& keys, Hparams& h) {
+Status read_moe(const gguf::Reader& file, const Keys& keys, bool shared, Hparams& h) {
   CHIMERE_TRY(h.moe.n_experts, keys.integer("expert_count", 1, kMaxCount));
   CHIMERE_TRY(h.moe.n_used, keys.integer("expert_used_count", 1, h.moe.n_experts));
   // Files from before these keys give the width of a dense network with as many parameters in use.
   CHIMERE_TRY(const int dense, keys.integer_or("feed_forward_length", 0, 0, kMaxWidth));
   CHIMERE_TRY(h.moe.n_ff,
               keys.integer_or("expert_feed_forward_length", dense / h.moe.n_used, 1, kMaxWidth));
-  CHIMERE_TRY(h.moe.n_ff_shared,
-              keys.integer_or("expert_shared_feed_forward_length", dense, 1, kMaxWidth));
-  if (h.moe.n_ff == 0 || h.moe.n_ff_shared == 0) {
+  if (shared) {
+    CHIMERE_TRY(h.moe.n_ff_shared,
+                keys.integer_or("expert_shared_feed_forward_length", dense, 1, kMaxWidth));
+  }
+  if (h.moe.n_ff == 0 || (shared && h.moe.n_ff_shared == 0)) {
     return invalid_data("the file lacks " + keys.name("expert_feed_forward_length") + " or " +
                         keys.name("expert_shared_feed_forward_length"));
   }
@@ -155,6 +161,22 @@ Status read_moe(const gguf::Reader& file, const Keys& keys, Hparams& h) {
       return unsupported(keys.name("expert_weights_scale") + " other than 1 is not implemented");
     }
   }
+  return {};
+}
+
+/// "pooling_type" says of embedding models what they make of a text's rows.
+Status read_pooling(const Keys& keys, Hparams& h) {
+  // The format's numbers: none, mean, first token, last token, rank.
+  constexpr int kNone = 0;
+  constexpr int kMean = 1;
+  constexpr int kLast = 3;
+  CHIMERE_TRY(const int type, keys.integer_or("pooling_type", kNone, 0, kMaxCount));
+  if (type == kNone) return {};
+  if (type != kMean && type != kLast) {
+    return unsupported(keys.name("pooling_type") + " is " + std::to_string(type) +
+                       "; embeddings are pooled by the mean (1) or the last token (3)");
+  }
+  h.pooling = type == kMean ? Pooling::kMean : Pooling::kLast;
   return {};
 }
 
@@ -187,11 +209,18 @@ Result<Hparams> read_hparams(const gguf::Reader& file, const HybridKind& kind) {
   CHIMERE_TRY(h.context_length,
               keys.integer("context_length", 1, std::numeric_limits<int32_t>::max()));
   CHIMERE_TRY(h.norm_eps, keys.positive("attention.layer_norm_rms_epsilon"));
-  CHIMERE_CHECK_OK(read_layers(file, keys, h));
+  if (kind.transformer) {
+    CHIMERE_TRY(h.n_layers, keys.integer("block_count", 1, kMaxCount));
+    h.recurrent.assign(static_cast<size_t>(h.n_layers), false);
+    h.attention.gated = false;
+    CHIMERE_CHECK_OK(read_pooling(keys, h));
+  } else {
+    CHIMERE_CHECK_OK(read_layers(file, keys, h));
+    CHIMERE_CHECK_OK(read_delta_net(keys, h));
+  }
   CHIMERE_CHECK_OK(read_attention(file, keys, h));
-  CHIMERE_CHECK_OK(read_delta_net(keys, h));
   if (kind.experts) {
-    CHIMERE_CHECK_OK(read_moe(file, keys, h));
+    CHIMERE_CHECK_OK(read_moe(file, keys, !kind.transformer, h));
   } else {
     CHIMERE_TRY(h.n_ff, keys.integer("feed_forward_length", 1, kMaxWidth));
   }

@@ -1,5 +1,6 @@
 // Hyper-parameters of hybrid models: gated delta-net and gated attention layers, each followed by
-// routed experts or a dense feed-forward network.
+// routed experts or a dense feed-forward network; and of plain transformers, in which every layer
+// attends, without gates.
 #ifndef CHIMERE_MODEL_HPARAMS_H_
 #define CHIMERE_MODEL_HPARAMS_H_
 
@@ -17,7 +18,7 @@ struct MoeShape {
   int n_experts = 0;
   int n_used = 0;       ///< experts a token is sent to
   int n_ff = 0;         ///< inner width of a routed expert
-  int n_ff_shared = 0;  ///< inner width of the shared expert
+  int n_ff_shared = 0;  ///< inner width of the shared expert; 0: there is none
 };
 
 /// What an architecture's name stands for and no key of a file says.
@@ -26,6 +27,14 @@ struct HybridKind {
   bool experts = false;  ///< else every layer has a dense feed-forward network
   /// v head h of the delta net reads k head h % n_k_heads, else h / (n_v_heads / n_k_heads).
   bool tiled_heads = false;
+  bool transformer = false;  ///< no delta nets, no gates, no shared expert
+};
+
+/// What the embedding of a text is, of the final hidden states of its rows.
+enum class Pooling {
+  kNone,  ///< the model predicts tokens
+  kMean,  ///< of all rows
+  kLast,  ///< the last row
 };
 
 struct Hparams {
@@ -41,6 +50,10 @@ struct Hparams {
   kernels::GdnShape delta_net;
   int n_ff = 0;  ///< inner width of the dense feed-forward network; 0 where there are experts
   MoeShape moe;
+  Pooling pooling = Pooling::kNone;
+
+  /// Values of a wanted row: a logit for each token, or what an embedding is pooled from.
+  int n_outputs() const { return pooling == Pooling::kNone ? n_vocab : n_embd; }
 };
 
 /// Reads and checks "<kind.name>.*". Errors name the key: kInvalidData (absent, out of range or

@@ -35,6 +35,8 @@ class HybridModel final : public Model {
 
   const std::string& architecture() const override { return hparams_.architecture; }
   int64_t n_vocab() const override { return hparams_.n_vocab; }
+  int64_t n_outputs() const override { return hparams_.n_outputs(); }
+  Pooling pooling() const override { return hparams_.pooling; }
   int64_t context_length() const override { return hparams_.context_length; }
   int64_t active_weight_bytes() const override { return weights_.active_bytes; }
   int64_t step_bytes(int64_t rows, int64_t wanted) const override {
@@ -167,16 +169,17 @@ Status HybridModel::go_on_from(const StepBuffers& from, std::span<const int32_t>
 
 std::string block_prefix(int layer) { return "blk." + std::to_string(layer) + "."; }
 
-HybridLayer bind_layer(WeightBinder& bind, const Hparams& h, const std::string& block,
-                       bool recurrent) {
+HybridLayer bind_layer(WeightBinder& bind, const Hparams& h, const HybridKind& kind,
+                       const std::string& block, bool recurrent) {
   HybridLayer layer;
   layer.mixer_norm = bind.vector(block + "attn_norm.weight", h.n_embd);
   if (recurrent) {
     layer.mixer = GatedDeltaNet::bind(bind, block, h);
   } else {
-    layer.mixer = GatedAttention::bind(bind, block, h);
+    layer.mixer = SelfAttention::bind(bind, block, h);
   }
-  layer.ffn_norm = bind.vector(block + "post_attention_norm.weight", h.n_embd);
+  const char* const ffn_norm = kind.transformer ? "ffn_norm.weight" : "post_attention_norm.weight";
+  layer.ffn_norm = bind.vector(block + ffn_norm, h.n_embd);
   if (h.n_ff > 0) {
     layer.ffn = DenseFfn::bind(bind, block, h);
   } else {
@@ -185,18 +188,21 @@ HybridLayer bind_layer(WeightBinder& bind, const Hparams& h, const std::string& 
   return layer;
 }
 
-HybridWeights bind_weights(WeightBinder& bind, const Hparams& h) {
+HybridWeights bind_weights(WeightBinder& bind, const Hparams& h, const HybridKind& kind) {
   HybridWeights w;
   w.embedding = bind.table("token_embd.weight", h.n_vocab, h.n_embd);
   for (int i = 0; i < h.n_layers; ++i) {
     const bool recurrent = h.recurrent[static_cast<size_t>(i)];
-    w.layers.push_back(bind_layer(bind, h, block_prefix(i), recurrent));
+    w.layers.push_back(bind_layer(bind, h, kind, block_prefix(i), recurrent));
   }
   w.output_norm = bind.vector("output_norm.weight", h.n_embd);
   // Without a head of its own, a model uses the embedding table.
   const bool tied = !bind.has("output.weight");
-  w.output = bind.matrix(tied ? "token_embd.weight" : "output.weight", h.n_vocab, h.n_embd);
+  if (h.pooling == Pooling::kNone || !tied) {
+    w.output = bind.matrix(tied ? "token_embd.weight" : "output.weight", h.n_vocab, h.n_embd);
+  }
   w.active_bytes = bind.active_bytes();
+  if (h.pooling != Pooling::kNone) w.output = {};  // there may be one, but nobody reads it
   return w;
 }
 
@@ -220,6 +226,7 @@ Status place_weights(HybridWeights& w, kernels::Ops& ops, const Hparams& h) {
     CHIMERE_CHECK_OK(std::visit([&](auto& ffn) { return ffn.place(ops); }, layer.ffn));
   }
   CHIMERE_TRY(w.output_norm, ops.place_floats(w.output_norm, h.n_embd));
+  if (h.pooling != Pooling::kNone) return {};
   const WeightView output = w.output;
   CHIMERE_TRY(w.output, ops.place(output));
   return w.mtp ? w.mtp->place(ops, h, output, w.output) : Status();
@@ -231,7 +238,7 @@ void attach_states(HybridWeights& weights, const HybridStates& states) {
       net->conv_state = states.layers[i].conv;
       net->scan_state = states.layers[i].scan;
     } else {
-      std::get<GatedAttention>(weights.layers[i].mixer).kv = states.layers[i].kv;
+      std::get<SelfAttention>(weights.layers[i].mixer).kv = states.layers[i].kv;
     }
   }
   if (weights.mtp) {
@@ -276,11 +283,20 @@ kernels::StepOutputs HybridPass::outputs() const {
 void HybridPass::project(const MatrixView& hidden) {
   const kernels::LinearJob output[] = {{weights_.output, buffers_.logits}};
   ops_.linear(hidden, output);
+  find_top();
+}
+
+void HybridPass::find_top() {
   const kernels::TopLogits top = outputs().top;
   if (top.rows > 0) ops_.top_logits(buffers_.logits.rows_from(step_.n_whole(), top.rows), top);
 }
 
 void HybridPass::head() {
+  if (hparams_.pooling != Pooling::kNone) {
+    ops_.rms_norm(rows().x, weights_.output_norm, hparams_.norm_eps, buffers_.logits);
+    find_top();
+    return;
+  }
   if (!feed_drafts_) {
     norm(weights_.output_norm);
     project(rows().h);
@@ -302,7 +318,7 @@ Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kerne
   CHIMERE_CHECK_OK(file.check_unchanged());
   CHIMERE_TRY(Hparams hparams, read_hparams(file, kind));
   WeightBinder bind(file);
-  HybridWeights weights = bind_weights(bind, hparams);
+  HybridWeights weights = bind_weights(bind, hparams, kind);
   if (hparams.n_mtp_layers > 0) {
     MtpBlock mtp = bind_mtp(bind, hparams, weights);
     if (runs_mtp(options, hparams)) weights.mtp = std::move(mtp);

@@ -1,5 +1,5 @@
-// What hybrid models share: weights, states and steps. How a step goes through the layers is the
-// architecture's own (arch/), written in the calls of HybridPass.
+// What hybrid models share, and the transformers beside them: weights, states and steps. How a step
+// goes through the layers is the architecture's own (arch/), written in the calls of HybridPass.
 #ifndef CHIMERE_MODEL_HYBRID_MODEL_H_
 #define CHIMERE_MODEL_HYBRID_MODEL_H_
 
@@ -13,8 +13,8 @@
 #include "model/activations.h"
 #include "model/hparams.h"
 #include "model/layers/feed_forward.h"
-#include "model/layers/gated_attention.h"
 #include "model/layers/gated_delta_net.h"
+#include "model/layers/self_attention.h"
 #include "model/model.h"
 #include "model/mtp.h"
 #include "model/step_batch.h"
@@ -23,7 +23,7 @@ namespace chimere::model {
 
 struct HybridLayer {
   const float* mixer_norm = nullptr;  ///< [n_embd]
-  std::variant<GatedDeltaNet, GatedAttention> mixer;
+  std::variant<GatedDeltaNet, SelfAttention> mixer;
   const float* ffn_norm = nullptr;  ///< [n_embd]
   FeedForward ffn;
 };
@@ -32,7 +32,7 @@ struct HybridWeights {
   WeightView embedding;  ///< [n_vocab, n_embd]
   std::vector<HybridLayer> layers;
   const float* output_norm = nullptr;  ///< [n_embd]
-  WeightView output;                   ///< [n_vocab, n_embd]
+  WeightView output;                   ///< [n_vocab, n_embd]; of embedding models nothing
   std::optional<MtpBlock> mtp;         ///< if it is to be run
   int64_t active_bytes = 0;
   std::vector<std::unique_ptr<uint8_t[]>> copies;  ///< of tensors that are not used as they lie
@@ -65,7 +65,9 @@ class HybridPass {
   /// mixer, where rows no longer meet and all states are complete. Where drafts are fed, all rows
   /// go on: the block for further tokens wants what comes out of them.
   bool keep_wanted_rows();
-  void head();  ///< logits = output · rms_norm(x), and the drafts' part of the state
+  /// logits = output · rms_norm(x), and the drafts' part of the state; of embedding models just
+  /// rms_norm(x).
+  void head();
 
   /// What head() writes: all logits of some rows, the largest of the others.
   kernels::StepOutputs outputs() const;
@@ -73,6 +75,8 @@ class HybridPass {
  private:
   /// Logits of the wanted rows from what the head sees of them.
   void project(const MatrixView& hidden);
+  /// Of the rows of which no more is wanted.
+  void find_top();
   const Activations& rows() const { return only_wanted_ ? buffers_.wanted : buffers_.all; }
 
   kernels::Ops& ops_;

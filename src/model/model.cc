@@ -1,7 +1,9 @@
 #include "model/model.h"
 
+#include "model/arch/qwen3.h"
 #include "model/arch/qwen35.h"
 #include "model/arch/qwen35moe.h"
+#include "model/arch/qwen3moe.h"
 #include "model/arch/qwen3next.h"
 
 namespace chimere::model {
@@ -13,9 +15,8 @@ struct Architecture {
 };
 
 constexpr Architecture kArchitectures[] = {
-    {"qwen35", load_qwen35},
-    {"qwen35moe", load_qwen35moe},
-    {"qwen3next", load_qwen3next},
+    {"qwen35", load_qwen35}, {"qwen35moe", load_qwen35moe}, {"qwen3next", load_qwen3next},
+    {"qwen3", load_qwen3},   {"qwen3moe", load_qwen3moe},
 };
 
 Result<const Architecture*> find_architecture(const gguf::Reader& file) {

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "gguf/reader.h"
 #include "kernels/api.h"
+#include "model/hparams.h"
 #include "model/step.h"
 #include "state/state_store.h"
 
@@ -41,6 +42,11 @@ class Model {
 
   virtual const std::string& architecture() const = 0;
   virtual int64_t n_vocab() const = 0;
+  /// Values that a step gives for each wanted row: a logit for each token, or, of an embedding
+  /// model, the final hidden state.
+  virtual int64_t n_outputs() const { return n_vocab(); }
+  /// Other than kNone: an embedding model.
+  virtual Pooling pooling() const { return Pooling::kNone; }
   virtual int64_t context_length() const = 0;  ///< trained
   /// Weight bytes a decode step of one sequence reads (each active weight once; of the embedding
   /// table one row, of the routed experts those that a token uses), for the bytes model.

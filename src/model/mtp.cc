@@ -27,7 +27,7 @@ MtpBlock MtpBlock::bind(WeightBinder& bind, const std::string& block, const Hpar
                         const WeightView& output) {
   MtpBlock b;
   b.attention_norm = bind.vector(block + "attn_norm.weight", h.n_embd);
-  b.attention = GatedAttention::bind(bind, block, h);
+  b.attention = SelfAttention::bind(bind, block, h);
   b.ffn_norm = bind.vector(block + "post_attention_norm.weight", h.n_embd);
   if (h.n_ff > 0) {
     b.ffn = DenseFfn::bind(bind, block, h);

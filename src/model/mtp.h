@@ -9,7 +9,7 @@
 #include "kernels/api.h"
 #include "model/activations.h"
 #include "model/layers/feed_forward.h"
-#include "model/layers/gated_attention.h"
+#include "model/layers/self_attention.h"
 #include "model/weight_binder.h"
 
 namespace chimere::model {
@@ -26,7 +26,7 @@ struct MtpBlock {
   const float* hidden_norm = nullptr;     ///< [n_embd]
   WeightView join;                        ///< [n_embd, 2 n_embd]
   const float* attention_norm = nullptr;  ///< [n_embd]
-  GatedAttention attention;               ///< with its pages
+  SelfAttention attention;                ///< with its pages
   const float* ffn_norm = nullptr;        ///< [n_embd]
   FeedForward ffn;
   const float* head_norm = nullptr;    ///< [n_embd]

@@ -53,7 +53,7 @@ struct DraftStart {
 /// Valid until the next forward() or draft(); of a step in an interrupt: until the interrupt ends,
 /// too.
 struct StepResult {
-  /// [n, n_vocab] of the rows whose logits are all wanted, in the plan's order.
+  /// [n, n_outputs] of the rows whose logits are all wanted, in the plan's order.
   ConstMatrixView logits;
   /// Of the rows of which some are wanted, in the plan's order: for each at least as many as its
   /// sequence asked for.

@@ -61,6 +61,7 @@ Result<text::Vocabulary> vocabulary_from_gguf(const gguf::Reader& file) {
   // Where the file is silent, SentencePiece and BERT models begin with their own token.
   out.add_bos = out.bos >= 0 && (out.model == "llama" || out.model == "bert");
   CHIMERE_CHECK_OK(read_flag(file, "tokenizer.ggml.add_bos_token", out.add_bos));
+  CHIMERE_CHECK_OK(read_flag(file, "tokenizer.ggml.add_eos_token", out.add_eos));
   CHIMERE_CHECK_OK(read_flag(file, "tokenizer.ggml.add_space_prefix", out.add_space_prefix));
   CHIMERE_CHECK_OK(read_flag(file, "tokenizer.ggml.normalizer.lowercase", out.lowercase));
   CHIMERE_CHECK_OK(read_flag(file, "tokenizer.ggml.normalizer.strip_accents", out.strip_accents));

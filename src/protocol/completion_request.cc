@@ -1,49 +1,7 @@
-#include <algorithm>
-
 #include "protocol/requests.h"
 #include "protocol/sampling_fields.h"
 
 namespace chimere::protocol {
-namespace {
-
-/// A text, a list of texts, a list of token ids, or a list of such lists.
-void read_prompts(Fields& fields, const RequestLimits& limits, std::vector<Prompt>& out) {
-  const Json* prompt = fields.any("prompt");
-  const auto wrong = [&] {
-    fields.fail(
-        "'prompt' must be a text, a list of texts, a list of token ids or a list of such "
-        "lists.",
-        "prompt", prompt == nullptr ? "missing_field" : "invalid_type");
-  };
-  if (prompt == nullptr) return wrong();
-  if (prompt->is_string()) {
-    out.emplace_back(prompt->get<std::string>());
-    return;
-  }
-  if (!prompt->is_array() || prompt->empty()) return wrong();
-  if (prompt->front().is_number()) {
-    std::vector<int32_t> tokens;
-    if (read_tokens(fields, *prompt, "prompt", tokens)) out.emplace_back(std::move(tokens));
-    return;
-  }
-  if (static_cast<int64_t>(prompt->size()) > limits.choices) {
-    return fields.fail("'prompt' has more than " + std::to_string(limits.choices) + " prompts.",
-                       "prompt");
-  }
-  for (const Json& item : *prompt) {
-    if (item.is_string()) {
-      out.emplace_back(item.get<std::string>());
-    } else if (item.is_array() && !item.empty()) {
-      std::vector<int32_t> tokens;
-      if (!read_tokens(fields, item, "prompt", tokens)) return;
-      out.emplace_back(std::move(tokens));
-    } else {
-      return wrong();
-    }
-  }
-}
-
-}  // namespace
 
 std::optional<ApiError> parse_completion(std::string_view body, const Settings& defaults,
                                          const RequestLimits& limits, CompletionRequest& out) {
@@ -69,7 +27,7 @@ std::optional<ApiError> parse_completion(std::string_view body, const Settings& 
     fields.fail("'best_of' must be equal to 'n': replies are not ranked here.", "best_of",
                 "unsupported_value");
   }
-  read_prompts(fields, limits, out.prompts);
+  read_prompts(fields, "prompt", limits.choices, out.prompts);
   const int64_t choices = static_cast<int64_t>(out.prompts.size()) * out.n;
   if (choices > limits.choices) {
     fields.fail(

@@ -1,5 +1,9 @@
 #include "protocol/replies.h"
 
+#include <algorithm>
+#include <bit>
+#include <charconv>
+
 #include "protocol/json_text.h"
 
 namespace chimere::protocol {
@@ -96,6 +100,40 @@ Json model_json(const ModelEntry& model) {
           {"max_model_len", model.context}};
 }
 
+void append_numbers(const std::vector<float>& vector, std::string& out) {
+  out += '[';
+  for (const float x : vector) {
+    char digits[32];
+    // The shortest text that is read back as the same f32.
+    const auto end = std::to_chars(digits, digits + sizeof(digits), x).ptr;
+    out.append(digits, end);
+    out += ',';
+  }
+  if (vector.empty()) {
+    out += ']';
+  } else {
+    out.back() = ']';
+  }
+}
+
+/// RFC 4648, section 4.
+void append_base64(const std::vector<float>& vector, std::string& out) {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const auto* bytes = reinterpret_cast<const uint8_t*>(vector.data());
+  const size_t n = vector.size() * sizeof(float);
+  out += '"';
+  for (size_t i = 0; i < n; i += 3) {
+    const size_t left = std::min<size_t>(3, n - i);
+    uint32_t three = 0;
+    for (size_t b = 0; b < 3; ++b) three = three << 8 | (b < left ? bytes[i + b] : 0U);
+    for (size_t d = 0; d < 4; ++d) {
+      out += d <= left ? kDigits[three >> (18 - 6 * d) & 63] : '=';
+    }
+  }
+  out += '"';
+}
+
 }  // namespace
 
 std::string chat_reply(const ReplyHead& head, std::span<const Choice> choices, const Usage& usage) {
@@ -188,6 +226,25 @@ std::string tokenize_reply(std::span<const int32_t> tokens, std::span<const std:
   Json out = {{"tokens", tokens}, {"count", tokens.size()}, {"max_model_len", context}};
   if (!pieces.empty()) out["pieces"] = pieces;
   return to_text(out);
+}
+
+std::string embeddings_reply(std::string_view model, std::span<const std::vector<float>> vectors,
+                             bool base64, int64_t tokens) {
+  // By hand: a document of a million numbers takes fifty times their memory.
+  std::string out = R"({"object":"list","data":[)";
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    if (i > 0) out += ',';
+    out += R"({"object":"embedding","index":)" + std::to_string(i) + R"(,"embedding":)";
+    if (base64) {
+      append_base64(vectors[i], out);
+    } else {
+      append_numbers(vectors[i], out);
+    }
+    out += '}';
+  }
+  out += R"(],"model":)" + to_text(Json(std::string(model)));
+  const Json usage = {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
+  return out + R"(,"usage":)" + to_text(usage) + '}';
 }
 
 std::string engram_reply(std::string_view table, int64_t written,

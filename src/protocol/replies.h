@@ -85,6 +85,10 @@ struct ModelEntry {
 std::string model_list(std::span<const ModelEntry> models);
 std::string model_reply(const ModelEntry& model);
 
+/// `vectors`: of each input, in order. `base64`: as text of their little-endian f32 bytes.
+std::string embeddings_reply(std::string_view model, std::span<const std::vector<float>> vectors,
+                             bool base64, int64_t tokens);
+
 /// What became of the texts that a memory was to keep. `refused`: a sentence for each of the
 /// others.
 std::string engram_reply(std::string_view table, int64_t written,

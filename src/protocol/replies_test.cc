@@ -98,5 +98,22 @@ TEST(Replies, AnErrorSaysWhichField) {
   EXPECT_TRUE(other["code"].is_null());
 }
 
+TEST(EmbeddingsReply, NumbersAndBase64) {
+  const std::vector<std::vector<float>> vectors = {{0.5F, -1, 0.1F}, {}};
+  EXPECT_EQ(embeddings_reply("a\"b", vectors, false, 3),
+            R"({"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5,-1,0.1]},)"
+            R"({"object":"embedding","index":1,"embedding":[]}],"model":"a\"b",)"
+            R"("usage":{"prompt_tokens":3,"total_tokens":3}})");
+  // 12, 4 and 8 bytes: no, two and one character of padding.
+  const auto packed = [](const std::vector<float>& v) {
+    const std::string reply = embeddings_reply("m", {&v, 1}, true, 1);
+    const size_t begin = reply.find("\"embedding\":\"") + 13;
+    return reply.substr(begin, reply.find('"', begin) - begin);
+  };
+  EXPECT_EQ(packed({0.5F, -1, 0.1F}), "AAAAPwAAgL/NzMw9");
+  EXPECT_EQ(packed({0.5F}), "AAAAPw==");
+  EXPECT_EQ(packed({0.5F, -1}), "AAAAPwAAgL8=");
+}
+
 }  // namespace
 }  // namespace chimere::protocol

@@ -23,6 +23,7 @@ struct RequestLimits {
   int64_t logit_biases = 1024;
   int64_t messages = 10'000;
   int64_t top_logprobs = 20;
+  int64_t embeddings = 2048;   ///< texts at once
   int64_t engrams = 8;         ///< memories of one request
   int64_t engram_texts = 256;  ///< to be remembered at once
 };
@@ -70,6 +71,13 @@ struct TokenizeRequest {
   bool with_pieces = false;
 };
 
+struct EmbeddingsRequest {
+  std::string model;
+  std::vector<Prompt> inputs;  ///< at least one
+  bool base64 = false;         ///< vectors as text of their little-endian f32 bytes
+  int64_t dimensions = 0;      ///< the first ones alone; 0: all
+};
+
 struct DetokenizeRequest {
   std::string model;
   std::vector<int32_t> tokens;
@@ -95,6 +103,8 @@ std::optional<ApiError> parse_tokenize(std::string_view body, const RequestLimit
                                        TokenizeRequest& out);
 std::optional<ApiError> parse_engram(std::string_view body, const RequestLimits& limits,
                                      EngramRequest& out);
+std::optional<ApiError> parse_embeddings(std::string_view body, const RequestLimits& limits,
+                                         EmbeddingsRequest& out);
 std::optional<ApiError> parse_detokenize(std::string_view body, DetokenizeRequest& out);
 
 }  // namespace chimere::protocol

@@ -177,6 +177,34 @@ TEST(TokenRequests, TakeTextsMessagesAndIds) {
   EXPECT_TRUE(parse_detokenize(R"({"tokens":3})", d));
 }
 
+TEST(EmbeddingsRequest, TakesTextsAndTokens) {
+  EmbeddingsRequest r;
+  ASSERT_FALSE(parse_embeddings(
+      R"({"model":"m","input":["a","b"],"dimensions":7,"encoding_format":"base64","user":"u"})", {},
+      r));
+  EXPECT_EQ(r.model, "m");
+  EXPECT_EQ(r.inputs.size(), 2U);
+  EXPECT_EQ(r.dimensions, 7);
+  EXPECT_TRUE(r.base64);
+  EmbeddingsRequest ids;
+  ASSERT_FALSE(parse_embeddings(R"({"input":[1,2],"encoding_format":"float"})", {}, ids));
+  EXPECT_EQ(std::get<std::vector<int32_t>>(ids.inputs.at(0)), (std::vector<int32_t>{1, 2}));
+  EXPECT_FALSE(ids.base64);
+  const auto refused = [](const std::string& body) {
+    EmbeddingsRequest bad;
+    const auto error = parse_embeddings(body, {.embeddings = 2}, bad);
+    return error ? error->param : "taken";
+  };
+  EXPECT_EQ(refused(R"({"input":["a","b"]})"), "taken");
+  EXPECT_EQ(refused(R"({"input":["a","b","c"]})"), "input");
+  EXPECT_EQ(refused("{}"), "input");
+  EXPECT_EQ(refused(R"({"input":[]})"), "input");
+  EXPECT_EQ(refused(R"({"input":[[]]})"), "input");
+  EXPECT_EQ(refused(R"({"input":"a","dimensions":0})"), "dimensions");
+  EXPECT_EQ(refused(R"({"input":"a","encoding_format":"int8"})"), "encoding_format");
+  EXPECT_EQ(refused(R"({"input":"a","stream":true})"), "stream");
+}
+
 TEST(EngramRequest, TextsNeedAJudge) {
   EngramRequest r;
   ASSERT_FALSE(parse_engram(

@@ -297,4 +297,39 @@ bool read_tokens(Fields& fields, const Json& list, const std::string& path,
   return true;
 }
 
+void read_prompts(Fields& fields, const std::string& name, int64_t most, std::vector<Prompt>& out) {
+  const Json* prompt = fields.any(name);
+  const auto wrong = [&] {
+    fields.fail("'" + name +
+                    "' must be a text, a list of texts, a list of token ids or a list of such "
+                    "lists.",
+                name, prompt == nullptr ? "missing_field" : "invalid_type");
+  };
+  if (prompt == nullptr) return wrong();
+  if (prompt->is_string()) {
+    out.emplace_back(prompt->get<std::string>());
+    return;
+  }
+  if (!prompt->is_array() || prompt->empty()) return wrong();
+  if (prompt->front().is_number()) {
+    std::vector<int32_t> tokens;
+    if (read_tokens(fields, *prompt, name, tokens)) out.emplace_back(std::move(tokens));
+    return;
+  }
+  if (static_cast<int64_t>(prompt->size()) > most) {
+    return fields.fail("'" + name + "' has more than " + std::to_string(most) + " entries.", name);
+  }
+  for (const Json& item : *prompt) {
+    if (item.is_string()) {
+      out.emplace_back(item.get<std::string>());
+    } else if (item.is_array() && !item.empty()) {
+      std::vector<int32_t> tokens;
+      if (!read_tokens(fields, item, name, tokens)) return;
+      out.emplace_back(std::move(tokens));
+    } else {
+      return wrong();
+    }
+  }
+}
+
 }  // namespace chimere::protocol

@@ -28,6 +28,10 @@ void read_template_kwargs(Fields& fields, std::string& out);
 bool read_tokens(Fields& fields, const Json& list, const std::string& path,
                  std::vector<int32_t>& out);
 
+/// Field `name`: a text, a list of texts, a list of token ids, or a list of such lists; `most` of
+/// them.
+void read_prompts(Fields& fields, const std::string& name, int64_t most, std::vector<Prompt>& out);
+
 }  // namespace chimere::protocol
 
 #endif  // CHIMERE_PROTOCOL_SAMPLING_FIELDS_H_

@@ -61,7 +61,11 @@ const Api::Route* Api::find_route(std::string_view path) {
 }
 
 Api::Api(ApiOptions options, const ServedModel& model, KeyRing* keys)
-    : options_(std::move(options)), model_(model), keys_(keys), workers_(2, 1024) {}
+    : options_(std::move(options)),
+      model_(model),
+      keys_(keys),
+      workers_(2, 1024),
+      embedding_worker_(1, 256) {}
 
 Headers Api::extra_headers(const HttpHead& head) { return cors_headers(options_.access, head); }
 
@@ -240,21 +244,38 @@ void Api::status(const CallPtr& call) {
 }
 
 void Api::models(const CallPtr& call) {
-  const protocol::ModelEntry entry{model_.id, model_.created, model_.service.context()};
+  std::vector<protocol::ModelEntry> entries = {
+      {model_.id, model_.created, model_.service.context()}};
+  if (model_.embedder) {
+    entries.push_back({model_.embedder->id, model_.created, model_.embedder->embedder.context()});
+  }
   if (call->route != kModels) {
-    return respond(call, HttpResponse{200, protocol::model_list({&entry, 1})});
+    return respond(call, HttpResponse{200, protocol::model_list(entries)});
   }
-  if (auto error = check_model(call->request.head.path.substr(kModels.size()))) {
-    return respond(call, *error);
-  }
-  respond(call, HttpResponse{200, protocol::model_reply(entry)});
+  const std::string name = call->request.head.path.substr(kModels.size());
+  const auto found = std::ranges::find(entries, name, &protocol::ModelEntry::id);
+  if (found == entries.end()) return respond(call, *unknown_model(name));
+  respond(call, HttpResponse{200, protocol::model_reply(*found)});
 }
 
+/// Of requests for text.
 std::optional<ApiError> Api::check_model(const std::string& name) const {
   if (name.empty() || name == model_.id) return std::nullopt;
-  return ApiError{
-      404, "This server has no model '" + name.substr(0, 200) + "'; it has '" + model_.id + "'.",
-      "model", "model_not_found", 0};
+  if (model_.embedder && name == model_.embedder->id) {
+    return ApiError{
+        400,
+        "The model '" + name + "' makes embeddings and writes no text; '" + model_.id + "' does.",
+        "model", "model_does_not_write", 0};
+  }
+  return unknown_model(name);
+}
+
+std::optional<ApiError> Api::unknown_model(const std::string& name) const {
+  const std::string embedder = model_.embedder ? "' and '" + model_.embedder->id : "";
+  return ApiError{404,
+                  "This server has no model '" + name.substr(0, 200) + "'; it has '" + model_.id +
+                      embedder + "'.",
+                  "model", "model_not_found", 0};
 }
 
 }  // namespace chimere::serving

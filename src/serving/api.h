@@ -54,7 +54,10 @@ class Api final : public HttpHandler {
   /// From now on /ready says 503, and new work is refused. Any thread.
   void drain() { draining_ = true; }
   /// Ends the threads that prepare requests.
-  void stop() { workers_.stop(); }
+  void stop() {
+    workers_.stop();
+    embedding_worker_.stop();
+  }
 
  private:
   struct Route;
@@ -84,6 +87,7 @@ class Api final : public HttpHandler {
   void respond(const CallPtr& call, const protocol::ApiError& error);
   void finish(const CallPtr& call, const ReplyReport& report);
   std::optional<protocol::ApiError> check_model(const std::string& name) const;
+  std::optional<protocol::ApiError> unknown_model(const std::string& name) const;
   std::optional<protocol::ApiError> add_choices(const protocol::GenerationFields& fields,
                                                 const Call& call, std::vector<int32_t> tokens,
                                                 protocol::ReasoningSplitter::Start start,
@@ -99,6 +103,8 @@ class Api final : public HttpHandler {
   void chat(const CallPtr& call);
   void completion(const CallPtr& call);
   void embeddings(const CallPtr& call);
+  void embed(const CallPtr& call, const std::vector<std::vector<int32_t>>& texts,
+             const protocol::EmbeddingsRequest& request);
   void tokenize(const CallPtr& call);
   void detokenize(const CallPtr& call);
   void remember(const CallPtr& call);
@@ -113,6 +119,7 @@ class Api final : public HttpHandler {
   std::mutex use_mutex_;
   std::map<std::string, KeyUse> use_;
   WorkQueue workers_;
+  WorkQueue embedding_worker_;
 };
 
 }  // namespace chimere::serving

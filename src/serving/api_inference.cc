@@ -1,4 +1,6 @@
 // The routes that use the model.
+#include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -128,11 +130,79 @@ void Api::completion(const CallPtr& call) {
 }
 
 void Api::embeddings(const CallPtr& call) {
-  respond(call, ApiError{400,
-                         "The model '" + model_.id +
-                             "' writes text; it does not make embeddings, and this server serves "
-                             "no other model.",
-                         "model", "model_does_not_embed", 0});
+  protocol::EmbeddingsRequest request;
+  if (auto error = protocol::parse_embeddings(call->request.body, options_.limits, request)) {
+    return respond(call, *error);
+  }
+  const bool writer = request.model.empty() || request.model == model_.id;
+  if (!model_.embedder || (writer && !request.model.empty())) {
+    if (!writer) return respond(call, *unknown_model(request.model));
+    return respond(call, ApiError{400,
+                                  "The model '" + model_.id +
+                                      "' writes text; it does not make embeddings. The server is "
+                                      "given a model that does with --embedding-model.",
+                                  "model", "model_does_not_embed", 0});
+  }
+  if (!writer && request.model != model_.embedder->id) {
+    return respond(call, *unknown_model(request.model));
+  }
+  const engine::Embedder& embedder = model_.embedder->embedder;
+  if (request.dimensions > embedder.dimensions()) {
+    return respond(
+        call, protocol::bad_field("'dimensions' may be at most " +
+                                      std::to_string(embedder.dimensions()) + " with this model.",
+                                  "dimensions"));
+  }
+  std::vector<std::vector<int32_t>> texts;
+  for (protocol::Prompt& input : request.inputs) {
+    const auto* text = std::get_if<std::string>(&input);
+    texts.push_back(text != nullptr ? embedder.encode(*text)
+                                    : std::move(std::get<std::vector<int32_t>>(input)));
+    const auto size = static_cast<int64_t>(texts.back().size());
+    if (size > embedder.context()) {
+      return respond(
+          call,
+          ApiError{400,
+                   "This model's maximum context length is " + std::to_string(embedder.context()) +
+                       " tokens, and an input has " + std::to_string(size) + "; give it in parts.",
+                   "input", "context_length_exceeded", 0});
+    }
+  }
+  const bool taken = embedding_worker_.push(
+      [this, call, texts = std::move(texts), request] { embed(call, texts, request); });
+  if (!taken) {
+    respond(call, ApiError{429, "Too many embeddings are waiting. Try again in a moment.", "",
+                           "overloaded", 1});
+  }
+}
+
+/// On the thread of the embedding model.
+void Api::embed(const CallPtr& call, const std::vector<std::vector<int32_t>>& texts,
+                const protocol::EmbeddingsRequest& request) {
+  engine::Embedder& embedder = model_.embedder->embedder;
+  std::vector<std::vector<float>> vectors;
+  int64_t tokens = 0;
+  const std::span<const std::vector<int32_t>> all = texts;
+  for (size_t at = 0; at < all.size(); at += engine::Embedder::kMaxTexts) {
+    if (draining_ || call->exchange->abandoned()) {
+      return respond(call, ApiError{503, "This server is stopping.", "", "stopping", 5});
+    }
+    const auto some =
+        all.subspan(at, std::min<size_t>(all.size() - at, engine::Embedder::kMaxTexts));
+    auto made = embedder.embed(some);
+    if (!made.ok()) {
+      ApiError error = protocol::from_engine(made.error());
+      if (error.status == 400) error.param = "input";
+      return respond(call, error);
+    }
+    for (const auto& text : some) tokens += static_cast<int64_t>(text.size());
+    for (std::vector<float>& vector : *made) {
+      if (request.dimensions > 0) engine::shorten(vector, request.dimensions);
+      vectors.push_back(std::move(vector));
+    }
+  }
+  respond(call, HttpResponse{200, protocol::embeddings_reply(model_.embedder->id, vectors,
+                                                             request.base64, tokens)});
 }
 
 void Api::tokenize(const CallPtr& call) {

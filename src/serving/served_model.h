@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/settings.h"
+#include "engine/embedder.h"
 #include "engine/request.h"
 #include "engine/service.h"
 #include "protocol/reasoning_splitter.h"
@@ -27,12 +28,19 @@ struct EngramReport {
   int64_t ngrams = 0;                ///< in the memory now
 };
 
+/// The model behind /v1/embeddings.
+struct ServedEmbedder {
+  std::string id;  ///< what clients call it
+  engine::Embedder& embedder;
+};
+
 struct ServedModel {
   std::string id = {};           ///< what clients call it
   int64_t created = 0;           ///< seconds since 1970
   std::string fingerprint = {};  ///< build, model and numerics
   const text::Tokenizer& tokenizer;
   engine::EngineService& service;
+  std::optional<ServedEmbedder> embedder = std::nullopt;
   std::optional<text::ChatTemplate> chat_template = std::nullopt;
   std::string template_source = {};
   Settings defaults = {};  ///< of sampling, for what requests leave out

@@ -39,6 +39,7 @@ struct Vocabulary {
   int32_t padding = -1;
   int32_t unknown = -1;  ///< stands for what no token spells
   bool add_bos = false;
+  bool add_eos = false;
   bool add_space_prefix = true;  ///< of "llama": a space goes before each piece of text
   std::optional<bool> nfc;       ///< of "gpt2": overrides what `pre` says about normal form C
   bool lowercase = true;         ///< of "bert"
@@ -88,6 +89,8 @@ class Tokenizer {
   virtual int32_t bos() const = 0;  ///< -1: none
   virtual int32_t eos() const = 0;  ///< -1: none
   virtual bool add_bos() const = 0;
+  /// Whether texts that are read alone (for embeddings) end with EOS.
+  virtual bool add_eos() const = 0;
   virtual bool is_control(int32_t id) const = 0;
   /// Ends a reply: EOS and the end-of-turn tokens known by name (<|im_end|>, <|endoftext|>, ...).
   virtual bool is_end_of_generation(int32_t id) const = 0;

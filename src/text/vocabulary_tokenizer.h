@@ -20,6 +20,7 @@ class VocabularyTokenizer : public Tokenizer {
   int32_t bos() const override { return vocabulary_.bos; }
   int32_t eos() const override { return vocabulary_.eos; }
   bool add_bos() const override { return vocabulary_.add_bos; }
+  bool add_eos() const override { return vocabulary_.add_eos; }
   bool is_control(int32_t id) const override;
   bool is_end_of_generation(int32_t id) const override;
   int32_t find(std::string_view token_text) const override;

@@ -23,6 +23,7 @@ constexpr std::string_view kSeeds[] = {
     R"({"prompt":[[1,2],[3]],"logprobs":2,"top_k":1e3,"suffix":null})",
     R"({"content":"\ud83d\ude00 text","add_special":true,"with_pieces":true})",
     R"({"tokens":[1,2,3]})",
+    R"({"input":["a",[1,2]],"dimensions":4,"encoding_format":"base64","model":"m"})",
     R"({"texts":[{"text":"a","score":0.5},{"text":"b","score":1}],"source":"notes","engram":["a"]})",
     "<think>hm</think> yes",
 };
@@ -68,6 +69,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!error) {
     check(completion);
     require(!completion.prompts.empty(), "a completion has no prompt");
+  }
+  protocol::EmbeddingsRequest embeddings;
+  error = protocol::parse_embeddings(body, {}, embeddings);
+  check(error);
+  if (!error) {
+    require(!embeddings.inputs.empty() && embeddings.inputs.size() <= 2048 &&
+                embeddings.dimensions >= 0,
+            "embeddings of nothing, or of too much");
   }
   protocol::TokenizeRequest tokenize;
   error = protocol::parse_tokenize(body, {}, tokenize);

@@ -3,6 +3,7 @@
 
   compare.py logits --chimere PROGRAM --decoder PROGRAM --model SHIPPED [--seeds 5] [--tokens 64] [--folder TMP]
   compare.py tokens --chimere PROGRAM --model SHIPPED [--texts 300]
+  compare.py embeddings --chimere PROGRAM [--texts 300] [--folder TMP]
 
 `logits` runs the shipped model and fresh synthetic files of every architecture and mix (bench/synth_gguf.py), keys and values in f32, and
 prints mean Kullback-Leibler divergences in nats over all positions. With f32 weights only the order of sums differs between the programs, and
@@ -14,6 +15,8 @@ chance), or within the target of the mix, and on no single file three times as f
 
 The column "itself" is llama.cpp's divergence from itself when it gets the tokens one by one instead of as one batch: what a change in the
 order of f32 sums alone does once activations are rounded. No other program can be expected to come nearer to it than that.
+
+`embeddings` compares the vectors of texts with fresh synthetic embedding models: 1 - cosine.
 """
 import argparse
 import math
@@ -32,8 +35,10 @@ F32_TIE = 1e-3    # of any file: two experts of nearly equal logits may change p
 TARGETS = {"q8_0": 1e-3, "q4_k": 3e-3, "ramp": 3e-3, "shipped": 3e-3}
 CHANCE = 1.5   # of the mean over the files of a mix
 OUTLIER = 3.0  # of a single file
-ARCHITECTURES = ("qwen35moe", "qwen35", "qwen3next")
-OTHER_SEEDS = 2  # of architectures that share all arithmetic with the first
+# Most files of an architecture, which share nearly all arithmetic.
+ARCHITECTURES = {"qwen35moe": 100, "qwen35": 2, "qwen3next": 2, "qwen3moe": 1, "qwen3": 1}
+# 1 - cosine. Both programs keep keys and values in f16, and random weights amplify what is rounded.
+EMBEDDING_LIMITS = {"f32": 1e-3, "q8_0": 2e-2}
 
 
 def divergence(p, q):
@@ -120,8 +125,8 @@ def logits(args):
                     "prints their status when they are done. See the manual page for all of the options.")
             ids = chimere(args.chimere, "tokenize", "-m", args.model, text)["tokens"][:args.tokens]
             add("shipped", args.model, ids)
-        jobs = [(arch, mix, args.seeds if arch == "qwen35moe" else min(args.seeds, OTHER_SEEDS))
-                for arch in ARCHITECTURES for mix in ("f32", "q8_0", "q4_k", "ramp")]
+        jobs = [(arch, mix, min(args.seeds, most))
+                for arch, most in ARCHITECTURES.items() for mix in ("f32", "q8_0", "q4_k", "ramp")]
         for arch, mix, seeds in jobs:
             for i in range(seeds):
                 file_seed = draw.randrange(1 << 30)
@@ -193,9 +198,36 @@ def tokens(args):
     return wrong == 0
 
 
+def embeddings(args):
+    seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 30)
+    print(f"seed {seed}")
+    draw = random.Random(seed)
+    ok = True
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder, Peer("embeddings.mjs") as peer:
+        for arch in ("qwen3", "qwen3moe"):
+            for pooling in ("last", "mean"):
+                for mix, limit in EMBEDDING_LIMITS.items():
+                    model = pathlib.Path(folder) / f"{arch}-{pooling}-{mix}.gguf"
+                    subprocess.run([ROOT / "bench" / "synth_gguf.py", model, "--arch", arch, "--size", "mini", "--mix", mix, "--pooling",
+                                    pooling, "--seed", str(draw.randrange(1 << 30))], check=True, capture_output=True)
+                    texts = [text for text in (random_text(draw).strip().replace("\n", " ") for _ in range(12)) if text and "\0" not in text]
+                    ours = chimere(args.chimere, "embed", "-m", model, "--", *texts)["embeddings"]
+                    worst = 0
+                    for text, vector in zip(texts, ours, strict=True):
+                        ids = chimere(args.chimere, "tokenize", "-m", model, "--", text)["tokens"]
+                        theirs = peer.ask({"model": str(model), "tokens": ids})["vector"]
+                        norms = math.sqrt(sum(x * x for x in theirs) * sum(x * x for x in vector))
+                        worst = max(worst, 1 - sum(x * y for x, y in zip(theirs, vector, strict=True)) / norms)
+                    ok &= worst <= limit
+                    print(f"{arch:10} {pooling:5} {mix:5} {len(texts):3} texts, worst 1 - cosine {worst:9.1e} "
+                          f"(at most {limit:.0e})  {'ok' if worst <= limit else 'FAILED'}", flush=True)
+                    model.unlink()
+    return ok
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["logits", "tokens"])
+    parser.add_argument("what", choices=["logits", "tokens", "embeddings"])
     parser.add_argument("--chimere", required=True)
     parser.add_argument("--model")
     parser.add_argument("--decoder", help="the program decode_weights")
@@ -205,7 +237,7 @@ def main():
     parser.add_argument("--seed", type=int, help="of the random choices; fresh unless given")
     parser.add_argument("--folder", help="for the synthetic files")
     args = parser.parse_args()
-    return 0 if {"logits": logits, "tokens": tokens}[args.what](args) else 1
+    return 0 if {"logits": logits, "tokens": tokens, "embeddings": embeddings}[args.what](args) else 1
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 // Drives `chimere serve` with OpenAI's own client library:
-//   openai_client.mjs CHIMERE MODEL
+//   openai_client.mjs CHIMERE MODEL EMBEDDING_MODEL
 // Fails on the first difference from what the library's users rely on.
 import assert from 'node:assert/strict';
 import {spawn} from 'node:child_process';
 import {createInterface} from 'node:readline';
 import OpenAI from 'openai';
 
-const [program, modelFile] = process.argv.slice(2);
+const [program, modelFile, embeddingModel] = process.argv.slice(2);
 
 async function startServer(...flags) {
   const child = spawn(program, ['serve', '--json', '--port', '0', '-m', modelFile, ...flags], {
@@ -80,6 +80,28 @@ async function checkAbort(client, model) {
   }
 }
 
+async function checkEmbeddings() {
+  const server = await startServer('--embedding-model', embeddingModel);
+  try {
+    const client = new OpenAI({baseURL: `${server.url}/v1`, apiKey: 'any', maxRetries: 0});
+    const model = (await client.models.list()).data.map((m) => m.id).find((id) => id !== server.model);
+    const input = ['copies files', 'removes files'];
+    // The library asks for base64 unless a format is named.
+    const packed = await client.embeddings.create({model, input});
+    const plain = await client.embeddings.create({model, input, encoding_format: 'float'});
+    assert.equal(packed.data.length, 2);
+    for (const [i, {embedding}] of packed.data.entries()) {
+      assert.equal(embedding.length, plain.data[i].embedding.length);
+      embedding.forEach((x, d) => assert.ok(Math.abs(x - plain.data[i].embedding[d]) < 1e-6));
+    }
+    const short = await client.embeddings.create({model, input, dimensions: 8});
+    assert.equal(short.data[1].embedding.length, 8);
+    assert.ok(packed.usage.total_tokens > 2);
+  } finally {
+    server.child.kill();
+  }
+}
+
 // A full queue answers 429 with Retry-After, and the library tries again by itself.
 async function checkRetries() {
   const server = await startServer('--max-running', '1', '--max-queue', '0');
@@ -103,5 +125,7 @@ try {
 } finally {
   server.child.kill();
 }
+await checkEmbeddings();
+console.log('checkEmbeddings: as the library expects');
 await checkRetries();
 console.log('checkRetries: as the library expects');

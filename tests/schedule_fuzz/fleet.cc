@@ -19,19 +19,20 @@ T pick(std::mt19937& rng, std::initializer_list<T> options) {
 }
 
 /// Types of the keys and values of model `number`: every type is there in a run with five models,
-/// every pair in some run.
+/// every pair in some run, with every architecture in a run of 25.
 void choose_cache_types(uint64_t seed, uint64_t number, int head_dim,
                         model::ModelOptions& options) {
   constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0};
   const size_t fitting = head_dim % 32 == 0 ? 5 : 3;
-  options.cache_k = kTypes[(seed + number) % fitting];
+  options.cache_k = kTypes[(seed + number + number / 5) % fitting];
   options.cache_v = kTypes[(seed / 5 + 2 * number) % fitting];
 }
 
-/// Every architecture in three models, every format of weights in six, every combination in a run
+/// Every architecture in five models, every format of weights in six, every combination in a run
 /// of many.
 void choose_formats(uint64_t seed, uint64_t number, test::TinyModel& m) {
-  constexpr const char* kArchitectures[] = {"qwen35moe", "qwen35", "qwen3next"};
+  constexpr const char* kArchitectures[] = {"qwen35moe", "qwen35", "qwen3next", "qwen3moe",
+                                            "qwen3"};
   m.architecture = kArchitectures[(seed + number) % std::size(kArchitectures)];
   std::vector<DType> formats(std::begin(test::kWeightFormats), std::end(test::kWeightFormats));
   std::shuffle(formats.begin(), formats.end(), std::mt19937(static_cast<uint32_t>(seed)));
@@ -107,7 +108,8 @@ Result<FleetModel> load_fleet_model(
   shape.seed = seed + number;
   choose_formats(seed, number, shape);
   choose_shape(rng, shape);
-  shape.n_mtp_layers = static_cast<int>((seed + number) % 2);
+  const bool transformer = shape.architecture == "qwen3" || shape.architecture == "qwen3moe";
+  shape.n_mtp_layers = transformer || (seed + number) % 4 == 0 ? 0 : 1;
   model::ModelOptions tight;
   tight.max_tokens = 14 * kernels::kKvPageTokens;
   tight.max_states = 22;

@@ -1,6 +1,7 @@
 #include "world.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <numeric>
@@ -23,8 +24,8 @@ bool same_largest(std::span<const kernels::TopLogit> got, std::span<const float>
   std::ranges::stable_sort(ids, [&](int32_t a, int32_t b) { return logit(a) > logit(b); });
   if (got.size() < static_cast<size_t>(n)) return false;
   for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
-    const float want = logit(ids[i]);
-    if (got[i].id != ids[i] || std::memcmp(&got[i].value, &want, sizeof(float)) != 0) return false;
+    const auto bits = [](float x) { return std::bit_cast<uint32_t>(x); };
+    if (got[i].id != ids[i] || bits(got[i].value) != bits(logit(ids[i]))) return false;
   }
   return true;
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The OpenAI API of `chimere serve`, with the shipped model.
 
-  api_test.py CHIMERE MODEL [unittest arguments]
+  api_test.py CHIMERE MODEL WRITE_TINY_MODEL [unittest arguments]
 """
+import base64
 import http.client
 import json
 import os
@@ -10,6 +11,7 @@ import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,10 +21,14 @@ import warnings
 
 from server import Server, environment
 
-CHIMERE, MODEL = sys.argv[1:3]
+CHIMERE, MODEL, WRITE_TINY_MODEL = sys.argv[1:4]
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 QUESTION = [{"role": "user", "content": "What does the command ls do?"}]
 GREEDY = {"messages": QUESTION, "temperature": 0, "max_tokens": 24}
+
+
+def f32(x):
+    return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
 def content(reply, choice=0):
@@ -417,6 +423,43 @@ class Operations(unittest.TestCase):
         server.process.send_signal(signal.SIGTERM)
         self.assertEqual(server.process.wait(5), 130)
 
+    def test_embeddings(self):
+        with tempfile.TemporaryDirectory() as folder:
+            embedder = folder + "/tiny.gguf"
+            subprocess.run([WRITE_TINY_MODEL, embedder, "embedder"], check=True)
+            server = self.serve("--embedding-model", embedder)
+            self.assertEqual([m["id"] for m in server.get("/v1/models")["data"]], [server.model, "tiny"])
+            self.assertEqual(server.get("/v1/models/tiny")["max_model_len"], 4096)
+            texts = ["a list", "of texts", "<|im_end|>", "z" * 700]
+            told = server.post("/v1/embeddings", {"model": "tiny", "input": texts})
+            self.assertEqual([d["index"] for d in told["data"]], [0, 1, 2, 3])
+            self.assertEqual(told["usage"]["prompt_tokens"], told["usage"]["total_tokens"])
+            vectors = [d["embedding"] for d in told["data"]]
+            for text, vector in zip(texts, vectors):
+                self.assertAlmostEqual(sum(x * x for x in vector), 1, delta=1e-4)
+                alone = server.post("/v1/embeddings", {"input": text})["data"][0]["embedding"]
+                self.assertEqual(alone, vector)
+            packed = server.post("/v1/embeddings", {"input": texts, "encoding_format": "base64", "user": "x"})
+            for entry, vector in zip(packed["data"], vectors):
+                bits = base64.b64decode(entry["embedding"], validate=True)
+                self.assertEqual(struct.unpack(f"<{len(vector)}f", bits), tuple(map(f32, vector)))
+            short = server.post("/v1/embeddings", {"input": "a list", "dimensions": 5})["data"][0]["embedding"]
+            self.assertAlmostEqual(sum(x * x for x in short), 1, delta=1e-4)
+            self.assertAlmostEqual(short[0] / short[1], vectors[0][0] / vectors[0][1], delta=1e-3)
+            for body, param in [({"input": []}, "input"), ({}, "input"), ({"input": "x", "dimensions": 33}, "dimensions"),
+                                ({"input": "x", "encoding_format": "hex"}, "encoding_format"), ({"input": [[10**6]]}, "input"),
+                                ({"input": "x", "model": server.model}, "model"), ({"input": "x", "model": "else"}, "model"),
+                                ({"input": "x " * 4097}, "input"), ({"input": "x", "nonsense": 1}, "nonsense")]:
+                error = server.error("/v1/embeddings", body, 404 if body.get("model") == "else" else 400)
+                self.assertEqual(error["param"], param, body)
+            self.assertEqual(server.error(CHAT, {**GREEDY, "model": "tiny"})["code"], "model_does_not_write")
+            told = subprocess.run([CHIMERE, "embed", "--json", "-m", embedder, *texts], capture_output=True, check=True)
+            for mine, vector in zip(json.loads(told.stdout)["embeddings"], vectors):
+                self.assertEqual(list(map(f32, mine)), list(map(f32, vector)))
+            refused = subprocess.run([CHIMERE, "run", "-m", embedder, "-p", "x"], capture_output=True, check=False)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn(b"--embedding-model", refused.stderr)
+
     def test_allowed_sites(self):
         server = self.serve("--cors-origins", "https://chat.example.org", "--allowed-hosts", "box.example.org")
         origin = {"Origin": "https://chat.example.org"}
@@ -444,4 +487,4 @@ class Operations(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

@@ -80,7 +80,11 @@ float unit_deviation(DType type) {
 
 class Maker {
  public:
-  explicit Maker(const TinyModel& m) : m_(m), rng_(m.seed) {}
+  explicit Maker(const TinyModel& m)
+      : m_(m),
+        rng_(m.seed),
+        transformer_(m.architecture == "qwen3" || m.architecture == "qwen3moe"),
+        experts_(m.architecture != "qwen35" && m.architecture != "qwen3") {}
 
   Result<gguf::Writer> make() {
     write_keys();
@@ -198,6 +202,8 @@ class Maker {
 
   const TinyModel& m_;
   std::mt19937_64 rng_;
+  bool transformer_;
+  bool experts_;
   gguf::Writer writer_;
   Status status_;
 };
@@ -218,17 +224,23 @@ void Maker::write_keys() {
   set("attention.value_length", m_.head_dim);
   writer_.set_f32(a + "attention.layer_norm_rms_epsilon", 1e-6F);
   writer_.set_f32(a + "rope.freq_base", 1e7F);
-  set("rope.dimension_count", m_.rope_dims);
-  const int pairs = m_.rope_dims / 2;
-  writer_.set_i32s(a + "rope.dimension_sections",
-                   {pairs - 2 * (pairs / 3), pairs / 3, pairs / 3, 0});
-  if (m_.architecture == "qwen35") {
+  set("rope.dimension_count", transformer_ ? m_.head_dim : m_.rope_dims);
+  if (!transformer_) {
+    const int pairs = m_.rope_dims / 2;
+    writer_.set_i32s(a + "rope.dimension_sections",
+                     {pairs - 2 * (pairs / 3), pairs / 3, pairs / 3, 0});
+  }
+  if (!experts_) {
     set("feed_forward_length", m_.n_ff);
   } else {
     set("expert_count", m_.n_experts);
     set("expert_used_count", m_.n_used);
     set("expert_feed_forward_length", m_.n_ff);
-    set("expert_shared_feed_forward_length", m_.n_ff_shared);
+    if (!transformer_) set("expert_shared_feed_forward_length", m_.n_ff_shared);
+  }
+  if (transformer_) {
+    if (m_.pooling != 0) set("pooling_type", m_.pooling);
+    return;
   }
   set("full_attention_interval", m_.attention_interval);
   set("ssm.conv_kernel", 4);
@@ -319,7 +331,8 @@ void Maker::write_delta_net(const std::string& b) {
 
 void Maker::write_attention(const std::string& b) {
   const int kv_dim = m_.n_kv_heads * m_.head_dim;
-  const Matrix q = draw({m_.n_embd, 2 * m_.n_heads * m_.head_dim}, m_.mixers);
+  const int query_dim = (transformer_ ? 1 : 2) * m_.head_dim;  // a gate behind each query
+  const Matrix q = draw({m_.n_embd, m_.n_heads * query_dim}, m_.mixers);
   const Matrix k = draw({m_.n_embd, kv_dim}, m_.mixers);
   const Matrix v = draw({m_.n_embd, kv_dim}, m_.mixers);
   if (m_.fused_attention) {
@@ -345,6 +358,7 @@ void Maker::write_experts(const std::string& b) {
     add(b + "ffn_up_exps.weight", up);
   }
   weight(b + "ffn_down_exps.weight", {m_.n_ff, m_.n_embd, m_.n_experts}, m_.experts);
+  if (transformer_) return;
   weight(b + "ffn_gate_inp_shexp.weight", {m_.n_embd}, DType::kF32);
   weight(b + "ffn_gate_shexp.weight", {m_.n_embd, m_.n_ff_shared}, m_.mixers);
   weight(b + "ffn_up_shexp.weight", {m_.n_embd, m_.n_ff_shared}, m_.mixers);
@@ -353,15 +367,15 @@ void Maker::write_experts(const std::string& b) {
 
 void Maker::write_block(int i) {
   const std::string b = "blk." + std::to_string(i) + ".";
-  const bool recurrent = i < m_.n_layers && (i + 1) % m_.attention_interval != 0;
+  const bool recurrent = !transformer_ && i < m_.n_layers && (i + 1) % m_.attention_interval != 0;
   norm(b + "attn_norm.weight", m_.n_embd);
-  norm(b + "post_attention_norm.weight", m_.n_embd);
+  norm(b + (transformer_ ? "ffn_norm.weight" : "post_attention_norm.weight"), m_.n_embd);
   if (recurrent) {
     write_delta_net(b);
   } else {
     write_attention(b);
   }
-  if (m_.architecture == "qwen35") {
+  if (!experts_) {
     weight(b + "ffn_gate.weight", {m_.n_embd, m_.n_ff}, m_.experts);
     weight(b + "ffn_up.weight", {m_.n_embd, m_.n_ff}, m_.experts);
     weight(b + "ffn_down.weight", {m_.n_ff, m_.n_embd}, m_.experts);

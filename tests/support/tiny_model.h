@@ -14,7 +14,8 @@ namespace chimere::test {
 
 /// Shapes and formats. The defaults make a model of about 0.5 MB in f32.
 struct TinyModel {
-  std::string architecture = "qwen35moe";  ///< or qwen35 (no experts), qwen3next
+  /// Or qwen35 (no experts), qwen3next, qwen3moe and qwen3 (transformers, the latter no experts).
+  std::string architecture = "qwen35moe";
   uint64_t seed = 1;
   int n_layers = 4;
   int attention_interval = 4;  ///< every so many layers one of attention
@@ -36,6 +37,7 @@ struct TinyModel {
   /// <|endoftext|>, <|im_start|>, <|im_end|>. Smaller ones have tokens "<t0>", "<t1>", ...
   int n_vocab = 64;
   bool tied_head = false;
+  int pooling = 0;  ///< of embedding models (transformers): 1 the mean, 3 the last token
   /// Tensors that released files have in one piece or in several; the numbers are the same.
   bool fused_attention = false;  ///< attn_qkv of attention layers
   bool fused_gate_up = false;    ///< ffn_gate_up_exps

@@ -1,8 +1,10 @@
-// Writes a small random model: write_tiny_model OUT.gguf [VOCABULARY [SEED [PART_BYTES]]]. Without
+// Writes a small random model: write_tiny_model OUT.gguf [VOCABULARY [SEED [PART_BYTES]]], or
+// write_tiny_model OUT.gguf embedder. Without
 // the size of a vocabulary it is the model of tests/golden/; from 260 tokens on it can read and
 // write any text. With PART_BYTES it is split over OUT.gguf-00001-of-0000N.gguf and so on.
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "support/tiny_model.h"
 
@@ -12,6 +14,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   chimere::test::TinyModel model;
+  const bool embedder = argc == 3 && std::string_view(argv[2]) == "embedder";
   model.seed = argc >= 4 ? std::strtoull(argv[3], nullptr, 10) : 35;
   model.n_mtp_layers = 1;
   model.n_embd = 32;
@@ -22,6 +25,12 @@ int main(int argc, char** argv) {
   model.n_ff_shared = 24;
   model.n_vocab = argc >= 3 ? std::atoi(argv[2]) : 96;
   model.tied_head = true;
+  if (embedder) {
+    model.architecture = "qwen3";
+    model.pooling = 3;  // the last token
+    model.n_mtp_layers = 0;
+    model.n_vocab = 300;
+  }
   auto writer = chimere::test::make_tiny_model(model);
   chimere::Status status = writer.ok() ? chimere::Status{} : writer.error();
   if (status.ok() && argc == 5) {

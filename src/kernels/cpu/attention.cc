@@ -74,7 +74,7 @@ void Attention::append(const BatchView& batch, const AttentionShape& shape, cons
     u.cos_sin = rope_.row(row);
     u.spread = dtype_info(kv.k_type).quantised;
     if (i % heads < shape.n_heads) {
-      u.y = qg.row(row) + i % heads * 2 * n;
+      u.y = qg.row(row) + i % heads * shape.query_stride();
       u.x = u.y;
       u.weight = q_norm;
       kernels_.norm_rope(u);
@@ -147,7 +147,7 @@ void Attention::attend_split(const Call& call, const Block& block, int kv_head, 
   for (int i = 0; i < block.n_queries; ++i) {
     const int64_t head =
         static_cast<int64_t>(kv_head) * call.group + (block.first_query + i) % call.group;
-    q[i] = call.qg.row(row_of(call, block, i)) + head * 2 * n;
+    q[i] = call.qg.row(row_of(call, block, i)) + head * call.shape.query_stride();
     n_valid[i] = visible(call, block, i, split);
     part[i] = parts + i * call.part_floats;
     most = std::max(most, n_valid[i]);
@@ -190,7 +190,8 @@ void Attention::finish(const Call& call, const Block& block, int kv_head, int qu
   const int32_t row = row_of(call, block, query);
   const int64_t head =
       static_cast<int64_t>(kv_head) * call.group + (block.first_query + query) % call.group;
-  kernels_.finish_part(part, call.qg.row(row) + head * 2 * n + n, n,
+  const float* q = call.qg.row(row) + head * call.shape.query_stride();
+  kernels_.finish_part(part, call.shape.gated ? q + n : nullptr, n,
                        dtype_info(call.kv.v_type).quantised, call.out.row(row) + head * n);
 }
 

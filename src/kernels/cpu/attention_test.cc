@@ -18,6 +18,7 @@ AttentionShape random_shape(Rng& rng) {
   s.n_heads = s.n_kv_heads * kGroups[uniform_int(rng, 0, s.head_dim > 64 ? 4 : 6)];
   s.rope_dims = uniform_int(rng, 0, 1) == 0 ? s.head_dim : s.head_dim / 4;
   s.scale = 1 / std::sqrt(static_cast<float>(s.head_dim));
+  s.gated = uniform_int(rng, 0, 2) > 0;
   return s;
 }
 
@@ -48,7 +49,7 @@ struct Layer {
     Matrix v;
     Matrix out;
     Rows(Rng& rng, const AttentionShape& s, int n)
-        : qg(rng, n, static_cast<int64_t>(s.n_heads) * 2 * s.head_dim),
+        : qg(rng, n, int64_t{s.n_heads} * s.query_stride()),
           k(rng, n, static_cast<int64_t>(s.n_kv_heads) * s.head_dim),
           v(rng, n, static_cast<int64_t>(s.n_kv_heads) * s.head_dim),
           out(n, static_cast<int64_t>(s.n_heads) * s.head_dim, NAN) {}

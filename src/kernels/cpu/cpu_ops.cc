@@ -14,7 +14,7 @@ namespace {
 
 const cpu::VectorKernels& vector_kernels(CpuIsa isa) {
   switch (isa) {
-#ifdef __x86_64__
+#ifdef CHIMERE_X86_KERNELS
     case CpuIsa::kAvx512:
       return cpu::avx512::vector_kernels();
     case CpuIsa::kAvx2:

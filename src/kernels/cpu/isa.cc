@@ -3,7 +3,7 @@
 namespace chimere::kernels {
 
 CpuIsa best_cpu_isa() {
-#ifdef __x86_64__
+#ifdef CHIMERE_X86_KERNELS
   // Every processor with AVX2 and FMA converts f16 too (F16C is older than both).
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return CpuIsa::kGeneric;

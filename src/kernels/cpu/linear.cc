@@ -16,7 +16,7 @@ constexpr int64_t kInlineBytes = 8192;
 constexpr int64_t kInlineRounding = 16384;
 
 const MatmulKernels& kernels_for(CpuIsa isa) {
-#if defined(__x86_64__)
+#ifdef CHIMERE_X86_KERNELS
   if (isa == CpuIsa::kAvx512) return avx512::matmul_kernels();
   if (isa == CpuIsa::kAvx2) return avx2::matmul_kernels();
 #endif

@@ -127,7 +127,8 @@ struct VectorKernels {
   void (*add_values[kKvTypes])(const SplitUnit&);
   /// Folds part `next` of one query into `all`.
   void (*fold_part)(const float* next, int head_dim, float* all);
-  /// out = values / sum * sigmoid(gate); with `spread` the quotient is rotated back first.
+  /// out = values / sum * sigmoid(gate), or without the gate if that is nullptr; with `spread` the
+  /// quotient is rotated back first.
   void (*finish_part)(const float* part, const float* gate, int head_dim, bool spread, float* out);
   void (*route)(const float* logits, int n_experts, int n_used, int32_t* ids, float* weights);
 };

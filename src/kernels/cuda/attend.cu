@@ -255,7 +255,7 @@ __device__ __forceinline__ void attend(const AttendArgs& args, AttendShared<kHea
   const auto thread = static_cast<int>(threadIdx.x);
   for (int i = thread; i < kHeads * n; i += kAttendThreads) {
     const int64_t h = first_head + i / n;
-    shared.q[i] = i < heads * n ? args.qg.data[query.row * args.qg.stride + 2 * h * n + i % n] : 0;
+    shared.q[i] = i < heads * n ? args.qg.data[query.row * args.qg.stride + h * args.dims.query_stride() + i % n] : 0;
   }
   __syncthreads();
   const int pair = thread % (n / 2);

@@ -453,7 +453,7 @@ __device__ __forceinline__ void attend_chunk(const AttendArgs& args, Tile<kDim>*
     const ChunkQuery at = chunk_query(slice, group, kv_head, index);
     last[half] = args.batch.row_position[at.row];
     const float* q =
-        args.qg.data + at.row * args.qg.stride + static_cast<int64_t>(at.head) * 2 * kDim + part;
+        args.qg.data + at.row * args.qg.stride + at.head * args.dims.query_stride() + part;
 #pragma unroll
     for (int k = 0; k < kDim / 16; ++k) {
       run.q[k][half] = pack(q[16 * k], q[16 * k + 1]);

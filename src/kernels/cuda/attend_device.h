@@ -31,12 +31,14 @@ __device__ __forceinline__ void rotate_heads(float* x, int heads, int n, int str
   }
 }
 
-/// Element i of head h of a row's result, times its gate.
+/// Element i of head h of a row's result, times its gate if there are gates.
 __device__ __forceinline__ void write_element(const AttendArgs& args, int row, int64_t h, int i,
                                               float o) {
   const int n = args.dims.head_dim;
-  const float gate = args.qg.data[row * args.qg.stride + (2 * h + 1) * n + i];
-  args.out.data[row * args.out.stride + h * n + i] = o * sigmoid(gate);
+  if (args.dims.gated != 0) {
+    o = o * sigmoid(args.qg.data[row * args.qg.stride + (2 * h + 1) * n + i]);
+  }
+  args.out.data[row * args.out.stride + h * n + i] = o;
 }
 
 }  // namespace chimere::kernels::cuda

@@ -45,7 +45,7 @@ KvArgs kv_args(const KvView& kv) {
 }
 
 AttentionDims dims_of(const AttentionShape& shape) {
-  return {shape.n_heads, shape.n_kv_heads, shape.head_dim, shape.rope_dims};
+  return {shape.n_heads, shape.n_kv_heads, shape.head_dim, shape.rope_dims, shape.gated ? 1 : 0};
 }
 
 /// attend_chunk_N of heads of N elements, or nullptr.

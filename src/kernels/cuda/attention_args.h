@@ -37,6 +37,12 @@ struct AttentionDims {
   int32_t n_kv_heads;
   int32_t head_dim;
   int32_t rope_dims;
+  int32_t gated;  ///< 1: every head has a gate behind its query
+
+  /// From one head's query to the next one's.
+  CHIMERE_INLINE constexpr int64_t query_stride() const {
+    return gated != 0 ? int64_t{2} * head_dim : int64_t{head_dim};
+  }
 };
 
 struct KvArgs {

@@ -52,7 +52,7 @@ struct RowData {
   Matrix v;
   Matrix out;
   RowData(Rng& rng, const AttentionShape& s, int n)
-      : qg(rng, n, static_cast<int64_t>(s.n_heads) * 2 * s.head_dim),
+      : qg(rng, n, int64_t{s.n_heads} * s.query_stride()),
         k(rng, n, static_cast<int64_t>(s.n_kv_heads) * s.head_dim),
         v(rng, n, static_cast<int64_t>(s.n_kv_heads) * s.head_dim),
         out(n, static_cast<int64_t>(s.n_heads) * s.head_dim, NAN) {}
@@ -190,6 +190,7 @@ TEST(CudaAttention, EveryPairOfTypes) {
     for (const DType v : kTypes) {
       AttentionShape shape = make_shape(kDims[uniform_int(rng, 0, 2)], 1, uniform_int(rng, 1, 3));
       if (uniform_int(rng, 0, 1) == 0) shape.rope_dims /= 4;
+      shape.gated = uniform_int(rng, 0, 1) == 0;
       check(rng, Layer(rng, shape, k, v), Scenario(rng, 4, 40));
     }
   }
@@ -199,7 +200,8 @@ TEST(CudaAttention, ShapesOfHeads) {
   Rng rng = seeded();
   for (const int head_dim : {16, 48, 128, 256, 512}) {
     const int group = uniform_int(rng, 1, 3);
-    const AttentionShape shape = make_shape(head_dim, uniform_int(rng, 1, 2), group);
+    AttentionShape shape = make_shape(head_dim, uniform_int(rng, 1, 2), group);
+    shape.gated = uniform_int(rng, 0, 1) == 0;
     const int types = head_dim % 32 == 0 ? 4 : 2;
     const DType k = kTypes[uniform_int(rng, 0, types)];
     check(rng, Layer(rng, shape, k, kTypes[uniform_int(rng, 0, types)]), Scenario(rng, 3, 70));

@@ -196,7 +196,7 @@ __device__ __forceinline__ void append_heads(const AppendArgs& args, float* rows
   const bool is_q = unit < args.dims.n_heads;
   const bool is_k = !is_q && unit < args.dims.n_heads + args.dims.n_kv_heads;
   const int kv_head = (unit - args.dims.n_heads) % args.dims.n_kv_heads;
-  float* query = args.qg.data + row * args.qg.stride + static_cast<int64_t>(unit) * 2 * n;
+  float* query = args.qg.data + row * args.qg.stride + unit * args.dims.query_stride();
   const ConstRows& kv_rows = is_k ? args.k : args.v;
   const float* from =
       is_q ? query : kv_rows.data + row * kv_rows.stride + static_cast<int64_t>(kv_head) * n;

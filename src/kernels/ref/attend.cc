@@ -58,8 +58,7 @@ void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView
   for (int32_t r = 0; r < batch.n_rows; ++r) {
     const int64_t positions = batch.row_position[r] + 1;
     for (int h = 0; h < shape.n_heads; ++h) {
-      const float* q = qg.row(r) + static_cast<int64_t>(h) * 2 * n;
-      const float* gate = q + n;
+      const float* q = qg.row(r) + static_cast<int64_t>(h) * shape.query_stride();
       Part all;
       for (int64_t begin = 0; begin < positions; begin += kAttentionSplit) {
         std::vector<float> scores;
@@ -84,7 +83,7 @@ void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView
       float* o = out.row(r) + static_cast<int64_t>(h) * n;
       for (int d = 0; d < n; ++d) o[d] = all.values[d] / all.sum;
       if (dtype_info(kv.v_type).quantised) rotate_head(o, n);
-      for (int d = 0; d < n; ++d) o[d] = o[d] * sigmoid(gate[d]);
+      for (int d = 0; d < n && shape.gated; ++d) o[d] = o[d] * sigmoid(q[n + d]);
     }
   }
 }

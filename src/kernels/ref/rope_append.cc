@@ -42,7 +42,7 @@ void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, co
   std::vector<float> value(n);
   for (int32_t r = 0; r < batch.n_rows; ++r) {
     for (int h = 0; h < shape.n_heads; ++h) {
-      float* query = qg.row(r) + static_cast<int64_t>(h) * 2 * n;
+      float* query = qg.row(r) + static_cast<int64_t>(h) * shape.query_stride();
       normalise_and_rotate(query, shape, q_norm, eps, rope.row(r));
       if (rotate_keys) rotate_head(query, n);
     }

@@ -21,7 +21,8 @@ Moe Moe::bind(WeightBinder& bind, const std::string& block, const Hparams& h) {
     const auto up = experts("ffn_up_exps.weight", m.n_ff, h.n_embd);
     for (size_t e = 0; e < down.size(); ++e) moe.experts.push_back({gate[e], up[e], down[e]});
   }
-
+  moe.has_shared = m.n_ff_shared > 0;
+  if (!moe.has_shared) return moe;
   moe.shared_gate = bind.matrix(block + "ffn_gate_inp_shexp.weight", 1, h.n_embd);
   moe.shared.gate = bind.matrix(block + "ffn_gate_shexp.weight", m.n_ff_shared, h.n_embd);
   moe.shared.up = bind.matrix(block + "ffn_up_shexp.weight", m.n_ff_shared, h.n_embd);
@@ -31,6 +32,7 @@ Moe Moe::bind(WeightBinder& bind, const std::string& block, const Hparams& h) {
 
 Status Moe::place(kernels::Ops& ops) {
   CHIMERE_TRY(router, ops.place(router));
+  if (!has_shared) return ops.place_experts(experts, nullptr);
   CHIMERE_TRY(shared_gate, ops.place(shared_gate));
   return ops.place_experts(experts, &shared);
 }
@@ -38,9 +40,10 @@ Status Moe::place(kernels::Ops& ops) {
 void Moe::forward(kernels::Ops& ops, const Activations& act) const {
   const MoeBuffers& b = act.moe;
   const kernels::LinearJob in[] = {{router, b.router}, {shared_gate, b.shared_gate}};
-  ops.linear(act.h, in);
+  ops.linear(act.h, std::span(in).first(has_shared ? 2 : 1));
   ops.route(b.router, b.routing);
-  ops.moe_ffn(act.h, experts, b.routing, &shared, b.shared_gate.data, act.x);
+  ops.moe_ffn(act.h, experts, b.routing, has_shared ? &shared : nullptr,
+              has_shared ? b.shared_gate.data : nullptr, act.x);
 }
 
 }  // namespace chimere::model

@@ -1,4 +1,4 @@
-// Routed experts and one shared expert behind a gate of its own.
+// Routed experts and, in most models, a shared one behind a gate of its own.
 #ifndef CHIMERE_MODEL_LAYERS_MOE_H_
 #define CHIMERE_MODEL_LAYERS_MOE_H_
 
@@ -15,7 +15,8 @@ namespace chimere::model {
 struct Moe {
   WeightView router;                            ///< [n_experts, n_embd]
   std::vector<kernels::ExpertWeights> experts;  ///< [n_experts]
-  WeightView shared_gate;                       ///< [1, n_embd]
+  bool has_shared = false;
+  WeightView shared_gate;  ///< [1, n_embd]
   kernels::ExpertWeights shared;
 
   /// `block` is the tensors' prefix, "blk.3.". gate and up may be fused in "ffn_gate_up_exps".

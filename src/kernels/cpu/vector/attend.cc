@@ -381,6 +381,7 @@ void finish_part(const float* part, const float* gate, int head_dim, bool spread
     (F32x16::load(part + kPartValues + d) / sum).store(out + d);
   }
   if (spread) rotate_head(out, head_dim);
+  if (gate == nullptr) return;
   for (int d = 0; d < head_dim; d += kLanes) {
     (F32x16::load(out + d) * sigmoid_lanes(F32x16::load(gate + d))).store(out + d);
   }

@@ -1,7 +1,7 @@
-// Grouped-query attention with normalised queries and keys, partial rotary positions and a sigmoid
-// gate on the output, as Qwen3-Next and Qwen3.5 use it.
-#ifndef CHIMERE_MODEL_LAYERS_GATED_ATTENTION_H_
-#define CHIMERE_MODEL_LAYERS_GATED_ATTENTION_H_
+// Grouped-query attention with normalised queries and keys and rotary positions (Qwen3), partial
+// ones and a sigmoid gate on the output where the shape says so (Qwen3-Next, Qwen3.5).
+#ifndef CHIMERE_MODEL_LAYERS_SELF_ATTENTION_H_
+#define CHIMERE_MODEL_LAYERS_SELF_ATTENTION_H_
 
 #include <string>
 
@@ -12,8 +12,8 @@
 
 namespace chimere::model {
 
-struct GatedAttention {
-  WeightView qg;   ///< [n_heads * 2 * head_dim, n_embd] per head the query, then the gate
+struct SelfAttention {
+  WeightView qg;   ///< [n_heads * query_stride, n_embd] per head the query, then its gate if any
   WeightView k;    ///< [n_kv_heads * head_dim, n_embd]
   WeightView v;    ///< [n_kv_heads * head_dim, n_embd]
   WeightView out;  ///< [n_embd, n_heads * head_dim]
@@ -23,7 +23,7 @@ struct GatedAttention {
   kernels::KvView kv;
 
   /// `block` is the tensors' prefix, "blk.3.". The three inputs may be fused in one "attn_qkv".
-  static GatedAttention bind(WeightBinder& bind, const std::string& block, const Hparams& h);
+  static SelfAttention bind(WeightBinder& bind, const std::string& block, const Hparams& h);
 
   /// Puts the weights where ops read them; once. Errors: those of Ops::place().
   Status place(kernels::Ops& ops, const Hparams& h);
@@ -38,4 +38,4 @@ struct GatedAttention {
 
 }  // namespace chimere::model
 
-#endif  // CHIMERE_MODEL_LAYERS_GATED_ATTENTION_H_
+#endif  // CHIMERE_MODEL_LAYERS_SELF_ATTENTION_H_

@@ -1,0 +1,85 @@
+// chimere embed
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/system.h"
+#include "command.h"
+#include "json.h"
+#include "loaded_embedder.h"
+
+namespace chimere::app {
+namespace {
+
+struct EmbedFlags {
+  std::vector<std::string> texts;
+  int64_t dimensions = 0;
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    if (end > at) lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+Status embed(const CommandLine& line, const EmbedFlags& flags) {
+  std::vector<std::string> texts = flags.texts;
+  if (texts.empty()) {
+    CHIMERE_TRY(const std::string input, read_standard_input());
+    texts = lines_of(input);
+  }
+  CHIMERE_TRY(auto file, open_model(line.settings));
+  CHIMERE_TRY(const LoadedEmbedder loaded, load_embedder(std::move(file), line.settings));
+  engine::Embedder& embedder = *loaded.embedder;
+  if (flags.dimensions > embedder.dimensions()) {
+    return invalid_argument(fmt::format("--dimensions {}: this model's vectors have {}.",
+                                        flags.dimensions, embedder.dimensions()));
+  }
+  std::vector<std::vector<int32_t>> tokens;
+  size_t n_tokens = 0;
+  for (const std::string& text : texts) {
+    tokens.push_back(embedder.encode(text));
+    n_tokens += tokens.back().size();
+  }
+  CHIMERE_TRY(std::vector<std::vector<float>> vectors, embedder.embed(tokens));
+  if (flags.dimensions > 0) {
+    for (std::vector<float>& vector : vectors) engine::shorten(vector, flags.dimensions);
+  }
+  if (line.json) {
+    print_json({{"embeddings", vectors}, {"tokens", n_tokens}});
+    return {};
+  }
+  for (const std::vector<float>& vector : vectors) {
+    std::cout << fmt::format("{}\n", fmt::join(vector, " "));
+  }
+  return {};
+}
+
+}  // namespace
+
+void declare_embed(CLI::App& app, CommandLine& line) {
+  const auto flags = std::make_shared<EmbedFlags>();
+  CLI::App* command =
+      add_command(app, line, "embed", "Texts to vectors, with an embedding model (-m)",
+                  [&line, flags] { return embed(line, *flags); });
+  add_settings(
+      *command, line,
+      std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels, &settings::kThreads});
+  command->add_option("TEXT", flags->texts, "Texts; without any, the lines of standard input");
+  command
+      ->add_option("--dimensions", flags->dimensions,
+                   "The first so many elements alone, made length 1 again")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+}
+
+}  // namespace chimere::app

@@ -1,0 +1,23 @@
+#include "loaded_embedder.h"
+
+#include <utility>
+
+namespace chimere::app {
+
+Result<LoadedEmbedder> load_embedder(std::unique_ptr<gguf::Reader> file, const Settings& settings) {
+  Settings own = settings;  // --ctx is that of the model that writes
+  CHIMERE_CHECK_OK(own.set(settings::kContext, "0", "the embedding model"));
+  LoadedEmbedder out;
+  // One text at a time is read in part; the others of a step are short and take a page each.
+  CHIMERE_TRY(out.loaded, load(std::move(file), own,
+                               {.sequences = engine::Embedder::kMaxTexts,
+                                .default_context = 8192,
+                                .checkpoints = 2 * engine::Embedder::kMaxTexts,
+                                .on_card = false}));
+  const LoadedModel& loaded = out.loaded;
+  CHIMERE_TRY(out.embedder, engine::Embedder::create(*loaded.model, *loaded.tokenizer,
+                                                     loaded.step_rows, loaded.context));
+  return out;
+}
+
+}  // namespace chimere::app

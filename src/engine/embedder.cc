@@ -1,0 +1,153 @@
+#include "engine/embedder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "kernels/api.h"
+#include "model/chunking.h"
+
+namespace chimere::engine {
+namespace {
+
+using model::Pooling;
+
+void normalise(std::vector<float>& v) {
+  double squares = 0;
+  for (const float x : v) squares += static_cast<double>(x) * x;
+  if (squares == 0) return;
+  const double scale = 1 / std::sqrt(squares);
+  for (float& x : v) x = static_cast<float>(x * scale);
+}
+
+}  // namespace
+
+/// A text on its way through the model.
+struct Embedder::Reading {
+  std::span<const int32_t> tokens;
+  std::vector<float>* out = nullptr;
+  std::unique_ptr<state::SequenceState> state;
+  std::vector<int32_t> chunks;  ///< that are left
+  size_t rows = 0;              ///< in this step
+  std::vector<double> sum;      ///< of the rows so far
+
+  bool last_rows() const { return state->position() + rows == tokens.size(); }
+};
+
+Result<std::unique_ptr<Embedder>> Embedder::create(model::Model& model,
+                                                   const text::Tokenizer& tokenizer,
+                                                   int32_t max_step_rows, int64_t context) {
+  if (model.pooling() == Pooling::kNone) {
+    return unsupported("This model writes text; it does not make embeddings.");
+  }
+  if (max_step_rows < kernels::kMaxChunkRows) {
+    return invalid_argument("A step of " + std::to_string(max_step_rows) +
+                            " rows has no room for a chunk of " +
+                            std::to_string(kernels::kMaxChunkRows) + ".");
+  }
+  return std::unique_ptr<Embedder>(new Embedder(model, tokenizer, max_step_rows, context));
+}
+
+std::vector<int32_t> Embedder::encode(const std::string& text) const {
+  std::vector<int32_t> tokens = tokenizer_.encode(text, false);
+  if (tokenizer_.add_bos() && tokenizer_.bos() >= 0) {
+    tokens.insert(tokens.begin(), tokenizer_.bos());
+  }
+  if (tokenizer_.add_eos() && tokenizer_.eos() >= 0) tokens.push_back(tokenizer_.eos());
+  return tokens;
+}
+
+Status Embedder::check(std::span<const std::vector<int32_t>> texts) const {
+  for (const std::vector<int32_t>& tokens : texts) {
+    if (tokens.empty()) return invalid_argument("A text without tokens has no embedding.");
+    if (static_cast<int64_t>(tokens.size()) > context_) {
+      return invalid_argument("A text has " + std::to_string(tokens.size()) +
+                              " tokens, and this model reads at most " + std::to_string(context_) +
+                              "; give it in parts.");
+    }
+    for (const int32_t token : tokens) {
+      if (token < 0 || token >= model_.n_vocab()) {
+        return invalid_argument("There is no token " + std::to_string(token) + ".");
+      }
+    }
+  }
+  return {};
+}
+
+Result<std::vector<std::vector<float>>> Embedder::embed(
+    std::span<const std::vector<int32_t>> texts) {
+  CHIMERE_CHECK_OK(check(texts));
+  std::vector<std::vector<float>> out(texts.size());
+  std::vector<Reading> reading;
+  size_t next = 0;
+  while (next < texts.size() || !reading.empty()) {
+    while (reading.size() < kMaxTexts && next < texts.size()) {
+      Reading r;
+      r.tokens = texts[next];
+      r.out = &out[next++];
+      r.state = model_.states().create_sequence();
+      r.chunks = model::chunk_sizes(r.tokens, {});
+      r.sum.assign(static_cast<size_t>(dimensions()), 0);
+      reading.push_back(std::move(r));
+    }
+    CHIMERE_CHECK_OK(read(reading));
+    std::erase_if(reading, [](const Reading& r) { return !r.out->empty(); });
+  }
+  return out;
+}
+
+/// A step with the next chunks of those whose turn it is.
+Status Embedder::read(std::vector<Reading>& reading) {
+  model::StepPlan plan;
+  std::vector<Reading*> part;
+  auto room = static_cast<size_t>(max_step_rows_);
+  for (Reading& r : reading) {
+    model::SequenceRows rows;
+    rows.state = r.state.get();
+    rows.row_class = model::RowClass::kChunk;
+    r.rows = 0;
+    for (const int32_t chunk : r.chunks) {
+      if (r.rows + static_cast<size_t>(chunk) > room) break;
+      r.rows += static_cast<size_t>(chunk);
+      rows.chunks.push_back(chunk);
+    }
+    if (r.rows == 0) break;
+    room -= r.rows;
+    r.chunks.erase(r.chunks.begin(),
+                   r.chunks.begin() + static_cast<std::ptrdiff_t>(rows.chunks.size()));
+    const auto now = r.tokens.subspan(static_cast<size_t>(r.state->position()), r.rows);
+    rows.tokens.assign(now.begin(), now.end());
+    if (model_.pooling() == Pooling::kMean) {
+      rows.logits_of.resize(r.rows);
+      std::iota(rows.logits_of.begin(), rows.logits_of.end(), 0);
+    } else if (r.last_rows()) {
+      rows.logits_of = {static_cast<int32_t>(r.rows) - 1};
+    }
+    plan.sequences.push_back(std::move(rows));
+    part.push_back(&r);
+  }
+  std::vector<bool> ends;
+  for (const Reading* r : part) ends.push_back(r->last_rows());
+  CHIMERE_TRY(const model::StepResult result, model_.forward(plan));
+  int64_t at = 0;
+  for (size_t i = 0; i < part.size(); ++i) {
+    Reading& r = *part[i];
+    const size_t wanted = plan.sequences[i].logits_of.size();
+    for (size_t n = 0; n < wanted; ++n, ++at) {
+      const float* hidden = result.logits.row(at);
+      for (size_t d = 0; d < r.sum.size(); ++d) r.sum[d] += hidden[d];
+    }
+    if (!ends[i]) continue;
+    r.out->assign(r.sum.begin(), r.sum.end());  // the length of the sum does not matter
+    normalise(*r.out);
+  }
+  return {};
+}
+
+void shorten(std::vector<float>& vector, int64_t dimensions) {
+  vector.resize(std::min(vector.size(), static_cast<size_t>(dimensions)));
+  normalise(vector);
+}
+
+}  // namespace chimere::engine
