@@ -1,4 +1,5 @@
-// Time of one choice of a token from a vocabulary of 248,320, by what the request asks for.
+// Time of one choice of a token from a vocabulary of 248,320, by what the request asks for: from
+// all logits, and where the largest are enough from these, with the search for them (one thread).
 //
 //   sampler_bench
 #include <algorithm>
@@ -9,24 +10,50 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_pool.h"
+#include "kernels/api.h"
 #include "sampling/sampler.h"
 
 namespace {
 
+using chimere::kernels::TopLogit;
+
 using chimere::sampling::Sampler;
 using chimere::sampling::SamplingParams;
 
-/// The fastest of some calls, in milliseconds.
-double fastest(const std::vector<float>& logits, const SamplingParams& params) {
-  Sampler sampler(params);
+/// The fastest of some calls for a token, in milliseconds.
+double fastest(const std::function<bool(uint64_t position)>& sample) {
   double best = 1e9;
   for (uint64_t position = 0; position < 20; ++position) {
     const auto start = std::chrono::steady_clock::now();
-    if (!sampler.sample(logits, {}, position).ok()) return -1;
+    if (!sample(position)) return -1;
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
     best = std::min(best, time.count());
   }
   return best;
+}
+
+double from_all(const std::vector<float>& logits, const SamplingParams& params) {
+  Sampler sampler(params);
+  return fastest([&](uint64_t position) { return sampler.sample(logits, {}, position).ok(); });
+}
+
+/// -1 if all logits are needed.
+double from_largest(const std::vector<float>& logits, const SamplingParams& params) {
+  Sampler sampler(params);
+  const int32_t needed = sampler.largest_needed(chimere::kernels::kMostTopLogits);
+  if (needed == 0) return -1;
+  chimere::ThreadPool pool(1);
+  const auto ops = chimere::kernels::make_cpu_ops(pool);
+  const auto n = static_cast<int64_t>(logits.size());
+  std::vector<TopLogit> top(static_cast<size_t>(needed));
+  std::vector<chimere::sampling::Candidate> candidates;
+  return fastest([&](uint64_t position) {
+    ops->top_logits({logits.data(), 1, n, n}, {top.data(), 1, needed});
+    candidates.clear();
+    for (const TopLogit& t : top) candidates.push_back({t.value, t.id});
+    return sampler.sample_largest(candidates, {}, position).ok();
+  });
 }
 
 }  // namespace
@@ -38,12 +65,16 @@ int main() {
   for (float& l : flat) l = normal(random);
   std::vector<float> peaked = flat;  // one token has nearly all of the probability
   peaked[77] = 30;
-  std::printf("%-28s %8s %8s\n", "ms for one token", "flat", "peaked");
+  std::printf("%-28s %8s %8s %22s\n", "ms for one token", "flat", "peaked",
+              "from the largest: flat");
   const auto report = [&](const char* what, const std::function<void(SamplingParams&)>& change) {
     SamplingParams p;
     p.temperature = 1;
     change(p);
-    std::printf("%-28s %8.3f %8.3f\n", what, fastest(flat, p), fastest(peaked, p));
+    std::printf("%-28s %8.3f %8.3f", what, from_all(flat, p), from_all(peaked, p));
+    const double largest = from_largest(flat, p);
+    if (largest >= 0) std::printf(" %22.3f", largest);
+    std::printf("\n");
   };
   report("greedy", [](SamplingParams& p) { p.temperature = 0; });
   report("everything", [](SamplingParams&) {});

@@ -72,6 +72,7 @@ std::string ways_out(const LoadedModel& loaded, const model::DevicePlan& plan, i
   }
   // q8_0 keys and q4_0 values take 13 bytes where two f16 take 32.
   if (plan.kv - plan.kv * 13 / 32 >= missing) ways.push_back("--cache-k q8_0 --cache-v q4_0");
+  if (plan.drafts_total() >= missing) ways.emplace_back("--speculate ngram");
   ways.push_back(fmt::format("--vram-budget {}M more than now, where the card has it",
                              missing / 1'000'000 + 1));
   ways.push_back("--backend cpu");
@@ -104,6 +105,7 @@ Status try_card(const Settings& settings, int step_rows, LoadedModel& loaded,
   card.account().set_limit(allowed);
   model::ModelOptions options = loaded.options;
   options.max_step_rows = chosen.step_rows;
+  options.drafts = chosen.drafts;
   if (plan.state > 0) {
     const int64_t more = (allowed - plan.total()) / plan.state;
     options.max_states = std::min(options.max_states, loaded.least_states + more);
@@ -111,6 +113,11 @@ Status try_card(const Settings& settings, int step_rows, LoadedModel& loaded,
   std::cerr << fmt::format("Copying {} of weights{} to {}\n",
                            bytes_text(plan.weights - plan.host_experts()), experts_text(plan),
                            card.facts().name);
+  if (loaded.model->has_drafts() && !chosen.drafts) {
+    std::cerr
+        << "The model's block for drafts stays off the card, which is too small for it beside "
+           "all experts; --speculate mtp puts it there.\n";
+  }
   CHIMERE_TRY(auto ops, kernels::cuda::make_cuda_ops(card, *loaded.pool, plan.host_expert_layers));
   CHIMERE_TRY(auto on_card, model::load_model(*loaded.file, *ops, options));
   loaded.model = std::move(on_card);
@@ -124,28 +131,39 @@ Status try_card(const Settings& settings, int step_rows, LoadedModel& loaded,
 Result<CardPlan> plan_for_card(const Settings& settings, const LoadedModel& loaded, int step_rows,
                                int64_t allowed) {
   CHIMERE_TRY(const std::optional<int> layers, cpu_experts(settings));
-  auto plan_with = [&](int rows) {
-    CardPlan chosen = {
-        model::plan_for_device(*loaded.file, *loaded.model, loaded.options.max_tokens,
-                               loaded.least_states, rows, kUsualWanted),
-        rows};
+  auto fitted = [&](model::DevicePlan plan) {
     if (!layers) {
-      chosen.plan.fit(allowed);
+      plan.fit(allowed);
     } else {
-      chosen.plan.host_expert_layers = *layers;
+      plan.host_expert_layers = *layers;
     }
-    return chosen;
+    return plan;
   };
-  // Work memory that would send experts away, not be there or be much of the card is too much.
-  CardPlan chosen = plan_with(step_rows > 0 ? step_rows : LoadedModel::kHostStepRows);
+  auto plan_with = [&](int rows, bool drafts) {
+    model::DevicePlan plan =
+        model::plan_for_device(*loaded.file, *loaded.model, loaded.options.max_tokens,
+                               loaded.least_states, rows, kUsualWanted);
+    if (!drafts) plan = plan.without_drafts();
+    return CardPlan{fitted(std::move(plan)), rows, drafts};
+  };
+  const int least_rows = step_rows > 0 ? step_rows : LoadedModel::kHostStepRows;
+  CardPlan chosen = plan_with(least_rows, loaded.model->has_drafts());
+  if (chosen.drafts && settings.get(settings::kSpeculate) == "auto") {
+    CardPlan without = plan_with(least_rows, false);
+    const bool makes_it_fit = chosen.plan.total() > allowed && without.plan.total() <= allowed;
+    if (makes_it_fit || without.plan.host_expert_layers < chosen.plan.host_expert_layers) {
+      chosen = std::move(without);
+    }
+  }
   const auto most = static_cast<int>(chosen.plan.experts.size());
   if (layers && *layers > most) {
     return invalid_argument(fmt::format(
         "--cpu-experts {} is more than this model's {} layers with experts", *layers, most));
   }
   if (step_rows > 0) return chosen;
+  // Work memory that would send experts away, not be there or be much of the card is too much.
   for (const int rows : LoadedModel::kCardStepRows) {
-    CardPlan wide = plan_with(rows);
+    CardPlan wide = plan_with(rows, chosen.drafts);
     if (wide.plan.total() <= allowed && wide.plan.work <= allowed / kMostWorkShare &&
         wide.plan.host_expert_layers <= chosen.plan.host_expert_layers) {
       return wide;

@@ -21,11 +21,13 @@ Result<int64_t> allowance_without_card(const Settings& settings);
 struct CardPlan {
   model::DevicePlan plan;
   int step_rows = 0;
+  bool drafts = false;  ///< the block for drafts is on the card
 };
 /// What the loaded model takes of a card, with experts in the computer's memory as --cpu-experts
 /// says, and the most rows of a step. `step_rows` 0: the most of LoadedModel::kCardStepRows whose
-/// work memory fits, is a small part of the card's and sends no experts away. Errors:
-/// kInvalidArgument.
+/// work memory fits, is a small part of the card's and sends no experts away. With --speculate auto
+/// the block for drafts goes to the card unless the model would not fit then or send experts away.
+/// Errors: kInvalidArgument.
 Result<CardPlan> plan_for_card(const Settings& settings, const LoadedModel& loaded, int step_rows,
                                int64_t allowed);
 

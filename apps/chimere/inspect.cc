@@ -108,7 +108,7 @@ Result<Json> card_costs(const Settings& settings, const LoadedModel& loaded) {
   }
   CHIMERE_TRY(const CardPlan chosen, plan_for_card(settings, loaded, 0, allowed));
   const model::DevicePlan& plan = chosen.plan;
-  const int64_t per_token = loaded.model->states().bytes_per_token();
+  const int64_t per_token = plan.kv / loaded.options.max_tokens;
   const int64_t left = allowed - (plan.total() - plan.kv);
   const int64_t fits =
       left <= 0 ? 0
@@ -119,6 +119,7 @@ Result<Json> card_costs(const Settings& settings, const LoadedModel& loaded) {
   return Json{{"name", name},
               {"allowed", allowed},
               {"weights", plan.weights_on_card()},
+              {"draft_weights", plan.drafts.weights},
               {"context", loaded.context},
               {"kv", plan.kv},
               {"states", plan.state * plan.states},
@@ -139,6 +140,11 @@ void print_card(const Json& c) {
       "  together                     {:>10}\n",
       c["name"].get<std::string>(), bytes("allowed"), bytes("weights"), bytes("kv"),
       c["context"].get<int64_t>(), bytes("states"), bytes("work"), bytes("total"));
+  if (c["draft_weights"].get<int64_t>() > 0) {
+    std::cout << fmt::format(
+        "  of the weights, for drafts   {:>10} (a block of the model's; --speculate)\n",
+        bytes("draft_weights"));
+  }
   if (c["cpu_expert_layers"].get<int>() > 0) {
     std::cout << fmt::format(
         "  in the computer's memory     {:>10}, the experts of {} layers (--cpu-experts)\n",

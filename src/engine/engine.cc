@@ -445,10 +445,12 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
   struct Choosing {
     Generation* generation = nullptr;
     ConstMatrixView logits;
+    kernels::TopLogits top;
   };
   std::vector<Choosing> choosing;
   int64_t replies = 0;
-  int64_t first = 0;
+  int64_t first = 0;      // of the rows with all logits
+  int64_t first_top = 0;  // of the others
   for (const Planned& p : planned) {
     int64_t rows = 1;
     if (p.rows > 0) {
@@ -467,14 +469,19 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
       ++replies;
       rows = p.generation->decode_size();
     }
-    choosing.push_back(
-        {p.generation, {result.logits.row(first), rows, result.logits.cols, result.logits.stride}});
-    first += rows;
+    Choosing& c = choosing.emplace_back(Choosing{p.generation, {}, {}});
+    if (p.generation->top_wanted() > 0) {
+      c.top = {result.top.row(first_top).data(), rows, result.top.count};
+      first_top += rows;
+    } else {
+      c.logits = {result.logits.row(first), rows, result.logits.cols, result.logits.stride};
+      first += rows;
+    }
   }
   const auto choose = [&](int64_t begin, int64_t end, int /*worker*/) {
     for (int64_t i = begin; i < end; ++i) {
       const Choosing& c = choosing[static_cast<size_t>(i)];
-      c.generation->choose(c.logits);
+      c.generation->choose(c.logits, c.top);
     }
   };
   const auto n = static_cast<int64_t>(choosing.size());

@@ -48,7 +48,7 @@ Request random_request(std::mt19937& random, size_t longest_prompt = 300) {
   r.sampling.top_k = random() % 2 ? 10 : 0;
   r.sampling.repeat_penalty = random() % 3 ? 1.F : 1.2F;
   r.sampling.seed = random();
-  r.sampling.logprobs = 3;
+  r.sampling.logprobs = random() % 3 ? 3 : -1;  // -1: the largest logits may be enough
   r.max_tokens = static_cast<int32_t>(1 + random() % 100);
   if (random() % 3 == 0) r.stop = {"AB", "Q"};
   r.speculation = std::vector{Speculation::kOff, Speculation::kAuto, Speculation::kMtp,
@@ -125,6 +125,39 @@ TEST(Engine, CompanyChangesNothing) {
     }
     EXPECT_EQ(model.states().pages_in_use(), 0);
     EXPECT_EQ(model.states().slots_in_use(), 0);
+  }
+}
+
+TEST(Engine, TheLargestLogitsGiveTheSameReply) {
+  for (const int32_t top_k : {0, 5, 6}) {
+    for (const Speculation mode : {Speculation::kOff, Speculation::kMtp}) {
+      FakeModel model(64);
+      const FakeTokenizer tokenizer;
+      const auto engine = make_engine(model, tokenizer);
+      Seen whole;
+      Seen largest;
+      for (Seen* seen : {&whole, &largest}) {
+        Request r;
+        r.prompt.assign(10, 7);
+        r.max_tokens = 60;
+        r.speculation = mode;
+        r.sampling.top_k = top_k;
+        r.sampling.temperature = top_k > 0 ? 1.F : 0.F;
+        r.sampling.presence_penalty = top_k == 6 ? 0.5F : 0.F;
+        r.sampling.penalty_window = 10;
+        r.sampling.seed = 3;
+        r.sampling.logprobs = seen == &whole ? 0 : -1;
+        seen->listen(r);
+        ASSERT_TRUE(engine->submit(std::move(r)).ok());
+      }
+      while (engine->step()) {
+      }
+      ASSERT_EQ(whole.outcome.tokens.size(), largest.outcome.tokens.size());
+      for (size_t i = 0; i < whole.outcome.tokens.size(); ++i) {
+        EXPECT_EQ(whole.outcome.tokens[i].id, largest.outcome.tokens[i].id);
+      }
+      EXPECT_GE(model.top_rows, largest.outcome.tokens.size());
+    }
   }
 }
 

@@ -55,14 +55,17 @@ class FakeModel : public model::Model {
     if (fail_at == steps) return io_error("The file was cut.");
     CHIMERE_TRY(auto reservation, store_->reserve(wanted));
     logits_.clear();
+    top_.clear();
     size_t row = 0;
     const auto interrupt = [&] {
       if (!divisible || !plan.interrupt || interrupted_) return;
       interrupted_ = true;
       ++interrupts;
       const std::vector<float> mine = std::exchange(logits_, {});
+      const std::vector<kernels::TopLogit> my_top = std::exchange(top_, {});
       plan.interrupt();
       logits_ = mine;
+      top_ = my_top;
       interrupted_ = false;
     };
     interrupt();
@@ -80,14 +83,16 @@ class FakeModel : public model::Model {
         }
         if (const int32_t slot = reservation.write_slots()[row]; slot >= 0) write(slot, hash);
         for (const int32_t l : s.logits_of) {
-          if (static_cast<size_t>(l) == r) add_logits(hash);
+          if (static_cast<size_t>(l) == r) s.top > 0 ? add_top(hash) : add_logits(hash);
         }
       }
       interrupt();
     }
     reservation.apply();
     const auto n = static_cast<int64_t>(logits_.size()) / kVocab;
-    return model::StepResult{ConstMatrixView(logits_.data(), n, kVocab, kVocab)};
+    const auto n_top = static_cast<int64_t>(top_.size()) / kVocab;
+    return model::StepResult{ConstMatrixView(logits_.data(), n, kVocab, kVocab),
+                             {top_.data(), n_top, kVocab}};
   }
 
   bool interruptible() const override { return divisible; }
@@ -118,7 +123,8 @@ class FakeModel : public model::Model {
   }
 
   bool divisible = false;
-  size_t drafts = 0;  ///< that a further one was asked for
+  size_t drafts = 0;    ///< that a further one was asked for
+  size_t top_rows = 0;  ///< rows whose largest logits were wanted
   size_t steps = 0;
   size_t interrupts = 0;
   size_t most_rows = 0;
@@ -145,9 +151,22 @@ class FakeModel : public model::Model {
     }
   }
 
+  /// All of them in order: more than anybody asked for.
+  void add_top(uint64_t hash) {
+    std::vector<float> before = std::exchange(logits_, {});
+    add_logits(hash);
+    const std::vector<float> logits = std::exchange(logits_, std::move(before));
+    std::vector<kernels::TopLogit> row;
+    for (const float l : logits) row.push_back({l, static_cast<int32_t>(row.size())});
+    std::ranges::stable_sort(row, [](const auto& a, const auto& b) { return a.value > b.value; });
+    top_.insert(top_.end(), row.begin(), row.end());
+    ++top_rows;
+  }
+
   std::string architecture_ = "fake";
   std::unique_ptr<state::StateStore> store_;
   std::vector<float> logits_;
+  std::vector<kernels::TopLogit> top_;
   bool interrupted_ = false;
 };
 

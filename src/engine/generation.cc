@@ -49,6 +49,9 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
   if (request_.thinking) {
     thinking_.emplace(*std::move(request_.thinking), request_.prompt, most_tokens(), tokenizer);
   }
+  // What a thought is measured by depends on all logits.
+  if (!thinking_) top_wanted_ = sampler_.largest_needed(kernels::kMostTopLogits);
+  if (top_wanted_ >= tokenizer.n_tokens()) top_wanted_ = 0;
   outcome_.prompt_tokens = static_cast<int32_t>(prompt_size());
   int64_t end = 0;
   for (const int32_t size : model::chunk_sizes(request_.prompt, message_starts)) {
@@ -130,6 +133,7 @@ model::SequenceRows Generation::prompt_rows(int64_t rows) {
     from = end;
   }
   if (position_ + rows == prompt_size()) out.logits_of = {static_cast<int32_t>(rows - 1)};
+  out.top = top_wanted_;
   return out;
 }
 
@@ -145,6 +149,7 @@ model::SequenceRows Generation::decode_rows() {
   out.revocable = out.tokens.size() > 1;
   out.logits_of.resize(out.tokens.size());
   std::iota(out.logits_of.begin(), out.logits_of.end(), 0);
+  out.top = top_wanted_;
   return out;
 }
 
@@ -171,19 +176,37 @@ bool Generation::ends_reply(int32_t token) const {
          std::ranges::find(request_.stop_tokens, token) != request_.stop_tokens.end();
 }
 
-void Generation::choose(ConstMatrixView logits) {
-  choices_.clear();
+Result<sampling::Sampled> Generation::sample(std::span<const float> logits) {
+  return thinking_ ? thinking_->choose(sampler_, logits, history_)
+                   : sampler_.sample(logits, history_, history_.size());
+}
+
+Result<sampling::Sampled> Generation::sample(std::span<const kernels::TopLogit> top) {
+  candidates_.clear();
+  for (const kernels::TopLogit& t : top.first(static_cast<size_t>(top_wanted_))) {
+    candidates_.push_back({t.value, t.id});
+  }
+  return sampler_.sample_largest(candidates_, history_, history_.size());
+}
+
+bool Generation::choose(Result<sampling::Sampled> sampled) {
   const auto drafts = speculator_ ? speculator_->drafts() : std::span<const int32_t>();
-  for (int64_t row = 0; row < logits.rows; ++row) {
-    const std::span<const float> of_row = {logits.row(row), static_cast<size_t>(logits.cols)};
-    auto sampled = thinking_ ? thinking_->choose(sampler_, of_row, history_)
-                             : sampler_.sample(of_row, history_, history_.size());
-    choices_.push_back({std::move(sampled), thinking_ && thinking_->inside()});
-    if (!choices_.back().sampled.ok()) return;
-    const int32_t token = choices_.back().sampled->id;
-    history_.push_back(token);
-    const auto draft = static_cast<size_t>(row);
-    if (draft == drafts.size() || drafts[draft] != token || ends_reply(token)) return;
+  const size_t draft = choices_.size();
+  choices_.push_back({std::move(sampled), thinking_ && thinking_->inside()});
+  if (!choices_.back().sampled.ok()) return false;
+  const int32_t token = choices_.back().sampled->id;
+  history_.push_back(token);
+  return draft < drafts.size() && drafts[draft] == token && !ends_reply(token);
+}
+
+void Generation::choose(ConstMatrixView logits, const kernels::TopLogits& top) {
+  choices_.clear();
+  const auto cols = static_cast<size_t>(logits.cols);
+  const int64_t rows = top_wanted_ > 0 ? top.rows : logits.rows;
+  for (int64_t row = 0; row < rows; ++row) {
+    const bool more =
+        choose(top_wanted_ > 0 ? sample(top.row(row)) : sample(std::span(logits.row(row), cols)));
+    if (!more) return;
   }
 }
 

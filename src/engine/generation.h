@@ -88,9 +88,11 @@ class Generation {
   void advance_prompt(int64_t rows);
   void advance_decode() { ++decoded_; }
   /// Chooses the next token from the logits of the newest row, and the ones behind it from those of
-  /// its drafts as long as each draft is the token. Touches nothing but this
-  /// request: the choices of several may be made at the same time.
-  void choose(ConstMatrixView logits);
+  /// its drafts as long as each draft is the token: from `logits`, or if top_wanted() from `top`.
+  /// Touches nothing but this request: the choices of several may be made at the same time.
+  void choose(ConstMatrixView logits, const kernels::TopLogits& top);
+  /// SequenceRows::top of the rows that choose() is given the logits of.
+  int32_t top_wanted() const { return top_wanted_; }
   /// Adds the chosen tokens to the reply, tells the caller, notices the end, and takes back the
   /// rows of drafts that were wrong. Returns how many tokens were added.
   int32_t accept();
@@ -107,6 +109,10 @@ class Generation {
   };
 
   void use_prefix();
+  Result<sampling::Sampled> sample(std::span<const float> logits);
+  Result<sampling::Sampled> sample(std::span<const kernels::TopLogit> top);
+  /// Of the next row. False if no other row is to be looked at.
+  bool choose(Result<sampling::Sampled> sampled);
   void accept(Choice choice);
   void settle_drafts();
   /// Most tokens that the reply can have.
@@ -129,7 +135,9 @@ class Generation {
   sampling::Sampler sampler_;
   std::optional<Speculator> speculator_;
   std::optional<Thinking> thinking_;
-  std::vector<Choice> choices_;  ///< from choose() to accept()
+  int32_t top_wanted_ = 0;
+  std::vector<sampling::Candidate> candidates_;  ///< here for its memory
+  std::vector<Choice> choices_;                  ///< from choose() to accept()
 
   text::StreamDecoder decoder_;
   StopMatcher stops_;

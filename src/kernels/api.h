@@ -59,11 +59,38 @@ struct BatchView {
       page_begin;  ///< [n_sequences] start of each sequence's list in page_table
 };
 
+/// A token and its logit.
+struct TopLogit {
+  float value = 0;
+  int32_t id = 0;
+};
+
+/// The largest logits of rows, [rows, count]: larger first, ties to the lower id. Tokens at
+/// -infinity are not among them: places that nothing is left for have id -1 and -infinity. A row
+/// with a NaN or +infinity has id -1 and +infinity in its first place.
+struct TopLogits {
+  TopLogit* data = nullptr;
+  int64_t rows = 0;
+  int32_t count = 0;
+
+  std::span<TopLogit> row(int64_t r) const {
+    return {data + r * count, static_cast<size_t>(count)};
+  }
+};
+inline constexpr int32_t kMostTopLogits = 128;
+
+/// What a step gives: rows of logits, and of other rows the largest.
+struct StepOutputs {
+  ConstMatrixView logits;
+  TopLogits top;
+};
+
 /// A step: its rows, and what the host knows of them.
 struct StepInputs {
   BatchView batch;
   std::span<const int32_t> tokens;       ///< [n_rows]
   std::span<const int32_t> wanted_rows;  ///< rows of the step whose logits are wanted
+  int32_t pass = 0;  ///< which of the caller's passes: those of one number call the same ops
 };
 
 /// Fixed-size state of one layer for many sequences: slot s starts at base + s * slot_stride (in
@@ -165,7 +192,8 @@ class Ops {
   virtual Memory& memory() { return host_memory(); }
 
   /// A weight matrix of the host's memory as the ops of this object read it: by default the same
-  /// view. Rows of a placed view cannot be taken apart. Errors: kOutOfMemory, kIo.
+  /// view. A placed view may be cut behind any of its rows, but not begin elsewhere. Errors:
+  /// kOutOfMemory, kIo.
   virtual Result<WeightView> place(const WeightView& w) { return w; }
   /// The same for n floats that ops read by themselves (norms, convolutions, biases).
   virtual Result<const float*> place_floats(const float* values, int64_t n);
@@ -173,21 +201,27 @@ class Ops {
   /// must stay. `shared` may be nullptr.
   virtual Status place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared);
 
-  /// Computes a step: `pass` calls the ops, in an order that depends on nothing but the numbers of
-  /// rows, sequences and wanted rows, and on memory that is the same whenever these are. An
-  /// implementation may keep what was asked for and do it again, without calling `pass`, for a
-  /// later step of the same kind. Returns `logits`, which the pass wrote, in the host's memory,
-  /// valid until the next step. Ops that a device computes may fail: errors kIo, kOutOfMemory; the
-  /// states of the step's sequences are worth nothing then.
-  virtual Result<ConstMatrixView> run_step(const StepInputs& step, ConstMatrixView logits,
-                                           const std::function<void()>& pass);
+  /// Computes a step: `pass` calls the ops, in an order that depends on nothing but step.pass and
+  /// the numbers of rows, sequences and wanted rows, and on memory that is the same whenever these
+  /// are. An implementation may keep what was asked for and do it again, without calling `pass`,
+  /// for a later step of the same kind. Returns `outputs`, which the pass wrote, in the host's
+  /// memory, valid until the next step. Ops that a device computes may fail: errors kIo,
+  /// kOutOfMemory; the states of the step's sequences are worth nothing then.
+  virtual Result<StepOutputs> run_step(const StepInputs& step, const StepOutputs& outputs,
+                                       const std::function<void()>& pass);
 
   /// Rows `rows` of x, in their order; for the step's wanted_rows alone, and once a step: the ops
   /// behind it compute these rows.
   virtual void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y);
 
-  /// y[r] = row tokens[r] of the table, decoded to f32. y [rows, n_in]. The table is in the host's
-  /// memory, as in the file.
+  /// y[r] = the row of x before r in its sequence; of a sequence's first row what the state before
+  /// it holds. The state behind row r, where it has a write slot, is x[r]. x, y [rows, n], which do
+  /// not overlap; state [n].
+  virtual void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
+                          MatrixView y);
+
+  /// y[r] = row tokens[r] of the table, decoded to f32, for the step's tokens. y [rows, n_in],
+  /// without gaps. The table is in the host's memory, as in the file.
   virtual void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) = 0;
 
   /// y = x / sqrt(mean(x²) + eps) * weight, per row. x, y [rows, n]; y may be x.
@@ -245,6 +279,9 @@ class Ops {
   /// has gates. qg as qk_norm_rope_append leaves it; out [rows, n_heads * head_dim].
   virtual void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
                       KvView kv, MatrixView out) = 0;
+
+  /// top.row(r) = the top.count largest of row r, as TopLogits says; at most kMostTopLogits.
+  virtual void top_logits(ConstMatrixView logits, TopLogits top) = 0;
 
   /// gate = silu(gate) ∘ up: the inner step of a dense feed-forward network. gate, up [rows, n_ff].
   virtual void silu_multiply(MatrixView gate, ConstMatrixView up) = 0;

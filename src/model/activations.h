@@ -66,6 +66,7 @@ struct StepBuffers {
   Activations wanted;  ///< rows whose logits are wanted; has its own x, and no buffers of mixers
   MtpBuffers mtp;      ///< every row
   MatrixView logits;   ///< [wanted, n_outputs]
+  kernels::TopLogit* top = nullptr;  ///< [wanted, kMostTopLogits]
 };
 
 /// One block of memory at a fixed address, backed as far as steps have used it.

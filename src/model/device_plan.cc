@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -10,6 +11,8 @@
 
 #include "kernels/cuda/host_experts.h"
 #include "kernels/cuda/pack_weights.h"
+#include "kernels/cuda/top_logits.h"
+#include "model/mtp.h"
 
 namespace chimere::model {
 namespace {
@@ -17,11 +20,21 @@ namespace {
 /// Tables of experts, splits of attention, recorded steps and rounding up to the driver's granules.
 constexpr int64_t kMargin = int64_t{192} << 20;
 
-int64_t placed_bytes(const gguf::TensorInfo& tensor) {
+/// Of the first `most_rows` rows.
+int64_t placed_bytes(const gguf::TensorInfo& tensor,
+                     int64_t most_rows = std::numeric_limits<int64_t>::max()) {
   const int64_t n_in = tensor.dims[0];
   int64_t rows = 1;
   for (size_t i = 1; i < tensor.dims.size(); ++i) rows *= tensor.dims[i];
-  return kernels::cuda::packed_bytes({tensor.type, rows, n_in, nullptr});
+  return kernels::cuda::packed_bytes({tensor.type, std::min(rows, most_rows), n_in, nullptr});
+}
+
+/// Of a tensor of the block for drafts, whose embedding table stays on the host and whose head, if
+/// it has one, is not read to its end.
+int64_t placed_bytes_for_drafts(const gguf::TensorInfo& tensor, int64_t n_vocab) {
+  if (tensor.name.ends_with("nextn.embed_tokens.weight")) return 0;
+  if (!tensor.name.ends_with("nextn.shared_head_head.weight")) return placed_bytes(tensor);
+  return placed_bytes(tensor, MtpBlock::short_list(n_vocab));
 }
 
 /// N of "blk.N.name".
@@ -35,8 +48,8 @@ std::optional<int> block_of(std::string_view name) {
   return block;
 }
 
-/// Blocks of the file that a card runs.
-int64_t blocks_on_card(const gguf::Reader& file) {
+/// Blocks of the file before those for drafts.
+int64_t layers_of(const gguf::Reader& file) {
   const auto architecture = file.get_string("general.architecture");
   if (!architecture.ok()) return 0;
   const auto blocks = file.get_int(*architecture + ".block_count");
@@ -56,6 +69,15 @@ int64_t DevicePlan::staging() const {
          *std::max_element(experts.begin(), experts.begin() + host_expert_layers);
 }
 
+DevicePlan DevicePlan::without_drafts() const {
+  DevicePlan plan = *this;
+  plan.weights -= drafts.weights;
+  plan.kv -= drafts.kv;
+  plan.state -= drafts.state;
+  plan.drafts = {};
+  return plan;
+}
+
 bool DevicePlan::fit(int64_t allowed) {
   const auto most = static_cast<int>(experts.size());
   for (host_expert_layers = 0; host_expert_layers <= most; ++host_expert_layers) {
@@ -69,22 +91,40 @@ DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t pos
                            int64_t states, int64_t rows, int64_t wanted) {
   const state::StateStore& store = on_host.states();
   const bool tied = file.find_tensor("output.weight") == nullptr;
-  const int64_t blocks = blocks_on_card(file);
+  const int64_t layers = layers_of(file);
   DevicePlan plan;
   std::map<int, int64_t> experts;
   for (const gguf::TensorInfo& tensor : file.tensors()) {
     if (tensor.name == "token_embd.weight" && !tied) continue;
     const std::optional<int> block = block_of(tensor.name);
-    if (block && *block >= blocks) continue;
+    if (block && *block >= layers) {
+      // The first of these blocks is run.
+      if (*block == layers && on_host.has_drafts()) {
+        plan.drafts.weights += placed_bytes_for_drafts(tensor, on_host.n_vocab());
+      }
+      continue;
+    }
     const int64_t bytes = placed_bytes(tensor);
     plan.weights += bytes;
     if (block && tensor.name.ends_with("_exps.weight")) experts[*block] += bytes;
   }
   for (const auto& [block, bytes] : experts) plan.experts.push_back(bytes);
+  plan.weights += plan.drafts.weights;
+  for (const state::ComponentSpec& c : store.spec().components) {
+    if (c.layer < layers) continue;
+    if (c.paged()) {
+      plan.drafts.kv += positions * c.bytes / store.spec().page_tokens;
+    } else {
+      plan.drafts.state += c.bytes;
+    }
+  }
   plan.kv = positions * store.bytes_per_token();
   plan.state = store.bytes_per_slot();
   plan.states = states;
-  plan.work = on_host.step_bytes(rows, wanted) + on_host.card_scratch_bytes(rows) + kMargin;
+  plan.work =
+      on_host.step_bytes(rows, wanted) + on_host.card_scratch_bytes(rows) +
+      kernels::cuda::top_logits_scratch_bytes(wanted, on_host.n_vocab(), kernels::kMostTopLogits) +
+      kMargin;
   return plan;
 }
 

@@ -13,14 +13,29 @@ namespace chimere::model {
 /// In bytes.
 struct DevicePlan {
   /// As they lie on a card: without the embedding table, unless it is the head, and without blocks
-  /// for drafts, which run on the host.
+  /// for drafts that are not run.
   int64_t weights = 0;
-  std::vector<int64_t> experts;  ///< of `weights`, the routed experts of each layer that has some
-  int host_expert_layers = 0;    ///< how many of these layers' experts stay in the host's memory
-  int64_t kv = 0;                ///< of all positions
-  int64_t state = 0;             ///< recurrent state of one sequence, over all layers
-  int64_t states = 0;            ///< how many of them must fit
-  int64_t work = 0;              ///< activations, logits, scratch memory and recorded steps
+  /// Of `weights`, the routed experts of each layer that has some. Those of a block for drafts are
+  /// not among them: they stay on the card.
+  std::vector<int64_t> experts;
+  int host_expert_layers = 0;  ///< how many of these layers' experts stay in the host's memory
+  int64_t kv = 0;              ///< of all positions
+  int64_t state = 0;           ///< recurrent state of one sequence, over all layers
+  int64_t states = 0;          ///< how many of them must fit
+  int64_t work = 0;            ///< activations, logits, scratch memory and recorded steps
+
+  /// What the block for drafts takes of the numbers above; nothing without one.
+  struct Drafts {
+    int64_t weights = 0;
+    int64_t kv = 0;
+    int64_t state = 0;
+  };
+  Drafts drafts;
+
+  /// The plan without the block for drafts.
+  DevicePlan without_drafts() const;
+  /// Bytes that this saves.
+  int64_t drafts_total() const { return drafts.weights + drafts.kv + drafts.state * states; }
 
   /// Experts that stay on the host; for prompts the card keeps room for one or two layers of them.
   int64_t host_experts() const;
@@ -33,9 +48,9 @@ struct DevicePlan {
   bool fit(int64_t allowed);
 };
 
-/// `on_host` is the file's model, loaded for the host (which copies nothing); `positions` are those
-/// of the whole KV pool, `states` the least number of recurrent states, `rows` and `wanted` the
-/// largest step.
+/// `on_host` is the file's model, loaded for the host (which copies nothing), with the block for
+/// drafts if the card is to run it; `positions` are those of the whole KV pool, `states` the least
+/// number of recurrent states, `rows` and `wanted` the largest step.
 DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t positions,
                            int64_t states, int64_t rows, int64_t wanted);
 

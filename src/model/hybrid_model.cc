@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,6 +15,9 @@
 
 namespace chimere::model {
 namespace {
+
+/// Passes that Ops::run_step tells apart.
+enum Pass : int32_t { kPlain, kFeeding, kFirstDraft, kNextDraft };
 
 class HybridModel final : public Model {
  public:
@@ -51,6 +53,8 @@ class HybridModel final : public Model {
 
  private:
   Workspace& workspace() { return workspaces_[interrupted_ ? 1 : 0]; }
+  /// The next drafts' `before` are these rows of `hidden`.
+  Status go_on_from(const StepBuffers& from, std::span<const int32_t> rows);
 
   const gguf::Reader& file_;
   kernels::Ops& ops_;
@@ -69,7 +73,9 @@ int64_t HybridModel::card_scratch_bytes(int64_t rows) const {
   const int64_t n_embd = hparams_.n_embd;
   const int64_t n_ff = std::max({moe.n_ff, moe.n_ff_shared, hparams_.n_ff});
   const int64_t attention = int64_t{hparams_.attention.n_heads} * hparams_.attention.head_dim;
-  const int64_t widest = std::max({n_embd, n_ff, int64_t{gdn.value_dim()}, attention});
+  // The block for drafts takes two rows of n_embd as one.
+  const int64_t joined = has_drafts() ? 2 * n_embd : n_embd;
+  const int64_t widest = std::max({joined, n_ff, int64_t{gdn.value_dim()}, attention});
   // Activations as bytes and as f16, with their scales.
   const int64_t rounded = widest * 4;
   // Of each expert of a row its inner activations and its result.
@@ -96,17 +102,21 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
     };
   }
   HybridPass pass(ops_, hparams_, weights_, step, buffers, feed, interrupt);
-  CHIMERE_TRY(const ConstMatrixView logits,
-              ops_.run_step({step.view(), step.tokens(), step.wanted_rows()}, buffers.logits,
-                            [&] { run_(pass); }));
-  // Without the last layer's network, but nobody else's, which a slot might hold.
-  if (weights_.mtp && !feed) {
-    MtpBlock::shift_rows(step.view(), buffers.all.x, weights_.mtp->last_hidden, buffers.mtp.before);
-  }
+  CHIMERE_TRY(
+      const kernels::StepOutputs outputs,
+      ops_.run_step({step.view(), step.tokens(), step.wanted_rows(), feed ? kFeeding : kPlain},
+                    pass.outputs(), [&] {
+                      run_(pass);
+                      if (!weights_.mtp || feed) return;
+                      // Without the last layer's network, but nobody else's, which a slot might
+                      // hold.
+                      ops_.shift_rows(step.view(), buffers.all.x, weights_.mtp->last_hidden,
+                                      buffers.mtp.before);
+                    }));
   // What could not be read was zeros: nobody may see what came of it.
   CHIMERE_CHECK_OK(file_.check_unchanged());
   step.finish();
-  return StepResult{logits};
+  return StepResult{outputs.logits, outputs.top};
 }
 
 Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
@@ -120,26 +130,41 @@ Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
     const kernels::BatchView batch = chains.view();
     CHIMERE_TRY(const StepBuffers buffers,
                 workspace().lay_out(hparams_, batch.n_rows, batch.n_rows));
-    if (d == 0)
-      MtpBlock::shift_rows(batch, buffers.mtp.hidden, mtp.last_hidden, buffers.mtp.before);
-    const MatrixView logits = {buffers.logits.data, batch.n_rows, mtp.head.n_out, mtp.head.n_out};
-    mtp.predict(ops_, hparams_, batch, chains.tokens(), buffers, logits);
+    const MatrixView wanted = {buffers.logits.data, batch.n_rows, mtp.head.n_out, mtp.head.n_out};
+    const bool first = d == 0;
+    CHIMERE_TRY(
+        const kernels::StepOutputs outputs,
+        ops_.run_step(
+            {batch, chains.tokens(), {}, first ? kFirstDraft : kNextDraft}, {wanted, {}}, [&] {
+              // No row has a write slot: `hidden` is not read.
+              if (first)
+                ops_.shift_rows(batch, buffers.mtp.hidden, mtp.last_hidden, buffers.mtp.before);
+              mtp.predict(ops_, hparams_, batch, chains.tokens(), buffers, wanted);
+            }));
     CHIMERE_CHECK_OK(file_.check_unchanged());
-    const std::vector<int32_t> kept = chains.advance(logits, choose);
+    const std::vector<int32_t> kept = chains.advance(outputs.logits, choose);
     if (kept.empty()) break;
-    // The rows that go on, packed: where `before` of the next, smaller layout lies is not where it
-    // lies in this one, and it may reach into `hidden`.
-    const auto n = static_cast<int64_t>(kept.size());
-    CHIMERE_TRY(const StepBuffers next, workspace().lay_out(hparams_, n, n));
-    const WeightView table = {DType::kF32, batch.n_rows, hparams_.n_embd, buffers.mtp.hidden.data};
-    const MatrixView packed = {buffers.all.x.data, n, hparams_.n_embd, hparams_.n_embd};
-    ops_.embed(table, kept, packed);
-    const WeightView rows = {DType::kF32, n, hparams_.n_embd, packed.data};
-    std::vector<int32_t> all(kept.size());
-    std::iota(all.begin(), all.end(), 0);
-    ops_.embed(rows, all, next.mtp.before);
+    CHIMERE_CHECK_OK(go_on_from(buffers, kept));
   }
   return {};
+}
+
+Status HybridModel::go_on_from(const StepBuffers& from, std::span<const int32_t> rows) {
+  const MatrixView& hidden = from.mtp.hidden;
+  Memory& memory = ops_.memory();
+  const auto n = static_cast<int64_t>(rows.size());
+  const auto bytes_of = [&](int64_t count) {
+    return static_cast<size_t>(count * hidden.cols) * sizeof(float);
+  };
+  // `before` of a smaller layout lies elsewhere than in this one, and may reach into `hidden`.
+  CHIMERE_TRY(const StepBuffers next, workspace().lay_out(hparams_, n, n));
+  if (n == hidden.rows) return memory.copy(next.mtp.before.data, hidden.data, bytes_of(n));
+  const MatrixView packed = {from.all.x.data, n, hidden.cols, hidden.cols};
+  for (int64_t i = 0; i < n; ++i) {
+    CHIMERE_CHECK_OK(
+        memory.copy(packed.row(i), hidden.row(rows[static_cast<size_t>(i)]), bytes_of(1)));
+  }
+  return memory.copy(next.mtp.before.data, packed.data, bytes_of(n));
 }
 
 std::string block_prefix(int layer) { return "blk." + std::to_string(layer) + "."; }
@@ -201,10 +226,10 @@ Status place_weights(HybridWeights& w, kernels::Ops& ops, const Hparams& h) {
     CHIMERE_CHECK_OK(std::visit([&](auto& ffn) { return ffn.place(ops); }, layer.ffn));
   }
   CHIMERE_TRY(w.output_norm, ops.place_floats(w.output_norm, h.n_embd));
-  if (h.pooling == Pooling::kNone) {
-    CHIMERE_TRY(w.output, ops.place(w.output));
-  }
-  return {};
+  if (h.pooling != Pooling::kNone) return {};
+  const WeightView output = w.output;
+  CHIMERE_TRY(w.output, ops.place(output));
+  return w.mtp ? w.mtp->place(ops, h, output, w.output) : Status();
 }
 
 void attach_states(HybridWeights& weights, const HybridStates& states) {
@@ -249,26 +274,42 @@ bool HybridPass::keep_wanted_rows() {
   return true;
 }
 
+kernels::StepOutputs HybridPass::outputs() const {
+  const int64_t whole = step_.n_whole();
+  return {buffers_.logits.rows_from(0, whole),
+          {buffers_.top, buffers_.logits.rows - whole, step_.top_count()}};
+}
+
+void HybridPass::project(const MatrixView& hidden) {
+  const kernels::LinearJob output[] = {{weights_.output, buffers_.logits}};
+  ops_.linear(hidden, output);
+  find_top();
+}
+
+void HybridPass::find_top() {
+  const kernels::TopLogits top = outputs().top;
+  if (top.rows > 0) ops_.top_logits(buffers_.logits.rows_from(step_.n_whole(), top.rows), top);
+}
+
 void HybridPass::head() {
   if (hparams_.pooling != Pooling::kNone) {
     ops_.rms_norm(rows().x, weights_.output_norm, hparams_.norm_eps, buffers_.logits);
+    find_top();
     return;
   }
-  const kernels::LinearJob output[] = {{weights_.output, buffers_.logits}};
   if (!feed_drafts_) {
     norm(weights_.output_norm);
-    ops_.linear(rows().h, output);
+    project(rows().h);
     return;
   }
   const MatrixView& hidden = buffers_.mtp.hidden;
   ops_.rms_norm(buffers_.all.x, weights_.output_norm, hparams_.norm_eps, hidden);
-  if (!step_.wanted_rows().empty()) {
-    ops_.select_rows(hidden, step_.wanted_rows(), buffers_.wanted.h);
-    ops_.linear(buffers_.wanted.h, output);
-  }
   const MtpBlock& mtp = *weights_.mtp;
-  MtpBlock::shift_rows(batch_, hidden, mtp.last_hidden, buffers_.mtp.before);
+  ops_.shift_rows(batch_, hidden, mtp.last_hidden, buffers_.mtp.before);
   mtp.append(ops_, hparams_, batch_, step_.tokens(), buffers_);
+  if (step_.wanted_rows().empty()) return;
+  ops_.select_rows(hidden, step_.wanted_rows(), buffers_.wanted.h);
+  project(buffers_.wanted.h);
 }
 
 Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kernels::Ops& ops,
@@ -280,7 +321,7 @@ Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kerne
   HybridWeights weights = bind_weights(bind, hparams, kind);
   if (hparams.n_mtp_layers > 0) {
     MtpBlock mtp = bind_mtp(bind, hparams, weights);
-    if (runs_mtp(options, hparams, ops)) weights.mtp = std::move(mtp);
+    if (runs_mtp(options, hparams)) weights.mtp = std::move(mtp);
   }
   CHIMERE_CHECK_OK(bind.finish());
   weights.copies = bind.take_copies();

@@ -69,7 +69,14 @@ class HybridPass {
   /// rms_norm(x).
   void head();
 
+  /// What head() writes: all logits of some rows, the largest of the others.
+  kernels::StepOutputs outputs() const;
+
  private:
+  /// Logits of the wanted rows from what the head sees of them.
+  void project(const MatrixView& hidden);
+  /// Of the rows of which no more is wanted.
+  void find_top();
   const Activations& rows() const { return only_wanted_ ? buffers_.wanted : buffers_.all; }
 
   kernels::Ops& ops_;

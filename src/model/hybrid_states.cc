@@ -61,7 +61,7 @@ std::vector<ComponentSpec> components(const Hparams& h, kernels::Ops& ops,
       add_kv(layer);
     }
   }
-  if (runs_mtp(options, h, ops)) {
+  if (runs_mtp(options, h)) {
     add_kv(h.n_layers);
     all.push_back({.kind = ComponentSpec::Kind::kRecurrent,
                    .layer = h.n_layers,
@@ -104,7 +104,7 @@ Result<HybridStates> make_hybrid_states(const Hparams& h, kernels::Ops& ops,
     }
     states.layers.push_back(layer);
   }
-  if (runs_mtp(options, h, ops)) {
+  if (runs_mtp(options, h)) {
     states.mtp_kv = paged(component++);
     states.last_hidden = recurrent(component);
   }

@@ -31,9 +31,9 @@ struct HybridStates {
   kernels::RecurrentView last_hidden;
 };
 
-/// Whether the block for further tokens is run: it is written for the host's memory.
-inline bool runs_mtp(const ModelOptions& options, const Hparams& h, kernels::Ops& ops) {
-  return options.drafts && h.n_mtp_layers > 0 && &ops.memory() == &host_memory();
+/// Whether the block for further tokens is run.
+inline bool runs_mtp(const ModelOptions& options, const Hparams& h) {
+  return options.drafts && h.n_mtp_layers > 0;
 }
 
 /// Errors: kInvalidArgument (limits), kUnsupported (cache types), kOutOfMemory (address space).

@@ -26,8 +26,7 @@ struct ModelOptions {
   DType cache_k = DType::kF16;
   DType cache_v = DType::kF16;
   /// Run the block that predicts further tokens, where the file has one: Model::draft(). Its keys
-  /// and values, and the last hidden state, are then part of every sequence's state. Back ends with
-  /// a memory of their own do not run it.
+  /// and values, and the last hidden state, are then part of every sequence's state.
   bool drafts = false;
 };
 

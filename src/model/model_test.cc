@@ -246,6 +246,8 @@ TEST(Forward, RefusesBadPlansAndChangesNothing) {
       }),
       changed([](SequenceRows& r) { r.tokens.assign(100, 1); }),
       changed([](SequenceRows& r) { r.logits_of.assign(100, 1); }),
+      changed([](SequenceRows& r) { r.top = -1; }),
+      changed([](SequenceRows& r) { r.top = kernels::kMostTopLogits + 1; }),
   };
   for (size_t i = 0; i < std::size(bad); ++i) {
     auto result = l.model->forward(bad[i]);
@@ -292,6 +294,46 @@ TEST(Forward, GivesTheWantedRowsInThePlansOrder) {
   EXPECT_TRUE(same(2, of_a, 1));
   EXPECT_TRUE(same(3, of_b, 1));
   for (const float x : got) EXPECT_TRUE(std::isfinite(x));
+}
+
+TEST(Forward, GivesTheLargestLogitsOfRowsThatWantThem) {
+  Loaded l(tiny(smallest()));
+  const auto of = [&](const std::vector<int32_t>& tokens) {
+    const auto s = l.model->states().create_sequence();
+    return values(l.model->forward({{step_rows(*s, tokens)}})->logits);
+  };
+  const std::vector<float> of_a = of({1, 2, 3});
+  const std::vector<float> of_b = of({5, 6});
+  const std::vector<float> of_c = of({9});
+  const auto expect_top = [](const kernels::TopLogits& top, int64_t row, const float* logits,
+                             size_t at_least) {
+    std::vector<int32_t> ids(40);
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
+    std::ranges::stable_sort(ids, [&](int32_t x, int32_t y) { return logits[x] > logits[y]; });
+    const auto got = top.row(row);
+    ASSERT_GE(got.size(), at_least);
+    for (size_t i = 0; i < std::min(got.size(), ids.size()); ++i) {
+      EXPECT_EQ(got[i].id, ids[i]) << row << ", place " << i;
+      EXPECT_EQ(got[i].value, logits[ids[i]]);
+    }
+    for (size_t i = ids.size(); i < got.size(); ++i) EXPECT_EQ(got[i].id, -1);
+  };
+  for (const int32_t top : {1, 5, kernels::kMostTopLogits}) {
+    const auto a = l.model->states().create_sequence();
+    const auto b = l.model->states().create_sequence();
+    const auto c = l.model->states().create_sequence();
+    StepPlan plan{{step_rows(*a, {1, 2, 3}), step_rows(*b, {5, 6}), step_rows(*c, {9})}};
+    plan.sequences[0].logits_of = {2, 0};
+    plan.sequences[0].top = 1;
+    plan.sequences[2].top = top;
+    const auto result = l.model->forward(plan);
+    ASSERT_TRUE(result.ok());
+    EXPECT_EQ(values(result->logits), of_b);
+    ASSERT_EQ(result->top.rows, 3);
+    expect_top(result->top, 0, of_a.data() + 80, 1);
+    expect_top(result->top, 1, of_a.data(), 1);
+    expect_top(result->top, 2, of_c.data(), static_cast<size_t>(top));
+  }
 }
 
 TEST(Forward, RunsEveryFormat) {

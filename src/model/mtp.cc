@@ -1,7 +1,7 @@
 #include "model/mtp.h"
 
 #include <algorithm>
-#include <utility>
+#include <variant>
 
 namespace chimere::model {
 namespace {
@@ -12,15 +12,15 @@ namespace {
 constexpr int64_t kLeastDraftTokens = 4096;
 constexpr int64_t kDraftShare = 8;
 
-int64_t short_list(int64_t n_vocab) {
-  return std::min(n_vocab, std::max(kLeastDraftTokens, n_vocab / kDraftShare));
-}
-
 MatrixView columns(const MatrixView& m, int64_t begin, int64_t count) {
   return {m.data + begin, m.rows, count, m.stride};
 }
 
 }  // namespace
+
+int64_t MtpBlock::short_list(int64_t n_vocab) {
+  return std::min(n_vocab, std::max(kLeastDraftTokens, n_vocab / kDraftShare));
+}
 
 MtpBlock MtpBlock::bind(WeightBinder& bind, const std::string& block, const Hparams& h,
                         const WeightView& embedding, const float* output_norm,
@@ -48,20 +48,21 @@ MtpBlock MtpBlock::bind(WeightBinder& bind, const std::string& block, const Hpar
   return b;
 }
 
-void MtpBlock::shift_rows(const kernels::BatchView& batch, ConstMatrixView x,
-                          kernels::RecurrentView state, MatrixView y) {
-  const auto slot = [&](int32_t s) { return state.base + s * state.slot_stride; };
-  int32_t before = -1;  // the sequence of the row before
-  for (int32_t r = 0; r < batch.n_rows; ++r) {
-    const int32_t sequence = batch.row_sequence[static_cast<size_t>(r)];
-    const bool first = sequence != std::exchange(before, sequence);
-    const float* from =
-        first ? slot(batch.read_slot[static_cast<size_t>(sequence)]) : x.row(int64_t{r} - 1);
-    std::copy_n(from, x.cols, y.row(r));
-    // The state may be read and written in one slot: its first row has taken what it needs.
-    const int32_t to = batch.write_slot[static_cast<size_t>(r)];
-    if (to >= 0) std::copy_n(x.row(r), x.cols, slot(to));
+Status MtpBlock::place(kernels::Ops& ops, const Hparams& h, const WeightView& output,
+                       const WeightView& placed) {
+  for (const float** norm :
+       {&embedding_norm, &hidden_norm, &attention_norm, &ffn_norm, &head_norm}) {
+    CHIMERE_TRY(*norm, ops.place_floats(*norm, h.n_embd));
   }
+  CHIMERE_TRY(join, ops.place(join));
+  CHIMERE_CHECK_OK(attention.place(ops, h));
+  CHIMERE_CHECK_OK(std::visit([&](auto& net) { return net.place(ops); }, ffn));
+  if (head.data == output.data) {
+    head.data = placed.data;
+    return {};
+  }
+  CHIMERE_TRY(head, ops.place(head));
+  return {};
 }
 
 void MtpBlock::join_rows(kernels::Ops& ops, const Hparams& h, std::span<const int32_t> tokens,

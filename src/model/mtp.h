@@ -21,12 +21,6 @@ namespace chimere::model {
 /// the hidden state; rotary attention sees differences alone.) The first token of a text meets a
 /// hidden state of zeros.
 struct MtpBlock {
-  /// y[r] = the row of x before r in its sequence; of a sequence's first row what the state holds.
-  /// The state behind row r, where it has a write slot, is x[r]. x, y [rows, n], which do not
-  /// overlap; state [n]. In the host's memory.
-  static void shift_rows(const kernels::BatchView& batch, ConstMatrixView x,
-                         kernels::RecurrentView state, MatrixView y);
-
   WeightView embedding;                   ///< [n_vocab, n_embd]
   const float* embedding_norm = nullptr;  ///< [n_embd]
   const float* hidden_norm = nullptr;     ///< [n_embd]
@@ -44,6 +38,15 @@ struct MtpBlock {
   static MtpBlock bind(WeightBinder& bind, const std::string& block, const Hparams& h,
                        const WeightView& embedding, const float* output_norm,
                        const WeightView& output);
+
+  /// Rows of the head that drafts are chosen from, in a vocabulary of so many tokens.
+  static int64_t short_list(int64_t n_vocab);
+
+  /// Puts the weights where ops read them; once. Of the embedding table a token needs one row: it
+  /// stays in the file. `output` is the model's head as bound, `placed` as ops read it: where it is
+  /// this block's too it is not placed again. Errors: those of Ops::place().
+  Status place(kernels::Ops& ops, const Hparams& h, const WeightView& output,
+               const WeightView& placed);
 
   /// Appends keys and values of rows whose hidden state before is in buffers.mtp.before. Uses
   /// buffers.all but for x of no other purpose.

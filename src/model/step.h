@@ -28,6 +28,9 @@ struct SequenceRows {
   bool revocable = false;
   /// Rows (0 = first of this sequence in this step) whose logits are wanted.
   std::vector<int32_t> logits_of;
+  /// 0: all their logits; else so many of the largest, at most kMostTopLogits. On a card that is
+  /// far less to copy.
+  int32_t top = 0;
 };
 
 struct StepPlan {
@@ -47,10 +50,14 @@ struct DraftStart {
   int32_t token = 0;
 };
 
+/// Valid until the next forward() or draft(); of a step in an interrupt: until the interrupt ends,
+/// too.
 struct StepResult {
-  /// [n wanted, n_outputs], in the plan's order; valid until the next forward() or draft(); of a
-  /// step in an interrupt: until the interrupt ends, too.
+  /// [n, n_outputs] of the rows whose logits are all wanted, in the plan's order.
   ConstMatrixView logits;
+  /// Of the rows of which some are wanted, in the plan's order: for each at least as many as its
+  /// sequence asked for.
+  kernels::TopLogits top = {};
 };
 
 }  // namespace chimere::model

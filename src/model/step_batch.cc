@@ -1,5 +1,7 @@
 #include "model/step_batch.h"
 
+#include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -42,6 +44,11 @@ Status check(const SequenceRows& rows, int n_vocab) {
                               " rows");
     }
   }
+  if (rows.top < 0 || rows.top > kernels::kMostTopLogits) {
+    return invalid_argument("the " + std::to_string(rows.top) +
+                            " largest logits are wanted; a step gives at most " +
+                            std::to_string(kernels::kMostTopLogits) + ", or all");
+  }
   return check_chunks(rows);
 }
 
@@ -68,7 +75,27 @@ Result<StepBatch> StepBatch::prepare(const StepPlan& plan, state::StateStore& st
   CHIMERE_TRY(state::Reservation reservation, states.reserve(wanted));
   StepBatch batch(std::move(reservation));
   for (const SequenceRows& rows : plan.sequences) batch.add(rows);
+  batch.add_wanted(plan);
   return batch;
+}
+
+void StepBatch::add_wanted(const StepPlan& plan) {
+  constexpr int32_t kLeastSeveral = 32;
+  for (const bool whole : {true, false}) {
+    int32_t first_row = 0;
+    for (const SequenceRows& rows : plan.sequences) {
+      if ((rows.top == 0) == whole) {
+        for (const int32_t offset : rows.logits_of) wanted_rows_.push_back(first_row + offset);
+        if (rows.top > top_count_ && !rows.logits_of.empty()) top_count_ = rows.top;
+      }
+      first_row += static_cast<int32_t>(rows.tokens.size());
+    }
+    if (whole) n_whole_ = static_cast<int64_t>(wanted_rows_.size());
+  }
+  if (top_count_ > 1) {
+    const auto count = static_cast<uint32_t>(std::max(top_count_, kLeastSeveral));
+    top_count_ = static_cast<int32_t>(std::bit_ceil(count));
+  }
 }
 
 void StepBatch::add(const SequenceRows& rows) {
@@ -89,8 +116,6 @@ void StepBatch::add(const SequenceRows& rows) {
     row += size;
   }
   sequence_slices_.push_back(static_cast<int32_t>(slices_.size()));
-
-  for (const int32_t offset : rows.logits_of) wanted_rows_.push_back(first_row + offset);
 }
 
 kernels::BatchView StepBatch::view() const {

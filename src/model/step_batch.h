@@ -23,8 +23,14 @@ class StepBatch {
   kernels::BatchView view() const;
   int32_t n_rows() const { return static_cast<int32_t>(tokens_.size()); }
   std::span<const int32_t> tokens() const { return tokens_; }
-  /// Rows of the step whose logits are wanted, in the plan's order.
+  /// Rows of the step whose logits are wanted: first those whose logits are all wanted, then the
+  /// others, each in the plan's order.
   std::span<const int32_t> wanted_rows() const { return wanted_rows_; }
+  /// How many of them are wanted with all their logits.
+  int64_t n_whole() const { return n_whole_; }
+  /// How many logits of the others: 1, or a power of two from 32 on, so that there are few kinds of
+  /// steps.
+  int32_t top_count() const { return top_count_; }
 
   /// All rows have been computed: the sequences advance.
   void finish() { reservation_.apply(); }
@@ -32,6 +38,7 @@ class StepBatch {
  private:
   explicit StepBatch(state::Reservation reservation) : reservation_(std::move(reservation)) {}
   void add(const SequenceRows& rows);
+  void add_wanted(const StepPlan& plan);
 
   state::Reservation reservation_;
   std::vector<int32_t> tokens_;
@@ -40,6 +47,8 @@ class StepBatch {
   std::vector<int32_t> row_sequence_;
   std::vector<int32_t> row_position_;
   std::vector<int32_t> wanted_rows_;
+  int64_t n_whole_ = 0;
+  int32_t top_count_ = 0;
 };
 
 }  // namespace chimere::model

@@ -96,6 +96,23 @@ Status Candidates::edit(std::span<const Edit> edits) {
   return {};
 }
 
+Status Candidates::assign_largest(std::span<const Candidate> largest) {
+  list_.clear();
+  for (const Candidate& c : largest) {
+    if (c.id >= 0) list_.push_back(c);
+  }
+  // The messages for what was found in the vocabulary are in one place.
+  const bool found = !list_.empty();
+  const float none = largest.empty() ? kCut : largest.front().value;
+  CHIMERE_TRY(largest_, find_largest({found ? &list_.front().value : &none, 1}));
+  largest_.id = list_.front().id;
+  logits_ = {};
+  listed_ = true;
+  scale_ = 1;
+  count_ = static_cast<int64_t>(list_.size());
+  return {};
+}
+
 Distribution Candidates::distribution() const {
   if (!listed()) return summarise(logits_, largest_.value, scale_);
   std::vector<float> values;

@@ -29,6 +29,10 @@ class Candidates {
     logits_ = logits;
     largest_ = largest;
   }
+  /// The largest logits alone, in order, with scale 1: as after assign() and keep_largest(). Ids
+  /// below 0 are places that no token was left for; a first one with +infinity stands for logits
+  /// that are not numbers. Errors: those of assign().
+  Status assign_largest(std::span<const Candidate> largest);
   /// Changes the logits (not scale * logit) of tokens that are left; a token that goes to -infinity
   /// is cut. Each id at most once. Errors: kInvalidData if none is left.
   Status edit(std::span<const Edit> edits);

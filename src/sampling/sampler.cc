@@ -195,4 +195,35 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
   return out;
 }
 
+int32_t Sampler::largest_needed(int32_t most) const {
+  const SamplingParams& p = params_;
+  if (p.prior || !p.logit_bias.empty() || p.logprobs >= 0 || p.mirostat == 2) return 0;
+  int32_t lowered = 0;
+  const auto with_lowered = [&](int32_t n) { return n <= most - lowered ? n + lowered : 0; };
+  for (const Stage stage : order_) {
+    if (stage == Stage::kPenalties) {
+      const bool lowers =
+          p.repeat_penalty >= 1 && p.frequency_penalty >= 0 && p.presence_penalty >= 0;
+      if (!lowers || p.penalty_window < 0 || p.penalty_window > most) return 0;
+      lowered = p.penalty_window;
+    } else if (stage == Stage::kTopK) {
+      return with_lowered(p.top_k);
+    } else if (stage != Stage::kTemperature || p.dynatemp_range > 0) {
+      return 0;
+    } else if (p.temperature == 0) {
+      return with_lowered(1);
+    }
+  }
+  return 0;
+}
+
+Result<Sampled> Sampler::sample_largest(std::span<const Candidate> largest,
+                                        std::span<const int32_t> history, uint64_t position) {
+  CHIMERE_CHECK_OK(candidates_.assign_largest(largest));
+  for (const Stage stage : order_) CHIMERE_CHECK_OK(apply(stage, history, position));
+  Sampled out;
+  out.id = candidates_.draw(params_.seed, position).id;
+  return out;
+}
+
 }  // namespace chimere::sampling

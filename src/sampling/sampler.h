@@ -42,6 +42,17 @@ class Sampler {
   Result<Sampled> sample(std::span<const float> logits, std::span<const int32_t> history,
                          uint64_t position);
 
+  /// How many of the largest logits decide every choice, whatever the others are, if at most `most`
+  /// do; 0: all logits. It takes a top-k, or the choice of the most likely token, before whatever
+  /// else asks for the distribution; penalties in a window may come before, if all they do is to
+  /// lower logits: a token of the window may lose its place to one of as many that follow. All
+  /// logits are needed with log-probabilities, biases, a prior and Mirostat.
+  int32_t largest_needed(int32_t most) const;
+  /// As sample() from a vocabulary of more than largest_needed() tokens, from that many of its
+  /// largest logits or more: larger first, ties to the lower id, see Candidates::assign_largest().
+  Result<Sampled> sample_largest(std::span<const Candidate> largest,
+                                 std::span<const int32_t> history, uint64_t position);
+
   const SamplingParams& params() const { return params_; }
 
  private:

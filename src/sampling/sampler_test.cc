@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <random>
 
@@ -212,6 +213,95 @@ TEST(Sample, LogprobsAreOfTheModelsOwnDistribution) {
   ASSERT_EQ(s->top.size(), 2U);
   EXPECT_EQ(s->top[0].id, 3);
   EXPECT_NEAR(s->top[1].value, 3 - std::log(total), 1e-6);
+}
+
+std::vector<Candidate> largest_of(const std::vector<float>& logits, size_t n) {
+  std::vector<Candidate> all;
+  for (const float l : logits) all.push_back({l, static_cast<int32_t>(all.size())});
+  std::sort(all.begin(), all.end());
+  all.resize(n);
+  return all;
+}
+
+TEST(Sample, TheLargestLogitsAreEnoughWhereItSaysSo) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const auto some = [&](float value, float neutral) { return random() % 2 ? value : neutral; };
+  for (int round = 0; round < 300; ++round) {
+    std::vector<float> logits = random_logits(random, 3000, 2);
+    if (round % 3 == 0) {
+      for (float& l : logits) l = std::rint(l * 4) / 4;  // many equal ones
+    }
+    SamplingParams p;
+    p.temperature = some(0.7F, 0);
+    p.top_k = 1 + static_cast<int32_t>(random() % 100);
+    p.typical = some(0.9F, 1);
+    p.top_p = some(0.95F, 1);
+    p.min_p = some(0.1F, 0);
+    p.xtc_probability = some(0.5F, 0);
+    p.dynatemp_range = some(0.3F, 0);
+    p.repeat_penalty = some(1.5F, 1);
+    p.presence_penalty = some(1, 0);
+    p.frequency_penalty = some(0.3F, 0);
+    p.penalty_window = static_cast<int32_t>(random() % 25);
+    p.seed = random();
+    // Likely tokens, so that what is behind them matters.
+    std::vector<int32_t> history;
+    for (const Candidate& c : largest_of(logits, 60)) history.push_back(c.id);
+    std::shuffle(history.begin(), history.end(), random);
+    if (random() % 3 == 0) std::rotate(p.order.begin(), p.order.end() - 1, p.order.end());
+    Sampler sampler(p);
+    const int32_t needed = sampler.largest_needed(128);
+    const bool temperature_first = p.order.front() == Stage::kTemperature;
+    if (needed == 0) {  // what is hot depends on all logits where it comes before top-k
+      EXPECT_TRUE(temperature_first && p.dynatemp_range > 0) << round;
+      continue;
+    }
+    const auto largest = largest_of(logits, static_cast<size_t>(needed) + random() % 5);
+    EXPECT_EQ(sampler.sample_largest(largest, history, 7)->id, sample(logits, history, 7, p)->id)
+        << round;
+  }
+}
+
+TEST(Sample, AllLogitsAreNeededForTheRest) {
+  const auto needed = [](const auto& change) {
+    SamplingParams p;
+    p.top_k = 20;
+    p.temperature = 0.7F;
+    change(p);
+    return Sampler(p).largest_needed(128);
+  };
+  EXPECT_EQ(needed([](SamplingParams&) {}), 20);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.temperature = 0; }), 1);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 0, p.temperature = 0; }), 1);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 129; }), 0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 0; }), 0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.logprobs = 0; }), 0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.logit_bias = {{3, 1}}; }), 0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.repeat_penalty = 1.1F; }), 20 + 64);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.repeat_penalty = 0.9F; }), 0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.presence_penalty = -0.1F; }), 0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.presence_penalty = 1, p.penalty_window = -1; }), 0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.presence_penalty = 1, p.penalty_window = 109; }), 0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.dry.multiplier = 0.8F; }), 0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.top_n_sigma = 1; }), 0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.mirostat = 2; }), 0);
+  EXPECT_EQ(needed([](SamplingParams& p) {
+              p.order = {Stage::kTopP, Stage::kTopK}, p.top_p = 0.9F;
+            }),
+            0);
+}
+
+TEST(Sample, RefusesLargestLogitsThatAreNoNumbers) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Sampler sampler({});
+  const Candidate bad[] = {{kInfinity, -1}};
+  EXPECT_EQ(sampler.sample_largest(bad, {}, 0).error().message,
+            sample({1, NAN}, {}, 0, {}).error().message);
+  const Candidate masked[] = {{-kInfinity, -1}};
+  EXPECT_EQ(sampler.sample_largest(masked, {}, 0).error().message,
+            sample({-kInfinity, -kInfinity}, {}, 0, {}).error().message);
 }
 
 TEST(Sample, RefusesLogitsThatAreNoNumbers) {

@@ -149,6 +149,47 @@ TEST(DeviceModel, ManySequencesInAStepHaveTheBitsOfEachAlone) {
   }
 }
 
+/// Rows that want all logits beside rows that want one or several, fed and not.
+TEST(DeviceModel, TheLargestLogitsAreThoseOfTheCpu) {
+  test::TinyModel shape = shape_of("qwen35moe", DType::kQ8_0);
+  shape.n_layers = shape.attention_interval = 2;
+  shape.n_mtp_layers = 1;
+  shape.n_vocab = 2500;  // two tiles
+  const Weights w = make_weights(shape);
+  const ModelOptions options = {.drafts = true};
+  const auto all_of = [](const Runner& run) {
+    std::vector<float> values;
+    std::vector<int32_t> ids;
+    const auto a = run.model->states().create_sequence();
+    const auto b = run.model->states().create_sequence();
+    const auto c = run.model->states().create_sequence();
+    for (int32_t round = 0; round < 4; ++round) {  // run, then recorded, then replayed
+      StepPlan plan{{step_rows(*a, {round, 4}, {1, 0}), step_rows(*b, {9}, {0}),
+                     step_rows(*c, {1000 + round}, {0})}};
+      plan.sequences[0].top = 1;
+      plan.sequences[2].top = round < 3 ? 1 : 20;
+      plan.feed_drafts = round == 2;
+      const auto result = run.model->forward(plan);
+      EXPECT_TRUE(result.ok());
+      EXPECT_EQ(result->logits.rows, 1);
+      EXPECT_EQ(result->top.rows, 3);
+      values.insert(values.end(), result->logits.data, result->logits.data + result->logits.cols);
+      for (int64_t row = 0; row < 3; ++row) {
+        for (const kernels::TopLogit& t : result->top.row(row)) {
+          values.push_back(t.value);
+          ids.push_back(t.id);
+        }
+      }
+    }
+    return std::pair(values, ids);
+  };
+  const auto expected = all_of(Runner(*w.file, nullptr, options));
+  EXPECT_EQ(expected.second.size(), 3U * (1 + 1 + 1 + 32));
+  for (const auto& [name, device] : kernels::cuda::test::devices()) {
+    EXPECT_EQ(all_of(Runner(*w.file, device.get(), options)), expected) << name;
+  }
+}
+
 TEST(DeviceModel, ExpertsOnTheHostChangeNoBit) {
   for (const DType type : {DType::kIQ4_NL, DType::kF32}) {
     test::TinyModel shape = shape_of("qwen35moe", type);
@@ -268,17 +309,211 @@ TEST(DeviceModel, StatesLeaveTheDeviceAndComeBack) {
   }
 }
 
+test::TinyModel shape_with_drafts(const char* architecture, DType type) {
+  test::TinyModel shape = shape_of(architecture, type);
+  shape.n_layers = shape.attention_interval = 2;
+  shape.n_mtp_layers = 1;
+  return shape;
+}
+
+constexpr ModelOptions kWithDrafts = {.drafts = true};
+
+SequenceRows revocable_rows(state::SequenceState& s, const Tokens& tokens) {
+  SequenceRows rows = step_rows(s, tokens, {0});
+  rows.revocable = true;
+  return rows;
+}
+
+/// Logits of all drafts behind `token`, of a chain that takes `follow` whatever they say.
+Logits draft(const Runner& run, state::SequenceState& s, int32_t token, const Tokens& follow) {
+  Logits all;
+  const DraftStart start[] = {{&s, token}};
+  size_t depth = 0;
+  const Status status = run.model->draft(start, static_cast<int>(follow.size()),
+                                         [&](size_t /*i*/, std::span<const float> logits) {
+                                           all.insert(all.end(), logits.begin(), logits.end());
+                                           return follow[depth++];
+                                         });
+  EXPECT_TRUE(status.ok()) << status.error().message;
+  return all;
+}
+
+/// What drafts know of rows that came in steps of all kinds: one by one and several, fed and not,
+/// kept and taken back, in company, beside forks.
+Logits drafts_of_step_rows(const Runner& run) {
+  state::StateStore& store = run.model->states();
+  const auto s = store.create_sequence();
+  const auto other = store.create_sequence();
+  Logits all;
+  const auto draft_of = [&](state::SequenceState& state) {
+    const Logits drafts = draft(run, state, 7, {1, 60});
+    all.insert(all.end(), drafts.begin(), drafts.end());
+  };
+  for (const int32_t t : {3, 60, 17}) run.forward({{step_rows(*s, {t}, {0})}, true});
+  draft_of(*s);
+  run.forward({{step_rows(*s, {5, 9}, {1}), step_rows(*other, {8, 8, 2}, {})}, true});
+  draft_of(*other);
+  run.forward({{step_rows(*s, {5}, {0})}});  // not shown to the block
+  draft_of(*s);
+  for (const int32_t keep : {3, 1, 0}) {
+    run.forward({{revocable_rows(*s, {4, 11, 27}), step_rows(*other, {1}, {0})}, true});
+    EXPECT_TRUE(s->commit(keep).ok());
+    draft_of(*s);
+  }
+  const auto fork = s->fork();
+  draft(run, *fork, 3, {2, 2});
+  run.forward({{step_rows(*fork, {19}, {})}, true});
+  draft_of(*s);
+  draft_of(*fork);
+  const auto back = store.from_blob(s->checkpoint().to_blob());
+  EXPECT_TRUE(back.ok());
+  draft_of(**back);
+  return all;
+}
+
+TEST(DeviceModel, DraftsOfStepRowsHaveTheBitsOfTheCpu) {
+  const std::pair<const char*, DType> kinds[] = {
+      {"qwen35moe", DType::kQ8_0}, {"qwen35", DType::kF32}, {"qwen3next", DType::kQ5_1}};
+  for (const auto& [architecture, type] : kinds) {
+    test::TinyModel shape = shape_with_drafts(architecture, type);
+    shape.mtp_tables = type == DType::kQ5_1;
+    const Weights w = make_weights(shape);
+    const Logits expected = drafts_of_step_rows(Runner(*w.file, nullptr, kWithDrafts));
+    EXPECT_EQ(expected.size(), 9U * 2U * 64U);
+    for (const auto& [name, device] : kernels::cuda::test::devices()) {
+      for (const int on_host : {0, 2}) {  // layers whose experts are; the block's stay
+        const auto& devices = kernels::cuda::test::devices();
+        if (devices.size() > 1 && (device == devices.back().device) != (on_host > 0)) continue;
+        const Runner run(*w.file, device.get(), kWithDrafts, on_host);
+        EXPECT_TRUE(run.model->has_drafts());
+        EXPECT_EQ(drafts_of_step_rows(run), expected) << name << ", " << architecture;
+      }
+    }
+  }
+}
+
+TEST(DeviceModel, DraftsChangeNoBitOfTheModel) {
+  const Weights w = make_weights(shape_with_drafts("qwen35moe", DType::kQ8_0));
+  for (const auto& [name, device] : kernels::cuda::test::devices()) {
+    const Runner with(*w.file, device.get(), kWithDrafts);
+    const Runner without(*w.file, device.get());
+    EXPECT_FALSE(without.model->has_drafts());
+    const auto a = with.model->states().create_sequence();
+    const auto b = without.model->states().create_sequence();
+    for (int32_t i = 0; i < 3; ++i) {  // run, then recorded, then replayed
+      for (const bool feed : {true, false}) {
+        EXPECT_EQ(with.forward({{chunk_rows(*a, {3, 1, i})}, feed}), without.chunk(*b, {3, 1, i}))
+            << name;
+        EXPECT_EQ(with.forward({{step_rows(*a, {i, 9}, {1, 0})}, feed}),
+                  without.forward({{step_rows(*b, {i, 9}, {1, 0})}}))
+            << name;
+        draft(with, *a, 5, {1, 2});
+        EXPECT_EQ(with.step(*a, 21), without.step(*b, 21)) << name;
+      }
+    }
+  }
+}
+
+TEST(DeviceModel, DraftChainsOfDifferentLengthsAreThoseOfEachAlone) {
+  const Weights w = make_weights(shape_with_drafts("qwen35moe", DType::kQ8_0));
+  for (const auto& [name, device] : kernels::cuda::test::devices()) {
+    const Runner run(*w.file, device.get(), kWithDrafts);
+    std::vector<std::unique_ptr<state::SequenceState>> states;
+    std::vector<DraftStart> starts;
+    std::vector<Logits> alone;
+    for (int32_t i = 0; i < 4; ++i) {
+      states.push_back(run.model->states().create_sequence());
+      run.forward({{step_rows(*states.back(), {i, 3, 40 + i}, {})}, true});
+      starts.push_back({states.back().get(), 10 + i});
+      alone.push_back(draft(run, *states.back(), 10 + i, {1, 2, 3}));
+    }
+    const size_t depths[] = {3, 1, 2, 3};
+    for (int round = 0; round < 3; ++round) {
+      std::vector<Logits> together(4);
+      const Status status =
+          run.model->draft(starts, 3, [&](size_t i, std::span<const float> logits) {
+            together[i].insert(together[i].end(), logits.begin(), logits.end());
+            const size_t depth = together[i].size() / logits.size();
+            return depth == depths[i] ? -1 : static_cast<int32_t>(depth);
+          });
+      ASSERT_TRUE(status.ok()) << status.error().message;
+      for (size_t i = 0; i < 4; ++i) {
+        alone[i].resize(std::min(alone[i].size(), depths[i] * 64));
+        EXPECT_EQ(together[i], alone[i]) << name << ", chain " << i << ", round " << round;
+      }
+    }
+  }
+}
+
+/// Behind a prompt the device's drafts are those of its own chunks: near the model's in f32.
+TEST(DeviceModel, DraftsBehindChunksAreCloseToTheModelInF32) {
+  for (const DType type : {DType::kF32, DType::kQ8_0}) {
+    const test::TinyModel shape = shape_with_drafts("qwen35moe", type);
+    const Weights w = make_weights(shape);
+    const Weights exact = decoded(w, shape);
+    const auto first_draft = [&](const Runner& run) {
+      const auto s = run.model->states().create_sequence();
+      run.forward({{chunk_rows(*s, kTokens)}, true});
+      return draft(run, *s, 7, {-1});
+    };
+    const Logits expected = first_draft(Runner(*exact.file, nullptr, kWithDrafts));
+    for (const auto& [name, device] : kernels::cuda::test::devices()) {
+      const Logits got = first_draft(Runner(*w.file, device.get(), kWithDrafts));
+      ASSERT_EQ(got.size(), expected.size());
+      // The block's own row is a step row, whose activations are rounded to bytes.
+      EXPECT_LT(divergence_of(expected, got), type == DType::kF32 ? 1e-6 : 1e-2)
+          << name << ", " << dtype_name(type);
+    }
+  }
+}
+
+TEST(DeviceModel, ThePlanCountsTheBlockForDrafts) {
+  for (const char* architecture : {"qwen35moe", "qwen35"}) {
+    test::TinyModel shape = shape_with_drafts(architecture, DType::kQ8_0);
+    shape.mtp_tables = shape.architecture == "qwen35";
+    const Weights w = make_weights(shape);
+    shape.n_mtp_layers = 0;
+    const Weights plain = make_weights(shape);
+    const auto plan_of = [](const Weights& of, bool drafts) {
+      const Runner on_host(*of.file, nullptr, {.drafts = drafts});
+      return plan_for_device(*of.file, *on_host.model, 4096, 3, 512, 64);
+    };
+    const DevicePlan with = plan_of(w, true);
+    const DevicePlan without = plan_of(w, false);
+    EXPECT_EQ(without.weights, plan_of(plain, false).weights) << architecture;
+    EXPECT_EQ(without.drafts_total(), 0);
+    EXPECT_EQ(with.experts, without.experts);
+    EXPECT_EQ(with.weights - without.weights, with.drafts.weights);
+    EXPECT_EQ(with.kv - without.kv, with.drafts.kv);
+    EXPECT_EQ(with.state - without.state, with.drafts.state);
+    int64_t in_file = 0;
+    for (const gguf::TensorInfo& t : w.file->tensors()) {
+      if (t.name.ends_with("embed_tokens.weight")) continue;  // stays on the host
+      if (t.name.starts_with("blk.2.")) in_file += static_cast<int64_t>(t.bytes);
+    }
+    EXPECT_GE(with.drafts.weights, in_file) << architecture;
+    EXPECT_LT(with.drafts.weights, in_file + in_file / 4) << architecture;  // rows of 68 take 80
+    const DevicePlan dropped = with.without_drafts();
+    EXPECT_EQ(dropped.weights + dropped.kv + dropped.state,
+              without.weights + without.kv + without.state);
+  }
+}
+
 TEST(DeviceModel, TakesNoMoreMemoryThanPlannedAndAllowed) {
-  const Weights w = make_weights(shape_of("qwen35moe", DType::kQ8_0));
+  const Weights w = make_weights(shape_with_drafts("qwen35moe", DType::kQ8_0));
   const Runner cpu(*w.file, nullptr);
-  const DevicePlan plan = plan_for_device(*w.file, *cpu.model, 4096, 3, 512, 64);
   for (const auto& [name, device] : kernels::cuda::test::devices()) {
     kernels::cuda::MemoryAccount& account = device->account();
     const int64_t before = account.used();
-    {
-      const Runner run(*w.file, device.get());
-      run.steps(*run.model->states().create_sequence(), {1, 2, 3});
-      run.chunk(*run.model->states().create_sequence(), kTokens);
+    for (const bool drafts : {false, true}) {
+      const ModelOptions options = {.drafts = drafts};
+      const Runner on_host(*w.file, nullptr, options);
+      const DevicePlan plan = plan_for_device(*w.file, *on_host.model, 4096, 3, 512, 64);
+      const Runner run(*w.file, device.get(), options);
+      const auto s = run.model->states().create_sequence();
+      run.steps(*s, {1, 2, 3});
+      run.forward({{chunk_rows(*s, kTokens)}, drafts});
+      if (drafts) draft(run, *s, 1, {2, 3, 4});
       EXPECT_LE(account.used() - before, plan.total()) << name;
       EXPECT_GT(account.used(), before) << name;
     }

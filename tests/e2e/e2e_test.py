@@ -98,6 +98,30 @@ class Inspect(Case):
         self.assertEqual(wide["costs"]["kv_bytes_per_token"], 2 * told["costs"]["kv_bytes_per_token"])
         self.assertIn("Tensors by type", chimere("inspect", MODEL).out)
 
+    def test_a_card_that_is_too_small_goes_without_the_block_for_drafts(self):
+        def card(speculate, budget):
+            types = ["--ctx", 1024, "--speculate", speculate, "--vram-budget", budget]
+            return self.answer("inspect", MODEL, *types)["card"]
+
+        drafts = card("mtp", 4 << 30)
+        if drafts["name"] != "a card":
+            self.skipTest("there is a card, whose memory others may use")
+        self.assertGreater(drafts["draft_weights"], 0)
+        self.assertIn("for drafts", chimere("inspect", MODEL, "--speculate", "mtp", "--vram-budget", 4 << 30).out)
+        plain = card("off", 4 << 30)
+        self.assertEqual(plain["draft_weights"], 0)
+        self.assertEqual(card("auto", 4 << 30), drafts)
+        self.assertGreater(drafts["weights"], plain["weights"])
+        self.assertGreater(drafts["kv"], plain["kv"])
+        # What a card that is too small would need has the least work memory.
+        driver = (4 << 30) - drafts["allowed"]
+        least, most = (card(mode, driver + 1)["total"] for mode in ("off", "mtp"))
+        between = driver + (least + most) // 2
+        tight = card("auto", between)
+        self.assertEqual((tight["draft_weights"], tight["cpu_expert_layers"], tight["fits"]), (0, 0, True))
+        forced = card("mtp", between)
+        self.assertEqual(forced["draft_weights"], drafts["draft_weights"])
+        self.assertTrue(forced["cpu_expert_layers"] > 0 or not forced["fits"])
 
     def test_a_split_model_is_one_model(self):
         subprocess.run([WRITER, HOME / "split", str(VOCABULARY), "35", "20000"], check=True)

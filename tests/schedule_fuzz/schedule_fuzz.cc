@@ -102,6 +102,7 @@ void print(const Counts& c) {
   line("steps", c.steps);
   line("steps in steps", c.interrupts);
   line("rows checked", c.rows_checked);
+  line("largest only", c.top_rows_checked);
   line("completions", c.completions);
   line("forks", c.forks);
   line("restores", c.restores);
@@ -124,20 +125,18 @@ void print(const Counts& c) {
 }
 
 /// A run of some length in which something never happened has not tested it. What comes in one
-/// schedule of a hundred is asked of long runs alone. Cards are not interrupted and draw no drafts.
+/// schedule of a hundred is asked of long runs alone. Cards are not interrupted.
 bool complete(const Counts& c, bool on_card, int64_t schedules) {
   constexpr int64_t kLong = 2000;
   const bool rare = c.hits[static_cast<size_t>(engine::CacheTier::kMemory)] > 0 &&
                     c.hits[static_cast<size_t>(engine::CacheTier::kDisk)] > 0;
   if (schedules >= kLong && !rare) return false;
-  if (!on_card && (c.drafts_accepted == 0 || c.drafts_rejected == 0 || c.mixed_depths == 0)) {
-    return false;
-  }
-  return (on_card || c.interrupts > 0) && c.rows_checked > 0 && c.completions > 0 && c.forks > 0 &&
-         c.restores > 0 && c.evictions > 0 && c.returns > 0 && c.rows_taken_back > 0 &&
-         c.cancellations > 0 && c.refusals > 0 &&
-         c.hits[static_cast<size_t>(engine::CacheTier::kDevice)] > 0 && c.give_ways > 0 &&
-         c.cache_starts > 0;
+  if (c.drafts_accepted == 0 || c.drafts_rejected == 0 || c.mixed_depths == 0) return false;
+  return (on_card || c.interrupts > 0) && c.rows_checked > c.top_rows_checked &&
+         c.top_rows_checked > 0 && c.completions > 0 && c.forks > 0 && c.restores > 0 &&
+         c.evictions > 0 && c.returns > 0 && c.rows_taken_back > 0 && c.cancellations > 0 &&
+         c.refusals > 0 && c.hits[static_cast<size_t>(engine::CacheTier::kDevice)] > 0 &&
+         c.give_ways > 0 && c.cache_starts > 0;
 }
 
 /// Of the prefix cache; gone with the program.

@@ -1,8 +1,10 @@
 #include "world.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "fleet.h"
@@ -12,6 +14,21 @@ namespace {
 
 constexpr size_t kMaxJobs = 7;
 constexpr size_t kMaxStepRows = 256;
+
+/// The first `n` are the largest of these logits, in order.
+bool same_largest(std::span<const kernels::TopLogit> got, std::span<const float> logits,
+                  int32_t n) {
+  std::vector<int32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto logit = [&](int32_t id) { return logits[static_cast<size_t>(id)]; };
+  std::ranges::stable_sort(ids, [&](int32_t a, int32_t b) { return logit(a) > logit(b); });
+  if (got.size() < static_cast<size_t>(n)) return false;
+  for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+    const auto bits = [](float x) { return std::bit_cast<uint32_t>(x); };
+    if (got[i].id != ids[i] || bits(got[i].value) != bits(logit(ids[i]))) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -161,7 +178,7 @@ bool World::compute(const Step& step) {
   }
   ++counts_.steps;
   count_drafts(step.parts);
-  check_logits(step.parts, result->logits);
+  check_logits(step.parts, *result);
   commit(step.parts);
   return true;
 }
@@ -182,7 +199,9 @@ model::SequenceRows World::plan_rows(size_t job, Part& part) {
     if (chance(50)) rows.logits_of.push_back(row);
   }
   if (chance(10)) std::shuffle(rows.logits_of.begin(), rows.logits_of.end(), rng_);
+  if (chance(40)) rows.top = chance(50) ? 1 : 1 + static_cast<int32_t>(below(kVocabulary));
   part.logits_of = rows.logits_of;
+  part.top = rows.top;
   part.revocable = rows.revocable;
   return rows;
 }
@@ -243,8 +262,9 @@ void World::count_drafts(const std::vector<Part>& parts) {
   if (most > 0 && fewest < most) ++counts_.mixed_depths;
 }
 
-void World::check_logits(const std::vector<Part>& parts, ConstMatrixView logits) {
+void World::check_logits(const std::vector<Part>& parts, const model::StepResult& result) {
   int64_t out = 0;
+  int64_t out_top = 0;
   for (const Part& part : parts) {
     Request& request = request_of(jobs_[part.job]);
     if (request.solo.empty()) {
@@ -253,20 +273,28 @@ void World::check_logits(const std::vector<Part>& parts, ConstMatrixView logits)
       request.solo = std::move(solo).value();
     }
     for (const int32_t row : part.logits_of) {
-      const float* got = logits.row(out++);
+      const int64_t at = part.top > 0 ? out_top++ : out++;
       if (row >= part.correct) continue;  // behind a wrong draft
       const int64_t position = part.first + row;
-      const float* want = request.solo.data() + position * logits.cols;
+      const auto want =
+          std::span(request.solo).subspan(static_cast<size_t>(position) * kVocabulary, kVocabulary);
       ++counts_.rows_checked;
-      if (std::memcmp(got, want, static_cast<size_t>(logits.cols) * sizeof(float)) != 0) {
+      counts_.top_rows_checked += part.top > 0;
+      const bool same =
+          part.top > 0 ? same_largest(result.top.row(at), want, part.top)
+                       : std::memcmp(result.logits.row(at), want.data(), want.size_bytes()) == 0;
+      if (!same) {
         return fail("the logits of position " + std::to_string(position) + " of request " +
                     std::to_string(jobs_[part.job].request) + " (prompt of " +
                     std::to_string(request.prompt) + ") differ from its solo run, in a step with " +
-                    std::to_string(parts.size()) + " sequences");
+                    std::to_string(parts.size()) + " sequences" +
+                    (part.top > 0 ? ", among the largest" : ""));
       }
     }
   }
-  if (out != logits.rows) fail("the number of logits rows is wrong");
+  if (out != result.logits.rows || out_top != result.top.rows) {
+    fail("the number of logits rows is wrong");
+  }
 }
 
 /// Keeps some or all of the correct rows of every verification.

@@ -22,6 +22,7 @@ namespace chimere::fuzz {
 struct Counts {
   int64_t steps = 0;
   int64_t rows_checked = 0;
+  int64_t top_rows_checked = 0;  ///< of which the largest logits alone were wanted
   int64_t forks = 0;
   int64_t restores = 0;
   int64_t evictions = 0;
@@ -71,6 +72,7 @@ class World {
     int32_t first = 0;    ///< position of its first row
     int32_t correct = 0;  ///< leading rows with the request's own tokens
     std::vector<int32_t> logits_of;
+    int32_t top = 0;  ///< SequenceRows::top
     bool revocable = false;
     size_t drafts = 0;  ///< rows that verify one of Model::draft()
   };
@@ -97,7 +99,7 @@ class World {
   void plan_chunks(const Request& request, model::SequenceRows& rows);
   void plan_steps(const Request& request, model::SequenceRows& rows, Part& part);
   void count_drafts(const std::vector<Part>& parts);
-  void check_logits(const std::vector<Part>& parts, ConstMatrixView logits);
+  void check_logits(const std::vector<Part>& parts, const model::StepResult& result);
   void commit(const std::vector<Part>& parts);
   void relieve();
   void disturb(size_t i);

@@ -387,6 +387,10 @@ void Maker::write_block(int i) {
     norm(b + "nextn.enorm.weight", m_.n_embd);
     norm(b + "nextn.hnorm.weight", m_.n_embd);
     norm(b + "nextn.shared_head_norm.weight", m_.n_embd);
+    if (m_.mtp_tables) {
+      weight(b + "nextn.embed_tokens.weight", {m_.n_embd, m_.n_vocab}, m_.embedding);
+      weight(b + "nextn.shared_head_head.weight", {m_.n_embd, m_.n_vocab}, m_.head);
+    }
   }
 }
 

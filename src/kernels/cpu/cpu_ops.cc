@@ -5,6 +5,7 @@
 #include "kernels/cpu/delta_net.h"
 #include "kernels/cpu/for_units.h"
 #include "kernels/cpu/linear.h"
+#include "kernels/cpu/top_logits.h"
 #include "kernels/cpu/vector_kernels.h"
 #include "quant/quant.h"
 
@@ -97,6 +98,10 @@ class CpuOps final : public Ops {
       kernels_.route(logits.row(r), static_cast<int>(logits.cols), routing.n_used,
                      routing.ids + r * routing.n_used, routing.weights + r * routing.n_used);
     });
+  }
+
+  void top_logits(ConstMatrixView logits, TopLogits top) override {
+    cpu::top_logits(pool_, logits, top);
   }
 
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,

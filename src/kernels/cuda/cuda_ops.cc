@@ -19,6 +19,7 @@
 #include "kernels/cuda/scratch.h"
 #include "kernels/cuda/step_arrays.h"
 #include "kernels/cuda/step_recorder.h"
+#include "kernels/cuda/top_logits.h"
 #include "kernels/cuda/weight_store.h"
 #include "kernels/dot_rule.h"
 #include "kernels/rope.h"
@@ -59,10 +60,12 @@ class CudaOps final : public Ops {
   }
   Status place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared) override;
 
-  Result<ConstMatrixView> run_step(const StepInputs& step, ConstMatrixView logits,
-                                   const std::function<void()>& pass) override;
+  Result<StepOutputs> run_step(const StepInputs& step, const StepOutputs& outputs,
+                               const std::function<void()>& pass) override;
 
   void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) override;
+  void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
+                  MatrixView y) override;
   void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) override;
   void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override;
   void linear(ConstMatrixView x, std::span<const LinearJob> jobs) override;
@@ -85,6 +88,7 @@ class CudaOps final : public Ops {
                            ConstMatrixView v, KvView kv) override;
   void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
               MatrixView out) override;
+  void top_logits(ConstMatrixView logits, TopLogits top) override;
   void silu_multiply(MatrixView gate, ConstMatrixView up) override;
   void route(ConstMatrixView logits, Routing routing) override;
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
@@ -103,7 +107,7 @@ class CudaOps final : public Ops {
   void forget_rounded() { rounded_of_ = halves_of_ = nullptr; }
   bool ok(const Status& status);
   const float* rope_rows(const AttentionShape& shape);
-  Status stage_embedding(const WeightView& table, std::span<const int32_t> tokens);
+  Status stage_embedding(size_t place, const WeightView& table, std::span<const int32_t> tokens);
 
   Device& device_;
   Stream& stream_;
@@ -122,10 +126,23 @@ class CudaOps final : public Ops {
   Scratch arrivals_;  ///< zeros between ops
   Scratch rope_;      ///< rotations of the step's rows
   std::vector<std::pair<std::pair<int, float>, const double*>> frequencies_;
-  std::unique_ptr<Pinned> embedding_;
-  size_t embedding_bytes_ = 0;
-  std::unique_ptr<Pinned> logits_;
-  size_t logits_bytes_ = 0;
+  struct StagedRows {
+    std::unique_ptr<Pinned> memory;
+    size_t bytes = 0;
+  };
+  std::vector<StagedRows> embeddings_;  ///< of the step's tokens, of each table that it asks for
+  /// What a step gives, in the host's memory.
+  class Output {
+   public:
+    /// Queues the copy; where it will be, nullptr for nothing. Errors: kOutOfMemory.
+    Result<uint8_t*> fetch(Device& device, const void* from, size_t bytes);
+
+   private:
+    std::unique_ptr<Pinned> memory_;
+    size_t bytes_ = 0;
+  };
+  Output logits_;
+  Output top_;
 
   Status status_;  ///< of the step
   bool selected_ = false;
@@ -133,7 +150,7 @@ class CudaOps final : public Ops {
   const float* halves_of_ = nullptr;
   int rope_dims_ = 0;  ///< that rope_ holds of this step; 0: nothing
   float rope_base_ = 0;
-  WeightView embedding_table_;  ///< of the step
+  std::vector<WeightView> embedding_tables_;  ///< of the step
 };
 
 Status CudaOps::start() {
@@ -162,15 +179,16 @@ Status CudaOps::place_experts(std::span<ExpertWeights> experts, ExpertWeights* s
   return {};
 }
 
-Result<ConstMatrixView> CudaOps::run_step(const StepInputs& step, ConstMatrixView logits,
-                                          const std::function<void()>& pass) {
+Result<StepOutputs> CudaOps::run_step(const StepInputs& step, const StepOutputs& outputs,
+                                      const std::function<void()>& pass) {
   CHIMERE_CHECK_OK(weights_.finish());
   status_ = {};
   selected_ = false;
   forget_rounded();
   rope_dims_ = 0;
+  embedding_tables_.clear();
   CHIMERE_CHECK_OK(arrays_.upload(step));
-  const StepKind kind = kind_of(step, arrays_.batch().extent);
+  const StepKind kind = kind_of(step, outputs, arrays_.batch().extent);
   arrays_.widen(kind.positions);
   if (arrays_.all_rows().chunk.count > 0) host_experts_.begin_chunks();
   StepRecorder::Entry* const entry = recorder_.find(kind);
@@ -178,49 +196,79 @@ Result<ConstMatrixView> CudaOps::run_step(const StepInputs& step, ConstMatrixVie
     pass();
     if (entry != nullptr) {
       entry->seen = true;
-      entry->embedding_table = embedding_table_;
+      entry->embedding_tables = embedding_tables_;
     }
   } else if (entry->graph == nullptr) {
     stream_.begin_recording();
     pass();
     entry->graph = stream_.end_recording();
   } else {
-    CHIMERE_CHECK_OK(stage_embedding(entry->embedding_table, step.tokens));
+    for (size_t i = 0; i < entry->embedding_tables.size(); ++i) {
+      CHIMERE_CHECK_OK(stage_embedding(i, entry->embedding_tables[i], step.tokens));
+    }
   }
   if (entry != nullptr && entry->graph != nullptr) stream_.replay(*entry->graph);
   CHIMERE_CHECK_OK(status_);
 
-  const size_t bytes = static_cast<size_t>(logits.rows * logits.stride) * sizeof(float);
-  if (bytes > logits_bytes_) {
-    CHIMERE_TRY(logits_, device_.pinned(bytes));
-    logits_bytes_ = bytes;
-  }
-  if (bytes > 0) stream_.copy(logits_->data(), logits.data, bytes);
+  StepOutputs on_host = outputs;
+  const ConstMatrixView& logits = outputs.logits;
+  CHIMERE_TRY(const uint8_t* logits_at,
+              logits_.fetch(device_, logits.data,
+                            static_cast<size_t>(logits.rows * logits.stride) * sizeof(float)));
+  CHIMERE_TRY(
+      uint8_t * top_at,
+      top_.fetch(device_, outputs.top.data,
+                 static_cast<size_t>(outputs.top.rows * outputs.top.count) * sizeof(TopLogit)));
+  on_host.logits.data = reinterpret_cast<const float*>(logits_at);
+  on_host.top.data = reinterpret_cast<TopLogit*>(top_at);
   CHIMERE_CHECK_OK(stream_.synchronize());
-  const float* const on_host =
-      bytes > 0 ? reinterpret_cast<const float*>(logits_->data()) : nullptr;
-  return ConstMatrixView(on_host, logits.rows, logits.cols, logits.stride);
+  return on_host;
 }
 
-Status CudaOps::stage_embedding(const WeightView& table, std::span<const int32_t> tokens) {
+Result<uint8_t*> CudaOps::Output::fetch(Device& device, const void* from, size_t bytes) {
+  if (bytes == 0) return static_cast<uint8_t*>(nullptr);
+  if (bytes > bytes_) {
+    CHIMERE_TRY(memory_, device.pinned(bytes));
+    bytes_ = bytes;
+  }
+  device.stream().copy(memory_->data(), from, bytes);
+  return memory_->data();
+}
+
+Status CudaOps::stage_embedding(size_t place, const WeightView& table,
+                                std::span<const int32_t> tokens) {
+  if (embeddings_.size() <= place) embeddings_.resize(place + 1);
+  StagedRows& staged = embeddings_[place];
   // Recorded steps copy from this memory, so that it is made for the largest of them.
   const size_t rows = std::max(tokens.size(), static_cast<size_t>(kMostRecordedRows));
   const size_t bytes = rows * static_cast<size_t>(table.n_in) * sizeof(float);
-  if (bytes > embedding_bytes_) {
+  if (bytes > staged.bytes) {
     recorder_.forget();
-    CHIMERE_TRY(embedding_, device_.pinned(bytes));
-    embedding_bytes_ = bytes;
+    CHIMERE_TRY(staged.memory, device_.pinned(bytes));
+    staged.bytes = bytes;
   }
   host_ops_->embed(table, tokens,
-                   {reinterpret_cast<float*>(embedding_->data()),
+                   {reinterpret_cast<float*>(staged.memory->data()),
                     static_cast<int64_t>(tokens.size()), table.n_in, table.n_in});
   return {};
 }
 
 void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) {
-  if (!ok(stage_embedding(table, tokens))) return;
-  embedding_table_ = table;
-  stream_.copy(y.data, embedding_->data(), static_cast<size_t>(y.rows * y.cols) * sizeof(float));
+  const auto known = std::ranges::find(embedding_tables_, table.data, &WeightView::data);
+  const auto place = static_cast<size_t>(known - embedding_tables_.begin());
+  if (known == embedding_tables_.end()) {
+    if (!ok(stage_embedding(place, table, tokens))) return;
+    embedding_tables_.push_back(table);
+  }
+  stream_.copy(y.data, embeddings_[place].memory->data(),
+               static_cast<size_t>(y.rows * y.cols) * sizeof(float));
+  forget_rounded();
+}
+
+void CudaOps::shift_rows(const BatchView& /*batch*/, ConstMatrixView x, RecurrentView state,
+                         MatrixView y) {
+  cuda::shift_rows(stream_, arrays_.batch(), x, state, y);
+  forget_rounded();
 }
 
 void CudaOps::select_rows(ConstMatrixView x, std::span<const int32_t> /*rows*/, MatrixView y) {
@@ -230,7 +278,8 @@ void CudaOps::select_rows(ConstMatrixView x, std::span<const int32_t> /*rows*/, 
 }
 
 void CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) {
-  if (y.cols % kActivationBlock != 0) {
+  // Rounded rows are those of a whole matrix.
+  if (y.cols % kActivationBlock != 0 || y.cols != y.stride) {
     forget_rounded();
     cuda::rms_norm(stream_, x, weight, eps, y, {});
     return;
@@ -356,6 +405,11 @@ void CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, Co
   if (!ok(scratch_.resize(attend_scratch_bytes(shape, batch.extent, multiprocessors)))) return;
   cuda::attend(stream_, batch, shape, qg, kv, out, multiprocessors, scratch_.data());
   forget_rounded();
+}
+
+void CudaOps::top_logits(ConstMatrixView logits, TopLogits top) {
+  if (!ok(scratch_.resize(top_logits_scratch_bytes(top.rows, logits.cols, top.count)))) return;
+  cuda::top_logits(stream_, logits, top, scratch_.data());
 }
 
 void CudaOps::silu_multiply(MatrixView gate, ConstMatrixView up) {

@@ -6,6 +6,7 @@ namespace chimere::kernels::cuda {
 namespace {
 
 constexpr Kernel kSelectRows = {"rows", "select_rows"};
+constexpr Kernel kShiftRows = {"rows", "shift_rows"};
 constexpr Kernel kSiluMultiply = {"rows", "silu_multiply"};
 constexpr Kernel kRoute = {"rows", "route"};
 
@@ -23,6 +24,21 @@ void select_rows(Stream& stream, ConstMatrixView x, const int32_t* ids, MatrixVi
   stream.launch(
       kSelectRows, rows_launch({static_cast<uint32_t>(y.rows)}),
       SelectRowsArgs{x.data, x.stride, ids, y.data, y.stride, static_cast<int32_t>(y.cols)});
+}
+
+void shift_rows(Stream& stream, const DeviceBatch& batch, ConstMatrixView x, RecurrentView state,
+                MatrixView y) {
+  ShiftRowsArgs args = {};
+  args.x = x.data;
+  args.x_stride = x.stride;
+  args.state = state.base;
+  args.slot_stride = state.slot_stride;
+  args.y = y.data;
+  args.y_stride = y.stride;
+  args.batch = batch.args;
+  args.rows = batch.extent.n_rows;
+  args.n = static_cast<int32_t>(y.cols);
+  stream.launch(kShiftRows, rows_launch({static_cast<uint32_t>(args.rows)}), args);
 }
 
 void silu_multiply(Stream& stream, MatrixView gate, ConstMatrixView up) {

@@ -1,4 +1,4 @@
-// What works on rows by themselves: selection, the inner step of a dense network, routing.
+// What works on rows by themselves: selection, shifts, the inner step of a dense network, routing.
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/rows_args.h"
@@ -12,6 +12,43 @@ CHIMERE_KERNEL(select_rows, kRowThreads, SelectRowsArgs, args) {
   const float* x = args.x + args.ids[blockIdx.x] * args.x_stride;
   float* y = args.y + blockIdx.x * args.y_stride;
   for (int i = static_cast<int>(threadIdx.x); i < args.n; i += kRowThreads) y[i] = x[i];
+}
+
+CHIMERE_KERNEL(shift_rows, kRowThreads, ShiftRowsArgs, args) {
+  __shared__ int back;  // the row that writes the slot which the sequence is read from; -1: none
+  const int thread = static_cast<int>(threadIdx.x);
+  const int row = static_cast<int>(blockIdx.x);
+  if (thread == 0) back = -1;
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const BatchArgs& batch = args.batch;
+  if (batch.row_position[row] < 0) return;
+  const int sequence = batch.row_sequence[row];
+  const int read = batch.read_slot[sequence];
+  const int write = batch.write_slot[row];
+  const bool first = row == 0 || batch.row_sequence[row - 1] != sequence;
+  const float* x = args.x + row * args.x_stride;
+  float* y = args.y + row * args.y_stride;
+  float* kept = write >= 0 && write != read ? args.state + write * args.slot_stride : nullptr;
+  if (kept != nullptr) {
+    for (int i = thread; i < args.n; i += kRowThreads) kept[i] = x[i];
+  }
+  if (!first) {
+    for (int i = thread; i < args.n; i += kRowThreads) y[i] = (x - args.x_stride)[i];
+    return;
+  }
+  // What is read is written by nobody else, so that it is read first.
+  __syncthreads();
+  for (int r = row + thread; r < args.rows && batch.row_sequence[r] == sequence;
+       r += kRowThreads) {
+    if (batch.write_slot[r] == read) back = r;
+  }
+  __syncthreads();
+  float* state = args.state + read * args.slot_stride;
+  for (int i = thread; i < args.n; i += kRowThreads) {
+    y[i] = state[i];
+    if (back >= 0) state[i] = (args.x + back * args.x_stride)[i];
+  }
 }
 
 CHIMERE_KERNEL(silu_multiply, kRowThreads, SiluMultiplyArgs, args) {

@@ -1,5 +1,5 @@
-// What works on rows by themselves: Ops::select_rows, Ops::silu_multiply and Ops::route on a card,
-// with the same bits.
+// What works on rows by themselves: Ops::select_rows, Ops::shift_rows, Ops::silu_multiply and
+// Ops::route on a card, with the same bits.
 #ifndef CHIMERE_KERNELS_CUDA_ROWS_H_
 #define CHIMERE_KERNELS_CUDA_ROWS_H_
 
@@ -7,12 +7,16 @@
 
 #include "kernels/api.h"
 #include "kernels/cuda/device/stream.h"
+#include "kernels/cuda/device_batch.h"
 #include "tensor/view.h"
 
 namespace chimere::kernels::cuda {
 
 /// `ids` in device memory, [y.rows].
 void select_rows(Stream& stream, ConstMatrixView x, const int32_t* ids, MatrixView y);
+
+void shift_rows(Stream& stream, const DeviceBatch& batch, ConstMatrixView x, RecurrentView state,
+                MatrixView y);
 
 void silu_multiply(Stream& stream, MatrixView gate, ConstMatrixView up);
 

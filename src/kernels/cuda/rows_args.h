@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/batch_args.h"
+
 namespace chimere::kernels::cuda {
 
 inline constexpr int kRowThreads = 256;
@@ -18,6 +20,19 @@ struct SelectRowsArgs {
   const int32_t* ids;  ///< [rows] of x
   float* y;            ///< [rows, n]
   int64_t y_stride;
+  int32_t n;
+};
+
+/// A block for each row.
+struct ShiftRowsArgs {
+  const float* x;  ///< [rows, n]
+  int64_t x_stride;
+  float* state;  ///< [n] of each slot
+  int64_t slot_stride;
+  float* y;  ///< [rows, n]
+  int64_t y_stride;
+  BatchArgs batch;
+  int32_t rows;
   int32_t n;
 };
 

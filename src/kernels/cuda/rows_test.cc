@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "kernels/cuda/device_test_data.h"
+#include "kernels/cuda/batch_test_data.h"
 #include "kernels/ref/moe.h"
 #include "kernels/ref/vector_ops.h"
 
@@ -30,6 +30,58 @@ TEST(CudaRows, SelectsRows) {
       EXPECT_TRUE(kernels::test::same_bits(row, x.row(ids[i]), x.cols)) << name << ", row " << i;
     }
   }
+}
+
+void expect_same_shift(kernels::test::Rng& rng, const kernels::test::Scenario& scenario, int n) {
+  const kernels::test::Batch rows(scenario.sequences);
+  const BatchView batch = rows.view();
+  const Matrix x(rng, batch.n_rows, n);
+  const Matrix state(rng, scenario.n_slots, n);
+  const Matrix y(batch.n_rows, n, -1);
+  Matrix expected_state = state;
+  Matrix expected = y;
+  make_ref_ops()->shift_rows(batch, x.view(), {expected_state.data.data(), expected_state.stride},
+                             expected.view());
+  for (const auto& [name, device] : test::devices()) {
+    for (const int padding : {0, 3}) {
+      const test::BatchOnDevice on_device(*device, batch, padding);
+      const DeviceMatrix source(*device, x);
+      const DeviceMatrix slots(*device, state);
+      const DeviceMatrix shifted(*device, y);
+      shift_rows(device->stream(), on_device.view(), source.view(),
+                 {slots.view().data, slots.view().stride}, shifted.view());
+      EXPECT_TRUE(kernels::test::same_bits(shifted.read(), expected.data)) << name;
+      EXPECT_TRUE(kernels::test::same_bits(slots.read(), expected_state.data)) << name;
+    }
+  }
+}
+
+TEST(CudaRows, ShiftsRowsOfRandomBatches) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  kernels::test::Rng rng(seed);
+  for (int i = 0; i < 12; ++i) {
+    const kernels::test::Scenario scenario(rng, 9, 3);
+    expect_same_shift(rng, scenario, i % 2 == 0 ? 40 : 300);
+  }
+}
+
+TEST(CudaRows, ShiftsAStateThatIsReadAndWrittenInOneSlot) {
+  kernels::test::Rng rng(7);
+  kernels::test::Scenario scenario(rng, 9, 3);
+  scenario.n_slots = 3;
+  kernels::test::SequenceSpec many;  // more rows than a block has threads
+  many.read_slot = 1;
+  many.slices = {{RowClass::kStep, 5}, {RowClass::kChunk, 300}};
+  many.write_slots.assign(305, -1);
+  many.write_slots[2] = 2;
+  many.write_slots.back() = 1;
+  kernels::test::SequenceSpec one;
+  one.read_slot = 0;
+  one.slices = {{RowClass::kStep, 1}};
+  one.write_slots = {0};
+  scenario.sequences = {many, one};
+  expect_same_shift(rng, scenario, 70);
 }
 
 TEST(CudaRows, SiluMultiplyHasTheBitsOfRef) {

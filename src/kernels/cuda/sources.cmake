@@ -18,7 +18,8 @@ set(CUDA_MODULES
   cuda/norm.cu
   cuda/rope_append.cu
   cuda/rounding.cu
-  cuda/rows.cu)
+  cuda/rows.cu
+  cuda/top_logits.cu)
 
 target_sources(chimere_kernels PRIVATE
   cuda/attention.cc
@@ -40,6 +41,7 @@ target_sources(chimere_kernels PRIVATE
   cuda/scratch.cc
   cuda/step_arrays.cc
   cuda/step_recorder.cc
+  cuda/top_logits.cc
   cuda/weight_store.cc)
 chimere_cuda_modules(chimere_kernels SOURCES ${CUDA_MODULES})
 
@@ -68,3 +70,4 @@ chimere_cuda_test(cuda_linear_step_test SOURCES cuda/linear_step_test.cc)
 chimere_cuda_test(cuda_moe_step_test SOURCES cuda/moe_step_test.cc)
 chimere_cuda_test(cuda_norm_test SOURCES cuda/norm_test.cc)
 chimere_cuda_test(cuda_rows_test SOURCES cuda/rows_test.cc)
+chimere_cuda_test(cuda_top_logits_test SOURCES cuda/top_logits_test.cc)

@@ -21,16 +21,20 @@ int32_t widened(int32_t positions) {
 
 }  // namespace
 
-StepKind kind_of(const StepInputs& step, const BatchExtent& extent) {
+StepKind kind_of(const StepInputs& step, const StepOutputs& outputs, const BatchExtent& extent) {
   StepKind kind;
   constexpr int32_t kMostPositions = 1 << 29;
   const auto n_wanted = static_cast<int32_t>(step.wanted_rows.size());
   kind.recordable = extent.chunk_rows == 0 && extent.n_rows <= kMostRecordedRows &&
                     n_wanted <= kMostRecordedRows && extent.positions <= kMostPositions;
+  kind.pass = step.pass;
   kind.n_rows = extent.n_rows;
   kind.n_sequences = extent.n_sequences;
   kind.n_slices = extent.n_slices;
   kind.n_wanted = n_wanted;
+  kind.n_logits = outputs.logits.rows;
+  kind.n_top = outputs.top.rows;
+  kind.top_count = outputs.top.count;
   kind.sequence_rows = extent.sequence_rows;
   kind.runs = extent.runs;
   kind.step_rows = extent.step_rows;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "kernels/api.h"
 #include "kernels/cuda/device/stream.h"
@@ -17,10 +18,14 @@ namespace chimere::kernels::cuda {
 /// Steps of one kind differ in what lies in memory alone.
 struct StepKind {
   bool recordable = false;  ///< few rows, none of them of a chunk
+  int32_t pass = 0;
   int32_t n_rows = 0;
   int32_t n_sequences = 0;
   int32_t n_slices = 0;
   int32_t n_wanted = 0;
+  int64_t n_logits = 0;  ///< rows of the outputs
+  int64_t n_top = 0;
+  int32_t top_count = 0;
   int32_t sequence_rows = 0;  ///< those of BatchExtent
   int32_t runs = 0;
   int32_t step_rows = 0;
@@ -29,14 +34,14 @@ struct StepKind {
   auto operator<=>(const StepKind&) const = default;
 };
 
-StepKind kind_of(const StepInputs& step, const BatchExtent& extent);
+StepKind kind_of(const StepInputs& step, const StepOutputs& outputs, const BatchExtent& extent);
 
 class StepRecorder {
  public:
   struct Entry {
-    bool seen = false;             ///< its first step made what is made at first use
-    WeightView embedding_table;    ///< where its tokens are looked up
-    std::unique_ptr<Graph> graph;  ///< nullptr: not recorded
+    bool seen = false;                         ///< its first step made what is made at first use
+    std::vector<WeightView> embedding_tables;  ///< where its tokens are looked up
+    std::unique_ptr<Graph> graph;              ///< nullptr: not recorded
     uint64_t last_use = 0;
   };
 

@@ -59,6 +59,8 @@ class RefOps final : public Ops {
 
   void route(ConstMatrixView logits, Routing routing) override { ref::route(logits, routing); }
 
+  void top_logits(ConstMatrixView logits, TopLogits top) override { ref::top_logits(logits, top); }
+
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
                const ExpertWeights* shared, const float* shared_gate, MatrixView y) override {
     ref::moe_ffn(x, experts, routing, shared, shared_gate, y);

@@ -41,6 +41,8 @@ void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView
 
 void route(ConstMatrixView logits, Routing routing);
 
+void top_logits(ConstMatrixView logits, TopLogits top);
+
 }  // namespace chimere::kernels::ref
 
 #endif  // CHIMERE_KERNELS_REF_VECTOR_OPS_H_

@@ -1,0 +1,56 @@
+#include "kernels/cuda/top_logits.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "kernels/cuda/top_logits_args.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+constexpr Kernel kTopLogits = {"top_logits", "top_logits"};
+
+static_assert(sizeof(TopLogitArgs) == sizeof(TopLogit) && 2 * kMostTopLogits <= kMostTopTile);
+
+int64_t tiles_of(int64_t n) { return (n + kMostTopTile - 1) / kMostTopTile; }
+
+/// Keys of a row that the first launch leaves; the later ones leave fewer.
+int64_t first_keys(int64_t n_vocab, int32_t count) { return tiles_of(n_vocab) * count; }
+
+}  // namespace
+
+int64_t top_logits_scratch_bytes(int64_t rows, int64_t n_vocab, int32_t count) {
+  return 2 * rows * first_keys(n_vocab, count) * static_cast<int64_t>(sizeof(uint64_t));
+}
+
+void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* scratch) {
+  if (top.rows == 0) return;
+  auto* to = reinterpret_cast<uint64_t*>(scratch);
+  auto* from = to + top.rows * first_keys(logits.cols, top.count);
+  TopLogitsArgs args = {};
+  args.logits = logits.data;
+  args.stride = logits.stride;
+  args.keep = top.count;
+  args.n = static_cast<int32_t>(logits.cols);
+  while (true) {
+    const int64_t tiles = tiles_of(args.n);
+    const bool last = tiles == 1;
+    const auto least = static_cast<uint32_t>(std::max(args.n, args.keep));
+    args.tile = last ? static_cast<int32_t>(std::bit_ceil(least)) : kMostTopTile;
+    args.keys_out = last ? nullptr : to;
+    args.top = last ? reinterpret_cast<TopLogitArgs*>(top.data) : nullptr;
+    const Launch launch = {
+        .grid = {static_cast<uint32_t>(tiles), static_cast<uint32_t>(top.rows)},
+        .block = {kTopThreads},
+        .shared_bytes = static_cast<uint32_t>(args.tile) * static_cast<uint32_t>(sizeof(uint64_t)),
+        .overlaps_previous = true};
+    stream.launch(kTopLogits, launch, args);
+    if (last) return;
+    args.n = static_cast<int32_t>(tiles * args.keep);
+    args.keys_in = to;
+    std::swap(to, from);
+  }
+}
+
+}  // namespace chimere::kernels::cuda

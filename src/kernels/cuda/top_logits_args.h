@@ -1,0 +1,35 @@
+// Arguments of the kernel of top_logits.cu.
+#ifndef CHIMERE_KERNELS_CUDA_TOP_LOGITS_ARGS_H_
+#define CHIMERE_KERNELS_CUDA_TOP_LOGITS_ARGS_H_
+
+#include <cstdint>
+
+namespace chimere::kernels::cuda {
+
+inline constexpr int kTopThreads = 256;
+/// Most keys that a block sorts.
+inline constexpr int kMostTopTile = 2048;
+
+/// TopLogit of kernels/api.h, in the same bytes.
+struct TopLogitArgs {
+  float value;
+  int32_t id;
+};
+
+/// The `keep` largest of every tile of a row. Grid: x tiles, y rows. Dynamic shared memory: [tile]
+/// keys. A key is 64 bits: the logit, so that larger ones are larger numbers, above the id, so that
+/// lower ones are; 0 for what is masked, all ones for what is no number or +infinity.
+struct TopLogitsArgs {
+  const float* logits;  ///< [rows, n_vocab]
+  int64_t stride;
+  const uint64_t* keys_in;  ///< [rows, n]; nullptr: the logits' own, n = n_vocab
+  uint64_t* keys_out;       ///< [rows, tiles, keep]; nullptr: to `top`, and there is one tile
+  TopLogitArgs* top;        ///< [rows, keep]
+  int32_t n;
+  int32_t tile;  ///< a power of two, at least keep and at most kMostTopTile
+  int32_t keep;
+};
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_TOP_LOGITS_ARGS_H_

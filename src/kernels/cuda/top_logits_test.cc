@@ -1,0 +1,89 @@
+#include "kernels/cuda/top_logits.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/cuda/device_test_data.h"
+#include "kernels/cuda/top_logits_args.h"
+#include "kernels/ref/vector_ops.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+using kernels::test::Matrix;
+using kernels::test::Rng;
+using kernels::test::same_bits;
+using kernels::test::uniform_int;
+using test::DeviceMatrix;
+using test::OnDevice;
+
+void expect_same_top(const Matrix& logits, int32_t count) {
+  const auto places = static_cast<size_t>(logits.rows * count);
+  std::vector<TopLogit> want(places);
+  ref::top_logits(logits.view(), {want.data(), logits.rows, count});
+  for (const auto& [name, device] : test::devices()) {
+    const DeviceMatrix x(*device, logits);
+    const OnDevice<TopLogit> top(*device, std::vector<TopLogit>(places));
+    const auto scratch_bytes =
+        static_cast<size_t>(top_logits_scratch_bytes(logits.rows, logits.cols, count));
+    const OnDevice<uint8_t> scratch(*device, std::vector<uint8_t>(scratch_bytes));
+    top_logits(device->stream(), x.view(), {top.data(), logits.rows, count}, scratch.data());
+    const std::vector<TopLogit> got = top.read();
+    for (size_t i = 0; i < places; ++i) {
+      ASSERT_EQ(got[i].id, want[i].id) << name << ", place " << i << " of " << count;
+      ASSERT_TRUE(same_bits(&got[i].value, &want[i].value, 1)) << name << ", place " << i;
+    }
+  }
+}
+
+TEST(CudaTopLogits, HaveTheBitsOfRef) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  Rng rng(seed);
+  expect_same_top(Matrix(rng, 3, 1, 4), 1);
+  expect_same_top(Matrix(rng, 3, 5, 4), 32);
+  expect_same_top(Matrix(rng, 2, 64, 4), 1);
+  expect_same_top(Matrix(rng, 2, kMostTopTile, 4), 2);
+  expect_same_top(Matrix(rng, 2, kMostTopTile + 1, 4), 20);
+  expect_same_top(Matrix(rng, 1, 9 * kMostTopTile + 7, 4), 1);
+  expect_same_top(Matrix(rng, 1, 9 * kMostTopTile + 7, 4), 64);
+}
+
+/// As many as there can be: what the first launch leaves takes two more.
+TEST(CudaTopLogits, TakeALargeVocabulary) {
+  Rng rng(3);
+  expect_same_top(Matrix(rng, 1, 20 * kMostTopTile, 4), kMostTopLogits);
+}
+
+TEST(CudaTopLogits, EqualLogitsGoByTheirIds) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  Rng rng(seed);
+  for (const int32_t count : {1, 20}) {
+    Matrix coarse(rng, 2, kMostTopTile + 300, 4);
+    for (float& x : coarse.data) x = std::rint(x / 3);
+    expect_same_top(coarse, count);
+    expect_same_top(Matrix(2, 100, 1.5F), count);
+    Matrix zeros(1, 300, -1);
+    for (size_t i = 10; i < 40; ++i) zeros.data[i] = i % 3 == 0 ? 0.0F : -0.0F;
+    expect_same_top(zeros, count);
+  }
+}
+
+TEST(CudaTopLogits, MaskedLogitsAndWhatIsNoNumber) {
+  Rng rng(5);
+  for (const int32_t count : {1, 20}) {
+    Matrix logits(rng, 4, kMostTopTile + 300, 4);
+    for (int64_t i = 0; i < logits.cols; ++i) {
+      if (i % 200 != 0) logits.data[static_cast<size_t>(i)] = -INFINITY;  // few are left of row 0
+      logits.data[static_cast<size_t>(logits.stride + i)] = -INFINITY;    // none of row 1
+    }
+    logits.data[static_cast<size_t>(2 * logits.stride + 2100)] = -NAN;
+    logits.data[static_cast<size_t>(3 * logits.stride + 5)] = INFINITY;
+    expect_same_top(logits, count);
+  }
+}
+
+}  // namespace
+}  // namespace chimere::kernels::cuda
