@@ -10,6 +10,7 @@
 #include "sampling/edit.h"
 #include "sampling/log_softmax.h"
 #include "sampling/race.h"
+#include "sampling/survey.h"
 
 namespace chimere::sampling {
 
@@ -28,6 +29,7 @@ class Candidates {
   void replace(std::span<const float> logits, const Candidate& largest) {
     logits_ = logits;
     largest_ = largest;
+    surveyed_ = false;
   }
   /// Changes the logits (not scale * logit) of tokens that are left; a token that goes to -infinity
   /// is cut. Each id at most once. Errors: kInvalidData if none is left.
@@ -69,10 +71,13 @@ class Candidates {
   template <typename Key, typename Enough>
   void keep_by(const Key& key, const Enough& enough);
   void make_list();
+  Status find_again();
   std::span<float> own();
 
   std::span<const float> logits_;  ///< of the caller, or `owned_`
   std::vector<float> owned_;
+  Survey survey_;
+  bool surveyed_ = false;  ///< `survey_` is that of `logits_`
   bool listed_ = false;
   std::vector<Candidate> list_;  ///< sorted
   Candidate largest_;
