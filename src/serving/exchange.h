@@ -28,6 +28,12 @@ class Exchange {
   void start_events(Headers headers);
   void event(std::string_view bytes);
   void end_events();
+  /// `write` calls event() for what it has kept back. It is called by take(), on the connection's
+  /// thread, which announce() asks for. Before start_events().
+  void on_take(std::function<void()> write);
+  void announce() { wake_(); }
+  /// The reader is too slow for what was kept back.
+  void give_up();
 
   /// `action` runs once when the client has gone or is too slow: now if that is so, else on the
   /// connection's thread.
@@ -51,6 +57,8 @@ class Exchange {
   Piece waiting_;
   bool streaming_ = false;
   bool abandoned_ = false;
+  bool taking_ = false;  ///< whoever would be woken is here already
+  std::function<void()> write_;
   std::function<void()> action_;
 };
 
