@@ -10,7 +10,7 @@ void Exchange::respond(HttpResponse response) {
     waiting_.head = std::move(response);
     waiting_.ended = true;
   }
-  wake_();
+  wake_(Haste::kNow);
 }
 
 void Exchange::start_events(Headers headers) {
@@ -21,7 +21,7 @@ void Exchange::start_events(Headers headers) {
     waiting_.head = HttpResponse{200, "", "text/event-stream", std::move(headers)};
     streaming_ = true;
   }
-  wake_();
+  wake_(Haste::kNow);
 }
 
 void Exchange::event(std::string_view bytes) {
@@ -34,7 +34,7 @@ void Exchange::event(std::string_view bytes) {
     if (woken && waiting_.bytes.size() <= kMaxWaiting) return;
     waiting_.too_slow |= waiting_.bytes.size() > kMaxWaiting;
   }
-  wake_();
+  wake_(Haste::kMayWait);
 }
 
 void Exchange::give_up() {
@@ -42,7 +42,7 @@ void Exchange::give_up() {
     const std::lock_guard lock(mutex_);
     waiting_.too_slow = true;
   }
-  wake_();
+  wake_(Haste::kNow);
 }
 
 void Exchange::end_events() {
@@ -50,7 +50,7 @@ void Exchange::end_events() {
     const std::lock_guard lock(mutex_);
     waiting_.ended = true;
   }
-  wake_();
+  wake_(Haste::kNow);
 }
 
 void Exchange::on_abandoned(std::function<void()> action) {

@@ -9,7 +9,7 @@ namespace {
 
 TEST(Exchange, WakesOnceForWhatIsTakenTogether) {
   int woken = 0;
-  Exchange exchange([&] { ++woken; });
+  Exchange exchange([&](Exchange::Haste) { ++woken; });
   exchange.start_events({});
   EXPECT_EQ(woken, 1);
   exchange.event("a");
@@ -28,7 +28,7 @@ TEST(Exchange, WakesOnceForWhatIsTakenTogether) {
 
 TEST(Exchange, AsksForWhatIsKeptBackAndWakesNobodyForIt) {
   int woken = 0;
-  Exchange exchange([&] { ++woken; });
+  Exchange exchange([&](Exchange::Haste) { ++woken; });
   exchange.on_take([&] { exchange.event("kept"); });
   exchange.start_events({});
   exchange.announce();
@@ -43,7 +43,7 @@ TEST(Exchange, AsksForWhatIsKeptBackAndWakesNobodyForIt) {
 }
 
 TEST(Exchange, KeepsNoMoreForASlowReaderThanItMay) {
-  Exchange exchange([] {});
+  Exchange exchange([](Exchange::Haste) {});
   exchange.start_events({});
   const std::string large(Exchange::kMaxWaiting / 2, 'x');
   for (int i = 0; i < 8; ++i) exchange.event(large);
@@ -51,7 +51,7 @@ TEST(Exchange, KeepsNoMoreForASlowReaderThanItMay) {
   EXPECT_TRUE(piece.too_slow);
   EXPECT_LE(piece.bytes.size(), Exchange::kMaxWaiting + large.size());
 
-  Exchange other([] {});
+  Exchange other([](Exchange::Haste) {});
   other.start_events({});
   other.give_up();
   EXPECT_TRUE(other.take().too_slow);
@@ -59,7 +59,7 @@ TEST(Exchange, KeepsNoMoreForASlowReaderThanItMay) {
 
 TEST(Exchange, ForgetsWhatComesAfterTheClientHasGone) {
   int gone = 0;
-  Exchange exchange([] {});
+  Exchange exchange([](Exchange::Haste) {});
   exchange.start_events({});
   exchange.on_abandoned([&] { ++gone; });
   exchange.abandon();

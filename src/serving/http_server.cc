@@ -32,6 +32,7 @@
 #include "protocol/replies.h"
 #include "serving/http_parser.h"
 #include "serving/http_writer.h"
+#include "serving/rhythm.h"
 
 namespace chimere::serving {
 namespace {
@@ -54,33 +55,41 @@ class Sender {
   virtual void on_news() = 0;
 };
 
-/// How other threads tell the server's that there is news: the first to do so wakes it, with one
-/// call of the system, for all that come until it looks.
+/// How other threads tell the server's that there is news. What must not wait wakes it, with one
+/// call of the system for all that come until it looks; what may is found when it looks by itself.
 class News {
  public:
   explicit News(WakeDescriptor wake) : wake_(std::move(wake)) {}
 
   /// Any thread.
-  void add(std::weak_ptr<Sender> sender) {
-    bool first = false;
+  void add(std::weak_ptr<Sender> sender, Exchange::Haste haste) {
+    bool wake = false;
     {
       const std::lock_guard lock(mutex_);
-      first = senders_.empty();
+      if (senders_.empty()) since_ = Clock::now();
       senders_.push_back(std::move(sender));
+      wake = !woken_ && (!looks_ || haste == Exchange::Haste::kNow);
+      woken_ |= wake;
     }
-    if (first) wake_.notify();
+    if (wake) wake_.notify();
   }
 
-  /// On the server's thread, after it was woken.
-  void tell_senders() {
+  /// On the server's thread. Returns when it must do so again though nobody wakes it.
+  std::optional<Clock::time_point> tell_senders() {
+    std::optional<Clock::time_point> next;
     {
       const std::lock_guard lock(mutex_);
       told_.swap(senders_);
+      woken_ = false;
+      if (!told_.empty()) next = rhythm_.add(since_);
+      if (next && *next <= Clock::now()) next.reset();  // this thread is late
+      looks_ = next.has_value();
     }
     for (const std::weak_ptr<Sender>& sender : told_) {
       if (const auto s = sender.lock()) s->on_news();
     }
     told_.clear();
+    return next;
   }
 
   int descriptor() const { return wake_.duplicate(); }
@@ -89,6 +98,10 @@ class News {
   WakeDescriptor wake_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Sender>> senders_;
+  Clock::time_point since_;  ///< when the first of them came
+  bool woken_ = false;       ///< for them
+  bool looks_ = false;       ///< the server's thread does at the time that tell_senders() said
+  Rhythm rhythm_;
   std::vector<std::weak_ptr<Sender>> told_;  ///< here for its memory
 };
 
@@ -294,9 +307,8 @@ class Connection : public Sender, public std::enable_shared_from_this<Connection
     const bool chunked = !request.head.http_1_0;
     const bool head_only = request.head.method == "HEAD";
     auto exchange = std::make_shared<Exchange>(
-        [news = shared_.news, weak = std::weak_ptr<Sender>(this->weak_from_this())] {
-          news->add(weak);
-        });
+        [news = shared_.news, weak = std::weak_ptr<Sender>(this->weak_from_this())](
+            Exchange::Haste haste) { news->add(weak, haste); });
     ++shared_.answering;
     shared_.handler.handle(std::move(request), exchange);
     const bool sent = co_await answer(*exchange, keep, chunked, head_only);
@@ -408,7 +420,8 @@ struct HttpServer::Impl {
         shared{options, handler, std::move(news)},
         acceptor(io),
         signals(io),
-        wake(io) {}
+        wake(io),
+        look(io) {}
 
   Status hear_news() {
     error_code error;
@@ -423,8 +436,17 @@ struct HttpServer::Impl {
     while (!error) {
       co_await wake.async_read_some(asio::buffer(count),
                                     asio::redirect_error(asio::use_awaitable, error));
-      shared.news->tell_senders();
+      tell_senders();
     }
+  }
+
+  void tell_senders() {
+    const auto next = shared.news->tell_senders();
+    if (!next) return;
+    look.expires_at(*next);
+    look.async_wait([this](error_code error) {
+      if (!error) tell_senders();
+    });
   }
 
   Status listen() {
@@ -513,6 +535,7 @@ struct HttpServer::Impl {
   tcp::acceptor acceptor;
   asio::signal_set signals;
   asio::posix::stream_descriptor wake;
+  asio::steady_timer look;
 };
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
