@@ -7,7 +7,9 @@
 #include <iostream>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +20,8 @@
 #include "json.h"
 #include "loaded_model.h"
 #include "model/chunking.h"
+#include "request.h"
+#include "sampling/sampler.h"
 #include "stopwatch.h"
 
 namespace chimere::app {
@@ -35,6 +39,7 @@ struct BenchFlags {
   int32_t behind = 0;
   int32_t runs = 3;
   int32_t step_rows = 0;
+  bool draw = false;
 };
 
 struct Measured {
@@ -53,7 +58,9 @@ kernels::cuda::StreamCounts operator-(const kernels::cuda::StreamCounts& a,
 
 class Bench {
  public:
-  Bench(const LoadedModel& loaded, int32_t runs) : loaded_(loaded), bytes_(loaded), runs_(runs) {}
+  /// `sampling`: how replies choose their tokens; nothing: they are random ones.
+  Bench(const LoadedModel& loaded, int32_t runs, std::optional<sampling::SamplingParams> sampling)
+      : loaded_(loaded), bytes_(loaded), runs_(runs), sampling_(std::move(sampling)) {}
 
   /// Median of `runs` prompts of n random tokens, after one that is not counted.
   Result<Measured> prompt(int32_t n) {
@@ -68,27 +75,31 @@ class Bench {
   }
 
   /// The same for n steps of each of `batch` replies behind prompts of `behind` tokens, `rows`
-  /// rows each in every step, without sampling. More than one row are those of drafts that are
-  /// verified, all of which are kept.
+  /// rows each in every step. More than one row are those of drafts that are verified, all of which
+  /// are kept.
   Result<Measured> decode(int32_t n, int32_t batch, int32_t rows, int32_t behind) {
     return repeat([&]() -> Result<Measured> {
-      std::vector<std::unique_ptr<state::SequenceState>> sequences(static_cast<size_t>(batch));
+      std::vector<Reply> replies(static_cast<size_t>(batch));
       Measured prompts;
-      for (auto& s : sequences) {
-        s = loaded_.model->states().create_sequence();
-        CHIMERE_CHECK_OK(read(*s, behind, prompts));
+      for (Reply& reply : replies) {
+        reply.state = loaded_.model->states().create_sequence();
+        if (sampling_) reply.sampler.emplace(*sampling_);
+        CHIMERE_CHECK_OK(read(*reply.state, behind, prompts));
       }
       Measured sum;
       const Stopwatch watch;
       for (int32_t i = 0; i < n; ++i) {
         model::StepPlan plan;
-        for (const auto& s : sequences) {
+        for (const Reply& reply : replies) {
           model::SequenceRows& of_sequence = plan.sequences.emplace_back();
-          of_sequence.state = s.get();
+          of_sequence.state = reply.state.get();
           of_sequence.tokens = random_tokens(rows);
+          if (reply.next >= 0) of_sequence.tokens[0] = reply.next;
           for (int32_t r = 0; r < rows; ++r) of_sequence.logits_of.push_back(r);
         }
-        CHIMERE_CHECK_OK(forward(plan));
+        ++steps_;
+        CHIMERE_TRY(const model::StepResult result, loaded_.model->forward(plan));
+        if (sampling_) CHIMERE_CHECK_OK(draw(result.logits, rows, behind + i * rows, replies));
         sum.bytes += bytes_.decode_step(behind + i * rows, batch);
       }
       sum.seconds = watch.seconds();
@@ -97,6 +108,35 @@ class Bench {
   }
 
  private:
+  struct Reply {
+    std::unique_ptr<state::SequenceState> state;
+    std::optional<sampling::Sampler> sampler;
+    int32_t next = -1;  ///< the token that was drawn last; -1: none yet
+  };
+
+  /// A token for each row; that of a reply's last row is its next one.
+  Status draw(const ConstMatrixView& logits, int32_t rows, int64_t position,
+              std::vector<Reply>& replies) {
+    std::vector<Status> drawn(replies.size());
+    const auto draw_one = [&](int64_t begin, int64_t end, int /*worker*/) {
+      for (int64_t i = begin; i < end; ++i) {
+        Reply& reply = replies[static_cast<size_t>(i)];
+        for (int32_t r = 0; r < rows; ++r) {
+          const std::span row(logits.row(i * rows + r), static_cast<size_t>(logits.cols));
+          const auto token = reply.sampler->sample(row, {}, static_cast<uint64_t>(position + r));
+          if (token.ok()) {
+            reply.next = token->id;
+          } else {
+            drawn[static_cast<size_t>(i)] = token.error();
+          }
+        }
+      }
+    };
+    loaded_.pool->parallel_for(static_cast<int64_t>(replies.size()), 1, draw_one);
+    for (const Status& status : drawn) CHIMERE_CHECK_OK(status);
+    return {};
+  }
+
   /// A prompt of n random tokens.
   Status read(state::SequenceState& sequence, int32_t n, Measured& sum) {
     const std::vector<int32_t> tokens = random_tokens(n);
@@ -154,6 +194,7 @@ class Bench {
   const LoadedModel& loaded_;
   BytesModel bytes_;
   int32_t runs_;
+  std::optional<sampling::SamplingParams> sampling_;
   int64_t steps_ = 0;
   std::mt19937_64 random_;  // always the same tokens: what is compared is time
 };
@@ -224,7 +265,14 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
     return invalid_argument(fmt::format("A test of {} tokens does not fit into the context of {}.",
                                         longest, loaded.context));
   }
-  Bench bench(loaded, flags.runs);
+  std::optional<sampling::SamplingParams> sampling;
+  if (flags.draw) {
+    CHIMERE_TRY(const engine::Request request,
+                RequestFactory(*loaded.tokenizer).make(line.settings));
+    sampling = request.sampling;
+    sampling->seed = 0;
+  }
+  Bench bench(loaded, flags.runs, std::move(sampling));
   Bandwidth bandwidth;
   if (loaded.card != nullptr) {
     CHIMERE_TRY(bandwidth, measure_bandwidth(*loaded.card));
@@ -243,7 +291,8 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
       if (flags.decode == 0) continue;
       CHIMERE_TRY(const Measured m, bench.decode(flags.decode, batch, n, flags.behind));
       const std::string each = n == 1 ? "" : fmt::format("x{}", n);
-      report.add(fmt::format("tg{}{}{}", flags.decode, each, behind), batch,
+      const char* const test = flags.draw ? "tgd" : "tg";
+      report.add(fmt::format("{}{}{}{}", test, flags.decode, each, behind), batch,
                  static_cast<double>(flags.decode) * batch * n, m);
     }
   }
@@ -282,6 +331,9 @@ void declare_bench(CLI::App& app, CommandLine& line) {
   command->add_option("--behind", flags->behind, "Tokens of the prompt that replies follow")
       ->check(CLI::Range(0, 1 << 24))
       ->capture_default_str();
+  command->add_flag("--draw", flags->draw,
+                    "Replies draw their tokens, as `chimere run` does without flags (tests named "
+                    "tgd), instead of going on with random ones");
   command->add_option("-r,--runs", flags->runs, "Runs of each test; the median counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

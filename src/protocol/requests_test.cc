@@ -108,7 +108,8 @@ TEST(ChatRequest, Messages) {
   const auto error = parse(
       R"([{"role":"developer","content":"be kind"},)"
       R"({"role":"user","name":"Ann","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},)"
-      R"({"role":"assistant","content":null,"reasoning_content":"hm"}])",
+      R"({"role":"assistant","content":null,"reasoning_content":"hm","refusal":null,"audio":null,)"
+      R"("annotations":null,"function_call":null,"tool_calls":null}])",
       r);
   ASSERT_FALSE(error) << error->message;
   EXPECT_EQ(r.messages[0].role, "system");
@@ -129,6 +130,7 @@ TEST(ChatRequest, Messages) {
        "messages[0].content[0].type"},
       {R"([{"role":"user","content":"x","colour":"red"}])", "messages[0].colour"},
       {R"([{"role":"assistant","content":"x","tool_calls":[]}])", "messages[0].tool_calls"},
+      {R"([{"role":"assistant","content":"x","annotations":[{}]}])", "messages[0].annotations"},
   };
   for (const auto& [messages, param] : cases) {
     ChatRequest bad;

@@ -205,6 +205,7 @@ std::optional<ApiError> read_message(const Json& value, const std::string& path,
   fields.refuse("function_call", "this server does not know tools yet");
   fields.refuse("refusal", "models here write no refusals apart from their text");
   fields.refuse("audio", "this model reads text alone");
+  fields.refuse("annotations", "this model reads text alone");
   if (out.role == "assistant") fields.text("reasoning_content", out.reasoning_content);
   if (const Json* content = fields.any("content")) {
     read_content(fields, *content, path + ".content", out.content);

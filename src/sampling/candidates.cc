@@ -45,13 +45,19 @@ class Histogram {
 }  // namespace
 
 Status Candidates::assign(std::span<const float> logits) {
-  CHIMERE_TRY(largest_, find_largest(logits));
   logits_ = logits;
   listed_ = false;
   list_.clear();
   scale_ = 1;
-  count_ =
-      static_cast<int64_t>(logits.size() - static_cast<size_t>(std::ranges::count(logits, kCut)));
+  return find_again();
+}
+
+/// Largest and count of a whole vocabulary.
+Status Candidates::find_again() {
+  survey(logits_, survey_);
+  surveyed_ = true;
+  CHIMERE_TRY(largest_, find_largest(survey_));
+  count_ = static_cast<int64_t>(logits_.size()) - survey_.masked;
   return {};
 }
 
@@ -74,12 +80,9 @@ Status Candidates::edit(std::span<const Edit> edits) {
     for (const Edit& e : edits) {
       if (e.id < 0 || static_cast<size_t>(e.id) >= logits.size()) continue;
       float& logit = logits[static_cast<size_t>(e.id)];
-      if (logit == kCut) continue;
-      logit = e.apply(logit);
-      if (logit == kCut) --count_;
+      if (logit != kCut) logit = e.apply(logit);
     }
-    CHIMERE_TRY(largest_, find_largest(logits));
-    return {};
+    return find_again();
   }
   std::unordered_map<int32_t, const Edit*> by_id;
   for (const Edit& e : edits) by_id.emplace(e.id, &e);
@@ -149,6 +152,7 @@ void Candidates::filter(const Keep& keep) {
     return;
   }
   const std::span<float> logits = own();
+  surveyed_ = false;
   Candidate best{kCut, -1};
   int64_t left = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -168,7 +172,9 @@ void Candidates::filter(const Keep& keep) {
 
 void Candidates::make_list() {
   if (listed() || count_ > kListed) return;
-  list_ = select_largest(logits_, count_);
+  if (!surveyed_) survey(logits_, survey_);
+  surveyed_ = true;
+  list_ = select_largest(logits_, survey_, count_);
   listed_ = true;
 }
 

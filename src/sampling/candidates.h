@@ -10,6 +10,7 @@
 #include "sampling/edit.h"
 #include "sampling/log_softmax.h"
 #include "sampling/race.h"
+#include "sampling/survey.h"
 
 namespace chimere::sampling {
 
@@ -28,6 +29,7 @@ class Candidates {
   void replace(std::span<const float> logits, const Candidate& largest) {
     logits_ = logits;
     largest_ = largest;
+    surveyed_ = false;
   }
   /// The largest logits alone, in order, with scale 1: as after assign() and keep_largest(). Ids
   /// below 0 are places that no token was left for; a first one with +infinity stands for logits
@@ -73,10 +75,13 @@ class Candidates {
   template <typename Key, typename Enough>
   void keep_by(const Key& key, const Enough& enough);
   void make_list();
+  Status find_again();
   std::span<float> own();
 
   std::span<const float> logits_;  ///< of the caller, or `owned_`
   std::vector<float> owned_;
+  Survey survey_;
+  bool surveyed_ = false;  ///< `survey_` is that of `logits_`
   bool listed_ = false;
   std::vector<Candidate> list_;  ///< sorted
   Candidate largest_;

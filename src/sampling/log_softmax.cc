@@ -2,53 +2,22 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "sampling/math.h"
+#include "sampling/targets.h"
 
 namespace chimere::sampling {
 namespace {
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
-#if defined(__x86_64__)
-#define CHIMERE_FOR_AVX512 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,fma")]]
-#define CHIMERE_FOR_AVX2 [[gnu::target("avx2,fma")]]
-bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
-}
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-}
-#endif
-
-/// Elements that loops over a vocabulary take at a time, and the sums or maxima that they keep
+/// Elements that loops over a vocabulary take at a time, and the sums that they keep
 /// apart: an order of additions that is the same for every width of vectors.
 constexpr size_t kPiece = 256;
 constexpr size_t kWide = 16;
-
-/// The largest of a piece; +infinity if one of them is that or no number. As whole numbers in the
-/// order of the floats, which vectorise: numbers that are none come before or behind all others.
-[[gnu::always_inline]] inline float largest_of(const float* logits) {
-  constexpr auto kOrder = [](float x) {
-    const auto bits = std::bit_cast<int32_t>(x);
-    return bits ^ (bits >> 31 & INT32_MAX);
-  };
-  int32_t most = INT32_MIN;
-  int32_t least = INT32_MAX;
-  for (size_t i = 0; i < kPiece; ++i) {
-    const int32_t at = kOrder(logits[i]);
-    most = std::max(most, at);
-    least = std::min(least, at);
-  }
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  if (most >= kOrder(kInfinity) || least < kOrder(-kInfinity)) return kInfinity;
-  return std::bit_cast<float>(most ^ (most >> 31 & INT32_MAX));
-}
 
 /// kPiece logits from `first` on: the last ones as masked behind the end, in `padded`.
 [[gnu::always_inline]] inline const float* piece_at(std::span<const float> logits, size_t first,
@@ -59,22 +28,6 @@ constexpr size_t kWide = 16;
   padded.fill(kMasked);
   std::copy_n(piece, n, padded.begin());
   return padded.data();
-}
-
-/// {+infinity, -1} if a logit is that or no number; {-infinity, -1} if all are masked.
-[[gnu::always_inline]] inline Candidate find_in_pieces(std::span<const float> logits) {
-  Candidate best{kMasked, -1};
-  for (size_t first = 0; first < logits.size(); first += kPiece) {
-    std::array<float, kPiece> padded;
-    const float* const piece = piece_at(logits, first, padded);
-    const float most = largest_of(piece);
-    if (most == std::numeric_limits<float>::infinity()) return {most, -1};
-    if (!(most > best.value)) continue;
-    best.value = most;
-    best.id = static_cast<int32_t>(
-        first + static_cast<size_t>(std::find(piece, piece + kPiece, most) - piece));
-  }
-  return best;
 }
 
 /// Sums of e^x and x e^x, x = logit - largest.
@@ -115,21 +68,11 @@ struct Sums {
 
 // The loops for what this processor has; the bits are the same.
 #if defined(__x86_64__)
-CHIMERE_FOR_AVX512 Candidate find_avx512(std::span<const float> l) { return find_in_pieces(l); }
-CHIMERE_FOR_AVX2 Candidate find_avx2(std::span<const float> l) { return find_in_pieces(l); }
 CHIMERE_FOR_AVX512 Sums sum_avx512(std::span<const float> l, float m) {
   return sum_in_pieces(l, m);
 }
 CHIMERE_FOR_AVX2 Sums sum_avx2(std::span<const float> l, float m) { return sum_in_pieces(l, m); }
 #endif
-
-Candidate scan_for_largest(std::span<const float> logits) {
-#if defined(__x86_64__)
-  static const auto kBest = has_avx512() ? find_avx512 : has_avx2() ? find_avx2 : nullptr;
-  if (kBest != nullptr) return kBest(logits);
-#endif
-  return find_in_pieces(logits);
-}
 
 Sums sum_exponentials(std::span<const float> logits, float largest) {
 #if defined(__x86_64__)
@@ -140,44 +83,6 @@ Sums sum_exponentials(std::span<const float> logits, float largest) {
 }
 
 }  // namespace
-
-std::vector<Candidate> select_largest(std::span<const float> logits, int64_t k) {
-  std::vector<Candidate> kept;
-  k = std::min<int64_t>(k, static_cast<int64_t>(logits.size()));
-  if (k <= 0) return kept;
-  // Collect up to 2k candidates above a rising threshold, then throw the worse half away: each
-  // element is looked at once, and the selections cost O(1) per collected candidate.
-  const size_t capacity = static_cast<size_t>(k) * 2;
-  kept.reserve(std::min<size_t>(capacity, logits.size()));
-  const auto nth = static_cast<std::ptrdiff_t>(k) - 1;
-  float threshold = kMasked;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    // Strict: ids rise, so a tie with the k-th best so far loses to it.
-    if (!(logits[i] > threshold)) continue;
-    kept.push_back({logits[i], static_cast<int32_t>(i)});
-    if (kept.size() < capacity) continue;
-    std::nth_element(kept.begin(), kept.begin() + nth, kept.end());
-    kept.resize(static_cast<size_t>(k));
-    threshold = kept.back().value;
-  }
-  if (kept.size() > static_cast<size_t>(k)) {
-    std::nth_element(kept.begin(), kept.begin() + nth, kept.end());
-    kept.resize(static_cast<size_t>(k));
-  }
-  std::sort(kept.begin(), kept.end());
-  return kept;
-}
-
-Result<Candidate> find_largest(std::span<const float> logits) {
-  const Candidate best = scan_for_largest(logits);
-  if (best.value == std::numeric_limits<float>::infinity()) {
-    return invalid_data(
-        "The model produced logits that are not numbers; its file may be damaged (try another "
-        "download).");
-  }
-  if (best.id < 0) return invalid_data("No token is left to choose from: every logit is masked.");
-  return best;
-}
 
 Distribution summarise(std::span<const float> logits, float largest, double scale) {
   // Eight interleaved partial sums: a fixed order that vectorises. Exponentials are computed a
@@ -229,7 +134,10 @@ Distribution summarise_f32(std::span<const float> logits, float largest) {
 
 std::vector<Candidate> top_logprobs(std::span<const float> logits, const Distribution& distribution,
                                     int64_t k) {
-  std::vector<Candidate> top = select_largest(logits, k);
+  if (k <= 0) return {};
+  Survey of;
+  survey(logits, of);
+  std::vector<Candidate> top = select_largest(logits, of, k);
   for (Candidate& c : top) c.value = static_cast<float>(c.value - distribution.log_sum);
   return top;
 }

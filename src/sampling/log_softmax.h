@@ -6,27 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "base/result.h"
+#include "sampling/survey.h"
 
 namespace chimere::sampling {
-
-/// A token and its score: a logit or a log-probability, as the function says.
-struct Candidate {
-  float value = 0;
-  int32_t id = 0;
-
-  /// Larger first, ties to the lower id.
-  friend bool operator<(const Candidate& a, const Candidate& b) {
-    return a.value > b.value || (a.value == b.value && a.id < b.id);
-  }
-};
-
-/// The k largest logits in order (fewer if the vocabulary has fewer), in time linear in the
-/// vocabulary. Tokens at -infinity are masked and never appear.
-std::vector<Candidate> select_largest(std::span<const float> logits, int64_t k);
-
-/// The largest logit. Errors: kInvalidData if one is NaN or +infinity, or if all are -infinity.
-Result<Candidate> find_largest(std::span<const float> logits);
 
 /// Summary of softmax(scale * logits).
 struct Distribution {

@@ -10,25 +10,23 @@
 
 namespace chimere::sampling {
 
-/// Ten rounds of Philox4x32 on `kBlocks` counters with the same key: word w of counter j is
-/// words[w][j]. The loops over j vectorise.
-template <size_t kBlocks>
-constexpr void philox4x32(std::array<std::array<uint32_t, kBlocks>, 4>& words,
-                          std::array<uint32_t, 2> key) {
-  constexpr uint32_t kMultiplier0 = 0xD2511F53;
-  constexpr uint32_t kMultiplier1 = 0xCD9E8D57;
+/// Ten rounds of Philox4x32 on the four words of a counter, each in the lower half of a uint64_t,
+/// or of every lane of a vector of them: what stands in the upper halves does not count.
+template <typename Words>
+[[gnu::always_inline]] constexpr void philox4x32(Words& c0, Words& c1, Words& c2, Words& c3,
+                                                 std::array<uint32_t, 2> key) {
+  constexpr uint64_t kMultiplier0 = 0xD2511F53;
+  constexpr uint64_t kMultiplier1 = 0xCD9E8D57;
   constexpr uint32_t kWeyl0 = 0x9E3779B9;
   constexpr uint32_t kWeyl1 = 0xBB67AE85;
-  auto& [c0, c1, c2, c3] = words;
+  constexpr uint64_t kLow = 0xffffffff;
   for (int round = 0; round < 10; ++round) {
-    for (size_t j = 0; j < kBlocks; ++j) {
-      const uint64_t p0 = static_cast<uint64_t>(kMultiplier0) * c0[j];
-      const uint64_t p1 = static_cast<uint64_t>(kMultiplier1) * c2[j];
-      c0[j] = static_cast<uint32_t>(p1 >> 32) ^ c1[j] ^ key[0];
-      c2[j] = static_cast<uint32_t>(p0 >> 32) ^ c3[j] ^ key[1];
-      c1[j] = static_cast<uint32_t>(p1);
-      c3[j] = static_cast<uint32_t>(p0);
-    }
+    const Words p0 = (c0 & kLow) * kMultiplier0;
+    const Words p1 = (c2 & kLow) * kMultiplier1;
+    c0 = p1 >> 32 ^ c1 ^ key[0];
+    c2 = p0 >> 32 ^ c3 ^ key[1];
+    c1 = p1;
+    c3 = p0;
     key[0] += kWeyl0;
     key[1] += kWeyl1;
   }
@@ -36,10 +34,10 @@ constexpr void philox4x32(std::array<std::array<uint32_t, kBlocks>, 4>& words,
 
 constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
                                              std::array<uint32_t, 2> key) {
-  std::array<std::array<uint32_t, 1>, 4> words = {
-      {{counter[0]}, {counter[1]}, {counter[2]}, {counter[3]}}};
-  philox4x32(words, key);
-  return {words[0][0], words[1][0], words[2][0], words[3][0]};
+  std::array<uint64_t, 4> c = {counter[0], counter[1], counter[2], counter[3]};
+  philox4x32(c[0], c[1], c[2], c[3], key);
+  return {static_cast<uint32_t>(c[0]), static_cast<uint32_t>(c[1]), static_cast<uint32_t>(c[2]),
+          static_cast<uint32_t>(c[3])};
 }
 
 /// What a number is drawn for.

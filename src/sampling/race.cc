@@ -1,13 +1,13 @@
 #include "sampling/race.h"
 
-#include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "sampling/math.h"
 #include "sampling/philox.h"
+#include "sampling/targets.h"
 
 namespace chimere::sampling {
 namespace {
@@ -38,26 +38,94 @@ class Race {
   int32_t winner_ = -1;
 };
 
-constexpr size_t kBlocks = 16;  ///< of random numbers at a time, two ids each
-constexpr size_t kIds = 2 * kBlocks;
+/// Vectors of the compiler, which does not find them itself: kLanes blocks of random numbers, two
+/// ids each.
+template <int kLanes>
+struct Vector {
+  static constexpr size_t kIds = 2 * kLanes;
+  using Words [[gnu::vector_size(8 * kLanes)]] = uint64_t;
+  using Ints [[gnu::vector_size(8 * kLanes)]] = int32_t;
+  using Floats [[gnu::vector_size(8 * kLanes)]] = float;
+};
 
-/// The upper words of the numbers of kIds ids from `first` (even) on; even ids in [0, kBlocks), odd
-/// ids behind them.
-std::array<uint32_t, kIds> high_words(const Draw& draw, uint32_t first) {
-  std::array<std::array<uint32_t, kBlocks>, 4> words{};
-  const auto counter = counter_of(draw.position, first, Stream::kTokens);
-  for (size_t j = 0; j < kBlocks; ++j) {
-    words[0][j] = counter[0] + static_cast<uint32_t>(j);
-    words[1][j] = counter[1];
-    words[2][j] = counter[2];
-    words[3][j] = counter[3];
-  }
-  philox4x32(words, key_of(draw.seed));
-  std::array<uint32_t, kIds> high{};
-  std::copy(words[1].begin(), words[1].end(), high.begin());
-  std::copy(words[3].begin(), words[3].end(), high.begin() + kBlocks);
-  return high;
+constexpr uint64_t kLow = 0xffffffff;
+
+/// The upper words of the numbers of the ids from `first` (even) on.
+template <int kLanes>
+[[gnu::always_inline]] inline void high_words(const Draw& draw, size_t first,
+                                              typename Vector<kLanes>::Ints& out) {
+  using Words = typename Vector<kLanes>::Words;
+  const auto counter = counter_of(draw.position, static_cast<uint32_t>(first), Stream::kTokens);
+  std::array<uint64_t, kLanes> blocks;
+  for (size_t lane = 0; lane < kLanes; ++lane) blocks[lane] = counter[0] + lane;
+  Words c0;
+  std::memcpy(&c0, blocks.data(), sizeof(c0));
+  Words c1 = Words{} + counter[1];
+  Words c2 = Words{} + counter[2];
+  Words c3 = Words{} + counter[3];
+  philox4x32(c0, c1, c2, c3, key_of(draw.seed));
+  // Of an even id and the odd one behind it, as they lie in memory.
+  const Words high = (c1 & kLow) | c3 << 32;
+  std::memcpy(&out, &high, sizeof(out));
 }
+
+/// Whether a lane is not zero.
+template <typename Ints>
+[[gnu::always_inline]] inline bool any(const Ints& ints) {
+  std::array<uint64_t, sizeof(Ints) / 8> parts;
+  std::memcpy(parts.data(), &ints, sizeof(ints));
+  uint64_t all = 0;
+  for (const uint64_t part : parts) all |= part;
+  return all != 0;
+}
+
+template <int kLanes>
+[[gnu::always_inline]] inline int32_t race_in_blocks(std::span<const float> logits,
+                                                     const Candidate& largest, const Draw& draw) {
+  using Ints = typename Vector<kLanes>::Ints;
+  using Floats = typename Vector<kLanes>::Floats;
+  constexpr size_t kIds = Vector<kLanes>::kIds;
+  Race race(draw);
+  race.offer(largest.value, largest.id);  // first, so that most of the others are passed over
+  const auto scale = static_cast<float>(draw.scale);
+  constexpr float kLn2 = 0.69314718F;
+  const size_t whole = logits.size() / kIds * kIds;
+  for (size_t first = 0; first < whole; first += kIds) {
+    // What f32 may have rounded away in the bounds below: far less than this.
+    const auto best = static_cast<float>(race.best() - 1e-3 - 1e-5 * std::fabs(race.best()));
+    Floats scaled;
+    std::memcpy(&scaled, logits.data() + first, sizeof(scaled));
+    scaled *= scale;
+    if (!any(scaled >= best - static_cast<float>(kLargestGumbel))) continue;
+    Ints high;
+    high_words<kLanes>(draw, first, high);
+    // A bound of -ln(-ln u) without logarithms: it is at most -ln(1 - u), and 1 - u > 2^(e - 23)
+    // with e = floor(log2 of the upper 23 bits of 1 - u), which stands in the exponent of a float.
+    const Floats bits = __builtin_convertvector(~high >> 9 & 0x7fffff, Floats);
+    Ints exponent;
+    std::memcpy(&exponent, &bits, sizeof(exponent));
+    exponent = (exponent >> 23) - 127;
+    const Floats bound = kLn2 * __builtin_convertvector(23 - exponent, Floats);
+    const Ints may_win = scaled + bound >= best;
+    if (!any(may_win)) continue;
+    for (size_t j = 0; j < kIds; ++j) {
+      if (may_win[j] != 0) race.offer(logits[first + j], static_cast<int32_t>(first + j));
+    }
+  }
+  for (size_t i = whole; i < logits.size(); ++i) race.offer(logits[i], static_cast<int32_t>(i));
+  return race.winner();
+}
+
+// The loop for what this processor has; the bits are the same.
+#if defined(__x86_64__)
+CHIMERE_FOR_AVX512 int32_t race_avx512(std::span<const float> l, const Candidate& c,
+                                       const Draw& d) {
+  return race_in_blocks<8>(l, c, d);
+}
+CHIMERE_FOR_AVX2 int32_t race_avx2(std::span<const float> l, const Candidate& c, const Draw& d) {
+  return race_in_blocks<4>(l, c, d);
+}
+#endif
 
 }  // namespace
 
@@ -68,41 +136,11 @@ int32_t race(std::span<const Candidate> candidates, const Draw& draw) {
 }
 
 int32_t race(std::span<const float> logits, const Candidate& largest, const Draw& draw) {
-  Race race(draw);
-  race.offer(largest.value, largest.id);  // first, so that most of the others are passed over
-  const auto scale = static_cast<float>(draw.scale);
-  constexpr float kLn2 = 0.69314718F;
-  const size_t whole = logits.size() / kIds * kIds;
-  for (size_t first = 0; first < whole; first += kIds) {
-    const float* const l = logits.data() + first;
-    // What f32 may have rounded away in the bounds below: far less than this.
-    const auto best = static_cast<float>(race.best() - 1e-3 - 1e-5 * std::fabs(race.best()));
-    float top = l[0];
-    for (size_t j = 1; j < kIds; ++j) top = top < l[j] ? l[j] : top;
-    if (top * scale + static_cast<float>(kLargestGumbel) < best) continue;
-    const std::array<uint32_t, kIds> high = high_words(draw, static_cast<uint32_t>(first));
-    // A bound of -ln(-ln u) without logarithms: it is at most -ln(1 - u), and 1 - u > 2^(e - 23)
-    // with e = floor(log2 of the upper 23 bits of 1 - u), which stands in the exponent of a float.
-    std::array<float, kIds> bound{};
-    for (size_t j = 0; j < kIds; ++j) {
-      const auto bits = static_cast<float>(static_cast<int32_t>(~high[j] >> 9));
-      const int32_t e = (std::bit_cast<int32_t>(bits) >> 23) - 127;
-      bound[j] = kLn2 * static_cast<float>(23 - e);
-    }
-    int may_win = 0;
-    for (size_t j = 0; j < kBlocks; ++j) {
-      may_win |= static_cast<int>(l[2 * j] * scale + bound[j] >= best) |
-                 static_cast<int>(l[2 * j + 1] * scale + bound[kBlocks + j] >= best);
-    }
-    if (may_win == 0) continue;
-    for (size_t j = 0; j < kIds; ++j) {
-      if (l[j] * scale + bound[(j & 1U) * kBlocks + j / 2] >= best) {
-        race.offer(l[j], static_cast<int32_t>(first + j));
-      }
-    }
-  }
-  for (size_t i = whole; i < logits.size(); ++i) race.offer(logits[i], static_cast<int32_t>(i));
-  return race.winner();
+#if defined(__x86_64__)
+  static const auto kBest = has_avx512() ? race_avx512 : has_avx2() ? race_avx2 : nullptr;
+  if (kBest != nullptr) return kBest(logits, largest, draw);
+#endif
+  return race_in_blocks<2>(logits, largest, draw);
 }
 
 }  // namespace chimere::sampling

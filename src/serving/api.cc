@@ -106,7 +106,9 @@ std::optional<HttpResponse> Api::refuse(const HttpHead& head) {
                    .add("path", head.path.substr(0, 200))
                    .add("code", error->code)
                    .text());
-  return error_response(*error, {});
+  Headers headers;
+  if (error->status == 405) headers.emplace_back("Allow", route->method);
+  return error_response(*error, std::move(headers));
 }
 
 std::optional<ApiError> Api::begin_use(const ApiKey* key) {
@@ -249,10 +251,9 @@ void Api::models(const CallPtr& call) {
   if (model_.embedder) {
     entries.push_back({model_.embedder->id, model_.created, model_.embedder->embedder.context()});
   }
-  if (call->route != kModels) {
-    return respond(call, HttpResponse{200, protocol::model_list(entries)});
-  }
-  const std::string name = call->request.head.path.substr(kModels.size());
+  const std::string name =
+      call->request.head.path.substr(std::min(kModels.size(), call->request.head.path.size()));
+  if (name.empty()) return respond(call, HttpResponse{200, protocol::model_list(entries)});
   const auto found = std::ranges::find(entries, name, &protocol::ModelEntry::id);
   if (found == entries.end()) return respond(call, *unknown_model(name));
   respond(call, HttpResponse{200, protocol::model_reply(*found)});

@@ -10,7 +10,7 @@ void Exchange::respond(HttpResponse response) {
     waiting_.head = std::move(response);
     waiting_.ended = true;
   }
-  wake_();
+  wake_(Haste::kNow);
 }
 
 void Exchange::start_events(Headers headers) {
@@ -21,20 +21,28 @@ void Exchange::start_events(Headers headers) {
     waiting_.head = HttpResponse{200, "", "text/event-stream", std::move(headers)};
     streaming_ = true;
   }
-  wake_();
+  wake_(Haste::kNow);
 }
 
 void Exchange::event(std::string_view bytes) {
   {
     const std::lock_guard lock(mutex_);
-    if (abandoned_) return;
+    if (abandoned_ || waiting_.too_slow) return;
     // Whoever was woken for the bytes before takes these, too.
-    const bool woken = !waiting_.bytes.empty();
+    const bool woken = taking_ || !waiting_.bytes.empty();
     waiting_.bytes += bytes;
     if (woken && waiting_.bytes.size() <= kMaxWaiting) return;
     waiting_.too_slow |= waiting_.bytes.size() > kMaxWaiting;
   }
-  wake_();
+  wake_(Haste::kMayWait);
+}
+
+void Exchange::give_up() {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.too_slow = true;
+  }
+  wake_(Haste::kNow);
 }
 
 void Exchange::end_events() {
@@ -42,7 +50,7 @@ void Exchange::end_events() {
     const std::lock_guard lock(mutex_);
     waiting_.ended = true;
   }
-  wake_();
+  wake_(Haste::kNow);
 }
 
 void Exchange::on_abandoned(std::function<void()> action) {
@@ -61,8 +69,21 @@ bool Exchange::abandoned() const {
   return abandoned_;
 }
 
-Exchange::Piece Exchange::take() {
+void Exchange::on_take(std::function<void()> write) {
   const std::lock_guard lock(mutex_);
+  write_ = std::move(write);
+}
+
+Exchange::Piece Exchange::take() {
+  std::function<void()> write;
+  {
+    const std::lock_guard lock(mutex_);
+    write = write_;
+    taking_ = write != nullptr;
+  }
+  if (write) write();
+  const std::lock_guard lock(mutex_);
+  taking_ = false;
   Piece out = std::exchange(waiting_, {});
   waiting_.ended = out.ended;
   return out;
@@ -80,6 +101,7 @@ void Exchange::abandon() {
     abandoned_ = true;
     waiting_ = {};
     action = std::exchange(action_, {});
+    write_ = nullptr;
   }
   if (action) action();
 }

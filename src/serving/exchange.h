@@ -20,14 +20,23 @@ class Exchange {
   /// Bytes that may wait for a slow reader; with more he is given up.
   static constexpr size_t kMaxWaiting = 4 << 20;
 
+  /// Whether something to send may wait for the next piece of a stream, which is due soon.
+  enum class Haste { kNow, kMayWait };
+
   /// `wake` is called, from any thread, when there is something to send.
-  explicit Exchange(std::function<void()> wake) : wake_(std::move(wake)) {}
+  explicit Exchange(std::function<void(Haste)> wake) : wake_(std::move(wake)) {}
 
   void respond(HttpResponse response);
   /// Begins an answer of server-sent events.
   void start_events(Headers headers);
   void event(std::string_view bytes);
   void end_events();
+  /// `write` calls event() for what it has kept back. It is called by take(), on the connection's
+  /// thread, which announce() asks for. Before start_events().
+  void on_take(std::function<void()> write);
+  void announce() { wake_(Haste::kMayWait); }
+  /// The reader is too slow for what was kept back.
+  void give_up();
 
   /// `action` runs once when the client has gone or is too slow: now if that is so, else on the
   /// connection's thread.
@@ -46,11 +55,13 @@ class Exchange {
   void abandon();
 
  private:
-  std::function<void()> wake_;
+  std::function<void(Haste)> wake_;
   mutable std::mutex mutex_;
   Piece waiting_;
   bool streaming_ = false;
   bool abandoned_ = false;
+  bool taking_ = false;  ///< whoever would be woken is here already
+  std::function<void()> write_;
   std::function<void()> action_;
 };
 

@@ -8,6 +8,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -19,13 +20,19 @@
 #include <csignal>
 #include <cstdlib>
 #include <limits>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "base/wake_descriptor.h"
 #include "protocol/api_error.h"
 #include "protocol/replies.h"
 #include "serving/http_parser.h"
 #include "serving/http_writer.h"
+#include "serving/rhythm.h"
 
 namespace chimere::serving {
 namespace {
@@ -41,10 +48,68 @@ Clock::duration seconds(double s) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
 }
 
+/// Who has something to send.
+class Sender {
+ public:
+  virtual ~Sender() = default;
+  virtual void on_news() = 0;
+};
+
+/// How other threads tell the server's that there is news. What must not wait wakes it, with one
+/// call of the system for all that come until it looks; what may is found when it looks by itself.
+class News {
+ public:
+  explicit News(WakeDescriptor wake) : wake_(std::move(wake)) {}
+
+  /// Any thread.
+  void add(std::weak_ptr<Sender> sender, Exchange::Haste haste) {
+    bool wake = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (senders_.empty()) since_ = Clock::now();
+      senders_.push_back(std::move(sender));
+      wake = !woken_ && (!looks_ || haste == Exchange::Haste::kNow);
+      woken_ |= wake;
+    }
+    if (wake) wake_.notify();
+  }
+
+  /// On the server's thread. Returns when it must do so again though nobody wakes it.
+  std::optional<Clock::time_point> tell_senders() {
+    std::optional<Clock::time_point> next;
+    {
+      const std::lock_guard lock(mutex_);
+      told_.swap(senders_);
+      woken_ = false;
+      if (!told_.empty()) next = rhythm_.add(since_);
+      if (next && *next <= Clock::now()) next.reset();  // this thread is late
+      looks_ = next.has_value();
+    }
+    for (const std::weak_ptr<Sender>& sender : told_) {
+      if (const auto s = sender.lock()) s->on_news();
+    }
+    told_.clear();
+    return next;
+  }
+
+  int descriptor() const { return wake_.duplicate(); }
+
+ private:
+  WakeDescriptor wake_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Sender>> senders_;
+  Clock::time_point since_;  ///< when the first of them came
+  bool woken_ = false;       ///< for them
+  bool looks_ = false;       ///< the server's thread does at the time that tell_senders() said
+  Rhythm rhythm_;
+  std::vector<std::weak_ptr<Sender>> told_;  ///< here for its memory
+};
+
 /// What the connections share; lives on the server's thread.
 struct Shared {
   const HttpOptions& options;
   HttpHandler& handler;
+  std::shared_ptr<News> news;  ///< those who hold exchanges may outlive the server
   std::atomic<int64_t> connections = 0;
   int64_t answering = 0;  ///< connections with a request
   bool stopping = false;
@@ -54,7 +119,7 @@ struct Shared {
 /// answer is computed; the rest reads from there. Everything runs on the server's thread. A timer
 /// stands for a condition: whoever changes something cancels it.
 template <typename Stream>
-class Connection : public std::enable_shared_from_this<Connection<Stream>> {
+class Connection : public Sender, public std::enable_shared_from_this<Connection<Stream>> {
  public:
   Connection(Shared& shared, Stream stream, std::string peer)
       : shared_(shared),
@@ -65,7 +130,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
         write_deadline_(stream_.get_executor()) {
     ++shared_.connections;
   }
-  ~Connection() { --shared_.connections; }
+  ~Connection() override { --shared_.connections; }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -74,6 +139,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
         stream_.get_executor(), [self = this->shared_from_this()] { return self->run(); },
         asio::detached);
   }
+
+  void on_news() override { changed_.cancel(); }
 
  private:
   /// Bytes of requests to come that are read ahead.
@@ -239,11 +306,9 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     const bool keep = request.head.keep_alive;
     const bool chunked = !request.head.http_1_0;
     const bool head_only = request.head.method == "HEAD";
-    auto exchange = std::make_shared<Exchange>([weak = this->weak_from_this()] {
-      const auto self = weak.lock();
-      if (!self) return;
-      asio::post(self->stream_.get_executor(), [self] { self->changed_.cancel(); });
-    });
+    auto exchange = std::make_shared<Exchange>(
+        [news = shared_.news, weak = std::weak_ptr<Sender>(this->weak_from_this())](
+            Exchange::Haste haste) { news->add(weak, haste); });
     ++shared_.answering;
     shared_.handler.handle(std::move(request), exchange);
     const bool sent = co_await answer(*exchange, keep, chunked, head_only);
@@ -350,8 +415,39 @@ Error cannot_listen(const HttpOptions& options, const error_code& error) {
 }  // namespace
 
 struct HttpServer::Impl {
-  Impl(const HttpOptions& o, HttpHandler& handler)
-      : options(o), shared{options, handler}, acceptor(io), signals(io) {}
+  Impl(const HttpOptions& o, HttpHandler& handler, std::shared_ptr<News> news)
+      : options(o),
+        shared{options, handler, std::move(news)},
+        acceptor(io),
+        signals(io),
+        wake(io),
+        look(io) {}
+
+  Status hear_news() {
+    error_code error;
+    wake.assign(shared.news->descriptor(), error);
+    if (error) return io_error("The server cannot be woken: " + error.message() + ".");
+    return {};
+  }
+
+  awaitable<void> spread_news() {
+    std::array<char, 8> count;
+    error_code error;
+    while (!error) {
+      co_await wake.async_read_some(asio::buffer(count),
+                                    asio::redirect_error(asio::use_awaitable, error));
+      tell_senders();
+    }
+  }
+
+  void tell_senders() {
+    const auto next = shared.news->tell_senders();
+    if (!next) return;
+    look.expires_at(*next);
+    look.async_wait([this](error_code error) {
+      if (!error) tell_senders();
+    });
+  }
 
   Status listen() {
     error_code error;
@@ -438,6 +534,8 @@ struct HttpServer::Impl {
   asio::io_context io{1};
   tcp::acceptor acceptor;
   asio::signal_set signals;
+  asio::posix::stream_descriptor wake;
+  asio::steady_timer look;
 };
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -445,7 +543,9 @@ HttpServer::~HttpServer() = default;
 
 Result<std::unique_ptr<HttpServer>> HttpServer::create(const HttpOptions& options,
                                                        HttpHandler& handler) {
-  auto impl = std::make_unique<Impl>(options, handler);
+  CHIMERE_TRY(WakeDescriptor wake, WakeDescriptor::create());
+  auto impl = std::make_unique<Impl>(options, handler, std::make_shared<News>(std::move(wake)));
+  CHIMERE_CHECK_OK(impl->hear_news());
   CHIMERE_CHECK_OK(impl->load_certificates());
   CHIMERE_CHECK_OK(impl->listen());
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
@@ -459,6 +559,7 @@ uint16_t HttpServer::port() const {
 void HttpServer::run(std::function<void()> on_signal) {
   impl_->watch_signals(std::move(on_signal));
   asio::co_spawn(impl_->io, impl_->accept(), asio::detached);
+  asio::co_spawn(impl_->io, impl_->spread_news(), asio::detached);
   impl_->io.run();
 }
 

@@ -12,6 +12,11 @@ int64_t unix_seconds() {
   return duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch()).count();
 }
 
+/// Bytes of the event of a token, but for its text, and of one of its alternatives: more than there
+/// ever are of most.
+constexpr size_t kEventBytes = 320;
+constexpr size_t kAlternativeBytes = 96;
+
 const char* reason_name(engine::FinishReason reason) {
   // The API has one word for both.
   return reason == engine::FinishReason::kStop ? "stop" : "length";
@@ -56,6 +61,11 @@ ReplyJob::ReplyJob(const ServedModel& model, std::shared_ptr<Exchange> exchange,
 
 void ReplyJob::start() {
   const auto self = shared_from_this();
+  if (spec_.stream) {
+    exchange_->on_take([weak = weak_from_this()] {
+      if (const auto job = weak.lock()) job->take_told();
+    });
+  }
   {
     // The engine may answer before the last choice is handed over: its thread waits here then.
     const std::lock_guard lock(mutex_);
@@ -154,19 +164,58 @@ std::string ReplyJob::chunk_of(const Choice& choice, const protocol::Choice& par
 }
 
 void ReplyJob::on_token(size_t index, const engine::TokenEvent& event) {
-  const std::lock_guard lock(mutex_);
-  Choice& choice = choices_[index];
-  if (report_.first_token_seconds == 0) {
-    report_.first_token_seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+  bool first_told = false;
+  bool too_much = false;
+  {
+    const std::lock_guard lock(told_mutex_);
+    if (first_token_seconds_ == 0) {
+      first_token_seconds_ = std::chrono::duration<double>(Clock::now() - started_).count();
+    }
+    if (spec_.stream) {
+      if (told_bytes_ > Exchange::kMaxWaiting) return;  // he is given up
+      first_told = told_.empty();
+      told_.push_back({index, event.token, std::string(event.text)});
+      told_bytes_ += kEventBytes + event.text.size() + kAlternativeBytes * event.token.top.size();
+      too_much = told_bytes_ > Exchange::kMaxWaiting;
+    }
   }
+  if (too_much) {
+    exchange_->give_up();
+  } else if (first_told) {
+    exchange_->announce();
+  } else if (!spec_.stream) {
+    const std::lock_guard lock(mutex_);
+    add_token(index, event.token, event.text);
+  }
+}
+
+void ReplyJob::take_told() {
+  const std::lock_guard lock(mutex_);
+  write_told();
+}
+
+/// With `mutex_` held.
+void ReplyJob::write_told() {
+  {
+    const std::lock_guard lock(told_mutex_);
+    writing_.swap(told_);
+    told_bytes_ = 0;
+  }
+  for (const Told& t : writing_) add_token(t.index, t.token, t.text);
+  writing_.clear();
+}
+
+void ReplyJob::add_token(size_t index, const sampling::Sampled& token, std::string_view text) {
+  Choice& choice = choices_[index];
   ++report_.usage.completion_tokens;
   report_.usage.reasoning_tokens += choice.splitter.thinking() ? 1 : 0;
-  add_logprobs(choice, event.token);
-  show(choice, choice.splitter.push(event.text), event.text.size(), "");
+  add_logprobs(choice, token);
+  show(choice, choice.splitter.push(text), text.size(), "");
 }
 
 void ReplyJob::on_finish(size_t index, const engine::Outcome& outcome) {
   const std::lock_guard lock(mutex_);
+  write_told();
   Choice& choice = choices_[index];
   if (spec_.choices[index].new_prompt) {
     report_.usage.prompt_tokens += outcome.prompt_tokens;
@@ -204,6 +253,10 @@ void ReplyJob::fail(const protocol::ApiError& error) {
 }
 
 void ReplyJob::finish_all() {
+  {
+    const std::lock_guard lock(told_mutex_);
+    report_.first_token_seconds = first_token_seconds_;
+  }
   report_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
   // First, so that a key that is used up has room again when its owner sees the end.
   done_(report_);

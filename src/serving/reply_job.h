@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,7 +70,18 @@ class ReplyJob : public std::enable_shared_from_this<ReplyJob> {
     size_t shown_bytes = 0;    ///< of it, certain to belong to the reply
   };
 
+  /// A token of a stream on its way from the engine's thread to the connection's, which makes an
+  /// event of it.
+  struct Told {
+    size_t index = 0;
+    sampling::Sampled token;
+    std::string text;
+  };
+
   void on_token(size_t index, const engine::TokenEvent& event);
+  void take_told();
+  void write_told();
+  void add_token(size_t index, const sampling::Sampled& token, std::string_view text);
   void on_finish(size_t index, const engine::Outcome& outcome);
   void add_logprobs(Choice& choice, const sampling::Sampled& token);
   /// Adds text that is certain; streams it.
@@ -89,7 +101,14 @@ class ReplyJob : public std::enable_shared_from_this<ReplyJob> {
   const std::function<void(const ReplyReport&)> done_;
   const Clock::time_point started_ = Clock::now();
 
+  // The engine's thread holds this one for a moment for each token, and the other one at the end.
+  std::mutex told_mutex_;
+  std::vector<Told> told_;
+  size_t told_bytes_ = 0;  ///< at least what they will be as events
+  double first_token_seconds_ = 0;
+
   std::mutex mutex_;  ///< the engine's thread, the worker that starts, the connection's thread
+  std::vector<Told> writing_;  ///< here for its memory
   protocol::ReplyHead head_;
   std::vector<Choice> choices_;
   size_t unfinished_ = 0;

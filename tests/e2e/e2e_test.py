@@ -358,6 +358,10 @@ class Bench(Case):
             self.assertAlmostEqual(row["gb_s"], row["bytes"] / row["seconds"] * 1e-9)
             self.assertAlmostEqual(row["of_copy"], row["gb_s"] / row["copy_gb_s"])
 
+    def test_replies_that_draw_their_tokens(self):
+        rows = self.answer("bench", "-m", MODEL, "-p", 0, "-n", 4, "-b", "1,3", "--rows", "1,2", "-r", 1, "--draw")
+        self.assertEqual([(r["test"], r["batch"]) for r in rows], [("tgd4", 1), ("tgd4x2", 1), ("tgd4", 3), ("tgd4x2", 3)])
+
 
 class Chat(Case):
     FLAGS = ("-m", MODEL, "-n", 6, "--temp", 1, "--seed", 5)

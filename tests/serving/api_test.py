@@ -58,11 +58,13 @@ class Api(unittest.TestCase):
         self.assertIn(b"v1/chat/completions", self.server.get("/chat.js"))
         self.assertEqual(self.server.call("HEAD", "/health")[2], b"")
         self.assertEqual(self.server.call("GET", "/nothing")[0], 404)
-        self.assertEqual(self.server.call("GET", CHAT)[0], 405)
+        status, headers, _ = self.server.call("GET", CHAT)
+        self.assertEqual((status, headers["Allow"]), (405, "POST"))
         self.assertEqual(self.server.get("/v1/status")["model"], self.server.model)
 
     def test_models(self):
         listed = self.server.get("/v1/models")["data"]
+        self.assertEqual(self.server.get("/v1/models/")["data"], listed)
         self.assertEqual([m["id"] for m in listed], ["chimere-mini"])
         self.assertEqual(self.server.get("/v1/models/chimere-mini"), listed[0])
         for path in ("/v1/models/other", "/v1/models/../../etc/passwd"):

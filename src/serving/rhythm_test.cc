@@ -1,0 +1,43 @@
+#include "serving/rhythm.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+
+namespace chimere::serving {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+TEST(Rhythm, FindsTheDistanceOfATrain) {
+  Rhythm rhythm;
+  Rhythm::Clock::time_point at{};
+  for (int i = 0; i < 4; ++i, at += microseconds(300)) EXPECT_FALSE(rhythm.add(at));
+  for (int i = 0; i < 20; ++i, at += microseconds(300)) {
+    const auto next = rhythm.add(at);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(*next, at + microseconds(300));
+  }
+  // An event that comes late makes the next one be expected later, but by no more than a quarter.
+  at += microseconds(900);
+  const auto next = rhythm.add(at);
+  ASSERT_TRUE(next);
+  EXPECT_GT(*next, at + microseconds(300));
+  EXPECT_LT(*next, at + microseconds(600));
+}
+
+TEST(Rhythm, APauseBeginsANewTrain) {
+  Rhythm rhythm;
+  Rhythm::Clock::time_point at{};
+  for (int i = 0; i < 8; ++i, at += milliseconds(1)) (void)rhythm.add(at);
+  at += Rhythm::kLongest;
+  for (int i = 0; i < 4; ++i, at += milliseconds(2)) EXPECT_FALSE(rhythm.add(at));
+  const auto next = rhythm.add(at);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(*next, at + milliseconds(2));
+}
+
+}  // namespace
+}  // namespace chimere::serving
