@@ -25,6 +25,8 @@ class StepBatch {
   std::span<const int32_t> tokens() const { return tokens_; }
   /// Rows of the step whose logits are wanted, in the plan's order.
   std::span<const int32_t> wanted_rows() const { return wanted_rows_; }
+  std::span<const RowClass> row_classes() const { return row_classes_; }
+  std::span<const RowClass> wanted_classes() const { return wanted_classes_; }
 
   /// All rows have been computed: the sequences advance.
   void finish() { reservation_.apply(); }
@@ -40,6 +42,8 @@ class StepBatch {
   std::vector<int32_t> row_sequence_;
   std::vector<int32_t> row_position_;
   std::vector<int32_t> wanted_rows_;
+  std::vector<RowClass> row_classes_;
+  std::vector<RowClass> wanted_classes_;
 };
 
 }  // namespace chimere::model

@@ -160,9 +160,12 @@ void ReplyJob::on_token(size_t index, const engine::TokenEvent& event) {
     report_.first_token_seconds = std::chrono::duration<double>(Clock::now() - started_).count();
   }
   ++report_.usage.completion_tokens;
-  report_.usage.reasoning_tokens += choice.splitter.thinking() ? 1 : 0;
   add_logprobs(choice, event.token);
-  show(choice, choice.splitter.push(event.text), event.text.size(), "");
+  const bool thinking = choice.splitter.thinking();
+  const protocol::ReasoningSplitter::Piece piece = choice.splitter.push(event.text);
+  // The tag that ends a thought is not part of it.
+  report_.usage.reasoning_tokens += thinking && choice.splitter.thinking() ? 1 : 0;
+  show(choice, piece, event.text.size(), "");
 }
 
 void ReplyJob::on_finish(size_t index, const engine::Outcome& outcome) {
