@@ -187,6 +187,8 @@ Status serve(const CommandLine& line) {
   const std::string version = "chimere-" CHIMERE_VERSION;
   serving::ServedModel model = serve_model(s, loaded, *service, version);
   RequestFactory requests(*loaded.tokenizer);
+  // Settings that no request can be made with, like a table that is not there, are told now.
+  CHIMERE_TRY([[maybe_unused]] const engine::Request first, requests.make(s));
   std::optional<EngramMemories> memories;
   if (const std::string folder = state_folder(s); !folder.empty()) {
     memories.emplace(folder + "/engram", *loaded.tokenizer);
