@@ -303,7 +303,8 @@ Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kerne
                                                  const HybridKind& kind, HybridForward forward) {
   CHIMERE_CHECK_OK(file.check_unchanged());
   CHIMERE_TRY(Hparams hparams, read_hparams(file, kind));
-  if (!(options.expert_top_p > 0 && options.expert_top_p <= 1)) {
+  const bool possible = options.expert_top_p > 0 && options.expert_top_p <= 1;  // no NaN
+  if (!possible) {
     return invalid_argument("expert_top_p must be above 0 and at most 1");
   }
   if (hparams.moe.n_experts > 0) hparams.moe.top_p = options.expert_top_p;
