@@ -1,15 +1,22 @@
 #!/usr/bin/python3
 """Perplexity of held-out domains behind tables made of each domain's other documents, and of unrelated text.
 
-  engram_domains.py CHIMERE MODEL TEXTS EVALUATION [--bytes N]
+  engram_domains.py CHIMERE MODEL TEXTS EVALUATION [--bytes N] [--replies N]
 
 TEXTS: what `train/corpus/domains.py TEXTS --without EVALUATION` wrote; EVALUATION: models/evaluation. Builds a table of
 each domain beside its texts, then prints a Markdown table: perplexity without a table, with Kneser-Ney's shares always,
 and gated, of the domain's text and of heldout.docs behind the same table; the first N bytes of each text.
+
+With --replies instead: what tables do to thoughts. N sentences of each domain's text are asked about three times, greedily
+and with a thought: without the table, with it outside thoughts alone (the default), and with it inside them too
+(--engram-thinking). Counts thoughts and answers that are other ones than without the table; uses the tables that are there.
 """
 import argparse
+import http.client
 import json
 import os
+import re
+import statistics
 import subprocess
 import tempfile
 
@@ -20,6 +27,60 @@ def run(*command):
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
+def read_documents(a, name):
+    with open(os.path.join(a.evaluation, f"{name}.docs"), encoding="utf-8") as f:
+        return f.read().split("\0")
+
+
+def sentences(documents, wanted):
+    """One of each document in turn, until there are enough."""
+    found = [[s.strip() for s in re.findall(r"\b[A-Z][^.\n]{50,160}\.", d)] for d in documents]
+    turns = max(map(len, found))
+    return [f[i] for i in range(turns) for f in found if i < len(f)][:wanted]
+
+
+def replies(a, questions, *flags):
+    """(thought, answer, tokens of the thought) for each question."""
+    server = subprocess.Popen([a.chimere, "serve", "--json", "--port", "0", "-m", a.model, "--backend", "cpu", "--ctx", "4096", *flags],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        port = int(json.loads(server.stdout.readline())["url"].rsplit(":", 1)[1])
+        told = []
+        for question in questions:
+            body = {"messages": [{"role": "user", "content": f"Please explain this: {question}"}], "temperature": 0,
+                    "reasoning_effort": "low", "max_tokens": 400}
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+            connection.request("POST", "/v1/chat/completions", json.dumps(body))
+            reply = json.loads(connection.getresponse().read())
+            connection.close()
+            message = reply["choices"][0]["message"]
+            told.append((message.get("reasoning_content"), message["content"],
+                         reply["usage"]["completion_tokens_details"]["reasoning_tokens"]))
+        return told
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def compare_replies(a):
+    print("| table | questions | tokens of a thought, without table | thoughts changed, off / on inside them | answers changed, off / on | "
+          "tokens of a thought, on |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for domain in DOMAINS:
+        table = os.path.join(a.texts, f"{domain}.engr")
+        questions = sentences(read_documents(a, domain), a.replies)
+        none, off, on = (replies(a, questions, *flags) for flags in
+                         ((), ("--engram", table), ("--engram", table, "--engram-thinking")))
+
+        def changed(told, part):
+            return sum(x[part] != y[part] for x, y in zip(none, told))
+
+        def mean(told):
+            return statistics.mean(t[2] for t in told)
+        print(f"| {domain} | {len(questions)} | {mean(none):.1f} | {changed(off, 0)} / {changed(on, 0)} | "
+              f"{changed(off, 1)} / {changed(on, 1)} | {mean(on):.1f} |", flush=True)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("chimere")
@@ -27,15 +88,18 @@ def main():
     p.add_argument("texts")
     p.add_argument("evaluation")
     p.add_argument("--bytes", type=int, default=36_000)
+    p.add_argument("--replies", type=int, default=0)
     a = p.parse_args()
+    if a.replies > 0:
+        compare_replies(a)
+        return
     print("| table | n-grams | built in | text | tokens | off | always (Kneser-Ney) | gated | mean weight |")
     print("|---|---:|---:|---|---:|---:|---:|---:|---:|")
     for domain in DOMAINS:
         table = os.path.join(a.texts, f"{domain}.engr")
         built = run(a.chimere, "engram", "build", "-m", a.model, "-o", table, os.path.join(a.texts, f"{domain}.docs"), "--json")
         for name in (domain, "heldout"):
-            with open(os.path.join(a.evaluation, f"{name}.docs"), encoding="utf-8") as f:
-                text = f.read().replace("\0", "\n").encode()[:a.bytes].decode(errors="ignore")
+            text = "\n".join(read_documents(a, name)).encode()[:a.bytes].decode(errors="ignore")
             with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as f:
                 f.write(text)
                 f.flush()

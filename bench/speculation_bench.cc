@@ -3,12 +3,13 @@
 // that have begun.
 //
 //   speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] [--sequences N]
-//   [--threads N]
+//   [--threads N] [--draft-tokens N] [--modes off,auto]
 //
 // EVALUATION: the folder models/evaluation. Prompts take turns with all modes (off, mtp, ngram,
 // auto, off, ...), each mode has an engine of its own that learns from prompt to prompt, and of the
-// runs of a prompt the fastest counts. Texts that differ from those of `off` end the program
-// with 1.
+// runs of a prompt the fastest counts. "in vain" and "asked": of 100 tokens, rows that verified a
+// draft that was wrong, and drafts that the model was asked for. Texts that differ from those of
+// `off` end the program with 1.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -33,11 +34,7 @@ namespace {
 
 using engine::Speculation;
 
-constexpr std::array<std::pair<const char*, Speculation>, 4> kModes = {
-    {{"off", Speculation::kOff},
-     {"mtp", Speculation::kMtp},
-     {"ngram", Speculation::kNgram},
-     {"auto", Speculation::kAuto}}};
+using Mode = std::pair<std::string, Speculation>;
 
 struct Options {
   std::string model;
@@ -47,6 +44,11 @@ struct Options {
   int runs = 3;
   size_t sequences = 1;
   int threads = 2;
+  int draft_tokens = 0;
+  std::vector<Mode> modes = {{"off", Speculation::kOff},
+                             {"mtp", Speculation::kMtp},
+                             {"ngram", Speculation::kNgram},
+                             {"auto", Speculation::kAuto}};  ///< `off` first
 };
 
 /// Seconds of this thread's processor: with one thread other programs on the machine hardly
@@ -67,6 +69,7 @@ struct Told {
   int64_t tokens = 0;
   int64_t drafted = 0;
   int64_t accepted = 0;
+  int64_t asked = 0;
   int64_t steps = 0;
   std::vector<std::vector<int32_t>> ids;
 };
@@ -134,6 +137,7 @@ Told run(engine::Engine& engine, std::span<const std::vector<int32_t>> prompts, 
       told.tokens += static_cast<int64_t>(o.tokens.size());
       told.drafted += o.speculation.drafted;
       told.accepted += o.speculation.accepted;
+      told.asked += o.speculation.asked;
     };
     if (!engine.submit(std::move(request)).ok()) std::exit(2);
   }
@@ -147,47 +151,52 @@ Told run(engine::Engine& engine, std::span<const std::vector<int32_t>> prompts, 
 /// False if a text differs.
 bool measure(const Set& set, float temperature, const Options& options, model::Model& model,
              const text::Tokenizer& tokenizer) {
-  std::array<std::unique_ptr<engine::Engine>, kModes.size()> engines;
+  const std::vector<Mode>& modes = options.modes;
+  std::vector<std::unique_ptr<engine::Engine>> engines(modes.size());
   for (auto& e : engines) e = engine::Engine::create(model, tokenizer, {}).value();
-  std::array<Told, kModes.size()> sums;
-  std::array<std::vector<double>, kModes.size()> ratios;
+  std::vector<Told> sums(modes.size());
+  std::vector<std::vector<double>> ratios(modes.size());
   size_t turn = 0;
   for (size_t first = 0; first < set.prompts.size(); first += options.sequences) {
     const auto prompts =
         std::span(set.prompts)
             .subspan(first, std::min(options.sequences, set.prompts.size() - first));
-    std::array<Told, kModes.size()> best;
+    std::vector<Told> best(modes.size());
     for (int r = 0; r < options.runs; ++r, ++turn) {
-      for (size_t i = 0; i < kModes.size(); ++i) {
-        const size_t m = (turn + i) % kModes.size();
-        Told told = run(*engines[m], prompts, kModes[m].second, options, temperature);
+      for (size_t i = 0; i < modes.size(); ++i) {
+        const size_t m = (turn + i) % modes.size();
+        Told told = run(*engines[m], prompts, modes[m].second, options, temperature);
         if (r == 0 || told.seconds < best[m].seconds) best[m] = std::move(told);
       }
     }
-    for (size_t m = 0; m < kModes.size(); ++m) {
+    for (size_t m = 0; m < modes.size(); ++m) {
       if (best[m].ids != best[0].ids) {
         std::fprintf(stderr, "%s, prompt %zu: the text of %s is another one\n", set.name, first,
-                     kModes[m].first);
+                     modes[m].first.c_str());
         return false;
       }
       sums[m].seconds += best[m].seconds;
       sums[m].tokens += best[m].tokens;
       sums[m].drafted += best[m].drafted;
       sums[m].accepted += best[m].accepted;
+      sums[m].asked += best[m].asked;
       sums[m].steps += best[m].steps;
       ratios[m].push_back(best[0].seconds / best[m].seconds);
     }
   }
-  for (size_t m = 0; m < kModes.size(); ++m) {
+  for (size_t m = 0; m < modes.size(); ++m) {
     const Told& s = sums[m];
     std::ranges::sort(ratios[m]);
     std::printf(
-        "%-10s %-8s %-6s %8lld %9.0f %8.3f %8.3f %8.3f %8.3f %9.2f\n", set.name,
-        temperature > 0 ? "sampled" : "greedy", kModes[m].first, static_cast<long long>(s.tokens),
-        static_cast<double>(s.tokens) / s.seconds, sums[0].seconds / s.seconds,
-        ratios[m][ratios[m].size() / 2], ratios[m][ratios[m].size() / 20],
+        "%-10s %-8s %-6s %8lld %9.0f %8.3f %8.3f %8.3f %8.3f %9.2f %8.1f %8.1f\n", set.name,
+        temperature > 0 ? "sampled" : "greedy", modes[m].first.c_str(),
+        static_cast<long long>(s.tokens), static_cast<double>(s.tokens) / s.seconds,
+        sums[0].seconds / s.seconds, ratios[m][ratios[m].size() / 2],
+        ratios[m][ratios[m].size() / 20],
         s.drafted > 0 ? static_cast<double>(s.accepted) / static_cast<double>(s.drafted) : 0.0,
-        static_cast<double>(s.tokens) / static_cast<double>(s.steps));
+        static_cast<double>(s.tokens) / static_cast<double>(s.steps),
+        100.0 * static_cast<double>(s.drafted - s.accepted) / static_cast<double>(s.tokens),
+        100.0 * static_cast<double>(s.asked) / static_cast<double>(s.tokens));
     std::fflush(stdout);
   }
   return true;
@@ -250,6 +259,7 @@ int bench(const Options& options) {
   wanted.max_tokens = 64 * 1024;
   wanted.max_states = 256;
   wanted.drafts = true;
+  wanted.draft_tokens = options.draft_tokens;
   const auto model = model::load_model(**file, *ops, wanted);
   auto vocabulary = model::vocabulary_from_gguf(**file);
   if (!model.ok() || !vocabulary.ok()) {
@@ -259,8 +269,9 @@ int bench(const Options& options) {
   const auto tokenizer = text::Tokenizer::create(std::move(vocabulary).value()).value();
   const std::vector<Set> sets = read_sets(options, *tokenizer);
   print_curve(options, **model, sets[1].prompts.front());
-  std::printf("%-10s %-8s %-6s %8s %9s %8s %8s %8s %8s %9s\n", "prompts", "tokens", "mode",
-              "tokens", "tok/s", "x off", "median", "5th pct", "accepted", "tok/step");
+  std::printf("%-10s %-8s %-6s %8s %9s %8s %8s %8s %8s %9s %8s %8s\n", "prompts", "tokens", "mode",
+              "tokens", "tok/s", "x off", "median", "5th pct", "accepted", "tok/step", "in vain",
+              "asked");
   for (const Set& set : sets) {
     for (const float temperature : {0.0F, 0.8F}) {
       if (!measure(set, temperature, options, **model, *tokenizer)) return 1;
@@ -277,13 +288,20 @@ int main(int argc, char** argv) {
   if (argc < 3 || argc % 2 == 0) {
     std::fprintf(stderr,
                  "usage: speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] "
-                 "[--sequences N] [--threads N]\n");
+                 "[--sequences N] [--threads N] [--draft-tokens N] [--modes LIST]\n");
     return 2;
   }
   options.model = argv[1];
   options.evaluation = argv[2];
   for (int i = 3; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
+    if (name == "--modes") {
+      const std::string wanted = std::string(",off,") + argv[i + 1] + ",";
+      std::erase_if(options.modes, [&](const auto& mode) {
+        return wanted.find("," + mode.first + ",") == std::string::npos;
+      });
+      continue;
+    }
     const int value = std::max(1, std::atoi(argv[i + 1]));
     if (name == "--prompts") {
       options.prompts = static_cast<size_t>(value);
@@ -295,6 +313,8 @@ int main(int argc, char** argv) {
       options.sequences = static_cast<size_t>(value);
     } else if (name == "--threads") {
       options.threads = value;
+    } else if (name == "--draft-tokens") {
+      options.draft_tokens = value;
     } else {
       std::fprintf(stderr, "unknown: %s\n", name.c_str());
       return 2;

@@ -48,12 +48,17 @@ struct Measured {
   // Of the whole test, on a card.
   int64_t steps = 0;
   kernels::cuda::StreamCounts asked;
+  kernels::ExpertUse used;  ///< of all runs, where experts are left out
 };
 
 kernels::cuda::StreamCounts operator-(const kernels::cuda::StreamCounts& a,
                                       const kernels::cuda::StreamCounts& b) {
   return {a.launches - b.launches, a.graph_launches - b.graph_launches,
           a.synchronisations - b.synchronisations};
+}
+
+kernels::ExpertUse operator-(const kernels::ExpertUse& a, const kernels::ExpertUse& b) {
+  return {a.rows - b.rows, a.experts - b.experts};
 }
 
 class Bench {
@@ -177,17 +182,26 @@ class Bench {
   template <typename Run>
   Result<Measured> repeat(const Run& run) {
     std::vector<Measured> all;
+    CHIMERE_TRY(const kernels::ExpertUse used_before, loaded_.model->expert_use());
     for (int32_t r = 0; r <= runs_; ++r) {
       const kernels::cuda::StreamCounts before = counts();
       steps_ = 0;
       CHIMERE_TRY(Measured m, run());
       m.steps = steps_;
       m.asked = counts() - before;
-      if (r > 0) all.push_back(m);
+      if (r > 0) {
+        all.push_back(m);
+        continue;
+      }
+      // What the bytes of the others are worked out with.
+      CHIMERE_TRY(const kernels::ExpertUse used, loaded_.model->expert_use());
+      if (used.rows > used_before.rows) bytes_.use_experts(mean_experts(used - used_before));
     }
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
     std::nth_element(all.begin(), middle, all.end(),
                      [](const Measured& a, const Measured& b) { return a.seconds < b.seconds; });
+    CHIMERE_TRY(const kernels::ExpertUse used, loaded_.model->expert_use());
+    middle->used = used - used_before;
     return *middle;
   }
 
@@ -216,9 +230,11 @@ class Report {
     const double rate = tokens / m.seconds;
     const double gb_s = m.bytes / m.seconds * 1e-9;
     if (!json_) {
-      std::cout << fmt::format("{:>8} {:>6} {:>12.2f} {:>10} {:>10.2f} {:>7.0f}%\n", test, batch,
-                               rate, human_bytes(m.bytes), gb_s, 100 * gb_s / bandwidth_.copy)
-                << std::flush;
+      std::cout << fmt::format("{:>8} {:>6} {:>12.2f} {:>10} {:>10.2f} {:>7.0f}%", test, batch,
+                               rate, human_bytes(m.bytes), gb_s, 100 * gb_s / bandwidth_.copy);
+      if (m.used.rows > 0)
+        std::cout << fmt::format("  {:.3f} experts a token", mean_experts(m.used));
+      std::cout << std::endl;
     }
     Json row = {{"test", test},
                 {"batch", batch},
@@ -229,6 +245,7 @@ class Report {
                 {"of_copy", gb_s / bandwidth_.copy},
                 {"copy_gb_s", bandwidth_.copy},
                 {"read_gb_s", bandwidth_.read}};
+    if (m.used.rows > 0) row["experts_per_token"] = mean_experts(m.used);
     if (on_card_) {
       const auto per_step = [&](int64_t n) {
         return static_cast<double>(n) / static_cast<double>(m.steps);

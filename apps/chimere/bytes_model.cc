@@ -37,19 +37,21 @@ BytesModel::BytesModel(const LoadedModel& loaded) {
     }
   }
   const auto all = static_cast<double>(key("expert_count", 1));
-  used_ = static_cast<double>(key("expert_used_count", 1)) / std::max(all, 1.0);
+  n_experts_ = std::max(all, 1.0);
+  used_ = static_cast<double>(key("expert_used_count", 1)) / n_experts_;
+  used_by_replies_ = used_;
   dense_ = static_cast<double>(loaded.model->active_weight_bytes()) - used_ * experts_;
   const state::StateStore& states = loaded.model->states();
   state_ = static_cast<double>(states.bytes_per_slot());
   per_token_ = static_cast<double>(states.bytes_per_token());
 }
 
-double BytesModel::weights(int64_t rows) const {
-  return dense_ + experts_ * (1 - std::pow(1 - used_, static_cast<double>(rows)));
+double BytesModel::weights(int64_t rows, double used) const {
+  return dense_ + experts_ * (1 - std::pow(1 - used, static_cast<double>(rows)));
 }
 
 double BytesModel::prompt_step(int64_t position, int64_t rows) const {
-  double bytes = weights(rows);
+  double bytes = weights(rows, used_);
   for (int64_t at = 0; at < rows; at += kernels::kMaxChunkRows) {
     const int64_t chunk = std::min<int64_t>(kernels::kMaxChunkRows, rows - at);
     bytes += 2 * state_ + per_token_ * static_cast<double>(position + at + chunk);
@@ -58,7 +60,7 @@ double BytesModel::prompt_step(int64_t position, int64_t rows) const {
 }
 
 double BytesModel::decode_step(int64_t position, int64_t batch) const {
-  return weights(batch) +
+  return weights(batch, used_by_replies_) +
          static_cast<double>(batch) * (2 * state_ + per_token_ * static_cast<double>(position + 1));
 }
 

@@ -19,16 +19,20 @@ class BytesModel {
   /// One row of each of `batch` replies, all behind `position` tokens: each reads and writes its
   /// state, reads its keys and values, and adds one.
   double decode_step(int64_t position, int64_t batch) const;
+  /// Of the experts, a reply's token uses so many from now on.
+  void use_experts(double mean) { used_by_replies_ = mean / n_experts_; }
 
  private:
   /// Weights that `rows` rows use: dense ones once; of the routed experts the fraction 1 - (1 -
   /// used/all)^rows, which is what independent, even routing touches.
-  double weights(int64_t rows) const;
+  double weights(int64_t rows, double used) const;
 
   double dense_ = 0;    ///< weight bytes that every step reads
   double experts_ = 0;  ///< of all routed experts
-  double used_ = 1;     ///< fraction of the experts that one token uses
-  double state_ = 0;    ///< of one sequence
+  double n_experts_ = 1;
+  double used_ = 1;  ///< fraction of the experts that one token uses
+  double used_by_replies_ = 1;
+  double state_ = 0;  ///< of one sequence
   double per_token_ = 0;
 };
 

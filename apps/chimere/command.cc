@@ -48,10 +48,10 @@ void add_settings(CLI::App& command, CommandLine& line,
 }
 
 std::span<const SettingInfo* const> model_settings() {
-  static constexpr std::array<const SettingInfo*, 10> kSettings = {
-      &settings::kModel,      &settings::kModels,   &settings::kBackend, &settings::kVramBudget,
-      &settings::kCpuExperts, &settings::kThreads,  &settings::kContext, &settings::kCacheK,
-      &settings::kCacheV,     &settings::kSpeculate};
+  static constexpr std::array<const SettingInfo*, 11> kSettings = {
+      &settings::kModel,      &settings::kModels,     &settings::kBackend,  &settings::kVramBudget,
+      &settings::kCpuExperts, &settings::kThreads,    &settings::kContext,  &settings::kCacheK,
+      &settings::kCacheV,     &settings::kExpertTopP, &settings::kSpeculate};
   return kSettings;
 }
 

@@ -98,7 +98,7 @@ Status eval_divergence(const CommandLine& line, const DivergenceFlags& flags) {
   if (flags.base.empty() && flags.base_settings.empty()) {
     return invalid_argument(
         "There is nothing to compare with: name another model (--base MODEL), or say how the base "
-        "runs differently (--base-cache-k, --base-cache-v, --base-backend).");
+        "runs differently (--base-cache-k, --base-cache-v, --base-expert-top-p, --base-backend).");
   }
   CHIMERE_TRY(const LoadedModel model, load(line.settings, {.default_context = 2048}));
   Settings base_settings = line.settings;
@@ -139,6 +139,7 @@ void declare_divergence(CLI::App& eval, CommandLine& line) {
                       "The model to compare with; without it the same one, run differently");
   for (const SettingInfo* s : {static_cast<const SettingInfo*>(&settings::kCacheK),
                                static_cast<const SettingInfo*>(&settings::kCacheV),
+                               static_cast<const SettingInfo*>(&settings::kExpertTopP),
                                static_cast<const SettingInfo*>(&settings::kBackend)}) {
     command
         ->add_option_function<std::string>(

@@ -76,10 +76,9 @@ Status eval_logits(const CommandLine& line, const LogitsFlags& flags) {
     std::cout.write(out.data(), static_cast<std::streamsize>(out.size()));
     return {};
   };
-  const auto row_class =
-      flags.row_class == "step" ? model::RowClass::kStep : model::RowClass::kChunk;
+  const int64_t step_from = flags.row_class == "step" ? 0 : n;
   const LoadedModel* model = &loaded;
-  CHIMERE_CHECK_OK(for_each_logits({&model, 1}, tokens, row_class, flags.all ? 0 : n - 1, show));
+  CHIMERE_CHECK_OK(for_each_logits({&model, 1}, tokens, step_from, flags.all ? 0 : n - 1, show));
   if (line.json) std::cout << "]}\n";
   return {};
 }
@@ -130,14 +129,18 @@ Status eval_perplexity(const CommandLine& line, const std::string& path) {
   const size_t first = loaded.tokenizer->token_bytes(text.tokens[0], false).size();
   const double bits_per_byte =
       sum.nats / std::numbers::ln2 / static_cast<double>(text.bytes - first);
+  CHIMERE_TRY(const kernels::ExpertUse use, loaded.model->expert_use());
   if (line.json) {
-    print_json({{"perplexity", std::exp(per_token)},
-                {"tokens", sum.tokens},
-                {"bits_per_byte", bits_per_byte},
-                {"context", loaded.context}});
+    Json told = {{"perplexity", std::exp(per_token)},
+                 {"tokens", sum.tokens},
+                 {"bits_per_byte", bits_per_byte},
+                 {"context", loaded.context}};
+    if (use.rows > 0) told["experts_per_token"] = mean_experts(use);
+    print_json(told);
   } else {
     std::cout << fmt::format("perplexity {:.4f} over {} tokens, {:.4f} bits a byte\n",
                              std::exp(per_token), sum.tokens, bits_per_byte);
+    if (use.rows > 0) std::cout << fmt::format("{:.3f} experts a token\n", mean_experts(use));
   }
   return {};
 }

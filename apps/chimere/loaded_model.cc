@@ -87,6 +87,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   options.max_step_rows = out.step_rows;
   options.cache_k = *parse_dtype(settings.get(settings::kCacheK));
   options.cache_v = *parse_dtype(settings.get(settings::kCacheV));
+  options.expert_top_p = static_cast<float>(settings.get(settings::kExpertTopP));
   const std::string& speculate = settings.get(settings::kSpeculate);
   options.drafts = speculate == "auto" || speculate == "mtp";
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));

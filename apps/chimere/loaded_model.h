@@ -52,6 +52,11 @@ struct LoadedModel {
   static constexpr int kCardStepRows[] = {4096, 2048, kHostStepRows};
 };
 
+/// Of a layer and token.
+inline double mean_experts(const kernels::ExpertUse& use) {
+  return static_cast<double>(use.experts) / static_cast<double>(use.rows);
+}
+
 /// Errors: those of the reader, the tokenizer and the model, kInvalidArgument if --ctx goes beyond
 /// the model, kOutOfMemory if its keys and values go beyond the machine, those of move_to_card().
 Result<LoadedModel> load(const Settings& settings, const Room& room);

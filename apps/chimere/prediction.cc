@@ -11,7 +11,7 @@
 namespace chimere::app {
 
 Status for_each_logits(std::span<const LoadedModel* const> models, std::span<const int32_t> tokens,
-                       model::RowClass row_class, int64_t first, const UseLogits& use) {
+                       int64_t step_from, int64_t first, const UseLogits& use) {
   std::vector<int32_t> message_starts;
   if (const int32_t start = models[0]->tokenizer->find("<|im_start|>"); start >= 0)
     message_starts.push_back(start);
@@ -19,14 +19,22 @@ Status for_each_logits(std::span<const LoadedModel* const> models, std::span<con
   for (const LoadedModel* m : models) sequences.push_back(m->model->states().create_sequence());
   std::vector<ConstMatrixView> logits(models.size());
   std::vector<LogitsRow> of_position(models.size());
+  const auto n = static_cast<int64_t>(tokens.size());
+  const auto prompt = static_cast<size_t>(std::clamp<int64_t>(step_from, 0, n));
+  std::vector<int32_t> sizes = model::chunk_sizes(tokens.first(prompt), message_starts);
+  const size_t chunks = sizes.size();
+  for (int64_t i = static_cast<int64_t>(prompt); i < n; i += kernels::kMaxChunkRows) {
+    sizes.push_back(static_cast<int32_t>(std::min<int64_t>(kernels::kMaxChunkRows, n - i)));
+  }
   int64_t at = 0;
-  for (const int32_t size : model::chunk_sizes(tokens, message_starts)) {
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const int32_t size = sizes[i];
     model::StepPlan plan;
     model::SequenceRows& rows = plan.sequences.emplace_back();
-    rows.row_class = row_class;
-    const auto chunk = tokens.subspan(static_cast<size_t>(at), static_cast<size_t>(size));
-    rows.tokens.assign(chunk.begin(), chunk.end());
-    if (row_class == model::RowClass::kChunk) rows.chunks = {size};
+    rows.row_class = i < chunks ? model::RowClass::kChunk : model::RowClass::kStep;
+    const auto piece = tokens.subspan(static_cast<size_t>(at), static_cast<size_t>(size));
+    rows.tokens.assign(piece.begin(), piece.end());
+    if (i < chunks) rows.chunks = {size};
     for (int32_t r = 0; r < size; ++r) {
       if (at + r >= first) rows.logits_of.push_back(r);
     }
@@ -52,6 +60,8 @@ Status predict_text(std::span<const LoadedModel* const> models, std::span<const 
                     const std::function<void(int64_t)>& progress) {
   const auto n = static_cast<int64_t>(tokens.size());
   const int64_t stride = std::max<int64_t>(1, context / 2);
+  const bool as_reply =
+      std::ranges::any_of(models, [](const LoadedModel* m) { return m->options.expert_top_p < 1; });
   // `known` tokens have been predicted, or stand first.
   for (int64_t begin = 0, known = 1; known < n; begin += stride) {
     const int64_t end = std::min(n, begin + context);
@@ -60,8 +70,8 @@ Status predict_text(std::span<const LoadedModel* const> models, std::span<const 
     const auto in_text = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
       return begin + position + 1 < end ? use(begin + position, rows) : Status();
     };
-    CHIMERE_CHECK_OK(
-        for_each_logits(models, window, model::RowClass::kChunk, known - 1 - begin, in_text));
+    const int64_t first = known - 1 - begin;
+    CHIMERE_CHECK_OK(for_each_logits(models, window, as_reply ? first : end, first, in_text));
     known = end;
     progress(known);
   }

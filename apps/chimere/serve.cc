@@ -84,6 +84,8 @@ serving::ServedModel serve_model(const Settings& settings, const LoadedModel& lo
                     std::chrono::system_clock::now().time_since_epoch())
                     .count();
   out.fingerprint = fmt::format("{}+{}+numerics-{}", version, out.id, kernels::kNumericsVersion);
+  if (loaded.options.expert_top_p < 1)
+    out.fingerprint += fmt::format("+experts-{}", loaded.options.expert_top_p);
   out.defaults = settings;
   const auto source = loaded.file->get_string("tokenizer.chat_template");
   if (source.ok()) {
@@ -185,6 +187,8 @@ Status serve(const CommandLine& line) {
   const std::string version = "chimere-" CHIMERE_VERSION;
   serving::ServedModel model = serve_model(s, loaded, *service, version);
   RequestFactory requests(*loaded.tokenizer);
+  // Settings that no request can be made with, like a table that is not there, are told now.
+  CHIMERE_TRY([[maybe_unused]] const engine::Request first, requests.make(s));
   std::optional<EngramMemories> memories;
   if (const std::string folder = state_folder(s); !folder.empty()) {
     memories.emplace(folder + "/engram", *loaded.tokenizer);
@@ -239,6 +243,7 @@ void declare_serve(CLI::App& app, CommandLine& line) {
   add_settings(*command, line, prefix_cache_settings());
   add_settings(*command, line, model_settings());
   add_settings(*command, line, sampling_settings());
+  add_settings(*command, line, engram_settings());
 }
 
 }  // namespace chimere::app

@@ -85,6 +85,10 @@ constexpr Setting<std::string> kCacheK(text("cache-k", "", "f16",
 constexpr Setting<std::string> kCacheV(text("cache-v", "", "f16",
                                             "Type of the values in the KV cache", kCacheTypes));
 
+constexpr Setting<double> kExpertTopP(
+    real("expert-top-p", "1", 1e-6, 1,
+         "Tokens of a reply use the fewest of their experts whose weights reach this sum; 1: all"));
+
 constexpr Setting<std::string> kStateFolder(
     text("state-folder", "", "",
          "Where a server keeps what it has computed; without it $XDG_STATE_HOME/chimere or "
@@ -266,6 +270,7 @@ std::span<const SettingInfo* const> all() {
                                                                   &kContext,
                                                                   &kCacheK,
                                                                   &kCacheV,
+                                                                  &kExpertTopP,
                                                                   &kStateFolder,
                                                                   &kCacheStates,
                                                                   &kCacheMemory,

@@ -52,6 +52,7 @@ extern const Setting<int64_t> kThreads;
 extern const Setting<int64_t> kContext;
 extern const Setting<std::string> kCacheK;
 extern const Setting<std::string> kCacheV;
+extern const Setting<double> kExpertTopP;
 
 extern const Setting<std::string> kStateFolder;
 extern const Setting<int64_t> kCacheStates;

@@ -503,7 +503,8 @@ model::StepPlan Engine::make_plan(const std::vector<Planned>& planned) {
     plan.sequences.push_back(p.rows > 0 ? p.generation->prompt_rows(p.rows)
                                         : p.generation->decode_rows());
     const Speculator* speculator = p.generation->speculator();
-    plan.feed_drafts |= speculator != nullptr && speculator->wants_feeding();
+    if (speculator == nullptr) continue;
+    plan.feed_drafts |= p.rows > 0 ? speculator->feeds_prompt() : speculator->feeds_reply();
   }
   return plan;
 }

@@ -179,8 +179,14 @@ struct ExpertWeights {
 /// Which experts each row uses, in rank order (largest weight first; ties to the lower id).
 struct Routing {
   int n_used = 0;
-  int32_t* ids = nullptr;    ///< [rows, n_used]
+  int32_t* ids = nullptr;    ///< [rows, n_used]; -1 from some rank on: left out (keep_top_p)
   float* weights = nullptr;  ///< [rows, n_used]
+};
+
+/// Experts that rows were sent to, of each layer that a row went through.
+struct ExpertUse {
+  int64_t rows = 0;
+  int64_t experts = 0;
 };
 
 class Ops {
@@ -289,6 +295,13 @@ class Ops {
   /// Softmax over all experts, the n_used largest, weights divided by their sum. logits [rows,
   /// n_experts].
   virtual void route(ConstMatrixView logits, Routing routing) = 0;
+
+  /// Leaves out experts of step rows: the first rank stays, and every further one while the weights
+  /// before it, added up in rank order, are below top_p (below 1). The weights of those that stay
+  /// are divided by their sum. Chunk rows keep all. classes [rows]. Adds what step rows use to
+  /// `use`, which lies in memory().
+  virtual void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
+                          ExpertUse* use);
 
   /// y += Σ_rank weight · down(silu(gate x) ∘ up x), summed in rank order, then +
   /// sigmoid(shared_gate) · the same of the shared expert (if any). x [rows, n_embd]; shared_gate

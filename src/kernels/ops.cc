@@ -46,6 +46,24 @@ void Ops::shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView st
   }
 }
 
+void Ops::keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
+                     ExpertUse* use) {
+  for (size_t r = 0; r < classes.size(); ++r) {
+    if (classes[r] != RowClass::kStep) continue;
+    const size_t first = r * static_cast<size_t>(routing.n_used);
+    int32_t* ids = routing.ids + first;
+    float* weights = routing.weights + first;
+    float sum = weights[0];
+    int kept = 1;
+    for (; kept < routing.n_used && sum < top_p; ++kept) sum += weights[kept];
+    for (int rank = 0; rank < kept; ++rank) weights[rank] /= sum;
+    std::fill(ids + kept, ids + routing.n_used, -1);
+    std::fill(weights + kept, weights + routing.n_used, 0.0F);
+    use->rows += 1;
+    use->experts += kept;
+  }
+}
+
 void Ops::gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& operands,
                   MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta, ConstMatrixView z,
                   MatrixView out) {

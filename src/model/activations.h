@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "base/result.h"
 #include "kernels/api.h"
@@ -41,6 +42,9 @@ struct MoeBuffers {
   MatrixView router;  ///< n_experts
   kernels::Routing routing;
   MatrixView shared_gate;  ///< 1
+  /// [rows], if experts are left out; empty: no row leaves any out.
+  std::span<const kernels::RowClass> classes;
+  kernels::ExpertUse* use = nullptr;  ///< where they are counted, in Ops::memory()
 };
 
 /// Rows on their way through the layers. All buffers share memory: one of them is in use at a time.

@@ -23,7 +23,7 @@ class HybridModel final : public Model {
  public:
   HybridModel(const gguf::Reader& file, kernels::Ops& ops, int max_step_rows, Hparams hparams,
               HybridWeights weights, HybridForward run, std::unique_ptr<state::StateStore> states,
-              std::array<Workspace, 2> workspaces)
+              std::array<Workspace, 2> workspaces, std::unique_ptr<MemoryRange> expert_use)
       : file_(file),
         ops_(ops),
         max_step_rows_(max_step_rows),
@@ -31,7 +31,8 @@ class HybridModel final : public Model {
         weights_(std::move(weights)),
         run_(run),
         states_(std::move(states)),
-        workspaces_(std::move(workspaces)) {}
+        workspaces_(std::move(workspaces)),
+        expert_use_(std::move(expert_use)) {}
 
   const std::string& architecture() const override { return hparams_.architecture; }
   int64_t n_vocab() const override { return hparams_.n_vocab; }
@@ -44,6 +45,7 @@ class HybridModel final : public Model {
   }
   int64_t card_scratch_bytes(int64_t rows) const override;
   state::StateStore& states() override { return *states_; }
+  Result<kernels::ExpertUse> expert_use() override;
 
   Result<StepResult> forward(const StepPlan& plan) override;
   /// On a card a step is one launch.
@@ -65,6 +67,7 @@ class HybridModel final : public Model {
   std::unique_ptr<state::StateStore> states_;
   std::array<Workspace, 2> workspaces_;  ///< of a step, and of those in its interrupts
   bool interrupted_ = false;
+  std::unique_ptr<MemoryRange> expert_use_;  ///< an ExpertUse; nullptr: no experts are left out
 };
 
 int64_t HybridModel::card_scratch_bytes(int64_t rows) const {
@@ -87,11 +90,24 @@ int64_t HybridModel::card_scratch_bytes(int64_t rows) const {
   return rows * (rounded + std::max(moe.n_experts > 0 ? experts : 0, delta));
 }
 
+Result<kernels::ExpertUse> HybridModel::expert_use() {
+  kernels::ExpertUse use;
+  if (expert_use_ == nullptr) return use;
+  CHIMERE_CHECK_OK(ops_.memory().read(&use, expert_use_->data(), sizeof(use)));
+  return use;
+}
+
 Result<StepResult> HybridModel::forward(const StepPlan& plan) {
   CHIMERE_CHECK_OK(file_.check_unchanged());
   CHIMERE_TRY(StepBatch step, StepBatch::prepare(plan, *states_, hparams_.n_vocab, max_step_rows_));
   const auto n_wanted = static_cast<int64_t>(step.wanted_rows().size());
-  CHIMERE_TRY(const StepBuffers buffers, workspace().lay_out(hparams_, step.n_rows(), n_wanted));
+  CHIMERE_TRY(StepBuffers buffers, workspace().lay_out(hparams_, step.n_rows(), n_wanted));
+  if (expert_use_ != nullptr) {
+    auto* const use = reinterpret_cast<kernels::ExpertUse*>(expert_use_->data());
+    buffers.all.moe.use = buffers.wanted.moe.use = use;
+    buffers.all.moe.classes = step.row_classes();
+    buffers.wanted.moe.classes = step.wanted_classes();
+  }
   const bool feed = weights_.mtp.has_value() && plan.feed_drafts;
   std::function<void()> interrupt;
   if (plan.interrupt && interruptible() && !interrupted_) {
@@ -207,11 +223,12 @@ HybridWeights bind_weights(WeightBinder& bind, const Hparams& h, const HybridKin
 }
 
 /// Blocks for further tokens: the first one, and the others checked.
-MtpBlock bind_mtp(WeightBinder& bind, const Hparams& h, const HybridWeights& w) {
+MtpBlock bind_mtp(WeightBinder& bind, const Hparams& h, const HybridWeights& w,
+                  int64_t draft_tokens) {
   std::vector<MtpBlock> blocks;
   for (int i = h.n_layers; i < h.n_layers + h.n_mtp_layers; ++i) {
-    blocks.push_back(
-        MtpBlock::bind(bind, block_prefix(i), h, w.embedding, w.output_norm, w.output));
+    blocks.push_back(MtpBlock::bind(bind, block_prefix(i), h, w.embedding, w.output_norm, w.output,
+                                    draft_tokens));
   }
   return blocks.front();
 }
@@ -230,6 +247,16 @@ Status place_weights(HybridWeights& w, kernels::Ops& ops, const Hparams& h) {
   const WeightView output = w.output;
   CHIMERE_TRY(w.output, ops.place(output));
   return w.mtp ? w.mtp->place(ops, h, output, w.output) : Status();
+}
+
+/// Where step rows' experts are counted, if any are left out.
+Result<std::unique_ptr<MemoryRange>> make_expert_use(const Hparams& h, Memory& memory) {
+  std::unique_ptr<MemoryRange> range;
+  if (h.moe.top_p >= 1) return range;
+  CHIMERE_TRY(range, memory.reserve(sizeof(kernels::ExpertUse)));
+  CHIMERE_CHECK_OK(range->commit(sizeof(kernels::ExpertUse)));
+  CHIMERE_CHECK_OK(memory.clear(range->data(), sizeof(kernels::ExpertUse)));
+  return range;
 }
 
 void attach_states(HybridWeights& weights, const HybridStates& states) {
@@ -317,28 +344,35 @@ Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kerne
                                                  const HybridKind& kind, HybridForward forward) {
   CHIMERE_CHECK_OK(file.check_unchanged());
   CHIMERE_TRY(Hparams hparams, read_hparams(file, kind));
+  const bool possible = options.expert_top_p > 0 && options.expert_top_p <= 1;  // no NaN
+  if (!possible) {
+    return invalid_argument("expert_top_p must be above 0 and at most 1");
+  }
+  if (hparams.moe.n_experts > 0) hparams.moe.top_p = options.expert_top_p;
   WeightBinder bind(file);
   HybridWeights weights = bind_weights(bind, hparams, kind);
   if (hparams.n_mtp_layers > 0) {
-    MtpBlock mtp = bind_mtp(bind, hparams, weights);
+    MtpBlock mtp = bind_mtp(bind, hparams, weights, options.draft_tokens);
     if (runs_mtp(options, hparams)) weights.mtp = std::move(mtp);
   }
   CHIMERE_CHECK_OK(bind.finish());
   weights.copies = bind.take_copies();
   CHIMERE_CHECK_OK(place_weights(weights, ops, hparams));
 
-  CHIMERE_TRY(HybridStates states,
-              make_hybrid_states(hparams, ops, options, model_key(file, kind.name)));
+  CHIMERE_TRY(
+      HybridStates states,
+      make_hybrid_states(hparams, ops, options, model_key(file, kind.name, hparams.moe.top_p)));
   attach_states(weights, states);
   std::array<Workspace, 2> workspaces;
   for (Workspace& w : workspaces) {
     CHIMERE_TRY(w, Workspace::create(hparams, options.max_step_rows, ops.memory()));
   }
+  CHIMERE_TRY(auto expert_use, make_expert_use(hparams, ops.memory()));
   // A page that was cut away reads as zeros: nothing copied or checked so far may be one.
   CHIMERE_CHECK_OK(file.check_unchanged());
   return std::unique_ptr<Model>(std::make_unique<HybridModel>(
       file, ops, options.max_step_rows, std::move(hparams), std::move(weights), forward,
-      std::move(states.store), std::move(workspaces)));
+      std::move(states.store), std::move(workspaces), std::move(expert_use)));
 }
 
 }  // namespace chimere::model

@@ -28,6 +28,12 @@ struct ModelOptions {
   /// Run the block that predicts further tokens, where the file has one: Model::draft(). Its keys
   /// and values, and the last hidden state, are then part of every sequence's state.
   bool drafts = false;
+  /// That draft() chooses from the first so many tokens of the vocabulary; 0: as many as suit it.
+  int64_t draft_tokens = 0;
+  /// Above 0, at most 1: below 1 each step row uses only as many of its routed experts, of the
+  /// largest weight first, as are needed for their weights to reach this sum. Rows of chunks use
+  /// all. Without experts it means nothing. Part of the key of every stored state.
+  float expert_top_p = 1;
 };
 
 /// Chooses a draft for sequence `i` of Model::draft() from the logits of the first tokens of the
@@ -51,6 +57,10 @@ class Model {
   /// Weight bytes a decode step of one sequence reads (each active weight once; of the embedding
   /// table one row, of the routed experts those that a token uses), for the bytes model.
   virtual int64_t active_weight_bytes() const = 0;
+
+  /// What step rows used since the model was loaded, where ModelOptions::expert_top_p is below 1.
+  /// Errors: kIo.
+  virtual Result<kernels::ExpertUse> expert_use() { return kernels::ExpertUse{}; }
 
   /// Bytes of activations and logits of a step; 0 if the model does not say.
   virtual int64_t step_bytes(int64_t /*rows*/, int64_t /*wanted*/) const { return 0; }

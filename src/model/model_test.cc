@@ -167,6 +167,9 @@ TEST(LoadModel, RefusesOptionsThatMakeNoSense) {
   EXPECT_EQ(Loaded(bytes, {.max_states = 0}).model, nullptr);
   EXPECT_EQ(Loaded(bytes, {.max_step_rows = 0}).model, nullptr);
   EXPECT_EQ(Loaded(bytes, {.cache_k = DType::kI8}).error.code, Error::Code::kUnsupported);
+  for (const float p : {0.0F, -1.0F, 1.5F, std::nanf("")}) {
+    EXPECT_EQ(Loaded(bytes, {.expert_top_p = p}).error.code, Error::Code::kInvalidArgument) << p;
+  }
 }
 
 TEST(LoadModel, CountsActiveBytes) {
@@ -204,6 +207,51 @@ TEST(LoadModel, ModelsWithOtherWeightsDoNotShareStates) {
   EXPECT_EQ(a.model->states().fingerprint(), same.model->states().fingerprint());
   EXPECT_NE(a.model->states().fingerprint(), other.model->states().fingerprint());
   EXPECT_NE(a.model->states().fingerprint(), eps.model->states().fingerprint());
+
+  const Loaded fewer(tiny(smallest()), {.expert_top_p = 0.7F});
+  const Loaded fewest(tiny(smallest()), {.expert_top_p = 0.5F});
+  EXPECT_NE(a.model->states().fingerprint(), fewer.model->states().fingerprint());
+  EXPECT_NE(fewest.model->states().fingerprint(), fewer.model->states().fingerprint());
+  m = smallest();
+  m.architecture = "qwen35";  // has no experts
+  const Loaded dense(tiny(m));
+  const Loaded dense_fewer(tiny(m), {.expert_top_p = 0.7F});
+  EXPECT_EQ(dense.model->states().fingerprint(), dense_fewer.model->states().fingerprint());
+}
+
+TEST(Forward, LeavesExpertsOutOfStepRowsAlone) {
+  TinyModel m = smallest();
+  m.n_experts = 6;
+  m.n_used = 4;
+  const std::vector<uint8_t> bytes = tiny(m);
+  Loaded whole(bytes);
+  // The first expert of each row alone, nearly all, and a share of which some rows need more.
+  for (const float top_p : {1e-6F, 0.6F, 0.999999F}) {
+    Loaded fewer(bytes, {.expert_top_p = top_p});
+    ASSERT_NE(fewer.model, nullptr) << fewer.error.message;
+    auto a = whole.model->states().create_sequence();
+    auto b = fewer.model->states().create_sequence();
+    SequenceRows prompt = step_rows(*a, {1, 2, 3, 4, 5});
+    prompt.row_class = RowClass::kChunk;
+    prompt.chunks = {5};
+    const std::vector<float> want = values(whole.model->forward({{prompt}})->logits);
+    prompt.state = b.get();
+    EXPECT_EQ(values(fewer.model->forward({{prompt}})->logits), want);
+    EXPECT_EQ(fewer.model->expert_use()->rows, 0);
+
+    const std::vector<float> all = values(whole.model->forward({{step_rows(*a, {6, 7})}})->logits);
+    const std::vector<float> some = values(fewer.model->forward({{step_rows(*b, {6, 7})}})->logits);
+    const kernels::ExpertUse use = fewer.model->expert_use().value();
+    EXPECT_EQ(use.rows, 2 * m.n_layers);
+    EXPECT_GE(use.experts, use.rows);
+    EXPECT_LE(use.experts, 4 * use.rows);
+    EXPECT_EQ(use.experts == use.rows, top_p < 0.1F);
+    EXPECT_EQ(use.experts == 4 * use.rows, top_p > 0.9F);
+    if (top_p < 0.1F) {
+      EXPECT_NE(some, all);
+    }
+  }
+  EXPECT_EQ(whole.model->expert_use()->rows, 0);
 }
 
 TEST(Forward, RefusesBadPlansAndChangesNothing) {

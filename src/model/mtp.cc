@@ -24,7 +24,7 @@ int64_t MtpBlock::short_list(int64_t n_vocab) {
 
 MtpBlock MtpBlock::bind(WeightBinder& bind, const std::string& block, const Hparams& h,
                         const WeightView& embedding, const float* output_norm,
-                        const WeightView& output) {
+                        const WeightView& output, int64_t draft_tokens) {
   MtpBlock b;
   b.attention_norm = bind.vector(block + "attn_norm.weight", h.n_embd);
   b.attention = SelfAttention::bind(bind, block, h);
@@ -42,7 +42,9 @@ MtpBlock MtpBlock::bind(WeightBinder& bind, const std::string& block, const Hpar
     return bind.has(nextn + name) ? bind.matrix(nextn + name, h.n_vocab, h.n_embd) : otherwise;
   };
   b.embedding = matrix_or("embed_tokens.weight", embedding);
-  b.head = matrix_or("shared_head_head.weight", output).rows_from(0, short_list(h.n_vocab));
+  b.head = matrix_or("shared_head_head.weight", output)
+               .rows_from(0, draft_tokens > 0 ? std::min<int64_t>(h.n_vocab, draft_tokens)
+                                              : short_list(h.n_vocab));
   const std::string norm = nextn + "shared_head_norm.weight";
   b.head_norm = bind.has(norm) ? bind.vector(norm, h.n_embd) : output_norm;
   return b;

@@ -34,10 +34,11 @@ struct MtpBlock {
   kernels::RecurrentView last_hidden;  ///< [n_embd] of each slot
 
   /// `block` is the tensors' prefix, "blk.40."; the last three are the model's own, for where the
-  /// block has none. Binds everything; what is not run is checked all the same.
+  /// block has none. Binds everything; what is not run is checked all the same. `draft_tokens`: see
+  /// ModelOptions.
   static MtpBlock bind(WeightBinder& bind, const std::string& block, const Hparams& h,
                        const WeightView& embedding, const float* output_norm,
-                       const WeightView& output);
+                       const WeightView& output, int64_t draft_tokens);
 
   /// Rows of the head that drafts are chosen from, in a vocabulary of so many tokens.
   static int64_t short_list(int64_t n_vocab);

@@ -86,6 +86,7 @@ void StepBatch::add_wanted(const StepPlan& plan) {
     for (const SequenceRows& rows : plan.sequences) {
       if ((rows.top == 0) == whole) {
         for (const int32_t offset : rows.logits_of) wanted_rows_.push_back(first_row + offset);
+        wanted_classes_.insert(wanted_classes_.end(), rows.logits_of.size(), rows.row_class);
         if (rows.top > top_count_ && !rows.logits_of.empty()) top_count_ = rows.top;
       }
       first_row += static_cast<int32_t>(rows.tokens.size());
@@ -106,6 +107,7 @@ void StepBatch::add(const SequenceRows& rows) {
     tokens_.push_back(token);
     row_sequence_.push_back(sequence);
     row_position_.push_back(position++);
+    row_classes_.push_back(rows.row_class);
   }
   if (rows.row_class == RowClass::kStep) {
     slices_.push_back({sequence, first_row, n_rows() - first_row, RowClass::kStep});

@@ -31,6 +31,8 @@ class StepBatch {
   /// How many logits of the others: 1, or a power of two from 32 on, so that there are few kinds of
   /// steps.
   int32_t top_count() const { return top_count_; }
+  std::span<const RowClass> row_classes() const { return row_classes_; }
+  std::span<const RowClass> wanted_classes() const { return wanted_classes_; }
 
   /// All rows have been computed: the sequences advance.
   void finish() { reservation_.apply(); }
@@ -49,6 +51,8 @@ class StepBatch {
   std::vector<int32_t> wanted_rows_;
   int64_t n_whole_ = 0;
   int32_t top_count_ = 0;
+  std::vector<RowClass> row_classes_;
+  std::vector<RowClass> wanted_classes_;
 };
 
 }  // namespace chimere::model

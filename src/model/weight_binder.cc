@@ -145,7 +145,7 @@ Status WeightBinder::finish() const {
   return {};
 }
 
-uint64_t model_key(const gguf::Reader& file, const std::string& architecture) {
+uint64_t model_key(const gguf::Reader& file, const std::string& architecture, float expert_top_p) {
   constexpr size_t kSampleBytes = 64;
   std::vector<uint8_t> bytes;
   auto append_text = [&bytes](std::string_view text) {
@@ -173,6 +173,10 @@ uint64_t model_key(const gguf::Reader& file, const std::string& architecture) {
     for (const int64_t d : tensor.dims) state::append_u64(bytes, static_cast<uint64_t>(d));
     const size_t n = std::min<size_t>(tensor.bytes, kSampleBytes);
     append_text({static_cast<const char*>(tensor.data), n});
+  }
+  if (expert_top_p < 1) {
+    append_text("expert_top_p");
+    state::append_u64(bytes, std::bit_cast<uint32_t>(expert_top_p));
   }
   return state::checksum(bytes);
 }

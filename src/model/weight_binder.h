@@ -62,8 +62,9 @@ class WeightBinder {
 };
 
 /// Names a file's weights and hyper-parameters ("<architecture>.*"), from its directory and the
-/// first bytes of every tensor: two files with the same key give the same states.
-uint64_t model_key(const gguf::Reader& file, const std::string& architecture);
+/// first bytes of every tensor: two files with the same key give the same states. `expert_top_p`:
+/// see ModelOptions; 1 where there are no experts.
+uint64_t model_key(const gguf::Reader& file, const std::string& architecture, float expert_top_p);
 
 }  // namespace chimere::model
 

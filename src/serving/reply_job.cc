@@ -208,9 +208,12 @@ void ReplyJob::write_told() {
 void ReplyJob::add_token(size_t index, const sampling::Sampled& token, std::string_view text) {
   Choice& choice = choices_[index];
   ++report_.usage.completion_tokens;
-  report_.usage.reasoning_tokens += choice.splitter.thinking() ? 1 : 0;
   add_logprobs(choice, token);
-  show(choice, choice.splitter.push(text), text.size(), "");
+  const bool thinking = choice.splitter.thinking();
+  const protocol::ReasoningSplitter::Piece piece = choice.splitter.push(text);
+  // The tag that ends a thought is not part of it.
+  report_.usage.reasoning_tokens += thinking && choice.splitter.thinking() ? 1 : 0;
+  show(choice, piece, text.size(), "");
 }
 
 void ReplyJob::on_finish(size_t index, const engine::Outcome& outcome) {

@@ -100,7 +100,8 @@ std::string difference(const std::vector<Component>& theirs, const std::vector<C
     }
     if (t.layout != ours[i].layout) return "another back end arranged its bytes";
   }
-  return "it belongs to another model, or was made by another version of the arithmetic";
+  return "it belongs to another model, or was made with another --expert-top-p or by another "
+         "version of the arithmetic";
 }
 
 /// Errors: kInvalidData (no state, cut short), kUnsupported (a newer version).

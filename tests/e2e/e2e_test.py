@@ -333,6 +333,21 @@ class Eval(Case):
         windows = self.answer("eval", "divergence", "-m", MODEL, "--base", OTHER, "-f", path, "--ctx", 16)
         self.assertEqual(windows["tokens"], n)
 
+    def test_replies_may_use_fewer_experts(self):
+        path = HOME / "experts.txt"
+        path.write_text("the path of the fourth moth\n" * 4)
+        measured = ("eval", "perplexity", "-m", MODEL, "-f", path)
+        whole, most = self.answer(*measured), self.answer(*measured, "--expert-top-p", "0.999999")
+        few = self.answer(*measured, "--expert-top-p", "0.5")  # of two experts the first has a half
+        self.assertNotIn("experts_per_token", whole)
+        self.assertEqual((most["experts_per_token"], few["experts_per_token"]), (2, 1))
+        self.assertAlmostEqual(whole["perplexity"], most["perplexity"], delta=1e-3 * whole["perplexity"])
+        self.assertGreater(abs(few["perplexity"] - whole["perplexity"]), 1e-9)
+        prompt, reply = self.answer("bench", "-m", MODEL, "-p", 16, "-n", 4, "-r", 1, "--expert-top-p", "0.5")
+        self.assertNotIn("experts_per_token", prompt)
+        self.assertEqual(reply["experts_per_token"], 1)
+        self.assertIn("1.000 experts a token", chimere("bench", "-m", MODEL, "-p", 0, "-n", 4, "-r", 1, "--expert-top-p", "0.5").out)
+
     def test_the_base_may_be_the_same_file_run_differently(self):
         path = HOME / "same.txt"
         path.write_text("the path of the third moth\n" * 4)
@@ -342,6 +357,8 @@ class Eval(Case):
         wide = self.answer("eval", "divergence", "-m", MODEL, "--base-cache-k", "f32", "--base-cache-v", "f32", "-f", path)
         self.assertGreater(wide["kld"], 1e-12)
         self.assertLess(wide["kld"], 1e-2)
+        fewer = self.answer("eval", "divergence", "-m", MODEL, "--base-expert-top-p", "0.5", "-f", path)
+        self.assertGreater(fewer["kld"], 1e-9)
         self.refused(1, "eval", "divergence", "-m", MODEL, "-f", path, says="nothing to compare")
         self.refused(1, "eval", "divergence", "-m", MODEL, "--base", "/no/such.gguf", "-f", path, says="/no/such.gguf")
         self.refused(2, "eval", "divergence", "-m", MODEL, "--base-cache-k", "q1", "-f", path, says="one of")
@@ -448,6 +465,7 @@ class State(Case):
         prompt = ("--state", self.file, "-p", "x")
         self.refused(1, "run", *self.FLAGS, "--cache-k", "f32", *prompt, says="keys of type f16")
         self.refused(1, "run", "-m", OTHER, *prompt, says="another model")
+        self.refused(1, "run", *self.FLAGS, "--expert-top-p", "0.5", *prompt, says="another --expert-top-p")
         self.assertEqual(self.file.read_bytes(), kept)
         damaged = bytearray(kept)
         damaged[len(kept) // 2] ^= 1
@@ -486,7 +504,7 @@ class Purge(Case):
 class Refusals(Case):
     def test_wrong_usage_ends_with_2_and_a_sentence(self):
         wrong = [("frobnicate",), ("run", "--frobnicate"), ("run", "--speculate", "dflash"), ("run", "--temp", "hot"),
-                 ("run", "--top-p", 2), ("run", "--backend", "vulkan"), ("run", "--cache-k", "q4_K"),
+                 ("run", "--top-p", 2), ("run", "--expert-top-p", 0), ("run", "--backend", "vulkan"), ("run", "--cache-k", "q4_K"),
                  ("eval",), ("eval", "logits"), ("eval", "logits", "--tokens", "1,x"), ("eval", "logits", "--tokens", "-1"),
                  ("eval", "logits", "--tokens", "1", "--class", "other"), ("bench", "-b", "0"), ("bench", "-p", "1,,2"),
                  ("detokenize", "a"), ("detokenize",), ("tokenize", "--threads", 2, "x"), ("eval", "perplexity")]

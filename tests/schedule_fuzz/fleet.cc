@@ -53,6 +53,7 @@ void choose_shape(std::mt19937& rng, test::TinyModel& m) {
   m.n_v_heads = m.n_k_heads * pick(rng, {1, 2, 3});
   m.state_dim = pick(rng, {16, 32, 64});
   m.n_experts = pick(rng, {3, 4, 6});
+  m.n_used = pick(rng, {2, 3});
   m.tied_head = pick(rng, {false, false, true});
   m.fused_attention = pick(rng, {false, true});
   m.fused_gate_up = pick(rng, {false, true});
@@ -70,7 +71,8 @@ std::string describe(const test::TinyModel& m, const model::ModelOptions& option
   const auto name = [](DType type) { return std::string(dtype_name(type)); };
   return m.architecture + ", experts " + name(m.experts) + ", mixers " + name(m.mixers) +
          ", embedding " + name(m.embedding) + ", head " + name(m.head) + ", keys " +
-         name(options.cache_k) + ", values " + name(options.cache_v);
+         name(options.cache_k) + ", values " + name(options.cache_v) + ", experts' top-p " +
+         std::to_string(options.expert_top_p);
 }
 
 /// On the CPU if `device` is nullptr; on a device, with the experts of so many layers on the host.
@@ -115,6 +117,7 @@ Result<FleetModel> load_fleet_model(
   tight.max_states = 22;
   tight.max_step_rows = 256;
   choose_cache_types(seed, number, shape.head_dim, tight);
+  tight.expert_top_p = pick(rng, {1.0F, 0.5F, 0.7F, 0.9F});
   model::ModelOptions roomy = tight;
   roomy.max_tokens = 4096;
   tight.drafts = true;  // the solo runs know nothing of drafts

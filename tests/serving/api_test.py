@@ -182,6 +182,22 @@ class Api(unittest.TestCase):
         self.assertTrue(all(len(t) == 2 for t in logprobs["top_logprobs"]))
         self.assertEqual(self.server.error(TEXT, {"prompt": [10**6]})["param"], "prompt")
 
+    def test_thinking_budgets(self):
+        close = self.server.post("/tokenize", {"content": "</think>", "add_special": False, "parse_special": True})["tokens"]
+        self.assertEqual(len(close), 1)
+        for budget in (0, 16, 48):
+            for seed in range(4):  # of a model that never ends a thought by itself
+                reply = self.chat(thinking_budget=budget, max_tokens=budget + 80, temperature=1.5, top_k=0, top_p=1, seed=seed,
+                                  logit_bias={str(close[0]): -100}, logprobs=True)
+                tokens = [t["token"] for t in reply["choices"][0]["logprobs"]["content"]]
+                message = reply["choices"][0]["message"]
+                thought = reply["usage"]["completion_tokens_details"]["reasoning_tokens"]
+                self.assertEqual(tokens.count("</think>"), 1)
+                self.assertEqual(tokens.index("</think>"), thought)
+                self.assertLessEqual(thought, budget)
+                self.assertTrue(message["content"].strip())
+                self.assertNotIn("<think>", message["content"] + message.get("reasoning_content", ""))
+
     def test_tokens_and_back(self):
         text = "grüße 😀 ls -l"
         told = self.server.post("/tokenize", {"content": text, "with_pieces": True})
@@ -277,6 +293,7 @@ class Operations(unittest.TestCase):
     def test_refuses_to_start(self):
         self.assertIn("chimere keys add", self.refuses_to_start("--host", "0.0.0.0"))
         self.assertIn("/nowhere", self.refuses_to_start("--keys", "/nowhere"))
+        self.assertIn("/no/such.engr", self.refuses_to_start("--engram", "/no/such.engr"))
         self.assertIn("--tls-certificate", self.refuses_to_start("--port", "0", "--tls-certificate", "/nowhere"))
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]

@@ -12,12 +12,11 @@ constexpr double kExpectedTrials = 4;
 constexpr double kMostTrials = 128;
 
 constexpr double kMemory = 1.0 / 32;
-/// Rounds of a trial, and what they must gain: feeding the block with every row costs a little in
-/// all rounds.
-constexpr int32_t kTrialRounds = 12;
-constexpr double kLeastGain = 0.08;
-constexpr int32_t kShortestRest = 256;
-constexpr int32_t kLongestRest = 16384;
+/// Probes before a decision, and rounds that the block is shown before a trial.
+constexpr int32_t kProbes = 3;
+constexpr int32_t kFeedingRounds = 48;
+constexpr int32_t kShortestRest = 512;
+constexpr int32_t kLongestRest = 32768;
 /// A trial that is as bad as this ends early.
 constexpr int32_t kEarlyRounds = 4;
 constexpr double kHopeless = -0.15;
@@ -47,12 +46,35 @@ double Acceptance::probability(size_t evidence) const {
   return kinds_[evidence].accepted / kinds_[evidence].trials;
 }
 
-bool DraftBalance::draws() {
-  if (rest_ == 0) return true;
-  if (--rest_ > 0) return false;
-  trial_ = 0;
-  mean_ = 0;
-  return true;
+DraftBalance::Wish DraftBalance::draws(bool hope) {
+  if (phase_ == Phase::kDrafting) return Wish::kDraft;
+  if (--rest_ > 0) return Wish::kNone;
+  if (phase_ == Phase::kFeeding) {
+    phase_ = Phase::kDrafting;
+    trial_ = 0;
+    mean_ = 0;
+    return Wish::kDraft;
+  }
+  if (probes_ < kProbes) {
+    ++probes_;
+    rest_ = kBetweenProbes;
+    return Wish::kProbe;
+  }
+  if (hope) {
+    phase_ = Phase::kFeeding;
+    rest_ = kFeedingRounds;
+  } else {
+    give_up();
+  }
+  return Wish::kNone;
+}
+
+/// One probe more before the next decision.
+void DraftBalance::give_up() {
+  phase_ = Phase::kProbing;
+  probes_ = kProbes - 1;
+  rest_ = next_rest_;
+  next_rest_ = std::min(4 * next_rest_, kLongestRest);
 }
 
 void DraftBalance::settle(double gain) {
@@ -62,16 +84,15 @@ void DraftBalance::settle(double gain) {
   if (trial_ < kTrialRounds && !hopeless) return;
   if (mean_ >= kLeastGain) {
     next_rest_ = kShortestRest;
-    return;
+  } else {
+    give_up();
   }
-  rest_ = next_rest_;
-  next_rest_ = std::min(4 * next_rest_, kLongestRest);
 }
 
 Lessons::Lessons()
-    : greedy{Acceptance(expected_of_model(0.9)), Acceptance(expected_of_lookup(0.9)),
-             Acceptance(expected_of_table(0.9))},
-      sampled{Acceptance(expected_of_model(0.8)), Acceptance(expected_of_lookup(0.6)),
-              Acceptance(expected_of_table(0.6))} {}
+    : greedy{Acceptance(expected_of_model(0.9)), Acceptance(expected_of_lookup(0.6)),
+             Acceptance(expected_of_table(0.6))},
+      sampled{Acceptance(expected_of_model(0.8)), Acceptance(expected_of_lookup(0.5)),
+              Acceptance(expected_of_table(0.5))} {}
 
 }  // namespace chimere::engine

@@ -31,26 +31,47 @@ class Acceptance {
 };
 
 /// Whether drafts by the model earn their keep: the balance of tokens saved and time spent, and
-/// when to try again if it is negative. Each time that a trial fails the next one is four times as
-/// far away, so that what does not pay costs next to nothing.
+/// when to try again if it is negative. What they cost is probed first, by single drafts; only
+/// where that leaves hope is there a trial, before which the block is shown the replies' rows. Each
+/// time that there is no hope, or that a trial fails, the next one is four times as far away, so
+/// that what does not pay costs next to nothing.
 class DraftBalance {
  public:
-  /// Another round of a request that might draft begins; whether it should.
-  bool draws();
-  /// A round drafted and gained so much (lost, if negative), in the time of a token without drafts.
+  /// Mean gain of a round, in tokens, below which drafting stops: feeding the block with every row
+  /// costs a little in all rounds.
+  static constexpr double kLeastGain = 0.08;
+
+  enum class Wish {
+    kNone,
+    kProbe,  ///< one draft, to see what it costs; it says nothing of how good they are
+    kDraft,
+  };
+  /// Another round of a request that might draft begins. `hope`: as far as prices are known, drafts
+  /// may gain kLeastGain.
+  Wish draws(bool hope);
+  /// A round that kDraft asked for gained so much (lost, if negative), in the time of a token
+  /// without drafts.
   void settle(double gain);
   /// Mean gain of a round.
   double mean() const { return mean_; }
-  /// Neither drafting nor about to try: the block need not see what it will not go on from.
-  bool resting() const { return rest_ > kFeedBefore; }
+  /// Drafting, or about to: the block is to see what it will go on from.
+  bool feeds() const { return phase_ != Phase::kProbing; }
+  /// The same for prompts, which cost more: once a trial has gone well.
+  bool feeds_prompts() const { return phase_ == Phase::kDrafting && trial_ >= kTrialRounds; }
 
  private:
-  static constexpr int32_t kFeedBefore = 48;  ///< rounds before a trial
+  enum class Phase { kProbing, kFeeding, kDrafting };
+  void give_up();
 
+  static constexpr int32_t kTrialRounds = 12;
+  static constexpr int32_t kBetweenProbes = 64;  ///< rounds: a probe takes less than one of these
+
+  Phase phase_ = Phase::kProbing;
   double mean_ = 0;
-  int32_t trial_ = 0;   ///< rounds settled since drafting began again
-  int32_t rest_ = 192;  ///< rounds left without drafts; short runs never try
-  int32_t next_rest_ = 256;
+  int32_t probes_ = 0;             ///< since drafting began or was given up
+  int32_t trial_ = 0;              ///< rounds settled since drafting began
+  int32_t rest_ = kBetweenProbes;  ///< rounds until something is tried
+  int32_t next_rest_ = 512;
 };
 
 /// How often drafts of each origin were accepted; see Speculator for the kinds of evidence.

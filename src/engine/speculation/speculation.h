@@ -17,6 +17,7 @@ enum class Speculation {
 struct SpeculationCounts {
   int64_t drafted = 0;   ///< rows that verified a draft
   int64_t accepted = 0;  ///< drafts that were the token
+  int64_t asked = 0;     ///< drafts that the model was asked for, verified or not
 };
 
 }  // namespace chimere::engine

@@ -57,6 +57,41 @@ TEST(SuffixAutomaton, PrefersALatePlace) {
   EXPECT_EQ(automaton.match_next(), 5);
 }
 
+/// Lookups that are wrong are given up, and found again when they are right, without a row for it.
+TEST(Speculator, MarksLookupsThatItDoesNotVerify) {
+  Lessons lessons;
+  for (int i = 0; i < 9; ++i) {
+    lessons.steps.add(1, 1.0);
+    lessons.steps.add(2, 1.45);  // a row that half of all drafts are worth
+  }
+  const Prices prices = {&lessons.steps, &lessons.drafts, 1};
+  Speculator speculator(Speculation::kAuto, {}, lessons);
+  // Pairs that come back, each with another token behind it; then whole texts that come back.
+  std::vector<int32_t> history;
+  int rows = 0;
+  int right = 0;
+  const auto push = [&](int32_t token) {
+    speculator.begin(history, 8, prices, false);
+    const auto drafts = speculator.drafts();
+    rows += static_cast<int>(drafts.size());
+    int32_t accepted = !drafts.empty() && drafts[0] == token ? 1 : 0;
+    right += accepted;
+    speculator.end(accepted, false);
+    history.push_back(token);
+  };
+  for (int32_t i = 0; i < 60; ++i) {
+    push(1);
+    push(2);
+    push(100 + i);
+  }
+  EXPECT_LE(rows, 2);
+  const size_t half = history.size();
+  for (int round = 0; round < 3; ++round) {
+    for (size_t i = 0; i < half; ++i) push(history[i]);
+  }
+  EXPECT_GT(right, 300);
+}
+
 TEST(SuffixAutomaton, OneTokenForEverIsNoTrouble) {
   SuffixAutomaton automaton;
   for (int i = 0; i < 50000; ++i) automaton.push(7);
@@ -95,30 +130,46 @@ TEST(CostCurve, TheSlopeIsThatOfALine) {
 }
 
 TEST(DraftBalance, RestsLongerEachTimeThatATrialFails) {
-  DraftBalance balance;
-  std::vector<int> rests;
-  int resting = 0;
-  for (int round = 0; round < 30000; ++round) {
-    if (balance.draws()) {
-      if (resting > 0) rests.push_back(resting);
-      resting = 0;
+  using Wish = DraftBalance::Wish;
+  // Rounds that asked for drafts, and those in which the block saw the rows.
+  const auto run = [](bool hope, int rounds, std::vector<int>& probes, std::vector<int>& drafts) {
+    DraftBalance balance;
+    int fed = 0;
+    for (int round = 1; round <= rounds; ++round) {
+      const Wish wish = balance.draws(hope);
+      fed += balance.feeds() ? 1 : 0;
+      EXPECT_FALSE(balance.feeds_prompts() && balance.mean() < 0);
+      if (wish == Wish::kProbe) probes.push_back(round);
+      if (wish != Wish::kDraft) continue;
+      drafts.push_back(round);
       balance.settle(-0.1);
-    } else {
-      ++resting;
     }
+    return fed;
+  };
+  std::vector<int> probes;
+  std::vector<int> drafts;
+  EXPECT_EQ(run(false, 4000, probes, drafts), 0) << "without hope nothing but probes";
+  EXPECT_EQ(probes, (std::vector<int>{64, 128, 192, 256 + 512, 256 + 512 + 64 + 2048}));
+  EXPECT_TRUE(drafts.empty());
+
+  probes.clear();
+  const int fed = run(true, 40000, probes, drafts);
+  ASSERT_EQ(drafts.size(), 4U * 12) << "trials that fail";
+  EXPECT_EQ(drafts[0], 256 + 48) << "a short run never tries";
+  EXPECT_GT(drafts[12] - drafts[11], 512);
+  for (size_t i = 24; i < 48; i += 12) {
+    EXPECT_NEAR(drafts[i] - drafts[i - 1], 4 * (drafts[i - 12] - drafts[i - 13]), 400);
   }
-  ASSERT_GE(rests.size(), 4U);
-  EXPECT_EQ(rests[0], 191) << "a short run never tries";
-  EXPECT_EQ(rests[1], 255);
-  for (size_t i = 2; i < rests.size(); ++i) EXPECT_EQ(rests[i] + 1, 4 * (rests[i - 1] + 1));
+  EXPECT_EQ(fed, 4 * (48 + 12));
 
   DraftBalance good;
-  while (!good.draws()) {
+  while (good.draws(true) != Wish::kDraft) {
   }
   for (int round = 0; round < 1000; ++round) {
-    ASSERT_TRUE(good.draws());
     good.settle(round % 2 == 0 ? 0.6 : -0.3);
+    ASSERT_EQ(good.draws(true), Wish::kDraft);
   }
+  EXPECT_TRUE(good.feeds_prompts());
   EXPECT_NEAR(good.mean(), 0.15, 0.05);
 }
 

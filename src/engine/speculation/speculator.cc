@@ -13,6 +13,8 @@ constexpr int32_t kLeastMatch = 2;
 /// Tokens that tables are asked behind.
 constexpr size_t kTableTail = 64;
 /// Lengths of matches that are not told apart end here.
+/// Share of the first drafts of a chain that is right, as far as one may hope.
+constexpr double kHopedFor = 0.65;
 constexpr int32_t kMatchClasses[] = {2, 3, 4, 6, 9, 16, 32};
 
 size_t match_class(int32_t length) {
@@ -90,6 +92,28 @@ bool Speculator::worth_a_row(double p) const {
   return p * prices_.token() > prices_.rows(n + 1) - prices_.rows(n);
 }
 
+/// The guesses of the round before, beside the token that came.
+void Speculator::mark_guesses(std::span<const int32_t> history) {
+  if (guessed_at_ < history.size()) {
+    const int32_t token = history[guessed_at_];
+    if (of_lookup_.token >= 0) {
+      const bool right = of_lookup_.token == token;
+      by_lookup_.learn(of_lookup_.evidence, right);
+      lessons_of_kind().by_lookup.learn(of_lookup_.evidence, right);
+    }
+    if (of_table_.token >= 0) {
+      lessons_of_kind().by_table.learn(of_table_.evidence, of_table_.token == token);
+    }
+  }
+  of_lookup_ = of_table_ = {};
+}
+
+/// Whether a first draft that is right as often as one may hope is worth its price.
+bool Speculator::hope() const {
+  const double least = kHopedFor - DraftBalance::kLeastGain;
+  return least * prices_.token() > prices_.rows(1) + prices_.draft();
+}
+
 /// What followed the longest match, as far as it pays.
 Speculator::Proposal Speculator::look_up(std::span<const int32_t> history, int32_t most) {
   Proposal out;
@@ -103,6 +127,7 @@ Speculator::Proposal Speculator::look_up(std::span<const int32_t> history, int32
   for (int32_t i = 0; i < std::min(most, kLongestLookup) && seen_.match_next() + i < size; ++i) {
     out.drafts.push_back(history[static_cast<size_t>(seen_.match_next() + i)]);
     out.evidence.push_back(match_class(length + i));
+    if (i == 0) of_lookup_ = {out.drafts.back(), out.evidence.back()};
     all *= by_lookup_.probability(out.evidence.back());
     expected += all * prices_.token();
     const double gain = expected - prices_.rows(i + 1);
@@ -126,6 +151,7 @@ Speculator::Proposal Speculator::ask_tables(std::span<const int32_t> history, in
     const sampling::PriorShare next = tables_->likeliest(text);
     if (next.id < 0) break;
     const size_t tenth = tenth_of(static_cast<double>(next.mass));
+    if (i == 0) of_table_ = {next.id, tenth};
     all *= lessons_of_kind().by_table.probability(tenth);
     const double gain = all * prices_.token() - (prices_.rows(i + 1) - prices_.rows(i));
     if (gain <= 0 && (i > 0 || mode_ != Speculation::kNgram)) break;
@@ -139,14 +165,16 @@ Speculator::Proposal Speculator::ask_tables(std::span<const int32_t> history, in
 
 bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Prices& prices,
                        bool model_drafts) {
+  mark_guesses(history);
   drafts_.clear();
   evidence_.clear();
+  probing_ = false;
   prices_ = prices;
   most_ = most;
   origin_ = Origin::kLookup;
   calls_ = 0;
   chain_ = 1;
-  position_ = history.size();
+  position_ = guessed_at_ = history.size();
   if (most < 1) return false;
   const bool forced = mode_ != Speculation::kAuto;
   double gain = 0;
@@ -163,7 +191,11 @@ bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Pri
   }
   if (!model_drafts || mode_ == Speculation::kNgram) return false;
   if (!drafts_.empty() && gain >= lessons_->balance.mean() * prices.token()) return false;
-  if (!forced && !lessons_->balance.draws()) return false;
+  if (!forced) {
+    const DraftBalance::Wish wish = lessons_->balance.draws(hope());
+    if (wish == DraftBalance::Wish::kNone) return false;
+    probing_ = wish == DraftBalance::Wish::kProbe;
+  }
   drafts_.clear();
   evidence_.clear();
   origin_ = Origin::kModel;
@@ -172,6 +204,7 @@ bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Pri
 
 int32_t Speculator::choose(std::span<const float> logits) {
   ++calls_;
+  ++counts_.asked;
   const auto drawn = sampler_.sample(logits, {}, position_);
   if (!drawn.ok()) return -1;  // logits that are no numbers: the model will say so
   const double p = probability(logits, drawn->id, inverse_temperature_);
@@ -179,14 +212,14 @@ int32_t Speculator::choose(std::span<const float> logits) {
   const size_t evidence = tenth + (drafts_.empty() ? 0 : kTenths);
   const Acceptance& learned = lessons_of_kind().by_model;
   const double all = chain_ * learned.probability(evidence);
-  const bool first_anyway = mode_ == Speculation::kMtp && drafts_.empty();
+  const bool first_anyway = (mode_ == Speculation::kMtp || probing_) && drafts_.empty();
   if (!first_anyway && !worth_a_row(all)) return -1;
   chain_ = all;
   ++position_;
   drafts_.push_back(drawn->id);
   evidence_.push_back(evidence);
   const auto n = static_cast<int32_t>(drafts_.size());
-  if (n >= std::min(most_, kLongestChain)) return -1;
+  if (probing_ || n >= std::min(most_, kLongestChain)) return -1;
   // The next draft is taken to be as sure as this one.
   const double next = chain_ * learned.probability(tenth + kTenths);
   const double cost = prices_.rows(n + 1) - prices_.rows(n) + prices_.draft();
@@ -197,6 +230,9 @@ void Speculator::end(int32_t accepted, bool reply_ended) {
   const auto n = static_cast<int32_t>(drafts_.size());
   counts_.drafted += n;
   counts_.accepted += accepted;
+  if (!drafts_.empty() && origin_ == Origin::kLookup) of_lookup_ = {};
+  if (!drafts_.empty() && origin_ == Origin::kTable) of_table_ = {};
+  if (probing_) return;
   Acceptances& all = lessons_of_kind();
   Acceptance& acceptance = origin_ == Origin::kModel    ? all.by_model
                            : origin_ == Origin::kLookup ? all.by_lookup

@@ -23,6 +23,9 @@ std::vector<double> expected_of_model(double trust);
 std::vector<double> expected_of_lookup(double trust);
 std::vector<double> expected_of_table(double trust);
 
+/// Lookups and tables are marked in every round, whether their drafts are verified or not: what
+/// they would have said is compared with the token that came, which costs nothing.
+///
 /// Of each reply. A round is one step: begin(), then choose() for each draft by the model if it
 /// asks for them, then drafts() are verified behind the newest token, then end().
 class Speculator {
@@ -44,10 +47,14 @@ class Speculator {
   /// The first `accepted` drafts were the tokens; the next one, if the reply went on, was not.
   void end(int32_t accepted, bool reply_ended);
 
-  /// Whether the model's block should see this request's rows, so that it can draft for it.
-  bool wants_feeding() const {
+  /// Whether the model's block should see this request's rows, so that it can draft for it; of its
+  /// prompt, and of its reply.
+  bool feeds_prompt() const {
     return mode_ == Speculation::kMtp ||
-           (mode_ == Speculation::kAuto && !lessons_->balance.resting());
+           (mode_ == Speculation::kAuto && lessons_->balance.feeds_prompts());
+  }
+  bool feeds_reply() const {
+    return mode_ == Speculation::kMtp || (mode_ == Speculation::kAuto && lessons_->balance.feeds());
   }
   const SpeculationCounts& counts() const { return counts_; }
 
@@ -58,6 +65,13 @@ class Speculator {
     std::vector<size_t> evidence;
     double gain = 0;
   };
+  /// What would have been the first draft, and has not been verified.
+  struct Guess {
+    int32_t token = -1;  ///< -1: none
+    size_t evidence = 0;
+  };
+  void mark_guesses(std::span<const int32_t> history);
+  bool hope() const;
   Proposal look_up(std::span<const int32_t> history, int32_t most);
   Proposal ask_tables(std::span<const int32_t> history, int32_t most);
   Acceptances& lessons_of_kind() const;
@@ -83,6 +97,10 @@ class Speculator {
   uint64_t position_ = 0;  ///< of the next draft
   double chain_ = 1;       ///< probability that all drafts so far are accepted
   int32_t calls_ = 0;      ///< of choose()
+  bool probing_ = false;   ///< the draft is for its price alone
+  size_t guessed_at_ = 0;  ///< where the token of these lies
+  Guess of_lookup_;
+  Guess of_table_;
 };
 
 }  // namespace chimere::engine

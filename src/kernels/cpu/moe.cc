@@ -32,9 +32,11 @@ void LinearEngine::Impl::group_by_expert(ConstMatrixView x, std::span<const Expe
                                          const Routing& routing, const ExpertWeights* shared,
                                          bool is_rounded) {
   const int64_t n_pairs = x.rows * routing.n_used;
-  const int64_t n_entries = n_pairs + (shared != nullptr ? x.rows : 0);
+  const int64_t n_shared = shared != nullptr ? x.rows : 0;
+  const auto n_entries = n_shared + std::count_if(routing.ids, routing.ids + n_pairs,
+                                                  [](int32_t id) { return id >= 0; });
   groups.clear();
-  place.resize(static_cast<size_t>(n_entries));
+  place.resize(static_cast<size_t>(n_pairs + n_shared));
   entry_x.resize(static_cast<size_t>(n_entries));
   entry_rounded.resize(static_cast<size_t>(n_entries));
   auto set = [&](int64_t pair, int64_t row, int64_t entry) {
@@ -50,7 +52,9 @@ void LinearEngine::Impl::group_by_expert(ConstMatrixView x, std::span<const Expe
     next = x.rows;
   }
   expert_begin.assign(experts.size() + 1, 0);
-  for (int64_t k = 0; k < n_pairs; ++k) ++expert_begin[static_cast<size_t>(routing.ids[k]) + 1];
+  for (int64_t k = 0; k < n_pairs; ++k) {
+    if (routing.ids[k] >= 0) ++expert_begin[static_cast<size_t>(routing.ids[k]) + 1];
+  }
   for (size_t e = 0; e < experts.size(); ++e) {
     const int64_t count = expert_begin[e + 1];
     if (count > 0) groups.push_back({&experts[e], next, count});
@@ -58,6 +62,7 @@ void LinearEngine::Impl::group_by_expert(ConstMatrixView x, std::span<const Expe
     next += count;
   }
   for (int64_t k = 0; k < n_pairs; ++k) {
+    if (routing.ids[k] < 0) continue;
     set(k, k / routing.n_used, expert_begin[static_cast<size_t>(routing.ids[k])]++);
   }
 }
@@ -91,7 +96,7 @@ void LinearEngine::Impl::gate_up(const OutputTile& tile, Worker& worker) {
 void LinearEngine::Impl::down(int64_t begin, int64_t end, const Routing& routing,
                               const float* shared_gate, MatrixView y, Worker& worker) {
   const int64_t width = end - begin;
-  const auto n_entries = static_cast<int64_t>(place.size());
+  const auto n_entries = static_cast<int64_t>(entry_x.size());
   float* out = worker.out.reserve(static_cast<size_t>((n_entries + 1) * width));
   worker.y.resize(static_cast<size_t>(n_entries));
   for (int64_t i = 0; i < n_entries; ++i) worker.y[static_cast<size_t>(i)] = out + i * width;
@@ -109,6 +114,7 @@ void LinearEngine::Impl::down(int64_t begin, int64_t end, const Routing& routing
   for (int64_t r = 0; r < y.rows; ++r) {
     std::fill(total, total + width, 0.0F);
     for (int64_t k = r * routing.n_used; k < (r + 1) * routing.n_used; ++k) {
+      if (routing.ids[k] < 0) break;
       add(k, routing.weights[k]);
     }
     if (shared_gate != nullptr)
@@ -137,6 +143,7 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
     n_ff = std::max(n_ff, e.gate.n_out);
   };
   for (int64_t k = 0; k < x.rows * routing.n_used; ++k) {
+    if (routing.ids[k] < 0) continue;
     look_at(experts[static_cast<size_t>(routing.ids[k])]);
   }
   if (shared != nullptr) look_at(*shared);
@@ -146,7 +153,7 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
   }
   group_by_expert(x, experts, routing, shared, integer);
 
-  const auto n_entries = static_cast<int64_t>(place.size());
+  const auto n_entries = static_cast<int64_t>(entry_x.size());
   h_stride = padded(n_ff);
   h.reserve(static_cast<size_t>(n_entries * h_stride));
   h_rows.resize(static_cast<size_t>(n_entries));

@@ -76,6 +76,15 @@ Moe make_moe(Random& random, int64_t rows, int n_experts, int n_used, DType in, 
   return m;
 }
 
+/// Some rows use fewer experts; where a rank is left out, so are those behind it.
+void leave_out(Random& random, Moe& m) {
+  for (int64_t r = 0; r < m.rows; ++r) {
+    for (auto k = random.between(1, 2 * m.n_used); k < m.n_used; ++k) {
+      m.ids[static_cast<size_t>(r * m.n_used + k)] = -1;
+    }
+  }
+}
+
 class MoeOfTypes : public testing::TestWithParam<std::pair<DType, DType>> {};
 
 TEST_P(MoeOfTypes, EveryIsaAndThreadCountGivesTheOraclesBits) {
@@ -86,6 +95,7 @@ TEST_P(MoeOfTypes, EveryIsaAndThreadCountGivesTheOraclesBits) {
     const auto n_experts = static_cast<int>(random.between(2, 9));
     const auto n_used = static_cast<int>(random.between(1, std::min(n_experts, 4)));
     Moe m = make_moe(random, rows, n_experts, n_used, GetParam().first, GetParam().second);
+    leave_out(random, m);
     const std::vector<float> want = m.run(ref::moe_ffn);
     for (const CpuIsa isa : test_data::available_isas()) {
       for (const int threads : {1, 2, 3}) {
@@ -131,6 +141,19 @@ TEST(Moe, OneEngineServesManySizes) {
         m.run([&](auto&&... a) { engine.moe_ffn(std::forward<decltype(a)>(a)...); });
     ASSERT_EQ(std::memcmp(want.data(), got.data(), 4 * want.size()), 0) << "round " << round;
   }
+}
+
+TEST(Moe, ExpertsLeftOutAreAsIfTheirWeightsWereNone) {
+  Random random(test_data::fresh_seed());
+  Moe m = make_moe(random, 5, 6, 3, DType::kQ8_0, DType::kQ4_0);
+  Moe weightless = m;
+  for (const size_t k : {2, 4, 5, 14}) {
+    m.ids[k] = -1;
+    weightless.weights[k] = 0;
+  }
+  const std::vector<float> got = m.run(ref::moe_ffn);
+  const std::vector<float> want = weightless.run(ref::moe_ffn);
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(got[i], want[i]) << i;
 }
 
 TEST(Moe, ARowsResultDoesNotDependOnItsCompany) {

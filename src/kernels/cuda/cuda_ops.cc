@@ -91,6 +91,8 @@ class CudaOps final : public Ops {
   void top_logits(ConstMatrixView logits, TopLogits top) override;
   void silu_multiply(MatrixView gate, ConstMatrixView up) override;
   void route(ConstMatrixView logits, Routing routing) override;
+  void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
+                  ExpertUse* use) override;
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
                const ExpertWeights* shared, const float* shared_gate, MatrixView y) override;
 
@@ -419,6 +421,12 @@ void CudaOps::silu_multiply(MatrixView gate, ConstMatrixView up) {
 
 void CudaOps::route(ConstMatrixView logits, Routing routing) {
   cuda::route(stream_, logits, routing);
+}
+
+void CudaOps::keep_top_p(Routing routing, std::span<const RowClass> /*classes*/, float top_p,
+                         ExpertUse* use) {
+  const RowSet& step = rows().step;
+  if (step.count > 0) cuda::keep_top_p(stream_, routing, step, top_p, use);
 }
 
 void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,

@@ -62,6 +62,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_step_gate_up, kMoeGateUpThreads, 2, MoeStepArgs, ar
 
   const int expert =
       is_shared ? args.table.n_experts : args.ids[static_cast<int64_t>(row) * args.n_used + rank];
+  if (expert < 0) return;  // left out, and nobody reads its h
   const ExpertPointers& w = args.table.experts[expert];
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 16;
@@ -157,10 +158,14 @@ __device__ __forceinline__ void moe_step_down(const MoeStepArgs& args, uint32_t*
   const int row = row_id(args, row_index);
   // A part for each four ranks, then the shared expert's; the half warps of a warp have the same.
   const int first = thread / kMoeDownThreadsOfPart * kMoeDownRanks;
+  const int32_t* ids = args.ids + static_cast<int64_t>(row) * args.n_used;
   if (first < args.n_used) {
-    down_dots<kMoeDownRanks>(args, args.table.routed, row_index, row, first,
-                             min(kMoeDownRanks, args.n_used - first), o, lane, codebooks,
-                             dots[output]);
+    int count = min(kMoeDownRanks, args.n_used - first);
+    while (count > 0 && ids[first + count - 1] < 0) --count;
+    if (count > 0) {
+      down_dots<kMoeDownRanks>(args, args.table.routed, row_index, row, first, count, o, lane,
+                               codebooks, dots[output]);
+    }
   } else {
     down_dots<1>(args, args.table.shared, row_index, row, args.n_used, 1, o, lane, shared_codebook,
                  dots[output]);
@@ -169,7 +174,7 @@ __device__ __forceinline__ void moe_step_down(const MoeStepArgs& args, uint32_t*
   __syncthreads();
   if (thread >= kMoeDownTile || tile + thread >= args.n_embd) return;
   float t = 0;
-  for (int rank = 0; rank < args.n_used; ++rank) {
+  for (int rank = 0; rank < args.n_used && ids[rank] >= 0; ++rank) {
     t = fmaf(args.weights[static_cast<int64_t>(row) * args.n_used + rank], dots[thread][rank], t);
   }
   if (args.table.has_shared != 0) {

@@ -59,8 +59,9 @@ TEST(CudaMoeStep, HasTheBitsOfRefForEveryMixOfTypes) {
       {{DType::kQ2_K, DType::kQ2_K, DType::kIQ4_NL}, all_of(DType::kMXFP4)}};
   for (const auto& [routed, shared] : mixes) {
     for (const int64_t rows : {1, 3}) {
-      expect_bits_of_ref(
-          MoeProblem(random, rows, 6, static_cast<int>(random.between(1, 6)), routed, shared));
+      MoeProblem p(random, rows, 6, static_cast<int>(random.between(1, 6)), routed, shared);
+      if (rows > 1) p.leave_out(random);
+      expect_bits_of_ref(p);
     }
   }
 }

@@ -58,6 +58,15 @@ struct MoeProblem {
     }
   }
 
+  /// Some rows use fewer experts.
+  void leave_out(test_data::Random& random) {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (auto k = random.between(1, n_used); k < n_used; ++k) {
+        ids[static_cast<size_t>(r * n_used + k)] = -1;
+      }
+    }
+  }
+
   std::vector<float> by_ref() const {
     std::vector<float> result = y;
     std::vector<int32_t> chosen = ids;

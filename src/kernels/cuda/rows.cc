@@ -9,6 +9,7 @@ constexpr Kernel kSelectRows = {"rows", "select_rows"};
 constexpr Kernel kShiftRows = {"rows", "shift_rows"};
 constexpr Kernel kSiluMultiply = {"rows", "silu_multiply"};
 constexpr Kernel kRoute = {"rows", "route"};
+constexpr Kernel kKeepTopP = {"rows", "keep_top_p"};
 
 uint32_t blocks_for(int64_t n, int64_t of_a_block) {
   return static_cast<uint32_t>((n + of_a_block - 1) / of_a_block);
@@ -56,6 +57,13 @@ void route(Stream& stream, ConstMatrixView logits, const Routing& routing) {
                 RouteArgs{logits.data, logits.stride, routing.ids, routing.weights,
                           static_cast<int32_t>(logits.rows), static_cast<int32_t>(logits.cols),
                           routing.n_used});
+}
+
+void keep_top_p(Stream& stream, const Routing& routing, const RowSet& rows, float top_p,
+                ExpertUse* use) {
+  stream.launch(kKeepTopP, rows_launch({blocks_for(rows.count, kRowThreads)}),
+                KeepTopPArgs{routing.ids, routing.weights, &use->rows, rows.ids, rows.count,
+                             routing.n_used, top_p});
 }
 
 }  // namespace chimere::kernels::cuda

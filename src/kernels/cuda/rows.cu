@@ -134,4 +134,24 @@ CHIMERE_KERNEL(route, kRouteThreads, RouteArgs, args) {
   }
 }
 
+CHIMERE_KERNEL(keep_top_p, kRowThreads, KeepTopPArgs, args) {
+  let_next_kernel_start();
+  wait_for_previous_kernel();
+  const int i = static_cast<int>(blockIdx.x) * kRowThreads + static_cast<int>(threadIdx.x);
+  if (i >= args.rows) return;
+  const int row = args.row_ids == nullptr ? i : args.row_ids[i];
+  int32_t* ids = args.ids + static_cast<int64_t>(row) * args.n_used;
+  float* weights = args.weights + static_cast<int64_t>(row) * args.n_used;
+  float sum = weights[0];
+  int kept = 1;
+  for (; kept < args.n_used && sum < args.top_p; ++kept) sum = sum + weights[kept];
+  for (int rank = 0; rank < args.n_used; ++rank) {
+    weights[rank] = rank < kept ? weights[rank] / sum : 0.0F;
+    if (rank >= kept) ids[rank] = -1;
+  }
+  auto* const use = reinterpret_cast<unsigned long long*>(args.use);
+  atomicAdd(use, 1ULL);
+  atomicAdd(use + 1, static_cast<unsigned long long>(kept));
+}
+
 }  // namespace chimere::kernels::cuda

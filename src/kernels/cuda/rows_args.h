@@ -56,6 +56,17 @@ struct RouteArgs {
   int32_t n_used;     ///< at most 32
 };
 
+/// A thread for each row.
+struct KeepTopPArgs {
+  int32_t* ids;            ///< [rows, n_used]
+  float* weights;          ///< [rows, n_used]
+  int64_t* use;            ///< rows and experts so far: ExpertUse
+  const int32_t* row_ids;  ///< [rows] of the routing; nullptr: 0, 1, 2, ...
+  int32_t rows;
+  int32_t n_used;
+  float top_p;
+};
+
 }  // namespace chimere::kernels::cuda
 
 #endif  // CHIMERE_KERNELS_CUDA_ROWS_ARGS_H_

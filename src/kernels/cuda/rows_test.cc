@@ -133,5 +133,44 @@ TEST(CudaRows, RouteGivesTiesToTheLowerId) {
   expect_same_route(infinite, 4);
 }
 
+TEST(CudaRows, KeepTopPHasTheBitsOfRef) {
+  kernels::test::Rng rng(std::random_device{}());
+  constexpr int kRows = 300;  // more than a block's
+  constexpr int kUsed = 8;
+  const Matrix logits(rng, kRows, 40, 2);
+  std::vector<int32_t> ids(kRows * kUsed);
+  std::vector<float> weights(kRows * kUsed);
+  ref::route(logits.view(), {kUsed, ids.data(), weights.data()});
+  // All rows are step rows, or every third one is a chunk's.
+  for (const int chunk_every : {kRows + 1, 3}) {
+    std::vector<RowClass> classes;
+    std::vector<int32_t> step;
+    for (int r = 0; r < kRows; ++r) {
+      const bool chunk = r % chunk_every == chunk_every - 1;
+      classes.push_back(chunk ? RowClass::kChunk : RowClass::kStep);
+      if (!chunk) step.push_back(r);
+    }
+    auto want_ids = ids;
+    auto want_weights = weights;
+    ExpertUse want = {};
+    make_ref_ops()->keep_top_p({kUsed, want_ids.data(), want_weights.data()}, classes, 0.7F, &want);
+    EXPECT_LT(want.experts, want.rows * kUsed);
+    for (const auto& [name, device] : test::devices()) {
+      const OnDevice<int32_t> got_ids(*device, ids);
+      const OnDevice<float> got_weights(*device, weights);
+      const OnDevice<ExpertUse> use(*device, std::vector<ExpertUse>(1));
+      const OnDevice<int32_t> row_ids(*device, step);
+      const bool all = step.size() == kRows;
+      const RowSet rows = {all ? nullptr : row_ids.data(), static_cast<int32_t>(step.size())};
+      keep_top_p(device->stream(), {kUsed, got_ids.data(), got_weights.data()}, rows, 0.7F,
+                 use.data());
+      EXPECT_EQ(got_ids.read(), want_ids) << name;
+      EXPECT_TRUE(kernels::test::same_bits(got_weights.read(), want_weights)) << name;
+      EXPECT_EQ(use.read()[0].rows, want.rows) << name;
+      EXPECT_EQ(use.read()[0].experts, want.experts) << name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace chimere::kernels::cuda

@@ -32,6 +32,7 @@ void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Ro
     std::vector<float> total(n_out);
     for (int rank = 0; rank < routing.n_used; ++rank) {
       const int64_t k = r * routing.n_used + rank;
+      if (routing.ids[k] < 0) break;
       const std::vector<float> out = expert_ffn(experts[static_cast<size_t>(routing.ids[k])], a);
       const float weight = routing.weights[k];
       for (size_t o = 0; o < n_out; ++o) {

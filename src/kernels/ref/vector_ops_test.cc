@@ -320,5 +320,34 @@ TEST(Oracle, RouteGivesTiesToTheLowerId) {
   EXPECT_EQ(ids, (std::vector<int32_t>{1, 3, 5, 2}));
 }
 
+TEST(Oracle, KeepTopPLeavesOutWhatIsNotNeeded) {
+  const auto ops = make_ref_ops();
+  const std::vector<float> start = {0.5F, 0.25F, 0.125F, 0.125F};
+  const struct {
+    float top_p;
+    std::vector<int32_t> ids;
+    std::vector<float> weights;
+  } cases[] = {{0.1F, {7, -1, -1, -1}, {1, 0, 0, 0}},
+               {0.5F, {7, -1, -1, -1}, {1, 0, 0, 0}},
+               {0.51F, {7, 2, -1, -1}, {0.5F / 0.75F, 0.25F / 0.75F, 0, 0}},
+               {0.99F, {7, 2, 5, 0}, start}};
+  for (const auto& c : cases) {
+    // A chunk row, which keeps all, and a step row.
+    std::vector<int32_t> ids = {1, 2, 3, 4, 7, 2, 5, 0};
+    std::vector<float> weights = start;
+    weights.insert(weights.end(), start.begin(), start.end());
+    ExpertUse use = {10, 40};
+    const RowClass classes[] = {RowClass::kChunk, RowClass::kStep};
+    ops->keep_top_p({4, ids.data(), weights.data()}, classes, c.top_p, &use);
+    EXPECT_EQ(std::vector<int32_t>(ids.begin(), ids.begin() + 4),
+              (std::vector<int32_t>{1, 2, 3, 4}));
+    EXPECT_EQ(std::vector<float>(weights.begin(), weights.begin() + 4), start);
+    EXPECT_EQ(std::vector<int32_t>(ids.begin() + 4, ids.end()), c.ids) << c.top_p;
+    EXPECT_EQ(std::vector<float>(weights.begin() + 4, weights.end()), c.weights) << c.top_p;
+    EXPECT_EQ(use.rows, 11);
+    EXPECT_EQ(use.experts, 40 + std::ranges::count_if(c.ids, [](int32_t id) { return id >= 0; }));
+  }
+}
+
 }  // namespace
 }  // namespace chimere::kernels::test

@@ -5,6 +5,7 @@ namespace chimere::model {
 Moe Moe::bind(WeightBinder& bind, const std::string& block, const Hparams& h) {
   const MoeShape& m = h.moe;
   Moe moe;
+  moe.top_p = m.top_p;
   moe.router = bind.matrix(block + "ffn_gate_inp.weight", m.n_experts, h.n_embd);
   auto experts = [&](const char* name, int64_t n_out, int64_t n_in) {
     return bind.experts(block + name, m.n_experts, m.n_used, n_out, n_in);
@@ -42,6 +43,7 @@ void Moe::forward(kernels::Ops& ops, const Activations& act) const {
   const kernels::LinearJob in[] = {{router, b.router}, {shared_gate, b.shared_gate}};
   ops.linear(act.h, std::span(in).first(has_shared ? 2 : 1));
   ops.route(b.router, b.routing);
+  if (!b.classes.empty()) ops.keep_top_p(b.routing, b.classes, top_p, b.use);
   ops.moe_ffn(act.h, experts, b.routing, has_shared ? &shared : nullptr,
               has_shared ? b.shared_gate.data : nullptr, act.x);
 }

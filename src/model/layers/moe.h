@@ -18,6 +18,7 @@ struct Moe {
   bool has_shared = false;
   WeightView shared_gate;  ///< [1, n_embd]
   kernels::ExpertWeights shared;
+  float top_p = 1;  ///< see MoeShape
 
   /// `block` is the tensors' prefix, "blk.3.". gate and up may be fused in "ffn_gate_up_exps".
   static Moe bind(WeightBinder& bind, const std::string& block, const Hparams& h);
