@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "base/fresh_seed.h"
+
 namespace chimere {
 namespace {
 
@@ -24,7 +26,7 @@ TEST(Sha256, GivesTheKnownAnswers) {
 }
 
 TEST(Sha256, PiecesDoNotMatter) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 200; ++round) {

@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "base/thread_pool.h"
 #include "engine/engine.h"
 #include "engine/fake_model.h"
@@ -49,7 +50,7 @@ std::vector<Outcome> answer(Machine& machine, const std::vector<Request>& reques
 }
 
 TEST(Company, ChangesNoBitOfARealModelsAnswers) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const auto file =

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "gguf/reader.h"
 #include "model/vocabulary.h"
 #include "support/tiny_model.h"
@@ -50,7 +51,7 @@ Loaded load(const char* architecture, int pooling, int threads = 2) {
 }
 
 std::vector<std::vector<int32_t>> random_texts(size_t n, size_t longest) {
-  std::mt19937 rng(std::random_device{}());
+  std::mt19937 rng(fresh_seed());
   std::vector<std::vector<int32_t>> texts(n);
   for (auto& text : texts) {
     text.resize(1 + rng() % longest);

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "engine/fake_model.h"
 
 namespace chimere::engine {
@@ -88,7 +89,7 @@ void expect_same(const Outcome& a, const Outcome& b) {
 }
 
 TEST(Engine, CompanyChangesNothing) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 30; ++round) {
@@ -288,7 +289,7 @@ TEST(Engine, AFailureInTheMidstOfAChunkIsToldToThoseItHits) {
 }
 
 TEST(Engine, CancelledRequestsEndAndOthersGoOn) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 20; ++round) {
@@ -353,7 +354,7 @@ TEST(Engine, CallbacksMayCancelAndSubmit) {
 }
 
 TEST(Engine, PrefixGivesTheSameBits) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   int reused = 0;

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "base/thread_pool.h"
 #include "engine/engine.h"
 #include "engine/fake_model.h"
@@ -131,7 +132,7 @@ class Cached : public ::testing::Test {
   }
 
   std::string folder_;
-  const unsigned seed_ = std::random_device{}();
+  const unsigned seed_ = fresh_seed();
   std::mt19937 random_{seed_};
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "model/chunking.h"
 
 namespace chimere::engine {
@@ -61,7 +62,7 @@ TEST(PrefixPoints, TheNewestMessagesCanBeReplacedAndTheSystemPromptShared) {
 }
 
 TEST(PrefixPoints, AreBordersThatLongerPromptsKeep) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(fresh_seed());
   for (int round = 0; round < 300; ++round) {
     std::vector<int> lengths(1 + random() % 20);
     for (int& l : lengths) l = static_cast<int>(1 + random() % 300);

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "base/fresh_seed.h"
 #include "engine/fake_model.h"
 
 namespace chimere::engine {
@@ -66,7 +67,7 @@ std::vector<int32_t> ids(const Outcome& o) {
 }
 
 TEST(Service, ManyThreadsGetTheAnswersOfSoloRuns) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   constexpr size_t kThreads = 4;

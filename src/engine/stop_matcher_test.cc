@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::engine {
 namespace {
 
@@ -31,7 +33,7 @@ TEST(StopMatcher, GivesBackWhatNeverBecameOne) {
 }
 
 TEST(StopMatcher, TheResultDoesNotDependOnThePieces) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const auto word = [&](size_t max) {

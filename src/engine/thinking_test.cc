@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "engine/engine.h"
 #include "engine/fake_model.h"
 
@@ -175,7 +176,7 @@ TEST(Thinking, APromptThatClosedItsThoughtWantsNone) {
 
 /// Whatever the model says and whatever is asked, with drafts and without.
 TEST(Thinking, BudgetsHoldAndAnAnswerFollows) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 150; ++round) {

@@ -6,6 +6,8 @@
 #include <map>
 #include <random>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::engram {
 namespace {
 
@@ -72,7 +74,7 @@ bool same(const Counts& a, const Counts& b) {
 
 class CountsTest : public testing::Test {
  protected:
-  CountsTest() : seed_(std::random_device()()), rng_(seed_), trace_(__FILE__, __LINE__, seed_) {}
+  CountsTest() : seed_(fresh_seed()), rng_(seed_), trace_(__FILE__, __LINE__, seed_) {}
   unsigned seed_;
   std::mt19937 rng_;
   testing::ScopedTrace trace_;

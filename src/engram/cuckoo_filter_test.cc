@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
+#include "base/fresh_seed.h"
 
 namespace chimere::engram {
 namespace {
@@ -14,7 +14,7 @@ std::vector<uint64_t> hashes_from(uint64_t first, size_t n) {
 }
 
 TEST(CuckooFilter, ForgetsNothing) {
-  const uint64_t first = std::random_device()();
+  const uint64_t first = fresh_seed();
   for (const size_t n : {size_t{0}, size_t{1}, size_t{5}, size_t{1000}, size_t{200000}}) {
     const auto hashes = hashes_from(first, n);
     const auto buckets = CuckooFilter::build(hashes);
@@ -24,7 +24,7 @@ TEST(CuckooFilter, ForgetsNothing) {
 }
 
 TEST(CuckooFilter, IsSeldomWrongAboutStrangers) {
-  const uint64_t first = std::random_device()();
+  const uint64_t first = fresh_seed();
   // The fullest filter of its size.
   const size_t n = size_t{4} * 65536 * 95 / 100 - 8;
   const auto buckets = CuckooFilter::build(hashes_from(first, n));

@@ -8,6 +8,8 @@
 #include <map>
 #include <random>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::engram {
 namespace {
 
@@ -100,7 +102,7 @@ TEST_F(LegacyTableTest, NeedsToBeToldTheTokenizer) {
 }
 
 TEST_F(LegacyTableTest, AgreesWithCountingOnRandomTexts) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = fresh_seed();
   const testing::ScopedTrace trace(__FILE__, __LINE__, seed);
   std::mt19937 rng(seed);
   Documents texts(5);

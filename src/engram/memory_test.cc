@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "engram/fit_gate.h"
 
 namespace chimere::engram {
@@ -47,7 +48,7 @@ class MemoryTest : public testing::Test {
 
 /// Interpolated Kneser-Ney over the table's contexts, written out, with the model below.
 TEST_F(MemoryTest, KneserNeyIsTheTextbookRecursion) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = fresh_seed();
   const testing::ScopedTrace trace(__FILE__, __LINE__, seed);
   std::mt19937 rng(seed);
   const Documents text = random_text(rng, 400);
@@ -84,7 +85,7 @@ TEST_F(MemoryTest, KneserNeyIsTheTextbookRecursion) {
 }
 
 TEST_F(MemoryTest, SharesAreAFunctionOfTheTextAlone) {
-  std::mt19937 rng(std::random_device{}());
+  std::mt19937 rng(fresh_seed());
   const Documents text = random_text(rng, 300);
   const auto known = table(text, 4);
   const auto shares_at = [&](Memory& memory, std::span<const int32_t> history) {

@@ -10,6 +10,8 @@
 #include <map>
 #include <random>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::engram {
 namespace {
 
@@ -40,7 +42,7 @@ class TableTest : public testing::Test {
 };
 
 TEST_F(TableTest, KnowsExactlyTheContextsOfItsTexts) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = fresh_seed();
   const testing::ScopedTrace trace(__FILE__, __LINE__, seed);
   std::mt19937 rng(seed);
   std::uniform_int_distribution<int32_t> token(0, 30);

@@ -10,6 +10,7 @@
 #include <new>
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "gguf/format.h"
 #include "gguf/reader.h"
 #include "gguf/testing.h"
@@ -126,7 +127,7 @@ TEST(HostileFile, CutAtEveryByte) {
 }
 
 TEST(HostileFile, FlippedBits) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const std::vector<uint8_t> whole = testing::example_file();
@@ -160,7 +161,7 @@ TEST(HostileFile, BytesReplacedByExtremes) {
 }
 
 TEST(HostileFile, Noise) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int run = 0; run < 5000; ++run) {

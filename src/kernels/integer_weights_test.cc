@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "kernels/cpu/linear_test_data.h"
 #include "kernels/dot_rule.h"
 #include "quant/quant.h"
@@ -16,7 +17,7 @@ class IntegerWeights : public testing::TestWithParam<DType> {};
 /// d times its integer scale is exact in f32, so the scales of rule 4 give the decoder's values.
 TEST_P(IntegerWeights, AreTheDecodersValues) {
   const DType type = GetParam();
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   test_data::Random random(seed);
   const int64_t n = 256 * 64;

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <random>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::model {
 namespace {
 
@@ -28,7 +30,7 @@ TEST(Chunking, RestartsAtMessages) {
 }
 
 TEST(Chunking, RestOfAPromptHasTheRestOfItsChunks) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 rng(seed);
   const std::vector<int32_t> starts = {0};

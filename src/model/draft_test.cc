@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "base/thread_pool.h"
 #include "model/model.h"
 #include "support/tiny_model.h"
@@ -78,7 +79,7 @@ std::vector<int32_t> random_tokens(std::mt19937& random, size_t n) {
 }
 
 TEST(Draft, KnowsTheRowsHoweverTheyCame) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (const char* architecture : {"qwen35moe", "qwen35", "qwen3next"}) {

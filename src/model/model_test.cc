@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "base/thread_pool.h"
 #include "model/chunking.h"
 #include "support/tiny_model.h"
@@ -500,7 +501,7 @@ TEST(LoadModel, TakesTheExpertsWidthFromOlderKeys) {
 
 // The pages go away while threads read them: an error, not SIGBUS.
 TEST(Forward, SurvivesAFileCutWhileItIsRead) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 rng(seed);
   TinyModel m = smallest();

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "quant/blocks.h"
 #include "quant/quant.h"
 
@@ -128,7 +129,7 @@ TEST(F16, AgreesWithTheProcessorsInstructions) {
     ASSERT_EQ(std::bit_cast<uint32_t>(f16_to_f32(bits)),
               std::bit_cast<uint32_t>(hardware_f32(bits)));
   }
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int i = 0; i < 2'000'000; ++i) {

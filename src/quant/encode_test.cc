@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "quant/quant.h"
 
 namespace chimere::quant {
@@ -63,7 +64,7 @@ class Encode : public ::testing::Test {
     return std::sqrt(e / s);
   }
 
-  const unsigned seed_ = std::random_device{}();
+  const unsigned seed_ = fresh_seed();
   std::mt19937 random_;
   ::testing::ScopedTrace trace_;
 };

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "sampling/philox.h"
 #include "sampling/sampler.h"
 
@@ -227,7 +228,7 @@ SamplingParams random_params(std::mt19937& random) {
 }
 
 TEST(Chain, ChoosesWhatThePlainComputationChooses) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 500; ++round) {
@@ -255,7 +256,7 @@ TEST(Chain, ChoosesWhatThePlainComputationChooses) {
 }
 
 TEST(Mirostat, FollowsTheDefinitionAndItsCopyReplays) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (const size_t n : {50U, 5000U}) {

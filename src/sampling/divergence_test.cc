@@ -7,11 +7,13 @@
 #include <random>
 #include <vector>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::sampling {
 namespace {
 
 TEST(Divergence, AgreesWithTheDefinitionInLongDouble) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0, 3);

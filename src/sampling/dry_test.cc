@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::sampling {
 namespace {
 
@@ -68,7 +70,7 @@ TEST(Dry, PenalisesWhatWouldGoOnWithARepetition) {
 }
 
 TEST(Dry, AgreesWithTheDefinition) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 2000; ++round) {

@@ -7,13 +7,15 @@
 #include <limits>
 #include <random>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::sampling {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 TEST(Summarise, AgreesWithTheDefinitionInLongDouble) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 50; ++round) {

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "sampling/philox.h"
 
 namespace chimere::sampling {
@@ -21,7 +22,7 @@ TEST(Philox, GivesTheKnownAnswers) {
 }
 
 TEST(Philox, UniformStaysInsideTheOpenIntervalAndIsFlat) {
-  const uint64_t seed = std::random_device{}();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(seed);
   constexpr int kDraws = 100000;
   std::array<int, 16> bins{};
@@ -37,7 +38,7 @@ TEST(Philox, UniformStaysInsideTheOpenIntervalAndIsFlat) {
 }
 
 TEST(Math, ExpAndLogAgreeWithTheLibrary) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> exponents(-700, 0);

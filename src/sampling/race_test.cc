@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "sampling/philox.h"
 
 namespace chimere::sampling {
@@ -30,7 +31,7 @@ int32_t winner(const std::vector<float>& logits, const Draw& draw) {
 }
 
 TEST(Race, BlocksAndListsChooseWhatTheDefinitionChooses) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 150; ++round) {

@@ -8,6 +8,8 @@
 #include <map>
 #include <random>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::sampling {
 namespace {
 
@@ -89,7 +91,7 @@ void expect_distribution(const std::vector<float>& logits, const SamplingParams&
 }
 
 TEST(Sample, DrawsFollowTheTruncatedDistribution) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const auto with = [&](auto change) {
@@ -113,7 +115,7 @@ TEST(Sample, DrawsFollowTheTruncatedDistribution) {
 }
 
 TEST(Sample, KeepsExactlyTheDocumentedTokensInLargeVocabularies) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   // A flat distribution forces top-p to look at far more candidates than its first guess.
@@ -155,7 +157,7 @@ TEST(Sample, SeedAndPositionDecide) {
 }
 
 TEST(Sample, CloseDistributionsMostlyChooseTheSameToken) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const std::vector<float> logits = random_logits(random, 200, 1);
@@ -224,7 +226,7 @@ std::vector<Candidate> largest_of(const std::vector<float>& logits, size_t n) {
 }
 
 TEST(Sample, TheLargestLogitsAreEnoughWhereItSaysSo) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const auto some = [&](float value, float neutral) { return random() % 2 ? value : neutral; };

@@ -7,6 +7,8 @@
 #include <limits>
 #include <random>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::sampling {
 namespace {
 
@@ -19,7 +21,7 @@ std::vector<Candidate> select_largest(const std::vector<float>& logits, int64_t 
 }
 
 TEST(SelectLargest, EqualsAFullSortWithTiesToTheLowerId) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 300; ++round) {

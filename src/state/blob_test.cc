@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "state/checksum.h"
 #include "state/state_store.h"
 
@@ -88,7 +89,7 @@ TEST(Blob, EmptySequenceHasNoBlocks) {
 TEST(Blob, AnyChangedByteIsNoticed) {
   auto store = make_store(example_spec());
   const std::vector<uint8_t> blob = example_sequence(*store, 1)->checkpoint().to_blob();
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 rng(seed);
   for (size_t at = 0; at < blob.size(); ++at) {
@@ -108,7 +109,7 @@ void seal(std::vector<uint8_t>& blob) { append_u64(blob, checksum(blob)); }
 TEST(Blob, ContradictionsBehindAValidChecksumAreNoticed) {
   auto store = make_store(example_spec());
   const std::vector<uint8_t> blob = example_sequence(*store, 1)->checkpoint().to_blob();
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 rng(seed);
   const size_t fields[] = {12, 24, 28, 32};

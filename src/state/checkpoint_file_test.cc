@@ -9,6 +9,7 @@
 #include <iterator>
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "state/checksum.h"
 
 namespace chimere::state {
@@ -63,7 +64,7 @@ class CheckpointFile : public testing::Test {
     std::ofstream(path_, std::ios::binary).write(bytes.data(), std::ssize(bytes));
   }
 
-  const unsigned seed_ = std::random_device{}();
+  const unsigned seed_ = fresh_seed();
   std::mt19937 rng_{seed_};
   const std::vector<int32_t> tokens_ = {5, 4, 3, 2, 1, 0, 7, 8, 9, 1000000};
   const std::string path_ = testing::TempDir() + "checkpoint_" + std::to_string(seed_);

@@ -5,6 +5,8 @@
 #include <random>
 #include <set>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::state {
 namespace {
 
@@ -12,7 +14,7 @@ using Node = PrefixTree::Node;
 using Tokens = std::vector<int32_t>;
 
 TEST(PrefixTree, IsASetOfPrefixes) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 100; ++round) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "state/state_store.h"
 
 namespace chimere::state {
@@ -39,7 +40,7 @@ void advance(StateStore& store, SequenceState& sequence, int32_t n, std::mt19937
 }
 
 TEST(StateImage, AChainGivesEveryStateBack) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 200; ++round) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "state/state_store.h"
 
 namespace chimere::state {
@@ -224,7 +225,7 @@ class World {
 };
 
 TEST(StateRandom, HoldsWhatWasWrittenAndLeaksNothing) {
-  const unsigned first = std::random_device{}();
+  const unsigned first = fresh_seed();
   for (unsigned seed = first; seed < first + 50 && !HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     World(seed).run(2000);

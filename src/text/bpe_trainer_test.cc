@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "text/pre_tokenizer.h"
 #include "text/utf8.h"
 
@@ -58,7 +59,7 @@ std::vector<std::string> plain_merges(const WordCounts& counts, int n_merges, in
 }
 
 TEST(BpeTrainer, LearnsTheMergesOfAPlainImplementation) {
-  const auto seed = std::random_device{}();
+  const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (int round = 0; round < 20; ++round) {

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "base/fresh_seed.h"
+
 namespace chimere::text {
 namespace {
 
@@ -26,7 +28,7 @@ void plain_merge(const MergeTable& table, std::vector<int32_t>& s) {
 }
 
 TEST(BytePairMerger, GivesWhatAPlainSearchGives) {
-  const auto seed = std::random_device{}();
+  const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (int round = 0; round < 300; ++round) {

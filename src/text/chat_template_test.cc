@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "text/jinja/json.h"
 #include "text/utf8.h"
 
@@ -87,7 +88,7 @@ TEST(ChatTemplate, WritesTheConversation) {
 // Whatever stands in the messages, the added tokens are those of a harmless conversation.
 TEST(ChatTemplate, ContentNeverBecomesAnAddedToken) {
   const auto tokenizer = byte_tokenizer();
-  const auto seed = std::random_device{}();
+  const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const auto added_tokens = [&](const ChatTemplate& t, const jinja::Value& messages) {

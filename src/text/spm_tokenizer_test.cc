@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "text/utf8.h"
 
 namespace chimere::text {
@@ -74,7 +75,7 @@ TEST(SpmTokenizer, SpellsUnknownCharactersInBytes) {
 }
 
 TEST(SpmTokenizer, TextsComeBack) {
-  const auto seed = std::random_device{}();
+  const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (const bool prefix : {false, true}) {

@@ -7,6 +7,7 @@
 #include <random>
 #include <sstream>
 
+#include "base/fresh_seed.h"
 #include "text/pre_tokenizer.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
@@ -97,7 +98,7 @@ TEST(Tokenizer, GivesTheIdsOfLlamaCpp) {
 }
 
 TEST(Tokenizer, AnyBytesComeBack) {
-  const auto seed = std::random_device{}();
+  const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (const std::string& pre : PreTokenizer::known_names()) {

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "base/fresh_seed.h"
 #include "text/utf8.h"
 
 namespace chimere::text {
@@ -60,7 +61,7 @@ TEST(Unicode, Normalises) {
 }
 
 TEST(Unicode, NormalFormsAreStable) {
-  const auto seed = std::random_device{}();
+  const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (int round = 0; round < 2000; ++round) {

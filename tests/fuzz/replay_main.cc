@@ -1,4 +1,4 @@
-// Runs a fuzz target without libFuzzer: `target [-runs=N] [-seed=S] [file...]`. Replays the files,
+// Runs a fuzz target without libFuzzer: `target [-runs=N] [file...]`. Replays the files,
 // then feeds N random mutations of the target's seeds. The seed is printed first: with it a finding
 // returns.
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/fresh_seed.h"
 #include "fuzz.h"
 
 namespace {
@@ -66,9 +67,8 @@ bool number(std::string_view argument, std::string_view name, unsigned& value) {
 
 int main(int argc, char** argv) {
   unsigned runs = 20000;
-  unsigned seed = std::random_device{}();
   for (int i = 1; i < argc; ++i) {
-    if (number(argv[i], "-runs=", runs) || number(argv[i], "-seed=", seed)) continue;
+    if (number(argv[i], "-runs=", runs)) continue;
     std::ifstream in(argv[i], std::ios::binary);
     if (!in) {
       std::fprintf(stderr, "cannot read %s\n", argv[i]);
@@ -77,9 +77,9 @@ int main(int argc, char** argv) {
     const Bytes b((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
     LLVMFuzzerTestOneInput(b.data(), b.size());
   }
-  std::printf("%u mutations, -seed=%u\n", runs, seed);
+  std::printf("%u mutations\n", runs);
+  std::mt19937 random(chimere::fresh_seed());
   std::fflush(stdout);
-  std::mt19937 random(seed);
   const std::vector<Bytes> seeds = fuzz_seeds();
   for (const Bytes& s : seeds) LLVMFuzzerTestOneInput(s.data(), s.size());
   for (unsigned run = 0; run < runs; ++run) {

@@ -22,12 +22,13 @@ import argparse
 import math
 import pathlib
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
 import unicodedata
 
-from peer import Peer, chimere
+from peer import Peer, chimere, fresh_seed
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 F32_LIMIT = 1e-6  # nats, mean over positions, of the median file
@@ -37,8 +38,10 @@ CHANCE = 1.5   # of the mean over the files of a mix
 OUTLIER = 3.0  # of a single file
 # Most files of an architecture, which share nearly all arithmetic.
 ARCHITECTURES = {"qwen35moe": 100, "qwen35": 2, "qwen3next": 2, "qwen3moe": 1, "qwen3": 1}
-# 1 - cosine. Both programs keep keys and values in f16, and random weights amplify what is rounded.
-EMBEDDING_LIMITS = {"f32": 1e-3, "q8_0": 2e-2}
+# 1 - cosine, of a file's median text. Both programs keep keys and values in f16, and in a single text a near tie of two experts may be
+# decided differently.
+EMBEDDING_LIMITS = {"f32": 1e-5, "q8_0": 1e-3}
+EMBEDDING_LIMIT_OF_ONE = 0.1
 
 
 def divergence(p, q):
@@ -101,7 +104,7 @@ def judge_mix(mix, errors):
 
 
 def logits(args):
-    seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 30)
+    seed = args.seed
     print(f"seed {seed}\n{'':50}  {'exact (decoded weights) against':^38}\n{'file':18} {'KL(l.c||us)':>12} {'itself':>9} {'same top':>9} "
           f"{'us, decoded':>12} {'llama.cpp':>12} {'us':>12} {'target':>8}")
     draw = random.Random(seed)
@@ -179,7 +182,7 @@ def random_text(draw):
 
 
 def tokens(args):
-    seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 30)
+    seed = args.seed
     draw = random.Random(seed)
     texts = TEXTS + [random_text(draw) for _ in range(args.texts)]
     # llama.cpp does not normalise; Hugging Face's library does, and so do we.
@@ -199,7 +202,7 @@ def tokens(args):
 
 
 def embeddings(args):
-    seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 30)
+    seed = args.seed
     print(f"seed {seed}")
     draw = random.Random(seed)
     ok = True
@@ -212,15 +215,17 @@ def embeddings(args):
                                     pooling, "--seed", str(draw.randrange(1 << 30))], check=True, capture_output=True)
                     texts = [text for text in (random_text(draw).strip().replace("\n", " ") for _ in range(12)) if text and "\0" not in text]
                     ours = chimere(args.chimere, "embed", "-m", model, "--", *texts)["embeddings"]
-                    worst = 0
+                    distances = []
                     for text, vector in zip(texts, ours, strict=True):
                         ids = chimere(args.chimere, "tokenize", "-m", model, "--", text)["tokens"]
                         theirs = peer.ask({"model": str(model), "tokens": ids})["vector"]
                         norms = math.sqrt(sum(x * x for x in theirs) * sum(x * x for x in vector))
-                        worst = max(worst, 1 - sum(x * y for x, y in zip(theirs, vector, strict=True)) / norms)
-                    ok &= worst <= limit
-                    print(f"{arch:10} {pooling:5} {mix:5} {len(texts):3} texts, worst 1 - cosine {worst:9.1e} "
-                          f"(at most {limit:.0e})  {'ok' if worst <= limit else 'FAILED'}", flush=True)
+                        distances.append(1 - sum(x * y for x, y in zip(theirs, vector, strict=True)) / norms)
+                    median = statistics.median(distances)
+                    good = median <= limit and max(distances) <= EMBEDDING_LIMIT_OF_ONE
+                    ok &= good
+                    print(f"{arch:10} {pooling:5} {mix:5} {len(texts):3} texts, 1 - cosine: median {median:9.1e} "
+                          f"(at most {limit:.0e}), worst {max(distances):9.1e}  {'ok' if good else 'FAILED'}", flush=True)
                     model.unlink()
     return ok
 
@@ -234,7 +239,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--texts", type=int, default=300)
-    parser.add_argument("--seed", type=int, help="of the random choices; fresh unless given")
+    parser.add_argument("--seed", type=int, default=fresh_seed(), help="of the random choices; fresh unless given")
     parser.add_argument("--folder", help="for the synthetic files")
     args = parser.parse_args()
     return 0 if {"logits": logits, "tokens": tokens, "embeddings": embeddings}[args.what](args) else 1

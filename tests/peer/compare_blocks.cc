@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "quant/quant.h"
 #include "tensor/dtype.h"
 
@@ -107,10 +108,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "compare_blocks: %s\n", dlerror());
     return 1;
   }
-  const uint64_t seed = std::random_device{}();
-  std::printf("seed %llu, %lld blocks of each format\n", static_cast<unsigned long long>(seed),
-              static_cast<long long>(count));
-  std::mt19937_64 random(seed);
+  std::printf("%lld blocks of each format\n", static_cast<long long>(count));
+  std::mt19937_64 random(chimere::fresh_seed());
   bool ok = true;
   for (const DType type : kTypes) {
     const std::string name = "dequantize_row_" + std::string(chimere::dtype_name(type));

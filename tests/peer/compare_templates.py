@@ -14,6 +14,8 @@ import random
 import subprocess
 import sys
 
+from peer import fresh_seed
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT / "src" / "text" / "testdata"
 sys.path.insert(0, str(DATA))
@@ -37,9 +39,9 @@ def main():
     parser.add_argument("--random", type=int, default=3000)
     parser.add_argument("--conversations", type=int, default=40)
     parser.add_argument("--show", type=int, default=5)
-    parser.add_argument("--seed", type=int, help="fresh unless given")
+    parser.add_argument("--seed", type=int, default=fresh_seed(), help="fresh unless given")
     args = parser.parse_args()
-    seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 30)
+    seed = args.seed
     print(f"seed {seed}")
     draw = random.Random(seed)
     cases = [("random", Grammar(f"{seed}.{n}").template(), VARIABLES) for n in range(args.random)]

@@ -1,6 +1,8 @@
 """Talks to llama.cpp (the .mjs programs beside this file) and to chimere's command line."""
 import json
+import os
 import pathlib
+import random
 import shutil
 import subprocess
 
@@ -34,6 +36,11 @@ class Peer:
     def __exit__(self, *_):
         self.process.stdin.close()
         self.process.wait()
+
+
+def fresh_seed():
+    """New at every run, or CHIMERE_TEST_SEED."""
+    return int(os.environ.get("CHIMERE_TEST_SEED", random.randrange(1 << 32)))
 
 
 def chimere(program, *args):

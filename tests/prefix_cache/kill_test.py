@@ -4,6 +4,7 @@ answer as a cold run does.
 
   kill_test.py PREFIX_CACHE_WORKER TIMES
 """
+import os
 import pathlib
 import random
 import subprocess
@@ -12,7 +13,7 @@ import tempfile
 import time
 
 WORKER, TIMES = sys.argv[1], int(sys.argv[2])
-SEED = random.SystemRandom().randrange(1 << 30)
+SEED = int(os.environ.get("CHIMERE_TEST_SEED", random.randrange(1 << 32)))
 
 
 def check(folder):

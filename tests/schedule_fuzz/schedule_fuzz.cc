@@ -5,13 +5,13 @@
 // type, with one and two threads, in which every wanted row of logits must equal the request's solo
 // run bit for bit.
 //
-//   schedule_fuzz [--schedules N] [--seed S] [--only I] [--device emulator|card]
+//   schedule_fuzz [--schedules N] [--only I] [--device emulator|card]
 //
 // On a device the two instances are two devices (the emulator's two orders of threads), or the same
 // card twice.
 //
-// Without a seed, one is drawn. A failure prints the seed and the schedule's index, which replay it
-// alone (but for the moment at which the prefix cache's copies are ready).
+// A failure prints the seed and the schedule's index, which replay it alone (but for the moment at
+// which the prefix cache's copies are ready).
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "fleet.h"
 #include "kernels/cuda/emulator/device.h"
 #include "requests.h"
@@ -43,7 +44,7 @@ constexpr int kSkipped = 77;
 
 struct Options {
   int64_t schedules = 200;
-  uint32_t seed = std::random_device{}();
+  uint32_t seed = fresh_seed();
   std::optional<int64_t> only;
   std::string device;
 };
@@ -63,8 +64,6 @@ std::optional<Options> parse(int argc, char** argv) {
     if (*end != '\0' || value < 0) return std::nullopt;
     if (name == "--schedules") {
       options.schedules = value;
-    } else if (name == "--seed") {
-      options.seed = static_cast<uint32_t>(value);
     } else if (name == "--only") {
       options.only = value;
     } else {
@@ -186,7 +185,6 @@ Result<Devices> open_devices(const std::string& name) {
 }
 
 int run(const Options& options) {
-  std::printf("seed %u\n", options.seed);
   std::fflush(stdout);  // known even of a run that never ends
   const auto devices = open_devices(options.device);
   if (!devices.ok()) {
@@ -218,8 +216,8 @@ int run(const Options& options) {
       ok = !devices->empty() || oracle_agrees(*m, requests);
     }
     if (!ok || !run_schedule(options, i, *m, requests, counts, folder)) {
-      std::fprintf(stderr, "%s\nreplay: schedule_fuzz --seed %u --only %lld\n", m->name.c_str(),
-                   options.seed, static_cast<long long>(i));
+      std::fprintf(stderr, "%s\nreplay: CHIMERE_TEST_SEED=%u schedule_fuzz --only %lld\n",
+                   m->name.c_str(), options.seed, static_cast<long long>(i));
       return 1;
     }
   }
@@ -239,7 +237,7 @@ int main(int argc, char** argv) {
   const auto options = chimere::fuzz::parse(argc, argv);
   if (!options) {
     std::fprintf(stderr,
-                 "usage: schedule_fuzz [--schedules N] [--seed S] [--only I] "
+                 "usage: schedule_fuzz [--schedules N] [--only I] "
                  "[--device emulator|card]\n");
     return 2;
   }

@@ -81,7 +81,8 @@ class Api(unittest.TestCase):
         self.assertEqual(content(reply), told["text"])
         self.assertEqual(reply["usage"]["prompt_tokens"], told["prompt_tokens"])
         self.assertEqual(reply["usage"]["completion_tokens"], told["tokens"])
-        self.assertEqual(reply["usage"]["completion_tokens_details"]["accepted_prediction_tokens"], 0)
+        # How many drafts are tried follows the clock.
+        self.assertIn(reply["usage"]["completion_tokens_details"]["accepted_prediction_tokens"], range(told["tokens"]))
         self.assertIn("chimere-mini+numerics-", reply["system_fingerprint"])
 
     def test_streams_say_the_same(self):

@@ -2,7 +2,7 @@
 """Servers that are killed with signal 9 while they answer and write their prefix cache: each one that follows on the same
 state folder starts, and answers as one that never kept anything.
 
-  kill_test.py CHIMERE MODEL [KILLS] [SEED]
+  kill_test.py CHIMERE MODEL [KILLS]
 """
 import json
 import random
@@ -15,7 +15,7 @@ from server import Server
 
 CHIMERE, MODEL = sys.argv[1:3]
 KILLS = int(sys.argv[3]) if len(sys.argv) > 3 else 20
-SEED = int(sys.argv[4]) if len(sys.argv) > 4 else random.randrange(1 << 30)
+SEED = int(os.environ.get("CHIMERE_TEST_SEED", random.randrange(1 << 32)))
 CHAT = "/v1/chat/completions"
 WORDS = "list print file folder name order time copy move link user group size mode owner".split()
 

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "engine/engine.h"
 #include "engine/fake_model.h"
 #include "engine/speculation/cost_curve.h"
@@ -27,7 +28,7 @@ int32_t longest_repeated_suffix(const std::vector<int32_t>& text) {
 }
 
 TEST(SuffixAutomaton, FindsTheLongestSuffixThatOccurredBefore) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 40; ++round) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/fresh_seed.h"
 #include "kernels/batch_test_data.h"
 #include "kernels/cpu/ops_test_data.h"
 

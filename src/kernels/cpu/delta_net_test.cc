@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/fresh_seed.h"
 #include "kernels/batch_test_data.h"
 #include "kernels/cpu/ops_test_data.h"
 

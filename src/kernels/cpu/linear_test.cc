@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "kernels/cpu/linear_test_data.h"
 #include "kernels/dot_rule.h"
 #include "kernels/ref/linear.h"
@@ -87,7 +88,7 @@ class LinearOfType : public testing::TestWithParam<DType> {};
 
 TEST_P(LinearOfType, EveryIsaAndThreadCountGivesTheOraclesBits) {
   const DType type = GetParam();
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   const int64_t unit = std::max(32, dtype_info(type).block_elements);
@@ -121,7 +122,7 @@ TEST_P(LinearOfType, EveryIsaAndThreadCountGivesTheOraclesBits) {
 /// second holds.
 TEST_P(LinearOfType, OracleIsCloseToTheExactProduct) {
   const DType type = GetParam();
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   const int64_t n = 256 * random.between(1, 4);
@@ -157,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Types, LinearOfType, testing::ValuesIn(test_data::all_w
                          [](const auto& p) { return std::string(dtype_name(p.param)); });
 
 TEST(Linear, ManyJobsShareOneInput) {
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   for (int round = 0; round < 10; ++round) {
@@ -181,7 +182,7 @@ TEST(Linear, ManyJobsShareOneInput) {
 }
 
 TEST(Linear, FloatRowsOfAnyLength) {
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   for (int64_t n = 1; n <= 70; ++n) {
@@ -197,7 +198,7 @@ TEST(Linear, FloatRowsOfAnyLength) {
 }
 
 TEST(Linear, ARowWithANanOrInfinityIsNanAndSpoilsNoOther) {
-  Random random(test_data::fresh_seed());
+  Random random(fresh_seed());
   for (const DType type : {DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kIQ3_S}) {
     Problem p = make_problem(random, 9, 512, {type}, 20);
     p.jobs[0].accumulate = false;

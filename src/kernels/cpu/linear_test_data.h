@@ -109,8 +109,6 @@ class Random {
   std::normal_distribution<float> normal_;
 };
 
-inline uint64_t fresh_seed() { return std::random_device{}() * 0x9E3779B97F4A7C15ULL; }
-
 inline std::vector<CpuIsa> available_isas() {
   std::vector<CpuIsa> v;
   for (const CpuIsa isa : {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512}) {

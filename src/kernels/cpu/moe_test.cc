@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/linear_test_data.h"
 
@@ -88,7 +89,7 @@ void leave_out(Random& random, Moe& m) {
 class MoeOfTypes : public testing::TestWithParam<std::pair<DType, DType>> {};
 
 TEST_P(MoeOfTypes, EveryIsaAndThreadCountGivesTheOraclesBits) {
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   for (const int64_t rows : {int64_t{1}, int64_t{3}, random.between(15, 24)}) {
@@ -127,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(Moe, OneEngineServesManySizes) {
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   ThreadPool pool(2);
@@ -144,7 +145,7 @@ TEST(Moe, OneEngineServesManySizes) {
 }
 
 TEST(Moe, ExpertsLeftOutAreAsIfTheirWeightsWereNone) {
-  Random random(test_data::fresh_seed());
+  Random random(fresh_seed());
   Moe m = make_moe(random, 5, 6, 3, DType::kQ8_0, DType::kQ4_0);
   Moe weightless = m;
   for (const size_t k : {2, 4, 5, 14}) {
@@ -157,7 +158,7 @@ TEST(Moe, ExpertsLeftOutAreAsIfTheirWeightsWereNone) {
 }
 
 TEST(Moe, ARowsResultDoesNotDependOnItsCompany) {
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   Moe m = make_moe(random, 33, 8, 3, DType::kIQ3_S, DType::kQ6_K);

@@ -14,13 +14,6 @@
 
 namespace chimere::kernels::test {
 
-/// A new seed for every run, printed so that a failure can be repeated.
-inline uint64_t fresh_seed() {
-  const uint64_t seed = std::random_device()();
-  std::cout << "seed " << seed << "\n";
-  return seed;
-}
-
 struct CpuVariant {
   std::string name;
   std::unique_ptr<ThreadPool> pool;

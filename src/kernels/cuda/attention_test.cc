@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "base/fresh_seed.h"
 #include "kernels/cuda/batch_test_data.h"
 #include "kernels/ref/vector_ops.h"
 #include "kernels/rope.h"
@@ -30,7 +31,7 @@ constexpr float kEps = 1e-6F;
 constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0};
 
 Rng seeded() {
-  const auto seed = std::random_device{}();
+  const auto seed = fresh_seed();
   std::cout << "seed " << seed << '\n';
   return Rng(seed);
 }

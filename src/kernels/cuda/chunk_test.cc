@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/fresh_seed.h"
 #include "kernels/cuda/half_rows.h"
 #include "kernels/cuda/linear_chunk.h"
 #include "kernels/cuda/moe_chunk.h"
@@ -133,7 +134,7 @@ void expect_rule_9(const LinearProblem& p) {
 
 /// The bits of each row alone are those that it has among others.
 TEST(CudaChunk, RowsHaveTheSameBitsInAnyCompany) {
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   const LinearProblem all(random, 40, 320, {DType::kQ5_0, DType::kF32, DType::kQ8_0}, 140);
@@ -159,7 +160,7 @@ TEST(CudaChunk, RowsHaveTheSameBitsInAnyCompany) {
 }
 
 TEST(CudaChunk, WhatIsNotFiniteShowsInItsRowAlone) {
-  Random random(test_data::fresh_seed());
+  Random random(fresh_seed());
   LinearProblem p(random, 3, 64, {DType::kQ8_0}, 20);
   for (LinearProblem::Job& job : p.jobs) job.accumulate = false;
   p.x[static_cast<size_t>(p.x_stride + 5)] = std::numeric_limits<float>::infinity();
@@ -178,7 +179,7 @@ class CudaChunk : public testing::TestWithParam<DType> {};
 
 TEST_P(CudaChunk, LinearFollowsRule9) {
   const DType type = GetParam();
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   const int64_t unit = std::max(32, dtype_info(type).block_elements);
@@ -190,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(Types, CudaChunk, testing::ValuesIn(test_data::all_weig
                          [](const auto& p) { return std::string(dtype_name(p.param)); });
 
 TEST(CudaChunk, ManyRowsAreSeveralTilesAndManyJobsTwoLaunches) {
-  Random random(test_data::fresh_seed());
+  Random random(fresh_seed());
   expect_rule_9(
       LinearProblem(random, 131, 256, {DType::kQ8_0, DType::kQ6_K, DType::kF32, DType::kQ4_K}, 20));
 }
@@ -291,7 +292,7 @@ void expect_moe_rule_9(const MoeProblem& p) {
 ExpertTypes all_of(DType t) { return {t, t, t}; }
 
 TEST(CudaMoeChunk, FollowsRule9ForEveryMixOfTypes) {
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   expect_moe_rule_9(MoeProblem(random, 5, 6, 3, all_of(DType::kIQ3_S), all_of(DType::kQ5_K)));
@@ -305,13 +306,13 @@ TEST(CudaMoeChunk, FollowsRule9ForEveryMixOfTypes) {
 }
 
 TEST(CudaMoeChunk, ExpertsOfManyRowsHaveSeveralTiles) {
-  Random random(test_data::fresh_seed());
+  Random random(fresh_seed());
   // 62 rows of 3 slots, on 2 experts and the shared one: tiles of up to 128 rows.
   expect_moe_rule_9(MoeProblem(random, 140, 2, 1, all_of(DType::kQ8_0), all_of(DType::kQ8_0)));
 }
 
 TEST(CudaMoeChunk, ComputesTheRowsAskedForAndNoOther) {
-  Random random(test_data::fresh_seed());
+  Random random(fresh_seed());
   const MoeProblem p(random, 5, 8, 3, all_of(DType::kQ8_0), all_of(DType::kQ8_0));
   const std::vector<int32_t> ids = {3, 0, 4};
   const auto n = static_cast<size_t>(p.n_embd);

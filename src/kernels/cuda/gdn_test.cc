@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "base/fresh_seed.h"
 #include "kernels/cuda/batch_test_data.h"
 #include "kernels/ref/vector_ops.h"
 
@@ -27,7 +28,7 @@ using test::OnDevice;
 constexpr float kEps = 1e-6F;
 
 Rng seeded() {
-  const auto seed = std::random_device{}();
+  const auto seed = fresh_seed();
   std::cout << "seed " << seed << '\n';
   return Rng(seed);
 }

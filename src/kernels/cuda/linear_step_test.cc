@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/fresh_seed.h"
 #include "kernels/cuda/linear_step_args.h"
 #include "kernels/cuda/linear_test_data.h"
 #include "kernels/dot_rule.h"
@@ -56,7 +57,7 @@ class CudaLinearStep : public testing::TestWithParam<DType> {};
 
 TEST_P(CudaLinearStep, HasTheBitsOfRef) {
   const DType type = GetParam();
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   const int64_t unit = std::max(32, dtype_info(type).block_elements);
@@ -82,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Types, CudaLinearStep, testing::ValuesIn(test_data::all
                          [](const auto& p) { return std::string(dtype_name(p.param)); });
 
 TEST(CudaLinear, ManyJobsOfOneKindShareOneLaunch) {
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   const auto& all = test_data::all_weight_types();
@@ -109,7 +110,7 @@ TEST(CudaLinear, ManyJobsOfOneKindShareOneLaunch) {
 }
 
 TEST(CudaLinear, WeightRowsTooLongForATile) {
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   for (const DType type : {DType::kQ8_0, DType::kQ6_K}) {
@@ -118,7 +119,7 @@ TEST(CudaLinear, WeightRowsTooLongForATile) {
 }
 
 TEST(CudaLinear, FloatRowsOfAnyLength) {
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   for (const int64_t n : {1, 4, 7, 10, 13, 15, 16, 17, 19, 32, 70, 2048, 2049, 4100}) {
@@ -128,7 +129,7 @@ TEST(CudaLinear, FloatRowsOfAnyLength) {
 }
 
 TEST(CudaLinear, ComputesTheRowsAskedForAndNoOther) {
-  Random random(test_data::fresh_seed());
+  Random random(fresh_seed());
   const LinearProblem p(random, 9, 256, {DType::kQ4_K, DType::kF32}, 30);
   const auto all = p.by_ref();
   const std::vector<int32_t> ids = {7, 0, 4, 5, 2};
@@ -147,7 +148,7 @@ TEST(CudaLinear, ComputesTheRowsAskedForAndNoOther) {
 }
 
 TEST(CudaLinear, ARowWithANanOrInfinityIsNanAndSpoilsNoOther) {
-  Random random(test_data::fresh_seed());
+  Random random(fresh_seed());
   for (const DType type : {DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kIQ3_S}) {
     LinearProblem p(random, 6, 512, {type}, 20);
     p.jobs[0].accumulate = false;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/fresh_seed.h"
 #include "kernels/cuda/moe_test_data.h"
 
 namespace chimere::kernels::cuda {
@@ -46,7 +47,7 @@ void expect_bits_of_ref(const MoeProblem& p) {
 ExpertTypes all_of(DType t) { return {t, t, t}; }
 
 TEST(CudaMoeStep, HasTheBitsOfRefForEveryMixOfTypes) {
-  const uint64_t seed = test_data::fresh_seed();
+  const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   const std::pair<ExpertTypes, ExpertTypes> mixes[] = {
@@ -67,13 +68,13 @@ TEST(CudaMoeStep, HasTheBitsOfRefForEveryMixOfTypes) {
 }
 
 TEST(CudaMoeStep, TakesAsManyRanksAsAModelMayUse) {
-  Random random(test_data::fresh_seed());
+  Random random(fresh_seed());
   expect_bits_of_ref(
       MoeProblem(random, 1, 30, kMoeMostUsed, all_of(DType::kQ4_0), all_of(DType::kQ8_0)));
 }
 
 TEST(CudaMoeStep, ComputesTheRowsAskedForAndNoOther) {
-  Random random(test_data::fresh_seed());
+  Random random(fresh_seed());
   const MoeProblem p(random, 5, 8, 3, all_of(DType::kIQ4_XS), all_of(DType::kQ8_0));
   const std::vector<float> all = p.by_ref();
   const std::vector<int32_t> ids = {3, 0, 4};
@@ -90,7 +91,7 @@ TEST(CudaMoeStep, ComputesTheRowsAskedForAndNoOther) {
 }
 
 TEST(CudaMoeStep, IsTwoLaunchesForAnyNumberOfRows) {
-  Random random(test_data::fresh_seed());
+  Random random(fresh_seed());
   for (const int64_t rows : {1, 4}) {
     const MoeProblem p(random, rows, 8, 3, all_of(DType::kQ8_0), all_of(DType::kQ8_0));
     for (const auto& [name, device] : test::devices()) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "base/fresh_seed.h"
 #include "kernels/cuda/device_test_data.h"
 #include "kernels/cuda/linear_step.h"
 #include "kernels/ref/linear.h"
@@ -18,7 +19,7 @@ using test::DeviceMatrix;
 using test::OnDevice;
 
 TEST(CudaNorm, RmsNormHasTheBitsOfRef) {
-  kernels::test::Rng rng(std::random_device{}());
+  kernels::test::Rng rng(fresh_seed());
   for (const int64_t n : {16, 48, 100, 2048, 2600}) {
     const Matrix x(rng, 3, n, 2);
     const std::vector<float> weight = kernels::test::normal_floats(rng, n);
@@ -72,7 +73,7 @@ class RoundedMemory {
 };
 
 TEST(CudaNorm, RoundsWhatItNormalises) {
-  kernels::test::Rng rng(std::random_device{}());
+  kernels::test::Rng rng(fresh_seed());
   for (const int64_t n : {320, 2112}) {
     const Matrix x(rng, 11, n, 2);
     const std::vector<float> weight = kernels::test::normal_floats(rng, n);
@@ -89,7 +90,7 @@ TEST(CudaNorm, RoundsWhatItNormalises) {
 }
 
 TEST(CudaNorm, RoundsHeadsThatItNormalises) {
-  kernels::test::Rng rng(std::random_device{}());
+  kernels::test::Rng rng(fresh_seed());
   const Matrix x(rng, 9, 3 * 64, 2);
   const Matrix z(rng, 9, 3 * 64, 3);
   const std::vector<float> weight = kernels::test::normal_floats(rng, 64);
@@ -107,7 +108,7 @@ TEST(CudaNorm, RoundsHeadsThatItNormalises) {
 }
 
 TEST(CudaNorm, GatedRmsNormHasTheBitsOfRef) {
-  kernels::test::Rng rng(std::random_device{}());
+  kernels::test::Rng rng(fresh_seed());
   for (const int head_dim : {16, 48, 128, 256}) {
     const Matrix x(rng, 5, int64_t{3} * head_dim, 2);
     const Matrix z(rng, 5, int64_t{3} * head_dim, 3);

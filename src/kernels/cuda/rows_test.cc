@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "base/fresh_seed.h"
 #include "kernels/cuda/batch_test_data.h"
 #include "kernels/ref/moe.h"
 #include "kernels/ref/vector_ops.h"
@@ -16,7 +17,7 @@ using test::DeviceMatrix;
 using test::OnDevice;
 
 TEST(CudaRows, SelectsRows) {
-  kernels::test::Rng rng(std::random_device{}());
+  kernels::test::Rng rng(fresh_seed());
   const Matrix x(rng, 6, 300);
   const std::vector<int32_t> ids = {5, 0, 0, 3};
   for (const auto& [name, device] : test::devices()) {
@@ -57,7 +58,7 @@ void expect_same_shift(kernels::test::Rng& rng, const kernels::test::Scenario& s
 }
 
 TEST(CudaRows, ShiftsRowsOfRandomBatches) {
-  const auto seed = std::random_device{}();
+  const auto seed = fresh_seed();
   SCOPED_TRACE(seed);
   kernels::test::Rng rng(seed);
   for (int i = 0; i < 12; ++i) {
@@ -85,7 +86,7 @@ TEST(CudaRows, ShiftsAStateThatIsReadAndWrittenInOneSlot) {
 }
 
 TEST(CudaRows, SiluMultiplyHasTheBitsOfRef) {
-  kernels::test::Rng rng(std::random_device{}());
+  kernels::test::Rng rng(fresh_seed());
   const Matrix gate(rng, 3, 700, 4);
   const Matrix up(rng, 3, 700, 4);
   Matrix expected = gate;
@@ -114,7 +115,7 @@ void expect_same_route(const Matrix& logits, int n_used) {
 }
 
 TEST(CudaRows, RouteHasTheBitsOfRef) {
-  kernels::test::Rng rng(std::random_device{}());
+  kernels::test::Rng rng(fresh_seed());
   expect_same_route(Matrix(rng, 9, 256, 3), 8);
   expect_same_route(Matrix(rng, 2, 40, 3), 32);
   expect_same_route(Matrix(rng, 3, 500, 3), 10);
@@ -134,7 +135,7 @@ TEST(CudaRows, RouteGivesTiesToTheLowerId) {
 }
 
 TEST(CudaRows, KeepTopPHasTheBitsOfRef) {
-  kernels::test::Rng rng(std::random_device{}());
+  kernels::test::Rng rng(fresh_seed());
   constexpr int kRows = 300;  // more than a block's
   constexpr int kUsed = 8;
   const Matrix logits(rng, kRows, 40, 2);

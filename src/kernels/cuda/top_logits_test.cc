@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/fresh_seed.h"
 #include "kernels/cuda/device_test_data.h"
 #include "kernels/cuda/top_logits_args.h"
 #include "kernels/ref/vector_ops.h"
@@ -38,7 +39,7 @@ void expect_same_top(const Matrix& logits, int32_t count) {
 }
 
 TEST(CudaTopLogits, HaveTheBitsOfRef) {
-  const auto seed = std::random_device{}();
+  const auto seed = fresh_seed();
   SCOPED_TRACE(seed);
   Rng rng(seed);
   expect_same_top(Matrix(rng, 3, 1, 4), 1);
@@ -57,7 +58,7 @@ TEST(CudaTopLogits, TakeALargeVocabulary) {
 }
 
 TEST(CudaTopLogits, EqualLogitsGoByTheirIds) {
-  const auto seed = std::random_device{}();
+  const auto seed = fresh_seed();
   SCOPED_TRACE(seed);
   Rng rng(seed);
   for (const int32_t count : {1, 20}) {

@@ -5,9 +5,9 @@
 #include <bit>
 #include <cmath>
 #include <iostream>
-#include <random>
 #include <vector>
 
+#include "base/fresh_seed.h"
 #include "kernels/batch_test_data.h"
 #include "quant/quant.h"
 
@@ -34,7 +34,7 @@ TEST(RotateHead, IsTheMatrixOfSignsOverTheRootOfItsSize) {
 }
 
 TEST(RotateHead, KeepsScalarProducts) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = fresh_seed();
   std::cout << "seed " << seed << "\n";
   test::Rng rng(seed);
   for (const int n : {64, 96, 128, 256}) {
@@ -54,7 +54,7 @@ TEST(RotateHead, KeepsScalarProducts) {
 }
 
 TEST(StoreHead, RoundsToTheNearestLevel) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = fresh_seed();
   std::cout << "seed " << seed << "\n";
   test::Rng rng(seed);
   const struct {
@@ -82,7 +82,7 @@ TEST(StoreHead, RoundsToTheNearestLevel) {
 
 /// A head with one channel far above the others, as keys have them: rotated, it rounds better.
 TEST(StoreHead, OutliersHurtLessWhenRotated) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = fresh_seed();
   std::cout << "seed " << seed << "\n";
   test::Rng rng(seed);
   auto error_of = [](std::vector<float> x, bool rotate) {

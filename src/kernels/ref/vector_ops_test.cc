@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <iostream>
 #include <memory>
 
+#include "base/fresh_seed.h"
 #include "kernels/batch_test_data.h"
 
 namespace chimere::kernels::test {
@@ -15,12 +15,6 @@ namespace {
 
 constexpr double kU = 0x1p-24;
 using Doubles = std::vector<double>;
-
-uint64_t fresh_seed() {
-  const uint64_t seed = std::random_device()();
-  std::cout << "seed " << seed << "\n";
-  return seed;
-}
 
 double silu_of(double x) { return x / (1 + std::exp(-x)); }
 

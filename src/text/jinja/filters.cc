@@ -101,14 +101,15 @@ Value filter_round(Runtime&, const Value& input, const Arguments& a) {
   const double number = input.as_real();
   if (precision < -300 || precision > 300) fail("'round' cannot keep that many digits.");
   const double scale = std::pow(10.0, static_cast<double>(precision));
-  if (method.is_string() && method.as_bytes() == "ceil") {
-    return Value::real(std::ceil(number * scale) / scale);
+  const auto is = [&method](const char* name) {
+    return method.is_string() && method.as_bytes() == name;
+  };
+  if (is("ceil") || is("floor")) {
+    const double whole = is("ceil") ? std::ceil(number * scale) : std::floor(number * scale);
+    if (!std::isfinite(whole)) fail("'round' cannot make an integer of that number.");
+    return Value::real((whole + 0.0) / scale);  // + 0.0: Python's integers have no negative zero
   }
-  if (method.is_string() && method.as_bytes() == "floor") {
-    return Value::real(std::floor(number * scale) / scale);
-  }
-  const bool common = method.is_string() && method.as_bytes() == "common";
-  if (!common) fail("'round' knows the methods common, ceil and floor.");
+  if (!is("common")) fail("'round' knows the methods common, ceil and floor.");
   if (!input.is_real() && precision >= 0) return Value::integer(input.as_integer());
   if (precision <= 0) {
     const double rounded = std::nearbyint(number * scale) / scale;

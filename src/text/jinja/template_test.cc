@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <sstream>
 
+#include "base/fresh_seed.h"
 #include "text/jinja/json.h"
 
 namespace chimere::text::jinja {
@@ -100,7 +100,7 @@ TEST(Template, RendersWhatJinja2RendersNow) {
   if (std::system("/usr/bin/python3 -c 'import jinja2' 2>/dev/null") != 0) {
     GTEST_SKIP() << "python3-jinja2 is not installed";
   }
-  const auto seed = std::random_device{}();
+  const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   const std::string base =
       (std::filesystem::temp_directory_path() / ("chimere_template_test_" + std::to_string(seed)))
