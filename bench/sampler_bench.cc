@@ -1,5 +1,5 @@
 // Time of one choice of a token from a vocabulary of 248,320, by what the request asks for: from
-// all logits, and where the largest are enough from these, with the search for them (one thread).
+// all logits, and where the largest are enough (those that a card has found) from these.
 //
 //   sampler_bench
 #include <algorithm>
@@ -10,13 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
 #include "kernels/api.h"
 #include "sampling/sampler.h"
+#include "sampling/survey.h"
 
 namespace {
-
-using chimere::kernels::TopLogit;
 
 using chimere::sampling::Sampler;
 using chimere::sampling::SamplingParams;
@@ -43,17 +41,11 @@ double from_largest(const std::vector<float>& logits, const SamplingParams& para
   Sampler sampler(params);
   const int32_t needed = sampler.largest_needed(chimere::kernels::kMostTopLogits);
   if (needed == 0) return -1;
-  chimere::ThreadPool pool(1);
-  const auto ops = chimere::kernels::make_cpu_ops(pool);
-  const auto n = static_cast<int64_t>(logits.size());
-  std::vector<TopLogit> top(static_cast<size_t>(needed));
-  std::vector<chimere::sampling::Candidate> candidates;
-  return fastest([&](uint64_t position) {
-    ops->top_logits({logits.data(), 1, n, n}, {top.data(), 1, needed});
-    candidates.clear();
-    for (const TopLogit& t : top) candidates.push_back({t.value, t.id});
-    return sampler.sample_largest(candidates, {}, position).ok();
-  });
+  chimere::sampling::Survey survey;
+  chimere::sampling::survey(logits, survey);
+  const auto largest = chimere::sampling::select_largest(logits, survey, needed);
+  return fastest(
+      [&](uint64_t position) { return sampler.sample_largest(largest, {}, position).ok(); });
 }
 
 }  // namespace

@@ -85,10 +85,7 @@ Result<double> surprise(LogitsRow logits, int32_t token) {
 
 Result<TokenText> read_tokens(const LoadedModel& loaded, const std::string& path) {
   CHIMERE_TRY(const std::string text, read_file(path));
-  TokenText out{loaded.tokenizer->encode(text, false), text.size()};
-  if (loaded.tokenizer->add_bos() && loaded.tokenizer->bos() >= 0) {
-    out.tokens.insert(out.tokens.begin(), loaded.tokenizer->bos());
-  }
+  TokenText out{loaded.tokenizer->encode_with_bos(text, false), text.size()};
   if (out.tokens.size() < 2)
     return invalid_argument("The file '" + path + "' is too short: two tokens are needed.");
   if (loaded.context < 2)

@@ -27,14 +27,6 @@ struct RunFlags {
   std::string state;
 };
 
-std::vector<int32_t> raw_tokens(const LoadedModel& loaded, const std::string& prompt) {
-  std::vector<int32_t> tokens = loaded.tokenizer->encode(prompt, true);
-  if (loaded.tokenizer->add_bos() && loaded.tokenizer->bos() >= 0) {
-    tokens.insert(tokens.begin(), loaded.tokenizer->bos());
-  }
-  return tokens;
-}
-
 Json outcome_json(const engine::Outcome& o, uint64_t seed) {
   Json ids = Json::array();
   for (const auto& t : o.tokens) ids.push_back(t.id);
@@ -72,7 +64,7 @@ Status run(const CommandLine& line, const RunFlags& flags) {
   CHIMERE_TRY(engine::Request request, request_from(line.settings, *loaded.tokenizer));
   request.stop = flags.stop;
   if (flags.raw) {
-    request.prompt = raw_tokens(loaded, prompt);
+    request.prompt = loaded.tokenizer->encode_with_bos(prompt, true);
   } else {
     CHIMERE_TRY(conversation, Conversation::start(loaded));
     CHIMERE_TRY(const Reasoning reasoning, reasoning_from(line.settings));

@@ -12,10 +12,10 @@ namespace chimere {
 /// least 1.
 int available_cpus();
 
-/// The calling thread is worker 0, so a pool of size 1 has no
-/// threads. Workers spin briefly between calls (a decode step is a train of short loops), then
-/// sleep: an idle pool uses no CPU time. One parallel region at a time; calls from two threads at
-/// once are an error of the caller. What is computed must not depend on the number of threads.
+/// The calling thread is worker 0, so a pool of size 1 has no threads of its own. Workers spin
+/// briefly between calls (a decode step is a train of short loops), then sleep: an idle pool uses
+/// no CPU time. One parallel region at a time; calls from two threads at once are an error of the
+/// caller. What is computed must not depend on the number of threads.
 class ThreadPool {
  public:
   explicit ThreadPool(int n_threads);

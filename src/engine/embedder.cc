@@ -31,8 +31,6 @@ struct Embedder::Reading {
   std::vector<int32_t> chunks;  ///< that are left
   size_t rows = 0;              ///< in this step
   std::vector<double> sum;      ///< of the rows so far
-
-  bool last_rows() const { return state->position() + rows == tokens.size(); }
 };
 
 Result<std::unique_ptr<Embedder>> Embedder::create(model::Model& model,
@@ -50,10 +48,7 @@ Result<std::unique_ptr<Embedder>> Embedder::create(model::Model& model,
 }
 
 std::vector<int32_t> Embedder::encode(const std::string& text) const {
-  std::vector<int32_t> tokens = tokenizer_.encode(text, false);
-  if (tokenizer_.add_bos() && tokenizer_.bos() >= 0) {
-    tokens.insert(tokens.begin(), tokenizer_.bos());
-  }
+  std::vector<int32_t> tokens = tokenizer_.encode_with_bos(text, false);
   if (tokenizer_.add_eos() && tokenizer_.eos() >= 0) tokens.push_back(tokenizer_.eos());
   return tokens;
 }
@@ -121,14 +116,12 @@ Status Embedder::read(std::vector<Reading>& reading) {
     if (model_.pooling() == Pooling::kMean) {
       rows.logits_of.resize(r.rows);
       std::iota(rows.logits_of.begin(), rows.logits_of.end(), 0);
-    } else if (r.last_rows()) {
+    } else if (r.chunks.empty()) {
       rows.logits_of = {static_cast<int32_t>(r.rows) - 1};
     }
     plan.sequences.push_back(std::move(rows));
     part.push_back(&r);
   }
-  std::vector<bool> ends;
-  for (const Reading* r : part) ends.push_back(r->last_rows());
   CHIMERE_TRY(const model::StepResult result, model_.forward(plan));
   int64_t at = 0;
   for (size_t i = 0; i < part.size(); ++i) {
@@ -138,7 +131,7 @@ Status Embedder::read(std::vector<Reading>& reading) {
       const float* hidden = result.logits.row(at);
       for (size_t d = 0; d < r.sum.size(); ++d) r.sum[d] += hidden[d];
     }
-    if (!ends[i]) continue;
+    if (!r.chunks.empty()) continue;
     r.out->assign(r.sum.begin(), r.sum.end());  // the length of the sum does not matter
     normalise(*r.out);
   }

@@ -32,7 +32,6 @@ class Embedder {
   int64_t dimensions() const { return model_.n_outputs(); }
   /// Most tokens of a text.
   int64_t context() const { return context_; }
-  const text::Tokenizer& tokenizer() const { return tokenizer_; }
 
   /// A text as the model wants it: with BOS and EOS where the file says so. Any thread.
   std::vector<int32_t> encode(const std::string& text) const;

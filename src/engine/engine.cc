@@ -115,8 +115,12 @@ Status Engine::check(const Request& request) const {
 void Engine::add(RequestId id, Request request) {
   next_id_ = id + 1;
   const bool cached = options_.cache != nullptr && request.use_cache;
-  waiting_.push_back(std::make_unique<Generation>(id, std::move(request), message_starts_,
-                                                  options_.context, tokenizer_, lessons_, cached));
+  waiting_.push_back(std::make_unique<Generation>(
+      id, std::move(request), message_starts_, generation_options(cached), tokenizer_, lessons_));
+}
+
+Generation::Options Engine::generation_options(bool cached) const {
+  return {options_.context, cached, model_.logits_on_card()};
 }
 
 EngineCounters Engine::counters() const {
@@ -581,7 +585,7 @@ void Engine::plan_rerun(const Generation& finished) {
 bool Engine::start_rerun() {
   while (!reruns_.empty()) {
     auto next = std::make_unique<Generation>(0, std::move(reruns_.back()), message_starts_,
-                                             options_.context, tokenizer_, lessons_, true);
+                                             generation_options(true), tokenizer_, lessons_);
     reruns_.pop_back();
     const Request& request = next->request();
     if (options_.cache->has(request.cache_scope(), request.prompt)) continue;

@@ -133,6 +133,7 @@ class Engine {
   void plan_rerun(const Generation& finished);
   bool work_while_idle();
   bool start_rerun();
+  Generation::Options generation_options(bool cached) const;
 
   model::Model& model_;
   const text::Tokenizer& tokenizer_;

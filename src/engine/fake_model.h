@@ -96,6 +96,7 @@ class FakeModel : public model::Model {
   }
 
   bool interruptible() const override { return divisible; }
+  bool logits_on_card() const override { return true; }
   bool has_drafts() const override { return true; }
   /// Two of three drafts are drawn from the logits that the token will be drawn from.
   Status draft(std::span<const model::DraftStart> starts, int depth,

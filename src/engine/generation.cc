@@ -34,11 +34,10 @@ const char* finish_reason_name(FinishReason reason) {
 }
 
 Generation::Generation(RequestId id, Request request, std::span<const int32_t> message_starts,
-                       int64_t context, const text::Tokenizer& tokenizer, Lessons& lessons,
-                       bool cached)
+                       const Options& options, const text::Tokenizer& tokenizer, Lessons& lessons)
     : id_(id),
       request_(std::move(request)),
-      context_(context),
+      context_(options.context),
       tokenizer_(tokenizer),
       history_(request_.prompt),
       sampler_(request_.sampling),
@@ -50,7 +49,9 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
     thinking_.emplace(*std::move(request_.thinking), request_.prompt, most_tokens(), tokenizer);
   }
   // What a thought is measured by depends on all logits.
-  if (!thinking_) top_wanted_ = sampler_.largest_needed(kernels::kMostTopLogits);
+  if (options.from_largest && !thinking_) {
+    top_wanted_ = sampler_.largest_needed(kernels::kMostTopLogits);
+  }
   if (top_wanted_ >= tokenizer.n_tokens()) top_wanted_ = 0;
   outcome_.prompt_tokens = static_cast<int32_t>(prompt_size());
   int64_t end = 0;
@@ -63,7 +64,7 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
     keep_at_ = stable_end(chunk_ends_);
     if (keep_at_ == position_ && request_.prefix) outcome_.prefix = request_.prefix;
   }
-  if (cached) points_ = prefix_points(request_.prompt, chunk_ends_, message_starts);
+  if (options.cached) points_ = prefix_points(request_.prompt, chunk_ends_, message_starts);
 }
 
 void Generation::use_prefix() {

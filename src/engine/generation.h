@@ -26,10 +26,15 @@ using RequestId = int64_t;
 /// they are computed. First the prompt, chunk by chunk, then one row for each sampled token.
 class Generation {
  public:
-  /// Tokenizer and lessons must outlive the generation. `context`: most tokens of prompt and reply.
-  /// `cached`: the states at prefix_points() of the prompt are to be kept.
+  struct Options {
+    int64_t context;    ///< most tokens of prompt and reply
+    bool cached;        ///< the states at prefix_points() of the prompt are to be kept
+    bool from_largest;  ///< the model is to find the largest logits where they suffice
+  };
+
+  /// Tokenizer and lessons must outlive the generation.
   Generation(RequestId id, Request request, std::span<const int32_t> message_starts,
-             int64_t context, const text::Tokenizer& tokenizer, Lessons& lessons, bool cached);
+             const Options& options, const text::Tokenizer& tokenizer, Lessons& lessons);
 
   RequestId id() const { return id_; }
   const std::string& owner() const { return request_.owner; }

@@ -150,9 +150,11 @@ Status read_moe(const gguf::Reader& file, const Keys& keys, bool shared, Hparams
     CHIMERE_TRY(h.moe.n_ff_shared,
                 keys.integer_or("expert_shared_feed_forward_length", dense, 1, kMaxWidth));
   }
-  if (h.moe.n_ff == 0 || (shared && h.moe.n_ff_shared == 0)) {
-    return invalid_data("the file lacks " + keys.name("expert_feed_forward_length") + " or " +
-                        keys.name("expert_shared_feed_forward_length"));
+  if (h.moe.n_ff == 0) {
+    return invalid_data("the file lacks " + keys.name("expert_feed_forward_length"));
+  }
+  if (shared && h.moe.n_ff_shared == 0) {
+    return invalid_data("the file lacks " + keys.name("expert_shared_feed_forward_length"));
   }
   if (keys.has("expert_weights_scale")) {
     CHIMERE_TRY(const double scale, file.get_float(keys.name("expert_weights_scale")));

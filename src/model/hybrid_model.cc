@@ -44,16 +44,18 @@ class HybridModel final : public Model {
     return Workspace::bytes(hparams_, rows, wanted);
   }
   int64_t card_scratch_bytes(int64_t rows) const override;
+  bool logits_on_card() const override { return on_card(); }
   state::StateStore& states() override { return *states_; }
   Result<kernels::ExpertUse> expert_use() override;
 
   Result<StepResult> forward(const StepPlan& plan) override;
   /// On a card a step is one launch.
-  bool interruptible() const override { return &ops_.memory() == &host_memory(); }
+  bool interruptible() const override { return !on_card(); }
   bool has_drafts() const override { return weights_.mtp.has_value(); }
   Status draft(std::span<const DraftStart> starts, int depth, const ChooseDraft& choose) override;
 
  private:
+  bool on_card() const { return &ops_.memory() != &host_memory(); }
   Workspace& workspace() { return workspaces_[interrupted_ ? 1 : 0]; }
   /// The next drafts' `before` are these rows of `hidden`.
   Status go_on_from(const StepBuffers& from, std::span<const int32_t> rows);

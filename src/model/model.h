@@ -80,6 +80,9 @@ class Model {
   /// Whether forward() calls StepPlan::interrupt: a long step can be divided.
   virtual bool interruptible() const { return false; }
 
+  /// Whether logits are computed on a card: SequenceRows::top then saves their copy.
+  virtual bool logits_on_card() const { return false; }
+
   /// Whether draft() does something.
   virtual bool has_drafts() const { return false; }
   /// Predicts what follows each sequence's next token, `depth` tokens far: the hidden state behind

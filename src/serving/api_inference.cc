@@ -118,7 +118,7 @@ void Api::completion(const CallPtr& call) {
   for (protocol::Prompt& prompt : request.prompts) {
     const auto* text = std::get_if<std::string>(&prompt);
     const text::Tokenizer& tokenizer = model_.tokenizer;
-    std::vector<int32_t> tokens = text != nullptr ? text_tokens(tokenizer, *text, true, true)
+    std::vector<int32_t> tokens = text != nullptr ? tokenizer.encode_with_bos(*text, true)
                                                   : std::get<std::vector<int32_t>>(prompt);
     std::string echo;
     if (request.echo) echo = text != nullptr ? *text : lossy(tokenizer.decode(tokens, true));
@@ -134,16 +134,14 @@ void Api::embeddings(const CallPtr& call) {
   if (auto error = protocol::parse_embeddings(call->request.body, options_.limits, request)) {
     return respond(call, *error);
   }
-  const bool writer = request.model.empty() || request.model == model_.id;
-  if (!model_.embedder || (writer && !request.model.empty())) {
-    if (!writer) return respond(call, *unknown_model(request.model));
+  if (request.model == model_.id || (request.model.empty() && !model_.embedder)) {
     return respond(call, ApiError{400,
                                   "The model '" + model_.id +
                                       "' writes text; it does not make embeddings. The server is "
                                       "given a model that does with --embedding-model.",
                                   "model", "model_does_not_embed", 0});
   }
-  if (!writer && request.model != model_.embedder->id) {
+  if (!model_.embedder || (!request.model.empty() && request.model != model_.embedder->id)) {
     return respond(call, *unknown_model(request.model));
   }
   const engine::Embedder& embedder = model_.embedder->embedder;
@@ -212,8 +210,10 @@ void Api::tokenize(const CallPtr& call) {
   if (error) return respond(call, *error);
   std::vector<int32_t> tokens;
   if (request.content) {
-    tokens =
-        text_tokens(model_.tokenizer, *request.content, request.add_special, request.parse_special);
+    const text::Tokenizer& tokenizer = model_.tokenizer;
+    tokens = request.add_special
+                 ? tokenizer.encode_with_bos(*request.content, request.parse_special)
+                 : tokenizer.encode(*request.content, request.parse_special);
   } else {
     auto prompt = chat_prompt(model_, request.messages, model_.defaults.get(settings::kReasoning),
                               request.template_kwargs);

@@ -52,13 +52,4 @@ Result<ChatPrompt> chat_prompt(const ServedModel& model,
                     protocol::reasoning_start(model.template_source, rendered.text)};
 }
 
-std::vector<int32_t> text_tokens(const text::Tokenizer& tokenizer, const std::string& text,
-                                 bool add_special, bool parse_special) {
-  std::vector<int32_t> tokens = tokenizer.encode(text, parse_special);
-  if (add_special && tokenizer.add_bos() && tokenizer.bos() >= 0) {
-    tokens.insert(tokens.begin(), tokenizer.bos());
-  }
-  return tokens;
-}
-
 }  // namespace chimere::serving

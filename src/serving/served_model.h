@@ -68,10 +68,6 @@ Result<ChatPrompt> chat_prompt(const ServedModel& model,
                                const std::vector<protocol::ChatMessage>& messages,
                                const std::string& reasoning, const std::string& template_kwargs);
 
-/// Text as the model reads it, with BOS where it wants one and `add_special`.
-std::vector<int32_t> text_tokens(const text::Tokenizer& tokenizer, const std::string& text,
-                                 bool add_special, bool parse_special);
-
 }  // namespace chimere::serving
 
 #endif  // CHIMERE_SERVING_SERVED_MODEL_H_

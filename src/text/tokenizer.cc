@@ -22,6 +22,12 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool parse_special
   return encode_where(text, {everywhere.first(parse_special ? 1 : 0), everywhere});
 }
 
+std::vector<int32_t> Tokenizer::encode_with_bos(std::string_view text, bool parse_special) const {
+  std::vector<int32_t> tokens = encode(text, parse_special);
+  if (add_bos() && bos() >= 0) tokens.insert(tokens.begin(), bos());
+  return tokens;
+}
+
 std::vector<int32_t> Tokenizer::encode_trusted(std::string_view text,
                                                std::span<const TextRange> trusted) const {
   return encode_where(text, {trusted, trusted});

@@ -65,10 +65,12 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   /// Raw text, as Hugging Face's tokenizers and llama.cpp read it: user-defined tokens (<think>,
-  /// runs of spaces) are found everywhere, control tokens if `parse_special`. BOS is added by the
-  /// caller. Time grows linearly (times log) with the length, which is at most 2 GiB. Text need not
-  /// be valid UTF-8.
+  /// runs of spaces) are found everywhere, control tokens if `parse_special`. Time
+  /// grows linearly (times log) with the length, which is at most 2 GiB. Text need not be valid
+  /// UTF-8.
   std::vector<int32_t> encode(std::string_view text, bool parse_special) const;
+  /// The same behind BOS, where add_bos(): what a model reads from its beginning.
+  std::vector<int32_t> encode_with_bos(std::string_view text, bool parse_special) const;
 
   /// A text of mixed origin: control and user-defined tokens are found only where they lie wholly
   /// inside one of the `trusted` ranges (sorted, disjoint). Elsewhere their text is ordinary text,

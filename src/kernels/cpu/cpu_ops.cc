@@ -5,8 +5,8 @@
 #include "kernels/cpu/delta_net.h"
 #include "kernels/cpu/for_units.h"
 #include "kernels/cpu/linear.h"
-#include "kernels/cpu/top_logits.h"
 #include "kernels/cpu/vector_kernels.h"
+#include "kernels/ref/vector_ops.h"
 #include "quant/quant.h"
 
 namespace chimere::kernels {
@@ -100,9 +100,8 @@ class CpuOps final : public Ops {
     });
   }
 
-  void top_logits(ConstMatrixView logits, TopLogits top) override {
-    cpu::top_logits(pool_, logits, top);
-  }
+  /// Only asked for where the logits are on a card (Model::logits_on_card()).
+  void top_logits(ConstMatrixView logits, TopLogits top) override { ref::top_logits(logits, top); }
 
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
                const ExpertWeights* shared, const float* shared_gate, MatrixView y) override {

@@ -133,38 +133,5 @@ TEST(CpuOps, RouteSurvivesNan) {
   }
 }
 
-void expect_same_top(const Matrix& logits, int32_t count) {
-  std::vector<TopLogit> want(static_cast<size_t>(logits.rows * count));
-  std::vector<TopLogit> got(want.size());
-  make_ref_ops()->top_logits(logits.view(), {want.data(), logits.rows, count});
-  for (const CpuVariant& variant : cpu_variants()) {
-    std::fill(got.begin(), got.end(), TopLogit{});
-    variant.ops->top_logits(logits.view(), {got.data(), logits.rows, count});
-    for (size_t i = 0; i < want.size(); ++i) {
-      ASSERT_EQ(got[i].id, want[i].id) << variant.name << ", place " << i;
-      ASSERT_TRUE(same_bits(&got[i].value, &want[i].value, 1)) << variant.name << ", place " << i;
-    }
-  }
-}
-
-TEST(CpuOps, TopLogits) {
-  Rng rng(fresh_seed());
-  for (const int cols : {1, 63, 64, 1000, 8193, 40000}) {
-    for (const int32_t count : {1, 2, 20, kMostTopLogits}) {
-      Matrix logits(rng, 3, cols, 4);
-      expect_same_top(logits, count);
-      // Many equal ones, the two zeros among them, and masked ones.
-      for (float& x : logits.data) x = std::rint(x / 3);
-      for (size_t i = 0; i < logits.data.size(); i += 5) logits.data[i] = -INFINITY;
-      expect_same_top(logits, count);
-      logits.data[static_cast<size_t>(logits.stride + uniform_int(rng, 0, cols - 1))] = NAN;
-      logits.data[static_cast<size_t>(2 * logits.stride + uniform_int(rng, 0, cols - 1))] =
-          INFINITY;
-      expect_same_top(logits, count);
-      expect_same_top(Matrix(2, cols, -INFINITY), count);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace chimere::kernels::test

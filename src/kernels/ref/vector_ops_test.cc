@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "base/fresh_seed.h"
 #include "kernels/batch_test_data.h"
@@ -340,6 +344,54 @@ TEST(Oracle, KeepTopPLeavesOutWhatIsNotNeeded) {
     EXPECT_EQ(std::vector<float>(weights.begin() + 4, weights.end()), c.weights) << c.top_p;
     EXPECT_EQ(use.rows, 11);
     EXPECT_EQ(use.experts, 40 + std::ranges::count_if(c.ids, [](int32_t id) { return id >= 0; }));
+  }
+}
+
+/// By sorting the whole row.
+std::vector<TopLogit> largest(std::span<const float> row, int32_t count) {
+  std::vector<TopLogit> all;
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (row[i] > -INFINITY) all.push_back({row[i], static_cast<int32_t>(i)});
+  }
+  std::ranges::stable_sort(all, std::greater(), &TopLogit::value);
+  all.resize(static_cast<size_t>(count), {-INFINITY, -1});
+  return all;
+}
+
+void expect_largest(const Matrix& logits, int32_t count) {
+  std::vector<TopLogit> got(static_cast<size_t>(logits.rows * count));
+  const TopLogits top = {got.data(), logits.rows, count};
+  ref::top_logits(logits.view(), top);
+  for (int64_t r = 0; r < logits.rows; ++r) {
+    const std::span<const TopLogit> row = top.row(r);
+    const auto want = largest({logits.view().row(r), static_cast<size_t>(logits.cols)}, count);
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_EQ(row[i].id, want[i].id) << "place " << i;
+      ASSERT_EQ(row[i].value, want[i].value) << "place " << i;
+    }
+  }
+}
+
+TEST(Oracle, TopLogits) {
+  Rng rng(fresh_seed());
+  for (const int cols : {1, 63, 64, 1000, 8193}) {
+    for (const int32_t count : {1, 2, 20, kMostTopLogits}) {
+      Matrix logits(rng, 3, cols, 4);
+      expect_largest(logits, count);
+      // Many equal ones, the two zeros among them, and masked ones.
+      for (float& x : logits.data) x = std::rint(x / 3);
+      for (size_t i = 0; i < logits.data.size(); i += 5) logits.data[i] = -INFINITY;
+      expect_largest(logits, count);
+      expect_largest(Matrix(2, cols, -INFINITY), count);
+      for (const float bad : {NAN, INFINITY}) {
+        Matrix row(rng, 1, cols, 4);
+        row.data[static_cast<size_t>(uniform_int(rng, 0, cols - 1))] = bad;
+        std::vector<TopLogit> top(static_cast<size_t>(count));
+        ref::top_logits(row.view(), {top.data(), 1, count});
+        EXPECT_EQ(top.front().id, -1);
+        EXPECT_EQ(top.front().value, INFINITY);
+      }
+    }
   }
 }
 
