@@ -111,14 +111,15 @@ Status try_card(const Settings& settings, int step_rows, LoadedModel& loaded,
     options.max_states = std::min(options.max_states, loaded.least_states + more);
   }
   std::cerr << fmt::format("Copying {} of weights{} to {}\n",
-                           bytes_text(plan.weights - plan.host_experts()), experts_text(plan),
+                           bytes_text(plan.weights_on_card() - plan.staging()), experts_text(plan),
                            card.facts().name);
   if (loaded.model->has_drafts() && !chosen.drafts) {
     std::cerr
         << "The model's block for drafts stays off the card, which is too small for it beside "
            "all experts; --speculate mtp puts it there.\n";
   }
-  CHIMERE_TRY(auto ops, kernels::cuda::make_cuda_ops(card, *loaded.pool, plan.host_expert_layers));
+  CHIMERE_TRY(auto ops, kernels::cuda::make_cuda_ops(card, *loaded.pool,
+                                                     {plan.host_expert_layers, plan.wide}));
   CHIMERE_TRY(auto on_card, model::load_model(*loaded.file, *ops, options));
   loaded.model = std::move(on_card);
   loaded.ops = std::move(ops);
@@ -160,15 +161,20 @@ Result<CardPlan> plan_for_card(const Settings& settings, const LoadedModel& load
     return invalid_argument(fmt::format(
         "--cpu-experts {} is more than this model's {} layers with experts", *layers, most));
   }
-  if (step_rows > 0) return chosen;
+  if (step_rows > 0) {
+    chosen.plan.widen(allowed);
+    return chosen;
+  }
   // Work memory that would send experts away, not be there or be much of the card is too much.
   for (const int rows : LoadedModel::kCardStepRows) {
-    CardPlan wide = plan_with(rows, chosen.drafts);
-    if (wide.plan.total() <= allowed && wide.plan.work <= allowed / kMostWorkShare &&
-        wide.plan.host_expert_layers <= chosen.plan.host_expert_layers) {
-      return wide;
+    CardPlan larger = plan_with(rows, chosen.drafts);
+    if (larger.plan.total() <= allowed && larger.plan.work <= allowed / kMostWorkShare &&
+        larger.plan.host_expert_layers <= chosen.plan.host_expert_layers) {
+      chosen = std::move(larger);
+      break;
     }
   }
+  chosen.plan.widen(allowed);
   return chosen;
 }
 

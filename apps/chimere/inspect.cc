@@ -120,6 +120,7 @@ Result<Json> card_costs(const Settings& settings, const LoadedModel& loaded) {
               {"allowed", allowed},
               {"weights", plan.weights_on_card()},
               {"draft_weights", plan.drafts.weights},
+              {"widening", plan.wide ? plan.widening : 0},
               {"context", loaded.context},
               {"kv", plan.kv},
               {"states", plan.state * plan.states},
@@ -140,6 +141,11 @@ void print_card(const Json& c) {
       "  together                     {:>10}\n",
       c["name"].get<std::string>(), bytes("allowed"), bytes("weights"), bytes("kv"),
       c["context"].get<int64_t>(), bytes("states"), bytes("work"), bytes("total"));
+  if (c["widening"].get<int64_t>() > 0) {
+    std::cout << fmt::format(
+        "  of the weights, for speed    {:>10} (IQ3_S written out in four bits; there is room)\n",
+        bytes("widening"));
+  }
   if (c["draft_weights"].get<int64_t>() > 0) {
     std::cout << fmt::format(
         "  of the weights, for drafts   {:>10} (a block of the model's; --speculate)\n",

@@ -20,21 +20,29 @@ namespace {
 /// Tables of experts, splits of attention, recorded steps and rounding up to the driver's granules.
 constexpr int64_t kMargin = int64_t{192} << 20;
 
+/// What a tensor takes, and how much more if it lies wide.
+struct Placed {
+  int64_t bytes = 0;
+  int64_t widening = 0;
+};
+
 /// Of the first `most_rows` rows.
-int64_t placed_bytes(const gguf::TensorInfo& tensor,
-                     int64_t most_rows = std::numeric_limits<int64_t>::max()) {
+Placed placed(const gguf::TensorInfo& tensor,
+              int64_t most_rows = std::numeric_limits<int64_t>::max()) {
   const int64_t n_in = tensor.dims[0];
   int64_t rows = 1;
   for (size_t i = 1; i < tensor.dims.size(); ++i) rows *= tensor.dims[i];
-  return kernels::cuda::packed_bytes({tensor.type, std::min(rows, most_rows), n_in, nullptr});
+  const WeightView w = {tensor.type, std::min(rows, most_rows), n_in, nullptr};
+  const int64_t bytes = kernels::cuda::packed_bytes(w);
+  return {bytes, kernels::cuda::packed_bytes(w, true) - bytes};
 }
 
 /// Of a tensor of the block for drafts, whose embedding table stays on the host and whose head, if
 /// it has one, is not read to its end.
-int64_t placed_bytes_for_drafts(const gguf::TensorInfo& tensor, int64_t n_vocab) {
-  if (tensor.name.ends_with("nextn.embed_tokens.weight")) return 0;
-  if (!tensor.name.ends_with("nextn.shared_head_head.weight")) return placed_bytes(tensor);
-  return placed_bytes(tensor, MtpBlock::short_list(n_vocab));
+Placed placed_for_drafts(const gguf::TensorInfo& tensor, int64_t n_vocab) {
+  if (tensor.name.ends_with("nextn.embed_tokens.weight")) return {};
+  if (!tensor.name.ends_with("nextn.shared_head_head.weight")) return placed(tensor);
+  return placed(tensor, MtpBlock::short_list(n_vocab));
 }
 
 /// N of "blk.N.name".
@@ -72,6 +80,7 @@ int64_t DevicePlan::staging() const {
 DevicePlan DevicePlan::without_drafts() const {
   DevicePlan plan = *this;
   plan.weights -= drafts.weights;
+  plan.widening -= drafts.widening;
   plan.kv -= drafts.kv;
   plan.state -= drafts.state;
   plan.drafts = {};
@@ -87,6 +96,11 @@ bool DevicePlan::fit(int64_t allowed) {
   return false;
 }
 
+void DevicePlan::widen(int64_t allowed) {
+  wide = false;
+  wide = widening > 0 && host_expert_layers == 0 && total() + widening <= allowed - allowed / 16;
+}
+
 DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t positions,
                            int64_t states, int64_t rows, int64_t wanted) {
   const state::StateStore& store = on_host.states();
@@ -100,16 +114,20 @@ DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t pos
     if (block && *block >= layers) {
       // The first of these blocks is run.
       if (*block == layers && on_host.has_drafts()) {
-        plan.drafts.weights += placed_bytes_for_drafts(tensor, on_host.n_vocab());
+        const Placed part = placed_for_drafts(tensor, on_host.n_vocab());
+        plan.drafts.weights += part.bytes;
+        plan.drafts.widening += part.widening;
       }
       continue;
     }
-    const int64_t bytes = placed_bytes(tensor);
-    plan.weights += bytes;
-    if (block && tensor.name.ends_with("_exps.weight")) experts[*block] += bytes;
+    const Placed part = placed(tensor);
+    plan.weights += part.bytes;
+    plan.widening += part.widening;
+    if (block && tensor.name.ends_with("_exps.weight")) experts[*block] += part.bytes;
   }
   for (const auto& [block, bytes] : experts) plan.experts.push_back(bytes);
   plan.weights += plan.drafts.weights;
+  plan.widening += plan.drafts.widening;
   for (const state::ComponentSpec& c : store.spec().components) {
     if (c.layer < layers) continue;
     if (c.paged()) {

@@ -19,6 +19,8 @@ struct DevicePlan {
   /// not among them: they stay on the card.
   std::vector<int64_t> experts;
   int host_expert_layers = 0;  ///< how many of these layers' experts stay in the host's memory
+  int64_t widening = 0;        ///< that weights take more if they lie wide (WeightPlaces)
+  bool wide = false;           ///< whether they do
   int64_t kv = 0;              ///< of all positions
   int64_t state = 0;           ///< recurrent state of one sequence, over all layers
   int64_t states = 0;          ///< how many of them must fit
@@ -27,6 +29,7 @@ struct DevicePlan {
   /// What the block for drafts takes of the numbers above; nothing without one.
   struct Drafts {
     int64_t weights = 0;
+    int64_t widening = 0;
     int64_t kv = 0;
     int64_t state = 0;
   };
@@ -40,12 +43,18 @@ struct DevicePlan {
   /// Experts that stay on the host; for prompts the card keeps room for one or two layers of them.
   int64_t host_experts() const;
   int64_t staging() const;
-  int64_t weights_on_card() const { return weights - host_experts() + staging(); }
+  int64_t weights_on_card() const {
+    return weights - host_experts() + staging() + (wide ? widening : 0);
+  }
   int64_t total() const { return weights_on_card() + kv + state * states + work; }
 
   /// Whether it is at most `allowed` bytes with the fewest layers' experts on the host, which
   /// host_expert_layers is then.
   bool fit(int64_t allowed);
+
+  /// Makes weights wide if that takes no memory that would be missed: all experts are on the card,
+  /// and a sixteenth of the allowed bytes is left for more sequences.
+  void widen(int64_t allowed);
 };
 
 /// `on_host` is the file's model, loaded for the host (which copies nothing), with the block for

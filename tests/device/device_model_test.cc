@@ -65,11 +65,11 @@ struct Runner {
 
   /// On the CPU if there is no device.
   Runner(const gguf::Reader& file, Device* device, ModelOptions options = {},
-         int host_expert_layers = 0) {
+         const kernels::cuda::WeightPlaces& places = {}) {
     if (device == nullptr) {
       ops = kernels::make_cpu_ops(*pool);
     } else {
-      auto made = kernels::cuda::make_cuda_ops(*device, *pool, host_expert_layers);
+      auto made = kernels::cuda::make_cuda_ops(*device, *pool, places);
       EXPECT_TRUE(made.ok());
       ops = *std::move(made);
     }
@@ -198,7 +198,7 @@ TEST(DeviceModel, ExpertsOnTheHostChangeNoBit) {
     for (const auto& [name, device] : kernels::cuda::test::devices()) {
       std::vector<std::vector<Logits>> all;
       for (const int layers : {0, 1, 2}) {
-        const Runner run(*w.file, device.get(), {}, layers);
+        const Runner run(*w.file, device.get(), {}, {.host_expert_layers = layers});
         auto a = run.model->states().create_sequence();
         auto b = run.model->states().create_sequence();
         std::vector<Logits>& got = all.emplace_back();
@@ -384,7 +384,7 @@ TEST(DeviceModel, DraftsOfStepRowsHaveTheBitsOfTheCpu) {
       for (const int on_host : {0, 2}) {  // layers whose experts are; the block's stay
         const auto& devices = kernels::cuda::test::devices();
         if (devices.size() > 1 && (device == devices.back().device) != (on_host > 0)) continue;
-        const Runner run(*w.file, device.get(), kWithDrafts, on_host);
+        const Runner run(*w.file, device.get(), kWithDrafts, {.host_expert_layers = on_host});
         EXPECT_TRUE(run.model->has_drafts());
         EXPECT_EQ(drafts_of_step_rows(run), expected) << name << ", " << architecture;
       }
@@ -496,6 +496,35 @@ TEST(DeviceModel, ThePlanCountsTheBlockForDrafts) {
     const DevicePlan dropped = with.without_drafts();
     EXPECT_EQ(dropped.weights + dropped.kv + dropped.state,
               without.weights + without.kv + without.state);
+  }
+}
+
+TEST(DeviceModel, WideWeightsChangeNoBitAndTakeWhatThePlanSays) {
+  test::TinyModel shape = shape_of("qwen35moe", DType::kIQ3_S);
+  shape.n_embd = shape.n_ff = shape.n_ff_shared = 256;
+  const Weights w = make_weights(shape);
+  const Runner on_host(*w.file, nullptr);
+  DevicePlan plan = plan_for_device(*w.file, *on_host.model, 4096, 3, 512, 64);
+  const int64_t narrow = plan.total();
+  EXPECT_GT(plan.widening, plan.weights / 8);
+  plan.widen(narrow + plan.widening);
+  EXPECT_FALSE(plan.wide) << "nothing would be left for more sequences";
+  plan.widen(2 * (narrow + plan.widening));
+  EXPECT_TRUE(plan.wide);
+  EXPECT_EQ(plan.total(), narrow + plan.widening);
+  for (const auto& [name, device] : kernels::cuda::test::devices()) {
+    const int64_t before = device->account().used();
+    const Runner run(*w.file, device.get());
+    const auto s = run.model->states().create_sequence();
+    const Logits steps = run.steps(*s, {1, 2, 3});
+    const Logits chunk = run.chunk(*s, kTokens);
+    const int64_t used = device->account().used() - before;
+
+    const Runner wide(*w.file, device.get(), {}, {.wide = true});
+    const auto t = wide.model->states().create_sequence();
+    EXPECT_EQ(wide.steps(*t, {1, 2, 3}), steps) << name;
+    EXPECT_EQ(wide.chunk(*t, kTokens), chunk) << name;
+    EXPECT_LE(device->account().used() - before - used, plan.total()) << name;
   }
 }
 

@@ -75,14 +75,13 @@ std::string describe(const test::TinyModel& m, const model::ModelOptions& option
          std::to_string(options.expert_top_p);
 }
 
-/// On the CPU if `device` is nullptr; on a device, with the experts of so many layers on the host.
+/// On the CPU if `device` is nullptr.
 Status load(FleetModel::Instance& instance, const gguf::Reader& file, int threads,
             kernels::cuda::Device* device, const model::ModelOptions& options,
-            int host_expert_layers = 0) {
+            const kernels::cuda::WeightPlaces& places = {}) {
   instance.pool = std::make_unique<ThreadPool>(threads);
   if (device != nullptr) {
-    CHIMERE_TRY(instance.ops,
-                kernels::cuda::make_cuda_ops(*device, *instance.pool, host_expert_layers));
+    CHIMERE_TRY(instance.ops, kernels::cuda::make_cuda_ops(*device, *instance.pool, places));
   } else {
     instance.ops = kernels::make_cpu_ops(*instance.pool);
   }
@@ -128,8 +127,10 @@ Result<FleetModel> load_fleet_model(
   m.bytes = writer.bytes();
   CHIMERE_TRY(m.file, gguf::Reader::from_bytes(m.bytes.data(), m.bytes.size()));
   CHIMERE_CHECK_OK(load(m.with_threads[0], *m.file, 1, first, tight));
-  const int on_host = std::uniform_int_distribution<int>(0, shape.n_layers)(rng);
-  CHIMERE_CHECK_OK(load(m.with_threads[1], *m.file, 2, second, tight, on_host));
+  kernels::cuda::WeightPlaces places;
+  places.host_expert_layers = std::uniform_int_distribution<int>(0, shape.n_layers)(rng);
+  places.wide = pick(rng, {false, true});
+  CHIMERE_CHECK_OK(load(m.with_threads[1], *m.file, 2, second, tight, places));
   CHIMERE_CHECK_OK(load(m.solo, *m.file, 1, first, roomy));
   CHIMERE_CHECK_OK(load_oracle(m.oracle, *m.file, roomy));
   return m;

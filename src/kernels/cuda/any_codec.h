@@ -62,6 +62,8 @@ __device__ __forceinline__ void with_integer_type(DType type, F f) {
       return f.template operator()<DType::kIQ3_XXS>();
     case DType::kIQ3_S:
       return f.template operator()<DType::kIQ3_S>();
+    case DType::kIQ3_S_WIDE:
+      return f.template operator()<DType::kIQ3_S_WIDE>();
     case DType::kIQ4_NL:
       return f.template operator()<DType::kIQ4_NL>();
     case DType::kIQ4_XS:
@@ -95,7 +97,7 @@ __device__ __forceinline__ void expand_any(DType type, const AnyRaw& any, const 
     typename C::Raw raw;
     __builtin_memcpy(&raw, &any, sizeof raw);
     Group<C::kGroup> group;
-    C::expand(raw, codebook, group);
+    expand_exact<kType>(raw, codebook, group);
 #pragma unroll
     for (int j = 0; j < C::kGroup / 4; ++j) out.q[j] = group.q[j];
     out.scale = group.scale;

@@ -295,7 +295,10 @@ TEST(CudaMoeChunk, FollowsRule9ForEveryMixOfTypes) {
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
-  expect_moe_rule_9(MoeProblem(random, 5, 6, 3, all_of(DType::kIQ3_S), all_of(DType::kQ5_K)));
+  MoeProblem iq3(random, 5, 6, 3, all_of(DType::kIQ3_S), all_of(DType::kQ5_K));
+  expect_moe_rule_9(iq3);
+  iq3.wide = true;
+  expect_moe_rule_9(iq3);
   expect_moe_rule_9(MoeProblem(random, 2, 4, 2, {DType::kQ4_K, DType::kIQ2_XXS, DType::kQ6_K},
                                {DType::kIQ2_S, DType::kQ2_K, DType::kIQ1_S}));
   // Types with scale groups of 16 and of 32, with codebooks and without, side by side.

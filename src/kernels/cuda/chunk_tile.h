@@ -129,7 +129,7 @@ __device__ __forceinline__ void put_block(const TileWeights& w, const RawBlock& 
 #pragma unroll
     for (int g = 0; g < 32 / C::kGroup; ++g) {
       Group<C::kGroup> group;
-      C::expand(raws[g], w.codebook, group);
+      expand_exact<kType>(raws[g], w.codebook, group);
       const uint32_t scale = two_of(round_f16(group.scale * kHalfWeightUnit));
       const uint32_t minimum =
           has_minimum(kType) ? two_of(round_f16(-(group.minimum * kHalfWeightUnit))) : 0;

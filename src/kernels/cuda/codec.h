@@ -1,8 +1,8 @@
 // Device side of packed_layout.h: Codec<T> reads one scale group of a packed row (load(), which
 // does nothing but loads, so that many can be under way) and makes of it what rule 4 of
-// docs/numerics.md sees (expand()): the group's integers, four signed bytes to a word in the order
-// of the elements, its scale and its minimum. `codebook` is the type's own part of
-// codebook_words(), best in shared memory.
+// docs/numerics.md sees (expand()): the group's integers and excess_of(T) more, four signed bytes
+// to a word in the order of the elements, its scale and its minimum. `codebook` is the type's own
+// part of codebook_words(), best in shared memory.
 #ifndef CHIMERE_KERNELS_CUDA_CODEC_H_
 #define CHIMERE_KERNELS_CUDA_CODEC_H_
 
@@ -60,6 +60,25 @@ __device__ __forceinline__ const uint8_t* super_of(const Row& row, int index) {
   constexpr PackedLayout kLayout = packed_layout(kType);
   return row.at + row.blocks * (kLayout.plane[0] + kLayout.plane[1] + kLayout.plane[2]) +
          index * kLayout.super;
+}
+
+/// What Codec<t> gives more than rule 4's integers: bits as they are stored. Who multiplies them
+/// with many rows takes it from the integers (expand_exact()), who with one, from the sum.
+constexpr uint32_t excess_of(DType t) {
+  switch (t) {
+    case DType::kQ3_K:
+      return 4;
+    case DType::kQ4_0:
+      return 8;
+    case DType::kIQ3_S_WIDE:
+      return 15;
+    case DType::kQ5_0:
+      return 16;
+    case DType::kQ6_K:
+      return 32;
+    default:
+      return 0;
+  }
 }
 
 /// Takes kOffset from each byte; bytes are below 128.
@@ -129,6 +148,7 @@ struct NibbleCodec {
       kType == DType::kQ5_0 || kType == DType::kQ5_1 || kType == DType::kQ5_K;
   static constexpr bool kPair = kType == DType::kQ4_1 || kType == DType::kQ5_1;
   static constexpr bool kSuper = kType == DType::kQ4_K || kType == DType::kQ5_K;
+  static constexpr bool kScaleByte = kType == DType::kIQ4_XS || kType == DType::kIQ3_S_WIDE;
   static constexpr int kScalePlane = kFifthBit ? 2 : 1;
 
   struct Raw {
@@ -145,13 +165,13 @@ struct NibbleCodec {
     if constexpr (kFifthBit) r.fifth = load_unit<uint32_t, kType, 1>(row, g);
     if constexpr (kPair) {
       r.scale = load_unit<uint32_t, kType, kScalePlane>(row, g);
-    } else if constexpr (kType == DType::kMXFP4 || kType == DType::kIQ4_XS) {
+    } else if constexpr (kType == DType::kMXFP4 || kScaleByte) {
       r.scale = load_unit<uint8_t, kType, kScalePlane>(row, g);
     } else {
       r.scale = load_unit<uint16_t, kType, kScalePlane>(row, g);
     }
     if constexpr (kSuper) r.super = Row::template load<uint32_t>(super_of<kType>(row, g / 8));
-    if constexpr (kType == DType::kIQ4_XS) {
+    if constexpr (kScaleByte) {
       r.super = Row::template load<uint16_t>(super_of<kType>(row, g / 8));
     }
     return r;
@@ -166,6 +186,9 @@ struct NibbleCodec {
       uint32_t high;
       if constexpr (kType == DType::kMXFP4 || kType == DType::kIQ4_NL || kType == DType::kIQ4_XS) {
         look_up<kType>(words[j], low, high);
+      } else if constexpr (kType == DType::kIQ3_S_WIDE) {
+        low = (words[j] << 1U) & 0x1E1E1E1EU;
+        high = (words[j] >> 3U) & 0x1E1E1E1EU;
       } else {
         low = low_nibbles(words[j]);
         high = high_nibbles(words[j]);
@@ -174,21 +197,13 @@ struct NibbleCodec {
         low |= (r.fifth << (4 - j)) & 0x10101010U;
         high |= (r.fifth >> j) & 0x10101010U;
       }
-      if constexpr (kType == DType::kQ4_0) {
-        low = less<8>(low);
-        high = less<8>(high);
-      }
-      if constexpr (kType == DType::kQ5_0) {
-        low = less<16>(low);
-        high = less<16>(high);
-      }
       out.q[j] = low;
       out.q[4 + j] = high;
     }
     out.minimum = 0;
     if constexpr (kType == DType::kMXFP4) {
       out.scale = half_e8m0(r.scale);
-    } else if constexpr (kType == DType::kIQ4_XS) {
+    } else if constexpr (kScaleByte) {
       out.scale = f16_bits_to_f32(r.super) * static_cast<float>(static_cast<int8_t>(r.scale));
     } else if constexpr (kSuper) {
       out.scale = f16_bits_to_f32(r.super & 0xFFFFU) * static_cast<float>(r.scale & 255U);
@@ -249,10 +264,10 @@ struct Codec<DType::kQ6_K> {
   static __device__ __forceinline__ void expand(const Raw& r, const uint32_t* /*codebook*/,
                                                 Group<16>& out) {
     constexpr uint32_t kTop = 0x30303030U;
-    out.q[0] = less<32>(low_nibbles(r.nibbles.x) | ((r.pairs << 4U) & kTop));
-    out.q[1] = less<32>(low_nibbles(r.nibbles.y) | ((r.pairs << 2U) & kTop));
-    out.q[2] = less<32>(high_nibbles(r.nibbles.x) | (r.pairs & kTop));
-    out.q[3] = less<32>(high_nibbles(r.nibbles.y) | ((r.pairs >> 2U) & kTop));
+    out.q[0] = low_nibbles(r.nibbles.x) | ((r.pairs << 4U) & kTop);
+    out.q[1] = low_nibbles(r.nibbles.y) | ((r.pairs << 2U) & kTop);
+    out.q[2] = high_nibbles(r.nibbles.x) | (r.pairs & kTop);
+    out.q[3] = high_nibbles(r.nibbles.y) | ((r.pairs >> 2U) & kTop);
     out.scale = f16_bits_to_f32(r.super) * static_cast<float>(static_cast<int8_t>(r.scale));
     out.minimum = 0;
   }
@@ -301,8 +316,7 @@ struct Codec<DType::kQ3_K> {
                                                 Group<16>& out) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      out.q[j] =
-          less<4>(((r.pairs >> (2 * j)) & 0x03030303U) | (((r.third >> j) & 0x01010101U) << 2U));
+      out.q[j] = ((r.pairs >> (2 * j)) & 0x03030303U) | (((r.third >> j) & 0x01010101U) << 2U);
     }
     out.scale = f16_bits_to_f32(r.super) * static_cast<float>(static_cast<int8_t>(r.scale));
     out.minimum = 0;
@@ -523,6 +537,18 @@ struct Codec<DType::kIQ1_M> {
     out.minimum = 0;
   }
 };
+
+/// Rule 4's integers.
+template <DType kType>
+__device__ __forceinline__ void expand_exact(const typename Codec<kType>::Raw& raw,
+                                             const uint32_t* codebook,
+                                             Group<Codec<kType>::kGroup>& out) {
+  Codec<kType>::expand(raw, codebook, out);
+  if constexpr (excess_of(kType) != 0) {
+#pragma unroll
+    for (int j = 0; j < Codec<kType>::kGroup / 4; ++j) out.q[j] = less<excess_of(kType)>(out.q[j]);
+  }
+}
 
 }  // namespace chimere::kernels::cuda
 

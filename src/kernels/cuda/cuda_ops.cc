@@ -37,14 +37,14 @@ bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }
 
 class CudaOps final : public Ops {
  public:
-  CudaOps(Device& device, ThreadPool& pool, StepArrays arrays, int host_expert_layers)
+  CudaOps(Device& device, ThreadPool& pool, StepArrays arrays, const WeightPlaces& places)
       : device_(device),
         stream_(device.stream()),
         host_ops_(make_cpu_ops(pool)),
-        weights_(device, pool),
+        weights_(device, pool, places.wide),
         arrays_(std::move(arrays)),
-        host_experts_(device, pool, weights_, host_expert_layers),
-        host_expert_layers_left_(host_expert_layers),
+        host_experts_(device, pool, weights_, places.host_expert_layers),
+        host_expert_layers_left_(places.host_expert_layers),
         scratch_(device),
         rounded_(device),
         halves_(device),
@@ -461,9 +461,9 @@ void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
 }  // namespace
 
 Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool,
-                                           int host_expert_layers) {
+                                           const WeightPlaces& places) {
   CHIMERE_TRY(StepArrays arrays, StepArrays::create(device));
-  auto ops = std::make_unique<CudaOps>(device, pool, std::move(arrays), host_expert_layers);
+  auto ops = std::make_unique<CudaOps>(device, pool, std::move(arrays), places);
   CHIMERE_CHECK_OK(ops->start());
   return std::unique_ptr<Ops>(std::move(ops));
 }

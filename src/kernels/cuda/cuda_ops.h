@@ -11,6 +11,12 @@
 
 namespace chimere::kernels::cuda {
 
+/// How weights lie; no bit depends on it.
+struct WeightPlaces {
+  int host_expert_layers = 0;  ///< whose routed experts stay in the host's memory (host_experts.h)
+  bool wide = false;           ///< on the card, as packed_type() has it
+};
+
 /// Ops whose memory is the device's; they are called within run_step() alone. A step of few rows
 /// without chunks is recorded when its kind comes for the second time, and is one launch from then
 /// on.
@@ -18,14 +24,11 @@ namespace chimere::kernels::cuda {
 /// Step rows have the bits of the CPU's. Chunk rows use tensor cores, with an order of sums that is
 /// their own (docs/numerics.md), so that states are not exchanged with the CPU's (kv_layout()).
 ///
-/// The routed experts of the first `host_expert_layers` layers stay in the host's memory
-/// (host_experts.h); no bit depends on it.
-///
 /// The device and the pool (which packs weights, decodes rows of the embedding table and computes
 /// experts of the host) must outlive it, and so must the weights of those experts. Errors:
 /// kOutOfMemory, kIo.
 Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool,
-                                           int host_expert_layers = 0);
+                                           const WeightPlaces& places = {});
 
 }  // namespace chimere::kernels::cuda
 

@@ -43,11 +43,11 @@ struct FragmentCodec {
     using C = Codec<kType>;
     Group<C::kGroup> group;
     if constexpr (kHalves == 1) {
-      C::expand(C::load(row, block), codebook, group);
+      expand_exact<kType>(C::load(row, block), codebook, group);
       out.scale[0] = group.scale;
       out.minimum[0] = group.minimum;
     } else {
-      C::expand(C::load(row, 2 * block + part / 2), codebook, group);
+      expand_exact<kType>(C::load(row, 2 * block + part / 2), codebook, group);
       put_halves(group.scale, group.minimum, has_minimum(kType), part, out);
     }
     const int own = kHalves == 1 ? part : part % 2;
@@ -130,6 +130,26 @@ struct FragmentCodec<DType::kQ6_K> {
     const uint32_t super = Row::template load<uint16_t>(super_of<DType::kQ6_K>(row, g / 16));
     put_halves(f16_bits_to_f32(super) * static_cast<float>(static_cast<int8_t>(scale)), 0, false,
                part, out);
+  }
+};
+
+template <>
+struct FragmentCodec<DType::kIQ3_S_WIDE> {
+  static constexpr int kHalves = 1;
+
+  template <class Row>
+  static __device__ __forceinline__ void load(const Row& row, int block, int part,
+                                              const uint32_t* /*codebook*/,
+                                              WeightFragment<1>& out) {
+    constexpr DType kType = DType::kIQ3_S_WIDE;
+    const auto words = Row::template load<uint2>(row.at + block * 16 + part % 2 * 8);
+    const int shift = part / 2 * 4;
+    out.q[0] = less<excess_of(kType)>(((words.x >> shift) & 0x0F0F0F0FU) << 1U);
+    out.q[1] = less<excess_of(kType)>(((words.y >> shift) & 0x0F0F0F0FU) << 1U);
+    const uint32_t scale = load_unit<uint8_t, kType, 1>(row, block);
+    const uint32_t super = Row::template load<uint16_t>(super_of<kType>(row, block / 8));
+    out.scale[0] = f16_bits_to_f32(super) * static_cast<float>(static_cast<int8_t>(scale));
+    out.minimum[0] = 0;
   }
 };
 

@@ -16,9 +16,9 @@
 namespace chimere::kernels::cuda::test {
 
 /// A matrix of a file, packed on a device.
-inline OnDevice<uint8_t> packed_on(Device& device, const WeightView& w) {
-  std::vector<uint8_t> packed(static_cast<size_t>(packed_bytes(w)));
-  pack_rows(w, 0, w.n_out, packed.data());
+inline OnDevice<uint8_t> packed_on(Device& device, const WeightView& w, bool wide) {
+  std::vector<uint8_t> packed(static_cast<size_t>(packed_bytes(w, wide)));
+  pack_rows(w, 0, w.n_out, packed.data(), wide);
   return {device, packed};
 }
 
@@ -60,12 +60,14 @@ struct LinearProblem {
   int64_t rows = 0;
   int64_t n_in = 0;
   int64_t x_stride = 0;
+  bool wide = false;  ///< how weights lie on the device
   std::vector<float> x;
   std::vector<Job> jobs;
 
   LinearProblem(test_data::Random& random, int64_t n_rows, int64_t n,
                 const std::vector<DType>& types, int64_t max_out, int64_t min_out = 1)
       : rows(n_rows), n_in(n), x_stride(n + random.between(0, 5)) {
+    wide = random.between(0, 1) == 1;
     x = random.activations(rows, x_stride);
     for (const DType t : types) {
       const int64_t n_out = random.between(min_out, max_out);
@@ -81,7 +83,7 @@ struct LinearProblem {
     for (const Job& job : jobs) y.push_back(job.y);
     std::vector<LinearJob> list;
     for (size_t j = 0; j < jobs.size(); ++j)
-      list.push_back(linear_job(j, weights(jobs[j]).data, y[j].data()));
+      list.push_back(linear_job(j, jobs[j].type, weights(jobs[j]).data, y[j].data()));
     ref::linear({x.data(), rows, n_in, x_stride}, list);
     return y;
   }
@@ -94,9 +96,10 @@ struct LinearProblem {
     const OnDevice<float> input(device, x);
     std::vector<LinearJob> list;
     for (size_t j = 0; j < jobs.size(); ++j) {
-      w.push_back(packed_on(device, weights(jobs[j])));
+      w.push_back(packed_on(device, weights(jobs[j]), wide));
       y.emplace_back(device, jobs[j].y);
-      list.push_back(linear_job(j, w.back().data(), y.back().data()));
+      list.push_back(
+          linear_job(j, packed_type(jobs[j].type, wide), w.back().data(), y.back().data()));
     }
     f(ConstMatrixView(input.data(), rows, n_in, x_stride), std::span<const LinearJob>(list));
     std::vector<std::vector<float>> result;
@@ -105,9 +108,9 @@ struct LinearProblem {
   }
 
  private:
-  LinearJob linear_job(size_t j, const void* w, float* y) const {
+  LinearJob linear_job(size_t j, DType type, const void* w, float* y) const {
     const Job& job = jobs[j];
-    return {WeightView{job.type, job.n_out, n_in, w}, MatrixView{y, rows, job.n_out, job.n_out + 3},
+    return {WeightView{type, job.n_out, n_in, w}, MatrixView{y, rows, job.n_out, job.n_out + 3},
             job.accumulate};
   }
 };

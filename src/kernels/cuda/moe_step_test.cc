@@ -63,6 +63,8 @@ TEST(CudaMoeStep, HasTheBitsOfRefForEveryMixOfTypes) {
       MoeProblem p(random, rows, 6, static_cast<int>(random.between(1, 6)), routed, shared);
       if (rows > 1) p.leave_out(random);
       expect_bits_of_ref(p);
+      p.wide = true;
+      if (routed.gate == DType::kIQ3_S) expect_bits_of_ref(p);
     }
   }
 }

@@ -212,6 +212,24 @@ void pack_block(const quant::BlockIq1M& block, int64_t b, const Planes& p) {
   std::memcpy(p.of_super(b), block.scales, 8);
 }
 
+/// IQ3_S, wide.
+void pack_odd_integers(const uint8_t* row, const int8_t* q, int64_t n, const Planes& p) {
+  for (int64_t b = 0; b < n / 32; ++b) {
+    std::array<uint8_t, 32> v;
+    for (int i = 0; i < 32; ++i) v[i] = static_cast<uint8_t>((q[32 * b + i] + 15) / 2);
+    put_nibbles(v.data(), 16, p.of(0, b));
+  }
+  for (int64_t b = 0; b < n / kSuperBlock; ++b) {
+    quant::BlockIq3S block;
+    std::memcpy(&block, row + b * static_cast<int64_t>(sizeof block), sizeof block);
+    for (int g = 0; g < 8; ++g) {
+      const int scale = block.scales[g / 2] >> (g % 2 * 4) & 15;
+      *p.of(1, 8 * b + g) = static_cast<uint8_t>(1 + 2 * scale);
+    }
+    std::memcpy(p.of_super(b), &block.d, 2);
+  }
+}
+
 template <class Block>
 void pack_blocks(const uint8_t* row, int64_t n, const Planes& p) {
   for (int64_t b = 0; b < n / kSuperBlock; ++b) {
@@ -295,8 +313,9 @@ int64_t packed_row_bytes(DType type, int64_t n_in) {
   return takes_integer_dot(type) ? packed_integer_row_bytes(type, n_in) : row_bytes(type, n_in);
 }
 
-void pack_rows(const WeightView& w, int64_t begin, int64_t count, uint8_t* dst) {
-  const int64_t stride = packed_row_bytes(w.type, w.n_in);
+void pack_rows(const WeightView& w, int64_t begin, int64_t count, uint8_t* dst, bool wide) {
+  const DType type = packed_type(w.type, wide);
+  const int64_t stride = packed_row_bytes(type, w.n_in);
   if (!takes_integer_dot(w.type)) {
     std::memcpy(dst, w.row(begin), static_cast<size_t>(count * stride));
     return;
@@ -306,13 +325,18 @@ void pack_rows(const WeightView& w, int64_t begin, int64_t count, uint8_t* dst) 
   std::vector<int8_t> q(n);
   std::vector<float> unused(2 * n / 16);
   for (int64_t o = 0; o < count; ++o) {
-    const Planes p = planes_of(w.type, w.n_in, dst + o * stride);
-    if (has_plain_integers(w.type)) {
-      unpack_integer_weights(w.type, w.row(begin + o), w.n_in, q.data(), unused.data(),
-                             unused.data() + n / 16);
-      pack_plain_integers(w.type, q.data(), w.n_in, p);
+    const Planes p = planes_of(type, w.n_in, dst + o * stride);
+    const uint8_t* const row = w.row(begin + o);
+    const bool odd = type == DType::kIQ3_S_WIDE;
+    if (odd || has_plain_integers(type)) {
+      unpack_integer_weights(w.type, row, w.n_in, q.data(), unused.data(), unused.data() + n / 16);
     }
-    pack_scales(w.type, w.row(begin + o), w.n_in, p);
+    if (odd) {
+      pack_odd_integers(row, q.data(), w.n_in, p);
+      continue;
+    }
+    if (has_plain_integers(type)) pack_plain_integers(type, q.data(), w.n_in, p);
+    pack_scales(type, row, w.n_in, p);
   }
 }
 

@@ -31,8 +31,8 @@ struct GroupTerms {
   float sum;
 };
 
-/// Of a group and the row of x whose integers begin at `q`.
-template <int kGroup, bool kMinimum>
+/// Of a group and the row of x whose integers begin at `q`; the group's are kExcess too large.
+template <int kGroup, bool kMinimum, int kExcess>
 __device__ __forceinline__ GroupTerms group_terms(const Group<kGroup>& group, const int8_t* q,
                                                   const RoundedBlock& block, int g) {
   int dot = 0;
@@ -44,9 +44,10 @@ __device__ __forceinline__ GroupTerms group_terms(const Group<kGroup>& group, co
     dot = __dp4a(static_cast<int>(group.q[4 * j + 2]), static_cast<int>(words.z), dot);
     dot = __dp4a(static_cast<int>(group.q[4 * j + 3]), static_cast<int>(words.w), dot);
   }
+  const int sum = kGroup == 32 ? block.sums[0] + block.sums[1] : block.sums[g % 2];
+  dot -= kExcess * sum;
   GroupTerms terms = {static_cast<float>(dot), group.scale * block.d, 0, 0};
   if constexpr (kMinimum) {
-    const int sum = kGroup == 32 ? block.sums[0] + block.sums[1] : block.sums[g % 2];
     terms.minimum = -group.minimum;
     terms.sum = block.d * static_cast<float>(sum);
   }
@@ -60,10 +61,10 @@ __device__ __forceinline__ float add_terms(const GroupTerms& terms, float acc) {
   return acc;
 }
 
-template <int kGroup, bool kMinimum>
+template <int kGroup, bool kMinimum, int kExcess>
 __device__ __forceinline__ float add_group(const Group<kGroup>& group, const int8_t* q,
                                            const RoundedBlock& block, int g, float acc) {
-  return add_terms<kMinimum>(group_terms<kGroup, kMinimum>(group, q, block, g), acc);
+  return add_terms<kMinimum>(group_terms<kGroup, kMinimum, kExcess>(group, q, block, g), acc);
 }
 
 /// A rounded row that a product reads.
@@ -109,7 +110,7 @@ __device__ __forceinline__ void integer_partials(const PackedRow (&w)[kPairs], i
         for (int i = 0; i < kPairs; ++i) {
           Group<C::kGroup> group;
           C::expand(raw[u][i], codebook, group);
-          acc[i] = add_group<C::kGroup, has_minimum(kType)>(
+          acc[i] = add_group<C::kGroup, has_minimum(kType), excess_of(kType)>(
               group, x[i].q + g * C::kGroup, x[i].blocks[g * C::kGroup / 32], g, acc[i]);
         }
       }
@@ -144,8 +145,8 @@ __device__ __forceinline__ float integer_partial_of_warp(const PackedRow& w, int
       if (g < groups) {
         Group<C::kGroup> group;
         C::expand(raw[u], codebook, group);
-        terms = group_terms<C::kGroup, kMinimum>(group, x.q + g * C::kGroup,
-                                                 x.blocks[g * C::kGroup / 32], g);
+        terms = group_terms<C::kGroup, kMinimum, excess_of(kType)>(group, x.q + g * C::kGroup,
+                                                                   x.blocks[g * C::kGroup / 32], g);
         acc = add_terms<kMinimum>(terms, acc);
       }
       GroupTerms next = {0, 0, 0, 0};

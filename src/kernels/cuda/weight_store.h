@@ -19,7 +19,9 @@ namespace chimere::kernels::cuda {
 /// from one large one, so that small tables do not take a page of the device each.
 class WeightStore final : public Memory {
  public:
-  WeightStore(Device& device, ThreadPool& pool) : device_(device), pool_(pool) {}
+  /// `wide`: as packed_type() has it.
+  WeightStore(Device& device, ThreadPool& pool, bool wide)
+      : device_(device), pool_(pool), wide_(wide) {}
 
   /// The matrix (in host memory), packed. Errors: kOutOfMemory, kIo.
   Result<WeightView> place(const WeightView& w);
@@ -52,6 +54,7 @@ class WeightStore final : public Memory {
 
   Device& device_;
   ThreadPool& pool_;
+  bool wide_;
   std::vector<std::unique_ptr<MemoryRange>> ranges_;
   size_t left_ = 0;  ///< in the last range
   uint8_t* next_ = nullptr;
