@@ -52,8 +52,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   text::ChatOptions options;
-  options.limits.steps = 20'000;
-  options.limits.bytes = 1 << 21;
+  options.limits.steps = 2'000;
+  options.limits.bytes = 1 << 18;
   const auto chat = parsed->render(messages, options);
   if (!chat.ok()) {
     if (chat.error().message.empty()) std::abort();

@@ -1,7 +1,6 @@
 #include "kernels/cuda/step_arrays.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace chimere::kernels::cuda {
@@ -37,7 +36,7 @@ Status StepArrays::make_room(size_t count) {
 
 const int32_t* StepArrays::add(std::span<const int32_t> values, size_t capacity) {
   const size_t at = used_;
-  std::memcpy(staging_->data() + at * sizeof(int32_t), values.data(), values.size_bytes());
+  std::ranges::copy(values, reinterpret_cast<int32_t*>(staging_->data()) + at);
   used_ += rounded(capacity);
   return reinterpret_cast<const int32_t*>(range_->data()) + at;
 }
