@@ -9,13 +9,13 @@
 
 namespace chimere {
 
-/// A seed that is new at every call, or the one in CHIMERE_TEST_SEED: to repeat a failure, and for
+/// A seed that is new at every call, or the one in TEST_SEED: to repeat a failure, and for
 /// .ci/run, where two runs of one commit judge the same inputs. It is printed.
 inline uint32_t fresh_seed() {
-  const char* given = std::getenv("CHIMERE_TEST_SEED");
+  const char* given = std::getenv("TEST_SEED");
   const uint32_t seed = given != nullptr ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10))
                                          : std::random_device{}();
-  std::printf("CHIMERE_TEST_SEED=%u\n", seed);
+  std::printf("TEST_SEED=%u\n", seed);
   return seed;
 }
 

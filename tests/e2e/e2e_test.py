@@ -24,7 +24,7 @@ import unittest
 
 CHIMERE, WRITER, SHIPPED = (pathlib.Path(arg).absolute() for arg in sys.argv[1:4])
 VOCABULARY = 300
-SEED = int(os.environ.get("CHIMERE_TEST_SEED", random.randrange(1 << 32)))
+SEED = int(os.environ.get("TEST_SEED", random.randrange(1 << 32)))
 FOLDER = tempfile.TemporaryDirectory()
 HOME = pathlib.Path(FOLDER.name)
 MODEL = HOME / "tiny.gguf"

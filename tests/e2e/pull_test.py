@@ -19,7 +19,7 @@ import unittest
 from hub_server import Hub
 
 CHIMERE, WRITER = (pathlib.Path(arg).absolute() for arg in sys.argv[1:3])
-SEED = int(os.environ.get("CHIMERE_TEST_SEED", random.randrange(1 << 32)))
+SEED = int(os.environ.get("TEST_SEED", random.randrange(1 << 32)))
 FOLDER = tempfile.TemporaryDirectory()
 HOME = pathlib.Path(FOLDER.name)
 MODELS = HOME / ".local/share/chimere/models"

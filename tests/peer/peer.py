@@ -39,8 +39,8 @@ class Peer:
 
 
 def fresh_seed():
-    """New at every run, or CHIMERE_TEST_SEED."""
-    return int(os.environ.get("CHIMERE_TEST_SEED", random.randrange(1 << 32)))
+    """New at every run, or TEST_SEED."""
+    return int(os.environ.get("TEST_SEED", random.randrange(1 << 32)))
 
 
 def chimere(program, *args):

@@ -13,7 +13,7 @@ import tempfile
 import time
 
 WORKER, TIMES = sys.argv[1], int(sys.argv[2])
-SEED = int(os.environ.get("CHIMERE_TEST_SEED", random.randrange(1 << 32)))
+SEED = int(os.environ.get("TEST_SEED", random.randrange(1 << 32)))
 
 
 def check(folder):

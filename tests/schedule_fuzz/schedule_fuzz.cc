@@ -216,8 +216,8 @@ int run(const Options& options) {
       ok = !devices->empty() || oracle_agrees(*m, requests);
     }
     if (!ok || !run_schedule(options, i, *m, requests, counts, folder)) {
-      std::fprintf(stderr, "%s\nreplay: CHIMERE_TEST_SEED=%u schedule_fuzz --only %lld\n",
-                   m->name.c_str(), options.seed, static_cast<long long>(i));
+      std::fprintf(stderr, "%s\nreplay: TEST_SEED=%u schedule_fuzz --only %lld\n", m->name.c_str(),
+                   options.seed, static_cast<long long>(i));
       return 1;
     }
   }

@@ -17,7 +17,7 @@ import unittest
 from server import Server
 
 CHIMERE, WRITER = (pathlib.Path(arg).absolute() for arg in sys.argv[1:3])
-SEED = int(os.environ.get("CHIMERE_TEST_SEED", random.randrange(1 << 32)))
+SEED = int(os.environ.get("TEST_SEED", random.randrange(1 << 32)))
 TEXT = "/v1/completions"
 GREEDY = {"prompt": "ab", "temperature": 0, "max_tokens": 8}
 

@@ -15,7 +15,7 @@ from server import Server
 
 CHIMERE, MODEL = sys.argv[1:3]
 KILLS = int(sys.argv[3]) if len(sys.argv) > 3 else 20
-SEED = int(os.environ.get("CHIMERE_TEST_SEED", random.randrange(1 << 32)))
+SEED = int(os.environ.get("TEST_SEED", random.randrange(1 << 32)))
 CHAT = "/v1/chat/completions"
 WORDS = "list print file folder name order time copy move link user group size mode owner".split()
 
