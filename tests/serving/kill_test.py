@@ -5,6 +5,7 @@ state folder starts, and answers as one that never kept anything.
   kill_test.py CHIMERE MODEL [KILLS]
 """
 import json
+import os
 import random
 import sys
 import tempfile
