@@ -161,12 +161,9 @@ Result<CardPlan> plan_for_card(const Settings& settings, const LoadedModel& load
     return invalid_argument(fmt::format(
         "--cpu-experts {} is more than this model's {} layers with experts", *layers, most));
   }
-  if (step_rows > 0) {
-    chosen.plan.widen(allowed);
-    return chosen;
-  }
   // Work memory that would send experts away, not be there or be much of the card is too much.
   for (const int rows : LoadedModel::kCardStepRows) {
+    if (step_rows > 0) break;
     CardPlan larger = plan_with(rows, chosen.drafts);
     if (larger.plan.total() <= allowed && larger.plan.work <= allowed / kMostWorkShare &&
         larger.plan.host_expert_layers <= chosen.plan.host_expert_layers) {

@@ -80,6 +80,15 @@ struct FragmentCodec<DType::kQ8_0> {
   }
 };
 
+/// The part's eight of a block of 32 nibbles: of its four words, 2 (part % 2) and the next; parts 2
+/// and 3 have their high nibbles.
+template <class Row>
+__device__ __forceinline__ uint2 nibbles_of_part(const Row& row, int block, int part) {
+  const auto words = Row::template load<uint2>(row.at + block * 16 + part % 2 * 8);
+  const int shift = part / 2 * 4;
+  return {(words.x >> shift) & 0x0F0F0F0FU, (words.y >> shift) & 0x0F0F0F0FU};
+}
+
 /// Q4_K and Q5_K.
 template <DType kType>
 struct SuperFragmentCodec {
@@ -90,11 +99,9 @@ struct SuperFragmentCodec {
   static __device__ __forceinline__ void load(const Row& row, int block, int part,
                                               const uint32_t* /*codebook*/,
                                               WeightFragment<1>& out) {
-    // Words 2 (part % 2) and the next of the block's four; parts 2 and 3 have their high nibbles.
-    const auto words = Row::template load<uint2>(row.at + block * 16 + part % 2 * 8);
-    const int shift = part / 2 * 4;
-    out.q[0] = (words.x >> shift) & 0x0F0F0F0FU;
-    out.q[1] = (words.y >> shift) & 0x0F0F0F0FU;
+    const uint2 nibbles = nibbles_of_part(row, block, part);
+    out.q[0] = nibbles.x;
+    out.q[1] = nibbles.y;
     if constexpr (kFifthBit) {
       const uint32_t fifth = load_unit<uint32_t, kType, 1>(row, block) >> (2 * part);
       out.q[0] |= (fifth << 4U) & 0x10101010U;
@@ -142,10 +149,9 @@ struct FragmentCodec<DType::kIQ3_S_WIDE> {
                                               const uint32_t* /*codebook*/,
                                               WeightFragment<1>& out) {
     constexpr DType kType = DType::kIQ3_S_WIDE;
-    const auto words = Row::template load<uint2>(row.at + block * 16 + part % 2 * 8);
-    const int shift = part / 2 * 4;
-    out.q[0] = less<excess_of(kType)>(((words.x >> shift) & 0x0F0F0F0FU) << 1U);
-    out.q[1] = less<excess_of(kType)>(((words.y >> shift) & 0x0F0F0F0FU) << 1U);
+    const uint2 nibbles = nibbles_of_part(row, block, part);
+    out.q[0] = less<excess_of(kType)>(nibbles.x << 1U);
+    out.q[1] = less<excess_of(kType)>(nibbles.y << 1U);
     const uint32_t scale = load_unit<uint8_t, kType, 1>(row, block);
     const uint32_t super = Row::template load<uint16_t>(super_of<kType>(row, block / 8));
     out.scale[0] = f16_bits_to_f32(super) * static_cast<float>(static_cast<int8_t>(scale));

@@ -4,7 +4,7 @@
 // plane after the other; a unit is aligned to its size, up to 16 bytes, and neighbouring lanes read
 // neighbouring units. Rows stay rows: a part of a matrix is a part of the packed matrix. No format
 // grows, but for Q4_K, Q5_K (4 bytes), IQ4_XS (2) and Q3_K (4) of each 256 elements, whose 6-bit
-// scales become bytes, and the padding of a row to its widest unit.
+// scales become bytes, IQ3_S where it lies wide, and the padding of a row to its widest unit.
 //
 //   type     planes (bytes per 32 elements), then bytes per 256 elements
 //   Q8_0     16 elements 0-15 · 16 elements 16-31 · 2 d
@@ -18,11 +18,11 @@
 //   Q2_K     8 (2 x 4 pairs of bits) · 2 (2 x 1 scale, minimum) | 4 d, dmin
 //   Q3_K     8 (2 x 4 pairs of bits) · 4 third bits · 2 (2 x 1 scale - 32) | 2 d
 //   IQ3_S    8 indices · 4 signs · 1 ninth bits | 4 scales, 2 d
-//   IQ3_S, wide, where the card has room for a quarter more: 16 nibbles (integer + 15) / 2 · 1
-//   scale | 2 d IQ3_XXS  8 indices · 4 signs and scale | 2 d      IQ2_XXS: 8 indices, signs and
-//   scale | 2 d IQ2_XS   8 (2 x 2 index and signs) | 8 scales, 2 d IQ2_S    8 (2 x 2 indices, 2
-//   signs) · 2 (2 x 1 high bits, scale) | 2 d IQ1_S    4 indices · 2 as in the file | 2 d IQ1_M: 4
-//   (2 x 2 indices) · 2 | 8 scales
+//   IQ3_S, wide (packed_type()): 16 nibbles, (integer + 15) / 2 · 1 scale | 2 d
+//   IQ3_XXS  8 indices · 4 signs and scale | 2 d      IQ2_XXS: 8 indices, signs and scale | 2 d
+//   IQ2_XS   8 (2 x 2 index and signs) | 8 scales, 2 d
+//   IQ2_S    8 (2 x 2 indices, 2 signs) · 2 (2 x 1 high bits, scale) | 2 d
+//   IQ1_S    4 indices · 2 as in the file | 2 d       IQ1_M: 4 (2 x 2 indices) · 2 | 8 scales
 //
 // Nibbles of 32 elements: byte i has element i low and i + 16 high; of 16: i and i + 8.
 // Pairs of bits of 16 elements: element 4 j + b in bits 8 b + 2 j. Fifth and third bits: element 4
@@ -89,8 +89,8 @@ constexpr PackedLayout packed_layout(DType t) {
   }
 }
 
-/// As what a matrix of a file is packed. Wide, IQ3_S needs no codebook: its integers are the odd
-/// numbers from -15 to 15.
+/// As what a matrix of a file is packed. Wide, IQ3_S takes a quarter more and needs no codebook:
+/// its integers are the odd numbers from -15 to 15.
 constexpr DType packed_type(DType of_file, bool wide) {
   return wide && of_file == DType::kIQ3_S ? DType::kIQ3_S_WIDE : of_file;
 }
