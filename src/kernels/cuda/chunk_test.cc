@@ -272,8 +272,8 @@ std::vector<float> moe_on(Device& device, const MoeProblem& p,
                                          table, rows.count, p.n_used, p.n_embd)),
                                      0xFF));
     half_rows(device.stream(), x, rows, halves.rows());
-    moe_chunk(device.stream(), table, x, rounded, halves.rows(), rows, routing, shared_gate,
-              codebook, scratch.data(), y);
+    moe_chunk(device.stream(), device.facts().multiprocessors, table, x, rounded, halves.rows(),
+              rows, routing, shared_gate, codebook, scratch.data(), y);
   });
 }
 

@@ -451,10 +451,12 @@ void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
   if (!ok(scratch_.resize(bytes))) return;
   uint8_t* const scratch = scratch_.data();
   if (step.count > 0) {
-    moe_step(stream_, table, x, q, step, routing, shared_gate, codebook_, scratch, y);
+    moe_step(stream_, device_.facts().multiprocessors, table, x, q, step, routing, shared_gate,
+             codebook_, scratch, y);
   }
   if (chunk.count > 0) {
-    moe_chunk(stream_, table, x, q, h, chunk, routing, shared_gate, codebook_, scratch, y);
+    moe_chunk(stream_, device_.facts().multiprocessors, table, x, q, h, chunk, routing, shared_gate,
+              codebook_, scratch, y);
   }
 }
 

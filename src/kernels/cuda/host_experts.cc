@@ -156,8 +156,9 @@ void HostExperts::ffn(std::span<const ExpertWeights> experts, const Call& call) 
   stream.wait_for(*side_);
   const bool more = layer + 1 < layers_.size();
   if (more && places_.size() > 1) upload(layer + 1);
-  moe_chunk(stream, layers_[layer].table, call.x, call.rounded, call.halves, call.chunk,
-            call.routing, call.shared_gate, call.codebook, call.scratch, call.y);
+  moe_chunk(stream, device_.facts().multiprocessors, layers_[layer].table, call.x, call.rounded,
+            call.halves, call.chunk, call.routing, call.shared_gate, call.codebook, call.scratch,
+            call.y);
   if (more && places_.size() == 1) upload(layer + 1);
 }
 

@@ -33,7 +33,7 @@ __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t*
   const auto stride = static_cast<int>(tile_row_stride(job.row_bytes));
   for (int i = thread / kWarp; i < kOutputs; i += kLinearStepThreads / kWarp) {
     const int o = min(first + i, job.n_out - 1);
-    fetch_row(weights + i * stride, job.w + o * job.row_bytes, static_cast<int>(job.row_bytes));
+    copy_rows(weights + i * stride, job.w + o * job.row_bytes, static_cast<int>(job.row_bytes));
   }
   auto* const codebook = reinterpret_cast<uint32_t*>(shared);
   fetch_codebook(type, args.codebook, codebook);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/half_rows_args.h"
+#include "kernels/cuda/packed_layout.h"
 #include "kernels/cuda/rounding_args.h"
 
 namespace chimere::kernels::cuda {
@@ -37,28 +38,37 @@ struct ExpertTableArgs {
   int32_t has_shared;
 };
 
-inline constexpr int kMoeGateUpThreads = 512;
+inline constexpr int kMoeGateUpThreads = 128;
 /// Elements of h that a block computes: a block of activations.
 inline constexpr int kMoeHiddenTile = 32;
+/// Elements of h that a warp computes.
+inline constexpr int kMoeWarpHidden = 8;
+static_assert(kMoeGateUpThreads / 32 * kMoeWarpHidden == kMoeHiddenTile);
 
-/// Elements of y that a block of the down product computes.
-inline constexpr int kMoeDownTile = 8;
-/// Ranks that a half warp takes together.
-inline constexpr int kMoeDownRanks = 4;
-inline constexpr int kMoeDownThreadsOfPart = kMoeDownTile * 16;
-inline constexpr int kMoeDownNarrowThreads = 3 * kMoeDownThreadsOfPart;
-inline constexpr int kMoeDownWideThreads = 8 * kMoeDownThreadsOfPart;
-/// Most ranks of a row, with a part left for the shared expert.
-inline constexpr int kMoeMostUsed = 7 * kMoeDownRanks;
+/// Most elements of y that a block of the down product computes.
+inline constexpr int kMoeMostDownTile = 32;
+inline constexpr int kMoeDownNarrowThreads = 9 * 32;
+inline constexpr int kMoeDownWideThreads = 32 * 32;
+/// Most ranks of a row, with a warp left for the shared expert.
+inline constexpr int kMoeMostUsed = 31;
+
+/// What a launch has for the routed experts or for the shared one.
+struct MoeStepKind {
+  CodebookPlace codebook[2];  ///< of gate, and of up if that is another; or of down
+  int32_t at_once;            ///< outputs whose rows a warp has in its memory, even; 0: none fit
+};
 
 /// A slot is a row and a rank; the shared expert has the rank behind the last. Row i of the row set
 /// has the slots i * (n_used + has_shared) + rank.
 ///
-/// moe_step_gate_up: a block for each tile of h (grid x) and slot (y). Dynamic shared memory: the
-/// codebooks of gate and up. moe_step_down_*: a block for each tile of y (x) and row (y), of
-/// kMoeDownThreadsOfPart threads for each part. Dynamic shared memory: the codebooks of the routed
-/// and the shared expert's down.
+/// moe_step_gate_up: a block for each tile of h (grid x), rank (y) and row (z). moe_step_down_*: a
+/// block for each tile of y (x) and row (y), a warp for each rank. Dynamic shared memory: the
+/// codebooks of gate and up, or of the routed and the shared expert's down; from x_at on the row of
+/// x (gate_up); from stages_at on stage_bytes for each warp: weight rows, of down behind x_bytes
+/// for the slot's h.
 struct MoeStepArgs {
+  MoeStepKind routed;
+  MoeStepKind shared;
   ExpertTableArgs table;
   const float* x;  ///< [rows, n_embd]
   int64_t x_stride;
@@ -76,6 +86,12 @@ struct MoeStepArgs {
   int32_t n_embd;
   int32_t n_used;
   int32_t h_width;  ///< the larger n_ff, a multiple of 32
+  int32_t x_at;     ///< a multiple of 16, as the next three
+  int32_t x_bytes;
+  int32_t stages_at;
+  int32_t stage_bytes;
+  int32_t down_tile;  ///< elements of y of a block, at most kMoeMostDownTile
+  int32_t rehearse;   ///< blocks go through the product once before they have its input
 };
 
 inline constexpr int kMoeMapThreads = 1024;

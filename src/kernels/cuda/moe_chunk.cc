@@ -67,12 +67,13 @@ int64_t moe_chunk_scratch_bytes(const ExpertTable& table, int64_t rows, int n_us
 
 bool moe_chunk_takes_halves(const ExpertTable& table) { return takes_tensor_cores(table.args()); }
 
-void moe_chunk(Stream& stream, const ExpertTable& table, ConstMatrixView x,
+void moe_chunk(Stream& stream, int multiprocessors, const ExpertTable& table, ConstMatrixView x,
                const RoundedRows& rounded, const HalfRows& halves, const RowSet& rows,
                const Routing& routing, const float* shared_gate, const uint32_t* codebook,
                uint8_t* scratch, MatrixView y) {
   if (!takes_tensor_cores(table.args())) {
-    moe_step(stream, table, x, rounded, rows, routing, shared_gate, codebook, scratch, y);
+    moe_step(stream, multiprocessors, table, x, rounded, rows, routing, shared_gate, codebook,
+             scratch, y);
     return;
   }
   const int64_t slots = rows.count * table.slots(routing.n_used);

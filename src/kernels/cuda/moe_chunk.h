@@ -21,7 +21,7 @@ bool moe_chunk_takes_halves(const ExpertTable& table);
 
 /// As moe_step(). `halves` is x rounded to f16, the rows that `rows` names; not read by layers with
 /// a float type, others do not read `rounded`.
-void moe_chunk(Stream& stream, const ExpertTable& table, ConstMatrixView x,
+void moe_chunk(Stream& stream, int multiprocessors, const ExpertTable& table, ConstMatrixView x,
                const RoundedRows& rounded, const HalfRows& halves, const RowSet& rows,
                const Routing& routing, const float* shared_gate, const uint32_t* codebook,
                uint8_t* scratch, MatrixView y);

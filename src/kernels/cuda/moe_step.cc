@@ -27,11 +27,100 @@ ExpertPointers pointers_of(const ExpertWeights& e) {
   return {bytes(e.gate), bytes(e.up), bytes(e.down)};
 }
 
-int codebook_words_of(int32_t type) { return codebook_place(static_cast<DType>(type)).words; }
+/// Elements of y of a block of the down product.
+constexpr int kMoeDownTile = 16;
+/// Shared memory that every card has, less what the system and the kernels' own arrays take.
+constexpr int64_t kMostStageBytes = int64_t{94} << 10;
 
-int gate_up_codebook_words(const ExpertShape& s) {
-  const int gate = codebook_words_of(s.gate_type);
-  return s.up_type == s.gate_type ? gate : gate + codebook_words_of(s.up_type);
+/// Blocks that a multiprocessor has at once; what has no more of them waits for latencies alone.
+constexpr int kBlocksAtOnce = 2;
+
+int64_t round_up(int64_t bytes) { return (bytes + 15) / 16 * 16; }
+
+bool is_rounded(int32_t type) { return scale_group(static_cast<DType>(type)) != 0; }
+
+/// A rounded row of n elements in shared memory.
+int64_t x_bytes(int64_t n) {
+  return round_up(n + n / kActivationBlock * static_cast<int64_t>(sizeof(RoundedBlock)));
+}
+
+int32_t words_of(const MoeStepKind& kind) {
+  return kind.codebook[0].words + kind.codebook[1].words;
+}
+
+CodebookPlace codebook_of(int32_t type) { return codebook_place(static_cast<DType>(type)); }
+
+/// Gate and up of one output in shared memory; 0: not there.
+int64_t gate_up_bytes(const ExpertShape& s) {
+  return s.gate_type == s.up_type && is_rounded(s.gate_type) ? 2 * s.gate_row_bytes : 0;
+}
+int64_t down_bytes(const ExpertShape& s) { return is_rounded(s.down_type) ? s.down_row_bytes : 0; }
+
+/// Of `most` outputs of `bytes` each, those that fit.
+int32_t outputs_in(int64_t memory, int64_t bytes, int most) {
+  if (bytes == 0) return 0;
+  return static_cast<int32_t>(std::clamp<int64_t>(memory / bytes, 0, most) / 2 * 2);
+}
+
+void launch_gate_up(Stream& stream, int multiprocessors, const RowSet& rows, int ranks,
+                    MoeStepArgs args) {
+  constexpr int kWarps = kMoeGateUpThreads / 32;
+  const ExpertShape& routed = args.table.routed;
+  const ExpertShape& shared = args.table.shared;
+  const uint32_t tiles = static_cast<uint32_t>(args.h_width / kMoeHiddenTile);
+  const int64_t blocks = int64_t{tiles} * ranks * rows.count;
+  const bool few = blocks <= int64_t{kBlocksAtOnce} * multiprocessors;
+  const auto codebooks = [](const ExpertShape& s, MoeStepKind& kind) {
+    kind.codebook[0] = codebook_of(s.gate_type);
+    if (s.up_type != s.gate_type) kind.codebook[1] = codebook_of(s.up_type);
+  };
+  codebooks(routed, args.routed);
+  if (args.table.has_shared != 0) codebooks(shared, args.shared);
+  args.x_at = 4 * std::max(words_of(args.routed), words_of(args.shared));
+  args.stages_at = args.x_at + static_cast<int32_t>(x_bytes(args.n_embd));
+  // With many blocks it is better to have one more of them at once than the shared expert's rows
+  // whole.
+  int64_t output = gate_up_bytes(routed);
+  if (few || output == 0) output = std::max(output, gate_up_bytes(shared));
+  const int64_t stage =
+      std::min(kMoeWarpHidden * output, (kMostStageBytes - args.stages_at) / kWarps) / 16 * 16;
+  args.stage_bytes = static_cast<int32_t>(stage);
+  args.routed.at_once = outputs_in(stage, gate_up_bytes(routed), kMoeWarpHidden);
+  args.shared.at_once = outputs_in(stage, gate_up_bytes(shared), kMoeWarpHidden);
+  args.rehearse = few ? 1 : 0;
+  stream.launch(kGateUp,
+                {.grid = {tiles, static_cast<uint32_t>(ranks), static_cast<uint32_t>(rows.count)},
+                 .block = {kMoeGateUpThreads},
+                 .shared_bytes = static_cast<uint32_t>(args.stages_at + kWarps * args.stage_bytes),
+                 .overlaps_previous = true},
+                args);
+}
+
+void launch_down(Stream& stream, int multiprocessors, const RowSet& rows, int ranks,
+                 MoeStepArgs args) {
+  const ExpertShape& routed = args.table.routed;
+  const ExpertShape& shared = args.table.shared;
+  args.down_tile = kMoeDownTile;
+  const auto tiles = static_cast<uint32_t>((args.n_embd + args.down_tile - 1) / args.down_tile);
+  args.routed.codebook[0] = codebook_of(routed.down_type);
+  if (args.table.has_shared != 0) args.shared.codebook[0] = codebook_of(shared.down_type);
+  args.stages_at = 4 * (words_of(args.routed) + words_of(args.shared));
+  args.x_bytes = static_cast<int32_t>(x_bytes(args.h_width));
+  const int64_t output = std::max(down_bytes(routed), down_bytes(shared));
+  const int64_t stage =
+      std::min(args.x_bytes + args.down_tile * output, (kMostStageBytes - args.stages_at) / ranks) /
+      16 * 16;
+  args.stage_bytes = static_cast<int32_t>(stage);
+  args.routed.at_once = outputs_in(stage - args.x_bytes, down_bytes(routed), args.down_tile);
+  args.shared.at_once = outputs_in(stage - args.x_bytes, down_bytes(shared), args.down_tile);
+  args.rehearse = int64_t{tiles} * rows.count <= int64_t{kBlocksAtOnce} * multiprocessors ? 1 : 0;
+  const int threads = 32 * ranks;
+  stream.launch(threads <= kMoeDownNarrowThreads ? kDownNarrow : kDownWide,
+                {.grid = {tiles, static_cast<uint32_t>(rows.count)},
+                 .block = {static_cast<uint32_t>(threads)},
+                 .shared_bytes = static_cast<uint32_t>(args.stages_at + ranks * args.stage_bytes),
+                 .overlaps_previous = true},
+                args);
 }
 
 }  // namespace
@@ -79,7 +168,7 @@ int64_t moe_step_scratch_bytes(const ExpertTable& table, int64_t rows, int n_use
          rounded_bytes(slots, table.h_width());
 }
 
-void moe_step(Stream& stream, const ExpertTable& table, ConstMatrixView x,
+void moe_step(Stream& stream, int multiprocessors, const ExpertTable& table, ConstMatrixView x,
               const RoundedRows& rounded, const RowSet& rows, const Routing& routing,
               const float* shared_gate, const uint32_t* codebook, uint8_t* scratch, MatrixView y) {
   const int64_t slots = rows.count * table.slots(routing.n_used);
@@ -102,30 +191,9 @@ void moe_step(Stream& stream, const ExpertTable& table, ConstMatrixView x,
   args.n_embd = static_cast<int32_t>(x.cols);
   args.n_used = routing.n_used;
   args.h_width = static_cast<int32_t>(width);
-  const ExpertShape& routed = args.table.routed;
-  const ExpertShape& shared = args.table.shared;
-  int gate_up_words = gate_up_codebook_words(routed);
-  int down_words = codebook_words_of(routed.down_type);
-  if (args.table.has_shared != 0) {
-    gate_up_words = std::max(gate_up_words, gate_up_codebook_words(shared));
-    down_words += codebook_words_of(shared.down_type);
-  }
-  stream.launch(
-      kGateUp,
-      {.grid = {static_cast<uint32_t>(width / kMoeHiddenTile), static_cast<uint32_t>(slots)},
-       .block = {kMoeGateUpThreads},
-       .shared_bytes = static_cast<uint32_t>(4 * gate_up_words),
-       .overlaps_previous = true},
-      args);
-  const int parts = (routing.n_used + kMoeDownRanks - 1) / kMoeDownRanks + args.table.has_shared;
-  const int threads = kMoeDownThreadsOfPart * parts;
-  const int tiles = (args.n_embd + kMoeDownTile - 1) / kMoeDownTile;
-  stream.launch(threads <= kMoeDownNarrowThreads ? kDownNarrow : kDownWide,
-                {.grid = {static_cast<uint32_t>(tiles), static_cast<uint32_t>(rows.count)},
-                 .block = {static_cast<uint32_t>(threads)},
-                 .shared_bytes = static_cast<uint32_t>(4 * down_words),
-                 .overlaps_previous = true},
-                args);
+  const auto ranks = static_cast<int>(table.slots(routing.n_used));
+  launch_gate_up(stream, multiprocessors, rows, ranks, args);
+  launch_down(stream, multiprocessors, rows, ranks, args);
 }
 
 }  // namespace chimere::kernels::cuda

@@ -40,7 +40,7 @@ int64_t moe_step_scratch_bytes(const ExpertTable& table, int64_t rows, int n_use
 /// y += the experts of the rows that `rows` names (Ops::moe_ffn). n_used is at most kMoeMostUsed.
 /// All pointers are the device's; `rounded` is x rounded, all rows (not read if no gate or up has a
 /// quantised type); `scratch` is aligned to 16 bytes.
-void moe_step(Stream& stream, const ExpertTable& table, ConstMatrixView x,
+void moe_step(Stream& stream, int multiprocessors, const ExpertTable& table, ConstMatrixView x,
               const RoundedRows& rounded, const RowSet& rows, const Routing& routing,
               const float* shared_gate, const uint32_t* codebook, uint8_t* scratch, MatrixView y);
 

@@ -9,6 +9,7 @@
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
+#include "kernels/cuda/ptx/integer_dot.h"
 #include "kernels/cuda/rounding_args.h"
 
 namespace chimere::kernels::cuda {
@@ -31,19 +32,10 @@ struct GroupTerms {
   float sum;
 };
 
-/// Of a group and the row of x whose integers begin at `q`; the group's are kExcess too large.
+/// Of a group whose dot product with x is `dot`; its integers are kExcess too large.
 template <int kGroup, bool kMinimum, int kExcess>
-__device__ __forceinline__ GroupTerms group_terms(const Group<kGroup>& group, const int8_t* q,
+__device__ __forceinline__ GroupTerms group_terms(int dot, const Group<kGroup>& group,
                                                   const RoundedBlock& block, int g) {
-  int dot = 0;
-#pragma unroll
-  for (int j = 0; j < kGroup / 16; ++j) {
-    const uint4 words = reinterpret_cast<const uint4*>(q)[j];
-    dot = __dp4a(static_cast<int>(group.q[4 * j]), static_cast<int>(words.x), dot);
-    dot = __dp4a(static_cast<int>(group.q[4 * j + 1]), static_cast<int>(words.y), dot);
-    dot = __dp4a(static_cast<int>(group.q[4 * j + 2]), static_cast<int>(words.z), dot);
-    dot = __dp4a(static_cast<int>(group.q[4 * j + 3]), static_cast<int>(words.w), dot);
-  }
   const int sum = kGroup == 32 ? block.sums[0] + block.sums[1] : block.sums[g % 2];
   dot -= kExcess * sum;
   GroupTerms terms = {static_cast<float>(dot), group.scale * block.d, 0, 0};
@@ -54,17 +46,64 @@ __device__ __forceinline__ GroupTerms group_terms(const Group<kGroup>& group, co
   return terms;
 }
 
+/// The dot product of a group's integers with those of x that begin at `q`.
+template <int kGroup>
+__device__ __forceinline__ int group_dot(const Group<kGroup>& group, const int8_t* q) {
+  int dot = 0;
+#pragma unroll
+  for (int j = 0; j < kGroup / 16; ++j) {
+    const uint4 words = reinterpret_cast<const uint4*>(q)[j];
+    dot = __dp4a(static_cast<int>(group.q[4 * j]), static_cast<int>(words.x), dot);
+    dot = __dp4a(static_cast<int>(group.q[4 * j + 1]), static_cast<int>(words.y), dot);
+    dot = __dp4a(static_cast<int>(group.q[4 * j + 2]), static_cast<int>(words.z), dot);
+    dot = __dp4a(static_cast<int>(group.q[4 * j + 3]), static_cast<int>(words.w), dot);
+  }
+  return dot;
+}
+
+/// Types whose integers with their excess are nibbles, or (IQ3_S) twice nibbles.
+constexpr bool has_plain_nibbles(DType t) {
+  return t == DType::kQ4_0 || t == DType::kQ4_1 || t == DType::kQ4_K || t == DType::kIQ3_S_WIDE;
+}
+
+/// The dot product of 32 nibbles with x: the high ones are left where they are, 16 times as large.
+template <int kFactor>
+__device__ __forceinline__ int nibble_dot(const uint4& nibbles, const int8_t* q) {
+  const uint4 first = reinterpret_cast<const uint4*>(q)[0];
+  const uint4 second = reinterpret_cast<const uint4*>(q)[1];
+  int low = dot_unsigned(low_nibbles(nibbles.x), first.x, 0);
+  int high = dot_unsigned(nibbles.x & 0xF0F0F0F0U, second.x, 0);
+  low = dot_unsigned(low_nibbles(nibbles.y), first.y, low);
+  high = dot_unsigned(nibbles.y & 0xF0F0F0F0U, second.y, high);
+  low = dot_unsigned(low_nibbles(nibbles.z), first.z, low);
+  high = dot_unsigned(nibbles.z & 0xF0F0F0F0U, second.z, high);
+  low = dot_unsigned(low_nibbles(nibbles.w), first.w, low);
+  high = dot_unsigned(nibbles.w & 0xF0F0F0F0U, second.w, high);
+  return kFactor * low + (high >> (kFactor == 2 ? 3 : 4));
+}
+
+/// The terms of a group as it is stored, with the row of x whose integers begin at `q`.
+template <DType kType>
+__device__ __forceinline__ GroupTerms stored_terms(const typename Codec<kType>::Raw& raw,
+                                                   const uint32_t* codebook, const int8_t* q,
+                                                   const RoundedBlock& block, int g) {
+  constexpr int kGroup = Codec<kType>::kGroup;
+  Group<kGroup> group;
+  Codec<kType>::expand(raw, codebook, group);
+  int dot = 0;
+  if constexpr (has_plain_nibbles(kType)) {
+    dot = nibble_dot < kType == DType::kIQ3_S_WIDE ? 2 : 1 > (raw.nibbles, q);
+  } else {
+    dot = group_dot<kGroup>(group, q);
+  }
+  return group_terms<kGroup, has_minimum(kType), excess_of(kType)>(dot, group, block, g);
+}
+
 template <bool kMinimum>
 __device__ __forceinline__ float add_terms(const GroupTerms& terms, float acc) {
   acc = fmaf(terms.dot, terms.scale, acc);
   if constexpr (kMinimum) acc = fmaf(terms.minimum, terms.sum, acc);
   return acc;
-}
-
-template <int kGroup, bool kMinimum, int kExcess>
-__device__ __forceinline__ float add_group(const Group<kGroup>& group, const int8_t* q,
-                                           const RoundedBlock& block, int g, float acc) {
-  return add_terms<kMinimum>(group_terms<kGroup, kMinimum, kExcess>(group, q, block, g), acc);
 }
 
 /// A rounded row that a product reads.
@@ -108,10 +147,10 @@ __device__ __forceinline__ void integer_partials(const PackedRow (&w)[kPairs], i
       if (g < groups) {
 #pragma unroll
         for (int i = 0; i < kPairs; ++i) {
-          Group<C::kGroup> group;
-          C::expand(raw[u][i], codebook, group);
-          acc[i] = add_group<C::kGroup, has_minimum(kType), excess_of(kType)>(
-              group, x[i].q + g * C::kGroup, x[i].blocks[g * C::kGroup / 32], g, acc[i]);
+          acc[i] = add_terms<has_minimum(kType)>(
+              stored_terms<kType>(raw[u][i], codebook, x[i].q + g * C::kGroup,
+                                  x[i].blocks[g * C::kGroup / 32], g),
+              acc[i]);
         }
       }
     }
@@ -143,10 +182,8 @@ __device__ __forceinline__ float integer_partial_of_warp(const PackedRow& w, int
       const int g = begin + kWarp * u + lane;
       GroupTerms terms = {0, 0, 0, 0};
       if (g < groups) {
-        Group<C::kGroup> group;
-        C::expand(raw[u], codebook, group);
-        terms = group_terms<C::kGroup, kMinimum, excess_of(kType)>(group, x.q + g * C::kGroup,
-                                                                   x.blocks[g * C::kGroup / 32], g);
+        terms = stored_terms<kType>(raw[u], codebook, x.q + g * C::kGroup,
+                                    x.blocks[g * C::kGroup / 32], g);
         acc = add_terms<kMinimum>(terms, acc);
       }
       GroupTerms next = {0, 0, 0, 0};

@@ -3,6 +3,7 @@
 #ifndef CHIMERE_KERNELS_CUDA_STEP_TILE_H_
 #define CHIMERE_KERNELS_CUDA_STEP_TILE_H_
 
+#include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/fragment_codec.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/async_copy.h"
@@ -12,21 +13,6 @@
 namespace chimere::kernels::cuda {
 
 inline constexpr int kTileWarps = 8;
-
-/// Begins to copy a packed row to shared memory, by one warp. Both are aligned to the row's widest
-/// unit, of which it has whole ones (packed_layout.h).
-__device__ __forceinline__ void fetch_row(uint8_t* to, const uint8_t* from, int bytes) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const auto misaligned =
-      static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) | static_cast<uint32_t>(bytes);
-  if (misaligned % 16 == 0) {
-    for (int i = 16 * lane; i < bytes; i += 16 * kWarp) copy_async<16>(to + i, from + i);
-  } else if (misaligned % 8 == 0) {
-    for (int i = 8 * lane; i < bytes; i += 8 * kWarp) copy_async<8>(to + i, from + i);
-  } else {
-    for (int i = 4 * lane; i < bytes; i += 4 * kWarp) copy_async<4>(to + i, from + i);
-  }
-}
 
 /// Begins to copy a type's codebook to shared memory, by all threads of the block.
 __device__ __forceinline__ void fetch_codebook(DType type, const uint32_t* all, uint32_t* shared) {

@@ -1,0 +1,30 @@
+// Device code: packed rows on their way to shared memory.
+#ifndef CHIMERE_KERNELS_CUDA_COPY_ROWS_H_
+#define CHIMERE_KERNELS_CUDA_COPY_ROWS_H_
+
+#include "kernels/cuda/language.h"
+#include "kernels/cuda/ptx/async_copy.h"
+
+namespace chimere::kernels::cuda {
+
+/// Begins to copy neighbouring packed rows to shared memory, by one warp. Both addresses and
+/// `bytes` are aligned to the rows' widest unit (packed_layout.h).
+__device__ __forceinline__ void copy_rows(uint8_t* to, const uint8_t* from, int bytes) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const auto misaligned =
+      static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) | static_cast<uint32_t>(bytes);
+  if (misaligned % 16 == 0) {
+#pragma unroll 1
+    for (int i = 16 * lane; i < bytes; i += 16 * kWarp) copy_async<16>(to + i, from + i);
+  } else if (misaligned % 8 == 0) {
+#pragma unroll 1
+    for (int i = 8 * lane; i < bytes; i += 8 * kWarp) copy_async<8>(to + i, from + i);
+  } else {
+#pragma unroll 1
+    for (int i = 4 * lane; i < bytes; i += 4 * kWarp) copy_async<4>(to + i, from + i);
+  }
+}
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_COPY_ROWS_H_

@@ -1,0 +1,96 @@
+// Copies of whole pieces of memory to shared memory by the copy engine, which one thread asks for
+// (PTX ISA, cp.async.bulk and mbarrier; compute capability 9.0 and later; elsewhere the lanes of
+// the warp copy).
+#ifndef CHIMERE_KERNELS_CUDA_PTX_BULK_COPY_H_
+#define CHIMERE_KERNELS_CUDA_PTX_BULK_COPY_H_
+
+#include "kernels/cuda/copy_rows.h"
+#include "kernels/cuda/language.h"
+
+namespace chimere::kernels::cuda {
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define CHIMERE_BULK_COPIES 1
+#else
+#define CHIMERE_BULK_COPIES 0
+#endif
+
+/// The copies of a warp, whose lanes call everything together.
+class WarpCopies {
+ public:
+  /// `arrived` is the warp's own word of shared memory, aligned to 8 bytes.
+  __device__ __forceinline__ explicit WarpCopies(uint64_t* arrived) {
+#if CHIMERE_BULK_COPIES
+    arrived_ = static_cast<uint32_t>(__cvta_generic_to_shared(arrived));
+    if (first_lane()) {
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived_) : "memory");
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncwarp();
+#else
+    static_cast<void>(arrived);
+#endif
+  }
+
+  /// Begins to copy neighbouring packed rows, as copy_rows().
+  __device__ __forceinline__ void begin(uint8_t* to, const uint8_t* from, int bytes) const {
+#if CHIMERE_BULK_COPIES
+    const auto misaligned =
+        static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) | static_cast<uint32_t>(bytes);
+    if (misaligned % 16 == 0) {
+      if (first_lane()) {
+        const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+        asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(arrived_),
+                     "r"(bytes)
+                     : "memory");
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+            "[%3];" ::"r"(at),
+            "l"(from), "r"(bytes), "r"(arrived_)
+            : "memory");
+      }
+      return;
+    }
+#endif
+    copy_rows(to, from, bytes);
+  }
+
+  /// Waits for all that began, and for the copies that the lanes began themselves.
+  __device__ __forceinline__ void wait() {
+#if CHIMERE_BULK_COPIES
+    if (first_lane()) {
+      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(arrived_) : "memory");
+    }
+    wait_for_copies();
+    __syncwarp();
+    uint32_t done = 0;
+    while (done == 0) {
+      asm volatile(
+          "{\n"
+          ".reg .pred p;\n"
+          "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+          "selp.u32 %0, 1, 0, p;\n"
+          "}"
+          : "=r"(done)
+          : "r"(arrived_), "r"(phase_)
+          : "memory");
+    }
+    phase_ ^= 1U;
+#else
+    wait_for_copies();
+    __syncwarp();
+#endif
+  }
+
+ private:
+#if CHIMERE_BULK_COPIES
+  static __device__ __forceinline__ bool first_lane() { return threadIdx.x % kWarp == 0; }
+
+  uint32_t arrived_;
+  uint32_t phase_ = 0;
+#endif
+};
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_PTX_BULK_COPY_H_
