@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -42,6 +43,10 @@ class RoundedMemory {
           RoundedBlock block;
           std::memcpy(&block, at(blocks + place), sizeof block);
           EXPECT_EQ(block.d, a.d[static_cast<size_t>(b)]) << name;
+          for (int64_t half = 0; half < 2; ++half) {
+            const auto first = a.q.begin() + 32 * b + 16 * half;
+            EXPECT_EQ(block.sums[half], std::accumulate(first, first + 16, 0)) << name;
+          }
         }
       }
     }
