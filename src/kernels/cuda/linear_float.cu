@@ -43,20 +43,39 @@ __device__ __forceinline__ float weight_at(const uint8_t* row, int i) {
 template <DType kType>
 __device__ __forceinline__ float add_products(const uint8_t* w, const float* x, int count,
                                               float acc) {
-  constexpr int kAtOnce = 8;
-  int i = static_cast<int>(threadIdx.x) % 16;
-  for (; i + 16 * (kAtOnce - 1) < count; i += 16 * kAtOnce) {
-    float a[kAtOnce];
-    float b[kAtOnce];
+  constexpr int kAtOnce = 8;  // products whose operands are under way while as many are added
+  const int first = static_cast<int>(threadIdx.x) % 16;
+  const int pieces = count / (16 * kAtOnce);
+  float a[kAtOnce];
+  float b[kAtOnce];
+  if (pieces > 0) {
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
-      a[j] = weight_at<kType>(w, i + 16 * j);
-      b[j] = x[i + 16 * j];
+      a[j] = weight_at<kType>(w, first + 16 * j);
+      b[j] = x[first + 16 * j];
+    }
+  }
+#pragma unroll 2
+  for (int piece = 0; piece < pieces; ++piece) {
+    const int next = first + (piece + 1 < pieces ? piece + 1 : 0) * 16 * kAtOnce;
+    float next_a[kAtOnce];
+    float next_b[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      next_a[j] = weight_at<kType>(w, next + 16 * j);
+      next_b[j] = x[next + 16 * j];
     }
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) acc = fmaf(a[j], b[j], acc);
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      a[j] = next_a[j];
+      b[j] = next_b[j];
+    }
   }
-  for (; i < count; i += 16) acc = fmaf(weight_at<kType>(w, i), x[i], acc);
+  for (int i = first + pieces * 16 * kAtOnce; i < count; i += 16) {
+    acc = fmaf(weight_at<kType>(w, i), x[i], acc);
+  }
   return acc;
 }
 
@@ -64,7 +83,6 @@ __device__ __forceinline__ float add_products(const uint8_t* w, const float* x, 
 
 CHIMERE_KERNEL(linear_float, kLinearStepThreads, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);  // weights, then rows of x
-  constexpr int kStageBytes = kFloatStage * 4;
   let_next_kernel_start();
   const LinearStepJob& job = job_of_block(args);
   const auto type = static_cast<DType>(job.type);
@@ -80,19 +98,20 @@ CHIMERE_KERNEL(linear_float, kLinearStepThreads, LinearStepArgs, args) {
     if (begin > 0) __syncthreads();
     for (int i = 0; i < kFloatOutputs; ++i) {
       const int o = min(first + i, job.n_out - 1);
-      fetch(shared + i * kStageBytes, job.w + o * job.row_bytes + begin * size, count * size);
+      fetch(shared + i * kFloatStageBytes, job.w + o * job.row_bytes + begin * size, count * size);
     }
     if (begin == 0) wait_for_previous_kernel();
     for (int r = 0; r < rows; ++r) {
       const float* x = args.x + row_at(args, first_row + r) * args.x_stride + begin;
-      fetch(shared + (kFloatOutputs + r) * kStageBytes, reinterpret_cast<const uint8_t*>(x),
+      fetch(shared + (kFloatOutputs + r) * kFloatStageBytes, reinterpret_cast<const uint8_t*>(x),
             4 * count);
     }
     wait_for_copies();
     __syncthreads();
     if (warp < rows) {
-      const uint8_t* w = shared + half * kStageBytes;
-      const auto* x = reinterpret_cast<const float*>(shared + (kFloatOutputs + warp) * kStageBytes);
+      const uint8_t* w = shared + half * kFloatStageBytes;
+      const auto* x =
+          reinterpret_cast<const float*>(shared + (kFloatOutputs + warp) * kFloatStageBytes);
       with_float_type(type, [&]<DType kType>()
                                 CHIMERE_INLINED { acc = add_products<kType>(w, x, count, acc); });
     }

@@ -18,10 +18,13 @@ inline constexpr int kMaxLinearJobs = 8;
 inline constexpr int kFloatOutputs = 2;
 inline constexpr int kFloatRows = 8;
 inline constexpr int kFloatStage = 2048;
+/// From one row to the next in shared memory: what the halves of a warp read of two weight rows
+/// lies in different banks.
+inline constexpr int kFloatStageBytes = kFloatStage * 4 + 64;
 
 /// Dynamic shared memory of linear_float for so many rows of a block.
 CHIMERE_INLINE constexpr int float_shared_bytes(int rows) {
-  return (kFloatOutputs + rows) * kFloatStage * 4;
+  return (kFloatOutputs + rows) * kFloatStageBytes;
 }
 
 /// linear_tile_N: weight rows of a tensor core's operand.
