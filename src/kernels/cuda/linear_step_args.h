@@ -27,6 +27,14 @@ CHIMERE_INLINE constexpr int float_shared_bytes(int rows) {
   return (kFloatOutputs + rows) * kFloatStageBytes;
 }
 
+/// linear_float_rows: outputs of a block, and elements that it fetches at a time; rows as above.
+inline constexpr int kFloatRowsOutputs = 8;
+inline constexpr int kFloatRowsStage = 512;
+inline constexpr int kFloatRowsStageBytes = kFloatRowsStage * 4 + 64;
+/// Its dynamic shared memory: two stages.
+inline constexpr int kFloatRowsSharedBytes =
+    2 * (kFloatRowsOutputs + kFloatRows) * kFloatRowsStageBytes;
+
 /// linear_tile_N: weight rows of a tensor core's operand.
 inline constexpr int kTileOutputs = 16;
 
@@ -48,7 +56,8 @@ struct LinearStepJob {
 };
 
 /// Grid: x the blocks of all jobs, y the tiles of rows. Dynamic shared memory: the largest codebook
-/// of the jobs' types (linear_float: float_shared_bytes()), for linear_tile_N then the block's
+/// of the jobs' types (linear_float: float_shared_bytes(), linear_float_rows:
+/// kFloatRowsSharedBytes), for linear_tile_N then the block's
 /// weight rows.
 struct LinearStepArgs {
   const float* x;  ///< [rows, n_in], for float weights
