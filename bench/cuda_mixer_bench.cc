@@ -1,6 +1,8 @@
-// Time of the sequence mixers on the first card, at the shapes of a 35B-A3B model, with the bytes
-// that each must move and the rate that makes. Launches are recorded and replayed, as the engine
-// does.
+// Time of the sequence mixers and of the small kernels of a step on the first card, at the shapes
+// of a 35B-A3B model, with the bytes that each must move and the rate that makes. Launches are
+// recorded and replayed, as the engine does. Steps go through 30 layers, each with states of its
+// own, so that these come from memory. Of a step, "after a norm" is the time of a norm and the op
+// less that of two norms: what was on its way before the op before had ended is not seen otherwise.
 //
 //   cuda_mixer_bench
 #include <algorithm>
@@ -20,6 +22,9 @@
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/gdn.h"
+#include "kernels/cuda/linear_step.h"
+#include "kernels/cuda/norm.h"
+#include "kernels/cuda/rows.h"
 #include "kernels/rope.h"
 
 namespace {
@@ -49,6 +54,39 @@ class Card {
   }
 
   Device& device() const { return *device_; }
+
+  /// Bytes a second of a copy within the card, read and written.
+  double copy_bandwidth() {
+    if (copy_bandwidth_ > 0) return copy_bandwidth_;
+    constexpr int64_t kBytes = int64_t{1} << 30;
+    uint8_t* from = zeros(kBytes);
+    uint8_t* to = zeros(kBytes);
+    Stream& stream = device_->stream();
+    copy_bandwidth_ = 2.0 * kBytes / time([&] { stream.copy(to, from, kBytes); }, 4);
+    return copy_bandwidth_;
+  }
+
+  /// Seconds of one call of `launch`, which gets the numbers 0, 1, ... again and again: the median
+  /// of many rounds.
+  double median(const std::function<void(int)>& launch, int numbers) const {
+    constexpr int kCalls = 240;
+    Stream& stream = device_->stream();
+    stream.begin_recording();
+    for (int i = 0; i < kCalls; ++i) launch(i % numbers);
+    const std::unique_ptr<Graph> graph = stream.end_recording();
+    if (graph == nullptr) ok_or_end(stream.synchronize());
+    std::vector<double> seconds;
+    for (int run = 0; run < 15; ++run) {
+      ok_or_end(stream.synchronize());
+      const auto begin = std::chrono::steady_clock::now();
+      stream.replay(*graph);
+      ok_or_end(stream.synchronize());
+      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+      seconds.push_back(passed.count() / kCalls);
+    }
+    std::ranges::nth_element(seconds, seconds.begin() + 7);
+    return seconds[7];
+  }
 
   template <class T>
   T* put(const std::vector<T>& values) {
@@ -96,11 +134,17 @@ class Card {
 
   std::unique_ptr<Device> device_;
   std::vector<std::unique_ptr<MemoryRange>> ranges_;
+  double copy_bandwidth_ = 0;
 };
 
 void print(const std::string& what, double seconds, double bytes) {
   std::printf("%-44s %9.2f us  %8.2f MB  %7.0f GB/s\n", what.c_str(), seconds * 1e6, bytes * 1e-6,
               bytes / seconds * 1e-9);
+}
+
+void print_share(Card& card, const std::string& what, double seconds, double bytes) {
+  std::printf("%-44s %9.2f us  %8.3f MB  %5.1f %% of copy\n", what.c_str(), seconds * 1e6,
+              bytes * 1e-6, 100 * bytes / seconds / card.copy_bandwidth());
 }
 
 /// Sequences with the same rows each, behind `start` positions; a state is written in place.
@@ -134,6 +178,9 @@ DeviceBatch put_batch(Card& card, int n_sequences, RowClass row_class, int rows,
           extent_of(v)};
 }
 
+/// Layers whose states are different ones.
+constexpr int kLayers = 30;
+
 void time_delta_net(Card& card, int n_sequences, RowClass row_class, int rows) {
   GdnShape shape;
   shape.n_k_heads = 16;
@@ -143,12 +190,15 @@ void time_delta_net(Card& card, int n_sequences, RowClass row_class, int rows) {
   const int64_t n = batch.extent.n_rows;
   test::Rng rng(2);
   const int64_t stride = shape.scan_state_floats();
+  const bool step = row_class == RowClass::kStep;
+  const int layers = step ? kLayers : 1;
+  const int64_t layer_floats = stride * n_sequences;
   const GdnOperands operands = {
       card.put(test::normal_floats(rng, int64_t{shape.conv_dim()} * shape.conv_kernel)),
-      {reinterpret_cast<float*>(card.zeros(4 * stride * n_sequences)), stride},
+      {reinterpret_cast<float*>(card.zeros(4 * layer_floats * layers)), stride},
       card.put(std::vector<float>(static_cast<size_t>(shape.n_v_heads), -1.0F)),
       card.put(test::normal_floats(rng, shape.n_v_heads)),
-      {reinterpret_cast<float*>(card.zeros(4 * stride * n_sequences)), stride},
+      {reinterpret_cast<float*>(card.zeros(4 * layer_floats * layers)), stride},
       card.put(test::normal_floats(rng, shape.head_dim)),
       1e-6F};
   const MatrixView qkv = card.matrix(n, shape.conv_dim());
@@ -158,18 +208,72 @@ void time_delta_net(Card& card, int n_sequences, RowClass row_class, int rows) {
   uint8_t* scratch = card.zeros(gdn_scratch_bytes(shape, batch.extent));
   auto* arrivals =
       reinterpret_cast<uint32_t*>(card.zeros(int64_t{4} * n_sequences * shape.n_k_heads));
-  const double seconds = card.time(
-      [&] {
-        gdn_mix(card.device().stream(), batch, shape, operands, qkv, alpha, alpha, z, out, {},
-                scratch, arrivals);
-      },
-      row_class == RowClass::kStep ? 100 : 3);
+  const MatrixView normed = card.matrix(n, 2048);
+  const RoundedRows rounded =
+      tiled_rounded_rows_at(card.zeros(tiled_rounded_bytes(n, out.cols)), n, out.cols);
+  Stream& stream = card.device().stream();
+  auto mix = [&](int layer) {
+    GdnOperands o = operands;
+    o.conv_state.base += layer * layer_floats;
+    o.scan_state.base += layer * layer_floats;
+    gdn_mix(stream, batch, shape, o, qkv, alpha, alpha, z, out, rounded, scratch, arrivals);
+  };
+  auto norm = [&] { rms_norm(stream, normed, operands.conv_weight, 1e-6F, normed, {}); };
   const double row_floats = 2.0 * shape.conv_dim() + 2.0 * shape.value_dim();
   const double bytes =
       4 * (2.0 * static_cast<double>(stride) * n_sequences + row_floats * static_cast<double>(n));
-  print("gdn_mix, " + std::to_string(n_sequences) + " sequences of " + std::to_string(rows) +
-            (row_class == RowClass::kStep ? " step rows" : " chunk rows"),
-        seconds, bytes);
+  const std::string what = "gdn_mix, " + std::to_string(n_sequences) + " sequences of " +
+                           std::to_string(rows) + (step ? " step rows" : " chunk rows");
+  if (!step) {
+    print(what, card.time([&] { mix(0); }, 3), bytes);
+    return;
+  }
+  print_share(card, what, card.median(mix, layers), bytes);
+  const double norms = card.median([&](int /*layer*/) { norm(); }, layers);
+  const double both = card.median(
+      [&](int layer) {
+        norm();
+        mix(layer);
+      },
+      layers);
+  print_share(card, what + ", after a norm", both - norms, bytes);
+}
+
+/// The small kernels between the products of a step.
+void time_row_ops(Card& card, int rows) {
+  constexpr int kEmbd = 2048;
+  constexpr int kHeads = 32;
+  constexpr int kHeadDim = 128;
+  constexpr int kExperts = 256;
+  constexpr int kUsed = 8;
+  Stream& stream = card.device().stream();
+  const std::string of_rows = ", " + std::to_string(rows) + " rows";
+  const MatrixView x = card.matrix(rows, kEmbd);
+  const MatrixView y = card.matrix(rows, kEmbd);
+  const MatrixView heads = card.matrix(rows, int64_t{kHeads} * kHeadDim);
+  const MatrixView z = card.matrix(rows, int64_t{kHeads} * kHeadDim);
+  const MatrixView weights = card.matrix(kExperts + 1, kEmbd);
+  const MatrixView logits = card.matrix(rows, kExperts);
+  const MatrixView shared = card.matrix(rows, 1);
+  const RoundedRows rounded =
+      tiled_rounded_rows_at(card.zeros(tiled_rounded_bytes(rows, heads.cols)), rows, heads.cols);
+  const Routing routing = {kUsed, reinterpret_cast<int32_t*>(card.zeros(4 * kUsed * rows)),
+                           reinterpret_cast<float*>(card.zeros(4 * kUsed * rows))};
+  const std::vector<LinearJob> jobs = {
+      {{DType::kF32, kExperts, kEmbd, weights.data}, logits},
+      {{DType::kF32, 1, kEmbd, weights.data + int64_t{kExperts} * kEmbd}, shared}};
+  const int multiprocessors = card.device().facts().multiprocessors;
+  auto show = [&](const std::string& what, double floats, const std::function<void()>& launch) {
+    print_share(card, what + of_rows, card.median([&](int /*layer*/) { launch(); }, 1), 4 * floats);
+  };
+  show("rms_norm", 2.0 * kEmbd * rows + kEmbd,
+       [&] { rms_norm(stream, x, weights.data, 1e-6F, y, rounded); });
+  show("gated_rms_norm", 3.0 * kHeads * kHeadDim * rows,
+       [&] { gated_rms_norm(stream, heads, z, weights.data, kHeadDim, 1e-6F, heads, rounded); });
+  show("route", (kExperts + 2.0 * kUsed) * rows, [&] { route(stream, logits, routing); });
+  show("linear_float", (kExperts + 1.0) * (kEmbd + rows) + 1.0 * kEmbd * rows, [&] {
+    linear_step(stream, multiprocessors, x, {}, {nullptr, rows}, nullptr, jobs);
+  });
 }
 
 void time_attention(Card& card, int n_sequences, RowClass row_class, int rows, int start) {
@@ -213,8 +317,9 @@ void time_attention(Card& card, int n_sequences, RowClass row_class, int rows, i
 
 int main() {
   Card card;
-  for (const int sequences : {1, 4, 8, 32}) time_delta_net(card, sequences, RowClass::kStep, 1);
+  for (const int sequences : {1, 8, 32}) time_delta_net(card, sequences, RowClass::kStep, 1);
   time_delta_net(card, 1, RowClass::kStep, 4);
+  for (const int rows : {1, 8, 32}) time_row_ops(card, rows);
   time_delta_net(card, 1, RowClass::kChunk, 512);
   time_delta_net(card, 1, RowClass::kChunk, 4096);
   for (const int start : {100, 1000, 4000, 32000}) {

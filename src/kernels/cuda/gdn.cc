@@ -16,6 +16,8 @@ constexpr Kernel kChunkSolve = {"gdn_chunk_128", "gdn_chunk_solve"};
 constexpr Kernel kChunkAdvance = {"gdn_chunk_128", "gdn_chunk_advance"};
 constexpr Kernel kStep32 = {"gdn_step", "gdn_step_32"};
 constexpr Kernel kStep16 = {"gdn_step", "gdn_step_16"};
+constexpr Kernel kMixRow = {"gdn_step_128", "gdn_step_128_row"};
+constexpr Kernel kMixSeveral = {"gdn_step_128", "gdn_step_128_rows"};
 
 uint32_t u32(int64_t x) { return static_cast<uint32_t>(x); }
 int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
@@ -81,6 +83,17 @@ void launch_step(Stream& stream, const BatchExtent& extent, GdnStepArgs args) {
                          .block = {u32(whole_warps(dims.head_dim))},
                          .overlaps_previous = true};
   stream.launch(args.columns == 32 ? kStep32 : kStep16, launch, args);
+}
+
+template <class T>
+bool aligned16(const T* p) {
+  return reinterpret_cast<uintptr_t>(p) % 16 == 0;
+}
+
+/// Whether gdn_step_128 takes the layer.
+bool takes_one_launch(const GdnShape& shape, const GdnOperands& o) {
+  return shape.head_dim == kMixDim && shape.conv_kernel == kMixTaps && aligned16(o.conv_weight) &&
+         aligned16(o.scan_state.base) && o.scan_state.slot_stride % 4 == 0;
 }
 
 }  // namespace
@@ -165,19 +178,36 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
   }
 }
 
-bool takes_two_launches(const BatchExtent& extent) {
-  return extent.chunk_rows == 0 && extent.runs <= 1;
-}
+bool steps_only(const BatchExtent& extent) { return extent.chunk_rows == 0 && extent.runs <= 1; }
 
 void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
              const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
              ConstMatrixView beta, ConstMatrixView z, MatrixView out, const RoundedRows& rounded,
              uint8_t* scratch, uint32_t* arrivals) {
   const GdnOperands& o = operands;
-  if (!takes_two_launches(batch.extent)) {
+  if (!steps_only(batch.extent)) {
     gdn_conv(stream, batch, shape, o.conv_weight, o.eps, o.conv_state, qkv, scratch);
     gdn_scan(stream, batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out, scratch);
     gated_rms_norm(stream, out, z, o.norm, shape.head_dim, o.eps, out, rounded);
+    return;
+  }
+  if (takes_one_launch(shape, o)) {
+    GdnMixArgs args = {};
+    args.scan = scan_args(batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out);
+    args.conv_weight = o.conv_weight;
+    args.conv_state = {o.conv_state.base, o.conv_state.slot_stride};
+    args.arrivals = arrivals;
+    args.z = {z.data, z.stride};
+    args.norm = o.norm;
+    args.rounded = rounded;
+    args.eps = o.eps;
+    const bool single = batch.extent.sequence_rows <= 1;
+    const Launch launch = {
+        .grid = {u32(shape.n_v_heads), u32(batch.extent.n_sequences)},
+        .block = {kMixThreads},
+        .shared_bytes = u32(single ? sizeof(GdnMixShared<1>) : sizeof(GdnMixShared<kMixRows>)),
+        .overlaps_previous = true};
+    stream.launch(single ? kMixRow : kMixSeveral, launch, args);
     return;
   }
   GdnStepArgs args = {};

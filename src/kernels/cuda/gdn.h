@@ -21,8 +21,9 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
               ConstMatrixView alpha, ConstMatrixView beta, const float* a, const float* dt_bias,
               RecurrentView state, MatrixView out, uint8_t* scratch);
 
-/// Whether gdn_mix does a step in two launches: it has no chunks and no sequence has two runs.
-bool takes_two_launches(const BatchExtent& extent);
+/// Whether a step has no chunks and no sequence has two runs: gdn_mix takes one launch then, or two
+/// for heads and convolutions that gdn_step_128 does not have.
+bool steps_only(const BatchExtent& extent);
 
 /// Ops::gdn_mix, whose result is rounded too where `rounded` has memory (gated_rms_norm() of
 /// norm.h). No kernel since the stream's last copy may have written the states: they are

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/batch_args.h"
+#include "kernels/cuda/rounding_args.h"
 #include "kernels/math.h"
 
 namespace chimere::kernels::cuda {
@@ -75,6 +76,41 @@ struct GdnStepArgs {
   SlotArgs conv_state;
   uint32_t* arrivals;  ///< [n_sequences, n_k_heads] zeros, and zeros again at the end
   float eps;           ///< of the norms of q and k
+};
+
+/// gdn_step_128: the whole of Ops::gdn_mix for step rows, with heads of 128 elements and four taps.
+/// All but `arrivals` is aligned to 16 bytes, and so is a slot of either state.
+struct GdnMixArgs {
+  GdnScanArgs scan;
+  const float* conv_weight;
+  SlotArgs conv_state;
+  uint32_t* arrivals;  ///< [n_sequences, n_k_heads] zeros, and zeros again at the end
+  ConstRows z;
+  const float* norm;  ///< [128]
+  RoundedRows rounded;
+  float eps;
+};
+
+inline constexpr int kMixDim = 128;
+inline constexpr int kMixTaps = 4;
+inline constexpr int kMixThreads = 256;
+/// Rows that a block prepares together, where a sequence has several.
+inline constexpr int kMixRows = 4;
+
+/// Shared memory of a block of gdn_step_128.
+template <int kRows>
+struct alignas(16) GdnMixShared {
+  float state[kMixDim * kMixDim];
+  float raw[kRows][3 * kMixDim];  ///< q, k, v as the convolution leaves them
+  float q[kRows][kMixDim];        ///< normalised and scaled
+  float k[kRows][kMixDim];
+  float kept[kRows][kMixDim];  ///< chains over the columns
+  float read[kRows][kMixDim];
+  float gate[kRows][kMixDim];  ///< silu(z)
+  float decay[kRows];
+  float beta[kRows];
+  float kq[kRows];
+  int32_t last_reader;
 };
 
 inline constexpr int kGdnChunkThreads = 256;

@@ -9,6 +9,7 @@
 
 #include "base/fresh_seed.h"
 #include "kernels/cuda/batch_test_data.h"
+#include "kernels/cuda/rounded_test_data.h"
 #include "kernels/ref/vector_ops.h"
 
 namespace chimere::kernels::cuda {
@@ -24,6 +25,7 @@ using kernels::test::uniform_int;
 using test::BatchOnDevice;
 using test::DeviceMatrix;
 using test::OnDevice;
+using test::RoundedMemory;
 
 constexpr float kEps = 1e-6F;
 
@@ -363,14 +365,14 @@ TEST(CudaDeltaNet, LongPrompts) {
   check(rng, shape, scenario);
 }
 
-/// Step rows of many sequences, one launch for everything.
-void check_step(Rng& rng, const GdnShape& shape, int n_sequences) {
+/// Step rows of many sequences, some of them up to `most_rows`; by so many launches.
+void check_step(Rng& rng, const GdnShape& shape, int n_sequences, int most_rows, int launches) {
   std::vector<SequenceSpec> sequences;
   int n_slots = n_sequences;
   for (int i = 0; i < n_sequences; ++i) {
     SequenceSpec s;
     s.read_slot = i;
-    const int rows = uniform_int(rng, 0, 2) == 0 ? uniform_int(rng, 1, 9) : 1;
+    const int rows = uniform_int(rng, 0, 2) == 0 ? uniform_int(rng, 1, most_rows) : 1;
     s.slices = {{RowClass::kStep, rows}};
     // In place, or a slot for each row.
     const bool in_place = uniform_int(rng, 0, 1) == 0;
@@ -394,13 +396,17 @@ void check_step(Rng& rng, const GdnShape& shape, int n_sequences) {
                                   {l.scan_state.data(), l.slot_stride},
                                   l.norm.data(),
                                   kEps};
-    ASSERT_TRUE(takes_two_launches(on.view().extent));
-    const int64_t launches = device->stream().counts().launches;
+    ASSERT_TRUE(steps_only(on.view().extent));
+    const bool rounds = shape.head_dim % 32 == 0;
+    const RoundedMemory rounded(*device, batch.view().n_rows, (shape.value_dim() + 31) / 32 * 32);
+    const int64_t before = device->stream().counts().launches;
     gdn_mix(device->stream(), on.view(), shape, operands, l.qkv.view(), l.alpha.view(),
-            l.beta.view(), l.z.view(), l.out.view(), {}, nullptr, arrivals.data());
-    EXPECT_EQ(device->stream().counts().launches, launches + 2);
+            l.beta.view(), l.z.view(), l.out.view(), rounds ? rounded.rows() : RoundedRows{},
+            nullptr, arrivals.data());
+    EXPECT_EQ(device->stream().counts().launches, before + launches);
     ASSERT_TRUE(device->stream().synchronize().ok());
     expect_rows(l.out.read(), want.out, name, shape.head_dim);
+    if (rounds) rounded.expect(want.out, name);
     l.expect_states(want, name);
     EXPECT_EQ(arrivals.read(), zeros);
   }
@@ -408,19 +414,33 @@ void check_step(Rng& rng, const GdnShape& shape, int n_sequences) {
 
 TEST(CudaDeltaNet, TwoLaunchesOfStepRowsHaveTheBitsOfThreeOps) {
   Rng rng = seeded();
-  for (const int head_dim : {16, 48, 64, 96, 128}) {
-    check_step(rng, random_shape(rng, head_dim), uniform_int(rng, 1, 5));
+  for (const int head_dim : {16, 48, 64, 96}) {
+    check_step(rng, random_shape(rng, head_dim), uniform_int(rng, 1, 5), 9, 2);
   }
   GdnShape wide = random_shape(rng, 256);
   wide.n_k_heads = 1;
   wide.n_v_heads = 2;
-  check_step(rng, wide, 2);
+  check_step(rng, wide, 2, 9, 2);
+  GdnShape taps = random_shape(rng, 128);
+  taps.conv_kernel = 3;
+  check_step(rng, taps, 1, 2, 2);
 }
 
-TEST(CudaDeltaNet, TwoLaunchesAreForStepsOnly) {
-  EXPECT_FALSE(takes_two_launches({.runs = 1, .step_rows = 1, .chunk_rows = 3}));
-  EXPECT_FALSE(takes_two_launches({.runs = 2, .step_rows = 1}));
-  EXPECT_TRUE(takes_two_launches({.runs = 1, .step_rows = 4}));
+TEST(CudaDeltaNet, OneLaunchOfStepRowsHasTheBitsOfThreeOps) {
+  Rng rng = seeded();
+  for (const int most_rows : {1, 9}) {
+    GdnShape shape = random_shape(rng, 128);
+    shape.n_k_heads = 2;
+    shape.n_v_heads = 2 * uniform_int(rng, 1, 3);
+    shape.conv_kernel = 4;
+    check_step(rng, shape, uniform_int(rng, 1, 5), most_rows, 1);
+  }
+}
+
+TEST(CudaDeltaNet, StepsOnly) {
+  EXPECT_FALSE(steps_only({.runs = 1, .step_rows = 1, .chunk_rows = 3}));
+  EXPECT_FALSE(steps_only({.runs = 2, .step_rows = 1}));
+  EXPECT_TRUE(steps_only({.runs = 1, .step_rows = 4}));
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
-// Products of step rows with float weights (docs/numerics.md, rule 2). A block has two weight rows
-// and up to eight rows of x in shared memory; a warp has one of the latter, its half warps one
-// weight row each, and a lane one partial sum. Weights are on their way before the previous kernel
-// has ended. Bytes: each weight once for every eight rows; x once for every two outputs.
+// Products of step rows with float weights (docs/numerics.md, rule 2). A block of linear_float has
+// two weight rows and up to eight rows of x in shared memory; a warp has one of the latter, its
+// half warps one weight row each, and a lane one partial sum. For more rows a block of
+// linear_float_rows has eight weight rows and eight rows of x, a half warp two of each, so that x
+// comes less often from the level-2 cache and each number less often from shared memory. Weights
+// are on their way before the previous kernel has ended. Bytes: each weight once for every eight
+// rows; x once for every two, or every eight, outputs.
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/linear_step_device.h"
@@ -11,21 +14,22 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// Begins to copy `bytes`, a multiple of 2, to aligned shared memory; all threads of the block.
+/// Begins to copy `bytes`, a multiple of 2, to aligned shared memory, by kThreads threads.
+template <int kThreads>
 __device__ __forceinline__ void fetch(uint8_t* to, const uint8_t* from, int bytes) {
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = static_cast<int>(threadIdx.x) % kThreads;
   const auto misaligned =
       static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) | static_cast<uint32_t>(bytes);
   if (misaligned % 16 == 0) {
-    for (int i = 16 * thread; i < bytes; i += 16 * kLinearStepThreads) {
+    for (int i = 16 * thread; i < bytes; i += 16 * kThreads) {
       copy_async<16>(to + i, from + i);
     }
   } else if (misaligned % 4 == 0) {
-    for (int i = 4 * thread; i < bytes; i += 4 * kLinearStepThreads) {
+    for (int i = 4 * thread; i < bytes; i += 4 * kThreads) {
       copy_async<4>(to + i, from + i);
     }
   } else {
-    for (int i = 2 * thread; i < bytes; i += 2 * kLinearStepThreads) {
+    for (int i = 2 * thread; i < bytes; i += 2 * kThreads) {
       *reinterpret_cast<uint16_t*>(to + i) = __ldg(reinterpret_cast<const uint16_t*>(from + i));
     }
   }
@@ -43,20 +47,39 @@ __device__ __forceinline__ float weight_at(const uint8_t* row, int i) {
 template <DType kType>
 __device__ __forceinline__ float add_products(const uint8_t* w, const float* x, int count,
                                               float acc) {
-  constexpr int kAtOnce = 8;
-  int i = static_cast<int>(threadIdx.x) % 16;
-  for (; i + 16 * (kAtOnce - 1) < count; i += 16 * kAtOnce) {
-    float a[kAtOnce];
-    float b[kAtOnce];
+  constexpr int kAtOnce = 8;  // products whose operands are under way while as many are added
+  const int first = static_cast<int>(threadIdx.x) % 16;
+  const int pieces = count / (16 * kAtOnce);
+  float a[kAtOnce];
+  float b[kAtOnce];
+  if (pieces > 0) {
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
-      a[j] = weight_at<kType>(w, i + 16 * j);
-      b[j] = x[i + 16 * j];
+      a[j] = weight_at<kType>(w, first + 16 * j);
+      b[j] = x[first + 16 * j];
+    }
+  }
+#pragma unroll 2
+  for (int piece = 0; piece < pieces; ++piece) {
+    const int next = first + (piece + 1 < pieces ? piece + 1 : 0) * 16 * kAtOnce;
+    float next_a[kAtOnce];
+    float next_b[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      next_a[j] = weight_at<kType>(w, next + 16 * j);
+      next_b[j] = x[next + 16 * j];
     }
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) acc = fmaf(a[j], b[j], acc);
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      a[j] = next_a[j];
+      b[j] = next_b[j];
+    }
   }
-  for (; i < count; i += 16) acc = fmaf(weight_at<kType>(w, i), x[i], acc);
+  for (int i = first + pieces * 16 * kAtOnce; i < count; i += 16) {
+    acc = fmaf(weight_at<kType>(w, i), x[i], acc);
+  }
   return acc;
 }
 
@@ -64,7 +87,6 @@ __device__ __forceinline__ float add_products(const uint8_t* w, const float* x, 
 
 CHIMERE_KERNEL(linear_float, kLinearStepThreads, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);  // weights, then rows of x
-  constexpr int kStageBytes = kFloatStage * 4;
   let_next_kernel_start();
   const LinearStepJob& job = job_of_block(args);
   const auto type = static_cast<DType>(job.type);
@@ -80,19 +102,21 @@ CHIMERE_KERNEL(linear_float, kLinearStepThreads, LinearStepArgs, args) {
     if (begin > 0) __syncthreads();
     for (int i = 0; i < kFloatOutputs; ++i) {
       const int o = min(first + i, job.n_out - 1);
-      fetch(shared + i * kStageBytes, job.w + o * job.row_bytes + begin * size, count * size);
+      fetch<kLinearStepThreads>(shared + i * kFloatStageBytes,
+                                job.w + o * job.row_bytes + begin * size, count * size);
     }
     if (begin == 0) wait_for_previous_kernel();
     for (int r = 0; r < rows; ++r) {
       const float* x = args.x + row_at(args, first_row + r) * args.x_stride + begin;
-      fetch(shared + (kFloatOutputs + r) * kStageBytes, reinterpret_cast<const uint8_t*>(x),
-            4 * count);
+      fetch<kLinearStepThreads>(shared + (kFloatOutputs + r) * kFloatStageBytes,
+                                reinterpret_cast<const uint8_t*>(x), 4 * count);
     }
     wait_for_copies();
     __syncthreads();
     if (warp < rows) {
-      const uint8_t* w = shared + half * kStageBytes;
-      const auto* x = reinterpret_cast<const float*>(shared + (kFloatOutputs + warp) * kStageBytes);
+      const uint8_t* w = shared + half * kFloatStageBytes;
+      const auto* x =
+          reinterpret_cast<const float*>(shared + (kFloatOutputs + warp) * kFloatStageBytes);
       with_float_type(type, [&]<DType kType>()
                                 CHIMERE_INLINED { acc = add_products<kType>(w, x, count, acc); });
     }
@@ -102,6 +126,98 @@ CHIMERE_KERNEL(linear_float, kLinearStepThreads, LinearStepArgs, args) {
   const int o = first + half;
   if (static_cast<int>(threadIdx.x) % 16 == 0 && o < job.n_out) {
     put(job, row_at(args, first_row + warp), o, v);
+  }
+}
+
+namespace {
+
+/// Begins to copy elements begin .. of this warp's two rows of a stage, weights or x, there.
+__device__ __forceinline__ void fetch_weights(const LinearStepArgs& args, const LinearStepJob& job,
+                                              int first, int begin, uint8_t* stage) {
+  const int size = static_cast<DType>(job.type) == DType::kF32 ? 4 : 2;
+  const int count = min(kFloatRowsStage, args.n_in - begin);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int o = min(first + warp, job.n_out - 1);
+  fetch<kWarp>(stage + warp * kFloatRowsStageBytes, job.w + o * job.row_bytes + begin * size,
+               count * size);
+}
+
+__device__ __forceinline__ void fetch_row(const LinearStepArgs& args, int first_row, int begin,
+                                          uint8_t* stage) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const float* x = args.x + row_at(args, first_row + warp) * args.x_stride + begin;
+  fetch<kWarp>(stage + (kFloatRowsOutputs + warp) * kFloatRowsStageBytes,
+               reinterpret_cast<const uint8_t*>(x), 4 * min(kFloatRowsStage, args.n_in - begin));
+}
+
+/// acc[r][o] goes on with `count` elements of two rows of x and of the half warp's two outputs,
+/// which are weight rows 0 and 2 of w.
+template <DType kType>
+__device__ __forceinline__ void add_tile(const uint8_t* w, const uint8_t* x, int count,
+                                         float (&acc)[2][2]) {
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x) % 16; i < count; i += 16) {
+    float a[2];
+    float b[2];
+#pragma unroll
+    for (int o = 0; o < 2; ++o) a[o] = weight_at<kType>(w + 2 * o * kFloatRowsStageBytes, i);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      b[r] = reinterpret_cast<const float*>(x + r * kFloatRowsStageBytes)[i];
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+      for (int o = 0; o < 2; ++o) acc[r][o] = fmaf(a[o], b[r], acc[r][o]);
+    }
+  }
+}
+
+}  // namespace
+
+CHIMERE_KERNEL(linear_float_rows, kLinearStepThreads, LinearStepArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);  // two stages of weights and rows of x
+  static_assert(kLinearStepThreads / kWarp == kFloatRows && kFloatRows == kFloatRowsOutputs);
+  constexpr int kStageBytes = kFloatRowsSharedBytes / 2;
+  let_next_kernel_start();
+  const LinearStepJob& job = job_of_block(args);
+  const int first = (static_cast<int>(blockIdx.x) - job.first_block) * kFloatRowsOutputs;
+  const int first_row = static_cast<int>(blockIdx.y) * kFloatRows;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  // A warp has two rows of x and four outputs, of which each half warp has every other one.
+  const int row = warp % 4 * 2;
+  const int output = warp / 4 * 4 + static_cast<int>(threadIdx.x) % kWarp / 16;
+  fetch_weights(args, job, first, 0, shared);
+  wait_for_previous_kernel();
+  fetch_row(args, first_row, 0, shared);
+  float acc[2][2] = {};
+  for (int begin = 0; begin < args.n_in; begin += kFloatRowsStage) {
+    uint8_t* const stage = shared + begin / kFloatRowsStage % 2 * kStageBytes;
+    wait_for_copies();
+    __syncthreads();
+    if (begin + kFloatRowsStage < args.n_in) {
+      // All warps are done with what lay there.
+      uint8_t* const next = shared + (begin / kFloatRowsStage + 1) % 2 * kStageBytes;
+      fetch_weights(args, job, first, begin + kFloatRowsStage, next);
+      fetch_row(args, first_row, begin + kFloatRowsStage, next);
+    }
+    const int count = min(kFloatRowsStage, args.n_in - begin);
+    const uint8_t* w = stage + output * kFloatRowsStageBytes;
+    const uint8_t* x = stage + (kFloatRowsOutputs + row) * kFloatRowsStageBytes;
+    with_float_type(static_cast<DType>(job.type),
+                    [&]<DType kType>() CHIMERE_INLINED { add_tile<kType>(w, x, count, acc); });
+  }
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+#pragma unroll
+    for (int o = 0; o < 2; ++o) {
+      const float v = tree_of_16(acc[r][o]);
+      const int at = first + output + 2 * o;
+      if (static_cast<int>(threadIdx.x) % 16 == 0 && first_row + row + r < args.rows &&
+          at < job.n_out) {
+        put(job, row_at(args, first_row + row + r), at, v);
+      }
+    }
   }
 }
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr Kernel kRoundRows = {"rounding", "round_rows"};
 constexpr Kernel kLinearFloat = {"linear_float", "linear_float"};
+constexpr Kernel kLinearFloatRows = {"linear_float", "linear_float_rows"};
 constexpr Kernel kLinearStep1 = {"linear_step", "linear_step_1"};
 constexpr Kernel kLinearStepByWarps = {"linear_step", "linear_step_by_warps"};
 constexpr Kernel kLinearStep8 = {"linear_step", "linear_step_8"};
@@ -60,6 +61,16 @@ uint32_t put_jobs(const Operands& operands, std::span<const LinearJob> jobs,
 
 void launch_float(const Operands& operands, std::span<const LinearJob> jobs) {
   LinearStepArgs args = {};
+  if (operands.rows.count > kFloatRows) {
+    const uint32_t blocks = put_jobs(operands, jobs, kFloatRowsOutputs, args);
+    operands.stream.launch(kLinearFloatRows,
+                           {.grid = {blocks, ceil_div(args.rows, kFloatRows)},
+                            .block = {kLinearStepThreads},
+                            .shared_bytes = uint32_t{kFloatRowsSharedBytes},
+                            .overlaps_previous = true},
+                           args);
+    return;
+  }
   const uint32_t blocks = put_jobs(operands, jobs, kFloatOutputs, args);
   operands.stream.launch(
       kLinearFloat,

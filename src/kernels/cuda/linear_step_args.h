@@ -18,11 +18,22 @@ inline constexpr int kMaxLinearJobs = 8;
 inline constexpr int kFloatOutputs = 2;
 inline constexpr int kFloatRows = 8;
 inline constexpr int kFloatStage = 2048;
+/// From one row to the next in shared memory: what the halves of a warp read of two weight rows
+/// lies in different banks.
+inline constexpr int kFloatStageBytes = kFloatStage * 4 + 64;
 
 /// Dynamic shared memory of linear_float for so many rows of a block.
 CHIMERE_INLINE constexpr int float_shared_bytes(int rows) {
-  return (kFloatOutputs + rows) * kFloatStage * 4;
+  return (kFloatOutputs + rows) * kFloatStageBytes;
 }
+
+/// linear_float_rows: outputs of a block, and elements that it fetches at a time; rows as above.
+inline constexpr int kFloatRowsOutputs = 8;
+inline constexpr int kFloatRowsStage = 512;
+inline constexpr int kFloatRowsStageBytes = kFloatRowsStage * 4 + 64;
+/// Its dynamic shared memory: two stages.
+inline constexpr int kFloatRowsSharedBytes =
+    2 * (kFloatRowsOutputs + kFloatRows) * kFloatRowsStageBytes;
 
 /// linear_tile_N: weight rows of a tensor core's operand.
 inline constexpr int kTileOutputs = 16;
@@ -45,7 +56,8 @@ struct LinearStepJob {
 };
 
 /// Grid: x the blocks of all jobs, y the tiles of rows. Dynamic shared memory: the largest codebook
-/// of the jobs' types (linear_float: float_shared_bytes()), for linear_tile_N then the block's
+/// of the jobs' types (linear_float: float_shared_bytes(), linear_float_rows:
+/// kFloatRowsSharedBytes), for linear_tile_N then the block's
 /// weight rows.
 struct LinearStepArgs {
   const float* x;  ///< [rows, n_in], for float weights

@@ -15,15 +15,26 @@ namespace {
 /// dot16(x, x) of n elements in shared memory, by the first 16 lanes of a warp; all of its lanes
 /// take part and those get the result.
 __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane) {
-  constexpr int kAtOnce = 16;  // loads that are under way together
+  constexpr int kAtOnce = 16;  // loads that are under way while as many products are added
   float s = 0;
   int i = lane % 16;
-  for (; i + 16 * (kAtOnce - 1) < n; i += 16 * kAtOnce) {
-    float v[kAtOnce];
+  const int pieces = n / (16 * kAtOnce);
+  float v[kAtOnce];
+  if (pieces > 0) {
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) v[j] = x[i + 16 * j];
+  }
+#pragma unroll 2
+  for (int piece = 0; piece < pieces; ++piece) {
+    i += 16 * kAtOnce;
+    const int next = piece + 1 < pieces ? i : lane % 16;
+    float coming[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) coming[j] = x[next + 16 * j];
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) s = fmaf(v[j], v[j], s);
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) v[j] = coming[j];
   }
   for (; i < n; i += 16) s = fmaf(x[i], x[i], s);
   return tree_of_16(s);
@@ -33,7 +44,7 @@ __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane)
 
 CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
   CHIMERE_DYNAMIC_SHARED(float, row);  // [n], then the scale
-  constexpr int kOwn = 2;              // elements of a thread that stay in registers
+  constexpr int kOwn = 4;              // elements of a thread that stay in registers
   let_next_kernel_start();
   const int n = args.n;
   const int thread = static_cast<int>(threadIdx.x);
@@ -65,20 +76,30 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
   __syncthreads();
   const float scale = row[n];
   float* y = args.y + blockIdx.x * args.y_stride;
-  // Without rounding n may be any number; with it a warp has whole blocks.
-  auto put = [&](int i, float v) {
-    y[i] = v;
-    if (args.rounded.q != nullptr) {
-      round_block_of_row(v, thread % kWarp, blockIdx.x, i / kWarp, n / kWarp, args.rounded);
-    }
-  };
+  float out[kOwn];
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {
     const int i = thread + j * kNormThreads;
-    if (i < n) put(i, own[j] * scale * weight[j]);
+    out[j] = own[j] * scale * weight[j];
+    if (i < n) y[i] = out[j];
+  }
+  const int lane = thread % kWarp;
+  const bool rounds = args.rounded.q != nullptr;  // n is any number otherwise
+  if (rounds) {
+    RoundedLane rounded[kOwn];
+    round_lanes(out, rounded);
+#pragma unroll
+    for (int j = 0; j < kOwn; ++j) {
+      const int i = thread + j * kNormThreads;
+      if (i < n) {
+        put_block_of_row(rounded[j], lane, blockIdx.x, i / kWarp, n / kWarp, args.rounded);
+      }
+    }
   }
   for (int i = thread + kOwn * kNormThreads; i < n; i += kNormThreads) {
-    put(i, row[i] * scale * args.weight[i]);
+    const float v = row[i] * scale * args.weight[i];
+    y[i] = v;
+    if (rounds) round_block_of_row(v, lane, blockIdx.x, i / kWarp, n / kWarp, args.rounded);
   }
 }
 

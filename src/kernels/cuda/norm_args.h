@@ -8,7 +8,7 @@
 
 namespace chimere::kernels::cuda {
 
-inline constexpr int kNormThreads = 1024;
+inline constexpr int kNormThreads = 512;
 inline constexpr int kGatedNormThreads = 128;
 
 /// A block for each row.

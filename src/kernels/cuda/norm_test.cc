@@ -2,13 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <tuple>
-
 #include "base/fresh_seed.h"
 #include "kernels/cuda/device_test_data.h"
-#include "kernels/cuda/linear_step.h"
-#include "kernels/ref/linear.h"
+#include "kernels/cuda/rounded_test_data.h"
 #include "kernels/ref/vector_ops.h"
 
 namespace chimere::kernels::cuda {
@@ -17,6 +13,7 @@ namespace {
 using kernels::test::Matrix;
 using test::DeviceMatrix;
 using test::OnDevice;
+using test::RoundedMemory;
 
 TEST(CudaNorm, RmsNormHasTheBitsOfRef) {
   kernels::test::Rng rng(fresh_seed());
@@ -33,44 +30,6 @@ TEST(CudaNorm, RmsNormHasTheBitsOfRef) {
     }
   }
 }
-
-/// Memory for rounded rows and their tiles, and what must lie there.
-class RoundedMemory {
- public:
-  RoundedMemory(Device& device, int64_t rows, int64_t n)
-      : rows_(rows),
-        n_(n),
-        memory_(device,
-                std::vector<uint8_t>(static_cast<size_t>(tiled_rounded_bytes(rows, n)), 0xFF)) {}
-  RoundedRows rows() const { return tiled_rounded_rows_at(memory_.data(), rows_, n_); }
-
-  void expect(const Matrix& values, const std::string& name) const {
-    const std::vector<uint8_t> bytes = memory_.read();
-    auto at = [&](const void* p) {
-      return bytes.data() + (static_cast<const uint8_t*>(p) - memory_.data());
-    };
-    const int64_t in_row = n_ / 32;
-    for (int64_t r = 0; r < rows_; ++r) {
-      const ref::Activations a = ref::round_activations(values.row(r), n_);
-      for (int64_t b = 0; b < in_row; ++b) {
-        const int64_t tiled = (r / kRoundedTile * in_row + b) * kRoundedTile + r % kRoundedTile;
-        for (const auto& [q, blocks, place] :
-             {std::tuple(rows().q, rows().blocks, r * in_row + b),
-              std::tuple(rows().tile_q, rows().tile_blocks, tiled)}) {
-          EXPECT_EQ(std::memcmp(at(q + 32 * place), a.q.data() + 32 * b, 32), 0) << name;
-          RoundedBlock block;
-          std::memcpy(&block, at(blocks + place), sizeof block);
-          EXPECT_EQ(block.d, a.d[static_cast<size_t>(b)]) << name;
-        }
-      }
-    }
-  }
-
- private:
-  int64_t rows_;
-  int64_t n_;
-  OnDevice<uint8_t> memory_;
-};
 
 TEST(CudaNorm, RoundsWhatItNormalises) {
   kernels::test::Rng rng(fresh_seed());

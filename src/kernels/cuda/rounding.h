@@ -13,42 +13,58 @@ struct RoundedLane {
   RoundedBlock block;
 };
 
-/// Rounds a block whose element of this lane is x; all lanes of the warp take part.
-__device__ __forceinline__ RoundedLane round_lane(float x) {
+/// Rounds kBlocks blocks, of which this lane has an element each; all lanes of the warp take part.
+template <int kBlocks>
+__device__ __forceinline__ void round_lanes(const float (&x)[kBlocks],
+                                            RoundedLane (&rounded)[kBlocks]) {
   // An infinity or NaN has a larger bit pattern than any number, so that the largest pattern shows
   // it.
-  uint32_t bits = __float_as_uint(fabsf(x));
-  for (int h = 16; h > 0; h /= 2) bits = max(bits, __shfl_xor_sync(kFullWarp, bits, h));
-  const float amax = __uint_as_float(bits);
-  float d = 0;
-  int q = 0;
-  if (bits >= 0x7F800000U) {
-    d = __uint_as_float(0x7FC00000U);
-  } else if (amax >= 0x1p-100F) {
-    uint32_t scale = __float_as_uint(amax / 127.0F);
-    scale += 0xFFFU + ((scale >> 13U) & 1U);
-    d = __uint_as_float(scale & ~0x1FFFU);
-    q = __float2int_rn(x * (127.0F / amax));
+  uint32_t bits[kBlocks];
+#pragma unroll
+  for (int j = 0; j < kBlocks; ++j) {
+    bits[j] = __reduce_max_sync(kFullWarp, __float_as_uint(fabsf(x[j])));
   }
-  int sum = q;
-  for (int h = 8; h > 0; h /= 2) sum += __shfl_xor_sync(kFullWarp, sum, h);
-  const int second = __shfl_sync(kFullWarp, sum, 16);
-  return {static_cast<int8_t>(q), {d, {static_cast<int16_t>(sum), static_cast<int16_t>(second)}}};
+  int q[kBlocks];
+  float d[kBlocks];
+#pragma unroll
+  for (int j = 0; j < kBlocks; ++j) {
+    const float amax = __uint_as_float(bits[j]);
+    d[j] = 0;
+    q[j] = 0;
+    if (bits[j] >= 0x7F800000U) {
+      d[j] = __uint_as_float(0x7FC00000U);
+    } else if (amax >= 0x1p-100F) {
+      uint32_t scale = __float_as_uint(amax / 127.0F);
+      scale += 0xFFFU + ((scale >> 13U) & 1U);
+      d[j] = __uint_as_float(scale & ~0x1FFFU);
+      q[j] = __float2int_rn(x[j] * (127.0F / amax));
+    }
+  }
+  // Both sums of a block at once, in the halves of a word.
+  const int one = static_cast<int>(threadIdx.x) % kWarp < 16 ? 1 : 1 << 16;
+#pragma unroll
+  for (int j = 0; j < kBlocks; ++j) {
+    const int sums = __reduce_add_sync(kFullWarp, q[j] * one);
+    rounded[j].q = static_cast<int8_t>(q[j]);
+    rounded[j].block.d = d[j];
+    rounded[j].block.sums[0] = static_cast<int16_t>(sums);
+    rounded[j].block.sums[1] = static_cast<int16_t>((sums - static_cast<int16_t>(sums)) >> 16);
+  }
 }
 
 /// Rounds a block whose element `lane` is x; all lanes of the warp take part. `block` counts the
 /// blocks of all rows. Not into tiles.
 __device__ __forceinline__ void round_block(float x, int lane, int64_t block,
                                             const RoundedRows& out) {
-  const RoundedLane rounded = round_lane(x);
-  out.q[block * kWarp + lane] = rounded.q;
-  if (lane == 0) out.blocks[block] = rounded.block;
+  RoundedLane rounded[1];
+  round_lanes({x}, rounded);
+  out.q[block * kWarp + lane] = rounded[0].q;
+  if (lane == 0) out.blocks[block] = rounded[0].block;
 }
 
-/// The same of block `block` of `in_row` in row `row`, and into its tile.
-__device__ __forceinline__ void round_block_of_row(float x, int lane, int64_t row, int block,
-                                                   int in_row, const RoundedRows& out) {
-  const RoundedLane rounded = round_lane(x);
+/// Block `block` of `in_row` of row `row`, as rounded, and into its tile.
+__device__ __forceinline__ void put_block_of_row(const RoundedLane& rounded, int lane, int64_t row,
+                                                 int block, int in_row, const RoundedRows& out) {
   const int64_t at = row * in_row + block;
   out.q[at * kWarp + lane] = rounded.q;
   if (lane == 0) out.blocks[at] = rounded.block;
@@ -56,6 +72,14 @@ __device__ __forceinline__ void round_block_of_row(float x, int lane, int64_t ro
   const int64_t tiled = (row / kRoundedTile * in_row + block) * kRoundedTile + row % kRoundedTile;
   out.tile_q[tiled * kWarp + lane] = rounded.q;
   if (lane == 0) out.tile_blocks[tiled] = rounded.block;
+}
+
+/// round_block() of block `block` of `in_row` of row `row`, and into its tile.
+__device__ __forceinline__ void round_block_of_row(float x, int lane, int64_t row, int block,
+                                                   int in_row, const RoundedRows& out) {
+  RoundedLane rounded[1];
+  round_lanes({x}, rounded);
+  put_block_of_row(rounded[0], lane, row, block, in_row, out);
 }
 
 }  // namespace chimere::kernels::cuda

@@ -39,8 +39,7 @@ CHIMERE_KERNEL(shift_rows, kRowThreads, ShiftRowsArgs, args) {
   }
   // What is read is written by nobody else, so that it is read first.
   __syncthreads();
-  for (int r = row + thread; r < args.rows && batch.row_sequence[r] == sequence;
-       r += kRowThreads) {
+  for (int r = row + thread; r < args.rows && batch.row_sequence[r] == sequence; r += kRowThreads) {
     if (batch.write_slot[r] == read) back = r;
   }
   __syncthreads();
@@ -70,12 +69,17 @@ __device__ __forceinline__ uint32_t rising(float x) {
   return max(key, 1U);
 }
 
+/// The number with this key, but for the sign of a zero.
+__device__ __forceinline__ float number_of(uint32_t key) {
+  return __uint_as_float((key >> 31U) != 0 ? key & 0x7FFFFFFFU : ~key);
+}
+
 /// Routes a row by a warp; kOwn: at least the experts of a lane, which are lane, lane + 32, ...
 template <int kOwn>
 __device__ __forceinline__ void route_row(const RouteArgs& args, const float* x, int lane,
                                           int32_t* ids, float* weights) {
-  float logits[kOwn];
   uint32_t keys[kOwn];
+  float logits[kOwn];
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {
     const int expert = lane + j * kWarp;
@@ -85,32 +89,37 @@ __device__ __forceinline__ void route_row(const RouteArgs& args, const float* x,
   for (int j = 0; j < kOwn; ++j) {
     keys[j] = lane + j * kWarp < args.n_experts ? rising(logits[j]) : 0;
   }
+  float largest = 0;
   float chosen = 0;  // lane r: the logit of rank r
   for (int rank = 0; rank < args.n_used; ++rank) {
-    uint32_t best = keys[0];
-    float logit = logits[0];
-    int own = 0;
+    uint32_t best[kOwn];  // a tree: the lane's largest key in the end is best[0]
 #pragma unroll
-    for (int j = 1; j < kOwn; ++j) {
-      if (keys[j] > best) {
-        best = keys[j];
-        logit = logits[j];
-        own = j;
-      }
+    for (int j = 0; j < kOwn; ++j) best[j] = keys[j];
+#pragma unroll
+    for (int h = kOwn / 2; h > 0; h /= 2) {
+#pragma unroll
+      for (int j = 0; j < h; ++j) best[j] = max(best[j], best[j + h]);
     }
-    const uint32_t top = __reduce_max_sync(kFullWarp, best);
-    const uint32_t candidate = best == top ? static_cast<uint32_t>(lane + own * kWarp) : ~0U;
-    const uint32_t expert = __reduce_min_sync(kFullWarp, candidate);
+    const uint32_t top = __reduce_max_sync(kFullWarp, best[0]);
+    uint32_t own = kOwn;  // of the lane's experts with that key the first one
+#pragma unroll
+    for (int j = kOwn - 1; j >= 0; --j) own = keys[j] == top ? static_cast<uint32_t>(j) : own;
+    bool wins = own < kOwn;
+    const auto expert = static_cast<uint32_t>(lane) + own * kWarp;
+    if (__popc(__ballot_sync(kFullWarp, wins)) > 1) {
+      wins = expert == __reduce_min_sync(kFullWarp, wins ? expert : ~0U);
+    }
 #pragma unroll
     for (int j = 0; j < kOwn; ++j) {
-      if (candidate == expert && j == own) keys[j] = 0;
+      if (wins && static_cast<uint32_t>(j) == own) keys[j] = 0;
     }
-    const float value = __shfl_sync(kFullWarp, logit, static_cast<int>(expert % kWarp));
-    if (rank == lane) chosen = value;
-    if (lane == 0) ids[rank] = static_cast<int32_t>(expert);
+    if (wins) ids[rank] = static_cast<int32_t>(expert);
+    if (rank == 0) largest = number_of(top);
+    if (rank == lane) chosen = number_of(top);
   }
-  const float e = exp_f32(chosen - __shfl_sync(kFullWarp, chosen, 0));
+  const float e = exp_f32(chosen - largest);
   float sum = 0;
+#pragma unroll 8
   for (int rank = 0; rank < args.n_used; ++rank) sum = sum + __shfl_sync(kFullWarp, e, rank);
   if (lane < args.n_used) weights[lane] = e / sum;
 }
@@ -129,6 +138,8 @@ CHIMERE_KERNEL(route, kRouteThreads, RouteArgs, args) {
   float* weights = args.weights + static_cast<int64_t>(row) * args.n_used;
   if (args.n_experts <= 8 * kWarp) {
     route_row<8>(args, x, lane, ids, weights);
+  } else if (args.n_experts <= 16 * kWarp) {
+    route_row<16>(args, x, lane, ids, weights);
   } else {
     route_row<kMaxExperts / kWarp>(args, x, lane, ids, weights);
   }

@@ -120,6 +120,7 @@ TEST(CudaRows, RouteHasTheBitsOfRef) {
   expect_same_route(Matrix(rng, 2, 40, 3), 32);
   expect_same_route(Matrix(rng, 3, 500, 3), 10);
   expect_same_route(Matrix(rng, 3, 5, 3), 2);
+  expect_same_route(Matrix(rng, 3, 1024, 3), 9);
 }
 
 TEST(CudaRows, RouteGivesTiesToTheLowerId) {

@@ -7,6 +7,7 @@ set(CUDA_MODULES
   cuda/gdn_chunk_128.cu
   cuda/gdn_conv.cu
   cuda/gdn_step.cu
+  cuda/gdn_step_128.cu
   cuda/half_rows.cu
   cuda/host_experts.cu
   cuda/linear_chunk.cu

@@ -200,6 +200,18 @@ inline unsigned __reduce_max_sync(unsigned lanes, unsigned v) {
 inline unsigned __reduce_min_sync(unsigned lanes, unsigned v) {
   return ~__reduce_max_sync(lanes, ~v);
 }
+inline int __reduce_add_sync(unsigned lanes, int v) {
+  namespace emulator = ::chimere::kernels::cuda::emulator;
+  const emulator::WarpSlots slots = emulator::warp_exchange(lanes, &v, sizeof v);
+  unsigned sum = 0;
+  for (unsigned i = 0; i < 32; ++i) {
+    unsigned other = 0;
+    if (((lanes >> i) & 1U) == 0) continue;
+    std::memcpy(&other, slots.of_lane(i), sizeof other);
+    sum += other;
+  }
+  return static_cast<int>(sum);
+}
 inline bool __any_sync(unsigned lanes, bool predicate) {
   return __ballot_sync(lanes, predicate) != 0;
 }
