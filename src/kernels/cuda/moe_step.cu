@@ -238,10 +238,11 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_step_gate_up, kMoeGateUpThreads, 3, MoeStepArgs, ar
     if (is_float(static_cast<DType>(shape.down_type))) {
       if (thread < kWarp && !rehearse) args.h[begin + thread] = h[thread];
     } else if (thread < kWarp) {
-      const RoundedLane rounded = round_lane(h[thread]);
+      RoundedLane rounded[1];
+      round_lanes({h[thread]}, rounded);
       if (!rehearse) {
-        args.h_rounded.q[begin + thread] = rounded.q;
-        if (thread == 0) args.h_rounded.blocks[begin / kWarp] = rounded.block;
+        args.h_rounded.q[begin + thread] = rounded[0].q;
+        if (thread == 0) args.h_rounded.blocks[begin / kWarp] = rounded[0].block;
       }
     }
     if (!rehearse) return;
