@@ -9,7 +9,7 @@
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/fragment_codec.h"
 #include "kernels/cuda/linear_step_device.h"
-#include "kernels/cuda/ptx/async_copy.h"
+#include "kernels/cuda/ptx/bulk_copy.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/ptx/integer_mma.h"
 #include "kernels/cuda/step_tile.h"
@@ -31,9 +31,11 @@ __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t*
   const int first_row = static_cast<int>(blockIdx.y) * kColumns;
   uint8_t* const weights = shared + args.weights_at;
   const auto stride = static_cast<int>(tile_row_stride(job.row_bytes));
+  __shared__ uint64_t arrived[kLinearStepThreads / kWarp];
+  WarpCopies copies(&arrived[thread / kWarp]);
   for (int i = thread / kWarp; i < kOutputs; i += kLinearStepThreads / kWarp) {
     const int o = min(first + i, job.n_out - 1);
-    copy_rows(weights + i * stride, job.w + o * job.row_bytes, static_cast<int>(job.row_bytes));
+    copies.begin(weights + i * stride, job.w + o * job.row_bytes, static_cast<int>(job.row_bytes));
   }
   auto* const codebook = reinterpret_cast<uint32_t*>(shared);
   fetch_codebook(type, args.codebook, codebook);
@@ -51,7 +53,7 @@ __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t*
       old[i] = job.y[row_at(args, r) * job.y_stride + o];
     }
   }
-  wait_for_copies();
+  copies.wait();
   __syncthreads();
 
   TileSums<kWeightTiles, kRowTiles> sums = {};

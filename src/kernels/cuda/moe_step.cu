@@ -254,7 +254,11 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_step_gate_up, kMoeGateUpThreads, 3, MoeStepArgs, ar
 namespace {
 
 /// Outputs of a warp that a half warp takes together.
-inline constexpr int kDownTogether = 8;
+#ifndef DT
+#define DT 8
+#define DB 2
+#endif
+inline constexpr int kDownTogether = DT;
 
 /// What the threads of a block of the down product share.
 struct DownShared {
@@ -265,7 +269,7 @@ struct DownShared {
 };
 
 /// The dot products of `count` outputs of one expert's `down` with its h, by one warp. `down` is
-/// the first output's row.
+/// the first output's row; the first rows are on their way.
 __device__ __forceinline__ void down_dots(const MoeStepArgs& args, bool is_shared,
                                           const uint8_t* down, int64_t slot, int rank, int count,
                                           uint8_t* stage, const uint32_t* codebook,
@@ -292,7 +296,6 @@ __device__ __forceinline__ void down_dots(const MoeStepArgs& args, bool is_share
   const RoundedRows x = rounded_row_in(stage, blocks);
   uint8_t* const weights = stage + args.x_bytes;
   bool rehearse = args.rehearse != 0;
-  copies.begin(weights, down, min(at_once, count) * row_bytes);
   for (int begin = 0; begin < count;) {
     const int n = min(at_once, count - begin);
     if (!rehearse) {
@@ -327,11 +330,6 @@ __device__ __forceinline__ void down_dots(const MoeStepArgs& args, bool is_share
 __device__ __forceinline__ void moe_step_down(const MoeStepArgs& args, uint8_t* dynamic,
                                               DownShared& shared) {
   let_next_kernel_start();
-  auto* const codebook = reinterpret_cast<uint32_t*>(dynamic);
-  uint32_t* const shared_codebook = codebook + args.routed.codebook[0].words;
-  copy_codebook(args.routed.codebook[0], args.codebook, codebook);
-  copy_codebook(args.shared.codebook[0], args.codebook, shared_codebook);
-
   // A warp for each rank. What route has made is there: the previous kernel has waited for it.
   const int thread = static_cast<int>(threadIdx.x);
   const int rank = thread / kWarp;
@@ -342,7 +340,22 @@ __device__ __forceinline__ void moe_step_down(const MoeStepArgs& args, uint8_t* 
   const int expert = is_shared ? args.table.n_experts : args.ids[chosen + rank];
   const int first = static_cast<int>(blockIdx.x) * args.down_tile;
   const int count = min(args.down_tile, args.n_embd - first);
+  uint8_t* const stage = dynamic + args.stages_at + rank * args.stage_bytes;
+  const uint8_t* down = nullptr;
   WarpCopies copies(&shared.arrived[rank]);
+  if (expert >= 0) {
+    const int64_t row_bytes = is_shared ? args.table.shared.down_row_bytes
+                                        : args.table.routed.down_row_bytes;
+    const int at_once = is_shared ? args.shared.at_once : args.routed.at_once;
+    down = args.table.experts[expert].down + first * row_bytes;
+    if (at_once > 0) {
+      copies.begin(stage + args.x_bytes, down, min(at_once, count) * static_cast<int>(row_bytes));
+    }
+  }
+  auto* const codebook = reinterpret_cast<uint32_t*>(dynamic);
+  uint32_t* const shared_codebook = codebook + args.routed.codebook[0].words;
+  copy_codebook(args.routed.codebook[0], args.codebook, codebook);
+  copy_codebook(args.shared.codebook[0], args.codebook, shared_codebook);
   if (thread < args.n_used) {
     shared.ids[thread] = args.ids[chosen + thread];
     shared.weights[thread] = args.weights[chosen + thread];
@@ -352,11 +365,9 @@ __device__ __forceinline__ void moe_step_down(const MoeStepArgs& args, uint8_t* 
   wait_for_copies();
   __syncthreads();
   if (expert >= 0) {
-    const ExpertShape& shape = is_shared ? args.table.shared : args.table.routed;
     const int64_t slot =
         static_cast<int64_t>(row_index) * (args.n_used + args.table.has_shared) + rank;
-    down_dots(args, is_shared, args.table.experts[expert].down + first * shape.down_row_bytes, slot,
-              rank, count, dynamic + args.stages_at + rank * args.stage_bytes,
+    down_dots(args, is_shared, down, slot, rank, count, stage,
               is_shared ? shared_codebook : codebook, copies, shared);
   }
   wait_for_previous_kernel();
@@ -376,7 +387,7 @@ __device__ __forceinline__ void moe_step_down(const MoeStepArgs& args, uint8_t* 
 
 }  // namespace
 
-CHIMERE_KERNEL_OF_BLOCKS(moe_step_down_narrow, kMoeDownNarrowThreads, 2, MoeStepArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(moe_step_down_narrow, kMoeDownNarrowThreads, DB, MoeStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, dynamic);
   __shared__ DownShared shared;
   moe_step_down(args, dynamic, shared);

@@ -3,7 +3,6 @@
 #ifndef CHIMERE_KERNELS_CUDA_STEP_TILE_H_
 #define CHIMERE_KERNELS_CUDA_STEP_TILE_H_
 
-#include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/fragment_codec.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/async_copy.h"
