@@ -17,6 +17,7 @@
 #include "kernels/cuda/attend_device.h"
 #include "kernels/cuda/attend_feed.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
+#include "kernels/cuda/ptx/opaque.h"
 
 namespace chimere::kernels::cuda {
 namespace {
@@ -34,13 +35,13 @@ using Scores = float[kHeads][attend_positions(kHeads)];
 
 /// Scores of the first kActive positions of each thread, before they are scaled.
 template <KvType kType, int kHeads, int kActive>
-__device__ __forceinline__ void score(int n, const Shared<kHeads>& shared, Feed<kHeads>& feed,
-                                      Scores<kHeads>& s) {
+__device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>& shared,
+                                      Feed<kHeads>& feed, Scores<kHeads>& s) {
   using Unit = KvUnit<kType>;
   constexpr int kThreads = attend_threads(kHeads);
   constexpr int kRows = attend_positions(kHeads) / kActive;
   const auto thread = static_cast<int>(threadIdx.x);
-  const int units = n / Unit::kElements;
+  const int units = elements / Unit::kElements;
 #pragma unroll 1
   for (int first = 0; first < units; first += kRows) {
     const uint4* stage = feed.take();
@@ -83,32 +84,42 @@ __device__ __forceinline__ void score(int n, const Shared<kHeads>& shared, Feed<
 }
 
 template <KvType kType, int kHeads>
-__device__ __forceinline__ void score_half_or_all(int n, const Shared<kHeads>& shared,
+__device__ __forceinline__ void score_half_or_all(int n, int elements, const Shared<kHeads>& shared,
                                                   Feed<kHeads>& feed, Scores<kHeads>& s) {
   constexpr int kOwn = attend_positions(kHeads);
   if (feed.halved()) {
-    score<kType, kHeads, kOwn / 2>(n, shared, feed, s);
+    score<kType, kHeads, kOwn / 2>(n, elements, shared, feed, s);
   } else {
-    score<kType, kHeads, kOwn>(n, shared, feed, s);
+    score<kType, kHeads, kOwn>(n, elements, shared, feed, s);
   }
 }
 
-template <int kHeads>
-__device__ __forceinline__ void score_any(const AttendArgs& args, const Shared<kHeads>& shared,
-                                          Feed<kHeads>& feed, Scores<kHeads>& s) {
-  const int n = args.dims.head_dim;
-  switch (args.kv.k_type) {
-    case KvType::kF32:
-      return score_half_or_all<KvType::kF32>(n, shared, feed, s);
-    case KvType::kF16:
-      return score_half_or_all<KvType::kF16>(n, shared, feed, s);
-    case KvType::kBF16:
-      return score_half_or_all<KvType::kBF16>(n, shared, feed, s);
-    case KvType::kQ8_0:
-      return score_half_or_all<KvType::kQ8_0>(n, shared, feed, s);
-    case KvType::kQ4_0:
-      return score_half_or_all<KvType::kQ4_0>(n, shared, feed, s);
+/// Calls f<kType>() for the type. Without a table of jumps, which would be one more load.
+template <class F>
+__device__ __forceinline__ void for_type(KvType type, F f) {
+  if (type == KvType::kF16) {
+    f.template operator()<KvType::kF16>();
+  } else if (has_scales(type)) {
+    if (opaque(static_cast<int>(type)) == static_cast<int>(KvType::kQ8_0)) {
+      f.template operator()<KvType::kQ8_0>();
+    } else {
+      f.template operator()<KvType::kQ4_0>();
+    }
+  } else if (opaque(static_cast<int>(type)) == static_cast<int>(KvType::kBF16)) {
+    f.template operator()<KvType::kBF16>();
+  } else {
+    f.template operator()<KvType::kF32>();
   }
+}
+
+/// Scores over the first `elements` elements of the keys.
+template <int kHeads>
+__device__ __forceinline__ void score_any(const AttendArgs& args, int elements,
+                                          const Shared<kHeads>& shared, Feed<kHeads>& feed,
+                                          Scores<kHeads>& s) {
+  for_type(args.kv.k_type, [&]<KvType kType>() {
+    score_half_or_all<kType, kHeads>(args.dims.head_dim, elements, shared, feed, s);
+  });
 }
 
 /// The largest score of each head. One barrier of the block.
@@ -305,13 +316,6 @@ __device__ __forceinline__ Fold fold_of(float max, float next) {
   return {top, exp_f32(max - top), exp_f32(next - top)};
 }
 
-/// What a block knows of the splits that it has folded.
-template <int kHeads>
-struct Folded {
-  float max[kHeads];
-  float sum;  ///< of the thread's head
-};
-
 /// A split's share of a head, in args.parts.
 struct Part {
   float* o;
@@ -329,7 +333,7 @@ __device__ __forceinline__ Part part_of(const AttendArgs& args, int head, int sp
 /// A split's weighted values go to args.parts, or are folded into shared.o.
 template <KvType kType, int kHeads, int kPairs>
 __device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTile& heads, int split,
-                                           int count, const float (&top)[kHeads],
+                                           int count, bool real, const float (&top)[kHeads],
                                            const float (&max)[kHeads], const Shared<kHeads>& shared,
                                            Feed<kHeads>& feed) {
   const int n = args.dims.head_dim;
@@ -350,39 +354,15 @@ __device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTil
         o[h][j][0] = fmaf(o[h][j][0], f.take, both->x * f.keep);
         o[h][j][1] = fmaf(o[h][j][1], f.take, both->y * f.keep);
       }
-      *both = make_float2(o[h][j][0], o[h][j][1]);
+      if (real || args.parts == nullptr) *both = make_float2(o[h][j][0], o[h][j][1]);
     }
-  }
-}
-
-template <int kHeads, int kPairs>
-__device__ __forceinline__ void put_values_of(const AttendArgs& args, const HeadTile& heads,
-                                              int split, int count, const float (&top)[kHeads],
-                                              const float (&max)[kHeads],
-                                              const Shared<kHeads>& shared, Feed<kHeads>& feed) {
-  switch (args.kv.v_type) {
-    case KvType::kF32:
-      return put_values<KvType::kF32, kHeads, kPairs>(args, heads, split, count, top, max, shared,
-                                                      feed);
-    case KvType::kF16:
-      return put_values<KvType::kF16, kHeads, kPairs>(args, heads, split, count, top, max, shared,
-                                                      feed);
-    case KvType::kBF16:
-      return put_values<KvType::kBF16, kHeads, kPairs>(args, heads, split, count, top, max, shared,
-                                                       feed);
-    case KvType::kQ8_0:
-      return put_values<KvType::kQ8_0, kHeads, kPairs>(args, heads, split, count, top, max, shared,
-                                                       feed);
-    case KvType::kQ4_0:
-      return put_values<KvType::kQ4_0, kHeads, kPairs>(args, heads, split, count, top, max, shared,
-                                                       feed);
   }
 }
 
 /// The results of heads first .. first + heads - 1 of a row: rotated back if values are, then
 /// gated.
 __device__ __forceinline__ void write_heads(const AttendArgs& args, int row, int first, int heads,
-                                            float* o) {
+                                            bool real, float* o) {
   const int n = args.dims.head_dim;
   __syncthreads();
   if (has_scales(args.kv.v_type)) {
@@ -391,32 +371,22 @@ __device__ __forceinline__ void write_heads(const AttendArgs& args, int row, int
   }
   for (int h = 0; h < heads; ++h) {
     for (auto i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) {
-      write_element(args, row, first + h, i, o[h * n + i]);
+      write_element(args, row, first + h, i, real, o[h * n + i]);
     }
   }
 }
 
+/// One row, or its split that is the block's. Without `real`, a rehearsal: parts of the work, and
+/// nothing leaves the block.
 template <int kHeads>
-__device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) {
+__device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& query,
+                                           const HeadTile& heads, int split, bool real,
+                                           const Shared<kHeads>& shared) {
   constexpr int kThreads = attend_threads(kHeads);
-  wait_for_previous_kernel();
-  let_next_kernel_start();
   const int n = args.dims.head_dim;
-  const Query query = query_of(args, static_cast<int>(blockIdx.x));
   const int positions = query.position + 1;
   const bool folds = args.parts == nullptr;
-  int split = folds ? 0 : static_cast<int>(blockIdx.z);
-  if (split * kSplit >= positions) return;
-  const int end = folds ? (positions + kSplit - 1) / kSplit : split + 1;
-  const int group = args.dims.n_heads / args.dims.n_kv_heads;
-  const int tiles = (group + kHeads - 1) / kHeads;
-  HeadTile heads;
-  heads.kv_head = static_cast<int>(blockIdx.y) / tiles;
-  const int tile = static_cast<int>(blockIdx.y) % tiles * kHeads;
-  heads.first = heads.kv_head * group + tile;
-  heads.count = min(kHeads, group - tile);
-
-  const Shared<kHeads> shared(memory, n);
+  const int end = folds && real ? (positions + kSplit - 1) / kSplit : split + 1;
   const auto thread = static_cast<int>(threadIdx.x);
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
@@ -427,17 +397,18 @@ __device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) 
                     reinterpret_cast<const uint8_t*>(q + i));
     }
   }
-  const int pairs = n <= 2 * kThreads ? 1 : n <= 4 * kThreads ? 2 : 4;
-  Folded<kHeads> all = {};
+  const int pairs_log = n <= 2 * kThreads ? 0 : n <= 4 * kThreads ? 1 : 2;
+  float max[kHeads] = {};  // of the splits so far
+  float sum = 0;           // of the thread's head
   for (; split < end; ++split) {
     const int first = split * kSplit;
     const int count = min(kSplit, positions - first);
     Feed<kHeads> feed;
-    feed.begin(args, query, heads.kv_head, first, count, pairs, shared);
+    feed.begin(args, query, heads.kv_head, first, count, pairs_log, shared);
     feed.wait();
     __syncthreads();
     Scores<kHeads> s = {};
-    score_any(args, shared, feed, s);
+    score_any(args, real ? n : min(n, 64), shared, feed, s);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
@@ -446,86 +417,56 @@ __device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) 
     float top[kHeads];
     largest(count, shared, s, top);
     weigh(count, s, top, shared);
-    if (pairs == 1) {
-      put_values_of<kHeads, 1>(args, heads, split, count, top, all.max, shared, feed);
-    } else if (pairs == 2) {
-      put_values_of<kHeads, 2>(args, heads, split, count, top, all.max, shared, feed);
-    } else if constexpr (attend_positions(kHeads) == 4) {
-      put_values_of<kHeads, 4>(args, heads, split, count, top, all.max, shared, feed);
-    }
+    // A rehearsal has a whole stage and what is behind the last whole one.
+    const int stage = feed.stage_positions();
+    const int added = real || count < 2 * stage ? count : stage + count % stage;
+    for_type(args.kv.v_type, [&]<KvType kType>() {
+      if (pairs_log == 0) {
+        put_values<kType, kHeads, 1>(args, heads, split, added, real, top, max, shared, feed);
+      } else if (pairs_log == 1) {
+        put_values<kType, kHeads, 2>(args, heads, split, added, real, top, max, shared, feed);
+      } else if constexpr (attend_positions(kHeads) == 4) {
+        put_values<kType, kHeads, 4>(args, heads, split, added, real, top, max, shared, feed);
+      }
+    });
     __syncthreads();
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
-      const Fold f = split > 0 && folds ? fold_of(all.max[h], top[h]) : Fold{top[h], 0, 0};
+      const Fold f = split > 0 && folds ? fold_of(max[h], top[h]) : Fold{top[h], 0, 0};
       if (thread == h) {
-        const float sum = sum_of(h, shared);
-        all.sum = split > 0 && folds ? fmaf(sum, f.take, all.sum * f.keep) : sum;
-        if (!folds && h < heads.count) {
-          *part_of(args, heads.first + h, split).max_and_sum = make_float2(top[h], sum);
+        const float next = sum_of(h, shared);
+        sum = split > 0 && folds ? fmaf(next, f.take, sum * f.keep) : next;
+        if (real && !folds && h < heads.count) {
+          *part_of(args, heads.first + h, split).max_and_sum = make_float2(top[h], next);
         }
       }
-      all.max[h] = f.max;
+      max[h] = f.max;
     }
   }
   if (!folds) return;
-  if (thread < kHeads) shared.sum[thread] = all.sum;
+  if (thread < kHeads) shared.sum[thread] = sum;
   __syncthreads();
   for (int h = 0; h < heads.count; ++h) {
-    for (int i = thread; i < n; i += kThreads)
+    for (int i = thread; i < n; i += kThreads) {
       shared.o[h * n + i] = shared.o[h * n + i] / shared.sum[h];
+    }
   }
-  write_heads(args, query.row, heads.first, heads.count, shared.o);
+  write_heads(args, query.row, heads.first, heads.count, real, shared.o);
 }
 
-}  // namespace
-
-// Grid: [slices * rows_per_slice, kv heads * tiles of heads, splits or 1]. attend_threads(N)
-// threads, attend_shared_bytes(N, ...).
-
-CHIMERE_KERNEL(attend_1, attend_threads(1), AttendArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
-  attend<1>(args, memory);
-}
-
-CHIMERE_KERNEL(attend_2, attend_threads(2), AttendArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
-  attend<2>(args, memory);
-}
-
-CHIMERE_KERNEL(attend_4, attend_threads(4), AttendArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
-  attend<4>(args, memory);
-}
-
-CHIMERE_KERNEL(attend_8, attend_threads(8), AttendArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
-  attend<8>(args, memory);
-}
-
-/// Folds the splits of a head in rising order. Grid: [slices * rows_per_slice, heads]. kFoldThreads
-/// threads, 4 elements each.
-CHIMERE_KERNEL(attend_fold, kFoldThreads, AttendArgs, args) {
-  __shared__ float4 o[kMaxHeadDim / 4];
-  __shared__ float4 folds[kFoldThreads];  // keep, take, sum of weights
-  __shared__ float warp_max[kFoldThreads / kWarp];
+/// The splits of a head, folded. All threads of the block, 4 elements each; the arrays are shared.
+__device__ __forceinline__ void fold_head(const AttendArgs& args, int row, int head, int splits,
+                                          bool real, float4* o, float4* folds, float* warp_max) {
   constexpr int kAtOnce = 16;  // parts that are loaded while as many are folded
-  wait_for_previous_kernel();
-  let_next_kernel_start();
   const int n = args.dims.head_dim;
-  const Query query = query_of(args, static_cast<int>(blockIdx.x));
-  if (query.position < 0) return;
-  const int splits = query.position / kSplit + 1;
-  const auto head = static_cast<int>(blockIdx.y);
   const auto thread = static_cast<int>(threadIdx.x);
   const Part first = part_of(args, head, 0);
   const bool adds = thread < n / 4;
   auto load = [&](int split, float4(&parts)[kAtOnce]) {
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      if (adds && split + i < splits) {
-        parts[i] =
-            reinterpret_cast<const float4*>(first.o + static_cast<int64_t>(split + i) * n)[thread];
-      }
+      if (!adds || split + i >= splits) break;
+      parts[i] = reinterpret_cast<const float4*>(first.o)[(split + i) * (n / 4) + thread];
     }
   };
   float4 next[kAtOnce] = {};
@@ -575,13 +516,94 @@ CHIMERE_KERNEL(attend_fold, kFoldThreads, AttendArgs, args) {
           value.w = fmaf(parts[i].w, fold.y, value.w * fold.x);
         }
       }
+      if (!real) break;
     }
     __syncthreads();
+    if (!real) break;
   }
-  if (adds) {
-    o[thread] = make_float4(value.x / sum, value.y / sum, value.z / sum, value.w / sum);
+  if (adds) o[thread] = make_float4(value.x / sum, value.y / sum, value.z / sum, value.w / sum);
+  write_heads(args, row, head, 1, real, reinterpret_cast<float*>(o));
+}
+
+template <int kHeads>
+__device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) {
+  HeadTile heads = {};
+  auto tile = static_cast<int>(blockIdx.y);
+  for (; tile >= args.tiles; tile -= args.tiles) ++heads.kv_head;
+  heads.first = heads.kv_head * args.group + tile * kHeads;
+  heads.count = min(kHeads, args.group - tile * kHeads);
+  const Query query = query_of(args, static_cast<int>(blockIdx.x));
+  const int split = args.parts == nullptr ? 0 : static_cast<int>(blockIdx.z);
+  if (split * kSplit > query.position) {
+    wait_for_previous_kernel();
+    return;
   }
-  write_heads(args, query.row, head, 1, reinterpret_cast<float*>(o));
+  const Shared<kHeads> shared(memory, args.dims.head_dim);
+  if (args.rehearses != 0) {
+    const int first = split * kSplit;
+    prefetch_split<kHeads>(args, query, heads.kv_head, first,
+                           min(kSplit, query.position + 1 - first), tile, args.tiles);
+  }
+  // What the previous kernel has not written yet is read, but nothing comes of it.
+  constexpr bool kRehearses = kHeads <= 2;
+#pragma unroll 1
+  for (int pass = kRehearses && args.rehearses != 0 ? 0 : 1; pass < 2; ++pass) {
+    if (pass == 1) {
+      wait_for_copies();
+      __syncthreads();
+      wait_for_previous_kernel();
+      let_next_kernel_start();
+    }
+    attend_row(args, query, heads, split, pass == 1, shared);
+  }
+}
+
+}  // namespace
+
+// Grid: [slices * rows_per_slice, kv heads * tiles of heads, splits or 1]. attend_threads(N)
+// threads, attend_shared_bytes(N, ...).
+
+CHIMERE_KERNEL(attend_1, attend_threads(1), AttendArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
+  attend<1>(args, memory);
+}
+
+CHIMERE_KERNEL(attend_2, attend_threads(2), AttendArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
+  attend<2>(args, memory);
+}
+
+CHIMERE_KERNEL(attend_4, attend_threads(4), AttendArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
+  attend<4>(args, memory);
+}
+
+CHIMERE_KERNEL(attend_8, attend_threads(8), AttendArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
+  attend<8>(args, memory);
+}
+
+/// Folds the splits of a head in rising order. Grid: [slices * rows_per_slice, heads]. kFoldThreads
+/// threads, 4 elements each.
+CHIMERE_KERNEL(attend_fold, kFoldThreads, AttendArgs, args) {
+  __shared__ float4 o[kMaxHeadDim / 4];
+  __shared__ float4 folds[kFoldThreads];  // keep, take, sum of weights
+  __shared__ float warp_max[kFoldThreads / kWarp];
+  const Query query = query_of(args, static_cast<int>(blockIdx.x));
+  if (query.position < 0) {
+    wait_for_previous_kernel();
+    return;
+  }
+  const int splits = query.position / kSplit + 1;
+#pragma unroll 1
+  for (int pass = args.rehearses != 0 ? 0 : 1; pass < 2; ++pass) {
+    if (pass == 1) {
+      __syncthreads();
+      wait_for_previous_kernel();
+      let_next_kernel_start();
+    }
+    fold_head(args, query.row, static_cast<int>(blockIdx.y), splits, pass == 1, o, folds, warp_max);
+  }
 }
 
 }  // namespace chimere::kernels::cuda

@@ -30,14 +30,15 @@ __device__ __forceinline__ void rotate_heads(float* x, int heads, int n) {
   for (int i = thread; i < heads * n; i += threads) x[i] = x[i] * scale;
 }
 
-/// Element i of head h of a row's result, times its gate if there are gates.
+/// Element i of head h of a row's result, times its gate if there are gates; it is written if it is
+/// `real`.
 __device__ __forceinline__ void write_element(const AttendArgs& args, int row, int64_t h, int i,
-                                              float o) {
+                                              bool real, float o) {
   const int n = args.dims.head_dim;
   if (args.dims.gated != 0) {
     o = o * sigmoid(args.qg.data[row * args.qg.stride + (2 * h + 1) * n + i]);
   }
-  args.out.data[row * args.out.stride + h * n + i] = o;
+  if (real) args.out.data[row * args.out.stride + h * n + i] = o;
 }
 
 }  // namespace chimere::kernels::cuda

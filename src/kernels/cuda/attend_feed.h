@@ -16,8 +16,13 @@ struct Query {
 };
 
 __device__ __forceinline__ Query query_of(const AttendArgs& args, int index) {
-  const SliceArgs slice = args.batch.slices[index / args.rows_per_slice];
-  const int i = index % args.rows_per_slice;
+  int slice_index = index;
+  int i = 0;
+  if (args.rows_per_slice > 1) {
+    slice_index = index / args.rows_per_slice;
+    i = index % args.rows_per_slice;
+  }
+  const SliceArgs slice = args.batch.slices[slice_index];
   if (slice.row_class != args.row_class || i >= slice.row_count) return {0, 0, -1};
   const int row = slice.row_begin + i;
   return {row, slice.sequence, args.batch.row_position[row]};
@@ -51,6 +56,31 @@ struct Shared {
   }
 };
 
+/// Loads one of `tiles` shares of the keys of a split, and of the values if few heads leave room for
+/// them, into the second-level cache, in the order of their use.
+template <int kHeads>
+__device__ __forceinline__ void prefetch_split(const AttendArgs& args, const Query& query,
+                                               int kv_head, int first, int count, int tile,
+                                               int tiles) {
+  constexpr int kLine = 128;
+  constexpr int kPages = kSplit / kPage;
+  constexpr int kThreads = attend_threads(kHeads);
+  const int n = args.dims.head_dim;
+  const int* table = args.batch.page_table + args.batch.page_begin[query.sequence] + first / kPage;
+  const auto start = static_cast<int>(threadIdx.x) + tile * kThreads;
+  auto heads = [&](int offset, int bytes) {
+    for (int line = start; line < bytes / kLine * kPages; line += kThreads * tiles) {
+      const int page = line % kPages;
+      if (page * kPage >= count) continue;
+      prefetch(args.kv.base + table[page] * args.kv.page_bytes + offset + line / kPages * kLine);
+    }
+  };
+  const int key_bytes = head_bytes(args.kv.k_type, n);
+  const int value_bytes = head_bytes(args.kv.v_type, n);
+  heads(kv_head * key_bytes, key_bytes);
+  if (kHeads <= 2) heads(args.dims.n_kv_heads * key_bytes + kv_head * value_bytes, value_bytes);
+}
+
 /// A thread's copies of the keys and values of a split, stage by stage. A stage has kOwn units for
 /// each thread: of its positions' keys, one unit of kOwn positions or two of kOwn / 2; or of its
 /// pairs' values, kOwn / pairs groups of positions.
@@ -60,10 +90,11 @@ class Feed {
   static constexpr int kOwn = attend_positions(kHeads);
   static constexpr int kThreads = attend_threads(kHeads);
 
-  /// Starts the first stages. `halved`: the split has only its first half of positions. `scales`
-  /// of both are copied with the first stage, and all else that was started before.
+  /// Starts the first stages of `count` positions from `first` on. A thread has 1 << pairs_log
+  /// pairs of elements. The scales are copied with the first stage, and all else that was started
+  /// before.
   __device__ __forceinline__ void begin(const AttendArgs& args, const Query& query, int kv_head,
-                                        int first, int count, int pairs,
+                                        int first, int count, int pairs_log,
                                         const Shared<kHeads>& shared) {
     const int n = args.dims.head_dim;
     const auto thread = static_cast<int>(threadIdx.x);
@@ -92,12 +123,13 @@ class Feed {
                  : args.kv.v_type == KvType::kQ4_0 ? 4
                                                    : 2;
     group_bytes_ = half * 16;
-    stage_positions_ = (kOwn / pairs) << group_log_;
+    stage_positions_ = kOwn >> pairs_log << group_log_;
 #pragma unroll
     for (int j = 0; j < kOwn; ++j) {
-      const int group = j / pairs;
+      const int group = j >> pairs_log;
+      const int pair = min(thread + (j & ((1 << pairs_log) - 1)) * kThreads, half - 1);
       value_position_[j] = group << group_log_;
-      value_offset_[j] = group * group_bytes_ + min(thread + j % pairs * kThreads, half - 1) * 16;
+      value_offset_[j] = group * group_bytes_ + pair * 16;
     }
     next_values_ = page(0) + value_head;
     value_head_ = value_head;
@@ -114,7 +146,11 @@ class Feed {
     for (int i = 0; i + 1 < kFeedStages; ++i) start_stage();
   }
 
+  /// Whether the split has only its first half of positions.
   __device__ __forceinline__ bool halved() const { return halved_; }
+
+  /// Positions of a stage of values.
+  __device__ __forceinline__ int stage_positions() const { return stage_positions_; }
 
   /// The thread's units of the next stage, kThreads apart; the stage before it is given back.
   __device__ __forceinline__ const uint4* take() {

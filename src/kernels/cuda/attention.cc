@@ -196,7 +196,11 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
     args.rows_per_slice = rows_per_slice;
     args.parts = plan.splits > 0 ? reinterpret_cast<float*>(scratch) : nullptr;
     args.max_splits = plan.splits;
+    args.group = args.dims.n_heads / args.dims.n_kv_heads;
+    args.tiles = plan.tiles;
     const uint32_t rows = u32(int64_t{batch.extent.n_slices} * rows_per_slice);
+    const int64_t blocks = int64_t{rows} * shape.n_kv_heads * plan.tiles * std::max(plan.splits, 1);
+    args.rehearses = blocks <= int64_t{2} * multiprocessors ? 1 : 0;
     const Launch launch = {
         .grid = {rows, u32(int64_t{shape.n_kv_heads} * plan.tiles), u32(std::max(plan.splits, 1))},
         .block = {u32(attend_threads(plan.heads))},

@@ -90,6 +90,10 @@ struct AttendArgs {
   /// nullptr: a block folds the splits itself.
   float* parts;
   int32_t max_splits;
+  int32_t group;  ///< heads of a kv head
+  int32_t tiles;  ///< blocks of a kv head
+  /// 1: one wave of blocks, whose time before the previous kernel's end is free.
+  int32_t rehearses;
 };
 
 /// Queries of a block of attend_chunk_N.

@@ -55,6 +55,15 @@ __device__ __forceinline__ void wait_for_older_groups() {
 #endif
 }
 
+/// Has the second-level cache load what lies at an address; nothing is read.
+__device__ __forceinline__ void prefetch(const void* global) {
+#ifdef __CUDACC__
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
+#else
+  (void)global;
+#endif
+}
+
 /// Waits for the copies that this thread started; a barrier shows them to the others.
 __device__ __forceinline__ void wait_for_copies() {
 #ifdef __CUDACC__
