@@ -1,8 +1,9 @@
 // Time of the sequence mixers and of the small kernels of a step on the first card, at the shapes
 // of a 35B-A3B model, with the bytes that each must move and the rate that makes. Launches are
 // recorded and replayed, as the engine does. Steps go through 30 layers, each with states of its
-// own, so that these come from memory. Of a step, "after a norm" is the time of a norm and the op
-// less that of two norms: what was on its way before the op before had ended is not seen otherwise.
+// own, so that these come from memory; so do the keys and values of attention. Of a step, "after a
+// norm" is the time of a norm and the op less that of two norms: what was on its way before the op
+// before had ended is not seen otherwise.
 //
 //   cuda_mixer_bench
 #include <algorithm>
@@ -276,20 +277,26 @@ void time_row_ops(Card& card, int rows) {
   });
 }
 
-void time_attention(Card& card, int n_sequences, RowClass row_class, int rows, int start) {
+/// Rows behind `start` positions. Each launch has keys and values of its own, so that they come
+/// from device memory as in a model of many layers.
+void time_attention(Card& card, int n_sequences, RowClass row_class, int rows, int start,
+                    DType k_type, DType v_type) {
   AttentionShape shape;
   shape.n_heads = 16;
   shape.n_kv_heads = 2;
   shape.head_dim = 256;
   shape.rope_dims = 64;
   shape.scale = 1.0F / 16;
+  const bool step = row_class == RowClass::kStep;
   const DeviceBatch batch = put_batch(card, n_sequences, row_class, rows, start);
   const int64_t n = batch.extent.n_rows;
   const int multiprocessors = card.device().facts().multiprocessors;
   const int64_t pages = (start + rows + kKvPageTokens - 1) / kKvPageTokens * int64_t{n_sequences};
-  KvView kv = {nullptr, cuda::kv_page_bytes(shape, DType::kQ8_0, DType::kQ4_0), DType::kQ8_0,
-               DType::kQ4_0};
-  kv.base = card.zeros(pages * kv.page_bytes);
+  const KvView kv = {nullptr, cuda::kv_page_bytes(shape, k_type, v_type), k_type, v_type};
+  const int64_t layer_bytes = pages * kv.page_bytes;
+  const auto layers =
+      static_cast<int>(step ? std::clamp<int64_t>(256'000'000 / layer_bytes, 1, 240) : 1);
+  uint8_t* memory = card.zeros(layers * layer_bytes);
   const MatrixView qg = card.matrix(n, int64_t{2} * shape.n_heads * shape.head_dim);
   const MatrixView k = card.matrix(n, int64_t{shape.n_kv_heads} * shape.head_dim);
   const MatrixView out = card.matrix(n, int64_t{shape.n_heads} * shape.head_dim);
@@ -299,18 +306,36 @@ void time_attention(Card& card, int n_sequences, RowClass row_class, int rows, i
   uint8_t* scratch = card.zeros(attend_scratch_bytes(shape, batch.extent, multiprocessors) + 16);
   Stream& stream = card.device().stream();
   rope_table(stream, batch, shape.rope_dims, frequencies, rope);
-  const std::string rows_of = std::to_string(n_sequences) + " sequences of " +
-                              std::to_string(rows) +
-                              (row_class == RowClass::kStep ? " step rows" : " chunk rows") +
-                              " behind " + std::to_string(start);
-  const int count = n > 64 ? 3 : 100;
-  const double append = card.time(
-      [&] { qk_norm_rope_append(stream, batch, shape, rope, norm, norm, 1e-6F, qg, k, k, kv); },
-      count);
-  print("append, " + rows_of, append, 4.0 * static_cast<double>(n) * (2 * 4096 + 1024));
-  const double seconds = card.time(
-      [&] { attend(stream, batch, shape, qg, kv, out, multiprocessors, scratch); }, count);
-  print("attend, " + rows_of, seconds, static_cast<double>(pages * kv.page_bytes));
+  auto layer_of = [&](int layer) {
+    KvView view = kv;
+    view.base = memory + layer * layer_bytes;
+    return view;
+  };
+  auto add_rows = [&](int layer) {
+    qk_norm_rope_append(stream, batch, shape, rope, norm, norm, 1e-6F, qg, k, k, layer_of(layer));
+  };
+  auto read_rows = [&](int layer) {
+    attend(stream, batch, shape, qg, layer_of(layer), out, multiprocessors, scratch);
+  };
+  const std::string what = std::string("attend ") + std::string(dtype_name(k_type)) + "/" +
+                           std::string(dtype_name(v_type)) + ", " + std::to_string(n_sequences) +
+                           " x " + std::to_string(rows) + (step ? " step" : " chunk") +
+                           " rows behind " + std::to_string(start);
+  const auto bytes = static_cast<double>(layer_bytes);
+  if (!step) {
+    print(what, card.time([&] { read_rows(0); }, 3), bytes);
+    return;
+  }
+  print_share(card, what, card.median(read_rows, layers), bytes);
+  const double append = card.median(add_rows, layers);
+  const double both = card.median(
+      [&](int layer) {
+        add_rows(layer);
+        read_rows(layer);
+      },
+      layers);
+  print_share(card, "  after an append of " + std::to_string(append * 1e6) + " us", both - append,
+              bytes);
 }
 
 }  // namespace
@@ -322,13 +347,19 @@ int main() {
   for (const int rows : {1, 8, 32}) time_row_ops(card, rows);
   time_delta_net(card, 1, RowClass::kChunk, 512);
   time_delta_net(card, 1, RowClass::kChunk, 4096);
-  for (const int start : {100, 1000, 4000, 32000}) {
-    time_attention(card, 1, RowClass::kStep, 1, start);
+  constexpr std::pair<DType, DType> kTypes[] = {{DType::kF16, DType::kF16},
+                                                {DType::kQ8_0, DType::kQ4_0}};
+  for (const auto& [k_type, v_type] : kTypes) {
+    auto step_rows = [&, k = k_type, v = v_type](int sequences, int rows, int start) {
+      time_attention(card, sequences, RowClass::kStep, rows, start, k, v);
+    };
+    for (const int start : {127, 4095, 31999}) step_rows(1, 1, start);
+    for (const int start : {127, 4095}) step_rows(8, 1, start);
+    step_rows(32, 1, 127);
+    step_rows(1, 4, 4092);
   }
-  time_attention(card, 8, RowClass::kStep, 1, 4000);
-  time_attention(card, 1, RowClass::kStep, 4, 4000);
-  time_attention(card, 1, RowClass::kChunk, 512, 0);
-  time_attention(card, 1, RowClass::kChunk, 4096, 0);
-  time_attention(card, 1, RowClass::kChunk, 512, 32000);
+  for (const auto& [rows, start] : {std::pair{512, 0}, std::pair{4096, 0}, std::pair{512, 32000}}) {
+    time_attention(card, 1, RowClass::kChunk, rows, start, DType::kQ8_0, DType::kQ4_0);
+  }
   return 0;
 }

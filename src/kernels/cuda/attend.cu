@@ -1,209 +1,307 @@
 // Attention of single rows (docs/numerics.md, "attend"): the oracle's bits. A block has one split
-// of one row and some of the heads that share a kv head, so that keys and values are decoded once
-// for all of them.
+// of one row, or one split after the other, and some of the heads that share a kv head, so that
+// keys and values are decoded once for all of them.
 //
-// Scores: a thread has one position, and one chain for each head over the elements of the key.
-// Values: a thread has two elements, and chains for up to 4 heads over the positions.
+// Scores: a thread has 2 or 4 positions, and for each a chain per head over the elements of the
+// key. Values: a thread has 1 to 4 pairs of elements, and for each two chains per head over the
+// positions. What several chains of a thread share (a query for its positions, a weight for its
+// elements) is read from shared memory once.
 //
-// Bytes: keys and values are read once for each tile of heads. With 8 heads, 256 elements, q8_0
-// keys and q4_0 values, a position has 416 bytes and 4096 fused multiply-adds.
+// Keys and values come by asynchronous copies, in one queue of stages that runs on from the keys
+// into the values of the split. A thread copies what it alone will read: no barrier is between a
+// copy and its use.
+//
+// With 8 heads of 256 elements and f16, a position has 1024 bytes and 4096 fused multiply-adds,
+// which read 1280 words of shared memory. Of 256 positions on one multiprocessor: 8192 cycles of
+// multiply-adds, 10240 of shared memory.
 #include "kernels/cuda/attend_device.h"
-#include "kernels/cuda/dot16.h"
+#include "kernels/cuda/attend_feed.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
+#include "kernels/cuda/ptx/opaque.h"
 
 namespace chimere::kernels::cuda {
 namespace {
 
-/// The row that a block works on; position -1 if there is none.
-struct Query {
-  int row;
-  int sequence;
-  int position;
+/// The heads that a block attends for.
+struct HeadTile {
+  int kv_head;
+  int first;
+  int count;
 };
 
-__device__ __forceinline__ Query query_of(const AttendArgs& args, int index) {
-  const SliceArgs slice = args.batch.slices[index / args.rows_per_slice];
-  const int i = index % args.rows_per_slice;
-  if (slice.row_class != args.row_class || i >= slice.row_count) return {0, 0, -1};
-  const int row = slice.row_begin + i;
-  return {row, slice.sequence, args.batch.row_position[row]};
-}
-
-/// Shared by the threads of a block that attends for kHeads heads.
+/// A thread's scores: for each head its positions thread + i * threads.
 template <int kHeads>
-struct alignas(16) AttendShared {
-  float q[kHeads * kMaxHeadDim];   ///< [head][element]; in the end the result
-  float scores[kHeads * kSplit];   ///< [head][position]
-  float weights[kSplit * kHeads];  ///< [position][head]
-  float max[kHeads];
-  float sum[kHeads];
-};
+using Scores = float[kHeads][attend_positions(kHeads)];
 
-/// Scores of the positions of a split: a thread for each.
-template <KvType kType, int kHeads>
-__device__ __forceinline__ void score(const AttendArgs& args, const Query& query, int kv_head,
-                                      int first, int count, AttendShared<kHeads>& shared) {
+/// Scores of the first kActive positions of each thread, before they are scaled.
+template <KvType kType, int kHeads, int kActive>
+__device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>& shared,
+                                      Feed<kHeads>& feed, Scores<kHeads>& s) {
   using Unit = KvUnit<kType>;
-  const int n = args.dims.head_dim;
-  const auto p = static_cast<int>(threadIdx.x);
-  if (p >= count) return;
-  const KvHead keys =
-      keys_of(args.kv, page_of(args.batch, args.kv, query.sequence, first + p), kv_head, n);
-  const auto* units = reinterpret_cast<const uint4*>(keys.units) + p % kPage;
-  float s[kHeads] = {};
-  for (int u = 0; u * Unit::kElements < n; ++u) {
-    float x[Unit::kElements];
-    Unit::decode(units[u * kPage], x);
-    if (has_scales(kType)) {
-      const float d = widen_f16(keys.scales[u * Unit::kElements / 32 * kPage + p % kPage]);
+  constexpr int kThreads = attend_threads(kHeads);
+  constexpr int kRows = attend_positions(kHeads) / kActive;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int units = elements / Unit::kElements;
+#pragma unroll 1
+  for (int first = 0; first < units; first += kRows) {
+    const uint4* stage = feed.take();
 #pragma unroll
-      for (int i = 0; i < Unit::kElements; ++i) x[i] = d * x[i];
-    }
+    for (int r = 0; r < kRows; ++r) {
+      const int u = first + r;
+      if (kRows > 1 && u >= units) break;
+      uint4 raw[kActive];
+      float d[kActive] = {};
 #pragma unroll
-    for (int i = 0; i < Unit::kElements; i += 4) {
+      for (int i = 0; i < kActive; ++i) {
+        raw[i] = stage[(r * kActive + i) * kThreads];
+        if (has_scales(kType)) {
+          const int p = thread + i * kThreads;
+          const int block = u * Unit::kElements / 32;
+          d[i] = widen_f16(shared.key_scales[(p / kPage * (n / 32) + block) * kPage + p % kPage]);
+        }
+      }
 #pragma unroll
-      for (int h = 0; h < kHeads; ++h) {
-        const float4 q =
-            *reinterpret_cast<const float4*>(shared.q + h * n + u * Unit::kElements + i);
-        s[h] = fmaf(q.x, x[i], s[h]);
-        s[h] = fmaf(q.y, x[i + 1], s[h]);
-        s[h] = fmaf(q.z, x[i + 2], s[h]);
-        s[h] = fmaf(q.w, x[i + 3], s[h]);
+      for (int c = 0; c < Unit::kElements / 4; ++c) {
+        float x[kActive][4];
+#pragma unroll
+        for (int i = 0; i < kActive; ++i) Unit::decode(raw[i], c, d[i], d[i], x[i]);
+#pragma unroll
+        for (int h = 0; h < kHeads; ++h) {
+          const float4 q =
+              *reinterpret_cast<const float4*>(shared.q + h * n + u * Unit::kElements + 4 * c);
+#pragma unroll
+          for (int i = 0; i < kActive; ++i) s[h][i] = fmaf(q.x, x[i][0], s[h][i]);
+#pragma unroll
+          for (int i = 0; i < kActive; ++i) s[h][i] = fmaf(q.y, x[i][1], s[h][i]);
+#pragma unroll
+          for (int i = 0; i < kActive; ++i) s[h][i] = fmaf(q.z, x[i][2], s[h][i]);
+#pragma unroll
+          for (int i = 0; i < kActive; ++i) s[h][i] = fmaf(q.w, x[i][3], s[h][i]);
+        }
       }
     }
   }
-#pragma unroll
-  for (int h = 0; h < kHeads; ++h) shared.scores[h * kSplit + p] = s[h] * args.scale;
 }
-
-/// Largest score, weights and their sum: a warp for each head.
-template <int kHeads>
-__device__ __forceinline__ void weigh(int count, AttendShared<kHeads>& shared) {
-  const int h = static_cast<int>(threadIdx.x) / kWarp;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  if (h >= kHeads) return;
-  const float* scores = shared.scores + h * kSplit;
-  float s[kSplit / kWarp];
-  float top = scores[0];
-#pragma unroll
-  for (int i = 0; i < kSplit / kWarp; ++i) {
-    const int p = i * kWarp + lane;
-    s[i] = p < count ? scores[p] : scores[0];
-    top = s[i] > top ? s[i] : top;
-  }
-  for (int half = kWarp / 2; half > 0; half /= 2) {
-    const float other = __shfl_xor_sync(kFullWarp, top, half);
-    top = other > top ? other : top;
-  }
-  // Partial sum p mod 16 takes its weights in rising order: now one of this lane, now one of the
-  // lane 16 further. Both lanes of such a pair keep the same sum.
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < kSplit / kWarp; ++i) {
-    const int p = i * kWarp + lane;
-    const float w = p < count ? exp_f32(s[i] - top) : 0;
-    if (p < count) shared.weights[p * kHeads + h] = w;
-    const float other = __shfl_xor_sync(kFullWarp, w, 16);
-    sum = sum + (lane < 16 ? w : other);
-    sum = sum + (lane < 16 ? other : w);
-  }
-  sum = tree_of_16(sum);
-  if (lane == 0) {
-    shared.max[h] = top;
-    shared.sum[h] = sum;
-  }
-}
-
-/// Heads whose values one thread adds up.
-template <int kHeads>
-inline constexpr int kValueHeads = kHeads < 4 ? kHeads : 4;
-
-/// Two elements of the weighted sum of a split's values, for some heads.
-template <int kHeads>
-struct Values {
-  float o[kValueHeads<kHeads>][2];
-};
 
 template <KvType kType, int kHeads>
-__device__ __forceinline__ void add_values(const AttendArgs& args, const Query& query, int kv_head,
-                                           int first, int count, int pair, int head,
-                                           const AttendShared<kHeads>& shared,
-                                           Values<kHeads>& values) {
+__device__ __forceinline__ void score_half_or_all(int n, int elements, const Shared<kHeads>& shared,
+                                                  Feed<kHeads>& feed, Scores<kHeads>& s) {
+  constexpr int kOwn = attend_positions(kHeads);
+  if (feed.halved()) {
+    score<kType, kHeads, kOwn / 2>(n, elements, shared, feed, s);
+  } else {
+    score<kType, kHeads, kOwn>(n, elements, shared, feed, s);
+  }
+}
+
+/// Calls f<kType>() for the type. Without a table of jumps, which would be one more load.
+template <class F>
+__device__ __forceinline__ void for_type(KvType type, F f) {
+  if (type == KvType::kF16) {
+    f.template operator()<KvType::kF16>();
+  } else if (has_scales(type)) {
+    if (opaque(static_cast<int>(type)) == static_cast<int>(KvType::kQ8_0)) {
+      f.template operator()<KvType::kQ8_0>();
+    } else {
+      f.template operator()<KvType::kQ4_0>();
+    }
+  } else if (opaque(static_cast<int>(type)) == static_cast<int>(KvType::kBF16)) {
+    f.template operator()<KvType::kBF16>();
+  } else {
+    f.template operator()<KvType::kF32>();
+  }
+}
+
+/// Scores over the first `elements` elements of the keys.
+template <int kHeads>
+__device__ __forceinline__ void score_any(const AttendArgs& args, int elements,
+                                          const Shared<kHeads>& shared, Feed<kHeads>& feed,
+                                          Scores<kHeads>& s) {
+  for_type(args.kv.k_type, [&]<KvType kType>() {
+    score_half_or_all<kType, kHeads>(args.dims.head_dim, elements, shared, feed, s);
+  });
+}
+
+/// The largest score of each head. One barrier of the block.
+template <int kHeads>
+__device__ __forceinline__ void largest(int count, const Shared<kHeads>& shared,
+                                        const Scores<kHeads>& s, float (&top)[kHeads]) {
+  constexpr int kThreads = attend_threads(kHeads);
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % kWarp;
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    top[h] = -INFINITY;
+#pragma unroll
+    for (int i = 0; i < attend_positions(kHeads); ++i) {
+      if (thread + i * kThreads < count) top[h] = s[h][i] > top[h] ? s[h][i] : top[h];
+    }
+  }
+  // Lanes that differ in a bit share out their heads, until each has one.
+#pragma unroll
+  for (int level = 0; level < 5; ++level) {
+    const int half = kWarp / 2 >> level;
+    const int heads = kHeads / 2 >> level;
+    const bool upper = heads > 0 && (lane & half) != 0;
+#pragma unroll
+    for (int h = 0; h < (kHeads > 1 ? kHeads / 2 : 1); ++h) {
+      if (h >= (heads > 0 ? heads : 1)) break;
+      const float own = upper ? top[h + heads] : top[h];
+      const float given = upper ? top[h] : top[h + heads];
+      const float other = __shfl_xor_sync(kFullWarp, given, half);
+      top[h] = other > own ? other : own;
+    }
+  }
+  if (lane % (kWarp / kHeads) == 0) {
+    shared.warp_max[thread / kWarp * kHeads + lane / (kWarp / kHeads)] = top[0];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    top[h] = shared.warp_max[h];
+#pragma unroll
+    for (int w = 1; w < kThreads / kWarp; ++w) {
+      const float other = shared.warp_max[w * kHeads + h];
+      top[h] = other > top[h] ? other : top[h];
+    }
+  }
+}
+
+/// Weights of the positions, then their partial sums. One barrier of the block; another one is due
+/// before the partial sums are read.
+template <int kHeads>
+__device__ __forceinline__ void weigh(int count, const Scores<kHeads>& s,
+                                      const float (&top)[kHeads], const Shared<kHeads>& shared) {
+  constexpr int kThreads = attend_threads(kHeads);
+  const auto thread = static_cast<int>(threadIdx.x);
+#pragma unroll
+  for (int i = 0; i < attend_positions(kHeads); ++i) {
+    const int p = thread + i * kThreads;
+    // Beyond the last position -0: it changes no sum.
+    float w[kHeads];
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) w[h] = p < count ? exp_f32(s[h][i] - top[h]) : -0.0F;
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) shared.weights[p * kHeads + h] = w[h];
+  }
+  __syncthreads();
+  for (int chain = thread; chain < 16 * kHeads; chain += kThreads) {
+    float sum = 0;
+#pragma unroll 4
+    for (int p = 0; p < count; p += 16) sum = sum + shared.weights[p * kHeads + chain];
+    shared.partial[chain] = sum;
+  }
+}
+
+/// The sum of a head's weights: the tree of 16.
+template <int kHeads>
+__device__ __forceinline__ float sum_of(int head, const Shared<kHeads>& shared) {
+  float s[16];
+#pragma unroll
+  for (int i = 0; i < 16; ++i) s[i] = shared.partial[i * kHeads + head];
+#pragma unroll
+  for (int level = 3; level >= 0; --level) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if (i < 1 << level) s[i] = s[i] + s[i + (1 << level)];
+    }
+  }
+  return s[0];
+}
+
+/// Weighted sums of kPairs pairs of elements of a split's values, for each head.
+template <int kHeads, int kPairs>
+using Sums = float[kHeads][kPairs][2];
+
+/// Adds two positions, p and p + 1. `x`: of each pair, its elements at p, then at p + 1.
+template <int kHeads, int kPairs>
+__device__ __forceinline__ void add_two(const float* weights, const float (&x)[kPairs][4],
+                                        Sums<kHeads, kPairs>& o) {
+  float w[2 * kHeads];
+  if constexpr (kHeads == 1) {
+    const float2 both = *reinterpret_cast<const float2*>(weights);
+    w[0] = both.x;
+    w[1] = both.y;
+  } else {
+#pragma unroll
+    for (int i = 0; i < kHeads / 2; ++i) {
+      const float4 four = reinterpret_cast<const float4*>(weights)[i];
+      w[4 * i] = four.x;
+      w[4 * i + 1] = four.y;
+      w[4 * i + 2] = four.z;
+      w[4 * i + 3] = four.w;
+    }
+  }
+#pragma unroll
+  for (int t = 0; t < 2; ++t) {
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+#pragma unroll
+      for (int j = 0; j < kPairs; ++j) {
+        o[h][j][0] = fmaf(w[t * kHeads + h], x[j][2 * t], o[h][j][0]);
+        o[h][j][1] = fmaf(w[t * kHeads + h], x[j][2 * t + 1], o[h][j][1]);
+      }
+    }
+  }
+}
+
+template <KvType kType, int kHeads, int kPairs>
+__device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads>& shared,
+                                           Feed<kHeads>& feed, Sums<kHeads, kPairs>& o) {
   using Unit = KvUnit<kType>;
+  constexpr int kThreads = attend_threads(kHeads);
   constexpr int kGroup = Unit::kElements / 2;  // positions of a unit
-  constexpr int kOwn = kValueHeads<kHeads>;
-  const int n = args.dims.head_dim;
-  KvHead head_values = {};
-  for (int p0 = 0; p0 < count; p0 += kGroup) {
-    if (p0 % kPage == 0) {
-      head_values = values_of(args.kv, page_of(args.batch, args.kv, query.sequence, first + p0),
-                              args.dims.n_kv_heads, kv_head, n);
-    }
-    const int slot = p0 % kPage;
-    float x[Unit::kElements];
-    Unit::decode(reinterpret_cast<const uint4*>(head_values.units)[slot / kGroup * (n / 2) + pair],
-                 x);
+  constexpr int kGroups = attend_positions(kHeads) / kPairs;
+  const uint16_t* scales[kPairs];
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) {
-      if (p0 + i >= count) break;
-      float low = x[2 * i];
-      float high = x[2 * i + 1];
+  for (int j = 0; j < kPairs; ++j) {
+    const int pair = min(static_cast<int>(threadIdx.x) + j * kThreads, n / 2 - 1);
+    scales[j] = shared.value_scales + pair / 16 * kPage;
+  }
+  auto decode = [&](const uint4(&raw)[kPairs], int p, int c, float(&x)[kPairs][4]) {
+#pragma unroll
+    for (int j = 0; j < kPairs; ++j) {
+      float d[2] = {};
       if (has_scales(kType)) {
-        const float d = widen_f16(head_values.scales[pair / 16 * kPage + slot + i]);
-        low = d * low;
-        high = d * high;
+        const uint32_t both = *reinterpret_cast<const uint32_t*>(
+            scales[j] + p / kPage * (n / 32) * kPage + p % kPage + 2 * c);
+        d[0] = widen_f16(static_cast<uint16_t>(both));
+        d[1] = widen_f16(static_cast<uint16_t>(both >> 16U));
       }
-      const float* weights = shared.weights + (p0 + i) * kHeads + head;
+      Unit::decode(raw[j], c, d[0], d[1], x[j]);
+    }
+  };
+#pragma unroll 1
+  for (int first = 0; first < count; first += kGroups * kGroup) {
+    const uint4* stage = feed.take();
 #pragma unroll
-      for (int h = 0; h < kOwn; ++h) {
-        values.o[h][0] = fmaf(weights[h], low, values.o[h][0]);
-        values.o[h][1] = fmaf(weights[h], high, values.o[h][1]);
+    for (int g = 0; g < kGroups; ++g) {
+      const int p = first + g * kGroup;
+      uint4 raw[kPairs];
+#pragma unroll
+      for (int j = 0; j < kPairs; ++j) raw[j] = stage[(g * kPairs + j) * kThreads];
+      if (p + kGroup <= count) {
+#pragma unroll
+        for (int c = 0; c < kGroup / 2; ++c) {
+          float x[kPairs][4];
+          decode(raw, p, c, x);
+          add_two<kHeads, kPairs>(shared.weights + (p + 2 * c) * kHeads, x, o);
+        }
+      } else {
+#pragma unroll 1
+        for (int c = 0; p + 2 * c < count; ++c) {
+          float x[kPairs][4];
+          decode(raw, p, c, x);
+          // A position without meaning counts as -0 * 0.
+#pragma unroll
+          for (int j = 0; j < kPairs; ++j) {
+            if (p + 2 * c + 1 == count) x[j][2] = x[j][3] = 0;
+          }
+          add_two<kHeads, kPairs>(shared.weights + (p + 2 * c) * kHeads, x, o);
+        }
       }
     }
   }
-}
-
-template <int kHeads>
-__device__ __forceinline__ void score_any(const AttendArgs& args, const Query& query, int kv_head,
-                                          int first, int count, AttendShared<kHeads>& shared) {
-  switch (args.kv.k_type) {
-    case KvType::kF32:
-      return score<KvType::kF32>(args, query, kv_head, first, count, shared);
-    case KvType::kF16:
-      return score<KvType::kF16>(args, query, kv_head, first, count, shared);
-    case KvType::kBF16:
-      return score<KvType::kBF16>(args, query, kv_head, first, count, shared);
-    case KvType::kQ8_0:
-      return score<KvType::kQ8_0>(args, query, kv_head, first, count, shared);
-    case KvType::kQ4_0:
-      return score<KvType::kQ4_0>(args, query, kv_head, first, count, shared);
-  }
-}
-
-template <int kHeads>
-__device__ __forceinline__ Values<kHeads> add_values_any(const AttendArgs& args, const Query& query,
-                                                         int kv_head, int first, int count,
-                                                         int pair, int head,
-                                                         const AttendShared<kHeads>& shared) {
-  Values<kHeads> v = {};
-  switch (args.kv.v_type) {
-    case KvType::kF32:
-      add_values<KvType::kF32>(args, query, kv_head, first, count, pair, head, shared, v);
-      break;
-    case KvType::kF16:
-      add_values<KvType::kF16>(args, query, kv_head, first, count, pair, head, shared, v);
-      break;
-    case KvType::kBF16:
-      add_values<KvType::kBF16>(args, query, kv_head, first, count, pair, head, shared, v);
-      break;
-    case KvType::kQ8_0:
-      add_values<KvType::kQ8_0>(args, query, kv_head, first, count, pair, head, shared, v);
-      break;
-    case KvType::kQ4_0:
-      add_values<KvType::kQ4_0>(args, query, kv_head, first, count, pair, head, shared, v);
-      break;
-  }
-  return v;
 }
 
 /// How a running sum and the next split's are weighed against each other.
@@ -218,160 +316,294 @@ __device__ __forceinline__ Fold fold_of(float max, float next) {
   return {top, exp_f32(max - top), exp_f32(next - top)};
 }
 
-/// The results of heads first .. first + heads - 1 of a row: rotated back if values are, then
-/// gated.
-__device__ __forceinline__ void write_heads(const AttendArgs& args, int row, int first, int heads,
-                                            float* o) {
+/// A split's share of a head, in args.parts.
+struct Part {
+  float* o;
+  float2* max_and_sum;
+};
+
+__device__ __forceinline__ Part part_of(const AttendArgs& args, int head, int split) {
+  const int64_t heads = args.dims.n_heads;
+  const int64_t at = (static_cast<int64_t>(blockIdx.x) * heads + head) * args.max_splits;
+  float* rest = args.parts + gridDim.x * heads * args.max_splits * args.dims.head_dim;
+  return {args.parts + (at + split) * args.dims.head_dim,
+          reinterpret_cast<float2*>(rest) + at + split};
+}
+
+/// A split's weighted values go to args.parts, or are folded into shared.o.
+template <KvType kType, int kHeads, int kPairs>
+__device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTile& heads, int split,
+                                           int count, bool real, const float (&top)[kHeads],
+                                           const float (&max)[kHeads], const Shared<kHeads>& shared,
+                                           Feed<kHeads>& feed) {
   const int n = args.dims.head_dim;
-  __syncthreads();
-  if (has_scales(args.kv.v_type)) {
-    rotate_heads(o, heads, n, n);
-    __syncthreads();
-  }
-  for (auto i = static_cast<int>(threadIdx.x); i < heads * n; i += static_cast<int>(blockDim.x)) {
-    write_element(args, row, first + i / n, i % n, o[i]);
+  Sums<kHeads, kPairs> o = {};
+  add_values<kType, kHeads, kPairs>(n, count, shared, feed, o);
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    if (h >= heads.count) break;
+    float* to = args.parts != nullptr ? part_of(args, heads.first + h, split).o : shared.o + h * n;
+    const bool adds = args.parts == nullptr && split > 0;
+    const Fold f = adds ? fold_of(max[h], top[h]) : Fold{};
+#pragma unroll
+    for (int j = 0; j < kPairs; ++j) {
+      const int pair = static_cast<int>(threadIdx.x) + j * attend_threads(kHeads);
+      if (pair >= n / 2) break;
+      float2* both = reinterpret_cast<float2*>(to) + pair;
+      if (adds) {
+        o[h][j][0] = fmaf(o[h][j][0], f.take, both->x * f.keep);
+        o[h][j][1] = fmaf(o[h][j][1], f.take, both->y * f.keep);
+      }
+      if (real || args.parts == nullptr) *both = make_float2(o[h][j][0], o[h][j][1]);
+    }
   }
 }
 
-template <int kHeads>
-__device__ __forceinline__ void attend(const AttendArgs& args, AttendShared<kHeads>& shared) {
-  constexpr int kOwn = kValueHeads<kHeads>;
-  wait_for_previous_kernel();
-  let_next_kernel_start();
+/// The results of heads first .. first + heads - 1 of a row: rotated back if values are, then
+/// gated.
+__device__ __forceinline__ void write_heads(const AttendArgs& args, int row, int first, int heads,
+                                            bool real, float* o) {
   const int n = args.dims.head_dim;
-  const Query query = query_of(args, static_cast<int>(blockIdx.x));
+  __syncthreads();
+  if (has_scales(args.kv.v_type)) {
+    rotate_heads(o, heads, n);
+    __syncthreads();
+  }
+  for (int h = 0; h < heads; ++h) {
+    for (auto i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) {
+      write_element(args, row, first + h, i, real, o[h * n + i]);
+    }
+  }
+}
+
+/// One row, or its split that is the block's. Without `real`, a rehearsal: parts of the work, and
+/// nothing leaves the block.
+template <int kHeads>
+__device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& query,
+                                           const HeadTile& heads, int split, bool real,
+                                           const Shared<kHeads>& shared) {
+  constexpr int kThreads = attend_threads(kHeads);
+  const int n = args.dims.head_dim;
   const int positions = query.position + 1;
   const bool folds = args.parts == nullptr;
-  int split = folds ? 0 : static_cast<int>(blockIdx.z);
-  if (split * kSplit >= positions) return;
-  const int end = folds ? (positions + kSplit - 1) / kSplit : split + 1;
-  const int group = args.dims.n_heads / args.dims.n_kv_heads;
-  const int tiles = (group + kHeads - 1) / kHeads;
-  const int kv_head = static_cast<int>(blockIdx.y) / tiles;
-  const int tile = static_cast<int>(blockIdx.y) % tiles * kHeads;
-  const int first_head = kv_head * group + tile;
-  const int heads = min(kHeads, group - tile);
-
+  const int end = folds && real ? (positions + kSplit - 1) / kSplit : split + 1;
   const auto thread = static_cast<int>(threadIdx.x);
-  for (int i = thread; i < kHeads * n; i += kAttendThreads) {
-    const int64_t h = first_head + i / n;
-    shared.q[i] = i < heads * n ? args.qg.data[query.row * args.qg.stride + h * args.dims.query_stride() + i % n] : 0;
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    const float* q = args.qg.data + query.row * args.qg.stride +
+                     (heads.first + min(h, heads.count - 1)) * args.dims.query_stride();
+    for (int i = thread; i < n; i += kThreads) {
+      copy_async<4>(reinterpret_cast<uint8_t*>(shared.q + h * n + i),
+                    reinterpret_cast<const uint8_t*>(q + i));
+    }
   }
-  __syncthreads();
-  const int pair = thread % (n / 2);
-  const int head = thread / (n / 2) * kOwn;
-  const bool adds = head < kHeads;
-  Values<kHeads> all = {};
-  float max[kOwn] = {};
-  float sum[kOwn] = {};
+  const int pairs_log = n <= 2 * kThreads ? 0 : n <= 4 * kThreads ? 1 : 2;
+  float max[kHeads] = {};  // of the splits so far
+  float sum = 0;           // of the thread's head
   for (; split < end; ++split) {
     const int first = split * kSplit;
     const int count = min(kSplit, positions - first);
-    score_any(args, query, kv_head, first, count, shared);
+    Feed<kHeads> feed;
+    feed.begin(args, query, heads.kv_head, first, count, pairs_log, shared);
+    feed.wait();
     __syncthreads();
-    weigh(count, shared);
-    __syncthreads();
-    if (adds) {
-      const Values<kHeads> next =
-          add_values_any(args, query, kv_head, first, count, pair, head, shared);
+    Scores<kHeads> s = {};
+    score_any(args, real ? n : min(n, 64), shared, feed, s);
 #pragma unroll
-      for (int h = 0; h < kOwn; ++h) {
-        if (split == 0 || !folds) {
-          max[h] = shared.max[head + h];
-          sum[h] = shared.sum[head + h];
-          all.o[h][0] = next.o[h][0];
-          all.o[h][1] = next.o[h][1];
-        } else {
-          const Fold f = fold_of(max[h], shared.max[head + h]);
-          max[h] = f.max;
-          sum[h] = fmaf(shared.sum[head + h], f.take, sum[h] * f.keep);
-          all.o[h][0] = fmaf(next.o[h][0], f.take, all.o[h][0] * f.keep);
-          all.o[h][1] = fmaf(next.o[h][1], f.take, all.o[h][1] * f.keep);
+    for (int h = 0; h < kHeads; ++h) {
+#pragma unroll
+      for (int i = 0; i < attend_positions(kHeads); ++i) s[h][i] = s[h][i] * args.scale;
+    }
+    float top[kHeads];
+    largest(count, shared, s, top);
+    weigh(count, s, top, shared);
+    // A rehearsal has a whole stage and what is behind the last whole one.
+    const int stage = feed.stage_positions();
+    const int added = real || count < 2 * stage ? count : stage + count % stage;
+    for_type(args.kv.v_type, [&]<KvType kType>() {
+      if (pairs_log == 0) {
+        put_values<kType, kHeads, 1>(args, heads, split, added, real, top, max, shared, feed);
+      } else if (pairs_log == 1) {
+        put_values<kType, kHeads, 2>(args, heads, split, added, real, top, max, shared, feed);
+      } else if constexpr (attend_positions(kHeads) == 4) {
+        put_values<kType, kHeads, 4>(args, heads, split, added, real, top, max, shared, feed);
+      }
+    });
+    __syncthreads();
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+      const Fold f = split > 0 && folds ? fold_of(max[h], top[h]) : Fold{top[h], 0, 0};
+      if (thread == h) {
+        const float next = sum_of(h, shared);
+        sum = split > 0 && folds ? fmaf(next, f.take, sum * f.keep) : next;
+        if (real && !folds && h < heads.count) {
+          *part_of(args, heads.first + h, split).max_and_sum = make_float2(top[h], next);
         }
       }
+      max[h] = f.max;
+    }
+  }
+  if (!folds) return;
+  if (thread < kHeads) shared.sum[thread] = sum;
+  __syncthreads();
+  for (int h = 0; h < heads.count; ++h) {
+    for (int i = thread; i < n; i += kThreads) {
+      shared.o[h * n + i] = shared.o[h * n + i] / shared.sum[h];
+    }
+  }
+  write_heads(args, query.row, heads.first, heads.count, real, shared.o);
+}
+
+/// The splits of a head, folded. All threads of the block, 4 elements each; the arrays are shared.
+__device__ __forceinline__ void fold_head(const AttendArgs& args, int row, int head, int splits,
+                                          bool real, float4* o, float4* folds, float* warp_max) {
+  constexpr int kAtOnce = 16;  // parts that are loaded while as many are folded
+  const int n = args.dims.head_dim;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const Part first = part_of(args, head, 0);
+  const bool adds = thread < n / 4;
+  auto load = [&](int split, float4(&parts)[kAtOnce]) {
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (!adds || split + i >= splits) break;
+      parts[i] = reinterpret_cast<const float4*>(first.o)[(split + i) * (n / 4) + thread];
+    }
+  };
+  float4 next[kAtOnce] = {};
+  load(0, next);
+  float4 value = {};
+  float sum = 0;
+  float max = -INFINITY;  // of the splits before
+  for (int begin = 0; begin < splits; begin += kFoldThreads) {
+    // Each split's largest score, and the largest one up to it.
+    const int own = begin + thread;
+    const float2 part = own < splits ? first.max_and_sum[own] : make_float2(-INFINITY, 0);
+    float top = part.x;
+    for (int distance = 1; distance < kWarp; distance *= 2) {
+      const float other = __shfl_up_sync(kFullWarp, top, distance);
+      if (thread % kWarp >= distance) top = other > top ? other : top;
+    }
+    if (thread % kWarp == kWarp - 1) warp_max[thread / kWarp] = top;
+    float before = __shfl_up_sync(kFullWarp, top, 1);
+    if (thread % kWarp == 0) before = -INFINITY;
+    __syncthreads();
+    for (int w = 0; w < thread / kWarp; ++w) max = warp_max[w] > max ? warp_max[w] : max;
+    before = max > before ? max : before;
+    const Fold f = fold_of(before, part.x);
+    folds[thread] = make_float4(f.keep, f.take, part.y, 0);
+    for (int w = thread / kWarp; w < kFoldThreads / kWarp; ++w) {
+      max = warp_max[w] > max ? warp_max[w] : max;
     }
     __syncthreads();
-  }
-  if (folds) {
+    const int end = min(begin + kFoldThreads, splits);
+    for (int split = begin; split < end; split += kAtOnce) {
+      float4 parts[kAtOnce];
 #pragma unroll
-    for (int h = 0; h < kOwn; ++h) {
-      if (!adds || head + h >= heads) break;
-      shared.q[(head + h) * n + 2 * pair] = all.o[h][0] / sum[h];
-      shared.q[(head + h) * n + 2 * pair + 1] = all.o[h][1] / sum[h];
+      for (int i = 0; i < kAtOnce; ++i) parts[i] = next[i];
+      load(split + kAtOnce, next);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (split + i >= end) break;
+        const float4 fold = folds[split + i - begin];
+        if (split + i == 0) {
+          value = parts[0];
+          sum = fold.z;
+        } else {
+          sum = fmaf(fold.z, fold.y, sum * fold.x);
+          value.x = fmaf(parts[i].x, fold.y, value.x * fold.x);
+          value.y = fmaf(parts[i].y, fold.y, value.y * fold.x);
+          value.z = fmaf(parts[i].z, fold.y, value.z * fold.x);
+          value.w = fmaf(parts[i].w, fold.y, value.w * fold.x);
+        }
+      }
+      if (!real) break;
     }
-    write_heads(args, query.row, first_head, heads, shared.q);
+    __syncthreads();
+    if (!real) break;
+  }
+  if (adds) o[thread] = make_float4(value.x / sum, value.y / sum, value.z / sum, value.w / sum);
+  write_heads(args, row, head, 1, real, reinterpret_cast<float*>(o));
+}
+
+template <int kHeads>
+__device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) {
+  HeadTile heads = {};
+  auto tile = static_cast<int>(blockIdx.y);
+  for (; tile >= args.tiles; tile -= args.tiles) ++heads.kv_head;
+  heads.first = heads.kv_head * args.group + tile * kHeads;
+  heads.count = min(kHeads, args.group - tile * kHeads);
+  const Query query = query_of(args, static_cast<int>(blockIdx.x));
+  const int split = args.parts == nullptr ? 0 : static_cast<int>(blockIdx.z);
+  if (split * kSplit > query.position) {
+    wait_for_previous_kernel();
     return;
   }
-#pragma unroll
-  for (int h = 0; h < kOwn; ++h) {
-    if (!adds || head + h >= heads) break;
-    const int64_t at =
-        (static_cast<int64_t>(blockIdx.x) * args.dims.n_heads + first_head + head + h) *
-            args.max_splits +
-        static_cast<int>(blockIdx.z);
-    float* part = args.parts + at * (n + 2);
-    part[2 * pair] = all.o[h][0];
-    part[2 * pair + 1] = all.o[h][1];
-    if (pair == 0) {
-      part[n] = max[h];
-      part[n + 1] = sum[h];
+  const Shared<kHeads> shared(memory, args.dims.head_dim);
+  if (args.rehearses != 0) {
+    const int first = split * kSplit;
+    prefetch_split<kHeads>(args, query, heads.kv_head, first,
+                           min(kSplit, query.position + 1 - first), tile, args.tiles);
+  }
+  // What the previous kernel has not written yet is read, but nothing comes of it.
+  constexpr bool kRehearses = kHeads <= 2;
+#pragma unroll 1
+  for (int pass = kRehearses && args.rehearses != 0 ? 0 : 1; pass < 2; ++pass) {
+    if (pass == 1) {
+      wait_for_copies();
+      __syncthreads();
+      wait_for_previous_kernel();
+      let_next_kernel_start();
     }
+    attend_row(args, query, heads, split, pass == 1, shared);
   }
 }
 
 }  // namespace
 
-// Grid: [slices * rows_per_slice, kv heads * tiles of heads, splits or 1]. kAttendThreads threads.
-// A tile's head_dim / 2 * heads / min(heads, 4) must not exceed the threads.
+// Grid: [slices * rows_per_slice, kv heads * tiles of heads, splits or 1]. attend_threads(N)
+// threads, attend_shared_bytes(N, ...).
 
-CHIMERE_KERNEL(attend_1, kAttendThreads, AttendArgs, args) {
-  __shared__ AttendShared<1> shared;
-  attend<1>(args, shared);
+CHIMERE_KERNEL(attend_1, attend_threads(1), AttendArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
+  attend<1>(args, memory);
 }
 
-CHIMERE_KERNEL(attend_2, kAttendThreads, AttendArgs, args) {
-  __shared__ AttendShared<2> shared;
-  attend<2>(args, shared);
+CHIMERE_KERNEL(attend_2, attend_threads(2), AttendArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
+  attend<2>(args, memory);
 }
 
-CHIMERE_KERNEL(attend_4, kAttendThreads, AttendArgs, args) {
-  __shared__ AttendShared<4> shared;
-  attend<4>(args, shared);
+CHIMERE_KERNEL(attend_4, attend_threads(4), AttendArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
+  attend<4>(args, memory);
 }
 
-CHIMERE_KERNEL(attend_8, kAttendThreads, AttendArgs, args) {
-  __shared__ AttendShared<8> shared;
-  attend<8>(args, shared);
+CHIMERE_KERNEL(attend_8, attend_threads(8), AttendArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
+  attend<8>(args, memory);
 }
 
 /// Folds the splits of a head in rising order. Grid: [slices * rows_per_slice, heads]. kFoldThreads
-/// threads.
+/// threads, 4 elements each.
 CHIMERE_KERNEL(attend_fold, kFoldThreads, AttendArgs, args) {
-  __shared__ float o[kMaxHeadDim];
-  wait_for_previous_kernel();
-  let_next_kernel_start();
-  const int n = args.dims.head_dim;
+  __shared__ float4 o[kMaxHeadDim / 4];
+  __shared__ float4 folds[kFoldThreads];  // keep, take, sum of weights
+  __shared__ float warp_max[kFoldThreads / kWarp];
   const Query query = query_of(args, static_cast<int>(blockIdx.x));
-  if (query.position < 0) return;
-  const int splits = query.position / kSplit + 1;
-  const auto head = static_cast<int>(blockIdx.y);
-  const float* parts = args.parts + (static_cast<int64_t>(blockIdx.x) * args.dims.n_heads + head) *
-                                        args.max_splits * (n + 2);
-  for (auto d = static_cast<int>(threadIdx.x); d < n; d += kFoldThreads) {
-    float max = parts[n];
-    float sum = parts[n + 1];
-    float value = parts[d];
-#pragma unroll 4
-    for (int split = 1; split < splits; ++split) {
-      const float* part = parts + static_cast<int64_t>(split) * (n + 2);
-      const Fold f = fold_of(max, part[n]);
-      max = f.max;
-      sum = fmaf(part[n + 1], f.take, sum * f.keep);
-      value = fmaf(part[d], f.take, value * f.keep);
-    }
-    o[d] = value / sum;
+  if (query.position < 0) {
+    wait_for_previous_kernel();
+    return;
   }
-  write_heads(args, query.row, head, 1, o);
+  const int splits = query.position / kSplit + 1;
+#pragma unroll 1
+  for (int pass = args.rehearses != 0 ? 0 : 1; pass < 2; ++pass) {
+    if (pass == 1) {
+      __syncthreads();
+      wait_for_previous_kernel();
+      let_next_kernel_start();
+    }
+    fold_head(args, query.row, static_cast<int>(blockIdx.y), splits, pass == 1, o, folds, warp_max);
+  }
 }
 
 }  // namespace chimere::kernels::cuda

@@ -515,7 +515,7 @@ __device__ __forceinline__ void attend_chunk(const AttendArgs& args, Tile<kDim>*
     for (int t = 0; t < kDim / 8; ++t) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        write_element(args, at.row, at.head, t * 8 + part + j, run.o[t][2 * half + j]);
+        write_element(args, at.row, at.head, t * 8 + part + j, true, run.o[t][2 * half + j]);
       }
     }
   }

@@ -7,38 +7,38 @@
 
 namespace chimere::kernels::cuda {
 
-/// `heads` heads of n elements, `stride` floats from one to the next, in shared memory, times H in
-/// place. All threads of the block; a barrier is due before and after.
-__device__ __forceinline__ void rotate_heads(float* x, int heads, int n, int stride) {
+/// `heads` heads of n elements in shared memory, times H in place. All threads of the block; a
+/// barrier is due before and after.
+__device__ __forceinline__ void rotate_heads(float* x, int heads, int n) {
   const int block = n & -n;
-  const int pairs = n / 2;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const auto threads = static_cast<int>(blockDim.x);
   for (int distance = 1; distance < block; distance *= 2) {
-    for (auto i = static_cast<int>(threadIdx.x); i < heads * pairs;
-         i += static_cast<int>(blockDim.x)) {
-      const int pair = i % pairs;
-      float* low = x + i / pairs * stride + pair / distance * 2 * distance + pair % distance;
-      const float a = low[0];
-      const float b = low[distance];
-      low[0] = a + b;
-      low[distance] = a - b;
+    for (int h = 0; h < heads; ++h) {
+      for (int pair = thread; pair < n / 2; pair += threads) {
+        const int within = pair & (distance - 1);
+        float* low = x + h * n + 2 * (pair - within) + within;
+        const float a = low[0];
+        const float b = low[distance];
+        low[0] = a + b;
+        low[distance] = a - b;
+      }
     }
     __syncthreads();
   }
   const float scale = 1.0F / sqrtf(static_cast<float>(block));
-  for (auto i = static_cast<int>(threadIdx.x); i < heads * n; i += static_cast<int>(blockDim.x)) {
-    float& element = x[i / n * stride + i % n];
-    element = element * scale;
-  }
+  for (int i = thread; i < heads * n; i += threads) x[i] = x[i] * scale;
 }
 
-/// Element i of head h of a row's result, times its gate if there are gates.
+/// Element i of head h of a row's result, times its gate if there are gates; it is written if it is
+/// `real`.
 __device__ __forceinline__ void write_element(const AttendArgs& args, int row, int64_t h, int i,
-                                              float o) {
+                                              bool real, float o) {
   const int n = args.dims.head_dim;
   if (args.dims.gated != 0) {
     o = o * sigmoid(args.qg.data[row * args.qg.stride + (2 * h + 1) * n + i]);
   }
-  args.out.data[row * args.out.stride + h * n + i] = o;
+  if (real) args.out.data[row * args.out.stride + h * n + i] = o;
 }
 
 }  // namespace chimere::kernels::cuda

@@ -157,10 +157,11 @@ AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, i
     plan.parts_bytes = parts_bytes;
   }
   const int64_t blocks = rows * shape.n_kv_heads * (splits_apart ? splits : 1);
-  // Threads of a block: head_dim / 2 for each four heads.
-  const int most = shape.head_dim <= kAttendThreads ? 8 : 4;
-  while (plan.heads < most && plan.heads < group &&
-         blocks * blocks_of(group, 2 * int64_t{plan.heads}) >= multiprocessors) {
+  // As long as every multiprocessor keeps about four warps.
+  constexpr int kLeastThreads = 100;
+  while (plan.heads < 8 && plan.heads < group &&
+         blocks * blocks_of(group, 2 * int64_t{plan.heads}) * attend_threads(2 * plan.heads) >=
+             int64_t{multiprocessors} * kLeastThreads) {
     plan.heads *= 2;
   }
   plan.tiles = static_cast<int>(blocks_of(group, plan.heads));
@@ -195,10 +196,15 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
     args.rows_per_slice = rows_per_slice;
     args.parts = plan.splits > 0 ? reinterpret_cast<float*>(scratch) : nullptr;
     args.max_splits = plan.splits;
+    args.group = args.dims.n_heads / args.dims.n_kv_heads;
+    args.tiles = plan.tiles;
     const uint32_t rows = u32(int64_t{batch.extent.n_slices} * rows_per_slice);
+    const int64_t blocks = int64_t{rows} * shape.n_kv_heads * plan.tiles * std::max(plan.splits, 1);
+    args.rehearses = blocks <= int64_t{2} * multiprocessors ? 1 : 0;
     const Launch launch = {
         .grid = {rows, u32(int64_t{shape.n_kv_heads} * plan.tiles), u32(std::max(plan.splits, 1))},
-        .block = {kAttendThreads},
+        .block = {u32(attend_threads(plan.heads))},
+        .shared_bytes = u32(attend_shared_bytes(plan.heads, shape.head_dim, plan.splits == 0)),
         .overlaps_previous = true};
     stream.launch(attend_kernel(plan.heads), launch, args);
     if (plan.splits == 0) continue;

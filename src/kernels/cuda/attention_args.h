@@ -85,10 +85,15 @@ struct AttendArgs {
   ConstRows qg;
   KvArgs kv;
   Rows out;
-  /// Each split's share, [slices * rows_per_slice, n_heads, max_splits, head_dim + 2]: weighted
-  /// values, largest score, sum of weights. nullptr: a block folds the splits itself.
+  /// Each split's share, for each head, [slices * rows_per_slice, n_heads]: its weighted values,
+  /// [max_splits, head_dim], then its largest score and its sum of weights, [max_splits, 2].
+  /// nullptr: a block folds the splits itself.
   float* parts;
   int32_t max_splits;
+  int32_t group;  ///< heads of a kv head
+  int32_t tiles;  ///< blocks of a kv head
+  /// 1: one wave of blocks, whose time before the previous kernel's end is free.
+  int32_t rehearses;
 };
 
 /// Queries of a block of attend_chunk_N.
@@ -99,8 +104,27 @@ inline constexpr int kChunkThreads = kChunkQueries / 16 * 32;
 CHIMERE_INLINE constexpr int chunk_shared_bytes(int head_dim) { return 2 * 2 * 32 * head_dim * 2; }
 
 inline constexpr int kAppendWarps = 4;
-inline constexpr int kAttendThreads = kSplit;
-inline constexpr int kFoldThreads = 256;
+inline constexpr int kFoldThreads = kMaxHeadDim / 4;
+
+/// Positions of a split that a thread of attend_N has: more where it has more heads, so that a
+/// query that was read meets several keys.
+CHIMERE_INLINE constexpr int attend_positions(int heads) { return heads >= 4 ? 4 : 2; }
+
+CHIMERE_INLINE constexpr int attend_threads(int heads) { return kSplit / attend_positions(heads); }
+
+/// Stages of keys or values, of 16 bytes for each position of a split, that attend_N holds.
+inline constexpr int kFeedStages = 7;
+
+/// Dynamic shared memory of attend_N: stages, queries, weights (or the scales of keys), the scales
+/// of values, sums and maxima; results if a block folds splits.
+CHIMERE_INLINE constexpr int attend_shared_bytes(int heads, int head_dim, bool folds) {
+  const int query_bytes = heads * head_dim * 4;
+  const int weight_bytes = kSplit * heads * 4;
+  const int scale_bytes = kSplit / 32 * 2 * head_dim;
+  return kFeedStages * kSplit * 16 + query_bytes +
+         (weight_bytes > scale_bytes ? weight_bytes : scale_bytes) + scale_bytes +
+         heads * (16 + 1 + kSplit / 64) * 4 + 12 * heads + (folds ? query_bytes : 0);
+}
 
 }  // namespace chimere::kernels::cuda
 

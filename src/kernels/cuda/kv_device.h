@@ -49,14 +49,21 @@ __device__ __forceinline__ KvHead values_of(const KvArgs& kv, uint8_t* page, int
   return {head, reinterpret_cast<uint16_t*>(head + element_bytes(kv.v_type, n))};
 }
 
-/// Elements of a unit of 16 bytes as floats; quantised ones without their scale.
+/// One of the words of a unit.
+__device__ __forceinline__ uint32_t word_of(const uint4& raw, int i) {
+  return i == 0 ? raw.x : i == 1 ? raw.y : i == 2 ? raw.z : raw.w;
+}
+
+/// A unit of 16 bytes. decode(): its elements 4 i .. 4 i + 3; quantised ones, two with the scale d0
+/// and two with d1.
 template <KvType kType>
 struct KvUnit;
 
 template <>
 struct KvUnit<KvType::kF32> {
   static constexpr int kElements = 4;
-  __device__ static void decode(const uint4& raw, float (&x)[kElements]) {
+  __device__ static void decode(const uint4& raw, int /*i*/, float /*d0*/, float /*d1*/,
+                                float (&x)[4]) {
     x[0] = __uint_as_float(raw.x);
     x[1] = __uint_as_float(raw.y);
     x[2] = __uint_as_float(raw.z);
@@ -67,12 +74,13 @@ struct KvUnit<KvType::kF32> {
 template <>
 struct KvUnit<KvType::kF16> {
   static constexpr int kElements = 8;
-  __device__ static void decode(const uint4& raw, float (&x)[kElements]) {
-    const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+  __device__ static void decode(const uint4& raw, int i, float /*d0*/, float /*d1*/,
+                                float (&x)[4]) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      x[2 * i] = widen_f16(static_cast<uint16_t>(words[i]));
-      x[2 * i + 1] = widen_f16(static_cast<uint16_t>(words[i] >> 16U));
+    for (int j = 0; j < 2; ++j) {
+      const uint32_t word = word_of(raw, 2 * i + j);
+      x[2 * j] = widen_f16(static_cast<uint16_t>(word));
+      x[2 * j + 1] = widen_f16(static_cast<uint16_t>(word >> 16U));
     }
   }
 };
@@ -80,41 +88,45 @@ struct KvUnit<KvType::kF16> {
 template <>
 struct KvUnit<KvType::kBF16> {
   static constexpr int kElements = 8;
-  __device__ static void decode(const uint4& raw, float (&x)[kElements]) {
-    const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+  __device__ static void decode(const uint4& raw, int i, float /*d0*/, float /*d1*/,
+                                float (&x)[4]) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      x[2 * i] = __uint_as_float(words[i] << 16U);
-      x[2 * i + 1] = __uint_as_float(words[i] & 0xFFFF0000U);
+    for (int j = 0; j < 2; ++j) {
+      const uint32_t word = word_of(raw, 2 * i + j);
+      x[2 * j] = __uint_as_float(word << 16U);
+      x[2 * j + 1] = __uint_as_float(word & 0xFFFF0000U);
     }
   }
 };
 
-// 2^23 + n for an integer n below 2^23 has n in its low bits: no conversion is needed.
-
+/// A byte b in bits 8 to 15 of a float makes 2^15 + b; b is the element + 128. (2^15 + 128) d has
+/// 20 bits, so that the one rounding of the fused multiply-add has nothing to round.
 template <>
 struct KvUnit<KvType::kQ8_0> {
   static constexpr int kElements = 16;
-  __device__ static void decode(const uint4& raw, float (&x)[kElements]) {
-    const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+  __device__ static void decode(const uint4& raw, int i, float d0, float d1, float (&x)[4]) {
+    const uint32_t biased = word_of(raw, i) ^ 0x80808080U;
+    const float less[2] = {-32896.0F * d0, -32896.0F * d1};
 #pragma unroll
-    for (int i = 0; i < 16; ++i) {
-      const uint32_t biased = words[i / 4] ^ 0x80808080U;
-      const uint32_t bits = __byte_perm(biased, 0x4B000000U, 0x7540U + i % 4);
-      x[i] = __uint_as_float(bits) - 8388736.0F;
+    for (int j = 0; j < 4; ++j) {
+      const uint32_t bits = __byte_perm(biased, 0x47000000U, 0x7404U + 16 * j);
+      x[j] = fmaf(__uint_as_float(bits), j < 2 ? d0 : d1, less[j / 2]);
     }
   }
 };
 
+/// A nibble n in bits 4 j to 4 j + 3 of a float makes 2^(23 - 4 j) + n; n is the element + 8.
 template <>
 struct KvUnit<KvType::kQ4_0> {
   static constexpr int kElements = 32;
-  __device__ static void decode(const uint4& raw, float (&x)[kElements]) {
-    const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+  __device__ static void decode(const uint4& raw, int i, float d0, float d1, float (&x)[4]) {
+    const uint32_t word = word_of(raw, i / 2) >> (i % 2 * 16);
 #pragma unroll
-    for (int i = 0; i < 32; ++i) {
-      const uint32_t bits = ((words[i / 8] >> (4 * (i % 8))) & 0xFU) | 0x4B000000U;
-      x[i] = __uint_as_float(bits) - 8388616.0F;
+    for (int j = 0; j < 4; ++j) {
+      const uint32_t magic = (150U - 4 * j) << 23U;
+      const uint32_t bits = (word & (0xFU << (4 * j))) | magic;
+      const float less = __uint_as_float(magic) + 8.0F;
+      x[j] = (j < 2 ? d0 : d1) * (__uint_as_float(bits) - less);
     }
   }
 };

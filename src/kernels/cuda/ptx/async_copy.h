@@ -40,6 +40,30 @@ __device__ __forceinline__ void copy_async(uint8_t* shared, const uint8_t* from)
 #endif
 }
 
+/// Makes one group of the copies that this thread has started since its last group.
+__device__ __forceinline__ void end_copy_group() {
+#ifdef __CUDACC__
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/// Waits for the copies of all groups of this thread but the last kGroups.
+template <int kGroups>
+__device__ __forceinline__ void wait_for_older_groups() {
+#ifdef __CUDACC__
+  asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
+#endif
+}
+
+/// Has the second-level cache load what lies at an address; nothing is read.
+__device__ __forceinline__ void prefetch(const void* global) {
+#ifdef __CUDACC__
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
+#else
+  (void)global;
+#endif
+}
+
 /// Waits for the copies that this thread started; a barrier shows them to the others.
 __device__ __forceinline__ void wait_for_copies() {
 #ifdef __CUDACC__

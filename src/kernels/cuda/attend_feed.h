@@ -1,0 +1,235 @@
+// How a block of attend_N gets what it works on: its row, its shared memory, and the copies of keys
+// and values into it.
+#ifndef CHIMERE_KERNELS_CUDA_ATTEND_FEED_H_
+#define CHIMERE_KERNELS_CUDA_ATTEND_FEED_H_
+
+#include "kernels/cuda/kv_device.h"
+#include "kernels/cuda/ptx/async_copy.h"
+
+namespace chimere::kernels::cuda {
+
+/// The row that a block works on; position -1 if there is none.
+struct Query {
+  int row;
+  int sequence;
+  int position;
+};
+
+__device__ __forceinline__ Query query_of(const AttendArgs& args, int index) {
+  int slice_index = index;
+  int i = 0;
+  if (args.rows_per_slice > 1) {
+    slice_index = index / args.rows_per_slice;
+    i = index % args.rows_per_slice;
+  }
+  const SliceArgs slice = args.batch.slices[slice_index];
+  if (slice.row_class != args.row_class || i >= slice.row_count) return {0, 0, -1};
+  const int row = slice.row_begin + i;
+  return {row, slice.sequence, args.batch.row_position[row]};
+}
+
+/// Shared by the threads of a block that attends for kHeads heads of n elements.
+template <int kHeads>
+struct Shared {
+  uint4* stages;           ///< [stage][unit of a thread][thread]
+  float* q;                ///< [head][element]
+  float* weights;          ///< [position][head]; -0 behind the last one
+  uint16_t* key_scales;    ///< [page][block][position], where the weights will be
+  uint16_t* value_scales;  ///< likewise
+  float* partial;          ///< [16][head] sums of weights
+  float* sum;              ///< [head]
+  float* warp_max;         ///< [warp][head]
+  float* o;                ///< [head][element], if the block folds splits
+
+  __device__ __forceinline__ Shared(uint8_t* memory, int n) {
+    const int scale_floats = kSplit / 32 * n / 2;
+    stages = reinterpret_cast<uint4*>(memory);
+    q = reinterpret_cast<float*>(stages + kFeedStages * kSplit);
+    weights = q + kHeads * n;
+    key_scales = reinterpret_cast<uint16_t*>(weights);
+    float* values = weights + max(kSplit * kHeads, scale_floats);
+    value_scales = reinterpret_cast<uint16_t*>(values);
+    partial = values + scale_floats;
+    sum = partial + 16 * kHeads;
+    warp_max = sum + 4 * kHeads;
+    o = warp_max + kSplit / 64 * kHeads;
+  }
+};
+
+/// Loads one of `tiles` shares of the keys of a split, and of the values if few heads leave room for
+/// them, into the second-level cache, in the order of their use.
+template <int kHeads>
+__device__ __forceinline__ void prefetch_split(const AttendArgs& args, const Query& query,
+                                               int kv_head, int first, int count, int tile,
+                                               int tiles) {
+  constexpr int kLine = 128;
+  constexpr int kPages = kSplit / kPage;
+  constexpr int kThreads = attend_threads(kHeads);
+  const int n = args.dims.head_dim;
+  const int* table = args.batch.page_table + args.batch.page_begin[query.sequence] + first / kPage;
+  const auto start = static_cast<int>(threadIdx.x) + tile * kThreads;
+  auto heads = [&](int offset, int bytes) {
+    for (int line = start; line < bytes / kLine * kPages; line += kThreads * tiles) {
+      const int page = line % kPages;
+      if (page * kPage >= count) continue;
+      prefetch(args.kv.base + table[page] * args.kv.page_bytes + offset + line / kPages * kLine);
+    }
+  };
+  const int key_bytes = head_bytes(args.kv.k_type, n);
+  const int value_bytes = head_bytes(args.kv.v_type, n);
+  heads(kv_head * key_bytes, key_bytes);
+  if (kHeads <= 2) heads(args.dims.n_kv_heads * key_bytes + kv_head * value_bytes, value_bytes);
+}
+
+/// A thread's copies of the keys and values of a split, stage by stage. A stage has kOwn units for
+/// each thread: of its positions' keys, one unit of kOwn positions or two of kOwn / 2; or of its
+/// pairs' values, kOwn / pairs groups of positions.
+template <int kHeads>
+class Feed {
+ public:
+  static constexpr int kOwn = attend_positions(kHeads);
+  static constexpr int kThreads = attend_threads(kHeads);
+
+  /// Starts the first stages of `count` positions from `first` on. A thread has 1 << pairs_log
+  /// pairs of elements. The scales are copied with the first stage, and all else that was started
+  /// before.
+  __device__ __forceinline__ void begin(const AttendArgs& args, const Query& query, int kv_head,
+                                        int first, int count, int pairs_log,
+                                        const Shared<kHeads>& shared) {
+    const int n = args.dims.head_dim;
+    const auto thread = static_cast<int>(threadIdx.x);
+    stages_ = shared.stages + thread;
+    count_ = count;
+    halved_ = count <= kSplit / 2;
+    table_ = args.batch.page_table + args.batch.page_begin[query.sequence] + first / kPage;
+    base_ = args.kv.base;
+    page_bytes_ = args.kv.page_bytes;
+    const int key_head = kv_head * head_bytes(args.kv.k_type, n);
+    const int value_head = args.dims.n_kv_heads * head_bytes(args.kv.k_type, n) +
+                           kv_head * head_bytes(args.kv.v_type, n);
+    key_units_ = n * element_bits(args.kv.k_type) / 128;
+    key_stages_ = halved_ ? (key_units_ + 1) / 2 : key_units_;
+#pragma unroll
+    for (int j = 0; j < kOwn; ++j) {
+      const int i = halved_ ? j % (kOwn / 2) : j;
+      const int p = thread + i * kThreads;
+      key_there_[j] = p < count;
+      keys_[j] = page(key_there_[j] ? p / kPage : 0) + key_head +
+                 (p % kPage + (halved_ ? j / (kOwn / 2) * kPage : 0)) * 16;
+    }
+    const int half = n / 2;
+    group_log_ = args.kv.v_type == KvType::kF32    ? 1
+                 : args.kv.v_type == KvType::kQ8_0 ? 3
+                 : args.kv.v_type == KvType::kQ4_0 ? 4
+                                                   : 2;
+    group_bytes_ = half * 16;
+    stage_positions_ = kOwn >> pairs_log << group_log_;
+#pragma unroll
+    for (int j = 0; j < kOwn; ++j) {
+      const int group = j >> pairs_log;
+      const int pair = min(thread + (j & ((1 << pairs_log) - 1)) * kThreads, half - 1);
+      value_position_[j] = group << group_log_;
+      value_offset_[j] = group * group_bytes_ + pair * 16;
+    }
+    next_values_ = page(0) + value_head;
+    value_head_ = value_head;
+    if (has_scales(args.kv.k_type)) {
+      copy_scales(key_head + element_bytes(args.kv.k_type, n), n, shared.key_scales);
+    }
+    if (has_scales(args.kv.v_type)) {
+      copy_scales(value_head + element_bytes(args.kv.v_type, n), n, shared.value_scales);
+    }
+    stage_ = 0;
+    position_ = 0;
+    put_ = 0;
+    taken_ = kFeedStages - 1;
+    for (int i = 0; i + 1 < kFeedStages; ++i) start_stage();
+  }
+
+  /// Whether the split has only its first half of positions.
+  __device__ __forceinline__ bool halved() const { return halved_; }
+
+  /// Positions of a stage of values.
+  __device__ __forceinline__ int stage_positions() const { return stage_positions_; }
+
+  /// The thread's units of the next stage, kThreads apart; the stage before it is given back.
+  __device__ __forceinline__ const uint4* take() {
+    wait();
+    start_stage();
+    taken_ = taken_ + 1 == kFeedStages ? 0 : taken_ + 1;
+    return stages_ + taken_ * kSplit;
+  }
+
+  /// Waits for the copies of the next stage.
+  __device__ __forceinline__ void wait() const { wait_for_older_groups<kFeedStages - 2>(); }
+
+ private:
+  __device__ __forceinline__ const uint8_t* page(int i) const {
+    return base_ + table_[i] * page_bytes_;
+  }
+
+  __device__ __forceinline__ void copy_scales(int offset, int n, uint16_t* to) const {
+    for (int i = 0; i * kPage < count_; ++i) {
+      const uint8_t* from = page(i) + offset;
+      for (auto c = static_cast<int>(threadIdx.x); c < n / 4; c += kThreads) {
+        start_copy(reinterpret_cast<uint4*>(to) + i * (n / 4) + c, from + c * 16, true);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void start_stage() {
+    uint4* to = stages_ + put_ * kSplit;
+    if (stage_ < key_stages_) {
+      const bool last = halved_ && 2 * stage_ + 1 == key_units_;
+#pragma unroll
+      for (int j = 0; j < kOwn; ++j) {
+        if (key_there_[j] && (j < kOwn / 2 || !last)) start_copy(to + j * kThreads, keys_[j], true);
+        keys_[j] += (halved_ ? 2 : 1) * kPage * 16;
+      }
+    } else if (position_ < count_) {
+      if (position_ % kPage == 0) {
+        values_ = next_values_;
+        const int next = position_ / kPage + 1;
+        if (next * kPage < count_) next_values_ = page(next) + value_head_;
+      }
+      const uint8_t* values = values_ + (position_ % kPage >> group_log_) * group_bytes_;
+#pragma unroll
+      for (int j = 0; j < kOwn; ++j) {
+        if (position_ + value_position_[j] < count_) {
+          start_copy(to + j * kThreads, values + value_offset_[j], true);
+        }
+      }
+      position_ += stage_positions_;
+    }
+    end_copy_group();
+    ++stage_;
+    put_ = put_ + 1 == kFeedStages ? 0 : put_ + 1;
+  }
+
+  uint4* stages_;
+  const int32_t* table_;  ///< of the split's pages
+  const uint8_t* base_;
+  int64_t page_bytes_;
+  int value_head_;
+  const uint8_t* values_;       ///< of the page that is copied
+  const uint8_t* next_values_;  ///< of the page behind it
+  const uint8_t* keys_[kOwn];
+  bool key_there_[kOwn];
+  int value_position_[kOwn];
+  int value_offset_[kOwn];
+  int count_;
+  bool halved_;
+  int key_units_;
+  int key_stages_;
+  int group_log_;
+  int group_bytes_;
+  int stage_positions_;
+  int stage_;     ///< that is started next
+  int position_;  ///< of its values
+  int put_;       ///< where it goes
+  int taken_;     ///< where the stage in use lies
+};
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_ATTEND_FEED_H_
