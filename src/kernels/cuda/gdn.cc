@@ -19,7 +19,7 @@ constexpr Kernel kStep16 = {"gdn_step", "gdn_step_16"};
 constexpr Kernel kMixMany = {"gdn_step_128", "gdn_step_128_many"};
 constexpr Kernel kMixFew = {"gdn_step_128", "gdn_step_128_few"};
 constexpr Kernel kMixRowsOf = {"gdn_step_128", "gdn_step_128_rows"};
-/// Blocks up to which gdn_step_128 keeps states in registers: one for each multiprocessor.
+/// Blocks up to which those of gdn_step_128 rehearse: one for each multiprocessor.
 constexpr int64_t kFewBlocks = 128;
 
 uint32_t u32(int64_t x) { return static_cast<uint32_t>(x); }
@@ -206,9 +206,8 @@ void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
     args.eps = o.eps;
     const bool single = batch.extent.sequence_rows <= 1;
     const bool few = int64_t{shape.n_v_heads} * batch.extent.n_sequences <= kFewBlocks;
-    const size_t shared = !single ? sizeof(GdnMixShared<kMixRows>)
-                          : few   ? sizeof(GdnMixShared<1>)
-                                  : sizeof(GdnMixShared<1>) + kMixStateBytes;
+    const size_t shared =
+        single ? sizeof(GdnMixShared<1>) + kMixStateBytes : sizeof(GdnMixShared<kMixRows>);
     const Launch launch = {.grid = {u32(shape.n_v_heads), u32(batch.extent.n_sequences)},
                            .block = {kMixThreads},
                            .shared_bytes = u32(static_cast<int64_t>(shared)),

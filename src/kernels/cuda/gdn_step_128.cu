@@ -3,11 +3,15 @@
 // bits are those of the ops one by one (docs/numerics.md).
 //
 // A block has one v head of one sequence. The state is on its way before the previous kernel has
-// ended, and lies in one of two places. Where there are many blocks and a row each, in shared
-// memory: three blocks share a multiprocessor of 228 KiB, so that states come and go while others
-// are computed. Otherwise in registers, so that it is read from memory and written for each row
-// that keeps it, and nothing else: thread (p, c) holds rows p * 64 .. of column c. While the chains
-// over the columns are computed, the second half of the threads does what they do not need.
+// ended, and lies in one of two places. With a row of each sequence, in shared memory: three blocks
+// share a multiprocessor of 228 KiB, so that states come and go while others are computed.
+// Otherwise in registers, so that it is read from memory once and written for each row that keeps
+// it, and nothing else: thread (p, c) holds rows p * 64 .. of column c. While the chains over the
+// columns are computed, the second half of the threads does what they do not need.
+//
+// Few blocks wait for their own instructions most of all, which the kernels of a layer take turns
+// to evict from the caches. They rehearse before the previous kernel has ended: they go through a
+// row once with weights in the place of its inputs, and leave nothing of it.
 //
 // Bytes of a row: 2 * 4 * n_v_heads * head_dim² of state, and what the convolution reads.
 #include "kernels/cuda/dot16.h"
@@ -124,7 +128,8 @@ struct StateInRegisters {
 
   /// The chains over the columns, for all threads to see; `meanwhile` for the second half of them.
   template <int kRows, class F>
-  __device__ __forceinline__ void read(GdnMixShared<kRows>& shared, int r, F meanwhile) const {
+  __device__ __forceinline__ void read(GdnMixShared<kRows>& shared, int r, bool /*rehearse*/,
+                                       F meanwhile) const {
 #pragma unroll 1
     for (int turn = 0; turn < kParts; ++turn) {
       if (turn == part()) add_part(shared, r);
@@ -159,7 +164,8 @@ struct StateInRegisters {
 
   /// The state behind row r, and to `after`, if that is not nullptr.
   template <int kRows>
-  __device__ __forceinline__ void advance(const GdnMixShared<kRows>& shared, int r, float* after) {
+  __device__ __forceinline__ void advance(const GdnMixShared<kRows>& shared, int r,
+                                          bool /*rehearse*/, float* after) {
     const float decay = shared.decay[r];
     const float delta = delta_of(shared, r, column());
     const auto* k4 = reinterpret_cast<const float4*>(&shared.k[r][part() * kPartRows]);
@@ -193,7 +199,8 @@ struct StateInSharedMemory {
 
   /// A lane of the first two warps has two columns.
   template <int kRows, class F>
-  __device__ __forceinline__ void read(GdnMixShared<kRows>& shared, int r, F meanwhile) const {
+  __device__ __forceinline__ void read(GdnMixShared<kRows>& shared, int r, bool rehearse,
+                                       F meanwhile) const {
     const int c = 2 * static_cast<int>(threadIdx.x);
     if (c < kMixDim) {
       float kept[2] = {};
@@ -205,14 +212,19 @@ struct StateInSharedMemory {
         read[0] = fmaf(q, x.x, read[0]);
         read[1] = fmaf(q, x.y, read[1]);
       };
-#pragma unroll 8
-      for (int i = 0; i < kMixDim; i += 4) {
-        const float4 k = *reinterpret_cast<const float4*>(&shared.k[r][i]);
-        const float4 q = *reinterpret_cast<const float4*>(&shared.q[r][i]);
-        add(k.x, q.x, i);
-        add(k.y, q.y, i + 1);
-        add(k.z, q.z, i + 2);
-        add(k.w, q.w, i + 3);
+      constexpr int kAtOnce = 32;
+#pragma unroll 1
+      for (int begin = 0; begin < (rehearse ? kAtOnce : kMixDim); begin += kAtOnce) {
+#pragma unroll
+        for (int j = 0; j < kAtOnce; j += 4) {
+          const int i = begin + j;
+          const float4 k = *reinterpret_cast<const float4*>(&shared.k[r][i]);
+          const float4 q = *reinterpret_cast<const float4*>(&shared.q[r][i]);
+          add(k.x, q.x, i);
+          add(k.y, q.y, i + 1);
+          add(k.z, q.z, i + 2);
+          add(k.w, q.w, i + 3);
+        }
       }
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
@@ -227,17 +239,18 @@ struct StateInSharedMemory {
 
   /// To `after` by the second half of the threads, a warp a row, four columns a lane.
   template <int kRows>
-  __device__ __forceinline__ void advance(const GdnMixShared<kRows>& shared, int r,
+  __device__ __forceinline__ void advance(const GdnMixShared<kRows>& shared, int r, bool rehearse,
                                           float* after) const {
     const int warp = static_cast<int>(threadIdx.x) / kWarp - kWarps / 2;
-    if (warp < 0 || after == nullptr) return;
+    if (warp < 0) return;
     const int c = static_cast<int>(threadIdx.x) % kWarp * 4;
     const float decay = shared.decay[r];
     const float4 delta = make_float4(delta_of(shared, r, c), delta_of(shared, r, c + 1),
                                      delta_of(shared, r, c + 2), delta_of(shared, r, c + 3));
     constexpr int kAtOnce = 8;  // what is read before the first of them is written
     constexpr int kStep = kWarps / 2;
-    for (int first = warp; first < kMixDim; first += kAtOnce * kStep) {
+#pragma unroll 1
+    for (int first = warp; first < (rehearse ? kStep : kMixDim); first += kAtOnce * kStep) {
       float4 x[kAtOnce];
       float k[kAtOnce];
 #pragma unroll
@@ -251,6 +264,7 @@ struct StateInSharedMemory {
         x[j].y = fmaf(k[j], delta.y, decay * x[j].y);
         x[j].z = fmaf(k[j], delta.z, decay * x[j].z);
         x[j].w = fmaf(k[j], delta.w, decay * x[j].w);
+        if (after == nullptr) continue;
         *reinterpret_cast<float4*>(after + (first + j * kStep) * kMixDim + c) = x[j];
       }
     }
@@ -261,7 +275,7 @@ struct StateInSharedMemory {
 template <int kRows>
 __device__ __forceinline__ void write_outputs(const GdnMixArgs& args,
                                               const GdnMixShared<kRows>& shared, int r, int row,
-                                              int h, int c, float weight) {
+                                              int h, int c, float weight, bool rehearse) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   float sum = 0;
 #pragma unroll
@@ -272,17 +286,21 @@ __device__ __forceinline__ void write_outputs(const GdnMixArgs& args,
   sum = tree_of_16(sum);
   const float scale = 1.0F / sqrtf(sum / static_cast<float>(kMixDim) + args.eps);
   const float y = out_of(shared, r, c) * scale * weight * shared.gate[r][c];
-  args.scan.out.data[row * args.scan.out.stride + int64_t{kMixDim} * h + c] = y;
+  if (!rehearse) args.scan.out.data[row * args.scan.out.stride + int64_t{kMixDim} * h + c] = y;
   if (args.rounded.q == nullptr) return;
-  round_block_of_row(y, lane, row, h * kColumnWarps + c / kWarp,
-                     args.scan.dims.n_v_heads * kColumnWarps, args.rounded);
+  RoundedLane rounded[1];
+  round_lanes({y}, rounded);
+  if (rehearse) return;
+  put_block_of_row(rounded[0], lane, row, h * kColumnWarps + c / kWarp,
+                   args.scan.dims.n_v_heads * kColumnWarps, args.rounded);
 }
 
 /// What the chains over the state do not need, by the second half of the threads: the products of k
 /// and q, the gates, and silu(z).
 template <int kRows>
 __device__ __forceinline__ void prepare(const GdnMixArgs& args, GdnMixShared<kRows>& shared,
-                                        int first_row, int count, int h, const float (&z)[kRows]) {
+                                        int first_row, int count, int h, const float (&z)[kRows],
+                                        bool rehearse) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (warp == kColumnWarps) {
@@ -291,7 +309,11 @@ __device__ __forceinline__ void prepare(const GdnMixArgs& args, GdnMixShared<kRo
       if (lane == 0) shared.kq[r] = kq;
     }
   } else if (warp == kColumnWarps + 1 && lane < count) {
-    const Gates gates = gates_of(args.scan, first_row + lane, h);
+    const GdnScanArgs& scan = args.scan;
+    const int row = first_row + lane;
+    const float* alpha = rehearse ? scan.a : scan.alpha.data + row * scan.alpha.stride;
+    const float* beta = rehearse ? scan.a : scan.beta.data + row * scan.beta.stride;
+    const Gates gates = gates_from(scan, h, alpha[h], beta[h]);
     shared.decay[lane] = exp_f32(gates.log_decay);
     shared.beta[lane] = gates.beta;
   }
@@ -299,7 +321,8 @@ __device__ __forceinline__ void prepare(const GdnMixArgs& args, GdnMixShared<kRo
   for (int r = 0; r < kRows; ++r) shared.gate[r][threadIdx.x % kMixDim] = silu(z[r]);
 }
 
-template <int kRows, class State>
+/// kRehearse: the block rehearses; for one row.
+template <bool kRehearse, int kRows, class State>
 __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>& shared,
                                     State& state) {
   const GdnScanArgs& scan = args.scan;
@@ -330,17 +353,19 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
   qk.begin(args, conv_before, qk_channel);
   if (has_v) v.begin(args, conv_before, v_channel);
   const Channel qk_before = qk;
+  const Channel v_before = v;
   const float norm = args.norm[c];
   const int first_row = batch.slices[slice_begin].row_begin;
   const SliceArgs last_slice = batch.slices[slice_end - 1];
   const int rows = last_slice.row_begin + last_slice.row_count - first_row;
-  wait_for_previous_kernel();
-
   uint32_t* const arrivals = args.arrivals + int64_t{sequence} * scan.dims.n_k_heads + k_head;
   const bool counts = thread == kMixThreads - 1;  // the thread that counts the readers of a k head
   uint32_t arrived = 0;
   int slots[kRows] = {};
-  for (int group = 0; group < rows; group += kRows) {
+  bool rehearse = kRehearse;
+  if (!rehearse) wait_for_previous_kernel();
+#pragma unroll 1
+  for (int group = 0; group < rows;) {
     const int count = min(kRows, rows - group);
     const int group_row = first_row + group;
     float own[kRows] = {};
@@ -349,13 +374,17 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       if (r >= count) break;
-      slots[r] = batch.write_slot[group_row + r];
-      const float* inputs = scan.qkv.data + (group_row + r) * scan.qkv.stride;
+      slots[r] = rehearse ? -1 : batch.write_slot[group_row + r];
+      // Weights may be read at any time, and there are enough of them.
+      const float* inputs =
+          rehearse ? args.conv_weight : scan.qkv.data + (group_row + r) * scan.qkv.stride;
+      const float* z_row =
+          rehearse ? args.conv_weight : args.z.data + (group_row + r) * args.z.stride;
       own[r] = inputs[qk_channel];
       if (has_v) {
         own_v[r] = inputs[v_channel];
       } else {
-        z[r] = args.z.data[(group_row + r) * args.z.stride + int64_t{kMixDim} * h + c];
+        z[r] = z_row[kMixDim * h + c];
       }
     }
 #pragma unroll
@@ -373,34 +402,43 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
     }
     __syncthreads();
     normalise(shared, own, args.eps, thread);
-    if (group == 0) state.arrive();
+    if (group == 0 && !rehearse) state.arrive();
     __syncthreads();
 #pragma unroll 1
     for (int r = 0; r < count; ++r) {
-      state.read(shared, r, [&] {
+      state.read(shared, r, rehearse, [&] {
         if (r > 0) return;
-        prepare(args, shared, group_row, count, h, z);
-        if (group == 0 && counts) {
+        prepare(args, shared, group_row, count, h, z, rehearse);
+        if (group == 0 && counts && !rehearse) {
           // The block has read what the last one writes.
           __threadfence();
           arrived = atomicAdd(arrivals, 1U);
         }
       });
       // One row: its outputs, by the first half of the threads, before they turn to the state.
-      if (kRows == 1 && warp < kColumnWarps) write_outputs(args, shared, r, group_row, h, c, norm);
+      if (kRows == 1 && warp < kColumnWarps)
+        write_outputs(args, shared, r, group_row, h, c, norm, rehearse);
       int slot = slots[0];
 #pragma unroll
       for (int i = 1; i < kRows; ++i) slot = r == i ? slots[i] : slot;
-      state.advance(shared, r,
+      state.advance(shared, r, rehearse,
                     slot < 0 ? nullptr : scan.state.base + slot * scan.state.stride + head);
     }
     if (kRows > 1) {
       for (int unit = warp; unit < count * kColumnWarps; unit += kWarps) {
         const int r = unit / kColumnWarps;
-        write_outputs(args, shared, r, group_row + r, h, c, norm);
+        write_outputs(args, shared, r, group_row + r, h, c, norm, /*rehearse=*/false);
       }
     }
-    if (group + kRows < rows) __syncthreads();
+    if (rehearse) {
+      rehearse = false;
+      qk = qk_before;
+      v = v_before;
+      wait_for_previous_kernel();
+    } else {
+      group += kRows;
+    }
+    if (group < rows) __syncthreads();
   }
   // The last of the blocks that read a k head of a sequence writes the states of its convolution.
   if (counts) {
@@ -423,27 +461,27 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
 
 }  // namespace
 
-// Grid: [v heads, sequences]. Dynamic shared memory: GdnMixShared; for the first kernel a state
+// Grid: [v heads, sequences]. Dynamic shared memory: GdnMixShared; for sequences of one row a state
 // before it.
 
 /// Sequences of at most one row each.
 CHIMERE_KERNEL_OF_BLOCKS(gdn_step_128_many, kMixThreads, 3, GdnMixArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
   StateInSharedMemory state = {reinterpret_cast<float*>(memory)};
-  mix(args, *reinterpret_cast<GdnMixShared<1>*>(memory + kMixStateBytes), state);
+  mix<false>(args, *reinterpret_cast<GdnMixShared<1>*>(memory + kMixStateBytes), state);
 }
 
-/// Likewise.
+/// Likewise, in few blocks.
 CHIMERE_KERNEL(gdn_step_128_few, kMixThreads, GdnMixArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(GdnMixShared<1>, shared);
-  StateInRegisters state;
-  mix(args, *shared, state);
+  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
+  StateInSharedMemory state = {reinterpret_cast<float*>(memory)};
+  mix<true>(args, *reinterpret_cast<GdnMixShared<1>*>(memory + kMixStateBytes), state);
 }
 
 CHIMERE_KERNEL(gdn_step_128_rows, kMixThreads, GdnMixArgs, args) {
   CHIMERE_DYNAMIC_SHARED(GdnMixShared<kMixRows>, shared);
   StateInRegisters state;
-  mix(args, *shared, state);
+  mix<false>(args, *shared, state);
 }
 
 }  // namespace chimere::kernels::cuda
