@@ -1,9 +1,10 @@
 // Time of the sequence mixers and of the small kernels of a step on the first card, at the shapes
 // of a 35B-A3B model, with the bytes that each must move and the rate that makes. Launches are
 // recorded and replayed, as the engine does. Steps go through 30 layers, each with states of its
-// own, so that these come from memory; so do the keys and values of attention. Of a step, "after a
-// norm" is the time of a norm and the op less that of two norms: what was on its way before the op
-// before had ended is not seen otherwise.
+// own, so that these come from memory, as do attention's keys and values. "After a norm": the time
+// of a norm and the op, less that of a norm; one delta net behind another would hide too much.
+// "Norms, router": of an op with all small kernels of its layer, which take turns to evict each
+// other's instructions from the caches.
 //
 //   cuda_mixer_bench
 #include <algorithm>
@@ -179,6 +180,71 @@ DeviceBatch put_batch(Card& card, int n_sequences, RowClass row_class, int rows,
           extent_of(v)};
 }
 
+/// The small kernels between the products of a step, and what they work on.
+class RowOps {
+ public:
+  RowOps(Card& card, int rows)
+      : card_(card),
+        rows_(rows),
+        x_(card.matrix(rows, kEmbd)),
+        y_(card.matrix(rows, kEmbd)),
+        heads_(card.matrix(rows, int64_t{kHeads} * kHeadDim)),
+        z_(card.matrix(rows, int64_t{kHeads} * kHeadDim)),
+        weights_(card.matrix(kExperts + 1, kEmbd)),
+        logits_(card.matrix(rows, kExperts)),
+        shared_(card.matrix(rows, 1)),
+        rounded_(tiled_rounded_rows_at(card.zeros(tiled_rounded_bytes(rows, heads_.cols)), rows,
+                                       heads_.cols)),
+        routing_({kUsed, reinterpret_cast<int32_t*>(card.zeros(int64_t{4} * kUsed * rows)),
+                  reinterpret_cast<float*>(card.zeros(int64_t{4} * kUsed * rows))}) {}
+
+  void norm() const { rms_norm(stream(), x_, weights_.data, 1e-6F, y_, rounded_); }
+  void gated_norm() const {
+    gated_rms_norm(stream(), heads_, z_, weights_.data, kHeadDim, 1e-6F, heads_, rounded_);
+  }
+  void router() const {
+    const std::vector<LinearJob> jobs = {
+        {{DType::kF32, kExperts, kEmbd, weights_.data}, logits_},
+        {{DType::kF32, 1, kEmbd, weights_.data + int64_t{kExperts} * kEmbd}, shared_}};
+    linear_step(stream(), card_.device().facts().multiprocessors, x_, {}, {nullptr, rows_}, nullptr,
+                jobs);
+  }
+  void route() const { cuda::route(stream(), logits_, routing_); }
+
+  void time() const {
+    show("rms_norm", (2.0 * rows_ + 1) * kEmbd, [this] { norm(); });
+    show("gated_rms_norm", 3.0 * kHeads * kHeadDim * rows_, [this] { gated_norm(); });
+    show("route", (kExperts + 2.0 * kUsed) * rows_, [this] { route(); });
+    show("linear_float", (kExperts + 1.0) * (kEmbd + rows_) + 1.0 * kEmbd * rows_,
+         [this] { router(); });
+  }
+
+ private:
+  static constexpr int kEmbd = 2048;
+  static constexpr int kHeads = 32;
+  static constexpr int kHeadDim = 128;
+  static constexpr int kExperts = 256;
+  static constexpr int kUsed = 8;
+
+  Stream& stream() const { return card_.device().stream(); }
+  void show(const std::string& what, double floats, const std::function<void()>& launch) const {
+    print_share(card_, what + ", " + std::to_string(rows_) + " rows",
+                card_.median([&](int /*layer*/) { launch(); }, 1), 4 * floats);
+  }
+
+  Card& card_;
+  int rows_;
+  MatrixView x_;
+  MatrixView y_;
+  MatrixView heads_;
+  MatrixView z_;
+  MatrixView weights_;
+  MatrixView logits_;
+  MatrixView shared_;
+  RoundedRows rounded_;
+  Routing routing_;
+};
+
 /// Layers whose states are different ones.
 constexpr int kLayers = 30;
 
@@ -209,7 +275,7 @@ void time_delta_net(Card& card, int n_sequences, RowClass row_class, int rows) {
   uint8_t* scratch = card.zeros(gdn_scratch_bytes(shape, batch.extent));
   auto* arrivals =
       reinterpret_cast<uint32_t*>(card.zeros(int64_t{4} * n_sequences * shape.n_k_heads));
-  const MatrixView normed = card.matrix(n, 2048);
+  const RowOps others(card, static_cast<int>(n));
   const RoundedRows rounded =
       tiled_rounded_rows_at(card.zeros(tiled_rounded_bytes(n, out.cols)), n, out.cols);
   Stream& stream = card.device().stream();
@@ -219,7 +285,6 @@ void time_delta_net(Card& card, int n_sequences, RowClass row_class, int rows) {
     o.scan_state.base += layer * layer_floats;
     gdn_mix(stream, batch, shape, o, qkv, alpha, alpha, z, out, rounded, scratch, arrivals);
   };
-  auto norm = [&] { rms_norm(stream, normed, operands.conv_weight, 1e-6F, normed, {}); };
   const double row_floats = 2.0 * shape.conv_dim() + 2.0 * shape.value_dim();
   const double bytes =
       4 * (2.0 * static_cast<double>(stride) * n_sequences + row_floats * static_cast<double>(n));
@@ -230,51 +295,24 @@ void time_delta_net(Card& card, int n_sequences, RowClass row_class, int rows) {
     return;
   }
   print_share(card, what, card.median(mix, layers), bytes);
-  const double norms = card.median([&](int /*layer*/) { norm(); }, layers);
+  const double norms = card.median([&](int /*layer*/) { others.norm(); }, layers);
   const double both = card.median(
       [&](int layer) {
-        norm();
+        others.norm();
         mix(layer);
       },
       layers);
   print_share(card, what + ", after a norm", both - norms, bytes);
-}
-
-/// The small kernels between the products of a step.
-void time_row_ops(Card& card, int rows) {
-  constexpr int kEmbd = 2048;
-  constexpr int kHeads = 32;
-  constexpr int kHeadDim = 128;
-  constexpr int kExperts = 256;
-  constexpr int kUsed = 8;
-  Stream& stream = card.device().stream();
-  const std::string of_rows = ", " + std::to_string(rows) + " rows";
-  const MatrixView x = card.matrix(rows, kEmbd);
-  const MatrixView y = card.matrix(rows, kEmbd);
-  const MatrixView heads = card.matrix(rows, int64_t{kHeads} * kHeadDim);
-  const MatrixView z = card.matrix(rows, int64_t{kHeads} * kHeadDim);
-  const MatrixView weights = card.matrix(kExperts + 1, kEmbd);
-  const MatrixView logits = card.matrix(rows, kExperts);
-  const MatrixView shared = card.matrix(rows, 1);
-  const RoundedRows rounded =
-      tiled_rounded_rows_at(card.zeros(tiled_rounded_bytes(rows, heads.cols)), rows, heads.cols);
-  const Routing routing = {kUsed, reinterpret_cast<int32_t*>(card.zeros(4 * kUsed * rows)),
-                           reinterpret_cast<float*>(card.zeros(4 * kUsed * rows))};
-  const std::vector<LinearJob> jobs = {
-      {{DType::kF32, kExperts, kEmbd, weights.data}, logits},
-      {{DType::kF32, 1, kEmbd, weights.data + int64_t{kExperts} * kEmbd}, shared}};
-  const int multiprocessors = card.device().facts().multiprocessors;
-  auto show = [&](const std::string& what, double floats, const std::function<void()>& launch) {
-    print_share(card, what + of_rows, card.median([&](int /*layer*/) { launch(); }, 1), 4 * floats);
-  };
-  show("rms_norm", 2.0 * kEmbd * rows + kEmbd,
-       [&] { rms_norm(stream, x, weights.data, 1e-6F, y, rounded); });
-  show("gated_rms_norm", 3.0 * kHeads * kHeadDim * rows,
-       [&] { gated_rms_norm(stream, heads, z, weights.data, kHeadDim, 1e-6F, heads, rounded); });
-  show("route", (kExperts + 2.0 * kUsed) * rows, [&] { route(stream, logits, routing); });
-  show("linear_float", (kExperts + 1.0) * (kEmbd + rows) + 1.0 * kEmbd * rows, [&] {
-    linear_step(stream, multiprocessors, x, {}, {nullptr, rows}, nullptr, jobs);
-  });
+  const double all = card.median(
+      [&](int layer) {
+        others.norm();
+        mix(layer);
+        others.norm();
+        others.router();
+        others.route();
+      },
+      layers);
+  print_share(card, what + ", norms, router", all, bytes);
 }
 
 /// Rows behind `start` positions. Each launch has keys and values of its own, so that they come
@@ -344,7 +382,7 @@ int main() {
   Card card;
   for (const int sequences : {1, 8, 32}) time_delta_net(card, sequences, RowClass::kStep, 1);
   time_delta_net(card, 1, RowClass::kStep, 4);
-  for (const int rows : {1, 8, 32}) time_row_ops(card, rows);
+  for (const int rows : {1, 8, 32}) RowOps(card, rows).time();
   time_delta_net(card, 1, RowClass::kChunk, 512);
   time_delta_net(card, 1, RowClass::kChunk, 4096);
   constexpr std::pair<DType, DType> kTypes[] = {{DType::kF16, DType::kF16},

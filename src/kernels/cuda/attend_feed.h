@@ -56,8 +56,8 @@ struct Shared {
   }
 };
 
-/// Loads one of `tiles` shares of the keys of a split, and of the values if few heads leave room for
-/// them, into the second-level cache, in the order of their use.
+/// Loads one of `tiles` shares of the keys of a split, and of the values if few heads leave room
+/// for them, into the second-level cache, in the order of their use.
 template <int kHeads>
 __device__ __forceinline__ void prefetch_split(const AttendArgs& args, const Query& query,
                                                int kv_head, int first, int count, int tile,

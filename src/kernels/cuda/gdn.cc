@@ -16,8 +16,11 @@ constexpr Kernel kChunkSolve = {"gdn_chunk_128", "gdn_chunk_solve"};
 constexpr Kernel kChunkAdvance = {"gdn_chunk_128", "gdn_chunk_advance"};
 constexpr Kernel kStep32 = {"gdn_step", "gdn_step_32"};
 constexpr Kernel kStep16 = {"gdn_step", "gdn_step_16"};
-constexpr Kernel kMixRow = {"gdn_step_128", "gdn_step_128_row"};
-constexpr Kernel kMixSeveral = {"gdn_step_128", "gdn_step_128_rows"};
+constexpr Kernel kMixMany = {"gdn_step_128", "gdn_step_128_many"};
+constexpr Kernel kMixFew = {"gdn_step_128", "gdn_step_128_few"};
+constexpr Kernel kMixRowsOf = {"gdn_step_128", "gdn_step_128_rows"};
+/// Blocks up to which those of gdn_step_128 rehearse: one for each multiprocessor.
+constexpr int64_t kFewBlocks = 128;
 
 uint32_t u32(int64_t x) { return static_cast<uint32_t>(x); }
 int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
@@ -202,12 +205,14 @@ void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
     args.rounded = rounded;
     args.eps = o.eps;
     const bool single = batch.extent.sequence_rows <= 1;
-    const Launch launch = {
-        .grid = {u32(shape.n_v_heads), u32(batch.extent.n_sequences)},
-        .block = {kMixThreads},
-        .shared_bytes = u32(single ? sizeof(GdnMixShared<1>) : sizeof(GdnMixShared<kMixRows>)),
-        .overlaps_previous = true};
-    stream.launch(single ? kMixRow : kMixSeveral, launch, args);
+    const bool few = int64_t{shape.n_v_heads} * batch.extent.n_sequences <= kFewBlocks;
+    const size_t shared =
+        single ? sizeof(GdnMixShared<1>) + kMixStateBytes : sizeof(GdnMixShared<kMixRows>);
+    const Launch launch = {.grid = {u32(shape.n_v_heads), u32(batch.extent.n_sequences)},
+                           .block = {kMixThreads},
+                           .shared_bytes = u32(static_cast<int64_t>(shared)),
+                           .overlaps_previous = true};
+    stream.launch(!single ? kMixRowsOf : few ? kMixFew : kMixMany, launch, args);
     return;
   }
   GdnStepArgs args = {};

@@ -94,13 +94,13 @@ struct GdnMixArgs {
 inline constexpr int kMixDim = 128;
 inline constexpr int kMixTaps = 4;
 inline constexpr int kMixThreads = 256;
+inline constexpr int kMixStateBytes = kMixDim * kMixDim * 4;
 /// Rows that a block prepares together, where a sequence has several.
 inline constexpr int kMixRows = 4;
 
-/// Shared memory of a block of gdn_step_128.
+/// What the threads of a block of gdn_step_128 share.
 template <int kRows>
 struct alignas(16) GdnMixShared {
-  float state[kMixDim * kMixDim];
   float raw[kRows][3 * kMixDim];  ///< q, k, v as the convolution leaves them
   float q[kRows][kMixDim];        ///< normalised and scaled
   float k[kRows][kMixDim];

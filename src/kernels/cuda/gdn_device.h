@@ -48,10 +48,15 @@ struct Gates {
   float beta;
 };
 
+__device__ __forceinline__ Gates gates_from(const GdnScanArgs& args, int h, float alpha,
+                                            float beta) {
+  return {args.a[h] * softplus(alpha + args.dt_bias[h]), sigmoid(beta)};
+}
+
 __device__ __forceinline__ Gates gates_of(const GdnScanArgs& args, int row, int h) {
   const float alpha = args.alpha.data[row * args.alpha.stride + h];
   const float beta = args.beta.data[row * args.beta.stride + h];
-  return {args.a[h] * softplus(alpha + args.dt_bias[h]), sigmoid(beta)};
+  return gates_from(args, h, alpha, beta);
 }
 
 /// State of v head h before the run, and where it goes if another run of the sequence follows.

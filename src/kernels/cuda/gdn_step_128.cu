@@ -2,11 +2,16 @@
 // taps: convolution, normalisation of q and k, the delta rule, the gated norm and its rounding. The
 // bits are those of the ops one by one (docs/numerics.md).
 //
-// A block has one v head of one sequence. Its state lies in shared memory, where it is on its way
-// before the previous kernel has ended; three such blocks of one row each share a multiprocessor of
-// 228 KiB, so that states come and go while others are computed. A thread of the first four warps
-// has the chains over one column; meanwhile the others do what the column does not need. The state
-// is then advanced by rows, 16 bytes a thread.
+// A block has one v head of one sequence. The state is on its way before the previous kernel has
+// ended, and lies in one of two places. With a row of each sequence, in shared memory: three blocks
+// share a multiprocessor of 228 KiB, so that states come and go while others are computed.
+// Otherwise in registers, so that it is read from memory once and written for each row that keeps
+// it, and nothing else: thread (p, c) holds rows p * 64 .. of column c. While the chains over the
+// columns are computed, the second half of the threads does what they do not need.
+//
+// Few blocks wait for their own instructions most of all, which the kernels of a layer take turns
+// to evict from the caches. They rehearse before the previous kernel has ended: they go through a
+// row once with weights in the place of its inputs, and leave nothing of it.
 //
 // Bytes of a row: 2 * 4 * n_v_heads * head_dim² of state, and what the convolution reads.
 #include "kernels/cuda/dot16.h"
@@ -21,9 +26,12 @@ namespace {
 
 inline constexpr int kPast = kMixTaps - 1;
 inline constexpr int kWarps = kMixThreads / kWarp;
-/// Warps with the chains, a lane for each column; blocks of 32 outputs of a head.
+/// Warps of a part of the columns; blocks of 32 outputs of a head.
 inline constexpr int kColumnWarps = kMixDim / kWarp;
-static_assert(2 * kMixDim == kMixThreads, "a thread for each channel of the q and k heads");
+/// Parts of a column, and their rows.
+inline constexpr int kParts = kMixThreads / kMixDim;
+inline constexpr int kPartRows = kMixDim / kParts;
+static_assert(kParts == 2, "a thread for each channel of the q and k heads");
 
 /// A channel of the convolution: its weights, and the inputs before the row.
 struct Channel {
@@ -103,61 +111,171 @@ __device__ __forceinline__ void normalise(GdnMixShared<kRows>& shared, const flo
   }
 }
 
-/// Both chains over column c.
-template <int kRows>
-__device__ __forceinline__ void read_column(GdnMixShared<kRows>& shared, int r, int c) {
-  float kept = 0;
-  float read = 0;
-#pragma unroll 4
-  for (int i = 0; i < kMixDim; i += 4) {
-    const float4 k = *reinterpret_cast<const float4*>(&shared.k[r][i]);
-    const float4 q = *reinterpret_cast<const float4*>(&shared.q[r][i]);
-    const float* s = shared.state + i * kMixDim + c;
-    const float s0 = s[0];
-    const float s1 = s[kMixDim];
-    const float s2 = s[2 * kMixDim];
-    const float s3 = s[3 * kMixDim];
-    kept = fmaf(k.x, s0, kept);
-    read = fmaf(q.x, s0, read);
-    kept = fmaf(k.y, s1, kept);
-    read = fmaf(q.y, s1, read);
-    kept = fmaf(k.z, s2, kept);
-    read = fmaf(q.z, s2, read);
-    kept = fmaf(k.w, s3, kept);
-    read = fmaf(q.w, s3, read);
-  }
-  shared.kept[r][c] = kept;
-  shared.read[r][c] = read;
-}
+/// The state of a head in registers.
+struct StateInRegisters {
+  float s[kPartRows];
 
-/// Rows first, first + step, ... of the state behind row r, to `after` and, if more rows come, to
-/// shared memory; four columns a lane.
-template <int kRows>
-__device__ __forceinline__ void advance_state(GdnMixShared<kRows>& shared, int r, int first,
-                                              int step, bool more, float* after) {
-  const int c = static_cast<int>(threadIdx.x) % kWarp * 4;
-  const float decay = shared.decay[r];
-  const float4 delta = make_float4(delta_of(shared, r, c), delta_of(shared, r, c + 1),
-                                   delta_of(shared, r, c + 2), delta_of(shared, r, c + 3));
-#pragma unroll 4
-  for (int i = first; i < kMixDim; i += step) {
-    auto* const at = reinterpret_cast<float4*>(&shared.state[i * kMixDim + c]);
-    const float k = shared.k[r][i];
-    float4 s = *at;
-    s.x = fmaf(k, delta.x, decay * s.x);
-    s.y = fmaf(k, delta.y, decay * s.y);
-    s.z = fmaf(k, delta.z, decay * s.z);
-    s.w = fmaf(k, delta.w, decay * s.w);
-    if (more) *at = s;
-    if (after != nullptr) *reinterpret_cast<float4*>(after + i * kMixDim + c) = s;
+  static __device__ __forceinline__ int part() { return static_cast<int>(threadIdx.x) / kMixDim; }
+  static __device__ __forceinline__ int column() { return static_cast<int>(threadIdx.x) % kMixDim; }
+  static __device__ __forceinline__ int place() { return part() * kPartRows * kMixDim + column(); }
+
+  __device__ __forceinline__ void begin(const float* before) {
+#pragma unroll
+    for (int i = 0; i < kPartRows; ++i) s[i] = before[place() + i * kMixDim];
   }
-}
+
+  __device__ __forceinline__ void arrive() {}
+
+  /// The chains over the columns, for all threads to see; `meanwhile` for the second half of them.
+  template <int kRows, class F>
+  __device__ __forceinline__ void read(GdnMixShared<kRows>& shared, int r, bool /*rehearse*/,
+                                       F meanwhile) const {
+#pragma unroll 1
+    for (int turn = 0; turn < kParts; ++turn) {
+      if (turn == part()) add_part(shared, r);
+      if (turn == 0 && part() > 0) meanwhile();
+      __syncthreads();
+    }
+  }
+
+  template <int kRows>
+  __device__ __forceinline__ void add_part(GdnMixShared<kRows>& shared, int r) const {
+    const int c = column();
+    float kept = part() > 0 ? shared.kept[r][c] : 0;
+    float read = part() > 0 ? shared.read[r][c] : 0;
+    const auto* k4 = reinterpret_cast<const float4*>(&shared.k[r][part() * kPartRows]);
+    const auto* q4 = reinterpret_cast<const float4*>(&shared.q[r][part() * kPartRows]);
+#pragma unroll
+    for (int i = 0; i < kPartRows; i += 4) {
+      const float4 k = k4[i / 4];
+      const float4 q = q4[i / 4];
+      kept = fmaf(k.x, s[i], kept);
+      read = fmaf(q.x, s[i], read);
+      kept = fmaf(k.y, s[i + 1], kept);
+      read = fmaf(q.y, s[i + 1], read);
+      kept = fmaf(k.z, s[i + 2], kept);
+      read = fmaf(q.z, s[i + 2], read);
+      kept = fmaf(k.w, s[i + 3], kept);
+      read = fmaf(q.w, s[i + 3], read);
+    }
+    shared.kept[r][c] = kept;
+    shared.read[r][c] = read;
+  }
+
+  /// The state behind row r, and to `after`, if that is not nullptr.
+  template <int kRows>
+  __device__ __forceinline__ void advance(const GdnMixShared<kRows>& shared, int r,
+                                          bool /*rehearse*/, float* after) {
+    const float decay = shared.decay[r];
+    const float delta = delta_of(shared, r, column());
+    const auto* k4 = reinterpret_cast<const float4*>(&shared.k[r][part() * kPartRows]);
+#pragma unroll
+    for (int i = 0; i < kPartRows; i += 4) {
+      const float4 k = k4[i / 4];
+      s[i] = fmaf(k.x, delta, decay * s[i]);
+      s[i + 1] = fmaf(k.y, delta, decay * s[i + 1]);
+      s[i + 2] = fmaf(k.z, delta, decay * s[i + 2]);
+      s[i + 3] = fmaf(k.w, delta, decay * s[i + 3]);
+    }
+    if (after == nullptr) return;
+#pragma unroll
+    for (int i = 0; i < kPartRows; ++i) after[place() + i * kMixDim] = s[i];
+  }
+};
+
+/// The state of a head in shared memory, for one row.
+struct StateInSharedMemory {
+  float* s;  ///< [kMixDim, kMixDim]
+
+  __device__ __forceinline__ void begin(const float* before) const {
+    auto* const to = reinterpret_cast<uint8_t*>(s);
+    const auto* from = reinterpret_cast<const uint8_t*>(before);
+    for (int i = static_cast<int>(threadIdx.x) * 16; i < kMixStateBytes; i += kMixThreads * 16) {
+      copy_async<16>(to + i, from + i);
+    }
+  }
+
+  __device__ __forceinline__ void arrive() const { wait_for_copies(); }
+
+  /// A lane of the first two warps has two columns.
+  template <int kRows, class F>
+  __device__ __forceinline__ void read(GdnMixShared<kRows>& shared, int r, bool rehearse,
+                                       F meanwhile) const {
+    const int c = 2 * static_cast<int>(threadIdx.x);
+    if (c < kMixDim) {
+      float kept[2] = {};
+      float read[2] = {};
+      auto add = [&](float k, float q, int i) {
+        const float2 x = *reinterpret_cast<const float2*>(s + i * kMixDim + c);
+        kept[0] = fmaf(k, x.x, kept[0]);
+        kept[1] = fmaf(k, x.y, kept[1]);
+        read[0] = fmaf(q, x.x, read[0]);
+        read[1] = fmaf(q, x.y, read[1]);
+      };
+      constexpr int kAtOnce = 32;
+#pragma unroll 1
+      for (int begin = 0; begin < (rehearse ? kAtOnce : kMixDim); begin += kAtOnce) {
+#pragma unroll
+        for (int j = 0; j < kAtOnce; j += 4) {
+          const int i = begin + j;
+          const float4 k = *reinterpret_cast<const float4*>(&shared.k[r][i]);
+          const float4 q = *reinterpret_cast<const float4*>(&shared.q[r][i]);
+          add(k.x, q.x, i);
+          add(k.y, q.y, i + 1);
+          add(k.z, q.z, i + 2);
+          add(k.w, q.w, i + 3);
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        shared.kept[r][c + j] = kept[j];
+        shared.read[r][c + j] = read[j];
+      }
+    } else if (threadIdx.x >= kMixThreads / 2) {
+      meanwhile();
+    }
+    __syncthreads();
+  }
+
+  /// To `after` by the second half of the threads, a warp a row, four columns a lane.
+  template <int kRows>
+  __device__ __forceinline__ void advance(const GdnMixShared<kRows>& shared, int r, bool rehearse,
+                                          float* after) const {
+    const int warp = static_cast<int>(threadIdx.x) / kWarp - kWarps / 2;
+    if (warp < 0) return;
+    const int c = static_cast<int>(threadIdx.x) % kWarp * 4;
+    const float decay = shared.decay[r];
+    const float4 delta = make_float4(delta_of(shared, r, c), delta_of(shared, r, c + 1),
+                                     delta_of(shared, r, c + 2), delta_of(shared, r, c + 3));
+    constexpr int kAtOnce = 8;  // what is read before the first of them is written
+    constexpr int kStep = kWarps / 2;
+#pragma unroll 1
+    for (int first = warp; first < (rehearse ? kStep : kMixDim); first += kAtOnce * kStep) {
+      float4 x[kAtOnce];
+      float k[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        x[j] = *reinterpret_cast<const float4*>(s + (first + j * kStep) * kMixDim + c);
+        k[j] = shared.k[r][first + j * kStep];
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        x[j].x = fmaf(k[j], delta.x, decay * x[j].x);
+        x[j].y = fmaf(k[j], delta.y, decay * x[j].y);
+        x[j].z = fmaf(k[j], delta.z, decay * x[j].z);
+        x[j].w = fmaf(k[j], delta.w, decay * x[j].w);
+        if (after == nullptr) continue;
+        *reinterpret_cast<float4*>(after + (first + j * kStep) * kMixDim + c) = x[j];
+      }
+    }
+  }
+};
 
 /// 32 normalised outputs of row r, which is `row` of the step, by a warp; c: the lane's column.
 template <int kRows>
 __device__ __forceinline__ void write_outputs(const GdnMixArgs& args,
                                               const GdnMixShared<kRows>& shared, int r, int row,
-                                              int h, int c, float weight) {
+                                              int h, int c, float weight, bool rehearse) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   float sum = 0;
 #pragma unroll
@@ -168,20 +286,50 @@ __device__ __forceinline__ void write_outputs(const GdnMixArgs& args,
   sum = tree_of_16(sum);
   const float scale = 1.0F / sqrtf(sum / static_cast<float>(kMixDim) + args.eps);
   const float y = out_of(shared, r, c) * scale * weight * shared.gate[r][c];
-  args.scan.out.data[row * args.scan.out.stride + int64_t{kMixDim} * h + c] = y;
+  if (!rehearse) args.scan.out.data[row * args.scan.out.stride + int64_t{kMixDim} * h + c] = y;
   if (args.rounded.q == nullptr) return;
-  round_block_of_row(y, lane, row, h * kColumnWarps + c / kWarp,
-                     args.scan.dims.n_v_heads * kColumnWarps, args.rounded);
+  RoundedLane rounded[1];
+  round_lanes({y}, rounded);
+  if (rehearse) return;
+  put_block_of_row(rounded[0], lane, row, h * kColumnWarps + c / kWarp,
+                   args.scan.dims.n_v_heads * kColumnWarps, args.rounded);
 }
 
+/// What the chains over the state do not need, by the second half of the threads: the products of k
+/// and q, the gates, and silu(z).
 template <int kRows>
-__device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>& shared) {
+__device__ __forceinline__ void prepare(const GdnMixArgs& args, GdnMixShared<kRows>& shared,
+                                        int first_row, int count, int h, const float (&z)[kRows],
+                                        bool rehearse) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (warp == kColumnWarps) {
+    for (int r = 0; r < count; ++r) {
+      const float kq = half_warp_dot16(shared.k[r], shared.q[r], kMixDim);
+      if (lane == 0) shared.kq[r] = kq;
+    }
+  } else if (warp == kColumnWarps + 1 && lane < count) {
+    const GdnScanArgs& scan = args.scan;
+    const int row = first_row + lane;
+    const float* alpha = rehearse ? scan.a : scan.alpha.data + row * scan.alpha.stride;
+    const float* beta = rehearse ? scan.a : scan.beta.data + row * scan.beta.stride;
+    const Gates gates = gates_from(scan, h, alpha[h], beta[h]);
+    shared.decay[lane] = exp_f32(gates.log_decay);
+    shared.beta[lane] = gates.beta;
+  }
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) shared.gate[r][threadIdx.x % kMixDim] = silu(z[r]);
+}
+
+/// kRehearse: the block rehearses; for one row.
+template <bool kRehearse, int kRows, class State>
+__device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>& shared,
+                                    State& state) {
   const GdnScanArgs& scan = args.scan;
   const BatchArgs& batch = scan.batch;
   let_next_kernel_start();
   const auto thread = static_cast<int>(threadIdx.x);
   const int warp = thread / kWarp;
-  const int lane = thread % kWarp;
   const auto h = static_cast<int>(blockIdx.x);
   const auto sequence = static_cast<int>(blockIdx.y);
   const int slice_begin = batch.sequence_slices[sequence];
@@ -191,11 +339,8 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
 
   // Nobody has written these states in this step, and a step begins with a copy that waits for all
   // of the step before.
-  const auto* state = reinterpret_cast<const uint8_t*>(
-      scan.state.base + read_slot * scan.state.stride + int64_t{kMixDim} * kMixDim * h);
-  for (int i = thread * 16; i < static_cast<int>(sizeof shared.state); i += kMixThreads * 16) {
-    copy_async<16>(reinterpret_cast<uint8_t*>(shared.state) + i, state + i);
-  }
+  const int64_t head = int64_t{kMixDim} * kMixDim * h;
+  state.begin(scan.state.base + read_slot * scan.state.stride + head);
   const int k_head = k_head_of(scan.dims, h);
   const int key_dim = scan.dims.n_k_heads * kMixDim;
   const int c = thread % kMixDim;
@@ -208,16 +353,19 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
   qk.begin(args, conv_before, qk_channel);
   if (has_v) v.begin(args, conv_before, v_channel);
   const Channel qk_before = qk;
+  const Channel v_before = v;
   const float norm = args.norm[c];
   const int first_row = batch.slices[slice_begin].row_begin;
   const SliceArgs last_slice = batch.slices[slice_end - 1];
   const int rows = last_slice.row_begin + last_slice.row_count - first_row;
-  wait_for_previous_kernel();
-
   uint32_t* const arrivals = args.arrivals + int64_t{sequence} * scan.dims.n_k_heads + k_head;
   const bool counts = thread == kMixThreads - 1;  // the thread that counts the readers of a k head
   uint32_t arrived = 0;
-  for (int group = 0; group < rows; group += kRows) {
+  int slots[kRows] = {};
+  bool rehearse = kRehearse;
+  if (!rehearse) wait_for_previous_kernel();
+#pragma unroll 1
+  for (int group = 0; group < rows;) {
     const int count = min(kRows, rows - group);
     const int group_row = first_row + group;
     float own[kRows] = {};
@@ -226,12 +374,17 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       if (r >= count) break;
-      const float* inputs = scan.qkv.data + (group_row + r) * scan.qkv.stride;
+      slots[r] = rehearse ? -1 : batch.write_slot[group_row + r];
+      // Weights may be read at any time, and there are enough of them.
+      const float* inputs =
+          rehearse ? args.conv_weight : scan.qkv.data + (group_row + r) * scan.qkv.stride;
+      const float* z_row =
+          rehearse ? args.conv_weight : args.z.data + (group_row + r) * args.z.stride;
       own[r] = inputs[qk_channel];
       if (has_v) {
         own_v[r] = inputs[v_channel];
       } else {
-        z[r] = args.z.data[(group_row + r) * args.z.stride + int64_t{kMixDim} * h + c];
+        z[r] = z_row[kMixDim * h + c];
       }
     }
 #pragma unroll
@@ -244,50 +397,48 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
       if (has_v) {
         shared.raw[r][2 * kMixDim + c] = v.convolve(own_v[r]);
         v.advance(own_v[r]);
-        v.write(args, batch.write_slot[group_row + r], v_channel);
+        v.write(args, slots[r], v_channel);
       }
     }
     __syncthreads();
-    if (group == 0 && counts) {
-      // The block has read what the last one writes.
-      __threadfence();
-      arrived = atomicAdd(arrivals, 1U);
-    }
     normalise(shared, own, args.eps, thread);
-    if (group == 0) wait_for_copies();
+    if (group == 0 && !rehearse) state.arrive();
     __syncthreads();
+#pragma unroll 1
     for (int r = 0; r < count; ++r) {
-      if (warp < kColumnWarps) {
-        read_column(shared, r, c);
-      } else if (r == 0) {
-        if (warp == kColumnWarps) {
-          for (int i = 0; i < count; ++i) {
-            const float kq = half_warp_dot16(shared.k[i], shared.q[i], kMixDim);
-            if (lane == 0) shared.kq[i] = kq;
-          }
-        } else if (warp == kColumnWarps + 1 && lane < count) {
-          const Gates gates = gates_of(scan, group_row + lane, h);
-          shared.decay[lane] = exp_f32(gates.log_decay);
-          shared.beta[lane] = gates.beta;
+      state.read(shared, r, rehearse, [&] {
+        if (r > 0) return;
+        prepare(args, shared, group_row, count, h, z, rehearse);
+        if (group == 0 && counts && !rehearse) {
+          // The block has read what the last one writes.
+          __threadfence();
+          arrived = atomicAdd(arrivals, 1U);
         }
+      });
+      // One row: its outputs, by the first half of the threads, before they turn to the state.
+      if (kRows == 1 && warp < kColumnWarps)
+        write_outputs(args, shared, r, group_row, h, c, norm, rehearse);
+      int slot = slots[0];
 #pragma unroll
-        for (int i = 0; i < kRows; ++i) shared.gate[i][c] = silu(z[i]);
-      }
-      __syncthreads();
-      const bool more = group + r + 1 < rows;
-      float* const after = state_after(scan, group_row + r, h);
-      if (more || rows > 1) {
-        advance_state(shared, r, warp, kWarps, more, after);
-        if (r + 1 < count) __syncthreads();
-      } else if (warp >= kColumnWarps && after != nullptr) {
-        advance_state(shared, r, warp - kColumnWarps, kWarps - kColumnWarps, more, after);
+      for (int i = 1; i < kRows; ++i) slot = r == i ? slots[i] : slot;
+      state.advance(shared, r, rehearse,
+                    slot < 0 ? nullptr : scan.state.base + slot * scan.state.stride + head);
+    }
+    if (kRows > 1) {
+      for (int unit = warp; unit < count * kColumnWarps; unit += kWarps) {
+        const int r = unit / kColumnWarps;
+        write_outputs(args, shared, r, group_row + r, h, c, norm, /*rehearse=*/false);
       }
     }
-    for (int unit = warp; unit < count * kColumnWarps; unit += kWarps) {
-      const int r = unit / kColumnWarps;
-      write_outputs(args, shared, r, group_row + r, h, c, norm);
+    if (rehearse) {
+      rehearse = false;
+      qk = qk_before;
+      v = v_before;
+      wait_for_previous_kernel();
+    } else {
+      group += kRows;
     }
-    if (group + kRows < rows) __syncthreads();
+    if (group < rows) __syncthreads();
   }
   // The last of the blocks that read a k head of a sequence writes the states of its convolution.
   if (counts) {
@@ -297,6 +448,10 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
   }
   __syncthreads();
   if (shared.last_reader == 0) return;
+  if (rows == 1) {
+    qk.write(args, slots[0], qk_channel);
+    return;
+  }
   qk = qk_before;
   for (int row = first_row; row < first_row + rows; ++row) {
     qk.advance(scan.qkv.data[row * scan.qkv.stride + qk_channel]);
@@ -306,17 +461,27 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
 
 }  // namespace
 
-// Grid: [v heads, sequences].
+// Grid: [v heads, sequences]. Dynamic shared memory: GdnMixShared; for sequences of one row a state
+// before it.
 
-/// Sequences of one row each.
-CHIMERE_KERNEL_OF_BLOCKS(gdn_step_128_row, kMixThreads, 3, GdnMixArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(GdnMixShared<1>, shared);
-  mix(args, *shared);
+/// Sequences of at most one row each.
+CHIMERE_KERNEL_OF_BLOCKS(gdn_step_128_many, kMixThreads, 3, GdnMixArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
+  StateInSharedMemory state = {reinterpret_cast<float*>(memory)};
+  mix<false>(args, *reinterpret_cast<GdnMixShared<1>*>(memory + kMixStateBytes), state);
 }
 
-CHIMERE_KERNEL_OF_BLOCKS(gdn_step_128_rows, kMixThreads, 2, GdnMixArgs, args) {
+/// Likewise, in few blocks.
+CHIMERE_KERNEL(gdn_step_128_few, kMixThreads, GdnMixArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
+  StateInSharedMemory state = {reinterpret_cast<float*>(memory)};
+  mix<true>(args, *reinterpret_cast<GdnMixShared<1>*>(memory + kMixStateBytes), state);
+}
+
+CHIMERE_KERNEL(gdn_step_128_rows, kMixThreads, GdnMixArgs, args) {
   CHIMERE_DYNAMIC_SHARED(GdnMixShared<kMixRows>, shared);
-  mix(args, *shared);
+  StateInRegisters state;
+  mix<false>(args, *shared, state);
 }
 
 }  // namespace chimere::kernels::cuda

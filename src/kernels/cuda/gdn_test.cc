@@ -435,6 +435,12 @@ TEST(CudaDeltaNet, OneLaunchOfStepRowsHasTheBitsOfThreeOps) {
     shape.conv_kernel = 4;
     check_step(rng, shape, uniform_int(rng, 1, 5), most_rows, 1);
   }
+  // So many blocks that they do not rehearse.
+  GdnShape many = random_shape(rng, 128);
+  many.n_k_heads = 24;
+  many.n_v_heads = 48;
+  many.conv_kernel = 4;
+  check_step(rng, many, 3, 1, 1);
 }
 
 TEST(CudaDeltaNet, StepsOnly) {

@@ -97,28 +97,44 @@ CHIMERE_KERNEL(linear_float, kLinearStepThreads, LinearStepArgs, args) {
   const int first_row = static_cast<int>(blockIdx.y) * kFloatRows;
   const int rows = min(kFloatRows, args.rows - first_row);
   float acc = 0;
-  for (int begin = 0; begin < args.n_in; begin += kFloatStage) {
+  // Few blocks wait for their own instructions most of all, which the kernels of a layer take turns
+  // to evict from the caches. They rehearse before the previous kernel has ended, with whatever
+  // lies in shared memory.
+  bool rehearse = args.rehearse != 0;
+#pragma unroll 1
+  for (int begin = 0; begin < args.n_in;) {
     const int count = min(kFloatStage, args.n_in - begin);
     if (begin > 0) __syncthreads();
-    for (int i = 0; i < kFloatOutputs; ++i) {
-      const int o = min(first + i, job.n_out - 1);
-      fetch<kLinearStepThreads>(shared + i * kFloatStageBytes,
-                                job.w + o * job.row_bytes + begin * size, count * size);
+    if (begin > 0 || rehearse || args.rehearse == 0) {
+      for (int i = 0; i < kFloatOutputs; ++i) {
+        const int o = min(first + i, job.n_out - 1);
+        fetch<kLinearStepThreads>(shared + i * kFloatStageBytes,
+                                  job.w + o * job.row_bytes + begin * size, count * size);
+      }
     }
-    if (begin == 0) wait_for_previous_kernel();
-    for (int r = 0; r < rows; ++r) {
-      const float* x = args.x + row_at(args, first_row + r) * args.x_stride + begin;
-      fetch<kLinearStepThreads>(shared + (kFloatOutputs + r) * kFloatStageBytes,
-                                reinterpret_cast<const uint8_t*>(x), 4 * count);
+    if (!rehearse) {
+      if (begin == 0) wait_for_previous_kernel();
+      for (int r = 0; r < rows; ++r) {
+        const float* x = args.x + row_at(args, first_row + r) * args.x_stride + begin;
+        fetch<kLinearStepThreads>(shared + (kFloatOutputs + r) * kFloatStageBytes,
+                                  reinterpret_cast<const uint8_t*>(x), 4 * count);
+      }
+      wait_for_copies();
     }
-    wait_for_copies();
     __syncthreads();
     if (warp < rows) {
       const uint8_t* w = shared + half * kFloatStageBytes;
       const auto* x =
           reinterpret_cast<const float*>(shared + (kFloatOutputs + warp) * kFloatStageBytes);
-      with_float_type(type, [&]<DType kType>()
-                                CHIMERE_INLINED { acc = add_products<kType>(w, x, count, acc); });
+      const int now = rehearse ? min(kFloatRehearsed, count) : count;
+      with_float_type(
+          type, [&]<DType kType>() CHIMERE_INLINED { acc = add_products<kType>(w, x, now, acc); });
+    }
+    if (rehearse) {
+      rehearse = false;
+      acc = 0;
+    } else {
+      begin += kFloatStage;
     }
   }
   if (warp >= rows) return;

@@ -72,6 +72,7 @@ void launch_float(const Operands& operands, std::span<const LinearJob> jobs) {
     return;
   }
   const uint32_t blocks = put_jobs(operands, jobs, kFloatOutputs, args);
+  args.rehearse = blocks <= kFewFloatBlocks ? 1 : 0;
   operands.stream.launch(
       kLinearFloat,
       {.grid = {blocks, ceil_div(args.rows, kFloatRows)},

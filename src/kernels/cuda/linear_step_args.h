@@ -18,6 +18,9 @@ inline constexpr int kMaxLinearJobs = 8;
 inline constexpr int kFloatOutputs = 2;
 inline constexpr int kFloatRows = 8;
 inline constexpr int kFloatStage = 2048;
+/// Blocks up to which those of linear_float rehearse, and elements that they do it with.
+inline constexpr int kFewFloatBlocks = 264;
+inline constexpr int kFloatRehearsed = 256;
 /// From one row to the next in shared memory: what the halves of a warp read of two weight rows
 /// lies in different banks.
 inline constexpr int kFloatStageBytes = kFloatStage * 4 + 64;
@@ -70,6 +73,7 @@ struct LinearStepArgs {
   int32_t n_jobs;
   int32_t passes;      ///< each block gives kLinearStepOutputs * passes outputs of a job
   int32_t weights_at;  ///< linear_tile_N: bytes of dynamic shared memory before the weights
+  int32_t rehearse;    ///< linear_float: blocks do some of their work once before they have x
   LinearStepJob jobs[kMaxLinearJobs];
 };
 

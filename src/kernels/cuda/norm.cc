@@ -18,7 +18,7 @@ void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps,
                          .overlaps_previous = true};
   stream.launch(kRmsNorm, launch,
                 RmsNormArgs{x.data, x.stride, weight, y.data, y.stride, rounded,
-                            static_cast<int32_t>(x.cols), eps});
+                            static_cast<int32_t>(x.cols), eps, x.rows <= kFewNormRows ? 1 : 0});
 }
 
 void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const float* weight,

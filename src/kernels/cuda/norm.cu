@@ -1,6 +1,8 @@
 // Norms over rows and heads. The order of a sum is rule 2's: 16 chains, whose length is n / 16. A
 // chain cannot be cut without changing its bits, so a block's other threads only fetch, round and
-// write.
+// write. Few blocks wait for their own instructions most of all, which the kernels of a layer take
+// turns to evict from the caches: they rehearse before the previous kernel has ended, on their
+// weights.
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/norm_args.h"
@@ -36,6 +38,7 @@ __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane)
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) v[j] = coming[j];
   }
+#pragma unroll 1
   for (; i < n; i += 16) s = fmaf(x[i], x[i], s);
   return tree_of_16(s);
 }
@@ -44,62 +47,71 @@ __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane)
 
 CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
   CHIMERE_DYNAMIC_SHARED(float, row);  // [n], then the scale
-  constexpr int kOwn = 4;              // elements of a thread that stay in registers
+  constexpr int kOwn = 4;              // elements of a thread that are under way together
+  constexpr int kAtOnce = kOwn * kNormThreads;
   let_next_kernel_start();
   const int n = args.n;
   const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % kWarp;
+  const bool rounds = args.rounded.q != nullptr;  // n is any number otherwise
   float weight[kOwn];
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {
     const int i = thread + j * kNormThreads;
     weight[j] = i < n ? args.weight[i] : 0;
   }
-  wait_for_previous_kernel();
-  const float* x = args.x + blockIdx.x * args.x_stride;
-  float own[kOwn];
+  bool rehearse = args.rehearse != 0;
+#pragma unroll 1
+  while (true) {
+    if (!rehearse) wait_for_previous_kernel();
+    const float* x = rehearse ? args.weight : args.x + blockIdx.x * args.x_stride;
+    float* y = args.y + blockIdx.x * args.y_stride;
+    const int written = rehearse ? 0 : n;
+#pragma unroll 1
+    for (int begin = thread; begin < n; begin += kAtOnce) {
+      float v[kOwn];
 #pragma unroll
-  for (int j = 0; j < kOwn; ++j) {
-    const int i = thread + j * kNormThreads;
-    own[j] = i < n ? x[i] : 0;
-  }
+      for (int j = 0; j < kOwn; ++j) {
+        const int i = begin + j * kNormThreads;
+        v[j] = i < n ? x[i] : 0;
+      }
 #pragma unroll
-  for (int j = 0; j < kOwn; ++j) {
-    const int i = thread + j * kNormThreads;
-    if (i < n) row[i] = own[j];
-  }
-  for (int i = thread + kOwn * kNormThreads; i < n; i += kNormThreads) row[i] = x[i];
-  __syncthreads();
-  if (thread < kWarp) {
-    const float s = squares_of_row(row, n, thread);
-    if (thread == 0) row[n] = 1.0F / sqrtf(s / static_cast<float>(n) + args.eps);
-  }
-  __syncthreads();
-  const float scale = row[n];
-  float* y = args.y + blockIdx.x * args.y_stride;
-  float out[kOwn];
-#pragma unroll
-  for (int j = 0; j < kOwn; ++j) {
-    const int i = thread + j * kNormThreads;
-    out[j] = own[j] * scale * weight[j];
-    if (i < n) y[i] = out[j];
-  }
-  const int lane = thread % kWarp;
-  const bool rounds = args.rounded.q != nullptr;  // n is any number otherwise
-  if (rounds) {
-    RoundedLane rounded[kOwn];
-    round_lanes(out, rounded);
-#pragma unroll
-    for (int j = 0; j < kOwn; ++j) {
-      const int i = thread + j * kNormThreads;
-      if (i < n) {
-        put_block_of_row(rounded[j], lane, blockIdx.x, i / kWarp, n / kWarp, args.rounded);
+      for (int j = 0; j < kOwn; ++j) {
+        const int i = begin + j * kNormThreads;
+        if (i < n) row[i] = v[j];
       }
     }
-  }
-  for (int i = thread + kOwn * kNormThreads; i < n; i += kNormThreads) {
-    const float v = row[i] * scale * args.weight[i];
-    y[i] = v;
-    if (rounds) round_block_of_row(v, lane, blockIdx.x, i / kWarp, n / kWarp, args.rounded);
+    __syncthreads();
+    if (thread < kWarp) {
+      const float s = squares_of_row(row, n, thread);
+      if (thread == 0) row[n] = 1.0F / sqrtf(s / static_cast<float>(n) + args.eps);
+    }
+    __syncthreads();
+    const float scale = row[n];
+#pragma unroll 1
+    for (int begin = thread; begin < n; begin += kAtOnce) {
+      float v[kOwn];
+#pragma unroll
+      for (int j = 0; j < kOwn; ++j) {
+        const int i = begin + j * kNormThreads;
+        const float w = begin == thread ? weight[j] : i < n ? args.weight[i] : 0;
+        v[j] = i < n ? row[i] * scale * w : 0;
+        if (i < written) y[i] = v[j];
+      }
+      if (!rounds) continue;
+      RoundedLane rounded[kOwn];
+      round_lanes(v, rounded);
+#pragma unroll
+      for (int j = 0; j < kOwn; ++j) {
+        const int i = begin + j * kNormThreads;
+        if (i < written) {
+          put_block_of_row(rounded[j], lane, blockIdx.x, i / kWarp, n / kWarp, args.rounded);
+        }
+      }
+    }
+    if (!rehearse) return;
+    rehearse = false;
+    __syncthreads();
   }
 }
 

@@ -9,6 +9,8 @@
 namespace chimere::kernels::cuda {
 
 inline constexpr int kNormThreads = 512;
+/// Rows up to which the blocks of rms_norm rehearse: less than cards have multiprocessors.
+inline constexpr int kFewNormRows = 64;
 inline constexpr int kGatedNormThreads = 128;
 
 /// A block for each row.
@@ -21,6 +23,7 @@ struct RmsNormArgs {
   RoundedRows rounded;  ///< y rounded too, if there is such memory; n is a multiple of 32 then
   int32_t n;
   float eps;
+  int32_t rehearse;  ///< blocks go through their work once before they have their rows
 };
 
 /// A warp for each head of each row.

@@ -56,7 +56,7 @@ void route(Stream& stream, ConstMatrixView logits, const Routing& routing) {
                  .overlaps_previous = true},
                 RouteArgs{logits.data, logits.stride, routing.ids, routing.weights,
                           static_cast<int32_t>(logits.rows), static_cast<int32_t>(logits.cols),
-                          routing.n_used});
+                          routing.n_used, logits.rows <= kFewRoutedRows ? 1 : 0});
 }
 
 void keep_top_p(Stream& stream, const Routing& routing, const RowSet& rows, float top_p,

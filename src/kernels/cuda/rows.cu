@@ -1,4 +1,7 @@
 // What works on rows by themselves: selection, shifts, the inner step of a dense network, routing.
+// Few blocks of the last one rehearse it before the previous kernel has ended: what they wait for
+// most are their own instructions, which the kernels of a layer take turns to evict from the
+// caches.
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/rows_args.h"
@@ -74,16 +77,17 @@ __device__ __forceinline__ float number_of(uint32_t key) {
   return __uint_as_float((key >> 31U) != 0 ? key & 0x7FFFFFFFU : ~key);
 }
 
-/// Routes a row by a warp; kOwn: at least the experts of a lane, which are lane, lane + 32, ...
+/// Routes a row by a warp; kOwn: at least the experts of a lane, which are lane, lane + 32, ... Or
+/// rehearses it, without logits and to no effect.
 template <int kOwn>
 __device__ __forceinline__ void route_row(const RouteArgs& args, const float* x, int lane,
-                                          int32_t* ids, float* weights) {
+                                          int32_t* ids, float* weights, bool rehearse) {
   uint32_t keys[kOwn];
   float logits[kOwn];
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {
     const int expert = lane + j * kWarp;
-    logits[j] = expert < args.n_experts ? x[expert] : 0;
+    logits[j] = expert < args.n_experts && !rehearse ? x[expert] : 0;
   }
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {
@@ -91,7 +95,8 @@ __device__ __forceinline__ void route_row(const RouteArgs& args, const float* x,
   }
   float largest = 0;
   float chosen = 0;  // lane r: the logit of rank r
-  for (int rank = 0; rank < args.n_used; ++rank) {
+#pragma unroll 1
+  for (int rank = 0; rank < (rehearse ? 1 : args.n_used); ++rank) {
     uint32_t best[kOwn];  // a tree: the lane's largest key in the end is best[0]
 #pragma unroll
     for (int j = 0; j < kOwn; ++j) best[j] = keys[j];
@@ -113,7 +118,7 @@ __device__ __forceinline__ void route_row(const RouteArgs& args, const float* x,
     for (int j = 0; j < kOwn; ++j) {
       if (wins && static_cast<uint32_t>(j) == own) keys[j] = 0;
     }
-    if (wins) ids[rank] = static_cast<int32_t>(expert);
+    if (wins && !rehearse) ids[rank] = static_cast<int32_t>(expert);
     if (rank == 0) largest = number_of(top);
     if (rank == lane) chosen = number_of(top);
   }
@@ -121,27 +126,34 @@ __device__ __forceinline__ void route_row(const RouteArgs& args, const float* x,
   float sum = 0;
 #pragma unroll 8
   for (int rank = 0; rank < args.n_used; ++rank) sum = sum + __shfl_sync(kFullWarp, e, rank);
-  if (lane < args.n_used) weights[lane] = e / sum;
+  const float weight = e / sum;
+  if (lane < args.n_used && !rehearse) weights[lane] = weight;
 }
 
 }  // namespace
 
 CHIMERE_KERNEL(route, kRouteThreads, RouteArgs, args) {
   let_next_kernel_start();
-  wait_for_previous_kernel();
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int row =
       (static_cast<int>(blockIdx.x) * kRouteThreads + static_cast<int>(threadIdx.x)) / kWarp;
-  if (row >= args.rows) return;
   const float* x = args.logits + row * args.stride;
   int32_t* ids = args.ids + static_cast<int64_t>(row) * args.n_used;
   float* weights = args.weights + static_cast<int64_t>(row) * args.n_used;
-  if (args.n_experts <= 8 * kWarp) {
-    route_row<8>(args, x, lane, ids, weights);
-  } else if (args.n_experts <= 16 * kWarp) {
-    route_row<16>(args, x, lane, ids, weights);
-  } else {
-    route_row<kMaxExperts / kWarp>(args, x, lane, ids, weights);
+  bool rehearse = args.rehearse != 0;
+#pragma unroll 1
+  while (true) {
+    if (!rehearse) wait_for_previous_kernel();
+    if (row >= args.rows) return;
+    if (args.n_experts <= 8 * kWarp) {
+      route_row<8>(args, x, lane, ids, weights, rehearse);
+    } else if (args.n_experts <= 16 * kWarp) {
+      route_row<16>(args, x, lane, ids, weights, rehearse);
+    } else {
+      route_row<kMaxExperts / kWarp>(args, x, lane, ids, weights, rehearse);
+    }
+    if (!rehearse) return;
+    rehearse = false;
   }
 }
 
