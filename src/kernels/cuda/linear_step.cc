@@ -97,8 +97,8 @@ constexpr int64_t kMostTileBytes = int64_t{96} << 10;
 int codebook_bytes(const LinearJob& job) { return 4 * codebook_place(job.w.type).words; }
 
 int64_t tile_bytes(const TileShape& shape, std::span<const LinearJob> jobs) {
-  // What half of the warps show to the others.
-  int64_t weights = int64_t{4} * shape.rows / kRoundedTile * 8 * 32 * 4;
+  // Partial sums lie where weights were.
+  int64_t weights = int64_t{kPartials} * shape.rows * kTileStride * 4;
   int64_t codebook = 0;
   for (const LinearJob& job : jobs) {
     weights =

@@ -41,6 +41,10 @@ inline constexpr int kFloatRowsSharedBytes =
 /// linear_tile_N: weight rows of a tensor core's operand.
 inline constexpr int kTileOutputs = 16;
 
+/// From the partial sums of a column to those of the next one in shared memory, in floats: a warp
+/// writes to different banks.
+inline constexpr int kTileStride = 20;
+
 /// From one weight row to the next in shared memory: the eight rows of a fragment lie in different
 /// banks.
 CHIMERE_INLINE constexpr int64_t tile_row_stride(int64_t row_bytes) {

@@ -1,11 +1,11 @@
 // Products of several step rows with quantised weights on tensor cores, with the bits of rule 4 of
 // docs/numerics.md: the dot product of a scale group is an exact integer product of fragments, and
-// each lane keeps the partial sums of its four outputs. A block has kOutputs weight rows, which lie
+// each lane keeps the partial sums of its four outputs. A block has kTileOutputs weight rows, which lie
 // in shared memory in their packed form, and kColumns rows of x; warp w takes the groups of the
 // partial sums 2 w and 2 w + 1, so that warps meet once, in the tree of 16.
 //
 // Weights are on their way before the previous kernel has ended. Bytes: each weight once for every
-// kColumns rows; the rows' integers once for every kOutputs outputs, from the L2 cache.
+// kColumns rows; the rows' integers once for every kTileOutputs outputs, from the L2 cache.
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/fragment_codec.h"
 #include "kernels/cuda/linear_step_device.h"
@@ -17,23 +17,22 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// kWeightTiles of 16 outputs, kRowTiles of 8 rows.
-template <int kWeightTiles, int kRowTiles>
+/// 16 outputs, kRowTiles of 8 rows.
+template <int kRowTiles>
 __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t* shared) {
-  constexpr int kOutputs = kWeightTiles * kTileOutputs;
   constexpr int kColumns = kRowTiles * kRoundedTile;
-  constexpr int kOwn = (kOutputs * kColumns + kLinearStepThreads - 1) / kLinearStepThreads;
+  constexpr int kOwn = (kTileOutputs * kColumns + kLinearStepThreads - 1) / kLinearStepThreads;
   const LinearStepJob& job = job_of_block(args);
   const auto type = static_cast<DType>(job.type);
   let_next_kernel_start();
   const int thread = static_cast<int>(threadIdx.x);
-  const int first = (static_cast<int>(blockIdx.x) - job.first_block) * kOutputs;
+  const int first = (static_cast<int>(blockIdx.x) - job.first_block) * kTileOutputs;
   const int first_row = static_cast<int>(blockIdx.y) * kColumns;
   uint8_t* const weights = shared + args.weights_at;
   const auto stride = static_cast<int>(tile_row_stride(job.row_bytes));
   __shared__ uint64_t arrived[kLinearStepThreads / kWarp];
   WarpCopies copies(&arrived[thread / kWarp]);
-  for (int i = thread / kWarp; i < kOutputs; i += kLinearStepThreads / kWarp) {
+  for (int i = thread / kWarp; i < kTileOutputs; i += kLinearStepThreads / kWarp) {
     const int o = min(first + i, job.n_out - 1);
     copies.begin(weights + i * stride, job.w + o * job.row_bytes, static_cast<int>(job.row_bytes));
   }
@@ -46,31 +45,32 @@ __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t*
 #pragma unroll
   for (int i = 0; i < kOwn; ++i) {
     const int at = thread + i * kLinearStepThreads;
-    const int o = first + at % kOutputs;
-    const int r = first_row + at / kOutputs;
+    const int o = first + at % kTileOutputs;
+    const int r = first_row + at / kTileOutputs;
     old[i] = 0;
-    if (job.accumulate != 0 && at < kOutputs * kColumns && o < job.n_out && r < args.rows) {
+    if (job.accumulate != 0 && at < kTileOutputs * kColumns && o < job.n_out && r < args.rows) {
       old[i] = job.y[row_at(args, r) * job.y_stride + o];
     }
   }
   copies.wait();
   __syncthreads();
 
-  TileSums<kWeightTiles, kRowTiles> sums = {};
+  TileSums<kRowTiles> sums = {};
   const TileColumns x = {args.rounded, args.row_ids, args.rows, first_row, args.n_in / 32};
   with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
     multiply_tile<kType>(weights, stride, x, codebook, sums);
   });
-  auto* const out = reinterpret_cast<float*>(weights);
-  reduce_tile(sums, out);
+  auto* const shown = reinterpret_cast<float*>(weights);
+  show_sums(sums, shown);
 #pragma unroll
   for (int i = 0; i < kOwn; ++i) {
     const int at = thread + i * kLinearStepThreads;
-    const int o = first + at % kOutputs;
-    const int r = first_row + at / kOutputs;
-    if (at >= kOutputs * kColumns || o >= job.n_out || r >= args.rows) continue;
+    const int o = first + at % kTileOutputs;
+    const int r = first_row + at / kTileOutputs;
+    if (at >= kTileOutputs * kColumns || o >= job.n_out || r >= args.rows) continue;
     float* y = job.y + row_at(args, r) * job.y_stride + o;
-    *y = job.accumulate != 0 ? old[i] + out[at] : out[at];
+    const float v = sum_of<kRowTiles>(shown, at / kTileOutputs, at % kTileOutputs);
+    *y = job.accumulate != 0 ? old[i] + v : v;
   }
 }
 
@@ -78,15 +78,15 @@ __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t*
 
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8, kLinearStepThreads, 3, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  linear_tile<1, 1>(args, shared);
+  linear_tile<1>(args, shared);
 }
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_16, kLinearStepThreads, 2, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  linear_tile<1, 2>(args, shared);
+  linear_tile<2>(args, shared);
 }
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_32, kLinearStepThreads, 2, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  linear_tile<1, 4>(args, shared);
+  linear_tile<4>(args, shared);
 }
 
 }  // namespace chimere::kernels::cuda

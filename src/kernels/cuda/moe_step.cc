@@ -32,8 +32,10 @@ constexpr int kMoeDownTile = 16;
 /// Shared memory that every card has, less what the system and the kernels' own arrays take.
 constexpr int64_t kMostStageBytes = int64_t{94} << 10;
 
-/// Blocks that a multiprocessor has at once; what has no more of them waits for latencies alone.
-constexpr int kBlocksAtOnce = 2;
+/// Blocks that a multiprocessor has at once: of gate_up two with the shared expert's rows whole,
+/// three without. A launch that has no more waits for latencies alone.
+constexpr int kBlocksAtOnce = 3;
+constexpr int kWholeBlocksAtOnce = 2;
 
 int64_t round_up(int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
@@ -69,7 +71,7 @@ void launch_gate_up(Stream& stream, int multiprocessors, const RowSet& rows, int
   const ExpertShape& shared = args.table.shared;
   const uint32_t tiles = static_cast<uint32_t>(args.h_width / kMoeHiddenTile);
   const int64_t blocks = int64_t{tiles} * ranks * rows.count;
-  const bool few = blocks <= int64_t{kBlocksAtOnce} * multiprocessors;
+  const bool few = blocks <= int64_t{kWholeBlocksAtOnce} * multiprocessors;
   const auto codebooks = [](const ExpertShape& s, MoeStepKind& kind) {
     kind.codebook[0] = codebook_of(s.gate_type);
     if (s.up_type != s.gate_type) kind.codebook[1] = codebook_of(s.up_type);
@@ -87,7 +89,7 @@ void launch_gate_up(Stream& stream, int multiprocessors, const RowSet& rows, int
   args.stage_bytes = static_cast<int32_t>(stage);
   args.routed.at_once = outputs_in(stage, gate_up_bytes(routed), kMoeWarpHidden);
   args.shared.at_once = outputs_in(stage, gate_up_bytes(shared), kMoeWarpHidden);
-  args.rehearse = few ? 1 : 0;
+  args.rehearse = blocks <= int64_t{kBlocksAtOnce} * multiprocessors ? 1 : 0;
   stream.launch(kGateUp,
                 {.grid = {tiles, static_cast<uint32_t>(ranks), static_cast<uint32_t>(rows.count)},
                  .block = {kMoeGateUpThreads},

@@ -254,11 +254,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_step_gate_up, kMoeGateUpThreads, 3, MoeStepArgs, ar
 namespace {
 
 /// Outputs of a warp that a half warp takes together.
-#ifndef DT
-#define DT 8
-#define DB 2
-#endif
-inline constexpr int kDownTogether = DT;
+inline constexpr int kDownTogether = 4;
 
 /// What the threads of a block of the down product share.
 struct DownShared {
@@ -387,7 +383,7 @@ __device__ __forceinline__ void moe_step_down(const MoeStepArgs& args, uint8_t* 
 
 }  // namespace
 
-CHIMERE_KERNEL_OF_BLOCKS(moe_step_down_narrow, kMoeDownNarrowThreads, DB, MoeStepArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(moe_step_down_narrow, kMoeDownNarrowThreads, 3, MoeStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, dynamic);
   __shared__ DownShared shared;
   moe_step_down(args, dynamic, shared);

@@ -1,10 +1,11 @@
-// Device code: tiles of step rows' products on tensor cores (linear_tile.cu, moe_tile.cu), by
-// blocks of eight warps. Warp w has the partial sums 2 w and 2 w + 1 of rule 4.
+// Device code: tiles of step rows' products on tensor cores (linear_tile.cu), by blocks of eight
+// warps. Warp w has the partial sums 2 w and 2 w + 1 of rule 4.
 #ifndef CHIMERE_KERNELS_CUDA_STEP_TILE_H_
 #define CHIMERE_KERNELS_CUDA_STEP_TILE_H_
 
 #include "kernels/cuda/fragment_codec.h"
 #include "kernels/cuda/language.h"
+#include "kernels/cuda/linear_step_args.h"
 #include "kernels/cuda/ptx/async_copy.h"
 #include "kernels/cuda/ptx/integer_mma.h"
 #include "kernels/cuda/rounding_args.h"
@@ -34,10 +35,10 @@ struct TileColumns {
   int blocks;  ///< of 32, of a row
 };
 
-/// A warp's sums: of partial sum 2 w + p, [weight tile][row tile][element of the fragment].
-template <int kWeightTiles, int kRowTiles>
+/// A warp's sums: of partial sum 2 w + p, [row tile][element of the fragment].
+template <int kRowTiles>
 struct TileSums {
-  float p[2][kWeightTiles][kRowTiles][4];
+  float p[2][kRowTiles][4];
 };
 
 /// What a lane holds of 32 elements of eight rows of x.
@@ -89,10 +90,10 @@ __device__ __forceinline__ void add_dots(const int32_t (&c)[4], const float (&sc
 }
 
 /// The sums of all groups of this warp. Weight row i of the tile is at weights + i * stride.
-template <DType kType, int kWeightTiles, int kRowTiles>
+template <DType kType, int kRowTiles>
 __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride,
                                               const TileColumns& x, const uint32_t* codebook,
-                                              TileSums<kWeightTiles, kRowTiles>& sums) {
+                                              TileSums<kRowTiles>& sums) {
   using F = FragmentCodec<kType>;
   constexpr bool kMinimum = has_minimum(kType);
   const int warp = static_cast<int>(threadIdx.x) / kWarp % kTileWarps;
@@ -108,84 +109,77 @@ __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride
       ColumnFragment columns[kRowTiles];
 #pragma unroll
       for (int n = 0; n < kRowTiles; ++n) columns[n] = load_columns(x, n, block);
+      WeightFragment<F::kHalves> w[2];
 #pragma unroll
-      for (int m = 0; m < kWeightTiles; ++m) {
-        WeightFragment<F::kHalves> w[2];
+      for (int i = 0; i < 2; ++i) {
+        F::load(SharedRow{own + 8 * i * stride, x.blocks}, block, part, codebook, w[i]);
+      }
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          F::load(SharedRow{own + (16 * m + 8 * i) * stride, x.blocks}, block, part, codebook,
-                  w[i]);
-        }
+      for (int half = 0; half < F::kHalves; ++half) {
+        // A half's product has zeros in the place of the other half.
+        const bool mine = F::kHalves == 1 || part / 2 == half;
+        const uint32_t a[4] = {mine ? w[0].q[0] : 0, mine ? w[1].q[0] : 0, mine ? w[0].q[1] : 0,
+                               mine ? w[1].q[1] : 0};
+        const float scale[2] = {w[0].scale[half], w[1].scale[half]};
+        const float minimum[2] = {w[0].minimum[half], w[1].minimum[half]};
 #pragma unroll
-        for (int half = 0; half < F::kHalves; ++half) {
-          // A half's product has zeros in the place of the other half.
-          const bool mine = F::kHalves == 1 || part / 2 == half;
-          const uint32_t a[4] = {mine ? w[0].q[0] : 0, mine ? w[1].q[0] : 0, mine ? w[0].q[1] : 0,
-                                 mine ? w[1].q[1] : 0};
-          const float scale[2] = {w[0].scale[half], w[1].scale[half]};
-          const float minimum[2] = {w[0].minimum[half], w[1].minimum[half]};
+        for (int n = 0; n < kRowTiles; ++n) {
+          const ColumnFragment& f = columns[n];
+          const uint32_t b[2] = {f.q.x, f.q.y};
+          int32_t c[4] = {kDotBiasBits, kDotBiasBits, kDotBiasBits, kDotBiasBits};
+          mma_k32(a, b, c);
+          const float d[2] = {f.blocks[0].d, f.blocks[1].d};
+          float total[2] = {0, 0};
+          if constexpr (kMinimum) {
 #pragma unroll
-          for (int n = 0; n < kRowTiles; ++n) {
-            const ColumnFragment& f = columns[n];
-            const uint32_t b[2] = {f.q.x, f.q.y};
-            int32_t c[4] = {kDotBiasBits, kDotBiasBits, kDotBiasBits, kDotBiasBits};
-            mma_k32(a, b, c);
-            const float d[2] = {f.blocks[0].d, f.blocks[1].d};
-            float total[2] = {0, 0};
-            if constexpr (kMinimum) {
-#pragma unroll
-              for (int i = 0; i < 2; ++i) {
-                const int sum = F::kHalves == 1 ? f.blocks[i].sums[0] + f.blocks[i].sums[1]
-                                                : f.blocks[i].sums[half];
-                total[i] = d[i] * static_cast<float>(sum);
-              }
+            for (int i = 0; i < 2; ++i) {
+              const int sum = F::kHalves == 1 ? f.blocks[i].sums[0] + f.blocks[i].sums[1]
+                                              : f.blocks[i].sums[half];
+              total[i] = d[i] * static_cast<float>(sum);
             }
-            add_dots<kMinimum>(c, scale, minimum, d, total,
-                               sums.p[F::kHalves == 1 ? u : half][m][n]);
           }
+          add_dots<kMinimum>(c, scale, minimum, d, total, sums.p[F::kHalves == 1 ? u : half][n]);
         }
       }
     }
   }
 }
 
-/// The tree of 16 over the block's warps; `out` [columns][outputs], the memory of the weights, has
-/// the results behind a barrier.
-template <int kWeightTiles, int kRowTiles>
-__device__ __forceinline__ void reduce_tile(TileSums<kWeightTiles, kRowTiles>& sums, float* out) {
-  constexpr int kSums = 2 * kWeightTiles * kRowTiles * 4;
-  float* const own = &sums.p[0][0][0][0];
+/// Shows all partial sums of the block to all of its threads, in `memory`, which may be the
+/// weights': kPartials of kTileStride floats for each column. Behind a barrier.
+template <int kRowTiles>
+__device__ __forceinline__ void show_sums(const TileSums<kRowTiles>& sums, float* memory) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-#pragma unroll
-  for (int half = kTileWarps / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (warp >= half && warp < 2 * half) {
-#pragma unroll
-      for (int i = 0; i < kSums; ++i) out[((warp - half) * kSums + i) * kWarp + lane] = own[i];
-    }
-    __syncthreads();
-    if (warp < half) {
-#pragma unroll
-      for (int i = 0; i < kSums; ++i) own[i] = own[i] + out[(warp * kSums + i) * kWarp + lane];
-    }
-  }
   __syncthreads();
-  if (warp == 0) {
 #pragma unroll
-    for (int m = 0; m < kWeightTiles; ++m) {
+  for (int p = 0; p < 2; ++p) {
 #pragma unroll
-      for (int n = 0; n < kRowTiles; ++n) {
+    for (int n = 0; n < kRowTiles; ++n) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int o = 16 * m + lane / 4 + i / 2 * 8;
-          const int column = 8 * n + lane % 4 * 2 + i % 2;
-          out[column * 16 * kWeightTiles + o] = sums.p[0][m][n][i] + sums.p[1][m][n][i];
-        }
+      for (int i = 0; i < 4; ++i) {
+        const int column = kRoundedTile * n + lane % 4 * 2 + i % 2;
+        memory[((2 * warp + p) * kRowTiles * kRoundedTile + column) * kTileStride + lane / 4 +
+               i / 2 * 8] = sums.p[p][n][i];
       }
     }
   }
   __syncthreads();
+}
+
+/// The tree of 16 of output `output` of column `column` of what show_sums() shows.
+template <int kRowTiles>
+__device__ __forceinline__ float sum_of(const float* memory, int column, int output) {
+  float s[kPartials];
+#pragma unroll
+  for (int p = 0; p < kPartials; ++p) {
+    s[p] = memory[(p * kRowTiles * kRoundedTile + column) * kTileStride + output];
+  }
+#pragma unroll
+  for (int p = 0; p < 8; ++p) s[p] = s[p] + s[p + 8];
+#pragma unroll
+  for (int p = 0; p < 4; ++p) s[p] = s[p] + s[p + 4];
+  return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
 }  // namespace chimere::kernels::cuda
