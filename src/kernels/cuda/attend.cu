@@ -2,18 +2,22 @@
 // of one row, or one split after the other, and some of the heads that share a kv head, so that
 // keys and values are decoded once for all of them.
 //
-// Scores: a thread has 2 or 4 positions, and for each a chain per head over the elements of the
-// key. Values: a thread has 1 to 4 pairs of elements, and for each two chains per head over the
+// The 128 threads are columns, of a thread or of two that share out the heads. Scores: a column has
+// 2 or 4 positions, and a thread for each a chain per head over the elements of the key. Values: a
+// column has 1 to 4 pairs of elements, and a thread for each two chains per head over the
 // positions. What several chains of a thread share (a query for its positions, a weight for its
 // elements) is read from shared memory once.
 //
 // Keys and values come by asynchronous copies, in one queue of stages that runs on from the keys
-// into the values of the split. A thread copies what it alone will read: no barrier is between a
-// copy and its use.
+// into the values of the split. A column copies what it alone will read: no barrier of the block is
+// between a copy and its use.
+//
+// Where all blocks run at once, they start while the previous kernel still runs: keys and values go
+// to the second-level cache, and a rehearsal, of which nothing remains, fetches the code.
 //
 // With 8 heads of 256 elements and f16, a position has 1024 bytes and 4096 fused multiply-adds,
-// which read 1280 words of shared memory. Of 256 positions on one multiprocessor: 8192 cycles of
-// multiply-adds, 10240 of shared memory.
+// which read 1536 words of shared memory. Of 256 positions on one multiprocessor: 8192 cycles of
+// multiply-adds, 12288 of shared memory.
 #include "kernels/cuda/attend_device.h"
 #include "kernels/cuda/attend_feed.h"
 #include "kernels/cuda/ptx/dependent_launch.h"

@@ -50,7 +50,7 @@ struct Shared {
     float* values = weights + max(kSplit * kHeads, scale_floats);
     value_scales = reinterpret_cast<uint16_t*>(values);
     partial = values + scale_floats;
-    sum = partial + 16 * kHeads;
+    sum = partial + 16 * kHeads;  // room for 4 times as many keeps what follows aligned
     warp_max = sum + 4 * kHeads;
     o = warp_max + kAttendThreads / kWarp * kHeads;
   }
