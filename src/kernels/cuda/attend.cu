@@ -2,18 +2,22 @@
 // of one row, or one split after the other, and some of the heads that share a kv head, so that
 // keys and values are decoded once for all of them.
 //
-// Scores: a thread has 2 or 4 positions, and for each a chain per head over the elements of the
-// key. Values: a thread has 1 to 4 pairs of elements, and for each two chains per head over the
+// The 128 threads are columns, of a thread or of two that share out the heads. Scores: a column has
+// 2 or 4 positions, and a thread for each a chain per head over the elements of the key. Values: a
+// column has 1 to 4 pairs of elements, and a thread for each two chains per head over the
 // positions. What several chains of a thread share (a query for its positions, a weight for its
 // elements) is read from shared memory once.
 //
 // Keys and values come by asynchronous copies, in one queue of stages that runs on from the keys
-// into the values of the split. A thread copies what it alone will read: no barrier is between a
-// copy and its use.
+// into the values of the split. A column copies what it alone will read: no barrier of the block is
+// between a copy and its use.
+//
+// Where all blocks run at once, they start while the previous kernel still runs: keys and values go
+// to the second-level cache, and a rehearsal, of which nothing remains, fetches the code.
 //
 // With 8 heads of 256 elements and f16, a position has 1024 bytes and 4096 fused multiply-adds,
-// which read 1280 words of shared memory. Of 256 positions on one multiprocessor: 8192 cycles of
-// multiply-adds, 10240 of shared memory.
+// which read 1536 words of shared memory. Of 256 positions on one multiprocessor: 8192 cycles of
+// multiply-adds, 12288 of shared memory.
 #include "kernels/cuda/attend_device.h"
 #include "kernels/cuda/attend_feed.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
@@ -29,56 +33,65 @@ struct HeadTile {
   int count;
 };
 
-/// A thread's scores: for each head its positions thread + i * threads.
+/// A thread's scores: for each of its heads those of its column's positions, columns apart.
 template <int kHeads>
-using Scores = float[kHeads][attend_positions(kHeads)];
+using Scores = float[Layout<kHeads>::kOwn][Layout<kHeads>::kPositions];
 
-/// Scores of the first kActive positions of each thread, before they are scaled.
+/// Scores of the first kActive positions of each column, before they are scaled.
 template <KvType kType, int kHeads, int kActive>
 __device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>& shared,
                                       Feed<kHeads>& feed, Scores<kHeads>& s) {
   using Unit = KvUnit<kType>;
-  constexpr int kThreads = attend_threads(kHeads);
-  constexpr int kRows = attend_positions(kHeads) / kActive;
-  const auto thread = static_cast<int>(threadIdx.x);
+  using L = Layout<kHeads>;
+  constexpr int kRows = L::kUnits / kActive;
+  // As much code as hides the latency of what it loads, and no more.
+  constexpr bool kUnrolled = Unit::kElements * kActive * L::kOwn < 256;
+  const int column = L::column();
+  const float* queries = shared.q + L::sharer() * L::kOwn * n;
   const int units = elements / Unit::kElements;
+  auto add_unit = [&](const uint4* unit, int u) {
+    uint4 raw[kActive];
+    float d[kActive] = {};
+#pragma unroll
+    for (int i = 0; i < kActive; ++i) {
+      raw[i] = unit[i * L::kColumns];
+      if (has_scales(kType)) {
+        const int p = column + i * L::kColumns;
+        const int block = u * Unit::kElements / 32;
+        d[i] = widen_f16(shared.key_scales[(p / kPage * (n / 32) + block) * kPage + p % kPage]);
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < Unit::kElements / 4; ++c) {
+      float x[kActive][4];
+#pragma unroll
+      for (int i = 0; i < kActive; ++i) Unit::decode(raw[i], c, d[i], d[i], x[i]);
+#pragma unroll
+      for (int h = 0; h < L::kOwn; ++h) {
+        const float4 q =
+            *reinterpret_cast<const float4*>(queries + h * n + u * Unit::kElements + 4 * c);
+#pragma unroll
+        for (int i = 0; i < kActive; ++i) s[h][i] = fmaf(q.x, x[i][0], s[h][i]);
+#pragma unroll
+        for (int i = 0; i < kActive; ++i) s[h][i] = fmaf(q.y, x[i][1], s[h][i]);
+#pragma unroll
+        for (int i = 0; i < kActive; ++i) s[h][i] = fmaf(q.z, x[i][2], s[h][i]);
+#pragma unroll
+        for (int i = 0; i < kActive; ++i) s[h][i] = fmaf(q.w, x[i][3], s[h][i]);
+      }
+    }
+  };
 #pragma unroll 1
   for (int first = 0; first < units; first += kRows) {
     const uint4* stage = feed.take();
+    if (kUnrolled && first + kRows <= units) {
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const int u = first + r;
-      if (kRows > 1 && u >= units) break;
-      uint4 raw[kActive];
-      float d[kActive] = {};
-#pragma unroll
-      for (int i = 0; i < kActive; ++i) {
-        raw[i] = stage[(r * kActive + i) * kThreads];
-        if (has_scales(kType)) {
-          const int p = thread + i * kThreads;
-          const int block = u * Unit::kElements / 32;
-          d[i] = widen_f16(shared.key_scales[(p / kPage * (n / 32) + block) * kPage + p % kPage]);
-        }
-      }
-#pragma unroll
-      for (int c = 0; c < Unit::kElements / 4; ++c) {
-        float x[kActive][4];
-#pragma unroll
-        for (int i = 0; i < kActive; ++i) Unit::decode(raw[i], c, d[i], d[i], x[i]);
-#pragma unroll
-        for (int h = 0; h < kHeads; ++h) {
-          const float4 q =
-              *reinterpret_cast<const float4*>(shared.q + h * n + u * Unit::kElements + 4 * c);
-#pragma unroll
-          for (int i = 0; i < kActive; ++i) s[h][i] = fmaf(q.x, x[i][0], s[h][i]);
-#pragma unroll
-          for (int i = 0; i < kActive; ++i) s[h][i] = fmaf(q.y, x[i][1], s[h][i]);
-#pragma unroll
-          for (int i = 0; i < kActive; ++i) s[h][i] = fmaf(q.z, x[i][2], s[h][i]);
-#pragma unroll
-          for (int i = 0; i < kActive; ++i) s[h][i] = fmaf(q.w, x[i][3], s[h][i]);
-        }
-      }
+      for (int r = 0; r < kRows; ++r) add_unit(stage + r * kActive * L::kColumns, first + r);
+      continue;
+    }
+#pragma unroll 1
+    for (int r = 0; r < min(kRows, units - first); ++r) {
+      add_unit(stage + r * kActive * L::kColumns, first + r);
     }
   }
 }
@@ -86,11 +99,11 @@ __device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>&
 template <KvType kType, int kHeads>
 __device__ __forceinline__ void score_half_or_all(int n, int elements, const Shared<kHeads>& shared,
                                                   Feed<kHeads>& feed, Scores<kHeads>& s) {
-  constexpr int kOwn = attend_positions(kHeads);
+  constexpr int kPositions = Layout<kHeads>::kPositions;
   if (feed.halved()) {
-    score<kType, kHeads, kOwn / 2>(n, elements, shared, feed, s);
+    score<kType, kHeads, kPositions / 2>(n, elements, shared, feed, s);
   } else {
-    score<kType, kHeads, kOwn>(n, elements, shared, feed, s);
+    score<kType, kHeads, kPositions>(n, elements, shared, feed, s);
   }
 }
 
@@ -122,29 +135,34 @@ __device__ __forceinline__ void score_any(const AttendArgs& args, int elements,
   });
 }
 
+/// A number for each head of a thread.
+template <int kHeads>
+using PerHead = float[Layout<kHeads>::kOwn];
+
 /// The largest score of each head. One barrier of the block.
 template <int kHeads>
 __device__ __forceinline__ void largest(int count, const Shared<kHeads>& shared,
-                                        const Scores<kHeads>& s, float (&top)[kHeads]) {
-  constexpr int kThreads = attend_threads(kHeads);
+                                        const Scores<kHeads>& s, PerHead<kHeads>& top) {
+  using L = Layout<kHeads>;
   const auto thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % kWarp;
+  const int lane = thread % L::kLanes;
 #pragma unroll
-  for (int h = 0; h < kHeads; ++h) {
+  for (int h = 0; h < L::kOwn; ++h) {
     top[h] = -INFINITY;
 #pragma unroll
-    for (int i = 0; i < attend_positions(kHeads); ++i) {
-      if (thread + i * kThreads < count) top[h] = s[h][i] > top[h] ? s[h][i] : top[h];
+    for (int i = 0; i < L::kPositions; ++i) {
+      if (L::column() + i * L::kColumns < count) top[h] = s[h][i] > top[h] ? s[h][i] : top[h];
     }
   }
   // Lanes that differ in a bit share out their heads, until each has one.
 #pragma unroll
   for (int level = 0; level < 5; ++level) {
-    const int half = kWarp / 2 >> level;
-    const int heads = kHeads / 2 >> level;
+    const int half = L::kLanes / 2 >> level;
+    const int heads = L::kOwn / 2 >> level;
+    if (half == 0) break;
     const bool upper = heads > 0 && (lane & half) != 0;
 #pragma unroll
-    for (int h = 0; h < (kHeads > 1 ? kHeads / 2 : 1); ++h) {
+    for (int h = 0; h < (L::kOwn > 1 ? L::kOwn / 2 : 1); ++h) {
       if (h >= (heads > 0 ? heads : 1)) break;
       const float own = upper ? top[h + heads] : top[h];
       const float given = upper ? top[h] : top[h + heads];
@@ -152,17 +170,18 @@ __device__ __forceinline__ void largest(int count, const Shared<kHeads>& shared,
       top[h] = other > own ? other : own;
     }
   }
-  if (lane % (kWarp / kHeads) == 0) {
-    shared.warp_max[thread / kWarp * kHeads + lane / (kWarp / kHeads)] = top[0];
+  constexpr int kLanesOfHead = L::kLanes / L::kOwn;
+  if (lane % kLanesOfHead == 0) {
+    shared.warp_max[thread / kWarp * kHeads + L::sharer() * L::kOwn + lane / kLanesOfHead] = top[0];
   }
   __syncthreads();
 #pragma unroll
-  for (int h = 0; h < kHeads; ++h) {
-    top[h] = shared.warp_max[h];
+  for (int h = 0; h < L::kOwn; ++h) {
+    const float* max = shared.warp_max + L::sharer() * L::kOwn + h;
+    top[h] = max[0];
 #pragma unroll
-    for (int w = 1; w < kThreads / kWarp; ++w) {
-      const float other = shared.warp_max[w * kHeads + h];
-      top[h] = other > top[h] ? other : top[h];
+    for (int w = 1; w < kAttendThreads / kWarp; ++w) {
+      top[h] = max[w * kHeads] > top[h] ? max[w * kHeads] : top[h];
     }
   }
 }
@@ -171,21 +190,25 @@ __device__ __forceinline__ void largest(int count, const Shared<kHeads>& shared,
 /// before the partial sums are read.
 template <int kHeads>
 __device__ __forceinline__ void weigh(int count, const Scores<kHeads>& s,
-                                      const float (&top)[kHeads], const Shared<kHeads>& shared) {
-  constexpr int kThreads = attend_threads(kHeads);
-  const auto thread = static_cast<int>(threadIdx.x);
+                                      const PerHead<kHeads>& top, const Shared<kHeads>& shared) {
+  using L = Layout<kHeads>;
 #pragma unroll
-  for (int i = 0; i < attend_positions(kHeads); ++i) {
-    const int p = thread + i * kThreads;
+  for (int i = 0; i < L::kPositions; ++i) {
+    const int p = L::column() + i * L::kColumns;
     // Beyond the last position -0: it changes no sum.
-    float w[kHeads];
+    PerHead<kHeads> w;
 #pragma unroll
-    for (int h = 0; h < kHeads; ++h) w[h] = p < count ? exp_f32(s[h][i] - top[h]) : -0.0F;
+    for (int h = 0; h < L::kOwn; ++h) w[h] = p < count ? exp_f32(s[h][i] - top[h]) : -0.0F;
+    float* to = shared.weights + p * kHeads + L::sharer() * L::kOwn;
+    if constexpr (L::kOwn == 4) {
+      *reinterpret_cast<float4*>(to) = make_float4(w[0], w[1], w[2], w[3]);
+    } else {
 #pragma unroll
-    for (int h = 0; h < kHeads; ++h) shared.weights[p * kHeads + h] = w[h];
+      for (int h = 0; h < L::kOwn; ++h) to[h] = w[h];
+    }
   }
   __syncthreads();
-  for (int chain = thread; chain < 16 * kHeads; chain += kThreads) {
+  for (auto chain = static_cast<int>(threadIdx.x); chain < 16 * kHeads; chain += kAttendThreads) {
     float sum = 0;
 #pragma unroll 4
     for (int p = 0; p < count; p += 16) sum = sum + shared.weights[p * kHeads + chain];
@@ -209,23 +232,26 @@ __device__ __forceinline__ float sum_of(int head, const Shared<kHeads>& shared) 
   return s[0];
 }
 
-/// Weighted sums of kPairs pairs of elements of a split's values, for each head.
+/// Weighted sums of kPairs pairs of elements of a split's values, for each head of a thread.
 template <int kHeads, int kPairs>
-using Sums = float[kHeads][kPairs][2];
+using Sums = float[Layout<kHeads>::kOwn][kPairs][2];
 
-/// Adds two positions, p and p + 1. `x`: of each pair, its elements at p, then at p + 1.
+/// Adds two positions, p and p + 1. `weights`: of p, from the thread's first head on. `x`: of each
+/// pair, its elements at p, then at p + 1.
 template <int kHeads, int kPairs>
 __device__ __forceinline__ void add_two(const float* weights, const float (&x)[kPairs][4],
                                         Sums<kHeads, kPairs>& o) {
-  float w[2 * kHeads];
+  constexpr int kOwn = Layout<kHeads>::kOwn;
+  float w[2 * kOwn];
   if constexpr (kHeads == 1) {
     const float2 both = *reinterpret_cast<const float2*>(weights);
     w[0] = both.x;
     w[1] = both.y;
   } else {
 #pragma unroll
-    for (int i = 0; i < kHeads / 2; ++i) {
-      const float4 four = reinterpret_cast<const float4*>(weights)[i];
+    for (int i = 0; i < kOwn / 2; ++i) {
+      // With 2 heads four weights are both positions', with more one's.
+      const float4 four = *reinterpret_cast<const float4*>(weights + i * kHeads);
       w[4 * i] = four.x;
       w[4 * i + 1] = four.y;
       w[4 * i + 2] = four.z;
@@ -235,11 +261,11 @@ __device__ __forceinline__ void add_two(const float* weights, const float (&x)[k
 #pragma unroll
   for (int t = 0; t < 2; ++t) {
 #pragma unroll
-    for (int h = 0; h < kHeads; ++h) {
+    for (int h = 0; h < kOwn; ++h) {
 #pragma unroll
       for (int j = 0; j < kPairs; ++j) {
-        o[h][j][0] = fmaf(w[t * kHeads + h], x[j][2 * t], o[h][j][0]);
-        o[h][j][1] = fmaf(w[t * kHeads + h], x[j][2 * t + 1], o[h][j][1]);
+        o[h][j][0] = fmaf(w[t * kOwn + h], x[j][2 * t], o[h][j][0]);
+        o[h][j][1] = fmaf(w[t * kOwn + h], x[j][2 * t + 1], o[h][j][1]);
       }
     }
   }
@@ -249,13 +275,15 @@ template <KvType kType, int kHeads, int kPairs>
 __device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads>& shared,
                                            Feed<kHeads>& feed, Sums<kHeads, kPairs>& o) {
   using Unit = KvUnit<kType>;
-  constexpr int kThreads = attend_threads(kHeads);
+  using L = Layout<kHeads>;
   constexpr int kGroup = Unit::kElements / 2;  // positions of a unit
-  constexpr int kGroups = attend_positions(kHeads) / kPairs;
+  constexpr int kGroups = L::kUnits / kPairs * kGroup > kPage ? kPage / kGroup : L::kUnits / kPairs;
+  constexpr bool kUnrolled = kGroup * kPairs * L::kOwn < 64;
+  const float* weights = shared.weights + L::sharer() * L::kOwn;
   const uint16_t* scales[kPairs];
 #pragma unroll
   for (int j = 0; j < kPairs; ++j) {
-    const int pair = min(static_cast<int>(threadIdx.x) + j * kThreads, n / 2 - 1);
+    const int pair = min(L::column() + j * L::kColumns, n / 2 - 1);
     scales[j] = shared.value_scales + pair / 16 * kPage;
   }
   auto decode = [&](const uint4(&raw)[kPairs], int p, int c, float(&x)[kPairs][4]) {
@@ -271,35 +299,47 @@ __device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads
       Unit::decode(raw[j], c, d[0], d[1], x[j]);
     }
   };
+  auto load = [&](const uint4* stage, int g, uint4(&raw)[kPairs]) {
+#pragma unroll
+    for (int j = 0; j < kPairs; ++j) raw[j] = stage[(g * kPairs + j) * L::kColumns];
+  };
+  auto add_group = [&](const uint4* stage, int g, int p) {
+    uint4 raw[kPairs];
+    load(stage, g, raw);
+#pragma unroll
+    for (int c = 0; c < kGroup / 2; ++c) {
+      float x[kPairs][4];
+      decode(raw, p, c, x);
+      add_two<kHeads, kPairs>(weights + (p + 2 * c) * kHeads, x, o);
+    }
+  };
 #pragma unroll 1
   for (int first = 0; first < count; first += kGroups * kGroup) {
     const uint4* stage = feed.take();
+    const int end = min(first + kGroups * kGroup, count);
+    if (kUnrolled && end == first + kGroups * kGroup) {
 #pragma unroll
-    for (int g = 0; g < kGroups; ++g) {
-      const int p = first + g * kGroup;
-      uint4 raw[kPairs];
-#pragma unroll
-      for (int j = 0; j < kPairs; ++j) raw[j] = stage[(g * kPairs + j) * kThreads];
-      if (p + kGroup <= count) {
-#pragma unroll
-        for (int c = 0; c < kGroup / 2; ++c) {
-          float x[kPairs][4];
-          decode(raw, p, c, x);
-          add_two<kHeads, kPairs>(shared.weights + (p + 2 * c) * kHeads, x, o);
-        }
-      } else {
+      for (int g = 0; g < kGroups; ++g) add_group(stage, g, first + g * kGroup);
+      continue;
+    }
+    int p = first;
+    if (!kUnrolled) {
 #pragma unroll 1
-        for (int c = 0; p + 2 * c < count; ++c) {
-          float x[kPairs][4];
-          decode(raw, p, c, x);
-          // A position without meaning counts as -0 * 0.
+      for (; p + kGroup <= end; p += kGroup) add_group(stage, (p - first) / kGroup, p);
+    }
+#pragma unroll 1
+    for (; p < end; p += 2) {
+      uint4 raw[kPairs];
+      load(stage, (p - first) / kGroup, raw);
+      const int c = p % kGroup / 2;
+      float x[kPairs][4];
+      decode(raw, p - 2 * c, c, x);
+      // A position without meaning counts as -0 * 0.
 #pragma unroll
-          for (int j = 0; j < kPairs; ++j) {
-            if (p + 2 * c + 1 == count) x[j][2] = x[j][3] = 0;
-          }
-          add_two<kHeads, kPairs>(shared.weights + (p + 2 * c) * kHeads, x, o);
-        }
+      for (int j = 0; j < kPairs; ++j) {
+        if (p + 1 == count) x[j][2] = x[j][3] = 0;
       }
+      add_two<kHeads, kPairs>(weights + p * kHeads, x, o);
     }
   }
 }
@@ -333,21 +373,24 @@ __device__ __forceinline__ Part part_of(const AttendArgs& args, int head, int sp
 /// A split's weighted values go to args.parts, or are folded into shared.o.
 template <KvType kType, int kHeads, int kPairs>
 __device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTile& heads, int split,
-                                           int count, bool real, const float (&top)[kHeads],
-                                           const float (&max)[kHeads], const Shared<kHeads>& shared,
+                                           int count, bool real, const PerHead<kHeads>& top,
+                                           const PerHead<kHeads>& max, const Shared<kHeads>& shared,
                                            Feed<kHeads>& feed) {
+  using L = Layout<kHeads>;
   const int n = args.dims.head_dim;
   Sums<kHeads, kPairs> o = {};
   add_values<kType, kHeads, kPairs>(n, count, shared, feed, o);
 #pragma unroll
-  for (int h = 0; h < kHeads; ++h) {
-    if (h >= heads.count) break;
-    float* to = args.parts != nullptr ? part_of(args, heads.first + h, split).o : shared.o + h * n;
+  for (int h = 0; h < L::kOwn; ++h) {
+    const int head = L::sharer() * L::kOwn + h;
+    if (head >= heads.count) break;
+    float* to =
+        args.parts != nullptr ? part_of(args, heads.first + head, split).o : shared.o + head * n;
     const bool adds = args.parts == nullptr && split > 0;
     const Fold f = adds ? fold_of(max[h], top[h]) : Fold{};
 #pragma unroll
     for (int j = 0; j < kPairs; ++j) {
-      const int pair = static_cast<int>(threadIdx.x) + j * attend_threads(kHeads);
+      const int pair = L::column() + j * L::kColumns;
       if (pair >= n / 2) break;
       float2* both = reinterpret_cast<float2*>(to) + pair;
       if (adds) {
@@ -382,24 +425,26 @@ template <int kHeads>
 __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& query,
                                            const HeadTile& heads, int split, bool real,
                                            const Shared<kHeads>& shared) {
-  constexpr int kThreads = attend_threads(kHeads);
+  using L = Layout<kHeads>;
   const int n = args.dims.head_dim;
   const int positions = query.position + 1;
   const bool folds = args.parts == nullptr;
   const int end = folds && real ? (positions + kSplit - 1) / kSplit : split + 1;
   const auto thread = static_cast<int>(threadIdx.x);
+  const int column = L::column();
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
     const float* q = args.qg.data + query.row * args.qg.stride +
                      (heads.first + min(h, heads.count - 1)) * args.dims.query_stride();
-    for (int i = thread; i < n; i += kThreads) {
+    for (int i = thread; i < n; i += kAttendThreads) {
       copy_async<4>(reinterpret_cast<uint8_t*>(shared.q + h * n + i),
                     reinterpret_cast<const uint8_t*>(q + i));
     }
   }
-  const int pairs_log = n <= 2 * kThreads ? 0 : n <= 4 * kThreads ? 1 : 2;
-  float max[kHeads] = {};  // of the splits so far
-  float sum = 0;           // of the thread's head
+  const int pairs_log = n <= 2 * L::kColumns ? 0 : n <= 4 * L::kColumns ? 1 : 2;
+  // Of the splits so far.
+  PerHead<kHeads> max = {};
+  PerHead<kHeads> sum = {};
   for (; split < end; ++split) {
     const int first = split * kSplit;
     const int count = min(kSplit, positions - first);
@@ -410,11 +455,11 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
     Scores<kHeads> s = {};
     score_any(args, real ? n : min(n, 64), shared, feed, s);
 #pragma unroll
-    for (int h = 0; h < kHeads; ++h) {
+    for (int h = 0; h < L::kOwn; ++h) {
 #pragma unroll
-      for (int i = 0; i < attend_positions(kHeads); ++i) s[h][i] = s[h][i] * args.scale;
+      for (int i = 0; i < L::kPositions; ++i) s[h][i] = s[h][i] * args.scale;
     }
-    float top[kHeads];
+    PerHead<kHeads> top;
     largest(count, shared, s, top);
     weigh(count, s, top, shared);
     // A rehearsal has a whole stage and what is behind the last whole one.
@@ -425,29 +470,30 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
         put_values<kType, kHeads, 1>(args, heads, split, added, real, top, max, shared, feed);
       } else if (pairs_log == 1) {
         put_values<kType, kHeads, 2>(args, heads, split, added, real, top, max, shared, feed);
-      } else if constexpr (attend_positions(kHeads) == 4) {
+      } else if constexpr (L::kPositions == 4) {
         put_values<kType, kHeads, 4>(args, heads, split, added, real, top, max, shared, feed);
       }
     });
     __syncthreads();
 #pragma unroll
-    for (int h = 0; h < kHeads; ++h) {
+    for (int h = 0; h < L::kOwn; ++h) {
       const Fold f = split > 0 && folds ? fold_of(max[h], top[h]) : Fold{top[h], 0, 0};
-      if (thread == h) {
-        const float next = sum_of(h, shared);
-        sum = split > 0 && folds ? fmaf(next, f.take, sum * f.keep) : next;
-        if (real && !folds && h < heads.count) {
-          *part_of(args, heads.first + h, split).max_and_sum = make_float2(top[h], next);
-        }
-      }
       max[h] = f.max;
+      if (column != h) continue;
+      const int head = L::sharer() * L::kOwn + h;
+      const float next = sum_of(head, shared);
+      sum[h] = split > 0 && folds ? fmaf(next, f.take, sum[h] * f.keep) : next;
+      if (folds) {
+        shared.sum[head] = sum[h];
+      } else if (real && head < heads.count) {
+        *part_of(args, heads.first + head, split).max_and_sum = make_float2(top[h], next);
+      }
     }
   }
   if (!folds) return;
-  if (thread < kHeads) shared.sum[thread] = sum;
   __syncthreads();
   for (int h = 0; h < heads.count; ++h) {
-    for (int i = thread; i < n; i += kThreads) {
+    for (int i = thread; i < n; i += kAttendThreads) {
       shared.o[h * n + i] = shared.o[h * n + i] / shared.sum[h];
     }
   }
@@ -545,9 +591,8 @@ __device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) 
                            min(kSplit, query.position + 1 - first), tile, args.tiles);
   }
   // What the previous kernel has not written yet is read, but nothing comes of it.
-  constexpr bool kRehearses = kHeads <= 2;
 #pragma unroll 1
-  for (int pass = kRehearses && args.rehearses != 0 ? 0 : 1; pass < 2; ++pass) {
+  for (int pass = args.rehearses != 0 ? 0 : 1; pass < 2; ++pass) {
     if (pass == 1) {
       wait_for_copies();
       __syncthreads();
@@ -560,25 +605,25 @@ __device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) 
 
 }  // namespace
 
-// Grid: [slices * rows_per_slice, kv heads * tiles of heads, splits or 1]. attend_threads(N)
+// Grid: [slices * rows_per_slice, kv heads * tiles of heads, splits or 1]. kAttendThreads
 // threads, attend_shared_bytes(N, ...).
 
-CHIMERE_KERNEL(attend_1, attend_threads(1), AttendArgs, args) {
+CHIMERE_KERNEL(attend_1, kAttendThreads, AttendArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
   attend<1>(args, memory);
 }
 
-CHIMERE_KERNEL(attend_2, attend_threads(2), AttendArgs, args) {
+CHIMERE_KERNEL(attend_2, kAttendThreads, AttendArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
   attend<2>(args, memory);
 }
 
-CHIMERE_KERNEL(attend_4, attend_threads(4), AttendArgs, args) {
+CHIMERE_KERNEL(attend_4, kAttendThreads, AttendArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
   attend<4>(args, memory);
 }
 
-CHIMERE_KERNEL(attend_8, attend_threads(8), AttendArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(attend_8, kAttendThreads, 3, AttendArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
   attend<8>(args, memory);
 }

@@ -44,16 +44,34 @@ struct Shared {
   __device__ __forceinline__ Shared(uint8_t* memory, int n) {
     const int scale_floats = kSplit / 32 * n / 2;
     stages = reinterpret_cast<uint4*>(memory);
-    q = reinterpret_cast<float*>(stages + kFeedStages * kSplit);
+    q = reinterpret_cast<float*>(stages + kFeedStages * kStageUnits * kAttendThreads);
     weights = q + kHeads * n;
     key_scales = reinterpret_cast<uint16_t*>(weights);
     float* values = weights + max(kSplit * kHeads, scale_floats);
     value_scales = reinterpret_cast<uint16_t*>(values);
     partial = values + scale_floats;
-    sum = partial + 16 * kHeads;
+    sum = partial + 16 * kHeads;  // room for 4 times as many keeps what follows aligned
     warp_max = sum + 4 * kHeads;
-    o = warp_max + kSplit / 64 * kHeads;
+    o = warp_max + kAttendThreads / kWarp * kHeads;
   }
+};
+
+/// What a thread of attend_N has.
+template <int kHeads>
+struct Layout {
+  static constexpr int kColumns = attend_columns(kHeads);
+  static constexpr int kSharers = kAttendThreads / kColumns;  ///< threads of a column
+  static constexpr int kLanes = kWarp / kSharers;             ///< columns of a warp
+  static constexpr int kPositions = kSplit / kColumns;        ///< of a column
+  static constexpr int kUnits = kStageUnits * kSharers;       ///< of a column in a stage
+  static constexpr int kOwn = kHeads / kSharers;              ///< heads of a thread
+
+  __device__ static int column() {
+    const auto thread = static_cast<int>(threadIdx.x);
+    return thread / kWarp * kLanes + thread % kLanes;
+  }
+  /// Which of the column's threads this is.
+  __device__ static int sharer() { return static_cast<int>(threadIdx.x) % kWarp / kLanes; }
 };
 
 /// Loads one of `tiles` shares of the keys of a split, and of the values if few heads leave room
@@ -64,7 +82,7 @@ __device__ __forceinline__ void prefetch_split(const AttendArgs& args, const Que
                                                int tiles) {
   constexpr int kLine = 128;
   constexpr int kPages = kSplit / kPage;
-  constexpr int kThreads = attend_threads(kHeads);
+  constexpr int kThreads = kAttendThreads;
   const int n = args.dims.head_dim;
   const int* table = args.batch.page_table + args.batch.page_begin[query.sequence] + first / kPage;
   const auto start = static_cast<int>(threadIdx.x) + tile * kThreads;
@@ -81,24 +99,24 @@ __device__ __forceinline__ void prefetch_split(const AttendArgs& args, const Que
   if (kHeads <= 2) heads(args.dims.n_kv_heads * key_bytes + kv_head * value_bytes, value_bytes);
 }
 
-/// A thread's copies of the keys and values of a split, stage by stage. A stage has kOwn units for
-/// each thread: of its positions' keys, one unit of kOwn positions or two of kOwn / 2; or of its
-/// pairs' values, kOwn / pairs groups of positions.
+/// Copies of the keys and values of a split, stage by stage. A stage has for each column units of
+/// its positions' keys, [unit of a key][position], or of its pairs' values, [group of
+/// positions][pair]; the threads of a column share out the copies.
 template <int kHeads>
 class Feed {
  public:
-  static constexpr int kOwn = attend_positions(kHeads);
-  static constexpr int kThreads = attend_threads(kHeads);
+  using L = Layout<kHeads>;
 
-  /// Starts the first stages of `count` positions from `first` on. A thread has 1 << pairs_log
+  /// Starts the first stages of `count` positions from `first` on. A column has 1 << pairs_log
   /// pairs of elements. The scales are copied with the first stage, and all else that was started
   /// before.
   __device__ __forceinline__ void begin(const AttendArgs& args, const Query& query, int kv_head,
                                         int first, int count, int pairs_log,
                                         const Shared<kHeads>& shared) {
     const int n = args.dims.head_dim;
-    const auto thread = static_cast<int>(threadIdx.x);
-    stages_ = shared.stages + thread;
+    const int column = L::column();
+    const int sharer = L::sharer();
+    stages_ = shared.stages + column;
     count_ = count;
     halved_ = count <= kSplit / 2;
     table_ = args.batch.page_table + args.batch.page_begin[query.sequence] + first / kPage;
@@ -108,14 +126,13 @@ class Feed {
     const int value_head = args.dims.n_kv_heads * head_bytes(args.kv.k_type, n) +
                            kv_head * head_bytes(args.kv.v_type, n);
     key_units_ = n * element_bits(args.kv.k_type) / 128;
-    key_stages_ = halved_ ? (key_units_ + 1) / 2 : key_units_;
+    // Of its column's positions a thread copies two, or one of the first half.
+    first_position_ = sharer * (halved_ ? 1 : 2);
 #pragma unroll
-    for (int j = 0; j < kOwn; ++j) {
-      const int i = halved_ ? j % (kOwn / 2) : j;
-      const int p = thread + i * kThreads;
+    for (int j = 0; j < 2; ++j) {
+      const int p = column + (first_position_ + j) * L::kColumns;
       key_there_[j] = p < count;
-      keys_[j] = page(key_there_[j] ? p / kPage : 0) + key_head +
-                 (p % kPage + (halved_ ? j / (kOwn / 2) * kPage : 0)) * 16;
+      keys_[j] = page(key_there_[j] ? p / kPage : 0) + key_head + p % kPage * 16;
     }
     const int half = n / 2;
     group_log_ = args.kv.v_type == KvType::kF32    ? 1
@@ -123,12 +140,14 @@ class Feed {
                  : args.kv.v_type == KvType::kQ4_0 ? 4
                                                    : 2;
     group_bytes_ = half * 16;
-    stage_positions_ = kOwn >> pairs_log << group_log_;
+    stage_positions_ = min(L::kUnits >> pairs_log << group_log_, kPage);
 #pragma unroll
-    for (int j = 0; j < kOwn; ++j) {
-      const int group = j >> pairs_log;
-      const int pair = min(thread + (j & ((1 << pairs_log) - 1)) * kThreads, half - 1);
+    for (int j = 0; j < kStageUnits; ++j) {
+      const int unit = sharer * kStageUnits + j;
+      const int group = unit >> pairs_log;
+      const int pair = min(column + (unit & ((1 << pairs_log) - 1)) * L::kColumns, half - 1);
       value_position_[j] = group << group_log_;
+      if (value_position_[j] >= stage_positions_) value_position_[j] = kSplit;
       value_offset_[j] = group * group_bytes_ + pair * 16;
     }
     next_values_ = page(0) + value_head;
@@ -139,29 +158,35 @@ class Feed {
     if (has_scales(args.kv.v_type)) {
       copy_scales(value_head + element_bytes(args.kv.v_type, n), n, shared.value_scales);
     }
-    stage_ = 0;
+    unit_ = 0;
     position_ = 0;
     put_ = 0;
     taken_ = kFeedStages - 1;
+#pragma unroll 1
     for (int i = 0; i + 1 < kFeedStages; ++i) start_stage();
   }
 
-  /// Whether the split has only its first half of positions.
+  /// Whether the split has only its first half of positions: a stage then has twice as many units
+  /// of half as many keys.
   __device__ __forceinline__ bool halved() const { return halved_; }
 
   /// Positions of a stage of values.
   __device__ __forceinline__ int stage_positions() const { return stage_positions_; }
 
-  /// The thread's units of the next stage, kThreads apart; the stage before it is given back.
+  /// The column's units of the next stage, kColumns apart; the stage before it is given back.
   __device__ __forceinline__ const uint4* take() {
     wait();
     start_stage();
     taken_ = taken_ + 1 == kFeedStages ? 0 : taken_ + 1;
-    return stages_ + taken_ * kSplit;
+    return stages_ + taken_ * (kStageUnits * kAttendThreads);
   }
 
-  /// Waits for the copies of the next stage.
-  __device__ __forceinline__ void wait() const { wait_for_older_groups<kFeedStages - 2>(); }
+  /// Waits for the column's copies of the next stage; all threads of the column are done with the
+  /// stage before the one in use.
+  __device__ __forceinline__ void wait() const {
+    wait_for_older_groups<kFeedStages - 2>();
+    if (L::kSharers > 1) __syncwarp();
+  }
 
  private:
   __device__ __forceinline__ const uint8_t* page(int i) const {
@@ -171,20 +196,38 @@ class Feed {
   __device__ __forceinline__ void copy_scales(int offset, int n, uint16_t* to) const {
     for (int i = 0; i * kPage < count_; ++i) {
       const uint8_t* from = page(i) + offset;
-      for (auto c = static_cast<int>(threadIdx.x); c < n / 4; c += kThreads) {
+      for (auto c = static_cast<int>(threadIdx.x); c < n / 4; c += kAttendThreads) {
         start_copy(reinterpret_cast<uint4*>(to) + i * (n / 4) + c, from + c * 16, true);
       }
     }
   }
 
-  __device__ __forceinline__ void start_stage() {
-    uint4* to = stages_ + put_ * kSplit;
-    if (stage_ < key_stages_) {
-      const bool last = halved_ && 2 * stage_ + 1 == key_units_;
+  /// `rows` units of the first `active` of the thread's two positions, of `all` of the column.
+  template <int kRows, int kActive, int kAll>
+  __device__ __forceinline__ void start_keys(uint4* to) {
 #pragma unroll
-      for (int j = 0; j < kOwn; ++j) {
-        if (key_there_[j] && (j < kOwn / 2 || !last)) start_copy(to + j * kThreads, keys_[j], true);
-        keys_[j] += (halved_ ? 2 : 1) * kPage * 16;
+    for (int r = 0; r < kRows; ++r) {
+      if (unit_ + r >= key_units_) break;
+#pragma unroll
+      for (int j = 0; j < kActive; ++j) {
+        if (key_there_[j]) {
+          start_copy(to + (r * kAll + first_position_ + j) * L::kColumns, keys_[j] + r * kPage * 16,
+                     true);
+        }
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kActive; ++j) keys_[j] += kRows * kPage * 16;
+    unit_ += kRows;
+  }
+
+  __device__ __forceinline__ void start_stage() {
+    uint4* to = stages_ + put_ * (kStageUnits * kAttendThreads);
+    if (unit_ < key_units_) {
+      if (halved_) {
+        start_keys<4, 1, L::kPositions / 2>(to);
+      } else {
+        start_keys<2, 2, L::kPositions>(to);
       }
     } else if (position_ < count_) {
       if (position_ % kPage == 0) {
@@ -193,40 +236,40 @@ class Feed {
         if (next * kPage < count_) next_values_ = page(next) + value_head_;
       }
       const uint8_t* values = values_ + (position_ % kPage >> group_log_) * group_bytes_;
+      uint4* own = to + L::sharer() * kStageUnits * L::kColumns;
 #pragma unroll
-      for (int j = 0; j < kOwn; ++j) {
+      for (int j = 0; j < kStageUnits; ++j) {
         if (position_ + value_position_[j] < count_) {
-          start_copy(to + j * kThreads, values + value_offset_[j], true);
+          start_copy(own + j * L::kColumns, values + value_offset_[j], true);
         }
       }
       position_ += stage_positions_;
     }
     end_copy_group();
-    ++stage_;
     put_ = put_ + 1 == kFeedStages ? 0 : put_ + 1;
   }
 
-  uint4* stages_;
+  uint4* stages_;         ///< of the column
   const int32_t* table_;  ///< of the split's pages
   const uint8_t* base_;
   int64_t page_bytes_;
   int value_head_;
   const uint8_t* values_;       ///< of the page that is copied
   const uint8_t* next_values_;  ///< of the page behind it
-  const uint8_t* keys_[kOwn];
-  bool key_there_[kOwn];
-  int value_position_[kOwn];
-  int value_offset_[kOwn];
+  const uint8_t* keys_[2];
+  bool key_there_[2];
+  int first_position_;
+  int value_position_[kStageUnits];  ///< of each unit; kSplit: none
+  int value_offset_[kStageUnits];
   int count_;
   bool halved_;
   int key_units_;
-  int key_stages_;
   int group_log_;
   int group_bytes_;
   int stage_positions_;
-  int stage_;     ///< that is started next
-  int position_;  ///< of its values
-  int put_;       ///< where it goes
+  int unit_;      ///< of keys that is copied next
+  int position_;  ///< of values that is copied next
+  int put_;       ///< where the next stage goes
   int taken_;     ///< where the stage in use lies
 };
 

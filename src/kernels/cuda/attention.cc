@@ -157,12 +157,14 @@ AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, i
     plan.parts_bytes = parts_bytes;
   }
   const int64_t blocks = rows * shape.n_kv_heads * (splits_apart ? splits : 1);
-  // As long as every multiprocessor keeps about four warps.
-  constexpr int kLeastThreads = 100;
-  while (plan.heads < 8 && plan.heads < group &&
-         blocks * blocks_of(group, 2 * int64_t{plan.heads}) * attend_threads(2 * plan.heads) >=
-             int64_t{multiprocessors} * kLeastThreads) {
-    plan.heads *= 2;
+  // As long as every multiprocessor keeps work: few heads are done when their keys are there, many
+  // want a second block beside the first.
+  while (plan.heads < 8 && plan.heads < group) {
+    const int heads = 2 * plan.heads;
+    if (4 * blocks * blocks_of(group, heads) < int64_t{multiprocessors} * (heads > 2 ? 6 : 3)) {
+      break;
+    }
+    plan.heads = heads;
   }
   plan.tiles = static_cast<int>(blocks_of(group, plan.heads));
   return plan;
@@ -203,7 +205,7 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
     args.rehearses = blocks <= int64_t{2} * multiprocessors ? 1 : 0;
     const Launch launch = {
         .grid = {rows, u32(int64_t{shape.n_kv_heads} * plan.tiles), u32(std::max(plan.splits, 1))},
-        .block = {u32(attend_threads(plan.heads))},
+        .block = {kAttendThreads},
         .shared_bytes = u32(attend_shared_bytes(plan.heads, shape.head_dim, plan.splits == 0)),
         .overlaps_previous = true};
     stream.launch(attend_kernel(plan.heads), launch, args);

@@ -106,14 +106,17 @@ CHIMERE_INLINE constexpr int chunk_shared_bytes(int head_dim) { return 2 * 2 * 3
 inline constexpr int kAppendWarps = 4;
 inline constexpr int kFoldThreads = kMaxHeadDim / 4;
 
-/// Positions of a split that a thread of attend_N has: more where it has more heads, so that a
-/// query that was read meets several keys.
-CHIMERE_INLINE constexpr int attend_positions(int heads) { return heads >= 4 ? 4 : 2; }
+/// Threads of attend_N: a column for each thread, or for two threads of a warp that share out the
+/// heads. A column has kSplit / columns positions, and pairs of elements.
+inline constexpr int kAttendThreads = 128;
 
-CHIMERE_INLINE constexpr int attend_threads(int heads) { return kSplit / attend_positions(heads); }
+CHIMERE_INLINE constexpr int attend_columns(int heads) {
+  return heads >= 8 ? kAttendThreads / 2 : kAttendThreads;
+}
 
-/// Stages of keys or values, of 16 bytes for each position of a split, that attend_N holds.
-inline constexpr int kFeedStages = 7;
+/// Stages of keys or values that attend_N holds, each of kStageUnits units for a thread.
+inline constexpr int kFeedStages = 4;
+inline constexpr int kStageUnits = 4;
 
 /// Dynamic shared memory of attend_N: stages, queries, weights (or the scales of keys), the scales
 /// of values, sums and maxima; results if a block folds splits.
@@ -121,9 +124,9 @@ CHIMERE_INLINE constexpr int attend_shared_bytes(int heads, int head_dim, bool f
   const int query_bytes = heads * head_dim * 4;
   const int weight_bytes = kSplit * heads * 4;
   const int scale_bytes = kSplit / 32 * 2 * head_dim;
-  return kFeedStages * kSplit * 16 + query_bytes +
+  return kFeedStages * kStageUnits * kAttendThreads * 16 + query_bytes +
          (weight_bytes > scale_bytes ? weight_bytes : scale_bytes) + scale_bytes +
-         heads * (16 + 1 + kSplit / 64) * 4 + 12 * heads + (folds ? query_bytes : 0);
+         heads * (16 + 4 + kAttendThreads / 32) * 4 + (folds ? query_bytes : 0);
 }
 
 }  // namespace chimere::kernels::cuda

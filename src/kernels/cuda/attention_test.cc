@@ -234,6 +234,33 @@ TEST(CudaAttention, BordersOfPagesAndSplits) {
   }
 }
 
+/// Groups of every size of tile, with the tile full and not, of all types, in one split and in
+/// several, with splits in blocks of their own and not.
+TEST(CudaAttention, GroupsOfHeads) {
+  Rng rng = seeded();
+  constexpr int kDims[] = {32, 64, 96, 128, 256};
+  constexpr std::pair<int, int> kCases[] = {{90, 1}, {130, 2}, {251, 1}, {253, 2}};
+  int type = uniform_int(rng, 0, 24);
+  for (const int group : {1, 2, 4, 5, 8}) {
+    for (const auto& [start, multiprocessors] : kCases) {
+      type = (type + 6) % 25;
+      const int head_dim = kDims[uniform_int(rng, 0, 4)];
+      Layer layer(rng, make_shape(head_dim, 1, group), kTypes[type / 5], kTypes[type % 5]);
+      layer.multiprocessors = multiprocessors;
+      Scenario scenario(rng, 1, 0);
+      scenario.sequences.resize(1);
+      SequenceSpec& s = scenario.sequences[0];
+      const int rows = uniform_int(rng, 1, 4);
+      s.slices = {{RowClass::kStep, rows}};
+      s.write_slots.assign(rows, -1);
+      s.start = start + uniform_int(rng, 0, 4);
+      s.pages = {3, 1, 4, 0, 2};
+      scenario.n_pages = static_cast<int>(s.pages.size());
+      check(rng, layer, scenario);
+    }
+  }
+}
+
 TEST(CudaAttention, BucketsHoldManySteps) {
   auto bucket = [](int32_t positions) { return bucket_of({.positions = positions}).positions; };
   EXPECT_EQ(bucket(1), 256);
