@@ -31,7 +31,6 @@
 
 namespace {
 
-using chimere::ConstMatrixView;
 using chimere::DType;
 using chimere::MatrixView;
 using chimere::MemoryRange;
