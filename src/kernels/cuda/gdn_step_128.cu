@@ -406,6 +406,7 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
     __syncthreads();
 #pragma unroll 1
     for (int r = 0; r < count; ++r) {
+      const int slot = kRows == 1 ? slots[0] : batch.write_slot[group_row + r];
       state.read(shared, r, rehearse, [&] {
         if (r > 0) return;
         prepare(args, shared, group_row, count, h, z, rehearse);
@@ -416,11 +417,9 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
         }
       });
       // One row: its outputs, by the first half of the threads, before they turn to the state.
-      if (kRows == 1 && warp < kColumnWarps)
+      if (kRows == 1 && warp < kColumnWarps) {
         write_outputs(args, shared, r, group_row, h, c, norm, rehearse);
-      int slot = slots[0];
-#pragma unroll
-      for (int i = 1; i < kRows; ++i) slot = r == i ? slots[i] : slot;
+      }
       state.advance(shared, r, rehearse,
                     slot < 0 ? nullptr : scan.state.base + slot * scan.state.stride + head);
     }
