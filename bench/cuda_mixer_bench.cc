@@ -352,7 +352,8 @@ void time_attention(Card& card, int n_sequences, RowClass row_class, int rows, i
     qk_norm_rope_append(stream, batch, shape, rope, norm, norm, 1e-6F, qg, k, k, layer_of(layer));
   };
   auto read_rows = [&](int layer) {
-    attend(stream, batch, shape, qg, layer_of(layer), out, multiprocessors, scratch);
+    attend(stream, batch, shape, qg, layer_of(layer), out, multiprocessors,
+           card.device().facts().shared_bytes, scratch);
   };
   const std::string what = std::string("attend ") + std::string(dtype_name(k_type)) + "/" +
                            std::string(dtype_name(v_type)) + ", " + std::to_string(n_sequences) +

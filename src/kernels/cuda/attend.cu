@@ -12,8 +12,9 @@
 // into the values of the split. A column copies what it alone will read: no barrier of the block is
 // between a copy and its use.
 //
-// Where all blocks run at once, they start while the previous kernel still runs: keys and values go
-// to the second-level cache, and a rehearsal, of which nothing remains, fetches the code.
+// Where all blocks run at once, they start while the previous kernel still runs: a rehearsal, of
+// which nothing remains, fetches the code. Little that is read goes to the second-level cache; much
+// would be in the way of what the previous kernel reads.
 //
 // With 8 heads of 256 elements and f16, a position has 1024 bytes and 4096 fused multiply-adds,
 // which read 1536 words of shared memory. Of 256 positions on one multiprocessor: 8192 cycles of
@@ -449,11 +450,11 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
     const int first = split * kSplit;
     const int count = min(kSplit, positions - first);
     Feed<kHeads> feed;
-    feed.begin(args, query, heads.kv_head, first, count, pairs_log, shared);
+    feed.begin(args, query, heads.kv_head, first, count, pairs_log, real, shared);
     feed.wait();
     __syncthreads();
     Scores<kHeads> s = {};
-    score_any(args, real ? n : min(n, 64), shared, feed, s);
+    score_any(args, real ? n : min(n, 32), shared, feed, s);
 #pragma unroll
     for (int h = 0; h < L::kOwn; ++h) {
 #pragma unroll
@@ -585,10 +586,10 @@ __device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) 
     return;
   }
   const Shared<kHeads> shared(memory, args.dims.head_dim);
-  if (args.rehearses != 0) {
+  if (args.prefetches != 0) {
     const int first = split * kSplit;
-    prefetch_split<kHeads>(args, query, heads.kv_head, first,
-                           min(kSplit, query.position + 1 - first), tile, args.tiles);
+    prefetch_split(args, query, heads.kv_head, first, min(kSplit, query.position + 1 - first), tile,
+                   args.tiles);
   }
   // What the previous kernel has not written yet is read, but nothing comes of it.
 #pragma unroll 1

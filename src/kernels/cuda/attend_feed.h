@@ -74,20 +74,18 @@ struct Layout {
   __device__ static int sharer() { return static_cast<int>(threadIdx.x) % kWarp / kLanes; }
 };
 
-/// Loads one of `tiles` shares of the keys of a split, and of the values if few heads leave room
-/// for them, into the second-level cache, in the order of their use.
-template <int kHeads>
+/// Loads one of `tiles` shares of the keys and values of a split into the second-level cache, in
+/// the order of their use.
 __device__ __forceinline__ void prefetch_split(const AttendArgs& args, const Query& query,
                                                int kv_head, int first, int count, int tile,
                                                int tiles) {
   constexpr int kLine = 128;
   constexpr int kPages = kSplit / kPage;
-  constexpr int kThreads = kAttendThreads;
   const int n = args.dims.head_dim;
   const int* table = args.batch.page_table + args.batch.page_begin[query.sequence] + first / kPage;
-  const auto start = static_cast<int>(threadIdx.x) + tile * kThreads;
+  const auto start = static_cast<int>(threadIdx.x) + tile * kAttendThreads;
   auto heads = [&](int offset, int bytes) {
-    for (int line = start; line < bytes / kLine * kPages; line += kThreads * tiles) {
+    for (int line = start; line < bytes / kLine * kPages; line += kAttendThreads * tiles) {
       const int page = line % kPages;
       if (page * kPage >= count) continue;
       prefetch(args.kv.base + table[page] * args.kv.page_bytes + offset + line / kPages * kLine);
@@ -96,7 +94,7 @@ __device__ __forceinline__ void prefetch_split(const AttendArgs& args, const Que
   const int key_bytes = head_bytes(args.kv.k_type, n);
   const int value_bytes = head_bytes(args.kv.v_type, n);
   heads(kv_head * key_bytes, key_bytes);
-  if (kHeads <= 2) heads(args.dims.n_kv_heads * key_bytes + kv_head * value_bytes, value_bytes);
+  heads(args.dims.n_kv_heads * key_bytes + kv_head * value_bytes, value_bytes);
 }
 
 /// Copies of the keys and values of a split, stage by stage. A stage has for each column units of
@@ -111,9 +109,10 @@ class Feed {
   /// pairs of elements. The scales are copied with the first stage, and all else that was started
   /// before.
   __device__ __forceinline__ void begin(const AttendArgs& args, const Query& query, int kv_head,
-                                        int first, int count, int pairs_log,
+                                        int first, int count, int pairs_log, bool real,
                                         const Shared<kHeads>& shared) {
     const int n = args.dims.head_dim;
+    real_ = real;
     const int column = L::column();
     const int sharer = L::sharer();
     stages_ = shared.stages + column;
@@ -197,7 +196,7 @@ class Feed {
     for (int i = 0; i * kPage < count_; ++i) {
       const uint8_t* from = page(i) + offset;
       for (auto c = static_cast<int>(threadIdx.x); c < n / 4; c += kAttendThreads) {
-        start_copy(reinterpret_cast<uint4*>(to) + i * (n / 4) + c, from + c * 16, true);
+        start_copy(reinterpret_cast<uint4*>(to) + i * (n / 4) + c, from + c * 16, real_);
       }
     }
   }
@@ -240,7 +239,7 @@ class Feed {
 #pragma unroll
       for (int j = 0; j < kStageUnits; ++j) {
         if (position_ + value_position_[j] < count_) {
-          start_copy(own + j * L::kColumns, values + value_offset_[j], true);
+          start_copy(own + j * L::kColumns, values + value_offset_[j], real_);
         }
       }
       position_ += stage_positions_;
@@ -263,6 +262,7 @@ class Feed {
   int value_offset_[kStageUnits];
   int count_;
   bool halved_;
+  bool real_;
   int key_units_;
   int group_log_;
   int group_bytes_;

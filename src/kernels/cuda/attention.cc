@@ -177,7 +177,8 @@ int64_t attend_scratch_bytes(const AttentionShape& shape, const BatchExtent& ext
 }
 
 void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shape,
-            ConstMatrixView qg, KvView kv, MatrixView out, int multiprocessors, uint8_t* scratch) {
+            ConstMatrixView qg, KvView kv, MatrixView out, int multiprocessors,
+            int64_t shared_bytes, uint8_t* scratch) {
   AttendArgs args = {};
   args.batch = batch.args;
   args.dims = dims_of(shape);
@@ -203,10 +204,17 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
     const uint32_t rows = u32(int64_t{batch.extent.n_slices} * rows_per_slice);
     const int64_t blocks = int64_t{rows} * shape.n_kv_heads * plan.tiles * std::max(plan.splits, 1);
     args.rehearses = blocks <= int64_t{2} * multiprocessors ? 1 : 0;
+    args.prefetches = 4 * blocks <= multiprocessors ? 1 : 0;
+    // Blocks ask for as much memory as makes every multiprocessor take equally many of them.
+    int64_t block_bytes = attend_shared_bytes(plan.heads, shape.head_dim, plan.splits == 0);
+    const int64_t share = blocks_of(blocks, multiprocessors);
+    if (4 * blocks > multiprocessors && share <= 2) {
+      block_bytes = std::max(block_bytes, shared_bytes / (share + 1) / 16 * 16 + 1024);
+    }
     const Launch launch = {
         .grid = {rows, u32(int64_t{shape.n_kv_heads} * plan.tiles), u32(std::max(plan.splits, 1))},
         .block = {kAttendThreads},
-        .shared_bytes = u32(attend_shared_bytes(plan.heads, shape.head_dim, plan.splits == 0)),
+        .shared_bytes = u32(block_bytes),
         .overlaps_previous = true};
     stream.launch(attend_kernel(plan.heads), launch, args);
     if (plan.splits == 0) continue;

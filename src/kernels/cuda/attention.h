@@ -45,8 +45,10 @@ AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, i
 int64_t attend_scratch_bytes(const AttentionShape& shape, const BatchExtent& extent,
                              int multiprocessors);
 
+/// `shared_bytes`: the most that a block may have (DeviceFacts).
 void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shape,
-            ConstMatrixView qg, KvView kv, MatrixView out, int multiprocessors, uint8_t* scratch);
+            ConstMatrixView qg, KvView kv, MatrixView out, int multiprocessors,
+            int64_t shared_bytes, uint8_t* scratch);
 
 }  // namespace chimere::kernels::cuda
 

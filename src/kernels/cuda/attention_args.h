@@ -92,8 +92,9 @@ struct AttendArgs {
   int32_t max_splits;
   int32_t group;  ///< heads of a kv head
   int32_t tiles;  ///< blocks of a kv head
-  /// 1: one wave of blocks, whose time before the previous kernel's end is free.
-  int32_t rehearses;
+  int32_t
+      rehearses;  ///< 1: one wave of blocks, whose time before the previous kernel's end is free
+  int32_t prefetches;  ///< 1: likewise, and what they read is little
 };
 
 /// Queries of a block of attend_chunk_N.

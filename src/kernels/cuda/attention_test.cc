@@ -104,7 +104,8 @@ struct Layer {
     qk_norm_rope_append(stream, batch, shape, rope.data(), q_weight.data(), k_weight.data(), kEps,
                         qg.view(), k.view(), v.view(), kv);
     if (with_attend) {
-      attend(stream, batch, shape, qg.view(), kv, out.view(), multiprocessors, scratch.data());
+      attend(stream, batch, shape, qg.view(), kv, out.view(), multiprocessors,
+             device.facts().shared_bytes, scratch.data());
     }
     const Status status = stream.synchronize();
     ASSERT_TRUE(status.ok()) << status.error().message;

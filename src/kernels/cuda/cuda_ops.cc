@@ -405,7 +405,8 @@ void CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, Co
   const DeviceBatch& batch = arrays_.batch();
   const int multiprocessors = device_.facts().multiprocessors;
   if (!ok(scratch_.resize(attend_scratch_bytes(shape, batch.extent, multiprocessors)))) return;
-  cuda::attend(stream_, batch, shape, qg, kv, out, multiprocessors, scratch_.data());
+  cuda::attend(stream_, batch, shape, qg, kv, out, multiprocessors, device_.facts().shared_bytes,
+               scratch_.data());
   forget_rounded();
 }
 

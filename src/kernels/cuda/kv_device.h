@@ -5,6 +5,7 @@
 #include "kernels/cuda/attention_args.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/float16.h"
+#include "kernels/cuda/ptx/logic.h"
 
 namespace chimere::kernels::cuda {
 
@@ -124,7 +125,7 @@ struct KvUnit<KvType::kQ4_0> {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const uint32_t magic = (150U - 4 * j) << 23U;
-      const uint32_t bits = (word & (0xFU << (4 * j))) | magic;
+      const uint32_t bits = and_or(word, 0xFU << (4 * j), magic);
       const float less = __uint_as_float(magic) + 8.0F;
       x[j] = (j < 2 ? d0 : d1) * (__uint_as_float(bits) - less);
     }
