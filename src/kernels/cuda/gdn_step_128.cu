@@ -340,7 +340,8 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
   // Nobody has written these states in this step, and a step begins with a copy that waits for all
   // of the step before.
   const int64_t head = int64_t{kMixDim} * kMixDim * h;
-  state.begin(scan.state.base + read_slot * scan.state.stride + head);
+  const float* const state_before = scan.state.base + read_slot * scan.state.stride + head;
+  if (!kRehearse) state.begin(state_before);
   const int k_head = k_head_of(scan.dims, h);
   const int key_dim = scan.dims.n_k_heads * kMixDim;
   const int c = thread % kMixDim;
@@ -433,11 +434,13 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
       rehearse = false;
       qk = qk_before;
       v = v_before;
+      __syncthreads();  // the rehearsal has read what the state takes the place of
+      state.begin(state_before);
       wait_for_previous_kernel();
     } else {
       group += kRows;
     }
-    if (group < rows) __syncthreads();
+    if (!kRehearse && group < rows) __syncthreads();
   }
   // The last of the blocks that read a k head of a sequence writes the states of its convolution.
   if (counts) {

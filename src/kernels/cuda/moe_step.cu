@@ -265,7 +265,7 @@ struct DownShared {
 };
 
 /// The dot products of `count` outputs of one expert's `down` with its h, by one warp. `down` is
-/// the first output's row; the first rows are on their way.
+/// the first output's row; unless the block rehearses, the first rows are on their way.
 __device__ __forceinline__ void down_dots(const MoeStepArgs& args, bool is_shared,
                                           const uint8_t* down, int64_t slot, int rank, int count,
                                           uint8_t* stage, const uint32_t* codebook,
@@ -295,9 +295,10 @@ __device__ __forceinline__ void down_dots(const MoeStepArgs& args, bool is_share
   for (int begin = 0; begin < count;) {
     const int n = min(at_once, count - begin);
     if (!rehearse) {
-      if (begin > 0) {
+      if (begin > 0 || args.rehearse != 0) {
         copies.begin(weights, down + begin * row_bytes, n * row_bytes);
-      } else {
+      }
+      if (begin == 0) {
         wait_for_previous_kernel();
         copy_rounded_row(of_slot, blocks, static_cast<int>(threadIdx.x) % kWarp, kWarp, x);
       }
@@ -344,7 +345,7 @@ __device__ __forceinline__ void moe_step_down(const MoeStepArgs& args, uint8_t* 
                                         : args.table.routed.down_row_bytes;
     const int at_once = is_shared ? args.shared.at_once : args.routed.at_once;
     down = args.table.experts[expert].down + first * row_bytes;
-    if (at_once > 0) {
+    if (at_once > 0 && args.rehearse == 0) {
       copies.begin(stage + args.x_bytes, down, min(at_once, count) * static_cast<int>(row_bytes));
     }
   }

@@ -91,7 +91,8 @@ void CardStream::launch_bytes(const Kernel& kernel, const Launch& shape, const v
   if (!ready()) return;
   driver::Function* const f = function(kernel);
   if (f == nullptr) return;
-  constexpr uint32_t kAlwaysAllowed = 48 << 10;
+  // 48 KiB with the arrays that a kernel declares, which are less than 16.
+  constexpr uint32_t kAlwaysAllowed = 32 << 10;
   if (shape.shared_bytes > kAlwaysAllowed) {
     const auto wanted = static_cast<int>(shape.shared_bytes);
     if (!check(api_.function_set(f, driver::kFunctionMaxDynamicShared, wanted), "preparing",
