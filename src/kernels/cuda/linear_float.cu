@@ -104,15 +104,13 @@ CHIMERE_KERNEL(linear_float, kLinearStepThreads, LinearStepArgs, args) {
 #pragma unroll 1
   for (int begin = 0; begin < args.n_in;) {
     const int count = min(kFloatStage, args.n_in - begin);
-    if (begin > 0) __syncthreads();
-    if (begin > 0 || rehearse || args.rehearse == 0) {
+    if (!rehearse) {
+      if (begin > 0 || args.rehearse != 0) __syncthreads();  // all have read what lies there
       for (int i = 0; i < kFloatOutputs; ++i) {
         const int o = min(first + i, job.n_out - 1);
         fetch<kLinearStepThreads>(shared + i * kFloatStageBytes,
                                   job.w + o * job.row_bytes + begin * size, count * size);
       }
-    }
-    if (!rehearse) {
       if (begin == 0) wait_for_previous_kernel();
       for (int r = 0; r < rows; ++r) {
         const float* x = args.x + row_at(args, first_row + r) * args.x_stride + begin;

@@ -171,6 +171,10 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_step_gate_up, kMoeGateUpThreads, 3, MoeStepArgs, ar
   const uint8_t* gate = nullptr;
   const uint8_t* up = nullptr;
   bool rehearse = args.rehearse != 0 && own > 0;
+  if (rehearse) {
+    wait_for_copies();
+    __syncthreads();
+  }
 #pragma unroll 1
   while (true) {
     if (!rehearse) {
