@@ -335,7 +335,10 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
   const int slice_begin = batch.sequence_slices[sequence];
   const int slice_end = batch.sequence_slices[sequence + 1];
   const int read_slot = batch.read_slot[sequence];
-  if (slice_begin == slice_end) return;
+  if (slice_begin == slice_end) {
+    wait_for_previous_kernel();
+    return;
+  }
 
   // Nobody has written these states in this step, and a step begins with a copy that waits for all
   // of the step before.

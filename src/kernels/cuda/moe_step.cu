@@ -141,7 +141,10 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_step_gate_up, kMoeGateUpThreads, 3, MoeStepArgs, ar
   const ExpertShape& shape = is_shared ? args.table.shared : args.table.routed;
   const MoeStepKind& kind = is_shared ? args.shared : args.routed;
   const int tile = static_cast<int>(blockIdx.x) * kMoeHiddenTile;
-  if (tile >= shape.n_ff) return;  // the other kind is wider
+  if (tile >= shape.n_ff) {  // the other kind is wider
+    wait_for_previous_kernel();
+    return;
+  }
   const auto gate_type = static_cast<DType>(shape.gate_type);
   const auto up_type = static_cast<DType>(shape.up_type);
   auto* const codebook = reinterpret_cast<uint32_t*>(shared);

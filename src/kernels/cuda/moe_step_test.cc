@@ -78,6 +78,20 @@ TEST(CudaMoeStep, TakesAsManyRanksAsAModelMayUse) {
       MoeProblem(random, 1, 40, kMoeMostUsed, all_of(DType::kQ4_0), all_of(DType::kQ8_0)));
 }
 
+/// A warp has its rows in several turns, or reads them where they lie.
+TEST(CudaMoeStep, RowsThatDoNotFitTogetherHaveTheBitsOfRef) {
+  Random random(fresh_seed());
+  const std::pair<int64_t, int64_t> shapes[] = {{2048, 64},  {4096, 32},  {16384, 32},
+                                                {256, 2048}, {256, 4096}, {256, 32768}};
+  for (const auto& [n_embd, n_ff] : shapes) {
+    SCOPED_TRACE(testing::Message() << "n_embd " << n_embd << ", n_ff " << n_ff);
+    expect_bits_of_ref(
+        MoeProblem(random, 2, 3, 2, all_of(DType::kQ8_0), all_of(DType::kQ4_0), n_embd, n_ff));
+  }
+  expect_bits_of_ref(
+      MoeProblem(random, 1, 2, 2, all_of(DType::kIQ3_S), all_of(DType::kQ8_0), 4096, 512));
+}
+
 TEST(CudaMoeStep, ComputesTheRowsAskedForAndNoOther) {
   Random random(fresh_seed());
   const MoeProblem p(random, 5, 8, 3, all_of(DType::kIQ4_XS), all_of(DType::kQ8_0));

@@ -37,13 +37,14 @@ struct MoeProblem {
   std::vector<int32_t> ids;
   std::vector<float> weights;
 
+  /// embd, ff: n_embd and the routed experts' n_ff; 0: small and random.
   MoeProblem(test_data::Random& random, int64_t n_rows, int n_experts, int used, ExpertTypes routed,
-             ExpertTypes shared_types)
-      : rows(n_rows), n_embd(256 * random.between(1, 2)), n_used(used) {
+             ExpertTypes shared_types, int64_t embd = 0, int64_t ff = 0)
+      : rows(n_rows), n_embd(embd > 0 ? embd : 256 * random.between(1, 2)), n_used(used) {
     has_shared = random.between(0, 3) != 0;
     x = random.activations(rows, n_embd);
     y = random.activations(rows, n_embd);
-    const int64_t n_ff = unit_of(routed.down) * random.between(1, 3);
+    const int64_t n_ff = ff > 0 ? ff : unit_of(routed.down) * random.between(1, 3);
     for (int e = 0; e < n_experts; ++e) experts.push_back(expert(random, n_ff, routed));
     shared = expert(random, unit_of(shared_types.down) * random.between(1, 3), shared_types);
     for (int64_t r = 0; r < rows; ++r) {
