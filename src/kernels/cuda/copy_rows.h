@@ -1,8 +1,9 @@
-// Device code: packed rows on their way to shared memory.
+// Device code: packed rows and codebooks on their way to shared memory.
 #ifndef CHIMERE_KERNELS_CUDA_COPY_ROWS_H_
 #define CHIMERE_KERNELS_CUDA_COPY_ROWS_H_
 
 #include "kernels/cuda/language.h"
+#include "kernels/cuda/packed_layout.h"
 #include "kernels/cuda/ptx/async_copy.h"
 
 namespace chimere::kernels::cuda {
@@ -22,6 +23,17 @@ __device__ __forceinline__ void copy_rows(uint8_t* to, const uint8_t* from, int 
   } else {
 #pragma unroll 1
     for (int i = 4 * lane; i < bytes; i += 4 * kWarp) copy_async<4>(to + i, from + i);
+  }
+}
+
+/// Begins to copy a codebook to shared memory, by all threads of the block.
+__device__ __forceinline__ void copy_codebook(const CodebookPlace& place, const uint32_t* all,
+                                              uint32_t* shared) {
+#pragma unroll 1
+  for (int i = 4 * static_cast<int>(threadIdx.x); i < place.words;
+       i += 4 * static_cast<int>(blockDim.x)) {
+    copy_async<16>(reinterpret_cast<uint8_t*>(shared + i),
+                   reinterpret_cast<const uint8_t*>(all + place.begin + i));
   }
 }
 

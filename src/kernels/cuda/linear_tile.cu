@@ -7,6 +7,7 @@
 // Weights are on their way before the previous kernel has ended. Bytes: each weight once for every
 // kColumns rows; the rows' integers once for every kTileOutputs outputs, from the L2 cache.
 #include "kernels/cuda/any_codec.h"
+#include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/fragment_codec.h"
 #include "kernels/cuda/linear_step_device.h"
 #include "kernels/cuda/ptx/bulk_copy.h"
@@ -37,7 +38,7 @@ __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t*
     copies.begin(weights + i * stride, job.w + o * job.row_bytes, static_cast<int>(job.row_bytes));
   }
   auto* const codebook = reinterpret_cast<uint32_t*>(shared);
-  fetch_codebook(type, args.codebook, codebook);
+  copy_codebook(codebook_place(type), args.codebook, codebook);
   wait_for_previous_kernel();
 
   // What is added to is fetched before it is needed.

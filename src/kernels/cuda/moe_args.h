@@ -45,8 +45,8 @@ inline constexpr int kMoeHiddenTile = 32;
 inline constexpr int kMoeWarpHidden = 8;
 static_assert(kMoeGateUpThreads / 32 * kMoeWarpHidden == kMoeHiddenTile);
 
-/// Most elements of y that a block of the down product computes.
-inline constexpr int kMoeMostDownTile = 32;
+/// Elements of y that a block of the down product computes.
+inline constexpr int kMoeDownTile = 16;
 inline constexpr int kMoeDownNarrowThreads = 9 * 32;
 inline constexpr int kMoeDownWideThreads = 32 * 32;
 /// Most ranks of a row, with a warp left for the shared expert.
@@ -90,8 +90,7 @@ struct MoeStepArgs {
   int32_t x_bytes;
   int32_t stages_at;
   int32_t stage_bytes;
-  int32_t down_tile;  ///< elements of y of a block, at most kMoeMostDownTile
-  int32_t rehearse;   ///< blocks go through the product once before they have its input
+  int32_t rehearse;  ///< blocks go through the product once before they have its input
 };
 
 inline constexpr int kMoeMapThreads = 1024;

@@ -27,8 +27,6 @@ ExpertPointers pointers_of(const ExpertWeights& e) {
   return {bytes(e.gate), bytes(e.up), bytes(e.down)};
 }
 
-/// Elements of y of a block of the down product.
-constexpr int kMoeDownTile = 16;
 /// Shared memory that every card has, less what the system and the kernels' own arrays take.
 constexpr int64_t kMostStageBytes = int64_t{94} << 10;
 
@@ -102,19 +100,18 @@ void launch_down(Stream& stream, int multiprocessors, const RowSet& rows, int ra
                  MoeStepArgs args) {
   const ExpertShape& routed = args.table.routed;
   const ExpertShape& shared = args.table.shared;
-  args.down_tile = kMoeDownTile;
-  const auto tiles = static_cast<uint32_t>((args.n_embd + args.down_tile - 1) / args.down_tile);
+  const auto tiles = static_cast<uint32_t>((args.n_embd + kMoeDownTile - 1) / kMoeDownTile);
   args.routed.codebook[0] = codebook_of(routed.down_type);
   if (args.table.has_shared != 0) args.shared.codebook[0] = codebook_of(shared.down_type);
   args.stages_at = 4 * (words_of(args.routed) + words_of(args.shared));
   args.x_bytes = static_cast<int32_t>(x_bytes(args.h_width));
   const int64_t output = std::max(down_bytes(routed), down_bytes(shared));
   const int64_t stage =
-      std::min(args.x_bytes + args.down_tile * output, (kMostStageBytes - args.stages_at) / ranks) /
+      std::min(args.x_bytes + kMoeDownTile * output, (kMostStageBytes - args.stages_at) / ranks) /
       16 * 16;
   args.stage_bytes = static_cast<int32_t>(stage);
-  args.routed.at_once = outputs_in(stage - args.x_bytes, down_bytes(routed), args.down_tile);
-  args.shared.at_once = outputs_in(stage - args.x_bytes, down_bytes(shared), args.down_tile);
+  args.routed.at_once = outputs_in(stage - args.x_bytes, down_bytes(routed), kMoeDownTile);
+  args.shared.at_once = outputs_in(stage - args.x_bytes, down_bytes(shared), kMoeDownTile);
   args.rehearse = int64_t{tiles} * rows.count <= int64_t{kBlocksAtOnce} * multiprocessors ? 1 : 0;
   const int threads = 32 * ranks;
   stream.launch(threads <= kMoeDownNarrowThreads ? kDownNarrow : kDownWide,

@@ -8,6 +8,7 @@
 // Where a launch has few blocks, what it waits for most are its own instructions, which the kernels
 // of a layer take turns to evict from the caches. Blocks then rehearse before the previous kernel
 // has ended: they go through the product once with whatever lies in shared memory.
+#include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/moe_args.h"
 #include "kernels/cuda/ptx/async_copy.h"
@@ -57,17 +58,6 @@ __device__ __forceinline__ RoundedRows rounded_row_in(uint8_t* at, int blocks) {
   row.q = reinterpret_cast<int8_t*>(at);
   row.blocks = reinterpret_cast<RoundedBlock*>(at + blocks * 32);
   return row;
-}
-
-/// Begins to copy a codebook to shared memory, by all threads of the block.
-__device__ __forceinline__ void copy_codebook(const CodebookPlace& place, const uint32_t* all,
-                                              uint32_t* shared) {
-#pragma unroll 1
-  for (int i = 4 * static_cast<int>(threadIdx.x); i < place.words;
-       i += 4 * static_cast<int>(blockDim.x)) {
-    copy_async<16>(reinterpret_cast<uint8_t*>(shared + i),
-                   reinterpret_cast<const uint8_t*>(all + place.begin + i));
-  }
 }
 
 /// The partial sum of one row of any type with x, or with the first row of `x_rounded` if the type
@@ -265,7 +255,7 @@ inline constexpr int kDownTogether = 4;
 
 /// What the threads of a block of the down product share.
 struct DownShared {
-  float dots[kMoeMostDownTile][kMoeDotStride];
+  float dots[kMoeDownTile][kMoeDotStride];
   float weights[kMoeMostUsed + 1];  ///< of the ranks
   int32_t ids[kMoeMostUsed + 1];
   uint64_t arrived[kMoeDownWideThreads / kWarp];
@@ -342,8 +332,8 @@ __device__ __forceinline__ void moe_step_down(const MoeStepArgs& args, uint8_t* 
   const int row = row_id(args, row_index);
   const int64_t chosen = static_cast<int64_t>(row) * args.n_used;
   const int expert = is_shared ? args.table.n_experts : args.ids[chosen + rank];
-  const int first = static_cast<int>(blockIdx.x) * args.down_tile;
-  const int count = min(args.down_tile, args.n_embd - first);
+  const int first = static_cast<int>(blockIdx.x) * kMoeDownTile;
+  const int count = min(kMoeDownTile, args.n_embd - first);
   uint8_t* const stage = dynamic + args.stages_at + rank * args.stage_bytes;
   const uint8_t* down = nullptr;
   WarpCopies copies(&shared.arrived[rank]);

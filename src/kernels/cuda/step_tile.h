@@ -6,24 +6,12 @@
 #include "kernels/cuda/fragment_codec.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/linear_step_args.h"
-#include "kernels/cuda/ptx/async_copy.h"
 #include "kernels/cuda/ptx/integer_mma.h"
 #include "kernels/cuda/rounding_args.h"
 
 namespace chimere::kernels::cuda {
 
 inline constexpr int kTileWarps = 8;
-
-/// Begins to copy a type's codebook to shared memory, by all threads of the block.
-__device__ __forceinline__ void fetch_codebook(DType type, const uint32_t* all, uint32_t* shared) {
-  const CodebookPlace place = codebook_place(type);
-  auto* const to = reinterpret_cast<uint8_t*>(shared);
-  const auto* from = reinterpret_cast<const uint8_t*>(all + place.begin);
-  for (int i = 16 * static_cast<int>(threadIdx.x); i < 4 * place.words;
-       i += 16 * static_cast<int>(blockDim.x)) {
-    copy_async<16>(to + i, from + i);
-  }
-}
 
 /// Rows of x that are a tile's columns: column c is row first + c of the row set, the last one
 /// again beyond its end (or, of tiles, what lies there: columns do not mix).

@@ -10,7 +10,8 @@ namespace chimere::kernels::cuda {
 /// Waits until the previous kernel's results are there. Every kernel that is launched with
 /// overlaps_previous calls it, on all threads, before it reads or writes what another kernel
 /// writes or reads, also if it has nothing to do. What comes before may touch weights and the
-/// step's arrays (BatchArgs), which are copied before the step's first kernel starts.
+/// step's arrays (BatchArgs), which are copied before the step's first kernel starts; and, in
+/// a rehearsal of which nothing remains, anything that may be read.
 __device__ __forceinline__ void wait_for_previous_kernel() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
