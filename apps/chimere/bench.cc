@@ -319,42 +319,41 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
 
 }  // namespace
 
-void declare_bench(CLI::App& app, CommandLine& line) {
+void declare_bench(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<BenchFlags>();
-  CLI::App* command =
+  Command command =
       add_command(app, line, "bench", "Speed of prompts and replies, and the bytes behind it",
                   [&line, flags] { return bench(line, *flags); });
-  command->add_option("-p,--prompt", flags->prompts, "Prompt lengths, like 512,4096; 0: none")
-      ->check(number_list(0, kMost, "prompt length"))
-      ->capture_default_str();
+  command.option("-p,--prompt", flags->prompts, "Prompt lengths, like 512,4096; 0: none")
+      .check(number_list(0, kMost, "prompt length"))
+      .show_default();
   command
-      ->add_option("-n,--decode", flags->decode,
-                   "Steps of a reply, a token each (see --rows); 0: none")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  command->add_option("-b,--batch", flags->batches, "Replies at the same time, like 1,2,4,8")
-      ->check(number_list(1, LoadedModel::kHostStepRows, "batch"))
-      ->capture_default_str();
+      .option("-n,--decode", flags->decode, "Steps of a reply, a token each (see --rows); 0: none")
+      .range(0, 1 << 20)
+      .show_default();
+  command.option("-b,--batch", flags->batches, "Replies at the same time, like 1,2,4,8")
+      .check(number_list(1, LoadedModel::kHostStepRows, "batch"))
+      .show_default();
   command
-      ->add_option("--step-rows", flags->step_rows,
-                   "Rows of a prompt in one step; 0: as many as suit the back end")
-      ->check(CLI::IsMember({0, 512, 1024, 2048, 4096, 8192}))
-      ->capture_default_str();
+      .option("--step-rows", flags->step_rows,
+              "Rows of a prompt in one step; 0: as many as suit the back end")
+      .one_of({"0", "512", "1024", "2048", "4096", "8192"})
+      .show_default();
   command
-      ->add_option("--rows", flags->rows,
-                   "Rows of a reply in each step, as where drafts are verified, like 1,4")
-      ->check(number_list(1, kMostRows, "number of rows"))
-      ->capture_default_str();
-  command->add_option("--behind", flags->behind, "Tokens of the prompt that replies follow")
-      ->check(CLI::Range(0, 1 << 24))
-      ->capture_default_str();
-  command->add_flag("--draw", flags->draw,
-                    "Replies draw their tokens, as `chimere run` does without flags (tests named "
-                    "tgd), instead of going on with random ones");
-  command->add_option("-r,--runs", flags->runs, "Runs of each test; the median counts")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  add_settings(*command, line, model_settings());
+      .option("--rows", flags->rows,
+              "Rows of a reply in each step, as where drafts are verified, like 1,4")
+      .check(number_list(1, kMostRows, "number of rows"))
+      .show_default();
+  command.option("--behind", flags->behind, "Tokens of the prompt that replies follow")
+      .range(0, 1 << 24)
+      .show_default();
+  command.flag("--draw", flags->draw,
+               "Replies draw their tokens, as `chimere run` does without flags (tests named "
+               "tgd), instead of going on with random ones");
+  command.option("-r,--runs", flags->runs, "Runs of each test; the median counts")
+      .range(1, 1000)
+      .show_default();
+  add_settings(command, line, model_settings());
 }
 
 }  // namespace chimere::app

@@ -144,14 +144,14 @@ Status run_chat(const CommandLine& line, const std::string& state) {
   return chat.run();
 }
 
-void declare_chat(CLI::App& app, CommandLine& line) {
+void declare_chat(Command& app, CommandLine& line) {
   const auto state = std::make_shared<std::string>();
-  CLI::App* command = add_command(app, line, "chat", "A conversation on the terminal",
-                                  [&line, state] { return run_chat(line, *state); });
-  add_state_flag(*command, *state);
-  add_settings(*command, line, model_settings());
-  add_settings(*command, line, sampling_settings());
-  add_settings(*command, line, engram_settings());
+  Command command = add_command(app, line, "chat", "A conversation on the terminal",
+                                [&line, state] { return run_chat(line, *state); });
+  add_state_flag(command, *state);
+  add_settings(command, line, model_settings());
+  add_settings(command, line, sampling_settings());
+  add_settings(command, line, engram_settings());
 }
 
 }  // namespace chimere::app

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -13,17 +14,111 @@
 
 namespace chimere::app {
 
-CLI::App* add_command(CLI::App& parent, CommandLine& line, const std::string& name,
-                      const std::string& description, std::function<Status()> run) {
-  CLI::App* command = parent.add_subcommand(name, description);
-  command->add_flag(
-      "--json", line.json,
-      "Print one JSON document on standard output, everything else on standard error");
-  command->final_callback([&line, run = std::move(run)] { line.run = run; });
+Option& Option::required() {
+  option_->required();
+  return *this;
+}
+
+Option& Option::check(const Check& check) {
+  option_->check(CLI::Validator([check](const std::string& text) { return check(text); }, "", ""));
+  return *this;
+}
+
+Option& Option::between(int64_t min, int64_t max) {
+  option_->check(CLI::Range(min, max));
+  return *this;
+}
+
+Option& Option::range(double min, double max) {
+  option_->check(CLI::Range(min, max));
+  return *this;
+}
+
+Option& Option::one_of(const std::vector<std::string>& choices) {
+  option_->check(CLI::IsMember(choices));
+  return *this;
+}
+
+Option& Option::show_default() {
+  option_->capture_default_str();
+  return *this;
+}
+
+Option& Option::one_value() {
+  option_->expected(1);
+  return *this;
+}
+
+Option& Option::repeatable() {
+  option_->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  return *this;
+}
+
+Option& Option::separator(char between) {
+  option_->delimiter(between);
+  return *this;
+}
+
+Option& Option::excludes(const Option& other) {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Command Command::command(const std::string& name, const std::string& description) {
+  return Command(*app_->add_subcommand(name, description));
+}
+
+Command Command::group(const std::string& name, const std::string& description) {
+  CLI::App* app = app_->add_subcommand(name, description);
+  app->require_subcommand(1);
+  return Command(*app);
+}
+
+void Command::set_run(CommandLine& line, std::function<Status()> run) {
+  app_->final_callback([&line, run = std::move(run)] { line.run = run; });
+}
+
+Option Command::option(const std::string& names, std::string& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+Option Command::option(const std::string& names, std::optional<std::string>& value,
+                       const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+Option Command::option(const std::string& names, std::vector<std::string>& value,
+                       const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+Option Command::option(const std::string& names, int32_t& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+Option Command::option(const std::string& names, int64_t& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+Option Command::option(const std::string& names, double& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+Option Command::option(const std::string& names, std::function<void(const std::string&)> take,
+                       const std::string& help) {
+  return Option(app_->add_option_function<std::string>(names, std::move(take), help));
+}
+
+Option Command::flag(const std::string& names, bool& value, const std::string& help) {
+  return Option(app_->add_flag(names, value, help));
+}
+
+void Command::allow_anything() { app_->allow_extras(); }
+
+Command add_command(Command& parent, CommandLine& line, const std::string& name,
+                    const std::string& description, std::function<Status()> run) {
+  Command command = parent.command(name, description);
+  command.flag("--json", line.json,
+               "Print one JSON document on standard output, everything else on standard error");
+  command.set_run(line, std::move(run));
   return command;
 }
 
-void add_settings(CLI::App& command, CommandLine& line,
+void add_settings(Command& command, CommandLine& line,
                   std::span<const SettingInfo* const> settings) {
   for (const SettingInfo* s : settings) {
     const std::string flag = "--" + std::string(s->name);
@@ -34,12 +129,12 @@ void add_settings(CLI::App& command, CommandLine& line,
     if (!range.empty()) help += " (" + range + ")";
     help += fmt::format(" [{}]", settings::variable_name(*s));
     if (s->kind == SettingInfo::Kind::kSwitch) {
-      command.add_flag_callback(
+      command.app().add_flag_callback(
           names, [&line, s] { line.flags.emplace_back(s, "1"); },
           fmt::format("{} [{}]", s->help, settings::variable_name(*s)));
       continue;
     }
-    CLI::Option* option = command.add_option_function<std::string>(
+    CLI::Option* option = command.app().add_option_function<std::string>(
         names, [&line, s](const std::string& value) { line.flags.emplace_back(s, value); }, help);
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     if (!s->default_value.empty()) option->default_str(std::string(s->default_value));
@@ -114,20 +209,18 @@ Result<std::vector<int32_t>> parse_numbers(std::string_view text, int32_t min, i
   }
 }
 
-CLI::Validator number_list(int32_t min, int32_t max, const std::string& what) {
-  const auto check = [=](const std::string& text) {
+Check number_list(int32_t min, int32_t max, const std::string& what) {
+  return [=](const std::string& text) {
     const auto numbers = parse_numbers(text, min, max, what);
     return numbers.ok() ? std::string() : numbers.error().message;
   };
-  return {check, "", ""};
 }
 
-CLI::Validator setting_value(const SettingInfo& setting) {
-  const auto check = [&setting](const std::string& text) {
+Check setting_value(const SettingInfo& setting) {
+  return [&setting](const std::string& text) {
     const Status status = Settings().set(setting, text, "this flag");
     return status.ok() ? std::string() : status.error().message;
   };
-  return {check, "", ""};
 }
 
 Result<std::string> read_standard_input() {

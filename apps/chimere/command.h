@@ -2,17 +2,24 @@
 #ifndef CHIMERE_APPS_CHIMERE_COMMAND_H_
 #define CHIMERE_APPS_CHIMERE_COMMAND_H_
 
-#include <CLI/CLI.hpp>
+#include <concepts>
+#include <cstdint>
 #include <functional>
-#include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "base/settings.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace chimere::app {
 
@@ -28,12 +35,78 @@ struct CommandLine {
   std::vector<std::pair<const SettingInfo*, std::string>> flags;
 };
 
-/// Adds a subcommand with --json. Its action is chosen when the subcommand is parsed.
-CLI::App* add_command(CLI::App& parent, CommandLine& line, const std::string& name,
-                      const std::string& description, std::function<Status()> run);
+/// Says what is wrong with the text of a value; empty: nothing.
+using Check = std::function<std::string(const std::string&)>;
+
+/// A flag with a value, a switch or a positional argument, while it is declared. Calls chain.
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+
+  Option& required();
+  Option& check(const Check& check);
+  /// Smallest and largest value.
+  template <std::integral T>
+  Option& range(T min, std::type_identity_t<T> max) {
+    return between(static_cast<int64_t>(min), static_cast<int64_t>(max));
+  }
+  Option& range(double min, double max);
+  Option& one_of(const std::vector<std::string>& choices);
+  /// The variable's value at this moment is the default that the help shows.
+  Option& show_default();
+  /// A list takes one value instead of all that follow.
+  Option& one_value();
+  /// May be given again.
+  Option& repeatable();
+  /// One value stands for a list, with this between its elements.
+  Option& separator(char between);
+  Option& excludes(const Option& other);
+
+ private:
+  Option& between(int64_t min, int64_t max);
+
+  CLI::Option* option_;
+};
+
+/// A command while it is declared. CLI11 parses the command line; its headers take longer to
+/// compile than most commands, so that command.cc and main.cc alone include them.
+class Command {
+ public:
+  explicit Command(CLI::App& app) : app_(&app) {}
+
+  /// A command below this one.
+  Command command(const std::string& name, const std::string& description);
+  /// Likewise, with commands of its own, of which one must be given.
+  Command group(const std::string& name, const std::string& description);
+  /// What it does: becomes `line.run` when the command is given.
+  void set_run(CommandLine& line, std::function<Status()> run);
+
+  /// `names`: "-p,--prompt", or "TEXT" for a positional argument.
+  Option option(const std::string& names, std::string& value, const std::string& help);
+  Option option(const std::string& names, std::optional<std::string>& value,
+                const std::string& help);
+  Option option(const std::string& names, std::vector<std::string>& value, const std::string& help);
+  Option option(const std::string& names, int32_t& value, const std::string& help);
+  Option option(const std::string& names, int64_t& value, const std::string& help);
+  Option option(const std::string& names, double& value, const std::string& help);
+  Option option(const std::string& names, std::function<void(const std::string&)> take,
+                const std::string& help);
+  Option flag(const std::string& names, bool& value, const std::string& help);
+  /// Flags and arguments that nobody declared are no error.
+  void allow_anything();
+
+  CLI::App& app() const { return *app_; }
+
+ private:
+  CLI::App* app_;
+};
+
+/// Adds a command with --json.
+Command add_command(Command& parent, CommandLine& line, const std::string& name,
+                    const std::string& description, std::function<Status()> run);
 
 /// Adds the flags of settings, with range, default and variable in their help.
-void add_settings(CLI::App& command, CommandLine& line,
+void add_settings(Command& command, CommandLine& line,
                   std::span<const SettingInfo* const> settings);
 
 /// Settings of every command that runs a model, and of those that sample.
@@ -47,10 +120,10 @@ Result<std::vector<int32_t>> parse_numbers(std::string_view text, int32_t min, i
                                            std::string_view what);
 
 /// The same as a check of a flag, so that a bad list is a usage error.
-CLI::Validator number_list(int32_t min, int32_t max, const std::string& what);
+Check number_list(int32_t min, int32_t max, const std::string& what);
 
 /// A check that a flag's value suits a setting.
-CLI::Validator setting_value(const SettingInfo& setting);
+Check setting_value(const SettingInfo& setting);
 
 /// All of standard input. Errors: kIo.
 Result<std::string> read_standard_input();
@@ -60,25 +133,25 @@ Result<std::string> read_file(const std::string& path);
 /// For people: "1.50 GB" (powers of 1000).
 std::string human_bytes(double bytes);
 
-void declare_run(CLI::App& app, CommandLine& line);
-void declare_chat(CLI::App& app, CommandLine& line);
-void declare_bench(CLI::App& app, CommandLine& line);
-void declare_eval(CLI::App& app, CommandLine& line);
-void declare_divergence(CLI::App& eval, CommandLine& line);
-void declare_engram(CLI::App& app, CommandLine& line);
-void declare_engram_eval(CLI::App& engram, CommandLine& line);
-void declare_embed(CLI::App& app, CommandLine& line);
-void declare_tokenize(CLI::App& app, CommandLine& line);
-void declare_detokenize(CLI::App& app, CommandLine& line);
-void declare_inspect(CLI::App& app, CommandLine& line);
-void declare_pull(CLI::App& app, CommandLine& line);
-void declare_list(CLI::App& app, CommandLine& line);
-void declare_rm(CLI::App& app, CommandLine& line);
-void declare_serve(CLI::App& app, CommandLine& line);
-void declare_keys(CLI::App& app, CommandLine& line);
-void declare_state(CLI::App& app, CommandLine& line);
-void declare_completion(CLI::App& app, CommandLine& line);
-void declare_man(CLI::App& app, CommandLine& line);
+void declare_run(Command& app, CommandLine& line);
+void declare_chat(Command& app, CommandLine& line);
+void declare_bench(Command& app, CommandLine& line);
+void declare_eval(Command& app, CommandLine& line);
+void declare_divergence(Command& eval, CommandLine& line);
+void declare_engram(Command& app, CommandLine& line);
+void declare_engram_eval(Command& engram, CommandLine& line);
+void declare_embed(Command& app, CommandLine& line);
+void declare_tokenize(Command& app, CommandLine& line);
+void declare_detokenize(Command& app, CommandLine& line);
+void declare_inspect(Command& app, CommandLine& line);
+void declare_pull(Command& app, CommandLine& line);
+void declare_list(Command& app, CommandLine& line);
+void declare_rm(Command& app, CommandLine& line);
+void declare_serve(Command& app, CommandLine& line);
+void declare_keys(Command& app, CommandLine& line);
+void declare_state(Command& app, CommandLine& line);
+void declare_completion(Command& app, CommandLine& line);
+void declare_man(Command& app, CommandLine& line);
 
 /// The chat, for `chimere` and `chimere run` on a terminal. `state`: where the conversation is
 /// kept; empty: nowhere.

@@ -1,12 +1,13 @@
 #include "command_tree.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 namespace chimere::app {
 namespace {
 
-Flag describe(const CLI::Option& option) {
-  Flag flag;
+FlagFacts describe(const CLI::Option& option) {
+  FlagFacts flag;
   for (const std::string& name : option.get_snames()) flag.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) flag.names.push_back("--" + name);
   flag.help = option.get_description();
@@ -23,8 +24,8 @@ Flag describe(const CLI::Option& option) {
   return flag;
 }
 
-void add(const CLI::App& app, const std::string& name, std::vector<Command>& out) {
-  Command command;
+void add(const CLI::App& app, const std::string& name, std::vector<CommandFacts>& out) {
+  CommandFacts command;
   command.name = name;
   command.help = app.get_description();
   for (const CLI::Option* option : app.get_options()) {
@@ -44,9 +45,9 @@ void add(const CLI::App& app, const std::string& name, std::vector<Command>& out
 
 }  // namespace
 
-std::vector<Command> command_tree(const CLI::App& program) {
-  std::vector<Command> out;
-  add(program, "", out);
+std::vector<CommandFacts> command_tree(const Command& program) {
+  std::vector<CommandFacts> out;
+  add(program.app(), "", out);
   return out;
 }
 

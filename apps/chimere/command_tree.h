@@ -2,15 +2,15 @@
 #ifndef CHIMERE_APPS_CHIMERE_COMMAND_TREE_H_
 #define CHIMERE_APPS_CHIMERE_COMMAND_TREE_H_
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "base/settings.h"
+#include "command.h"
 
 namespace chimere::app {
 
-struct Flag {
+struct FlagFacts {
   std::vector<std::string> names;  ///< "-m", "--model"
   std::string help;
   bool takes_value = false;
@@ -19,16 +19,16 @@ struct Flag {
   const SettingInfo* setting = nullptr;  ///< if it sets one
 };
 
-struct Command {
+struct CommandFacts {
   std::string name;  ///< "eval logits"; empty: the program
   std::string help;
   std::vector<std::string> commands;   ///< below it
   std::vector<std::string> arguments;  ///< "MODEL"
-  std::vector<Flag> flags;
+  std::vector<FlagFacts> flags;
 };
 
 /// The program and all commands below it, each before its own.
-std::vector<Command> command_tree(const CLI::App& program);
+std::vector<CommandFacts> command_tree(const Command& program);
 
 }  // namespace chimere::app
 

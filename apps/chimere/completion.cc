@@ -13,7 +13,7 @@
 namespace chimere::app {
 namespace {
 
-using Tree = std::vector<Command>;
+using Tree = std::vector<CommandFacts>;
 
 constexpr const char* kModelNames = "chimere list 2>/dev/null | cut -d ' ' -f 1";
 
@@ -38,7 +38,7 @@ _chimere() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "$command ${COMP_WORDS[i]}" in
 )sh";
-  for (const Command& c : tree) {
+  for (const CommandFacts& c : tree) {
     for (const std::string& below : c.commands) {
       const std::string name = c.name.empty() ? below : c.name + " " + below;
       out += fmt::format("      {}) command={} ;;\n", quoted(c.name + " " + below), quoted(name));
@@ -46,8 +46,8 @@ _chimere() {
   }
   out += "    esac\n  done\n  case \"$previous\" in\n";
   std::vector<std::string> seen;
-  for (const Command& c : tree) {
-    for (const Flag& f : c.flags) {
+  for (const CommandFacts& c : tree) {
+    for (const FlagFacts& f : c.flags) {
       const std::string names = join(f.names, " | ");
       if (std::ranges::find(seen, names) != seen.end()) continue;
       seen.push_back(names);
@@ -67,9 +67,9 @@ _chimere() {
     }
   }
   out += "  esac\n  case \"$command\" in\n";
-  for (const Command& c : tree) {
+  for (const CommandFacts& c : tree) {
     std::vector<std::string> words = c.commands;
-    for (const Flag& f : c.flags) words.push_back(f.names.back());
+    for (const FlagFacts& f : c.flags) words.push_back(f.names.back());
     out += fmt::format("    {}) words={} ;;\n", quoted(c.name), quoted(join(words, " ")));
   }
   out += fmt::format(R"sh(  esac
@@ -95,11 +95,11 @@ std::string zsh(const Tree& tree) {
       "_chimere_models() {{\n  local -a names\n  names=(${{(f)\"$({})\"}})\n"
       "  _alternative 'names:model:compadd -a names' 'files:file:_files'\n}}\n",
       kModelNames);
-  for (const Command& c : tree) {
+  for (const CommandFacts& c : tree) {
     const std::string function =
         "_chimere" + (c.name.empty() ? "" : "_" + replaced(c.name, " ", "_"));
     std::vector<std::string> specs;
-    for (const Flag& f : c.flags) {
+    for (const FlagFacts& f : c.flags) {
       std::string action;
       if (!f.choices.empty()) {
         action = ":value:(" + join(f.choices, " ") + ")";
@@ -121,7 +121,7 @@ std::string zsh(const Tree& tree) {
     }
     std::vector<std::string> described;
     std::vector<std::string> cases;
-    for (const Command& below : tree) {
+    for (const CommandFacts& below : tree) {
       const size_t space = below.name.rfind(' ');
       const std::string parent = space == std::string::npos ? "" : below.name.substr(0, space);
       if (below.name.empty() || parent != c.name) continue;
@@ -146,7 +146,7 @@ std::string fish(const Tree& tree) {
     return "'" + replaced(replaced(s, "\\", "\\\\"), "'", "\\'") + "'";
   };
   std::string out = "# fish completion of chimere\n";
-  for (const Command& c : tree) {
+  for (const CommandFacts& c : tree) {
     // A command is chosen when all of its words have been written and none of those below it.
     std::string condition = "__fish_use_subcommand";
     if (!c.name.empty()) {
@@ -156,7 +156,7 @@ std::string fish(const Tree& tree) {
         condition += "; and not __fish_seen_subcommand_from " + join(c.commands, " ");
       }
     }
-    for (const Command& below : tree) {
+    for (const CommandFacts& below : tree) {
       const size_t space = below.name.rfind(' ');
       const std::string parent = space == std::string::npos ? "" : below.name.substr(0, space);
       if (below.name.empty() || parent != c.name) continue;
@@ -164,7 +164,7 @@ std::string fish(const Tree& tree) {
                          below.name.substr(space == std::string::npos ? 0 : space + 1),
                          text(below.help));
     }
-    for (const Flag& f : c.flags) {
+    for (const FlagFacts& f : c.flags) {
       out += fmt::format("complete -c chimere -n {}", text(condition));
       for (const std::string& name : f.names) {
         out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
@@ -184,20 +184,16 @@ std::string fish(const Tree& tree) {
 
 }  // namespace
 
-void declare_completion(CLI::App& app, CommandLine& line) {
+void declare_completion(Command& program, CommandLine& line) {
   const auto shell = std::make_shared<std::string>();
-  CLI::App* command =
-      app.add_subcommand("completion", "Prints a script that lets a shell complete chimere");
-  command->final_callback([&app, &line, shell] {
-    line.run = [&app, shell]() -> Status {
-      const Tree tree = command_tree(app);
-      std::cout << (*shell == "bash" ? bash(tree) : *shell == "zsh" ? zsh(tree) : fish(tree));
-      return {};
-    };
+  Command command =
+      program.command("completion", "Prints a script that lets a shell complete chimere");
+  command.set_run(line, [program, shell]() -> Status {
+    const Tree tree = command_tree(program);
+    std::cout << (*shell == "bash" ? bash(tree) : *shell == "zsh" ? zsh(tree) : fish(tree));
+    return {};
   });
-  command->add_option("SHELL", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command.option("SHELL", *shell, "bash, zsh or fish").required().one_of({"bash", "zsh", "fish"});
 }
 
 }  // namespace chimere::app

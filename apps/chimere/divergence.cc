@@ -129,26 +129,26 @@ Status eval_divergence(const CommandLine& line, const DivergenceFlags& flags) {
 
 }  // namespace
 
-void declare_divergence(CLI::App& eval, CommandLine& line) {
+void declare_divergence(Command& eval, CommandLine& line) {
   const auto flags = std::make_shared<DivergenceFlags>();
-  CLI::App* command =
+  Command command =
       add_command(eval, line, "divergence", "How far a model is from another on a text",
                   [&line, flags] { return eval_divergence(line, *flags); });
-  command->add_option("-f,--file", flags->file, "The text")->required();
-  command->add_option("--base", flags->base,
-                      "The model to compare with; without it the same one, run differently");
+  command.option("-f,--file", flags->file, "The text").required();
+  command.option("--base", flags->base,
+                 "The model to compare with; without it the same one, run differently");
   for (const SettingInfo* s : {static_cast<const SettingInfo*>(&settings::kCacheK),
                                static_cast<const SettingInfo*>(&settings::kCacheV),
                                static_cast<const SettingInfo*>(&settings::kExpertTopP),
                                static_cast<const SettingInfo*>(&settings::kBackend)}) {
     command
-        ->add_option_function<std::string>(
+        .option(
             "--base-" + std::string(s->name),
             [flags, s](const std::string& text) { flags->base_settings.emplace_back(s, text); },
             "--" + std::string(s->name) + " of the base (" + settings::range_text(*s) + ")")
-        ->check(setting_value(*s));
+        .check(setting_value(*s));
   }
-  add_settings(*command, line, model_settings());
+  add_settings(command, line, model_settings());
 }
 
 }  // namespace chimere::app

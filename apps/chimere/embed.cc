@@ -67,19 +67,19 @@ Status embed(const CommandLine& line, const EmbedFlags& flags) {
 
 }  // namespace
 
-void declare_embed(CLI::App& app, CommandLine& line) {
+void declare_embed(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<EmbedFlags>();
-  CLI::App* command =
+  Command command =
       add_command(app, line, "embed", "Texts to vectors, with an embedding model (-m)",
                   [&line, flags] { return embed(line, *flags); });
   add_settings(
-      *command, line,
+      command, line,
       std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels, &settings::kThreads});
-  command->add_option("TEXT", flags->texts, "Texts; without any, the lines of standard input");
+  command.option("TEXT", flags->texts, "Texts; without any, the lines of standard input");
   command
-      ->add_option("--dimensions", flags->dimensions,
-                   "The first so many elements alone, made length 1 again")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+      .option("--dimensions", flags->dimensions,
+              "The first so many elements alone, made length 1 again")
+      .range(int64_t{1}, int64_t{1} << 20);
 }
 
 }  // namespace chimere::app

@@ -230,74 +230,71 @@ Status inspect(const CommandLine& line, const TableFlags& flags) {
 
 }  // namespace
 
-void declare_engram(CLI::App& app, CommandLine& line) {
-  CLI::App* tables =
-      app.add_subcommand("engram", "N-gram tables: memory that changes next-token probabilities");
-  tables->require_subcommand(1);
+void declare_engram(Command& app, CommandLine& line) {
+  Command tables =
+      app.group("engram", "N-gram tables: memory that changes next-token probabilities");
   const auto add = [&](const char* name, const char* help, auto action) {
     const auto flags = std::make_shared<TableFlags>();
-    CLI::App* command = add_command(*tables, line, name, help,
-                                    [&line, flags, action] { return action(line, *flags); });
+    Command command = add_command(tables, line, name, help,
+                                  [&line, flags, action] { return action(line, *flags); });
     return std::pair(command, flags);
   };
-  const auto prune_flags = [](CLI::App* command, const std::shared_ptr<TableFlags>& flags) {
-    command->add_option("--min", flags->minimum, "Leave out n-grams seen less often")
-        ->check(CLI::Range(0.0, 1e6));
+  const auto prune_flags = [](Command& command, const std::shared_ptr<TableFlags>& flags) {
+    Option minimum = command.option("--min", flags->minimum, "Leave out n-grams seen less often");
+    minimum.range(0.0, 1e6);
     command
-        ->add_option("--from-order", flags->from_order,
-                     "...behind contexts of so many tokens or more")
-        ->check(CLI::Range(0, engram::kMaxOrder))
-        ->capture_default_str();
+        .option("--from-order", flags->from_order, "...behind contexts of so many tokens or more")
+        .range(0, engram::kMaxOrder)
+        .show_default();
+    return minimum;
   };
   {
-    const auto [command, flags] =
-        add("build", "Makes a table from texts, folders and chat logs", build);
-    command->add_option("TEXT", flags->inputs, "Files, folders, chat logs (.jsonl)")->required();
-    command->add_option("-o,--output", flags->output, "The table")->required();
-    command->add_option("--order", flags->order, "Tokens of the longest context")
-        ->check(CLI::Range(1, engram::kMaxOrder))
-        ->capture_default_str();
-    command->add_option("--source", flags->source,
-                        "A name for where the texts come from; without it their own");
-    command->add_option("--date", flags->date,
-                        "The day that the texts count as seen on; without it today");
-    command->add_option("--weight", flags->weight, "What one occurrence counts")
-        ->check(CLI::Range(1.0 / engram::kOne, 1e4))
-        ->capture_default_str();
-    command->add_option("--table-version", flags->version, "2, or 1: one order, for older programs")
-        ->check(CLI::Range(1, 2))
-        ->capture_default_str();
+    auto [command, flags] = add("build", "Makes a table from texts, folders and chat logs", build);
+    command.option("TEXT", flags->inputs, "Files, folders, chat logs (.jsonl)").required();
+    command.option("-o,--output", flags->output, "The table").required();
+    command.option("--order", flags->order, "Tokens of the longest context")
+        .range(1, engram::kMaxOrder)
+        .show_default();
+    command.option("--source", flags->source,
+                   "A name for where the texts come from; without it their own");
+    command.option("--date", flags->date,
+                   "The day that the texts count as seen on; without it today");
+    command.option("--weight", flags->weight, "What one occurrence counts")
+        .range(1.0 / engram::kOne, 1e4)
+        .show_default();
+    command.option("--table-version", flags->version, "2, or 1: one order, for older programs")
+        .range(1, 2)
+        .show_default();
     prune_flags(command, flags);
     static constexpr std::array<const SettingInfo*, 2> kVocabulary = {&settings::kModel,
                                                                       &settings::kModels};
-    add_settings(*command, line, kVocabulary);
+    add_settings(command, line, kVocabulary);
   }
   {
-    const auto [command, flags] = add("merge", "Adds tables up into one", merge);
-    command->add_option("TABLE", flags->inputs, "Tables of version 2")->required();
-    command->add_option("-o,--output", flags->output, "The table")->required();
+    auto [command, flags] = add("merge", "Adds tables up into one", merge);
+    command.option("TABLE", flags->inputs, "Tables of version 2").required();
+    command.option("-o,--output", flags->output, "The table").required();
   }
   {
-    const auto [command, flags] =
+    auto [command, flags] =
         add("decay", "Halves what is older than 30 days, drops what is older than 90", decay);
-    command->add_option("TABLE", flags->inputs, "A table of version 2")->required()->expected(1);
-    command->add_option("-o,--output", flags->output,
-                        "The new table; without it in the old one's place");
-    command->add_option("--date", flags->date, "As of this day; without it today");
+    command.option("TABLE", flags->inputs, "A table of version 2").required().one_value();
+    command.option("-o,--output", flags->output,
+                   "The new table; without it in the old one's place");
+    command.option("--date", flags->date, "As of this day; without it today");
   }
   {
-    const auto [command, flags] = add("prune", "Leaves out rare n-grams", prune);
-    command->add_option("TABLE", flags->inputs, "A table of version 2")->required()->expected(1);
-    command->add_option("-o,--output", flags->output,
-                        "The new table; without it in the old one's place");
-    prune_flags(command, flags);
-    command->get_option("--min")->required();
+    auto [command, flags] = add("prune", "Leaves out rare n-grams", prune);
+    command.option("TABLE", flags->inputs, "A table of version 2").required().one_value();
+    command.option("-o,--output", flags->output,
+                   "The new table; without it in the old one's place");
+    prune_flags(command, flags).required();
   }
   {
-    const auto [command, flags] = add("inspect", "What a table holds", inspect);
-    command->add_option("TABLE", flags->inputs, "A table")->required()->expected(1);
+    auto [command, flags] = add("inspect", "What a table holds", inspect);
+    command.option("TABLE", flags->inputs, "A table").required().one_value();
   }
-  declare_engram_eval(*tables, line);
+  declare_engram_eval(tables, line);
 }
 
 }  // namespace chimere::app

@@ -220,34 +220,33 @@ Status fit(const CommandLine& line, const EvalFlags& flags) {
 
 }  // namespace
 
-void declare_engram_eval(CLI::App& engram, CommandLine& line) {
+void declare_engram_eval(Command& engram, CommandLine& line) {
   const auto flags = std::make_shared<EvalFlags>();
   const auto add = [&](const char* name, const char* help, auto action) {
-    CLI::App* command = add_command(engram, line, name, help,
-                                    [&line, flags, action] { return action(line, *flags); });
-    command->add_option("TABLE", flags->tables, "N-gram tables")->required();
+    Command command = add_command(engram, line, name, help,
+                                  [&line, flags, action] { return action(line, *flags); });
+    command.option("TABLE", flags->tables, "N-gram tables").required();
     static constexpr std::array<const SettingInfo*, 1> kAssume = {&settings::kAssumeTokenizer};
-    add_settings(*command, line, kAssume);
-    add_settings(*command, line, model_settings());
+    add_settings(command, line, kAssume);
+    add_settings(command, line, model_settings());
     return command;
   };
-  CLI::App* query_command = add("query", "What tables know about the token behind a text", query);
-  query_command->add_option("-p,--prompt", flags->text, "The text")->required();
-  query_command->add_option("--top", flags->top, "Tokens shown of each context")
-      ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()))
-      ->capture_default_str();
-  CLI::App* eval_command = add(
+  Command query_command = add("query", "What tables know about the token behind a text", query);
+  query_command.option("-p,--prompt", flags->text, "The text").required();
+  query_command.option("--top", flags->top, "Tokens shown of each context")
+      .range(1, std::numeric_limits<int32_t>::max())
+      .show_default();
+  Command eval_command = add(
       "eval", "Perplexity of a text without tables, with Kneser-Ney's shares, with the gate", eval);
-  eval_command->add_option("-f,--file", flags->file, "The text")->required();
-  CLI::App* fit_command =
+  eval_command.option("-f,--file", flags->file, "The text").required();
+  Command fit_command =
       add("fit", "Learns a gate from texts that are neither in the tables nor in the model", fit);
-  fit_command->add_option("-f,--file", flags->file, "A text for each table, with commas between")
-      ->required();
-  fit_command->add_option("--epochs", flags->epochs, "Passes over the texts")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  fit_command->add_option("-o,--output", flags->output,
-                          "Writes the first table again, with this gate");
+  fit_command.option("-f,--file", flags->file, "A text for each table, with commas between")
+      .required();
+  fit_command.option("--epochs", flags->epochs, "Passes over the texts")
+      .range(1, 10000)
+      .show_default();
+  fit_command.option("-o,--output", flags->output, "Writes the first table again, with this gate");
 }
 
 }  // namespace chimere::app

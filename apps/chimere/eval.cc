@@ -147,38 +147,36 @@ Status eval_perplexity(const CommandLine& line, const std::string& path) {
 
 }  // namespace
 
-void declare_eval(CLI::App& app, CommandLine& line) {
-  CLI::App* eval = app.add_subcommand("eval", "Measures a model: logits, perplexity, divergence");
-  eval->require_subcommand(1);
+void declare_eval(Command& app, CommandLine& line) {
+  Command eval = app.group("eval", "Measures a model: logits, perplexity, divergence");
 
   const auto flags = std::make_shared<LogitsFlags>();
-  CLI::App* logits =
-      add_command(*eval, line, "logits", "Log-probabilities of the next token after given tokens",
+  Command logits =
+      add_command(eval, line, "logits", "Log-probabilities of the next token after given tokens",
                   [&line, flags] { return eval_logits(line, *flags); });
-  logits->add_option("--tokens", flags->tokens, "Token ids, like 1,2,3")
-      ->required()
-      ->check(number_list(0, kMaxId, "token id"));
-  logits->add_option("--top", flags->top, "How many of the most likely tokens to print")
-      ->check(CLI::Range(1, kMaxId))
-      ->capture_default_str();
-  logits->add_flag("--all", flags->all, "After every token, not the last one alone");
+  logits.option("--tokens", flags->tokens, "Token ids, like 1,2,3")
+      .required()
+      .check(number_list(0, kMaxId, "token id"));
+  logits.option("--top", flags->top, "How many of the most likely tokens to print")
+      .range(1, kMaxId)
+      .show_default();
+  logits.flag("--all", flags->all, "After every token, not the last one alone");
   logits
-      ->add_option("--class", flags->row_class,
-                   "Arithmetic of the rows: as a prompt's, or as a reply's")
-      ->check(CLI::IsMember({"chunk", "step"}))
-      ->capture_default_str();
-  add_settings(*logits, line, model_settings());
+      .option("--class", flags->row_class, "Arithmetic of the rows: as a prompt's, or as a reply's")
+      .one_of({"chunk", "step"})
+      .show_default();
+  add_settings(logits, line, model_settings());
 
   const auto path = std::make_shared<std::string>();
-  CLI::App* perplexity = add_command(*eval, line, "perplexity", "How well a model predicts a text",
-                                     [&line, path] { return eval_perplexity(line, *path); });
-  perplexity->add_option("-f,--file", *path, "The text")->required();
-  add_settings(*perplexity, line, model_settings());
+  Command perplexity = add_command(eval, line, "perplexity", "How well a model predicts a text",
+                                   [&line, path] { return eval_perplexity(line, *path); });
+  perplexity.option("-f,--file", *path, "The text").required();
+  add_settings(perplexity, line, model_settings());
   static constexpr std::array<const SettingInfo*, 3> kTables = {
       &settings::kEngram, &settings::kEngramGate, &settings::kAssumeTokenizer};
-  add_settings(*perplexity, line, kTables);
+  add_settings(perplexity, line, kTables);
 
-  declare_divergence(*eval, line);
+  declare_divergence(eval, line);
 }
 
 }  // namespace chimere::app

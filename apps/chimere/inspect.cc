@@ -252,14 +252,14 @@ Status inspect(const CommandLine& line, const InspectFlags& flags) {
 
 }  // namespace
 
-void declare_inspect(CLI::App& app, CommandLine& line) {
+void declare_inspect(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<InspectFlags>();
-  CLI::App* command =
+  Command command =
       add_command(app, line, "inspect", "What a model file holds and what running it takes",
                   [&line, flags] { return inspect(line, *flags); });
-  command->add_option("MODEL", flags->model, "A GGUF file or a name in the model folder");
-  add_settings(*command, line, model_settings());
-  command->add_flag("--tensors", flags->tensors, "List every tensor");
+  command.option("MODEL", flags->model, "A GGUF file or a name in the model folder");
+  add_settings(command, line, model_settings());
+  command.flag("--tensors", flags->tensors, "List every tensor");
 }
 
 }  // namespace chimere::app

@@ -80,32 +80,30 @@ Status remove(const CommandLine& line, const std::string& name) {
 
 }  // namespace
 
-void declare_keys(CLI::App& app, CommandLine& line) {
+void declare_keys(Command& app, CommandLine& line) {
   static constexpr const SettingInfo* kFile[] = {&settings::kKeys};
-  CLI::App* keys = app.add_subcommand("keys", "The server's keys: who may use it, and how much");
-  keys->require_subcommand(1);
+  Command keys = app.group("keys", "The server's keys: who may use it, and how much");
 
   const auto entry = std::make_shared<serving::ApiKey>();
-  CLI::App* adding = add_command(*keys, line, "add", "Makes a key and shows it once",
-                                 [&line, entry] { return add(line, *entry); });
-  adding->add_option("NAME", entry->name, "Who it is for; stands in the log")->required();
+  Command adding = add_command(keys, line, "add", "Makes a key and shows it once",
+                               [&line, entry] { return add(line, *entry); });
+  adding.option("NAME", entry->name, "Who it is for; stands in the log").required();
   adding
-      ->add_option("--scopes", entry->scopes,
-                   "inference (the model), metrics (/metrics and /v1/status)")
-      ->delimiter(',');
-  adding->add_option("--parallel", entry->parallel, "Requests at the same time; 0: no limit");
-  adding->add_option("--per-minute", entry->per_minute, "Requests a minute; 0: no limit");
-  add_settings(*adding, line, kFile);
+      .option("--scopes", entry->scopes, "inference (the model), metrics (/metrics and /v1/status)")
+      .separator(',');
+  adding.option("--parallel", entry->parallel, "Requests at the same time; 0: no limit");
+  adding.option("--per-minute", entry->per_minute, "Requests a minute; 0: no limit");
+  add_settings(adding, line, kFile);
 
-  add_settings(
-      *add_command(*keys, line, "list", "Names, scopes and limits", [&line] { return list(line); }),
-      line, kFile);
+  Command listing =
+      add_command(keys, line, "list", "Names, scopes and limits", [&line] { return list(line); });
+  add_settings(listing, line, kFile);
 
   const auto name = std::make_shared<std::string>();
-  CLI::App* removing = add_command(*keys, line, "rm", "Takes a key away",
-                                   [&line, name] { return remove(line, *name); });
-  removing->add_option("NAME", *name, "Which one")->required();
-  add_settings(*removing, line, kFile);
+  Command removing = add_command(keys, line, "rm", "Takes a key away",
+                                 [&line, name] { return remove(line, *name); });
+  removing.option("NAME", *name, "Which one").required();
+  add_settings(removing, line, kFile);
 }
 
 }  // namespace chimere::app

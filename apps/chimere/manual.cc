@@ -51,9 +51,9 @@ std::string value_name(const SettingInfo& s) {
   }
 }
 
-std::string commands(const std::vector<Command>& tree) {
+std::string commands(const std::vector<CommandFacts>& tree) {
   std::string out = ".SH COMMANDS\n";
-  for (const Command& c : tree) {
+  for (const CommandFacts& c : tree) {
     if (c.name.empty() || !c.commands.empty()) continue;
     std::string arguments;
     for (const std::string& a : c.arguments) arguments += (arguments.empty() ? "" : " ") + a;
@@ -61,7 +61,7 @@ std::string commands(const std::vector<Command>& tree) {
         ".SS \"chimere " + roff(c.name) + (arguments.empty() ? "" : " " + roff(arguments)) + "\"\n";
     out += roff(c.help) + ".\n";
     std::string settings;
-    for (const Flag& f : c.flags) {
+    for (const FlagFacts& f : c.flags) {
       if (f.setting != nullptr) {
         settings += (settings.empty() ? "" : ", ") + std::string(f.names.back());
         continue;
@@ -97,8 +97,8 @@ std::string settings_list() {
   return out;
 }
 
-std::string manual(const CLI::App& program) {
-  const std::vector<Command> tree = command_tree(program);
+std::string manual(const Command& program) {
+  const std::vector<CommandFacts> tree = command_tree(program);
   return ".TH CHIMERE 1 \"\" \"chimere " CHIMERE_VERSION
          "\" \"User Commands\"\n"
          ".SH NAME\nchimere \\- runs hybrid state-space and mixture-of-experts language models\n"
@@ -120,15 +120,12 @@ std::string manual(const CLI::App& program) {
 
 }  // namespace
 
-void declare_man(CLI::App& app, CommandLine& line) {
-  CLI::App* command =
-      app.add_subcommand("man", "Prints the manual page, for man -l or a manual folder");
-  command->final_callback([&app, &line] {
-    line.run = [&app]() -> Status {
-      std::cout << manual(app);
-      return {};
-    };
-  });
+void declare_man(Command& program, CommandLine& line) {
+  program.command("man", "Prints the manual page, for man -l or a manual folder")
+      .set_run(line, [program]() -> Status {
+        std::cout << manual(program);
+        return {};
+      });
 }
 
 }  // namespace chimere::app

@@ -71,18 +71,18 @@ Status remove(const CommandLine& line, const std::vector<std::string>& names) {
 
 }  // namespace
 
-void declare_list(CLI::App& app, CommandLine& line) {
-  CLI::App* command = add_command(app, line, "list", "Lists the models in the model folder",
-                                  [&line] { return list(line); });
-  add_settings(*command, line, std::vector<const SettingInfo*>{&settings::kModels});
+void declare_list(Command& app, CommandLine& line) {
+  Command command = add_command(app, line, "list", "Lists the models in the model folder",
+                                [&line] { return list(line); });
+  add_settings(command, line, std::vector<const SettingInfo*>{&settings::kModels});
 }
 
-void declare_rm(CLI::App& app, CommandLine& line) {
+void declare_rm(Command& app, CommandLine& line) {
   const auto names = std::make_shared<std::vector<std::string>>();
-  CLI::App* command = add_command(app, line, "rm", "Deletes models from the model folder",
-                                  [&line, names] { return remove(line, *names); });
-  command->add_option("MODEL", *names, "Names as `chimere list` gives them")->required();
-  add_settings(*command, line, std::vector<const SettingInfo*>{&settings::kModels});
+  Command command = add_command(app, line, "rm", "Deletes models from the model folder",
+                                [&line, names] { return remove(line, *names); });
+  command.option("MODEL", *names, "Names as `chimere list` gives them").required();
+  add_settings(command, line, std::vector<const SettingInfo*>{&settings::kModels});
 }
 
 }  // namespace chimere::app

@@ -13,13 +13,13 @@ Status explain() {
 
 }  // namespace
 
-void declare_serve(CLI::App& app, CommandLine& line) {
+void declare_serve(Command& app, CommandLine& line) {
   add_command(app, line, "serve", "Answers the OpenAI API over HTTP (not in this build)", explain)
-      ->allow_extras();
+      .allow_anything();
 }
 
-void declare_keys(CLI::App& app, CommandLine& line) {
-  add_command(app, line, "keys", "The server's keys (not in this build)", explain)->allow_extras();
+void declare_keys(Command& app, CommandLine& line) {
+  add_command(app, line, "keys", "The server's keys (not in this build)", explain).allow_anything();
 }
 
 }  // namespace chimere::app

@@ -95,13 +95,12 @@ Status pull(const CommandLine& line, const std::string& text) {
 
 }  // namespace
 
-void declare_pull(CLI::App& app, CommandLine& line) {
+void declare_pull(Command& app, CommandLine& line) {
   const auto name = std::make_shared<std::string>();
-  CLI::App* command = add_command(app, line, "pull", "Downloads a model into the model folder",
-                                  [&line, name] { return pull(line, *name); });
-  command->add_option("MODEL", *name, "OWNER/NAME or OWNER/NAME:QUANT, like a/b-GGUF:Q4_K_M")
-      ->required();
-  add_settings(*command, line,
+  Command command = add_command(app, line, "pull", "Downloads a model into the model folder",
+                                [&line, name] { return pull(line, *name); });
+  command.option("MODEL", *name, "OWNER/NAME or OWNER/NAME:QUANT, like a/b-GGUF:Q4_K_M").required();
+  add_settings(command, line,
                std::vector<const SettingInfo*>{&settings::kModels, &settings::kHubEndpoint,
                                                &settings::kOffline});
 }

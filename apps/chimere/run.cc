@@ -98,21 +98,21 @@ Status run(const CommandLine& line, const RunFlags& flags) {
 
 }  // namespace
 
-void declare_run(CLI::App& app, CommandLine& line) {
+void declare_run(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
-  CLI::App* command = add_command(app, line, "run", "Answers a prompt: text in, text out",
-                                  [&line, flags] { return run(line, *flags); });
-  command->add_option("-p,--prompt", flags->prompt,
-                      "The prompt; without it standard input, or the chat on a terminal");
-  CLI::Option* raw = command->add_flag("--raw", flags->raw,
-                                       "The prompt as it is, without the model's chat template");
-  command->add_option("--stop", flags->stop, "A text that ends the reply; may be given again")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add_state_flag(*command, flags->state)->excludes(raw);
-  add_settings(*command, line, model_settings());
-  add_settings(*command, line, sampling_settings());
-  add_settings(*command, line, engram_settings());
+  Command command = add_command(app, line, "run", "Answers a prompt: text in, text out",
+                                [&line, flags] { return run(line, *flags); });
+  command.option("-p,--prompt", flags->prompt,
+                 "The prompt; without it standard input, or the chat on a terminal");
+  const Option raw =
+      command.flag("--raw", flags->raw, "The prompt as it is, without the model's chat template");
+  command.option("--stop", flags->stop, "A text that ends the reply; may be given again")
+      .one_value()
+      .repeatable();
+  add_state_flag(command, flags->state).excludes(raw);
+  add_settings(command, line, model_settings());
+  add_settings(command, line, sampling_settings());
+  add_settings(command, line, engram_settings());
 }
 
 }  // namespace chimere::app

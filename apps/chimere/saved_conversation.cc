@@ -36,8 +36,8 @@ Result<std::vector<Message>> unpack(const std::string& note, const std::string& 
 
 }  // namespace
 
-CLI::Option* add_state_flag(CLI::App& command, std::string& path) {
-  return command.add_option(
+Option add_state_flag(Command& command, std::string& path) {
+  return command.option(
       "--state", path, "Continue the conversation in this file, if it is there, and keep it there");
 }
 

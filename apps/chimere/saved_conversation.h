@@ -2,11 +2,11 @@
 #ifndef CHIMERE_APPS_CHIMERE_SAVED_CONVERSATION_H_
 #define CHIMERE_APPS_CHIMERE_SAVED_CONVERSATION_H_
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
 #include "base/result.h"
+#include "command.h"
 #include "conversation.h"
 #include "engine/request.h"
 #include "model/model.h"
@@ -14,7 +14,7 @@
 namespace chimere::app {
 
 /// Adds the flag.
-CLI::Option* add_state_flag(CLI::App& command, std::string& path);
+Option add_state_flag(Command& command, std::string& path);
 
 /// Fills an empty conversation with the messages of the file and returns the state behind the first
 /// of their tokens, if there is one; a file that does not exist is an empty conversation. Errors:

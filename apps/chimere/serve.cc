@@ -236,14 +236,14 @@ Status serve(const CommandLine& line) {
 
 }  // namespace
 
-void declare_serve(CLI::App& app, CommandLine& line) {
-  CLI::App* command = add_command(app, line, "serve", "Answers the OpenAI API over HTTP",
-                                  [&line] { return serve(line); });
-  add_settings(*command, line, kServeSettings);
-  add_settings(*command, line, prefix_cache_settings());
-  add_settings(*command, line, model_settings());
-  add_settings(*command, line, sampling_settings());
-  add_settings(*command, line, engram_settings());
+void declare_serve(Command& app, CommandLine& line) {
+  Command command = add_command(app, line, "serve", "Answers the OpenAI API over HTTP",
+                                [&line] { return serve(line); });
+  add_settings(command, line, kServeSettings);
+  add_settings(command, line, prefix_cache_settings());
+  add_settings(command, line, model_settings());
+  add_settings(command, line, sampling_settings());
+  add_settings(command, line, engram_settings());
 }
 
 }  // namespace chimere::app

@@ -30,17 +30,16 @@ Status purge(const CommandLine& line, int64_t unused_hours) {
 
 }  // namespace
 
-void declare_state(CLI::App& app, CommandLine& line) {
-  CLI::App* state = app.add_subcommand("state", "What servers keep on disk");
-  state->require_subcommand(1);
+void declare_state(Command& app, CommandLine& line) {
+  Command state = app.group("state", "What servers keep on disk");
   const auto unused_hours = std::make_shared<int64_t>(0);
-  CLI::App* command =
-      add_command(*state, line, "purge", "Removes the prefix cache's files of all models",
+  Command command =
+      add_command(state, line, "purge", "Removes the prefix cache's files of all models",
                   [&line, unused_hours] { return purge(line, *unused_hours); });
-  command->add_option("--unused", *unused_hours, "Only those that were not used for so many hours")
-      ->check(CLI::Range(0, 1 << 20));
+  command.option("--unused", *unused_hours, "Only those that were not used for so many hours")
+      .range(0, 1 << 20);
   static constexpr const SettingInfo* kSettings[] = {&settings::kStateFolder};
-  add_settings(*command, line, kSettings);
+  add_settings(command, line, kSettings);
 }
 
 }  // namespace chimere::app

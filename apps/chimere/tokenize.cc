@@ -65,26 +65,26 @@ Status detokenize(const CommandLine& line, const std::string& list) {
 
 }  // namespace
 
-void declare_tokenize(CLI::App& app, CommandLine& line) {
+void declare_tokenize(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<TokenizeFlags>();
-  CLI::App* command = add_command(app, line, "tokenize", "Text to token ids",
-                                  [&line, flags] { return tokenize(line, *flags); });
-  add_settings(*command, line,
+  Command command = add_command(app, line, "tokenize", "Text to token ids",
+                                [&line, flags] { return tokenize(line, *flags); });
+  add_settings(command, line,
                std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels});
-  command->add_option("TEXT", flags->text, "The text; without it, standard input");
-  command->add_flag("--special", flags->special,
-                    "Names of control tokens in the text become those tokens");
+  command.option("TEXT", flags->text, "The text; without it, standard input");
+  command.flag("--special", flags->special,
+               "Names of control tokens in the text become those tokens");
 }
 
-void declare_detokenize(CLI::App& app, CommandLine& line) {
+void declare_detokenize(Command& app, CommandLine& line) {
   const auto list = std::make_shared<std::string>();
-  CLI::App* command = add_command(app, line, "detokenize", "Token ids to text",
-                                  [&line, list] { return detokenize(line, *list); });
-  add_settings(*command, line,
+  Command command = add_command(app, line, "detokenize", "Token ids to text",
+                                [&line, list] { return detokenize(line, *list); });
+  add_settings(command, line,
                std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels});
-  command->add_option("IDS", *list, "Token ids, like 1,2,3")
-      ->required()
-      ->check(number_list(0, kMaxId, "token id"));
+  command.option("IDS", *list, "Token ids, like 1,2,3")
+      .required()
+      .check(number_list(0, kMaxId, "token id"));
 }
 
 }  // namespace chimere::app
