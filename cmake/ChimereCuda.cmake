@@ -1,16 +1,38 @@
 # Device code. chimere_cuda_modules(TARGET SOURCES a.cu ...) compiles each source with nvcc to a fat binary that lies
 # in the program, and tells the target where (src/kernels/cuda/device/modules.h). Without nvcc the table is empty and
 # the program says so when a card is asked for.
-#   CHIMERE_CUDA        auto (with nvcc 12.8 or later), on (an error without it), off
-#   CHIMERE_CUDA_ARCHS  architectures like 80;90;120; empty: that of the card in this machine, else 90
+#   CHIMERE_CUDA        auto (with nvcc 12.8 or later, where a card, tests or architectures ask for it), on (an error
+#                       without nvcc), off
+#   CHIMERE_CUDA_ARCHS  architectures like 80;90;120; empty: those of the cards in this machine, else 90
 set(CHIMERE_CUDA auto CACHE STRING "Device code for NVIDIA cards: auto, on or off")
 set_property(CACHE CHIMERE_CUDA PROPERTY STRINGS auto on off)
 set(CHIMERE_CUDA_ARCHS "" CACHE STRING "Compute capabilities to compile for, like 80;90;120; empty: the card's, else 90")
+
+# The compute capabilities of the cards in this machine, like 90;120.
+function(chimere_find_cards result)
+  set(archs "")
+  find_program(CHIMERE_NVIDIA_SMI nvidia-smi)
+  if(CHIMERE_NVIDIA_SMI)
+    execute_process(COMMAND ${CHIMERE_NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
+                    OUTPUT_VARIABLE text ERROR_QUIET RESULT_VARIABLE failed)
+    if(NOT failed)
+      string(REGEX MATCHALL "[0-9]+\\.[0-9]" found "${text}")
+      string(REPLACE "." "" archs "${found}")
+      list(REMOVE_DUPLICATES archs)
+    endif()
+  endif()
+  set(${result} ${archs} PARENT_SCOPE)
+endfunction()
 
 # Sets CHIMERE_NVCC to the compiler, or to nothing.
 function(chimere_find_nvcc)
   set(CHIMERE_NVCC "" PARENT_SCOPE)
   if(CHIMERE_CUDA STREQUAL off)
+    return()
+  endif()
+  chimere_find_cards(cards)
+  if(CHIMERE_CUDA STREQUAL auto AND NOT cards AND NOT CHIMERE_CUDA_ARCHS AND NOT CHIMERE_TESTS)
+    message(NOTICE "No device code for NVIDIA cards: this machine shows none (CHIMERE_CUDA=on compiles it all the same).")
     return()
   endif()
   find_program(CHIMERE_NVCC_PROGRAM nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda/bin)
@@ -27,23 +49,14 @@ function(chimere_find_nvcc)
   if(CHIMERE_CUDA STREQUAL on)
     message(FATAL_ERROR "CHIMERE_CUDA=on, but ${why}.")
   endif()
-  message(STATUS "No device code for NVIDIA cards: ${why}.")
+  message(NOTICE "No device code for NVIDIA cards: ${why}.")
 endfunction()
 chimere_find_nvcc()
 
 function(chimere_cuda_architectures result)
   set(archs ${CHIMERE_CUDA_ARCHS})
   if(NOT archs)
-    find_program(CHIMERE_NVIDIA_SMI nvidia-smi)
-    if(CHIMERE_NVIDIA_SMI)
-      execute_process(COMMAND ${CHIMERE_NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
-                      OUTPUT_VARIABLE text ERROR_QUIET RESULT_VARIABLE failed)
-      if(NOT failed)
-        string(REGEX MATCHALL "[0-9]+\\.[0-9]" found "${text}")
-        string(REPLACE "." "" archs "${found}")
-        list(REMOVE_DUPLICATES archs)
-      endif()
-    endif()
+    chimere_find_cards(archs)
   endif()
   if(NOT archs)
     set(archs 90)
