@@ -25,6 +25,8 @@ constexpr size_t kMaxReruns = 16;
 constexpr int kMaxLoads = 3;
 // While requests come without a pause, states are written to disk so often.
 constexpr int64_t kStepsPerSave = 1024;
+/// Between two looks at the model's count of experts, which may lie on a card.
+constexpr int64_t kStepsPerExpertUse = 64;
 
 double seconds_since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
@@ -167,6 +169,9 @@ bool Engine::step() {
     (void)options_.cache->save_one();
   }
   drop_finished();
+  if (idle() || counters_.steps % kStepsPerExpertUse == 0) {
+    if (const auto use = model_.expert_use(); use.ok()) counters_.experts = *use;
+  }
   return !idle() || options_.cache != nullptr;
 }
 

@@ -45,6 +45,7 @@ struct EngineCounters {
   int64_t rerun_tokens = 0;   ///< of replies, computed as prompt while idle
   int64_t reply_tokens = 0;   ///< sampled
   int64_t evictions = 0;      ///< requests moved out of a full state store
+  kernels::ExpertUse experts;  ///< of replies that may use fewer; as it was some steps ago
   Histogram batch;            ///< replies of the steps that had some: "seconds" are requests
 };
 

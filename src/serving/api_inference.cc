@@ -199,6 +199,7 @@ void Api::embed(const CallPtr& call, const std::vector<std::vector<int32_t>>& te
       vectors.push_back(std::move(vector));
     }
   }
+  metrics_.count_embeddings(tokens);
   respond(call, HttpResponse{200, protocol::embeddings_reply(model_.embedder->id, vectors,
                                                              request.base64, tokens)});
 }

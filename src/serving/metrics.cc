@@ -101,6 +101,12 @@ void Metrics::count_reply(const ReplyReport& report) {
   add("cached", report.usage.cached_tokens);
   add("completion", report.usage.completion_tokens);
   add("reasoning", report.usage.reasoning_tokens);
+  add("accepted_draft", report.usage.accepted_drafts);
+  add("rejected_draft", report.usage.rejected_drafts);
+}
+
+void Metrics::count_embeddings(int64_t tokens) {
+  families_->tokens.Add({{"kind", "embedding"}}).Increment(static_cast<double>(tokens));
 }
 
 std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) const {
@@ -121,6 +127,11 @@ std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) co
                         number(s.engine.prompt_tokens)));
   all.push_back(
       counter("chimere_reply_tokens_total", "Tokens sampled.", number(s.engine.reply_tokens)));
+  all.push_back(counter("chimere_expert_rows_total",
+                        "Tokens of replies in each layer with experts, with --expert-top-p.",
+                        number(s.engine.experts.rows)));
+  all.push_back(counter("chimere_experts_used_total", "Experts that these were sent to.",
+                        number(s.engine.experts.experts)));
   all.push_back(counter("chimere_evictions_total", "Requests moved out of a full state store.",
                         number(s.engine.evictions)));
   all.push_back(by_tier("chimere_prefix_cache_requests_total",

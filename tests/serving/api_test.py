@@ -266,6 +266,17 @@ class Api(unittest.TestCase):
         self.assertIn('chimere_time_to_first_token_seconds_bucket{le="+Inf"}', text)
         values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
         self.assertGreater(float(values["chimere_reply_tokens_total"]), 0)
+        self.assertIn('chimere_tokens_total{kind="accepted_draft"}', values)
+
+    def test_metrics_of_experts(self):
+        server = Server(CHIMERE, MODEL, "--expert-top-p", "0.5")  # of two experts the first has a half
+        self.addCleanup(server.close)
+        server.call("POST", CHAT, {**GREEDY, "max_tokens": 3})
+        text = server.get("/metrics").decode()
+        values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        rows = float(values["chimere_expert_rows_total"])
+        self.assertGreater(rows, 0)
+        self.assertEqual(float(values["chimere_experts_used_total"]), rows)
 
     def test_the_log_has_no_prompts(self):
         self.chat(messages=[{"role": "user", "content": "a secret phrase"}], max_tokens=2)
@@ -454,6 +465,7 @@ class Operations(unittest.TestCase):
             told = server.post("/v1/embeddings", {"model": "tiny", "input": texts})
             self.assertEqual([d["index"] for d in told["data"]], [0, 1, 2, 3])
             self.assertEqual(told["usage"]["prompt_tokens"], told["usage"]["total_tokens"])
+            self.assertIn(f'chimere_tokens_total{{kind="embedding"}} {told["usage"]["total_tokens"]}', server.get("/metrics").decode())
             vectors = [d["embedding"] for d in told["data"]]
             for text, vector in zip(texts, vectors):
                 self.assertAlmostEqual(sum(x * x for x in vector), 1, delta=1e-4)
