@@ -6,7 +6,7 @@
 // "Norms, router": of an op with all small kernels of its layer, which take turns to evict each
 // other's instructions from the caches.
 //
-//   cuda_mixer_bench
+//   cuda_mixer_bench [PROFILE]     as --cuda-profile of chimere
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -23,6 +23,7 @@
 #include "kernels/batch_test_data.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/device/device.h"
+#include "kernels/cuda/device/profile.h"
 #include "kernels/cuda/gdn.h"
 #include "kernels/cuda/linear_step.h"
 #include "kernels/cuda/norm.h"
@@ -47,11 +48,12 @@ void ok_or_end(const Status& status) {
 /// Memory of the card that lasts as long as the program, as floats of small random numbers.
 class Card {
  public:
-  Card() {
-    auto card = open_card(0);
+  explicit Card(Profile profile) {
+    auto card = open_card(0, profile);
     if (!card.ok()) ok_or_end(card.error());
     device_ = *std::move(card);
-    std::printf("%s\n", device_->facts().name.c_str());
+    std::printf("%s, profile %s\n", device_->facts().name.c_str(),
+                std::string(profile_name(profile)).c_str());
   }
 
   Device& device() const { return *device_; }
@@ -378,8 +380,10 @@ void time_attention(Card& card, int n_sequences, RowClass row_class, int rows, i
 
 }  // namespace
 
-int main() {
-  Card card;
+int main(int argc, char** argv) {
+  const auto profile = parse_profile(argc > 1 ? argv[1] : "native");
+  if (!profile.ok()) ok_or_end(profile.error());
+  Card card(*profile);
   for (const int sequences : {1, 8, 32}) time_delta_net(card, sequences, RowClass::kStep, 1);
   time_delta_net(card, 1, RowClass::kStep, 4);
   for (const int rows : {1, 8, 32}) RowOps(card, rows).time();

@@ -1,6 +1,7 @@
-# Device code. chimere_cuda_modules(TARGET SOURCES a.cu ...) compiles each source with nvcc to a fat binary that lies
-# in the program, and tells the target where (src/kernels/cuda/device/modules.h). Without nvcc the table is empty and
-# the program says so when a card is asked for.
+# Device code. chimere_cuda_modules(TARGET SOURCES a.cu ... WARPGROUPS b.cu ...) compiles each source with nvcc to a fat
+# binary that lies in the program, and tells the target where (src/kernels/cuda/device/modules.h). WARPGROUPS: those of
+# the sources that multiply by warpgroups on 9.0; they are compiled without them too, for --cuda-profile. Without nvcc
+# the table is empty and the program says so when a card is asked for.
 #   CHIMERE_CUDA        auto (with nvcc 12.8 or later, where a card, tests or architectures ask for it), on (an error
 #                       without nvcc), off
 #   CHIMERE_CUDA_ARCHS  architectures like 80;90;120; empty: those of the cards in this machine, else 90
@@ -64,8 +65,33 @@ function(chimere_cuda_architectures result)
   set(${result} ${archs} PARENT_SCOPE)
 endfunction()
 
+# Compiles a source to an image of the architectures that `codes` (options of nvcc) name.
+function(chimere_cuda_image image source)
+  cmake_parse_arguments(ARG "" "" "CODES" ${ARGN})
+  get_filename_component(folder ${image} DIRECTORY)
+  get_filename_component(name ${image} NAME_WE)
+  # -fmad=false: docs/numerics.md, rule 1. --expt-relaxed-constexpr: constexpr functions run in device code too.
+  add_custom_command(OUTPUT ${image}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
+    COMMAND ${CHIMERE_NVCC} -fatbin -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr
+            -ccbin ${CMAKE_CXX_COMPILER} -I${CMAKE_SOURCE_DIR}/src
+            -Werror all-warnings ${ARG_CODES} -MD -MF ${image}.d -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
+    DEPENDS ${source}
+    DEPFILE ${image}.d
+    COMMENT "Device code ${name}"
+    VERBATIM)
+endfunction()
+
+# Puts an image into the program, under `symbol`: appends to the caller's `incbins` and `images`.
+macro(chimere_cuda_embed symbol image)
+  list(APPEND images ${image})
+  string(APPEND incbins "asm(\".section .rodata\\n.balign 16\\n${symbol}:\\n\"\n"
+                        "    \".incbin \\\"${image}\\\"\\n.byte 0\\n.previous\\n\");\n"
+                        "extern \"C\" const uint8_t ${symbol}[];\n")
+endmacro()
+
 function(chimere_cuda_modules target)
-  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;WARPGROUPS" ${ARGN})
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/cuda_modules)
   set(incbins "")
   set(rows "")
@@ -85,22 +111,19 @@ function(chimere_cuda_modules target)
     message(STATUS "Device code for compute capabilities ${archs}")
     foreach(source IN LISTS ARG_SOURCES)
       get_filename_component(name ${source} NAME_WE)
-      set(image ${folder}/${name}.fatbin)
-      # -fmad=false: docs/numerics.md, rule 1. --expt-relaxed-constexpr: constexpr functions run in device code too.
-      add_custom_command(OUTPUT ${image}
-        COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
-        COMMAND ${CHIMERE_NVCC} -fatbin -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr
-                -ccbin ${CMAKE_CXX_COMPILER} -I${CMAKE_SOURCE_DIR}/src
-                -Werror all-warnings ${codes} -MD -MF ${image}.d -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
-        DEPENDS ${source}
-        DEPFILE ${image}.d
-        COMMENT "Device code ${name}"
-        VERBATIM)
-      list(APPEND images ${image})
-      string(APPEND incbins "asm(\".section .rodata\\n.balign 16\\nchimere_cuda_module_${name}:\\n\"\n"
-                            "    \".incbin \\\"${image}\\\"\\n.byte 0\\n.previous\\n\");\n"
-                            "extern \"C\" const uint8_t chimere_cuda_module_${name}[];\n")
-      string(APPEND rows "    {\"${name}\", chimere_cuda_module_${name}},\n")
+      set(symbol chimere_cuda_module_${name})
+      set(module_codes ${codes})
+      set(without nullptr)
+      if(90 IN_LIST archs AND source IN_LIST ARG_WARPGROUPS)
+        list(APPEND module_codes -DCHIMERE_WARPGROUPS)
+        set(without ${symbol}_without_warpgroups)
+        chimere_cuda_image(${folder}/${name}_without_warpgroups.fatbin ${source}
+          CODES -gencode arch=compute_90,code=sm_90)
+        chimere_cuda_embed(${without} ${folder}/${name}_without_warpgroups.fatbin)
+      endif()
+      chimere_cuda_image(${folder}/${name}.fatbin ${source} CODES ${module_codes})
+      chimere_cuda_embed(${symbol} ${folder}/${name}.fatbin)
+      string(APPEND rows "    {\"${name}\", ${symbol}, ${without}},\n")
     endforeach()
   endif()
   set(CHIMERE_CUDA_INCBINS "${incbins}")

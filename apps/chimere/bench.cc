@@ -16,8 +16,10 @@
 
 #include "bandwidth.h"
 #include "bytes_model.h"
+#include "card.h"
 #include "command.h"
 #include "json.h"
+#include "kernels/cuda/device/profile.h"
 #include "loaded_model.h"
 #include "model/chunking.h"
 #include "request.h"
@@ -215,11 +217,13 @@ class Bench {
 
 class Report {
  public:
-  Report(bool json, bool on_card, const Bandwidth& bandwidth)
-      : json_(json), on_card_(on_card), bandwidth_(bandwidth) {
+  Report(bool json, const LoadedModel& loaded, const Bandwidth& bandwidth)
+      : json_(json), bandwidth_(bandwidth) {
+    if (loaded.card != nullptr) card_ = &loaded.card->facts();
     if (json_) return;
+    if (card_ != nullptr) std::cout << fmt::format("card: {}\n", card_name(*card_));
     const std::string read =
-        on_card ? "of the card" : fmt::format("read {:.1f} GB/s,", bandwidth.read);
+        card_ != nullptr ? "of the card" : fmt::format("read {:.1f} GB/s,", bandwidth.read);
     std::cout << fmt::format("memory: {} copy {:.1f} GB/s (read and written)\n", read,
                              bandwidth.copy);
     std::cout << fmt::format("{:>8} {:>6} {:>12} {:>10} {:>10} {:>8}\n", "test", "batch", "tok/s",
@@ -246,7 +250,9 @@ class Report {
                 {"copy_gb_s", bandwidth_.copy},
                 {"read_gb_s", bandwidth_.read}};
     if (m.used.rows > 0) row["experts_per_token"] = mean_experts(m.used);
-    if (on_card_) {
+    if (card_ != nullptr) {
+      row["card"] = card_->name;
+      row["profile"] = kernels::cuda::profile_name(card_->profile);
       const auto per_step = [&](int64_t n) {
         return static_cast<double>(n) / static_cast<double>(m.steps);
       };
@@ -263,7 +269,7 @@ class Report {
 
  private:
   bool json_;
-  bool on_card_;
+  const kernels::cuda::DeviceFacts* card_ = nullptr;
   Bandwidth bandwidth_;
   Json rows_ = Json::array();
 };
@@ -296,7 +302,7 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
   } else {
     bandwidth = measure_bandwidth(*loaded.pool);
   }
-  Report report(line.json, loaded.card != nullptr, bandwidth);
+  Report report(line.json, loaded, bandwidth);
   for (const int32_t n : prompts) {
     if (n == 0) continue;
     CHIMERE_TRY(const Measured m, bench.prompt(n));

@@ -13,6 +13,7 @@
 #include "base/byte_amount.h"
 #include "command.h"
 #include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/device/profile.h"
 #include "tensor/dtype.h"
 
 namespace chimere::app {
@@ -42,6 +43,19 @@ Result<std::optional<int>> cpu_experts(const Settings& settings) {
 std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
 }  // namespace
+
+kernels::cuda::Profile cuda_profile(const Settings& settings) {
+  return *kernels::cuda::parse_profile(settings.get(settings::kCudaProfile));
+}
+
+Result<std::unique_ptr<kernels::cuda::Device>> open_card(const Settings& settings) {
+  return kernels::cuda::open_card(0, cuda_profile(settings));
+}
+
+std::string card_name(const kernels::cuda::DeviceFacts& facts) {
+  if (facts.profile == kernels::cuda::Profile::kNative) return facts.name;
+  return fmt::format("{} (as {})", facts.name, kernels::cuda::profile_name(facts.profile));
+}
 
 Result<int64_t> allowance(const Settings& settings, kernels::cuda::Device& card) {
   CHIMERE_TRY(const int64_t free, card.free_bytes());
@@ -112,7 +126,7 @@ Status try_card(const Settings& settings, int step_rows, LoadedModel& loaded,
   }
   std::cerr << fmt::format("Copying {} of weights{} to {}\n",
                            bytes_text(plan.weights_on_card() - plan.staging()), experts_text(plan),
-                           card.facts().name);
+                           card_name(card.facts()));
   if (loaded.model->has_drafts() && !chosen.drafts) {
     std::cerr
         << "The model's block for drafts stays off the card, which is too small for it beside "
@@ -189,7 +203,7 @@ Status move_to_card(const Settings& settings, int step_rows, LoadedModel& loaded
     if (!checked.ok()) return checked.error();
   }
   if (backend == "cpu") return {};
-  auto card = kernels::cuda::open_card(0);
+  auto card = open_card(settings);
   if (!card.ok()) return backend == "cuda" ? Status(card.error()) : Status();
   Status moved = try_card(settings, step_rows, loaded, **card);
   if (moved.ok()) {

@@ -3,6 +3,8 @@
 #define CHIMERE_APPS_CHIMERE_CARD_H_
 
 #include <cstdint>
+#include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "base/settings.h"
@@ -11,6 +13,13 @@
 #include "model/device_plan.h"
 
 namespace chimere::app {
+
+/// The profile that --cuda-profile names.
+kernels::cuda::Profile cuda_profile(const Settings& settings);
+/// The first card, under that profile. Errors: those of kernels::cuda::open_card().
+Result<std::unique_ptr<kernels::cuda::Device>> open_card(const Settings& settings);
+/// Its name, with the profile if that is not its own.
+std::string card_name(const kernels::cuda::DeviceFacts& facts);
 
 /// Bytes that this process may take of the card. Errors: kInvalidArgument, kIo.
 Result<int64_t> allowance(const Settings& settings, kernels::cuda::Device& card);

@@ -143,10 +143,11 @@ void add_settings(Command& command, CommandLine& line,
 }
 
 std::span<const SettingInfo* const> model_settings() {
-  static constexpr std::array<const SettingInfo*, 11> kSettings = {
-      &settings::kModel,      &settings::kModels,     &settings::kBackend,  &settings::kVramBudget,
-      &settings::kCpuExperts, &settings::kThreads,    &settings::kContext,  &settings::kCacheK,
-      &settings::kCacheV,     &settings::kExpertTopP, &settings::kSpeculate};
+  static constexpr std::array<const SettingInfo*, 12> kSettings = {
+      &settings::kModel,      &settings::kModels,      &settings::kBackend,
+      &settings::kVramBudget, &settings::kCudaProfile, &settings::kCpuExperts,
+      &settings::kThreads,    &settings::kContext,     &settings::kCacheK,
+      &settings::kCacheV,     &settings::kExpertTopP,  &settings::kSpeculate};
   return kSettings;
 }
 

@@ -13,7 +13,7 @@
 #include "card.h"
 #include "command.h"
 #include "json.h"
-#include "kernels/cuda/device/device.h"
+#include "kernels/cuda/device/profile.h"
 #include "loaded_model.h"
 #include "state/state_store.h"
 
@@ -97,7 +97,7 @@ Json costs(const LoadedModel& loaded) {
 Result<Json> card_costs(const Settings& settings, const LoadedModel& loaded) {
   std::string name = "a card";
   int64_t allowed = 0;
-  auto card = kernels::cuda::open_card(0);
+  auto card = open_card(settings);
   if (card.ok()) {
     name = (*card)->facts().name;
     CHIMERE_TRY(allowed, allowance(settings, **card));
@@ -117,6 +117,7 @@ Result<Json> card_costs(const Settings& settings, const LoadedModel& loaded) {
           : std::min(left / per_token / kernels::kKvPageTokens * kernels::kKvPageTokens,
                      loaded.model->context_length());
   return Json{{"name", name},
+              {"profile", kernels::cuda::profile_name(cuda_profile(settings))},
               {"allowed", allowed},
               {"weights", plan.weights_on_card()},
               {"draft_weights", plan.drafts.weights},
@@ -134,13 +135,15 @@ Result<Json> card_costs(const Settings& settings, const LoadedModel& loaded) {
 
 void print_card(const Json& c) {
   const auto bytes = [&](const char* key) { return human_bytes(c[key].get<double>()); };
+  const auto profile = c["profile"].get<std::string>();
   std::cout << fmt::format(
-      "\nOn {}, of which {} may be used\n  weights                      {:>10}\n"
+      "\nOn {}{}, of which {} may be used\n  weights                      {:>10}\n"
       "  keys and values              {:>10} for {} tokens (--ctx, --cache-k, --cache-v)\n"
       "  states                       {:>10}\n  work                         {:>10}\n"
       "  together                     {:>10}\n",
-      c["name"].get<std::string>(), bytes("allowed"), bytes("weights"), bytes("kv"),
-      c["context"].get<int64_t>(), bytes("states"), bytes("work"), bytes("total"));
+      c["name"].get<std::string>(), profile == "native" ? "" : fmt::format(" (as {})", profile),
+      bytes("allowed"), bytes("weights"), bytes("kv"), c["context"].get<int64_t>(), bytes("states"),
+      bytes("work"), bytes("total"));
   if (c["widening"].get<int64_t>() > 0) {
     std::cout << fmt::format(
         "  of the weights, for speed    {:>10} (IQ3_S written out in four bits; there is room)\n",

@@ -48,6 +48,7 @@ constexpr std::array<std::string_view, 10> kSamplerNames = {
 constexpr std::array<std::string_view, 4> kSpeculations = {"off", "auto", "mtp", "ngram"};
 constexpr std::array<std::string_view, 2> kGates = {"learned", "always"};
 constexpr std::array<std::string_view, 3> kBackends = {"auto", "cpu", "cuda"};
+constexpr std::array<std::string_view, 2> kCudaProfiles = {"native", "sm_120"};
 constexpr std::array<std::string_view, 5> kCacheTypes = {"f32", "f16", "bf16", "q8_0", "q4_0"};
 
 }  // namespace
@@ -71,6 +72,11 @@ constexpr Setting<std::string> kBackend(text("backend", "", "auto", "Where the m
 constexpr Setting<std::string> kVramBudget(
     text("vram-budget", "", "",
          "Most memory of the card to use, like 15.5GiB; without it what is free"));
+constexpr Setting<std::string> kCudaProfile(
+    text("cuda-profile", "", "native",
+         "Compute capability whose limits the card keeps to, to try here what is chosen for "
+         "another one; native: its own",
+         kCudaProfiles));
 constexpr Setting<std::string> kCpuExperts(
     text("cpu-experts", "", "auto",
          "Layers whose experts stay in the computer's memory, where the processor computes them: a "
@@ -265,6 +271,7 @@ std::span<const SettingInfo* const> all() {
                                                                   &kOffline,
                                                                   &kBackend,
                                                                   &kVramBudget,
+                                                                  &kCudaProfile,
                                                                   &kCpuExperts,
                                                                   &kThreads,
                                                                   &kContext,

@@ -47,6 +47,7 @@ extern const Setting<std::string> kHubToken;
 extern const Setting<bool> kOffline;
 extern const Setting<std::string> kBackend;
 extern const Setting<std::string> kVramBudget;
+extern const Setting<std::string> kCudaProfile;
 extern const Setting<std::string> kCpuExperts;
 extern const Setting<int64_t> kThreads;
 extern const Setting<int64_t> kContext;

@@ -74,6 +74,7 @@ TEST(Settings, BadValuesAreRefusedWithTheRange) {
   EXPECT_THAT(complaint(settings::kTemperature, "nan"), HasSubstr("from 0 to 100"));
   EXPECT_THAT(complaint(settings::kTemperature, "1e9"), HasSubstr("from 0 to 100"));
   EXPECT_THAT(complaint(settings::kCacheV, "q8"), HasSubstr("one of f32, f16"));
+  EXPECT_THAT(complaint(settings::kCudaProfile, "sm_90"), HasSubstr("one of native, sm_120"));
   EXPECT_THAT(complaint(settings::kBackend, "vulkan"), HasSubstr("one of auto, cpu, cuda"));
 }
 

@@ -98,6 +98,14 @@ class Inspect(Case):
         self.assertEqual(wide["costs"]["kv_bytes_per_token"], 2 * told["costs"]["kv_bytes_per_token"])
         self.assertIn("Tensors by type", chimere("inspect", MODEL).out)
 
+    def test_a_plan_for_a_card_names_the_profile(self):
+        budget = ["--vram-budget", 4 << 30]
+        for flags, profile in (([], "native"), (["--cuda-profile", "sm_120"], "sm_120")):
+            self.assertEqual(self.answer("inspect", MODEL, *budget, *flags)["card"]["profile"], profile)
+            self.assertEqual("(as sm_120)" in chimere("inspect", MODEL, *budget, *flags).out, profile == "sm_120")
+        for command in ("run", "serve", "bench", "inspect"):
+            self.refused(2, command, "--cuda-profile", "sm_75", says="one of native, sm_120")
+
     def test_a_card_that_is_too_small_goes_without_the_block_for_drafts(self):
         def card(speculate, budget):
             types = ["--ctx", 1024, "--speculate", speculate, "--vram-budget", budget]

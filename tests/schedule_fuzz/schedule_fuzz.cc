@@ -6,6 +6,7 @@
 // run bit for bit.
 //
 //   schedule_fuzz [--schedules N] [--only I] [--device emulator|card]
+//                 [--cuda-profile=NAME]
 //
 // On a device the two instances are two devices (the emulator's two orders of threads), or the same
 // card twice.
@@ -22,12 +23,14 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/fresh_seed.h"
 #include "fleet.h"
+#include "kernels/cuda/device/profile.h"
 #include "kernels/cuda/emulator/device.h"
 #include "requests.h"
 #include "world.h"
@@ -47,13 +50,22 @@ struct Options {
   uint32_t seed = fresh_seed();
   std::optional<int64_t> only;
   std::string device;
+  kernels::cuda::Profile profile = kernels::cuda::Profile::kNative;
 };
 
 std::optional<Options> parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; i += 2) {
-    if (i + 1 == argc) return std::nullopt;
     const std::string name = argv[i];
+    constexpr std::string_view kProfile = "--cuda-profile=";
+    if (name.starts_with(kProfile)) {
+      const auto profile = kernels::cuda::parse_profile(name.substr(kProfile.size()));
+      if (!profile.ok()) return std::nullopt;
+      options.profile = *profile;
+      --i;
+      continue;
+    }
+    if (i + 1 == argc) return std::nullopt;
     if (name == "--device") {
       options.device = argv[i + 1];
       if (options.device != "emulator" && options.device != "card") return std::nullopt;
@@ -172,13 +184,15 @@ bool run_schedule(const Options& options, int64_t i, FleetModel& m, std::vector<
 
 using Devices = std::vector<std::unique_ptr<kernels::cuda::Device>>;
 
-Result<Devices> open_devices(const std::string& name) {
+Result<Devices> open_devices(const std::string& name, kernels::cuda::Profile profile) {
   Devices devices;
   if (name == "emulator") {
-    devices.push_back(kernels::cuda::make_emulator(kernels::cuda::emulator::Order::kRising));
-    devices.push_back(kernels::cuda::make_emulator(kernels::cuda::emulator::Order::kFalling));
+    devices.push_back(
+        kernels::cuda::make_emulator(kernels::cuda::emulator::Order::kRising, profile));
+    devices.push_back(
+        kernels::cuda::make_emulator(kernels::cuda::emulator::Order::kFalling, profile));
   } else if (name == "card") {
-    CHIMERE_TRY(std::unique_ptr<kernels::cuda::Device> card, kernels::cuda::open_card(0));
+    CHIMERE_TRY(std::unique_ptr<kernels::cuda::Device> card, kernels::cuda::open_card(0, profile));
     devices.push_back(std::move(card));
   }
   return devices;
@@ -186,7 +200,7 @@ Result<Devices> open_devices(const std::string& name) {
 
 int run(const Options& options) {
   std::fflush(stdout);  // known even of a run that never ends
-  const auto devices = open_devices(options.device);
+  const auto devices = open_devices(options.device, options.profile);
   if (!devices.ok()) {
     std::printf("skipped: %s\n", devices.error().message.c_str());
     return kSkipped;
@@ -238,7 +252,7 @@ int main(int argc, char** argv) {
   if (!options) {
     std::fprintf(stderr,
                  "usage: schedule_fuzz [--schedules N] [--only I] "
-                 "[--device emulator|card]\n");
+                 "[--device emulator|card] [--cuda-profile=NAME]\n");
     return 2;
   }
   return chimere::fuzz::run(*options);

@@ -30,7 +30,10 @@ namespace {
 /// Ops::kv_layout(), more than the CPU's: pages as ref's, written by this back end's own chunk
 /// arithmetic, of which the sums within a tensor core differ between kinds of cards.
 uint32_t kv_layout_of(const DeviceFacts& facts) {
-  return 0x20000U + static_cast<uint32_t>(facts.compute_capability);
+  const auto own = static_cast<uint32_t>(facts.own_capability);
+  const auto chosen = static_cast<uint32_t>(facts.compute_capability);
+  // A card that stands for another kind has the sums of neither.
+  return 0x20000U + chosen + (chosen == own ? 0U : 0x400U * own);
 }
 
 bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }

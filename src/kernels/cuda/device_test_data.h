@@ -20,7 +20,7 @@ struct TestDevice {
 
 /// The emulator in both orders of threads; with `--device=card` on the program's command line
 /// (ctest's label gpu) the first card instead. Never empty: without a card the program has ended
-/// with the exit status that ctest takes for "skipped".
+/// with the exit status that ctest takes for "skipped". `--cuda-profile=NAME` gives them a profile.
 const std::vector<TestDevice>& devices();
 
 /// Memory of a device that a test fills and reads. A copy of the device's bytes is made at each

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <string_view>
 
+#include "kernels/cuda/device/profile.h"
 #include "kernels/cuda/device_test_data.h"
 #include "kernels/cuda/emulator/device.h"
 
@@ -14,11 +15,12 @@ namespace {
 constexpr int kSkipped = 77;
 
 bool on_card = false;
+Profile profile = Profile::kNative;
 
 std::vector<TestDevice> make_devices() {
   std::vector<TestDevice> all;
   if (on_card) {
-    auto card = open_card(0);
+    auto card = open_card(0, profile);
     if (!card.ok()) {
       std::cout << "skipped: " << card.error().message << '\n';
       std::exit(kSkipped);
@@ -26,8 +28,8 @@ std::vector<TestDevice> make_devices() {
     const std::string name = (*card)->facts().name;
     all.push_back({name, *std::move(card)});
   } else {
-    all.push_back({"emulator, rising", make_emulator(emulator::Order::kRising)});
-    all.push_back({"emulator, falling", make_emulator(emulator::Order::kFalling)});
+    all.push_back({"emulator, rising", make_emulator(emulator::Order::kRising, profile)});
+    all.push_back({"emulator, falling", make_emulator(emulator::Order::kFalling, profile)});
   }
   return all;
 }
@@ -56,9 +58,16 @@ std::unique_ptr<MemoryRange> take_or_end(Device& device, size_t bytes) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  using namespace chimere::kernels::cuda;  // NOLINT(google-build-using-namespace): of main() alone
+  constexpr std::string_view kProfile = "--cuda-profile=";
   for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "--device=card") chimere::kernels::cuda::test::on_card = true;
+    const std::string_view flag = argv[i];
+    if (flag == "--device=card") test::on_card = true;
+    if (!flag.starts_with(kProfile)) continue;
+    const auto named = parse_profile(flag.substr(kProfile.size()));
+    if (!named.ok()) test::ok_or_end(named.error());
+    test::profile = *named;
   }
-  chimere::kernels::cuda::test::devices();
+  test::devices();
   return RUN_ALL_TESTS();
 }

@@ -22,12 +22,18 @@ set(CUDA_MODULES
   cuda/rows.cu
   cuda/top_logits.cu)
 
+# Those that include ptx/warpgroup_mma.h.
+set(CUDA_WARPGROUP_MODULES
+  cuda/linear_chunk.cu
+  cuda/moe_chunk.cu)
+
 target_sources(chimere_kernels PRIVATE
   cuda/attention.cc
   cuda/cuda_ops.cc
   cuda/device/card.cc
   cuda/device/card_stream.cc
   cuda/device/driver.cc
+  cuda/device/profile.cc
   cuda/device_batch.cc
   cuda/gdn.cc
   cuda/half_rows.cc
@@ -44,7 +50,7 @@ target_sources(chimere_kernels PRIVATE
   cuda/step_recorder.cc
   cuda/top_logits.cc
   cuda/weight_store.cc)
-chimere_cuda_modules(chimere_kernels SOURCES ${CUDA_MODULES})
+chimere_cuda_modules(chimere_kernels SOURCES ${CUDA_MODULES} WARPGROUPS ${CUDA_WARPGROUP_MODULES})
 
 if(NOT CHIMERE_TESTS)
   return()
@@ -56,12 +62,21 @@ add_library(chimere_kernels_emulator OBJECT
 target_include_directories(chimere_kernels_emulator PRIVATE ${CMAKE_SOURCE_DIR}/src)
 set_source_files_properties(${CUDA_MODULES} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas")
 
+# chimere_card_tests(NAME TIMEOUT SECONDS COMMAND ...): under the label gpu on a card, with its own limits and with those
+# of compute capability 12.0. (The emulator has the latter's shared memory and no warpgroups at any time.)
+function(chimere_card_tests name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "COMMAND" ${ARGN})
+  add_test(NAME ${name}_on_card COMMAND ${ARG_COMMAND})
+  add_test(NAME ${name}_sm_120_on_card COMMAND ${ARG_COMMAND} --cuda-profile=sm_120)
+  set_tests_properties(${name}_on_card ${name}_sm_120_on_card PROPERTIES
+    LABELS gpu SKIP_RETURN_CODE 77 TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
 # chimere_cuda_test(NAME SOURCES a_test.cc ...): run on the emulator, and under the label gpu on a card.
 function(chimere_cuda_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
   chimere_test(${name} SOURCES cuda/device_test_main.cc ${ARG_SOURCES} DEPS kernels_emulator kernels)
-  add_test(NAME ${name}_on_card COMMAND ${name} --device=card)
-  set_tests_properties(${name}_on_card PROPERTIES LABELS gpu SKIP_RETURN_CODE 77 TIMEOUT 120)
+  chimere_card_tests(${name} TIMEOUT 120 COMMAND ${name} --device=card)
 endfunction()
 
 chimere_cuda_test(cuda_attention_test SOURCES cuda/attention_test.cc)
@@ -70,5 +85,6 @@ chimere_cuda_test(cuda_gdn_test SOURCES cuda/gdn_test.cc)
 chimere_cuda_test(cuda_linear_step_test SOURCES cuda/linear_step_test.cc)
 chimere_cuda_test(cuda_moe_step_test SOURCES cuda/moe_step_test.cc)
 chimere_cuda_test(cuda_norm_test SOURCES cuda/norm_test.cc)
+chimere_cuda_test(cuda_profile_test SOURCES cuda/device/profile_test.cc)
 chimere_cuda_test(cuda_rows_test SOURCES cuda/rows_test.cc)
 chimere_cuda_test(cuda_top_logits_test SOURCES cuda/top_logits_test.cc)

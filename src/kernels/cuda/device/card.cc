@@ -9,6 +9,7 @@
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device/driver.h"
 #include "kernels/cuda/device/modules.h"
+#include "kernels/cuda/device/profile.h"
 
 namespace chimere::kernels::cuda {
 namespace {
@@ -131,7 +132,7 @@ class CardPinned final : public Pinned {
 
 class Card final : public Device {
  public:
-  static Result<std::unique_ptr<Device>> open(const Api& api, int number);
+  static Result<std::unique_ptr<Device>> open(const Api& api, int number, Profile profile);
   ~Card() override {
     stream_.reset();
     side_.reset();
@@ -169,40 +170,52 @@ class Card final : public Device {
 
  private:
   explicit Card(const Api& api) : api_(api) {}
-  Status read_facts();
+  Status read_facts(Profile profile);
 
   const Api& api_;
   driver::DeviceNumber device_ = 0;
   driver::Context* context_ = nullptr;
   size_t granule_ = 0;
   DeviceFacts facts_;
+  CardLimits limits_;
   std::unique_ptr<CardStream> stream_;
   std::unique_ptr<CardStream> side_;
   std::mutex reader_mutex_;
   std::unique_ptr<CardStream> reader_;  ///< of read(): threads do not meet in the other one
 };
 
-Status Card::read_facts() {
+Status Card::read_facts(Profile profile) {
   std::array<char, 128> name{};
   size_t memory = 0;
   int major = 0;
   int minor = 0;
   int multiprocessors = 0;
   int shared = 0;
+  int all_shared = 0;
   api_.device_name(name.data(), name.size(), device_);
   api_.device_memory(&memory, device_);
   api_.device_attribute(&major, driver::kCapabilityMajor, device_);
   api_.device_attribute(&minor, driver::kCapabilityMinor, device_);
   api_.device_attribute(&multiprocessors, driver::kMultiprocessorCount, device_);
   api_.device_attribute(&shared, driver::kSharedMemoryPerBlockOptin, device_);
-  facts_ = {name.data(), 10 * major + minor, multiprocessors, shared, static_cast<int64_t>(memory)};
-  if (facts_.compute_capability >= kLeastCapability) return {};
+  api_.device_attribute(&all_shared, driver::kSharedMemoryPerMultiprocessor, device_);
+  DeviceFacts own;
+  own.name = name.data();
+  own.compute_capability = 10 * major + minor;
+  own.multiprocessors = multiprocessors;
+  own.shared_bytes = shared;
+  own.memory_bytes = static_cast<int64_t>(memory);
+  facts_ = facts_under(profile, own);
+  if (const ProfileLimits* const limits = limits_of(profile)) {
+    limits_ = {false, limits->shared_bytes, shared_carveout(*limits, all_shared)};
+  }
+  if (facts_.own_capability >= kLeastCapability) return {};
   return unsupported("the card " + facts_.name + " has compute capability " +
                      std::to_string(major) + "." + std::to_string(minor) +
                      "; 8.0 is the least that is supported. Use --backend cpu.");
 }
 
-Result<std::unique_ptr<Device>> Card::open(const Api& api, int number) {
+Result<std::unique_ptr<Device>> Card::open(const Api& api, int number, Profile profile) {
   int count = 0;
   api.device_count(&count);
   if (number < 0 || number >= count) {
@@ -211,7 +224,7 @@ Result<std::unique_ptr<Device>> Card::open(const Api& api, int number) {
   }
   std::unique_ptr<Card> card(new Card(api));
   api.device_get(&card->device_, number);
-  CHIMERE_CHECK_OK(card->read_facts());
+  CHIMERE_CHECK_OK(card->read_facts(profile));
   int result = api.context_retain(&card->context_, card->device_);
   if (result == driver::kSuccess) driver::use_context(api, card->context_);
   driver::AllocationProperties properties;
@@ -222,8 +235,8 @@ Result<std::unique_ptr<Device>> Card::open(const Api& api, int number) {
     return unsupported("the card " + card->facts_.name + " cannot be used; " +
                        driver::error_text(api, result));
   }
-  CHIMERE_TRY(card->stream_, CardStream::create(api, card->context_));
-  CHIMERE_TRY(card->reader_, CardStream::create(api, card->context_));
+  CHIMERE_TRY(card->stream_, CardStream::create(api, card->context_, card->limits_));
+  CHIMERE_TRY(card->reader_, CardStream::create(api, card->context_, card->limits_));
   return std::unique_ptr<Device>(std::move(card));
 }
 
@@ -240,7 +253,7 @@ Result<int64_t> Card::free_bytes() {
 
 Result<Stream*> Card::side_stream() {
   if (side_ == nullptr) {
-    CHIMERE_TRY(side_, CardStream::create(api_, context_));
+    CHIMERE_TRY(side_, CardStream::create(api_, context_, limits_));
   }
   return side_.get();
 }
@@ -264,14 +277,14 @@ Result<std::unique_ptr<MemoryRange>> Card::reserve(size_t bytes) {
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> open_card(int number) {
+Result<std::unique_ptr<Device>> open_card(int number, Profile profile) {
   if (embedded_modules().empty()) {
     return unsupported(
         "this program was built without device code (nvcc 12.8 or later was not found); use "
         "--backend cpu, or build it where the CUDA toolkit is installed");
   }
   CHIMERE_TRY(const Api* api, driver::open());
-  return Card::open(*api, number);
+  return Card::open(*api, number, profile);
 }
 
 }  // namespace chimere::kernels::cuda

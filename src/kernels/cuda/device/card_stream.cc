@@ -23,8 +23,9 @@ struct CardGraph final : Graph {
 }  // namespace
 
 Result<std::unique_ptr<CardStream>> CardStream::create(const driver::Api& api,
-                                                       driver::Context* context) {
-  std::unique_ptr<CardStream> stream(new CardStream(api, context));
+                                                       driver::Context* context,
+                                                       const CardLimits& limits) {
+  std::unique_ptr<CardStream> stream(new CardStream(api, context, limits));
   driver::use_context(api, context);
   int result = api.stream_create(&stream->stream_, driver::kStreamNonBlocking);
   if (result == driver::kSuccess) {
@@ -66,36 +67,50 @@ driver::Module* CardStream::module(const Kernel& kernel) {
   if (known != modules_.end()) return known->second;
   for (const EmbeddedModule& embedded : embedded_modules()) {
     if (std::string_view(embedded.name) != kernel.module) continue;
+    const bool plain = !limits_.warpgroups && embedded.without_warpgroups != nullptr;
+    const uint8_t* const image = plain ? embedded.without_warpgroups : embedded.image;
     driver::Module* loaded = nullptr;
-    if (!check(api_.module_load(&loaded, embedded.image), "loading", kernel.module)) return nullptr;
+    if (!check(api_.module_load(&loaded, image), "loading", kernel.module)) return nullptr;
     return modules_[kernel.module] = loaded;
   }
   check(driver::kErrorNotFound, "finding the module", kernel.module);
   return nullptr;
 }
 
-driver::Function* CardStream::function(const Kernel& kernel) {
+CardStream::LoadedFunction CardStream::function(const Kernel& kernel) {
   const auto known = functions_.find(kernel.name);
   if (known != functions_.end()) return known->second;
   driver::Module* const loaded = module(kernel);
-  if (loaded == nullptr) return nullptr;
-  driver::Function* found = nullptr;
-  if (!check(api_.module_function(&found, loaded, kernel.name), "finding", kernel.name)) {
-    return nullptr;
+  if (loaded == nullptr) return {};
+  LoadedFunction found;
+  int result = api_.module_function(&found.handle, loaded, kernel.name);
+  if (!check(result, "finding", kernel.name)) return {};
+  result = api_.function_get(&found.static_shared, driver::kFunctionStaticShared, found.handle);
+  if (result == driver::kSuccess && limits_.shared_carveout >= 0) {
+    result =
+        api_.function_set(found.handle, driver::kFunctionSharedCarveout, limits_.shared_carveout);
   }
+  if (!check(result, "preparing", kernel.name)) return {};
   return functions_[kernel.name] = found;
 }
 
 void CardStream::launch_bytes(const Kernel& kernel, const Launch& shape, const void* args,
                               size_t /*bytes*/) {
   if (!ready()) return;
-  driver::Function* const f = function(kernel);
-  if (f == nullptr) return;
+  const LoadedFunction f = function(kernel);
+  if (f.handle == nullptr) return;
+  const int64_t shared = int64_t{shape.shared_bytes} + f.static_shared;
+  if (limits_.shared_bytes > 0 && shared > limits_.shared_bytes) {
+    status_ = io_error("the kernel '" + std::string(kernel.name) + "' asks for " +
+                       std::to_string(shared) + " bytes of shared memory; a block has " +
+                       std::to_string(limits_.shared_bytes) + " under this --cuda-profile");
+    return;
+  }
   // 48 KiB with the arrays that a kernel declares, which are less than 16.
   constexpr uint32_t kAlwaysAllowed = 32 << 10;
   if (shape.shared_bytes > kAlwaysAllowed) {
     const auto wanted = static_cast<int>(shape.shared_bytes);
-    if (!check(api_.function_set(f, driver::kFunctionMaxDynamicShared, wanted), "preparing",
+    if (!check(api_.function_set(f.handle, driver::kFunctionMaxDynamicShared, wanted), "preparing",
                kernel.name)) {
       return;
     }
@@ -110,7 +125,7 @@ void CardStream::launch_bytes(const Kernel& kernel, const Launch& shape, const v
                                        shape.overlaps_previous ? 1U : 0U};
   void* parameters[] = {const_cast<void*>(args)};
   ++counts_.launches;
-  check(api_.launch(&config, f, parameters, nullptr), "launching", kernel.name);
+  check(api_.launch(&config, f.handle, parameters, nullptr), "launching", kernel.name);
 }
 
 void CardStream::copy(void* to, const void* from, size_t bytes) {

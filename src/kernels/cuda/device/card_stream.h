@@ -2,6 +2,7 @@
 #ifndef CHIMERE_KERNELS_CUDA_DEVICE_CARD_STREAM_H_
 #define CHIMERE_KERNELS_CUDA_DEVICE_CARD_STREAM_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -11,12 +12,20 @@
 
 namespace chimere::kernels::cuda {
 
+/// What a card does less than it could, under a profile.
+struct CardLimits {
+  bool warpgroups = true;    ///< products by warpgroups
+  int64_t shared_bytes = 0;  ///< most of a block, static and dynamic; 0: the driver knows
+  int shared_carveout = -1;  ///< driver::kFunctionSharedCarveout; -1: the driver's choice
+};
+
 /// Loads a module when its first kernel is launched.
 class CardStream final : public Stream {
  public:
   /// Errors: kIo.
   static Result<std::unique_ptr<CardStream>> create(const driver::Api& api,
-                                                    driver::Context* context);
+                                                    driver::Context* context,
+                                                    const CardLimits& limits);
   ~CardStream() override;
 
   void copy(void* to, const void* from, size_t bytes) override;
@@ -29,21 +38,29 @@ class CardStream final : public Stream {
   Status synchronize() override;
 
  private:
-  CardStream(const driver::Api& api, driver::Context* context) : api_(api), context_(context) {}
+  struct LoadedFunction {
+    driver::Function* handle = nullptr;
+    int static_shared = 0;
+  };
+
+  CardStream(const driver::Api& api, driver::Context* context, const CardLimits& limits)
+      : api_(api), context_(context), limits_(limits) {}
   /// Whether calls to the driver make sense; they go to the card's context then.
   bool ready();
   void launch_bytes(const Kernel& kernel, const Launch& shape, const void* args,
                     size_t bytes) override;
-  driver::Function* function(const Kernel& kernel);
+  /// With a null handle after a failure.
+  LoadedFunction function(const Kernel& kernel);
   driver::Module* module(const Kernel& kernel);
   /// Keeps the first failure; true if `result` is none.
   bool check(int result, const char* what, const char* name);
 
   const driver::Api& api_;
   driver::Context* context_;
+  CardLimits limits_;
   driver::StreamHandle* stream_ = nullptr;
   driver::Event* reached_ = nullptr;  ///< by this stream, when another waited for it last
-  std::unordered_map<const char*, driver::Function*> functions_;  ///< by address of the name
+  std::unordered_map<const char*, LoadedFunction> functions_;  ///< by address of the name
   std::unordered_map<std::string, driver::Module*> modules_;
   Status status_;
 };

@@ -8,20 +8,12 @@
 #include <string>
 
 #include "base/result.h"
+#include "kernels/cuda/device/device_facts.h"
 #include "kernels/cuda/device/memory_account.h"
 #include "kernels/cuda/device/stream.h"
 #include "tensor/memory.h"
 
 namespace chimere::kernels::cuda {
-
-/// What choices of launches depend on.
-struct DeviceFacts {
-  std::string name;
-  int compute_capability = 0;  ///< 90 for 9.0
-  int multiprocessors = 1;
-  int64_t shared_bytes = 48 << 10;  ///< most dynamic shared memory of a block
-  int64_t memory_bytes = 0;         ///< of the card
-};
 
 /// Memory of the host that copies need not wait for and that kernels reach by its address; never
 /// null when bytes > 0.
@@ -52,9 +44,10 @@ class Device : public Memory {
   MemoryAccount account_;
 };
 
-/// The card of this number, opened through the driver. Errors: kUnsupported (built without device
-/// code, no driver, no such card, a card that is too old), with what is missing.
-Result<std::unique_ptr<Device>> open_card(int number);
+/// The card of this number, opened through the driver. Under another profile than kNative it works
+/// within that one's limits, and launches beyond them fail. Errors: kUnsupported (built without
+/// device code, no driver, no such card, a card that is too old), with what is missing.
+Result<std::unique_ptr<Device>> open_card(int number, Profile profile = Profile::kNative);
 
 }  // namespace chimere::kernels::cuda
 

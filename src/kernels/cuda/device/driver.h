@@ -33,9 +33,14 @@ enum DeviceAttribute : int {
   kMultiprocessorCount = 16,
   kCapabilityMajor = 75,
   kCapabilityMinor = 76,
+  kSharedMemoryPerMultiprocessor = 81,
   kSharedMemoryPerBlockOptin = 97,
 };
-inline constexpr int kFunctionMaxDynamicShared = 8;
+enum FunctionAttribute : int {
+  kFunctionStaticShared = 1,
+  kFunctionMaxDynamicShared = 8,
+  kFunctionSharedCarveout = 9,  ///< percent of a multiprocessor's shared memory, rounded up
+};
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr int kCaptureThreadLocal = 1;
@@ -118,6 +123,7 @@ static_assert(sizeof(AllocationProperties) == 32 && sizeof(AccessDescription) ==
   F(module_load, "cuModuleLoadData", (Module**, const void*))                                     \
   F(module_unload, "cuModuleUnload", (Module*))                                                   \
   F(module_function, "cuModuleGetFunction", (Function**, Module*, const char*))                   \
+  F(function_get, "cuFuncGetAttribute", (int*, int, Function*))                                   \
   F(function_set, "cuFuncSetAttribute", (Function*, int, int))                                    \
   F(launch, "cuLaunchKernelEx", (const LaunchConfig*, Function*, void**, void**))
 // clang-format on

@@ -10,6 +10,9 @@ namespace chimere::kernels::cuda {
 struct EmbeddedModule {
   const char* name;      ///< of the .cu file, without its ending
   const uint8_t* image;  ///< a fat binary: machine code for some architectures, PTX for later ones
+  /// The same without products by warpgroups (ptx/warpgroup_mma.h), where `image` has any for some
+  /// architecture; nullptr: `image` has none.
+  const uint8_t* without_warpgroups;
 };
 
 /// Empty in a program that was built without nvcc.

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/device/profile.h"
+
 namespace chimere::kernels::cuda {
 namespace {
 
@@ -140,12 +142,14 @@ class EmulatedRange final : public MemoryRange {
 
 class Emulator final : public Device {
  public:
-  explicit Emulator(emulator::Order order) : stream_(order) {
-    facts_.name = "emulator";
-    facts_.compute_capability = 80;
-    facts_.multiprocessors = 4;
-    facts_.shared_bytes = kSharedBytes;
-    facts_.memory_bytes = int64_t{1} << 40;
+  Emulator(emulator::Order order, Profile profile) : stream_(order) {
+    DeviceFacts own;
+    own.name = "emulator";
+    own.compute_capability = 80;
+    own.multiprocessors = 4;
+    own.shared_bytes = kSharedBytes;
+    own.memory_bytes = int64_t{1} << 40;
+    facts_ = facts_under(profile, own);
   }
 
   const DeviceFacts& facts() const override { return facts_; }
@@ -184,8 +188,8 @@ class Emulator final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_emulator(emulator::Order order) {
-  return std::make_unique<Emulator>(order);
+std::unique_ptr<Device> make_emulator(emulator::Order order, Profile profile) {
+  return std::make_unique<Emulator>(order, profile);
 }
 
 }  // namespace chimere::kernels::cuda

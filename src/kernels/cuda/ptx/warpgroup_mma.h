@@ -15,6 +15,10 @@ namespace chimere::kernels::cuda {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
+#ifndef CHIMERE_WARPGROUPS
+#error "name this source among CUDA_WARPGROUP_MODULES (sources.cmake): profiles do without wgmma"
+#endif
+
 inline constexpr bool kHasWarpgroupMma = true;
 
 /// What a product is told of a matrix in shared memory, `bytes` behind a multiple of 1024.
