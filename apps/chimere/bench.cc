@@ -219,9 +219,14 @@ class Report {
  public:
   Report(bool json, const LoadedModel& loaded, const Bandwidth& bandwidth)
       : json_(json), bandwidth_(bandwidth) {
-    if (loaded.card != nullptr) card_ = &loaded.card->facts();
+    if (loaded.card != nullptr) {
+      card_ = &loaded.card->facts();
+      upload_ = loaded.upload;
+    }
     if (json_) return;
-    if (card_ != nullptr) std::cout << fmt::format("card: {}\n", card_name(*card_));
+    if (card_ != nullptr) {
+      std::cout << fmt::format("card: {}; {}\n", card_name(*card_), upload_text(upload_));
+    }
     const std::string read =
         card_ != nullptr ? "of the card" : fmt::format("read {:.1f} GB/s,", bandwidth.read);
     std::cout << fmt::format("memory: {} copy {:.1f} GB/s (read and written)\n", read,
@@ -252,6 +257,8 @@ class Report {
     if (m.used.rows > 0) row["experts_per_token"] = mean_experts(m.used);
     if (card_ != nullptr) {
       row["card"] = card_->name;
+      row["upload_bytes"] = upload_.bytes;
+      row["upload_gb_s"] = static_cast<double>(upload_.bytes) / upload_.seconds * 1e-9;
       row["profile"] = kernels::cuda::profile_name(card_->profile);
       const auto per_step = [&](int64_t n) {
         return static_cast<double>(n) / static_cast<double>(m.steps);
@@ -270,6 +277,7 @@ class Report {
  private:
   bool json_;
   const kernels::cuda::DeviceFacts* card_ = nullptr;
+  Upload upload_;
   Bandwidth bandwidth_;
   Json rows_ = Json::array();
 };

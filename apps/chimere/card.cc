@@ -14,7 +14,9 @@
 #include "command.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/device/profile.h"
+#include "stopwatch.h"
 #include "tensor/dtype.h"
+#include "transfer_progress.h"
 
 namespace chimere::app {
 namespace {
@@ -25,6 +27,9 @@ constexpr int64_t kLeftFree = int64_t{256} << 20;
 constexpr int64_t kMostWorkShare = 16;
 /// Rows of a step whose logits are wanted: more take memory when they come.
 constexpr int64_t kUsualWanted = 64;
+
+/// Seconds of an upload before its progress is shown.
+constexpr double kQuietUpload = 1;
 
 /// What the driver takes of a card for a program, about.
 constexpr int64_t kUsualContext = int64_t{512} << 20;
@@ -55,6 +60,12 @@ Result<std::unique_ptr<kernels::cuda::Device>> open_card(const Settings& setting
 std::string card_name(const kernels::cuda::DeviceFacts& facts) {
   if (facts.profile == kernels::cuda::Profile::kNative) return facts.name;
   return fmt::format("{} (as {})", facts.name, kernels::cuda::profile_name(facts.profile));
+}
+
+std::string upload_text(const Upload& upload) {
+  const auto bytes = static_cast<double>(upload.bytes);
+  return fmt::format("{} of weights copied in {:.1f} s, {}/s", human_bytes(bytes), upload.seconds,
+                     human_bytes(bytes / upload.seconds));
 }
 
 Result<int64_t> allowance(const Settings& settings, kernels::cuda::Device& card) {
@@ -124,17 +135,29 @@ Status try_card(const Settings& settings, int step_rows, LoadedModel& loaded,
     const int64_t more = (allowed - plan.total()) / plan.state;
     options.max_states = std::min(options.max_states, loaded.least_states + more);
   }
-  std::cerr << fmt::format("Copying {} of weights{} to {}\n",
-                           bytes_text(plan.weights_on_card() - plan.staging()), experts_text(plan),
-                           card_name(card.facts()));
+  const int64_t weights = plan.weights_on_card() - plan.staging();
+  std::cerr << fmt::format("Copying {} of weights{} to {}\n", bytes_text(weights),
+                           experts_text(plan), card_name(card.facts()));
   if (loaded.model->has_drafts() && !chosen.drafts) {
     std::cerr
         << "The model's block for drafts stays off the card, which is too small for it beside "
            "all experts; --speculate mtp puts it there.\n";
   }
-  CHIMERE_TRY(auto ops, kernels::cuda::make_cuda_ops(card, *loaded.pool,
-                                                     {plan.host_expert_layers, plan.wide}));
+  // The ops tell while the model is loaded, and not afterwards.
+  std::optional<TransferProgress> progress(std::in_place, kQuietUpload);
+  Upload upload;
+  const Stopwatch watch;
+  CHIMERE_TRY(auto ops,
+              kernels::cuda::make_cuda_ops(card, *loaded.pool, {plan.host_expert_layers, plan.wide},
+                                           [&](int64_t bytes) {
+                                             upload.bytes = bytes;
+                                             progress->show(std::min(bytes, weights), weights);
+                                           }));
   CHIMERE_TRY(auto on_card, model::load_model(*loaded.file, *ops, options));
+  upload.seconds = watch.seconds();
+  progress.reset();
+  if (upload.seconds > kQuietUpload) std::cerr << upload_text(upload) << '\n';
+  loaded.upload = upload;
   loaded.model = std::move(on_card);
   loaded.ops = std::move(ops);
   loaded.step_rows = options.max_step_rows;

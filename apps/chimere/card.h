@@ -21,6 +21,9 @@ Result<std::unique_ptr<kernels::cuda::Device>> open_card(const Settings& setting
 /// Its name, with the profile if that is not its own.
 std::string card_name(const kernels::cuda::DeviceFacts& facts);
 
+/// "15.90 GB of weights copied in 3.2 s, 4.97 GB/s"
+std::string upload_text(const Upload& upload);
+
 /// Bytes that this process may take of the card. Errors: kInvalidArgument, kIo.
 Result<int64_t> allowance(const Settings& settings, kernels::cuda::Device& card);
 /// The same for --vram-budget alone, less what the driver usually takes of it. Errors:

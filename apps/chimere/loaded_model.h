@@ -33,12 +33,19 @@ struct Room {
   int step_rows = 0;                ///< of a step at most; 0: as many as suit the back end
 };
 
+/// How the weights came to a card, packing included.
+struct Upload {
+  int64_t bytes = 0;
+  double seconds = 0;
+};
+
 /// File, kernels, weights and tokenizer. Members are destroyed in reverse order.
 struct LoadedModel {
   std::unique_ptr<gguf::Reader> file;
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<kernels::cuda::Device> card;  ///< that the ops are on; nullptr: the CPU's
+  Upload upload;                                ///< to the card
   std::unique_ptr<kernels::Ops> ops;
   std::unique_ptr<model::Model> model;
   int64_t context = 0;  ///< tokens of one sequence

@@ -8,53 +8,14 @@
 #include <memory>
 #include <string>
 
-#include "base/system.h"
 #include "command.h"
 #include "interrupt.h"
 #include "json.h"
 #include "model_path.h"
-#include "stopwatch.h"
+#include "transfer_progress.h"
 
 namespace chimere::app {
 namespace {
-
-/// Tells on standard error how far a download is: on a terminal in place, else in a line every ten
-/// seconds.
-class Progress {
- public:
-  void show(const hub::PullProgress& p) {
-    if (first_ < 0) first_ = p.done;
-    const double now = watch_.seconds();
-    if (p.done < p.total && now - shown_ < (terminal_ ? 0.2 : 10)) return;
-    shown_ = now;
-    const double rate = now > 0.5 ? static_cast<double>(p.done - first_) / now : 0;
-    std::string text = fmt::format("{} of {}", human_bytes(static_cast<double>(p.done)),
-                                   human_bytes(static_cast<double>(p.total)));
-    if (p.total > 0)
-      text += fmt::format(" ({:.0f}%)",
-                          100.0 * static_cast<double>(p.done) / static_cast<double>(p.total));
-    if (rate > 0) {
-      text += fmt::format(", {}/s, {:.0f} s left", human_bytes(rate),
-                          static_cast<double>(p.total - p.done) / rate);
-    }
-    if (terminal_) {
-      std::cerr << fmt::format("\r{:70}", text) << std::flush;
-    } else {
-      std::cerr << text << '\n';
-    }
-    open_ = terminal_;
-  }
-  ~Progress() {
-    if (open_) std::cerr << '\n';
-  }
-
- private:
-  bool terminal_ = is_terminal(StandardStream::kError);
-  bool open_ = false;
-  Stopwatch watch_;
-  double shown_ = -100;
-  int64_t first_ = -1;
-};
 
 Status pull(const CommandLine& line, const std::string& text) {
   CHIMERE_TRY(const hub::ModelName name, hub::parse_model_name(text));
@@ -67,9 +28,9 @@ Status pull(const CommandLine& line, const std::string& text) {
   const InterruptScope interrupt;
   Result<hub::Pulled> pulled = hub::Pulled{};
   {
-    Progress progress;
+    TransferProgress progress;
     pulled = hub::pull(
-        name, options, [&](const hub::PullProgress& p) { progress.show(p); },
+        name, options, [&](const hub::PullProgress& p) { progress.show(p.done, p.total); },
         [&] { return interrupt.interrupted(); });
   }
   if (!pulled.ok()) {

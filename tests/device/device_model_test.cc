@@ -528,6 +528,31 @@ TEST(DeviceModel, WideWeightsChangeNoBitAndTakeWhatThePlanSays) {
   }
 }
 
+TEST(DeviceModel, TellsHowFarItsUploadIs) {
+  for (const char* const architecture : {"qwen35moe", "qwen3"}) {
+    const Weights w = make_weights(shape_of(architecture, DType::kQ8_0));
+    const Runner on_host(*w.file, nullptr);
+    const DevicePlan plan = plan_for_device(*w.file, *on_host.model, 4096, 3, 512, 64);
+    ThreadPool pool(1);
+    for (const auto& [name, device] : kernels::cuda::test::devices()) {
+      int64_t told = 0;
+      int times = 0;
+      const auto ops = kernels::cuda::make_cuda_ops(*device, pool, {}, [&](int64_t bytes) {
+        EXPECT_GT(bytes, told);
+        told = bytes;
+        ++times;
+      });
+      ASSERT_TRUE(ops.ok());
+      const auto model = load_model(*w.file, **ops, {});
+      ASSERT_TRUE(model.ok());
+      EXPECT_GT(times, 20) << name;
+      // The plan counts a few tensors that stay on the host, and pads others.
+      EXPECT_LE(told, plan.weights + plan.weights / 100) << name;
+      EXPECT_GE(told, plan.weights - plan.weights / 10) << name;
+    }
+  }
+}
+
 TEST(DeviceModel, TakesNoMoreMemoryThanPlannedAndAllowed) {
   const Weights w = make_weights(shape_with_drafts("qwen35moe", DType::kQ8_0));
   const Runner cpu(*w.file, nullptr);

@@ -40,11 +40,12 @@ bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }
 
 class CudaOps final : public Ops {
  public:
-  CudaOps(Device& device, ThreadPool& pool, StepArrays arrays, const WeightPlaces& places)
+  CudaOps(Device& device, ThreadPool& pool, StepArrays arrays, const WeightPlaces& places,
+          OnUpload on_upload)
       : device_(device),
         stream_(device.stream()),
         host_ops_(make_cpu_ops(pool)),
-        weights_(device, pool, places.wide),
+        weights_(device, pool, places.wide, std::move(on_upload)),
         arrays_(std::move(arrays)),
         host_experts_(device, pool, weights_, places.host_expert_layers),
         host_expert_layers_left_(places.host_expert_layers),
@@ -467,9 +468,10 @@ void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
 }  // namespace
 
 Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool,
-                                           const WeightPlaces& places) {
+                                           const WeightPlaces& places, OnUpload on_upload) {
   CHIMERE_TRY(StepArrays arrays, StepArrays::create(device));
-  auto ops = std::make_unique<CudaOps>(device, pool, std::move(arrays), places);
+  auto ops =
+      std::make_unique<CudaOps>(device, pool, std::move(arrays), places, std::move(on_upload));
   CHIMERE_CHECK_OK(ops->start());
   return std::unique_ptr<Ops>(std::move(ops));
 }

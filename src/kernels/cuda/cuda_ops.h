@@ -2,6 +2,8 @@
 #ifndef CHIMERE_KERNELS_CUDA_CUDA_OPS_H_
 #define CHIMERE_KERNELS_CUDA_CUDA_OPS_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "base/result.h"
@@ -17,6 +19,10 @@ struct WeightPlaces {
   bool wide = false;           ///< on the card, as packed_type() has it
 };
 
+/// Told, while weights are placed (before the first step), how many bytes of them the device has got so far; the last of
+/// these may be on their way.
+using OnUpload = std::function<void(int64_t bytes)>;
+
 /// Ops whose memory is the device's; they are called within run_step() alone. A step of few rows
 /// without chunks is recorded when its kind comes for the second time, and is one launch from then
 /// on.
@@ -28,7 +34,8 @@ struct WeightPlaces {
 /// experts of the host) must outlive it, and so must the weights of those experts. Errors:
 /// kOutOfMemory, kIo.
 Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool,
-                                           const WeightPlaces& places = {});
+                                           const WeightPlaces& places = {},
+                                           OnUpload on_upload = {});
 
 }  // namespace chimere::kernels::cuda
 

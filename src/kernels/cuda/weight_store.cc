@@ -82,6 +82,7 @@ Result<WeightView> WeightStore::place(const WeightView& w) {
       pack_rows(w, row + begin, end - begin, from + begin * row_bytes, wide_);
     });
     device_.stream().copy(to + row * row_bytes, from, static_cast<size_t>(rows * row_bytes));
+    uploaded(static_cast<size_t>(rows * row_bytes));
   }
   return WeightView{type, w.n_out, w.n_in, to};
 }
@@ -90,10 +91,17 @@ Result<const float*> WeightStore::place_floats(const float* values, int64_t n) {
   const size_t bytes = static_cast<size_t>(n) * sizeof(float);
   CHIMERE_TRY(uint8_t * to, allocate(bytes));
   CHIMERE_CHECK_OK(device_.write(to, values, bytes));
+  uploaded(bytes);
   return reinterpret_cast<const float*>(to);
 }
 
+void WeightStore::uploaded(size_t bytes) {
+  uploaded_ += static_cast<int64_t>(bytes);
+  if (on_upload_) on_upload_(uploaded_);
+}
+
 Status WeightStore::finish() {
+  on_upload_ = {};
   if (staging_[0] == nullptr) return {};
   CHIMERE_CHECK_OK(device_.stream().synchronize());
   for (auto& s : staging_) s.reset();

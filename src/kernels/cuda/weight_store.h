@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -19,9 +21,11 @@ namespace chimere::kernels::cuda {
 /// from one large one, so that small tables do not take a page of the device each.
 class WeightStore final : public Memory {
  public:
-  /// `wide`: as packed_type() has it.
-  WeightStore(Device& device, ThreadPool& pool, bool wide)
-      : device_(device), pool_(pool), wide_(wide) {}
+  /// `wide`: as packed_type() has it. `on_upload`: told the bytes of weights that were placed, each
+  /// time more are on their way.
+  WeightStore(Device& device, ThreadPool& pool, bool wide,
+              std::function<void(int64_t)> on_upload = {})
+      : device_(device), pool_(pool), wide_(wide), on_upload_(std::move(on_upload)) {}
 
   /// The matrix (in host memory), packed. Errors: kOutOfMemory, kIo.
   Result<WeightView> place(const WeightView& w);
@@ -49,12 +53,15 @@ class WeightStore final : public Memory {
 
  private:
   Result<uint8_t*> allocate(size_t bytes);
+  void uploaded(size_t bytes);
   /// Pinned memory that no copy reads any more.
   Result<uint8_t*> staging(size_t bytes);
 
   Device& device_;
   ThreadPool& pool_;
   bool wide_;
+  std::function<void(int64_t)> on_upload_;
+  int64_t uploaded_ = 0;
   std::vector<std::unique_ptr<MemoryRange>> ranges_;
   size_t left_ = 0;  ///< in the last range
   uint8_t* next_ = nullptr;
