@@ -218,7 +218,10 @@ class Bench {
 class Report {
  public:
   Report(bool json, const LoadedModel& loaded, const Bandwidth& bandwidth)
-      : json_(json), bandwidth_(bandwidth) {
+      : json_(json),
+        context_(loaded.context),
+        tokens_(loaded.options.max_tokens),
+        bandwidth_(bandwidth) {
     if (loaded.card != nullptr) {
       card_ = &loaded.card->facts();
       upload_ = loaded.upload;
@@ -227,6 +230,8 @@ class Report {
     if (card_ != nullptr) {
       std::cout << fmt::format("card: {}; {}\n", card_name(*card_), upload_text(upload_));
     }
+    std::cout << fmt::format("context: {} tokens of a sequence, {} of all together\n", context_,
+                             tokens_);
     const std::string read =
         card_ != nullptr ? "of the card" : fmt::format("read {:.1f} GB/s,", bandwidth.read);
     std::cout << fmt::format("memory: {} copy {:.1f} GB/s (read and written)\n", read,
@@ -252,6 +257,8 @@ class Report {
                 {"bytes", m.bytes},
                 {"gb_s", gb_s},
                 {"of_copy", gb_s / bandwidth_.copy},
+                {"context", context_},
+                {"kv_tokens", tokens_},
                 {"copy_gb_s", bandwidth_.copy},
                 {"read_gb_s", bandwidth_.read}};
     if (m.used.rows > 0) row["experts_per_token"] = mean_experts(m.used);
@@ -276,11 +283,19 @@ class Report {
 
  private:
   bool json_;
+  int64_t context_;
+  int64_t tokens_;  ///< that there is room for
   const kernels::cuda::DeviceFacts* card_ = nullptr;
   Upload upload_;
   Bandwidth bandwidth_;
   Json rows_ = Json::array();
 };
+
+/// Tokens of the pages that so many take.
+int64_t in_pages(int64_t tokens) {
+  constexpr int64_t kPage = kernels::kKvPageTokens;
+  return (tokens + kPage - 1) / kPage * kPage;
+}
 
 Status bench(const CommandLine& line, const BenchFlags& flags) {
   CHIMERE_TRY(const auto prompts, parse_numbers(flags.prompts, 0, kMost, "prompt length"));
@@ -288,10 +303,19 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
               parse_numbers(flags.batches, 1, LoadedModel::kHostStepRows, "batch"));
   CHIMERE_TRY(const auto rows, parse_numbers(flags.rows, 1, kMostRows, "number of rows"));
   const int32_t largest = *std::ranges::max_element(batches);
-  CHIMERE_TRY(const LoadedModel loaded,
-              load(line.settings, {.contexts = largest, .step_rows = flags.step_rows}));
-  const int32_t longest = std::max(*std::ranges::max_element(prompts),
-                                   flags.behind + flags.decode * *std::ranges::max_element(rows));
+  const int64_t prompt = *std::ranges::max_element(prompts);
+  const int64_t reply =
+      flags.decode == 0 ? 0
+                        : flags.behind + int64_t{flags.decode} * *std::ranges::max_element(rows);
+  const int64_t longest = std::max<int64_t>({prompt, reply, 1});
+  // One prompt, or all replies of the largest batch.
+  CHIMERE_TRY(
+      const LoadedModel loaded,
+      load(line.settings, {.contexts = largest,
+                           .default_context = longest,
+                           .default_tokens = std::max({in_pages(prompt), largest * in_pages(reply),
+                                                       int64_t{kernels::kKvPageTokens}}),
+                           .step_rows = flags.step_rows}));
   if (longest > loaded.context) {
     return invalid_argument(fmt::format("A test of {} tokens does not fit into the context of {}.",
                                         longest, loaded.context));
@@ -335,9 +359,11 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
 
 void declare_bench(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<BenchFlags>();
-  Command command =
-      add_command(app, line, "bench", "Speed of prompts and replies, and the bytes behind it",
-                  [&line, flags] { return bench(line, *flags); });
+  Command command = add_command(
+      app, line, "bench",
+      "Speed of prompts and replies, and the bytes behind it; without --ctx there is room "
+      "for the tests and no more",
+      [&line, flags] { return bench(line, *flags); });
   command.option("-p,--prompt", flags->prompts, "Prompt lengths, like 512,4096; 0: none")
       .check(number_list(0, kMost, "prompt length"))
       .show_default();

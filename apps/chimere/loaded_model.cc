@@ -48,6 +48,20 @@ Status check_memory(const LoadedModel& loaded, int64_t contexts) {
       human_bytes(static_cast<double>(available)), fits));
 }
 
+/// The same for a pool of so many tokens.
+Status check_pool_memory(const LoadedModel& loaded, int64_t sequences) {
+  const state::StateStore& states = loaded.model->states();
+  const int64_t available = available_memory();
+  const int64_t kv = loaded.options.max_tokens * states.bytes_per_token();
+  const int64_t left = available - sequences * states.bytes_per_slot();
+  if (available == 0 || kv <= left) return {};  // 0: unknown
+  return out_of_memory(fmt::format(
+      "{} tokens take {} of keys and values, and {} of memory are free; ask for fewer, or for "
+      "smaller types (--cache-k, --cache-v).",
+      loaded.options.max_tokens, human_bytes(static_cast<double>(kv)),
+      human_bytes(static_cast<double>(available))));
+}
+
 }  // namespace
 
 Result<LoadedModel> load(const Settings& settings, const Room& room) {
@@ -80,7 +94,8 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   // A checkpoint may share all pages but the one that its sequence goes on writing to.
   const int64_t pages =
       (out.context + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + room.checkpoints;
-  options.max_tokens = pages * room.contexts * kernels::kKvPageTokens;
+  const bool pool = wanted == 0 && room.default_tokens > 0;
+  options.max_tokens = pool ? room.default_tokens : pages * room.contexts * kernels::kKvPageTokens;
   options.max_states = std::max(options.max_states,
                                 2 * (std::max(room.contexts, room.sequences) + room.checkpoints));
   out.step_rows = room.step_rows > 0 ? room.step_rows : LoadedModel::kHostStepRows;
@@ -93,7 +108,10 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
   out.least_states = room.contexts + room.checkpoints + 1;
   if (room.on_card) CHIMERE_CHECK_OK(move_to_card(settings, room.step_rows, out));
-  if (out.card == nullptr) CHIMERE_CHECK_OK(check_memory(out, room.contexts));
+  if (out.card == nullptr) {
+    CHIMERE_CHECK_OK(pool ? check_pool_memory(out, room.contexts)
+                          : check_memory(out, room.contexts));
+  }
   return out;
 }
 

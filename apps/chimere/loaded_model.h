@@ -28,9 +28,12 @@ struct Room {
   int64_t contexts = 1;             ///< sequences of a whole context each
   int64_t sequences = 0;            ///< that share these contexts; 0: as many as there are
   int64_t default_context = 32768;  ///< where the model allows more and --ctx says nothing
-  int64_t checkpoints = 0;          ///< kept besides the sequences
-  bool on_card = true;              ///< if the settings say so
-  int step_rows = 0;                ///< of a step at most; 0: as many as suit the back end
+  /// Tokens of all sequences together, in whole pages each, where --ctx says nothing; 0: as many
+  /// contexts as above.
+  int64_t default_tokens = 0;
+  int64_t checkpoints = 0;  ///< kept besides the sequences
+  bool on_card = true;      ///< if the settings say so
+  int step_rows = 0;        ///< of a step at most; 0: as many as suit the back end
 };
 
 /// How the weights came to a card, packing included.

@@ -383,6 +383,18 @@ class Bench(Case):
             self.assertAlmostEqual(row["gb_s"], row["bytes"] / row["seconds"] * 1e-9)
             self.assertAlmostEqual(row["of_copy"], row["gb_s"] / row["copy_gb_s"])
 
+    def test_there_is_room_for_the_tests_and_no_more(self):
+        def room(*flags):
+            row = self.answer("bench", "-m", MODEL, "-r", 1, *flags)[0]
+            return row["context"], row["kv_tokens"]
+
+        self.assertEqual(room("-p", 130, "-n", 0), (130, 192))
+        self.assertEqual(room("-p", 130, "-n", 30, "-b", "1,3"), (130, 192))  # three replies take a page each
+        self.assertEqual(room("-p", 0, "-n", 4, "-b", "2,3", "--rows", "1,8", "--behind", 40), (72, 3 * 128))
+        self.assertEqual(room("-p", 3, "-n", 64, "-b", 5), (64, 5 * 64))
+        self.assertEqual(room("-p", 3, "-n", 2, "-b", 5, "--ctx", 100), (100, 5 * 128))
+        self.assertIn("130 tokens of a sequence, 192 of all together", chimere("bench", "-m", MODEL, "-r", 1, "-p", 130, "-n", 0).out)
+
     def test_replies_that_draw_their_tokens(self):
         rows = self.answer("bench", "-m", MODEL, "-p", 0, "-n", 4, "-b", "1,3", "--rows", "1,2", "-r", 1, "--draw")
         self.assertEqual([(r["test"], r["batch"]) for r in rows], [("tgd4", 1), ("tgd4x2", 1), ("tgd4", 3), ("tgd4x2", 3)])

@@ -19,8 +19,8 @@ struct WeightPlaces {
   bool wide = false;           ///< on the card, as packed_type() has it
 };
 
-/// Told, while weights are placed (before the first step), how many bytes of them the device has got so far; the last of
-/// these may be on their way.
+/// Told, while weights are placed (before the first step), how many bytes of them the device has
+/// got so far; the last of these may be on their way.
 using OnUpload = std::function<void(int64_t bytes)>;
 
 /// Ops whose memory is the device's; they are called within run_step() alone. A step of few rows
