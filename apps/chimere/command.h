@@ -16,7 +16,7 @@
 #include "base/result.h"
 #include "base/settings.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's
 class App;
 class Option;
 }  // namespace CLI

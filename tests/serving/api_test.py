@@ -272,9 +272,11 @@ class Api(unittest.TestCase):
         server = Server(CHIMERE, MODEL, "--expert-top-p", "0.5")  # of two experts the first has a half
         self.addCleanup(server.close)
         server.call("POST", CHAT, {**GREEDY, "max_tokens": 3})
-        text = server.get("/metrics").decode()
-        values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-        rows = float(values["chimere_expert_rows_total"])
+        rows, until = 0, time.monotonic() + 20
+        while rows == 0 and time.monotonic() < until:  # counted when the step has ended, after its token was sent
+            text = server.get("/metrics").decode()
+            values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+            rows = float(values["chimere_expert_rows_total"])
         self.assertGreater(rows, 0)
         self.assertEqual(float(values["chimere_experts_used_total"]), rows)
 
@@ -431,7 +433,7 @@ class Operations(unittest.TestCase):
     def test_draining(self):
         server = self.serve("--grace", 20)
         connection = server.connect()
-        connection.request("POST", TEXT, json.dumps({"prompt": "The", "stream": True, "max_tokens": 300, "n": 2}))
+        connection.request("POST", TEXT, json.dumps({"prompt": "The", "stream": True, "max_tokens": 600, "n": 8, "temperature": 2}))
         response = connection.getresponse()
         response.read(10)
         server.process.send_signal(signal.SIGTERM)
