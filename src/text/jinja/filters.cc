@@ -159,7 +159,9 @@ Value filter_indent(Runtime& runtime, const Value& input, const Arguments& a) {
     runtime.budget.bytes(std::max<int64_t>(n, 0));
     margin = MarkedText(std::string(std::max<int64_t>(n, 0), ' '), true);
   }
-  MarkedText text = text_of(runtime, input);
+  if (!input.is_string()) fail("'indent' needs a string, not a " + input.type_name() + ".");
+  MarkedText text = input.as_text();
+  runtime.budget.bytes(static_cast<int64_t>(text.size()));
   text.append("\n", true);  // the original does so too: a line end at the end is kept
   MarkedText out;
   bool is_first = true;
