@@ -192,7 +192,8 @@ Value Evaluator::call(const Value& function, const Arguments& arguments) {
   if (callable == nullptr) {
     if (function.is_undefined()) {
       if (changes_value(function.undefined_name())) {
-        fail("'" + function.undefined_name() + "' would change a value, which templates must not do.");
+        fail("'" + function.undefined_name() +
+             "' would change a value, which templates must not do.");
       }
       fail("'" + function.undefined_name() + "' is undefined and cannot be called.");
     }

@@ -95,7 +95,9 @@ std::optional<double> parse_real(const MarkedText& marked) {
   for (size_t at = 0; !word && at < text.size(); ++at) {
     if (std::strchr("0123456789.e+-_", text[at]) == nullptr) return std::nullopt;
     if (text[at] != '_') continue;
-    const auto digit_at = [&](size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+    const auto digit_at = [&](size_t i) {
+      return i < text.size() && text[i] >= '0' && text[i] <= '9';
+    };
     if (at == 0 || !digit_at(at - 1) || !digit_at(at + 1)) return std::nullopt;
     text.erase(at, 1);
   }
@@ -115,7 +117,8 @@ Value filter_int(Runtime&, const Value& input, const Arguments& a) {
   } else if (input.is_string()) {
     const std::string text = strip(input.as_text(), "", true, true).bytes();
     if (base.is_bool() || base.is_integer()) {
-      if (const auto integer = parse_integer(text, base.as_integer())) return Value::integer(*integer);
+      if (const auto integer = parse_integer(text, base.as_integer()))
+        return Value::integer(*integer);
     }
     number = parse_real(input.as_text());
   }
@@ -272,7 +275,9 @@ Value filter_truncate(Runtime& runtime, const Value& input, const Arguments& a) 
   const Value end = a.get(2, "end", Value::string("...", true));
   Value leeway = a.get(3, "leeway", Value::none());
   if (leeway.is_none()) leeway = Value::integer(5);
-  const auto less = [&](const Value& x, const Value& y) { return compare(x, y, runtime.budget) < 0; };
+  const auto less = [&](const Value& x, const Value& y) {
+    return compare(x, y, runtime.budget) < 0;
+  };
   const Value end_length = Value::integer(length(end));
   if (less(limit, end_length) || less(leeway, Value::integer(0))) {
     fail("'truncate' needs room for its end mark.");
@@ -447,11 +452,16 @@ Value replace_text(Runtime& runtime, const MarkedText& text, const MarkedText& f
   return Value::string(replace(text, from, to, count));
 }
 
+const Filter* find_filter(std::string_view name) {
+  const Filter* filter = find_text_filter(name);
+  if (filter == nullptr) filter = find_sequence_filter(name);
+  return filter != nullptr ? filter : find_layout_filter(name);
+}
+
 Value apply_filter(Runtime& runtime, std::string_view name, const Value& input,
                    const Arguments& arguments) {
   runtime.budget.step();
-  const Filter* filter = find_text_filter(name);
-  if (filter == nullptr) filter = find_sequence_filter(name);
+  const Filter* filter = find_filter(name);
   if (filter == nullptr) fail("There is no filter '" + std::string(name) + "'.");
   check_arguments(name, filter->parameters, arguments);
   return filter->call(runtime, input, arguments);

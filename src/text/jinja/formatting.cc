@@ -106,9 +106,9 @@ MarkedText number_text(Runtime& runtime, bool negative, const std::string& prefi
                        const std::string& number, const Spec& spec) {
   std::string head = negative ? "-" : is_one_of(spec.sign, "+ ") ? std::string(1, spec.sign) : "";
   head += prefix;
-  const size_t end = spec.grouping == 0 ? 0 : number.find_first_not_of("0123456789abcdefABCDEF");
   const bool in_base = is_one_of(spec.type, "boxX");
-  const size_t whole = spec.grouping == 0 ? 0 : std::min(in_base ? number.size() : std::min(end, number.find('e')), number.size());
+  const size_t end = in_base ? number.size() : number.find_first_not_of("0123456789");
+  const size_t whole = spec.grouping == 0 ? 0 : std::min(end, number.size());
   std::string digits = number;
   if (whole > 0) {
     const bool zeros = spec.fill == "0" && spec.align == '=';
@@ -119,8 +119,8 @@ MarkedText number_text(Runtime& runtime, bool negative, const std::string& prefi
              number.substr(whole);
   }
   runtime.budget.bytes(static_cast<int64_t>(head.size() + digits.size()));
-  return filled(runtime, MarkedText(head + digits, true), spec,
-                spec.align == 0 ? '>' : spec.align, head.size());
+  return filled(runtime, MarkedText(head + digits, true), spec, spec.align == 0 ? '>' : spec.align,
+                head.size());
 }
 
 std::string digits_of(uint64_t number, unsigned base, bool capitals) {
@@ -134,7 +134,10 @@ std::string digits_of(uint64_t number, unsigned base, bool capitals) {
 
 MarkedText integer_text(Runtime& runtime, int64_t value, Spec spec) {
   const bool capitals = spec.type == 'X';
-  const unsigned base = spec.type == 'b' ? 2 : spec.type == 'o' ? 8 : is_one_of(spec.type, "xX") ? 16 : 10;
+  const unsigned base = spec.type == 'b'             ? 2
+                        : spec.type == 'o'           ? 8
+                        : is_one_of(spec.type, "xX") ? 16
+                                                     : 10;
   const auto bits = static_cast<uint64_t>(value);
   std::string digits = digits_of(value < 0 ? ~bits + 1 : bits, base, capitals);
   if (spec.precision > static_cast<int64_t>(digits.size())) {
@@ -190,12 +193,14 @@ MarkedText real_text(Runtime& runtime, double value, const Spec& spec) {
   const bool percent = spec.type == '%';
   const char type = percent ? 'f' : spec.type == 'n' ? 'g' : spec.type;
   const double magnitude = std::abs(percent ? value * 100 : value);
-  std::string number =
-      type == 0 ? print_plain_real(runtime, magnitude, spec.precision, spec.alternate)
-                : print_real(runtime, magnitude, type, spec.precision < 0 ? 6 : spec.precision,
-                             spec.alternate);
-  const bool zero = number.find_first_of("123456789inIN") >= std::min(number.find_first_of("eE"), number.size());
-  const bool negative = std::signbit(value) && !std::isnan(value) && !(spec.no_negative_zero && zero);
+  std::string number = type == 0
+                           ? print_plain_real(runtime, magnitude, spec.precision, spec.alternate)
+                           : print_real(runtime, magnitude, type,
+                                        spec.precision < 0 ? 6 : spec.precision, spec.alternate);
+  const bool zero =
+      number.find_first_of("123456789inIN") >= std::min(number.find_first_of("eE"), number.size());
+  const bool negative =
+      std::signbit(value) && !std::isnan(value) && !(spec.no_negative_zero && zero);
   if (percent) number += '%';
   return number_text(runtime, negative, "", number, spec);
 }
@@ -254,7 +259,8 @@ MarkedText character_text(const Value& value) {
 MarkedText format_value(Runtime& runtime, const Value& value, std::string_view text) {
   if (text.empty()) return to_text(value, runtime.budget);
   const auto refuse_if = [&](bool wrong) {
-    if (wrong) fail("The format '" + std::string(text) + "' does not suit a " + value.type_name() + ".");
+    if (wrong)
+      fail("The format '" + std::string(text) + "' does not suit a " + value.type_name() + ".");
   };
   refuse_if(!value.is_string() && !value.is_number());
   const Spec spec = parse_spec(text, value.is_number());
@@ -264,15 +270,20 @@ MarkedText format_value(Runtime& runtime, const Value& value, std::string_view t
     return filled(runtime, beginning(value.as_text(), spec.precision), spec,
                   spec.align == 0 ? '<' : spec.align);
   }
-  refuse_if(spec.grouping != 0 && (spec.type == 'n' || is_one_of(spec.type, spec.grouping == ',' ? "cboxX" : "c")));
-  if (is_one_of(spec.type, "eEfFgG%") || (value.is_real() && (spec.type == 0 || spec.type == 'n'))) {
+  refuse_if(spec.grouping != 0 &&
+            (spec.type == 'n' || is_one_of(spec.type, spec.grouping == ',' ? "cboxX" : "c")));
+  if (is_one_of(spec.type, "eEfFgG%") ||
+      (value.is_real() && (spec.type == 0 || spec.type == 'n'))) {
     return real_text(runtime, value.as_real(), spec);
   }
   refuse_if(value.is_real() || spec.precision >= 0 || spec.no_negative_zero ||
             (spec.type != 0 && !is_one_of(spec.type, "bcdonxX")));
   if (spec.type != 'c') return integer_text(runtime, value.as_integer(), spec);
   refuse_if(spec.sign != 0 || spec.alternate);
-  return filled(runtime, character_text(value), spec, spec.align == 0 ? '<' : spec.align == '=' ? '>' : spec.align);
+  return filled(runtime, character_text(value), spec,
+                spec.align == 0     ? '<'
+                : spec.align == '=' ? '>'
+                                    : spec.align);
 }
 
 /// What str.format() goes through.
@@ -334,9 +345,9 @@ class BraceFormatter {
     if (at >= bytes.size()) fail("'format' misses a closing brace.");
     MarkedText spec;
     if (spec_begin < at) spec = format(s.substr(spec_begin, at), depth - 1);
-    out.append(format_value(runtime_,
-                            conversion == 0 ? value : Value::string(converted(runtime_, value, conversion)),
-                            spec.bytes()));
+    out.append(format_value(
+        runtime_, conversion == 0 ? value : Value::string(converted(runtime_, value, conversion)),
+        spec.bytes()));
     return at;
   }
 
@@ -348,8 +359,8 @@ class BraceFormatter {
     for (size_t at = end; at < name.size();) {
       const bool member = name[at] == '.';
       if (!member && name[at] != '[') fail("'format' needs a dot or a bracket after a bracket.");
-      const size_t stop = member ? std::min(name.find_first_of(".[", at + 1), name.size())
-                                 : name.find(']', at);
+      const size_t stop =
+          member ? std::min(name.find_first_of(".[", at + 1), name.size()) : name.find(']', at);
       if (stop == std::string::npos) fail("'format' misses a closing bracket.");
       const std::string key = name.substr(at + 1, stop - at - 1);
       if (key.empty()) fail("'format' misses the name of a member.");
@@ -373,7 +384,8 @@ class BraceFormatter {
     } else if (is_number(name)) {
       at = position(name);
     } else {
-      const auto named = std::ranges::find(arguments_.named, name, [](const auto& n) { return n.first; });
+      const auto named =
+          std::ranges::find(arguments_.named, name, [](const auto& n) { return n.first; });
       if (named == arguments_.named.end()) fail("'format' needs the argument '" + name + "'.");
       return named->second;
     }
@@ -489,7 +501,9 @@ class PercentFormatter {
     if (spec.type == '%') return {"%", true};
     if (is_one_of(spec.type, "sra") || spec.type == 'c') {
       spec.fill = " ";
-      const MarkedText text = spec.type == 'c' ? character_text(next()) : beginning(converted(runtime_, next(), spec.type), spec.precision);
+      const MarkedText text =
+          spec.type == 'c' ? character_text(next())
+                           : beginning(converted(runtime_, next(), spec.type), spec.precision);
       return filled(runtime_, text, spec, spec.align == 0 ? '>' : spec.align);
     }
     if (!is_one_of(spec.type, "diuxXoeEfFgG")) {

@@ -14,8 +14,8 @@ namespace chimere::text::jinja {
 Result<Value> parse_json(std::string_view json);
 
 struct JsonStyle {
-  bool lines = false;       ///< each item in a line of its own,
-  MarkedText indent;        ///< with this for each level
+  bool lines = false;  ///< each item in a line of its own,
+  MarkedText indent;   ///< with this for each level
   bool ascii_only = false;
   bool sort_keys = false;
   MarkedText item_separator = {", ", true};  ///< Python's default; "," with lines

@@ -19,7 +19,8 @@ const Methods& methods_of(const Value& object) {
   static const Methods none;
   static const Methods dict = {
       {"copy", ""}, {"get", "/key [default]"}, {"items", ""}, {"keys", ""}, {"values", ""}};
-  static const Methods list = {{"copy", ""}, {"count", "/value"}, {"index", "/value [start] [stop]"}};
+  static const Methods list = {
+      {"copy", ""}, {"count", "/value"}, {"index", "/value [start] [stop]"}};
   static const Methods tuple = {{"count", "/value"}, {"index", "/value [start] [stop]"}};
   static const Methods range = {{"count", "/value"}, {"index", "/value"}};
   static const Methods integer = {{"bit_length", ""}};
@@ -120,9 +121,9 @@ bool changes_value(std::string_view name) {
 bool is_left_out(const Value& object, std::string_view name) {
   constexpr std::string_view kOfStrings[] = {"encode", "translate", "maketrans", "format_map"};
   constexpr std::string_view kOfNumbers[] = {
-      "as_integer_ratio", "bit_count", "conjugate", "denominator", "from_bytes",
-      "fromhex",          "hex",       "imag",      "numerator",   "real",
-      "to_bytes"};
+      "as_integer_ratio", "bit_count", "conjugate", "denominator",
+      "from_bytes",       "fromhex",   "hex",       "imag",
+      "numerator",        "real",      "to_bytes"};
   constexpr std::string_view kOfViews[] = {"isdisjoint", "mapping"};
   if (object.is_string()) return is_in(kOfStrings, name);
   if (object.is_number()) return is_in(kOfNumbers, name);

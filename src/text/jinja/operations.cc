@@ -11,6 +11,9 @@ namespace {
 Value loop_attribute(const Loop& loop, std::string_view name) {
   const auto at = static_cast<int64_t>(loop.index);
   const auto n = static_cast<int64_t>(loop.items.size());
+  const bool looks_ahead = name == "length" || name == "revindex" || name == "revindex0" ||
+                           (at + 1 == n && (name == "last" || name == "nextitem"));
+  if (looks_ahead && !loop.error.empty()) fail(loop.error);
   if (name == "index") return Value::integer(at + 1);
   if (name == "index0") return Value::integer(at);
   if (name == "revindex") return Value::integer(n - at);
@@ -145,8 +148,7 @@ Value get_attribute(Runtime& runtime, const Value& object, std::string_view name
   if (is_left_out(object, name)) {
     fail("'" + std::string(name) + "' of a " + object.type_name() + " is not supported.");
   }
-  if (const Iterable* i = object.as_iterable();
-      i != nullptr && i->kind == Iterable::Kind::kRange) {
+  if (const Iterable* i = object.as_iterable(); i != nullptr && i->kind == Iterable::Kind::kRange) {
     if (name == "start") return Value::integer(i->start);
     if (name == "stop") return Value::integer(i->stop);
     if (name == "step") return Value::integer(i->step);
@@ -227,7 +229,7 @@ Value get_slice(Runtime& runtime, const Value& object, const Value& start, const
   int64_t from = border(start, by > 0 ? 0 : n - 1);
   const int64_t to = border(stop, by > 0 ? n : -1);
   if (range) {
-    const auto at = [&](int64_t i) { 
+    const auto at = [&](int64_t i) {
       return integer_arithmetic("+", iterable->start, multiply(i, iterable->step)).as_integer();
     };
     return Value::range(at(from), at(to), multiply(iterable->step, by), runtime.budget);

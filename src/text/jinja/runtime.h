@@ -47,14 +47,17 @@ Value apply_filter(Runtime& runtime, std::string_view name, const Value& input,
 bool apply_test(Runtime& runtime, std::string_view name, const Value& input,
                 const Arguments& arguments);
 
-/// A filter that works on one value or on a sequence; nullptr if the name belongs to the other
-/// kind.
+/// A filter that works on one value, lays text out, or works on a sequence; nullptr if the name
+/// does not belong to the kind.
 struct Filter {
   Value (*call)(Runtime&, const Value& input, const Arguments&);
   std::string_view parameters;  ///< see check_arguments
 };
 const Filter* find_text_filter(std::string_view name);
+const Filter* find_layout_filter(std::string_view name);
 const Filter* find_sequence_filter(std::string_view name);
+/// Of any kind.
+const Filter* find_filter(std::string_view name);
 
 /// str.splitlines().
 std::vector<MarkedText> split_lines(const MarkedText& s, bool keep_ends);

@@ -111,10 +111,10 @@ Value filter_map(Runtime& runtime, const Value& input, const Arguments& a) {
     if (attribute == nullptr && a.positional.empty()) fail("'map' needs the name of a filter.");
     for (const Value& item : items_of(runtime, input)) {
       runtime.budget.step();
-      out.push_back(attribute != nullptr
-                        ? follow(runtime, item, *attribute,
-                                 otherwise == nullptr ? Value::none() : *otherwise)
-                        : apply_filter(runtime, name_argument(a, 0, "map"), item, after(a, 1)));
+      out.push_back(
+          attribute != nullptr
+              ? follow(runtime, item, *attribute, otherwise == nullptr ? Value::none() : *otherwise)
+              : apply_filter(runtime, name_argument(a, 0, "map"), item, after(a, 1)));
     }
   });
 }

@@ -121,14 +121,11 @@ const std::unordered_map<std::string_view, Test>& tests() {
         "other"}},
       {"lower", text_test("islower")},
       {"upper", text_test("isupper")},
-      {"filter",
-       {[](Runtime&, const Value& v, const Arguments&) {
+      {"filter", {[](Runtime&, const Value& v, const Arguments&) {
          require_key(v);
-         return v.is_string() && (find_text_filter(v.as_bytes()) != nullptr ||
-                                  find_sequence_filter(v.as_bytes()) != nullptr);
+         return v.is_string() && find_filter(v.as_bytes()) != nullptr;
        }}},
-      {"test",
-       {[](Runtime&, const Value& v, const Arguments&) {
+      {"test", {[](Runtime&, const Value& v, const Arguments&) {
          require_key(v);
          return v.is_string() && tests().contains(v.as_bytes());
        }}},
@@ -148,8 +145,12 @@ Value make_range(Runtime& runtime, const Arguments& a) {
 /// The global functions by their parameters.
 const std::unordered_map<std::string_view, std::string_view>& global_functions() {
   static const std::unordered_map<std::string_view, std::string_view> table = {
-      {"raise_exception", "message"}, {"range", "/start [stop] [step]"}, {"dict", "*"},
-      {"strftime_now", "format"},     {"cycler", "*"},                   {"joiner", "[sep]"},
+      {"raise_exception", "message"},
+      {"range", "/start [stop] [step]"},
+      {"dict", "*"},
+      {"strftime_now", "format"},
+      {"cycler", "*"},
+      {"joiner", "[sep]"},
   };
   return table;
 }

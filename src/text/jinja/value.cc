@@ -308,8 +308,8 @@ bool contains(const Value& container, const Value& item, Budget& budget) {
       fail("A " + item.type_name() + " cannot be the key of a dictionary.");
     }
     const auto rest = i->items.begin() + static_cast<std::ptrdiff_t>(i->given);
-    const auto found = std::find_if(rest, i->items.end(),
-                                    [&](const Value& v) { return equal(v, item, budget); });
+    const auto found =
+        std::find_if(rest, i->items.end(), [&](const Value& v) { return equal(v, item, budget); });
     const bool is_in = found != i->items.end();
     // A generator has given what was looked at.
     if (i->kind == Iterable::Kind::kGenerator) i->given += found - rest + (is_in ? 1 : 0);
@@ -324,7 +324,7 @@ bool can_be_looped_over(const Value& value) {
          value.as_iterable() != nullptr;
 }
 
-std::vector<Value> elements(const Value& value, Budget& budget) {
+std::vector<Value> elements(const Value& value, Budget& budget, std::string* error) {
   if (value.is_undefined()) return {};
   if (value.is_list()) {
     budget.bytes(static_cast<int64_t>(value.as_list().items.size() * sizeof(Value)));
@@ -334,7 +334,11 @@ std::vector<Value> elements(const Value& value, Budget& budget) {
     budget.bytes(static_cast<int64_t>(i->items.size() * sizeof(Value)));
     const auto rest = i->items.begin() + static_cast<std::ptrdiff_t>(i->given);
     if (i->kind == Iterable::Kind::kGenerator) i->given = i->items.size();
-    if (!i->error.empty()) fail(std::exchange(i->error, ""));
+    if (error != nullptr) {
+      *error = std::exchange(i->error, "");
+    } else if (!i->error.empty()) {
+      fail(std::exchange(i->error, ""));
+    }
     return {rest, i->items.end()};
   }
   std::vector<Value> out;
@@ -358,7 +362,8 @@ int64_t length(const Value& value) {
   if (value.is_list()) return static_cast<int64_t>(value.as_list().items.size());
   if (value.is_dict()) return static_cast<int64_t>(value.as_dict().entries().size());
   if (value.is_string()) return count_characters(value.as_bytes());
-  if (const Iterable* i = value.as_iterable(); i != nullptr && i->kind != Iterable::Kind::kGenerator) {
+  if (const Iterable* i = value.as_iterable();
+      i != nullptr && i->kind != Iterable::Kind::kGenerator) {
     return static_cast<int64_t>(i->items.size());
   }
   if (const Loop* loop = value.as_loop()) return static_cast<int64_t>(loop->items.size());

@@ -99,9 +99,10 @@ class Value {
   using StringPtr = std::shared_ptr<const MarkedText>;
   using ListPtr = std::shared_ptr<const List>;
   using DictPtr = std::shared_ptr<const Dict>;
-  using Storage = std::variant<Undefined, std::monostate, bool, int64_t, double, StringPtr, ListPtr,
-                               DictPtr, std::shared_ptr<Iterable>, std::shared_ptr<Namespace>,
-                               std::shared_ptr<Loop>, std::shared_ptr<Cycler>, std::shared_ptr<const Callable>>;
+  using Storage =
+      std::variant<Undefined, std::monostate, bool, int64_t, double, StringPtr, ListPtr, DictPtr,
+                   std::shared_ptr<Iterable>, std::shared_ptr<Namespace>, std::shared_ptr<Loop>,
+                   std::shared_ptr<Cycler>, std::shared_ptr<const Callable>>;
   explicit Value(Storage v) : v_(std::move(v)) {}
   template <typename T>
   bool holds() const {
@@ -126,7 +127,7 @@ bool can_be_key(const Value& value);
 struct Iterable {
   enum class Kind {
     kRange,
-    kKeys,       ///< of a dictionary, as are the next two
+    kKeys,  ///< of a dictionary, as are the next two
     kValues,
     kItems,
     kGenerator,  ///< what map, select and their like give: every item is given once
@@ -164,6 +165,7 @@ struct Namespace {
 /// The variable `loop` inside a for.
 struct Loop {
   std::vector<Value> items;
+  std::string error;  ///< what a generator fails with behind its items; empty: nothing
   size_t index = 0;
   int depth = 1;
   bool has_changed_value = false;
@@ -194,8 +196,10 @@ int compare(const Value& a, const Value& b, Budget& budget);
 /// Python's `a in b`.
 bool contains(const Value& container, const Value& item, Budget& budget);
 bool can_be_looped_over(const Value& value);
-/// What a for loop goes through (a generator has nothing left then); fails for kinds that cannot be looped over.
-std::vector<Value> elements(const Value& value, Budget& budget);
+/// What a for loop goes through (a generator has nothing left then, and what it
+/// fails with behind its items goes to `error`, if given); fails for kinds that cannot be looped
+/// over.
+std::vector<Value> elements(const Value& value, Budget& budget, std::string* error = nullptr);
 /// len(); fails for kinds without one.
 int64_t length(const Value& value);
 

@@ -131,11 +131,12 @@ void write_repr(const Value& value, Budget& budget, MarkedText& out) {
     put("<LoopContext " + std::to_string(loop->index + 1) + "/" +
             std::to_string(loop->items.size()) + ">",
         budget, out);
-  } else if (const Callable* f = value.as_callable();
-             f != nullptr && f->kind != Callable::Kind::kGlobal &&
-             f->kind != Callable::Kind::kMethod) {
+  } else if (const Callable* f = value.as_callable(); f != nullptr &&
+                                                      f->kind != Callable::Kind::kGlobal &&
+                                                      f->kind != Callable::Kind::kMethod) {
     put("<Macro ", budget, out);
-    write_repr(f->kind == Callable::Kind::kMacro ? Value::string(f->name, true) : Value::none(), budget, out);
+    write_repr(f->kind == Callable::Kind::kMacro ? Value::string(f->name, true) : Value::none(),
+               budget, out);
     put(">", budget, out);
   } else {
     put("<" + value.type_name() + ">", budget, out);
