@@ -132,7 +132,7 @@ std::string digits_of(uint64_t number, unsigned base, bool capitals) {
   return {reversed.rbegin(), reversed.rend()};
 }
 
-MarkedText integer_text(Runtime& runtime, int64_t value, Spec spec) {
+MarkedText integer_text(Runtime& runtime, int64_t value, const Spec& spec) {
   const bool capitals = spec.type == 'X';
   const unsigned base = spec.type == 'b'             ? 2
                         : spec.type == 'o'           ? 8

@@ -193,10 +193,12 @@ MarkedText without(const MarkedText& text, std::string_view open, std::string_vi
   return out;
 }
 
-/// The character of an HTML entity "&name;" or "&#number;"; `name` is what stands between.
+/// The character of an HTML entity "&name;" or "&#number;"; `name` is what stands between. Empty if
+/// it is not known.
 std::string entity_text(const std::string& name) {
   static const std::unordered_map<std::string_view, std::string_view> known = {
-      {"amp", "&"}, {"lt", "<"}, {"gt", ">"}, {"quot", "\""}, {"apos", "'"}, {"nbsp", "\u00A0"}};
+      {"amp", "&"}, {"lt", "<"}, {"gt", ">"},    {"quot", "\""},     {"AMP", "&"},
+      {"LT", "<"},  {"GT", ">"}, {"QUOT", "\""}, {"nbsp", "\u00A0"}, {"apos", "'"}};
   const auto it = known.find(name);
   if (it != known.end()) return std::string(it->second);
   const bool hexadecimal = name.size() > 2 && (name[1] == 'x' || name[1] == 'X');
@@ -204,13 +206,12 @@ std::string entity_text(const std::string& name) {
   const bool number = name.size() > digits && name.size() < 10 && name[0] == '#' &&
                       name.find_first_not_of(hexadecimal ? "0123456789abcdefABCDEF" : "0123456789",
                                              digits) == std::string::npos;
-  const unsigned long code =
-      number ? std::stoul(name.substr(digits), nullptr, hexadecimal ? 16 : 10) : 0;
+  if (!number) return {};
+  const unsigned long code = std::stoul(name.substr(digits), nullptr, hexadecimal ? 16 : 10);
   const bool plain = (code >= 0x20 && code < 0x7F) || (code >= 0xA0 && code < 0xD800) ||
                      (code >= 0xE000 && code < 0xFDD0) || (code >= 0x10000 && code < 0x1FFFE);
-  if (!plain) fail("'striptags' does not know the entity '&" + name + ";'.");
   std::string out;
-  append_utf8(out, static_cast<uint32_t>(code));
+  if (plain) append_utf8(out, static_cast<uint32_t>(code));
   return out;
 }
 
@@ -225,18 +226,18 @@ Value filter_striptags(Runtime& runtime, const Value& input, const Arguments&) {
   const MarkedText& s = joined.as_text();
   MarkedText out;
   for (size_t at = 0; at < s.size();) {
-    const char next = at + 1 < s.size() ? s.bytes()[at + 1] : ' ';
-    const bool entity = s.bytes()[at] == '&' && (next == '#' || (next >= 'a' && next <= 'z') ||
-                                                 (next >= 'A' && next <= 'Z'));
-    if (!entity) {
+    const std::string_view near = std::string_view(s.bytes()).substr(at, 12);
+    const size_t length = near[0] == '&' ? near.find(';') : std::string_view::npos;
+    const bool closed = length != std::string_view::npos;
+    const std::string character =
+        closed ? entity_text(std::string(near.substr(1, length - 1))) : "";
+    if (character.empty()) {
       out.append(s, at, at + 1);
       ++at;
-      continue;
+    } else {
+      out.append(character, s.trusted_at(at));
+      at += length + 1;
     }
-    const size_t end = s.bytes().find(';', at);
-    if (end == std::string::npos || end - at > 32) fail("'striptags' finds an entity without end.");
-    out.append(entity_text(s.bytes().substr(at + 1, end - at - 1)), s.trusted_at(at));
-    at = end + 1;
   }
   return Value::string(std::move(out));
 }

@@ -19,7 +19,7 @@ std::vector<Value> items_of(Runtime& runtime, const Value& v) {
 Value follow(Runtime& runtime, const Value& item, const Value& path,
              const Value& otherwise = Value::none()) {
   if (path.is_none()) return item;
-  const auto or_default = [&](Value v) {
+  const auto or_default = [&](const Value& v) {
     return v.is_undefined() && !otherwise.is_none() ? otherwise : v;
   };
   if (!path.is_string()) return or_default(get_item(runtime, item, path));
