@@ -37,8 +37,16 @@ class Arguments {
   /// These fail, naming the function, if the argument is missing or of another kind.
   const Value& require(size_t position, std::string_view name, std::string_view function) const;
   int64_t integer(size_t position, std::string_view name, int64_t otherwise) const;
+  /// With none for the default, too.
+  int64_t integer_or_none(size_t position, std::string_view name, int64_t otherwise) const;
   bool truth(size_t position, std::string_view name, bool otherwise) const;
 };
+
+/// Fails, naming the function, unless the arguments are what Python would accept. `parameters` are
+/// names, those in brackets may be missing: "old new [count]". After a slash they have no names for
+/// the caller; "*" takes everything.
+void check_arguments(std::string_view function, std::string_view parameters,
+                     const Arguments& arguments);
 
 }  // namespace chimere::text::jinja
 

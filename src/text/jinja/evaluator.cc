@@ -128,7 +128,7 @@ Evaluator::Flow Evaluator::run_for(const Statement& statement, const ScopePtr& s
   const Expression& target = *statement.expressions[0];
   const ExpressionPtr& condition = statement.expressions[2];
   auto loop = std::make_shared<Loop>();
-  loop->items = elements(iterable, runtime_.budget);
+  loop->items = elements(iterable, runtime_.budget, &loop->error);
   loop->depth = depth;
   if (statement.recursive) {
     loop->definition = &statement;
@@ -154,6 +154,7 @@ Evaluator::Flow Evaluator::run_for(const Statement& statement, const ScopePtr& s
     completed = completed || flow == Flow::kNormal;
     if (flow == Flow::kBreak) break;
   }
+  if (loop->index == loop->items.size() && !loop->error.empty()) fail(loop->error);
   // As in Jinja2, rounds that ended early do not count.
   return completed ? Flow::kNormal : run(statement.blocks[1], inner(scope));
 }

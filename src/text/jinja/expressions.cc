@@ -185,11 +185,16 @@ Value Evaluator::evaluate_call(const Expression& e, const ScopePtr& scope, const
 Value Evaluator::call(const Value& function, const Arguments& arguments) {
   if (const Loop* loop = function.as_loop()) return call_loop(*loop, arguments);
   if (Cycler* joiner = function.as_cycler(); joiner != nullptr && joiner->joiner) {
+    check_arguments("joiner", "", arguments);
     return joiner->at++ == 0 ? Value::string("", true) : joiner->items[0];
   }
   const Callable* callable = function.as_callable();
   if (callable == nullptr) {
     if (function.is_undefined()) {
+      if (changes_value(function.undefined_name())) {
+        fail("'" + function.undefined_name() +
+             "' would change a value, which templates must not do.");
+      }
       fail("'" + function.undefined_name() + "' is undefined and cannot be called.");
     }
     fail("A value of type " + function.type_name() + " cannot be called.");
@@ -210,10 +215,7 @@ Value Evaluator::call(const Value& function, const Arguments& arguments) {
 Value Evaluator::make_namespace(const Arguments& arguments) {
   auto created = std::make_shared<Namespace>();
   runtime_.budget.bytes(sizeof(Namespace));
-  if (!arguments.positional.empty() && arguments.positional[0].is_dict()) {
-    created->members = arguments.positional[0].as_dict();
-  }
-  for (const auto& [name, value] : arguments.named) created->members.set(name, value);
+  created->members = make_dict(runtime_, arguments);
   namespaces_.push_back(created);
   return Value::of(std::move(created));
 }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <optional>
 #include <unordered_map>
 
 #include "text/jinja/characters.h"
@@ -41,79 +43,143 @@ Value filter_replace(Runtime& runtime, const Value& input, const Arguments& a) {
   const MarkedText text = text_of(runtime, input);
   const MarkedText from = text_of(runtime, a.require(0, "old", "replace"));
   const MarkedText to = text_of(runtime, a.require(1, "new", "replace"));
-  const int64_t count = a.integer(2, "count", -1);
-  // The largest result there can be is charged before it is made.
-  const auto places =
-      static_cast<int64_t>(from.empty() ? text.size() + 1 : text.size() / from.size());
-  runtime.budget.step(places);
-  int64_t found = places;
-  if (!from.empty()) {
-    found = 0;
-    for (size_t at = text.bytes().find(from.bytes()); at != std::string::npos;
-         at = text.bytes().find(from.bytes(), at + from.size())) {
-      ++found;
-    }
+  return replace_text(runtime, text, from, to, a.integer_or_none(2, "count", -1));
+}
+
+/// The digits of a number in Python's notation, where an underscore may stand between two of them;
+/// empty: there is something else.
+std::string plain_digits(std::string_view text, int base) {
+  std::string digits;
+  bool after_digit = false;
+  for (const char c : text) {
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'a' && c <= 'z' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'Z' ? c - 'A' + 10
+                                             : base;
+    if (digit >= base && (c != '_' || !after_digit)) return {};
+    after_digit = digit < base;
+    if (after_digit) digits += c;
   }
-  runtime.budget.bytes(found * static_cast<int64_t>(to.size()) + static_cast<int64_t>(text.size()));
-  return Value::string(replace(text, from, to, count));
+  return after_digit ? digits : "";
+}
+
+/// Python's int(text, base), if it is one.
+std::optional<int64_t> parse_integer(std::string_view text, int64_t base) {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  if (base != 0 && (base < 2 || base > 36)) return std::nullopt;
+  for (const auto& [letters, prefixed] : {std::pair{"xX", 16}, {"oO", 8}, {"bB", 2}}) {
+    const bool has = text.size() > 2 && text[0] == '0' && std::strchr(letters, text[1]) != nullptr;
+    if (!has || (base != 0 && base != prefixed)) continue;
+    base = prefixed;
+    text.remove_prefix(text[2] == '_' ? 3 : 2);
+    break;
+  }
+  const bool zeros_only = text.find_first_not_of("0_") == std::string_view::npos;
+  if (base == 0 && text.starts_with('0') && !zeros_only) return std::nullopt;
+  const std::string digits = plain_digits(text, base == 0 ? 10 : static_cast<int>(base));
+  if (digits.empty()) return std::nullopt;
+  errno = 0;
+  const long long value = std::strtoll(((negative ? "-" : "") + digits).c_str(), nullptr,
+                                       base == 0 ? 10 : static_cast<int>(base));
+  if (errno != 0) fail("An integer grows beyond 64 bits.");
+  return value;
+}
+
+/// Python's float(text), if it is one.
+std::optional<double> parse_real(const MarkedText& marked) {
+  std::string text = lower(strip(marked, "", true, true)).bytes();
+  const size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  const std::string_view unsigned_text = std::string_view(text).substr(sign);
+  const bool word = unsigned_text == "inf" || unsigned_text == "infinity" || unsigned_text == "nan";
+  for (size_t at = 0; !word && at < text.size(); ++at) {
+    if (std::strchr("0123456789.e+-_", text[at]) == nullptr) return std::nullopt;
+    if (text[at] != '_') continue;
+    const auto digit_at = [&](size_t i) {
+      return i < text.size() && text[i] >= '0' && text[i] <= '9';
+    };
+    if (at == 0 || !digit_at(at - 1) || !digit_at(at + 1)) return std::nullopt;
+    text.erase(at, 1);
+  }
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (text.empty() || end != text.c_str() + text.size()) return std::nullopt;
+  return number;
 }
 
 Value filter_int(Runtime&, const Value& input, const Arguments& a) {
-  Value otherwise = a.get(0, "default", Value::integer(0));
-  const int64_t base = a.integer(1, "base", 10);
   if (input.is_undefined()) fail("'" + input.undefined_name() + "' is undefined.");
-  double number = 0;
   if (input.is_bool() || input.is_integer()) return Value::integer(input.as_integer());
+  const Value base = a.get(1, "base", Value::integer(10));
+  std::optional<double> number;
   if (input.is_real()) {
     number = input.as_real();
   } else if (input.is_string()) {
     const std::string text = strip(input.as_text(), "", true, true).bytes();
-    if (text.empty() || base < 2 || base > 36) return otherwise;
-    char* end = nullptr;
-    errno = 0;
-    const long long integer = std::strtoll(text.c_str(), &end, static_cast<int>(base));
-    if (end == text.c_str() + text.size() && errno == 0) return Value::integer(integer);
-    number = std::strtod(text.c_str(), &end);
-    if (end != text.c_str() + text.size()) return otherwise;
-  } else {
-    return otherwise;
+    if (base.is_bool() || base.is_integer()) {
+      if (const auto integer = parse_integer(text, base.as_integer()))
+        return Value::integer(*integer);
+    }
+    number = parse_real(input.as_text());
   }
-  if (!(std::abs(number) < 9.2e18)) return otherwise;
-  return Value::integer(static_cast<int64_t>(number));
+  if (!number.has_value() || std::isnan(*number)) return a.get(0, "default", Value::integer(0));
+  if (!(std::abs(*number) < 9.2e18)) fail("An integer grows beyond 64 bits.");
+  return Value::integer(static_cast<int64_t>(*number));
+}
+
+/// Python's float() of a number or a string, if it is one.
+std::optional<double> real_of(const Value& v) {
+  if (v.is_undefined()) fail("'" + v.undefined_name() + "' is undefined.");
+  if (v.is_number()) return v.as_real();
+  return v.is_string() ? parse_real(v.as_text()) : std::nullopt;
 }
 
 Value filter_float(Runtime&, const Value& input, const Arguments& a) {
-  if (input.is_undefined()) fail("'" + input.undefined_name() + "' is undefined.");
-  if (input.is_number()) return Value::real(input.as_real());
-  if (input.is_string()) {
-    const std::string text = strip(input.as_text(), "", true, true).bytes();
-    char* end = nullptr;
-    const double number = std::strtod(text.c_str(), &end);
-    if (!text.empty() && end == text.c_str() + text.size()) return Value::real(number);
-  }
-  return a.get(0, "default", Value::real(0));
+  const std::optional<double> number = real_of(input);
+  return number.has_value() ? Value::real(*number) : a.get(0, "default", Value::real(0));
+}
+
+/// Python's round() of an integer to a multiple of a power of ten.
+int64_t round_integer(int64_t number, int64_t zeros) {
+  if (zeros > 18) return 0;
+  int64_t unit = 1;
+  for (int64_t i = 0; i < zeros; ++i) unit *= 10;
+  int64_t whole = number / unit;
+  const int64_t rest = std::abs(number % unit);
+  const bool away = rest > unit - rest || (rest == unit - rest && whole % 2 != 0);
+  if (away) whole += number < 0 ? -1 : 1;
+  int64_t rounded = 0;
+  if (__builtin_mul_overflow(whole, unit, &rounded)) fail("An integer grows beyond 64 bits.");
+  return rounded;
 }
 
 Value filter_round(Runtime&, const Value& input, const Arguments& a) {
   if (!input.is_number()) fail("'round' needs a number, not a " + input.type_name() + ".");
-  const int64_t precision = a.integer(0, "precision", 0);
   const Value method = a.get(1, "method", Value::string("common", true));
   const double number = input.as_real();
-  if (precision < -300 || precision > 300) fail("'round' cannot keep that many digits.");
-  const double scale = std::pow(10.0, static_cast<double>(precision));
   const auto is = [&method](const char* name) {
     return method.is_string() && method.as_bytes() == name;
   };
+  const Value* given = a.find(0, "precision");
+  const bool to_integer = is("common") && given != nullptr && given->is_none();
+  const int64_t precision = to_integer ? 0 : a.integer(0, "precision", 0);
+  if (precision < -300 || precision > 300) fail("'round' cannot keep that many digits.");
+  const double scale = std::pow(10.0, static_cast<double>(precision));
   if (is("ceil") || is("floor")) {
     const double whole = is("ceil") ? std::ceil(number * scale) : std::floor(number * scale);
     if (!std::isfinite(whole)) fail("'round' cannot make an integer of that number.");
     return Value::real((whole + 0.0) / scale);  // + 0.0: Python's integers have no negative zero
   }
   if (!is("common")) fail("'round' knows the methods common, ceil and floor.");
-  if (!input.is_real() && precision >= 0) return Value::integer(input.as_integer());
+  if (!input.is_real()) {
+    return Value::integer(precision >= 0 ? input.as_integer()
+                                         : round_integer(input.as_integer(), -precision));
+  }
+  if (to_integer && !(std::abs(number) < 9.2e18)) fail("An integer grows beyond 64 bits.");
   if (precision <= 0) {
-    const double rounded = std::nearbyint(number * scale) / scale;
-    return input.is_real() ? Value::real(rounded) : Value::integer(std::llround(rounded));
+    const double unit = std::pow(10.0, static_cast<double>(-precision));
+    const double rounded = std::nearbyint(number / unit) * unit;
+    return to_integer ? Value::integer(static_cast<int64_t>(rounded)) : Value::real(rounded);
   }
   char buffer[800];
   std::snprintf(buffer, sizeof buffer, "%.*f", static_cast<int>(precision), number);
@@ -128,38 +194,47 @@ Value filter_abs(Runtime& runtime, const Value& input, const Arguments&) {
                                 : arithmetic(runtime, "+", zero, input);
 }
 
+/// A string, or as many spaces as a number says.
+MarkedText margin_of(Runtime& runtime, const Value& width, std::string_view name) {
+  if (width.is_string()) return width.as_text();
+  Arguments only;
+  only.positional = {width};
+  const int64_t n = std::max<int64_t>(only.integer(0, name, 0), 0);
+  runtime.budget.bytes(n);
+  return {std::string(static_cast<size_t>(n), ' '), true};
+}
+
 Value filter_tojson(Runtime& runtime, const Value& input, const Arguments& a) {
   // The order of parameters is that of transformers' own tojson.
   JsonStyle style;
   style.ascii_only = a.truth(0, "ensure_ascii", false);
-  style.indent = static_cast<int>(std::clamp<int64_t>(a.integer(1, "indent", -1), -1, 64));
-  if (style.indent >= 0) style.item_separator = ",";
+  const Value indent = a.get(1, "indent", Value::none());
+  if (!indent.is_none()) {
+    style.lines = true;
+    style.indent = margin_of(runtime, indent, "indent");
+    style.item_separator = MarkedText(",", true);
+  }
   const Value separators = a.get(2, "separators", Value::none());
-  if (separators.is_list()) {
-    const auto& items = separators.as_list().items;
+  std::vector<Value> items;
+  if (!separators.is_none()) {
+    items = elements(separators, runtime.budget);
     if (items.size() != 2 || !items[0].is_string() || !items[1].is_string()) {
       fail("The separators of 'tojson' must be two strings.");
     }
-    style.item_separator = items[0].as_bytes();
-    style.key_separator = items[1].as_bytes();
+    style.item_separator = items[0].as_text();
+    style.key_separator = items[1].as_text();
   }
   style.sort_keys = a.truth(3, "sort_keys", false);
   return Value::string(to_json(input, style, runtime.budget));
 }
 
 Value filter_indent(Runtime& runtime, const Value& input, const Arguments& a) {
-  const Value width = a.get(0, "width", Value::integer(4));
   const bool first = a.truth(1, "first", false);
   const bool blank = a.truth(2, "blank", false);
-  MarkedText margin;
-  if (width.is_string()) {
-    margin = width.as_text();
-  } else {
-    const int64_t n = a.integer(0, "width", 4);
-    runtime.budget.bytes(std::max<int64_t>(n, 0));
-    margin = MarkedText(std::string(std::max<int64_t>(n, 0), ' '), true);
-  }
-  MarkedText text = text_of(runtime, input);
+  const MarkedText margin = margin_of(runtime, a.get(0, "width", Value::integer(4)), "width");
+  if (!input.is_string()) fail("'indent' needs a string, not a " + input.type_name() + ".");
+  MarkedText text = input.as_text();
+  runtime.budget.bytes(static_cast<int64_t>(text.size()));
   text.append("\n", true);  // the original does so too: a line end at the end is kept
   MarkedText out;
   bool is_first = true;
@@ -195,28 +270,60 @@ Value filter_escape(Runtime& runtime, const Value& input, const Arguments&) {
 }
 
 Value filter_truncate(Runtime& runtime, const Value& input, const Arguments& a) {
-  const MarkedText text = text_of(runtime, input);
-  const int64_t length = a.integer(0, "length", 255);
+  const Value limit = a.get(0, "length", Value::integer(255));
   const bool kill_words = a.truth(1, "killwords", false);
-  const MarkedText end = text_of(runtime, a.get(2, "end", Value::string("...", true)));
-  const int64_t leeway = a.integer(3, "leeway", 5);
-  const std::vector<size_t> offsets = character_offsets(text.bytes());
-  const auto n = static_cast<int64_t>(offsets.size()) - 1;
-  const int64_t end_length = count_characters(end.bytes());
-  if (length < end_length || leeway < 0) fail("'truncate' needs room for its end mark.");
-  if (n <= length || n - length <= leeway) return Value::string(text);
-  MarkedText out = text.substr(0, offsets[length - end_length]);
-  if (!kill_words) {
-    const size_t space = out.bytes().rfind(' ');
-    if (space != std::string::npos) out = out.substr(0, space);
+  const Value end = a.get(2, "end", Value::string("...", true));
+  Value leeway = a.get(3, "leeway", Value::none());
+  if (leeway.is_none()) leeway = Value::integer(5);
+  const auto less = [&](const Value& x, const Value& y) {
+    return compare(x, y, runtime.budget) < 0;
+  };
+  const Value end_length = Value::integer(length(end));
+  if (less(limit, end_length) || less(leeway, Value::integer(0))) {
+    fail("'truncate' needs room for its end mark.");
   }
-  out.append(end);
+  const Value most = arithmetic(runtime, "+", limit, leeway);
+  if (!less(most, Value::integer(length(input)))) return input;
+  if (!input.is_string() || !end.is_string()) fail("'truncate' can cut strings only.");
+  const Value kept = arithmetic(runtime, "-", limit, end_length);
+  const Value cut = get_slice(runtime, input, Value::none(), kept, Value::none());
+  const size_t space = kill_words ? std::string::npos : cut.as_bytes().rfind(' ');
+  MarkedText out = space == std::string::npos ? cut.as_text() : cut.as_text().substr(0, space);
+  out.append(end.as_text());
   return Value::string(std::move(out));
 }
 
 Value filter_format(Runtime& runtime, const Value& input, const Arguments& a) {
+  if (!a.positional.empty() && !a.named.empty()) {
+    fail("'format' takes either values or named values.");
+  }
+  Dict named;
+  for (const auto& [name, value] : a.named) named.set(name, value);
   return Value::string(
-      format_percent(runtime, text_of(runtime, input), Value::tuple(a.positional)));
+      format_percent(runtime, text_of(runtime, input),
+                     a.named.empty() ? Value::tuple(a.positional) : Value::dict(std::move(named))));
+}
+
+Value filter_filesizeformat(Runtime&, const Value& input, const Arguments& a) {
+  const std::optional<double> size = real_of(input);
+  if (!size.has_value()) fail("'filesizeformat' needs a number.");
+  const bool binary = a.truth(0, "binary", false);
+  const double base = binary ? 1024 : 1000;
+  if (*size == 1) return Value::string("1 Byte", true);
+  if (*size < base) {
+    if (!std::isfinite(*size)) fail("'filesizeformat' needs a finite number.");
+    if (!(std::abs(*size) < 9.2e18)) fail("An integer grows beyond 64 bits.");
+    return Value::string(std::to_string(static_cast<int64_t>(*size)) + " Bytes", true);
+  }
+  if (std::isnan(*size)) return Value::string(binary ? "nan YiB" : "nan YB", true);
+  constexpr std::string_view kPrefixes = "kMGTPEZY";
+  size_t at = 0;
+  double unit = base * base;
+  for (; at + 1 < kPrefixes.size() && *size >= unit; ++at) unit *= base;
+  char number[400];
+  std::snprintf(number, sizeof number, "%.1f ", base * *size / unit);
+  const char prefix = binary && at == 0 ? 'K' : kPrefixes[at];
+  return Value::string(std::string(number) + prefix + (binary ? "iB" : "B"), true);
 }
 
 Value filter_string(Runtime& runtime, const Value& input, const Arguments&) {
@@ -263,12 +370,12 @@ void write_quoted(Runtime& runtime, const MarkedText& text, bool query, MarkedTe
 
 Value filter_urlencode(Runtime& runtime, const Value& input, const Arguments&) {
   MarkedText out;
-  if (!input.is_dict() && !input.is_list()) {
+  if (input.is_string() || !can_be_looped_over(input)) {
     write_quoted(runtime, text_of(runtime, input), false, out);
     return Value::string(std::move(out));
   }
   const Value pairs = input.is_dict() ? call_method(runtime, input, "items", {}) : input;
-  for (const Value& pair : pairs.as_list().items) {
+  for (const Value& pair : elements(pairs, runtime.budget)) {
     const std::vector<Value> parts = elements(pair, runtime.budget);
     if (parts.size() != 2) fail("'urlencode' needs pairs of a name and a value.");
     if (!out.empty()) out.append("&", true);
@@ -290,47 +397,74 @@ Value filter_attr(Runtime& runtime, const Value& input, const Arguments& a) {
 
 }  // namespace
 
-FilterFunction find_text_filter(std::string_view name) {
-  static const std::unordered_map<std::string_view, FilterFunction> table = {
-      {"default", filter_default},
-      {"d", filter_default},
-      {"trim", filter_trim},
-      {"replace", filter_replace},
-      {"upper", mapped<upper>},
-      {"lower", mapped<lower>},
-      {"capitalize", mapped<capitalize>},
+const Filter* find_text_filter(std::string_view name) {
+  static const std::unordered_map<std::string_view, Filter> table = {
+      {"default", {filter_default, "[default_value] [boolean]"}},
+      {"d", {filter_default, "[default_value] [boolean]"}},
+      {"trim", {filter_trim, "[chars]"}},
+      {"replace", {filter_replace, "old new [count]"}},
+      {"upper", {mapped<upper>, ""}},
+      {"lower", {mapped<lower>, ""}},
+      {"capitalize", {mapped<capitalize>, ""}},
       {"title",
-       [](Runtime& runtime, const Value& input, const Arguments&) {
-         return Value::string(title(text_of(runtime, input), false));
-       }},
-      {"int", filter_int},
-      {"float", filter_float},
-      {"round", filter_round},
-      {"abs", filter_abs},
-      {"tojson", filter_tojson},
-      {"indent", filter_indent},
-      {"escape", filter_escape},
-      {"e", filter_escape},
-      {"truncate", filter_truncate},
-      {"format", filter_format},
-      {"string", filter_string},
-      {"safe", filter_string},  // nothing escapes by itself here
-      {"attr", filter_attr},
-      {"wordcount", filter_wordcount},
-      {"center", filter_center},
-      {"urlencode", filter_urlencode},
+       {[](Runtime& runtime, const Value& input, const Arguments&) {
+          return Value::string(title(text_of(runtime, input), false));
+        },
+        ""}},
+      {"int", {filter_int, "[default] [base]"}},
+      {"float", {filter_float, "[default]"}},
+      {"round", {filter_round, "[precision] [method]"}},
+      {"abs", {filter_abs, ""}},
+      {"tojson", {filter_tojson, "[ensure_ascii] [indent] [separators] [sort_keys]"}},
+      {"indent", {filter_indent, "[width] [first] [blank]"}},
+      {"escape", {filter_escape, ""}},
+      {"e", {filter_escape, ""}},
+      {"forceescape", {filter_escape, ""}},
+      {"truncate", {filter_truncate, "[length] [killwords] [end] [leeway]"}},
+      {"format", {filter_format, "*"}},
+      {"string", {filter_string, ""}},
+      {"safe", {filter_string, ""}},  // nothing escapes by itself here
+      {"attr", {filter_attr, "name"}},
+      {"wordcount", {filter_wordcount, ""}},
+      {"center", {filter_center, "[width]"}},
+      {"urlencode", {filter_urlencode, ""}},
+      {"filesizeformat", {filter_filesizeformat, "[binary]"}},
   };
   const auto it = table.find(name);
-  return it == table.end() ? nullptr : it->second;
+  return it == table.end() ? nullptr : &it->second;
+}
+
+Value replace_text(Runtime& runtime, const MarkedText& text, const MarkedText& from,
+                   const MarkedText& to, int64_t count) {
+  // The largest result there can be is charged before it is made.
+  const auto places =
+      static_cast<int64_t>(from.empty() ? text.size() + 1 : text.size() / from.size());
+  runtime.budget.step(places);
+  int64_t found = places;
+  if (!from.empty()) {
+    found = 0;
+    for (size_t at = text.bytes().find(from.bytes()); at != std::string::npos;
+         at = text.bytes().find(from.bytes(), at + from.size())) {
+      ++found;
+    }
+  }
+  runtime.budget.bytes(found * static_cast<int64_t>(to.size()) + static_cast<int64_t>(text.size()));
+  return Value::string(replace(text, from, to, count));
+}
+
+const Filter* find_filter(std::string_view name) {
+  const Filter* filter = find_text_filter(name);
+  if (filter == nullptr) filter = find_sequence_filter(name);
+  return filter != nullptr ? filter : find_layout_filter(name);
 }
 
 Value apply_filter(Runtime& runtime, std::string_view name, const Value& input,
                    const Arguments& arguments) {
   runtime.budget.step();
-  FilterFunction filter = find_text_filter(name);
-  if (filter == nullptr) filter = find_sequence_filter(name);
+  const Filter* filter = find_filter(name);
   if (filter == nullptr) fail("There is no filter '" + std::string(name) + "'.");
-  return filter(runtime, input, arguments);
+  check_arguments(name, filter->parameters, arguments);
+  return filter->call(runtime, input, arguments);
 }
 
 std::vector<MarkedText> split_lines(const MarkedText& s, bool keep_ends) {
@@ -351,68 +485,6 @@ std::vector<MarkedText> split_lines(const MarkedText& s, bool keep_ends) {
   }
   if (begin < s.size()) lines.push_back(s.substr(begin, s.size()));
   return lines;
-}
-
-MarkedText format_percent(Runtime& runtime, const MarkedText& format, const Value& values) {
-  const bool many = values.is_list() && values.as_list().tuple;
-  size_t used = 0;
-  const auto next = [&]() -> const Value& {
-    if (many ? used >= values.as_list().items.size() : used > 0) {
-      fail("The format string needs more values.");
-    }
-    ++used;
-    return many ? values.as_list().items[used - 1] : values;
-  };
-  MarkedText out;
-  const std::string& f = format.bytes();
-  runtime.budget.bytes(static_cast<int64_t>(f.size()));
-  for (size_t at = 0; at < f.size(); ++at) {
-    if (f[at] != '%') {
-      out.append(format, at, at + 1);
-      continue;
-    }
-    size_t end = at + 1;
-    const auto skip = [&](std::string_view set) {
-      while (end < f.size() && set.find(f[end]) != std::string_view::npos) ++end;
-    };
-    skip("-+ 0");
-    skip("0123456789");
-    if (end < f.size() && f[end] == '.') {
-      ++end;
-      skip("0123456789");
-    }
-    const char kind = end < f.size() ? f[end] : '\0';
-    const std::string flags = f.substr(at + 1, end - at - 1);
-    if (kind == '%' && flags.empty()) {
-      out.append("%", true);
-    } else if (kind == 's' && flags.empty()) {
-      write_str(next(), runtime.budget, out);
-    } else if (kind == 'r' && flags.empty()) {
-      write_repr(next(), runtime.budget, out);
-    } else if ((kind == 'd' || kind == 'i' || kind == 'f' || kind == 'x') && flags.size() <= 5) {
-      const Value& v = next();
-      if (!v.is_number()) fail("The format string needs a number, not a " + v.type_name() + ".");
-      const std::string pattern = "%" + flags + (kind == 'f' ? "f" : kind == 'x' ? "llx" : "lld");
-      const double real = v.as_real();
-      if (kind != 'f' && !(std::abs(real) < 9.2e18)) fail("A number is out of range.");
-      const auto integer =
-          static_cast<long long>(v.is_real() ? real : 0) + (v.is_real() ? 0 : v.as_integer());
-      // Flags are digits, signs and dots, at most five: the width stays below 100000.
-      std::string buffer(101'000, '\0');
-      const int n = kind == 'f'
-                        ? std::snprintf(buffer.data(), buffer.size(), pattern.c_str(), real)
-                        : std::snprintf(buffer.data(), buffer.size(), pattern.c_str(), integer);
-      runtime.budget.bytes(static_cast<int64_t>(buffer.size()));
-      if (n < 0 || n >= static_cast<int>(buffer.size())) fail("A formatted number is too long.");
-      out.append(std::string_view(buffer).substr(0, n), true);
-    } else {
-      const size_t length = end < f.size() ? static_cast<size_t>(read_utf8(f, end).length) : 0;
-      fail("The format '%" + flags + f.substr(end, length) + "' is not supported.");
-    }
-    at = end;
-  }
-  if (many && used < values.as_list().items.size()) fail("The format string has too many values.");
-  return out;
 }
 
 }  // namespace chimere::text::jinja

@@ -194,14 +194,21 @@ class Writer {
   MarkedText take() { return std::move(out_); }
 
  private:
+  void put(const char* bytes) { put(std::string_view(bytes)); }
   void put(std::string_view bytes) {
     budget_.bytes(static_cast<int64_t>(bytes.size()));
     out_.append(bytes, true);
   }
 
+  void put(const MarkedText& text) {
+    budget_.bytes(static_cast<int64_t>(text.size()));
+    out_.append(text);
+  }
+
   void new_line(int level) {
-    if (style_.indent < 0) return;
-    put("\n" + std::string(static_cast<size_t>(style_.indent) * level, ' '));
+    if (!style_.lines) return;
+    put("\n");
+    for (int i = 0; i < level; ++i) put(style_.indent);
   }
 
   static std::string number(double d) {
@@ -227,6 +234,9 @@ class Writer {
       if (i > 0) put(style_.item_separator);
       new_line(level + 1);
       const auto& [key, value] = *entries[i];
+      if (!key.is_string() && !key.is_number() && !key.is_none()) {
+        fail("A key of the kind " + key.type_name() + " cannot be written as JSON.");
+      }
       if (key.is_string()) {
         write_string(key.as_text());
       } else {

@@ -14,11 +14,12 @@ namespace chimere::text::jinja {
 Result<Value> parse_json(std::string_view json);
 
 struct JsonStyle {
-  int indent = -1;  ///< spaces a level; -1: one line
+  bool lines = false;  ///< each item in a line of its own,
+  MarkedText indent;   ///< with this for each level
   bool ascii_only = false;
   bool sort_keys = false;
-  std::string_view item_separator = ", ";  ///< Python's default; "," with an indent
-  std::string_view key_separator = ": ";
+  MarkedText item_separator = {", ", true};  ///< Python's default; "," with lines
+  MarkedText key_separator = {": ", true};
 };
 
 /// Python's json.dumps(). Brackets and punctuation are trusted, the strings keep their marks.

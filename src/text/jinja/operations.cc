@@ -11,6 +11,9 @@ namespace {
 Value loop_attribute(const Loop& loop, std::string_view name) {
   const auto at = static_cast<int64_t>(loop.index);
   const auto n = static_cast<int64_t>(loop.items.size());
+  const bool looks_ahead = name == "length" || name == "revindex" || name == "revindex0" ||
+                           (at + 1 == n && (name == "last" || name == "nextitem"));
+  if (looks_ahead && !loop.error.empty()) fail(loop.error);
   if (name == "index") return Value::integer(at + 1);
   if (name == "index0") return Value::integer(at);
   if (name == "revindex") return Value::integer(n - at);
@@ -81,7 +84,13 @@ Value real_arithmetic(std::string_view op, double a, double b) {
   if (op == "+") return Value::real(a + b);
   if (op == "-") return Value::real(a - b);
   if (op == "*") return Value::real(a * b);
-  if (op == "**") return Value::real(std::pow(a, b));
+  if (op == "**") {
+    if (a == 0 && b < 0) fail("A number is divided by zero.");
+    const double result = std::pow(a, b);
+    if (std::isnan(result) && a < 0 && !std::isnan(b)) fail("The power is a complex number.");
+    if (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) fail("The power is too large.");
+    return Value::real(result);
+  }
   if (b == 0) fail("A number is divided by zero.");
   if (op == "/") return Value::real(a / b);
   // As Python computes both, so that the signs of zeros agree.
@@ -136,6 +145,14 @@ Value get_attribute(Runtime& runtime, const Value& object, std::string_view name
     runtime.budget.bytes(sizeof(Callable));
     return Value::of(std::shared_ptr<const Callable>(std::move(method)));
   }
+  if (is_left_out(object, name)) {
+    fail("'" + std::string(name) + "' of a " + object.type_name() + " is not supported.");
+  }
+  if (const Iterable* i = object.as_iterable(); i != nullptr && i->kind == Iterable::Kind::kRange) {
+    if (name == "start") return Value::integer(i->start);
+    if (name == "stop") return Value::integer(i->stop);
+    if (name == "step") return Value::integer(i->step);
+  }
   const Value* found = nullptr;
   if (object.is_dict()) found = object.as_dict().find(name);
   if (const Namespace* n = object.as_namespace()) found = n->members.find(name);
@@ -159,8 +176,10 @@ Value get_item(Runtime& runtime, const Value& object, const Value& key) {
     if (const Value* found = object.as_dict().find(key)) return *found;
   }
   if (key.is_bool() || key.is_integer()) {
-    if (object.is_list()) {
-      const auto& items = object.as_list().items;
+    const Iterable* i = object.as_iterable();
+    const bool range = i != nullptr && i->kind == Iterable::Kind::kRange;
+    if (object.is_list() || range) {
+      const auto& items = range ? i->items : object.as_list().items;
       const auto n = static_cast<int64_t>(items.size());
       const int64_t at = key.as_integer() < 0 ? key.as_integer() + n : key.as_integer();
       if (at >= 0 && at < n) return items[at];
@@ -181,7 +200,9 @@ Value get_item(Runtime& runtime, const Value& object, const Value& key) {
 
 Value get_slice(Runtime& runtime, const Value& object, const Value& start, const Value& stop,
                 const Value& step) {
-  if (!object.is_string() && !object.is_list()) {
+  const Iterable* iterable = object.as_iterable();
+  const bool range = iterable != nullptr && iterable->kind == Iterable::Kind::kRange;
+  if (!object.is_string() && !object.is_list() && !range) {
     fail("A value of type " + object.type_name() + " cannot be sliced.");
   }
   const auto integer = [](const Value& v, int64_t otherwise) {
@@ -194,8 +215,8 @@ Value get_slice(Runtime& runtime, const Value& object, const Value& start, const
     runtime.budget.bytes(static_cast<int64_t>(object.as_text().size()));
     offsets = character_offsets(object.as_bytes());
   }
-  const int64_t n = object.is_string() ? static_cast<int64_t>(offsets.size()) - 1
-                                       : static_cast<int64_t>(object.as_list().items.size());
+  const auto n = object.is_string() ? static_cast<int64_t>(offsets.size()) - 1
+                                    : static_cast<int64_t>(length(object));
   const int64_t by = integer(step, 1);
   if (by == 0) fail("The step of a slice cannot be zero.");
   const int64_t lowest = by > 0 ? 0 : -1;
@@ -207,6 +228,12 @@ Value get_slice(Runtime& runtime, const Value& object, const Value& start, const
   };
   int64_t from = border(start, by > 0 ? 0 : n - 1);
   const int64_t to = border(stop, by > 0 ? n : -1);
+  if (range) {
+    const auto at = [&](int64_t i) {
+      return integer_arithmetic("+", iterable->start, multiply(i, iterable->step)).as_integer();
+    };
+    return Value::range(at(from), at(to), multiply(iterable->step, by), runtime.budget);
+  }
   MarkedText text;
   std::vector<Value> items;
   if (object.is_string() && by == 1) {

@@ -33,6 +33,10 @@ Value call_method(Runtime& runtime, const Value& self, std::string_view name,
 bool has_string_method(std::string_view name);
 Value call_string_method(Runtime& runtime, const Value& self, std::string_view name,
                          const Arguments& arguments);
+/// Whether the method changes its object in Python: templates see it as undefined.
+bool changes_value(std::string_view name);
+/// Members that Python's values have and ours lack on purpose; looking for them fails.
+bool is_left_out(const Value& object, std::string_view name);
 /// raise_exception, range, dict, strftime_now, cycler, joiner. (namespace() is the evaluator's.)
 bool is_global_function(std::string_view name);
 Value call_global(Runtime& runtime, std::string_view name, const Arguments& arguments);
@@ -43,16 +47,29 @@ Value apply_filter(Runtime& runtime, std::string_view name, const Value& input,
 bool apply_test(Runtime& runtime, std::string_view name, const Value& input,
                 const Arguments& arguments);
 
-/// A filter that works on one value or on a sequence; nullptr if the name belongs to the other
-/// kind.
-using FilterFunction = Value (*)(Runtime&, const Value& input, const Arguments&);
-FilterFunction find_text_filter(std::string_view name);
-FilterFunction find_sequence_filter(std::string_view name);
+/// A filter that works on one value, lays text out, or works on a sequence; nullptr if the name
+/// does not belong to the kind.
+struct Filter {
+  Value (*call)(Runtime&, const Value& input, const Arguments&);
+  std::string_view parameters;  ///< see check_arguments
+};
+const Filter* find_text_filter(std::string_view name);
+const Filter* find_layout_filter(std::string_view name);
+const Filter* find_sequence_filter(std::string_view name);
+/// Of any kind.
+const Filter* find_filter(std::string_view name);
 
 /// str.splitlines().
 std::vector<MarkedText> split_lines(const MarkedText& s, bool keep_ends);
-/// Python's `format % values`; `values` is one value or a tuple.
+/// str.replace(); count < 0: all.
+Value replace_text(Runtime& runtime, const MarkedText& text, const MarkedText& from,
+                   const MarkedText& to, int64_t count);
+/// Python's `format % values`; `values` is one value, a tuple, or a dictionary for names.
 MarkedText format_percent(Runtime& runtime, const MarkedText& format, const Value& values);
+/// str.format()
+MarkedText format_braces(Runtime& runtime, const MarkedText& format, const Arguments& arguments);
+/// dict(): the entries of a dictionary or of pairs, then the named arguments.
+Dict make_dict(Runtime& runtime, const Arguments& arguments);
 
 }  // namespace chimere::text::jinja
 

@@ -14,6 +14,11 @@ namespace {
 
 using Method = std::function<Value(Runtime&, const Value& self, const Arguments&)>;
 
+struct StringMethod {
+  Method call;
+  std::string_view parameters = "";  ///< see check_arguments
+};
+
 const MarkedText& text_argument(const Arguments& a, size_t at, std::string_view name,
                                 std::string_view method) {
   const Value& v = a.require(at, name, method);
@@ -21,6 +26,28 @@ const MarkedText& text_argument(const Arguments& a, size_t at, std::string_view 
     fail("'" + std::string(method) + "' needs a string, not a " + v.type_name() + ".");
   }
   return v.as_text();
+}
+
+/// The part of a string that start and end choose, as characters and as bytes.
+struct Part {
+  std::string_view bytes;
+  int64_t begin = 0;
+  bool exists = true;  ///< false: the part would begin behind its end
+};
+
+Part part_of(Runtime& runtime, const std::string& s, const Arguments& a) {
+  runtime.budget.step(static_cast<int64_t>(s.size() / 16));
+  if (a.positional.size() < 2) return {s};
+  const std::vector<size_t> offsets = character_offsets(s);
+  const auto n = static_cast<int64_t>(offsets.size()) - 1;
+  const auto border = [&](size_t position, const char* name, int64_t otherwise) {
+    const int64_t at = a.integer_or_none(position, name, otherwise);
+    return at < 0 ? std::max<int64_t>(at + n, 0) : at;
+  };
+  const int64_t begin = border(1, "start", 0);
+  const int64_t end = std::min(border(2, "end", n), n);
+  if (begin > end) return {{}, begin, false};
+  return {std::string_view(s).substr(offsets[begin], offsets[end] - offsets[begin]), begin};
 }
 
 /// The argument of strip(): characters, or "" for white space.
@@ -40,15 +67,16 @@ Method strip_method(bool left, bool right) {
 }
 
 Method affix_method(bool front) {
-  return [=](Runtime&, const Value& self, const Arguments& a) {
-    const Value& wanted = a.require(0, "prefix", front ? "startswith" : "endswith");
+  return [=](Runtime& runtime, const Value& self, const Arguments& a) {
+    const Value& wanted = a.positional[0];
+    const Part part = part_of(runtime, self.as_bytes(), a);
     const auto matches = [&](const Value& v) {
       if (!v.is_string())
         fail("A value of type " + v.type_name() + " cannot be the beginning of a string.");
-      const std::string& s = self.as_bytes();
-      return front ? s.starts_with(v.as_bytes()) : s.ends_with(v.as_bytes());
+      return part.exists &&
+             (front ? part.bytes.starts_with(v.as_bytes()) : part.bytes.ends_with(v.as_bytes()));
     };
-    if (!wanted.is_list()) return Value::boolean(matches(wanted));
+    if (!wanted.is_list() || !wanted.as_list().tuple) return Value::boolean(matches(wanted));
     return Value::boolean(std::ranges::any_of(wanted.as_list().items, matches));
   };
 }
@@ -163,20 +191,33 @@ Method partition_method(bool from_right) {
 
 Method find_method(bool from_right, bool must_exist) {
   return [=](Runtime& runtime, const Value& self, const Arguments& a) {
-    const std::string& s = self.as_bytes();
-    runtime.budget.step(static_cast<int64_t>(s.size() / 16));
     const std::string& wanted = text_argument(a, 0, "sub", "find").bytes();
-    const size_t found = from_right ? s.rfind(wanted) : s.find(wanted);
-    if (found == std::string::npos) {
+    const Part part = part_of(runtime, self.as_bytes(), a);
+    const size_t found = !part.exists ? std::string_view::npos
+                         : from_right ? part.bytes.rfind(wanted)
+                                      : part.bytes.find(wanted);
+    if (found == std::string_view::npos) {
       if (must_exist) fail("'index' does not find the string.");
       return Value::integer(-1);
     }
-    return Value::integer(count_characters(std::string_view(s).substr(0, found)));
+    return Value::integer(part.begin + count_characters(part.bytes.substr(0, found)));
   };
 }
 
-/// True if there are characters and all satisfy the condition.
-Method all_method(bool (*condition)(uint32_t)) {
+Value count(Runtime& runtime, const Value& self, const Arguments& a) {
+  const std::string& wanted = text_argument(a, 0, "sub", "count").bytes();
+  const Part part = part_of(runtime, self.as_bytes(), a);
+  if (wanted.empty()) return Value::integer(part.exists ? count_characters(part.bytes) + 1 : 0);
+  int64_t n = 0;
+  for (size_t at = part.bytes.find(wanted); at != std::string_view::npos;
+       at = part.bytes.find(wanted, at + wanted.size())) {
+    ++n;
+  }
+  return Value::integer(n);
+}
+
+/// True if all characters satisfy the condition; `empty`: what an empty string gives.
+Method all_method(bool (*condition)(uint32_t), bool empty = false) {
   return [=](Runtime&, const Value& self, const Arguments&) {
     const std::string& s = self.as_bytes();
     for (size_t at = 0; at < s.size();) {
@@ -184,7 +225,7 @@ Method all_method(bool (*condition)(uint32_t)) {
       if (!condition(c.code)) return Value::boolean(false);
       at += c.length;
     }
-    return Value::boolean(!s.empty());
+    return Value::boolean(!s.empty() || empty);
   };
 }
 
@@ -298,35 +339,7 @@ Value join(Runtime& runtime, const Value& self, const Arguments& a) {
   return Value::string(std::move(out));
 }
 
-/// "{} {0} {name}".format(...), without format specifications.
-Value format(Runtime& runtime, const Value& self, const Arguments& a) {
-  const MarkedText& s = self.as_text();
-  const std::string& bytes = s.bytes();
-  MarkedText out;
-  size_t automatic = 0;
-  for (size_t at = 0; at < bytes.size(); ++at) {
-    const char c = bytes[at];
-    if ((c == '{' || c == '}') && at + 1 < bytes.size() && bytes[at + 1] == c) {
-      out.append(s, at, at + 1);
-      ++at;
-    } else if (c == '{') {
-      const size_t end = bytes.find('}', at);
-      if (end == std::string::npos) fail("'format' misses a closing brace.");
-      const std::string name = bytes.substr(at + 1, end - at - 1);
-      const bool number = !name.empty() && name.size() < 6 &&
-                          std::ranges::all_of(name, [](char d) { return d >= '0' && d <= '9'; });
-      const size_t position = name.empty() ? automatic++ : number ? std::stoul(name) : SIZE_MAX;
-      write_str(a.require(position, name, "format"), runtime.budget, out);
-      at = end;
-    } else if (c == '}') {
-      fail("'format' has a closing brace without an opening one.");
-    } else {
-      out.append(s, at, at + 1);
-    }
-  }
-  runtime.budget.bytes(static_cast<int64_t>(s.size()));
-  return Value::string(std::move(out));
-}
+MarkedText title_words(const MarkedText& s) { return title(s, true); }
 
 template <MarkedText (*fn)(const MarkedText&)>
 Value mapped(Runtime& runtime, const Value& self, const Arguments&) {
@@ -334,96 +347,83 @@ Value mapped(Runtime& runtime, const Value& self, const Arguments&) {
   return Value::string(fn(self.as_text()));
 }
 
-const std::unordered_map<std::string_view, Method>& string_methods() {
-  static const std::unordered_map<std::string_view, Method> table = {
-      {"strip", strip_method(true, true)},
-      {"lstrip", strip_method(true, false)},
-      {"rstrip", strip_method(false, true)},
-      {"startswith", affix_method(true)},
-      {"endswith", affix_method(false)},
-      {"removeprefix", remove_affix_method(true)},
-      {"removesuffix", remove_affix_method(false)},
-      {"split", split_method(false)},
-      {"rsplit", split_method(true)},
-      {"partition", partition_method(false)},
-      {"rpartition", partition_method(true)},
-      {"find", find_method(false, false)},
-      {"rfind", find_method(true, false)},
-      {"index", find_method(false, true)},
-      {"rindex", find_method(true, true)},
-      {"isdigit", all_method(is_digit)},
-      {"isdecimal", all_method(is_decimal)},
-      {"isnumeric", all_method(is_number)},
-      {"isalpha", all_method(is_letter)},
-      {"isalnum", all_method([](uint32_t c) { return is_number(c) || is_letter(c); })},
-      {"isspace", all_method(is_space)},
-      {"isupper", case_method(is_upper, is_lower)},
-      {"islower", case_method(is_lower, is_upper)},
-      {"istitle", is_title},
-      {"isidentifier", is_identifier},
-      {"isascii",
-       [](Runtime&, const Value& self, const Arguments&) {
-         return Value::boolean(std::ranges::all_of(
-             self.as_bytes(), [](char c) { return static_cast<uint8_t>(c) < 0x80; }));
-       }},
-      {"swapcase", mapped<swap_case>},
-      {"center", fill_method(true, true)},
-      {"ljust", fill_method(false, true)},
-      {"rjust", fill_method(true, false)},
-      {"expandtabs", expand_tabs},
-      {"upper", mapped<upper>},
-      {"lower", mapped<lower>},
-      {"casefold", mapped<fold_case>},
-      {"capitalize", mapped<capitalize>},
-      {"title",
-       [](Runtime& runtime, const Value& self, const Arguments&) {
-         runtime.budget.bytes(static_cast<int64_t>(self.as_text().size()));
-         return Value::string(title(self.as_text(), true));
-       }},
-      {"join", join},
-      {"format", format},
+Value split_into_lines(Runtime& runtime, const Value& self, const Arguments& a) {
+  std::vector<Value> lines;
+  for (MarkedText& line : split_lines(self.as_text(), a.integer(0, "keepends", 0) != 0)) {
+    runtime.budget.bytes(static_cast<int64_t>(line.size() + sizeof(Value)));
+    lines.push_back(Value::string(std::move(line)));
+  }
+  return Value::list(std::move(lines));
+}
+
+Value zero_fill(Runtime& runtime, const Value& self, const Arguments& a) {
+  const MarkedText& s = self.as_text();
+  const int64_t width = a.integer(0, "width", 0);
+  const int64_t present = count_characters(s.bytes());
+  if (width <= present) return self;
+  const int64_t missing = width - present;
+  runtime.budget.bytes(missing);
+  const bool sign = !s.empty() && (s.bytes()[0] == '-' || s.bytes()[0] == '+');
+  MarkedText out = s.substr(0, sign ? 1 : 0);
+  out.append(std::string(missing, '0'), true);
+  out.append(s, sign ? 1 : 0, s.size());
+  return Value::string(std::move(out));
+}
+
+const std::unordered_map<std::string_view, StringMethod>& string_methods() {
+  static const std::unordered_map<std::string_view, StringMethod> table = {
+      {"strip", {strip_method(true, true), "/[chars]"}},
+      {"lstrip", {strip_method(true, false), "/[chars]"}},
+      {"rstrip", {strip_method(false, true), "/[chars]"}},
+      {"startswith", {affix_method(true), "/prefix [start] [end]"}},
+      {"endswith", {affix_method(false), "/suffix [start] [end]"}},
+      {"removeprefix", {remove_affix_method(true), "/prefix"}},
+      {"removesuffix", {remove_affix_method(false), "/suffix"}},
+      {"split", {split_method(false), "[sep] [maxsplit]"}},
+      {"rsplit", {split_method(true), "[sep] [maxsplit]"}},
+      {"partition", {partition_method(false), "/sep"}},
+      {"rpartition", {partition_method(true), "/sep"}},
+      {"find", {find_method(false, false), "/sub [start] [end]"}},
+      {"rfind", {find_method(true, false), "/sub [start] [end]"}},
+      {"index", {find_method(false, true), "/sub [start] [end]"}},
+      {"rindex", {find_method(true, true), "/sub [start] [end]"}},
+      {"count", {count, "/sub [start] [end]"}},
+      {"isdigit", {all_method(is_digit)}},
+      {"isdecimal", {all_method(is_decimal)}},
+      {"isnumeric", {all_method(is_number)}},
+      {"isalpha", {all_method(is_letter)}},
+      {"isalnum", {all_method([](uint32_t c) { return is_number(c) || is_letter(c); })}},
+      {"isspace", {all_method(is_space)}},
+      {"isascii", {all_method([](uint32_t c) { return c < 0x80; }, true)}},
+      {"isprintable", {all_method(is_printable, true)}},
+      {"isupper", {case_method(is_upper, is_lower)}},
+      {"islower", {case_method(is_lower, is_upper)}},
+      {"istitle", {is_title}},
+      {"isidentifier", {is_identifier}},
+      {"swapcase", {mapped<swap_case>}},
+      {"center", {fill_method(true, true), "/width [fillchar]"}},
+      {"ljust", {fill_method(false, true), "/width [fillchar]"}},
+      {"rjust", {fill_method(true, false), "/width [fillchar]"}},
+      {"expandtabs", {expand_tabs, "[tabsize]"}},
+      {"upper", {mapped<upper>}},
+      {"lower", {mapped<lower>}},
+      {"casefold", {mapped<fold_case>}},
+      {"capitalize", {mapped<capitalize>}},
+      {"title", {mapped<title_words>}},
+      {"join", {join, "/iterable"}},
+      {"format",
+       {[](Runtime& runtime, const Value& self, const Arguments& a) {
+          return Value::string(format_braces(runtime, self.as_text(), a));
+        },
+        "*"}},
       {"replace",
-       [](Runtime& runtime, const Value& self, const Arguments& a) {
-         (void)text_argument(a, 0, "old", "replace");
-         (void)text_argument(a, 1, "new", "replace");
-         return apply_filter(runtime, "replace", self, a);
-       }},
-      {"count",
-       [](Runtime& runtime, const Value& self, const Arguments& a) {
-         const std::string& s = self.as_bytes();
-         const std::string& wanted = text_argument(a, 0, "sub", "count").bytes();
-         runtime.budget.step(static_cast<int64_t>(s.size() / 16));
-         if (wanted.empty()) return Value::integer(count_characters(s) + 1);
-         int64_t n = 0;
-         for (size_t at = s.find(wanted); at != std::string::npos;
-              at = s.find(wanted, at + wanted.size())) {
-           ++n;
-         }
-         return Value::integer(n);
-       }},
-      {"splitlines",
-       [](Runtime& runtime, const Value& self, const Arguments& a) {
-         std::vector<Value> lines;
-         for (MarkedText& line : split_lines(self.as_text(), a.truth(0, "keepends", false))) {
-           runtime.budget.bytes(static_cast<int64_t>(line.size() + sizeof(Value)));
-           lines.push_back(Value::string(std::move(line)));
-         }
-         return Value::list(std::move(lines));
-       }},
-      {"zfill",
-       [](Runtime& runtime, const Value& self, const Arguments& a) {
-         const MarkedText& s = self.as_text();
-         const int64_t width = a.integer(0, "width", 0);
-         const int64_t present = count_characters(s.bytes());
-         if (width <= present) return self;
-         const int64_t missing = width - present;
-         runtime.budget.bytes(missing);
-         const bool sign = !s.empty() && (s.bytes()[0] == '-' || s.bytes()[0] == '+');
-         MarkedText out = s.substr(0, sign ? 1 : 0);
-         out.append(std::string(missing, '0'), true);
-         out.append(s, sign ? 1 : 0, s.size());
-         return Value::string(std::move(out));
-       }},
+       {[](Runtime& runtime, const Value& self, const Arguments& a) {
+          return replace_text(runtime, self.as_text(), text_argument(a, 0, "old", "replace"),
+                              text_argument(a, 1, "new", "replace"), a.integer(2, "count", -1));
+        },
+        "/old new [count]"}},
+      {"splitlines", {split_into_lines, "[keepends]"}},
+      {"zfill", {zero_fill, "/width"}},
   };
   return table;
 }
@@ -434,7 +434,9 @@ bool has_string_method(std::string_view name) { return string_methods().contains
 
 Value call_string_method(Runtime& runtime, const Value& self, std::string_view name,
                          const Arguments& arguments) {
-  return string_methods().at(name)(runtime, self, arguments);
+  const StringMethod& method = string_methods().at(name);
+  check_arguments(name, method.parameters, arguments);
+  return method.call(runtime, self, arguments);
 }
 
 }  // namespace chimere::text::jinja

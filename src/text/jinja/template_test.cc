@@ -195,11 +195,54 @@ TEST(Template, HostileTemplatesEndWithAnError) {
            std::string("{% macro f(a) %}{% endmacro %}{{ f(*('x' * 99999999)) }}"),
            std::string("{{ (-9223372036854775807 - 1) // -1 }}"),
            std::string("{{ ('x' * 9999) | replace('', 'y' * 999999) }}"),
+           std::string("{{ '{:2000000000}'.format(1) }}"),
+           std::string("{{ '%.*f' % (2000000000, 1) }}"),
+           std::string("{{ '{:{}}'.format(1, 99999999999) }}"),
+           std::string("{% set n = namespace(s=(1,)) %}{% for i in range(60) %}"
+                       "{% set n.s = (n.s, n.s) %}{% endfor %}{{ {n.s: 1} }}"),
+           std::string("{% set n = namespace(s=[]) %}{% for i in range(60) %}"
+                       "{% set n.s = [n.s, n.s] %}{% endfor %}{{ n.s | pprint }}"),
+           std::string("{% set n = namespace() %}{% set n.n = [n] %}{{ n }}"),
+           std::string("{{ [1] | batch(9223372036854775807, 0) | list }}"),
+           std::string("{{ [1] | tojson(indent=9223372036854775807) }}"),
            std::string("{{ ('x,' * 9999999).split(',') | join('yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy'"
                        " * 99) }}"),
        }) {
     EXPECT_FALSE(render(source, json("{}"), limits).ok()) << source.substr(0, 100);
   }
+}
+
+TEST(Template, WhatIsNoListIsNone) {
+  const auto shown = [](const std::string& source) {
+    const auto result = render(source, json(R"({"l": [3, 1, 2], "d": {"a": 1}, "nil": null})"));
+    return result.ok() ? *result : "error";
+  };
+  // Generators give their items once and are true even if there are none.
+  EXPECT_EQ(shown("{% set g = l | map('string') %}{{ g | join }}{{ g | join }}"), "312");
+  EXPECT_EQ(shown("{{ 'yes' if l | select('none') else 'no' }}"), "yes");
+  EXPECT_EQ(shown("{{ l | map('string') | length }}"), "error");
+  EXPECT_EQ(shown("{% set g = [1, 'a'] | map('abs') %}{{ g | first }}"), "1");
+  EXPECT_EQ(shown("{{ [1, 'a'] | map('abs') | list }}"), "error");
+  EXPECT_EQ(shown("{{ range(3) }}{{ range(9)[::-2] }}{{ range(3)[1] }}"),
+            "range(0, 3)range(8, -1, -2)1");
+  EXPECT_EQ(shown("{{ range(3) | tojson }}"), "error");
+  EXPECT_EQ(shown("{{ d.items() }}{{ d.keys() | length }}{{ d.items()[0] }}"),
+            "dict_items([('a', 1)])1");
+  EXPECT_EQ(shown("{{ {(1, 2): 'x'}[1, 2] }}{{ [1, 1.0, true] | unique | list }}"), "x[1]");
+}
+
+TEST(Template, ArgumentsAreCheckedAsPythonChecksThem) {
+  const std::string variables = R"({"s": "Hello", "l": [1], "nil": null})";
+  EXPECT_THAT(error_of("{{ missing | indent }}", variables), HasSubstr("'indent' needs a string"));
+  EXPECT_THAT(error_of("{{ s.replace('l', 'L', count=1) }}", variables), HasSubstr("with names"));
+  EXPECT_THAT(error_of("{{ s | replace('l') }}", variables), HasSubstr("needs the argument 'new'"));
+  EXPECT_THAT(error_of("{{ s | trim('a', 'b') }}", variables), HasSubstr("at most 1"));
+  EXPECT_THAT(error_of("{{ s | round(zz=1) }}", variables), HasSubstr("does not know"));
+  EXPECT_THAT(error_of("{{ range(nil) }}", variables), HasSubstr("must be an integer"));
+  EXPECT_THAT(error_of("{{ s is defined(1) }}", variables), HasSubstr("at most 0"));
+  EXPECT_THAT(error_of("{{ s % 1 }}", variables), HasSubstr("too many values"));
+  EXPECT_THAT(error_of("{{ s.encode() }}", variables), HasSubstr("'encode' of a str"));
+  EXPECT_THAT(error_of("{{ l.append(1) }}", variables), HasSubstr("would change a value"));
 }
 
 TEST(Template, LimitsAreKept) {
@@ -252,6 +295,12 @@ TEST(MarkedText, OperationsKeepTheMark) {
   EXPECT_EQ(trusted_part("{{ u.replace('U', 'x', 1) }}{{ 'axa' | replace('x', u) }}"), "x..a...a");
   EXPECT_EQ(trusted_part("{{ l | join('-') }}{{ '%s+%s' % (u, 1) }}"), ".-....+1");
   EXPECT_EQ(trusted_part("{{ l | tojson }}"), "[\".\", \".\"]");
+  EXPECT_EQ(trusted_part("{{ [1] | tojson(indent=u) }}"), "[\n...1\n]");
+  EXPECT_EQ(trusted_part("{{ 'a{}b{:>5}'.format(u, u) }}{{ '%-4s|%.1s' % (u, u) }}"),
+            "a...b  ...... |.");
+  EXPECT_EQ(trusted_part("{{ [u, 1] | pprint }}{{ u | wordwrap(2) }}"), "['...', 1]..\n.");
+  EXPECT_EQ(trusted_part("{{ ('<b>&lt;' + u) | striptags }}{{ u | map('upper') | join('+') }}"),
+            "<....+.+.");
   EXPECT_EQ(trusted_part("{% set x %}a{{ u }}{% endset %}{{ x }}{{ x.split('U')[0] }}"), "a...a");
   EXPECT_EQ(trusted_part("{% macro m(t) %}<{{ t }}>{% endmacro %}{{ m(u) | indent }}"), "<...>");
   EXPECT_EQ(trusted_part("{{ l }}{{ u * 2 }}{{ u | reverse }}{{ u[0] }}"), "['.', '.']..........");

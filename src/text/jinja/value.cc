@@ -10,16 +10,22 @@
 namespace chimere::text::jinja {
 namespace {
 
-Value make_list(std::vector<Value> items, bool tuple, Value (*wrap)(std::shared_ptr<const List>)) {
+std::shared_ptr<List> make_list(std::vector<Value> items, bool tuple) {
   auto list = std::make_shared<List>();
   list->tuple = tuple;
-  for (const Value& item : items) list->nesting = std::max(list->nesting, item.nesting() + 1);
+  list->can_be_key = tuple;
+  for (const Value& item : items) {
+    list->nesting = std::max(list->nesting, item.nesting() + 1);
+    list->can_be_key = list->can_be_key && can_be_key(item);
+    const int64_t more = item.is_list() ? item.as_list().leaves : 1;
+    if (__builtin_add_overflow(list->leaves, more, &list->leaves)) list->leaves = INT64_MAX;
+  }
   if (list->nesting > kMaxNesting) fail("Lists are nested too deeply.");
   list->items = std::move(items);
-  return wrap(std::move(list));
+  return list;
 }
 
-/// The kind and the bytes of a key; 1, 1.0 and true are the same key. Empty: cannot be a key.
+/// The kind and the bytes of a key; 1, 1.0 and true are the same key. Requires can_be_key.
 std::string key_of(const Value& key) {
   if (key.is_string()) return "s" + key.as_bytes();
   if (key.is_none()) return "n";
@@ -31,7 +37,17 @@ std::string key_of(const Value& key) {
     }
     return "r" + format_real(d);
   }
-  return {};
+  if (key.is_undefined()) return "u";
+  if (key.is_list()) {
+    if (key.as_list().leaves > 10'000) fail("A tuple is too large to be the key of a dictionary.");
+    std::string members = "t";
+    for (const Value& item : key.as_list().items) {
+      const std::string member = key_of(item);
+      members += std::to_string(member.size()) + ":" + member;
+    }
+    return members;
+  }
+  return "p" + std::to_string(reinterpret_cast<uintptr_t>(key.address()));
 }
 
 }  // namespace
@@ -43,22 +59,44 @@ Value Value::string(MarkedText text) {
   return Value(std::make_shared<const MarkedText>(std::move(text)));
 }
 Value Value::list(std::vector<Value> items) {
-  return make_list(std::move(items), false,
-                   [](std::shared_ptr<const List> l) { return Value(std::move(l)); });
+  return Value(ListPtr(make_list(std::move(items), false)));
 }
 Value Value::tuple(std::vector<Value> items) {
-  return make_list(std::move(items), true,
-                   [](std::shared_ptr<const List> l) { return Value(std::move(l)); });
+  return Value(ListPtr(make_list(std::move(items), true)));
 }
 Value Value::group(Value grouper, Value list) {
-  auto made = std::make_shared<List>();
-  made->tuple = made->group = true;
-  made->nesting = std::max(grouper.nesting(), list.nesting()) + 1;
-  if (made->nesting > kMaxNesting) fail("Lists are nested too deeply.");
-  made->items = {std::move(grouper), std::move(list)};
-  return Value(ListPtr(std::move(made)));
+  const std::shared_ptr<List> made = make_list({std::move(grouper), std::move(list)}, true);
+  made->group = true;
+  return Value(ListPtr(made));
 }
 Value Value::dict(Dict dict) { return Value(std::make_shared<const Dict>(std::move(dict))); }
+
+Value Value::range(int64_t start, int64_t stop, int64_t step, Budget& budget) {
+  auto made = std::make_shared<Iterable>();
+  made->kind = Iterable::Kind::kRange;
+  made->start = start;
+  made->stop = stop;
+  made->step = step;
+  constexpr size_t kMaxRange = 100'000;  // that of Jinja's sandbox
+  for (int64_t i = start; step > 0 ? i < stop : i > stop;) {
+    if (made->items.size() >= kMaxRange) {
+      fail("'range' gives at most " + std::to_string(kMaxRange) + " numbers.");
+    }
+    budget.bytes(sizeof(Value));
+    made->items.push_back(Value::integer(i));
+    if (__builtin_add_overflow(i, step, &i)) break;
+  }
+  return Value(std::move(made));
+}
+
+Value Value::generator(std::vector<Value> items, std::string error) {
+  auto made = std::make_shared<Iterable>();
+  made->error = std::move(error);
+  for (const Value& item : items) made->nesting = std::max(made->nesting, item.nesting() + 1);
+  if (made->nesting > kMaxNesting) fail("Lists are nested too deeply.");
+  made->items = std::move(items);
+  return Value(std::move(made));
+}
 
 double Value::as_real() const {
   return is_real() ? std::get<double>(v_) : static_cast<double>(as_integer());
@@ -70,6 +108,10 @@ const std::string& Value::undefined_name() const {
   return name == nullptr ? unknown : *name;
 }
 
+Iterable* Value::as_iterable() const {
+  const auto* p = std::get_if<std::shared_ptr<Iterable>>(&v_);
+  return p == nullptr ? nullptr : p->get();
+}
 Namespace* Value::as_namespace() const {
   const auto* p = std::get_if<std::shared_ptr<Namespace>>(&v_);
   return p == nullptr ? nullptr : p->get();
@@ -87,6 +129,17 @@ const Callable* Value::as_callable() const {
   return p == nullptr ? nullptr : p->get();
 }
 
+const void* Value::address() const {
+  const auto of = []<typename T>(const T& v) -> const void* {
+    if constexpr (requires { v.get(); }) {
+      return v.get();
+    } else {
+      return nullptr;
+    }
+  };
+  return is_string() ? nullptr : std::visit(of, v_);
+}
+
 bool Value::truth() const {
   if (is_undefined() || is_none()) return false;
   if (is_real()) return as_real() != 0;
@@ -94,12 +147,14 @@ bool Value::truth() const {
   if (is_string()) return !as_text().empty();
   if (is_list()) return !as_list().items.empty();
   if (is_dict()) return !as_dict().entries().empty();
-  return true;
+  const Iterable* i = as_iterable();
+  return i == nullptr || i->kind == Iterable::Kind::kGenerator || !i->items.empty();
 }
 
 int Value::nesting() const {
   if (is_list()) return as_list().nesting;
   if (is_dict()) return as_dict().nesting();
+  if (const Iterable* i = as_iterable()) return i->nesting;
   if (const Callable* c = as_callable()) return c->self.nesting() + 1;
   return 0;
 }
@@ -113,6 +168,10 @@ std::string Value::type_name() const {
   if (is_string()) return "str";
   if (is_list()) return as_list().tuple ? "tuple" : "list";
   if (is_dict()) return "dict";
+  if (const Iterable* i = as_iterable()) {
+    const char* names[] = {"range", "dict_keys", "dict_values", "dict_items", "generator"};
+    return names[static_cast<size_t>(i->kind)];
+  }
   if (as_namespace() != nullptr) return "namespace";
   if (as_loop() != nullptr) return "loop";
   if (as_cycler() != nullptr) return as_cycler()->joiner ? "joiner" : "cycler";
@@ -121,12 +180,14 @@ std::string Value::type_name() const {
 
 bool can_be_key(const Value& value) {
   if (value.is_dict()) return false;
-  if (!value.is_list()) return true;
-  const List& list = value.as_list();
-  return list.tuple && std::ranges::all_of(list.items, can_be_key);
+  if (const Iterable* i = value.as_iterable()) {
+    return i->kind != Iterable::Kind::kKeys && i->kind != Iterable::Kind::kItems;
+  }
+  return !value.is_list() || value.as_list().can_be_key;
 }
 
 const Value* Dict::find(const Value& key) const {
+  if (!can_be_key(key)) return nullptr;
   const auto it = index_.find(key_of(key));
   return it == index_.end() ? nullptr : &entries_[it->second].second;
 }
@@ -137,10 +198,11 @@ const Value* Dict::find(std::string_view key) const {
 }
 
 void Dict::set(const Value& key, Value value) {
-  const std::string name = key_of(key);
-  if (name.empty())
+  if (!can_be_key(key)) {
     fail("A value of type " + key.type_name() + " cannot be the key of a dictionary.");
-  nesting_ = std::max(nesting_, value.nesting() + 1);
+  }
+  const std::string name = key_of(key);
+  nesting_ = std::max({nesting_, key.nesting() + 1, value.nesting() + 1});
   if (nesting_ > kMaxNesting) fail("Dictionaries are nested too deeply.");
   const auto [it, is_new] = index_.emplace(name, entries_.size());
   if (is_new) {
@@ -149,6 +211,21 @@ void Dict::set(const Value& key, Value value) {
     entries_[it->second].second = std::move(value);
   }
 }
+
+namespace {
+
+/// Ranges are equal if their numbers are, keys and items of dictionaries in any order; all else if
+/// it is the same object.
+bool equal_iterables(const Iterable& a, const Iterable& b, Budget& budget) {
+  if (&a == &b) return true;
+  if (a.kind == Iterable::Kind::kValues || a.kind == Iterable::Kind::kGenerator) return false;
+  if (a.items.size() != b.items.size()) return false;
+  return std::ranges::all_of(a.items, [&](const Value& x) {
+    return std::ranges::any_of(b.items, [&](const Value& y) { return equal(x, y, budget); });
+  });
+}
+
+}  // namespace
 
 bool equal(const Value& a, const Value& b, Budget& budget) {
   budget.step();
@@ -175,10 +252,15 @@ bool equal(const Value& a, const Value& b, Budget& budget) {
     return true;
   }
   if (a.is_none() || a.is_undefined()) return a.is_none() ? b.is_none() : b.is_undefined();
-  if (a.as_namespace() != nullptr) return a.as_namespace() == b.as_namespace();
-  if (a.as_loop() != nullptr) return a.as_loop() == b.as_loop();
-  if (a.as_cycler() != nullptr) return a.as_cycler() == b.as_cycler();
-  return a.as_callable() != nullptr && a.as_callable() == b.as_callable();
+  const Iterable* x = a.as_iterable();
+  const Iterable* y = b.as_iterable();
+  if (x != nullptr && y != nullptr && x->kind == y->kind) return equal_iterables(*x, *y, budget);
+  const Callable* f = a.as_callable();
+  const Callable* g = b.as_callable();
+  if (f != nullptr && g != nullptr && f->kind == Callable::Kind::kGlobal) {
+    return g->kind == f->kind && g->name == f->name;
+  }
+  return a.address() != nullptr && a.address() == b.address();
 }
 
 int compare(const Value& a, const Value& b, Budget& budget) {
@@ -199,6 +281,7 @@ int compare(const Value& a, const Value& b, Budget& budget) {
     }
     return x.size() < y.size() ? -1 : x.size() > y.size() ? 1 : 0;
   }
+  if (a.as_iterable() != nullptr && equal(a, b, budget) && !can_be_key(a)) return 0;  // as sets
   fail("A value of type " + a.type_name() + " and one of type " + b.type_name() +
        " have no order.");
 }
@@ -220,14 +303,43 @@ bool contains(const Value& container, const Value& item, Budget& budget) {
                                [&](const Value& v) { return equal(v, item, budget); });
   }
   if (container.is_undefined()) return false;
+  if (Iterable* i = container.as_iterable()) {
+    if (i->kind == Iterable::Kind::kKeys && !can_be_key(item)) {
+      fail("A " + item.type_name() + " cannot be the key of a dictionary.");
+    }
+    const auto rest = i->items.begin() + static_cast<std::ptrdiff_t>(i->given);
+    const auto found =
+        std::find_if(rest, i->items.end(), [&](const Value& v) { return equal(v, item, budget); });
+    const bool is_in = found != i->items.end();
+    // A generator has given what was looked at.
+    if (i->kind == Iterable::Kind::kGenerator) i->given += found - rest + (is_in ? 1 : 0);
+    if (!is_in && !i->error.empty()) fail(std::exchange(i->error, ""));
+    return is_in;
+  }
   fail("Nothing can be searched for in a " + container.type_name() + ".");
 }
 
-std::vector<Value> elements(const Value& value, Budget& budget) {
+bool can_be_looped_over(const Value& value) {
+  return value.is_undefined() || value.is_string() || value.is_list() || value.is_dict() ||
+         value.as_iterable() != nullptr;
+}
+
+std::vector<Value> elements(const Value& value, Budget& budget, std::string* error) {
   if (value.is_undefined()) return {};
   if (value.is_list()) {
     budget.bytes(static_cast<int64_t>(value.as_list().items.size() * sizeof(Value)));
     return value.as_list().items;
+  }
+  if (Iterable* i = value.as_iterable()) {
+    budget.bytes(static_cast<int64_t>(i->items.size() * sizeof(Value)));
+    const auto rest = i->items.begin() + static_cast<std::ptrdiff_t>(i->given);
+    if (i->kind == Iterable::Kind::kGenerator) i->given = i->items.size();
+    if (error != nullptr) {
+      *error = std::exchange(i->error, "");
+    } else if (!i->error.empty()) {
+      fail(std::exchange(i->error, ""));
+    }
+    return {rest, i->items.end()};
   }
   std::vector<Value> out;
   if (value.is_dict()) {
@@ -250,6 +362,10 @@ int64_t length(const Value& value) {
   if (value.is_list()) return static_cast<int64_t>(value.as_list().items.size());
   if (value.is_dict()) return static_cast<int64_t>(value.as_dict().entries().size());
   if (value.is_string()) return count_characters(value.as_bytes());
+  if (const Iterable* i = value.as_iterable();
+      i != nullptr && i->kind != Iterable::Kind::kGenerator) {
+    return static_cast<int64_t>(i->items.size());
+  }
   if (const Loop* loop = value.as_loop()) return static_cast<int64_t>(loop->items.size());
   fail("A value of type " + value.type_name() + " has no length.");
 }

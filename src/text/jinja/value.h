@@ -19,6 +19,7 @@ namespace chimere::text::jinja {
 class Value;
 class Dict;
 struct List;
+struct Iterable;
 struct Namespace;
 struct Loop;
 struct Cycler;
@@ -50,6 +51,11 @@ class Value {
   /// A tuple whose members have the names `grouper` and `list`, too.
   static Value group(Value grouper, Value list);
   static Value dict(Dict dict);
+  /// Requires a step that is not zero.
+  static Value range(int64_t start, int64_t stop, int64_t step, Budget& budget);
+  /// What can be gone through once.
+  static Value generator(std::vector<Value> items, std::string error = "");
+  static Value of(std::shared_ptr<Iterable> i) { return Value(std::move(i)); }
   static Value of(std::shared_ptr<Namespace> n) { return Value(std::move(n)); }
   static Value of(std::shared_ptr<Loop> l) { return Value(std::move(l)); }
   static Value of(std::shared_ptr<Cycler> c) { return Value(std::move(c)); }
@@ -76,11 +82,14 @@ class Value {
   const std::string& undefined_name() const;
 
   /// nullptr if it is another kind.
+  Iterable* as_iterable() const;
   Namespace* as_namespace() const;
   Loop* as_loop() const;
   Cycler* as_cycler() const;
   const Callable* as_callable() const;
 
+  /// Where an object lies that other values can share; nullptr: it is compared by what it holds.
+  const void* address() const;
   bool truth() const;
   int nesting() const;
   /// What Python calls the type, for messages.
@@ -90,9 +99,10 @@ class Value {
   using StringPtr = std::shared_ptr<const MarkedText>;
   using ListPtr = std::shared_ptr<const List>;
   using DictPtr = std::shared_ptr<const Dict>;
-  using Storage = std::variant<Undefined, std::monostate, bool, int64_t, double, StringPtr, ListPtr,
-                               DictPtr, std::shared_ptr<Namespace>, std::shared_ptr<Loop>,
-                               std::shared_ptr<Cycler>, std::shared_ptr<const Callable>>;
+  using Storage =
+      std::variant<Undefined, std::monostate, bool, int64_t, double, StringPtr, ListPtr, DictPtr,
+                   std::shared_ptr<Iterable>, std::shared_ptr<Namespace>, std::shared_ptr<Loop>,
+                   std::shared_ptr<Cycler>, std::shared_ptr<const Callable>>;
   explicit Value(Storage v) : v_(std::move(v)) {}
   template <typename T>
   bool holds() const {
@@ -106,12 +116,33 @@ struct List {
   bool tuple = false;
   bool group = false;  ///< see Value::group
   int nesting = 1;
+  bool can_be_key = false;  ///< a tuple of what can be keys
+  int64_t leaves = 1;       ///< of a tuple that can be a key, tuples inside counted as they repeat
 };
 
 /// Whether Python could hash the value: all but lists, dictionaries and tuples of them.
 bool can_be_key(const Value& value);
 
-/// Keeps the order of insertion. Keys are strings, numbers, booleans or none.
+/// What is no list but can be looped over.
+struct Iterable {
+  enum class Kind {
+    kRange,
+    kKeys,  ///< of a dictionary, as are the next two
+    kValues,
+    kItems,
+    kGenerator,  ///< what map, select and their like give: every item is given once
+  };
+  Kind kind = Kind::kGenerator;
+  std::vector<Value> items;
+  size_t given = 0;   ///< by a generator
+  std::string error;  ///< what a generator fails with behind its items; empty: nothing
+  int64_t start = 0;  ///< of a range, as are the next two
+  int64_t stop = 0;
+  int64_t step = 1;
+  int nesting = 1;
+};
+
+/// Keeps the order of insertion. Keys are all that can_be_key.
 class Dict {
  public:
   const std::vector<std::pair<Value, Value>>& entries() const { return entries_; }
@@ -134,6 +165,7 @@ struct Namespace {
 /// The variable `loop` inside a for.
 struct Loop {
   std::vector<Value> items;
+  std::string error;  ///< what a generator fails with behind its items; empty: nothing
   size_t index = 0;
   int depth = 1;
   bool has_changed_value = false;
@@ -163,8 +195,11 @@ bool equal(const Value& a, const Value& b, Budget& budget);
 int compare(const Value& a, const Value& b, Budget& budget);
 /// Python's `a in b`.
 bool contains(const Value& container, const Value& item, Budget& budget);
-/// What a for loop goes through; fails for kinds that cannot be looped over.
-std::vector<Value> elements(const Value& value, Budget& budget);
+bool can_be_looped_over(const Value& value);
+/// What a for loop goes through (a generator has nothing left then, and what it
+/// fails with behind its items goes to `error`, if given); fails for kinds that cannot be looped
+/// over.
+std::vector<Value> elements(const Value& value, Budget& budget, std::string* error = nullptr);
 /// len(); fails for kinds without one.
 int64_t length(const Value& value);
 

@@ -80,6 +80,7 @@ void write_str(const Value& value, Budget& budget, MarkedText& out) {
 }
 
 void write_repr(const Value& value, Budget& budget, MarkedText& out) {
+  const Budget::Level level(budget);  // a namespace can hold itself
   budget.step();
   if (value.is_undefined()) {
     put("Undefined", budget, out);
@@ -113,6 +114,30 @@ void write_repr(const Value& value, Budget& budget, MarkedText& out) {
       write_repr(item, budget, out);
     }
     put("}", budget, out);
+  } else if (const Iterable* i = value.as_iterable();
+             i != nullptr && i->kind == Iterable::Kind::kRange) {
+    const std::string step = i->step == 1 ? "" : ", " + std::to_string(i->step);
+    put("range(" + std::to_string(i->start) + ", " + std::to_string(i->stop) + step + ")", budget,
+        out);
+  } else if (i != nullptr && i->kind != Iterable::Kind::kGenerator) {
+    put(value.type_name() + "(", budget, out);
+    write_repr(Value::list(i->items), budget, out);
+    put(")", budget, out);
+  } else if (const Namespace* n = value.as_namespace()) {
+    put("<Namespace ", budget, out);
+    write_repr(Value::dict(n->members), budget, out);
+    put(">", budget, out);
+  } else if (const Loop* loop = value.as_loop()) {
+    put("<LoopContext " + std::to_string(loop->index + 1) + "/" +
+            std::to_string(loop->items.size()) + ">",
+        budget, out);
+  } else if (const Callable* f = value.as_callable(); f != nullptr &&
+                                                      f->kind != Callable::Kind::kGlobal &&
+                                                      f->kind != Callable::Kind::kMethod) {
+    put("<Macro ", budget, out);
+    write_repr(f->kind == Callable::Kind::kMacro ? Value::string(f->name, true) : Value::none(),
+               budget, out);
+    put(">", budget, out);
   } else {
     put("<" + value.type_name() + ">", budget, out);
   }

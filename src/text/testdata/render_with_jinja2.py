@@ -31,8 +31,8 @@ class Generation(jinja2.ext.Extension):
         return jinja2.nodes.Scope(body).set_lineno(line)
 
 
-def environment():
-    env = jinja2.sandbox.ImmutableSandboxedEnvironment(
+def environment(base=jinja2.sandbox.ImmutableSandboxedEnvironment):
+    env = base(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
     env.filters["tojson"] = tojson
     env.globals["raise_exception"] = raise_exception
