@@ -98,9 +98,10 @@ Option Command::option(const std::string& names, int64_t& value, const std::stri
 Option Command::option(const std::string& names, double& value, const std::string& help) {
   return Option(app_->add_option(names, value, help));
 }
-Option Command::option(const std::string& names, std::function<void(const std::string&)> take,
+Option Command::option(const std::string& names,
+                       const std::function<void(const std::string&)>& take,
                        const std::string& help) {
-  return Option(app_->add_option_function<std::string>(names, std::move(take), help));
+  return Option(app_->add_option_function<std::string>(names, take, help));
 }
 
 Option Command::flag(const std::string& names, bool& value, const std::string& help) {

@@ -89,7 +89,7 @@ class Command {
   Option option(const std::string& names, int32_t& value, const std::string& help);
   Option option(const std::string& names, int64_t& value, const std::string& help);
   Option option(const std::string& names, double& value, const std::string& help);
-  Option option(const std::string& names, std::function<void(const std::string&)> take,
+  Option option(const std::string& names, const std::function<void(const std::string&)>& take,
                 const std::string& help);
   Option flag(const std::string& names, bool& value, const std::string& help);
   /// Flags and arguments that nobody declared are no error.
@@ -150,8 +150,8 @@ void declare_rm(Command& app, CommandLine& line);
 void declare_serve(Command& app, CommandLine& line);
 void declare_keys(Command& app, CommandLine& line);
 void declare_state(Command& app, CommandLine& line);
-void declare_completion(Command& app, CommandLine& line);
-void declare_man(Command& app, CommandLine& line);
+void declare_completion(Command& program, CommandLine& line);
+void declare_man(Command& program, CommandLine& line);
 
 /// The chat, for `chimere` and `chimere run` on a terminal. `state`: where the conversation is
 /// kept; empty: nowhere.

@@ -41,12 +41,12 @@ struct EngineCounters {
   int64_t waiting = 0;    ///< requests without one
   int64_t suspended = 0;  ///< of those that wait: moved out of the state store
   int64_t steps = 0;
-  int64_t prompt_tokens = 0;  ///< computed as prompt
-  int64_t rerun_tokens = 0;   ///< of replies, computed as prompt while idle
-  int64_t reply_tokens = 0;   ///< sampled
-  int64_t evictions = 0;      ///< requests moved out of a full state store
+  int64_t prompt_tokens = 0;   ///< computed as prompt
+  int64_t rerun_tokens = 0;    ///< of replies, computed as prompt while idle
+  int64_t reply_tokens = 0;    ///< sampled
+  int64_t evictions = 0;       ///< requests moved out of a full state store
   kernels::ExpertUse experts;  ///< of replies that may use fewer; as it was some steps ago
-  Histogram batch;            ///< replies of the steps that had some: "seconds" are requests
+  Histogram batch;             ///< replies of the steps that had some: "seconds" are requests
 };
 
 /// A loop that its caller drives: submit() and cancel() at any time (callbacks included), step()
