@@ -2,14 +2,13 @@
 // of one row, or one split after the other, and some of the heads that share a kv head, so that
 // keys and values are decoded once for all of them.
 //
-// The 128 threads are columns, of a thread or of two that share out the heads. Scores: a column has
-// 2 or 4 positions, and a thread for each a chain per head over the elements of the key. Values: a
-// column has 1 to 4 pairs of elements, and a thread for each two chains per head over the
-// positions. What several chains of a thread share (a query for its positions, a weight for its
+// Scores: each of the 128 threads has two positions, and for each a chain per head over the
+// elements of the key. Values: a thread has one or two pairs of elements, and for each two chains
+// per head over the positions. What several chains of a thread share (a query for its positions, a weight for its
 // elements) is read from shared memory once.
 //
 // Keys and values come by asynchronous copies, in one queue of stages that runs on from the keys
-// into the values of the split. A column copies what it alone will read: no barrier of the block is
+// into the values of the split. A thread copies what it alone will read: no barrier of the block is
 // between a copy and its use.
 //
 // Where all blocks run at once, they start while the previous kernel still runs: a rehearsal, of
@@ -34,30 +33,28 @@ struct HeadTile {
   int count;
 };
 
-/// A thread's scores: for each of its heads those of its column's positions, columns apart.
+/// A thread's scores: for each head those of its positions, kAttendThreads apart.
 template <int kHeads>
-using Scores = float[Layout<kHeads>::kOwn][Layout<kHeads>::kPositions];
+using Scores = float[kHeads][kOwnPositions];
 
-/// Scores of the first kActive positions of each column, before they are scaled.
+/// Scores of the first kActive positions of each thread, before they are scaled.
 template <KvType kType, int kHeads, int kActive>
 __device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>& shared,
-                                      Feed<kHeads>& feed, Scores<kHeads>& s) {
+                                      Feed& feed, Scores<kHeads>& s) {
   using Unit = KvUnit<kType>;
-  using L = Layout<kHeads>;
-  constexpr int kRows = L::kUnits / kActive;
+  constexpr int kRows = kStageUnits / kActive;
   // As much code as hides the latency of what it loads, and no more.
-  constexpr bool kUnrolled = Unit::kElements * kActive * L::kOwn < 256;
-  const int column = L::column();
-  const float* queries = shared.q + L::sharer() * L::kOwn * n;
-  const int units = elements / Unit::kElements;
+  constexpr bool kUnrolled = Unit::kElements * kActive * kHeads < 256;
+  const auto thread = static_cast<int>(threadIdx.x);
+    const int units = elements / Unit::kElements;
   auto add_unit = [&](const uint4* unit, int u) {
     uint4 raw[kActive];
     float d[kActive] = {};
 #pragma unroll
     for (int i = 0; i < kActive; ++i) {
-      raw[i] = unit[i * L::kColumns];
+      raw[i] = unit[i * kAttendThreads];
       if (has_scales(kType)) {
-        const int p = column + i * L::kColumns;
+        const int p = thread + i * kAttendThreads;
         const int block = u * Unit::kElements / 32;
         d[i] = widen_f16(shared.key_scales[(p / kPage * (n / 32) + block) * kPage + p % kPage]);
       }
@@ -68,9 +65,9 @@ __device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>&
 #pragma unroll
       for (int i = 0; i < kActive; ++i) Unit::decode(raw[i], c, d[i], d[i], x[i]);
 #pragma unroll
-      for (int h = 0; h < L::kOwn; ++h) {
+      for (int h = 0; h < kHeads; ++h) {
         const float4 q =
-            *reinterpret_cast<const float4*>(queries + h * n + u * Unit::kElements + 4 * c);
+            *reinterpret_cast<const float4*>(shared.q + h * n + u * Unit::kElements + 4 * c);
 #pragma unroll
         for (int i = 0; i < kActive; ++i) s[h][i] = fmaf(q.x, x[i][0], s[h][i]);
 #pragma unroll
@@ -87,24 +84,23 @@ __device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>&
     const uint4* stage = feed.take();
     if (kUnrolled && first + kRows <= units) {
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) add_unit(stage + r * kActive * L::kColumns, first + r);
+      for (int r = 0; r < kRows; ++r) add_unit(stage + r * kActive * kAttendThreads, first + r);
       continue;
     }
 #pragma unroll 1
     for (int r = 0; r < min(kRows, units - first); ++r) {
-      add_unit(stage + r * kActive * L::kColumns, first + r);
+      add_unit(stage + r * kActive * kAttendThreads, first + r);
     }
   }
 }
 
 template <KvType kType, int kHeads>
 __device__ __forceinline__ void score_half_or_all(int n, int elements, const Shared<kHeads>& shared,
-                                                  Feed<kHeads>& feed, Scores<kHeads>& s) {
-  constexpr int kPositions = Layout<kHeads>::kPositions;
+                                                  Feed& feed, Scores<kHeads>& s) {
   if (feed.halved()) {
-    score<kType, kHeads, kPositions / 2>(n, elements, shared, feed, s);
+    score<kType, kHeads, kOwnPositions / 2>(n, elements, shared, feed, s);
   } else {
-    score<kType, kHeads, kPositions>(n, elements, shared, feed, s);
+    score<kType, kHeads, kOwnPositions>(n, elements, shared, feed, s);
   }
 }
 
@@ -129,7 +125,7 @@ __device__ __forceinline__ void for_type(KvType type, F f) {
 /// Scores over the first `elements` elements of the keys.
 template <int kHeads>
 __device__ __forceinline__ void score_any(const AttendArgs& args, int elements,
-                                          const Shared<kHeads>& shared, Feed<kHeads>& feed,
+                                          const Shared<kHeads>& shared, Feed& feed,
                                           Scores<kHeads>& s) {
   for_type(args.kv.k_type, [&]<KvType kType>() {
     score_half_or_all<kType, kHeads>(args.dims.head_dim, elements, shared, feed, s);
@@ -138,32 +134,31 @@ __device__ __forceinline__ void score_any(const AttendArgs& args, int elements,
 
 /// A number for each head of a thread.
 template <int kHeads>
-using PerHead = float[Layout<kHeads>::kOwn];
+using PerHead = float[kHeads];
 
 /// The largest score of each head. One barrier of the block.
 template <int kHeads>
 __device__ __forceinline__ void largest(int count, const Shared<kHeads>& shared,
                                         const Scores<kHeads>& s, PerHead<kHeads>& top) {
-  using L = Layout<kHeads>;
   const auto thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % L::kLanes;
+  const int lane = thread % kWarp;
 #pragma unroll
-  for (int h = 0; h < L::kOwn; ++h) {
+  for (int h = 0; h < kHeads; ++h) {
     top[h] = -INFINITY;
 #pragma unroll
-    for (int i = 0; i < L::kPositions; ++i) {
-      if (L::column() + i * L::kColumns < count) top[h] = s[h][i] > top[h] ? s[h][i] : top[h];
+    for (int i = 0; i < kOwnPositions; ++i) {
+      if (thread + i * kAttendThreads < count) top[h] = s[h][i] > top[h] ? s[h][i] : top[h];
     }
   }
   // Lanes that differ in a bit share out their heads, until each has one.
 #pragma unroll
   for (int level = 0; level < 5; ++level) {
-    const int half = L::kLanes / 2 >> level;
-    const int heads = L::kOwn / 2 >> level;
+    const int half = kWarp / 2 >> level;
+    const int heads = kHeads / 2 >> level;
     if (half == 0) break;
     const bool upper = heads > 0 && (lane & half) != 0;
 #pragma unroll
-    for (int h = 0; h < (L::kOwn > 1 ? L::kOwn / 2 : 1); ++h) {
+    for (int h = 0; h < (kHeads > 1 ? kHeads / 2 : 1); ++h) {
       if (h >= (heads > 0 ? heads : 1)) break;
       const float own = upper ? top[h + heads] : top[h];
       const float given = upper ? top[h] : top[h + heads];
@@ -171,14 +166,14 @@ __device__ __forceinline__ void largest(int count, const Shared<kHeads>& shared,
       top[h] = other > own ? other : own;
     }
   }
-  constexpr int kLanesOfHead = L::kLanes / L::kOwn;
+  constexpr int kLanesOfHead = kWarp / kHeads;
   if (lane % kLanesOfHead == 0) {
-    shared.warp_max[thread / kWarp * kHeads + L::sharer() * L::kOwn + lane / kLanesOfHead] = top[0];
+    shared.warp_max[thread / kWarp * kHeads + lane / kLanesOfHead] = top[0];
   }
   __syncthreads();
 #pragma unroll
-  for (int h = 0; h < L::kOwn; ++h) {
-    const float* max = shared.warp_max + L::sharer() * L::kOwn + h;
+  for (int h = 0; h < kHeads; ++h) {
+    const float* max = shared.warp_max + h;
     top[h] = max[0];
 #pragma unroll
     for (int w = 1; w < kAttendThreads / kWarp; ++w) {
@@ -192,20 +187,19 @@ __device__ __forceinline__ void largest(int count, const Shared<kHeads>& shared,
 template <int kHeads>
 __device__ __forceinline__ void weigh(int count, const Scores<kHeads>& s,
                                       const PerHead<kHeads>& top, const Shared<kHeads>& shared) {
-  using L = Layout<kHeads>;
 #pragma unroll
-  for (int i = 0; i < L::kPositions; ++i) {
-    const int p = L::column() + i * L::kColumns;
+  for (int i = 0; i < kOwnPositions; ++i) {
+    const int p = static_cast<int>(threadIdx.x) + i * kAttendThreads;
     // Beyond the last position -0: it changes no sum.
     PerHead<kHeads> w;
 #pragma unroll
-    for (int h = 0; h < L::kOwn; ++h) w[h] = p < count ? exp_f32(s[h][i] - top[h]) : -0.0F;
-    float* to = shared.weights + p * kHeads + L::sharer() * L::kOwn;
-    if constexpr (L::kOwn == 4) {
+    for (int h = 0; h < kHeads; ++h) w[h] = p < count ? exp_f32(s[h][i] - top[h]) : -0.0F;
+    float* to = shared.weights + p * kHeads;
+    if constexpr (kHeads == 4) {
       *reinterpret_cast<float4*>(to) = make_float4(w[0], w[1], w[2], w[3]);
     } else {
 #pragma unroll
-      for (int h = 0; h < L::kOwn; ++h) to[h] = w[h];
+      for (int h = 0; h < kHeads; ++h) to[h] = w[h];
     }
   }
   __syncthreads();
@@ -235,22 +229,21 @@ __device__ __forceinline__ float sum_of(int head, const Shared<kHeads>& shared) 
 
 /// Weighted sums of kPairs pairs of elements of a split's values, for each head of a thread.
 template <int kHeads, int kPairs>
-using Sums = float[Layout<kHeads>::kOwn][kPairs][2];
+using Sums = float[kHeads][kPairs][2];
 
 /// Adds two positions, p and p + 1. `weights`: of p, from the thread's first head on. `x`: of each
 /// pair, its elements at p, then at p + 1.
 template <int kHeads, int kPairs>
 __device__ __forceinline__ void add_two(const float* weights, const float (&x)[kPairs][4],
                                         Sums<kHeads, kPairs>& o) {
-  constexpr int kOwn = Layout<kHeads>::kOwn;
-  float w[2 * kOwn];
+  float w[2 * kHeads];
   if constexpr (kHeads == 1) {
     const float2 both = *reinterpret_cast<const float2*>(weights);
     w[0] = both.x;
     w[1] = both.y;
   } else {
 #pragma unroll
-    for (int i = 0; i < kOwn / 2; ++i) {
+    for (int i = 0; i < kHeads / 2; ++i) {
       // With 2 heads four weights are both positions', with more one's.
       const float4 four = *reinterpret_cast<const float4*>(weights + i * kHeads);
       w[4 * i] = four.x;
@@ -262,11 +255,11 @@ __device__ __forceinline__ void add_two(const float* weights, const float (&x)[k
 #pragma unroll
   for (int t = 0; t < 2; ++t) {
 #pragma unroll
-    for (int h = 0; h < kOwn; ++h) {
+    for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
       for (int j = 0; j < kPairs; ++j) {
-        o[h][j][0] = fmaf(w[t * kOwn + h], x[j][2 * t], o[h][j][0]);
-        o[h][j][1] = fmaf(w[t * kOwn + h], x[j][2 * t + 1], o[h][j][1]);
+        o[h][j][0] = fmaf(w[t * kHeads + h], x[j][2 * t], o[h][j][0]);
+        o[h][j][1] = fmaf(w[t * kHeads + h], x[j][2 * t + 1], o[h][j][1]);
       }
     }
   }
@@ -274,17 +267,16 @@ __device__ __forceinline__ void add_two(const float* weights, const float (&x)[k
 
 template <KvType kType, int kHeads, int kPairs>
 __device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads>& shared,
-                                           Feed<kHeads>& feed, Sums<kHeads, kPairs>& o) {
+                                           Feed& feed, Sums<kHeads, kPairs>& o) {
   using Unit = KvUnit<kType>;
-  using L = Layout<kHeads>;
   constexpr int kGroup = Unit::kElements / 2;  // positions of a unit
-  constexpr int kGroups = L::kUnits / kPairs * kGroup > kPage ? kPage / kGroup : L::kUnits / kPairs;
-  constexpr bool kUnrolled = kGroup * kPairs * L::kOwn < 64;
-  const float* weights = shared.weights + L::sharer() * L::kOwn;
+  constexpr int kGroups = kStageUnits / kPairs * kGroup > kPage ? kPage / kGroup : kStageUnits / kPairs;
+  constexpr bool kUnrolled = kGroup * kPairs * kHeads < 64;
+  const float* weights = shared.weights;
   const uint16_t* scales[kPairs];
 #pragma unroll
   for (int j = 0; j < kPairs; ++j) {
-    const int pair = min(L::column() + j * L::kColumns, n / 2 - 1);
+    const int pair = min(static_cast<int>(threadIdx.x) + j * kAttendThreads, n / 2 - 1);
     scales[j] = shared.value_scales + pair / 16 * kPage;
   }
   auto decode = [&](const uint4(&raw)[kPairs], int p, int c, float(&x)[kPairs][4]) {
@@ -302,7 +294,7 @@ __device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads
   };
   auto load = [&](const uint4* stage, int g, uint4(&raw)[kPairs]) {
 #pragma unroll
-    for (int j = 0; j < kPairs; ++j) raw[j] = stage[(g * kPairs + j) * L::kColumns];
+    for (int j = 0; j < kPairs; ++j) raw[j] = stage[(g * kPairs + j) * kAttendThreads];
   };
   auto add_group = [&](const uint4* stage, int g, int p) {
     uint4 raw[kPairs];
@@ -376,14 +368,13 @@ template <KvType kType, int kHeads, int kPairs>
 __device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTile& heads, int split,
                                            int count, bool real, const PerHead<kHeads>& top,
                                            const PerHead<kHeads>& max, const Shared<kHeads>& shared,
-                                           Feed<kHeads>& feed) {
-  using L = Layout<kHeads>;
+                                           Feed& feed) {
   const int n = args.dims.head_dim;
   Sums<kHeads, kPairs> o = {};
   add_values<kType, kHeads, kPairs>(n, count, shared, feed, o);
 #pragma unroll
-  for (int h = 0; h < L::kOwn; ++h) {
-    const int head = L::sharer() * L::kOwn + h;
+  for (int h = 0; h < kHeads; ++h) {
+    const int head = h;
     if (head >= heads.count) break;
     float* to =
         args.parts != nullptr ? part_of(args, heads.first + head, split).o : shared.o + head * n;
@@ -391,7 +382,7 @@ __device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTil
     const Fold f = adds ? fold_of(max[h], top[h]) : Fold{};
 #pragma unroll
     for (int j = 0; j < kPairs; ++j) {
-      const int pair = L::column() + j * L::kColumns;
+      const int pair = static_cast<int>(threadIdx.x) + j * kAttendThreads;
       if (pair >= n / 2) break;
       float2* both = reinterpret_cast<float2*>(to) + pair;
       if (adds) {
@@ -426,13 +417,11 @@ template <int kHeads>
 __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& query,
                                            const HeadTile& heads, int split, bool real,
                                            const Shared<kHeads>& shared) {
-  using L = Layout<kHeads>;
   const int n = args.dims.head_dim;
   const int positions = query.position + 1;
   const bool folds = args.parts == nullptr;
   const int end = folds && real ? (positions + kSplit - 1) / kSplit : split + 1;
   const auto thread = static_cast<int>(threadIdx.x);
-  const int column = L::column();
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
     const float* q = args.qg.data + query.row * args.qg.stride +
@@ -442,23 +431,24 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
                     reinterpret_cast<const uint8_t*>(q + i));
     }
   }
-  const int pairs_log = n <= 2 * L::kColumns ? 0 : n <= 4 * L::kColumns ? 1 : 2;
+  static_assert(kMaxHeadDim <= 4 * kAttendThreads);
+  const int pairs_log = n <= 2 * kAttendThreads ? 0 : 1;
   // Of the splits so far.
   PerHead<kHeads> max = {};
   PerHead<kHeads> sum = {};
   for (; split < end; ++split) {
     const int first = split * kSplit;
     const int count = min(kSplit, positions - first);
-    Feed<kHeads> feed;
+    Feed feed;
     feed.begin(args, query, heads.kv_head, first, count, pairs_log, real, shared);
     feed.wait();
     __syncthreads();
     Scores<kHeads> s = {};
     score_any(args, real ? n : min(n, 32), shared, feed, s);
 #pragma unroll
-    for (int h = 0; h < L::kOwn; ++h) {
+    for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
-      for (int i = 0; i < L::kPositions; ++i) s[h][i] = s[h][i] * args.scale;
+      for (int i = 0; i < kOwnPositions; ++i) s[h][i] = s[h][i] * args.scale;
     }
     PerHead<kHeads> top;
     largest(count, shared, s, top);
@@ -469,19 +459,17 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
     for_type(args.kv.v_type, [&]<KvType kType>() {
       if (pairs_log == 0) {
         put_values<kType, kHeads, 1>(args, heads, split, added, real, top, max, shared, feed);
-      } else if (pairs_log == 1) {
+      } else {
         put_values<kType, kHeads, 2>(args, heads, split, added, real, top, max, shared, feed);
-      } else if constexpr (L::kPositions == 4) {
-        put_values<kType, kHeads, 4>(args, heads, split, added, real, top, max, shared, feed);
       }
     });
     __syncthreads();
 #pragma unroll
-    for (int h = 0; h < L::kOwn; ++h) {
+    for (int h = 0; h < kHeads; ++h) {
       const Fold f = split > 0 && folds ? fold_of(max[h], top[h]) : Fold{top[h], 0, 0};
       max[h] = f.max;
-      if (column != h) continue;
-      const int head = L::sharer() * L::kOwn + h;
+      if (thread != h) continue;
+      const int head = h;
       const float next = sum_of(head, shared);
       sum[h] = split > 0 && folds ? fmaf(next, f.take, sum[h] * f.keep) : next;
       if (folds) {
@@ -622,11 +610,6 @@ CHIMERE_KERNEL(attend_2, kAttendThreads, AttendArgs, args) {
 CHIMERE_KERNEL(attend_4, kAttendThreads, AttendArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
   attend<4>(args, memory);
-}
-
-CHIMERE_KERNEL_OF_BLOCKS(attend_8, kAttendThreads, 3, AttendArgs, args) {
-  CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
-  attend<8>(args, memory);
 }
 
 /// Folds the splits of a head in rising order. Grid: [slices * rows_per_slice, heads]. kFoldThreads

@@ -56,23 +56,8 @@ struct Shared {
   }
 };
 
-/// What a thread of attend_N has.
-template <int kHeads>
-struct Layout {
-  static constexpr int kColumns = attend_columns(kHeads);
-  static constexpr int kSharers = kAttendThreads / kColumns;  ///< threads of a column
-  static constexpr int kLanes = kWarp / kSharers;             ///< columns of a warp
-  static constexpr int kPositions = kSplit / kColumns;        ///< of a column
-  static constexpr int kUnits = kStageUnits * kSharers;       ///< of a column in a stage
-  static constexpr int kOwn = kHeads / kSharers;              ///< heads of a thread
-
-  __device__ static int column() {
-    const auto thread = static_cast<int>(threadIdx.x);
-    return thread / kWarp * kLanes + thread % kLanes;
-  }
-  /// Which of the column's threads this is.
-  __device__ static int sharer() { return static_cast<int>(threadIdx.x) % kWarp / kLanes; }
-};
+/// Positions of a thread.
+inline constexpr int kOwnPositions = kSplit / kAttendThreads;
 
 /// Loads one of `tiles` shares of the keys and values of a split into the second-level cache, in
 /// the order of their use.
@@ -97,25 +82,22 @@ __device__ __forceinline__ void prefetch_split(const AttendArgs& args, const Que
   heads(args.dims.n_kv_heads * key_bytes + kv_head * value_bytes, value_bytes);
 }
 
-/// Copies of the keys and values of a split, stage by stage. A stage has for each column units of
+/// Copies of the keys and values of a split, stage by stage. A stage has for each thread units of
 /// its positions' keys, [unit of a key][position], or of its pairs' values, [group of
-/// positions][pair]; the threads of a column share out the copies.
-template <int kHeads>
+/// positions][pair].
 class Feed {
  public:
-  using L = Layout<kHeads>;
-
-  /// Starts the first stages of `count` positions from `first` on. A column has 1 << pairs_log
+  /// Starts the first stages of `count` positions from `first` on. A thread has 1 << pairs_log
   /// pairs of elements. The scales are copied with the first stage, and all else that was started
   /// before.
+  template <int kHeads>
   __device__ __forceinline__ void begin(const AttendArgs& args, const Query& query, int kv_head,
                                         int first, int count, int pairs_log, bool real,
                                         const Shared<kHeads>& shared) {
     const int n = args.dims.head_dim;
     real_ = real;
-    const int column = L::column();
-    const int sharer = L::sharer();
-    stages_ = shared.stages + column;
+    const auto thread = static_cast<int>(threadIdx.x);
+    stages_ = shared.stages + thread;
     count_ = count;
     halved_ = count <= kSplit / 2;
     table_ = args.batch.page_table + args.batch.page_begin[query.sequence] + first / kPage;
@@ -125,11 +107,9 @@ class Feed {
     const int value_head = args.dims.n_kv_heads * head_bytes(args.kv.k_type, n) +
                            kv_head * head_bytes(args.kv.v_type, n);
     key_units_ = n * element_bits(args.kv.k_type) / 128;
-    // Of its column's positions a thread copies two, or one of the first half.
-    first_position_ = sharer * (halved_ ? 1 : 2);
 #pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      const int p = column + (first_position_ + j) * L::kColumns;
+    for (int j = 0; j < kOwnPositions; ++j) {
+      const int p = thread + j * kAttendThreads;
       key_there_[j] = p < count;
       keys_[j] = page(key_there_[j] ? p / kPage : 0) + key_head + p % kPage * 16;
     }
@@ -139,12 +119,11 @@ class Feed {
                  : args.kv.v_type == KvType::kQ4_0 ? 4
                                                    : 2;
     group_bytes_ = half * 16;
-    stage_positions_ = min(L::kUnits >> pairs_log << group_log_, kPage);
+    stage_positions_ = min(kStageUnits >> pairs_log << group_log_, kPage);
 #pragma unroll
     for (int j = 0; j < kStageUnits; ++j) {
-      const int unit = sharer * kStageUnits + j;
-      const int group = unit >> pairs_log;
-      const int pair = min(column + (unit & ((1 << pairs_log) - 1)) * L::kColumns, half - 1);
+      const int group = j >> pairs_log;
+      const int pair = min(thread + (j & ((1 << pairs_log) - 1)) * kAttendThreads, half - 1);
       value_position_[j] = group << group_log_;
       if (value_position_[j] >= stage_positions_) value_position_[j] = kSplit;
       value_offset_[j] = group * group_bytes_ + pair * 16;
@@ -172,7 +151,7 @@ class Feed {
   /// Positions of a stage of values.
   __device__ __forceinline__ int stage_positions() const { return stage_positions_; }
 
-  /// The column's units of the next stage, kColumns apart; the stage before it is given back.
+  /// The thread's units of the next stage, kAttendThreads apart; the stage before it is given back.
   __device__ __forceinline__ const uint4* take() {
     wait();
     start_stage();
@@ -180,12 +159,8 @@ class Feed {
     return stages_ + taken_ * (kStageUnits * kAttendThreads);
   }
 
-  /// Waits for the column's copies of the next stage; all threads of the column are done with the
-  /// stage before the one in use.
-  __device__ __forceinline__ void wait() const {
-    wait_for_older_groups<kFeedStages - 2>();
-    if (L::kSharers > 1) __syncwarp();
-  }
+  /// Waits for the thread's copies of the next stage.
+  __device__ __forceinline__ void wait() const { wait_for_older_groups<kFeedStages - 2>(); }
 
  private:
   __device__ __forceinline__ const uint8_t* page(int i) const {
@@ -201,8 +176,8 @@ class Feed {
     }
   }
 
-  /// `rows` units of the first `active` of the thread's two positions, of `all` of the column.
-  template <int kRows, int kActive, int kAll>
+  /// kRows units of the first kActive of the thread's positions.
+  template <int kRows, int kActive>
   __device__ __forceinline__ void start_keys(uint4* to) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -210,8 +185,7 @@ class Feed {
 #pragma unroll
       for (int j = 0; j < kActive; ++j) {
         if (key_there_[j]) {
-          start_copy(to + (r * kAll + first_position_ + j) * L::kColumns, keys_[j] + r * kPage * 16,
-                     true);
+          start_copy(to + (r * kActive + j) * kAttendThreads, keys_[j] + r * kPage * 16, true);
         }
       }
     }
@@ -224,9 +198,9 @@ class Feed {
     uint4* to = stages_ + put_ * (kStageUnits * kAttendThreads);
     if (unit_ < key_units_) {
       if (halved_) {
-        start_keys<4, 1, L::kPositions / 2>(to);
+        start_keys<4, kOwnPositions / 2>(to);
       } else {
-        start_keys<2, 2, L::kPositions>(to);
+        start_keys<2, kOwnPositions>(to);
       }
     } else if (position_ < count_) {
       if (position_ % kPage == 0) {
@@ -235,11 +209,10 @@ class Feed {
         if (next * kPage < count_) next_values_ = page(next) + value_head_;
       }
       const uint8_t* values = values_ + (position_ % kPage >> group_log_) * group_bytes_;
-      uint4* own = to + L::sharer() * kStageUnits * L::kColumns;
 #pragma unroll
       for (int j = 0; j < kStageUnits; ++j) {
         if (position_ + value_position_[j] < count_) {
-          start_copy(own + j * L::kColumns, values + value_offset_[j], real_);
+          start_copy(to + j * kAttendThreads, values + value_offset_[j], real_);
         }
       }
       position_ += stage_positions_;
@@ -248,16 +221,15 @@ class Feed {
     put_ = put_ + 1 == kFeedStages ? 0 : put_ + 1;
   }
 
-  uint4* stages_;         ///< of the column
+  uint4* stages_;         ///< of the thread
   const int32_t* table_;  ///< of the split's pages
   const uint8_t* base_;
   int64_t page_bytes_;
   int value_head_;
   const uint8_t* values_;       ///< of the page that is copied
   const uint8_t* next_values_;  ///< of the page behind it
-  const uint8_t* keys_[2];
-  bool key_there_[2];
-  int first_position_;
+  const uint8_t* keys_[kOwnPositions];
+  bool key_there_[kOwnPositions];
   int value_position_[kStageUnits];  ///< of each unit; kSplit: none
   int value_offset_[kStageUnits];
   int count_;

@@ -13,7 +13,6 @@ constexpr Kernel kAppend = {"rope_append", "qk_norm_rope_append"};
 constexpr Kernel kAttend1 = {"attend", "attend_1"};
 constexpr Kernel kAttend2 = {"attend", "attend_2"};
 constexpr Kernel kAttend4 = {"attend", "attend_4"};
-constexpr Kernel kAttend8 = {"attend", "attend_8"};
 constexpr Kernel kFold = {"attend", "attend_fold"};
 
 static_assert(kSplit == kAttentionSplit && kPage == kKvPageTokens);
@@ -86,10 +85,8 @@ const Kernel& attend_kernel(int heads) {
       return kAttend1;
     case 2:
       return kAttend2;
-    case 4:
-      return kAttend4;
     default:
-      return kAttend8;
+      return kAttend4;
   }
 }
 
@@ -159,7 +156,7 @@ AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, i
   const int64_t blocks = rows * shape.n_kv_heads * (splits_apart ? splits : 1);
   // As long as every multiprocessor keeps work: few heads are done when their keys are there, many
   // want a second block beside the first.
-  while (plan.heads < 8 && plan.heads < group) {
+  while (plan.heads < 4 && plan.heads < group) {
     const int heads = 2 * plan.heads;
     if (4 * blocks * blocks_of(group, heads) < int64_t{multiprocessors} * (heads > 2 ? 6 : 3)) {
       break;

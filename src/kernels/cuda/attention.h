@@ -30,7 +30,7 @@ bool chunks_use_tensor_cores(const AttentionShape& shape, DType k_type, DType v_
 
 /// How rows of one class attend one by one.
 struct AttendPlan {
-  int heads = 1;   ///< that a block attends for: 1, 2, 4 or 8
+  int heads = 1;   ///< that a block attends for: 1, 2 or 4
   int tiles = 1;   ///< of so many heads, for each kv head
   int splits = 0;  ///< blocks for the splits of a row; 0: a block takes them one after the other
   int64_t parts_bytes = 0;  ///< of scratch memory for what the splits' blocks leave

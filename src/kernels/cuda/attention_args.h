@@ -107,13 +107,8 @@ CHIMERE_INLINE constexpr int chunk_shared_bytes(int head_dim) { return 2 * 2 * 3
 inline constexpr int kAppendWarps = 4;
 inline constexpr int kFoldThreads = kMaxHeadDim / 4;
 
-/// Threads of attend_N: a column for each thread, or for two threads of a warp that share out the
-/// heads. A column has kSplit / columns positions, and pairs of elements.
+/// Threads of attend_N. A thread has kSplit / kAttendThreads positions, and pairs of elements.
 inline constexpr int kAttendThreads = 128;
-
-CHIMERE_INLINE constexpr int attend_columns(int heads) {
-  return heads >= 8 ? kAttendThreads / 2 : kAttendThreads;
-}
 
 /// Stages of keys or values that attend_N holds, each of kStageUnits units for a thread.
 inline constexpr int kFeedStages = 4;

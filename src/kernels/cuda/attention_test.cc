@@ -280,13 +280,13 @@ TEST(CudaAttention, PlansFillTheCardAndShareDecodedKeys) {
   BatchExtent deep = one;
   deep.positions = 32768;
   const AttendPlan many = plan_attend(shape, deep, 1, 132);
-  EXPECT_EQ(many.heads, 8);
+  EXPECT_EQ(many.heads, 4);
   EXPECT_EQ(many.splits, 128);
   EXPECT_EQ(many.parts_bytes, int64_t{16} * 128 * 258 * 4);
   BatchExtent prompt = deep;
   prompt.n_slices = 64;
   const AttendPlan rows = plan_attend(shape, prompt, 64, 132);
-  EXPECT_EQ(rows.heads, 8);
+  EXPECT_EQ(rows.heads, 4);
   EXPECT_EQ(rows.splits, 0);
   EXPECT_EQ(rows.parts_bytes, 0);
 }

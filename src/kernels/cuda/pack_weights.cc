@@ -5,14 +5,11 @@
 
 #include "kernels/cuda/packed_layout.h"
 #include "kernels/dot_rule.h"
-#include "kernels/integer_weights.h"
 #include "quant/blocks.h"
 #include "quant/codebooks.h"
 
 namespace chimere::kernels::cuda {
 namespace {
-
-using quant::kSuperBlock;
 
 /// Where a row's planes go.
 struct Planes {
@@ -38,159 +35,180 @@ Planes planes_of(DType type, int64_t n_in, uint8_t* row) {
   return p;
 }
 
-/// The four lowest bits of 2 * half elements (16 or 8): element i low, i + half high in byte i.
-void put_nibbles(const uint8_t* v, int half, uint8_t* dst) {
-  for (int i = 0; i < half; ++i) {
-    dst[i] = static_cast<uint8_t>((v[i] & 15U) | ((v[i + half] & 15U) << 4U));
+template <class Word>
+Word load(const void* p) {
+  Word v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class Word>
+void store(uint8_t* p, Word v) {
+  std::memcpy(p, &v, sizeof v);
+}
+
+// A word holds four or eight elements, one in each byte, so that one operation moves all of them.
+constexpr uint64_t kLowNibbles = 0x0F0F0F0F0F0F0F0FU;
+constexpr uint32_t kOnes = 0x01010101U;
+
+/// Bits `shift` to `shift` + 3 of 2 * kHalf bytes: element i low, i + kHalf high in byte i.
+template <int kHalf>
+void put_nibbles(const uint8_t* v, int shift, uint8_t* dst) {
+  for (int i = 0; i < kHalf; i += 8) {
+    const uint64_t low = (load<uint64_t>(v + i) >> shift) & kLowNibbles;
+    const uint64_t high = (load<uint64_t>(v + kHalf + i) >> shift) & kLowNibbles;
+    store(dst + i, low | high << 4U);
   }
 }
 
-/// Bit `bit` of 32 elements: element 4 j + b in bit 8 b + j.
-void put_bits(const uint8_t* v, int bit, uint8_t* dst) {
-  std::memset(dst, 0, 4);
-  for (unsigned i = 0; i < 32; ++i) {
-    dst[i % 4] = static_cast<uint8_t>(dst[i % 4] | (((v[i] >> bit) & 1U) << (i / 4)));
+/// Bit `shift` of 32 bytes: element 4 j + b in bit 8 b + j.
+void put_bits(const uint8_t* v, int shift, uint8_t* dst) {
+  uint32_t bits = 0;
+  for (int j = 0; j < 8; ++j) bits |= ((load<uint32_t>(v + 4 * j) >> shift) & kOnes) << j;
+  store(dst, bits);
+}
+
+/// Bits `shift` and `shift` + 1 of 16 bytes: element 4 j + b in bits 8 b + 2 j.
+void put_pairs(const uint8_t* v, int shift, uint8_t* dst) {
+  uint32_t pairs = 0;
+  for (int j = 0; j < 4; ++j) {
+    pairs |= ((load<uint32_t>(v + 4 * j) >> shift) & (3 * kOnes)) << (2 * j);
   }
+  store(dst, pairs);
 }
 
-/// Bits `bit` and `bit` + 1 of 16 elements: element 4 j + b in bits 8 b + 2 j.
-void put_pairs(const uint8_t* v, int bit, uint8_t* dst) {
-  std::memset(dst, 0, 4);
-  for (unsigned i = 0; i < 16; ++i) {
-    dst[i % 4] = static_cast<uint8_t>(dst[i % 4] | (((v[i] >> bit) & 3U) << (i / 4 * 2)));
-  }
+/// Bit b of `four` as bit 8 b.
+constexpr uint32_t spread(uint32_t four) { return (four * 0x00204081U) & kOnes; }
+
+/// Bit i of `bits` is element i's: element 4 j + b in bit 8 b + j.
+void put_spread_bits(uint32_t bits, uint8_t* dst) {
+  uint32_t out = 0;
+  for (int j = 0; j < 8; ++j) out |= spread((bits >> (4 * j)) & 15U) << j;
+  store(dst, out);
 }
 
-/// What is added to rule 4's integers to make them the unsigned ones of the file.
-int offset_of(DType t) {
-  switch (t) {
-    case DType::kQ4_0:
-      return 8;
-    case DType::kQ5_0:
-      return 16;
-    case DType::kQ6_K:
-      return 32;
-    case DType::kQ3_K:
-      return 4;
-    default:
-      return 0;
-  }
+void pack(const quant::BlockQ4_0& block, int64_t b, const Planes& p) {
+  std::memcpy(p.of(0, b), block.qs, 16);
+  store(p.of(1, b), block.d);
+}
+void pack(const quant::BlockQ4_1& block, int64_t b, const Planes& p) {
+  std::memcpy(p.of(0, b), block.qs, 16);
+  store(p.of(1, b), block.d);
+  store(p.of(1, b) + 2, block.m);
+}
+void pack(const quant::BlockQ5_0& block, int64_t b, const Planes& p) {
+  std::memcpy(p.of(0, b), block.qs, 16);
+  put_spread_bits(load<uint32_t>(block.qh), p.of(1, b));
+  store(p.of(2, b), block.d);
+}
+void pack(const quant::BlockQ5_1& block, int64_t b, const Planes& p) {
+  std::memcpy(p.of(0, b), block.qs, 16);
+  put_spread_bits(load<uint32_t>(block.qh), p.of(1, b));
+  store(p.of(2, b), block.d);
+  store(p.of(2, b) + 2, block.m);
+}
+void pack(const quant::BlockQ8_0& block, int64_t b, const Planes& p) {
+  std::memcpy(p.of(0, b), block.qs, 16);
+  std::memcpy(p.of(1, b), block.qs + 16, 16);
+  store(p.of(2, b), block.d);
+}
+void pack(const quant::BlockMxfp4& block, int64_t b, const Planes& p) {
+  std::memcpy(p.of(0, b), block.qs, 16);
+  *p.of(1, b) = block.e;
+}
+void pack(const quant::BlockIq4Nl& block, int64_t b, const Planes& p) {
+  std::memcpy(p.of(0, b), block.qs, 16);
+  store(p.of(1, b), block.d);
 }
 
-/// The integers of plain formats: bits of the integers themselves.
-void pack_plain_integers(DType type, const int8_t* q, int64_t n, const Planes& p) {
-  const int offset = offset_of(type);
-  for (int64_t b = 0; b < n / 32; ++b) {
-    std::array<uint8_t, 32> v;
-    for (int i = 0; i < 32; ++i) v[i] = static_cast<uint8_t>(q[32 * b + i] + offset);
-    switch (type) {
-      case DType::kQ8_0:
-        std::memcpy(p.of(0, b), v.data(), 16);
-        std::memcpy(p.of(1, b), v.data() + 16, 16);
-        break;
-      case DType::kQ6_K:
-        for (int h = 0; h < 2; ++h) {
-          put_nibbles(v.data() + 16 * h, 8, p.of(0, b) + 8 * h);
-          put_pairs(v.data() + 16 * h, 4, p.of(1, b) + 4 * h);
-        }
-        break;
-      case DType::kQ2_K:
-      case DType::kQ3_K:
-        for (int h = 0; h < 2; ++h) put_pairs(v.data() + 16 * h, 0, p.of(0, b) + 4 * h);
-        if (type == DType::kQ3_K) put_bits(v.data(), 2, p.of(1, b));
-        break;
-      default:  // 4 bits, and a fifth
-        put_nibbles(v.data(), 16, p.of(0, b));
-        if (p.unit[1] == 4 && type != DType::kQ4_1) put_bits(v.data(), 4, p.of(1, b));
-    }
-  }
-}
-
-/// Formats of blocks of 32 with nibbles that are indices, and the scales of all blocks of 32.
-/// `scales_at` is where a block's d (and m) begin, `bytes` how many bytes they have.
-void pack_block_scales(const uint8_t* row, int64_t block_bytes, int bytes, int64_t n,
-                       const Planes& p, int plane) {
-  for (int64_t b = 0; b < n / 32; ++b) std::memcpy(p.of(plane, b), row + b * block_bytes, bytes);
-}
-
-void pack_nibble_indices(const uint8_t* row, int64_t block_bytes, int at, int64_t n,
-                         const Planes& p) {
-  for (int64_t b = 0; b < n / 32; ++b) std::memcpy(p.of(0, b), row + b * block_bytes + at, 16);
-}
-
-void pack_super(const quant::BlockQ4K& block, int64_t b, const Planes& p, int scales_plane) {
+/// What Q4_K and Q5_K have in common: nibbles, of which each 32 bytes hold the low ones of a scale
+/// group and the high ones of the next, scales and minima.
+template <class Block>
+void pack_nibbles_and_minima(const Block& block, int64_t b, const Planes& p, int scales_plane) {
   for (int g = 0; g < 8; ++g) {
+    put_nibbles<16>(block.qs + g / 2 * 32, g % 2 * 4, p.of(0, 8 * b + g));
     const quant::ScaleMin sm = quant::scale_min(block.scales, g);
     uint8_t* to = p.of(scales_plane, 8 * b + g);
     to[0] = sm.scale;
     to[1] = sm.min;
   }
-  std::memcpy(p.of_super(b), &block.d, 2);
-  std::memcpy(p.of_super(b) + 2, &block.dmin, 2);
+  store(p.of_super(b), block.d);
+  store(p.of_super(b) + 2, block.dmin);
+}
+void pack(const quant::BlockQ4K& block, int64_t b, const Planes& p) {
+  pack_nibbles_and_minima(block, b, p, 1);
+}
+void pack(const quant::BlockQ5K& block, int64_t b, const Planes& p) {
+  pack_nibbles_and_minima(block, b, p, 2);
+  for (int g = 0; g < 8; ++g) put_bits(block.qh, g, p.of(1, 8 * b + g));
+}
+void pack(const quant::BlockQ6K& block, int64_t b, const Planes& p) {
+  for (int g = 0; g < 16; ++g) {
+    // Of each 128 elements: low nibbles of 64 bytes, then their high nibbles; 32 bytes of 2-bit
+    // tops.
+    const int half = g / 8;
+    const int at = g % 8;
+    put_nibbles<8>(block.ql + half * 64 + at % 4 * 16, at / 4 * 4, p.of(0, 8 * b) + 8 * g);
+    put_pairs(block.qh + half * 32 + at % 2 * 16, at / 2 * 2, p.of(1, 8 * b) + 4 * g);
+  }
+  std::memcpy(p.of(2, 8 * b), block.scales, 16);
+  store(p.of_super(b), block.d);
 }
 
-void pack_block(const quant::BlockQ4K& block, int64_t b, const Planes& p) {
-  pack_super(block, b, p, 1);
+/// Q2_K and Q3_K: of each 128 elements, byte l of 32 holds elements l, 32 + l, 64 + l, 96 + l.
+void pack_two_bits(const uint8_t* qs, int64_t b, const Planes& p) {
+  for (int g = 0; g < 16; ++g) {
+    put_pairs(qs + g / 8 * 32 + g % 2 * 16, g % 8 / 2 * 2, p.of(0, 8 * b) + 4 * g);
+  }
 }
-void pack_block(const quant::BlockQ5K& block, int64_t b, const Planes& p) {
-  quant::BlockQ4K head;
-  head.d = block.d;
-  head.dmin = block.dmin;
-  std::memcpy(head.scales, block.scales, sizeof head.scales);
-  pack_super(head, b, p, 2);
-}
-void pack_block(const quant::BlockQ6K& block, int64_t b, const Planes& p) {
-  std::memcpy(p.of(2, 8 * b), block.scales, 16);
-  std::memcpy(p.of_super(b), &block.d, 2);
-}
-void pack_block(const quant::BlockQ2K& block, int64_t b, const Planes& p) {
+void pack(const quant::BlockQ2K& block, int64_t b, const Planes& p) {
+  pack_two_bits(block.qs, b, p);
   std::memcpy(p.of(1, 8 * b), block.scales, 16);
-  std::memcpy(p.of_super(b), &block.d, 2);
-  std::memcpy(p.of_super(b) + 2, &block.dmin, 2);
+  store(p.of_super(b), block.d);
+  store(p.of_super(b) + 2, block.dmin);
 }
-void pack_block(const quant::BlockQ3K& block, int64_t b, const Planes& p) {
+void pack(const quant::BlockQ3K& block, int64_t b, const Planes& p) {
+  pack_two_bits(block.qs, b, p);
+  for (int g = 0; g < 8; ++g) put_bits(block.hmask, g, p.of(1, 8 * b + g));
   for (int g = 0; g < 16; ++g) {
     p.of(2, 8 * b)[g] = static_cast<uint8_t>(quant::q3_scale(block.scales, g));
   }
-  std::memcpy(p.of_super(b), &block.d, 2);
+  store(p.of_super(b), block.d);
 }
-void pack_block(const quant::BlockIq4Xs& block, int64_t b, const Planes& p) {
+
+void pack(const quant::BlockIq4Xs& block, int64_t b, const Planes& p) {
+  std::memcpy(p.of(0, 8 * b), block.qs, 128);
   for (int g = 0; g < 8; ++g) {
-    // The file's nibbles: 16 bytes for 32 elements, as here.
-    std::memcpy(p.of(0, 8 * b + g), block.qs + 16 * g, 16);
     *p.of(1, 8 * b + g) = static_cast<uint8_t>(quant::iq4_xs_scale(block, g));
   }
-  std::memcpy(p.of_super(b), &block.d, 2);
+  store(p.of_super(b), block.d);
 }
-void pack_block(const quant::BlockIq3S& block, int64_t b, const Planes& p) {
+void pack(const quant::BlockIq3S& block, int64_t b, const Planes& p) {
+  std::memcpy(p.of(0, 8 * b), block.qs, 64);
   for (int g = 0; g < 8; ++g) {
-    std::memcpy(p.of(0, 8 * b + g), block.qs + 8 * g, 8);
+    const auto of_file = load<uint32_t>(block.signs + 4 * g);
     uint32_t signs = 0;
-    for (unsigned i = 0; i < 32; ++i) {
-      const uint32_t sign = (block.signs[4 * g + i / 8] >> (i % 8)) & 1U;
-      signs |= sign << (8 * (i % 4) + 7 - i / 4);
-    }
-    std::memcpy(p.of(1, 8 * b + g), &signs, 4);
-    *p.of(2, 8 * b + g) = block.qh[g];
+    for (int j = 0; j < 8; ++j) signs |= spread((of_file >> (4 * j)) & 15U) << (7 - j);
+    store(p.of(1, 8 * b + g), signs);
   }
+  std::memcpy(p.of(2, 8 * b), block.qh, 8);
   std::memcpy(p.of_super(b), block.scales, 4);
-  std::memcpy(p.of_super(b) + 4, &block.d, 2);
+  store(p.of_super(b) + 4, block.d);
 }
-void pack_block(const quant::BlockIq3Xxs& block, int64_t b, const Planes& p) {
+void pack(const quant::BlockIq3Xxs& block, int64_t b, const Planes& p) {
   std::memcpy(p.of(0, 8 * b), block.qs, 64);
   std::memcpy(p.of(1, 8 * b), block.scales_and_signs, 32);
-  std::memcpy(p.of_super(b), &block.d, 2);
+  store(p.of_super(b), block.d);
 }
-void pack_block(const quant::BlockIq2Xxs& block, int64_t b, const Planes& p) {
+void pack(const quant::BlockIq2Xxs& block, int64_t b, const Planes& p) {
   std::memcpy(p.of(0, 8 * b), block.qs, 64);
-  std::memcpy(p.of_super(b), &block.d, 2);
+  store(p.of_super(b), block.d);
 }
-void pack_block(const quant::BlockIq2Xs& block, int64_t b, const Planes& p) {
+void pack(const quant::BlockIq2Xs& block, int64_t b, const Planes& p) {
   std::memcpy(p.of(0, 8 * b), block.qs, 64);
   std::memcpy(p.of_super(b), block.scales, 8);
-  std::memcpy(p.of_super(b) + 8, &block.d, 2);
+  store(p.of_super(b) + 8, block.d);
 }
-void pack_block(const quant::BlockIq2S& block, int64_t b, const Planes& p) {
+void pack(const quant::BlockIq2S& block, int64_t b, const Planes& p) {
   for (int g = 0; g < 16; ++g) {
     uint8_t* to = p.of(0, 8 * b) + 4 * g;
     std::memcpy(to, block.qs + 2 * g, 2);
@@ -199,109 +217,97 @@ void pack_block(const quant::BlockIq2S& block, int64_t b, const Planes& p) {
     const unsigned scale = (block.scales[g / 2] >> (g % 2 * 4)) & 15U;
     p.of(1, 8 * b)[g] = static_cast<uint8_t>(high | (scale << 4U));
   }
-  std::memcpy(p.of_super(b), &block.d, 2);
+  store(p.of_super(b), block.d);
 }
-void pack_block(const quant::BlockIq1S& block, int64_t b, const Planes& p) {
+void pack(const quant::BlockIq1S& block, int64_t b, const Planes& p) {
   std::memcpy(p.of(0, 8 * b), block.qs, 32);
   std::memcpy(p.of(1, 8 * b), block.qh, 16);
-  std::memcpy(p.of_super(b), &block.d, 2);
+  store(p.of_super(b), block.d);
 }
-void pack_block(const quant::BlockIq1M& block, int64_t b, const Planes& p) {
+void pack(const quant::BlockIq1M& block, int64_t b, const Planes& p) {
   std::memcpy(p.of(0, 8 * b), block.qs, 32);
   std::memcpy(p.of(1, 8 * b), block.qh, 16);
   std::memcpy(p.of_super(b), block.scales, 8);
 }
 
-/// IQ3_S, wide.
-void pack_odd_integers(const uint8_t* row, const int8_t* q, int64_t n, const Planes& p) {
-  for (int64_t b = 0; b < n / 32; ++b) {
-    std::array<uint8_t, 32> v;
-    for (int i = 0; i < 32; ++i) v[i] = static_cast<uint8_t>((q[32 * b + i] + 15) / 2);
-    put_nibbles(v.data(), 16, p.of(0, b));
-  }
-  for (int64_t b = 0; b < n / kSuperBlock; ++b) {
-    quant::BlockIq3S block;
-    std::memcpy(&block, row + b * static_cast<int64_t>(sizeof block), sizeof block);
-    for (int g = 0; g < 8; ++g) {
-      const int scale = block.scales[g / 2] >> (g % 2 * 4) & 15;
-      *p.of(1, 8 * b + g) = static_cast<uint8_t>(1 + 2 * scale);
+/// A block of IQ3_S as a wide row has it.
+struct WideIq3S {
+  quant::BlockIq3S block;
+};
+
+void pack(const WideIq3S& wide, int64_t b, const Planes& p) {
+  const quant::BlockIq3S& block = wide.block;
+  for (int g = 0; g < 8; ++g) {
+    const auto signs = load<uint32_t>(block.signs + 4 * g);
+    std::array<uint32_t, 8> fours;
+    for (unsigned j = 0; j < 8; ++j) {
+      const unsigned index = block.qs[8 * g + j] | (((block.qh[g] >> j) & 1U) << 8U);
+      // Elements are odd, so that no bit of one falls into its neighbour; (-e + 15) / 2 is 15 less
+      // (e + 15) / 2.
+      const uint32_t halves = (quant::kIq3SGrid[index] + 15 * kOnes) >> 1U;
+      fours[j] = halves ^ (15U * spread((signs >> (4 * j)) & 15U));
     }
-    std::memcpy(p.of_super(b), &block.d, 2);
+    for (int j = 0; j < 4; ++j) {
+      store(p.of(0, 8 * b + g) + 4 * j, fours[j] | fours[j + 4] << 4U);
+    }
+    const int scale = block.scales[g / 2] >> (g % 2 * 4) & 15;
+    *p.of(1, 8 * b + g) = static_cast<uint8_t>(1 + 2 * scale);
   }
+  store(p.of_super(b), block.d);
 }
 
 template <class Block>
-void pack_blocks(const uint8_t* row, int64_t n, const Planes& p) {
-  for (int64_t b = 0; b < n / kSuperBlock; ++b) {
-    Block block;
-    std::memcpy(&block, row + b * static_cast<int64_t>(sizeof block), sizeof block);
-    pack_block(block, b, p);
-  }
+void pack_blocks(const uint8_t* row, int64_t blocks, const Planes& p) {
+  const auto* block = reinterpret_cast<const Block*>(row);
+  for (int64_t b = 0; b < blocks; ++b) pack(block[b], b, p);
 }
 
-/// The formats whose packed integers are bits of rule 4's.
-bool has_plain_integers(DType t) {
-  switch (t) {
-    case DType::kQ4_0:
-    case DType::kQ4_1:
-    case DType::kQ5_0:
-    case DType::kQ5_1:
-    case DType::kQ8_0:
-    case DType::kQ2_K:
-    case DType::kQ3_K:
-    case DType::kQ4_K:
-    case DType::kQ5_K:
-    case DType::kQ6_K:
-      return true;
-    default:
-      return false;
-  }
-}
-
-void pack_scales(DType type, const uint8_t* row, int64_t n, const Planes& p) {
+void pack_row(DType type, const uint8_t* row, int64_t n, const Planes& p) {
+  const int64_t small = n / quant::kBlock;
+  const int64_t large = n / quant::kSuperBlock;
   switch (type) {
     case DType::kQ4_0:
-      return pack_block_scales(row, sizeof(quant::BlockQ4_0), 2, n, p, 1);
+      return pack_blocks<quant::BlockQ4_0>(row, small, p);
     case DType::kQ4_1:
-      return pack_block_scales(row, sizeof(quant::BlockQ4_1), 4, n, p, 1);
+      return pack_blocks<quant::BlockQ4_1>(row, small, p);
     case DType::kQ5_0:
-      return pack_block_scales(row, sizeof(quant::BlockQ5_0), 2, n, p, 2);
+      return pack_blocks<quant::BlockQ5_0>(row, small, p);
     case DType::kQ5_1:
-      return pack_block_scales(row, sizeof(quant::BlockQ5_1), 4, n, p, 2);
+      return pack_blocks<quant::BlockQ5_1>(row, small, p);
     case DType::kQ8_0:
-      return pack_block_scales(row, sizeof(quant::BlockQ8_0), 2, n, p, 2);
+      return pack_blocks<quant::BlockQ8_0>(row, small, p);
     case DType::kMXFP4:
-      pack_nibble_indices(row, sizeof(quant::BlockMxfp4), 1, n, p);
-      return pack_block_scales(row, sizeof(quant::BlockMxfp4), 1, n, p, 1);
+      return pack_blocks<quant::BlockMxfp4>(row, small, p);
     case DType::kIQ4_NL:
-      pack_nibble_indices(row, sizeof(quant::BlockIq4Nl), 2, n, p);
-      return pack_block_scales(row, sizeof(quant::BlockIq4Nl), 2, n, p, 1);
+      return pack_blocks<quant::BlockIq4Nl>(row, small, p);
     case DType::kIQ4_XS:
-      return pack_blocks<quant::BlockIq4Xs>(row, n, p);
+      return pack_blocks<quant::BlockIq4Xs>(row, large, p);
     case DType::kQ2_K:
-      return pack_blocks<quant::BlockQ2K>(row, n, p);
+      return pack_blocks<quant::BlockQ2K>(row, large, p);
     case DType::kQ3_K:
-      return pack_blocks<quant::BlockQ3K>(row, n, p);
+      return pack_blocks<quant::BlockQ3K>(row, large, p);
     case DType::kQ4_K:
-      return pack_blocks<quant::BlockQ4K>(row, n, p);
+      return pack_blocks<quant::BlockQ4K>(row, large, p);
     case DType::kQ5_K:
-      return pack_blocks<quant::BlockQ5K>(row, n, p);
+      return pack_blocks<quant::BlockQ5K>(row, large, p);
     case DType::kQ6_K:
-      return pack_blocks<quant::BlockQ6K>(row, n, p);
+      return pack_blocks<quant::BlockQ6K>(row, large, p);
     case DType::kIQ1_S:
-      return pack_blocks<quant::BlockIq1S>(row, n, p);
+      return pack_blocks<quant::BlockIq1S>(row, large, p);
     case DType::kIQ1_M:
-      return pack_blocks<quant::BlockIq1M>(row, n, p);
+      return pack_blocks<quant::BlockIq1M>(row, large, p);
     case DType::kIQ2_XXS:
-      return pack_blocks<quant::BlockIq2Xxs>(row, n, p);
+      return pack_blocks<quant::BlockIq2Xxs>(row, large, p);
     case DType::kIQ2_XS:
-      return pack_blocks<quant::BlockIq2Xs>(row, n, p);
+      return pack_blocks<quant::BlockIq2Xs>(row, large, p);
     case DType::kIQ2_S:
-      return pack_blocks<quant::BlockIq2S>(row, n, p);
+      return pack_blocks<quant::BlockIq2S>(row, large, p);
     case DType::kIQ3_XXS:
-      return pack_blocks<quant::BlockIq3Xxs>(row, n, p);
+      return pack_blocks<quant::BlockIq3Xxs>(row, large, p);
     case DType::kIQ3_S:
-      return pack_blocks<quant::BlockIq3S>(row, n, p);
+      return pack_blocks<quant::BlockIq3S>(row, large, p);
+    case DType::kIQ3_S_WIDE:
+      return pack_blocks<WideIq3S>(row, large, p);
     default:
       return;
   }
@@ -320,23 +326,12 @@ void pack_rows(const WeightView& w, int64_t begin, int64_t count, uint8_t* dst, 
     std::memcpy(dst, w.row(begin), static_cast<size_t>(count * stride));
     return;
   }
-  std::memset(dst, 0, static_cast<size_t>(count * stride));
-  const auto n = static_cast<size_t>(w.n_in);
-  std::vector<int8_t> q(n);
-  std::vector<float> unused(2 * n / 16);
   for (int64_t o = 0; o < count; ++o) {
-    const Planes p = planes_of(type, w.n_in, dst + o * stride);
-    const uint8_t* const row = w.row(begin + o);
-    const bool odd = type == DType::kIQ3_S_WIDE;
-    if (odd || has_plain_integers(type)) {
-      unpack_integer_weights(w.type, row, w.n_in, q.data(), unused.data(), unused.data() + n / 16);
-    }
-    if (odd) {
-      pack_odd_integers(row, q.data(), w.n_in, p);
-      continue;
-    }
-    if (has_plain_integers(type)) pack_plain_integers(type, q.data(), w.n_in, p);
-    pack_scales(type, row, w.n_in, p);
+    uint8_t* const row = dst + o * stride;
+    const Planes p = planes_of(type, w.n_in, row);
+    pack_row(type, w.row(begin + o), w.n_in, p);
+    uint8_t* const end = p.of_super(w.n_in / quant::kSuperBlock);
+    std::memset(end, 0, static_cast<size_t>(row + stride - end));
   }
 }
 
