@@ -86,43 +86,60 @@ void launch_float(const Operands& operands, std::span<const LinearJob> jobs) {
 struct TileShape {
   const Kernel* kernel;
   int rows;
+  bool staged;  ///< rows of x lie in shared memory
 };
-constexpr TileShape kTile8 = {&kLinearTile8, 8};
-constexpr TileShape kTile16 = {&kLinearTile16, 16};
-constexpr TileShape kTile32 = {&kLinearTile32, 32};
+constexpr TileShape kTile8 = {&kLinearTile8, 8, true};
+constexpr TileShape kTile16 = {&kLinearTile16, 16, false};
+constexpr TileShape kTile32 = {&kLinearTile32, 32, false};
 
 /// Shared memory that every card has, less what the system takes.
 constexpr int64_t kMostTileBytes = int64_t{96} << 10;
 
 int codebook_bytes(const LinearJob& job) { return 4 * codebook_place(job.w.type).words; }
 
-int64_t tile_bytes(const TileShape& shape, std::span<const LinearJob> jobs) {
+/// The shared memory of a block of tiles: a codebook, weight rows, rows of x.
+struct TileMemory {
+  int64_t weights_at = 0;
+  int64_t x_at = 0;
+  int64_t bytes = 0;
+};
+
+TileMemory tile_memory(const TileShape& shape, std::span<const LinearJob> jobs) {
   // Partial sums lie where weights were.
   int64_t weights = int64_t{kPartials} * shape.rows * kTileStride * 4;
-  int64_t codebook = 0;
+  TileMemory memory;
   for (const LinearJob& job : jobs) {
     weights =
         std::max(weights, kTileOutputs * tile_row_stride(packed_row_bytes(job.w.type, job.w.n_in)));
-    codebook = std::max<int64_t>(codebook, codebook_bytes(job));
+    memory.weights_at = std::max<int64_t>(memory.weights_at, codebook_bytes(job));
   }
-  return weights + codebook;
+  memory.x_at = memory.weights_at + weights;
+  memory.bytes = memory.x_at + (shape.staged ? rounded_bytes(shape.rows, jobs.front().w.n_in) : 0);
+  return memory;
 }
 
-const TileShape& tile_shape(int rows) {
-  return rows <= 8 ? kTile8 : rows <= 16 ? kTile16 : kTile32;
+/// The smallest that takes all rows at once and fits; nullptr: none fits.
+const TileShape* tile_shape(int rows, std::span<const LinearJob> jobs) {
+  for (const TileShape* shape : {&kTile8, &kTile16, &kTile32}) {
+    if ((rows <= shape->rows || shape == &kTile32) &&
+        tile_memory(*shape, jobs).bytes <= kMostTileBytes) {
+      return shape;
+    }
+  }
+  return nullptr;
 }
 
 void launch_tiles(const Operands& operands, const TileShape& shape,
                   std::span<const LinearJob> jobs) {
   LinearStepArgs args = {};
   const uint32_t blocks = put_jobs(operands, jobs, kTileOutputs, args);
-  for (const LinearJob& job : jobs) {
-    args.weights_at = std::max(args.weights_at, codebook_bytes(job));
-  }
+  const TileMemory memory = tile_memory(shape, jobs);
+  args.weights_at = static_cast<int32_t>(memory.weights_at);
+  args.x_at = static_cast<int32_t>(memory.x_at);
   operands.stream.launch(*shape.kernel,
                          {.grid = {blocks, ceil_div(args.rows, shape.rows)},
                           .block = {kLinearStepThreads},
-                          .shared_bytes = static_cast<uint32_t>(tile_bytes(shape, jobs)),
+                          .shared_bytes = static_cast<uint32_t>(memory.bytes),
                           .overlaps_previous = true},
                          args);
 }
@@ -137,8 +154,8 @@ void launch_integers(const Operands& operands, int multiprocessors,
   }
   const LinearStepPlan plan = plan_linear_step(outputs, operands.rows.count, multiprocessors);
   if (plan.rows > 1) {
-    const TileShape& shape = tile_shape(operands.rows.count);
-    if (tile_bytes(shape, jobs) <= kMostTileBytes) return launch_tiles(operands, shape, jobs);
+    const TileShape* const shape = tile_shape(operands.rows.count, jobs);
+    if (shape != nullptr) return launch_tiles(operands, *shape, jobs);
   }
   LinearStepArgs args = {};
   args.passes = plan.passes;

@@ -77,6 +77,7 @@ struct LinearStepArgs {
   int32_t n_jobs;
   int32_t passes;      ///< each block gives kLinearStepOutputs * passes outputs of a job
   int32_t weights_at;  ///< linear_tile_N: bytes of dynamic shared memory before the weights
+  int32_t x_at;        ///< linear_tile_8: bytes before the tile of x
   int32_t rehearse;    ///< linear_float: blocks do some of their work once before they have x
   LinearStepJob jobs[kMaxLinearJobs];
 };

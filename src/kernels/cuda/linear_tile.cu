@@ -4,7 +4,8 @@
 // in shared memory in their packed form, and kColumns rows of x; warp w takes the groups of the
 // partial sums 2 w and 2 w + 1, so that warps meet once, in the tree of 16.
 //
-// Weights are on their way before the previous kernel has ended. Bytes: each weight once for every
+// Weights are on their way before the previous kernel has ended. linear_tile_8 has its rows of x in
+// shared memory too, so that a block waits once for the second-level cache. Bytes: each weight once for every
 // kColumns rows; the rows' integers once for every kTileOutputs outputs, from the L2 cache.
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/copy_rows.h"
@@ -18,8 +19,42 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// 16 outputs, kRowTiles of 8 rows.
+/// Begins to copy the block's rows of x to `q` and `of_blocks` as StagedColumns.
 template <int kRowTiles>
+__device__ __forceinline__ void stage_columns(const LinearStepArgs& args, int first_row,
+                                              const WarpCopies& copies, int8_t* q,
+                                              RoundedBlock* of_blocks) {
+  const int blocks = args.n_in / 32;
+  const RoundedRows& x = args.rounded;
+  const int thread = static_cast<int>(threadIdx.x);
+  if (args.row_ids == nullptr && x.tile_q != nullptr) {
+    // A warp's share: one row's bytes of each tile.
+    const int share = kRowTiles * blocks * kRoundedTile * kWarp / kLinearStepThreads;
+    const int at = thread / kWarp * share;
+    const int64_t from = static_cast<int64_t>(first_row) * blocks + at;
+    copies.begin(reinterpret_cast<uint8_t*>(q + at * 32),
+                 reinterpret_cast<const uint8_t*>(x.tile_q + from * 32), share * 32);
+    copies.begin(reinterpret_cast<uint8_t*>(of_blocks + at),
+                 reinterpret_cast<const uint8_t*>(x.tile_blocks + from),
+                 share * static_cast<int>(sizeof(RoundedBlock)));
+    return;
+  }
+#pragma unroll 1
+  for (int i = thread; i < kRowTiles * blocks * kRoundedTile; i += kLinearStepThreads) {
+    const int column = i / kRoundedTile / blocks * kRoundedTile + i % kRoundedTile;
+    const int64_t from =
+        static_cast<int64_t>(row_at(args, first_row + column)) * blocks + i / kRoundedTile % blocks;
+    auto* const to = reinterpret_cast<uint8_t*>(q + i * 32);
+    const auto* const integers = reinterpret_cast<const uint8_t*>(x.q + from * 32);
+    copy_async<16>(to, integers);
+    copy_async<16>(to + 16, integers + 16);
+    copy_async<8>(reinterpret_cast<uint8_t*>(of_blocks + i),
+                  reinterpret_cast<const uint8_t*>(x.blocks + from));
+  }
+}
+
+/// 16 outputs, kRowTiles of 8 rows.
+template <int kRowTiles, bool kStaged>
 __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t* shared) {
   constexpr int kColumns = kRowTiles * kRoundedTile;
   constexpr int kOwn = (kTileOutputs * kColumns + kLinearStepThreads - 1) / kLinearStepThreads;
@@ -41,6 +76,10 @@ __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t*
   copy_codebook(codebook_place(type), args.codebook, codebook);
   wait_for_previous_kernel();
 
+  auto* const staged = reinterpret_cast<int8_t*>(shared + args.x_at);
+  auto* const staged_blocks = reinterpret_cast<RoundedBlock*>(staged + kColumns * args.n_in);
+  if constexpr (kStaged) stage_columns<kRowTiles>(args, first_row, copies, staged, staged_blocks);
+
   // What is added to is fetched before it is needed.
   float old[kOwn];
 #pragma unroll
@@ -57,10 +96,16 @@ __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t*
   __syncthreads();
 
   TileSums<kRowTiles> sums = {};
-  const TileColumns x = {args.rounded, args.row_ids, args.rows, first_row, args.n_in / 32};
-  with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
-    multiply_tile<kType>(weights, stride, x, codebook, sums);
-  });
+  const auto multiply = [&](const auto& x) CHIMERE_INLINED {
+    with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
+      multiply_tile<kType>(weights, stride, x, codebook, sums);
+    });
+  };
+  if constexpr (kStaged) {
+    multiply(StagedColumns{staged, staged_blocks, args.n_in / 32});
+  } else {
+    multiply(TileColumns{args.rounded, args.row_ids, args.rows, first_row, args.n_in / 32});
+  }
   auto* const shown = reinterpret_cast<float*>(weights);
   show_sums(sums, shown);
 #pragma unroll
@@ -79,15 +124,15 @@ __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t*
 
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8, kLinearStepThreads, 3, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  linear_tile<1>(args, shared);
+  linear_tile<1, true>(args, shared);
 }
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_16, kLinearStepThreads, 2, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  linear_tile<2>(args, shared);
+  linear_tile<2, false>(args, shared);
 }
 CHIMERE_KERNEL_OF_BLOCKS(linear_tile_32, kLinearStepThreads, 2, LinearStepArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
-  linear_tile<4>(args, shared);
+  linear_tile<4, false>(args, shared);
 }
 
 }  // namespace chimere::kernels::cuda

@@ -23,6 +23,13 @@ struct TileColumns {
   int blocks;  ///< of 32, of a row
 };
 
+/// The columns of a block's tiles in its shared memory, laid out as RoundedRows' tiles are.
+struct StagedColumns {
+  const int8_t* q;
+  const RoundedBlock* of_blocks;
+  int blocks;
+};
+
 /// A warp's sums: of partial sum 2 w + p, [row tile][element of the fragment].
 template <int kRowTiles>
 struct TileSums {
@@ -59,6 +66,17 @@ __device__ __forceinline__ ColumnFragment load_columns(const TileColumns& x, int
   return f;
 }
 
+__device__ __forceinline__ ColumnFragment load_columns(const StagedColumns& x, int tile,
+                                                       int block) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int at = (tile * x.blocks + block) * kRoundedTile;
+  ColumnFragment f;
+  f.q = reinterpret_cast<const uint2*>(x.q + at * 32)[lane];
+  const uint4 pair = reinterpret_cast<const uint4*>(x.of_blocks + at)[lane % 4];
+  __builtin_memcpy(f.blocks, &pair, sizeof pair);
+  return f;
+}
+
 // 1.5 * 2^23: a sum of products that begins there is, as bits, a float that much larger. Its
 // magnitude is below 2^21 (32 * 128 * 127), so that the float's subtraction is exact.
 inline constexpr float kDotBias = 12582912.0F;
@@ -78,10 +96,9 @@ __device__ __forceinline__ void add_dots(const int32_t (&c)[4], const float (&sc
 }
 
 /// The sums of all groups of this warp. Weight row i of the tile is at weights + i * stride.
-template <DType kType, int kRowTiles>
-__device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride,
-                                              const TileColumns& x, const uint32_t* codebook,
-                                              TileSums<kRowTiles>& sums) {
+template <DType kType, int kRowTiles, class Columns>
+__device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride, const Columns& x,
+                                              const uint32_t* codebook, TileSums<kRowTiles>& sums) {
   using F = FragmentCodec<kType>;
   constexpr bool kMinimum = has_minimum(kType);
   const int warp = static_cast<int>(threadIdx.x) / kWarp % kTileWarps;
