@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <iostream>
+#include <charconv>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -15,11 +14,9 @@
 #include <vector>
 
 #include "bandwidth.h"
+#include "bench_report.h"
 #include "bytes_model.h"
-#include "card.h"
 #include "command.h"
-#include "json.h"
-#include "kernels/cuda/device/profile.h"
 #include "loaded_model.h"
 #include "model/chunking.h"
 #include "request.h"
@@ -42,15 +39,7 @@ struct BenchFlags {
   int32_t runs = 3;
   int32_t step_rows = 0;
   bool draw = false;
-};
-
-struct Measured {
-  double seconds = 0;
-  double bytes = 0;
-  // Of the whole test, on a card.
-  int64_t steps = 0;
-  kernels::cuda::StreamCounts asked;
-  kernels::ExpertUse used;  ///< of all runs, where experts are left out
+  std::string accept;
 };
 
 kernels::cuda::StreamCounts operator-(const kernels::cuda::StreamCounts& a,
@@ -114,12 +103,111 @@ class Bench {
     });
   }
 
+  /// Times of the steps of `batch` replies with 1, 2, .. kMostRows rows each, all but the first
+  /// drafts that are wrong.
+  Result<std::vector<double>> step_times(int32_t batch, int32_t behind) {
+    constexpr int32_t kSteps = 8;
+    std::vector<double> times;
+    for (int32_t rows = 1; rows <= kMostRows; ++rows) {
+      CHIMERE_TRY(const Measured m,
+                  repeat([&] { return recorded(kSteps, batch, behind, rows - 1, 0.0); }));
+      times.push_back(m.seconds / kSteps);
+    }
+    return times;
+  }
+
+  /// Replies of n tokens that are known beforehand, with drafts that are the next of these as long
+  /// as numbers drawn at random are below `acceptance`: how fast a model would be whose drafts are
+  /// right so often. Their number is the one that gains most by `step_times`.
+  Result<Measured> drafted(int32_t n, int32_t batch, int32_t behind, double acceptance,
+                           const std::vector<double>& step_times) {
+    DraftedReplies replies;
+    replies.acceptance = acceptance;
+    double tokens = 0;
+    double chain = 1;
+    double best = 0;
+    for (int32_t depth = 0; depth < kMostRows; ++depth, chain *= acceptance) {
+      tokens += chain;
+      const double rate = tokens / step_times[static_cast<size_t>(depth)];
+      if (rate > best) replies.depth = depth;
+      best = std::max(best, rate);
+    }
+    CHIMERE_TRY(const Measured off,
+                repeat([&] { return recorded(n, batch, behind, 0, acceptance); }));
+    CHIMERE_TRY(Measured m,
+                repeat([&] { return recorded(n, batch, behind, replies.depth, acceptance); }));
+    replies.tokens_per_step = m.drafted->tokens_per_step;
+    replies.of_off = off.seconds / m.seconds;
+    m.drafted = replies;
+    return m;
+  }
+
  private:
   struct Reply {
     std::unique_ptr<state::SequenceState> state;
     std::optional<sampling::Sampler> sampler;
     int32_t next = -1;  ///< the token that was drawn last; -1: none yet
   };
+
+  /// A reply whose tokens are known.
+  struct RecordedReply {
+    std::unique_ptr<state::SequenceState> state;
+    std::vector<int32_t> tokens;
+    int32_t at = 0;     ///< tokens so far
+    int32_t right = 0;  ///< drafts of this step
+  };
+
+  /// One run of `batch` such replies with `depth` drafts a step, of which the first ones are right.
+  Result<Measured> recorded(int32_t n, int32_t batch, int32_t behind, int32_t depth,
+                            double acceptance) {
+    std::vector<RecordedReply> replies(static_cast<size_t>(batch));
+    Measured prompts;
+    for (RecordedReply& reply : replies) {
+      reply.state = loaded_.model->states().create_sequence();
+      reply.tokens = random_tokens(n + depth + 1);
+      CHIMERE_CHECK_OK(read(*reply.state, behind, prompts));
+    }
+    Measured sum;
+    int64_t steps_of_replies = 0;
+    std::uniform_real_distribution<double> drawn;
+    const Stopwatch watch;
+    while (true) {
+      model::StepPlan plan;
+      for (RecordedReply& reply : replies) {
+        if (reply.at >= n) continue;
+        model::SequenceRows& rows = plan.sequences.emplace_back();
+        rows.state = reply.state.get();
+        rows.revocable = depth > 0;
+        rows.top = 1;
+        reply.right = 0;
+        for (int32_t i = 0; i <= depth; ++i) {
+          const bool right = i == 0 || (reply.right == i - 1 && drawn(random_) < acceptance);
+          if (i > 0 && right) reply.right = i;
+          const int32_t token = reply.tokens[static_cast<size_t>(reply.at + i)];
+          rows.tokens.push_back(right ? token : (token + 1) % loaded_.model->n_vocab());
+          rows.logits_of.push_back(i);
+        }
+      }
+      if (plan.sequences.empty()) break;
+      CHIMERE_CHECK_OK(forward(plan));
+      sum.bytes += bytes_.decode_step(behind + replies.front().at,
+                                      static_cast<int32_t>(plan.sequences.size()));
+      for (RecordedReply& reply : replies) {
+        if (reply.at >= n) continue;
+        if (depth > 0) CHIMERE_CHECK_OK(reply.state->commit(1 + reply.right));
+        reply.at += 1 + reply.right;
+        ++steps_of_replies;
+      }
+    }
+    sum.seconds = watch.seconds();
+    double tokens = 0;
+    for (const RecordedReply& reply : replies) tokens += reply.at;
+    // Beyond the last token asked for there may be some that came with it.
+    sum.seconds *= static_cast<double>(n) * batch / tokens;
+    sum.drafted.emplace();
+    sum.drafted->tokens_per_step = tokens / static_cast<double>(steps_of_replies);
+    return sum;
+  }
 
   /// A token for each row; that of a reply's last row is its next one.
   Status draw(const ConstMatrixView& logits, int32_t rows, int64_t position,
@@ -215,81 +303,22 @@ class Bench {
   std::mt19937_64 random_;  // always the same tokens: what is compared is time
 };
 
-class Report {
- public:
-  Report(bool json, const LoadedModel& loaded, const Bandwidth& bandwidth)
-      : json_(json),
-        context_(loaded.context),
-        tokens_(loaded.options.max_tokens),
-        bandwidth_(bandwidth) {
-    if (loaded.card != nullptr) {
-      card_ = &loaded.card->facts();
-      upload_ = loaded.upload;
+/// Numbers from 0 to 1 between commas; none of an empty text.
+Result<std::vector<double>> parse_shares(const std::string& text) {
+  std::vector<double> shares;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    double share = -1;
+    const auto [rest, error] = std::from_chars(text.data() + at, text.data() + end, share);
+    if (error != std::errc() || rest != text.data() + end || !(share >= 0 && share <= 1)) {
+      return invalid_argument(
+          fmt::format("These are to be numbers from 0 to 1 between commas, not {}.", text));
     }
-    if (json_) return;
-    if (card_ != nullptr) {
-      std::cout << fmt::format("card: {}; {}\n", card_name(*card_), upload_text(upload_));
-    }
-    std::cout << fmt::format("context: {} tokens of a sequence, {} of all together\n", context_,
-                             tokens_);
-    const std::string read =
-        card_ != nullptr ? "of the card" : fmt::format("read {:.1f} GB/s,", bandwidth.read);
-    std::cout << fmt::format("memory: {} copy {:.1f} GB/s (read and written)\n", read,
-                             bandwidth.copy);
-    std::cout << fmt::format("{:>8} {:>6} {:>12} {:>10} {:>10} {:>8}\n", "test", "batch", "tok/s",
-                             "moved", "GB/s", "of copy");
+    shares.push_back(share);
+    at = end + 1;
   }
-
-  void add(const std::string& test, int32_t batch, double tokens, const Measured& m) {
-    const double rate = tokens / m.seconds;
-    const double gb_s = m.bytes / m.seconds * 1e-9;
-    if (!json_) {
-      std::cout << fmt::format("{:>8} {:>6} {:>12.2f} {:>10} {:>10.2f} {:>7.0f}%", test, batch,
-                               rate, human_bytes(m.bytes), gb_s, 100 * gb_s / bandwidth_.copy);
-      if (m.used.rows > 0)
-        std::cout << fmt::format("  {:.3f} experts a token", mean_experts(m.used));
-      std::cout << std::endl;
-    }
-    Json row = {{"test", test},
-                {"batch", batch},
-                {"tok_s", rate},
-                {"seconds", m.seconds},
-                {"bytes", m.bytes},
-                {"gb_s", gb_s},
-                {"of_copy", gb_s / bandwidth_.copy},
-                {"context", context_},
-                {"kv_tokens", tokens_},
-                {"copy_gb_s", bandwidth_.copy},
-                {"read_gb_s", bandwidth_.read}};
-    if (m.used.rows > 0) row["experts_per_token"] = mean_experts(m.used);
-    if (card_ != nullptr) {
-      row["card"] = card_->name;
-      row["upload_bytes"] = upload_.bytes;
-      row["upload_gb_s"] = static_cast<double>(upload_.bytes) / upload_.seconds * 1e-9;
-      row["profile"] = kernels::cuda::profile_name(card_->profile);
-      const auto per_step = [&](int64_t n) {
-        return static_cast<double>(n) / static_cast<double>(m.steps);
-      };
-      row["launches_per_step"] = per_step(m.asked.launches);
-      row["graph_launches_per_step"] = per_step(m.asked.graph_launches);
-      row["synchronisations_per_step"] = per_step(m.asked.synchronisations);
-    }
-    rows_.push_back(std::move(row));
-  }
-
-  void finish() const {
-    if (json_) print_json(rows_);
-  }
-
- private:
-  bool json_;
-  int64_t context_;
-  int64_t tokens_;  ///< that there is room for
-  const kernels::cuda::DeviceFacts* card_ = nullptr;
-  Upload upload_;
-  Bandwidth bandwidth_;
-  Json rows_ = Json::array();
-};
+  return shares;
+}
 
 /// Tokens of the pages that so many take.
 int64_t in_pages(int64_t tokens) {
@@ -302,11 +331,13 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
   CHIMERE_TRY(const auto batches,
               parse_numbers(flags.batches, 1, LoadedModel::kHostStepRows, "batch"));
   CHIMERE_TRY(const auto rows, parse_numbers(flags.rows, 1, kMostRows, "number of rows"));
+  CHIMERE_TRY(const auto acceptances, parse_shares(flags.accept));
   const int32_t largest = *std::ranges::max_element(batches);
   const int64_t prompt = *std::ranges::max_element(prompts);
-  const int64_t reply =
-      flags.decode == 0 ? 0
-                        : flags.behind + int64_t{flags.decode} * *std::ranges::max_element(rows);
+  const int64_t rows_of_reply =
+      std::max(int64_t{flags.decode} * *std::ranges::max_element(rows),
+               acceptances.empty() ? int64_t{0} : flags.decode + 2 * kMostRows);
+  const int64_t reply = flags.decode == 0 ? 0 : flags.behind + rows_of_reply;
   const int64_t longest = std::max<int64_t>({prompt, reply, 1});
   // One prompt, or all replies of the largest batch.
   CHIMERE_TRY(
@@ -315,6 +346,7 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
                            .default_context = longest,
                            .default_tokens = std::max({in_pages(prompt), largest * in_pages(reply),
                                                        int64_t{kernels::kKvPageTokens}}),
+                           .checkpoints = acceptances.empty() ? 0 : int64_t{largest} * kMostRows,
                            .step_rows = flags.step_rows}));
   if (longest > loaded.context) {
     return invalid_argument(fmt::format("A test of {} tokens does not fit into the context of {}.",
@@ -334,7 +366,7 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
   } else {
     bandwidth = measure_bandwidth(*loaded.pool);
   }
-  Report report(line.json, loaded, bandwidth);
+  BenchReport report(line.json, loaded, bandwidth);
   for (const int32_t n : prompts) {
     if (n == 0) continue;
     CHIMERE_TRY(const Measured m, bench.prompt(n));
@@ -349,6 +381,14 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
       const char* const test = flags.draw ? "tgd" : "tg";
       report.add(fmt::format("{}{}{}{}", test, flags.decode, each, behind), batch,
                  static_cast<double>(flags.decode) * batch * n, m);
+    }
+    if (flags.decode == 0 || acceptances.empty()) continue;
+    CHIMERE_TRY(const std::vector<double> times, bench.step_times(batch, flags.behind));
+    for (const double acceptance : acceptances) {
+      CHIMERE_TRY(const Measured m,
+                  bench.drafted(flags.decode, batch, flags.behind, acceptance, times));
+      report.add(fmt::format("tg{}d{}{}", flags.decode, acceptance, behind), batch,
+                 static_cast<double>(flags.decode) * batch, m);
     }
   }
   report.finish();
@@ -390,6 +430,16 @@ void declare_bench(Command& app, CommandLine& line) {
   command.flag("--draw", flags->draw,
                "Replies draw their tokens, as `chimere run` does without flags (tests named "
                "tgd), instead of going on with random ones");
+  command
+      .option("--accept", flags->accept,
+              "Also replies with drafts that are right so often behind one that was right, "
+              "like 0.6,0.8 (tests named tgNd0.6): a simulation with tokens known beforehand, "
+              "as many drafts a step as the times of steps make best, and the largest logit of "
+              "each row alone")
+      .check([](const std::string& text) {
+        const auto shares = parse_shares(text);
+        return shares.ok() ? std::string() : shares.error().message;
+      });
   command.option("-r,--runs", flags->runs, "Runs of each test; the median counts")
       .range(1, 1000)
       .show_default();

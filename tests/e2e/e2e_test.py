@@ -395,6 +395,14 @@ class Bench(Case):
         self.assertEqual(room("-p", 3, "-n", 2, "-b", 5, "--ctx", 100), (100, 5 * 128))
         self.assertIn("130 tokens of a sequence, 192 of all together", chimere("bench", "-m", MODEL, "-r", 1, "-p", 130, "-n", 0).out)
 
+    def test_bench_simulates_drafts(self):
+        rows = self.answer("bench", "-m", MODEL, "-p", 0, "-n", 6, "-b", 2, "-r", 1, "--accept", "0,1")
+        self.assertEqual([r["test"] for r in rows], ["tg6", "tg6d0", "tg6d1"])
+        never, always = rows[1:]
+        self.assertEqual((never["acceptance"], never["tokens_per_step"]), (0, 1))
+        self.assertEqual(always["tokens_per_step"], 1 + always["depth"])
+        self.assertGreater(always["of_off"], 0)
+
     def test_replies_that_draw_their_tokens(self):
         rows = self.answer("bench", "-m", MODEL, "-p", 0, "-n", 4, "-b", "1,3", "--rows", "1,2", "-r", 1, "--draw")
         self.assertEqual([(r["test"], r["batch"]) for r in rows], [("tgd4", 1), ("tgd4x2", 1), ("tgd4", 3), ("tgd4x2", 3)])
@@ -526,7 +534,7 @@ class Refusals(Case):
         wrong = [("frobnicate",), ("run", "--frobnicate"), ("run", "--speculate", "dflash"), ("run", "--temp", "hot"),
                  ("run", "--top-p", 2), ("run", "--expert-top-p", 0), ("run", "--backend", "vulkan"), ("run", "--cache-k", "q4_K"),
                  ("eval",), ("eval", "logits"), ("eval", "logits", "--tokens", "1,x"), ("eval", "logits", "--tokens", "-1"),
-                 ("eval", "logits", "--tokens", "1", "--class", "other"), ("bench", "-b", "0"), ("bench", "-p", "1,,2"),
+                 ("eval", "logits", "--tokens", "1", "--class", "other"), ("bench", "-b", "0"), ("bench", "--accept", "0.5,2"), ("bench", "-p", "1,,2"),
                  ("detokenize", "a"), ("detokenize",), ("tokenize", "--threads", 2, "x"), ("eval", "perplexity")]
         for args in wrong:
             self.refused(2, *args)

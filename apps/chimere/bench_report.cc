@@ -1,0 +1,87 @@
+#include "bench_report.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <utility>
+
+#include "card.h"
+#include "command.h"
+#include "kernels/cuda/device/profile.h"
+
+namespace chimere::app {
+
+BenchReport::BenchReport(bool json, const LoadedModel& loaded, const Bandwidth& bandwidth)
+    : json_(json),
+      context_(loaded.context),
+      tokens_(loaded.options.max_tokens),
+      bandwidth_(bandwidth) {
+  if (loaded.card != nullptr) {
+    card_ = &loaded.card->facts();
+    upload_ = loaded.upload;
+  }
+  if (json_) return;
+  if (card_ != nullptr) {
+    std::cout << fmt::format("card: {}; {}\n", card_name(*card_), upload_text(upload_));
+  }
+  std::cout << fmt::format("context: {} tokens of a sequence, {} of all together\n", context_,
+                           tokens_);
+  const std::string read =
+      card_ != nullptr ? "of the card" : fmt::format("read {:.1f} GB/s,", bandwidth.read);
+  std::cout << fmt::format("memory: {} copy {:.1f} GB/s (read and written)\n", read,
+                           bandwidth.copy);
+  std::cout << fmt::format("{:>8} {:>6} {:>12} {:>10} {:>10} {:>8}\n", "test", "batch", "tok/s",
+                           "moved", "GB/s", "of copy");
+}
+
+void BenchReport::add(const std::string& test, int32_t batch, double tokens, const Measured& m) {
+  const double rate = tokens / m.seconds;
+  const double gb_s = m.bytes / m.seconds * 1e-9;
+  if (!json_) {
+    std::cout << fmt::format("{:>8} {:>6} {:>12.2f} {:>10} {:>10.2f} {:>7.0f}%", test, batch, rate,
+                             human_bytes(m.bytes), gb_s, 100 * gb_s / bandwidth_.copy);
+    if (m.used.rows > 0) std::cout << fmt::format("  {:.3f} experts a token", mean_experts(m.used));
+    if (m.drafted) {
+      std::cout << fmt::format("  {} drafts a step, {:.2f} tokens, {:.2f} times without drafts",
+                               m.drafted->depth, m.drafted->tokens_per_step, m.drafted->of_off);
+    }
+    std::cout << std::endl;
+  }
+  Json row = {{"test", test},
+              {"batch", batch},
+              {"tok_s", rate},
+              {"seconds", m.seconds},
+              {"bytes", m.bytes},
+              {"gb_s", gb_s},
+              {"of_copy", gb_s / bandwidth_.copy},
+              {"context", context_},
+              {"kv_tokens", tokens_},
+              {"copy_gb_s", bandwidth_.copy},
+              {"read_gb_s", bandwidth_.read}};
+  if (m.used.rows > 0) row["experts_per_token"] = mean_experts(m.used);
+  if (m.drafted) {
+    row["acceptance"] = m.drafted->acceptance;
+    row["depth"] = m.drafted->depth;
+    row["tokens_per_step"] = m.drafted->tokens_per_step;
+    row["of_off"] = m.drafted->of_off;
+  }
+  if (card_ != nullptr) {
+    row["card"] = card_->name;
+    row["upload_bytes"] = upload_.bytes;
+    row["upload_gb_s"] = static_cast<double>(upload_.bytes) / upload_.seconds * 1e-9;
+    row["profile"] = kernels::cuda::profile_name(card_->profile);
+    const auto per_step = [&](int64_t n) {
+      return static_cast<double>(n) / static_cast<double>(m.steps);
+    };
+    row["launches_per_step"] = per_step(m.asked.launches);
+    row["graph_launches_per_step"] = per_step(m.asked.graph_launches);
+    row["synchronisations_per_step"] = per_step(m.asked.synchronisations);
+  }
+  rows_.push_back(std::move(row));
+}
+
+void BenchReport::finish() const {
+  if (json_) print_json(rows_);
+}
+
+}  // namespace chimere::app
