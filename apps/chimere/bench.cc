@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -183,7 +184,8 @@ class Bench {
         for (int32_t i = 0; i <= depth; ++i) {
           const bool right = i == 0 || (reply.right == i - 1 && drawn(random_) < acceptance);
           if (i > 0 && right) reply.right = i;
-          const int32_t token = reply.tokens[static_cast<size_t>(reply.at + i)];
+          const int32_t token =
+              reply.tokens[static_cast<size_t>(reply.at) + static_cast<size_t>(i)];
           rows.tokens.push_back(right ? token : (token + 1) % loaded_.model->n_vocab());
           rows.logits_of.push_back(i);
         }
@@ -310,9 +312,10 @@ Result<std::vector<double>> parse_shares(const std::string& text) {
     const size_t end = std::min(text.find(',', at), text.size());
     double share = -1;
     const auto [rest, error] = std::from_chars(text.data() + at, text.data() + end, share);
-    if (error != std::errc() || rest != text.data() + end || !(share >= 0 && share <= 1)) {
+    if (error != std::errc() || rest != text.data() + end || std::isnan(share) || share < 0 ||
+        share > 1) {
       return invalid_argument(
-          fmt::format("These are to be numbers from 0 to 1 between commas, not {}.", text));
+          fmt::format("numbers from 0 to 1 between commas are wanted, not {}", text));
     }
     shares.push_back(share);
     at = end + 1;
