@@ -4,8 +4,8 @@
   release_test.py CMAKE SOURCES BUILD PROGRAM MODEL
 
 The preset `release` compiles several sources at once (names must not clash), the CPU's kernels for this machine alone and
-no server. Then the same build with the baseline's kernels only. Each must choose the right kernels and give the bits that
-PROGRAM gives, which has all of them.
+no server. Then the same build with the baseline's kernels only, and the server if PROGRAM has it. Each must choose the
+right kernels and give the bits that PROGRAM gives, which has all of them.
 """
 import json
 import os
@@ -39,20 +39,22 @@ def answers(path):
 
 
 def main():
-    every, best, _ = isas(program)
+    every, best, text = isas(program)
+    with_server = "server: yes" in text
     want = answers(program)
-    for setting in ["native", "none"]:
+    for setting, serve in [("native", False), ("none", with_server)]:
         output(cmake, "--preset", "release", "-S", sources, "-B", build, f"-DCHIMERE_CPU_ISAS={setting}",
-               "-DCHIMERE_SERVE=off", "-DCHIMERE_CUDA=off")
+               f"-DCHIMERE_SERVE={'on' if serve else 'off'}", "-DCHIMERE_CUDA=off")
         output(cmake, "--build", build, "--target", "chimere")
         compiled, here, text = isas(BUILT)
         print(f"{setting}: {compiled}, in use {here}")
         assert compiled[0] == "generic" and set(compiled) <= set(every), compiled
         assert here == (best if setting == "native" else "generic"), f"{here} in place of {best}"
         assert here == compiled[-1], f"more than this processor needs: {compiled}"
-        assert "server: no" in text, text
-        complaint = output(BUILT, "serve", expect=1)[1]
-        assert "make serve" in complaint, complaint
+        assert f"server: {'yes' if serve else 'no'}" in text, text
+        if not serve:
+            complaint = output(BUILT, "serve", expect=1)[1]
+            assert "make serve" in complaint, complaint
         assert answers(BUILT) == want, f"the program with CHIMERE_CPU_ISAS={setting} answers otherwise"
     complaint = output(cmake, "--preset", "release", "-S", sources, "-B", build, "-DCHIMERE_CPU_ISAS=sse9", expect=1)[1]
     assert "CHIMERE_CPU_ISAS=sse9" in complaint, complaint
