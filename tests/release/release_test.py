@@ -3,8 +3,8 @@
 
   release_test.py CMAKE SOURCES BUILD PROGRAM MODEL
 
-The preset `release` compiles several sources at once (names must not clash), the CPU's kernels for this machine alone and
-no server. Then the same build with the baseline's kernels only, and the server if PROGRAM has it. Each must choose the
+The preset `release` compiles several sources at once, the CPU's kernels for this machine alone and no server. Here all
+sources of a room are compiled at once: then no names clash whatever sources come together in smaller groups. Then the same build with the baseline's kernels only, and the server if PROGRAM has it. Each must choose the
 right kernels and give the bits that PROGRAM gives, which has all of them.
 """
 import json
@@ -44,7 +44,8 @@ def main():
     want = answers(program)
     for setting, serve in [("native", False), ("none", with_server)]:
         output(cmake, "--preset", "release", "-S", sources, "-B", build, f"-DCHIMERE_CPU_ISAS={setting}",
-               f"-DCHIMERE_SERVE={'on' if serve else 'off'}", "-DCHIMERE_CUDA=off")
+               f"-DCHIMERE_SERVE={'on' if serve else 'off'}", "-DCHIMERE_CUDA=off",
+               "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0")
         output(cmake, "--build", build, "--target", "chimere")
         compiled, here, text = isas(BUILT)
         print(f"{setting}: {compiled}, in use {here}")
