@@ -4,8 +4,9 @@
   release_test.py CMAKE SOURCES BUILD PROGRAM MODEL
 
 The preset `release` compiles several sources at once, the CPU's kernels for this machine alone and no server. Here all
-sources of a room are compiled at once: then no names clash whatever sources come together in smaller groups. Then the same build with the baseline's kernels only, and the server if PROGRAM has it. Each must choose the
-right kernels and give the bits that PROGRAM gives, which has all of them.
+sources of a room are compiled at once: then no names clash whatever sources come together in smaller groups. Then the
+same build with the baseline's kernels only, and the server if PROGRAM has it. Each must choose the right kernels and
+give the bits that PROGRAM gives, which has all of them.
 """
 import json
 import os
