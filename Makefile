@@ -1,17 +1,19 @@
 # `make run` is all a new user needs: it installs nothing without asking, builds, and lets the model answer.
 # Variables: PROMPT="..."   YES=1 (install missing packages without asking)   JOBS=N   FUZZ_SECONDS=N (a target)
+# CPU_ISAS=all: a program that is fast on other processors than this machine's too (native: compiles sooner)
 
 BUILD := build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+CPU_ISAS ?= native
 FUZZ_SECONDS ?= 60
 export PROMPT YES JOBS FUZZ_SECONDS
 
 .PHONY: build run serve package install check test tests asan tsan fuzz nightly tidy format model bench-peers bare-debian clean help
 
-build:  ## the program, build/chimere
+build:  ## the program, build/chimere (with the server if `make serve` was run before)
 	@scripts/setup run
-	@cmake --preset release >/dev/null
+	@cmake --preset release -DCHIMERE_CPU_ISAS="$(CPU_ISAS)" >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) --target chimere
 
 run: build  ## build, then the model answers PROMPT, or opens a chat on a terminal
@@ -19,11 +21,11 @@ run: build  ## build, then the model answers PROMPT, or opens a chat on a termin
 
 serve:  ## the program with the server (installs its libraries)
 	@scripts/setup run serve
-	@cmake --preset release -DCHIMERE_SERVE=on >/dev/null
+	@cmake --preset release -DCHIMERE_CPU_ISAS="$(CPU_ISAS)" -DCHIMERE_SERVE=on >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) --target chimere
 
 package:  ## a Debian package with the server and its systemd unit, build/package/*.deb
-	@scripts/setup run serve
+	@scripts/setup run serve package
 	@cmake --preset package >/dev/null
 	@cmake --build $(BUILD)/package -j $(JOBS) --target chimere
 	@cd $(BUILD)/package && cpack

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/api.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/linear_test_data.h"
 
@@ -140,8 +140,8 @@ int main(int argc, char** argv) {
   Bench bench{pool, n_in, read_bandwidth(pool, w), random.activations(kManyRows, n_in), {}};
   std::printf("%d threads, rows of %lld, read bandwidth %.1f GB/s\n", threads,
               static_cast<long long>(n_in), bench.read * 1e-9);
-  for (int i = static_cast<int>(chimere::kernels::best_cpu_isa()); i > 0; --i) {
-    const auto isa = static_cast<CpuIsa>(i);
+  for (const CpuIsa isa : chimere::kernels::usable_cpu_isas()) {
+    if (isa == CpuIsa::kGeneric) continue;
     std::printf(
         "\n%s\n\n| type | bits | GB/s | of read | Gweights/s | 2 rows | 4 rows | GMAC/s, %lld rows "
         "|\n|---|---:|---:|---:|---:|---:|---:|---:|\n",

@@ -12,6 +12,9 @@ add_compile_options(-Wall -Wextra -Wshadow -Werror -ffp-contract=off
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   add_compile_options(-Wno-restrict)  # g++ 12 sees overlaps in "text" + std::string that are not there (GCC bug 105651)
 endif()
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  add_compile_options(-Wno-subobject-linkage)  # it takes the sources of a unit for headers
+endif()
 if(CHIMERE_SANITIZE)
   add_compile_options(-fsanitize=${CHIMERE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${CHIMERE_SANITIZE})
@@ -50,10 +53,13 @@ if(CHIMERE_TESTS)
   enable_testing()
 endif()
 
-# chimere_room(NAME SOURCES a.cc ... DEPS room ... LIBRARIES target ...)
-# Makes the library chimere_NAME. DEPS are rooms, following the arrows of docs/architecture.md.
+# chimere_room(NAME SOURCES a.cc ... [ALONE b.cc ...] DEPS room ... LIBRARIES target ...)
+# Makes the library chimere_NAME. DEPS are rooms, following the arrows of docs/architecture.md. A build to run the
+# program (preset release) compiles several sources at once; ALONE: those whose names would clash with others'.
 function(chimere_room name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPS;LIBRARIES" ${ARGN})
+  set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  list(APPEND ARG_SOURCES ${ARG_ALONE})
   add_library(chimere_${name} STATIC ${ARG_SOURCES})
   target_include_directories(chimere_${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   list(TRANSFORM ARG_DEPS PREPEND chimere_)

@@ -57,7 +57,13 @@ class Bench {
  public:
   /// `sampling`: how replies choose their tokens; nothing: they are random ones.
   Bench(const LoadedModel& loaded, int32_t runs, std::optional<sampling::SamplingParams> sampling)
-      : loaded_(loaded), bytes_(loaded), runs_(runs), sampling_(std::move(sampling)) {}
+      : loaded_(loaded), bytes_(loaded), runs_(runs), sampling_(std::move(sampling)) {
+    // As the engine does for requests with the same parameters.
+    if (sampling_ && loaded_.model->logits_on_card()) {
+      top_ = sampling::Sampler(*sampling_).largest_needed(kernels::kMostTopLogits);
+      if (top_ >= loaded_.tokenizer->n_tokens()) top_ = 0;
+    }
+  }
 
   /// Median of `runs` prompts of n random tokens, after one that is not counted.
   Result<Measured> prompt(int32_t n) {
@@ -93,10 +99,11 @@ class Bench {
           of_sequence.tokens = random_tokens(rows);
           if (reply.next >= 0) of_sequence.tokens[0] = reply.next;
           for (int32_t r = 0; r < rows; ++r) of_sequence.logits_of.push_back(r);
+          of_sequence.top = top_;
         }
         ++steps_;
         CHIMERE_TRY(const model::StepResult result, loaded_.model->forward(plan));
-        if (sampling_) CHIMERE_CHECK_OK(draw(result.logits, rows, behind + i * rows, replies));
+        if (sampling_) CHIMERE_CHECK_OK(draw(result, rows, behind + i * rows, replies));
         sum.bytes += bytes_.decode_step(behind + i * rows, batch);
       }
       sum.seconds = watch.seconds();
@@ -147,7 +154,8 @@ class Bench {
   struct Reply {
     std::unique_ptr<state::SequenceState> state;
     std::optional<sampling::Sampler> sampler;
-    int32_t next = -1;  ///< the token that was drawn last; -1: none yet
+    int32_t next = -1;                         ///< the token that was drawn last; -1: none yet
+    std::vector<sampling::Candidate> largest;  ///< here for its memory
   };
 
   /// A reply whose tokens are known.
@@ -212,15 +220,14 @@ class Bench {
   }
 
   /// A token for each row; that of a reply's last row is its next one.
-  Status draw(const ConstMatrixView& logits, int32_t rows, int64_t position,
+  Status draw(const model::StepResult& result, int32_t rows, int64_t position,
               std::vector<Reply>& replies) {
     std::vector<Status> drawn(replies.size());
     const auto draw_one = [&](int64_t begin, int64_t end, int /*worker*/) {
       for (int64_t i = begin; i < end; ++i) {
         Reply& reply = replies[static_cast<size_t>(i)];
         for (int32_t r = 0; r < rows; ++r) {
-          const std::span row(logits.row(i * rows + r), static_cast<size_t>(logits.cols));
-          const auto token = reply.sampler->sample(row, {}, static_cast<uint64_t>(position + r));
+          const auto token = choose(result, i * rows + r, position + r, reply);
           if (token.ok()) {
             reply.next = token->id;
           } else {
@@ -232,6 +239,21 @@ class Bench {
     loaded_.pool->parallel_for(static_cast<int64_t>(replies.size()), 1, draw_one);
     for (const Status& status : drawn) CHIMERE_CHECK_OK(status);
     return {};
+  }
+
+  /// The token that a row's logits give.
+  Result<sampling::Sampled> choose(const model::StepResult& result, int64_t row, int64_t position,
+                                   Reply& reply) const {
+    const auto place = static_cast<uint64_t>(position);
+    if (top_ == 0) {
+      const ConstMatrixView& logits = result.logits;
+      return reply.sampler->sample({logits.row(row), static_cast<size_t>(logits.cols)}, {}, place);
+    }
+    reply.largest.clear();
+    for (const kernels::TopLogit& t : result.top.row(row).first(static_cast<size_t>(top_))) {
+      reply.largest.push_back({t.value, t.id});
+    }
+    return reply.sampler->sample_largest(reply.largest, {}, place);
   }
 
   /// A prompt of n random tokens.
@@ -301,6 +323,7 @@ class Bench {
   BytesModel bytes_;
   int32_t runs_;
   std::optional<sampling::SamplingParams> sampling_;
+  int32_t top_ = 0;  ///< largest logits that tokens are drawn from, on a card; 0: all
   int64_t steps_ = 0;
   std::mt19937_64 random_;  // always the same tokens: what is compared is time
 };

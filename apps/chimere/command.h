@@ -147,6 +147,8 @@ void declare_inspect(Command& app, CommandLine& line);
 void declare_pull(Command& app, CommandLine& line);
 void declare_list(Command& app, CommandLine& line);
 void declare_rm(Command& app, CommandLine& line);
+/// Whether this program was built with the server; without it `serve` and `keys` say how to get it.
+extern const bool kWithServer;
 void declare_serve(Command& app, CommandLine& line);
 void declare_keys(Command& app, CommandLine& line);
 void declare_state(Command& app, CommandLine& line);

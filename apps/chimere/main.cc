@@ -8,6 +8,8 @@
 
 #include "base/system.h"
 #include "command.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cuda/device/modules.h"
 
 namespace chimere::app {
 namespace {
@@ -34,6 +36,19 @@ Status collect_settings(CommandLine& line) {
   return {};
 }
 
+/// The version, and what this program was built with.
+std::string version_text() {
+  std::string isas;
+  for (const kernels::CpuIsa isa : kernels::compiled_cpu_isas()) {
+    isas += (isas.empty() ? "" : ", ") + std::string(kernels::cpu_isa_name(isa));
+  }
+  return std::string("chimere " CHIMERE_VERSION "\nkernels for processors: ") + isas +
+         " (here: " + kernels::cpu_isa_name(kernels::best_cpu_isa()) +
+         ")\nkernels for NVIDIA cards: " +
+         (kernels::cuda::embedded_modules().empty() ? "no" : "yes") +
+         "\nserver: " + (kWithServer ? "yes" : "no");
+}
+
 int run_program(int argc, char** argv) {
   CLI::App app("Runs hybrid state-space and mixture-of-experts language models.", "chimere");
   app.footer(
@@ -43,7 +58,8 @@ int run_program(int argc, char** argv) {
       "COMMAND --help` tells more.\n"
       "Without a command on a terminal, the chat opens.");
   app.require_subcommand(0, 1);
-  app.set_version_flag("--version", "chimere " CHIMERE_VERSION, "Print the version and exit");
+  app.set_version_flag("--version", version_text,
+                       "Print the version and what the program was built with, and exit");
   CommandLine line;
   Command program(app);
   declare_run(program, line);

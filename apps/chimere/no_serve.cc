@@ -6,12 +6,13 @@ namespace {
 
 Status explain() {
   return unsupported(
-      "This program was built without the server, because Boost, OpenSSL or prometheus-cpp were "
-      "not "
-      "there. `make serve` installs them and builds it.");
+      "This program was built without the server. `make serve`, in the folder of the sources, "
+      "installs the libraries that it needs and builds a program with it.");
 }
 
 }  // namespace
+
+const bool kWithServer = false;
 
 void declare_serve(Command& app, CommandLine& line) {
   add_command(app, line, "serve", "Answers the OpenAI API over HTTP (not in this build)", explain)

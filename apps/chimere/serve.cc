@@ -236,6 +236,8 @@ Status serve(const CommandLine& line) {
 
 }  // namespace
 
+const bool kWithServer = true;
+
 void declare_serve(Command& app, CommandLine& line) {
   Command command = add_command(app, line, "serve", "Answers the OpenAI API over HTTP",
                                 [&line] { return serve(line); });

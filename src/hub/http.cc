@@ -19,7 +19,7 @@ bool start_curl() {
   return started;
 }
 
-std::string lower(std::string text) {
+std::string lower_case(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
 }
@@ -49,7 +49,7 @@ size_t on_header(char* data, size_t, size_t size, void* user) {
   const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
   while (!value.empty() && is_space(value.front())) value.remove_prefix(1);
   while (!value.empty() && is_space(value.back())) value.remove_suffix(1);
-  transfer.response.headers[lower(std::string(line.substr(0, colon)))] = value;
+  transfer.response.headers[lower_case(std::string(line.substr(0, colon)))] = value;
   return size;
 }
 
@@ -104,7 +104,7 @@ std::string origin_of(const std::string& url) {
     std::string out;
     if (curl_url_get(parsed, which, &text, CURLU_DEFAULT_PORT) == CURLUE_OK) out = text;
     curl_free(text);
-    return lower(out);
+    return lower_case(out);
   };
   if (curl_url_set(parsed, CURLUPART_URL, url.c_str(), CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK) {
     const std::string scheme = part(CURLUPART_SCHEME);

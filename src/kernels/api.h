@@ -314,13 +314,13 @@ class Ops {
 /// The scalar oracle: simple, slow, the definition of every op's bits.
 std::unique_ptr<Ops> make_ref_ops();
 
-/// Instruction sets the CPU implementation is compiled for, in rising order of speed.
+/// Instruction sets of the CPU implementation, slowest first (kAvx512: F, BW, DQ, VL and VNNI).
 enum class CpuIsa { kGeneric, kAvx2, kAvx512 };
-/// The best one this processor has (kAvx512 means F, BW, DQ, VL and VNNI).
+/// The best one that this program is compiled for and this processor runs (kernels/cpu/isa.h).
 CpuIsa best_cpu_isa();
 const char* cpu_isa_name(CpuIsa isa);
 
-/// The CPU implementation. The pool must outlive it. `isa` must be supported by this processor.
+/// The CPU implementation. The pool must outlive it. `isa`: one of usable_cpu_isas().
 std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuIsa isa = best_cpu_isa());
 
 }  // namespace chimere::kernels

@@ -14,9 +14,11 @@ namespace {
 
 const cpu::VectorKernels& vector_kernels(CpuIsa isa) {
   switch (isa) {
-#ifdef CHIMERE_X86_KERNELS
+#ifdef CHIMERE_AVX512_KERNELS
     case CpuIsa::kAvx512:
       return cpu::avx512::vector_kernels();
+#endif
+#ifdef CHIMERE_AVX2_KERNELS
     case CpuIsa::kAvx2:
       return cpu::avx2::vector_kernels();
 #endif

@@ -16,8 +16,10 @@ constexpr int64_t kInlineBytes = 8192;
 constexpr int64_t kInlineRounding = 16384;
 
 const MatmulKernels& kernels_for(CpuIsa isa) {
-#ifdef CHIMERE_X86_KERNELS
+#ifdef CHIMERE_AVX512_KERNELS
   if (isa == CpuIsa::kAvx512) return avx512::matmul_kernels();
+#endif
+#ifdef CHIMERE_AVX2_KERNELS
   if (isa == CpuIsa::kAvx2) return avx2::matmul_kernels();
 #endif
   static_cast<void>(isa);

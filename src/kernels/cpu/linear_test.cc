@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fresh_seed.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/linear_test_data.h"
 #include "kernels/dot_rule.h"
 #include "kernels/ref/linear.h"
@@ -105,7 +106,7 @@ TEST_P(LinearOfType, EveryIsaAndThreadCountGivesTheOraclesBits) {
   }
   std::vector<std::vector<std::vector<float>>> want;
   for (const Problem& p : problems) want.push_back(p.reference());
-  for (const CpuIsa isa : test_data::available_isas()) {
+  for (const CpuIsa isa : usable_cpu_isas()) {
     for (const int threads : {1, 2, 3}) {
       ThreadPool pool(threads);
       cpu::LinearEngine engine(pool, isa);
@@ -171,7 +172,7 @@ TEST(Linear, ManyJobsShareOneInput) {
     const Problem p =
         make_problem(random, random.between(1, 20), 256 * random.between(1, 3), types, 100);
     const auto want = p.reference();
-    for (const CpuIsa isa : test_data::available_isas()) {
+    for (const CpuIsa isa : usable_cpu_isas()) {
       for (const int threads : {1, 2, 3}) {
         ThreadPool pool(threads);
         cpu::LinearEngine engine(pool, isa);
@@ -189,7 +190,7 @@ TEST(Linear, FloatRowsOfAnyLength) {
     const Problem p =
         make_problem(random, random.between(1, 6), n, {DType::kF32, DType::kF16, DType::kBF16}, 11);
     const auto want = p.reference();
-    for (const CpuIsa isa : test_data::available_isas()) {
+    for (const CpuIsa isa : usable_cpu_isas()) {
       ThreadPool pool(2);
       cpu::LinearEngine engine(pool, isa);
       expect_same_bits(p, want, engine, cpu_isa_name(isa), 2);
@@ -205,7 +206,7 @@ TEST(Linear, ARowWithANanOrInfinityIsNanAndSpoilsNoOther) {
     auto clean = p.reference();
     p.x[static_cast<size_t>(2 * p.x_stride + 100)] = std::numeric_limits<float>::quiet_NaN();
     p.x[static_cast<size_t>(5 * p.x_stride + 500)] = std::numeric_limits<float>::infinity();
-    for (const CpuIsa isa : test_data::available_isas()) {
+    for (const CpuIsa isa : usable_cpu_isas()) {
       ThreadPool pool(2);
       cpu::LinearEngine engine(pool, isa);
       std::vector<std::vector<float>> got;

@@ -109,14 +109,6 @@ class Random {
   std::normal_distribution<float> normal_;
 };
 
-inline std::vector<CpuIsa> available_isas() {
-  std::vector<CpuIsa> v;
-  for (const CpuIsa isa : {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
-    if (isa <= best_cpu_isa()) v.push_back(isa);
-  }
-  return v;
-}
-
 }  // namespace chimere::kernels::test_data
 
 #endif  // CHIMERE_KERNELS_CPU_LINEAR_TEST_DATA_H_

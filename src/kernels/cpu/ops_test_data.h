@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/api.h"
+#include "kernels/cpu/isa.h"
 
 namespace chimere::kernels::test {
 
@@ -24,9 +24,8 @@ struct CpuVariant {
 inline const std::vector<CpuVariant>& cpu_variants() {
   static const std::vector<CpuVariant> variants = [] {
     std::vector<CpuVariant> v;
-    for (int isa = 0; isa <= static_cast<int>(best_cpu_isa()); ++isa) {
+    for (const CpuIsa set : usable_cpu_isas()) {
       for (int threads = 1; threads <= 3; ++threads) {
-        const auto set = static_cast<CpuIsa>(isa);
         auto pool = std::make_unique<ThreadPool>(threads);
         auto ops = make_cpu_ops(*pool, set);
         v.push_back({cpu_isa_name(set) + std::string(" threads ") + std::to_string(threads),

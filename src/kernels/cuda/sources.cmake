@@ -50,6 +50,9 @@ target_sources(chimere_kernels PRIVATE
   cuda/step_recorder.cc
   cuda/top_logits.cc
   cuda/weight_store.cc)
+# Their names would clash with others' (chimere_room(), ALONE).
+set_source_files_properties(cuda/gdn.cc cuda/linear_step.cc cuda/moe_chunk.cc cuda/moe_step.cc cuda/step_arrays.cc cuda/weight_store.cc
+  PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 chimere_cuda_modules(chimere_kernels SOURCES ${CUDA_MODULES} WARPGROUPS ${CUDA_WARPGROUP_MODULES})
 
 if(NOT CHIMERE_TESTS)

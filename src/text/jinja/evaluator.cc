@@ -5,8 +5,6 @@
 
 namespace chimere::text::jinja {
 
-using Kind = Statement::Kind;
-
 Evaluator::~Evaluator() {
   for (const auto& n : namespaces_) n->members = Dict();
   for (const ScopePtr& scope : macro_scopes_) scope->names.clear();
@@ -62,43 +60,43 @@ Evaluator::Flow Evaluator::run(const Statement& statement, const ScopePtr& scope
   line_ = statement.line;
   const auto& expressions = statement.expressions;
   switch (statement.kind) {
-    case Kind::kText:
+    case Statement::Kind::kText:
       write(statement.text);
       break;
-    case Kind::kOutput:
+    case Statement::Kind::kOutput:
       write(to_text(evaluate(*expressions[0], scope), runtime_.budget));
       break;
-    case Kind::kIf:
+    case Statement::Kind::kIf:
       return run_if(statement, scope);
-    case Kind::kFor:
+    case Statement::Kind::kFor:
       return run_for(statement, scope, evaluate(*expressions[1], scope), 1);
-    case Kind::kSet:
+    case Statement::Kind::kSet:
       assign(*expressions[0], evaluate(*expressions[1], scope), scope);
       break;
-    case Kind::kSetBlock: {
+    case Statement::Kind::kSetBlock: {
       Value value = Value::string(capture(statement.blocks[0], scope));
       if (expressions[1] != nullptr) value = evaluate_filter(*expressions[1], scope, &value);
       assign(*expressions[0], value, scope);
       break;
     }
-    case Kind::kMacro:
+    case Statement::Kind::kMacro:
       scope->names[statement.name] = make_macro(statement, Callable::Kind::kMacro, scope);
       break;
-    case Kind::kCallBlock:
+    case Statement::Kind::kCallBlock:
       run_call_block(statement, scope);
       break;
-    case Kind::kFilter: {
+    case Statement::Kind::kFilter: {
       const Value body = Value::string(capture(statement.blocks[0], scope));
       write(to_text(evaluate_filter(*expressions[0], scope, &body), runtime_.budget));
       break;
     }
-    case Kind::kWith:
+    case Statement::Kind::kWith:
       return run_with(statement, scope);
-    case Kind::kScope:
+    case Statement::Kind::kScope:
       return run(statement.blocks[0], inner(scope));
-    case Kind::kBreak:
+    case Statement::Kind::kBreak:
       return Flow::kBreak;
-    case Kind::kContinue:
+    case Statement::Kind::kContinue:
       return Flow::kContinue;
   }
   return Flow::kNormal;

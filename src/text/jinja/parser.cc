@@ -9,8 +9,6 @@
 namespace chimere::text::jinja {
 namespace {
 
-using Kind = Statement::Kind;
-
 class Parser {
  public:
   explicit Parser(std::string_view source)
@@ -57,7 +55,7 @@ Block Parser::parse_block(std::initializer_list<std::string_view> ends) {
       node.text = MarkedText(tokens_.next().text, true);
     } else if (tokens_.is(Token::Kind::kOutputBegin)) {
       tokens_.next();
-      node.kind = Kind::kOutput;
+      node.kind = Statement::Kind::kOutput;
       node.expressions.push_back(expressions_.tuple_or_expression());
       tokens_.expect(Token::Kind::kOutputEnd, "'}}'");
     } else {
@@ -98,21 +96,21 @@ Statement Parser::parse_tag() {
   if (tag == "with") return parse_with(std::move(node));
   if (tag == "filter") {
     tokens_.next();
-    node.kind = Kind::kFilter;
+    node.kind = Statement::Kind::kFilter;
     node.expressions.push_back(expressions_.filter_chain());
     node.blocks.push_back(body_until("endfilter"));
     return node;
   }
   if (tag == "generation") {  // marks the model's own words for trainers
     tokens_.next();
-    node.kind = Kind::kScope;
+    node.kind = Statement::Kind::kScope;
     node.blocks.push_back(body_until("endgeneration"));
     return node;
   }
   if (tag == "break" || tag == "continue") {
     if (loops_ == 0) tokens_.error("there is no loop here");
     tokens_.next();
-    node.kind = tag == "break" ? Kind::kBreak : Kind::kContinue;
+    node.kind = tag == "break" ? Statement::Kind::kBreak : Statement::Kind::kContinue;
     end_of_tag();
     return node;
   }
@@ -120,7 +118,7 @@ Statement Parser::parse_tag() {
 }
 
 Statement Parser::parse_if(Statement node) {
-  node.kind = Kind::kIf;
+  node.kind = Statement::Kind::kIf;
   tokens_.next();
   while (true) {
     node.expressions.push_back(expressions_.tuple_or_expression());
@@ -139,7 +137,7 @@ Statement Parser::parse_if(Statement node) {
 }
 
 Statement Parser::parse_for(Statement node) {
-  node.kind = Kind::kFor;
+  node.kind = Statement::Kind::kFor;
   tokens_.next();
   node.expressions.push_back(expressions_.target(false));
   if (!tokens_.take_name("in")) tokens_.error("'in' is expected");
@@ -163,12 +161,12 @@ Statement Parser::parse_set(Statement node) {
   tokens_.next();
   node.expressions.push_back(expressions_.target(true));
   if (tokens_.take_operator("=")) {
-    node.kind = Kind::kSet;
+    node.kind = Statement::Kind::kSet;
     node.expressions.push_back(expressions_.tuple_or_expression());
     end_of_tag();
     return node;
   }
-  node.kind = Kind::kSetBlock;
+  node.kind = Statement::Kind::kSetBlock;
   node.expressions.push_back(tokens_.take_operator("|") ? expressions_.filter_chain() : nullptr);
   node.blocks.push_back(body_until("endset"));
   return node;
@@ -203,7 +201,7 @@ void Parser::macro_body(Statement& node, std::string_view end) {
 }
 
 Statement Parser::parse_macro(Statement node) {
-  node.kind = Kind::kMacro;
+  node.kind = Statement::Kind::kMacro;
   tokens_.next();
   node.name = tokens_.expect_name();
   parse_parameters(node);
@@ -212,7 +210,7 @@ Statement Parser::parse_macro(Statement node) {
 }
 
 Statement Parser::parse_call_block(Statement node) {
-  node.kind = Kind::kCallBlock;
+  node.kind = Statement::Kind::kCallBlock;
   tokens_.next();
   node.expressions.emplace_back();
   if (tokens_.is_operator("(")) parse_parameters(node);
@@ -223,7 +221,7 @@ Statement Parser::parse_call_block(Statement node) {
 }
 
 Statement Parser::parse_with(Statement node) {
-  node.kind = Kind::kWith;
+  node.kind = Statement::Kind::kWith;
   tokens_.next();
   while (!tokens_.is(Token::Kind::kBlockEnd)) {
     if (!node.expressions.empty()) tokens_.expect_operator(",");

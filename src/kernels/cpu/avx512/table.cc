@@ -1,5 +1,6 @@
 // Which AVX-512 kernels this processor gets. Compiled without AVX-512.
 #include "kernels/cpu/avx512/kernels.h"
+#include "kernels/cpu/isa.h"
 
 namespace chimere::kernels::cpu::avx512 {
 namespace {
@@ -14,14 +15,15 @@ void set_kernels(MatmulKernels& k, ActivationOrder order, DTypeList<kTypes...> /
 
 const MatmulKernels& matmul_kernels() {
   static const MatmulKernels kKernels = [] {
+#ifdef CHIMERE_AVX2_KERNELS
     MatmulKernels k = avx2::matmul_kernels();
+#else
+    MatmulKernels k;
+#endif
     k.round = round_activations;
     set_kernels(k, ActivationOrder::kNatural, NaturalTypes{});
     set_kernels(k, ActivationOrder::kByEights, EightsTypes{});
-    if (__builtin_cpu_supports("avx512vbmi") != 0 && __builtin_cpu_supports("avx512bitalg") != 0 &&
-        __builtin_cpu_supports("gfni") != 0) {
-      set_kernels(k, ActivationOrder::kByFours, PermutedTypes{});
-    }
+    if (cpu_features().codebooks) set_kernels(k, ActivationOrder::kByFours, PermutedTypes{});
     k.f32 = product_f32;
     k.f16 = product_f16;
     k.bf16 = product_bf16;

@@ -1,0 +1,51 @@
+# The instruction sets that the CPU's kernels are compiled for, beside the baseline; the best one that a processor runs is
+# chosen when the program starts (src/kernels/cpu/isa.h).
+#   CHIMERE_CPU_ISAS    all; native: what the best kernels for this machine's processor need, for a program that stays
+#                       here (elsewhere it runs with these or the baseline's); none; or a list of avx2 and avx512
+set(CHIMERE_CPU_ISAS all CACHE STRING "Instruction sets of the CPU's kernels: all, native, none or a list of avx2 and avx512")
+
+# Those that this machine's processor needs.
+function(chimere_native_isas result)
+  set(isas "")
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -dM -E -x c++ /dev/null
+                  OUTPUT_VARIABLE macros ERROR_QUIET RESULT_VARIABLE failed)
+  if(failed)
+    set(isas avx2 avx512)
+  else()
+    set(has "")
+    foreach(feature IN ITEMS AVX2 FMA F16C AVX512F AVX512BW AVX512DQ AVX512VL AVX512VNNI AVX512VBMI AVX512BITALG GFNI)
+      if(macros MATCHES "__${feature}__ 1")
+        list(APPEND has ${feature})
+      endif()
+    endforeach()
+    set(avx2 "AVX2;FMA;F16C")
+    set(avx512 "${avx2};AVX512F;AVX512BW;AVX512DQ;AVX512VL;AVX512VNNI")
+    if(has STREQUAL "${avx512};AVX512VBMI;AVX512BITALG;GFNI")
+      set(isas avx512)
+    elseif("${has}" MATCHES "^${avx512}")
+      set(isas avx2 avx512)  # the codebooks' products are those of AVX2
+    elseif("${has}" MATCHES "^${avx2}")
+      set(isas avx2)
+    endif()
+  endif()
+  set(${result} ${isas} PARENT_SCOPE)
+endfunction()
+
+function(chimere_cpu_isas result)
+  set(isas ${CHIMERE_CPU_ISAS})
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" OR isas STREQUAL none)
+    set(isas "")
+  elseif(isas STREQUAL all)
+    set(isas avx2 avx512)
+  elseif(isas STREQUAL native)
+    chimere_native_isas(isas)
+  endif()
+  foreach(isa IN LISTS isas)
+    if(NOT isa MATCHES "^(avx2|avx512)$")
+      message(FATAL_ERROR "CHIMERE_CPU_ISAS=${CHIMERE_CPU_ISAS}: say all, native, none or a list of avx2 and avx512.")
+    endif()
+  endforeach()
+  list(JOIN isas " " text)
+  message(STATUS "CPU kernels: baseline ${text}")
+  set(${result} ${isas} PARENT_SCOPE)
+endfunction()
