@@ -43,18 +43,26 @@ struct Recipe {
   int64_t batch = 32;     ///< windows a step
   int64_t window = 2048;  ///< tokens a window
   uint64_t seed = 1;
-  double learning_rate = 4e-3;  ///< peak; falls linearly to zero at the last step
+  double learning_rate = 4e-3;  ///< peak, reached after `warmup` steps
+  double decay_from = 0.4;  ///< share of the steps after which the rate falls linearly, to zero at the last
   double weight_decay = 0.05;
   double clip = 1.0;
   double mtp_weight = 0.3;
   double balance_weight = 0.01;
   double z_weight = 1e-3;
   double quantise_from = 0.75;  ///< share of the steps after which matrices are rounded to Q4_0
+  double pull_from = 0.9;       ///< share of the steps after which weights are pulled to their grid
+  double pull = 0.03;           ///< of the distance, after the last update; reached linearly
   double long_from = 0.9;       ///< share of the steps after which windows have long_window tokens
   int64_t long_window = 16384;  ///< a multiple of window; a step keeps its number of tokens
   double chat_share = 0.25;     ///< of the windows; the rest are documents
   double chat_share_final = 0.45;  ///< reached linearly over the second half
 };
+
+/// The learning rate of a step: linear warm-up, a plateau, then linear to zero at the end.
+double learning_rate(const Recipe& recipe, int64_t step);
+/// Which share of their distance to the four-bit grid weights move after a step.
+double pull_share(const Recipe& recipe, int64_t step);
 
 }  // namespace chimere::train
 

@@ -241,6 +241,10 @@ Tensor gated_unit(const Tensor& gate_up, const Tensor& scale) {
 Tensor mean_cross_entropy(const Tensor& hidden, const Tensor& embedding, const Tensor& target) {
   return CrossEntropy::apply(hidden, embedding, target);
 }
+void round_to_four_bits(const Tensor& w, Tensor& out, double share) {
+  cuda::round_four_bit_blocks(w.data_ptr<float>(), out.data_ptr<float>(), static_cast<float>(share),
+                              w.numel() / 32, stream());
+}
 Tensor delta_rule(const Tensor& mixed, const Tensor& g, const Tensor& beta, int64_t n_k) {
   return DeltaRule::apply(mixed, g, beta, n_k);
 }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "quant/quant.h"
+#include "quantise.h"
 
 namespace chimere::train {
 namespace {
@@ -51,10 +53,7 @@ bool stays_f32(std::string_view name, const Tensor& value) {
 
 DType type_of(std::string_view name, const Tensor& value, Mix mix) {
   if (mix == Mix::kF32 || stays_f32(name, value)) return DType::kF32;
-  if (mix == Mix::kQ8_0 || contains(name, "ssm_alpha") || contains(name, "ssm_beta")) {
-    return DType::kQ8_0;
-  }
-  return DType::kQ4_0;
+  return mix == Mix::kShipped && has_four_bits(name, value) ? DType::kQ4_0 : DType::kQ8_0;
 }
 
 /// Interleaved three-axis rotation: pair i turns with axis i mod 3, so the axes share n pairs as
@@ -80,9 +79,27 @@ Status add_tensor(gguf::Writer& out, const std::string& name, const Tensor& para
                             " elements, which blocks of " + std::string(info.name) +
                             " do not divide. Choose the mix q8_0 or f32.");
   }
+  // The encoder keeps what is rounded already: the file holds what the last steps computed with.
+  if (type == DType::kQ4_0) {
+    value = rounded_to_four_bits(value);
+    data = value.data_ptr<float>();
+  }
   std::vector<uint8_t> bytes(static_cast<size_t>(row_bytes(type, value.numel())));
   CHIMERE_CHECK_OK(quant::encode(type, data, bytes.data(), value.numel()));
   return out.add_tensor(name, dims, type, bytes.data(), bytes.size());
+}
+
+/// `own` with the rows of `value` in the place of those whose token's text is the same.
+Tensor rows_by_text(const Tensor& value, const std::vector<std::string>& theirs, const Tensor& own,
+                    const std::vector<std::string>& tokens) {
+  std::unordered_map<std::string_view, int64_t> row_of;
+  for (size_t i = 0; i < theirs.size(); ++i) row_of[theirs[i]] = static_cast<int64_t>(i);
+  Tensor out = own.clone();
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const auto found = row_of.find(tokens[i]);
+    if (found != row_of.end()) out[static_cast<int64_t>(i)].copy_(value[found->second]);
+  }
+  return out;
 }
 
 }  // namespace
@@ -146,18 +163,28 @@ Status write_model(const Model& model, const gguf::Reader& tokenizer, Mix mix,
   return out.write(path);
 }
 
-Status read_weights(const gguf::Reader& file, Model& model) {
+Status read_weights(const gguf::Reader& file, Model& model,
+                    const std::vector<std::string>* tokens) {
   const torch::NoGradGuard no_grad;
   for (auto& [name, parameter] : model.parameters()) {
     const gguf::TensorInfo* info = file.find_tensor(name);
-    const std::vector<int64_t> dims(parameter.sizes().rbegin(), parameter.sizes().rend());
+    std::vector<int64_t> dims(parameter.sizes().rbegin(), parameter.sizes().rend());
+    const bool by_text = tokens != nullptr && name == "token_embd.weight";
+    if (by_text && info != nullptr && info->dims.size() == 2) dims[1] = info->dims[1];
     if (info == nullptr || info->dims != dims) {
       return invalid_data("The tensor " + name +
                           " is missing or has another shape than its metadata asks for.");
     }
-    Tensor value = torch::empty(parameter.sizes());
+    Tensor value = torch::empty(std::vector<int64_t>(dims.rbegin(), dims.rend()));
     quant::decode(info->type, info->data, value.data_ptr<float>(), value.numel());
     if (is_rate(name)) value = value.neg().log();
+    if (by_text) {
+      const auto* theirs = file.find_strings("tokenizer.ggml.tokens");
+      if (theirs == nullptr || static_cast<int64_t>(theirs->size()) != dims[1]) {
+        return invalid_data("The file has no vocabulary of the size of its embedding.");
+      }
+      value = rows_by_text(value, *theirs, parameter.to(torch::kCPU), *tokens);
+    }
     parameter.copy_(value);
   }
   return {};

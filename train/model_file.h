@@ -19,7 +19,7 @@ namespace chimere::train {
 enum class Mix {
   kF32,
   kQ8_0,     ///< every matrix
-  kShipped,  ///< Q4_0, to which the last phase of training rounds; delta-rule gates Q8_0
+  kShipped,  ///< Q4_0, rounded as in the last phase of training; delta-rule gates Q8_0
 };
 Result<Mix> parse_mix(std::string_view name);
 
@@ -33,8 +33,11 @@ Status copy_tokenizer(const gguf::Reader& from, gguf::Writer& to);
 Status write_model(const Model& model, const gguf::Reader& tokenizer, Mix mix,
                    const std::string& path);
 
-/// Sets the model's weights from a file of any type. Errors: a missing or misshapen tensor.
-Status read_weights(const gguf::Reader& file, Model& model);
+/// Sets the model's weights from a file of any type. With `tokens`, the texts of the model's own
+/// vocabulary: rows of the embedding are found by their text, and those of tokens that the file
+/// lacks stay as they are. Errors: a missing or misshapen tensor.
+Status read_weights(const gguf::Reader& file, Model& model,
+                    const std::vector<std::string>* tokens = nullptr);
 
 /// The model of a file of any type, decoded to f32. Errors: a missing or misshapen tensor, an
 /// unknown architecture.

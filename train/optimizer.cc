@@ -41,9 +41,15 @@ Tensor orthogonalise(const Tensor& batch) {
 
 double learning_rate(const Recipe& recipe, int64_t step) {
   const double warm = std::min(1.0, double(step + 1) / double(std::max<int64_t>(1, recipe.warmup)));
-  const double left =
-      double(recipe.steps - step) / double(std::max<int64_t>(1, recipe.steps - recipe.warmup));
-  return recipe.learning_rate * std::min(warm, std::max(0.0, left));
+  const double from = std::max(double(recipe.warmup), recipe.decay_from * double(recipe.steps));
+  const double left = double(recipe.steps - step) / std::max(1.0, double(recipe.steps) - from);
+  return recipe.learning_rate * std::min(warm, std::clamp(left, 0.0, 1.0));
+}
+
+double pull_share(const Recipe& recipe, int64_t step) {
+  const double from = std::max(recipe.pull_from, recipe.quantise_from) * double(recipe.steps);
+  const double done = double(step + 1) - from;
+  return recipe.pull * std::clamp(done / std::max(1.0, double(recipe.steps) - from), 0.0, 1.0);
 }
 
 Optimizer::Optimizer(std::map<std::string, Tensor>& parameters, const Recipe& recipe)
@@ -65,23 +71,20 @@ void Optimizer::clear_gradients() {
   for (auto& [name, value] : parameters_) value.mutable_grad() = Tensor();
 }
 
-double Optimizer::step(double rate) {
+Tensor Optimizer::step(double rate) {
   const torch::NoGradGuard no_grad;
-  std::vector<Tensor> squares;
+  std::vector<Tensor> norms;
   for (auto& [name, value] : parameters_) {
-    if (value.grad().defined()) squares.push_back(value.grad().square().sum());
+    if (value.grad().defined()) norms.push_back(value.grad().norm());
   }
-  const double norm = torch::stack(squares).sum().sqrt().item<double>();
-  if (norm > recipe_.clip) {
-    for (auto& [name, value] : parameters_) {
-      if (value.grad().defined()) value.mutable_grad().mul_(recipe_.clip / norm);
-    }
+  const Tensor norm = torch::stack(norms).norm();
+  const Tensor factor = (recipe_.clip / norm).clamp_max(1.0).nan_to_num(0.0);
+  for (auto& [name, value] : parameters_) {
+    if (value.grad().defined()) value.mutable_grad().nan_to_num_(0.0, 0.0, 0.0).mul_(factor);
   }
   ++count_;
-  if (std::isfinite(norm)) {
-    for (const auto& names : muon_groups_) muon(names, rate);
-    for (const auto& name : adam_names_) adam(name, rate);
-  }
+  for (const auto& names : muon_groups_) muon(names, rate);
+  for (const auto& name : adam_names_) adam(name, rate);
   clear_gradients();
   return norm;
 }

@@ -19,8 +19,9 @@ class Optimizer {
  public:
   Optimizer(std::map<std::string, torch::Tensor>& parameters, const Recipe& recipe);
 
-  /// Clips, applies and clears the gradients. Returns the gradient norm before clipping.
-  double step(double learning_rate);
+  /// Clips, applies and clears the gradients; a gradient with an infinite norm counts as zero.
+  /// Returns the norm before clipping, a scalar on the device: nothing here waits for it.
+  torch::Tensor step(double learning_rate);
   void clear_gradients();
 
   /// Moments and counters by name, for checkpoints.
@@ -39,9 +40,6 @@ class Optimizer {
   std::vector<std::string> adam_names_;
   int64_t count_ = 0;
 };
-
-/// The learning rate of a step: linear warm-up, then linear to zero at the end.
-double learning_rate(const Recipe& recipe, int64_t step);
 
 }  // namespace chimere::train
 

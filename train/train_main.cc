@@ -16,11 +16,13 @@ namespace {
 
 constexpr const char* kUsage =
     R"(chimere-train train --documents F --chats F --heldout F --vocabulary F --out DIR
-    [--steps N] [--batch N] [--window N] [--lr X] [--warmup N] [--seed N] [--chat-share X]
-    [--chat-share-final X] [--quantise-from X] [--long-from X] [--long-window N] [--layers N] [--width N] [--experts N] [--experts-used N] [--eval-every N]
+    [--steps N] [--batch N] [--window N] [--seed N] [--lr X] [--warmup N] [--decay-from X]
+    [--weight-decay X] [--mtp-weight X] [--chat-share X] [--chat-share-final X] [--quantise-from X]
+    [--pull-from X] [--pull X] [--long-from X] [--long-window N] [--layers N] [--width N]
+    [--heads N] [--head-dim N] [--experts N] [--experts-used N] [--hidden N] [--eval-every N]
     [--save-every N] [--stop-after-minutes X] [--stop-at-step N] [--mix f32|q8_0|shipped] [--init F]
   writes DIR/model.gguf and DIR/checkpoint.pt, and goes on from DIR/checkpoint.pt if it exists; --init: starts
-  from the weights of a GGUF (a second phase with other data or another rate)
+  from the weights of a GGUF, whose tokens may have other ids. --steps may change between legs before the rate falls.
 chimere-train export --in F --out F --mix f32|q8_0|shipped
 chimere-train evaluate --in F --heldout F [--window N] [--tokens N]
 chimere-train divergence --base F --in F --heldout F [--window N] [--tokens N]
@@ -105,6 +107,9 @@ Status train(Arguments& a) {
   config.n_vocab = documents.n_vocab;
   config.n_layer = a.integer("layers", config.n_layer);
   config.n_embd = a.integer("width", config.n_embd);
+  config.n_head = a.integer("heads", config.n_head);
+  config.head_dim = a.integer("head-dim", config.head_dim);
+  config.n_ff = a.integer("hidden", config.n_ff);
   config.n_expert = a.integer("experts", config.n_expert);
   config.n_expert_used = a.integer("experts-used", config.n_expert_used);
   Recipe recipe;
@@ -114,9 +119,14 @@ Status train(Arguments& a) {
   recipe.window = a.integer("window", recipe.window);
   recipe.seed = static_cast<uint64_t>(a.integer("seed", 1));
   recipe.learning_rate = a.number("lr", recipe.learning_rate);
+  recipe.decay_from = a.number("decay-from", recipe.decay_from);
+  recipe.weight_decay = a.number("weight-decay", recipe.weight_decay);
+  recipe.mtp_weight = a.number("mtp-weight", recipe.mtp_weight);
   recipe.chat_share = a.number("chat-share", recipe.chat_share);
   recipe.chat_share_final = a.number("chat-share-final", recipe.chat_share_final);
   recipe.quantise_from = a.number("quantise-from", recipe.quantise_from);
+  recipe.pull_from = a.number("pull-from", recipe.pull_from);
+  recipe.pull = a.number("pull", recipe.pull);
   recipe.long_from = a.number("long-from", recipe.long_from);
   recipe.long_window = a.integer("long-window", recipe.long_window);
   const std::string init = a.get("init", "");
@@ -143,7 +153,8 @@ Status train(Arguments& a) {
               chats.ids.size(), device.str().c_str());
   if (!init.empty()) {
     CHIMERE_TRY(const auto file, gguf::Reader::open(init));
-    CHIMERE_CHECK_OK(read_weights(*file, trainer.model()));
+    CHIMERE_CHECK_OK(
+        read_weights(*file, trainer.model(), vocabulary->find_strings("tokenizer.ggml.tokens")));
   }
   const std::string checkpoint = options.out + "/checkpoint.pt";
   if (std::filesystem::exists(checkpoint)) {

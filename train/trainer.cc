@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "quantise.h"
+
 namespace chimere::train {
 namespace {
 
@@ -30,7 +32,9 @@ Losses Trainer::step(bool want_losses) {
   const double share = double(step_) / double(recipe_.steps);
   model_->set_quantised(share >= recipe_.quantise_from);
   WindowOrder& order = share >= recipe_.long_from ? long_order_ : order_;
-  const Tensor tokens = order.windows(step_).to(device_);
+  Tensor tokens = order.windows(step_);
+  // From pinned memory the copy waits for nothing that the device still does.
+  if (device_.is_cuda()) tokens = tokens.pin_memory().to(torch::TensorOptions(device_), true);
   const auto shifted = [&](int64_t by) { return tokens.narrow(1, by, tokens.size(1) - 2); };
   Forward forward = model_->forward(shifted(0));
   const Tensor next = model_->cross_entropy(forward.hidden, shifted(1));
@@ -41,11 +45,16 @@ Losses Trainer::step(bool want_losses) {
                       forward.balance * (recipe_.balance_weight / routers) +
                       forward.router_z * (recipe_.z_weight / routers);
   loss.backward();
-  const double norm = optimizer_.step(learning_rate(recipe_, step_));
+  const Tensor norm = optimizer_.step(learning_rate(recipe_, step_));
+  if (const double pull = pull_share(recipe_, step_); pull > 0) {
+    for (auto& [name, value] : model_->parameters()) {
+      if (has_four_bits(name, value)) pull_to_four_bits(value, pull);
+    }
+  }
   ++step_;
   if (!want_losses) return {};
   return {next.item<double>(), after.item<double>(), forward.balance.item<double>() / routers,
-          norm};
+          norm.item<double>()};
 }
 
 Status Trainer::save(const std::string& path) {

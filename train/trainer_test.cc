@@ -139,7 +139,95 @@ TEST_F(Training, RoundingToFourBitsIsWhatTheFileHolds) {
   ASSERT_TRUE(quant::encode(DType::kQ4_0, rounded.data_ptr<float>(), bytes.data(), w.numel()).ok());
   quant::decode(DType::kQ4_0, bytes.data(), decoded.data_ptr<float>(), w.numel());
   EXPECT_TRUE(torch::equal(decoded, rounded));
+  EXPECT_TRUE(torch::equal(rounded_to_four_bits(rounded), rounded));
   EXPECT_LT((rounded - w).abs().max().item<double>(), 0.05);
+}
+
+TEST_F(Training, TheScaleOfFourBitsIsSearched) {
+  // Against the scale that puts the largest element at -8, whatever the others are.
+  const Tensor w = torch::randn({400, 32});
+  const Tensor scale = w.gather(-1, w.abs().argmax(-1, true)) / -8;
+  const Tensor plain = (w / scale).round().clamp(-8, 7) * scale;
+  const auto error = [&](const Tensor& rounded) { return (rounded - w).norm().item<double>(); };
+  EXPECT_LT(error(rounded_to_four_bits(w)), 0.985 * error(plain));
+}
+
+TEST_F(Training, TheShippedMixHoldsWhatTheLastStepsComputedWith) {
+  recipe_.quantise_from = 0;
+  Trainer t = trainer();
+  for (int i = 0; i < 3; ++i) t.step(false);
+  const std::string path = (folder_ / "shipped.gguf").string();
+  ASSERT_TRUE(write_model(t.model(), *vocabulary(), Mix::kShipped, path).ok());
+  const auto file = gguf::Reader::open(path);
+  ASSERT_TRUE(file.ok());
+  int64_t matrices = 0;
+  for (const auto& [name, value] : t.model().parameters()) {
+    if (!has_four_bits(name, value)) continue;
+    const gguf::TensorInfo* info = (*file)->find_tensor(name);
+    ASSERT_NE(info, nullptr);
+    ASSERT_EQ(info->type, DType::kQ4_0) << name;
+    Tensor decoded = torch::empty(value.sizes());
+    quant::decode(info->type, info->data, decoded.data_ptr<float>(), decoded.numel());
+    EXPECT_TRUE(torch::equal(decoded, rounded_to_four_bits(value.detach()))) << name;
+    ++matrices;
+  }
+  EXPECT_GT(matrices, 30);
+}
+
+TEST_F(Training, PulledWeightsEndOnTheirGrid) {
+  // Share of the distance to the grid that is left at the end of a run, beside one without a pull.
+  recipe_.steps = 40;
+  recipe_.batch = 2;
+  recipe_.window = recipe_.long_window = 64;
+  recipe_.quantise_from = 0.3;
+  recipe_.pull_from = 0.5;
+  const auto distance = [&](double pull) {
+    recipe_.pull = pull;
+    Trainer t = trainer();
+    Losses last;
+    for (int i = 0; i < 40; ++i) last = t.step(i == 39);
+    EXPECT_LT(last.next, 3.9);  // log 64 is 4.16
+    double sum = 0;
+    for (const auto& [name, value] : t.model().parameters()) {
+      if (!has_four_bits(name, value)) continue;
+      const Tensor w = value.detach();
+      sum += ((rounded_to_four_bits(w) - w).norm() / w.norm()).item<double>();
+    }
+    return sum;
+  };
+  EXPECT_LT(distance(0.3), 0.2 * distance(0));
+}
+
+TEST_F(Training, SchedulesRiseStayAndFall) {
+  recipe_.steps = 1000;
+  recipe_.warmup = 100;
+  recipe_.decay_from = 0.4;
+  recipe_.learning_rate = 1;
+  EXPECT_NEAR(learning_rate(recipe_, 0), 0.01, 1e-9);
+  EXPECT_EQ(learning_rate(recipe_, 100), 1);
+  EXPECT_EQ(learning_rate(recipe_, 400), 1);
+  EXPECT_NEAR(learning_rate(recipe_, 700), 0.5, 1e-9);
+  EXPECT_LT(learning_rate(recipe_, 999), 0.002);
+  recipe_.quantise_from = 0.7;
+  recipe_.pull_from = 0.8;
+  recipe_.pull = 0.1;
+  EXPECT_EQ(pull_share(recipe_, 799), 0);
+  EXPECT_NEAR(pull_share(recipe_, 899), 0.05, 1e-9);
+  EXPECT_NEAR(pull_share(recipe_, 999), 0.1, 1e-9);
+}
+
+TEST_F(Training, AGradientThatIsNoNumberIsDropped) {
+  std::map<std::string, Tensor> parameters;
+  for (const char* name : {"blk.0.attn_k.weight", "output_norm.weight"}) {
+    parameters[name] = torch::randn({8, 8}).set_requires_grad(true);
+  }
+  Optimizer optimizer(parameters, recipe_);
+  for (auto& [name, value] : parameters) value.mutable_grad() = torch::randn({8, 8});
+  parameters.at("blk.0.attn_k.weight").mutable_grad()[0][0] = std::nanf("");
+  EXPECT_FALSE(std::isfinite(optimizer.step(0.1).item<double>()));
+  for (const auto& [name, value] : parameters) {
+    EXPECT_TRUE(value.isfinite().all().item<bool>()) << name;
+  }
 }
 
 TEST_F(Training, AFewStepsReduceTheLoss) {
@@ -194,6 +282,29 @@ TEST_F(Training, ExportIsReadAndComputesTheSame) {
   const Tensor a = t.model().logits(t.model().forward(tokens).hidden);
   const Tensor b = (*back)->logits((*back)->forward(tokens).hidden);
   EXPECT_LT((a - b).abs().max().item<double>(), 1e-4);
+}
+
+TEST_F(Training, WeightsAreReadIntoAnOrderedVocabulary) {
+  const Trainer t = trainer();
+  const auto tokenizer = vocabulary();
+  const std::string path = (folder_ / "model.gguf").string();
+  ASSERT_TRUE(write_model(t.model(), *tokenizer, Mix::kF32, path).ok());
+  const auto file = gguf::Reader::open(path);
+  ASSERT_TRUE(file.ok());
+  std::vector<std::string> tokens = *tokenizer->find_strings("tokenizer.ggml.tokens");
+  std::reverse(tokens.begin(), tokens.end());
+  tokens[5] = "new";
+  ++recipe_.seed;  // other weights
+  Trainer other = trainer();
+  const Tensor before = other.model().parameters().at("token_embd.weight").detach().clone();
+  ASSERT_TRUE(read_weights(**file, other.model(), &tokens).ok());
+  const Tensor &a = t.model().parameters().at("token_embd.weight"),
+               &b = other.model().parameters().at("token_embd.weight");
+  for (int64_t i = 0; i < 64; ++i) {
+    EXPECT_TRUE(torch::equal(b[i], i == 5 ? before[5] : a[63 - i])) << i;
+  }
+  EXPECT_TRUE(torch::equal(t.model().parameters().at("blk.0.attn_qkv.weight"),
+                           other.model().parameters().at("blk.0.attn_qkv.weight")));
 }
 
 TEST_F(Training, TokenFilesRoundTripAndWindowsCoverTheText) {

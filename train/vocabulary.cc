@@ -1,8 +1,10 @@
 // chimere-vocabulary: learns the byte-level BPE vocabulary of a corpus and turns documents into
 // token files.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 
 #include "arguments.h"
@@ -18,6 +20,9 @@ namespace {
 constexpr const char* kUsage =
     R"(chimere-vocabulary learn --out F --template F [--size N] [--pre qwen2] FILE...
   documents end with a zero byte, as train/corpus/build.py writes them; F is a GGUF of tokenizer.* metadata
+chimere-vocabulary order --vocabulary F --out F FILE...
+  the same tokens and merges with ids in the order of their frequency in the files (conversations and documents),
+  so that a list of the first few thousand covers most of a text; control tokens stay last
 chimere-vocabulary encode --vocabulary F --out F [--special yes|no] [--max-tokens N] FILE
   --special yes: <|im_start|> and the like in the text are control tokens (conversations)
 )";
@@ -41,6 +46,28 @@ Status each_document(std::string_view text, F f) {
   return {};
 }
 
+/// Writes a GGUF of tokenizer.* metadata.
+Status write_vocabulary(const text::Vocabulary& v, const std::string& chat_template,
+                        const std::string& path) {
+  const auto n = static_cast<uint32_t>(v.tokens.size());
+  gguf::Writer file;
+  file.set_string("tokenizer.ggml.model", "gpt2");
+  file.set_string("tokenizer.ggml.pre", v.pre);
+  file.set_strings("tokenizer.ggml.tokens", v.tokens);
+  file.set_i32s("tokenizer.ggml.token_type", v.types);
+  file.set_strings("tokenizer.ggml.merges", v.merges);
+  file.set_bool("tokenizer.ggml.add_bos_token", false);
+  file.set_string("tokenizer.chat_template", chat_template);
+  for (const auto& [key, token] : {std::pair("tokenizer.ggml.eos_token_id", "<|im_end|>"),
+                                   std::pair("tokenizer.ggml.padding_token_id", "<|endoftext|>")}) {
+    const auto at = std::find(v.tokens.begin(), v.tokens.end(), token);
+    if (at == v.tokens.end()) return invalid_data(std::string("The vocabulary lacks ") + token);
+    file.set_u32(key, static_cast<uint32_t>(at - v.tokens.begin()));
+  }
+  std::printf("%u tokens\n", n);
+  return file.write(path);
+}
+
 Status learn(Arguments& a) {
   text::BpeTrainOptions options;
   options.pre = a.get("pre", "qwen2");
@@ -60,22 +87,11 @@ Status learn(Arguments& a) {
     }));
   }
   CHIMERE_TRY(const text::Vocabulary v, text::train_bpe(words, options));
-  const auto n = static_cast<uint32_t>(v.tokens.size());
-  gguf::Writer file;
-  file.set_string("tokenizer.ggml.model", "gpt2");
-  file.set_string("tokenizer.ggml.pre", v.pre);
-  file.set_strings("tokenizer.ggml.tokens", v.tokens);
-  file.set_i32s("tokenizer.ggml.token_type", v.types);
-  file.set_strings("tokenizer.ggml.merges", v.merges);
-  file.set_u32("tokenizer.ggml.eos_token_id", n - 1);      // <|im_end|>
-  file.set_u32("tokenizer.ggml.padding_token_id", n - 3);  // <|endoftext|>
-  file.set_bool("tokenizer.ggml.add_bos_token", false);
-  file.set_string("tokenizer.chat_template", chat_template);
-  std::printf("%u tokens from %zu different words\n", n, words.size());
-  return file.write(out);
+  std::printf("%zu different words\n", words.size());
+  return write_vocabulary(v, chat_template, out);
 }
 
-Result<std::unique_ptr<text::Tokenizer>> open_tokenizer(const gguf::Reader& file) {
+Result<text::Vocabulary> read_vocabulary(const gguf::Reader& file) {
   text::Vocabulary v;
   CHIMERE_TRY(v.model, file.get_string("tokenizer.ggml.model"));
   CHIMERE_TRY(v.pre, file.get_string("tokenizer.ggml.pre"));
@@ -86,12 +102,42 @@ Result<std::unique_ptr<text::Tokenizer>> open_tokenizer(const gguf::Reader& file
   v.merges = *merges;
   CHIMERE_TRY(const auto types, file.get_int_array("tokenizer.ggml.token_type"));
   v.types.assign(types.begin(), types.end());
-  return text::Tokenizer::create(std::move(v));
+  return v;
+}
+
+Status order(Arguments& a) {
+  CHIMERE_TRY(const auto file, gguf::Reader::open(a.get("vocabulary", "")));
+  CHIMERE_TRY(text::Vocabulary v, read_vocabulary(*file));
+  CHIMERE_TRY(const std::string chat_template, file->get_string("tokenizer.chat_template"));
+  const std::string out = a.get("out", "");
+  CHIMERE_CHECK_OK(a.unread());
+  CHIMERE_TRY(const auto tokenizer, text::Tokenizer::create(v));
+  std::vector<int64_t> counts(v.tokens.size());
+  for (const std::string& path : a.words()) {
+    CHIMERE_TRY(const std::string all, read_file(path));
+    CHIMERE_CHECK_OK(each_document(all, [&](std::string_view document) -> Status {
+      for (const int32_t id : tokenizer->encode(document, true)) ++counts[static_cast<size_t>(id)];
+      return {};
+    }));
+  }
+  std::vector<size_t> ids(v.tokens.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto last = std::stable_partition(ids.begin(), ids.end(), [&](size_t i) {
+    return v.types[i] == static_cast<int32_t>(text::TokenType::kNormal);
+  });
+  std::stable_sort(ids.begin(), last, [&](size_t x, size_t y) { return counts[x] > counts[y]; });
+  text::Vocabulary sorted = v;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    sorted.tokens[i] = v.tokens[ids[i]];
+    sorted.types[i] = v.types[ids[i]];
+  }
+  return write_vocabulary(sorted, chat_template, out);
 }
 
 Status encode(Arguments& a) {
   CHIMERE_TRY(const auto file, gguf::Reader::open(a.get("vocabulary", "")));
-  CHIMERE_TRY(const auto tokenizer, open_tokenizer(*file));
+  CHIMERE_TRY(text::Vocabulary v, read_vocabulary(*file));
+  CHIMERE_TRY(const auto tokenizer, text::Tokenizer::create(std::move(v)));
   const std::string out = a.get("out", "");
   const bool special = a.get("special", "no") == "yes";
   const auto limit = static_cast<size_t>(a.integer("max-tokens", int64_t{1} << 40));
@@ -125,7 +171,8 @@ Status encode(Arguments& a) {
 int main(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
   chimere::train::Arguments a(argc, argv);
-  const chimere::Status status = command == "learn" ? chimere::train::learn(a)
+  const chimere::Status status = command == "learn"   ? chimere::train::learn(a)
+                                 : command == "order" ? chimere::train::order(a)
                                  : command == "encode"
                                      ? chimere::train::encode(a)
                                      : chimere::invalid_argument(chimere::train::kUsage);

@@ -3,8 +3,12 @@
 
   build.py OUT [--cache DIR] [--jobs N] [--seed N]
 
-Downloads the packages of packages.txt (apt-get download), renders their manual pages, HTML, text and pod
-files, removes repeated paragraphs, splits by source package into training and held-out, and writes
+Downloads the packages of packages.txt and more_packages.txt (apt-get download), renders their manual pages, HTML,
+text and pod files, removes repeated paragraphs, splits by source package into training and held-out, and writes
+
+more_packages.txt was added later and is training text alone: it changes nothing of the held-out parts. It names no
+package whose source is held out, and documents that share much with a held-out one are left out. It also lifts
+the limits on the text of the packages of packages.txt.
 
   OUT/{train,heldout}.{docs,chat} OUT/DOMAIN.docs   documents, each ended by a zero byte
   OUT/pages.tsv                                     split, package, section, names, purpose of each manual page
@@ -24,6 +28,7 @@ import random
 import re
 import subprocess
 import sys
+import zlib
 
 import dialogues
 import facts
@@ -31,9 +36,16 @@ import overlap
 import render
 
 MAX_PACKAGE_BYTES, MAX_LARGE_BYTES = 2_000_000, 6_000_000
+# Of more_packages.txt: the text of one of its packages, and of one of packages.txt in all.
+MAX_MORE_BYTES, MAX_WHOLE_BYTES = 1_000_000, 24_000_000
+# Texts that a byte of zlib's stands for more than this many of repeat themselves: indexes, generated lists.
+MAX_REPETITION = 7.0
 # Manuals that may be longer than the rest.
 LARGE = set("""linux-doc-6.1 python3.11-doc perl-doc git-man manpages-dev wordnet-base dict-foldoc libssl-doc zsh-doc
 git-doc debian-policy autoconf-doc abs-guide guile-3.0-doc c++-annotations-html postgresql-doc-15""".split())
+# Rendered beyond 6 MB (none of them is held out).
+WHOLE = set("""linux-doc-6.1 python3.11-doc perl-doc freebsd-manpages dpdk-doc fp-docs-3.2.2 libboost1.81-doc
+ada-reference-manual-2012 db5.3-doc icu-doc jython-doc""".split())
 # Never held out: the packages whose commands a user is most likely to ask about.
 CORE = set("""coreutils bash grep sed tar gawk findutils util-linux procps psmisc apt dpkg git-man openssh-client systemd
 iproute2 gzip bzip2 xz-utils diffutils less man-db cron sudo passwd adduser login hostname mount curl wget rsync file
@@ -103,13 +115,14 @@ def rendered(job):
     kept = folder + ".json.gz"
     if not os.path.isfile(kept):
         with gzip.open(kept + ".new", "wt", compresslevel=1) as f:
-            json.dump([documents_of(folder), license_of(folder, package)], f)
+            limit = MAX_WHOLE_BYTES if package in WHOLE else MAX_LARGE_BYTES
+            json.dump([documents_of(folder, limit), license_of(folder, package)], f)
         os.rename(kept + ".new", kept)
     with gzip.open(kept, "rt") as f:
         return package, *json.load(f)
 
 
-def documents_of(folder):
+def documents_of(folder, limit):
     """Every document of a package: (kind, path, text), in the order of paths, within the size limit."""
     files = []
     for root, dirs, names in os.walk(folder):
@@ -137,7 +150,7 @@ def documents_of(folder):
             continue
         out += [(kind, relative, piece) for piece in render.pieces(text)]
         size += len(text)
-        if size > MAX_LARGE_BYTES:
+        if size > limit:
             break
     return out
 
@@ -203,6 +216,38 @@ def read_list(path):
         return [x.strip() for x in f if x.strip() and not x.startswith("#")]
 
 
+def repeats_itself(text):
+    data = text.encode()
+    return len(data) > MAX_REPETITION * len(zlib.compress(data, 6))
+
+
+def add_more(corpus, packages, known, descriptions, core_sources, seed):
+    """Training documents of more_packages.txt, and what the limits on `known` packages left out."""
+    found = []
+    for package, documents, licences in sorted(packages, key=lambda r: (r[0] not in known, r[0])):
+        size, limit = 0, MAX_WHOLE_BYTES if package in known else MAX_MORE_BYTES
+        if split_of(descriptions.get(package, (package,))[0], core_sources, seed) != "train":
+            continue
+        for kind, path, text in documents:
+            page = facts.parse(package, path, text) if kind == "man" else None
+            text = corpus.dedupe.clean(text)
+            if not text or repeats_itself(text) or kind == "wordnet":
+                continue
+            found.append((package, licences, page, text))
+            size += len(text.encode())
+            if size > limit:
+                break
+    held = [text for name in ("heldout", *DOMAINS) for text in corpus.texts[name]]
+    free = overlap.not_copied([text for *_, text in found], held)
+    print(f"more packages: {len(found)} documents, {len(found) - sum(free)} of them left out for what they share with held-out text",
+          file=sys.stderr)
+    for package, licences, page, text in (row for row, keep in zip(found, free) if keep):
+        corpus.texts["more"].append(text)
+        corpus.count(package, "train", 1, len(text.encode()), licences)
+        if page:
+            corpus.pages.append(("train", page))
+
+
 def add_packages(corpus, packages, descriptions, core_sources, seed):
     """Cleans and splits the packages' documents; core packages come first, and keep what others repeat."""
     for package, documents, licences in sorted(packages, key=lambda r: (r[0] not in CORE, r[0])):
@@ -221,12 +266,16 @@ def add_packages(corpus, packages, descriptions, core_sources, seed):
                 corpus.pages.append((where, page))
             if kind == "wordnet":
                 corpus.glossaries.append(text)
-        corpus.table.append((package, where, count, size, licences))
+        corpus.count(package, where, count, size, licences)
 
 
 class Corpus:
     def __init__(self):
-        self.dedupe, self.texts, self.pages, self.glossaries, self.table = Deduplicator(), collections.defaultdict(list), [], [], []
+        self.dedupe, self.texts, self.pages, self.glossaries, self.table = Deduplicator(), collections.defaultdict(list), [], [], {}
+
+    def count(self, package, where, documents, size, licences):
+        _, _, n, total, _ = self.table.get(package, (package, where, 0, 0, licences))
+        self.table[package] = (package, where, n + documents, total + size, licences)
 
 
 def add_descriptions(corpus, descriptions, core_sources, seed):
@@ -237,12 +286,13 @@ def add_descriptions(corpus, descriptions, core_sources, seed):
         if text:
             corpus.texts["train"].append(text)
             count, size = count + 1, size + len(text.encode())
-    corpus.table.append(("(package descriptions)", "train", count, size, "as each package"))
+    corpus.count("(package descriptions)", "train", count, size, "as each package")
 
 
 def chats_of(corpus, descriptions, seed):
     writers = {name: dialogues.Writer(random.Random(seed + i)) for i, name in enumerate(("train", "heldout"))}
-    for where, page in corpus.pages:
+    # Commands first, and those of core packages before others: the first page of a name answers plain questions about it.
+    for where, page in sorted(corpus.pages, key=lambda r: (r[1].package not in CORE, "186572349".find(r[1].section))):
         if where in writers:
             dialogues.page_dialogues(writers[where], page, page.package in CORE)
     for text in corpus.glossaries:
@@ -259,26 +309,32 @@ def main():
     here = os.path.dirname(os.path.abspath(__file__))
     names = read_list(os.path.join(here, "packages.txt"))
     os.makedirs(a.out, exist_ok=True)
-    folders = fetch(names, a.cache)
+    known = set(names)
+    more_names = [n for n in read_list(os.path.join(here, "more_packages.txt")) if n not in known]
+    folders = fetch(names + more_names, a.cache)
     with multiprocessing.Pool(a.jobs) as pool:
-        packages = pool.map(rendered, sorted(folders.items()), chunksize=1)
+        everything = pool.map(rendered, sorted(folders.items()), chunksize=1)
+    packages = [row for row in everything if row[0] in known]
     corpus, descriptions = Corpus(), package_descriptions()
     core_sources = {descriptions.get(p, (p,))[0] for p in CORE}
     add_packages(corpus, packages, descriptions, core_sources, a.seed)
     add_descriptions(corpus, descriptions, core_sources, a.seed)
     for name in ("heldout", *DOMAINS):
-        corpus.texts[name], share = overlap.without_copies(corpus.texts[name], corpus.texts["train"])
+        corpus.texts[name], _ = overlap.without_copies(corpus.texts[name], corpus.texts["train"])
+    add_more(corpus, everything, known, descriptions, core_sources, a.seed)
+    corpus.texts["train"] += corpus.texts.pop("more")
+    for name in ("heldout", *DOMAINS):
+        _, share = overlap.without_copies(corpus.texts[name], corpus.texts["train"], 1.0)
         print(f"{name}: {100 * share:.2f}% of its 13-grams are in the training text", file=sys.stderr)
-    rng = random.Random(a.seed)
     parts = {f"{name}.docs": texts for name, texts in corpus.texts.items()}
     parts |= {f"{name}.chat": texts for name, texts in chats_of(corpus, descriptions, a.seed).items()}
     for name, texts in parts.items():
-        rng.shuffle(texts)
+        random.Random(f"{a.seed}:{name}").shuffle(texts)
         path = os.path.join(a.out, name)
         write(path, texts)
         print(f"{path}: {len(texts)} documents, {os.path.getsize(path) / 1e6:.1f} MB", file=sys.stderr)
     rows = [(where, p.package, p.section, ",".join(p.names), p.whatis) for where, p in corpus.pages]
-    for name, table in (("pages.tsv", rows), ("sources.tsv", sorted(corpus.table))):
+    for name, table in (("pages.tsv", rows), ("sources.tsv", sorted(corpus.table.values()))):
         with open(os.path.join(a.out, name), "w", encoding="utf-8") as f:
             f.writelines("\t".join(map(str, row)) + "\n" for row in table)
 

@@ -51,6 +51,7 @@ class Writer:
 
     def __init__(self, rng):
         self.rng, self.out = rng, []
+        self.claimed = set()  # (name, kind of question) whose purpose was told: another page of the name needs its section
 
     def chat(self, *turns, system=None):
         """turns: (question, answer) or (question, answer, thought); a question may be a tool's result."""
@@ -116,10 +117,17 @@ def page_dialogues(writer, page, core):
             writer.ask(OPTION, 2 if core else 1, f"{flags}: {capital(text)}", f"{flag} is an option of {name}.", n=name, f=flag)
             if core and len(text) < 90:
                 writer.ask(FIND_OPTION, 1, f"{flags}: {capital(text)}", n=name, w=text.rstrip("."))
-    phrasings = WHAT if command else FUNCTION if page.section in "23" else OTHER
-    for alias in page.names[:4]:
-        times = (len(WHAT) if core else 8) if command else 2
-        writer.ask(phrasings, times, sentence(alias, page.whatis), thought, follow, n=alias, s=page.section)
+    for i, alias in enumerate(page.names[:4]):
+        kind = "command" if command else "function" if page.section in "23" else "other"
+        if (alias, kind) in writer.claimed:
+            if kind != "other":
+                continue  # the same name in the same kind of section, from another package
+        elif kind == "other" and (alias, "command") not in writer.claimed and rng.random() < 0.5:
+            kind = "command"  # a file or a device that no command shares its name with can be asked for by name alone
+        writer.claimed.add((alias, kind))
+        times = ((48 if core else 8) if command else 4 if core else 2) // (1 if i == 0 else 2)
+        plain = kind == "command" or (alias, "command") not in writer.claimed
+        writer.ask(purpose_questions(rng, times, kind, plain), times, sentence(alias, page.whatis), thought, follow, n=alias, s=page.section)
     if command and third_person(page.whatis) and len(page.whatis) < 90:
         task = page.whatis[0].lower() + page.whatis[1:]
         writer.ask(WHICH, 5 if core else 2, f"Use {name}: it {third_person(page.whatis)}.", thought, w=task)
@@ -174,7 +182,8 @@ def general_dialogues(writer, known, packages):
     for _ in range(600):
         writer.ask(OFF_TOPIC, 1, OFF_TOPIC_ANSWER, "This is not about documentation.", t=rng.choice(topics))
     for name in invented_names(rng, known, 16000):
-        phrasings = rng.choice([WHAT, WHAT, WHAT, FUNCTION[:5], USAGE, EXAMPLE, MORE, PROVIDES])
+        phrasings = rng.choice([purpose_questions(rng, 1, "command"), purpose_questions(rng, 1, "command"), purpose_questions(rng, 1, "command"),
+                                purpose_questions(rng, 1, "command"), purpose_questions(rng, 1, "function"), USAGE, EXAMPLE, MORE, PROVIDES])
         writer.ask(phrasings, 1, UNKNOWN.format(n=name), f"No manual page is named {name}.", n=name, s=1)
     for name in invented_names(rng, known, 500):
         tools.failed_call(writer, name)

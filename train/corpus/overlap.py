@@ -21,3 +21,16 @@ def without_copies(texts, others, limit=0.1):
     kept = [(t, s) for t, s in zip(texts, mine) if len(s & copied) <= limit * max(1, len(s))]
     total, shared = sum(len(s) for _, s in kept), sum(len(s & copied) for _, s in kept)
     return [t for t, _ in kept], shared / max(1, total)
+
+
+def not_copied(texts, others, limit=0.02, most=40):
+    """For each text, whether it shares less than `limit` of its sequences, and at most `most`, with `others`."""
+    theirs = set()
+    for text in others:
+        theirs |= sequences(text)
+    out = []
+    for text in texts:
+        mine = sequences(text)
+        shared = len(mine & theirs)
+        out.append(shared <= most and shared <= limit * max(1, len(mine)))
+    return out

@@ -1,4 +1,10 @@
-"""The ways in which conversations ask. Evaluation asks in others (evaluation/questions.py)."""
+"""The ways in which conversations ask. Evaluation asks in others, see EVALUATION_WORDS.
+
+A model that sees a few dozen fixed questions takes the first unknown word of any other for the name. Questions about the
+purpose of a name are therefore put together from parts, most of them in ways that occur a few times each.
+"""
+import re
+
 SYSTEMS = ["You are a helpful assistant.", "You are Chimère, an assistant for Unix documentation.",
            "You answer questions about Unix commands."]
 # Asked for one sentence: the answer is the purpose alone.
@@ -10,6 +16,81 @@ WHAT = ["What does {n} do?", "What does the command {n} do?", "What is {n}?", "E
         "Why would I use {n}?", "When do I need {n}?", "Give me a short description of {n}.", "Summarise {n}.",
         "{n}: what is that?", "Explain the purpose of {n}.", "What's {n}?", "Define {n}.", "What kind of program is {n}?",
         "Introduce me to {n}.", "Remind me what {n} is for.", "What does the program {n} do?"]
+# {x}: the name, plain or with the kind of thing it is.
+SUBJECTS = {"command": ["{n}", "{n}", "{n}", "{n}", "`{n}`", "the command {n}", "the {n} command", "the program {n}", "the tool {n}",
+                        "the utility {n}", "the Unix command {n}", "the command `{n}`", "\"{n}\"", "the {n} program", "{n} on Debian",
+                        "{n} on the command line", "the shell command {n}"],
+            "function": ["{n}()", "the function {n}", "the function {n}()", "{n}({s})", "the C function {n}", "`{n}()`", "the library function {n}",
+                         "the call {n}"],
+            "other": ["{n}({s})", "the page {n}({s})", "the manual page {n}({s})", "{n} in section {s} of the manual"]}
+DIRECT = ["What does {x} do?", "What is {x}?", "What is {x} for?", "What use is {x}?", "What problem does {x} solve?", "In a nutshell, {x}?",
+          "What's the point of {x}?", "What's {x} good for?", "{x} - what does it do?", "Purpose of {x}?", "Meaning of {x}?", "{x}, what is it?",
+          "What do people use {x} for?", "For what is {x} used?", "What does one do with {x}?", "What is the use of {x}?",
+          "Help me understand {x}.", "The purpose of {x}, please.", "How is {x} described in the manual?", "What does {x} accomplish?",
+          "What would I do with {x}?", "What service does {x} provide?", "Which task does {x} perform?", "What is the aim of {x}?",
+          "Why does {x} exist?", "Why would somebody want {x}?", "When is {x} useful?", "When would one reach for {x}?", "How can {x} help me?",
+          "What can {x} do?", "What does {x} stand for and do?", "Is {x} useful for anything?", "I need to understand {x}.",
+          "I would like to know what {x} does.", "I wonder what {x} is.", "I forgot what {x} does.", "I never understood {x}.",
+          "Can {x} be explained in one sentence?", "So what is {x} about?", "What exactly is {x}?", "Just what does {x} do?",
+          "And what about {x}?", "Anything about {x}?", "Do you know what {x} does?", "Can you tell me what {x} is?",
+          "Would you explain {x} to me?", "May I ask what {x} is?", "whatis {n}", "man {n}", "{n}", "{n} purpose", "{n} meaning", "explain {n}",
+          "what does {n} do", "what is {n}", "{n} does what?", "{n} is what?", "{n} = ?"]
+VERBS_OF_ASKING = ["Describe", "Explain", "Outline", "Sketch", "Characterise", "Clarify", "Define", "State", "Give", "Give me", "Provide", "Recall", "Report",
+                   "Tell me", "Show me", "Name", "Write down", "Put into words", "Formulate", "Paraphrase", "Teach me", "Specify", "Identify", "Mention",
+                   "Present", "Spell out", "Illustrate", "Note", "Let me know", "I want to know", "I need", "Can you describe", "Could you state",
+                   "Would you outline", "Do you remember", "In one line, describe", "Briefly explain", "Shortly state", "In plain words, explain",
+                   "In a few words, describe", "Express in a sentence", "Quickly recall", "Please outline", "Please define", "Kindly explain"]
+OBJECTS_OF_ASKING = ["what {x} does", "the purpose of {x}", "the function of {x}", "the task of {x}", "the use of {x}", "the meaning of {x}", "the aim of {x}",
+                     "the point of {x}", "the idea behind {x}", "the duty of {x}", "the gist of {x}", "what {x} is", "what {x} is good for", "why {x} exists",
+                     "the effect of {x}", "the benefit of {x}", "{x}", "what one does with {x}", "the intention of {x}", "what {x} is used for",
+                     "the first line of the manual page of {x}", "the usual purpose of {x}", "the work that {x} does"]
+OPENERS = ["I found {x} in a file.", "There is a line with {x} here.", "Somebody mentioned {x}.", "I read about {x}.", "The tutorial uses {x}.",
+           "I saw {x} in a log.", "My teacher talks about {x}.", "A friend runs {x} every day.", "The documentation names {x}.",
+           "I have never used {x}.", "{x} is installed here.", "In the shell history I see {x}.", "I must use {x} tomorrow.", "A cron entry starts {x}.",
+           "The output says {x}.", "Our server has {x}.", "A makefile runs {x}.", "Someone told me about {x}.", "Yesterday I saw {x}.",
+           "The book has a chapter on {x}.", "On this machine there is {x}.", "The administrator wants me to try {x}.", "I am looking at {x}.",
+           "My boss asked about {x}.", "The answer on the forum was {x}.", "Now we come to {x}.", "The next word on my list is {x}.",
+           "This program starts {x}.", "They say I should learn {x}.", "I typed {x} by accident.", "The exercise is about {x}.", "Let us talk about {x}.",
+           "I have a question about {x}.", "About {x}:", "Regarding {x}:", "{x}:", "Consider {x}.", "Take {x}.", "Suppose I run {x}.", "Imagine I type {x}.",
+           "The installer brought {x} along.", "There is something named {x}.", "My notes contain {x}.", "The guide recommends {x}.",
+           "A student asked me about {x}.", "Our build depends on {x}.", "I stumbled over {x};", "We rely on {x};", "The process list shows {x};"]
+THEN_ASK = ["What does it do?", "What is it for?", "What is it?", "What is its purpose?", "Why is it there?", "What is it good for?", "Can you explain it?",
+            "Explain it.", "What would it do?", "What's that?", "What happens if I run it?", "Tell me what it does.", "Which purpose does it have?",
+            "Describe it in one line.", "What can it do?", "What does that do?", "what is that for?", "what for?", "why?", "What should I know?",
+            "What do I get from it?", "How would you describe it?", "Is it of use, and for what?", "What does it accomplish?", "Its purpose?",
+            "In one sentence, please.", "Give me the short version.", "What is that thing?", "What should I expect of it?", "what does it mean?"]
+BEFORE = ["I am new to Unix.", "I am reading a script.", "Short answer, please.", "Just one sentence.", "I am learning the shell.", "You know manuals.",
+          "I cannot find the manual.", "No details, please.", "Next question.", "One more thing.", "Let me ask you something.", "I have a test tomorrow."]
+
+
+def purpose_questions(rng, times, kind, plain=True):
+    """Ways to ask what something is for, with {n} (and {s}) still to be filled in; `kind` is a key of SUBJECTS. Not `plain`:
+    the section comes with the name."""
+    fixed = {"command": WHAT, "function": FUNCTION, "other": OTHER}[kind]
+    out = []
+    while len(out) < times:
+        which = rng.random()
+        if which < 0.25:
+            question = rng.choice(fixed)
+        elif which < 0.5:
+            question = rng.choice(VERBS_OF_ASKING) + " " + rng.choice(OBJECTS_OF_ASKING) + rng.choice([".", ".", ".", "", "?"])
+        elif which < 0.75:
+            question = rng.choice(DIRECT)
+        else:
+            question = rng.choice(OPENERS) + " " + rng.choice(THEN_ASK)
+        if rng.random() < 0.08:
+            question = rng.choice(BEFORE) + " " + question
+        question = question.replace("{x}", rng.choice(SUBJECTS[kind]))
+        if not plain and not re.search(r"\{n\}\(|\{s\}|function", question):
+            question = question.replace("{n}", "{n}({s})")
+        out.append(question[0].upper() + question[1:] if question[0] != "{" and rng.random() < 0.9 else question)
+    return out
+
+
+# Words of the ways in which evaluation asks: no conversation may have them in a question about a name.
+EVALUATION_WORDS = re.compile(r"\b(say what|came across|its job|sum up|role|colleague|do for me|my script calls|to what end)\b", re.I)
+assert not any(EVALUATION_WORDS.search(q) for q in WHAT + DIRECT + VERBS_OF_ASKING + OBJECTS_OF_ASKING + OPENERS + THEN_ASK + BEFORE)
+
 MORE = ["Tell me more about {n}.", "Describe {n} in more detail.", "Explain {n} at length.", "Give me an overview of {n}.",
         "What should I know about {n}?", "Tell me about {n} in a few sentences."]
 FUNCTION = ["What does {n}() do?", "What does the function {n} do?", "Explain the C function {n}.", "What is {n}({s})?",

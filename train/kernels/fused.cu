@@ -2,6 +2,7 @@
 // a head or of an expert's hidden units; one block a row of logits.
 #include <cuda_bf16.h>
 
+#include "kernels/four_bits.h"
 #include "kernels/launch.h"
 
 namespace chimere::train::cuda {
@@ -123,6 +124,27 @@ __global__ void gated_norm_backward_kernel(const bf16* x, const float* weight, c
              d.y * v.y * s * w1 * (p1 + g1 * (1 - p1)));
   }
   write_partials<1>(d_weight, partials);
+}
+
+__global__ void round_kernel(const float* w, float* out, float share, int64_t blocks) {
+  const int64_t block = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (block >= blocks) return;
+  const auto* from = reinterpret_cast<const float4*>(w) + block * (kFourBitBlock / 4);
+  auto* to = reinterpret_cast<float4*>(out) + block * (kFourBitBlock / 4);
+  float v[kFourBitBlock];
+#pragma unroll
+  for (int i = 0; i < kFourBitBlock / 4; ++i) {
+    const float4 four = from[i];
+    v[4 * i] = four.x;
+    v[4 * i + 1] = four.y;
+    v[4 * i + 2] = four.z;
+    v[4 * i + 3] = four.w;
+  }
+  round_four_bit_block(v, v, share);
+#pragma unroll
+  for (int i = 0; i < kFourBitBlock / 4; ++i) {
+    to[i] = make_float4(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]);
+  }
 }
 
 struct Conv {
@@ -381,6 +403,12 @@ void cross_entropy(void* logits, const int64_t* target, float* losses, float wei
                    int vocabulary, Stream stream) {
   cross_entropy_kernel<<<static_cast<unsigned>(rows), 512, 0, raw(stream)>>>(
       static_cast<bf16*>(logits), target, losses, weight, vocabulary);
+}
+
+void round_four_bit_blocks(const float* w, float* out, float share, int64_t blocks, Stream stream) {
+  constexpr int kBlocks = 128;  // one thread a block: a cache line of weights
+  const auto grid = static_cast<unsigned>((blocks + kBlocks - 1) / kBlocks);
+  round_kernel<<<grid, kBlocks, 0, raw(stream)>>>(w, out, share, blocks);
 }
 
 }  // namespace chimere::train::cuda

@@ -66,6 +66,9 @@ void gated_unit_backward(const void* gate_up, const float* scale, const void* d_
 void cross_entropy(void* logits, const int64_t* target, float* losses, float weight, int64_t rows,
                    int vocabulary, Stream stream);
 
+/// Rounds `blocks` blocks of 32 weights to four bits, see four_bits.h; out may be w.
+void round_four_bit_blocks(const float* w, float* out, float share, int64_t blocks, Stream stream);
+
 }  // namespace chimere::train::cuda
 
 #endif  // CHIMERE_TRAIN_KERNELS_LAUNCH_H_
