@@ -48,6 +48,8 @@ struct Recipe {
   double weight_decay = 0.05;
   double clip = 1.0;
   double mtp_weight = 0.3;
+  double draft_from = 0.6;  ///< share of the steps after which the MTP block learns what the model
+                            ///< itself would choose (which accepts a draft) and not the text
   double balance_weight = 0.01;
   double z_weight = 1e-3;
   double quantise_from = 0.75;  ///< share of the steps after which matrices are rounded to Q4_0

@@ -62,13 +62,16 @@ Tensor gated_unit(const Tensor& gate_up, const Tensor& scale) {
   return torch::silu(gate_up.select(1, 0)) * gate_up.select(1, 1) * each;
 }
 
-Tensor mean_cross_entropy(const Tensor& hidden, const Tensor& embedding, const Tensor& target) {
+Tensor mean_cross_entropy(const Tensor& hidden, const Tensor& embedding, const Tensor& target,
+                          Tensor* choice) {
 #ifdef CHIMERE_TRAIN_CUDA
   if (has_kernels(hidden, hidden.scalar_type())) {
-    return cuda::mean_cross_entropy(hidden, embedding, target);
+    return cuda::mean_cross_entropy(hidden, embedding, target, choice);
   }
 #endif
-  return F::cross_entropy(torch::linear(hidden, embedding).to(torch::kFloat), target);
+  const Tensor logits = torch::linear(hidden, embedding).to(torch::kFloat);
+  if (choice != nullptr) *choice = logits.detach().argmax(-1);
+  return F::cross_entropy(logits, target);
 }
 
 }  // namespace chimere::train

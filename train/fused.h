@@ -26,9 +26,9 @@ torch::Tensor conv_unit(const torch::Tensor& x, const torch::Tensor& weight, int
 torch::Tensor gated_unit(const torch::Tensor& gate_up, const torch::Tensor& scale);
 
 /// Mean cross entropy of softmax(hidden embedding^T) against target [N], in nats; hidden [N, E]
-/// and embedding [V, E] in the compute type.
+/// and embedding [V, E] in the compute type. `choice`, if given, becomes the likeliest ids [N].
 torch::Tensor mean_cross_entropy(const torch::Tensor& hidden, const torch::Tensor& embedding,
-                                 const torch::Tensor& target);
+                                 const torch::Tensor& target, torch::Tensor* choice = nullptr);
 
 }  // namespace chimere::train
 

@@ -146,11 +146,12 @@ class GatedUnit : public torch::autograd::Function<GatedUnit> {
 class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& hidden, const Tensor& embedding,
-                        const Tensor& target_in) {
+                        const Tensor& target_in, Tensor* choice) {
     const Tensor target = target_in.contiguous();
     const int64_t rows = hidden.size(0);
     Tensor logits = torch::linear(hidden, embedding);
     check_bf16(logits);
+    if (choice != nullptr) *choice = logits.argmax(-1);
     Tensor losses = torch::empty({rows}, logits.options().dtype(torch::kFloat));
     cuda::cross_entropy(logits.data_ptr(), target.data_ptr<int64_t>(), losses.data_ptr<float>(),
                         1.0F / static_cast<float>(rows), rows, static_cast<int>(logits.size(1)),
@@ -163,7 +164,7 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
     const Tensor &hidden = saved[0], &embedding = saved[1], &d_logits = saved[2];
     const Tensor factor = grads[0].to(hidden.scalar_type());
     return {torch::mm(d_logits, embedding) * factor, torch::mm(d_logits.t(), hidden) * factor,
-            Tensor()};
+            Tensor(), Tensor()};
   }
 };
 
@@ -238,8 +239,9 @@ Tensor conv_unit(const Tensor& x, const Tensor& weight, int64_t n_k, double eps)
 Tensor gated_unit(const Tensor& gate_up, const Tensor& scale) {
   return GatedUnit::apply(gate_up, scale);
 }
-Tensor mean_cross_entropy(const Tensor& hidden, const Tensor& embedding, const Tensor& target) {
-  return CrossEntropy::apply(hidden, embedding, target);
+Tensor mean_cross_entropy(const Tensor& hidden, const Tensor& embedding, const Tensor& target,
+                          Tensor* choice) {
+  return CrossEntropy::apply(hidden, embedding, target, choice);
 }
 void round_to_four_bits(const Tensor& w, Tensor& out, double share) {
   cuda::round_four_bit_blocks(w.data_ptr<float>(), out.data_ptr<float>(), static_cast<float>(share),

@@ -13,7 +13,7 @@ torch::Tensor conv_unit(const torch::Tensor& x, const torch::Tensor& weight, int
                         double eps);
 torch::Tensor gated_unit(const torch::Tensor& gate_up, const torch::Tensor& scale);
 torch::Tensor mean_cross_entropy(const torch::Tensor& hidden, const torch::Tensor& embedding,
-                                 const torch::Tensor& target);
+                                 const torch::Tensor& target, torch::Tensor* choice);
 /// out = w + share (rounded(w) - w), see kernels/four_bits.h; both contiguous f32, may be the same.
 void round_to_four_bits(const torch::Tensor& w, torch::Tensor& out, double share);
 torch::Tensor delta_rule(const torch::Tensor& mixed, const torch::Tensor& g,

@@ -1,24 +1,81 @@
 #!/bin/sh
-# Builds chimere-train against the torch of python3 and runs one leg of a training run on a machine that has nothing else:
-#   train/leg.sh DATA WORK RESULTS [chimere-train train's flags]
-# DATA holds train.tok.xz chat.tok.xz heldout.tok vocabulary.gguf. WORK keeps the checkpoint, so that the next leg goes on
-# where this one stopped, and model.gguf in f32. RESULTS gets the quantised model in pieces of at most 15 MB.
+# Training on a machine that has a GPU, nvcc and python3 with torch, but nothing of Debian's, and that takes and gives
+# back little at a time. WORK is a folder of that machine that outlasts a call; all three go on from what is there.
+#   train/leg.sh store PIECES WORK                      keeps the pieces (of train/pack.sh) found in a folder; builds chimere-train
+#   train/leg.sh train WORK RESULTS MIX [FLAGS]         one leg: chimere-train train's flags, then WORK/model.gguf exported as MIX
+#   train/leg.sh measure WORK RESULTS                   held-out figures of WORK/shipped.gguf
+# A leg goes on from WORK/checkpoint.pt, where the one before stopped. RESULTS gets the model in pieces of at most 15 MB
+# with their check sums, and the log. q8_0 is for legs before the last: if the machine is lost, --init with that file and
+# --first-step go on from it.
 set -eu
-data=$1 work=$2 results=$3
-shift 3
 here=$(cd "$(dirname "$0")/.." && pwd)
-mkdir -p "$work" "$results"
-prefix=$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')
-cmake -G Ninja -S "$here" -B "$work/build" -DCHIMERE_TRAIN_ONLY=ON -DCHIMERE_TRAIN_CUDA=ON -DCMAKE_BUILD_TYPE=Release -DCHIMERE_TESTS=OFF \
-  -DCMAKE_PREFIX_PATH="$prefix" -DCHIMERE_TRAIN_WERROR=OFF >"$work/configure.log" 2>&1 || { tail -20 "$work/configure.log"; exit 1; }
-ninja -C "$work/build" chimere-train >"$work/build.log" 2>&1 || { grep -A5 -m5 error "$work/build.log"; exit 1; }
-for name in train chat; do
-  [ -f "$work/$name.tok" ] || python3 -c 'import lzma, shutil, sys
-shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], "wb"))' "$data/$name.tok.xz" "$work/$name.tok"
-done
-status=0
-"$work/build/train/chimere-train" train --documents "$work/train.tok" --chats "$work/chat.tok" \
-  --heldout "$data/heldout.tok" --vocabulary "$data/vocabulary.gguf" --out "$work" "$@" || status=$?
-"$work/build/train/chimere-train" export --in "$work/model.gguf" --out "$work/shipped.gguf" --mix shipped
-split -b 15000000 "$work/shipped.gguf" "$results/shipped.gguf."
-exit "$status"
+what=$1
+shift
+
+build() {
+  prefix=$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')
+  cmake -G Ninja -S "$here" -B "$work/build" -DCHIMERE_TRAIN_ONLY=ON -DCHIMERE_TRAIN_CUDA=ON -DCMAKE_BUILD_TYPE=Release -DCHIMERE_TESTS=OFF \
+    -DCMAKE_PREFIX_PATH="$prefix" -DCHIMERE_TRAIN_WERROR=OFF >"$work/configure.log" 2>&1 || { tail -20 "$work/configure.log"; exit 1; }
+  ninja -C "$work/build" chimere-train >"$work/build.log" 2>&1 || { grep -A5 -m5 error "$work/build.log"; exit 1; }
+}
+
+unpack() {
+  [ -f "$work/data/complete" ] && return
+  mkdir -p "$work/data"
+  (cd "$work/pieces" && sha256sum -c --quiet SHA256SUMS) || { echo "pieces are missing or damaged" >&2; exit 1; }
+  python3 -c 'import lzma, shutil, sys, tarfile
+class Pieces:
+    def __init__(self, paths): self.files = [open(p, "rb") for p in paths]
+    def read(self, n=-1):
+        while self.files:
+            data = self.files[0].read(n)
+            if data: return data
+            self.files.pop(0)
+        return b""
+with tarfile.open(fileobj=lzma.open(Pieces(sys.argv[2:])), mode="r|") as tar: tar.extractall(sys.argv[1])' "$work/data" "$work"/pieces/piece.*
+  touch "$work/data/complete"
+}
+
+case $what in
+  store)
+    pieces=$1 work=$2
+    mkdir -p "$work/pieces"
+    cp "$pieces"/* "$work/pieces"
+    build
+    ls -l "$work/pieces"
+    ;;
+  train)
+    work=$1 results=$2 mix=$3
+    shift 3
+    mkdir -p "$work" "$results"
+    build
+    unpack
+    data=$work/data status=0
+    "$work/build/train/chimere-train" train --documents "$data/train.tok" --chats "$data/chat.tok" \
+      --heldout "$data/heldout.tok" --vocabulary "$data/vocabulary.gguf" --out "$work" "$@" >"$work/leg.log" 2>&1 || status=$?
+    cat "$work/leg.log" >>"$work/run.log"
+    cp "$work/run.log" "$results/run.log"
+    tail -40 "$work/leg.log"
+    file=$work/$mix.gguf
+    "$work/build/train/chimere-train" export --in "$work/model.gguf" --out "$file" --mix "$mix"
+    split -b 15000000 "$file" "$results/$mix.gguf."
+    (cd "$results" && sha256sum "$mix".gguf.*) | tee "$results/SHA256SUMS"
+    exit "$status"
+    ;;
+  measure)
+    work=$1 results=$2
+    program=$work/build/train/chimere-train heldout=$work/data/heldout.tok
+    {
+      for window in 512 2048 8192 16384; do
+        echo "window $window"
+        "$program" evaluate --in "$work/shipped.gguf" --heldout "$heldout" --tokens 1300000 --window $window
+      done
+      "$program" divergence --base "$work/model.gguf" --in "$work/shipped.gguf" --heldout "$heldout"
+      "$program" evaluate --in "$work/model.gguf" --heldout "$heldout" --tokens 1000000 --window 2048
+    } 2>&1 | tee "$results/measured.txt"
+    ;;
+  *)
+    echo "train/leg.sh store|train|measure, see its head" >&2
+    exit 2
+    ;;
+esac

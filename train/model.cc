@@ -243,9 +243,12 @@ Tensor Model::logits(const Tensor& hidden) const {
   return linear(hidden, matrix("token_embd.weight"));
 }
 
-Tensor Model::cross_entropy(const Tensor& hidden, const Tensor& target) const {
-  return mean_cross_entropy(hidden.reshape({-1, config_.n_embd}),
-                            matrix("token_embd.weight").to(compute_), target.reshape({-1}));
+Tensor Model::cross_entropy(const Tensor& hidden, const Tensor& target, Tensor* choice) const {
+  const Tensor loss =
+      mean_cross_entropy(hidden.reshape({-1, config_.n_embd}),
+                         matrix("token_embd.weight").to(compute_), target.reshape({-1}), choice);
+  if (choice != nullptr) *choice = choice->view(target.sizes());
+  return loss;
 }
 
 }  // namespace chimere::train

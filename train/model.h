@@ -49,7 +49,9 @@ class Model {
   /// Logits [.., V] in `compute` of hidden states; the embedding is the output matrix too.
   torch::Tensor logits(const torch::Tensor& hidden) const;
   /// Mean cross entropy of the logits of hidden states [B, T, E] against target [B, T], in nats.
-  torch::Tensor cross_entropy(const torch::Tensor& hidden, const torch::Tensor& target) const;
+  /// `choice`, if given, becomes the likeliest tokens [B, T].
+  torch::Tensor cross_entropy(const torch::Tensor& hidden, const torch::Tensor& target,
+                              torch::Tensor* choice = nullptr) const;
 
  private:
   const torch::Tensor& at(int64_t layer, std::string_view name) const;

@@ -17,12 +17,15 @@ namespace {
 constexpr const char* kUsage =
     R"(chimere-train train --documents F --chats F --heldout F --vocabulary F --out DIR
     [--steps N] [--batch N] [--window N] [--seed N] [--lr X] [--warmup N] [--decay-from X]
-    [--weight-decay X] [--mtp-weight X] [--chat-share X] [--chat-share-final X] [--quantise-from X]
-    [--pull-from X] [--pull X] [--long-from X] [--long-window N] [--layers N] [--width N]
-    [--heads N] [--head-dim N] [--experts N] [--experts-used N] [--hidden N] [--eval-every N]
-    [--save-every N] [--stop-after-minutes X] [--stop-at-step N] [--mix f32|q8_0|shipped] [--init F]
+    [--weight-decay X] [--mtp-weight X] [--draft-from X] [--chat-share X] [--chat-share-final X]
+    [--quantise-from X] [--pull-from X] [--pull X] [--long-from X] [--long-window N] [--layers N] [--width N]
+    [--attention-interval N] [--heads N] [--kv-heads N] [--key-heads N] [--value-heads N]
+    [--experts N] [--experts-used N] [--hidden N] [--eval-every N]
+    [--save-every N] [--stop-after-minutes X] [--stop-at-step N] [--mix f32|q8_0|shipped]
+    [--init F [--first-step N]]
   writes DIR/model.gguf and DIR/checkpoint.pt, and goes on from DIR/checkpoint.pt if it exists; --init: starts
-  from the weights of a GGUF, whose tokens may have other ids. --steps may change between legs before the rate falls.
+  from the weights of a GGUF, whose tokens may have other ids, and with --first-step at that step of the schedule (a lost
+  checkpoint). --steps may change between legs before the rate falls
 chimere-train export --in F --out F --mix f32|q8_0|shipped
 chimere-train evaluate --in F --heldout F [--window N] [--tokens N]
 chimere-train divergence --base F --in F --heldout F [--window N] [--tokens N]
@@ -107,8 +110,11 @@ Status train(Arguments& a) {
   config.n_vocab = documents.n_vocab;
   config.n_layer = a.integer("layers", config.n_layer);
   config.n_embd = a.integer("width", config.n_embd);
+  config.full_attention_interval = a.integer("attention-interval", config.full_attention_interval);
   config.n_head = a.integer("heads", config.n_head);
-  config.head_dim = a.integer("head-dim", config.head_dim);
+  config.n_head_kv = a.integer("kv-heads", config.n_head_kv);
+  config.n_k_head = a.integer("key-heads", config.n_k_head);
+  config.n_v_head = a.integer("value-heads", config.n_v_head);
   config.n_ff = a.integer("hidden", config.n_ff);
   config.n_expert = a.integer("experts", config.n_expert);
   config.n_expert_used = a.integer("experts-used", config.n_expert_used);
@@ -122,6 +128,7 @@ Status train(Arguments& a) {
   recipe.decay_from = a.number("decay-from", recipe.decay_from);
   recipe.weight_decay = a.number("weight-decay", recipe.weight_decay);
   recipe.mtp_weight = a.number("mtp-weight", recipe.mtp_weight);
+  recipe.draft_from = a.number("draft-from", recipe.draft_from);
   recipe.chat_share = a.number("chat-share", recipe.chat_share);
   recipe.chat_share_final = a.number("chat-share-final", recipe.chat_share_final);
   recipe.quantise_from = a.number("quantise-from", recipe.quantise_from);
@@ -130,6 +137,7 @@ Status train(Arguments& a) {
   recipe.long_from = a.number("long-from", recipe.long_from);
   recipe.long_window = a.integer("long-window", recipe.long_window);
   const std::string init = a.get("init", "");
+  const int64_t first = a.integer("first-step", 0);
   RunOptions options;
   options.out = a.get("out", ".");
   options.eval_every = a.integer("eval-every", 200);
@@ -139,6 +147,9 @@ Status train(Arguments& a) {
   options.window = recipe.window;
   CHIMERE_TRY(options.mix, parse_mix(a.get("mix", "f32")));
   CHIMERE_CHECK_OK(a.unread());
+  if (first < 0 || first >= recipe.steps || (first > 0 && init.empty())) {
+    return invalid_argument("--first-step needs --init, and a step below --steps.");
+  }
   if (chats.n_vocab != documents.n_vocab || heldout.n_vocab != documents.n_vocab) {
     return invalid_argument(
         "The token files were made with different vocabularies. Encode them again.");
@@ -155,6 +166,7 @@ Status train(Arguments& a) {
     CHIMERE_TRY(const auto file, gguf::Reader::open(init));
     CHIMERE_CHECK_OK(
         read_weights(*file, trainer.model(), vocabulary->find_strings("tokenizer.ggml.tokens")));
+    trainer.start_at(first);
   }
   const std::string checkpoint = options.out + "/checkpoint.pt";
   if (std::filesystem::exists(checkpoint)) {

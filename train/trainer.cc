@@ -37,9 +37,16 @@ Losses Trainer::step(bool want_losses) {
   if (device_.is_cuda()) tokens = tokens.pin_memory().to(torch::TensorOptions(device_), true);
   const auto shifted = [&](int64_t by) { return tokens.narrow(1, by, tokens.size(1) - 2); };
   Forward forward = model_->forward(shifted(0));
-  const Tensor next = model_->cross_entropy(forward.hidden, shifted(1));
+  Tensor choice, wanted = shifted(2);
+  const bool own = share >= recipe_.draft_from;
+  const Tensor next =
+      model_->cross_entropy(forward.hidden, shifted(1), own ? &choice : nullptr);
+  if (own) {
+    const int64_t last = wanted.size(1) - 1;  // the position after it was not computed
+    wanted = torch::cat({choice.narrow(1, 1, last), wanted.narrow(1, last, 1)}, 1);
+  }
   const Tensor drafted = model_->forward_mtp(forward.hidden, shifted(1), forward);
-  const Tensor after = model_->cross_entropy(drafted, shifted(2));
+  const Tensor after = model_->cross_entropy(drafted, wanted);
   const double routers = double(model_->config().n_layer + 1);
   const Tensor loss = next + recipe_.mtp_weight * after +
                       forward.balance * (recipe_.balance_weight / routers) +

@@ -15,7 +15,7 @@ namespace chimere::train {
 /// Means over the tokens of a step or an evaluation, in nats.
 struct Losses {
   double next = 0;      ///< cross entropy of the next token
-  double after = 0;     ///< of the token after it, by the MTP block
+  double after = 0;     ///< of the token after it, or the model's choice for it, by the MTP block
   double balance = 0;   ///< 1 at uniform expert load
   double gradient = 0;  ///< norm before clipping
 };
@@ -28,6 +28,8 @@ class Trainer {
   const Model& model() const { return *model_; }
   Model& model() { return *model_; }
   int64_t step_count() const { return step_; }
+  /// Takes up a schedule in its middle, without moments: for a run whose checkpoint is lost.
+  void start_at(int64_t step) { step_ = step; }
 
   /// One optimiser step. `want_losses`: false leaves the device unsynchronised and gives zeros.
   Losses step(bool want_losses);

@@ -240,6 +240,26 @@ TEST_F(Training, AFewStepsReduceTheLoss) {
   EXPECT_LT(last.after, first.after);
 }
 
+TEST_F(Training, DraftsLearnTheModelsOwnChoice) {
+  const Trainer untrained = trainer();
+  const Tensor hidden = torch::randn({2, 5, config_.n_embd}),
+               target = torch::randint(64, {2, 5}, torch::kInt64);
+  Tensor choice;
+  untrained.model().cross_entropy(hidden, target, &choice);
+  EXPECT_TRUE(torch::equal(choice, untrained.model().logits(hidden).argmax(-1)));
+
+  // The model's choices have less noise than the text: their loss falls below what the text allows.
+  recipe_.draft_from = 0.5;
+  Trainer t = trainer();
+  Losses text, own;
+  for (int i = 0; i < 30; ++i) {
+    const Losses now = t.step(i == 14 || i == 29);
+    if (i == 14) text = now;
+    if (i == 29) own = now;
+  }
+  EXPECT_LT(own.after, text.after);
+}
+
 TEST_F(Training, ResumingIsExact) {
   const std::string path = (folder_ / "checkpoint.pt").string();
   Trainer straight = trainer();

@@ -109,13 +109,18 @@ def license_of(folder, package):
     return ", ".join(name for name, _ in counted.most_common(6)) or "see its copyright file"
 
 
+def rendering_jobs(folders, known):
+    """Packages with their folders and how much text of them is rendered at most."""
+    for package, folder in sorted(folders.items()):
+        yield package, folder, MAX_WHOLE_BYTES if package in WHOLE else MAX_LARGE_BYTES if package in known else 2 * MAX_MORE_BYTES
+
+
 def rendered(job):
     """documents_of and license_of, kept beside the unpacked package: (package, documents, licences)."""
-    package, folder = job
+    package, folder, limit = job
     kept = folder + ".json.gz"
     if not os.path.isfile(kept):
         with gzip.open(kept + ".new", "wt", compresslevel=1) as f:
-            limit = MAX_WHOLE_BYTES if package in WHOLE else MAX_LARGE_BYTES
             json.dump([documents_of(folder, limit), license_of(folder, package)], f)
         os.rename(kept + ".new", kept)
     with gzip.open(kept, "rt") as f:
@@ -313,7 +318,7 @@ def main():
     more_names = [n for n in read_list(os.path.join(here, "more_packages.txt")) if n not in known]
     folders = fetch(names + more_names, a.cache)
     with multiprocessing.Pool(a.jobs) as pool:
-        everything = pool.map(rendered, sorted(folders.items()), chunksize=1)
+        everything = pool.map(rendered, rendering_jobs(folders, known), chunksize=1)
     packages = [row for row in everything if row[0] in known]
     corpus, descriptions = Corpus(), package_descriptions()
     core_sources = {descriptions.get(p, (p,))[0] for p in CORE}

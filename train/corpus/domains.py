@@ -45,7 +45,7 @@ def main():
     for domain in build.DOMAINS:
         folders = build.fetch(packages_of(domain, descriptions, listed), a.cache)
         with multiprocessing.Pool(a.jobs) as pool:
-            packages = pool.map(build.rendered, sorted(folders.items()), chunksize=1)
+            packages = pool.map(build.rendered, build.rendering_jobs(folders, set(listed)), chunksize=1)
         corpus = build.Corpus()
         build.add_packages(corpus, packages, descriptions, set(), 1)
         texts = corpus.texts[domain]
