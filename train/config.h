@@ -54,7 +54,7 @@ struct Recipe {
   double z_weight = 1e-3;
   double quantise_from = 0.75;  ///< share of the steps after which matrices are rounded to Q4_0
   double pull_from = 0.9;       ///< share of the steps after which weights are pulled to their grid
-  double pull = 0.03;           ///< of the distance, after the last update; reached linearly
+  double pull = 0.01;           ///< of the distance, after the last update; reached linearly
   double long_from = 0.9;       ///< share of the steps after which windows have long_window tokens
   int64_t long_window = 16384;  ///< a multiple of window; a step keeps its number of tokens
   double chat_share = 0.25;     ///< of the windows; the rest are documents

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Training on a machine that has a GPU, nvcc and python3 with torch, but nothing of Debian's, and that takes and gives
 # back little at a time. WORK is a folder of that machine that outlasts a call; all three go on from what is there.
-#   train/leg.sh store PIECES WORK                      keeps the pieces (of train/pack.sh) found in a folder; builds chimere-train
+#   train/leg.sh store PIECES WORK                      builds chimere-train; keeps the pieces (of train/pack.sh) found in a
+#                                                       folder, and unpacks them when all are there
 #   train/leg.sh train WORK RESULTS MIX [FLAGS]         one leg: chimere-train train's flags, then WORK/model.gguf exported as MIX
 #   train/leg.sh measure WORK RESULTS                   held-out figures of WORK/shipped.gguf
 # A leg goes on from WORK/checkpoint.pt, where the one before stopped. RESULTS gets the model in pieces of at most 15 MB
@@ -42,13 +43,14 @@ case $what in
     mkdir -p "$work/pieces"
     cp "$pieces"/* "$work/pieces"
     build
-    ls -l "$work/pieces"
+    (unpack) || echo "more pieces have to come"
+    ls -l "$work/pieces" "$work/data"
     ;;
   train)
     work=$1 results=$2 mix=$3
     shift 3
-    mkdir -p "$work" "$results"
-    build
+    mkdir -p "$results"
+    [ -x "$work/build/train/chimere-train" ] || build
     unpack
     data=$work/data status=0
     "$work/build/train/chimere-train" train --documents "$data/train.tok" --chats "$data/chat.tok" \
@@ -64,6 +66,7 @@ case $what in
     ;;
   measure)
     work=$1 results=$2
+    mkdir -p "$results"
     program=$work/build/train/chimere-train heldout=$work/data/heldout.tok
     {
       for window in 512 2048 8192 16384; do
