@@ -44,7 +44,8 @@ struct Recipe {
   int64_t window = 2048;  ///< tokens a window
   uint64_t seed = 1;
   double learning_rate = 4e-3;  ///< peak, reached after `warmup` steps
-  double decay_from = 0.4;  ///< share of the steps after which the rate falls linearly, to zero at the last
+  double decay_from =
+      0.4;  ///< share of the steps after which the rate falls linearly, to zero at the last
   double weight_decay = 0.05;
   double clip = 1.0;
   double mtp_weight = 0.3;

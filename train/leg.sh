@@ -24,16 +24,10 @@ unpack() {
   [ -f "$work/data/complete" ] && return
   mkdir -p "$work/data"
   (cd "$work/pieces" && sha256sum -c --quiet SHA256SUMS) || { echo "pieces are missing or damaged" >&2; exit 1; }
-  python3 -c 'import lzma, shutil, sys, tarfile
-class Pieces:
-    def __init__(self, paths): self.files = [open(p, "rb") for p in paths]
-    def read(self, n=-1):
-        while self.files:
-            data = self.files[0].read(n)
-            if data: return data
-            self.files.pop(0)
-        return b""
-with tarfile.open(fileobj=lzma.open(Pieces(sys.argv[2:])), mode="r|") as tar: tar.extractall(sys.argv[1])' "$work/data" "$work"/pieces/piece.*
+  cat "$work"/pieces/piece.* | tar -x -C "$work/data"
+  python3 -c 'import lzma, shutil, sys
+for path in sys.argv[1:]:
+    with lzma.open(path) as packed, open(path[:-3], "wb") as out: shutil.copyfileobj(packed, out, 1 << 20)' "$work"/data/*.xz
   touch "$work/data/complete"
 }
 

@@ -1,13 +1,19 @@
 #!/bin/sh
 # Packs the token files for train/leg.sh into folders 0, 1, ... of one piece each, to be sent one a call:
-#   train/pack.sh CORPUS OUT [BYTES]      CORPUS holds train.tok chat.tok heldout.tok vocabulary.gguf; 28 MB a piece
+#   train/pack.sh CORPUS OUT [BYTES]      CORPUS holds train.tok chat.tok heldout.tok vocabulary.gguf; 31 MB a piece
+# Compressed files stay beside the token files, and are made again when those are newer.
 set -eu
-corpus=$1 out=$2 bytes=${3:-28000000}
+corpus=$1 out=$2 bytes=${3:-31000000}
 rm -rf "$out"
 mkdir -p "$out"
-# Ids are 16 bits: the position's lowest bit says which byte of one it is. Two blocks for two cores.
-tar -C "$corpus" -cf - vocabulary.gguf heldout.tok chat.tok train.tok |
-  xz -T2 --block-size=200MiB --lzma2=preset=6,dict=128MiB,lc=1,lp=1,pb=1 | split -b "$bytes" -d -a 2 - "$out/piece."
+for name in vocabulary.gguf heldout.tok chat.tok train.tok; do
+  file=$corpus/$name
+  [ -z "$(find "$file.xz" -newer "$file" 2>/dev/null)" ] || continue
+  # Ids are 16 bits: the position's lowest bit says which byte of one it is. Blocks for two cores.
+  xz -T2 --block-size=176MiB --lzma2=preset=6,dict=128MiB,lc=1,lp=1,pb=1 -c "$file" >"$file.xz.new"
+  mv "$file.xz.new" "$file.xz"
+done
+tar -C "$corpus" -cf - vocabulary.gguf.xz heldout.tok.xz chat.tok.xz train.tok.xz | split -b "$bytes" -d -a 2 - "$out/piece."
 (cd "$out" && sha256sum piece.* >SHA256SUMS)
 i=0
 for piece in "$out"/piece.*; do

@@ -39,8 +39,7 @@ Losses Trainer::step(bool want_losses) {
   Forward forward = model_->forward(shifted(0));
   Tensor choice, wanted = shifted(2);
   const bool own = share >= recipe_.draft_from;
-  const Tensor next =
-      model_->cross_entropy(forward.hidden, shifted(1), own ? &choice : nullptr);
+  const Tensor next = model_->cross_entropy(forward.hidden, shifted(1), own ? &choice : nullptr);
   if (own) {
     const int64_t last = wanted.size(1) - 1;  // the position after it was not computed
     wanted = torch::cat({choice.narrow(1, 1, last), wanted.narrow(1, last, 1)}, 1);

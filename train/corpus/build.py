@@ -61,6 +61,8 @@ DOMAINS = {"sql": "postgresql-15 postgis pgpool2 pgbouncer mariadb sqlite3 derby
 DOMAIN_OF = {source: domain for domain, sources in DOMAINS.items() for source in sources}
 LANGUAGE_DIR = re.compile(r"/(?!en(?:[-_]|/))[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?/[^/]*$|/html/(?!en)[a-z]{2}-[A-Z]{2}/|\.html\.(?!en)[a-z]{2}|/man/[a-z]{2}")
 UNUSUAL = re.compile(r"-(dev|dbg|dbgsym|perl)$|^lib|\d$|^(node|golang|r-cran|librust|python3|ruby|php)-")
+GENERATED = re.compile(r"The documentation for this \w+ was generated|[Cc]omplete list of members|^\u25c6 |Include dependency graph|"
+                       r"Go to the (source code|documentation) of this|Generated (on|by|for) .*1\.[89]\.\d|Public Member Functions", re.M)
 NAMES = re.compile(r"/(changelog|copyright|NEWS|ChangeLog|genindex|search|py-modindex|contents|sitemap|quickref|glossary_index|AUTHORS|TODO)[^/]*$")
 
 
@@ -226,6 +228,14 @@ def repeats_itself(text):
     return len(data) > MAX_REPETITION * len(zlib.compress(data, 6))
 
 
+def is_prose(text):
+    """Whether a text is a manual page or has the small words of prose, and is no page that doxygen listed from sources."""
+    if GENERATED.search(text):
+        return False
+    words = re.findall(r"[A-Za-z]+", text)
+    return text.startswith("NAME\n") or sum(w.lower() in render.ENGLISH for w in words) > 0.19 * len(words)
+
+
 def add_more(corpus, packages, known, descriptions, core_sources, seed):
     """Training documents of more_packages.txt, and what the limits on `known` packages left out."""
     found = []
@@ -242,6 +252,7 @@ def add_more(corpus, packages, known, descriptions, core_sources, seed):
             size += len(text.encode())
             if size > limit:
                 break
+    found = [row for row in found if is_prose(row[3])]
     held = [text for name in ("heldout", *DOMAINS) for text in corpus.texts[name]]
     free = overlap.not_copied([text for *_, text in found], held)
     print(f"more packages: {len(found)} documents, {len(found) - sum(free)} of them left out for what they share with held-out text",

@@ -118,7 +118,7 @@ def page_dialogues(writer, page, core):
             if core and len(text) < 90:
                 writer.ask(FIND_OPTION, 1, f"{flags}: {capital(text)}", n=name, w=text.rstrip("."))
     for i, alias in enumerate(page.names[:4]):
-        kind = "command" if command else "function" if page.section in "23" else "other"
+        kind = "command" if command else "module" if "::" in alias else "function" if page.section in "23" else "other"
         if (alias, kind) in writer.claimed:
             if kind != "other":
                 continue  # the same name in the same kind of section, from another package
@@ -126,7 +126,7 @@ def page_dialogues(writer, page, core):
             kind = "command"  # a file or a device that no command shares its name with can be asked for by name alone
         writer.claimed.add((alias, kind))
         times = ((48 if core else 8) if command else 4 if core else 2) // (1 if i == 0 else 2)
-        plain = kind == "command" or (alias, "command") not in writer.claimed
+        plain = kind in ("command", "module") or (alias, "command") not in writer.claimed
         writer.ask(purpose_questions(rng, times, kind, plain), times, sentence(alias, page.whatis), thought, follow, n=alias, s=page.section)
     if command and third_person(page.whatis) and len(page.whatis) < 90:
         task = page.whatis[0].lower() + page.whatis[1:]
@@ -181,7 +181,7 @@ def general_dialogues(writer, known, packages):
     topics = [name for name, _ in packages]
     for _ in range(600):
         writer.ask(OFF_TOPIC, 1, OFF_TOPIC_ANSWER, "This is not about documentation.", t=rng.choice(topics))
-    for name in invented_names(rng, known, 16000):
+    for name in invented_names(rng, known, 26000):
         phrasings = rng.choice([purpose_questions(rng, 1, "command"), purpose_questions(rng, 1, "command"), purpose_questions(rng, 1, "command"),
                                 purpose_questions(rng, 1, "command"), purpose_questions(rng, 1, "function"), USAGE, EXAMPLE, MORE, PROVIDES])
         writer.ask(phrasings, 1, UNKNOWN.format(n=name), f"No manual page is named {name}.", n=name, s=1)

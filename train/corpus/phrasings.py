@@ -22,6 +22,7 @@ SUBJECTS = {"command": ["{n}", "{n}", "{n}", "{n}", "`{n}`", "the command {n}", 
                         "{n} on the command line", "the shell command {n}"],
             "function": ["{n}()", "the function {n}", "the function {n}()", "{n}({s})", "the C function {n}", "`{n}()`", "the library function {n}",
                          "the call {n}"],
+            "module": ["{n}", "{n}", "the Perl module {n}", "the module {n}", "`{n}`", "{n}(3pm)", "the Perl class {n}"],
             "other": ["{n}({s})", "the page {n}({s})", "the manual page {n}({s})", "{n} in section {s} of the manual"]}
 DIRECT = ["What does {x} do?", "What is {x}?", "What is {x} for?", "What use is {x}?", "What problem does {x} solve?", "In a nutshell, {x}?",
           "What's the point of {x}?", "What's {x} good for?", "{x} - what does it do?", "Purpose of {x}?", "Meaning of {x}?", "{x}, what is it?",
@@ -66,7 +67,7 @@ BEFORE = ["I am new to Unix.", "I am reading a script.", "Short answer, please."
 def purpose_questions(rng, times, kind, plain=True):
     """Ways to ask what something is for, with {n} (and {s}) still to be filled in; `kind` is a key of SUBJECTS. Not `plain`:
     the section comes with the name."""
-    fixed = {"command": WHAT, "function": FUNCTION, "other": OTHER}[kind]
+    fixed = {"command": WHAT, "function": FUNCTION, "module": WHAT[:5], "other": OTHER}[kind]
     out = []
     while len(out) < times:
         which = rng.random()
