@@ -1,9 +1,9 @@
 #!/bin/sh
 # Packs the token files for train/leg.sh into folders 0, 1, ... of one piece each, to be sent one a call:
-#   train/pack.sh CORPUS OUT [BYTES]      CORPUS holds train.tok chat.tok heldout.tok vocabulary.gguf; 31 MB a piece
+#   train/pack.sh CORPUS OUT [BYTES]      CORPUS holds train.tok chat.tok heldout.tok vocabulary.gguf; 32 MB a piece
 # Compressed files stay beside the token files, and are made again when those are newer.
 set -eu
-corpus=$1 out=$2 bytes=${3:-31000000}
+corpus=$1 out=$2 bytes=${3:-32000000}
 rm -rf "$out"
 mkdir -p "$out"
 for name in vocabulary.gguf heldout.tok chat.tok train.tok; do
