@@ -9,7 +9,7 @@ CPU_ISAS ?= native
 FUZZ_SECONDS ?= 60
 export PROMPT YES JOBS FUZZ_SECONDS
 
-.PHONY: build run serve package install check test tests asan tsan fuzz nightly tidy format model bench-peers bare-debian clean help
+.PHONY: build run serve package install check test tests asan tsan fuzz nightly release-builds tidy format model bench-peers bare-debian clean help
 
 build:  ## the program, build/chimere (with the server if `make serve` was run before)
 	@scripts/setup run
@@ -70,6 +70,14 @@ nightly:  ## what takes hours: both sanitizers, and a million executions of ever
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory tsan
 	@FUZZ_RUNS=1000000 $(MAKE) --no-print-directory fuzz
+	@$(MAKE) --no-print-directory release-builds
+
+release-builds:  ## the program as users build it, with this processor's kernels and with the baseline's and the server
+	@scripts/setup run serve test
+	@cmake --preset tests >/dev/null
+	@cmake --build $(BUILD)/tests -j $(JOBS) --target chimere
+	@python3 -B tests/release/release_test.py cmake $(CURDIR) $(CURDIR)/$(BUILD)/release $(CURDIR)/$(BUILD)/tests/chimere \
+	  $(CURDIR)/models/chimere-mini.gguf native none
 
 tidy:  ## clang-tidy over the whole tree
 	@scripts/setup run test tools

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Builds the program as `make build` does and compares it with the tests' one.
 
-  release_test.py CMAKE SOURCES BUILD PROGRAM MODEL
+  release_test.py CMAKE SOURCES BUILD PROGRAM MODEL native|none ...
 
-The preset `release` compiles several sources at once, the CPU's kernels for this machine alone and no server. Here all
-sources of a room are compiled at once: then no names clash whatever sources come together in smaller groups. Then the
-same build with the baseline's kernels only, and the server if PROGRAM has it. Each must choose the right kernels and
-give the bits that PROGRAM gives, which has all of them.
+The preset `release` compiles several sources at once, the CPU's kernels for this machine alone and no server (native).
+Here all sources of a room are compiled at once: then no names clash whatever sources come together in smaller groups.
+`none` is the same build with the baseline's kernels only, and the server if PROGRAM has it. Each must choose the right
+kernels and give the bits that PROGRAM gives, which has all of them.
 """
 import json
 import os
@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 
-cmake, sources, build, program, model = sys.argv[1:]
+cmake, sources, build, program, model, *settings = sys.argv[1:]
 BUILT = os.path.join(build, "chimere")
 
 
@@ -43,7 +43,8 @@ def main():
     every, best, text = isas(program)
     with_server = "server: yes" in text
     want = answers(program)
-    for setting, serve in [("native", False), ("none", with_server)]:
+    for setting in settings:
+        serve = setting == "none" and with_server
         output(cmake, "--preset", "release", "-S", sources, "-B", build, f"-DCHIMERE_CPU_ISAS={setting}",
                f"-DCHIMERE_SERVE={'on' if serve else 'off'}", "-DCHIMERE_CUDA=off",
                "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0")
