@@ -124,11 +124,16 @@ class Bench {
     return times;
   }
 
-  /// Replies of n tokens that are known beforehand, with drafts that are the next of these as long
-  /// as numbers drawn at random are below `acceptance`: how fast a model would be whose drafts are
-  /// right so often. Their number is the one that gains most by `step_times`.
+  /// Replies of n tokens that are known beforehand.
+  Result<Measured> without_drafts(int32_t n, int32_t batch, int32_t behind) {
+    return repeat([&] { return recorded(n, batch, behind, 0, 0.0); });
+  }
+
+  /// Such replies with drafts that are their next tokens as long as numbers drawn at random are
+  /// below `acceptance`: how fast a model would be whose drafts are right so often. As many a step
+  /// as gain most by `step_times`; `off` are replies without drafts.
   Result<Measured> drafted(int32_t n, int32_t batch, int32_t behind, double acceptance,
-                           const std::vector<double>& step_times) {
+                           const std::vector<double>& step_times, const Measured& off) {
     DraftedReplies replies;
     replies.acceptance = acceptance;
     double tokens = 0;
@@ -140,8 +145,6 @@ class Bench {
       if (rate > best) replies.depth = depth;
       best = std::max(best, rate);
     }
-    CHIMERE_TRY(const Measured off,
-                repeat([&] { return recorded(n, batch, behind, 0, acceptance); }));
     CHIMERE_TRY(Measured m,
                 repeat([&] { return recorded(n, batch, behind, replies.depth, acceptance); }));
     replies.tokens_per_step = m.drafted->tokens_per_step;
@@ -410,9 +413,10 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
     }
     if (flags.decode == 0 || acceptances.empty()) continue;
     CHIMERE_TRY(const std::vector<double> times, bench.step_times(batch, flags.behind));
+    CHIMERE_TRY(const Measured off, bench.without_drafts(flags.decode, batch, flags.behind));
     for (const double acceptance : acceptances) {
       CHIMERE_TRY(const Measured m,
-                  bench.drafted(flags.decode, batch, flags.behind, acceptance, times));
+                  bench.drafted(flags.decode, batch, flags.behind, acceptance, times, off));
       report.add(fmt::format("tg{}d{}{}", flags.decode, acceptance, behind), batch,
                  static_cast<double>(flags.decode) * batch, m);
     }

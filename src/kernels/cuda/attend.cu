@@ -4,8 +4,8 @@
 //
 // Scores: each of the 128 threads has two positions, and for each a chain per head over the
 // elements of the key. Values: a thread has one or two pairs of elements, and for each two chains
-// per head over the positions. What several chains of a thread share (a query for its positions, a weight for its
-// elements) is read from shared memory once.
+// per head over the positions. What several chains of a thread share (a query for its positions, a
+// weight for its elements) is read from shared memory once.
 //
 // Keys and values come by asynchronous copies, in one queue of stages that runs on from the keys
 // into the values of the split. A thread copies what it alone will read: no barrier of the block is
@@ -39,14 +39,14 @@ using Scores = float[kHeads][kOwnPositions];
 
 /// Scores of the first kActive positions of each thread, before they are scaled.
 template <KvType kType, int kHeads, int kActive>
-__device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>& shared,
-                                      Feed& feed, Scores<kHeads>& s) {
+__device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>& shared, Feed& feed,
+                                      Scores<kHeads>& s) {
   using Unit = KvUnit<kType>;
   constexpr int kRows = kStageUnits / kActive;
   // As much code as hides the latency of what it loads, and no more.
   constexpr bool kUnrolled = Unit::kElements * kActive * kHeads < 256;
   const auto thread = static_cast<int>(threadIdx.x);
-    const int units = elements / Unit::kElements;
+  const int units = elements / Unit::kElements;
   auto add_unit = [&](const uint4* unit, int u) {
     uint4 raw[kActive];
     float d[kActive] = {};
@@ -270,7 +270,8 @@ __device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads
                                            Feed& feed, Sums<kHeads, kPairs>& o) {
   using Unit = KvUnit<kType>;
   constexpr int kGroup = Unit::kElements / 2;  // positions of a unit
-  constexpr int kGroups = kStageUnits / kPairs * kGroup > kPage ? kPage / kGroup : kStageUnits / kPairs;
+  constexpr int kGroups =
+      kStageUnits / kPairs * kGroup > kPage ? kPage / kGroup : kStageUnits / kPairs;
   constexpr bool kUnrolled = kGroup * kPairs * kHeads < 64;
   const float* weights = shared.weights;
   const uint16_t* scales[kPairs];
@@ -374,10 +375,8 @@ __device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTil
   add_values<kType, kHeads, kPairs>(n, count, shared, feed, o);
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
-    const int head = h;
-    if (head >= heads.count) break;
-    float* to =
-        args.parts != nullptr ? part_of(args, heads.first + head, split).o : shared.o + head * n;
+    if (h >= heads.count) break;
+    float* to = args.parts != nullptr ? part_of(args, heads.first + h, split).o : shared.o + h * n;
     const bool adds = args.parts == nullptr && split > 0;
     const Fold f = adds ? fold_of(max[h], top[h]) : Fold{};
 #pragma unroll
@@ -469,13 +468,12 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
       const Fold f = split > 0 && folds ? fold_of(max[h], top[h]) : Fold{top[h], 0, 0};
       max[h] = f.max;
       if (thread != h) continue;
-      const int head = h;
-      const float next = sum_of(head, shared);
+      const float next = sum_of(h, shared);
       sum[h] = split > 0 && folds ? fmaf(next, f.take, sum[h] * f.keep) : next;
       if (folds) {
-        shared.sum[head] = sum[h];
-      } else if (real && head < heads.count) {
-        *part_of(args, heads.first + head, split).max_and_sum = make_float2(top[h], next);
+        shared.sum[h] = sum[h];
+      } else if (real && h < heads.count) {
+        *part_of(args, heads.first + h, split).max_and_sum = make_float2(top[h], next);
       }
     }
   }

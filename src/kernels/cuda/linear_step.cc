@@ -110,7 +110,7 @@ TileMemory tile_memory(const TileShape& shape, std::span<const LinearJob> jobs) 
   TileMemory memory;
   for (const LinearJob& job : jobs) {
     weights =
-        std::max(weights, kTileOutputs * tile_row_stride(packed_row_bytes(job.w.type, job.w.n_in)));
+        std::max(weights, kStepTileOutputs * tile_row_stride(packed_row_bytes(job.w.type, job.w.n_in)));
     memory.weights_at = std::max<int64_t>(memory.weights_at, codebook_bytes(job));
   }
   memory.x_at = memory.weights_at + weights;
@@ -132,7 +132,7 @@ const TileShape* tile_shape(int rows, std::span<const LinearJob> jobs) {
 void launch_tiles(const Operands& operands, const TileShape& shape,
                   std::span<const LinearJob> jobs) {
   LinearStepArgs args = {};
-  const uint32_t blocks = put_jobs(operands, jobs, kTileOutputs, args);
+  const uint32_t blocks = put_jobs(operands, jobs, kStepTileOutputs, args);
   const TileMemory memory = tile_memory(shape, jobs);
   args.weights_at = static_cast<int32_t>(memory.weights_at);
   args.x_at = static_cast<int32_t>(memory.x_at);

@@ -39,7 +39,7 @@ inline constexpr int kFloatRowsSharedBytes =
     2 * (kFloatRowsOutputs + kFloatRows) * kFloatRowsStageBytes;
 
 /// linear_tile_N: weight rows of a tensor core's operand.
-inline constexpr int kTileOutputs = 16;
+inline constexpr int kStepTileOutputs = 16;
 
 /// From the partial sums of a column to those of the next one in shared memory, in floats: a warp
 /// writes to different banks.

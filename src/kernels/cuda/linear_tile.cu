@@ -1,12 +1,13 @@
 // Products of several step rows with quantised weights on tensor cores, with the bits of rule 4 of
 // docs/numerics.md: the dot product of a scale group is an exact integer product of fragments, and
-// each lane keeps the partial sums of its four outputs. A block has kTileOutputs weight rows, which lie
-// in shared memory in their packed form, and kColumns rows of x; warp w takes the groups of the
-// partial sums 2 w and 2 w + 1, so that warps meet once, in the tree of 16.
+// each lane keeps the partial sums of its four outputs. A block has kStepTileOutputs weight rows,
+// which lie in shared memory in their packed form, and kColumns rows of x; warp w takes the groups
+// of the partial sums 2 w and 2 w + 1, so that warps meet once, in the tree of 16.
 //
 // Weights are on their way before the previous kernel has ended. linear_tile_8 has its rows of x in
-// shared memory too, so that a block waits once for the second-level cache. Bytes: each weight once for every
-// kColumns rows; the rows' integers once for every kTileOutputs outputs, from the L2 cache.
+// shared memory too, so that a block waits once for the second-level cache. Bytes: each weight once
+// for every kColumns rows; the rows' integers once for every kStepTileOutputs outputs, from the L2
+// cache.
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/fragment_codec.h"
@@ -57,18 +58,18 @@ __device__ __forceinline__ void stage_columns(const LinearStepArgs& args, int fi
 template <int kRowTiles, bool kStaged>
 __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t* shared) {
   constexpr int kColumns = kRowTiles * kRoundedTile;
-  constexpr int kOwn = (kTileOutputs * kColumns + kLinearStepThreads - 1) / kLinearStepThreads;
+  constexpr int kOwn = (kStepTileOutputs * kColumns + kLinearStepThreads - 1) / kLinearStepThreads;
   const LinearStepJob& job = job_of_block(args);
   const auto type = static_cast<DType>(job.type);
   let_next_kernel_start();
   const int thread = static_cast<int>(threadIdx.x);
-  const int first = (static_cast<int>(blockIdx.x) - job.first_block) * kTileOutputs;
+  const int first = (static_cast<int>(blockIdx.x) - job.first_block) * kStepTileOutputs;
   const int first_row = static_cast<int>(blockIdx.y) * kColumns;
   uint8_t* const weights = shared + args.weights_at;
   const auto stride = static_cast<int>(tile_row_stride(job.row_bytes));
   __shared__ uint64_t arrived[kLinearStepThreads / kWarp];
   WarpCopies copies(&arrived[thread / kWarp]);
-  for (int i = thread / kWarp; i < kTileOutputs; i += kLinearStepThreads / kWarp) {
+  for (int i = thread / kWarp; i < kStepTileOutputs; i += kLinearStepThreads / kWarp) {
     const int o = min(first + i, job.n_out - 1);
     copies.begin(weights + i * stride, job.w + o * job.row_bytes, static_cast<int>(job.row_bytes));
   }
@@ -85,10 +86,10 @@ __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t*
 #pragma unroll
   for (int i = 0; i < kOwn; ++i) {
     const int at = thread + i * kLinearStepThreads;
-    const int o = first + at % kTileOutputs;
-    const int r = first_row + at / kTileOutputs;
+    const int o = first + at % kStepTileOutputs;
+    const int r = first_row + at / kStepTileOutputs;
     old[i] = 0;
-    if (job.accumulate != 0 && at < kTileOutputs * kColumns && o < job.n_out && r < args.rows) {
+    if (job.accumulate != 0 && at < kStepTileOutputs * kColumns && o < job.n_out && r < args.rows) {
       old[i] = job.y[row_at(args, r) * job.y_stride + o];
     }
   }
@@ -111,11 +112,11 @@ __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t*
 #pragma unroll
   for (int i = 0; i < kOwn; ++i) {
     const int at = thread + i * kLinearStepThreads;
-    const int o = first + at % kTileOutputs;
-    const int r = first_row + at / kTileOutputs;
-    if (at >= kTileOutputs * kColumns || o >= job.n_out || r >= args.rows) continue;
+    const int o = first + at % kStepTileOutputs;
+    const int r = first_row + at / kStepTileOutputs;
+    if (at >= kStepTileOutputs * kColumns || o >= job.n_out || r >= args.rows) continue;
     float* y = job.y + row_at(args, r) * job.y_stride + o;
-    const float v = sum_of<kRowTiles>(shown, at / kTileOutputs, at % kTileOutputs);
+    const float v = sum_of<kRowTiles>(shown, at / kStepTileOutputs, at % kStepTileOutputs);
     *y = job.accumulate != 0 ? old[i] + v : v;
   }
 }

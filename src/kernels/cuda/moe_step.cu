@@ -48,8 +48,7 @@ __device__ __forceinline__ void copy_rounded_row(const RoundedRows& x, int block
     }
   };
   copy.template operator()<16>(to.q, x.q, blocks * 32);
-  copy.template operator()<8>(to.blocks, x.blocks,
-                              blocks * static_cast<int>(sizeof(RoundedBlock)));
+  copy.template operator()<8>(to.blocks, x.blocks, blocks * static_cast<int>(sizeof(RoundedBlock)));
 }
 
 /// A row of x at `at` in shared memory, aligned to 16 bytes.
@@ -68,9 +67,8 @@ __device__ __forceinline__ float any_partial(DType type, const uint8_t* w, int n
   float acc[1] = {0};
   if (is_float(type)) {
     const float* const rows[1] = {x};
-    with_float_type(type, [&]<DType kType>() CHIMERE_INLINED {
-      float_partials<kType, 1>(w, n, lane, rows, acc);
-    });
+    with_float_type(type, [&]<DType kType>()
+                              CHIMERE_INLINED { float_partials<kType, 1>(w, n, lane, rows, acc); });
   } else {
     const int first[1] = {0};
     integer_partials_of_rows<1>(type, {w, n / 32}, lane, x_rounded, first, codebook, acc);
@@ -138,8 +136,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_step_gate_up, kMoeGateUpThreads, 3, MoeStepArgs, ar
   const auto gate_type = static_cast<DType>(shape.gate_type);
   const auto up_type = static_cast<DType>(shape.up_type);
   auto* const codebook = reinterpret_cast<uint32_t*>(shared);
-  uint32_t* const up_codebook =
-      gate_type == up_type ? codebook : codebook + kind.codebook[0].words;
+  uint32_t* const up_codebook = gate_type == up_type ? codebook : codebook + kind.codebook[0].words;
   copy_codebook(kind.codebook[0], args.codebook, codebook);
   copy_codebook(kind.codebook[1], args.codebook, up_codebook);
 
@@ -338,8 +335,8 @@ __device__ __forceinline__ void moe_step_down(const MoeStepArgs& args, uint8_t* 
   const uint8_t* down = nullptr;
   WarpCopies copies(&shared.arrived[rank]);
   if (expert >= 0) {
-    const int64_t row_bytes = is_shared ? args.table.shared.down_row_bytes
-                                        : args.table.routed.down_row_bytes;
+    const int64_t row_bytes =
+        is_shared ? args.table.shared.down_row_bytes : args.table.routed.down_row_bytes;
     const int at_once = is_shared ? args.shared.at_once : args.routed.at_once;
     down = args.table.experts[expert].down + first * row_bytes;
     if (at_once > 0 && args.rehearse == 0) {
