@@ -109,8 +109,8 @@ TileMemory tile_memory(const TileShape& shape, std::span<const LinearJob> jobs) 
   int64_t weights = int64_t{kPartials} * shape.rows * kTileStride * 4;
   TileMemory memory;
   for (const LinearJob& job : jobs) {
-    weights =
-        std::max(weights, kStepTileOutputs * tile_row_stride(packed_row_bytes(job.w.type, job.w.n_in)));
+    weights = std::max(
+        weights, kStepTileOutputs * tile_row_stride(packed_row_bytes(job.w.type, job.w.n_in)));
     memory.weights_at = std::max<int64_t>(memory.weights_at, codebook_bytes(job));
   }
   memory.x_at = memory.weights_at + weights;
