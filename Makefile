@@ -66,7 +66,7 @@ fuzz:  ## every libFuzzer target for FUZZ_SECONDS
 	@cmake --build $(BUILD)/fuzz --target fuzzers -j $(JOBS)
 	@scripts/run-fuzzers $(BUILD)/fuzz
 
-nightly:  ## what takes hours: both sanitizers, and a million executions of every fuzz target
+nightly:  ## what takes hours: both sanitizers, a million executions of every fuzz target, the program as users build it
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory tsan
 	@FUZZ_RUNS=1000000 $(MAKE) --no-print-directory fuzz
