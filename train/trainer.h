@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "model.h"
@@ -20,13 +21,20 @@ struct Losses {
   double gradient = 0;  ///< norm before clipping
 };
 
+/// How many windows of `long_window` tokens a step has.
+int64_t long_batch(const Recipe& recipe);
+
+/// The windows of a step are shared out to the devices, each of which has a copy of the weights;
+/// the first adds up the gradients and holds what the optimiser keeps.
 class Trainer {
  public:
+  /// `devices`: at least one; recipe.batch, and that of the long windows, is a multiple of their
+  /// number.
   Trainer(const ModelConfig& config, const Recipe& recipe, const TokenFile& documents,
-          const TokenFile& chats, torch::Device device, torch::Dtype compute);
+          const TokenFile& chats, const std::vector<torch::Device>& devices, torch::Dtype compute);
 
-  const Model& model() const { return *model_; }
-  Model& model() { return *model_; }
+  const Model& model() const { return *models_[0]; }
+  Model& model() { return *models_[0]; }
   int64_t step_count() const { return step_; }
   /// Takes up a schedule in its middle, without moments: for a run whose checkpoint is lost.
   void start_at(int64_t step) { step_ = step; }
@@ -41,9 +49,14 @@ class Trainer {
   Status load(const std::string& path);
 
  private:
+  struct Sums;
+  /// Gradients of a share of the step's windows [b, window + 2], on the device of `model`.
+  Sums backward(Model& model, const torch::Tensor& windows) const;
+  void copy_weights_to_others();
+  void add_gradients_of_others();
+
   Recipe recipe_;
-  torch::Device device_;
-  std::unique_ptr<Model> model_;
+  std::vector<std::unique_ptr<Model>> models_;  ///< one a device
   Optimizer optimizer_;
   WindowOrder order_, long_order_;
   int64_t step_ = 0;

@@ -64,8 +64,9 @@ class Training : public testing::Test {
     return file;
   }
 
-  Trainer trainer() const {
-    return {config_, recipe_, documents_, chats_, torch::kCPU, torch::kFloat};
+  Trainer trainer(size_t devices = 1) const {
+    const std::vector<torch::Device> all(devices, torch::Device(torch::kCPU));
+    return {config_, recipe_, documents_, chats_, all, torch::kFloat};
   }
 
   /// A vocabulary of 64 tokens, as chimere-vocabulary writes it.
@@ -275,6 +276,20 @@ TEST_F(Training, ResumingIsExact) {
   for (const auto& [name, value] : straight.model().parameters()) {
     EXPECT_TRUE(torch::equal(value, resumed.model().parameters().at(name))) << name;
   }
+}
+
+TEST_F(Training, SeveralDevicesTakeTheStepOfOne) {
+  // The balance of a device is that of its own windows: the only thing that differs.
+  recipe_.balance_weight = 0;
+  Trainer alone = trainer(), shared = trainer(2);
+  for (int i = 0; i < 3; ++i) {
+    const Losses one = alone.step(true), two = shared.step(true);
+    EXPECT_NEAR(two.next, one.next, 1e-4);
+    EXPECT_NEAR(two.after, one.after, 1e-4);
+    EXPECT_NEAR(two.gradient, one.gradient, 1e-3 * one.gradient);
+  }
+  recipe_.batch = 5;
+  EXPECT_THROW(trainer(2).step(false), c10::Error);
 }
 
 TEST_F(Training, DamagedCheckpointIsAnError) {
