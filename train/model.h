@@ -31,7 +31,6 @@ class Model {
   Model(const ModelConfig& config, uint64_t seed, torch::Device device, torch::Dtype compute);
 
   const ModelConfig& config() const { return config_; }
-  torch::Device device() const { return device_; }
   std::map<std::string, torch::Tensor>& parameters() { return parameters_; }
   const std::map<std::string, torch::Tensor>& parameters() const { return parameters_; }
   int64_t n_parameters() const;

@@ -25,7 +25,7 @@ constexpr const char* kUsage =
     [--init F [--first-step N]] [--devices N]
   writes DIR/model.gguf and DIR/checkpoint.pt, and goes on from DIR/checkpoint.pt if it exists; --init: starts
   from the weights of a GGUF, whose tokens may have other ids, and with --first-step at that step of the schedule (a lost
-  checkpoint). --steps may change between legs before the rate falls. --devices: share out each step, all GPUs unless given
+  checkpoint). --steps may change between legs before the rate falls; --devices: GPUs that share out each step
 chimere-train export --in F --out F --mix f32|q8_0|shipped
 chimere-train evaluate --in F --heldout F [--window N] [--tokens N]
 chimere-train divergence --base F --in F --heldout F [--window N] [--tokens N]
@@ -36,19 +36,6 @@ chimere-train compare [--layers N]              gradients of this machine's devi
 
 torch::Device best_device() {
   return torch::cuda::is_available() ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
-}
-/// Devices of one kind by number; of CPUs there are as many as wanted, all of them the same.
-Result<std::vector<torch::Device>> first_devices(torch::DeviceType type, int64_t n) {
-  const bool cuda = type == torch::kCUDA;
-  if (n < 1 || (cuda && n > static_cast<int64_t>(torch::cuda::device_count()))) {
-    return invalid_argument("--devices has to be from 1 to the number of devices here.");
-  }
-  std::vector<torch::Device> devices;
-  for (int64_t i = 0; i < n; ++i) {
-    devices.push_back(cuda ? torch::Device(type, static_cast<c10::DeviceIndex>(i))
-                           : torch::Device(type));
-  }
-  return devices;
 }
 torch::Dtype compute_type(torch::Device device) {
   return device.is_cuda() ? torch::kBFloat16 : torch::kFloat;
@@ -159,17 +146,13 @@ Status train(Arguments& a) {
   options.stop_at = a.integer("stop-at-step", 0);
   options.window = recipe.window;
   CHIMERE_TRY(options.mix, parse_mix(a.get("mix", "f32")));
-  const torch::Device device = best_device();
-  const int64_t n_devices = a.integer(
-      "devices", device.is_cuda() ? static_cast<int64_t>(torch::cuda::device_count()) : 1);
+  const int64_t n_devices = a.integer("devices", 1);
   CHIMERE_CHECK_OK(a.unread());
-  CHIMERE_TRY(const auto devices, first_devices(device.type(), n_devices));
-  if (recipe.batch % n_devices != 0 ||
+  if (n_devices < 1 || recipe.batch % n_devices != 0 ||
       (recipe.long_from < 1 && long_batch(recipe) % n_devices != 0)) {
-    return invalid_argument("The windows of a step, " + std::to_string(recipe.batch) +
-                            " and with long ones " + std::to_string(long_batch(recipe)) +
-                            ", cannot be shared out to " + std::to_string(n_devices) +
-                            " devices. Change --batch or --devices.");
+    return invalid_argument("A step's windows, " + std::to_string(recipe.batch) + " and of long " +
+                            "ones " + std::to_string(long_batch(recipe)) +
+                            ", have to be a multiple of --devices.");
   }
   if (first < 0 || first >= recipe.steps || (first > 0 && init.empty())) {
     return invalid_argument("--first-step needs --init, and a step below --steps.");
@@ -180,11 +163,21 @@ Status train(Arguments& a) {
   }
   std::filesystem::create_directories(options.out);
 
+  std::unique_ptr<Group> group;
+  if (n_devices > 1) {
+    CHIMERE_TRY(group, fork_group(n_devices));
+  }
+  const bool first_member = group == nullptr || group->rank() == 0;
+  const torch::Device device =
+      group == nullptr ? best_device()
+                       : torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(group->rank()));
   at::globalContext().setAllowTF32CuBLAS(true);
-  Trainer trainer(config, recipe, documents, chats, devices, compute_type(device));
-  std::printf("%lld parameters, %zu + %zu tokens, %zu x %s\n",
-              static_cast<long long>(trainer.model().n_parameters()), documents.ids.size(),
-              chats.ids.size(), devices.size(), c10::DeviceTypeName(device.type()).c_str());
+  Trainer trainer(config, recipe, documents, chats, device, compute_type(device), group.get());
+  if (first_member) {
+    std::printf("%lld parameters, %zu + %zu tokens, %lld x %s\n",
+                static_cast<long long>(trainer.model().n_parameters()), documents.ids.size(),
+                chats.ids.size(), static_cast<long long>(n_devices), device.str().c_str());
+  }
   if (!init.empty()) {
     CHIMERE_TRY(const auto file, gguf::Reader::open(init));
     CHIMERE_CHECK_OK(
@@ -194,9 +187,12 @@ Status train(Arguments& a) {
   const std::string checkpoint = options.out + "/checkpoint.pt";
   if (std::filesystem::exists(checkpoint)) {
     CHIMERE_CHECK_OK(trainer.load(checkpoint));
-    std::printf("resumed at step %lld\n", static_cast<long long>(trainer.step_count()));
+    if (first_member)
+      std::printf("resumed at step %lld\n", static_cast<long long>(trainer.step_count()));
   }
-  return run(trainer, recipe, options, heldout, *vocabulary, devices[0]);
+  if (first_member) return run(trainer, recipe, options, heldout, *vocabulary, device);
+  while (trainer.step_count() < recipe.steps) trainer.step(false);
+  return {};
 }
 
 Status export_model(Arguments& a) {

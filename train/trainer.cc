@@ -1,8 +1,8 @@
 #include "trainer.h"
 
 #include <algorithm>
-#include <future>
 #include <utility>
+#include <vector>
 
 #include "quantise.h"
 
@@ -18,125 +18,94 @@ Recipe long_recipe(Recipe recipe) {
   return recipe;
 }
 
-std::vector<std::unique_ptr<Model>> copies(const ModelConfig& config, uint64_t seed,
-                                           const std::vector<torch::Device>& devices,
-                                           torch::Dtype compute) {
-  std::vector<std::unique_ptr<Model>> models;
-  for (const torch::Device& device : devices) {
-    models.push_back(std::make_unique<Model>(config, seed, device, compute));
-  }
-  return models;
-}
+/// Members that compute the same updates from the same sums stay equal but for the order of sums in
+/// libraries; so often they are made equal.
+constexpr int64_t kShareEvery = 100;
 
 }  // namespace
-
-/// Means over one device's tokens, on that device.
-struct Trainer::Sums {
-  Tensor next, after, balance;
-};
 
 int64_t long_batch(const Recipe& recipe) {
   return std::max<int64_t>(1, recipe.batch * recipe.window / recipe.long_window);
 }
 
 Trainer::Trainer(const ModelConfig& config, const Recipe& recipe, const TokenFile& documents,
-                 const TokenFile& chats, const std::vector<torch::Device>& devices,
-                 torch::Dtype compute)
+                 const TokenFile& chats, torch::Device device, torch::Dtype compute, Group* group)
     : recipe_(recipe),
-      models_(copies(config, recipe.seed, devices, compute)),
-      optimizer_(models_[0]->parameters(), recipe),
+      group_(group),
+      device_(device),
+      model_(std::make_unique<Model>(config, recipe.seed, device, compute)),
+      optimizer_(model_->parameters(), recipe),
       order_(documents, chats, recipe),
       long_order_(documents, chats, long_recipe(recipe)) {}
 
-Trainer::Sums Trainer::backward(Model& model, const Tensor& windows) const {
-  const torch::Device device = model.device();
-  const c10::DeviceGuard guard(device);
-  const double share = double(step_) / double(recipe_.steps);
-  model.set_quantised(share >= recipe_.quantise_from);
-  Tensor tokens = windows;
-  // From pinned memory the copy waits for nothing that the device still does.
-  if (device.is_cuda()) tokens = tokens.pin_memory().to(torch::TensorOptions(device), true);
-  const auto shifted = [&](int64_t by) { return tokens.narrow(1, by, tokens.size(1) - 2); };
-  Forward forward = model.forward(shifted(0));
-  Tensor choice, wanted = shifted(2);
-  const bool own = share >= recipe_.draft_from;
-  const Tensor next = model.cross_entropy(forward.hidden, shifted(1), own ? &choice : nullptr);
-  if (own) {
-    const int64_t last = wanted.size(1) - 1;  // the position after it was not computed
-    wanted = torch::cat({choice.narrow(1, 1, last), wanted.narrow(1, last, 1)}, 1);
-  }
-  const Tensor drafted = model.forward_mtp(forward.hidden, shifted(1), forward);
-  const Tensor after = model.cross_entropy(drafted, wanted);
-  const double routers = double(model.config().n_layer + 1);
-  const Tensor loss = next + recipe_.mtp_weight * after +
-                      forward.balance * (recipe_.balance_weight / routers) +
-                      forward.router_z * (recipe_.z_weight / routers);
-  (loss / double(models_.size())).backward();
-  return {next.detach(), after.detach(), forward.balance.detach() / routers};
+Tensor Trainer::own_windows(const Tensor& windows) const {
+  if (group_ == nullptr) return windows;
+  TORCH_CHECK(windows.size(0) % group_->size() == 0, "a step's windows cannot be shared out");
+  const int64_t rows = windows.size(0) / group_->size();
+  return windows.narrow(0, group_->rank() * rows, rows).contiguous();
 }
 
-void Trainer::copy_weights_to_others() {
+void Trainer::add_gradients() {
   const torch::NoGradGuard no_grad;
-  for (size_t i = 1; i < models_.size(); ++i) {
-    for (auto& [name, value] : models_[i]->parameters()) {
-      value.copy_(models_[0]->parameters().at(name), /*non_blocking=*/true);
-    }
+  std::vector<Tensor> all;
+  for (const auto& [name, value] : model_->parameters()) {
+    all.push_back((value.grad().defined() ? value.grad() : torch::zeros_like(value)).flatten());
+  }
+  Tensor sums = torch::cat(all) / double(group_->size());
+  group_->sum(sums);
+  int64_t at = 0;
+  for (auto& [name, value] : model_->parameters()) {
+    value.mutable_grad() = sums.narrow(0, at, value.numel()).view(value.sizes());
+    at += value.numel();
   }
 }
 
-void Trainer::add_gradients_of_others() {
+void Trainer::share_weights() {
   const torch::NoGradGuard no_grad;
-  for (auto& [name, value] : models_[0]->parameters()) {
-    for (size_t i = 1; i < models_.size(); ++i) {
-      Tensor& other = models_[i]->parameters().at(name).mutable_grad();
-      if (!other.defined()) continue;
-      value.mutable_grad().add_(other.to(torch::TensorOptions(value.device()), true));
-      other = Tensor();
-    }
-  }
+  for (auto& [name, value] : model_->parameters()) group_->share(value);
 }
 
 Losses Trainer::step(bool want_losses) {
   const double share = double(step_) / double(recipe_.steps);
+  model_->set_quantised(share >= recipe_.quantise_from);
   WindowOrder& order = share >= recipe_.long_from ? long_order_ : order_;
-  const Tensor windows = order.windows(step_);
-  const auto parts = static_cast<int64_t>(models_.size());
-  TORCH_CHECK(windows.size(0) % parts == 0, "a step's windows cannot be shared out");
-  copy_weights_to_others();
-  // Every device's work is enqueued by a thread of its own; none waits for its device.
-  std::vector<std::future<Sums>> others;
-  const auto part = [&](int64_t i) {
-    const int64_t rows = windows.size(0) / parts;
-    return backward(*models_[static_cast<size_t>(i)], windows.narrow(0, i * rows, rows));
-  };
-  for (int64_t i = 1; i < parts; ++i) {
-    others.push_back(std::async(std::launch::async, [&part, i] { return part(i); }));
+  if (group_ != nullptr && step_ % kShareEvery == 0) share_weights();
+  Tensor tokens = own_windows(order.windows(step_));
+  // From pinned memory the copy waits for nothing that the device still does.
+  if (device_.is_cuda()) tokens = tokens.pin_memory().to(torch::TensorOptions(device_), true);
+  const auto shifted = [&](int64_t by) { return tokens.narrow(1, by, tokens.size(1) - 2); };
+  Forward forward = model_->forward(shifted(0));
+  Tensor choice, wanted = shifted(2);
+  const bool own = share >= recipe_.draft_from;
+  const Tensor next = model_->cross_entropy(forward.hidden, shifted(1), own ? &choice : nullptr);
+  if (own) {
+    const int64_t last = wanted.size(1) - 1;  // the position after it was not computed
+    wanted = torch::cat({choice.narrow(1, 1, last), wanted.narrow(1, last, 1)}, 1);
   }
-  std::vector<Sums> sums{part(0)};
-  for (auto& other : others) sums.push_back(other.get());
-  add_gradients_of_others();
+  const Tensor drafted = model_->forward_mtp(forward.hidden, shifted(1), forward);
+  const Tensor after = model_->cross_entropy(drafted, wanted);
+  const double routers = double(model_->config().n_layer + 1);
+  const Tensor loss = next + recipe_.mtp_weight * after +
+                      forward.balance * (recipe_.balance_weight / routers) +
+                      forward.router_z * (recipe_.z_weight / routers);
+  loss.backward();
+  if (group_ != nullptr) add_gradients();
   const Tensor norm = optimizer_.step(learning_rate(recipe_, step_));
   if (const double pull = pull_share(recipe_, step_); pull > 0) {
-    for (auto& [name, value] : model().parameters()) {
+    for (auto& [name, value] : model_->parameters()) {
       if (has_four_bits(name, value)) pull_to_four_bits(value, pull);
     }
   }
   ++step_;
   if (!want_losses) return {};
-  Losses losses;
-  for (const Sums& s : sums) {
-    losses.next += s.next.item<double>() / double(parts);
-    losses.after += s.after.item<double>() / double(parts);
-    losses.balance += s.balance.item<double>() / double(parts);
-  }
-  losses.gradient = norm.item<double>();
-  return losses;
+  return {next.item<double>(), after.item<double>(), forward.balance.item<double>() / routers,
+          norm.item<double>()};
 }
 
 Status Trainer::save(const std::string& path) {
   try {
     torch::serialize::OutputArchive archive;
-    for (const auto& [name, value] : model().parameters())
+    for (const auto& [name, value] : model_->parameters())
       archive.write("weight." + name, value.detach());
     for (const auto& [name, value] : optimizer_.state()) archive.write(name, value);
     archive.write("step", torch::tensor(step_));
@@ -152,14 +121,14 @@ Status Trainer::load(const std::string& path) {
   try {
     const torch::NoGradGuard no_grad;
     torch::serialize::InputArchive archive;
-    archive.load_from(path, model().device());
+    archive.load_from(path, device_);
     const auto read = [&](const std::string& name, Tensor& into) {
       Tensor value;
       archive.read(name, value);
       TORCH_CHECK(value.sizes() == into.sizes(), name, " has another shape");
       into.copy_(value);
     };
-    for (auto& [name, value] : model().parameters()) read("weight." + name, value);
+    for (auto& [name, value] : model_->parameters()) read("weight." + name, value);
     for (auto& [name, value] : optimizer_.state()) read(name, value);
     Tensor number = torch::tensor(int64_t{0});
     read("step", number);

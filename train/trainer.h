@@ -4,9 +4,9 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
+#include "group.h"
 #include "model.h"
 #include "optimizer.h"
 #include "window_order.h"
@@ -24,22 +24,22 @@ struct Losses {
 /// How many windows of `long_window` tokens a step has.
 int64_t long_batch(const Recipe& recipe);
 
-/// The windows of a step are shared out to the devices, each of which has a copy of the weights;
-/// the first adds up the gradients and holds what the optimiser keeps.
 class Trainer {
  public:
-  /// `devices`: at least one; recipe.batch, and that of the long windows, is a multiple of their
-  /// number.
+  /// `group`, if given, outlives the trainer; its members share out the windows of a step, whose
+  /// number is a multiple of theirs.
   Trainer(const ModelConfig& config, const Recipe& recipe, const TokenFile& documents,
-          const TokenFile& chats, const std::vector<torch::Device>& devices, torch::Dtype compute);
+          const TokenFile& chats, torch::Device device, torch::Dtype compute,
+          Group* group = nullptr);
 
-  const Model& model() const { return *models_[0]; }
-  Model& model() { return *models_[0]; }
+  const Model& model() const { return *model_; }
+  Model& model() { return *model_; }
   int64_t step_count() const { return step_; }
   /// Takes up a schedule in its middle, without moments: for a run whose checkpoint is lost.
   void start_at(int64_t step) { step_ = step; }
 
-  /// One optimiser step. `want_losses`: false leaves the device unsynchronised and gives zeros.
+  /// One optimiser step. `want_losses`: false leaves the device unsynchronised and gives zeros; the
+  /// losses are those of the member's own windows.
   Losses step(bool want_losses);
 
   /// Weights, moments and the step number: training goes on bit for bit as if it had not stopped
@@ -49,14 +49,15 @@ class Trainer {
   Status load(const std::string& path);
 
  private:
-  struct Sums;
-  /// Gradients of a share of the step's windows [b, window + 2], on the device of `model`.
-  Sums backward(Model& model, const torch::Tensor& windows) const;
-  void copy_weights_to_others();
-  void add_gradients_of_others();
+  /// This member's part of a step's windows.
+  torch::Tensor own_windows(const torch::Tensor& windows) const;
+  void add_gradients();
+  void share_weights();
 
   Recipe recipe_;
-  std::vector<std::unique_ptr<Model>> models_;  ///< one a device
+  Group* group_;
+  torch::Device device_;
+  std::unique_ptr<Model> model_;
   Optimizer optimizer_;
   WindowOrder order_, long_order_;
   int64_t step_ = 0;

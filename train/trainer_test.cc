@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <barrier>
 #include <filesystem>
 #include <iostream>
 #include <random>
+#include <thread>
 
 #include "delta_rule.h"
 #include "gguf/reader.h"
@@ -64,9 +67,8 @@ class Training : public testing::Test {
     return file;
   }
 
-  Trainer trainer(size_t devices = 1) const {
-    const std::vector<torch::Device> all(devices, torch::Device(torch::kCPU));
-    return {config_, recipe_, documents_, chats_, all, torch::kFloat};
+  Trainer trainer(Group* group = nullptr) const {
+    return {config_, recipe_, documents_, chats_, torch::kCPU, torch::kFloat, group};
   }
 
   /// A vocabulary of 64 tokens, as chimere-vocabulary writes it.
@@ -278,18 +280,62 @@ TEST_F(Training, ResumingIsExact) {
   }
 }
 
-TEST_F(Training, SeveralDevicesTakeTheStepOfOne) {
-  // The balance of a device is that of its own windows: the only thing that differs.
-  recipe_.balance_weight = 0;
-  Trainer alone = trainer(), shared = trainer(2);
-  for (int i = 0; i < 3; ++i) {
-    const Losses one = alone.step(true), two = shared.step(true);
-    EXPECT_NEAR(two.next, one.next, 1e-4);
-    EXPECT_NEAR(two.after, one.after, 1e-4);
-    EXPECT_NEAR(two.gradient, one.gradient, 1e-3 * one.gradient);
+/// Two members that are threads.
+struct Exchange {
+  std::barrier<> meeting{2};
+  std::array<Tensor, 2> given;
+};
+class ThreadGroup : public Group {
+ public:
+  ThreadGroup(Exchange& exchange, int64_t rank) : exchange_(exchange), rank_(rank) {}
+  int64_t rank() const override { return rank_; }
+  int64_t size() const override { return 2; }
+  void sum(Tensor& values) override {
+    const auto all = meet(values);
+    values.copy_(all[0] + all[1]);
   }
-  recipe_.batch = 5;
-  EXPECT_THROW(trainer(2).step(false), c10::Error);
+  void share(Tensor& values) override { values.copy_(meet(values)[0]); }
+
+ private:
+  std::array<Tensor, 2> meet(const Tensor& values) {
+    exchange_.given[static_cast<size_t>(rank_)] = values.detach().clone();
+    exchange_.meeting.arrive_and_wait();
+    std::array<Tensor, 2> all = exchange_.given;
+    exchange_.meeting.arrive_and_wait();
+    return all;
+  }
+  Exchange& exchange_;
+  int64_t rank_;
+};
+
+TEST_F(Training, AGroupTakesTheStepsOfOne) {
+  recipe_.balance_weight = 0;  // of each member's own windows: the only thing that differs
+  Trainer alone = trainer();
+  Exchange exchange;
+  ThreadGroup first(exchange, 0), second(exchange, 1);
+  Trainer a = trainer(&first);
+  recipe_.seed += 1;  // other weights, until the first member shares its own
+  const Model other(config_, recipe_.seed, torch::kCPU, torch::kFloat);
+  recipe_.seed -= 1;
+  Trainer b = trainer(&second);
+  for (auto& [name, value] : b.model().parameters()) {
+    const torch::NoGradGuard no_grad;
+    value.copy_(other.parameters().at(name));
+  }
+  for (int i = 0; i < 3; ++i) {
+    Losses two;
+    std::thread member([&] { two = b.step(true); });
+    const Losses one = a.step(true);
+    member.join();
+    const Losses whole = alone.step(true);
+    EXPECT_NEAR((one.next + two.next) / 2, whole.next, 1e-4);
+    EXPECT_NEAR((one.after + two.after) / 2, whole.after, 1e-4);
+    EXPECT_NEAR(one.gradient, whole.gradient, 1e-3 * whole.gradient);
+    EXPECT_EQ(one.gradient, two.gradient);
+  }
+  for (const auto& [name, value] : a.model().parameters()) {
+    EXPECT_TRUE(torch::equal(value, b.model().parameters().at(name))) << name;
+  }
 }
 
 TEST_F(Training, DamagedCheckpointIsAnError) {
