@@ -119,7 +119,7 @@ Result<std::unique_ptr<Group>> fork_group(int64_t size) {
     const bool whole = read(ends_of_pipe[0], &id, sizeof id) == sizeof id;
     close(ends_of_pipe[0]);
     if (!whole) return io_error("The group's first member ended.");
-    return std::make_unique<NcclGroup>(nccl, rank, static_cast<int>(size), id);
+    return std::unique_ptr<Group>(std::make_unique<NcclGroup>(nccl, rank, static_cast<int>(size), id));
   }
   if (const int result = nccl.get_unique_id(&id); result != 0) {
     return unsupported(std::string("NCCL: ") + nccl.error(result));
@@ -128,7 +128,7 @@ Result<std::unique_ptr<Group>> fork_group(int64_t size) {
     if (write(end, &id, sizeof id) != sizeof id) return io_error("A member of the group ended.");
     close(end);
   }
-  return std::make_unique<NcclGroup>(nccl, 0, static_cast<int>(size), id);
+  return std::unique_ptr<Group>(std::make_unique<NcclGroup>(nccl, 0, static_cast<int>(size), id));
 }
 
 #endif
