@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """Draws the logs of a run's phases as an SVG: training loss (mean of 20 reports) and held-out bits per byte.
 
-  curve.py LOG... > curve.svg      the steps of each LOG go on where the one before ended, unless it resumes a checkpoint
+  curve.py LOG... > curve.svg      a LOG that begins at step 1 goes on where the one before ended; others continue its schedule
 """
 import re
 import sys
 
 WIDTH, HEIGHT, MARGIN = 760, 320, 45
+LOSS, HELDOUT = (1.0, 3.0), (0.6, 1.0)  # the axes
 
 
 def read(paths):
@@ -14,7 +15,7 @@ def read(paths):
     for path in paths:
         with open(path, encoding="utf-8") as f:
             text = f.read()
-        if "resumed at step" not in text:
+        if int(re.search(r"step (\d+)/", text).group(1)) <= 20:
             offset, last = offset + last, 0
         for line in text.split("\n"):
             step = re.match(r"step (\d+)/\d+ +loss ([\d.]+)", line)
@@ -45,11 +46,11 @@ def main():
     for i in range(5):
         y = MARGIN + i * (HEIGHT - 2 * MARGIN) / 4
         print(f'<line x1="{MARGIN}" x2="{WIDTH - MARGIN}" y1="{y}" y2="{y}" stroke="#ddd"/>')
-        print(f'<text x="5" y="{y + 4}" fill="#1f5fa8">{3.0 - i * 0.5:.1f}</text>')
-        print(f'<text x="{WIDTH - MARGIN + 5}" y="{y + 4}" fill="#b3441e">{1.0 - i * 0.05:.2f}</text>')
+        print(f'<text x="5" y="{y + 4}" fill="#1f5fa8">{LOSS[1] - i * (LOSS[1] - LOSS[0]) / 4:.1f}</text>')
+        print(f'<text x="{WIDTH - MARGIN + 5}" y="{y + 4}" fill="#b3441e">{HELDOUT[1] - i * (HELDOUT[1] - HELDOUT[0]) / 4:.2f}</text>')
         print(f'<text x="{MARGIN + i * (WIDTH - 2 * MARGIN) / 4 - 10}" y="{HEIGHT - 20}">{x_max * i // 4}</text>')
-    print(path(smooth(losses), x_max, 1.0, 3.0, "#1f5fa8"))
-    print(path(heldout, x_max, 0.8, 1.0, "#b3441e"))
+    print(path(smooth(losses), x_max, *LOSS, "#1f5fa8"))
+    print(path(heldout, x_max, *HELDOUT, "#b3441e"))
     print(f'<text x="{MARGIN}" y="20" fill="#1f5fa8">training loss, nats a token</text>')
     print(f'<text x="{WIDTH - 290}" y="20" fill="#b3441e">held out, first 200,000 tokens: bits per byte</text>')
     print(f'<text x="{WIDTH / 2 - 20}" y="{HEIGHT - 5}">step</text></svg>')
