@@ -89,7 +89,8 @@ def purpose_questions(rng, times, kind, plain=True):
 
 
 # Words of the ways in which evaluation asks: no conversation may have them in a question about a name.
-EVALUATION_WORDS = re.compile(r"\b(say what|came across|its job|sum up|role|colleague|do for me|my script calls|to what end)\b", re.I)
+EVALUATION_WORDS = re.compile(r"\b(say what|came across|its job|sum up|role|colleague|do for me|my script calls|to what end|"
+                              r"one line for him|supposed to be doing|pls|which ability|takes care of|can u|written to do|new staff|doing what|fill in)\b", re.I)
 assert not any(EVALUATION_WORDS.search(q) for q in WHAT + DIRECT + VERBS_OF_ASKING + OBJECTS_OF_ASKING + OPENERS + THEN_ASK + BEFORE)
 
 MORE = ["Tell me more about {n}.", "Describe {n} in more detail.", "Explain {n} at length.", "Give me an overview of {n}.",

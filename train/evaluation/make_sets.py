@@ -6,6 +6,7 @@
 heldout.docs, DOMAIN.docs   documents of the held-out packages and of each whole held-out domain, each ended by a zero byte
 questions.jsonl             questions about known commands with their purpose and three near distractors of the same section,
                             and about invented names; in phrasings that no training conversation uses
+rephrased.jsonl             200 of these commands and 100 of the invented names, asked about in still other ways
 edits.jsonl                 texts to repeat with a small change, for speculation that copies
 """
 import json
@@ -20,6 +21,12 @@ import dialogues  # noqa: E402
 
 PHRASINGS = ["Please say what {n} is for.", "I came across {n}; what is its job?", "Sum up the role of {n}.",
              "A colleague told me to run {n}. What will it do for me?", "My script calls {n}: to what end?"]
+# Written when the shipped model was trained already.
+LATER_PHRASINGS = ["Somebody wants to know about {n}. Write one line for him.", "{n} showed up in strace output, what is it supposed to be doing",
+                   "pls explain {n} thx", "If I removed {n}, which ability would I lose?", "Name the thing that {n} takes care of.",
+                   "hey can u tell me {n}'s purpose", "What job was {n} written to do?",
+                   "We have to document {n} for new staff; how should its entry read?", "{n} ran for ten minutes on my laptop. Doing what?",
+                   "Fill in the blank: {n} is a program that ..."]
 BYTES = {"heldout": 700_000, **{domain: 200_000 for domain in build.DOMAINS}}
 
 
@@ -69,6 +76,13 @@ def questions(pages, rng):
     return rows
 
 
+def rephrased(rows):
+    known, invented = ([r for r in rows if ("answer" in r) == has] for has in (True, False))
+    for i, row in enumerate(known[100:300] + invented[100:200]):
+        kept = {key: row[key] for key in ("name", "purpose", "answer") if key in row}
+        yield {**kept, "question": LATER_PHRASINGS[i % len(LATER_PHRASINGS)].format(n=row["name"])}
+
+
 def edits(texts, rng):
     """Paragraphs with one word to be replaced everywhere."""
     for text in texts:
@@ -94,7 +108,9 @@ def main():
         build.write(os.path.join(out, f"{name}.docs"), up_to(documents(os.path.join(corpus, f"{name}.docs")), size))
     with open(os.path.join(corpus, "pages.tsv"), encoding="utf-8") as f:
         pages = [line.rstrip("\n").split("\t") for line in f]
-    write_lines(os.path.join(out, "questions.jsonl"), questions([p for p in pages if p[0] == "train"], rng))
+    asked = questions([p for p in pages if p[0] == "train"], rng)
+    write_lines(os.path.join(out, "questions.jsonl"), asked)
+    write_lines(os.path.join(out, "rephrased.jsonl"), rephrased(asked))
     held_out = documents(os.path.join(corpus, "heldout.docs"))
     write_lines(os.path.join(out, "edits.jsonl"), [row for _, row in zip(range(100), edits(held_out, rng))])
 
