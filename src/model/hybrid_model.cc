@@ -120,21 +120,21 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
     };
   }
   HybridPass pass(ops_, hparams_, weights_, step, buffers, feed, interrupt);
-  CHIMERE_TRY(
-      const kernels::StepOutputs outputs,
-      ops_.run_step({step.view(), step.tokens(), step.wanted_rows(), feed ? kFeeding : kPlain},
-                    pass.outputs(), [&] {
-                      run_(pass);
-                      if (!weights_.mtp || feed) return;
-                      // Without the last layer's network, but nobody else's, which a slot might
-                      // hold.
-                      ops_.shift_rows(step.view(), buffers.all.x, weights_.mtp->last_hidden,
-                                      buffers.mtp.before);
-                    }));
+  CHIMERE_TRY(const kernels::StepOutputs outputs,
+              ops_.run_step({step.view(), step.tokens(), step.wanted_rows(), step.listed(),
+                             feed ? kFeeding : kPlain},
+                            pass.outputs(), [&] {
+                              run_(pass);
+                              if (!weights_.mtp || feed) return;
+                              // Without the last layer's network, but nobody else's, which a slot
+                              // might hold.
+                              ops_.shift_rows(step.view(), buffers.all.x, weights_.mtp->last_hidden,
+                                              buffers.mtp.before);
+                            }));
   // What could not be read was zeros: nobody may see what came of it.
   CHIMERE_CHECK_OK(file_.check_unchanged());
   step.finish();
-  return StepResult{outputs.logits, outputs.top};
+  return StepResult{outputs.logits, outputs.top, outputs.listed, outputs.sums};
 }
 
 Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
@@ -153,7 +153,7 @@ Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
     CHIMERE_TRY(
         const kernels::StepOutputs outputs,
         ops_.run_step(
-            {batch, chains.tokens(), {}, first ? kFirstDraft : kNextDraft}, {wanted, {}}, [&] {
+            {batch, chains.tokens(), {}, {}, first ? kFirstDraft : kNextDraft}, {wanted, {}}, [&] {
               // No row has a write slot: `hidden` is not read.
               if (first)
                 ops_.shift_rows(batch, buffers.mtp.hidden, mtp.last_hidden, buffers.mtp.before);
@@ -305,8 +305,12 @@ bool HybridPass::keep_wanted_rows() {
 
 kernels::StepOutputs HybridPass::outputs() const {
   const int64_t whole = step_.n_whole();
-  return {buffers_.logits.rows_from(0, whole),
-          {buffers_.top, buffers_.logits.rows - whole, step_.top_count()}};
+  const int64_t others = buffers_.logits.rows - whole;
+  kernels::StepOutputs out = {buffers_.logits.rows_from(0, whole),
+                              {buffers_.top, others, step_.top_count()}};
+  if (step_.listed_count() > 0) out.listed = {buffers_.listed, others, step_.listed_count()};
+  if (step_.sums()) out.sums = buffers_.sums;
+  return out;
 }
 
 void HybridPass::project(const MatrixView& hidden) {
@@ -316,8 +320,12 @@ void HybridPass::project(const MatrixView& hidden) {
 }
 
 void HybridPass::find_top() {
-  const kernels::TopLogits top = outputs().top;
-  if (top.rows > 0) ops_.top_logits(buffers_.logits.rows_from(step_.n_whole(), top.rows), top);
+  const kernels::StepOutputs out = outputs();
+  if (out.top.rows == 0) return;
+  const MatrixView logits = buffers_.logits.rows_from(step_.n_whole(), out.top.rows);
+  if (out.sums != nullptr) ops_.exp_sums(logits, out.sums);
+  if (out.listed.count > 0) ops_.take_logits(logits, step_.listed(), out.listed);
+  ops_.top_logits(logits, out.top);
 }
 
 void HybridPass::head() {
