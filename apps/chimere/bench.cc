@@ -60,7 +60,7 @@ class Bench {
       : loaded_(loaded), bytes_(loaded), runs_(runs), sampling_(std::move(sampling)) {
     // As the engine does for requests with the same parameters.
     if (sampling_ && loaded_.model->logits_on_card()) {
-      top_ = sampling::Sampler(*sampling_).largest_needed(kernels::kMostTopLogits);
+      top_ = sampling::Sampler(*sampling_).needed(kernels::kMostTopLogits).largest;
       if (top_ >= loaded_.tokenizer->n_tokens()) top_ = 0;
     }
   }
@@ -256,7 +256,7 @@ class Bench {
     for (const kernels::TopLogit& t : result.top.row(row).first(static_cast<size_t>(top_))) {
       reply.largest.push_back({t.value, t.id});
     }
-    return reply.sampler->sample_largest(reply.largest, {}, place);
+    return reply.sampler->sample({.largest = reply.largest}, {}, place);
   }
 
   /// A prompt of n random tokens.

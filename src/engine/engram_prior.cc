@@ -50,7 +50,7 @@ Status EngramPrior::mix(std::span<const float> logits, const sampling::Candidate
   if (!while_thinking_ && thinking(history)) return {};
   CHIMERE_TRY(const bool known, memory_.look_up(history));
   if (!known) return {};
-  const sampling::Distribution d = sampling::summarise_f32(logits, largest.value);
+  const sampling::Distribution d = sampling::distribution_of(sampling::exp_sums(logits));
   const engram::Belief belief{logits, d.log_sum, d.entropy, largest.id,
                               static_cast<double>(largest.value) - d.log_sum};
   mixture.log_sum = d.log_sum;

@@ -27,9 +27,9 @@ using RequestId = int64_t;
 class Generation {
  public:
   struct Options {
-    int64_t context;    ///< most tokens of prompt and reply
-    bool cached;        ///< the states at prefix_points() of the prompt are to be kept
-    bool from_largest;  ///< the model is to find the largest logits where they suffice
+    int64_t context;  ///< most tokens of prompt and reply
+    bool cached;      ///< the states at prefix_points() of the prompt are to be kept
+    bool excerpts;    ///< the model is to give excerpts of logits where they are enough
   };
 
   /// Tokenizer and lessons must outlive the generation.
@@ -93,11 +93,12 @@ class Generation {
   void advance_prompt(int64_t rows);
   void advance_decode() { ++decoded_; }
   /// Chooses the next token from the logits of the newest row, and the ones behind it from those of
-  /// its drafts as long as each draft is the token: from `logits`, or if top_wanted() from `top`.
-  /// Touches nothing but this request: the choices of several may be made at the same time.
-  void choose(ConstMatrixView logits, const kernels::TopLogits& top);
-  /// SequenceRows::top of the rows that choose() is given the logits of.
-  int32_t top_wanted() const { return top_wanted_; }
+  /// its drafts as long as each draft is the token. `result` has the rows of this request alone:
+  /// as an excerpt if from_excerpts(). Touches nothing but this request: the choices of several may
+  /// be made at the same time.
+  void choose(const model::StepResult& result);
+  /// The rows that were planned last give excerpts, not all logits.
+  bool from_excerpts() const { return from_excerpts_; }
   /// Adds the chosen tokens to the reply, tells the caller, notices the end, and takes back the
   /// rows of drafts that were wrong. Returns how many tokens were added.
   int32_t accept();
@@ -114,8 +115,9 @@ class Generation {
   };
 
   void use_prefix();
-  Result<sampling::Sampled> sample(std::span<const float> logits);
-  Result<sampling::Sampled> sample(std::span<const kernels::TopLogit> top);
+  /// Asks for excerpts of the rows' logits where these are enough.
+  void want_excerpts(model::SequenceRows& rows);
+  Result<sampling::Sampled> sample(const model::StepResult& result, int64_t row);
   /// Of the next row. False if no other row is to be looked at.
   bool choose(Result<sampling::Sampled> sampled);
   void accept(Choice choice);
@@ -140,9 +142,12 @@ class Generation {
   sampling::Sampler sampler_;
   std::optional<Speculator> speculator_;
   std::optional<Thinking> thinking_;
-  int32_t top_wanted_ = 0;
-  std::vector<sampling::Candidate> candidates_;  ///< here for its memory
-  std::vector<Choice> choices_;                  ///< from choose() to accept()
+  sampling::Needed needed_;  ///< without any largest: all logits
+  bool from_excerpts_ = false;
+  std::vector<std::vector<int32_t>> listed_;  ///< of the rows that were planned last
+  std::vector<sampling::Candidate> largest_;  ///< here for its memory
+  std::vector<sampling::Candidate> known_;    ///< likewise
+  std::vector<Choice> choices_;               ///< from choose() to accept()
 
   text::StreamDecoder decoder_;
   StopMatcher stops_;

@@ -93,6 +93,11 @@ Status Candidates::edit(std::span<const Edit> edits) {
   if (list_.empty()) {
     return invalid_data("No token is left to choose from: every logit is masked.");
   }
+  constexpr float kInfinity = -kCut;
+  for (const Candidate& c : list_) {
+    if (c.value < kInfinity) continue;
+    CHIMERE_TRY(largest_, find_largest({&kInfinity, 1}));  // an error
+  }
   std::sort(list_.begin(), list_.end());
   largest_ = list_.front();
   count_ = static_cast<int64_t>(list_.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/math.h"
 #include "sampling/math.h"
 
 namespace chimere::sampling {
@@ -18,7 +19,7 @@ Candidate mix_logits(std::span<const float> logits, const Candidate& largest,
     float& logit = out[static_cast<size_t>(s.id)];
     if (logit == -std::numeric_limits<float>::infinity()) continue;
     const double log_p = std::min(0.0, static_cast<double>(logit) - mixture.log_sum);
-    const float p = exp_nonpositive_f32(static_cast<float>(log_p)) + s.mass * scale;
+    const float p = kernels::exp_f32(static_cast<float>(log_p)) + s.mass * scale;
     // Where rounding would lower it, nothing was added that counts.
     logit = std::max(
         logit, static_cast<float>(static_cast<double>(log_positive_f32(p)) + mixture.log_sum));

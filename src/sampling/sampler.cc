@@ -38,6 +38,9 @@ bool does_something(Stage stage, const SamplingParams& p) {
   return false;
 }
 
+/// Stages that change logits of few tokens and cut none.
+bool edits(Stage stage) { return stage == Stage::kPenalties || stage == Stage::kDry; }
+
 /// Stages that never cut the most likely token and leave it the most likely one.
 bool keeps_first(Stage stage) {
   return stage == Stage::kTopNSigma || stage == Stage::kTopK || stage == Stage::kTopP ||
@@ -79,7 +82,7 @@ Status Sampler::apply_bias() {
   return candidates_.edit(edits);
 }
 
-Status Sampler::apply_penalties(std::span<const int32_t> history) {
+std::vector<Edit> Sampler::penalty_edits(std::span<const int32_t> history) const {
   const auto window = static_cast<size_t>(params_.penalty_window);
   if (params_.penalty_window > 0 && history.size() > window) history = history.last(window);
   std::unordered_map<int32_t, int32_t> counts;
@@ -91,7 +94,7 @@ Status Sampler::apply_penalties(std::span<const int32_t> history) {
         {id, params_.repeat_penalty,
          static_cast<float>(count) * params_.frequency_penalty + params_.presence_penalty});
   }
-  return candidates_.edit(edits);
+  return edits;
 }
 
 void Sampler::apply_temperature() {
@@ -128,7 +131,7 @@ Status Sampler::apply(Stage stage, std::span<const int32_t> history, uint64_t po
   const double top = candidates_.largest().value * candidates_.scale();
   switch (stage) {
     case Stage::kPenalties:
-      return apply_penalties(history);
+      return candidates_.edit(penalty_edits(history));
     case Stage::kDry:
       return candidates_.edit(dry_edits(history, params_.dry));
     case Stage::kTopNSigma:
@@ -178,7 +181,6 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
       candidates_.replace(logits, largest);
     }
   }
-  const Candidate raw = candidates_.largest();
   if (!params_.logit_bias.empty()) CHIMERE_CHECK_OK(apply_bias());
   for (const Stage stage : order_) CHIMERE_CHECK_OK(apply(stage, history, position));
 
@@ -186,7 +188,7 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
   out.id =
       params_.mirostat == 2 ? draw_mirostat(position) : candidates_.draw(params_.seed, position).id;
   if (params_.logprobs >= 0) {
-    const Distribution d = summarise(logits, raw.value);
+    const Distribution d = distribution_of(exp_sums(logits));
     out.logprob = static_cast<float>(logits[static_cast<size_t>(out.id)] - d.log_sum);
     out.entropy = static_cast<float>(d.entropy);
     out.p_max = static_cast<float>(d.p_max);
@@ -195,34 +197,54 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
   return out;
 }
 
-int32_t Sampler::largest_needed(int32_t most) const {
+Needed Sampler::needed(int32_t most) const {
   const SamplingParams& p = params_;
-  if (p.prior || !p.logit_bias.empty() || p.logprobs >= 0 || p.mirostat == 2) return 0;
-  int32_t lowered = 0;
-  const auto with_lowered = [&](int32_t n) { return n <= most - lowered ? n + lowered : 0; };
+  if (p.prior || p.mirostat == 2 || p.logprobs > most) return {};
+  const auto enough = [&](int32_t n) -> Needed {
+    return n <= most ? Needed{std::max(n, p.logprobs), p.logprobs >= 0} : Needed{};
+  };
   for (const Stage stage : order_) {
-    if (stage == Stage::kPenalties) {
-      const bool lowers =
-          p.repeat_penalty >= 1 && p.frequency_penalty >= 0 && p.presence_penalty >= 0;
-      if (!lowers || p.penalty_window < 0 || p.penalty_window > most) return 0;
-      lowered = p.penalty_window;
-    } else if (stage == Stage::kTopK) {
-      return with_lowered(p.top_k);
-    } else if (stage != Stage::kTemperature || p.dynatemp_range > 0) {
-      return 0;
-    } else if (p.temperature == 0) {
-      return with_lowered(1);
-    }
+    if (edits(stage)) continue;
+    if (stage == Stage::kTopK) return enough(p.top_k);
+    if (stage != Stage::kTemperature || p.dynatemp_range > 0) return {};
+    if (p.temperature == 0) return enough(1);
   }
-  return 0;
+  return {};
 }
 
-Result<Sampled> Sampler::sample_largest(std::span<const Candidate> largest,
-                                        std::span<const int32_t> history, uint64_t position) {
-  CHIMERE_CHECK_OK(candidates_.assign_largest(largest));
+void Sampler::list(std::span<const int32_t> history, std::vector<int32_t>& out) const {
+  out.clear();
+  for (const LogitBias& b : params_.logit_bias) out.push_back(b.id);
+  const auto add = [&](const std::vector<Edit>& edited) {
+    for (const Edit& e : edited) out.push_back(e.id);
+  };
+  for (const Stage stage : order_) {
+    if (stage == Stage::kPenalties) add(penalty_edits(history));
+    if (stage == Stage::kDry) add(dry_edits(history, params_.dry));
+    if (!edits(stage) && (stage != Stage::kTemperature || params_.temperature == 0)) break;
+  }
+  std::ranges::sort(out);
+  const auto again = std::ranges::unique(out);
+  out.erase(again.begin(), again.end());
+}
+
+Result<Sampled> Sampler::sample(const Excerpt& excerpt, std::span<const int32_t> history,
+                                uint64_t position) {
+  merge(excerpt, known_);
+  CHIMERE_CHECK_OK(candidates_.assign_largest(known_));
+  if (!params_.logit_bias.empty()) CHIMERE_CHECK_OK(apply_bias());
   for (const Stage stage : order_) CHIMERE_CHECK_OK(apply(stage, history, position));
   Sampled out;
   out.id = candidates_.draw(params_.seed, position).id;
+  if (params_.logprobs < 0 || excerpt.sums == nullptr) return out;
+  const Distribution d = distribution_of(*excerpt.sums);
+  const auto raw = std::ranges::find(known_, out.id, &Candidate::id);
+  out.logprob = static_cast<float>(raw->value - d.log_sum);
+  out.entropy = static_cast<float>(d.entropy);
+  out.p_max = static_cast<float>(d.p_max);
+  const auto n = std::min(known_.size(), static_cast<size_t>(params_.logprobs));
+  out.top.assign(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(n));
+  to_logprobs(out.top, d);
   return out;
 }
 

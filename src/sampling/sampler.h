@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "sampling/candidates.h"
+#include "sampling/excerpt.h"
 #include "sampling/log_softmax.h"
 #include "sampling/params.h"
 
@@ -42,23 +43,24 @@ class Sampler {
   Result<Sampled> sample(std::span<const float> logits, std::span<const int32_t> history,
                          uint64_t position);
 
-  /// How many of the largest logits decide every choice, whatever the others are, if at most `most`
-  /// do; 0: all logits. It takes a top-k, or the choice of the most likely token, before whatever
-  /// else asks for the distribution; penalties in a window may come before, if all they do is to
-  /// lower logits: a token of the window may lose its place to one of as many that follow. All
-  /// logits are needed with log-probabilities, biases, a prior and Mirostat.
-  int32_t largest_needed(int32_t most) const;
-  /// As sample() from a vocabulary of more than largest_needed() tokens, from that many of its
-  /// largest logits or more: larger first, ties to the lower id, see Candidates::assign_largest().
-  Result<Sampled> sample_largest(std::span<const Candidate> largest,
-                                 std::span<const int32_t> history, uint64_t position);
+  /// What an excerpt of any row must have, whatever its other logits are, to decide the choice. It
+  /// takes a top-k, or the choice of the most likely token, before whatever else asks for the
+  /// distribution, of at most `most` tokens, and no more log-probabilities. All logits are needed
+  /// with a prior and Mirostat.
+  Needed needed(int32_t most) const;
+  /// The tokens that the excerpt behind `history` must list, in rising order: those whose logits
+  /// change before tokens are cut.
+  void list(std::span<const int32_t> history, std::vector<int32_t>& out) const;
+  /// As sample() from all logits, of which there are more than needed().largest; the same bits.
+  Result<Sampled> sample(const Excerpt& excerpt, std::span<const int32_t> history,
+                         uint64_t position);
 
   const SamplingParams& params() const { return params_; }
 
  private:
   Status apply(Stage stage, std::span<const int32_t> history, uint64_t position);
   Status apply_bias();
-  Status apply_penalties(std::span<const int32_t> history);
+  std::vector<Edit> penalty_edits(std::span<const int32_t> history) const;
   void apply_temperature();
   void apply_xtc(uint64_t position);
   int32_t draw_mirostat(uint64_t position);
@@ -68,7 +70,8 @@ class Sampler {
   Candidates candidates_;     ///< here for its memory
   PriorMixture mixture_;
   std::vector<float> mixed_;
-  double mu_;  ///< Mirostat's, in bits
+  std::vector<Candidate> known_;  ///< of an excerpt
+  double mu_;                     ///< Mirostat's, in bits
 };
 
 }  // namespace chimere::sampling
