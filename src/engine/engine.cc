@@ -122,7 +122,7 @@ void Engine::add(RequestId id, Request request) {
 }
 
 Generation::Options Engine::generation_options(bool cached) const {
-  return {options_.context, cached, model_.logits_on_card()};
+  return {options_.context, cached, model_.n_vocab(), model_.logits_on_card()};
 }
 
 EngineCounters Engine::counters() const {

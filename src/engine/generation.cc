@@ -38,6 +38,7 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
     : id_(id),
       request_(std::move(request)),
       context_(options.context),
+      vocabulary_(options.vocabulary),
       tokenizer_(tokenizer),
       history_(request_.prompt),
       sampler_(request_.sampling),
@@ -163,11 +164,11 @@ void Generation::want_excerpts(model::SequenceRows& rows) {
   const size_t before = history_.size();
   for (size_t i = 0; i < listed_.size(); ++i) {
     if (i > 0) history_.push_back(rows.tokens[i]);
-    sampler_.list(history_, listed_[i]);
+    from_excerpts_ &= sampler_.list(history_, vocabulary_, listed_[i]).ok();
     most = std::max(most, listed_[i].size());
   }
   history_.resize(before);
-  from_excerpts_ = most <= static_cast<size_t>(kernels::kMostListedLogits);
+  from_excerpts_ &= most <= static_cast<size_t>(kernels::kMostListedLogits);
   if (!from_excerpts_) return;
   rows.top = needed_.largest;
   rows.sums = needed_.sums;

@@ -27,9 +27,10 @@ using RequestId = int64_t;
 class Generation {
  public:
   struct Options {
-    int64_t context;  ///< most tokens of prompt and reply
-    bool cached;      ///< the states at prefix_points() of the prompt are to be kept
-    bool excerpts;    ///< the model is to give excerpts of logits where they are enough
+    int64_t context;     ///< most tokens of prompt and reply
+    bool cached;         ///< the states at prefix_points() of the prompt are to be kept
+    int64_t vocabulary;  ///< logits of a row
+    bool excerpts;       ///< the model is to give excerpts of logits where they are enough
   };
 
   /// Tokenizer and lessons must outlive the generation.
@@ -129,6 +130,7 @@ class Generation {
   RequestId id_;
   Request request_;
   int64_t context_;
+  int64_t vocabulary_;
   const text::Tokenizer& tokenizer_;
   std::vector<int64_t> chunk_ends_;
   std::vector<int64_t> points_;

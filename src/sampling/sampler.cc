@@ -174,7 +174,7 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
                                 uint64_t position) {
   CHIMERE_CHECK_OK(candidates_.assign(logits));
   if (params_.prior) {
-    CHIMERE_CHECK_OK(params_.prior->mix(logits, candidates_.largest(), history, mixture_));
+    CHIMERE_CHECK_OK(params_.prior->mix({logits, candidates_.largest()}, history, mixture_));
     if (!mixture_.shares.empty()) {
       const Candidate largest = mix_logits(logits, candidates_.largest(), mixture_, mixed_);
       logits = mixed_;
@@ -199,9 +199,9 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
 
 Needed Sampler::needed(int32_t most) const {
   const SamplingParams& p = params_;
-  if (p.prior || p.mirostat == 2 || p.logprobs > most) return {};
+  if (p.mirostat == 2 || p.logprobs > most || (p.prior && p.logprobs >= 0)) return {};
   const auto enough = [&](int32_t n) -> Needed {
-    return n <= most ? Needed{std::max(n, p.logprobs), p.logprobs >= 0} : Needed{};
+    return n <= most ? Needed{std::max(n, p.logprobs), p.logprobs >= 0 || p.prior} : Needed{};
   };
   for (const Stage stage : order_) {
     if (edits(stage)) continue;
@@ -212,8 +212,10 @@ Needed Sampler::needed(int32_t most) const {
   return {};
 }
 
-void Sampler::list(std::span<const int32_t> history, std::vector<int32_t>& out) const {
+Status Sampler::list(std::span<const int32_t> history, int64_t vocabulary,
+                     std::vector<int32_t>& out) const {
   out.clear();
+  if (params_.prior) CHIMERE_CHECK_OK(params_.prior->tokens(history, out));
   for (const LogitBias& b : params_.logit_bias) out.push_back(b.id);
   const auto add = [&](const std::vector<Edit>& edited) {
     for (const Edit& e : edited) out.push_back(e.id);
@@ -223,20 +225,40 @@ void Sampler::list(std::span<const int32_t> history, std::vector<int32_t>& out) 
     if (stage == Stage::kDry) add(dry_edits(history, params_.dry));
     if (!edits(stage) && (stage != Stage::kTemperature || params_.temperature == 0)) break;
   }
+  std::erase_if(out, [&](int32_t id) { return id >= vocabulary; });
   std::ranges::sort(out);
   const auto again = std::ranges::unique(out);
   out.erase(again.begin(), again.end());
+  return {};
+}
+
+Status Sampler::mix_known(const Excerpt& excerpt, std::span<const int32_t> history) {
+  constexpr float kMasked = -std::numeric_limits<float>::infinity();
+  CHIMERE_TRY(const Candidate largest, find_largest({&known_.front().value, 1}));
+  // By id, as the source sees it: masked again where it is not in use.
+  for (const Candidate& c : excerpt.listed) {
+    const auto place = static_cast<size_t>(c.id);
+    if (place >= by_id_.size()) by_id_.resize(place + 1, kMasked);
+    by_id_[place] = c.value;
+  }
+  const Status status = params_.prior->mix(
+      {by_id_, {largest.value, known_.front().id}, excerpt.sums}, history, mixture_);
+  for (const Candidate& c : excerpt.listed) by_id_[static_cast<size_t>(c.id)] = kMasked;
+  CHIMERE_CHECK_OK(status);
+  if (!mixture_.shares.empty()) mix_logits(known_, mixture_);
+  return {};
 }
 
 Result<Sampled> Sampler::sample(const Excerpt& excerpt, std::span<const int32_t> history,
                                 uint64_t position) {
   merge(excerpt, known_);
+  if (params_.prior) CHIMERE_CHECK_OK(mix_known(excerpt, history));
   CHIMERE_CHECK_OK(candidates_.assign_largest(known_));
   if (!params_.logit_bias.empty()) CHIMERE_CHECK_OK(apply_bias());
   for (const Stage stage : order_) CHIMERE_CHECK_OK(apply(stage, history, position));
   Sampled out;
   out.id = candidates_.draw(params_.seed, position).id;
-  if (params_.logprobs < 0 || excerpt.sums == nullptr) return out;
+  if (params_.logprobs < 0) return out;
   const Distribution d = distribution_of(*excerpt.sums);
   const auto raw = std::ranges::find(known_, out.id, &Candidate::id);
   out.logprob = static_cast<float>(raw->value - d.log_sum);

@@ -46,11 +46,12 @@ class Sampler {
   /// What an excerpt of any row must have, whatever its other logits are, to decide the choice. It
   /// takes a top-k, or the choice of the most likely token, before whatever else asks for the
   /// distribution, of at most `most` tokens, and no more log-probabilities. All logits are needed
-  /// with a prior and Mirostat.
+  /// with Mirostat, and for log-probabilities of a mixture with a prior.
   Needed needed(int32_t most) const;
-  /// The tokens that the excerpt behind `history` must list, in rising order: those whose logits
-  /// change before tokens are cut.
-  void list(std::span<const int32_t> history, std::vector<int32_t>& out) const;
+  /// The tokens below `vocabulary` that the excerpt behind `history` must list, in rising order:
+  /// those whose logits change before tokens are cut. Errors: those of Prior::tokens().
+  Status list(std::span<const int32_t> history, int64_t vocabulary,
+              std::vector<int32_t>& out) const;
   /// As sample() from all logits, of which there are more than needed().largest; the same bits.
   Result<Sampled> sample(const Excerpt& excerpt, std::span<const int32_t> history,
                          uint64_t position);
@@ -59,6 +60,8 @@ class Sampler {
 
  private:
   Status apply(Stage stage, std::span<const int32_t> history, uint64_t position);
+  /// Mixes params.prior into `known_`, which came of the excerpt.
+  Status mix_known(const Excerpt& excerpt, std::span<const int32_t> history);
   Status apply_bias();
   std::vector<Edit> penalty_edits(std::span<const int32_t> history) const;
   void apply_temperature();
@@ -71,6 +74,7 @@ class Sampler {
   PriorMixture mixture_;
   std::vector<float> mixed_;
   std::vector<Candidate> known_;  ///< of an excerpt
+  std::vector<float> by_id_;      ///< likewise, for the prior
   double mu_;                     ///< Mirostat's, in bits
 };
 

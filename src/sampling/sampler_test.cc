@@ -273,7 +273,7 @@ TEST(Sample, ExcerptsAreEnoughWhereItSaysSo) {
     }
     ++excerpts;
     std::vector<int32_t> ids;
-    sampler.list(history, ids);
+    ASSERT_TRUE(sampler.list(history, 3000, ids).ok());
     std::vector<Candidate> listed;
     std::vector<float> left = logits;
     for (const int32_t id : ids) {
@@ -306,7 +306,7 @@ TEST(Sample, ListsTheTokensWhoseLogitsChangeBeforeTheCut) {
   const std::vector<int32_t> history = {1, 7, 2, 7};
   const auto listed = [&] {
     std::vector<int32_t> ids = {100};
-    Sampler(p).list(history, ids);
+    EXPECT_TRUE(Sampler(p).list(history, 20, ids).ok());
     return ids;
   };
   EXPECT_EQ(listed(), (std::vector<int32_t>{2, 3, 7, 9}));
