@@ -454,6 +454,7 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
   struct Choosing {
     Generation* generation = nullptr;
     model::StepResult rows;
+    int64_t first_top = 0;  ///< of the step's excerpts
   };
   std::vector<Choosing> choosing;
   int64_t replies = 0;
@@ -477,7 +478,7 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
       ++replies;
       rows = p.generation->decode_size();
     }
-    Choosing& c = choosing.emplace_back(Choosing{p.generation, {}});
+    Choosing& c = choosing.emplace_back(Choosing{p.generation, {}, first_top});
     if (p.generation->from_excerpts()) {
       c.rows.top = {result.top.row(first_top).data(), rows, result.top.count};
       if (result.listed.rows > 0) {
@@ -493,7 +494,9 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
   const auto choose = [&](int64_t begin, int64_t end, int /*worker*/) {
     for (int64_t i = begin; i < end; ++i) {
       const Choosing& c = choosing[static_cast<size_t>(i)];
-      c.generation->choose(c.rows);
+      c.generation->choose(c.rows, [&](int64_t row, std::span<float> out) {
+        return model_.read_logits(c.first_top + row, out);
+      });
     }
   };
   const auto n = static_cast<int64_t>(choosing.size());

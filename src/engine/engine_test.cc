@@ -166,6 +166,38 @@ TEST(Engine, TheLargestLogitsGiveTheSameReply) {
   }
 }
 
+/// Rows of which few tokens do not decide are read whole, drafts among them.
+TEST(Engine, ExcerptsThatDoNotDecideChangeNothing) {
+  for (const bool drafts : {false, true}) {
+    for (const float top_p : {1.F, 0.5F, 0.99F}) {
+      Request request;
+      request.prompt = {5, 9, 17, 4};
+      request.max_tokens = 60;
+      request.sampling.temperature = 1;
+      request.sampling.top_p = top_p;
+      request.sampling.min_p = top_p == 1 ? 0.02F : 0;
+      request.sampling.presence_penalty = top_p == 1 ? 1.F : 0.F;
+      request.sampling.logprobs = 2;
+      request.sampling.seed = 5;
+      request.sampling.logit_bias = {};
+      if (top_p == 1) request.sampling.logit_bias = {{0, -INFINITY}};
+      const Outcome expected = run_alone(request).outcome;
+      FakeModel model(64);
+      const FakeTokenizer tokenizer;
+      const auto engine = make_engine(model, tokenizer);
+      request.speculation = drafts ? Speculation::kMtp : Speculation::kOff;
+      Seen seen;
+      seen.listen(request);
+      ASSERT_TRUE(engine->submit(std::move(request)).ok());
+      while (engine->step()) {
+      }
+      expect_same(seen.outcome, expected);
+      EXPECT_GT(model.excerpt_rows, 0U);
+      EXPECT_TRUE(top_p != 0.99F || model.rows_read > 0);
+    }
+  }
+}
+
 TEST(Engine, FullStoreSuspendsTheYoungestAndBringsItBack) {
   FakeModel model(4);
   const FakeTokenizer tokenizer;

@@ -128,7 +128,7 @@ TEST_F(EngramPriorTest, NamesTheTokensThatItLooksAt) {
       std::sort(largest.begin(), largest.end());
       largest.resize(6);
       const kernels::ExpSums sums = sampling::exp_sums(logits_);
-      EXPECT_EQ(sampler.sample({largest, listed, &sums}, text, text.size())->id,
+      EXPECT_EQ(sampler.sample({largest, listed, &sums}, text, text.size())->value().id,
                 whole.sample(logits_, text, text.size())->id)
           << i;
     }

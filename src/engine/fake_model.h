@@ -4,6 +4,7 @@
 #define CHIMERE_ENGINE_FAKE_MODEL_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -133,10 +134,18 @@ class FakeModel : public model::Model {
     return {};
   }
 
+  Status read_logits(int64_t row, std::span<float> out) override {
+    ++rows_read;
+    const auto at = excerpts_.left.begin() + row * kVocab;
+    std::copy_n(at, kVocab, out.begin());
+    return {};
+  }
+
   bool divisible = false;
-  bool on_card = true;      ///< excerpts are asked for where they are enough
-  size_t drafts = 0;        ///< that a further one was asked for
-  size_t excerpt_rows = 0;  ///< rows of which excerpts were wanted
+  bool on_card = true;                ///< excerpts are asked for where they are enough
+  size_t drafts = 0;                  ///< that a further one was asked for
+  size_t excerpt_rows = 0;            ///< rows of which excerpts were wanted
+  std::atomic<size_t> rows_read = 0;  ///< of those, whole
   size_t steps = 0;
   size_t interrupts = 0;
   size_t most_rows = 0;
@@ -148,6 +157,7 @@ class FakeModel : public model::Model {
   struct Excerpts {
     std::vector<kernels::TopLogit> top;
     std::vector<float> listed;
+    std::vector<float> left;  ///< the logits, without those that are listed
     std::vector<kernels::ExpSums> sums;
   };
 
@@ -186,6 +196,7 @@ class FakeModel : public model::Model {
     ops->top_logits(view, {top.data(), 1, kVocab});
     excerpts_.listed.insert(excerpts_.listed.end(), taken.begin(), taken.end());
     excerpts_.top.insert(excerpts_.top.end(), top.begin(), top.end());
+    excerpts_.left.insert(excerpts_.left.end(), logits.begin(), logits.end());
     ++excerpt_rows;
   }
 

@@ -51,9 +51,10 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
   }
   // What a thought is measured by depends on all logits.
   if (options.excerpts && !thinking_) {
-    needed_ = sampler_.needed(kernels::kMostTopLogits);
+    // Of a small vocabulary, many are nearly all.
+    const int32_t most = std::min(kernels::kMostTopLogits, tokenizer.n_tokens() / 4);
+    needed_ = sampler_.needed(most);
   }
-  if (needed_.largest >= tokenizer.n_tokens()) needed_ = {};
   outcome_.prompt_tokens = static_cast<int32_t>(prompt_size());
   int64_t end = 0;
   for (const int32_t size : model::chunk_sizes(request_.prompt, message_starts)) {
@@ -198,12 +199,13 @@ bool Generation::ends_reply(int32_t token) const {
          std::ranges::find(request_.stop_tokens, token) != request_.stop_tokens.end();
 }
 
-Result<sampling::Sampled> Generation::sample(const model::StepResult& result, int64_t row) {
-  if (!from_excerpts_) {
-    const std::span logits(result.logits.row(row), static_cast<size_t>(result.logits.cols));
-    return thinking_ ? thinking_->choose(sampler_, logits, history_)
-                     : sampler_.sample(logits, history_, history_.size());
-  }
+Result<sampling::Sampled> Generation::sample(std::span<const float> logits) {
+  return thinking_ ? thinking_->choose(sampler_, logits, history_)
+                   : sampler_.sample(logits, history_, history_.size());
+}
+
+Result<sampling::Sampled> Generation::sample_excerpt(const model::StepResult& result, int64_t row,
+                                                     const ReadLogits& read_logits) {
   largest_.clear();
   const std::span<const kernels::TopLogit> top = result.top.row(row);
   for (const kernels::TopLogit& t : top.first(static_cast<size_t>(needed_.largest))) {
@@ -215,7 +217,13 @@ Result<sampling::Sampled> Generation::sample(const model::StepResult& result, in
     known_.push_back({result.listed.row(row)[i], listed[i]});
   }
   const kernels::ExpSums* const sums = needed_.sums ? result.sums + row : nullptr;
-  return sampler_.sample({largest_, known_, sums}, history_, history_.size());
+  CHIMERE_TRY(std::optional<sampling::Sampled> sampled,
+              sampler_.sample({largest_, known_, sums}, history_, history_.size()));
+  if (sampled) return *std::move(sampled);
+  logits_.resize(static_cast<size_t>(vocabulary_));
+  CHIMERE_CHECK_OK(read_logits(row, logits_));
+  for (const sampling::Candidate& c : known_) logits_[static_cast<size_t>(c.id)] = c.value;
+  return sample(logits_);
 }
 
 bool Generation::choose(Result<sampling::Sampled> sampled) {
@@ -228,11 +236,14 @@ bool Generation::choose(Result<sampling::Sampled> sampled) {
   return draft < drafts.size() && drafts[draft] == token && !ends_reply(token);
 }
 
-void Generation::choose(const model::StepResult& result) {
+void Generation::choose(const model::StepResult& result, const ReadLogits& read_logits) {
   choices_.clear();
+  const auto cols = static_cast<size_t>(result.logits.cols);
   const int64_t rows = from_excerpts_ ? result.top.rows : result.logits.rows;
   for (int64_t row = 0; row < rows; ++row) {
-    if (!choose(sample(result, row))) return;
+    const bool more = choose(from_excerpts_ ? sample_excerpt(result, row, read_logits)
+                                            : sample(std::span(result.logits.row(row), cols)));
+    if (!more) return;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,6 +27,7 @@ using RequestId = int64_t;
 /// they are computed. First the prompt, chunk by chunk, then one row for each sampled token.
 class Generation {
  public:
+  using ReadLogits = std::function<Status(int64_t row, std::span<float> out)>;
   struct Options {
     int64_t context;     ///< most tokens of prompt and reply
     bool cached;         ///< the states at prefix_points() of the prompt are to be kept
@@ -97,7 +99,8 @@ class Generation {
   /// its drafts as long as each draft is the token. `result` has the rows of this request alone:
   /// as an excerpt if from_excerpts(). Touches nothing but this request: the choices of several may
   /// be made at the same time.
-  void choose(const model::StepResult& result);
+  /// `read_logits`: Model::read_logits() of these rows, where an excerpt does not decide.
+  void choose(const model::StepResult& result, const ReadLogits& read_logits);
   /// The rows that were planned last give excerpts, not all logits.
   bool from_excerpts() const { return from_excerpts_; }
   /// Adds the chosen tokens to the reply, tells the caller, notices the end, and takes back the
@@ -118,7 +121,9 @@ class Generation {
   void use_prefix();
   /// Asks for excerpts of the rows' logits where these are enough.
   void want_excerpts(model::SequenceRows& rows);
-  Result<sampling::Sampled> sample(const model::StepResult& result, int64_t row);
+  Result<sampling::Sampled> sample(std::span<const float> logits);
+  Result<sampling::Sampled> sample_excerpt(const model::StepResult& result, int64_t row,
+                                           const ReadLogits& read_logits);
   /// Of the next row. False if no other row is to be looked at.
   bool choose(Result<sampling::Sampled> sampled);
   void accept(Choice choice);
@@ -149,6 +154,7 @@ class Generation {
   std::vector<std::vector<int32_t>> listed_;  ///< of the rows that were planned last
   std::vector<sampling::Candidate> largest_;  ///< here for its memory
   std::vector<sampling::Candidate> known_;    ///< likewise
+  std::vector<float> logits_;                 ///< likewise
   std::vector<Choice> choices_;               ///< from choose() to accept()
 
   text::StreamDecoder decoder_;

@@ -53,6 +53,7 @@ class HybridModel final : public Model {
   bool interruptible() const override { return !on_card(); }
   bool has_drafts() const override { return weights_.mtp.has_value(); }
   Status draft(std::span<const DraftStart> starts, int depth, const ChooseDraft& choose) override;
+  Status read_logits(int64_t row, std::span<float> out) override;
 
  private:
   bool on_card() const { return &ops_.memory() != &host_memory(); }
@@ -69,6 +70,7 @@ class HybridModel final : public Model {
   std::unique_ptr<state::StateStore> states_;
   std::array<Workspace, 2> workspaces_;  ///< of a step, and of those in its interrupts
   bool interrupted_ = false;
+  ConstMatrixView excerpted_;                ///< logits of the rows of the last step's `top`
   std::unique_ptr<MemoryRange> expert_use_;  ///< an ExpertUse; nullptr: no experts are left out
 };
 
@@ -100,6 +102,7 @@ Result<kernels::ExpertUse> HybridModel::expert_use() {
 }
 
 Result<StepResult> HybridModel::forward(const StepPlan& plan) {
+  excerpted_ = {};
   CHIMERE_CHECK_OK(file_.check_unchanged());
   CHIMERE_TRY(StepBatch step, StepBatch::prepare(plan, *states_, hparams_.n_vocab, max_step_rows_));
   const auto n_wanted = static_cast<int64_t>(step.wanted_rows().size());
@@ -134,12 +137,21 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
   // What could not be read was zeros: nobody may see what came of it.
   CHIMERE_CHECK_OK(file_.check_unchanged());
   step.finish();
+  excerpted_ = buffers.logits.rows_from(step.n_whole(), outputs.top.rows);
   return StepResult{outputs.logits, outputs.top, outputs.listed, outputs.sums};
+}
+
+Status HybridModel::read_logits(int64_t row, std::span<float> out) {
+  if (row < 0 || row >= excerpted_.rows || out.size() != static_cast<size_t>(excerpted_.cols)) {
+    return Model::read_logits(row, out);
+  }
+  return ops_.memory().read(out.data(), excerpted_.row(row), out.size_bytes());
 }
 
 Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
                           const ChooseDraft& choose) {
   if (!has_drafts()) return Model::draft(starts, depth, choose);
+  excerpted_ = {};
   CHIMERE_CHECK_OK(file_.check_unchanged());
   CHIMERE_TRY(DraftChains chains,
               DraftChains::prepare(starts, depth, *states_, hparams_.n_vocab, max_step_rows_));

@@ -427,6 +427,22 @@ TEST(Forward, GivesListedLogitsAndSumsBesideTheLargest) {
     EXPECT_EQ(result->sums[row].xe, want.xe);
     EXPECT_EQ(result->sums[row].largest, want.largest);
   }
+  // Any of the rows can be had whole, until the next step.
+  std::vector<float> whole(40);
+  ASSERT_TRUE(l.model->read_logits(1, whole).ok());
+  EXPECT_EQ(whole, std::vector<float>(all.data() + 80, all.data() + 120));
+  ASSERT_TRUE(l.model->read_logits(2, whole).ok());
+  for (const int32_t id : {0, 5, 39}) {
+    EXPECT_EQ(std::exchange(whole[static_cast<size_t>(id)], first[id]), -INFINITY);
+  }
+  EXPECT_EQ(whole, std::vector<float>(first, first + 40));
+  EXPECT_FALSE(l.model->read_logits(3, whole).ok());
+  EXPECT_FALSE(l.model->read_logits(-1, whole).ok());
+  whole.pop_back();
+  EXPECT_FALSE(l.model->read_logits(0, whole).ok());
+  EXPECT_FALSE(l.model->forward({}).ok());
+  whole.resize(40);
+  EXPECT_FALSE(l.model->read_logits(0, whole).ok());
 }
 
 TEST(Forward, RunsEveryFormat) {

@@ -146,7 +146,7 @@ TEST(Prior, ExcerptsAreEnoughForAMixture) {
     const auto largest = select_largest(left, of, needed.largest);
     const kernels::ExpSums sums = exp_sums(logits);
     for (uint64_t position = 2; position < 6; ++position) {
-      EXPECT_EQ(sampler.sample({largest, listed, &sums}, history, position)->id,
+      EXPECT_EQ(sampler.sample({largest, listed, &sums}, history, position)->value().id,
                 Sampler(params).sample(logits, history, position)->id)
           << round;
     }

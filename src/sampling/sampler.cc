@@ -203,9 +203,16 @@ Needed Sampler::needed(int32_t most) const {
   const auto enough = [&](int32_t n) -> Needed {
     return n <= most ? Needed{std::max(n, p.logprobs), p.logprobs >= 0 || p.prior} : Needed{};
   };
+  const auto few = static_cast<int32_t>(std::min<int64_t>(most, Candidates::kFew));
+  bool changed = p.prior || !p.logit_bias.empty();  // what the sums are of
   for (const Stage stage : order_) {
+    changed = changed || edits(stage) || stage == Stage::kTemperature;
     if (edits(stage)) continue;
     if (stage == Stage::kTopK) return enough(p.top_k);
+    if (stage == Stage::kMinP) return enough(few);
+    if (stage == Stage::kTopP && !changed) {
+      return {few, true};
+    }
     if (stage != Stage::kTemperature || p.dynatemp_range > 0) return {};
     if (p.temperature == 0) return enough(1);
   }
@@ -249,16 +256,23 @@ Status Sampler::mix_known(const Excerpt& excerpt, std::span<const int32_t> histo
   return {};
 }
 
-Result<Sampled> Sampler::sample(const Excerpt& excerpt, std::span<const int32_t> history,
-                                uint64_t position) {
+Result<std::optional<Sampled>> Sampler::sample(const Excerpt& excerpt,
+                                               std::span<const int32_t> history,
+                                               uint64_t position) {
   merge(excerpt, known_);
   if (params_.prior) CHIMERE_CHECK_OK(mix_known(excerpt, history));
-  CHIMERE_CHECK_OK(candidates_.assign_largest(known_));
+  Candidates::Rest rest;
+  if (!excerpt.largest.empty()) rest.largest = excerpt.largest.back().value;
+  rest.sums = excerpt.sums;
+  CHIMERE_CHECK_OK(candidates_.assign_known(known_, rest));
   if (!params_.logit_bias.empty()) CHIMERE_CHECK_OK(apply_bias());
-  for (const Stage stage : order_) CHIMERE_CHECK_OK(apply(stage, history, position));
+  for (const Stage stage : order_) {
+    CHIMERE_CHECK_OK(apply(stage, history, position));
+    if (candidates_.undecided()) return std::optional<Sampled>();
+  }
   Sampled out;
   out.id = candidates_.draw(params_.seed, position).id;
-  if (params_.logprobs < 0) return out;
+  if (params_.logprobs < 0) return std::optional(std::move(out));
   const Distribution d = distribution_of(*excerpt.sums);
   const auto raw = std::ranges::find(known_, out.id, &Candidate::id);
   out.logprob = static_cast<float>(raw->value - d.log_sum);
@@ -267,7 +281,7 @@ Result<Sampled> Sampler::sample(const Excerpt& excerpt, std::span<const int32_t>
   const auto n = std::min(known_.size(), static_cast<size_t>(params_.logprobs));
   out.top.assign(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(n));
   to_logprobs(out.top, d);
-  return out;
+  return std::optional(std::move(out));
 }
 
 }  // namespace chimere::sampling

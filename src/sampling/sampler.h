@@ -3,6 +3,7 @@
 #define CHIMERE_SAMPLING_SAMPLER_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,18 +44,20 @@ class Sampler {
   Result<Sampled> sample(std::span<const float> logits, std::span<const int32_t> history,
                          uint64_t position);
 
-  /// What an excerpt of any row must have, whatever its other logits are, to decide the choice. It
-  /// takes a top-k, or the choice of the most likely token, before whatever else asks for the
-  /// distribution, of at most `most` tokens, and no more log-probabilities. All logits are needed
-  /// with Mirostat, and for log-probabilities of a mixture with a prior.
+  /// What an excerpt of a row must have to decide the choice. It takes a top-k, or the choice of
+  /// the most likely token, before whatever else asks for the distribution, of at most `most`
+  /// tokens, and no more log-probabilities; or a top-p of the logits as they are, or a min-p: then
+  /// the choice is decided where few tokens reach it. All logits are needed with Mirostat, and for
+  /// log-probabilities of a mixture with a prior.
   Needed needed(int32_t most) const;
   /// The tokens below `vocabulary` that the excerpt behind `history` must list, in rising order:
   /// those whose logits change before tokens are cut. Errors: those of Prior::tokens().
   Status list(std::span<const int32_t> history, int64_t vocabulary,
               std::vector<int32_t>& out) const;
-  /// As sample() from all logits, of which there are more than needed().largest; the same bits.
-  Result<Sampled> sample(const Excerpt& excerpt, std::span<const int32_t> history,
-                         uint64_t position);
+  /// As sample() from all logits, of which there are more than needed().largest, with the same
+  /// bits; nothing if the excerpt does not decide it.
+  Result<std::optional<Sampled>> sample(const Excerpt& excerpt, std::span<const int32_t> history,
+                                        uint64_t position);
 
   const SamplingParams& params() const { return params_; }
 

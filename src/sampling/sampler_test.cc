@@ -225,6 +225,18 @@ std::vector<Candidate> largest_of(const std::vector<float>& logits, size_t n) {
   return all;
 }
 
+void expect_same(const Sampled& got, const Sampled& want) {
+  EXPECT_EQ(got.id, want.id);
+  EXPECT_EQ(got.logprob, want.logprob);
+  EXPECT_EQ(got.entropy, want.entropy);
+  EXPECT_EQ(got.p_max, want.p_max);
+  ASSERT_EQ(got.top.size(), want.top.size());
+  for (size_t i = 0; i < got.top.size(); ++i) {
+    EXPECT_EQ(got.top[i].id, want.top[i].id);
+    EXPECT_EQ(got.top[i].value, want.top[i].value);
+  }
+}
+
 TEST(Sample, ExcerptsAreEnoughWhereItSaysSo) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
@@ -264,6 +276,7 @@ TEST(Sample, ExcerptsAreEnoughWhereItSaysSo) {
           {static_cast<int32_t>(id), random() % 5 ? static_cast<float>(n) / 8 - 2 : -INFINITY});
     }
     if (random() % 3 == 0) std::rotate(p.order.begin(), p.order.end() - 1, p.order.end());
+    SCOPED_TRACE(round);
     Sampler sampler(p);
     const Needed needed = sampler.needed(128);
     const bool temperature_first = p.order.front() == Stage::kTemperature;
@@ -284,17 +297,57 @@ TEST(Sample, ExcerptsAreEnoughWhereItSaysSo) {
     const auto got = sampler.sample({largest, listed, needed.sums ? &sums : nullptr}, history, 7);
     const auto want = sample(logits, history, 7, p);
     ASSERT_TRUE(got.ok() && want.ok()) << round;
-    EXPECT_EQ(got->id, want->id) << round;
-    EXPECT_EQ(got->logprob, want->logprob) << round;
-    EXPECT_EQ(got->entropy, want->entropy) << round;
-    EXPECT_EQ(got->p_max, want->p_max) << round;
-    ASSERT_EQ(got->top.size(), want->top.size()) << round;
-    for (size_t i = 0; i < got->top.size(); ++i) {
-      EXPECT_EQ(got->top[i].id, want->top[i].id) << round;
-      EXPECT_EQ(got->top[i].value, want->top[i].value) << round;
-    }
+    ASSERT_TRUE(got->has_value()) << round;
+    expect_same(**got, *want);
   }
   EXPECT_GT(excerpts, 150);
+}
+
+TEST(Sample, ExcerptsDecideTopPAndMinPWhereFewTokensReachThem) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  int decided = 0;
+  int undecided = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::vector<float> logits = random_logits(random, 3000, round % 2 ? 1 : 5);
+    if (round % 3 == 0) {
+      for (float& l : logits) l = std::rint(l * 4) / 4;  // many equal ones
+    }
+    SamplingParams p;
+    p.temperature = 1;
+    if (random() % 2) p.top_p = random() % 2 ? 0.9F : 0.3F;
+    if (random() % 2 || p.top_p == 1) p.min_p = random() % 2 ? 0.1F : 0.01F;
+    if (random() % 2) p.order = {Stage::kMinP, Stage::kTopP, Stage::kTemperature};
+    p.logprobs = random() % 2 ? 3 : -1;
+    p.seed = random();
+    std::vector<int32_t> history;
+    if (p.top_p == 1) {  // the sums are those of the logits as they are
+      p.logit_bias = {{static_cast<int32_t>(random() % 3000), 4}};
+      p.presence_penalty = 1;
+      for (const Candidate& c : largest_of(logits, 9)) history.push_back(c.id);
+    }
+    SCOPED_TRACE(round);
+    Sampler sampler(p);
+    const Needed needed = sampler.needed(128);
+    ASSERT_EQ(needed.largest, 128) << round;
+    std::vector<int32_t> ids;
+    ASSERT_TRUE(sampler.list(history, 3000, ids).ok());
+    std::vector<Candidate> listed;
+    std::vector<float> left = logits;
+    for (const int32_t id : ids) {
+      listed.push_back({std::exchange(left[static_cast<size_t>(id)], -INFINITY), id});
+    }
+    const auto largest = largest_of(left, 128);
+    const kernels::ExpSums sums = exp_sums(logits);
+    const auto got = sampler.sample({largest, listed, needed.sums ? &sums : nullptr}, history, 7);
+    const auto want = sample(logits, history, 7, p);
+    ASSERT_TRUE(got.ok() && want.ok()) << round;
+    (got->has_value() ? decided : undecided) += 1;
+    if (got->has_value()) expect_same(**got, *want);
+  }
+  EXPECT_GT(decided, 50);
+  EXPECT_GT(undecided, 50);
 }
 
 TEST(Sample, ListsTheTokensWhoseLogitsChangeBeforeTheCut) {
@@ -343,9 +396,22 @@ TEST(Sample, AllLogitsAreNeededForTheRest) {
   EXPECT_EQ(needed([](SamplingParams& p) { p.top_n_sigma = 1; }), 0);
   EXPECT_EQ(needed([](SamplingParams& p) { p.mirostat = 2; }), 0);
   EXPECT_EQ(needed([](SamplingParams& p) {
-              p.order = {Stage::kTopP, Stage::kTopK}, p.top_p = 0.9F;
+              p.order = {Stage::kTypical, Stage::kTopK}, p.typical = 0.9F;
             }),
             0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 0, p.min_p = 0.1F, p.dry.multiplier = 1; }),
+            128);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 0, p.top_p = 0.9F, p.dry.multiplier = 1; }),
+            0);
+  EXPECT_EQ(needed([](SamplingParams& p) {
+              p.order = {Stage::kTemperature, Stage::kTopP}, p.top_p = 0.9F;
+            }),
+            0);
+  SamplingParams nucleus;
+  nucleus.top_p = 0.9F;
+  nucleus.temperature = 1;
+  EXPECT_EQ(Sampler(nucleus).needed(200), (Needed{128, true}));
+  EXPECT_EQ(Sampler(nucleus).needed(10), (Needed{10, true}));
 }
 
 TEST(Sample, RefusesExcerptsThatAreNoNumbers) {

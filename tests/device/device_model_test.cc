@@ -188,6 +188,9 @@ TEST(DeviceModel, TheLargestLogitsAreThoseOfTheCpu) {
           values.push_back(t.value);
           ids.push_back(t.id);
         }
+        std::vector<float> left(static_cast<size_t>(run.model->n_outputs()));
+        EXPECT_TRUE(run.model->read_logits(row, left).ok());
+        values.insert(values.end(), left.begin(), left.end());
         if (round < 4) continue;
         EXPECT_EQ(result->listed.rows, 3);
         const std::span<float> listed = result->listed.row(row);
