@@ -36,7 +36,7 @@ double from_all(const std::vector<float>& logits, const SamplingParams& params) 
   return fastest([&](uint64_t position) { return sampler.sample(logits, {}, position).ok(); });
 }
 
-/// -1 if all logits are needed.
+/// -1 if all logits are needed, in general or here.
 double from_largest(const std::vector<float>& logits, const SamplingParams& params) {
   Sampler sampler(params);
   const auto needed = sampler.needed(chimere::kernels::kMostTopLogits);
