@@ -46,7 +46,10 @@ double from_largest(const std::vector<float>& logits, const SamplingParams& para
   const auto largest = chimere::sampling::select_largest(logits, survey, needed.largest);
   const auto sums = chimere::sampling::exp_sums(logits);
   const chimere::sampling::Excerpt excerpt{.largest = largest, .sums = &sums};
-  return fastest([&](uint64_t position) { return sampler.sample(excerpt, {}, position).ok(); });
+  return fastest([&](uint64_t position) {
+    const auto sampled = sampler.sample(excerpt, {}, position);
+    return sampled.ok() && sampled->has_value();
+  });
 }
 
 }  // namespace
