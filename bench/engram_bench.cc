@@ -140,7 +140,7 @@ int tokens(const std::string& model, const std::string& path, const std::string&
     step(lookup);
     const auto largest = sampling::find_largest(logits).value();
     at = Clock::now();
-    const auto d = sampling::summarise_f32(logits, largest.value);
+    const auto d = sampling::distribution_of(sampling::exp_sums(logits));
     step(sums);
     listed += memory
                   .mix({logits, d.log_sum, d.entropy, largest.id,

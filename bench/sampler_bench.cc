@@ -36,16 +36,20 @@ double from_all(const std::vector<float>& logits, const SamplingParams& params) 
   return fastest([&](uint64_t position) { return sampler.sample(logits, {}, position).ok(); });
 }
 
-/// -1 if all logits are needed.
+/// -1 if all logits are needed, in general or here.
 double from_largest(const std::vector<float>& logits, const SamplingParams& params) {
   Sampler sampler(params);
-  const int32_t needed = sampler.largest_needed(chimere::kernels::kMostTopLogits);
-  if (needed == 0) return -1;
+  const auto needed = sampler.needed(chimere::kernels::kMostTopLogits);
+  if (needed.largest == 0) return -1;
   chimere::sampling::Survey survey;
   chimere::sampling::survey(logits, survey);
-  const auto largest = chimere::sampling::select_largest(logits, survey, needed);
-  return fastest(
-      [&](uint64_t position) { return sampler.sample_largest(largest, {}, position).ok(); });
+  const auto largest = chimere::sampling::select_largest(logits, survey, needed.largest);
+  const auto sums = chimere::sampling::exp_sums(logits);
+  const chimere::sampling::Excerpt excerpt{.largest = largest, .sums = &sums};
+  return fastest([&](uint64_t position) {
+    const auto sampled = sampler.sample(excerpt, {}, position);
+    return sampled.ok() && sampled->has_value();
+  });
 }
 
 }  // namespace
@@ -58,7 +62,7 @@ int main() {
   std::vector<float> peaked = flat;  // one token has nearly all of the probability
   peaked[77] = 30;
   std::printf("%-28s %8s %8s %22s\n", "ms for one token", "flat", "peaked",
-              "from the largest: flat");
+              "from an excerpt: flat");
   const auto report = [&](const char* what, const std::function<void(SamplingParams&)>& change) {
     SamplingParams p;
     p.temperature = 1;
@@ -74,6 +78,10 @@ int main() {
   report("top-k 20, top-p 0.95", [](SamplingParams& p) {
     p.top_k = 20;
     p.top_p = 0.95F;
+  });
+  report("top-k 20, 5 logprobs", [](SamplingParams& p) {
+    p.top_k = 20;
+    p.logprobs = 5;
   });
   report("top-p 0.95", [](SamplingParams& p) { p.top_p = 0.95F; });
   report("min-p 0.05", [](SamplingParams& p) { p.min_p = 0.05F; });

@@ -60,7 +60,9 @@ class Bench {
       : loaded_(loaded), bytes_(loaded), runs_(runs), sampling_(std::move(sampling)) {
     // As the engine does for requests with the same parameters.
     if (sampling_ && loaded_.model->logits_on_card()) {
-      top_ = sampling::Sampler(*sampling_).largest_needed(kernels::kMostTopLogits);
+      const auto needed = sampling::Sampler(*sampling_).needed(kernels::kMostTopLogits);
+      const bool cut = sampling_->top_k > 0 || sampling_->temperature == 0;
+      if (cut && !needed.sums && sampling_->logit_bias.empty()) top_ = needed.largest;
       if (top_ >= loaded_.tokenizer->n_tokens()) top_ = 0;
     }
   }
@@ -256,7 +258,10 @@ class Bench {
     for (const kernels::TopLogit& t : result.top.row(row).first(static_cast<size_t>(top_))) {
       reply.largest.push_back({t.value, t.id});
     }
-    return reply.sampler->sample_largest(reply.largest, {}, place);
+    CHIMERE_TRY(std::optional<sampling::Sampled> sampled,
+                reply.sampler->sample({.largest = reply.largest}, {}, place));
+    if (!sampled) return unsupported("bench --draw knows no cut before top-k");
+    return *std::move(sampled);
   }
 
   /// A prompt of n random tokens.

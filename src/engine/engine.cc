@@ -122,7 +122,7 @@ void Engine::add(RequestId id, Request request) {
 }
 
 Generation::Options Engine::generation_options(bool cached) const {
-  return {options_.context, cached, model_.logits_on_card()};
+  return {options_.context, cached, model_.n_vocab(), model_.logits_on_card()};
 }
 
 EngineCounters Engine::counters() const {
@@ -453,13 +453,13 @@ void Engine::handle_failure(const Error& error, std::vector<Planned> planned) {
 void Engine::choose(const std::vector<Planned>& planned, const model::StepResult& result) {
   struct Choosing {
     Generation* generation = nullptr;
-    ConstMatrixView logits;
-    kernels::TopLogits top;
+    model::StepResult rows;
+    int64_t first_top = 0;  ///< of the step's excerpts
   };
   std::vector<Choosing> choosing;
   int64_t replies = 0;
   int64_t first = 0;      // of the rows with all logits
-  int64_t first_top = 0;  // of the others
+  int64_t first_top = 0;  // of the excerpts
   for (const Planned& p : planned) {
     int64_t rows = 1;
     if (p.rows > 0) {
@@ -478,19 +478,25 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
       ++replies;
       rows = p.generation->decode_size();
     }
-    Choosing& c = choosing.emplace_back(Choosing{p.generation, {}, {}});
-    if (p.generation->top_wanted() > 0) {
-      c.top = {result.top.row(first_top).data(), rows, result.top.count};
+    Choosing& c = choosing.emplace_back(Choosing{p.generation, {}, first_top});
+    if (p.generation->from_excerpts()) {
+      c.rows.top = {result.top.row(first_top).data(), rows, result.top.count};
+      if (result.listed.rows > 0) {
+        c.rows.listed = {result.listed.row(first_top).data(), rows, result.listed.count};
+      }
+      if (result.sums != nullptr) c.rows.sums = result.sums + first_top;
       first_top += rows;
     } else {
-      c.logits = {result.logits.row(first), rows, result.logits.cols, result.logits.stride};
+      c.rows.logits = {result.logits.row(first), rows, result.logits.cols, result.logits.stride};
       first += rows;
     }
   }
   const auto choose = [&](int64_t begin, int64_t end, int /*worker*/) {
     for (int64_t i = begin; i < end; ++i) {
       const Choosing& c = choosing[static_cast<size_t>(i)];
-      c.generation->choose(c.logits, c.top);
+      c.generation->choose(c.rows, [&](int64_t row, std::span<float> out) {
+        return model_.read_logits(c.first_top + row, out);
+      });
     }
   };
   const auto n = static_cast<int64_t>(choosing.size());

@@ -49,7 +49,10 @@ Request random_request(std::mt19937& random, size_t longest_prompt = 300) {
   r.sampling.top_k = random() % 2 ? 10 : 0;
   r.sampling.repeat_penalty = random() % 3 ? 1.F : 1.2F;
   r.sampling.seed = random();
-  r.sampling.logprobs = random() % 3 ? 3 : -1;  // -1: the largest logits may be enough
+  r.sampling.logprobs = random() % 3 ? 3 : -1;
+  if (random() % 4 == 0) r.sampling.logit_bias = {{5, 2.5F}, {17, -4}, {8, -INFINITY}};
+  r.sampling.dry.multiplier = random() % 4 ? 0 : 0.8F;
+  r.sampling.dry.allowed_length = 1;
   r.max_tokens = static_cast<int32_t>(1 + random() % 100);
   if (random() % 3 == 0) r.stop = {"AB", "Q"};
   r.speculation = std::vector{Speculation::kOff, Speculation::kAuto, Speculation::kMtp,
@@ -57,10 +60,11 @@ Request random_request(std::mt19937& random, size_t longest_prompt = 300) {
   return r;
 }
 
-/// Without drafts.
+/// Without drafts, from all logits.
 Seen run_alone(Request request) {
   request.speculation = Speculation::kOff;
   FakeModel model(64);
+  model.on_card = false;
   const FakeTokenizer tokenizer;
   const auto engine = make_engine(model, tokenizer);
   Seen seen;
@@ -147,7 +151,7 @@ TEST(Engine, TheLargestLogitsGiveTheSameReply) {
         r.sampling.presence_penalty = top_k == 6 ? 0.5F : 0.F;
         r.sampling.penalty_window = 10;
         r.sampling.seed = 3;
-        r.sampling.logprobs = seen == &whole ? 0 : -1;
+        model.on_card = seen == &largest;
         seen->listen(r);
         ASSERT_TRUE(engine->submit(std::move(r)).ok());
       }
@@ -157,7 +161,39 @@ TEST(Engine, TheLargestLogitsGiveTheSameReply) {
       for (size_t i = 0; i < whole.outcome.tokens.size(); ++i) {
         EXPECT_EQ(whole.outcome.tokens[i].id, largest.outcome.tokens[i].id);
       }
-      EXPECT_GE(model.top_rows, largest.outcome.tokens.size());
+      EXPECT_GE(model.excerpt_rows, largest.outcome.tokens.size());
+    }
+  }
+}
+
+/// Rows of which few tokens do not decide are read whole, drafts among them.
+TEST(Engine, ExcerptsThatDoNotDecideChangeNothing) {
+  for (const bool drafts : {false, true}) {
+    for (const float top_p : {1.F, 0.5F, 0.99F}) {
+      Request request;
+      request.prompt = {5, 9, 17, 4};
+      request.max_tokens = 60;
+      request.sampling.temperature = 1;
+      request.sampling.top_p = top_p;
+      request.sampling.min_p = top_p == 1 ? 0.02F : 0;
+      request.sampling.presence_penalty = top_p == 1 ? 1.F : 0.F;
+      request.sampling.logprobs = 2;
+      request.sampling.seed = 5;
+      request.sampling.logit_bias = {};
+      if (top_p == 1) request.sampling.logit_bias = {{0, -INFINITY}};
+      const Outcome expected = run_alone(request).outcome;
+      FakeModel model(64);
+      const FakeTokenizer tokenizer;
+      const auto engine = make_engine(model, tokenizer);
+      request.speculation = drafts ? Speculation::kMtp : Speculation::kOff;
+      Seen seen;
+      seen.listen(request);
+      ASSERT_TRUE(engine->submit(std::move(request)).ok());
+      while (engine->step()) {
+      }
+      expect_same(seen.outcome, expected);
+      EXPECT_GT(model.excerpt_rows, 0U);
+      EXPECT_TRUE(top_p != 0.99F || model.rows_read > 0);
     }
   }
 }

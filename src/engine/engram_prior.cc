@@ -44,15 +44,20 @@ bool EngramPrior::thinking(std::span<const int32_t> history) {
   return inside_;
 }
 
-Status EngramPrior::mix(std::span<const float> logits, const sampling::Candidate& largest,
-                        std::span<const int32_t> history, sampling::PriorMixture& mixture) {
+Status EngramPrior::tokens(std::span<const int32_t> history, std::vector<int32_t>& out) {
+  return memory_.successors(history, out);
+}
+
+Status EngramPrior::mix(const sampling::PriorView& view, std::span<const int32_t> history,
+                        sampling::PriorMixture& mixture) {
   mixture.shares.clear();
   if (!while_thinking_ && thinking(history)) return {};
   CHIMERE_TRY(const bool known, memory_.look_up(history));
   if (!known) return {};
-  const sampling::Distribution d = sampling::summarise_f32(logits, largest.value);
-  const engram::Belief belief{logits, d.log_sum, d.entropy, largest.id,
-                              static_cast<double>(largest.value) - d.log_sum};
+  const sampling::Distribution d = sampling::distribution_of(
+      view.sums != nullptr ? *view.sums : sampling::exp_sums(view.logits));
+  const engram::Belief belief{view.logits, d.log_sum, d.entropy, view.largest.id,
+                              static_cast<double>(view.largest.value) - d.log_sum};
   mixture.log_sum = d.log_sum;
   for (const engram::Share& s : memory_.mix(belief))
     mixture.shares.push_back({static_cast<int32_t>(s.token), s.mass});

@@ -29,8 +29,9 @@ class EngramPrior final : public sampling::Prior {
                                                          const EngramOptions& options,
                                                          const text::Tokenizer& tokenizer);
 
-  Status mix(std::span<const float> logits, const sampling::Candidate& largest,
-             std::span<const int32_t> history, sampling::PriorMixture& mixture) override;
+  Status tokens(std::span<const int32_t> history, std::vector<int32_t>& out) override;
+  Status mix(const sampling::PriorView& view, std::span<const int32_t> history,
+             sampling::PriorMixture& mixture) override;
   sampling::PriorShare likeliest(std::span<const int32_t> history) override;
 
  private:

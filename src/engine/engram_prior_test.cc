@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 
+#include "base/fresh_seed.h"
 #include "sampling/sampler.h"
 
 namespace chimere::engine {
@@ -91,6 +94,46 @@ TEST_F(EngramPriorTest, FollowsATextThroughItsThoughts) {
   }
   // Another text with the same sampler.
   EXPECT_EQ(sampler.sample(logits_, std::vector<int32_t>{Letters::kThink, 1}, 2)->p_max, 1.0F / 28);
+}
+
+/// With a growing text, as a model on a card gives it.
+TEST_F(EngramPriorTest, NamesTheTokensThatItLooksAt) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (const auto gating : {engram::Gating::kKneserNey, engram::Gating::kLearned}) {
+    sampling::SamplingParams params;
+    params.temperature = 1;
+    params.top_k = 6;
+    sampling::SamplingParams of_all = params;
+    const EngramOptions options{gating, false};
+    params.prior = EngramPrior::create(tables(), options, letters_).value();
+    of_all.prior = EngramPrior::create(tables(), options, letters_).value();
+    sampling::Sampler sampler(params);
+    sampling::Sampler whole(of_all);
+    std::vector<int32_t> text;
+    bool listed_some = false;
+    for (int i = 0; i < 200; ++i) {
+      text.push_back(i % 3 == 0 ? 1 : static_cast<int32_t>(random() % 28));
+      for (float& l : logits_) l = static_cast<float>(random() % 1000) / 100;
+      std::vector<int32_t> ids;
+      ASSERT_TRUE(sampler.list(text, 28, ids).ok());
+      listed_some |= !ids.empty();
+      std::vector<sampling::Candidate> listed;
+      std::vector<sampling::Candidate> largest;
+      for (int32_t id = 0; id < 28; ++id) {
+        auto& to = std::ranges::binary_search(ids, id) ? listed : largest;
+        to.push_back({logits_[static_cast<size_t>(id)], id});
+      }
+      std::sort(largest.begin(), largest.end());
+      largest.resize(6);
+      const kernels::ExpSums sums = sampling::exp_sums(logits_);
+      EXPECT_EQ(sampler.sample({largest, listed, &sums}, text, text.size())->value().id,
+                whole.sample(logits_, text, text.size())->id)
+          << i;
+    }
+    EXPECT_TRUE(listed_some);
+  }
 }
 
 TEST_F(EngramPriorTest, GuessesWhatTheTableThinksLikeliest) {

@@ -4,12 +4,15 @@
 #define CHIMERE_ENGINE_FAKE_MODEL_H_
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "kernels/exp_sums.h"
 #include "model/model.h"
 #include "state/state_store.h"
 #include "text/tokenizer.h"
@@ -55,17 +58,17 @@ class FakeModel : public model::Model {
     if (fail_at == steps) return io_error("The file was cut.");
     CHIMERE_TRY(auto reservation, store_->reserve(wanted));
     logits_.clear();
-    top_.clear();
+    excerpts_ = {};
     size_t row = 0;
     const auto interrupt = [&] {
       if (!divisible || !plan.interrupt || interrupted_) return;
       interrupted_ = true;
       ++interrupts;
       const std::vector<float> mine = std::exchange(logits_, {});
-      const std::vector<kernels::TopLogit> my_top = std::exchange(top_, {});
+      const Excerpts my_excerpts = std::exchange(excerpts_, {});
       plan.interrupt();
       logits_ = mine;
-      top_ = my_top;
+      excerpts_ = my_excerpts;
       interrupted_ = false;
     };
     interrupt();
@@ -82,21 +85,29 @@ class FakeModel : public model::Model {
           if (++chunk < s.chunks.size()) left = s.chunks[chunk];
         }
         if (const int32_t slot = reservation.write_slots()[row]; slot >= 0) write(slot, hash);
-        for (const int32_t l : s.logits_of) {
-          if (static_cast<size_t>(l) == r) s.top > 0 ? add_top(hash) : add_logits(hash);
+        for (size_t l = 0; l < s.logits_of.size(); ++l) {
+          if (static_cast<size_t>(s.logits_of[l]) != r) continue;
+          if (s.top == 0) {
+            add_logits(hash);
+          } else {
+            add_excerpt(hash, s.listed.empty() ? std::vector<int32_t>() : s.listed[l]);
+          }
         }
       }
       interrupt();
     }
     reservation.apply();
     const auto n = static_cast<int64_t>(logits_.size()) / kVocab;
-    const auto n_top = static_cast<int64_t>(top_.size()) / kVocab;
+    Excerpts& e = excerpts_;
+    const auto n_top = static_cast<int64_t>(e.sums.size());
     return model::StepResult{ConstMatrixView(logits_.data(), n, kVocab, kVocab),
-                             {top_.data(), n_top, kVocab}};
+                             {e.top.data(), n_top, kVocab},
+                             {e.listed.data(), n_top, kVocab},
+                             e.sums.data()};
   }
 
   bool interruptible() const override { return divisible; }
-  bool logits_on_card() const override { return true; }
+  bool logits_on_card() const override { return on_card; }
   bool has_drafts() const override { return true; }
   /// Two of three drafts are drawn from the logits that the token will be drawn from.
   Status draft(std::span<const model::DraftStart> starts, int depth,
@@ -123,9 +134,18 @@ class FakeModel : public model::Model {
     return {};
   }
 
+  Status read_logits(int64_t row, std::span<float> out) override {
+    ++rows_read;
+    const auto at = excerpts_.left.begin() + row * kVocab;
+    std::copy_n(at, kVocab, out.begin());
+    return {};
+  }
+
   bool divisible = false;
-  size_t drafts = 0;    ///< that a further one was asked for
-  size_t top_rows = 0;  ///< rows whose largest logits were wanted
+  bool on_card = true;                ///< excerpts are asked for where they are enough
+  size_t drafts = 0;                  ///< that a further one was asked for
+  size_t excerpt_rows = 0;            ///< rows of which excerpts were wanted
+  std::atomic<size_t> rows_read = 0;  ///< of those, whole
   size_t steps = 0;
   size_t interrupts = 0;
   size_t most_rows = 0;
@@ -133,6 +153,14 @@ class FakeModel : public model::Model {
   size_t fail_at = 0;  ///< the step that fails; 0: none
 
  private:
+  /// Of rows one after the other.
+  struct Excerpts {
+    std::vector<kernels::TopLogit> top;
+    std::vector<float> listed;
+    std::vector<float> left;  ///< the logits, without those that are listed
+    std::vector<kernels::ExpSums> sums;
+  };
+
   static uint64_t mix(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
@@ -152,22 +180,30 @@ class FakeModel : public model::Model {
     }
   }
 
-  /// All of them in order: more than anybody asked for.
-  void add_top(uint64_t hash) {
+  /// All that are not listed, in order: more than anybody asked for.
+  void add_excerpt(uint64_t hash, const std::vector<int32_t>& listed) {
     std::vector<float> before = std::exchange(logits_, {});
     add_logits(hash);
-    const std::vector<float> logits = std::exchange(logits_, std::move(before));
-    std::vector<kernels::TopLogit> row;
-    for (const float l : logits) row.push_back({l, static_cast<int32_t>(row.size())});
-    std::ranges::stable_sort(row, [](const auto& a, const auto& b) { return a.value > b.value; });
-    top_.insert(top_.end(), row.begin(), row.end());
-    ++top_rows;
+    std::vector<float> logits = std::exchange(logits_, std::move(before));
+    excerpts_.sums.push_back(kernels::row_exp_sums(logits.data(), kVocab));
+    std::vector<float> taken(kVocab, -INFINITY);
+    MatrixView view = {logits.data(), 1, kVocab, kVocab};
+    std::vector<int32_t> ids = listed;
+    ids.resize(kVocab, -1);
+    const auto ops = kernels::make_ref_ops();
+    ops->take_logits(view, ids, {taken.data(), 1, kVocab});
+    std::vector<kernels::TopLogit> top(kVocab);
+    ops->top_logits(view, {top.data(), 1, kVocab});
+    excerpts_.listed.insert(excerpts_.listed.end(), taken.begin(), taken.end());
+    excerpts_.top.insert(excerpts_.top.end(), top.begin(), top.end());
+    excerpts_.left.insert(excerpts_.left.end(), logits.begin(), logits.end());
+    ++excerpt_rows;
   }
 
   std::string architecture_ = "fake";
   std::unique_ptr<state::StateStore> store_;
   std::vector<float> logits_;
-  std::vector<kernels::TopLogit> top_;
+  Excerpts excerpts_;
   bool interrupted_ = false;
 };
 

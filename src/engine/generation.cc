@@ -38,6 +38,7 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
     : id_(id),
       request_(std::move(request)),
       context_(options.context),
+      vocabulary_(options.vocabulary),
       tokenizer_(tokenizer),
       history_(request_.prompt),
       sampler_(request_.sampling),
@@ -49,10 +50,11 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
     thinking_.emplace(*std::move(request_.thinking), request_.prompt, most_tokens(), tokenizer);
   }
   // What a thought is measured by depends on all logits.
-  if (options.from_largest && !thinking_) {
-    top_wanted_ = sampler_.largest_needed(kernels::kMostTopLogits);
+  if (options.excerpts && !thinking_) {
+    // Of a small vocabulary, many are nearly all.
+    const int32_t most = std::min(kernels::kMostTopLogits, tokenizer.n_tokens() / 4);
+    needed_ = sampler_.needed(most);
   }
-  if (top_wanted_ >= tokenizer.n_tokens()) top_wanted_ = 0;
   outcome_.prompt_tokens = static_cast<int32_t>(prompt_size());
   int64_t end = 0;
   for (const int32_t size : model::chunk_sizes(request_.prompt, message_starts)) {
@@ -134,7 +136,7 @@ model::SequenceRows Generation::prompt_rows(int64_t rows) {
     from = end;
   }
   if (position_ + rows == prompt_size()) out.logits_of = {static_cast<int32_t>(rows - 1)};
-  out.top = top_wanted_;
+  want_excerpts(out);
   return out;
 }
 
@@ -150,8 +152,28 @@ model::SequenceRows Generation::decode_rows() {
   out.revocable = out.tokens.size() > 1;
   out.logits_of.resize(out.tokens.size());
   std::iota(out.logits_of.begin(), out.logits_of.end(), 0);
-  out.top = top_wanted_;
+  want_excerpts(out);
   return out;
+}
+
+void Generation::want_excerpts(model::SequenceRows& rows) {
+  from_excerpts_ = needed_.largest > 0 && !rows.logits_of.empty();
+  if (!from_excerpts_) return;
+  // What the texts behind the rows have listed: of a reply, drafts follow its newest token.
+  listed_.resize(rows.logits_of.size());
+  size_t most = 0;
+  const size_t before = history_.size();
+  for (size_t i = 0; i < listed_.size(); ++i) {
+    if (i > 0) history_.push_back(rows.tokens[i]);
+    from_excerpts_ &= sampler_.list(history_, vocabulary_, listed_[i]).ok();
+    most = std::max(most, listed_[i].size());
+  }
+  history_.resize(before);
+  from_excerpts_ &= most <= static_cast<size_t>(kernels::kMostListedLogits);
+  if (!from_excerpts_) return;
+  rows.top = needed_.largest;
+  rows.sums = needed_.sums;
+  if (most > 0) rows.listed = listed_;
 }
 
 int32_t Generation::most_drafts() const {
@@ -182,12 +204,26 @@ Result<sampling::Sampled> Generation::sample(std::span<const float> logits) {
                    : sampler_.sample(logits, history_, history_.size());
 }
 
-Result<sampling::Sampled> Generation::sample(std::span<const kernels::TopLogit> top) {
-  candidates_.clear();
-  for (const kernels::TopLogit& t : top.first(static_cast<size_t>(top_wanted_))) {
-    candidates_.push_back({t.value, t.id});
+Result<sampling::Sampled> Generation::sample_excerpt(const model::StepResult& result, int64_t row,
+                                                     const ReadLogits& read_logits) {
+  largest_.clear();
+  const std::span<const kernels::TopLogit> top = result.top.row(row);
+  for (const kernels::TopLogit& t : top.first(static_cast<size_t>(needed_.largest))) {
+    largest_.push_back({t.value, t.id});
   }
-  return sampler_.sample_largest(candidates_, history_, history_.size());
+  known_.clear();
+  const std::vector<int32_t>& listed = listed_[static_cast<size_t>(row)];
+  for (size_t i = 0; i < listed.size(); ++i) {
+    known_.push_back({result.listed.row(row)[i], listed[i]});
+  }
+  const kernels::ExpSums* const sums = needed_.sums ? result.sums + row : nullptr;
+  CHIMERE_TRY(std::optional<sampling::Sampled> sampled,
+              sampler_.sample({largest_, known_, sums}, history_, history_.size()));
+  if (sampled) return *std::move(sampled);
+  logits_.resize(static_cast<size_t>(vocabulary_));
+  CHIMERE_CHECK_OK(read_logits(row, logits_));
+  for (const sampling::Candidate& c : known_) logits_[static_cast<size_t>(c.id)] = c.value;
+  return sample(logits_);
 }
 
 bool Generation::choose(Result<sampling::Sampled> sampled) {
@@ -200,13 +236,13 @@ bool Generation::choose(Result<sampling::Sampled> sampled) {
   return draft < drafts.size() && drafts[draft] == token && !ends_reply(token);
 }
 
-void Generation::choose(ConstMatrixView logits, const kernels::TopLogits& top) {
+void Generation::choose(const model::StepResult& result, const ReadLogits& read_logits) {
   choices_.clear();
-  const auto cols = static_cast<size_t>(logits.cols);
-  const int64_t rows = top_wanted_ > 0 ? top.rows : logits.rows;
+  const auto cols = static_cast<size_t>(result.logits.cols);
+  const int64_t rows = from_excerpts_ ? result.top.rows : result.logits.rows;
   for (int64_t row = 0; row < rows; ++row) {
-    const bool more =
-        choose(top_wanted_ > 0 ? sample(top.row(row)) : sample(std::span(logits.row(row), cols)));
+    const bool more = choose(from_excerpts_ ? sample_excerpt(result, row, read_logits)
+                                            : sample(std::span(result.logits.row(row), cols)));
     if (!more) return;
   }
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,10 +27,12 @@ using RequestId = int64_t;
 /// they are computed. First the prompt, chunk by chunk, then one row for each sampled token.
 class Generation {
  public:
+  using ReadLogits = std::function<Status(int64_t row, std::span<float> out)>;
   struct Options {
-    int64_t context;    ///< most tokens of prompt and reply
-    bool cached;        ///< the states at prefix_points() of the prompt are to be kept
-    bool from_largest;  ///< the model is to find the largest logits where they suffice
+    int64_t context;     ///< most tokens of prompt and reply
+    bool cached;         ///< the states at prefix_points() of the prompt are to be kept
+    int64_t vocabulary;  ///< logits of a row
+    bool excerpts;       ///< the model is to give excerpts of logits where they are enough
   };
 
   /// Tokenizer and lessons must outlive the generation.
@@ -93,11 +96,13 @@ class Generation {
   void advance_prompt(int64_t rows);
   void advance_decode() { ++decoded_; }
   /// Chooses the next token from the logits of the newest row, and the ones behind it from those of
-  /// its drafts as long as each draft is the token: from `logits`, or if top_wanted() from `top`.
-  /// Touches nothing but this request: the choices of several may be made at the same time.
-  void choose(ConstMatrixView logits, const kernels::TopLogits& top);
-  /// SequenceRows::top of the rows that choose() is given the logits of.
-  int32_t top_wanted() const { return top_wanted_; }
+  /// its drafts as long as each draft is the token. `result` has the rows of this request alone:
+  /// as an excerpt if from_excerpts(). Touches nothing but this request: the choices of several may
+  /// be made at the same time.
+  /// `read_logits`: Model::read_logits() of these rows, where an excerpt does not decide.
+  void choose(const model::StepResult& result, const ReadLogits& read_logits);
+  /// The rows that were planned last give excerpts, not all logits.
+  bool from_excerpts() const { return from_excerpts_; }
   /// Adds the chosen tokens to the reply, tells the caller, notices the end, and takes back the
   /// rows of drafts that were wrong. Returns how many tokens were added.
   int32_t accept();
@@ -114,8 +119,11 @@ class Generation {
   };
 
   void use_prefix();
+  /// Asks for excerpts of the rows' logits where these are enough.
+  void want_excerpts(model::SequenceRows& rows);
   Result<sampling::Sampled> sample(std::span<const float> logits);
-  Result<sampling::Sampled> sample(std::span<const kernels::TopLogit> top);
+  Result<sampling::Sampled> sample_excerpt(const model::StepResult& result, int64_t row,
+                                           const ReadLogits& read_logits);
   /// Of the next row. False if no other row is to be looked at.
   bool choose(Result<sampling::Sampled> sampled);
   void accept(Choice choice);
@@ -127,6 +135,7 @@ class Generation {
   RequestId id_;
   Request request_;
   int64_t context_;
+  int64_t vocabulary_;
   const text::Tokenizer& tokenizer_;
   std::vector<int64_t> chunk_ends_;
   std::vector<int64_t> points_;
@@ -140,9 +149,13 @@ class Generation {
   sampling::Sampler sampler_;
   std::optional<Speculator> speculator_;
   std::optional<Thinking> thinking_;
-  int32_t top_wanted_ = 0;
-  std::vector<sampling::Candidate> candidates_;  ///< here for its memory
-  std::vector<Choice> choices_;                  ///< from choose() to accept()
+  sampling::Needed needed_;  ///< without any largest: all logits
+  bool from_excerpts_ = false;
+  std::vector<std::vector<int32_t>> listed_;  ///< of the rows that were planned last
+  std::vector<sampling::Candidate> largest_;  ///< here for its memory
+  std::vector<sampling::Candidate> known_;    ///< likewise
+  std::vector<float> logits_;                 ///< likewise
+  std::vector<Choice> choices_;               ///< from choose() to accept()
 
   text::StreamDecoder decoder_;
   StopMatcher stops_;

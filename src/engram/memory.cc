@@ -95,6 +95,16 @@ Result<bool> Memory::likeliest(std::span<const int32_t> history, Share& out) {
   return longest > 0;
 }
 
+Status Memory::successors(std::span<const int32_t> history, std::vector<int32_t>& out) {
+  for (const Reader& reader : readers_) {
+    CHIMERE_CHECK_OK(reader.table->find(history, asked_));
+    for (const Evidence& e : asked_) {
+      for (const Counted& c : e.top) out.push_back(static_cast<int32_t>(c.token));
+    }
+  }
+  return {};
+}
+
 std::span<const Share> Memory::mix(const Belief& belief) {
   shares_.clear();
   if (place_.size() < belief.logits.size()) place_.resize(belief.logits.size(), 0);

@@ -49,6 +49,9 @@ class Memory {
   /// Looks up the contexts at the end of the text. False: nothing is known there, and the model's
   /// distribution stays as it is. Errors: those of Table::find().
   Result<bool> look_up(std::span<const int32_t> history);
+  /// Adds the successors that look_up() would find, which are all that mix() looks at. Changes
+  /// nothing that look_up() and mix() see. Errors: those of Table::find().
+  Status successors(std::span<const int32_t> history, std::vector<int32_t>& out);
   /// The shares of what look_up() found, each token once; their sum is w. Tokens that the model
   /// masks or does not have get none, and nothing is done for less than kLeastMass.
   std::span<const Share> mix(const Belief& belief);

@@ -79,10 +79,32 @@ struct TopLogits {
 };
 inline constexpr int32_t kMostTopLogits = 128;
 
-/// What a step gives: rows of logits, and of other rows the largest.
+/// Logits of some tokens of each row, [rows, count].
+struct ListedLogits {
+  float* data = nullptr;
+  int64_t rows = 0;
+  int32_t count = 0;
+
+  std::span<float> row(int64_t r) const { return {data + r * count, static_cast<size_t>(count)}; }
+};
+inline constexpr int32_t kMostListedLogits = 1024;
+
+/// What a row's softmax is normalised by, and its entropy: sums over all its logits that are not
+/// -infinity, x = logit - largest, of e^x and x e^x, in the order of docs/numerics.md ("exp_sums").
+/// Without any: largest = -infinity and sums of 0. Worth nothing if a logit is +infinity or a NaN.
+struct ExpSums {
+  double e = 0;
+  double xe = 0;
+  float largest = 0;
+};
+
+/// What a step gives: rows of logits, and of other rows the largest, with what else was asked of
+/// them.
 struct StepOutputs {
   ConstMatrixView logits;
   TopLogits top;
+  ListedLogits listed = {};  ///< rows of `top`, or none
+  ExpSums* sums = nullptr;   ///< [top.rows]; nullptr: not asked for
 };
 
 /// A step: its rows, and what the host knows of them.
@@ -90,6 +112,7 @@ struct StepInputs {
   BatchView batch;
   std::span<const int32_t> tokens;       ///< [n_rows]
   std::span<const int32_t> wanted_rows;  ///< rows of the step whose logits are wanted
+  std::span<const int32_t> listed;       ///< StepOutputs::listed: the tokens' ids; -1: none
   int32_t pass = 0;  ///< which of the caller's passes: those of one number call the same ops
 };
 
@@ -288,6 +311,14 @@ class Ops {
 
   /// top.row(r) = the top.count largest of row r, as TopLogits says; at most kMostTopLogits.
   virtual void top_logits(ConstMatrixView logits, TopLogits top) = 0;
+
+  /// listed.row(r)[i] = the logit of token ids[r, i] of row r, which becomes -infinity, so that
+  /// top_logits() passes it over; -infinity where the id is -1. For the step's `listed` alone.
+  /// logits [rows, n_vocab]; ids [rows, listed.count], each token at most once in a row.
+  virtual void take_logits(MatrixView logits, std::span<const int32_t> ids, ListedLogits listed);
+
+  /// sums[r] of row r.
+  virtual void exp_sums(ConstMatrixView logits, ExpSums* sums);
 
   /// gate = silu(gate) ∘ up: the inner step of a dense feed-forward network. gate, up [rows, n_ff].
   virtual void silu_multiply(MatrixView gate, ConstMatrixView up) = 0;

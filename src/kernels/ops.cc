@@ -1,8 +1,10 @@
 // What ops do unless an implementation knows better.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "kernels/api.h"
+#include "kernels/exp_sums.h"
 
 namespace chimere::kernels {
 
@@ -62,6 +64,21 @@ void Ops::keep_top_p(Routing routing, std::span<const RowClass> classes, float t
     use->rows += 1;
     use->experts += kept;
   }
+}
+
+void Ops::take_logits(MatrixView logits, std::span<const int32_t> ids, ListedLogits listed) {
+  constexpr float kMasked = -std::numeric_limits<float>::infinity();
+  auto id = ids.begin();
+  for (int64_t r = 0; r < listed.rows; ++r) {
+    for (float& value : listed.row(r)) {
+      const int32_t token = *id++;
+      value = token < 0 ? kMasked : std::exchange(logits.row(r)[token], kMasked);
+    }
+  }
+}
+
+void Ops::exp_sums(ConstMatrixView logits, ExpSums* sums) {
+  for (int64_t r = 0; r < logits.rows; ++r) sums[r] = row_exp_sums(logits.row(r), logits.cols);
 }
 
 void Ops::gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& operands,

@@ -89,6 +89,8 @@ StepBuffers lay_out_at(Cursor& at, const Hparams& h, int64_t rows, int64_t wante
   step.mtp.joined = at.matrix(rows, int64_t{2} * h.n_embd);
   step.logits = at.matrix(wanted, h.n_outputs());
   step.top = at.take<kernels::TopLogit>(wanted * kernels::kMostTopLogits);
+  step.listed = at.take<float>(wanted * kernels::kMostListedLogits);
+  step.sums = at.take<kernels::ExpSums>(wanted);
   return step;
 }
 

@@ -71,6 +71,8 @@ struct StepBuffers {
   MtpBuffers mtp;      ///< every row
   MatrixView logits;   ///< [wanted, n_outputs]
   kernels::TopLogit* top = nullptr;  ///< [wanted, kMostTopLogits]
+  float* listed = nullptr;           ///< [wanted, kMostListedLogits]
+  kernels::ExpSums* sums = nullptr;  ///< [wanted]
 };
 
 /// One block of memory at a fixed address, backed as far as steps have used it.

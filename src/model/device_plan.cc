@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/cuda/exp_sums.h"
 #include "kernels/cuda/host_experts.h"
 #include "kernels/cuda/pack_weights.h"
 #include "kernels/cuda/top_logits.h"
@@ -139,10 +140,11 @@ DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t pos
   plan.kv = positions * store.bytes_per_token();
   plan.state = store.bytes_per_slot();
   plan.states = states;
-  plan.work =
-      on_host.step_bytes(rows, wanted) + on_host.card_scratch_bytes(rows) +
-      kernels::cuda::top_logits_scratch_bytes(wanted, on_host.n_vocab(), kernels::kMostTopLogits) +
-      kMargin;
+  plan.work = on_host.step_bytes(rows, wanted) + on_host.card_scratch_bytes(rows) +
+              std::max(kernels::cuda::top_logits_scratch_bytes(wanted, on_host.n_vocab(),
+                                                               kernels::kMostTopLogits),
+                       kernels::cuda::exp_sums_scratch_bytes(wanted, on_host.n_vocab())) +
+              kMargin;
   return plan;
 }
 

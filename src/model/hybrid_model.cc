@@ -53,6 +53,7 @@ class HybridModel final : public Model {
   bool interruptible() const override { return !on_card(); }
   bool has_drafts() const override { return weights_.mtp.has_value(); }
   Status draft(std::span<const DraftStart> starts, int depth, const ChooseDraft& choose) override;
+  Status read_logits(int64_t row, std::span<float> out) override;
 
  private:
   bool on_card() const { return &ops_.memory() != &host_memory(); }
@@ -69,6 +70,7 @@ class HybridModel final : public Model {
   std::unique_ptr<state::StateStore> states_;
   std::array<Workspace, 2> workspaces_;  ///< of a step, and of those in its interrupts
   bool interrupted_ = false;
+  ConstMatrixView excerpted_;                ///< logits of the rows of the last step's `top`
   std::unique_ptr<MemoryRange> expert_use_;  ///< an ExpertUse; nullptr: no experts are left out
 };
 
@@ -100,6 +102,7 @@ Result<kernels::ExpertUse> HybridModel::expert_use() {
 }
 
 Result<StepResult> HybridModel::forward(const StepPlan& plan) {
+  excerpted_ = {};
   CHIMERE_CHECK_OK(file_.check_unchanged());
   CHIMERE_TRY(StepBatch step, StepBatch::prepare(plan, *states_, hparams_.n_vocab, max_step_rows_));
   const auto n_wanted = static_cast<int64_t>(step.wanted_rows().size());
@@ -120,26 +123,35 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
     };
   }
   HybridPass pass(ops_, hparams_, weights_, step, buffers, feed, interrupt);
-  CHIMERE_TRY(
-      const kernels::StepOutputs outputs,
-      ops_.run_step({step.view(), step.tokens(), step.wanted_rows(), feed ? kFeeding : kPlain},
-                    pass.outputs(), [&] {
-                      run_(pass);
-                      if (!weights_.mtp || feed) return;
-                      // Without the last layer's network, but nobody else's, which a slot might
-                      // hold.
-                      ops_.shift_rows(step.view(), buffers.all.x, weights_.mtp->last_hidden,
-                                      buffers.mtp.before);
-                    }));
+  CHIMERE_TRY(const kernels::StepOutputs outputs,
+              ops_.run_step({step.view(), step.tokens(), step.wanted_rows(), step.listed(),
+                             feed ? kFeeding : kPlain},
+                            pass.outputs(), [&] {
+                              run_(pass);
+                              if (!weights_.mtp || feed) return;
+                              // Without the last layer's network, but nobody else's, which a slot
+                              // might hold.
+                              ops_.shift_rows(step.view(), buffers.all.x, weights_.mtp->last_hidden,
+                                              buffers.mtp.before);
+                            }));
   // What could not be read was zeros: nobody may see what came of it.
   CHIMERE_CHECK_OK(file_.check_unchanged());
   step.finish();
-  return StepResult{outputs.logits, outputs.top};
+  excerpted_ = buffers.logits.rows_from(step.n_whole(), outputs.top.rows);
+  return StepResult{outputs.logits, outputs.top, outputs.listed, outputs.sums};
+}
+
+Status HybridModel::read_logits(int64_t row, std::span<float> out) {
+  if (row < 0 || row >= excerpted_.rows || out.size() != static_cast<size_t>(excerpted_.cols)) {
+    return Model::read_logits(row, out);
+  }
+  return ops_.memory().read(out.data(), excerpted_.row(row), out.size_bytes());
 }
 
 Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
                           const ChooseDraft& choose) {
   if (!has_drafts()) return Model::draft(starts, depth, choose);
+  excerpted_ = {};
   CHIMERE_CHECK_OK(file_.check_unchanged());
   CHIMERE_TRY(DraftChains chains,
               DraftChains::prepare(starts, depth, *states_, hparams_.n_vocab, max_step_rows_));
@@ -153,7 +165,7 @@ Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
     CHIMERE_TRY(
         const kernels::StepOutputs outputs,
         ops_.run_step(
-            {batch, chains.tokens(), {}, first ? kFirstDraft : kNextDraft}, {wanted, {}}, [&] {
+            {batch, chains.tokens(), {}, {}, first ? kFirstDraft : kNextDraft}, {wanted, {}}, [&] {
               // No row has a write slot: `hidden` is not read.
               if (first)
                 ops_.shift_rows(batch, buffers.mtp.hidden, mtp.last_hidden, buffers.mtp.before);
@@ -305,8 +317,12 @@ bool HybridPass::keep_wanted_rows() {
 
 kernels::StepOutputs HybridPass::outputs() const {
   const int64_t whole = step_.n_whole();
-  return {buffers_.logits.rows_from(0, whole),
-          {buffers_.top, buffers_.logits.rows - whole, step_.top_count()}};
+  const int64_t others = buffers_.logits.rows - whole;
+  kernels::StepOutputs out = {buffers_.logits.rows_from(0, whole),
+                              {buffers_.top, others, step_.top_count()}};
+  if (step_.listed_count() > 0) out.listed = {buffers_.listed, others, step_.listed_count()};
+  if (step_.sums()) out.sums = buffers_.sums;
+  return out;
 }
 
 void HybridPass::project(const MatrixView& hidden) {
@@ -316,8 +332,12 @@ void HybridPass::project(const MatrixView& hidden) {
 }
 
 void HybridPass::find_top() {
-  const kernels::TopLogits top = outputs().top;
-  if (top.rows > 0) ops_.top_logits(buffers_.logits.rows_from(step_.n_whole(), top.rows), top);
+  const kernels::StepOutputs out = outputs();
+  if (out.top.rows == 0) return;
+  const MatrixView logits = buffers_.logits.rows_from(step_.n_whole(), out.top.rows);
+  if (out.sums != nullptr) ops_.exp_sums(logits, out.sums);
+  if (out.listed.count > 0) ops_.take_logits(logits, step_.listed(), out.listed);
+  ops_.top_logits(logits, out.top);
 }
 
 void HybridPass::head() {

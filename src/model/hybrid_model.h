@@ -75,7 +75,7 @@ class HybridPass {
  private:
   /// Logits of the wanted rows from what the head sees of them.
   void project(const MatrixView& hidden);
-  /// Of the rows of which no more is wanted.
+  /// Of the rows of which no more is wanted: the largest logits, listed ones, sums.
   void find_top();
   const Activations& rows() const { return only_wanted_ ? buffers_.wanted : buffers_.all; }
 

@@ -31,6 +31,11 @@ Result<const Architecture*> find_architecture(const gguf::Reader& file) {
 
 }  // namespace
 
+Status Model::read_logits(int64_t row, std::span<float> /*out*/) {
+  return invalid_argument("no logits of row " + std::to_string(row) +
+                          " are left of the last step, or not so many");
+}
+
 Status Model::draft(std::span<const DraftStart> /*starts*/, int /*depth*/,
                     const ChooseDraft& /*choose*/) {
   return unsupported("The model was loaded without a block that predicts further tokens.");

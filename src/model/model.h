@@ -77,6 +77,12 @@ class Model {
   /// sequences are worth nothing.
   virtual Result<StepResult> forward(const StepPlan& plan) = 0;
 
+  /// All logits of row `row` of StepResult::top of the last forward(), but for those that its
+  /// sequence listed, which are -infinity. Several threads may ask until the next forward() or
+  /// draft(). Errors: kInvalidArgument (there is no such row, `out` has not n_outputs() places),
+  /// kIo.
+  virtual Status read_logits(int64_t row, std::span<float> out);
+
   /// Whether forward() calls StepPlan::interrupt: a long step can be divided.
   virtual bool interruptible() const { return false; }
 

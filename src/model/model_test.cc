@@ -19,6 +19,7 @@
 
 #include "base/fresh_seed.h"
 #include "base/thread_pool.h"
+#include "kernels/exp_sums.h"
 #include "model/chunking.h"
 #include "support/tiny_model.h"
 
@@ -297,6 +298,14 @@ TEST(Forward, RefusesBadPlansAndChangesNothing) {
       changed([](SequenceRows& r) { r.logits_of.assign(100, 1); }),
       changed([](SequenceRows& r) { r.top = -1; }),
       changed([](SequenceRows& r) { r.top = kernels::kMostTopLogits + 1; }),
+      changed([](SequenceRows& r) { r.sums = true; }),
+      changed([](SequenceRows& r) { r.listed.resize(r.logits_of.size()); }),
+      changed([](SequenceRows& r) { r.top = 1, r.listed.resize(r.logits_of.size() + 1); }),
+      changed([](SequenceRows& r) {
+        r.top = 1, r.listed.assign(r.logits_of.size(), {3, 3});
+      }),
+      changed([](SequenceRows& r) { r.top = 1, r.listed.assign(r.logits_of.size(), {-1}); }),
+      changed([](SequenceRows& r) { r.top = 1, r.listed.assign(r.logits_of.size(), {40}); }),
   };
   for (size_t i = 0; i < std::size(bad); ++i) {
     auto result = l.model->forward(bad[i]);
@@ -383,6 +392,57 @@ TEST(Forward, GivesTheLargestLogitsOfRowsThatWantThem) {
     expect_top(result->top, 1, of_a.data(), 1);
     expect_top(result->top, 2, of_c.data(), static_cast<size_t>(top));
   }
+}
+
+TEST(Forward, GivesListedLogitsAndSumsBesideTheLargest) {
+  Loaded l(tiny(smallest()));
+  const auto one = l.model->states().create_sequence();
+  const std::vector<float> all = values(l.model->forward({{step_rows(*one, {1, 2, 3})}})->logits);
+  const auto a = l.model->states().create_sequence();
+  const auto b = l.model->states().create_sequence();
+  StepPlan plan{{step_rows(*b, {9}), step_rows(*a, {1, 2, 3})}};
+  plan.sequences[0].top = 2;
+  plan.sequences[1].top = 3;
+  plan.sequences[1].sums = true;
+  plan.sequences[1].logits_of = {2, 0};
+  plan.sequences[1].listed = {{}, {0, 5, 39}};
+  const auto result = l.model->forward(plan);
+  ASSERT_TRUE(result.ok());
+  ASSERT_EQ(result->top.rows, 3);
+  ASSERT_EQ(result->listed.rows, 3);
+  const float* const first = all.data();  // of row 0, which comes last
+  const auto listed = result->listed.row(2);
+  EXPECT_EQ(listed[0], first[0]);
+  EXPECT_EQ(listed[1], first[5]);
+  EXPECT_EQ(listed[2], first[39]);
+  EXPECT_EQ(listed[3], -INFINITY);
+  for (const kernels::TopLogit& t : result->top.row(2)) {
+    EXPECT_THAT(t.id, testing::AllOf(testing::Ne(0), testing::Ne(5), testing::Ne(39)));
+  }
+  EXPECT_EQ(std::ranges::count(result->top.row(2), -1, &kernels::TopLogit::id), 0);
+  for (const float x : result->listed.row(1)) EXPECT_EQ(x, -INFINITY);
+  for (const auto& [row, logits] : {std::pair(1, all.data() + 80), std::pair(2, first)}) {
+    const kernels::ExpSums want = kernels::row_exp_sums(logits, 40);
+    EXPECT_EQ(result->sums[row].e, want.e);
+    EXPECT_EQ(result->sums[row].xe, want.xe);
+    EXPECT_EQ(result->sums[row].largest, want.largest);
+  }
+  // Any of the rows can be had whole, until the next step.
+  std::vector<float> whole(40);
+  ASSERT_TRUE(l.model->read_logits(1, whole).ok());
+  EXPECT_EQ(whole, std::vector<float>(all.data() + 80, all.data() + 120));
+  ASSERT_TRUE(l.model->read_logits(2, whole).ok());
+  for (const int32_t id : {0, 5, 39}) {
+    EXPECT_EQ(std::exchange(whole[static_cast<size_t>(id)], first[id]), -INFINITY);
+  }
+  EXPECT_EQ(whole, std::vector<float>(first, first + 40));
+  EXPECT_FALSE(l.model->read_logits(3, whole).ok());
+  EXPECT_FALSE(l.model->read_logits(-1, whole).ok());
+  whole.pop_back();
+  EXPECT_FALSE(l.model->read_logits(0, whole).ok());
+  EXPECT_FALSE(l.model->forward({}).ok());
+  whole.resize(40);
+  EXPECT_FALSE(l.model->read_logits(0, whole).ok());
 }
 
 TEST(Forward, RunsEveryFormat) {

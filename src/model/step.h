@@ -31,6 +31,12 @@ struct SequenceRows {
   /// 0: all their logits; else so many of the largest, at most kMostTopLogits. On a card that is
   /// far less to copy.
   int32_t top = 0;
+  /// With `top`: tokens whose logits are wanted by themselves, for each of `logits_of` (or for
+  /// none: empty). In rising order, each once, at most kMostListedLogits. They are not among the
+  /// largest.
+  std::vector<std::vector<int32_t>> listed = {};
+  /// With `top`: what the softmax of the whole row is normalised by.
+  bool sums = false;
 };
 
 struct StepPlan {
@@ -58,6 +64,11 @@ struct StepResult {
   /// Of the rows of which some are wanted, in the plan's order: for each at least as many as its
   /// sequence asked for.
   kernels::TopLogits top = {};
+  /// Of these rows, the listed tokens' in their order; places behind them are -infinity. Without
+  /// rows if nobody lists any.
+  kernels::ListedLogits listed = {};
+  /// Of these rows, [top.rows]; nullptr if nobody asked.
+  const kernels::ExpSums* sums = nullptr;
 };
 
 }  // namespace chimere::model

@@ -29,6 +29,32 @@ Status check_chunks(const SequenceRows& rows) {
   return {};
 }
 
+Status check_listed(const SequenceRows& rows, int n_vocab) {
+  if (rows.top == 0 && (rows.sums || !rows.listed.empty())) {
+    return invalid_argument("sums and listed logits are only given beside the largest ones");
+  }
+  if (!rows.listed.empty() && rows.listed.size() != rows.logits_of.size()) {
+    return invalid_argument("there are " + std::to_string(rows.listed.size()) +
+                            " lists of tokens for " + std::to_string(rows.logits_of.size()) +
+                            " rows whose logits are wanted");
+  }
+  for (const std::vector<int32_t>& ids : rows.listed) {
+    if (ids.size() > static_cast<size_t>(kernels::kMostListedLogits)) {
+      return invalid_argument(std::to_string(ids.size()) + " logits of a row are listed; " +
+                              std::to_string(kernels::kMostListedLogits) + " are the most");
+    }
+    int32_t before = -1;
+    for (const int32_t id : ids) {
+      if (id <= before || id >= n_vocab) {
+        return invalid_argument("listed token " + std::to_string(id) +
+                                " is not in the vocabulary, or not above the one before");
+      }
+      before = id;
+    }
+  }
+  return {};
+}
+
 Status check(const SequenceRows& rows, int n_vocab) {
   if (rows.tokens.empty()) return invalid_argument("a sequence of the step has no rows");
   for (const int32_t token : rows.tokens) {
@@ -49,6 +75,7 @@ Status check(const SequenceRows& rows, int n_vocab) {
                             " largest logits are wanted; a step gives at most " +
                             std::to_string(kernels::kMostTopLogits) + ", or all");
   }
+  CHIMERE_CHECK_OK(check_listed(rows, n_vocab));
   return check_chunks(rows);
 }
 
@@ -76,6 +103,7 @@ Result<StepBatch> StepBatch::prepare(const StepPlan& plan, state::StateStore& st
   StepBatch batch(std::move(reservation));
   for (const SequenceRows& rows : plan.sequences) batch.add(rows);
   batch.add_wanted(plan);
+  batch.add_listed(plan);
   return batch;
 }
 
@@ -96,6 +124,28 @@ void StepBatch::add_wanted(const StepPlan& plan) {
   if (top_count_ > 1) {
     const auto count = static_cast<uint32_t>(std::max(top_count_, kLeastSeveral));
     top_count_ = static_cast<int32_t>(std::bit_ceil(count));
+  }
+}
+
+void StepBatch::add_listed(const StepPlan& plan) {
+  constexpr size_t kLeastListed = 64;
+  size_t most = 0;
+  for (const SequenceRows& rows : plan.sequences) {
+    sums_ |= rows.sums && !rows.logits_of.empty();
+    for (const std::vector<int32_t>& ids : rows.listed) most = std::max(most, ids.size());
+  }
+  if (most == 0) return;
+  const size_t count = std::bit_ceil(std::max(most, kLeastListed));
+  listed_count_ = static_cast<int32_t>(count);
+  size_t n = 0;
+  for (const SequenceRows& rows : plan.sequences) {
+    if (rows.top == 0) continue;
+    for (size_t i = 0; i < rows.logits_of.size(); ++i) {
+      if (!rows.listed.empty()) {
+        listed_.insert(listed_.end(), rows.listed[i].begin(), rows.listed[i].end());
+      }
+      listed_.resize(++n * count, -1);
+    }
   }
 }
 

@@ -47,6 +47,8 @@ class Histogram {
 Status Candidates::assign(std::span<const float> logits) {
   logits_ = logits;
   listed_ = false;
+  rest_.reset();
+  undecided_ = false;
   list_.clear();
   scale_ = 1;
   return find_again();
@@ -93,20 +95,27 @@ Status Candidates::edit(std::span<const Edit> edits) {
   if (list_.empty()) {
     return invalid_data("No token is left to choose from: every logit is masked.");
   }
+  constexpr float kInfinity = -kCut;
+  for (const Candidate& c : list_) {
+    if (c.value < kInfinity) continue;
+    CHIMERE_TRY(largest_, find_largest({&kInfinity, 1}));  // an error
+  }
   std::sort(list_.begin(), list_.end());
   largest_ = list_.front();
   count_ = static_cast<int64_t>(list_.size());
   return {};
 }
 
-Status Candidates::assign_largest(std::span<const Candidate> largest) {
+Status Candidates::assign_known(std::span<const Candidate> known, const Rest& rest) {
+  rest_ = rest;
+  undecided_ = false;
   list_.clear();
-  for (const Candidate& c : largest) {
+  for (const Candidate& c : known) {
     if (c.id >= 0) list_.push_back(c);
   }
   // The messages for what was found in the vocabulary are in one place.
   const bool found = !list_.empty();
-  const float none = largest.empty() ? kCut : largest.front().value;
+  const float none = known.empty() ? kCut : known.front().value;
   CHIMERE_TRY(largest_, find_largest({found ? &list_.front().value : &none, 1}));
   largest_.id = list_.front().id;
   logits_ = {};
@@ -179,7 +188,9 @@ void Candidates::make_list() {
 }
 
 void Candidates::keep_largest(int64_t k) {
-  if (k <= 0 || k >= count_) return;
+  if (k <= 0) return;
+  rest_.reset();
+  if (k >= count_) return;
   if (listed()) {
     list_.resize(static_cast<size_t>(k));
     count_ = k;
@@ -209,6 +220,7 @@ void Candidates::keep_largest(int64_t k) {
 void Candidates::keep_at_least(double floor) {
   // The largest always stays, whatever rounding makes of the floor.
   floor = std::min(floor, scaled(largest_.value));
+  if (!knows_largest(floor)) return;
   if (!listed()) {
     int64_t left = 0;
     for (const float logit : logits_) left += static_cast<int64_t>(scaled(logit) >= floor);
@@ -218,6 +230,13 @@ void Candidates::keep_at_least(double floor) {
     }
   }
   filter([&](float logit, int32_t) { return scaled(logit) >= floor; });
+}
+
+/// Whether all tokens are known with scale * logit >= floor; then there are no others any more.
+bool Candidates::knows_largest(double floor) {
+  undecided_ = undecided_ || (rest_ && scaled(rest_->largest) >= floor);
+  rest_.reset();
+  return !undecided_;
 }
 
 void Candidates::drop_before_last_at_least(double floor) {
@@ -278,7 +297,40 @@ void Candidates::keep_by(const Key& key, const Enough& enough) {
   filter([&](float logit, int32_t id) { return !(end < Keyed{key(scaled(logit)), {logit, id}}); });
 }
 
+/// keep_top_p() where kFew tokens reach the share, of logits with scale 1, whose sum is the same on
+/// a card. False: more tokens are needed.
+bool Candidates::keep_top_p_of_few(double share) {
+  double total = 0;
+  if (!listed()) {
+    if (!surveyed_) survey(logits_, survey_);
+    surveyed_ = true;
+    total = exp_sums(logits_).e;
+  } else if (rest_ && rest_->sums != nullptr) {
+    total = rest_->sums->e;
+  } else {
+    return false;
+  }
+  const std::vector<Candidate> few =
+      listed() ? list_ : select_largest(logits_, survey_, std::min(count_, kFew));
+  double reached = 0;
+  for (size_t i = 0; i < few.size(); ++i) {
+    // What comes behind a token that is not known is not known either.
+    if (rest_ && few[i].value < rest_->largest) return false;
+    reached += weight(few[i].value);
+    if (reached < share * total) continue;
+    keep_largest(static_cast<int64_t>(i) + 1);
+    return true;
+  }
+  return false;
+}
+
 void Candidates::keep_top_p(double share) {
+  const bool whole = !listed() || rest_;
+  if (whole && scale_ == 1 && keep_top_p_of_few(share)) return;
+  if (rest_) {
+    undecided_ = true;
+    return;
+  }
   const double top = scaled(largest_.value);
   keep_by([=](double logit) { return top - logit; },
           [=](double sum, double total) { return sum >= share * total; });

@@ -3,6 +3,8 @@
 #define CHIMERE_SAMPLING_CANDIDATES_H_
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,6 +23,14 @@ namespace chimere::sampling {
 class Candidates {
  public:
   static constexpr int64_t kListed = 2048;
+  /// So many of the most likely tokens are looked at before all the others.
+  static constexpr int64_t kFew = 128;
+
+  /// What is known of the tokens that are not listed.
+  struct Rest {
+    float largest = -std::numeric_limits<float>::infinity();  ///< none has a larger logit
+    const kernels::ExpSums* sums = nullptr;                   ///< of all tokens; nullptr: not known
+  };
 
   /// Everything, with scale 1. `logits` must live as long as the candidates are used. Errors:
   /// kInvalidData (not numbers, or all masked).
@@ -31,16 +41,19 @@ class Candidates {
     largest_ = largest;
     surveyed_ = false;
   }
-  /// The largest logits alone, in order, with scale 1: as after assign() and keep_largest(). Ids
-  /// below 0 are places that no token was left for; a first one with +infinity stands for logits
-  /// that are not numbers. Errors: those of assign().
-  Status assign_largest(std::span<const Candidate> largest);
+  /// Some tokens alone, in order, with scale 1, of which there may be more. Ids below 0 are places
+  /// that no token was left for; a first one with +infinity stands for logits that are not numbers.
+  /// Errors: those of assign().
+  Status assign_known(std::span<const Candidate> known, const Rest& rest);
   /// Changes the logits (not scale * logit) of tokens that are left; a token that goes to -infinity
   /// is cut. Each id at most once. Errors: kInvalidData if none is left.
   Status edit(std::span<const Edit> edits);
   /// Multiplies the scale.
   void scale(double factor) { scale_ *= factor; }
   double scale() const { return scale_; }
+
+  /// An operation needed tokens that are not known: what is left means nothing.
+  bool undecided() const { return undecided_; }
 
   const Candidate& largest() const { return largest_; }
   int64_t count() const { return count_; }
@@ -49,6 +62,7 @@ class Candidates {
   /// Population standard deviation of the logits.
   double deviation() const;
 
+  /// Of known tokens, what keeps k is to know that the first k are among them.
   void keep_largest(int64_t k);
   /// Those with scale * logit >= floor.
   void keep_at_least(double floor);
@@ -75,6 +89,8 @@ class Candidates {
   template <typename Key, typename Enough>
   void keep_by(const Key& key, const Enough& enough);
   void make_list();
+  bool keep_top_p_of_few(double share);
+  bool knows_largest(double floor);
   Status find_again();
   std::span<float> own();
 
@@ -83,6 +99,8 @@ class Candidates {
   Survey survey_;
   bool surveyed_ = false;  ///< `survey_` is that of `logits_`
   bool listed_ = false;
+  std::optional<Rest> rest_;  ///< of a list that nothing has been cut from
+  bool undecided_ = false;
   std::vector<Candidate> list_;  ///< sorted
   Candidate largest_;
   int64_t count_ = 0;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/exp_rule.h"
+#include "kernels/exp_sums.h"
 #include "sampling/math.h"
 #include "sampling/targets.h"
 
@@ -13,11 +15,8 @@ namespace chimere::sampling {
 namespace {
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
-
-/// Elements that loops over a vocabulary take at a time, and the sums that they keep
-/// apart: an order of additions that is the same for every width of vectors.
-constexpr size_t kPiece = 256;
-constexpr size_t kWide = 16;
+constexpr size_t kPiece = kernels::kExpPiece;
+constexpr size_t kLanes = kernels::kExpLanes;
 
 /// kPiece logits from `first` on: the last ones as masked behind the end, in `padded`.
 [[gnu::always_inline]] inline const float* piece_at(std::span<const float> logits, size_t first,
@@ -30,67 +29,67 @@ constexpr size_t kWide = 16;
   return padded.data();
 }
 
-/// Sums of e^x and x e^x, x = logit - largest.
-struct Sums {
-  double e = 0;
-  double xe = 0;
-};
+/// The tree of a piece's partial sums.
+[[gnu::always_inline]] inline double tree(const std::array<float, kLanes>& lanes) {
+  std::array<double, kLanes> sum;
+  for (size_t i = 0; i < kLanes; ++i) sum[i] = static_cast<double>(lanes[i]);
+  for (size_t half = kLanes / 2; half > 0; half /= 2) {
+    for (size_t i = 0; i < half; ++i) sum[i] += sum[i + half];
+  }
+  return sum[0];
+}
 
-[[gnu::always_inline]] inline Sums sum_in_pieces(std::span<const float> logits, float largest) {
-  std::array<double, kWide> sum{};
-  std::array<double, kWide> weighted{};
+/// As kernels::row_exp_sums(), with the same bits, in loops that vectorise.
+[[gnu::always_inline]] inline kernels::ExpSums sum_in_pieces(std::span<const float> logits) {
+  std::vector<kernels::ExpSums> pieces;
+  pieces.reserve((logits.size() + kPiece - 1) / kPiece);
   for (size_t first = 0; first < logits.size(); first += kPiece) {
     std::array<float, kPiece> padded;
     const float* const piece = piece_at(logits, first, padded);
-    std::array<float, kWide> e_sum{};
-    std::array<float, kWide> xe_sum{};
-    for (size_t i = 0; i < kPiece; i += kWide) {
-      for (size_t lane = 0; lane < kWide; ++lane) {
-        const float below = piece[i + lane] - largest;
-        const float x = below < -87.0F ? -87.0F : below;  // not -infinity times 0
-        const float e = exp_nonpositive_f32(x);
+    std::array<float, kLanes> maxima;
+    maxima.fill(kMasked);
+    for (size_t i = 0; i < kPiece; i += kLanes) {
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        maxima[lane] = piece[i + lane] > maxima[lane] ? piece[i + lane] : maxima[lane];
+      }
+    }
+    const float largest = *std::ranges::max_element(maxima);
+    if (largest == kMasked) {
+      pieces.push_back({0, 0, kMasked});
+      continue;
+    }
+    std::array<float, kLanes> e_sum{};
+    std::array<float, kLanes> xe_sum{};
+    for (size_t i = 0; i < kPiece; i += kLanes) {
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        const float x = kernels::below_largest(piece[i + lane], largest);
+        const float e = kernels::exp_f32(x);
         e_sum[lane] += e;
         xe_sum[lane] = std::fma(x, e, xe_sum[lane]);
       }
     }
-    for (size_t lane = 0; lane < kWide; ++lane) {
-      sum[lane] += static_cast<double>(e_sum[lane]);
-      weighted[lane] += static_cast<double>(xe_sum[lane]);
-    }
+    pieces.push_back({tree(e_sum), tree(xe_sum), largest});
   }
-  Sums out;
-  for (size_t lane = 0; lane < kWide; ++lane) {
-    out.e += sum[lane];
-    out.xe += weighted[lane];
-  }
-  return out;
+  return kernels::add_exp_pieces(pieces);
 }
 
 // The loops for what this processor has; the bits are the same.
 #if defined(__x86_64__)
-CHIMERE_FOR_AVX512 Sums sum_avx512(std::span<const float> l, float m) {
-  return sum_in_pieces(l, m);
+CHIMERE_FOR_AVX512 kernels::ExpSums sum_avx512(std::span<const float> l) {
+  return sum_in_pieces(l);
 }
-CHIMERE_FOR_AVX2 Sums sum_avx2(std::span<const float> l, float m) { return sum_in_pieces(l, m); }
+CHIMERE_FOR_AVX2 kernels::ExpSums sum_avx2(std::span<const float> l) { return sum_in_pieces(l); }
 #endif
-
-Sums sum_exponentials(std::span<const float> logits, float largest) {
-#if defined(__x86_64__)
-  static const auto kBest = has_avx512() ? sum_avx512 : has_avx2() ? sum_avx2 : nullptr;
-  if (kBest != nullptr) return kBest(logits, largest);
-#endif
-  return sum_in_pieces(logits, largest);
-}
 
 }  // namespace
 
 Distribution summarise(std::span<const float> logits, float largest, double scale) {
   // Eight interleaved partial sums: a fixed order that vectorises. Exponentials are computed a
   // block ahead of the sums, so that they do not wait for each other.
-  constexpr size_t kLanes = 8;
+  constexpr size_t kStrands = 8;
   constexpr size_t kBlock = 64;
-  std::array<double, kLanes> sum{};
-  std::array<double, kLanes> weighted{};  // of x e^x, for the entropy
+  std::array<double, kStrands> sum{};
+  std::array<double, kStrands> weighted{};  // of x e^x, for the entropy
   std::array<double, kBlock> x{};
   std::array<double, kBlock> e{};
   const double max = largest;
@@ -102,9 +101,9 @@ Distribution summarise(std::span<const float> logits, float largest, double scal
       x[i] = std::max(-708.0, (static_cast<double>(block[i]) - max) * scale);
       e[i] = exp_nonpositive(x[i]);
     }
-    const size_t whole = block.size() / kLanes * kLanes;
-    for (size_t i = 0; i < whole; i += kLanes) {
-      for (size_t lane = 0; lane < kLanes; ++lane) {
+    const size_t whole = block.size() / kStrands * kStrands;
+    for (size_t i = 0; i < whole; i += kStrands) {
+      for (size_t lane = 0; lane < kStrands; ++lane) {
         sum[lane] += e[i + lane];
         weighted[lane] += x[i + lane] * e[i + lane];
       }
@@ -114,7 +113,7 @@ Distribution summarise(std::span<const float> logits, float largest, double scal
       weighted[i - whole] += x[i] * e[i];
     }
   }
-  for (size_t half = kLanes / 2; half > 0; half /= 2) {
+  for (size_t half = kStrands / 2; half > 0; half /= 2) {
     for (size_t lane = 0; lane < half; ++lane) {
       sum[lane] += sum[lane + half];
       weighted[lane] += weighted[lane + half];
@@ -125,11 +124,22 @@ Distribution summarise(std::span<const float> logits, float largest, double scal
   return {max * scale + log_total, std::max(0.0, log_total - weighted[0] / sum[0]), 1.0 / sum[0]};
 }
 
-Distribution summarise_f32(std::span<const float> logits, float largest) {
-  const Sums sums = sum_exponentials(logits, largest);
+kernels::ExpSums exp_sums(std::span<const float> logits) {
+#if defined(__x86_64__)
+  static const auto kBest = has_avx512() ? sum_avx512 : has_avx2() ? sum_avx2 : nullptr;
+  if (kBest != nullptr) return kBest(logits);
+#endif
+  return sum_in_pieces(logits);
+}
+
+Distribution distribution_of(const kernels::ExpSums& sums) {
   const double log_total = log_positive(sums.e);
-  return {static_cast<double>(largest) + log_total, std::max(0.0, log_total - sums.xe / sums.e),
-          1.0 / sums.e};
+  return {static_cast<double>(sums.largest) + log_total,
+          std::max(0.0, log_total - sums.xe / sums.e), 1.0 / sums.e};
+}
+
+void to_logprobs(std::span<Candidate> logits, const Distribution& distribution) {
+  for (Candidate& c : logits) c.value = static_cast<float>(c.value - distribution.log_sum);
 }
 
 std::vector<Candidate> top_logprobs(std::span<const float> logits, const Distribution& distribution,
@@ -138,7 +148,7 @@ std::vector<Candidate> top_logprobs(std::span<const float> logits, const Distrib
   Survey of;
   survey(logits, of);
   std::vector<Candidate> top = select_largest(logits, of, k);
-  for (Candidate& c : top) c.value = static_cast<float>(c.value - distribution.log_sum);
+  to_logprobs(top, distribution);
   return top;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/api.h"
 #include "sampling/survey.h"
 
 namespace chimere::sampling {
@@ -21,9 +22,14 @@ struct Distribution {
 /// `largest` is find_largest(logits)->value. Sums run in double precision in a fixed order.
 Distribution summarise(std::span<const float> logits, float largest, double scale = 1);
 
-/// The same of softmax(logits) with exponentials in single precision: within 1e-5, ten times as
-/// fast, and still the same bits on every machine.
-Distribution summarise_f32(std::span<const float> logits, float largest);
+/// Sums over softmax(logits) with exponentials in single precision, ten times as fast as
+/// summarise(), and the same bits on every machine and card: kernels::row_exp_sums().
+kernels::ExpSums exp_sums(std::span<const float> logits);
+/// Within 1e-5 of summarise(logits). `sums`: of a row that is not all masked.
+Distribution distribution_of(const kernels::ExpSums& sums);
+
+/// Turns logits into log-probabilities.
+void to_logprobs(std::span<Candidate> logits, const Distribution& distribution);
 
 /// The k most likely tokens with their log-probabilities.
 std::vector<Candidate> top_logprobs(std::span<const float> logits, const Distribution& distribution,

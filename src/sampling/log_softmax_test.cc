@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/fresh_seed.h"
+#include "kernels/exp_sums.h"
 
 namespace chimere::sampling {
 namespace {
@@ -53,10 +54,28 @@ TEST(Summarise, SinglePrecisionIsCloseToTheDefinition) {
     if (n > 2) logits[1] = -kInfinity;
     const float largest = find_largest(logits)->value;
     const Distribution exact = summarise(logits, largest);
-    const Distribution fast = summarise_f32(logits, largest);
+    const Distribution fast = distribution_of(exp_sums(logits));
     EXPECT_NEAR(fast.log_sum, exact.log_sum, 2e-6);
     EXPECT_NEAR(fast.entropy, exact.entropy, 1e-5);
     EXPECT_NEAR(fast.p_max, exact.p_max, 1e-6);
+  }
+}
+
+TEST(ExpSums, HaveTheBitsOfTheirDefinition) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 40; ++round) {
+    const size_t n = 1 + random() % (round % 8 == 0 ? 100000 : 3000);
+    std::normal_distribution<float> normal(0, 0.5F + static_cast<float>(round));
+    std::vector<float> logits(n);
+    for (float& l : logits) l = random() % 50 == 0 ? -kInfinity : normal(random);
+    if (round % 3 == 0) std::fill_n(logits.begin(), std::min<size_t>(n, 600), -kInfinity);
+    const kernels::ExpSums got = exp_sums(logits);
+    const kernels::ExpSums want = kernels::row_exp_sums(logits.data(), static_cast<int64_t>(n));
+    EXPECT_EQ(got.e, want.e) << n;
+    EXPECT_EQ(got.xe, want.xe) << n;
+    EXPECT_EQ(got.largest, want.largest) << n;
   }
 }
 

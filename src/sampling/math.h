@@ -65,29 +65,8 @@ inline double log_positive(double x) {
   return exponent * kLn2High + (exponent * kLn2Low + log_m);
 }
 
-/// The two in single precision, for loops over a vocabulary, with fused multiplications: errors
-/// below 3e-7 of the result (of log_positive_f32: below 3e-7). e^x for x <= 0; below -87 the result
-/// is e^-87.
-inline float exp_nonpositive_f32(float x) {
-  constexpr float kRound = 0x1.8p23F;
-  const float clamped = x < -87.0F ? -87.0F : x;
-  const float shifted = std::fma(clamped, 1.44269504F, kRound);
-  const float n = shifted - kRound;
-  // |r| <= ln 2 / 2
-  const float r = std::fma(n, 2.12194440e-4F, std::fma(n, -0.693359375F, clamped));
-  // Taylor to degree 6: the remainder is below 0.3466^7 / 7! = 1.2e-7.
-  float p = 1.0F / 720.0F;
-  p = std::fma(p, r, 1.0F / 120.0F);
-  p = std::fma(p, r, 1.0F / 24.0F);
-  p = std::fma(p, r, 1.0F / 6.0F);
-  p = std::fma(p, r, 0.5F);
-  p = std::fma(p, r, 1.0F);
-  p = std::fma(p, r, 1.0F);
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(p) +
-                              (std::bit_cast<uint32_t>(shifted) << 23));
-}
-
-/// ln x for normal x > 0.
+/// ln x for normal x > 0 in single precision: errors below 3e-7. Its companion is
+/// kernels::exp_f32().
 inline float log_positive_f32(float x) {
   constexpr uint32_t kRootHalf = 0x3f3504f3;  // the bits of sqrt(1 / 2)
   const auto bits = std::bit_cast<uint32_t>(x) - kRootHalf;

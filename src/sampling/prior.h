@@ -23,6 +23,14 @@ struct PriorMixture {
   double log_sum = 0;              ///< where there are shares
 };
 
+/// What a source sees of the model's distribution.
+struct PriorView {
+  /// By id. If tokens() says so, those of its tokens alone; others are masked, or beyond the end.
+  std::span<const float> logits;
+  Candidate largest;                       ///< a number, not masked
+  const kernels::ExpSums* sums = nullptr;  ///< nullptr: `logits` are whole, and these their sums
+};
+
 /// Mixes p = (1 - w) p_model + p_other, where p_other sums up to w < 1 over a few tokens. The
 /// result may depend on the logits and the tokens before alone, so that replies replay; what is
 /// kept from call to call only saves work. One object serves one sampler at a time.
@@ -30,11 +38,17 @@ class Prior {
  public:
   virtual ~Prior() = default;
 
-  /// Fills `mixture` with p_other; without shares the model's distribution stays as it is.
-  /// `largest`: of the logits, which are numbers and not all masked. Errors: kIo, kInvalidData (its
-  /// source is damaged).
-  virtual Status mix(std::span<const float> logits, const Candidate& largest,
-                     std::span<const int32_t> history, PriorMixture& mixture) = 0;
+  /// Adds every token that mix() behind `history` may look at or give a share, some of them more
+  /// than once; ids may be beyond the vocabulary. Changes nothing that mix() sees. Errors: those of
+  /// mix(); kUnsupported: mix() may look at any.
+  virtual Status tokens(std::span<const int32_t> /*history*/, std::vector<int32_t>& /*out*/) {
+    return unsupported("This source does not say which logits it looks at.");
+  }
+
+  /// Fills `mixture` with p_other; without shares the model's distribution stays as it is. Errors:
+  /// kIo, kInvalidData (its source is damaged).
+  virtual Status mix(const PriorView& view, std::span<const int32_t> history,
+                     PriorMixture& mixture) = 0;
 
   /// The token that the source itself thinks most likely behind a text, with its probability; id -1
   /// if it knows none. A guess for drafts: nothing else depends on it.
@@ -46,6 +60,9 @@ class Prior {
 /// largest one, given the old.
 Candidate mix_logits(std::span<const float> logits, const Candidate& largest,
                      const PriorMixture& mixture, std::vector<float>& out);
+/// The same of some tokens, all those with shares among them, which are in order before and
+/// afterwards.
+void mix_logits(std::span<Candidate> known, const PriorMixture& mixture);
 
 }  // namespace chimere::sampling
 

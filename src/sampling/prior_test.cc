@@ -5,18 +5,31 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <random>
+#include <set>
+#include <utility>
 
+#include "base/fresh_seed.h"
 #include "sampling/sampler.h"
 
 namespace chimere::sampling {
 namespace {
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
 class FixedPrior final : public Prior {
  public:
   explicit FixedPrior(std::vector<PriorShare> shares) : shares_(std::move(shares)) {}
-  Status mix(std::span<const float> logits, const Candidate& largest, std::span<const int32_t>,
-             PriorMixture& mixture) override {
-    mixture = {shares_, summarise(logits, largest.value).log_sum};
+  Status tokens(std::span<const int32_t>, std::vector<int32_t>& out) override {
+    for (const PriorShare& s : shares_) out.push_back(s.id);
+    return {};
+  }
+  Status mix(const PriorView& view, std::span<const int32_t>, PriorMixture& mixture) override {
+    const kernels::ExpSums sums = view.sums != nullptr ? *view.sums : exp_sums(view.logits);
+    mixture = {{}, distribution_of(sums).log_sum};
+    for (const PriorShare& s : shares_) {
+      if (view.logits[static_cast<size_t>(s.id)] > -kInfinity) mixture.shares.push_back(s);
+    }
     return {};
   }
 
@@ -26,8 +39,7 @@ class FixedPrior final : public Prior {
 
 class BrokenPrior final : public Prior {
  public:
-  Status mix(std::span<const float>, const Candidate&, std::span<const int32_t>,
-             PriorMixture&) override {
+  Status mix(const PriorView&, std::span<const int32_t>, PriorMixture&) override {
     return io_error("The table is gone.");
   }
 };
@@ -95,6 +107,59 @@ TEST(Prior, WithoutSharesChangesNoBit) {
   ASSERT_TRUE(alone.ok() && beside.ok());
   EXPECT_EQ(alone->logprob, beside->logprob);
   EXPECT_EQ(alone->entropy, beside->entropy);
+}
+
+TEST(Prior, ExcerptsAreEnoughForAMixture) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, 3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<float> logits(700);
+    for (float& l : logits) l = random() % 9 == 0 ? -kInfinity : normal(random);
+    std::vector<PriorShare> shares;
+    std::set<int32_t> ids;
+    for (uint32_t n = random() % 30; n > 0; --n) ids.insert(static_cast<int32_t>(random() % 700));
+    for (const int32_t id : ids) {
+      shares.push_back({id, 0.9F / static_cast<float>(ids.size() + random() % 3)});
+    }
+    SamplingParams params;
+    params.prior = std::make_shared<FixedPrior>(shares);
+    params.temperature = random() % 2 ? 1.0F : 0.0F;
+    params.top_k = 1 + static_cast<int32_t>(random() % 20);
+    params.presence_penalty = random() % 2 ? 1.0F : 0.0F;
+    params.logit_bias = {{static_cast<int32_t>(random() % 700), 3}};
+    const std::vector<int32_t> history = {5, static_cast<int32_t>(random() % 700)};
+    Sampler sampler(params);
+    const Needed needed = sampler.needed(128);
+    ASSERT_GT(needed.largest, 0);
+    ASSERT_TRUE(needed.sums);
+    std::vector<int32_t> named;
+    ASSERT_TRUE(sampler.list(history, 700, named).ok());
+    std::vector<Candidate> listed;
+    std::vector<float> left = logits;
+    for (const int32_t id : named) {
+      listed.push_back({std::exchange(left[static_cast<size_t>(id)], -kInfinity), id});
+    }
+    Survey of;
+    survey(left, of);
+    const auto largest = select_largest(left, of, needed.largest);
+    const kernels::ExpSums sums = exp_sums(logits);
+    for (uint64_t position = 2; position < 6; ++position) {
+      EXPECT_EQ(sampler.sample({largest, listed, &sums}, history, position)->value().id,
+                Sampler(params).sample(logits, history, position)->id)
+          << round;
+    }
+  }
+}
+
+TEST(Prior, AllLogitsAreNeededForWhatAMixtureReports) {
+  SamplingParams params;
+  params.prior = std::make_shared<BrokenPrior>();
+  params.logprobs = 0;
+  EXPECT_EQ(Sampler(params).needed(128), Needed{});
+  std::vector<int32_t> ids;
+  EXPECT_FALSE(Sampler(params).list({}, 10, ids).ok()) << "it does not say which it looks at";
 }
 
 TEST(Prior, ErrorsEndTheReply) {

@@ -38,6 +38,9 @@ bool does_something(Stage stage, const SamplingParams& p) {
   return false;
 }
 
+/// Stages that change logits of few tokens and cut none.
+bool edits(Stage stage) { return stage == Stage::kPenalties || stage == Stage::kDry; }
+
 /// Stages that never cut the most likely token and leave it the most likely one.
 bool keeps_first(Stage stage) {
   return stage == Stage::kTopNSigma || stage == Stage::kTopK || stage == Stage::kTopP ||
@@ -79,7 +82,7 @@ Status Sampler::apply_bias() {
   return candidates_.edit(edits);
 }
 
-Status Sampler::apply_penalties(std::span<const int32_t> history) {
+std::vector<Edit> Sampler::penalty_edits(std::span<const int32_t> history) const {
   const auto window = static_cast<size_t>(params_.penalty_window);
   if (params_.penalty_window > 0 && history.size() > window) history = history.last(window);
   std::unordered_map<int32_t, int32_t> counts;
@@ -91,7 +94,7 @@ Status Sampler::apply_penalties(std::span<const int32_t> history) {
         {id, params_.repeat_penalty,
          static_cast<float>(count) * params_.frequency_penalty + params_.presence_penalty});
   }
-  return candidates_.edit(edits);
+  return edits;
 }
 
 void Sampler::apply_temperature() {
@@ -128,7 +131,7 @@ Status Sampler::apply(Stage stage, std::span<const int32_t> history, uint64_t po
   const double top = candidates_.largest().value * candidates_.scale();
   switch (stage) {
     case Stage::kPenalties:
-      return apply_penalties(history);
+      return candidates_.edit(penalty_edits(history));
     case Stage::kDry:
       return candidates_.edit(dry_edits(history, params_.dry));
     case Stage::kTopNSigma:
@@ -171,14 +174,13 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
                                 uint64_t position) {
   CHIMERE_CHECK_OK(candidates_.assign(logits));
   if (params_.prior) {
-    CHIMERE_CHECK_OK(params_.prior->mix(logits, candidates_.largest(), history, mixture_));
+    CHIMERE_CHECK_OK(params_.prior->mix({logits, candidates_.largest()}, history, mixture_));
     if (!mixture_.shares.empty()) {
       const Candidate largest = mix_logits(logits, candidates_.largest(), mixture_, mixed_);
       logits = mixed_;
       candidates_.replace(logits, largest);
     }
   }
-  const Candidate raw = candidates_.largest();
   if (!params_.logit_bias.empty()) CHIMERE_CHECK_OK(apply_bias());
   for (const Stage stage : order_) CHIMERE_CHECK_OK(apply(stage, history, position));
 
@@ -186,7 +188,7 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
   out.id =
       params_.mirostat == 2 ? draw_mirostat(position) : candidates_.draw(params_.seed, position).id;
   if (params_.logprobs >= 0) {
-    const Distribution d = summarise(logits, raw.value);
+    const Distribution d = distribution_of(exp_sums(logits));
     out.logprob = static_cast<float>(logits[static_cast<size_t>(out.id)] - d.log_sum);
     out.entropy = static_cast<float>(d.entropy);
     out.p_max = static_cast<float>(d.p_max);
@@ -195,35 +197,91 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
   return out;
 }
 
-int32_t Sampler::largest_needed(int32_t most) const {
+Needed Sampler::needed(int32_t most) const {
   const SamplingParams& p = params_;
-  if (p.prior || !p.logit_bias.empty() || p.logprobs >= 0 || p.mirostat == 2) return 0;
-  int32_t lowered = 0;
-  const auto with_lowered = [&](int32_t n) { return n <= most - lowered ? n + lowered : 0; };
+  if (p.mirostat == 2 || p.logprobs > most || (p.prior && p.logprobs >= 0)) return {};
+  const auto enough = [&](int32_t n) -> Needed {
+    return n <= most ? Needed{std::max(n, p.logprobs), p.logprobs >= 0 || p.prior} : Needed{};
+  };
+  const auto few = static_cast<int32_t>(std::min<int64_t>(most, Candidates::kFew));
+  bool changed = p.prior || !p.logit_bias.empty();  // what the sums are of
   for (const Stage stage : order_) {
-    if (stage == Stage::kPenalties) {
-      const bool lowers =
-          p.repeat_penalty >= 1 && p.frequency_penalty >= 0 && p.presence_penalty >= 0;
-      if (!lowers || p.penalty_window < 0 || p.penalty_window > most) return 0;
-      lowered = p.penalty_window;
-    } else if (stage == Stage::kTopK) {
-      return with_lowered(p.top_k);
-    } else if (stage != Stage::kTemperature || p.dynatemp_range > 0) {
-      return 0;
-    } else if (p.temperature == 0) {
-      return with_lowered(1);
+    changed = changed || edits(stage) || stage == Stage::kTemperature;
+    if (edits(stage)) continue;
+    if (stage == Stage::kTopK) return enough(p.top_k);
+    if (stage == Stage::kMinP) return enough(few);
+    if (stage == Stage::kTopP && !changed) {
+      return {few, true};
     }
+    if (stage != Stage::kTemperature || p.dynatemp_range > 0) return {};
+    if (p.temperature == 0) return enough(1);
   }
-  return 0;
+  return {};
 }
 
-Result<Sampled> Sampler::sample_largest(std::span<const Candidate> largest,
-                                        std::span<const int32_t> history, uint64_t position) {
-  CHIMERE_CHECK_OK(candidates_.assign_largest(largest));
-  for (const Stage stage : order_) CHIMERE_CHECK_OK(apply(stage, history, position));
+Status Sampler::list(std::span<const int32_t> history, int64_t vocabulary,
+                     std::vector<int32_t>& out) const {
+  out.clear();
+  if (params_.prior) CHIMERE_CHECK_OK(params_.prior->tokens(history, out));
+  for (const LogitBias& b : params_.logit_bias) out.push_back(b.id);
+  const auto add = [&](const std::vector<Edit>& edited) {
+    for (const Edit& e : edited) out.push_back(e.id);
+  };
+  for (const Stage stage : order_) {
+    if (stage == Stage::kPenalties) add(penalty_edits(history));
+    if (stage == Stage::kDry) add(dry_edits(history, params_.dry));
+    if (!edits(stage) && (stage != Stage::kTemperature || params_.temperature == 0)) break;
+  }
+  std::erase_if(out, [&](int32_t id) { return id >= vocabulary; });
+  std::ranges::sort(out);
+  const auto again = std::ranges::unique(out);
+  out.erase(again.begin(), again.end());
+  return {};
+}
+
+Status Sampler::mix_known(const Excerpt& excerpt, std::span<const int32_t> history) {
+  constexpr float kMasked = -std::numeric_limits<float>::infinity();
+  CHIMERE_TRY(const Candidate largest, find_largest({&known_.front().value, 1}));
+  // By id, as the source sees it: masked again where it is not in use.
+  for (const Candidate& c : excerpt.listed) {
+    const auto place = static_cast<size_t>(c.id);
+    if (place >= by_id_.size()) by_id_.resize(place + 1, kMasked);
+    by_id_[place] = c.value;
+  }
+  const Status status = params_.prior->mix(
+      {by_id_, {largest.value, known_.front().id}, excerpt.sums}, history, mixture_);
+  for (const Candidate& c : excerpt.listed) by_id_[static_cast<size_t>(c.id)] = kMasked;
+  CHIMERE_CHECK_OK(status);
+  if (!mixture_.shares.empty()) mix_logits(known_, mixture_);
+  return {};
+}
+
+Result<std::optional<Sampled>> Sampler::sample(const Excerpt& excerpt,
+                                               std::span<const int32_t> history,
+                                               uint64_t position) {
+  merge(excerpt, known_);
+  if (params_.prior) CHIMERE_CHECK_OK(mix_known(excerpt, history));
+  Candidates::Rest rest;
+  if (!excerpt.largest.empty()) rest.largest = excerpt.largest.back().value;
+  rest.sums = excerpt.sums;
+  CHIMERE_CHECK_OK(candidates_.assign_known(known_, rest));
+  if (!params_.logit_bias.empty()) CHIMERE_CHECK_OK(apply_bias());
+  for (const Stage stage : order_) {
+    CHIMERE_CHECK_OK(apply(stage, history, position));
+    if (candidates_.undecided()) return std::optional<Sampled>();
+  }
   Sampled out;
   out.id = candidates_.draw(params_.seed, position).id;
-  return out;
+  if (params_.logprobs < 0) return std::optional(std::move(out));
+  const Distribution d = distribution_of(*excerpt.sums);
+  const auto raw = std::ranges::find(known_, out.id, &Candidate::id);
+  out.logprob = static_cast<float>(raw->value - d.log_sum);
+  out.entropy = static_cast<float>(d.entropy);
+  out.p_max = static_cast<float>(d.p_max);
+  const auto n = std::min(known_.size(), static_cast<size_t>(params_.logprobs));
+  out.top.assign(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(n));
+  to_logprobs(out.top, d);
+  return std::optional(std::move(out));
 }
 
 }  // namespace chimere::sampling

@@ -3,11 +3,13 @@
 #define CHIMERE_SAMPLING_SAMPLER_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "sampling/candidates.h"
+#include "sampling/excerpt.h"
 #include "sampling/log_softmax.h"
 #include "sampling/params.h"
 
@@ -42,23 +44,29 @@ class Sampler {
   Result<Sampled> sample(std::span<const float> logits, std::span<const int32_t> history,
                          uint64_t position);
 
-  /// How many of the largest logits decide every choice, whatever the others are, if at most `most`
-  /// do; 0: all logits. It takes a top-k, or the choice of the most likely token, before whatever
-  /// else asks for the distribution; penalties in a window may come before, if all they do is to
-  /// lower logits: a token of the window may lose its place to one of as many that follow. All
-  /// logits are needed with log-probabilities, biases, a prior and Mirostat.
-  int32_t largest_needed(int32_t most) const;
-  /// As sample() from a vocabulary of more than largest_needed() tokens, from that many of its
-  /// largest logits or more: larger first, ties to the lower id, see Candidates::assign_largest().
-  Result<Sampled> sample_largest(std::span<const Candidate> largest,
-                                 std::span<const int32_t> history, uint64_t position);
+  /// What an excerpt of a row must have to decide the choice. It takes a top-k, or the choice of
+  /// the most likely token, before whatever else asks for the distribution, of at most `most`
+  /// tokens, and no more log-probabilities; or a top-p of the logits as they are, or a min-p: then
+  /// the choice is decided where few tokens reach it. All logits are needed with Mirostat, and for
+  /// log-probabilities of a mixture with a prior.
+  Needed needed(int32_t most) const;
+  /// The tokens below `vocabulary` that the excerpt behind `history` must list, in rising order:
+  /// those whose logits change before tokens are cut. Errors: those of Prior::tokens().
+  Status list(std::span<const int32_t> history, int64_t vocabulary,
+              std::vector<int32_t>& out) const;
+  /// As sample() from all logits, of which there are more than needed().largest, with the same
+  /// bits; nothing if the excerpt does not decide it.
+  Result<std::optional<Sampled>> sample(const Excerpt& excerpt, std::span<const int32_t> history,
+                                        uint64_t position);
 
   const SamplingParams& params() const { return params_; }
 
  private:
   Status apply(Stage stage, std::span<const int32_t> history, uint64_t position);
+  /// Mixes params.prior into `known_`, which came of the excerpt.
+  Status mix_known(const Excerpt& excerpt, std::span<const int32_t> history);
   Status apply_bias();
-  Status apply_penalties(std::span<const int32_t> history);
+  std::vector<Edit> penalty_edits(std::span<const int32_t> history) const;
   void apply_temperature();
   void apply_xtc(uint64_t position);
   int32_t draw_mirostat(uint64_t position);
@@ -68,7 +76,9 @@ class Sampler {
   Candidates candidates_;     ///< here for its memory
   PriorMixture mixture_;
   std::vector<float> mixed_;
-  double mu_;  ///< Mirostat's, in bits
+  std::vector<Candidate> known_;  ///< of an excerpt
+  std::vector<float> by_id_;      ///< likewise, for the prior
+  double mu_;                     ///< Mirostat's, in bits
 };
 
 }  // namespace chimere::sampling

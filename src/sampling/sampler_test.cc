@@ -225,11 +225,24 @@ std::vector<Candidate> largest_of(const std::vector<float>& logits, size_t n) {
   return all;
 }
 
-TEST(Sample, TheLargestLogitsAreEnoughWhereItSaysSo) {
+void expect_same(const Sampled& got, const Sampled& want) {
+  EXPECT_EQ(got.id, want.id);
+  EXPECT_EQ(got.logprob, want.logprob);
+  EXPECT_EQ(got.entropy, want.entropy);
+  EXPECT_EQ(got.p_max, want.p_max);
+  ASSERT_EQ(got.top.size(), want.top.size());
+  for (size_t i = 0; i < got.top.size(); ++i) {
+    EXPECT_EQ(got.top[i].id, want.top[i].id);
+    EXPECT_EQ(got.top[i].value, want.top[i].value);
+  }
+}
+
+TEST(Sample, ExcerptsAreEnoughWhereItSaysSo) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const auto some = [&](float value, float neutral) { return random() % 2 ? value : neutral; };
+  int excerpts = 0;
   for (int round = 0; round < 300; ++round) {
     std::vector<float> logits = random_logits(random, 3000, 2);
     if (round % 3 == 0) {
@@ -248,22 +261,115 @@ TEST(Sample, TheLargestLogitsAreEnoughWhereItSaysSo) {
     p.frequency_penalty = some(0.3F, 0);
     p.penalty_window = static_cast<int32_t>(random() % 25);
     p.seed = random();
+    p.logprobs = static_cast<int32_t>(random() % 40) - 10;
+    p.logprobs = std::max(p.logprobs, -1);
+    if (random() % 2 == 0) p.dry.multiplier = 1;
+    p.dry.allowed_length = 1;
     // Likely tokens, so that what is behind them matters.
     std::vector<int32_t> history;
     for (const Candidate& c : largest_of(logits, 60)) history.push_back(c.id);
     std::shuffle(history.begin(), history.end(), random);
+    history.insert(history.end(), history.begin(), history.begin() + 3);
+    for (uint32_t n = random() % 3 * 20; n > 0; --n) {
+      const auto id = random() % 2 ? random() % logits.size() : static_cast<size_t>(history[n]);
+      p.logit_bias.push_back(
+          {static_cast<int32_t>(id), random() % 5 ? static_cast<float>(n) / 8 - 2 : -INFINITY});
+    }
     if (random() % 3 == 0) std::rotate(p.order.begin(), p.order.end() - 1, p.order.end());
+    SCOPED_TRACE(round);
     Sampler sampler(p);
-    const int32_t needed = sampler.largest_needed(128);
+    const Needed needed = sampler.needed(128);
     const bool temperature_first = p.order.front() == Stage::kTemperature;
-    if (needed == 0) {  // what is hot depends on all logits where it comes before top-k
+    if (needed.largest == 0) {  // what is hot depends on all logits where it comes before top-k
       EXPECT_TRUE(temperature_first && p.dynatemp_range > 0) << round;
       continue;
     }
-    const auto largest = largest_of(logits, static_cast<size_t>(needed) + random() % 5);
-    EXPECT_EQ(sampler.sample_largest(largest, history, 7)->id, sample(logits, history, 7, p)->id)
-        << round;
+    ++excerpts;
+    std::vector<int32_t> ids;
+    ASSERT_TRUE(sampler.list(history, 3000, ids).ok());
+    std::vector<Candidate> listed;
+    std::vector<float> left = logits;
+    for (const int32_t id : ids) {
+      listed.push_back({std::exchange(left[static_cast<size_t>(id)], -INFINITY), id});
+    }
+    const auto largest = largest_of(left, static_cast<size_t>(needed.largest) + random() % 5);
+    const kernels::ExpSums sums = exp_sums(logits);
+    const auto got = sampler.sample({largest, listed, needed.sums ? &sums : nullptr}, history, 7);
+    const auto want = sample(logits, history, 7, p);
+    ASSERT_TRUE(got.ok() && want.ok()) << round;
+    ASSERT_TRUE(got->has_value()) << round;
+    expect_same(**got, *want);
   }
+  EXPECT_GT(excerpts, 150);
+}
+
+TEST(Sample, ExcerptsDecideTopPAndMinPWhereFewTokensReachThem) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  int decided = 0;
+  int undecided = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::vector<float> logits = random_logits(random, 3000, round % 2 ? 1 : 5);
+    if (round % 3 == 0) {
+      for (float& l : logits) l = std::rint(l * 4) / 4;  // many equal ones
+    }
+    SamplingParams p;
+    p.temperature = 1;
+    if (random() % 2) p.top_p = random() % 2 ? 0.9F : 0.3F;
+    if (random() % 2 || p.top_p == 1) p.min_p = random() % 2 ? 0.1F : 0.01F;
+    if (random() % 2) p.order = {Stage::kMinP, Stage::kTopP, Stage::kTemperature};
+    p.logprobs = random() % 2 ? 3 : -1;
+    p.seed = random();
+    std::vector<int32_t> history;
+    if (p.top_p == 1) {  // the sums are those of the logits as they are
+      p.logit_bias = {{static_cast<int32_t>(random() % 3000), 4}};
+      p.presence_penalty = 1;
+      for (const Candidate& c : largest_of(logits, 9)) history.push_back(c.id);
+    }
+    SCOPED_TRACE(round);
+    Sampler sampler(p);
+    const Needed needed = sampler.needed(128);
+    ASSERT_EQ(needed.largest, 128) << round;
+    std::vector<int32_t> ids;
+    ASSERT_TRUE(sampler.list(history, 3000, ids).ok());
+    std::vector<Candidate> listed;
+    std::vector<float> left = logits;
+    for (const int32_t id : ids) {
+      listed.push_back({std::exchange(left[static_cast<size_t>(id)], -INFINITY), id});
+    }
+    const auto largest = largest_of(left, 128);
+    const kernels::ExpSums sums = exp_sums(logits);
+    const auto got = sampler.sample({largest, listed, needed.sums ? &sums : nullptr}, history, 7);
+    const auto want = sample(logits, history, 7, p);
+    ASSERT_TRUE(got.ok() && want.ok()) << round;
+    (got->has_value() ? decided : undecided) += 1;
+    if (got->has_value()) expect_same(**got, *want);
+  }
+  EXPECT_GT(decided, 50);
+  EXPECT_GT(undecided, 50);
+}
+
+TEST(Sample, ListsTheTokensWhoseLogitsChangeBeforeTheCut) {
+  SamplingParams p;
+  p.top_k = 5;
+  p.logit_bias = {{9, 1}, {3, -1}, {9, 2}};
+  p.presence_penalty = 1;
+  p.penalty_window = 3;
+  const std::vector<int32_t> history = {1, 7, 2, 7};
+  const auto listed = [&] {
+    std::vector<int32_t> ids = {100};
+    EXPECT_TRUE(Sampler(p).list(history, 20, ids).ok());
+    return ids;
+  };
+  EXPECT_EQ(listed(), (std::vector<int32_t>{2, 3, 7, 9}));
+  p.penalty_window = -1;
+  EXPECT_EQ(listed(), (std::vector<int32_t>{1, 2, 3, 7, 9}));
+  p.order = {Stage::kTopK, Stage::kPenalties};
+  EXPECT_EQ(listed(), (std::vector<int32_t>{3, 9}));
+  p.presence_penalty = 0;
+  p.logit_bias = {};
+  EXPECT_TRUE(listed().empty());
 }
 
 TEST(Sample, AllLogitsAreNeededForTheRest) {
@@ -272,38 +378,66 @@ TEST(Sample, AllLogitsAreNeededForTheRest) {
     p.top_k = 20;
     p.temperature = 0.7F;
     change(p);
-    return Sampler(p).largest_needed(128);
+    const Needed n = Sampler(p).needed(128);
+    EXPECT_EQ(n.sums, n.largest > 0 && p.logprobs >= 0);
+    return n.largest;
   };
   EXPECT_EQ(needed([](SamplingParams&) {}), 20);
   EXPECT_EQ(needed([](SamplingParams& p) { p.temperature = 0; }), 1);
   EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 0, p.temperature = 0; }), 1);
   EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 129; }), 0);
   EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 0; }), 0);
-  EXPECT_EQ(needed([](SamplingParams& p) { p.logprobs = 0; }), 0);
-  EXPECT_EQ(needed([](SamplingParams& p) { p.logit_bias = {{3, 1}}; }), 0);
-  EXPECT_EQ(needed([](SamplingParams& p) { p.repeat_penalty = 1.1F; }), 20 + 64);
-  EXPECT_EQ(needed([](SamplingParams& p) { p.repeat_penalty = 0.9F; }), 0);
-  EXPECT_EQ(needed([](SamplingParams& p) { p.presence_penalty = -0.1F; }), 0);
-  EXPECT_EQ(needed([](SamplingParams& p) { p.presence_penalty = 1, p.penalty_window = -1; }), 0);
-  EXPECT_EQ(needed([](SamplingParams& p) { p.presence_penalty = 1, p.penalty_window = 109; }), 0);
-  EXPECT_EQ(needed([](SamplingParams& p) { p.dry.multiplier = 0.8F; }), 0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.logprobs = 0; }), 20);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.logprobs = 30; }), 30);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.logprobs = 129; }), 0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.logit_bias = {{3, 1}}; }), 20);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.repeat_penalty = 0.9F; }), 20);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.dry.multiplier = 0.8F; }), 20);
   EXPECT_EQ(needed([](SamplingParams& p) { p.top_n_sigma = 1; }), 0);
   EXPECT_EQ(needed([](SamplingParams& p) { p.mirostat = 2; }), 0);
   EXPECT_EQ(needed([](SamplingParams& p) {
-              p.order = {Stage::kTopP, Stage::kTopK}, p.top_p = 0.9F;
+              p.order = {Stage::kTypical, Stage::kTopK}, p.typical = 0.9F;
             }),
             0);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 0, p.min_p = 0.1F, p.dry.multiplier = 1; }),
+            128);
+  EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 0, p.top_p = 0.9F, p.dry.multiplier = 1; }),
+            0);
+  EXPECT_EQ(needed([](SamplingParams& p) {
+              p.order = {Stage::kTemperature, Stage::kTopP}, p.top_p = 0.9F;
+            }),
+            0);
+  SamplingParams nucleus;
+  nucleus.top_p = 0.9F;
+  nucleus.temperature = 1;
+  EXPECT_EQ(Sampler(nucleus).needed(200), (Needed{128, true}));
+  EXPECT_EQ(Sampler(nucleus).needed(10), (Needed{10, true}));
 }
 
-TEST(Sample, RefusesLargestLogitsThatAreNoNumbers) {
+TEST(Sample, RefusesExcerptsThatAreNoNumbers) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Sampler sampler({});
   const Candidate bad[] = {{kInfinity, -1}};
-  EXPECT_EQ(sampler.sample_largest(bad, {}, 0).error().message,
-            sample({1, NAN}, {}, 0, {}).error().message);
+  const std::string no_numbers = sample({1, NAN}, {}, 0, {}).error().message;
+  EXPECT_EQ(sampler.sample({.largest = bad}, {}, 0).error().message, no_numbers);
   const Candidate masked[] = {{-kInfinity, -1}};
-  EXPECT_EQ(sampler.sample_largest(masked, {}, 0).error().message,
-            sample({-kInfinity, -kInfinity}, {}, 0, {}).error().message);
+  const std::string none_left = sample({-kInfinity, -kInfinity}, {}, 0, {}).error().message;
+  EXPECT_EQ(sampler.sample({.largest = masked}, {}, 0).error().message, none_left);
+  const Candidate good[] = {{2, 1}};
+  EXPECT_TRUE(sampler.sample({.largest = good, .listed = masked}, {}, 0).ok());
+  for (const float x : {kInfinity, -kInfinity, NAN}) {
+    const Candidate listed[] = {{x, 4}};
+    EXPECT_EQ(sampler.sample({.largest = masked, .listed = listed}, {}, 0).error().message,
+              x == -kInfinity ? none_left : no_numbers);
+    EXPECT_EQ(sampler.sample({.largest = good, .listed = listed}, {}, 0).ok(), x == -kInfinity);
+  }
+  // What becomes one that is no number.
+  SamplingParams p;
+  p.repeat_penalty = 0.01F;
+  const Candidate huge[] = {{3e38F, 4}};
+  EXPECT_EQ(Sampler(p).sample({.largest = good, .listed = huge}, {{4}}, 0).error().message,
+            no_numbers);
+  EXPECT_EQ(sample({0, 2, 0, 0, 3e38F}, {4}, 0, p).error().message, no_numbers);
 }
 
 TEST(Sample, RefusesLogitsThatAreNoNumbers) {

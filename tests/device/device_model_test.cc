@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <span>
+#include <tuple>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -160,14 +162,21 @@ TEST(DeviceModel, TheLargestLogitsAreThoseOfTheCpu) {
   const auto all_of = [](const Runner& run) {
     std::vector<float> values;
     std::vector<int32_t> ids;
+    std::vector<double> sums_of;
     const auto a = run.model->states().create_sequence();
     const auto b = run.model->states().create_sequence();
     const auto c = run.model->states().create_sequence();
-    for (int32_t round = 0; round < 4; ++round) {  // run, then recorded, then replayed
+    for (int32_t round = 0; round < 7; ++round) {  // run, then recorded, then replayed
       StepPlan plan{{step_rows(*a, {round, 4}, {1, 0}), step_rows(*b, {9}, {0}),
                      step_rows(*c, {1000 + round}, {0})}};
       plan.sequences[0].top = 1;
       plan.sequences[2].top = round < 3 ? 1 : 20;
+      // Without lists and sums for the first three rounds, with them for as many.
+      if (round >= 4) {
+        plan.sequences[0].sums = true;
+        plan.sequences[0].listed = {{round, 40, 2400}, {}};
+        plan.sequences[2].listed = {{7 + round}};
+      }
       plan.feed_drafts = round == 2;
       const auto result = run.model->forward(plan);
       EXPECT_TRUE(result.ok());
@@ -179,12 +188,21 @@ TEST(DeviceModel, TheLargestLogitsAreThoseOfTheCpu) {
           values.push_back(t.value);
           ids.push_back(t.id);
         }
+        std::vector<float> left(static_cast<size_t>(run.model->n_outputs()));
+        EXPECT_TRUE(run.model->read_logits(row, left).ok());
+        values.insert(values.end(), left.begin(), left.end());
+        if (round < 4) continue;
+        EXPECT_EQ(result->listed.rows, 3);
+        const std::span<float> listed = result->listed.row(row);
+        values.insert(values.end(), listed.begin(), listed.end());
+        const kernels::ExpSums& sums = result->sums[row];
+        sums_of.insert(sums_of.end(), {sums.e, sums.xe, double{sums.largest}});
       }
     }
-    return std::pair(values, ids);
+    return std::tuple(values, ids, sums_of);
   };
   const auto expected = all_of(Runner(*w.file, nullptr, options));
-  EXPECT_EQ(expected.second.size(), 3U * (1 + 1 + 1 + 32));
+  EXPECT_EQ(std::get<1>(expected).size(), 3U * (1 + 1 + 1 + 4 * 32));
   for (const auto& [name, device] : kernels::cuda::test::devices()) {
     EXPECT_EQ(all_of(Runner(*w.file, device.get(), options)), expected) << name;
   }

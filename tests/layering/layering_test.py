@@ -22,7 +22,7 @@ ALLOWED = {
     "kernels": {"base", "tensor", "quant"},
     "state": {"base", "tensor"},
     "text": {"base"},
-    "sampling": {"base"},
+    "sampling": {"base", "tensor", "quant", "kernels"},
     "engram": {"base"},
     "hub": {"base"},
     "protocol": {"base"},

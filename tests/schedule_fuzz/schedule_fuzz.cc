@@ -114,6 +114,8 @@ void print(const Counts& c) {
   line("steps in steps", c.interrupts);
   line("rows checked", c.rows_checked);
   line("largest only", c.top_rows_checked);
+  line("listed", c.listed_checked);
+  line("sums", c.sums_checked);
   line("completions", c.completions);
   line("forks", c.forks);
   line("restores", c.restores);
@@ -144,10 +146,11 @@ bool complete(const Counts& c, bool on_card, int64_t schedules) {
   if (schedules >= kLong && !rare) return false;
   if (c.drafts_accepted == 0 || c.drafts_rejected == 0 || c.mixed_depths == 0) return false;
   return (on_card || c.interrupts > 0) && c.rows_checked > c.top_rows_checked &&
-         c.top_rows_checked > 0 && c.completions > 0 && c.forks > 0 && c.restores > 0 &&
-         c.evictions > 0 && c.returns > 0 && c.rows_taken_back > 0 && c.cancellations > 0 &&
-         c.refusals > 0 && c.hits[static_cast<size_t>(engine::CacheTier::kDevice)] > 0 &&
-         c.give_ways > 0 && c.cache_starts > 0;
+         c.top_rows_checked > 0 && c.listed_checked > 0 && c.sums_checked > 0 &&
+         c.completions > 0 && c.forks > 0 && c.restores > 0 && c.evictions > 0 && c.returns > 0 &&
+         c.rows_taken_back > 0 && c.cancellations > 0 && c.refusals > 0 &&
+         c.hits[static_cast<size_t>(engine::CacheTier::kDevice)] > 0 && c.give_ways > 0 &&
+         c.cache_starts > 0;
 }
 
 /// Of the prefix cache; gone with the program.

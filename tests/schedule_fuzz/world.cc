@@ -4,10 +4,10 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "fleet.h"
+#include "kernels/exp_sums.h"
 
 namespace chimere::fuzz {
 namespace {
@@ -15,19 +15,37 @@ namespace {
 constexpr size_t kMaxJobs = 7;
 constexpr size_t kMaxStepRows = 256;
 
-/// The first `n` are the largest of these logits, in order.
+uint32_t bits(float x) { return std::bit_cast<uint32_t>(x); }
+
+/// The first `n` are the largest of these logits, but for the listed tokens, in order.
 bool same_largest(std::span<const kernels::TopLogit> got, std::span<const float> logits,
-                  int32_t n) {
-  std::vector<int32_t> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
+                  std::span<const int32_t> listed, int32_t n) {
+  std::vector<int32_t> ids;
+  for (int32_t id = 0; id < static_cast<int32_t>(logits.size()); ++id) {
+    if (std::ranges::find(listed, id) == listed.end()) ids.push_back(id);
+  }
   const auto logit = [&](int32_t id) { return logits[static_cast<size_t>(id)]; };
   std::ranges::stable_sort(ids, [&](int32_t a, int32_t b) { return logit(a) > logit(b); });
   if (got.size() < static_cast<size_t>(n)) return false;
   for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
-    const auto bits = [](float x) { return std::bit_cast<uint32_t>(x); };
+    if (i >= ids.size()) return got[i].id == -1;
     if (got[i].id != ids[i] || bits(got[i].value) != bits(logit(ids[i]))) return false;
   }
   return true;
+}
+
+/// What was given of a row beside the largest logits is what it is in a row of all logits.
+bool same_listed(const model::StepResult& got, int64_t row, std::span<const float> logits,
+                 std::span<const int32_t> listed) {
+  for (size_t i = 0; i < listed.size(); ++i) {
+    const float logit = logits[static_cast<size_t>(listed[i])];
+    if (bits(got.listed.row(row)[i]) != bits(logit)) return false;
+  }
+  return true;
+}
+bool same_sums(const kernels::ExpSums& got, std::span<const float> logits) {
+  const auto want = kernels::row_exp_sums(logits.data(), static_cast<int64_t>(logits.size()));
+  return got.e == want.e && got.xe == want.xe && got.largest == want.largest;
 }
 
 }  // namespace
@@ -200,10 +218,29 @@ model::SequenceRows World::plan_rows(size_t job, Part& part) {
   }
   if (chance(10)) std::shuffle(rows.logits_of.begin(), rows.logits_of.end(), rng_);
   if (chance(40)) rows.top = chance(50) ? 1 : 1 + static_cast<int32_t>(below(kVocabulary));
+  if (rows.top > 0) {
+    rows.sums = chance(30);
+    if (chance(40)) {
+      const auto most = 1 + below(chance(80) ? 12 : kVocabulary);
+      for (size_t i = 0; i < rows.logits_of.size(); ++i) rows.listed.push_back(some_ids(most));
+    }
+  }
   part.logits_of = rows.logits_of;
   part.top = rows.top;
+  part.listed = rows.listed;
+  part.sums = rows.sums;
   part.revocable = rows.revocable;
   return rows;
+}
+
+/// At most `most` tokens, in rising order.
+std::vector<int32_t> World::some_ids(uint32_t most) {
+  std::vector<int32_t> ids(below(most + 1));
+  for (int32_t& id : ids) id = static_cast<int32_t>(below(kVocabulary));
+  std::ranges::sort(ids);
+  const auto again = std::ranges::unique(ids);
+  ids.erase(again.begin(), again.end());
+  return ids;
 }
 
 /// The next one to three chunks of the prompt.
@@ -272,7 +309,8 @@ void World::check_logits(const std::vector<Part>& parts, const model::StepResult
       if (!solo.ok()) return fail("solo run: " + solo.error().message);
       request.solo = std::move(solo).value();
     }
-    for (const int32_t row : part.logits_of) {
+    for (size_t i = 0; i < part.logits_of.size(); ++i) {
+      const int32_t row = part.logits_of[i];
       const int64_t at = part.top > 0 ? out_top++ : out++;
       if (row >= part.correct) continue;  // behind a wrong draft
       const int64_t position = part.first + row;
@@ -280,9 +318,18 @@ void World::check_logits(const std::vector<Part>& parts, const model::StepResult
           std::span(request.solo).subspan(static_cast<size_t>(position) * kVocabulary, kVocabulary);
       ++counts_.rows_checked;
       counts_.top_rows_checked += part.top > 0;
-      const bool same =
-          part.top > 0 ? same_largest(result.top.row(at), want, part.top)
-                       : std::memcmp(result.logits.row(at), want.data(), want.size_bytes()) == 0;
+      bool same = false;
+      if (part.top > 0) {
+        const std::vector<int32_t> listed =
+            part.listed.empty() ? std::vector<int32_t>() : part.listed[i];
+        counts_.listed_checked += static_cast<int64_t>(listed.size());
+        counts_.sums_checked += part.sums;
+        same = same_largest(result.top.row(at), want, listed, part.top) &&
+               same_listed(result, at, want, listed) &&
+               (!part.sums || same_sums(result.sums[at], want));
+      } else {
+        same = std::memcmp(result.logits.row(at), want.data(), want.size_bytes()) == 0;
+      }
       if (!same) {
         return fail("the logits of position " + std::to_string(position) + " of request " +
                     std::to_string(jobs_[part.job].request) + " (prompt of " +

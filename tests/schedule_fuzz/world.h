@@ -23,6 +23,8 @@ struct Counts {
   int64_t steps = 0;
   int64_t rows_checked = 0;
   int64_t top_rows_checked = 0;  ///< of which the largest logits alone were wanted
+  int64_t listed_checked = 0;    ///< single logits of those
+  int64_t sums_checked = 0;      ///< rows of those
   int64_t forks = 0;
   int64_t restores = 0;
   int64_t evictions = 0;
@@ -73,6 +75,8 @@ class World {
     int32_t correct = 0;  ///< leading rows with the request's own tokens
     std::vector<int32_t> logits_of;
     int32_t top = 0;  ///< SequenceRows::top
+    std::vector<std::vector<int32_t>> listed;
+    bool sums = false;
     bool revocable = false;
     size_t drafts = 0;  ///< rows that verify one of Model::draft()
   };
@@ -96,6 +100,7 @@ class World {
   void step();
   bool compute(const Step& step);
   model::SequenceRows plan_rows(size_t job, Part& part);
+  std::vector<int32_t> some_ids(uint32_t most);
   void plan_chunks(const Request& request, model::SequenceRows& rows);
   void plan_steps(const Request& request, model::SequenceRows& rows, Part& part);
   void count_drafts(const std::vector<Part>& parts);

@@ -241,9 +241,14 @@ TEST(Speculation, LooksUpWhatRepeats) {
 /// Almost sure of one token behind each.
 class Successors final : public sampling::Prior {
  public:
-  Status mix(std::span<const float> logits, const sampling::Candidate& largest,
-             std::span<const int32_t> history, sampling::PriorMixture& mixture) override {
-    mixture.log_sum = sampling::summarise(logits, largest.value).log_sum;
+  Status tokens(std::span<const int32_t> history, std::vector<int32_t>& out) override {
+    out.push_back(likeliest(history).id);
+    return {};
+  }
+  Status mix(const sampling::PriorView& view, std::span<const int32_t> history,
+             sampling::PriorMixture& mixture) override {
+    const auto sums = view.sums != nullptr ? *view.sums : sampling::exp_sums(view.logits);
+    mixture.log_sum = sampling::distribution_of(sums).log_sum;
     mixture.shares = {likeliest(history)};
     return {};
   }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/exp_sums.h"
 #include "kernels/cuda/gdn.h"
 #include "kernels/cuda/half_rows.h"
 #include "kernels/cuda/host_experts.h"
@@ -93,6 +95,8 @@ class CudaOps final : public Ops {
   void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
               MatrixView out) override;
   void top_logits(ConstMatrixView logits, TopLogits top) override;
+  void take_logits(MatrixView logits, std::span<const int32_t> ids, ListedLogits listed) override;
+  void exp_sums(ConstMatrixView logits, ExpSums* sums) override;
   void silu_multiply(MatrixView gate, ConstMatrixView up) override;
   void route(ConstMatrixView logits, Routing routing) override;
   void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
@@ -149,6 +153,8 @@ class CudaOps final : public Ops {
   };
   Output logits_;
   Output top_;
+  Output listed_;
+  Output sums_;
 
   Status status_;  ///< of the step
   bool selected_ = false;
@@ -217,16 +223,18 @@ Result<StepOutputs> CudaOps::run_step(const StepInputs& step, const StepOutputs&
   CHIMERE_CHECK_OK(status_);
 
   StepOutputs on_host = outputs;
-  const ConstMatrixView& logits = outputs.logits;
-  CHIMERE_TRY(const uint8_t* logits_at,
-              logits_.fetch(device_, logits.data,
-                            static_cast<size_t>(logits.rows * logits.stride) * sizeof(float)));
-  CHIMERE_TRY(
-      uint8_t * top_at,
-      top_.fetch(device_, outputs.top.data,
-                 static_cast<size_t>(outputs.top.rows * outputs.top.count) * sizeof(TopLogit)));
-  on_host.logits.data = reinterpret_cast<const float*>(logits_at);
-  on_host.top.data = reinterpret_cast<TopLogit*>(top_at);
+  const TopLogits& top = outputs.top;
+  const auto fetch = [&](Output& output, auto*& data, int64_t count) -> Status {
+    const size_t bytes = data == nullptr ? 0 : static_cast<size_t>(count) * sizeof(*data);
+    CHIMERE_TRY(uint8_t* const at, output.fetch(device_, data, bytes));
+    data = reinterpret_cast<std::remove_reference_t<decltype(data)>>(at);
+    return {};
+  };
+  CHIMERE_CHECK_OK(
+      fetch(logits_, on_host.logits.data, outputs.logits.rows * outputs.logits.stride));
+  CHIMERE_CHECK_OK(fetch(top_, on_host.top.data, top.rows * top.count));
+  CHIMERE_CHECK_OK(fetch(listed_, on_host.listed.data, top.rows * outputs.listed.count));
+  CHIMERE_CHECK_OK(fetch(sums_, on_host.sums, top.rows));
   CHIMERE_CHECK_OK(stream_.synchronize());
   return on_host;
 }
@@ -417,6 +425,16 @@ void CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, Co
 void CudaOps::top_logits(ConstMatrixView logits, TopLogits top) {
   if (!ok(scratch_.resize(top_logits_scratch_bytes(top.rows, logits.cols, top.count)))) return;
   cuda::top_logits(stream_, logits, top, scratch_.data());
+}
+
+void CudaOps::take_logits(MatrixView logits, std::span<const int32_t> /*ids*/,
+                          ListedLogits listed) {
+  cuda::take_logits(stream_, logits, arrays_.listed_ids(), listed);
+}
+
+void CudaOps::exp_sums(ConstMatrixView logits, ExpSums* sums) {
+  if (!ok(scratch_.resize(exp_sums_scratch_bytes(logits.rows, logits.cols)))) return;
+  cuda::exp_sums(stream_, logits, sums, scratch_.data());
 }
 
 void CudaOps::silu_multiply(MatrixView gate, ConstMatrixView up) {

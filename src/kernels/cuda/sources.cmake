@@ -3,6 +3,7 @@
 set(CUDA_MODULES
   cuda/attend.cu
   cuda/attend_chunk.cu
+  cuda/exp_sums.cu
   cuda/gdn_chunk.cu
   cuda/gdn_chunk_128.cu
   cuda/gdn_conv.cu
@@ -35,6 +36,7 @@ target_sources(chimere_kernels PRIVATE
   cuda/device/driver.cc
   cuda/device/profile.cc
   cuda/device_batch.cc
+  cuda/exp_sums.cc
   cuda/gdn.cc
   cuda/half_rows.cc
   cuda/host_experts.cc
@@ -84,6 +86,7 @@ endfunction()
 
 chimere_cuda_test(cuda_attention_test SOURCES cuda/attention_test.cc)
 chimere_cuda_test(cuda_chunk_test SOURCES cuda/chunk_test.cc)
+chimere_cuda_test(cuda_exp_sums_test SOURCES cuda/exp_sums_test.cc)
 chimere_cuda_test(cuda_gdn_test SOURCES cuda/gdn_test.cc)
 chimere_cuda_test(cuda_linear_step_test SOURCES cuda/linear_step_test.cc)
 chimere_cuda_test(cuda_moe_step_test SOURCES cuda/moe_step_test.cc)

@@ -62,7 +62,7 @@ Status StepArrays::upload(const StepInputs& step) {
       static_cast<size_t>(std::max(b.n_rows, kMostRecordedRows));  // at least as many as sequences
   const size_t wanted = std::max(rows, step.wanted_rows.size());
   CHIMERE_CHECK_OK(make_room(kNumbersOfRow * wanted + kNumbersOfSequence * (rows + 1) +
-                             b.page_table.size() + kFields * kAlign));
+                             step.listed.size() + b.page_table.size() + kFields * kAlign));
   used_ = 0;
   static_assert(sizeof(Slice) == sizeof(SliceArgs) && sizeof(Slice) == 4 * sizeof(int32_t));
   const std::span<const int32_t> slices = {reinterpret_cast<const int32_t*>(b.slices.data()),
@@ -85,6 +85,8 @@ Status StepArrays::upload(const StepInputs& step) {
   all_ = add_classes(classes, rows);
   wanted_ids_ = add(step.wanted_rows, wanted);
   wanted_ = add_classes(wanted_classes, wanted);
+  // As many as there are is part of what kind the step is; of how many pages launches know nothing.
+  listed_ids_ = add(step.listed, step.listed.size());
   batch_.args.page_table = add(b.page_table, b.page_table.size());
   batch_.extent = extent_of(b);
   device_->stream().copy(range_->data(), staging_->data(), used_ * sizeof(int32_t));

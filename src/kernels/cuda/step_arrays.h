@@ -43,6 +43,8 @@ class StepArrays {
   /// Of the wanted rows, numbered from 0 as behind Ops::select_rows.
   const RowClasses& wanted_rows() const { return wanted_; }
   const int32_t* wanted_ids() const { return wanted_ids_; }
+  /// StepInputs::listed.
+  const int32_t* listed_ids() const { return listed_ids_; }
 
  private:
   StepArrays(Device& device, std::unique_ptr<MemoryRange> range)
@@ -62,6 +64,7 @@ class StepArrays {
   RowClasses all_;
   RowClasses wanted_;
   const int32_t* wanted_ids_ = nullptr;
+  const int32_t* listed_ids_ = nullptr;
 };
 
 }  // namespace chimere::kernels::cuda

@@ -35,6 +35,8 @@ StepKind kind_of(const StepInputs& step, const StepOutputs& outputs, const Batch
   kind.n_logits = outputs.logits.rows;
   kind.n_top = outputs.top.rows;
   kind.top_count = outputs.top.count;
+  kind.listed_count = outputs.listed.count;
+  kind.sums = outputs.sums != nullptr;
   kind.sequence_rows = extent.sequence_rows;
   kind.runs = extent.runs;
   kind.step_rows = extent.step_rows;

@@ -26,6 +26,8 @@ struct StepKind {
   int64_t n_logits = 0;  ///< rows of the outputs
   int64_t n_top = 0;
   int32_t top_count = 0;
+  int32_t listed_count = 0;
+  bool sums = false;
   int32_t sequence_rows = 0;  ///< those of BatchExtent
   int32_t runs = 0;
   int32_t step_rows = 0;

@@ -10,6 +10,7 @@ namespace chimere::kernels::cuda {
 namespace {
 
 constexpr Kernel kTopLogits = {"top_logits", "top_logits"};
+constexpr Kernel kTakeLogits = {"top_logits", "take_logits"};
 
 static_assert(sizeof(TopLogitArgs) == sizeof(TopLogit) && 2 * kMostTopLogits <= kMostTopTile);
 
@@ -51,6 +52,16 @@ void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* 
     args.keys_in = to;
     std::swap(to, from);
   }
+}
+
+void take_logits(Stream& stream, MatrixView logits, const int32_t* ids, ListedLogits listed) {
+  if (listed.rows == 0 || listed.count == 0) return;
+  const TakeLogitsArgs args = {logits.data, logits.stride, ids, listed.data, listed.count};
+  stream.launch(kTakeLogits,
+                {.grid = {static_cast<uint32_t>(listed.rows)},
+                 .block = {kTopThreads},
+                 .overlaps_previous = true},
+                args);
 }
 
 }  // namespace chimere::kernels::cuda

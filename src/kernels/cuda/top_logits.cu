@@ -1,5 +1,6 @@
-// The largest logits of rows. Keys order logits and ids at once, so that a sort of numbers is all
-// there is: what comes out does not depend on how the vocabulary is cut into tiles.
+// Logits that are listed, and the largest of the others. Keys order logits and ids at once, so that
+// a sort of numbers is all there is: what comes out does not depend on how the vocabulary is cut
+// into tiles.
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/top_logits_args.h"
@@ -50,6 +51,24 @@ __device__ __forceinline__ void find_largest(uint64_t* keys, int n, int thread) 
 }
 
 }  // namespace
+
+/// No token is listed twice in a row, so that threads do not meet.
+CHIMERE_KERNEL(take_logits, kTopThreads, TakeLogitsArgs, args) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int64_t row = blockIdx.x;
+  const float masked = __uint_as_float(kInfinityBits | 0x80000000U);
+  float* logits = args.logits + row * args.stride;
+  for (int i = static_cast<int>(threadIdx.x); i < args.count; i += kTopThreads) {
+    const int id = args.ids[row * args.count + i];
+    float value = masked;
+    if (id >= 0) {
+      value = logits[id];
+      logits[id] = masked;
+    }
+    args.listed[row * args.count + i] = value;
+  }
+}
 
 CHIMERE_KERNEL(top_logits, kTopThreads, TopLogitsArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint64_t, keys);

@@ -1,4 +1,5 @@
-// The largest logits of rows on a card: Ops::top_logits with the same bits.
+// The largest logits of rows on a card, and listed ones: Ops::top_logits and Ops::take_logits with
+// the same bits.
 #ifndef CHIMERE_KERNELS_CUDA_TOP_LOGITS_H_
 #define CHIMERE_KERNELS_CUDA_TOP_LOGITS_H_
 
@@ -15,6 +16,9 @@ int64_t top_logits_scratch_bytes(int64_t rows, int64_t n_vocab, int32_t count);
 /// A launch for the vocabulary's tiles, then for what these left, until one is left. `top` and
 /// `scratch` lie on the device.
 void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* scratch);
+
+/// One launch. `ids` and `listed` lie on the device.
+void take_logits(Stream& stream, MatrixView logits, const int32_t* ids, ListedLogits listed);
 
 }  // namespace chimere::kernels::cuda
 

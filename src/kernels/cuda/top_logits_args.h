@@ -30,6 +30,15 @@ struct TopLogitsArgs {
   int32_t keep;
 };
 
+/// Moves listed logits out of rows. Grid: rows.
+struct TakeLogitsArgs {
+  float* logits;  ///< [rows, n_vocab]
+  int64_t stride;
+  const int32_t* ids;  ///< [rows, count]; -1: none
+  float* listed;       ///< [rows, count]
+  int32_t count;
+};
+
 }  // namespace chimere::kernels::cuda
 
 #endif  // CHIMERE_KERNELS_CUDA_TOP_LOGITS_ARGS_H_

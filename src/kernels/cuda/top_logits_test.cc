@@ -86,5 +86,43 @@ TEST(CudaTopLogits, MaskedLogitsAndWhatIsNoNumber) {
   }
 }
 
+TEST(CudaTopLogits, ListedLogitsAreTakenOut) {
+  const auto seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  Rng rng(seed);
+  const Matrix logits(rng, 3, kMostTopTile + 500, 4);
+  const int32_t count = uniform_int(rng, 1, 700);
+  std::vector<int32_t> ids;
+  for (int64_t r = 0; r < logits.rows; ++r) {
+    std::vector<int32_t> row;
+    for (int32_t id = 0; id < logits.cols; ++id) {
+      if (uniform_int(rng, 0, 5) == 0) row.push_back(id);
+    }
+    row.resize(static_cast<size_t>(count), -1);
+    ids.insert(ids.end(), row.begin(), row.end());
+  }
+  Matrix left = logits;
+  std::vector<float> want(ids.size());
+  make_ref_ops()->take_logits(left.view(), ids, {want.data(), logits.rows, count});
+  for (const auto& [name, device] : test::devices()) {
+    const DeviceMatrix x(*device, logits);
+    const OnDevice<int32_t> on_device(*device, ids);
+    const OnDevice<float> listed(*device, std::vector<float>(ids.size()));
+    take_logits(device->stream(), x.view(), on_device.data(), {listed.data(), logits.rows, count});
+    EXPECT_EQ(listed.read(), want) << name;
+    EXPECT_EQ(x.read(), left.data) << name;
+  }
+  // What is taken stood in the row, and does no longer.
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto r = static_cast<int64_t>(i) / count;
+    if (ids[i] < 0) {
+      EXPECT_EQ(want[i], -INFINITY);
+      continue;
+    }
+    EXPECT_EQ(want[i], logits.view().row(r)[ids[i]]);
+    EXPECT_EQ(left.view().row(r)[ids[i]], -INFINITY);
+  }
+}
+
 }  // namespace
 }  // namespace chimere::kernels::cuda
