@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """How well passages are found: full-text search (SQLite's FTS5 with Porter's stems, BM25), an embedder, both, and the reranker.
 
-  retrieval.py CHIMERE EMBEDDER PAIRS [--rankings FILE] [--scores FILE]
+  retrieval.py CHIMERE EMBEDDER PAIRS [--questions N] [--rankings FILE] [--scores FILE]
 
 PAIRS is the folder that train/corpus/pairs.py wrote. --rankings writes, for chimere-vocabulary encode --special yes, each
 question with the passages that both find first; --scores reads what chimere-companion score printed of them.
@@ -69,10 +69,12 @@ def main():
     p.add_argument("chimere")
     p.add_argument("embedder")
     p.add_argument("pairs")
+    p.add_argument("--questions", type=int, help="the first so many alone")
     p.add_argument("--rankings")
     p.add_argument("--scores")
     a = p.parse_args()
     pool, questions = (rows(os.path.join(a.pairs, name)) for name in ("pool.jsonl", "questions.jsonl"))
+    questions = questions[:a.questions]
     texts, asked = [row["text"] for row in pool], [row["question"] for row in questions]
     index = Index(texts)
     words = [index.search(q, 100) for q in asked]
