@@ -129,8 +129,8 @@ TEST_F(Companions, Learn) {
   const double embedder = learn(CompanionKind::kEmbedder, 100);
   const double reranker = learn(CompanionKind::kReranker, 150);
   std::cout << "right: embedder " << embedder << ", reranker " << reranker << "\n";
-  EXPECT_GT(embedder, 0.5);  // 1 of 32 by chance
-  EXPECT_GT(reranker, 0.5);  // 1 of 4
+  EXPECT_GT(embedder, 0.7);  // 1 of 32 by chance
+  EXPECT_GT(reranker, 0.7);  // 1 of 4
 }
 
 /// A file in the runtime.
@@ -200,6 +200,8 @@ void expect_same_scores(const std::string& path, const std::vector<std::vector<u
   }
 }
 
+// The runtime keeps keys and values in f16 and, beside q8_0 weights, rounds activations to 8 bits;
+// scores of two random models are about 0.7 apart.
 TEST_F(Companions, TheRuntimeComputesTheSame) {
   const Companion model(config_, seed_, torch::kCPU);
   const auto texts = random_texts(12, 60);
@@ -209,7 +211,7 @@ TEST_F(Companions, TheRuntimeComputesTheSame) {
     ASSERT_TRUE(write_companion(model, CompanionKind::kEmbedder, *vocabulary_, mix, path).ok());
     expect_same_vectors(path, texts, exact ? 0.999999 : 0.999);
     ASSERT_TRUE(write_companion(model, CompanionKind::kReranker, *vocabulary_, mix, path).ok());
-    expect_same_scores(path, texts, kMarks, exact ? 1e-3 : 0.1);
+    expect_same_scores(path, texts, kMarks, exact ? 0.02 : 0.15);
   }
 }
 
