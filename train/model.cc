@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "attention.h"
 #include "delta_rule.h"
 #include "fused.h"
 #include "quantise.h"
@@ -13,18 +14,6 @@ namespace {
 
 using torch::Tensor;
 namespace F = torch::nn::functional;
-
-/// Causal attention of q [B, H, T, D] over k, v of the same shape.
-Tensor causal_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
-#if TORCH_VERSION_MAJOR >= 2
-  return torch::scaled_dot_product_attention(q, k, v, {}, 0.0, /*is_causal=*/true);
-#else
-  const int64_t t = q.size(2);
-  const Tensor mask = torch::ones({t, t}, torch::device(q.device()).dtype(torch::kBool)).triu(1);
-  const Tensor scores = torch::matmul(q, k.transpose(-1, -2)) / std::sqrt(double(q.size(3)));
-  return torch::matmul(scores.masked_fill(mask, -INFINITY).softmax(-1), v);
-#endif
-}
 
 }  // namespace
 
@@ -123,17 +112,8 @@ Tensor Model::linear(const Tensor& x, const Tensor& w) const {
 }
 
 Tensor Model::rotate(const Tensor& x) const {
-  // NeoX pairs (i, i + rot/2) of the first n_rot dimensions; x [B, T, H, D]. With one position per
-  // token the three-axis rotation of the file's sections is this one.
-  const int64_t half = config_.n_rot / 2, t = x.size(1);
-  const auto options = torch::device(x.device()).dtype(torch::kFloat);
-  const Tensor frequency =
-      torch::pow(config_.rope_base, torch::arange(half, options) * (-2.0 / double(config_.n_rot)));
-  const Tensor angle = torch::outer(torch::arange(t, options), frequency).view({t, 1, half});
-  const Tensor c = angle.cos(), s = angle.sin();
-  const Tensor a = x.narrow(-1, 0, half), b = x.narrow(-1, half, half);
-  return torch::cat({a * c - b * s, a * s + b * c, x.narrow(-1, 2 * half, x.size(-1) - 2 * half)},
-                    -1);
+  // With one position per token the three-axis rotation of the file's sections is this one.
+  return train::rotate(x, config_.n_rot, config_.rope_base);
 }
 
 Tensor Model::delta_layer(const Tensor& x, int64_t i) const {

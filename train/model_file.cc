@@ -63,32 +63,6 @@ std::vector<int32_t> rope_sections(int64_t pairs) {
   return {(n + 2) / 3, (n + 1) / 3, n / 3, 0};
 }
 
-Status add_tensor(gguf::Writer& out, const std::string& name, const Tensor& parameter, Mix mix) {
-  const torch::NoGradGuard no_grad;
-  Tensor value = parameter.detach().to(torch::kCPU).to(torch::kFloat).contiguous();
-  if (is_rate(name)) value = -value.exp();
-  std::vector<int64_t> dims(value.sizes().rbegin(), value.sizes().rend());
-  const DType type = type_of(name, value, mix);
-  const auto* data = value.data_ptr<float>();
-  if (type == DType::kF32) {
-    return out.add_tensor(name, dims, type, data, static_cast<uint64_t>(value.numel()) * 4);
-  }
-  const DTypeInfo& info = dtype_info(type);
-  if (dims[0] % info.block_elements != 0) {
-    return invalid_argument("The rows of " + name + " have " + std::to_string(dims[0]) +
-                            " elements, which blocks of " + std::string(info.name) +
-                            " do not divide. Choose the mix q8_0 or f32.");
-  }
-  // The encoder keeps what is rounded already: the file holds what the last steps computed with.
-  if (type == DType::kQ4_0) {
-    value = rounded_to_four_bits(value);
-    data = value.data_ptr<float>();
-  }
-  std::vector<uint8_t> bytes(static_cast<size_t>(row_bytes(type, value.numel())));
-  CHIMERE_CHECK_OK(quant::encode(type, data, bytes.data(), value.numel()));
-  return out.add_tensor(name, dims, type, bytes.data(), bytes.size());
-}
-
 /// `own` with the rows of `value` in the place of those whose token's text is the same.
 Tensor rows_by_text(const Tensor& value, const std::vector<std::string>& theirs, const Tensor& own,
                     const std::vector<std::string>& tokens) {
@@ -133,6 +107,32 @@ Status copy_tokenizer(const gguf::Reader& from, gguf::Writer& to) {
   return {};
 }
 
+Status add_tensor(gguf::Writer& out, const std::string& name, const Tensor& parameter, Mix mix) {
+  const torch::NoGradGuard no_grad;
+  Tensor value = parameter.detach().to(torch::kCPU).to(torch::kFloat).contiguous();
+  if (is_rate(name)) value = -value.exp();
+  std::vector<int64_t> dims(value.sizes().rbegin(), value.sizes().rend());
+  const DType type = type_of(name, value, mix);
+  const auto* data = value.data_ptr<float>();
+  if (type == DType::kF32) {
+    return out.add_tensor(name, dims, type, data, static_cast<uint64_t>(value.numel()) * 4);
+  }
+  const DTypeInfo& info = dtype_info(type);
+  if (dims[0] % info.block_elements != 0) {
+    return invalid_argument("The rows of " + name + " have " + std::to_string(dims[0]) +
+                            " elements, which blocks of " + std::string(info.name) +
+                            " do not divide. Choose the mix q8_0 or f32.");
+  }
+  // The encoder keeps what is rounded already: the file holds what the last steps computed with.
+  if (type == DType::kQ4_0) {
+    value = rounded_to_four_bits(value);
+    data = value.data_ptr<float>();
+  }
+  std::vector<uint8_t> bytes(static_cast<size_t>(row_bytes(type, value.numel())));
+  CHIMERE_CHECK_OK(quant::encode(type, data, bytes.data(), value.numel()));
+  return out.add_tensor(name, dims, type, bytes.data(), bytes.size());
+}
+
 Status write_model(const Model& model, const gguf::Reader& tokenizer, Mix mix,
                    const std::string& path) {
   const ModelConfig& c = model.config();
@@ -163,10 +163,10 @@ Status write_model(const Model& model, const gguf::Reader& tokenizer, Mix mix,
   return out.write(path);
 }
 
-Status read_weights(const gguf::Reader& file, Model& model,
-                    const std::vector<std::string>* tokens) {
+Status read_parameters(const gguf::Reader& file, std::map<std::string, Tensor>& parameters,
+                       const std::vector<std::string>* tokens) {
   const torch::NoGradGuard no_grad;
-  for (auto& [name, parameter] : model.parameters()) {
+  for (auto& [name, parameter] : parameters) {
     const gguf::TensorInfo* info = file.find_tensor(name);
     std::vector<int64_t> dims(parameter.sizes().rbegin(), parameter.sizes().rend());
     const bool by_text = tokens != nullptr && name == "token_embd.weight";
@@ -188,6 +188,11 @@ Status read_weights(const gguf::Reader& file, Model& model,
     parameter.copy_(value);
   }
   return {};
+}
+
+Status read_weights(const gguf::Reader& file, Model& model,
+                    const std::vector<std::string>* tokens) {
+  return read_parameters(file, model.parameters(), tokens);
 }
 
 Result<std::unique_ptr<Model>> read_model(const gguf::Reader& file, torch::Device device,

@@ -3,7 +3,7 @@
 
   compare.py logits --chimere PROGRAM --decoder PROGRAM --model SHIPPED [--seeds 5] [--tokens 64] [--folder TMP]
   compare.py tokens --chimere PROGRAM --model SHIPPED [--texts 300]
-  compare.py embeddings --chimere PROGRAM [--texts 300] [--folder TMP]
+  compare.py embeddings --chimere PROGRAM [--model EMBEDDER] [--folder TMP]
 
 `logits` runs the shipped model and fresh synthetic files of every architecture and mix (bench/synth_gguf.py), keys and values in f32, and
 prints mean Kullback-Leibler divergences in nats over all positions. With f32 weights only the order of sums differs between the programs, and
@@ -16,7 +16,7 @@ chance), or within the target of the mix, and on no single file three times as f
 The column "itself" is llama.cpp's divergence from itself when it gets the tokens one by one instead of as one batch: what a change in the
 order of f32 sums alone does once activations are rounded. No other program can be expected to come nearer to it than that.
 
-`embeddings` compares the vectors of texts with fresh synthetic embedding models: 1 - cosine.
+`embeddings` compares the vectors of texts with fresh synthetic embedding models, and with EMBEDDER: 1 - cosine.
 """
 import argparse
 import math
@@ -201,6 +201,23 @@ def tokens(args):
     return wrong == 0
 
 
+def compare_vectors(args, peer, draw, model, name, limit):
+    """Whether the vectors of fresh texts are those of llama.cpp."""
+    texts = [text for text in (random_text(draw).strip().replace("\n", " ") for _ in range(12)) if text and "\0" not in text]
+    ours = chimere(args.chimere, "embed", "-m", model, "--", *texts)["embeddings"]
+    distances = []
+    for text, vector in zip(texts, ours, strict=True):
+        ids = chimere(args.chimere, "tokenize", "-m", model, "--", text)["tokens"]
+        theirs = peer.ask({"model": str(model), "tokens": ids})["vector"]
+        norms = math.sqrt(sum(x * x for x in theirs) * sum(x * x for x in vector))
+        distances.append(1 - sum(x * y for x, y in zip(theirs, vector, strict=True)) / norms)
+    median = statistics.median(distances)
+    good = median <= limit and max(distances) <= EMBEDDING_LIMIT_OF_ONE
+    print(f"{name:22} {len(texts):3} texts, 1 - cosine: median {median:9.1e} "
+          f"(at most {limit:.0e}), worst {max(distances):9.1e}  {'ok' if good else 'FAILED'}", flush=True)
+    return good
+
+
 def embeddings(args):
     seed = args.seed
     print(f"seed {seed}")
@@ -213,20 +230,10 @@ def embeddings(args):
                     model = pathlib.Path(folder) / f"{arch}-{pooling}-{mix}.gguf"
                     subprocess.run([ROOT / "bench" / "synth_gguf.py", model, "--arch", arch, "--size", "mini", "--mix", mix, "--pooling",
                                     pooling, "--seed", str(draw.randrange(1 << 30))], check=True, capture_output=True)
-                    texts = [text for text in (random_text(draw).strip().replace("\n", " ") for _ in range(12)) if text and "\0" not in text]
-                    ours = chimere(args.chimere, "embed", "-m", model, "--", *texts)["embeddings"]
-                    distances = []
-                    for text, vector in zip(texts, ours, strict=True):
-                        ids = chimere(args.chimere, "tokenize", "-m", model, "--", text)["tokens"]
-                        theirs = peer.ask({"model": str(model), "tokens": ids})["vector"]
-                        norms = math.sqrt(sum(x * x for x in theirs) * sum(x * x for x in vector))
-                        distances.append(1 - sum(x * y for x, y in zip(theirs, vector, strict=True)) / norms)
-                    median = statistics.median(distances)
-                    good = median <= limit and max(distances) <= EMBEDDING_LIMIT_OF_ONE
-                    ok &= good
-                    print(f"{arch:10} {pooling:5} {mix:5} {len(texts):3} texts, 1 - cosine: median {median:9.1e} "
-                          f"(at most {limit:.0e}), worst {max(distances):9.1e}  {'ok' if good else 'FAILED'}", flush=True)
+                    ok &= compare_vectors(args, peer, draw, model, f"{arch} {pooling} {mix}", limit)
                     model.unlink()
+        if args.model:
+            ok &= compare_vectors(args, peer, draw, pathlib.Path(args.model), pathlib.Path(args.model).stem, EMBEDDING_LIMITS["q8_0"])
     return ok
 
 

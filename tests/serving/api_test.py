@@ -7,6 +7,7 @@ import base64
 import http.client
 import json
 import os
+import pathlib
 import shutil
 import signal
 import socket
@@ -493,6 +494,15 @@ class Operations(unittest.TestCase):
             refused = subprocess.run([CHIMERE, "run", "-m", embedder, "-p", "x"], capture_output=True, check=False)
             self.assertNotEqual(refused.returncode, 0)
             self.assertIn(b"--embedding-model", refused.stderr)
+
+    def test_shipped_embedder(self):
+        server = self.serve("--embedding-model", str(pathlib.Path(MODEL).parent / "chimere-embed.gguf"))
+        texts = ["What does fsck do?", "fsck(8): Checks a file system for errors and repairs them.",
+                 "ls(1): Lists the files of a folder, with their sizes and dates."]
+        told = server.post("/v1/embeddings", {"model": "chimere-embed", "input": texts})
+        question, right, wrong = (entry["embedding"] for entry in told["data"])
+        nearness = [sum(x * y for x, y in zip(question, passage)) for passage in (right, wrong)]
+        self.assertGreater(nearness[0], nearness[1] + 0.1)
 
     def test_allowed_sites(self):
         server = self.serve("--cors-origins", "https://chat.example.org", "--allowed-hosts", "box.example.org")
