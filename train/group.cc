@@ -119,7 +119,8 @@ Result<std::unique_ptr<Group>> fork_group(int64_t size) {
     const bool whole = read(ends_of_pipe[0], &id, sizeof id) == sizeof id;
     close(ends_of_pipe[0]);
     if (!whole) return io_error("The group's first member ended.");
-    return std::unique_ptr<Group>(std::make_unique<NcclGroup>(nccl, rank, static_cast<int>(size), id));
+    return std::unique_ptr<Group>(
+        std::make_unique<NcclGroup>(nccl, rank, static_cast<int>(size), id));
   }
   if (const int result = nccl.get_unique_id(&id); result != 0) {
     return unsupported(std::string("NCCL: ") + nccl.error(result));

@@ -13,7 +13,7 @@ constexpr int32_t kLeastMatch = 2;
 /// Tokens that tables are asked behind.
 constexpr size_t kTableTail = 64;
 /// Share of the first drafts of a chain that is right, as far as one may hope.
-constexpr double kHopedFor = 0.8;
+constexpr double kHopedFor = 0.65;
 /// Lengths of matches that are not told apart end here.
 constexpr int32_t kMatchClasses[] = {2, 3, 4, 6, 9, 16, 32};
 
