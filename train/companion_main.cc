@@ -10,6 +10,7 @@
 
 #include "arguments.h"
 #include "companion_trainer.h"
+#include "program.h"
 
 namespace chimere::train {
 namespace {
@@ -30,10 +31,6 @@ Result<CompanionKind> parse_kind(const std::string& name) {
   if (name == "embedder") return CompanionKind::kEmbedder;
   if (name == "reranker") return CompanionKind::kReranker;
   return invalid_argument("--kind is embedder or reranker.");
-}
-
-torch::Device best_device() {
-  return torch::cuda::is_available() ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
 }
 
 struct Timer {
@@ -205,13 +202,5 @@ int main(int argc, char** argv) {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
 #endif
-  try {
-    const chimere::Status status = chimere::train::dispatch(argc, argv);
-    if (status.ok()) return 0;
-    std::fprintf(stderr, "%s\n", status.error().message.c_str());
-  } catch (const std::exception&
-               e) {  // libtorch reports its own errors, such as no memory, by exceptions
-    std::fprintf(stderr, "libtorch: %s\n", e.what());
-  }
-  return 1;
+  return chimere::train::run_program(argc, argv, chimere::train::dispatch);
 }

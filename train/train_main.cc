@@ -9,6 +9,7 @@
 #include "compare.h"
 #include "evaluate.h"
 #include "model_file.h"
+#include "program.h"
 #include "trainer.h"
 
 namespace chimere::train {
@@ -34,9 +35,6 @@ chimere-train logits --in F --tokens 1,2,3      log-probabilities of every posit
 chimere-train compare [--layers N]              gradients of this machine's device beside those of f32 on the CPU
 )";
 
-torch::Device best_device() {
-  return torch::cuda::is_available() ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
-}
 torch::Dtype compute_type(torch::Device device) {
   return device.is_cuda() ? torch::kBFloat16 : torch::kFloat;
 }
@@ -295,13 +293,5 @@ Status dispatch(int argc, char** argv) {
 }  // namespace chimere::train
 
 int main(int argc, char** argv) {
-  try {
-    const chimere::Status status = chimere::train::dispatch(argc, argv);
-    if (status.ok()) return 0;
-    std::fprintf(stderr, "%s\n", status.error().message.c_str());
-  } catch (const std::exception&
-               e) {  // libtorch reports its own errors, such as no memory, by exceptions
-    std::fprintf(stderr, "libtorch: %s\n", e.what());
-  }
-  return 1;
+  return chimere::train::run_program(argc, argv, chimere::train::dispatch);
 }
