@@ -1,0 +1,37 @@
+// How the token behind a row is chosen from the row's largest logits, where the choice needs
+// nothing else: a step on a card can then be fed by the one before it.
+#ifndef CHIMERE_KERNELS_TOKEN_CHOICE_H_
+#define CHIMERE_KERNELS_TOKEN_CHOICE_H_
+
+#include <array>
+#include <cstdint>
+
+namespace chimere::kernels {
+
+/// What is left of the largest logits, largest first: one of sampling's stages, with its bits.
+struct ChoiceStage {
+  enum Kind : int32_t {
+    kTopK,   ///< the first `value` tokens
+    kTopP,   ///< the most likely ones until their probabilities reach the sum `value`
+    kMinP,   ///< those with scale * logit >= scale * largest + `value`, the logarithm of min_p
+    kScale,  ///< the scale is multiplied by `value`, 1 / temperature
+  };
+  Kind kind = kTopK;
+  int32_t unused = 0;
+  double value = 0;
+};
+
+/// The stages in their order, then a draw (sampling/race.h). The first one that cuts is a kTopK of
+/// at most TopLogits::count; nothing is drawn where one token is left.
+struct TokenChoice {
+  static constexpr int kMostStages = 4;
+  uint64_t seed = 0;
+  uint64_t position = 0;
+  int32_t n_stages = 0;
+  int32_t unused = 0;
+  std::array<ChoiceStage, kMostStages> stages = {};
+};
+
+}  // namespace chimere::kernels
+
+#endif  // CHIMERE_KERNELS_TOKEN_CHOICE_H_
