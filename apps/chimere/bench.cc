@@ -92,6 +92,11 @@ class Bench {
         CHIMERE_CHECK_OK(read(*reply.state, behind, prompts));
       }
       Measured sum;
+      const bool ahead = runs_ahead(batch, rows);
+      const auto draw_last = [&](int32_t i) -> Status {
+        CHIMERE_TRY(const model::StepResult result, loaded_.model->wait());
+        return draw(result, rows, behind + i, replies);
+      };
       const Stopwatch watch;
       for (int32_t i = 0; i < n; ++i) {
         model::StepPlan plan;
@@ -102,12 +107,21 @@ class Bench {
           if (reply.next >= 0) of_sequence.tokens[0] = reply.next;
           for (int32_t r = 0; r < rows; ++r) of_sequence.logits_of.push_back(r);
           of_sequence.top = top_;
+          if (!ahead) continue;
+          of_sequence.choice = reply.sampler->choice_on_card(static_cast<uint64_t>(behind + i));
+          of_sequence.fed = i > 0;
         }
         ++steps_;
+        sum.bytes += bytes_.decode_step(behind + i * rows, batch);
+        if (ahead) {
+          CHIMERE_CHECK_OK(loaded_.model->launch(plan));
+          if (i > 0) CHIMERE_CHECK_OK(draw_last(i - 1));
+          continue;
+        }
         CHIMERE_TRY(const model::StepResult result, loaded_.model->forward(plan));
         if (sampling_) CHIMERE_CHECK_OK(draw(result, rows, behind + i * rows, replies));
-        sum.bytes += bytes_.decode_step(behind + i * rows, batch);
       }
+      if (ahead) CHIMERE_CHECK_OK(draw_last(n - 1));
       sum.seconds = watch.seconds();
       return sum;
     });
@@ -222,6 +236,13 @@ class Bench {
     sum.drafted.emplace();
     sum.drafted->tokens_per_step = tokens / static_cast<double>(steps_of_replies);
     return sum;
+  }
+
+  /// Whether steps are launched before the tokens of the ones before them are known, as the engine
+  /// does it.
+  bool runs_ahead(int32_t batch, int32_t rows) const {
+    return sampling_ && top_ > 0 && rows == 1 && batch <= kernels::kMostChoices &&
+           loaded_.model->feeds_tokens() && sampling::Sampler(*sampling_).choice_on_card(0);
   }
 
   /// A token for each row; that of a reply's last row is its next one.

@@ -117,7 +117,7 @@ Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64
       "{} "
       "of states and {} to work in are {}, but {} may be used. What would fit: {}.",
       bytes_text(plan.weights_on_card()), experts_text(plan), bytes_text(plan.kv), loaded.context,
-      bytes_text(plan.state * plan.states), bytes_text(plan.work), bytes_text(plan.total()),
+      bytes_text(plan.state * plan.states), bytes_text(plan.work_on_card()), bytes_text(plan.total()),
       bytes_text(std::max<int64_t>(0, allowed)), ways_out(loaded, plan, allowed)));
 }
 
@@ -202,7 +202,7 @@ Result<CardPlan> plan_for_card(const Settings& settings, const LoadedModel& load
   for (const int rows : LoadedModel::kCardStepRows) {
     if (step_rows > 0) break;
     CardPlan larger = plan_with(rows, chosen.drafts);
-    if (larger.plan.total() <= allowed && larger.plan.work <= allowed / kMostWorkShare &&
+    if (larger.plan.total() <= allowed && larger.plan.work_on_card() <= allowed / kMostWorkShare &&
         larger.plan.host_expert_layers <= chosen.plan.host_expert_layers) {
       chosen = std::move(larger);
       break;

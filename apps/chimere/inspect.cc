@@ -125,7 +125,7 @@ Result<Json> card_costs(const Settings& settings, const LoadedModel& loaded) {
               {"context", loaded.context},
               {"kv", plan.kv},
               {"states", plan.state * plan.states},
-              {"work", plan.work},
+              {"work", plan.work_on_card()},
               {"total", plan.total()},
               {"cpu_expert_layers", plan.host_expert_layers},
               {"cpu_expert_bytes", plan.host_experts()},

@@ -151,20 +151,31 @@ void Engine::cancel_all() {
   rerun_.reset();
 }
 
+Engine::~Engine() {
+  if (under_way_) (void)model_.wait();
+}
+
 bool Engine::step() {
-  finish_cancelled();
-  if (options_.cache != nullptr) options_.cache->poll();
-  admit();
-  propose_drafts();
-  std::vector<Planned> planned = plan_rows();
-  if (planned.empty()) {
-    if (waiting_.empty()) return work_while_idle();
-    // All of them wait for the disk.
-    if (options_.cache != nullptr) options_.cache->wait();
+  if (under_way_) {
+    finish_under_way();
+  } else {
+    finish_cancelled();
+    if (options_.cache != nullptr) options_.cache->poll();
+    admit();
+    propose_drafts();
+    std::vector<Planned> planned = plan_rows();
+    if (planned.empty()) {
+      if (waiting_.empty()) return work_while_idle();
+      // All of them wait for the disk.
+      if (options_.cache != nullptr) options_.cache->wait();
+      return true;
+    }
+    begin_step(std::move(planned));
+  }
+  if (under_way_) {
+    drop_finished();
     return true;
   }
-  const Status computed = worth_dividing(planned) ? compute_divided(planned) : compute(planned);
-  if (!computed.ok()) handle_failure(computed.error(), std::move(planned));
   if (options_.cache != nullptr && counters_.steps % kStepsPerSave == 0) {
     (void)options_.cache->save_one();
   }
@@ -175,10 +186,85 @@ bool Engine::step() {
   return !idle() || options_.cache != nullptr;
 }
 
+/// Launches the step, or computes it if its tokens are to be chosen here.
+void Engine::begin_step(std::vector<Planned> planned) {
+  steps_ahead_ = 0;
+  under_way_ = launch(planned, false);
+  if (under_way_) {
+    drafts_ready_ = false;
+    return;
+  }
+  const Status computed = worth_dividing(planned) ? compute_divided(planned) : compute(planned);
+  if (!computed.ok()) handle_failure(computed.error(), std::move(planned));
+}
+
 void Engine::propose_drafts() {
   if (drafts_ready_) return;
   engine::propose_drafts(model_, running_, draft_rows(), lessons_);
   drafts_ready_ = true;
+}
+
+/// A step of replies alone whose tokens the model chooses, `behind` the one under way: its rows are
+/// what that one chooses. Nothing if somebody needs more than that.
+std::optional<Engine::UnderWay> Engine::launch(const std::vector<Planned>& planned, bool behind) {
+  if (!model_.feeds_tokens() || planned.size() > kernels::kMostChoices) return {};
+  UnderWay step;
+  for (const Planned& p : planned) {
+    if (p.generation == nullptr) continue;
+    if (p.rows > 0 || (behind && p.generation->ends_with_next())) return {};
+    auto row = p.generation->launched_row(behind);
+    if (!row) return {};
+    step.planned.push_back(p);
+    step.plan.sequences.push_back(*std::move(row));
+    const Speculator* speculator = p.generation->speculator();
+    step.plan.feed_drafts |= speculator != nullptr && speculator->feeds_reply();
+  }
+  step.launched = Clock::now();
+  // What goes wrong does so again in forward(), which says what it is.
+  if (!model_.launch(step.plan).ok()) return {};
+  return step;
+}
+
+/// Whether the step behind the one under way is known but for its tokens.
+bool Engine::may_run_ahead() const {
+  const auto live = std::ranges::count_if(under_way_->planned,
+                                          [](const Planned& p) { return p.generation != nullptr; });
+  const bool look_at_drafts =
+      steps_ahead_ >= Speculator::kRestsAfter &&
+      std::ranges::any_of(running_, [](const auto& g) { return g->speculator() != nullptr; });
+  return cancelled_.empty() && waiting_.empty() && !look_at_drafts &&
+         static_cast<size_t>(live) == running_.size() && (counters_.steps + 1) % kStepsPerSave != 0;
+}
+
+/// Before it waits for the step under way it launches the one behind it, if it can.
+void Engine::finish_under_way() {
+  std::optional<UnderWay> next;
+  if (may_run_ahead()) next = launch(under_way_->planned, true);
+  steps_ahead_ += static_cast<int32_t>(next.has_value());
+  const UnderWay step = *std::exchange(under_way_, {});
+  const auto result = model_.wait();
+  if (result.ok()) {
+    const double seconds = seconds_since(std::max(step.launched, last_replies_));
+    measure_pace(step.planned, seconds);
+    learn(step.plan, seconds);
+    choose(step.planned, *result);
+    accept(step.planned);
+  } else {
+    for (const Planned& p : step.planned) {
+      if (p.generation != nullptr) p.generation->finish(FinishReason::kError, result.error());
+    }
+  }
+  if (!next) return;
+  // The row of a reply that has ended is computed in vain.
+  bool live = false;
+  for (Planned& p : next->planned) {
+    if (p.generation->finished()) p.generation = nullptr;
+    live |= p.generation != nullptr;
+  }
+  under_way_ = std::move(next);
+  if (live) return;
+  (void)model_.wait();
+  under_way_.reset();
 }
 
 /// One forward pass with all rows, those of all replies among them.
@@ -246,7 +332,8 @@ Status Engine::reply_once() {
 
 void Engine::accept(const std::vector<Planned>& planned) {
   for (const Planned& p : planned) {
-    if (p.generation->prompt_done()) counters_.reply_tokens += p.generation->accept();
+    if (p.generation == nullptr || !p.generation->prompt_done()) continue;
+    counters_.reply_tokens += p.generation->accept();
   }
 }
 
@@ -461,6 +548,10 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
   int64_t first = 0;      // of the rows with all logits
   int64_t first_top = 0;  // of the excerpts
   for (const Planned& p : planned) {
+    if (p.generation == nullptr) {
+      ++first_top;
+      continue;
+    }
     int64_t rows = 1;
     if (p.rows > 0) {
       p.generation->advance_prompt(p.rows);
@@ -485,6 +576,7 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
         c.rows.listed = {result.listed.row(first_top).data(), rows, result.listed.count};
       }
       if (result.sums != nullptr) c.rows.sums = result.sums + first_top;
+      if (result.chosen != nullptr) c.rows.chosen = result.chosen + first_top;
       first_top += rows;
     } else {
       c.rows.logits = {result.logits.row(first), rows, result.logits.cols, result.logits.stride};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -55,7 +56,9 @@ struct EngineCounters {
 /// What a request answers depends on the request alone. Every step holds one row of each request
 /// that is replying, with the drafts it wants to verify, then whole prompt chunks, as many as the
 /// pace of the replies allows, taken in turn from the owners whose requests are still reading.
-/// Where even one chunk would keep the replies waiting, they have steps in the midst of it. Of
+/// Where even one chunk would keep the replies waiting, they have steps in the midst of it. Where
+/// the model chooses tokens itself and everybody is replying, the next step is launched before the
+/// tokens of the one before are known. Of
 /// those that wait, the owner with the fewest running requests comes first. When the state store is
 /// full, what only the prefix cache holds goes first; then the youngest request is copied out and
 /// comes back, with the same bits, when there is room.
@@ -68,6 +71,7 @@ class Engine {
   static Result<std::unique_ptr<Engine>> create(model::Model& model,
                                                 const text::Tokenizer& tokenizer,
                                                 const EngineOptions& options);
+  ~Engine();
 
   /// Errors: kInvalidArgument (an empty or too long prompt, tokens that do not exist, sampling
   /// values out of range); no callback is called then.
@@ -103,6 +107,13 @@ class Engine {
     int64_t prompt_rows = 0;
   };
 
+  /// A step of replies that the model has been asked for and nobody has waited for.
+  struct UnderWay {
+    std::vector<Planned> planned;  ///< without a generation: the reply has ended since
+    model::StepPlan plan;
+    std::chrono::steady_clock::time_point launched;
+  };
+
   Engine(model::Model& model, const text::Tokenizer& tokenizer, const EngineOptions& options);
 
   void finish_cancelled();
@@ -122,6 +133,10 @@ class Engine {
   int64_t draft_rows() const;
   model::StepPlan make_plan(const std::vector<Planned>& planned);
   bool worth_dividing(const std::vector<Planned>& planned) const;
+  void begin_step(std::vector<Planned> planned);
+  std::optional<UnderWay> launch(const std::vector<Planned>& planned, bool behind);
+  bool may_run_ahead() const;
+  void finish_under_way();
   Status compute(const std::vector<Planned>& planned);
   Status compute_divided(const std::vector<Planned>& planned);
   Status reply_once();
@@ -154,6 +169,8 @@ class Engine {
   EngineCounters counters_;
   Lessons lessons_;
   bool drafts_ready_ = false;  ///< of those who are replying, for their next step
+  std::optional<UnderWay> under_way_;
+  int32_t steps_ahead_ = 0;  ///< launched one behind the other without a look at drafts
 };
 
 }  // namespace chimere::engine

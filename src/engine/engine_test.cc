@@ -102,6 +102,7 @@ TEST(Engine, CompanyChangesNothing) {
     const int64_t slots = std::vector<int64_t>{5, 64}[random() % 2];
     FakeModel model(pages, slots);
     model.divisible = random() % 2 == 0;
+    model.feeds = random() % 2 == 0;
     const FakeTokenizer tokenizer;
     const auto running = static_cast<int32_t>(1 + random() % 12);
     const auto engine =

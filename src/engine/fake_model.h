@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,6 +48,115 @@ class FakeModel : public model::Model {
   state::StateStore& states() override { return *store_; }
 
   Result<model::StepResult> forward(const model::StepPlan& plan) override {
+    if (!under_way_.empty()) return invalid_argument("a step is under way");
+    return compute(plan);
+  }
+
+  /// Steps are computed at once, but nobody sees what came of them before wait().
+  bool feeds_tokens() const override { return feeds; }
+  Status launch(const model::StepPlan& plan) override {
+    if (under_way_.size() > 1) return invalid_argument("two steps are under way");
+    model::StepPlan known = plan;
+    for (auto& s : known.sequences) {
+      if (!s.choice) return invalid_argument("a token is not chosen");
+      if (s.fed) s.tokens = {chosen_.at(s.state)};
+    }
+    fed_steps += static_cast<size_t>(plan.sequences[0].fed);
+    CHIMERE_TRY(const model::StepResult result, compute(known));
+    Launched& launched = under_way_.emplace_back();
+    launched.excerpts = std::exchange(excerpts_, {});
+    std::vector<kernels::TokenChoice> choices;
+    for (const auto& s : plan.sequences) choices.push_back(*s.choice);
+    launched.chosen.resize(choices.size());
+    kernels::make_ref_ops()->choose(result.top, choices, launched.chosen.data());
+    chosen_.clear();
+    for (size_t i = 0; i < choices.size(); ++i) {
+      chosen_[plan.sequences[i].state] = launched.chosen[i];
+    }
+    if (wrong_choice_at == steps) ++launched.chosen[0];
+    return {};
+  }
+  Result<model::StepResult> wait() override {
+    if (under_way_.empty()) return Model::wait();
+    waited_ = std::move(under_way_.front());
+    under_way_.pop_front();
+    if (fail_wait_at == ++waits) return io_error("The card is lost.");
+    Excerpts& e = waited_.excerpts;
+    const auto n = static_cast<int64_t>(e.sums.size());
+    return model::StepResult{{},
+                             {e.top.data(), n, kVocab},
+                             {e.listed.data(), n, kVocab},
+                             e.sums.data(),
+                             waited_.chosen.data()};
+  }
+  size_t steps_under_way() const { return under_way_.size(); }
+
+  bool interruptible() const override { return divisible; }
+  bool logits_on_card() const override { return on_card; }
+  bool has_drafts() const override { return true; }
+  /// Two of three drafts are drawn from the logits that the token will be drawn from.
+  Status draft(std::span<const model::DraftStart> starts, int depth,
+               const model::ChooseDraft& choose) override {
+    std::vector<state::RowsWanted> wanted;
+    for (const auto& s : starts) wanted.push_back({s.state, depth, false});
+    CHIMERE_TRY(const auto reservation, store_->reserve(wanted));
+    std::vector<uint64_t> hashes;
+    std::vector<int32_t> tokens;
+    for (size_t i = 0; i < starts.size(); ++i) {
+      hashes.push_back(read(reservation.read_slots()[i]));
+      tokens.push_back(starts[i].token);
+    }
+    for (int d = 0; d < depth; ++d) {
+      for (size_t i = 0; i < starts.size(); ++i) {
+        if (tokens[i] < 0) continue;
+        hashes[i] = mix(hashes[i] ^ (static_cast<uint64_t>(tokens[i]) * 2 + 1));
+        logits_.clear();
+        add_logits(hashes[i] % 3 == 0 ? hashes[i] + 1 : hashes[i]);
+        tokens[i] = choose(i, logits_);
+        drafts += tokens[i] >= 0 ? 1 : 0;
+      }
+    }
+    return {};
+  }
+
+  Status read_logits(int64_t row, std::span<float> out) override {
+    ++rows_read;
+    const auto at = excerpts_.left.begin() + row * kVocab;
+    std::copy_n(at, kVocab, out.begin());
+    return {};
+  }
+
+  bool divisible = false;
+  bool feeds = false;                 ///< steps may be launched ahead
+  size_t fed_steps = 0;               ///< launched behind one whose tokens nobody knew
+  size_t waits = 0;                   ///< steps that were waited for
+  size_t fail_wait_at = 0;            ///< which of these fails; 0: none
+  size_t wrong_choice_at = 0;         ///< the step whose first token is told wrongly; 0: none
+  bool on_card = true;                ///< excerpts are asked for where they are enough
+  size_t drafts = 0;                  ///< that a further one was asked for
+  size_t excerpt_rows = 0;            ///< rows of which excerpts were wanted
+  std::atomic<size_t> rows_read = 0;  ///< of those, whole
+  size_t steps = 0;
+  size_t interrupts = 0;
+  size_t most_rows = 0;
+  size_t most_sequences = 0;
+  size_t fail_at = 0;  ///< the step that fails; 0: none
+
+ private:
+  /// Of rows one after the other.
+  struct Excerpts {
+    std::vector<kernels::TopLogit> top;
+    std::vector<float> listed;
+    std::vector<float> left;  ///< the logits, without those that are listed
+    std::vector<kernels::ExpSums> sums;
+  };
+
+  struct Launched {
+    Excerpts excerpts;
+    std::vector<int32_t> chosen;
+  };
+
+  Result<model::StepResult> compute(const model::StepPlan& plan) {
     ++steps;
     size_t rows = 0;
     std::vector<state::RowsWanted> wanted;
@@ -106,61 +217,6 @@ class FakeModel : public model::Model {
                              e.sums.data()};
   }
 
-  bool interruptible() const override { return divisible; }
-  bool logits_on_card() const override { return on_card; }
-  bool has_drafts() const override { return true; }
-  /// Two of three drafts are drawn from the logits that the token will be drawn from.
-  Status draft(std::span<const model::DraftStart> starts, int depth,
-               const model::ChooseDraft& choose) override {
-    std::vector<state::RowsWanted> wanted;
-    for (const auto& s : starts) wanted.push_back({s.state, depth, false});
-    CHIMERE_TRY(const auto reservation, store_->reserve(wanted));
-    std::vector<uint64_t> hashes;
-    std::vector<int32_t> tokens;
-    for (size_t i = 0; i < starts.size(); ++i) {
-      hashes.push_back(read(reservation.read_slots()[i]));
-      tokens.push_back(starts[i].token);
-    }
-    for (int d = 0; d < depth; ++d) {
-      for (size_t i = 0; i < starts.size(); ++i) {
-        if (tokens[i] < 0) continue;
-        hashes[i] = mix(hashes[i] ^ (static_cast<uint64_t>(tokens[i]) * 2 + 1));
-        logits_.clear();
-        add_logits(hashes[i] % 3 == 0 ? hashes[i] + 1 : hashes[i]);
-        tokens[i] = choose(i, logits_);
-        drafts += tokens[i] >= 0 ? 1 : 0;
-      }
-    }
-    return {};
-  }
-
-  Status read_logits(int64_t row, std::span<float> out) override {
-    ++rows_read;
-    const auto at = excerpts_.left.begin() + row * kVocab;
-    std::copy_n(at, kVocab, out.begin());
-    return {};
-  }
-
-  bool divisible = false;
-  bool on_card = true;                ///< excerpts are asked for where they are enough
-  size_t drafts = 0;                  ///< that a further one was asked for
-  size_t excerpt_rows = 0;            ///< rows of which excerpts were wanted
-  std::atomic<size_t> rows_read = 0;  ///< of those, whole
-  size_t steps = 0;
-  size_t interrupts = 0;
-  size_t most_rows = 0;
-  size_t most_sequences = 0;
-  size_t fail_at = 0;  ///< the step that fails; 0: none
-
- private:
-  /// Of rows one after the other.
-  struct Excerpts {
-    std::vector<kernels::TopLogit> top;
-    std::vector<float> listed;
-    std::vector<float> left;  ///< the logits, without those that are listed
-    std::vector<kernels::ExpSums> sums;
-  };
-
   static uint64_t mix(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
@@ -204,6 +260,9 @@ class FakeModel : public model::Model {
   std::unique_ptr<state::StateStore> store_;
   std::vector<float> logits_;
   Excerpts excerpts_;
+  std::deque<Launched> under_way_;
+  Launched waited_;
+  std::map<const state::SequenceState*, int32_t> chosen_;
   bool interrupted_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "engine/prefix_points.h"
@@ -156,6 +157,17 @@ model::SequenceRows Generation::decode_rows() {
   return out;
 }
 
+std::optional<model::SequenceRows> Generation::launched_row(bool behind) {
+  if (needed_.largest == 0 || thinking_ || (speculator_ && !speculator_->rests())) return {};
+  const size_t position = history_.size() + (behind ? 1 : 0);
+  std::optional<kernels::TokenChoice> choice = sampler_.choice_on_card(position);
+  if (!choice) return {};
+  model::SequenceRows out = decode_rows();
+  out.choice = choice;
+  out.fed = behind;
+  return out;
+}
+
 void Generation::want_excerpts(model::SequenceRows& rows) {
   from_excerpts_ = needed_.largest > 0 && !rows.logits_of.empty();
   if (!from_excerpts_) return;
@@ -241,9 +253,16 @@ void Generation::choose(const model::StepResult& result, const ReadLogits& read_
   const auto cols = static_cast<size_t>(result.logits.cols);
   const int64_t rows = from_excerpts_ ? result.top.rows : result.logits.rows;
   for (int64_t row = 0; row < rows; ++row) {
-    const bool more = choose(from_excerpts_ ? sample_excerpt(result, row, read_logits)
-                                            : sample(std::span(result.logits.row(row), cols)));
-    if (!more) return;
+    Result<sampling::Sampled> sampled = from_excerpts_
+                                            ? sample_excerpt(result, row, read_logits)
+                                            : sample(std::span(result.logits.row(row), cols));
+    // The next step may have begun with it.
+    if (result.chosen != nullptr && sampled.ok() && sampled->id != result.chosen[row]) {
+      sampled = io_error("the card chose token " + std::to_string(result.chosen[row]) +
+                         " where the host draws " + std::to_string(sampled->id) +
+                         "; start the program again");
+    }
+    if (!choose(std::move(sampled))) return;
   }
 }
 

@@ -82,6 +82,11 @@ class Generation {
   /// The newest token, and its drafts behind it.
   model::SequenceRows decode_rows();
 
+  /// The row of the newest token with a choice on the card, if it needs nothing else: for a step
+  /// that is launched. `behind`: that the step under way chooses the newest token, so that the row
+  /// is fed.
+  std::optional<model::SequenceRows> launched_row(bool behind);
+
   int64_t decode_size() const {
     return 1 + (speculator_ ? static_cast<int64_t>(speculator_->drafts().size()) : 0);
   }
@@ -101,6 +106,8 @@ class Generation {
   /// be made at the same time.
   /// `read_logits`: Model::read_logits() of these rows, where an excerpt does not decide.
   void choose(const model::StepResult& result, const ReadLogits& read_logits);
+  /// The token that a step under way chooses for this request ends its reply in any case.
+  bool ends_with_next() const { return most_drafts() < 1; }
   /// The rows that were planned last give excerpts, not all logits.
   bool from_excerpts() const { return from_excerpts_; }
   /// Adds the chosen tokens to the reply, tells the caller, notices the end, and takes back the

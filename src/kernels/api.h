@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "kernels/token_choice.h"
 #include "tensor/memory.h"
 #include "tensor/view.h"
 
@@ -103,8 +104,9 @@ struct ExpSums {
 struct StepOutputs {
   ConstMatrixView logits;
   TopLogits top;
-  ListedLogits listed = {};  ///< rows of `top`, or none
-  ExpSums* sums = nullptr;   ///< [top.rows]; nullptr: not asked for
+  ListedLogits listed = {};   ///< rows of `top`, or none
+  ExpSums* sums = nullptr;    ///< [top.rows]; nullptr: not asked for
+  int32_t* chosen = nullptr;  ///< [top.rows] tokens; nullptr: not asked for
 };
 
 /// A step: its rows, and what the host knows of them.
@@ -114,6 +116,10 @@ struct StepInputs {
   std::span<const int32_t> wanted_rows;  ///< rows of the step whose logits are wanted
   std::span<const int32_t> listed;       ///< StepOutputs::listed: the tokens' ids; -1: none
   int32_t pass = 0;  ///< which of the caller's passes: those of one number call the same ops
+  std::span<const TokenChoice> choices = {};  ///< StepOutputs::chosen: how
+  /// [n_rows]: the row's token is fed_from[fed_by[row]]; empty: it is the one of `tokens`.
+  std::span<const int32_t> fed_by = {};
+  const int32_t* fed_from = nullptr;  ///< StepOutputs::chosen of the step before, in memory()
 };
 
 /// Fixed-size state of one layer for many sequences: slot s starts at base + s * slot_stride (in
@@ -230,14 +236,31 @@ class Ops {
   /// must stay. `shared` may be nullptr.
   virtual Status place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared);
 
-  /// Computes a step: `pass` calls the ops, in an order that depends on nothing but step.pass and
-  /// the numbers of rows, sequences and wanted rows, and on memory that is the same whenever these
-  /// are. An implementation may keep what was asked for and do it again, without calling `pass`,
-  /// for a later step of the same kind. Returns `outputs`, which the pass wrote, in the host's
-  /// memory, valid until the next step. Ops that a device computes may fail: errors kIo,
-  /// kOutOfMemory; the states of the step's sequences are worth nothing then.
-  virtual Result<StepOutputs> run_step(const StepInputs& step, const StepOutputs& outputs,
-                                       const std::function<void()>& pass);
+  /// Sets out to compute a step: `pass` calls the ops, in an order that depends on nothing but
+  /// step.pass and the numbers of rows, sequences and wanted rows, and on memory that is the same
+  /// whenever these are. An implementation may keep what was asked for and do it again, without
+  /// calling `pass`, for a later step of the same kind. Where feeds_tokens(), a second step may be
+  /// launched before the first one is waited for; it works behind that one, on the same memory.
+  /// Errors: kIo, kOutOfMemory; the states of the step's sequences are worth nothing then.
+  virtual Status launch_step(const StepInputs& step, const StepOutputs& outputs,
+                             const std::function<void()>& pass);
+  /// Waits for the step that was launched first. Returns its `outputs`, which the pass wrote, in
+  /// the host's memory, valid until the next step but one is launched. Errors as launch_step(),
+  /// which had none.
+  virtual Result<StepOutputs> wait_for_step();
+  /// One after the other, while no step is under way.
+  Result<StepOutputs> run_step(const StepInputs& step, const StepOutputs& outputs,
+                               const std::function<void()>& pass);
+  /// In the midst of a pass with chunk rows, which is never kept for later steps: `steps` may
+  /// compute other steps, when what the pass has asked for so far is done. Errors: kIo.
+  virtual Status interrupt_step(const std::function<void()>& steps);
+  /// Whether there may be interrupts.
+  virtual bool interruptible() const { return true; }
+  /// Whether StepInputs::fed_by may be used: tokens of one of the tables of prepare_table().
+  virtual bool feeds_tokens() const { return false; }
+  /// embed() may be called for tokens of this table that the step before chooses, if
+  /// feeds_tokens() afterwards. Before the first step. Errors: kIo.
+  virtual Status prepare_table(const WeightView& table);
 
   /// Rows `rows` of x, in their order; for the step's wanted_rows alone, and once a step: the ops
   /// behind it compute these rows.
@@ -249,8 +272,8 @@ class Ops {
   virtual void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
                           MatrixView y);
 
-  /// y[r] = row tokens[r] of the table, decoded to f32, for the step's tokens. y [rows, n_in],
-  /// without gaps. The table is in the host's memory, as in the file.
+  /// y[r] = row tokens[r] of the table, decoded to f32, for the step's tokens (or those that it is
+  /// fed). y [rows, n_in], without gaps. The table is in the host's memory, as in the file.
   virtual void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) = 0;
 
   /// y = x / sqrt(mean(x²) + eps) * weight, per row. x, y [rows, n]; y may be x.
@@ -320,6 +343,7 @@ class Ops {
   /// sums[r] of row r.
   virtual void exp_sums(ConstMatrixView logits, ExpSums* sums);
 
+  virtual void choose(TopLogits, std::span<const TokenChoice>, int32_t*) {}  // STUB
   /// gate = silu(gate) ∘ up: the inner step of a dense feed-forward network. gate, up [rows, n_ff].
   virtual void silu_multiply(MatrixView gate, ConstMatrixView up) = 0;
 
@@ -340,6 +364,9 @@ class Ops {
   virtual void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                        const Routing& routing, const ExpertWeights* shared,
                        const float* shared_gate, MatrixView y) = 0;
+
+ private:
+  StepOutputs launched_;  ///< of launch_step(), which has computed them
 };
 
 /// The scalar oracle: simple, slow, the definition of every op's bits.

@@ -21,11 +21,27 @@ Status Ops::place_experts(std::span<ExpertWeights> experts, ExpertWeights* share
   return shared != nullptr ? place_one(*shared) : Status();
 }
 
-Result<StepOutputs> Ops::run_step(const StepInputs& /*step*/, const StepOutputs& outputs,
-                                  const std::function<void()>& pass) {
+Status Ops::launch_step(const StepInputs& /*step*/, const StepOutputs& outputs,
+                        const std::function<void()>& pass) {
   pass();
-  return outputs;
+  launched_ = outputs;
+  return {};
 }
+
+Result<StepOutputs> Ops::wait_for_step() { return launched_; }
+
+Result<StepOutputs> Ops::run_step(const StepInputs& step, const StepOutputs& outputs,
+                                  const std::function<void()>& pass) {
+  CHIMERE_CHECK_OK(launch_step(step, outputs, pass));
+  return wait_for_step();
+}
+
+Status Ops::interrupt_step(const std::function<void()>& steps) {
+  steps();
+  return {};
+}
+
+Status Ops::prepare_table(const WeightView& /*table*/) { return {}; }
 
 void Ops::select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) {
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -32,6 +32,9 @@ struct TokenChoice {
   std::array<ChoiceStage, kMostStages> stages = {};
 };
 
+/// Rows of a step whose tokens may be chosen, and fed to the next one.
+inline constexpr int kMostChoices = 64;
+
 }  // namespace chimere::kernels
 
 #endif  // CHIMERE_KERNELS_TOKEN_CHOICE_H_

@@ -74,6 +74,7 @@ void lay_out_feed_forward(Cursor& at, const Hparams& h, int64_t rows, Activation
 
 StepBuffers lay_out_at(Cursor& at, const Hparams& h, int64_t rows, int64_t wanted) {
   StepBuffers step;
+  step.chosen = at.take<int32_t>(kernels::kMostChoices);
   Activations& all = step.all;
   all.x = at.matrix(rows, h.n_embd);
   step.wanted.x = at.matrix(wanted, h.n_embd);

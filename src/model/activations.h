@@ -73,6 +73,7 @@ struct StepBuffers {
   kernels::TopLogit* top = nullptr;  ///< [wanted, kMostTopLogits]
   float* listed = nullptr;           ///< [wanted, kMostListedLogits]
   kernels::ExpSums* sums = nullptr;  ///< [wanted]
+  int32_t* chosen = nullptr;         ///< [kMostChoices], at the same address in every layout
 };
 
 /// One block of memory at a fixed address, backed as far as steps have used it.

@@ -145,6 +145,7 @@ DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t pos
                                                                kernels::kMostTopLogits),
                        kernels::cuda::exp_sums_scratch_bytes(wanted, on_host.n_vocab())) +
               kMargin;
+  plan.interrupts = on_host.step_bytes(wanted, wanted);
   return plan;
 }
 

@@ -25,6 +25,7 @@ struct DevicePlan {
   int64_t state = 0;           ///< recurrent state of one sequence, over all layers
   int64_t states = 0;          ///< how many of them must fit
   int64_t work = 0;            ///< activations, logits, scratch memory and recorded steps
+  int64_t interrupts = 0;      ///< `work` of steps within steps: none with experts on the host
 
   /// What the block for drafts takes of the numbers above; nothing without one.
   struct Drafts {
@@ -46,7 +47,8 @@ struct DevicePlan {
   int64_t weights_on_card() const {
     return weights - host_experts() + staging() + (wide ? widening : 0);
   }
-  int64_t total() const { return weights_on_card() + kv + state * states + work; }
+  int64_t work_on_card() const { return work + (host_expert_layers == 0 ? interrupts : 0); }
+  int64_t total() const { return weights_on_card() + kv + state * states + work_on_card(); }
 
   /// Whether it is at most `allowed` bytes with the fewest layers' experts on the host, which
   /// host_expert_layers is then.

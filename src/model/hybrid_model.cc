@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <functional>
 #include <span>
 #include <string>
@@ -49,13 +50,25 @@ class HybridModel final : public Model {
   Result<kernels::ExpertUse> expert_use() override;
 
   Result<StepResult> forward(const StepPlan& plan) override;
-  /// On a card a step is one launch.
-  bool interruptible() const override { return !on_card(); }
+  bool interruptible() const override { return ops_.interruptible(); }
   bool has_drafts() const override { return weights_.mtp.has_value(); }
   Status draft(std::span<const DraftStart> starts, int depth, const ChooseDraft& choose) override;
   Status read_logits(int64_t row, std::span<float> out) override;
+  bool feeds_tokens() const override { return ops_.feeds_tokens(); }
+  Status launch(const StepPlan& plan) override;
+  Result<StepResult> wait() override;
 
  private:
+  /// A step that the ops have been asked for.
+  struct Started {
+    StepBatch step;
+    MatrixView logits;  ///< of its wanted rows
+  };
+  Result<Started> start(const StepPlan& plan);
+  Result<StepResult> wait_for(const MatrixView& logits);
+  /// Of each sequence of the plan, the place of its choice in the step before. Errors:
+  /// kInvalidArgument (it had none).
+  Result<std::vector<int32_t>> fed_by(const StepPlan& plan) const;
   bool on_card() const { return &ops_.memory() != &host_memory(); }
   Workspace& workspace() { return workspaces_[interrupted_ ? 1 : 0]; }
   /// The next drafts' `before` are these rows of `hidden`.
@@ -70,7 +83,11 @@ class HybridModel final : public Model {
   std::unique_ptr<state::StateStore> states_;
   std::array<Workspace, 2> workspaces_;  ///< of a step, and of those in its interrupts
   bool interrupted_ = false;
-  ConstMatrixView excerpted_;                ///< logits of the rows of the last step's `top`
+  ConstMatrixView excerpted_;         ///< logits of the rows of the last step's `top`
+  std::deque<MatrixView> under_way_;  ///< logits of the steps that nobody has waited for
+  /// Whose tokens the last step chooses, in the order of its choices; only compared.
+  std::vector<const state::SequenceState*> chosen_for_;
+  const int32_t* chosen_ = nullptr;          ///< these choices, in Ops::memory()
   std::unique_ptr<MemoryRange> expert_use_;  ///< an ExpertUse; nullptr: no experts are left out
 };
 
@@ -101,10 +118,27 @@ Result<kernels::ExpertUse> HybridModel::expert_use() {
   return use;
 }
 
-Result<StepResult> HybridModel::forward(const StepPlan& plan) {
+Result<std::vector<int32_t>> HybridModel::fed_by(const StepPlan& plan) const {
+  std::vector<int32_t> places;
+  for (const SequenceRows& rows : plan.sequences) {
+    if (!rows.fed) continue;
+    const auto found = std::ranges::find(chosen_for_, rows.state);
+    if (found == chosen_for_.end()) {
+      return invalid_argument("a sequence is fed a token that the step before did not choose");
+    }
+    places.push_back(static_cast<int32_t>(found - chosen_for_.begin()));
+  }
+  return places;
+}
+
+Result<HybridModel::Started> HybridModel::start(const StepPlan& plan) {
   excerpted_ = {};
   CHIMERE_CHECK_OK(file_.check_unchanged());
+  CHIMERE_TRY(const std::vector<int32_t> fed, fed_by(plan));
   CHIMERE_TRY(StepBatch step, StepBatch::prepare(plan, *states_, hparams_.n_vocab, max_step_rows_));
+  if ((step.fed() || !step.choices().empty()) && !feeds_tokens()) {
+    return invalid_argument("this model does not choose tokens");
+  }
   const auto n_wanted = static_cast<int64_t>(step.wanted_rows().size());
   CHIMERE_TRY(StepBuffers buffers, workspace().lay_out(hparams_, step.n_rows(), n_wanted));
   if (expert_use_ != nullptr) {
@@ -115,30 +149,73 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
   }
   const bool feed = weights_.mtp.has_value() && plan.feed_drafts;
   std::function<void()> interrupt;
-  if (plan.interrupt && interruptible() && !interrupted_) {
+  // Of step rows alone a card asks for nothing that it has been asked for before.
+  const bool divisible = !on_card() || std::ranges::find(step.row_classes(), RowClass::kChunk) !=
+                                           step.row_classes().end();
+  Status interrupts;
+  if (plan.interrupt && interruptible() && divisible && !interrupted_) {
     interrupt = [&] {
-      interrupted_ = true;
-      plan.interrupt();
-      interrupted_ = false;
+      const Status done = ops_.interrupt_step([&] {
+        interrupted_ = true;
+        plan.interrupt();
+        interrupted_ = false;
+      });
+      if (!done.ok()) interrupts = done;
     };
   }
   HybridPass pass(ops_, hparams_, weights_, step, buffers, feed, interrupt);
-  CHIMERE_TRY(const kernels::StepOutputs outputs,
-              ops_.run_step({step.view(), step.tokens(), step.wanted_rows(), step.listed(),
-                             feed ? kFeeding : kPlain},
-                            pass.outputs(), [&] {
-                              run_(pass);
-                              if (!weights_.mtp || feed) return;
-                              // Without the last layer's network, but nobody else's, which a slot
-                              // might hold.
-                              ops_.shift_rows(step.view(), buffers.all.x, weights_.mtp->last_hidden,
-                                              buffers.mtp.before);
-                            }));
+  CHIMERE_CHECK_OK(ops_.launch_step(
+      {step.view(), step.tokens(), step.wanted_rows(), step.listed(), feed ? kFeeding : kPlain,
+       step.choices(), fed, chosen_},
+      pass.outputs(), [&] {
+        run_(pass);
+        if (!weights_.mtp || feed) return;
+        // Without the last layer's network, but nobody else's, which a slot might hold.
+        ops_.shift_rows(step.view(), buffers.all.x, weights_.mtp->last_hidden, buffers.mtp.before);
+      }));
+  CHIMERE_CHECK_OK(interrupts);
+  chosen_for_.clear();
+  if (!step.choices().empty()) {
+    for (const SequenceRows& rows : plan.sequences) chosen_for_.push_back(rows.state);
+    chosen_ = buffers.chosen;
+  }
+  return Started{std::move(step), buffers.logits};
+}
+
+Result<StepResult> HybridModel::wait_for(const MatrixView& logits) {
+  CHIMERE_TRY(const kernels::StepOutputs outputs, ops_.wait_for_step());
   // What could not be read was zeros: nobody may see what came of it.
   CHIMERE_CHECK_OK(file_.check_unchanged());
-  step.finish();
-  excerpted_ = buffers.logits.rows_from(step.n_whole(), outputs.top.rows);
-  return StepResult{outputs.logits, outputs.top, outputs.listed, outputs.sums};
+  excerpted_ = logits.rows_from(logits.rows - outputs.top.rows, outputs.top.rows);
+  return StepResult{outputs.logits, outputs.top, outputs.listed, outputs.sums, outputs.chosen};
+}
+
+Result<StepResult> HybridModel::forward(const StepPlan& plan) {
+  CHIMERE_TRY(Started started, start(plan));
+  CHIMERE_TRY(StepResult result, wait_for(started.logits));
+  started.step.finish();
+  return result;
+}
+
+Status HybridModel::launch(const StepPlan& plan) {
+  const bool chooses = std::ranges::all_of(
+      plan.sequences, [](const SequenceRows& rows) { return rows.choice.has_value(); });
+  if (!chooses || under_way_.size() > 1) {
+    return invalid_argument("a step that is launched chooses all tokens; two are the most");
+  }
+  CHIMERE_TRY(Started started, start(plan));
+  started.step.finish();
+  under_way_.push_back(started.logits);
+  return {};
+}
+
+Result<StepResult> HybridModel::wait() {
+  if (under_way_.empty()) return Model::wait();
+  const MatrixView logits = under_way_.front();
+  under_way_.pop_front();
+  Result<StepResult> result = wait_for(logits);
+  if (!under_way_.empty()) excerpted_ = {};  // the next step writes there
+  return result;
 }
 
 Status HybridModel::read_logits(int64_t row, std::span<float> out) {
@@ -248,7 +325,7 @@ MtpBlock bind_mtp(WeightBinder& bind, const Hparams& h, const HybridWeights& w,
 }
 
 /// Puts the weights where ops read them. The embedding table stays in the file: a token needs one
-/// row of it.
+/// row of it. Ops that feed tokens have a table of their own.
 Status place_weights(HybridWeights& w, kernels::Ops& ops, const Hparams& h) {
   for (HybridLayer& layer : w.layers) {
     CHIMERE_TRY(layer.mixer_norm, ops.place_floats(layer.mixer_norm, h.n_embd));
@@ -258,6 +335,7 @@ Status place_weights(HybridWeights& w, kernels::Ops& ops, const Hparams& h) {
   }
   CHIMERE_TRY(w.output_norm, ops.place_floats(w.output_norm, h.n_embd));
   if (h.pooling != Pooling::kNone) return {};
+  CHIMERE_CHECK_OK(ops.prepare_table(w.embedding));
   const WeightView output = w.output;
   CHIMERE_TRY(w.output, ops.place(output));
   return w.mtp ? w.mtp->place(ops, h, output, w.output) : Status();
@@ -322,6 +400,7 @@ kernels::StepOutputs HybridPass::outputs() const {
                               {buffers_.top, others, step_.top_count()}};
   if (step_.listed_count() > 0) out.listed = {buffers_.listed, others, step_.listed_count()};
   if (step_.sums()) out.sums = buffers_.sums;
+  if (!step_.choices().empty()) out.chosen = buffers_.chosen;
   return out;
 }
 
@@ -338,6 +417,7 @@ void HybridPass::find_top() {
   if (out.sums != nullptr) ops_.exp_sums(logits, out.sums);
   if (out.listed.count > 0) ops_.take_logits(logits, step_.listed(), out.listed);
   ops_.top_logits(logits, out.top);
+  if (out.chosen != nullptr) ops_.choose(out.top, step_.choices(), out.chosen);
 }
 
 void HybridPass::head() {

@@ -75,7 +75,8 @@ class HybridPass {
  private:
   /// Logits of the wanted rows from what the head sees of them.
   void project(const MatrixView& hidden);
-  /// Of the rows of which no more is wanted: the largest logits, listed ones, sums.
+  /// Of the rows of which no more is wanted: the largest logits, listed ones, sums, and what is
+  /// chosen among them.
   void find_top();
   const Activations& rows() const { return only_wanted_ ? buffers_.wanted : buffers_.all; }
 

@@ -36,6 +36,12 @@ Status Model::read_logits(int64_t row, std::span<float> /*out*/) {
                           " are left of the last step, or not so many");
 }
 
+Status Model::launch(const StepPlan& /*plan*/) {
+  return unsupported("this model does not feed its own tokens to its next step");
+}
+
+Result<StepResult> Model::wait() { return invalid_argument("no step is under way"); }
+
 Status Model::draft(std::span<const DraftStart> /*starts*/, int /*depth*/,
                     const ChooseDraft& /*choose*/) {
   return unsupported("The model was loaded without a block that predicts further tokens.");

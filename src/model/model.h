@@ -77,6 +77,16 @@ class Model {
   /// sequences are worth nothing.
   virtual Result<StepResult> forward(const StepPlan& plan) = 0;
 
+  /// Whether launch() takes rows that are fed: the next step need not wait for the host.
+  virtual bool feeds_tokens() const { return false; }
+  /// The two halves of forward(), for a plan whose rows all have a choice, where feeds_tokens().
+  /// The sequences advance at once. A second step may be launched before the first is waited for,
+  /// and nothing else in between; wait() gives the first one's result. Errors of launch(): those of
+  /// forward(), and nothing has changed then; of wait(): kIo, and the sequences of both steps are
+  /// worth nothing.
+  virtual Status launch(const StepPlan& plan);
+  virtual Result<StepResult> wait();
+
   /// All logits of row `row` of StepResult::top of the last forward(), but for those that its
   /// sequence listed, which are -infinity. Several threads may ask until the next forward() or
   /// draft(). Errors: kInvalidArgument (there is no such row, `out` has not n_outputs() places),

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "kernels/api.h"
@@ -37,6 +38,12 @@ struct SequenceRows {
   std::vector<std::vector<int32_t>> listed = {};
   /// With `top`: what the softmax of the whole row is normalised by.
   bool sums = false;
+  /// kStep and one row whose logits are wanted with `top`, of models that feed tokens: how its
+  /// token is chosen. All sequences of a step have one, at most kMostChoices of them, or none.
+  std::optional<kernels::TokenChoice> choice = {};
+  /// The row's token is the one that the step launched before this one chooses for this sequence,
+  /// instead of the one in `tokens`. All sequences of a step or none.
+  bool fed = false;
 };
 
 struct StepPlan {
@@ -44,9 +51,10 @@ struct StepPlan {
   /// Model::draft() is to know these rows: their keys and values go into the pages of the block
   /// that predicts further tokens. Rows that it does not know cost it acceptance, never exactness.
   bool feed_drafts = false;
-  /// Of models that are interruptible(): called in the midst of the step, behind every mixer and
-  /// every network. There forward() and draft() may be called for other sequences, whose plans have
-  /// no interrupt; the bits of neither step change. Empty: nobody waits.
+  /// Of models that are interruptible(): called in the midst of a step that has chunk rows (on the
+  /// CPU of any), behind every mixer and every network. There forward() and draft() may be called
+  /// for other sequences, whose plans have no interrupt; the bits of neither step change. Empty:
+  /// nobody waits.
   std::function<void()> interrupt = {};
 };
 
@@ -56,8 +64,8 @@ struct DraftStart {
   int32_t token = 0;
 };
 
-/// Valid until the next forward() or draft(); of a step in an interrupt: until the interrupt ends,
-/// too.
+/// Valid until the next forward() or draft(), or the next launch() but one; of a step in an
+/// interrupt: until the interrupt ends, too.
 struct StepResult {
   /// [n, n_outputs] of the rows whose logits are all wanted, in the plan's order.
   ConstMatrixView logits;
@@ -69,6 +77,8 @@ struct StepResult {
   kernels::ListedLogits listed = {};
   /// Of these rows, [top.rows]; nullptr if nobody asked.
   const kernels::ExpSums* sums = nullptr;
+  /// Of these rows, [top.rows]: SequenceRows::choice; nullptr without choices.
+  const int32_t* chosen = nullptr;
 };
 
 }  // namespace chimere::model

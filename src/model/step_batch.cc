@@ -55,6 +55,27 @@ Status check_listed(const SequenceRows& rows, int n_vocab) {
   return {};
 }
 
+/// Rows whose tokens a card chooses or is fed.
+Status check_choices(const StepPlan& plan) {
+  size_t chosen = 0;
+  size_t fed = 0;
+  for (const SequenceRows& rows : plan.sequences) {
+    chosen += static_cast<size_t>(rows.choice.has_value());
+    fed += static_cast<size_t>(rows.fed);
+    const bool one =
+        rows.row_class == RowClass::kStep && rows.tokens.size() == 1 && !rows.revocable;
+    if (rows.fed && !one) return invalid_argument("a sequence is fed one step row at a time");
+    if (rows.choice && !(one && rows.logits_of.size() == 1 && rows.top > 0)) {
+      return invalid_argument("tokens are chosen for one step row among its largest logits");
+    }
+  }
+  const size_t n = plan.sequences.size();
+  const bool all_or_none = (chosen == 0 || chosen == n) && (fed == 0 || fed == n);
+  if (all_or_none && (chosen + fed == 0 || n <= kernels::kMostChoices)) return {};
+  return invalid_argument("of a step all sequences are chosen for, and fed, or none; " +
+                          std::to_string(kernels::kMostChoices) + " are the most");
+}
+
 Status check(const SequenceRows& rows, int n_vocab) {
   if (rows.tokens.empty()) return invalid_argument("a sequence of the step has no rows");
   for (const int32_t token : rows.tokens) {
@@ -93,6 +114,7 @@ Result<StepBatch> StepBatch::prepare(const StepPlan& plan, state::StateStore& st
     n_logits += rows.logits_of.size();
     wanted.push_back({rows.state, static_cast<int32_t>(rows.tokens.size()), rows.revocable});
   }
+  CHIMERE_CHECK_OK(check_choices(plan));
   const auto limit = static_cast<size_t>(max_rows);
   if (n_rows > limit || n_logits > limit) {
     return invalid_argument("the step has " + std::to_string(n_rows) +
@@ -104,6 +126,7 @@ Result<StepBatch> StepBatch::prepare(const StepPlan& plan, state::StateStore& st
   for (const SequenceRows& rows : plan.sequences) batch.add(rows);
   batch.add_wanted(plan);
   batch.add_listed(plan);
+  batch.add_choices(plan);
   return batch;
 }
 
@@ -146,6 +169,13 @@ void StepBatch::add_listed(const StepPlan& plan) {
       }
       listed_.resize(++n * count, -1);
     }
+  }
+}
+
+void StepBatch::add_choices(const StepPlan& plan) {
+  for (const SequenceRows& rows : plan.sequences) {
+    if (rows.choice) choices_.push_back(*rows.choice);
+    fed_ |= rows.fed;
   }
 }
 

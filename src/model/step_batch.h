@@ -37,6 +37,10 @@ class StepBatch {
   int32_t listed_count() const { return listed_count_; }
   /// Somebody asked for the others' sums.
   bool sums() const { return sums_; }
+  /// How the tokens behind the wanted rows are chosen; empty: not at all.
+  std::span<const kernels::TokenChoice> choices() const { return choices_; }
+  /// The rows' tokens are those that the step before chooses.
+  bool fed() const { return fed_; }
   std::span<const RowClass> row_classes() const { return row_classes_; }
   std::span<const RowClass> wanted_classes() const { return wanted_classes_; }
 
@@ -48,6 +52,7 @@ class StepBatch {
   void add(const SequenceRows& rows);
   void add_wanted(const StepPlan& plan);
   void add_listed(const StepPlan& plan);
+  void add_choices(const StepPlan& plan);
 
   state::Reservation reservation_;
   std::vector<int32_t> tokens_;
@@ -61,6 +66,8 @@ class StepBatch {
   std::vector<int32_t> listed_;
   int32_t listed_count_ = 0;
   bool sums_ = false;
+  std::vector<kernels::TokenChoice> choices_;
+  bool fed_ = false;
   std::vector<RowClass> row_classes_;
   std::vector<RowClass> wanted_classes_;
 };

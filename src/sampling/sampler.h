@@ -61,6 +61,7 @@ class Sampler {
 
   const SamplingParams& params() const { return params_; }
 
+  std::optional<kernels::TokenChoice> choice_on_card(uint64_t) const { return {}; } // STUB
  private:
   Status apply(Stage stage, std::span<const int32_t> history, uint64_t position);
   /// Mixes params.prior into `known_`, which came of the excerpt.

@@ -115,6 +115,7 @@ void print(const Counts& c) {
   line("rows checked", c.rows_checked);
   line("largest only", c.top_rows_checked);
   line("listed", c.listed_checked);
+  line("fed rows", c.fed_rows);
   line("sums", c.sums_checked);
   line("completions", c.completions);
   line("forks", c.forks);
@@ -138,14 +139,16 @@ void print(const Counts& c) {
 }
 
 /// A run of some length in which something never happened has not tested it. What comes in one
-/// schedule of a hundred is asked of long runs alone. Cards are not interrupted.
+/// schedule of a hundred is asked of long runs alone.
 bool complete(const Counts& c, bool on_card, int64_t schedules) {
   constexpr int64_t kLong = 2000;
   const bool rare = c.hits[static_cast<size_t>(engine::CacheTier::kMemory)] > 0 &&
                     c.hits[static_cast<size_t>(engine::CacheTier::kDisk)] > 0;
   if (schedules >= kLong && !rare) return false;
+  const bool few_on_card = on_card && schedules < 100;
+  if (on_card && !few_on_card && c.fed_rows == 0) return false;
   if (c.drafts_accepted == 0 || c.drafts_rejected == 0 || c.mixed_depths == 0) return false;
-  return (on_card || c.interrupts > 0) && c.rows_checked > c.top_rows_checked &&
+  return (few_on_card || c.interrupts > 0) && c.rows_checked > c.top_rows_checked &&
          c.top_rows_checked > 0 && c.listed_checked > 0 && c.sums_checked > 0 &&
          c.completions > 0 && c.forks > 0 && c.restores > 0 && c.evictions > 0 && c.returns > 0 &&
          c.rows_taken_back > 0 && c.cancellations > 0 && c.refusals > 0 &&

@@ -91,6 +91,7 @@ void World::tick() {
   if (model_.has_drafts() && chance(60)) draft();
   step();
   remove_finished();
+  if (model_.feeds_tokens() && !failure_ && chance(25)) run_ahead();
   // Jobs that a disturbance appends or moves here are left alone until the next tick.
   for (size_t i = jobs_.size(); i-- > 0;) {
     if (jobs_[i].state != nullptr) disturb(i);

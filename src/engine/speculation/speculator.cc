@@ -228,6 +228,7 @@ int32_t Speculator::choose(std::span<const float> logits) {
 
 void Speculator::end(int32_t accepted, bool reply_ended) {
   const auto n = static_cast<int32_t>(drafts_.size());
+  quiet_rounds_ = n == 0 && calls_ == 0 ? quiet_rounds_ + 1 : 0;
   counts_.drafted += n;
   counts_.accepted += accepted;
   if (!drafts_.empty() && origin_ == Origin::kLookup) of_lookup_ = {};

@@ -46,6 +46,9 @@ class Speculator {
   void drop() { drafts_.clear(); }
   /// The first `accepted` drafts were the tokens; the next one, if the reply went on, was not.
   void end(int32_t accepted, bool reply_ended);
+  /// It has asked for nothing and proposed nothing for some time: rounds may go by without begin().
+  bool rests() const { return mode_ == Speculation::kAuto && quiet_rounds_ >= kRestsAfter; }
+  static constexpr int32_t kRestsAfter = 16;
 
   /// Whether the model's block should see this request's rows, so that it can draft for it; of its
   /// prompt, and of its reply.
@@ -98,6 +101,7 @@ class Speculator {
   double chain_ = 1;       ///< probability that all drafts so far are accepted
   int32_t calls_ = 0;      ///< of choose()
   bool probing_ = false;   ///< the draft is for its price alone
+  int32_t quiet_rounds_ = 0;
   size_t guessed_at_ = 0;  ///< where the token of these lies
   Guess of_lookup_;
   Guess of_table_;

@@ -1,12 +1,16 @@
 #include "kernels/cuda/cuda_ops.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <map>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/choose_token.h"
+#include "kernels/cuda/embed_tokens.h"
 #include "kernels/cuda/exp_sums.h"
 #include "kernels/cuda/gdn.h"
 #include "kernels/cuda/half_rows.h"
@@ -42,13 +46,13 @@ bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }
 
 class CudaOps final : public Ops {
  public:
-  CudaOps(Device& device, ThreadPool& pool, StepArrays arrays, const WeightPlaces& places,
-          OnUpload on_upload)
+  CudaOps(Device& device, ThreadPool& pool, std::array<StepArrays, 2> arrays,
+          const WeightPlaces& places, OnUpload on_upload)
       : device_(device),
         stream_(device.stream()),
         host_ops_(make_cpu_ops(pool)),
         weights_(device, pool, places.wide, std::move(on_upload)),
-        arrays_(std::move(arrays)),
+        all_arrays_(std::move(arrays)),
         host_experts_(device, pool, weights_, places.host_expert_layers),
         host_expert_layers_left_(places.host_expert_layers),
         scratch_(device),
@@ -66,8 +70,15 @@ class CudaOps final : public Ops {
   }
   Status place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared) override;
 
-  Result<StepOutputs> run_step(const StepInputs& step, const StepOutputs& outputs,
-                               const std::function<void()>& pass) override;
+  Status launch_step(const StepInputs& step, const StepOutputs& outputs,
+                     const std::function<void()>& pass) override;
+  Result<StepOutputs> wait_for_step() override;
+  Status interrupt_step(const std::function<void()>& steps) override;
+  /// Experts of the host are on their way to the card while a step with chunk rows runs.
+  bool interruptible() const override { return !host_experts_.any(); }
+  /// Experts of the host are computed by threads that the host needs while a step is under way.
+  bool feeds_tokens() const override { return !tables_.empty() && !host_experts_.any(); }
+  Status prepare_table(const WeightView& table) override;
 
   void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) override;
   void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
@@ -97,6 +108,7 @@ class CudaOps final : public Ops {
   void top_logits(ConstMatrixView logits, TopLogits top) override;
   void take_logits(MatrixView logits, std::span<const int32_t> ids, ListedLogits listed) override;
   void exp_sums(ConstMatrixView logits, ExpSums* sums) override;
+  void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen) override;
   void silu_multiply(MatrixView gate, ConstMatrixView up) override;
   void route(ConstMatrixView logits, Routing routing) override;
   void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
@@ -106,7 +118,11 @@ class CudaOps final : public Ops {
 
  private:
   /// Rows of a product's operands, by class.
-  const RowClasses& rows() const { return selected_ ? arrays_.wanted_rows() : arrays_.all_rows(); }
+  const RowClasses& rows() const {
+    return pass_.selected ? arrays().wanted_rows() : arrays().all_rows();
+  }
+  StepArrays& arrays() { return all_arrays_[pass_.interrupts ? 1 : 0]; }
+  const StepArrays& arrays() const { return all_arrays_[pass_.interrupts ? 1 : 0]; }
   /// Memory for rounded rows.
   RoundedRows rounded_for(int64_t rows, int64_t n);
   /// x rounded, all rows: what is there already if x has not changed since.
@@ -114,7 +130,7 @@ class CudaOps final : public Ops {
   /// The chunk rows of x as f16, likewise.
   HalfRows halves(ConstMatrixView x);
   /// An op has written activations that the rounded ones may have been made of.
-  void forget_rounded() { rounded_of_ = halves_of_ = nullptr; }
+  void forget_rounded() { pass_.rounded_of = pass_.halves_of = nullptr; }
   bool ok(const Status& status);
   const float* rope_rows(const AttentionShape& shape);
   Status stage_embedding(size_t place, const WeightView& table, std::span<const int32_t> tokens);
@@ -123,7 +139,7 @@ class CudaOps final : public Ops {
   Stream& stream_;
   std::unique_ptr<Ops> host_ops_;  ///< decodes rows of the embedding table
   WeightStore weights_;
-  StepArrays arrays_;
+  std::array<StepArrays, 2> all_arrays_;  ///< of a step, and of those in its interrupts
   StepRecorder recorder_;
   std::map<const ExpertWeights*, ExpertTable> experts_;
   HostExperts host_experts_;
@@ -131,8 +147,8 @@ class CudaOps final : public Ops {
   const uint32_t* codebook_ = nullptr;
 
   Scratch scratch_;   ///< of one op
-  Scratch rounded_;   ///< rounded activations of rounded_of_
-  Scratch halves_;    ///< activations of halves_of_ as f16
+  Scratch rounded_;   ///< rounded activations of pass_.rounded_of
+  Scratch halves_;    ///< activations of pass_.halves_of as f16
   Scratch arrivals_;  ///< zeros between ops
   Scratch rope_;      ///< rotations of the step's rows
   std::vector<std::pair<std::pair<int, float>, const double*>> frequencies_;
@@ -151,18 +167,40 @@ class CudaOps final : public Ops {
     std::unique_ptr<Pinned> memory_;
     size_t bytes_ = 0;
   };
-  Output logits_;
-  Output top_;
-  Output listed_;
-  Output sums_;
+  /// A step that nobody has waited for, or the place for one.
+  struct UnderWay {
+    StepOutputs outputs;  ///< in the host's memory
+    Output logits;
+    Output top;
+    Output listed;
+    Output sums;
+    Output chosen;
+  };
+  static_assert(Stream::kMarks == 2);
+  Status queue_step(const StepInputs& step, const StepOutputs& outputs,
+                    const std::function<void()>& pass);
+  Status fetch_outputs(const StepOutputs& outputs, UnderWay& to);
 
-  Status status_;  ///< of the step
-  bool selected_ = false;
-  const float* rounded_of_ = nullptr;
-  const float* halves_of_ = nullptr;
-  int rope_dims_ = 0;  ///< that rope_ holds of this step; 0: nothing
-  float rope_base_ = 0;
-  std::vector<WeightView> embedding_tables_;  ///< of the step
+  std::array<UnderWay, 2> under_way_;                      ///< their marks are their numbers
+  int first_ = 0;                                          ///< the one to be waited for first
+  int launched_ = 0;                                       ///< how many there are
+  std::map<const void*, std::unique_ptr<Pinned>> tables_;  ///< by where they lie in the file
+
+  /// The pass that is being asked for.
+  struct PassState {
+    explicit PassState(bool of_interrupt = false) : interrupts(of_interrupt) {}
+
+    bool interrupts;  ///< another one
+    Status status;
+    bool selected = false;
+    const float* rounded_of = nullptr;
+    const float* halves_of = nullptr;
+    int rope_dims = 0;  ///< that rope_ holds of this step; 0: nothing
+    float rope_base = 0;
+    const int32_t* fed_from = nullptr;
+    std::vector<WeightView> embedding_tables;
+  };
+  PassState pass_;
 };
 
 Status CudaOps::start() {
@@ -175,8 +213,8 @@ Status CudaOps::start() {
 }
 
 bool CudaOps::ok(const Status& status) {
-  if (!status.ok() && status_.ok()) status_ = status;
-  return status_.ok();
+  if (!status.ok() && pass_.status.ok()) pass_.status = status;
+  return pass_.status.ok();
 }
 
 Status CudaOps::place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared) {
@@ -191,24 +229,68 @@ Status CudaOps::place_experts(std::span<ExpertWeights> experts, ExpertWeights* s
   return {};
 }
 
-Result<StepOutputs> CudaOps::run_step(const StepInputs& step, const StepOutputs& outputs,
-                                      const std::function<void()>& pass) {
-  CHIMERE_CHECK_OK(weights_.finish());
-  status_ = {};
-  selected_ = false;
+Status CudaOps::prepare_table(const WeightView& table) {
+  if (!embeds_on_card(table.type) || tables_.contains(table.data)) return {};
+  const auto bytes = static_cast<size_t>(table.bytes());
+  auto memory = device_.pinned(bytes);
+  if (!memory.ok()) return {};  // tokens are not fed
+  std::memcpy((*memory)->data(), table.data, bytes);
+  tables_.emplace(table.data, *std::move(memory));
+  return {};
+}
+
+Status CudaOps::launch_step(const StepInputs& step, const StepOutputs& outputs,
+                            const std::function<void()>& pass) {
+  Status queued = queue_step(step, outputs, pass);
+  // Steps in its interrupts have come and gone.
+  const int number = (first_ + launched_) % 2;
+  UnderWay& under_way = under_way_[static_cast<size_t>(number)];
+  if (queued.ok()) queued = fetch_outputs(outputs, under_way);
+  if (!queued.ok()) {
+    (void)stream_.synchronize();  // what was queued reads memory that the next step writes
+    return queued;
+  }
+  stream_.mark(number);
+  ++launched_;
+  return {};
+}
+
+Result<StepOutputs> CudaOps::wait_for_step() {
+  const int number = first_;
+  first_ = 1 - first_;
+  --launched_;
+  CHIMERE_CHECK_OK(stream_.wait_for_mark(number));
+  return under_way_[static_cast<size_t>(number)].outputs;
+}
+
+Status CudaOps::interrupt_step(const std::function<void()>& steps) {
+  CHIMERE_CHECK_OK(stream_.synchronize());
+  PassState interrupted = std::exchange(pass_, PassState(true));
+  steps();
+  pass_ = std::move(interrupted);
+  // These lie where the other steps' have been.
   forget_rounded();
-  rope_dims_ = 0;
-  embedding_tables_.clear();
-  CHIMERE_CHECK_OK(arrays_.upload(step));
-  const StepKind kind = kind_of(step, outputs, arrays_.batch().extent);
-  arrays_.widen(kind.positions);
-  if (arrays_.all_rows().chunk.count > 0) host_experts_.begin_chunks();
+  pass_.rope_dims = 0;
+  pass_.embedding_tables.clear();
+  return {};
+}
+
+Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
+                           const std::function<void()>& pass) {
+  CHIMERE_CHECK_OK(weights_.finish());
+  pass_ = PassState(pass_.interrupts);
+  pass_.fed_from = step.fed_by.empty() ? nullptr : step.fed_from;
+  CHIMERE_CHECK_OK(arrays().upload(step));
+  StepKind kind = kind_of(step, outputs, arrays().batch().extent);
+  kind.interrupts = pass_.interrupts;
+  arrays().widen(kind.positions);
+  if (arrays().all_rows().chunk.count > 0) host_experts_.begin_chunks();
   StepRecorder::Entry* const entry = recorder_.find(kind);
   if (entry == nullptr || !entry->seen) {
     pass();
     if (entry != nullptr) {
       entry->seen = true;
-      entry->embedding_tables = embedding_tables_;
+      entry->embedding_tables = pass_.embedding_tables;
     }
   } else if (entry->graph == nullptr) {
     stream_.begin_recording();
@@ -220,9 +302,11 @@ Result<StepOutputs> CudaOps::run_step(const StepInputs& step, const StepOutputs&
     }
   }
   if (entry != nullptr && entry->graph != nullptr) stream_.replay(*entry->graph);
-  CHIMERE_CHECK_OK(status_);
+  return pass_.status;
+}
 
-  StepOutputs on_host = outputs;
+Status CudaOps::fetch_outputs(const StepOutputs& outputs, UnderWay& to) {
+  StepOutputs& on_host = to.outputs = outputs;
   const TopLogits& top = outputs.top;
   const auto fetch = [&](Output& output, auto*& data, int64_t count) -> Status {
     const size_t bytes = data == nullptr ? 0 : static_cast<size_t>(count) * sizeof(*data);
@@ -230,13 +314,12 @@ Result<StepOutputs> CudaOps::run_step(const StepInputs& step, const StepOutputs&
     data = reinterpret_cast<std::remove_reference_t<decltype(data)>>(at);
     return {};
   };
-  CHIMERE_CHECK_OK(
-      fetch(logits_, on_host.logits.data, outputs.logits.rows * outputs.logits.stride));
-  CHIMERE_CHECK_OK(fetch(top_, on_host.top.data, top.rows * top.count));
-  CHIMERE_CHECK_OK(fetch(listed_, on_host.listed.data, top.rows * outputs.listed.count));
-  CHIMERE_CHECK_OK(fetch(sums_, on_host.sums, top.rows));
-  CHIMERE_CHECK_OK(stream_.synchronize());
-  return on_host;
+  const int64_t logits = outputs.logits.rows * outputs.logits.stride;
+  CHIMERE_CHECK_OK(fetch(to.logits, on_host.logits.data, logits));
+  CHIMERE_CHECK_OK(fetch(to.top, on_host.top.data, top.rows * top.count));
+  CHIMERE_CHECK_OK(fetch(to.listed, on_host.listed.data, top.rows * outputs.listed.count));
+  CHIMERE_CHECK_OK(fetch(to.sums, on_host.sums, top.rows));
+  return fetch(to.chosen, on_host.chosen, top.rows);
 }
 
 Result<uint8_t*> CudaOps::Output::fetch(Device& device, const void* from, size_t bytes) {
@@ -268,11 +351,18 @@ Status CudaOps::stage_embedding(size_t place, const WeightView& table,
 }
 
 void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) {
-  const auto known = std::ranges::find(embedding_tables_, table.data, &WeightView::data);
-  const auto place = static_cast<size_t>(known - embedding_tables_.begin());
-  if (known == embedding_tables_.end()) {
+  if (pass_.fed_from != nullptr) {
+    WeightView reached = table;
+    reached.data = tables_.at(table.data)->data();
+    embed_tokens(stream_, reached, pass_.fed_from, arrays().fed_by(), y);
+    forget_rounded();
+    return;
+  }
+  const auto known = std::ranges::find(pass_.embedding_tables, table.data, &WeightView::data);
+  const auto place = static_cast<size_t>(known - pass_.embedding_tables.begin());
+  if (known == pass_.embedding_tables.end()) {
     if (!ok(stage_embedding(place, table, tokens))) return;
-    embedding_tables_.push_back(table);
+    pass_.embedding_tables.push_back(table);
   }
   stream_.copy(y.data, embeddings_[place].memory->data(),
                static_cast<size_t>(y.rows * y.cols) * sizeof(float));
@@ -281,13 +371,13 @@ void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens, Ma
 
 void CudaOps::shift_rows(const BatchView& /*batch*/, ConstMatrixView x, RecurrentView state,
                          MatrixView y) {
-  cuda::shift_rows(stream_, arrays_.batch(), x, state, y);
+  cuda::shift_rows(stream_, arrays().batch(), x, state, y);
   forget_rounded();
 }
 
 void CudaOps::select_rows(ConstMatrixView x, std::span<const int32_t> /*rows*/, MatrixView y) {
-  cuda::select_rows(stream_, x, arrays_.wanted_ids(), y);
-  selected_ = true;
+  cuda::select_rows(stream_, x, arrays().wanted_ids(), y);
+  pass_.selected = true;
   forget_rounded();
 }
 
@@ -301,8 +391,8 @@ void CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, Matrix
   const RoundedRows rounded = rounded_for(y.rows, y.cols);
   if (!ok({})) return;
   cuda::rms_norm(stream_, x, weight, eps, y, rounded);
-  rounded_of_ = y.data;
-  halves_of_ = nullptr;
+  pass_.rounded_of = y.data;
+  pass_.halves_of = nullptr;
 }
 
 RoundedRows CudaOps::rounded_for(int64_t rows, int64_t n) {
@@ -318,16 +408,16 @@ RoundedRows CudaOps::rounded_for(int64_t rows, int64_t n) {
 RoundedRows CudaOps::rounded(ConstMatrixView x) {
   const RoundedRows rows = rounded_for(x.rows, x.cols);
   if (!ok({})) return {};
-  if (rounded_of_ != x.data) round_rows(stream_, x, rows);
-  rounded_of_ = x.data;
+  if (pass_.rounded_of != x.data) round_rows(stream_, x, rows);
+  pass_.rounded_of = x.data;
   return rows;
 }
 
 HalfRows CudaOps::halves(ConstMatrixView x) {
   if (!ok(halves_.resize(half_rows_bytes(x.rows, x.cols)))) return {};
   const HalfRows to = half_rows_at(halves_.data(), x.rows, x.cols);
-  if (halves_of_ != x.data) half_rows(stream_, x, rows().chunk, to);
-  halves_of_ = x.data;
+  if (pass_.halves_of != x.data) half_rows(stream_, x, rows().chunk, to);
+  pass_.halves_of = x.data;
   return to;
 }
 
@@ -344,7 +434,7 @@ void CudaOps::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
 
 void CudaOps::gdn_conv(const BatchView& /*batch*/, const GdnShape& shape, const float* weight,
                        float eps, RecurrentView state, MatrixView qkv) {
-  const DeviceBatch& batch = arrays_.batch();
+  const DeviceBatch& batch = arrays().batch();
   if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
   cuda::gdn_conv(stream_, batch, shape, weight, eps, state, qkv, scratch_.data());
   forget_rounded();
@@ -353,7 +443,7 @@ void CudaOps::gdn_conv(const BatchView& /*batch*/, const GdnShape& shape, const 
 void CudaOps::gdn_scan(const BatchView& /*batch*/, const GdnShape& shape, ConstMatrixView qkv,
                        ConstMatrixView alpha, ConstMatrixView beta, const float* a,
                        const float* dt_bias, RecurrentView state, MatrixView out) {
-  const DeviceBatch& batch = arrays_.batch();
+  const DeviceBatch& batch = arrays().batch();
   if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
   cuda::gdn_scan(stream_, batch, shape, qkv, alpha, beta, a, dt_bias, state, out, scratch_.data());
   forget_rounded();
@@ -368,7 +458,7 @@ void CudaOps::gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* 
 void CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
                       const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
                       ConstMatrixView beta, ConstMatrixView z, MatrixView out) {
-  const DeviceBatch& batch = arrays_.batch();
+  const DeviceBatch& batch = arrays().batch();
   const int64_t arrivals = int64_t{batch.extent.n_sequences} * shape.n_k_heads;
   if (!ok(arrivals_.resize_zeroed(arrivals * static_cast<int64_t>(sizeof(uint32_t))))) return;
   if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
@@ -377,13 +467,13 @@ void CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
   if (!ok({})) return;
   cuda::gdn_mix(stream_, batch, shape, operands, qkv, alpha, beta, z, out, rounded, scratch_.data(),
                 reinterpret_cast<uint32_t*>(arrivals_.data()));
-  rounded_of_ = rounds ? out.data : nullptr;
-  halves_of_ = nullptr;
+  pass_.rounded_of = rounds ? out.data : nullptr;
+  pass_.halves_of = nullptr;
 }
 
 const float* CudaOps::rope_rows(const AttentionShape& shape) {
   auto* const table = reinterpret_cast<float*>(rope_.data());
-  if (rope_dims_ == shape.rope_dims && rope_base_ == shape.rope_base) return table;
+  if (pass_.rope_dims == shape.rope_dims && pass_.rope_base == shape.rope_base) return table;
   const std::pair<int, float> key = {shape.rope_dims, shape.rope_base};
   auto known = std::ranges::find(frequencies_, key, [](const auto& f) { return f.first; });
   if (known == frequencies_.end()) {
@@ -395,16 +485,16 @@ const float* CudaOps::rope_rows(const AttentionShape& shape) {
     frequencies_.push_back({key, reinterpret_cast<const double*>((*at)->data())});
     known = frequencies_.end() - 1;
   }
-  rope_table(stream_, arrays_.batch(), shape.rope_dims, known->second, table);
-  rope_dims_ = shape.rope_dims;
-  rope_base_ = shape.rope_base;
+  rope_table(stream_, arrays().batch(), shape.rope_dims, known->second, table);
+  pass_.rope_dims = shape.rope_dims;
+  pass_.rope_base = shape.rope_base;
   return table;
 }
 
 void CudaOps::qk_norm_rope_append(const BatchView& /*batch*/, const AttentionShape& shape,
                                   const float* q_norm, const float* k_norm, float eps,
                                   MatrixView qg, ConstMatrixView k, ConstMatrixView v, KvView kv) {
-  const DeviceBatch& batch = arrays_.batch();
+  const DeviceBatch& batch = arrays().batch();
   const int64_t table = int64_t{batch.extent.n_rows} * shape.rope_dims;
   if (!ok(rope_.resize(table * static_cast<int64_t>(sizeof(float))))) return;
   const float* const rope = rope_rows(shape);
@@ -414,7 +504,7 @@ void CudaOps::qk_norm_rope_append(const BatchView& /*batch*/, const AttentionSha
 
 void CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, ConstMatrixView qg,
                      KvView kv, MatrixView out) {
-  const DeviceBatch& batch = arrays_.batch();
+  const DeviceBatch& batch = arrays().batch();
   const int multiprocessors = device_.facts().multiprocessors;
   if (!ok(scratch_.resize(attend_scratch_bytes(shape, batch.extent, multiprocessors)))) return;
   cuda::attend(stream_, batch, shape, qg, kv, out, multiprocessors, device_.facts().shared_bytes,
@@ -429,12 +519,16 @@ void CudaOps::top_logits(ConstMatrixView logits, TopLogits top) {
 
 void CudaOps::take_logits(MatrixView logits, std::span<const int32_t> /*ids*/,
                           ListedLogits listed) {
-  cuda::take_logits(stream_, logits, arrays_.listed_ids(), listed);
+  cuda::take_logits(stream_, logits, arrays().listed_ids(), listed);
 }
 
 void CudaOps::exp_sums(ConstMatrixView logits, ExpSums* sums) {
   if (!ok(scratch_.resize(exp_sums_scratch_bytes(logits.rows, logits.cols)))) return;
   cuda::exp_sums(stream_, logits, sums, scratch_.data());
+}
+
+void CudaOps::choose(TopLogits top, std::span<const TokenChoice> /*choices*/, int32_t* chosen) {
+  choose_tokens(stream_, top, arrays().choices(), chosen);
 }
 
 void CudaOps::silu_multiply(MatrixView gate, ConstMatrixView up) {
@@ -488,8 +582,10 @@ void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
 Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool,
                                            const WeightPlaces& places, OnUpload on_upload) {
   CHIMERE_TRY(StepArrays arrays, StepArrays::create(device));
-  auto ops =
-      std::make_unique<CudaOps>(device, pool, std::move(arrays), places, std::move(on_upload));
+  CHIMERE_TRY(StepArrays of_interrupts, StepArrays::create(device));
+  auto ops = std::make_unique<CudaOps>(device, pool,
+                                       std::array{std::move(arrays), std::move(of_interrupts)},
+                                       places, std::move(on_upload));
   CHIMERE_CHECK_OK(ops->start());
   return std::unique_ptr<Ops>(std::move(ops));
 }

@@ -40,6 +40,7 @@ class HostExperts {
   /// kOutOfMemory.
   Status add(std::span<ExpertWeights> experts, const ExpertWeights* shared);
 
+  bool any() const { return !layers_.empty(); }
   /// Whether the experts are a layer's here.
   bool has(std::span<const ExpertWeights> experts) const {
     return layer_of_.contains(experts.data());

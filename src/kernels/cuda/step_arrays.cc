@@ -8,9 +8,10 @@ namespace {
 
 /// Address space for the arrays of any step; a page table of 200 million positions fits.
 constexpr size_t kMostBytes = size_t{16} << 20;
-/// Fields with one number for each row: row_sequence, row_position, write_slot, wanted_ids, two
-/// lists of classes (four fields); slices take four.
-constexpr size_t kNumbersOfRow = 4 + 4 + 4;
+constexpr size_t kNumbersOfChoice = sizeof(TokenChoice) / sizeof(int32_t);
+/// Fields with one number for each row: row_sequence, row_position, write_slot, wanted_ids, fed_by,
+/// two lists of classes (four fields); slices take four.
+constexpr size_t kNumbersOfRow = 5 + 4 + 4;
 /// sequence_slices, read_slot, page_begin.
 constexpr size_t kNumbersOfSequence = 3;
 constexpr size_t kFields = 16;  ///< most padding, of one aligned piece each
@@ -28,15 +29,16 @@ Result<StepArrays> StepArrays::create(Device& device) {
 Status StepArrays::make_room(size_t count) {
   const size_t bytes = count * sizeof(int32_t);
   CHIMERE_CHECK_OK(range_->commit(bytes));
-  if (count <= staging_count_) return {};
-  CHIMERE_TRY(staging_, device_->pinned(bytes));
-  staging_count_ = count;
+  Staging& staging = stagings_[turn_];
+  if (count <= staging.count) return {};
+  CHIMERE_TRY(staging.memory, device_->pinned(bytes));
+  staging.count = count;
   return {};
 }
 
 const int32_t* StepArrays::add(std::span<const int32_t> values, size_t capacity) {
   const size_t at = used_;
-  std::ranges::copy(values, reinterpret_cast<int32_t*>(staging_->data()) + at);
+  std::ranges::copy(values, reinterpret_cast<int32_t*>(stagings_[turn_].memory->data()) + at);
   used_ += rounded(capacity);
   return reinterpret_cast<const int32_t*>(range_->data()) + at;
 }
@@ -61,10 +63,14 @@ Status StepArrays::upload(const StepInputs& step) {
   const size_t rows =
       static_cast<size_t>(std::max(b.n_rows, kMostRecordedRows));  // at least as many as sequences
   const size_t wanted = std::max(rows, step.wanted_rows.size());
+  const size_t choice_room = step.choices.empty() ? 0 : wanted;
+  turn_ = 1 - turn_;
   CHIMERE_CHECK_OK(make_room(kNumbersOfRow * wanted + kNumbersOfSequence * (rows + 1) +
-                             step.listed.size() + b.page_table.size() + kFields * kAlign));
+                             kNumbersOfChoice * choice_room + step.listed.size() +
+                             b.page_table.size() + kFields * kAlign));
   used_ = 0;
   static_assert(sizeof(Slice) == sizeof(SliceArgs) && sizeof(Slice) == 4 * sizeof(int32_t));
+  static_assert(sizeof(TokenChoice) % sizeof(int32_t) == 0 && alignof(TokenChoice) <= 16);
   const std::span<const int32_t> slices = {reinterpret_cast<const int32_t*>(b.slices.data()),
                                            4 * b.slices.size()};
   std::vector<RowClass> classes(static_cast<size_t>(b.n_rows));
@@ -87,9 +93,14 @@ Status StepArrays::upload(const StepInputs& step) {
   wanted_ = add_classes(wanted_classes, wanted);
   // As many as there are is part of what kind the step is; of how many pages launches know nothing.
   listed_ids_ = add(step.listed, step.listed.size());
+  fed_by_ = add(step.fed_by, step.fed_by.empty() ? 0 : rows);
+  choices_ = reinterpret_cast<const TokenChoice*>(
+      add({reinterpret_cast<const int32_t*>(step.choices.data()),
+           kNumbersOfChoice * step.choices.size()},
+          kNumbersOfChoice * choice_room));
   batch_.args.page_table = add(b.page_table, b.page_table.size());
   batch_.extent = extent_of(b);
-  device_->stream().copy(range_->data(), staging_->data(), used_ * sizeof(int32_t));
+  device_->stream().copy(range_->data(), stagings_[turn_].memory->data(), used_ * sizeof(int32_t));
   return {};
 }
 

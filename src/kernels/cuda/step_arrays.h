@@ -3,6 +3,7 @@
 #ifndef CHIMERE_KERNELS_CUDA_STEP_ARRAYS_H_
 #define CHIMERE_KERNELS_CUDA_STEP_ARRAYS_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -31,7 +32,8 @@ class StepArrays {
   /// Errors: kOutOfMemory.
   static Result<StepArrays> create(Device& device);
 
-  /// Queues the copy of a step's arrays. The previous step's copy is done. Errors: kOutOfMemory.
+  /// Queues the copy of a step's arrays. That of the previous step but one is done. Errors:
+  /// kOutOfMemory.
   Status upload(const StepInputs& step);
 
   /// Launches are made for so many positions, at least the step's.
@@ -45,6 +47,8 @@ class StepArrays {
   const int32_t* wanted_ids() const { return wanted_ids_; }
   /// StepInputs::listed.
   const int32_t* listed_ids() const { return listed_ids_; }
+  const TokenChoice* choices() const { return choices_; }
+  const int32_t* fed_by() const { return fed_by_; }
 
  private:
   StepArrays(Device& device, std::unique_ptr<MemoryRange> range)
@@ -55,16 +59,23 @@ class StepArrays {
   RowClasses add_classes(std::span<const RowClass> classes, size_t capacity);
   Status make_room(size_t count);
 
+  struct Staging {
+    std::unique_ptr<Pinned> memory;
+    size_t count = 0;  ///< numbers
+  };
+
   Device* device_;
   std::unique_ptr<MemoryRange> range_;
-  std::unique_ptr<Pinned> staging_;
-  size_t staging_count_ = 0;
-  size_t used_ = 0;  ///< numbers placed
+  std::array<Staging, 2> stagings_;  ///< of this step and the one before, or the other way round
+  size_t turn_ = 0;                  ///< which is this step's
+  size_t used_ = 0;                  ///< numbers placed
   DeviceBatch batch_;
   RowClasses all_;
   RowClasses wanted_;
   const int32_t* wanted_ids_ = nullptr;
   const int32_t* listed_ids_ = nullptr;
+  const TokenChoice* choices_ = nullptr;
+  const int32_t* fed_by_ = nullptr;
 };
 
 }  // namespace chimere::kernels::cuda

@@ -37,6 +37,8 @@ StepKind kind_of(const StepInputs& step, const StepOutputs& outputs, const Batch
   kind.top_count = outputs.top.count;
   kind.listed_count = outputs.listed.count;
   kind.sums = outputs.sums != nullptr;
+  kind.chooses = outputs.chosen != nullptr;
+  kind.fed = !step.fed_by.empty();
   kind.sequence_rows = extent.sequence_rows;
   kind.runs = extent.runs;
   kind.step_rows = extent.step_rows;

@@ -18,6 +18,7 @@ namespace chimere::kernels::cuda {
 /// Steps of one kind differ in what lies in memory alone.
 struct StepKind {
   bool recordable = false;  ///< few rows, none of them of a chunk
+  bool interrupts = false;  ///< in the midst of another step: its arrays lie elsewhere
   int32_t pass = 0;
   int32_t n_rows = 0;
   int32_t n_sequences = 0;
@@ -28,6 +29,8 @@ struct StepKind {
   int32_t top_count = 0;
   int32_t listed_count = 0;
   bool sums = false;
+  bool chooses = false;
+  bool fed = false;
   int32_t sequence_rows = 0;  ///< those of BatchExtent
   int32_t runs = 0;
   int32_t step_rows = 0;

@@ -28,8 +28,8 @@ Result<std::unique_ptr<CardStream>> CardStream::create(const driver::Api& api,
   std::unique_ptr<CardStream> stream(new CardStream(api, context, limits));
   driver::use_context(api, context);
   int result = api.stream_create(&stream->stream_, driver::kStreamNonBlocking);
-  if (result == driver::kSuccess) {
-    result = api.event_create(&stream->reached_, driver::kEventDisableTiming);
+  for (driver::Event** event : {&stream->reached_, &stream->marks_[0], &stream->marks_[1]}) {
+    if (result == driver::kSuccess) result = api.event_create(event, driver::kEventDisableTiming);
   }
   if (result != driver::kSuccess) {
     return io_error("the card takes no work; " + driver::error_text(api, result));
@@ -43,7 +43,9 @@ CardStream::~CardStream() {
     api_.stream_synchronize(stream_);
     api_.stream_destroy(stream_);
   }
-  if (reached_ != nullptr) api_.event_destroy(reached_);
+  for (driver::Event* event : {reached_, marks_[0], marks_[1]}) {
+    if (event != nullptr) api_.event_destroy(event);
+  }
   for (const auto& [name, loaded] : modules_) api_.module_unload(loaded);
 }
 
@@ -178,6 +180,18 @@ Status CardStream::synchronize() {
   if (!ready()) return status_;
   ++counts_.synchronisations;
   check(api_.stream_synchronize(stream_), "computing", "a step");
+  return status_;
+}
+
+void CardStream::mark(int number) {
+  if (!ready()) return;
+  check(api_.event_record(marks_[static_cast<size_t>(number)], stream_), "marking", "a step");
+}
+
+Status CardStream::wait_for_mark(int number) {
+  if (!ready()) return status_;
+  ++counts_.synchronisations;
+  check(api_.event_synchronize(marks_[static_cast<size_t>(number)]), "computing", "a step");
   return status_;
 }
 

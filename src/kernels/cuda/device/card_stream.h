@@ -2,6 +2,7 @@
 #ifndef CHIMERE_KERNELS_CUDA_DEVICE_CARD_STREAM_H_
 #define CHIMERE_KERNELS_CUDA_DEVICE_CARD_STREAM_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -36,6 +37,8 @@ class CardStream final : public Stream {
   std::unique_ptr<Graph> end_recording() override;
   void replay(const Graph& graph) override;
   Status synchronize() override;
+  void mark(int number) override;
+  Status wait_for_mark(int number) override;
 
  private:
   struct LoadedFunction {
@@ -60,6 +63,7 @@ class CardStream final : public Stream {
   CardLimits limits_;
   driver::StreamHandle* stream_ = nullptr;
   driver::Event* reached_ = nullptr;  ///< by this stream, when another waited for it last
+  std::array<driver::Event*, kMarks> marks_ = {};
   std::unordered_map<const char*, LoadedFunction> functions_;  ///< by address of the name
   std::unordered_map<std::string, driver::Module*> modules_;
   Status status_;

@@ -114,6 +114,7 @@ static_assert(sizeof(AllocationProperties) == 32 && sizeof(AccessDescription) ==
   F(event_create, "cuEventCreate", (Event**, unsigned))                                           \
   F(event_destroy, "cuEventDestroy_v2", (Event*))                                                 \
   F(event_record, "cuEventRecord", (Event*, StreamHandle*))                                       \
+  F(event_synchronize, "cuEventSynchronize", (Event*))                                            \
   F(capture_begin, "cuStreamBeginCapture_v2", (StreamHandle*, int))                               \
   F(capture_end, "cuStreamEndCapture", (StreamHandle*, GraphHandle**))                            \
   F(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec**, GraphHandle*, Size))          \

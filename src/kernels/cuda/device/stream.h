@@ -63,6 +63,12 @@ class Stream {
   /// that was refused, a lost device); a stream that failed stays so.
   virtual Status synchronize() = 0;
 
+  /// Remembers under this number, below kMarks, what has been asked for until now.
+  virtual void mark(int number) = 0;
+  /// Waits until that is done. Errors as synchronize().
+  virtual Status wait_for_mark(int number) = 0;
+  static constexpr int kMarks = 2;
+
   const StreamCounts& counts() const { return counts_; }
 
  protected:

@@ -1,7 +1,10 @@
 #include "kernels/cuda/emulator/device.h"
 
+#include <array>
 #include <cstring>
+#include <deque>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +24,8 @@ struct EmulatedGraph final : Graph {
   std::vector<Work> works;
 };
 
+/// Does what it was asked for when somebody waits for it, so that whatever the host changes too
+/// early is found out.
 class EmulatedStream final : public Stream {
  public:
   explicit EmulatedStream(emulator::Order order) : order_(order) {}
@@ -59,8 +64,25 @@ class EmulatedStream final : public Stream {
 
   Status synchronize() override {
     ++counts_.synchronisations;
+    return do_until(asked_);
+  }
+  void mark(int number) override { marks_[static_cast<size_t>(number)] = asked_; }
+  Status wait_for_mark(int number) override {
+    ++counts_.synchronisations;
+    return do_until(marks_[static_cast<size_t>(number)]);
+  }
+
+  /// Does the first `end` works that were ever asked for.
+  Status do_until(int64_t end) {
+    while (done_ < end) {
+      const Work work = std::move(works_.front());
+      works_.pop_front();
+      ++done_;
+      if (status_.ok()) status_ = work();
+    }
     return status_;
   }
+  Status finish() { return do_until(asked_); }
 
  private:
   void launch_bytes(const Kernel& kernel, const Launch& shape, const void* args,
@@ -94,29 +116,42 @@ class EmulatedStream final : public Stream {
     if (recording_ != nullptr) {
       recording_->works.push_back(std::move(work));
     } else {
-      status_ = work();
+      works_.push_back(std::move(work));
+      ++asked_;
     }
   }
 
   emulator::Order order_;
   Status status_;
+  std::deque<Work> works_;  ///< not done yet
+  int64_t asked_ = 0;
+  int64_t done_ = 0;
+  std::array<int64_t, kMarks> marks_ = {};
   std::unique_ptr<EmulatedGraph> recording_;
 };
 
+/// Memory is given back when nothing that may use it is left to do, as the driver does.
 class HostBytes final : public Pinned {
  public:
-  explicit HostBytes(size_t bytes) : bytes_(new uint8_t[bytes]) {}
+  HostBytes(size_t bytes, EmulatedStream& stream) : bytes_(new uint8_t[bytes]), stream_(stream) {}
+  ~HostBytes() override { (void)stream_.finish(); }
+  HostBytes(const HostBytes&) = delete;
+  HostBytes& operator=(const HostBytes&) = delete;
   uint8_t* data() const override { return bytes_.get(); }
 
  private:
   std::unique_ptr<uint8_t[]> bytes_;
+  EmulatedStream& stream_;
 };
 
 class EmulatedRange final : public MemoryRange {
  public:
-  EmulatedRange(std::unique_ptr<MemoryRange> host, MemoryAccount& account)
-      : host_(std::move(host)), account_(account) {}
-  ~EmulatedRange() override { account_.give_back(committed_); }
+  EmulatedRange(std::unique_ptr<MemoryRange> host, MemoryAccount& account, EmulatedStream& stream)
+      : host_(std::move(host)), account_(account), stream_(stream) {}
+  ~EmulatedRange() override {
+    (void)stream_.finish();
+    account_.give_back(committed_);
+  }
   EmulatedRange(const EmulatedRange&) = delete;
   EmulatedRange& operator=(const EmulatedRange&) = delete;
 
@@ -137,6 +172,7 @@ class EmulatedRange final : public MemoryRange {
  private:
   std::unique_ptr<MemoryRange> host_;
   MemoryAccount& account_;
+  EmulatedStream& stream_;
   size_t committed_ = 0;
 };
 
@@ -157,19 +193,21 @@ class Emulator final : public Device {
   Result<Stream*> side_stream() override { return &stream_; }
   Result<int64_t> free_bytes() override { return facts_.memory_bytes - account().used(); }
   Result<std::unique_ptr<Pinned>> pinned(size_t bytes) override {
-    return std::unique_ptr<Pinned>(std::make_unique<HostBytes>(bytes));
+    return std::unique_ptr<Pinned>(std::make_unique<HostBytes>(bytes, stream_));
   }
 
   Result<std::unique_ptr<MemoryRange>> reserve(size_t bytes) override {
     CHIMERE_TRY(std::unique_ptr<MemoryRange> host, host_memory().reserve(bytes));
     return std::unique_ptr<MemoryRange>(
-        std::make_unique<EmulatedRange>(std::move(host), account()));
+        std::make_unique<EmulatedRange>(std::move(host), account(), stream_));
   }
   Status write(void* to, const void* from_host, size_t bytes) override {
     stream_.copy(to, from_host, bytes);
     return stream_.synchronize();
   }
   Status read(void* to_host, const void* from, size_t bytes) override {
+    const std::lock_guard<std::mutex> lock(reader_mutex_);
+    CHIMERE_CHECK_OK(stream_.finish());
     return host_memory().read(to_host, from, bytes);
   }
   Status copy(void* to, const void* from, size_t bytes) override {
@@ -184,6 +222,7 @@ class Emulator final : public Device {
  private:
   DeviceFacts facts_;
   EmulatedStream stream_;
+  std::mutex reader_mutex_;  ///< several threads may read
 };
 
 }  // namespace
