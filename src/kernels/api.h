@@ -90,6 +90,9 @@ struct ListedLogits {
 };
 inline constexpr int32_t kMostListedLogits = 1024;
 
+/// The token that `choice` chooses from a row's largest logits; -1: there is none.
+int32_t choose_token(std::span<const TopLogit> largest, const TokenChoice& choice);
+
 /// What a row's softmax is normalised by, and its entropy: sums over all its logits that are not
 /// -infinity, x = logit - largest, of e^x and x e^x, in the order of docs/numerics.md ("exp_sums").
 /// Without any: largest = -infinity and sums of 0. Worth nothing if a logit is +infinity or a NaN.
@@ -343,7 +346,10 @@ class Ops {
   /// sums[r] of row r.
   virtual void exp_sums(ConstMatrixView logits, ExpSums* sums);
 
-  virtual void choose(TopLogits, std::span<const TokenChoice>, int32_t*) {}  // STUB
+  /// chosen[r] = the token that choices[r] chooses from top.row(r); -1 where the row's logits are
+  /// not numbers, or all masked. For the step's `choices` alone.
+  virtual void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen);
+
   /// gate = silu(gate) ∘ up: the inner step of a dense feed-forward network. gate, up [rows, n_ff].
   virtual void silu_multiply(MatrixView gate, ConstMatrixView up) = 0;
 

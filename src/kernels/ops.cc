@@ -97,6 +97,12 @@ void Ops::exp_sums(ConstMatrixView logits, ExpSums* sums) {
   for (int64_t r = 0; r < logits.rows; ++r) sums[r] = row_exp_sums(logits.row(r), logits.cols);
 }
 
+void Ops::choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen) {
+  for (size_t r = 0; r < choices.size(); ++r) {
+    chosen[r] = choose_token(top.row(static_cast<int64_t>(r)), choices[r]);
+  }
+}
+
 void Ops::gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& operands,
                   MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta, ConstMatrixView z,
                   MatrixView out) {

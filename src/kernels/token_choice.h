@@ -6,6 +6,9 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/exact_math.h"
+#include "kernels/philox.h"
+
 namespace chimere::kernels {
 
 /// What is left of the largest logits, largest first: one of sampling's stages, with its bits.
@@ -31,6 +34,18 @@ struct TokenChoice {
   int32_t unused = 0;
   std::array<ChoiceStage, kMostStages> stages = {};
 };
+
+/// e^(scale * (logit - largest)): what a token weighs in a distribution, up to its sum.
+CHIMERE_INLINE double choice_weight(float logit, float largest, double scale) {
+  const double x = (static_cast<double>(logit) - static_cast<double>(largest)) * scale;
+  return exp_nonpositive(x > -708.0 ? x : -708.0);
+}
+
+/// What a token with scale * logit = `base` reaches in a race (sampling/race.h).
+CHIMERE_INLINE double race_score(double base, uint64_t seed, uint64_t position, int32_t id) {
+  const double u = uniform(seed, position, static_cast<uint32_t>(id));
+  return base - log_positive(-log_positive(u));
+}
 
 /// Rows of a step whose tokens may be chosen, and fed to the next one.
 inline constexpr int kMostChoices = 64;

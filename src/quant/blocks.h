@@ -165,7 +165,7 @@ struct ScaleMin {
   uint8_t scale;
   uint8_t min;
 };
-inline ScaleMin scale_min(const uint8_t* scales, int j) {
+constexpr ScaleMin scale_min(const uint8_t* scales, int j) {
   if (j < 4) {
     return {static_cast<uint8_t>(scales[j] & 63), static_cast<uint8_t>(scales[j + 4] & 63)};
   }
@@ -175,14 +175,14 @@ inline ScaleMin scale_min(const uint8_t* scales, int j) {
 
 /// Scale s (0..15) of Q3_K, -32..31, from the 12 bytes of `scales`: low nibbles in bytes 0..7
 /// (first eight low, last eight high), bits 4..5 in bits 2 (s / 4) of byte 8 + s % 4, a bias of 32.
-inline int q3_scale(const uint8_t* scales, int s) {
+constexpr int q3_scale(const uint8_t* scales, int s) {
   const int low = (scales[s % 8] >> (4 * (s / 8))) & 15;
   const int high = (scales[8 + s % 4] >> (2 * (s / 4))) & 3;
   return (low | (high << 4)) - 32;
 }
 
 /// Scale of sub-block s (0..7) of IQ4_XS, -32..31.
-inline int iq4_xs_scale(const BlockIq4Xs& b, int s) {
+constexpr int iq4_xs_scale(const BlockIq4Xs& b, int s) {
   const int low = (b.scales_l[s / 2] >> (s % 2 * 4)) & 15;
   const int high = (b.scales_h >> (2 * s)) & 3;
   return (low | (high << 4)) - 32;

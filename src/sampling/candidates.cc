@@ -6,6 +6,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "kernels/token_choice.h"
 #include "sampling/math.h"
 
 namespace chimere::sampling {
@@ -72,7 +73,7 @@ std::span<float> Candidates::own() {
 }
 
 double Candidates::weight(float logit) const {
-  return exp_nonpositive(std::max(-708.0, (static_cast<double>(logit) - largest_.value) * scale_));
+  return kernels::choice_weight(logit, largest_.value, scale_);
 }
 
 Status Candidates::edit(std::span<const Edit> edits) {

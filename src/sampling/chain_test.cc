@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/fresh_seed.h"
-#include "sampling/philox.h"
+#include "kernels/philox.h"
 #include "sampling/sampler.h"
 
 namespace chimere::sampling {
@@ -152,7 +152,9 @@ class PlainChain {
       }
       case Stage::kXtc: {
         if (p_.xtc_probability <= 0 || p_.xtc_threshold > 0.5F) break;
-        if (uniform(p_.seed, position_, 0, Stream::kXtc) > p_.xtc_probability) break;
+        if (kernels::uniform(p_.seed, position_, 0, kernels::RandomStream::kXtc) >
+            p_.xtc_probability)
+          break;
         size_t last = 0;
         while (last + 1 < p.size() && p[last + 1] >= p_.xtc_threshold) ++last;
         tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(last));
@@ -188,7 +190,7 @@ int32_t race_of(const std::vector<Token>& tokens, uint64_t seed, uint64_t positi
   double best = -std::numeric_limits<double>::infinity();
   int32_t winner = -1;
   for (const Token& t : tokens) {
-    const double u = uniform(seed, position, static_cast<uint32_t>(t.id));
+    const double u = kernels::uniform(seed, position, static_cast<uint32_t>(t.id));
     const double score = t.logit - std::log(-std::log(u));
     if (score > best || (score == best && t.id < winner)) {
       best = score;

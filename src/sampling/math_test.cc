@@ -5,7 +5,7 @@
 #include <random>
 
 #include "base/fresh_seed.h"
-#include "sampling/philox.h"
+#include "kernels/philox.h"
 
 namespace chimere::sampling {
 namespace {
@@ -13,11 +13,12 @@ namespace {
 // Known answers of the authors' Random123 distribution (kat_vectors).
 TEST(Philox, GivesTheKnownAnswers) {
   using Block = std::array<uint32_t, 4>;
-  EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}),
+  EXPECT_EQ(kernels::philox4x32({0, 0, 0, 0}, {0, 0}),
             (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(philox4x32({~0U, ~0U, ~0U, ~0U}, {~0U, ~0U}),
+  EXPECT_EQ(kernels::philox4x32({~0U, ~0U, ~0U, ~0U}, {~0U, ~0U}),
             (Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
-  EXPECT_EQ(philox4x32({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+  EXPECT_EQ(kernels::philox4x32({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+                                {0xa4093822, 0x299f31d0}),
             (Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
@@ -27,7 +28,8 @@ TEST(Philox, UniformStaysInsideTheOpenIntervalAndIsFlat) {
   constexpr int kDraws = 100000;
   std::array<int, 16> bins{};
   for (int i = 0; i < kDraws; ++i) {
-    const double u = uniform(seed, static_cast<uint64_t>(i) * 977, static_cast<uint32_t>(i % 31));
+    const double u =
+        kernels::uniform(seed, static_cast<uint64_t>(i) * 977, static_cast<uint32_t>(i % 31));
     ASSERT_GT(u, 0);
     ASSERT_LT(u, 1);
     ++bins[static_cast<size_t>(u * 16)];

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
-#include "sampling/math.h"
-#include "sampling/philox.h"
+#include "kernels/philox.h"
+#include "kernels/token_choice.h"
 #include "sampling/targets.h"
 
 namespace chimere::sampling {
@@ -22,8 +22,7 @@ class Race {
   void offer(float logit, int32_t id) {
     const double base = logit * draw_.scale;
     if (!(base + kLargestGumbel >= best_)) return;
-    const double u = uniform(draw_.seed, draw_.position, static_cast<uint32_t>(id));
-    const double score = base - log_positive(-log_positive(u));
+    const double score = kernels::race_score(base, draw_.seed, draw_.position, id);
     if (score > best_ || (score == best_ && id < winner_)) {
       best_ = score;
       winner_ = id;
@@ -55,7 +54,8 @@ template <int kLanes>
 [[gnu::always_inline]] inline void high_words(const Draw& draw, size_t first,
                                               typename Vector<kLanes>::Ints& out) {
   using Words = typename Vector<kLanes>::Words;
-  const auto counter = counter_of(draw.position, static_cast<uint32_t>(first), Stream::kTokens);
+  const auto counter = kernels::counter_of(draw.position, static_cast<uint32_t>(first),
+                                           kernels::RandomStream::kTokens);
   std::array<uint64_t, kLanes> blocks;
   for (size_t lane = 0; lane < kLanes; ++lane) blocks[lane] = counter[0] + lane;
   Words c0;
@@ -63,7 +63,7 @@ template <int kLanes>
   Words c1 = Words{} + counter[1];
   Words c2 = Words{} + counter[2];
   Words c3 = Words{} + counter[3];
-  philox4x32(c0, c1, c2, c3, key_of(draw.seed));
+  kernels::philox4x32(c0, c1, c2, c3, kernels::key_of(draw.seed));
   // Of an even id and the odd one behind it, as they lie in memory.
   const Words high = (c1 & kLow) | c3 << 32;
   std::memcpy(&out, &high, sizeof(out));

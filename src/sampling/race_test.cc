@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/fresh_seed.h"
-#include "sampling/philox.h"
+#include "kernels/philox.h"
 
 namespace chimere::sampling {
 namespace {
@@ -20,7 +20,7 @@ int32_t winner(const std::vector<float>& logits, const Draw& draw) {
   int32_t id = -1;
   for (size_t i = 0; i < logits.size(); ++i) {
     if (std::isinf(logits[i])) continue;
-    const double u = uniform(draw.seed, draw.position, static_cast<uint32_t>(i));
+    const double u = kernels::uniform(draw.seed, draw.position, static_cast<uint32_t>(i));
     const double score = logits[i] * draw.scale - std::log(-std::log(u));
     if (score > best) {
       best = score;

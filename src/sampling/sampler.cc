@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "kernels/philox.h"
 #include "sampling/math.h"
-#include "sampling/philox.h"
 
 namespace chimere::sampling {
 namespace {
@@ -118,7 +118,9 @@ void Sampler::apply_temperature() {
 }
 
 void Sampler::apply_xtc(uint64_t position) {
-  if (uniform(params_.seed, position, 0, Stream::kXtc) > params_.xtc_probability) return;
+  if (kernels::uniform(params_.seed, position, 0, kernels::RandomStream::kXtc) >
+      params_.xtc_probability)
+    return;
   // p >= threshold in terms of the logit; with a threshold of 0 every token is likely enough.
   const double floor = params_.xtc_threshold > 0
                            ? candidates_.distribution().log_sum +
@@ -217,6 +219,38 @@ Needed Sampler::needed(int32_t most) const {
     if (p.temperature == 0) return enough(1);
   }
   return {};
+}
+
+std::optional<kernels::TokenChoice> Sampler::choice_on_card(uint64_t position) const {
+  using kernels::ChoiceStage;
+  if (params_.mirostat == 2 || params_.prior || !params_.logit_bias.empty()) return {};
+  kernels::TokenChoice choice;
+  choice.seed = params_.seed;
+  choice.position = position;
+  bool cut = false;
+  const auto add = [&](ChoiceStage::Kind kind, double value) {
+    if (choice.n_stages == kernels::TokenChoice::kMostStages) return false;
+    choice.stages[static_cast<size_t>(choice.n_stages++)] = {kind, 0, value};
+    cut |= kind == ChoiceStage::kTopK;
+    return cut || kind == ChoiceStage::kScale;
+  };
+  for (const Stage stage : order_) {
+    bool known = false;
+    if (stage == Stage::kTopK) {
+      known = add(ChoiceStage::kTopK, params_.top_k);
+    } else if (stage == Stage::kTopP) {
+      known = add(ChoiceStage::kTopP, static_cast<double>(params_.top_p));
+    } else if (stage == Stage::kMinP) {
+      known = add(ChoiceStage::kMinP, log_positive(static_cast<double>(params_.min_p)));
+    } else if (stage == Stage::kTemperature && params_.dynatemp_range <= 0) {
+      known = params_.temperature > 0
+                  ? add(ChoiceStage::kScale, 1.0 / static_cast<double>(params_.temperature))
+                  : add(ChoiceStage::kTopK, 1);
+    }
+    if (!known) return {};
+  }
+  if (!cut) return {};
+  return choice;
 }
 
 Status Sampler::list(std::span<const int32_t> history, int64_t vocabulary,

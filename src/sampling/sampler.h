@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/token_choice.h"
 #include "sampling/candidates.h"
 #include "sampling/excerpt.h"
 #include "sampling/log_softmax.h"
@@ -44,6 +45,10 @@ class Sampler {
   Result<Sampled> sample(std::span<const float> logits, std::span<const int32_t> history,
                          uint64_t position);
 
+  /// The choice as one among a row's largest logits, of which there are needed().largest, with the
+  /// same token; nothing where it depends on more: the text so far, the other logits.
+  std::optional<kernels::TokenChoice> choice_on_card(uint64_t position) const;
+
   /// What an excerpt of a row must have to decide the choice. It takes a top-k, or the choice of
   /// the most likely token, before whatever else asks for the distribution, of at most `most`
   /// tokens, and no more log-probabilities; or a top-p of the logits as they are, or a min-p: then
@@ -61,7 +66,6 @@ class Sampler {
 
   const SamplingParams& params() const { return params_; }
 
-  std::optional<kernels::TokenChoice> choice_on_card(uint64_t) const { return {}; } // STUB
  private:
   Status apply(Stage stage, std::span<const int32_t> history, uint64_t position);
   /// Mixes params.prior into `known_`, which came of the excerpt.

@@ -1,4 +1,17 @@
-#pragma once
+// The choice of tokens on a card: Ops::choose with the same bits.
+#ifndef CHIMERE_KERNELS_CUDA_CHOOSE_TOKEN_H_
+#define CHIMERE_KERNELS_CUDA_CHOOSE_TOKEN_H_
+
+#include <cstdint>
+
 #include "kernels/api.h"
 #include "kernels/cuda/device/stream.h"
-namespace chimere::kernels::cuda { inline void choose_tokens(Stream&, TopLogits, const TokenChoice*, int32_t*) {} }
+
+namespace chimere::kernels::cuda {
+
+/// One launch. All of it lies on the device.
+void choose_tokens(Stream& stream, TopLogits top, const TokenChoice* choices, int32_t* chosen);
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_CHOOSE_TOKEN_H_

@@ -3,6 +3,8 @@
 set(CUDA_MODULES
   cuda/attend.cu
   cuda/attend_chunk.cu
+  cuda/choose_token.cu
+  cuda/embed_tokens.cu
   cuda/exp_sums.cu
   cuda/gdn_chunk.cu
   cuda/gdn_chunk_128.cu
@@ -30,12 +32,14 @@ set(CUDA_WARPGROUP_MODULES
 
 target_sources(chimere_kernels PRIVATE
   cuda/attention.cc
+  cuda/choose_token.cc
   cuda/cuda_ops.cc
   cuda/device/card.cc
   cuda/device/card_stream.cc
   cuda/device/driver.cc
   cuda/device/profile.cc
   cuda/device_batch.cc
+  cuda/embed_tokens.cc
   cuda/exp_sums.cc
   cuda/gdn.cc
   cuda/half_rows.cc
@@ -86,6 +90,8 @@ endfunction()
 
 chimere_cuda_test(cuda_attention_test SOURCES cuda/attention_test.cc)
 chimere_cuda_test(cuda_chunk_test SOURCES cuda/chunk_test.cc)
+chimere_cuda_test(cuda_choose_token_test SOURCES cuda/choose_token_test.cc)
+chimere_cuda_test(cuda_embed_tokens_test SOURCES cuda/embed_tokens_test.cc)
 chimere_cuda_test(cuda_exp_sums_test SOURCES cuda/exp_sums_test.cc)
 chimere_cuda_test(cuda_gdn_test SOURCES cuda/gdn_test.cc)
 chimere_cuda_test(cuda_linear_step_test SOURCES cuda/linear_step_test.cc)

@@ -1,0 +1,89 @@
+#include "kernels/cuda/choose_token.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "base/fresh_seed.h"
+#include "kernels/cuda/device_test_data.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+using test::OnDevice;
+
+/// A choice like those of sampling::Sampler: a cut to k first.
+TokenChoice random_choice(std::mt19937_64& random) {
+  TokenChoice choice;
+  choice.seed = random();
+  choice.position = random() % 3 == 0 ? random() : random() % 10000;
+  const auto add = [&](ChoiceStage::Kind kind, double value) {
+    choice.stages[static_cast<size_t>(choice.n_stages++)] = {kind, 0, value};
+  };
+  std::uniform_real_distribution<double> unit(0, 1);
+  const bool scaled_first = random() % 4 == 0;
+  const double scale = std::exp(6 * unit(random) - 3);
+  if (scaled_first) add(ChoiceStage::kScale, scale);
+  add(ChoiceStage::kTopK, random() % 5 == 0 ? 1.0 : static_cast<double>(1 + random() % 128));
+  if (random() % 2 == 0) add(ChoiceStage::kTopP, random() % 5 == 0 ? 0.0 : unit(random));
+  if (choice.n_stages < 3 && random() % 2 == 0) {
+    add(ChoiceStage::kMinP, random() % 5 == 0 ? 0.0 : std::log(unit(random)));
+  }
+  if (!scaled_first) add(ChoiceStage::kScale, scale);
+  return choice;
+}
+
+/// `count` largest logits: few or many, some equal, some places empty, or no numbers at all.
+std::vector<TopLogit> random_largest(std::mt19937_64& random, int32_t count) {
+  std::normal_distribution<float> normal(0, std::exp(static_cast<float>(random() % 7) - 3));
+  std::vector<TopLogit> row(static_cast<size_t>(count));
+  for (TopLogit& t : row) {
+    t = {normal(random), static_cast<int32_t>(random() % 250000)};
+    if (random() % 4 == 0) t.value = std::round(t.value);
+  }
+  const auto before = [](const TopLogit& a, const TopLogit& b) {
+    return a.value > b.value || (a.value == b.value && a.id < b.id);
+  };
+  std::ranges::sort(row, before);
+  const size_t filled = random() % 4 == 0 ? random() % (row.size() + 1) : row.size();
+  for (size_t i = filled; i < row.size(); ++i) {
+    row[i] = {-std::numeric_limits<float>::infinity(), -1};
+  }
+  if (random() % 20 == 0) row[0] = {std::numeric_limits<float>::infinity(), -1};
+  return row;
+}
+
+TEST(CudaChooseToken, ChoosesTheTokensOfTheDefinition) {
+  const auto seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  for (const int32_t count : {1, 32, 64, 128}) {
+    constexpr int64_t kRows = 300;
+    std::vector<TopLogit> top;
+    std::vector<TokenChoice> choices;
+    for (int64_t r = 0; r < kRows; ++r) {
+      const std::vector<TopLogit> row = random_largest(random, count);
+      top.insert(top.end(), row.begin(), row.end());
+      choices.push_back(random_choice(random));
+    }
+    for (const auto& [name, device] : test::devices()) {
+      const OnDevice<TopLogit> rows(*device, top);
+      const OnDevice<TokenChoice> how(*device, choices);
+      const OnDevice<int32_t> chosen(*device, std::vector<int32_t>(kRows, -7));
+      choose_tokens(device->stream(), {rows.data(), kRows, count}, how.data(), chosen.data());
+      const std::vector<int32_t> got = chosen.read();
+      const TopLogits on_host = {top.data(), kRows, count};
+      for (int64_t r = 0; r < kRows; ++r) {
+        const auto row = static_cast<size_t>(r);
+        EXPECT_EQ(got[row], choose_token(on_host.row(r), choices[row]))
+            << name << ", row " << r << " of " << count;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace chimere::kernels::cuda
