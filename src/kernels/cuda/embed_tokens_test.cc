@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
 
 #include "base/fresh_seed.h"
@@ -75,6 +77,36 @@ TEST(CudaEmbedTokens, DecodeEveryFormatAsTheFileSaysIt) {
           EXPECT_EQ(std::memcmp(got.data() + r * n, want.data(), want.size() * sizeof(float)), 0)
               << name << ", " << dtype_name(type) << ", row " << r << " of " << n;
         }
+      }
+    }
+  }
+}
+
+TEST(CudaEmbedTokens, DecodeScalesThatAreNoNumbers) {
+  const auto seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  constexpr int64_t n = 1280;  // a whole piece and a part of one
+  for (const DType type : kTypes) {
+    constexpr int64_t kTokens = 64;
+    std::vector<uint8_t> table(static_cast<size_t>(kTokens * row_bytes(type, n)));
+    for (uint8_t& byte : table) byte = static_cast<uint8_t>(random() % 4 == 0 ? 0xFF : random());
+    std::vector<float> want(static_cast<size_t>(kTokens * n));
+    quant::decode(type, table.data(), want.data(), kTokens * n);
+    std::vector<int32_t> all(kTokens);
+    std::iota(all.begin(), all.end(), 0);
+    for (const auto& [name, device] : test::devices()) {
+      const OnDevice<uint8_t> rows(*device, table);
+      const OnDevice<int32_t> tokens(*device, all);
+      const OnDevice<float> y(*device, std::vector<float>(want.size(), -7));
+      embed_tokens(device->stream(), {type, kTokens, n, rows.data()}, tokens.data(), tokens.data(),
+                   {y.data(), kTokens, n, n});
+      const std::vector<float> got = y.read();
+      for (size_t i = 0; i < want.size(); ++i) {
+        // Which NaN it is may differ.
+        if (std::isnan(want[i]) && std::isnan(got[i])) continue;
+        ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(want[i]))
+            << name << ", " << dtype_name(type) << ", element " << i;
       }
     }
   }
