@@ -22,7 +22,8 @@ using kernels::TopLogit;
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
-/// A whole row: wide or narrow, with ties, all alike, with most tokens masked.
+/// A whole row: wide or narrow, with ties, all alike (and so large that all reach the same in a
+/// race), with most tokens masked.
 std::vector<float> random_row(std::mt19937_64& random) {
   std::vector<float> row(1 + random() % (random() % 4 == 0 ? 8 : 3000));
   std::normal_distribution<float> normal(0, std::exp(static_cast<float>(random() % 9) - 4));
@@ -31,7 +32,7 @@ std::vector<float> random_row(std::mt19937_64& random) {
   for (float& l : row) {
     l = normal(random);
     if (kind == 0) l = std::round(l);
-    if (kind == 1) l = 0.5F;
+    if (kind == 1) l = left % 2 == 0 ? 0.5F : 0x1p100F;
     if (kind == 2 && random() % row.size() >= left) l = kMasked;
   }
   return row;
@@ -62,6 +63,8 @@ float random_share(std::mt19937_64& random) {
       return 1;
     case 2:
       return std::pow(10.0F, -8 * unit(random));
+    case 3:  // of tokens that are all alike, some reach it exactly
+      return 0.25F * static_cast<float>(1 + random() % 3);
     default:
       return unit(random);
   }
@@ -78,12 +81,14 @@ SamplingParams random_request(std::mt19937_64& random) {
   constexpr int32_t kMost[] = {1, 2, 127, 128};
   p.top_k = random() % 3 == 0 ? kMost[random() % std::size(kMost)]
                               : static_cast<int32_t>(1 + random() % 128);
+  if (random() % 4 == 0) p.top_k = 1 << random() % 8;
   if (p.temperature == 0 && random() % 2 == 0) p.top_k = 0;
   p.top_p = random_share(random);
   p.min_p = random_share(random);
   if (random() % 3 == 0) p.logprobs = static_cast<int32_t>(random() % 6);
   if (random() % 2 == 0) {
     p.order = {Stage::kTopK, Stage::kTopP, Stage::kMinP, Stage::kTemperature};
+    if (random() % 3 == 0) p.order[1 + random() % 2] = Stage::kTemperature;  // two of them
     std::ranges::shuffle(p.order, random);
   }
   return p;

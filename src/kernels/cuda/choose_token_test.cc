@@ -27,22 +27,37 @@ TokenChoice random_choice(std::mt19937_64& random) {
   const bool scaled_first = random() % 4 == 0;
   const double scale = std::exp(6 * unit(random) - 3);
   if (scaled_first) add(ChoiceStage::kScale, scale);
-  add(ChoiceStage::kTopK, random() % 5 == 0 ? 1.0 : static_cast<double>(1 + random() % 128));
-  if (random() % 2 == 0) add(ChoiceStage::kTopP, random() % 5 == 0 ? 0.0 : unit(random));
+  add(ChoiceStage::kTopK, random() % 4 == 0 ? static_cast<double>(1U << random() % 8)
+                                            : static_cast<double>(1 + random() % 128));
+  // Quarters are reached exactly where all are alike.
+  const double shares[] = {0.0, 0.25, 0.5, 0.75};
+  if (random() % 2 == 0) {
+    add(ChoiceStage::kTopP,
+        random() % 3 == 0 ? shares[random() % std::size(shares)] : unit(random));
+  }
   if (choice.n_stages < 3 && random() % 2 == 0) {
     add(ChoiceStage::kMinP, random() % 5 == 0 ? 0.0 : std::log(unit(random)));
   }
   if (!scaled_first) add(ChoiceStage::kScale, scale);
+  if (choice.n_stages < TokenChoice::kMostStages && random() % 4 == 0) {
+    add(ChoiceStage::kScale, 0.5 + unit(random));
+  }
   return choice;
 }
 
-/// `count` largest logits: few or many, some equal, some places empty, or no numbers at all.
+/// `count` largest logits: few or many, some equal or all (and so large that all reach the same in
+/// a race), some places empty, or no numbers at all.
 std::vector<TopLogit> random_largest(std::mt19937_64& random, int32_t count) {
   std::normal_distribution<float> normal(0, std::exp(static_cast<float>(random() % 7) - 3));
   std::vector<TopLogit> row(static_cast<size_t>(count));
+  const uint64_t kind = random() % 10;
+  int32_t id = 0;
   for (TopLogit& t : row) {
-    t = {normal(random), static_cast<int32_t>(random() % 250000)};
+    id += static_cast<int32_t>(1 + random() % 1900);  // each once
+    t = {normal(random), id};
     if (random() % 4 == 0) t.value = std::round(t.value);
+    if (kind == 0) t.value = 0.5F;
+    if (kind == 1) t.value = 0x1p100F;
   }
   const auto before = [](const TopLogit& a, const TopLogit& b) {
     return a.value > b.value || (a.value == b.value && a.id < b.id);
