@@ -40,6 +40,7 @@ struct BenchFlags {
   int32_t runs = 3;
   int32_t step_rows = 0;
   bool draw = false;
+  bool wait = false;
   std::string accept;
 };
 
@@ -55,9 +56,11 @@ kernels::ExpertUse operator-(const kernels::ExpertUse& a, const kernels::ExpertU
 
 class Bench {
  public:
-  /// `sampling`: how replies choose their tokens; nothing: they are random ones.
-  Bench(const LoadedModel& loaded, int32_t runs, std::optional<sampling::SamplingParams> sampling)
-      : loaded_(loaded), bytes_(loaded), runs_(runs), sampling_(std::move(sampling)) {
+  /// `sampling`: how replies choose their tokens; nothing: they are random ones. `wait`: for the
+  /// tokens of each step before the next one.
+  Bench(const LoadedModel& loaded, int32_t runs, std::optional<sampling::SamplingParams> sampling,
+        bool wait)
+      : loaded_(loaded), bytes_(loaded), runs_(runs), sampling_(std::move(sampling)), wait_(wait) {
     // As the engine does for requests with the same parameters.
     if (sampling_ && loaded_.model->logits_on_card()) {
       const auto needed = sampling::Sampler(*sampling_).needed(kernels::kMostTopLogits);
@@ -241,7 +244,7 @@ class Bench {
   /// Whether steps are launched before the tokens of the ones before them are known, as the engine
   /// does it.
   bool runs_ahead(int32_t batch, int32_t rows) const {
-    return sampling_ && top_ > 0 && rows == 1 && batch <= kernels::kMostChoices &&
+    return sampling_ && !wait_ && top_ > 0 && rows == 1 && batch <= kernels::kMostChoices &&
            loaded_.model->feeds_tokens() && sampling::Sampler(*sampling_).choice_on_card(0);
   }
 
@@ -352,6 +355,7 @@ class Bench {
   BytesModel bytes_;
   int32_t runs_;
   std::optional<sampling::SamplingParams> sampling_;
+  bool wait_;
   int32_t top_ = 0;  ///< largest logits that tokens are drawn from, on a card; 0: all
   int64_t steps_ = 0;
   std::mt19937_64 random_;  // always the same tokens: what is compared is time
@@ -414,7 +418,7 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
     sampling = request.sampling;
     sampling->seed = 0;
   }
-  Bench bench(loaded, flags.runs, std::move(sampling));
+  Bench bench(loaded, flags.runs, std::move(sampling), flags.wait);
   Bandwidth bandwidth;
   if (loaded.card != nullptr) {
     CHIMERE_TRY(bandwidth, measure_bandwidth(*loaded.card));
@@ -483,6 +487,9 @@ void declare_bench(Command& app, CommandLine& line) {
   command.option("--behind", flags->behind, "Tokens of the prompt that replies follow")
       .range(0, 1 << 24)
       .show_default();
+  command.flag("--wait", flags->wait,
+               "With --draw, on a card: no step is launched before the tokens of the one before it "
+               "are known");
   command.flag("--draw", flags->draw,
                "Replies draw their tokens, as `chimere run` does without flags (tests named "
                "tgd), instead of going on with random ones");

@@ -117,8 +117,9 @@ Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64
       "{} "
       "of states and {} to work in are {}, but {} may be used. What would fit: {}.",
       bytes_text(plan.weights_on_card()), experts_text(plan), bytes_text(plan.kv), loaded.context,
-      bytes_text(plan.state * plan.states), bytes_text(plan.work_on_card()), bytes_text(plan.total()),
-      bytes_text(std::max<int64_t>(0, allowed)), ways_out(loaded, plan, allowed)));
+      bytes_text(plan.state * plan.states), bytes_text(plan.work_on_card()),
+      bytes_text(plan.total()), bytes_text(std::max<int64_t>(0, allowed)),
+      ways_out(loaded, plan, allowed)));
 }
 
 Status try_card(const Settings& settings, int step_rows, LoadedModel& loaded,

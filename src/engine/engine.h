@@ -169,6 +169,8 @@ class Engine {
   EngineCounters counters_;
   Lessons lessons_;
   bool drafts_ready_ = false;  ///< of those who are replying, for their next step
+  /// While requests come without a pause, states are written to disk so often.
+  static constexpr int64_t kStepsPerSave = 1024;
   std::optional<UnderWay> under_way_;
   int32_t steps_ahead_ = 0;  ///< launched one behind the other without a look at drafts
 };

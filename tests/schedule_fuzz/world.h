@@ -30,7 +30,7 @@ struct Counts {
   int64_t evictions = 0;
   int64_t returns = 0;
   int64_t rows_taken_back = 0;
-  int64_t fed_rows = 0;          ///< of tokens that the step before chose, while it ran
+  int64_t fed_rows = 0;         ///< of tokens that the step before chose, while it ran
   int64_t drafts_accepted = 0;  ///< of Model::draft(), in verifications
   int64_t drafts_rejected = 0;
   int64_t mixed_depths = 0;  ///< steps that verified drafts of different depths

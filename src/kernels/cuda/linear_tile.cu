@@ -23,7 +23,7 @@ namespace {
 /// Begins to copy the block's rows of x to `q` and `of_blocks` as StagedColumns.
 template <int kRowTiles>
 __device__ __forceinline__ void stage_columns(const LinearStepArgs& args, int first_row,
-                                              const WarpCopies& copies, int8_t* q,
+                                              WarpCopies& copies, int8_t* q,
                                               RoundedBlock* of_blocks) {
   const int blocks = args.n_in / 32;
   const RoundedRows& x = args.rounded;

@@ -10,14 +10,19 @@ namespace chimere::kernels::cuda {
 namespace {
 
 constexpr Kernel kTopLogits = {"top_logits", "top_logits"};
+constexpr Kernel kTopFewLogits = {"top_logits", "top_few_logits"};
 constexpr Kernel kTakeLogits = {"top_logits", "take_logits"};
 
 static_assert(sizeof(TopLogitArgs) == sizeof(TopLogit) && 2 * kMostTopLogits <= kMostTopTile);
 
-int64_t tiles_of(int64_t n) { return (n + kMostTopTile - 1) / kMostTopTile; }
+int64_t tiles_of(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
+
+bool are_few(int32_t count) { return count > 1 && count <= kMostFew; }
 
 /// Keys of a row that the first launch leaves; the later ones leave fewer.
-int64_t first_keys(int64_t n_vocab, int32_t count) { return tiles_of(n_vocab) * count; }
+int64_t first_keys(int64_t n_vocab, int32_t count) {
+  return tiles_of(n_vocab, kMostTopTile) * (are_few(count) ? kMostFew : count);
+}
 
 }  // namespace
 
@@ -27,6 +32,8 @@ int64_t top_logits_scratch_bytes(int64_t rows, int64_t n_vocab, int32_t count) {
 
 void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* scratch) {
   if (top.rows == 0) return;
+  const bool few = are_few(top.count);
+  const int64_t left_of_tile = few ? kMostFew : top.count;
   auto* to = reinterpret_cast<uint64_t*>(scratch);
   auto* from = to + top.rows * first_keys(logits.cols, top.count);
   TopLogitsArgs args = {};
@@ -35,20 +42,22 @@ void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* 
   args.keep = top.count;
   args.n = static_cast<int32_t>(logits.cols);
   while (true) {
-    const int64_t tiles = tiles_of(args.n);
+    // Merging what is sorted takes less than sorting.
+    const int most = few && args.keys_in != nullptr ? kMostMergedTile : kMostTopTile;
+    const int64_t tiles = tiles_of(args.n, most);
     const bool last = tiles == 1;
     const auto least = static_cast<uint32_t>(std::max(args.n, args.keep));
-    args.tile = last ? static_cast<int32_t>(std::bit_ceil(least)) : kMostTopTile;
+    args.tile = last && !few ? static_cast<int32_t>(std::bit_ceil(least)) : most;
     args.keys_out = last ? nullptr : to;
     args.top = last ? reinterpret_cast<TopLogitArgs*>(top.data) : nullptr;
-    const Launch launch = {
-        .grid = {static_cast<uint32_t>(tiles), static_cast<uint32_t>(top.rows)},
-        .block = {kTopThreads},
-        .shared_bytes = static_cast<uint32_t>(args.tile) * static_cast<uint32_t>(sizeof(uint64_t)),
-        .overlaps_previous = true};
-    stream.launch(kTopLogits, launch, args);
+    const auto keys = static_cast<uint32_t>(few ? 0 : args.tile);
+    const Launch launch = {.grid = {static_cast<uint32_t>(tiles), static_cast<uint32_t>(top.rows)},
+                           .block = {kTopThreads},
+                           .shared_bytes = keys * static_cast<uint32_t>(sizeof(uint64_t)),
+                           .overlaps_previous = true};
+    stream.launch(few ? kTopFewLogits : kTopLogits, launch, args);
     if (last) return;
-    args.n = static_cast<int32_t>(tiles * args.keep);
+    args.n = static_cast<int32_t>(tiles * left_of_tile);
     args.keys_in = to;
     std::swap(to, from);
   }

@@ -40,6 +40,55 @@ __device__ __forceinline__ void sort_falling(uint64_t* keys, int n, int thread) 
   }
 }
 
+/// A key of another lane.
+__device__ __forceinline__ uint64_t key_from(uint64_t key, int lane_mask) {
+  const uint32_t low = __shfl_xor_sync(kFullWarp, static_cast<uint32_t>(key), lane_mask);
+  const uint32_t high = __shfl_xor_sync(kFullWarp, static_cast<uint32_t>(key >> 32U), lane_mask);
+  return static_cast<uint64_t>(high) << 32U | low;
+}
+
+/// A step of a bitonic sort of a warp's keys: lanes `apart` from each other, the larger one first
+/// where `falling`.
+__device__ __forceinline__ uint64_t compared(uint64_t key, int apart, bool falling, int lane) {
+  const uint64_t other = key_from(key, apart);
+  const bool first = (lane & apart) == 0;
+  return (key > other) == (first == falling) ? key : other;
+}
+
+/// The lanes' keys in falling order.
+__device__ __forceinline__ uint64_t sort_warp(uint64_t key, int lane) {
+#pragma unroll
+  for (int run = 2; run <= kWarp; run *= 2) {
+#pragma unroll
+    for (int apart = run / 2; apart > 0; apart /= 2) {
+      key = compared(key, apart, (lane & run) == 0, lane);
+    }
+  }
+  return key;
+}
+
+/// The largest kWarp of two lists in falling order, in that order.
+__device__ __forceinline__ uint64_t merge_warp(uint64_t a, uint64_t b, int lane) {
+  const uint64_t reversed = key_from(b, kWarp - 1);
+  uint64_t key = a > reversed ? a : reversed;
+#pragma unroll
+  for (int apart = kWarp / 2; apart > 0; apart /= 2) key = compared(key, apart, true, lane);
+  return key;
+}
+
+/// Place i of a row's largest logits. `first`: the row's largest key.
+__device__ __forceinline__ TopLogitArgs top_of(uint64_t key, uint64_t first, int i,
+                                               const float* logits) {
+  const bool good = first != ~uint64_t{0};
+  TopLogitArgs out = {__uint_as_float(kInfinityBits | 0x80000000U), -1};
+  if (good && key != 0) {
+    out.id = static_cast<int32_t>(~static_cast<uint32_t>(key));
+    out.value = logits[out.id];
+  }
+  if (!good && i == 0) out.value = __uint_as_float(kInfinityBits);
+  return out;
+}
+
 /// The largest of keys[0 .. n) in keys[0], n a power of two, by a block.
 __device__ __forceinline__ void find_largest(uint64_t* keys, int n, int thread) {
   for (int half = n / 2; half > 0; half /= 2) {
@@ -97,17 +146,47 @@ CHIMERE_KERNEL(top_logits, kTopThreads, TopLogitsArgs, args) {
     return;
   }
   TopLogitArgs* top = args.top + row * args.keep;
-  const bool good = keys[0] != ~uint64_t{0};
   for (int i = thread; i < args.keep; i += kTopThreads) {
-    const uint64_t key = keys[i];
-    TopLogitArgs out = {__uint_as_float(kInfinityBits | 0x80000000U), -1};
-    if (good && key != 0) {
-      out.id = static_cast<int32_t>(~static_cast<uint32_t>(key));
-      out.value = logits[out.id];
-    }
-    if (!good && i == 0) out.value = __uint_as_float(kInfinityBits);
-    top[i] = out;
+    top[i] = top_of(keys[i], keys[0], i, logits);
   }
+}
+
+/// The same for at most kWarp logits of a row: lists of a warp's registers, which are merged.
+CHIMERE_KERNEL(top_few_logits, kTopThreads, TopLogitsArgs, args) {
+  constexpr int kWarps = kTopThreads / kWarp;
+  __shared__ uint64_t lists[kTopThreads];
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % kWarp;
+  const int64_t row = blockIdx.y;
+  const int first = static_cast<int>(blockIdx.x) * args.tile;
+  const float* logits = args.logits + row * args.stride;
+  const uint64_t* from = args.keys_in != nullptr ? args.keys_in + row * args.n : nullptr;
+  const int end = args.n < first + args.tile ? args.n : first + args.tile;
+  uint64_t largest = 0;
+  // What was left by the launch before is sorted, kWarp at a time.
+  for (int at = first + thread; at - lane < end; at += kTopThreads) {
+    uint64_t key = 0;
+    if (at < end) key = from != nullptr ? from[at] : key_of(logits[at], at);
+    if (from == nullptr) key = sort_warp(key, lane);
+    largest = merge_warp(largest, key, lane);
+  }
+  lists[thread] = largest;
+  __syncthreads();
+  if (thread >= kWarp) return;
+#pragma unroll 1
+  for (int warp = 1; warp < kWarps; ++warp) {
+    largest = merge_warp(largest, lists[warp * kWarp + lane], lane);
+  }
+  if (args.keys_out != nullptr) {
+    args.keys_out[(row * gridDim.x + blockIdx.x) * kWarp + lane] = largest;
+    return;
+  }
+  const uint32_t low = __shfl_sync(kFullWarp, static_cast<uint32_t>(largest), 0);
+  const uint32_t high = __shfl_sync(kFullWarp, static_cast<uint32_t>(largest >> 32U), 0);
+  const uint64_t best = static_cast<uint64_t>(high) << 32U | low;
+  if (lane < args.keep) args.top[row * args.keep + lane] = top_of(largest, best, lane, logits);
 }
 
 }  // namespace chimere::kernels::cuda

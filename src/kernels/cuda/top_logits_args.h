@@ -16,9 +16,15 @@ struct TopLogitArgs {
   int32_t id;
 };
 
+/// Most keys of which a block merges lists of the largest few.
+inline constexpr int kMostMergedTile = 8192;
+/// At most so many are the largest few.
+inline constexpr int kMostFew = 32;
+
 /// The `keep` largest of every tile of a row. Grid: x tiles, y rows. Dynamic shared memory: [tile]
-/// keys. A key is 64 bits: the logit, so that larger ones are larger numbers, above the id, so that
-/// lower ones are; 0 for what is masked, all ones for what is no number or +infinity.
+/// keys. (top_few_logits, for at most kMostFew: none, and kMostFew keys of each tile are left.) A
+/// key is 64 bits: the logit, so that larger ones are larger numbers, above the id, so that lower
+/// ones are; 0 for what is masked, all ones for what is no number or +infinity.
 struct TopLogitsArgs {
   const float* logits;  ///< [rows, n_vocab]
   int64_t stride;

@@ -49,6 +49,8 @@ TEST(CudaTopLogits, HaveTheBitsOfRef) {
   expect_same_top(Matrix(rng, 2, kMostTopTile + 1, 4), 20);
   expect_same_top(Matrix(rng, 1, 9 * kMostTopTile + 7, 4), 1);
   expect_same_top(Matrix(rng, 1, 9 * kMostTopTile + 7, 4), 64);
+  expect_same_top(Matrix(rng, 2, 9 * kMostTopTile + 7, 4), 32);
+  expect_same_top(Matrix(rng, 1, 300 * kMostTopTile - 5, 4), 31);  // three launches
 }
 
 /// As many as there can be: what the first launch leaves takes two more.

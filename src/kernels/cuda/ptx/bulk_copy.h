@@ -33,16 +33,14 @@ class WarpCopies {
   }
 
   /// Begins to copy neighbouring packed rows, as copy_rows().
-  __device__ __forceinline__ void begin(uint8_t* to, const uint8_t* from, int bytes) const {
+  __device__ __forceinline__ void begin(uint8_t* to, const uint8_t* from, int bytes) {
 #if CHIMERE_BULK_COPIES
     const auto misaligned =
         static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) | static_cast<uint32_t>(bytes);
     if (misaligned % 16 == 0) {
+      expected_ += static_cast<uint32_t>(bytes);
       if (first_lane()) {
         const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-        asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(arrived_),
-                     "r"(bytes)
-                     : "memory");
         asm volatile(
             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
             "[%3];" ::"r"(at),
@@ -59,8 +57,12 @@ class WarpCopies {
   __device__ __forceinline__ void wait() {
 #if CHIMERE_BULK_COPIES
     if (first_lane()) {
-      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(arrived_) : "memory");
+      // Copies may have ended before: the phase ends behind this arrival, when all bytes are there.
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrived_),
+                   "r"(expected_)
+                   : "memory");
     }
+    expected_ = 0;
     wait_for_copies();
     __syncwarp();
     uint32_t done = 0;
@@ -88,6 +90,7 @@ class WarpCopies {
 
   uint32_t arrived_;
   uint32_t phase_ = 0;
+  uint32_t expected_ = 0;  ///< bytes of the copies that began since the last wait
 #endif
 };
 
