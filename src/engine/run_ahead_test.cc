@@ -189,6 +189,26 @@ TEST_F(RunAhead, AnEngineMayEndWhileAStepIsUnderWay) {
   EXPECT_EQ(model_.steps_under_way(), 0U);
 }
 
+TEST_F(RunAhead, ManyRepliesOnACardHaveNoDrafts) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  std::vector<Request> requests;
+  for (int i = 0; i < 12; ++i) {
+    requests.push_back(request_for_card(random, 40));
+    while (alone(requests.back()).tokens.size() < 20) {
+      requests.back() = request_for_card(random, 40);
+    }
+    requests.back().speculation = Speculation::kAuto;
+    submit(requests.back());
+  }
+  step(12);
+  EXPECT_EQ(model_.drafts, 0U);
+  EXPECT_GT(model_.fed_steps, 0U);
+  finish();
+  for (size_t i = 0; i < requests.size(); ++i) expect_same(outcomes_[i], alone(requests[i]));
+}
+
 TEST_F(RunAhead, DraftsThatAreAskedForComeFirst) {
   std::mt19937 random(8);
   Request r = request_for_card(random, 60);

@@ -12,6 +12,9 @@ using Clock = std::chrono::steady_clock;
 /// Steps without drafts say what drafts are compared with: the first few, and one now and then.
 constexpr int32_t kFirstPlainSteps = 4;
 constexpr int32_t kMostStepsSincePlain = 64;
+/// From so many replies on `auto` drafts nothing on a card: few replies find drafts in the same
+/// step, so that hardly two steps have the same rows, and none of them is a recorded launch.
+constexpr size_t kManyOnCard = 8;
 /// Most tokens that Model::draft() looks ahead.
 constexpr int32_t kDepth = 4;
 
@@ -31,6 +34,7 @@ void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generat
   if (std::ranges::none_of(replying, [](Generation* g) { return g->speculator() != nullptr; })) {
     return;
   }
+  const bool many = model.logits_on_card() && replying.size() >= kManyOnCard;
   const auto n = static_cast<int32_t>(replying.size());
   // Each row of a verification takes a recurrent state of its own until it is settled.
   const state::StateStore& states = model.states();
@@ -47,6 +51,10 @@ void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generat
   int32_t depth = 0;
   for (Generation* g : replying) {
     if (g->speculator() == nullptr) continue;
+    if (many && g->request().speculation == Speculation::kAuto) {
+      g->speculator()->skip_round();
+      continue;
+    }
     const int32_t most = plain ? 0 : std::min(share, g->most_drafts());
     if (!g->speculator()->begin(g->history(), most, prices, model.has_drafts())) continue;
     asking.push_back(g);

@@ -168,7 +168,7 @@ bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Pri
   mark_guesses(history);
   drafts_.clear();
   evidence_.clear();
-  probing_ = false;
+  probing_ = skipped_ = false;
   prices_ = prices;
   most_ = most;
   origin_ = Origin::kLookup;
@@ -224,6 +224,15 @@ int32_t Speculator::choose(std::span<const float> logits) {
   const double next = chain_ * learned.probability(tenth + kTenths);
   const double cost = prices_.rows(n + 1) - prices_.rows(n) + prices_.draft();
   return next * prices_.token() > cost ? drawn->id : -1;
+}
+
+void Speculator::skip_round() {
+  drafts_.clear();
+  evidence_.clear();
+  origin_ = Origin::kLookup;
+  calls_ = 0;
+  skipped_ = true;
+  quiet_rounds_ = kRestsAfter;
 }
 
 void Speculator::end(int32_t accepted, bool reply_ended) {

@@ -48,6 +48,8 @@ class Speculator {
   void end(int32_t accepted, bool reply_ended);
   /// It has asked for nothing and proposed nothing for some time: rounds may go by without begin().
   bool rests() const { return mode_ == Speculation::kAuto && quiet_rounds_ >= kRestsAfter; }
+  /// It proposes nothing in this round, in the place of begin().
+  void skip_round();
   static constexpr int32_t kRestsAfter = 16;
 
   /// Whether the model's block should see this request's rows, so that it can draft for it; of its
@@ -57,7 +59,8 @@ class Speculator {
            (mode_ == Speculation::kAuto && lessons_->balance.feeds_prompts());
   }
   bool feeds_reply() const {
-    return mode_ == Speculation::kMtp || (mode_ == Speculation::kAuto && lessons_->balance.feeds());
+    return mode_ == Speculation::kMtp ||
+           (mode_ == Speculation::kAuto && !skipped_ && lessons_->balance.feeds());
   }
   const SpeculationCounts& counts() const { return counts_; }
 
@@ -102,6 +105,7 @@ class Speculator {
   int32_t calls_ = 0;      ///< of choose()
   bool probing_ = false;   ///< the draft is for its price alone
   int32_t quiet_rounds_ = 0;
+  bool skipped_ = false;   ///< this round
   size_t guessed_at_ = 0;  ///< where the token of these lies
   Guess of_lookup_;
   Guess of_table_;
