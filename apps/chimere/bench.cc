@@ -111,7 +111,8 @@ class Bench {
           for (int32_t r = 0; r < rows; ++r) of_sequence.logits_of.push_back(r);
           of_sequence.top = top_;
           if (!ahead) continue;
-          of_sequence.choice = reply.sampler->choice_on_card(static_cast<uint64_t>(behind + i));
+          of_sequence.choice = reply.sampler->choice_on_card(static_cast<uint64_t>(behind) +
+                                                             static_cast<uint64_t>(i));
           of_sequence.fed = i > 0;
         }
         ++steps_;

@@ -65,7 +65,8 @@ Status check_choices(const StepPlan& plan) {
     const bool one =
         rows.row_class == RowClass::kStep && rows.tokens.size() == 1 && !rows.revocable;
     if (rows.fed && !one) return invalid_argument("a sequence is fed one step row at a time");
-    if (rows.choice && !(one && rows.logits_of.size() == 1 && rows.top > 0)) {
+    const bool wants_one = rows.logits_of.size() == 1 && rows.top > 0;
+    if (rows.choice && (!one || !wants_one)) {
       return invalid_argument("tokens are chosen for one step row among its largest logits");
     }
   }
