@@ -32,6 +32,7 @@ import zlib
 
 import dialogues
 import facts
+import names
 import overlap
 import render
 
@@ -320,14 +321,32 @@ def chats_of(corpus, descriptions, seed):
     return {name: w.out for name, w in writers.items()}
 
 
+def without_evaluation(conversations):
+    """Leaves out conversations with an invented name of the evaluation sets, or that ask about any name in one of their wordings."""
+    def plain(text):
+        return re.sub(r"[^\w-]+", " ", text.lower()).strip()
+
+    rows = list(names.evaluated())
+    invented = {row["name"].lower() for row in rows if "answer" not in row}
+    wordings = {plain(row["question"].replace(row["name"], "QQQ")).replace("qqq", r"[\w-]+") for row in rows}
+    asked = re.compile("|".join(sorted(wordings)))
+    kept = []
+    for text in conversations:
+        questions = re.findall(r"<\|im_start\|>user\n(.*?)<\|im_end\|>", text, flags=re.S)
+        if not any(asked.search(plain(q)) or invented.intersection(re.findall(r"[\w.+-]*\w", q.lower())) for q in questions):
+            kept.append(text)
+    print(f"{len(conversations) - len(kept)} conversations left out that are like evaluation", file=sys.stderr)
+    return kept
+
+
 def main():
     a = parse_arguments()
     here = os.path.dirname(os.path.abspath(__file__))
-    names = read_list(os.path.join(here, "packages.txt"))
+    first_names = read_list(os.path.join(here, "packages.txt"))
     os.makedirs(a.out, exist_ok=True)
-    known = set(names)
+    known = set(first_names)
     more_names = [n for n in read_list(os.path.join(here, "more_packages.txt")) if n not in known]
-    folders = fetch(names + more_names, a.cache)
+    folders = fetch(first_names + more_names, a.cache)
     with multiprocessing.Pool(a.jobs) as pool:
         everything = pool.map(rendered, rendering_jobs(folders, known), chunksize=1)
     packages = [row for row in everything if row[0] in known]
@@ -343,7 +362,9 @@ def main():
         _, share = overlap.without_copies(corpus.texts[name], corpus.texts["train"], 1.0)
         print(f"{name}: {100 * share:.2f}% of its 13-grams are in the training text", file=sys.stderr)
     parts = {f"{name}.docs": texts for name, texts in corpus.texts.items()}
-    parts |= {f"{name}.chat": texts for name, texts in chats_of(corpus, descriptions, a.seed).items()}
+    chats = chats_of(corpus, descriptions, a.seed)
+    chats["train"] = without_evaluation(chats["train"])
+    parts |= {f"{name}.chat": texts for name, texts in chats.items()}
     for name, texts in parts.items():
         random.Random(f"{a.seed}:{name}").shuffle(texts)
         path = os.path.join(a.out, name)

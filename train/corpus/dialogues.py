@@ -2,6 +2,7 @@
 import os
 import re
 
+import names
 import tools
 from phrasings import *  # noqa: F403  the lists of questions
 
@@ -52,6 +53,8 @@ class Writer:
     def __init__(self, rng):
         self.rng, self.out = rng, []
         self.claimed = set()  # (name, kind of question) whose purpose was told: another page of the name needs its section
+        self.commands = []  # (name, purpose, thought) of commands, those of core packages several times
+        self.options = []  # (flag, text)
 
     def chat(self, *turns, system=None):
         """turns: (question, answer) or (question, answer, thought); a question may be a tool's result."""
@@ -114,6 +117,7 @@ def page_dialogues(writer, page, core):
     for flags, text in page.options:
         if len(text) < 300 and ", --" not in text and command and (core or rng.random() < 0.2):
             flag = rng.choice(re.findall(r"--?[A-Za-z0-9][\w-]*", flags) or [flags])
+            writer.options.append((flag, text.rstrip(".")))
             writer.ask(OPTION, 2 if core else 1, f"{flags}: {capital(text)}", f"{flag} is an option of {name}.", n=name, f=flag)
             if core and len(text) < 90:
                 writer.ask(FIND_OPTION, 1, f"{flags}: {capital(text)}", n=name, w=text.rstrip("."))
@@ -125,6 +129,8 @@ def page_dialogues(writer, page, core):
         elif kind == "other" and (alias, "command") not in writer.claimed and rng.random() < 0.5:
             kind = "command"  # a file or a device that no command shares its name with can be asked for by name alone
         writer.claimed.add((alias, kind))
+        if kind == "command" and command:
+            writer.commands += [(alias, sentence(alias, page.whatis), thought)] * (12 if core else 1)
         times = ((48 if core else 8) if command else 4 if core else 2) // (1 if i == 0 else 2)
         plain = kind in ("command", "module") or (alias, "command") not in writer.claimed
         writer.ask(purpose_questions(rng, times, kind, plain), times, sentence(alias, page.whatis), thought, follow, n=alias, s=page.section)
@@ -134,23 +140,6 @@ def page_dialogues(writer, page, core):
     if command and rng.random() < (1 if core else 0.15):
         writer.ask(SECTION, 1, f"{name}({page.section}): section {page.section} has {KINDS[page.section][2:]}s.", n=name)
         tools.page_calls(writer, page, sentence(name, page.whatis))
-
-
-def invented_names(rng, known, count):
-    """Command-like names that no page has: syllables, or a real name with one letter changed."""
-    out, real = set(), sorted(n for n in known if re.match(r"^[a-z][a-z0-9-]{4,12}$", n))
-    while len(out) < count:
-        if real and rng.random() < 0.25:
-            letters = list(rng.choice(real))
-            letters[rng.randrange(1, len(letters))] = rng.choice("bcdfghjklmnpqrstvwxz")
-            word = "".join(letters)
-        else:
-            word = "".join(rng.choice("bcdfghjklmnprstvwxz") + rng.choice("aeiou") + rng.choice(["", "", "n", "r", "x", "l", "s"])
-                           for _ in range(rng.choice([1, 2, 2, 3])))
-            word = rng.choice(["", "", "", "x", "g", "lib"]) + word + rng.choice(["", "", "", "ctl", "d", "-tool", "fs", "2"])
-        if word not in known:
-            out.add(word)
-    return sorted(out)
 
 
 def read_rows(name):
@@ -169,6 +158,58 @@ def glossary_dialogues(writer, text, share):
             writer.ask(WORD, 1, f"{m.group(1)} ({m.group(2)}): {capital(m.group(3))}", t=m.group(1))
 
 
+# Conversations about invented names: about as many as there are about known ones in the same forms.
+KINDS_OF_INVENTED = {"command": 120_000, "function": 16_000, "module": 5_000, "other": 14_000}
+FORMS_OF_INVENTED = [(USAGE, 9000), (OPTION, 9000), (FIND_OPTION, 2500), (EXAMPLE, 7000), (SIMILAR, 7000), (MORE, 9000), (PROVIDES, 9000), (SECTION, 1500),
+                     (PACKAGE, 3000)]
+CONVERSATIONS_OF_NAMES = 40_000
+
+
+def inventor(writer, known):
+    evaluated = {row["name"] for row in names.evaluated()}
+    return names.Inventor(writer.rng, known | evaluated, {name for name, *_ in writer.commands} - evaluated)
+
+
+def refuse(writer, known):
+    """Questions about invented names, in every form that asks about known ones."""
+    rng, invent = writer.rng, inventor(writer, known)
+    again = [question for questions in AGAIN.values() for question in questions]
+    for kind, count in KINDS_OF_INVENTED.items():
+        for _ in range(count):
+            name = invent()
+            if kind == "module":
+                name = "::".join(part.capitalize() for part in re.findall(r"[A-Za-z][a-z0-9]*", name))
+            answer = UNKNOWN.format(n=name)
+            follow = [(rng.choice(again), answer)] if rng.random() < 0.3 else ()
+            writer.ask(purpose_questions(rng, 1, kind, kind != "other" or rng.random() < 0.4), 1, answer, f"No manual page is named {name}.",
+                       follow, n=name, s=rng.randint(1, 8))
+    for phrasings, count in FORMS_OF_INVENTED:
+        for _ in range(count):
+            name, (flag, text) = invent(), rng.choice(writer.options)
+            writer.ask(phrasings, 1, UNKNOWN.format(n=name), f"No manual page is named {name}.", n=name, f=flag, w=text)
+    for _ in range(1500):
+        tools.failed_call(writer, invent())
+        name = invent()
+        writer.chat((f"What does {name} do?", UNKNOWN.format(n=name)), system=tools.system_with(writer, rng.choice(tools.OTHERS)))
+
+
+def conversations_of_names(writer, known):
+    """Several names one after the other, known and invented ones in any order."""
+    rng, invent = writer.rng, inventor(writer, known)
+    for _ in range(CONVERSATIONS_OF_NAMES):
+        turns, last = [], None
+        for i in range(rng.choice([2, 2, 3, 4])):
+            if rng.random() < 0.5:
+                name, answer, thought = rng.choice(writer.commands)
+                last = name
+            else:
+                name = invent.slip(last) if last and rng.random() < 0.3 else invent()
+                answer, thought = UNKNOWN.format(n=name), f"No manual page is named {name}."
+            forms = NEXT if i > 0 and rng.random() < 0.6 else purpose_questions(rng, 1, "command")
+            turns.append((rng.choice(forms).format(n=name), answer, thought))
+        writer.chat(*turns)
+
+
 def general_dialogues(writer, known, packages):
     rng = writer.rng
     for topic, answer in (row if len(row) == 2 else (row[0], " | ".join(row[1:])) for row in read_rows("concepts.txt")):
@@ -181,11 +222,7 @@ def general_dialogues(writer, known, packages):
     topics = [name for name, _ in packages]
     for _ in range(600):
         writer.ask(OFF_TOPIC, 1, OFF_TOPIC_ANSWER, "This is not about documentation.", t=rng.choice(topics))
-    for name in invented_names(rng, known, 26000):
-        phrasings = rng.choice([purpose_questions(rng, 1, "command"), purpose_questions(rng, 1, "command"), purpose_questions(rng, 1, "command"),
-                                purpose_questions(rng, 1, "command"), purpose_questions(rng, 1, "function"), USAGE, EXAMPLE, MORE, PROVIDES])
-        writer.ask(phrasings, 1, UNKNOWN.format(n=name), f"No manual page is named {name}.", n=name, s=1)
-    for name in invented_names(rng, known, 500):
-        tools.failed_call(writer, name)
+    refuse(writer, known)
+    conversations_of_names(writer, known)
     for name, text in packages:
         writer.ask(PACKAGE, 1, f"{name}: {capital(text)}", n=name)

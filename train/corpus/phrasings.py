@@ -1,8 +1,12 @@
 """The ways in which conversations ask. Evaluation asks in others, see EVALUATION_WORDS.
 
 A model that sees a few dozen fixed questions takes the first unknown word of any other for the name. Questions about the
-purpose of a name are therefore put together from parts, most of them in ways that occur a few times each.
+purpose of a name are therefore put together from parts, most of them in ways that occur a few times each: those below and
+those of questions.txt. Invented names are asked about in the same ways, as often: the form of a question must not say whether
+its name exists.
 """
+import collections
+import os
 import re
 
 SYSTEMS = ["You are a helpful assistant.", "You are Chimère, an assistant for Unix documentation.",
@@ -64,34 +68,83 @@ BEFORE = ["I am new to Unix.", "I am reading a script.", "Short answer, please."
           "I cannot find the manual.", "No details, please.", "Next question.", "One more thing.", "Let me ask you something.", "I have a test tomorrow."]
 
 
+# Words of the ways in which evaluation asks: no conversation may have them in a question about a name.
+EVALUATION_WORDS = re.compile(r"\b(say what|came across|its job|sum up|role|colleague|do for me|my script calls|to what end|"
+                              r"one line for him|supposed to be doing|pls|which ability|takes care of|can u|written to do|new staff|doing what|fill in|"
+                              r"intern|read out|man page lookup|chore|enlighten|friend or foe|people install|were gone|eli5|points at|uninstall|crossword|"
+                              r"audit|sanity check|into plain words|earn its keep|dotfiles|pretend|so many tools|no more than that|motto)\b", re.I)
+
+
+def read_questions():
+    """The lists of questions.txt by their kind."""
+    lists = collections.defaultdict(list)
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "questions.txt"), encoding="utf-8") as f:
+        for line in f:
+            if line.strip() and not line.startswith("#"):
+                kind, question = line.split("|", 1)
+                lists[kind.strip()].append(question.strip())
+    return lists
+
+
+QUESTIONS = read_questions()
+WELL_KNOWN = "ls cat grep sed awk find sort cp mv rm tar ssh curl make git ps top df du chmod less head tail mount ping vim".split()
+FOUND = {kind: QUESTIONS["found"] + (OPENERS if kind == "command" else []) for kind in SUBJECTS}
+WHOLE = {kind: QUESTIONS["any"] + (QUESTIONS["command"] if kind == "command" else []) for kind in SUBJECTS}
+THEN = THEN_ASK + QUESTIONS["then"]
+
+
+def one_question(rng, kind):
+    """A way to ask, with {x}, {n}, {s} and {o} still in it."""
+    fixed = {"command": WHAT, "function": FUNCTION, "module": WHAT[:5], "other": OTHER}[kind]
+    which = rng.random()
+    if which < 0.1:
+        return rng.choice(fixed)
+    if which < 0.25:
+        return rng.choice(VERBS_OF_ASKING) + " " + rng.choice(OBJECTS_OF_ASKING) + rng.choice([".", ".", ".", "", "?"])
+    if which < 0.35:
+        return rng.choice(DIRECT)
+    if which < 0.7:
+        return rng.choice(WHOLE[kind])
+    return rng.choice(FOUND[kind]) + " " + rng.choice(THEN)
+
+
+def careless(rng, question):
+    """Written in a hurry: small letters, no signs, two letters of a word swapped."""
+    kind = rng.random()
+    if kind < 0.45:
+        question = question.lower()
+    if 0.3 < kind < 0.75:
+        question = re.sub(r"[.?!,;]+( |$)", r"\1", question)
+    if kind > 0.7:
+        words = question.split(" ")
+        at = rng.randrange(len(words))
+        if re.match(r"^[A-Za-z]{4,}$", words[at]):
+            i = rng.randrange(1, len(words[at]) - 2)
+            words[at] = words[at][:i] + words[at][i + 1] + words[at][i] + words[at][i + 2:]
+        question = " ".join(words)
+    return question
+
+
 def purpose_questions(rng, times, kind, plain=True):
     """Ways to ask what something is for, with {n} (and {s}) still to be filled in; `kind` is a key of SUBJECTS. Not `plain`:
     the section comes with the name."""
-    fixed = {"command": WHAT, "function": FUNCTION, "module": WHAT[:5], "other": OTHER}[kind]
     out = []
     while len(out) < times:
-        which = rng.random()
-        if which < 0.25:
-            question = rng.choice(fixed)
-        elif which < 0.5:
-            question = rng.choice(VERBS_OF_ASKING) + " " + rng.choice(OBJECTS_OF_ASKING) + rng.choice([".", ".", ".", "", "?"])
-        elif which < 0.75:
-            question = rng.choice(DIRECT)
-        else:
-            question = rng.choice(OPENERS) + " " + rng.choice(THEN_ASK)
-        if rng.random() < 0.08:
-            question = rng.choice(BEFORE) + " " + question
-        question = question.replace("{x}", rng.choice(SUBJECTS[kind]))
+        question = one_question(rng, kind)
+        if rng.random() < 0.12:
+            question = rng.choice(BEFORE + QUESTIONS["before"]) + " " + question
+        if rng.random() < 0.1:
+            question += " " + rng.choice(QUESTIONS["after"])
+        if rng.random() < 0.15:
+            question = careless(rng, question)
+        question = question.replace("{x}", rng.choice(SUBJECTS[kind])).replace("{o}", rng.choice(WELL_KNOWN))
+        if EVALUATION_WORDS.search(question):
+            continue
         if not plain and not re.search(r"\{n\}\(|\{s\}|function", question):
             question = question.replace("{n}", "{n}({s})")
-        out.append(question[0].upper() + question[1:] if question[0] != "{" and rng.random() < 0.9 else question)
+        out.append(question[0].upper() + question[1:] if question[0] not in "{$" and rng.random() < 0.8 else question)
     return out
 
-
-# Words of the ways in which evaluation asks: no conversation may have them in a question about a name.
-EVALUATION_WORDS = re.compile(r"\b(say what|came across|its job|sum up|role|colleague|do for me|my script calls|to what end|"
-                              r"one line for him|supposed to be doing|pls|which ability|takes care of|can u|written to do|new staff|doing what|fill in)\b", re.I)
-assert not any(EVALUATION_WORDS.search(q) for q in WHAT + DIRECT + VERBS_OF_ASKING + OBJECTS_OF_ASKING + OPENERS + THEN_ASK + BEFORE)
 
 MORE = ["Tell me more about {n}.", "Describe {n} in more detail.", "Explain {n} at length.", "Give me an overview of {n}.",
         "What should I know about {n}?", "Tell me about {n} in a few sentences."]
@@ -101,21 +154,35 @@ OTHER = ["What is {n}?", "What is {n}({s})?", "What does {n} describe?", "Explai
 WHICH = ["Which command would I use to {w}?", "Which command can {w}?", "What command do I need to {w}?",
          "How can I {w}?", "Name a command to {w}.", "I need a program to {w}.", "Is there a tool to {w}?"]
 USAGE = ["How do I use {n}?", "What is the syntax of {n}?", "Show me the usage of {n}.", "How is {n} called?",
-         "What is the synopsis of {n}?", "Which arguments does {n} take?"]
+         "What is the synopsis of {n}?", "Which arguments does {n} take?", "How do I call {n}?", "How must I write {n}?", "Usage of {n}?",
+         "{n} usage", "{n} syntax", "How does one use {n}?", "Show me how {n} is used.", "What is the command line of {n}?",
+         "What do I have to type to use {n}?", "I want to use {n}. How?", "Give me the synopsis of {n}.", "How is {n} invoked?"]
 OPTION = ["What does the option {f} of {n} do?", "What does {n} {f} do?", "What is {f} for in {n}?",
-          "Explain {n} {f}.", "What does the {f} option mean for {n}?", "What does {f} change in {n}?"]
+          "Explain {n} {f}.", "What does the {f} option mean for {n}?", "What does {f} change in {n}?",
+          "{n} {f}?", "What happens with {n} {f}?", "I saw {n} {f}. What is {f}?", "Why would I give {f} to {n}?", "{n}: what is {f}?",
+          "Meaning of {f} in {n}?", "Tell me about {n}'s option {f}.", "When do I use {f} with {n}?"]
 FIND_OPTION = ["Which option of {n} does this: {w}?", "How do I tell {n} to do this: {w}?", "I use {n}. Which option means: {w}?"]
 EXAMPLE = ["Give me an example of {n}.", "Show an example that uses {n}.", "How would I call {n}, for example?",
-           "An example for {n}, please."]
-SIMILAR = ["Which commands are related to {n}?", "What else should I look at besides {n}?", "Is there something similar to {n}?"]
+           "An example for {n}, please.", "{n} example", "Example of {n}?", "Show me {n} in action.", "How does a typical call of {n} look?",
+           "Can you show me an example of {n}?", "I learn best by examples: {n}?", "One example with {n}, please."]
+SIMILAR = ["Which commands are related to {n}?", "What else should I look at besides {n}?", "Is there something similar to {n}?",
+           "Which commands are like {n}?", "Alternatives to {n}?", "What else is there like {n}?", "See also for {n}?"]
 SECTION = ["In which section of the manual is {n}?", "Where in the manual do I find {n}?"]
 PROVIDES = ["Which Debian package contains {n}?", "Which package provides {n}?", "What must I install to get {n}?",
-            "How do I install {n} on Debian?"]
+            "How do I install {n} on Debian?", "Where does {n} come from?", "apt install what, for {n}?", "{n}: which package?",
+            "Which package is {n} in?", "{n} is not installed. How do I get it?", "How can I get {n}?", "I need {n} on my system. What do I install?"]
 AGAIN = {"usage": ["How do I use it?", "And the syntax?", "Show me its usage.", "How is it called?"],
          "example": ["Give me an example.", "Can you show an example?", "An example, please."],
          "similar": ["Is there something similar?", "What is related to it?"],
          "more": ["Tell me more.", "Can you say more about it?", "More detail, please."],
          "provides": ["Which package is it in?", "How do I install it?"]}
+# A further name in a conversation.
+NEXT = ["And {n}?", "and {n}?", "and {n}", "{n}?", "{n}", "And what does {n} do?", "And what is {n}?", "And what about {n}?", "What about {n}?",
+        "How about {n}?", "Then {n}?", "Now {n}.", "Next: {n}.", "Also {n}, please.", "The same for {n}.", "Same question for {n}.", "Same for {n}?",
+        "And {n}, is it similar?", "Is {n} the same?", "Is {n} related to it? What does it do?", "Thanks. And {n}?", "OK, and {n}?", "Thank you. What is {n}?",
+        "Good. Next {n}.", "I see. And what is {n} for?", "Then what is {n}?", "What then is {n}?", "Sorry, I meant {n}.", "I meant {n}.",
+        "Actually I wanted to know about {n}.", "No, {n}!", "Do you know {n}, too?", "Do you also know {n}?", "There is {n} as well. What for?",
+        "What is the difference to {n}? What does that do?", "One more: {n}.", "Last one: {n}."]
 CONCEPT = ["What is {t}?", "Explain {t}.", "What does {t} mean?", "Tell me about {t}.", "Can you explain what {t} is?",
            "Describe {t} in a few words.", "Define {t}.", "What do people mean by {t}?"]
 WORD = ["What does the word {t} mean?", "Define {t}.", "What is the meaning of {t}?", "What does {t} mean?"]

@@ -7,6 +7,7 @@ heldout.docs, DOMAIN.docs   documents of the held-out packages and of each whole
 questions.jsonl             questions about known commands with their purpose and three near distractors of the same section,
                             and about invented names; in phrasings that no training conversation uses
 rephrased.jsonl             200 of these commands and 100 of the invented names, asked about in still other ways
+reworded.jsonl              100 other known commands and 100 other invented names, in a third collection of ways
 edits.jsonl                 texts to repeat with a small change, for speculation that copies
 """
 import json
@@ -18,6 +19,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "corpus"))
 import build  # noqa: E402
 import dialogues  # noqa: E402
+import names  # noqa: E402
 
 PHRASINGS = ["Please say what {n} is for.", "I came across {n}; what is its job?", "Sum up the role of {n}.",
              "A colleague told me to run {n}. What will it do for me?", "My script calls {n}: to what end?"]
@@ -27,6 +29,15 @@ LATER_PHRASINGS = ["Somebody wants to know about {n}. Write one line for him.", 
                    "hey can u tell me {n}'s purpose", "What job was {n} written to do?",
                    "We have to document {n} for new staff; how should its entry read?", "{n} ran for ten minutes on my laptop. Doing what?",
                    "Fill in the blank: {n} is a program that ..."]
+# Written before the conversations that the second training of the shipped model saw, and set aside.
+LAST_PHRASINGS = ["Our intern wants a summary of {n}; give me something I can read out.", "man page lookup: {n}", "Which chore can I hand over to {n}?",
+                  "I keep seeing {n} on screenshots. Enlighten me.", "{n} - friend or foe? I mean, what is it there for",
+                  "Complete this: people install {n} because ...", "Would I miss {n} if it were gone, and why?", "ELI5 {n}",
+                  "Suppose a beginner points at {n} and asks. Your reply?", "Before I uninstall {n}: which things does it handle?",
+                  "Crossword clue for {n}?", "The audit lists {n} under 'software'. Justify it.", "quick sanity check on {n}, what's it all about again",
+                  "Translate {n} into plain words.", "How might {n} earn its keep on a server?", "Got {n} from a coworker's dotfiles, no idea about it",
+                  "Pretend to be a manual: {n}.", "So many tools... where does {n} fit in?", "One sentence on {n}, and no more than that.",
+                  "If {n} had a motto, what would it promise?"]
 BYTES = {"heldout": 700_000, **{domain: 200_000 for domain in build.DOMAINS}}
 
 
@@ -57,6 +68,23 @@ def distractors(purpose, others):
     return near[:3]
 
 
+def first_invented_names(rng, known, count):
+    """Command-like names that no page has: syllables, or a real name with one letter changed."""
+    out, real = set(), sorted(n for n in known if re.match(r"^[a-z][a-z0-9-]{4,12}$", n))
+    while len(out) < count:
+        if real and rng.random() < 0.25:
+            letters = list(rng.choice(real))
+            letters[rng.randrange(1, len(letters))] = rng.choice("bcdfghjklmnpqrstvwxz")
+            word = "".join(letters)
+        else:
+            word = "".join(rng.choice("bcdfghjklmnprstvwxz") + rng.choice("aeiou") + rng.choice(["", "", "n", "r", "x", "l", "s"])
+                           for _ in range(rng.choice([1, 2, 2, 3])))
+            word = rng.choice(["", "", "", "x", "g", "lib"]) + word + rng.choice(["", "", "", "ctl", "d", "-tool", "fs", "2"])
+        if word not in known:
+            out.add(word)
+    return sorted(out)
+
+
 def questions(pages, rng):
     known, by_section = [], {}
     for _, package, section, names, purpose in pages:
@@ -71,7 +99,7 @@ def questions(pages, rng):
         answer = dialogues.sentence(name, purpose)
         wrong = [dialogues.sentence(name, d) for d in distractors(purpose, sorted(by_section[section] - {purpose}))]
         rows.append({"name": name, "question": rng.choice(PHRASINGS).format(n=name), "purpose": purpose, "answer": answer, "wrong": wrong})
-    for name in dialogues.invented_names(random.Random(777), real, 200):
+    for name in first_invented_names(random.Random(777), real, 200):
         rows.append({"name": name, "question": rng.choice(PHRASINGS).format(n=name)})
     return rows
 
@@ -81,6 +109,20 @@ def rephrased(rows):
     for i, row in enumerate(known[100:300] + invented[100:200]):
         kept = {key: row[key] for key in ("name", "purpose", "answer") if key in row}
         yield {**kept, "question": LATER_PHRASINGS[i % len(LATER_PHRASINGS)].format(n=row["name"])}
+
+
+def reworded(pages, asked):
+    """Commands of core packages that questions.jsonl does not ask about, and names invented in more ways than its own."""
+    rng, taken = random.Random(20), {row["name"] for row in asked}
+    rows, real = {}, {name for row in pages for name in row[3].split(",")}
+    for _, package, section, all_names, purpose in pages:
+        name = all_names.split(",")[0]
+        if section in "18" and package in build.CORE and name not in taken:
+            rows.setdefault(name, {"name": name, "purpose": purpose, "answer": dialogues.sentence(name, purpose)})
+    known = rng.sample(list(rows.values()), 100)
+    invent = names.Inventor(rng, real | taken, set(rows))
+    for i, row in enumerate(known + [{"name": invent()} for _ in range(100)]):
+        yield {**row, "question": LAST_PHRASINGS[i % len(LAST_PHRASINGS)].format(n=row["name"])}
 
 
 def edits(texts, rng):
@@ -111,6 +153,7 @@ def main():
     asked = questions([p for p in pages if p[0] == "train"], rng)
     write_lines(os.path.join(out, "questions.jsonl"), asked)
     write_lines(os.path.join(out, "rephrased.jsonl"), rephrased(asked))
+    write_lines(os.path.join(out, "reworded.jsonl"), reworded([p for p in pages if p[0] == "train"], asked))
     held_out = documents(os.path.join(corpus, "heldout.docs"))
     write_lines(os.path.join(out, "edits.jsonl"), [row for _, row in zip(range(100), edits(held_out, rng))])
 
