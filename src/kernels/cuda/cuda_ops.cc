@@ -76,8 +76,7 @@ class CudaOps final : public Ops {
   Status interrupt_step(const std::function<void()>& steps) override;
   /// Experts of the host are on their way to the card while a step with chunk rows runs.
   bool interruptible() const override { return !host_experts_.any(); }
-  /// Experts of the host are computed by threads that the host needs while a step is under way.
-  bool feeds_tokens() const override { return !tables_.empty() && !host_experts_.any(); }
+  bool feeds_tokens() const override { return !tables_.empty(); }
   Status prepare_table(const WeightView& table) override;
 
   void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) override;
@@ -230,7 +229,9 @@ Status CudaOps::place_experts(std::span<ExpertWeights> experts, ExpertWeights* s
 }
 
 Status CudaOps::prepare_table(const WeightView& table) {
-  if (!embeds_on_card(table.type) || tables_.contains(table.data)) return {};
+  // Experts of the host are computed by threads that the host needs while a step is under way.
+  const bool unused = host_experts_.any() || !embeds_on_card(table.type);
+  if (unused || tables_.contains(table.data)) return {};
   const auto bytes = static_cast<size_t>(table.bytes());
   auto memory = device_.pinned(bytes);
   if (!memory.ok()) return {};  // tokens are not fed
