@@ -89,7 +89,7 @@ std::vector<int32_t> ids_of(const Outcome& o) {
 }
 
 void expect_same(const Outcome& a, const Outcome& b) {
-  EXPECT_EQ(a.reason, b.reason);
+  EXPECT_EQ(a.reason, b.reason) << a.error.message << b.error.message;
   EXPECT_EQ(a.text, b.text);
   EXPECT_EQ(ids_of(a), ids_of(b));
   for (size_t i = 0; i < std::min(a.tokens.size(), b.tokens.size()); ++i) {

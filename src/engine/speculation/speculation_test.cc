@@ -93,6 +93,32 @@ TEST(Speculator, MarksLookupsThatItDoesNotVerify) {
   EXPECT_GT(right, 300);
 }
 
+TEST(Speculator, ARestEndsWithTheRoundThatFindsADraft) {
+  Lessons lessons;
+  for (int i = 0; i < 9; ++i) {
+    lessons.steps.add(1, 1.0);
+    lessons.steps.add(2, 1.1);
+  }
+  const Prices prices = {&lessons.steps, &lessons.drafts, 1};
+  Speculator speculator(Speculation::kAuto, {}, lessons);
+  std::vector<int32_t> history;
+  const auto push = [&](int32_t token) {
+    speculator.end(0, false);
+    history.push_back(token);
+    speculator.begin(history, 8, prices, false);
+  };
+  for (int32_t i = 0; i < Speculator::kRestsAfter; ++i) {
+    EXPECT_FALSE(speculator.rests());
+    push(100 + i);
+  }
+  EXPECT_TRUE(speculator.rests());
+  push(100);
+  EXPECT_TRUE(speculator.rests());
+  push(101);
+  EXPECT_FALSE(speculator.drafts().empty());
+  EXPECT_FALSE(speculator.rests());
+}
+
 TEST(SuffixAutomaton, OneTokenForEverIsNoTrouble) {
   SuffixAutomaton automaton;
   for (int i = 0; i < 50000; ++i) automaton.push(7);

@@ -46,8 +46,11 @@ class Speculator {
   void drop() { drafts_.clear(); }
   /// The first `accepted` drafts were the tokens; the next one, if the reply went on, was not.
   void end(int32_t accepted, bool reply_ended);
-  /// It has asked for nothing and proposed nothing for some time: rounds may go by without begin().
-  bool rests() const { return mode_ == Speculation::kAuto && quiet_rounds_ >= kRestsAfter; }
+  /// It has asked for nothing and proposed nothing for some time, nor does it in this round: rounds
+  /// may go by without begin().
+  bool rests() const {
+    return mode_ == Speculation::kAuto && quiet_rounds_ >= kRestsAfter && drafts_.empty();
+  }
   /// It proposes nothing in this round, in the place of begin().
   void skip_round();
   static constexpr int32_t kRestsAfter = 16;
