@@ -85,6 +85,12 @@ TEST(Service, ManyThreadsGetTheAnswersOfSoloRuns) {
     pages += (r.prompt.size() + static_cast<size_t>(r.max_tokens) + 63) / 64;
   }
   Server server(static_cast<int64_t>(pages) / 4, options);
+  // The engine waits until all have come.
+  std::promise<void> all_have_come;
+  Request first = endless();
+  first.max_tokens = 1;
+  first.on_token = [come = all_have_come.get_future().share()](const TokenEvent&) { come.wait(); };
+  std::future<Outcome> first_answer = server.ask(std::move(first));
   std::vector<std::future<Outcome>> answers(requests.size());
   {
     std::vector<std::jthread> clients;
@@ -94,16 +100,18 @@ TEST(Service, ManyThreadsGetTheAnswersOfSoloRuns) {
       });
     }
   }
+  all_have_come.set_value();
+  EXPECT_EQ(first_answer.get().reason, FinishReason::kLength);
   for (size_t i = 0; i < requests.size(); ++i) {
     Server alone;
     ASSERT_EQ(ids(answers[i].get()), ids(alone.ask(requests[i]).get())) << i;
   }
   EXPECT_TRUE(server.service->drain(EngineService::Clock::now() + kNever));
   const ServiceStats stats = server.service->stats();
-  EXPECT_EQ(stats.accepted, requests.size());
-  EXPECT_EQ(stats.finished, requests.size());
+  EXPECT_EQ(stats.accepted, requests.size() + 1);
+  EXPECT_EQ(stats.finished, requests.size() + 1);
   EXPECT_EQ(stats.in_flight, 0);
-  EXPECT_EQ(stats.first_token.count, requests.size());
+  EXPECT_EQ(stats.first_token.count, requests.size() + 1);
   EXPECT_EQ(static_cast<int64_t>(stats.first_token.count + stats.inter_token.count),
             stats.engine.reply_tokens);
   EXPECT_GT(stats.engine.evictions, 0);

@@ -216,7 +216,8 @@ SamplingParams random_params(std::mt19937& random) {
   p.top_n_sigma = pick(-1, -1, 0.5, 1, 1.9);
   p.top_k = static_cast<int32_t>(pick(0, 0, 1, 7, 40, 2500));
   p.typical = pick(1, 1, 0.3, 0.9);
-  p.top_p = pick(1, 1, 0.5, 0.95);
+  // Not 0.5: half of a few equally likely tokens are exactly on the edge.
+  p.top_p = pick(1, 1, 0.51, 0.95);
   p.min_p = pick(0, 0, 0.05, 0.5);
   p.xtc_probability = pick(0, 0.5, 1);
   p.xtc_threshold = pick(0.1, 0.01, 0.4);
