@@ -198,11 +198,10 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
 }
 
 Status HybridModel::launch(const StepPlan& plan) {
-  const bool chooses = std::ranges::all_of(plan.sequences, [](const SequenceRows& rows) {
-    return rows.choice.has_value() && rows.tokens.size() == 1;
-  });
+  const bool chooses = std::ranges::all_of(
+      plan.sequences, [](const SequenceRows& rows) { return rows.choice.has_value(); });
   if (!chooses || under_way_.size() > 1) {
-    return invalid_argument("a step that is launched chooses one token each; two are the most");
+    return invalid_argument("a step that is launched chooses all tokens; two are the most");
   }
   CHIMERE_TRY(Started started, start(plan));
   started.step.finish();

@@ -79,7 +79,7 @@ class Model {
 
   /// Whether launch() takes rows that are fed: the next step need not wait for the host.
   virtual bool feeds_tokens() const { return false; }
-  /// The two halves of forward(), for a plan of one row per sequence, each with a choice, where
+  /// The two halves of forward(), for a plan whose sequences have one row and a choice each, where
   /// feeds_tokens().
   /// The sequences advance at once. A second step may be launched before the first is waited for,
   /// and nothing else in between; wait() gives the first one's result. Errors of launch(): those of
