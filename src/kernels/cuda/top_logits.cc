@@ -15,13 +15,13 @@ constexpr Kernel kTakeLogits = {"top_logits", "take_logits"};
 
 static_assert(sizeof(TopLogitArgs) == sizeof(TopLogit) && 2 * kMostTopLogits <= kMostTopTile);
 
-int64_t tiles_of(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
+int64_t row_tiles(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
 
 bool are_few(int32_t count) { return count > 1 && count <= kMostFew; }
 
 /// Keys of a row that the first launch leaves; the later ones leave fewer.
 int64_t first_keys(int64_t n_vocab, int32_t count) {
-  return tiles_of(n_vocab, kMostTopTile) * (are_few(count) ? kMostFew : count);
+  return row_tiles(n_vocab, kMostTopTile) * (are_few(count) ? kMostFew : count);
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* 
   while (true) {
     // Merging what is sorted takes less than sorting.
     const int most = few && args.keys_in != nullptr ? kMostMergedTile : kMostTopTile;
-    const int64_t tiles = tiles_of(args.n, most);
+    const int64_t tiles = row_tiles(args.n, most);
     const bool last = tiles == 1;
     const auto least = static_cast<uint32_t>(std::max(args.n, args.keep));
     args.tile = last && !few ? static_cast<int32_t>(std::bit_ceil(least)) : most;
