@@ -80,11 +80,10 @@ class Model {
   /// Whether launch() takes rows that are fed: the next step need not wait for the host.
   virtual bool feeds_tokens() const { return false; }
   /// The two halves of forward(), for a plan whose sequences have one row and a choice each, where
-  /// feeds_tokens().
-  /// The sequences advance at once. A second step may be launched before the first is waited for,
-  /// and nothing else in between; wait() gives the first one's result. Errors of launch(): those of
-  /// forward(), and nothing has changed then; of wait(): kIo, and the sequences of both steps are
-  /// worth nothing.
+  /// feeds_tokens(). The sequences advance at once. A second step may be launched before the first
+  /// is waited for, and nothing else in between; wait() gives the first one's result. Errors of
+  /// launch(): those of forward(), and nothing has changed then; of wait(): kIo, and the sequences
+  /// of both steps are worth nothing.
   virtual Status launch(const StepPlan& plan);
   virtual Result<StepResult> wait();
 

@@ -166,13 +166,9 @@ Speculator::Proposal Speculator::ask_tables(std::span<const int32_t> history, in
 bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Prices& prices,
                        bool model_drafts) {
   mark_guesses(history);
-  drafts_.clear();
-  evidence_.clear();
-  probing_ = skipped_ = false;
+  start_round();
   prices_ = prices;
   most_ = most;
-  origin_ = Origin::kLookup;
-  calls_ = 0;
   chain_ = 1;
   position_ = guessed_at_ = history.size();
   if (most < 1) return false;
@@ -226,11 +222,16 @@ int32_t Speculator::choose(std::span<const float> logits) {
   return next * prices_.token() > cost ? drawn->id : -1;
 }
 
-void Speculator::skip_round() {
+void Speculator::start_round() {
   drafts_.clear();
   evidence_.clear();
   origin_ = Origin::kLookup;
   calls_ = 0;
+  probing_ = skipped_ = false;
+}
+
+void Speculator::skip_round() {
+  start_round();
   skipped_ = true;
   quiet_rounds_ = kRestsAfter;
 }

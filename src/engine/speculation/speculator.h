@@ -84,6 +84,7 @@ class Speculator {
   Proposal look_up(std::span<const int32_t> history, int32_t most);
   Proposal ask_tables(std::span<const int32_t> history, int32_t most);
   Acceptances& lessons_of_kind() const;
+  void start_round();
   bool worth_a_row(double probability) const;
 
   Speculation mode_;

@@ -14,8 +14,7 @@ namespace chimere::kernels::cuda {
 int64_t top_logits_scratch_bytes(int64_t rows, int64_t n_vocab, int32_t count);
 
 /// A launch for the vocabulary's tiles, then for what these left, until one is left: two of up to
-/// 500,000 tokens where 2 to 32 are wanted. `top` and
-/// `scratch` lie on the device.
+/// 500,000 tokens where 2 to 32 are wanted. `top` and `scratch` lie on the device.
 void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* scratch);
 
 /// One launch. `ids` and `listed` lie on the device.
