@@ -1,4 +1,4 @@
-// Time of the sequence mixers and of the small kernels of a step on the first card, at the shapes
+// Time of the sequence mixers and of the small kernels of a step on the first GPU, at the shapes
 // of a 35B-A3B model, with the bytes that each must move and the rate that makes. Launches are
 // recorded and replayed, as the engine does. Steps go through 30 layers, each with states of its
 // own, so that these come from memory, as do attention's keys and values. "After a norm": the time
@@ -25,7 +25,7 @@
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device/profile.h"
 #include "kernels/cuda/gdn.h"
-#include "kernels/cuda/linear_step.h"
+#include "kernels/cuda/linear_decode.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/rope.h"
@@ -45,20 +45,20 @@ void ok_or_end(const Status& status) {
   std::exit(EXIT_FAILURE);
 }
 
-/// Memory of the card that lasts as long as the program, as floats of small random numbers.
-class Card {
+/// Memory of the GPU that lasts as long as the program, as floats of small random numbers.
+class Gpu {
  public:
-  explicit Card(Profile profile) {
-    auto card = open_card(0, profile);
-    if (!card.ok()) ok_or_end(card.error());
-    device_ = *std::move(card);
+  explicit Gpu(Profile profile) {
+    auto gpu = open_cuda_device(0, profile);
+    if (!gpu.ok()) ok_or_end(gpu.error());
+    device_ = *std::move(gpu);
     std::printf("%s, profile %s\n", device_->facts().name.c_str(),
                 std::string(profile_name(profile)).c_str());
   }
 
   Device& device() const { return *device_; }
 
-  /// Bytes a second of a copy within the card, read and written, as `chimere bench` measures it.
+  /// Bytes a second of a copy within the GPU, read and written, as `chimere bench` measures it.
   double copy_bandwidth() {
     if (copy_bandwidth_ > 0) return copy_bandwidth_;
     constexpr int64_t kBytes = int64_t{128} << 20;
@@ -74,9 +74,9 @@ class Card {
   double median(const std::function<void(int)>& launch, int numbers) const {
     constexpr int kCalls = 240;
     Stream& stream = device_->stream();
-    stream.begin_recording();
+    stream.begin_capture();
     for (int i = 0; i < kCalls; ++i) launch(i % numbers);
-    const std::unique_ptr<Graph> graph = stream.end_recording();
+    const std::unique_ptr<Graph> graph = stream.end_capture();
     if (graph == nullptr) ok_or_end(stream.synchronize());
     std::vector<double> seconds;
     for (int run = 0; run < 15; ++run) {
@@ -110,9 +110,9 @@ class Card {
   /// Seconds of one call of `launch`.
   double time(const std::function<void()>& launch, int count) const {
     Stream& stream = device_->stream();
-    stream.begin_recording();
+    stream.begin_capture();
     for (int i = 0; i < count; ++i) launch();
-    const std::unique_ptr<Graph> graph = stream.end_recording();
+    const std::unique_ptr<Graph> graph = stream.end_capture();
     if (graph == nullptr) ok_or_end(stream.synchronize());
     double best = 1e9;
     for (int run = 0; run < 5; ++run) {
@@ -145,20 +145,20 @@ void print(const std::string& what, double seconds, double bytes) {
               bytes / seconds * 1e-9);
 }
 
-void print_share(Card& card, const std::string& what, double seconds, double bytes) {
+void print_share(Gpu& gpu, const std::string& what, double seconds, double bytes) {
   std::printf("%-44s %9.2f us  %8.3f MB  %5.1f %% of copy\n", what.c_str(), seconds * 1e6,
-              bytes * 1e-6, 100 * bytes / seconds / card.copy_bandwidth());
+              bytes * 1e-6, 100 * bytes / seconds / gpu.copy_bandwidth());
 }
 
 /// Sequences with the same rows each, behind `start` positions; a state is written in place.
-DeviceBatch put_batch(Card& card, int n_sequences, RowClass row_class, int rows, int start) {
+DeviceBatch put_batch(Gpu& gpu, int n_sequences, RowClass row_class, int rows, int start) {
   std::vector<test::SequenceSpec> sequences;
   int32_t pages = 0;
   for (int i = 0; i < n_sequences; ++i) {
     test::SequenceSpec s;
     s.start = start;
     s.read_slot = i;
-    const int most = row_class == RowClass::kChunk ? kMaxChunkRows : rows;
+    const int most = row_class == RowClass::kPrefill ? kMaxChunkRows : rows;
     for (int done = 0; done < rows; done += most) s.slices.emplace_back(row_class, most);
     s.write_slots.assign(static_cast<size_t>(rows), -1);
     s.write_slots.back() = i;
@@ -173,10 +173,10 @@ DeviceBatch put_batch(Card& card, int n_sequences, RowClass row_class, int rows,
   for (const Slice& s : v.slices) {
     slices.push_back({s.sequence, s.row_begin, s.row_count, static_cast<int32_t>(s.row_class)});
   }
-  auto put = [&card](std::span<const int32_t> values) {
-    return card.put(std::vector<int32_t>(values.begin(), values.end()));
+  auto put = [&gpu](std::span<const int32_t> values) {
+    return gpu.put(std::vector<int32_t>(values.begin(), values.end()));
   };
-  return {{card.put(slices), put(v.sequence_slices), put(v.row_sequence), put(v.row_position),
+  return {{gpu.put(slices), put(v.sequence_slices), put(v.row_sequence), put(v.row_position),
            put(v.read_slot), put(v.write_slot), put(v.page_table), put(v.page_begin)},
           extent_of(v)};
 }
@@ -184,20 +184,20 @@ DeviceBatch put_batch(Card& card, int n_sequences, RowClass row_class, int rows,
 /// The small kernels between the products of a step, and what they work on.
 class RowOps {
  public:
-  RowOps(Card& card, int rows)
-      : card_(card),
+  RowOps(Gpu& gpu, int rows)
+      : gpu_(gpu),
         rows_(rows),
-        x_(card.matrix(rows, kEmbd)),
-        y_(card.matrix(rows, kEmbd)),
-        heads_(card.matrix(rows, int64_t{kHeads} * kHeadDim)),
-        z_(card.matrix(rows, int64_t{kHeads} * kHeadDim)),
-        weights_(card.matrix(kExperts + 1, kEmbd)),
-        logits_(card.matrix(rows, kExperts)),
-        shared_(card.matrix(rows, 1)),
-        rounded_(tiled_rounded_rows_at(card.zeros(tiled_rounded_bytes(rows, heads_.cols)), rows,
+        x_(gpu.matrix(rows, kEmbd)),
+        y_(gpu.matrix(rows, kEmbd)),
+        heads_(gpu.matrix(rows, int64_t{kHeads} * kHeadDim)),
+        z_(gpu.matrix(rows, int64_t{kHeads} * kHeadDim)),
+        weights_(gpu.matrix(kExperts + 1, kEmbd)),
+        logits_(gpu.matrix(rows, kExperts)),
+        shared_(gpu.matrix(rows, 1)),
+        rounded_(tiled_rounded_rows_at(gpu.zeros(tiled_rounded_bytes(rows, heads_.cols)), rows,
                                        heads_.cols)),
-        routing_({kUsed, reinterpret_cast<int32_t*>(card.zeros(int64_t{4} * kUsed * rows)),
-                  reinterpret_cast<float*>(card.zeros(int64_t{4} * kUsed * rows))}) {}
+        routing_({kUsed, reinterpret_cast<int32_t*>(gpu.zeros(int64_t{4} * kUsed * rows)),
+                  reinterpret_cast<float*>(gpu.zeros(int64_t{4} * kUsed * rows))}) {}
 
   void norm() const { rms_norm(stream(), x_, weights_.data, 1e-6F, y_, rounded_); }
   void gated_norm() const {
@@ -207,8 +207,8 @@ class RowOps {
     const std::vector<LinearJob> jobs = {
         {{DType::kF32, kExperts, kEmbd, weights_.data}, logits_},
         {{DType::kF32, 1, kEmbd, weights_.data + int64_t{kExperts} * kEmbd}, shared_}};
-    linear_step(stream(), card_.device().facts().multiprocessors, x_, {}, {nullptr, rows_}, nullptr,
-                jobs);
+    linear_decode(stream(), gpu_.device().facts().multiprocessors, x_, {}, {nullptr, rows_},
+                  nullptr, jobs);
   }
   void route() const { cuda::route(stream(), logits_, routing_); }
 
@@ -227,13 +227,13 @@ class RowOps {
   static constexpr int kExperts = 256;
   static constexpr int kUsed = 8;
 
-  Stream& stream() const { return card_.device().stream(); }
+  Stream& stream() const { return gpu_.device().stream(); }
   void show(const std::string& what, double floats, const std::function<void()>& launch) const {
-    print_share(card_, what + ", " + std::to_string(rows_) + " rows",
-                card_.median([&](int /*layer*/) { launch(); }, 1), 4 * floats);
+    print_share(gpu_, what + ", " + std::to_string(rows_) + " rows",
+                gpu_.median([&](int /*layer*/) { launch(); }, 1), 4 * floats);
   }
 
-  Card& card_;
+  Gpu& gpu_;
   int rows_;
   MatrixView x_;
   MatrixView y_;
@@ -249,37 +249,37 @@ class RowOps {
 /// Layers whose states are different ones.
 constexpr int kLayers = 30;
 
-void time_delta_net(Card& card, int n_sequences, RowClass row_class, int rows) {
+void time_delta_net(Gpu& gpu, int n_sequences, RowClass row_class, int rows) {
   GdnShape shape;
   shape.n_k_heads = 16;
   shape.n_v_heads = 32;
   shape.head_dim = 128;
-  const DeviceBatch batch = put_batch(card, n_sequences, row_class, rows, 0);
+  const DeviceBatch batch = put_batch(gpu, n_sequences, row_class, rows, 0);
   const int64_t n = batch.extent.n_rows;
   test::Rng rng(2);
   const int64_t stride = shape.scan_state_floats();
-  const bool step = row_class == RowClass::kStep;
+  const bool step = row_class == RowClass::kDecode;
   const int layers = step ? kLayers : 1;
   const int64_t layer_floats = stride * n_sequences;
   const GdnOperands operands = {
-      card.put(test::normal_floats(rng, int64_t{shape.conv_dim()} * shape.conv_kernel)),
-      {reinterpret_cast<float*>(card.zeros(4 * layer_floats * layers)), stride},
-      card.put(std::vector<float>(static_cast<size_t>(shape.n_v_heads), -1.0F)),
-      card.put(test::normal_floats(rng, shape.n_v_heads)),
-      {reinterpret_cast<float*>(card.zeros(4 * layer_floats * layers)), stride},
-      card.put(test::normal_floats(rng, shape.head_dim)),
+      gpu.put(test::normal_floats(rng, int64_t{shape.conv_dim()} * shape.conv_kernel)),
+      {reinterpret_cast<float*>(gpu.zeros(4 * layer_floats * layers)), stride},
+      gpu.put(std::vector<float>(static_cast<size_t>(shape.n_v_heads), -1.0F)),
+      gpu.put(test::normal_floats(rng, shape.n_v_heads)),
+      {reinterpret_cast<float*>(gpu.zeros(4 * layer_floats * layers)), stride},
+      gpu.put(test::normal_floats(rng, shape.head_dim)),
       1e-6F};
-  const MatrixView qkv = card.matrix(n, shape.conv_dim());
-  const MatrixView alpha = card.matrix(n, shape.n_v_heads);
-  const MatrixView z = card.matrix(n, shape.value_dim());
-  const MatrixView out = card.matrix(n, shape.value_dim());
-  uint8_t* scratch = card.zeros(gdn_scratch_bytes(shape, batch.extent));
+  const MatrixView qkv = gpu.matrix(n, shape.conv_dim());
+  const MatrixView alpha = gpu.matrix(n, shape.n_v_heads);
+  const MatrixView z = gpu.matrix(n, shape.value_dim());
+  const MatrixView out = gpu.matrix(n, shape.value_dim());
+  uint8_t* scratch = gpu.zeros(gdn_scratch_bytes(shape, batch.extent));
   auto* arrivals =
-      reinterpret_cast<uint32_t*>(card.zeros(int64_t{4} * n_sequences * shape.n_k_heads));
-  const RowOps others(card, static_cast<int>(n));
+      reinterpret_cast<uint32_t*>(gpu.zeros(int64_t{4} * n_sequences * shape.n_k_heads));
+  const RowOps others(gpu, static_cast<int>(n));
   const RoundedRows rounded =
-      tiled_rounded_rows_at(card.zeros(tiled_rounded_bytes(n, out.cols)), n, out.cols);
-  Stream& stream = card.device().stream();
+      tiled_rounded_rows_at(gpu.zeros(tiled_rounded_bytes(n, out.cols)), n, out.cols);
+  Stream& stream = gpu.device().stream();
   auto mix = [&](int layer) {
     GdnOperands o = operands;
     o.conv_state.base += layer * layer_floats;
@@ -290,21 +290,21 @@ void time_delta_net(Card& card, int n_sequences, RowClass row_class, int rows) {
   const double bytes =
       4 * (2.0 * static_cast<double>(stride) * n_sequences + row_floats * static_cast<double>(n));
   const std::string what = "gdn_mix, " + std::to_string(n_sequences) + " sequences of " +
-                           std::to_string(rows) + (step ? " step rows" : " chunk rows");
+                           std::to_string(rows) + (step ? " decode rows" : " prefill rows");
   if (!step) {
-    print(what, card.time([&] { mix(0); }, 3), bytes);
+    print(what, gpu.time([&] { mix(0); }, 3), bytes);
     return;
   }
-  print_share(card, what, card.median(mix, layers), bytes);
-  const double norms = card.median([&](int /*layer*/) { others.norm(); }, layers);
-  const double both = card.median(
+  print_share(gpu, what, gpu.median(mix, layers), bytes);
+  const double norms = gpu.median([&](int /*layer*/) { others.norm(); }, layers);
+  const double both = gpu.median(
       [&](int layer) {
         others.norm();
         mix(layer);
       },
       layers);
-  print_share(card, what + ", after a norm", both - norms, bytes);
-  const double all = card.median(
+  print_share(gpu, what + ", after a norm", both - norms, bytes);
+  const double all = gpu.median(
       [&](int layer) {
         others.norm();
         mix(layer);
@@ -313,12 +313,12 @@ void time_delta_net(Card& card, int n_sequences, RowClass row_class, int rows) {
         others.route();
       },
       layers);
-  print_share(card, what + ", norms, router", all, bytes);
+  print_share(gpu, what + ", norms, router", all, bytes);
 }
 
 /// Rows behind `start` positions. Each launch has keys and values of its own, so that they come
 /// from device memory as in a model of many layers.
-void time_attention(Card& card, int n_sequences, RowClass row_class, int rows, int start,
+void time_attention(Gpu& gpu, int n_sequences, RowClass row_class, int rows, int start,
                     DType k_type, DType v_type) {
   AttentionShape shape;
   shape.n_heads = 16;
@@ -326,24 +326,24 @@ void time_attention(Card& card, int n_sequences, RowClass row_class, int rows, i
   shape.head_dim = 256;
   shape.rope_dims = 64;
   shape.scale = 1.0F / 16;
-  const bool step = row_class == RowClass::kStep;
-  const DeviceBatch batch = put_batch(card, n_sequences, row_class, rows, start);
+  const bool step = row_class == RowClass::kDecode;
+  const DeviceBatch batch = put_batch(gpu, n_sequences, row_class, rows, start);
   const int64_t n = batch.extent.n_rows;
-  const int multiprocessors = card.device().facts().multiprocessors;
+  const int multiprocessors = gpu.device().facts().multiprocessors;
   const int64_t pages = (start + rows + kKvPageTokens - 1) / kKvPageTokens * int64_t{n_sequences};
   const KvView kv = {nullptr, cuda::kv_page_bytes(shape, k_type, v_type), k_type, v_type};
   const int64_t layer_bytes = pages * kv.page_bytes;
   const auto layers =
       static_cast<int>(step ? std::clamp<int64_t>(256'000'000 / layer_bytes, 1, 240) : 1);
-  uint8_t* memory = card.zeros(layers * layer_bytes);
-  const MatrixView qg = card.matrix(n, int64_t{2} * shape.n_heads * shape.head_dim);
-  const MatrixView k = card.matrix(n, int64_t{shape.n_kv_heads} * shape.head_dim);
-  const MatrixView out = card.matrix(n, int64_t{shape.n_heads} * shape.head_dim);
-  const float* norm = card.put(std::vector<float>(256, 1.0F));
-  const double* frequencies = card.put(rope_frequencies(shape.rope_dims, shape.rope_base));
-  auto* rope = reinterpret_cast<float*>(card.zeros(4 * n * shape.rope_dims));
-  uint8_t* scratch = card.zeros(attend_scratch_bytes(shape, batch.extent, multiprocessors) + 16);
-  Stream& stream = card.device().stream();
+  uint8_t* memory = gpu.zeros(layers * layer_bytes);
+  const MatrixView qg = gpu.matrix(n, int64_t{2} * shape.n_heads * shape.head_dim);
+  const MatrixView k = gpu.matrix(n, int64_t{shape.n_kv_heads} * shape.head_dim);
+  const MatrixView out = gpu.matrix(n, int64_t{shape.n_heads} * shape.head_dim);
+  const float* norm = gpu.put(std::vector<float>(256, 1.0F));
+  const double* frequencies = gpu.put(rope_frequencies(shape.rope_dims, shape.rope_base));
+  auto* rope = reinterpret_cast<float*>(gpu.zeros(4 * n * shape.rope_dims));
+  uint8_t* scratch = gpu.zeros(attend_scratch_bytes(shape, batch.extent, multiprocessors) + 16);
+  Stream& stream = gpu.device().stream();
   rope_table(stream, batch, shape.rope_dims, frequencies, rope);
   auto layer_of = [&](int layer) {
     KvView view = kv;
@@ -355,7 +355,7 @@ void time_attention(Card& card, int n_sequences, RowClass row_class, int rows, i
   };
   auto read_rows = [&](int layer) {
     attend(stream, batch, shape, qg, layer_of(layer), out, multiprocessors,
-           card.device().facts().shared_bytes, scratch);
+           gpu.device().facts().shared_bytes, scratch);
   };
   const std::string what = std::string("attend ") + std::string(dtype_name(k_type)) + "/" +
                            std::string(dtype_name(v_type)) + ", " + std::to_string(n_sequences) +
@@ -363,18 +363,18 @@ void time_attention(Card& card, int n_sequences, RowClass row_class, int rows, i
                            " rows behind " + std::to_string(start);
   const auto bytes = static_cast<double>(layer_bytes);
   if (!step) {
-    print(what, card.time([&] { read_rows(0); }, 3), bytes);
+    print(what, gpu.time([&] { read_rows(0); }, 3), bytes);
     return;
   }
-  print_share(card, what, card.median(read_rows, layers), bytes);
-  const double append = card.median(add_rows, layers);
-  const double both = card.median(
+  print_share(gpu, what, gpu.median(read_rows, layers), bytes);
+  const double append = gpu.median(add_rows, layers);
+  const double both = gpu.median(
       [&](int layer) {
         add_rows(layer);
         read_rows(layer);
       },
       layers);
-  print_share(card, "  after an append of " + std::to_string(append * 1e6) + " us", both - append,
+  print_share(gpu, "  after an append of " + std::to_string(append * 1e6) + " us", both - append,
               bytes);
 }
 
@@ -383,25 +383,25 @@ void time_attention(Card& card, int n_sequences, RowClass row_class, int rows, i
 int main(int argc, char** argv) {
   const auto profile = parse_profile(argc > 1 ? argv[1] : "native");
   if (!profile.ok()) ok_or_end(profile.error());
-  Card card(*profile);
-  for (const int sequences : {1, 8, 32}) time_delta_net(card, sequences, RowClass::kStep, 1);
-  time_delta_net(card, 1, RowClass::kStep, 4);
-  for (const int rows : {1, 8, 32}) RowOps(card, rows).time();
-  time_delta_net(card, 1, RowClass::kChunk, 512);
-  time_delta_net(card, 1, RowClass::kChunk, 4096);
+  Gpu gpu(*profile);
+  for (const int sequences : {1, 8, 32}) time_delta_net(gpu, sequences, RowClass::kDecode, 1);
+  time_delta_net(gpu, 1, RowClass::kDecode, 4);
+  for (const int rows : {1, 8, 32}) RowOps(gpu, rows).time();
+  time_delta_net(gpu, 1, RowClass::kPrefill, 512);
+  time_delta_net(gpu, 1, RowClass::kPrefill, 4096);
   constexpr std::pair<DType, DType> kTypes[] = {{DType::kF16, DType::kF16},
                                                 {DType::kQ8_0, DType::kQ4_0}};
   for (const auto& [k_type, v_type] : kTypes) {
-    auto step_rows = [&, k = k_type, v = v_type](int sequences, int rows, int start) {
-      time_attention(card, sequences, RowClass::kStep, rows, start, k, v);
+    auto decode_rows = [&, k = k_type, v = v_type](int sequences, int rows, int start) {
+      time_attention(gpu, sequences, RowClass::kDecode, rows, start, k, v);
     };
-    for (const int start : {127, 4095, 31999}) step_rows(1, 1, start);
-    for (const int start : {127, 4095}) step_rows(8, 1, start);
-    step_rows(32, 1, 127);
-    step_rows(1, 4, 4092);
+    for (const int start : {127, 4095, 31999}) decode_rows(1, 1, start);
+    for (const int start : {127, 4095}) decode_rows(8, 1, start);
+    decode_rows(32, 1, 127);
+    decode_rows(1, 4, 4092);
   }
   for (const auto& [rows, start] : {std::pair{512, 0}, std::pair{4096, 0}, std::pair{512, 32000}}) {
-    time_attention(card, 1, RowClass::kChunk, rows, start, DType::kQ8_0, DType::kQ4_0);
+    time_attention(gpu, 1, RowClass::kPrefill, rows, start, DType::kQ8_0, DType::kQ4_0);
   }
   return 0;
 }

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engram_prior.h"
+#include "engine/engram_mixture.h"
 #include "engram/counts.h"
 #include "engram/cuckoo_filter.h"
 #include "engram/memory.h"
@@ -119,14 +119,14 @@ int tokens(const std::string& model, const std::string& path, const std::string&
   engram::Memory memory = engram::Memory::create({*table}, engram::Gating::kLearned).value();
   sampling::SamplingParams params;
   sampling::Sampler plain(params);
-  params.prior = engine::EngramPrior::create({*table}, {}, *tokenizer).value();
+  params.auxiliary = engine::EngramMixture::create({*table}, {}, *tokenizer).value();
   sampling::Sampler mixed(params);
   std::vector<double> lookup;
   std::vector<double> sums;
   std::vector<double> shares;
   std::vector<double> without;
   std::vector<double> with;
-  size_t listed = 0;
+  size_t selected = 0;
   for (size_t n = 64; n < history.size(); ++n) {
     const auto before = std::span(history).first(n);
     logits[n % logits.size()] = normal(random);
@@ -140,12 +140,12 @@ int tokens(const std::string& model, const std::string& path, const std::string&
     step(lookup);
     const auto largest = sampling::find_largest(logits).value();
     at = Clock::now();
-    const auto d = sampling::distribution_of(sampling::exp_sums(logits));
+    const auto d = sampling::distribution_of(sampling::log_sum_exp(logits));
     step(sums);
-    listed += memory
-                  .mix({logits, d.log_sum, d.entropy, largest.id,
-                        static_cast<double>(largest.value) - d.log_sum})
-                  .size();
+    selected += memory
+                    .mix({logits, d.log_sum, d.entropy, largest.id,
+                          static_cast<double>(largest.value) - d.log_sum})
+                    .size();
     step(shares);
     (void)plain.sample(logits, before, n);
     step(without);
@@ -154,7 +154,7 @@ int tokens(const std::string& model, const std::string& path, const std::string&
   }
   std::printf("%zu tokens, vocabulary of %zu, %.0f tokens with shares; medians in microseconds:\n",
               lookup.size(), logits.size(),
-              static_cast<double>(listed) / static_cast<double>(lookup.size()));
+              static_cast<double>(selected) / static_cast<double>(lookup.size()));
   std::printf(
       "  lookup %.2f, softmax sum %.2f, shares %.2f; greedy choice without %.2f, with %.2f\n",
       median(lookup), median(sums), median(shares), median(without), median(with));

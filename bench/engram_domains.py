@@ -40,7 +40,7 @@ def sentences(documents, wanted):
 
 
 def replies(a, questions, *flags):
-    """(thought, answer, tokens of the thought) for each question."""
+    """(reasoning, answer, tokens of the reasoning) for each question."""
     server = subprocess.Popen([a.chimere, "serve", "--json", "--port", "0", "-m", a.model, "--backend", "cpu", "--ctx", "4096", *flags],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:

@@ -1,5 +1,5 @@
 // Time of one choice of a token from a vocabulary of 248,320, by what the request asks for: from
-// all logits, and where the largest are enough (those that a card has found) from these.
+// all logits, and where the largest are enough (those that a GPU has found) from these.
 //
 //   sampler_bench
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "kernels/api.h"
+#include "sampling/logit_scan.h"
 #include "sampling/sampler.h"
-#include "sampling/survey.h"
 
 namespace {
 
@@ -39,15 +39,15 @@ double from_all(const std::vector<float>& logits, const SamplingParams& params) 
 /// -1 if all logits are needed, in general or here.
 double from_largest(const std::vector<float>& logits, const SamplingParams& params) {
   Sampler sampler(params);
-  const auto needed = sampler.needed(chimere::kernels::kMostTopLogits);
+  const auto needed = sampler.needed(chimere::kernels::kMaxTopLogits);
   if (needed.largest == 0) return -1;
-  chimere::sampling::Survey survey;
-  chimere::sampling::survey(logits, survey);
-  const auto largest = chimere::sampling::select_largest(logits, survey, needed.largest);
-  const auto sums = chimere::sampling::exp_sums(logits);
-  const chimere::sampling::Excerpt excerpt{.largest = largest, .sums = &sums};
+  chimere::sampling::LogitScan scan_logits;
+  chimere::sampling::scan_logits(logits, scan_logits);
+  const auto largest = chimere::sampling::select_largest(logits, scan_logits, needed.largest);
+  const auto sums = chimere::sampling::log_sum_exp(logits);
+  const chimere::sampling::PartialLogits partial_logits{.largest = largest, .sums = &sums};
   return fastest([&](uint64_t position) {
-    const auto sampled = sampler.sample(excerpt, {}, position);
+    const auto sampled = sampler.sample(partial_logits, {}, position);
     return sampled.ok() && sampled->has_value();
   });
 }

@@ -1,5 +1,5 @@
 // Speculation on a model of the machine's CPU: time and acceptance of every mode beside `off`, over
-// questions, held-out documents to go on from, texts to repeat with a change, and copies of them
+// questions, held-out documents to continue from, texts to repeat with a change, and copies of them
 // that have begun.
 //
 //   speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] [--sequences N]
@@ -64,7 +64,7 @@ struct Set {
   std::vector<std::vector<int32_t>> prompts;
 };
 
-struct Told {
+struct PendingToken {
   double seconds = 0;
   int64_t tokens = 0;
   int64_t drafted = 0;
@@ -98,7 +98,8 @@ std::vector<Set> read_sets(const Options& options, const text::Tokenizer& tokeni
   lines("edits.jsonl", [&](const nlohmann::json& row) {
     add(sets[2],
         question(row["instruction"].get<std::string>() + "\n\n" + row["text"].get<std::string>()));
-    // The shipped model does not do as it is told here; but it goes on with a copy that has begun.
+    // The shipped model does not do as it is told here; but it continues with a copy that has
+    // begun.
     auto copy = tokenizer.encode(row["text"].get<std::string>() + "\n\n", false);
     auto changed = tokenizer.encode(row["answer"].get<std::string>(), false);
     changed.resize(changed.size() / 4);
@@ -118,9 +119,9 @@ std::vector<Set> read_sets(const Options& options, const text::Tokenizer& tokeni
   return sets;
 }
 
-Told run(engine::Engine& engine, std::span<const std::vector<int32_t>> prompts, Speculation mode,
-         const Options& options, float temperature) {
-  Told told;
+PendingToken run(engine::Engine& engine, std::span<const std::vector<int32_t>> prompts,
+                 Speculation mode, const Options& options, float temperature) {
+  PendingToken told;
   told.ids.resize(prompts.size());
   const int64_t steps = engine.counters().steps;
   const double begun = now(options);
@@ -154,18 +155,18 @@ bool measure(const Set& set, float temperature, const Options& options, model::M
   const std::vector<Mode>& modes = options.modes;
   std::vector<std::unique_ptr<engine::Engine>> engines(modes.size());
   for (auto& e : engines) e = engine::Engine::create(model, tokenizer, {}).value();
-  std::vector<Told> sums(modes.size());
+  std::vector<PendingToken> sums(modes.size());
   std::vector<std::vector<double>> ratios(modes.size());
   size_t turn = 0;
   for (size_t first = 0; first < set.prompts.size(); first += options.sequences) {
     const auto prompts =
         std::span(set.prompts)
             .subspan(first, std::min(options.sequences, set.prompts.size() - first));
-    std::vector<Told> best(modes.size());
+    std::vector<PendingToken> best(modes.size());
     for (int r = 0; r < options.runs; ++r, ++turn) {
       for (size_t i = 0; i < modes.size(); ++i) {
         const size_t m = (turn + i) % modes.size();
-        Told told = run(*engines[m], prompts, modes[m].second, options, temperature);
+        PendingToken told = run(*engines[m], prompts, modes[m].second, options, temperature);
         if (r == 0 || told.seconds < best[m].seconds) best[m] = std::move(told);
       }
     }
@@ -185,7 +186,7 @@ bool measure(const Set& set, float temperature, const Options& options, model::M
     }
   }
   for (size_t m = 0; m < modes.size(); ++m) {
-    const Told& s = sums[m];
+    const PendingToken& s = sums[m];
     std::ranges::sort(ratios[m]);
     std::printf(
         "%-10s %-8s %-6s %8lld %9.0f %8.3f %8.3f %8.3f %8.3f %9.2f %8.1f %8.1f\n", set.name,

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Budgets of thoughts, through a server: never exceeded, an answer always follows, no tag is left open.
+"""Budgets of reasoning, through a server: never exceeded, an answer always follows, no tag is left open.
 
   thinking_budgets.py CHIMERE MODEL QUESTIONS [--budgets 64,256,1024] [--prompts 100] [--running 8] [--ctx 4096] [--threads N]
 
@@ -36,7 +36,7 @@ def call(port, path, body):
 
 
 def look_at(reply, budget):
-    """The number of tokens of the thought, whether the reply was cut off, and what is wrong with it."""
+    """The number of tokens of the reasoning, whether the generation was cut off, and what is wrong with it."""
     choice = reply["choices"][0]
     message = choice["message"]
     tokens = [t["token"] for t in choice["logprobs"]["content"]]

@@ -127,7 +127,7 @@ struct Bench {
     Rng rng(1);
     SequenceSpec spec;
     spec.start = context - rows;
-    spec.slices = {{rows > 1 ? RowClass::kChunk : RowClass::kStep, rows}};
+    spec.slices = {{rows > 1 ? RowClass::kPrefill : RowClass::kDecode, rows}};
     spec.write_slots.assign(rows, -1);
     const int pages = (context + kKvPageTokens - 1) / kKvPageTokens;
     for (int p = 0; p < pages; ++p) spec.pages.push_back(p);
@@ -202,11 +202,11 @@ int main(int argc, char** argv) {
   tiny.n_k_heads = 2;
   tiny.n_v_heads = 4;
   tiny.head_dim = 64;
-  bench.delta_net("35B", big, RowClass::kStep, 1, 30);
-  bench.delta_net("35B", big, RowClass::kStep, 4, 30);
-  bench.delta_net("35B", big, RowClass::kChunk, 64, 4);
-  bench.delta_net("tiny", tiny, RowClass::kStep, 1, 6);
-  bench.delta_net("tiny", tiny, RowClass::kChunk, 64, 6);
+  bench.delta_net("35B", big, RowClass::kDecode, 1, 30);
+  bench.delta_net("35B", big, RowClass::kDecode, 4, 30);
+  bench.delta_net("35B", big, RowClass::kPrefill, 64, 4);
+  bench.delta_net("tiny", tiny, RowClass::kDecode, 1, 6);
+  bench.delta_net("tiny", tiny, RowClass::kPrefill, 64, 6);
 
   AttentionShape attention;
   attention.n_heads = 16;

@@ -1,15 +1,15 @@
 # Device code. chimere_cuda_modules(TARGET SOURCES a.cu ... WARPGROUPS b.cu ...) compiles each source with nvcc to a fat
 # binary that lies in the program, and tells the target where (src/kernels/cuda/device/modules.h). WARPGROUPS: those of
 # the sources that multiply by warpgroups on 9.0; they are compiled without them too, for --cuda-profile. Without nvcc
-# the table is empty and the program says so when a card is asked for.
-#   CHIMERE_CUDA        auto (with nvcc 12.8 or later, where a card, tests or architectures ask for it), on (an error
+# the table is empty and the program says so when a GPU is asked for.
+#   CHIMERE_CUDA        auto (with nvcc 12.8 or later, where a GPU, tests or architectures ask for it), on (an error
 #                       without nvcc), off
-#   CHIMERE_CUDA_ARCHS  architectures like 80;90;120; empty: those of the cards in this machine, else 90
-set(CHIMERE_CUDA auto CACHE STRING "Device code for NVIDIA cards: auto, on or off")
+#   CHIMERE_CUDA_ARCHS  architectures like 80;90;120; empty: those of the GPUs in this machine, else 90
+set(CHIMERE_CUDA auto CACHE STRING "Device code for NVIDIA GPUs: auto, on or off")
 set_property(CACHE CHIMERE_CUDA PROPERTY STRINGS auto on off)
-set(CHIMERE_CUDA_ARCHS "" CACHE STRING "Compute capabilities to compile for, like 80;90;120; empty: the card's, else 90")
+set(CHIMERE_CUDA_ARCHS "" CACHE STRING "Compute capabilities to compile for, like 80;90;120; empty: the GPU's, else 90")
 
-# The compute capabilities of the cards in this machine, like 90;120.
+# The compute capabilities of the GPUs in this machine, like 90;120.
 function(chimere_find_cards result)
   set(archs "")
   find_program(CHIMERE_NVIDIA_SMI nvidia-smi)
@@ -31,9 +31,9 @@ function(chimere_find_nvcc)
   if(CHIMERE_CUDA STREQUAL off)
     return()
   endif()
-  chimere_find_cards(cards)
-  if(CHIMERE_CUDA STREQUAL auto AND NOT cards AND NOT CHIMERE_CUDA_ARCHS AND NOT CHIMERE_TESTS)
-    message(NOTICE "No device code for NVIDIA cards: this machine shows none (CHIMERE_CUDA=on compiles it all the same).")
+  chimere_find_cards(GPUs)
+  if(CHIMERE_CUDA STREQUAL auto AND NOT GPUs AND NOT CHIMERE_CUDA_ARCHS AND NOT CHIMERE_TESTS)
+    message(NOTICE "No device code for NVIDIA GPUs: this machine shows none (CHIMERE_CUDA=on compiles it all the same).")
     return()
   endif()
   find_program(CHIMERE_NVCC_PROGRAM nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda/bin)
@@ -50,7 +50,7 @@ function(chimere_find_nvcc)
   if(CHIMERE_CUDA STREQUAL on)
     message(FATAL_ERROR "CHIMERE_CUDA=on, but ${why}.")
   endif()
-  message(NOTICE "No device code for NVIDIA cards: ${why}.")
+  message(NOTICE "No device code for NVIDIA GPUs: ${why}.")
 endfunction()
 chimere_find_nvcc()
 
@@ -104,7 +104,7 @@ function(chimere_cuda_modules target)
       string(REGEX REPLACE "^90$" "90a" code ${arch})
       list(APPEND codes -gencode arch=compute_${code},code=sm_${code})
     endforeach()
-    # Cards later than all of them compile the last one's PTX when they load it.
+    # GPUs later than all of them compile the last one's PTX when they load it.
     list(SORT archs COMPARE NATURAL)
     list(GET archs -1 last)
     list(APPEND codes -gencode arch=compute_${last},code=compute_${last})

@@ -111,7 +111,7 @@ TEST_F(Companions, AStepIsAFunctionOfItsNumber) {
   }
 }
 
-TEST_F(Companions, WhatATextGivesDoesNotDependOnItsCompany) {
+TEST_F(Companions, WhatATextGivesDoesNotDependOnItsBatch) {
   const Companion model(config_, seed_, torch::kCPU);
   const torch::NoGradGuard no_grad;
   const auto texts = random_texts(9, 30);
@@ -149,7 +149,7 @@ struct Loaded {
     model::StepPlan plan;
     plan.sequences.resize(1);
     plan.sequences[0].state = state.get();
-    plan.sequences[0].row_class = model::RowClass::kChunk;
+    plan.sequences[0].row_class = model::RowClass::kPrefill;
     plan.sequences[0].tokens = tokens;
     plan.sequences[0].chunks = {static_cast<int32_t>(tokens.size())};
     plan.sequences[0].logits_of = {static_cast<int32_t>(tokens.size()) - 1};

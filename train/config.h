@@ -10,7 +10,7 @@ namespace chimere::train {
 /// Hyper-parameters of a `qwen35moe`, named like its GGUF metadata.
 struct ModelConfig {
   int64_t n_vocab = 16384;
-  int64_t n_layer = 8;  ///< without the MTP block
+  int64_t n_layer = 8;  ///< without the MTP head
   int64_t n_embd = 512;
   int64_t full_attention_interval = 4;  ///< every fourth layer attends, the others are delta rules
   int64_t n_head = 8;
@@ -49,7 +49,7 @@ struct Recipe {
   double weight_decay = 0.05;
   double clip = 1.0;
   double mtp_weight = 0.3;
-  double draft_from = 0.6;  ///< share of the steps after which the MTP block learns what the model
+  double draft_from = 0.6;  ///< share of the steps after which the MTP head learns what the model
                             ///< itself would choose (which accepts a draft) and not the text
   double balance_weight = 0.01;
   double z_weight = 1e-3;

@@ -18,7 +18,7 @@ struct Evaluation {
   double loss = 0;  ///< nats a token
   double bits_per_byte = 0;
   double mtp_accepted =
-      0;  ///< share of positions where the MTP block's best token is the main model's next choice
+      0;  ///< share of positions where the MTP head's best token is the main model's next choice
   double mtp_accepted_few =
       0;                    ///< the same with drafts from the first 4,096 tokens, the oldest merges
   double load_entropy = 0;  ///< of the experts, smallest layer, as a share of the maximum

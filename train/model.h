@@ -22,7 +22,7 @@ struct Forward {
 };
 
 /// `qwen35moe`: RMSNorm -> gated delta rule or gated attention -> RMSNorm -> experts, n_layer
-/// times, and one MTP block. Shapes are those of the GGUF tensors in reverse (the first dimension
+/// times, and one MTP head. Shapes are those of the GGUF tensors in reverse (the first dimension
 /// is the slowest). Weights are f32; activations between them are in `compute` (f32 or bf16), sums
 /// of norms, routers and the state rule in f32.
 class Model {
@@ -41,7 +41,7 @@ class Model {
 
   /// tokens [B, T] int64.
   Forward forward(const torch::Tensor& tokens) const;
-  /// The MTP block: from the hidden state of position t and the token at t + 1 to the hidden state
+  /// The MTP head: from the hidden state of position t and the token at t + 1 to the hidden state
   /// that predicts the token at t + 2. hidden [B, T, E], next [B, T] -> [B, T, E]; adds its router
   /// losses to `sums`.
   torch::Tensor forward_mtp(const torch::Tensor& hidden, const torch::Tensor& next,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Packs the token files for train/leg.sh into folders 0, 1, ... of one piece each, to be sent one a call:
+# Packs the token files for train/stage.sh into folders 0, 1, ... of one piece each, to be sent one a call:
 #   train/pack.sh CORPUS OUT [BYTES]      CORPUS holds train.tok chat.tok heldout.tok vocabulary.gguf; 32 MB a piece
 # Compressed files stay beside the token files, and are made again when those are newer.
 set -eu

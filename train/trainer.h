@@ -16,7 +16,7 @@ namespace chimere::train {
 /// Means over the tokens of a step or an evaluation, in nats.
 struct Losses {
   double next = 0;      ///< cross entropy of the next token
-  double after = 0;     ///< of the token after it, or the model's choice for it, by the MTP block
+  double after = 0;     ///< of the token after it, or the model's choice for it, by the MTP head
   double balance = 0;   ///< 1 at uniform expert load
   double gradient = 0;  ///< norm before clipping
 };
@@ -42,7 +42,7 @@ class Trainer {
   /// losses are those of the member's own windows.
   Losses step(bool want_losses);
 
-  /// Weights, moments and the step number: training goes on bit for bit as if it had not stopped
+  /// Weights, moments and the step number: training continues bit for bit as if it had not stopped
   /// (on one kind of device, with the same libtorch). Errors: kIo, kInvalidData (another shape of
   /// model).
   Status save(const std::string& path);

@@ -281,13 +281,13 @@ TEST_F(Training, ResumingIsExact) {
 }
 
 /// Two members that are threads.
-struct Exchange {
+struct ResponseStream {
   std::barrier<> meeting{2};
   std::array<Tensor, 2> given;
 };
 class ThreadGroup : public Group {
  public:
-  ThreadGroup(Exchange& exchange, int64_t rank) : exchange_(exchange), rank_(rank) {}
+  ThreadGroup(ResponseStream& exchange, int64_t rank) : exchange_(exchange), rank_(rank) {}
   int64_t rank() const override { return rank_; }
   int64_t size() const override { return 2; }
   void sum(Tensor& values) override {
@@ -304,14 +304,14 @@ class ThreadGroup : public Group {
     exchange_.meeting.arrive_and_wait();
     return all;
   }
-  Exchange& exchange_;
+  ResponseStream& exchange_;
   int64_t rank_;
 };
 
 TEST_F(Training, AGroupTakesTheStepsOfOne) {
   recipe_.balance_weight = 0;  // of each member's own windows: the only thing that differs
   Trainer alone = trainer();
-  Exchange exchange;
+  ResponseStream exchange;
   ThreadGroup first(exchange, 0), second(exchange, 1);
   Trainer a = trainer(&first);
   recipe_.seed += 1;  // other weights, until the first member shares its own

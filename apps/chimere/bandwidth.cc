@@ -55,17 +55,17 @@ Bandwidth measure_bandwidth(ThreadPool& pool) {
   return {.read = kGigabytes / read, .copy = 2 * kGigabytes / copy};
 }
 
-Result<Bandwidth> measure_bandwidth(kernels::cuda::Device& card) {
+Result<Bandwidth> measure_bandwidth(kernels::cuda::Device& gpu) {
   constexpr size_t kBytes = size_t{128} << 20;
   constexpr int kCopies = 16;  // of a pass: starting one must not count
-  CHIMERE_TRY(const auto range, card.reserve(2 * kBytes));
+  CHIMERE_TRY(const auto range, gpu.reserve(2 * kBytes));
   CHIMERE_CHECK_OK(range->commit(2 * kBytes));
   Status status;
   const double seconds = best_seconds([&] {
     for (int i = 0; i < kCopies; ++i) {
-      card.stream().copy(range->data() + kBytes, range->data(), kBytes);
+      gpu.stream().copy(range->data() + kBytes, range->data(), kBytes);
     }
-    const Status done = card.stream().synchronize();
+    const Status done = gpu.stream().synchronize();
     if (!done.ok()) status = done;
   });
   CHIMERE_CHECK_OK(status);

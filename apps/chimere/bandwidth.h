@@ -16,8 +16,8 @@ struct Bandwidth {
 /// The best of a few passes of all workers over arrays far larger than any cache; takes about half
 /// a second.
 Bandwidth measure_bandwidth(ThreadPool& pool);
-/// Of copies within a card's memory. Errors: kOutOfMemory (256 MiB for it), kIo.
-Result<Bandwidth> measure_bandwidth(kernels::cuda::Device& card);
+/// Of copies within a GPU's memory. Errors: kOutOfMemory (256 MiB for it), kIo.
+Result<Bandwidth> measure_bandwidth(kernels::cuda::Device& gpu);
 
 }  // namespace chimere::app
 

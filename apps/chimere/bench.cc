@@ -1,5 +1,5 @@
-// chimere bench: speed of prompts and replies, beside the bytes they must move and what memory can
-// move.
+// chimere bench: speed of prompts and generations, beside the bytes they must move and what memory
+// can move.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ namespace chimere::app {
 namespace {
 
 constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
-/// Most rows of a reply in a step: more drafts are never verified at once.
-constexpr int32_t kMostRows = 16;
+/// Most rows of a generation in a step: more drafts are never verified at once.
+constexpr int32_t kMaxRows = 16;
 
 struct BenchFlags {
   std::string prompts = "512";
@@ -56,14 +56,14 @@ kernels::ExpertUse operator-(const kernels::ExpertUse& a, const kernels::ExpertU
 
 class Bench {
  public:
-  /// `sampling`: how replies choose their tokens; nothing: they are random ones. `wait`: for the
-  /// tokens of each step before the next one.
+  /// `sampling`: how generations choose their tokens; nothing: they are random ones. `wait`: for
+  /// the tokens of each step before the next one.
   Bench(const LoadedModel& loaded, int32_t runs, std::optional<sampling::SamplingParams> sampling,
         bool wait)
       : loaded_(loaded), bytes_(loaded), runs_(runs), sampling_(std::move(sampling)), wait_(wait) {
     // As the engine does for requests with the same parameters.
-    if (sampling_ && loaded_.model->logits_on_card()) {
-      const auto needed = sampling::Sampler(*sampling_).needed(kernels::kMostTopLogits);
+    if (sampling_ && loaded_.model->logits_on_gpu()) {
+      const auto needed = sampling::Sampler(*sampling_).needed(kernels::kMaxTopLogits);
       const bool cut = sampling_->top_k > 0 || sampling_->temperature == 0;
       if (cut && !needed.sums && sampling_->logit_bias.empty()) top_ = needed.largest;
       if (top_ >= loaded_.tokenizer->n_tokens()) top_ = 0;
@@ -82,38 +82,38 @@ class Bench {
     });
   }
 
-  /// The same for n steps of each of `batch` replies behind prompts of `behind` tokens, `rows`
+  /// The same for n steps of each of `batch` generations behind prompts of `behind` tokens, `rows`
   /// rows each in every step. More than one row are those of drafts that are verified, all of which
   /// are kept.
   Result<Measured> decode(int32_t n, int32_t batch, int32_t rows, int32_t behind) {
     return repeat([&]() -> Result<Measured> {
-      std::vector<Reply> replies(static_cast<size_t>(batch));
+      std::vector<Sequence> generations(static_cast<size_t>(batch));
       Measured prompts;
-      for (Reply& reply : replies) {
-        reply.state = loaded_.model->states().create_sequence();
-        if (sampling_) reply.sampler.emplace(*sampling_);
-        CHIMERE_CHECK_OK(read(*reply.state, behind, prompts));
+      for (Sequence& generation : generations) {
+        generation.state = loaded_.model->states().create_sequence();
+        if (sampling_) generation.sampler.emplace(*sampling_);
+        CHIMERE_CHECK_OK(read(*generation.state, behind, prompts));
       }
       Measured sum;
-      const bool ahead = runs_ahead(batch, rows);
+      const bool ahead = runs_overlapped(batch, rows);
       const auto draw_last = [&](int32_t i) -> Status {
         CHIMERE_TRY(const model::StepResult result, loaded_.model->wait());
-        return draw(result, rows, behind + i, replies);
+        return draw(result, rows, behind + i, generations);
       };
       const Stopwatch watch;
       for (int32_t i = 0; i < n; ++i) {
         model::StepPlan plan;
-        for (const Reply& reply : replies) {
+        for (const Sequence& generation : generations) {
           model::SequenceRows& of_sequence = plan.sequences.emplace_back();
-          of_sequence.state = reply.state.get();
+          of_sequence.state = generation.state.get();
           of_sequence.tokens = random_tokens(rows);
-          if (reply.next >= 0) of_sequence.tokens[0] = reply.next;
+          if (generation.next >= 0) of_sequence.tokens[0] = generation.next;
           for (int32_t r = 0; r < rows; ++r) of_sequence.logits_of.push_back(r);
           of_sequence.top = top_;
           if (!ahead) continue;
-          of_sequence.choice = reply.sampler->choice_on_card(static_cast<uint64_t>(behind) +
-                                                             static_cast<uint64_t>(i));
-          of_sequence.fed = i > 0;
+          of_sequence.choice = generation.sampler->choice_on_gpu(static_cast<uint64_t>(behind) +
+                                                                 static_cast<uint64_t>(i));
+          of_sequence.async_token = i > 0;
         }
         ++steps_;
         sum.bytes += bytes_.decode_step(behind + i * rows, batch);
@@ -123,7 +123,7 @@ class Bench {
           continue;
         }
         CHIMERE_TRY(const model::StepResult result, loaded_.model->forward(plan));
-        if (sampling_) CHIMERE_CHECK_OK(draw(result, rows, behind + i * rows, replies));
+        if (sampling_) CHIMERE_CHECK_OK(draw(result, rows, behind + i * rows, generations));
       }
       if (ahead) CHIMERE_CHECK_OK(draw_last(n - 1));
       sum.seconds = watch.seconds();
@@ -131,12 +131,12 @@ class Bench {
     });
   }
 
-  /// Times of the steps of `batch` replies with 1, 2, .. kMostRows rows each, all but the first
+  /// Times of the steps of `batch` generations with 1, 2, .. kMaxRows rows each, all but the first
   /// drafts that are wrong.
   Result<std::vector<double>> step_times(int32_t batch, int32_t behind) {
     constexpr int32_t kSteps = 8;
     std::vector<double> times;
-    for (int32_t rows = 1; rows <= kMostRows; ++rows) {
+    for (int32_t rows = 1; rows <= kMaxRows; ++rows) {
       CHIMERE_TRY(const Measured m,
                   repeat([&] { return recorded(kSteps, batch, behind, rows - 1, 0.0); }));
       times.push_back(m.seconds / kSteps);
@@ -144,147 +144,149 @@ class Bench {
     return times;
   }
 
-  /// Replies of n tokens that are known beforehand.
+  /// Generations of n tokens that are known beforehand.
   Result<Measured> without_drafts(int32_t n, int32_t batch, int32_t behind) {
     return repeat([&] { return recorded(n, batch, behind, 0, 0.0); });
   }
 
-  /// Such replies with drafts that are their next tokens as long as numbers drawn at random are
+  /// Such generations with drafts that are their next tokens as long as numbers drawn at random are
   /// below `acceptance`: how fast a model would be whose drafts are right so often. As many a step
-  /// as gain most by `step_times`; `off` are replies without drafts.
+  /// as gain most by `step_times`; `off` are generations without drafts.
   Result<Measured> drafted(int32_t n, int32_t batch, int32_t behind, double acceptance,
                            const std::vector<double>& step_times, const Measured& off) {
-    DraftedReplies replies;
-    replies.acceptance = acceptance;
+    DraftedGenerations generations;
+    generations.acceptance = acceptance;
     double tokens = 0;
     double chain = 1;
     double best = 0;
-    for (int32_t depth = 0; depth < kMostRows; ++depth, chain *= acceptance) {
+    for (int32_t depth = 0; depth < kMaxRows; ++depth, chain *= acceptance) {
       tokens += chain;
       const double rate = tokens / step_times[static_cast<size_t>(depth)];
-      if (rate > best) replies.depth = depth;
+      if (rate > best) generations.depth = depth;
       best = std::max(best, rate);
     }
     CHIMERE_TRY(Measured m,
-                repeat([&] { return recorded(n, batch, behind, replies.depth, acceptance); }));
-    replies.tokens_per_step = m.drafted->tokens_per_step;
-    replies.of_off = off.seconds / m.seconds;
-    m.drafted = replies;
+                repeat([&] { return recorded(n, batch, behind, generations.depth, acceptance); }));
+    generations.tokens_per_step = m.drafted->tokens_per_step;
+    generations.of_off = off.seconds / m.seconds;
+    m.drafted = generations;
     return m;
   }
 
  private:
-  struct Reply {
+  struct Sequence {
     std::unique_ptr<state::SequenceState> state;
     std::optional<sampling::Sampler> sampler;
     int32_t next = -1;                         ///< the token that was drawn last; -1: none yet
     std::vector<sampling::Candidate> largest;  ///< here for its memory
   };
 
-  /// A reply whose tokens are known.
-  struct RecordedReply {
+  /// A generation whose tokens are known.
+  struct KnownContinuation {
     std::unique_ptr<state::SequenceState> state;
     std::vector<int32_t> tokens;
     int32_t at = 0;     ///< tokens so far
     int32_t right = 0;  ///< drafts of this step
   };
 
-  /// One run of `batch` such replies with `depth` drafts a step, of which the first ones are right.
+  /// One run of `batch` such generations with `depth` drafts a step, of which the first ones are
+  /// right.
   Result<Measured> recorded(int32_t n, int32_t batch, int32_t behind, int32_t depth,
                             double acceptance) {
-    std::vector<RecordedReply> replies(static_cast<size_t>(batch));
+    std::vector<KnownContinuation> generations(static_cast<size_t>(batch));
     Measured prompts;
-    for (RecordedReply& reply : replies) {
-      reply.state = loaded_.model->states().create_sequence();
-      reply.tokens = random_tokens(n + depth + 1);
-      CHIMERE_CHECK_OK(read(*reply.state, behind, prompts));
+    for (KnownContinuation& generation : generations) {
+      generation.state = loaded_.model->states().create_sequence();
+      generation.tokens = random_tokens(n + depth + 1);
+      CHIMERE_CHECK_OK(read(*generation.state, behind, prompts));
     }
     Measured sum;
-    int64_t steps_of_replies = 0;
+    int64_t decode_steps = 0;
     std::uniform_real_distribution<double> drawn;
     const Stopwatch watch;
     while (true) {
       model::StepPlan plan;
-      for (RecordedReply& reply : replies) {
-        if (reply.at >= n) continue;
+      for (KnownContinuation& generation : generations) {
+        if (generation.at >= n) continue;
         model::SequenceRows& rows = plan.sequences.emplace_back();
-        rows.state = reply.state.get();
+        rows.state = generation.state.get();
         rows.revocable = depth > 0;
         rows.top = 1;
-        reply.right = 0;
+        generation.right = 0;
         for (int32_t i = 0; i <= depth; ++i) {
-          const bool right = i == 0 || (reply.right == i - 1 && drawn(random_) < acceptance);
-          if (i > 0 && right) reply.right = i;
+          const bool right = i == 0 || (generation.right == i - 1 && drawn(random_) < acceptance);
+          if (i > 0 && right) generation.right = i;
           const int32_t token =
-              reply.tokens[static_cast<size_t>(reply.at) + static_cast<size_t>(i)];
+              generation.tokens[static_cast<size_t>(generation.at) + static_cast<size_t>(i)];
           rows.tokens.push_back(right ? token : (token + 1) % loaded_.model->n_vocab());
           rows.logits_of.push_back(i);
         }
       }
       if (plan.sequences.empty()) break;
       CHIMERE_CHECK_OK(forward(plan));
-      sum.bytes += bytes_.decode_step(behind + replies.front().at,
+      sum.bytes += bytes_.decode_step(behind + generations.front().at,
                                       static_cast<int32_t>(plan.sequences.size()));
-      for (RecordedReply& reply : replies) {
-        if (reply.at >= n) continue;
-        if (depth > 0) CHIMERE_CHECK_OK(reply.state->commit(1 + reply.right));
-        reply.at += 1 + reply.right;
-        ++steps_of_replies;
+      for (KnownContinuation& generation : generations) {
+        if (generation.at >= n) continue;
+        if (depth > 0) CHIMERE_CHECK_OK(generation.state->commit(1 + generation.right));
+        generation.at += 1 + generation.right;
+        ++decode_steps;
       }
     }
     sum.seconds = watch.seconds();
     double tokens = 0;
-    for (const RecordedReply& reply : replies) tokens += reply.at;
+    for (const KnownContinuation& generation : generations) tokens += generation.at;
     // Beyond the last token asked for there may be some that came with it.
     sum.seconds *= static_cast<double>(n) * batch / tokens;
     sum.drafted.emplace();
-    sum.drafted->tokens_per_step = tokens / static_cast<double>(steps_of_replies);
+    sum.drafted->tokens_per_step = tokens / static_cast<double>(decode_steps);
     return sum;
   }
 
   /// Whether steps are launched before the tokens of the ones before them are known, as the engine
   /// does it.
-  bool runs_ahead(int32_t batch, int32_t rows) const {
-    return sampling_ && !wait_ && top_ > 0 && rows == 1 && batch <= kernels::kMostChoices &&
-           loaded_.model->feeds_tokens() && sampling::Sampler(*sampling_).choice_on_card(0);
+  bool runs_overlapped(int32_t batch, int32_t rows) const {
+    return sampling_ && !wait_ && top_ > 0 && rows == 1 && batch <= kernels::kMaxChoices &&
+           loaded_.model->supports_overlap() && sampling::Sampler(*sampling_).choice_on_gpu(0);
   }
 
-  /// A token for each row; that of a reply's last row is its next one.
+  /// A token for each row; that of a generation's last row is its next one.
   Status draw(const model::StepResult& result, int32_t rows, int64_t position,
-              std::vector<Reply>& replies) {
-    std::vector<Status> drawn(replies.size());
+              std::vector<Sequence>& generations) {
+    std::vector<Status> drawn(generations.size());
     const auto draw_one = [&](int64_t begin, int64_t end, int /*worker*/) {
       for (int64_t i = begin; i < end; ++i) {
-        Reply& reply = replies[static_cast<size_t>(i)];
+        Sequence& generation = generations[static_cast<size_t>(i)];
         for (int32_t r = 0; r < rows; ++r) {
-          const auto token = choose(result, i * rows + r, position + r, reply);
+          const auto token = choose(result, i * rows + r, position + r, generation);
           if (token.ok()) {
-            reply.next = token->id;
+            generation.next = token->id;
           } else {
             drawn[static_cast<size_t>(i)] = token.error();
           }
         }
       }
     };
-    loaded_.pool->parallel_for(static_cast<int64_t>(replies.size()), 1, draw_one);
+    loaded_.pool->parallel_for(static_cast<int64_t>(generations.size()), 1, draw_one);
     for (const Status& status : drawn) CHIMERE_CHECK_OK(status);
     return {};
   }
 
   /// The token that a row's logits give.
   Result<sampling::Sampled> choose(const model::StepResult& result, int64_t row, int64_t position,
-                                   Reply& reply) const {
+                                   Sequence& generation) const {
     const auto place = static_cast<uint64_t>(position);
     if (top_ == 0) {
       const ConstMatrixView& logits = result.logits;
-      return reply.sampler->sample({logits.row(row), static_cast<size_t>(logits.cols)}, {}, place);
+      return generation.sampler->sample({logits.row(row), static_cast<size_t>(logits.cols)}, {},
+                                        place);
     }
-    reply.largest.clear();
+    generation.largest.clear();
     for (const kernels::TopLogit& t : result.top.row(row).first(static_cast<size_t>(top_))) {
-      reply.largest.push_back({t.value, t.id});
+      generation.largest.push_back({t.value, t.id});
     }
     CHIMERE_TRY(std::optional<sampling::Sampled> sampled,
-                reply.sampler->sample({.largest = reply.largest}, {}, place));
+                generation.sampler->sample({.largest = generation.largest}, {}, place));
     if (!sampled) return unsupported("bench --draw knows no cut before top-k");
     return *std::move(sampled);
   }
@@ -296,7 +298,7 @@ class Bench {
       model::StepPlan plan;
       model::SequenceRows& rows = plan.sequences.emplace_back();
       rows.state = &sequence;
-      rows.row_class = model::RowClass::kChunk;
+      rows.row_class = model::RowClass::kPrefill;
       const int32_t size = std::min<int32_t>(loaded_.step_rows, n - at);
       rows.tokens.assign(tokens.begin() + at, tokens.begin() + at + size);
       rows.chunks = model::chunk_sizes(rows.tokens, {});
@@ -322,8 +324,7 @@ class Bench {
   }
 
   kernels::cuda::StreamCounts counts() const {
-    return loaded_.card != nullptr ? loaded_.card->stream().counts()
-                                   : kernels::cuda::StreamCounts();
+    return loaded_.gpu != nullptr ? loaded_.gpu->stream().counts() : kernels::cuda::StreamCounts();
   }
 
   template <typename Run>
@@ -357,7 +358,7 @@ class Bench {
   int32_t runs_;
   std::optional<sampling::SamplingParams> sampling_;
   bool wait_;
-  int32_t top_ = 0;  ///< largest logits that tokens are drawn from, on a card; 0: all
+  int32_t top_ = 0;  ///< largest logits that tokens are drawn from, on a GPU; 0: all
   int64_t steps_ = 0;
   std::mt19937_64 random_;  // always the same tokens: what is compared is time
 };
@@ -390,24 +391,24 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
   CHIMERE_TRY(const auto prompts, parse_numbers(flags.prompts, 0, kMost, "prompt length"));
   CHIMERE_TRY(const auto batches,
               parse_numbers(flags.batches, 1, LoadedModel::kHostStepRows, "batch"));
-  CHIMERE_TRY(const auto rows, parse_numbers(flags.rows, 1, kMostRows, "number of rows"));
+  CHIMERE_TRY(const auto rows, parse_numbers(flags.rows, 1, kMaxRows, "number of rows"));
   CHIMERE_TRY(const auto acceptances, parse_shares(flags.accept));
   const int32_t largest = *std::ranges::max_element(batches);
   const int64_t prompt = *std::ranges::max_element(prompts);
-  const int64_t rows_of_reply =
+  const int64_t rows_of_generation =
       std::max(int64_t{flags.decode} * *std::ranges::max_element(rows),
-               acceptances.empty() ? int64_t{0} : flags.decode + 2 * kMostRows);
-  const int64_t reply = flags.decode == 0 ? 0 : flags.behind + rows_of_reply;
-  const int64_t longest = std::max<int64_t>({prompt, reply, 1});
-  // One prompt, or all replies of the largest batch.
-  CHIMERE_TRY(
-      const LoadedModel loaded,
-      load(line.settings, {.contexts = largest,
-                           .default_context = longest,
-                           .default_tokens = std::max({in_pages(prompt), largest * in_pages(reply),
-                                                       int64_t{kernels::kKvPageTokens}}),
-                           .checkpoints = acceptances.empty() ? 0 : int64_t{largest} * kMostRows,
-                           .step_rows = flags.step_rows}));
+               acceptances.empty() ? int64_t{0} : flags.decode + 2 * kMaxRows);
+  const int64_t generation = flags.decode == 0 ? 0 : flags.behind + rows_of_generation;
+  const int64_t longest = std::max<int64_t>({prompt, generation, 1});
+  // One prompt, or all generations of the largest batch.
+  CHIMERE_TRY(const LoadedModel loaded,
+              load(line.settings,
+                   {.contexts = largest,
+                    .default_context = longest,
+                    .default_tokens = std::max({in_pages(prompt), largest * in_pages(generation),
+                                                int64_t{kernels::kKvPageTokens}}),
+                    .checkpoints = acceptances.empty() ? 0 : int64_t{largest} * kMaxRows,
+                    .step_rows = flags.step_rows}));
   if (longest > loaded.context) {
     return invalid_argument(fmt::format("A test of {} tokens does not fit into the context of {}.",
                                         longest, loaded.context));
@@ -421,8 +422,8 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
   }
   Bench bench(loaded, flags.runs, std::move(sampling), flags.wait);
   Bandwidth bandwidth;
-  if (loaded.card != nullptr) {
-    CHIMERE_TRY(bandwidth, measure_bandwidth(*loaded.card));
+  if (loaded.gpu != nullptr) {
+    CHIMERE_TRY(bandwidth, measure_bandwidth(*loaded.gpu));
   } else {
     bandwidth = measure_bandwidth(*loaded.pool);
   }
@@ -483,13 +484,13 @@ void declare_bench(Command& app, CommandLine& line) {
   command
       .option("--rows", flags->rows,
               "Rows of a reply in each step, as where drafts are verified, like 1,4")
-      .check(number_list(1, kMostRows, "number of rows"))
+      .check(number_list(1, kMaxRows, "number of rows"))
       .show_default();
   command.option("--behind", flags->behind, "Tokens of the prompt that replies follow")
       .range(0, 1 << 24)
       .show_default();
   command.flag("--wait", flags->wait,
-               "With --draw, on a card: no step is launched before the tokens of the one before it "
+               "With --draw, on a GPU: no step is launched before the tokens of the one before it "
                "are known");
   command.flag("--draw", flags->draw,
                "Replies draw their tokens, as `chimere run` does without flags (tests named "

@@ -5,8 +5,8 @@
 #include <iostream>
 #include <utility>
 
-#include "card.h"
 #include "command.h"
+#include "gpu.h"
 #include "kernels/cuda/device/profile.h"
 
 namespace chimere::app {
@@ -16,18 +16,18 @@ BenchReport::BenchReport(bool json, const LoadedModel& loaded, const Bandwidth& 
       context_(loaded.context),
       tokens_(loaded.options.max_tokens),
       bandwidth_(bandwidth) {
-  if (loaded.card != nullptr) {
-    card_ = &loaded.card->facts();
+  if (loaded.gpu != nullptr) {
+    gpu_ = &loaded.gpu->facts();
     upload_ = loaded.upload;
   }
   if (json_) return;
-  if (card_ != nullptr) {
-    std::cout << fmt::format("card: {}; {}\n", card_name(*card_), upload_text(upload_));
+  if (gpu_ != nullptr) {
+    std::cout << fmt::format("GPU: {}; {}\n", gpu_name(*gpu_), upload_text(upload_));
   }
   std::cout << fmt::format("context: {} tokens of a sequence, {} of all together\n", context_,
                            tokens_);
   const std::string read =
-      card_ != nullptr ? "of the card" : fmt::format("read {:.1f} GB/s,", bandwidth.read);
+      gpu_ != nullptr ? "of the GPU" : fmt::format("read {:.1f} GB/s,", bandwidth.read);
   std::cout << fmt::format("memory: {} copy {:.1f} GB/s (read and written)\n", read,
                            bandwidth.copy);
   std::cout << fmt::format("{:>8} {:>6} {:>12} {:>10} {:>10} {:>8}\n", "test", "batch", "tok/s",
@@ -65,11 +65,11 @@ void BenchReport::add(const std::string& test, int32_t batch, double tokens, con
     row["tokens_per_step"] = m.drafted->tokens_per_step;
     row["of_off"] = m.drafted->of_off;
   }
-  if (card_ != nullptr) {
-    row["card"] = card_->name;
+  if (gpu_ != nullptr) {
+    row["gpu"] = gpu_->name;
     row["upload_bytes"] = upload_.bytes;
     row["upload_gb_s"] = static_cast<double>(upload_.bytes) / upload_.seconds * 1e-9;
-    row["profile"] = kernels::cuda::profile_name(card_->profile);
+    row["profile"] = kernels::cuda::profile_name(gpu_->profile);
     const auto per_step = [&](int64_t n) {
       return static_cast<double>(n) / static_cast<double>(m.steps);
     };

@@ -13,12 +13,12 @@
 
 namespace chimere::app {
 
-/// Replies with drafts that are right as often as a test says.
-struct DraftedReplies {
+/// Generations with drafts that are right as often as a test says.
+struct DraftedGenerations {
   double acceptance = 0;       ///< probability of a draft behind one that was right
   int32_t depth = 0;           ///< drafts of a step
-  double tokens_per_step = 1;  ///< of a reply
-  double of_off = 1;           ///< rate, relative to replies without drafts
+  double tokens_per_step = 1;  ///< of a generation
+  double of_off = 1;           ///< rate, relative to generations without drafts
 };
 
 struct Measured {
@@ -28,14 +28,14 @@ struct Measured {
   int64_t steps = 0;
   kernels::cuda::StreamCounts asked;
   kernels::ExpertUse used;  ///< of all runs, where experts are left out
-  std::optional<DraftedReplies> drafted;
+  std::optional<DraftedGenerations> drafted;
 };
 
 class BenchReport {
  public:
   BenchReport(bool json, const LoadedModel& loaded, const Bandwidth& bandwidth);
 
-  /// `tokens` of all runs of a test and all its replies.
+  /// `tokens` of all runs of a test and all its generations.
   void add(const std::string& test, int32_t batch, double tokens, const Measured& m);
   void finish() const;
 
@@ -43,7 +43,7 @@ class BenchReport {
   bool json_;
   int64_t context_;
   int64_t tokens_;  ///< that there is room for
-  const kernels::cuda::DeviceFacts* card_ = nullptr;
+  const kernels::cuda::DeviceFacts* gpu_ = nullptr;
   Upload upload_;
   Bandwidth bandwidth_;
   Json rows_ = Json::array();

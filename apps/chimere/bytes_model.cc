@@ -39,7 +39,7 @@ BytesModel::BytesModel(const LoadedModel& loaded) {
   const auto all = static_cast<double>(key("expert_count", 1));
   n_experts_ = std::max(all, 1.0);
   used_ = static_cast<double>(key("expert_used_count", 1)) / n_experts_;
-  used_by_replies_ = used_;
+  used_by_generations_ = used_;
   dense_ = static_cast<double>(loaded.model->active_weight_bytes()) - used_ * experts_;
   const state::StateStore& states = loaded.model->states();
   state_ = static_cast<double>(states.bytes_per_slot());
@@ -60,7 +60,7 @@ double BytesModel::prompt_step(int64_t position, int64_t rows) const {
 }
 
 double BytesModel::decode_step(int64_t position, int64_t batch) const {
-  return weights(batch, used_by_replies_) +
+  return weights(batch, used_by_generations_) +
          static_cast<double>(batch) * (2 * state_ + per_token_ * static_cast<double>(position + 1));
 }
 

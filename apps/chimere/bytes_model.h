@@ -16,11 +16,11 @@ class BytesModel {
   /// recurrent state; the keys and values before each chunk are read once, those of its rows are
   /// written.
   double prompt_step(int64_t position, int64_t rows) const;
-  /// One row of each of `batch` replies, all behind `position` tokens: each reads and writes its
-  /// state, reads its keys and values, and adds one.
+  /// One row of each of `batch` generations, all behind `position` tokens: each reads and writes
+  /// its state, reads its keys and values, and adds one.
   double decode_step(int64_t position, int64_t batch) const;
-  /// Of the experts, a reply's token uses so many from now on.
-  void use_experts(double mean) { used_by_replies_ = mean / n_experts_; }
+  /// Of the experts, a generation's token uses so many from now on.
+  void use_experts(double mean) { used_by_generations_ = mean / n_experts_; }
 
  private:
   /// Weights that `rows` rows use: dense ones once; of the routed experts the fraction 1 - (1 -
@@ -31,7 +31,7 @@ class BytesModel {
   double experts_ = 0;  ///< of all routed experts
   double n_experts_ = 1;
   double used_ = 1;  ///< fraction of the experts that one token uses
-  double used_by_replies_ = 1;
+  double used_by_generations_ = 1;
   double state_ = 0;  ///< of one sequence
   double per_token_ = 0;
 };

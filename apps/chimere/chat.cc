@@ -11,9 +11,9 @@
 #include "base/system.h"
 #include "command.h"
 #include "conversation.h"
+#include "generate.h"
 #include "json.h"
 #include "loaded_model.h"
-#include "reply.h"
 #include "request.h"
 #include "saved_conversation.h"
 
@@ -39,7 +39,7 @@ class Chat {
         conversation_(std::move(conversation)),
         state_(std::move(state)) {}
 
-  /// Goes on from the file. Errors: those of load_conversation().
+  /// Continues from the file. Errors: those of load_conversation().
   Status resume() {
     if (state_.empty()) return {};
     CHIMERE_TRY(prefix_, load_conversation(state_, *loaded_.model, conversation_));
@@ -107,13 +107,13 @@ class Chat {
     }
     std::cerr << '(' << statistics(*outcome, seed) << ")\n";
     if (outcome->prefix) prefix_ = std::move(outcome->prefix);
-    conversation_.reply(outcome->text);
+    conversation_.generation(outcome->text);
     keep();
     return {};
   }
 
   /// After every turn, because Ctrl-C ends the program without asking. A conversation that cannot
-  /// be kept can still go on.
+  /// be kept can still continue.
   void keep() const {
     if (state_.empty()) return;
     const Status saved = save_conversation(state_, *loaded_.model, conversation_, prefix_);

@@ -28,7 +28,7 @@ Result<std::vector<int32_t>> Conversation::ask(std::string_view text) {
   return text::encode_chat(*tokenizer_, *rendered);
 }
 
-void Conversation::reply(std::string_view text) {
+void Conversation::generation(std::string_view text) {
   messages_.push_back({"assistant", std::string(text)});
 }
 

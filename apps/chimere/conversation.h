@@ -28,20 +28,20 @@ class Conversation {
   static Result<Conversation> start(const LoadedModel& loaded);
 
   /// Adds a message of the user and returns the tokens of the whole conversation, ready for the
-  /// reply. What the user wrote never becomes a control token. Errors: those of the template; the
-  /// message is not kept then.
+  /// generation. What the user wrote never becomes a control token. Errors: those of the template;
+  /// the message is not kept then.
   Result<std::vector<int32_t>> ask(std::string_view text);
-  /// Adds the reply to the last message.
-  void reply(std::string_view text);
+  /// Adds the generation to the last message.
+  void generation(std::string_view text);
   /// Takes the last message back.
   void take_back() { messages_.pop_back(); }
   void clear() { messages_.clear(); }
 
-  /// Whether the template asks the model for a thought; absent: as the template likes.
+  /// Whether the template asks the model for reasoning; absent: as the template likes.
   void set_thinking(std::optional<bool> thinking) { thinking_ = thinking; }
 
   const std::vector<Message>& messages() const { return messages_; }
-  /// Goes on from the messages of another conversation.
+  /// Continues from the messages of another conversation.
   void resume(std::vector<Message> messages) { messages_ = std::move(messages); }
 
  private:

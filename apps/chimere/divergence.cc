@@ -58,8 +58,8 @@ Result<Compared> compare(const LoadedModel& model, const LoadedModel& base,
     total += d.kl;
     sum.same_top += d.same_top ? 1 : 0;
     const int32_t next = tokens[static_cast<size_t>(position + 1)];
-    CHIMERE_TRY(const double nats, surprise(rows[0], next));
-    CHIMERE_TRY(const double base_nats, surprise(rows[1], next));
+    CHIMERE_TRY(const double nats, negative_log_likelihood(rows[0], next));
+    CHIMERE_TRY(const double base_nats, negative_log_likelihood(rows[1], next));
     sum.nats += nats;
     sum.base_nats += base_nats;
     return {};

@@ -118,16 +118,16 @@ Status eval(const CommandLine& line, const EvalFlags& flags) {
     const std::span<const int32_t> tokens(text.tokens);
     const auto history = tokens.first(static_cast<size_t>(position) + 1);
     const int32_t next = tokens[history.size()];
-    CHIMERE_TRY(const engram::Belief belief, belief_of(rows[0]));
+    CHIMERE_TRY(const engram::ModelPrediction prediction, prediction_of(rows[0]));
     CHIMERE_TRY(const bool known, gated.look_up(history));
     CHIMERE_TRY(const bool same, always.look_up(history));
     sums.known += known && same ? 1 : 0;
     ++sums.tokens;
-    const auto shares = gated.mix(belief);
+    const auto shares = gated.mix(prediction);
     for (const auto& s : shares) sums.weight += static_cast<double>(s.mass);
-    sums.off -= belief.log_probability(static_cast<uint32_t>(next));
-    sums.gated -= std::log(mixed_probability(belief, shares, next));
-    sums.always -= std::log(mixed_probability(belief, always.mix(belief), next));
+    sums.off -= prediction.log_probability(static_cast<uint32_t>(next));
+    sums.gated -= std::log(mixed_probability(prediction, shares, next));
+    sums.always -= std::log(mixed_probability(prediction, always.mix(prediction), next));
     return {};
   };
   const auto progress = [&](int64_t done) {
@@ -180,9 +180,9 @@ Status fit(const CommandLine& line, const EvalFlags& flags) {
     const auto use = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
       const std::span<const int32_t> tokens(text.tokens);
       const auto history = tokens.first(static_cast<size_t>(position) + 1);
-      CHIMERE_TRY(const engram::Belief belief, belief_of(rows[0]));
+      CHIMERE_TRY(const engram::ModelPrediction prediction, prediction_of(rows[0]));
       CHIMERE_TRY(const bool known, memory.look_up(history));
-      if (known) trainer.add(memory, belief, static_cast<uint32_t>(tokens[history.size()]));
+      if (known) trainer.add(memory, prediction, static_cast<uint32_t>(tokens[history.size()]));
       return {};
     };
     const auto progress = [&](int64_t done) {

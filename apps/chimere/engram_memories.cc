@@ -25,7 +25,7 @@ engram::Library& EngramMemories::library_of(const std::string& owner) {
   std::unique_ptr<engram::Library>& library = libraries_[owner];
   if (library == nullptr) {
     engram::QualityRules rules;
-    rules.most_ngrams = kMostNgrams;
+    rules.max_ngrams = kMaxNgrams;
     library = std::make_unique<engram::Library>(folder_of(owner), tokenizer_, rules);
   }
   return *library;

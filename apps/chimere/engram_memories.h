@@ -34,7 +34,7 @@ class EngramMemories {
 
  private:
   /// 80 MB of a table: it is written anew with each change.
-  static constexpr uint64_t kMostNgrams = 2'000'000;
+  static constexpr uint64_t kMaxNgrams = 2'000'000;
 
   std::string folder_of(const std::string& owner) const;
   engram::Library& library_of(const std::string& owner);

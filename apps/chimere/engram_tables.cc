@@ -38,22 +38,22 @@ engram::Gating gating_of(const Settings& settings) {
                                                          : engram::Gating::kLearned;
 }
 
-Result<engram::Belief> belief_of(LogitsRow logits) {
+Result<engram::ModelPrediction> prediction_of(LogitsRow logits) {
   CHIMERE_TRY(const auto largest, sampling::find_largest(logits));
   const auto d = sampling::summarise(logits, largest.value);
-  return engram::Belief{logits, d.log_sum, d.entropy, largest.id,
-                        static_cast<double>(largest.value) - d.log_sum};
+  return engram::ModelPrediction{logits, d.log_sum, d.entropy, largest.id,
+                                 static_cast<double>(largest.value) - d.log_sum};
 }
 
-double mixed_probability(const engram::Belief& belief, std::span<const engram::Share> shares,
-                         int32_t token) {
+double mixed_probability(const engram::ModelPrediction& prediction,
+                         std::span<const engram::Share> shares, int32_t token) {
   double taken = 0;
   double own = 0;
   for (const engram::Share& s : shares) {
     taken += static_cast<double>(s.mass);
     if (s.token == static_cast<uint32_t>(token)) own = static_cast<double>(s.mass);
   }
-  return (1 - taken) * std::exp(belief.log_probability(static_cast<uint32_t>(token))) + own;
+  return (1 - taken) * std::exp(prediction.log_probability(static_cast<uint32_t>(token))) + own;
 }
 
 }  // namespace chimere::app

@@ -26,11 +26,11 @@ Result<engram::Memory::Tables> open_tables(std::span<const std::string> paths,
 engram::Gating gating_of(const Settings& settings);
 
 /// What logits say, as gates want it. Errors: kInvalidData (no numbers, or all masked).
-Result<engram::Belief> belief_of(LogitsRow logits);
+Result<engram::ModelPrediction> prediction_of(LogitsRow logits);
 
 /// Probability of a token in the mixture of logits and what the memory looked up.
-double mixed_probability(const engram::Belief& belief, std::span<const engram::Share> shares,
-                         int32_t token);
+double mixed_probability(const engram::ModelPrediction& prediction,
+                         std::span<const engram::Share> shares, int32_t token);
 
 }  // namespace chimere::app
 

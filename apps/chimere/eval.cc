@@ -84,23 +84,23 @@ Status eval_logits(const CommandLine& line, const LogitsFlags& flags) {
 }
 
 /// Sum of negative log-likelihoods, in nats, and the number of tokens in it.
-struct Surprise {
+struct NegativeLogLikelihood {
   double nats = 0;
   int64_t tokens = 0;
 };
 
-Result<Surprise> measure(const LoadedModel& loaded, std::span<const int32_t> tokens,
-                         engram::Memory& memory) {
-  Surprise sum;
+Result<NegativeLogLikelihood> measure(const LoadedModel& loaded, std::span<const int32_t> tokens,
+                                      engram::Memory& memory) {
+  NegativeLogLikelihood sum;
   const auto score = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
     const auto history = tokens.first(static_cast<size_t>(position) + 1);
     const int32_t next = tokens[history.size()];
     CHIMERE_TRY(const bool known, memory.look_up(history));
     if (known) {
-      CHIMERE_TRY(const engram::Belief belief, belief_of(rows[0]));
-      sum.nats -= std::log(mixed_probability(belief, memory.mix(belief), next));
+      CHIMERE_TRY(const engram::ModelPrediction prediction, prediction_of(rows[0]));
+      sum.nats -= std::log(mixed_probability(prediction, memory.mix(prediction), next));
     } else {
-      CHIMERE_TRY(const double nats, surprise(rows[0], next));
+      CHIMERE_TRY(const double nats, negative_log_likelihood(rows[0], next));
       sum.nats += nats;
     }
     ++sum.tokens;
@@ -123,7 +123,7 @@ Status eval_perplexity(const CommandLine& line, const std::string& path) {
                                        line.settings, *loaded.tokenizer));
   CHIMERE_TRY(engram::Memory memory,
               engram::Memory::create(std::move(tables), gating_of(line.settings)));
-  CHIMERE_TRY(const Surprise sum, measure(loaded, text.tokens, memory));
+  CHIMERE_TRY(const NegativeLogLikelihood sum, measure(loaded, text.tokens, memory));
   const double per_token = sum.nats / static_cast<double>(sum.tokens);
   // Of the text behind the first token, which nothing predicts.
   const size_t first = loaded.tokenizer->token_bytes(text.tokens[0], false).size();

@@ -10,8 +10,8 @@
 #include <variant>
 
 #include "base/system.h"
-#include "card.h"
 #include "command.h"
+#include "gpu.h"
 #include "json.h"
 #include "kernels/cuda/device/profile.h"
 #include "loaded_model.h"
@@ -92,21 +92,21 @@ Json costs(const LoadedModel& loaded) {
           {"context_that_fits", fits}};
 }
 
-/// What a card would hold: of this machine's card, or of one with --vram-budget; null without
+/// What a GPU would hold: of this machine's GPU, or of one with --vram-budget; null without
 /// either.
-Result<Json> card_costs(const Settings& settings, const LoadedModel& loaded) {
-  std::string name = "a card";
+Result<Json> gpu_costs(const Settings& settings, const LoadedModel& loaded) {
+  std::string name = "a GPU";
   int64_t allowed = 0;
-  auto card = open_card(settings);
-  if (card.ok()) {
-    name = (*card)->facts().name;
-    CHIMERE_TRY(allowed, allowance(settings, **card));
+  auto gpu = open_cuda_device(settings);
+  if (gpu.ok()) {
+    name = (*gpu)->facts().name;
+    CHIMERE_TRY(allowed, vram_budget(settings, **gpu));
   } else if (!settings.get(settings::kVramBudget).empty()) {
-    CHIMERE_TRY(allowed, allowance_without_card(settings));
+    CHIMERE_TRY(allowed, vram_budget_without_gpu(settings));
   } else {
     return Json();
   }
-  CHIMERE_TRY(const CardPlan chosen, plan_for_card(settings, loaded, 0, allowed));
+  CHIMERE_TRY(const GpuPlan chosen, plan_for_gpu(settings, loaded, 0, allowed));
   const model::DevicePlan& plan = chosen.plan;
   const int64_t per_token = plan.kv / loaded.options.max_tokens;
   const int64_t left = allowed - (plan.total() - plan.kv);
@@ -119,13 +119,13 @@ Result<Json> card_costs(const Settings& settings, const LoadedModel& loaded) {
   return Json{{"name", name},
               {"profile", kernels::cuda::profile_name(cuda_profile(settings))},
               {"allowed", allowed},
-              {"weights", plan.weights_on_card()},
+              {"weights", plan.weights_on_gpu()},
               {"draft_weights", plan.drafts.weights},
-              {"widening", plan.wide ? plan.widening : 0},
+              {"widening", plan.unpacked ? plan.unpacking_bytes : 0},
               {"context", loaded.context},
               {"kv", plan.kv},
               {"states", plan.state * plan.states},
-              {"work", plan.work_on_card()},
+              {"work", plan.work_on_gpu()},
               {"total", plan.total()},
               {"cpu_expert_layers", plan.host_expert_layers},
               {"cpu_expert_bytes", plan.host_experts()},
@@ -133,7 +133,7 @@ Result<Json> card_costs(const Settings& settings, const LoadedModel& loaded) {
               {"context_that_fits", fits}};
 }
 
-void print_card(const Json& c) {
+void print_gpu(const Json& c) {
   const auto bytes = [&](const char* key) { return human_bytes(c[key].get<double>()); };
   const auto profile = c["profile"].get<std::string>();
   std::cout << fmt::format(
@@ -212,7 +212,7 @@ void print_for_people(const Json& document, bool tensors) {
   } else {
     std::cout << "  It does not fit: parts of it will be read from disk again and again.\n";
   }
-  if (document.contains("card")) print_card(document["card"]);
+  if (document.contains("gpu")) print_gpu(document["gpu"]);
 }
 
 Status inspect(const CommandLine& line, const InspectFlags& flags) {
@@ -237,11 +237,11 @@ Status inspect(const CommandLine& line, const InspectFlags& flags) {
   document["metadata"] = std::move(metadata);
   document["types"] = tensors_by_type(*file);
   if (flags.tensors) document["tensors"] = std::move(tensors);
-  const auto loaded = load(std::move(file), line.settings, {.on_card = false});
+  const auto loaded = load(std::move(file), line.settings, {.on_gpu = false});
   if (loaded.ok()) {
     document["costs"] = costs(*loaded);
-    CHIMERE_TRY(Json card, card_costs(line.settings, *loaded));
-    if (!card.is_null()) document["card"] = std::move(card);
+    CHIMERE_TRY(Json gpu, gpu_costs(line.settings, *loaded));
+    if (!gpu.is_null()) document["gpu"] = std::move(gpu);
   } else {
     document["cannot_run"] = loaded.error().message;
   }

@@ -13,7 +13,7 @@ Result<LoadedEmbedder> load_embedder(std::unique_ptr<gguf::Reader> file, const S
                                {.sequences = engine::Embedder::kMaxTexts,
                                 .default_context = 8192,
                                 .checkpoints = 2 * engine::Embedder::kMaxTexts,
-                                .on_card = false}));
+                                .on_gpu = false}));
   const LoadedModel& loaded = out.loaded;
   CHIMERE_TRY(out.embedder, engine::Embedder::create(*loaded.model, *loaded.tokenizer,
                                                      loaded.step_rows, loaded.context));

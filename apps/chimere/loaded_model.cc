@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/system.h"
-#include "card.h"
 #include "command.h"
+#include "gpu.h"
 #include "model/vocabulary.h"
 #include "model_path.h"
 #include "tensor/dtype.h"
@@ -64,13 +64,13 @@ Status check_pool_memory(const LoadedModel& loaded, int64_t sequences) {
 
 }  // namespace
 
-Result<LoadedModel> load(const Settings& settings, const Room& room) {
+Result<LoadedModel> load(const Settings& settings, const MemoryRequest& room) {
   CHIMERE_TRY(auto file, open_model(settings));
   return load(std::move(file), settings, room);
 }
 
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                         const Room& room) {
+                         const MemoryRequest& room) {
   LoadedModel out;
   out.file = std::move(file);
   CHIMERE_TRY(const std::string architecture, out.file->get_string("general.architecture"));
@@ -91,7 +91,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
       std::make_unique<ThreadPool>(threads > 0 ? static_cast<int>(threads) : available_cpus());
   out.ops = kernels::make_cpu_ops(*out.pool);
   model::ModelOptions& options = out.options;
-  // A checkpoint may share all pages but the one that its sequence goes on writing to.
+  // A checkpoint may share all pages but the one that its sequence continues writing to.
   const int64_t pages =
       (out.context + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + room.checkpoints;
   const bool pool = wanted == 0 && room.default_tokens > 0;
@@ -106,9 +106,9 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   const std::string& speculate = settings.get(settings::kSpeculate);
   options.drafts = speculate == "auto" || speculate == "mtp";
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
-  out.least_states = room.contexts + room.checkpoints + 1;
-  if (room.on_card) CHIMERE_CHECK_OK(move_to_card(settings, room.step_rows, out));
-  if (out.card == nullptr) {
+  out.min_states = room.contexts + room.checkpoints + 1;
+  if (room.on_gpu) CHIMERE_CHECK_OK(move_to_gpu(settings, room.step_rows, out));
+  if (out.gpu == nullptr) {
     CHIMERE_CHECK_OK(pool ? check_pool_memory(out, room.contexts)
                           : check_memory(out, room.contexts));
   }

@@ -24,7 +24,7 @@ Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings,
 Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file);
 
 /// What a command needs of the state store, in contexts.
-struct Room {
+struct MemoryRequest {
   int64_t contexts = 1;             ///< sequences of a whole context each
   int64_t sequences = 0;            ///< that share these contexts; 0: as many as there are
   int64_t default_context = 32768;  ///< where the model allows more and --ctx says nothing
@@ -32,11 +32,11 @@ struct Room {
   /// contexts as above.
   int64_t default_tokens = 0;
   int64_t checkpoints = 0;  ///< kept besides the sequences
-  bool on_card = true;      ///< if the settings say so
+  bool on_gpu = true;       ///< if the settings say so
   int step_rows = 0;        ///< of a step at most; 0: as many as suit the back end
 };
 
-/// How the weights came to a card, packing included.
+/// How the weights came to a GPU, packing included.
 struct Upload {
   int64_t bytes = 0;
   double seconds = 0;
@@ -47,19 +47,19 @@ struct LoadedModel {
   std::unique_ptr<gguf::Reader> file;
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<ThreadPool> pool;
-  std::unique_ptr<kernels::cuda::Device> card;  ///< that the ops are on; nullptr: the CPU's
-  Upload upload;                                ///< to the card
+  std::unique_ptr<kernels::cuda::Device> gpu;  ///< that the ops are on; nullptr: the CPU's
+  Upload upload;                               ///< to the GPU
   std::unique_ptr<kernels::Ops> ops;
   std::unique_ptr<model::Model> model;
   int64_t context = 0;  ///< tokens of one sequence
   model::ModelOptions options;
-  int64_t least_states = 0;  ///< recurrent states without which the command cannot work
-  /// Rows of a step. A card decodes each weight once for all of them, and an expert meets few of
+  int64_t min_states = 0;  ///< recurrent states without which the command cannot work
+  /// Rows of a step. A GPU decodes each weight once for all of them, and an expert meets few of
   /// them.
   int step_rows = kHostStepRows;
 
   static constexpr int kHostStepRows = 512;
-  static constexpr int kCardStepRows[] = {4096, 2048, kHostStepRows};
+  static constexpr int kGpuStepRows[] = {4096, 2048, kHostStepRows};
 };
 
 /// Of a layer and token.
@@ -68,11 +68,11 @@ inline double mean_experts(const kernels::ExpertUse& use) {
 }
 
 /// Errors: those of the reader, the tokenizer and the model, kInvalidArgument if --ctx goes beyond
-/// the model, kOutOfMemory if its keys and values go beyond the machine, those of move_to_card().
-Result<LoadedModel> load(const Settings& settings, const Room& room);
+/// the model, kOutOfMemory if its keys and values go beyond the machine, those of move_to_gpu().
+Result<LoadedModel> load(const Settings& settings, const MemoryRequest& room);
 /// The same for a file that is open already.
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                         const Room& room);
+                         const MemoryRequest& room);
 
 }  // namespace chimere::app
 

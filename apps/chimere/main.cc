@@ -44,7 +44,7 @@ std::string version_text() {
   }
   return std::string("chimere " CHIMERE_VERSION "\nkernels for processors: ") + isas +
          " (here: " + kernels::cpu_isa_name(kernels::best_cpu_isa()) +
-         ")\nkernels for NVIDIA cards: " +
+         ")\nkernels for NVIDIA GPUs: " +
          (kernels::cuda::embedded_modules().empty() ? "no" : "yes") +
          "\nserver: " + (kWithServer ? "yes" : "no");
 }

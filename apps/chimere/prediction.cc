@@ -31,7 +31,7 @@ Status for_each_logits(std::span<const LoadedModel* const> models, std::span<con
     const int32_t size = sizes[i];
     model::StepPlan plan;
     model::SequenceRows& rows = plan.sequences.emplace_back();
-    rows.row_class = i < chunks ? model::RowClass::kChunk : model::RowClass::kStep;
+    rows.row_class = i < chunks ? model::RowClass::kPrefill : model::RowClass::kDecode;
     const auto piece = tokens.subspan(static_cast<size_t>(at), static_cast<size_t>(size));
     rows.tokens.assign(piece.begin(), piece.end());
     if (i < chunks) rows.chunks = {size};
@@ -60,7 +60,7 @@ Status predict_text(std::span<const LoadedModel* const> models, std::span<const 
                     const std::function<void(int64_t)>& progress) {
   const auto n = static_cast<int64_t>(tokens.size());
   const int64_t stride = std::max<int64_t>(1, context / 2);
-  const bool as_reply =
+  const bool as_response =
       std::ranges::any_of(models, [](const LoadedModel* m) { return m->options.expert_top_p < 1; });
   // `known` tokens have been predicted, or stand first.
   for (int64_t begin = 0, known = 1; known < n; begin += stride) {
@@ -71,14 +71,14 @@ Status predict_text(std::span<const LoadedModel* const> models, std::span<const 
       return begin + position + 1 < end ? use(begin + position, rows) : Status();
     };
     const int64_t first = known - 1 - begin;
-    CHIMERE_CHECK_OK(for_each_logits(models, window, as_reply ? first : end, first, in_text));
+    CHIMERE_CHECK_OK(for_each_logits(models, window, as_response ? first : end, first, in_text));
     known = end;
     progress(known);
   }
   return {};
 }
 
-Result<double> surprise(LogitsRow logits, int32_t token) {
+Result<double> negative_log_likelihood(LogitsRow logits, int32_t token) {
   CHIMERE_TRY(const auto largest, sampling::find_largest(logits));
   return sampling::summarise(logits, largest.value).log_sum - logits[static_cast<size_t>(token)];
 }

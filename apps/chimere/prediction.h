@@ -21,23 +21,22 @@ using UseLogits = std::function<Status(int64_t position, std::span<const LogitsR
 /// Runs tokens through the models, side by side, and hands over the logits of positions [first,
 /// tokens.size()), in order. The rows go in steps of at most 64, so that the logits of a large
 /// vocabulary stay small; the results do not depend on the steps. Errors: those of forward() and of
-/// `use`. Positions from `step_from` on are computed as a reply's, those before as a prompt's.
+/// `use`. Positions from `step_from` on are computed as a generation's, those before as a prompt's.
 Status for_each_logits(std::span<const LoadedModel* const> models, std::span<const int32_t> tokens,
                        int64_t step_from, int64_t first, const UseLogits& use);
 
 /// The same in windows of `context` tokens (at least 2) that move on by half of it: every position
 /// but the last is handed over once, as one of the whole text, computed from at least half a window
 /// of what stands before it (or all there is). Where one of the models leaves experts out of
-/// replies
-/// (--expert-top-p), the positions that are handed over are a reply's, else all are a prompt's.
-/// `progress` is told after each window how many tokens
-/// are done.
+/// generations
+/// (--expert-top-p), the positions that are handed over are a generation's, else all are a
+/// prompt's. `progress` is told after each window how many tokens are done.
 Status predict_text(std::span<const LoadedModel* const> models, std::span<const int32_t> tokens,
                     int64_t context, const UseLogits& use,
                     const std::function<void(int64_t)>& progress);
 
 /// Negative log-likelihood of a token, in nats. Errors: kInvalidData (logits that are no numbers).
-Result<double> surprise(LogitsRow logits, int32_t token);
+Result<double> negative_log_likelihood(LogitsRow logits, int32_t token);
 
 struct TokenText {
   std::vector<int32_t> tokens;  ///< at least two

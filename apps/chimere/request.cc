@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/dry_breakers.h"
-#include "engine/engram_prior.h"
+#include "engine/engram_mixture.h"
 #include "engram_tables.h"
 #include "json.h"
 
@@ -60,12 +60,12 @@ Result<std::vector<std::string>> parse_breakers(const std::string& text) {
   return list.get<std::vector<std::string>>();
 }
 
-std::vector<sampling::Stage> parse_stages(std::string_view text) {
-  std::vector<sampling::Stage> stages;
+std::vector<sampling::SamplerType> parse_samplers(std::string_view text) {
+  std::vector<sampling::SamplerType> stages;
   while (!text.empty()) {
     const std::string_view name = text.substr(0, text.find(';'));
     text.remove_prefix(std::min(text.size(), name.size() + 1));
-    if (const auto stage = sampling::parse_stage(name)) stages.push_back(*stage);
+    if (const auto stage = sampling::parse_sampler(name)) stages.push_back(*stage);
   }
   return stages;
 }
@@ -157,7 +157,7 @@ Result<engine::Request> RequestFactory::make(const Settings& settings,
   request.speculation = parse_speculation(settings.get(settings::kSpeculate));
   CHIMERE_TRY(request.thinking, thinking(settings));
   sampling::SamplingParams& s = request.sampling;
-  s.order = parse_stages(settings.get(settings::kSamplers));
+  s.order = parse_samplers(settings.get(settings::kSamplers));
   s.temperature = real(settings::kTemperature);
   s.top_k = integer(settings::kTopK);
   s.top_p = real(settings::kTopP);
@@ -188,7 +188,7 @@ Result<engine::Request> RequestFactory::make(const Settings& settings,
   if (!all.empty()) {
     const engine::EngramOptions options{gating_of(settings),
                                         settings.get(settings::kEngramThinking)};
-    CHIMERE_TRY(s.prior, engine::EngramPrior::create(std::move(all), options, tokenizer_));
+    CHIMERE_TRY(s.auxiliary, engine::EngramMixture::create(std::move(all), options, tokenizer_));
   }
   return request;
 }

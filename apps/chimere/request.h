@@ -41,7 +41,7 @@ class RequestFactory {
 
   /// max_tokens, speculation, thinking and sampling as the settings say, with the tables that they
   /// name and, behind these, `more`. A table that was replaced since is opened again. Errors:
-  /// kInvalidArgument (--reasoning, --logit-bias, --dry-sequence-breakers), kUnsupported (a thought
+  /// kInvalidArgument (--reasoning, --logit-bias, --dry-sequence-breakers), kUnsupported (reasoning
   /// of a model that has none); those of open_table().
   Result<engine::Request> make(const Settings& settings, const engram::Memory::Tables& more = {});
 

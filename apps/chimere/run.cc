@@ -11,9 +11,9 @@
 #include "base/system.h"
 #include "command.h"
 #include "conversation.h"
+#include "generate.h"
 #include "json.h"
 #include "loaded_model.h"
-#include "reply.h"
 #include "request.h"
 #include "saved_conversation.h"
 
@@ -83,7 +83,7 @@ Status run(const CommandLine& line, const RunFlags& flags) {
   CHIMERE_TRY(const engine::Outcome outcome, generate(*engine, std::move(request), show));
   Status kept;
   if (keep) {
-    conversation->reply(outcome.text);
+    conversation->generation(outcome.text);
     if (outcome.prefix) prefix = outcome.prefix;
     kept = save_conversation(flags.state, *loaded.model, *conversation, prefix);
   }

@@ -1,4 +1,4 @@
-// A conversation that goes on where an earlier run of the program left it (--state FILE).
+// A conversation that continues where an earlier run of the program left it (--state FILE).
 #ifndef CHIMERE_APPS_CHIMERE_SAVED_CONVERSATION_H_
 #define CHIMERE_APPS_CHIMERE_SAVED_CONVERSATION_H_
 

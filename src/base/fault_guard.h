@@ -7,7 +7,7 @@
 namespace chimere {
 
 /// Watches one mapping. When a read of it raises SIGBUS (the file was cut, or the disk failed), the
-/// rest of the mapping from that page on is replaced by zeros, the read goes on, and damaged() is
+/// rest of the mapping from that page on is replaced by zeros, the read continues, and damaged() is
 /// true from then on: the reader's results are worthless, but nobody crashes. The handler is
 /// installed with the first guard, for the whole process; faults elsewhere go to the handler that
 /// was there before. Works on any thread.

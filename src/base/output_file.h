@@ -12,8 +12,8 @@ namespace chimere {
 
 class OutputFile {
  public:
-  /// Opens or creates the file; writing goes on at its end. Errors: kIo, also when another program
-  /// has it open in this way.
+  /// Opens or creates the file; writing continues at its end. Errors: kIo, also when another
+  /// program has it open in this way.
   static Result<OutputFile> append_to(const std::string& path);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile(const OutputFile&) = delete;

@@ -21,7 +21,7 @@ std::string fresh_path(const char* name) {
   return path;
 }
 
-TEST(OutputFile, GoesOnWhereItStopped) {
+TEST(OutputFile, ContinuesWhereItStopped) {
   const std::string path = fresh_path("append");
   {
     auto file = OutputFile::append_to(path);

@@ -69,18 +69,17 @@ constexpr Setting<bool> kOffline(established(
     {"offline", {}, "0", 0, 0, {}, "Download nothing", Kind::kSwitch, '\0', {}}, "HF_HUB_OFFLINE"));
 constexpr Setting<std::string> kBackend(text("backend", "", "auto", "Where the model runs",
                                              kBackends));
-constexpr Setting<std::string> kVramBudget(
-    text("vram-budget", "", "",
-         "Most memory of the card to use, like 15.5GiB; without it what is free"));
+constexpr Setting<std::string> kVramBudget(text(
+    "vram-budget", "", "", "Most memory of the GPU to use, like 15.5GiB; without it what is free"));
 constexpr Setting<std::string> kCudaProfile(
     text("cuda-profile", "", "native",
-         "Compute capability whose limits the card keeps to, to try here what is chosen for "
+         "Compute capability whose limits the GPU keeps to, to try here what is chosen for "
          "another one; native: its own",
          kCudaProfiles));
 constexpr Setting<std::string> kCpuExperts(
     text("cpu-experts", "", "auto",
          "Layers whose experts stay in the computer's memory, where the processor computes them: a "
-         "number, from the first layer on, or auto for as few as the card's memory wants"));
+         "number, from the first layer on, or auto for as few as the GPU's memory wants"));
 constexpr Setting<int64_t> kThreads(integer("threads", "t", "0", 0, 1024,
                                             "CPU threads; 0: as many as this process may use"));
 constexpr Setting<int64_t> kContext(

@@ -12,7 +12,7 @@
 namespace chimere::engine {
 
 /// A token whose text holds a breaker is one by itself. A breaker may also begin inside a token
-/// that ends with its first characters; it goes on with the tokens of its other characters. Only
+/// that ends with its first characters; it continues with the tokens of its other characters. Only
 /// the first 40 bytes of a breaker and 20 tokens count; empty ones are left out. Looks at the whole
 /// vocabulary: a few dozen milliseconds for 248k tokens.
 std::shared_ptr<const sampling::DryBreakers> make_dry_breakers(

@@ -100,7 +100,7 @@ Status Embedder::read(std::vector<Reading>& reading) {
   for (Reading& r : reading) {
     model::SequenceRows rows;
     rows.state = r.state.get();
-    rows.row_class = model::RowClass::kChunk;
+    rows.row_class = model::RowClass::kPrefill;
     r.rows = 0;
     for (const int32_t chunk : r.chunks) {
       if (r.rows + static_cast<size_t>(chunk) > room) break;

@@ -96,7 +96,7 @@ TEST_P(EmbedderOf, IsPooledFromTheFinalHiddenStates) {
   model::StepPlan plan;
   plan.sequences.resize(1);
   plan.sequences[0].state = state.get();
-  plan.sequences[0].row_class = model::RowClass::kChunk;
+  plan.sequences[0].row_class = model::RowClass::kPrefill;
   plan.sequences[0].tokens = texts[0];
   const auto n = static_cast<int32_t>(texts[0].size());
   plan.sequences[0].chunks = {n};

@@ -18,9 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Whoever asks now waits for a step of a reply that is run again.
-constexpr int64_t kRerunRows = 2 * kernels::kMaxChunkRows;
-constexpr size_t kMaxReruns = 16;
+// Whoever asks now waits for a step of a generation that is run again.
+constexpr int64_t kWarmupRows = 2 * kernels::kMaxChunkRows;
+constexpr size_t kMaxWarmups = 16;
 // Files may turn out to be damaged, and what was read may have to make room at once.
 constexpr int kMaxLoads = 3;
 /// Between two looks at the model's count of experts, which may lie on a card.
@@ -36,8 +36,8 @@ Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const Engi
     : model_(model),
       tokenizer_(tokenizer),
       options_(options),
-      crowd_limit_(static_cast<size_t>(options.max_running)),
-      pace_(options.slowdown) {
+      running_limit_(static_cast<size_t>(options.max_running)),
+      prefill_budget_(options.max_itl_ratio) {
   const int32_t start = tokenizer.find("<|im_start|>");
   if (start >= 0) message_starts_.push_back(start);
 }
@@ -55,7 +55,7 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model& model,
                         " tokens but " + std::to_string(model.n_vocab()) +
                         " rows of output; it is damaged.");
   }
-  // Replies must leave room for a whole chunk, or a prompt could wait for ever.
+  // Generations must leave room for a whole chunk, or a prompt could wait for ever.
   if (options.max_running < 1 ||
       options.max_step_rows < options.max_running + kernels::kMaxChunkRows) {
     return invalid_argument("A step of " + std::to_string(options.max_step_rows) +
@@ -115,12 +115,13 @@ Status Engine::check(const Request& request) const {
 void Engine::add(RequestId id, Request request) {
   next_id_ = id + 1;
   const bool cached = options_.cache != nullptr && request.use_cache;
-  waiting_.push_back(std::make_unique<Generation>(
-      id, std::move(request), message_starts_, generation_options(cached), tokenizer_, lessons_));
+  waiting_.push_back(std::make_unique<Generation>(id, std::move(request), message_starts_,
+                                                  generation_options(cached), tokenizer_,
+                                                  draft_statistics_));
 }
 
 Generation::Options Engine::generation_options(bool cached) const {
-  return {options_.context, cached, model_.n_vocab(), model_.logits_on_card()};
+  return {options_.context, cached, model_.n_vocab(), model_.logits_on_gpu()};
 }
 
 EngineCounters Engine::counters() const {
@@ -145,17 +146,17 @@ void Engine::cancel_all() {
   for (const List* list : {&running_, &waiting_}) {
     for (const auto& g : *list) cancelled_.push_back(g->id());
   }
-  reruns_.clear();
-  rerun_.reset();
+  warmups_.clear();
+  warmup_.reset();
 }
 
 Engine::~Engine() {
-  if (under_way_) (void)model_.wait();
+  if (in_flight_) (void)model_.wait();
 }
 
 bool Engine::step() {
-  if (under_way_) {
-    finish_under_way();
+  if (in_flight_) {
+    finish_in_flight();
   } else {
     finish_cancelled();
     if (options_.cache != nullptr) options_.cache->poll();
@@ -170,7 +171,7 @@ bool Engine::step() {
     }
     begin_step(std::move(planned));
   }
-  if (under_way_) {
+  if (in_flight_) {
     drop_finished();
     return true;
   }
@@ -186,23 +187,24 @@ bool Engine::step() {
 
 /// Launches the step, or computes it if its tokens are to be chosen here.
 void Engine::begin_step(std::vector<Planned> planned) {
-  steps_ahead_ = 0;
-  under_way_ = launch(planned, false);
-  if (under_way_) {
+  overlapped_steps_ = 0;
+  in_flight_ = launch(planned, false);
+  if (in_flight_) {
     drafts_ready_ = false;
     return;
   }
-  const Status computed = worth_dividing(planned) ? compute_divided(planned) : compute(planned);
+  const Status computed =
+      worth_interleaving(planned) ? compute_interleaved(planned) : compute(planned);
   if (!computed.ok()) handle_failure(computed.error(), std::move(planned));
 }
 
 void Engine::propose_drafts() {
   if (drafts_ready_) return;
-  engine::propose_drafts(model_, running_, draft_rows(), lessons_);
+  engine::propose_drafts(model_, running_, draft_rows(), draft_statistics_);
   drafts_ready_ = true;
 }
 
-/// One forward pass with all rows, those of all replies among them.
+/// One forward pass with all rows, those of all generations among them.
 Status Engine::compute(const std::vector<Planned>& planned) {
   drafts_ready_ = false;
   const Clock::time_point begun = Clock::now();
@@ -213,74 +215,75 @@ Status Engine::compute(const std::vector<Planned>& planned) {
     result = model_.forward(plan);
   }
   if (!result.ok()) return result.error();
-  measure_pace(planned, seconds_since(begun));
+  measure_prefill_budget(planned, seconds_since(begun));
   choose(planned, *result);
   learn(plan, seconds_since(begun));
   accept(planned);
   return {};
 }
 
-bool Engine::worth_dividing(const std::vector<Planned>& planned) const {
-  const auto [replies, prompt_rows] = count_rows(planned);
-  return model_.interruptible() && pace_.too_slow(replies, prompt_rows);
+bool Engine::worth_interleaving(const std::vector<Planned>& planned) const {
+  const auto [generations, prompt_rows] = count_rows(planned);
+  return model_.can_interleave() && prefill_budget_.too_slow(generations, prompt_rows);
 }
 
-/// One forward pass with the rows of prompts, interrupted by steps of the replies.
-Status Engine::compute_divided(const std::vector<Planned>& planned) {
+/// One forward pass with the rows of prompts, interrupted by steps of the generations.
+Status Engine::compute_interleaved(const std::vector<Planned>& planned) {
   std::vector<Planned> prompts;
   std::ranges::copy_if(planned, std::back_inserter(prompts),
                        [](const Planned& p) { return p.rows > 0; });
   Status replied;
-  double replying = 0;
+  double decoding = 0;
   double longest = 0;
   // Rather a little early than as much as a part too late.
-  const double patience = pace_.patience() - std::min(longest_part_, pace_.patience() / 2);
+  const double itl_budget =
+      prefill_budget_.itl_budget() - std::min(longest_part_, prefill_budget_.itl_budget() / 2);
   const Clock::time_point begun = Clock::now();
   Clock::time_point resumed = begun;
   model::StepPlan plan = make_plan(prompts);
-  plan.interrupt = [&] {
+  plan.interleave = [&] {
     longest = std::max(longest, seconds_since(resumed));
     resumed = Clock::now();
-    if (!replied.ok() || seconds_since(last_replies_) < patience) return;
-    replied = reply_once();
-    replying += seconds_since(resumed);
+    if (!replied.ok() || seconds_since(last_decode_) < itl_budget) return;
+    replied = generate_once();
+    decoding += seconds_since(resumed);
     resumed = Clock::now();
   };
   const auto result = model_.forward(plan);
   if (!result.ok()) return result.error();
   longest_part_ = longest;
-  measure_pace(prompts, seconds_since(begun) - replying);
+  measure_prefill_budget(prompts, seconds_since(begun) - decoding);
   choose(prompts, *result);
   accept(prompts);
   return replied;
 }
 
-/// A step of those who are replying.
-Status Engine::reply_once() {
+/// A step of those who are decoding.
+Status Engine::generate_once() {
   propose_drafts();
-  std::vector<Planned> replies;
+  std::vector<Planned> generations;
   for (const auto& g : running_) {
-    if (g->prompt_done() && !g->finished()) replies.push_back({g.get(), 0});
+    if (g->prompt_done() && !g->finished()) generations.push_back({g.get(), 0});
   }
-  return replies.empty() ? Status() : compute(replies);
+  return generations.empty() ? Status() : compute(generations);
 }
 
 void Engine::accept(const std::vector<Planned>& planned) {
   for (const Planned& p : planned) {
     if (p.generation == nullptr || !p.generation->prompt_done()) continue;
-    counters_.reply_tokens += p.generation->accept();
+    counters_.generated_tokens += p.generation->accept();
   }
 }
 
-void Engine::measure_pace(const std::vector<Planned>& planned, double seconds) {
-  const auto [replies, prompt_rows] = count_rows(planned);
-  pace_.measured(replies, prompt_rows, seconds);
+void Engine::measure_prefill_budget(const std::vector<Planned>& planned, double seconds) {
+  const auto [generations, prompt_rows] = count_rows(planned);
+  prefill_budget_.measured(generations, prompt_rows, seconds);
 }
 
 Engine::RowCounts Engine::count_rows(const std::vector<Planned>& planned) {
   RowCounts counts;
   for (const Planned& p : planned) {
-    counts.replies += p.rows == 0;
+    counts.generations += p.rows == 0;
     counts.prompt_rows += p.rows;
   }
   return counts;
@@ -307,7 +310,7 @@ int64_t Engine::pages_for(int64_t tokens) const {
 bool Engine::has_room_for(const Generation& candidate) const {
   const state::StateStore& states = model_.states();
   int64_t free = states.max_pages() - states.pages_in_use();
-  // What the running requests still need for their prompts, and a page each for their replies.
+  // What the running requests still need for their prompts, and a page each for their generations.
   for (const auto& g : running_) {
     free -=
         pages_for(g->prompt_size()) - pages_for(std::min(g->tokens_seen(), g->prompt_size())) + 1;
@@ -337,7 +340,8 @@ size_t Engine::next_waiting(const std::set<RequestId>& skipped) const {
   return best;
 }
 
-/// Lets the request go on from what the prefix cache has. False while that is being read from disk.
+/// Lets the request continue from what the prefix cache has. False while that is being read from
+/// disk.
 bool Engine::look_up(Generation& candidate) {
   const Request& request = candidate.request();
   if (options_.cache == nullptr || !request.use_cache || candidate.has_prefix() ||
@@ -351,29 +355,29 @@ bool Engine::look_up(Generation& candidate) {
   // What was read for this request is in the store now.
   const bool was_read = candidate.loads > 0 && found.tier == CacheTier::kDevice;
   if (found.state) {
-    candidate.go_on_from(*std::move(found.state), was_read ? CacheTier::kDisk : found.tier);
+    candidate.resume_from(*std::move(found.state), was_read ? CacheTier::kDisk : found.tier);
   }
   return true;
 }
 
 /// Gives up something that no request needs. False if there is nothing.
-bool Engine::give_way() {
-  if (rerun_ != nullptr) {
-    rerun_.reset();
+bool Engine::evict() {
+  if (warmup_ != nullptr) {
+    warmup_.reset();
     return true;
   }
-  return options_.cache != nullptr && options_.cache->give_way();
+  return options_.cache != nullptr && options_.cache->evict();
 }
 
 bool Engine::make_room_for(const Generation& candidate) {
   while (!has_room_for(candidate)) {
-    if (!give_way()) return false;
+    if (!evict()) return false;
   }
   return true;
 }
 
 void Engine::admit() {
-  const size_t limit = std::min(crowd_limit_, static_cast<size_t>(options_.max_running));
+  const size_t limit = std::min(running_limit_, static_cast<size_t>(options_.max_running));
   std::set<RequestId> loading;
   while (running_.size() < limit) {
     const size_t index = next_waiting(loading);
@@ -387,14 +391,14 @@ void Engine::admit() {
     if (!make_room_for(next) && !running_.empty()) {
       // A state must not hold memory for a request that waits for memory.
       if (next.has_prefix() && next.prefix_tier() != CacheTier::kRequest) {
-        next.go_on_from_nothing();
+        next.drop_prefix();
       }
       return;
     }
     const bool returns = next.suspended();
     const Status started = next.start(model_.states());
     if (!started.ok()) {
-      if (give_way()) continue;
+      if (evict()) continue;
       if (!running_.empty()) return;
       next.finish(FinishReason::kError, started.error());
       waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -411,19 +415,19 @@ void Engine::admit() {
 
 std::vector<Engine::Planned> Engine::plan_rows() {
   std::vector<Planned> planned;
-  int64_t reply_rows = 0;
+  int64_t decoding_rows = 0;
   std::map<std::string_view, std::vector<Planned>> reading;  // by owner
   for (const auto& g : running_) {
     if (g->prompt_done()) {
       planned.push_back({g.get(), 0});
-      reply_rows += g->decode_size();
+      decoding_rows += g->decode_size();
     } else {
       reading[g->owner()].push_back({g.get(), 0});
     }
   }
   if (reading.empty()) return planned;
-  const auto replies = static_cast<int64_t>(planned.size());
-  int64_t budget = pace_.prompt_rows(replies, options_.max_step_rows - reply_rows);
+  const auto generations = static_cast<int64_t>(planned.size());
+  int64_t budget = prefill_budget_.prompt_rows(generations, options_.max_step_rows - decoding_rows);
   // A chunk for each owner in turn, in each owner's turn for each request; who comes first moves on
   // from step to step.
   std::vector<std::vector<Planned>*> owners;
@@ -458,14 +462,14 @@ std::vector<Engine::Planned> Engine::plan_rows() {
 void Engine::handle_failure(const Error& error, std::vector<Planned> planned) {
   std::erase_if(planned, [](const Planned& p) { return p.generation->finished(); });
   drop_finished();
-  if (error.code == Error::Code::kOutOfMemory && give_way()) return;  // the same rows again
+  if (error.code == Error::Code::kOutOfMemory && evict()) return;  // the same rows again
   if (error.code == Error::Code::kOutOfMemory && running_.size() > 1) {
     running_.back()->suspend();
     const auto place = std::ranges::find_if(
         waiting_, [&](const auto& g) { return g->id() > running_.back()->id(); });
     waiting_.insert(place, std::move(running_.back()));
     running_.pop_back();
-    crowd_limit_ = running_.size();
+    running_limit_ = running_.size();
     ++counters_.evictions;
     return;
   }
@@ -476,12 +480,12 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
   struct Choosing {
     Generation* generation = nullptr;
     model::StepResult rows;
-    int64_t first_top = 0;  ///< of the step's excerpts
+    int64_t first_top = 0;  ///< of the step's partial logits
   };
   std::vector<Choosing> choosing;
-  int64_t replies = 0;
+  int64_t generations = 0;
   int64_t first = 0;      // of the rows with all logits
-  int64_t first_top = 0;  // of the excerpts
+  int64_t first_top = 0;  // of the partial logits
   for (const Planned& p : planned) {
     if (p.generation == nullptr) {
       ++first_top;
@@ -501,14 +505,14 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
       if (!p.generation->prompt_done()) continue;
     } else {
       p.generation->advance_decode();
-      ++replies;
+      ++generations;
       rows = p.generation->decode_size();
     }
     Choosing& c = choosing.emplace_back(Choosing{p.generation, {}, first_top});
-    if (p.generation->from_excerpts()) {
+    if (p.generation->from_partial_logits()) {
       c.rows.top = {result.top.row(first_top).data(), rows, result.top.count};
-      if (result.listed.rows > 0) {
-        c.rows.listed = {result.listed.row(first_top).data(), rows, result.listed.count};
+      if (result.selected.rows > 0) {
+        c.rows.selected = {result.selected.row(first_top).data(), rows, result.selected.count};
       }
       if (result.sums != nullptr) c.rows.sums = result.sums + first_top;
       if (result.chosen != nullptr) c.rows.chosen = result.chosen + first_top;
@@ -533,9 +537,9 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
     choose(0, n, 0);
   }
   ++counters_.steps;
-  if (replies > 0) {
-    counters_.batch.add(static_cast<double>(replies));
-    last_replies_ = Clock::now();
+  if (generations > 0) {
+    counters_.batch.add(static_cast<double>(generations));
+    last_decode_ = Clock::now();
   }
 }
 
@@ -546,22 +550,23 @@ model::StepPlan Engine::make_plan(const std::vector<Planned>& planned) {
                                         : p.generation->decode_rows());
     const Speculator* speculator = p.generation->speculator();
     if (speculator == nullptr) continue;
-    plan.feed_drafts |= p.rows > 0 ? speculator->feeds_prompt() : speculator->feeds_reply();
+    plan.update_draft_kv |= p.rows > 0 ? speculator->updates_draft_kv_of_prompt()
+                                       : speculator->updates_draft_kv_of_decode();
   }
   return plan;
 }
 
 int64_t Engine::draft_rows() const {
-  int64_t replying = 0;
+  int64_t decoding = 0;
   bool reading = false;
   for (const auto& g : running_) {
     if (g->prompt_done()) {
-      ++replying;
+      ++decoding;
     } else {
       reading = true;
     }
   }
-  return options_.max_step_rows - replying - (reading ? kernels::kMaxChunkRows : 0);
+  return options_.max_step_rows - decoding - (reading ? kernels::kMaxChunkRows : 0);
 }
 
 bool Engine::drop_drafts(const std::vector<Planned>& planned) {
@@ -575,31 +580,32 @@ bool Engine::drop_drafts(const std::vector<Planned>& planned) {
   return dropped;
 }
 
-/// Steps of replies alone tell what a row costs.
+/// Steps of generations alone tell what a row costs.
 void Engine::learn(const model::StepPlan& plan, double seconds) {
   size_t rows = 0;
   for (const model::SequenceRows& s : plan.sequences) {
-    if (s.row_class == model::RowClass::kChunk) return;
+    if (s.row_class == model::RowClass::kPrefill) return;
     rows += s.tokens.size();
   }
-  lessons_.steps.add(static_cast<int32_t>(rows), seconds);
-  lessons_.since_plain = rows > plan.sequences.size() ? lessons_.since_plain + 1 : 0;
+  draft_statistics_.steps.add(static_cast<int32_t>(rows), seconds);
+  draft_statistics_.since_plain =
+      rows > plan.sequences.size() ? draft_statistics_.since_plain + 1 : 0;
 }
 
 void Engine::drop_finished() {
   if (options_.cache != nullptr) {
     for (const auto& g : running_) {
-      if (g->finished()) plan_rerun(*g);
+      if (g->finished()) plan_warmup(*g);
     }
   }
   const auto finished = [](const auto& g) { return g->finished(); };
   const size_t dropped = std::erase_if(running_, finished) + std::erase_if(waiting_, finished);
-  if (dropped > 0) crowd_limit_ = static_cast<size_t>(options_.max_running);
+  if (dropped > 0) running_limit_ = static_cast<size_t>(options_.max_running);
 }
 
-/// The next turn of a conversation begins with this prompt and this reply, unless the template
-/// writes the reply differently.
-void Engine::plan_rerun(const Generation& finished) {
+/// The next turn of a conversation begins with this prompt and this generation, unless the template
+/// writes the generation differently.
+void Engine::plan_warmup(const Generation& finished) {
   const Request& request = finished.request();
   if (!request.use_cache || !finished.prompt_done()) return;
   if (finished.reason() != FinishReason::kStop && finished.reason() != FinishReason::kLength)
@@ -616,22 +622,23 @@ void Engine::plan_rerun(const Generation& finished) {
   again.owner = request.owner;
   again.shared_cache = request.shared_cache;
   again.prompt.assign(finished.history().begin(), finished.history().begin() + stable);
-  reruns_.push_back(std::move(again));
-  if (reruns_.size() > kMaxReruns) reruns_.pop_front();
+  warmups_.push_back(std::move(again));
+  if (warmups_.size() > kMaxWarmups) warmups_.pop_front();
 }
 
-bool Engine::start_rerun() {
-  while (!reruns_.empty()) {
-    auto next = std::make_unique<Generation>(0, std::move(reruns_.back()), message_starts_,
-                                             generation_options(true), tokenizer_, lessons_);
-    reruns_.pop_back();
+bool Engine::start_warmup() {
+  while (!warmups_.empty()) {
+    auto next =
+        std::make_unique<Generation>(0, std::move(warmups_.back()), message_starts_,
+                                     generation_options(true), tokenizer_, draft_statistics_);
+    warmups_.pop_back();
     const Request& request = next->request();
     if (options_.cache->has(request.cache_scope(), request.prompt)) continue;
     auto found =
         options_.cache->find(request.cache_scope(), request.prompt, next->chunk_ends(), false);
-    if (found.state) next->go_on_from(*std::move(found.state), found.tier);
+    if (found.state) next->resume_from(*std::move(found.state), found.tier);
     if (!make_room_for(*next) || !next->start(model_.states()).ok()) continue;
-    rerun_ = std::move(next);
+    warmup_ = std::move(next);
     return true;
   }
   return false;
@@ -639,13 +646,13 @@ bool Engine::start_rerun() {
 
 bool Engine::work_while_idle() {
   if (options_.cache == nullptr) return false;
-  if (rerun_ == nullptr && !start_rerun()) {
+  if (warmup_ == nullptr && !start_warmup()) {
     (void)options_.cache->save_one();
     return false;
   }
-  Generation& g = *rerun_;
+  Generation& g = *warmup_;
   int64_t rows = 0;
-  for (int32_t chunk = g.next_chunk(0); chunk > 0 && rows + chunk <= kRerunRows;
+  for (int32_t chunk = g.next_chunk(0); chunk > 0 && rows + chunk <= kWarmupRows;
        chunk = g.next_chunk(rows)) {
     rows += chunk;
   }
@@ -653,16 +660,16 @@ bool Engine::work_while_idle() {
   plan.sequences.push_back(g.prompt_rows(rows));
   plan.sequences.back().logits_of.clear();
   if (!model_.forward(plan).ok()) {
-    rerun_.reset();  // nobody waits for it
+    warmup_.reset();  // nobody waits for it
     return true;
   }
   g.advance_prompt(rows);
-  counters_.rerun_tokens += rows;
+  counters_.warmup_tokens += rows;
   const auto behind = std::span(g.request().prompt).first(static_cast<size_t>(g.position()));
   if (g.at_point() || g.prompt_done()) {
     options_.cache->keep(g.request().cache_scope(), behind, g.checkpoint(), g.points());
   }
-  if (g.prompt_done()) rerun_.reset();
+  if (g.prompt_done()) warmup_.reset();
   return true;
 }
 

@@ -14,10 +14,10 @@
 #include "base/thread_pool.h"
 #include "engine/generation.h"
 #include "engine/histogram.h"
-#include "engine/pace.h"
+#include "engine/prefill_budget.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
-#include "engine/speculation/lessons.h"
+#include "engine/speculation/draft_statistics.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -27,8 +27,8 @@ struct EngineOptions {
   int32_t max_step_rows = 512;  ///< of one forward(); at most what the model was loaded with
   int32_t max_running = 64;     ///< requests that have a state at the same time; the others wait
   int64_t context = 0;          ///< most tokens of one request; 0: as many as the state store holds
-  /// How much longer than usual prompts may keep replies waiting for their next token.
-  double slowdown = 2;
+  /// How much longer than usual prompts may keep generations waiting for their next token.
+  double max_itl_ratio = 2;
   /// Chooses the tokens of several requests at the same time, between two steps, so it may be the
   /// pool that the model uses; nullptr: one after the other. Must outlive the engine.
   ThreadPool* pool = nullptr;
@@ -42,28 +42,28 @@ struct EngineCounters {
   int64_t waiting = 0;    ///< requests without one
   int64_t suspended = 0;  ///< of those that wait: moved out of the state store
   int64_t steps = 0;
-  int64_t prompt_tokens = 0;   ///< computed as prompt
-  int64_t rerun_tokens = 0;    ///< of replies, computed as prompt while idle
-  int64_t reply_tokens = 0;    ///< sampled
-  int64_t evictions = 0;       ///< requests moved out of a full state store
-  kernels::ExpertUse experts;  ///< of replies that may use fewer; as it was some steps ago
-  Histogram batch;             ///< replies of the steps that had some: "seconds" are requests
+  int64_t prompt_tokens = 0;     ///< computed as prompt
+  int64_t warmup_tokens = 0;     ///< of generations, computed as prompt while idle
+  int64_t generated_tokens = 0;  ///< sampled
+  int64_t evictions = 0;         ///< requests moved out of a full state store
+  kernels::ExpertUse experts;    ///< of generations that may use fewer; as it was some steps ago
+  Histogram batch;               ///< generations of the steps that had some: "seconds" are requests
 };
 
 /// A loop that its caller drives: submit() and cancel() at any time (callbacks included), step()
 /// until it says that nothing is left. All on one thread.
 ///
 /// What a request answers depends on the request alone. Every step holds one row of each request
-/// that is replying, with the drafts it wants to verify, then whole prompt chunks, as many as the
-/// pace of the replies allows, taken in turn from the owners whose requests are still reading.
-/// Where even one chunk would keep the replies waiting, they have steps in the midst of it. Where
-/// the model chooses tokens itself and everybody is replying, the next step is launched before the
-/// tokens of the one before are known. Of
-/// those that wait, the owner with the fewest running requests comes first. When the state store is
-/// full, what only the prefix cache holds goes first; then the youngest request is copied out and
-/// comes back, with the same bits, when there is room.
+/// that is decoding, with the drafts it wants to verify, then whole prompt chunks, as many as the
+/// pace of the generations allows, taken in turn from the owners whose requests are still reading.
+/// Where even one chunk would keep the generations waiting, they have steps in the midst of it.
+/// Where the model chooses tokens itself and everybody is decoding, the next step is launched
+/// before the tokens of the one before are known. Of those that wait, the owner with the fewest
+/// running requests comes first. When the state store is full, what only the prefix cache holds
+/// goes first; then the youngest request is copied out and comes back, with the same bits, when
+/// there is room.
 ///
-/// With a prefix cache, a reply that has ended is run again as prompt while nobody asks for
+/// With a prefix cache, a generation that has ended is run again as prompt while nobody asks for
 /// anything: only what was computed as prompt may serve another prompt.
 class Engine {
  public:
@@ -85,9 +85,9 @@ class Engine {
   bool cancel(RequestId id);
   void cancel_all();
 
-  /// Computes one step, or, when there is nothing to compute, part of a reply that is run again.
-  /// False when there is nothing left to do; the prefix cache may still be working (it wakes its
-  /// owner).
+  /// Computes one step, or, when there is nothing to compute, part of a generation that is run
+  /// again. False when there is nothing left to do; the prefix cache may still be working (it wakes
+  /// its owner).
   bool step();
   /// Nothing is running or waiting.
   bool idle() const { return running_.empty() && waiting_.empty(); }
@@ -103,13 +103,13 @@ class Engine {
   };
 
   struct RowCounts {
-    int64_t replies = 0;
+    int64_t generations = 0;
     int64_t prompt_rows = 0;
   };
 
-  /// A step of replies that the model has been asked for and nobody has waited for.
-  struct UnderWay {
-    std::vector<Planned> planned;  ///< without a generation: the reply has ended since
+  /// A step of generations that the model has been asked for and nobody has waited for.
+  struct InFlight {
+    std::vector<Planned> planned;  ///< without a generation: the generation has ended since
     model::StepPlan plan;
     std::chrono::steady_clock::time_point launched;
   };
@@ -121,34 +121,34 @@ class Engine {
   size_t next_waiting(const std::set<RequestId>& skipped) const;
   bool look_up(Generation& candidate);
   bool make_room_for(const Generation& candidate);
-  bool give_way();
+  bool evict();
   bool has_room_for(const Generation& candidate) const;
   int64_t pages_for(int64_t tokens) const;
   std::vector<Planned> plan_rows();
   static RowCounts count_rows(const std::vector<Planned>& planned);
-  void measure_pace(const std::vector<Planned>& planned, double seconds);
+  void measure_prefill_budget(const std::vector<Planned>& planned, double seconds);
   void handle_failure(const Error& error, std::vector<Planned> planned);
   void propose_drafts();
   /// Rows of the next step that are left for drafts.
   int64_t draft_rows() const;
   model::StepPlan make_plan(const std::vector<Planned>& planned);
-  bool worth_dividing(const std::vector<Planned>& planned) const;
+  bool worth_interleaving(const std::vector<Planned>& planned) const;
   void begin_step(std::vector<Planned> planned);
-  std::optional<UnderWay> launch(const std::vector<Planned>& planned, bool behind);
-  bool may_run_ahead() const;
-  void finish_under_way();
+  std::optional<InFlight> launch(const std::vector<Planned>& planned, bool behind);
+  bool may_overlap() const;
+  void finish_in_flight();
   Status compute(const std::vector<Planned>& planned);
-  Status compute_divided(const std::vector<Planned>& planned);
-  Status reply_once();
+  Status compute_interleaved(const std::vector<Planned>& planned);
+  Status generate_once();
   /// The step is to be tried again without drafts; false if it has none.
   static bool drop_drafts(const std::vector<Planned>& planned);
   void choose(const std::vector<Planned>& planned, const model::StepResult& result);
   void accept(const std::vector<Planned>& planned);
   void learn(const model::StepPlan& plan, double seconds);
   void drop_finished();
-  void plan_rerun(const Generation& finished);
+  void plan_warmup(const Generation& finished);
   bool work_while_idle();
-  bool start_rerun();
+  bool start_warmup();
   Generation::Options generation_options(bool cached) const;
 
   model::Model& model_;
@@ -159,20 +159,20 @@ class Engine {
   List running_;  ///< with a state, oldest first
   List waiting_;  ///< without one, oldest first
   std::vector<RequestId> cancelled_;
-  size_t crowd_limit_;  ///< most running requests since the state store was last found full
-  size_t turn_ = 0;     ///< who gets the first prompt chunk
-  Pace pace_;
-  std::chrono::steady_clock::time_point last_replies_;  ///< when a step of replies last ended
-  double longest_part_ = 0;     ///< seconds between two interrupts of the last divided step
-  std::deque<Request> reruns_;  ///< replies to run again as prompts, the newest last
-  std::unique_ptr<Generation> rerun_;
+  size_t running_limit_;  ///< most running requests since the state store was last found full
+  size_t turn_ = 0;       ///< who gets the first prompt chunk
+  PrefillBudget prefill_budget_;
+  std::chrono::steady_clock::time_point last_decode_;  ///< when a step of generations last ended
+  double longest_part_ = 0;      ///< seconds between two interrupts of the last divided step
+  std::deque<Request> warmups_;  ///< generations to run again as prompts, the newest last
+  std::unique_ptr<Generation> warmup_;
   EngineCounters counters_;
-  Lessons lessons_;
-  bool drafts_ready_ = false;  ///< of those who are replying, for their next step
+  DraftStatistics draft_statistics_;
+  bool drafts_ready_ = false;  ///< of those who are decoding, for their next step
   /// While requests come without a pause, states are written to disk so often.
   static constexpr int64_t kStepsPerSave = 1024;
-  std::optional<UnderWay> under_way_;
-  int32_t steps_ahead_ = 0;  ///< launched one behind the other without a look at drafts
+  std::optional<InFlight> in_flight_;
+  int32_t overlapped_steps_ = 0;  ///< launched one behind the other without a look at drafts
 };
 
 }  // namespace chimere::engine

@@ -64,7 +64,7 @@ Request random_request(std::mt19937& random, size_t longest_prompt = 300) {
 Seen run_alone(Request request) {
   request.speculation = Speculation::kOff;
   FakeModel model(64);
-  model.on_card = false;
+  model.on_gpu = false;
   const FakeTokenizer tokenizer;
   const auto engine = make_engine(model, tokenizer);
   Seen seen;
@@ -92,7 +92,7 @@ void expect_same(const Outcome& a, const Outcome& b) {
   }
 }
 
-TEST(Engine, CompanyChangesNothing) {
+TEST(Engine, BatchingChangesNothing) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -101,15 +101,15 @@ TEST(Engine, CompanyChangesNothing) {
     const int64_t pages = std::vector<int64_t>{8, 14, 64}[random() % 3];
     const int64_t slots = std::vector<int64_t>{5, 64}[random() % 2];
     FakeModel model(pages, slots);
-    model.divisible = random() % 2 == 0;
-    model.feeds = random() % 2 == 0;
+    model.interleave_supported = random() % 2 == 0;
+    model.overlap_supported = random() % 2 == 0;
     const FakeTokenizer tokenizer;
     const auto running = static_cast<int32_t>(1 + random() % 12);
     const auto engine =
         make_engine(model, tokenizer,
                     {.max_step_rows = running + 64 + static_cast<int32_t>(random() % 200),
                      .max_running = running,
-                     .slowdown = random() % 2 == 0 ? 1.0 : 2.0});
+                     .max_itl_ratio = random() % 2 == 0 ? 1.0 : 2.0});
     const size_t n = 1 + random() % 12;
     std::vector<Request> requests;
     std::vector<Seen> seen(n);
@@ -134,7 +134,7 @@ TEST(Engine, CompanyChangesNothing) {
   }
 }
 
-TEST(Engine, TheLargestLogitsGiveTheSameReply) {
+TEST(Engine, TheLargestLogitsGiveTheSameGeneration) {
   for (const int32_t top_k : {0, 5, 6}) {
     for (const Speculation mode : {Speculation::kOff, Speculation::kMtp}) {
       FakeModel model(64);
@@ -152,7 +152,7 @@ TEST(Engine, TheLargestLogitsGiveTheSameReply) {
         r.sampling.presence_penalty = top_k == 6 ? 0.5F : 0.F;
         r.sampling.penalty_window = 10;
         r.sampling.seed = 3;
-        model.on_card = seen == &largest;
+        model.on_gpu = seen == &largest;
         seen->listen(r);
         ASSERT_TRUE(engine->submit(std::move(r)).ok());
       }
@@ -162,13 +162,13 @@ TEST(Engine, TheLargestLogitsGiveTheSameReply) {
       for (size_t i = 0; i < whole.outcome.tokens.size(); ++i) {
         EXPECT_EQ(whole.outcome.tokens[i].id, largest.outcome.tokens[i].id);
       }
-      EXPECT_GE(model.excerpt_rows, largest.outcome.tokens.size());
+      EXPECT_GE(model.partial_logit_rows, largest.outcome.tokens.size());
     }
   }
 }
 
 /// Rows of which few tokens do not decide are read whole, drafts among them.
-TEST(Engine, ExcerptsThatDoNotDecideChangeNothing) {
+TEST(Engine, PartialLogitsThatDoNotDecideChangeNothing) {
   for (const bool drafts : {false, true}) {
     for (const float top_p : {1.F, 0.5F, 0.99F}) {
       Request request;
@@ -193,7 +193,7 @@ TEST(Engine, ExcerptsThatDoNotDecideChangeNothing) {
       while (engine->step()) {
       }
       expect_same(seen.outcome, expected);
-      EXPECT_GT(model.excerpt_rows, 0U);
+      EXPECT_GT(model.partial_logit_rows, 0U);
       EXPECT_TRUE(top_p != 0.99F || model.rows_read > 0);
     }
   }
@@ -224,22 +224,22 @@ TEST(Engine, FullStoreSuspendsTheYoungestAndBringsItBack) {
   }
   while (engine->step()) {
   }
-  EXPECT_EQ(model.most_sequences, 2U);
+  EXPECT_EQ(model.max_sequences, 2U);
   for (size_t i = 0; i < 2; ++i) expect_same(seen[i].outcome, run_alone(requests[i]).outcome);
 }
 
-TEST(Engine, PromptsTakeTurnsAndRepliesGoFirst) {
+TEST(Engine, PromptsTakeTurnsAndGenerationsGoFirst) {
   FakeModel model(1000);
   const FakeTokenizer tokenizer;
   const auto engine = make_engine(model, tokenizer, {.max_step_rows = 4 + 64, .max_running = 4});
-  Request replying;
-  replying.prompt = {7};
-  replying.max_tokens = 1000;
-  replying.sampling.temperature = 1;
-  while (run_alone(replying).outcome.tokens.size() < 40) ++replying.sampling.seed;
+  Request decoding;
+  decoding.prompt = {7};
+  decoding.max_tokens = 1000;
+  decoding.sampling.temperature = 1;
+  while (run_alone(decoding).outcome.tokens.size() < 40) ++decoding.sampling.seed;
   Seen seen;
-  seen.listen(replying);
-  ASSERT_TRUE(engine->submit(std::move(replying)).ok());
+  seen.listen(decoding);
+  ASSERT_TRUE(engine->submit(std::move(decoding)).ok());
   engine->step();
   std::vector<Seen> readers(2);
   for (Seen& r : readers) {
@@ -255,15 +255,15 @@ TEST(Engine, PromptsTakeTurnsAndRepliesGoFirst) {
     EXPECT_EQ(seen.events, 1 + i) << "a reply waited for a prompt";
   }
   EXPECT_EQ(readers[0].finished + readers[1].finished, 2);
-  EXPECT_LE(model.most_rows, 68U);
+  EXPECT_LE(model.max_rows, 68U);
 }
 
-TEST(Engine, RepliesGoOnInTheMidstOfAChunk) {
+TEST(Engine, GenerationsContinueInTheMidstOfAChunk) {
   FakeModel model(1000);
-  model.divisible = true;
+  model.interleave_supported = true;
   const FakeTokenizer tokenizer;
-  const auto engine =
-      make_engine(model, tokenizer, {.max_step_rows = 4 + 64, .max_running = 4, .slowdown = 1});
+  const auto engine = make_engine(model, tokenizer,
+                                  {.max_step_rows = 4 + 64, .max_running = 4, .max_itl_ratio = 1});
   std::vector<Request> requests(4);
   std::vector<Seen> seen(4);
   for (size_t i = 0; i < 4; ++i) {
@@ -281,17 +281,17 @@ TEST(Engine, RepliesGoOnInTheMidstOfAChunk) {
     ASSERT_TRUE(engine->submit(std::move(r)).ok());
     if (i == 2) engine->step();
   }
-  const size_t before = model.interrupts;
+  const size_t before = model.interleaved;
   EXPECT_EQ(seen[2].events, 1);
   for (int chunk = 1; chunk <= 8; ++chunk) {
     engine->step();
     EXPECT_EQ(seen[2].events, 1 + 2 * chunk) << "the fake model is interrupted twice in a step";
     EXPECT_EQ(seen[3].events, chunk == 8 ? 1 : 0);
   }
-  EXPECT_EQ(model.interrupts - before, 16U);
+  EXPECT_EQ(model.interleaved - before, 16U);
   EXPECT_EQ(seen[0].finished, 1);
   EXPECT_EQ(engine->counters().batch.count, 16U);
-  EXPECT_EQ(model.most_rows, 64U);
+  EXPECT_EQ(model.max_rows, 64U);
   while (engine->step()) {
   }
   for (size_t i = 0; i < 4; ++i) expect_same(seen[i].outcome, run_alone(requests[i]).outcome);
@@ -301,10 +301,10 @@ TEST(Engine, RepliesGoOnInTheMidstOfAChunk) {
 TEST(Engine, AFailureInTheMidstOfAChunkIsToldToThoseItHits) {
   for (const size_t fail_at : {3, 4, 5}) {
     FakeModel model(1000);
-    model.divisible = true;
+    model.interleave_supported = true;
     model.fail_at = fail_at;
     const FakeTokenizer tokenizer;
-    const auto engine = make_engine(model, tokenizer, {.slowdown = 1});
+    const auto engine = make_engine(model, tokenizer, {.max_itl_ratio = 1});
     std::vector<Seen> seen(2);
     for (size_t i = 0; i < 2; ++i) {
       Request r;
@@ -462,7 +462,7 @@ TEST(Engine, StopStringsNeverShow) {
   EXPECT_GT(stopped, 50);
 }
 
-TEST(Engine, ContextAndLengthEndAReply) {
+TEST(Engine, ContextAndLengthEndAGeneration) {
   FakeModel model(64);
   const FakeTokenizer tokenizer;
   const auto engine = make_engine(model, tokenizer, {.context = 30});

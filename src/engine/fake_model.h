@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/exp_sums.h"
+#include "kernels/log_sum_exp.h"
 #include "model/model.h"
 #include "state/state_store.h"
 #include "text/tokenizer.h"
@@ -22,8 +22,8 @@
 namespace chimere::engine {
 
 /// Keeps its running hash in a real state store, through the same calls as a real model: a lost,
-/// mixed up or doubly advanced state changes every later logit. Chunk and step rows, and chunks cut
-/// at other places, hash differently.
+/// mixed up or doubly advanced state changes every later logit. Chunk and decode rows, and chunks
+/// cut at other places, hash differently.
 class FakeModel : public model::Model {
  public:
   static constexpr int64_t kVocab = 40;
@@ -48,23 +48,23 @@ class FakeModel : public model::Model {
   state::StateStore& states() override { return *store_; }
 
   Result<model::StepResult> forward(const model::StepPlan& plan) override {
-    if (!under_way_.empty()) return invalid_argument("a step is under way");
+    if (!in_flight_.empty()) return invalid_argument("a step is under way");
     return compute(plan);
   }
 
   /// Steps are computed at once, but nobody sees what came of them before wait().
-  bool feeds_tokens() const override { return feeds; }
+  bool supports_overlap() const override { return overlap_supported; }
   Status launch(const model::StepPlan& plan) override {
-    if (under_way_.size() > 1) return invalid_argument("two steps are under way");
+    if (in_flight_.size() > 1) return invalid_argument("two steps are under way");
     model::StepPlan known = plan;
     for (auto& s : known.sequences) {
       if (!s.choice) return invalid_argument("a token is not chosen");
-      if (s.fed) s.tokens = {chosen_.at(s.state)};
+      if (s.async_token) s.tokens = {chosen_.at(s.state)};
     }
-    fed_steps += static_cast<size_t>(plan.sequences[0].fed);
+    async_steps += static_cast<size_t>(plan.sequences[0].async_token);
     CHIMERE_TRY(const model::StepResult result, compute(known));
-    Launched& launched = under_way_.emplace_back();
-    launched.excerpts = std::exchange(excerpts_, {});
+    Launched& launched = in_flight_.emplace_back();
+    launched.partial_logits = std::exchange(partial_logits_, {});
     std::vector<kernels::TokenChoice> choices;
     for (const auto& s : plan.sequences) choices.push_back(*s.choice);
     launched.chosen.resize(choices.size());
@@ -77,22 +77,22 @@ class FakeModel : public model::Model {
     return {};
   }
   Result<model::StepResult> wait() override {
-    if (under_way_.empty()) return Model::wait();
-    waited_ = std::move(under_way_.front());
-    under_way_.pop_front();
-    if (fail_wait_at == ++waits) return io_error("The card is lost.");
-    Excerpts& e = waited_.excerpts;
+    if (in_flight_.empty()) return Model::wait();
+    waited_ = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    if (fail_wait_at == ++waits) return io_error("The GPU is lost.");
+    PartialLogits& e = waited_.partial_logits;
     const auto n = static_cast<int64_t>(e.sums.size());
     return model::StepResult{{},
                              {e.top.data(), n, kVocab},
-                             {e.listed.data(), n, kVocab},
+                             {e.selected.data(), n, kVocab},
                              e.sums.data(),
                              waited_.chosen.data()};
   }
-  size_t steps_under_way() const { return under_way_.size(); }
+  size_t steps_in_flight() const { return in_flight_.size(); }
 
-  bool interruptible() const override { return divisible; }
-  bool logits_on_card() const override { return on_card; }
+  bool can_interleave() const override { return interleave_supported; }
+  bool logits_on_gpu() const override { return on_gpu; }
   bool has_drafts() const override { return true; }
   /// Two of three drafts are drawn from the logits that the token will be drawn from.
   Status draft(std::span<const model::DraftStart> starts, int depth,
@@ -121,38 +121,38 @@ class FakeModel : public model::Model {
 
   Status read_logits(int64_t row, std::span<float> out) override {
     ++rows_read;
-    const auto at = excerpts_.left.begin() + row * kVocab;
+    const auto at = partial_logits_.left.begin() + row * kVocab;
     std::copy_n(at, kVocab, out.begin());
     return {};
   }
 
-  bool divisible = false;
-  bool feeds = false;                 ///< steps may be launched ahead
-  size_t fed_steps = 0;               ///< launched behind one whose tokens nobody knew
+  bool interleave_supported = false;
+  bool overlap_supported = false;     ///< steps may be launched ahead
+  size_t async_steps = 0;             ///< launched behind one whose tokens nobody knew
   size_t waits = 0;                   ///< steps that were waited for
   size_t fail_wait_at = 0;            ///< which of these fails; 0: none
   size_t wrong_choice_at = 0;         ///< the step whose first token is told wrongly; 0: none
-  bool on_card = true;                ///< excerpts are asked for where they are enough
+  bool on_gpu = true;                 ///< partial logits are asked for where they are enough
   size_t drafts = 0;                  ///< that a further one was asked for
-  size_t excerpt_rows = 0;            ///< rows of which excerpts were wanted
+  size_t partial_logit_rows = 0;      ///< rows of which partial logits were wanted
   std::atomic<size_t> rows_read = 0;  ///< of those, whole
   size_t steps = 0;
-  size_t interrupts = 0;
-  size_t most_rows = 0;
-  size_t most_sequences = 0;
+  size_t interleaved = 0;
+  size_t max_rows = 0;
+  size_t max_sequences = 0;
   size_t fail_at = 0;  ///< the step that fails; 0: none
 
  private:
   /// Of rows one after the other.
-  struct Excerpts {
+  struct PartialLogits {
     std::vector<kernels::TopLogit> top;
-    std::vector<float> listed;
+    std::vector<float> selected;
     std::vector<float> left;  ///< the logits, without those that are listed
-    std::vector<kernels::ExpSums> sums;
+    std::vector<kernels::LogSumExp> sums;
   };
 
   struct Launched {
-    Excerpts excerpts;
+    PartialLogits partial_logits;
     std::vector<int32_t> chosen;
   };
 
@@ -164,34 +164,34 @@ class FakeModel : public model::Model {
       wanted.push_back({s.state, static_cast<int32_t>(s.tokens.size()), s.revocable});
       rows += s.tokens.size();
     }
-    most_rows = std::max(most_rows, rows);
-    most_sequences = std::max(most_sequences, plan.sequences.size());
+    max_rows = std::max(max_rows, rows);
+    max_sequences = std::max(max_sequences, plan.sequences.size());
     if (fail_at == steps) return io_error("The file was cut.");
     CHIMERE_TRY(auto reservation, store_->reserve(wanted));
     logits_.clear();
-    excerpts_ = {};
+    partial_logits_ = {};
     size_t row = 0;
-    const auto interrupt = [&] {
-      if (!divisible || !plan.interrupt || interrupted_) return;
-      interrupted_ = true;
-      ++interrupts;
+    const auto interleave = [&] {
+      if (!interleave_supported || !plan.interleave || interleaving_) return;
+      interleaving_ = true;
+      ++interleaved;
       const std::vector<float> mine = std::exchange(logits_, {});
-      const Excerpts my_excerpts = std::exchange(excerpts_, {});
-      plan.interrupt();
+      const PartialLogits my_partial_logits = std::exchange(partial_logits_, {});
+      plan.interleave();
       logits_ = mine;
-      excerpts_ = my_excerpts;
-      interrupted_ = false;
+      partial_logits_ = my_partial_logits;
+      interleaving_ = false;
     };
-    interrupt();
+    interleave();
     for (size_t i = 0; i < plan.sequences.size(); ++i) {
       const auto& s = plan.sequences[i];
       uint64_t hash = read(reservation.read_slots()[i]);
       size_t chunk = 0;
-      int32_t left = s.row_class == model::RowClass::kChunk ? s.chunks.at(0) : 0;
+      int32_t left = s.row_class == model::RowClass::kPrefill ? s.chunks.at(0) : 0;
       for (size_t r = 0; r < s.tokens.size(); ++r, ++row) {
         hash = mix(hash ^ (static_cast<uint64_t>(s.tokens[r]) * 2 +
-                           (s.row_class == model::RowClass::kStep)));
-        if (s.row_class == model::RowClass::kChunk && --left == 0) {
+                           (s.row_class == model::RowClass::kDecode)));
+        if (s.row_class == model::RowClass::kPrefill && --left == 0) {
           hash = mix(hash + 12345);
           if (++chunk < s.chunks.size()) left = s.chunks[chunk];
         }
@@ -201,19 +201,19 @@ class FakeModel : public model::Model {
           if (s.top == 0) {
             add_logits(hash);
           } else {
-            add_excerpt(hash, s.listed.empty() ? std::vector<int32_t>() : s.listed[l]);
+            add_partial_logits(hash, s.selected.empty() ? std::vector<int32_t>() : s.selected[l]);
           }
         }
       }
-      interrupt();
+      interleave();
     }
     reservation.apply();
     const auto n = static_cast<int64_t>(logits_.size()) / kVocab;
-    Excerpts& e = excerpts_;
+    PartialLogits& e = partial_logits_;
     const auto n_top = static_cast<int64_t>(e.sums.size());
     return model::StepResult{ConstMatrixView(logits_.data(), n, kVocab, kVocab),
                              {e.top.data(), n_top, kVocab},
-                             {e.listed.data(), n_top, kVocab},
+                             {e.selected.data(), n_top, kVocab},
                              e.sums.data()};
   }
 
@@ -237,36 +237,36 @@ class FakeModel : public model::Model {
   }
 
   /// All that are not listed, in order: more than anybody asked for.
-  void add_excerpt(uint64_t hash, const std::vector<int32_t>& listed) {
+  void add_partial_logits(uint64_t hash, const std::vector<int32_t>& selected) {
     std::vector<float> before = std::exchange(logits_, {});
     add_logits(hash);
     std::vector<float> logits = std::exchange(logits_, std::move(before));
-    excerpts_.sums.push_back(kernels::row_exp_sums(logits.data(), kVocab));
+    partial_logits_.sums.push_back(kernels::row_log_sum_exp(logits.data(), kVocab));
     std::vector<float> taken(kVocab, -INFINITY);
     MatrixView view = {logits.data(), 1, kVocab, kVocab};
-    std::vector<int32_t> ids = listed;
+    std::vector<int32_t> ids = selected;
     ids.resize(kVocab, -1);
     const auto ops = kernels::make_ref_ops();
-    ops->take_logits(view, ids, {taken.data(), 1, kVocab});
+    ops->gather_logits(view, ids, {taken.data(), 1, kVocab});
     std::vector<kernels::TopLogit> top(kVocab);
     ops->top_logits(view, {top.data(), 1, kVocab});
-    excerpts_.listed.insert(excerpts_.listed.end(), taken.begin(), taken.end());
-    excerpts_.top.insert(excerpts_.top.end(), top.begin(), top.end());
-    excerpts_.left.insert(excerpts_.left.end(), logits.begin(), logits.end());
-    ++excerpt_rows;
+    partial_logits_.selected.insert(partial_logits_.selected.end(), taken.begin(), taken.end());
+    partial_logits_.top.insert(partial_logits_.top.end(), top.begin(), top.end());
+    partial_logits_.left.insert(partial_logits_.left.end(), logits.begin(), logits.end());
+    ++partial_logit_rows;
   }
 
   std::string architecture_ = "fake";
   std::unique_ptr<state::StateStore> store_;
   std::vector<float> logits_;
-  Excerpts excerpts_;
-  std::deque<Launched> under_way_;
+  PartialLogits partial_logits_;
+  std::deque<Launched> in_flight_;
   Launched waited_;
   std::map<const state::SequenceState*, int32_t> chosen_;
-  bool interrupted_ = false;
+  bool interleaving_ = false;
 };
 
-/// Token 0 ends a reply, 1 starts a message, the others are letters.
+/// Token 0 ends a generation, 1 starts a message, the others are letters.
 class FakeTokenizer : public text::Tokenizer {
  public:
   std::string token_bytes(int32_t id, bool) const override {

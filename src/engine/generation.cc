@@ -35,7 +35,8 @@ const char* finish_reason_name(FinishReason reason) {
 }
 
 Generation::Generation(RequestId id, Request request, std::span<const int32_t> message_starts,
-                       const Options& options, const text::Tokenizer& tokenizer, Lessons& lessons)
+                       const Options& options, const text::Tokenizer& tokenizer,
+                       DraftStatistics& statistics)
     : id_(id),
       request_(std::move(request)),
       context_(options.context),
@@ -45,15 +46,15 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
       sampler_(request_.sampling),
       stops_(std::move(request_.stop)) {
   if (request_.speculation != Speculation::kOff) {
-    speculator_.emplace(request_.speculation, request_.sampling, lessons);
+    speculator_.emplace(request_.speculation, request_.sampling, statistics);
   }
   if (request_.thinking) {
-    thinking_.emplace(*std::move(request_.thinking), request_.prompt, most_tokens(), tokenizer);
+    thinking_.emplace(*std::move(request_.thinking), request_.prompt, max_tokens(), tokenizer);
   }
-  // What a thought is measured by depends on all logits.
-  if (options.excerpts && !thinking_) {
+  // What reasoning is measured by depends on all logits.
+  if (options.partial_logits && !thinking_) {
     // Of a small vocabulary, many are nearly all.
-    const int32_t most = std::min(kernels::kMostTopLogits, tokenizer.n_tokens() / 4);
+    const int32_t most = std::min(kernels::kMaxTopLogits, tokenizer.n_tokens() / 4);
     needed_ = sampler_.needed(most);
   }
   outcome_.prompt_tokens = static_cast<int32_t>(prompt_size());
@@ -78,20 +79,20 @@ void Generation::use_prefix() {
                       std::equal(tokens.begin(), tokens.end(), request_.prompt.begin()) &&
                       std::binary_search(chunk_ends_.begin(), chunk_ends_.end(), size);
   if (usable) {
-    go_on_from(request_.prefix->state, CacheTier::kRequest);
+    resume_from(request_.prefix->state, CacheTier::kRequest);
   } else {
     request_.prefix.reset();
   }
 }
 
-void Generation::go_on_from(state::Checkpoint state, CacheTier tier) {
+void Generation::resume_from(state::Checkpoint state, CacheTier tier) {
   position_ = state.position();
   outcome_.reused_tokens = static_cast<int32_t>(position_);
   outcome_.reused_from = tier;
   from_ = std::move(state);
 }
 
-void Generation::go_on_from_nothing() {
+void Generation::drop_prefix() {
   position_ = 0;
   outcome_.reused_tokens = 0;
   outcome_.reused_from = CacheTier::kNone;
@@ -128,7 +129,7 @@ int32_t Generation::next_chunk(int64_t taken) const {
 model::SequenceRows Generation::prompt_rows(int64_t rows) {
   model::SequenceRows out;
   out.state = state_.get();
-  out.row_class = model::RowClass::kChunk;
+  out.row_class = model::RowClass::kPrefill;
   const auto first = request_.prompt.begin() + position_;
   out.tokens.assign(first, first + rows);
   for (int64_t from = position_; from < position_ + rows;) {
@@ -137,14 +138,14 @@ model::SequenceRows Generation::prompt_rows(int64_t rows) {
     from = end;
   }
   if (position_ + rows == prompt_size()) out.logits_of = {static_cast<int32_t>(rows - 1)};
-  want_excerpts(out);
+  want_partial_logits(out);
   return out;
 }
 
 model::SequenceRows Generation::decode_rows() {
   model::SequenceRows out;
   out.state = state_.get();
-  out.row_class = model::RowClass::kStep;
+  out.row_class = model::RowClass::kDecode;
   out.tokens = {history_.back()};
   if (speculator_) {
     const std::span<const int32_t> drafts = speculator_->drafts();
@@ -153,46 +154,46 @@ model::SequenceRows Generation::decode_rows() {
   out.revocable = out.tokens.size() > 1;
   out.logits_of.resize(out.tokens.size());
   std::iota(out.logits_of.begin(), out.logits_of.end(), 0);
-  want_excerpts(out);
+  want_partial_logits(out);
   return out;
 }
 
-std::optional<model::SequenceRows> Generation::launched_row(bool behind) {
-  if (needed_.largest == 0 || thinking_ || (speculator_ && !speculator_->rests())) return {};
+std::optional<model::SequenceRows> Generation::async_row(bool behind) {
+  if (needed_.largest == 0 || thinking_ || (speculator_ && !speculator_->idle())) return {};
   const size_t position = history_.size() + (behind ? 1 : 0);
-  std::optional<kernels::TokenChoice> choice = sampler_.choice_on_card(position);
+  std::optional<kernels::TokenChoice> choice = sampler_.choice_on_gpu(position);
   if (!choice) return {};
   model::SequenceRows out = decode_rows();
   out.choice = choice;
-  out.fed = behind;
+  out.async_token = behind;
   return out;
 }
 
-void Generation::want_excerpts(model::SequenceRows& rows) {
-  from_excerpts_ = needed_.largest > 0 && !rows.logits_of.empty();
-  if (!from_excerpts_) return;
-  // What the texts behind the rows have listed: of a reply, drafts follow its newest token.
-  listed_.resize(rows.logits_of.size());
+void Generation::want_partial_logits(model::SequenceRows& rows) {
+  from_partial_logits_ = needed_.largest > 0 && !rows.logits_of.empty();
+  if (!from_partial_logits_) return;
+  // What the texts behind the rows have listed: of a generation, drafts follow its newest token.
+  selected_.resize(rows.logits_of.size());
   size_t most = 0;
   const size_t before = history_.size();
-  for (size_t i = 0; i < listed_.size(); ++i) {
+  for (size_t i = 0; i < selected_.size(); ++i) {
     if (i > 0) history_.push_back(rows.tokens[i]);
-    from_excerpts_ &= sampler_.list(history_, vocabulary_, listed_[i]).ok();
-    most = std::max(most, listed_[i].size());
+    from_partial_logits_ &= sampler_.list(history_, vocabulary_, selected_[i]).ok();
+    most = std::max(most, selected_[i].size());
   }
   history_.resize(before);
-  from_excerpts_ &= most <= static_cast<size_t>(kernels::kMostListedLogits);
-  if (!from_excerpts_) return;
+  from_partial_logits_ &= most <= static_cast<size_t>(kernels::kMaxSelectedLogits);
+  if (!from_partial_logits_) return;
   rows.top = needed_.largest;
   rows.sums = needed_.sums;
-  if (most > 0) rows.listed = listed_;
+  if (most > 0) rows.selected = selected_;
 }
 
-int32_t Generation::most_drafts() const {
-  return most_tokens() - static_cast<int32_t>(outcome_.tokens.size()) - 1;
+int32_t Generation::max_drafts() const {
+  return max_tokens() - static_cast<int32_t>(outcome_.tokens.size()) - 1;
 }
 
-int32_t Generation::most_tokens() const {
+int32_t Generation::max_tokens() const {
   const int64_t room =
       std::min<int64_t>(context_ - prompt_size(), std::numeric_limits<int32_t>::max());
   const auto most = static_cast<int32_t>(room);
@@ -206,7 +207,7 @@ void Generation::advance_prompt(int64_t rows) {
   outcome_.prefix = Prefix{{first, first + position_}, state_->checkpoint()};
 }
 
-bool Generation::ends_reply(int32_t token) const {
+bool Generation::ends_generation(int32_t token) const {
   return tokenizer_.is_end_of_generation(token) ||
          std::ranges::find(request_.stop_tokens, token) != request_.stop_tokens.end();
 }
@@ -216,7 +217,7 @@ Result<sampling::Sampled> Generation::sample(std::span<const float> logits) {
                    : sampler_.sample(logits, history_, history_.size());
 }
 
-Result<sampling::Sampled> Generation::sample_excerpt(const model::StepResult& result, int64_t row,
+Result<sampling::Sampled> Generation::sample_partial(const model::StepResult& result, int64_t row,
                                                      const ReadLogits& read_logits) {
   largest_.clear();
   const std::span<const kernels::TopLogit> top = result.top.row(row);
@@ -224,11 +225,11 @@ Result<sampling::Sampled> Generation::sample_excerpt(const model::StepResult& re
     largest_.push_back({t.value, t.id});
   }
   known_.clear();
-  const std::vector<int32_t>& listed = listed_[static_cast<size_t>(row)];
-  for (size_t i = 0; i < listed.size(); ++i) {
-    known_.push_back({result.listed.row(row)[i], listed[i]});
+  const std::vector<int32_t>& selected = selected_[static_cast<size_t>(row)];
+  for (size_t i = 0; i < selected.size(); ++i) {
+    known_.push_back({result.selected.row(row)[i], selected[i]});
   }
-  const kernels::ExpSums* const sums = needed_.sums ? result.sums + row : nullptr;
+  const kernels::LogSumExp* const sums = needed_.sums ? result.sums + row : nullptr;
   CHIMERE_TRY(std::optional<sampling::Sampled> sampled,
               sampler_.sample({largest_, known_, sums}, history_, history_.size()));
   if (sampled) return *std::move(sampled);
@@ -245,20 +246,20 @@ bool Generation::choose(Result<sampling::Sampled> sampled) {
   if (!choices_.back().sampled.ok()) return false;
   const int32_t token = choices_.back().sampled->id;
   history_.push_back(token);
-  return draft < drafts.size() && drafts[draft] == token && !ends_reply(token);
+  return draft < drafts.size() && drafts[draft] == token && !ends_generation(token);
 }
 
 void Generation::choose(const model::StepResult& result, const ReadLogits& read_logits) {
   choices_.clear();
   const auto cols = static_cast<size_t>(result.logits.cols);
-  const int64_t rows = from_excerpts_ ? result.top.rows : result.logits.rows;
+  const int64_t rows = from_partial_logits_ ? result.top.rows : result.logits.rows;
   for (int64_t row = 0; row < rows; ++row) {
-    Result<sampling::Sampled> sampled = from_excerpts_
-                                            ? sample_excerpt(result, row, read_logits)
+    Result<sampling::Sampled> sampled = from_partial_logits_
+                                            ? sample_partial(result, row, read_logits)
                                             : sample(std::span(result.logits.row(row), cols));
     // The next step may have begun with it.
     if (result.chosen != nullptr && sampled.ok() && sampled->id != result.chosen[row]) {
-      sampled = io_error("the card chose token " + std::to_string(result.chosen[row]) +
+      sampled = io_error("the GPU chose token " + std::to_string(result.chosen[row]) +
                          " where the host draws " + std::to_string(sampled->id) +
                          "; start the program again");
     }
@@ -284,7 +285,7 @@ void Generation::settle_drafts() {
   };
   size_t accepted = 0;
   while (accepted < choices_.size() && is_draft(accepted)) ++accepted;
-  // All choices but the last were drafts; if that one was too, the reply ends with it.
+  // All choices but the last were drafts; if that one was too, the generation ends with it.
   speculator_->end(static_cast<int32_t>(accepted), accepted == choices_.size());
   if (state_->pending_rows() == 0) return;
   const auto rows = static_cast<int32_t>(choices_.size());
@@ -299,11 +300,11 @@ void Generation::accept(Choice choice) {
   const int32_t token = sampled->id;
   outcome_.tokens.push_back(*std::move(sampled));
 
-  // What would end an answer does not end a thought: that is what Thinking is for.
-  const bool ends = !choice.in_thought && ends_reply(token);
+  // What would end an answer does not end reasoning: that is what Thinking is for.
+  const bool ends = !choice.in_reasoning && ends_generation(token);
   std::string text;
   if (!ends) text = decoder_.push(tokenizer_.token_bytes(token, false));
-  if (!choice.in_thought) text = stops_.push(text);
+  if (!choice.in_reasoning) text = stops_.push(text);
   outcome_.text += text;
   if (request_.on_token) request_.on_token({outcome_.tokens.back(), text});
 

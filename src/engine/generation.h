@@ -29,15 +29,15 @@ class Generation {
  public:
   using ReadLogits = std::function<Status(int64_t row, std::span<float> out)>;
   struct Options {
-    int64_t context;     ///< most tokens of prompt and reply
-    bool cached;         ///< the states at prefix_points() of the prompt are to be kept
-    int64_t vocabulary;  ///< logits of a row
-    bool excerpts;       ///< the model is to give excerpts of logits where they are enough
+    int64_t context;      ///< most tokens of prompt and generation
+    bool cached;          ///< the states at prefix_points() of the prompt are to be kept
+    int64_t vocabulary;   ///< logits of a row
+    bool partial_logits;  ///< the model is to give partial logits of logits where they are enough
   };
 
   /// Tokenizer and lessons must outlive the generation.
   Generation(RequestId id, Request request, std::span<const int32_t> message_starts,
-             const Options& options, const text::Tokenizer& tokenizer, Lessons& lessons);
+             const Options& options, const text::Tokenizer& tokenizer, DraftStatistics& statistics);
 
   RequestId id() const { return id_; }
   const std::string& owner() const { return request_.owner; }
@@ -48,15 +48,15 @@ class Generation {
   int64_t prompt_size() const { return static_cast<int64_t>(request_.prompt.size()); }
   int64_t position() const { return position_; }
   const Request& request() const { return request_; }
-  /// Tokens of the prompt and the reply.
+  /// Tokens of the prompt and the generation.
   std::span<const int32_t> history() const { return history_; }
   /// Positions in the prompt where its chunks end.
   std::span<const int64_t> chunk_ends() const { return chunk_ends_; }
 
   /// Before start(): the prompt's first tokens are in this state.
-  void go_on_from(state::Checkpoint state, CacheTier tier);
+  void resume_from(state::Checkpoint state, CacheTier tier);
   /// The prompt is to be computed whole after all; gives the state's memory back.
-  void go_on_from_nothing();
+  void drop_prefix();
   bool has_prefix() const { return from_.has_value(); }
   CacheTier prefix_tier() const { return outcome_.reused_from; }
   int loads = 0;  ///< states that the prefix cache began to read from disk for this request
@@ -82,19 +82,19 @@ class Generation {
   /// The newest token, and its drafts behind it.
   model::SequenceRows decode_rows();
 
-  /// The row of the newest token with a choice on the card, if it needs nothing else: for a step
-  /// that is launched. `behind`: that the step under way chooses the newest token, so that the row
+  /// The row of the newest token with a choice on the GPU, if it needs nothing else: for a step
+  /// that is launched. `behind`: that the step in flight chooses the newest token, so that the row
   /// is fed.
-  std::optional<model::SequenceRows> launched_row(bool behind);
+  std::optional<model::SequenceRows> async_row(bool behind);
 
   int64_t decode_size() const {
     return 1 + (speculator_ ? static_cast<int64_t>(speculator_->drafts().size()) : 0);
   }
 
-  /// Between two steps of a request that is replying: its drafts, nullptr if it has none, and how
+  /// Between two steps of a request that is decoding: its drafts, nullptr if it has none, and how
   /// many rows behind the newest token make sense.
   Speculator* speculator() { return speculator_ ? &*speculator_ : nullptr; }
-  int32_t most_drafts() const;
+  int32_t max_drafts() const;
   model::DraftStart draft_start() const { return {state_.get(), history_.back()}; }
 
   /// The rows of the last step are computed.
@@ -102,16 +102,16 @@ class Generation {
   void advance_decode() { ++decoded_; }
   /// Chooses the next token from the logits of the newest row, and the ones behind it from those of
   /// its drafts as long as each draft is the token. `result` has the rows of this request alone:
-  /// as an excerpt if from_excerpts(). Touches nothing but this request: the choices of several may
-  /// be made at the same time.
-  /// `read_logits`: Model::read_logits() of these rows, where an excerpt does not decide.
+  /// as an partial logits if from_partial_logits(). Touches nothing but this request: the choices
+  /// of several may be made at the same time. `read_logits`: Model::read_logits() of these rows,
+  /// where an partial logits does not decide.
   void choose(const model::StepResult& result, const ReadLogits& read_logits);
-  /// The token that a step under way chooses for this request ends its reply in any case.
-  bool ends_with_next() const { return most_drafts() < 1; }
-  /// The rows that were planned last give excerpts, not all logits.
-  bool from_excerpts() const { return from_excerpts_; }
-  /// Adds the chosen tokens to the reply, tells the caller, notices the end, and takes back the
-  /// rows of drafts that were wrong. Returns how many tokens were added.
+  /// The token that a step in flight chooses for this request ends its generation in any case.
+  bool ends_with_next() const { return max_drafts() < 1; }
+  /// The rows that were planned last give partial logits, not all logits.
+  bool from_partial_logits() const { return from_partial_logits_; }
+  /// Adds the chosen tokens to the generation, tells the caller, notices the end, and takes back
+  /// the rows of drafts that were wrong. Returns how many tokens were added.
   int32_t accept();
 
   /// Ends the request and calls on_finish.
@@ -122,22 +122,22 @@ class Generation {
   using Clock = std::chrono::steady_clock;
   struct Choice {
     Result<sampling::Sampled> sampled;
-    bool in_thought = false;
+    bool in_reasoning = false;
   };
 
   void use_prefix();
-  /// Asks for excerpts of the rows' logits where these are enough.
-  void want_excerpts(model::SequenceRows& rows);
+  /// Asks for partial logits of the rows' logits where these are enough.
+  void want_partial_logits(model::SequenceRows& rows);
   Result<sampling::Sampled> sample(std::span<const float> logits);
-  Result<sampling::Sampled> sample_excerpt(const model::StepResult& result, int64_t row,
+  Result<sampling::Sampled> sample_partial(const model::StepResult& result, int64_t row,
                                            const ReadLogits& read_logits);
   /// Of the next row. False if no other row is to be looked at.
   bool choose(Result<sampling::Sampled> sampled);
   void accept(Choice choice);
   void settle_drafts();
-  /// Most tokens that the reply can have.
-  int32_t most_tokens() const;
-  bool ends_reply(int32_t token) const;
+  /// Most tokens that the generation can have.
+  int32_t max_tokens() const;
+  bool ends_generation(int32_t token) const;
 
   RequestId id_;
   Request request_;
@@ -147,22 +147,22 @@ class Generation {
   std::vector<int64_t> chunk_ends_;
   std::vector<int64_t> points_;
   int64_t keep_at_ = -1;                   ///< the chunk end whose state the outcome keeps
-  std::optional<state::Checkpoint> from_;  ///< where start() goes on
+  std::optional<state::Checkpoint> from_;  ///< where start() continues
   int64_t position_ = 0;                   ///< prompt tokens computed
   int64_t decoded_ = 0;                    ///< sampled tokens computed
   std::unique_ptr<state::SequenceState> state_;
   std::vector<uint8_t> suspended_;
-  std::vector<int32_t> history_;  ///< prompt and reply
+  std::vector<int32_t> history_;  ///< prompt and generation
   sampling::Sampler sampler_;
   std::optional<Speculator> speculator_;
   std::optional<Thinking> thinking_;
   sampling::Needed needed_;  ///< without any largest: all logits
-  bool from_excerpts_ = false;
-  std::vector<std::vector<int32_t>> listed_;  ///< of the rows that were planned last
-  std::vector<sampling::Candidate> largest_;  ///< here for its memory
-  std::vector<sampling::Candidate> known_;    ///< likewise
-  std::vector<float> logits_;                 ///< likewise
-  std::vector<Choice> choices_;               ///< from choose() to accept()
+  bool from_partial_logits_ = false;
+  std::vector<std::vector<int32_t>> selected_;  ///< of the rows that were planned last
+  std::vector<sampling::Candidate> largest_;    ///< here for its memory
+  std::vector<sampling::Candidate> known_;      ///< likewise
+  std::vector<float> logits_;                   ///< likewise
+  std::vector<Choice> choices_;                 ///< from choose() to accept()
 
   text::StreamDecoder decoder_;
   StopMatcher stops_;

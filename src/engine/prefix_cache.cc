@@ -137,7 +137,7 @@ std::optional<state::Checkpoint> PrefixCache::assemble(const Recipe& recipe,
   while (true) {
     auto state = store_.assemble(recipe.base.get(), images);
     if (state.ok()) return std::move(state).value();
-    if (state.error().code != Error::Code::kOutOfMemory || !give_way()) return std::nullopt;
+    if (state.error().code != Error::Code::kOutOfMemory || !evict()) return std::nullopt;
   }
 }
 

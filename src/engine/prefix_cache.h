@@ -1,4 +1,4 @@
-// States of prompts that were computed before, so that a longer prompt goes on from them.
+// States of prompts that were computed before, so that a longer prompt continues from them.
 #ifndef CHIMERE_ENGINE_PREFIX_CACHE_H_
 #define CHIMERE_ENGINE_PREFIX_CACHE_H_
 
@@ -27,7 +27,7 @@ struct PrefixCacheOptions {
   int64_t device_states = 0;
   int64_t memory_bytes = 0;         ///< 0: nothing moves to memory
   state::PrefixFolderOptions disk;  ///< max_bytes 0: nothing goes to disk
-  /// Told of files that were skipped and disks that are full; on the thread of the caller.
+  /// PendingToken of files that were skipped and disks that are full; on the thread of the caller.
   std::function<void(const std::string&)> log;
   /// Something is there for poll(); called from another thread.
   std::function<void()> wake;
@@ -49,10 +49,10 @@ struct PrefixCacheStats {
 ///
 /// A radix tree for each scope (whoever asks; states of one are never given to another) refers to
 /// states at chunk borders of prompts. A state is in the state store (pages shared with the
-/// sequences that go on from it), and moves to memory when there are too many or requests need the
-/// room. What is worth finding again after a restart is written to disk when the engine is idle.
-/// Whatever place it comes from, a request gets the same bits as if its prompt had been computed
-/// whole.
+/// sequences that continue from it), and moves to memory when there are too many or requests need
+/// the room. What is worth finding again after a restart is written to disk when the engine is
+/// idle. Whatever place it comes from, a request gets the same bits as if its prompt had been
+/// computed whole.
 class PrefixCache {
  public:
   /// Reads what is on disk. The store must outlive the cache. Errors: kIo (the folder cannot be
@@ -85,14 +85,14 @@ class PrefixCache {
 
   /// Requests need room: gives back the state of the store that was not used for the longest time.
   /// False if there is none.
-  bool give_way();
+  bool evict();
 
   /// Runs the results of work in the background; true if there were any.
   bool poll() { return background_.poll(); }
   /// Waits for a result if there is work in the background.
   void wait() { background_.wait(); }
   bool working() const { return background_.outstanding() > 0; }
-  /// Starts a write of something that is not on disk yet, if nothing is going on. False if
+  /// Starts a write of something that is not on disk yet, if nothing is continuing. False if
   /// everything is.
   bool save_one();
   /// Writes what is left until `deadline`.

@@ -136,7 +136,7 @@ class Cached : public ::testing::Test {
   std::mt19937 random_{seed_};
 };
 
-/// Conversations that go on, branch, are edited and asked again, with few places for states.
+/// Conversations that continue, branch, are edited and asked again, with few places for states.
 TEST_F(Cached, AnswersAreThoseOfColdRuns) {
   SCOPED_TRACE(seed_);
   uint64_t hits[5] = {};
@@ -192,7 +192,7 @@ TEST_F(Cached, AConversationGoesOnFromEachTier) {
     EXPECT_EQ(device.reused_from, CacheTier::kDevice);
     EXPECT_EQ(device.reused_tokens, static_cast<int32_t>(prompt.size()) - 2);
     expect_cold_answer(device, request);
-    while (rig.cache->give_way()) {
+    while (rig.cache->evict()) {
     }
     EXPECT_EQ(rig.pages_in_use(), 0);
     const Outcome memory = rig.ask(request);
@@ -235,7 +235,7 @@ TEST_F(Cached, ASharedSystemPromptServesOtherQuestionsAndNobodyElse) {
   expect_cold_answer(outcome, request);
 }
 
-TEST_F(Cached, RepliesAreRunAgainWhileIdle) {
+TEST_F(Cached, GenerationsAreRunAgainWhileIdle) {
   Rig rig(PrefixCacheOptions{});
   Tokens history = message(random_, 80);
   append(history, {1, 5});
@@ -244,7 +244,7 @@ TEST_F(Cached, RepliesAreRunAgainWhileIdle) {
   first.sampling.logit_bias = {{0, -1000.F}};
   append(history, ids(rig.ask(first)));
   rig.rest();
-  EXPECT_GT(rig.engine->counters().rerun_tokens, 0);
+  EXPECT_GT(rig.engine->counters().warmup_tokens, 0);
   const size_t replied = history.size();
   append(history, message(random_, 10));
   append(history, {1, 5});

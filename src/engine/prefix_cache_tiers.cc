@@ -123,7 +123,7 @@ void PrefixCache::set_copies(std::span<const Copy> copies) {
   }
 }
 
-/// Moves a state out of the store; the copy is made in the background, unless a card's memory must
+/// Moves a state out of the store; the copy is made in the background, unless a GPU's memory must
 /// be read.
 void PrefixCache::demote(Node& node) {
   const bool copied = options_.memory_bytes > 0 && !node.state.usable_memory();
@@ -155,7 +155,7 @@ void PrefixCache::demote(Node& node) {
   });
 }
 
-bool PrefixCache::give_way() {
+bool PrefixCache::evict() {
   Node* node = oldest([](const Node& n) { return n.state.device != nullptr && n.state.pins == 0; });
   if (node == nullptr) {
     // What is being copied leaves the store when that is done.

@@ -19,7 +19,7 @@
 namespace chimere::engine {
 
 /// The state behind the first tokens of a prompt, at a chunk boundary: a prompt that starts with
-/// the same tokens goes on from there and gets the same bits as if it had been computed whole.
+/// the same tokens continues from there and gets the same bits as if it had been computed whole.
 /// Holds memory of the model's state store.
 struct Prefix {
   std::vector<int32_t> tokens;
@@ -39,8 +39,8 @@ const char* finish_reason_name(FinishReason reason);
 /// One sampled token, as it comes.
 struct TokenEvent {
   const sampling::Sampled& token;
-  /// Text that is now certain to belong to the reply: whole characters that cannot begin a stop
-  /// string. Often a little behind the token; the rest comes with later tokens or in
+  /// Text that is now certain to belong to the generation: whole characters that cannot begin a
+  /// stop string. Often a little behind the token; the rest comes with later tokens or in
   /// Outcome::text_tail.
   std::string_view text;
 };
@@ -48,11 +48,11 @@ struct TokenEvent {
 struct Outcome {
   FinishReason reason = FinishReason::kError;
   Error error;
-  std::string text;       ///< the whole reply; stop strings and what follows them are cut off
+  std::string text;       ///< the whole generation; stop strings and what follows them are cut off
   std::string text_tail;  ///< the end of `text` that no TokenEvent has carried
-  /// Every sampled token, the one that ended the reply included.
+  /// Every sampled token, the one that ended the generation included.
   std::vector<sampling::Sampled> tokens;
-  /// If asked for: the longest part of the prompt that any longer prompt can go on from.
+  /// If asked for: the longest part of the prompt that any longer prompt can continue from.
   std::optional<Prefix> prefix;
   SpeculationCounts speculation;
   ThinkingCounts thinking;  ///< of a request that controls it
@@ -73,8 +73,8 @@ struct Request {
   bool use_cache = true;        ///< look for the prompt in the prefix cache, and leave it there
   std::vector<int32_t> prompt;  ///< at least one token
   sampling::SamplingParams sampling;
-  int32_t max_tokens = -1;           ///< -1: until the reply or the context ends
-  std::vector<std::string> stop;     ///< texts that end the reply
+  int32_t max_tokens = -1;           ///< -1: until the generation or the context ends
+  std::vector<std::string> stop;     ///< texts that end the generation
   std::vector<int32_t> stop_tokens;  ///< besides the tokenizer's end-of-generation tokens
   Speculation speculation = Speculation::kOff;
   std::optional<ThinkingParams> thinking;  ///< absent: the model thinks as it likes

@@ -27,8 +27,8 @@ struct EngineService::Impl {
   };
 
   Impl(model::Model& m, const ServiceOptions& o) : options(o), states(m.states()) {
-    picture.kv_limit = states.max_pages() * states.page_stride();
-    picture.slot_limit = states.max_slots() * states.bytes_per_slot();
+    snapshot.kv_limit = states.max_pages() * states.page_stride();
+    snapshot.slot_limit = states.max_slots() * states.bytes_per_slot();
   }
 
   Status start(model::Model& model, const text::Tokenizer& tokenizer);
@@ -36,7 +36,7 @@ struct EngineService::Impl {
   void observe(Request& request);
   void work();
   bool take_arrivals(bool busy);
-  void take_picture();
+  void take_snapshot();
 
   ServiceOptions options;
   state::StateStore& states;
@@ -51,7 +51,7 @@ struct EngineService::Impl {
   bool closed = false;      ///< no more requests
   bool cancel_all = false;  ///< end those there are
   bool ended = false;       ///< leave the thread
-  ServiceStats picture;
+  ServiceStats snapshot;
 
   // Behind what their threads use.
   std::unique_ptr<PrefixCache> cache;
@@ -66,15 +66,15 @@ Result<RequestId> EngineService::Impl::submit(Request request) {
   if (closed) {
     return Error{Error::Code::kCancelled, "The server is stopping and takes no more requests."};
   }
-  if (picture.in_flight >= int64_t{options.engine.max_running} + options.max_queue) {
-    ++picture.refused;
+  if (snapshot.in_flight >= int64_t{options.engine.max_running} + options.max_queue) {
+    ++snapshot.refused;
     return Error{Error::Code::kOutOfMemory,
-                 "The server is busy: " + std::to_string(picture.in_flight) +
+                 "The server is busy: " + std::to_string(snapshot.in_flight) +
                      " requests are running or waiting, as many as it takes (--max-queue). Try "
                      "again in a moment."};
   }
-  ++picture.in_flight;
-  ++picture.accepted;
+  ++snapshot.in_flight;
+  ++snapshot.accepted;
   const RequestId id = next_id++;
   arrivals.push_back({id, std::move(request)});
   wake.notify_one();
@@ -88,7 +88,7 @@ void EngineService::Impl::observe(Request& request) {
     const Clock::time_point now = Clock::now();
     {
       const std::scoped_lock lock(mutex);
-      (first ? picture.first_token : picture.inter_token).add(seconds(now - last));
+      (first ? snapshot.first_token : snapshot.inter_token).add(seconds(now - last));
     }
     first = false;
     last = now;
@@ -98,10 +98,10 @@ void EngineService::Impl::observe(Request& request) {
     const FinishReason reason = outcome.reason;
     if (then) then(std::move(outcome));
     const std::scoped_lock lock(mutex);
-    ++picture.finished;
-    picture.cancelled += reason == FinishReason::kCancelled;
-    picture.failed += reason == FinishReason::kError;
-    if (--picture.in_flight == 0) idle.notify_all();
+    ++snapshot.finished;
+    snapshot.cancelled += reason == FinishReason::kCancelled;
+    snapshot.failed += reason == FinishReason::kError;
+    if (--snapshot.in_flight == 0) idle.notify_all();
   };
 }
 
@@ -142,20 +142,20 @@ bool EngineService::Impl::take_arrivals(bool busy) {
   return true;
 }
 
-void EngineService::Impl::take_picture() {
+void EngineService::Impl::take_snapshot() {
   const EngineCounters counters = engine->counters();
   const std::scoped_lock lock(mutex);
-  picture.engine = counters;
-  if (cache != nullptr) picture.cache = cache->stats();
-  picture.kv_bytes = states.pages_in_use() * states.page_stride();
-  picture.slot_bytes = states.slots_in_use() * states.bytes_per_slot();
+  snapshot.engine = counters;
+  if (cache != nullptr) snapshot.cache = cache->stats();
+  snapshot.kv_bytes = states.pages_in_use() * states.page_stride();
+  snapshot.slot_bytes = states.slots_in_use() * states.bytes_per_slot();
 }
 
 void EngineService::Impl::work() {
   bool busy = true;
   while (take_arrivals(busy)) {
     busy = engine->step();
-    take_picture();
+    take_snapshot();
   }
   if (cache != nullptr) cache->save_all(Clock::now() + kLongestSave);
 }
@@ -188,7 +188,7 @@ void EngineService::cancel(RequestId id) {
 
 ServiceStats EngineService::stats() const {
   const std::scoped_lock lock(impl_->mutex);
-  return impl_->picture;
+  return impl_->snapshot;
 }
 
 int64_t EngineService::context() const { return impl_->engine->context(); }
@@ -196,7 +196,7 @@ int64_t EngineService::context() const { return impl_->engine->context(); }
 bool EngineService::drain(Clock::time_point deadline) {
   std::unique_lock lock(impl_->mutex);
   impl_->closed = true;
-  const auto nothing_left = [&] { return impl_->picture.in_flight == 0; };
+  const auto nothing_left = [&] { return impl_->snapshot.in_flight == 0; };
   if (impl_->idle.wait_until(lock, deadline, nothing_left)) return true;
   impl_->cancel_all = true;
   impl_->idle.wait(lock, nothing_left);

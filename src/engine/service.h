@@ -26,7 +26,7 @@ struct ServiceOptions {
   std::optional<PrefixCacheOptions> cache = {};
 };
 
-/// A picture of the service; counts are since its start.
+/// A snapshot of the service; counts are since its start.
 struct ServiceStats {
   EngineCounters engine;
   PrefixCacheStats cache;

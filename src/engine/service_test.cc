@@ -31,7 +31,7 @@ Request make_request(std::mt19937& random) {
   return r;
 }
 
-/// A request that goes on until it is cancelled.
+/// A request that continues until it is cancelled.
 Request endless() {
   Request r;
   r.prompt = {5, 6};
@@ -113,7 +113,7 @@ TEST(Service, ManyThreadsGetTheAnswersOfSoloRuns) {
   EXPECT_EQ(stats.in_flight, 0);
   EXPECT_EQ(stats.first_token.count, requests.size() + 1);
   EXPECT_EQ(static_cast<int64_t>(stats.first_token.count + stats.inter_token.count),
-            stats.engine.reply_tokens);
+            stats.engine.generated_tokens);
   EXPECT_GT(stats.engine.evictions, 0);
   EXPECT_EQ(stats.failed + stats.cancelled + stats.refused, 0U);
 }
@@ -162,7 +162,7 @@ TEST(Service, AFullQueueRefusesUntilSomebodyLeaves) {
   EXPECT_FALSE(server.service->submit({}).ok());  // an empty prompt
 }
 
-TEST(Service, DrainingLetsReplyingOnesFinishAndCancelsAtTheDeadline) {
+TEST(Service, DrainingLetsGenerationingOnesFinishAndCancelsAtTheDeadline) {
   Server server;
   Request r;
   r.prompt = {5};

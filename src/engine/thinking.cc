@@ -14,20 +14,21 @@ namespace {
 
 using End = ThinkingCounts::End;
 
-constexpr int32_t kMostResumes = 2;
+constexpr int32_t kMaxResumes = 2;
 /// A circle is a period that came back so often, and at least so many tokens of it.
 constexpr int32_t kRounds = 3;
-constexpr int32_t kLeastRepeated = 24;
+constexpr int32_t kMinRepeated = 24;
 
-constexpr std::string_view kDoubts[] = {"Wait", "wait", "Hmm", "hmm", "Alternatively", "Actually"};
+constexpr std::string_view kSuppressed[] = {"Wait", "wait",          "Hmm",
+                                            "hmm",  "Alternatively", "Actually"};
 
 std::string_view without_spaces(std::string_view s) {
   while (!s.empty() && (s.front() == ' ' || s.front() == '\n')) s.remove_prefix(1);
   return s;
 }
 
-/// What `forced` leaves of the reply's own choice: the token, with its log-probability if any are
-/// asked for.
+/// What `forced` leaves of the generation's own choice: the token, with its log-probability if any
+/// are asked for.
 sampling::Sampled as_forced(sampling::Sampled drawn, int32_t token, std::span<const float> logits,
                             const sampling::SamplingParams& params) {
   drawn.id = token;
@@ -81,14 +82,14 @@ std::optional<ThinkingParams> thinking_params(const text::Tokenizer& tokenizer, 
   p.open = tokenizer.find("<think>");
   p.close = tokenizer.find("</think>");
   if (p.open < 0 || p.close < 0) return std::nullopt;
-  p.landing = tokenizer.encode("\nThat is enough thought; the answer follows.\n", false);
+  p.forced_closing = tokenizer.encode("\nThat is enough thought; the answer follows.\n", false);
   p.behind = tokenizer.encode("\n\n", false);
   p.resume = tokenizer.encode("\nLet me check this once more.\n", false);
-  p.nudge = tokenizer.encode("\nI am going round in circles. What matters is:\n", false);
+  p.loop_breaker = tokenizer.encode("\nI am going round in circles. What matters is:\n", false);
   for (int32_t id = 0; id < tokenizer.n_tokens(); ++id) {
     const std::string bytes = tokenizer.token_bytes(id, false);
     const std::string_view word = without_spaces(bytes);
-    if (std::ranges::find(kDoubts, word) != std::end(kDoubts)) p.doubts.push_back(id);
+    if (std::ranges::find(kSuppressed, word) != std::end(kSuppressed)) p.suppressed.push_back(id);
   }
   return p;
 }
@@ -103,21 +104,22 @@ Thinking::Thinking(ThinkingParams params, std::span<const int32_t> prompt, int32
     begin();
     return;
   }
-  // A thought that ends right where the reply begins is this message's: no other is wanted.
+  // A reasoning that ends right where the generation begins is this message's: no other is wanted.
   const auto behind = static_cast<size_t>(last - prompt.rbegin());
   if (behind <= params_.behind.size()) phase_ = Phase::kBehind;
 }
 
 void Thinking::begin() {
-  phase_ = Phase::kThought;
+  phase_ = Phase::kReasoning;
   params_.budget = std::max(params_.budget, 0);
   if (tokens_left_ >= 0) {
     const auto tags = static_cast<int32_t>(1 + params_.behind.size());
     const int32_t answer = std::min(params_.answer_tokens, std::max(1, tokens_left_ / 2));
     params_.budget = std::min(params_.budget, std::max(0, tokens_left_ - tags - answer));
   }
-  // A closing sentence that is most of the thought helps nobody.
-  if (params_.budget < 4 * static_cast<int32_t>(params_.landing.size())) params_.landing.clear();
+  // A closing sentence that is most of the reasoning helps nobody.
+  if (params_.budget < 4 * static_cast<int32_t>(params_.forced_closing.size()))
+    params_.forced_closing.clear();
 }
 
 bool Thinking::ends_sentence(int32_t token) const {
@@ -131,7 +133,7 @@ bool Thinking::sure() const { return certain_for_ >= static_cast<int32_t>(kWindo
 bool Thinking::in_circles() const {
   for (size_t p = 1; p <= kPeriods; ++p) {
     const auto rounds = kRounds * static_cast<int32_t>(p);
-    if (repeated_[p - 1] >= std::max(rounds, kLeastRepeated)) return true;
+    if (repeated_[p - 1] >= std::max(rounds, kMinRepeated)) return true;
   }
   return false;
 }
@@ -141,11 +143,11 @@ void Thinking::forbid_where_needed(std::vector<int32_t>& forbidden) const {
   if (phase_ == Phase::kBehind || phase_ == Phase::kAnswer) forbidden.push_back(params_.close);
 }
 
-void Thinking::close(End end, bool with_landing) {
+void Thinking::close(End end, bool with_forced_closing) {
   forced_.clear();
   const int32_t left = params_.budget - counts_.tokens;
-  if (with_landing && left >= static_cast<int32_t>(params_.landing.size())) {
-    forced_.assign(params_.landing.begin(), params_.landing.end());
+  if (with_forced_closing && left >= static_cast<int32_t>(params_.forced_closing.size())) {
+    forced_.assign(params_.forced_closing.begin(), params_.forced_closing.end());
   }
   forced_.push_back(params_.close);
   forced_.insert(forced_.end(), params_.behind.begin(), params_.behind.end());
@@ -156,13 +158,13 @@ void Thinking::close(End end, bool with_landing) {
 /// Behind a draw: what must come instead, if anything, goes into forced_.
 void Thinking::decide(int32_t drawn) {
   const int32_t left = params_.budget - counts_.tokens;
-  const auto landing = static_cast<int32_t>(params_.landing.size());
+  const auto forced_closing = static_cast<int32_t>(params_.forced_closing.size());
   const bool wants_end = drawn == params_.close || tokenizer_.is_end_of_generation(drawn);
   const auto has_room = [&](const std::vector<int32_t>& words) {
-    return left - landing > static_cast<int32_t>(words.size());
+    return left - forced_closing > static_cast<int32_t>(words.size());
   };
   if (wants_end) {
-    const bool early = counts_.tokens < params_.least && counts_.resumed < kMostResumes;
+    const bool early = counts_.tokens < params_.least && counts_.resumed < kMaxResumes;
     double sum = 0;
     for (const double c : certainties_) sum += c;
     const int32_t n = std::min(certainties_seen_, static_cast<int32_t>(kWindow));
@@ -173,15 +175,15 @@ void Thinking::decide(int32_t drawn) {
       close(End::kItself, false);
       if (drawn == params_.close) forced_ = {params_.close};  // what follows is the model's to say
     }
-  } else if (left <= landing) {
+  } else if (left <= forced_closing) {
     close(End::kBudget, true);
   } else if (in_circles()) {
     repeated_.fill(0);
-    if (nudged_ || !has_room(params_.nudge)) {
+    if (loop_broken_ || !has_room(params_.loop_breaker)) {
       close(End::kLoop, true);
     } else {
-      nudged_ = true;
-      forced_.assign(params_.nudge.begin(), params_.nudge.end());
+      loop_broken_ = true;
+      forced_.assign(params_.loop_breaker.begin(), params_.loop_breaker.end());
     }
   } else if (sentence_ended_ && sure() && counts_.tokens >= params_.least) {
     close(End::kCertain, true);
@@ -194,17 +196,17 @@ void Thinking::note(int32_t token, bool forced) {
     case Phase::kBefore:
       if (token == params_.open) begin();
       break;
-    case Phase::kThought:
+    case Phase::kReasoning:
       if (token == params_.close) {
         phase_ = Phase::kBehind;
         break;
       }
       ++counts_.tokens;
       sentence_ended_ = ends_sentence(token);
-      thought_.push_back(token);
+      reasoning_.push_back(token);
       for (size_t p = 1; p <= kPeriods; ++p) {
-        const size_t n = thought_.size();
-        const bool same = n > p && thought_[n - 1 - p] == token;
+        const size_t n = reasoning_.size();
+        const bool same = n > p && reasoning_[n - 1 - p] == token;
         repeated_[p - 1] = same ? repeated_[p - 1] + 1 : 0;
       }
       break;
@@ -222,7 +224,7 @@ Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler,
                                            std::span<const float> logits,
                                            std::span<const int32_t> history) {
   CHIMERE_TRY(sampling::Sampled drawn, sampler.sample(logits, history, history.size()));
-  if (phase_ == Phase::kThought && !closing_) {
+  if (phase_ == Phase::kReasoning && !closing_) {
     const double c = certainty(logits);
     certainties_[static_cast<size_t>(certainties_seen_++) % kWindow] = c;
     const double mean =
@@ -239,16 +241,17 @@ Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler,
 
   std::vector<int32_t> forbidden;
   forbid_where_needed(forbidden);
-  const bool doubt = phase_ == Phase::kThought && certain_for_ > 0 && sentence_ended_ &&
-                     std::ranges::binary_search(params_.doubts, drawn.id);
-  if (doubt) {
-    ++counts_.doubts_held;
-    forbidden.insert(forbidden.end(), params_.doubts.begin(), params_.doubts.end());
+  const bool suppressed_token = phase_ == Phase::kReasoning && certain_for_ > 0 &&
+                                sentence_ended_ &&
+                                std::ranges::binary_search(params_.suppressed, drawn.id);
+  if (suppressed_token) {
+    ++counts_.suppressed_tokens;
+    forbidden.insert(forbidden.end(), params_.suppressed.begin(), params_.suppressed.end());
   }
   const bool too_soon = phase_ == Phase::kBehind && tokenizer_.is_end_of_generation(drawn.id);
   const bool replaced = std::ranges::find(forbidden, drawn.id) != forbidden.end();
-  // What takes the place of a word of a thought is another word, not an end that nobody decided on.
-  const bool within = phase_ == Phase::kThought && replaced;
+  // What takes the place of a word of reasoning is another word, not an end that nobody decided on.
+  const bool within = phase_ == Phase::kReasoning && replaced;
   if (within) forbidden.push_back(params_.close);
   if (too_soon || within) {
     for (int32_t id = 0; id < static_cast<int32_t>(logits.size()); ++id) {

@@ -24,11 +24,11 @@ ThinkingParams params(int32_t budget) {
   p.budget = budget;
   p.open = kOpen;
   p.close = kClose;
-  p.landing = {30, 31};
+  p.forced_closing = {30, 31};
   p.behind = {32};
   p.resume = {33, 34};
-  p.nudge = {35};
-  p.doubts = {36};
+  p.loop_breaker = {35};
+  p.suppressed = {36};
   return p;
 }
 
@@ -78,14 +78,14 @@ TEST(Thinking, LandsSoftlyWithinItsBudget) {
   EXPECT_FALSE(w.thinking().inside());
   EXPECT_EQ(w.thinking().counts().tokens, 20);
   EXPECT_EQ(w.thinking().counts().end, End::kBudget);
-  // Something must be said, and no thought begun or ended again.
+  // Something must be said, and no reasoning begun or ended again.
   EXPECT_EQ(w.next(0, 30, 7), 7);
   EXPECT_EQ(w.next(kOpen, 30, 8), 8);
   EXPECT_EQ(w.next(kClose, 30, 8), 8);
   EXPECT_EQ(w.next(0), 0);
 }
 
-TEST(Thinking, AnEndOfTheReplyInsideAThoughtEndsTheThought) {
+TEST(Thinking, AnEndOfTheGenerationInsideReasoningEndsTheReasoning) {
   Wanted w(params(100));
   EXPECT_EQ(w.next(9, 1), 9);
   EXPECT_EQ(w.next(0), kClose);
@@ -94,7 +94,7 @@ TEST(Thinking, AnEndOfTheReplyInsideAThoughtEndsTheThought) {
   EXPECT_EQ(w.thinking().counts().end, End::kItself);
 }
 
-TEST(Thinking, TakesUpAnUncertainThoughtThatStopsTooSoon) {
+TEST(Thinking, TakesUpAnUncertainReasoningThatStopsTooSoon) {
   ThinkingParams p = params(100);
   p.least = 10;
   Wanted w(p);
@@ -130,7 +130,7 @@ TEST(Thinking, EndsWhenItIsSure) {
   EXPECT_LE(tokens, 64 + 29 + 4);
 }
 
-TEST(Thinking, HoldsBackDoubtsWhenSure) {
+TEST(Thinking, HoldsBackSuppressedTokensWhenSure) {
   class Sentences : public FakeTokenizer {
    public:
     std::string token_bytes(int32_t id, bool) const override { return id == 9 ? "." : "a"; }
@@ -148,19 +148,19 @@ TEST(Thinking, HoldsBackDoubtsWhenSure) {
       last = thinking.choose(sampler, logits, history)->id;
     }
     EXPECT_EQ(last != 36, certain);
-    EXPECT_EQ(thinking.counts().doubts_held, certain ? 1 : 0);
+    EXPECT_EQ(thinking.counts().suppressed_tokens, certain ? 1 : 0);
   }
 }
 
-TEST(Thinking, NudgesAThoughtThatGoesInCirclesThenEndsIt) {
+TEST(Thinking, BreaksReasoningThatGoesInCirclesThenEndsIt) {
   Wanted w(params(1000));
-  int nudges = 0;
+  int loop_breakers = 0;
   int tokens = 0;
   while (w.thinking().inside() && tokens < 500) {
     const int32_t token = w.next(tokens++ % 3 + 5, 1);
-    nudges += token == 35 ? 1 : 0;
+    loop_breakers += token == 35 ? 1 : 0;
   }
-  EXPECT_EQ(nudges, 1);
+  EXPECT_EQ(loop_breakers, 1);
   EXPECT_EQ(w.thinking().counts().end, End::kLoop);
   EXPECT_LT(tokens, 100);
 }
@@ -170,7 +170,7 @@ TEST(Thinking, APromptThatClosedItsThoughtWantsNone) {
   EXPECT_FALSE(w.thinking().inside());
   EXPECT_EQ(w.next(kOpen, 30, 7), 7);
   Wanted earlier(params(100), -1, {5, kOpen, 7, kClose, 32, 8, 9, 10});
-  EXPECT_EQ(earlier.next(kOpen), kOpen);  // that thought was another message's
+  EXPECT_EQ(earlier.next(kOpen), kOpen);  // that reasoning was another message's
   EXPECT_TRUE(earlier.thinking().inside());
 }
 

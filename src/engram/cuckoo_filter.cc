@@ -8,7 +8,7 @@ namespace chimere::engram {
 namespace {
 
 constexpr int kLanes = 4;
-constexpr int kMostMoves = 500;
+constexpr int kMaxMoves = 500;
 
 uint64_t lane(uint64_t bucket, int i) { return bucket >> (16 * i) & 0xffff; }
 
@@ -29,7 +29,7 @@ bool CuckooFilter::insert(std::span<uint64_t> buckets, uint64_t hash) {
   uint64_t at = hash & mask;
   if (put(buckets[at], print)) return true;
   at = other(at, print, mask);
-  for (int move = 0; move < kMostMoves; ++move) {
+  for (int move = 0; move < kMaxMoves; ++move) {
     if (put(buckets[at], print)) return true;
     // Its place goes to the newcomer; which lane is as good as random, so that fingerprints do not
     // chase each other in a circle.

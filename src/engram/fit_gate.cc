@@ -34,11 +34,11 @@ class Adam {
 
 }  // namespace
 
-void GateTrainer::add(const Memory& memory, const Belief& belief, uint32_t target) {
-  samples_.push_back({std::exp(belief.log_probability(target)), contexts_.size()});
+void GateTrainer::add(const Memory& memory, const ModelPrediction& prediction, uint32_t target) {
+  samples_.push_back({std::exp(prediction.log_probability(target)), contexts_.size()});
   const Familiarity before = memory.familiarity(0);
   for (const Evidence& e : memory.evidence(0)) {
-    Context context{e.order, 0, features_of(e, belief, before)};
+    Context context{e.order, 0, features_of(e, prediction, before)};
     for_each_discounted(e, [&](uint32_t token, float share) {
       if (token == target) context.q = share;
     });

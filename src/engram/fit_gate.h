@@ -16,7 +16,7 @@ namespace chimere::engram {
 class GateTrainer {
  public:
   /// After Memory::look_up() of a memory with one table. `target`: the token that came.
-  void add(const Memory& memory, const Belief& belief, uint32_t target);
+  void add(const Memory& memory, const ModelPrediction& prediction, uint32_t target);
   size_t positions() const { return samples_.size(); }
 
   struct Fitted {

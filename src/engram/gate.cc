@@ -23,7 +23,7 @@ Gate make_kneser_ney() {
 
 }  // namespace
 
-double Belief::log_probability(uint32_t token) const {
+double ModelPrediction::log_probability(uint32_t token) const {
   if (token >= logits.size()) return -std::numeric_limits<double>::infinity();
   return static_cast<double>(logits[token]) - log_sum;
 }
@@ -32,10 +32,11 @@ double kneser_ney_share(const Evidence& evidence) {
   return std::min(1.0, static_cast<double>(evidence.left) / static_cast<double>(evidence.total));
 }
 
-Features features_of(const Evidence& evidence, const Belief& belief, const Familiarity& before) {
+Features features_of(const Evidence& evidence, const ModelPrediction& prediction,
+                     const Familiarity& before) {
   const Counted& top = evidence.top.front();
   const double total = evidence.total;
-  const double log_p_top = std::max(-12.0, belief.log_probability(top.token));
+  const double log_p_top = std::max(-12.0, prediction.log_probability(top.token));
   const auto f = [](double x) { return static_cast<float>(x); };
   return {f(logit(kneser_ney_share(evidence))),
           1,
@@ -44,9 +45,9 @@ Features features_of(const Evidence& evidence, const Belief& belief, const Famil
           f(logit(static_cast<double>(top.count) / total)),  // how one-sided the table is
           f(log_p_top),                                      // what the model thinks of that
           f(std::exp(log_p_top)),
-          static_cast<uint32_t>(belief.top) == top.token ? 1.0F : 0.0F,  // do they agree
-          f(belief.entropy),
-          f(std::exp(belief.log_p_max)),
+          static_cast<uint32_t>(prediction.top) == top.token ? 1.0F : 0.0F,  // do they agree
+          f(prediction.entropy),
+          f(std::exp(prediction.log_p_max)),
           f(before.probability),
           f(before.order)};
 }

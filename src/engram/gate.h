@@ -15,7 +15,7 @@
 namespace chimere::engram {
 
 /// What the model says of the next token.
-struct Belief {
+struct ModelPrediction {
   std::span<const float> logits;
   double log_sum = 0;  ///< ln sum exp(logit)
   double entropy = 0;  ///< nats
@@ -41,7 +41,8 @@ using Features = std::array<float, kFeatures>;
 
 /// Of one context: all about 0 to 1 or a few nats. Feature 0 is logit(1 - back-off weight of
 /// Kneser-Ney), 1 is constant; the others are named in gate.cc.
-Features features_of(const Evidence& evidence, const Belief& belief, const Familiarity& before);
+Features features_of(const Evidence& evidence, const ModelPrediction& prediction,
+                     const Familiarity& before);
 
 /// Interpolated Kneser-Ney's share for a context: sum of max(0, count - discount) / total over the
 /// successors that take part. The rest is the back-off weight.

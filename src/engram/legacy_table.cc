@@ -129,7 +129,7 @@ class LegacyTable final : public Table {
     e.order = std::min(info_.order, kMaxOrder);
     e.total = static_cast<float>(slot.total);
     e.distinct = static_cast<uint32_t>(data->size() / 8);
-    for (size_t i = 0; i < data->size() && e.top.size() < kMostSuccessors; i += 8) {
+    for (size_t i = 0; i < data->size() && e.top.size() < kMaxSuccessors; i += 8) {
       const auto token = number<uint32_t>(data->data() + i);
       const auto count = number<uint32_t>(data->data() + i + 4);
       if (count > 0 && token < kMaxTokens) e.add(token, static_cast<float>(count));

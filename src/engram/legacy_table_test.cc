@@ -17,7 +17,7 @@ using Documents = std::vector<std::vector<int32_t>>;
 
 /// Written by hand from the description of the format. Contexts of two tokens, 16 slots. The hashes
 /// end in 0 for (1, 4), in f for (1, 11) and (2, 8): of the latter two the second finds slot 15
-/// taken, goes on to 0, which is taken too, and ends in 1.
+/// taken, continues to 0, which is taken too, and ends in 1.
 const Documents kTexts = {{1, 11, 5}, {1, 11, 7}, {1, 11, 5}, {2, 8, 3}, {1, 4, 9}};
 const std::vector<std::pair<size_t, std::vector<uint8_t>>> kPieces = {
     {0, {0x52, 0x47, 0x4e, 0x45,  // magic 0x454E4752

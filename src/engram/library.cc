@@ -12,12 +12,12 @@ namespace fs = std::filesystem;
 
 std::string refusal(const Candidate& text, const QualityRules& rules) {
   const size_t n = text.tokens.size();
-  if (!(text.score >= rules.least_score)) return "Its score is below what is kept.";
-  if (n < std::max<size_t>(3, rules.least_tokens)) return "It is too short to be worth keeping.";
+  if (!(text.score >= rules.min_score)) return "Its score is below what is kept.";
+  if (n < std::max<size_t>(3, rules.min_tokens)) return "It is too short to be worth keeping.";
   std::set<std::array<int32_t, 3>> different;
   for (size_t i = 2; i < n; ++i)
     different.insert({text.tokens[i - 2], text.tokens[i - 1], text.tokens[i]});
-  if (static_cast<double>(different.size()) < rules.least_variety * static_cast<double>(n - 2))
+  if (static_cast<double>(different.size()) < rules.min_variety * static_cast<double>(n - 2))
     return "It repeats itself.";
   return {};
 }
@@ -95,9 +95,9 @@ Result<WriteReport> Library::write(std::string_view scope, std::span<const Candi
     ++report.written;
   }
   report.ngrams = counts.successors().size();
-  if (report.ngrams > rules_.most_ngrams) {
+  if (report.ngrams > rules_.max_ngrams) {
     return out_of_memory("The memory '" + std::string(scope) + "' is full (" +
-                         std::to_string(rules_.most_ngrams) +
+                         std::to_string(rules_.max_ngrams) +
                          " n-grams); make room with `chimere engram prune` or `decay`.");
   }
   if (report.written == 0) return report;

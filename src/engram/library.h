@@ -20,10 +20,10 @@ namespace chimere::engram {
 
 /// What a text must be like to be remembered.
 struct QualityRules {
-  double least_score = 0.5;         ///< of whoever judged it, 0 to 1
-  size_t least_tokens = 8;          ///< shorter texts say little and match much
-  double least_variety = 0.3;       ///< different sequences of three tokens among all of them
-  uint64_t most_ngrams = 20000000;  ///< of a table; about 40 bytes each
+  double min_score = 0.5;          ///< of whoever judged it, 0 to 1
+  size_t min_tokens = 8;           ///< shorter texts say little and match much
+  double min_variety = 0.3;        ///< different sequences of three tokens among all of them
+  uint64_t max_ngrams = 20000000;  ///< of a table; about 40 bytes each
 };
 
 /// A text to be remembered and what its judge said.

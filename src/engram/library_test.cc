@@ -71,7 +71,7 @@ TEST_F(LibraryTest, NamesAreNoPaths) {
 }
 
 TEST_F(LibraryTest, AFullTableSaysHowToMakeRoom) {
-  Library small(folder_, 7, {.most_ngrams = 10});
+  Library small(folder_, 7, {.max_ngrams = 10});
   const Candidate text = row(1);
   const auto report = small.write("team-a", {&text, 1}, "test", kDay);
   ASSERT_FALSE(report.ok());

@@ -105,9 +105,9 @@ Status Memory::successors(std::span<const int32_t> history, std::vector<int32_t>
   return {};
 }
 
-std::span<const Share> Memory::mix(const Belief& belief) {
+std::span<const Share> Memory::mix(const ModelPrediction& prediction) {
   shares_.clear();
-  if (place_.size() < belief.logits.size()) place_.resize(belief.logits.size(), 0);
+  if (place_.size() < prediction.logits.size()) place_.resize(prediction.logits.size(), 0);
   const auto add = [this](uint32_t token, float mass) {
     uint32_t& place = place_[token];
     if (place == 0) {
@@ -121,15 +121,16 @@ std::span<const Share> Memory::mix(const Belief& belief) {
   for (size_t i = readers_.size(); i-- > 0;) {
     const Familiarity before = familiarity(i);
     const auto& found = readers_[i].found;
-    for (size_t k = found.size(); k-- > 0 && left > 1 - kMostWeight;) {
-      double share = readers_[i].gate.share(found[k].order, features_of(found[k], belief, before));
-      share = std::min(share, 1 - (1 - kMostWeight) / left);
+    for (size_t k = found.size(); k-- > 0 && left > 1 - kMaxWeight;) {
+      double share =
+          readers_[i].gate.share(found[k].order, features_of(found[k], prediction, before));
+      share = std::min(share, 1 - (1 - kMaxWeight) / left);
       const double taken = left * share;
-      if (taken < kLeastMass) continue;
+      if (taken < kMinMass) continue;
       double given = 0;
       for_each_discounted(found[k], [&](uint32_t token, float part) {
         const double mass = taken * static_cast<double>(part);
-        if (mass < kLeastMass || !belief.has(token)) return;
+        if (mass < kMinMass || !prediction.has(token)) return;
         add(token, static_cast<float>(mass));
         given += static_cast<double>(part);
       });

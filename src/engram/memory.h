@@ -39,9 +39,9 @@ class Memory {
  public:
   using Tables = std::vector<std::shared_ptr<const Table>>;
   /// Most of the distribution that tables may take.
-  static constexpr double kMostWeight = 0.995;
-  /// Shares below it change no reply.
-  static constexpr double kLeastMass = 1e-6;
+  static constexpr double kMaxWeight = 0.995;
+  /// Shares below it change no generation.
+  static constexpr double kMinMass = 1e-6;
 
   /// Errors: kInvalidData (a table's gate).
   static Result<Memory> create(Tables tables, Gating gating);
@@ -53,8 +53,8 @@ class Memory {
   /// nothing that look_up() and mix() see. Errors: those of Table::find().
   Status successors(std::span<const int32_t> history, std::vector<int32_t>& out);
   /// The shares of what look_up() found, each token once; their sum is w. Tokens that the model
-  /// masks or does not have get none, and nothing is done for less than kLeastMass.
-  std::span<const Share> mix(const Belief& belief);
+  /// masks or does not have get none, and nothing is done for less than kMinMass.
+  std::span<const Share> mix(const ModelPrediction& prediction);
 
   /// The most likely successor of the longest context that a table knows at the end of the text,
   /// with interpolated Kneser-Ney's probability for it (the shorter contexts' share left out).

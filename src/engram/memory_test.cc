@@ -31,7 +31,7 @@ class MemoryTest : public testing::Test {
     for (auto& t : out[0]) t = static_cast<int32_t>(rng() % 5);
     return out;
   }
-  Belief belief(std::mt19937& rng) {
+  ModelPrediction prediction(std::mt19937& rng) {
     logits_.resize(kVocabulary);
     double sum = 0;
     for (float& l : logits_) {
@@ -57,7 +57,7 @@ TEST_F(MemoryTest, KneserNeyIsTheTextbookRecursion) {
   for (size_t n = 3; n < 100; ++n) {
     const auto history = std::span<const int32_t>(text[0]).first(n);
     ASSERT_TRUE(memory.look_up(history).value());
-    const Belief b = belief(rng);
+    const ModelPrediction b = prediction(rng);
     std::vector<double> p(kVocabulary);
     for (uint32_t t = 0; t < kVocabulary; ++t) p[t] = std::exp(b.log_probability(t));
     for (const Evidence& e : memory.evidence(0)) {
@@ -78,7 +78,7 @@ TEST_F(MemoryTest, KneserNeyIsTheTextbookRecursion) {
       mixed[s.token] = static_cast<double>(s.mass);
       taken += static_cast<double>(s.mass);
     }
-    EXPECT_LE(taken, Memory::kMostWeight + 1e-6);
+    EXPECT_LE(taken, Memory::kMaxWeight + 1e-6);
     for (uint32_t t = 0; t < kVocabulary; ++t)
       EXPECT_NEAR(mixed[t] + (1 - taken) * std::exp(b.log_probability(t)), p[t], 1e-4) << n;
   }
@@ -91,7 +91,7 @@ TEST_F(MemoryTest, SharesAreAFunctionOfTheTextAlone) {
   const auto shares_at = [&](Memory& memory, std::span<const int32_t> history) {
     std::mt19937 same(5);
     EXPECT_TRUE(memory.look_up(history).ok());
-    const auto shares = memory.mix(belief(same));
+    const auto shares = memory.mix(prediction(same));
     std::vector<std::pair<uint32_t, float>> out;
     for (const Share& s : shares) out.emplace_back(s.token, s.mass);
     return out;
@@ -121,7 +121,7 @@ TEST_F(MemoryTest, MaskedAndForeignTokensGetNothing) {
   Memory memory = Memory::create({known}, Gating::kKneserNey).value();
   ASSERT_TRUE(memory.look_up(std::vector<int32_t>{1}).value());
   std::mt19937 rng(1);
-  const Belief b = belief(rng);
+  const ModelPrediction b = prediction(rng);
   logits_[2] = -std::numeric_limits<float>::infinity();
   for (const Share& s : memory.mix(b)) EXPECT_EQ(s.token, 3);
 }
@@ -134,7 +134,7 @@ TEST_F(MemoryTest, SeveralTablesShareOneDistribution) {
   std::mt19937 rng(1);
   double sum = 0;
   std::vector<uint32_t> tokens;
-  for (const Share& s : memory.mix(belief(rng))) {
+  for (const Share& s : memory.mix(prediction(rng))) {
     sum += static_cast<double>(s.mass);
     tokens.push_back(s.token);
   }
@@ -149,7 +149,7 @@ TEST_F(MemoryTest, ATableMayBringItsGate) {
   Memory memory = Memory::create({table({{1, 2, 1, 2}}, 1, never)}, Gating::kLearned).value();
   ASSERT_TRUE(memory.look_up(std::vector<int32_t>{1}).value());
   std::mt19937 rng(1);
-  for (const Share& s : memory.mix(belief(rng))) EXPECT_LT(s.mass, 1e-6F);
+  for (const Share& s : memory.mix(prediction(rng))) EXPECT_LT(s.mass, 1e-6F);
   EXPECT_FALSE(
       Memory::create({table({{1, 2}}, 1, std::vector<float>{1, 2})}, Gating::kLearned).ok());
 }
@@ -161,7 +161,7 @@ TEST_F(MemoryTest, FittingFindsWhomToTrust) {
   Memory memory = Memory::create({known}, Gating::kKneserNey).value();
   GateTrainer trainer;
   logits_.assign(kVocabulary, 0);
-  Belief b{logits_, std::log(12.0), std::log(12.0), 0, -std::log(12.0)};
+  ModelPrediction b{logits_, std::log(12.0), std::log(12.0), 0, -std::log(12.0)};
   for (int i = 0; i < 2000; ++i) {
     const bool good = i % 2 == 0;
     // The model is sure of something else where the table is wrong.

@@ -94,7 +94,7 @@ class MappedTable final : public Table {
     out.discounts = header_.discounts[static_cast<size_t>(order)];
     out.left = 0;
     out.top.clear();
-    for (const Successor& s : all.first(std::min(all.size(), kMostSuccessors))) {
+    for (const Successor& s : all.first(std::min(all.size(), kMaxSuccessors))) {
       const float count = count_of(s, highest, info_.as_of);
       if (count > 0 && s.token < kMaxTokens) out.add(s.token, count);
     }

@@ -36,7 +36,7 @@ struct Evidence {
 };
 
 /// Successors of a context that take part: the others' share goes to shorter contexts.
-inline constexpr size_t kMostSuccessors = 64;
+inline constexpr size_t kMaxSuccessors = 64;
 
 /// What a table says of itself.
 struct TableInfo {
@@ -55,8 +55,8 @@ struct TableInfo {
   std::vector<float> gate;  ///< weights of its own gate (gate.h); empty: the default one
 };
 
-/// An open table. Its file may be replaced by rename (the table goes on with the old one), and must
-/// not be changed in place. Safe for many threads.
+/// An open table. Its file may be replaced by rename (the table continues with the old one), and
+/// must not be changed in place. Safe for many threads.
 class Table {
  public:
   virtual ~Table() = default;

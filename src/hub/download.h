@@ -26,7 +26,7 @@ Result<HttpResponse> persist(HttpClient& client, const std::string& what,
                              const std::function<HttpResult()>& attempt,
                              const std::function<int64_t()>& progress);
 
-/// Fetches the file, going on where an earlier call stopped, checks its SHA-256 and publishes it,
+/// Fetches the file, continuing where an earlier call stopped, checks its SHA-256 and publishes it,
 /// with its checksum beside it. `received` is told of every piece, with a negative number when what
 /// was there has to be fetched again. Errors: kOutOfSpace, kInvalidData, kIo, kCancelled,
 /// kNotFound; what has come is kept, unless the checksum is wrong.

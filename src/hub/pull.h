@@ -32,7 +32,7 @@ struct Pulled {
 
 /// Downloads what is missing of the model. Files are written beside their place and get their names
 /// when their SHA-256 is right, the first part of a split model last, so that a model is whole or
-/// not there. A broken connection is tried again, and a later call goes on where one stopped.
+/// not there. A broken connection is tried again, and a later call continues where one stopped.
 /// Errors: kNotFound, kOutOfSpace, kInvalidData (the host's answers, a wrong checksum), kIo,
 /// kCancelled; each tells what to do.
 Result<Pulled> pull(const ModelName& name, const PullOptions& options,

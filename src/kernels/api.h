@@ -23,9 +23,9 @@
 namespace chimere::kernels {
 
 /// Rows of a chunk are computed together (chunked delta rule); a chunk is complete within one step
-/// and its boundaries are a pure function of the token ids. Step rows are computed one after the
+/// and its boundaries are a pure function of the token ids. Decode rows are computed one after the
 /// other. A row's arithmetic depends on its class and its token prefix only.
-enum class RowClass : int32_t { kChunk = 0, kStep = 1 };
+enum class RowClass : int32_t { kPrefill = 0, kDecode = 1 };
 
 /// Of docs/numerics.md; part of the key of every stored state.
 inline constexpr uint32_t kNumericsVersion = 2;
@@ -34,12 +34,12 @@ inline constexpr int kMaxChunkRows = 64;
 inline constexpr int kKvPageTokens = 64;
 
 /// Consecutive rows of one sequence: one whole chunk (at most kMaxChunkRows rows) or any number of
-/// step rows.
+/// decode rows.
 struct Slice {
   int32_t sequence = 0;  ///< index into the step's sequences
   int32_t row_begin = 0;
   int32_t row_count = 0;
-  RowClass row_class = RowClass::kStep;
+  RowClass row_class = RowClass::kDecode;
 };
 
 /// What a step's rows are. Rows of a sequence are contiguous and in order of position.
@@ -78,25 +78,26 @@ struct TopLogits {
     return {data + r * count, static_cast<size_t>(count)};
   }
 };
-inline constexpr int32_t kMostTopLogits = 128;
+inline constexpr int32_t kMaxTopLogits = 128;
 
 /// Logits of some tokens of each row, [rows, count].
-struct ListedLogits {
+struct SelectedLogits {
   float* data = nullptr;
   int64_t rows = 0;
   int32_t count = 0;
 
   std::span<float> row(int64_t r) const { return {data + r * count, static_cast<size_t>(count)}; }
 };
-inline constexpr int32_t kMostListedLogits = 1024;
+inline constexpr int32_t kMaxSelectedLogits = 1024;
 
 /// The token that `choice` chooses from a row's largest logits; -1: there is none.
 int32_t choose_token(std::span<const TopLogit> largest, const TokenChoice& choice);
 
 /// What a row's softmax is normalised by, and its entropy: sums over all its logits that are not
-/// -infinity, x = logit - largest, of e^x and x e^x, in the order of docs/numerics.md ("exp_sums").
-/// Without any: largest = -infinity and sums of 0. Worth nothing if a logit is +infinity or a NaN.
-struct ExpSums {
+/// -infinity, x = logit - largest, of e^x and x e^x, in the order of docs/numerics.md
+/// ("log_sum_exp"). Without any: largest = -infinity and sums of 0. Worth nothing if a logit is
+/// +infinity or a NaN.
+struct LogSumExp {
   double e = 0;
   double xe = 0;
   float largest = 0;
@@ -107,9 +108,9 @@ struct ExpSums {
 struct StepOutputs {
   ConstMatrixView logits;
   TopLogits top;
-  ListedLogits listed = {};   ///< rows of `top`, or none
-  ExpSums* sums = nullptr;    ///< [top.rows]; nullptr: not asked for
-  int32_t* chosen = nullptr;  ///< [top.rows] tokens; nullptr: not asked for
+  SelectedLogits selected = {};  ///< rows of `top`, or none
+  LogSumExp* sums = nullptr;     ///< [top.rows]; nullptr: not asked for
+  int32_t* chosen = nullptr;     ///< [top.rows] tokens; nullptr: not asked for
 };
 
 /// A step: its rows, and what the host knows of them.
@@ -117,12 +118,14 @@ struct StepInputs {
   BatchView batch;
   std::span<const int32_t> tokens;       ///< [n_rows]
   std::span<const int32_t> wanted_rows;  ///< rows of the step whose logits are wanted
-  std::span<const int32_t> listed;       ///< StepOutputs::listed: the tokens' ids; -1: none
+  std::span<const int32_t> selected;     ///< StepOutputs::listed: the tokens' ids; -1: none
   int32_t pass = 0;  ///< which of the caller's passes: those of one number call the same ops
   std::span<const TokenChoice> choices = {};  ///< StepOutputs::chosen: how
-  /// [n_rows]: the row's token is fed_from[fed_by[row]]; empty: it is the one of `tokens`.
-  std::span<const int32_t> fed_by = {};
-  const int32_t* fed_from = nullptr;  ///< StepOutputs::chosen of the step before, in memory()
+  /// [n_rows]: the row's token is async_token_from[async_from[row]]; empty: it is the one of
+  /// `tokens`.
+  std::span<const int32_t> async_from = {};
+  const int32_t* async_token_from =
+      nullptr;  ///< StepOutputs::chosen of the step before, in memory()
 };
 
 /// Fixed-size state of one layer for many sequences: slot s starts at base + s * slot_stride (in
@@ -242,8 +245,8 @@ class Ops {
   /// Sets out to compute a step: `pass` calls the ops, in an order that depends on nothing but
   /// step.pass and the numbers of rows, sequences and wanted rows, and on memory that is the same
   /// whenever these are. An implementation may keep what was asked for and do it again, without
-  /// calling `pass`, for a later step of the same kind. Where feeds_tokens(), a second step may be
-  /// launched before the first one is waited for; it works behind that one, on the same memory.
+  /// calling `pass`, for a later step of the same kind. Where supports_overlap(), a second step may
+  /// be launched before the first one is waited for; it works behind that one, on the same memory.
   /// Errors: kIo, kOutOfMemory; the states of the step's sequences are worth nothing then.
   virtual Status launch_step(const StepInputs& step, const StepOutputs& outputs,
                              const std::function<void()>& pass);
@@ -251,18 +254,18 @@ class Ops {
   /// the host's memory, valid until the next step but one is launched. Errors as launch_step(),
   /// which had none.
   virtual Result<StepOutputs> wait_for_step();
-  /// One after the other, while no step is under way.
+  /// One after the other, while no step is in flight.
   Result<StepOutputs> run_step(const StepInputs& step, const StepOutputs& outputs,
                                const std::function<void()>& pass);
-  /// In the midst of a pass with chunk rows, which is never kept for later steps: `steps` may
+  /// In the midst of a pass with prefill rows, which is never kept for later steps: `steps` may
   /// compute other steps, when what the pass has asked for so far is done. Errors: kIo.
-  virtual Status interrupt_step(const std::function<void()>& steps);
+  virtual Status interleaved_step(const std::function<void()>& steps);
   /// Whether there may be interrupts.
-  virtual bool interruptible() const { return true; }
-  /// Whether StepInputs::fed_by may be used: tokens of one of the tables of prepare_table().
-  virtual bool feeds_tokens() const { return false; }
+  virtual bool can_interleave() const { return true; }
+  /// Whether StepInputs::async_from may be used: tokens of one of the tables of prepare_table().
+  virtual bool supports_overlap() const { return false; }
   /// embed() may be called for tokens of this table that the step before chooses, if
-  /// feeds_tokens() afterwards. Before the first step. Errors: kIo.
+  /// supports_overlap() afterwards. Before the first step. Errors: kIo.
   virtual Status prepare_table(const WeightView& table);
 
   /// Rows `rows` of x, in their order; for the step's wanted_rows alone, and once a step: the ops
@@ -335,16 +338,17 @@ class Ops {
   virtual void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
                       KvView kv, MatrixView out) = 0;
 
-  /// top.row(r) = the top.count largest of row r, as TopLogits says; at most kMostTopLogits.
+  /// top.row(r) = the top.count largest of row r, as TopLogits says; at most kMaxTopLogits.
   virtual void top_logits(ConstMatrixView logits, TopLogits top) = 0;
 
   /// listed.row(r)[i] = the logit of token ids[r, i] of row r, which becomes -infinity, so that
   /// top_logits() passes it over; -infinity where the id is -1. For the step's `listed` alone.
   /// logits [rows, n_vocab]; ids [rows, listed.count], each token at most once in a row.
-  virtual void take_logits(MatrixView logits, std::span<const int32_t> ids, ListedLogits listed);
+  virtual void gather_logits(MatrixView logits, std::span<const int32_t> ids,
+                             SelectedLogits selected);
 
   /// sums[r] of row r.
-  virtual void exp_sums(ConstMatrixView logits, ExpSums* sums);
+  virtual void log_sum_exp(ConstMatrixView logits, LogSumExp* sums);
 
   /// chosen[r] = the token that choices[r] chooses from top.row(r); -1 where the row's logits are
   /// not numbers, or all masked. For the step's `choices` alone.
@@ -357,10 +361,10 @@ class Ops {
   /// n_experts].
   virtual void route(ConstMatrixView logits, Routing routing) = 0;
 
-  /// Leaves out experts of step rows: the first rank stays, and every further one while the weights
-  /// before it, added up in rank order, are below top_p (below 1). The weights of those that stay
-  /// are divided by their sum. Chunk rows keep all. classes [rows]. Adds what step rows use to
-  /// `use`, which lies in memory().
+  /// Leaves out experts of decode rows: the first rank stays, and every further one while the
+  /// weights before it, added up in rank order, are below top_p (below 1). The weights of those
+  /// that stay are divided by their sum. Prefill rows keep all. classes [rows]. Adds what decode
+  /// rows use to `use`, which lies in memory().
   virtual void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
                           ExpertUse* use);
 

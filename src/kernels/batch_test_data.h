@@ -132,7 +132,7 @@ struct Scenario {
       for (int j = 0; j < n_slices; ++j) {
         const bool chunk = uniform_int(rng, 0, 1) == 0;
         const int rows = chunk ? uniform_int(rng, 1, max_chunk) : uniform_int(rng, 1, 5);
-        s.slices.emplace_back(chunk ? RowClass::kChunk : RowClass::kStep, rows);
+        s.slices.emplace_back(chunk ? RowClass::kPrefill : RowClass::kDecode, rows);
         for (int r = 0; r < rows; ++r) {
           const bool may_write = !chunk || r == rows - 1;
           s.write_slots.push_back(may_write && uniform_int(rng, 0, 1) == 0 ? n_slots++ : -1);

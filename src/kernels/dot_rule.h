@@ -30,7 +30,7 @@ constexpr int scale_group(DType t) {
     case DType::kIQ2_XXS:
     case DType::kIQ3_XXS:
     case DType::kIQ3_S:
-    case DType::kIQ3_S_WIDE:
+    case DType::kIQ3_S_UNPACKED:
     case DType::kIQ4_NL:
     case DType::kIQ4_XS:
       return 32;

@@ -1,6 +1,6 @@
 // exp and log in double precision from plain multiplications and additions: the same bits on every
 // machine, which the C library does not promise (it picks fused or unfused variants by processor),
-// and on cards. Errors stay below 1e-15 of the result.
+// and on GPUs. Errors stay below 1e-15 of the result.
 #ifndef CHIMERE_KERNELS_EXACT_MATH_H_
 #define CHIMERE_KERNELS_EXACT_MATH_H_
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kernels/api.h"
-#include "kernels/exp_sums.h"
+#include "kernels/log_sum_exp.h"
 
 namespace chimere::kernels {
 
@@ -36,7 +36,7 @@ Result<StepOutputs> Ops::run_step(const StepInputs& step, const StepOutputs& out
   return wait_for_step();
 }
 
-Status Ops::interrupt_step(const std::function<void()>& steps) {
+Status Ops::interleaved_step(const std::function<void()>& steps) {
   steps();
   return {};
 }
@@ -67,7 +67,7 @@ void Ops::shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView st
 void Ops::keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
                      ExpertUse* use) {
   for (size_t r = 0; r < classes.size(); ++r) {
-    if (classes[r] != RowClass::kStep) continue;
+    if (classes[r] != RowClass::kDecode) continue;
     const size_t first = r * static_cast<size_t>(routing.n_used);
     int32_t* ids = routing.ids + first;
     float* weights = routing.weights + first;
@@ -82,19 +82,19 @@ void Ops::keep_top_p(Routing routing, std::span<const RowClass> classes, float t
   }
 }
 
-void Ops::take_logits(MatrixView logits, std::span<const int32_t> ids, ListedLogits listed) {
+void Ops::gather_logits(MatrixView logits, std::span<const int32_t> ids, SelectedLogits selected) {
   constexpr float kMasked = -std::numeric_limits<float>::infinity();
   auto id = ids.begin();
-  for (int64_t r = 0; r < listed.rows; ++r) {
-    for (float& value : listed.row(r)) {
+  for (int64_t r = 0; r < selected.rows; ++r) {
+    for (float& value : selected.row(r)) {
       const int32_t token = *id++;
       value = token < 0 ? kMasked : std::exchange(logits.row(r)[token], kMasked);
     }
   }
 }
 
-void Ops::exp_sums(ConstMatrixView logits, ExpSums* sums) {
-  for (int64_t r = 0; r < logits.rows; ++r) sums[r] = row_exp_sums(logits.row(r), logits.cols);
+void Ops::log_sum_exp(ConstMatrixView logits, LogSumExp* sums) {
+  for (int64_t r = 0; r < logits.rows; ++r) sums[r] = row_log_sum_exp(logits.row(r), logits.cols);
 }
 
 void Ops::choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen) {

@@ -1,5 +1,5 @@
 // Cosine and sine of an angle in double, by series that use no C library: on every machine, and on
-// cards, the same bits. Accurate to a few units in the last place of double, far below the rounding
+// GPUs, the same bits. Accurate to a few units in the last place of double, far below the rounding
 // to f32 that follows. Sums are Horner schemes of Taylor series, long enough for the reduced range.
 #ifndef CHIMERE_KERNELS_ROPE_ANGLE_H_
 #define CHIMERE_KERNELS_ROPE_ANGLE_H_

@@ -35,30 +35,30 @@ int32_t choose_token(std::span<const TopLogit> largest, const TokenChoice& choic
   double scale = 1;
   const auto scaled = [&](const TopLogit& t) { return static_cast<double>(t.value) * scale; };
   for (int32_t s = 0; s < choice.n_stages; ++s) {
-    const ChoiceStage& stage = choice.stages[static_cast<size_t>(s)];
-    switch (stage.kind) {
-      case ChoiceStage::kTopK:
-        left = left.first(std::min(left.size(), static_cast<size_t>(stage.value)));
+    const ChoiceSampler& sampler = choice.samplers[static_cast<size_t>(s)];
+    switch (sampler.kind) {
+      case ChoiceSampler::kTopK:
+        left = left.first(std::min(left.size(), static_cast<size_t>(sampler.value)));
         break;
-      case ChoiceStage::kTopP:
-        left = left.first(reaching(left, stage.value, scale));
+      case ChoiceSampler::kTopP:
+        left = left.first(reaching(left, sampler.value, scale));
         break;
-      case ChoiceStage::kMinP: {
-        const double floor = std::min(scaled(left.front()), scaled(left.front()) + stage.value);
+      case ChoiceSampler::kMinP: {
+        const double floor = std::min(scaled(left.front()), scaled(left.front()) + sampler.value);
         const auto below =
             std::ranges::find_if(left, [&](const TopLogit& t) { return !(scaled(t) >= floor); });
         left = {left.begin(), below};
         break;
       }
-      case ChoiceStage::kScale:
-        scale *= stage.value;
+      case ChoiceSampler::kScale:
+        scale *= sampler.value;
         break;
     }
   }
   int32_t winner = -1;
   double best = -std::numeric_limits<double>::max();
   for (const TopLogit& t : left) {
-    const double score = race_score(scaled(t), choice.seed, choice.position, t.id);
+    const double score = gumbel_score(scaled(t), choice.seed, choice.position, t.id);
     if (score > best || (score == best && t.id < winner)) {
       best = score;
       winner = t.id;

@@ -74,7 +74,7 @@ void lay_out_feed_forward(Cursor& at, const Hparams& h, int64_t rows, Activation
 
 StepBuffers lay_out_at(Cursor& at, const Hparams& h, int64_t rows, int64_t wanted) {
   StepBuffers step;
-  step.chosen = at.take<int32_t>(kernels::kMostChoices);
+  step.chosen = at.take<int32_t>(kernels::kMaxChoices);
   Activations& all = step.all;
   all.x = at.matrix(rows, h.n_embd);
   step.wanted.x = at.matrix(wanted, h.n_embd);
@@ -89,9 +89,9 @@ StepBuffers lay_out_at(Cursor& at, const Hparams& h, int64_t rows, int64_t wante
   step.mtp.token = at.matrix(rows, h.n_embd);
   step.mtp.joined = at.matrix(rows, int64_t{2} * h.n_embd);
   step.logits = at.matrix(wanted, h.n_outputs());
-  step.top = at.take<kernels::TopLogit>(wanted * kernels::kMostTopLogits);
-  step.listed = at.take<float>(wanted * kernels::kMostListedLogits);
-  step.sums = at.take<kernels::ExpSums>(wanted);
+  step.top = at.take<kernels::TopLogit>(wanted * kernels::kMaxTopLogits);
+  step.selected = at.take<float>(wanted * kernels::kMaxSelectedLogits);
+  step.sums = at.take<kernels::LogSumExp>(wanted);
   return step;
 }
 

@@ -57,7 +57,7 @@ struct Activations {
   MoeBuffers moe;
 };
 
-/// Of the block for further tokens, [rows, ...]; the rest of it uses the buffers of Activations.
+/// Of the MTP head, [rows, ...]; the rest of it uses the buffers of Activations.
 struct MtpBuffers {
   MatrixView hidden;  ///< n_embd: what the head sees of the model, or of this block
   MatrixView before;  ///< n_embd: `hidden` of the row before
@@ -70,10 +70,10 @@ struct StepBuffers {
   Activations wanted;  ///< rows whose logits are wanted; has its own x, and no buffers of mixers
   MtpBuffers mtp;      ///< every row
   MatrixView logits;   ///< [wanted, n_outputs]
-  kernels::TopLogit* top = nullptr;  ///< [wanted, kMostTopLogits]
-  float* listed = nullptr;           ///< [wanted, kMostListedLogits]
-  kernels::ExpSums* sums = nullptr;  ///< [wanted]
-  int32_t* chosen = nullptr;         ///< [kMostChoices], at the same address in every layout
+  kernels::TopLogit* top = nullptr;    ///< [wanted, kMaxTopLogits]
+  float* selected = nullptr;           ///< [wanted, kMaxSelectedLogits]
+  kernels::LogSumExp* sums = nullptr;  ///< [wanted]
+  int32_t* chosen = nullptr;           ///< [kMaxChoices], at the same address in every layout
 };
 
 /// One block of memory at a fixed address, backed as far as steps have used it.

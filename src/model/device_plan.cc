@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/cuda/exp_sums.h"
 #include "kernels/cuda/host_experts.h"
+#include "kernels/cuda/log_sum_exp.h"
 #include "kernels/cuda/pack_weights.h"
 #include "kernels/cuda/top_logits.h"
 #include "model/mtp.h"
@@ -18,27 +18,28 @@
 namespace chimere::model {
 namespace {
 
-/// Tables of experts, splits of attention, recorded steps and rounding up to the driver's granules.
+/// Tables of experts, splits of attention, captured graphs and rounding up to the driver's
+/// granules.
 constexpr int64_t kMargin = int64_t{192} << 20;
 
 /// What a tensor takes, and how much more if it lies wide.
 struct Placed {
   int64_t bytes = 0;
-  int64_t widening = 0;
+  int64_t unpacking_bytes = 0;
 };
 
-/// Of the first `most_rows` rows.
+/// Of the first `max_rows` rows.
 Placed placed(const gguf::TensorInfo& tensor,
-              int64_t most_rows = std::numeric_limits<int64_t>::max()) {
+              int64_t max_rows = std::numeric_limits<int64_t>::max()) {
   const int64_t n_in = tensor.dims[0];
   int64_t rows = 1;
   for (size_t i = 1; i < tensor.dims.size(); ++i) rows *= tensor.dims[i];
-  const WeightView w = {tensor.type, std::min(rows, most_rows), n_in, nullptr};
+  const WeightView w = {tensor.type, std::min(rows, max_rows), n_in, nullptr};
   const int64_t bytes = kernels::cuda::packed_bytes(w);
   return {bytes, kernels::cuda::packed_bytes(w, true) - bytes};
 }
 
-/// Of a tensor of the block for drafts, whose embedding table stays on the host and whose head, if
+/// Of a tensor of the MTP head, whose embedding table stays on the host and whose head, if
 /// it has one, is not read to its end.
 Placed placed_for_drafts(const gguf::TensorInfo& tensor, int64_t n_vocab) {
   if (tensor.name.ends_with("nextn.embed_tokens.weight")) return {};
@@ -81,7 +82,7 @@ int64_t DevicePlan::staging() const {
 DevicePlan DevicePlan::without_drafts() const {
   DevicePlan plan = *this;
   plan.weights -= drafts.weights;
-  plan.widening -= drafts.widening;
+  plan.unpacking_bytes -= drafts.unpacking_bytes;
   plan.kv -= drafts.kv;
   plan.state -= drafts.state;
   plan.drafts = {};
@@ -97,9 +98,10 @@ bool DevicePlan::fit(int64_t allowed) {
   return false;
 }
 
-void DevicePlan::widen(int64_t allowed) {
-  wide = false;
-  wide = widening > 0 && host_expert_layers == 0 && total() + widening <= allowed - allowed / 16;
+void DevicePlan::unpack(int64_t allowed) {
+  unpacked = false;
+  unpacked = unpacking_bytes > 0 && host_expert_layers == 0 &&
+             total() + unpacking_bytes <= allowed - allowed / 16;
 }
 
 DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t positions,
@@ -117,18 +119,18 @@ DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t pos
       if (*block == layers && on_host.has_drafts()) {
         const Placed part = placed_for_drafts(tensor, on_host.n_vocab());
         plan.drafts.weights += part.bytes;
-        plan.drafts.widening += part.widening;
+        plan.drafts.unpacking_bytes += part.unpacking_bytes;
       }
       continue;
     }
     const Placed part = placed(tensor);
     plan.weights += part.bytes;
-    plan.widening += part.widening;
+    plan.unpacking_bytes += part.unpacking_bytes;
     if (block && tensor.name.ends_with("_exps.weight")) experts[*block] += part.bytes;
   }
   for (const auto& [block, bytes] : experts) plan.experts.push_back(bytes);
   plan.weights += plan.drafts.weights;
-  plan.widening += plan.drafts.widening;
+  plan.unpacking_bytes += plan.drafts.unpacking_bytes;
   for (const state::ComponentSpec& c : store.spec().components) {
     if (c.layer < layers) continue;
     if (c.paged()) {
@@ -140,12 +142,12 @@ DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t pos
   plan.kv = positions * store.bytes_per_token();
   plan.state = store.bytes_per_slot();
   plan.states = states;
-  plan.work = on_host.step_bytes(rows, wanted) + on_host.card_scratch_bytes(rows) +
+  plan.work = on_host.step_bytes(rows, wanted) + on_host.gpu_scratch_bytes(rows) +
               std::max(kernels::cuda::top_logits_scratch_bytes(wanted, on_host.n_vocab(),
-                                                               kernels::kMostTopLogits),
-                       kernels::cuda::exp_sums_scratch_bytes(wanted, on_host.n_vocab())) +
+                                                               kernels::kMaxTopLogits),
+                       kernels::cuda::log_sum_exp_scratch_bytes(wanted, on_host.n_vocab())) +
               kMargin;
-  plan.interrupts = on_host.step_bytes(wanted, wanted);
+  plan.interleaved = on_host.step_bytes(wanted, wanted);
   return plan;
 }
 

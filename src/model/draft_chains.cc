@@ -28,7 +28,7 @@ Result<DraftChains> DraftChains::prepare(std::span<const DraftStart> starts, int
     chains.positions_.push_back(starts[i].state->position());
     chains.read_slots_.push_back(chains.reservation_.read_slots()[i]);
     chains.page_begin_.push_back(chains.reservation_.page_begin()[i]);
-    chains.slices_.push_back({row, row, 1, RowClass::kStep});
+    chains.slices_.push_back({row, row, 1, RowClass::kDecode});
     chains.counting_.push_back(row);
     chains.no_slots_.push_back(-1);
   }

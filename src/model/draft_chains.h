@@ -23,20 +23,20 @@ class DraftChains {
   static Result<DraftChains> prepare(std::span<const DraftStart> starts, int depth,
                                      state::StateStore& states, int n_vocab, int max_rows);
 
-  /// Nobody goes on.
+  /// Nobody continues.
   bool done() const { return active_.empty(); }
-  /// A row for each sequence that goes on. The state is read from and not written.
+  /// A row for each sequence that continues. The state is read from and not written.
   kernels::BatchView view() const;
   std::span<const int32_t> tokens() const { return tokens_; }
 
-  /// Lets `choose` look at the logits of the rows. Returns the rows that go on, in order.
+  /// Lets `choose` look at the logits of the rows. Returns the rows that continue, in order.
   std::vector<int32_t> advance(ConstMatrixView logits, const ChooseDraft& choose);
 
  private:
   explicit DraftChains(state::Reservation reservation) : reservation_(std::move(reservation)) {}
 
   state::Reservation reservation_;
-  // Of the sequences that go on, one row each.
+  // Of the sequences that continue, one row each.
   std::vector<size_t> active_;  ///< which of `starts`
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;

@@ -27,9 +27,9 @@ struct Machine {
 
   /// Rows of a step; their logits.
   std::vector<float> step(state::SequenceState& state, std::vector<int32_t> tokens,
-                          bool revocable = false, bool feed = true) {
+                          bool revocable = false, bool update_draft_kv = true) {
     StepPlan plan;
-    plan.feed_drafts = feed;
+    plan.update_draft_kv = update_draft_kv;
     SequenceRows& rows = plan.sequences.emplace_back();
     rows.state = &state;
     rows.revocable = revocable;

@@ -19,8 +19,8 @@ struct MoeShape {
   int n_used = 0;       ///< experts a token is sent to
   int n_ff = 0;         ///< inner width of a routed expert
   int n_ff_shared = 0;  ///< inner width of the shared expert; 0: there is none
-  /// A step row uses its first experts whose weights reach this sum; 1: all. No key of a file, but
-  /// ModelOptions::expert_top_p.
+  /// A decode row uses its first experts whose weights reach this sum; 1: all. No key of a file,
+  /// but ModelOptions::expert_top_p.
   float top_p = 1;
 };
 

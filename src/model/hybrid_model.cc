@@ -44,17 +44,17 @@ class HybridModel final : public Model {
   int64_t step_bytes(int64_t rows, int64_t wanted) const override {
     return Workspace::bytes(hparams_, rows, wanted);
   }
-  int64_t card_scratch_bytes(int64_t rows) const override;
-  bool logits_on_card() const override { return on_card(); }
+  int64_t gpu_scratch_bytes(int64_t rows) const override;
+  bool logits_on_gpu() const override { return on_gpu(); }
   state::StateStore& states() override { return *states_; }
   Result<kernels::ExpertUse> expert_use() override;
 
   Result<StepResult> forward(const StepPlan& plan) override;
-  bool interruptible() const override { return ops_.interruptible(); }
+  bool can_interleave() const override { return ops_.can_interleave(); }
   bool has_drafts() const override { return weights_.mtp.has_value(); }
   Status draft(std::span<const DraftStart> starts, int depth, const ChooseDraft& choose) override;
   Status read_logits(int64_t row, std::span<float> out) override;
-  bool feeds_tokens() const override { return ops_.feeds_tokens(); }
+  bool supports_overlap() const override { return ops_.supports_overlap(); }
   Status launch(const StepPlan& plan) override;
   Result<StepResult> wait() override;
 
@@ -68,11 +68,11 @@ class HybridModel final : public Model {
   Result<StepResult> wait_for(const MatrixView& logits);
   /// Of each sequence of the plan, the place of its choice in the step before. Errors:
   /// kInvalidArgument (it had none).
-  Result<std::vector<int32_t>> fed_by(const StepPlan& plan) const;
-  bool on_card() const { return &ops_.memory() != &host_memory(); }
-  Workspace& workspace() { return workspaces_[interrupted_ ? 1 : 0]; }
+  Result<std::vector<int32_t>> async_from(const StepPlan& plan) const;
+  bool on_gpu() const { return &ops_.memory() != &host_memory(); }
+  Workspace& workspace() { return workspaces_[interleaving_ ? 1 : 0]; }
   /// The next drafts' `before` are these rows of `hidden`.
-  Status go_on_from(const StepBuffers& from, std::span<const int32_t> rows);
+  Status resume_from(const StepBuffers& from, std::span<const int32_t> rows);
 
   const gguf::Reader& file_;
   kernels::Ops& ops_;
@@ -82,22 +82,22 @@ class HybridModel final : public Model {
   HybridForward run_;
   std::unique_ptr<state::StateStore> states_;
   std::array<Workspace, 2> workspaces_;  ///< of a step, and of those in its interrupts
-  bool interrupted_ = false;
-  ConstMatrixView excerpted_;         ///< logits of the rows of the last step's `top`
-  std::deque<MatrixView> under_way_;  ///< logits of the steps that nobody has waited for
+  bool interleaving_ = false;
+  ConstMatrixView partial_rows_;      ///< logits of the rows of the last step's `top`
+  std::deque<MatrixView> in_flight_;  ///< logits of the steps that nobody has waited for
   /// Whose tokens the last step chooses, in the order of its choices; only compared.
   std::vector<const state::SequenceState*> chosen_for_;
   const int32_t* chosen_ = nullptr;          ///< these choices, in Ops::memory()
   std::unique_ptr<MemoryRange> expert_use_;  ///< an ExpertUse; nullptr: no experts are left out
 };
 
-int64_t HybridModel::card_scratch_bytes(int64_t rows) const {
+int64_t HybridModel::gpu_scratch_bytes(int64_t rows) const {
   const kernels::GdnShape& gdn = hparams_.delta_net;
   const MoeShape& moe = hparams_.moe;
   const int64_t n_embd = hparams_.n_embd;
   const int64_t n_ff = std::max({moe.n_ff, moe.n_ff_shared, hparams_.n_ff});
   const int64_t attention = int64_t{hparams_.attention.n_heads} * hparams_.attention.head_dim;
-  // The block for drafts takes two rows of n_embd as one.
+  // The MTP head takes two rows of n_embd as one.
   const int64_t joined = has_drafts() ? 2 * n_embd : n_embd;
   const int64_t widest = std::max({joined, n_ff, int64_t{gdn.value_dim()}, attention});
   // Activations as bytes and as f16, with their scales.
@@ -118,10 +118,10 @@ Result<kernels::ExpertUse> HybridModel::expert_use() {
   return use;
 }
 
-Result<std::vector<int32_t>> HybridModel::fed_by(const StepPlan& plan) const {
+Result<std::vector<int32_t>> HybridModel::async_from(const StepPlan& plan) const {
   std::vector<int32_t> places;
   for (const SequenceRows& rows : plan.sequences) {
-    if (!rows.fed) continue;
+    if (!rows.async_token) continue;
     const auto found = std::ranges::find(chosen_for_, rows.state);
     if (found == chosen_for_.end()) {
       return invalid_argument("a sequence is fed a token that the step before did not choose");
@@ -132,11 +132,11 @@ Result<std::vector<int32_t>> HybridModel::fed_by(const StepPlan& plan) const {
 }
 
 Result<HybridModel::Started> HybridModel::start(const StepPlan& plan) {
-  excerpted_ = {};
+  partial_rows_ = {};
   CHIMERE_CHECK_OK(file_.check_unchanged());
-  CHIMERE_TRY(const std::vector<int32_t> fed, fed_by(plan));
+  CHIMERE_TRY(const std::vector<int32_t> async_token, async_from(plan));
   CHIMERE_TRY(StepBatch step, StepBatch::prepare(plan, *states_, hparams_.n_vocab, max_step_rows_));
-  if ((step.fed() || !step.choices().empty()) && !feeds_tokens()) {
+  if ((step.async_token() || !step.choices().empty()) && !supports_overlap()) {
     return invalid_argument("this model does not choose tokens");
   }
   const auto n_wanted = static_cast<int64_t>(step.wanted_rows().size());
@@ -147,33 +147,34 @@ Result<HybridModel::Started> HybridModel::start(const StepPlan& plan) {
     buffers.all.moe.classes = step.row_classes();
     buffers.wanted.moe.classes = step.wanted_classes();
   }
-  const bool feed = weights_.mtp.has_value() && plan.feed_drafts;
-  std::function<void()> interrupt;
-  // Of step rows alone a card asks for nothing that it has been asked for before.
-  const bool divisible = !on_card() || std::ranges::find(step.row_classes(), RowClass::kChunk) !=
-                                           step.row_classes().end();
-  Status interrupts;
-  if (plan.interrupt && interruptible() && divisible && !interrupted_) {
-    interrupt = [&] {
-      const Status done = ops_.interrupt_step([&] {
-        interrupted_ = true;
-        plan.interrupt();
-        interrupted_ = false;
+  const bool update_draft_kv = weights_.mtp.has_value() && plan.update_draft_kv;
+  std::function<void()> interleave;
+  // Of decode rows alone a GPU asks for nothing that it has been asked for before.
+  const bool interleave_supported =
+      !on_gpu() ||
+      std::ranges::find(step.row_classes(), RowClass::kPrefill) != step.row_classes().end();
+  Status interleaved;
+  if (plan.interleave && can_interleave() && interleave_supported && !interleaving_) {
+    interleave = [&] {
+      const Status done = ops_.interleaved_step([&] {
+        interleaving_ = true;
+        plan.interleave();
+        interleaving_ = false;
       });
-      if (!done.ok()) interrupts = done;
+      if (!done.ok()) interleaved = done;
     };
   }
-  HybridPass pass(ops_, hparams_, weights_, step, buffers, feed, interrupt);
+  HybridPass pass(ops_, hparams_, weights_, step, buffers, update_draft_kv, interleave);
   CHIMERE_CHECK_OK(ops_.launch_step(
-      {step.view(), step.tokens(), step.wanted_rows(), step.listed(), feed ? kFeeding : kPlain,
-       step.choices(), fed, chosen_},
+      {step.view(), step.tokens(), step.wanted_rows(), step.selected(),
+       update_draft_kv ? kFeeding : kPlain, step.choices(), async_token, chosen_},
       pass.outputs(), [&] {
         run_(pass);
-        if (!weights_.mtp || feed) return;
+        if (!weights_.mtp || update_draft_kv) return;
         // Without the last layer's network, but nobody else's, which a slot might hold.
         ops_.shift_rows(step.view(), buffers.all.x, weights_.mtp->last_hidden, buffers.mtp.before);
       }));
-  CHIMERE_CHECK_OK(interrupts);
+  CHIMERE_CHECK_OK(interleaved);
   chosen_for_.clear();
   if (!step.choices().empty()) {
     for (const SequenceRows& rows : plan.sequences) chosen_for_.push_back(rows.state);
@@ -186,8 +187,8 @@ Result<StepResult> HybridModel::wait_for(const MatrixView& logits) {
   CHIMERE_TRY(const kernels::StepOutputs outputs, ops_.wait_for_step());
   // What could not be read was zeros: nobody may see what came of it.
   CHIMERE_CHECK_OK(file_.check_unchanged());
-  excerpted_ = logits.rows_from(logits.rows - outputs.top.rows, outputs.top.rows);
-  return StepResult{outputs.logits, outputs.top, outputs.listed, outputs.sums, outputs.chosen};
+  partial_rows_ = logits.rows_from(logits.rows - outputs.top.rows, outputs.top.rows);
+  return StepResult{outputs.logits, outputs.top, outputs.selected, outputs.sums, outputs.chosen};
 }
 
 Result<StepResult> HybridModel::forward(const StepPlan& plan) {
@@ -200,35 +201,36 @@ Result<StepResult> HybridModel::forward(const StepPlan& plan) {
 Status HybridModel::launch(const StepPlan& plan) {
   const bool chooses = std::ranges::all_of(
       plan.sequences, [](const SequenceRows& rows) { return rows.choice.has_value(); });
-  if (!chooses || under_way_.size() > 1) {
+  if (!chooses || in_flight_.size() > 1) {
     return invalid_argument("a step that is launched chooses all tokens; two are the most");
   }
   CHIMERE_TRY(Started started, start(plan));
   started.step.finish();
-  under_way_.push_back(started.logits);
+  in_flight_.push_back(started.logits);
   return {};
 }
 
 Result<StepResult> HybridModel::wait() {
-  if (under_way_.empty()) return Model::wait();
-  const MatrixView logits = under_way_.front();
-  under_way_.pop_front();
+  if (in_flight_.empty()) return Model::wait();
+  const MatrixView logits = in_flight_.front();
+  in_flight_.pop_front();
   Result<StepResult> result = wait_for(logits);
-  if (!under_way_.empty()) excerpted_ = {};  // the next step writes there
+  if (!in_flight_.empty()) partial_rows_ = {};  // the next step writes there
   return result;
 }
 
 Status HybridModel::read_logits(int64_t row, std::span<float> out) {
-  if (row < 0 || row >= excerpted_.rows || out.size() != static_cast<size_t>(excerpted_.cols)) {
+  if (row < 0 || row >= partial_rows_.rows ||
+      out.size() != static_cast<size_t>(partial_rows_.cols)) {
     return Model::read_logits(row, out);
   }
-  return ops_.memory().read(out.data(), excerpted_.row(row), out.size_bytes());
+  return ops_.memory().read(out.data(), partial_rows_.row(row), out.size_bytes());
 }
 
 Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
                           const ChooseDraft& choose) {
   if (!has_drafts()) return Model::draft(starts, depth, choose);
-  excerpted_ = {};
+  partial_rows_ = {};
   CHIMERE_CHECK_OK(file_.check_unchanged());
   CHIMERE_TRY(DraftChains chains,
               DraftChains::prepare(starts, depth, *states_, hparams_.n_vocab, max_step_rows_));
@@ -251,12 +253,12 @@ Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
     CHIMERE_CHECK_OK(file_.check_unchanged());
     const std::vector<int32_t> kept = chains.advance(outputs.logits, choose);
     if (kept.empty()) break;
-    CHIMERE_CHECK_OK(go_on_from(buffers, kept));
+    CHIMERE_CHECK_OK(resume_from(buffers, kept));
   }
   return {};
 }
 
-Status HybridModel::go_on_from(const StepBuffers& from, std::span<const int32_t> rows) {
+Status HybridModel::resume_from(const StepBuffers& from, std::span<const int32_t> rows) {
   const MatrixView& hidden = from.mtp.hidden;
   Memory& memory = ops_.memory();
   const auto n = static_cast<int64_t>(rows.size());
@@ -341,7 +343,7 @@ Status place_weights(HybridWeights& w, kernels::Ops& ops, const Hparams& h) {
   return w.mtp ? w.mtp->place(ops, h, output, w.output) : Status();
 }
 
-/// Where step rows' experts are counted, if any are left out.
+/// Where decode rows' experts are counted, if any are left out.
 Result<std::unique_ptr<MemoryRange>> make_expert_use(const Hparams& h, Memory& memory) {
   std::unique_ptr<MemoryRange> range;
   if (h.moe.top_p >= 1) return range;
@@ -377,16 +379,16 @@ void HybridPass::norm(const float* weight) {
 void HybridPass::mix(const HybridLayer& layer) {
   std::visit([&](const auto& mixer) { mixer.forward(ops_, hparams_, batch_, rows()); },
              layer.mixer);
-  if (interrupt_) interrupt_();
+  if (interleave_) interleave_();
 }
 
 void HybridPass::feed_forward(const HybridLayer& layer) {
   std::visit([&](const auto& ffn) { ffn.forward(ops_, rows()); }, layer.ffn);
-  if (interrupt_) interrupt_();
+  if (interleave_) interleave_();
 }
 
 bool HybridPass::keep_wanted_rows() {
-  if (feed_drafts_) return true;
+  if (update_draft_kv_) return true;
   if (step_.wanted_rows().empty()) return false;
   ops_.select_rows(buffers_.all.x, step_.wanted_rows(), buffers_.wanted.x);
   only_wanted_ = true;
@@ -398,7 +400,8 @@ kernels::StepOutputs HybridPass::outputs() const {
   const int64_t others = buffers_.logits.rows - whole;
   kernels::StepOutputs out = {buffers_.logits.rows_from(0, whole),
                               {buffers_.top, others, step_.top_count()}};
-  if (step_.listed_count() > 0) out.listed = {buffers_.listed, others, step_.listed_count()};
+  if (step_.selected_count() > 0)
+    out.selected = {buffers_.selected, others, step_.selected_count()};
   if (step_.sums()) out.sums = buffers_.sums;
   if (!step_.choices().empty()) out.chosen = buffers_.chosen;
   return out;
@@ -414,8 +417,8 @@ void HybridPass::find_top() {
   const kernels::StepOutputs out = outputs();
   if (out.top.rows == 0) return;
   const MatrixView logits = buffers_.logits.rows_from(step_.n_whole(), out.top.rows);
-  if (out.sums != nullptr) ops_.exp_sums(logits, out.sums);
-  if (out.listed.count > 0) ops_.take_logits(logits, step_.listed(), out.listed);
+  if (out.sums != nullptr) ops_.log_sum_exp(logits, out.sums);
+  if (out.selected.count > 0) ops_.gather_logits(logits, step_.selected(), out.selected);
   ops_.top_logits(logits, out.top);
   if (out.chosen != nullptr) ops_.choose(out.top, step_.choices(), out.chosen);
 }
@@ -426,7 +429,7 @@ void HybridPass::head() {
     find_top();
     return;
   }
-  if (!feed_drafts_) {
+  if (!update_draft_kv_) {
     norm(weights_.output_norm);
     project(rows().h);
     return;

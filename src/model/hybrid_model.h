@@ -43,16 +43,16 @@ struct HybridWeights {
 class HybridPass {
  public:
   HybridPass(kernels::Ops& ops, const Hparams& hparams, const HybridWeights& weights,
-             const StepBatch& step, const StepBuffers& buffers, bool feed_drafts,
-             const std::function<void()>& interrupt)
+             const StepBatch& step, const StepBuffers& buffers, bool update_draft_kv,
+             const std::function<void()>& interleave)
       : ops_(ops),
         hparams_(hparams),
         weights_(weights),
         step_(step),
         batch_(step.view()),
         buffers_(buffers),
-        feed_drafts_(feed_drafts),
-        interrupt_(interrupt) {}
+        update_draft_kv_(update_draft_kv),
+        interleave_(interleave) {}
 
   std::span<const HybridLayer> layers() const { return weights_.layers; }
   bool is_last(const HybridLayer& layer) const { return &layer == &weights_.layers.back(); }
@@ -61,9 +61,9 @@ class HybridPass {
   void norm(const float* weight);      ///< h = rms_norm(x)
   void mix(const HybridLayer& layer);  ///< x += delta net or attention of h, over positions
   void feed_forward(const HybridLayer& layer);  ///< x += experts or dense network of h, row by row
-  /// Goes on with the rows whose logits are wanted; false if there are none. For behind the last
+  /// Continues with the rows whose logits are wanted; false if there are none. For behind the last
   /// mixer, where rows no longer meet and all states are complete. Where drafts are fed, all rows
-  /// go on: the block for further tokens wants what comes out of them.
+  /// continue: the MTP head wants what comes out of them.
   bool keep_wanted_rows();
   /// logits = output · rms_norm(x), and the drafts' part of the state; of embedding models just
   /// rms_norm(x).
@@ -86,8 +86,8 @@ class HybridPass {
   const StepBatch& step_;
   kernels::BatchView batch_;
   const StepBuffers& buffers_;
-  bool feed_drafts_;
-  const std::function<void()>& interrupt_;
+  bool update_draft_kv_;
+  const std::function<void()>& interleave_;
   bool only_wanted_ = false;
 };
 

@@ -37,7 +37,7 @@ Status check(const ModelOptions& options, const Hparams& h) {
 }
 
 /// A recurrent layer has a convolution, then a scan component; an attention layer has one of KV.
-/// The block for further tokens comes last, with its KV and the last hidden state.
+/// The MTP head comes last, with its KV and the last hidden state.
 std::vector<ComponentSpec> components(const Hparams& h, kernels::Ops& ops,
                                       const ModelOptions& options) {
   std::vector<ComponentSpec> all;

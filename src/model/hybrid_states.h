@@ -25,13 +25,13 @@ struct LayerStates {
 struct HybridStates {
   std::unique_ptr<state::StateStore> store;
   std::vector<LayerStates> layers;
-  /// Of the block for further tokens, where it is run: its keys and values, and the hidden state
+  /// Of the MTP head, where it is run: its keys and values, and the hidden state
   /// [n_embd] behind each sequence's last row.
   kernels::KvView mtp_kv;
   kernels::RecurrentView last_hidden;
 };
 
-/// Whether the block for further tokens is run.
+/// Whether the MTP head is run.
 inline bool runs_mtp(const ModelOptions& options, const Hparams& h) {
   return options.drafts && h.n_mtp_layers > 0;
 }

@@ -30,7 +30,7 @@ struct ModelOptions {
   bool drafts = false;
   /// That draft() chooses from the first so many tokens of the vocabulary; 0: as many as suit it.
   int64_t draft_tokens = 0;
-  /// Above 0, at most 1: below 1 each step row uses only as many of its routed experts, of the
+  /// Above 0, at most 1: below 1 each decode row uses only as many of its routed experts, of the
   /// largest weight first, as are needed for their weights to reach this sum. Rows of chunks use
   /// all. Without experts it means nothing. Part of the key of every stored state.
   float expert_top_p = 1;
@@ -58,15 +58,15 @@ class Model {
   /// table one row, of the routed experts those that a token uses), for the bytes model.
   virtual int64_t active_weight_bytes() const = 0;
 
-  /// What step rows used since the model was loaded, where ModelOptions::expert_top_p is below 1.
+  /// What decode rows used since the model was loaded, where ModelOptions::expert_top_p is below 1.
   /// Errors: kIo.
   virtual Result<kernels::ExpertUse> expert_use() { return kernels::ExpertUse{}; }
 
   /// Bytes of activations and logits of a step; 0 if the model does not say.
   virtual int64_t step_bytes(int64_t /*rows*/, int64_t /*wanted*/) const { return 0; }
 
-  /// Bytes that the ops of a step on a card work in besides; 0 if the model does not say.
-  virtual int64_t card_scratch_bytes(int64_t /*rows*/) const { return 0; }
+  /// Bytes that the ops of a step on a GPU work in besides; 0 if the model does not say.
+  virtual int64_t gpu_scratch_bytes(int64_t /*rows*/) const { return 0; }
 
   /// The pools that sequences of this model live in.
   virtual state::StateStore& states() = 0;
@@ -78,12 +78,12 @@ class Model {
   virtual Result<StepResult> forward(const StepPlan& plan) = 0;
 
   /// Whether launch() takes rows that are fed: the next step need not wait for the host.
-  virtual bool feeds_tokens() const { return false; }
+  virtual bool supports_overlap() const { return false; }
   /// The two halves of forward(), for a plan whose sequences have one row and a choice each, where
-  /// feeds_tokens(). The sequences advance at once. A second step may be launched before the first
-  /// is waited for, and nothing else in between; wait() gives the first one's result. Errors of
-  /// launch(): those of forward(), and nothing has changed then; of wait(): kIo, and the sequences
-  /// of both steps are worth nothing.
+  /// supports_overlap(). The sequences advance at once. A second step may be launched before the
+  /// first is waited for, and nothing else in between; wait() gives the first one's result. Errors
+  /// of launch(): those of forward(), and nothing has changed then; of wait(): kIo, and the
+  /// sequences of both steps are worth nothing.
   virtual Status launch(const StepPlan& plan);
   virtual Result<StepResult> wait();
 
@@ -94,15 +94,15 @@ class Model {
   virtual Status read_logits(int64_t row, std::span<float> out);
 
   /// Whether forward() calls StepPlan::interrupt: a long step can be divided.
-  virtual bool interruptible() const { return false; }
+  virtual bool can_interleave() const { return false; }
 
-  /// Whether logits are computed on a card: SequenceRows::top then saves their copy.
-  virtual bool logits_on_card() const { return false; }
+  /// Whether logits are computed on a GPU: SequenceRows::top then saves their copy.
+  virtual bool logits_on_gpu() const { return false; }
 
   /// Whether draft() does something.
   virtual bool has_drafts() const { return false; }
   /// Predicts what follows each sequence's next token, `depth` tokens far: the hidden state behind
-  /// the last row and the next token go through the block for further tokens (DeepSeek-V3, arXiv:
+  /// the last row and the next token go through the MTP head (DeepSeek-V3, arXiv:
   /// 2412.19437, section 2.2), and from the second draft on its own output and draft. Reads from
   /// the states and changes none. `choose` is called for each sequence, in order, at each depth.
   /// Errors: kUnsupported without has_drafts(), kInvalidArgument (a state with pending rows, one

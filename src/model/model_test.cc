@@ -19,7 +19,7 @@
 
 #include "base/fresh_seed.h"
 #include "base/thread_pool.h"
-#include "kernels/exp_sums.h"
+#include "kernels/log_sum_exp.h"
 #include "model/chunking.h"
 #include "support/tiny_model.h"
 
@@ -74,7 +74,7 @@ std::vector<uint8_t> tiny(const TinyModel& m, const Change& change = {}) {
   return writer->bytes();
 }
 
-SequenceRows step_rows(state::SequenceState& state, std::vector<int32_t> tokens) {
+SequenceRows decode_rows(state::SequenceState& state, std::vector<int32_t> tokens) {
   SequenceRows rows;
   rows.state = &state;
   rows.tokens = std::move(tokens);
@@ -190,7 +190,7 @@ TEST(LoadModel, CountsActiveBytes) {
   }
   EXPECT_EQ(l.model->active_weight_bytes(), expected);
 
-  // An MTP block is not read by a plain step; a tied head is.
+  // An MTP head is not read by a plain step; a tied head is.
   TinyModel tied = m;
   tied.tied_head = true;
   tied.n_mtp_layers = 1;
@@ -221,7 +221,7 @@ TEST(LoadModel, ModelsWithOtherWeightsDoNotShareStates) {
   EXPECT_EQ(dense.model->states().fingerprint(), dense_fewer.model->states().fingerprint());
 }
 
-TEST(Forward, LeavesExpertsOutOfStepRowsAlone) {
+TEST(Forward, LeavesExpertsOutOfDecodeRowsAlone) {
   TinyModel m = smallest();
   m.n_experts = 6;
   m.n_used = 4;
@@ -233,16 +233,18 @@ TEST(Forward, LeavesExpertsOutOfStepRowsAlone) {
     ASSERT_NE(fewer.model, nullptr) << fewer.error.message;
     auto a = whole.model->states().create_sequence();
     auto b = fewer.model->states().create_sequence();
-    SequenceRows prompt = step_rows(*a, {1, 2, 3, 4, 5});
-    prompt.row_class = RowClass::kChunk;
+    SequenceRows prompt = decode_rows(*a, {1, 2, 3, 4, 5});
+    prompt.row_class = RowClass::kPrefill;
     prompt.chunks = {5};
     const std::vector<float> want = values(whole.model->forward({{prompt}})->logits);
     prompt.state = b.get();
     EXPECT_EQ(values(fewer.model->forward({{prompt}})->logits), want);
     EXPECT_EQ(fewer.model->expert_use()->rows, 0);
 
-    const std::vector<float> all = values(whole.model->forward({{step_rows(*a, {6, 7})}})->logits);
-    const std::vector<float> some = values(fewer.model->forward({{step_rows(*b, {6, 7})}})->logits);
+    const std::vector<float> all =
+        values(whole.model->forward({{decode_rows(*a, {6, 7})}})->logits);
+    const std::vector<float> some =
+        values(fewer.model->forward({{decode_rows(*b, {6, 7})}})->logits);
     const kernels::ExpertUse use = fewer.model->expert_use().value();
     EXPECT_EQ(use.rows, 2 * m.n_layers);
     EXPECT_GE(use.experts, use.rows);
@@ -261,14 +263,14 @@ TEST(Forward, RefusesBadPlansAndChangesNothing) {
   ASSERT_NE(l.model, nullptr) << l.error.message;
   auto a = l.model->states().create_sequence();
   auto b = l.model->states().create_sequence();
-  ASSERT_TRUE(l.model->forward({{step_rows(*a, {1, 2, 3})}}).ok());
+  ASSERT_TRUE(l.model->forward({{decode_rows(*a, {1, 2, 3})}}).ok());
   const auto before = a->checkpoint().to_blob();
 
-  const SequenceRows good = step_rows(*a, {1, 2});
+  const SequenceRows good = decode_rows(*a, {1, 2});
   auto changed = [&](auto&& change) {
     SequenceRows rows = good;
     change(rows);
-    return StepPlan{{step_rows(*b, {3}), rows}};
+    return StepPlan{{decode_rows(*b, {3}), rows}};
   };
   const StepPlan bad[] = {
       {},
@@ -280,32 +282,32 @@ TEST(Forward, RefusesBadPlansAndChangesNothing) {
       changed([](SequenceRows& r) { r.logits_of = {2}; }),
       changed([](SequenceRows& r) { r.logits_of = {-1}; }),
       changed([](SequenceRows& r) { r.chunks = {2}; }),
-      changed([](SequenceRows& r) { r.row_class = RowClass::kChunk; }),
+      changed([](SequenceRows& r) { r.row_class = RowClass::kPrefill; }),
       changed([](SequenceRows& r) {
-        r.row_class = RowClass::kChunk;
+        r.row_class = RowClass::kPrefill;
         r.chunks = {1};
       }),
       changed([](SequenceRows& r) {
-        r.row_class = RowClass::kChunk;
+        r.row_class = RowClass::kPrefill;
         r.chunks = {2, 0};
       }),
       changed([](SequenceRows& r) {
-        r.row_class = RowClass::kChunk;
+        r.row_class = RowClass::kPrefill;
         r.chunks = {2};
         r.revocable = true;
       }),
       changed([](SequenceRows& r) { r.tokens.assign(100, 1); }),
       changed([](SequenceRows& r) { r.logits_of.assign(100, 1); }),
       changed([](SequenceRows& r) { r.top = -1; }),
-      changed([](SequenceRows& r) { r.top = kernels::kMostTopLogits + 1; }),
+      changed([](SequenceRows& r) { r.top = kernels::kMaxTopLogits + 1; }),
       changed([](SequenceRows& r) { r.sums = true; }),
-      changed([](SequenceRows& r) { r.listed.resize(r.logits_of.size()); }),
-      changed([](SequenceRows& r) { r.top = 1, r.listed.resize(r.logits_of.size() + 1); }),
+      changed([](SequenceRows& r) { r.selected.resize(r.logits_of.size()); }),
+      changed([](SequenceRows& r) { r.top = 1, r.selected.resize(r.logits_of.size() + 1); }),
       changed([](SequenceRows& r) {
-        r.top = 1, r.listed.assign(r.logits_of.size(), {3, 3});
+        r.top = 1, r.selected.assign(r.logits_of.size(), {3, 3});
       }),
-      changed([](SequenceRows& r) { r.top = 1, r.listed.assign(r.logits_of.size(), {-1}); }),
-      changed([](SequenceRows& r) { r.top = 1, r.listed.assign(r.logits_of.size(), {40}); }),
+      changed([](SequenceRows& r) { r.top = 1, r.selected.assign(r.logits_of.size(), {-1}); }),
+      changed([](SequenceRows& r) { r.top = 1, r.selected.assign(r.logits_of.size(), {40}); }),
   };
   for (size_t i = 0; i < std::size(bad); ++i) {
     auto result = l.model->forward(bad[i]);
@@ -319,23 +321,23 @@ TEST(Forward, RefusesBadPlansAndChangesNothing) {
   EXPECT_EQ(a->checkpoint().to_blob(), before);
   EXPECT_EQ(b->position(), 0);
   EXPECT_EQ(l.model->states().pages_in_use(), 1);
-  EXPECT_TRUE(l.model->forward({{good, step_rows(*b, {3})}}).ok());
+  EXPECT_TRUE(l.model->forward({{good, decode_rows(*b, {3})}}).ok());
 }
 
 TEST(Forward, GivesTheWantedRowsInThePlansOrder) {
   Loaded l(tiny(smallest()));
   auto a = l.model->states().create_sequence();
   auto b = l.model->states().create_sequence();
-  auto all_a = l.model->forward({{step_rows(*a, {1, 2, 3, 4})}});
+  auto all_a = l.model->forward({{decode_rows(*a, {1, 2, 3, 4})}});
   ASSERT_TRUE(all_a.ok());
   const std::vector<float> of_a = values(all_a->logits);
-  auto all_b = l.model->forward({{step_rows(*b, {5, 6})}});
+  auto all_b = l.model->forward({{decode_rows(*b, {5, 6})}});
   const std::vector<float> of_b = values(all_b->logits);
 
   auto c = l.model->states().create_sequence();
   auto d = l.model->states().create_sequence();
   auto e = l.model->states().create_sequence();
-  StepPlan plan{{step_rows(*c, {1, 2, 3, 4}), step_rows(*e, {9, 9}), step_rows(*d, {5, 6})}};
+  StepPlan plan{{decode_rows(*c, {1, 2, 3, 4}), decode_rows(*e, {9, 9}), decode_rows(*d, {5, 6})}};
   plan.sequences[0].logits_of = {3, 0, 1};
   plan.sequences[1].logits_of = {};
   plan.sequences[2].logits_of = {1};
@@ -358,7 +360,7 @@ TEST(Forward, GivesTheLargestLogitsOfRowsThatWantThem) {
   Loaded l(tiny(smallest()));
   const auto of = [&](const std::vector<int32_t>& tokens) {
     const auto s = l.model->states().create_sequence();
-    return values(l.model->forward({{step_rows(*s, tokens)}})->logits);
+    return values(l.model->forward({{decode_rows(*s, tokens)}})->logits);
   };
   const std::vector<float> of_a = of({1, 2, 3});
   const std::vector<float> of_b = of({5, 6});
@@ -376,11 +378,11 @@ TEST(Forward, GivesTheLargestLogitsOfRowsThatWantThem) {
     }
     for (size_t i = ids.size(); i < got.size(); ++i) EXPECT_EQ(got[i].id, -1);
   };
-  for (const int32_t top : {1, 5, kernels::kMostTopLogits}) {
+  for (const int32_t top : {1, 5, kernels::kMaxTopLogits}) {
     const auto a = l.model->states().create_sequence();
     const auto b = l.model->states().create_sequence();
     const auto c = l.model->states().create_sequence();
-    StepPlan plan{{step_rows(*a, {1, 2, 3}), step_rows(*b, {5, 6}), step_rows(*c, {9})}};
+    StepPlan plan{{decode_rows(*a, {1, 2, 3}), decode_rows(*b, {5, 6}), decode_rows(*c, {9})}};
     plan.sequences[0].logits_of = {2, 0};
     plan.sequences[0].top = 1;
     plan.sequences[2].top = top;
@@ -394,35 +396,35 @@ TEST(Forward, GivesTheLargestLogitsOfRowsThatWantThem) {
   }
 }
 
-TEST(Forward, GivesListedLogitsAndSumsBesideTheLargest) {
+TEST(Forward, GivesSelectedLogitsAndSumsBesideTheLargest) {
   Loaded l(tiny(smallest()));
   const auto one = l.model->states().create_sequence();
-  const std::vector<float> all = values(l.model->forward({{step_rows(*one, {1, 2, 3})}})->logits);
+  const std::vector<float> all = values(l.model->forward({{decode_rows(*one, {1, 2, 3})}})->logits);
   const auto a = l.model->states().create_sequence();
   const auto b = l.model->states().create_sequence();
-  StepPlan plan{{step_rows(*b, {9}), step_rows(*a, {1, 2, 3})}};
+  StepPlan plan{{decode_rows(*b, {9}), decode_rows(*a, {1, 2, 3})}};
   plan.sequences[0].top = 2;
   plan.sequences[1].top = 3;
   plan.sequences[1].sums = true;
   plan.sequences[1].logits_of = {2, 0};
-  plan.sequences[1].listed = {{}, {0, 5, 39}};
+  plan.sequences[1].selected = {{}, {0, 5, 39}};
   const auto result = l.model->forward(plan);
   ASSERT_TRUE(result.ok());
   ASSERT_EQ(result->top.rows, 3);
-  ASSERT_EQ(result->listed.rows, 3);
+  ASSERT_EQ(result->selected.rows, 3);
   const float* const first = all.data();  // of row 0, which comes last
-  const auto listed = result->listed.row(2);
-  EXPECT_EQ(listed[0], first[0]);
-  EXPECT_EQ(listed[1], first[5]);
-  EXPECT_EQ(listed[2], first[39]);
-  EXPECT_EQ(listed[3], -INFINITY);
+  const auto selected = result->selected.row(2);
+  EXPECT_EQ(selected[0], first[0]);
+  EXPECT_EQ(selected[1], first[5]);
+  EXPECT_EQ(selected[2], first[39]);
+  EXPECT_EQ(selected[3], -INFINITY);
   for (const kernels::TopLogit& t : result->top.row(2)) {
     EXPECT_THAT(t.id, testing::AllOf(testing::Ne(0), testing::Ne(5), testing::Ne(39)));
   }
   EXPECT_EQ(std::ranges::count(result->top.row(2), -1, &kernels::TopLogit::id), 0);
-  for (const float x : result->listed.row(1)) EXPECT_EQ(x, -INFINITY);
+  for (const float x : result->selected.row(1)) EXPECT_EQ(x, -INFINITY);
   for (const auto& [row, logits] : {std::pair(1, all.data() + 80), std::pair(2, first)}) {
-    const kernels::ExpSums want = kernels::row_exp_sums(logits, 40);
+    const kernels::LogSumExp want = kernels::row_log_sum_exp(logits, 40);
     EXPECT_EQ(result->sums[row].e, want.e);
     EXPECT_EQ(result->sums[row].xe, want.xe);
     EXPECT_EQ(result->sums[row].largest, want.largest);
@@ -460,28 +462,28 @@ TEST(Forward, RunsEveryFormat) {
     Loaded l(tiny(m));
     ASSERT_NE(l.model, nullptr) << l.error.message;
     auto a = l.model->states().create_sequence();
-    auto result = l.model->forward({{step_rows(*a, {1, 2, 3})}});
+    auto result = l.model->forward({{decode_rows(*a, {1, 2, 3})}});
     ASSERT_TRUE(result.ok());
     for (const float x : values(result->logits)) ASSERT_TRUE(std::isfinite(x)) << dtype_name(type);
   }
 }
 
-/// Logits of a prompt as one chunk, then of a reply in steps.
+/// Logits of a prompt as one chunk, then of a generation in steps.
 std::vector<float> answer(const TinyModel& m) {
   const Loaded l(tiny(m));
   EXPECT_NE(l.model, nullptr) << l.error.message;
   if (l.model == nullptr) return {};
   auto state = l.model->states().create_sequence();
-  SequenceRows prompt = step_rows(*state, {5, 1, 38, 4, 17, 30, 2});
-  prompt.row_class = RowClass::kChunk;
+  SequenceRows prompt = decode_rows(*state, {5, 1, 38, 4, 17, 30, 2});
+  prompt.row_class = RowClass::kPrefill;
   prompt.chunks = {static_cast<int32_t>(prompt.tokens.size())};
   std::vector<float> logits = values(l.model->forward({{std::move(prompt)}})->logits);
-  const auto reply = values(l.model->forward({{step_rows(*state, {7, 9, 11})}})->logits);
-  logits.insert(logits.end(), reply.begin(), reply.end());
+  const auto generation = values(l.model->forward({{decode_rows(*state, {7, 9, 11})}})->logits);
+  logits.insert(logits.end(), generation.begin(), generation.end());
   return logits;
 }
 
-// Released files have some tensors in one piece or in several, and blocks for further tokens or
+// Released files have some tensors in one piece or in several, and MTP heads or
 // none.
 TEST(Forward, VariantsOfAFileGiveTheSameBits) {
   using Variant = std::pair<const char*, void (*)(TinyModel&)>;
@@ -552,7 +554,7 @@ TEST(LoadModel, TakesTheExpertsWidthFromOlderKeys) {
     const Loaded l(without(key));
     ASSERT_NE(l.model, nullptr) << l.error.message;
     auto state = l.model->states().create_sequence();
-    EXPECT_TRUE(l.model->forward({{step_rows(*state, {1})}}).ok());
+    EXPECT_TRUE(l.model->forward({{decode_rows(*state, {1})}}).ok());
   }
   const Loaded nothing(
       tiny(m, [](gguf::Writer& w) { w.set_u32("qwen3next.expert_feed_forward_length", 0); }));
@@ -588,7 +590,7 @@ TEST(Forward, SurvivesAFileCutWhileItIsRead) {
     auto a = (*model)->states().create_sequence();
     std::vector<float> first;
     while (true) {
-      result = (*model)->forward({{step_rows(*a, {1, 2, 3, 4, 5, 6, 7, 8})}});
+      result = (*model)->forward({{decode_rows(*a, {1, 2, 3, 4, 5, 6, 7, 8})}});
       if (!result.ok()) break;
       // Nothing that was computed from missing pages comes out.
       const std::vector<float> logits = values(result->logits);
@@ -599,7 +601,7 @@ TEST(Forward, SurvivesAFileCutWhileItIsRead) {
     cutter.join();
     EXPECT_EQ(result.error().code, Error::Code::kIo);
     EXPECT_THAT(result.error().message, HasSubstr("was changed while in use"));
-    EXPECT_FALSE((*model)->forward({{step_rows(*a, {1})}}).ok());
+    EXPECT_FALSE((*model)->forward({{decode_rows(*a, {1})}}).ok());
   }
   std::filesystem::remove(path);
 }
@@ -622,8 +624,8 @@ TEST(LoadModel, ASplitModelIsTheSameModel) {
   EXPECT_EQ((*model)->states().fingerprint(), whole.model->states().fingerprint());
   auto a = (*model)->states().create_sequence();
   auto b = whole.model->states().create_sequence();
-  EXPECT_EQ(values((*model)->forward({{step_rows(*a, {1, 2, 3})}})->logits),
-            values(whole.model->forward({{step_rows(*b, {1, 2, 3})}})->logits));
+  EXPECT_EQ(values((*model)->forward({{decode_rows(*a, {1, 2, 3})}})->logits),
+            values(whole.model->forward({{decode_rows(*b, {1, 2, 3})}})->logits));
   std::filesystem::remove_all(folder);
 }
 
@@ -639,9 +641,9 @@ TEST(Forward, NoticesAFileCutShort) {
   auto model = load_model(**file, *ops, {});
   ASSERT_TRUE(model.ok()) << model.error().message;
   auto a = (*model)->states().create_sequence();
-  ASSERT_TRUE((*model)->forward({{step_rows(*a, {1})}}).ok());
+  ASSERT_TRUE((*model)->forward({{decode_rows(*a, {1})}}).ok());
   std::filesystem::resize_file(path, bytes.size() / 2);
-  EXPECT_FALSE((*model)->forward({{step_rows(*a, {1})}}).ok());
+  EXPECT_FALSE((*model)->forward({{decode_rows(*a, {1})}}).ok());
   EXPECT_EQ(a->position(), 1);
   EXPECT_FALSE(load_model(**file, *ops, {}).ok());
   std::filesystem::remove(path);

@@ -9,7 +9,7 @@ namespace {
 /// Rows of the head that drafts are chosen from. Vocabularies of byte pairs are in the order of
 /// their merges, so the first tokens are the frequent ones; the rest of the head costs more than
 /// the drafts that it would add.
-constexpr int64_t kLeastDraftTokens = 4096;
+constexpr int64_t kMinDraftTokens = 4096;
 constexpr int64_t kDraftShare = 8;
 
 MatrixView columns(const MatrixView& m, int64_t begin, int64_t count) {
@@ -19,7 +19,7 @@ MatrixView columns(const MatrixView& m, int64_t begin, int64_t count) {
 }  // namespace
 
 int64_t MtpBlock::short_list(int64_t n_vocab) {
-  return std::min(n_vocab, std::max(kLeastDraftTokens, n_vocab / kDraftShare));
+  return std::min(n_vocab, std::max(kMinDraftTokens, n_vocab / kDraftShare));
 }
 
 MtpBlock MtpBlock::bind(WeightBinder& bind, const std::string& block, const Hparams& h,

@@ -9,11 +9,11 @@ namespace chimere::model {
 namespace {
 
 Status check_chunks(const SequenceRows& rows) {
-  if (rows.row_class == RowClass::kStep) {
+  if (rows.row_class == RowClass::kDecode) {
     if (rows.chunks.empty()) return {};
-    return invalid_argument("step rows are not made of chunks; leave `chunks` empty");
+    return invalid_argument("decode rows are not made of chunks; leave `chunks` empty");
   }
-  if (rows.revocable) return invalid_argument("only step rows can be revocable, not chunks");
+  if (rows.revocable) return invalid_argument("only decode rows can be revocable, not chunks");
   size_t sum = 0;
   for (const int32_t size : rows.chunks) {
     if (size < 1 || size > kernels::kMaxChunkRows) {
@@ -29,19 +29,19 @@ Status check_chunks(const SequenceRows& rows) {
   return {};
 }
 
-Status check_listed(const SequenceRows& rows, int n_vocab) {
-  if (rows.top == 0 && (rows.sums || !rows.listed.empty())) {
+Status check_selected(const SequenceRows& rows, int n_vocab) {
+  if (rows.top == 0 && (rows.sums || !rows.selected.empty())) {
     return invalid_argument("sums and listed logits are only given beside the largest ones");
   }
-  if (!rows.listed.empty() && rows.listed.size() != rows.logits_of.size()) {
-    return invalid_argument("there are " + std::to_string(rows.listed.size()) +
+  if (!rows.selected.empty() && rows.selected.size() != rows.logits_of.size()) {
+    return invalid_argument("there are " + std::to_string(rows.selected.size()) +
                             " lists of tokens for " + std::to_string(rows.logits_of.size()) +
                             " rows whose logits are wanted");
   }
-  for (const std::vector<int32_t>& ids : rows.listed) {
-    if (ids.size() > static_cast<size_t>(kernels::kMostListedLogits)) {
+  for (const std::vector<int32_t>& ids : rows.selected) {
+    if (ids.size() > static_cast<size_t>(kernels::kMaxSelectedLogits)) {
       return invalid_argument(std::to_string(ids.size()) + " logits of a row are listed; " +
-                              std::to_string(kernels::kMostListedLogits) + " are the most");
+                              std::to_string(kernels::kMaxSelectedLogits) + " are the most");
     }
     int32_t before = -1;
     for (const int32_t id : ids) {
@@ -55,26 +55,27 @@ Status check_listed(const SequenceRows& rows, int n_vocab) {
   return {};
 }
 
-/// Rows whose tokens a card chooses or is fed.
+/// Rows whose tokens a GPU chooses or is fed.
 Status check_choices(const StepPlan& plan) {
   size_t chosen = 0;
-  size_t fed = 0;
+  size_t async_token = 0;
   for (const SequenceRows& rows : plan.sequences) {
     chosen += static_cast<size_t>(rows.choice.has_value());
-    fed += static_cast<size_t>(rows.fed);
+    async_token += static_cast<size_t>(rows.async_token);
     const bool one =
-        rows.row_class == RowClass::kStep && rows.tokens.size() == 1 && !rows.revocable;
-    if (rows.fed && !one) return invalid_argument("a sequence is fed one step row at a time");
+        rows.row_class == RowClass::kDecode && rows.tokens.size() == 1 && !rows.revocable;
+    if (rows.async_token && !one)
+      return invalid_argument("a sequence is fed one decode row at a time");
     const bool wants_one = rows.logits_of.size() == 1 && rows.top > 0;
     if (rows.choice && (!one || !wants_one)) {
-      return invalid_argument("tokens are chosen for one step row among its largest logits");
+      return invalid_argument("tokens are chosen for one decode row among its largest logits");
     }
   }
   const size_t n = plan.sequences.size();
-  const bool all_or_none = (chosen == 0 || chosen == n) && (fed == 0 || fed == n);
-  if (all_or_none && (chosen + fed == 0 || n <= kernels::kMostChoices)) return {};
+  const bool all_or_none = (chosen == 0 || chosen == n) && (async_token == 0 || async_token == n);
+  if (all_or_none && (chosen + async_token == 0 || n <= kernels::kMaxChoices)) return {};
   return invalid_argument("of a step all sequences are chosen for, and fed, or none; " +
-                          std::to_string(kernels::kMostChoices) + " are the most");
+                          std::to_string(kernels::kMaxChoices) + " are the most");
 }
 
 Status check(const SequenceRows& rows, int n_vocab) {
@@ -92,12 +93,12 @@ Status check(const SequenceRows& rows, int n_vocab) {
                               " rows");
     }
   }
-  if (rows.top < 0 || rows.top > kernels::kMostTopLogits) {
+  if (rows.top < 0 || rows.top > kernels::kMaxTopLogits) {
     return invalid_argument("the " + std::to_string(rows.top) +
                             " largest logits are wanted; a step gives at most " +
-                            std::to_string(kernels::kMostTopLogits) + ", or all");
+                            std::to_string(kernels::kMaxTopLogits) + ", or all");
   }
-  CHIMERE_CHECK_OK(check_listed(rows, n_vocab));
+  CHIMERE_CHECK_OK(check_selected(rows, n_vocab));
   return check_chunks(rows);
 }
 
@@ -126,13 +127,13 @@ Result<StepBatch> StepBatch::prepare(const StepPlan& plan, state::StateStore& st
   StepBatch batch(std::move(reservation));
   for (const SequenceRows& rows : plan.sequences) batch.add(rows);
   batch.add_wanted(plan);
-  batch.add_listed(plan);
+  batch.add_selected(plan);
   batch.add_choices(plan);
   return batch;
 }
 
 void StepBatch::add_wanted(const StepPlan& plan) {
-  constexpr int32_t kLeastSeveral = 32;
+  constexpr int32_t kMinSeveral = 32;
   for (const bool whole : {true, false}) {
     int32_t first_row = 0;
     for (const SequenceRows& rows : plan.sequences) {
@@ -146,29 +147,29 @@ void StepBatch::add_wanted(const StepPlan& plan) {
     if (whole) n_whole_ = static_cast<int64_t>(wanted_rows_.size());
   }
   if (top_count_ > 1) {
-    const auto count = static_cast<uint32_t>(std::max(top_count_, kLeastSeveral));
+    const auto count = static_cast<uint32_t>(std::max(top_count_, kMinSeveral));
     top_count_ = static_cast<int32_t>(std::bit_ceil(count));
   }
 }
 
-void StepBatch::add_listed(const StepPlan& plan) {
-  constexpr size_t kLeastListed = 64;
+void StepBatch::add_selected(const StepPlan& plan) {
+  constexpr size_t kMinSelected = 64;
   size_t most = 0;
   for (const SequenceRows& rows : plan.sequences) {
     sums_ |= rows.sums && !rows.logits_of.empty();
-    for (const std::vector<int32_t>& ids : rows.listed) most = std::max(most, ids.size());
+    for (const std::vector<int32_t>& ids : rows.selected) most = std::max(most, ids.size());
   }
   if (most == 0) return;
-  const size_t count = std::bit_ceil(std::max(most, kLeastListed));
-  listed_count_ = static_cast<int32_t>(count);
+  const size_t count = std::bit_ceil(std::max(most, kMinSelected));
+  selected_count_ = static_cast<int32_t>(count);
   size_t n = 0;
   for (const SequenceRows& rows : plan.sequences) {
     if (rows.top == 0) continue;
     for (size_t i = 0; i < rows.logits_of.size(); ++i) {
-      if (!rows.listed.empty()) {
-        listed_.insert(listed_.end(), rows.listed[i].begin(), rows.listed[i].end());
+      if (!rows.selected.empty()) {
+        selected_.insert(selected_.end(), rows.selected[i].begin(), rows.selected[i].end());
       }
-      listed_.resize(++n * count, -1);
+      selected_.resize(++n * count, -1);
     }
   }
 }
@@ -176,7 +177,7 @@ void StepBatch::add_listed(const StepPlan& plan) {
 void StepBatch::add_choices(const StepPlan& plan) {
   for (const SequenceRows& rows : plan.sequences) {
     if (rows.choice) choices_.push_back(*rows.choice);
-    fed_ |= rows.fed;
+    async_token_ |= rows.async_token;
   }
 }
 
@@ -190,12 +191,12 @@ void StepBatch::add(const SequenceRows& rows) {
     row_position_.push_back(position++);
     row_classes_.push_back(rows.row_class);
   }
-  if (rows.row_class == RowClass::kStep) {
-    slices_.push_back({sequence, first_row, n_rows() - first_row, RowClass::kStep});
+  if (rows.row_class == RowClass::kDecode) {
+    slices_.push_back({sequence, first_row, n_rows() - first_row, RowClass::kDecode});
   }
   int32_t row = first_row;
   for (const int32_t size : rows.chunks) {
-    slices_.push_back({sequence, row, size, RowClass::kChunk});
+    slices_.push_back({sequence, row, size, RowClass::kPrefill});
     row += size;
   }
   sequence_slices_.push_back(static_cast<int32_t>(slices_.size()));

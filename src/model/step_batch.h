@@ -31,16 +31,16 @@ class StepBatch {
   /// How many logits of the others: 1, or a power of two from 32 on, so that there are few kinds of
   /// steps.
   int32_t top_count() const { return top_count_; }
-  /// Of the others the tokens whose logits are wanted by themselves, [others, listed_count()]; -1:
-  /// none. As many for each row, 0 or a power of two from 64 on.
-  std::span<const int32_t> listed() const { return listed_; }
-  int32_t listed_count() const { return listed_count_; }
+  /// Of the others the tokens whose logits are wanted by themselves, [others, selected_count()];
+  /// -1: none. As many for each row, 0 or a power of two from 64 on.
+  std::span<const int32_t> selected() const { return selected_; }
+  int32_t selected_count() const { return selected_count_; }
   /// Somebody asked for the others' sums.
   bool sums() const { return sums_; }
   /// How the tokens behind the wanted rows are chosen; empty: not at all.
   std::span<const kernels::TokenChoice> choices() const { return choices_; }
   /// The rows' tokens are those that the step before chooses.
-  bool fed() const { return fed_; }
+  bool async_token() const { return async_token_; }
   std::span<const RowClass> row_classes() const { return row_classes_; }
   std::span<const RowClass> wanted_classes() const { return wanted_classes_; }
 
@@ -51,7 +51,7 @@ class StepBatch {
   explicit StepBatch(state::Reservation reservation) : reservation_(std::move(reservation)) {}
   void add(const SequenceRows& rows);
   void add_wanted(const StepPlan& plan);
-  void add_listed(const StepPlan& plan);
+  void add_selected(const StepPlan& plan);
   void add_choices(const StepPlan& plan);
 
   state::Reservation reservation_;
@@ -63,11 +63,11 @@ class StepBatch {
   std::vector<int32_t> wanted_rows_;
   int64_t n_whole_ = 0;
   int32_t top_count_ = 0;
-  std::vector<int32_t> listed_;
-  int32_t listed_count_ = 0;
+  std::vector<int32_t> selected_;
+  int32_t selected_count_ = 0;
   bool sums_ = false;
   std::vector<kernels::TokenChoice> choices_;
-  bool fed_ = false;
+  bool async_token_ = false;
   std::vector<RowClass> row_classes_;
   std::vector<RowClass> wanted_classes_;
 };

@@ -15,7 +15,7 @@ namespace chimere::model {
 namespace {
 
 // Enough to see what is wrong; a file of another architecture would list hundreds.
-constexpr size_t kMaxListed = 8;
+constexpr size_t kMaxSelected = 8;
 
 /// "128 x 64"; a last dimension of 1 says nothing and is left out.
 std::string shape_text(const std::vector<int64_t>& dims) {
@@ -36,11 +36,11 @@ bool linear_type(DType type) {
 
 std::string list_text(const std::vector<std::string>& items) {
   std::string text;
-  for (size_t i = 0; i < std::min(items.size(), kMaxListed); ++i) {
+  for (size_t i = 0; i < std::min(items.size(), kMaxSelected); ++i) {
     text += (i > 0 ? "; " : "") + items[i];
   }
-  if (items.size() > kMaxListed) {
-    text += "; and " + std::to_string(items.size() - kMaxListed) + " more";
+  if (items.size() > kMaxSelected) {
+    text += "; and " + std::to_string(items.size() - kMaxSelected) + " more";
   }
   return text;
 }

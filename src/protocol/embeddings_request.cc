@@ -5,13 +5,13 @@ namespace chimere::protocol {
 
 std::optional<ApiError> parse_embeddings(std::string_view body, const RequestLimits& limits,
                                          EmbeddingsRequest& out) {
-  constexpr int64_t kMostDimensions = 1 << 20;
+  constexpr int64_t kMaxDimensions = 1 << 20;
   Json object;
   if (auto error = parse_object(body, {}, object)) return error;
   Fields fields(object, "");
   fields.text("model", out.model);
   fields.no_op({"user", "safety_identifier"});
-  fields.integer("dimensions", 1, kMostDimensions, out.dimensions);
+  fields.integer("dimensions", 1, kMaxDimensions, out.dimensions);
   std::string format = "float";
   fields.text("encoding_format", format);
   if (format != "float" && format != "base64") {

@@ -42,15 +42,15 @@ void ReasoningSplitter::decide(bool ended) {
   }
 }
 
-void ReasoningSplitter::take_thoughts(bool ended, Piece& out) {
+void ReasoningSplitter::take_reasoning(bool ended, Piece& out) {
   const size_t close = held_.find(kClose);
   const bool closed = close != std::string::npos;
   size_t end = closed ? close : held_.size() - (ended ? 0 : overlap(held_, kClose));
   end = without_trailing_space(std::string_view(held_).substr(0, end)).size();
-  std::string_view thoughts = std::string_view(held_).substr(0, end);
-  if (!any_thought_) thoughts = without_leading_space(thoughts);
-  any_thought_ |= !thoughts.empty();
-  out.reasoning = thoughts;
+  std::string_view reasoning = std::string_view(held_).substr(0, end);
+  if (!any_reasoning_) reasoning = without_leading_space(reasoning);
+  any_reasoning_ |= !reasoning.empty();
+  out.reasoning = reasoning;
   held_.erase(0, closed ? close + kClose.size() : end);
   if (closed) state_ = State::kBetween;
 }
@@ -59,7 +59,7 @@ ReasoningSplitter::Piece ReasoningSplitter::push(std::string_view text) {
   held_ += text;
   Piece out;
   if (state_ == State::kUndecided) decide(false);
-  if (state_ == State::kThinking) take_thoughts(false, out);
+  if (state_ == State::kThinking) take_reasoning(false, out);
   if (state_ == State::kBetween) {
     held_ = std::string(without_leading_space(held_));
     if (!held_.empty()) state_ = State::kContent;
@@ -71,7 +71,7 @@ ReasoningSplitter::Piece ReasoningSplitter::push(std::string_view text) {
 ReasoningSplitter::Piece ReasoningSplitter::finish() {
   Piece out;
   if (state_ == State::kUndecided) decide(true);
-  if (state_ == State::kThinking) take_thoughts(true, out);
+  if (state_ == State::kThinking) take_reasoning(true, out);
   if (state_ == State::kContent) out.content = std::exchange(held_, "");
   return out;
 }

@@ -1,4 +1,4 @@
-// Tells a model's thoughts from its answer while they arrive.
+// Tells a model's reasoning from its answer while they arrive.
 #ifndef CHIMERE_PROTOCOL_REASONING_SPLITTER_H_
 #define CHIMERE_PROTOCOL_REASONING_SPLITTER_H_
 
@@ -7,14 +7,14 @@
 
 namespace chimere::protocol {
 
-/// Thoughts stand between <think> and </think> at the beginning of a reply; many templates write
-/// the first tag into the prompt. White space around the thoughts, and before the answer that
-/// follows them, is dropped. The result does not depend on the pieces.
+/// Reasoning stand between <think> and </think> at the beginning of a response; many templates
+/// write the first tag into the prompt. White space around the reasoning, and before the answer
+/// that follows them, is dropped. The result does not depend on the pieces.
 class ReasoningSplitter {
  public:
   enum class Start {
     kContent,   ///< the model does not think: all is answer, tags too
-    kMayThink,  ///< the reply may begin with <think>
+    kMayThink,  ///< the response may begin with <think>
     kThinking,  ///< the prompt ended behind <think>
   };
   struct Piece {
@@ -33,14 +33,14 @@ class ReasoningSplitter {
  private:
   enum class State { kUndecided, kThinking, kBetween, kContent };
   void decide(bool ended);
-  void take_thoughts(bool ended, Piece& out);
+  void take_reasoning(bool ended, Piece& out);
 
   State state_;
-  bool any_thought_ = false;  ///< one was given out: white space before the next is part of them
+  bool any_reasoning_ = false;  ///< one was given out: white space before the next is part of them
   std::string held_;
 };
 
-/// How the reply to a rendered prompt starts, for a template whose source is `source`.
+/// How the response to a rendered prompt starts, for a template whose source is `source`.
 ReasoningSplitter::Start reasoning_start(std::string_view source, std::string_view prompt);
 
 }  // namespace chimere::protocol

@@ -52,7 +52,7 @@ TEST(ReasoningSplitter, SplitsWhateverThePieces) {
   }
 }
 
-TEST(ReasoningSplitter, ShowsThoughtsBeforeTheyEnd) {
+TEST(ReasoningSplitter, ShowsReasoningBeforeTheyEnd) {
   ReasoningSplitter splitter(Start::kThinking);
   EXPECT_EQ(splitter.push("one ").reasoning, "one");
   EXPECT_EQ(splitter.push("two").reasoning, " two");
@@ -61,7 +61,7 @@ TEST(ReasoningSplitter, ShowsThoughtsBeforeTheyEnd) {
   EXPECT_FALSE(splitter.thinking());
 }
 
-TEST(ReasoningSplitter, KnowsHowAReplyStarts) {
+TEST(ReasoningSplitter, KnowsHowAGenerationStarts) {
   EXPECT_EQ(reasoning_start("{{ messages }}", "<think>\n"), Start::kContent);
   EXPECT_EQ(reasoning_start("a <think> b </think>", "assistant\n<think>\n"), Start::kThinking);
   EXPECT_EQ(reasoning_start("a <think> b </think>", "<think>\n\n</think>\n\n"), Start::kMayThink);

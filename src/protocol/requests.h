@@ -35,7 +35,7 @@ struct GenerationFields {
   Settings settings;
   std::vector<std::pair<int32_t, float>> logit_bias;
   std::vector<std::string> stop;
-  std::vector<std::string> engram;  ///< memories of the asker that the reply may draw on
+  std::vector<std::string> engram;  ///< memories of the asker that the response may draw on
   int64_t n = 1;
   int64_t logprobs = -1;  ///< -1: none, 0: the token's own, N: with the N most likely
   bool stream = false;

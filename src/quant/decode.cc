@@ -139,8 +139,8 @@ void decode(DType type, const void* src, float* dst, int64_t n) {
       return decode_blocks<BlockIq1M, kSuperBlock>(src, dst, n);
     case DType::kIQ4_XS:
       return decode_blocks<BlockIq4Xs, kSuperBlock>(src, dst, n);
-    case DType::kIQ3_S_WIDE:
-      return;  // lies on cards alone
+    case DType::kIQ3_S_UNPACKED:
+      return;  // lies on GPUs alone
   }
 }
 

@@ -47,7 +47,7 @@ class Histogram {
 
 Status Candidates::assign(std::span<const float> logits) {
   logits_ = logits;
-  listed_ = false;
+  selected_ = false;
   rest_.reset();
   undecided_ = false;
   list_.clear();
@@ -57,10 +57,10 @@ Status Candidates::assign(std::span<const float> logits) {
 
 /// Largest and count of a whole vocabulary.
 Status Candidates::find_again() {
-  survey(logits_, survey_);
-  surveyed_ = true;
-  CHIMERE_TRY(largest_, find_largest(survey_));
-  count_ = static_cast<int64_t>(logits_.size()) - survey_.masked;
+  scan_logits(logits_, scan_);
+  scanned_ = true;
+  CHIMERE_TRY(largest_, find_largest(scan_));
+  count_ = static_cast<int64_t>(logits_.size()) - scan_.masked;
   return {};
 }
 
@@ -76,19 +76,19 @@ double Candidates::weight(float logit) const {
   return kernels::choice_weight(logit, largest_.value, scale_);
 }
 
-Status Candidates::edit(std::span<const Edit> edits) {
-  if (edits.empty()) return {};
-  if (!listed()) {
+Status Candidates::adjustment(std::span<const LogitAdjustment> adjustments) {
+  if (adjustments.empty()) return {};
+  if (!selected()) {
     const std::span<float> logits = own();
-    for (const Edit& e : edits) {
+    for (const LogitAdjustment& e : adjustments) {
       if (e.id < 0 || static_cast<size_t>(e.id) >= logits.size()) continue;
       float& logit = logits[static_cast<size_t>(e.id)];
       if (logit != kCut) logit = e.apply(logit);
     }
     return find_again();
   }
-  std::unordered_map<int32_t, const Edit*> by_id;
-  for (const Edit& e : edits) by_id.emplace(e.id, &e);
+  std::unordered_map<int32_t, const LogitAdjustment*> by_id;
+  for (const LogitAdjustment& e : adjustments) by_id.emplace(e.id, &e);
   for (Candidate& c : list_) {
     if (const auto it = by_id.find(c.id); it != by_id.end()) c.value = it->second->apply(c.value);
   }
@@ -120,14 +120,14 @@ Status Candidates::assign_known(std::span<const Candidate> known, const Rest& re
   CHIMERE_TRY(largest_, find_largest({found ? &list_.front().value : &none, 1}));
   largest_.id = list_.front().id;
   logits_ = {};
-  listed_ = true;
+  selected_ = true;
   scale_ = 1;
   count_ = static_cast<int64_t>(list_.size());
   return {};
 }
 
 Distribution Candidates::distribution() const {
-  if (!listed()) return summarise(logits_, largest_.value, scale_);
+  if (!selected()) return summarise(logits_, largest_.value, scale_);
   std::vector<float> values;
   values.reserve(list_.size());
   for (const Candidate& c : list_) values.push_back(c.value);
@@ -143,7 +143,7 @@ double Candidates::deviation() const {
     sum += x;
     squares += x * x;
   };
-  if (listed()) {
+  if (selected()) {
     for (const Candidate& c : list_) add(c.value);
   } else {
     for (const float logit : logits_) add(logit);
@@ -155,14 +155,14 @@ double Candidates::deviation() const {
 
 template <typename Keep>
 void Candidates::filter(const Keep& keep) {
-  if (listed()) {
+  if (selected()) {
     std::erase_if(list_, [&](const Candidate& c) { return !keep(c.value, c.id); });
     largest_ = list_.front();
     count_ = static_cast<int64_t>(list_.size());
     return;
   }
   const std::span<float> logits = own();
-  surveyed_ = false;
+  scanned_ = false;
   Candidate best{kCut, -1};
   int64_t left = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -181,29 +181,29 @@ void Candidates::filter(const Keep& keep) {
 }
 
 void Candidates::make_list() {
-  if (listed() || count_ > kListed) return;
-  if (!surveyed_) survey(logits_, survey_);
-  surveyed_ = true;
-  list_ = select_largest(logits_, survey_, count_);
-  listed_ = true;
+  if (selected() || count_ > kSelected) return;
+  if (!scanned_) scan_logits(logits_, scan_);
+  scanned_ = true;
+  list_ = select_largest(logits_, scan_, count_);
+  selected_ = true;
 }
 
 void Candidates::keep_largest(int64_t k) {
   if (k <= 0) return;
   rest_.reset();
   if (k >= count_) return;
-  if (listed()) {
+  if (selected()) {
     list_.resize(static_cast<size_t>(k));
     count_ = k;
     return;
   }
   if (k == 1) {
     list_ = {largest_};
-    listed_ = true;
+    selected_ = true;
     count_ = 1;
     return;
   }
-  if (k <= kListed) {
+  if (k <= kSelected) {
     count_ = k;
     make_list();
     return;
@@ -222,10 +222,10 @@ void Candidates::keep_at_least(double floor) {
   // The largest always stays, whatever rounding makes of the floor.
   floor = std::min(floor, scaled(largest_.value));
   if (!knows_largest(floor)) return;
-  if (!listed()) {
+  if (!selected()) {
     int64_t left = 0;
     for (const float logit : logits_) left += static_cast<int64_t>(scaled(logit) >= floor);
-    if (left <= kListed) {
+    if (left <= kSelected) {
       keep_largest(left);
       return;
     }
@@ -245,7 +245,7 @@ void Candidates::drop_before_last_at_least(double floor) {
   const auto look = [&](const Candidate& c) {
     if (scaled(c.value) >= floor && (last.id < 0 || last < c)) last = c;
   };
-  if (listed()) {
+  if (selected()) {
     for (const Candidate& c : list_) look(c);
   } else {
     for (size_t i = 0; i < logits_.size(); ++i) look({logits_[i], static_cast<int32_t>(i)});
@@ -260,7 +260,7 @@ void Candidates::keep_by(const Key& key, const Enough& enough) {
   std::vector<Keyed> sorted;
   double reached = 0;
   double total = 0;
-  if (listed()) {
+  if (selected()) {
     for (const Candidate& c : list_) {
       sorted.push_back({key(scaled(c.value)), c});
       total += weight(c.value);
@@ -302,17 +302,17 @@ void Candidates::keep_by(const Key& key, const Enough& enough) {
 /// a card. False: more tokens are needed.
 bool Candidates::keep_top_p_of_few(double share) {
   double total = 0;
-  if (!listed()) {
-    if (!surveyed_) survey(logits_, survey_);
-    surveyed_ = true;
-    total = exp_sums(logits_).e;
+  if (!selected()) {
+    if (!scanned_) scan_logits(logits_, scan_);
+    scanned_ = true;
+    total = log_sum_exp(logits_).e;
   } else if (rest_ && rest_->sums != nullptr) {
     total = rest_->sums->e;
   } else {
     return false;
   }
   const std::vector<Candidate> few =
-      listed() ? list_ : select_largest(logits_, survey_, std::min(count_, kFew));
+      selected() ? list_ : select_largest(logits_, scan_, std::min(count_, kFew));
   double reached = 0;
   for (size_t i = 0; i < few.size(); ++i) {
     // What comes behind a token that is not known is not known either.
@@ -326,7 +326,7 @@ bool Candidates::keep_top_p_of_few(double share) {
 }
 
 void Candidates::keep_top_p(double share) {
-  const bool whole = !listed() || rest_;
+  const bool whole = !selected() || rest_;
   if (whole && scale_ == 1 && keep_top_p_of_few(share)) return;
   if (rest_) {
     undecided_ = true;
@@ -345,11 +345,11 @@ void Candidates::keep_typical(double share) {
 
 Candidate Candidates::draw(uint64_t seed, uint64_t position) const {
   const Draw draw{seed, position, scale_};
-  if (!listed()) {
-    const int32_t id = race(logits_, largest_, draw);
+  if (!selected()) {
+    const int32_t id = gumbel_argmax(logits_, largest_, draw);
     return {logits_[static_cast<size_t>(id)], id};
   }
-  return *std::ranges::find(list_, race(list_, draw), &Candidate::id);
+  return *std::ranges::find(list_, gumbel_argmax(list_, draw), &Candidate::id);
 }
 
 }  // namespace chimere::sampling

@@ -9,27 +9,27 @@
 #include <vector>
 
 #include "base/result.h"
-#include "sampling/edit.h"
+#include "sampling/gumbel_max.h"
 #include "sampling/log_softmax.h"
-#include "sampling/race.h"
-#include "sampling/survey.h"
+#include "sampling/logit_adjustment.h"
+#include "sampling/logit_scan.h"
 
 namespace chimere::sampling {
 
 /// While many tokens are left they are a whole vocabulary of logits, those that were cut at
-/// -infinity, and every operation is a few passes over it; as soon as at most kListed are left they
-/// are a sorted list. Probabilities are softmax(scale * logit) over what is left, in double
+/// -infinity, and every operation is a few passes over it; as soon as at most kSelected are left
+/// they are a sorted list. Probabilities are softmax(scale * logit) over what is left, in double
 /// precision. Operations never cut the last token.
 class Candidates {
  public:
-  static constexpr int64_t kListed = 2048;
+  static constexpr int64_t kSelected = 2048;
   /// So many of the most likely tokens are looked at before all the others.
   static constexpr int64_t kFew = 128;
 
   /// What is known of the tokens that are not listed.
   struct Rest {
     float largest = -std::numeric_limits<float>::infinity();  ///< none has a larger logit
-    const kernels::ExpSums* sums = nullptr;                   ///< of all tokens; nullptr: not known
+    const kernels::LogSumExp* sums = nullptr;                 ///< of all tokens; nullptr: not known
   };
 
   /// Everything, with scale 1. `logits` must live as long as the candidates are used. Errors:
@@ -39,7 +39,7 @@ class Candidates {
   void replace(std::span<const float> logits, const Candidate& largest) {
     logits_ = logits;
     largest_ = largest;
-    surveyed_ = false;
+    scanned_ = false;
   }
   /// Some tokens alone, in order, with scale 1, of which there may be more. Ids below 0 are places
   /// that no token was left for; a first one with +infinity stands for logits that are not numbers.
@@ -47,7 +47,7 @@ class Candidates {
   Status assign_known(std::span<const Candidate> known, const Rest& rest);
   /// Changes the logits (not scale * logit) of tokens that are left; a token that goes to -infinity
   /// is cut. Each id at most once. Errors: kInvalidData if none is left.
-  Status edit(std::span<const Edit> edits);
+  Status adjustment(std::span<const LogitAdjustment> adjustments);
   /// Multiplies the scale.
   void scale(double factor) { scale_ *= factor; }
   double scale() const { return scale_; }
@@ -78,7 +78,7 @@ class Candidates {
   Candidate draw(uint64_t seed, uint64_t position) const;
 
  private:
-  bool listed() const { return listed_; }
+  bool selected() const { return selected_; }
   double scaled(float logit) const { return logit * scale_; }
   double weight(float logit) const;
   /// Cuts everything that `keep` refuses, and becomes a list if little is left.
@@ -96,9 +96,9 @@ class Candidates {
 
   std::span<const float> logits_;  ///< of the caller, or `owned_`
   std::vector<float> owned_;
-  Survey survey_;
-  bool surveyed_ = false;  ///< `survey_` is that of `logits_`
-  bool listed_ = false;
+  LogitScan scan_;
+  bool scanned_ = false;  ///< `scan_` is that of `logits_`
+  bool selected_ = false;
   std::optional<Rest> rest_;  ///< of a list that nothing has been cut from
   bool undecided_ = false;
   std::vector<Candidate> list_;  ///< sorted

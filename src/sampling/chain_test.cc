@@ -38,9 +38,9 @@ class PlainChain {
       for (Token& t : tokens_) t.logit = static_cast<float>(t.logit) + (t.id == b.id ? b.bias : 0);
     }
     std::erase_if(tokens_, [](const Token& t) { return std::isinf(t.logit); });
-    for (const Stage stage : p_.order) {
+    for (const SamplerType sampler : p_.order) {
       sort();
-      apply(stage);
+      apply(sampler);
     }
     sort();
     return tokens_;
@@ -70,20 +70,21 @@ class PlainChain {
     return h;
   }
 
-  void edit(int32_t id, float repeat, float minus) {
+  void adjustment(int32_t id, float repeat, float minus) {
     for (Token& t : tokens_) {
       // The stage works on plain logits: what the temperature has divided comes back.
       if (t.id == id)
-        t.logit = Edit{id, repeat, minus}.apply(static_cast<float>(t.logit * temperature_)) /
-                  temperature_;
+        t.logit =
+            LogitAdjustment{id, repeat, minus}.apply(static_cast<float>(t.logit * temperature_)) /
+            temperature_;
     }
   }
 
-  void apply(Stage stage) {
+  void apply(SamplerType sampler) {
     const std::vector<double> p = softmax(tokens_);
     size_t kept = tokens_.size();
-    switch (stage) {
-      case Stage::kPenalties: {
+    switch (sampler) {
+      case SamplerType::kPenalties: {
         auto window = history_;
         if (p_.penalty_window >= 0 && window.size() > static_cast<size_t>(p_.penalty_window)) {
           window.erase(window.begin(), window.end() - p_.penalty_window);
@@ -91,15 +92,16 @@ class PlainChain {
         std::map<int32_t, int> counts;
         for (const int32_t id : window) ++counts[id];
         for (const auto& [id, n] : counts) {
-          edit(id, p_.repeat_penalty,
-               static_cast<float>(n) * p_.frequency_penalty + p_.presence_penalty);
+          adjustment(id, p_.repeat_penalty,
+                     static_cast<float>(n) * p_.frequency_penalty + p_.presence_penalty);
         }
         break;
       }
-      case Stage::kDry:  // dry_test.cc has its own plain computation
-        for (const Edit& e : dry_edits(history_, p_.dry)) edit(e.id, e.repeat, e.minus);
+      case SamplerType::kDry:  // dry_test.cc has its own plain computation
+        for (const LogitAdjustment& e : dry_adjustments(history_, p_.dry))
+          adjustment(e.id, e.repeat, e.minus);
         break;
-      case Stage::kTopNSigma: {
+      case SamplerType::kTopNSigma: {
         if (p_.top_n_sigma <= 0) break;
         double mean = 0;
         for (const Token& t : tokens_) mean += t.logit / static_cast<double>(tokens_.size());
@@ -111,10 +113,10 @@ class PlainChain {
         std::erase_if(tokens_, [&](const Token& t) { return t.logit < floor; });
         break;
       }
-      case Stage::kTopK:
+      case SamplerType::kTopK:
         if (p_.top_k > 0) tokens_.resize(std::min(tokens_.size(), static_cast<size_t>(p_.top_k)));
         break;
-      case Stage::kTopP: {
+      case SamplerType::kTopP: {
         double sum = 0;
         for (size_t i = 0; i < p.size() && p_.top_p < 1; ++i) {
           sum += p[i];
@@ -126,14 +128,14 @@ class PlainChain {
         tokens_.resize(kept);
         break;
       }
-      case Stage::kMinP:
+      case SamplerType::kMinP:
         if (p_.min_p > 0) {
           std::erase_if(tokens_, [this, top = tokens_[0].logit](const Token& t) {
             return t.logit < top + std::log(static_cast<double>(p_.min_p));
           });
         }
         break;
-      case Stage::kTypical: {
+      case SamplerType::kTypical: {
         if (p_.typical >= 1) break;
         const double h = entropy();
         std::vector<size_t> order(p.size());
@@ -150,7 +152,7 @@ class PlainChain {
         tokens_ = kept_tokens;
         break;
       }
-      case Stage::kXtc: {
+      case SamplerType::kXtc: {
         if (p_.xtc_probability <= 0 || p_.xtc_threshold > 0.5F) break;
         if (kernels::uniform(p_.seed, position_, 0, kernels::RandomStream::kXtc) >
             p_.xtc_probability)
@@ -160,7 +162,7 @@ class PlainChain {
         tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(last));
         break;
       }
-      case Stage::kTemperature: {
+      case SamplerType::kTemperature: {
         double t = p_.temperature;
         if (p_.dynatemp_range > 0 && tokens_.size() > 1) {
           const double low = std::max(0.0, t - p_.dynatemp_range);
@@ -186,7 +188,7 @@ class PlainChain {
   double temperature_ = 1;
 };
 
-int32_t race_of(const std::vector<Token>& tokens, uint64_t seed, uint64_t position) {
+int32_t gumbel_argmax_of(const std::vector<Token>& tokens, uint64_t seed, uint64_t position) {
   double best = -std::numeric_limits<double>::infinity();
   int32_t winner = -1;
   for (const Token& t : tokens) {
@@ -252,7 +254,7 @@ TEST(Chain, ChoosesWhatThePlainComputationChooses) {
       const auto left = PlainChain(logits, history, position, p).run();
       const auto got = sampler.sample(logits, history, position);
       ASSERT_TRUE(got.ok());
-      ASSERT_EQ(got->id, race_of(left, p.seed, position))
+      ASSERT_EQ(got->id, gumbel_argmax_of(left, p.seed, position))
           << "round " << round << " of " << n << " tokens, " << left.size() << " left";
     }
   }
@@ -273,7 +275,7 @@ TEST(Mirostat, FollowsTheDefinitionAndItsCopyReplays) {
     Sampler sampler(p);
     double mu = 6;
     std::normal_distribution<float> normal(0, 2);
-    double surprises = 0;
+    double negative_log_likelihoods = 0;
     constexpr int kTokens = 1600;
     for (uint64_t position = 0; position < kTokens; ++position) {
       std::vector<float> logits(n);
@@ -292,23 +294,24 @@ TEST(Mirostat, FollowsTheDefinitionAndItsCopyReplays) {
       size_t kept = 1;
       while (kept < n && -std::log2(all[kept]) <= mu) ++kept;
       tokens.resize(kept);
-      ASSERT_EQ(got->id, race_of(tokens, p.seed, position));
+      ASSERT_EQ(got->id, gumbel_argmax_of(tokens, p.seed, position));
       const std::vector<double> left = PlainChain::softmax(tokens);
       const auto at = std::ranges::find(tokens, got->id, &Token::id) - tokens.begin();
-      const double surprise = -std::log2(left[static_cast<size_t>(at)]);
-      mu -= p.mirostat_eta * (surprise - p.mirostat_tau);
-      surprises += surprise;
+      const double negative_log_likelihood = -std::log2(left[static_cast<size_t>(at)]);
+      mu -= p.mirostat_eta * (negative_log_likelihood - p.mirostat_tau);
+      negative_log_likelihoods += negative_log_likelihood;
     }
-    EXPECT_NEAR(surprises / kTokens, p.mirostat_tau, 0.4);  // which is what it is for
+    EXPECT_NEAR(negative_log_likelihoods / kTokens, p.mirostat_tau,
+                0.4);  // which is what it is for
   }
 }
 
 TEST(Stages, HaveLlamaCppsNames) {
   for (const auto* name : {"penalties", "dry", "top_n_sigma", "top_k", "typ_p", "typical", "top_p",
                            "min_p", "xtc", "temperature"}) {
-    EXPECT_TRUE(parse_stage(name).has_value()) << name;
+    EXPECT_TRUE(parse_sampler(name).has_value()) << name;
   }
-  EXPECT_FALSE(parse_stage("top-k").has_value());
+  EXPECT_FALSE(parse_sampler("top-k").has_value());
 }
 
 }  // namespace

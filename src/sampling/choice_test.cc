@@ -87,21 +87,22 @@ SamplingParams random_request(std::mt19937_64& random) {
   p.min_p = random_share(random);
   if (random() % 3 == 0) p.logprobs = static_cast<int32_t>(random() % 6);
   if (random() % 2 == 0) {
-    p.order = {Stage::kTopK, Stage::kTopP, Stage::kMinP, Stage::kTemperature};
-    if (random() % 3 == 0) p.order[1 + random() % 2] = Stage::kTemperature;  // two of them
+    p.order = {SamplerType::kTopK, SamplerType::kTopP, SamplerType::kMinP,
+               SamplerType::kTemperature};
+    if (random() % 3 == 0) p.order[1 + random() % 2] = SamplerType::kTemperature;  // two of them
     std::ranges::shuffle(p.order, random);
   }
   return p;
 }
 
-Excerpt excerpt_of(const std::vector<TopLogit>& largest, std::vector<Candidate>& room,
-                   const kernels::ExpSums& sums) {
+PartialLogits partial_logits_of(const std::vector<TopLogit>& largest, std::vector<Candidate>& room,
+                                const kernels::LogSumExp& sums) {
   room.clear();
   for (const TopLogit& t : largest) room.push_back({t.value, t.id});
   return {.largest = room, .sums = &sums};
 }
 
-TEST(ChoiceOnCard, IsTheSamplersToken) {
+TEST(ChoiceOnGpu, IsTheSamplersToken) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
@@ -112,18 +113,18 @@ TEST(ChoiceOnCard, IsTheSamplersToken) {
     const SamplingParams params = random_request(random);
     Sampler sampler(params);
     const uint64_t position = random() % 4 == 0 ? random() : random() % 100000;
-    const std::optional<TokenChoice> choice = sampler.choice_on_card(position);
+    const std::optional<TokenChoice> choice = sampler.choice_on_gpu(position);
     if (!choice) continue;
     ++chosen;
     // The rows of a step share the largest count that one of them needs.
-    const int32_t needed = sampler.needed(kernels::kMostTopLogits).largest;
+    const int32_t needed = sampler.needed(kernels::kMaxTopLogits).largest;
     ASSERT_GT(needed, 0);
-    const auto more = static_cast<uint64_t>(kernels::kMostTopLogits - needed);
+    const auto more = static_cast<uint64_t>(kernels::kMaxTopLogits - needed);
     const int32_t count = needed + static_cast<int32_t>(random() % 2 * (random() % (more + 1)));
     const std::vector<float> row = random_row(random);
     const std::vector<TopLogit> largest = largest_of(row, count);
-    const kernels::ExpSums sums = exp_sums(row);
-    const auto want = sampler.sample(excerpt_of(largest, room, sums), {}, position);
+    const kernels::LogSumExp sums = log_sum_exp(row);
+    const auto want = sampler.sample(partial_logits_of(largest, room, sums), {}, position);
     if (largest.front().id < 0) {  // all masked
       ASSERT_FALSE(want.ok());
       ASSERT_EQ(kernels::choose_token(largest, *choice), -1);
@@ -139,7 +140,7 @@ TEST(ChoiceOnCard, IsTheSamplersToken) {
   EXPECT_GT(chosen, kRounds / 3);
 }
 
-TEST(ChoiceOnCard, FindsNoTokenWhereTheSamplerRefuses) {
+TEST(ChoiceOnGpu, FindsNoTokenWhereTheSamplerRefuses) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
@@ -156,60 +157,63 @@ TEST(ChoiceOnCard, FindsNoTokenWhereTheSamplerRefuses) {
       row[random() % row.size()] = everywhere;
     }
     const std::vector<TopLogit> largest = largest_of(row, 32);
-    const auto choice = sampler.choice_on_card(3);
+    const auto choice = sampler.choice_on_gpu(3);
     ASSERT_TRUE(choice.has_value());
     EXPECT_EQ(kernels::choose_token(largest, *choice), -1);
-    const kernels::ExpSums sums;
-    EXPECT_FALSE(sampler.sample(excerpt_of(largest, room, sums), {}, 3).ok());
+    const kernels::LogSumExp sums;
+    EXPECT_FALSE(sampler.sample(partial_logits_of(largest, room, sums), {}, 3).ok());
   }
 }
 
-TEST(ChoiceOnCard, IsTheHostsWhereMoreThanTheLargestLogitsCount) {
-  class NoPrior : public Prior {
+TEST(ChoiceOnGpu, IsTheHostsWhereMoreThanTheLargestLogitsCount) {
+  class NoAuxiliary : public AuxiliaryLm {
    public:
     Status tokens(std::span<const int32_t>, std::vector<int32_t>&) override { return {}; }
-    Status mix(const PriorView&, std::span<const int32_t>, PriorMixture&) override { return {}; }
+    Status mix(const AuxiliaryView&, std::span<const int32_t>, AuxiliaryMixture&) override {
+      return {};
+    }
   };
-  const auto on_card = [](auto change) {
+  const auto on_gpu = [](auto change) {
     SamplingParams p;
     p.temperature = 0.7F;
     p.top_k = 20;
     p.top_p = 0.95F;
     change(p);
-    return Sampler(p).choice_on_card(5).has_value();
+    return Sampler(p).choice_on_gpu(5).has_value();
   };
   using Params = SamplingParams;
-  EXPECT_TRUE(on_card([](Params&) {}));
-  EXPECT_TRUE(on_card([](Params& p) { p.logprobs = 5; }));
-  EXPECT_TRUE(on_card([](Params& p) { p.temperature = 0; }));
-  EXPECT_TRUE(on_card([](Params& p) {
-    p.order = {Stage::kTemperature, Stage::kTopK, Stage::kMinP, Stage::kTopP};
+  EXPECT_TRUE(on_gpu([](Params&) {}));
+  EXPECT_TRUE(on_gpu([](Params& p) { p.logprobs = 5; }));
+  EXPECT_TRUE(on_gpu([](Params& p) { p.temperature = 0; }));
+  EXPECT_TRUE(on_gpu([](Params& p) {
+    p.order = {SamplerType::kTemperature, SamplerType::kTopK, SamplerType::kMinP,
+               SamplerType::kTopP};
     p.min_p = 0.1F;
   }));
   // What has no effect is no reason.
-  EXPECT_TRUE(on_card([](Params& p) { p.penalty_window = 0, p.repeat_penalty = 2; }));
-  EXPECT_TRUE(on_card([](Params& p) { p.xtc_probability = 0.5F, p.xtc_threshold = 0.6F; }));
+  EXPECT_TRUE(on_gpu([](Params& p) { p.penalty_window = 0, p.repeat_penalty = 2; }));
+  EXPECT_TRUE(on_gpu([](Params& p) { p.xtc_probability = 0.5F, p.xtc_threshold = 0.6F; }));
 
-  EXPECT_FALSE(on_card([](Params& p) { p.prior = std::make_shared<NoPrior>(); }));
-  EXPECT_FALSE(on_card([](Params& p) { p.logit_bias = {{3, 1.0F}}; }));
-  EXPECT_FALSE(on_card([](Params& p) { p.repeat_penalty = 1.1F; }));
-  EXPECT_FALSE(on_card([](Params& p) { p.temperature = 0, p.presence_penalty = 1; }));
-  EXPECT_FALSE(on_card([](Params& p) { p.dry.multiplier = 0.8F; }));
-  EXPECT_FALSE(on_card([](Params& p) { p.mirostat = 2; }));
-  EXPECT_FALSE(on_card([](Params& p) { p.xtc_probability = 0.5F; }));
-  EXPECT_FALSE(on_card([](Params& p) { p.typical = 0.9F; }));
-  EXPECT_FALSE(on_card([](Params& p) { p.top_n_sigma = 1; }));
-  EXPECT_FALSE(on_card([](Params& p) { p.dynatemp_range = 0.2F; }));
-  EXPECT_FALSE(on_card([](Params& p) { p.temperature = 0, p.dynatemp_range = 0.2F; }));
-  EXPECT_FALSE(on_card([](Params& p) { p.top_k = 0; }));
-  EXPECT_FALSE(on_card([](Params& p) { p.top_k = 0, p.top_p = 1; }));
-  EXPECT_FALSE(on_card([](Params& p) { p.order = {Stage::kTopP, Stage::kTopK}; }));
-  EXPECT_FALSE(on_card([](Params& p) {
-    p.order = {Stage::kMinP, Stage::kTopK};
+  EXPECT_FALSE(on_gpu([](Params& p) { p.auxiliary = std::make_shared<NoAuxiliary>(); }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.logit_bias = {{3, 1.0F}}; }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.repeat_penalty = 1.1F; }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.temperature = 0, p.presence_penalty = 1; }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.dry.multiplier = 0.8F; }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.mirostat = 2; }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.xtc_probability = 0.5F; }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.typical = 0.9F; }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.top_n_sigma = 1; }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.dynatemp_range = 0.2F; }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.temperature = 0, p.dynatemp_range = 0.2F; }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.top_k = 0; }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.top_k = 0, p.top_p = 1; }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.order = {SamplerType::kTopP, SamplerType::kTopK}; }));
+  EXPECT_FALSE(on_gpu([](Params& p) {
+    p.order = {SamplerType::kMinP, SamplerType::kTopK};
     p.min_p = 0.1F;
   }));
   // More stages than a choice holds.
-  EXPECT_FALSE(on_card([](Params& p) { p.order.assign(5, Stage::kTopK); }));
+  EXPECT_FALSE(on_gpu([](Params& p) { p.order.assign(5, SamplerType::kTopK); }));
 }
 
 }  // namespace

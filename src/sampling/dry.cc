@@ -61,7 +61,8 @@ float penalty(const DryParams& params, size_t exponent) {
 
 }  // namespace
 
-std::vector<Edit> dry_edits(std::span<const int32_t> history, const DryParams& params) {
+std::vector<LogitAdjustment> dry_adjustments(std::span<const int32_t> history,
+                                             const DryParams& params) {
   if (!params.active()) return {};
   if (params.window > 0 && history.size() > static_cast<size_t>(params.window)) {
     history = history.last(static_cast<size_t>(params.window));
@@ -79,12 +80,12 @@ std::vector<Edit> dry_edits(std::span<const int32_t> history, const DryParams& p
     size_t& best = longest[tokens[k - 1]];
     best = std::max(best, length);
   }
-  std::vector<Edit> edits;
+  std::vector<LogitAdjustment> adjustments;
   for (const auto& [id, length] : longest) {
     if (breakers != nullptr && breakers->single.contains(id)) continue;
-    edits.push_back({id, 1, penalty(params, length - allowed)});
+    adjustments.push_back({id, 1, penalty(params, length - allowed)});
   }
-  return edits;
+  return adjustments;
 }
 
 }  // namespace chimere::sampling

@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "sampling/edit.h"
+#include "sampling/logit_adjustment.h"
 
 namespace chimere::sampling {
 
@@ -34,7 +34,8 @@ struct DryParams {
 /// For each token t: n is the length of the longest sequence that ends the window, holds no breaker
 /// and stands earlier in the window with t behind it. If n >= allowed_length, t loses multiplier *
 /// base^(n - allowed_length), unless t is a breaker. Time is linear in the window.
-std::vector<Edit> dry_edits(std::span<const int32_t> history, const DryParams& params);
+std::vector<LogitAdjustment> dry_adjustments(std::span<const int32_t> history,
+                                             const DryParams& params);
 
 }  // namespace chimere::sampling
 

@@ -16,7 +16,7 @@ using Penalties = std::map<int32_t, double>;
 
 Penalties got(const std::vector<int32_t>& history, const DryParams& params) {
   Penalties out;
-  for (const Edit& e : dry_edits(history, params)) {
+  for (const LogitAdjustment& e : dry_adjustments(history, params)) {
     EXPECT_EQ(e.repeat, 1);
     EXPECT_TRUE(out.emplace(e.id, e.minus).second);
   }
@@ -58,7 +58,7 @@ Penalties expected(std::vector<int32_t> tokens, const DryParams& p) {
   return out;
 }
 
-TEST(Dry, PenalisesWhatWouldGoOnWithARepetition) {
+TEST(Dry, PenalisesWhatWouldContinueWithARepetition) {
   DryParams p;
   p.multiplier = 0.8F;
   // "1 2 3" has come before with 4 behind it: 3 tokens, of which 2 are free.
@@ -110,15 +110,15 @@ TEST(Dry, LongRepetitionsStayFiniteAndFast) {
 
 TEST(Dry, NeutralValuesTurnItOff) {
   const std::vector<int32_t> history = {1, 2, 3, 1, 2, 3, 1, 2, 3};
-  EXPECT_TRUE(dry_edits(history, {}).empty());
+  EXPECT_TRUE(dry_adjustments(history, {}).empty());
   DryParams p;
   p.multiplier = 1;
-  EXPECT_FALSE(dry_edits(history, p).empty());
+  EXPECT_FALSE(dry_adjustments(history, p).empty());
   p.base = 0.5F;
-  EXPECT_TRUE(dry_edits(history, p).empty());
+  EXPECT_TRUE(dry_adjustments(history, p).empty());
   p.base = 1.75F;
   p.window = 0;
-  EXPECT_TRUE(dry_edits(history, p).empty());
+  EXPECT_TRUE(dry_adjustments(history, p).empty());
 }
 
 }  // namespace

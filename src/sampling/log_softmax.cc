@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "kernels/exp_rule.h"
-#include "kernels/exp_sums.h"
+#include "kernels/log_sum_exp.h"
 #include "sampling/math.h"
 #include "sampling/targets.h"
 
@@ -39,9 +39,9 @@ constexpr size_t kLanes = kernels::kExpLanes;
   return sum[0];
 }
 
-/// As kernels::row_exp_sums(), with the same bits, in loops that vectorise.
-[[gnu::always_inline]] inline kernels::ExpSums sum_in_pieces(std::span<const float> logits) {
-  std::vector<kernels::ExpSums> pieces;
+/// As kernels::row_log_sum_exp(), with the same bits, in loops that vectorise.
+[[gnu::always_inline]] inline kernels::LogSumExp sum_in_pieces(std::span<const float> logits) {
+  std::vector<kernels::LogSumExp> pieces;
   pieces.reserve((logits.size() + kPiece - 1) / kPiece);
   for (size_t first = 0; first < logits.size(); first += kPiece) {
     std::array<float, kPiece> padded;
@@ -75,10 +75,10 @@ constexpr size_t kLanes = kernels::kExpLanes;
 
 // The loops for what this processor has; the bits are the same.
 #if defined(__x86_64__)
-CHIMERE_FOR_AVX512 kernels::ExpSums sum_avx512(std::span<const float> l) {
+CHIMERE_FOR_AVX512 kernels::LogSumExp sum_avx512(std::span<const float> l) {
   return sum_in_pieces(l);
 }
-CHIMERE_FOR_AVX2 kernels::ExpSums sum_avx2(std::span<const float> l) { return sum_in_pieces(l); }
+CHIMERE_FOR_AVX2 kernels::LogSumExp sum_avx2(std::span<const float> l) { return sum_in_pieces(l); }
 #endif
 
 }  // namespace
@@ -86,10 +86,10 @@ CHIMERE_FOR_AVX2 kernels::ExpSums sum_avx2(std::span<const float> l) { return su
 Distribution summarise(std::span<const float> logits, float largest, double scale) {
   // Eight interleaved partial sums: a fixed order that vectorises. Exponentials are computed a
   // block ahead of the sums, so that they do not wait for each other.
-  constexpr size_t kStrands = 8;
+  constexpr size_t kLanes = 8;
   constexpr size_t kBlock = 64;
-  std::array<double, kStrands> sum{};
-  std::array<double, kStrands> weighted{};  // of x e^x, for the entropy
+  std::array<double, kLanes> sum{};
+  std::array<double, kLanes> weighted{};  // of x e^x, for the entropy
   std::array<double, kBlock> x{};
   std::array<double, kBlock> e{};
   const double max = largest;
@@ -101,9 +101,9 @@ Distribution summarise(std::span<const float> logits, float largest, double scal
       x[i] = std::max(-708.0, (static_cast<double>(block[i]) - max) * scale);
       e[i] = exp_nonpositive(x[i]);
     }
-    const size_t whole = block.size() / kStrands * kStrands;
-    for (size_t i = 0; i < whole; i += kStrands) {
-      for (size_t lane = 0; lane < kStrands; ++lane) {
+    const size_t whole = block.size() / kLanes * kLanes;
+    for (size_t i = 0; i < whole; i += kLanes) {
+      for (size_t lane = 0; lane < kLanes; ++lane) {
         sum[lane] += e[i + lane];
         weighted[lane] += x[i + lane] * e[i + lane];
       }
@@ -113,7 +113,7 @@ Distribution summarise(std::span<const float> logits, float largest, double scal
       weighted[i - whole] += x[i] * e[i];
     }
   }
-  for (size_t half = kStrands / 2; half > 0; half /= 2) {
+  for (size_t half = kLanes / 2; half > 0; half /= 2) {
     for (size_t lane = 0; lane < half; ++lane) {
       sum[lane] += sum[lane + half];
       weighted[lane] += weighted[lane + half];
@@ -124,7 +124,7 @@ Distribution summarise(std::span<const float> logits, float largest, double scal
   return {max * scale + log_total, std::max(0.0, log_total - weighted[0] / sum[0]), 1.0 / sum[0]};
 }
 
-kernels::ExpSums exp_sums(std::span<const float> logits) {
+kernels::LogSumExp log_sum_exp(std::span<const float> logits) {
 #if defined(__x86_64__)
   static const auto kBest = has_avx512() ? sum_avx512 : has_avx2() ? sum_avx2 : nullptr;
   if (kBest != nullptr) return kBest(logits);
@@ -132,7 +132,7 @@ kernels::ExpSums exp_sums(std::span<const float> logits) {
   return sum_in_pieces(logits);
 }
 
-Distribution distribution_of(const kernels::ExpSums& sums) {
+Distribution distribution_of(const kernels::LogSumExp& sums) {
   const double log_total = log_positive(sums.e);
   return {static_cast<double>(sums.largest) + log_total,
           std::max(0.0, log_total - sums.xe / sums.e), 1.0 / sums.e};
@@ -145,8 +145,8 @@ void to_logprobs(std::span<Candidate> logits, const Distribution& distribution) 
 std::vector<Candidate> top_logprobs(std::span<const float> logits, const Distribution& distribution,
                                     int64_t k) {
   if (k <= 0) return {};
-  Survey of;
-  survey(logits, of);
+  LogitScan of;
+  scan_logits(logits, of);
   std::vector<Candidate> top = select_largest(logits, of, k);
   to_logprobs(top, distribution);
   return top;

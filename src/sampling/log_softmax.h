@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/api.h"
-#include "sampling/survey.h"
+#include "sampling/logit_scan.h"
 
 namespace chimere::sampling {
 
@@ -23,10 +23,10 @@ struct Distribution {
 Distribution summarise(std::span<const float> logits, float largest, double scale = 1);
 
 /// Sums over softmax(logits) with exponentials in single precision, ten times as fast as
-/// summarise(), and the same bits on every machine and card: kernels::row_exp_sums().
-kernels::ExpSums exp_sums(std::span<const float> logits);
+/// summarise(), and the same bits on every machine and GPU: kernels::row_log_sum_exp().
+kernels::LogSumExp log_sum_exp(std::span<const float> logits);
 /// Within 1e-5 of summarise(logits). `sums`: of a row that is not all masked.
-Distribution distribution_of(const kernels::ExpSums& sums);
+Distribution distribution_of(const kernels::LogSumExp& sums);
 
 /// Turns logits into log-probabilities.
 void to_logprobs(std::span<Candidate> logits, const Distribution& distribution);

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "base/fresh_seed.h"
-#include "kernels/exp_sums.h"
+#include "kernels/log_sum_exp.h"
 
 namespace chimere::sampling {
 namespace {
@@ -54,14 +54,14 @@ TEST(Summarise, SinglePrecisionIsCloseToTheDefinition) {
     if (n > 2) logits[1] = -kInfinity;
     const float largest = find_largest(logits)->value;
     const Distribution exact = summarise(logits, largest);
-    const Distribution fast = distribution_of(exp_sums(logits));
+    const Distribution fast = distribution_of(log_sum_exp(logits));
     EXPECT_NEAR(fast.log_sum, exact.log_sum, 2e-6);
     EXPECT_NEAR(fast.entropy, exact.entropy, 1e-5);
     EXPECT_NEAR(fast.p_max, exact.p_max, 1e-6);
   }
 }
 
-TEST(ExpSums, HaveTheBitsOfTheirDefinition) {
+TEST(LogSumExp, HaveTheBitsOfTheirDefinition) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -71,8 +71,9 @@ TEST(ExpSums, HaveTheBitsOfTheirDefinition) {
     std::vector<float> logits(n);
     for (float& l : logits) l = random() % 50 == 0 ? -kInfinity : normal(random);
     if (round % 3 == 0) std::fill_n(logits.begin(), std::min<size_t>(n, 600), -kInfinity);
-    const kernels::ExpSums got = exp_sums(logits);
-    const kernels::ExpSums want = kernels::row_exp_sums(logits.data(), static_cast<int64_t>(n));
+    const kernels::LogSumExp got = log_sum_exp(logits);
+    const kernels::LogSumExp want =
+        kernels::row_log_sum_exp(logits.data(), static_cast<int64_t>(n));
     EXPECT_EQ(got.e, want.e) << n;
     EXPECT_EQ(got.xe, want.xe) << n;
     EXPECT_EQ(got.largest, want.largest) << n;

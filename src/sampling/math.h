@@ -1,4 +1,4 @@
-// Elementary functions of this room; those in double precision are shared with cards.
+// Elementary functions of this room; those in double precision are shared with GPUs.
 #ifndef CHIMERE_SAMPLING_MATH_H_
 #define CHIMERE_SAMPLING_MATH_H_
 

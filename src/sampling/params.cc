@@ -24,19 +24,20 @@ Error out_of_range(const char* name, const char* range) {
 
 }  // namespace
 
-std::optional<Stage> parse_stage(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, Stage>, 10> kStages = {
-      {{"penalties", Stage::kPenalties},
-       {"dry", Stage::kDry},
-       {"top_n_sigma", Stage::kTopNSigma},
-       {"top_k", Stage::kTopK},
-       {"typ_p", Stage::kTypical},
-       {"typical", Stage::kTypical},
-       {"top_p", Stage::kTopP},
-       {"min_p", Stage::kMinP},
-       {"xtc", Stage::kXtc},
-       {"temperature", Stage::kTemperature}}};
-  const auto* it = std::ranges::find(kStages, name, &std::pair<std::string_view, Stage>::first);
+std::optional<SamplerType> parse_sampler(std::string_view name) {
+  static constexpr std::array<std::pair<std::string_view, SamplerType>, 10> kStages = {
+      {{"penalties", SamplerType::kPenalties},
+       {"dry", SamplerType::kDry},
+       {"top_n_sigma", SamplerType::kTopNSigma},
+       {"top_k", SamplerType::kTopK},
+       {"typ_p", SamplerType::kTypical},
+       {"typical", SamplerType::kTypical},
+       {"top_p", SamplerType::kTopP},
+       {"min_p", SamplerType::kMinP},
+       {"xtc", SamplerType::kXtc},
+       {"temperature", SamplerType::kTemperature}}};
+  const auto* it =
+      std::ranges::find(kStages, name, &std::pair<std::string_view, SamplerType>::first);
   if (it == kStages.end()) return std::nullopt;
   return it->second;
 }

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sampling/auxiliary_lm.h"
 #include "sampling/dry.h"
-#include "sampling/prior.h"
 
 namespace chimere::sampling {
 
 /// A step of the chain; each works on the tokens that the ones before it left.
-enum class Stage {
+enum class SamplerType {
   kPenalties,
   kDry,
   kTopNSigma,
@@ -30,7 +30,7 @@ enum class Stage {
 
 /// "penalties", "dry", "top_n_sigma", "top_k", "typ_p" (or "typical"), "top_p", "min_p", "xtc",
 /// "temperature".
-std::optional<Stage> parse_stage(std::string_view name);
+std::optional<SamplerType> parse_sampler(std::string_view name);
 
 /// Added to a token's logit before everything else; -infinity forbids the token.
 struct LogitBias {
@@ -43,16 +43,17 @@ struct LogitBias {
 struct SamplingParams {
   /// Mixed into the model's distribution before everything below; may be empty. What is reported of
   /// the distribution (log-probabilities, entropy) is the mixture's.
-  std::shared_ptr<Prior> prior;
+  std::shared_ptr<AuxiliaryLm> auxiliary;
 
-  std::vector<Stage> order = {Stage::kPenalties, Stage::kDry,     Stage::kTopNSigma,
-                              Stage::kTopK,      Stage::kTypical, Stage::kTopP,
-                              Stage::kMinP,      Stage::kXtc,     Stage::kTemperature};
+  std::vector<SamplerType> order = {
+      SamplerType::kPenalties, SamplerType::kDry,     SamplerType::kTopNSigma,
+      SamplerType::kTopK,      SamplerType::kTypical, SamplerType::kTopP,
+      SamplerType::kMinP,      SamplerType::kXtc,     SamplerType::kTemperature};
   std::vector<LogitBias> logit_bias;
 
-  /// Tokens of the last `penalty_window` positions (prompt and reply): a positive logit is divided
-  /// by `repeat_penalty`, a negative one multiplied by it (Keskar et al. 2019, arXiv:1909.05858);
-  /// then every logit loses count * frequency_penalty + presence_penalty.
+  /// Tokens of the last `penalty_window` positions (prompt and generation): a positive logit is
+  /// divided by `repeat_penalty`, a negative one multiplied by it (Keskar et al. 2019,
+  /// arXiv:1909.05858); then every logit loses count * frequency_penalty + presence_penalty.
   float repeat_penalty = 1;
   float frequency_penalty = 0;
   float presence_penalty = 0;

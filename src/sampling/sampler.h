@@ -10,9 +10,9 @@
 #include "base/result.h"
 #include "kernels/token_choice.h"
 #include "sampling/candidates.h"
-#include "sampling/excerpt.h"
 #include "sampling/log_softmax.h"
 #include "sampling/params.h"
+#include "sampling/partial_logits.h"
 
 namespace chimere::sampling {
 
@@ -26,12 +26,12 @@ struct Sampled {
   std::vector<Candidate> top;  ///< params.logprobs tokens, most likely first
 };
 
-/// The sampler of one reply. Without Mirostat a choice is a pure function of the arguments of
+/// The sampler of one generation. Without Mirostat a choice is a pure function of the arguments of
 /// sample() and the parameters. Mirostat's mu is the only thing that is kept from token to token;
-/// it is in turn a function of the logits that sample() was called with before, so that a reply
-/// that is run again, or goes on after a pause, gets the same tokens. A forked reply takes a copy.
-/// Call sample() for tokens that are kept alone: a draft is checked against the token sampled in
-/// its place, and nothing must be taken back when it differs.
+/// it is in turn a function of the logits that sample() was called with before, so that a
+/// generation that is run again, or continues after a pause, gets the same tokens. A forked
+/// generation takes a copy. Call sample() for tokens that are kept alone: a draft is checked
+/// against the token sampled in its place, and nothing must be taken back when it differs.
 class Sampler {
  public:
   /// `params` have passed validate().
@@ -47,41 +47,41 @@ class Sampler {
 
   /// The choice as one among a row's largest logits, of which there are needed().largest, with the
   /// same token; nothing where it depends on more: the text so far, the other logits.
-  std::optional<kernels::TokenChoice> choice_on_card(uint64_t position) const;
+  std::optional<kernels::TokenChoice> choice_on_gpu(uint64_t position) const;
 
-  /// What an excerpt of a row must have to decide the choice. It takes a top-k, or the choice of
-  /// the most likely token, before whatever else asks for the distribution, of at most `most`
-  /// tokens, and no more log-probabilities; or a top-p of the logits as they are, or a min-p: then
-  /// the choice is decided where few tokens reach it. All logits are needed with Mirostat, and for
-  /// log-probabilities of a mixture with a prior.
+  /// What an partial logits of a row must have to decide the choice. It takes a top-k, or the
+  /// choice of the most likely token, before whatever else asks for the distribution, of at most
+  /// `most` tokens, and no more log-probabilities; or a top-p of the logits as they are, or a
+  /// min-p: then the choice is decided where few tokens reach it. All logits are needed with
+  /// Mirostat, and for log-probabilities of a mixture with a prior.
   Needed needed(int32_t most) const;
-  /// The tokens below `vocabulary` that the excerpt behind `history` must list, in rising order:
-  /// those whose logits change before tokens are cut. Errors: those of Prior::tokens().
+  /// The tokens below `vocabulary` that the partial logits behind `history` must list, in rising
+  /// order: those whose logits change before tokens are cut. Errors: those of Prior::tokens().
   Status list(std::span<const int32_t> history, int64_t vocabulary,
               std::vector<int32_t>& out) const;
   /// As sample() from all logits, of which there are more than needed().largest, with the same
-  /// bits; nothing if the excerpt does not decide it.
-  Result<std::optional<Sampled>> sample(const Excerpt& excerpt, std::span<const int32_t> history,
-                                        uint64_t position);
+  /// bits; nothing if the partial logits does not decide it.
+  Result<std::optional<Sampled>> sample(const PartialLogits& partial_logits,
+                                        std::span<const int32_t> history, uint64_t position);
 
   const SamplingParams& params() const { return params_; }
 
  private:
-  Status apply(Stage stage, std::span<const int32_t> history, uint64_t position);
-  /// Mixes params.prior into `known_`, which came of the excerpt.
-  Status mix_known(const Excerpt& excerpt, std::span<const int32_t> history);
+  Status apply(SamplerType sampler, std::span<const int32_t> history, uint64_t position);
+  /// Mixes params.prior into `known_`, which came of the partial logits.
+  Status mix_known(const PartialLogits& partial_logits, std::span<const int32_t> history);
   Status apply_bias();
-  std::vector<Edit> penalty_edits(std::span<const int32_t> history) const;
+  std::vector<LogitAdjustment> penalty_adjustments(std::span<const int32_t> history) const;
   void apply_temperature();
   void apply_xtc(uint64_t position);
   int32_t draw_mirostat(uint64_t position);
 
   SamplingParams params_;
-  std::vector<Stage> order_;  ///< those that do something
-  Candidates candidates_;     ///< here for its memory
-  PriorMixture mixture_;
+  std::vector<SamplerType> order_;  ///< those that do something
+  Candidates candidates_;           ///< here for its memory
+  AuxiliaryMixture mixture_;
   std::vector<float> mixed_;
-  std::vector<Candidate> known_;  ///< of an excerpt
+  std::vector<Candidate> known_;  ///< of an partial logits
   std::vector<float> by_id_;      ///< likewise, for the prior
   double mu_;                     ///< Mirostat's, in bits
 };

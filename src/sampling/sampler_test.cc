@@ -237,12 +237,12 @@ void expect_same(const Sampled& got, const Sampled& want) {
   }
 }
 
-TEST(Sample, ExcerptsAreEnoughWhereItSaysSo) {
+TEST(Sample, PartialLogitsAreEnoughWhereItSaysSo) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const auto some = [&](float value, float neutral) { return random() % 2 ? value : neutral; };
-  int excerpts = 0;
+  int partial_logits = 0;
   for (int round = 0; round < 300; ++round) {
     std::vector<float> logits = random_logits(random, 3000, 2);
     if (round % 3 == 0) {
@@ -279,31 +279,31 @@ TEST(Sample, ExcerptsAreEnoughWhereItSaysSo) {
     SCOPED_TRACE(round);
     Sampler sampler(p);
     const Needed needed = sampler.needed(128);
-    const bool temperature_first = p.order.front() == Stage::kTemperature;
+    const bool temperature_first = p.order.front() == SamplerType::kTemperature;
     if (needed.largest == 0) {  // what is hot depends on all logits where it comes before top-k
       EXPECT_TRUE(temperature_first && p.dynatemp_range > 0) << round;
       continue;
     }
-    ++excerpts;
+    ++partial_logits;
     std::vector<int32_t> ids;
     ASSERT_TRUE(sampler.list(history, 3000, ids).ok());
-    std::vector<Candidate> listed;
+    std::vector<Candidate> selected;
     std::vector<float> left = logits;
     for (const int32_t id : ids) {
-      listed.push_back({std::exchange(left[static_cast<size_t>(id)], -INFINITY), id});
+      selected.push_back({std::exchange(left[static_cast<size_t>(id)], -INFINITY), id});
     }
     const auto largest = largest_of(left, static_cast<size_t>(needed.largest) + random() % 5);
-    const kernels::ExpSums sums = exp_sums(logits);
-    const auto got = sampler.sample({largest, listed, needed.sums ? &sums : nullptr}, history, 7);
+    const kernels::LogSumExp sums = log_sum_exp(logits);
+    const auto got = sampler.sample({largest, selected, needed.sums ? &sums : nullptr}, history, 7);
     const auto want = sample(logits, history, 7, p);
     ASSERT_TRUE(got.ok() && want.ok()) << round;
     ASSERT_TRUE(got->has_value()) << round;
     expect_same(**got, *want);
   }
-  EXPECT_GT(excerpts, 150);
+  EXPECT_GT(partial_logits, 150);
 }
 
-TEST(Sample, ExcerptsDecideTopPAndMinPWhereFewTokensReachThem) {
+TEST(Sample, PartialLogitsDecideTopPAndMinPWhereFewTokensReachThem) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -318,7 +318,7 @@ TEST(Sample, ExcerptsDecideTopPAndMinPWhereFewTokensReachThem) {
     p.temperature = 1;
     if (random() % 2) p.top_p = random() % 2 ? 0.9F : 0.3F;
     if (random() % 2 || p.top_p == 1) p.min_p = random() % 2 ? 0.1F : 0.01F;
-    if (random() % 2) p.order = {Stage::kMinP, Stage::kTopP, Stage::kTemperature};
+    if (random() % 2) p.order = {SamplerType::kMinP, SamplerType::kTopP, SamplerType::kTemperature};
     p.logprobs = random() % 2 ? 3 : -1;
     p.seed = random();
     std::vector<int32_t> history;
@@ -333,14 +333,14 @@ TEST(Sample, ExcerptsDecideTopPAndMinPWhereFewTokensReachThem) {
     ASSERT_EQ(needed.largest, 128) << round;
     std::vector<int32_t> ids;
     ASSERT_TRUE(sampler.list(history, 3000, ids).ok());
-    std::vector<Candidate> listed;
+    std::vector<Candidate> selected;
     std::vector<float> left = logits;
     for (const int32_t id : ids) {
-      listed.push_back({std::exchange(left[static_cast<size_t>(id)], -INFINITY), id});
+      selected.push_back({std::exchange(left[static_cast<size_t>(id)], -INFINITY), id});
     }
     const auto largest = largest_of(left, 128);
-    const kernels::ExpSums sums = exp_sums(logits);
-    const auto got = sampler.sample({largest, listed, needed.sums ? &sums : nullptr}, history, 7);
+    const kernels::LogSumExp sums = log_sum_exp(logits);
+    const auto got = sampler.sample({largest, selected, needed.sums ? &sums : nullptr}, history, 7);
     const auto want = sample(logits, history, 7, p);
     ASSERT_TRUE(got.ok() && want.ok()) << round;
     (got->has_value() ? decided : undecided) += 1;
@@ -357,19 +357,19 @@ TEST(Sample, ListsTheTokensWhoseLogitsChangeBeforeTheCut) {
   p.presence_penalty = 1;
   p.penalty_window = 3;
   const std::vector<int32_t> history = {1, 7, 2, 7};
-  const auto listed = [&] {
+  const auto selected = [&] {
     std::vector<int32_t> ids = {100};
     EXPECT_TRUE(Sampler(p).list(history, 20, ids).ok());
     return ids;
   };
-  EXPECT_EQ(listed(), (std::vector<int32_t>{2, 3, 7, 9}));
+  EXPECT_EQ(selected(), (std::vector<int32_t>{2, 3, 7, 9}));
   p.penalty_window = -1;
-  EXPECT_EQ(listed(), (std::vector<int32_t>{1, 2, 3, 7, 9}));
-  p.order = {Stage::kTopK, Stage::kPenalties};
-  EXPECT_EQ(listed(), (std::vector<int32_t>{3, 9}));
+  EXPECT_EQ(selected(), (std::vector<int32_t>{1, 2, 3, 7, 9}));
+  p.order = {SamplerType::kTopK, SamplerType::kPenalties};
+  EXPECT_EQ(selected(), (std::vector<int32_t>{3, 9}));
   p.presence_penalty = 0;
   p.logit_bias = {};
-  EXPECT_TRUE(listed().empty());
+  EXPECT_TRUE(selected().empty());
 }
 
 TEST(Sample, AllLogitsAreNeededForTheRest) {
@@ -396,7 +396,7 @@ TEST(Sample, AllLogitsAreNeededForTheRest) {
   EXPECT_EQ(needed([](SamplingParams& p) { p.top_n_sigma = 1; }), 0);
   EXPECT_EQ(needed([](SamplingParams& p) { p.mirostat = 2; }), 0);
   EXPECT_EQ(needed([](SamplingParams& p) {
-              p.order = {Stage::kTypical, Stage::kTopK}, p.typical = 0.9F;
+              p.order = {SamplerType::kTypical, SamplerType::kTopK}, p.typical = 0.9F;
             }),
             0);
   EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 0, p.min_p = 0.1F, p.dry.multiplier = 1; }),
@@ -404,7 +404,7 @@ TEST(Sample, AllLogitsAreNeededForTheRest) {
   EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 0, p.top_p = 0.9F, p.dry.multiplier = 1; }),
             0);
   EXPECT_EQ(needed([](SamplingParams& p) {
-              p.order = {Stage::kTemperature, Stage::kTopP}, p.top_p = 0.9F;
+              p.order = {SamplerType::kTemperature, SamplerType::kTopP}, p.top_p = 0.9F;
             }),
             0);
   SamplingParams nucleus;
@@ -414,7 +414,7 @@ TEST(Sample, AllLogitsAreNeededForTheRest) {
   EXPECT_EQ(Sampler(nucleus).needed(10), (Needed{10, true}));
 }
 
-TEST(Sample, RefusesExcerptsThatAreNoNumbers) {
+TEST(Sample, RefusesPartialLogitsThatAreNoNumbers) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Sampler sampler({});
   const Candidate bad[] = {{kInfinity, -1}};
@@ -424,18 +424,18 @@ TEST(Sample, RefusesExcerptsThatAreNoNumbers) {
   const std::string none_left = sample({-kInfinity, -kInfinity}, {}, 0, {}).error().message;
   EXPECT_EQ(sampler.sample({.largest = masked}, {}, 0).error().message, none_left);
   const Candidate good[] = {{2, 1}};
-  EXPECT_TRUE(sampler.sample({.largest = good, .listed = masked}, {}, 0).ok());
+  EXPECT_TRUE(sampler.sample({.largest = good, .selected = masked}, {}, 0).ok());
   for (const float x : {kInfinity, -kInfinity, NAN}) {
-    const Candidate listed[] = {{x, 4}};
-    EXPECT_EQ(sampler.sample({.largest = masked, .listed = listed}, {}, 0).error().message,
+    const Candidate selected[] = {{x, 4}};
+    EXPECT_EQ(sampler.sample({.largest = masked, .selected = selected}, {}, 0).error().message,
               x == -kInfinity ? none_left : no_numbers);
-    EXPECT_EQ(sampler.sample({.largest = good, .listed = listed}, {}, 0).ok(), x == -kInfinity);
+    EXPECT_EQ(sampler.sample({.largest = good, .selected = selected}, {}, 0).ok(), x == -kInfinity);
   }
   // What becomes one that is no number.
   SamplingParams p;
   p.repeat_penalty = 0.01F;
   const Candidate huge[] = {{3e38F, 4}};
-  EXPECT_EQ(Sampler(p).sample({.largest = good, .listed = huge}, {{4}}, 0).error().message,
+  EXPECT_EQ(Sampler(p).sample({.largest = good, .selected = huge}, {{4}}, 0).error().message,
             no_numbers);
   EXPECT_EQ(sample({0, 2, 0, 0, 3e38F}, {4}, 0, p).error().message, no_numbers);
 }

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "protocol/replies.h"
+#include "protocol/responses.h"
 #include "serving/log_line.h"
 #include "serving/page.h"
 
@@ -143,10 +143,10 @@ void Api::end_use(const ApiKey* key) {
   --use_[key->name].active;
 }
 
-void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
+void Api::handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) {
   const auto call = std::make_shared<Call>();
   call->request = std::move(request);
-  call->exchange = std::move(exchange);
+  call->stream = std::move(stream);
   const HttpHead& head = call->request.head;
   if (head.method == "OPTIONS") {
     call->route = "OPTIONS";
@@ -168,22 +168,22 @@ void Api::respond(const CallPtr& call, HttpResponse response) {
   for (auto& header : extra_headers(call->request.head)) {
     response.headers.push_back(std::move(header));
   }
-  ReplyReport report;
+  GenerationReport report;
   report.status = response.status;
   report.seconds = seconds_since(call->began);
   finish(call, report);
-  call->exchange->respond(std::move(response));
+  call->stream->respond(std::move(response));
 }
 
 void Api::respond(const CallPtr& call, const ApiError& error) {
   respond(call, error_response(error, {}));
 }
 
-void Api::finish(const CallPtr& call, const ReplyReport& report) {
+void Api::finish(const CallPtr& call, const GenerationReport& report) {
   const HttpHead& head = call->request.head;
   if (head.method == "POST") end_use(call->key.get());
   metrics_.count_request(call->route, report.status);
-  metrics_.count_reply(report);
+  metrics_.count_response(report);
   LogLine line("request");
   line.add("status", report.status).add("method", head.method).add("path", call->route);
   line.add("peer", call->request.peer);
@@ -236,13 +236,13 @@ void Api::status(const CallPtr& call) {
   s.waiting = stats.engine.waiting;
   s.steps = stats.engine.steps;
   s.prompt_tokens = stats.engine.prompt_tokens;
-  s.reply_tokens = stats.engine.reply_tokens;
+  s.generated_tokens = stats.engine.generated_tokens;
   s.evictions = stats.engine.evictions;
   s.kv_bytes = stats.kv_bytes;
   s.kv_limit = stats.kv_limit;
   s.recurrent_bytes = stats.slot_bytes;
   s.recurrent_limit = stats.slot_limit;
-  respond(call, HttpResponse{200, protocol::status_reply(s)});
+  respond(call, HttpResponse{200, protocol::status_response(s)});
 }
 
 void Api::models(const CallPtr& call) {
@@ -256,7 +256,7 @@ void Api::models(const CallPtr& call) {
   if (name.empty()) return respond(call, HttpResponse{200, protocol::model_list(entries)});
   const auto found = std::ranges::find(entries, name, &protocol::ModelEntry::id);
   if (found == entries.end()) return respond(call, *unknown_model(name));
-  respond(call, HttpResponse{200, protocol::model_reply(*found)});
+  respond(call, HttpResponse{200, protocol::model_response(*found)});
 }
 
 /// Of requests for text.

@@ -17,9 +17,9 @@
 #include "protocol/requests.h"
 #include "serving/access.h"
 #include "serving/api_keys.h"
+#include "serving/generation_job.h"
 #include "serving/http_server.h"
 #include "serving/metrics.h"
-#include "serving/reply_job.h"
 #include "serving/served_model.h"
 #include "serving/work_queue.h"
 
@@ -34,7 +34,7 @@ struct ApiOptions {
   std::function<void(const std::string&)> log;
 };
 
-/// Paths that go on with a name.
+/// Paths that continue with a name.
 inline constexpr std::string_view kModels = "/v1/models/";
 inline constexpr std::string_view kEngram = "/v1/engram/";
 
@@ -44,7 +44,7 @@ class Api final : public HttpHandler {
   Api(ApiOptions options, const ServedModel& model, KeyRing* keys);
 
   std::optional<HttpResponse> refuse(const HttpHead& head) override;
-  void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override;
+  void handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) override;
   Headers extra_headers(const HttpHead& head) override;
 
   /// How many connections there are, for /metrics and /v1/status.
@@ -69,7 +69,7 @@ class Api final : public HttpHandler {
   /// A request that was let in, until its answer is complete.
   struct Call {
     HttpRequest request;
-    std::shared_ptr<Exchange> exchange;
+    std::shared_ptr<ResponseStream> stream;
     std::string route;
     std::shared_ptr<const ApiKey> key;
     std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
@@ -85,14 +85,15 @@ class Api final : public HttpHandler {
 
   void respond(const CallPtr& call, HttpResponse response);
   void respond(const CallPtr& call, const protocol::ApiError& error);
-  void finish(const CallPtr& call, const ReplyReport& report);
+  void finish(const CallPtr& call, const GenerationReport& report);
   std::optional<protocol::ApiError> check_model(const std::string& name) const;
   std::optional<protocol::ApiError> unknown_model(const std::string& name) const;
   std::optional<protocol::ApiError> add_choices(const protocol::GenerationFields& fields,
                                                 const Call& call, std::vector<int32_t> tokens,
                                                 protocol::ReasoningSplitter::Start start,
-                                                const std::string& echo, ReplySpec& spec) const;
-  void generate(const CallPtr& call, const protocol::GenerationFields& fields, ReplySpec spec);
+                                                const std::string& echo,
+                                                GenerationSpec& spec) const;
+  void generate(const CallPtr& call, const protocol::GenerationFields& fields, GenerationSpec spec);
 
   void page(const CallPtr& call);
   void health(const CallPtr& call);

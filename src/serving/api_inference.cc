@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "protocol/replies.h"
+#include "protocol/responses.h"
 #include "serving/api.h"
 #include "text/tokenizer.h"
 
@@ -36,7 +36,7 @@ std::string lossy(const std::string& bytes) {
 std::optional<ApiError> Api::add_choices(const protocol::GenerationFields& fields, const Call& call,
                                          std::vector<int32_t> tokens,
                                          protocol::ReasoningSplitter::Start start,
-                                         const std::string& echo, ReplySpec& spec) const {
+                                         const std::string& echo, GenerationSpec& spec) const {
   const int64_t context = model_.service.context();
   const char* param = spec.chat ? "messages" : "prompt";
   const auto size = static_cast<int64_t>(tokens.size());
@@ -65,11 +65,11 @@ std::optional<ApiError> Api::add_choices(const protocol::GenerationFields& field
   }
   request.prompt = std::move(tokens);
   for (int64_t i = 0; i < fields.n; ++i) {
-    if (i > 0 && request.sampling.prior != nullptr) {
-      // It follows one reply's text.
+    if (i > 0 && request.sampling.auxiliary != nullptr) {
+      // It follows one response's text.
       auto again = model_.make_request(fields.settings, owner_of(call), fields.engram);
       if (!again.ok()) return protocol::from_engram(again.error());
-      request.sampling.prior = std::move(again->sampling.prior);
+      request.sampling.auxiliary = std::move(again->sampling.auxiliary);
     }
     spec.choices.push_back({request, start, echo, i == 0});
     request.sampling.seed += kSeedStep;
@@ -82,12 +82,14 @@ const std::string& Api::owner_of(const Call& call) {
   return call.key ? call.key->name : kNobody;
 }
 
-void Api::generate(const CallPtr& call, const protocol::GenerationFields& fields, ReplySpec spec) {
+void Api::generate(const CallPtr& call, const protocol::GenerationFields& fields,
+                   GenerationSpec spec) {
   spec.stream = fields.stream;
   spec.include_usage = fields.include_usage;
   spec.headers = extra_headers(call->request.head);
-  std::make_shared<ReplyJob>(model_, call->exchange, std::move(spec),
-                             [this, call](const ReplyReport& report) { finish(call, report); })
+  std::make_shared<GenerationJob>(
+      model_, call->stream, std::move(spec),
+      [this, call](const GenerationReport& report) { finish(call, report); })
       ->start();
 }
 
@@ -101,7 +103,7 @@ void Api::chat(const CallPtr& call) {
   if (!prompt.ok()) {
     return respond(call, ApiError{400, prompt.error().message, "messages", "template_error", 0});
   }
-  ReplySpec spec;
+  GenerationSpec spec;
   error = add_choices(request, *call, std::move(prompt->tokens), prompt->start, "", spec);
   if (error) return respond(call, *error);
   generate(call, request, std::move(spec));
@@ -113,7 +115,7 @@ void Api::completion(const CallPtr& call) {
       protocol::parse_completion(call->request.body, model_.defaults, options_.limits, request);
   if (!error) error = check_model(request.model);
   if (error) return respond(call, *error);
-  ReplySpec spec;
+  GenerationSpec spec;
   spec.chat = false;
   for (protocol::Prompt& prompt : request.prompts) {
     const auto* text = std::get_if<std::string>(&prompt);
@@ -182,7 +184,7 @@ void Api::embed(const CallPtr& call, const std::vector<std::vector<int32_t>>& te
   int64_t tokens = 0;
   const std::span<const std::vector<int32_t>> all = texts;
   for (size_t at = 0; at < all.size(); at += engine::Embedder::kMaxTexts) {
-    if (draining_ || call->exchange->abandoned()) {
+    if (draining_ || call->stream->abandoned()) {
       return respond(call, ApiError{503, "This server is stopping.", "", "stopping", 5});
     }
     const auto some =
@@ -200,8 +202,8 @@ void Api::embed(const CallPtr& call, const std::vector<std::vector<int32_t>>& te
     }
   }
   metrics_.count_embeddings(tokens);
-  respond(call, HttpResponse{200, protocol::embeddings_reply(model_.embedder->id, vectors,
-                                                             request.base64, tokens)});
+  respond(call, HttpResponse{200, protocol::embeddings_response(model_.embedder->id, vectors,
+                                                                request.base64, tokens)});
 }
 
 void Api::tokenize(const CallPtr& call) {
@@ -228,7 +230,7 @@ void Api::tokenize(const CallPtr& call) {
     for (const int32_t token : tokens) pieces.push_back(model_.tokenizer.token_bytes(token, true));
   }
   respond(call,
-          HttpResponse{200, protocol::tokenize_reply(tokens, pieces, model_.service.context())});
+          HttpResponse{200, protocol::tokenize_response(tokens, pieces, model_.service.context())});
 }
 
 /// POST /v1/engram/NAME: texts that whoever judged them found worth remembering.
@@ -244,8 +246,8 @@ void Api::remember(const CallPtr& call) {
   const std::string table = call->request.head.path.substr(kEngram.size());
   const auto report = model_.remember(owner_of(*call), table, request);
   if (!report.ok()) return respond(call, protocol::from_engram(report.error()));
-  respond(call, HttpResponse{200, protocol::engram_reply(table, report->written, report->refused,
-                                                         report->ngrams)});
+  respond(call, HttpResponse{200, protocol::engram_response(table, report->written, report->refused,
+                                                            report->ngrams)});
 }
 
 void Api::detokenize(const CallPtr& call) {
@@ -259,9 +261,8 @@ void Api::detokenize(const CallPtr& call) {
           call, protocol::bad_field("There is no token " + std::to_string(token) + ".", "tokens"));
     }
   }
-  respond(
-      call,
-      HttpResponse{200, protocol::detokenize_reply(model_.tokenizer.decode(request.tokens, true))});
+  respond(call, HttpResponse{200, protocol::detokenize_response(
+                                      model_.tokenizer.decode(request.tokens, true))});
 }
 
 }  // namespace chimere::serving

@@ -17,7 +17,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-/// A line of the head that goes on in the next one.
+/// A line of the head that continues in the next one.
 bool has_folded_line(std::string_view raw) {
   return raw.find("\r\n ") != std::string_view::npos ||
          raw.find("\r\n\t") != std::string_view::npos;

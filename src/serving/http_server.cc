@@ -29,10 +29,10 @@
 
 #include "base/wake_descriptor.h"
 #include "protocol/api_error.h"
-#include "protocol/replies.h"
+#include "protocol/responses.h"
+#include "serving/arrival_predictor.h"
 #include "serving/http_parser.h"
 #include "serving/http_writer.h"
-#include "serving/rhythm.h"
 
 namespace chimere::serving {
 namespace {
@@ -49,46 +49,46 @@ Clock::duration seconds(double s) {
 }
 
 /// Who has something to send.
-class Sender {
+class Listener {
  public:
-  virtual ~Sender() = default;
-  virtual void on_news() = 0;
+  virtual ~Listener() = default;
+  virtual void on_wake() = 0;
 };
 
 /// How other threads tell the server's that there is news. What must not wait wakes it, with one
 /// call of the system for all that come until it looks; what may is found when it looks by itself.
-class News {
+class WakeQueue {
  public:
-  explicit News(WakeDescriptor wake) : wake_(std::move(wake)) {}
+  explicit WakeQueue(WakeDescriptor wake) : wake_(std::move(wake)) {}
 
   /// Any thread.
-  void add(std::weak_ptr<Sender> sender, Exchange::Haste haste) {
+  void add(std::weak_ptr<Listener> listener, ResponseStream::Urgency urgency) {
     bool wake = false;
     {
       const std::lock_guard lock(mutex_);
-      if (senders_.empty()) since_ = Clock::now();
-      senders_.push_back(std::move(sender));
-      wake = !woken_ && (!looks_ || haste == Exchange::Haste::kNow);
+      if (listeners_.empty()) since_ = Clock::now();
+      listeners_.push_back(std::move(listener));
+      wake = !woken_ && (!looks_ || urgency == ResponseStream::Urgency::kNow);
       woken_ |= wake;
     }
     if (wake) wake_.notify();
   }
 
   /// On the server's thread. Returns when it must do so again though nobody wakes it.
-  std::optional<Clock::time_point> tell_senders() {
+  std::optional<Clock::time_point> notify_listeners() {
     std::optional<Clock::time_point> next;
     {
       const std::lock_guard lock(mutex_);
-      told_.swap(senders_);
+      pending_tokens_.swap(listeners_);
       woken_ = false;
-      if (!told_.empty()) next = rhythm_.add(since_);
+      if (!pending_tokens_.empty()) next = arrival_predictor_.add(since_);
       if (next && *next <= Clock::now()) next.reset();  // this thread is late
       looks_ = next.has_value();
     }
-    for (const std::weak_ptr<Sender>& sender : told_) {
-      if (const auto s = sender.lock()) s->on_news();
+    for (const std::weak_ptr<Listener>& listener : pending_tokens_) {
+      if (const auto s = listener.lock()) s->on_wake();
     }
-    told_.clear();
+    pending_tokens_.clear();
     return next;
   }
 
@@ -97,19 +97,19 @@ class News {
  private:
   WakeDescriptor wake_;
   std::mutex mutex_;
-  std::vector<std::weak_ptr<Sender>> senders_;
+  std::vector<std::weak_ptr<Listener>> listeners_;
   Clock::time_point since_;  ///< when the first of them came
   bool woken_ = false;       ///< for them
-  bool looks_ = false;       ///< the server's thread does at the time that tell_senders() said
-  Rhythm rhythm_;
-  std::vector<std::weak_ptr<Sender>> told_;  ///< here for its memory
+  bool looks_ = false;       ///< the server's thread does at the time that notify_listeners() said
+  ArrivalPredictor arrival_predictor_;
+  std::vector<std::weak_ptr<Listener>> pending_tokens_;  ///< here for its memory
 };
 
 /// What the connections share; lives on the server's thread.
 struct Shared {
   const HttpOptions& options;
   HttpHandler& handler;
-  std::shared_ptr<News> news;  ///< those who hold exchanges may outlive the server
+  std::shared_ptr<WakeQueue> wake_queue;  ///< those who hold exchanges may outlive the server
   std::atomic<int64_t> connections = 0;
   int64_t answering = 0;  ///< connections with a request
   bool stopping = false;
@@ -119,7 +119,7 @@ struct Shared {
 /// answer is computed; the rest reads from there. Everything runs on the server's thread. A timer
 /// stands for a condition: whoever changes something cancels it.
 template <typename Stream>
-class Connection : public Sender, public std::enable_shared_from_this<Connection<Stream>> {
+class Connection : public Listener, public std::enable_shared_from_this<Connection<Stream>> {
  public:
   Connection(Shared& shared, Stream stream, std::string peer)
       : shared_(shared),
@@ -140,7 +140,7 @@ class Connection : public Sender, public std::enable_shared_from_this<Connection
         asio::detached);
   }
 
-  void on_news() override { changed_.cancel(); }
+  void on_wake() override { changed_.cancel(); }
 
  private:
   /// Bytes of requests to come that are read ahead.
@@ -244,7 +244,7 @@ class Connection : public Sender, public std::enable_shared_from_this<Connection
     error_code error;
     // A write of any size may take this long, times how many pieces it has.
     limit_write(shared_.options.write_seconds *
-                (1 + static_cast<double>(bytes.size()) / Exchange::kMaxWaiting));
+                (1 + static_cast<double>(bytes.size()) / ResponseStream::kMaxWaiting));
     co_await asio::async_write(stream_, asio::buffer(bytes),
                                asio::redirect_error(asio::use_awaitable, error));
     write_deadline_.cancel();
@@ -306,13 +306,13 @@ class Connection : public Sender, public std::enable_shared_from_this<Connection
     const bool keep = request.head.keep_alive;
     const bool chunked = !request.head.http_1_0;
     const bool head_only = request.head.method == "HEAD";
-    auto exchange = std::make_shared<Exchange>(
-        [news = shared_.news, weak = std::weak_ptr<Sender>(this->weak_from_this())](
-            Exchange::Haste haste) { news->add(weak, haste); });
+    auto stream = std::make_shared<ResponseStream>(
+        [wake_queue = shared_.wake_queue, weak = std::weak_ptr<Listener>(this->weak_from_this())](
+            ResponseStream::Urgency urgency) { wake_queue->add(weak, urgency); });
     ++shared_.answering;
-    shared_.handler.handle(std::move(request), exchange);
-    const bool sent = co_await answer(*exchange, keep, chunked, head_only);
-    exchange->abandon();
+    shared_.handler.handle(std::move(request), stream);
+    const bool sent = co_await answer(*stream, keep, chunked, head_only);
+    stream->abandon();
     --shared_.answering;
     co_return sent;
   }
@@ -337,13 +337,13 @@ class Connection : public Sender, public std::enable_shared_from_this<Connection
     co_return true;
   }
 
-  awaitable<bool> answer(Exchange& exchange, bool keep, bool chunked, bool head_only) {
+  awaitable<bool> answer(ResponseStream& stream, bool keep, bool chunked, bool head_only) {
     bool started = false;
     while (true) {
-      Exchange::Piece piece = exchange.take();
+      ResponseStream::Piece piece = stream.take();
       if (piece.too_slow || gone_) co_return false;
       keep &= !shared_.stopping;
-      if (piece.head && !exchange.streaming()) {
+      if (piece.head && !stream.streaming()) {
         std::string text = http_text(*piece.head, keep);
         if (head_only) text.resize(text.size() - piece.head->body.size());
         const bool sent = co_await write(std::move(text));
@@ -365,7 +365,7 @@ class Connection : public Sender, public std::enable_shared_from_this<Connection
       const Clock::time_point deadline =
           started ? Clock::now() + seconds(shared_.options.keep_alive_seconds)
                   : Clock::time_point::max();
-      if (!co_await wait(deadline)) exchange.event(protocol::kSseKeepAlive);
+      if (!co_await wait(deadline)) stream.event(protocol::kSseKeepAlive);
     }
   }
 
@@ -415,37 +415,37 @@ Error cannot_listen(const HttpOptions& options, const error_code& error) {
 }  // namespace
 
 struct HttpServer::Impl {
-  Impl(const HttpOptions& o, HttpHandler& handler, std::shared_ptr<News> news)
+  Impl(const HttpOptions& o, HttpHandler& handler, std::shared_ptr<WakeQueue> wake_queue)
       : options(o),
-        shared{options, handler, std::move(news)},
+        shared{options, handler, std::move(wake_queue)},
         acceptor(io),
         signals(io),
         wake(io),
         look(io) {}
 
-  Status hear_news() {
+  Status drain_wake_queue() {
     error_code error;
-    wake.assign(shared.news->descriptor(), error);
+    wake.assign(shared.wake_queue->descriptor(), error);
     if (error) return io_error("The server cannot be woken: " + error.message() + ".");
     return {};
   }
 
-  awaitable<void> spread_news() {
+  awaitable<void> flush_wake_queue() {
     std::array<char, 8> count;
     error_code error;
     while (!error) {
       co_await wake.async_read_some(asio::buffer(count),
                                     asio::redirect_error(asio::use_awaitable, error));
-      tell_senders();
+      notify_listeners();
     }
   }
 
-  void tell_senders() {
-    const auto next = shared.news->tell_senders();
+  void notify_listeners() {
+    const auto next = shared.wake_queue->notify_listeners();
     if (!next) return;
     look.expires_at(*next);
     look.async_wait([this](error_code error) {
-      if (!error) tell_senders();
+      if (!error) notify_listeners();
     });
   }
 
@@ -544,8 +544,9 @@ HttpServer::~HttpServer() = default;
 Result<std::unique_ptr<HttpServer>> HttpServer::create(const HttpOptions& options,
                                                        HttpHandler& handler) {
   CHIMERE_TRY(WakeDescriptor wake, WakeDescriptor::create());
-  auto impl = std::make_unique<Impl>(options, handler, std::make_shared<News>(std::move(wake)));
-  CHIMERE_CHECK_OK(impl->hear_news());
+  auto impl =
+      std::make_unique<Impl>(options, handler, std::make_shared<WakeQueue>(std::move(wake)));
+  CHIMERE_CHECK_OK(impl->drain_wake_queue());
   CHIMERE_CHECK_OK(impl->load_certificates());
   CHIMERE_CHECK_OK(impl->listen());
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
@@ -559,7 +560,7 @@ uint16_t HttpServer::port() const {
 void HttpServer::run(std::function<void()> on_signal) {
   impl_->watch_signals(std::move(on_signal));
   asio::co_spawn(impl_->io, impl_->accept(), asio::detached);
-  asio::co_spawn(impl_->io, impl_->spread_news(), asio::detached);
+  asio::co_spawn(impl_->io, impl_->flush_wake_queue(), asio::detached);
   impl_->io.run();
 }
 

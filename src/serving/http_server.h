@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "serving/exchange.h"
 #include "serving/http_message.h"
+#include "serving/response_stream.h"
 
 namespace chimere::serving {
 
@@ -36,7 +36,7 @@ class HttpHandler {
   /// Looks at a request before its body is read; an answer refuses it.
   virtual std::optional<HttpResponse> refuse(const HttpHead& head) = 0;
   /// Must not take long; the answer may come later, from any thread.
-  virtual void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) = 0;
+  virtual void handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) = 0;
   /// Headers for an answer that the handler did not make, to `head`.
   virtual Headers extra_headers(const HttpHead& head) = 0;
 };

@@ -93,7 +93,7 @@ void Metrics::count_request(const std::string& route, int status) {
   families_->requests.Add({{"route", route}, {"status", std::to_string(status)}}).Increment();
 }
 
-void Metrics::count_reply(const ReplyReport& report) {
+void Metrics::count_response(const GenerationReport& report) {
   const auto add = [&](const char* kind, int64_t tokens) {
     families_->tokens.Add({{"kind", kind}}).Increment(static_cast<double>(tokens));
   };
@@ -125,8 +125,8 @@ std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) co
   all.push_back(counter("chimere_steps_total", "Forward passes.", number(s.engine.steps)));
   all.push_back(counter("chimere_prompt_tokens_computed_total", "Prompt tokens computed.",
                         number(s.engine.prompt_tokens)));
-  all.push_back(
-      counter("chimere_reply_tokens_total", "Tokens sampled.", number(s.engine.reply_tokens)));
+  all.push_back(counter("chimere_generation_tokens_total", "Tokens sampled.",
+                        number(s.engine.generated_tokens)));
   all.push_back(counter("chimere_expert_rows_total",
                         "Tokens of replies in each layer with experts, with --expert-top-p.",
                         number(s.engine.experts.rows)));

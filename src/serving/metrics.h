@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/service.h"
-#include "serving/reply_job.h"
+#include "serving/generation_job.h"
 
 namespace chimere::serving {
 
@@ -20,7 +20,7 @@ class Metrics {
 
   /// Any thread. `route`: one of the server's own paths, so that their number stays small.
   void count_request(const std::string& route, int status);
-  void count_reply(const ReplyReport& report);
+  void count_response(const GenerationReport& report);
   void count_embeddings(int64_t tokens);
   /// The text format, with what the engine says of itself.
   std::string text(const engine::ServiceStats& stats, int64_t connections) const;

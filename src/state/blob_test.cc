@@ -149,7 +149,7 @@ TEST(Blob, OtherModelsAndLayoutsAreRefused) {
       << "limits are no part of the key";
 }
 
-TEST(Blob, TellsHowToGoOnWithOrWithoutDrafts) {
+TEST(Blob, TellsHowToContinueWithOrWithoutDrafts) {
   StateSpec with = example_spec();
   with.components.push_back({.kind = ComponentSpec::Kind::kPagedKv, .layer = 2, .bytes = 64});
   with.components.push_back({.kind = ComponentSpec::Kind::kRecurrent, .layer = 2, .bytes = 64});

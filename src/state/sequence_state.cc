@@ -60,9 +60,9 @@ Status SequenceState::commit(int32_t rows) {
 }
 
 Checkpoint SequenceState::checkpoint() const {
-  Checkpoint picture = now_;
-  picture.release_pages_beyond_position();
-  return picture;
+  Checkpoint snapshot = now_;
+  snapshot.release_pages_beyond_position();
+  return snapshot;
 }
 
 void Checkpoint::release_pages_beyond_position() {

@@ -4,7 +4,7 @@
 // Nothing here copies a state. KV pages and recurrent slots are counted references to blocks that
 // do not change once a step is over: a step writes to blocks of its own, unless the sequence is the
 // only one that refers to the block. So a fork or checkpoint costs a list of page numbers, and only
-// a partly filled page that two sequences go on writing to is ever copied.
+// a partly filled page that two sequences continue writing to is ever copied.
 #ifndef CHIMERE_STATE_SEQUENCE_STATE_H_
 #define CHIMERE_STATE_SEQUENCE_STATE_H_
 
@@ -21,9 +21,9 @@ namespace chimere::state {
 class StateStore;
 class SequenceState;
 
-/// An immutable picture of a sequence after `position` tokens. Copies are cheap; it can be restored
-/// any number of times, and keeps its pages and slot in use as long as it lives. Must not outlive
-/// its store.
+/// An immutable snapshot of a sequence after `position` tokens. Copies are cheap; it can be
+/// restored any number of times, and keeps its pages and slot in use as long as it lives. Must not
+/// outlive its store.
 class Checkpoint {
  public:
   Checkpoint(const Checkpoint& other);
@@ -34,7 +34,7 @@ class Checkpoint {
   /// Number of tokens seen.
   int32_t position() const { return position_; }
 
-  /// A new sequence that goes on from here.
+  /// A new sequence that continues from here.
   std::unique_ptr<SequenceState> restore() const;
 
   /// Writes bytes that StateStore::read() of a store with the same fingerprint turns back into the
@@ -83,7 +83,7 @@ class SequenceState {
 
   /// The committed state. Pending rows are not part of it.
   Checkpoint checkpoint() const;
-  /// A second sequence that goes on from the committed state.
+  /// A second sequence that continues from the committed state.
   std::unique_ptr<SequenceState> fork() const { return checkpoint().restore(); }
 
   const StateStore& store() const { return *now_.store_; }

@@ -58,7 +58,7 @@ struct Sequence {
   Tokens pending;
 };
 
-struct Picture {
+struct Snapshot {
   Checkpoint checkpoint;
   Tokens tokens;
 };
@@ -78,7 +78,7 @@ class World {
     EXPECT_GT(steps_, operations / 20);
     EXPECT_GT(refused_, 0) << "the budgets were never reached";
     sequences_.clear();
-    pictures_.clear();
+    snapshots_.clear();
     EXPECT_EQ(store_->pages_in_use(), 0);
     EXPECT_EQ(store_->slots_in_use(), 0);
   }
@@ -107,10 +107,10 @@ class World {
       if (sequences_.size() < 8) sequences_.push_back(std::move(twin));
     } else if (what < 69) {
       Sequence& from = any(sequences_);
-      pictures_.push_back({from.state->checkpoint(), from.tokens});
-      if (pictures_.size() > 4) drop_any(pictures_);
-    } else if (what < 76 && !pictures_.empty()) {
-      const Picture& from = any(pictures_);
+      snapshots_.push_back({from.state->checkpoint(), from.tokens});
+      if (snapshots_.size() > 4) drop_any(snapshots_);
+    } else if (what < 76 && !snapshots_.empty()) {
+      const Snapshot& from = any(snapshots_);
       any(sequences_) = {from.checkpoint.restore(), from.tokens, {}};
     } else if (what < 83) {
       evict();
@@ -119,8 +119,8 @@ class World {
     } else if (what < 95) {
       const Sequence& s = any(sequences_);
       expect_holds(s.state->checkpoint(), s.tokens);
-      if (!pictures_.empty()) {
-        const Picture& p = any(pictures_);
+      if (!snapshots_.empty()) {
+        const Snapshot& p = any(snapshots_);
         expect_holds(p.checkpoint, p.tokens);
       }
     } else {
@@ -218,7 +218,7 @@ class World {
   std::mt19937 rng_;
   std::unique_ptr<StateStore> store_;
   std::vector<Sequence> sequences_;
-  std::vector<Picture> pictures_;
+  std::vector<Snapshot> snapshots_;
   std::vector<Evicted> evicted_;
   int steps_ = 0;
   int refused_ = 0;

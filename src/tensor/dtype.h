@@ -39,9 +39,9 @@ enum class DType : uint32_t {
   kIQ1_M = 29,
   kBF16 = 30,
   kMXFP4 = 39,
-  /// Never in a file, and without a DTypeInfo: IQ3_S as it may lie on a card
+  /// Never in a file, and without a DTypeInfo: IQ3_S as it may lie on a GPU
   /// (kernels/cuda/packed_layout.h).
-  kIQ3_S_WIDE = 0x10000 + kIQ3_S,
+  kIQ3_S_UNPACKED = 0x10000 + kIQ3_S,
 };
 
 /// Static facts of a type. A row of n elements takes n / block_elements * block_bytes bytes.

@@ -21,7 +21,7 @@ class MemoryRange {
   virtual uint8_t* data() const = 0;
 };
 
-/// The memory of the host or of a card. Pointers into a card's memory must not be read by the host;
+/// The memory of the host or of a card. Pointers into a GPU's memory must not be read by the host;
 /// copies happen in the order of the calls and of the back end's own work, but for read(). One
 /// thread at a time, but for read(). Errors: kIo (the device failed).
 class Memory {
@@ -35,7 +35,7 @@ class Memory {
 
   virtual Status write(void* to, const void* from_host, size_t bytes) = 0;
   /// Returns when the bytes are there. Any thread may call it, for bytes that no step and no call
-  /// that is still under way writes.
+  /// that is still in flight writes.
   virtual Status read(void* to_host, const void* from, size_t bytes) = 0;
   /// Ranges that do not overlap.
   virtual Status copy(void* to, const void* from, size_t bytes) = 0;

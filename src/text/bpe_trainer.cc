@@ -52,7 +52,7 @@ class Trainer {
   std::vector<std::string> bytes_of_;  ///< raw bytes of each symbol
   std::vector<Pair> merges_;
   std::unordered_map<Pair, PairInfo> pairs_;
-  std::unordered_map<Pair, int64_t> changed_;  ///< change of count by the merge under way
+  std::unordered_map<Pair, int64_t> changed_;  ///< change of count by the merge in flight
   std::priority_queue<Candidate> queue_;
 };
 

@@ -94,7 +94,8 @@ class Tokenizer {
   /// Whether texts that are read alone (for embeddings) end with EOS.
   virtual bool add_eos() const = 0;
   virtual bool is_control(int32_t id) const = 0;
-  /// Ends a reply: EOS and the end-of-turn tokens known by name (<|im_end|>, <|endoftext|>, ...).
+  /// Ends a generation: EOS and the end-of-turn tokens known by name (<|im_end|>, <|endoftext|>,
+  /// ...).
   virtual bool is_end_of_generation(int32_t id) const = 0;
   virtual int32_t find(std::string_view token_text) const = 0;  ///< -1: no such token
 

@@ -8,7 +8,7 @@ namespace {
 /// Real ones have at most a few dozen bytes; the search takes this many steps a byte at worst.
 constexpr size_t kMaxSpecialBytes = 1024;
 
-/// Texts of tokens that end a reply in published vocabularies, whatever their declared type.
+/// Texts of tokens that end a generation in published vocabularies, whatever their declared type.
 constexpr std::string_view kEndNames[] = {
     "<|im_end|>",  "<|endoftext|>",      "<|eot_id|>",   "<|eom_id|>",
     "<|end|>",     "<|end_of_text|>",    "<|return|>",   "<|call|>",

@@ -126,7 +126,8 @@ class WordPieceTokenizer::Encoder final : public Fragments {
     const std::string marked = std::string(kBegins) + word_;
     for (size_t at = 0; at < marked.size();) {
       const std::string_view rest = std::string_view(marked).substr(at);
-      // The mark alone is no beginning of a word, and what begins one does not go on with another.
+      // The mark alone is no beginning of a word, and what begins one does not continue with
+      // another.
       const bool ends_early = at > 0 && rest.starts_with(kBegins);
       size_t length = ends_early ? 0 : std::min(rest.size(), t_.longest_piece_);
       int32_t id = -1;

@@ -47,7 +47,7 @@ void log_probabilities(Model& model, const std::vector<int32_t>& tokens, std::ve
   for (const int32_t size : chunk_sizes(tokens, {})) {
     SequenceRows rows;
     rows.state = sequence.get();
-    rows.row_class = RowClass::kChunk;
+    rows.row_class = RowClass::kPrefill;
     const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(at);
     rows.tokens.assign(begin, begin + size);
     rows.chunks = {size};

@@ -1,5 +1,5 @@
-// Whole forward passes on a device beside the CPU's: step rows have the same bits, chunk rows
-// nearly the same distribution, and a row's bits do not depend on its company or on recording.
+// Whole forward passes on a device beside the CPU's: decode rows have the same bits, prefill rows
+// nearly the same distribution, and a row's bits do not depend on its batch or on recording.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -42,7 +42,7 @@ Weights make_weights(const test::TinyModel& shape) {
   return w;
 }
 
-SequenceRows step_rows(state::SequenceState& s, const Tokens& tokens, Tokens logits_of) {
+SequenceRows decode_rows(state::SequenceState& s, const Tokens& tokens, Tokens logits_of) {
   SequenceRows rows;
   rows.state = &s;
   rows.tokens = tokens;
@@ -51,10 +51,10 @@ SequenceRows step_rows(state::SequenceState& s, const Tokens& tokens, Tokens log
 }
 
 /// One chunk, whose last row's logits are wanted.
-SequenceRows chunk_rows(state::SequenceState& s, const Tokens& tokens) {
+SequenceRows prefill_rows(state::SequenceState& s, const Tokens& tokens) {
   const auto n = static_cast<int32_t>(tokens.size());
-  SequenceRows rows = step_rows(s, tokens, {n - 1});
-  rows.row_class = RowClass::kChunk;
+  SequenceRows rows = decode_rows(s, tokens, {n - 1});
+  rows.row_class = RowClass::kPrefill;
   rows.chunks = {n};
   return rows;
 }
@@ -67,7 +67,7 @@ struct Runner {
 
   /// On the CPU if there is no device.
   Runner(const gguf::Reader& file, Device* device, ModelOptions options = {},
-         const kernels::cuda::WeightPlaces& places = {}) {
+         const kernels::cuda::WeightPlacement& places = {}) {
     if (device == nullptr) {
       ops = kernels::make_cpu_ops(*pool);
     } else {
@@ -90,10 +90,10 @@ struct Runner {
 
   /// Logits of the last row.
   Logits chunk(state::SequenceState& s, const Tokens& tokens) const {
-    return forward({{chunk_rows(s, tokens)}});
+    return forward({{prefill_rows(s, tokens)}});
   }
   Logits step(state::SequenceState& s, int32_t token) const {
-    return forward({{step_rows(s, {token}, {0})}});
+    return forward({{decode_rows(s, {token}, {0})}});
   }
   /// Logits of all of them, one step each.
   Logits steps(state::SequenceState& s, const Tokens& tokens) const {
@@ -115,7 +115,7 @@ test::TinyModel shape_of(const char* architecture, DType type) {
 
 const Tokens kTokens = {3, 60, 17, 17, 0, 42, 8, 31, 5, 5, 12};
 
-TEST(DeviceModel, StepRowsHaveTheBitsOfTheCpu) {
+TEST(DeviceModel, DecodeRowsHaveTheBitsOfTheCpu) {
   const Tokens tokens = {3, 60, 17, 17};
   const std::pair<const char*, DType> kinds[] = {
       {"qwen35moe", DType::kQ8_0}, {"qwen35", DType::kF32}, {"qwen3next", DType::kQ5_1}};
@@ -146,7 +146,7 @@ TEST(DeviceModel, ManySequencesInAStepHaveTheBitsOfEachAlone) {
     auto d = run.model->states().create_sequence();
     Logits both = step_of_b;
     both.insert(both.end(), chunk_of_a.begin(), chunk_of_a.end());
-    EXPECT_EQ(run.forward({{step_rows(*d, {9}, {0}), chunk_rows(*c, kTokens)}}), both) << name;
+    EXPECT_EQ(run.forward({{decode_rows(*d, {9}, {0}), prefill_rows(*c, kTokens)}}), both) << name;
     EXPECT_EQ(run.step(*c, 21), next_of_a) << name;
   }
 }
@@ -167,17 +167,17 @@ TEST(DeviceModel, TheLargestLogitsAreThoseOfTheCpu) {
     const auto b = run.model->states().create_sequence();
     const auto c = run.model->states().create_sequence();
     for (int32_t round = 0; round < 7; ++round) {  // run, then recorded, then replayed
-      StepPlan plan{{step_rows(*a, {round, 4}, {1, 0}), step_rows(*b, {9}, {0}),
-                     step_rows(*c, {1000 + round}, {0})}};
+      StepPlan plan{{decode_rows(*a, {round, 4}, {1, 0}), decode_rows(*b, {9}, {0}),
+                     decode_rows(*c, {1000 + round}, {0})}};
       plan.sequences[0].top = 1;
       plan.sequences[2].top = round < 3 ? 1 : 20;
       // Without lists and sums for the first three rounds, with them for as many.
       if (round >= 4) {
         plan.sequences[0].sums = true;
-        plan.sequences[0].listed = {{round, 40, 2400}, {}};
-        plan.sequences[2].listed = {{7 + round}};
+        plan.sequences[0].selected = {{round, 40, 2400}, {}};
+        plan.sequences[2].selected = {{7 + round}};
       }
-      plan.feed_drafts = round == 2;
+      plan.update_draft_kv = round == 2;
       const auto result = run.model->forward(plan);
       EXPECT_TRUE(result.ok());
       EXPECT_EQ(result->logits.rows, 1);
@@ -192,10 +192,10 @@ TEST(DeviceModel, TheLargestLogitsAreThoseOfTheCpu) {
         EXPECT_TRUE(run.model->read_logits(row, left).ok());
         values.insert(values.end(), left.begin(), left.end());
         if (round < 4) continue;
-        EXPECT_EQ(result->listed.rows, 3);
-        const std::span<float> listed = result->listed.row(row);
-        values.insert(values.end(), listed.begin(), listed.end());
-        const kernels::ExpSums& sums = result->sums[row];
+        EXPECT_EQ(result->selected.rows, 3);
+        const std::span<float> selected = result->selected.row(row);
+        values.insert(values.end(), selected.begin(), selected.end());
+        const kernels::LogSumExp& sums = result->sums[row];
         sums_of.insert(sums_of.end(), {sums.e, sums.xe, double{sums.largest}});
       }
     }
@@ -222,13 +222,13 @@ TEST(DeviceModel, ExpertsOnTheHostChangeNoBit) {
         std::vector<Logits>& got = all.emplace_back();
         got.push_back(run.chunk(*a, kTokens));
         got.push_back(run.steps(*a, {21, 4, 4, 9}));  // run, recorded, replayed
-        got.push_back(run.forward({{step_rows(*a, {7, 8}, {0, 1}), chunk_rows(*b, kTokens)}}));
-        got.push_back(run.forward({{chunk_rows(*a, kTokens), step_rows(*b, {1}, {0})}}));
+        got.push_back(run.forward({{decode_rows(*a, {7, 8}, {0, 1}), prefill_rows(*b, kTokens)}}));
+        got.push_back(run.forward({{prefill_rows(*a, kTokens), decode_rows(*b, {1}, {0})}}));
         if (type == DType::kF32) continue;
         // More rows than go to the host at once.
         Tokens many(70);
         for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<int32_t>(i % 60);
-        got.push_back(run.forward({{step_rows(*a, many, {0, 63, 64, 69})}}));
+        got.push_back(run.forward({{decode_rows(*a, many, {0, 63, 64, 69})}}));
       }
       EXPECT_EQ(all[1], all[0]) << name << ", " << dtype_name(type);
       EXPECT_EQ(all[2], all[0]) << name << ", " << dtype_name(type);
@@ -245,7 +245,7 @@ TEST(DeviceModel, RevocableRowsComeBackWithoutATrace) {
     auto s = run.model->states().create_sequence();
     for (int32_t round = 0; round < 3; ++round) {  // run, then recorded, then replayed
       auto draft = s->fork();
-      SequenceRows rows = step_rows(*draft, {1, 2, 60}, {0, 1});
+      SequenceRows rows = decode_rows(*draft, {1, 2, 60}, {0, 1});
       rows.revocable = true;
       const Logits first = run.forward({{rows}});
       EXPECT_TRUE(std::equal(first.begin(), first.end(), expected.begin())) << name;
@@ -287,8 +287,8 @@ double divergence_of(const Logits& want, const Logits& got) {
   return divergence;
 }
 
-/// Chunk rows of a card round activations to f16, those of the CPU to bytes: what they are compared
-/// with is the model without rounded activations.
+/// Prefill rows of a GPU round activations to f16, those of the CPU to bytes: what they are
+/// compared with is the model without rounded activations.
 TEST(DeviceModel, ChunksAreCloseToTheModelInF32) {
   for (const DType type : {DType::kF32, DType::kQ8_0, DType::kQ5_1}) {
     const test::TinyModel shape = shape_of("qwen35moe", type);
@@ -337,7 +337,7 @@ test::TinyModel shape_with_drafts(const char* architecture, DType type) {
 constexpr ModelOptions kWithDrafts = {.drafts = true};
 
 SequenceRows revocable_rows(state::SequenceState& s, const Tokens& tokens) {
-  SequenceRows rows = step_rows(s, tokens, {0});
+  SequenceRows rows = decode_rows(s, tokens, {0});
   rows.revocable = true;
   return rows;
 }
@@ -357,7 +357,7 @@ Logits draft(const Runner& run, state::SequenceState& s, int32_t token, const To
 }
 
 /// What drafts know of rows that came in steps of all kinds: one by one and several, fed and not,
-/// kept and taken back, in company, beside forks.
+/// kept and taken back, in a batch, beside forks.
 Logits drafts_of_step_rows(const Runner& run) {
   state::StateStore& store = run.model->states();
   const auto s = store.create_sequence();
@@ -367,20 +367,20 @@ Logits drafts_of_step_rows(const Runner& run) {
     const Logits drafts = draft(run, state, 7, {1, 60});
     all.insert(all.end(), drafts.begin(), drafts.end());
   };
-  for (const int32_t t : {3, 60, 17}) run.forward({{step_rows(*s, {t}, {0})}, true});
+  for (const int32_t t : {3, 60, 17}) run.forward({{decode_rows(*s, {t}, {0})}, true});
   draft_of(*s);
-  run.forward({{step_rows(*s, {5, 9}, {1}), step_rows(*other, {8, 8, 2}, {})}, true});
+  run.forward({{decode_rows(*s, {5, 9}, {1}), decode_rows(*other, {8, 8, 2}, {})}, true});
   draft_of(*other);
-  run.forward({{step_rows(*s, {5}, {0})}});  // not shown to the block
+  run.forward({{decode_rows(*s, {5}, {0})}});  // not shown to the block
   draft_of(*s);
   for (const int32_t keep : {3, 1, 0}) {
-    run.forward({{revocable_rows(*s, {4, 11, 27}), step_rows(*other, {1}, {0})}, true});
+    run.forward({{revocable_rows(*s, {4, 11, 27}), decode_rows(*other, {1}, {0})}, true});
     EXPECT_TRUE(s->commit(keep).ok());
     draft_of(*s);
   }
   const auto fork = s->fork();
   draft(run, *fork, 3, {2, 2});
-  run.forward({{step_rows(*fork, {19}, {})}, true});
+  run.forward({{decode_rows(*fork, {19}, {})}, true});
   draft_of(*s);
   draft_of(*fork);
   const auto back = store.from_blob(s->checkpoint().to_blob());
@@ -389,7 +389,7 @@ Logits drafts_of_step_rows(const Runner& run) {
   return all;
 }
 
-TEST(DeviceModel, DraftsOfStepRowsHaveTheBitsOfTheCpu) {
+TEST(DeviceModel, DraftsOfDecodeRowsHaveTheBitsOfTheCpu) {
   const std::pair<const char*, DType> kinds[] = {
       {"qwen35moe", DType::kQ8_0}, {"qwen35", DType::kF32}, {"qwen3next", DType::kQ5_1}};
   for (const auto& [architecture, type] : kinds) {
@@ -420,10 +420,10 @@ TEST(DeviceModel, DraftsChangeNoBitOfTheModel) {
     const auto b = without.model->states().create_sequence();
     for (int32_t i = 0; i < 3; ++i) {  // run, then recorded, then replayed
       for (const bool feed : {true, false}) {
-        EXPECT_EQ(with.forward({{chunk_rows(*a, {3, 1, i})}, feed}), without.chunk(*b, {3, 1, i}))
+        EXPECT_EQ(with.forward({{prefill_rows(*a, {3, 1, i})}, feed}), without.chunk(*b, {3, 1, i}))
             << name;
-        EXPECT_EQ(with.forward({{step_rows(*a, {i, 9}, {1, 0})}, feed}),
-                  without.forward({{step_rows(*b, {i, 9}, {1, 0})}}))
+        EXPECT_EQ(with.forward({{decode_rows(*a, {i, 9}, {1, 0})}, feed}),
+                  without.forward({{decode_rows(*b, {i, 9}, {1, 0})}}))
             << name;
         draft(with, *a, 5, {1, 2});
         EXPECT_EQ(with.step(*a, 21), without.step(*b, 21)) << name;
@@ -441,7 +441,7 @@ TEST(DeviceModel, DraftChainsOfDifferentLengthsAreThoseOfEachAlone) {
     std::vector<Logits> alone;
     for (int32_t i = 0; i < 4; ++i) {
       states.push_back(run.model->states().create_sequence());
-      run.forward({{step_rows(*states.back(), {i, 3, 40 + i}, {})}, true});
+      run.forward({{decode_rows(*states.back(), {i, 3, 40 + i}, {})}, true});
       starts.push_back({states.back().get(), 10 + i});
       alone.push_back(draft(run, *states.back(), 10 + i, {1, 2, 3}));
     }
@@ -471,14 +471,14 @@ TEST(DeviceModel, DraftsBehindChunksAreCloseToTheModelInF32) {
     const Weights exact = decoded(w, shape);
     const auto first_draft = [&](const Runner& run) {
       const auto s = run.model->states().create_sequence();
-      run.forward({{chunk_rows(*s, kTokens)}, true});
+      run.forward({{prefill_rows(*s, kTokens)}, true});
       return draft(run, *s, 7, {-1});
     };
     const Logits expected = first_draft(Runner(*exact.file, nullptr, kWithDrafts));
     for (const auto& [name, device] : kernels::cuda::test::devices()) {
       const Logits got = first_draft(Runner(*w.file, device.get(), kWithDrafts));
       ASSERT_EQ(got.size(), expected.size());
-      // The block's own row is a step row, whose activations are rounded to bytes.
+      // The block's own row is a decode row, whose activations are rounded to bytes.
       EXPECT_LT(divergence_of(expected, got), type == DType::kF32 ? 1e-6 : 1e-2)
           << name << ", " << dtype_name(type);
     }
@@ -524,12 +524,12 @@ TEST(DeviceModel, WideWeightsChangeNoBitAndTakeWhatThePlanSays) {
   const Runner on_host(*w.file, nullptr);
   DevicePlan plan = plan_for_device(*w.file, *on_host.model, 4096, 3, 512, 64);
   const int64_t narrow = plan.total();
-  EXPECT_GT(plan.widening, plan.weights / 8);
-  plan.widen(narrow + plan.widening);
-  EXPECT_FALSE(plan.wide) << "nothing would be left for more sequences";
-  plan.widen(2 * (narrow + plan.widening));
-  EXPECT_TRUE(plan.wide);
-  EXPECT_EQ(plan.total(), narrow + plan.widening);
+  EXPECT_GT(plan.unpacking_bytes, plan.weights / 8);
+  plan.unpack(narrow + plan.unpacking_bytes);
+  EXPECT_FALSE(plan.unpacked) << "nothing would be left for more sequences";
+  plan.unpack(2 * (narrow + plan.unpacking_bytes));
+  EXPECT_TRUE(plan.unpacked);
+  EXPECT_EQ(plan.total(), narrow + plan.unpacking_bytes);
   for (const auto& [name, device] : kernels::cuda::test::devices()) {
     const int64_t before = device->account().used();
     const Runner run(*w.file, device.get());
@@ -538,10 +538,10 @@ TEST(DeviceModel, WideWeightsChangeNoBitAndTakeWhatThePlanSays) {
     const Logits chunk = run.chunk(*s, kTokens);
     const int64_t used = device->account().used() - before;
 
-    const Runner wide(*w.file, device.get(), {}, {.wide = true});
-    const auto t = wide.model->states().create_sequence();
-    EXPECT_EQ(wide.steps(*t, {1, 2, 3}), steps) << name;
-    EXPECT_EQ(wide.chunk(*t, kTokens), chunk) << name;
+    const Runner unpacked(*w.file, device.get(), {}, {.unpacked = true});
+    const auto t = unpacked.model->states().create_sequence();
+    EXPECT_EQ(unpacked.steps(*t, {1, 2, 3}), steps) << name;
+    EXPECT_EQ(unpacked.chunk(*t, kTokens), chunk) << name;
     EXPECT_LE(device->account().used() - before - used, plan.total()) << name;
   }
 }
@@ -584,7 +584,7 @@ TEST(DeviceModel, TakesNoMoreMemoryThanPlannedAndAllowed) {
       const Runner run(*w.file, device.get(), options);
       const auto s = run.model->states().create_sequence();
       run.steps(*s, {1, 2, 3});
-      run.forward({{chunk_rows(*s, kTokens)}, drafts});
+      run.forward({{prefill_rows(*s, kTokens)}, drafts});
       if (drafts) draft(run, *s, 1, {2, 3, 4});
       EXPECT_LE(account.used() - before, plan.total()) << name;
       EXPECT_GT(account.used(), before) << name;

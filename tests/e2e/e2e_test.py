@@ -121,7 +121,7 @@ class Inspect(Case):
         self.assertEqual(card("auto", 4 << 30), drafts)
         self.assertGreater(drafts["weights"], plain["weights"])
         self.assertGreater(drafts["kv"], plain["kv"])
-        # What a card that is too small would need has the least work memory.
+        # What a GPU that is too small would need has the least work memory.
         driver = (4 << 30) - drafts["allowed"]
         least, most = (card(mode, driver + 1)["total"] for mode in ("off", "mtp"))
         between = driver + (least + most) // 2
@@ -253,7 +253,7 @@ class Run(Case):
 
     def test_control_c_leaves_a_whole_document(self):
         words = [CHIMERE, "run", "-m", MODEL, "--raw", "-p", "x", "--temp", "1", "--seed", str(self.long_seed()), "--json"]
-        # Nothing tells when the reply has begun: try until one is caught in the middle.
+        # Nothing tells when the response has begun: try until one is caught in the middle.
         for attempt in range(60):
             with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
                 time.sleep(0.01 * (1 + attempt % 20))
@@ -269,7 +269,7 @@ class Run(Case):
     found_seed = None
 
     def long_seed(self):
-        """A seed whose reply is long: the random model ends one in about 300 tokens."""
+        """A seed whose response is long: the random model ends one in about 300 tokens."""
         seed = 0
         while Run.found_seed is None:
             if self.answer("run", "-m", MODEL, "--raw", "-p", "x", "--temp", 1, "--seed", seed)["tokens"] > 500:

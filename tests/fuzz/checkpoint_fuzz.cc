@@ -61,8 +61,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     chimere::SpanSource source(bytes);
     const auto stored = state::read_checkpoint(source, *store);
     if (stored.ok()) {
-      const auto picture = stored->state->checkpoint();
-      const std::vector<uint8_t> again = picture.to_blob();
+      const auto snapshot = stored->state->checkpoint();
+      const std::vector<uint8_t> again = snapshot.to_blob();
       if (again.size() > bytes.size() ||
           std::memcmp(again.data(), bytes.data() + bytes.size() - again.size(), again.size()) !=
               0) {

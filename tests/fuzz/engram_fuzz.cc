@@ -64,14 +64,14 @@ void make_sums_fit(std::vector<uint8_t>& bytes) {
 void ask(const std::shared_ptr<const engram::Table>& table) {
   const std::vector<int32_t> text = {1, 2, 3, 1, 2, 3, 4, 1, 2, 9, 1000000, -5, 1, 2, 3};
   const std::vector<float> logits(16, 0.0F);
-  const engram::Belief belief{logits, 2.77, 2.77, 0, -2.77};
+  const engram::ModelPrediction prediction{logits, 2.77, 2.77, 0, -2.77};
   auto memory = engram::Memory::create({table}, engram::Gating::kLearned);
   if (!memory.ok()) memory = engram::Memory::create({table}, engram::Gating::kKneserNey);
   for (size_t n = 0; n <= text.size(); ++n) {
     const auto known = memory->look_up(std::span(text).first(n));
     if (!known.ok()) return;
     double sum = 0;
-    for (const engram::Share& s : memory->mix(belief)) {
+    for (const engram::Share& s : memory->mix(prediction)) {
       if (s.token >= logits.size()) fail("a share for a token that does not exist");
       if (!(s.mass > 0)) fail("a share that is no probability");
       sum += static_cast<double>(s.mass);

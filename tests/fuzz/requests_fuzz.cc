@@ -88,7 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!error) {
     for (const int32_t token : detokenize.tokens) require(token >= 0, "a token is negative");
   }
-  // Thoughts and answer must not depend on how the text is cut.
+  // Reasoning and answer must not depend on how the text is cut.
   for (const auto start : {protocol::ReasoningSplitter::Start::kThinking,
                            protocol::ReasoningSplitter::Start::kMayThink}) {
     protocol::ReasoningSplitter whole(start);

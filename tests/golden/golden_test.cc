@@ -68,7 +68,7 @@ LogitsAt run(Model& model, const std::vector<int32_t>& tokens,
   size_t at = 0;
   for (const int32_t size : chunk_sizes(prompt, {})) {
     SequenceRows piece;
-    piece.row_class = RowClass::kChunk;
+    piece.row_class = RowClass::kPrefill;
     piece.tokens.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at),
                         tokens.begin() + static_cast<std::ptrdiff_t>(at) + size);
     piece.chunks = {size};

@@ -13,7 +13,7 @@ import re
 import sys
 import tempfile
 
-# What a room may include besides itself: the arrows of docs/architecture.md, written out.
+# What a module may include besides itself: the arrows of docs/architecture.md, written out.
 ALLOWED = {
     "base": set(),
     "tensor": {"base"},

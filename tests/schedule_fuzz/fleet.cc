@@ -78,7 +78,7 @@ std::string describe(const test::TinyModel& m, const model::ModelOptions& option
 /// On the CPU if `device` is nullptr.
 Status load(FleetModel::Instance& instance, const gguf::Reader& file, int threads,
             kernels::cuda::Device* device, const model::ModelOptions& options,
-            const kernels::cuda::WeightPlaces& places = {}) {
+            const kernels::cuda::WeightPlacement& places = {}) {
   instance.pool = std::make_unique<ThreadPool>(threads);
   if (device != nullptr) {
     CHIMERE_TRY(instance.ops, kernels::cuda::make_cuda_ops(*device, *instance.pool, places));
@@ -127,9 +127,9 @@ Result<FleetModel> load_fleet_model(
   m.bytes = writer.bytes();
   CHIMERE_TRY(m.file, gguf::Reader::from_bytes(m.bytes.data(), m.bytes.size()));
   CHIMERE_CHECK_OK(load(m.with_threads[0], *m.file, 1, first, tight));
-  kernels::cuda::WeightPlaces places;
+  kernels::cuda::WeightPlacement places;
   places.host_expert_layers = std::uniform_int_distribution<int>(0, shape.n_layers)(rng);
-  places.wide = pick(rng, {false, true});
+  places.unpacked = pick(rng, {false, true});
   CHIMERE_CHECK_OK(load(m.with_threads[1], *m.file, 2, second, tight, places));
   CHIMERE_CHECK_OK(load(m.solo, *m.file, 1, first, roomy));
   CHIMERE_CHECK_OK(load_oracle(m.oracle, *m.file, roomy));

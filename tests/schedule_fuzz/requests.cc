@@ -26,11 +26,11 @@ std::vector<Request> make_requests(std::mt19937& rng, int pairs) {
   for (int i = 0; i < pairs; ++i) {
     Request a;
     a.prompt = prompt_length(rng);
-    const int32_t reply = 1 + below(rng, 14);
-    for (int32_t t = 0; t < a.prompt + reply; ++t) a.tokens.push_back(below(rng, kVocabulary));
+    const int32_t generation = 1 + below(rng, 14);
+    for (int32_t t = 0; t < a.prompt + generation; ++t) a.tokens.push_back(below(rng, kVocabulary));
     a.chunks =
         model::chunk_sizes(std::span(a.tokens).first(static_cast<size_t>(a.prompt)), kMessageStart);
-    a.shared = a.prompt + below(rng, static_cast<uint32_t>(reply));
+    a.shared = a.prompt + below(rng, static_cast<uint32_t>(generation));
     Request b = a;
     for (auto t = static_cast<size_t>(b.shared); t < b.tokens.size(); ++t) {
       b.tokens[t] = below(rng, kVocabulary);
@@ -50,7 +50,7 @@ Result<std::vector<float>> run_solo(model::Model& model, const Request& request)
     const bool chunk = sequence->position() < request.prompt;
     model::SequenceRows rows;
     rows.state = sequence.get();
-    rows.row_class = chunk ? model::RowClass::kChunk : model::RowClass::kStep;
+    rows.row_class = chunk ? model::RowClass::kPrefill : model::RowClass::kDecode;
     const auto begin = request.tokens.begin() + sequence->position();
     rows.tokens.assign(begin, begin + size);
     if (chunk) rows.chunks = {size};

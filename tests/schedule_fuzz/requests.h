@@ -12,10 +12,10 @@
 
 namespace chimere::fuzz {
 
-/// A prompt, run in chunks, and a reply, run in steps. Replies are given, not sampled: what is
-/// under test is the logits.
+/// A prompt, run in chunks, and a generation, run in steps. Generations are given, not sampled:
+/// what is under test is the logits.
 struct Request {
-  std::vector<int32_t> tokens;  ///< prompt, then reply
+  std::vector<int32_t> tokens;  ///< prompt, then generation
   std::vector<int32_t> chunks;  ///< of the prompt
   int32_t prompt = 0;           ///< number of prompt tokens
   int32_t shared = 0;           ///< leading tokens that the sibling request has too

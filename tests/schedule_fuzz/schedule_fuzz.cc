@@ -1,15 +1,15 @@
-// A request's logits do not depend on its company: random schedules (arrivals, splits, forks,
+// A request's logits do not depend on its batch: random schedules (arrivals, splits, forks,
 // cancellations, evictions, restores, drafts of the model in chains of different lengths,
 // verifications that are partly taken back, hits in a prefix cache of three tiers that is closed
 // and opened again) on tiny models of every architecture, every format of weights and every cache
 // type, with one and two threads, in which every wanted row of logits must equal the request's solo
 // run bit for bit.
 //
-//   schedule_fuzz [--schedules N] [--only I] [--device emulator|card]
+//   schedule_fuzz [--schedules N] [--only I] [--device emulator|GPU]
 //                 [--cuda-profile=NAME]
 //
 // On a device the two instances are two devices (the emulator's two orders of threads), or the same
-// card twice.
+// GPU twice.
 //
 // A failure prints the seed and the schedule's index, which replay it alone (but for the moment at
 // which the prefix cache's copies are ready).
@@ -68,7 +68,7 @@ std::optional<Options> parse(int argc, char** argv) {
     if (i + 1 == argc) return std::nullopt;
     if (name == "--device") {
       options.device = argv[i + 1];
-      if (options.device != "emulator" && options.device != "card") return std::nullopt;
+      if (options.device != "emulator" && options.device != "gpu") return std::nullopt;
       continue;
     }
     char* end = nullptr;
@@ -111,11 +111,11 @@ void print(const Counts& c) {
     std::printf("  %-18s %lld\n", what, static_cast<long long>(n));
   };
   line("steps", c.steps);
-  line("steps in steps", c.interrupts);
+  line("steps in steps", c.interleaved);
   line("rows checked", c.rows_checked);
   line("largest only", c.top_rows_checked);
-  line("listed", c.listed_checked);
-  line("fed rows", c.fed_rows);
+  line("listed", c.selected_checked);
+  line("fed rows", c.async_rows);
   line("sums", c.sums_checked);
   line("completions", c.completions);
   line("forks", c.forks);
@@ -134,25 +134,25 @@ void print(const Counts& c) {
     const std::string name = std::string("cache: ") + engine::cache_tier_name(tier);
     line(name.c_str(), c.hits[static_cast<size_t>(tier)]);
   }
-  line("ways given", c.give_ways);
+  line("ways given", c.forced_evictions);
   line("cache starts", c.cache_starts);
 }
 
 /// A run of some length in which something never happened has not tested it. What comes in one
 /// schedule of a hundred is asked of long runs alone.
-bool complete(const Counts& c, bool on_card, int64_t schedules) {
+bool complete(const Counts& c, bool on_gpu, int64_t schedules) {
   constexpr int64_t kLong = 2000;
   const bool rare = c.hits[static_cast<size_t>(engine::CacheTier::kMemory)] > 0 &&
                     c.hits[static_cast<size_t>(engine::CacheTier::kDisk)] > 0;
   if (schedules >= kLong && !rare) return false;
-  const bool few_on_card = on_card && schedules < 100;
-  if (on_card && !few_on_card && c.fed_rows == 0) return false;
+  const bool few_on_gpu = on_gpu && schedules < 100;
+  if (on_gpu && !few_on_gpu && c.async_rows == 0) return false;
   if (c.drafts_accepted == 0 || c.drafts_rejected == 0 || c.mixed_depths == 0) return false;
-  return (few_on_card || c.interrupts > 0) && c.rows_checked > c.top_rows_checked &&
-         c.top_rows_checked > 0 && c.listed_checked > 0 && c.sums_checked > 0 &&
+  return (few_on_gpu || c.interleaved > 0) && c.rows_checked > c.top_rows_checked &&
+         c.top_rows_checked > 0 && c.selected_checked > 0 && c.sums_checked > 0 &&
          c.completions > 0 && c.forks > 0 && c.restores > 0 && c.evictions > 0 && c.returns > 0 &&
          c.rows_taken_back > 0 && c.cancellations > 0 && c.refusals > 0 &&
-         c.hits[static_cast<size_t>(engine::CacheTier::kDevice)] > 0 && c.give_ways > 0 &&
+         c.hits[static_cast<size_t>(engine::CacheTier::kDevice)] > 0 && c.forced_evictions > 0 &&
          c.cache_starts > 0;
 }
 
@@ -197,9 +197,10 @@ Result<Devices> open_devices(const std::string& name, kernels::cuda::Profile pro
         kernels::cuda::make_emulator(kernels::cuda::emulator::Order::kRising, profile));
     devices.push_back(
         kernels::cuda::make_emulator(kernels::cuda::emulator::Order::kFalling, profile));
-  } else if (name == "card") {
-    CHIMERE_TRY(std::unique_ptr<kernels::cuda::Device> card, kernels::cuda::open_card(0, profile));
-    devices.push_back(std::move(card));
+  } else if (name == "gpu") {
+    CHIMERE_TRY(std::unique_ptr<kernels::cuda::Device> gpu,
+                kernels::cuda::open_cuda_device(0, profile));
+    devices.push_back(std::move(gpu));
   }
   return devices;
 }
@@ -232,7 +233,7 @@ int run(const Options& options) {
       loaded = number;
       std::mt19937 rng = generator(options, "requests", number);
       requests = make_requests(rng, kRequestPairs);
-      // Chunk rows have an arithmetic of their own on a device.
+      // Prefill rows have an arithmetic of their own on a device.
       ok = !devices->empty() || oracle_agrees(*m, requests);
     }
     if (!ok || !run_schedule(options, i, *m, requests, counts, folder)) {
@@ -258,7 +259,7 @@ int main(int argc, char** argv) {
   if (!options) {
     std::fprintf(stderr,
                  "usage: schedule_fuzz [--schedules N] [--only I] "
-                 "[--device emulator|card] [--cuda-profile=NAME]\n");
+                 "[--device emulator|GPU] [--cuda-profile=NAME]\n");
     return 2;
   }
   return chimere::fuzz::run(*options);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "fleet.h"
-#include "kernels/exp_sums.h"
+#include "kernels/log_sum_exp.h"
 
 namespace chimere::fuzz {
 namespace {
@@ -19,10 +19,10 @@ uint32_t bits(float x) { return std::bit_cast<uint32_t>(x); }
 
 /// The first `n` are the largest of these logits, but for the listed tokens, in order.
 bool same_largest(std::span<const kernels::TopLogit> got, std::span<const float> logits,
-                  std::span<const int32_t> listed, int32_t n) {
+                  std::span<const int32_t> selected, int32_t n) {
   std::vector<int32_t> ids;
   for (int32_t id = 0; id < static_cast<int32_t>(logits.size()); ++id) {
-    if (std::ranges::find(listed, id) == listed.end()) ids.push_back(id);
+    if (std::ranges::find(selected, id) == selected.end()) ids.push_back(id);
   }
   const auto logit = [&](int32_t id) { return logits[static_cast<size_t>(id)]; };
   std::ranges::stable_sort(ids, [&](int32_t a, int32_t b) { return logit(a) > logit(b); });
@@ -35,16 +35,16 @@ bool same_largest(std::span<const kernels::TopLogit> got, std::span<const float>
 }
 
 /// What was given of a row beside the largest logits is what it is in a row of all logits.
-bool same_listed(const model::StepResult& got, int64_t row, std::span<const float> logits,
-                 std::span<const int32_t> listed) {
-  for (size_t i = 0; i < listed.size(); ++i) {
-    const float logit = logits[static_cast<size_t>(listed[i])];
-    if (bits(got.listed.row(row)[i]) != bits(logit)) return false;
+bool same_selected(const model::StepResult& got, int64_t row, std::span<const float> logits,
+                   std::span<const int32_t> selected) {
+  for (size_t i = 0; i < selected.size(); ++i) {
+    const float logit = logits[static_cast<size_t>(selected[i])];
+    if (bits(got.selected.row(row)[i]) != bits(logit)) return false;
   }
   return true;
 }
-bool same_sums(const kernels::ExpSums& got, std::span<const float> logits) {
-  const auto want = kernels::row_exp_sums(logits.data(), static_cast<int64_t>(logits.size()));
+bool same_sums(const kernels::LogSumExp& got, std::span<const float> logits) {
+  const auto want = kernels::row_log_sum_exp(logits.data(), static_cast<int64_t>(logits.size()));
   return got.e == want.e && got.xe == want.xe && got.largest == want.largest;
 }
 
@@ -91,15 +91,15 @@ void World::tick() {
   if (model_.has_drafts() && chance(60)) draft();
   step();
   remove_finished();
-  if (model_.feeds_tokens() && !failure_ && chance(25)) run_ahead();
+  if (model_.supports_overlap() && !failure_ && chance(25)) overlap_scheduling();
   // Jobs that a disturbance appends or moves here are left alone until the next tick.
   for (size_t i = jobs_.size(); i-- > 0;) {
     if (jobs_[i].state != nullptr) disturb(i);
   }
 }
 
-/// Drafts of the model for some of the replies, chains of different lengths, to be verified in the
-/// step that follows.
+/// Drafts of the model for some of the generations, chains of different lengths, to be verified in
+/// the step that follows.
 void World::draft() {
   std::vector<size_t> asking;
   std::vector<model::DraftStart> starts;
@@ -109,9 +109,9 @@ void World::draft() {
     if (job.state == nullptr) continue;
     const Request& request = request_of(job);
     const int32_t position = job.state->position();
-    const bool replying =
+    const bool decoding =
         position >= request.prompt && position + 1 < static_cast<int32_t>(request.tokens.size());
-    if (!replying || chance(30)) continue;
+    if (!decoding || chance(30)) continue;
     asking.push_back(i);
     starts.push_back({job.state.get(), request.tokens[static_cast<size_t>(position)]});
   }
@@ -147,7 +147,7 @@ void World::step() {
   std::vector<size_t> order(jobs_.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::shuffle(order.begin(), order.end(), rng_);
-  const bool divided = model_.interruptible() && chance(30);
+  const bool divided = model_.can_interleave() && chance(30);
   Step whole;
   Step inside;
   for (const size_t job : order) {
@@ -161,14 +161,14 @@ void World::step() {
     step.parts.push_back(std::move(part));
   }
   if (whole.parts.empty()) return;
-  whole.plan.feed_drafts = chance(70);
-  inside.plan.feed_drafts = whole.plan.feed_drafts;
+  whole.plan.update_draft_kv = chance(70);
+  inside.plan.update_draft_kv = whole.plan.update_draft_kv;
   bool full = false;
   auto wait = static_cast<int32_t>(below(4));
   if (!inside.parts.empty()) {
-    whole.plan.interrupt = [&] {
+    whole.plan.interleave = [&] {
       if (wait-- != 0) return;
-      ++counts_.interrupts;
+      ++counts_.interleaved;
       full = !compute(inside);
     };
   }
@@ -223,12 +223,12 @@ model::SequenceRows World::plan_rows(size_t job, Part& part) {
     rows.sums = chance(30);
     if (chance(40)) {
       const auto most = 1 + below(chance(80) ? 12 : kVocabulary);
-      for (size_t i = 0; i < rows.logits_of.size(); ++i) rows.listed.push_back(some_ids(most));
+      for (size_t i = 0; i < rows.logits_of.size(); ++i) rows.selected.push_back(some_ids(most));
     }
   }
   part.logits_of = rows.logits_of;
   part.top = rows.top;
-  part.listed = rows.listed;
+  part.selected = rows.selected;
   part.sums = rows.sums;
   part.revocable = rows.revocable;
   return rows;
@@ -246,7 +246,7 @@ std::vector<int32_t> World::some_ids(uint32_t most) {
 
 /// The next one to three chunks of the prompt.
 void World::plan_chunks(const Request& request, model::SequenceRows& rows) {
-  rows.row_class = model::RowClass::kChunk;
+  rows.row_class = model::RowClass::kPrefill;
   int32_t at = 0;
   for (const int32_t size : request.chunks) {
     if (at >= rows.state->position() &&
@@ -261,7 +261,7 @@ void World::plan_chunks(const Request& request, model::SequenceRows& rows) {
   }
 }
 
-/// One or more tokens of the reply; or a verification, whose last rows may be wrong drafts.
+/// One or more tokens of the generation; or a verification, whose last rows may be wrong drafts.
 void World::plan_steps(const Request& request, model::SequenceRows& rows, Part& part) {
   const auto left = static_cast<int32_t>(request.tokens.size()) - part.first;
   const std::vector<int32_t> drafts = std::exchange(jobs_[part.job].drafts, {});
@@ -321,12 +321,12 @@ void World::check_logits(const std::vector<Part>& parts, const model::StepResult
       counts_.top_rows_checked += part.top > 0;
       bool same = false;
       if (part.top > 0) {
-        const std::vector<int32_t> listed =
-            part.listed.empty() ? std::vector<int32_t>() : part.listed[i];
-        counts_.listed_checked += static_cast<int64_t>(listed.size());
+        const std::vector<int32_t> selected =
+            part.selected.empty() ? std::vector<int32_t>() : part.selected[i];
+        counts_.selected_checked += static_cast<int64_t>(selected.size());
         counts_.sums_checked += part.sums;
-        same = same_largest(result.top.row(at), want, listed, part.top) &&
-               same_listed(result, at, want, listed) &&
+        same = same_largest(result.top.row(at), want, selected, part.top) &&
+               same_selected(result, at, want, selected) &&
                (!part.sums || same_sums(result.sums[at], want));
       } else {
         same = std::memcmp(result.logits.row(at), want.data(), want.size_bytes()) == 0;
@@ -361,8 +361,8 @@ void World::commit(const std::vector<Part>& parts) {
 
 /// A pool is exhausted: somebody has to go.
 void World::relieve() {
-  if (chance(50) && cache_->give_way()) {
-    ++counts_.give_ways;
+  if (chance(50) && cache_->evict()) {
+    ++counts_.forced_evictions;
     return;
   }
   Job& job = jobs_[below(static_cast<uint32_t>(jobs_.size()))];
@@ -389,7 +389,7 @@ void World::disturb(size_t i) {
   }
 }
 
-/// A second job goes on from here, with the sibling's reply while that is still possible.
+/// A second job continues from here, with the sibling's generation while that is still possible.
 void World::fork(size_t i) {
   ++counts_.forks;
   Job twin;
@@ -441,7 +441,7 @@ void World::remember(const Job& job) {
   }
 }
 
-/// Goes on from what the cache has of the prompt.
+/// Continues from what the cache has of the prompt.
 void World::recall(Job& job) {
   const Request& request = request_of(job);
   std::vector<int64_t> ends;

@@ -23,25 +23,25 @@ struct Counts {
   int64_t steps = 0;
   int64_t rows_checked = 0;
   int64_t top_rows_checked = 0;  ///< of which the largest logits alone were wanted
-  int64_t listed_checked = 0;    ///< single logits of those
+  int64_t selected_checked = 0;  ///< single logits of those
   int64_t sums_checked = 0;      ///< rows of those
   int64_t forks = 0;
   int64_t restores = 0;
   int64_t evictions = 0;
   int64_t returns = 0;
   int64_t rows_taken_back = 0;
-  int64_t fed_rows = 0;         ///< of tokens that the step before chose, while it ran
+  int64_t async_rows = 0;       ///< of tokens that the step before chose, while it ran
   int64_t drafts_accepted = 0;  ///< of Model::draft(), in verifications
   int64_t drafts_rejected = 0;
   int64_t mixed_depths = 0;  ///< steps that verified drafts of different depths
   int64_t cancellations = 0;
   int64_t refusals = 0;  ///< a pool was exhausted
   int64_t completions = 0;
-  int64_t cached = 0;        ///< states given to the prefix cache
-  int64_t hits[5] = {};      ///< requests that went on from it, by engine::CacheTier
-  int64_t interrupts = 0;    ///< steps in the midst of others
-  int64_t give_ways = 0;     ///< states that left the store for requests
-  int64_t cache_starts = 0;  ///< the cache was closed and opened again
+  int64_t cached = 0;            ///< states given to the prefix cache
+  int64_t hits[5] = {};          ///< requests that went on from it, by engine::CacheTier
+  int64_t interleaved = 0;       ///< steps in the midst of others
+  int64_t forced_evictions = 0;  ///< states that left the store for requests
+  int64_t cache_starts = 0;      ///< the cache was closed and opened again
 };
 
 class World {
@@ -76,7 +76,7 @@ class World {
     int32_t correct = 0;  ///< leading rows with the request's own tokens
     std::vector<int32_t> logits_of;
     int32_t top = 0;  ///< SequenceRows::top
-    std::vector<std::vector<int32_t>> listed;
+    std::vector<std::vector<int32_t>> selected;
     bool sums = false;
     bool revocable = false;
     size_t drafts = 0;  ///< rows that verify one of Model::draft()
@@ -99,7 +99,7 @@ class World {
   void draft();
   int32_t choose_draft(Job& job, std::span<const float> logits);
   void step();
-  void run_ahead();
+  void overlap_scheduling();
   bool compute(const Step& step);
   model::SequenceRows plan_rows(size_t job, Part& part);
   std::vector<int32_t> some_ids(uint32_t most);

@@ -270,7 +270,7 @@ class Api(unittest.TestCase):
         self.assertIn('chimere_http_requests_total{route="/v1/chat/completions",status="200"}', text)
         self.assertIn('chimere_time_to_first_token_seconds_bucket{le="+Inf"}', text)
         values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-        self.assertGreater(float(values["chimere_reply_tokens_total"]), 0)
+        self.assertGreater(float(values["chimere_generation_tokens_total"]), 0)
         self.assertIn('chimere_tokens_total{kind="accepted_draft"}', values)
 
     def test_metrics_of_experts(self):

@@ -157,7 +157,7 @@ class Hostile(unittest.TestCase):
                 raw.recv(read)
 
     def test_readers_that_do_not_read(self):
-        # The replies of 16 choices with log-probabilities go beyond what may wait for a reader, or fit: either is fine.
+        # The responses of 16 choices with log-probabilities go beyond what may wait for a reader, or fit: either is fine.
         body = {**GREEDY, "n": 16, "stream": True, "logprobs": 20, "max_tokens": 100, "temperature": 1}
         with socket.socket() as raw:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

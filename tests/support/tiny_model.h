@@ -20,7 +20,7 @@ struct TinyModel {
   int n_layers = 4;
   int attention_interval = 4;  ///< every so many layers one of attention
   int n_mtp_layers = 0;
-  bool mtp_tables = false;  ///< blocks for drafts have an embedding table and a head of their own
+  bool mtp_tables = false;  ///< MTP heads have an embedding table and a head of their own
   int n_embd = 64;
   int n_heads = 4;
   int n_kv_heads = 2;

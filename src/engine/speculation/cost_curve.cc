@@ -6,12 +6,12 @@ namespace chimere::engine {
 namespace {
 
 /// Larger steps are not told apart; drafts are for small ones.
-constexpr int32_t kMostRows = 256;
+constexpr int32_t kMaxRows = 256;
 
 }  // namespace
 
 void CostCurve::add(int32_t rows, double seconds) {
-  if (rows < 1 || rows > kMostRows) return;
+  if (rows < 1 || rows > kMaxRows) return;
   if (by_rows_.size() < static_cast<size_t>(rows)) by_rows_.resize(static_cast<size_t>(rows));
   Samples& s = by_rows_[static_cast<size_t>(rows) - 1];
   s.latest[static_cast<size_t>(s.count++) % kKept] = seconds;

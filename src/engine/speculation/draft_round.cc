@@ -11,52 +11,52 @@ using Clock = std::chrono::steady_clock;
 
 /// Steps without drafts say what drafts are compared with: the first few, and one now and then.
 constexpr int32_t kFirstPlainSteps = 4;
-constexpr int32_t kMostStepsSincePlain = 64;
-/// From so many replies on `auto` drafts nothing on a card: few replies find drafts in the same
-/// step, so that hardly two steps have the same rows, and none of them is a recorded launch.
-constexpr size_t kManyOnCard = 8;
+constexpr int32_t kMaxStepsSincePlain = 64;
+/// From so many generations on `auto` drafts nothing on a GPU: few generations find drafts in the
+/// same step, so that hardly two steps have the same rows, and none of them is a graph launch.
+constexpr size_t kManyOnGpu = 8;
 /// Most tokens that Model::draft() looks ahead.
 constexpr int32_t kDepth = 4;
 
-bool plain_step_is_due(const Lessons& lessons, int32_t sequences) {
-  return lessons.steps.measured(sequences) < kFirstPlainSteps ||
-         lessons.since_plain >= kMostStepsSincePlain;
+bool plain_step_is_due(const DraftStatistics& statistics, int32_t sequences) {
+  return statistics.steps.measured(sequences) < kFirstPlainSteps ||
+         statistics.since_plain >= kMaxStepsSincePlain;
 }
 
 }  // namespace
 
 void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generation>> running,
-                    int64_t most_rows, Lessons& lessons) {
-  std::vector<Generation*> replying;
+                    int64_t max_rows, DraftStatistics& statistics) {
+  std::vector<Generation*> decoding;
   for (const auto& g : running) {
-    if (g->prompt_done() && !g->finished()) replying.push_back(g.get());
+    if (g->prompt_done() && !g->finished()) decoding.push_back(g.get());
   }
-  if (std::ranges::none_of(replying, [](Generation* g) { return g->speculator() != nullptr; })) {
+  if (std::ranges::none_of(decoding, [](Generation* g) { return g->speculator() != nullptr; })) {
     return;
   }
-  const bool many = model.logits_on_card() && replying.size() >= kManyOnCard;
-  const auto n = static_cast<int32_t>(replying.size());
+  const bool many = model.logits_on_gpu() && decoding.size() >= kManyOnGpu;
+  const auto n = static_cast<int32_t>(decoding.size());
   // Each row of a verification takes a recurrent state of its own until it is settled.
   const state::StateStore& states = model.states();
-  int64_t room = most_rows;
+  int64_t room = max_rows;
   if (states.bytes_per_slot() > 0) {
     room = std::min(room, states.max_slots() - states.slots_in_use() - n);
   }
   const auto share = static_cast<int32_t>(std::max<int64_t>(0, room / n));
-  const bool plain = plain_step_is_due(lessons, n);
-  const Prices prices = {&lessons.steps, &lessons.drafts, n};
+  const bool plain = plain_step_is_due(statistics, n);
+  const DraftCosts costs = {&statistics.steps, &statistics.drafts, n};
 
   std::vector<Generation*> asking;
   std::vector<model::DraftStart> starts;
   int32_t depth = 0;
-  for (Generation* g : replying) {
+  for (Generation* g : decoding) {
     if (g->speculator() == nullptr) continue;
     if (many && g->request().speculation == Speculation::kAuto) {
       g->speculator()->skip_round();
       continue;
     }
-    const int32_t most = plain ? 0 : std::min(share, g->most_drafts());
-    if (!g->speculator()->begin(g->history(), most, prices, model.has_drafts())) continue;
+    const int32_t most = plain ? 0 : std::min(share, g->max_drafts());
+    if (!g->speculator()->begin(g->history(), most, costs, model.has_drafts())) continue;
     asking.push_back(g);
     starts.push_back(g->draft_start());
     depth = std::max(depth, std::min(most, kDepth));
@@ -70,8 +70,8 @@ void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generat
   });
   const std::chrono::duration<double> took = Clock::now() - begun;
   if (!drafted.ok()) return;
-  lessons.drafts.add(static_cast<int32_t>(asking.size()),
-                     took.count() / *std::ranges::max_element(calls));
+  statistics.drafts.add(static_cast<int32_t>(asking.size()),
+                        took.count() / *std::ranges::max_element(calls));
 }
 
 }  // namespace chimere::engine

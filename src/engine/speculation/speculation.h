@@ -6,12 +6,12 @@
 
 namespace chimere::engine {
 
-/// Where drafts come from. Whatever it is, the reply is what it would have been without them.
+/// Where drafts come from. Whatever it is, the generation is what it would have been without them.
 enum class Speculation {
   kOff,
   kAuto,   ///< from both, when they are worth their time
-  kMtp,    ///< the model's block for further tokens, in every step
-  kNgram,  ///< what followed the longest suffix of prompt and reply where it occurred before
+  kMtp,    ///< the model's MTP head, in every step
+  kNgram,  ///< what followed the longest suffix of prompt and generation where it occurred before
 };
 
 struct SpeculationCounts {

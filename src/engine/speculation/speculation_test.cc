@@ -9,7 +9,7 @@
 #include "engine/engine.h"
 #include "engine/fake_model.h"
 #include "engine/speculation/cost_curve.h"
-#include "engine/speculation/lessons.h"
+#include "engine/speculation/draft_statistics.h"
 #include "engine/speculation/suffix_automaton.h"
 
 namespace chimere::engine {
@@ -60,19 +60,19 @@ TEST(SuffixAutomaton, PrefersALatePlace) {
 
 /// Lookups that are wrong are given up, and found again when they are right, without a row for it.
 TEST(Speculator, MarksLookupsThatItDoesNotVerify) {
-  Lessons lessons;
+  DraftStatistics statistics;
   for (int i = 0; i < 9; ++i) {
-    lessons.steps.add(1, 1.0);
-    lessons.steps.add(2, 1.45);  // a row that half of all drafts are worth
+    statistics.steps.add(1, 1.0);
+    statistics.steps.add(2, 1.45);  // a row that half of all drafts are worth
   }
-  const Prices prices = {&lessons.steps, &lessons.drafts, 1};
-  Speculator speculator(Speculation::kAuto, {}, lessons);
+  const DraftCosts costs = {&statistics.steps, &statistics.drafts, 1};
+  Speculator speculator(Speculation::kAuto, {}, statistics);
   // Pairs that come back, each with another token behind it; then whole texts that come back.
   std::vector<int32_t> history;
   int rows = 0;
   int right = 0;
   const auto push = [&](int32_t token) {
-    speculator.begin(history, 8, prices, false);
+    speculator.begin(history, 8, costs, false);
     const auto drafts = speculator.drafts();
     rows += static_cast<int>(drafts.size());
     int32_t accepted = !drafts.empty() && drafts[0] == token ? 1 : 0;
@@ -94,29 +94,29 @@ TEST(Speculator, MarksLookupsThatItDoesNotVerify) {
 }
 
 TEST(Speculator, ARestEndsWithTheRoundThatFindsADraft) {
-  Lessons lessons;
+  DraftStatistics statistics;
   for (int i = 0; i < 9; ++i) {
-    lessons.steps.add(1, 1.0);
-    lessons.steps.add(2, 1.1);
+    statistics.steps.add(1, 1.0);
+    statistics.steps.add(2, 1.1);
   }
-  const Prices prices = {&lessons.steps, &lessons.drafts, 1};
-  Speculator speculator(Speculation::kAuto, {}, lessons);
+  const DraftCosts costs = {&statistics.steps, &statistics.drafts, 1};
+  Speculator speculator(Speculation::kAuto, {}, statistics);
   std::vector<int32_t> history;
   const auto push = [&](int32_t token) {
     speculator.end(0, false);
     history.push_back(token);
-    speculator.begin(history, 8, prices, false);
+    speculator.begin(history, 8, costs, false);
   };
-  for (int32_t i = 0; i < Speculator::kRestsAfter; ++i) {
-    EXPECT_FALSE(speculator.rests());
+  for (int32_t i = 0; i < Speculator::kIdleAfter; ++i) {
+    EXPECT_FALSE(speculator.idle());
     push(100 + i);
   }
-  EXPECT_TRUE(speculator.rests());
+  EXPECT_TRUE(speculator.idle());
   push(100);
-  EXPECT_TRUE(speculator.rests());
+  EXPECT_TRUE(speculator.idle());
   push(101);
   EXPECT_FALSE(speculator.drafts().empty());
-  EXPECT_FALSE(speculator.rests());
+  EXPECT_FALSE(speculator.idle());
 }
 
 TEST(SuffixAutomaton, OneTokenForEverIsNoTrouble) {
@@ -156,22 +156,23 @@ TEST(CostCurve, TheSlopeIsThatOfALine) {
   EXPECT_NEAR(flat.slope(), 4.0 / 50, 1e-12) << "more rows never take less";
 }
 
-TEST(DraftBalance, RestsLongerEachTimeThatATrialFails) {
-  using Wish = DraftBalance::Wish;
+TEST(DraftPolicy, RestsLongerEachTimeThatATrialFails) {
+  using DraftDecision = DraftPolicy::DraftDecision;
   // Rounds that asked for drafts, and those in which the block saw the rows.
-  const auto run = [](bool hope, int rounds, std::vector<int>& probes, std::vector<int>& drafts) {
-    DraftBalance balance;
-    int fed = 0;
+  const auto run = [](bool gain_expected, int rounds, std::vector<int>& probes,
+                      std::vector<int>& drafts) {
+    DraftPolicy balance;
+    int async_token = 0;
     for (int round = 1; round <= rounds; ++round) {
-      const Wish wish = balance.draws(hope);
-      fed += balance.feeds() ? 1 : 0;
-      EXPECT_FALSE(balance.feeds_prompts() && balance.mean() < 0);
-      if (wish == Wish::kProbe) probes.push_back(round);
-      if (wish != Wish::kDraft) continue;
+      const DraftDecision decision = balance.draws(gain_expected);
+      async_token += balance.updates_draft_kv() ? 1 : 0;
+      EXPECT_FALSE(balance.updates_draft_kv_of_prompts() && balance.mean() < 0);
+      if (decision == DraftDecision::kProbe) probes.push_back(round);
+      if (decision != DraftDecision::kDraft) continue;
       drafts.push_back(round);
       balance.settle(-0.1);
     }
-    return fed;
+    return async_token;
   };
   std::vector<int> probes;
   std::vector<int> drafts;
@@ -180,27 +181,27 @@ TEST(DraftBalance, RestsLongerEachTimeThatATrialFails) {
   EXPECT_TRUE(drafts.empty());
 
   probes.clear();
-  const int fed = run(true, 40000, probes, drafts);
+  const int async_token = run(true, 40000, probes, drafts);
   ASSERT_EQ(drafts.size(), 4U * 12) << "trials that fail";
   EXPECT_EQ(drafts[0], 256 + 48) << "a short run never tries";
   EXPECT_GT(drafts[12] - drafts[11], 512);
   for (size_t i = 24; i < 48; i += 12) {
     EXPECT_NEAR(drafts[i] - drafts[i - 1], 4 * (drafts[i - 12] - drafts[i - 13]), 400);
   }
-  EXPECT_EQ(fed, 4 * (48 + 12));
+  EXPECT_EQ(async_token, 4 * (48 + 12));
 
-  DraftBalance good;
-  while (good.draws(true) != Wish::kDraft) {
+  DraftPolicy good;
+  while (good.draws(true) != DraftDecision::kDraft) {
   }
   for (int round = 0; round < 1000; ++round) {
     good.settle(round % 2 == 0 ? 0.6 : -0.3);
-    ASSERT_EQ(good.draws(true), Wish::kDraft);
+    ASSERT_EQ(good.draws(true), DraftDecision::kDraft);
   }
-  EXPECT_TRUE(good.feeds_prompts());
+  EXPECT_TRUE(good.updates_draft_kv_of_prompts());
   EXPECT_NEAR(good.mean(), 0.15, 0.05);
 }
 
-Outcome reply(const Request& request, FakeModel& model) {
+Outcome generation(const Request& request, FakeModel& model) {
   const FakeTokenizer tokenizer;
   const auto engine = Engine::create(model, tokenizer, {}).value();
   Outcome outcome;
@@ -222,19 +223,19 @@ TEST(Speculation, SavesStepsAndChangesNoToken) {
   Request request;
   request.prompt = {5, 6, 7};
   request.sampling.temperature = 1;
-  request.sampling.logit_bias = {{0, -1e9F}};  // the reply never ends by itself
+  request.sampling.logit_bias = {{0, -1e9F}};  // the generation never ends by itself
   request.max_tokens = 300;
   for (const uint64_t seed : {1, 2, 3}) {
     request.sampling.seed = seed;
     request.speculation = Speculation::kOff;
     FakeModel plain(64);
-    const Outcome expected = reply(request, plain);
+    const Outcome expected = generation(request, plain);
     ASSERT_EQ(expected.tokens.size(), 300U);
     EXPECT_EQ(expected.speculation.drafted, 0);
 
     request.speculation = Speculation::kMtp;
     FakeModel model(64);
-    const Outcome fast = reply(request, model);
+    const Outcome fast = generation(request, model);
     EXPECT_EQ(ids(fast), ids(expected));
     EXPECT_GT(fast.speculation.accepted, 100);
     EXPECT_LT(fast.speculation.accepted, fast.speculation.drafted);
@@ -246,7 +247,7 @@ TEST(Speculation, SavesStepsAndChangesNoToken) {
 TEST(Speculation, LooksUpWhatRepeats) {
   Request request;
   for (int i = 0; i < 100; ++i) request.prompt.push_back(2 + i % 10);
-  // Two tokens alone, one of them far more likely: the reply repeats itself.
+  // Two tokens alone, one of them far more likely: the generation repeats itself.
   for (int32_t id = 0; id < FakeModel::kVocab; ++id) {
     if (id != 5 && id != 6) request.sampling.logit_bias.push_back({id, -1e9F});
   }
@@ -254,10 +255,10 @@ TEST(Speculation, LooksUpWhatRepeats) {
   request.sampling.temperature = 1;
   request.max_tokens = 200;
   FakeModel plain(64);
-  const Outcome expected = reply(request, plain);
+  const Outcome expected = generation(request, plain);
   request.speculation = Speculation::kNgram;
   FakeModel model(64);
-  const Outcome fast = reply(request, model);
+  const Outcome fast = generation(request, model);
   EXPECT_EQ(ids(fast), ids(expected));
   // How many are tried at once depends on what steps cost here.
   EXPECT_GT(fast.speculation.accepted, 40);
@@ -265,20 +266,20 @@ TEST(Speculation, LooksUpWhatRepeats) {
 }
 
 /// Almost sure of one token behind each.
-class Successors final : public sampling::Prior {
+class Successors final : public sampling::AuxiliaryLm {
  public:
   Status tokens(std::span<const int32_t> history, std::vector<int32_t>& out) override {
     out.push_back(likeliest(history).id);
     return {};
   }
-  Status mix(const sampling::PriorView& view, std::span<const int32_t> history,
-             sampling::PriorMixture& mixture) override {
-    const auto sums = view.sums != nullptr ? *view.sums : sampling::exp_sums(view.logits);
+  Status mix(const sampling::AuxiliaryView& view, std::span<const int32_t> history,
+             sampling::AuxiliaryMixture& mixture) override {
+    const auto sums = view.sums != nullptr ? *view.sums : sampling::log_sum_exp(view.logits);
     mixture.log_sum = sampling::distribution_of(sums).log_sum;
     mixture.shares = {likeliest(history)};
     return {};
   }
-  sampling::PriorShare likeliest(std::span<const int32_t> history) override {
+  sampling::TokenMass likeliest(std::span<const int32_t> history) override {
     return {static_cast<int32_t>(1 + (history.back() + 4) % (FakeModel::kVocab - 1)), 0.99F};
   }
 };
@@ -287,26 +288,26 @@ TEST(Speculation, AsksTheTablesOfARequest) {
   Request request;
   request.prompt = {5};
   request.sampling.temperature = 1;
-  request.sampling.prior = std::make_shared<Successors>();
+  request.sampling.auxiliary = std::make_shared<Successors>();
   request.max_tokens = 30;
   FakeModel plain(64);
-  const Outcome expected = reply(request, plain);
+  const Outcome expected = generation(request, plain);
   request.speculation = Speculation::kNgram;
   FakeModel model(64);
-  const Outcome fast = reply(request, model);
+  const Outcome fast = generation(request, model);
   EXPECT_EQ(ids(fast), ids(expected));
   EXPECT_GT(fast.speculation.accepted, 8);
   EXPECT_LT(model.steps, plain.steps);
 }
 
-TEST(Speculation, GoesWithoutDraftsWhereThereIsNoRoomForThem) {
+TEST(Speculation, GoesWithoutDraftsWhereThereIsNoMemoryForThem) {
   Request request;
   request.prompt.assign(60, 9);
   request.sampling.temperature = 1;
   request.sampling.logit_bias = {{0, -1e9F}};
   request.speculation = Speculation::kMtp;
   FakeModel model(2, 2);  // two pages, and one state besides the sequence's own
-  const Outcome o = reply(request, model);
+  const Outcome o = generation(request, model);
   EXPECT_EQ(o.reason, FinishReason::kContextFull) << o.error.message;
   EXPECT_EQ(o.tokens.size(), 128U - 60U);
 }

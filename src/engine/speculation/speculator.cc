@@ -9,11 +9,11 @@ namespace {
 constexpr size_t kTenths = 10;
 constexpr int32_t kLongestChain = 4;
 constexpr int32_t kLongestLookup = 15;
-constexpr int32_t kLeastMatch = 2;
+constexpr int32_t kMinMatch = 2;
 /// Tokens that tables are asked behind.
 constexpr size_t kTableTail = 64;
 /// Share of the first drafts of a chain that is right, as far as one may hope.
-constexpr double kHopedFor = 0.65;
+constexpr double kExpectedGain = 0.65;
 /// Lengths of matches that are not told apart end here.
 constexpr int32_t kMatchClasses[] = {2, 3, 4, 6, 9, 16, 32};
 
@@ -24,8 +24,8 @@ size_t match_class(int32_t length) {
 
 size_t tenth_of(double p) { return std::min(kTenths - 1, static_cast<size_t>(p * kTenths)); }
 
-/// The reply's draw without what depends on the whole vocabulary or on the text so far: a draft
-/// need not be right.
+/// The generation's draw without what depends on the whole vocabulary or on the text so far: a
+/// draft need not be right.
 sampling::SamplingParams draft_sampling(sampling::SamplingParams p) {
   p.logit_bias.clear();
   p.repeat_penalty = 1;
@@ -35,7 +35,7 @@ sampling::SamplingParams draft_sampling(sampling::SamplingParams p) {
   p.mirostat = 0;
   p.dynatemp_range = 0;
   p.logprobs = -1;
-  p.prior.reset();
+  p.auxiliary.reset();
   return p;
 }
 
@@ -73,45 +73,46 @@ std::vector<double> expected_of_table(double trust) {
   return rates;
 }
 
-Speculator::Speculator(Speculation mode, const sampling::SamplingParams& sampling, Lessons& lessons)
+Speculator::Speculator(Speculation mode, const sampling::SamplingParams& sampling,
+                       DraftStatistics& statistics)
     : mode_(mode),
-      lessons_(&lessons),
+      draft_statistics_(&statistics),
       greedy_(sampling.temperature == 0),
-      by_lookup_(Acceptance::like(lessons_of_kind().by_lookup)),
-      tables_(sampling.prior),
+      by_lookup_(Acceptance::like(acceptances_of_kind().by_lookup)),
+      tables_(sampling.auxiliary),
       sampler_(draft_sampling(sampling)),
       inverse_temperature_(
           sampling.temperature > 0 ? 1.0 / static_cast<double>(sampling.temperature) : 1.0) {}
 
-Acceptances& Speculator::lessons_of_kind() const {
-  return greedy_ ? lessons_->greedy : lessons_->sampled;
+Acceptances& Speculator::acceptances_of_kind() const {
+  return greedy_ ? draft_statistics_->greedy : draft_statistics_->sampled;
 }
 
 bool Speculator::worth_a_row(double p) const {
   const auto n = static_cast<int32_t>(drafts_.size());
-  return p * prices_.token() > prices_.rows(n + 1) - prices_.rows(n);
+  return p * costs_.token() > costs_.rows(n + 1) - costs_.rows(n);
 }
 
 /// The guesses of the round before, beside the token that came.
-void Speculator::mark_guesses(std::span<const int32_t> history) {
-  if (guessed_at_ < history.size()) {
-    const int32_t token = history[guessed_at_];
+void Speculator::score_shadow_drafts(std::span<const int32_t> history) {
+  if (shadow_draft_at_ < history.size()) {
+    const int32_t token = history[shadow_draft_at_];
     if (of_lookup_.token >= 0) {
       const bool right = of_lookup_.token == token;
       by_lookup_.learn(of_lookup_.evidence, right);
-      lessons_of_kind().by_lookup.learn(of_lookup_.evidence, right);
+      acceptances_of_kind().by_lookup.learn(of_lookup_.evidence, right);
     }
     if (of_table_.token >= 0) {
-      lessons_of_kind().by_table.learn(of_table_.evidence, of_table_.token == token);
+      acceptances_of_kind().by_table.learn(of_table_.evidence, of_table_.token == token);
     }
   }
   of_lookup_ = of_table_ = {};
 }
 
 /// Whether a first draft that is right as often as one may hope is worth its price.
-bool Speculator::hope() const {
-  const double least = kHopedFor - DraftBalance::kLeastGain;
-  return least * prices_.token() > prices_.rows(1) + prices_.draft();
+bool Speculator::gain_expected() const {
+  const double least = kExpectedGain - DraftPolicy::kMinGain;
+  return least * costs_.token() > costs_.rows(1) + costs_.draft();
 }
 
 /// What followed the longest match, as far as it pays.
@@ -119,7 +120,7 @@ Speculator::Proposal Speculator::look_up(std::span<const int32_t> history, int32
   Proposal out;
   for (auto i = static_cast<size_t>(seen_.size()); i < history.size(); ++i) seen_.push(history[i]);
   const int32_t length = seen_.match_length();
-  if (length < kLeastMatch) return out;
+  if (length < kMinMatch) return out;
   double expected = 0;
   double all = 1;
   size_t keep = 0;
@@ -129,8 +130,8 @@ Speculator::Proposal Speculator::look_up(std::span<const int32_t> history, int32
     out.evidence.push_back(match_class(length + i));
     if (i == 0) of_lookup_ = {out.drafts.back(), out.evidence.back()};
     all *= by_lookup_.probability(out.evidence.back());
-    expected += all * prices_.token();
-    const double gain = expected - prices_.rows(i + 1);
+    expected += all * costs_.token();
+    const double gain = expected - costs_.rows(i + 1);
     if (gain <= out.gain && (i > 0 || mode_ != Speculation::kNgram)) continue;
     out.gain = gain;
     keep = out.drafts.size();
@@ -148,12 +149,12 @@ Speculator::Proposal Speculator::ask_tables(std::span<const int32_t> history, in
   std::vector<int32_t> text(end.begin(), end.end());
   double all = 1;
   for (int32_t i = 0; i < std::min(most, kLongestLookup); ++i) {
-    const sampling::PriorShare next = tables_->likeliest(text);
+    const sampling::TokenMass next = tables_->likeliest(text);
     if (next.id < 0) break;
     const size_t tenth = tenth_of(static_cast<double>(next.mass));
     if (i == 0) of_table_ = {next.id, tenth};
-    all *= lessons_of_kind().by_table.probability(tenth);
-    const double gain = all * prices_.token() - (prices_.rows(i + 1) - prices_.rows(i));
+    all *= acceptances_of_kind().by_table.probability(tenth);
+    const double gain = all * costs_.token() - (costs_.rows(i + 1) - costs_.rows(i));
     if (gain <= 0 && (i > 0 || mode_ != Speculation::kNgram)) break;
     out.gain += gain;
     out.drafts.push_back(next.id);
@@ -163,14 +164,14 @@ Speculator::Proposal Speculator::ask_tables(std::span<const int32_t> history, in
   return out;
 }
 
-bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Prices& prices,
+bool Speculator::begin(std::span<const int32_t> history, int32_t most, const DraftCosts& costs,
                        bool model_drafts) {
-  mark_guesses(history);
+  score_shadow_drafts(history);
   start_round();
-  prices_ = prices;
+  costs_ = costs;
   most_ = most;
   chain_ = 1;
-  position_ = guessed_at_ = history.size();
+  position_ = shadow_draft_at_ = history.size();
   if (most < 1) return false;
   const bool forced = mode_ != Speculation::kAuto;
   double gain = 0;
@@ -186,11 +187,11 @@ bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Pri
     gain = found.gain;
   }
   if (!model_drafts || mode_ == Speculation::kNgram) return false;
-  if (!drafts_.empty() && gain >= lessons_->balance.mean() * prices.token()) return false;
+  if (!drafts_.empty() && gain >= draft_statistics_->balance.mean() * costs.token()) return false;
   if (!forced) {
-    const DraftBalance::Wish wish = lessons_->balance.draws(hope());
-    if (wish == DraftBalance::Wish::kNone) return false;
-    probing_ = wish == DraftBalance::Wish::kProbe;
+    const DraftPolicy::DraftDecision decision = draft_statistics_->balance.draws(gain_expected());
+    if (decision == DraftPolicy::DraftDecision::kNone) return false;
+    probing_ = decision == DraftPolicy::DraftDecision::kProbe;
   }
   drafts_.clear();
   evidence_.clear();
@@ -206,7 +207,7 @@ int32_t Speculator::choose(std::span<const float> logits) {
   const double p = probability(logits, drawn->id, inverse_temperature_);
   const size_t tenth = tenth_of(p);
   const size_t evidence = tenth + (drafts_.empty() ? 0 : kTenths);
-  const Acceptance& learned = lessons_of_kind().by_model;
+  const Acceptance& learned = acceptances_of_kind().by_model;
   const double all = chain_ * learned.probability(evidence);
   const bool first_anyway = (mode_ == Speculation::kMtp || probing_) && drafts_.empty();
   if (!first_anyway && !worth_a_row(all)) return -1;
@@ -218,8 +219,8 @@ int32_t Speculator::choose(std::span<const float> logits) {
   if (probing_ || n >= std::min(most_, kLongestChain)) return -1;
   // The next draft is taken to be as sure as this one.
   const double next = chain_ * learned.probability(tenth + kTenths);
-  const double cost = prices_.rows(n + 1) - prices_.rows(n) + prices_.draft();
-  return next * prices_.token() > cost ? drawn->id : -1;
+  const double cost = costs_.rows(n + 1) - costs_.rows(n) + costs_.draft();
+  return next * costs_.token() > cost ? drawn->id : -1;
 }
 
 void Speculator::start_round() {
@@ -233,10 +234,10 @@ void Speculator::start_round() {
 void Speculator::skip_round() {
   start_round();
   skipped_ = true;
-  quiet_rounds_ = kRestsAfter;
+  quiet_rounds_ = kIdleAfter;
 }
 
-void Speculator::end(int32_t accepted, bool reply_ended) {
+void Speculator::end(int32_t accepted, bool generation_ended) {
   const auto n = static_cast<int32_t>(drafts_.size());
   quiet_rounds_ = n == 0 && calls_ == 0 ? quiet_rounds_ + 1 : 0;
   counts_.drafted += n;
@@ -244,20 +245,20 @@ void Speculator::end(int32_t accepted, bool reply_ended) {
   if (!drafts_.empty() && origin_ == Origin::kLookup) of_lookup_ = {};
   if (!drafts_.empty() && origin_ == Origin::kTable) of_table_ = {};
   if (probing_) return;
-  Acceptances& all = lessons_of_kind();
+  Acceptances& all = acceptances_of_kind();
   Acceptance& acceptance = origin_ == Origin::kModel    ? all.by_model
                            : origin_ == Origin::kLookup ? all.by_lookup
                                                         : all.by_table;
-  // A reply that ends says nothing of the drafts behind its end.
-  const int32_t seen = std::min(n, accepted + (reply_ended ? 0 : 1));
+  // A generation that ends says nothing of the drafts behind its end.
+  const int32_t seen = std::min(n, accepted + (generation_ended ? 0 : 1));
   for (int32_t i = 0; i < seen; ++i) {
     const size_t evidence = evidence_[static_cast<size_t>(i)];
     acceptance.learn(evidence, i < accepted);
     if (origin_ == Origin::kLookup) by_lookup_.learn(evidence, i < accepted);
   }
-  if (origin_ == Origin::kModel && !reply_ended && prices_.token() > 0) {
-    const double spent = prices_.rows(n) + calls_ * prices_.draft();
-    lessons_->balance.settle(accepted - spent / prices_.token());
+  if (origin_ == Origin::kModel && !generation_ended && costs_.token() > 0) {
+    const double spent = costs_.rows(n) + calls_ * costs_.draft();
+    draft_statistics_->balance.settle(accepted - spent / costs_.token());
   }
 }
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/speculation/lessons.h"
+#include "engine/speculation/draft_statistics.h"
 #include "engine/speculation/speculation.h"
 #include "engine/speculation/suffix_automaton.h"
 #include "sampling/sampler.h"
@@ -26,44 +26,45 @@ std::vector<double> expected_of_table(double trust);
 /// Lookups and tables are marked in every round, whether their drafts are verified or not: what
 /// they would have said is compared with the token that came, which costs nothing.
 ///
-/// Of each reply. A round is one step: begin(), then choose() for each draft by the model if it
-/// asks for them, then drafts() are verified behind the newest token, then end().
+/// Of each generation. A round is one step: begin(), then choose() for each draft by the model if
+/// it asks for them, then drafts() are verified behind the newest token, then end().
 class Speculator {
  public:
-  /// `lessons` must outlive it. The sampling parameters are those of the reply: drafts are drawn as
-  /// its tokens are, with the same random numbers, so that likely tokens meet.
-  Speculator(Speculation mode, const sampling::SamplingParams& sampling, Lessons& lessons);
+  /// `lessons` must outlive it. The sampling parameters are those of the generation: drafts are
+  /// drawn as its tokens are, with the same random numbers, so that likely tokens meet.
+  Speculator(Speculation mode, const sampling::SamplingParams& sampling,
+             DraftStatistics& statistics);
 
   /// Decides on the drafts behind `history`, which has grown at its end since the last call.
   /// `most`: rows there is room for. `model_drafts`: the model can draft. True if choose() is to be
   /// called.
-  bool begin(std::span<const int32_t> history, int32_t most, const Prices& prices,
+  bool begin(std::span<const int32_t> history, int32_t most, const DraftCosts& costs,
              bool model_drafts);
   /// A choice of Model::draft(): the next draft, or -1 for no further one.
   int32_t choose(std::span<const float> logits);
   std::span<const int32_t> drafts() const { return drafts_; }
   /// Gives them up: there was no memory for their rows.
   void drop() { drafts_.clear(); }
-  /// The first `accepted` drafts were the tokens; the next one, if the reply went on, was not.
-  void end(int32_t accepted, bool reply_ended);
+  /// The first `accepted` drafts were the tokens; the next one, if the generation went on, was not.
+  void end(int32_t accepted, bool generation_ended);
   /// It has asked for nothing and proposed nothing for some time, nor does it in this round: rounds
   /// may go by without begin().
-  bool rests() const {
-    return mode_ == Speculation::kAuto && quiet_rounds_ >= kRestsAfter && drafts_.empty();
+  bool idle() const {
+    return mode_ == Speculation::kAuto && quiet_rounds_ >= kIdleAfter && drafts_.empty();
   }
   /// It proposes nothing in this round, in the place of begin().
   void skip_round();
-  static constexpr int32_t kRestsAfter = 16;
+  static constexpr int32_t kIdleAfter = 16;
 
   /// Whether the model's block should see this request's rows, so that it can draft for it; of its
-  /// prompt, and of its reply.
-  bool feeds_prompt() const {
-    return mode_ == Speculation::kMtp ||
-           (mode_ == Speculation::kAuto && lessons_->balance.feeds_prompts());
+  /// prompt, and of its generation.
+  bool updates_draft_kv_of_prompt() const {
+    return mode_ == Speculation::kMtp || (mode_ == Speculation::kAuto &&
+                                          draft_statistics_->balance.updates_draft_kv_of_prompts());
   }
-  bool feeds_reply() const {
-    return mode_ == Speculation::kMtp ||
-           (mode_ == Speculation::kAuto && !skipped_ && lessons_->balance.feeds());
+  bool updates_draft_kv_of_decode() const {
+    return mode_ == Speculation::kMtp || (mode_ == Speculation::kAuto && !skipped_ &&
+                                          draft_statistics_->balance.updates_draft_kv());
   }
   const SpeculationCounts& counts() const { return counts_; }
 
@@ -75,30 +76,30 @@ class Speculator {
     double gain = 0;
   };
   /// What would have been the first draft, and has not been verified.
-  struct Guess {
+  struct ShadowDraft {
     int32_t token = -1;  ///< -1: none
     size_t evidence = 0;
   };
-  void mark_guesses(std::span<const int32_t> history);
-  bool hope() const;
+  void score_shadow_drafts(std::span<const int32_t> history);
+  bool gain_expected() const;
   Proposal look_up(std::span<const int32_t> history, int32_t most);
   Proposal ask_tables(std::span<const int32_t> history, int32_t most);
-  Acceptances& lessons_of_kind() const;
+  Acceptances& acceptances_of_kind() const;
   void start_round();
   bool worth_a_row(double probability) const;
 
   Speculation mode_;
-  Lessons* lessons_;
+  DraftStatistics* draft_statistics_;
   SuffixAutomaton seen_;
   bool greedy_;
-  Acceptance by_lookup_;                     ///< in this reply
-  std::shared_ptr<sampling::Prior> tables_;  ///< may be empty
+  Acceptance by_lookup_;                           ///< in this generation
+  std::shared_ptr<sampling::AuxiliaryLm> tables_;  ///< may be empty
   sampling::Sampler sampler_;
   double inverse_temperature_;
   SpeculationCounts counts_;
 
   // Of this round.
-  Prices prices_;
+  DraftCosts costs_;
   std::vector<int32_t> drafts_;
   std::vector<size_t> evidence_;  ///< of each draft
   enum class Origin { kModel, kLookup, kTable };
@@ -109,10 +110,10 @@ class Speculator {
   int32_t calls_ = 0;      ///< of choose()
   bool probing_ = false;   ///< the draft is for its price alone
   int32_t quiet_rounds_ = 0;
-  bool skipped_ = false;   ///< this round
-  size_t guessed_at_ = 0;  ///< where the token of these lies
-  Guess of_lookup_;
-  Guess of_table_;
+  bool skipped_ = false;        ///< this round
+  size_t shadow_draft_at_ = 0;  ///< where the token of these lies
+  ShadowDraft of_lookup_;
+  ShadowDraft of_table_;
 };
 
 }  // namespace chimere::engine

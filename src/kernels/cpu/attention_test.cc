@@ -76,7 +76,7 @@ std::vector<SequenceSpec> history(const Scenario& scenario) {
   std::vector<SequenceSpec> before;
   for (SequenceSpec s : scenario.sequences) {
     if (s.start == 0) continue;
-    s.slices = {{RowClass::kStep, s.start}};
+    s.slices = {{RowClass::kDecode, s.start}};
     s.write_slots.assign(s.start, -1);
     s.start = 0;
     before.push_back(s);
@@ -126,7 +126,7 @@ void check(Rng& rng, const AttentionShape& shape, const Scenario& scenario, DTyp
     const int32_t sequence = batch.view().row_sequence[r];
     SequenceSpec alone = scenario.sequences[sequence];
     alone.start = batch.view().row_position[r];
-    alone.slices = {{RowClass::kStep, 1}};
+    alone.slices = {{RowClass::kDecode, 1}};
     alone.write_slots = {-1};
     Matrix out(1, rows.out.cols, NAN);
     ConstMatrixView query = rows.qg.view();
@@ -189,7 +189,7 @@ TEST(Attention, BlocksAcrossTheEdgeOfASplit) {
       Scenario scenario(rng, 1, 0);
       scenario.sequences.resize(1);
       SequenceSpec& s = scenario.sequences[0];
-      s.slices = {{RowClass::kChunk, rows}};
+      s.slices = {{RowClass::kPrefill, rows}};
       s.write_slots.assign(static_cast<size_t>(rows), -1);
       s.start = 256 - uniform_int(rng, rows / 2, rows);
       s.pages = {3, 1, 4, 0, 2};
@@ -211,7 +211,7 @@ TEST(Attention, ContextsOf128KPositions) {
   scenario.n_pages = 0;
   scenario.sequences.resize(1);
   SequenceSpec& s = scenario.sequences[0];
-  s.slices = {{RowClass::kChunk, 3}};
+  s.slices = {{RowClass::kPrefill, 3}};
   s.write_slots.assign(3, -1);
   s.start = (128 << 10) - 3;
   s.pages.clear();
@@ -240,7 +240,7 @@ TEST(Attention, DamagedValuesShowAndZerosAreExact) {
       for (Ops* ops : all) {
         Rng rows_rng = rows_seed;
         const Batch batch(
-            {{.slices = {{RowClass::kStep, 3}}, .write_slots = {-1, -1, -1}, .pages = {0}}});
+            {{.slices = {{RowClass::kDecode, 3}}, .write_slots = {-1, -1, -1}, .pages = {0}}});
         Layer::Rows rows(rows_rng, shape, 3);
         std::fill_n(rows.v.data.begin(), rows.v.stride, odd);  // all of the first row's value
         std::vector<uint8_t> memory(static_cast<size_t>(ops->kv_page_bytes(shape, type, type)));

@@ -92,7 +92,7 @@ void DeltaNet::scan(const BatchView& batch, const GdnShape& shape, ConstMatrixVi
     for (int32_t s = batch.sequence_slices[sequence]; s < batch.sequence_slices[sequence + 1];
          ++s) {
       const Slice& slice = batch.slices[s];
-      if (slice.row_class == RowClass::kChunk) {
+      if (slice.row_class == RowClass::kPrefill) {
         run(slice.row_begin, slice.row_count, kernels_.scan_chunk);
       } else {
         for (int32_t r = 0; r < slice.row_count; ++r) {

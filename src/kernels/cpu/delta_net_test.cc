@@ -83,7 +83,7 @@ TEST(DeltaNet, EveryInstructionSetGivesTheOraclesBits) {
   }
 }
 
-// Each sequence alone, and step rows one call at a time, give the bits of the whole batch.
+// Each sequence alone, and decode rows one call at a time, give the bits of the whole batch.
 TEST(DeltaNet, ARowDoesNotDependOnItsCompany) {
   Rng rng(fresh_seed());
   for (int round = 0; round < 6; ++round) {
@@ -100,7 +100,7 @@ TEST(DeltaNet, ARowDoesNotDependOnItsCompany) {
         size_t write = 0;
         for (const auto& [row_class, count] : s.slices) {
           for (int done = 0; done < count;) {
-            const int rows = row_class == RowClass::kStep ? 1 : count;
+            const int rows = row_class == RowClass::kDecode ? 1 : count;
             done += rows;
             write += rows;
             SequenceSpec part = s;

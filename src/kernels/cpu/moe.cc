@@ -20,9 +20,9 @@ constexpr int64_t kSiluPiece = 1024;
 int64_t tile_width(int64_t n_out, int64_t n_entries, int n_threads) {
   constexpr int64_t kNarrow = 32;
   constexpr int64_t kWide = 256;
-  constexpr int64_t kMostResults = 8192;
+  constexpr int64_t kMaxResults = 8192;
   const int64_t width =
-      std::min({kWide, kMostResults / std::max<int64_t>(1, n_entries), n_out / (2 * n_threads)});
+      std::min({kWide, kMaxResults / std::max<int64_t>(1, n_entries), n_out / (2 * n_threads)});
   return std::max(kNarrow, width / kNarrow * kNarrow);
 }
 

@@ -62,8 +62,8 @@ __device__ __forceinline__ void with_integer_type(DType type, F f) {
       return f.template operator()<DType::kIQ3_XXS>();
     case DType::kIQ3_S:
       return f.template operator()<DType::kIQ3_S>();
-    case DType::kIQ3_S_WIDE:
-      return f.template operator()<DType::kIQ3_S_WIDE>();
+    case DType::kIQ3_S_UNPACKED:
+      return f.template operator()<DType::kIQ3_S_UNPACKED>();
     case DType::kIQ4_NL:
       return f.template operator()<DType::kIQ4_NL>();
     case DType::kIQ4_XS:

@@ -579,7 +579,7 @@ __device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) 
   }
   // What the previous kernel has not written yet is read, but nothing comes of it.
 #pragma unroll 1
-  for (int pass = args.rehearses != 0 ? 0 : 1; pass < 2; ++pass) {
+  for (int pass = args.warms_icache != 0 ? 0 : 1; pass < 2; ++pass) {
     if (pass == 1) {
       wait_for_copies();
       __syncthreads();
@@ -623,7 +623,7 @@ CHIMERE_KERNEL(attend_fold, kFoldThreads, AttendArgs, args) {
   }
   const int splits = query.position / kSplit + 1;
 #pragma unroll 1
-  for (int pass = args.rehearses != 0 ? 0 : 1; pass < 2; ++pass) {
+  for (int pass = args.warms_icache != 0 ? 0 : 1; pass < 2; ++pass) {
     if (pass == 1) {
       __syncthreads();
       wait_for_previous_kernel();

@@ -18,8 +18,8 @@ constexpr Kernel kFold = {"attend", "attend_fold"};
 static_assert(kSplit == kAttentionSplit && kPage == kKvPageTokens);
 
 /// Most memory for the shares of splits; rows that would need more take their splits one after the
-/// other, and are enough to fill a card with.
-constexpr int64_t kMostPartsBytes = int64_t{64} << 20;
+/// other, and are enough to fill a GPU with.
+constexpr int64_t kMaxPartsBytes = int64_t{64} << 20;
 
 uint32_t u32(int64_t x) { return static_cast<uint32_t>(x); }
 int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
@@ -47,12 +47,12 @@ AttentionDims dims_of(const AttentionShape& shape) {
   return {shape.n_heads, shape.n_kv_heads, shape.head_dim, shape.rope_dims, shape.gated ? 1 : 0};
 }
 
-/// attend_chunk_N of heads of N elements, or nullptr.
+/// attend_prefill_N of heads of N elements, or nullptr.
 const Kernel* chunk_kernel(int head_dim) {
-  static constexpr Kernel k32 = {"attend_chunk", "attend_chunk_32"};
-  static constexpr Kernel k64 = {"attend_chunk", "attend_chunk_64"};
-  static constexpr Kernel k128 = {"attend_chunk", "attend_chunk_128"};
-  static constexpr Kernel k256 = {"attend_chunk", "attend_chunk_256"};
+  static constexpr Kernel k32 = {"attend_prefill", "attend_prefill_32"};
+  static constexpr Kernel k64 = {"attend_prefill", "attend_prefill_64"};
+  static constexpr Kernel k128 = {"attend_prefill", "attend_prefill_128"};
+  static constexpr Kernel k256 = {"attend_prefill", "attend_prefill_256"};
   switch (head_dim) {
     case 32:
       return &k32;
@@ -68,12 +68,12 @@ const Kernel* chunk_kernel(int head_dim) {
 }
 
 void attend_chunks(Stream& stream, const BatchExtent& extent, AttendArgs args) {
-  args.row_class = kChunkRows;
-  args.rows_per_slice = extent.chunk_rows;
+  args.row_class = kPrefillRows;
+  args.rows_per_slice = extent.prefill_rows;
   const int64_t group = args.dims.n_heads / args.dims.n_kv_heads;
-  const int64_t tiles = blocks_of(extent.chunk_rows * group, kChunkQueries);
+  const int64_t tiles = blocks_of(extent.prefill_rows * group, kChunkQueries);
   const Launch launch = {.grid = {u32(extent.n_slices * tiles), u32(args.dims.n_kv_heads)},
-                         .block = {kChunkThreads},
+                         .block = {kPrefillThreads},
                          .shared_bytes = u32(chunk_shared_bytes(args.dims.head_dim)),
                          .overlaps_previous = true};
   stream.launch(*chunk_kernel(args.dims.head_dim), launch, args);
@@ -146,8 +146,8 @@ AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, i
   const int64_t splits = blocks_of(extent.positions, kSplit);
   const int64_t parts_bytes =
       rows * shape.n_heads * splits * (shape.head_dim + 2) * int64_t{sizeof(float)};
-  // A row whose heads alone keep the card busy needs no blocks for its splits.
-  const bool splits_apart = splits > 1 && parts_bytes <= kMostPartsBytes &&
+  // A row whose heads alone keep the GPU busy needs no blocks for its splits.
+  const bool splits_apart = splits > 1 && parts_bytes <= kMaxPartsBytes &&
                             rows * shape.n_kv_heads < 2 * int64_t{multiprocessors};
   if (splits_apart) {
     plan.splits = static_cast<int>(splits);
@@ -169,8 +169,8 @@ AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, i
 
 int64_t attend_scratch_bytes(const AttentionShape& shape, const BatchExtent& extent,
                              int multiprocessors) {
-  return std::max(plan_attend(shape, extent, extent.step_rows, multiprocessors).parts_bytes,
-                  plan_attend(shape, extent, extent.chunk_rows, multiprocessors).parts_bytes);
+  return std::max(plan_attend(shape, extent, extent.decode_rows, multiprocessors).parts_bytes,
+                  plan_attend(shape, extent, extent.prefill_rows, multiprocessors).parts_bytes);
 }
 
 void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shape,
@@ -183,11 +183,11 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
   args.qg = {qg.data, qg.stride};
   args.kv = kv_args(kv);
   args.out = {out.data, out.stride};
-  for (const int32_t row_class : {kChunkRows, kStepRows}) {
+  for (const int32_t row_class : {kPrefillRows, kDecodeRows}) {
     const int rows_per_slice =
-        row_class == kChunkRows ? batch.extent.chunk_rows : batch.extent.step_rows;
+        row_class == kPrefillRows ? batch.extent.prefill_rows : batch.extent.decode_rows;
     if (rows_per_slice == 0) continue;
-    if (row_class == kChunkRows && chunks_use_tensor_cores(shape, kv.k_type, kv.v_type)) {
+    if (row_class == kPrefillRows && chunks_use_tensor_cores(shape, kv.k_type, kv.v_type)) {
       attend_chunks(stream, batch.extent, args);
       continue;
     }
@@ -200,7 +200,7 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
     args.tiles = plan.tiles;
     const uint32_t rows = u32(int64_t{batch.extent.n_slices} * rows_per_slice);
     const int64_t blocks = int64_t{rows} * shape.n_kv_heads * plan.tiles * std::max(plan.splits, 1);
-    args.rehearses = blocks <= int64_t{2} * multiprocessors ? 1 : 0;
+    args.warms_icache = blocks <= int64_t{2} * multiprocessors ? 1 : 0;
     args.prefetches = 4 * blocks <= multiprocessors ? 1 : 0;
     // Blocks ask for as much memory as makes every multiprocessor take equally many of them.
     int64_t block_bytes = attend_shared_bytes(plan.heads, shape.head_dim, plan.splits == 0);

@@ -1,4 +1,4 @@
-// Attention on a card: Ops::qk_norm_rope_append and Ops::attend, with the same bits but where
+// Attention on a GPU: Ops::qk_norm_rope_append and Ops::attend, with the same bits but where
 // chunks_use_tensor_cores().
 #ifndef CHIMERE_KERNELS_CUDA_ATTENTION_H_
 #define CHIMERE_KERNELS_CUDA_ATTENTION_H_
@@ -24,7 +24,7 @@ void qk_norm_rope_append(Stream& stream, const DeviceBatch& batch, const Attenti
                          MatrixView qg, ConstMatrixView k, ConstMatrixView v, KvView kv);
 
 /// Whether the rows of chunks attend on tensor cores, with sums of their own (docs/numerics.md)
-/// that are the same in any company; otherwise they have the bits of Ops::attend, as step rows
+/// that are the same in any batch; otherwise they have the bits of Ops::attend, as decode rows
 /// always do.
 bool chunks_use_tensor_cores(const AttentionShape& shape, DType k_type, DType v_type);
 

@@ -20,7 +20,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// Ops::kv_layout(): this arrangement, and the arithmetic of attend_chunk.cu.
+/// Ops::kv_layout(): this arrangement, and the arithmetic of attend_prefill.cu.
 inline constexpr uint32_t kKvLayout = 0x201;
 
 /// Positions of a page, and of a split (kernels/attention_rules.h).
@@ -75,7 +75,7 @@ struct AppendArgs {
   KvArgs kv;
 };
 
-/// attend_N, attend_fold and attend_chunk_N.
+/// attend_N, attend_fold and attend_prefill_N.
 struct AttendArgs {
   BatchArgs batch;
   AttentionDims dims;
@@ -93,15 +93,15 @@ struct AttendArgs {
   int32_t group;  ///< heads of a kv head
   int32_t tiles;  ///< blocks of a kv head
   int32_t
-      rehearses;  ///< 1: one wave of blocks, whose time before the previous kernel's end is free
+      warms_icache;  ///< 1: one wave of blocks, whose time before the previous kernel's end is free
   int32_t prefetches;  ///< 1: likewise, and what they read is little
 };
 
-/// Queries of a block of attend_chunk_N.
+/// Queries of a block of attend_prefill_N.
 inline constexpr int kChunkQueries = 128;
-inline constexpr int kChunkThreads = kChunkQueries / 16 * 32;
+inline constexpr int kPrefillThreads = kChunkQueries / 16 * 32;
 
-/// Dynamic shared memory of attend_chunk_N: twice keys and values of 32 positions, as f16.
+/// Dynamic shared memory of attend_prefill_N: twice keys and values of 32 positions, as f16.
 CHIMERE_INLINE constexpr int chunk_shared_bytes(int head_dim) { return 2 * 2 * 32 * head_dim * 2; }
 
 inline constexpr int kAppendWarps = 4;

@@ -119,7 +119,7 @@ std::vector<SequenceSpec> history(const Scenario& scenario) {
   std::vector<SequenceSpec> before;
   for (SequenceSpec s : scenario.sequences) {
     if (s.start == 0) continue;
-    s.slices = {{RowClass::kStep, s.start}};
+    s.slices = {{RowClass::kDecode, s.start}};
     s.write_slots.assign(s.start, -1);
     s.start = 0;
     before.push_back(s);
@@ -127,7 +127,7 @@ std::vector<SequenceSpec> history(const Scenario& scenario) {
   return before;
 }
 
-/// Step rows have the oracle's bits; chunk rows on tensor cores are as close as keys and values
+/// Decode rows have the oracle's bits; prefill rows on tensor cores are as close as keys and values
 /// and queries, keys, values and weights rounded to f16 are: 2^-11 of a value's size, and what
 /// 2^-11 of the products does to the scores.
 void expect_rows(const Layer& layer, const BatchView& batch, const RowData& got,
@@ -135,7 +135,7 @@ void expect_rows(const Layer& layer, const BatchView& batch, const RowData& got,
   const bool rounds = chunks_use_tensor_cores(layer.shape, layer.k_type, layer.v_type);
   for (const Slice& slice : batch.slices) {
     for (int32_t r = slice.row_begin; r < slice.row_begin + slice.row_count; ++r) {
-      if (slice.row_class == RowClass::kStep || !rounds) {
+      if (slice.row_class == RowClass::kDecode || !rounds) {
         EXPECT_TRUE(same_bits(got.out.row(r), want.out.row(r), want.out.cols))
             << name << ", row " << r << ", head_dim " << layer.shape.head_dim << ", keys "
             << dtype_name(layer.k_type) << ", values " << dtype_name(layer.v_type);
@@ -216,7 +216,7 @@ TEST(CudaAttention, BordersOfPagesAndSplits) {
   Rng rng = seeded();
   const std::pair<int, int> cases[] = {{62, 200}, {254, 1}, {254, 8}, {510, 16}, {766, 200}};
   for (const auto& [start, multiprocessors] : cases) {
-    for (const RowClass row_class : {RowClass::kStep, RowClass::kChunk}) {
+    for (const RowClass row_class : {RowClass::kDecode, RowClass::kPrefill}) {
       Layer layer(rng, make_shape(32, 1, 4), DType::kQ8_0, DType::kQ4_0);
       layer.multiprocessors = multiprocessors;
       Scenario scenario(rng, 1, 0);
@@ -252,7 +252,7 @@ TEST(CudaAttention, GroupsOfHeads) {
       scenario.sequences.resize(1);
       SequenceSpec& s = scenario.sequences[0];
       const int rows = uniform_int(rng, 1, 4);
-      s.slices = {{RowClass::kStep, rows}};
+      s.slices = {{RowClass::kDecode, rows}};
       s.write_slots.assign(rows, -1);
       s.start = start + uniform_int(rng, 0, 4);
       s.pages = {3, 1, 4, 0, 2};
@@ -271,9 +271,9 @@ TEST(CudaAttention, BucketsHoldManySteps) {
   EXPECT_EQ(bucket(2147483647), 2147483647);
 }
 
-TEST(CudaAttention, PlansFillTheCardAndShareDecodedKeys) {
+TEST(CudaAttention, PlansFillTheGpuAndShareDecodedKeys) {
   const AttentionShape shape = make_shape(256, 2, 8);
-  const BatchExtent one = {.n_rows = 1, .n_slices = 1, .step_rows = 1, .positions = 500};
+  const BatchExtent one = {.n_rows = 1, .n_slices = 1, .decode_rows = 1, .positions = 500};
   const AttendPlan few = plan_attend(shape, one, 1, 132);
   EXPECT_EQ(few.heads, 1);
   EXPECT_EQ(few.splits, 2);
@@ -293,7 +293,7 @@ TEST(CudaAttention, PlansFillTheCardAndShareDecodedKeys) {
 
 /// A row on tensor cores has the same bits whatever its chunk's company: other sequences, chunks of
 /// other sizes behind it, more launched than there is.
-TEST(CudaAttention, ChunkRowsDoNotDependOnTheirCompany) {
+TEST(CudaAttention, PrefillRowsDoNotDependOnTheirBatch) {
   Rng rng = seeded();
   for (const int head_dim : {32, 64, 128, 256}) {
     const Layer layer(rng, make_shape(head_dim, 1, head_dim > 64 ? 3 : 8), DType::kQ8_0,
@@ -303,8 +303,8 @@ TEST(CudaAttention, ChunkRowsDoNotDependOnTheirCompany) {
     std::vector<SequenceSpec> sequences(2);
     for (int i = 0; i < 2; ++i) {
       const int first = uniform_int(rng, 1, rows[i]);
-      sequences[i].slices = {{RowClass::kChunk, first}};
-      if (first < rows[i]) sequences[i].slices.emplace_back(RowClass::kChunk, rows[i] - first);
+      sequences[i].slices = {{RowClass::kPrefill, first}};
+      if (first < rows[i]) sequences[i].slices.emplace_back(RowClass::kPrefill, rows[i] - first);
       sequences[i].write_slots.assign(rows[i], -1);
       sequences[i].pages = {i};
     }
@@ -343,7 +343,7 @@ TEST(CudaAttention, DamagedValuesShow) {
     const Layer layer(rng, shape, type, type);
     for (const float odd : {INFINITY, NAN, 1e30F, 1e-30F, 0.0F}) {
       const Batch batch(
-          {{.slices = {{RowClass::kStep, 3}}, .write_slots = {-1, -1, -1}, .pages = {0}}});
+          {{.slices = {{RowClass::kDecode, 3}}, .write_slots = {-1, -1, -1}, .pages = {0}}});
       RowData start(rng, shape, 3);
       std::fill_n(start.v.data.begin(), start.v.stride, odd);  // the first row's value
       for (const auto& [name, device] : test::devices()) {

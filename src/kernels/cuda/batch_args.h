@@ -15,8 +15,8 @@ struct SliceArgs {
 };
 
 /// RowClass of kernels/api.h.
-inline constexpr int32_t kChunkRows = 0;
-inline constexpr int32_t kStepRows = 1;
+inline constexpr int32_t kPrefillRows = 0;
+inline constexpr int32_t kDecodeRows = 1;
 
 /// All pointers are the device's. What lies behind them may change between two runs of a recorded
 /// launch, and the launch may be wider than the step: a slice without rows and a sequence without

@@ -10,7 +10,7 @@
 namespace chimere::kernels::cuda::test {
 
 /// Owns what a DeviceBatch points to. With `padding`, launches cover so many sequences, slices and
-/// rows more than there are, as recorded launches do.
+/// rows more than there are, as graph launches do.
 class BatchOnDevice {
  public:
   BatchOnDevice(Device& device, const BatchView& batch, int padding = 0)

@@ -7,7 +7,7 @@ namespace {
 
 constexpr Kernel kChooseTokens = {"choose_token", "choose_tokens"};
 
-static_assert(kMostTopLogits <= kChoiceThreads);
+static_assert(kMaxTopLogits <= kChoiceThreads);
 
 }  // namespace
 

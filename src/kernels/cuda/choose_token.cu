@@ -30,15 +30,15 @@ CHIMERE_KERNEL(choose_tokens, kChoiceThreads, ChooseTokensArgs, args) {
   double scale = 1;
 #pragma unroll 1
   for (int s = 0; s < n_stages; ++s) {
-    const ChoiceStage::Kind kind = choice.stages[s].kind;
-    const double value = choice.stages[s].value;
-    if (kind == ChoiceStage::kScale) {
+    const ChoiceSampler::Kind kind = choice.samplers[s].kind;
+    const double value = choice.samplers[s].value;
+    if (kind == ChoiceSampler::kScale) {
       scale *= value;
       continue;
     }
-    if (kind == ChoiceStage::kTopK) {
+    if (kind == ChoiceSampler::kTopK) {
       if (thread == 0 && value < static_cast<double>(left)) left = static_cast<int>(value);
-    } else if (kind == ChoiceStage::kTopP) {
+    } else if (kind == ChoiceSampler::kTopP) {
       numbers[thread] = thread < left ? choice_weight(logit, largest, scale) : 0;
       __syncthreads();
       if (thread == 0) {
@@ -66,7 +66,7 @@ CHIMERE_KERNEL(choose_tokens, kChoiceThreads, ChooseTokensArgs, args) {
   }
   if (thread < left) {
     const double base = static_cast<double>(logit) * scale;
-    numbers[thread] = race_score(base, choice.seed, choice.position, id);
+    numbers[thread] = gumbel_score(base, choice.seed, choice.position, id);
   }
   __syncthreads();
   if (thread != 0) return;

@@ -1,4 +1,4 @@
-// The choice of tokens on a card: Ops::choose with the same bits.
+// The choice of tokens on a GPU: Ops::choose with the same bits.
 #ifndef CHIMERE_KERNELS_CUDA_CHOOSE_TOKEN_H_
 #define CHIMERE_KERNELS_CUDA_CHOOSE_TOKEN_H_
 

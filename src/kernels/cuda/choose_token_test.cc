@@ -20,27 +20,27 @@ TokenChoice random_choice(std::mt19937_64& random) {
   TokenChoice choice;
   choice.seed = random();
   choice.position = random() % 3 == 0 ? random() : random() % 10000;
-  const auto add = [&](ChoiceStage::Kind kind, double value) {
-    choice.stages[static_cast<size_t>(choice.n_stages++)] = {kind, 0, value};
+  const auto add = [&](ChoiceSampler::Kind kind, double value) {
+    choice.samplers[static_cast<size_t>(choice.n_stages++)] = {kind, 0, value};
   };
   std::uniform_real_distribution<double> unit(0, 1);
   const bool scaled_first = random() % 4 == 0;
   const double scale = std::exp(6 * unit(random) - 3);
-  if (scaled_first) add(ChoiceStage::kScale, scale);
-  add(ChoiceStage::kTopK, random() % 4 == 0 ? static_cast<double>(1U << random() % 8)
-                                            : static_cast<double>(1 + random() % 128));
+  if (scaled_first) add(ChoiceSampler::kScale, scale);
+  add(ChoiceSampler::kTopK, random() % 4 == 0 ? static_cast<double>(1U << random() % 8)
+                                              : static_cast<double>(1 + random() % 128));
   // Quarters are reached exactly where all are alike.
   const double shares[] = {0.0, 0.25, 0.5, 0.75};
   if (random() % 2 == 0) {
-    add(ChoiceStage::kTopP,
+    add(ChoiceSampler::kTopP,
         random() % 3 == 0 ? shares[random() % std::size(shares)] : unit(random));
   }
   if (choice.n_stages < 3 && random() % 2 == 0) {
-    add(ChoiceStage::kMinP, random() % 5 == 0 ? 0.0 : std::log(unit(random)));
+    add(ChoiceSampler::kMinP, random() % 5 == 0 ? 0.0 : std::log(unit(random)));
   }
-  if (!scaled_first) add(ChoiceStage::kScale, scale);
-  if (choice.n_stages < TokenChoice::kMostStages && random() % 4 == 0) {
-    add(ChoiceStage::kScale, 0.5 + unit(random));
+  if (!scaled_first) add(ChoiceSampler::kScale, scale);
+  if (choice.n_stages < TokenChoice::kMaxSamplers && random() % 4 == 0) {
+    add(ChoiceSampler::kScale, 0.5 + unit(random));
   }
   return choice;
 }

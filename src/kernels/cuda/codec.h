@@ -1,5 +1,5 @@
 // Device side of packed_layout.h: Codec<T> reads one scale group of a packed row (load(), which
-// does nothing but loads, so that many can be under way) and makes of it what rule 4 of
+// does nothing but loads, so that many can be in flight) and makes of it what rule 4 of
 // docs/numerics.md sees (expand()): the group's integers and excess_of(T) more, four signed bytes
 // to a word in the order of the elements, its scale and its minimum. `codebook` is the type's own
 // part of codebook_words(), best in shared memory.
@@ -70,7 +70,7 @@ constexpr uint32_t excess_of(DType t) {
       return 4;
     case DType::kQ4_0:
       return 8;
-    case DType::kIQ3_S_WIDE:
+    case DType::kIQ3_S_UNPACKED:
       return 15;
     case DType::kQ5_0:
       return 16;
@@ -148,7 +148,7 @@ struct NibbleCodec {
       kType == DType::kQ5_0 || kType == DType::kQ5_1 || kType == DType::kQ5_K;
   static constexpr bool kPair = kType == DType::kQ4_1 || kType == DType::kQ5_1;
   static constexpr bool kSuper = kType == DType::kQ4_K || kType == DType::kQ5_K;
-  static constexpr bool kScaleByte = kType == DType::kIQ4_XS || kType == DType::kIQ3_S_WIDE;
+  static constexpr bool kScaleByte = kType == DType::kIQ4_XS || kType == DType::kIQ3_S_UNPACKED;
   static constexpr int kScalePlane = kFifthBit ? 2 : 1;
 
   struct Raw {
@@ -186,7 +186,7 @@ struct NibbleCodec {
       uint32_t high;
       if constexpr (kType == DType::kMXFP4 || kType == DType::kIQ4_NL || kType == DType::kIQ4_XS) {
         look_up<kType>(words[j], low, high);
-      } else if constexpr (kType == DType::kIQ3_S_WIDE) {
+      } else if constexpr (kType == DType::kIQ3_S_UNPACKED) {
         low = (words[j] << 1U) & 0x1E1E1E1EU;
         high = (words[j] >> 3U) & 0x1E1E1E1EU;
       } else {

@@ -10,21 +10,21 @@
 
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/choose_token.h"
+#include "kernels/cuda/cuda_graph_cache.h"
 #include "kernels/cuda/embed_tokens.h"
-#include "kernels/cuda/exp_sums.h"
 #include "kernels/cuda/gdn.h"
 #include "kernels/cuda/half_rows.h"
 #include "kernels/cuda/host_experts.h"
-#include "kernels/cuda/linear_chunk.h"
-#include "kernels/cuda/linear_step.h"
-#include "kernels/cuda/moe_chunk.h"
-#include "kernels/cuda/moe_step.h"
+#include "kernels/cuda/linear_decode.h"
+#include "kernels/cuda/linear_prefill.h"
+#include "kernels/cuda/log_sum_exp.h"
+#include "kernels/cuda/moe_decode.h"
+#include "kernels/cuda/moe_prefill.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/pack_weights.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/scratch.h"
 #include "kernels/cuda/step_arrays.h"
-#include "kernels/cuda/step_recorder.h"
 #include "kernels/cuda/top_logits.h"
 #include "kernels/cuda/weight_store.h"
 #include "kernels/dot_rule.h"
@@ -34,11 +34,11 @@ namespace chimere::kernels::cuda {
 namespace {
 
 /// Ops::kv_layout(), more than the CPU's: pages as ref's, written by this back end's own chunk
-/// arithmetic, of which the sums within a tensor core differ between kinds of cards.
+/// arithmetic, of which the sums within a tensor core differ between kinds of GPUs.
 uint32_t kv_layout_of(const DeviceFacts& facts) {
   const auto own = static_cast<uint32_t>(facts.own_capability);
   const auto chosen = static_cast<uint32_t>(facts.compute_capability);
-  // A card that stands for another kind has the sums of neither.
+  // A GPU that stands for another kind has the sums of neither.
   return 0x20000U + chosen + (chosen == own ? 0U : 0x400U * own);
 }
 
@@ -47,18 +47,18 @@ bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }
 class CudaOps final : public Ops {
  public:
   CudaOps(Device& device, ThreadPool& pool, std::array<StepArrays, 2> arrays,
-          const WeightPlaces& places, OnUpload on_upload)
+          const WeightPlacement& places, OnUpload on_upload)
       : device_(device),
         stream_(device.stream()),
         host_ops_(make_cpu_ops(pool)),
-        weights_(device, pool, places.wide, std::move(on_upload)),
+        weights_(device, pool, places.unpacked, std::move(on_upload)),
         all_arrays_(std::move(arrays)),
         host_experts_(device, pool, weights_, places.host_expert_layers),
         host_expert_layers_left_(places.host_expert_layers),
         scratch_(device),
         rounded_(device),
         halves_(device),
-        arrivals_(device),
+        barrier_counters_(device),
         rope_(device) {}
 
   Status start();
@@ -73,10 +73,10 @@ class CudaOps final : public Ops {
   Status launch_step(const StepInputs& step, const StepOutputs& outputs,
                      const std::function<void()>& pass) override;
   Result<StepOutputs> wait_for_step() override;
-  Status interrupt_step(const std::function<void()>& steps) override;
-  /// Experts of the host are on their way to the card while a step with chunk rows runs.
-  bool interruptible() const override { return !host_experts_.any(); }
-  bool feeds_tokens() const override { return !tables_.empty(); }
+  Status interleaved_step(const std::function<void()>& steps) override;
+  /// Experts of the host are on their way to the GPU while a step with prefill rows runs.
+  bool can_interleave() const override { return !host_experts_.any(); }
+  bool supports_overlap() const override { return !tables_.empty(); }
   Status prepare_table(const WeightView& table) override;
 
   void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) override;
@@ -105,8 +105,9 @@ class CudaOps final : public Ops {
   void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
               MatrixView out) override;
   void top_logits(ConstMatrixView logits, TopLogits top) override;
-  void take_logits(MatrixView logits, std::span<const int32_t> ids, ListedLogits listed) override;
-  void exp_sums(ConstMatrixView logits, ExpSums* sums) override;
+  void gather_logits(MatrixView logits, std::span<const int32_t> ids,
+                     SelectedLogits selected) override;
+  void log_sum_exp(ConstMatrixView logits, LogSumExp* sums) override;
   void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen) override;
   void silu_multiply(MatrixView gate, ConstMatrixView up) override;
   void route(ConstMatrixView logits, Routing routing) override;
@@ -120,13 +121,13 @@ class CudaOps final : public Ops {
   const RowClasses& rows() const {
     return pass_.selected ? arrays().wanted_rows() : arrays().all_rows();
   }
-  StepArrays& arrays() { return all_arrays_[pass_.interrupts ? 1 : 0]; }
-  const StepArrays& arrays() const { return all_arrays_[pass_.interrupts ? 1 : 0]; }
+  StepArrays& arrays() { return all_arrays_[pass_.interleaved ? 1 : 0]; }
+  const StepArrays& arrays() const { return all_arrays_[pass_.interleaved ? 1 : 0]; }
   /// Memory for rounded rows.
   RoundedRows rounded_for(int64_t rows, int64_t n);
   /// x rounded, all rows: what is there already if x has not changed since.
   RoundedRows rounded(ConstMatrixView x);
-  /// The chunk rows of x as f16, likewise.
+  /// The prefill rows of x as f16, likewise.
   HalfRows halves(ConstMatrixView x);
   /// An op has written activations that the rounded ones may have been made of.
   void forget_rounded() { pass_.rounded_of = pass_.halves_of = nullptr; }
@@ -139,17 +140,17 @@ class CudaOps final : public Ops {
   std::unique_ptr<Ops> host_ops_;  ///< decodes rows of the embedding table
   WeightStore weights_;
   std::array<StepArrays, 2> all_arrays_;  ///< of a step, and of those in its interrupts
-  StepRecorder recorder_;
+  CudaGraphCache graph_cache_;
   std::map<const ExpertWeights*, ExpertTable> experts_;
   HostExperts host_experts_;
   int host_expert_layers_left_;  ///< to be placed
   const uint32_t* codebook_ = nullptr;
 
-  Scratch scratch_;   ///< of one op
-  Scratch rounded_;   ///< rounded activations of pass_.rounded_of
-  Scratch halves_;    ///< activations of pass_.halves_of as f16
-  Scratch arrivals_;  ///< zeros between ops
-  Scratch rope_;      ///< rotations of the step's rows
+  Scratch scratch_;           ///< of one op
+  Scratch rounded_;           ///< rounded activations of pass_.rounded_of
+  Scratch halves_;            ///< activations of pass_.halves_of as f16
+  Scratch barrier_counters_;  ///< zeros between ops
+  Scratch rope_;              ///< rotations of the step's rows
   std::vector<std::pair<std::pair<int, float>, const double*>> frequencies_;
   struct StagedRows {
     std::unique_ptr<Pinned> memory;
@@ -167,36 +168,36 @@ class CudaOps final : public Ops {
     size_t bytes_ = 0;
   };
   /// A step that nobody has waited for, or the place for one.
-  struct UnderWay {
+  struct InFlight {
     StepOutputs outputs;  ///< in the host's memory
     Output logits;
     Output top;
-    Output listed;
+    Output selected;
     Output sums;
     Output chosen;
   };
   static_assert(Stream::kMarks == 2);
   Status queue_step(const StepInputs& step, const StepOutputs& outputs,
                     const std::function<void()>& pass);
-  Status fetch_outputs(const StepOutputs& outputs, UnderWay& to);
+  Status fetch_outputs(const StepOutputs& outputs, InFlight& to);
 
-  std::array<UnderWay, 2> under_way_;                      ///< their marks are their numbers
+  std::array<InFlight, 2> in_flight_;                      ///< their marks are their numbers
   int first_ = 0;                                          ///< the one to be waited for first
   int launched_ = 0;                                       ///< how many there are
   std::map<const void*, std::unique_ptr<Pinned>> tables_;  ///< by where they lie in the file
 
   /// The pass that is being asked for.
   struct PassState {
-    explicit PassState(bool of_interrupt = false) : interrupts(of_interrupt) {}
+    explicit PassState(bool of_interleaved = false) : interleaved(of_interleaved) {}
 
-    bool interrupts;  ///< another one
+    bool interleaved;  ///< another one
     Status status;
     bool selected = false;
     const float* rounded_of = nullptr;
     const float* halves_of = nullptr;
     int rope_dims = 0;  ///< that rope_ holds of this step; 0: nothing
     float rope_base = 0;
-    const int32_t* fed_from = nullptr;
+    const int32_t* async_token_from = nullptr;
     std::vector<WeightView> embedding_tables;
   };
   PassState pass_;
@@ -229,8 +230,8 @@ Status CudaOps::place_experts(std::span<ExpertWeights> experts, ExpertWeights* s
 }
 
 Status CudaOps::prepare_table(const WeightView& table) {
-  // Experts of the host are computed by threads that the host needs while a step is under way.
-  const bool unused = host_experts_.any() || !embeds_on_card(table.type);
+  // Experts of the host are computed by threads that the host needs while a step is in flight.
+  const bool unused = host_experts_.any() || !embeds_on_gpu(table.type);
   if (unused || tables_.contains(table.data)) return {};
   const auto bytes = static_cast<size_t>(table.bytes());
   auto memory = device_.pinned(bytes);
@@ -245,8 +246,8 @@ Status CudaOps::launch_step(const StepInputs& step, const StepOutputs& outputs,
   Status queued = queue_step(step, outputs, pass);
   // Steps in its interrupts have come and gone.
   const int number = (first_ + launched_) % 2;
-  UnderWay& under_way = under_way_[static_cast<size_t>(number)];
-  if (queued.ok()) queued = fetch_outputs(outputs, under_way);
+  InFlight& in_flight = in_flight_[static_cast<size_t>(number)];
+  if (queued.ok()) queued = fetch_outputs(outputs, in_flight);
   if (!queued.ok()) {
     (void)stream_.synchronize();  // what was queued reads memory that the next step writes
     return queued;
@@ -261,14 +262,14 @@ Result<StepOutputs> CudaOps::wait_for_step() {
   first_ = 1 - first_;
   --launched_;
   CHIMERE_CHECK_OK(stream_.wait_for_mark(number));
-  return under_way_[static_cast<size_t>(number)].outputs;
+  return in_flight_[static_cast<size_t>(number)].outputs;
 }
 
-Status CudaOps::interrupt_step(const std::function<void()>& steps) {
+Status CudaOps::interleaved_step(const std::function<void()>& steps) {
   CHIMERE_CHECK_OK(stream_.synchronize());
-  PassState interrupted = std::exchange(pass_, PassState(true));
+  PassState outer = std::exchange(pass_, PassState(true));
   steps();
-  pass_ = std::move(interrupted);
+  pass_ = std::move(outer);
   // These lie where the other steps' have been.
   forget_rounded();
   pass_.rope_dims = 0;
@@ -279,14 +280,14 @@ Status CudaOps::interrupt_step(const std::function<void()>& steps) {
 Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
                            const std::function<void()>& pass) {
   CHIMERE_CHECK_OK(weights_.finish());
-  pass_ = PassState(pass_.interrupts);
-  pass_.fed_from = step.fed_by.empty() ? nullptr : step.fed_from;
+  pass_ = PassState(pass_.interleaved);
+  pass_.async_token_from = step.async_from.empty() ? nullptr : step.async_token_from;
   CHIMERE_CHECK_OK(arrays().upload(step));
-  StepKind kind = kind_of(step, outputs, arrays().batch().extent);
-  kind.interrupts = pass_.interrupts;
+  GraphKey kind = graph_key_of(step, outputs, arrays().batch().extent);
+  kind.interleaved = pass_.interleaved;
   arrays().widen(kind.positions);
   if (arrays().all_rows().chunk.count > 0) host_experts_.begin_chunks();
-  StepRecorder::Entry* const entry = recorder_.find(kind);
+  CudaGraphCache::Entry* const entry = graph_cache_.find(kind);
   if (entry == nullptr || !entry->seen) {
     pass();
     if (entry != nullptr) {
@@ -294,9 +295,9 @@ Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
       entry->embedding_tables = pass_.embedding_tables;
     }
   } else if (entry->graph == nullptr) {
-    stream_.begin_recording();
+    stream_.begin_capture();
     pass();
-    entry->graph = stream_.end_recording();
+    entry->graph = stream_.end_capture();
   } else {
     for (size_t i = 0; i < entry->embedding_tables.size(); ++i) {
       CHIMERE_CHECK_OK(stage_embedding(i, entry->embedding_tables[i], step.tokens));
@@ -306,7 +307,7 @@ Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
   return pass_.status;
 }
 
-Status CudaOps::fetch_outputs(const StepOutputs& outputs, UnderWay& to) {
+Status CudaOps::fetch_outputs(const StepOutputs& outputs, InFlight& to) {
   StepOutputs& on_host = to.outputs = outputs;
   const TopLogits& top = outputs.top;
   const auto fetch = [&](Output& output, auto*& data, int64_t count) -> Status {
@@ -318,7 +319,7 @@ Status CudaOps::fetch_outputs(const StepOutputs& outputs, UnderWay& to) {
   const int64_t logits = outputs.logits.rows * outputs.logits.stride;
   CHIMERE_CHECK_OK(fetch(to.logits, on_host.logits.data, logits));
   CHIMERE_CHECK_OK(fetch(to.top, on_host.top.data, top.rows * top.count));
-  CHIMERE_CHECK_OK(fetch(to.listed, on_host.listed.data, top.rows * outputs.listed.count));
+  CHIMERE_CHECK_OK(fetch(to.selected, on_host.selected.data, top.rows * outputs.selected.count));
   CHIMERE_CHECK_OK(fetch(to.sums, on_host.sums, top.rows));
   return fetch(to.chosen, on_host.chosen, top.rows);
 }
@@ -338,10 +339,10 @@ Status CudaOps::stage_embedding(size_t place, const WeightView& table,
   if (embeddings_.size() <= place) embeddings_.resize(place + 1);
   StagedRows& staged = embeddings_[place];
   // Recorded steps copy from this memory, so that it is made for the largest of them.
-  const size_t rows = std::max(tokens.size(), static_cast<size_t>(kMostRecordedRows));
+  const size_t rows = std::max(tokens.size(), static_cast<size_t>(kMaxGraphRows));
   const size_t bytes = rows * static_cast<size_t>(table.n_in) * sizeof(float);
   if (bytes > staged.bytes) {
-    recorder_.forget();
+    graph_cache_.forget();
     CHIMERE_TRY(staged.memory, device_.pinned(bytes));
     staged.bytes = bytes;
   }
@@ -352,10 +353,10 @@ Status CudaOps::stage_embedding(size_t place, const WeightView& table,
 }
 
 void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) {
-  if (pass_.fed_from != nullptr) {
+  if (pass_.async_token_from != nullptr) {
     WeightView reached = table;
     reached.data = tables_.at(table.data)->data();
-    embed_tokens(stream_, reached, pass_.fed_from, arrays().fed_by(), y);
+    embed_tokens(stream_, reached, pass_.async_token_from, arrays().async_from(), y);
     forget_rounded();
     return;
   }
@@ -398,7 +399,7 @@ void CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, Matrix
 
 RoundedRows CudaOps::rounded_for(int64_t rows, int64_t n) {
   // Tiles are for steps of few rows; those of prompts would only write them.
-  if (rows > kMostRecordedRows) {
+  if (rows > kMaxGraphRows) {
     if (!ok(rounded_.resize(rounded_bytes(rows, n)))) return {};
     return rounded_rows_at(rounded_.data(), rows, n);
   }
@@ -429,8 +430,8 @@ void CudaOps::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
   const HalfRows h = any && chunk.count > 0 ? halves(x) : HalfRows{};
   if (!ok({})) return;
   const int multiprocessors = device_.facts().multiprocessors;
-  if (step.count > 0) linear_step(stream_, multiprocessors, x, q, step, codebook_, jobs);
-  if (chunk.count > 0) linear_chunk(stream_, x, h, chunk, codebook_, jobs);
+  if (step.count > 0) linear_decode(stream_, multiprocessors, x, q, step, codebook_, jobs);
+  if (chunk.count > 0) linear_prefill(stream_, x, h, chunk, codebook_, jobs);
 }
 
 void CudaOps::gdn_conv(const BatchView& /*batch*/, const GdnShape& shape, const float* weight,
@@ -460,14 +461,16 @@ void CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
                       const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
                       ConstMatrixView beta, ConstMatrixView z, MatrixView out) {
   const DeviceBatch& batch = arrays().batch();
-  const int64_t arrivals = int64_t{batch.extent.n_sequences} * shape.n_k_heads;
-  if (!ok(arrivals_.resize_zeroed(arrivals * static_cast<int64_t>(sizeof(uint32_t))))) return;
+  const int64_t barrier_counters = int64_t{batch.extent.n_sequences} * shape.n_k_heads;
+  if (!ok(barrier_counters_.resize_zeroed(barrier_counters *
+                                          static_cast<int64_t>(sizeof(uint32_t)))))
+    return;
   if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
   const bool rounds = shape.head_dim % kActivationBlock == 0;
   const RoundedRows rounded = rounds ? rounded_for(out.rows, out.cols) : RoundedRows{};
   if (!ok({})) return;
   cuda::gdn_mix(stream_, batch, shape, operands, qkv, alpha, beta, z, out, rounded, scratch_.data(),
-                reinterpret_cast<uint32_t*>(arrivals_.data()));
+                reinterpret_cast<uint32_t*>(barrier_counters_.data()));
   pass_.rounded_of = rounds ? out.data : nullptr;
   pass_.halves_of = nullptr;
 }
@@ -518,14 +521,14 @@ void CudaOps::top_logits(ConstMatrixView logits, TopLogits top) {
   cuda::top_logits(stream_, logits, top, scratch_.data());
 }
 
-void CudaOps::take_logits(MatrixView logits, std::span<const int32_t> /*ids*/,
-                          ListedLogits listed) {
-  cuda::take_logits(stream_, logits, arrays().listed_ids(), listed);
+void CudaOps::gather_logits(MatrixView logits, std::span<const int32_t> /*ids*/,
+                            SelectedLogits selected) {
+  cuda::gather_logits(stream_, logits, arrays().selected_ids(), selected);
 }
 
-void CudaOps::exp_sums(ConstMatrixView logits, ExpSums* sums) {
-  if (!ok(scratch_.resize(exp_sums_scratch_bytes(logits.rows, logits.cols)))) return;
-  cuda::exp_sums(stream_, logits, sums, scratch_.data());
+void CudaOps::log_sum_exp(ConstMatrixView logits, LogSumExp* sums) {
+  if (!ok(scratch_.resize(log_sum_exp_scratch_bytes(logits.rows, logits.cols)))) return;
+  cuda::log_sum_exp(stream_, logits, sums, scratch_.data());
 }
 
 void CudaOps::choose(TopLogits top, std::span<const TokenChoice> /*choices*/, int32_t* chosen) {
@@ -553,7 +556,7 @@ void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
   const auto& [step, chunk] = rows();
   const bool on_host = host_experts_.has(experts);
   const ExpertTable& table = on_host ? host_experts_.table(experts) : experts_.at(experts.data());
-  const bool in_halves = moe_chunk_takes_halves(table);
+  const bool in_halves = moe_prefill_takes_halves(table);
   const RoundedRows q = step.count > 0 || !in_halves ? rounded(x) : RoundedRows{};
   const HalfRows h = chunk.count > 0 && in_halves ? halves(x) : HalfRows{};
   if (on_host) {
@@ -564,28 +567,28 @@ void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
     return;
   }
   const int64_t bytes =
-      std::max(moe_step_scratch_bytes(table, step.count, routing.n_used),
-               moe_chunk_scratch_bytes(table, chunk.count, routing.n_used, x.cols));
+      std::max(moe_decode_scratch_bytes(table, step.count, routing.n_used),
+               moe_prefill_scratch_bytes(table, chunk.count, routing.n_used, x.cols));
   if (!ok(scratch_.resize(bytes))) return;
   uint8_t* const scratch = scratch_.data();
   if (step.count > 0) {
-    moe_step(stream_, device_.facts().multiprocessors, table, x, q, step, routing, shared_gate,
-             codebook_, scratch, y);
+    moe_decode(stream_, device_.facts().multiprocessors, table, x, q, step, routing, shared_gate,
+               codebook_, scratch, y);
   }
   if (chunk.count > 0) {
-    moe_chunk(stream_, device_.facts().multiprocessors, table, x, q, h, chunk, routing, shared_gate,
-              codebook_, scratch, y);
+    moe_prefill(stream_, device_.facts().multiprocessors, table, x, q, h, chunk, routing,
+                shared_gate, codebook_, scratch, y);
   }
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool,
-                                           const WeightPlaces& places, OnUpload on_upload) {
+                                           const WeightPlacement& places, OnUpload on_upload) {
   CHIMERE_TRY(StepArrays arrays, StepArrays::create(device));
-  CHIMERE_TRY(StepArrays of_interrupts, StepArrays::create(device));
+  CHIMERE_TRY(StepArrays of_interleaved, StepArrays::create(device));
   auto ops = std::make_unique<CudaOps>(device, pool,
-                                       std::array{std::move(arrays), std::move(of_interrupts)},
+                                       std::array{std::move(arrays), std::move(of_interleaved)},
                                        places, std::move(on_upload));
   CHIMERE_CHECK_OK(ops->start());
   return std::unique_ptr<Ops>(std::move(ops));

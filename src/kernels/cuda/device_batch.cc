@@ -20,7 +20,7 @@ BatchExtent extent_of(const BatchView& batch) {
       const bool first = i == batch.sequence_slices[s];
       if (first || batch.slices[i - 1].row_class != slice.row_class) ++runs;
       rows += slice.row_count;
-      int32_t& most = slice.row_class == RowClass::kStep ? e.step_rows : e.chunk_rows;
+      int32_t& most = slice.row_class == RowClass::kDecode ? e.decode_rows : e.prefill_rows;
       most = std::max(most, slice.row_count);
     }
     e.sequence_rows = std::max(e.sequence_rows, rows);

@@ -14,8 +14,8 @@ struct BatchExtent {
   int32_t n_slices = 0;
   int32_t sequence_rows = 0;  ///< most rows of a sequence
   int32_t runs = 0;           ///< most runs of slices of one class in a sequence
-  int32_t step_rows = 0;      ///< most rows of a slice of step rows
-  int32_t chunk_rows = 0;     ///< most rows of a chunk
+  int32_t decode_rows = 0;    ///< most rows of a slice of decode rows
+  int32_t prefill_rows = 0;   ///< most rows of a chunk
   int32_t positions = 0;      ///< most positions that a row sees
 
   bool operator==(const BatchExtent&) const = default;

@@ -18,13 +18,13 @@ struct TestDevice {
   std::unique_ptr<Device> device;
 };
 
-/// The emulator in both orders of threads; with `--device=card` on the program's command line
-/// (ctest's label gpu) the first card instead. Never empty: without a card the program has ended
+/// The emulator in both orders of threads; with `--device=GPU` on the program's command line
+/// (ctest's label gpu) the first GPU instead. Never empty: without a GPU the program has ended
 /// with the exit status that ctest takes for "skipped". `--cuda-profile=NAME` gives them a profile.
 const std::vector<TestDevice>& devices();
 
 /// Memory of a device that a test fills and reads. A copy of the device's bytes is made at each
-/// read, so that the emulator and a card behave alike.
+/// read, so that the emulator and a GPU behave alike.
 template <typename T>
 class OnDevice {
  public:

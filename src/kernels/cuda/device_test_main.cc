@@ -1,4 +1,4 @@
-// main() of the tests that run on the emulator or on a card (device_test_data.h).
+// main() of the tests that run on the emulator or on a GPU (device_test_data.h).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -14,19 +14,19 @@ namespace {
 
 constexpr int kSkipped = 77;
 
-bool on_card = false;
+bool on_gpu = false;
 Profile profile = Profile::kNative;
 
 std::vector<TestDevice> make_devices() {
   std::vector<TestDevice> all;
-  if (on_card) {
-    auto card = open_card(0, profile);
-    if (!card.ok()) {
-      std::cout << "skipped: " << card.error().message << '\n';
+  if (on_gpu) {
+    auto gpu = open_cuda_device(0, profile);
+    if (!gpu.ok()) {
+      std::cout << "skipped: " << gpu.error().message << '\n';
       std::exit(kSkipped);
     }
-    const std::string name = (*card)->facts().name;
-    all.push_back({name, *std::move(card)});
+    const std::string name = (*gpu)->facts().name;
+    all.push_back({name, *std::move(gpu)});
   } else {
     all.push_back({"emulator, rising", make_emulator(emulator::Order::kRising, profile)});
     all.push_back({"emulator, falling", make_emulator(emulator::Order::kFalling, profile)});
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   constexpr std::string_view kProfile = "--cuda-profile=";
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
-    if (flag == "--device=card") test::on_card = true;
+    if (flag == "--device=gpu") test::on_gpu = true;
     if (!flag.starts_with(kProfile)) continue;
     const auto named = parse_profile(flag.substr(kProfile.size()));
     if (!named.ok()) test::ok_or_end(named.error());

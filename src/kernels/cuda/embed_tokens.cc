@@ -9,7 +9,7 @@ constexpr Kernel kEmbedTokens = {"embed_tokens", "embed_tokens"};
 
 }  // namespace
 
-bool embeds_on_card(DType type) {
+bool embeds_on_gpu(DType type) {
   switch (type) {
     case DType::kF32:
     case DType::kF16:

@@ -11,7 +11,7 @@
 namespace chimere::kernels::cuda {
 
 /// Whether embed_tokens() decodes tables of this type: all but the formats with grids of vectors.
-bool embeds_on_card(DType type);
+bool embeds_on_gpu(DType type);
 
 /// y[r] = row tokens[places[r]] of the table, decoded to f32 with the bits of quant::decode(); row
 /// 0 where that token is -1. The table lies where kernels reach it, the host's pinned memory

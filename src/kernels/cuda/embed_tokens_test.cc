@@ -22,7 +22,7 @@ constexpr DType kTypes[] = {DType::kF32,  DType::kF16,    DType::kBF16,   DType:
                             DType::kQ2_K, DType::kQ3_K,   DType::kQ4_K,   DType::kQ5_K,
                             DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4};
 
-/// Any bytes: of 16-bit scales that are not numbers the bits are the card's own, so that these are
+/// Any bytes: of 16-bit scales that are not numbers the bits are the GPU's own, so that these are
 /// drawn again.
 std::vector<uint8_t> random_row(std::mt19937_64& random, DType type, int64_t n) {
   std::vector<uint8_t> row(static_cast<size_t>(row_bytes(type, n)));
@@ -48,7 +48,7 @@ TEST(CudaEmbedTokens, DecodeEveryFormatAsTheFileSaysIt) {
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
   for (const DType type : kTypes) {
-    ASSERT_TRUE(embeds_on_card(type)) << dtype_name(type);
+    ASSERT_TRUE(embeds_on_gpu(type)) << dtype_name(type);
     for (const int64_t n : {256, 768, 2048, 2304}) {
       constexpr int64_t kTokens = 9;
       std::vector<uint8_t> table;
@@ -64,10 +64,10 @@ TEST(CudaEmbedTokens, DecodeEveryFormatAsTheFileSaysIt) {
         ASSERT_TRUE(pinned.ok());
         std::memcpy((*pinned)->data(), table.data(), table.size());
         const OnDevice<int32_t> tokens(*device, chosen);
-        const OnDevice<int32_t> fed_by(*device, places);
+        const OnDevice<int32_t> async_from(*device, places);
         const OnDevice<float> y(*device, std::vector<float>(static_cast<size_t>(rows * n), -7));
         embed_tokens(device->stream(), {type, kTokens, n, (*pinned)->data()}, tokens.data(),
-                     fed_by.data(), {y.data(), rows, n, n});
+                     async_from.data(), {y.data(), rows, n, n});
         const std::vector<float> got = y.read();
         std::vector<float> want(static_cast<size_t>(n));
         for (int64_t r = 0; r < rows; ++r) {
@@ -114,7 +114,7 @@ TEST(CudaEmbedTokens, DecodeScalesThatAreNoNumbers) {
 
 TEST(CudaEmbedTokens, LeavesFormatsWithGridsToTheHost) {
   for (const DType type : {DType::kIQ1_S, DType::kIQ2_XS, DType::kIQ3_S, DType::kF64}) {
-    EXPECT_FALSE(embeds_on_card(type)) << dtype_name(type);
+    EXPECT_FALSE(embeds_on_gpu(type)) << dtype_name(type);
   }
 }
 

@@ -141,14 +141,14 @@ struct FragmentCodec<DType::kQ6_K> {
 };
 
 template <>
-struct FragmentCodec<DType::kIQ3_S_WIDE> {
+struct FragmentCodec<DType::kIQ3_S_UNPACKED> {
   static constexpr int kHalves = 1;
 
   template <class Row>
   static __device__ __forceinline__ void load(const Row& row, int block, int part,
                                               const uint32_t* /*codebook*/,
                                               WeightFragment<1>& out) {
-    constexpr DType kType = DType::kIQ3_S_WIDE;
+    constexpr DType kType = DType::kIQ3_S_UNPACKED;
     const uint2 nibbles = nibbles_of_part(row, block, part);
     out.q[0] = less<excess_of(kType)>(nibbles.x << 1U);
     out.q[1] = less<excess_of(kType)>(nibbles.y << 1U);

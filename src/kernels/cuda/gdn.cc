@@ -10,16 +10,17 @@ namespace {
 
 constexpr Kernel kConvEdges = {"gdn_conv", "gdn_conv_edges"};
 constexpr Kernel kConvTiles = {"gdn_conv", "gdn_conv_rows"};
-constexpr Kernel kChunkProducts = {"gdn_chunk", "gdn_chunk_products"};
-constexpr Kernel kChunkScan = {"gdn_chunk", "gdn_chunk_scan"};
-constexpr Kernel kChunkSolve = {"gdn_chunk_128", "gdn_chunk_solve"};
-constexpr Kernel kChunkAdvance = {"gdn_chunk_128", "gdn_chunk_advance"};
-constexpr Kernel kStep32 = {"gdn_step", "gdn_step_32"};
-constexpr Kernel kStep16 = {"gdn_step", "gdn_step_16"};
-constexpr Kernel kMixMany = {"gdn_step_128", "gdn_step_128_many"};
-constexpr Kernel kMixFew = {"gdn_step_128", "gdn_step_128_few"};
-constexpr Kernel kMixRowsOf = {"gdn_step_128", "gdn_step_128_rows"};
-/// Blocks up to which those of gdn_step_128 rehearse: one for each multiprocessor.
+constexpr Kernel kChunkProducts = {"gdn_prefill", "gdn_prefill_products"};
+constexpr Kernel kChunkScan = {"gdn_prefill", "gdn_prefill_scan"};
+constexpr Kernel kChunkSolve = {"gdn_prefill_128", "gdn_prefill_solve"};
+constexpr Kernel kChunkAdvance = {"gdn_prefill_128", "gdn_prefill_advance"};
+constexpr Kernel kStep32 = {"gdn_decode", "gdn_decode_32"};
+constexpr Kernel kStep16 = {"gdn_decode", "gdn_decode_16"};
+constexpr Kernel kMixMany = {"gdn_decode_128", "gdn_decode_128_many"};
+constexpr Kernel kMixFew = {"gdn_decode_128", "gdn_decode_128_few"};
+constexpr Kernel kMixRowsOf = {"gdn_decode_128", "gdn_decode_128_rows"};
+/// Blocks up to which those of gdn_decode_128 warm the instruction cache: one for each
+/// multiprocessor.
 constexpr int64_t kFewBlocks = 128;
 
 uint32_t u32(int64_t x) { return static_cast<uint32_t>(x); }
@@ -47,7 +48,7 @@ GdnScanArgs scan_args(const DeviceBatch& batch, const GdnShape& shape, ConstMatr
   return scan;
 }
 
-/// Whether chunks are advanced on tensor cores (gdn_chunk_128.cu).
+/// Whether chunks are advanced on tensor cores (gdn_prefill_128.cu).
 bool takes_tensor_cores(const GdnShape& shape) { return shape.head_dim == 128; }
 
 /// Parts of the scratch memory, in floats. The edges are those of gdn_conv, the others of gdn_scan.
@@ -64,12 +65,12 @@ ScratchFloats scratch_floats(const GdnShape& shape, const BatchExtent& extent) {
   ScratchFloats floats = {};
   floats.edges =
       (int64_t{extent.n_rows} / kConvTile + extent.n_sequences) * shape.conv_state_floats();
-  if (extent.chunk_rows > 0) {
+  if (extent.prefill_rows > 0) {
     const int64_t rows = extent.n_rows;
-    floats.products = rows * shape.n_k_heads * 2 * kChunk;
+    floats.products = rows * shape.n_k_heads * 2 * kPrefill;
     if (takes_tensor_cores(shape)) {
       floats.solved = rows * shape.n_v_heads * 2 * shape.head_dim;
-      floats.mixed = rows * shape.n_v_heads * kChunk;
+      floats.mixed = rows * shape.n_v_heads * kPrefill;
       floats.decays = blocks_of(rows * shape.n_v_heads * 2, 4) * 4;
     }
   }
@@ -77,7 +78,7 @@ ScratchFloats scratch_floats(const GdnShape& shape, const BatchExtent& extent) {
   return floats;
 }
 
-void launch_step(Stream& stream, const BatchExtent& extent, GdnStepArgs args) {
+void launch_step(Stream& stream, const BatchExtent& extent, GdnDecodeArgs args) {
   const GdnDims& dims = args.scan.dims;
   // As many columns as rows of a part, so that a block has head_dim threads.
   args.columns = dims.head_dim % 32 == 0 ? 32 : 16;
@@ -93,7 +94,7 @@ bool aligned16(const T* p) {
   return reinterpret_cast<uintptr_t>(p) % 16 == 0;
 }
 
-/// Whether gdn_step_128 takes the layer.
+/// Whether gdn_decode_128 takes the layer.
 bool takes_one_launch(const GdnShape& shape, const GdnOperands& o) {
   return shape.head_dim == kMixDim && shape.conv_kernel == kMixTaps && aligned16(o.conv_weight) &&
          aligned16(o.scan_state.base) && o.scan_state.slot_stride % 4 == 0;
@@ -135,7 +136,7 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
               RecurrentView state, MatrixView out, uint8_t* scratch) {
   const BatchExtent& extent = batch.extent;
   auto* floats = reinterpret_cast<float*>(scratch);
-  GdnChunkArgs args = {};
+  GdnPrefillArgs args = {};
   args.products = floats;
   GdnScanArgs& scan = args.scan;
   scan = scan_args(batch, shape, qkv, alpha, beta, a, dt_bias, state, out);
@@ -145,50 +146,50 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
   args.decays = args.mixed + parts.mixed;
   scan.carry = args.decays + parts.decays;
   const bool tensor_cores = takes_tensor_cores(shape);
-  if (extent.chunk_rows > 0) {
+  if (extent.prefill_rows > 0) {
     const Launch products = {.grid = {u32(shape.n_k_heads), u32(extent.n_slices)},
-                             .block = {kGdnChunkThreads},
+                             .block = {kGdnPrefillThreads},
                              .overlaps_previous = true};
     stream.launch(kChunkProducts, products, args);
     if (tensor_cores) {
       const Launch solve = {.grid = {u32(shape.n_v_heads), u32(extent.n_slices)},
-                            .block = {kGdnChunkThreads},
+                            .block = {kGdnPrefillThreads},
                             .overlaps_previous = true};
       stream.launch(kChunkSolve, solve, args);
     }
   }
   for (scan.run = 0; scan.run < extent.runs; ++scan.run) {
-    if (extent.chunk_rows > 0 && tensor_cores) {
-      const Launch chunks = {.grid = {u32(shape.head_dim / kChunkColumns), u32(shape.n_v_heads),
+    if (extent.prefill_rows > 0 && tensor_cores) {
+      const Launch chunks = {.grid = {u32(shape.head_dim / kPrefillColumns), u32(shape.n_v_heads),
                                       u32(extent.n_sequences)},
-                             .block = {kGdnChunkThreads},
+                             .block = {kGdnPrefillThreads},
                              .overlaps_previous = true};
       stream.launch(kChunkAdvance, chunks, args);
-    } else if (extent.chunk_rows > 0) {
+    } else if (extent.prefill_rows > 0) {
       const Launch chunks = {
-          .grid = {u32(blocks_of(shape.head_dim, kChunkColumns)), u32(shape.n_v_heads),
+          .grid = {u32(blocks_of(shape.head_dim, kPrefillColumns)), u32(shape.n_v_heads),
                    u32(extent.n_sequences)},
-          .block = {kGdnChunkThreads},
-          .shared_bytes =
-              u32(kGdnChunkSharedBytes + shape.head_dim * kChunkColumns * int64_t{sizeof(float)})};
+          .block = {kGdnPrefillThreads},
+          .shared_bytes = u32(kGdnPrefillSharedBytes +
+                              shape.head_dim * kPrefillColumns * int64_t{sizeof(float)})};
       stream.launch(kChunkScan, chunks, args);
     }
-    if (extent.step_rows > 0) {
-      GdnStepArgs step = {};
+    if (extent.decode_rows > 0) {
+      GdnDecodeArgs step = {};
       step.scan = scan;
       launch_step(stream, extent, step);
     }
   }
 }
 
-bool steps_only(const BatchExtent& extent) { return extent.chunk_rows == 0 && extent.runs <= 1; }
+bool decode_only(const BatchExtent& extent) { return extent.prefill_rows == 0 && extent.runs <= 1; }
 
 void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
              const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
              ConstMatrixView beta, ConstMatrixView z, MatrixView out, const RoundedRows& rounded,
-             uint8_t* scratch, uint32_t* arrivals) {
+             uint8_t* scratch, uint32_t* barrier_counters) {
   const GdnOperands& o = operands;
-  if (!steps_only(batch.extent)) {
+  if (!decode_only(batch.extent)) {
     gdn_conv(stream, batch, shape, o.conv_weight, o.eps, o.conv_state, qkv, scratch);
     gdn_scan(stream, batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out, scratch);
     gated_rms_norm(stream, out, z, o.norm, shape.head_dim, o.eps, out, rounded);
@@ -199,7 +200,7 @@ void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
     args.scan = scan_args(batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out);
     args.conv_weight = o.conv_weight;
     args.conv_state = {o.conv_state.base, o.conv_state.slot_stride};
-    args.arrivals = arrivals;
+    args.barrier_counters = barrier_counters;
     args.z = {z.data, z.stride};
     args.norm = o.norm;
     args.rounded = rounded;
@@ -215,11 +216,11 @@ void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
     stream.launch(!single ? kMixRowsOf : few ? kMixFew : kMixMany, launch, args);
     return;
   }
-  GdnStepArgs args = {};
+  GdnDecodeArgs args = {};
   args.scan = scan_args(batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out);
   args.conv_weight = o.conv_weight;
   args.conv_state = {o.conv_state.base, o.conv_state.slot_stride};
-  args.arrivals = arrivals;
+  args.barrier_counters = barrier_counters;
   args.eps = o.eps;
   launch_step(stream, batch.extent, args);
   gated_rms_norm(stream, out, z, o.norm, shape.head_dim, o.eps, out, rounded);

@@ -1,4 +1,4 @@
-// The gated delta net on a card: Ops::gdn_conv, Ops::gdn_scan and Ops::gdn_mix with the same bits.
+// The gated delta net on a GPU: Ops::gdn_conv, Ops::gdn_scan and Ops::gdn_mix with the same bits.
 #ifndef CHIMERE_KERNELS_CUDA_GDN_H_
 #define CHIMERE_KERNELS_CUDA_GDN_H_
 
@@ -22,8 +22,8 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
               RecurrentView state, MatrixView out, uint8_t* scratch);
 
 /// Whether a step has no chunks and no sequence has two runs: gdn_mix takes one launch then, or two
-/// for heads and convolutions that gdn_step_128 does not have.
-bool steps_only(const BatchExtent& extent);
+/// for heads and convolutions that gdn_decode_128 does not have.
+bool decode_only(const BatchExtent& extent);
 
 /// Ops::gdn_mix, whose result is rounded too where `rounded` has memory (gated_rms_norm() of
 /// norm.h). No kernel since the stream's last copy may have written the states: they are
@@ -32,7 +32,7 @@ bool steps_only(const BatchExtent& extent);
 void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
              const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
              ConstMatrixView beta, ConstMatrixView z, MatrixView out, const RoundedRows& rounded,
-             uint8_t* scratch, uint32_t* arrivals);
+             uint8_t* scratch, uint32_t* barrier_counters);
 
 }  // namespace chimere::kernels::cuda
 

@@ -14,9 +14,9 @@ namespace chimere::kernels::cuda {
 /// Most taps of the convolution.
 inline constexpr int kMaxTaps = 8;
 /// Most rows of a chunk.
-inline constexpr int kChunk = 64;
-/// Columns of the state that a block of gdn_chunk_scan advances.
-inline constexpr int kChunkColumns = 32;
+inline constexpr int kPrefill = 64;
+/// Columns of the state that a block of gdn_prefill_scan advances.
+inline constexpr int kPrefillColumns = 32;
 
 struct GdnDims {
   int32_t n_k_heads;
@@ -68,23 +68,23 @@ struct GdnScanArgs {
   Rows out;
 };
 
-/// gdn_step. Without `conv_weight`, qkv is what gdn_conv leaves.
-struct GdnStepArgs {
+/// gdn_decode. Without `conv_weight`, qkv is what gdn_conv leaves.
+struct GdnDecodeArgs {
   GdnScanArgs scan;
   int32_t columns;  ///< of the state, of a block; at most 32
   const float* conv_weight;
   SlotArgs conv_state;
-  uint32_t* arrivals;  ///< [n_sequences, n_k_heads] zeros, and zeros again at the end
-  float eps;           ///< of the norms of q and k
+  uint32_t* barrier_counters;  ///< [n_sequences, n_k_heads] zeros, and zeros again at the end
+  float eps;                   ///< of the norms of q and k
 };
 
-/// gdn_step_128: the whole of Ops::gdn_mix for step rows, with heads of 128 elements and four taps.
-/// All but `arrivals` is aligned to 16 bytes, and so is a slot of either state.
+/// gdn_decode_128: the whole of Ops::gdn_mix for decode rows, with heads of 128 elements and four
+/// taps. All but `arrivals` is aligned to 16 bytes, and so is a slot of either state.
 struct GdnMixArgs {
   GdnScanArgs scan;
   const float* conv_weight;
   SlotArgs conv_state;
-  uint32_t* arrivals;  ///< [n_sequences, n_k_heads] zeros, and zeros again at the end
+  uint32_t* barrier_counters;  ///< [n_sequences, n_k_heads] zeros, and zeros again at the end
   ConstRows z;
   const float* norm;  ///< [128]
   RoundedRows rounded;
@@ -98,7 +98,7 @@ inline constexpr int kMixStateBytes = kMixDim * kMixDim * 4;
 /// Rows that a block prepares together, where a sequence has several.
 inline constexpr int kMixRows = 4;
 
-/// What the threads of a block of gdn_step_128 share.
+/// What the threads of a block of gdn_decode_128 share.
 template <int kRows>
 struct alignas(16) GdnMixShared {
   float raw[kRows][3 * kMixDim];  ///< q, k, v as the convolution leaves them
@@ -113,22 +113,22 @@ struct alignas(16) GdnMixShared {
   int32_t last_reader;
 };
 
-inline constexpr int kGdnChunkThreads = 256;
-/// Shared memory of a block of gdn_chunk_scan besides its columns of the state.
-inline constexpr int kGdnChunkSharedBytes =
-    4 *
-    (16 * (2 * kChunk + 4) + 2 * kChunk * kChunkColumns + 2 * kChunk * (kChunk + 1) + 4 * kChunk);
+inline constexpr int kGdnPrefillThreads = 256;
+/// Shared memory of a block of gdn_prefill_scan besides its columns of the state.
+inline constexpr int kGdnPrefillSharedBytes =
+    4 * (16 * (2 * kPrefill + 4) + 2 * kPrefill * kPrefillColumns + 2 * kPrefill * (kPrefill + 1) +
+         4 * kPrefill);
 
-/// gdn_chunk_products, gdn_chunk_scan, gdn_chunk_solve and gdn_chunk_advance.
-struct GdnChunkArgs {
+/// gdn_prefill_products, gdn_prefill_scan, gdn_prefill_solve and gdn_prefill_advance.
+struct GdnPrefillArgs {
   GdnScanArgs scan;
-  /// [rows, n_k_heads, 2, kChunk] of row i and row j <= i of its chunk: chain(k_i, k_j), then
+  /// [rows, n_k_heads, 2, kPrefill] of row i and row j <= i of its chunk: chain(k_i, k_j), then
   /// chain(q_i, k_j)
   float* products;
-  // What gdn_chunk_solve leaves for gdn_chunk_advance.
+  // What gdn_prefill_solve leaves for gdn_prefill_advance.
   float* solved;  ///< [rows, n_v_heads, 2, head_dim]: corrections without a state, and what a state
                   ///< takes off
-  float* mixed;   ///< [rows, n_v_heads, kChunk]: B_ij of row i
+  float* mixed;   ///< [rows, n_v_heads, kPrefill]: B_ij of row i
   float* decays;  ///< [rows, n_v_heads, 2]: Γ_i, and γ from row i to the chunk's last
 };
 

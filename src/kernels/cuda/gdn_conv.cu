@@ -56,7 +56,7 @@ CHIMERE_KERNEL(gdn_conv_edges, 256, GdnConvArgs, args) {
        ++i) {
     const SliceArgs slice = args.batch.slices[i];
     const int end = slice.row_begin + slice.row_count;
-    for (int r = slice.row_class == kChunkRows ? end - 1 : slice.row_begin; r < end; ++r) {
+    for (int r = slice.row_class == kPrefillRows ? end - 1 : slice.row_begin; r < end; ++r) {
       const int slot = args.batch.write_slot[r];
       if (slot < 0) continue;
       float* after = args.state.base + slot * args.state.stride + c;

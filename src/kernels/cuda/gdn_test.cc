@@ -272,7 +272,7 @@ void expect_exact_scan(const Layer& conv, const Scenario& scenario, const Device
       Exact state(conv.scan_state.data() + place(sequence.read_slot), head);
       int row = begin;
       for (const auto& [row_class, rows] : sequence.slices) {
-        const int size = row_class == RowClass::kChunk ? rows : 1;
+        const int size = row_class == RowClass::kPrefill ? rows : 1;
         for (int done = 0; done < rows; done += size) {
           exact_chunk(conv, row, size, h, state, out);
           row += size;
@@ -338,7 +338,7 @@ TEST(CudaDeltaNet, HeadsWiderThanABlocksColumns) {
     shape.n_v_heads = 1;
     Scenario scenario(rng, 1, 0);
     scenario.sequences.resize(1);
-    scenario.sequences[0].slices = {{RowClass::kChunk, 3}, {RowClass::kStep, 2}};
+    scenario.sequences[0].slices = {{RowClass::kPrefill, 3}, {RowClass::kDecode, 2}};
     scenario.sequences[0].write_slots = {-1, -1, -1, -1, scenario.n_slots++};
     check(rng, shape, scenario);
   }
@@ -357,7 +357,7 @@ TEST(CudaDeltaNet, LongPrompts) {
     s.slices.clear();
     s.write_slots.clear();
     for (const int rows : {64, 64, uniform_int(rng, 1, 64), 64, uniform_int(rng, 1, 64)}) {
-      s.slices.emplace_back(RowClass::kChunk, rows);
+      s.slices.emplace_back(RowClass::kPrefill, rows);
       s.write_slots.insert(s.write_slots.end(), rows, -1);
     }
     s.write_slots.back() = i == 0 ? 0 : 2;  // in place, and elsewhere
@@ -365,15 +365,15 @@ TEST(CudaDeltaNet, LongPrompts) {
   check(rng, shape, scenario);
 }
 
-/// Step rows of many sequences, some of them up to `most_rows`; by so many launches.
-void check_step(Rng& rng, const GdnShape& shape, int n_sequences, int most_rows, int launches) {
+/// Decode rows of many sequences, some of them up to `max_rows`; by so many launches.
+void check_step(Rng& rng, const GdnShape& shape, int n_sequences, int max_rows, int launches) {
   std::vector<SequenceSpec> sequences;
   int n_slots = n_sequences;
   for (int i = 0; i < n_sequences; ++i) {
     SequenceSpec s;
     s.read_slot = i;
-    const int rows = uniform_int(rng, 0, 2) == 0 ? uniform_int(rng, 1, most_rows) : 1;
-    s.slices = {{RowClass::kStep, rows}};
+    const int rows = uniform_int(rng, 0, 2) == 0 ? uniform_int(rng, 1, max_rows) : 1;
+    s.slices = {{RowClass::kDecode, rows}};
     // In place, or a slot for each row.
     const bool in_place = uniform_int(rng, 0, 1) == 0;
     for (int r = 0; r < rows; ++r) s.write_slots.push_back(in_place ? -1 : n_slots++);
@@ -388,7 +388,7 @@ void check_step(Rng& rng, const GdnShape& shape, int n_sequences, int most_rows,
     const BatchOnDevice on(*device, batch.view(), uniform_int(rng, 0, 3));
     const DeviceLayer l(*device, start);
     const std::vector<uint32_t> zeros(on.view().extent.n_sequences * shape.n_k_heads);
-    const OnDevice<uint32_t> arrivals(*device, zeros);
+    const OnDevice<uint32_t> barrier_counters(*device, zeros);
     const GdnOperands operands = {l.conv_weight.data(),
                                   {l.conv_state.data(), l.slot_stride},
                                   l.a.data(),
@@ -396,46 +396,46 @@ void check_step(Rng& rng, const GdnShape& shape, int n_sequences, int most_rows,
                                   {l.scan_state.data(), l.slot_stride},
                                   l.norm.data(),
                                   kEps};
-    ASSERT_TRUE(steps_only(on.view().extent));
+    ASSERT_TRUE(decode_only(on.view().extent));
     const bool rounds = shape.head_dim % 32 == 0;
     const RoundedMemory rounded(*device, batch.view().n_rows, (shape.value_dim() + 31) / 32 * 32);
     const int64_t before = device->stream().counts().launches;
     gdn_mix(device->stream(), on.view(), shape, operands, l.qkv.view(), l.alpha.view(),
             l.beta.view(), l.z.view(), l.out.view(), rounds ? rounded.rows() : RoundedRows{},
-            nullptr, arrivals.data());
+            nullptr, barrier_counters.data());
     EXPECT_EQ(device->stream().counts().launches, before + launches);
     ASSERT_TRUE(device->stream().synchronize().ok());
     expect_rows(l.out.read(), want.out, name, shape.head_dim);
     if (rounds) rounded.expect(want.out, name);
     l.expect_states(want, name);
-    EXPECT_EQ(arrivals.read(), zeros);
+    EXPECT_EQ(barrier_counters.read(), zeros);
   }
 }
 
-TEST(CudaDeltaNet, TwoLaunchesOfStepRowsHaveTheBitsOfThreeOps) {
+TEST(CudaDeltaNet, TwoLaunchesOfDecodeRowsHaveTheBitsOfThreeOps) {
   Rng rng = seeded();
   for (const int head_dim : {16, 48, 64, 96}) {
     check_step(rng, random_shape(rng, head_dim), uniform_int(rng, 1, 5), 9, 2);
   }
-  GdnShape wide = random_shape(rng, 256);
-  wide.n_k_heads = 1;
-  wide.n_v_heads = 2;
-  check_step(rng, wide, 2, 9, 2);
+  GdnShape unpacked = random_shape(rng, 256);
+  unpacked.n_k_heads = 1;
+  unpacked.n_v_heads = 2;
+  check_step(rng, unpacked, 2, 9, 2);
   GdnShape taps = random_shape(rng, 128);
   taps.conv_kernel = 3;
   check_step(rng, taps, 1, 2, 2);
 }
 
-TEST(CudaDeltaNet, OneLaunchOfStepRowsHasTheBitsOfThreeOps) {
+TEST(CudaDeltaNet, OneLaunchOfDecodeRowsHasTheBitsOfThreeOps) {
   Rng rng = seeded();
-  for (const int most_rows : {1, 9}) {
+  for (const int max_rows : {1, 9}) {
     GdnShape shape = random_shape(rng, 128);
     shape.n_k_heads = 2;
     shape.n_v_heads = 2 * uniform_int(rng, 1, 3);
     shape.conv_kernel = 4;
-    check_step(rng, shape, uniform_int(rng, 1, 5), most_rows, 1);
+    check_step(rng, shape, uniform_int(rng, 1, 5), max_rows, 1);
   }
-  // So many blocks that they do not rehearse.
+  // So many blocks that they do not warm the instruction cache.
   GdnShape many = random_shape(rng, 128);
   many.n_k_heads = 24;
   many.n_v_heads = 48;
@@ -443,10 +443,10 @@ TEST(CudaDeltaNet, OneLaunchOfStepRowsHasTheBitsOfThreeOps) {
   check_step(rng, many, 3, 1, 1);
 }
 
-TEST(CudaDeltaNet, StepsOnly) {
-  EXPECT_FALSE(steps_only({.runs = 1, .step_rows = 1, .chunk_rows = 3}));
-  EXPECT_FALSE(steps_only({.runs = 2, .step_rows = 1}));
-  EXPECT_TRUE(steps_only({.runs = 1, .step_rows = 4}));
+TEST(CudaDeltaNet, DecodeOnly) {
+  EXPECT_FALSE(decode_only({.runs = 1, .decode_rows = 1, .prefill_rows = 3}));
+  EXPECT_FALSE(decode_only({.runs = 2, .decode_rows = 1}));
+  EXPECT_TRUE(decode_only({.runs = 1, .decode_rows = 4}));
 }
 
 }  // namespace

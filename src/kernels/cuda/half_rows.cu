@@ -1,4 +1,4 @@
-// Rounds activations of chunk rows to f16, each row as a whole (docs/numerics.md, rule 9).
+// Rounds activations of prefill rows to f16, each row as a whole (docs/numerics.md, rule 9).
 #include "kernels/cuda/half_rows_args.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"

@@ -1,4 +1,4 @@
-// Activations of chunk rows as f16 on a card.
+// Activations of prefill rows as f16 on a card.
 #ifndef CHIMERE_KERNELS_CUDA_HALF_ROWS_H_
 #define CHIMERE_KERNELS_CUDA_HALF_ROWS_H_
 
@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/device/stream.h"
 #include "kernels/cuda/half_rows_args.h"
-#include "kernels/cuda/linear_step.h"
+#include "kernels/cuda/linear_decode.h"
 #include "tensor/view.h"
 
 namespace chimere::kernels::cuda {

@@ -1,4 +1,4 @@
-// Activations of chunk rows as f16 (docs/numerics.md, rule 9), and the arguments of half_rows.cu.
+// Activations of prefill rows as f16 (docs/numerics.md, rule 9), and the arguments of half_rows.cu.
 #ifndef CHIMERE_KERNELS_CUDA_HALF_ROWS_ARGS_H_
 #define CHIMERE_KERNELS_CUDA_HALF_ROWS_ARGS_H_
 

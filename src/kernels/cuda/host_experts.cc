@@ -4,8 +4,8 @@
 #include <array>
 
 #include "kernels/cuda/host_experts_args.h"
-#include "kernels/cuda/linear_step.h"
-#include "kernels/cuda/moe_chunk.h"
+#include "kernels/cuda/linear_decode.h"
+#include "kernels/cuda/moe_prefill.h"
 #include "kernels/cuda/pack_weights.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/step_arrays.h"
@@ -18,7 +18,7 @@ constexpr Kernel kRowsOut = {"host_experts", "host_rows_out"};
 constexpr Kernel kRowsIn = {"host_experts", "host_rows_in"};
 
 /// Rows that go to the host together: all of a step that may be recorded.
-constexpr int32_t kMostRows = kMostRecordedRows;
+constexpr int32_t kMaxRows = kMaxGraphRows;
 constexpr size_t kAlign = 256;
 /// Addresses for a layer's experts.
 constexpr size_t kPlaceBytes = size_t{16} << 30;
@@ -75,7 +75,7 @@ Status HostExperts::add(std::span<ExpertWeights> experts, const ExpertWeights* s
       layer.bytes += aligned(static_cast<size_t>(packed_bytes(*w)));
     }
   }
-  if (layer.bytes > kPlaceBytes) return out_of_memory("a layer's experts are too large for a card");
+  if (layer.bytes > kPlaceBytes) return out_of_memory("a layer's experts are too large for a GPU");
   CHIMERE_TRY(layer.packed, device_.pinned(layer.bytes));
   std::unique_ptr<MemoryRange>& place = places_[layers_.size() % places_.size()];
   if (place == nullptr) {
@@ -107,13 +107,13 @@ Status HostExperts::add(std::span<ExpertWeights> experts, const ExpertWeights* s
 Status HostExperts::open_mailbox(int64_t n_embd) {
   const size_t row = static_cast<size_t>(n_embd) * sizeof(float);
   constexpr size_t ranks = kMoeMostUsed * sizeof(float);
-  CHIMERE_TRY(mailbox_.memory, device_.pinned(kMostRows * (2 * row + 2 * ranks)));
+  CHIMERE_TRY(mailbox_.memory, device_.pinned(kMaxRows * (2 * row + 2 * ranks)));
   uint8_t* at = mailbox_.memory->data();
   mailbox_.n_embd = n_embd;
   mailbox_.x = reinterpret_cast<float*>(at);
-  mailbox_.sums = reinterpret_cast<float*>(at += kMostRows * row);
-  mailbox_.weights = reinterpret_cast<float*>(at += kMostRows * row);
-  mailbox_.ids = reinterpret_cast<int32_t*>(at += kMostRows * ranks);
+  mailbox_.sums = reinterpret_cast<float*>(at += kMaxRows * row);
+  mailbox_.weights = reinterpret_cast<float*>(at += kMaxRows * row);
+  mailbox_.ids = reinterpret_cast<int32_t*>(at += kMaxRows * ranks);
   return {};
 }
 
@@ -122,12 +122,12 @@ int64_t HostExperts::scratch_bytes(std::span<const ExpertWeights> experts, const
   const int64_t n_embd = call.x.cols;
   int64_t bytes = 0;
   if (call.step.count > 0) {
-    const int64_t rows = std::min(call.step.count, kMostRows);
+    const int64_t rows = std::min(call.step.count, kMaxRows);
     bytes = SharedScratch(rows, n_embd, layer.shared.gate.n_out, nullptr).bytes;
   }
   if (call.chunk.count > 0) {
-    bytes = std::max(
-        bytes, moe_chunk_scratch_bytes(layer.table, call.chunk.count, call.routing.n_used, n_embd));
+    bytes = std::max(bytes, moe_prefill_scratch_bytes(layer.table, call.chunk.count,
+                                                      call.routing.n_used, n_embd));
   }
   return bytes;
 }
@@ -147,8 +147,8 @@ void HostExperts::upload(size_t layer) {
 
 void HostExperts::ffn(std::span<const ExpertWeights> experts, const Call& call) {
   const size_t layer = layer_of_.at(experts.data());
-  for (int32_t first = 0; first < call.step.count; first += kMostRows) {
-    step_rows(layer, call, first, std::min(kMostRows, call.step.count - first));
+  for (int32_t first = 0; first < call.step.count; first += kMaxRows) {
+    decode_rows(layer, call, first, std::min(kMaxRows, call.step.count - first));
   }
   if (call.chunk.count == 0) return;
   if (on_its_way_ != layer + 1) upload(layer);
@@ -156,9 +156,9 @@ void HostExperts::ffn(std::span<const ExpertWeights> experts, const Call& call) 
   stream.wait_for(*side_);
   const bool more = layer + 1 < layers_.size();
   if (more && places_.size() > 1) upload(layer + 1);
-  moe_chunk(stream, device_.facts().multiprocessors, layers_[layer].table, call.x, call.rounded,
-            call.halves, call.chunk, call.routing, call.shared_gate, call.codebook, call.scratch,
-            call.y);
+  moe_prefill(stream, device_.facts().multiprocessors, layers_[layer].table, call.x, call.rounded,
+              call.halves, call.chunk, call.routing, call.shared_gate, call.codebook, call.scratch,
+              call.y);
   if (more && places_.size() == 1) upload(layer + 1);
 }
 
@@ -190,14 +190,14 @@ void HostExperts::shared_expert(const Layer& layer, const Call& call, bool in_pl
   const MatrixView gate(at.gate, count, n_ff, n_ff);
   const MatrixView up(at.up, count, n_ff, n_ff);
   const LinearJob in[] = {{layer.shared.gate, gate}, {layer.shared.up, up}};
-  linear_step(stream, multiprocessors, x, rounded, rows, call.codebook, in);
+  linear_decode(stream, multiprocessors, x, rounded, rows, call.codebook, in);
   silu_multiply(stream, gate, up);
   if (takes_integer_dot(layer.shared.down.type)) round_rows(stream, gate, at.h_rounded);
   const LinearJob out[] = {{layer.shared.down, MatrixView(at.out, count, n_embd, n_embd)}};
-  linear_step(stream, multiprocessors, gate, at.h_rounded, rows, call.codebook, out);
+  linear_decode(stream, multiprocessors, gate, at.h_rounded, rows, call.codebook, out);
 }
 
-void HostExperts::step_rows(size_t index, const Call& call, int32_t first, int32_t count) {
+void HostExperts::decode_rows(size_t index, const Call& call, int32_t first, int32_t count) {
   const Layer& layer = layers_[index];
   Stream& stream = device_.stream();
   const auto n_embd = static_cast<int32_t>(call.x.cols);

@@ -1,4 +1,4 @@
-// What passes between the card and the host for experts that the host computes: a row's input and
+// What passes between the GPU and the host for experts that the host computes: a row's input and
 // routing to pinned memory, the sum of its experts back. Both directions go over the bus without a
 // copy of their own: n_embd floats a row each.
 #include "kernels/cuda/host_experts_args.h"

@@ -1,7 +1,7 @@
-// Layers whose routed experts stay in the host's memory, because the card's is too small. Step rows
-// (decode, verification) go to the host, which computes their experts while the card computes the
-// shared one; for chunk rows (prompts) a layer's experts come to the card, the next layer's while
-// this one's are at work. Either way a row's bits are those of experts on the card.
+// Layers whose routed experts stay in the host's memory, because the GPU's is too small. Decode
+// rows (decode, verification) go to the host, which computes their experts while the GPU computes
+// the shared one; for prefill rows (prompts) a layer's experts come to the GPU, the next layer's
+// while this one's are at work. Either way a row's bits are those of experts on the card.
 #ifndef CHIMERE_KERNELS_CUDA_HOST_EXPERTS_H_
 #define CHIMERE_KERNELS_CUDA_HOST_EXPERTS_H_
 
@@ -17,11 +17,11 @@
 #include "kernels/api.h"
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/half_rows_args.h"
-#include "kernels/cuda/moe_step.h"
+#include "kernels/cuda/moe_decode.h"
 
 namespace chimere::kernels::cuda {
 
-/// Rooms on the card for the experts of a layer, while chunk rows want them: with two the next
+/// Modules on the GPU for the experts of a layer, while prefill rows want them: with two the next
 /// layer's come while these are at work; of few layers, a second one would take what they save.
 constexpr int host_expert_places(int layers) { return layers == 0 ? 0 : layers < 8 ? 1 : 2; }
 
@@ -53,8 +53,8 @@ class HostExperts {
   /// What one call of ffn() works on; pointers are the device's.
   struct Call {
     ConstMatrixView x;
-    RoundedRows rounded;  ///< of x; in tiles where there are several step rows
-    HalfRows halves;      ///< of the chunk rows
+    RoundedRows rounded;  ///< of x; in tiles where there are several decode rows
+    HalfRows halves;      ///< of the prefill rows
     RowSet step;
     RowSet chunk;
     Routing routing;
@@ -65,7 +65,7 @@ class HostExperts {
   };
   int64_t scratch_bytes(std::span<const ExpertWeights> experts, const Call& call) const;
 
-  /// A step with chunk rows begins: the first layer's experts set out for the card.
+  /// A step with prefill rows begins: the first layer's experts set out for the card.
   void begin_chunks();
   /// Ops::moe_ffn of a layer.
   void ffn(std::span<const ExpertWeights> experts, const Call& call);
@@ -73,10 +73,10 @@ class HostExperts {
  private:
   struct Layer {
     std::vector<ExpertWeights> experts;  ///< on the host, as in the file
-    std::unique_ptr<Pinned> packed;      ///< the same as the card wants them
+    std::unique_ptr<Pinned> packed;      ///< the same as the GPU wants them
     size_t bytes = 0;
-    ExpertTable table;     ///< of where they lie on the card
-    ExpertWeights shared;  ///< on the card
+    ExpertTable table;     ///< of where they lie on the GPU
+    ExpertWeights shared;  ///< on the GPU
     bool has_shared = false;
   };
   /// Rows on their way to the host and back, in pinned memory.
@@ -98,7 +98,7 @@ class HostExperts {
 
   Status open_mailbox(int64_t n_embd);
   void upload(size_t layer);
-  void step_rows(size_t index, const Call& call, int32_t first, int32_t count);
+  void decode_rows(size_t index, const Call& call, int32_t first, int32_t count);
   void shared_expert(const Layer& layer, const Call& call, bool in_place, int32_t count);
   void compute(const HostWork& work);
 
@@ -109,7 +109,7 @@ class HostExperts {
   Stream* side_ = nullptr;
   std::vector<Layer> layers_;
   std::map<const ExpertWeights*, size_t> layer_of_;
-  std::vector<std::unique_ptr<MemoryRange>> places_;  ///< on the card, of layers in turn
+  std::vector<std::unique_ptr<MemoryRange>> places_;  ///< on the GPU, of layers in turn
   size_t on_its_way_ = 0;                             ///< layer whose experts were sent last, + 1
   Mailbox mailbox_;
   std::map<std::pair<size_t, int32_t>, std::unique_ptr<HostWork>> works_;  ///< recordings hold them

@@ -1,5 +1,5 @@
 // What device code (.cu) is written in: the subset of CUDA C++ that two compilers understand. nvcc
-// makes programs for cards of it; any C++ compiler makes functions for the emulator, in which the
+// makes programs for GPUs of it; any C++ compiler makes functions for the emulator, in which the
 // same sources are tested on machines without a card.
 //
 // Rules of the subset:

@@ -1,5 +1,5 @@
-// Products of step rows with float weights (docs/numerics.md, rule 2). A block of linear_float has
-// two weight rows and up to eight rows of x in shared memory; a warp has one of the latter, its
+// Products of decode rows with float weights (docs/numerics.md, rule 2). A block of linear_float
+// has two weight rows and up to eight rows of x in shared memory; a warp has one of the latter, its
 // half warps one weight row each, and a lane one partial sum. For more rows a block of
 // linear_float_rows has eight weight rows and eight rows of x, a half warp two of each, so that x
 // comes less often from the level-2 cache and each number less often from shared memory. Weights
@@ -7,7 +7,7 @@
 // rows; x once for every two, or every eight, outputs.
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/dot16.h"
-#include "kernels/cuda/linear_step_device.h"
+#include "kernels/cuda/linear_decode_device.h"
 #include "kernels/cuda/ptx/async_copy.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 
@@ -43,11 +43,11 @@ __device__ __forceinline__ float weight_at(const uint8_t* row, int i) {
   return kType == DType::kF16 ? f16_bits_to_f32(bits) : __uint_as_float(bits << 16U);
 }
 
-/// acc goes on with `count` elements.
+/// acc continues with `count` elements.
 template <DType kType>
 __device__ __forceinline__ float add_products(const uint8_t* w, const float* x, int count,
                                               float acc) {
-  constexpr int kAtOnce = 8;  // products whose operands are under way while as many are added
+  constexpr int kAtOnce = 8;  // products whose operands are in flight while as many are added
   const int first = static_cast<int>(threadIdx.x) % 16;
   const int pieces = count / (16 * kAtOnce);
   float a[kAtOnce];
@@ -85,10 +85,10 @@ __device__ __forceinline__ float add_products(const uint8_t* w, const float* x, 
 
 }  // namespace
 
-CHIMERE_KERNEL(linear_float, kLinearStepThreads, LinearStepArgs, args) {
+CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);  // weights, then rows of x
   let_next_kernel_start();
-  const LinearStepJob& job = job_of_block(args);
+  const LinearDecodeJob& job = job_of_block(args);
   const auto type = static_cast<DType>(job.type);
   const int size = type == DType::kF32 ? 4 : 2;
   const int first = (static_cast<int>(blockIdx.x) - job.first_block) * kFloatOutputs;
@@ -98,24 +98,24 @@ CHIMERE_KERNEL(linear_float, kLinearStepThreads, LinearStepArgs, args) {
   const int rows = min(kFloatRows, args.rows - first_row);
   float acc = 0;
   // Few blocks wait for their own instructions most of all, which the kernels of a layer take turns
-  // to evict from the caches. They rehearse before the previous kernel has ended, with whatever
-  // lies in shared memory.
-  bool rehearse = args.rehearse != 0;
+  // to evict from the caches. They warm the instruction cache before the previous kernel has ended,
+  // with whatever lies in shared memory.
+  bool warm_icache = args.warm_icache != 0;
 #pragma unroll 1
   for (int begin = 0; begin < args.n_in;) {
     const int count = min(kFloatStage, args.n_in - begin);
-    if (!rehearse) {
-      if (begin > 0 || args.rehearse != 0) __syncthreads();  // all have read what lies there
+    if (!warm_icache) {
+      if (begin > 0 || args.warm_icache != 0) __syncthreads();  // all have read what lies there
       for (int i = 0; i < kFloatOutputs; ++i) {
         const int o = min(first + i, job.n_out - 1);
-        fetch<kLinearStepThreads>(shared + i * kFloatStageBytes,
-                                  job.w + o * job.row_bytes + begin * size, count * size);
+        fetch<kLinearDecodeThreads>(shared + i * kFloatStageBytes,
+                                    job.w + o * job.row_bytes + begin * size, count * size);
       }
       if (begin == 0) wait_for_previous_kernel();
       for (int r = 0; r < rows; ++r) {
         const float* x = args.x + row_at(args, first_row + r) * args.x_stride + begin;
-        fetch<kLinearStepThreads>(shared + (kFloatOutputs + r) * kFloatStageBytes,
-                                  reinterpret_cast<const uint8_t*>(x), 4 * count);
+        fetch<kLinearDecodeThreads>(shared + (kFloatOutputs + r) * kFloatStageBytes,
+                                    reinterpret_cast<const uint8_t*>(x), 4 * count);
       }
       wait_for_copies();
     }
@@ -124,12 +124,12 @@ CHIMERE_KERNEL(linear_float, kLinearStepThreads, LinearStepArgs, args) {
       const uint8_t* w = shared + half * kFloatStageBytes;
       const auto* x =
           reinterpret_cast<const float*>(shared + (kFloatOutputs + warp) * kFloatStageBytes);
-      const int now = rehearse ? min(kFloatRehearsed, count) : count;
+      const int now = warm_icache ? min(kFloatRehearsed, count) : count;
       with_float_type(
           type, [&]<DType kType>() CHIMERE_INLINED { acc = add_products<kType>(w, x, now, acc); });
     }
-    if (rehearse) {
-      rehearse = false;
+    if (warm_icache) {
+      warm_icache = false;
       acc = 0;
     } else {
       begin += kFloatStage;
@@ -146,8 +146,9 @@ CHIMERE_KERNEL(linear_float, kLinearStepThreads, LinearStepArgs, args) {
 namespace {
 
 /// Begins to copy elements begin .. of this warp's two rows of a stage, weights or x, there.
-__device__ __forceinline__ void fetch_weights(const LinearStepArgs& args, const LinearStepJob& job,
-                                              int first, int begin, uint8_t* stage) {
+__device__ __forceinline__ void fetch_weights(const LinearDecodeArgs& args,
+                                              const LinearDecodeJob& job, int first, int begin,
+                                              uint8_t* stage) {
   const int size = static_cast<DType>(job.type) == DType::kF32 ? 4 : 2;
   const int count = min(kFloatRowsStage, args.n_in - begin);
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -156,7 +157,7 @@ __device__ __forceinline__ void fetch_weights(const LinearStepArgs& args, const 
                count * size);
 }
 
-__device__ __forceinline__ void fetch_row(const LinearStepArgs& args, int first_row, int begin,
+__device__ __forceinline__ void fetch_row(const LinearDecodeArgs& args, int first_row, int begin,
                                           uint8_t* stage) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const float* x = args.x + row_at(args, first_row + warp) * args.x_stride + begin;
@@ -164,7 +165,7 @@ __device__ __forceinline__ void fetch_row(const LinearStepArgs& args, int first_
                reinterpret_cast<const uint8_t*>(x), 4 * min(kFloatRowsStage, args.n_in - begin));
 }
 
-/// acc[r][o] goes on with `count` elements of two rows of x and of the half warp's two outputs,
+/// acc[r][o] continues with `count` elements of two rows of x and of the half warp's two outputs,
 /// which are weight rows 0 and 2 of w.
 template <DType kType>
 __device__ __forceinline__ void add_tile(const uint8_t* w, const uint8_t* x, int count,
@@ -189,12 +190,12 @@ __device__ __forceinline__ void add_tile(const uint8_t* w, const uint8_t* x, int
 
 }  // namespace
 
-CHIMERE_KERNEL(linear_float_rows, kLinearStepThreads, LinearStepArgs, args) {
+CHIMERE_KERNEL(linear_float_rows, kLinearDecodeThreads, LinearDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);  // two stages of weights and rows of x
-  static_assert(kLinearStepThreads / kWarp == kFloatRows && kFloatRows == kFloatRowsOutputs);
+  static_assert(kLinearDecodeThreads / kWarp == kFloatRows && kFloatRows == kFloatRowsOutputs);
   constexpr int kStageBytes = kFloatRowsSharedBytes / 2;
   let_next_kernel_start();
-  const LinearStepJob& job = job_of_block(args);
+  const LinearDecodeJob& job = job_of_block(args);
   const int first = (static_cast<int>(blockIdx.x) - job.first_block) * kFloatRowsOutputs;
   const int first_row = static_cast<int>(blockIdx.y) * kFloatRows;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;

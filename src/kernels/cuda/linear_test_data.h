@@ -9,16 +9,16 @@
 #include "kernels/cpu/linear_test_data.h"
 #include "kernels/cuda/device_test_data.h"
 #include "kernels/cuda/half_rows.h"
-#include "kernels/cuda/linear_step.h"
+#include "kernels/cuda/linear_decode.h"
 #include "kernels/cuda/pack_weights.h"
 #include "kernels/ref/linear.h"
 
 namespace chimere::kernels::cuda::test {
 
 /// A matrix of a file, packed on a device.
-inline OnDevice<uint8_t> packed_on(Device& device, const WeightView& w, bool wide) {
-  std::vector<uint8_t> packed(static_cast<size_t>(packed_bytes(w, wide)));
-  pack_rows(w, 0, w.n_out, packed.data(), wide);
+inline OnDevice<uint8_t> packed_on(Device& device, const WeightView& w, bool unpacked) {
+  std::vector<uint8_t> packed(static_cast<size_t>(packed_bytes(w, unpacked)));
+  pack_rows(w, 0, w.n_out, packed.data(), unpacked);
   return {device, packed};
 }
 
@@ -60,14 +60,14 @@ struct LinearProblem {
   int64_t rows = 0;
   int64_t n_in = 0;
   int64_t x_stride = 0;
-  bool wide = false;  ///< how weights lie on the device
+  bool unpacked = false;  ///< how weights lie on the device
   std::vector<float> x;
   std::vector<Job> jobs;
 
   LinearProblem(test_data::Random& random, int64_t n_rows, int64_t n,
                 const std::vector<DType>& types, int64_t max_out, int64_t min_out = 1)
       : rows(n_rows), n_in(n), x_stride(n + random.between(0, 5)) {
-    wide = random.between(0, 1) == 1;
+    unpacked = random.between(0, 1) == 1;
     x = random.activations(rows, x_stride);
     for (const DType t : types) {
       const int64_t n_out = random.between(min_out, max_out);
@@ -96,10 +96,10 @@ struct LinearProblem {
     const OnDevice<float> input(device, x);
     std::vector<LinearJob> list;
     for (size_t j = 0; j < jobs.size(); ++j) {
-      w.push_back(packed_on(device, weights(jobs[j]), wide));
+      w.push_back(packed_on(device, weights(jobs[j]), unpacked));
       y.emplace_back(device, jobs[j].y);
       list.push_back(
-          linear_job(j, packed_type(jobs[j].type, wide), w.back().data(), y.back().data()));
+          linear_job(j, packed_type(jobs[j].type, unpacked), w.back().data(), y.back().data()));
     }
     f(ConstMatrixView(input.data(), rows, n_in, x_stride), std::span<const LinearJob>(list));
     std::vector<std::vector<float>> result;

@@ -1,28 +1,28 @@
-// Products of several step rows with quantised weights on tensor cores, with the bits of rule 4 of
-// docs/numerics.md: the dot product of a scale group is an exact integer product of fragments, and
-// each lane keeps the partial sums of its four outputs. A block has kStepTileOutputs weight rows,
-// which lie in shared memory in their packed form, and kColumns rows of x; warp w takes the groups
-// of the partial sums 2 w and 2 w + 1, so that warps meet once, in the tree of 16.
+// Products of several decode rows with quantised weights on tensor cores, with the bits of rule 4
+// of docs/numerics.md: the dot product of a scale group is an exact integer product of fragments,
+// and each lane keeps the partial sums of its four outputs. A block has kDecodeTileOutputs weight
+// rows, which lie in shared memory in their packed form, and kColumns rows of x; warp w takes the
+// groups of the partial sums 2 w and 2 w + 1, so that warps meet once, in the tree of 16.
 //
 // Weights are on their way before the previous kernel has ended. linear_tile_8 has its rows of x in
 // shared memory too, so that a block waits once for the second-level cache. Bytes: each weight once
-// for every kColumns rows; the rows' integers once for every kStepTileOutputs outputs, from the L2
-// cache.
+// for every kColumns rows; the rows' integers once for every kDecodeTileOutputs outputs, from the
+// L2 cache.
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/copy_rows.h"
+#include "kernels/cuda/decode_tile.h"
 #include "kernels/cuda/fragment_codec.h"
-#include "kernels/cuda/linear_step_device.h"
+#include "kernels/cuda/linear_decode_device.h"
 #include "kernels/cuda/ptx/bulk_copy.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/ptx/integer_mma.h"
-#include "kernels/cuda/step_tile.h"
 
 namespace chimere::kernels::cuda {
 namespace {
 
 /// Begins to copy the block's rows of x to `q` and `of_blocks` as StagedColumns.
 template <int kRowTiles>
-__device__ __forceinline__ void stage_columns(const LinearStepArgs& args, int first_row,
+__device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int first_row,
                                               WarpCopies& copies, int8_t* q,
                                               RoundedBlock* of_blocks) {
   const int blocks = args.n_in / 32;
@@ -30,7 +30,7 @@ __device__ __forceinline__ void stage_columns(const LinearStepArgs& args, int fi
   const int thread = static_cast<int>(threadIdx.x);
   if (args.row_ids == nullptr && x.tile_q != nullptr) {
     // A warp's share: one row's bytes of each tile.
-    const int share = kRowTiles * blocks * kRoundedTile * kWarp / kLinearStepThreads;
+    const int share = kRowTiles * blocks * kRoundedTile * kWarp / kLinearDecodeThreads;
     const int at = thread / kWarp * share;
     const int64_t from = static_cast<int64_t>(first_row) * blocks + at;
     copies.begin(reinterpret_cast<uint8_t*>(q + at * 32),
@@ -41,7 +41,7 @@ __device__ __forceinline__ void stage_columns(const LinearStepArgs& args, int fi
     return;
   }
 #pragma unroll 1
-  for (int i = thread; i < kRowTiles * blocks * kRoundedTile; i += kLinearStepThreads) {
+  for (int i = thread; i < kRowTiles * blocks * kRoundedTile; i += kLinearDecodeThreads) {
     const int column = i / kRoundedTile / blocks * kRoundedTile + i % kRoundedTile;
     const int64_t from =
         static_cast<int64_t>(row_at(args, first_row + column)) * blocks + i / kRoundedTile % blocks;
@@ -56,20 +56,21 @@ __device__ __forceinline__ void stage_columns(const LinearStepArgs& args, int fi
 
 /// 16 outputs, kRowTiles of 8 rows.
 template <int kRowTiles, bool kStaged>
-__device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t* shared) {
+__device__ __forceinline__ void linear_tile(const LinearDecodeArgs& args, uint8_t* shared) {
   constexpr int kColumns = kRowTiles * kRoundedTile;
-  constexpr int kOwn = (kStepTileOutputs * kColumns + kLinearStepThreads - 1) / kLinearStepThreads;
-  const LinearStepJob& job = job_of_block(args);
+  constexpr int kOwn =
+      (kDecodeTileOutputs * kColumns + kLinearDecodeThreads - 1) / kLinearDecodeThreads;
+  const LinearDecodeJob& job = job_of_block(args);
   const auto type = static_cast<DType>(job.type);
   let_next_kernel_start();
   const int thread = static_cast<int>(threadIdx.x);
-  const int first = (static_cast<int>(blockIdx.x) - job.first_block) * kStepTileOutputs;
+  const int first = (static_cast<int>(blockIdx.x) - job.first_block) * kDecodeTileOutputs;
   const int first_row = static_cast<int>(blockIdx.y) * kColumns;
   uint8_t* const weights = shared + args.weights_at;
   const auto stride = static_cast<int>(tile_row_stride(job.row_bytes));
-  __shared__ uint64_t arrived[kLinearStepThreads / kWarp];
+  __shared__ uint64_t arrived[kLinearDecodeThreads / kWarp];
   WarpCopies copies(&arrived[thread / kWarp]);
-  for (int i = thread / kWarp; i < kStepTileOutputs; i += kLinearStepThreads / kWarp) {
+  for (int i = thread / kWarp; i < kDecodeTileOutputs; i += kLinearDecodeThreads / kWarp) {
     const int o = min(first + i, job.n_out - 1);
     copies.begin(weights + i * stride, job.w + o * job.row_bytes, static_cast<int>(job.row_bytes));
   }
@@ -85,11 +86,12 @@ __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t*
   float old[kOwn];
 #pragma unroll
   for (int i = 0; i < kOwn; ++i) {
-    const int at = thread + i * kLinearStepThreads;
-    const int o = first + at % kStepTileOutputs;
-    const int r = first_row + at / kStepTileOutputs;
+    const int at = thread + i * kLinearDecodeThreads;
+    const int o = first + at % kDecodeTileOutputs;
+    const int r = first_row + at / kDecodeTileOutputs;
     old[i] = 0;
-    if (job.accumulate != 0 && at < kStepTileOutputs * kColumns && o < job.n_out && r < args.rows) {
+    if (job.accumulate != 0 && at < kDecodeTileOutputs * kColumns && o < job.n_out &&
+        r < args.rows) {
       old[i] = job.y[row_at(args, r) * job.y_stride + o];
     }
   }
@@ -111,27 +113,27 @@ __device__ __forceinline__ void linear_tile(const LinearStepArgs& args, uint8_t*
   show_sums(sums, shown);
 #pragma unroll
   for (int i = 0; i < kOwn; ++i) {
-    const int at = thread + i * kLinearStepThreads;
-    const int o = first + at % kStepTileOutputs;
-    const int r = first_row + at / kStepTileOutputs;
-    if (at >= kStepTileOutputs * kColumns || o >= job.n_out || r >= args.rows) continue;
+    const int at = thread + i * kLinearDecodeThreads;
+    const int o = first + at % kDecodeTileOutputs;
+    const int r = first_row + at / kDecodeTileOutputs;
+    if (at >= kDecodeTileOutputs * kColumns || o >= job.n_out || r >= args.rows) continue;
     float* y = job.y + row_at(args, r) * job.y_stride + o;
-    const float v = sum_of<kRowTiles>(shown, at / kStepTileOutputs, at % kStepTileOutputs);
+    const float v = sum_of<kRowTiles>(shown, at / kDecodeTileOutputs, at % kDecodeTileOutputs);
     *y = job.accumulate != 0 ? old[i] + v : v;
   }
 }
 
 }  // namespace
 
-CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8, kLinearStepThreads, 3, LinearStepArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(linear_tile_8, kLinearDecodeThreads, 3, LinearDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   linear_tile<1, true>(args, shared);
 }
-CHIMERE_KERNEL_OF_BLOCKS(linear_tile_16, kLinearStepThreads, 2, LinearStepArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(linear_tile_16, kLinearDecodeThreads, 2, LinearDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   linear_tile<2, false>(args, shared);
 }
-CHIMERE_KERNEL_OF_BLOCKS(linear_tile_32, kLinearStepThreads, 2, LinearStepArgs, args) {
+CHIMERE_KERNEL_OF_BLOCKS(linear_tile_32, kLinearDecodeThreads, 2, LinearDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
   linear_tile<4, false>(args, shared);
 }

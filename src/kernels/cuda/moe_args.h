@@ -1,4 +1,4 @@
-// Arguments of moe_step.cu and moe_chunk.cu.
+// Arguments of moe_decode.cu and moe_prefill.cu.
 #ifndef CHIMERE_KERNELS_CUDA_MOE_ARGS_H_
 #define CHIMERE_KERNELS_CUDA_MOE_ARGS_H_
 
@@ -48,12 +48,12 @@ static_assert(kMoeGateUpThreads / 32 * kMoeWarpHidden == kMoeHiddenTile);
 /// Elements of y that a block of the down product computes.
 inline constexpr int kMoeDownTile = 16;
 inline constexpr int kMoeDownNarrowThreads = 9 * 32;
-inline constexpr int kMoeDownWideThreads = 32 * 32;
+inline constexpr int kMoeDownUnpackedThreads = 32 * 32;
 /// Most ranks of a row, with a warp left for the shared expert.
 inline constexpr int kMoeMostUsed = 31;
 
 /// What a launch has for the routed experts or for the shared one.
-struct MoeStepKind {
+struct MoeDecodeKind {
   CodebookPlace codebook[2];  ///< of gate, and of up if that is another; or of down
   int32_t at_once;            ///< outputs whose rows a warp has in its memory, even; 0: none fit
 };
@@ -61,14 +61,14 @@ struct MoeStepKind {
 /// A slot is a row and a rank; the shared expert has the rank behind the last. Row i of the row set
 /// has the slots i * (n_used + has_shared) + rank.
 ///
-/// moe_step_gate_up: a block for each tile of h (grid x), rank (y) and row (z). moe_step_down_*: a
-/// block for each tile of y (x) and row (y), a warp for each rank. Dynamic shared memory: the
-/// codebooks of gate and up, or of the routed and the shared expert's down; from x_at on the row of
-/// x (gate_up); from stages_at on stage_bytes for each warp: weight rows, of down behind x_bytes
-/// for the slot's h.
-struct MoeStepArgs {
-  MoeStepKind routed;
-  MoeStepKind shared;
+/// moe_decode_gate_up: a block for each tile of h (grid x), rank (y) and row (z).
+/// moe_decode_down_*: a block for each tile of y (x) and row (y), a warp for each rank. Dynamic
+/// shared memory: the codebooks of gate and up, or of the routed and the shared expert's down; from
+/// x_at on the row of x (gate_up); from stages_at on stage_bytes for each warp: weight rows, of
+/// down behind x_bytes for the slot's h.
+struct MoeDecodeArgs {
+  MoeDecodeKind routed;
+  MoeDecodeKind shared;
   ExpertTableArgs table;
   const float* x;  ///< [rows, n_embd]
   int64_t x_stride;
@@ -90,14 +90,14 @@ struct MoeStepArgs {
   int32_t x_bytes;
   int32_t stages_at;
   int32_t stage_bytes;
-  int32_t rehearse;  ///< blocks go through the product once before they have its input
+  int32_t warm_icache;  ///< blocks go through the product once before they have its input
 };
 
 inline constexpr int kMoeMapThreads = 1024;
 /// Most experts of a layer, with one for the shared expert.
 inline constexpr int kMoeMostExperts = kMoeMapThreads - 1;
 /// Elements of h of a tile: as many rows of gate and of up make its kTileOutputs.
-inline constexpr int kMoeChunkHidden = 64;
+inline constexpr int kMoePrefillHidden = 64;
 inline constexpr int kMoeCombineThreads = 256;
 
 /// Rows of one expert that a block computes: positions [begin, begin + count).
@@ -107,13 +107,13 @@ struct MoeTile {
   int32_t count;
 };
 
-/// Experts of chunk rows. The slots are sorted by expert: a slot's place there is its position.
+/// Experts of prefill rows. The slots are sorted by expert: a slot's place there is its position.
 ///
-/// moe_chunk_map (one block) makes slot_at and the tiles. moe_chunk_gate_up: x the tiles of h, y as
-/// many tiles as there can be. moe_chunk_down: x the tiles of y, y likewise. moe_chunk_combine: a
-/// block for each row. Dynamic shared memory of gate_up and down: kTileSharedBytes, then the
-/// codebooks as in MoeStepArgs, of down the larger one.
-struct MoeChunkArgs {
+/// moe_prefill_map (one block) makes slot_at and the tiles. moe_prefill_gate_up: x the tiles of h,
+/// y as many tiles as there can be. moe_prefill_down: x the tiles of y, y likewise.
+/// moe_prefill_combine: a block for each row. Dynamic shared memory of gate_up and down:
+/// kTileSharedBytes, then the codebooks as in MoeDecodeArgs, of down the larger one.
+struct MoePrefillArgs {
   ExpertTableArgs table;
   HalfRows x;                ///< [.., n_embd]
   const int32_t* ids;        ///< [rows, n_used]

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/cuda/linear_test_data.h"
-#include "kernels/cuda/moe_step.h"
+#include "kernels/cuda/moe_decode.h"
 #include "kernels/ref/moe.h"
 
 namespace chimere::kernels::cuda::test {
@@ -27,7 +27,7 @@ struct MoeProblem {
   int64_t n_embd = 0;
   int n_used = 0;
   bool has_shared = false;
-  bool wide = false;  ///< how weights lie on the device
+  bool unpacked = false;  ///< how weights lie on the device
   std::vector<float> x;
   std::vector<float> y;  ///< the residual before
   std::deque<std::vector<uint8_t>> bytes;
@@ -87,8 +87,8 @@ struct MoeProblem {
     auto upload = [&](const ExpertWeights& e) {
       ExpertWeights on_device = e;
       for (WeightView* w : {&on_device.gate, &on_device.up, &on_device.down}) {
-        packed.push_back(packed_on(device, *w, wide));
-        *w = {packed_type(w->type, wide), w->n_out, w->n_in, packed.back().data()};
+        packed.push_back(packed_on(device, *w, unpacked));
+        *w = {packed_type(w->type, unpacked), w->n_out, w->n_in, packed.back().data()};
       }
       return on_device;
     };

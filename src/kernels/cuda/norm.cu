@@ -1,8 +1,8 @@
 // Norms over rows and heads. The order of a sum is rule 2's: 16 chains, whose length is n / 16. A
 // chain cannot be cut without changing its bits, so a block's other threads only fetch, round and
 // write. Few blocks wait for their own instructions most of all, which the kernels of a layer take
-// turns to evict from the caches: they rehearse before the previous kernel has ended, on their
-// weights.
+// turns to evict from the caches: they warm the instruction cache before the previous kernel has
+// ended, on their weights.
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/norm_args.h"
@@ -17,7 +17,7 @@ namespace {
 /// dot16(x, x) of n elements in shared memory, by the first 16 lanes of a warp; all of its lanes
 /// take part and those get the result.
 __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane) {
-  constexpr int kAtOnce = 16;  // loads that are under way while as many products are added
+  constexpr int kAtOnce = 16;  // loads that are in flight while as many products are added
   float s = 0;
   int i = lane % 16;
   const int pieces = n / (16 * kAtOnce);
@@ -47,7 +47,7 @@ __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane)
 
 CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
   CHIMERE_DYNAMIC_SHARED(float, row);  // [n], then the scale
-  constexpr int kOwn = 4;              // elements of a thread that are under way together
+  constexpr int kOwn = 4;              // elements of a thread that are in flight together
   constexpr int kAtOnce = kOwn * kNormThreads;
   let_next_kernel_start();
   const int n = args.n;
@@ -60,13 +60,13 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
     const int i = thread + j * kNormThreads;
     weight[j] = i < n ? args.weight[i] : 0;
   }
-  bool rehearse = args.rehearse != 0;
+  bool warm_icache = args.warm_icache != 0;
 #pragma unroll 1
   while (true) {
-    if (!rehearse) wait_for_previous_kernel();
-    const float* x = rehearse ? args.weight : args.x + blockIdx.x * args.x_stride;
+    if (!warm_icache) wait_for_previous_kernel();
+    const float* x = warm_icache ? args.weight : args.x + blockIdx.x * args.x_stride;
     float* y = args.y + blockIdx.x * args.y_stride;
-    const int written = rehearse ? 0 : n;
+    const int written = warm_icache ? 0 : n;
 #pragma unroll 1
     for (int begin = thread; begin < n; begin += kAtOnce) {
       float v[kOwn];
@@ -109,8 +109,8 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
         }
       }
     }
-    if (!rehearse) return;
-    rehearse = false;
+    if (!warm_icache) return;
+    warm_icache = false;
     __syncthreads();
   }
 }

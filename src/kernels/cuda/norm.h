@@ -1,4 +1,4 @@
-// Norms on a card: Ops::rms_norm and Ops::gated_rms_norm, with the same bits.
+// Norms on a GPU: Ops::rms_norm and Ops::gated_rms_norm, with the same bits.
 #ifndef CHIMERE_KERNELS_CUDA_NORM_H_
 #define CHIMERE_KERNELS_CUDA_NORM_H_
 
@@ -9,7 +9,7 @@
 namespace chimere::kernels::cuda {
 
 /// x.cols is at most 12,000: a row lies in shared memory. Where `rounded` has memory, y is also
-/// rounded as round_rows() (linear_step.h) does it; x.cols is a multiple of 32 then.
+/// rounded as round_rows() (linear_decode.h) does it; x.cols is a multiple of 32 then.
 void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps, MatrixView y,
               const RoundedRows& rounded);
 

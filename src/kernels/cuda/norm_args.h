@@ -9,7 +9,8 @@
 namespace chimere::kernels::cuda {
 
 inline constexpr int kNormThreads = 512;
-/// Rows up to which the blocks of rms_norm rehearse: less than cards have multiprocessors.
+/// Rows up to which the blocks of rms_norm warm the instruction cache: less than GPUs have
+/// multiprocessors.
 inline constexpr int kFewNormRows = 64;
 inline constexpr int kGatedNormThreads = 128;
 
@@ -23,7 +24,7 @@ struct RmsNormArgs {
   RoundedRows rounded;  ///< y rounded too, if there is such memory; n is a multiple of 32 then
   int32_t n;
   float eps;
-  int32_t rehearse;  ///< blocks go through their work once before they have their rows
+  int32_t warm_icache;  ///< blocks go through their work once before they have their rows
 };
 
 /// A warp for each head of each row.

@@ -231,12 +231,12 @@ void pack(const quant::BlockIq1M& block, int64_t b, const Planes& p) {
 }
 
 /// A block of IQ3_S as a wide row has it.
-struct WideIq3S {
+struct UnpackedIq3S {
   quant::BlockIq3S block;
 };
 
-void pack(const WideIq3S& wide, int64_t b, const Planes& p) {
-  const quant::BlockIq3S& block = wide.block;
+void pack(const UnpackedIq3S& unpacked, int64_t b, const Planes& p) {
+  const quant::BlockIq3S& block = unpacked.block;
   for (int g = 0; g < 8; ++g) {
     const auto signs = load<uint32_t>(block.signs + 4 * g);
     std::array<uint32_t, 8> fours;
@@ -306,8 +306,8 @@ void pack_row(DType type, const uint8_t* row, int64_t n, const Planes& p) {
       return pack_blocks<quant::BlockIq3Xxs>(row, large, p);
     case DType::kIQ3_S:
       return pack_blocks<quant::BlockIq3S>(row, large, p);
-    case DType::kIQ3_S_WIDE:
-      return pack_blocks<WideIq3S>(row, large, p);
+    case DType::kIQ3_S_UNPACKED:
+      return pack_blocks<UnpackedIq3S>(row, large, p);
     default:
       return;
   }
@@ -319,8 +319,8 @@ int64_t packed_row_bytes(DType type, int64_t n_in) {
   return takes_integer_dot(type) ? packed_integer_row_bytes(type, n_in) : row_bytes(type, n_in);
 }
 
-void pack_rows(const WeightView& w, int64_t begin, int64_t count, uint8_t* dst, bool wide) {
-  const DType type = packed_type(w.type, wide);
+void pack_rows(const WeightView& w, int64_t begin, int64_t count, uint8_t* dst, bool unpacked) {
+  const DType type = packed_type(w.type, unpacked);
   const int64_t stride = packed_row_bytes(type, w.n_in);
   if (!takes_integer_dot(w.type)) {
     std::memcpy(dst, w.row(begin), static_cast<size_t>(count * stride));

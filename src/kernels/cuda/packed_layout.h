@@ -1,4 +1,4 @@
-// How a weight matrix lies in a card's memory. A file's blocks mix integers and scales and have odd
+// How a weight matrix lies in a GPU's memory. A file's blocks mix integers and scales and have odd
 // sizes (34, 110, 210 bytes), so that threads could load only bytes. At upload (pack_weights.h)
 // each row is taken apart into planes: everything of one kind, one unit for each 32 elements, one
 // plane after the other; a unit is aligned to its size, up to 16 bytes, and neighbouring lanes read
@@ -58,7 +58,7 @@ constexpr PackedLayout packed_layout(DType t) {
     case DType::kMXFP4:
       return {{16, 1, 0}, 0};
     case DType::kIQ4_XS:
-    case DType::kIQ3_S_WIDE:
+    case DType::kIQ3_S_UNPACKED:
       return {{16, 1, 0}, 2};
     case DType::kQ4_K:
       return {{16, 2, 0}, 4};
@@ -91,8 +91,8 @@ constexpr PackedLayout packed_layout(DType t) {
 
 /// As what a matrix of a file is packed. Wide, IQ3_S takes a quarter more and needs no codebook:
 /// its integers are the odd numbers from -15 to 15.
-constexpr DType packed_type(DType of_file, bool wide) {
-  return wide && of_file == DType::kIQ3_S ? DType::kIQ3_S_WIDE : of_file;
+constexpr DType packed_type(DType of_file, bool unpacked) {
+  return unpacked && of_file == DType::kIQ3_S ? DType::kIQ3_S_UNPACKED : of_file;
 }
 
 /// Bytes from one row of a packed matrix of a type of rule 4 to the next.

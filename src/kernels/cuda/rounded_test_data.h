@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kernels/cuda/device_test_data.h"
-#include "kernels/cuda/linear_step.h"
+#include "kernels/cuda/linear_decode.h"
 #include "kernels/ref/linear.h"
 
 namespace chimere::kernels::cuda::test {

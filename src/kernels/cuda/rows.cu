@@ -1,7 +1,7 @@
 // What works on rows by themselves: selection, shifts, the inner step of a dense network, routing.
-// Few blocks of the last one rehearse it before the previous kernel has ended: what they wait for
-// most are their own instructions, which the kernels of a layer take turns to evict from the
-// caches.
+// Few blocks of the last one warm the instruction cache it before the previous kernel has ended:
+// what they wait for most are their own instructions, which the kernels of a layer take turns to
+// evict from the caches.
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/rows_args.h"
@@ -78,16 +78,16 @@ __device__ __forceinline__ float number_of(uint32_t key) {
 }
 
 /// Routes a row by a warp; kOwn: at least the experts of a lane, which are lane, lane + 32, ... Or
-/// rehearses it, without logits and to no effect.
+/// warms the instruction cache it, without logits and to no effect.
 template <int kOwn>
 __device__ __forceinline__ void route_row(const RouteArgs& args, const float* x, int lane,
-                                          int32_t* ids, float* weights, bool rehearse) {
+                                          int32_t* ids, float* weights, bool warm_icache) {
   uint32_t keys[kOwn];
   float logits[kOwn];
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {
     const int expert = lane + j * kWarp;
-    logits[j] = expert < args.n_experts && !rehearse ? x[expert] : 0;
+    logits[j] = expert < args.n_experts && !warm_icache ? x[expert] : 0;
   }
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {
@@ -96,7 +96,7 @@ __device__ __forceinline__ void route_row(const RouteArgs& args, const float* x,
   float largest = 0;
   float chosen = 0;  // lane r: the logit of rank r
 #pragma unroll 1
-  for (int rank = 0; rank < (rehearse ? 1 : args.n_used); ++rank) {
+  for (int rank = 0; rank < (warm_icache ? 1 : args.n_used); ++rank) {
     uint32_t best[kOwn];  // a tree: the lane's largest key in the end is best[0]
 #pragma unroll
     for (int j = 0; j < kOwn; ++j) best[j] = keys[j];
@@ -118,7 +118,7 @@ __device__ __forceinline__ void route_row(const RouteArgs& args, const float* x,
     for (int j = 0; j < kOwn; ++j) {
       if (wins && static_cast<uint32_t>(j) == own) keys[j] = 0;
     }
-    if (wins && !rehearse) ids[rank] = static_cast<int32_t>(expert);
+    if (wins && !warm_icache) ids[rank] = static_cast<int32_t>(expert);
     if (rank == 0) largest = number_of(top);
     if (rank == lane) chosen = number_of(top);
   }
@@ -127,7 +127,7 @@ __device__ __forceinline__ void route_row(const RouteArgs& args, const float* x,
 #pragma unroll 8
   for (int rank = 0; rank < args.n_used; ++rank) sum = sum + __shfl_sync(kFullWarp, e, rank);
   const float weight = e / sum;
-  if (lane < args.n_used && !rehearse) weights[lane] = weight;
+  if (lane < args.n_used && !warm_icache) weights[lane] = weight;
 }
 
 }  // namespace
@@ -140,20 +140,20 @@ CHIMERE_KERNEL(route, kRouteThreads, RouteArgs, args) {
   const float* x = args.logits + row * args.stride;
   int32_t* ids = args.ids + static_cast<int64_t>(row) * args.n_used;
   float* weights = args.weights + static_cast<int64_t>(row) * args.n_used;
-  bool rehearse = args.rehearse != 0;
+  bool warm_icache = args.warm_icache != 0;
 #pragma unroll 1
   while (true) {
-    if (!rehearse) wait_for_previous_kernel();
+    if (!warm_icache) wait_for_previous_kernel();
     if (row >= args.rows) return;
     if (args.n_experts <= 8 * kWarp) {
-      route_row<8>(args, x, lane, ids, weights, rehearse);
+      route_row<8>(args, x, lane, ids, weights, warm_icache);
     } else if (args.n_experts <= 16 * kWarp) {
-      route_row<16>(args, x, lane, ids, weights, rehearse);
+      route_row<16>(args, x, lane, ids, weights, warm_icache);
     } else {
-      route_row<kMaxExperts / kWarp>(args, x, lane, ids, weights, rehearse);
+      route_row<kMaxExperts / kWarp>(args, x, lane, ids, weights, warm_icache);
     }
-    if (!rehearse) return;
-    rehearse = false;
+    if (!warm_icache) return;
+    warm_icache = false;
   }
 }
 

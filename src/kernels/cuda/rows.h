@@ -1,5 +1,5 @@
 // What works on rows by themselves: Ops::select_rows, Ops::shift_rows, Ops::silu_multiply,
-// Ops::route and Ops::keep_top_p on a card, with the same bits.
+// Ops::route and Ops::keep_top_p on a GPU, with the same bits.
 #ifndef CHIMERE_KERNELS_CUDA_ROWS_H_
 #define CHIMERE_KERNELS_CUDA_ROWS_H_
 
@@ -8,7 +8,7 @@
 #include "kernels/api.h"
 #include "kernels/cuda/device/stream.h"
 #include "kernels/cuda/device_batch.h"
-#include "kernels/cuda/linear_step.h"
+#include "kernels/cuda/linear_decode.h"
 #include "tensor/view.h"
 
 namespace chimere::kernels::cuda {
@@ -24,7 +24,7 @@ void silu_multiply(Stream& stream, MatrixView gate, ConstMatrixView up);
 /// At most kMaxExperts experts (rows_args.h), of which a row uses at most 32.
 void route(Stream& stream, ConstMatrixView logits, const Routing& routing);
 
-/// Of `rows`, which are the step rows. All pointers in device memory.
+/// Of `rows`, which are the decode rows. All pointers in device memory.
 void keep_top_p(Stream& stream, const Routing& routing, const RowSet& rows, float top_p,
                 ExpertUse* use);
 

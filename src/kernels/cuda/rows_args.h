@@ -10,7 +10,8 @@ namespace chimere::kernels::cuda {
 
 inline constexpr int kRowThreads = 256;
 inline constexpr int kRouteThreads = 64;
-/// Rows up to which route() rehearses: fewer blocks than cards have multiprocessors.
+/// Rows up to which route() warms the instruction cache: fewer blocks than GPUs have
+/// multiprocessors.
 inline constexpr int kFewRoutedRows = 64;
 /// Experts that route() takes: 32 for each lane.
 inline constexpr int kMaxExperts = 1024;
@@ -54,9 +55,9 @@ struct RouteArgs {
   int32_t* ids;    ///< [rows, n_used]
   float* weights;  ///< [rows, n_used]
   int32_t rows;
-  int32_t n_experts;  ///< at most kMaxExperts
-  int32_t n_used;     ///< at most 32
-  int32_t rehearse;   ///< warps go through a row once before they have its logits
+  int32_t n_experts;    ///< at most kMaxExperts
+  int32_t n_used;       ///< at most 32
+  int32_t warm_icache;  ///< warps go through a row once before they have its logits
 };
 
 /// A thread for each row.

@@ -73,13 +73,13 @@ TEST(CudaRows, ShiftsAStateThatIsReadAndWrittenInOneSlot) {
   scenario.n_slots = 3;
   kernels::test::SequenceSpec many;  // more rows than a block has threads
   many.read_slot = 1;
-  many.slices = {{RowClass::kStep, 5}, {RowClass::kChunk, 300}};
+  many.slices = {{RowClass::kDecode, 5}, {RowClass::kPrefill, 300}};
   many.write_slots.assign(305, -1);
   many.write_slots[2] = 2;
   many.write_slots.back() = 1;
   kernels::test::SequenceSpec one;
   one.read_slot = 0;
-  one.slices = {{RowClass::kStep, 1}};
+  one.slices = {{RowClass::kDecode, 1}};
   one.write_slots = {0};
   scenario.sequences = {many, one};
   expect_same_shift(rng, scenario, 70);
@@ -143,13 +143,13 @@ TEST(CudaRows, KeepTopPHasTheBitsOfRef) {
   std::vector<int32_t> ids(kRows * kUsed);
   std::vector<float> weights(kRows * kUsed);
   ref::route(logits.view(), {kUsed, ids.data(), weights.data()});
-  // All rows are step rows, or every third one is a chunk's.
+  // All rows are decode rows, or every third one is a chunk's.
   for (const int chunk_every : {kRows + 1, 3}) {
     std::vector<RowClass> classes;
     std::vector<int32_t> step;
     for (int r = 0; r < kRows; ++r) {
       const bool chunk = r % chunk_every == chunk_every - 1;
-      classes.push_back(chunk ? RowClass::kChunk : RowClass::kStep);
+      classes.push_back(chunk ? RowClass::kPrefill : RowClass::kDecode);
       if (!chunk) step.push_back(r);
     }
     auto want_ids = ids;

@@ -4,14 +4,14 @@ namespace chimere::kernels::cuda {
 namespace {
 
 /// Address space, of which there is plenty.
-constexpr size_t kMostBytes = size_t{16} << 30;
+constexpr size_t kMaxBytes = size_t{16} << 30;
 
 }  // namespace
 
 Status Scratch::resize(int64_t bytes) {
   if (bytes <= bytes_) return {};
   if (range_ == nullptr) {
-    CHIMERE_TRY(range_, device_.reserve(kMostBytes));
+    CHIMERE_TRY(range_, device_.reserve(kMaxBytes));
   }
   CHIMERE_CHECK_OK(range_->commit(static_cast<size_t>(bytes)));
   bytes_ = bytes;

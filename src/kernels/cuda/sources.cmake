@@ -1,24 +1,24 @@
-# The CUDA back end, included by the room: its host side is part of the room, its device code (.cu) is compiled twice,
-# by nvcc for cards and by the C++ compiler for the emulator, which only tests link. Paths begin at the room.
+# The CUDA back end, included by the module: its host side is part of the module, its device code (.cu) is compiled twice,
+# by nvcc for GPUs and by the C++ compiler for the emulator, which only tests link. Paths begin at the module.
 set(CUDA_MODULES
   cuda/attend.cu
-  cuda/attend_chunk.cu
+  cuda/attend_prefill.cu
   cuda/choose_token.cu
   cuda/embed_tokens.cu
-  cuda/exp_sums.cu
-  cuda/gdn_chunk.cu
-  cuda/gdn_chunk_128.cu
+  cuda/log_sum_exp.cu
+  cuda/gdn_prefill.cu
+  cuda/gdn_prefill_128.cu
   cuda/gdn_conv.cu
-  cuda/gdn_step.cu
-  cuda/gdn_step_128.cu
+  cuda/gdn_decode.cu
+  cuda/gdn_decode_128.cu
   cuda/half_rows.cu
   cuda/host_experts.cu
-  cuda/linear_chunk.cu
+  cuda/linear_prefill.cu
   cuda/linear_float.cu
-  cuda/linear_step.cu
+  cuda/linear_decode.cu
   cuda/linear_tile.cu
-  cuda/moe_chunk.cu
-  cuda/moe_step.cu
+  cuda/moe_prefill.cu
+  cuda/moe_decode.cu
   cuda/norm.cu
   cuda/rope_append.cu
   cuda/rounding.cu
@@ -27,37 +27,37 @@ set(CUDA_MODULES
 
 # Those that include ptx/warpgroup_mma.h.
 set(CUDA_WARPGROUP_MODULES
-  cuda/linear_chunk.cu
-  cuda/moe_chunk.cu)
+  cuda/linear_prefill.cu
+  cuda/moe_prefill.cu)
 
 target_sources(chimere_kernels PRIVATE
   cuda/attention.cc
   cuda/choose_token.cc
   cuda/cuda_ops.cc
-  cuda/device/card.cc
-  cuda/device/card_stream.cc
+  cuda/device/cuda_device.cc
+  cuda/device/cuda_stream.cc
   cuda/device/driver.cc
   cuda/device/profile.cc
   cuda/device_batch.cc
   cuda/embed_tokens.cc
-  cuda/exp_sums.cc
+  cuda/log_sum_exp.cc
   cuda/gdn.cc
   cuda/half_rows.cc
   cuda/host_experts.cc
-  cuda/linear_chunk.cc
-  cuda/linear_step.cc
-  cuda/moe_chunk.cc
-  cuda/moe_step.cc
+  cuda/linear_prefill.cc
+  cuda/linear_decode.cc
+  cuda/moe_prefill.cc
+  cuda/moe_decode.cc
   cuda/norm.cc
   cuda/pack_weights.cc
   cuda/rows.cc
   cuda/scratch.cc
   cuda/step_arrays.cc
-  cuda/step_recorder.cc
+  cuda/cuda_graph_cache.cc
   cuda/top_logits.cc
   cuda/weight_store.cc)
-# Their names would clash with others' (chimere_room(), ALONE).
-set_source_files_properties(cuda/gdn.cc cuda/linear_step.cc cuda/moe_chunk.cc cuda/moe_step.cc cuda/step_arrays.cc cuda/weight_store.cc
+# Their names would clash with others' (chimere_module(), ALONE).
+set_source_files_properties(cuda/gdn.cc cuda/linear_decode.cc cuda/moe_prefill.cc cuda/moe_decode.cc cuda/step_arrays.cc cuda/weight_store.cc
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 chimere_cuda_modules(chimere_kernels SOURCES ${CUDA_MODULES} WARPGROUPS ${CUDA_WARPGROUP_MODULES})
 
@@ -71,7 +71,7 @@ add_library(chimere_kernels_emulator OBJECT
 target_include_directories(chimere_kernels_emulator PRIVATE ${CMAKE_SOURCE_DIR}/src)
 set_source_files_properties(${CUDA_MODULES} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas")
 
-# chimere_card_tests(NAME TIMEOUT SECONDS COMMAND ...): under the label gpu on a card, with its own limits and with those
+# chimere_card_tests(NAME TIMEOUT SECONDS COMMAND ...): under the label gpu on a GPU, with its own limits and with those
 # of compute capability 12.0. (The emulator has the latter's shared memory and no warpgroups at any time.)
 function(chimere_card_tests name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "COMMAND" ${ARGN})
@@ -85,17 +85,17 @@ endfunction()
 function(chimere_cuda_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
   chimere_test(${name} SOURCES cuda/device_test_main.cc ${ARG_SOURCES} DEPS kernels_emulator kernels)
-  chimere_card_tests(${name} TIMEOUT 120 COMMAND ${name} --device=card)
+  chimere_card_tests(${name} TIMEOUT 120 COMMAND ${name} --device=GPU)
 endfunction()
 
 chimere_cuda_test(cuda_attention_test SOURCES cuda/attention_test.cc)
-chimere_cuda_test(cuda_chunk_test SOURCES cuda/chunk_test.cc)
+chimere_cuda_test(cuda_prefill_test SOURCES cuda/prefill_test.cc)
 chimere_cuda_test(cuda_choose_token_test SOURCES cuda/choose_token_test.cc)
 chimere_cuda_test(cuda_embed_tokens_test SOURCES cuda/embed_tokens_test.cc)
-chimere_cuda_test(cuda_exp_sums_test SOURCES cuda/exp_sums_test.cc)
+chimere_cuda_test(cuda_log_sum_exp_test SOURCES cuda/log_sum_exp_test.cc)
 chimere_cuda_test(cuda_gdn_test SOURCES cuda/gdn_test.cc)
-chimere_cuda_test(cuda_linear_step_test SOURCES cuda/linear_step_test.cc)
-chimere_cuda_test(cuda_moe_step_test SOURCES cuda/moe_step_test.cc)
+chimere_cuda_test(cuda_linear_decode_test SOURCES cuda/linear_decode_test.cc)
+chimere_cuda_test(cuda_moe_decode_test SOURCES cuda/moe_decode_test.cc)
 chimere_cuda_test(cuda_norm_test SOURCES cuda/norm_test.cc)
 chimere_cuda_test(cuda_profile_test SOURCES cuda/device/profile_test.cc)
 chimere_cuda_test(cuda_rows_test SOURCES cuda/rows_test.cc)

@@ -7,10 +7,10 @@ namespace chimere::kernels::cuda {
 namespace {
 
 /// Address space for the arrays of any step; a page table of 200 million positions fits.
-constexpr size_t kMostBytes = size_t{16} << 20;
+constexpr size_t kMaxBytes = size_t{16} << 20;
 constexpr size_t kNumbersOfChoice = sizeof(TokenChoice) / sizeof(int32_t);
-/// Fields with one number for each row: row_sequence, row_position, write_slot, wanted_ids, fed_by,
-/// two lists of classes (four fields); slices take four.
+/// Fields with one number for each row: row_sequence, row_position, write_slot, wanted_ids,
+/// async_from, two lists of classes (four fields); slices take four.
 constexpr size_t kNumbersOfRow = 5 + 4 + 4;
 /// sequence_slices, read_slot, page_begin.
 constexpr size_t kNumbersOfSequence = 3;
@@ -22,7 +22,7 @@ size_t rounded(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 }  // namespace
 
 Result<StepArrays> StepArrays::create(Device& device) {
-  CHIMERE_TRY(std::unique_ptr<MemoryRange> range, device.reserve(kMostBytes));
+  CHIMERE_TRY(std::unique_ptr<MemoryRange> range, device.reserve(kMaxBytes));
   return StepArrays(device, std::move(range));
 }
 
@@ -47,7 +47,7 @@ RowClasses StepArrays::add_classes(std::span<const RowClass> classes, size_t cap
   std::vector<int32_t> step;
   std::vector<int32_t> chunk;
   for (size_t r = 0; r < classes.size(); ++r) {
-    (classes[r] == RowClass::kStep ? step : chunk).push_back(static_cast<int32_t>(r));
+    (classes[r] == RowClass::kDecode ? step : chunk).push_back(static_cast<int32_t>(r));
   }
   const int32_t* const step_ids = add(step, capacity);
   const int32_t* const chunk_ids = add(chunk, capacity);
@@ -61,12 +61,12 @@ Status StepArrays::upload(const StepInputs& step) {
   const BatchView& b = step.batch;
   // Where the arrays of small steps lie does not depend on the step.
   const size_t rows =
-      static_cast<size_t>(std::max(b.n_rows, kMostRecordedRows));  // at least as many as sequences
+      static_cast<size_t>(std::max(b.n_rows, kMaxGraphRows));  // at least as many as sequences
   const size_t wanted = std::max(rows, step.wanted_rows.size());
   const size_t choice_room = step.choices.empty() ? 0 : wanted;
   turn_ = 1 - turn_;
   CHIMERE_CHECK_OK(make_room(kNumbersOfRow * wanted + kNumbersOfSequence * (rows + 1) +
-                             kNumbersOfChoice * choice_room + step.listed.size() +
+                             kNumbersOfChoice * choice_room + step.selected.size() +
                              b.page_table.size() + kFields * kAlign));
   used_ = 0;
   static_assert(sizeof(Slice) == sizeof(SliceArgs) && sizeof(Slice) == 4 * sizeof(int32_t));
@@ -92,8 +92,8 @@ Status StepArrays::upload(const StepInputs& step) {
   wanted_ids_ = add(step.wanted_rows, wanted);
   wanted_ = add_classes(wanted_classes, wanted);
   // As many as there are is part of what kind the step is; of how many pages launches know nothing.
-  listed_ids_ = add(step.listed, step.listed.size());
-  fed_by_ = add(step.fed_by, step.fed_by.empty() ? 0 : rows);
+  selected_ids_ = add(step.selected, step.selected.size());
+  async_from_ = add(step.async_from, step.async_from.empty() ? 0 : rows);
   choices_ = reinterpret_cast<const TokenChoice*>(
       add({reinterpret_cast<const int32_t*>(step.choices.data()),
            kNumbersOfChoice * step.choices.size()},

@@ -13,19 +13,19 @@
 #include "kernels/api.h"
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device_batch.h"
-#include "kernels/cuda/linear_step.h"
+#include "kernels/cuda/linear_decode.h"
 
 namespace chimere::kernels::cuda {
 
-/// Rows by class; products of the two differ (docs/numerics.md, "Chunk rows on a card").
+/// Rows by class; products of the two differ (docs/numerics.md, "Prefill rows on a GPU").
 struct RowClasses {
   RowSet step;
   RowSet chunk;
 };
 
-/// Steps of at most so many rows, all of them step rows, may be recorded: their arrays lie at the
+/// Steps of at most so many rows, all of them decode rows, may be recorded: their arrays lie at the
 /// same addresses in every step.
-inline constexpr int32_t kMostRecordedRows = 64;
+inline constexpr int32_t kMaxGraphRows = 64;
 
 class StepArrays {
  public:
@@ -46,9 +46,9 @@ class StepArrays {
   const RowClasses& wanted_rows() const { return wanted_; }
   const int32_t* wanted_ids() const { return wanted_ids_; }
   /// StepInputs::listed.
-  const int32_t* listed_ids() const { return listed_ids_; }
+  const int32_t* selected_ids() const { return selected_ids_; }
   const TokenChoice* choices() const { return choices_; }
-  const int32_t* fed_by() const { return fed_by_; }
+  const int32_t* async_from() const { return async_from_; }
 
  private:
   StepArrays(Device& device, std::unique_ptr<MemoryRange> range)
@@ -73,9 +73,9 @@ class StepArrays {
   RowClasses all_;
   RowClasses wanted_;
   const int32_t* wanted_ids_ = nullptr;
-  const int32_t* listed_ids_ = nullptr;
+  const int32_t* selected_ids_ = nullptr;
   const TokenChoice* choices_ = nullptr;
-  const int32_t* fed_by_ = nullptr;
+  const int32_t* async_from_ = nullptr;
 };
 
 }  // namespace chimere::kernels::cuda

@@ -13,15 +13,15 @@ constexpr Kernel kTopLogits = {"top_logits", "top_logits"};
 constexpr Kernel kTopFewLogits = {"top_logits", "top_few_logits"};
 constexpr Kernel kTakeLogits = {"top_logits", "take_logits"};
 
-static_assert(sizeof(TopLogitArgs) == sizeof(TopLogit) && 2 * kMostTopLogits <= kMostTopTile);
+static_assert(sizeof(TopLogitArgs) == sizeof(TopLogit) && 2 * kMaxTopLogits <= kMaxTopTile);
 
 int64_t row_tiles(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
 
-bool are_few(int32_t count) { return count > 1 && count <= kMostFew; }
+bool are_few(int32_t count) { return count > 1 && count <= kMaxFew; }
 
 /// Keys of a row that the first launch leaves; the later ones leave fewer.
 int64_t first_keys(int64_t n_vocab, int32_t count) {
-  return row_tiles(n_vocab, kMostTopTile) * (are_few(count) ? kMostFew : count);
+  return row_tiles(n_vocab, kMaxTopTile) * (are_few(count) ? kMaxFew : count);
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ int64_t top_logits_scratch_bytes(int64_t rows, int64_t n_vocab, int32_t count) {
 void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* scratch) {
   if (top.rows == 0) return;
   const bool few = are_few(top.count);
-  const int64_t left_of_tile = few ? kMostFew : top.count;
+  const int64_t left_of_tile = few ? kMaxFew : top.count;
   auto* to = reinterpret_cast<uint64_t*>(scratch);
   auto* from = to + top.rows * first_keys(logits.cols, top.count);
   TopLogitsArgs args = {};
@@ -43,7 +43,7 @@ void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* 
   args.n = static_cast<int32_t>(logits.cols);
   while (true) {
     // Merging what is sorted takes less than sorting.
-    const int most = few && args.keys_in != nullptr ? kMostMergedTile : kMostTopTile;
+    const int most = few && args.keys_in != nullptr ? kMaxMergedTile : kMaxTopTile;
     const int64_t tiles = row_tiles(args.n, most);
     const bool last = tiles == 1;
     const auto least = static_cast<uint32_t>(std::max(args.n, args.keep));
@@ -63,11 +63,11 @@ void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* 
   }
 }
 
-void take_logits(Stream& stream, MatrixView logits, const int32_t* ids, ListedLogits listed) {
-  if (listed.rows == 0 || listed.count == 0) return;
-  const TakeLogitsArgs args = {logits.data, logits.stride, ids, listed.data, listed.count};
+void gather_logits(Stream& stream, MatrixView logits, const int32_t* ids, SelectedLogits selected) {
+  if (selected.rows == 0 || selected.count == 0) return;
+  const TakeLogitsArgs args = {logits.data, logits.stride, ids, selected.data, selected.count};
   stream.launch(kTakeLogits,
-                {.grid = {static_cast<uint32_t>(listed.rows)},
+                {.grid = {static_cast<uint32_t>(selected.rows)},
                  .block = {kTopThreads},
                  .overlaps_previous = true},
                 args);

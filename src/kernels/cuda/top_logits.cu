@@ -102,7 +102,7 @@ __device__ __forceinline__ void find_largest(uint64_t* keys, int n, int thread) 
 }  // namespace
 
 /// No token is listed twice in a row, so that threads do not meet.
-CHIMERE_KERNEL(take_logits, kTopThreads, TakeLogitsArgs, args) {
+CHIMERE_KERNEL(gather_logits, kTopThreads, TakeLogitsArgs, args) {
   wait_for_previous_kernel();
   let_next_kernel_start();
   const int64_t row = blockIdx.x;
@@ -115,7 +115,7 @@ CHIMERE_KERNEL(take_logits, kTopThreads, TakeLogitsArgs, args) {
       value = logits[id];
       logits[id] = masked;
     }
-    args.listed[row * args.count + i] = value;
+    args.selected[row * args.count + i] = value;
   }
 }
 

@@ -1,4 +1,4 @@
-// The largest logits of rows on a card, and listed ones: Ops::top_logits and Ops::take_logits with
+// The largest logits of rows on a GPU, and listed ones: Ops::top_logits and Ops::gather_logits with
 // the same bits.
 #ifndef CHIMERE_KERNELS_CUDA_TOP_LOGITS_H_
 #define CHIMERE_KERNELS_CUDA_TOP_LOGITS_H_
@@ -18,7 +18,7 @@ int64_t top_logits_scratch_bytes(int64_t rows, int64_t n_vocab, int32_t count);
 void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* scratch);
 
 /// One launch. `ids` and `listed` lie on the device.
-void take_logits(Stream& stream, MatrixView logits, const int32_t* ids, ListedLogits listed);
+void gather_logits(Stream& stream, MatrixView logits, const int32_t* ids, SelectedLogits selected);
 
 }  // namespace chimere::kernels::cuda
 

@@ -8,7 +8,7 @@ namespace chimere::kernels::cuda {
 
 inline constexpr int kTopThreads = 256;
 /// Most keys that a block sorts.
-inline constexpr int kMostTopTile = 2048;
+inline constexpr int kMaxTopTile = 2048;
 
 /// TopLogit of kernels/api.h, in the same bytes.
 struct TopLogitArgs {
@@ -17,12 +17,12 @@ struct TopLogitArgs {
 };
 
 /// Most keys of which a block merges lists of the largest few.
-inline constexpr int kMostMergedTile = 8192;
+inline constexpr int kMaxMergedTile = 8192;
 /// At most so many are the largest few.
-inline constexpr int kMostFew = 32;
+inline constexpr int kMaxFew = 32;
 
 /// The `keep` largest of every tile of a row. Grid: x tiles, y rows. Dynamic shared memory: [tile]
-/// keys. (top_few_logits, for at most kMostFew: none, and kMostFew keys of each tile are left.) A
+/// keys. (top_few_logits, for at most kMaxFew: none, and kMaxFew keys of each tile are left.) A
 /// key is 64 bits: the logit, so that larger ones are larger numbers, above the id, so that lower
 /// ones are; 0 for what is masked, all ones for what is no number or +infinity.
 struct TopLogitsArgs {
@@ -32,7 +32,7 @@ struct TopLogitsArgs {
   uint64_t* keys_out;       ///< [rows, tiles, keep]; nullptr: to `top`, and there is one tile
   TopLogitArgs* top;        ///< [rows, keep]
   int32_t n;
-  int32_t tile;  ///< a power of two, at least keep and at most kMostTopTile
+  int32_t tile;  ///< a power of two, at least keep and at most kMaxTopTile
   int32_t keep;
 };
 
@@ -41,7 +41,7 @@ struct TakeLogitsArgs {
   float* logits;  ///< [rows, n_vocab]
   int64_t stride;
   const int32_t* ids;  ///< [rows, count]; -1: none
-  float* listed;       ///< [rows, count]
+  float* selected;     ///< [rows, count]
   int32_t count;
 };
 

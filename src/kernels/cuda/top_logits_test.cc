@@ -45,18 +45,18 @@ TEST(CudaTopLogits, HaveTheBitsOfRef) {
   expect_same_top(Matrix(rng, 3, 1, 4), 1);
   expect_same_top(Matrix(rng, 3, 5, 4), 32);
   expect_same_top(Matrix(rng, 2, 64, 4), 1);
-  expect_same_top(Matrix(rng, 2, kMostTopTile, 4), 2);
-  expect_same_top(Matrix(rng, 2, kMostTopTile + 1, 4), 20);
-  expect_same_top(Matrix(rng, 1, 9 * kMostTopTile + 7, 4), 1);
-  expect_same_top(Matrix(rng, 1, 9 * kMostTopTile + 7, 4), 64);
-  expect_same_top(Matrix(rng, 2, 9 * kMostTopTile + 7, 4), 32);
-  expect_same_top(Matrix(rng, 1, 300 * kMostTopTile - 5, 4), 31);  // three launches
+  expect_same_top(Matrix(rng, 2, kMaxTopTile, 4), 2);
+  expect_same_top(Matrix(rng, 2, kMaxTopTile + 1, 4), 20);
+  expect_same_top(Matrix(rng, 1, 9 * kMaxTopTile + 7, 4), 1);
+  expect_same_top(Matrix(rng, 1, 9 * kMaxTopTile + 7, 4), 64);
+  expect_same_top(Matrix(rng, 2, 9 * kMaxTopTile + 7, 4), 32);
+  expect_same_top(Matrix(rng, 1, 300 * kMaxTopTile - 5, 4), 31);  // three launches
 }
 
 /// As many as there can be: what the first launch leaves takes two more.
 TEST(CudaTopLogits, TakeALargeVocabulary) {
   Rng rng(3);
-  expect_same_top(Matrix(rng, 1, 20 * kMostTopTile, 4), kMostTopLogits);
+  expect_same_top(Matrix(rng, 1, 20 * kMaxTopTile, 4), kMaxTopLogits);
 }
 
 TEST(CudaTopLogits, EqualLogitsGoByTheirIds) {
@@ -64,7 +64,7 @@ TEST(CudaTopLogits, EqualLogitsGoByTheirIds) {
   SCOPED_TRACE(seed);
   Rng rng(seed);
   for (const int32_t count : {1, 20}) {
-    Matrix coarse(rng, 2, kMostTopTile + 300, 4);
+    Matrix coarse(rng, 2, kMaxTopTile + 300, 4);
     for (float& x : coarse.data) x = std::rint(x / 3);
     expect_same_top(coarse, count);
     expect_same_top(Matrix(2, 100, 1.5F), count);
@@ -77,7 +77,7 @@ TEST(CudaTopLogits, EqualLogitsGoByTheirIds) {
 TEST(CudaTopLogits, MaskedLogitsAndWhatIsNoNumber) {
   Rng rng(5);
   for (const int32_t count : {1, 20}) {
-    Matrix logits(rng, 4, kMostTopTile + 300, 4);
+    Matrix logits(rng, 4, kMaxTopTile + 300, 4);
     for (int64_t i = 0; i < logits.cols; ++i) {
       if (i % 200 != 0) logits.data[static_cast<size_t>(i)] = -INFINITY;  // few are left of row 0
       logits.data[static_cast<size_t>(logits.stride + i)] = -INFINITY;    // none of row 1
@@ -88,11 +88,11 @@ TEST(CudaTopLogits, MaskedLogitsAndWhatIsNoNumber) {
   }
 }
 
-TEST(CudaTopLogits, ListedLogitsAreTakenOut) {
+TEST(CudaTopLogits, SelectedLogitsAreTakenOut) {
   const auto seed = fresh_seed();
   SCOPED_TRACE(seed);
   Rng rng(seed);
-  const Matrix logits(rng, 3, kMostTopTile + 500, 4);
+  const Matrix logits(rng, 3, kMaxTopTile + 500, 4);
   const int32_t count = uniform_int(rng, 1, 700);
   std::vector<int32_t> ids;
   for (int64_t r = 0; r < logits.rows; ++r) {
@@ -105,13 +105,14 @@ TEST(CudaTopLogits, ListedLogitsAreTakenOut) {
   }
   Matrix left = logits;
   std::vector<float> want(ids.size());
-  make_ref_ops()->take_logits(left.view(), ids, {want.data(), logits.rows, count});
+  make_ref_ops()->gather_logits(left.view(), ids, {want.data(), logits.rows, count});
   for (const auto& [name, device] : test::devices()) {
     const DeviceMatrix x(*device, logits);
     const OnDevice<int32_t> on_device(*device, ids);
-    const OnDevice<float> listed(*device, std::vector<float>(ids.size()));
-    take_logits(device->stream(), x.view(), on_device.data(), {listed.data(), logits.rows, count});
-    EXPECT_EQ(listed.read(), want) << name;
+    const OnDevice<float> selected(*device, std::vector<float>(ids.size()));
+    gather_logits(device->stream(), x.view(), on_device.data(),
+                  {selected.data(), logits.rows, count});
+    EXPECT_EQ(selected.read(), want) << name;
     EXPECT_EQ(x.read(), left.data) << name;
   }
   // What is taken stood in the row, and does no longer.

@@ -69,7 +69,7 @@ Result<uint8_t*> WeightStore::staging(size_t bytes) {
 }
 
 Result<WeightView> WeightStore::place(const WeightView& w) {
-  const DType type = packed_type(w.type, wide_);
+  const DType type = packed_type(w.type, unpacked_);
   const int64_t row_bytes = packed_row_bytes(type, w.n_in);
   CHIMERE_TRY(uint8_t * to, allocate(static_cast<size_t>(w.n_out * row_bytes)));
   const int64_t rows_at_once =
@@ -79,7 +79,7 @@ Result<WeightView> WeightStore::place(const WeightView& w) {
     CHIMERE_TRY(uint8_t * from, staging(static_cast<size_t>(rows * row_bytes)));
     const int64_t grain = std::max<int64_t>(1, (int64_t{64} << 10) / row_bytes);
     pool_.parallel_for(rows, grain, [&](int64_t begin, int64_t end, int) {
-      pack_rows(w, row + begin, end - begin, from + begin * row_bytes, wide_);
+      pack_rows(w, row + begin, end - begin, from + begin * row_bytes, unpacked_);
     });
     device_.stream().copy(to + row * row_bytes, from, static_cast<size_t>(rows * row_bytes));
     uploaded(static_cast<size_t>(rows * row_bytes));

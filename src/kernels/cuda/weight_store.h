@@ -23,9 +23,9 @@ class WeightStore final : public Memory {
  public:
   /// `wide`: as packed_type() has it. `on_upload`: told the bytes of weights that were placed, each
   /// time more are on their way.
-  WeightStore(Device& device, ThreadPool& pool, bool wide,
+  WeightStore(Device& device, ThreadPool& pool, bool unpacked,
               std::function<void(int64_t)> on_upload = {})
-      : device_(device), pool_(pool), wide_(wide), on_upload_(std::move(on_upload)) {}
+      : device_(device), pool_(pool), unpacked_(unpacked), on_upload_(std::move(on_upload)) {}
 
   /// The matrix (in host memory), packed. Errors: kOutOfMemory, kIo.
   Result<WeightView> place(const WeightView& w);
@@ -59,7 +59,7 @@ class WeightStore final : public Memory {
 
   Device& device_;
   ThreadPool& pool_;
-  bool wide_;
+  bool unpacked_;
   std::function<void(int64_t)> on_upload_;
   int64_t uploaded_ = 0;
   std::vector<std::unique_ptr<MemoryRange>> ranges_;

@@ -127,7 +127,7 @@ void gdn_scan(const BatchView& batch, const GdnShape& shape, ConstMatrixView qkv
            ++i) {
         const Slice& slice = batch.slices[i];
         const int32_t end = slice.row_begin + slice.row_count;
-        if (slice.row_class == RowClass::kChunk) {
+        if (slice.row_class == RowClass::kPrefill) {
           std::vector<HeadRow> rows;
           for (int32_t r = slice.row_begin; r < end; ++r) rows.push_back(head_row(r));
           chunk(rows, n, s);

@@ -62,7 +62,7 @@ TEST(Oracle, ConvolutionKeepsAWindowAndNormalisesHeads) {
   s.head_dim = 32;
   const int rows = 9;
   SequenceSpec spec;
-  spec.slices = {{RowClass::kChunk, 4}, {RowClass::kStep, 5}};
+  spec.slices = {{RowClass::kPrefill, 4}, {RowClass::kDecode, 5}};
   spec.write_slots = {-1, -1, -1, 1, -1, 2, -1, -1, 0};
   const int channels = s.conv_dim();
   const Matrix input(rng, rows, channels);
@@ -186,22 +186,22 @@ void check_scan(Rng& rng, int head_dim, RowClass row_class, int slices, int rows
 
 TEST(Oracle, ScanOfStepsIsTheRecurrence) {
   Rng rng(fresh_seed());
-  check_scan(rng, 32, RowClass::kStep, 2, 20, 1);
-  check_scan(rng, 128, RowClass::kStep, 1, 5, 1);
+  check_scan(rng, 32, RowClass::kDecode, 2, 20, 1);
+  check_scan(rng, 128, RowClass::kDecode, 1, 5, 1);
 }
 
 TEST(Oracle, ScanOfChunksIsTheRecurrence) {
   Rng rng(fresh_seed());
-  check_scan(rng, 32, RowClass::kChunk, 3, 64, 1);
-  check_scan(rng, 64, RowClass::kChunk, 2, 17, 1);
-  check_scan(rng, 128, RowClass::kChunk, 1, 64, 1);
-  check_scan(rng, 32, RowClass::kChunk, 5, 1, 1);
+  check_scan(rng, 32, RowClass::kPrefill, 3, 64, 1);
+  check_scan(rng, 64, RowClass::kPrefill, 2, 17, 1);
+  check_scan(rng, 128, RowClass::kPrefill, 1, 64, 1);
+  check_scan(rng, 32, RowClass::kPrefill, 5, 1, 1);
 }
 
 // Decays that underflow within a chunk, beside a head that hardly decays.
 TEST(Oracle, ScanOfChunksWithStrongDecay) {
   Rng rng(fresh_seed());
-  check_scan(rng, 32, RowClass::kChunk, 2, 64, 60);
+  check_scan(rng, 32, RowClass::kPrefill, 2, 64, 60);
 }
 
 TEST(Oracle, AttentionIsSoftmaxOverAllPositions) {
@@ -215,7 +215,7 @@ TEST(Oracle, AttentionIsSoftmaxOverAllPositions) {
   s.scale = 1 / std::sqrt(32.0F);
   const int rows = 600;  // three splits
   SequenceSpec spec;
-  spec.slices = {{RowClass::kStep, rows}};
+  spec.slices = {{RowClass::kDecode, rows}};
   spec.write_slots.assign(rows, -1);
   for (int p = 0; p * kKvPageTokens < rows; ++p) spec.pages.push_back(p);
   const Batch batch({spec});
@@ -330,12 +330,12 @@ TEST(Oracle, KeepTopPLeavesOutWhatIsNotNeeded) {
                {0.51F, {7, 2, -1, -1}, {0.5F / 0.75F, 0.25F / 0.75F, 0, 0}},
                {0.99F, {7, 2, 5, 0}, start}};
   for (const auto& c : cases) {
-    // A chunk row, which keeps all, and a step row.
+    // A prefill row, which keeps all, and a decode row.
     std::vector<int32_t> ids = {1, 2, 3, 4, 7, 2, 5, 0};
     std::vector<float> weights = start;
     weights.insert(weights.end(), start.begin(), start.end());
     ExpertUse use = {10, 40};
-    const RowClass classes[] = {RowClass::kChunk, RowClass::kStep};
+    const RowClass classes[] = {RowClass::kPrefill, RowClass::kDecode};
     ops->keep_top_p({4, ids.data(), weights.data()}, classes, c.top_p, &use);
     EXPECT_EQ(std::vector<int32_t>(ids.begin(), ids.begin() + 4),
               (std::vector<int32_t>{1, 2, 3, 4}));
@@ -375,7 +375,7 @@ void expect_largest(const Matrix& logits, int32_t count) {
 TEST(Oracle, TopLogits) {
   Rng rng(fresh_seed());
   for (const int cols : {1, 63, 64, 1000, 8193}) {
-    for (const int32_t count : {1, 2, 20, kMostTopLogits}) {
+    for (const int32_t count : {1, 2, 20, kMaxTopLogits}) {
       Matrix logits(rng, 3, cols, 4);
       expect_largest(logits, count);
       // Many equal ones, the two zeros among them, and masked ones.

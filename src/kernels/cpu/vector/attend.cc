@@ -46,7 +46,7 @@ class Ahead {
 
 CHIMERE_INLINE int pages_of(int positions) { return (positions + kPage - 1) / kPage; }
 
-CHIMERE_INLINE int most_valid(const SplitUnit& u, int query, int count) {
+CHIMERE_INLINE int max_valid(const SplitUnit& u, int query, int count) {
   int most = 0;
   for (int i = query; i < query + count; ++i) {
     if (u.n_valid[i] > most) most = u.n_valid[i];
@@ -106,7 +106,7 @@ CHIMERE_INLINE void score_tile(const SplitUnit& u, int query, const uint8_t* til
 /// The first block of queries asks for the values, which come next.
 template <class E, int kQueries>
 CHIMERE_INLINE void score_queries(const SplitUnit& u, int query) {
-  const int positions = most_valid(u, query, kQueries);
+  const int positions = max_valid(u, query, kQueries);
   if (positions == 0) return;
   const int tiles = (positions + kTiles * kLanes - 1) / (kTiles * kLanes);
   Ahead ahead;
@@ -140,7 +140,7 @@ CHIMERE_INLINE void decode_keys(const uint8_t* tile, int head_dim, float* out) {
 /// Key tile by key tile from decoded copies.
 template <int kQueries>
 CHIMERE_INLINE void score_decoded(const SplitUnit& u, int query, int begin) {
-  if (most_valid(u, query, kQueries) <= begin) return;
+  if (max_valid(u, query, kQueries) <= begin) return;
   Ahead nothing;
   for (int p = begin; p < begin + kKeyTile; p += kTiles * kLanes) {
     score_tile<F32Elements, kQueries>(u, query, reinterpret_cast<const uint8_t*>(u.decoded), p,
@@ -160,7 +160,7 @@ void score(const SplitUnit& u) {
     if (query < n) score_queries<E, 1>(u, query);
     return;
   }
-  const int positions = most_valid(u, 0, n);
+  const int positions = max_valid(u, 0, n);
   for (int begin = 0; begin < positions; begin += kKeyTile) {
     decode_keys<E>(key_tile<E>(u, begin), u.head_dim, u.decoded);
     for (query = 0; query + kBlock <= n; query += kBlock) score_decoded<kBlock>(u, query, begin);
@@ -284,7 +284,7 @@ CHIMERE_INLINE void decode_values(const SplitUnit& u, int from, int count, int p
 template <class E, int kQueries>
 CHIMERE_INLINE void add_direct(const SplitUnit& u, int query) {
   Ahead ahead;
-  const int positions = most_valid(u, query, kQueries);
+  const int positions = max_valid(u, query, kQueries);
   if (query == 0 && u.n_next > 0 && positions == kSplit) {
     const int passes = (u.head_dim + kTiles * kLanes - 1) / (kTiles * kLanes);
     ahead = Ahead(u.next_k, pages_of(u.n_next), u.k_bytes, passes * kSplit / kAheadPositions);
@@ -295,7 +295,7 @@ CHIMERE_INLINE void add_direct(const SplitUnit& u, int query) {
 /// Elements [from, from + count) from a decoded copy.
 template <class E>
 CHIMERE_INLINE void add_decoded(const SplitUnit& u, int from, int count) {
-  decode_values<E>(u, from, count, most_valid(u, 0, u.n_queries), u.decoded);
+  decode_values<E>(u, from, count, max_valid(u, 0, u.n_queries), u.decoded);
   SplitUnit copy = u;
   const uint8_t* pages[kSplit / kPage];
   for (int p = 0; p < kSplit / kPage; ++p) {

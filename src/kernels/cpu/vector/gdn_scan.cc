@@ -18,7 +18,7 @@ void scale_query(const float* q, int n, float* scaled) {
   }
 }
 
-struct StepRow {
+struct DecodeRow {
   const float* q;
   float kq;
   float decay;
@@ -28,7 +28,7 @@ struct StepRow {
 /// kTiles * 16 columns of the state: two chains per 16 columns run side by side over its rows (kᵀS
 /// and qᵀS); the second pass updates the state while it is still in the cache.
 template <int kTiles>
-void step_columns(const ScanUnit& u, const StepRow& row, int column) {
+void step_columns(const ScanUnit& u, const DecodeRow& row, int column) {
   const int64_t n = u.head_dim;
   F32x16 kept[kTiles];
   F32x16 read[kTiles];
@@ -136,7 +136,8 @@ void add_rows(const float* x, int n, const float* factor, int begin, int end, fl
 void scan_step(const ScanUnit& u) {
   float q[kMaxHeadDim];
   scale_query(u.q, u.head_dim, q);
-  const StepRow row = {q, dot16(u.k, q, u.head_dim), exp_f32(log_decay(u, 0)), sigmoid(u.beta[0])};
+  const DecodeRow row = {q, dot16(u.k, q, u.head_dim), exp_f32(log_decay(u, 0)),
+                         sigmoid(u.beta[0])};
   constexpr int kTiles = F32x16::kRegisters >= 32 ? 4 : F32x16::kRegisters >= 8 ? 2 : 1;
   int c = 0;
   for (; c + kTiles * kLanes <= u.head_dim; c += kTiles * kLanes) step_columns<kTiles>(u, row, c);

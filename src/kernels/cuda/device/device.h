@@ -1,4 +1,4 @@
-// A card, or the emulator of one.
+// A GPU, or the emulator of one.
 #ifndef CHIMERE_KERNELS_CUDA_DEVICE_DEVICE_H_
 #define CHIMERE_KERNELS_CUDA_DEVICE_DEVICE_H_
 
@@ -29,7 +29,7 @@ class Device : public Memory {
   virtual const DeviceFacts& facts() const = 0;
   /// The queue that Memory's copies go through too.
   virtual Stream& stream() = 0;
-  /// A second queue, whose work may go on beside the first one's. Errors: kIo.
+  /// A second queue, whose work may continue beside the first one's. Errors: kIo.
   virtual Result<Stream*> side_stream() = 0;
   /// Bytes that nobody uses at this moment.
   virtual Result<int64_t> free_bytes() = 0;
@@ -44,10 +44,10 @@ class Device : public Memory {
   MemoryAccount account_;
 };
 
-/// The card of this number, opened through the driver. Under another profile than kNative it works
+/// The GPU of this number, opened through the driver. Under another profile than kNative it works
 /// within that one's limits, and launches beyond them fail. Errors: kUnsupported (built without
-/// device code, no driver, no such card, a card that is too old), with what is missing.
-Result<std::unique_ptr<Device>> open_card(int number, Profile profile = Profile::kNative);
+/// device code, no driver, no such GPU, a GPU that is too old), with what is missing.
+Result<std::unique_ptr<Device>> open_cuda_device(int number, Profile profile = Profile::kNative);
 
 }  // namespace chimere::kernels::cuda
 

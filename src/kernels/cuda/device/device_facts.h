@@ -19,9 +19,9 @@ struct DeviceFacts {
   int compute_capability = 0;  ///< 90 for 9.0
   int multiprocessors = 1;
   int64_t shared_bytes = 48 << 10;  ///< most dynamic shared memory of a block
-  int64_t memory_bytes = 0;         ///< of the card
+  int64_t memory_bytes = 0;         ///< of the GPU
   Profile profile = Profile::kNative;
-  /// Of the card itself, whose tensor cores give chunk rows their bits.
+  /// Of the GPU itself, whose tensor cores give prefill rows their bits.
   int own_capability = 0;
 };
 

@@ -6,7 +6,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// A CHIMERE_KERNEL: on a card the function `name` of the module made of `module`.cu, in the
+/// A CHIMERE_KERNEL: on a GPU the function `name` of the module made of `module`.cu, in the
 /// emulator the function that registered itself under `name`. Declared as constants; a device knows
 /// a kernel by the address of its name.
 struct Kernel {

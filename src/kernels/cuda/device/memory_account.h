@@ -21,7 +21,7 @@ class MemoryAccount {
     const auto more = static_cast<int64_t>(bytes);
     if (more > limit_ - used_) {
       return out_of_memory("the limit of " + std::to_string(limit_) +
-                           " bytes of the card is reached; allow more (--vram-budget), use a "
+                           " bytes of the GPU is reached; allow more (--vram-budget), use a "
                            "smaller context (--ctx) or smaller cache types (--cache-k, --cache-v)");
     }
     used_ += more;

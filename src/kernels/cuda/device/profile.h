@@ -1,4 +1,4 @@
-// Cards that another card can stand for, so that what is chosen for them can be tested and timed
+// GPUs that another GPU can stand for, so that what is chosen for them can be tested and timed
 // where there is none of them.
 #ifndef CHIMERE_KERNELS_CUDA_DEVICE_PROFILE_H_
 #define CHIMERE_KERNELS_CUDA_DEVICE_PROFILE_H_
@@ -11,7 +11,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// What a card allows less of than the one that is present (CUDA C++ Programming Guide, "Technical
+/// What a GPU allows less of than the one that is present (CUDA C++ Programming Guide, "Technical
 /// Specifications per Compute Capability").
 struct ProfileLimits {
   int compute_capability;  ///< that choices see
@@ -19,11 +19,11 @@ struct ProfileLimits {
   int64_t shared_bytes_of_multiprocessor;
 };
 
-/// nullptr for kNative: the card's own limits.
+/// nullptr for kNative: the GPU's own limits.
 const ProfileLimits* limits_of(Profile profile);
 
-/// The share, in percent, of a multiprocessor's shared memory that a card with `shared_bytes` of it
-/// is asked to use. The driver takes the next division above that the card has: 100 KiB on
+/// The share, in percent, of a multiprocessor's shared memory that a GPU with `shared_bytes` of it
+/// is asked to use. The driver takes the next division above that the GPU has: 100 KiB on
 /// compute capability 9.0 (228 KiB) and 8.0 (164 KiB).
 int shared_carveout(const ProfileLimits& limits, int64_t shared_bytes);
 

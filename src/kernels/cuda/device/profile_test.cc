@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 DeviceFacts h200() {
   DeviceFacts facts;
-  facts.name = "a card of 9.0";
+  facts.name = "a GPU of 9.0";
   facts.compute_capability = 90;
   facts.multiprocessors = 132;
   facts.shared_bytes = 227 << 10;
@@ -46,17 +46,17 @@ TEST(Profile, NativeChangesNothing) {
   EXPECT_EQ(limits_of(Profile::kNative), nullptr);
 }
 
-TEST(Profile, ALargerCardGetsTheLimitsOf12) {
+TEST(Profile, ALargerGpuGetsTheLimitsOf12) {
   const DeviceFacts facts = facts_under(Profile::kSm120, h200());
   EXPECT_EQ(facts.compute_capability, 120);
   EXPECT_EQ(facts.own_capability, 90);
   EXPECT_EQ(facts.shared_bytes, 101'376);
-  EXPECT_EQ(facts.multiprocessors, 132) << "what a profile does not say is the card's own";
+  EXPECT_EQ(facts.multiprocessors, 132) << "what a profile does not say is the GPU's own";
   EXPECT_EQ(facts.memory_bytes, int64_t{141} << 30);
   EXPECT_EQ(facts.profile, Profile::kSm120);
 }
 
-TEST(Profile, ASmallerCardKeepsItsOwnLimits) {
+TEST(Profile, ASmallerGpuKeepsItsOwnLimits) {
   DeviceFacts small = h200();
   small.shared_bytes = 64 << 10;
   EXPECT_EQ(facts_under(Profile::kSm120, small).shared_bytes, 64 << 10);
@@ -73,7 +73,7 @@ TEST(Profile, TheDivisionOfSharedMemoryIsTheNextOneAbove) {
   EXPECT_EQ(shared_carveout(limits, 64 << 10), 100);
 }
 
-TEST(Profile, StatesOfACardThatStandsForAnotherAreItsOwn) {
+TEST(Profile, StatesOfAGpuThatStandsForAnotherAreItsOwn) {
   ThreadPool pool(1);
   auto layout = [&](Profile profile) {
     const auto device = make_emulator(emulator::Order::kRising, profile);
@@ -89,9 +89,9 @@ std::unique_ptr<Device> another_device(Profile profile) {
   if (test::devices().front().name.starts_with("emulator")) {
     return make_emulator(emulator::Order::kRising, profile);
   }
-  auto card = open_card(0, profile);
-  EXPECT_TRUE(card.ok());
-  return card.ok() ? *std::move(card) : nullptr;
+  auto gpu = open_cuda_device(0, profile);
+  EXPECT_TRUE(gpu.ok());
+  return gpu.ok() ? *std::move(gpu) : nullptr;
 }
 
 TEST(Profile, LaunchesBeyondItsSharedMemoryFail) {

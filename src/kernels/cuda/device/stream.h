@@ -48,15 +48,15 @@ class Stream {
   /// long as the recording that holds it.
   virtual void call(void (*work)(void* data), void* data) = 0;
   /// What is asked for from here on begins when all that `other` was asked for until now is done.
-  /// Between begin_recording() and end_recording() the other stream's work is recorded too, from
+  /// Between begin_capture() and end_capture() the other stream's work is recorded too, from
   /// its first wait for this one on; this one must wait for its last.
   virtual void wait_for(Stream& other) = 0;
 
   /// What is asked for from here on is not done but recorded, with the addresses and arguments as
   /// they are now.
-  virtual void begin_recording() = 0;
+  virtual void begin_capture() = 0;
   /// nullptr after a failure.
-  virtual std::unique_ptr<Graph> end_recording() = 0;
+  virtual std::unique_ptr<Graph> end_capture() = 0;
   virtual void replay(const Graph& graph) = 0;
 
   /// Waits until all is done. Errors: kIo (the first failure since the stream was made: a launch

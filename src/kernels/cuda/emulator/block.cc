@@ -217,9 +217,9 @@ WarpSlots warp_exchange(uint32_t lanes, const void* mine, size_t bytes) {
 
 uint8_t* dynamic_shared() { return runner().shared(); }
 
-Registration::Registration(const char* kernel_name, int most_threads, size_t bytes, Entry function)
+Registration::Registration(const char* kernel_name, int threads_limit, size_t bytes, Entry function)
     : name(kernel_name),
-      max_threads(most_threads),
+      max_threads(threads_limit),
       args_bytes(bytes),
       entry(function),
       next(first_registration) {

@@ -60,7 +60,7 @@ using Entry = void (*)(const void* args);
 
 /// Puts a kernel into the table that find_kernel() reads.
 struct Registration {
-  Registration(const char* kernel_name, int most_threads, size_t bytes, Entry function);
+  Registration(const char* kernel_name, int threads_limit, size_t bytes, Entry function);
   const char* name;
   int max_threads;
   size_t args_bytes;

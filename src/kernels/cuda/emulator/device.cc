@@ -51,9 +51,9 @@ class EmulatedStream final : public Stream {
   }
   void wait_for(Stream& /*other*/) override {}  // there is one stream, in order
 
-  void begin_recording() override { recording_ = std::make_unique<EmulatedGraph>(); }
-  std::unique_ptr<Graph> end_recording() override {
-    std::unique_ptr<EmulatedGraph> graph = std::move(recording_);
+  void begin_capture() override { capturing_ = std::make_unique<EmulatedGraph>(); }
+  std::unique_ptr<Graph> end_capture() override {
+    std::unique_ptr<EmulatedGraph> graph = std::move(capturing_);
     if (!status_.ok()) return nullptr;
     return graph;
   }
@@ -113,8 +113,8 @@ class EmulatedStream final : public Stream {
 
   void add(Work work) {
     if (!status_.ok()) return;
-    if (recording_ != nullptr) {
-      recording_->works.push_back(std::move(work));
+    if (capturing_ != nullptr) {
+      capturing_->works.push_back(std::move(work));
     } else {
       works_.push_back(std::move(work));
       ++asked_;
@@ -127,7 +127,7 @@ class EmulatedStream final : public Stream {
   int64_t asked_ = 0;
   int64_t done_ = 0;
   std::array<int64_t, kMarks> marks_ = {};
-  std::unique_ptr<EmulatedGraph> recording_;
+  std::unique_ptr<EmulatedGraph> capturing_;
 };
 
 /// Memory is given back when nothing that may use it is left to do, as the driver does.

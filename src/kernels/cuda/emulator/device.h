@@ -10,7 +10,7 @@
 namespace chimere::kernels::cuda {
 
 /// Its memory is the host's. Work is done when somebody waits for it, or recorded and replayed like
-/// a card's. Shared memory is limited to 99 KiB, the least of the cards we build for, under any
+/// a GPU's. Shared memory is limited to 99 KiB, the least of the GPUs we build for, under any
 /// profile.
 std::unique_ptr<Device> make_emulator(emulator::Order order, Profile profile = Profile::kNative);
 

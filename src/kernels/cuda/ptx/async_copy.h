@@ -1,5 +1,5 @@
-// Copies from device memory to shared memory that go on while their thread does other things (PTX
-// ISA, cp.async; compute capability 8.0 and later).
+// Copies from device memory to shared memory that continue while their thread does other things
+// (PTX ISA, cp.async; compute capability 8.0 and later).
 #ifndef CHIMERE_KERNELS_CUDA_PTX_ASYNC_COPY_H_
 #define CHIMERE_KERNELS_CUDA_PTX_ASYNC_COPY_H_
 

@@ -1,4 +1,4 @@
-// Powers of two by the card's own unit (PTX ISA, ex2): within 2 units in the last place, with
+// Powers of two by the GPU's own unit (PTX ISA, ex2): within 2 units in the last place, with
 // subnormal results 0.
 #ifndef CHIMERE_KERNELS_CUDA_PTX_EXP2_H_
 #define CHIMERE_KERNELS_CUDA_PTX_EXP2_H_

@@ -3,7 +3,7 @@
 // holds
 //   a[0], a[1]: rows group, group + 8 of A, column part;   a[2], a[3]: the same rows, column part +
 //   4 b[0], b[1]: column `group` of B, rows part and part + 4 c: as in half_mma.h
-// PTX ISA, "Matrix Fragments for mma.m16n8k8". As in half_mma.h a card's order of additions is its
+// PTX ISA, "Matrix Fragments for mma.m16n8k8". As in half_mma.h a GPU's order of additions is its
 // own, the same for every element.
 #ifndef CHIMERE_KERNELS_CUDA_PTX_FLOAT_MMA_H_
 #define CHIMERE_KERNELS_CUDA_PTX_FLOAT_MMA_H_

@@ -5,7 +5,7 @@
 //   b[0], b[1]: column `group` of B, rows 2 part, 2 part + 1 and 8 + 2 part, 9 + 2 part
 //   c[0], c[1]: row group, columns 2 part, 2 part + 1;   c[2], c[3]: row group + 8
 // PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type". An element of D depends on
-// its row of A and its column of B alone. Cards add the 16 products up in an order of their own,
+// its row of A and its column of B alone. GPUs add the 16 products up in an order of their own,
 // the same for every element, so that results differ from the emulator's by roundings.
 #ifndef CHIMERE_KERNELS_CUDA_PTX_HALF_MMA_H_
 #define CHIMERE_KERNELS_CUDA_PTX_HALF_MMA_H_

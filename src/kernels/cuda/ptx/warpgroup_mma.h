@@ -1,6 +1,6 @@
 // Matrix products of f16 by four warps together, straight from shared memory (PTX ISA, wgmma;
 // compute capability 9.0 alone): D[64, 8 n] += A[64, 16] B[16, 8 n] in f32. kHasWarpgroupMma says
-// whether code is compiled for such a card; elsewhere the same sums come from ptx/half_mma.h.
+// whether code is compiled for such a GPU; elsewhere the same sums come from ptx/half_mma.h.
 //
 // Rows of A and columns of B lie in shared memory 128 bytes apart, 64 f16 each, from addresses that
 // are multiples of 1024; unit u of 16 bytes of row r lies at u ^ (r % 8). With warp the warp within
@@ -39,7 +39,7 @@ __device__ __forceinline__ void show_to_products() {
 __device__ __forceinline__ void begin_products() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-/// Behind the last one: they are under way.
+/// Behind the last one: they are in flight.
 __device__ __forceinline__ void end_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }

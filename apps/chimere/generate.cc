@@ -1,0 +1,55 @@
+#include "generate.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "interrupt.h"
+
+namespace chimere::app {
+
+Result<std::unique_ptr<engine::Engine>> make_engine(const LoadedModel& loaded) {
+  return engine::Engine::create(
+      *loaded.model, *loaded.tokenizer,
+      {.max_step_rows = loaded.step_rows, .max_running = 1, .context = loaded.context});
+}
+
+Result<engine::Outcome> generate(engine::Engine& engine, engine::Request request,
+                                 const std::function<void(std::string_view)>& show) {
+  engine::Outcome outcome;
+  request.on_token = [&](const engine::TokenEvent& event) { show(event.text); };
+  request.on_finish = [&](engine::Outcome o) { outcome = std::move(o); };
+  const InterruptScope interrupt;
+  CHIMERE_TRY(const engine::RequestId id, engine.submit(std::move(request)));
+  while (engine.step()) {
+    if (interrupt.interrupted()) (void)engine.cancel(id);
+  }
+  if (outcome.reason == engine::FinishReason::kError) return std::move(outcome.error);
+  show(outcome.text_tail);
+  return outcome;
+}
+
+double prompt_rate(const engine::Outcome& o) {
+  return o.prompt_seconds > 0 ? (o.prompt_tokens - o.reused_tokens) / o.prompt_seconds : 0;
+}
+
+double decode_rate(const engine::Outcome& o) {
+  // The first token came with the prompt.
+  if (o.tokens.size() < 2 || o.decode_seconds <= 0) return 0;
+  return static_cast<double>(o.tokens.size() - 1) / o.decode_seconds;
+}
+
+std::string statistics(const engine::Outcome& o, uint64_t seed) {
+  std::string prompt = fmt::format("{} prompt tokens", o.prompt_tokens);
+  if (o.reused_tokens > 0) prompt += fmt::format(", {} of them kept from before", o.reused_tokens);
+  std::string drafts;
+  if (o.speculation.drafted > 0) {
+    drafts =
+        fmt::format(", {} of {} drafts accepted", o.speculation.accepted, o.speculation.drafted);
+  }
+  return fmt::format("{} ({:.1f} tok/s); {} tokens ({:.1f} tok/s{}); {}; seed {}", prompt,
+                     prompt_rate(o), o.tokens.size(), decode_rate(o), drafts,
+                     engine::finish_reason_name(o.reason), seed);
+}
+
+}  // namespace chimere::app

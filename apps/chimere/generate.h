@@ -1,0 +1,34 @@
+// One streamed generation, for `run` and `chat`.
+#ifndef CHIMERE_APPS_CHIMERE_GENERATE_H_
+#define CHIMERE_APPS_CHIMERE_GENERATE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "loaded_model.h"
+
+namespace chimere::app {
+
+/// An engine for one request at a time.
+Result<std::unique_ptr<engine::Engine>> make_engine(const LoadedModel& loaded);
+
+/// Runs the request to its end, or until Ctrl-C (FinishReason::kCancelled; a second one ends the
+/// program). `show` gets the text as it comes, all of it. Errors: those of submit() and of the
+/// generation.
+Result<engine::Outcome> generate(engine::Engine& engine, engine::Request request,
+                                 const std::function<void(std::string_view)>& show);
+
+/// Tokens a second; 0 where there is nothing to measure.
+double prompt_rate(const engine::Outcome& outcome);
+double decode_rate(const engine::Outcome& outcome);
+/// "12 prompt tokens (340.1 tok/s), 56 tokens (78.9 tok/s), stop, seed 123".
+std::string statistics(const engine::Outcome& outcome, uint64_t seed);
+
+}  // namespace chimere::app
+
+#endif  // CHIMERE_APPS_CHIMERE_GENERATE_H_

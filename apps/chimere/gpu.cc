@@ -1,0 +1,243 @@
+#include "gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/byte_amount.h"
+#include "command.h"
+#include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/device/profile.h"
+#include "stopwatch.h"
+#include "tensor/dtype.h"
+#include "transfer_progress.h"
+
+namespace chimere::app {
+namespace {
+
+/// Left to the driver and others where no budget is named.
+constexpr int64_t kLeftFree = int64_t{256} << 20;
+/// Work memory of large steps is at most one part in so many.
+constexpr int64_t kMaxWorkShare = 16;
+/// Rows of a step whose logits are wanted: more take memory when they come.
+constexpr int64_t kUsualWanted = 64;
+
+/// Seconds of an upload before its progress is shown.
+constexpr double kQuietUpload = 1;
+
+/// What the driver takes of a GPU for a program, about.
+constexpr int64_t kUsualContext = int64_t{512} << 20;
+
+/// --cpu-experts: a number of layers, or nothing for auto. Errors: kInvalidArgument.
+Result<std::optional<int>> cpu_experts(const Settings& settings) {
+  const std::string& wanted = settings.get(settings::kCpuExperts);
+  if (wanted == "auto") return std::optional<int>();
+  int layers = 0;
+  const char* const end = wanted.data() + wanted.size();
+  const auto [read, error] = std::from_chars(wanted.data(), end, layers);
+  if (error == std::errc() && read == end && layers >= 0) return std::optional<int>(layers);
+  return invalid_argument("--cpu-experts is auto or a number of layers, not '" + wanted + "'");
+}
+
+std::string bytes_text(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+}  // namespace
+
+kernels::cuda::Profile cuda_profile(const Settings& settings) {
+  return *kernels::cuda::parse_profile(settings.get(settings::kCudaProfile));
+}
+
+Result<std::unique_ptr<kernels::cuda::Device>> open_cuda_device(const Settings& settings) {
+  return kernels::cuda::open_cuda_device(0, cuda_profile(settings));
+}
+
+std::string gpu_name(const kernels::cuda::DeviceFacts& facts) {
+  if (facts.profile == kernels::cuda::Profile::kNative) return facts.name;
+  return fmt::format("{} (as {})", facts.name, kernels::cuda::profile_name(facts.profile));
+}
+
+std::string upload_text(const Upload& upload) {
+  const auto bytes = static_cast<double>(upload.bytes);
+  return fmt::format("{} of weights copied in {:.1f} s, {}/s", human_bytes(bytes), upload.seconds,
+                     human_bytes(bytes / upload.seconds));
+}
+
+Result<int64_t> vram_budget(const Settings& settings, kernels::cuda::Device& gpu) {
+  CHIMERE_TRY(const int64_t free, gpu.free_bytes());
+  const std::string& budget = settings.get(settings::kVramBudget);
+  if (budget.empty()) return free - kLeftFree;
+  CHIMERE_TRY(const int64_t limit, parse_byte_amount(budget));
+  // What is used already, by the context of this process and by others, counts.
+  const int64_t used = gpu.facts().memory_bytes - free;
+  return std::min(free, limit - used);
+}
+
+namespace {
+
+/// Settings with which the model would fit.
+std::string suggestions_to_fit(const LoadedModel& loaded, const model::DevicePlan& plan,
+                               int64_t allowed) {
+  std::vector<std::string> ways;
+  const int64_t missing = plan.total() - allowed;
+  const int64_t kept_kv = plan.kv - missing;
+  const int64_t context = plan.kv > 0 ? static_cast<int64_t>(static_cast<double>(loaded.context) *
+                                                             static_cast<double>(kept_kv) /
+                                                             static_cast<double>(plan.kv)) /
+                                            64 * 64
+                                      : 0;
+  if (context >= 64) ways.push_back(fmt::format("--ctx {}", context));
+  model::DevicePlan fewer = plan;
+  if (plan.host_expert_layers < static_cast<int>(plan.experts.size()) && fewer.fit(allowed)) {
+    ways.push_back(fmt::format("--cpu-experts {}", fewer.host_expert_layers));
+  }
+  // q8_0 keys and q4_0 values take 13 bytes where two f16 take 32.
+  if (plan.kv - plan.kv * 13 / 32 >= missing) ways.push_back("--cache-k q8_0 --cache-v q4_0");
+  if (plan.drafts_total() >= missing) ways.emplace_back("--speculate ngram");
+  ways.push_back(fmt::format("--vram-budget {}M more than now, where the GPU has it",
+                             missing / 1'000'000 + 1));
+  ways.push_back("--backend cpu");
+  return fmt::format("{}", fmt::join(ways, ", or "));
+}
+
+std::string experts_text(const model::DevicePlan& plan) {
+  if (plan.host_expert_layers == 0) return "";
+  return fmt::format(" (the experts of {} layers, {}, stay in the computer's memory)",
+                     plan.host_expert_layers, bytes_text(plan.host_experts()));
+}
+
+Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64_t allowed) {
+  if (plan.total() <= allowed) return {};
+  return out_of_memory(fmt::format(
+      "The model does not fit on the GPU: {} of weights{}, {} of keys and values for {} tokens, "
+      "{} "
+      "of states and {} to work in are {}, but {} may be used. What would fit: {}.",
+      bytes_text(plan.weights_on_gpu()), experts_text(plan), bytes_text(plan.kv), loaded.context,
+      bytes_text(plan.state * plan.states), bytes_text(plan.work_on_gpu()),
+      bytes_text(plan.total()), bytes_text(std::max<int64_t>(0, allowed)),
+      suggestions_to_fit(loaded, plan, allowed)));
+}
+
+Status try_gpu(const Settings& settings, int step_rows, LoadedModel& loaded,
+               kernels::cuda::Device& gpu) {
+  CHIMERE_TRY(const int64_t allowed, vram_budget(settings, gpu));
+  CHIMERE_TRY(const GpuPlan chosen, plan_for_gpu(settings, loaded, step_rows, allowed));
+  const model::DevicePlan& plan = chosen.plan;
+  CHIMERE_CHECK_OK(check_fit(loaded, plan, allowed));
+  gpu.account().set_limit(allowed);
+  model::ModelOptions options = loaded.options;
+  options.max_step_rows = chosen.step_rows;
+  options.drafts = chosen.drafts;
+  if (plan.state > 0) {
+    const int64_t more = (allowed - plan.total()) / plan.state;
+    options.max_states = std::min(options.max_states, loaded.min_states + more);
+  }
+  const int64_t weights = plan.weights_on_gpu() - plan.staging();
+  std::cerr << fmt::format("Copying {} of weights{} to {}\n", bytes_text(weights),
+                           experts_text(plan), gpu_name(gpu.facts()));
+  if (loaded.model->has_drafts() && !chosen.drafts) {
+    std::cerr << "The model's block for drafts stays off the GPU, which is too small for it beside "
+                 "all experts; --speculate mtp puts it there.\n";
+  }
+  // The ops tell while the model is loaded, and not afterwards.
+  std::optional<TransferProgress> progress(std::in_place, kQuietUpload);
+  Upload upload;
+  const Stopwatch watch;
+  CHIMERE_TRY(auto ops,
+              kernels::cuda::make_cuda_ops(
+                  gpu, *loaded.pool, {plan.host_expert_layers, plan.unpacked}, [&](int64_t bytes) {
+                    upload.bytes = bytes;
+                    progress->show(std::min(bytes, weights), weights);
+                  }));
+  CHIMERE_TRY(auto on_gpu, model::load_model(*loaded.file, *ops, options));
+  upload.seconds = watch.seconds();
+  progress.reset();
+  if (upload.seconds > kQuietUpload) std::cerr << upload_text(upload) << '\n';
+  loaded.upload = upload;
+  loaded.model = std::move(on_gpu);
+  loaded.ops = std::move(ops);
+  loaded.step_rows = options.max_step_rows;
+  return {};
+}
+
+}  // namespace
+
+Result<GpuPlan> plan_for_gpu(const Settings& settings, const LoadedModel& loaded, int step_rows,
+                             int64_t allowed) {
+  CHIMERE_TRY(const std::optional<int> layers, cpu_experts(settings));
+  auto fitted = [&](model::DevicePlan plan) {
+    if (!layers) {
+      plan.fit(allowed);
+    } else {
+      plan.host_expert_layers = *layers;
+    }
+    return plan;
+  };
+  auto plan_with = [&](int rows, bool drafts) {
+    model::DevicePlan plan =
+        model::plan_for_device(*loaded.file, *loaded.model, loaded.options.max_tokens,
+                               loaded.min_states, rows, kUsualWanted);
+    if (!drafts) plan = plan.without_drafts();
+    return GpuPlan{fitted(std::move(plan)), rows, drafts};
+  };
+  const int min_rows = step_rows > 0 ? step_rows : LoadedModel::kHostStepRows;
+  GpuPlan chosen = plan_with(min_rows, loaded.model->has_drafts());
+  if (chosen.drafts && settings.get(settings::kSpeculate) == "auto") {
+    GpuPlan without = plan_with(min_rows, false);
+    const bool makes_it_fit = chosen.plan.total() > allowed && without.plan.total() <= allowed;
+    if (makes_it_fit || without.plan.host_expert_layers < chosen.plan.host_expert_layers) {
+      chosen = std::move(without);
+    }
+  }
+  const auto most = static_cast<int>(chosen.plan.experts.size());
+  if (layers && *layers > most) {
+    return invalid_argument(fmt::format(
+        "--cpu-experts {} is more than this model's {} layers with experts", *layers, most));
+  }
+  // Work memory that would send experts away, not be there or be much of the GPU is too much.
+  for (const int rows : LoadedModel::kGpuStepRows) {
+    if (step_rows > 0) break;
+    GpuPlan larger = plan_with(rows, chosen.drafts);
+    if (larger.plan.total() <= allowed && larger.plan.work_on_gpu() <= allowed / kMaxWorkShare &&
+        larger.plan.host_expert_layers <= chosen.plan.host_expert_layers) {
+      chosen = std::move(larger);
+      break;
+    }
+  }
+  chosen.plan.unpack(allowed);
+  return chosen;
+}
+
+Result<int64_t> vram_budget_without_gpu(const Settings& settings) {
+  CHIMERE_TRY(const int64_t budget, parse_byte_amount(settings.get(settings::kVramBudget)));
+  return budget - kUsualContext;
+}
+
+Status move_to_gpu(const Settings& settings, int step_rows, LoadedModel& loaded) {
+  CHIMERE_TRY([[maybe_unused]] const std::optional<int> layers, cpu_experts(settings));
+  const std::string& backend = settings.get(settings::kBackend);
+  const std::string& budget = settings.get(settings::kVramBudget);
+  if (!budget.empty()) {
+    const auto checked = parse_byte_amount(budget);
+    if (!checked.ok()) return checked.error();
+  }
+  if (backend == "cpu") return {};
+  auto gpu = open_cuda_device(settings);
+  if (!gpu.ok()) return backend == "cuda" ? Status(gpu.error()) : Status();
+  Status moved = try_gpu(settings, step_rows, loaded, **gpu);
+  if (moved.ok()) {
+    loaded.gpu = *std::move(gpu);
+  } else if (backend == "cuda" || moved.error().code != Error::Code::kOutOfMemory) {
+    return moved;
+  } else {
+    std::cerr << "Running on the CPU. " << moved.error().message << '\n';
+  }
+  return {};
+}
+
+}  // namespace chimere::app

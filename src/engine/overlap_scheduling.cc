@@ -1,0 +1,81 @@
+// Steps that the engine launches before it knows the tokens of the ones before them.
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "engine/engine.h"
+#include "kernels/token_choice.h"
+
+namespace chimere::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+/// A step of generations alone whose tokens the model chooses, `behind` the one in flight: its rows
+/// are what that one chooses. Nothing if somebody needs more than that.
+std::optional<Engine::InFlight> Engine::launch(const std::vector<Planned>& planned, bool behind) {
+  if (!model_.supports_overlap() || planned.size() > kernels::kMaxChoices) return {};
+  InFlight step;
+  for (const Planned& p : planned) {
+    if (p.generation == nullptr) continue;
+    if (p.rows > 0 || (behind && p.generation->ends_with_next())) return {};
+    auto row = p.generation->async_row(behind);
+    if (!row) return {};
+    step.planned.push_back(p);
+    step.plan.sequences.push_back(*std::move(row));
+    const Speculator* speculator = p.generation->speculator();
+    step.plan.update_draft_kv |= speculator != nullptr && speculator->updates_draft_kv_of_decode();
+  }
+  step.launched = Clock::now();
+  // What goes wrong does so again in forward(), which says what it is.
+  if (!model_.launch(step.plan).ok()) return {};
+  return step;
+}
+
+/// Whether the step behind the one in flight is known but for its tokens.
+bool Engine::may_overlap() const {
+  const auto live = std::ranges::count_if(in_flight_->planned,
+                                          [](const Planned& p) { return p.generation != nullptr; });
+  const bool look_at_drafts =
+      overlapped_steps_ >= Speculator::kIdleAfter &&
+      std::ranges::any_of(running_, [](const auto& g) { return g->speculator() != nullptr; });
+  return cancelled_.empty() && waiting_.empty() && !look_at_drafts &&
+         static_cast<size_t>(live) == running_.size() && (counters_.steps + 1) % kStepsPerSave != 0;
+}
+
+/// Before it waits for the step in flight it launches the one behind it, if it can.
+void Engine::finish_in_flight() {
+  std::optional<InFlight> next;
+  if (may_overlap()) next = launch(in_flight_->planned, true);
+  overlapped_steps_ += static_cast<int32_t>(next.has_value());
+  const InFlight step = *std::exchange(in_flight_, {});
+  const auto result = model_.wait();
+  if (result.ok()) {
+    const double seconds =
+        std::chrono::duration<double>(Clock::now() - std::max(step.launched, last_decode_)).count();
+    measure_prefill_budget(step.planned, seconds);
+    learn(step.plan, seconds);
+    choose(step.planned, *result);
+    accept(step.planned);
+  } else {
+    for (const Planned& p : step.planned) {
+      if (p.generation != nullptr) p.generation->finish(FinishReason::kError, result.error());
+    }
+  }
+  if (!next) return;
+  // The row of a generation that has ended is computed in vain.
+  bool live = false;
+  for (Planned& p : next->planned) {
+    if (p.generation->finished()) p.generation = nullptr;
+    live |= p.generation != nullptr;
+  }
+  in_flight_ = std::move(next);
+  if (live) return;
+  (void)model_.wait();
+  in_flight_.reset();
+}
+
+}  // namespace chimere::engine

@@ -1,0 +1,98 @@
+#include "engine/speculation/draft_statistics.h"
+
+#include <algorithm>
+
+#include "engine/speculation/speculator.h"
+
+namespace chimere::engine {
+namespace {
+
+constexpr double kExpectedTrials = 4;
+/// More trials than this are halved, so that the rate follows the text.
+constexpr double kMaxTrials = 128;
+
+constexpr double kMemory = 1.0 / 32;
+/// Probes before a decision, and rounds that the block is shown before a trial.
+constexpr int32_t kProbes = 3;
+constexpr int32_t kWarmupRounds = 48;
+constexpr int32_t kShortestIdle = 512;
+constexpr int32_t kLongestIdle = 32768;
+/// A trial that is as bad as this ends early.
+constexpr int32_t kEarlyRounds = 4;
+constexpr double kNoGainExpected = -0.15;
+
+}  // namespace
+
+Acceptance::Acceptance(const std::vector<double>& expected) {
+  for (const double rate : expected) kinds_.push_back({rate * kExpectedTrials, kExpectedTrials});
+}
+
+Acceptance Acceptance::like(const Acceptance& other) {
+  std::vector<double> rates;
+  for (size_t i = 0; i < other.kinds_.size(); ++i) rates.push_back(other.probability(i));
+  return Acceptance(rates);
+}
+
+void Acceptance::learn(size_t evidence, bool accepted) {
+  Kind& k = kinds_[evidence];
+  k.trials += 1;
+  k.accepted += accepted ? 1 : 0;
+  if (k.trials < kMaxTrials) return;
+  k.trials /= 2;
+  k.accepted /= 2;
+}
+
+double Acceptance::probability(size_t evidence) const {
+  return kinds_[evidence].accepted / kinds_[evidence].trials;
+}
+
+DraftPolicy::DraftDecision DraftPolicy::draws(bool gain_expected) {
+  if (phase_ == Phase::kDrafting) return DraftDecision::kDraft;
+  if (--idle_ > 0) return DraftDecision::kNone;
+  if (phase_ == Phase::kWarmup) {
+    phase_ = Phase::kDrafting;
+    trial_ = 0;
+    mean_ = 0;
+    return DraftDecision::kDraft;
+  }
+  if (probes_ < kProbes) {
+    ++probes_;
+    idle_ = kBetweenProbes;
+    return DraftDecision::kProbe;
+  }
+  if (gain_expected) {
+    phase_ = Phase::kWarmup;
+    idle_ = kWarmupRounds;
+  } else {
+    give_up();
+  }
+  return DraftDecision::kNone;
+}
+
+/// One probe more before the next decision.
+void DraftPolicy::give_up() {
+  phase_ = Phase::kProbing;
+  probes_ = kProbes - 1;
+  idle_ = next_idle_;
+  next_idle_ = std::min(4 * next_idle_, kLongestIdle);
+}
+
+void DraftPolicy::settle(double gain) {
+  ++trial_;
+  mean_ += (gain - mean_) * std::max(kMemory, 1.0 / trial_);
+  const bool no_gain_expected = trial_ >= kEarlyRounds && mean_ < kNoGainExpected;
+  if (trial_ < kTrialRounds && !no_gain_expected) return;
+  if (mean_ >= kMinGain) {
+    next_idle_ = kShortestIdle;
+  } else {
+    give_up();
+  }
+}
+
+DraftStatistics::DraftStatistics()
+    : greedy{Acceptance(expected_of_model(0.9)), Acceptance(expected_of_lookup(0.6)),
+             Acceptance(expected_of_table(0.6))},
+      sampled{Acceptance(expected_of_model(0.8)), Acceptance(expected_of_lookup(0.5)),
+              Acceptance(expected_of_table(0.5))} {}
+
+}  // namespace chimere::engine

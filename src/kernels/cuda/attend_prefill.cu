@@ -1,0 +1,550 @@
+// Attention of prefill rows on tensor cores (docs/numerics.md, "attend, prefill rows on GPUs"). A
+// block has 128 queries of one chunk that share a kv head, a warp 16 of them in its registers, and
+// walks over the positions from 0 in tiles of 32. Queries do not meet, and tiles begin at multiples
+// of 32, so that a query's result does not depend on which other queries are in the step.
+//
+// Work of a query and a position: 2 * head_dim multiply-adds on tensor cores. Bytes: the keys and
+// values of all positions once for each 128 queries, most of them from the second-level cache; they
+// become f16 in shared memory, in one of two buffers while the other is multiplied, and what they
+// are made of is loaded a tile earlier.
+#include "kernels/cuda/attend_device.h"
+#include "kernels/cuda/ptx/async_copy.h"
+#include "kernels/cuda/ptx/dependent_launch.h"
+#include "kernels/cuda/ptx/exp2.h"
+#include "kernels/cuda/ptx/half_mma.h"
+#include "kernels/cuda/ptx/half_pair.h"
+#include "kernels/cuda/ptx/matrix_load.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+inline constexpr int kQueries = kChunkQueries;
+inline constexpr int kThreads = kPrefillThreads;
+inline constexpr int kPositions = 32;  ///< of a tile
+
+/// A tile of keys and values, f16. Units of 16 bytes lie in an order that spreads those that are
+/// written or read together over the banks.
+template <int kDim>
+struct Tile {
+  uint16_t keys[kPositions * kDim];    ///< [position][element]
+  uint16_t values[kDim * kPositions];  ///< [element][position]
+};
+
+/// Unit `unit` of a position's keys.
+template <int kDim>
+__device__ __forceinline__ uint4* key_unit(Tile<kDim>& tile, int position, int unit) {
+  constexpr int kOrders = kDim / 8 < 8 ? kDim / 8 : 8;
+  return reinterpret_cast<uint4*>(tile.keys + position * kDim) + (unit ^ (position % kOrders));
+}
+
+/// Unit `unit` of an element's values: 8 positions.
+template <int kDim>
+__device__ __forceinline__ uint4* value_unit(Tile<kDim>& tile, int element, int unit) {
+  const int half = (element & 1) ^ ((element >> 3) & 1);
+  return reinterpret_cast<uint4*>(tile.values) + element / 2 * 8 + half * 4 +
+         (unit ^ ((element >> 1) & 3));
+}
+
+/// Where a tile lies.
+struct TilePlace {
+  const AttendArgs& args;
+  int sequence;
+  int kv_head;
+  int first;  ///< position
+  int end;    ///< of all positions that the block sees
+
+  __device__ __forceinline__ uint8_t* page() const {
+    return page_of(args.batch, args.kv, sequence, first);
+  }
+};
+
+/// What a thread has loaded of the next tile, but for f16.
+struct RawKeys {
+  uint4 units[2];
+  uint32_t scales[2];
+};
+struct RawValues {
+  uint4 units[2];
+  uint4 scales[2];
+};
+
+/// Calls f(i, unit) for a thread's units of a tile of kUnits.
+template <int kUnits, class F>
+__device__ __forceinline__ void for_units(F f) {
+#pragma unroll
+  for (int i = 0; i < (kUnits + kThreads - 1) / kThreads; ++i) {
+    const int unit = static_cast<int>(threadIdx.x) + i * kThreads;
+    if (kUnits % kThreads == 0 || unit < kUnits) f(i, unit);
+  }
+}
+
+template <int kDim>
+__device__ __forceinline__ void fetch_keys(const TilePlace& at, RawKeys& raw) {
+  const KvType type = at.args.kv.k_type;
+  if (type == KvType::kF16) return;
+  const KvHead head = keys_of(at.args.kv, at.page(), at.kv_head, kDim);
+  const int slot = at.first % kPage;
+  const auto* units = reinterpret_cast<const uint4*>(head.units);
+  auto fetch = [&]<int kElements>() {
+    for_units<kPositions * kDim / kElements>([&](int i, int unit) {
+      const int p = slot + unit % kPositions;
+      const int u = unit / kPositions;
+      raw.units[i] = units[u * kPage + p];
+      raw.scales[i] = head.scales[u * kElements / 32 * kPage + p];
+    });
+  };
+  if (type == KvType::kQ8_0) {
+    fetch.template operator()<16>();
+  } else {
+    fetch.template operator()<32>();
+  }
+}
+
+template <int kDim>
+__device__ __forceinline__ void fetch_values(const TilePlace& at, RawValues& raw) {
+  const KvType type = at.args.kv.v_type;
+  if (type == KvType::kF16) return;
+  constexpr int kPairs = kDim / 2;
+  const KvHead head = values_of(at.args.kv, at.page(), at.args.dims.n_kv_heads, at.kv_head, kDim);
+  const int slot = at.first % kPage;
+  const auto* units = reinterpret_cast<const uint4*>(head.units);
+  auto fetch = [&]<int kGroup>() {
+    for_units<kPairs * kPositions / kGroup>([&](int i, int unit) {
+      const int pair = unit % kPairs;
+      const int p = slot + unit / kPairs * kGroup;
+      raw.units[i] = units[p / kGroup * kPairs + pair];
+      const auto* scales = reinterpret_cast<const uint4*>(head.scales + pair / 16 * kPage + p);
+#pragma unroll
+      for (int j = 0; j < kGroup / 8; ++j) raw.scales[i + j] = scales[j];
+    });
+  };
+  if (type == KvType::kQ8_0) {
+    fetch.template operator()<8>();
+  } else {
+    fetch.template operator()<16>();
+  }
+}
+
+/// Bytes 0 and 1, or those that the selector names, as unsigned integers in f16, less kBias, times
+/// the pair d.
+template <uint32_t kBias>
+__device__ __forceinline__ uint32_t scaled_pair(uint32_t bytes, uint32_t selector, uint32_t d) {
+  constexpr uint32_t kLess = (0x6400U + kBias) * 0x10001U;
+  const uint32_t integers = half_pair_less(__byte_perm(bytes, 0x64646464U, selector), kLess);
+  return half_pair_fma(integers, d, 0);
+}
+
+template <int kDim>
+__device__ __forceinline__ void put_keys(const TilePlace& at, const RawKeys& raw,
+                                         Tile<kDim>& tile) {
+  switch (at.args.kv.k_type) {
+    case KvType::kQ8_0:
+      for_units<kPositions * kDim / 16>([&](int i, int unit) {
+        const uint32_t d = raw.scales[i] * 0x10001U;
+        const uint32_t words[4] = {raw.units[i].x, raw.units[i].y, raw.units[i].z, raw.units[i].w};
+        uint32_t out[8];
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+          const uint32_t biased = words[w] ^ 0x80808080U;
+          out[2 * w] = scaled_pair<128>(biased, 0x4140U, d);
+          out[2 * w + 1] = scaled_pair<128>(biased, 0x4342U, d);
+        }
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          *key_unit(tile, unit % kPositions, unit / kPositions * 2 + j) =
+              make_uint4(out[4 * j], out[4 * j + 1], out[4 * j + 2], out[4 * j + 3]);
+        }
+      });
+      return;
+    case KvType::kQ4_0:
+      for_units<kPositions * kDim / 32>([&](int i, int unit) {
+        const uint32_t d = raw.scales[i] * 0x10001U;
+        const uint32_t words[4] = {raw.units[i].x, raw.units[i].y, raw.units[i].z, raw.units[i].w};
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+          const uint32_t even = words[w] & 0x0F0F0F0FU;
+          const uint32_t odd = (words[w] >> 4U) & 0x0F0F0F0FU;
+          const uint32_t low = __byte_perm(even, odd, 0x5140U);
+          const uint32_t high = __byte_perm(even, odd, 0x7362U);
+          *key_unit(tile, unit % kPositions, unit / kPositions * 4 + w) =
+              make_uint4(scaled_pair<8>(low, 0x4140U, d), scaled_pair<8>(low, 0x4342U, d),
+                         scaled_pair<8>(high, 0x4140U, d), scaled_pair<8>(high, 0x4342U, d));
+        }
+      });
+      return;
+    default: {
+      const KvHead head = keys_of(at.args.kv, at.page(), at.kv_head, kDim);
+      const auto* units = reinterpret_cast<const uint4*>(head.units);
+      for_units<kPositions * kDim / 8>([&](int /*i*/, int unit) {
+        const int p = unit % kPositions;
+        const int u = unit / kPositions;
+        start_copy(key_unit(tile, p, u), units + u * kPage + at.first % kPage + p, true);
+      });
+    }
+  }
+}
+
+/// The pair of f16 of positions p and p + 1, without those from `end` on.
+__device__ __forceinline__ uint32_t before(uint32_t pair, int p, int end) {
+  if (p + 1 < end) return pair;
+  return p < end ? pair & 0xFFFFU : 0;
+}
+
+template <int kDim>
+__device__ __forceinline__ void put_values(const TilePlace& at, const RawValues& raw,
+                                           Tile<kDim>& tile) {
+  constexpr int kPairs = kDim / 2;
+  const int end = at.end - at.first;
+  switch (at.args.kv.v_type) {
+    case KvType::kQ8_0:
+      for_units<kPairs * kPositions / 8>([&](int i, int unit) {
+        const int pair = unit % kPairs;
+        const int u = unit / kPairs;
+        const uint32_t words[4] = {raw.units[i].x, raw.units[i].y, raw.units[i].z, raw.units[i].w};
+        const uint32_t d[4] = {raw.scales[i].x, raw.scales[i].y, raw.scales[i].z, raw.scales[i].w};
+        uint32_t out[2][4];
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+          const uint32_t biased = words[w] ^ 0x80808080U;
+          const int p = 8 * u + 2 * w;
+          out[0][w] = before(scaled_pair<128>(biased, 0x4240U, d[w]), p, end);
+          out[1][w] = before(scaled_pair<128>(biased, 0x4341U, d[w]), p, end);
+        }
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          *value_unit(tile, 2 * pair + e, u) =
+              make_uint4(out[e][0], out[e][1], out[e][2], out[e][3]);
+        }
+      });
+      return;
+    case KvType::kQ4_0:
+      for_units<kPairs * kPositions / 16>([&](int i, int unit) {
+        const int pair = unit % kPairs;
+        const uint32_t words[4] = {raw.units[i].x, raw.units[i].y, raw.units[i].z, raw.units[i].w};
+        const uint32_t d[8] = {raw.scales[i].x,     raw.scales[i].y,     raw.scales[i].z,
+                               raw.scales[i].w,     raw.scales[i + 1].x, raw.scales[i + 1].y,
+                               raw.scales[i + 1].z, raw.scales[i + 1].w};
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          const int u = unit / kPairs * 2 + j;
+          uint32_t out[2][4];
+#pragma unroll
+          for (int w = 0; w < 2; ++w) {
+            const uint32_t word = words[2 * j + w];
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+              const uint32_t nibbles = (word >> (4 * e)) & 0x0F0F0F0FU;
+              const int p = 8 * u + 4 * w;
+              out[e][2 * w] = before(scaled_pair<8>(nibbles, 0x4140U, d[4 * j + 2 * w]), p, end);
+              out[e][2 * w + 1] =
+                  before(scaled_pair<8>(nibbles, 0x4342U, d[4 * j + 2 * w + 1]), p + 2, end);
+            }
+          }
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            *value_unit(tile, 2 * pair + e, u) =
+                make_uint4(out[e][0], out[e][1], out[e][2], out[e][3]);
+          }
+        }
+      });
+      return;
+    default: {
+      const KvHead head =
+          values_of(at.args.kv, at.page(), at.args.dims.n_kv_heads, at.kv_head, kDim);
+      const auto* units = reinterpret_cast<const uint4*>(head.units);
+      const int slot = at.first % kPage;
+      for_units<kPairs * kPositions / 8>([&](int /*i*/, int unit) {
+        const int pair = unit % kPairs;
+        const int u = unit / kPairs;
+        uint32_t out[2][4];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const uint4 four = units[(slot / 4 + 2 * u + half) * kPairs + pair];
+          const int p = 8 * u + 4 * half;
+          out[0][2 * half] = before(__byte_perm(four.x, four.y, 0x5410U), p, end);
+          out[1][2 * half] = before(__byte_perm(four.x, four.y, 0x7632U), p, end);
+          out[0][2 * half + 1] = before(__byte_perm(four.z, four.w, 0x5410U), p + 2, end);
+          out[1][2 * half + 1] = before(__byte_perm(four.z, four.w, 0x7632U), p + 2, end);
+        }
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          *value_unit(tile, 2 * pair + e, u) =
+              make_uint4(out[e][0], out[e][1], out[e][2], out[e][3]);
+        }
+      });
+    }
+  }
+}
+
+/// A lane's share of 16 queries: those of index group and group + 8.
+template <int kDim>
+struct Running {
+  uint32_t q[kDim / 16][4];  ///< the queries, fragments of 16 elements
+  float o[kDim / 8][4];      ///< weighted values, fragments of 8 elements
+  float max[2];              ///< of the scores, which are logarithms to base 2
+  float sum[2];
+};
+
+/// Scores of the tile, fragments of 8 positions each.
+using Scores = float[kPositions / 8][4];
+
+__device__ __forceinline__ uint32_t pack(float low, float high) {
+  return round_f16(low) | static_cast<uint32_t>(round_f16(high)) << 16U;
+}
+
+template <int kDim>
+__device__ __forceinline__ void score_tile(Tile<kDim>& tile, const Running<kDim>& run, Scores& s) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int matrix = lane / 8;
+#pragma unroll
+  for (int k = 0; k < kDim / 16; ++k) {
+#pragma unroll
+    for (int t = 0; t < kPositions / 16; ++t) {
+      uint32_t b[4];
+      load_matrices(key_unit(tile, 16 * t + matrix / 2 * 8 + lane % 8, 2 * k + matrix % 2), b);
+      mma_f16(run.q[k], b[0], b[1], s[2 * t]);
+      mma_f16(run.q[k], b[2], b[3], s[2 * t + 1]);
+    }
+  }
+}
+
+/// Scores become weights; the running sums are scaled to the new maximum. `last` are the last
+/// positions that the lane's two queries see, `some_hidden` says that a query of the block does not
+/// see the whole tile.
+template <int kDim>
+__device__ __forceinline__ void weigh_tile(float scale, int first, const int (&last)[2],
+                                           bool some_hidden, Scores& s, Running<kDim>& run) {
+  const int part = static_cast<int>(threadIdx.x) % 4 * 2;
+  float keep[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float top = run.max[half];
+#pragma unroll
+    for (int t = 0; t < kPositions / 8; ++t) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        float& score = s[t][2 * half + j];
+        score = score * scale;
+        if (some_hidden && first + t * 8 + part + j > last[half]) score = -INFINITY;
+        top = score > top ? score : top;
+      }
+    }
+    for (int distance = 1; distance < 4; distance *= 2) {
+      const float other = __shfl_xor_sync(kFullWarp, top, distance);
+      top = other > top ? other : top;
+    }
+    keep[half] = fast_exp2(run.max[half] - top);
+    float sum = run.sum[half] * keep[half];
+#pragma unroll
+    for (int t = 0; t < kPositions / 8; ++t) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        float& w = s[t][2 * half + j];
+        w = fast_exp2(w - top);
+        sum = sum + w;
+      }
+    }
+    run.max[half] = top;
+    run.sum[half] = sum;
+  }
+  if (!__any_sync(kFullWarp, keep[0] != 1 || keep[1] != 1)) return;
+#pragma unroll
+  for (int t = 0; t < kDim / 8; ++t) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) run.o[t][j] = run.o[t][j] * keep[j / 2];
+  }
+}
+
+template <int kDim>
+__device__ __forceinline__ void add_tile(Tile<kDim>& tile, const Scores& w, Running<kDim>& run) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int matrix = lane / 8;
+#pragma unroll
+  for (int k = 0; k < kPositions / 16; ++k) {
+    const float(&w0)[4] = w[2 * k];
+    const float(&w1)[4] = w[2 * k + 1];
+    const uint32_t a[4] = {pack(w0[0], w0[1]), pack(w0[2], w0[3]), pack(w1[0], w1[1]),
+                           pack(w1[2], w1[3])};
+#pragma unroll
+    for (int t = 0; t < kDim / 16; ++t) {
+      uint32_t b[4];
+      load_matrices(value_unit(tile, 16 * t + matrix / 2 * 8 + lane % 8, 2 * k + matrix % 2), b);
+      mma_f16(a, b[0], b[1], run.o[2 * t]);
+      mma_f16(a, b[2], b[3], run.o[2 * t + 1]);
+    }
+  }
+}
+
+/// The queries' results times H (docs/numerics.md, "Rotated heads"), in the lanes' registers.
+template <int kDim>
+__device__ __forceinline__ void rotate(float (&o)[kDim / 8][4]) {
+  const int part = static_cast<int>(threadIdx.x) % 4;
+#pragma unroll
+  for (int t = 0; t < kDim / 8; ++t) {
+#pragma unroll
+    for (int j = 0; j < 4; j += 2) {
+      const float a = o[t][j];
+      const float b = o[t][j + 1];
+      o[t][j] = a + b;
+      o[t][j + 1] = a - b;
+    }
+    for (int distance = 1; distance < 4; distance *= 2) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float other = __shfl_xor_sync(kFullWarp, o[t][j], distance);
+        o[t][j] = (part & distance) == 0 ? o[t][j] + other : other - o[t][j];
+      }
+    }
+  }
+#pragma unroll
+  for (int distance = 1; distance < kDim / 8; distance *= 2) {
+#pragma unroll
+    for (int t = 0; t < kDim / 8; ++t) {
+      if ((t & distance) != 0) continue;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float a = o[t][j];
+        const float b = o[t + distance][j];
+        o[t][j] = a + b;
+        o[t + distance][j] = a - b;
+      }
+    }
+  }
+  const float scale = 1.0F / sqrtf(static_cast<float>(kDim));
+#pragma unroll
+  for (int t = 0; t < kDim / 8; ++t) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) o[t][j] = o[t][j] * scale;
+  }
+}
+
+/// Query `index` of a chunk: rows one after the other, each with the heads of the kv head.
+struct ChunkQuery {
+  int row;
+  int head;
+};
+
+__device__ __forceinline__ ChunkQuery chunk_query(const SliceArgs& slice, int group, int kv_head,
+                                                  int index) {
+  return {slice.row_begin + index / group, kv_head * group + index % group};
+}
+
+template <int kDim>
+__device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim>* tiles) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  const int group = args.dims.n_heads / args.dims.n_kv_heads;
+  const int blocks = (args.rows_per_slice * group + kQueries - 1) / kQueries;
+  const SliceArgs slice = args.batch.slices[blockIdx.x / blocks];
+  const int first_query = static_cast<int>(blockIdx.x) % blocks * kQueries;
+  const int queries = min(kQueries, slice.row_count * group - first_query);
+  if (slice.row_class != kPrefillRows || queries <= 0) return;
+  const auto kv_head = static_cast<int>(blockIdx.y);
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int part = thread % 4 * 2;
+
+  // Queries that are not there are the last one again; their results go nowhere.
+  const int query = thread / kWarp * 16 + thread % kWarp / 4;
+  Running<kDim> run = {};
+  int last[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int index = first_query + min(query + 8 * half, queries - 1);
+    const ChunkQuery at = chunk_query(slice, group, kv_head, index);
+    last[half] = args.batch.row_position[at.row];
+    const float* q =
+        args.qg.data + at.row * args.qg.stride + at.head * args.dims.query_stride() + part;
+#pragma unroll
+    for (int k = 0; k < kDim / 16; ++k) {
+      run.q[k][half] = pack(q[16 * k], q[16 * k + 1]);
+      run.q[k][2 + half] = pack(q[16 * k + 8], q[16 * k + 9]);
+    }
+    run.max[half] = -INFINITY;
+  }
+  const int least = args.batch.row_position[chunk_query(slice, group, kv_head, first_query).row];
+  const int end =
+      args.batch.row_position[chunk_query(slice, group, kv_head, first_query + queries - 1).row] +
+      1;
+  constexpr float kLog2E = 1.44269504F;
+  const float scale = args.scale * kLog2E;
+
+  RawKeys keys;
+  RawValues values;
+  TilePlace next = {args, slice.sequence, kv_head, 0, end};
+  auto fetch = [&]() {
+    fetch_keys<kDim>(next, keys);
+    fetch_values<kDim>(next, values);
+  };
+  auto put = [&](Tile<kDim>& tile) {
+    put_keys(next, keys, tile);
+    put_values(next, values, tile);
+    next.first += kPositions;
+    if (next.first < end) fetch();
+  };
+  fetch();
+  put(tiles[0]);
+  wait_for_copies();
+  __syncthreads();
+  for (int first = 0, at = 0; first < end; first += kPositions, at ^= 1) {
+    if (next.first < end) put(tiles[at ^ 1]);
+    Scores s = {};
+    score_tile(tiles[at], run, s);
+    weigh_tile(scale, first, last, first + kPositions - 1 > least, s, run);
+    add_tile(tiles[at], s, run);
+    wait_for_copies();
+    __syncthreads();
+  }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float sum = run.sum[half];
+    for (int distance = 1; distance < 4; distance *= 2) {
+      sum = sum + __shfl_xor_sync(kFullWarp, sum, distance);
+    }
+#pragma unroll
+    for (int t = 0; t < kDim / 8; ++t) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) run.o[t][2 * half + j] = run.o[t][2 * half + j] / sum;
+    }
+  }
+  if (has_scales(args.kv.v_type)) rotate<kDim>(run.o);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    if (query + 8 * half >= queries) break;
+    const ChunkQuery at = chunk_query(slice, group, kv_head, first_query + query + 8 * half);
+#pragma unroll
+    for (int t = 0; t < kDim / 8; ++t) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        write_element(args, at.row, at.head, t * 8 + part + j, true, run.o[t][2 * half + j]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+// Grid: [slices * blocks of kChunkQueries queries, kv heads]; a block for each 128 of a slice's
+// rows_per_slice * heads of a kv head. Dynamic shared memory: chunk_shared_bytes(head_dim).
+
+CHIMERE_KERNEL(attend_prefill_32, kThreads, AttendArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(Tile<32>, tiles);
+  attend_prefill(args, tiles);
+}
+
+CHIMERE_KERNEL(attend_prefill_64, kThreads, AttendArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(Tile<64>, tiles);
+  attend_prefill(args, tiles);
+}
+
+CHIMERE_KERNEL(attend_prefill_128, kThreads, AttendArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(Tile<128>, tiles);
+  attend_prefill(args, tiles);
+}
+
+CHIMERE_KERNEL(attend_prefill_256, kThreads, AttendArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(Tile<256>, tiles);
+  static_assert(2 * sizeof *tiles == chunk_shared_bytes(256));
+  attend_prefill(args, tiles);
+}
+
+}  // namespace chimere::kernels::cuda

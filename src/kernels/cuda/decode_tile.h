@@ -1,0 +1,192 @@
+// Device code: tiles of decode rows' products on tensor cores (linear_tile.cu), by blocks of eight
+// warps. Warp w has the partial sums 2 w and 2 w + 1 of rule 4.
+#ifndef CHIMERE_KERNELS_CUDA_DECODE_TILE_H_
+#define CHIMERE_KERNELS_CUDA_DECODE_TILE_H_
+
+#include "kernels/cuda/fragment_codec.h"
+#include "kernels/cuda/language.h"
+#include "kernels/cuda/linear_decode_args.h"
+#include "kernels/cuda/ptx/integer_mma.h"
+#include "kernels/cuda/rounding_args.h"
+
+namespace chimere::kernels::cuda {
+
+inline constexpr int kTileWarps = 8;
+
+/// Rows of x that are a tile's columns: column c is row first + c of the row set, the last one
+/// again beyond its end (or, of tiles, what lies there: columns do not mix).
+struct TileColumns {
+  RoundedRows x;
+  const int32_t* row_ids;
+  int rows;
+  int first;
+  int blocks;  ///< of 32, of a row
+};
+
+/// The columns of a block's tiles in its shared memory, laid out as RoundedRows' tiles are.
+struct StagedColumns {
+  const int8_t* q;
+  const RoundedBlock* of_blocks;
+  int blocks;
+};
+
+/// A warp's sums: of partial sum 2 w + p, [row tile][element of the fragment].
+template <int kRowTiles>
+struct TileSums {
+  float p[2][kRowTiles][4];
+};
+
+/// What a lane holds of 32 elements of eight rows of x.
+struct ColumnFragment {
+  uint2 q;
+  RoundedBlock blocks[2];  ///< of columns 2 part and 2 part + 1
+};
+
+/// Block `block` of row tile `tile` of the columns.
+__device__ __forceinline__ ColumnFragment load_columns(const TileColumns& x, int tile, int block) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int column = x.first + tile * kRoundedTile;
+  ColumnFragment f;
+  if (x.row_ids == nullptr && x.x.tile_q != nullptr) {
+    const int64_t at =
+        (static_cast<int64_t>(column / kRoundedTile) * x.blocks + block) * kRoundedTile;
+    f.q = reinterpret_cast<const uint2*>(x.x.tile_q + at * 32)[lane];
+    const uint4 pair = reinterpret_cast<const uint4*>(x.x.tile_blocks + at)[lane % 4];
+    __builtin_memcpy(f.blocks, &pair, sizeof pair);
+  } else {
+    auto row = [&](int c) {
+      const int index = min(column + c, x.rows - 1);
+      return static_cast<int64_t>(x.row_ids == nullptr ? index : x.row_ids[index]) * x.blocks +
+             block;
+    };
+    f.q = reinterpret_cast<const uint2*>(x.x.q + row(lane / 4) * 32)[lane % 4];
+    f.blocks[0] = x.x.blocks[row(lane % 4 * 2)];
+    f.blocks[1] = x.x.blocks[row(lane % 4 * 2 + 1)];
+  }
+  return f;
+}
+
+__device__ __forceinline__ ColumnFragment load_columns(const StagedColumns& x, int tile,
+                                                       int block) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int at = (tile * x.blocks + block) * kRoundedTile;
+  ColumnFragment f;
+  f.q = reinterpret_cast<const uint2*>(x.q + at * 32)[lane];
+  const uint4 pair = reinterpret_cast<const uint4*>(x.of_blocks + at)[lane % 4];
+  __builtin_memcpy(f.blocks, &pair, sizeof pair);
+  return f;
+}
+
+// 1.5 * 2^23: a sum of products that begins there is, as bits, a float that much larger. Its
+// magnitude is below 2^21 (32 * 128 * 127), so that the float's subtraction is exact.
+inline constexpr float kDotBias = 12582912.0F;
+inline constexpr int32_t kDotBiasBits = 0x4B400000;
+
+/// acc takes a scale group: c as the tensor core leaves it, begun at kDotBiasBits.
+template <bool kMinimum>
+__device__ __forceinline__ void add_dots(const int32_t (&c)[4], const float (&scale)[2],
+                                         const float (&minimum)[2], const float (&d)[2],
+                                         const float (&sums)[2], float (&acc)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float dot = __int_as_float(c[i]) - kDotBias;
+    acc[i] = fmaf(dot, scale[i / 2] * d[i % 2], acc[i]);
+    if constexpr (kMinimum) acc[i] = fmaf(-minimum[i / 2], sums[i % 2], acc[i]);
+  }
+}
+
+/// The sums of all groups of this warp. Weight row i of the tile is at weights + i * stride.
+template <DType kType, int kRowTiles, class Columns>
+__device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride, const Columns& x,
+                                              const uint32_t* codebook, TileSums<kRowTiles>& sums) {
+  using F = FragmentCodec<kType>;
+  constexpr bool kMinimum = has_minimum(kType);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp % kTileWarps;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int part = lane % 4;
+  const uint8_t* const own = weights + lane / 4 * stride;
+  for (int begin = 0; begin < x.blocks; begin += 2 * kTileWarps) {
+#pragma unroll
+    for (int u = 0; u < 2; ++u) {
+      // Of groups of 32, partial sum 2 w + u; of groups of 16, both of the warp's.
+      const int block = begin + (F::kHalves == 1 ? 2 * warp + u : kTileWarps * u + warp);
+      if (block >= x.blocks) break;
+      ColumnFragment columns[kRowTiles];
+#pragma unroll
+      for (int n = 0; n < kRowTiles; ++n) columns[n] = load_columns(x, n, block);
+      WeightFragment<F::kHalves> w[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        F::load(SharedRow{own + 8 * i * stride, x.blocks}, block, part, codebook, w[i]);
+      }
+#pragma unroll
+      for (int half = 0; half < F::kHalves; ++half) {
+        // A half's product has zeros in the place of the other half.
+        const bool mine = F::kHalves == 1 || part / 2 == half;
+        const uint32_t a[4] = {mine ? w[0].q[0] : 0, mine ? w[1].q[0] : 0, mine ? w[0].q[1] : 0,
+                               mine ? w[1].q[1] : 0};
+        const float scale[2] = {w[0].scale[half], w[1].scale[half]};
+        const float minimum[2] = {w[0].minimum[half], w[1].minimum[half]};
+#pragma unroll
+        for (int n = 0; n < kRowTiles; ++n) {
+          const ColumnFragment& f = columns[n];
+          const uint32_t b[2] = {f.q.x, f.q.y};
+          int32_t c[4] = {kDotBiasBits, kDotBiasBits, kDotBiasBits, kDotBiasBits};
+          mma_k32(a, b, c);
+          const float d[2] = {f.blocks[0].d, f.blocks[1].d};
+          float total[2] = {0, 0};
+          if constexpr (kMinimum) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+              const int sum = F::kHalves == 1 ? f.blocks[i].sums[0] + f.blocks[i].sums[1]
+                                              : f.blocks[i].sums[half];
+              total[i] = d[i] * static_cast<float>(sum);
+            }
+          }
+          add_dots<kMinimum>(c, scale, minimum, d, total, sums.p[F::kHalves == 1 ? u : half][n]);
+        }
+      }
+    }
+  }
+}
+
+/// Shows all partial sums of the block to all of its threads, in `memory`, which may be the
+/// weights': kPartials of kTileStride floats for each column. Behind a barrier.
+template <int kRowTiles>
+__device__ __forceinline__ void show_sums(const TileSums<kRowTiles>& sums, float* memory) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  __syncthreads();
+#pragma unroll
+  for (int p = 0; p < 2; ++p) {
+#pragma unroll
+    for (int n = 0; n < kRowTiles; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int column = kRoundedTile * n + lane % 4 * 2 + i % 2;
+        memory[((2 * warp + p) * kRowTiles * kRoundedTile + column) * kTileStride + lane / 4 +
+               i / 2 * 8] = sums.p[p][n][i];
+      }
+    }
+  }
+  __syncthreads();
+}
+
+/// The tree of 16 of output `output` of column `column` of what show_sums() shows.
+template <int kRowTiles>
+__device__ __forceinline__ float sum_of(const float* memory, int column, int output) {
+  float s[kPartials];
+#pragma unroll
+  for (int p = 0; p < kPartials; ++p) {
+    s[p] = memory[(p * kRowTiles * kRoundedTile + column) * kTileStride + output];
+  }
+#pragma unroll
+  for (int p = 0; p < 8; ++p) s[p] = s[p] + s[p + 8];
+#pragma unroll
+  for (int p = 0; p < 4; ++p) s[p] = s[p] + s[p + 4];
+  return (s[0] + s[2]) + (s[1] + s[3]);
+}
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_DECODE_TILE_H_

@@ -1,0 +1,254 @@
+#include "kernels/cuda/linear_decode.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/cuda/linear_decode_args.h"
+#include "kernels/cuda/pack_weights.h"
+#include "kernels/cuda/packed_layout.h"
+#include "kernels/dot_rule.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+constexpr Kernel kRoundRows = {"rounding", "round_rows"};
+constexpr Kernel kLinearFloat = {"linear_float", "linear_float"};
+constexpr Kernel kLinearFloatRows = {"linear_float", "linear_float_rows"};
+constexpr Kernel kLinearDecode1 = {"linear_decode", "linear_decode_1"};
+constexpr Kernel kLinearDecodeByWarps = {"linear_decode", "linear_decode_by_warps"};
+constexpr Kernel kLinearDecode8 = {"linear_decode", "linear_decode_8"};
+constexpr Kernel kLinearTile8 = {"linear_tile", "linear_tile_8"};
+constexpr Kernel kLinearTile16 = {"linear_tile", "linear_tile_16"};
+constexpr Kernel kLinearTile32 = {"linear_tile", "linear_tile_32"};
+
+uint32_t ceil_div(int64_t a, int64_t b) { return static_cast<uint32_t>((a + b - 1) / b); }
+
+/// What all launches for one input have in common.
+struct Operands {
+  Stream& stream;
+  ConstMatrixView x;
+  const RoundedRows& rounded;
+  const RowSet& rows;
+  const uint32_t* codebook;
+};
+
+/// Arguments for some jobs, of whose outputs a block has `outputs_of_block`; the number of blocks.
+uint32_t put_jobs(const Operands& operands, std::span<const LinearJob> jobs,
+                  int64_t outputs_of_block, LinearDecodeArgs& args) {
+  args.x = operands.x.data;
+  args.x_stride = operands.x.stride;
+  args.rounded = operands.rounded;
+  args.row_ids = operands.rows.ids;
+  args.codebook = operands.codebook;
+  args.rows = operands.rows.count;
+  args.n_in = static_cast<int32_t>(operands.x.cols);
+  args.n_jobs = static_cast<int32_t>(jobs.size());
+  uint32_t blocks = 0;
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    const LinearJob& job = jobs[j];
+    args.jobs[j] = {static_cast<const uint8_t*>(job.w.data),
+                    packed_row_bytes(job.w.type, job.w.n_in),
+                    job.y.data,
+                    job.y.stride,
+                    static_cast<int32_t>(job.w.type),
+                    static_cast<int32_t>(job.w.n_out),
+                    job.accumulate ? 1 : 0,
+                    static_cast<int32_t>(blocks)};
+    blocks += ceil_div(job.w.n_out, outputs_of_block);
+  }
+  return blocks;
+}
+
+void launch_float(const Operands& operands, std::span<const LinearJob> jobs) {
+  LinearDecodeArgs args = {};
+  if (operands.rows.count > kFloatRows) {
+    const uint32_t blocks = put_jobs(operands, jobs, kFloatRowsOutputs, args);
+    operands.stream.launch(kLinearFloatRows,
+                           {.grid = {blocks, ceil_div(args.rows, kFloatRows)},
+                            .block = {kLinearDecodeThreads},
+                            .shared_bytes = uint32_t{kFloatRowsSharedBytes},
+                            .overlaps_previous = true},
+                           args);
+    return;
+  }
+  const uint32_t blocks = put_jobs(operands, jobs, kFloatOutputs, args);
+  args.warm_icache = blocks <= kFewFloatBlocks ? 1 : 0;
+  operands.stream.launch(
+      kLinearFloat,
+      {.grid = {blocks, ceil_div(args.rows, kFloatRows)},
+       .block = {kLinearDecodeThreads},
+       .shared_bytes = static_cast<uint32_t>(float_shared_bytes(std::min(args.rows, kFloatRows))),
+       .overlaps_previous = true},
+      args);
+}
+
+/// A kernel of linear_tile.cu.
+struct TileShape {
+  const Kernel* kernel;
+  int rows;
+  bool staged;  ///< rows of x lie in shared memory
+};
+constexpr TileShape kTile8 = {&kLinearTile8, 8, true};
+constexpr TileShape kTile16 = {&kLinearTile16, 16, false};
+constexpr TileShape kTile32 = {&kLinearTile32, 32, false};
+
+/// Shared memory that every GPU has, less what the system takes.
+constexpr int64_t kMaxTileBytes = int64_t{96} << 10;
+
+int codebook_bytes(const LinearJob& job) { return 4 * codebook_place(job.w.type).words; }
+
+/// The shared memory of a block of tiles: a codebook, weight rows, rows of x.
+struct TileMemory {
+  int64_t weights_at = 0;
+  int64_t x_at = 0;
+  int64_t bytes = 0;
+};
+
+TileMemory tile_memory(const TileShape& shape, std::span<const LinearJob> jobs) {
+  // Partial sums lie where weights were.
+  int64_t weights = int64_t{kPartials} * shape.rows * kTileStride * 4;
+  TileMemory memory;
+  for (const LinearJob& job : jobs) {
+    weights = std::max(
+        weights, kDecodeTileOutputs * tile_row_stride(packed_row_bytes(job.w.type, job.w.n_in)));
+    memory.weights_at = std::max<int64_t>(memory.weights_at, codebook_bytes(job));
+  }
+  memory.x_at = memory.weights_at + weights;
+  memory.bytes = memory.x_at + (shape.staged ? rounded_bytes(shape.rows, jobs.front().w.n_in) : 0);
+  return memory;
+}
+
+/// The smallest that takes all rows at once and fits; nullptr: none fits.
+const TileShape* tile_shape(int rows, std::span<const LinearJob> jobs) {
+  for (const TileShape* shape : {&kTile8, &kTile16, &kTile32}) {
+    if ((rows <= shape->rows || shape == &kTile32) &&
+        tile_memory(*shape, jobs).bytes <= kMaxTileBytes) {
+      return shape;
+    }
+  }
+  return nullptr;
+}
+
+void launch_tiles(const Operands& operands, const TileShape& shape,
+                  std::span<const LinearJob> jobs) {
+  LinearDecodeArgs args = {};
+  const uint32_t blocks = put_jobs(operands, jobs, kDecodeTileOutputs, args);
+  const TileMemory memory = tile_memory(shape, jobs);
+  args.weights_at = static_cast<int32_t>(memory.weights_at);
+  args.x_at = static_cast<int32_t>(memory.x_at);
+  operands.stream.launch(*shape.kernel,
+                         {.grid = {blocks, ceil_div(args.rows, shape.rows)},
+                          .block = {kLinearDecodeThreads},
+                          .shared_bytes = static_cast<uint32_t>(memory.bytes),
+                          .overlaps_previous = true},
+                         args);
+}
+
+void launch_integers(const Operands& operands, int multiprocessors,
+                     std::span<const LinearJob> jobs) {
+  int64_t outputs = 0;
+  int codebook = 0;
+  for (const LinearJob& job : jobs) {
+    outputs += job.w.n_out;
+    codebook = std::max(codebook, codebook_bytes(job));
+  }
+  const LinearDecodePlan plan = plan_linear_decode(outputs, operands.rows.count, multiprocessors);
+  if (plan.rows > 1) {
+    const TileShape* const shape = tile_shape(operands.rows.count, jobs);
+    if (shape != nullptr) return launch_tiles(operands, *shape, jobs);
+  }
+  LinearDecodeArgs args = {};
+  args.passes = plan.passes;
+  const uint32_t blocks = put_jobs(
+      operands, jobs, int64_t{kLinearDecodeOutputs} * plan.passes / (plan.by_warps ? 2 : 1), args);
+  const Kernel& kernel = plan.rows > 1   ? kLinearDecode8
+                         : plan.by_warps ? kLinearDecodeByWarps
+                                         : kLinearDecode1;
+  operands.stream.launch(kernel,
+                         {.grid = {blocks, ceil_div(args.rows, plan.rows)},
+                          .block = {kLinearDecodeThreads},
+                          .shared_bytes = static_cast<uint32_t>(codebook),
+                          .overlaps_previous = true},
+                         args);
+}
+
+}  // namespace
+
+LinearDecodePlan plan_linear_decode(int64_t outputs, int rows, int multiprocessors) {
+  LinearDecodePlan plan;
+  if (rows > 1) plan.rows = 8;
+  // Enough blocks for a wave of four on each multiprocessor; beyond that a block does more, so that
+  // it fetches a codebook and its rows less often.
+  if (plan.rows > 1) return plan;
+  const int64_t blocks = outputs / kLinearDecodeOutputs;
+  plan.by_warps = blocks < int64_t{2} * multiprocessors;
+  plan.passes =
+      static_cast<int>(std::clamp<int64_t>(blocks / (int64_t{4} * multiprocessors), 1, 4));
+  return plan;
+}
+
+int64_t rounded_bytes(int64_t rows, int64_t n) {
+  return rows * (n + n / kActivationBlock * static_cast<int64_t>(sizeof(RoundedBlock)));
+}
+
+RoundedRows rounded_rows_at(uint8_t* memory, int64_t rows, int64_t n) {
+  RoundedRows rounded;
+  rounded.q = reinterpret_cast<int8_t*>(memory);
+  rounded.blocks = reinterpret_cast<RoundedBlock*>(memory + rows * n);
+  return rounded;
+}
+
+namespace {
+
+/// Where tiles begin behind the rows.
+int64_t tiles_at(int64_t rows, int64_t n) { return (rounded_bytes(rows, n) + 15) / 16 * 16; }
+int64_t rows_of_tiles(int64_t rows) {
+  return (rows + kRoundedTile - 1) / kRoundedTile * kRoundedTile;
+}
+
+}  // namespace
+
+int64_t tiled_rounded_bytes(int64_t rows, int64_t n) {
+  return tiles_at(rows, n) + rounded_bytes(rows_of_tiles(rows), n);
+}
+
+RoundedRows tiled_rounded_rows_at(uint8_t* memory, int64_t rows, int64_t n) {
+  RoundedRows rounded = rounded_rows_at(memory, rows, n);
+  const RoundedRows tiles = rounded_rows_at(memory + tiles_at(rows, n), rows_of_tiles(rows), n);
+  rounded.tile_q = tiles.q;
+  rounded.tile_blocks = tiles.blocks;
+  return rounded;
+}
+
+void round_rows(Stream& stream, ConstMatrixView x, const RoundedRows& rounded) {
+  const RoundRowsArgs args = {x.data, x.stride, rounded, static_cast<int32_t>(x.rows),
+                              static_cast<int32_t>(x.cols)};
+  stream.launch(kRoundRows,
+                {.grid = {ceil_div(x.rows * x.cols, kRoundThreads)},
+                 .block = {kRoundThreads},
+                 .overlaps_previous = true},
+                args);
+}
+
+void linear_decode(Stream& stream, int multiprocessors, ConstMatrixView x,
+                   const RoundedRows& rounded, const RowSet& rows, const uint32_t* codebook,
+                   std::span<const LinearJob> jobs) {
+  const Operands operands = {stream, x, rounded, rows, codebook};
+  for (const bool integers : {true, false}) {
+    std::vector<LinearJob> kind;
+    for (const LinearJob& job : jobs) {
+      if (takes_integer_dot(job.w.type) == integers) kind.push_back(job);
+    }
+    const std::span<const LinearJob> all = kind;
+    for (size_t begin = 0; begin < all.size(); begin += kMaxLinearJobs) {
+      const auto some = all.subspan(begin, std::min<size_t>(kMaxLinearJobs, all.size() - begin));
+      if (integers) {
+        launch_integers(operands, multiprocessors, some);
+      } else {
+        launch_float(operands, some);
+      }
+    }
+  }
+}
+
+}  // namespace chimere::kernels::cuda

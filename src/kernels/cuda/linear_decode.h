@@ -1,0 +1,52 @@
+// Products of decode rows on a GPU: Ops::linear with the bits of ref.
+#ifndef CHIMERE_KERNELS_CUDA_LINEAR_DECODE_H_
+#define CHIMERE_KERNELS_CUDA_LINEAR_DECODE_H_
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/api.h"
+#include "kernels/cuda/device/stream.h"
+#include "kernels/cuda/rounding_args.h"
+#include "tensor/view.h"
+
+namespace chimere::kernels::cuda {
+
+/// Which rows of a matrix an op computes: those of `ids` (in device memory; each below the matrix's
+/// rows, none twice), or the first `count`.
+struct RowSet {
+  const int32_t* ids = nullptr;
+  int32_t count = 0;
+};
+
+/// How a product of decode rows with quantised weights is launched where linear_tile.cu does not
+/// compute it; depends on nothing but its arguments.
+struct LinearDecodePlan {
+  int rows = 1;           ///< for which a weight is decoded once: 1 or 8
+  int passes = 1;         ///< outputs of each half warp
+  bool by_warps = false;  ///< a warp for each output: one row and few outputs
+};
+LinearDecodePlan plan_linear_decode(int64_t outputs, int rows, int multiprocessors);
+
+/// Bytes of the rounded form of rows of n activations, without tiles.
+int64_t rounded_bytes(int64_t rows, int64_t n);
+/// The rounded form in memory of that many bytes, aligned to 16.
+RoundedRows rounded_rows_at(uint8_t* memory, int64_t rows, int64_t n);
+
+/// The same with tiles.
+int64_t tiled_rounded_bytes(int64_t rows, int64_t n);
+RoundedRows tiled_rounded_rows_at(uint8_t* memory, int64_t rows, int64_t n);
+
+/// Rounds all rows of x (rule 3 of docs/numerics.md); x.cols is a multiple of 32.
+void round_rows(Stream& stream, ConstMatrixView x, const RoundedRows& rounded);
+
+/// Every job's product with the rows of x that `rows` names. All pointers are the device's; weights
+/// are packed (pack_weights.h); `codebook` is codebook_words() in device memory. `rounded` is x
+/// rounded, all rows; not read if no job's type wants it.
+void linear_decode(Stream& stream, int multiprocessors, ConstMatrixView x,
+                   const RoundedRows& rounded, const RowSet& rows, const uint32_t* codebook,
+                   std::span<const LinearJob> jobs);
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_LINEAR_DECODE_H_

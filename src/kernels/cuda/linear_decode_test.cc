@@ -1,0 +1,199 @@
+#include "kernels/cuda/linear_decode.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "base/fresh_seed.h"
+#include "kernels/cuda/linear_decode_args.h"
+#include "kernels/cuda/linear_test_data.h"
+#include "kernels/dot_rule.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+using test::LinearProblem;
+using test::OnDevice;
+using test_data::Random;
+
+/// Multiprocessors of the emulator.
+constexpr int kEmulated = 4;
+
+/// Rounds x and computes the rows of `ids` (all, if empty).
+std::vector<std::vector<float>> step_on(Device& device, const LinearProblem& p,
+                                        const std::vector<int32_t>& ids = {}) {
+  const OnDevice<uint32_t> codebook(device, codebook_words());
+  const test::RoundedOnDevice rounded(device, p.rows, p.n_in);
+  const OnDevice<int32_t> row_ids(device, ids);
+  return p.on(device, [&](ConstMatrixView x, std::span<const LinearJob> jobs) {
+    if (p.n_in % kActivationBlock == 0) round_rows(device.stream(), x, rounded.rows());
+    const RowSet rows = ids.empty() ? RowSet{nullptr, static_cast<int32_t>(p.rows)}
+                                    : RowSet{row_ids.data(), static_cast<int32_t>(ids.size())};
+    linear_decode(device.stream(), device.facts().multiprocessors, x, rounded.rows(), rows,
+                  codebook.data(), jobs);
+  });
+}
+
+void expect_bits_of_ref(const LinearProblem& p) {
+  const auto want = p.by_ref();
+  for (const auto& [name, device] : test::devices()) {
+    const auto got = step_on(*device, p);
+    for (size_t j = 0; j < got.size(); ++j) {
+      for (size_t i = 0; i < got[j].size(); ++i) {
+        ASSERT_EQ(std::memcmp(&want[j][i], &got[j][i], 4), 0)
+            << dtype_name(p.jobs[j].type) << " on " << name << ", rows " << p.rows << " n_in "
+            << p.n_in << " n_out " << p.jobs[j].n_out << " at " << i << ": want " << want[j][i]
+            << " got " << got[j][i];
+      }
+    }
+  }
+}
+
+class CudaLinearDecode : public testing::TestWithParam<DType> {};
+
+TEST_P(CudaLinearDecode, HasTheBitsOfRef) {
+  const DType type = GetParam();
+  const uint64_t seed = fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  const int64_t unit = std::max(32, dtype_info(type).block_elements);
+  for (const int64_t rows : {1, 2, 7, 8, 11, 19, 35}) {
+    expect_bits_of_ref(LinearProblem(random, rows, unit * random.between(1, 5), {type}, 40));
+  }
+  // More groups than a half warp has in flight, and a tail of each length.
+  for (const int64_t blocks : {int64_t{1}, int64_t{3}, 64 * 32 / unit, 64 * 32 / unit + 1}) {
+    expect_bits_of_ref(LinearProblem(random, 1, unit * blocks, {type}, 20));
+  }
+  // A weight row with a tail of groups.
+  expect_bits_of_ref(LinearProblem(random, 2, unit * (512 / unit + 1), {type}, 20));
+  // Enough outputs for half warps on the emulator, where the few above are by warps.
+  for (const int64_t blocks : {int64_t{1}, 64 * 32 / unit + 1}) {
+    const LinearProblem p(random, 1, unit * blocks, {type}, 140, 130);
+    ASSERT_FALSE(plan_linear_decode(p.jobs[0].n_out, 1, kEmulated).by_warps);
+    ASSERT_TRUE(plan_linear_decode(40, 1, kEmulated).by_warps);
+    expect_bits_of_ref(p);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CudaLinearDecode, testing::ValuesIn(test_data::all_weight_types()),
+                         [](const auto& p) { return std::string(dtype_name(p.param)); });
+
+TEST(CudaLinear, ManyJobsOfOneKindShareOneLaunch) {
+  const uint64_t seed = fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  const auto& all = test_data::all_weight_types();
+  for (const int64_t rows : {1, 5}) {
+    for (const int64_t count : {2, 8, 10}) {
+      std::vector<DType> types;
+      for (int64_t j = 0; j < count; ++j) {
+        types.push_back(
+            all[static_cast<size_t>(random.between(0, static_cast<int64_t>(all.size()) - 1))]);
+      }
+      const LinearProblem p(random, rows, 512, types, 60);
+      expect_bits_of_ref(p);
+      for (const auto& [name, device] : test::devices()) {
+        const int64_t before = device->stream().counts().launches;
+        step_on(*device, p);
+        const int64_t integers = std::ranges::count_if(
+            p.jobs, [](const auto& job) { return takes_integer_dot(job.type); });
+        auto launches = [](int64_t jobs) { return (jobs + kMaxLinearJobs - 1) / kMaxLinearJobs; };
+        EXPECT_EQ(device->stream().counts().launches - before,
+                  1 + launches(integers) + launches(count - integers));
+      }
+    }
+  }
+}
+
+TEST(CudaLinear, WeightRowsTooLongForATile) {
+  const uint64_t seed = fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  for (const DType type : {DType::kQ8_0, DType::kQ6_K}) {
+    expect_bits_of_ref(LinearProblem(random, 3, 8192, {type}, 3));
+  }
+}
+
+TEST(CudaLinear, FloatRowsOfAnyLength) {
+  const uint64_t seed = fresh_seed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  for (const int64_t n : {1, 4, 7, 10, 13, 15, 16, 17, 19, 32, 70, 2048, 2049, 4100}) {
+    expect_bits_of_ref(LinearProblem(random, random.between(1, 11), n,
+                                     {DType::kF32, DType::kF16, DType::kBF16}, 11));
+  }
+  for (const int64_t n : {1, 15, 64, 512, 513, 1030}) {
+    expect_bits_of_ref(LinearProblem(random, random.between(9, 20), n,
+                                     {DType::kF32, DType::kF16, DType::kBF16}, 11));
+  }
+}
+
+TEST(CudaLinear, ComputesTheRowsAskedForAndNoOther) {
+  Random random(fresh_seed());
+  const LinearProblem p(random, 9, 256, {DType::kQ4_K, DType::kF32}, 30);
+  const auto all = p.by_ref();
+  const std::vector<int32_t> ids = {7, 0, 4, 5, 2};
+  for (const auto& [name, device] : test::devices()) {
+    const auto got = step_on(*device, p, ids);
+    for (size_t j = 0; j < p.jobs.size(); ++j) {
+      const auto stride = static_cast<size_t>(p.jobs[j].n_out + 3);
+      for (int32_t r = 0; r < 9; ++r) {
+        const bool asked = std::find(ids.begin(), ids.end(), r) != ids.end();
+        const float* want = (asked ? all[j] : p.jobs[j].y).data() + static_cast<size_t>(r) * stride;
+        EXPECT_EQ(std::memcmp(got[j].data() + static_cast<size_t>(r) * stride, want, 4 * stride), 0)
+            << name << ", row " << r;
+      }
+    }
+  }
+}
+
+TEST(CudaLinear, ARowWithANanOrInfinityIsNanAndSpoilsNoOther) {
+  Random random(fresh_seed());
+  for (const DType type : {DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kIQ3_S}) {
+    LinearProblem p(random, 6, 512, {type}, 20);
+    p.jobs[0].accumulate = false;
+    const auto clean = p.by_ref();
+    p.x[static_cast<size_t>(2 * p.x_stride + 100)] = std::numeric_limits<float>::quiet_NaN();
+    p.x[static_cast<size_t>(5 * p.x_stride + 500)] = -std::numeric_limits<float>::infinity();
+    for (const auto& [name, device] : test::devices()) {
+      const auto got = step_on(*device, p);
+      for (int64_t r = 0; r < p.rows; ++r) {
+        for (int64_t o = 0; o < p.jobs[0].n_out; ++o) {
+          const auto i = static_cast<size_t>(r * (p.jobs[0].n_out + 3) + o);
+          if (r == 2 || r == 5) {
+            EXPECT_TRUE(std::isnan(got[0][i])) << dtype_name(type) << " on " << name;
+          } else {
+            EXPECT_EQ(got[0][i], clean[0][i]) << dtype_name(type) << " on " << name;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaLinear, PackedMatricesAreAsLargeAsTheFile) {
+  for (const DType type : test_data::all_weight_types()) {
+    const auto packed = static_cast<double>(packed_row_bytes(type, 2048));
+    const auto file = static_cast<double>(row_bytes(type, 2048));
+    EXPECT_LE(packed, file * 1.04) << dtype_name(type);
+    EXPECT_GE(packed, file) << dtype_name(type);
+  }
+}
+
+TEST(CudaLinear, PlansDependOnTheProblemAlone) {
+  EXPECT_EQ(plan_linear_decode(8192, 1, 132).rows, 1);
+  EXPECT_EQ(plan_linear_decode(8192, 3, 132).rows, 8);
+  EXPECT_EQ(plan_linear_decode(8192, 32, 132).rows, 8);
+  EXPECT_EQ(plan_linear_decode(2048, 1, 132).passes, 1);
+  EXPECT_EQ(plan_linear_decode(248320, 1, 132).passes, 4);
+  EXPECT_TRUE(plan_linear_decode(2048, 1, 132).by_warps);
+  EXPECT_FALSE(plan_linear_decode(8192, 1, 132).by_warps);
+  EXPECT_FALSE(plan_linear_decode(2048, 2, 132).by_warps);
+}
+
+}  // namespace
+}  // namespace chimere::kernels::cuda

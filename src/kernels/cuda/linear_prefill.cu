@@ -1,0 +1,152 @@
+// Products of prefill rows. Bytes: each weight once for 128 rows, from the L2 cache but for the
+// first time. What bounds linear_prefill is the tensor cores' rate (2 operations for each weight
+// and row) and, beside them, the decoding of each weight for 128 rows.
+#include "kernels/cuda/decode_dot.h"
+#include "kernels/cuda/language.h"
+#include "kernels/cuda/linear_prefill_args.h"
+#include "kernels/cuda/prefill_tile.h"
+#include "kernels/cuda/ptx/dependent_launch.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+__device__ __forceinline__ const LinearPrefillJob& job_of_block(const LinearPrefillArgs& args) {
+  int index = 0;
+  while (index + 1 < args.n_jobs &&
+         static_cast<int>(blockIdx.y) >= args.jobs[index + 1].first_tile) {
+    ++index;
+  }
+  return args.jobs[index];
+}
+
+__device__ __forceinline__ int row_at(const LinearPrefillArgs& args, int index) {
+  return args.row_ids == nullptr ? index : args.row_ids[index];
+}
+
+}  // namespace
+
+CHIMERE_KERNEL_OF_BLOCKS(linear_prefill, kTileThreads, 2, LinearPrefillArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  __shared__ int ids[kTileRows];
+  TileStage* const stages = stages_in(shared);
+  auto* codebook = reinterpret_cast<uint32_t*>(shared + kTileSharedBytes);
+  const LinearPrefillJob& job = job_of_block(args);
+  const auto type = static_cast<DType>(job.type);
+  let_next_kernel_start();
+  load_codebook(type, args.codebook, codebook);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int first_row = static_cast<int>(blockIdx.x) * kTileRows;
+  const int count = min(kTileRows, args.rows - first_row);
+  if (thread < count) ids[thread] = row_at(args, first_row + thread);
+  const int first_output = (static_cast<int>(blockIdx.y) - job.first_tile) * kTileOutputs;
+  // Rows of weights beyond the last one are the last one again; their results go nowhere.
+  const int mine = min(first_output + thread / 2, job.n_out - 1);
+  const TileWeights w = {{job.w + mine * job.row_bytes, args.n_in / 32}, type, codebook};
+  wait_for_previous_kernel();
+  __syncthreads();
+  TileSums acc;
+  multiply_tile(stages, w, {args.halves, args.n_in, ids, count}, acc);
+
+#pragma unroll
+  for (int at = 0; at < 64; ++at) {
+    const int o = first_output + tile_output(at);
+    if (tile_row(at) >= count || o >= job.n_out) continue;
+    const int row = ids[tile_row(at)];
+    float* y = job.y + row * job.y_stride + o;
+    const float v = acc[at] * args.halves.unit[row];
+    *y = job.accumulate != 0 ? *y + v : v;
+  }
+}
+
+namespace {
+
+/// Elements of a stage, and floats from one element's rows to the next one's.
+inline constexpr int kFloatDepth = 16;
+inline constexpr int kFloatStride = kFloatTile + 4;
+
+struct alignas(16) FloatStage {
+  float w[kFloatDepth * kFloatStride];
+  float x[kFloatDepth * kFloatStride];
+};
+
+}  // namespace
+
+/// Weights of float types: f32 chains, a thread has 4 x 4 of them.
+CHIMERE_KERNEL(linear_prefill_floats, kFloatTileThreads, LinearPrefillArgs, args) {
+  __shared__ FloatStage stages[2];
+  const LinearPrefillJob& job = job_of_block(args);
+  const auto type = static_cast<DType>(job.type);
+  let_next_kernel_start();
+  const int thread = static_cast<int>(threadIdx.x);
+  const int first_row = static_cast<int>(blockIdx.x) * kFloatTile;
+  const int first_output = (static_cast<int>(blockIdx.y) - job.first_tile) * kFloatTile;
+  wait_for_previous_kernel();
+  // A thread brings element thread % 16 of the rows thread / 16 + 16 i; rows beyond the last one
+  // are the last one again.
+  const int element = thread % kFloatDepth;
+  const uint8_t* w[4];
+  const float* x[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int r = thread / kFloatDepth + 16 * i;
+    w[i] = job.w + min(first_output + r, job.n_out - 1) * job.row_bytes;
+    x[i] = args.x + row_at(args, min(first_row + r, args.rows - 1)) * args.x_stride;
+  }
+  float next_w[4];
+  float next_x[4];
+  auto fetch = [&](int k) CHIMERE_INLINED {
+    const bool inside = k + element < args.n_in;
+    with_float_type(type, [&]<DType kType>() CHIMERE_INLINED {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        next_w[i] = inside ? float_weight<kType>(w[i], k + element) : 0;
+      }
+    });
+#pragma unroll
+    for (int i = 0; i < 4; ++i) next_x[i] = inside ? x[i][k + element] : 0;
+  };
+  auto put = [&](int stage) CHIMERE_INLINED {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int at = element * kFloatStride + thread / kFloatDepth + 16 * i;
+      stages[stage].w[at] = next_w[i];
+      stages[stage].x[at] = next_x[i];
+    }
+  };
+  const int o0 = thread % 16 * 4;
+  const int r0 = thread / 16 * 4;
+  float acc[4][4] = {};
+  fetch(0);
+  put(0);
+  __syncthreads();
+  for (int k = 0, stage = 0; k < args.n_in; k += kFloatDepth, stage ^= 1) {
+    const bool more = k + kFloatDepth < args.n_in;
+    if (more) fetch(k + kFloatDepth);
+#pragma unroll
+    for (int e = 0; e < kFloatDepth; ++e) {
+      const float4 a = *reinterpret_cast<const float4*>(&stages[stage].w[e * kFloatStride + o0]);
+      const float4 b = *reinterpret_cast<const float4*>(&stages[stage].x[e * kFloatStride + r0]);
+      const float as[4] = {a.x, a.y, a.z, a.w};
+      const float bs[4] = {b.x, b.y, b.z, b.w};
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+#pragma unroll
+        for (int o = 0; o < 4; ++o) acc[r][o] = fmaf(as[o], bs[r], acc[r][o]);
+      }
+    }
+    if (more) put(stage ^ 1);
+    __syncthreads();
+  }
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+    if (first_row + r0 + r >= args.rows) continue;
+    float* y = job.y + row_at(args, first_row + r0 + r) * job.y_stride + first_output + o0;
+#pragma unroll
+    for (int o = 0; o < 4; ++o) {
+      if (first_output + o0 + o >= job.n_out) continue;
+      y[o] = job.accumulate != 0 ? y[o] + acc[r][o] : acc[r][o];
+    }
+  }
+}
+
+}  // namespace chimere::kernels::cuda

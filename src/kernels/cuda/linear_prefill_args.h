@@ -1,0 +1,45 @@
+// Arguments of linear_prefill.cu.
+#ifndef CHIMERE_KERNELS_CUDA_LINEAR_PREFILL_ARGS_H_
+#define CHIMERE_KERNELS_CUDA_LINEAR_PREFILL_ARGS_H_
+
+#include <cstdint>
+
+#include "kernels/cuda/half_rows_args.h"
+#include "kernels/cuda/prefill_tile_args.h"
+
+namespace chimere::kernels::cuda {
+
+inline constexpr int kMaxChunkJobs = 8;
+
+struct LinearPrefillJob {
+  const uint8_t* w;   ///< rows: packed, or of a float type
+  int64_t row_bytes;  ///< from one to the next
+  float* y;           ///< [rows, n_out]
+  int64_t y_stride;
+  int32_t type;  ///< DType; all of rule 4, or all floats
+  int32_t n_out;
+  int32_t accumulate;  ///< y += W x
+  int32_t first_tile;  ///< of the grid's y
+};
+
+/// Grid: x the tiles of rows, so that neighbouring blocks share weights; y the tiles of all jobs'
+/// outputs. linear_prefill: dynamic shared memory of kTileSharedBytes, then the largest codebook.
+/// linear_prefill_floats: tiles of kFloatTile by kFloatTile.
+struct LinearPrefillArgs {
+  HalfRows halves;  ///< of linear_prefill
+  const float* x;   ///< of linear_prefill_floats, [rows, n_in]
+  int64_t x_stride;
+  const int32_t* row_ids;  ///< [rows]; nullptr: all, in order
+  const uint32_t* codebook;
+  int32_t rows;
+  int32_t n_in;
+  int32_t n_jobs;
+  LinearPrefillJob jobs[kMaxChunkJobs];
+};
+
+inline constexpr int kFloatTile = 64;
+inline constexpr int kFloatTileThreads = 256;
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_LINEAR_PREFILL_ARGS_H_

@@ -1,0 +1,21 @@
+// Sums of exponentials of rows on a GPU: Ops::log_sum_exp with the same bits.
+#ifndef CHIMERE_KERNELS_CUDA_LOG_SUM_EXP_H_
+#define CHIMERE_KERNELS_CUDA_LOG_SUM_EXP_H_
+
+#include <cstdint>
+
+#include "kernels/api.h"
+#include "kernels/cuda/device/stream.h"
+#include "tensor/view.h"
+
+namespace chimere::kernels::cuda {
+
+int64_t log_sum_exp_scratch_bytes(int64_t rows, int64_t n_vocab);
+
+/// A launch for the pieces, one for the rows. `sums` and `scratch` lie on the device. Bytes: the
+/// logits once (993 KB a row of 248,320, which the head has just written).
+void log_sum_exp(Stream& stream, ConstMatrixView logits, LogSumExp* sums, uint8_t* scratch);
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_LOG_SUM_EXP_H_

@@ -1,0 +1,395 @@
+// Experts of decode rows: two launches, whatever the number of rows and experts. Bytes: the weights
+// of every slot's expert once (rows that share an expert find them in the L2 cache), h as integers.
+//
+// Neighbouring weight rows of an expert are one piece of memory. A warp begins to copy all of its
+// rows to shared memory before it needs the first, so that a block waits for memory once and a
+// multiprocessor has the rows of several blocks in flight, whatever registers a type wants.
+//
+// Where a launch has few blocks, what it waits for most are its own instructions, which the kernels
+// of a layer take turns to evict from the caches. Blocks then warm the instruction cache before the
+// previous kernel has ended: they go through the product once with whatever lies in shared memory.
+#include "kernels/cuda/copy_rows.h"
+#include "kernels/cuda/decode_dot.h"
+#include "kernels/cuda/decode_rows.h"
+#include "kernels/cuda/language.h"
+#include "kernels/cuda/moe_args.h"
+#include "kernels/cuda/ptx/async_copy.h"
+#include "kernels/cuda/ptx/bulk_copy.h"
+#include "kernels/cuda/ptx/dependent_launch.h"
+#include "kernels/cuda/rounding.h"
+#include "kernels/math.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+/// From an output's dot products to the next one's in shared memory: not in the same bank.
+inline constexpr int kMoeDotStride = kMoeMostUsed + 2;
+
+__device__ __forceinline__ int row_id(const MoeDecodeArgs& args, int index) {
+  return args.row_ids == nullptr ? index : args.row_ids[index];
+}
+
+/// Rows of x from row `row` on.
+__device__ __forceinline__ RoundedRows rows_from(const RoundedRows& x, int64_t row, int blocks) {
+  RoundedRows rows;
+  rows.q = x.q + row * blocks * 32;
+  rows.blocks = x.blocks + row * blocks;
+  return rows;
+}
+
+/// Begins to copy a row of x to shared memory, by `threads` threads of which this is number
+/// `thread`.
+__device__ __forceinline__ void copy_rounded_row(const RoundedRows& x, int blocks, int thread,
+                                                 int threads, const RoundedRows& to) {
+  const auto copy = [&]<int kBytes>(void* shared, const void* from, int bytes) CHIMERE_INLINED {
+#pragma unroll 1
+    for (int i = kBytes * thread; i < bytes; i += kBytes * threads) {
+      copy_async<kBytes>(static_cast<uint8_t*>(shared) + i, static_cast<const uint8_t*>(from) + i);
+    }
+  };
+  copy.template operator()<16>(to.q, x.q, blocks * 32);
+  copy.template operator()<8>(to.blocks, x.blocks, blocks * static_cast<int>(sizeof(RoundedBlock)));
+}
+
+/// A row of x at `at` in shared memory, aligned to 16 bytes.
+__device__ __forceinline__ RoundedRows rounded_row_in(uint8_t* at, int blocks) {
+  RoundedRows row;
+  row.q = reinterpret_cast<int8_t*>(at);
+  row.blocks = reinterpret_cast<RoundedBlock*>(at + blocks * 32);
+  return row;
+}
+
+/// The partial sum of one row of any type with x, or with the first row of `x_rounded` if the type
+/// is not a float.
+__device__ __forceinline__ float any_partial(DType type, const uint8_t* w, int n, int lane,
+                                             const float* x, const RoundedRows& x_rounded,
+                                             const uint32_t* codebook) {
+  float acc[1] = {0};
+  if (is_float(type)) {
+    const float* const rows[1] = {x};
+    with_float_type(type, [&]<DType kType>()
+                              CHIMERE_INLINED { float_partials<kType, 1>(w, n, lane, rows, acc); });
+  } else {
+    const int first[1] = {0};
+    integer_partials_of_rows<1>(type, {w, n / 32}, lane, x_rounded, first, codebook, acc);
+  }
+  return acc[0];
+}
+
+/// acc[i] += the partial sums of packed row w[i] with the row x, all in shared memory; of a
+/// rehearsal, of the first groups alone.
+template <DType kType, int kRows>
+__device__ __forceinline__ void shared_partials(const uint8_t* const (&w)[kRows], int blocks,
+                                                bool warm_icache, int lane, const RoundedRows& x,
+                                                const uint32_t* codebook, float (&acc)[kRows]) {
+  using C = Codec<kType>;
+  const int groups = warm_icache ? 1 : blocks * (32 / C::kGroup);
+#pragma unroll 1
+  for (int g = lane; g < groups; g += 16) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      acc[i] = add_terms<has_minimum(kType)>(
+          stored_terms<kType>(C::load(SharedRow{w[i], blocks}, g), codebook, x.q + g * C::kGroup,
+                              x.blocks[g * C::kGroup / 32], g),
+          acc[i]);
+    }
+  }
+}
+
+/// The trees of 16 of several sums of each lane, with the bits of tree_of_16(): lane l of a half
+/// warp gets result l / (16 / kRows).
+template <int kRows>
+__device__ __forceinline__ float trees_of_16(float (&acc)[kRows], int lane) {
+#pragma unroll
+  for (int n = kRows / 2; n > 0; n /= 2) {
+    const int distance = 16 * n / kRows;
+    const bool upper = (lane & distance) != 0;
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      const float own = upper ? acc[n + i] : acc[i];
+      const float given = upper ? acc[i] : acc[n + i];
+      acc[i] = own + __shfl_xor_sync(kFullWarp, given, distance);
+    }
+  }
+#pragma unroll
+  for (int distance = 8 / kRows; distance > 0; distance /= 2) {
+    acc[0] = acc[0] + __shfl_xor_sync(kFullWarp, acc[0], distance);
+  }
+  return acc[0];
+}
+
+}  // namespace
+
+CHIMERE_KERNEL_OF_BLOCKS(moe_decode_gate_up, kMoeGateUpThreads, 3, MoeDecodeArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  __shared__ float h[kMoeHiddenTile];
+  __shared__ uint64_t arrived[kMoeGateUpThreads / kWarp];
+  const auto rank = static_cast<int>(blockIdx.y);
+  const bool is_shared = rank == args.n_used;
+  const ExpertShape& shape = is_shared ? args.table.shared : args.table.routed;
+  const MoeDecodeKind& kind = is_shared ? args.shared : args.routed;
+  const int tile = static_cast<int>(blockIdx.x) * kMoeHiddenTile;
+  if (tile >= shape.n_ff) {  // the other kind is wider
+    wait_for_previous_kernel();
+    return;
+  }
+  const auto gate_type = static_cast<DType>(shape.gate_type);
+  const auto up_type = static_cast<DType>(shape.up_type);
+  auto* const codebook = reinterpret_cast<uint32_t*>(shared);
+  uint32_t* const up_codebook = gate_type == up_type ? codebook : codebook + kind.codebook[0].words;
+  copy_codebook(kind.codebook[0], args.codebook, codebook);
+  copy_codebook(kind.codebook[1], args.codebook, up_codebook);
+
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % 16;
+  const int half = thread / 16 % 2;
+  const int warp = thread / kWarp;
+  const int blocks = args.n_embd / 32;
+  const RoundedRows x = rounded_row_in(shared + args.x_at, blocks);
+  uint8_t* const stage = shared + args.stages_at + warp * args.stage_bytes;
+  WarpCopies copies(&arrived[warp]);
+
+  // Outputs first .. first + count - 1 are this warp's, the last one again beyond the end; a half
+  // warp takes `own` of them together.
+  const int first = min(tile + warp * kMoeWarpHidden, shape.n_ff - 1);
+  const int count = min(kMoeWarpHidden, shape.n_ff - first);
+  const int own = kind.at_once / 2;
+  const auto row_bytes = static_cast<int>(shape.gate_row_bytes);
+  const int64_t slot =
+      static_cast<int64_t>(blockIdx.z) * (args.n_used + args.table.has_shared) + rank;
+  int row = 0;
+  const uint8_t* gate = nullptr;
+  const uint8_t* up = nullptr;
+  bool warm_icache = args.warm_icache != 0 && own > 0;
+  if (warm_icache) {
+    wait_for_copies();
+    __syncthreads();
+  }
+#pragma unroll 1
+  while (true) {
+    if (!warm_icache) {
+      // Waits before it lets the next kernel start, so that the ids are there when that one begins.
+      wait_for_previous_kernel();
+      let_next_kernel_start();
+      row = row_id(args, static_cast<int>(blockIdx.z));
+      const int expert = is_shared ? args.table.n_experts
+                                   : args.ids[static_cast<int64_t>(row) * args.n_used + rank];
+      if (expert < 0) return;  // left out, and nobody reads its h
+      gate = args.table.experts[expert].gate + first * shape.gate_row_bytes;
+      up = args.table.experts[expert].up + first * shape.up_row_bytes;
+    }
+    if (own > 0) {
+      for (int begin = 0; begin < (warm_icache ? 1 : count); begin += 2 * own) {
+        const int n = min(2 * own, count - begin);
+        const uint8_t* rows[2 * kMoeWarpHidden / 2];
+#pragma unroll
+        for (int j = 0; j < kMoeWarpHidden / 2; ++j) {
+          const int o = min(own * half + min(j, own - 1), n - 1);
+          rows[2 * j] = stage + o * row_bytes;
+          rows[2 * j + 1] = stage + (n + o) * row_bytes;
+        }
+        if (!warm_icache) {
+          copies.begin(stage, gate + begin * row_bytes, n * row_bytes);
+          copies.begin(stage + n * row_bytes, up + begin * row_bytes, n * row_bytes);
+          if (begin == 0) {
+            copy_rounded_row(rows_from(args.x_rounded, row, blocks), blocks, thread,
+                             kMoeGateUpThreads, x);
+            wait_for_copies();
+            __syncthreads();
+          }
+          copies.wait();
+        }
+        float acc[kMoeWarpHidden] = {};
+        with_integer_type(gate_type, [&]<DType kType>() CHIMERE_INLINED {
+          shared_partials<kType>(rows, blocks, warm_icache, lane, x, codebook, acc);
+        });
+        // Gate and up of an output are neighbours.
+        constexpr int kLanes = 16 / kMoeWarpHidden;
+        const float v = trees_of_16(acc, lane);
+        const float u = __shfl_xor_sync(kFullWarp, v, kLanes);
+        const int j = lane / (2 * kLanes);
+        if (lane % (2 * kLanes) == 0 && j < own && own * half + j < n) {
+          h[first - tile + begin + own * half + j] = silu(v) * u;
+        }
+        __syncwarp();
+      }
+    } else {
+      wait_for_copies();
+      __syncthreads();
+      const float* floats = args.x + row * args.x_stride;
+      const RoundedRows integers = rows_from(args.x_rounded, row, blocks);
+      for (int begin = 0; begin < kMoeWarpHidden; begin += 2) {
+        const int o = min(begin + half, count - 1);
+        const float g = tree_of_16(any_partial(gate_type, gate + o * shape.gate_row_bytes,
+                                               args.n_embd, lane, floats, integers, codebook));
+        const float u = tree_of_16(any_partial(up_type, up + o * shape.up_row_bytes, args.n_embd,
+                                               lane, floats, integers, up_codebook));
+        if (lane == 0) h[first - tile + o] = silu(g) * u;
+      }
+    }
+    __syncthreads();
+    const int64_t begin = slot * args.h_width + tile;
+    if (is_float(static_cast<DType>(shape.down_type))) {
+      if (thread < kWarp && !warm_icache) args.h[begin + thread] = h[thread];
+    } else if (thread < kWarp) {
+      RoundedLane rounded[1];
+      round_lanes({h[thread]}, rounded);
+      if (!warm_icache) {
+        args.h_rounded.q[begin + thread] = rounded[0].q;
+        if (thread == 0) args.h_rounded.blocks[begin / kWarp] = rounded[0].block;
+      }
+    }
+    if (!warm_icache) return;
+    warm_icache = false;
+    __syncthreads();
+  }
+}
+
+namespace {
+
+/// Outputs of a warp that a half warp takes together.
+inline constexpr int kDownTogether = 4;
+
+/// What the threads of a block of the down product share.
+struct DownShared {
+  float dots[kMoeDownTile][kMoeDotStride];
+  float weights[kMoeMostUsed + 1];  ///< of the ranks
+  int32_t ids[kMoeMostUsed + 1];
+  uint64_t arrived[kMoeDownUnpackedThreads / kWarp];
+};
+
+/// The dot products of `count` outputs of one expert's `down` with its h, by one warp. `down` is
+/// the first output's row; unless the block warms the instruction cache, the first rows are on
+/// their way.
+__device__ __forceinline__ void down_dots(const MoeDecodeArgs& args, bool is_shared,
+                                          const uint8_t* down, int64_t slot, int rank, int count,
+                                          uint8_t* stage, const uint32_t* codebook,
+                                          WarpCopies& copies, DownShared& shared) {
+  const ExpertShape& shape = is_shared ? args.table.shared : args.table.routed;
+  const int at_once = is_shared ? args.shared.at_once : args.routed.at_once;
+  const auto type = static_cast<DType>(shape.down_type);
+  const int lane = static_cast<int>(threadIdx.x) % 16;
+  const int half = static_cast<int>(threadIdx.x) / 16 % 2;
+  const int blocks = shape.n_ff / 32;
+  const RoundedRows of_slot = rows_from(args.h_rounded, slot, args.h_width / 32);
+  if (at_once == 0) {
+    wait_for_previous_kernel();
+    for (int begin = 0; begin < count; begin += 2) {
+      const int o = min(begin + half, count - 1);
+      const float v =
+          tree_of_16(any_partial(type, down + o * shape.down_row_bytes, shape.n_ff, lane,
+                                 args.h + slot * args.h_width, of_slot, codebook));
+      if (lane == 0) shared.dots[o][rank] = v;
+    }
+    return;
+  }
+  const auto row_bytes = static_cast<int>(shape.down_row_bytes);
+  const RoundedRows x = rounded_row_in(stage, blocks);
+  uint8_t* const weights = stage + args.x_bytes;
+  bool warm_icache = args.warm_icache != 0;
+  for (int begin = 0; begin < count;) {
+    const int n = min(at_once, count - begin);
+    if (!warm_icache) {
+      if (begin > 0 || args.warm_icache != 0) {
+        copies.begin(weights, down + begin * row_bytes, n * row_bytes);
+      }
+      if (begin == 0) {
+        wait_for_previous_kernel();
+        copy_rounded_row(of_slot, blocks, static_cast<int>(threadIdx.x) % kWarp, kWarp, x);
+      }
+      copies.wait();
+    }
+#pragma unroll 1
+    for (int i = kDownTogether * half; i < n + kDownTogether * half; i += 2 * kDownTogether) {
+      const uint8_t* rows[kDownTogether];
+#pragma unroll
+      for (int j = 0; j < kDownTogether; ++j) rows[j] = weights + min(i + j, n - 1) * row_bytes;
+      float acc[kDownTogether] = {};
+      with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {
+        shared_partials<kType>(rows, blocks, warm_icache, lane, x, codebook, acc);
+      });
+      constexpr int kLanes = 16 / kDownTogether;
+      const float v = trees_of_16(acc, lane);
+      const int o = i + lane / kLanes;
+      if (lane % kLanes == 0 && o < n) shared.dots[begin + o][rank] = v;
+    }
+    __syncwarp();
+    if (!warm_icache) begin += n;
+    warm_icache = false;
+  }
+}
+
+__device__ __forceinline__ void moe_decode_down(const MoeDecodeArgs& args, uint8_t* dynamic,
+                                                DownShared& shared) {
+  let_next_kernel_start();
+  // A warp for each rank. What route has made is there: the previous kernel has waited for it.
+  const int thread = static_cast<int>(threadIdx.x);
+  const int rank = thread / kWarp;
+  const bool is_shared = rank == args.n_used;
+  const auto row_index = static_cast<int>(blockIdx.y);
+  const int row = row_id(args, row_index);
+  const int64_t chosen = static_cast<int64_t>(row) * args.n_used;
+  const int expert = is_shared ? args.table.n_experts : args.ids[chosen + rank];
+  const int first = static_cast<int>(blockIdx.x) * kMoeDownTile;
+  const int count = min(kMoeDownTile, args.n_embd - first);
+  uint8_t* const stage = dynamic + args.stages_at + rank * args.stage_bytes;
+  const uint8_t* down = nullptr;
+  WarpCopies copies(&shared.arrived[rank]);
+  if (expert >= 0) {
+    const int64_t row_bytes =
+        is_shared ? args.table.shared.down_row_bytes : args.table.routed.down_row_bytes;
+    const int at_once = is_shared ? args.shared.at_once : args.routed.at_once;
+    down = args.table.experts[expert].down + first * row_bytes;
+    if (at_once > 0 && args.warm_icache == 0) {
+      copies.begin(stage + args.x_bytes, down, min(at_once, count) * static_cast<int>(row_bytes));
+    }
+  }
+  auto* const codebook = reinterpret_cast<uint32_t*>(dynamic);
+  uint32_t* const shared_codebook = codebook + args.routed.codebook[0].words;
+  copy_codebook(args.routed.codebook[0], args.codebook, codebook);
+  copy_codebook(args.shared.codebook[0], args.codebook, shared_codebook);
+  if (thread < args.n_used) {
+    shared.ids[thread] = args.ids[chosen + thread];
+    shared.weights[thread] = args.weights[chosen + thread];
+  } else if (thread == args.n_used && args.table.has_shared != 0) {
+    shared.weights[thread] = sigmoid(args.shared_gate[row]);
+  }
+  wait_for_copies();
+  __syncthreads();
+  if (expert >= 0) {
+    const int64_t slot =
+        static_cast<int64_t>(row_index) * (args.n_used + args.table.has_shared) + rank;
+    down_dots(args, is_shared, down, slot, rank, count, stage,
+              is_shared ? shared_codebook : codebook, copies, shared);
+  }
+  wait_for_previous_kernel();
+  __syncthreads();
+  if (thread >= count) return;
+  float t = 0;
+#pragma unroll 1
+  for (int k = 0; k < args.n_used && shared.ids[k] >= 0; ++k) {
+    t = fmaf(shared.weights[k], shared.dots[thread][k], t);
+  }
+  if (args.table.has_shared != 0) {
+    t = fmaf(shared.weights[args.n_used], shared.dots[thread][args.n_used], t);
+  }
+  float* y = args.y + row * args.y_stride + first + thread;
+  *y = *y + t;
+}
+
+}  // namespace
+
+CHIMERE_KERNEL_OF_BLOCKS(moe_decode_down_narrow, kMoeDownNarrowThreads, 3, MoeDecodeArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, dynamic);
+  __shared__ DownShared shared;
+  moe_decode_down(args, dynamic, shared);
+}
+
+/// For more ranks; the threads have fewer registers.
+CHIMERE_KERNEL(moe_decode_down_unpacked, kMoeDownUnpackedThreads, MoeDecodeArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, dynamic);
+  __shared__ DownShared shared;
+  moe_decode_down(args, dynamic, shared);
+}
+
+}  // namespace chimere::kernels::cuda

@@ -1,0 +1,49 @@
+// Experts of decode rows on a GPU: Ops::moe_ffn with the bits of ref.
+#ifndef CHIMERE_KERNELS_CUDA_MOE_DECODE_H_
+#define CHIMERE_KERNELS_CUDA_MOE_DECODE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/result.h"
+#include "kernels/api.h"
+#include "kernels/cuda/device/stream.h"
+#include "kernels/cuda/linear_decode.h"
+#include "kernels/cuda/moe_args.h"
+#include "tensor/memory.h"
+
+namespace chimere::kernels::cuda {
+
+/// Where a layer's experts lie, in device memory: made once, when the weights have been uploaded.
+class ExpertTable {
+ public:
+  /// All weights are packed, in device memory. Errors: kUnsupported (routed experts that differ in
+  /// types or shapes, more than kMoeMostExperts), kOutOfMemory, kIo.
+  static Result<ExpertTable> create(Memory& memory, std::span<const ExpertWeights> experts,
+                                    const ExpertWeights* shared);
+
+  const ExpertTableArgs& args() const { return args_; }
+  /// The larger n_ff in whole blocks of 32.
+  int64_t h_width() const;
+  /// Slots of a row: an expert each.
+  int64_t slots(int n_used) const { return n_used + args_.has_shared; }
+
+ private:
+  std::unique_ptr<MemoryRange> memory_;
+  ExpertTableArgs args_ = {};
+};
+
+/// Bytes of scratch memory that moe_decode() wants.
+int64_t moe_decode_scratch_bytes(const ExpertTable& table, int64_t rows, int n_used);
+
+/// y += the experts of the rows that `rows` names (Ops::moe_ffn). n_used is at most kMoeMostUsed.
+/// All pointers are the device's; `rounded` is x rounded, all rows (not read if no gate or up has a
+/// quantised type); `scratch` is aligned to 16 bytes.
+void moe_decode(Stream& stream, int multiprocessors, const ExpertTable& table, ConstMatrixView x,
+                const RoundedRows& rounded, const RowSet& rows, const Routing& routing,
+                const float* shared_gate, const uint32_t* codebook, uint8_t* scratch, MatrixView y);
+
+}  // namespace chimere::kernels::cuda
+
+#endif  // CHIMERE_KERNELS_CUDA_MOE_DECODE_H_

@@ -1,0 +1,180 @@
+// Experts of prefill rows: the rows of each expert together, on tensor cores. Five launches,
+// whatever the routing, which the host never sees: a map of the rows by expert, gate and up, the
+// rounding of h (half_rows.cu), down, and the sums in the order of the ranks.
+#include "kernels/cuda/decode_dot.h"
+#include "kernels/cuda/language.h"
+#include "kernels/cuda/moe_args.h"
+#include "kernels/cuda/prefill_tile.h"
+#include "kernels/cuda/ptx/dependent_launch.h"
+#include "kernels/math.h"
+
+namespace chimere::kernels::cuda {
+namespace {
+
+__device__ __forceinline__ int ranks_of(const MoePrefillArgs& args) {
+  return args.n_used + args.table.has_shared;
+}
+
+__device__ __forceinline__ int row_of_slot(const MoePrefillArgs& args, int slot) {
+  const int index = slot / ranks_of(args);
+  return args.row_ids == nullptr ? index : args.row_ids[index];
+}
+
+__device__ __forceinline__ int expert_of_slot(const MoePrefillArgs& args, int slot) {
+  const int rank = slot % ranks_of(args);
+  if (rank == args.n_used) return args.table.n_experts;
+  return args.ids[static_cast<int64_t>(row_of_slot(args, slot)) * args.n_used + rank];
+}
+
+/// Sums of values[0 .. thread] by all threads of the block, each giving one value.
+__device__ __forceinline__ int running_sum(int value, int* values) {
+  const int thread = static_cast<int>(threadIdx.x);
+  values[thread] = value;
+  __syncthreads();
+  for (int distance = 1; distance < kMoeMapThreads; distance *= 2) {
+    const int left = thread >= distance ? values[thread - distance] : 0;
+    __syncthreads();
+    values[thread] += left;
+    __syncthreads();
+  }
+  return values[thread];
+}
+
+}  // namespace
+
+CHIMERE_KERNEL(moe_prefill_map, kMoeMapThreads, MoePrefillArgs, args) {
+  __shared__ int counts[kMoeMapThreads];
+  __shared__ int sums[kMoeMapThreads];
+  let_next_kernel_start();
+  wait_for_previous_kernel();
+  const int thread = static_cast<int>(threadIdx.x);
+  const int slots = args.rows * ranks_of(args);
+  counts[thread] = 0;
+  __syncthreads();
+  for (int slot = thread; slot < slots; slot += kMoeMapThreads) {
+    atomicAdd(&counts[expert_of_slot(args, slot)], 1);
+  }
+  __syncthreads();
+  const int count = counts[thread];
+  const int begin = running_sum(count, sums) - count;
+  const int tiles = (count + kTileRows - 1) / kTileRows;
+  __syncthreads();
+  const int tiles_end = running_sum(tiles, sums);
+  for (int i = 0; i < tiles; ++i) {
+    const int done = i * kTileRows;
+    args.tiles[tiles_end - tiles + i] = {thread, begin + done, min(kTileRows, count - done)};
+  }
+  if (thread == kMoeMapThreads - 1) *args.n_tiles = tiles_end;
+  counts[thread] = begin;  // where the expert's next slot goes; their order changes no result
+  __syncthreads();
+  for (int slot = thread; slot < slots; slot += kMoeMapThreads) {
+    args.slot_at[atomicAdd(&counts[expert_of_slot(args, slot)], 1)] = slot;
+  }
+}
+
+CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_gate_up, kTileThreads, 2, MoePrefillArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  __shared__ int ids[kTileRows];
+  TileStage* const stages = stages_in(shared);
+  auto* codebooks = reinterpret_cast<uint32_t*>(shared + kTileSharedBytes);
+  let_next_kernel_start();
+  wait_for_previous_kernel();
+  if (static_cast<int>(blockIdx.y) >= *args.n_tiles) return;
+  const MoeTile tile = args.tiles[blockIdx.y];
+  const bool is_shared = tile.expert == args.table.n_experts;
+  const ExpertShape& shape = is_shared ? args.table.shared : args.table.routed;
+  const int first_output = static_cast<int>(blockIdx.x) * kMoePrefillHidden;
+  if (first_output >= shape.n_ff) return;
+  const auto gate_type = static_cast<DType>(shape.gate_type);
+  const auto up_type = static_cast<DType>(shape.up_type);
+  uint32_t* const up_codebook =
+      gate_type == up_type ? codebooks : codebooks + codebook_place(gate_type).words;
+  load_codebook(gate_type, args.codebook, codebooks);
+  if (up_type != gate_type) load_codebook(up_type, args.codebook, up_codebook);
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread < tile.count) ids[thread] = row_of_slot(args, args.slot_at[tile.begin + thread]);
+  __syncthreads();
+
+  // Of each 16 rows of weights 8 are gate's and 8 up's, so that a thread gets both of an output.
+  const int row = thread / 2;
+  const bool is_up = row % 16 >= 8;
+  const int o = min(first_output + row / 16 * 8 + row % 8, shape.n_ff - 1);
+  const ExpertPointers& expert = args.table.experts[tile.expert];
+  const uint8_t* packed =
+      is_up ? expert.up + o * shape.up_row_bytes : expert.gate + o * shape.gate_row_bytes;
+  const TileWeights w = {
+      {packed, args.n_embd / 32}, is_up ? up_type : gate_type, is_up ? up_codebook : codebooks};
+  TileSums acc;
+  multiply_tile(stages, w, {args.x, args.n_embd, ids, tile.count}, acc);
+
+#pragma unroll
+  for (int at = 0; at < 64; ++at) {
+    if (at % 4 >= 2) continue;  // up's, two behind gate's
+    const int output = first_output + tile_output(at) / 16 * 8 + tile_output(at) % 8;
+    const int x = tile_row(at);
+    if (x >= tile.count || output >= shape.n_ff) continue;
+    const float unit = args.x.unit[ids[x]];
+    args.h[static_cast<int64_t>(tile.begin + x) * args.h_width + output] =
+        silu(acc[at] * unit) * (acc[at + 2] * unit);
+  }
+}
+
+CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_down, kTileThreads, 2, MoePrefillArgs, args) {
+  CHIMERE_DYNAMIC_SHARED(uint8_t, shared);
+  __shared__ int ids[kTileRows];
+  TileStage* const stages = stages_in(shared);
+  auto* codebook = reinterpret_cast<uint32_t*>(shared + kTileSharedBytes);
+  let_next_kernel_start();
+  wait_for_previous_kernel();
+  if (static_cast<int>(blockIdx.y) >= *args.n_tiles) return;
+  const MoeTile tile = args.tiles[blockIdx.y];
+  const bool is_shared = tile.expert == args.table.n_experts;
+  const ExpertShape& shape = is_shared ? args.table.shared : args.table.routed;
+  const auto type = static_cast<DType>(shape.down_type);
+  load_codebook(type, args.codebook, codebook);
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread < tile.count) ids[thread] = tile.begin + thread;
+  __syncthreads();
+  const int first_output = static_cast<int>(blockIdx.x) * kTileOutputs;
+  const int mine = min(first_output + thread / 2, args.n_embd - 1);
+  const TileWeights w = {
+      {args.table.experts[tile.expert].down + mine * shape.down_row_bytes, shape.n_ff / 32},
+      type,
+      codebook};
+  TileSums acc;
+  multiply_tile(stages, w, {args.h_halves, args.h_width, ids, tile.count}, acc);
+
+#pragma unroll
+  for (int at = 0; at < 64; ++at) {
+    const int o = first_output + tile_output(at);
+    if (tile_row(at) >= tile.count || o >= args.n_embd) continue;
+    const int position = tile.begin + tile_row(at);
+    args.out[static_cast<int64_t>(args.slot_at[position]) * args.n_embd + o] =
+        acc[at] * args.h_halves.unit[position];
+  }
+}
+
+/// Rule 7 of docs/numerics.md for a row.
+CHIMERE_KERNEL(moe_prefill_combine, kMoeCombineThreads, MoePrefillArgs, args) {
+  let_next_kernel_start();
+  wait_for_previous_kernel();
+  const int index = static_cast<int>(blockIdx.x);
+  const int ranks = ranks_of(args);
+  const int row = row_of_slot(args, index * ranks);
+  const float* out = args.out + static_cast<int64_t>(index) * ranks * args.n_embd;
+  const float* weights = args.weights + static_cast<int64_t>(row) * args.n_used;
+  const float shared_weight = args.table.has_shared != 0 ? sigmoid(args.shared_gate[row]) : 0;
+  float* y = args.y + row * args.y_stride;
+  for (int o = static_cast<int>(threadIdx.x); o < args.n_embd; o += kMoeCombineThreads) {
+    float t = 0;
+    for (int rank = 0; rank < args.n_used; ++rank) {
+      t = fmaf(weights[rank], out[static_cast<int64_t>(rank) * args.n_embd + o], t);
+    }
+    if (args.table.has_shared != 0) {
+      t = fmaf(shared_weight, out[static_cast<int64_t>(args.n_used) * args.n_embd + o], t);
+    }
+    y[o] = y[o] + t;
+  }
+}
+
+}  // namespace chimere::kernels::cuda

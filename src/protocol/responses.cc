@@ -1,0 +1,281 @@
+#include "protocol/responses.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+
+#include "protocol/json_text.h"
+
+namespace chimere::protocol {
+namespace {
+
+Json head_json(const ResponseHead& head, const char* object) {
+  return {{"id", head.id},
+          {"object", object},
+          {"created", head.created},
+          {"model", head.model},
+          {"system_fingerprint", head.fingerprint}};
+}
+
+Json usage_json(const Usage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"completion_tokens_details",
+           {{"reasoning_tokens", usage.reasoning_tokens},
+            {"accepted_prediction_tokens", usage.accepted_drafts},
+            {"rejected_prediction_tokens", usage.rejected_drafts}}}};
+}
+
+Json finish_json(const Choice& choice) {
+  return choice.finish_reason.empty() ? Json() : Json(choice.finish_reason);
+}
+
+Json bytes_json(const std::string& bytes) {
+  Json out = Json::array();
+  for (const char c : bytes) out.push_back(static_cast<uint8_t>(c));
+  return out;
+}
+
+Json logprob_json(const Logprob& l) {
+  return {{"token", l.bytes}, {"logprob", l.value}, {"bytes", bytes_json(l.bytes)}};
+}
+
+Json chat_logprobs(const Choice& choice) {
+  if (!choice.has_logprobs) return {};
+  Json content = Json::array();
+  for (const TokenLogprobs& t : choice.logprobs) {
+    Json entry = logprob_json(t.token);
+    entry["top_logprobs"] = Json::array();
+    for (const Logprob& l : t.top) entry["top_logprobs"].push_back(logprob_json(l));
+    content.push_back(std::move(entry));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+Json completion_logprobs(const Choice& choice) {
+  if (!choice.has_logprobs) return {};
+  Json out = {{"tokens", Json::array()},
+              {"token_logprobs", Json::array()},
+              {"top_logprobs", Json::array()},
+              {"text_offset", Json::array()}};
+  int64_t offset = choice.text_offset;
+  for (const TokenLogprobs& t : choice.logprobs) {
+    out["tokens"].push_back(t.token.bytes);
+    out["token_logprobs"].push_back(t.token.value);
+    Json top = Json::object();
+    for (const Logprob& l : t.top) top[l.bytes] = l.value;
+    out["top_logprobs"].push_back(std::move(top));
+    out["text_offset"].push_back(offset);
+    offset += static_cast<int64_t>(t.token.bytes.size());
+  }
+  return out;
+}
+
+Json completion_choice(const Choice& choice) {
+  return {{"text", choice.content},
+          {"index", choice.index},
+          {"logprobs", completion_logprobs(choice)},
+          {"finish_reason", finish_json(choice)}};
+}
+
+std::string chunk(Json out, Json choice, bool null_usage) {
+  out["choices"] = Json::array({std::move(choice)});
+  if (null_usage) out["usage"] = nullptr;
+  return to_text(out);
+}
+
+std::string usage_chunk(Json out, const Usage& usage) {
+  out["choices"] = Json::array();
+  out["usage"] = usage_json(usage);
+  return to_text(out);
+}
+
+Json model_json(const ModelEntry& model) {
+  return {{"id", model.id},
+          {"object", "model"},
+          {"created", model.created},
+          {"owned_by", "chimere"},
+          {"max_model_len", model.context}};
+}
+
+void append_numbers(const std::vector<float>& vector, std::string& out) {
+  out += '[';
+  for (const float x : vector) {
+    char digits[32];
+    // The shortest text that is read back as the same f32.
+    const auto end = std::to_chars(digits, digits + sizeof(digits), x).ptr;
+    out.append(digits, end);
+    out += ',';
+  }
+  if (vector.empty()) {
+    out += ']';
+  } else {
+    out.back() = ']';
+  }
+}
+
+/// RFC 4648, section 4.
+void append_base64(const std::vector<float>& vector, std::string& out) {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const auto* bytes = reinterpret_cast<const uint8_t*>(vector.data());
+  const size_t n = vector.size() * sizeof(float);
+  out += '"';
+  for (size_t i = 0; i < n; i += 3) {
+    const size_t left = std::min<size_t>(3, n - i);
+    uint32_t three = 0;
+    for (size_t b = 0; b < 3; ++b) three = three << 8 | (b < left ? bytes[i + b] : 0U);
+    for (size_t d = 0; d < 4; ++d) {
+      out += d <= left ? kDigits[three >> (18 - 6 * d) & 63] : '=';
+    }
+  }
+  out += '"';
+}
+
+}  // namespace
+
+std::string chat_response(const ResponseHead& head, std::span<const Choice> choices,
+                          const Usage& usage) {
+  Json out = head_json(head, "chat.completion");
+  out["choices"] = Json::array();
+  for (const Choice& c : choices) {
+    Json message = {{"role", "assistant"}, {"content", c.content}, {"refusal", nullptr}};
+    if (!c.reasoning.empty()) message["reasoning_content"] = c.reasoning;
+    out["choices"].push_back({{"index", c.index},
+                              {"message", std::move(message)},
+                              {"logprobs", chat_logprobs(c)},
+                              {"finish_reason", finish_json(c)}});
+  }
+  out["usage"] = usage_json(usage);
+  return to_text(out);
+}
+
+std::string completion_response(const ResponseHead& head, std::span<const Choice> choices,
+                                const Usage& usage) {
+  Json out = head_json(head, "text_completion");
+  out["choices"] = Json::array();
+  for (const Choice& c : choices) out["choices"].push_back(completion_choice(c));
+  out["usage"] = usage_json(usage);
+  return to_text(out);
+}
+
+std::string chat_role_chunk(const ResponseHead& head, int64_t index, bool null_usage) {
+  return chunk(head_json(head, "chat.completion.chunk"),
+               {{"index", index},
+                {"delta", {{"role", "assistant"}, {"content", ""}}},
+                {"logprobs", nullptr},
+                {"finish_reason", nullptr}},
+               null_usage);
+}
+
+std::string chat_chunk(const ResponseHead& head, const Choice& piece, bool null_usage) {
+  Json delta = Json::object();
+  if (!piece.reasoning.empty()) delta["reasoning_content"] = piece.reasoning;
+  if (!piece.content.empty()) delta["content"] = piece.content;
+  return chunk(head_json(head, "chat.completion.chunk"),
+               {{"index", piece.index},
+                {"delta", std::move(delta)},
+                {"logprobs", chat_logprobs(piece)},
+                {"finish_reason", finish_json(piece)}},
+               null_usage);
+}
+
+std::string completion_chunk(const ResponseHead& head, const Choice& piece, bool null_usage) {
+  return chunk(head_json(head, "text_completion"), completion_choice(piece), null_usage);
+}
+
+TextChunks::TextChunks(const ResponseHead& head, bool chat, int64_t index, bool null_usage) {
+  // Found again in the text: the choices come last in it.
+  static const std::string kPlace = "\x01";
+  Choice piece;
+  piece.index = index;
+  piece.content = kPlace;
+  const std::string whole =
+      chat ? chat_chunk(head, piece, null_usage) : completion_chunk(head, piece, null_usage);
+  const std::string place = to_text(Json(kPlace));
+  const size_t at = whole.rfind(place);
+  before_ = whole.substr(0, at);
+  behind_ = whole.substr(at + place.size());
+}
+
+std::string TextChunks::chunk(const std::string& content) const {
+  return before_ + to_text(Json(content)) + behind_;
+}
+
+std::string chat_usage_chunk(const ResponseHead& head, const Usage& usage) {
+  return usage_chunk(head_json(head, "chat.completion.chunk"), usage);
+}
+
+std::string completion_usage_chunk(const ResponseHead& head, const Usage& usage) {
+  return usage_chunk(head_json(head, "text_completion"), usage);
+}
+
+std::string sse_event(std::string_view json) { return "data: " + std::string(json) + "\n\n"; }
+
+std::string model_list(std::span<const ModelEntry> models) {
+  Json data = Json::array();
+  for (const ModelEntry& m : models) data.push_back(model_json(m));
+  return to_text({{"object", "list"}, {"data", std::move(data)}});
+}
+
+std::string model_response(const ModelEntry& model) { return to_text(model_json(model)); }
+
+std::string tokenize_response(std::span<const int32_t> tokens, std::span<const std::string> pieces,
+                              int64_t context) {
+  Json out = {{"tokens", tokens}, {"count", tokens.size()}, {"max_model_len", context}};
+  if (!pieces.empty()) out["pieces"] = pieces;
+  return to_text(out);
+}
+
+std::string embeddings_response(std::string_view model, std::span<const std::vector<float>> vectors,
+                                bool base64, int64_t tokens) {
+  // By hand: a document of a million numbers takes fifty times their memory.
+  std::string out = R"({"object":"list","data":[)";
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    if (i > 0) out += ',';
+    out += R"({"object":"embedding","index":)" + std::to_string(i) + R"(,"embedding":)";
+    if (base64) {
+      append_base64(vectors[i], out);
+    } else {
+      append_numbers(vectors[i], out);
+    }
+    out += '}';
+  }
+  out += R"(],"model":)" + to_text(Json(std::string(model)));
+  const Json usage = {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
+  return out + R"(,"usage":)" + to_text(usage) + '}';
+}
+
+std::string engram_response(std::string_view table, int64_t written,
+                            std::span<const std::string> refused, int64_t ngrams) {
+  return to_text({{"object", "engram.write"},
+                  {"table", table},
+                  {"written", written},
+                  {"refused", refused},
+                  {"ngrams", ngrams}});
+}
+
+std::string detokenize_response(std::string_view content) {
+  return to_text({{"content", content}});
+}
+
+std::string status_response(const ServerStatus& s) {
+  return to_text({{"version", s.version},
+                  {"model", s.model},
+                  {"ready", s.ready},
+                  {"uptime_seconds", s.uptime_seconds},
+                  {"connections", s.connections},
+                  {"requests", {{"running", s.running}, {"waiting", s.waiting}}},
+                  {"steps", s.steps},
+                  {"tokens", {{"prompt", s.prompt_tokens}, {"reply", s.generated_tokens}}},
+                  {"evictions", s.evictions},
+                  {"memory",
+                   {{"kv_bytes", s.kv_bytes},
+                    {"kv_limit", s.kv_limit},
+                    {"recurrent_bytes", s.recurrent_bytes},
+                    {"recurrent_limit", s.recurrent_limit}}}});
+}
+
+}  // namespace chimere::protocol

@@ -1,0 +1,125 @@
+// What the server answers, as JSON text, and the events of streams.
+#ifndef CHIMERE_PROTOCOL_RESPONSES_H_
+#define CHIMERE_PROTOCOL_RESPONSES_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chimere::protocol {
+
+/// What all parts of one answer repeat.
+struct ResponseHead {
+  std::string id;
+  int64_t created = 0;  ///< seconds since 1970
+  std::string model;
+  std::string fingerprint;
+};
+
+struct Logprob {
+  std::string bytes;  ///< of the token; may be half a character
+  float value = 0;    ///< ln of the probability
+};
+
+struct TokenLogprobs {
+  Logprob token;
+  std::vector<Logprob> top;  ///< most likely first
+};
+
+struct Usage {
+  int64_t prompt_tokens = 0;
+  int64_t completion_tokens = 0;
+  int64_t cached_tokens = 0;     ///< of the prompt's
+  int64_t reasoning_tokens = 0;  ///< of the completion's
+  int64_t accepted_drafts = 0;   ///< of the completion's: tokens that a draft had foretold
+  int64_t rejected_drafts = 0;   ///< drafts that were not the token
+};
+
+/// A whole choice, or one piece of it in a stream.
+struct Choice {
+  int64_t index = 0;
+  std::string content;
+  std::string reasoning;  ///< of a chat
+  /// "stop", "length"; empty: not finished.
+  std::string finish_reason;
+  bool has_logprobs = false;
+  std::vector<TokenLogprobs> logprobs;
+  int64_t text_offset = 0;  ///< of a completion: where its first token begins in the text
+};
+
+std::string chat_response(const ResponseHead& head, std::span<const Choice> choices,
+                          const Usage& usage);
+std::string completion_response(const ResponseHead& head, std::span<const Choice> choices,
+                                const Usage& usage);
+
+/// The chunks of one choice that hold plain text alone, which most do: as chat_chunk() or
+/// completion_chunk() say them, without building the whole document for each token.
+class TextChunks {
+ public:
+  TextChunks(const ResponseHead& head, bool chat, int64_t index, bool null_usage);
+  std::string chunk(const std::string& content) const;
+
+ private:
+  std::string before_;
+  std::string behind_;
+};
+
+/// Chunks of a stream. `null_usage`: the last chunk will carry the usage, and the others say so.
+std::string chat_role_chunk(const ResponseHead& head, int64_t index, bool null_usage);
+std::string chat_chunk(const ResponseHead& head, const Choice& piece, bool null_usage);
+std::string completion_chunk(const ResponseHead& head, const Choice& piece, bool null_usage);
+std::string chat_usage_chunk(const ResponseHead& head, const Usage& usage);
+std::string completion_usage_chunk(const ResponseHead& head, const Usage& usage);
+
+/// One server-sent event.
+std::string sse_event(std::string_view json);
+inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";
+inline constexpr std::string_view kSseKeepAlive = ": keep-alive\n\n";
+
+struct ModelEntry {
+  std::string id;
+  int64_t created = 0;
+  int64_t context = 0;  ///< tokens
+};
+std::string model_list(std::span<const ModelEntry> models);
+std::string model_response(const ModelEntry& model);
+
+/// `vectors`: of each input, in order. `base64`: as text of their little-endian f32 bytes.
+std::string embeddings_response(std::string_view model, std::span<const std::vector<float>> vectors,
+                                bool base64, int64_t tokens);
+
+/// What became of the texts that a memory was to keep. `refused`: a sentence for each of the
+/// others.
+std::string engram_response(std::string_view table, int64_t written,
+                            std::span<const std::string> refused, int64_t ngrams);
+
+/// `pieces`: texts of the tokens, or empty where they were not asked for.
+std::string tokenize_response(std::span<const int32_t> tokens, std::span<const std::string> pieces,
+                              int64_t context);
+std::string detokenize_response(std::string_view content);
+
+/// /v1/status.
+struct ServerStatus {
+  std::string version;
+  std::string model;
+  bool ready = false;
+  double uptime_seconds = 0;
+  int64_t connections = 0;
+  int64_t running = 0;  ///< requests with a state
+  int64_t waiting = 0;
+  int64_t steps = 0;
+  int64_t prompt_tokens = 0;
+  int64_t generated_tokens = 0;
+  int64_t evictions = 0;
+  int64_t kv_bytes = 0;
+  int64_t kv_limit = 0;
+  int64_t recurrent_bytes = 0;
+  int64_t recurrent_limit = 0;
+};
+std::string status_response(const ServerStatus& status);
+
+}  // namespace chimere::protocol
+
+#endif  // CHIMERE_PROTOCOL_RESPONSES_H_

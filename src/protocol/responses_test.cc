@@ -1,0 +1,119 @@
+#include "protocol/responses.h"
+
+#include <gtest/gtest.h>
+
+#include "protocol/api_error.h"
+#include "protocol/json_text.h"
+
+namespace chimere::protocol {
+namespace {
+
+const ResponseHead kHead{"chatcmpl-1", 17, "mini", "fp"};
+
+TEST(Responses, HalfCharactersBecomeReplacementsAndKeepTheirBytes) {
+  Choice choice;
+  choice.content = "x\xC3";
+  choice.finish_reason = "length";
+  choice.has_logprobs = true;
+  choice.logprobs = {{{"\xC3", -0.5F}, {{"\xC3", -0.5F}, {"y", -2}}}};
+  const Json response = Json::parse(chat_response(kHead, {{choice}}, {5, 2, 4, 0}));
+  EXPECT_EQ(response["object"], "chat.completion");
+  const Json& told = response["choices"][0];
+  EXPECT_EQ(told["message"]["content"], "x\xEF\xBF\xBD");
+  EXPECT_FALSE(told["message"].contains("reasoning_content"));
+  EXPECT_EQ(told["logprobs"]["content"][0]["bytes"], Json::array({0xC3}));
+  EXPECT_EQ(told["logprobs"]["content"][0]["top_logprobs"][1]["token"], "y");
+  EXPECT_EQ(response["usage"]["total_tokens"], 7);
+  EXPECT_EQ(response["usage"]["prompt_tokens_details"]["cached_tokens"], 4);
+}
+
+TEST(Responses, ChunksCarryOnlyWhatIsNew) {
+  Choice piece;
+  piece.reasoning = "hm";
+  const Json first = Json::parse(chat_chunk(kHead, piece, true));
+  EXPECT_EQ(first["choices"][0]["delta"], Json({{"reasoning_content", "hm"}}));
+  EXPECT_TRUE(first["choices"][0]["finish_reason"].is_null());
+  EXPECT_TRUE(first.at("usage").is_null());
+  const Json plain = Json::parse(chat_chunk(kHead, piece, false));
+  EXPECT_FALSE(plain.contains("usage"));
+  const Json last = Json::parse(chat_usage_chunk(kHead, {1, 2, 0, 1}));
+  EXPECT_EQ(last["choices"], Json::array());
+  EXPECT_EQ(last["usage"]["completion_tokens_details"]["reasoning_tokens"], 1);
+}
+
+TEST(Responses, PlainTextHasTheSameChunks) {
+  // Names that hold what the text is looked for by.
+  const ResponseHead head{"\x01", 17, "mi\x01ni\"", "f\\p"};
+  for (const char* text : {"lo", "a \"b\"\n\\", "\x01", "gr\xC3\xBC\xC3\x9F", "x\xC3"}) {
+    for (const bool null_usage : {false, true}) {
+      Choice piece;
+      piece.index = 3;
+      piece.content = text;
+      EXPECT_EQ(TextChunks(head, true, 3, null_usage).chunk(text),
+                chat_chunk(head, piece, null_usage));
+      EXPECT_EQ(TextChunks(head, false, 3, null_usage).chunk(text),
+                completion_chunk(head, piece, null_usage));
+    }
+  }
+}
+
+TEST(Responses, UsageTellsOfDrafts) {
+  const Json usage = Json::parse(chat_usage_chunk(kHead, {1, 9, 0, 1, 4, 2}))["usage"];
+  EXPECT_EQ(usage["completion_tokens_details"]["accepted_prediction_tokens"], 4);
+  EXPECT_EQ(usage["completion_tokens_details"]["rejected_prediction_tokens"], 2);
+}
+
+TEST(Responses, AFullQueueAndFullMemoryAreDifferent) {
+  const Error full{Error::Code::kOutOfMemory, "Full."};
+  EXPECT_EQ(from_submit(full).status, 429);
+  EXPECT_EQ(from_submit(full).code, "queue_full");
+  EXPECT_EQ(from_engine(full).status, 503);
+  EXPECT_EQ(from_engine(full).code, "out_of_memory");
+  EXPECT_GT(from_engine(full).retry_after, 0);
+  EXPECT_EQ(from_engram(full).status, 507);
+  EXPECT_EQ(from_engram({Error::Code::kNotFound, "No."}).status, 404);
+  for (const auto code :
+       {Error::Code::kInvalidArgument, Error::Code::kCancelled, Error::Code::kIo}) {
+    EXPECT_EQ(from_submit({code, "x"}).status, from_engine({code, "x"}).status);
+    EXPECT_EQ(from_engram({code, "x"}).status, from_engine({code, "x"}).status);
+  }
+}
+
+TEST(Responses, CompletionOffsetsGoOn) {
+  Choice piece;
+  piece.content = "lo!";
+  piece.text_offset = 3;
+  piece.has_logprobs = true;
+  piece.logprobs = {{{"lo", -1}, {}}, {{"!", -2}, {}}};
+  const Json chunk = Json::parse(completion_chunk(kHead, piece, false));
+  EXPECT_EQ(chunk["choices"][0]["logprobs"]["text_offset"], Json::array({3, 5}));
+}
+
+TEST(Responses, AnErrorSaysWhichField) {
+  const Json error = Json::parse(error_body(bad_field("No.", "n")))["error"];
+  EXPECT_EQ(error["param"], "n");
+  EXPECT_EQ(error["type"], "invalid_request_error");
+  const Json other = Json::parse(error_body({429, "Later.", "", "", 1}))["error"];
+  EXPECT_EQ(other["type"], "rate_limit_error");
+  EXPECT_TRUE(other["code"].is_null());
+}
+
+TEST(EmbeddingsReply, NumbersAndBase64) {
+  const std::vector<std::vector<float>> vectors = {{0.5F, -1, 0.1F}, {}};
+  EXPECT_EQ(embeddings_response("a\"b", vectors, false, 3),
+            R"({"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5,-1,0.1]},)"
+            R"({"object":"embedding","index":1,"embedding":[]}],"model":"a\"b",)"
+            R"("usage":{"prompt_tokens":3,"total_tokens":3}})");
+  // 12, 4 and 8 bytes: no, two and one character of padding.
+  const auto packed = [](const std::vector<float>& v) {
+    const std::string response = embeddings_response("m", {&v, 1}, true, 1);
+    const size_t begin = response.find("\"embedding\":\"") + 13;
+    return response.substr(begin, response.find('"', begin) - begin);
+  };
+  EXPECT_EQ(packed({0.5F, -1, 0.1F}), "AAAAPwAAgL/NzMw9");
+  EXPECT_EQ(packed({0.5F}), "AAAAPw==");
+  EXPECT_EQ(packed({0.5F, -1}), "AAAAPwAAgL8=");
+}
+
+}  // namespace
+}  // namespace chimere::protocol

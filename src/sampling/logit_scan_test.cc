@@ -1,0 +1,81 @@
+#include "sampling/logit_scan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "base/fresh_seed.h"
+
+namespace chimere::sampling {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+std::vector<Candidate> select_largest(const std::vector<float>& logits, int64_t k) {
+  LogitScan of;
+  scan_logits(logits, of);
+  return select_largest(logits, of, k);
+}
+
+TEST(SelectLargest, EqualsAFullSortWithTiesToTheLowerId) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 300; ++round) {
+    const size_t n = 1 + random() % 3000;
+    const unsigned distinct = 1 + random() % 400;  // few distinct values: many ties
+    std::vector<float> logits(n);
+    for (float& l : logits) l = static_cast<float>(random() % distinct) - 100;
+    if (round % 3 == 0) std::sort(logits.begin(), logits.end());  // worst case: always a new best
+    std::vector<Candidate> expected;
+    for (size_t i = 0; i < n; ++i) expected.push_back({logits[i], static_cast<int32_t>(i)});
+    std::sort(expected.begin(), expected.end());
+    const int64_t k = random() % (n + 5);
+    expected.resize(std::min(n, static_cast<size_t>(k)));
+    const std::vector<Candidate> got = select_largest(logits, k);
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_EQ(got[i].id, expected[i].id);
+      ASSERT_EQ(got[i].value, expected[i].value);
+    }
+  }
+}
+
+TEST(SelectLargest, NeverReturnsMaskedTokens) {
+  const std::vector<float> logits = {-kInfinity, 2, -kInfinity, 1};
+  const auto got = select_largest(logits, 4);
+  ASSERT_EQ(got.size(), 2U);
+  EXPECT_EQ(got[0].id, 1);
+  EXPECT_EQ(got[1].id, 3);
+  EXPECT_TRUE(select_largest(logits, 0).empty());
+}
+
+TEST(FindLargest, RefusesWhatIsNoDistribution) {
+  EXPECT_EQ(find_largest(std::vector<float>{1, 3, 3}).value().id, 1);
+  EXPECT_FALSE(find_largest(std::vector<float>{1, NAN, 0}).ok());
+  EXPECT_FALSE(find_largest(std::vector<float>{1, kInfinity}).ok());
+  EXPECT_FALSE(find_largest(std::vector<float>{-kInfinity, -kInfinity}).ok());
+  EXPECT_FALSE(find_largest(std::span<const float>()).ok());
+}
+
+TEST(FindLargest, IsThePlainLoop) {
+  std::mt19937 random(9);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<float> logits(1 + random() % 1500);
+    for (float& l : logits) l = static_cast<float>(random() % 900) - 450;
+    if (round % 3 == 0) logits[random() % logits.size()] = -kInfinity;
+    const auto first = std::ranges::max_element(logits);
+    const auto found = find_largest(logits);
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(found->id, first - logits.begin());
+    EXPECT_EQ(found->value, *first);
+    logits[random() % logits.size()] = round % 2 == 0 ? -NAN : kInfinity;
+    EXPECT_FALSE(find_largest(logits).ok());
+  }
+}
+
+}  // namespace
+}  // namespace chimere::sampling

@@ -1,0 +1,283 @@
+#include "serving/generation_job.h"
+
+#include <array>
+#include <random>
+#include <string_view>
+
+namespace chimere::serving {
+namespace {
+
+int64_t unix_seconds() {
+  using namespace std::chrono;
+  return duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch()).count();
+}
+
+/// Bytes of the event of a token, but for its text, and of one of its alternatives: more than there
+/// ever are of most.
+constexpr size_t kEventBytes = 320;
+constexpr size_t kAlternativeBytes = 96;
+
+const char* reason_name(engine::FinishReason reason) {
+  // The API has one word for both.
+  return reason == engine::FinishReason::kStop ? "stop" : "length";
+}
+
+}  // namespace
+
+std::string make_id(const std::string& prefix) {
+  static constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  thread_local std::mt19937_64 random(std::random_device{}());
+  std::string id = prefix;
+  for (int i = 0; i < 24; ++i) id += kLetters[random() % kLetters.size()];
+  return id;
+}
+
+HttpResponse error_response(const protocol::ApiError& error, Headers headers) {
+  if (error.retry_after > 0) headers.emplace_back("Retry-After", std::to_string(error.retry_after));
+  if (error.status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
+  return {error.status, protocol::error_body(error), "application/json", std::move(headers)};
+}
+
+GenerationJob::GenerationJob(const ServedModel& model, std::shared_ptr<ResponseStream> stream,
+                             GenerationSpec spec, std::function<void(const GenerationReport&)> done)
+    : model_(model), stream_(std::move(stream)), spec_(std::move(spec)), done_(std::move(done)) {
+  head_ = {make_id(spec_.chat ? "chatcmpl-" : "cmpl-"), unix_seconds(), model_.id,
+           model_.fingerprint};
+  report_.id = head_.id;
+  for (size_t i = 0; i < spec_.choices.size(); ++i) {
+    const GenerationSpec::Choice& wanted = spec_.choices[i];
+    const auto index = static_cast<int64_t>(i);
+    Choice& choice = choices_.emplace_back(
+        wanted.start, protocol::TextChunks(head_, spec_.chat, index, spec_.include_usage));
+    choice.whole.index = index;
+    choice.whole.content = wanted.echo;
+    choice.whole.has_logprobs = wanted.request.sampling.logprobs >= 0;
+  }
+}
+
+void GenerationJob::start() {
+  const auto self = shared_from_this();
+  if (spec_.stream) {
+    stream_->on_take([weak = weak_from_this()] {
+      if (const auto job = weak.lock()) job->drain();
+    });
+  }
+  {
+    // The engine may answer before the last choice is handed over: its thread waits here then.
+    const std::lock_guard lock(mutex_);
+    unfinished_ = choices_.size();
+    for (size_t i = 0; i < choices_.size(); ++i) {
+      engine::Request request = spec_.choices[i].request;
+      request.on_token = [self, i](const engine::TokenEvent& event) { self->on_token(i, event); };
+      request.on_finish = [self, i](const engine::Outcome& o) { self->on_finish(i, o); };
+      const auto id = model_.service.submit(std::move(request));
+      if (!id.ok()) {
+        unfinished_ = i;
+        fail(protocol::from_submit(id.error()));
+        if (i == 0) finish_all();
+        return;
+      }
+      choices_[i].id = *id;
+    }
+    if (spec_.stream) {
+      stream_->start_events(spec_.headers);
+      for (const Choice& choice : choices_) {
+        const int64_t index = choice.whole.index;
+        if (spec_.chat) {
+          stream_->event(
+              protocol::sse_event(protocol::chat_role_chunk(head_, index, spec_.include_usage)));
+        } else if (!choice.whole.content.empty()) {
+          stream_->event(protocol::sse_event(
+              protocol::completion_chunk(head_, choice.whole, spec_.include_usage)));
+        }
+      }
+    }
+  }
+  stream_->on_abandoned([weak = weak_from_this()] {
+    if (const auto job = weak.lock()) job->cancel_all();
+  });
+}
+
+void GenerationJob::cancel_all() {
+  for (const Choice& choice : choices_) {
+    if (choice.id >= 0) model_.service.cancel(choice.id);
+  }
+}
+
+protocol::TokenLogprobs GenerationJob::logprobs_of(const sampling::Sampled& token) const {
+  protocol::TokenLogprobs out;
+  out.token = {model_.tokenizer.token_bytes(token.id, true), token.logprob};
+  for (const sampling::Candidate& c : token.top) {
+    out.top.push_back({model_.tokenizer.token_bytes(c.id, true), c.value});
+  }
+  return out;
+}
+
+void GenerationJob::add_logprobs(Choice& choice, const sampling::Sampled& token) {
+  if (!choice.whole.has_logprobs || model_.tokenizer.is_end_of_generation(token.id)) return;
+  choice.pending.emplace_back(choice.sampled_bytes, logprobs_of(token));
+  choice.sampled_bytes += model_.tokenizer.token_bytes(token.id, false).size();
+}
+
+void GenerationJob::show(Choice& choice, const protocol::ReasoningSplitter::Piece& piece,
+                         size_t raw_bytes, std::string finish_reason) {
+  protocol::Choice part;
+  part.index = choice.whole.index;
+  part.content = piece.content;
+  part.reasoning = piece.reasoning;
+  part.finish_reason = std::move(finish_reason);
+  part.has_logprobs = choice.whole.has_logprobs;
+  choice.shown_bytes += raw_bytes;
+  auto certain = choice.pending.begin();
+  while (certain != choice.pending.end() && certain->first < choice.shown_bytes) {
+    part.logprobs.push_back(std::move((certain++)->second));
+  }
+  choice.pending.erase(choice.pending.begin(), certain);
+
+  protocol::Choice& whole = choice.whole;
+  part.text_offset = static_cast<int64_t>(whole.content.size());
+  whole.content += part.content;
+  whole.reasoning += part.reasoning;
+  whole.finish_reason = part.finish_reason;
+  const bool empty = part.content.empty() && part.reasoning.empty() && part.logprobs.empty() &&
+                     part.finish_reason.empty();
+  if (spec_.stream && !empty && !failed_) {
+    // An empty list beside a finish reason says nothing.
+    if (part.logprobs.empty()) part.has_logprobs = false;
+    stream_->event(protocol::sse_event(chunk_of(choice, part)));
+  }
+  for (auto& logprobs : part.logprobs) {
+    if (!spec_.stream) whole.logprobs.push_back(std::move(logprobs));
+  }
+}
+
+std::string GenerationJob::chunk_of(const Choice& choice, const protocol::Choice& part) const {
+  const bool plain = !part.content.empty() && part.reasoning.empty() && !part.has_logprobs &&
+                     part.finish_reason.empty();
+  if (plain) return choice.text_chunks.chunk(part.content);
+  return spec_.chat ? protocol::chat_chunk(head_, part, spec_.include_usage)
+                    : protocol::completion_chunk(head_, part, spec_.include_usage);
+}
+
+void GenerationJob::on_token(size_t index, const engine::TokenEvent& event) {
+  bool first_pending = false;
+  bool too_much = false;
+  {
+    const std::lock_guard lock(pending_mutex_);
+    if (first_token_seconds_ == 0) {
+      first_token_seconds_ = std::chrono::duration<double>(Clock::now() - started_).count();
+    }
+    if (spec_.stream) {
+      if (pending_bytes_ > ResponseStream::kMaxWaiting) return;  // he is given up
+      first_pending = pending_tokens_.empty();
+      pending_tokens_.push_back({index, event.token, std::string(event.text)});
+      pending_bytes_ +=
+          kEventBytes + event.text.size() + kAlternativeBytes * event.token.top.size();
+      too_much = pending_bytes_ > ResponseStream::kMaxWaiting;
+    }
+  }
+  if (too_much) {
+    stream_->give_up();
+  } else if (first_pending) {
+    stream_->announce();
+  } else if (!spec_.stream) {
+    const std::lock_guard lock(mutex_);
+    add_token(index, event.token, event.text);
+  }
+}
+
+void GenerationJob::drain() {
+  const std::lock_guard lock(mutex_);
+  write_pending();
+}
+
+/// With `mutex_` held.
+void GenerationJob::write_pending() {
+  {
+    const std::lock_guard lock(pending_mutex_);
+    writing_.swap(pending_tokens_);
+    pending_bytes_ = 0;
+  }
+  for (const PendingToken& t : writing_) add_token(t.index, t.token, t.text);
+  writing_.clear();
+}
+
+void GenerationJob::add_token(size_t index, const sampling::Sampled& token, std::string_view text) {
+  Choice& choice = choices_[index];
+  ++report_.usage.completion_tokens;
+  add_logprobs(choice, token);
+  const bool thinking = choice.splitter.thinking();
+  const protocol::ReasoningSplitter::Piece piece = choice.splitter.push(text);
+  // The tag that ends reasoning is not part of it.
+  report_.usage.reasoning_tokens += thinking && choice.splitter.thinking() ? 1 : 0;
+  show(choice, piece, text.size(), "");
+}
+
+void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
+  const std::lock_guard lock(mutex_);
+  write_pending();
+  Choice& choice = choices_[index];
+  if (spec_.choices[index].new_prompt) {
+    report_.usage.prompt_tokens += outcome.prompt_tokens;
+    report_.usage.cached_tokens += outcome.reused_tokens;
+  }
+  report_.usage.accepted_drafts += outcome.speculation.accepted;
+  report_.usage.rejected_drafts += outcome.speculation.drafted - outcome.speculation.accepted;
+  if (outcome.reason == engine::FinishReason::kCancelled) {
+    // Nobody sees the answer if it is the client who has gone; the log does.
+    fail({stream_->abandoned() ? 499 : 503, "The request was cancelled.", "", "cancelled", 5});
+  } else if (outcome.reason == engine::FinishReason::kError) {
+    fail(protocol::from_engine(outcome.error));
+  } else {
+    protocol::ReasoningSplitter::Piece piece = choice.splitter.push(outcome.text_tail);
+    const protocol::ReasoningSplitter::Piece last = choice.splitter.finish();
+    piece.content += last.content;
+    piece.reasoning += last.reasoning;
+    show(choice, piece, outcome.text_tail.size(), reason_name(outcome.reason));
+    report_.outcome = choice.whole.finish_reason;
+  }
+  if (--unfinished_ == 0) finish_all();
+}
+
+void GenerationJob::fail(const protocol::ApiError& error) {
+  if (failed_) return;
+  failed_ = true;
+  report_.status = error.status;
+  report_.outcome = error.code;
+  if (stream_->streaming()) {
+    stream_->event(protocol::sse_event(protocol::error_body(error)));
+  } else {
+    stream_->respond(error_response(error, spec_.headers));
+  }
+  cancel_all();
+}
+
+void GenerationJob::finish_all() {
+  {
+    const std::lock_guard lock(pending_mutex_);
+    report_.first_token_seconds = first_token_seconds_;
+  }
+  report_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+  // First, so that a key that is used up has room again when its owner sees the end.
+  done_(report_);
+  if (stream_->streaming()) {
+    if (!failed_ && spec_.include_usage) {
+      stream_->event(
+          protocol::sse_event(spec_.chat ? protocol::chat_usage_chunk(head_, report_.usage)
+                                         : protocol::completion_usage_chunk(head_, report_.usage)));
+    }
+    stream_->event(protocol::kSseDone);
+    stream_->end_events();
+  } else if (!failed_) {
+    std::vector<protocol::Choice> whole;
+    whole.reserve(choices_.size());
+    for (Choice& choice : choices_) whole.push_back(std::move(choice.whole));
+    stream_->respond({200,
+                      spec_.chat ? protocol::chat_response(head_, whole, report_.usage)
+                                 : protocol::completion_response(head_, whole, report_.usage),
+                      "application/json", spec_.headers});
+  }
+}
+
+}  // namespace chimere::serving

@@ -1,0 +1,74 @@
+#include "serving/response_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace chimere::serving {
+namespace {
+
+TEST(ResponseStream, WakesOnceForWhatIsTakenTogether) {
+  int woken = 0;
+  ResponseStream stream([&](ResponseStream::Urgency) { ++woken; });
+  stream.start_events({});
+  EXPECT_EQ(woken, 1);
+  stream.event("a");
+  stream.event("b");
+  EXPECT_EQ(woken, 2);
+  ResponseStream::Piece piece = stream.take();
+  EXPECT_TRUE(piece.head.has_value());
+  EXPECT_EQ(piece.bytes, "ab");
+  stream.event("c");
+  EXPECT_EQ(woken, 3);
+  stream.end_events();
+  piece = stream.take();
+  EXPECT_EQ(piece.bytes, "c");
+  EXPECT_TRUE(piece.ended);
+}
+
+TEST(ResponseStream, AsksForWhatIsKeptBackAndWakesNoneForIt) {
+  int woken = 0;
+  ResponseStream stream([&](ResponseStream::Urgency) { ++woken; });
+  stream.on_take([&] { stream.event("kept"); });
+  stream.start_events({});
+  stream.announce();
+  EXPECT_EQ(woken, 2);
+  EXPECT_EQ(stream.take().bytes, "kept");
+  EXPECT_EQ(woken, 2);
+  stream.event("new");
+  EXPECT_EQ(woken, 3);
+  EXPECT_EQ(stream.take().bytes, "newkept");
+  stream.abandon();
+  EXPECT_EQ(stream.take().bytes, "");
+}
+
+TEST(ResponseStream, KeepsNoMoreForASlowReaderThanItMay) {
+  ResponseStream stream([](ResponseStream::Urgency) {});
+  stream.start_events({});
+  const std::string large(ResponseStream::kMaxWaiting / 2, 'x');
+  for (int i = 0; i < 8; ++i) stream.event(large);
+  const ResponseStream::Piece piece = stream.take();
+  EXPECT_TRUE(piece.too_slow);
+  EXPECT_LE(piece.bytes.size(), ResponseStream::kMaxWaiting + large.size());
+
+  ResponseStream other([](ResponseStream::Urgency) {});
+  other.start_events({});
+  other.give_up();
+  EXPECT_TRUE(other.take().too_slow);
+}
+
+TEST(ResponseStream, ForgetsWhatComesAfterTheClientHasGone) {
+  int gone = 0;
+  ResponseStream stream([](ResponseStream::Urgency) {});
+  stream.start_events({});
+  stream.on_abandoned([&] { ++gone; });
+  stream.abandon();
+  EXPECT_EQ(gone, 1);
+  stream.event("late");
+  EXPECT_EQ(stream.take().bytes, "");
+  stream.on_abandoned([&] { ++gone; });  // at once
+  EXPECT_EQ(gone, 2);
+}
+
+}  // namespace
+}  // namespace chimere::serving
