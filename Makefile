@@ -41,9 +41,9 @@ tests:
 check: tests  ## the fast tests (under 3 minutes once built)
 	@ctest --test-dir $(BUILD)/tests -L fast -j $(JOBS) --output-on-failure --no-tests=error
 
-test:  ## fast and full tests, format, clang-tidy, layering, llama.cpp beside us, the trainer's smoke run
-	@scripts/setup run serve test tools peers train
-	@scripts/install-peers
+test:  ## fast and full tests, format, clang-tidy, layering, llama.cpp beside us, the page in a browser, the trainer
+	@scripts/setup run serve test tools peers browser train
+	@scripts/install-npm tests/peer tests/page
 	@cmake --preset tests-all >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
 	@ctest --test-dir $(BUILD)/tests -j $(JOBS) --output-on-failure --no-tests=error
@@ -97,14 +97,14 @@ model:  ## train the shipped model again (half an hour of one GPU; hours without
 bench-peers:  ## decode and prompt speed beside llama.cpp in the same run
 	@scripts/setup run test peers
 	@$(MAKE) --no-print-directory build
-	@scripts/install-peers
+	@scripts/install-npm tests/peer
 	@tests/peer/bench.py --chimere $(BUILD)/chimere
 
 bare-debian:  ## as root: `make run` in a fresh, minimal Debian 12 root (DEBIAN_MIRROR=URL to use another mirror)
 	@scripts/check-bare-debian
 
 clean:
-	rm -rf $(BUILD) tests/peer/node_modules
+	rm -rf $(BUILD) tests/peer/node_modules tests/page/node_modules
 
 help:
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 14

@@ -36,10 +36,11 @@ struct Api::Route {
 };
 
 const Api::Route* Api::find_route(std::string_view path) {
-  static constexpr std::array<Route, 15> kRoutes = {{
+  static constexpr std::array<Route, 16> kRoutes = {{
       {"/", "GET", "", &Api::page},
       {"/chat.js", "GET", "", &Api::page},
       {"/chat.css", "GET", "", &Api::page},
+      {"/favicon.ico", "GET", "", &Api::page},
       {"/health", "GET", "", &Api::health},
       {"/ready", "GET", "", &Api::ready},
       {"/metrics", "GET", "metrics", &Api::metrics},
@@ -203,10 +204,11 @@ void Api::finish(const CallPtr& call, const GenerationReport& report) {
 void Api::page(const CallPtr& call) {
   const PageFile& file = page_file(call->request.head.path);
   HttpResponse response{200, std::string(file.content), std::string(file.type), {}};
-  response.headers = {{"Cache-Control", "no-cache"},
-                      {"Content-Security-Policy",
-                       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src "
-                       "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}};
+  response.headers = {
+      {"Cache-Control", "no-cache"},
+      {"Content-Security-Policy",
+       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+       "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}};
   respond(call, std::move(response));
 }
 

@@ -1,114 +1,233 @@
-// The chat page: one conversation, kept in memory, streamed from /v1/chat/completions.
+// The chat page: one conversation, kept in memory, streamed from v1/chat/completions.
 'use strict';
 
 const find = (id) => document.getElementById(id);
-const conversation = [];
-let running = null;  // AbortController of the reply that is being written
+let turns = [];  // those on the screen, in its order; `kept` ones are the context of the next
+let running = null;  // the turn whose answer is being generated
+let listHeight = find('messages').clientHeight;  // when its end was last brought into view
+let watching = false;  // whether the page waits for the server to answer again
 
-function headers() {
+class ServerGone extends Error {}
+
+// Throws ServerGone when no response comes.
+async function request(path, options) {
   const key = find('key').value.trim();
-  return {'Content-Type': 'application/json', ...(key && {Authorization: `Bearer ${key}`})};
+  if (/[^\x21-\x7e]/.test(key)) throw new Error('The key has characters that no key of a server has.');
+  const headers = {'Content-Type': 'application/json', ...(key && {Authorization: `Bearer ${key}`})};
+  try {
+    return await fetch(path, {...options, headers});
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new ServerGone('The server does not answer. Check that it runs and that this device can reach it.');
+  }
 }
 
-function addMessage(role) {
-  const box = document.createElement('div');
-  box.className = `message ${role}`;
-  const thoughts = document.createElement('div');
-  thoughts.className = 'thoughts';
-  const text = document.createElement('div');
-  box.append(thoughts, text);
-  find('messages').append(box);
-  return {box, thoughts, text};
+// What a response that is no success says to the user. A proxy's response may not be JSON.
+async function refusal(response) {
+  if (response.status === 401) {
+    return find('key').value ? 'The server does not know this key.' : 'The server needs a key: enter it at the top.';
+  }
+  const body = await response.json().catch(() => null);
+  return body?.error?.message ?? `The server's response has status ${response.status} and no explanation.`;
 }
 
-function keepInView() {
-  const list = find('messages');
-  list.scrollTop = list.scrollHeight;
-}
-
-// Yields the parsed events of a stream.
+// Yields the parsed events of a stream. Throws ServerGone when the stream ends before its last event.
 async function* events(body) {
+  const broken = new ServerGone('The connection to the server ended before the answer was complete.');
   const decoder = new TextDecoder();
   let held = '';
   for (const reader = body.getReader();;) {
-    const {value, done} = await reader.read();
-    if (done) return;
+    const {value, done} = await reader.read().catch((error) => {
+      throw error.name === 'AbortError' ? error : broken;
+    });
+    if (done) throw broken;
     held += decoder.decode(value, {stream: true});
     for (let end; (end = held.indexOf('\n\n')) >= 0; held = held.slice(end + 2)) {
       const event = held.slice(0, end);
-      if (event.startsWith('data: ') && event !== 'data: [DONE]') yield JSON.parse(event.slice(6));
+      if (event === 'data: [DONE]') return;
+      if (event.startsWith('data: ')) yield JSON.parse(event.slice(6));
     }
   }
 }
 
-async function reply(shown) {
-  const response = await fetch('v1/chat/completions', {
-    method: 'POST',
-    headers: headers(),
-    body: JSON.stringify({messages: conversation, stream: true}),
-    signal: running.signal,
+function addElement(parent, name, className) {
+  const element = document.createElement(name);
+  element.className = className;
+  parent.append(element);
+  return element;
+}
+
+function addTurn(question) {
+  const section = addElement(find('messages'), 'section', 'turn');
+  addElement(section, 'div', 'message user').textContent = question;
+  const box = addElement(section, 'div', 'message assistant');
+  const turn = {
+    question, section, box, kept: false, aborter: new AbortController(),
+    reasoning: addElement(box, 'div', 'reasoning'),
+    answer: addElement(box, 'div', 'answer'),
+    note: addElement(section, 'p', 'note'),
+  };
+  box.setAttribute('aria-busy', 'true');
+  turns.push(turn);
+  return turn;
+}
+
+// Runs `change`. A list that showed its end shows it afterwards, too; a reader who scrolled up stays there.
+function keepEndInView(change) {
+  const list = find('messages');
+  const atEnd = list.scrollHeight - list.scrollTop - listHeight < 40;
+  change();
+  if (atEnd) list.scrollTop = list.scrollHeight;
+}
+
+// Keeps the text node, and with it what the user has selected in it.
+function appendText(element, text) {
+  const node = element.firstChild ?? element.appendChild(new Text());
+  node.appendData(text);
+}
+
+function setRunning(turn) {
+  running = turn;
+  find('send').disabled = turn !== null;
+  find('stop').hidden = turn === null;
+  for (const button of document.querySelectorAll('.retry')) button.disabled = turn !== null;
+}
+
+// Streams the answer into the turn; gives the finish reason.
+async function generate(turn) {
+  const messages = turns.filter((t) => t.kept).flatMap((t) => [
+    {role: 'user', content: t.question}, {role: 'assistant', content: t.answer.textContent},
+  ]);
+  messages.push({role: 'user', content: turn.question});
+  const response = await request('v1/chat/completions', {
+    method: 'POST', body: JSON.stringify({messages, stream: true}), signal: turn.aborter.signal,
   });
-  if (!response.ok) throw new Error((await response.json()).error.message);
+  if (response.status === 401) showModel();
+  if (!response.ok) throw new Error(await refusal(response));
+  let reason = null;
   for await (const event of events(response.body)) {
     if (event.error) throw new Error(event.error.message);
-    for (const {delta} of event.choices) {
-      shown.thoughts.textContent += delta.reasoning_content ?? '';
-      shown.text.textContent += delta.content ?? '';
-    }
-    keepInView();
+    keepEndInView(() => {
+      for (const {delta, finish_reason} of event.choices) {
+        appendText(turn.reasoning, delta.reasoning_content ?? '');
+        appendText(turn.answer, delta.content ?? '');
+        reason = finish_reason ?? reason;
+      }
+    });
   }
+  return reason;
 }
 
-async function send(text) {
-  conversation.push({role: 'user', content: text});
-  addMessage('user').text.textContent = text;
-  const shown = addMessage('assistant');
-  running = new AbortController();
-  find('send').textContent = 'Stop';
+// A turn joins the context when it has an answer and did not fail. The others stay on the screen, marked, with buttons
+// that ask again or give the text back.
+async function ask(question) {
+  const turn = addTurn(question);
+  find('messages').scrollTop = find('messages').scrollHeight;
+  setRunning(turn);
+  let note = '';
+  let failed = false;
   try {
-    await reply(shown);
+    const reason = await generate(turn);
+    if (reason === 'length') note = 'The answer ends here because the context is full. Start a new chat to continue.';
+    else if (!turn.answer.textContent) note = 'The model gave no answer.';
   } catch (error) {
-    if (error.name !== 'AbortError') {
-      const fault = document.createElement('div');
-      fault.className = 'fault';
-      fault.textContent = error.message;
-      shown.box.append(fault);
-    }
+    failed = error.name !== 'AbortError';
+    note = failed ? error.message : 'Stopped.';
+    if (error instanceof ServerGone) watchServer();
   }
-  // What was said stays, even when it was cut short; an empty reply would confuse the next one.
-  if (shown.text.textContent) {
-    conversation.push({role: 'assistant', content: shown.text.textContent});
-  } else {
-    conversation.pop();
-  }
-  running = null;
-  find('send').textContent = 'Send';
-  keepInView();
+  turn.kept = !failed && turn.answer.textContent !== '';
+  keepEndInView(() => {
+    turn.box.removeAttribute('aria-busy');
+    turn.note.textContent = note;
+    if (!turn.kept) leaveOut(turn);
+  });
+  if (running === turn) setRunning(null);
+}
+
+function leaveOut(turn) {
+  turn.section.classList.add('left-out');
+  turn.note.append(' This turn is not part of the conversation. ');
+  addButton(turn, 'Retry', () => ask(turn.question));
+  addButton(turn, 'Edit', () => {
+    find('text').value = [turn.question, find('text').value].filter(Boolean).join('\n');
+    find('text').focus();
+  });
+}
+
+// Below a turn; it takes the turn off the screen.
+function addButton(turn, text, act) {
+  const button = addElement(turn.note, 'button', text.toLowerCase());
+  button.type = 'button';
+  button.textContent = text;
+  button.addEventListener('click', () => {
+    turns = turns.filter((t) => t !== turn);
+    turn.section.remove();
+    act();
+  });
+}
+
+function showStatus(text) {
+  find('status').textContent = text;
+  find('status').hidden = text === '';
 }
 
 async function showModel() {
-  const response = await fetch('v1/models', {headers: headers()});
-  find('key').hidden = response.status !== 401 && !find('key').value;
-  if (response.ok) find('model').textContent = (await response.json()).data[0].id;
+  let response;
+  try {
+    response = await request('v1/models');
+  } catch (error) {
+    if (error instanceof ServerGone) return watchServer();
+    return showStatus(error.message);
+  }
+  if (response.status === 401) find('key').hidden = false;
+  if (response.ok && !find('key').hidden) {
+    find('key').hidden = true;
+    find('text').focus();
+  }
+  find('model').textContent = response.ok ? (await response.json()).data[0].id : '';
+  showStatus(response.ok ? '' : await refusal(response));
+}
+
+// Asks once a second until the server answers; its model and its keys may then be others.
+async function watchServer() {
+  if (watching) return;
+  watching = true;
+  const answers = () => fetch('health').then((response) => response.ok, () => false);
+  while (!await answers()) {
+    showStatus('The server does not answer. This page tries again every second.');
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
+  watching = false;
+  showModel();
 }
 
 find('form').addEventListener('submit', (event) => {
   event.preventDefault();
-  if (running) return running.abort();
   const text = find('text').value.trim();
-  if (!text) return;
+  if (running || !text) return;
   find('text').value = '';
-  send(text);
+  ask(text);
 });
 find('text').addEventListener('keydown', (event) => {
   if (event.key !== 'Enter' || event.shiftKey) return;
+  if (event.isComposing || event.keyCode === 229) return;  // 229: Safari, where this key ends the composition
   event.preventDefault();
   find('form').requestSubmit();
 });
+find('stop').addEventListener('click', () => {
+  running?.aborter.abort();
+  find('text').focus();
+});
 find('reset').addEventListener('click', () => {
-  running?.abort();
-  conversation.length = 0;
+  running?.aborter.abort();
+  setRunning(null);
+  turns = [];
   find('messages').replaceChildren();
+  find('text').focus();
 });
 find('key').addEventListener('change', showModel);
+// A phone's keyboard and the status line take room from the list.
+new ResizeObserver(() => {
+  keepEndInView(() => { listHeight = find('messages').clientHeight; });
+}).observe(find('messages'));
 showModel();
