@@ -47,7 +47,7 @@ struct BenchFlags {
 kernels::cuda::StreamCounts operator-(const kernels::cuda::StreamCounts& a,
                                       const kernels::cuda::StreamCounts& b) {
   return {a.launches - b.launches, a.graph_launches - b.graph_launches,
-          a.synchronisations - b.synchronisations};
+          a.graph_kernels - b.graph_kernels, a.synchronisations - b.synchronisations};
 }
 
 kernels::ExpertUse operator-(const kernels::ExpertUse& a, const kernels::ExpertUse& b) {

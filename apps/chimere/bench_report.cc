@@ -73,8 +73,10 @@ void BenchReport::add(const std::string& test, int32_t batch, double tokens, con
     const auto per_step = [&](int64_t n) {
       return static_cast<double>(n) / static_cast<double>(m.steps);
     };
-    row["launches_per_step"] = per_step(m.asked.launches);
+    // Launched one by one, and inside the graphs.
+    row["kernel_launches_per_step"] = per_step(m.asked.launches);
     row["graph_launches_per_step"] = per_step(m.asked.graph_launches);
+    row["graph_kernels_per_step"] = per_step(m.asked.graph_kernels);
     row["synchronisations_per_step"] = per_step(m.asked.synchronisations);
   }
   rows_.push_back(std::move(row));

@@ -80,17 +80,23 @@ Result<int64_t> vram_budget(const Settings& settings, kernels::cuda::Device& gpu
 
 namespace {
 
+/// Tokens of the sequence that the plan is made for.
+int64_t planned_context(const LoadedModel& loaded) {
+  return loaded.elastic ? std::min(loaded.context, loaded.min_tokens) : loaded.context;
+}
+
 /// Settings with which the model would fit.
 std::string suggestions_to_fit(const LoadedModel& loaded, const model::DevicePlan& plan,
                                int64_t allowed) {
   std::vector<std::string> ways;
   const int64_t missing = plan.total() - allowed;
   const int64_t kept_kv = plan.kv - missing;
-  const int64_t context = plan.kv > 0 ? static_cast<int64_t>(static_cast<double>(loaded.context) *
-                                                             static_cast<double>(kept_kv) /
-                                                             static_cast<double>(plan.kv)) /
-                                            64 * 64
-                                      : 0;
+  const int64_t context =
+      plan.kv > 0
+          ? static_cast<int64_t>(static_cast<double>(planned_context(loaded)) *
+                                 static_cast<double>(kept_kv) / static_cast<double>(plan.kv)) /
+                64 * 64
+          : 0;
   if (context >= 64) ways.push_back(fmt::format("--ctx {}", context));
   model::DevicePlan fewer = plan;
   if (plan.host_expert_layers < static_cast<int>(plan.experts.size()) && fewer.fit(allowed)) {
@@ -117,10 +123,35 @@ Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64
       "The model does not fit on the GPU: {} of weights{}, {} of keys and values for {} tokens, "
       "{} "
       "of states and {} to work in are {}, but {} may be used. What would fit: {}.",
-      bytes_text(plan.weights_on_gpu()), experts_text(plan), bytes_text(plan.kv), loaded.context,
-      bytes_text(plan.state * plan.states), bytes_text(plan.work_on_gpu()),
+      bytes_text(plan.weights_on_gpu()), experts_text(plan), bytes_text(plan.kv),
+      planned_context(loaded), bytes_text(plan.state * plan.states), bytes_text(plan.work_on_gpu()),
       bytes_text(plan.total()), bytes_text(std::max<int64_t>(0, allowed)),
       suggestions_to_fit(loaded, plan, allowed)));
+}
+
+/// Numbers of positions and states within the allowed bytes and --state-memory: a GPU gives no
+/// memory back, so that neither may grow at the cost of the other. Errors: kOutOfMemory.
+Status choose_reserve(const Settings& settings, const LoadedModel& loaded,
+                      const model::DevicePlan& plan, int64_t allowed,
+                      model::ModelOptions& options) {
+  const std::string& limit_text = settings.get(settings::kStateMemory);
+  const int64_t least = plan.kv + plan.state * plan.states;
+  if (!limit_text.empty()) {
+    CHIMERE_TRY(const int64_t limit, parse_byte_amount(limit_text));
+    if (limit < least) {
+      return out_of_memory(fmt::format(
+          "--state-memory {} is less than the {} that {} tokens and {} recurrent states take on "
+          "the GPU; allow more, or ask for fewer tokens (--ctx).",
+          bytes_text(limit), bytes_text(least), loaded.min_tokens, plan.states));
+    }
+    allowed = std::min(allowed, plan.total() - least + limit);
+  }
+  const model::DevicePlan::Reserve reserve =
+      plan.reserve(allowed, loaded.min_tokens, options.max_tokens, options.max_states);
+  options.max_tokens = reserve.positions;
+  options.max_states = reserve.states;
+  options.max_state_bytes = 0;
+  return {};
 }
 
 Status try_gpu(const Settings& settings, int step_rows, LoadedModel& loaded,
@@ -133,7 +164,9 @@ Status try_gpu(const Settings& settings, int step_rows, LoadedModel& loaded,
   model::ModelOptions options = loaded.options;
   options.max_step_rows = chosen.step_rows;
   options.drafts = chosen.drafts;
-  if (plan.state > 0) {
+  if (loaded.elastic) {
+    CHIMERE_CHECK_OK(choose_reserve(settings, loaded, plan, allowed, options));
+  } else if (plan.state > 0) {
     const int64_t more = (allowed - plan.total()) / plan.state;
     options.max_states = std::min(options.max_states, loaded.min_states + more);
   }
@@ -162,6 +195,7 @@ Status try_gpu(const Settings& settings, int step_rows, LoadedModel& loaded,
   loaded.model = std::move(on_gpu);
   loaded.ops = std::move(ops);
   loaded.step_rows = options.max_step_rows;
+  if (loaded.elastic) loaded.options = options;
   return {};
 }
 
@@ -179,9 +213,8 @@ Result<GpuPlan> plan_for_gpu(const Settings& settings, const LoadedModel& loaded
     return plan;
   };
   auto plan_with = [&](int rows, bool drafts) {
-    model::DevicePlan plan =
-        model::plan_for_device(*loaded.file, *loaded.model, loaded.options.max_tokens,
-                               loaded.min_states, rows, kUsualWanted);
+    model::DevicePlan plan = model::plan_for_device(*loaded.file, *loaded.model, loaded.min_tokens,
+                                                    loaded.min_states, rows, kUsualWanted);
     if (!drafts) plan = plan.without_drafts();
     return GpuPlan{fitted(std::move(plan)), rows, drafts};
   };

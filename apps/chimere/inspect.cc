@@ -108,7 +108,7 @@ Result<Json> gpu_costs(const Settings& settings, const LoadedModel& loaded) {
   }
   CHIMERE_TRY(const GpuPlan chosen, plan_for_gpu(settings, loaded, 0, allowed));
   const model::DevicePlan& plan = chosen.plan;
-  const int64_t per_token = plan.kv / loaded.options.max_tokens;
+  const int64_t per_token = plan.kv / loaded.min_tokens;
   const int64_t left = allowed - (plan.total() - plan.kv);
   const int64_t fits =
       left <= 0 ? 0

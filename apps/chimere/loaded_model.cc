@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <utility>
 
+#include "base/byte_amount.h"
 #include "base/system.h"
 #include "command.h"
 #include "gpu.h"
@@ -62,6 +64,39 @@ Status check_pool_memory(const LoadedModel& loaded, int64_t sequences) {
       human_bytes(static_cast<double>(available))));
 }
 
+/// Bytes that states may take on the host: --state-memory, or three quarters of what is free beside
+/// the weights and the states that the prefix cache keeps in memory; 0: nobody knows what is free.
+/// Errors: kInvalidArgument.
+Result<int64_t> host_state_bytes(const Settings& settings, const gguf::Reader& file) {
+  const std::string& limit = settings.get(settings::kStateMemory);
+  if (!limit.empty()) return parse_byte_amount(limit);
+  const int64_t available = available_memory();
+  const int64_t left = available - static_cast<int64_t>(file.file_bytes()) -
+                       (settings.get(settings::kCacheMemory) << 20);
+  // Weights that do not fit are read again and again; states that do not fit end the program.
+  return std::max(left / 4 * 3, available / 8);
+}
+
+/// The most of the context that one sequence can have.
+Status fit_context(int64_t wanted, LoadedModel& loaded) {
+  const state::StateStore& states = loaded.model->states();
+  if (states.bytes_per_token() == 0) return {};
+  constexpr int64_t kSlots = 2;
+  const int64_t fits = states.free_pages(kSlots) * states.spec().page_tokens;
+  const int64_t needed = wanted > 0 ? wanted : kernels::kKvPageTokens;
+  if (needed > fits) {
+    const auto bytes = [](int64_t n) { return human_bytes(static_cast<double>(n)); };
+    return out_of_memory(fmt::format(
+        "A context of {} tokens takes {} of keys, values and recurrent states, and {} may be used; "
+        "allow more (--state-memory), ask for at most {} tokens (--ctx), or for smaller types "
+        "(--cache-k, --cache-v).",
+        needed, bytes(needed * states.bytes_per_token() + kSlots * states.bytes_per_slot()),
+        bytes(states.max_bytes()), fits));
+  }
+  loaded.context = std::min(loaded.context, fits);
+  return {};
+}
+
 }  // namespace
 
 Result<LoadedModel> load(const Settings& settings, const MemoryRequest& room) {
@@ -85,6 +120,8 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
                     wanted, trained));
   }
   out.context = wanted > 0 ? wanted : std::min(trained, room.default_context);
+  out.trained_context = trained;
+  out.elastic = room.elastic;
 
   const int64_t threads = settings.get(settings::kThreads);
   out.pool =
@@ -96,6 +133,12 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
       (out.context + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + room.checkpoints;
   const bool pool = wanted == 0 && room.default_tokens > 0;
   options.max_tokens = pool ? room.default_tokens : pages * room.contexts * kernels::kKvPageTokens;
+  if (room.elastic) {
+    constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max() / kernels::kKvPageTokens *
+                                   int64_t{kernels::kKvPageTokens};
+    options.max_tokens = std::min(options.max_tokens, kMaxTokens);
+    CHIMERE_TRY(options.max_state_bytes, host_state_bytes(settings, *out.file));
+  }
   options.max_states = std::max(options.max_states,
                                 2 * (std::max(room.contexts, room.sequences) + room.checkpoints));
   out.step_rows = room.step_rows > 0 ? room.step_rows : LoadedModel::kHostStepRows;
@@ -106,9 +149,23 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   const std::string& speculate = settings.get(settings::kSpeculate);
   options.drafts = speculate == "auto" || speculate == "mtp";
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
+  out.min_tokens = options.max_tokens;
   out.min_states = room.contexts + room.checkpoints + 1;
+  if (room.elastic) {
+    // A page more for a checkpoint within the newest one, for a few of them.
+    constexpr int64_t kMorePages = 4;
+    constexpr int64_t kMoreStates = 4;
+    constexpr int64_t kMinContext = 32768;
+    const int64_t least = wanted > 0 ? wanted : std::min(out.context, kMinContext);
+    out.min_tokens = ((least + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + kMorePages) *
+                     kernels::kKvPageTokens;
+    out.min_tokens = std::min(out.min_tokens, options.max_tokens);
+    out.min_states = room.contexts + kMoreStates + 1;
+  }
   if (room.on_gpu) CHIMERE_CHECK_OK(move_to_gpu(settings, room.step_rows, out));
-  if (out.gpu == nullptr) {
+  if (room.elastic) {
+    CHIMERE_CHECK_OK(fit_context(wanted, out));
+  } else if (out.gpu == nullptr) {
     CHIMERE_CHECK_OK(pool ? check_pool_memory(out, room.contexts)
                           : check_memory(out, room.contexts));
   }

@@ -32,8 +32,12 @@ struct MemoryRequest {
   /// contexts as above.
   int64_t default_tokens = 0;
   int64_t checkpoints = 0;  ///< kept besides the sequences
-  bool on_gpu = true;       ///< if the settings say so
-  int step_rows = 0;        ///< of a step at most; 0: as many as suit the back end
+  /// The numbers above are most, not least: memory is taken when it is used, up to --state-memory,
+  /// and the context is what of the model's own (or of --ctx, which must fit) one sequence can
+  /// have.
+  bool elastic = false;
+  bool on_gpu = true;  ///< if the settings say so
+  int step_rows = 0;   ///< of a step at most; 0: as many as suit the back end
 };
 
 /// How the weights came to a GPU, packing included.
@@ -51,9 +55,12 @@ struct LoadedModel {
   Upload upload;                               ///< to the GPU
   std::unique_ptr<kernels::Ops> ops;
   std::unique_ptr<model::Model> model;
-  int64_t context = 0;  ///< tokens of one sequence
+  int64_t context = 0;          ///< tokens of one sequence
+  int64_t trained_context = 0;  ///< the model's own
   model::ModelOptions options;
+  int64_t min_tokens = 0;  ///< positions without which the command cannot work
   int64_t min_states = 0;  ///< recurrent states without which the command cannot work
+  bool elastic = false;    ///< Room::elastic
   /// Rows of a step. A GPU decodes each weight once for all of them, and an expert meets few of
   /// them.
   int step_rows = kHostStepRows;
@@ -68,7 +75,8 @@ inline double mean_experts(const kernels::ExpertUse& use) {
 }
 
 /// Errors: those of the reader, the tokenizer and the model, kInvalidArgument if --ctx goes beyond
-/// the model, kOutOfMemory if its keys and values go beyond the machine, those of move_to_gpu().
+/// the model, kOutOfMemory if its keys and values go beyond the machine or --state-memory, those of
+/// move_to_gpu().
 Result<LoadedModel> load(const Settings& settings, const MemoryRequest& room);
 /// The same for a file that is open already.
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,

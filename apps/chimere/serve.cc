@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,7 +39,7 @@ constexpr const SettingInfo* kServeSettings[] = {
     &settings::kTlsKey,         &settings::kAllowedHosts,   &settings::kCorsOrigins,
     &settings::kMaxBody,        &settings::kMaxConnections, &settings::kMaxRunning,
     &settings::kMaxQueue,       &settings::kHeaderTimeout,  &settings::kIdleTimeout,
-    &settings::kGrace,          &settings::kLogPrompts,
+    &settings::kGrace,          &settings::kLogPrompts,     &settings::kStateMemory,
 };
 
 std::vector<std::string> split(std::string_view text) {
@@ -80,6 +81,7 @@ serving::ServedModel serve_model(const Settings& settings, const LoadedModel& lo
                                  engine::EngineService& service, const std::string& version) {
   serving::ServedModel out{.tokenizer = *loaded.tokenizer, .service = service};
   out.id = model_id(settings, loaded);
+  out.trained_context = loaded.trained_context;
   out.created = std::chrono::duration_cast<std::chrono::seconds>(
                     std::chrono::system_clock::now().time_since_epoch())
                     .count();
@@ -154,10 +156,26 @@ void announce(const CommandLine& line, const serving::HttpServer& server,
   const bool tls = !line.settings.get(settings::kTlsCertificate).empty();
   const std::string url = fmt::format("{}://{}:{}", tls ? "https" : "http",
                                       v6 ? "[" + host + "]" : host, server.port());
+  const engine::StateLimits limits = model.service.state_limits();
   if (line.json) {
-    print_json({{"url", url}, {"model", model.id}, {"context", model.service.context()}});
+    print_json({{"url", url},
+                {"model", model.id},
+                {"context", model.service.context()},
+                {"trained_context", model.trained_context},
+                {"max_state_bytes", limits.bytes},
+                {"max_kv_tokens", limits.tokens},
+                {"max_states", limits.states}});
     std::cout.flush();
   }
+  log(serving::LogLine("memory")
+          .add("context", model.service.context())
+          .add("trained_context", model.trained_context)
+          .add("max_state_bytes", limits.bytes)
+          .add("max_kv_tokens", limits.tokens)
+          .add("max_states", limits.states)
+          .add("kv_bytes_per_token", limits.bytes_per_token)
+          .add("state_bytes", limits.bytes_per_state)
+          .text());
   log(serving::LogLine("listening").add("url", url).add("model", model.id).text());
   notify_service_manager("READY=1");
 }
@@ -169,10 +187,12 @@ Status serve(const CommandLine& line) {
   // Few conversations fill their context: all share the memory of these, and when it does not
   // suffice the youngest are moved out and come back.
   constexpr int64_t kContexts = 8;
-  CHIMERE_TRY(const LoadedModel loaded, load(s, {.contexts = std::min(running, kContexts),
-                                                 .sequences = running,
-                                                 .default_context = 8192,
-                                                 .checkpoints = s.get(settings::kCacheStates)}));
+  CHIMERE_TRY(const LoadedModel loaded,
+              load(s, {.contexts = std::min(running, kContexts),
+                       .sequences = running,
+                       .default_context = std::numeric_limits<int64_t>::max(),
+                       .checkpoints = s.get(settings::kCacheStates),
+                       .elastic = true}));
   engine::ServiceOptions options;
   options.engine = {.max_step_rows = loaded.step_rows,
                     .max_running = static_cast<int32_t>(running),

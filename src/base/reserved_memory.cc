@@ -1,6 +1,7 @@
 #include "base/reserved_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
@@ -76,6 +77,13 @@ Status ReservedMemory::commit(size_t bytes) {
   madvise(data_ + committed_, wanted - committed_, MADV_HUGEPAGE);
   committed_ = wanted;
   return {};
+}
+
+void ReservedMemory::give_back(size_t offset, size_t bytes) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t begin = (offset + page - 1) / page * page;
+  const size_t end = std::min(offset + bytes, committed_) / page * page;
+  if (begin < end) madvise(data_ + begin, end - begin, MADV_DONTNEED);
 }
 
 }  // namespace chimere

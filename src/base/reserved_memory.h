@@ -27,6 +27,10 @@ class ReservedMemory {
   /// changes then.
   Status commit(size_t bytes);
 
+  /// Gives the memory of the whole system pages within these committed bytes back. They stay
+  /// usable: they read as zeros and take memory when they are touched again.
+  void give_back(size_t offset, size_t bytes);
+
   uint8_t* data() const { return data_; }
   size_t reserved() const { return reserved_; }
   size_t committed() const { return committed_; }

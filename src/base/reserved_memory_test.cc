@@ -30,6 +30,18 @@ TEST(ReservedMemory, RefusesWhatDoesNotFit) {
   EXPECT_EQ(memory->committed(), before);
 }
 
+TEST(ReservedMemory, GivesBackWholePages) {
+  auto memory = ReservedMemory::reserve(size_t{1} << 20);
+  ASSERT_TRUE(memory->commit(size_t{1} << 20).ok());
+  for (size_t i = 0; i < size_t{1} << 20; ++i) memory->data()[i] = 1;
+  memory->give_back(100, size_t{1} << 19);
+  EXPECT_EQ(memory->data()[99], 1);
+  EXPECT_EQ(memory->data()[100], 1) << "a part of a page";
+  EXPECT_EQ(memory->data()[size_t{1} << 18], 0);
+  EXPECT_EQ(memory->data()[(size_t{1} << 19) + 100], 1);
+  memory->data()[size_t{1} << 18] = 2;  // still usable
+}
+
 TEST(ReservedMemory, Moves) {
   auto a = ReservedMemory::reserve(1000);
   ASSERT_TRUE(a->commit(1000).ok());

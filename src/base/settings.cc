@@ -82,9 +82,14 @@ constexpr Setting<std::string> kCpuExperts(
          "number, from the first layer on, or auto for as few as the GPU's memory wants"));
 constexpr Setting<int64_t> kThreads(integer("threads", "t", "0", 0, 1024,
                                             "CPU threads; 0: as many as this process may use"));
-constexpr Setting<int64_t> kContext(
-    integer("ctx", "c", "0", 0, 1 << 24,
-            "Tokens that fit into the context; 0: the model's own, at most 32768"));
+constexpr Setting<int64_t> kContext(integer(
+    "ctx", "c", "0", 0, 1 << 24,
+    "Tokens that fit into the context; 0: the model's own, in serve as much of it as memory "
+    "holds, elsewhere at most 32768"));
+constexpr Setting<std::string> kStateMemory(
+    text("state-memory", "", "",
+         "Most memory of all requests' keys, values and recurrent states, like 8GiB; without it "
+         "three quarters of what is free beside the weights, on a GPU what --vram-budget leaves"));
 constexpr Setting<std::string> kCacheK(text("cache-k", "", "f16",
                                             "Type of the keys in the KV cache", kCacheTypes));
 constexpr Setting<std::string> kCacheV(text("cache-v", "", "f16",
@@ -274,6 +279,7 @@ std::span<const SettingInfo* const> all() {
                                                                   &kCpuExperts,
                                                                   &kThreads,
                                                                   &kContext,
+                                                                  &kStateMemory,
                                                                   &kCacheK,
                                                                   &kCacheV,
                                                                   &kExpertTopP,

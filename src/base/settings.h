@@ -51,6 +51,7 @@ extern const Setting<std::string> kCudaProfile;
 extern const Setting<std::string> kCpuExperts;
 extern const Setting<int64_t> kThreads;
 extern const Setting<int64_t> kContext;
+extern const Setting<std::string> kStateMemory;
 extern const Setting<std::string> kCacheK;
 extern const Setting<std::string> kCacheV;
 extern const Setting<double> kExpertTopP;

@@ -8,21 +8,18 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/prefix_points.h"
 #include "engine/speculation/draft_round.h"
 #include "kernels/api.h"
-#include "model/chunking.h"
 
 namespace chimere::engine {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Whoever asks now waits for a step of a generation that is run again.
-constexpr int64_t kWarmupRows = 2 * kernels::kMaxChunkRows;
-constexpr size_t kMaxWarmups = 16;
 // Files may turn out to be damaged, and what was read may have to make room at once.
 constexpr int kMaxLoads = 3;
+/// Recurrent states of a request that is alone: its own, and a second one while a step writes it.
+constexpr int64_t kSlotsAlone = 2;
 /// Between two looks at the model's count of experts, which may lie on a card.
 constexpr int64_t kStepsPerExpertUse = 64;
 
@@ -66,7 +63,7 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model& model,
   EngineOptions adjusted = options;
   const state::StateStore& states = model.states();
   if (states.bytes_per_token() > 0) {
-    const int64_t capacity = states.max_pages() * states.spec().page_tokens;
+    const int64_t capacity = states.free_pages(kSlotsAlone) * states.spec().page_tokens;
     adjusted.context = options.context > 0 ? std::min(options.context, capacity) : capacity;
   } else if (adjusted.context <= 0) {
     adjusted.context = model.context_length();
@@ -128,6 +125,7 @@ EngineCounters Engine::counters() const {
   EngineCounters now = counters_;
   now.running = static_cast<int64_t>(running_.size());
   now.waiting = static_cast<int64_t>(waiting_.size());
+  now.warm_ups_waiting = static_cast<int64_t>(warmups_.size()) + (warmup_ != nullptr ? 1 : 0);
   now.suspended = std::ranges::count_if(waiting_, [](const auto& g) { return g->suspended(); });
   return now;
 }
@@ -146,8 +144,9 @@ void Engine::cancel_all() {
   for (const List* list : {&running_, &waiting_}) {
     for (const auto& g : *list) cancelled_.push_back(g->id());
   }
+  counters_.warm_ups_dropped += static_cast<int64_t>(warmups_.size());
   warmups_.clear();
-  warmup_.reset();
+  drop_rerun();
 }
 
 Engine::~Engine() {
@@ -309,7 +308,7 @@ int64_t Engine::pages_for(int64_t tokens) const {
 
 bool Engine::has_room_for(const Generation& candidate) const {
   const state::StateStore& states = model_.states();
-  int64_t free = states.max_pages() - states.pages_in_use();
+  int64_t free = states.free_pages(kSlotsAlone);
   // What the running requests still need for their prompts, and a page each for their generations.
   for (const auto& g : running_) {
     free -=
@@ -363,7 +362,7 @@ bool Engine::look_up(Generation& candidate) {
 /// Gives up something that no request needs. False if there is nothing.
 bool Engine::evict() {
   if (warmup_ != nullptr) {
-    warmup_.reset();
+    drop_rerun();
     return true;
   }
   return options_.cache != nullptr && options_.cache->evict();
@@ -601,76 +600,6 @@ void Engine::drop_finished() {
   const auto finished = [](const auto& g) { return g->finished(); };
   const size_t dropped = std::erase_if(running_, finished) + std::erase_if(waiting_, finished);
   if (dropped > 0) running_limit_ = static_cast<size_t>(options_.max_running);
-}
-
-/// The next turn of a conversation begins with this prompt and this generation, unless the template
-/// writes the generation differently.
-void Engine::plan_warmup(const Generation& finished) {
-  const Request& request = finished.request();
-  if (!request.use_cache || !finished.prompt_done()) return;
-  if (finished.reason() != FinishReason::kStop && finished.reason() != FinishReason::kLength)
-    return;
-  int64_t end = 0;
-  std::vector<int64_t> ends;
-  for (const int32_t size : model::chunk_sizes(finished.history(), message_starts_)) {
-    end += size;
-    ends.push_back(end);
-  }
-  const int64_t stable = stable_end(ends);
-  if (stable <= stable_end(finished.chunk_ends())) return;  // the prompt left all of it there
-  Request again;
-  again.owner = request.owner;
-  again.shared_cache = request.shared_cache;
-  again.prompt.assign(finished.history().begin(), finished.history().begin() + stable);
-  warmups_.push_back(std::move(again));
-  if (warmups_.size() > kMaxWarmups) warmups_.pop_front();
-}
-
-bool Engine::start_warmup() {
-  while (!warmups_.empty()) {
-    auto next =
-        std::make_unique<Generation>(0, std::move(warmups_.back()), message_starts_,
-                                     generation_options(true), tokenizer_, draft_statistics_);
-    warmups_.pop_back();
-    const Request& request = next->request();
-    if (options_.cache->has(request.cache_scope(), request.prompt)) continue;
-    auto found =
-        options_.cache->find(request.cache_scope(), request.prompt, next->chunk_ends(), false);
-    if (found.state) next->resume_from(*std::move(found.state), found.tier);
-    if (!make_room_for(*next) || !next->start(model_.states()).ok()) continue;
-    warmup_ = std::move(next);
-    return true;
-  }
-  return false;
-}
-
-bool Engine::work_while_idle() {
-  if (options_.cache == nullptr) return false;
-  if (warmup_ == nullptr && !start_warmup()) {
-    (void)options_.cache->save_one();
-    return false;
-  }
-  Generation& g = *warmup_;
-  int64_t rows = 0;
-  for (int32_t chunk = g.next_chunk(0); chunk > 0 && rows + chunk <= kWarmupRows;
-       chunk = g.next_chunk(rows)) {
-    rows += chunk;
-  }
-  model::StepPlan plan;
-  plan.sequences.push_back(g.prompt_rows(rows));
-  plan.sequences.back().logits_of.clear();
-  if (!model_.forward(plan).ok()) {
-    warmup_.reset();  // nobody waits for it
-    return true;
-  }
-  g.advance_prompt(rows);
-  counters_.warmup_tokens += rows;
-  const auto behind = std::span(g.request().prompt).first(static_cast<size_t>(g.position()));
-  if (g.at_point() || g.prompt_done()) {
-    options_.cache->keep(g.request().cache_scope(), behind, g.checkpoint(), g.points());
-  }
-  if (g.prompt_done()) warmup_.reset();
-  return true;
 }
 
 }  // namespace chimere::engine

@@ -1,5 +1,6 @@
 #include "engine/service.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -26,11 +27,18 @@ struct EngineService::Impl {
     Request request;
   };
 
+  struct WarmUps {
+    std::string owner;
+    std::vector<std::vector<int32_t>> prefixes;
+  };
+
   Impl(model::Model& m, const ServiceOptions& o) : options(o), states(m.states()) {
     snapshot.kv_limit = states.max_pages() * states.page_stride();
     snapshot.slot_limit = states.max_slots() * states.bytes_per_slot();
+    snapshot.resident_limit = limits().bytes;
   }
 
+  StateLimits limits() const;
   Status start(model::Model& model, const text::Tokenizer& tokenizer);
   Result<RequestId> submit(Request request);
   void observe(Request& request);
@@ -45,6 +53,7 @@ struct EngineService::Impl {
   std::condition_variable wake;  ///< something arrived
   std::condition_variable idle;  ///< nothing is in flight any more
   std::vector<Arrival> arrivals;
+  std::vector<WarmUps> warm_ups;
   std::vector<RequestId> cancelled;
   RequestId next_id = 1;
   bool woken = false;       ///< the prefix cache has something for the engine
@@ -58,6 +67,17 @@ struct EngineService::Impl {
   std::unique_ptr<Engine> engine;
   std::thread thread;
 };
+
+StateLimits EngineService::Impl::limits() const {
+  StateLimits out;
+  out.bytes_per_token = states.bytes_per_token();
+  out.bytes_per_state = states.bytes_per_slot();
+  out.tokens = out.bytes_per_token > 0 ? states.max_pages() * states.spec().page_tokens : 0;
+  out.states = out.bytes_per_state > 0 ? states.max_slots() : 0;
+  const int64_t all = out.tokens * out.bytes_per_token + out.states * out.bytes_per_state;
+  out.bytes = states.max_bytes() > 0 ? std::min(all, states.max_bytes()) : all;
+  return out;
+}
 
 Result<RequestId> EngineService::Impl::submit(Request request) {
   CHIMERE_CHECK_OK(engine->check(request));
@@ -123,20 +143,28 @@ Status EngineService::Impl::start(model::Model& model, const text::Tokenizer& to
 /// False when the thread is to end. Waits while there is nothing to do.
 bool EngineService::Impl::take_arrivals(bool busy) {
   std::vector<Arrival> new_requests;
+  std::vector<WarmUps> warm;
   std::vector<RequestId> gone;
   bool all = false;
   {
     std::unique_lock lock(mutex);
     if (!busy) {
-      wake.wait(lock, [&] { return !arrivals.empty() || !cancelled.empty() || woken || ended; });
+      wake.wait(lock, [&] {
+        return !arrivals.empty() || !warm_ups.empty() || !cancelled.empty() || woken || ended;
+      });
       if (ended && arrivals.empty() && engine->idle()) return false;
     }
     woken = false;
     new_requests.swap(arrivals);
+    warm.swap(warm_ups);
     gone.swap(cancelled);
     all = cancel_all;
   }
   for (Arrival& a : new_requests) engine->add(a.id, std::move(a.request));
+  for (WarmUps& w : warm) {
+    // The engine takes the newest first.
+    for (size_t i = w.prefixes.size(); i-- > 0;) engine->warm_up(w.owner, std::move(w.prefixes[i]));
+  }
   for (const RequestId id : gone) engine->cancel(id);
   if (all) engine->cancel_all();
   return true;
@@ -149,6 +177,7 @@ void EngineService::Impl::take_snapshot() {
   if (cache != nullptr) snapshot.cache = cache->stats();
   snapshot.kv_bytes = states.pages_in_use() * states.page_stride();
   snapshot.slot_bytes = states.slots_in_use() * states.bytes_per_slot();
+  snapshot.resident_bytes = states.resident_bytes();
 }
 
 void EngineService::Impl::work() {
@@ -186,10 +215,22 @@ void EngineService::cancel(RequestId id) {
   impl_->wake.notify_one();
 }
 
+bool EngineService::has_prefix_cache() const { return impl_->cache != nullptr; }
+
+void EngineService::warm_up(const std::string& owner, std::vector<std::vector<int32_t>> prefixes) {
+  if (impl_->cache == nullptr || prefixes.empty()) return;
+  const std::scoped_lock lock(impl_->mutex);
+  if (impl_->closed) return;
+  impl_->warm_ups.push_back({owner, std::move(prefixes)});
+  impl_->wake.notify_one();
+}
+
 ServiceStats EngineService::stats() const {
   const std::scoped_lock lock(impl_->mutex);
   return impl_->snapshot;
 }
+
+StateLimits EngineService::state_limits() const { return impl_->limits(); }
 
 int64_t EngineService::context() const { return impl_->engine->context(); }
 

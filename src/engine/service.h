@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/thread_pool.h"
@@ -26,6 +28,15 @@ struct ServiceOptions {
   std::optional<PrefixCacheOptions> cache = {};
 };
 
+/// How far the states of all requests and of the prefix cache may go.
+struct StateLimits {
+  int64_t bytes = 0;   ///< of keys, values and recurrent states together
+  int64_t tokens = 0;  ///< with keys and values, of all sequences together
+  int64_t states = 0;  ///< recurrent ones
+  int64_t bytes_per_token = 0;
+  int64_t bytes_per_state = 0;
+};
+
 /// A snapshot of the service; counts are since its start.
 struct ServiceStats {
   EngineCounters engine;
@@ -42,6 +53,8 @@ struct ServiceStats {
   int64_t kv_limit = 0;
   int64_t slot_bytes = 0;  ///< recurrent states in use, with what checkpoints hold
   int64_t slot_limit = 0;
+  int64_t resident_bytes = 0;  ///< taken for pages and states, used or kept for the next ones
+  int64_t resident_limit = 0;
 };
 
 /// Owns a thread that drives an Engine for as long as there is something to do. All functions may
@@ -69,7 +82,12 @@ class EngineService {
   /// do nothing.
   void cancel(RequestId id);
 
+  bool has_prefix_cache() const;
+  /// Engine::warm_up() of each of these, in this order of urgency.
+  void warm_up(const std::string& owner, std::vector<std::vector<int32_t>> prefixes);
+
   ServiceStats stats() const;
+  StateLimits state_limits() const;
   /// Most tokens of one request.
   int64_t context() const;
 

@@ -59,7 +59,6 @@ class View {
 
   uint32_t order() const { return order_; }
   uint32_t slots() const { return static_cast<uint32_t>(slots_.size() / kSlotBytes); }
-  size_t data_bytes() const { return data_.size(); }
   Slot slot(uint32_t i) const {
     const uint8_t* at = slots_.data() + size_t{i} * kSlotBytes;
     return {number<uint64_t>(at), number<uint32_t>(at + 8), number<uint32_t>(at + 12)};

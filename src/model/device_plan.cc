@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/api.h"
 #include "kernels/cuda/host_experts.h"
 #include "kernels/cuda/log_sum_exp.h"
 #include "kernels/cuda/pack_weights.h"
@@ -96,6 +97,20 @@ bool DevicePlan::fit(int64_t allowed) {
   }
   host_expert_layers = 0;
   return false;
+}
+
+DevicePlan::Reserve DevicePlan::reserve(int64_t allowed, int64_t positions, int64_t max_positions,
+                                        int64_t max_states) const {
+  constexpr int64_t kPage = kernels::kKvPageTokens;
+  const int64_t left = std::max<int64_t>(0, allowed - total());
+  const int64_t page_bytes = kv / positions * kPage;
+  const int64_t more_pages = std::max<int64_t>(0, max_positions - positions) / kPage;
+  const int64_t more_states = std::max<int64_t>(0, max_states - states);
+  const int64_t share = std::max(left / 2, left - more_states * state);
+  const int64_t pages = page_bytes > 0 ? std::min(more_pages, share / page_bytes) : more_pages;
+  const int64_t rest = left - pages * page_bytes;
+  return {positions + pages * kPage,
+          states + (state > 0 ? std::min(more_states, rest / state) : more_states)};
 }
 
 void DevicePlan::unpack(int64_t allowed) {

@@ -54,6 +54,17 @@ struct DevicePlan {
   /// host_expert_layers is then.
   bool fit(int64_t allowed);
 
+  /// Numbers of positions and recurrent states in all.
+  struct Reserve {
+    int64_t positions = 0;
+    int64_t states = 0;
+  };
+  /// What the device can hold beside the plan, whose least numbers are `positions` and `states`: of
+  /// the bytes that are left a half goes to each, and what one of them does not need up to
+  /// `max_positions` and `max_states` goes to the other.
+  Reserve reserve(int64_t allowed, int64_t positions, int64_t max_positions,
+                  int64_t max_states) const;
+
   /// Makes weights wide if that takes no memory that would be missed: all experts are on the GPU,
   /// and a sixteenth of the allowed bytes is left for more sequences.
   void unpack(int64_t allowed);

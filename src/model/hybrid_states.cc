@@ -80,6 +80,7 @@ Result<HybridStates> make_hybrid_states(const Hparams& h, kernels::Ops& ops,
   spec.page_tokens = kernels::kKvPageTokens;
   spec.max_pages = (options.max_tokens + spec.page_tokens - 1) / spec.page_tokens;
   spec.max_slots = options.max_states;
+  spec.max_bytes = options.max_state_bytes;
   spec.model_key = model_key;
 
   HybridStates states;

@@ -22,6 +22,8 @@ struct ModelOptions {
   int64_t max_tokens = 4096;
   /// Recurrent states over all sequences, checkpoints and revocable rows together.
   int64_t max_states = 64;
+  /// Most memory of pages and states together; 0: what the two numbers above amount to.
+  int64_t max_state_bytes = 0;
   int max_step_rows = 512;  ///< rows of one step; larger plans are refused
   DType cache_k = DType::kF16;
   DType cache_v = DType::kF16;

@@ -8,14 +8,22 @@
 namespace chimere::protocol {
 namespace {
 
-void read_max_tokens(Fields& fields, Settings& settings) {
-  // The newer name wins where a client sends both for old and new servers.
-  int64_t most = -1;
-  const bool given = fields.integer("max_tokens", 1, 1 << 24, most);
-  if (!fields.integer("max_completion_tokens", 1, 1 << 24, most) && !given) return;
-  const Status status =
-      settings.set(settings::kMaxTokens, std::to_string(most), "'max_completion_tokens'");
-  if (!status.ok()) fields.fail(status.error().message, "max_completion_tokens");
+/// What the conversation must be for a generation to make sense.
+void check_conversation(Fields& fields, const std::vector<ChatMessage>& messages) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const ChatMessage& m = messages[i];
+    if (m.role != "user" || m.content.find_first_not_of(kBlank) != std::string::npos) continue;
+    const std::string path = "messages[" + std::to_string(i) + "].content";
+    fields.fail("'" + path + "' is empty; give the message a text, or leave it out.", path,
+                "empty_content");
+  }
+  if (messages.back().role == "assistant") {
+    fields.fail(
+        "The last of 'messages' is the assistant's, and this server does not continue a message "
+        "yet; end with a message of the user.",
+        "messages", "unsupported_value");
+  }
 }
 
 /// `reasoning_effort`, or a number of tokens as `thinking_budget`, which wins.
@@ -91,11 +99,14 @@ std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaul
   fields.refuse("web_search_options", "this server does not search");
   fields.refuse("verbosity", "models here were not trained for it");
   read_generation(fields, defaults, limits, out);
-  read_max_tokens(fields, out.settings);
+  // The newer name wins where a client sends both for old and new servers.
+  read_max_tokens(fields, "max_tokens", out);
+  read_max_tokens(fields, "max_completion_tokens", out);
   read_reasoning(fields, out.settings);
   read_logprobs(fields, limits, out.logprobs);
   read_fixed(fields);
   read_messages(fields, limits, out.messages);
+  if (!fields.failed()) check_conversation(fields, out.messages);
   read_template_kwargs(fields, out.template_kwargs);
   return fields.finish();
 }

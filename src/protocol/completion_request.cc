@@ -10,9 +10,12 @@ std::optional<ApiError> parse_completion(std::string_view body, const Settings& 
   Fields fields(object, "");
   fields.refuse("suffix", "models here do not fill in the middle through this field");
   read_generation(fields, defaults, limits, out);
-  read_setting(fields, "max_tokens", settings::kMaxTokens, out.settings);
-  if (out.settings.get(settings::kMaxTokens) == 0) {
-    fields.fail("'max_tokens' must be at least 1.", "max_tokens");
+  // Clients of llama.cpp say -1 where they want no limit.
+  const Json* const limit = fields.any("max_tokens");
+  if (limit != nullptr && *limit == -1) {
+    read_setting(fields, "max_tokens", settings::kMaxTokens, out.settings);
+  } else {
+    read_max_tokens(fields, "max_tokens", out);
   }
   fields.integer("logprobs", 0, limits.top_logprobs, out.logprobs);
   fields.boolean("echo", out.echo);
@@ -28,6 +31,12 @@ std::optional<ApiError> parse_completion(std::string_view body, const Settings& 
                 "unsupported_value");
   }
   read_prompts(fields, "prompt", limits.choices, out.prompts);
+  for (const Prompt& prompt : out.prompts) {
+    const bool empty = std::visit([](const auto& p) { return p.empty(); }, prompt);
+    if (!empty) continue;
+    fields.fail("'prompt' is empty; give it at least one character or token.", "prompt",
+                "empty_content");
+  }
   const int64_t choices = static_cast<int64_t>(out.prompts.size()) * out.n;
   if (choices > limits.choices) {
     fields.fail(

@@ -1,6 +1,9 @@
 #include "protocol/json_text.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <vector>
 
 namespace chimere::protocol {
 namespace {
@@ -39,6 +42,64 @@ std::optional<ApiError> check_size(std::string_view text, const JsonLimits& limi
   return std::nullopt;
 }
 
+/// Finds the first name that an object has twice, while the parser reads.
+class DuplicateNames {
+ public:
+  bool operator()(int /*depth*/, Json::parse_event_t event, const Json& parsed) {
+    switch (event) {
+      case Json::parse_event_t::object_start:
+      case Json::parse_event_t::array_start:
+        begin_value();
+        levels_.push_back({event == Json::parse_event_t::object_start, {}, {}, -1});
+        break;
+      case Json::parse_event_t::object_end:
+      case Json::parse_event_t::array_end:
+        levels_.pop_back();
+        break;
+      case Json::parse_event_t::key:
+        name(parsed.get_ref<const std::string&>());
+        break;
+      case Json::parse_event_t::value:
+        begin_value();
+        break;
+    }
+    return true;
+  }
+  /// "messages[0].role"; empty: every name is there once.
+  const std::string& found() const { return found_; }
+
+ private:
+  struct Level {
+    bool object;
+    std::set<std::string, std::less<>> names;
+    std::string name;  ///< of the member that is being read
+    int64_t index;     ///< of the element that is being read
+  };
+  void begin_value() {
+    if (!levels_.empty() && !levels_.back().object) ++levels_.back().index;
+  }
+  void name(const std::string& name) {
+    Level& level = levels_.back();
+    level.name = name;
+    if (!level.names.insert(name).second && found_.empty()) found_ = path();
+  }
+  std::string path() const {
+    std::string out;
+    for (const Level& level : levels_) {
+      if (!level.object) {
+        out += "[" + std::to_string(level.index) + "]";
+      } else {
+        out += (out.empty() ? "" : ".") + level.name.substr(0, kLongestName);
+      }
+    }
+    return out;
+  }
+
+  static constexpr size_t kLongestName = 100;
+  std::vector<Level> levels_;
+  std::string found_;
+};
+
 }  // namespace
 
 std::optional<ApiError> parse_object(std::string_view text, const JsonLimits& limits, Json& out) {
@@ -46,14 +107,19 @@ std::optional<ApiError> parse_object(std::string_view text, const JsonLimits& li
     return damaged("it is empty; send an object");
   }
   if (auto error = check_size(text, limits)) return error;
+  DuplicateNames duplicates;
   try {
-    out = Json::parse(text);
+    out = Json::parse(text, std::ref(duplicates));
   } catch (const Json::parse_error& e) {
     return damaged("it cannot be read at byte " + std::to_string(e.byte));
   } catch (const Json::out_of_range&) {
     return damaged("it holds a number that is too large");
   }
   if (!out.is_object()) return damaged("it must be an object");
+  if (!duplicates.found().empty()) {
+    return bad_field("The field '" + duplicates.found() + "' is there twice; give it once.",
+                     duplicates.found(), "duplicate_field");
+  }
   return std::nullopt;
 }
 

@@ -20,7 +20,7 @@ struct JsonLimits {
 };
 
 /// Reads one object. Errors (400): damaged or non-UTF-8 text with the byte, too deep, too many
-/// values, or no object.
+/// values, no object, or an object that has a name twice (`duplicate_field`, with its path).
 std::optional<ApiError> parse_object(std::string_view text, const JsonLimits& limits, Json& out);
 
 /// One line; bytes that are no UTF-8 become U+FFFD: a model may end inside a character.

@@ -36,6 +36,8 @@ struct GenerationFields {
   std::vector<std::pair<int32_t, float>> logit_bias;
   std::vector<std::string> stop;
   std::vector<std::string> engram;  ///< memories of the asker that the response may draw on
+  /// The field that limits the tokens of the generation, and its value; no name: no limit is asked.
+  std::pair<std::string, int64_t> max_tokens;
   int64_t n = 1;
   int64_t logprobs = -1;  ///< -1: none, 0: the token's own, N: with the N most likely
   bool stream = false;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <string>
+#include <tuple>
 
 namespace chimere::protocol {
 namespace {
@@ -109,7 +110,7 @@ TEST(ChatRequest, Messages) {
       R"([{"role":"developer","content":"be kind"},)"
       R"({"role":"user","name":"Ann","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},)"
       R"({"role":"assistant","content":null,"reasoning_content":"hm","refusal":null,"audio":null,)"
-      R"("annotations":null,"function_call":null,"tool_calls":null}])",
+      R"("annotations":null,"function_call":null,"tool_calls":null},{"role":"user","content":"c"}])",
       r);
   ASSERT_FALSE(error) << error->message;
   EXPECT_EQ(r.messages[0].role, "system");
@@ -131,6 +132,10 @@ TEST(ChatRequest, Messages) {
       {R"([{"role":"user","content":"x","colour":"red"}])", "messages[0].colour"},
       {R"([{"role":"assistant","content":"x","tool_calls":[]}])", "messages[0].tool_calls"},
       {R"([{"role":"assistant","content":"x","annotations":[{}]}])", "messages[0].annotations"},
+      {R"([{"role":"user","content":"x"},{"role":"assistant","content":"y"}])", "messages"},
+      {R"([{"role":"user","content":""}])", "messages[0].content"},
+      {R"([{"role":"user","content":"x"},{"role":"user","content":" \n"}])", "messages[1].content"},
+      {R"([{"role":"user","content":[]}])", "messages[0].content"},
   };
   for (const auto& [messages, param] : cases) {
     ChatRequest bad;
@@ -138,6 +143,21 @@ TEST(ChatRequest, Messages) {
     ASSERT_TRUE(refusal) << messages;
     EXPECT_EQ(refusal->param, param) << messages;
   }
+}
+
+TEST(ChatRequest, AnyLimitOfTokensIsTaken) {
+  const auto limit = [](const std::string& fields) {
+    ChatRequest r;
+    const auto error = chat(fields, r);
+    EXPECT_FALSE(error) << error->message;
+    return std::tuple(r.max_tokens.first, r.max_tokens.second,
+                      r.settings.get(settings::kMaxTokens));
+  };
+  EXPECT_EQ(limit(""), std::tuple("", 0, -1));
+  EXPECT_EQ(limit(R"("max_tokens":7)"), std::tuple("max_tokens", 7, 7));
+  EXPECT_EQ(limit(R"("max_tokens":7,"max_completion_tokens":9)"),
+            std::tuple("max_completion_tokens", 9, 9));
+  EXPECT_EQ(limit(R"("max_tokens":2147483647)"), std::tuple("max_tokens", 2147483647, 1 << 24));
 }
 
 TEST(CompletionRequest, PromptsOfEveryKind) {
@@ -154,6 +174,8 @@ TEST(CompletionRequest, PromptsOfEveryKind) {
   EXPECT_EQ(prompts("[1,\"x\"]"), "refused prompt");
   EXPECT_EQ(prompts("[]"), "refused prompt");
   EXPECT_EQ(prompts("{}"), "refused prompt");
+  EXPECT_EQ(prompts("\"\""), "refused prompt");
+  EXPECT_EQ(prompts(R"(["x",""])"), "refused prompt");
   EXPECT_EQ(prompts("null"), "refused prompt");
   EXPECT_EQ(prompts(R"(["x","y"])", R"(,"n":9)"), "refused n");
   EXPECT_EQ(prompts(R"("x")", R"(,"suffix":"y")"), "refused suffix");
@@ -161,6 +183,8 @@ TEST(CompletionRequest, PromptsOfEveryKind) {
   EXPECT_EQ(prompts(R"("x")", R"(,"best_of":2,"n":2)"), "1");
   EXPECT_EQ(prompts(R"("x")", R"(,"echo":true,"logprobs":1)"), "refused echo");
   EXPECT_EQ(prompts(R"("x")", R"(,"max_tokens":0)"), "refused max_tokens");
+  EXPECT_EQ(prompts(R"("x")", R"(,"max_tokens":-1)"), "1");
+  EXPECT_EQ(prompts(R"("x")", R"(,"max_tokens":100000000)"), "1");
 }
 
 TEST(TokenRequests, TakeTextsMessagesAndIds) {
@@ -257,6 +281,29 @@ TEST(Json, HostileBodiesAreErrors) {
     ASSERT_TRUE(error) << body.substr(0, 20);
     EXPECT_EQ(error->code, "invalid_json") << body.substr(0, 20);
   }
+}
+
+TEST(Json, AnObjectHasEachNameOnce) {
+  const std::pair<std::string, const char*> cases[] = {
+      {"{" + kHello + R"(,"temperature":0,"temperature":1})", "temperature"},
+      {"{" + kHello + R"(,"temp\u0065rature":0,"temperature":1})", "temperature"},
+      {"{" + kHello + "," + kHello + "}", "messages"},
+      {R"({"messages":[{"role":"user","content":"a"},{"role":"user","role":"user","content":"b"}]})",
+       "messages[1].role"},
+      {"{" + kHello + R"(,"logit_bias":{"5":1,"5":2}})", "logit_bias.5"},
+      {"{" + kHello + R"(,"x":[[],[0,{"a":{},"a":1}]]})", "x[1][1].a"},
+  };
+  for (const auto& [body, param] : cases) {
+    ChatRequest r;
+    const auto error = parse_chat(body, kDefaults, {}, r);
+    ASSERT_TRUE(error) << body;
+    EXPECT_EQ(error->status, 400);
+    EXPECT_EQ(error->code, "duplicate_field") << body;
+    EXPECT_EQ(error->param, param) << body;
+  }
+  ChatRequest r;
+  // Names of two objects.
+  EXPECT_FALSE(chat(R"("metadata":{"a":"1"},"chat_template_kwargs":{"a":{"a":1}})", r));
 }
 
 }  // namespace

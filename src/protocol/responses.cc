@@ -80,6 +80,13 @@ Json completion_choice(const Choice& choice) {
           {"finish_reason", finish_json(choice)}};
 }
 
+/// Nothing where there is none, so that most responses are as OpenAI's are.
+void add_warnings(const ResponseHead& head, Json& out) {
+  for (const Warning& w : head.warnings) {
+    out["warnings"].push_back({{"param", w.param}, {"message", w.message}});
+  }
+}
+
 std::string chunk(Json out, Json choice, bool null_usage) {
   out["choices"] = Json::array({std::move(choice)});
   if (null_usage) out["usage"] = nullptr;
@@ -93,11 +100,18 @@ std::string usage_chunk(Json out, const Usage& usage) {
 }
 
 Json model_json(const ModelEntry& model) {
-  return {{"id", model.id},
-          {"object", "model"},
-          {"created", model.created},
-          {"owned_by", "chimere"},
-          {"max_model_len", model.context}};
+  Json out = {{"id", model.id},
+              {"object", "model"},
+              {"created", model.created},
+              {"owned_by", "chimere"},
+              {"max_model_len", model.context},
+              {"context_length", model.context}};
+  if (model.trained_context > 0) {
+    out["trained_context_length"] = model.trained_context;
+    out["max_state_bytes"] = model.max_state_bytes;
+    out["max_kv_tokens"] = model.max_kv_tokens;
+  }
+  return out;
 }
 
 void append_numbers(const std::vector<float>& vector, std::string& out) {
@@ -149,6 +163,7 @@ std::string chat_response(const ResponseHead& head, std::span<const Choice> choi
                               {"finish_reason", finish_json(c)}});
   }
   out["usage"] = usage_json(usage);
+  add_warnings(head, out);
   return to_text(out);
 }
 
@@ -158,6 +173,7 @@ std::string completion_response(const ResponseHead& head, std::span<const Choice
   out["choices"] = Json::array();
   for (const Choice& c : choices) out["choices"].push_back(completion_choice(c));
   out["usage"] = usage_json(usage);
+  add_warnings(head, out);
   return to_text(out);
 }
 

@@ -10,12 +10,19 @@
 
 namespace chimere::protocol {
 
+/// A field that is not honoured to the letter.
+struct Warning {
+  std::string param;
+  std::string message;  ///< a sentence, in ASCII
+};
+
 /// What all parts of one answer repeat.
 struct ResponseHead {
   std::string id;
   int64_t created = 0;  ///< seconds since 1970
   std::string model;
   std::string fingerprint;
+  std::vector<Warning> warnings = {};  ///< in responses in one piece
 };
 
 struct Logprob {
@@ -82,6 +89,10 @@ struct ModelEntry {
   std::string id;
   int64_t created = 0;
   int64_t context = 0;  ///< tokens
+  /// Of a model that writes; 0: not said.
+  int64_t trained_context = 0;
+  int64_t max_state_bytes = 0;  ///< of all requests' keys, values and recurrent states
+  int64_t max_kv_tokens = 0;    ///< of all requests together
 };
 std::string model_list(std::span<const ModelEntry> models);
 std::string model_response(const ModelEntry& model);

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 namespace chimere::protocol {
 namespace {
@@ -247,6 +248,16 @@ void read_generation(Fields& fields, const Settings& defaults, const RequestLimi
   read_stream(fields, out);
   fields.no_op({"store", "service_tier", "prompt_cache_key", "prompt_cache_retention",
                 "safety_identifier", "metadata", "user"});
+}
+
+void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out) {
+  int64_t most = 0;
+  if (!fields.integer(name, 1, std::numeric_limits<int64_t>::max(), most)) return;
+  out.max_tokens = {std::string(name), most};
+  constexpr int64_t kLargest = 1 << 24;
+  const std::string text = std::to_string(std::min(most, kLargest));
+  const Status status = out.settings.set(settings::kMaxTokens, text, fields.path_of(name));
+  if (!status.ok()) fields.fail(status.error().message, name);
 }
 
 void read_messages(Fields& fields, const RequestLimits& limits, std::vector<ChatMessage>& out) {

@@ -19,6 +19,9 @@ void read_generation(Fields& fields, const Settings& defaults, const RequestLimi
 void read_setting(Fields& fields, std::string_view name, const SettingInfo& setting,
                   Settings& settings);
 
+/// A limit of the generation, at least 1; above the largest that the setting takes it is that one.
+void read_max_tokens(Fields& fields, std::string_view name, GenerationFields& out);
+
 /// `messages`: at least one.
 void read_messages(Fields& fields, const RequestLimits& limits, std::vector<ChatMessage>& out);
 /// `chat_template_kwargs` as JSON text.

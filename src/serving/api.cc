@@ -157,38 +157,38 @@ void Api::handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) {
   call->route = route->path;
   call->key = presented_key(head);
   if (route->method == "GET") return (this->*route->run)(call);
-  if (auto error = begin_use(call->key.get())) {
-    call->key = nullptr;
-    return respond(call, *error);
-  }
+  if (auto error = begin_use(call->key.get())) return respond(call, *error);
+  call->counted = true;
   const bool taken = workers_.push([this, call, run = route->run] { (this->*run)(call); });
   if (!taken) respond(call, ApiError{503, "This server is overloaded.", "", "overloaded", 1});
 }
 
-void Api::respond(const CallPtr& call, HttpResponse response) {
+void Api::respond(const CallPtr& call, HttpResponse response, const std::string& error_code) {
   for (auto& header : extra_headers(call->request.head)) {
     response.headers.push_back(std::move(header));
   }
   GenerationReport report;
   report.status = response.status;
+  report.outcome = error_code;
   report.seconds = seconds_since(call->began);
   finish(call, report);
   call->stream->respond(std::move(response));
 }
 
 void Api::respond(const CallPtr& call, const ApiError& error) {
-  respond(call, error_response(error, {}));
+  respond(call, error_response(error, {}), error.code);
 }
 
 void Api::finish(const CallPtr& call, const GenerationReport& report) {
   const HttpHead& head = call->request.head;
-  if (head.method == "POST") end_use(call->key.get());
+  if (call->counted) end_use(call->key.get());
   metrics_.count_request(call->route, report.status);
   metrics_.count_response(report);
   LogLine line("request");
   line.add("status", report.status).add("method", head.method).add("path", call->route);
   line.add("peer", call->request.peer);
   if (call->key) line.add("key", call->key->name);
+  if (report.status >= 400 && !report.outcome.empty()) line.add("code", report.outcome);
   if (!report.id.empty()) {
     line.add("id", report.id).add("outcome", report.outcome);
     line.add("prompt_tokens", report.usage.prompt_tokens);
@@ -248,10 +248,13 @@ void Api::status(const CallPtr& call) {
 }
 
 void Api::models(const CallPtr& call) {
-  std::vector<protocol::ModelEntry> entries = {
-      {model_.id, model_.created, model_.service.context()}};
+  const engine::StateLimits limits = model_.service.state_limits();
+  std::vector<protocol::ModelEntry> entries = {{model_.id, model_.created, model_.service.context(),
+                                                model_.trained_context, limits.bytes,
+                                                limits.tokens}};
   if (model_.embedder) {
-    entries.push_back({model_.embedder->id, model_.created, model_.embedder->embedder.context()});
+    entries.push_back(
+        {model_.embedder->id, model_.created, model_.embedder->embedder.context(), 0, 0, 0});
   }
   const std::string name =
       call->request.head.path.substr(std::min(kModels.size(), call->request.head.path.size()));

@@ -72,6 +72,7 @@ class Api final : public HttpHandler {
     std::shared_ptr<ResponseStream> stream;
     std::string route;
     std::shared_ptr<const ApiKey> key;
+    bool counted = false;  ///< among the requests of its key
     std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   };
   using CallPtr = std::shared_ptr<Call>;
@@ -83,7 +84,8 @@ class Api final : public HttpHandler {
   std::optional<protocol::ApiError> begin_use(const ApiKey* key);
   void end_use(const ApiKey* key);
 
-  void respond(const CallPtr& call, HttpResponse response);
+  /// `error_code`: of the log line.
+  void respond(const CallPtr& call, HttpResponse response, const std::string& error_code = "");
   void respond(const CallPtr& call, const protocol::ApiError& error);
   void finish(const CallPtr& call, const GenerationReport& report);
   std::optional<protocol::ApiError> check_model(const std::string& name) const;
@@ -93,6 +95,8 @@ class Api final : public HttpHandler {
                                                 protocol::ReasoningSplitter::Start start,
                                                 const std::string& echo,
                                                 GenerationSpec& spec) const;
+  void warm_up_next_turn(const protocol::ChatRequest& request, const std::string& owner,
+                         const protocol::Choice& answer);
   void generate(const CallPtr& call, const protocol::GenerationFields& fields, GenerationSpec spec);
 
   void page(const CallPtr& call);

@@ -25,6 +25,17 @@ ApiError too_long(int64_t tokens, int64_t context, const char* param) {
           param, "context_length_exceeded", 0};
 }
 
+/// Where a limit of the request is beyond what the context leaves.
+std::optional<protocol::Warning> clamped(const std::pair<std::string, int64_t>& asked,
+                                         int64_t prompt, int64_t context) {
+  if (asked.first.empty() || asked.second <= context - prompt) return std::nullopt;
+  return protocol::Warning{asked.first, "'" + asked.first + "' is " + std::to_string(asked.second) +
+                                            ", but a prompt of " + std::to_string(prompt) +
+                                            " tokens leaves " + std::to_string(context - prompt) +
+                                            " of the context's " + std::to_string(context) +
+                                            "; the generation ends there at the latest."};
+}
+
 std::string lossy(const std::string& bytes) {
   text::StreamDecoder decoder;
   std::string out = decoder.push(bytes);
@@ -49,6 +60,9 @@ std::optional<ApiError> Api::add_choices(const protocol::GenerationFields& field
                                      std::to_string(model_.tokenizer.n_tokens()) + ".",
                                  param);
     }
+  }
+  if (auto warning = clamped(fields.max_tokens, size, context); warning && spec.warnings.empty()) {
+    spec.warnings.push_back(*std::move(warning));
   }
   auto made = model_.make_request(fields.settings, owner_of(call), fields.engram);
   if (!made.ok()) return protocol::from_engram(made.error());
@@ -87,10 +101,23 @@ void Api::generate(const CallPtr& call, const protocol::GenerationFields& fields
   spec.stream = fields.stream;
   spec.include_usage = fields.include_usage;
   spec.headers = extra_headers(call->request.head);
+  for (const protocol::Warning& w : spec.warnings) {
+    spec.headers.emplace_back("X-Chimere-Warning", w.message);
+  }
   std::make_shared<GenerationJob>(
       model_, call->stream, std::move(spec),
       [this, call](const GenerationReport& report) { finish(call, report); })
       ->start();
+}
+
+/// While nothing is asked, the engine computes what the next turn begins with: on a worker's
+/// thread, because rendering takes time.
+void Api::warm_up_next_turn(const protocol::ChatRequest& request, const std::string& owner,
+                            const protocol::Choice& answer) {
+  model_.service.warm_up(
+      owner,
+      next_turn_prefixes(model_, request.messages, answer.content, answer.reasoning,
+                         request.settings.get(settings::kReasoning), request.template_kwargs));
 }
 
 void Api::chat(const CallPtr& call) {
@@ -106,6 +133,16 @@ void Api::chat(const CallPtr& call) {
   GenerationSpec spec;
   error = add_choices(request, *call, std::move(prompt->tokens), prompt->start, "", spec);
   if (error) return respond(call, *error);
+  if (model_.service.has_prefix_cache()) {
+    for (GenerationSpec::Choice& choice : spec.choices) choice.request.warm_up = false;
+    const auto asked = std::make_shared<const protocol::ChatRequest>(request);
+    spec.on_choice = [this, asked, owner = owner_of(*call)](const protocol::Choice& answer) {
+      (void)workers_.push(
+          [this, asked, owner, answer = std::make_shared<protocol::Choice>(answer)] {
+            warm_up_next_turn(*asked, owner, *answer);
+          });
+    };
+  }
   generate(call, request, std::move(spec));
 }
 

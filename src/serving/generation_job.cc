@@ -43,7 +43,7 @@ GenerationJob::GenerationJob(const ServedModel& model, std::shared_ptr<ResponseS
                              GenerationSpec spec, std::function<void(const GenerationReport&)> done)
     : model_(model), stream_(std::move(stream)), spec_(std::move(spec)), done_(std::move(done)) {
   head_ = {make_id(spec_.chat ? "chatcmpl-" : "cmpl-"), unix_seconds(), model_.id,
-           model_.fingerprint};
+           model_.fingerprint, spec_.warnings};
   report_.id = head_.id;
   for (size_t i = 0; i < spec_.choices.size(); ++i) {
     const GenerationSpec::Choice& wanted = spec_.choices[i];
@@ -236,6 +236,7 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
     piece.reasoning += last.reasoning;
     show(choice, piece, outcome.text_tail.size(), reason_name(outcome.reason));
     report_.outcome = choice.whole.finish_reason;
+    if (spec_.on_choice) spec_.on_choice(choice.whole);
   }
   if (--unfinished_ == 0) finish_all();
 }

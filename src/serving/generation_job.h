@@ -44,6 +44,10 @@ struct GenerationSpec {
   bool include_usage = false;
   std::vector<Choice> choices;  ///< at least one
   Headers headers;              ///< of the answer
+  std::vector<protocol::Warning> warnings = {};
+  /// Gets each choice that has ended without an error, as it is told to the client. Called by the
+  /// engine's thread, which must not wait; may be empty.
+  std::function<void(const protocol::Choice&)> on_choice = {};
 };
 
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {

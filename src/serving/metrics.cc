@@ -56,19 +56,29 @@ MetricFamily by_tier(std::string name, std::string help, const uint64_t (&counts
   return family;
 }
 
+MetricFamily by_label(std::string name, std::string help, MetricType type, const char* label,
+                      const std::vector<std::pair<const char*, double>>& values) {
+  MetricFamily family{std::move(name), std::move(help), type, {}};
+  for (const auto& [kind, value] : values) {
+    ClientMetric& metric = family.metric.emplace_back();
+    metric.label.push_back({label, kind});
+    (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+  }
+  return family;
+}
+
 MetricFamily memory(const engine::ServiceStats& s) {
-  const auto kind = [](const char* name, int64_t bytes) {
-    ClientMetric metric;
-    metric.label.push_back({"kind", name});
-    metric.gauge.value = static_cast<double>(bytes);
-    return metric;
-  };
-  return {"chimere_memory_bytes",
-          "State memory in use and its bounds.",
-          MetricType::Gauge,
-          {kind("kv", s.kv_bytes), kind("kv_limit", s.kv_limit), kind("recurrent", s.slot_bytes),
-           kind("recurrent_limit", s.slot_limit), kind("prefix_memory", s.cache.memory_bytes),
-           kind("prefix_disk", s.cache.disk_bytes)}};
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  return by_label("chimere_memory_bytes", "State memory in use and its bounds.", MetricType::Gauge,
+                  "kind",
+                  {{"kv", number(s.kv_bytes)},
+                   {"kv_limit", number(s.kv_limit)},
+                   {"recurrent", number(s.slot_bytes)},
+                   {"recurrent_limit", number(s.slot_limit)},
+                   {"resident", number(s.resident_bytes)},
+                   {"resident_limit", number(s.resident_limit)},
+                   {"prefix_memory", number(s.cache.memory_bytes)},
+                   {"prefix_disk", number(s.cache.disk_bytes)}});
 }
 
 }  // namespace
@@ -117,6 +127,15 @@ std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) co
                       number(s.engine.running)));
   all.push_back(gauge("chimere_requests_waiting", "Choices that wait for memory or their turn.",
                       number(s.engine.waiting)));
+  all.push_back(gauge("chimere_requests_suspended",
+                      "Of those that wait, choices that were moved out of a full state store.",
+                      number(s.engine.suspended)));
+  all.push_back(gauge("chimere_requests_in_flight", "Choices accepted and not finished.",
+                      number(s.in_flight)));
+  all.push_back(counter("chimere_requests_accepted_total", "Choices accepted by the engine.",
+                        number(s.accepted)));
+  all.push_back(counter("chimere_requests_finished_total", "Choices that ended, for any reason.",
+                        number(s.finished)));
   all.push_back(counter("chimere_requests_refused_total", "Choices refused for a full queue.",
                         number(s.refused)));
   all.push_back(counter("chimere_requests_cancelled_total", "Choices that were cancelled.",
@@ -140,6 +159,30 @@ std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) co
   all.push_back(by_tier("chimere_prefix_cache_tokens_total",
                         "Prompt tokens that were not computed again, by where they were found.",
                         s.cache.tokens));
+  all.push_back(counter("chimere_prefix_cache_warmup_tokens_total",
+                        "Tokens computed while idle, for later prompts to continue from.",
+                        number(s.engine.warmup_tokens)));
+  all.push_back(by_label("chimere_prefix_cache_warmups_total", "Warm-ups that have ended.",
+                         MetricType::Counter, "result",
+                         {{"computed", number(s.engine.warm_ups_computed)},
+                          {"cached", number(s.engine.warm_ups_cached)},
+                          {"dropped", number(s.engine.warm_ups_dropped)}}));
+  all.push_back(gauge("chimere_prefix_cache_warmups_waiting",
+                      "Warm-ups that wait for an idle moment or are being computed.",
+                      number(s.engine.warm_ups_waiting)));
+  all.push_back(gauge("chimere_prefix_cache_device_states", "Prefix states in the state store.",
+                      number(s.cache.device_states)));
+  all.push_back(gauge("chimere_prefix_cache_disk_files", "Files of prefix states.",
+                      number(s.cache.disk_files)));
+  all.push_back(counter("chimere_prefix_cache_dropped_total",
+                        "Prefix states that were evicted from the last place that had them.",
+                        number(s.cache.dropped)));
+  all.push_back(counter("chimere_prefix_cache_rejected_files_total",
+                        "Files of prefix states that were damaged or of another model.",
+                        number(s.cache.rejected_files)));
+  all.push_back(counter("chimere_prefix_cache_failed_writes_total",
+                        "Files of prefix states that could not be written.",
+                        number(s.cache.failed_writes)));
   all.push_back(histogram("chimere_time_to_first_token_seconds",
                           "From a request's arrival at the engine to its first token.",
                           s.first_token));

@@ -1,5 +1,6 @@
 #include "serving/served_model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "text/jinja/json.h"
@@ -50,6 +51,28 @@ Result<ChatPrompt> chat_prompt(const ServedModel& model,
               model.chat_template->render(Value::list(std::move(list)), options));
   return ChatPrompt{text::encode_chat(model.tokenizer, rendered),
                     protocol::reasoning_start(model.template_source, rendered.text)};
+}
+
+std::vector<std::vector<int32_t>> next_turn_prefixes(
+    const ServedModel& model, const std::vector<protocol::ChatMessage>& messages,
+    const std::string& content, const std::string& answer_reasoning, const std::string& reasoning,
+    const std::string& template_kwargs) {
+  std::vector<std::vector<int32_t>> out;
+  for (const bool with_reasoning : {false, true}) {
+    if (with_reasoning && answer_reasoning.empty()) break;
+    std::vector<protocol::ChatMessage> turn = messages;
+    turn.push_back({"assistant", content, "", with_reasoning ? answer_reasoning : ""});
+    turn.push_back({"user", "A", "", ""});
+    const auto one = chat_prompt(model, turn, reasoning, template_kwargs);
+    // What two messages have in common is not theirs.
+    turn.back().content = "B";
+    const auto other = chat_prompt(model, turn, reasoning, template_kwargs);
+    if (!one.ok() || !other.ok()) break;
+    const auto end = std::ranges::mismatch(one->tokens, other->tokens).in1;
+    std::vector<int32_t> prefix(one->tokens.begin(), end);
+    if (out.empty() || out.back() != prefix) out.push_back(std::move(prefix));
+  }
+  return out;
 }
 
 }  // namespace chimere::serving

@@ -37,6 +37,7 @@ struct ServedEmbedder {
 struct ServedModel {
   std::string id = {};           ///< what clients call it
   int64_t created = 0;           ///< seconds since 1970
+  int64_t trained_context = 0;   ///< tokens that the model was trained for
   std::string fingerprint = {};  ///< build, model and numerics
   const text::Tokenizer& tokenizer;
   engine::EngineService& service;
@@ -67,6 +68,16 @@ struct ChatPrompt {
 Result<ChatPrompt> chat_prompt(const ServedModel& model,
                                const std::vector<protocol::ChatMessage>& messages,
                                const std::string& reasoning, const std::string& template_kwargs);
+
+/// What the next turn of a conversation begins with: `messages`, this answer of the assistant as
+/// the template writes it in a conversation that continues, and the beginning of the user's next
+/// message. One list of tokens for clients that return an answer without its reasoning, and, where
+/// the template then writes something else, a second one for those that return it. Empty where the
+/// template refuses such a conversation. Other arguments as chat_prompt() has them.
+std::vector<std::vector<int32_t>> next_turn_prefixes(
+    const ServedModel& model, const std::vector<protocol::ChatMessage>& messages,
+    const std::string& content, const std::string& answer_reasoning, const std::string& reasoning,
+    const std::string& template_kwargs);
 
 }  // namespace chimere::serving
 

@@ -170,7 +170,6 @@ Status read_block(Memory& memory, uint8_t* block, int64_t bytes, SummedSource& i
 
 }  // namespace
 
-void append_u32(std::vector<uint8_t>& out, uint32_t v) { append(out, v); }
 void append_u64(std::vector<uint8_t>& out, uint64_t v) { append(out, v); }
 
 std::vector<uint8_t> component_table(const StateSpec& spec) {
@@ -249,12 +248,12 @@ Result<std::unique_ptr<SequenceState>> StateStore::read(ByteSource& from) {
 
   Checkpoint state(*this);  // gives back what it holds after an error
   for (uint32_t i = 0; i < header.pages; ++i) {
-    CHIMERE_TRY(const int32_t page, pages_.allocate());
+    CHIMERE_TRY(const int32_t page, allocate(pages_));
     state.pages_.push_back(page);
     CHIMERE_CHECK_OK(read_block(memory_, pages_.data(page), pages_.block_bytes(), in));
   }
   if (header.slots == 1) {
-    CHIMERE_TRY(const int32_t slot, slots_.allocate());
+    CHIMERE_TRY(const int32_t slot, allocate(slots_));
     slots_.release(std::exchange(state.slot_, slot));
     CHIMERE_CHECK_OK(read_block(memory_, slots_.data(slot), slots_.block_bytes(), in));
   }

@@ -10,7 +10,6 @@
 
 namespace chimere::state {
 
-void append_u32(std::vector<uint8_t>& out, uint32_t v);
 void append_u64(std::vector<uint8_t>& out, uint64_t v);
 
 /// One 32-byte record per component.

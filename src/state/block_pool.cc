@@ -25,6 +25,9 @@ Result<int32_t> BlockPool::allocate() {
   if (!free_.empty()) {
     block = free_.back();
     free_.pop_back();
+  } else if (!given_back_.empty()) {
+    block = given_back_.back();
+    given_back_.pop_back();
   } else {
     const auto n = static_cast<int64_t>(references_.size());
     if (n == max_blocks_) {
@@ -45,6 +48,16 @@ void BlockPool::release(int32_t block) {
   if (--references_[static_cast<size_t>(block)] > 0) return;
   free_.push_back(block);
   --in_use_;
+}
+
+bool BlockPool::give_back_one() {
+  if (free_.empty()) return false;
+  const int32_t block = free_.back();
+  const auto bytes = static_cast<size_t>(block_bytes_);
+  if (!range_->give_back(static_cast<size_t>(block) * bytes, bytes)) return false;
+  free_.pop_back();
+  given_back_.push_back(block);
+  return true;
 }
 
 }  // namespace chimere::state

@@ -13,7 +13,8 @@
 namespace chimere::state {
 
 /// Blocks lie one after the other at a fixed base address and take memory when they are first
-/// handed out. Not thread-safe.
+/// handed out. A block that is released keeps its memory for the next one, until give_back_one().
+/// Not thread-safe.
 class BlockPool {
  public:
   BlockPool() = default;
@@ -25,6 +26,11 @@ class BlockPool {
   /// A block with one reference, and unspecified contents. Errors: kOutOfMemory when all are in use
   /// or the system has no memory; nothing changes then.
   Result<int32_t> allocate();
+  /// Whether the next block of allocate() takes memory that the pool does not hold.
+  bool takes_memory() const { return free_.empty(); }
+  /// Gives the memory of a block that is not in use back. False if there is none with memory, or
+  /// its memory cannot be given back.
+  bool give_back_one();
   void add_reference(int32_t block) { ++references_[static_cast<size_t>(block)]; }
   void release(int32_t block);
   bool shared(int32_t block) const { return references_[static_cast<size_t>(block)] > 1; }
@@ -34,6 +40,10 @@ class BlockPool {
   uint8_t* base() const { return range_->data(); }
   int64_t block_bytes() const { return block_bytes_; }
   int64_t in_use() const { return in_use_; }
+  /// Memory of blocks that are in use, or were and have not been given back.
+  int64_t resident_bytes() const {
+    return (in_use_ + static_cast<int64_t>(free_.size())) * block_bytes_;
+  }
   int64_t max_blocks() const { return max_blocks_; }
 
  private:
@@ -44,6 +54,7 @@ class BlockPool {
   std::unique_ptr<MemoryRange> range_;
   std::vector<int32_t> references_;  ///< of every block ever handed out
   std::vector<int32_t> free_;        ///< handed out before, unused now; the last is taken first
+  std::vector<int32_t> given_back_;  ///< likewise, without memory
 };
 
 }  // namespace chimere::state

@@ -30,8 +30,10 @@ struct ComponentSpec {
 struct StateSpec {
   std::vector<ComponentSpec> components;
   int page_tokens = 64;
-  int64_t max_pages = 0;   ///< over all sequences and checkpoints together
-  int64_t max_slots = 0;   ///< recurrent slots over all sequences, checkpoints and revocable rows
+  int64_t max_pages = 0;  ///< over all sequences and checkpoints together
+  int64_t max_slots = 0;  ///< recurrent slots over all sequences, checkpoints and revocable rows
+  /// Most memory of pages and slots together, whatever their numbers allow; 0: no other limit.
+  int64_t max_bytes = 0;
   uint64_t model_key = 0;  ///< names the weights; a blob of another model is refused
 };
 

@@ -60,12 +60,12 @@ Result<Checkpoint> StateStore::assemble(const Checkpoint* base,
     if (image->pages == nullptr || image->pages->size() < offset + page_bytes) {
       return invalid_data("an image has fewer pages than its position says");
     }
-    CHIMERE_TRY(const int32_t own, pages_.allocate());
+    CHIMERE_TRY(const int32_t own, allocate(pages_));
     state.pages_.push_back(own);
     CHIMERE_CHECK_OK(memory_.write(pages_.data(own), image->pages->data() + offset, page_bytes));
   }
   if (has_slots()) {
-    CHIMERE_TRY(const int32_t slot, slots_.allocate());
+    CHIMERE_TRY(const int32_t slot, allocate(slots_));
     slots_.release(std::exchange(state.slot_, slot));
     CHIMERE_CHECK_OK(memory_.write(slots_.data(slot), last.slot->data(), last.slot->size()));
   }

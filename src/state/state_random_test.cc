@@ -12,9 +12,10 @@ namespace {
 
 constexpr int kPageTokens = 4;
 constexpr size_t kHeaderBytes = 48 + 3 * 32;  // docs/state-blob.md
-constexpr int64_t kPieceBytes = 64;
+/// A page of the system: memory that is given back is lost.
+constexpr int64_t kPieceBytes = 4096;
 
-StateSpec spec() {
+StateSpec spec(int64_t max_bytes) {
   StateSpec s;
   s.components = {{.kind = ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = kPieceBytes},
                   {.kind = ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = kPieceBytes},
@@ -22,6 +23,7 @@ StateSpec spec() {
   s.page_tokens = kPageTokens;
   s.max_pages = 24;
   s.max_slots = 14;
+  s.max_bytes = max_bytes;
   return s;
 }
 
@@ -70,11 +72,16 @@ struct Evicted {
 
 class World {
  public:
-  explicit World(unsigned seed)
-      : rng_(seed), store_(std::move(StateStore::create(spec())).value()) {}
+  World(unsigned seed, int64_t max_bytes)
+      : rng_(seed), store_(std::move(StateStore::create(spec(max_bytes))).value()) {}
 
   void run(int operations) {
-    for (int i = 0; i < operations && !testing::Test::HasFatalFailure(); ++i) operate();
+    for (int i = 0; i < operations && !testing::Test::HasFatalFailure(); ++i) {
+      operate();
+      if (store_->max_bytes() > 0) {
+        ASSERT_LE(store_->resident_bytes(), store_->max_bytes());
+      }
+    }
     EXPECT_GT(steps_, operations / 20);
     EXPECT_GT(refused_, 0) << "the budgets were never reached";
     sequences_.clear();
@@ -228,7 +235,8 @@ TEST(StateRandom, HoldsWhatWasWrittenAndLeaksNothing) {
   const unsigned first = fresh_seed();
   for (unsigned seed = first; seed < first + 50 && !HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    World(seed).run(2000);
+    World(seed, 0).run(2000);
+    World(seed, 30 * kPieceBytes).run(2000);  // 11 pages and 8 states, or less of one of them
   }
 }
 

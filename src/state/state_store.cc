@@ -1,5 +1,6 @@
 #include "state/state_store.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -16,6 +17,10 @@ Result<std::unique_ptr<StateStore>> StateStore::create(StateSpec spec, Memory& m
     store->offsets_.push_back(block_bytes);
     block_bytes += c.bytes;
   }
+  if (spec.max_bytes > 0) {
+    if (page_bytes > 0) spec.max_pages = std::min(spec.max_pages, spec.max_bytes / page_bytes);
+    if (slot_bytes > 0) spec.max_slots = std::min(spec.max_slots, spec.max_bytes / slot_bytes);
+  }
   CHIMERE_TRY(store->pages_, BlockPool::create("KV pages", page_bytes, spec.max_pages, memory));
   CHIMERE_TRY(store->slots_,
               BlockPool::create("recurrent states", slot_bytes, spec.max_slots + 1, memory));
@@ -31,6 +36,41 @@ std::unique_ptr<SequenceState> StateStore::create_sequence() { return Checkpoint
 uint8_t* StateStore::component_base(size_t c) {
   BlockPool& pool = spec_.components[c].paged() ? pages_ : slots_;
   return pool.base() + offsets_[c];
+}
+
+Result<int32_t> StateStore::allocate(BlockPool& pool) {
+  if (spec_.max_bytes > 0 && pool.takes_memory()) {
+    BlockPool& other = &pool == &pages_ ? slots_ : pages_;
+    const auto fits = [&] { return resident_bytes() + pool.block_bytes() <= spec_.max_bytes; };
+    while (!fits() && other.give_back_one()) {
+    }
+    if (!fits()) {
+      return out_of_memory("the states of all requests have reached their limit of " +
+                           std::to_string(spec_.max_bytes) +
+                           " bytes; allow more (--state-memory), or use a smaller context (--ctx) "
+                           "or smaller cache types (--cache-k, --cache-v)");
+    }
+  }
+  return pool.allocate();
+}
+
+int64_t StateStore::bytes_left() const {
+  if (spec_.max_bytes == 0) return std::numeric_limits<int64_t>::max();
+  return spec_.max_bytes - pages_.in_use() * pages_.block_bytes() -
+         slots_.in_use() * slots_.block_bytes();
+}
+
+int64_t StateStore::free_pages(int64_t slots) const {
+  const int64_t unused = pages_.max_blocks() - pages_.in_use();
+  if (spec_.max_bytes == 0 || !has_pages()) return unused;
+  const int64_t bytes = std::max<int64_t>(0, bytes_left() - slots * slots_.block_bytes());
+  return std::min(unused, bytes / pages_.block_bytes());
+}
+
+int64_t StateStore::free_slots() const {
+  const int64_t unused = slots_.max_blocks() - slots_.in_use();
+  if (spec_.max_bytes == 0 || !has_slots()) return unused;
+  return std::min(unused, bytes_left() / slots_.block_bytes());
 }
 
 Result<Reservation> StateStore::reserve(std::span<const RowsWanted> wanted) {
@@ -69,7 +109,7 @@ Status Reservation::add_pages(const SequenceState& sequence, int32_t rows) {
 
   const bool last_is_partial = sequence.position() % store_->spec_.page_tokens != 0;
   if (last_is_partial && store_->pages_.shared(pages.back())) {
-    CHIMERE_TRY(const int32_t copy, store_->pages_.allocate());
+    CHIMERE_TRY(const int32_t copy, store_->allocate(store_->pages_));
     new_pages_.push_back(copy);
     CHIMERE_CHECK_OK(
         store_->memory_.copy(store_->pages_.data(copy), store_->pages_.data(pages.back()), bytes));
@@ -77,7 +117,7 @@ Status Reservation::add_pages(const SequenceState& sequence, int32_t rows) {
   }
   const int64_t needed = store_->pages_for(int64_t{sequence.position()} + rows);
   for (auto have = static_cast<int64_t>(pages.size()); have < needed; ++have) {
-    CHIMERE_TRY(const int32_t page, store_->pages_.allocate());
+    CHIMERE_TRY(const int32_t page, store_->allocate(store_->pages_));
     new_pages_.push_back(page);
     // Stale rows of another sequence must reach neither a blob nor the unused lanes of a vector.
     CHIMERE_CHECK_OK(store_->memory_.clear(store_->pages_.data(page), bytes));
@@ -97,7 +137,7 @@ Status Reservation::add_slots(const SequenceState& sequence, int32_t rows, bool 
       write_slots_.push_back(keep ? slot : -1);
       continue;
     }
-    CHIMERE_TRY(const int32_t fresh, store_->slots_.allocate());
+    CHIMERE_TRY(const int32_t fresh, store_->allocate(store_->slots_));
     new_slots_.push_back(fresh);
     write_slots_.push_back(fresh);
   }

@@ -64,8 +64,9 @@ class Reservation {
 
 /// Pools for one model. One page number stands for `page_tokens` positions of all attention layers,
 /// one slot number for the convolution and scan states of all recurrent layers. Memory is taken
-/// when a page or slot is first used, so a large limit costs nothing. Must outlive its sequences
-/// and checkpoints and belongs to one thread at a time.
+/// when a page or slot is first used, so a large limit costs nothing; StateSpec::max_bytes bounds
+/// what both take together, and memory moves from one to the other where the back end can give it
+/// back. Must outlive its sequences and checkpoints and belongs to one thread at a time.
 class StateStore {
  public:
   /// `memory` is where the states lie, and must outlive the store. Errors: kInvalidArgument (spec),
@@ -110,6 +111,15 @@ class StateStore {
   /// Bytes of the recurrent state of one sequence, over all layers.
   int64_t bytes_per_slot() const { return slots_.block_bytes(); }
 
+  /// Pages that can still be allocated, with memory for `slots` slots left over.
+  int64_t free_pages(int64_t slots) const;
+  /// Slots that can still be allocated.
+  int64_t free_slots() const;
+  /// Memory of both pools that is in use or kept for their next blocks, and its limit; 0: none but
+  /// their sizes.
+  int64_t resident_bytes() const { return pages_.resident_bytes() + slots_.resident_bytes(); }
+  int64_t max_bytes() const { return spec_.max_bytes; }
+
   int64_t pages_in_use() const { return pages_.in_use(); }
   int64_t max_pages() const { return pages_.max_blocks(); }
   /// The shared empty state is not counted.
@@ -121,6 +131,11 @@ class StateStore {
   friend class SequenceState;
   friend class Reservation;
   explicit StateStore(Memory& memory) : memory_(memory) {}
+
+  /// A block of one of the pools. Errors: as BlockPool::allocate(), and kOutOfMemory at the limit
+  /// of StateSpec::max_bytes.
+  Result<int32_t> allocate(BlockPool& pool);
+  int64_t bytes_left() const;
 
   bool has_pages() const { return pages_.block_bytes() > 0; }
   bool has_slots() const { return slots_.block_bytes() > 0; }

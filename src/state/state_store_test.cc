@@ -204,6 +204,36 @@ TEST(StateStore, HugeLimitsCostNothingUntilUsed) {
   step(**store, *a, 1);
 }
 
+TEST(StateStore, OneLimitForPagesAndStates) {
+  StateSpec spec = small_spec(1000, 1000);
+  spec.max_bytes = 10 * 192;  // pages and states have 192 bytes each; one is the empty state
+  auto store = std::move(StateStore::create(spec)).value();
+  EXPECT_EQ(store->max_pages(), 10);
+  EXPECT_EQ(store->free_pages(0), 9);
+  EXPECT_EQ(store->free_pages(2), 7);
+  EXPECT_EQ(store->free_slots(), 9);
+  auto a = store->create_sequence();
+  step(*store, *a, 8 * kPageTokens);  // with its state, all of it
+  EXPECT_EQ(store->free_pages(0) + store->free_slots(), 0);
+  EXPECT_EQ(store->resident_bytes(), store->max_bytes());
+  auto b = store->create_sequence();
+  const RowsWanted one{b.get(), 1, false};
+  const auto full = store->reserve({&one, 1});
+  ASSERT_FALSE(full.ok());
+  EXPECT_EQ(full.error().code, Error::Code::kOutOfMemory);
+  EXPECT_NE(full.error().message.find("--state-memory"), std::string::npos);
+  // What the one has left becomes states of others, and never is more than the limit.
+  a.reset();
+  EXPECT_EQ(store->free_slots(), 9);
+  std::vector<std::unique_ptr<SequenceState>> many;
+  for (int i = 0; i < 3; ++i) step(*store, *many.emplace_back(store->create_sequence()), 1);
+  step(*store, *many[0], 3, true);
+  EXPECT_EQ(store->slots_in_use(), 6);
+  EXPECT_EQ(store->pages_in_use(), 3);
+  EXPECT_EQ(store->resident_bytes(), store->max_bytes());
+  EXPECT_FALSE(store->reserve({&one, 1}).ok());
+}
+
 TEST(StateStore, WorksWithoutRecurrentStateAndWithoutKv) {
   for (const bool paged : {false, true}) {
     StateSpec spec = small_spec();

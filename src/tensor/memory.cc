@@ -13,6 +13,10 @@ class HostRange final : public MemoryRange {
   explicit HostRange(ReservedMemory memory) : memory_(std::move(memory)) {}
   Status commit(size_t bytes) override { return memory_.commit(bytes); }
   uint8_t* data() const override { return memory_.data(); }
+  bool give_back(size_t offset, size_t bytes) override {
+    memory_.give_back(offset, bytes);
+    return true;
+  }
 
  private:
   ReservedMemory memory_;

@@ -19,6 +19,10 @@ class MemoryRange {
   /// is left, or the range is smaller); nothing changes then.
   virtual Status commit(size_t bytes) = 0;
   virtual uint8_t* data() const = 0;
+  /// Gives the memory behind these usable bytes back to the system; what they hold is lost, and
+  /// they take memory again when they are written. False, and nothing happens, where memory stays
+  /// once it is committed.
+  virtual bool give_back(size_t /*offset*/, size_t /*bytes*/) { return false; }
 };
 
 /// The memory of the host or of a card. Pointers into a GPU's memory must not be read by the host;

@@ -170,10 +170,6 @@ std::string lower_case(uint32_t code) { return mapped(code, &CaseRow::lower); }
 std::string upper_case(uint32_t code) { return mapped(code, &CaseRow::upper); }
 std::string title_case(uint32_t code) { return mapped(code, &CaseRow::title); }
 
-bool has_case_mapping(uint32_t code) {
-  return std::ranges::binary_search(kCases, code, {}, &CaseRow::code);
-}
-
 uint8_t combining_class(uint32_t code) {
   return code < kFirstMark ? 0 : value_of(kCombiningRuns, code);
 }

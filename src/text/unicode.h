@@ -52,8 +52,6 @@ bool is_other(uint32_t code);        ///< C: controls, formats, private and unas
 std::string lower_case(uint32_t code);
 std::string upper_case(uint32_t code);
 std::string title_case(uint32_t code);
-/// Whether the character has another form in lower, upper or title case.
-bool has_case_mapping(uint32_t code);
 
 /// Canonical combining class; 0: begins a combining sequence.
 uint8_t combining_class(uint32_t code);

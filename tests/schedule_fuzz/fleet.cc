@@ -127,6 +127,11 @@ Result<FleetModel> load_fleet_model(
   m.bytes = writer.bytes();
   CHIMERE_TRY(m.file, gguf::Reader::from_bytes(m.bytes.data(), m.bytes.size()));
   CHIMERE_CHECK_OK(load(m.with_threads[0], *m.file, 1, first, tight));
+  if (second == nullptr) {
+    // Every page, or fewer beside more states: memory goes from one pool to the other.
+    const state::StateStore& states = m.with_threads[0].model->states();
+    tight.max_state_bytes = states.max_pages() * states.page_stride() + 8 * states.bytes_per_slot();
+  }
   kernels::cuda::WeightPlacement places;
   places.host_expert_layers = std::uniform_int_distribution<int>(0, shape.n_layers)(rng);
   places.unpacked = pick(rng, {false, true});

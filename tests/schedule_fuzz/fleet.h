@@ -28,7 +28,9 @@ struct FleetModel {
     std::unique_ptr<kernels::Ops> ops;
     std::unique_ptr<model::Model> model;
   };
-  Instance with_threads[2];  ///< [n - 1]; small pools, so that they are exhausted now and then
+  /// [n - 1]; small pools, so that they are exhausted now and then. On the CPU those of the second
+  /// share a limit in bytes, too.
+  Instance with_threads[2];
   Instance solo;
   Instance oracle;
 };

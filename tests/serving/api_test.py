@@ -124,6 +124,21 @@ class Api(unittest.TestCase):
             self.assertEqual(reply["usage"]["completion_tokens"], 3)
             self.assertEqual(reply["choices"][0]["finish_reason"], "length")
 
+    def test_a_limit_beyond_the_context(self):
+        context = self.server.told["context"]
+        size = self.server.post("/tokenize", {"messages": QUESTION})["count"]
+        for limit in (context, 2**31 - 1):
+            status, headers, reply = self.server.call("POST", CHAT, {**GREEDY, "max_tokens": limit, "stop": " "})
+            self.assertEqual(status, 200)
+            warning, = reply["warnings"]
+            self.assertEqual(warning["param"], "max_tokens")
+            self.assertIn(f"'max_tokens' is {limit}, but a prompt of {size} tokens leaves {context - size}", warning["message"])
+            self.assertEqual(headers["X-Chimere-Warning"], warning["message"])
+        status, headers, _ = self.server.call("POST", TEXT, {"prompt": "a b", "max_tokens": context, "stop": " ", "stream": True})
+        self.assertIn("'max_tokens' is", headers["X-Chimere-Warning"])
+        status, headers, reply = self.server.call("POST", CHAT, {**GREEDY, "max_tokens": context - size, "stop": " "})
+        self.assertEqual((reply.get("warnings"), headers["X-Chimere-Warning"]), (None, None))
+
     def test_logprobs_are_true(self):
         reply = self.chat(logprobs=True, top_logprobs=4)
         tokens = reply["choices"][0]["logprobs"]["content"]
@@ -218,6 +233,9 @@ class Api(unittest.TestCase):
             (CHAT, {"messages": []}, "messages"), (CHAT, {**GREEDY, "tools": [{}]}, "tools"),
             (CHAT, {**GREEDY, "temperature": 999}, "temperature"), (CHAT, {**GREEDY, "n": 99}, "n"),
             (CHAT, {**GREEDY, "unheard_of": 1}, "unheard_of"), (TEXT, {"prompt": "x", "suffix": "y"}, "suffix"),
+            (CHAT, {"messages": [*QUESTION, {"role": "assistant", "content": "It"}]}, "messages"),
+            (CHAT, {"messages": [{"role": "user", "content": ""}]}, "messages[0].content"),
+            (CHAT, json.dumps(GREEDY)[:-1] + ', "temperature": 1}', "temperature"), (TEXT, {"prompt": ""}, "prompt"),
             ("/tokenize", {}, "content"), ("/detokenize", {"tokens": [-1]}, "tokens"),
         ]
         for path, body, param in cases:
@@ -275,6 +293,13 @@ class Api(unittest.TestCase):
         values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
         self.assertGreater(float(values["chimere_generation_tokens_total"]), 0)
         self.assertIn('chimere_tokens_total{kind="accepted_draft"}', values)
+        for name in ("requests_suspended", "requests_in_flight", "requests_accepted_total", "requests_finished_total",
+                     "prefix_cache_warmup_tokens_total", "prefix_cache_warmups_waiting", "prefix_cache_device_states",
+                     'prefix_cache_warmups_total{result="computed"}', 'prefix_cache_warmups_total{result="cached"}',
+                     'prefix_cache_warmups_total{result="dropped"}', "prefix_cache_disk_files", "prefix_cache_dropped_total",
+                     "prefix_cache_rejected_files_total", "prefix_cache_failed_writes_total",
+                     'memory_bytes{kind="resident"}', 'memory_bytes{kind="resident_limit"}'):
+            self.assertIn("chimere_" + name, values)
 
     def test_metrics_of_experts(self):
         server = Server(CHIMERE, MODEL, "--expert-top-p", "0.5")  # of two experts the first has a half
@@ -347,11 +372,92 @@ class Operations(unittest.TestCase):
         status, headers, body = server.call("POST", CHAT, GREEDY, bearer(ann))
         self.assertEqual((status, body["error"]["code"]), (429, "too_many_parallel_requests"))
         self.assertGreaterEqual(int(headers["Retry-After"]), 1)
+        line, = [line for line in server.log().splitlines() if " status=429 " in line]
+        self.assertIn(" key=ann code=too_many_parallel_requests ", line)
         connection.close()
         # The file is read again when it changes.
         self.keys(path, "rm", "ann")
         time.sleep(1.2)
         server.error(CHAT, GREEDY, 401, bearer(ann))
+
+    def converse(self, server, returns_reasoning):
+        """Three turns with idle time between; each finds what stands before the newest message."""
+        messages = [{"role": "system", "content": "You answer questions about commands."},
+                    {"role": "user", "content": "What does the command ls do, and how does it sort what it lists? " * 4}]
+        ended, computed = 0, 0
+        for turn in range(3):
+            reply = server.post(CHAT, {"messages": messages, "thinking_budget": 48, "max_tokens": 120, "temperature": 0})
+            if turn > 0:
+                # All but the first words of the newest message that the template writes.
+                others = [server.post("/tokenize", {"messages": [*messages[:-1], {"role": "user", "content": text}]})["tokens"]
+                          for text in "AB"]
+                common = next(i for i, (a, b) in enumerate(zip(*others)) if a != b)
+                cached = reply["usage"]["prompt_tokens_details"]["cached_tokens"]
+                self.assertGreaterEqual(cached, 0.95 * common)
+            ended = server.wait_for_warm_ups(ended)
+            tokens = server.metrics()["chimere_prefix_cache_warmup_tokens_total"]
+            self.assertGreater(tokens, computed)
+            computed = tokens
+            message = reply["choices"][0]["message"]
+            self.assertTrue(message["reasoning_content"])
+            if not returns_reasoning:
+                del message["reasoning_content"]  # as most clients do
+            messages += [message, {"role": "user", "content": "And what does the command cat do?"}]
+        return ended
+
+    def test_the_next_turn_of_a_reasoning_conversation(self):
+        for returns_reasoning in (False, True):
+            # The shipped template writes earlier answers without their reasoning.
+            self.assertEqual(self.converse(self.serve("--prefix-disk", 0), returns_reasoning), 3)
+
+    def test_the_next_turn_where_the_template_keeps_reasoning(self):
+        drops = (b"{%- if message.role == 'assistant' and not loop.last %}\n"
+                 b"{%- set text = text.split('</think>')[-1].lstrip('\\n') %}\n{%- endif %}")
+        keeps = (b"{%- set r = message.reasoning_content %}"
+                 b"{%- if r %}{%- set text = '<think>\\n' + r + '\\n</think>\\n\\n' + text %}{%- endif %}")
+        file = pathlib.Path(MODEL).read_bytes()
+        self.assertEqual(file.count(drops), 1)
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "keeps.gguf"
+            model.write_bytes(file.replace(drops, keeps + b"\n" * (len(drops) - len(keeps))))
+            for returns_reasoning in (False, True):
+                server = Server(CHIMERE, model, "--max-running", 2, "--prefix-disk", 0)
+                self.addCleanup(server.close)
+                self.assertEqual(self.converse(server, returns_reasoning), 6)  # with and without it, each turn
+
+    def test_context_and_state_memory(self):
+        server = self.serve("--prefix-disk", 0)
+        told = server.told
+        self.assertEqual((told["context"], told["trained_context"]), (16384, 16384))
+        model, = server.get("/v1/models")["data"]
+        self.assertEqual((model["max_model_len"], model["context_length"], model["trained_context_length"]), (16384,) * 3)
+        self.assertEqual((model["max_state_bytes"], model["max_kv_tokens"]), (told["max_state_bytes"], told["max_kv_tokens"]))
+        line, = [line for line in server.log().splitlines() if " event=memory " in line]
+        self.assertIn(f" context=16384 trained_context=16384 max_state_bytes={told['max_state_bytes']} "
+                      f"max_kv_tokens={told['max_kv_tokens']} max_states={told['max_states']} ", line)
+        # Address space alone is set aside: only the empty state, which sequences begin with, takes memory.
+        self.assertEqual(server.metrics()['chimere_memory_bytes{kind="kv"}'], 0)
+        self.assertLess(server.metrics()['chimere_memory_bytes{kind="resident"}'], 1 << 20)
+        server.close()
+        # A limit that holds less than the model's context: the context is what fits, and requests that need more wait,
+        # make others wait, or push states of the prefix cache out.
+        limit = 8 << 20
+        small = self.serve("--prefix-disk", 0, "--state-memory", limit)
+        self.assertLess(small.told["context"], 16384)
+        self.assertGreater(small.told["context"], 64)
+        self.assertEqual(small.told["max_state_bytes"], limit)
+        self.assertEqual(small.get("/v1/models")["data"][0]["max_model_len"], small.told["context"])
+        size = small.told["context"] - 16
+        for seed in range(3):
+            reply = small.post(TEXT, {"prompt": [100 + (seed * 7 + i) % 1000 for i in range(size)], "max_tokens": 16, "n": 2})
+            self.assertEqual(reply["usage"]["completion_tokens"], 32)
+        values = small.metrics()
+        self.assertLessEqual(values['chimere_memory_bytes{kind="resident"}'], limit)
+        self.assertEqual(values['chimere_memory_bytes{kind="resident_limit"}'], limit)
+        complaint = self.refuses_to_start("--port", "0", "--ctx", "16384", "--state-memory", str(limit))
+        self.assertIn("A context of 16384 tokens takes", complaint)
+        self.assertIn(f"ask for at most {small.told['context']} tokens (--ctx)", complaint)
+        self.assertIn("--state-memory", complaint)
 
     def test_memories(self):
         folder = tempfile.TemporaryDirectory()

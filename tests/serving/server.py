@@ -96,6 +96,27 @@ class Server:
         assert events.pop() == "data: [DONE]", text[-200:]
         return [json.loads(e.removeprefix("data: ")) for e in events]
 
+    def metrics(self, **headers):
+        """Values by name and labels, as in the text format."""
+        text = self.get("/metrics", **headers).decode()
+        return {name: float(value) for name, value in
+                (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))}
+
+    def warm_ups(self):
+        """Prefix-cache warm-ups that have ended; None while one waits or is being computed."""
+        values = self.metrics()
+        ended = sum(v for name, v in values.items() if name.startswith("chimere_prefix_cache_warmups_total"))
+        return None if values["chimere_prefix_cache_warmups_waiting"] else ended
+
+    def wait_for_warm_ups(self, more_than, seconds=60):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            ended = self.warm_ups()
+            if ended is not None and ended > more_than:
+                return ended
+            time.sleep(0.02)
+        raise AssertionError("no warm-up has ended")
+
     def wait_until_idle(self, seconds=20):
         end = time.monotonic() + seconds
         while time.monotonic() < end:

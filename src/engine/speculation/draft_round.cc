@@ -40,7 +40,7 @@ void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generat
   const state::StateStore& states = model.states();
   int64_t room = max_rows;
   if (states.bytes_per_slot() > 0) {
-    room = std::min(room, states.max_slots() - states.slots_in_use() - n);
+    room = std::min(room, states.free_slots() - n);
   }
   const auto share = static_cast<int32_t>(std::max<int64_t>(0, room / n));
   const bool plain = plain_step_is_due(statistics, n);

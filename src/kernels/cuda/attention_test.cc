@@ -262,15 +262,6 @@ TEST(CudaAttention, GroupsOfHeads) {
   }
 }
 
-TEST(CudaAttention, BucketsHoldManySteps) {
-  auto bucket = [](int32_t positions) { return bucket_of({.positions = positions}).positions; };
-  EXPECT_EQ(bucket(1), 256);
-  EXPECT_EQ(bucket(256), 256);
-  EXPECT_EQ(bucket(257), 512);
-  EXPECT_EQ(bucket(33000), 65536);
-  EXPECT_EQ(bucket(2147483647), 2147483647);
-}
-
 TEST(CudaAttention, PlansFillTheGpuAndShareDecodedKeys) {
   const AttentionShape shape = make_shape(256, 2, 8);
   const BatchExtent one = {.n_rows = 1, .n_slices = 1, .decode_rows = 1, .positions = 500};

@@ -1,9 +1,6 @@
 #include "kernels/cuda/device_batch.h"
 
 #include <algorithm>
-#include <limits>
-
-#include "kernels/attention_rules.h"
 
 namespace chimere::kernels::cuda {
 
@@ -29,14 +26,6 @@ BatchExtent extent_of(const BatchView& batch) {
   for (const int32_t position : batch.row_position)
     e.positions = std::max(e.positions, position + 1);
   return e;
-}
-
-BatchExtent bucket_of(BatchExtent extent) {
-  int64_t positions = kAttentionSplit;
-  while (positions < extent.positions) positions *= 2;
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  extent.positions = static_cast<int32_t>(std::min(positions, kMost));
-  return extent;
 }
 
 }  // namespace chimere::kernels::cuda

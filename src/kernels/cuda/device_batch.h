@@ -23,10 +23,6 @@ struct BatchExtent {
 
 BatchExtent extent_of(const BatchView& batch);
 
-/// One for many extents: positions are rounded up to a power of two of splits, so that what was
-/// recorded for a step fits the steps behind it.
-BatchExtent bucket_of(BatchExtent extent);
-
 struct DeviceBatch {
   BatchArgs args;
   BatchExtent extent;

@@ -33,6 +33,31 @@ TEST(CudaRows, SelectsRows) {
   }
 }
 
+TEST(CudaStream, CountsTheKernelsOfGraphsWhenTheseAreLaunched) {
+  kernels::test::Rng rng(fresh_seed());
+  const Matrix x(rng, 6, 300);
+  for (const auto& [name, device] : test::devices()) {
+    const DeviceMatrix source(*device, x);
+    const DeviceMatrix y(*device, Matrix(1, 300, 0));
+    const OnDevice<int32_t> chosen(*device, std::vector<int32_t>{5});
+    Stream& stream = device->stream();
+    const StreamCounts before = stream.counts();
+    const auto select = [&] { select_rows(stream, source.view(), chosen.data(), y.view()); };
+    select();
+    stream.begin_capture();
+    select();
+    select();
+    const std::unique_ptr<Graph> graph = stream.end_capture();
+    ASSERT_NE(graph, nullptr);
+    EXPECT_EQ(stream.counts().launches - before.launches, 1) << "recording launches nothing";
+    for (int i = 0; i < 3; ++i) stream.replay(*graph);
+    ASSERT_TRUE(stream.synchronize().ok());
+    EXPECT_EQ(stream.counts().launches - before.launches, 1) << name;
+    EXPECT_EQ(stream.counts().graph_launches - before.graph_launches, 3) << name;
+    EXPECT_EQ(stream.counts().graph_kernels - before.graph_kernels, 6) << name;
+  }
+}
+
 void expect_same_shift(kernels::test::Rng& rng, const kernels::test::Scenario& scenario, int n) {
   const kernels::test::Batch rows(scenario.sequences);
   const BatchView batch = rows.view();

@@ -10,14 +10,15 @@ namespace {
 driver::Address address(const void* p) { return reinterpret_cast<driver::Address>(p); }
 
 struct CudaGraph final : Graph {
-  CudaGraph(const driver::Api& driver_api, driver::GraphExec* graph)
-      : api(driver_api), exec(graph) {}
+  CudaGraph(const driver::Api& driver_api, driver::GraphExec* graph, int64_t kernels_inside)
+      : api(driver_api), exec(graph), kernels(kernels_inside) {}
   ~CudaGraph() override { api.graph_exec_destroy(exec); }
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
 
   const driver::Api& api;
   driver::GraphExec* exec;
+  int64_t kernels;
 };
 
 }  // namespace
@@ -126,7 +127,7 @@ void CudaStream::launch_bytes(const Kernel& kernel, const Launch& shape, const v
                                        &overlap,
                                        shape.overlaps_previous ? 1U : 0U};
   void* parameters[] = {const_cast<void*>(args)};
-  ++counts_.launches;
+  ++(recorded_ != nullptr ? *recorded_ : counts_.launches);
   check(api_.launch(&config, f.handle, parameters, nullptr), "launching", kernel.name);
 }
 
@@ -148,17 +149,25 @@ void CudaStream::call(void (*work)(void* data), void* data) {
 void CudaStream::wait_for(Stream& other) {
   auto& gpu = static_cast<CudaStream&>(other);
   if (status_.ok() && !gpu.status_.ok()) status_ = gpu.status_;
+  if (gpu.recorded_ != nullptr && recorded_ == nullptr) {
+    recorded_ = gpu.recorded_;
+  } else if (recorded_ == &recorded_kernels_) {
+    gpu.recorded_ = nullptr;
+  }
   if (!ready()) return;
   check(api_.event_record(gpu.reached_, gpu.stream_), "marking", "a queue");
   check(api_.stream_wait(stream_, gpu.reached_, 0), "waiting for", "a queue");
 }
 
 void CudaStream::begin_capture() {
+  recorded_kernels_ = 0;
+  recorded_ = &recorded_kernels_;
   if (!ready()) return;
   check(api_.capture_begin(stream_, driver::kCaptureThreadLocal), "recording", "a step");
 }
 
 std::unique_ptr<Graph> CudaStream::end_capture() {
+  recorded_ = nullptr;
   driver::GraphHandle* graph = nullptr;
   const int ended = api_.capture_end(stream_, &graph);  // also after a failure, to leave the mode
   if (!check(ended, "recording", "a step")) return nullptr;
@@ -166,14 +175,15 @@ std::unique_ptr<Graph> CudaStream::end_capture() {
   const int result = status_.ok() ? api_.graph_instantiate(&exec, graph, 0) : driver::kSuccess;
   api_.graph_destroy(graph);
   if (!check(result, "preparing", "a recorded step") || exec == nullptr) return nullptr;
-  return std::make_unique<CudaGraph>(api_, exec);
+  return std::make_unique<CudaGraph>(api_, exec, recorded_kernels_);
 }
 
 void CudaStream::replay(const Graph& graph) {
   if (!ready()) return;
+  const auto& gpu = static_cast<const CudaGraph&>(graph);
   ++counts_.graph_launches;
-  check(api_.graph_launch(static_cast<const CudaGraph&>(graph).exec, stream_), "launching",
-        "a recorded step");
+  counts_.graph_kernels += gpu.kernels;
+  check(api_.graph_launch(gpu.exec, stream_), "launching", "a recorded step");
 }
 
 Status CudaStream::synchronize() {

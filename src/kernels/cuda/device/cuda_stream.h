@@ -66,6 +66,9 @@ class CudaStream final : public Stream {
   std::array<driver::Event*, kMarks> marks_ = {};
   std::unordered_map<const char*, LoadedFunction> functions_;  ///< by address of the name
   std::unordered_map<std::string, driver::Module*> modules_;
+  int64_t recorded_kernels_ = 0;  ///< of the recording that this stream began last
+  /// Counts the kernels of the recording that this stream's work goes to; nullptr: it is done.
+  int64_t* recorded_ = nullptr;
   Status status_;
 };
 

@@ -20,8 +20,9 @@ class Graph {
 
 /// What the host asked for since a stream was made.
 struct StreamCounts {
-  int64_t launches = 0;          ///< of kernels, one by one
+  int64_t launches = 0;          ///< of kernels, one by one; recording launches none
   int64_t graph_launches = 0;    ///< of recorded sequences
+  int64_t graph_kernels = 0;     ///< kernels in these, those of other queues among them
   int64_t synchronisations = 0;  ///< waits of the host
 };
 

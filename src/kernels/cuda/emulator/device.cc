@@ -22,6 +22,7 @@ using Work = std::function<Status()>;
 
 struct EmulatedGraph final : Graph {
   std::vector<Work> works;
+  int64_t kernels = 0;
 };
 
 /// Does what it was asked for when somebody waits for it, so that whatever the host changes too
@@ -58,8 +59,10 @@ class EmulatedStream final : public Stream {
     return graph;
   }
   void replay(const Graph& graph) override {
+    const auto& recorded = static_cast<const EmulatedGraph&>(graph);
     ++counts_.graph_launches;
-    for (const Work& work : static_cast<const EmulatedGraph&>(graph).works) add(work);
+    counts_.graph_kernels += recorded.kernels;
+    for (const Work& work : recorded.works) add(work);
   }
 
   Status synchronize() override {
@@ -87,7 +90,7 @@ class EmulatedStream final : public Stream {
  private:
   void launch_bytes(const Kernel& kernel, const Launch& shape, const void* args,
                     size_t bytes) override {
-    ++counts_.launches;
+    ++(capturing_ != nullptr ? capturing_->kernels : counts_.launches);
     const auto* first = static_cast<const uint8_t*>(args);
     // Arguments are aligned as on a card.
     auto copy = std::make_shared<std::vector<uint64_t>>((bytes + 7) / 8);

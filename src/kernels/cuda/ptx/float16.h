@@ -30,10 +30,6 @@ __device__ __forceinline__ uint16_t round_f16(float f) {
 #endif
 }
 
-__device__ __forceinline__ float widen_bf16(uint16_t h) {
-  return __uint_as_float(static_cast<uint32_t>(h) << 16U);
-}
-
 /// To nearest, ties to even.
 __device__ __forceinline__ uint16_t round_bf16(float f) {
 #ifdef __CUDACC__

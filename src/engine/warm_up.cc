@@ -1,0 +1,129 @@
+// What the engine computes for later prompts while nothing is asked.
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/prefix_points.h"
+#include "kernels/api.h"
+#include "model/chunking.h"
+
+namespace chimere::engine {
+namespace {
+
+// A request that arrives now waits for so many rows of a warm-up.
+constexpr int64_t kWarmupRows = 2 * kernels::kMaxChunkRows;
+constexpr size_t kMaxWarmups = 16;
+
+}  // namespace
+
+int64_t Engine::stable_end_of(std::span<const int32_t> tokens) const {
+  int64_t end = 0;
+  std::vector<int64_t> ends;
+  for (const int32_t size : model::chunk_sizes(tokens, message_starts_)) {
+    end += size;
+    ends.push_back(end);
+  }
+  return stable_end(ends);
+}
+
+/// The next turn of a conversation begins with this prompt and this generation, unless the template
+/// writes the generation differently.
+void Engine::plan_warmup(const Generation& finished) {
+  const Request& request = finished.request();
+  if (!request.use_cache || !request.warm_up || !finished.prompt_done()) return;
+  if (finished.reason() != FinishReason::kStop && finished.reason() != FinishReason::kLength)
+    return;
+  const int64_t stable = stable_end_of(finished.history());
+  if (stable <= stable_end(finished.chunk_ends())) return;  // the prompt left all of it there
+  Request again;
+  again.owner = request.owner;
+  again.shared_cache = request.shared_cache;
+  again.prompt.assign(finished.history().begin(), finished.history().begin() + stable);
+  add_rerun(std::move(again));
+}
+
+void Engine::warm_up(const std::string& owner, std::vector<int32_t> tokens) {
+  const auto size = static_cast<int64_t>(tokens.size());
+  if (options_.cache == nullptr || size >= options_.context) return;
+  const auto exists = [&](int32_t token) { return token >= 0 && token < model_.n_vocab(); };
+  const int64_t stable = std::ranges::all_of(tokens, exists) ? stable_end_of(tokens) : 0;
+  if (stable == 0) return;
+  Request request;
+  request.owner = owner;
+  request.prompt = std::move(tokens);
+  request.prompt.resize(static_cast<size_t>(stable));
+  add_rerun(std::move(request));
+}
+
+void Engine::add_rerun(Request again) {
+  warmups_.push_back(std::move(again));
+  if (warmups_.size() <= kMaxWarmups) return;
+  warmups_.pop_front();
+  ++counters_.warm_ups_dropped;
+}
+
+void Engine::drop_rerun() {
+  counters_.warm_ups_dropped += warmup_ != nullptr ? 1 : 0;
+  warmup_.reset();
+}
+
+bool Engine::start_warmup() {
+  while (!warmups_.empty()) {
+    auto next =
+        std::make_unique<Generation>(0, std::move(warmups_.back()), message_starts_,
+                                     generation_options(true), tokenizer_, draft_statistics_);
+    warmups_.pop_back();
+    const Request& request = next->request();
+    if (options_.cache->has(request.cache_scope(), request.prompt)) {
+      ++counters_.warm_ups_cached;
+      continue;
+    }
+    auto found =
+        options_.cache->find(request.cache_scope(), request.prompt, next->chunk_ends(), false);
+    if (found.state) next->resume_from(*std::move(found.state), found.tier);
+    if (!make_room_for(*next) || !next->start(model_.states()).ok()) {
+      ++counters_.warm_ups_dropped;
+      continue;
+    }
+    warmup_ = std::move(next);
+    return true;
+  }
+  return false;
+}
+
+bool Engine::work_while_idle() {
+  if (options_.cache == nullptr) return false;
+  if (warmup_ == nullptr && !start_warmup()) {
+    (void)options_.cache->save_one();
+    return false;
+  }
+  Generation& g = *warmup_;
+  int64_t rows = 0;
+  for (int32_t chunk = g.next_chunk(0); chunk > 0 && rows + chunk <= kWarmupRows;
+       chunk = g.next_chunk(rows)) {
+    rows += chunk;
+  }
+  model::StepPlan plan;
+  plan.sequences.push_back(g.prompt_rows(rows));
+  plan.sequences.back().logits_of.clear();
+  if (!model_.forward(plan).ok()) {
+    drop_rerun();
+    return true;
+  }
+  g.advance_prompt(rows);
+  counters_.warmup_tokens += rows;
+  const auto behind = std::span(g.request().prompt).first(static_cast<size_t>(g.position()));
+  if (g.at_point() || g.prompt_done()) {
+    options_.cache->keep(g.request().cache_scope(), behind, g.checkpoint(), g.points());
+  }
+  if (g.prompt_done()) {
+    warmup_.reset();
+    ++counters_.warm_ups_computed;
+  }
+  return true;
+}
+
+}  // namespace chimere::engine
