@@ -509,6 +509,7 @@ void declare_bench(Command& app, CommandLine& line) {
       .range(1, 1000)
       .show_default();
   add_settings(command, line, model_settings());
+  add_settings(command, line, quiet_setting());
 }
 
 }  // namespace chimere::app

@@ -12,6 +12,7 @@
 #include "command.h"
 #include "conversation.h"
 #include "generate.h"
+#include "generation_stream.h"
 #include "json.h"
 #include "loaded_model.h"
 #include "request.h"
@@ -53,7 +54,7 @@ class Chat {
     while (true) {
       if (people) std::cerr << "> " << std::flush;
       if (!std::getline(std::cin, text)) break;
-      if (text.empty()) continue;
+      if (is_blank(text)) continue;
       if (text == "/exit") break;
       if (text == "/help") {
         std::cerr << kHelp;
@@ -80,32 +81,33 @@ class Chat {
   }
 
   Status take_turn(const std::string& text) {
-    CHIMERE_TRY(auto tokens, conversation_.ask(text));
+    CHIMERE_TRY(Conversation::Prompt asked, conversation_.ask(text));
     engine::Request request = request_;
     request.sampling.seed = seed_from(line_.settings);
-    request.prompt = std::move(tokens);
+    request.prompt = std::move(asked.tokens);
     request.prefix = prefix_;
     request.keep_prefix = true;
     const uint64_t seed = request.sampling.seed;
-    const auto show = [&](std::string_view piece) {
-      if (!line_.json) std::cout << piece << std::flush;
-    };
-    auto outcome = generate(engine_, std::move(request), show);
+    warn_of_context(loaded_, request);
+    GenerationStream stream(line_, asked.start);
+    auto outcome =
+        generate(engine_, std::move(request), [&](std::string_view piece) { stream.push(piece); });
     if (!outcome.ok()) {
       conversation_.take_back();
       return std::move(outcome).error();
     }
+    stream.finish();
     if (line_.json) {
-      turns_.push_back({{"text", outcome->text},
+      turns_.push_back({{"text", stream.answer()},
+                        {"reasoning", stream.reasoning()},
                         {"tokens", outcome->tokens.size()},
                         {"prompt_tokens", outcome->prompt_tokens},
                         {"reused_tokens", outcome->reused_tokens},
                         {"finish", engine::finish_reason_name(outcome->reason)},
                         {"seed", seed}});
-    } else {
-      std::cout << '\n' << std::flush;
     }
-    std::cerr << '(' << statistics(*outcome, seed) << ")\n";
+    if (!line_.settings.get(settings::kQuiet))
+      std::cerr << '(' << statistics(*outcome, seed) << ")\n";
     if (outcome->prefix) prefix_ = std::move(outcome->prefix);
     conversation_.generation(outcome->text);
     keep();
@@ -152,6 +154,7 @@ void declare_chat(Command& app, CommandLine& line) {
   add_settings(command, line, model_settings());
   add_settings(command, line, sampling_settings());
   add_settings(command, line, engram_settings());
+  add_settings(command, line, quiet_setting());
 }
 
 }  // namespace chimere::app

@@ -14,6 +14,9 @@
 
 namespace chimere::app {
 
+const char* const kNameModel =
+    "name a GGUF file or a model that `chimere list` shows, or leave it out for the shipped one";
+
 Option& Option::required() {
   option_->required();
   return *this;
@@ -138,6 +141,7 @@ void add_settings(Command& command, CommandLine& line,
     CLI::Option* option = command.app().add_option_function<std::string>(
         names, [&line, s](const std::string& value) { line.flags.emplace_back(s, value); }, help);
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    if (s == &settings::kModel) Option(option).check(not_empty(kNameModel));
     if (!s->default_value.empty()) option->default_str(std::string(s->default_value));
     option->type_name(s->kind == SettingInfo::Kind::kText ? "TEXT" : "N");
   }
@@ -183,6 +187,11 @@ std::span<const SettingInfo* const> sampling_settings() {
   return kSettings;
 }
 
+std::span<const SettingInfo* const> quiet_setting() {
+  static constexpr const SettingInfo* kSettings[] = {&settings::kQuiet};
+  return kSettings;
+}
+
 std::span<const SettingInfo* const> engram_settings() {
   static constexpr std::array<const SettingInfo*, 4> kSettings = {
       &settings::kEngram, &settings::kEngramGate, &settings::kEngramThinking,
@@ -211,6 +220,10 @@ Result<std::vector<int32_t>> parse_numbers(std::string_view text, int32_t min, i
   }
 }
 
+Check not_empty(const std::string& advice) {
+  return [=](const std::string& text) { return text.empty() ? "It is empty; " + advice : ""; };
+}
+
 Check number_list(int32_t min, int32_t max, const std::string& what) {
   return [=](const std::string& text) {
     const auto numbers = parse_numbers(text, min, max, what);
@@ -225,6 +238,10 @@ Check setting_value(const SettingInfo& setting) {
   };
 }
 
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
+}
+
 Result<std::string> read_standard_input() {
   std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   if (std::cin.bad()) return io_error("Standard input cannot be read.");
@@ -232,6 +249,7 @@ Result<std::string> read_standard_input() {
 }
 
 Result<std::string> read_file(const std::string& path) {
+  if (path == "-") return read_standard_input();
   std::ifstream in(path, std::ios::binary);
   if (!in)
     return not_found("The file '" + path + "' cannot be opened; check its name and permissions.");

@@ -69,7 +69,7 @@ class Option {
 };
 
 /// A command while it is declared. CLI11 parses the command line; its headers take longer to
-/// compile than most commands, so that command.cc and main.cc alone include them.
+/// compile than most commands, so that none of these includes them but help.cc.
 class Command {
  public:
   explicit Command(CLI::App& app) : app_(&app) {}
@@ -112,6 +112,8 @@ void add_settings(Command& command, CommandLine& line,
 /// Settings of every command that runs a model, and of those that sample.
 std::span<const SettingInfo* const> model_settings();
 std::span<const SettingInfo* const> sampling_settings();
+/// --quiet, of every command that would otherwise write more than its results.
+std::span<const SettingInfo* const> quiet_setting();
 /// Settings of the n-gram tables that a command uses.
 std::span<const SettingInfo* const> engram_settings();
 
@@ -119,15 +121,24 @@ std::span<const SettingInfo* const> engram_settings();
 Result<std::vector<int32_t>> parse_numbers(std::string_view text, int32_t min, int32_t max,
                                            std::string_view what);
 
+/// Advice to a user who names no model where one is expected.
+extern const char* const kNameModel;
+
+/// Refuses an empty value, with this advice: a sentence without its full stop.
+Check not_empty(const std::string& advice);
+
 /// The same as a check of a flag, so that a bad list is a usage error.
 Check number_list(int32_t min, int32_t max, const std::string& what);
 
 /// A check that a flag's value suits a setting.
 Check setting_value(const SettingInfo& setting);
 
+/// Whether a text is nothing but white space.
+bool is_blank(std::string_view text);
+
 /// All of standard input. Errors: kIo.
 Result<std::string> read_standard_input();
-/// All of a file. Errors: kNotFound, kIo.
+/// All of a file; of standard input where the path is "-". Errors: kNotFound, kIo.
 Result<std::string> read_file(const std::string& path);
 
 /// For people: "1.50 GB" (powers of 1000).
@@ -152,6 +163,10 @@ extern const bool kWithServer;
 void declare_serve(Command& app, CommandLine& line);
 void declare_keys(Command& app, CommandLine& line);
 void declare_state(Command& app, CommandLine& line);
+/// What `chimere version` and --version print.
+std::string version_text();
+void declare_version(Command& program, CommandLine& line);
+void declare_help(Command& program, CommandLine& line);
 void declare_completion(Command& program, CommandLine& line);
 void declare_man(Command& program, CommandLine& line);
 

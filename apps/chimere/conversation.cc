@@ -9,10 +9,10 @@ Result<Conversation> Conversation::start(const LoadedModel& loaded) {
         "The model file has no chat template; `chimere run --raw` goes on from plain text.");
   }
   CHIMERE_TRY(text::ChatTemplate parsed, text::ChatTemplate::create(*source));
-  return Conversation(*loaded.tokenizer, std::move(parsed));
+  return Conversation(*loaded.tokenizer, *source, std::move(parsed));
 }
 
-Result<std::vector<int32_t>> Conversation::ask(std::string_view text) {
+Result<Conversation::Prompt> Conversation::ask(std::string_view text) {
   messages_.push_back({"user", std::string(text)});
   text::ChatOptions options;
   options.enable_thinking = thinking_;
@@ -25,7 +25,8 @@ Result<std::vector<int32_t>> Conversation::ask(std::string_view text) {
     take_back();
     return rendered.error();
   }
-  return text::encode_chat(*tokenizer_, *rendered);
+  return Prompt{text::encode_chat(*tokenizer_, *rendered),
+                protocol::reasoning_start(source_, rendered->text)};
 }
 
 void Conversation::generation(std::string_view text) {

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "loaded_model.h"
+#include "protocol/reasoning_splitter.h"
 #include "text/chat_template.h"
 
 namespace chimere::app {
@@ -27,10 +28,14 @@ class Conversation {
   /// used.
   static Result<Conversation> start(const LoadedModel& loaded);
 
-  /// Adds a message of the user and returns the tokens of the whole conversation, ready for the
-  /// generation. What the user wrote never becomes a control token. Errors: those of the template;
-  /// the message is not kept then.
-  Result<std::vector<int32_t>> ask(std::string_view text);
+  /// The whole conversation, ready for the next generation.
+  struct Prompt {
+    std::vector<int32_t> tokens;
+    protocol::ReasoningSplitter::Start start;  ///< of the generation
+  };
+  /// Adds a message of the user. What the user wrote never becomes a control token. Errors: those
+  /// of the template; the message is not kept then.
+  Result<Prompt> ask(std::string_view text);
   /// Adds the generation to the last message.
   void generation(std::string_view text);
   /// Takes the last message back.
@@ -45,10 +50,12 @@ class Conversation {
   void resume(std::vector<Message> messages) { messages_ = std::move(messages); }
 
  private:
-  Conversation(const text::Tokenizer& tokenizer, text::ChatTemplate chat_template)
-      : tokenizer_(&tokenizer), template_(std::move(chat_template)) {}
+  Conversation(const text::Tokenizer& tokenizer, std::string source,
+               text::ChatTemplate chat_template)
+      : tokenizer_(&tokenizer), source_(std::move(source)), template_(std::move(chat_template)) {}
 
   const text::Tokenizer* tokenizer_;
+  std::string source_;  ///< of the template
   text::ChatTemplate template_;
   std::vector<Message> messages_;
   std::optional<bool> thinking_;

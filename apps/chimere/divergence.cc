@@ -15,6 +15,7 @@
 #include "json.h"
 #include "loaded_model.h"
 #include "prediction.h"
+#include "progress_line.h"
 
 namespace chimere::app {
 namespace {
@@ -32,16 +33,15 @@ struct Compared {
   double base_nats = 0;  ///< and of the base
 };
 
-/// Both must read the file as the same tokens, or their positions are not the same.
+/// Both must read the text as the same tokens, or their positions are not the same.
 Status check_comparable(const LoadedModel& model, const LoadedModel& base, const TokenText& text,
-                        const std::string& path) {
+                        const TokenText& other) {
   if (model.model->n_vocab() != base.model->n_vocab()) {
     return invalid_argument(
         fmt::format("The vocabularies of the two models have {} and {} tokens; only models with "
                     "the same vocabulary can be compared.",
                     model.model->n_vocab(), base.model->n_vocab()));
   }
-  CHIMERE_TRY(const TokenText other, read_tokens(base, path));
   if (other.tokens == text.tokens) return {};
   return invalid_argument(
       "The two models cut the text into different tokens; only models with the same vocabulary can "
@@ -49,7 +49,8 @@ Status check_comparable(const LoadedModel& model, const LoadedModel& base, const
 }
 
 Result<Compared> compare(const LoadedModel& model, const LoadedModel& base,
-                         std::span<const int32_t> tokens, int64_t context) {
+                         std::span<const int32_t> tokens, int64_t context,
+                         const Settings& settings) {
   Compared sum;
   double total = 0;
   const auto use = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
@@ -64,13 +65,13 @@ Result<Compared> compare(const LoadedModel& model, const LoadedModel& base,
     sum.base_nats += base_nats;
     return {};
   };
+  ProgressLine line(settings);
   const auto progress = [&](int64_t done) {
-    std::cerr << fmt::format("\r{} of {} tokens, mean KL {:.6g} ", done, tokens.size(),
-                             total / static_cast<double>(sum.kl.size()));
+    line.show(fmt::format("{} of {} tokens, mean KL {:.6g} ", done, tokens.size(),
+                          total / static_cast<double>(sum.kl.size())));
   };
   const std::array<const LoadedModel*, 2> models = {&model, &base};
   CHIMERE_CHECK_OK(predict_text(models, tokens, context, use, progress));
-  std::cerr << '\n';
   return sum;
 }
 
@@ -108,10 +109,12 @@ Status eval_divergence(const CommandLine& line, const DivergenceFlags& flags) {
     CHIMERE_CHECK_OK(base_settings.set(*setting, value, "--base-" + std::string(setting->name)));
   }
   CHIMERE_TRY(const LoadedModel base, load(base_settings, {.default_context = 2048}));
-  CHIMERE_TRY(const TokenText text, read_tokens(model, flags.file));
-  CHIMERE_CHECK_OK(check_comparable(model, base, text, flags.file));
+  CHIMERE_TRY(const std::string contents, read_file(flags.file));  // standard input comes once
+  CHIMERE_TRY(const TokenText text, tokens_of_text(model, contents, flags.file));
+  CHIMERE_TRY(const TokenText other, tokens_of_text(base, contents, flags.file));
+  CHIMERE_CHECK_OK(check_comparable(model, base, text, other));
   const int64_t context = std::min(model.context, base.context);
-  CHIMERE_TRY(Compared sum, compare(model, base, text.tokens, context));
+  CHIMERE_TRY(Compared sum, compare(model, base, text.tokens, context, line.settings));
   const Json told = report(sum, context);
   if (line.json) {
     print_json(told);
@@ -134,9 +137,11 @@ void declare_divergence(Command& eval, CommandLine& line) {
   Command command =
       add_command(eval, line, "divergence", "How far a model is from another on a text",
                   [&line, flags] { return eval_divergence(line, *flags); });
-  command.option("-f,--file", flags->file, "The text").required();
-  command.option("--base", flags->base,
-                 "The model to compare with; without it the same one, run differently");
+  command.option("-f,--file", flags->file, "The text; - for standard input").required();
+  command
+      .option("--base", flags->base,
+              "The model to compare with; without it the same one, run differently")
+      .check(not_empty(kNameModel));
   for (const SettingInfo* s : {static_cast<const SettingInfo*>(&settings::kCacheK),
                                static_cast<const SettingInfo*>(&settings::kCacheV),
                                static_cast<const SettingInfo*>(&settings::kExpertTopP),
@@ -149,6 +154,7 @@ void declare_divergence(Command& eval, CommandLine& line) {
         .check(setting_value(*s));
   }
   add_settings(command, line, model_settings());
+  add_settings(command, line, quiet_setting());
 }
 
 }  // namespace chimere::app

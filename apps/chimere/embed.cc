@@ -38,7 +38,7 @@ Status embed(const CommandLine& line, const EmbedFlags& flags) {
     CHIMERE_TRY(const std::string input, read_standard_input());
     texts = lines_of(input);
   }
-  CHIMERE_TRY(auto file, open_model(line.settings));
+  CHIMERE_TRY(auto file, open_model(line.settings, "", ShippedModel::kEmbedder));
   CHIMERE_TRY(const LoadedEmbedder loaded, load_embedder(std::move(file), line.settings));
   engine::Embedder& embedder = *loaded.embedder;
   if (flags.dimensions > embedder.dimensions()) {
@@ -70,11 +70,13 @@ Status embed(const CommandLine& line, const EmbedFlags& flags) {
 void declare_embed(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<EmbedFlags>();
   Command command =
-      add_command(app, line, "embed", "Texts to vectors, with an embedding model (-m)",
+      add_command(app, line, "embed",
+                  fmt::format("Texts to vectors, with the embedding model {} or another one (-m)",
+                              shipped_name(ShippedModel::kEmbedder)),
                   [&line, flags] { return embed(line, *flags); });
-  add_settings(
-      command, line,
-      std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels, &settings::kThreads});
+  add_settings(command, line,
+               std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels,
+                                               &settings::kThreads, &settings::kQuiet});
   command.option("TEXT", flags->texts, "Texts; without any, the lines of standard input");
   command
       .option("--dimensions", flags->dimensions,

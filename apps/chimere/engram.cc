@@ -250,7 +250,9 @@ void declare_engram(Command& app, CommandLine& line) {
   };
   {
     auto [command, flags] = add("build", "Makes a table from texts, folders and chat logs", build);
-    command.option("TEXT", flags->inputs, "Files, folders, chat logs (.jsonl)").required();
+    command
+        .option("TEXT", flags->inputs, "Files, folders, chat logs (.jsonl); - for standard input")
+        .required();
     command.option("-o,--output", flags->output, "The table").required();
     command.option("--order", flags->order, "Tokens of the longest context")
         .range(1, engram::kMaxOrder)
@@ -266,8 +268,8 @@ void declare_engram(Command& app, CommandLine& line) {
         .range(1, 2)
         .show_default();
     prune_flags(command, flags);
-    static constexpr std::array<const SettingInfo*, 2> kVocabulary = {&settings::kModel,
-                                                                      &settings::kModels};
+    static constexpr std::array<const SettingInfo*, 3> kVocabulary = {
+        &settings::kModel, &settings::kModels, &settings::kQuiet};
     add_settings(command, line, kVocabulary);
   }
   {

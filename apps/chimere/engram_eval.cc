@@ -19,6 +19,7 @@
 #include "json.h"
 #include "loaded_model.h"
 #include "prediction.h"
+#include "progress_line.h"
 
 namespace chimere::app {
 namespace {
@@ -130,13 +131,15 @@ Status eval(const CommandLine& line, const EvalFlags& flags) {
     sums.always -= std::log(mixed_probability(prediction, always.mix(prediction), next));
     return {};
   };
-  const auto progress = [&](int64_t done) {
-    std::cerr << fmt::format("\r{} of {} tokens, gated {:+.2f} % ", done, text.tokens.size(),
-                             100 * ablation(sums)["gated"]["change"].get<double>());
-  };
-  const LoadedModel* model = &loaded;
-  CHIMERE_CHECK_OK(predict_text({&model, 1}, text.tokens, loaded.context, use, progress));
-  std::cerr << '\n';
+  {
+    ProgressLine shown(line.settings);
+    const auto progress = [&](int64_t done) {
+      shown.show(fmt::format("{} of {} tokens, gated {:+.2f} % ", done, text.tokens.size(),
+                             100 * ablation(sums)["gated"]["change"].get<double>()));
+    };
+    const LoadedModel* model = &loaded;
+    CHIMERE_CHECK_OK(predict_text({&model, 1}, text.tokens, loaded.context, use, progress));
+  }
   const Json told = ablation(sums);
   if (line.json) {
     print_json(told);
@@ -185,12 +188,12 @@ Status fit(const CommandLine& line, const EvalFlags& flags) {
       if (known) trainer.add(memory, prediction, static_cast<uint32_t>(tokens[history.size()]));
       return {};
     };
+    ProgressLine shown(line.settings);
     const auto progress = [&](int64_t done) {
-      std::cerr << fmt::format("\r{}: {} of {} tokens ", files[i], done, text.tokens.size());
+      shown.show(fmt::format("{}: {} of {} tokens ", files[i], done, text.tokens.size()));
     };
     const LoadedModel* model = &loaded;
     CHIMERE_CHECK_OK(predict_text({&model, 1}, text.tokens, loaded.context, use, progress));
-    std::cerr << '\n';
   }
   if (trainer.positions() == 0) {
     return invalid_argument(
@@ -229,6 +232,7 @@ void declare_engram_eval(Command& engram, CommandLine& line) {
     static constexpr std::array<const SettingInfo*, 1> kAssume = {&settings::kAssumeTokenizer};
     add_settings(command, line, kAssume);
     add_settings(command, line, model_settings());
+    add_settings(command, line, quiet_setting());
     return command;
   };
   Command query_command = add("query", "What tables know about the token behind a text", query);
@@ -238,10 +242,12 @@ void declare_engram_eval(Command& engram, CommandLine& line) {
       .show_default();
   Command eval_command = add(
       "eval", "Perplexity of a text without tables, with Kneser-Ney's shares, with the gate", eval);
-  eval_command.option("-f,--file", flags->file, "The text").required();
+  eval_command.option("-f,--file", flags->file, "The text; - for standard input").required();
   Command fit_command =
       add("fit", "Learns a gate from texts that are neither in the tables nor in the model", fit);
-  fit_command.option("-f,--file", flags->file, "A text for each table, with commas between")
+  fit_command
+      .option("-f,--file", flags->file,
+              "A text for each table, with commas between; - for standard input")
       .required();
   fit_command.option("--epochs", flags->epochs, "Passes over the texts")
       .range(1, 10000)

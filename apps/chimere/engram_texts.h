@@ -11,7 +11,8 @@ namespace chimere::app {
 
 /// The documents of a path. A folder: those of its files and folders, in the order of their names;
 /// files that are no text are left out and named on standard error. A file whose name ends in
-/// .jsonl: a chat log, one document a line, see below. Another file: its text, cut at zero bytes.
+/// .jsonl: a chat log, one document a line, see below. Another file, or standard input ("-"): its
+/// text, cut at zero bytes.
 ///
 /// A line of a chat log is {"messages": [{"role": .., "content": ..}, ..]} (text, or a list of
 /// parts with "text"), or has the fields "prompt" and "response", or "text"; contents follow each

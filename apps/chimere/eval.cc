@@ -21,6 +21,7 @@
 #include "json.h"
 #include "loaded_model.h"
 #include "prediction.h"
+#include "progress_line.h"
 #include "sampling/log_softmax.h"
 
 namespace chimere::app {
@@ -89,8 +90,8 @@ struct NegativeLogLikelihood {
   int64_t tokens = 0;
 };
 
-Result<NegativeLogLikelihood> measure(const LoadedModel& loaded, std::span<const int32_t> tokens,
-                                      engram::Memory& memory) {
+Result<NegativeLogLikelihood> measure(const LoadedModel& loaded, const Settings& settings,
+                                      std::span<const int32_t> tokens, engram::Memory& memory) {
   NegativeLogLikelihood sum;
   const auto score = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
     const auto history = tokens.first(static_cast<size_t>(position) + 1);
@@ -106,13 +107,13 @@ Result<NegativeLogLikelihood> measure(const LoadedModel& loaded, std::span<const
     ++sum.tokens;
     return {};
   };
+  ProgressLine line(settings);
   const auto progress = [&](int64_t done) {
-    std::cerr << fmt::format("\r{} of {} tokens, perplexity {:.4f} ", done, tokens.size(),
-                             std::exp(sum.nats / static_cast<double>(sum.tokens)));
+    line.show(fmt::format("{} of {} tokens, perplexity {:.4f} ", done, tokens.size(),
+                          std::exp(sum.nats / static_cast<double>(sum.tokens))));
   };
   const LoadedModel* model = &loaded;
   CHIMERE_CHECK_OK(predict_text({&model, 1}, tokens, loaded.context, score, progress));
-  std::cerr << '\n';
   return sum;
 }
 
@@ -123,7 +124,7 @@ Status eval_perplexity(const CommandLine& line, const std::string& path) {
                                        line.settings, *loaded.tokenizer));
   CHIMERE_TRY(engram::Memory memory,
               engram::Memory::create(std::move(tables), gating_of(line.settings)));
-  CHIMERE_TRY(const NegativeLogLikelihood sum, measure(loaded, text.tokens, memory));
+  CHIMERE_TRY(const NegativeLogLikelihood sum, measure(loaded, line.settings, text.tokens, memory));
   const double per_token = sum.nats / static_cast<double>(sum.tokens);
   // Of the text behind the first token, which nothing predicts.
   const size_t first = loaded.tokenizer->token_bytes(text.tokens[0], false).size();
@@ -166,12 +167,14 @@ void declare_eval(Command& app, CommandLine& line) {
       .one_of({"chunk", "step"})
       .show_default();
   add_settings(logits, line, model_settings());
+  add_settings(logits, line, quiet_setting());
 
   const auto path = std::make_shared<std::string>();
   Command perplexity = add_command(eval, line, "perplexity", "How well a model predicts a text",
                                    [&line, path] { return eval_perplexity(line, *path); });
-  perplexity.option("-f,--file", *path, "The text").required();
+  perplexity.option("-f,--file", *path, "The text; - for standard input").required();
   add_settings(perplexity, line, model_settings());
+  add_settings(perplexity, line, quiet_setting());
   static constexpr std::array<const SettingInfo*, 3> kTables = {
       &settings::kEngram, &settings::kEngramGate, &settings::kAssumeTokenizer};
   add_settings(perplexity, line, kTables);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iostream>
 #include <utility>
 
 #include "interrupt.h"
@@ -27,6 +28,15 @@ Result<engine::Outcome> generate(engine::Engine& engine, engine::Request request
   if (outcome.reason == engine::FinishReason::kError) return std::move(outcome.error);
   show(outcome.text_tail);
   return outcome;
+}
+
+void warn_of_context(const LoadedModel& loaded, const engine::Request& request) {
+  const int64_t left = loaded.context - static_cast<int64_t>(request.prompt.size());
+  if (left <= 0 || request.max_tokens <= left) return;
+  std::cerr << fmt::format(
+      "--max-tokens {} is more than fits: behind the prompt the context of {} has {} tokens left, "
+      "and the generation ends there at the latest (--ctx)\n",
+      request.max_tokens, loaded.context, left);
 }
 
 double prompt_rate(const engine::Outcome& o) {

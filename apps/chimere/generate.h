@@ -23,6 +23,9 @@ Result<std::unique_ptr<engine::Engine>> make_engine(const LoadedModel& loaded);
 Result<engine::Outcome> generate(engine::Engine& engine, engine::Request request,
                                  const std::function<void(std::string_view)>& show);
 
+/// Says on standard error that max_tokens asks for more than the context leaves, if so.
+void warn_of_context(const LoadedModel& loaded, const engine::Request& request);
+
 /// Tokens a second; 0 where there is nothing to measure.
 double prompt_rate(const engine::Outcome& outcome);
 double decode_rate(const engine::Outcome& outcome);

@@ -171,26 +171,30 @@ Status try_gpu(const Settings& settings, int step_rows, LoadedModel& loaded,
     options.max_states = std::min(options.max_states, loaded.min_states + more);
   }
   const int64_t weights = plan.weights_on_gpu() - plan.staging();
-  std::cerr << fmt::format("Copying {} of weights{} to {}\n", bytes_text(weights),
-                           experts_text(plan), gpu_name(gpu.facts()));
+  const bool quiet = settings.get(settings::kQuiet);
+  if (!quiet) {
+    std::cerr << fmt::format("Copying {} of weights{} to {}\n", bytes_text(weights),
+                             experts_text(plan), gpu_name(gpu.facts()));
+  }
   if (loaded.model->has_drafts() && !chosen.drafts) {
     std::cerr << "The model's block for drafts stays off the GPU, which is too small for it beside "
                  "all experts; --speculate mtp puts it there.\n";
   }
   // The ops tell while the model is loaded, and not afterwards.
-  std::optional<TransferProgress> progress(std::in_place, kQuietUpload);
+  std::optional<TransferProgress> progress;
+  if (!quiet) progress.emplace(kQuietUpload);
   Upload upload;
   const Stopwatch watch;
   CHIMERE_TRY(auto ops,
               kernels::cuda::make_cuda_ops(
                   gpu, *loaded.pool, {plan.host_expert_layers, plan.unpacked}, [&](int64_t bytes) {
                     upload.bytes = bytes;
-                    progress->show(std::min(bytes, weights), weights);
+                    if (progress) progress->show(std::min(bytes, weights), weights);
                   }));
   CHIMERE_TRY(auto on_gpu, model::load_model(*loaded.file, *ops, options));
   upload.seconds = watch.seconds();
   progress.reset();
-  if (upload.seconds > kQuietUpload) std::cerr << upload_text(upload) << '\n';
+  if (!quiet && upload.seconds > kQuietUpload) std::cerr << upload_text(upload) << '\n';
   loaded.upload = upload;
   loaded.model = std::move(on_gpu);
   loaded.ops = std::move(ops);

@@ -260,8 +260,10 @@ void declare_inspect(Command& app, CommandLine& line) {
   Command command =
       add_command(app, line, "inspect", "What a model file holds and what running it takes",
                   [&line, flags] { return inspect(line, *flags); });
-  command.option("MODEL", flags->model, "A GGUF file or a name in the model folder");
+  command.option("MODEL", flags->model, "A GGUF file or a name in the model folder")
+      .check(not_empty(kNameModel));
   add_settings(command, line, model_settings());
+  add_settings(command, line, quiet_setting());
   command.flag("--tensors", flags->tensors, "List every tensor");
 }
 

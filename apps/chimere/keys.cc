@@ -1,5 +1,9 @@
 // chimere keys: who may use the server.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -63,8 +67,37 @@ Status list(const CommandLine& line) {
     print_json(out);
     return {};
   }
-  for (const Json& key : out) std::cout << key.dump() << '\n';
+  if (keys.empty()) {
+    std::cerr << "There is no key in " << path << "; `chimere keys add NAME` makes one.\n";
+    return {};
+  }
+  std::vector<std::array<std::string, 4>> rows = {{"NAME", "SCOPES", "PARALLEL", "PER MINUTE"}};
+  const auto limit = [](int64_t n) { return n == 0 ? std::string("no limit") : std::to_string(n); };
+  for (const serving::ApiKey& key : keys) {
+    rows.push_back({key.name, fmt::format("{}", fmt::join(key.scopes, ",")), limit(key.parallel),
+                    limit(key.per_minute)});
+  }
+  std::array<size_t, 3> widths{};
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::cout << fmt::format("{:{}}  {:{}}  {:{}}  {}\n", row[0], widths[0], row[1], widths[1],
+                             row[2], widths[2], row[3]);
+  }
   return {};
+}
+
+/// What --scopes takes.
+std::string scopes_help() {
+  std::string help = "What the key may do, with commas between:";
+  const char* before = " ";
+  for (const serving::Scope& scope : serving::scopes()) {
+    help += fmt::format("{}{} ({})", before, scope.name, scope.meaning);
+    before = ", ";
+  }
+  return help + "; without it " +
+         fmt::format("{}", fmt::join(serving::ApiKey::default_scopes(), ","));
 }
 
 Status remove(const CommandLine& line, const std::string& name) {
@@ -88,9 +121,7 @@ void declare_keys(Command& app, CommandLine& line) {
   Command adding = add_command(keys, line, "add", "Makes a key and shows it once",
                                [&line, entry] { return add(line, *entry); });
   adding.option("NAME", entry->name, "Who it is for; stands in the log").required();
-  adding
-      .option("--scopes", entry->scopes, "inference (the model), metrics (/metrics and /v1/status)")
-      .separator(',');
+  adding.option("--scopes", entry->scopes, scopes_help()).separator(',');
   adding.option("--parallel", entry->parallel, "Requests at the same time; 0: no limit");
   adding.option("--per-minute", entry->per_minute, "Requests a minute; 0: no limit");
   add_settings(adding, line, kFile);

@@ -15,8 +15,17 @@ Result<LoadedEmbedder> load_embedder(std::unique_ptr<gguf::Reader> file, const S
                                 .checkpoints = 2 * engine::Embedder::kMaxTexts,
                                 .on_gpu = false}));
   const LoadedModel& loaded = out.loaded;
-  CHIMERE_TRY(out.embedder, engine::Embedder::create(*loaded.model, *loaded.tokenizer,
-                                                     loaded.step_rows, loaded.context));
+  auto embedder =
+      engine::Embedder::create(*loaded.model, *loaded.tokenizer, loaded.step_rows, loaded.context);
+  if (!embedder.ok()) {
+    Error error = std::move(embedder).error();
+    if (error.code == Error::Code::kUnsupported) {
+      error.message += " Name an embedding model, like the shipped one: " +
+                       std::string(shipped_name(ShippedModel::kEmbedder)) + ".";
+    }
+    return error;
+  }
+  out.embedder = *std::move(embedder);
   return out;
 }
 

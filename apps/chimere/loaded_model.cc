@@ -12,18 +12,16 @@
 #include "command.h"
 #include "gpu.h"
 #include "model/vocabulary.h"
-#include "model_path.h"
 #include "tensor/dtype.h"
 
 namespace chimere::app {
 
-Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings,
-                                                 const std::string& name) {
-  CHIMERE_TRY(
-      const ModelPath found,
-      find_model(name.empty() ? settings.get(settings::kModel) : name, model_folder(settings)));
-  if (found.shipped)
-    std::cerr << "No model named (-m): using the shipped model " << found.path << '\n';
+Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings, const std::string& name,
+                                                 ShippedModel shipped) {
+  CHIMERE_TRY(const ModelPath found,
+              find_model(name.empty() ? settings.get(settings::kModel) : name, settings, shipped));
+  if (found.shipped && !settings.get(settings::kQuiet))
+    std::cerr << "Using the shipped model " << found.path << " (-m MODEL chooses another)\n";
   return gguf::Reader::open(found.path);
 }
 

@@ -12,14 +12,16 @@
 #include "kernels/api.h"
 #include "kernels/cuda/device/device.h"
 #include "model/model.h"
+#include "model_path.h"
 #include "text/tokenizer.h"
 
 namespace chimere::app {
 
-/// Opens the model that `settings::kModel` names (`name` if that is not empty); says on standard
-/// error when it is the shipped one.
+/// Opens the model that `settings::kModel` names (`name` if that is not empty), or the shipped one,
+/// and then says so on standard error, but for --quiet.
 Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings,
-                                                 const std::string& name = "");
+                                                 const std::string& name = "",
+                                                 ShippedModel shipped = ShippedModel::kText);
 
 Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file);
 

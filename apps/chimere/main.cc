@@ -1,15 +1,18 @@
 // The program: parses the command line and hands over to a subcommand.
 // Exit codes: 0 success, 1 an error, 2 wrong usage, 130 interrupted.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <span>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "base/system.h"
 #include "command.h"
-#include "kernels/cpu/isa.h"
-#include "kernels/cuda/device/modules.h"
+#include "suggestions.h"
 
 namespace chimere::app {
 namespace {
@@ -27,7 +30,8 @@ int complain(const std::string& message, int code) {
 Status collect_settings(CommandLine& line) {
   const std::string home = home_folder();
   const std::string config = home + "/.config/chimere/config";
-  if (!home.empty() && std::filesystem::exists(config))
+  std::error_code unreadable;  // a home folder that may not be searched has no config file
+  if (!home.empty() && std::filesystem::exists(config, unreadable))
     CHIMERE_CHECK_OK(line.settings.load_file(config));
   CHIMERE_CHECK_OK(line.settings.load_environment(environment()));
   for (const auto& [setting, value] : line.flags) {
@@ -36,17 +40,57 @@ Status collect_settings(CommandLine& line) {
   return {};
 }
 
-/// The version, and what this program was built with.
-std::string version_text() {
-  std::string isas;
-  for (const kernels::CpuIsa isa : kernels::compiled_cpu_isas()) {
-    isas += (isas.empty() ? "" : ", ") + std::string(kernels::cpu_isa_name(isa));
+/// The command below which no other was named on the command line.
+const CLI::App& given_command(const CLI::App& program) {
+  const CLI::App* command = &program;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  return *command;
+}
+
+/// What to say of a flag that another program has; empty: there is none on the command line.
+std::string advice_on_flags(const CLI::App& program, std::span<const std::string> arguments) {
+  const CLI::App& command = given_command(program);
+  const ForeignFlag* flag = find_foreign_flag(arguments, [&](const std::string& name) {
+    return command.get_option_no_throw(name) != nullptr;
+  });
+  if (flag == nullptr) return "";
+  return std::string(flag->name) +
+         " is a flag of another program; here: " + std::string(flag->advice);
+}
+
+/// What is wrong with words that no command expects.
+std::string unexpected(const CLI::App& program) {
+  const std::vector<std::string> words = program.remaining(true);
+  std::string message = "Not expected here:";
+  for (const std::string& word : words) message += " " + word;
+  const CLI::App& command = given_command(program);
+  const std::string& name = command.get_name();
+  const bool prompts = &command == &program || name == "run" || name == "chat";
+  const std::string suggestion = prompts ? prompt_suggestion(words) : "";
+  return suggestion.empty() ? message : message + "; " + suggestion;
+}
+
+/// For CLI11, which takes the last word first, and reads the word behind "--flag=" as its value: an
+/// empty value gets a word of its own.
+std::vector<std::string> reversed_words(std::span<const std::string> arguments) {
+  std::vector<std::string> words;
+  bool flags = true;
+  for (const std::string& argument : arguments) {
+    flags = flags && argument != "--";
+    const bool empty_value = flags && argument.size() > 3 && argument.starts_with("--") &&
+                             argument.find('=') == argument.size() - 1;
+    words.push_back(empty_value ? argument.substr(0, argument.size() - 1) : argument);
+    if (empty_value) words.emplace_back();
   }
-  return std::string("chimere " CHIMERE_VERSION "\nkernels for processors: ") + isas +
-         " (here: " + kernels::cpu_isa_name(kernels::best_cpu_isa()) +
-         ")\nkernels for NVIDIA GPUs: " +
-         (kernels::cuda::embedded_modules().empty() ? "no" : "yes") +
-         "\nserver: " + (kWithServer ? "yes" : "no");
+  std::ranges::reverse(words);
+  return words;
+}
+
+/// What is wrong with the command line, and where to read on.
+int complain_of_usage(std::string message) {
+  while (message.ends_with('.')) message.pop_back();
+  return complain(
+      message + ". `chimere --help` lists commands, `chimere COMMAND --help` their flags.", kUsage);
 }
 
 int run_program(int argc, char** argv) {
@@ -79,16 +123,25 @@ int run_program(int argc, char** argv) {
   declare_state(program, line);
   declare_completion(program, line);
   declare_man(program, line);
+  declare_help(program, line);
+  declare_version(program, line);
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   try {
-    app.parse(argc, argv);
+    app.parse(reversed_words(arguments));
   } catch (const CLI::ParseError& e) {
+    // Before --help, because "-hf" is read as -h with another flag behind it.
+    const std::string advice = advice_on_flags(app, arguments);
+    if (!advice.empty()) return complain_of_usage(advice);
     if (e.get_exit_code() == 0) return app.exit(e);  // --help
-    return complain(std::string(e.what()) +
-                        ". `chimere --help` lists commands, `chimere COMMAND --help` their flags.",
-                    kUsage);
+    const bool extras = e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+    return complain_of_usage(extras ? unexpected(app) : e.what());
   }
   const Status settings = collect_settings(line);
-  if (!settings.ok()) return complain(settings.error().message, kUsage);
+  if (!settings.ok()) {
+    // "-ngl" is read as -n with the value "gl".
+    const std::string advice = advice_on_flags(app, arguments);
+    return advice.empty() ? complain(settings.error().message, kUsage) : complain_of_usage(advice);
+  }
   if (!line.run) {
     if (!is_terminal(StandardStream::kInput) || !is_terminal(StandardStream::kOutput)) {
       std::cerr << app.help();

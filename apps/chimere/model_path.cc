@@ -1,7 +1,9 @@
 #include "model_path.h"
 
 #include <filesystem>
+#include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/system.h"
@@ -11,8 +13,6 @@ namespace chimere::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kShipped = "chimere-mini.gguf";
 
 bool is_file(const fs::path& path) {
   std::error_code error;
@@ -26,39 +26,61 @@ std::string list(const std::vector<fs::path>& folders) {
   return out;
 }
 
-}  // namespace
-
-std::string model_folder(const Settings& settings) {
-  const std::string& named = settings.get(settings::kModels);
-  return named.empty() ? (fs::path(data_folder()) / "chimere/models").string() : named;
+/// Where shipped models are: installed; in a build folder; in the repository beside a build folder,
+/// and one level deeper.
+std::vector<fs::path> shipped_folders() {
+  const fs::path program = program_folder();
+  return {program / "../share/chimere", program / "models", program / "../models",
+          program / "../../models"};
 }
 
-Result<ModelPath> find_model(const std::string& name, const std::string& folder) {
-  const fs::path program = program_folder();
+std::optional<std::string> find_shipped(const std::string& file) {
+  for (const fs::path& folder : shipped_folders()) {
+    if (is_file(folder / file)) return (folder / file).lexically_normal().string();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+const char* shipped_name(ShippedModel shipped) {
+  return shipped == ShippedModel::kText ? "chimere-mini" : "chimere-embed";
+}
+
+Result<std::string> model_folder(const Settings& settings) {
+  const std::string& named = settings.get(settings::kModels);
+  if (!named.empty()) return named;
+  const std::string data = data_folder();
+  if (!data.empty()) return data + "/chimere/models";
+  return invalid_argument(
+      "HOME is not set, so that there is no model folder; set it or XDG_DATA_HOME, or name a "
+      "folder (--models FOLDER, CHIMERE_MODELS).");
+}
+
+Result<ModelPath> find_model(const std::string& name, const Settings& settings,
+                             ShippedModel shipped) {
   if (name.empty()) {
-    // Installed; in a build folder; in the repository beside a build folder, and one level deeper.
-    const std::vector<fs::path> folders = {program / "../share/chimere", program / "models",
-                                           program / "../models", program / "../../models"};
-    for (const fs::path& place : folders) {
-      if (is_file(place / kShipped))
-        return ModelPath{(place / kShipped).lexically_normal().string(), true};
-    }
-    return not_found("No model was named (-m), and the shipped model " + std::string(kShipped) +
-                     " is in none of: " + list(folders) + ".");
+    const std::string file = std::string(shipped_name(shipped)) + ".gguf";
+    if (auto path = find_shipped(file)) return ModelPath{*std::move(path), true};
+    return not_found("No model was named (-m), and the shipped model " + file +
+                     " is in none of: " + list(shipped_folders()) + ".");
   }
   if (is_file(name)) return ModelPath{name, false};
-  const auto local = hub::find_local_model(folder, name);
-  if (local.ok()) return ModelPath{local->path, false};
+  const auto folder = model_folder(settings);
+  std::string complaint = folder.ok() ? "" : folder.error().message;
+  if (folder.ok()) {
+    const auto local = hub::find_local_model(*folder, name);
+    if (local.ok()) return ModelPath{local->path, false};
+    complaint = local.error().message;
+  }
   if (name.find('/') == std::string::npos) {
     for (const std::string& file : {name, name + ".gguf"}) {
-      if (is_file(program / "models" / file)) {
-        return ModelPath{(program / "models" / file).lexically_normal().string(), false};
-      }
+      if (auto path = find_shipped(file)) return ModelPath{*std::move(path), false};
     }
   }
   std::string advice = "Give a path to a GGUF file, or a name that `chimere list` shows.";
   if (hub::parse_model_name(name).ok()) advice = "`chimere pull " + name + "` downloads it.";
-  return not_found("'" + name + "' is no file. " + local.error().message + " " + advice);
+  return not_found("'" + name + "' is no file. " + complaint + " " + advice);
 }
 
 }  // namespace chimere::app

@@ -14,13 +14,19 @@ struct ModelPath {
   bool shipped = false;  ///< nobody named a model
 };
 
-/// The model folder: --models, or the default place.
-std::string model_folder(const Settings& settings);
+/// Which of the shipped models stands in where none is named.
+enum class ShippedModel { kText, kEmbedder };
+/// "chimere-mini", "chimere-embed".
+const char* shipped_name(ShippedModel shipped);
 
-/// `name` is a path; or a name in the model folder (see hub::find_local_model) or in models/ beside
-/// the program, with or without ".gguf"; or empty for the shipped model. Errors: kNotFound, naming
-/// the places.
-Result<ModelPath> find_model(const std::string& name, const std::string& folder);
+/// The model folder: --models, or the default place. Errors: kInvalidArgument, where there is no
+/// home folder to have it in, saying what to set.
+Result<std::string> model_folder(const Settings& settings);
+
+/// `name` is a path; or a name in the model folder (see hub::find_local_model) or of a shipped
+/// model, with or without ".gguf"; or empty for `shipped`. Errors: kNotFound, naming the places.
+Result<ModelPath> find_model(const std::string& name, const Settings& settings,
+                             ShippedModel shipped = ShippedModel::kText);
 
 }  // namespace chimere::app
 

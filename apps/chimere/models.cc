@@ -16,7 +16,7 @@ namespace chimere::app {
 namespace {
 
 Status list(const CommandLine& line) {
-  const std::string folder = model_folder(line.settings);
+  CHIMERE_TRY(const std::string folder, model_folder(line.settings));
   const std::vector<hub::LocalModel> models = hub::list_models(folder);
   if (line.json) {
     Json rows = Json::array();
@@ -45,7 +45,7 @@ Status list(const CommandLine& line) {
 }
 
 Status remove(const CommandLine& line, const std::vector<std::string>& names) {
-  const std::string folder = model_folder(line.settings);
+  CHIMERE_TRY(const std::string folder, model_folder(line.settings));
   Json removed = Json::array();
   for (const std::string& name : names) {
     std::vector<hub::LocalModel> models;

@@ -85,9 +85,16 @@ Result<double> negative_log_likelihood(LogitsRow logits, int32_t token) {
 
 Result<TokenText> read_tokens(const LoadedModel& loaded, const std::string& path) {
   CHIMERE_TRY(const std::string text, read_file(path));
+  return tokens_of_text(loaded, text, path);
+}
+
+Result<TokenText> tokens_of_text(const LoadedModel& loaded, const std::string& text,
+                                 const std::string& path) {
   TokenText out{loaded.tokenizer->encode_with_bos(text, false), text.size()};
-  if (out.tokens.size() < 2)
-    return invalid_argument("The file '" + path + "' is too short: two tokens are needed.");
+  if (out.tokens.size() < 2) {
+    return invalid_argument((path == "-" ? "Standard input" : "The file '" + path + "'") +
+                            " is too short: two tokens are needed.");
+  }
   if (loaded.context < 2)
     return invalid_argument("A context of two tokens or more is needed (--ctx).");
   return out;

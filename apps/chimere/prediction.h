@@ -40,11 +40,14 @@ Result<double> negative_log_likelihood(LogitsRow logits, int32_t token);
 
 struct TokenText {
   std::vector<int32_t> tokens;  ///< at least two
-  size_t bytes = 0;             ///< of the file
+  size_t bytes = 0;             ///< of the text
 };
 
-/// A file as tokens of the model, with the token that begins a text where the model wants one.
-/// Errors: those of read_file(); kInvalidArgument if the text or the context is too short.
+/// A text as tokens of the model, with the token that begins a text where the model wants one.
+/// `path`: where it is from. Errors: kInvalidArgument if the text or the context is too short.
+Result<TokenText> tokens_of_text(const LoadedModel& loaded, const std::string& text,
+                                 const std::string& path);
+/// The same of a file. Errors: those of read_file() too.
 Result<TokenText> read_tokens(const LoadedModel& loaded, const std::string& path);
 
 }  // namespace chimere::app

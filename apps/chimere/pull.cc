@@ -23,7 +23,7 @@ Status pull(const CommandLine& line, const std::string& text) {
   options.endpoint = line.settings.get(settings::kHubEndpoint);
   if (options.endpoint.empty()) options.endpoint = settings::kHubEndpoint.default_value;
   options.token = line.settings.get(settings::kHubToken);
-  options.folder = model_folder(line.settings);
+  CHIMERE_TRY(options.folder, model_folder(line.settings));
   options.offline = line.settings.get(settings::kOffline);
   const InterruptScope interrupt;
   Result<hub::Pulled> pulled = hub::Pulled{};

@@ -12,6 +12,7 @@
 #include "command.h"
 #include "conversation.h"
 #include "generate.h"
+#include "generation_stream.h"
 #include "json.h"
 #include "loaded_model.h"
 #include "request.h"
@@ -27,10 +28,11 @@ struct RunFlags {
   std::string state;
 };
 
-Json outcome_json(const engine::Outcome& o, uint64_t seed) {
+Json outcome_json(const engine::Outcome& o, const GenerationStream& stream, uint64_t seed) {
   Json ids = Json::array();
   for (const auto& t : o.tokens) ids.push_back(t.id);
-  return {{"text", o.text},
+  return {{"text", stream.answer()},
+          {"reasoning", stream.reasoning()},
           {"tokens", o.tokens.size()},
           {"ids", std::move(ids)},
           {"prompt_tokens", o.prompt_tokens},
@@ -56,6 +58,10 @@ Status run(const CommandLine& line, const RunFlags& flags) {
     // A text that is piped in ends with the line, not with a question about the line's end.
     while (!flags.raw && prompt.ends_with('\n')) prompt.pop_back();
   }
+  if (flags.raw ? prompt.empty() : is_blank(prompt)) {
+    return invalid_argument(
+        "The prompt is empty; write one behind -p, or give it on standard input.");
+  }
   const bool keep = !flags.state.empty();
   CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.checkpoints = keep ? 2 : 0}));
   CHIMERE_TRY(const auto engine, make_engine(loaded));
@@ -63,6 +69,7 @@ Status run(const CommandLine& line, const RunFlags& flags) {
   std::optional<engine::Prefix> prefix;
   CHIMERE_TRY(engine::Request request, request_from(line.settings, *loaded.tokenizer));
   request.stop = flags.stop;
+  auto start = protocol::ReasoningSplitter::Start::kContent;
   if (flags.raw) {
     request.prompt = loaded.tokenizer->encode_with_bos(prompt, true);
   } else {
@@ -74,13 +81,17 @@ Status run(const CommandLine& line, const RunFlags& flags) {
       request.prefix = prefix;
       request.keep_prefix = true;
     }
-    CHIMERE_TRY(request.prompt, conversation->ask(prompt));
+    CHIMERE_TRY(Conversation::Prompt asked, conversation->ask(prompt));
+    request.prompt = std::move(asked.tokens);
+    start = asked.start;
   }
   const uint64_t seed = request.sampling.seed;
-  const auto show = [&](std::string_view text) {
-    if (!line.json) std::cout << text << std::flush;
-  };
-  CHIMERE_TRY(const engine::Outcome outcome, generate(*engine, std::move(request), show));
+  warn_of_context(loaded, request);
+  GenerationStream stream(line, start);
+  CHIMERE_TRY(
+      const engine::Outcome outcome,
+      generate(*engine, std::move(request), [&](std::string_view text) { stream.push(text); }));
+  stream.finish();
   Status kept;
   if (keep) {
     conversation->generation(outcome.text);
@@ -88,9 +99,8 @@ Status run(const CommandLine& line, const RunFlags& flags) {
     kept = save_conversation(flags.state, *loaded.model, *conversation, prefix);
   }
   if (line.json) {
-    print_json(outcome_json(outcome, seed));
-  } else {
-    std::cout << '\n' << std::flush;
+    print_json(outcome_json(outcome, stream, seed));
+  } else if (!line.settings.get(settings::kQuiet)) {
     std::cerr << statistics(outcome, seed) << '\n';
   }
   return kept;
@@ -113,6 +123,7 @@ void declare_run(Command& app, CommandLine& line) {
   add_settings(command, line, model_settings());
   add_settings(command, line, sampling_settings());
   add_settings(command, line, engram_settings());
+  add_settings(command, line, quiet_setting());
 }
 
 }  // namespace chimere::app

@@ -69,8 +69,9 @@ void declare_tokenize(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<TokenizeFlags>();
   Command command = add_command(app, line, "tokenize", "Text to token ids",
                                 [&line, flags] { return tokenize(line, *flags); });
-  add_settings(command, line,
-               std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels});
+  add_settings(
+      command, line,
+      std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels, &settings::kQuiet});
   command.option("TEXT", flags->text, "The text; without it, standard input");
   command.flag("--special", flags->special,
                "Names of control tokens in the text become those tokens");
@@ -80,8 +81,9 @@ void declare_detokenize(Command& app, CommandLine& line) {
   const auto list = std::make_shared<std::string>();
   Command command = add_command(app, line, "detokenize", "Token ids to text",
                                 [&line, list] { return detokenize(line, *list); });
-  add_settings(command, line,
-               std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels});
+  add_settings(
+      command, line,
+      std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels, &settings::kQuiet});
   command.option("IDS", *list, "Token ids, like 1,2,3")
       .required()
       .check(number_list(0, kMaxId, "token id"));

@@ -219,6 +219,18 @@ constexpr Setting<bool> kAssumeTokenizer(
      '\0',
      {}});
 
+constexpr Setting<bool> kQuiet({"quiet",
+                                "q",
+                                "0",
+                                0,
+                                0,
+                                {},
+                                "Nothing but results, warnings and errors: no statistics, progress "
+                                "or reasoning on standard error",
+                                Kind::kSwitch,
+                                '\0',
+                                {}});
+
 constexpr Setting<std::string> kHost(
     text("host", "", "127.0.0.1", "Address to listen on; one that others can reach needs --keys"));
 constexpr Setting<int64_t> kPort(integer("port", "", "8080", 0, 65535,
@@ -320,6 +332,7 @@ std::span<const SettingInfo* const> all() {
                                                                   &kEngramGate,
                                                                   &kEngramThinking,
                                                                   &kAssumeTokenizer,
+                                                                  &kQuiet,
                                                                   &kHost,
                                                                   &kPort,
                                                                   &kAlias,

@@ -95,6 +95,7 @@ extern const Setting<std::string> kEngram;
 extern const Setting<std::string> kEngramGate;
 extern const Setting<bool> kEngramThinking;
 extern const Setting<bool> kAssumeTokenizer;
+extern const Setting<bool> kQuiet;
 extern const Setting<std::string> kHost;
 extern const Setting<int64_t> kPort;
 extern const Setting<std::string> kAlias;

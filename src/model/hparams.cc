@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "model/rope_keys.h"
+
 namespace chimere::model {
 namespace {
 
@@ -112,12 +114,7 @@ Status read_attention(const gguf::Reader& file, const Keys& keys, Hparams& h) {
   if (a.rope_dims % 2 != 0) {
     return invalid_data(keys.name("rope.dimension_count") + " must be even");
   }
-  const std::string scaling = keys.name("rope.scaling.type");
-  if (file.find(scaling) != nullptr) {
-    CHIMERE_TRY(const std::string type, file.get_string(scaling));
-    if (type != "none") return unsupported(scaling + " '" + type + "' is not implemented");
-  }
-  return {};
+  return check_rope_keys(file, h.architecture, h.context_length);
 }
 
 Status read_delta_net(const Keys& keys, Hparams& h) {

@@ -18,7 +18,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 using std::filesystem::perms;
 
-constexpr std::array<std::string_view, 3> kScopes = {"inference", "metrics", "engram"};
+constexpr auto kScopes = std::to_array<Scope>({
+    {"inference", "everything that the model computes", true},
+    {"metrics", "/metrics and /v1/status", true},
+    {"engram", "writing memories", false},
+});
 
 bool same_digest(std::string_view a, std::string_view b) {
   unsigned difference = a.size() == b.size() ? 0 : 1;
@@ -50,6 +54,16 @@ Result<ApiKey> read_key(const Json& entry, const std::string& path) {
 
 }  // namespace
 
+std::span<const Scope> scopes() { return kScopes; }
+
+std::vector<std::string> ApiKey::default_scopes() {
+  std::vector<std::string> names;
+  for (const Scope& scope : kScopes) {
+    if (scope.by_default) names.emplace_back(scope.name);
+  }
+  return names;
+}
+
 bool ApiKey::may(std::string_view scope) const {
   return std::ranges::find(scopes, scope) != scopes.end();
 }
@@ -63,9 +77,12 @@ Status check_key(const ApiKey& key) {
         "A key's name must have from 1 to 64 letters, digits, dashes, dots or underscores.");
   }
   for (const std::string& scope : key.scopes) {
-    if (std::ranges::find(kScopes, scope) == kScopes.end()) {
-      return invalid_argument("There is no scope '" + scope +
-                              "'; take inference, metrics or engram.");
+    if (std::ranges::find(kScopes, scope, &Scope::name) == kScopes.end()) {
+      std::string names;
+      for (const Scope& known : kScopes) {
+        names += (names.empty() ? "" : ", ") + std::string(known.name);
+      }
+      return invalid_argument("There is no scope '" + scope + "'; there are " + names + ".");
     }
   }
   if (key.scopes.empty() || key.parallel < 0 || key.per_minute < 0) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,16 +16,23 @@
 
 namespace chimere::serving {
 
+struct Scope {
+  std::string_view name;
+  std::string_view meaning;
+  bool by_default = false;  ///< of a key for which nothing else is said
+};
+/// Every scope there is.
+std::span<const Scope> scopes();
+
 struct ApiKey {
-  std::string name;    ///< 1 to 64 letters, digits, '-', '_', '.'
-  std::string digest;  ///< SHA-256 of the key, in hexadecimal
-  /// "inference": everything that the model computes; "metrics": /metrics and /v1/status; "engram":
-  /// writing memories.
-  std::vector<std::string> scopes = {"inference", "metrics"};
-  int64_t parallel = 0;    ///< requests at the same time; 0: no limit
-  int64_t per_minute = 0;  ///< requests; 0: no limit
+  std::string name;                                    ///< 1 to 64 letters, digits, '-', '_', '.'
+  std::string digest;                                  ///< SHA-256 of the key, in hexadecimal
+  std::vector<std::string> scopes = default_scopes();  ///< names of scopes(), at least one
+  int64_t parallel = 0;                                ///< requests at the same time; 0: no limit
+  int64_t per_minute = 0;                              ///< requests; 0: no limit
 
   bool may(std::string_view scope) const;
+  static std::vector<std::string> default_scopes();
 };
 
 /// {"keys": [{"name", "sha256", "scopes", "parallel", "per_minute"}]}. The file must be readable by

@@ -1,0 +1,44 @@
+// A generation on its way to the user: answer and reasoning apart.
+#ifndef CHIMERE_APPS_CHIMERE_GENERATION_STREAM_H_
+#define CHIMERE_APPS_CHIMERE_GENERATION_STREAM_H_
+
+#include <string>
+#include <string_view>
+
+#include "command.h"
+#include "protocol/reasoning_splitter.h"
+
+namespace chimere::app {
+
+/// Splits a generation while it comes. Without --json the answer goes to standard output and, but
+/// for --quiet, the reasoning to standard error, faint on a terminal.
+class GenerationStream {
+ public:
+  GenerationStream(const CommandLine& line, protocol::ReasoningSplitter::Start start);
+  GenerationStream(const GenerationStream&) = delete;
+  GenerationStream& operator=(const GenerationStream&) = delete;
+  ~GenerationStream() { end_reasoning(); }  // a generation that fails leaves no faint terminal
+
+  void push(std::string_view text);
+  /// The generation has ended: shows what was held back, and ends the line.
+  void finish();
+
+  const std::string& answer() const { return answer_; }
+  const std::string& reasoning() const { return reasoning_; }
+
+ private:
+  void show(const protocol::ReasoningSplitter::Piece& piece);
+  void end_reasoning();
+
+  protocol::ReasoningSplitter splitter_;
+  bool show_answer_;
+  bool show_reasoning_;
+  bool faint_;
+  bool in_reasoning_ = false;  ///< the last text shown was reasoning
+  std::string answer_;
+  std::string reasoning_;
+};
+
+}  // namespace chimere::app
+
+#endif  // CHIMERE_APPS_CHIMERE_GENERATION_STREAM_H_

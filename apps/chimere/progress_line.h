@@ -1,0 +1,35 @@
+// How far a command is, on standard error.
+#ifndef CHIMERE_APPS_CHIMERE_PROGRESS_LINE_H_
+#define CHIMERE_APPS_CHIMERE_PROGRESS_LINE_H_
+
+#include <iostream>
+#include <string>
+
+#include "base/settings.h"
+
+namespace chimere::app {
+
+/// One line that is written over and over, and ended when this goes away; nothing with --quiet.
+class ProgressLine {
+ public:
+  explicit ProgressLine(const Settings& settings) : quiet_(settings.get(settings::kQuiet)) {}
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine() {
+    if (shown_) std::cerr << '\n';
+  }
+
+  void show(const std::string& text) {
+    if (quiet_) return;
+    std::cerr << '\r' << text;
+    shown_ = true;
+  }
+
+ private:
+  bool quiet_;
+  bool shown_ = false;
+};
+
+}  // namespace chimere::app
+
+#endif  // CHIMERE_APPS_CHIMERE_PROGRESS_LINE_H_

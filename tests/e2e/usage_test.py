@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""What the program says when it is asked for help, or called in a way that another program would understand.
+
+  usage_test.py CHIMERE WRITE_TINY_MODEL SOURCES [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CHIMERE, WRITER, SOURCES = (pathlib.Path(arg).absolute() for arg in sys.argv[1:4])
+FOLDER = tempfile.TemporaryDirectory()
+HOME = pathlib.Path(FOLDER.name)
+MODEL = HOME / "tiny.gguf"
+PLACES = ("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+
+
+def environment(home=HOME):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("CHIMERE_") and k not in PLACES}
+    return {**kept, "HOME": str(home)} if home else kept
+
+
+def chimere(*args, stdin="", home=HOME):
+    return subprocess.run([CHIMERE, *map(str, args)], input=stdin, capture_output=True, text=True, check=False,
+                          env=environment(home), timeout=100, cwd=HOME)
+
+
+class Case(unittest.TestCase):
+    def output(self, *args, **kwargs):
+        done = chimere(*args, **kwargs)
+        self.assertEqual(done.returncode, 0, f"{args}: {done.stderr}")
+        return done.stdout
+
+    def complaint(self, code, *args, **kwargs):
+        """The one line of a command that fails."""
+        done = chimere(*args, **kwargs)
+        self.assertEqual(done.returncode, code, f"{args}: {done.stdout}{done.stderr}")
+        self.assertEqual(done.stdout, "")
+        lines = [line for line in done.stderr.splitlines() if line.startswith("chimere: ")]
+        self.assertEqual(len(lines), 1, done.stderr)
+        self.assertNotIn("..", lines[0])
+        return lines[0]
+
+
+class Help(Case):
+    def test_help_is_a_command_too(self):
+        self.assertEqual(self.output("help"), self.output("--help"))
+        for words in (["run"], ["eval", "logits"], ["engram", "query"], ["help"]):
+            self.assertEqual(self.output("help", *words), self.output(*words, "--help"))
+        self.assertIn("'chimere frobnicate'", self.complaint(2, "help", "frobnicate"))
+        self.assertIn("'chimere eval frobnicate'", self.complaint(2, "help", "eval", "frobnicate"))
+
+    def test_version_is_a_command_too(self):
+        self.assertEqual(self.output("version"), self.output("--version"))
+        told = json.loads(self.output("version", "--json"))
+        self.assertIn(told["version"], self.output("version").splitlines()[0])
+        self.assertIn(told["cpu_isa"], told["cpu_isas"])
+
+    def test_every_command_that_has_results_takes_json(self):
+        for command in re.findall(r"^  ([a-z]+)  ", self.output("--help"), re.M):
+            help_text = self.output(command, "--help")
+            groups = re.findall(r"^  ([a-z]+)  ", help_text.partition("Subcommands:")[2], re.M)
+            for text in [self.output(command, below, "--help") for below in groups] or [help_text]:
+                # README names those that print a text and nothing else.
+                self.assertEqual("--json" in text, command not in ("help", "man", "completion"), command)
+
+
+class OtherPrograms(Case):
+    """Flags of llama.cpp and vLLM, which this program has under other names or not at all."""
+
+    def test_their_flags_are_answered_by_ours(self):
+        ours = set(re.findall(r"--[a-z][a-z-]+", self.output("man").replace("\\-", "-")))
+        for flag, value, here in (
+                ("-ngl", 99, "--vram-budget"), ("--n-gpu-layers", 99, "--vram-budget"), ("--gpu-layers=99", None, "--backend"),
+                ("--temperature", 0.5, "--temp"), ("--ctx-size", 4096, "--ctx"), ("--max-model-len", 4096, "--ctx"),
+                ("-ctk", "q8_0", "--cache-k"), ("-ctv", "q8_0", "--cache-v"), ("-ncmoe", 3, "--cpu-experts"), ("-fa", None, "attention"),
+                ("--n-predict", 5, "--max-tokens"), ("-hf", "a/b", "chimere pull"), ("-f", "prompt.txt", "standard input"),
+                ("-np", 4, "--max-running"), ("-md", "draft.gguf", "--speculate"), ("--tensor-split", "1,1", "one GPU"),
+                ("-cnv", None, "chimere chat"), ("--gpu-memory-utilization", 0.9, "--vram-budget")):
+            for command in ("run", "serve"):
+                words = [flag] if value is None else [flag, value]
+                said = self.complaint(2, command, "-m", MODEL, *words)
+                self.assertIn(flag.partition("=")[0] + " is a flag of another program", said)
+                self.assertIn(here, said)
+                self.assertLessEqual(set(re.findall(r"--[a-z][a-z-]+", said.partition("; here: ")[2])) - {"--help"}, ours)
+
+    def test_flags_that_a_command_has_are_its_own(self):
+        said = self.complaint(2, "eval", "perplexity", "-f", "text", "--frobnicate")  # -f is llama.cpp's too
+        self.assertNotIn("another program", said)
+        self.assertNotIn("another program", self.complaint(2, "bench", "-b", "1", "-r", "0"))
+        # What looks like their flag may be a value, or the end of the flags.
+        ids = ["--temp", 0, "-n", 1, "--json"]
+        self.assertIn('"text"', self.output("run", "-m", MODEL, *ids, "--stop", "--ctx-size", "-p", "x"))
+        self.assertEqual(self.output("tokenize", "-m", MODEL, "--", "-ngl"), self.output("tokenize", "-m", MODEL, stdin="-ngl"))
+
+    def test_a_prompt_without_its_flag(self):
+        for words, prompt in ((["run", "Tell me"], "'Tell me'"), (["Tell me"], "'Tell me'"), (["chat", "it's"], "'it'\\''s'"),
+                              (["run", "-n", 5, "hello"], "'hello'")):
+            self.assertIn(f"did you mean -p? chimere run -p {prompt}", self.complaint(2, *words))
+        self.assertIn("Not expected here: tell me; did you mean -p? chimere run -p 'tell me'.", self.complaint(2, "run", "tell", "me"))
+        self.assertNotIn("did you mean", self.complaint(2, "run", "--frobnicate"))
+        self.assertNotIn("did you mean", self.complaint(2, "list", "hello"))
+
+    def test_complaints_end_in_one_full_stop(self):
+        for args in (("detokenize", "1,a"), ("bench", "-p", "1,,2"), ("eval", "logits", "--tokens", "x"), ("bench", "--accept", "2"),
+                     ("run", "--top-p", "7"), ("eval", "divergence", "-f", "x", "--base-cache-k", "q1")):
+            self.complaint(2, *args)
+
+
+class Empty(Case):
+    def test_an_empty_model_is_refused(self):
+        for args in (("run", "-m", "", "-p", "x"), ("run", "--model=", "-p", "x"), ("run", "-p", "x", "--model="), ("inspect", ""), ("tokenize", "-m", "", "x"),
+                     ("eval", "divergence", "-f", "x", "--base", "")):
+            said = self.complaint(2, *args)
+            self.assertIn("empty", said)
+            self.assertIn("chimere list", said)
+
+    def test_an_empty_prompt_is_refused(self):
+        for flags in ((), ("--raw",)):
+            self.assertIn("The prompt is empty", self.complaint(1, "run", "-m", MODEL, *flags, "-p", ""))
+            self.assertIn("The prompt is empty", self.complaint(1, "run", "-m", MODEL, *flags, stdin=""))
+        for blank in ("\n\n", " \t\n"):
+            self.assertIn("-p", self.complaint(1, "run", "-m", MODEL, stdin=blank))
+            self.assertIn("-p", self.complaint(1, "run", "-m", MODEL, "-p", blank))
+        # White space is a text like others where no template stands around it.
+        self.assertEqual(json.loads(self.output("run", "-m", MODEL, "--raw", "-p", "\n", "-n", 1, "--json"))["tokens"], 1)
+
+    def test_an_empty_line_is_no_message(self):
+        chat = json.loads(self.output("chat", "-m", MODEL, "-n", 2, "--json", stdin="\n   \n\t\nthe path\n\n"))
+        self.assertEqual(len(chat["turns"]), 1)
+
+
+class NoHome(Case):
+    """Without HOME and the XDG variables every command works, or says what to set."""
+
+    def test_commands_that_need_no_folder_work(self):
+        text = HOME / "text.txt"
+        text.write_text("the path of the third moth\n" * 3)
+        table = HOME / "table.engr"
+        for args in (("run", "-m", MODEL, "-p", "x", "-n", 1), ("chat", "-m", MODEL), ("inspect", MODEL), ("tokenize", "-m", MODEL, "x"),
+                     ("detokenize", "-m", MODEL, "1"), ("bench", "-m", MODEL, "-p", 4, "-n", 1, "-r", 1),
+                     ("eval", "perplexity", "-m", MODEL, "-f", text), ("eval", "logits", "-m", MODEL, "--tokens", 1),
+                     ("engram", "build", "-m", MODEL, "-o", table, text), ("engram", "query", "-m", MODEL, "-p", "the", table),
+                     ("list", "--models", HOME), ("state", "purge", "--state-folder", HOME / "state"), ("man",), ("version",), ("help",),
+                     ("completion", "bash")):
+            self.output(*args, home=None)
+
+    def test_others_say_what_to_set(self):
+        for args in (("list",), ("rm", "x"), ("pull", "a/b"), ("run", "-m", "nobody", "-p", "x")):
+            said = self.complaint(1, *args, home=None)
+            self.assertIn("HOME", said)
+            self.assertIn("--models", said)
+        self.assertIn("--state-folder", self.complaint(1, "state", "purge", home=None))
+        self.assertFalse((HOME / "chimere").exists())
+
+
+class Keys(Case):
+    def setUp(self):
+        if "server: yes" not in self.output("version"):
+            self.skipTest("built without the server")
+        self.file = HOME / "keys.json"
+        self.file.unlink(missing_ok=True)
+
+    def test_people_see_a_table(self):
+        self.output("keys", "add", "ann", "--keys", self.file, "--parallel", 4)
+        self.output("keys", "add", "grafana", "--keys", self.file, "--scopes", "metrics,engram", "--per-minute", 60)
+        head, ann, grafana = self.output("keys", "list", "--keys", self.file).splitlines()
+        self.assertEqual(head.split(), ["NAME", "SCOPES", "PARALLEL", "PER", "MINUTE"])
+        self.assertRegex(ann, r"^ann +inference,metrics +4 +no limit$")
+        self.assertRegex(grafana, r"^grafana +metrics,engram +no limit +60$")
+        self.assertEqual(head.index("PER "), grafana.index("60"))
+        told = json.loads(self.output("keys", "list", "--keys", self.file, "--json"))
+        self.assertEqual([(k["name"], k["per_minute"]) for k in told], [("ann", 0), ("grafana", 60)])
+
+    def test_help_and_complaints_name_every_scope(self):
+        said = self.complaint(1, "keys", "add", "ann", "--keys", self.file, "--scopes", "everything")
+        scopes = re.findall(r"[a-z]+", said.partition("there are ")[2])
+        self.assertIn("engram", scopes)
+        self.assertGreaterEqual(len(scopes), 3)
+        text = re.sub(r"\s+", " ", self.output("keys", "add", "--help"))
+        for scope in scopes:
+            self.assertIn(f"{scope} (", text)
+            self.output("keys", "add", scope, "--keys", self.file, "--scopes", scope)
+
+
+class Documents(Case):
+    def test_the_examples_of_tables_run(self):
+        lines = re.findall(r"^build/chimere (engram (?:build|query|inspect) .*)$", (SOURCES / "docs/engram.md").read_text(), re.M)
+        self.assertEqual(len(lines), 3)
+        (HOME / "docs").mkdir()
+        for name in ("README.md", "docs/a.md"):
+            (HOME / name).write_text("The command ls lists files. The command cp copies them.\n")
+        for line in lines:
+            words = shlex.split(line, comments=True)
+            self.output(*words, *([] if "inspect" in words else ["-m", MODEL]))
+
+
+if __name__ == "__main__":
+    subprocess.run([WRITER, MODEL, "300"], check=True)
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
