@@ -33,7 +33,7 @@ struct LogitsFlags {
   std::string tokens;
   int64_t top = 10;
   bool all = false;
-  std::string row_class = "chunk";
+  std::string row_class = "prefill";
 };
 
 void print_position(const LoadedModel& loaded, int64_t position,
@@ -77,7 +77,7 @@ Status eval_logits(const CommandLine& line, const LogitsFlags& flags) {
     std::cout.write(out.data(), static_cast<std::streamsize>(out.size()));
     return {};
   };
-  const int64_t step_from = flags.row_class == "step" ? 0 : n;
+  const int64_t step_from = flags.row_class == "decode" ? 0 : n;
   const LoadedModel* model = &loaded;
   CHIMERE_CHECK_OK(for_each_logits({&model, 1}, tokens, step_from, flags.all ? 0 : n - 1, show));
   if (line.json) std::cout << "]}\n";
@@ -164,7 +164,7 @@ void declare_eval(Command& app, CommandLine& line) {
   logits.flag("--all", flags->all, "After every token, not the last one alone");
   logits
       .option("--class", flags->row_class, "Arithmetic of the rows: as a prompt's, or as a reply's")
-      .one_of({"chunk", "step"})
+      .one_of({"prefill", "decode"})
       .show_default();
   add_settings(logits, line, model_settings());
   add_settings(logits, line, quiet_setting());

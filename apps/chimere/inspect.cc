@@ -121,7 +121,7 @@ Result<Json> gpu_costs(const Settings& settings, const LoadedModel& loaded) {
               {"allowed", allowed},
               {"weights", plan.weights_on_gpu()},
               {"draft_weights", plan.drafts.weights},
-              {"widening", plan.unpacked ? plan.unpacking_bytes : 0},
+              {"unpacking", plan.unpacked ? plan.unpacking_bytes : 0},
               {"context", loaded.context},
               {"kv", plan.kv},
               {"states", plan.state * plan.states},
@@ -144,10 +144,10 @@ void print_gpu(const Json& c) {
       c["name"].get<std::string>(), profile == "native" ? "" : fmt::format(" (as {})", profile),
       bytes("allowed"), bytes("weights"), bytes("kv"), c["context"].get<int64_t>(), bytes("states"),
       bytes("work"), bytes("total"));
-  if (c["widening"].get<int64_t>() > 0) {
+  if (c["unpacking"].get<int64_t>() > 0) {
     std::cout << fmt::format(
         "  of the weights, for speed    {:>10} (IQ3_S written out in four bits; there is room)\n",
-        bytes("widening"));
+        bytes("unpacking"));
   }
   if (c["draft_weights"].get<int64_t>() > 0) {
     std::cout << fmt::format(

@@ -285,7 +285,7 @@ std::string status_response(const ServerStatus& s) {
                   {"connections", s.connections},
                   {"requests", {{"running", s.running}, {"waiting", s.waiting}}},
                   {"steps", s.steps},
-                  {"tokens", {{"prompt", s.prompt_tokens}, {"reply", s.generated_tokens}}},
+                  {"tokens", {{"prompt", s.prompt_tokens}, {"generation", s.generated_tokens}}},
                   {"evictions", s.evictions},
                   {"memory",
                    {{"kv_bytes", s.kv_bytes},

@@ -98,36 +98,36 @@ class Inspect(Case):
         self.assertEqual(wide["costs"]["kv_bytes_per_token"], 2 * told["costs"]["kv_bytes_per_token"])
         self.assertIn("Tensors by type", chimere("inspect", MODEL).out)
 
-    def test_a_plan_for_a_card_names_the_profile(self):
+    def test_a_plan_for_a_gpu_names_the_profile(self):
         budget = ["--vram-budget", 4 << 30]
         for flags, profile in (([], "native"), (["--cuda-profile", "sm_120"], "sm_120")):
-            self.assertEqual(self.answer("inspect", MODEL, *budget, *flags)["card"]["profile"], profile)
+            self.assertEqual(self.answer("inspect", MODEL, *budget, *flags)["gpu"]["profile"], profile)
             self.assertEqual("(as sm_120)" in chimere("inspect", MODEL, *budget, *flags).out, profile == "sm_120")
         for command in ("run", "serve", "bench", "inspect"):
             self.refused(2, command, "--cuda-profile", "sm_75", says="one of native, sm_120")
 
-    def test_a_card_that_is_too_small_goes_without_the_block_for_drafts(self):
-        def card(speculate, budget):
+    def test_a_gpu_that_is_too_small_leaves_out_the_mtp_head(self):
+        def gpu(speculate, budget):
             types = ["--ctx", 1024, "--speculate", speculate, "--vram-budget", budget]
-            return self.answer("inspect", MODEL, *types)["card"]
+            return self.answer("inspect", MODEL, *types)["gpu"]
 
-        drafts = card("mtp", 4 << 30)
-        if drafts["name"] != "a card":
-            self.skipTest("there is a card, whose memory others may use")
+        drafts = gpu("mtp", 4 << 30)
+        if drafts["name"] != "a GPU":
+            self.skipTest("there is a GPU, whose memory others may use")
         self.assertGreater(drafts["draft_weights"], 0)
         self.assertIn("for drafts", chimere("inspect", MODEL, "--speculate", "mtp", "--vram-budget", 4 << 30).out)
-        plain = card("off", 4 << 30)
+        plain = gpu("off", 4 << 30)
         self.assertEqual(plain["draft_weights"], 0)
-        self.assertEqual(card("auto", 4 << 30), drafts)
+        self.assertEqual(gpu("auto", 4 << 30), drafts)
         self.assertGreater(drafts["weights"], plain["weights"])
         self.assertGreater(drafts["kv"], plain["kv"])
         # What a GPU that is too small would need has the least work memory.
         driver = (4 << 30) - drafts["allowed"]
-        least, most = (card(mode, driver + 1)["total"] for mode in ("off", "mtp"))
+        least, most = (gpu(mode, driver + 1)["total"] for mode in ("off", "mtp"))
         between = driver + (least + most) // 2
-        tight = card("auto", between)
+        tight = gpu("auto", between)
         self.assertEqual((tight["draft_weights"], tight["cpu_expert_layers"], tight["fits"]), (0, 0, True))
-        forced = card("mtp", between)
+        forced = gpu("mtp", between)
         self.assertEqual(forced["draft_weights"], drafts["draft_weights"])
         self.assertTrue(forced["cpu_expert_layers"] > 0 or not forced["fits"])
 
@@ -295,7 +295,7 @@ class Eval(Case):
             self.assertEqual(values, sorted(values, reverse=True))
         self.assertEqual(self.logits(ids, "--top", 5), [{"pos": 99, "top": everywhere[-1]["top"][:5]}])
         # The class of the rows changes roundings only.
-        for mine, other in zip(everywhere, self.logits(ids, "--all", "--top", VOCABULARY, "--class", "step",
+        for mine, other in zip(everywhere, self.logits(ids, "--all", "--top", VOCABULARY, "--class", "decode",
                                                        "--cache-k", "f32", "--cache-v", "f32")):
             theirs = {t["id"]: t["logprob"] for t in other["top"]}
             for t in mine["top"]:

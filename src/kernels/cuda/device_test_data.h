@@ -18,7 +18,7 @@ struct TestDevice {
   std::unique_ptr<Device> device;
 };
 
-/// The emulator in both orders of threads; with `--device=GPU` on the program's command line
+/// The emulator in both orders of threads; with `--device=gpu` on the program's command line
 /// (ctest's label gpu) the first GPU instead. Never empty: without a GPU the program has ended
 /// with the exit status that ctest takes for "skipped". `--cuda-profile=NAME` gives them a profile.
 const std::vector<TestDevice>& devices();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Kernel kGateUp = {"moe_decode", "moe_decode_gate_up"};
 constexpr Kernel kDownNarrow = {"moe_decode", "moe_decode_down_narrow"};
-constexpr Kernel kDownUnpacked = {"moe_decode", "moe_decode_down_wide"};
+constexpr Kernel kDownUnpacked = {"moe_decode", "moe_decode_down_unpacked"};
 
 ExpertShape shape_of(const ExpertWeights& e) {
   return {static_cast<int32_t>(e.gate.type),          static_cast<int32_t>(e.up.type),

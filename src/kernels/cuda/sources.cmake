@@ -71,13 +71,13 @@ add_library(chimere_kernels_emulator OBJECT
 target_include_directories(chimere_kernels_emulator PRIVATE ${CMAKE_SOURCE_DIR}/src)
 set_source_files_properties(${CUDA_MODULES} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas")
 
-# chimere_card_tests(NAME TIMEOUT SECONDS COMMAND ...): under the label gpu on a GPU, with its own limits and with those
+# chimere_gpu_tests(NAME TIMEOUT SECONDS COMMAND ...): under the label gpu on a GPU, with its own limits and with those
 # of compute capability 12.0. (The emulator has the latter's shared memory and no warpgroups at any time.)
-function(chimere_card_tests name)
+function(chimere_gpu_tests name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "COMMAND" ${ARGN})
-  add_test(NAME ${name}_on_card COMMAND ${ARG_COMMAND})
-  add_test(NAME ${name}_sm_120_on_card COMMAND ${ARG_COMMAND} --cuda-profile=sm_120)
-  set_tests_properties(${name}_on_card ${name}_sm_120_on_card PROPERTIES
+  add_test(NAME ${name}_on_gpu COMMAND ${ARG_COMMAND})
+  add_test(NAME ${name}_sm_120_on_gpu COMMAND ${ARG_COMMAND} --cuda-profile=sm_120)
+  set_tests_properties(${name}_on_gpu ${name}_sm_120_on_gpu PROPERTIES
     LABELS gpu SKIP_RETURN_CODE 77 TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 
@@ -85,7 +85,7 @@ endfunction()
 function(chimere_cuda_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
   chimere_test(${name} SOURCES cuda/device_test_main.cc ${ARG_SOURCES} DEPS kernels_emulator kernels)
-  chimere_card_tests(${name} TIMEOUT 120 COMMAND ${name} --device=GPU)
+  chimere_gpu_tests(${name} TIMEOUT 120 COMMAND ${name} --device=gpu)
 endfunction()
 
 chimere_cuda_test(cuda_attention_test SOURCES cuda/attention_test.cc)
