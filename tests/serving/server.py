@@ -5,8 +5,11 @@ import os
 import pathlib
 import socket
 import subprocess
+import sys
 import tempfile
-import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from limits import HANG, wait_for  # noqa: E402
 
 
 def environment(home):
@@ -43,17 +46,17 @@ class Server:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            code = self.process.wait(60)
+            code = self.process.wait(HANG)
         finally:
             self.process.kill()
             self.process.stdout.close()
         return code
 
     def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG)
 
     def raw(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=HANG)
 
     def call(self, method, path, body=None, headers=None):
         """One request on a connection of its own: status, headers, parsed or raw body."""
@@ -96,11 +99,5 @@ class Server:
         assert events.pop() == "data: [DONE]", text[-200:]
         return [json.loads(e.removeprefix("data: ")) for e in events]
 
-    def wait_until_idle(self, seconds=20):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            requests = self.get("/v1/status")["requests"]
-            if requests == {"running": 0, "waiting": 0}:
-                return
-            time.sleep(0.02)
-        raise AssertionError("requests are still running")
+    def wait_until_idle(self):
+        wait_for(lambda: self.get("/v1/status")["requests"] == {"running": 0, "waiting": 0}, "the end of all requests")
