@@ -1,5 +1,6 @@
 # `make run` is all a new user needs: it installs nothing without asking, builds, and lets the model answer.
 # Variables: PROMPT="..."   YES=1 (install missing packages without asking)   JOBS=N   FUZZ_SECONDS=N (a target)
+# TIMEOUT_FACTOR=N: what the tests' limits for hangs are multiplied by (5)
 # CPU_ISAS=all: a program that is fast on other processors than this machine's too (native: compiles sooner)
 
 BUILD := build
@@ -7,9 +8,11 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 CPU_ISAS ?= native
 FUZZ_SECONDS ?= 60
-export PROMPT YES JOBS FUZZ_SECONDS
+TIMEOUT_FACTOR ?= 5
+LIMITS = -DCHIMERE_TEST_TIMEOUT_FACTOR=$(TIMEOUT_FACTOR)
+export PROMPT YES JOBS FUZZ_SECONDS TIMEOUT_FACTOR
 
-.PHONY: build run serve package install check test tests asan tsan fuzz nightly release-builds tidy format model bench-peers bare-debian clean help
+.PHONY: build run serve package install check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests release-builds tidy format model bench-peers bare-debian clean help
 
 build:  ## the program, build/chimere (with the server if `make serve` was run before)
 	@scripts/setup run
@@ -35,28 +38,30 @@ install: build  ## program, model, manual page and completions into DESTDIR/PREF
 
 tests:
 	@scripts/setup run test
-	@cmake --preset tests >/dev/null
+	@cmake --preset tests $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
 
 check: tests  ## the fast tests (under 3 minutes once built)
 	@ctest --test-dir $(BUILD)/tests -L fast -j $(JOBS) --output-on-failure --no-tests=error
 
-test:  ## fast and full tests, format, clang-tidy, layering, llama.cpp beside us, the page in a browser, the trainer
+tests-all:
 	@scripts/setup run serve test tools peers browser train
 	@scripts/install-npm tests/peer tests/page
-	@cmake --preset tests-all >/dev/null
+	@cmake --preset tests-all $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
-	@ctest --test-dir $(BUILD)/tests -j $(JOBS) --output-on-failure --no-tests=error
+
+test: tests-all  ## fast and full tests, format, clang-tidy of what changed, layering, llama.cpp, the page in a browser, the trainer
+	@ctest --test-dir $(BUILD)/tests -LE nightly -j $(JOBS) --output-on-failure --no-tests=error
 
 asan:  ## the fast tests under the address and undefined-behaviour sanitizers
 	@scripts/setup run test
-	@cmake --preset asan >/dev/null
+	@cmake --preset asan $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/asan -j $(JOBS)
 	@ctest --test-dir $(BUILD)/asan -L fast -j $(JOBS) --output-on-failure --no-tests=error
 
 tsan:  ## the fast tests under the thread sanitizer
 	@scripts/setup run test
-	@cmake --preset tsan >/dev/null
+	@cmake --preset tsan $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/tsan -j $(JOBS)
 	@ctest --test-dir $(BUILD)/tsan -L fast -j $(JOBS) --output-on-failure --no-tests=error
 
@@ -66,23 +71,27 @@ fuzz:  ## every libFuzzer target for FUZZ_SECONDS
 	@cmake --build $(BUILD)/fuzz --target fuzzers -j $(JOBS)
 	@scripts/run-fuzzers $(BUILD)/fuzz
 
-nightly:  ## what takes hours: both sanitizers, a million executions of every fuzz target, the program as users build it
-	@$(MAKE) --no-print-directory asan
-	@$(MAKE) --no-print-directory tsan
-	@FUZZ_RUNS=1000000 $(MAKE) --no-print-directory fuzz
-	@$(MAKE) --no-print-directory release-builds
+nightly:  ## what takes hours, each step recorded in docs/nightly.md (scripts/nightly STEP .. runs some of it)
+	@scripts/nightly
+
+nightly-tests: tests-all  ## the tests that are in no other target: more schedules, more kills
+	@ctest --test-dir $(BUILD)/tests -L nightly -j $(JOBS) --output-on-failure --no-tests=error
+
+slow-disk:  ## the tests of `make test` on one core, with every open for writing, truncate, fsync and rename delayed by 2 ms
+	@$(MAKE) --no-print-directory tests-all TIMEOUT_FACTOR=$$((4 * $(TIMEOUT_FACTOR)))
+	@scripts/slow-disk $(BUILD)/tests -LE nightly
 
 release-builds:  ## the program as users build it, with this processor's kernels and with the baseline's and the server
 	@scripts/setup run serve test
-	@cmake --preset tests >/dev/null
+	@cmake --preset tests $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS) --target chimere
 	@python3 -B tests/release/release_test.py cmake $(CURDIR) $(CURDIR)/$(BUILD)/release $(CURDIR)/$(BUILD)/tests/chimere \
 	  $(CURDIR)/models/chimere-mini.gguf native none
 
-tidy:  ## clang-tidy over the whole tree
+tidy:  ## clang-tidy over the whole tree; if it is clean, the record that `make test` compares with is written: commit it
 	@scripts/setup run test tools
-	@cmake --preset tests >/dev/null
-	@scripts/check-tidy $(BUILD)/tests
+	@cmake --preset tests $(LIMITS) >/dev/null
+	@scripts/check-tidy $(BUILD)/tests --all
 
 format:  ## rewrite the sources with clang-format
 	@scripts/setup tools

@@ -4,7 +4,8 @@
 # the table is empty and the program says so when a GPU is asked for.
 #   CHIMERE_CUDA        auto (with nvcc 12.8 or later, where a GPU, tests or architectures ask for it), on (an error
 #                       without nvcc), off
-#   CHIMERE_CUDA_ARCHS  architectures like 80;90;120; empty: those of the GPUs in this machine, else 90
+#   CHIMERE_CUDA_ARCHS  architectures like 80;90;120; empty: those of the GPUs in this machine, else 90; with the tests one
+#                       architecture, the first of these
 set(CHIMERE_CUDA auto CACHE STRING "Device code for NVIDIA GPUs: auto, on or off")
 set_property(CACHE CHIMERE_CUDA PROPERTY STRINGS auto on off)
 set(CHIMERE_CUDA_ARCHS "" CACHE STRING "Compute capabilities to compile for, like 80;90;120; empty: the GPU's, else 90")
@@ -58,6 +59,9 @@ function(chimere_cuda_architectures result)
   set(archs ${CHIMERE_CUDA_ARCHS})
   if(NOT archs)
     chimere_find_gpus(archs)
+    if(archs AND CHIMERE_TESTS)
+      list(GET archs 0 archs)
+    endif()
   endif()
   if(NOT archs)
     set(archs 90)

@@ -1,26 +1,38 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace chimere {
 namespace {
 
-double process_cpu_seconds() {
-  rusage u{};
-  getrusage(RUSAGE_SELF, &u);
-  auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return seconds(u.ru_utime) + seconds(u.ru_stime);
+/// If all other threads of this process sleep: of each its id and how often it has gone to sleep.
+/// Else nothing.
+std::vector<std::string> sleeping_threads() {
+  std::vector<std::string> out;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    const std::string id = task.path().filename().string();
+    if (id == std::to_string(gettid())) continue;
+    std::ifstream status(task.path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("State:") && line.find("S (") == std::string::npos) return {};
+      if (line.starts_with("voluntary_ctxt_switches:")) out.push_back(id + " " + line);
+    }
+  }
+  std::ranges::sort(out);
+  return out;
 }
 
 class ThreadPoolOfSize : public testing::TestWithParam<int> {};
@@ -54,11 +66,9 @@ TEST_P(ThreadPoolOfSize, ManyShortLoops) {
 
 TEST_P(ThreadPoolOfSize, SleepersWakeUp) {
   ThreadPool pool(GetParam());
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   std::set<int> seen;
   std::mutex mutex;
-  while (static_cast<int>(seen.size()) < pool.size() &&
-         std::chrono::steady_clock::now() < deadline) {
+  while (static_cast<int>(seen.size()) < pool.size()) {  // a worker that never wakes is a hang
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // longer than any spinning
     pool.parallel_for(2 * pool.size(), 1, [&](int64_t, int64_t, int worker) {
       std::this_thread::sleep_for(std::chrono::milliseconds(3));
@@ -66,7 +76,6 @@ TEST_P(ThreadPoolOfSize, SleepersWakeUp) {
       seen.insert(worker);
     });
   }
-  EXPECT_EQ(static_cast<int>(seen.size()), pool.size());
 }
 
 TEST_P(ThreadPoolOfSize, CallerWaitsForSlowWorkers) {
@@ -84,10 +93,14 @@ INSTANTIATE_TEST_SUITE_P(Sizes, ThreadPoolOfSize, testing::Values(1, 2, 3, 8));
 TEST(ThreadPool, IdlePoolUsesNoCpuTime) {
   ThreadPool pool(4);
   pool.parallel_for(64, 1, [](int64_t, int64_t, int) {});
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  const double before = process_cpu_seconds();
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  EXPECT_LT(process_cpu_seconds() - before, 0.02);
+  // How soon the workers stop spinning depends on the machine. That they never do, or wake now and
+  // then, is a hang.
+  std::vector<std::string> before;
+  std::vector<std::string> now = sleeping_threads();
+  while (now.empty() || now != before) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    before = std::exchange(now, sleeping_threads());
+  }
 }
 
 TEST(ThreadPool, ANonPositiveSizeMeansOne) { EXPECT_EQ(ThreadPool(0).size(), 1); }

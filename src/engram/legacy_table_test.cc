@@ -4,11 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "base/fresh_seed.h"
+#include "base/memory_file.h"
 
 namespace chimere::engram {
 namespace {
@@ -41,13 +42,14 @@ std::vector<uint8_t> fixture() {
 
 class LegacyTableTest : public testing::Test {
  protected:
+  /// The path of a file with these bytes; it is valid until the next call.
   std::string write(const std::vector<uint8_t>& bytes) {
-    const std::string path = testing::TempDir() + "legacy_table_test.engr";
-    std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-    return path;
+    file_.emplace(bytes);
+    return file_->path();
   }
+
+ private:
+  std::optional<MemoryFile> file_;
 };
 
 TEST_F(LegacyTableTest, HashIsFnv1a) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_stream.h"
 #include "base/result.h"
 #include "engram/counts.h"
 
@@ -96,8 +97,11 @@ Result<std::shared_ptr<const Table>> open_table(const std::string& path,
 /// kUnsupported for version 1, whose keys cannot be read back.
 Result<Counts> read_counts(const std::string& path, uint64_t& tokenizer, std::vector<float>& gate);
 
-/// Writes version 2, in place of an older file at once. Equal arguments give equal bytes. Errors:
-/// kOutOfSpace, kIo; `path` is as it was then.
+/// Writes version 2 to the sink. Equal arguments give equal bytes. Errors: the sink's.
+Status write_table(ByteSink& out, const Counts& counts, uint64_t tokenizer,
+                   std::span<const float> gate);
+/// The same to a file, in place of an older one at once. Errors: kOutOfSpace,
+/// kIo; `path` is as it was then.
 Status write_table(const std::string& path, const Counts& counts, uint64_t tokenizer,
                    std::span<const float> gate);
 

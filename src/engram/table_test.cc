@@ -11,6 +11,7 @@
 #include <random>
 
 #include "base/fresh_seed.h"
+#include "base/memory_file.h"
 
 namespace chimere::engram {
 namespace {
@@ -135,18 +136,21 @@ TEST_F(TableTest, BelongsToItsTokenizer) {
 }
 
 TEST_F(TableTest, EveryCutAndEveryChangedByteIsAnError) {
-  const auto good = bytes_of(save(counts_of({{1, 2, 3, 1, 2}}, 2)));
+  std::vector<uint8_t> whole;
+  VectorSink sink(whole);
+  ASSERT_TRUE(write_table(sink, counts_of({{1, 2, 3, 1, 2}}, 2), kTokenizer, {}).ok());
+  const std::span<const uint8_t> good(whole);
   for (size_t size = 0; size < good.size(); ++size) {
-    put(path("cut"), {good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)});
-    const auto table = open_table(path("cut"), {});
+    const MemoryFile cut(good.first(size));
+    const auto table = open_table(cut.path(), {});
     ASSERT_FALSE(table.ok()) << size;
     EXPECT_FALSE(table.error().message.empty());
   }
   for (size_t i = 0; i < good.size(); ++i) {
-    auto bad = good;
-    bad[i] = static_cast<char>(bad[i] ^ 0x40);
-    put(path("bad"), bad);
-    EXPECT_FALSE(open_table(path("bad"), {}).ok()) << i;
+    auto bad = whole;
+    bad[i] ^= 0x40;
+    const MemoryFile file(bad);
+    EXPECT_FALSE(open_table(file.path(), {}).ok()) << i;
   }
 }
 

@@ -51,7 +51,7 @@ uint64_t checksum_of(std::span<const uint8_t> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
-Status write_table(const std::string& path, const Counts& counts, uint64_t tokenizer,
+Status write_table(ByteSink& out, const Counts& counts, uint64_t tokenizer,
                    std::span<const float> gate) {
   std::vector<uint64_t> hashes;
   const std::vector<uint32_t> slots = make_slots(counts.nodes(), hashes);
@@ -86,9 +86,15 @@ Status write_table(const std::string& path, const Counts& counts, uint64_t token
   const uint64_t checksum = checksum_of(std::span(head).first(offsetof(Header, checksum)));
   std::memcpy(head.data() + offsetof(Header, checksum), &checksum, sizeof checksum);
 
+  CHIMERE_CHECK_OK(out.write(head));
+  for (const auto& part : body) CHIMERE_CHECK_OK(out.write(part));
+  return {};
+}
+
+Status write_table(const std::string& path, const Counts& counts, uint64_t tokenizer,
+                   std::span<const float> gate) {
   CHIMERE_TRY(AtomicFile file, AtomicFile::create(path));
-  CHIMERE_CHECK_OK(file.write(head));
-  for (const auto& part : body) CHIMERE_CHECK_OK(file.write(part));
+  CHIMERE_CHECK_OK(write_table(file, counts, tokenizer, gate));
   return file.commit();
 }
 

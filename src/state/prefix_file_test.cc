@@ -7,8 +7,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <random>
 
+#include "base/memory_file.h"
 #include "state/prefix_folder.h"
 
 namespace chimere::state {
@@ -98,14 +100,17 @@ TEST_F(PrefixFile, EveryDamageIsNoticed) {
   open();
   const PrefixName name = write(6);
   std::ifstream in(file(name), std::ios::binary);
-  const std::vector<char> good{std::istreambuf_iterator<char>(in), {}};
-  const auto put = [&](const std::vector<char>& bytes) {
-    std::ofstream(file(name), std::ios::binary)
-        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  const std::vector<uint8_t> good{std::istreambuf_iterator<char>(in), {}};
+  // The name leads to a memory file, so that thousands of versions cost the disk nothing.
+  std::optional<MemoryFile> current;
+  const auto put = [&](const std::vector<uint8_t>& bytes) {
+    current.emplace(bytes);
+    fs::remove(file(name));
+    fs::create_symlink(current->path(), file(name));
   };
   for (size_t i = 0; i < good.size(); ++i) {
-    std::vector<char> bad = good;
-    bad[i] = static_cast<char>(bad[i] ^ (1 << (i % 8)));
+    std::vector<uint8_t> bad = good;
+    bad[i] ^= static_cast<uint8_t>(1U << (i % 8));
     put(bad);
     ASSERT_FALSE(read_prefix_file(path_, name, true, layout_).ok()) << "byte " << i;
     put({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(i)});

@@ -11,6 +11,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from limits import HANG  # noqa: E402
+
 CHIMERE, WRITER = (pathlib.Path(arg).absolute() for arg in sys.argv[1:3])
 FOLDER = tempfile.TemporaryDirectory()
 HOME = pathlib.Path(FOLDER.name)
@@ -20,7 +23,7 @@ TEXT = "the quick brown fox jumps over the lazy dog; "
 
 def run(*args):
     kept = {k: v for k, v in os.environ.items() if not k.startswith("CHIMERE_")}
-    return subprocess.run([CHIMERE, *map(str, args)], capture_output=True, check=False, text=True, timeout=100,
+    return subprocess.run([CHIMERE, *map(str, args)], capture_output=True, check=False, text=True, timeout=HANG,
                           env={**kept, "HOME": str(HOME), "CHIMERE_MODEL": str(MODEL)}, stdin=subprocess.DEVNULL)
 
 

@@ -8,7 +8,6 @@ import http.server
 import json
 import re
 import threading
-import time
 import urllib.parse
 
 
@@ -21,7 +20,8 @@ class Hub:
         self.cut_after = []  # bytes after which the next answers of the store break off
         self.refuses_after_cut = False  # the next answer is no: the download ends at once
         self.status = {}  # server -> [(status, headers)] of the next answers
-        self.seconds_per_piece = 0
+        self.hold_at = None  # the store stops here in a file, until release()
+        self.held = threading.Event()
         self.ranges = True  # the store knows ranges
         self.wrong_checksums = False
         self.checksums_in_list = True
@@ -124,11 +124,23 @@ class Hub:
             request.close_connection = True
             if self.refuses_after_cut:
                 self.status["store"] = [(403, {})]
+        if self.hold_at is not None and first < self.hold_at < end:
+            request.wfile.write(data[first:self.hold_at])
+            request.wfile.flush()
+            first = self.hold_at
+            self.held.wait()
         for at in range(first, end, 16384):
             request.wfile.write(data[at:min(end, at + 16384)])
-            if self.seconds_per_piece:
-                request.wfile.flush()
-                time.sleep(self.seconds_per_piece)
+
+    def hold(self, at):
+        """From now on files stop after so many bytes."""
+        self.held.clear()
+        self.hold_at = at
+
+    def release(self):
+        """Lets files that stopped, and those that are asked for from now on, run to their end."""
+        self.hold_at = None
+        self.held.set()
 
     def count(self, server, part=""):
         return sum(1 for name, path, _ in self.requests if name == server and part in path)

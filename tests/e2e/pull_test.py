@@ -13,10 +13,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+import threading
 import unittest
 
 from hub_server import Hub
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from limits import HANG, wait_for  # noqa: E402
 
 CHIMERE, WRITER = (pathlib.Path(arg).absolute() for arg in sys.argv[1:3])
 SEED = int(os.environ.get("TEST_SEED", random.randrange(1 << 32)))
@@ -44,7 +47,7 @@ class Pull(unittest.TestCase):
 
     def chimere(self, *args, **extra):
         done = subprocess.run([CHIMERE, *map(str, args)], capture_output=True, check=False, text=True,
-                              env=self.environment(**extra), timeout=100)
+                              env=self.environment(**extra), timeout=HANG)
         return done
 
     def pull(self, name, *args, **extra):
@@ -154,16 +157,15 @@ class Pull(unittest.TestCase):
         self.check(told, self.big)
 
     def test_control_c_keeps_what_has_come(self):
-        self.hub.seconds_per_piece = 0.02
+        self.hub.hold(200_000)
         words = [CHIMERE, "pull", "some/Model-GGUF"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment()) as process:
-            while not any(p.stat().st_size > 100_000 for p in MODELS.rglob(".*.part")):
-                time.sleep(0.02)
+            wait_for(lambda: any(p.stat().st_size > 100_000 for p in MODELS.rglob(".*.part")), "bytes on the disk")
             process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=20)
+            _, err = process.communicate(timeout=HANG)
         self.assertEqual(process.returncode, 130, err)
         self.assertIn(b"run the same command again", err)
-        self.hub.seconds_per_piece = 0
+        self.hub.release()
         told = self.pull("some/Model-GGUF")
         self.assertLess(told["downloaded"], 3_000_000)
         self.check(told, self.big)
@@ -286,27 +288,38 @@ class Pull(unittest.TestCase):
         self.assertEqual(self.whole_files(), [])
 
     def test_two_at_once(self):
-        self.hub.seconds_per_piece = 0.02
+        self.hub.hold(200_000)
         with subprocess.Popen([CHIMERE, "pull", "some/Model-GGUF"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               env=self.environment()) as process:
-            while not self.partial_files():
-                time.sleep(0.02)
+            wait_for(self.partial_files, "the first one's file")
             self.refused("some/Model-GGUF", "Another program")
-            self.hub.seconds_per_piece = 0
-            process.communicate(timeout=60)
+            self.hub.release()
+            process.communicate(timeout=HANG)
         self.assertEqual(process.returncode, 0)
         self.check(self.pull("some/Model-GGUF"), self.big)
 
     def test_a_disk_that_becomes_full(self):
         # In a mount namespace of its own: a disk of 4 MB that somebody else fills during the download.
-        self.hub.seconds_per_piece = 0.01
-        disk = HOME / "disk"
+        self.hub.hold(200_000)
+        disk, full = HOME / "disk", HOME / "full"
         disk.mkdir(exist_ok=True)
-        script = (f'mount -t tmpfs -o size=4m none {disk} || exit 77; "$0" pull some/Model-GGUF & sleep 0.7; '
-                  f"head -c 4000000 /dev/zero >{disk}/fill; wait $!; status=$?; rm {disk}/fill; [ $status = 1 ] || exit 3; "
-                  '"$0" pull some/Model-GGUF')
+        script = (f'mount -t tmpfs -o size=4m none {disk} || {{ touch {full}; exit 77; }}; "$0" pull some/Model-GGUF & '
+                  f"until find {disk} -name '.*.part' -size +100k | grep -q .; do sleep 0.02; done; "
+                  f"head -c 4000000 /dev/zero >{disk}/fill; touch {full}; wait $!; status=$?; rm {disk}/fill; "
+                  '[ $status = 1 ] || exit 3; "$0" pull some/Model-GGUF')
+        ended = threading.Event()
+
+        def go_on():
+            while not full.exists() and not ended.wait(0.02):
+                pass
+            self.hub.release()
+
+        watcher = threading.Thread(target=go_on)
+        watcher.start()
+        self.addCleanup(watcher.join)
+        self.addCleanup(ended.set)
         done = subprocess.run(["unshare", "-rm", "sh", "-c", script, str(CHIMERE)], capture_output=True, text=True, check=False,
-                              env=self.environment(CHIMERE_MODELS=str(disk)), timeout=60)
+                              env=self.environment(CHIMERE_MODELS=str(disk)), timeout=HANG)
         if done.returncode in (1, 77) and "unshare" in done.stderr + "mount" * (done.returncode == 77):
             self.skipTest("mount namespaces are not allowed here")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -5,9 +5,13 @@
 """
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import unittest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from limits import HANG  # noqa: E402
 
 CHIMERE, EMBEDDER = sys.argv[1:3]
 # In words of this file: no page has these passages.
@@ -23,7 +27,7 @@ ANSWERS = {
 
 
 def vectors(texts):
-    done = subprocess.run([CHIMERE, "embed", "-m", EMBEDDER, "--json", "--", *texts], capture_output=True, check=True, timeout=60)
+    done = subprocess.run([CHIMERE, "embed", "-m", EMBEDDER, "--json", "--", *texts], capture_output=True, check=True, timeout=HANG)
     return json.loads(done.stdout)["embeddings"]
 
 

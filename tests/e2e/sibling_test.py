@@ -4,9 +4,13 @@
   sibling_test.py CHIMERE SIBLING
 """
 import json
+import pathlib
 import subprocess
 import sys
 import unittest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from limits import HANG  # noqa: E402
 
 CHIMERE, SIBLING = sys.argv[1:3]
 # What it was trained to say of commands that everybody knows, and of a name that nobody has.
@@ -18,7 +22,7 @@ ANSWERS = {"What does the command ls do?": "ls lists directory contents.",
 
 def reply(question, *flags):
     done = subprocess.run([CHIMERE, "run", "-m", SIBLING, "-p", question, "-n", "40", "--json", *flags], capture_output=True, check=True,
-                          timeout=60)
+                          timeout=HANG)
     return json.loads(done.stdout)
 
 

@@ -5,11 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <string>
 
+#include "base/memory_file.h"
 #include "engram/legacy_table.h"
 #include "engram/memory.h"
 #include "engram/table.h"
@@ -27,28 +24,12 @@ using Documents = std::vector<std::vector<int32_t>>;
   std::abort();
 }
 
-/// A file of this process; the name is drawn by the system's temporary folder and our address.
-const std::string& scratch() {
-  static const std::string path =
-      (std::filesystem::temp_directory_path() /
-       ("engram_fuzz_" +
-        std::to_string(
-            reinterpret_cast<uintptr_t>(&scratch) ^
-            static_cast<uintptr_t>(
-                std::filesystem::file_time_type::clock::now().time_since_epoch().count()))))
-          .string();
-  return path;
-}
-
-void put(std::span<const uint8_t> bytes) {
-  std::ofstream(scratch(), std::ios::binary | std::ios::trunc)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-}
-
-std::vector<uint8_t> taken() {
-  std::ifstream in(scratch(), std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+std::vector<uint8_t> table_bytes(const engram::Counts& counts, uint64_t tokenizer,
+                                 std::span<const float> gate) {
+  std::vector<uint8_t> bytes;
+  chimere::VectorSink sink(bytes);
+  if (!engram::write_table(sink, counts, tokenizer, gate).ok()) fail("a table cannot be written");
+  return bytes;
 }
 
 void make_sums_fit(std::vector<uint8_t>& bytes) {
@@ -86,8 +67,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   std::vector<uint8_t> bytes(data + 1, data + size);
   if (data[0] % 2 == 1) make_sums_fit(bytes);
-  put(bytes);
-  const auto table = engram::open_table(scratch(), {});
+  const chimere::MemoryFile file(bytes);
+  const auto table = engram::open_table(file.path(), {});
   if (!table.ok()) {
     if (table.error().message.empty()) fail("an error without a message");
     return 0;
@@ -95,10 +76,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ask(*table);
   uint64_t tokenizer = 0;
   std::vector<float> gate;
-  const auto counts = engram::read_counts(scratch(), tokenizer, gate);
+  const auto counts = engram::read_counts(file.path(), tokenizer, gate);
   if (!counts.ok()) return 0;
-  if (!engram::write_table(scratch(), *counts, tokenizer, gate).ok()) return 0;
-  if (!engram::open_table(scratch(), {}).ok()) fail("a table that was written cannot be opened");
+  const chimere::MemoryFile written(table_bytes(*counts, tokenizer, gate));
+  if (!engram::open_table(written.path(), {}).ok())
+    fail("a table that was written cannot be opened");
   return 0;
 }
 
@@ -113,8 +95,7 @@ std::vector<std::vector<uint8_t>> fuzz_seeds() {
   };
   for (const int order : {1, 3}) {
     const auto counts = engram::Counts::of(texts, order, {"seed", 20000, engram::kOne});
-    if (!engram::write_table(scratch(), *counts, 7, {}).ok()) fail("no place for a seed");
-    add(taken());
+    add(table_bytes(*counts, 7, {}));
   }
   add(*engram::legacy_bytes(engram::legacy_content(texts, 2)));
   return seeds;

@@ -1,6 +1,6 @@
 // The chat page in a browser tab of its own, in the words of its tests.
 
-const WAIT_MS = 60000;  // for hangs only
+const WAIT_MS = 60000 * Number(process.env.TEST_TIMEOUT_FACTOR ?? 1);  // for hangs only
 
 export class ChatPage {
   exceptions = [];  // of the page's script

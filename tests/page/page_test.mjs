@@ -332,7 +332,7 @@ const browser = await puppeteer.launch({
   executablePath: chromium,
   env: {...process.env, HOME: folder},
   userDataDir: join(folder, 'profile'),
-  timeout: 120000,  // for hangs only
+  timeout: 120000 * Number(process.env.TEST_TIMEOUT_FACTOR ?? 1),  // for hangs only
   // Chromium's sandbox refuses to run as root.
   args: ['--disable-dev-shm-usage', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])],
 });

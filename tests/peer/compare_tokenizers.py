@@ -60,18 +60,15 @@ LONG = {"qwen2": ("a", " ", "A中"), "llama2": ("a", " "), "bert rule": ("a", "!
 
 
 def long_texts(args, family, folder):
-    """Ten times the text takes about ten times as long, and 10 MB take seconds."""
-    ok = True
+    """Texts of 1 MB and 10 MB of one word. They take seconds; where the time grows with the square it is days, which ctest's limit
+    for hangs ends: how long they take is printed and judges nothing."""
     for unit in LONG.get(family, ()):
         seconds = []
         for size in (10**6, 10**7):
             write_texts(folder / "texts", [unit * (size // len(unit.encode()))])
             done = subprocess.run([args.tokenizer, folder / "model.gguf", folder / "texts", folder / "ours"], capture_output=True, text=True, check=True)
             seconds.append(json.loads(done.stdout)["seconds"])
-        linear = seconds[1] < 40 * seconds[0] + 1
-        print(f"{family:16} 1 MB and 10 MB of {unit!r}: {seconds[0]:.2f} s, {seconds[1]:.2f} s{'' if linear else ', which is not linear'}", flush=True)
-        ok &= linear
-    return ok
+        print(f"{family:16} 1 MB and 10 MB of {unit!r}: {seconds[0]:.2f} s, {seconds[1]:.2f} s", flush=True)
 
 
 def main():
@@ -94,7 +91,7 @@ def main():
             ok &= compare(args, family, folder, lines, True, tokenizer)
             # What the added tokens change shows in the lines made to hurt.
             ok &= compare(args, family, folder, lines[-corpus.torture:], False, tokenizer)
-            ok &= long_texts(args, family, folder)
+            long_texts(args, family, folder)
     print(f"seed {args.seed}")
     return 0 if ok else 1
 

@@ -1,6 +1,6 @@
 // Fills a prefix cache on disk until it is killed, or compares what is there with cold answers.
 //
-//   prefix_cache_worker write FOLDER SEED
+//   prefix_cache_worker write FOLDER SEED  prints "ready", then "saved" after each conversation
 //   prefix_cache_worker check FOLDER       prints "hits rejected"; fails if an answer is another
 #include <chrono>
 #include <cstdio>
@@ -88,7 +88,9 @@ int check(const std::string& folder) {
   std::fflush(stdout);
   while (true) {
     (void)rig.ask(static_cast<uint32_t>(random() % kConversations));
-    rig.cache->save_all(std::chrono::steady_clock::now() + std::chrono::seconds(1));
+    rig.cache->save_all(std::chrono::steady_clock::time_point::max());
+    std::puts("saved");
+    std::fflush(stdout);
   }
 }
 

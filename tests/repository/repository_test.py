@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the repository itself: file sizes, no machine paths, and documented commands that exist.
+"""Checks the repository itself: file sizes and their sum, no machine paths, lines of documents that wrap at 100 columns,
+and documented commands that exist.
 
   repository_test.py ROOT [PROGRAM]
 
@@ -12,6 +13,9 @@ import subprocess
 import sys
 
 MAX_BYTES = 40 * 1024 * 1024
+MAX_SUM = 56 * 1024 * 1024  # of all tracked files
+MAX_COLUMNS = 100
+WRAPPED = re.compile(r"(README|CONTRIBUTING)\.md|docs/.*\.md")
 # Folders that exist on somebody's machine only.
 MACHINE_PATH = re.compile(rb"(?<![\w.$}])/(?:" + b"|".join([b"work", b"root", rb"home/\w+"]) + rb")/\w")
 TEXT = {".h", ".cc", ".cu", ".md", ".txt", ".cmake", ".py", ".mjs", ".js", ".json", ".sh", ".yml", ".yaml", ""}
@@ -24,6 +28,37 @@ def tracked(root):
     return [p for p in root.rglob("*") if p.is_file() and not re.match(r"build|\.git", p.relative_to(root).parts[0])]
 
 
+def long_lines(text):
+    """Numbers and lengths of the lines above MAX_COLUMNS that could be wrapped: no code, no row of a table, no single word
+    (a link, say) behind its list marker."""
+    fence, code, blank = None, False, True
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        marker = re.match(r"```+|~~~+", stripped)
+        if marker and fence is None:
+            fence = marker[0]
+        elif fence is not None:
+            if stripped.startswith(fence):
+                fence = None
+        else:
+            # An indented block begins behind an empty line; behind a list item the indent continues the item.
+            code = line.startswith("    ") and (code or blank)
+            words = re.sub(r"^([>#*+-]+|\d+\.) ", "", stripped).split(" ")
+            if len(line) > MAX_COLUMNS and not code and not stripped.startswith("|") and len(words) > 1:
+                yield number, len(line)
+        blank = not stripped
+
+
+def self_test():
+    """Plants lines and expects exactly the faulty ones."""
+    long, link = "word " * 20 + "end", "[a](https://example.org/" + "x" * 100 + ")"
+    for text, faults in [(long[:100], []), (long, [1]), (f"# T\n\n{long}\nshort\n{long}", [3, 5]), (f"- {link}", []), (link, []),
+                         (f"see {link}", [1]), (f"| {long} |", []), (f"```sh\n{long}\n```\n{long}", [4]), (f"- {long}", [1]),
+                         (f"text\n\n    {long}\n    {long}\n", []), (f"- item\n    {long}", [2])]:
+        found = [number for number, _ in long_lines(text)]
+        assert found == faults, (text, found)
+
+
 def shell_lines(text):
     """Command lines of the ```sh blocks, without prompts and comments."""
     for block in re.findall(r"^```sh\n(.*?)^```", text, re.S | re.M):
@@ -32,12 +67,19 @@ def shell_lines(text):
 
 
 def main():
+    self_test()
     root = pathlib.Path(sys.argv[1]).resolve()
     program = sys.argv[2] if len(sys.argv) > 2 else None
     found = []
     files = tracked(root)
+    total = sum(path.stat().st_size for path in files)
+    if total > MAX_SUM:
+        found.append(f"all files together: {total / 2**20:.1f} MiB; at most {MAX_SUM >> 20}. Keep large files elsewhere.")
     for path in files:
         relative = path.relative_to(root)
+        if WRAPPED.fullmatch(relative.as_posix()):
+            found += [f"{relative}:{number}: {columns} columns; wrap it at {MAX_COLUMNS}"
+                      for number, columns in long_lines(path.read_text())]
         if path.stat().st_size > MAX_BYTES:
             found.append(f"{relative}: {path.stat().st_size >> 20} MiB; at most {MAX_BYTES >> 20}")
         if path.suffix in TEXT:
@@ -64,7 +106,7 @@ def main():
                     found.append(f"{relative}: `chimere {command}` does not exist")
     for line in found:
         print(line)
-    print(f"repository: {len(files)} files, {checked} make targets and {commands} commands in the documents, "
+    print(f"repository: {len(files)} files of {total / 2**20:.1f} MiB, {checked} make targets and {commands} commands in the documents, "
           f"{len(found)} faults")
     return 1 if found else 0
 

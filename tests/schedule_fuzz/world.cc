@@ -81,7 +81,7 @@ void World::tick() {
     if (chance(80)) recall(jobs_.back());
   }
   if (chance(4)) {
-    cache_->save_all(std::chrono::steady_clock::now() + std::chrono::seconds(5));
+    cache_->save_all(std::chrono::steady_clock::time_point::max());
     open_cache();
     ++counts_.cache_starts;
   }

@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import socket
@@ -16,11 +17,10 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 import warnings
 
-from server import Server, environment
+from server import HANG, Server, environment, wait_for
 
 CHIMERE, MODEL, WRITE_TINY_MODEL = sys.argv[1:4]
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
@@ -273,9 +273,9 @@ class Api(unittest.TestCase):
             raw = self.server.raw()
             body = json.dumps({"prompt": "The", "stream": stream, "n": 4, "max_tokens": 5000})
             raw.sendall(f"POST {TEXT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
-            end = time.monotonic() + 20
-            while self.server.get("/v1/status")["requests"]["running"] == 0 and time.monotonic() < end:
-                time.sleep(0.005)
+            # It runs, or has answered already.
+            wait_for(lambda: self.server.get("/v1/status")["requests"]["running"] or select.select([raw], [], [], 0)[0],
+                     "a request to run")
             raw.close()
             self.server.wait_until_idle()
 
@@ -305,13 +305,17 @@ class Api(unittest.TestCase):
         server = Server(CHIMERE, MODEL, "--expert-top-p", "0.5")  # of two experts the first has a half
         self.addCleanup(server.close)
         server.call("POST", CHAT, {**GREEDY, "max_tokens": 3})
-        rows, until = 0, time.monotonic() + 20
-        while rows == 0 and time.monotonic() < until:  # counted when the step has ended, after its token was sent
+
+        def counted():
             text = server.get("/metrics").decode()
             values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-            rows = float(values["chimere_expert_rows_total"])
-        self.assertGreater(rows, 0)
-        self.assertEqual(float(values["chimere_experts_used_total"]), rows)
+            return [float(values[f"chimere_{name}_total"]) for name in ("expert_rows", "experts_used")]
+
+        # Rows are counted when the step has ended, after its token was sent.
+        wait_for(lambda: counted()[0] > 0, "rows of experts")
+        server.wait_until_idle()
+        rows, used = counted()
+        self.assertEqual(used, rows)
 
     def test_the_log_has_no_prompts(self):
         self.chat(messages=[{"role": "user", "content": "a secret phrase"}], max_tokens=2)
@@ -333,7 +337,7 @@ class Operations(unittest.TestCase):
 
     def refuses_to_start(self, *flags):
         done = subprocess.run([CHIMERE, "serve", "-m", MODEL, *flags], capture_output=True, check=False, text=True,
-                              env=environment("/"), timeout=60)
+                              env=environment("/"), timeout=HANG)
         self.assertEqual(done.returncode, 1, done.stderr)
         return done.stderr.splitlines()[-1]
 
@@ -377,8 +381,8 @@ class Operations(unittest.TestCase):
         connection.close()
         # The file is read again when it changes.
         self.keys(path, "rm", "ann")
-        time.sleep(1.2)
-        server.error(CHAT, GREEDY, 401, bearer(ann))
+        wait_for(lambda: server.call("POST", CHAT, {**GREEDY, "max_tokens": 1}, bearer(ann))[0] == 401,
+                 "a removed key to be refused")
 
     def converse(self, server, returns_reasoning):
         """Three turns with idle time between; each finds what stands before the newest message."""
@@ -511,14 +515,14 @@ class Operations(unittest.TestCase):
         server = self.serve("--tls-certificate", certificate, "--tls-key", key)
         self.assertTrue(server.told["url"].startswith("https://"))
         trusting = ssl.create_default_context(cafile=certificate)
-        connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=60, context=trusting)
+        connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=HANG, context=trusting)
         for _ in range(2):
             connection.request("POST", CHAT, json.dumps({**GREEDY, "stream": True}))
             self.assertIn(b"[DONE]", connection.getresponse().read())
         self.assertEqual(connection.sock.version(), "TLSv1.3")
         connection.close()
         # Plain HTTP on that port is nothing.
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as plain:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=HANG) as plain:
             plain.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
             self.assertNotIn(b"200", plain.recv(100))
         old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -527,7 +531,7 @@ class Operations(unittest.TestCase):
             warnings.simplefilter("ignore")
             old.maximum_version = ssl.TLSVersion.TLSv1_1
         with self.assertRaises(OSError):
-            with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw, old.wrap_socket(raw):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=HANG) as raw, old.wrap_socket(raw):
                 pass
 
     def test_a_full_queue(self):
@@ -545,30 +549,30 @@ class Operations(unittest.TestCase):
             connection.close()
 
     def test_draining(self):
-        server = self.serve("--grace", 20)
+        server = self.serve("--grace", 10 * HANG)
         connection = server.connect()
         connection.request("POST", TEXT, json.dumps({"prompt": "The", "stream": True, "max_tokens": 600, "n": 8, "temperature": 2}))
         response = connection.getresponse()
         response.read(10)
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.1)
+        wait_for(lambda: server.call("GET", "/ready")[0] != 200, "the first signal to be noticed")
         status, _, body = server.call("GET", "/ready")
         self.assertEqual((status, body["error"]["code"]), (503, "stopping"))
         self.assertEqual(server.call("POST", CHAT, GREEDY)[0], 503)
         self.assertTrue(response.read().endswith(b"data: [DONE]\n\n"))
-        self.assertEqual(server.process.wait(30), 0)
+        self.assertEqual(server.process.wait(HANG), 0)
         self.assertIn("event=stopped", server.log())
 
     def test_a_second_signal_ends_at_once(self):
-        server = self.serve("--grace", 60)
+        server = self.serve("--grace", 10 * HANG)
         connection = server.connect()
         connection.request("POST", TEXT, json.dumps({"prompt": "The", "stream": True, "max_tokens": 8000, "n": 16,
                                                      "temperature": 2}))
         connection.getresponse().read(10)
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.1)
+        wait_for(lambda: server.call("GET", "/ready")[0] != 200, "the first signal to be noticed")
         server.process.send_signal(signal.SIGTERM)
-        self.assertEqual(server.process.wait(5), 130)
+        self.assertEqual(server.process.wait(HANG), 130)
 
     def test_embeddings(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -632,7 +636,7 @@ class Operations(unittest.TestCase):
     def test_systemd_is_told(self):
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
             notify.bind(folder + "/notify")
-            notify.settimeout(30)
+            notify.settimeout(HANG)
             os.environ["NOTIFY_SOCKET"] = folder + "/notify"
             try:
                 server = self.serve()

@@ -5,8 +5,11 @@ import os
 import pathlib
 import socket
 import subprocess
+import sys
 import tempfile
-import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from limits import HANG, wait_for  # noqa: E402
 
 
 def environment(home):
@@ -43,17 +46,17 @@ class Server:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            code = self.process.wait(60)
+            code = self.process.wait(HANG)
         finally:
             self.process.kill()
             self.process.stdout.close()
         return code
 
     def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG)
 
     def raw(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=HANG)
 
     def call(self, method, path, body=None, headers=None):
         """One request on a connection of its own: status, headers, parsed or raw body."""
@@ -108,20 +111,11 @@ class Server:
         ended = sum(v for name, v in values.items() if name.startswith("chimere_prefix_cache_warmups_total"))
         return None if values["chimere_prefix_cache_warmups_waiting"] else ended
 
-    def wait_for_warm_ups(self, more_than, seconds=60):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            ended = self.warm_ups()
-            if ended is not None and ended > more_than:
-                return ended
-            time.sleep(0.02)
-        raise AssertionError("no warm-up has ended")
+    def wait_for_warm_ups(self, more_than):
+        def ended():
+            count = self.warm_ups()
+            return count if count is not None and count > more_than else None
+        return wait_for(ended, "the end of a warm-up")
 
-    def wait_until_idle(self, seconds=20):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            requests = self.get("/v1/status")["requests"]
-            if requests == {"running": 0, "waiting": 0}:
-                return
-            time.sleep(0.02)
-        raise AssertionError("requests are still running")
+    def wait_until_idle(self):
+        wait_for(lambda: self.get("/v1/status")["requests"] == {"running": 0, "waiting": 0}, "the end of all requests")

@@ -75,10 +75,9 @@ set_source_files_properties(${CUDA_MODULES} PROPERTIES LANGUAGE CXX COMPILE_OPTI
 # of compute capability 12.0. (The emulator has the latter's shared memory and no warpgroups at any time.)
 function(chimere_gpu_tests name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "COMMAND" ${ARGN})
-  add_test(NAME ${name}_on_gpu COMMAND ${ARG_COMMAND})
-  add_test(NAME ${name}_sm_120_on_gpu COMMAND ${ARG_COMMAND} --cuda-profile=sm_120)
-  set_tests_properties(${name}_on_gpu ${name}_sm_120_on_gpu PROPERTIES
-    LABELS gpu SKIP_RETURN_CODE 77 TIMEOUT ${ARG_TIMEOUT})
+  set(options LABELS gpu TIMEOUT ${ARG_TIMEOUT} PROPERTIES SKIP_RETURN_CODE 77)
+  chimere_add_test(${name}_on_gpu ${options} COMMAND ${ARG_COMMAND})
+  chimere_add_test(${name}_sm_120_on_gpu ${options} COMMAND ${ARG_COMMAND} --cuda-profile=sm_120)
 endfunction()
 
 # chimere_cuda_test(NAME SOURCES a_test.cc ...): run on the emulator, and under the label gpu on a card.

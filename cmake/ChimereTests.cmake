@@ -1,0 +1,48 @@
+# Tests: chimere_add_test() is the only way to one, so that each has a label and a limit for hangs.
+#
+# Labels: fast (`make check`, under 3 minutes in all once built), full (the rest of `make test` and .ci/run), nightly
+# (only `make nightly`), gpu (skipped without a GPU). tests/repository enforces that each test has one.
+#
+# Limits end tests that hang; no test's verdict may depend on them. A limit is given in seconds that are ample on an
+# ordinary machine, and multiplied by one factor, for ctest and, as TEST_TIMEOUT_FACTOR, for the waits within the tests
+# (tests/support/limits.py). `make test TIMEOUT_FACTOR=20` sets it.
+set(CHIMERE_TEST_TIMEOUT_FACTOR 5 CACHE STRING "What every test's limit for hangs is multiplied by: a whole number")
+if(NOT CHIMERE_TEST_TIMEOUT_FACTOR MATCHES "^[1-9][0-9]*$")
+  message(FATAL_ERROR "CHIMERE_TEST_TIMEOUT_FACTOR=${CHIMERE_TEST_TIMEOUT_FACTOR}: give a whole number above 0.")
+endif()
+set(chimere_timeout_factor ${CHIMERE_TEST_TIMEOUT_FACTOR})
+if(CHIMERE_SANITIZE)
+  math(EXPR chimere_timeout_factor "5 * ${chimere_timeout_factor}")
+endif()
+
+# chimere_add_test(NAME LABELS label ... [TIMEOUT seconds: 120] [PROPERTIES name value ...] COMMAND ...)
+function(chimere_add_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;PROPERTIES;COMMAND" ${ARGN})
+  if(NOT ARG_LABELS)
+    message(FATAL_ERROR "The test ${name} has no label: give it LABELS fast, full, nightly or gpu.")
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  math(EXPR limit "${chimere_timeout_factor} * ${ARG_TIMEOUT}")
+  add_test(NAME ${name} COMMAND ${ARG_COMMAND})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${limit}
+    ENVIRONMENT TEST_TIMEOUT_FACTOR=${chimere_timeout_factor} ${ARG_PROPERTIES})
+endfunction()
+
+# chimere_test(NAME SOURCES a_test.cc ... DEPS module ... [LIBRARIES target ...] [LABELS full] [TIMEOUT seconds])
+# A GoogleTest program. Without a label it is in the fast tier.
+function(chimere_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LIBRARIES;LABELS" ${ARGN})
+  if(NOT CHIMERE_TESTS)
+    return()
+  endif()
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS fast)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  list(TRANSFORM ARG_DEPS PREPEND chimere_)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} ${ARG_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
+  chimere_add_test(${name} LABELS ${ARG_LABELS} TIMEOUT "${ARG_TIMEOUT}" COMMAND ${name})
+endfunction()

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Control-C ends a generation and not the program.
+
+  interrupt_test.py CHIMERE WRITE_TINY_MODEL [unittest arguments]
+
+A generation may end before the signal comes, or begin after it, on any machine: each case tries until a signal comes in between.
+"""
+import itertools
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from limits import HANG  # noqa: E402
+
+CHIMERE, WRITER = (pathlib.Path(arg).absolute() for arg in sys.argv[1:3])
+SEED = int(os.environ.get("TEST_SEED", random.randrange(1 << 32)))
+
+
+class Interrupt(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        model = cls.folder.name + "/tiny.gguf"
+        subprocess.run([WRITER, model, "300"], check=True)
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("CHIMERE_")}
+        cls.environment = {**kept, "HOME": cls.folder.name}
+        cls.words = [CHIMERE, "run", "-m", model, "--raw", "-p", "x", "--temp", "1"]
+        cls.words += ["--seed", str(cls.long_seed())]
+
+    @classmethod
+    def long_seed(cls):
+        """A seed whose generation is long: the random model ends one in about 300 tokens."""
+        for seed in itertools.count():
+            told = subprocess.run([*cls.words, "--seed", str(seed), "--json"], capture_output=True, check=True,
+                                  env=cls.environment, timeout=HANG)
+            if json.loads(told.stdout)["tokens"] > 500:
+                return seed
+
+    def interrupted(self, words, before):
+        """Runs the program and sends it SIGINT after before(process): exit status, standard output and standard error."""
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment) as process:
+            before(process)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=HANG)
+        return process.returncode, out, err
+
+    def test_the_figures_are_told(self):
+        while True:
+            code, _, err = self.interrupted(self.words, lambda process: process.stdout.read(1))
+            if code == -signal.SIGINT:
+                continue  # after the generation the signal has its usual meaning again
+            self.assertEqual(code, 0, err)
+            if b"; cancelled;" in err:
+                return
+
+    def test_the_document_is_whole(self):
+        draw = random.Random(SEED)
+        # Nothing tells when the generation has begun: try longer and longer waits.
+        for attempt in itertools.count(1):
+            wait = draw.uniform(0, 0.01 * attempt)
+            code, out, err = self.interrupted([*self.words, "--json"], lambda _, wait=wait: time.sleep(wait))
+            if code == -signal.SIGINT:
+                continue
+            self.assertEqual(code, 0, err)
+            if json.loads(out)["finish"] == "cancelled":
+                return
+
+
+if __name__ == "__main__":
+    print(f"seed {SEED}")
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
