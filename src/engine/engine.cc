@@ -21,8 +21,6 @@ using Clock = std::chrono::steady_clock;
 // Whoever asks now waits for a step of a generation that is run again.
 constexpr int64_t kWarmupRows = 2 * kernels::kMaxChunkRows;
 constexpr size_t kMaxWarmups = 16;
-// Files may turn out to be damaged, and what was read may have to make room at once.
-constexpr int kMaxLoads = 3;
 /// Between two looks at the model's count of experts, which may lie on a card.
 constexpr int64_t kStepsPerExpertUse = 64;
 
@@ -348,12 +346,11 @@ bool Engine::look_up(Generation& candidate) {
       candidate.suspended()) {
     return true;
   }
-  PrefixCache::Found found = options_.cache->find(
-      request.cache_scope(), request.prompt, candidate.chunk_ends(), candidate.loads < kMaxLoads);
-  candidate.loads += found.load_began;
+  PrefixCache::Found found = options_.cache->find(request.cache_scope(), request.prompt,
+                                                  candidate.chunk_ends(), &candidate.search);
   if (found.loading) return false;
   // What was read for this request is in the store now.
-  const bool was_read = candidate.loads > 0 && found.tier == CacheTier::kDevice;
+  const bool was_read = candidate.search.loads > 0 && found.tier == CacheTier::kDevice;
   if (found.state) {
     candidate.resume_from(*std::move(found.state), was_read ? CacheTier::kDisk : found.tier);
   }
@@ -635,7 +632,7 @@ bool Engine::start_warmup() {
     const Request& request = next->request();
     if (options_.cache->has(request.cache_scope(), request.prompt)) continue;
     auto found =
-        options_.cache->find(request.cache_scope(), request.prompt, next->chunk_ends(), false);
+        options_.cache->find(request.cache_scope(), request.prompt, next->chunk_ends(), nullptr);
     if (found.state) next->resume_from(*std::move(found.state), found.tier);
     if (!make_room_for(*next) || !next->start(model_.states()).ok()) continue;
     warmup_ = std::move(next);

@@ -30,9 +30,11 @@ struct ComponentSpec {
 struct StateSpec {
   std::vector<ComponentSpec> components;
   int page_tokens = 64;
-  int64_t max_pages = 0;   ///< over all sequences and checkpoints together
-  int64_t max_slots = 0;   ///< recurrent slots over all sequences, checkpoints and revocable rows
-  uint64_t model_key = 0;  ///< names the weights; a blob of another model is refused
+  int64_t max_pages = 0;  ///< over all sequences and checkpoints together
+  int64_t max_slots = 0;  ///< recurrent slots over all sequences, checkpoints and revocable rows
+  /// Names hyper-parameters and weights' shapes; a blob of another model is refused. Which values
+  /// the weights have is named by WeightsHash, where states leave the process.
+  uint64_t model_key = 0;
 };
 
 /// Names everything that gives a state's bytes their meaning: components, their order, page size,
