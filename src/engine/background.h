@@ -1,4 +1,4 @@
-// One thread for work that the engine must not wait for.
+// A worker thread for jobs that the engine thread does not wait for.
 #ifndef CHIMERE_ENGINE_BACKGROUND_H_
 #define CHIMERE_ENGINE_BACKGROUND_H_
 
@@ -11,27 +11,28 @@
 
 namespace chimere::engine {
 
-/// Runs jobs one after the other on a thread of its own. What a job returns runs on the owner's
-/// thread, in poll(): there it may touch what belongs to the owner. All functions are the owner's.
+/// Runs jobs one after the other on a thread of its own. A job returns a completion function, which
+/// poll() runs on the owner's thread, where it may touch the owner's data. All member functions are
+/// for the owner's thread.
 class Background {
  public:
   using Done = std::function<void()>;
   using Job = std::function<Done()>;
 
-  /// `wake` is called on the background thread when a result is there for poll().
+  /// `wake` is called on the background thread when a completion is ready for poll().
   explicit Background(std::function<void()> wake);
-  /// Ends after the job that is running; other jobs and results are dropped.
+  /// Waits for the job that is running; drops the other jobs and all completions.
   ~Background();
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
   void post(Job job);
-  /// Runs the results that are there; true if there were any. A result may itself call wait() and
-  /// poll().
+  /// Runs the completions that are ready; returns true if there were any. A completion may itself
+  /// call wait() and poll().
   bool poll();
-  /// Waits until there is a result; at once if there is nothing to wait for.
+  /// Blocks until a completion is ready. Returns at once if no job is outstanding.
   void wait();
-  /// Jobs whose results have not run yet.
+  /// Jobs whose completions have not run yet.
   int64_t outstanding() const { return outstanding_; }
 
  private:

@@ -117,7 +117,7 @@ TEST_F(EngramMixtureTest, NamesTheTokensThatItLooksAt) {
       text.push_back(i % 3 == 0 ? 1 : static_cast<int32_t>(random() % 28));
       for (float& l : logits_) l = static_cast<float>(random() % 1000) / 100;
       std::vector<int32_t> ids;
-      ASSERT_TRUE(sampler.list(text, 28, ids).ok());
+      ASSERT_TRUE(sampler.selected_ids(text, 28, ids).ok());
       selected_some |= !ids.empty();
       std::vector<sampling::Candidate> selected;
       std::vector<sampling::Candidate> largest;

@@ -178,7 +178,7 @@ void Generation::want_partial_logits(model::SequenceRows& rows) {
   const size_t before = history_.size();
   for (size_t i = 0; i < selected_.size(); ++i) {
     if (i > 0) history_.push_back(rows.tokens[i]);
-    from_partial_logits_ &= sampler_.list(history_, vocabulary_, selected_[i]).ok();
+    from_partial_logits_ &= sampler_.selected_ids(history_, vocabulary_, selected_[i]).ok();
     most = std::max(most, selected_[i].size());
   }
   history_.resize(before);

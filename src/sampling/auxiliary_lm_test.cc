@@ -137,7 +137,7 @@ TEST(AuxiliaryLm, PartialLogitsAreEnoughForAMixture) {
     ASSERT_GT(needed.largest, 0);
     ASSERT_TRUE(needed.sums);
     std::vector<int32_t> named;
-    ASSERT_TRUE(sampler.list(history, 700, named).ok());
+    ASSERT_TRUE(sampler.selected_ids(history, 700, named).ok());
     std::vector<Candidate> selected;
     std::vector<float> left = logits;
     for (const int32_t id : named) {
@@ -161,7 +161,8 @@ TEST(AuxiliaryLm, AllLogitsAreNeededForWhatAMixtureReports) {
   params.logprobs = 0;
   EXPECT_EQ(Sampler(params).needed(128), Needed{});
   std::vector<int32_t> ids;
-  EXPECT_FALSE(Sampler(params).list({}, 10, ids).ok()) << "it does not say which it looks at";
+  EXPECT_FALSE(Sampler(params).selected_ids({}, 10, ids).ok())
+      << "it does not say which it looks at";
 }
 
 TEST(AuxiliaryLm, ErrorsEndTheReply) {

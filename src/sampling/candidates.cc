@@ -76,7 +76,7 @@ double Candidates::weight(float logit) const {
   return kernels::choice_weight(logit, largest_.value, scale_);
 }
 
-Status Candidates::adjustment(std::span<const LogitAdjustment> adjustments) {
+Status Candidates::adjust(std::span<const LogitAdjustment> adjustments) {
   if (adjustments.empty()) return {};
   if (!selected()) {
     const std::span<float> logits = own();

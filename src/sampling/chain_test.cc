@@ -70,7 +70,7 @@ class PlainChain {
     return h;
   }
 
-  void adjustment(int32_t id, float repeat, float minus) {
+  void adjust(int32_t id, float repeat, float minus) {
     for (Token& t : tokens_) {
       // The stage works on plain logits: what the temperature has divided comes back.
       if (t.id == id)
@@ -92,14 +92,14 @@ class PlainChain {
         std::map<int32_t, int> counts;
         for (const int32_t id : window) ++counts[id];
         for (const auto& [id, n] : counts) {
-          adjustment(id, p_.repeat_penalty,
-                     static_cast<float>(n) * p_.frequency_penalty + p_.presence_penalty);
+          adjust(id, p_.repeat_penalty,
+                 static_cast<float>(n) * p_.frequency_penalty + p_.presence_penalty);
         }
         break;
       }
       case SamplerType::kDry:  // dry_test.cc has its own plain computation
         for (const LogitAdjustment& e : dry_adjustments(history_, p_.dry))
-          adjustment(e.id, e.repeat, e.minus);
+          adjust(e.id, e.repeat, e.minus);
         break;
       case SamplerType::kTopNSigma: {
         if (p_.top_n_sigma <= 0) break;

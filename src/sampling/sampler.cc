@@ -39,7 +39,7 @@ bool does_something(SamplerType sampler, const SamplingParams& p) {
 }
 
 /// Stages that change logits of few tokens and cut none.
-bool adjustments(SamplerType sampler) {
+bool is_adjustment(SamplerType sampler) {
   return sampler == SamplerType::kPenalties || sampler == SamplerType::kDry;
 }
 
@@ -81,7 +81,7 @@ Status Sampler::apply_bias() {
   std::vector<LogitAdjustment> adjustments;
   adjustments.reserve(sums.size());
   for (const auto& [id, bias] : sums) adjustments.push_back({id, 1, -bias});
-  return candidates_.adjustment(adjustments);
+  return candidates_.adjust(adjustments);
 }
 
 std::vector<LogitAdjustment> Sampler::penalty_adjustments(std::span<const int32_t> history) const {
@@ -135,9 +135,9 @@ Status Sampler::apply(SamplerType sampler, std::span<const int32_t> history, uin
   const double top = candidates_.largest().value * candidates_.scale();
   switch (sampler) {
     case SamplerType::kPenalties:
-      return candidates_.adjustment(penalty_adjustments(history));
+      return candidates_.adjust(penalty_adjustments(history));
     case SamplerType::kDry:
-      return candidates_.adjustment(dry_adjustments(history, params_.dry));
+      return candidates_.adjust(dry_adjustments(history, params_.dry));
     case SamplerType::kTopNSigma:
       candidates_.keep_at_least(top - params_.top_n_sigma * candidates_.deviation() *
                                           candidates_.scale());
@@ -210,8 +210,8 @@ Needed Sampler::needed(int32_t most) const {
   const auto few = static_cast<int32_t>(std::min<int64_t>(most, Candidates::kFew));
   bool changed = p.auxiliary || !p.logit_bias.empty();  // what the sums are of
   for (const SamplerType sampler : order_) {
-    changed = changed || adjustments(sampler) || sampler == SamplerType::kTemperature;
-    if (adjustments(sampler)) continue;
+    changed = changed || is_adjustment(sampler) || sampler == SamplerType::kTemperature;
+    if (is_adjustment(sampler)) continue;
     if (sampler == SamplerType::kTopK) return enough(p.top_k);
     if (sampler == SamplerType::kMinP) return enough(few);
     if (sampler == SamplerType::kTopP && !changed) {
@@ -255,8 +255,8 @@ std::optional<kernels::TokenChoice> Sampler::choice_on_gpu(uint64_t position) co
   return choice;
 }
 
-Status Sampler::list(std::span<const int32_t> history, int64_t vocabulary,
-                     std::vector<int32_t>& out) const {
+Status Sampler::selected_ids(std::span<const int32_t> history, int64_t vocabulary,
+                             std::vector<int32_t>& out) const {
   out.clear();
   if (params_.auxiliary) CHIMERE_CHECK_OK(params_.auxiliary->tokens(history, out));
   for (const LogitBias& b : params_.logit_bias) out.push_back(b.id);
@@ -266,7 +266,8 @@ Status Sampler::list(std::span<const int32_t> history, int64_t vocabulary,
   for (const SamplerType sampler : order_) {
     if (sampler == SamplerType::kPenalties) add(penalty_adjustments(history));
     if (sampler == SamplerType::kDry) add(dry_adjustments(history, params_.dry));
-    if (!adjustments(sampler) && (sampler != SamplerType::kTemperature || params_.temperature == 0))
+    if (!is_adjustment(sampler) &&
+        (sampler != SamplerType::kTemperature || params_.temperature == 0))
       break;
   }
   std::erase_if(out, [&](int32_t id) { return id >= vocabulary; });

@@ -286,7 +286,7 @@ TEST(Sample, PartialLogitsAreEnoughWhereItSaysSo) {
     }
     ++partial_logits;
     std::vector<int32_t> ids;
-    ASSERT_TRUE(sampler.list(history, 3000, ids).ok());
+    ASSERT_TRUE(sampler.selected_ids(history, 3000, ids).ok());
     std::vector<Candidate> selected;
     std::vector<float> left = logits;
     for (const int32_t id : ids) {
@@ -332,7 +332,7 @@ TEST(Sample, PartialLogitsDecideTopPAndMinPWhereFewTokensReachThem) {
     const Needed needed = sampler.needed(128);
     ASSERT_EQ(needed.largest, 128) << round;
     std::vector<int32_t> ids;
-    ASSERT_TRUE(sampler.list(history, 3000, ids).ok());
+    ASSERT_TRUE(sampler.selected_ids(history, 3000, ids).ok());
     std::vector<Candidate> selected;
     std::vector<float> left = logits;
     for (const int32_t id : ids) {

@@ -178,7 +178,7 @@ void GenerationJob::on_token(size_t index, const engine::TokenEvent& event) {
     }
   }
   if (too_much) {
-    stream_->give_up();
+    stream_->drop_slow_client();
   } else if (first_pending) {
     stream_->announce();
   } else if (!spec_.stream) {

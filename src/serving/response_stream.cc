@@ -37,7 +37,7 @@ void ResponseStream::event(std::string_view bytes) {
   wake_(Urgency::kMayWait);
 }
 
-void ResponseStream::give_up() {
+void ResponseStream::drop_slow_client() {
   {
     const std::lock_guard lock(mutex_);
     waiting_.too_slow = true;

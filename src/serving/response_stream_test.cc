@@ -53,7 +53,7 @@ TEST(ResponseStream, KeepsNoMoreForASlowReaderThanItMay) {
 
   ResponseStream other([](ResponseStream::Urgency) {});
   other.start_events({});
-  other.give_up();
+  other.drop_slow_client();
   EXPECT_TRUE(other.take().too_slow);
 }
 

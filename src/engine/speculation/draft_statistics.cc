@@ -46,7 +46,7 @@ double Acceptance::probability(size_t evidence) const {
   return kinds_[evidence].accepted / kinds_[evidence].trials;
 }
 
-DraftPolicy::DraftDecision DraftPolicy::draws(bool gain_expected) {
+DraftPolicy::DraftDecision DraftPolicy::decide(bool gain_expected) {
   if (phase_ == Phase::kDrafting) return DraftDecision::kDraft;
   if (--idle_ > 0) return DraftDecision::kNone;
   if (phase_ == Phase::kWarmup) {
@@ -64,13 +64,13 @@ DraftPolicy::DraftDecision DraftPolicy::draws(bool gain_expected) {
     phase_ = Phase::kWarmup;
     idle_ = kWarmupRounds;
   } else {
-    give_up();
+    stop_drafting();
   }
   return DraftDecision::kNone;
 }
 
 /// One probe more before the next decision.
-void DraftPolicy::give_up() {
+void DraftPolicy::stop_drafting() {
   phase_ = Phase::kProbing;
   probes_ = kProbes - 1;
   idle_ = next_idle_;
@@ -85,7 +85,7 @@ void DraftPolicy::settle(double gain) {
   if (mean_ >= kMinGain) {
     next_idle_ = kShortestIdle;
   } else {
-    give_up();
+    stop_drafting();
   }
 }
 

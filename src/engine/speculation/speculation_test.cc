@@ -161,16 +161,16 @@ TEST(DraftPolicy, RestsLongerEachTimeThatATrialFails) {
   // Rounds that asked for drafts, and those in which the block saw the rows.
   const auto run = [](bool gain_expected, int rounds, std::vector<int>& probes,
                       std::vector<int>& drafts) {
-    DraftPolicy balance;
+    DraftPolicy policy;
     int async_token = 0;
     for (int round = 1; round <= rounds; ++round) {
-      const DraftDecision decision = balance.draws(gain_expected);
-      async_token += balance.updates_draft_kv() ? 1 : 0;
-      EXPECT_FALSE(balance.updates_draft_kv_of_prompts() && balance.mean() < 0);
+      const DraftDecision decision = policy.decide(gain_expected);
+      async_token += policy.updates_draft_kv() ? 1 : 0;
+      EXPECT_FALSE(policy.updates_draft_kv_of_prompts() && policy.mean() < 0);
       if (decision == DraftDecision::kProbe) probes.push_back(round);
       if (decision != DraftDecision::kDraft) continue;
       drafts.push_back(round);
-      balance.settle(-0.1);
+      policy.settle(-0.1);
     }
     return async_token;
   };
@@ -191,11 +191,11 @@ TEST(DraftPolicy, RestsLongerEachTimeThatATrialFails) {
   EXPECT_EQ(async_token, 4 * (48 + 12));
 
   DraftPolicy good;
-  while (good.draws(true) != DraftDecision::kDraft) {
+  while (good.decide(true) != DraftDecision::kDraft) {
   }
   for (int round = 0; round < 1000; ++round) {
     good.settle(round % 2 == 0 ? 0.6 : -0.3);
-    ASSERT_EQ(good.draws(true), DraftDecision::kDraft);
+    ASSERT_EQ(good.decide(true), DraftDecision::kDraft);
   }
   EXPECT_TRUE(good.updates_draft_kv_of_prompts());
   EXPECT_NEAR(good.mean(), 0.15, 0.05);

@@ -142,7 +142,7 @@ Speculator::Proposal Speculator::look_up(std::span<const int32_t> history, int32
 }
 
 /// The tables' own continuation, as long as each token pays.
-Speculator::Proposal Speculator::ask_tables(std::span<const int32_t> history, int32_t most) {
+Speculator::Proposal Speculator::draft_from_tables(std::span<const int32_t> history, int32_t most) {
   Proposal out;
   if (!tables_) return out;
   const auto end = history.last(std::min(history.size(), kTableTail));
@@ -177,7 +177,7 @@ bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Dra
   double gain = 0;
   if (mode_ != Speculation::kMtp) {
     Proposal found = look_up(history, most);
-    Proposal known = ask_tables(history, most);
+    Proposal known = draft_from_tables(history, most);
     if (!known.drafts.empty() && (found.drafts.empty() || known.gain > found.gain)) {
       found = std::move(known);
       origin_ = Origin::kTable;
@@ -187,9 +187,9 @@ bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Dra
     gain = found.gain;
   }
   if (!model_drafts || mode_ == Speculation::kNgram) return false;
-  if (!drafts_.empty() && gain >= draft_statistics_->balance.mean() * costs.token()) return false;
+  if (!drafts_.empty() && gain >= draft_statistics_->policy.mean() * costs.token()) return false;
   if (!forced) {
-    const DraftPolicy::DraftDecision decision = draft_statistics_->balance.draws(gain_expected());
+    const DraftPolicy::DraftDecision decision = draft_statistics_->policy.decide(gain_expected());
     if (decision == DraftPolicy::DraftDecision::kNone) return false;
     probing_ = decision == DraftPolicy::DraftDecision::kProbe;
   }
@@ -234,12 +234,12 @@ void Speculator::start_round() {
 void Speculator::skip_round() {
   start_round();
   skipped_ = true;
-  quiet_rounds_ = kIdleAfter;
+  idle_rounds_ = kIdleAfter;
 }
 
 void Speculator::end(int32_t accepted, bool generation_ended) {
   const auto n = static_cast<int32_t>(drafts_.size());
-  quiet_rounds_ = n == 0 && calls_ == 0 ? quiet_rounds_ + 1 : 0;
+  idle_rounds_ = n == 0 && calls_ == 0 ? idle_rounds_ + 1 : 0;
   counts_.drafted += n;
   counts_.accepted += accepted;
   if (!drafts_.empty() && origin_ == Origin::kLookup) of_lookup_ = {};
@@ -258,7 +258,7 @@ void Speculator::end(int32_t accepted, bool generation_ended) {
   }
   if (origin_ == Origin::kModel && !generation_ended && costs_.token() > 0) {
     const double spent = costs_.rows(n) + calls_ * costs_.draft();
-    draft_statistics_->balance.settle(accepted - spent / costs_.token());
+    draft_statistics_->policy.settle(accepted - spent / costs_.token());
   }
 }
 
