@@ -23,26 +23,26 @@ void normalise(std::vector<float>& v) {
 
 }  // namespace
 
-/// A text on its way through the model.
+/// A text being computed.
 struct Embedder::Reading {
   std::span<const int32_t> tokens;
   std::vector<float>* out = nullptr;
   std::unique_ptr<state::SequenceState> state;
-  std::vector<int32_t> chunks;  ///< that are left
+  std::vector<int32_t> chunks;  ///< remaining chunks
   size_t rows = 0;              ///< in this step
-  std::vector<double> sum;      ///< of the rows so far
+  std::vector<double> sum;      ///< of the rows computed so far
 };
 
 Result<std::unique_ptr<Embedder>> Embedder::create(model::Model& model,
                                                    const text::Tokenizer& tokenizer,
                                                    int32_t max_step_rows, int64_t context) {
   if (model.pooling() == Pooling::kNone) {
-    return unsupported("This model writes text; it does not make embeddings.");
+    return unsupported("This model generates text; it does not compute embeddings.");
   }
   if (max_step_rows < kernels::kMaxChunkRows) {
     return invalid_argument("A step of " + std::to_string(max_step_rows) +
-                            " rows has no room for a chunk of " +
-                            std::to_string(kernels::kMaxChunkRows) + ".");
+                            " rows cannot hold a chunk of " +
+                            std::to_string(kernels::kMaxChunkRows) + " rows.");
   }
   return std::unique_ptr<Embedder>(new Embedder(model, tokenizer, max_step_rows, context));
 }
@@ -55,15 +55,17 @@ std::vector<int32_t> Embedder::encode(const std::string& text) const {
 
 Status Embedder::check(std::span<const std::vector<int32_t>> texts) const {
   for (const std::vector<int32_t>& tokens : texts) {
-    if (tokens.empty()) return invalid_argument("A text without tokens has no embedding.");
+    if (tokens.empty()) return invalid_argument("A text has no tokens, so it has no embedding.");
     if (static_cast<int64_t>(tokens.size()) > context_) {
       return invalid_argument("A text has " + std::to_string(tokens.size()) +
-                              " tokens, and this model reads at most " + std::to_string(context_) +
-                              "; give it in parts.");
+                              " tokens, but this model accepts at most " +
+                              std::to_string(context_) + "; split it.");
     }
     for (const int32_t token : tokens) {
       if (token < 0 || token >= model_.n_vocab()) {
-        return invalid_argument("There is no token " + std::to_string(token) + ".");
+        return invalid_argument("Token " + std::to_string(token) +
+                                " does not exist; ids go from 0 to " +
+                                std::to_string(model_.n_vocab() - 1) + ".");
       }
     }
   }
@@ -92,7 +94,7 @@ Result<std::vector<std::vector<float>>> Embedder::embed(
   return out;
 }
 
-/// A step with the next chunks of those whose turn it is.
+/// One step with the next chunks of as many texts as fit, in order.
 Status Embedder::read(std::vector<Reading>& reading) {
   model::StepPlan plan;
   std::vector<Reading*> part;
@@ -132,7 +134,7 @@ Status Embedder::read(std::vector<Reading>& reading) {
       for (size_t d = 0; d < r.sum.size(); ++d) r.sum[d] += hidden[d];
     }
     if (!r.chunks.empty()) continue;
-    r.out->assign(r.sum.begin(), r.sum.end());  // the length of the sum does not matter
+    r.out->assign(r.sum.begin(), r.sum.end());  // the mean differs only in length
     normalise(*r.out);
   }
   return {};

@@ -171,10 +171,8 @@ class Engine {
   size_t turn_ = 0;       ///< rotates the owner that gets the first prompt chunk
   PrefillBudget prefill_budget_;
   std::chrono::steady_clock::time_point last_decode_;  ///< when a decode step last ended
-  double longest_part_ =
-      0;  ///< longest time between two interleave points of the last interleaved step, in seconds
-  std::deque<Request>
-      warmups_;  ///< tokens of finished generations to compute as prompts, newest last
+  double longest_part_ = 0;      ///< seconds between interleave points of the last interleaved step
+  std::deque<Request> warmups_;  ///< prompts to warm the prefix cache with, newest last
   std::unique_ptr<Generation> warmup_;
   EngineCounters counters_;
   DraftStatistics draft_statistics_;
@@ -182,8 +180,7 @@ class Engine {
   /// Steps between two writes of cached states to disk while requests never pause.
   static constexpr int64_t kStepsPerSave = 1024;
   std::optional<InFlight> in_flight_;
-  int32_t overlapped_steps_ =
-      0;  ///< consecutive overlapped steps since drafts were last considered
+  int32_t overlapped_steps_ = 0;  ///< since drafts were last considered
 };
 
 }  // namespace chimere::engine

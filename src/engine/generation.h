@@ -160,12 +160,11 @@ class Generation {
   std::optional<Thinking> thinking_;
   sampling::Needed needed_;  ///< `largest` 0: all logits
   bool from_partial_logits_ = false;
-  std::vector<std::vector<int32_t>>
-      selected_;                              ///< ids whose logits were requested, per planned row
-  std::vector<sampling::Candidate> largest_;  ///< scratch
-  std::vector<sampling::Candidate> known_;    ///< scratch
-  std::vector<float> logits_;                 ///< scratch
-  std::vector<Choice> choices_;               ///< from choose() to accept()
+  std::vector<std::vector<int32_t>> selected_;  ///< ids requested per planned row
+  std::vector<sampling::Candidate> largest_;    ///< scratch
+  std::vector<sampling::Candidate> known_;      ///< scratch
+  std::vector<float> logits_;                   ///< scratch
+  std::vector<Choice> choices_;                 ///< from choose() to accept()
 
   text::StreamDecoder decoder_;
   StopMatcher stops_;

@@ -7,7 +7,7 @@
 namespace chimere::engine {
 namespace {
 
-/// Follows a change of the load within about ten steps.
+/// Moving average that follows a change of load within about ten steps.
 void average(double& mean, double value) { mean = mean == 0 ? value : mean + 0.2 * (value - mean); }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace chimere::engine {
 namespace {
 
-// Reading a state from disk takes about as long as computing so many tokens, or longer.
+// Reading a state from disk takes at least about as long as computing this many tokens.
 constexpr int32_t kWorthLoading = 128;
 
 }  // namespace
@@ -55,12 +55,12 @@ Status PrefixCache::open_folder() {
     node.state.on_disk = true;
     node.state.disk_first_page = f.info.first_page;
     node.state.disk_bytes = f.info.file_bytes;
-    node.state.used = ++clock_;  // the oldest come first
+    node.state.used = ++clock_;  // oldest first
     node.state.used_at = f.used_at;
     stats_.disk_bytes += f.info.file_bytes;
     ++stats_.disk_files;
   }
-  // Files that lost a shorter one they need the pages of.
+  // Files whose pages are in a shorter file that is missing.
   std::vector<Node*> orphans;
   for (auto& [scope, tree] : trees_) {
     tree.for_each([&](Node& n) {
@@ -87,7 +87,7 @@ void PrefixCache::count(CacheTier tier, int64_t tokens) {
   stats_.tokens[static_cast<size_t>(tier)] += static_cast<uint64_t>(tokens);
 }
 
-/// Longer prefixes count as used before shorter ones: those are of use to more prompts.
+/// Shorter prefixes count as used more recently: they serve more prompts.
 void PrefixCache::touch(std::span<Node* const> path) {
   const int64_t now = state::unix_seconds();
   for (size_t i = path.size(); i-- > 0;) {
@@ -117,7 +117,8 @@ std::optional<PrefixCache::Recipe> PrefixCache::recipe_for(Node& node) const {
   }
   for (const Node* n = node.parent; need > 0; n = n->parent) {
     if (n == nullptr) return std::nullopt;
-    if (n->position / layout_.page_tokens < need) return std::nullopt;  // no longer one has them
+    if (n->position / layout_.page_tokens < need)
+      return std::nullopt;  // the remaining nodes are shorter
     const state::CachedState& s = n->state;
     if (s.device != nullptr) {
       recipe.base = s.device;
@@ -145,9 +146,9 @@ PrefixCache::Found PrefixCache::find(const std::string& scope, std::span<const i
                                      std::span<const int64_t> chunk_ends, bool may_load) {
   const auto tree = trees_.find(scope);
   if (tree == trees_.end() || prompt.empty()) return {};
-  // The last token's logits are wanted: something must be left to compute.
+  // The logits of the last token are needed, so at least one token must be computed.
   const std::vector<Node*> path = tree->second.path(prompt.first(prompt.size() - 1));
-  for (Node* n : path) ++n->state.pins;  // making room must not erase them
+  for (Node* n : path) ++n->state.pins;  // evictions must not erase them
   Found found = find_in(path, chunk_ends, may_load);
   for (Node* n : path) --n->state.pins;
   touch(path);
@@ -158,7 +159,7 @@ PrefixCache::Found PrefixCache::find(const std::string& scope, std::span<const i
 PrefixCache::Found PrefixCache::find_in(std::span<Node* const> path,
                                         std::span<const int64_t> chunk_ends, bool may_load) {
   Found found;
-  Node* on_disk = nullptr;  // the longest one that must be read
+  Node* on_disk = nullptr;  // longest candidate that must be read
   for (size_t i = path.size(); i-- > 0;) {
     Node& node = *path[i];
     if (!std::ranges::binary_search(chunk_ends, int64_t{node.position})) continue;
@@ -225,7 +226,7 @@ void PrefixCache::loaded(Node& node, const Recipe& recipe, const Read& read) {
   node.state.loading = false;
   if (read.error) {
     ++stats_.rejected_files;
-    log(read.error->message + " It was removed.");
+    log(read.error->message + " The file was removed.");
     reject_file(recipe.sources[read.failed].file);
   } else if (node.state.device == nullptr) {
     auto state = assemble(recipe, read.images);
@@ -236,7 +237,7 @@ void PrefixCache::loaded(Node& node, const Recipe& recipe, const Read& read) {
   trim_device();
 }
 
-/// Gives up a file that cannot be read, and those that need its pages.
+/// Removes a file that cannot be read, and the files that depend on its pages.
 void PrefixCache::reject_file(const state::PrefixName& name) {
   const auto tree = trees_.find(name.scope);
   if (tree == trees_.end()) return;

@@ -106,8 +106,7 @@ class PrefixCache {
       std::shared_ptr<const state::StateImage> memory;  ///< nullptr: the file
       state::PrefixName file;
     };
-    std::shared_ptr<const state::Checkpoint>
-        base;                     ///< provides the pages before those of `sources`
+    std::shared_ptr<const state::Checkpoint> base;  ///< provides the pages before `sources`
     std::vector<Source> sources;  ///< shortest first; the last one is the node's own
     bool needs_disk = false;
   };

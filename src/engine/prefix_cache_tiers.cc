@@ -1,4 +1,4 @@
-// What leaves the state store, memory and the disk, and where it goes.
+// Moves states between the state store, RAM and the disk.
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -10,7 +10,7 @@
 namespace chimere::engine {
 namespace {
 
-// A full disk is not tried again at once.
+// Delay before writing again after a failure, for example a full disk.
 constexpr auto kPauseAfterFailure = std::chrono::seconds(60);
 
 }  // namespace
@@ -62,8 +62,9 @@ PrefixCache::Node* PrefixCache::oldest(const std::function<bool(Node&)>& passes)
   return out;
 }
 
-/// A conversation keeps kMaxPrefixPoints states in the store and in memory. Those that are not
-/// among `points` and where no conversations part go first, the closest ones before others.
+/// Limits a conversation to kMaxPrefixPoints states in the store and in RAM. States that are not at
+/// `points` and where no conversations branch are dropped first, the most closely spaced ones
+/// before others.
 void PrefixCache::thin(std::span<Node* const> path, std::span<const int64_t> points) {
   std::vector<Node*> held;
   for (Node* n : path) {
@@ -86,7 +87,7 @@ void PrefixCache::thin(std::span<Node* const> path, std::span<const int64_t> poi
     Node& victim = *held[best];
     drop_device(victim);
     if (victim.state.memory != nullptr) {
-      // Longer ones may need its pages.
+      // Longer prefixes may need its pages.
       auto pages = std::make_shared<state::StateImage>(*victim.state.memory);
       pages->slot = nullptr;
       set_memory(victim, std::move(pages));
@@ -95,8 +96,8 @@ void PrefixCache::thin(std::span<Node* const> path, std::span<const int64_t> poi
   }
 }
 
-/// The images that must be made so that the node's can be used: of states on its way that have
-/// none, so that pages are stored once.
+/// The copies needed to keep the node's state in RAM: of itself and of its ancestors that are not
+/// in RAM yet, so that each page is stored once.
 std::vector<PrefixCache::Copy> PrefixCache::copies_for(Node& node) const {
   std::vector<Node*> chain;
   int32_t first_page = 0;
@@ -118,13 +119,13 @@ std::vector<PrefixCache::Copy> PrefixCache::copies_for(Node& node) const {
 void PrefixCache::set_copies(std::span<const Copy> copies) {
   for (const Copy& c : copies) {
     const state::StateImage image = c.from->image(c.first_page);
-    if (image.slot == nullptr) return;  // the device failed
+    if (image.slot == nullptr) return;  // device error
     set_memory(*c.node, std::make_shared<const state::StateImage>(image));
   }
 }
 
-/// Moves a state out of the store; the copy is made in the background, unless a GPU's memory must
-/// be read.
+/// Moves a state out of the store. The copy is made in the background, unless it must be read from
+/// GPU memory.
 void PrefixCache::demote(Node& node) {
   const bool copied = options_.memory_bytes > 0 && !node.state.usable_memory();
   if (!copied || !store_.memory().on_host()) {
@@ -158,7 +159,7 @@ void PrefixCache::demote(Node& node) {
 bool PrefixCache::evict() {
   Node* node = oldest([](const Node& n) { return n.state.device != nullptr && n.state.pins == 0; });
   if (node == nullptr) {
-    // What is being copied leaves the store when that is done.
+    // A state that is being copied leaves the store when the copy is complete.
     if (demoting_ == 0) return false;
     background_.wait();
     background_.poll();
@@ -221,7 +222,8 @@ void PrefixCache::trim_disk() {
   }
 }
 
-/// A file has the pages behind those of the nearest shorter file.
+/// Whether the node's pages can be written: a file contains the pages after those of the nearest
+/// shorter file.
 bool PrefixCache::can_write(const Node& node) const {
   if (folder_.empty() || node.state.pins > 0) return false;
   if (node.state.device != nullptr) return true;
@@ -264,7 +266,7 @@ void PrefixCache::write(Node& node) {
             ++stats_.disk_files;
           } else {
             ++stats_.failed_writes;
-            log(written.error().message + " The prefix cache goes on without it.");
+            log(written.error().message + " The prefix cache continues without it.");
             node.state.unsaved = true;
             no_writes_before_ = std::chrono::steady_clock::now() + kPauseAfterFailure;
           }
@@ -278,7 +280,7 @@ bool PrefixCache::save_one() {
   if (folder_.empty() || std::chrono::steady_clock::now() < no_writes_before_) return false;
   if (working()) return true;
   Node* next = nullptr;
-  // Shorter ones first: the files of longer ones leave their pages out.
+  // Shorter ones first: files of longer ones omit the pages of shorter ones.
   for (auto& [scope, tree] : trees_) {
     tree.for_each([&](Node& n) {
       if (next == nullptr && n.state.unsaved && can_write(n)) next = &n;

@@ -38,8 +38,7 @@ struct ServiceStats {
   uint64_t failed = 0;     ///< of these: FinishReason::kError
   Histogram first_token;   ///< from submit() to the first token
   Histogram inter_token;   ///< from a token to the next one of the same request
-  int64_t kv_bytes =
-      0;  ///< KV pages of the state store in use, including those held by checkpoints
+  int64_t kv_bytes = 0;    ///< KV pages in use, including those held by checkpoints
   int64_t kv_limit = 0;
   int64_t slot_bytes = 0;  ///< recurrent states in use, including those held by checkpoints
   int64_t slot_limit = 0;

@@ -15,7 +15,8 @@ namespace {
 using End = ThinkingCounts::End;
 
 constexpr int32_t kMaxResumes = 2;
-/// A circle is a period that came back so often, and at least so many tokens of it.
+/// A loop is a period of up to kPeriods tokens repeated this often, with at least kMinRepeated
+/// tokens.
 constexpr int32_t kRounds = 3;
 constexpr int32_t kMinRepeated = 24;
 
@@ -27,8 +28,7 @@ std::string_view without_spaces(std::string_view s) {
   return s;
 }
 
-/// What `forced` leaves of the generation's own choice: the token, with its log-probability if any
-/// are asked for.
+/// A sampled token replaced by `token`, with the log-probability of `token` if requested.
 sampling::Sampled as_forced(sampling::Sampled drawn, int32_t token, std::span<const float> logits,
                             const sampling::SamplingParams& params) {
   drawn.id = token;
@@ -60,7 +60,7 @@ const char* thinking_end_name(End end) {
 
 double certainty(std::span<const float> logits) {
   const float largest = *std::ranges::max_element(logits);
-  // Tokens that are e^-20 times as likely as the first add less than a thousandth to the entropy.
+  // Tokens less than e^-20 times as likely as the first add less than a thousandth to the entropy.
   const float floor = largest - 20;
   double sum = 0;
   double weighted = 0;
@@ -104,7 +104,8 @@ Thinking::Thinking(ThinkingParams params, std::span<const int32_t> prompt, int32
     begin();
     return;
   }
-  // A reasoning that ends right where the generation begins is this message's: no other is wanted.
+  // Reasoning that ends right before the generation belongs to this message: a second block is not
+  // allowed.
   const auto behind = static_cast<size_t>(last - prompt.rbegin());
   if (behind <= params_.behind.size()) phase_ = Phase::kBehind;
 }
@@ -117,7 +118,7 @@ void Thinking::begin() {
     const int32_t answer = std::min(params_.answer_tokens, std::max(1, tokens_left_ / 2));
     params_.budget = std::min(params_.budget, std::max(0, tokens_left_ - tags - answer));
   }
-  // A closing sentence that is most of the reasoning helps nobody.
+  // A closing sentence that would take up most of the budget is left out.
   if (params_.budget < 4 * static_cast<int32_t>(params_.forced_closing.size()))
     params_.forced_closing.clear();
 }
@@ -127,10 +128,10 @@ bool Thinking::ends_sentence(int32_t token) const {
   return !bytes.empty() && (bytes.back() == '\n' || bytes.back() == '.' || bytes.back() == '?');
 }
 
-/// The mean certainty of the last kWindow tokens was high for as many.
+/// The mean certainty of the last kWindow tokens has been high for kWindow tokens.
 bool Thinking::sure() const { return certain_for_ >= static_cast<int32_t>(kWindow); }
 
-bool Thinking::in_circles() const {
+bool Thinking::looping() const {
   for (size_t p = 1; p <= kPeriods; ++p) {
     const auto rounds = kRounds * static_cast<int32_t>(p);
     if (repeated_[p - 1] >= std::max(rounds, kMinRepeated)) return true;
@@ -155,13 +156,13 @@ void Thinking::close(End end, bool with_forced_closing) {
   closing_ = true;
 }
 
-/// Behind a draw: what must come instead, if anything, goes into forced_.
+/// Decides after a draw whether other tokens must come instead, and queues them in forced_.
 void Thinking::decide(int32_t drawn) {
   const int32_t left = params_.budget - counts_.tokens;
   const auto forced_closing = static_cast<int32_t>(params_.forced_closing.size());
   const bool wants_end = drawn == params_.close || tokenizer_.is_end_of_generation(drawn);
-  const auto has_room = [&](const std::vector<int32_t>& words) {
-    return left - forced_closing > static_cast<int32_t>(words.size());
+  const auto has_room = [&](const std::vector<int32_t>& text) {
+    return left - forced_closing > static_cast<int32_t>(text.size());
   };
   if (wants_end) {
     const bool early = counts_.tokens < params_.least && counts_.resumed < kMaxResumes;
@@ -173,11 +174,11 @@ void Thinking::decide(int32_t drawn) {
       forced_.assign(params_.resume.begin(), params_.resume.end());
     } else {
       close(End::kItself, false);
-      if (drawn == params_.close) forced_ = {params_.close};  // what follows is the model's to say
+      if (drawn == params_.close) forced_ = {params_.close};  // the model continues by itself
     }
   } else if (left <= forced_closing) {
     close(End::kBudget, true);
-  } else if (in_circles()) {
+  } else if (looping()) {
     repeated_.fill(0);
     if (loop_broken_ || !has_room(params_.loop_breaker)) {
       close(End::kLoop, true);
@@ -250,7 +251,7 @@ Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler,
   }
   const bool too_soon = phase_ == Phase::kBehind && tokenizer_.is_end_of_generation(drawn.id);
   const bool replaced = std::ranges::find(forbidden, drawn.id) != forbidden.end();
-  // What takes the place of a word of reasoning is another word, not an end that nobody decided on.
+  // A suppressed reasoning token must be replaced by another one, not by an end of the reasoning.
   const bool within = phase_ == Phase::kReasoning && replaced;
   if (within) forbidden.push_back(params_.close);
   if (too_soon || within) {

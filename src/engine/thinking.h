@@ -19,10 +19,9 @@
 namespace chimere::engine {
 
 struct ThinkingParams {
-  int32_t budget = 1024;  ///< most tokens of reasoning, including the forced closing sentence
-  int32_t least = 0;      ///< shorter reasoning that ends with low certainty is resumed
-  int32_t answer_tokens =
-      64;  ///< share of max_tokens reserved for the answer (at most half of them)
+  int32_t budget = 1024;       ///< most tokens of reasoning, including the forced closing sentence
+  int32_t least = 0;           ///< shorter reasoning that ends with low certainty is resumed
+  int32_t answer_tokens = 64;  ///< of max_tokens, reserved for the answer (at most half)
   /// Certainty (below) above which reasoning ends and doubt tokens are suppressed; above 1: never.
   double certain = 0.97;
   double uncertain = 0.6;  ///< certainty below which reasoning that ends early is resumed
@@ -83,7 +82,7 @@ class Thinking {
   void close(ThinkingCounts::End end, bool with_forced_closing);
   void note(int32_t token, bool forced);
   bool sure() const;
-  bool in_circles() const;
+  bool looping() const;
   bool ends_sentence(int32_t token) const;
 
   ThinkingParams params_;
@@ -98,8 +97,8 @@ class Thinking {
   int32_t certain_for_ = 0;  ///< consecutive tokens with a mean above `certain`
   bool sentence_ended_ = true;
   std::vector<int32_t> reasoning_;
-  std::array<int32_t, kPeriods>
-      repeated_{};  ///< [p - 1]: tokens equal to the one p positions earlier
+  /// [p - 1]: consecutive tokens equal to the one p positions earlier.
+  std::array<int32_t, kPeriods> repeated_{};
   bool loop_broken_ = false;
   std::vector<float> masked_;  ///< scratch
 };

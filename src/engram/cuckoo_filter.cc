@@ -31,8 +31,7 @@ bool CuckooFilter::insert(std::span<uint64_t> buckets, uint64_t hash) {
   at = other(at, print, mask);
   for (int move = 0; move < kMaxMoves; ++move) {
     if (put(buckets[at], print)) return true;
-    // Its place goes to the newcomer; which lane is as good as random, so that fingerprints do not
-    // chase each other in a circle.
+    // Evict a pseudo-random lane, so that displaced fingerprints do not cycle.
     const int victim = static_cast<int>(mix(static_cast<uint64_t>(move) << 16 | print) % kLanes);
     const uint64_t evicted = lane(buckets[at], victim);
     buckets[at] ^= (evicted ^ print) << (16 * victim);

@@ -19,8 +19,8 @@ Result<Memory> Memory::create(Tables tables, Gating gating) {
   return Memory(std::move(readers));
 }
 
-/// Brings `recent` up to the text's end: one lookup for each new token, or a whole window of them
-/// if the text is another one than before.
+/// Updates `recent` to the end of the text: one lookup per new token, or a whole window if the text
+/// is not a continuation of the previous one.
 Status Memory::recall(std::span<const int32_t> history) {
   const size_t n = history.size();
   const size_t reach = kWindow + kMaxOrder;
@@ -116,7 +116,7 @@ std::span<const Share> Memory::mix(const ModelPrediction& prediction) {
     }
     shares_[place - 1].mass += mass;
   };
-  // From the last table's longest context back: what is left for those before it.
+  // From the last table's longest context back; `left` is the weight that remains for the others.
   double left = 1;
   for (size_t i = readers_.size(); i-- > 0;) {
     const Familiarity before = familiarity(i);

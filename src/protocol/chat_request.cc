@@ -9,7 +9,7 @@ namespace chimere::protocol {
 namespace {
 
 void read_max_tokens(Fields& fields, Settings& settings) {
-  // The newer name wins where a client sends both for old and new servers.
+  // The newer name takes precedence if a client sends both.
   int64_t most = -1;
   const bool given = fields.integer("max_tokens", 1, 1 << 24, most);
   if (!fields.integer("max_completion_tokens", 1, 1 << 24, most) && !given) return;
@@ -18,7 +18,7 @@ void read_max_tokens(Fields& fields, Settings& settings) {
   if (!status.ok()) fields.fail(status.error().message, "max_completion_tokens");
 }
 
-/// `reasoning_effort`, or a number of tokens as `thinking_budget`, which wins.
+/// Reads `reasoning_effort`, or a token count as `thinking_budget`, which takes precedence.
 void read_reasoning(Fields& fields, Settings& settings) {
   std::string reasoning;
   bool given = fields.text("reasoning_effort", reasoning);
@@ -53,12 +53,12 @@ bool is_text(const Json* value, std::string_view text) {
   return value != nullptr && value->is_string() && value->get_ref<const std::string&>() == text;
 }
 
-/// Fields with one value that changes nothing.
+/// Fields for which only the value without effect is accepted.
 void read_fixed(Fields& fields) {
   if (const Json* format = fields.any("response_format")) {
     const auto type = format->is_object() ? format->find("type") : format->end();
     if (type == format->end() || !is_text(&*type, "text") || format->size() != 1) {
-      fields.fail("'response_format' can only be {\"type\": \"text\"} as yet.", "response_format",
+      fields.fail("'response_format' can only be {\"type\": \"text\"} for now.", "response_format",
                   "unsupported_value");
     }
   }
@@ -70,7 +70,7 @@ void read_fixed(Fields& fields) {
   }
   if (const Json* choice = fields.any("tool_choice")) {
     if (!is_text(choice, "none")) {
-      fields.fail("'tool_choice' can only be \"none\": this server does not know tools yet.",
+      fields.fail("'tool_choice' can only be \"none\": this server does not support tools yet.",
                   "tool_choice", "unsupported_value");
     }
   }
@@ -84,12 +84,12 @@ std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaul
   if (auto error = parse_object(body, {}, object)) return error;
   Fields fields(object, "");
   for (const auto* name : {"tools", "functions", "function_call", "parallel_tool_calls"}) {
-    fields.refuse(name, "this server does not know tools yet");
+    fields.refuse(name, "this server does not support tools yet");
   }
-  fields.refuse("audio", "this model writes text alone");
-  fields.refuse("prediction", "drafts come from the server");
-  fields.refuse("web_search_options", "this server does not search");
-  fields.refuse("verbosity", "models here were not trained for it");
+  fields.refuse("audio", "this model generates text only");
+  fields.refuse("prediction", "the server chooses the drafts");
+  fields.refuse("web_search_options", "this server has no web search");
+  fields.refuse("verbosity", "no model here supports it");
   read_generation(fields, defaults, limits, out);
   read_max_tokens(fields, out.settings);
   read_reasoning(fields, out.settings);

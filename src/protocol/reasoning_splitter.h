@@ -36,8 +36,7 @@ class ReasoningSplitter {
   void take_reasoning(bool ended, Piece& out);
 
   State state_;
-  bool any_reasoning_ =
-      false;  ///< reasoning was released: white space before further reasoning is part of it
+  bool any_reasoning_ = false;  ///< released some: white space before more belongs to it
   std::string held_;
 };
 

@@ -29,8 +29,8 @@ struct AuxiliaryView {
   /// missing.
   std::span<const float> logits;
   Candidate largest;  ///< finite
-  const kernels::LogSumExp* sums =
-      nullptr;  ///< nullptr: `logits` is a whole row; compute the sums from it
+  /// Of the whole row; nullptr: `logits` is a whole row to compute them from.
+  const kernels::LogSumExp* sums = nullptr;
 };
 
 /// Mixes p = (1 - w) p_model + p_other, where p_other sums to w < 1 over a few tokens. The result

@@ -32,8 +32,8 @@ struct LogitScan {
 
   Candidate largest;   ///< {+infinity, -1} if a logit is NaN or +infinity; id -1: all masked
   int64_t masked = 0;  ///< logits at -infinity
-  std::vector<float>
-      maxima;  ///< of the blocks; -infinity for those that would begin beyond the end
+  /// Of the blocks; -infinity for blocks beyond the end.
+  std::vector<float> maxima;
 
   static size_t first(size_t block) {
     return block / kInterleave * kInterleave * kBlock + block % kInterleave;

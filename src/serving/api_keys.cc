@@ -30,8 +30,8 @@ bool same_digest(std::string_view a, std::string_view b) {
 
 Result<ApiKey> read_key(const Json& entry, const std::string& path) {
   const auto damaged = [&] {
-    return invalid_data("The file of keys '" + path +
-                        "' holds an entry that is not as `chimere keys add` writes them.");
+    return invalid_data("The key file '" + path +
+                        "' has an invalid entry; write entries with `chimere keys add`.");
   };
   if (!entry.is_object()) return damaged();
   ApiKey key;
@@ -65,11 +65,11 @@ Status check_key(const ApiKey& key) {
   for (const std::string& scope : key.scopes) {
     if (std::ranges::find(kScopes, scope) == kScopes.end()) {
       return invalid_argument("There is no scope '" + scope +
-                              "'; take inference, metrics or engram.");
+                              "'; use inference, metrics or engram.");
     }
   }
   if (key.scopes.empty() || key.parallel < 0 || key.per_minute < 0) {
-    return invalid_argument("A key needs a scope, and limits from 0 on.");
+    return invalid_argument("A key needs at least one scope, and limits of 0 or more.");
   }
   return {};
 }
@@ -78,10 +78,10 @@ Result<std::vector<ApiKey>> load_keys(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (error || !std::filesystem::is_regular_file(status)) {
-    return not_found("There is no file of keys '" + path + "'; `chimere keys add NAME` makes one.");
+    return not_found("There is no key file '" + path + "'; `chimere keys add NAME` creates one.");
   }
   if ((status.permissions() & (perms::group_all | perms::others_all)) != perms::none) {
-    return invalid_data("The file of keys '" + path +
+    return invalid_data("The key file '" + path +
                         "' can be read by others; make it private: chmod 600.");
   }
   std::ifstream file(path);
@@ -90,7 +90,7 @@ Result<std::vector<ApiKey>> load_keys(const std::string& path) {
   const Json document = Json::parse(text.str(), nullptr, false);
   const bool list =
       document.is_object() && document.contains("keys") && document["keys"].is_array();
-  if (!list) return invalid_data("The file of keys '" + path + "' is damaged.");
+  if (!list) return invalid_data("The key file '" + path + "' is damaged.");
   std::vector<ApiKey> keys;
   for (const Json& entry : document["keys"]) {
     CHIMERE_TRY(ApiKey key, read_key(entry, path));
@@ -134,8 +134,8 @@ Result<std::unique_ptr<KeyRing>> KeyRing::open(std::string path) {
   std::unique_ptr<KeyRing> ring(new KeyRing(std::move(path)));
   CHIMERE_TRY(auto keys, load_keys(ring->path_));
   if (keys.empty()) {
-    return not_found("The file of keys '" + ring->path_ +
-                     "' has none; `chimere keys add NAME` makes one.");
+    return not_found("The key file '" + ring->path_ +
+                     "' has no keys; `chimere keys add NAME` creates one.");
   }
   ring->reload_if_changed();
   return ring;

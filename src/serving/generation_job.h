@@ -36,9 +36,8 @@ struct GenerationSpec {
   struct Choice {
     engine::Request request;
     protocol::ReasoningSplitter::Start start = protocol::ReasoningSplitter::Start::kContent;
-    std::string echo;  ///< text before the generation
-    bool new_prompt =
-        false;  ///< counts towards prompt tokens: not another choice of the previous prompt
+    std::string echo;         ///< text before the generation
+    bool new_prompt = false;  ///< counted in the usage; further choices of a prompt are not
   };
   bool chat = true;
   bool stream = false;

@@ -9,13 +9,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Steps without drafts say what drafts are compared with: the first few, and one now and then.
+/// Steps without drafts are the baseline for drafts: the first few, and one periodically.
 constexpr int32_t kFirstPlainSteps = 4;
 constexpr int32_t kMaxStepsSincePlain = 64;
-/// From so many generations on `auto` drafts nothing on a GPU: few generations find drafts in the
-/// same step, so that hardly two steps have the same rows, and none of them is a graph launch.
+/// With this many generations on a GPU, `auto` proposes no drafts: few of them have drafts in the
+/// same step, so that the row counts vary and captured CUDA graphs cannot be reused.
 constexpr size_t kManyOnGpu = 8;
-/// Most tokens that Model::draft() looks ahead.
+/// Longest chain of Model::draft().
 constexpr int32_t kDepth = 4;
 
 bool plain_step_is_due(const DraftStatistics& statistics, int32_t sequences) {
@@ -36,7 +36,8 @@ void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generat
   }
   const bool many = model.logits_on_gpu() && decoding.size() >= kManyOnGpu;
   const auto n = static_cast<int32_t>(decoding.size());
-  // Each row of a verification takes a recurrent state of its own until it is settled.
+  // Each verification row holds a recurrent state of its own until the drafts are accepted or
+  // rejected.
   const state::StateStore& states = model.states();
   int64_t room = max_rows;
   if (states.bytes_per_slot() > 0) {

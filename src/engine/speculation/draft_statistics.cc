@@ -7,17 +7,18 @@
 namespace chimere::engine {
 namespace {
 
+/// Weight of the initial rates, in trials.
 constexpr double kExpectedTrials = 4;
-/// More trials than this are halved, so that the rate follows the text.
+/// Counts are halved at this many trials, so that the rate follows the text.
 constexpr double kMaxTrials = 128;
 
 constexpr double kMemory = 1.0 / 32;
-/// Probes before a decision, and rounds that the block is shown before a trial.
+/// Probes before a decision, and rounds of updating the MTP head's KV cache before a trial.
 constexpr int32_t kProbes = 3;
 constexpr int32_t kWarmupRounds = 48;
 constexpr int32_t kShortestIdle = 512;
 constexpr int32_t kLongestIdle = 32768;
-/// A trial that is as bad as this ends early.
+/// A trial with a mean gain below kNoGainExpected ends after kEarlyRounds.
 constexpr int32_t kEarlyRounds = 4;
 constexpr double kNoGainExpected = -0.15;
 
@@ -69,7 +70,7 @@ DraftPolicy::DraftDecision DraftPolicy::decide(bool gain_expected) {
   return DraftDecision::kNone;
 }
 
-/// One probe more before the next decision.
+/// The next decision needs one more probe.
 void DraftPolicy::stop_drafting() {
   phase_ = Phase::kProbing;
   probes_ = kProbes - 1;

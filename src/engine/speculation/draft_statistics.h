@@ -66,8 +66,7 @@ class DraftPolicy {
   void stop_drafting();
 
   static constexpr int32_t kTrialRounds = 12;
-  static constexpr int32_t kBetweenProbes =
-      64;  ///< rounds; a probe takes less time than one of them
+  static constexpr int32_t kBetweenProbes = 64;  ///< rounds; a probe takes less than one
 
   Phase phase_ = Phase::kProbing;
   double mean_ = 0;
