@@ -24,7 +24,7 @@ void normalise(std::vector<float>& v) {
 }  // namespace
 
 /// A text being computed.
-struct Embedder::Reading {
+struct Embedder::ActiveText {
   std::span<const int32_t> tokens;
   std::vector<float>* out = nullptr;
   std::unique_ptr<state::SequenceState> state;
@@ -76,41 +76,41 @@ Result<std::vector<std::vector<float>>> Embedder::embed(
     std::span<const std::vector<int32_t>> texts) {
   CHIMERE_CHECK_OK(check(texts));
   std::vector<std::vector<float>> out(texts.size());
-  std::vector<Reading> reading;
+  std::vector<ActiveText> active;
   size_t next = 0;
-  while (next < texts.size() || !reading.empty()) {
-    while (reading.size() < kMaxTexts && next < texts.size()) {
-      Reading r;
+  while (next < texts.size() || !active.empty()) {
+    while (active.size() < kMaxTexts && next < texts.size()) {
+      ActiveText r;
       r.tokens = texts[next];
       r.out = &out[next++];
       r.state = model_.states().create_sequence();
       r.chunks = model::chunk_sizes(r.tokens, {});
       r.sum.assign(static_cast<size_t>(dimensions()), 0);
-      reading.push_back(std::move(r));
+      active.push_back(std::move(r));
     }
-    CHIMERE_CHECK_OK(read(reading));
-    std::erase_if(reading, [](const Reading& r) { return !r.out->empty(); });
+    CHIMERE_CHECK_OK(compute_step(active));
+    std::erase_if(active, [](const ActiveText& r) { return !r.out->empty(); });
   }
   return out;
 }
 
 /// One step with the next chunks of as many texts as fit, in order.
-Status Embedder::read(std::vector<Reading>& reading) {
+Status Embedder::compute_step(std::vector<ActiveText>& active) {
   model::StepPlan plan;
-  std::vector<Reading*> part;
-  auto room = static_cast<size_t>(max_step_rows_);
-  for (Reading& r : reading) {
+  std::vector<ActiveText*> step;
+  auto free_rows = static_cast<size_t>(max_step_rows_);
+  for (ActiveText& r : active) {
     model::SequenceRows rows;
     rows.state = r.state.get();
     rows.row_class = model::RowClass::kPrefill;
     r.rows = 0;
     for (const int32_t chunk : r.chunks) {
-      if (r.rows + static_cast<size_t>(chunk) > room) break;
+      if (r.rows + static_cast<size_t>(chunk) > free_rows) break;
       r.rows += static_cast<size_t>(chunk);
       rows.chunks.push_back(chunk);
     }
     if (r.rows == 0) break;
-    room -= r.rows;
+    free_rows -= r.rows;
     r.chunks.erase(r.chunks.begin(),
                    r.chunks.begin() + static_cast<std::ptrdiff_t>(rows.chunks.size()));
     const auto now = r.tokens.subspan(static_cast<size_t>(r.state->position()), r.rows);
@@ -122,12 +122,12 @@ Status Embedder::read(std::vector<Reading>& reading) {
       rows.logits_of = {static_cast<int32_t>(r.rows) - 1};
     }
     plan.sequences.push_back(std::move(rows));
-    part.push_back(&r);
+    step.push_back(&r);
   }
   CHIMERE_TRY(const model::StepResult result, model_.forward(plan));
   int64_t at = 0;
-  for (size_t i = 0; i < part.size(); ++i) {
-    Reading& r = *part[i];
+  for (size_t i = 0; i < step.size(); ++i) {
+    ActiveText& r = *step[i];
     const size_t wanted = plan.sequences[i].logits_of.size();
     for (size_t n = 0; n < wanted; ++n, ++at) {
       const float* hidden = result.logits.row(at);

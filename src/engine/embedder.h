@@ -43,14 +43,14 @@ class Embedder {
   Result<std::vector<std::vector<float>>> embed(std::span<const std::vector<int32_t>> texts);
 
  private:
-  struct Reading;
+  struct ActiveText;
 
   Embedder(model::Model& model, const text::Tokenizer& tokenizer, int32_t max_step_rows,
            int64_t context)
       : model_(model), tokenizer_(tokenizer), max_step_rows_(max_step_rows), context_(context) {}
 
   Status check(std::span<const std::vector<int32_t>> texts) const;
-  Status read(std::vector<Reading>& reading);
+  Status compute_step(std::vector<ActiveText>& active);
 
   model::Model& model_;
   const text::Tokenizer& tokenizer_;

@@ -141,7 +141,7 @@ class Engine {
   model::StepPlan make_plan(const std::vector<Planned>& planned);
   bool worth_interleaving(const std::vector<Planned>& planned) const;
   void begin_step(std::vector<Planned> planned);
-  std::optional<InFlight> launch(const std::vector<Planned>& planned, bool behind);
+  std::optional<InFlight> launch(const std::vector<Planned>& planned, bool overlapped);
   bool may_overlap() const;
   void finish_in_flight();
   Status compute(const std::vector<Planned>& planned);

@@ -74,9 +74,9 @@ TEST_F(EngramMixtureTest, LeavesUnknownContextsUnchanged) {
 
 TEST_F(EngramMixtureTest, IsInactiveInsideReasoningByDefault) {
   const std::vector<int32_t> inside = {Letters::kThink, 5, 1};
-  const std::vector<int32_t> behind = {Letters::kThink, 5, Letters::kEndThink, 1};
+  const std::vector<int32_t> after = {Letters::kThink, 5, Letters::kEndThink, 1};
   EXPECT_EQ(sample(always_, inside).p_max, 1.0F / 28);
-  EXPECT_GT(sample(always_, behind).p_max, 0.8F);
+  EXPECT_GT(sample(always_, after).p_max, 0.8F);
   const EngramOptions asked{engram::Gating::kKneserNey, true};
   EXPECT_GT(sample(asked, inside).p_max, 0.8F);
 }

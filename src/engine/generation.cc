@@ -158,14 +158,14 @@ model::SequenceRows Generation::decode_rows() {
   return out;
 }
 
-std::optional<model::SequenceRows> Generation::async_row(bool behind) {
+std::optional<model::SequenceRows> Generation::async_row(bool overlapped) {
   if (needed_.largest == 0 || thinking_ || (speculator_ && !speculator_->idle())) return {};
-  const size_t position = history_.size() + (behind ? 1 : 0);
+  const size_t position = history_.size() + (overlapped ? 1 : 0);
   std::optional<kernels::TokenChoice> choice = sampler_.choice_on_gpu(position);
   if (!choice) return {};
   model::SequenceRows out = decode_rows();
   out.choice = choice;
-  out.async_token = behind;
+  out.async_token = overlapped;
   return out;
 }
 
@@ -194,9 +194,9 @@ int32_t Generation::max_drafts() const {
 }
 
 int32_t Generation::max_tokens() const {
-  const int64_t room =
+  const int64_t available =
       std::min<int64_t>(context_ - prompt_size(), std::numeric_limits<int32_t>::max());
-  const auto most = static_cast<int32_t>(room);
+  const auto most = static_cast<int32_t>(available);
   return request_.max_tokens >= 0 ? std::min(most, request_.max_tokens) : most;
 }
 

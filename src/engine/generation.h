@@ -84,10 +84,10 @@ class Generation {
   model::SequenceRows decode_rows();
 
   /// The row of the newest token with sampling on the GPU, for an asynchronous launch; nothing if
-  /// the request needs more than that (reasoning control, drafts, logits on the host). `behind`:
-  /// the newest token is the one that the step in flight samples, so the row takes its token from
-  /// there.
-  std::optional<model::SequenceRows> async_row(bool behind);
+  /// the request needs more than that (reasoning control, drafts, logits on the host).
+  /// `overlapped`: the newest token is the one that the step in flight samples, so the row takes
+  /// its token from there.
+  std::optional<model::SequenceRows> async_row(bool overlapped);
 
   int64_t decode_size() const {
     return 1 + (speculator_ ? static_cast<int64_t>(speculator_->drafts().size()) : 0);

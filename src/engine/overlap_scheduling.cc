@@ -14,15 +14,16 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-/// Launches a decode step whose tokens are sampled on the GPU. `behind`: it follows the step in
+/// Launches a decode step whose tokens are sampled on the GPU. `overlapped`: it follows the step in
 /// flight and takes its tokens from there. Nothing if a request needs more than that.
-std::optional<Engine::InFlight> Engine::launch(const std::vector<Planned>& planned, bool behind) {
+std::optional<Engine::InFlight> Engine::launch(const std::vector<Planned>& planned,
+                                               bool overlapped) {
   if (!model_.supports_overlap() || planned.size() > kernels::kMaxChoices) return {};
   InFlight step;
   for (const Planned& p : planned) {
     if (p.generation == nullptr) continue;
-    if (p.rows > 0 || (behind && p.generation->ends_with_next())) return {};
-    auto row = p.generation->async_row(behind);
+    if (p.rows > 0 || (overlapped && p.generation->ends_with_next())) return {};
+    auto row = p.generation->async_row(overlapped);
     if (!row) return {};
     step.planned.push_back(p);
     step.plan.sequences.push_back(*std::move(row));

@@ -83,7 +83,7 @@ std::optional<ThinkingParams> thinking_params(const text::Tokenizer& tokenizer, 
   p.close = tokenizer.find("</think>");
   if (p.open < 0 || p.close < 0) return std::nullopt;
   p.forced_closing = tokenizer.encode("\nThat is enough thought; the answer follows.\n", false);
-  p.behind = tokenizer.encode("\n\n", false);
+  p.after_close = tokenizer.encode("\n\n", false);
   p.resume = tokenizer.encode("\nLet me check this once more.\n", false);
   p.loop_breaker = tokenizer.encode("\nI am going round in circles. What matters is:\n", false);
   for (int32_t id = 0; id < tokenizer.n_tokens(); ++id) {
@@ -106,15 +106,15 @@ Thinking::Thinking(ThinkingParams params, std::span<const int32_t> prompt, int32
   }
   // Reasoning that ends right before the generation belongs to this message: a second block is not
   // allowed.
-  const auto behind = static_cast<size_t>(last - prompt.rbegin());
-  if (behind <= params_.behind.size()) phase_ = Phase::kBehind;
+  const auto distance = static_cast<size_t>(last - prompt.rbegin());
+  if (distance <= params_.after_close.size()) phase_ = Phase::kClosed;
 }
 
 void Thinking::begin() {
   phase_ = Phase::kReasoning;
   params_.budget = std::max(params_.budget, 0);
   if (tokens_left_ >= 0) {
-    const auto tags = static_cast<int32_t>(1 + params_.behind.size());
+    const auto tags = static_cast<int32_t>(1 + params_.after_close.size());
     const int32_t answer = std::min(params_.answer_tokens, std::max(1, tokens_left_ / 2));
     params_.budget = std::min(params_.budget, std::max(0, tokens_left_ - tags - answer));
   }
@@ -141,7 +141,7 @@ bool Thinking::looping() const {
 
 void Thinking::forbid_where_needed(std::vector<int32_t>& forbidden) const {
   if (phase_ != Phase::kBefore) forbidden.push_back(params_.open);
-  if (phase_ == Phase::kBehind || phase_ == Phase::kAnswer) forbidden.push_back(params_.close);
+  if (phase_ == Phase::kClosed || phase_ == Phase::kAnswer) forbidden.push_back(params_.close);
 }
 
 void Thinking::close(End end, bool with_forced_closing) {
@@ -151,7 +151,7 @@ void Thinking::close(End end, bool with_forced_closing) {
     forced_.assign(params_.forced_closing.begin(), params_.forced_closing.end());
   }
   forced_.push_back(params_.close);
-  forced_.insert(forced_.end(), params_.behind.begin(), params_.behind.end());
+  forced_.insert(forced_.end(), params_.after_close.begin(), params_.after_close.end());
   counts_.end = end;
   closing_ = true;
 }
@@ -199,7 +199,7 @@ void Thinking::note(int32_t token, bool forced) {
       break;
     case Phase::kReasoning:
       if (token == params_.close) {
-        phase_ = Phase::kBehind;
+        phase_ = Phase::kClosed;
         break;
       }
       ++counts_.tokens;
@@ -211,7 +211,7 @@ void Thinking::note(int32_t token, bool forced) {
         repeated_[p - 1] = same ? repeated_[p - 1] + 1 : 0;
       }
       break;
-    case Phase::kBehind:
+    case Phase::kClosed:
       if (!forced && !without_spaces(tokenizer_.token_bytes(token, false)).empty()) {
         phase_ = Phase::kAnswer;
       }
@@ -249,7 +249,7 @@ Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler,
     ++counts_.suppressed_tokens;
     forbidden.insert(forbidden.end(), params_.suppressed.begin(), params_.suppressed.end());
   }
-  const bool too_soon = phase_ == Phase::kBehind && tokenizer_.is_end_of_generation(drawn.id);
+  const bool too_soon = phase_ == Phase::kClosed && tokenizer_.is_end_of_generation(drawn.id);
   const bool replaced = std::ranges::find(forbidden, drawn.id) != forbidden.end();
   // A suppressed reasoning token must be replaced by another one, not by an end of the reasoning.
   const bool within = phase_ == Phase::kReasoning && replaced;

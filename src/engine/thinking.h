@@ -30,7 +30,7 @@ struct ThinkingParams {
   int32_t open = -1;                    ///< <think>
   int32_t close = -1;                   ///< </think>
   std::vector<int32_t> forced_closing;  ///< sentence inserted before a forced end
-  std::vector<int32_t> behind;          ///< what the chat template writes after `close`
+  std::vector<int32_t> after_close;     ///< what the chat template writes after `close`
   std::vector<int32_t> resume;          ///< text that resumes reasoning
   std::vector<int32_t> loop_breaker;    ///< text that breaks a loop in the reasoning
   std::vector<int32_t> suppressed;      ///< sorted; tokens that begin another round of doubt
@@ -72,7 +72,7 @@ class Thinking {
   const ThinkingCounts& counts() const { return counts_; }
 
  private:
-  enum class Phase { kBefore, kReasoning, kBehind, kAnswer };
+  enum class Phase { kBefore, kReasoning, kClosed, kAnswer };
   static constexpr size_t kWindow = 32;
   static constexpr size_t kPeriods = 64;
 

@@ -25,7 +25,7 @@ ThinkingParams params(int32_t budget) {
   p.open = kOpen;
   p.close = kClose;
   p.forced_closing = {30, 31};
-  p.behind = {32};
+  p.after_close = {32};
   p.resume = {33, 34};
   p.loop_breaker = {35};
   p.suppressed = {36};

@@ -32,25 +32,27 @@ class CuckooFilter {
   bool may_contain(uint64_t hash) const {
     if (buckets_.empty()) return true;
     const uint64_t mask = buckets_.size() - 1;
-    const uint64_t print = print_of(hash);
+    const uint64_t fingerprint = fingerprint_of(hash);
     const uint64_t first = hash & mask;
-    return holds(buckets_[first], print) || holds(buckets_[other(first, print, mask)], print);
+    return holds(buckets_[first], fingerprint) ||
+           holds(buckets_[other(first, fingerprint, mask)], fingerprint);
   }
 
   /// Builds buckets that contain all hashes, with a load of at most 95 %.
   static std::vector<uint64_t> build(std::span<const uint64_t> hashes);
 
  private:
-  static uint64_t print_of(uint64_t hash) {
-    const uint64_t print = hash >> 48;
-    return print == 0 ? 1 : print;
+  static uint64_t fingerprint_of(uint64_t hash) {
+    const uint64_t fingerprint = hash >> 48;
+    return fingerprint == 0 ? 1 : fingerprint;
   }
-  static uint64_t other(uint64_t bucket, uint64_t print, uint64_t mask) {
-    return (bucket ^ mix(print)) & mask;
+  static uint64_t other(uint64_t bucket, uint64_t fingerprint, uint64_t mask) {
+    return (bucket ^ mix(fingerprint)) & mask;
   }
-  /// Whether one of the four lanes equals `print`: a lane that becomes 0 borrows into its top bit.
-  static bool holds(uint64_t bucket, uint64_t print) {
-    const uint64_t x = bucket ^ (print * 0x0001000100010001ULL);
+  /// Whether one of the four lanes equals `fingerprint`: a lane that becomes 0 borrows into its top
+  /// bit.
+  static bool holds(uint64_t bucket, uint64_t fingerprint) {
+    const uint64_t x = bucket ^ (fingerprint * 0x0001000100010001ULL);
     return ((x - 0x0001000100010001ULL) & ~x & 0x8000800080008000ULL) != 0;
   }
   static bool insert(std::span<uint64_t> buckets, uint64_t hash);

@@ -178,7 +178,7 @@ Result<LegacyContent> read_legacy(const std::string& path) {
     LegacyEntry entry{slot.hash, {}};
     const auto data = view.data_of(slot);
     for (size_t at = 0; data && at < data->size(); at += 8) {
-      entry.nexts.push_back(
+      entry.successors.push_back(
           {number<uint32_t>(data->data() + at), number<uint32_t>(data->data() + at + 4), 0, 0, 0});
     }
     found.emplace_back(slot.offset, std::move(entry));
@@ -206,8 +206,8 @@ Result<std::vector<uint8_t>> legacy_bytes(const LegacyContent& content) {
     while (slots[at].hash != 0) at = at + 1 == count ? 0 : at + 1;
     uint64_t total = 0;
     const auto offset = static_cast<uint32_t>(data.size());
-    append(data, static_cast<uint32_t>(entry.nexts.size()));
-    for (const Successor& s : entry.nexts) {
+    append(data, static_cast<uint32_t>(entry.successors.size()));
+    for (const Successor& s : entry.successors) {
       append(data, s.token);
       append(data, s.weight);
       total += s.weight;
@@ -237,10 +237,11 @@ LegacyContent legacy_content(std::span<const std::vector<int32_t>> documents, ui
     }
   }
   LegacyContent out{order, 0, {}};
-  for (const auto& [hash, nexts] : counted) {
+  for (const auto& [hash, successors] : counted) {
     LegacyEntry entry{hash, {}};
-    for (const auto& [token, count] : nexts) entry.nexts.push_back({token, count, 0, 0, 0});
-    std::ranges::sort(entry.nexts, [](const Successor& a, const Successor& b) {
+    for (const auto& [token, count] : successors)
+      entry.successors.push_back({token, count, 0, 0, 0});
+    std::ranges::sort(entry.successors, [](const Successor& a, const Successor& b) {
       return a.weight > b.weight || (a.weight == b.weight && a.token < b.token);
     });
     out.entries.push_back(std::move(entry));

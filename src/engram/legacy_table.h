@@ -19,8 +19,8 @@ namespace chimere::engram {
 uint64_t legacy_hash(std::span<const int32_t> tokens);
 
 struct LegacyEntry {
-  uint64_t hash = 0;             ///< of the context
-  std::vector<Successor> nexts;  ///< token and weight as stored in the file: 1 per occurrence
+  uint64_t hash = 0;                  ///< of the context
+  std::vector<Successor> successors;  ///< token and weight as stored in the file: 1 per occurrence
 };
 
 struct LegacyContent {

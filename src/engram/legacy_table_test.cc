@@ -120,12 +120,12 @@ TEST_F(LegacyTableTest, AgreesWithCountingOnRandomTexts) {
   }
   EXPECT_EQ(table->info().contexts, counted.size());
   std::vector<Evidence> found;
-  for (const auto& [context, nexts] : counted) {
+  for (const auto& [context, successors] : counted) {
     ASSERT_TRUE(table->find(context, found).ok());
     ASSERT_EQ(found.size(), 1);
     std::map<uint32_t, float> got;
     for (const Counted& c : found[0].top) got[c.token] = c.count;
-    EXPECT_EQ(got, nexts);
+    EXPECT_EQ(got, successors);
   }
 }
 

@@ -84,9 +84,9 @@ Result<bool> Memory::look_up(std::span<const int32_t> history) {
 Result<bool> Memory::likeliest(std::span<const int32_t> history, Share& out) {
   int longest = 0;
   for (const Reader& reader : readers_) {
-    CHIMERE_CHECK_OK(reader.table->find(history, asked_));
-    if (asked_.empty()) continue;
-    const Evidence& e = asked_.back();
+    CHIMERE_CHECK_OK(reader.table->find(history, scratch_));
+    if (scratch_.empty()) continue;
+    const Evidence& e = scratch_.back();
     if (e.order <= longest || e.left <= 0) continue;
     longest = e.order;
     const Counted& best = *std::ranges::max_element(e.top, {}, &Counted::left);
@@ -97,8 +97,8 @@ Result<bool> Memory::likeliest(std::span<const int32_t> history, Share& out) {
 
 Status Memory::successors(std::span<const int32_t> history, std::vector<int32_t>& out) {
   for (const Reader& reader : readers_) {
-    CHIMERE_CHECK_OK(reader.table->find(history, asked_));
-    for (const Evidence& e : asked_) {
+    CHIMERE_CHECK_OK(reader.table->find(history, scratch_));
+    for (const Evidence& e : scratch_) {
       for (const Counted& c : e.top) out.push_back(static_cast<int32_t>(c.token));
     }
   }
@@ -107,14 +107,14 @@ Status Memory::successors(std::span<const int32_t> history, std::vector<int32_t>
 
 std::span<const Share> Memory::mix(const ModelPrediction& prediction) {
   shares_.clear();
-  if (place_.size() < prediction.logits.size()) place_.resize(prediction.logits.size(), 0);
+  if (index_.size() < prediction.logits.size()) index_.resize(prediction.logits.size(), 0);
   const auto add = [this](uint32_t token, float mass) {
-    uint32_t& place = place_[token];
-    if (place == 0) {
+    uint32_t& index = index_[token];
+    if (index == 0) {
       shares_.push_back({token, 0});
-      place = static_cast<uint32_t>(shares_.size());
+      index = static_cast<uint32_t>(shares_.size());
     }
-    shares_[place - 1].mass += mass;
+    shares_[index - 1].mass += mass;
   };
   // From the last table's longest context back; `left` is the weight that remains for the others.
   double left = 1;
@@ -137,7 +137,7 @@ std::span<const Share> Memory::mix(const ModelPrediction& prediction) {
       left -= taken * given;
     }
   }
-  for (const Share& s : shares_) place_[s.token] = 0;
+  for (const Share& s : shares_) index_[s.token] = 0;
   return shares_;
 }
 

@@ -85,8 +85,8 @@ class Memory {
   size_t seen_ = 0;            ///< length of the text at that time
   bool fresh_ = false;         ///< Reader::found is valid for these tokens
   std::vector<Share> shares_;
-  std::vector<Evidence> asked_;  ///< scratch
-  std::vector<uint32_t> place_;  ///< index in shares_ of a token, + 1; 0 between calls
+  std::vector<Evidence> scratch_;
+  std::vector<uint32_t> index_;  ///< index in shares_ of a token, + 1; 0 between calls
 };
 
 /// The discounted distribution of a context: calls use(token, share). The shares sum to 1; no call

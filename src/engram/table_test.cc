@@ -64,14 +64,14 @@ TEST_F(TableTest, ContainsExactlyTheContextsOfItsTexts) {
       open_table(save(counts_of(documents, order)), {.tokenizer = kTokenizer}).value();
   EXPECT_EQ(table->info().contexts, counted.size() + 1) << "including the empty one";
   std::vector<Evidence> found;
-  for (const auto& [context, nexts] : counted) {
+  for (const auto& [context, successors] : counted) {
     ASSERT_TRUE(table->find(context, found).ok());
     ASSERT_EQ(found.size(), context.size());
-    EXPECT_EQ(found.back().distinct, nexts.size());
+    EXPECT_EQ(found.back().distinct, successors.size());
     if (context.size() < 4) continue;  // shorter ones have continuation counts
     std::map<uint32_t, float> got;
     for (const Counted& c : found.back().top) got[c.token] = c.count;
-    EXPECT_EQ(got, nexts);
+    EXPECT_EQ(got, successors);
   }
   for (int i = 0; i < 2000; ++i) {
     const std::vector<int32_t> context = {token(rng), token(rng), token(rng)};

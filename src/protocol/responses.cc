@@ -197,11 +197,11 @@ TextChunks::TextChunks(const ResponseHead& head, bool chat, int64_t index, bool 
   const std::string place = to_text(Json(kPlace));
   const size_t at = whole.rfind(place);
   before_ = whole.substr(0, at);
-  behind_ = whole.substr(at + place.size());
+  after_ = whole.substr(at + place.size());
 }
 
 std::string TextChunks::chunk(const std::string& content) const {
-  return before_ + to_text(Json(content)) + behind_;
+  return before_ + to_text(Json(content)) + after_;
 }
 
 std::string chat_usage_chunk(const ResponseHead& head, const Usage& usage) {

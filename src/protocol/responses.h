@@ -63,7 +63,7 @@ class TextChunks {
 
  private:
   std::string before_;
-  std::string behind_;
+  std::string after_;
 };
 
 /// Chunks of a stream. `null_usage`: the last chunk will carry the usage; all others contain

@@ -39,15 +39,15 @@ void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generat
   // Each verification row holds a recurrent state of its own until the drafts are accepted or
   // rejected.
   const state::StateStore& states = model.states();
-  int64_t room = max_rows;
+  int64_t free_rows = max_rows;
   if (states.bytes_per_slot() > 0) {
-    room = std::min(room, states.max_slots() - states.slots_in_use() - n);
+    free_rows = std::min(free_rows, states.max_slots() - states.slots_in_use() - n);
   }
-  const auto share = static_cast<int32_t>(std::max<int64_t>(0, room / n));
+  const auto share = static_cast<int32_t>(std::max<int64_t>(0, free_rows / n));
   const bool plain = plain_step_is_due(statistics, n);
   const DraftCosts costs = {&statistics.steps, &statistics.drafts, n};
 
-  std::vector<Generation*> asking;
+  std::vector<Generation*> drafting;
   std::vector<model::DraftStart> starts;
   int32_t depth = 0;
   for (Generation* g : decoding) {
@@ -58,20 +58,20 @@ void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generat
     }
     const int32_t most = plain ? 0 : std::min(share, g->max_drafts());
     if (!g->speculator()->begin(g->history(), most, costs, model.has_drafts())) continue;
-    asking.push_back(g);
+    drafting.push_back(g);
     starts.push_back(g->draft_start());
     depth = std::max(depth, std::min(most, kDepth));
   }
-  if (asking.empty()) return;
-  std::vector<int32_t> calls(asking.size());
+  if (drafting.empty()) return;
+  std::vector<int32_t> calls(drafting.size());
   const auto begun = Clock::now();
   const Status drafted = model.draft(starts, depth, [&](size_t i, std::span<const float> logits) {
     ++calls[i];
-    return asking[i]->speculator()->choose(logits);
+    return drafting[i]->speculator()->choose(logits);
   });
   const std::chrono::duration<double> took = Clock::now() - begun;
   if (!drafted.ok()) return;
-  statistics.drafts.add(static_cast<int32_t>(asking.size()),
+  statistics.drafts.add(static_cast<int32_t>(drafting.size()),
                         took.count() / *std::ranges::max_element(calls));
 }
 

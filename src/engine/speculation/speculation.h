@@ -15,9 +15,9 @@ enum class Speculation {
 };
 
 struct SpeculationCounts {
-  int64_t drafted = 0;   ///< drafts that were verified
-  int64_t accepted = 0;  ///< drafts that equalled the sampled token
-  int64_t asked = 0;     ///< drafts requested from the model, verified or not
+  int64_t drafted = 0;    ///< drafts that were verified
+  int64_t accepted = 0;   ///< drafts that equalled the sampled token
+  int64_t requested = 0;  ///< drafts requested from the model, verified or not
 };
 
 }  // namespace chimere::engine

@@ -201,7 +201,7 @@ bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Dra
 
 int32_t Speculator::choose(std::span<const float> logits) {
   ++calls_;
-  ++counts_.asked;
+  ++counts_.requested;
   const auto drawn = sampler_.sample(logits, {}, position_);
   if (!drawn.ok()) return -1;  // invalid logits: the model reports the error
   const double p = probability(logits, drawn->id, inverse_temperature_);
