@@ -277,7 +277,7 @@ void Engine::accept(const std::vector<Planned>& planned) {
 
 void Engine::measure_prefill_budget(const std::vector<Planned>& planned, double seconds) {
   const auto [generations, prompt_rows] = count_rows(planned);
-  prefill_budget_.measured(generations, prompt_rows, seconds);
+  prefill_budget_.record(generations, prompt_rows, seconds);
 }
 
 Engine::RowCounts Engine::count_rows(const std::vector<Planned>& planned) {

@@ -268,7 +268,7 @@ void Generation::choose(const model::StepResult& result, const ReadLogits& read_
 }
 
 int32_t Generation::accept() {
-  if (speculator_) settle_drafts();
+  if (speculator_) commit_drafts();
   int32_t added = 0;
   for (Choice& choice : std::exchange(choices_, {})) {
     accept(std::move(choice));
@@ -278,7 +278,7 @@ int32_t Generation::accept() {
   return added;
 }
 
-void Generation::settle_drafts() {
+void Generation::commit_drafts() {
   const std::span<const int32_t> drafts = speculator_->drafts();
   const auto is_draft = [&](size_t i) {
     return i < drafts.size() && choices_[i].sampled.ok() && choices_[i].sampled->id == drafts[i];

@@ -136,7 +136,7 @@ class Generation {
   /// Records the token of the next row. False if no further row is to be sampled.
   bool choose(Result<sampling::Sampled> sampled);
   void accept(Choice choice);
-  void settle_drafts();
+  void commit_drafts();
   /// Most tokens that the generation can have.
   int32_t max_tokens() const;
   bool ends_generation(int32_t token) const;

@@ -22,7 +22,7 @@ class PrefillBudget {
   /// Seconds of prefill allowed between two decode steps.
   double itl_budget() const { return (max_itl_ratio_ - 1) * decode_step_; }
   /// Records the duration of a step.
-  void measured(int64_t generations, int64_t prompt_rows, double seconds);
+  void record(int64_t generations, int64_t prompt_rows, double seconds);
 
  private:
   double max_itl_ratio_;

@@ -129,7 +129,7 @@ bool Thinking::ends_sentence(int32_t token) const {
 }
 
 /// The mean certainty of the last kWindow tokens has been high for kWindow tokens.
-bool Thinking::sure() const { return certain_for_ >= static_cast<int32_t>(kWindow); }
+bool Thinking::is_certain() const { return certain_for_ >= static_cast<int32_t>(kWindow); }
 
 bool Thinking::looping() const {
   for (size_t p = 1; p <= kPeriods; ++p) {
@@ -139,7 +139,7 @@ bool Thinking::looping() const {
   return false;
 }
 
-void Thinking::forbid_where_needed(std::vector<int32_t>& forbidden) const {
+void Thinking::add_forbidden(std::vector<int32_t>& forbidden) const {
   if (phase_ != Phase::kBefore) forbidden.push_back(params_.open);
   if (phase_ == Phase::kClosed || phase_ == Phase::kAnswer) forbidden.push_back(params_.close);
 }
@@ -161,7 +161,7 @@ void Thinking::decide(int32_t drawn) {
   const int32_t left = params_.budget - counts_.tokens;
   const auto forced_closing = static_cast<int32_t>(params_.forced_closing.size());
   const bool wants_end = drawn == params_.close || tokenizer_.is_end_of_generation(drawn);
-  const auto has_room = [&](const std::vector<int32_t>& text) {
+  const auto fits = [&](const std::vector<int32_t>& text) {
     return left - forced_closing > static_cast<int32_t>(text.size());
   };
   if (wants_end) {
@@ -169,7 +169,7 @@ void Thinking::decide(int32_t drawn) {
     double sum = 0;
     for (const double c : certainties_) sum += c;
     const int32_t n = std::min(certainties_seen_, static_cast<int32_t>(kWindow));
-    if (early && has_room(params_.resume) && n > 0 && sum / n < params_.uncertain) {
+    if (early && fits(params_.resume) && n > 0 && sum / n < params_.uncertain) {
       ++counts_.resumed;
       forced_.assign(params_.resume.begin(), params_.resume.end());
     } else {
@@ -180,13 +180,13 @@ void Thinking::decide(int32_t drawn) {
     close(End::kBudget, true);
   } else if (looping()) {
     repeated_.fill(0);
-    if (loop_broken_ || !has_room(params_.loop_breaker)) {
+    if (loop_broken_ || !fits(params_.loop_breaker)) {
       close(End::kLoop, true);
     } else {
       loop_broken_ = true;
       forced_.assign(params_.loop_breaker.begin(), params_.loop_breaker.end());
     }
-  } else if (sentence_ended_ && sure() && counts_.tokens >= params_.least) {
+  } else if (sentence_ended_ && is_certain() && counts_.tokens >= params_.least) {
     close(End::kCertain, true);
   }
 }
@@ -241,7 +241,7 @@ Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler,
   }
 
   std::vector<int32_t> forbidden;
-  forbid_where_needed(forbidden);
+  add_forbidden(forbidden);
   const bool suppressed_token = phase_ == Phase::kReasoning && certain_for_ > 0 &&
                                 sentence_ended_ &&
                                 std::ranges::binary_search(params_.suppressed, drawn.id);

@@ -77,11 +77,11 @@ class Thinking {
   static constexpr size_t kPeriods = 64;
 
   void begin();
-  void forbid_where_needed(std::vector<int32_t>& forbidden) const;
+  void add_forbidden(std::vector<int32_t>& forbidden) const;
   void decide(int32_t drawn);
   void close(ThinkingCounts::End end, bool with_forced_closing);
   void note(int32_t token, bool forced);
-  bool sure() const;
+  bool is_certain() const;
   bool looping() const;
   bool ends_sentence(int32_t token) const;
 

@@ -21,7 +21,7 @@ Result<Memory> Memory::create(Tables tables, Gating gating) {
 
 /// Updates `recent` to the end of the text: one lookup per new token, or a whole window if the text
 /// is not a continuation of the previous one.
-Status Memory::recall(std::span<const int32_t> history) {
+Status Memory::update_familiarity(std::span<const int32_t> history) {
   const size_t n = history.size();
   const size_t reach = kWindow + kMaxOrder;
   const size_t known = tail_.size();
@@ -65,12 +65,12 @@ Familiarity Memory::familiarity(size_t i) const {
 }
 
 Result<bool> Memory::look_up(std::span<const int32_t> history) {
-  const Status recalled = recall(history);
-  if (!recalled.ok()) {
+  const Status updated = update_familiarity(history);
+  if (!updated.ok()) {
     fresh_ = false;
     seen_ = 0;
     tail_.clear();
-    return recalled.error();
+    return updated.error();
   }
   bool any = false;
   for (Reader& reader : readers_) {

@@ -78,7 +78,7 @@ class Memory {
   };
 
   explicit Memory(std::vector<Reader> readers) : readers_(std::move(readers)) {}
-  Status recall(std::span<const int32_t> history);
+  Status update_familiarity(std::span<const int32_t> history);
 
   std::vector<Reader> readers_;
   std::vector<int32_t> tail_;  ///< the tokens that `recent` covers and their contexts

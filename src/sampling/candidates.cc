@@ -52,11 +52,11 @@ Status Candidates::assign(std::span<const float> logits) {
   undecided_ = false;
   list_.clear();
   scale_ = 1;
-  return find_again();
+  return rescan();
 }
 
 /// Computes the largest logit and the count of a whole vocabulary.
-Status Candidates::find_again() {
+Status Candidates::rescan() {
   scan_logits(logits_, scan_);
   scanned_ = true;
   CHIMERE_TRY(largest_, find_largest(scan_));
@@ -64,7 +64,7 @@ Status Candidates::find_again() {
   return {};
 }
 
-std::span<float> Candidates::own() {
+std::span<float> Candidates::mutable_logits() {
   if (logits_.data() != owned_.data()) {
     owned_.assign(logits_.begin(), logits_.end());
     logits_ = owned_;
@@ -79,13 +79,13 @@ double Candidates::weight(float logit) const {
 Status Candidates::adjust(std::span<const LogitAdjustment> adjustments) {
   if (adjustments.empty()) return {};
   if (!selected()) {
-    const std::span<float> logits = own();
+    const std::span<float> logits = mutable_logits();
     for (const LogitAdjustment& e : adjustments) {
       if (e.id < 0 || static_cast<size_t>(e.id) >= logits.size()) continue;
       float& logit = logits[static_cast<size_t>(e.id)];
       if (logit != kCut) logit = e.apply(logit);
     }
-    return find_again();
+    return rescan();
   }
   std::unordered_map<int32_t, const LogitAdjustment*> by_id;
   for (const LogitAdjustment& e : adjustments) by_id.emplace(e.id, &e);
@@ -161,7 +161,7 @@ void Candidates::filter(const Keep& keep) {
     count_ = static_cast<int64_t>(list_.size());
     return;
   }
-  const std::span<float> logits = own();
+  const std::span<float> logits = mutable_logits();
   scanned_ = false;
   Candidate best{kCut, -1};
   int64_t left = 0;

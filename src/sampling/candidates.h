@@ -91,8 +91,8 @@ class Candidates {
   void make_list();
   bool keep_top_p_of_few(double share);
   bool knows_largest(double floor);
-  Status find_again();
-  std::span<float> own();
+  Status rescan();
+  std::span<float> mutable_logits();
 
   std::span<const float> logits_;  ///< the caller's, or `owned_`
   std::vector<float> owned_;

@@ -91,7 +91,7 @@ std::optional<HttpResponse> Api::refuse(const HttpHead& head) {
     if (!key) {
       error = {401, "Send an API key of this server as 'Authorization: Bearer KEY'.", "",
                "invalid_api_key", 0};
-    } else if (!key->may(route->scope)) {
+    } else if (!key->has_scope(route->scope)) {
       error = {403, "This key does not have the scope '" + std::string(route->scope) + "'.", "",
                "insufficient_scope", 0};
     }

@@ -50,7 +50,7 @@ Result<ApiKey> read_key(const Json& entry, const std::string& path) {
 
 }  // namespace
 
-bool ApiKey::may(std::string_view scope) const {
+bool ApiKey::has_scope(std::string_view scope) const {
   return std::ranges::find(scopes, scope) != scopes.end();
 }
 
@@ -142,7 +142,7 @@ Result<std::unique_ptr<KeyRing>> KeyRing::open(std::string path) {
 }
 
 void KeyRing::reload_if_changed() {
-  looked_ = std::chrono::steady_clock::now();
+  checked_ = std::chrono::steady_clock::now();
   std::error_code error;
   const auto written = std::filesystem::last_write_time(path_, error);
   if (error || (written == written_ && !keys_.empty())) return;
@@ -156,7 +156,7 @@ void KeyRing::reload_if_changed() {
 std::shared_ptr<const ApiKey> KeyRing::find(std::string_view presented) {
   const std::string digest = key_digest(presented);
   const std::lock_guard lock(mutex_);
-  if (std::chrono::steady_clock::now() - looked_ > std::chrono::seconds(1)) reload_if_changed();
+  if (std::chrono::steady_clock::now() - checked_ > std::chrono::seconds(1)) reload_if_changed();
   std::shared_ptr<const ApiKey> found;
   for (const auto& key : keys_) {
     if (same_digest(key->digest, digest)) found = key;

@@ -24,7 +24,7 @@ struct ApiKey {
   int64_t parallel = 0;    ///< concurrent requests; 0: no limit
   int64_t per_minute = 0;  ///< requests; 0: no limit
 
-  bool may(std::string_view scope) const;
+  bool has_scope(std::string_view scope) const;
 };
 
 /// {"keys": [{"name", "sha256", "scopes", "parallel", "per_minute"}]}. Only the owner may have
@@ -57,7 +57,7 @@ class KeyRing {
   std::mutex mutex_;
   std::vector<std::shared_ptr<const ApiKey>> keys_;
   std::filesystem::file_time_type written_;
-  std::chrono::steady_clock::time_point looked_;
+  std::chrono::steady_clock::time_point checked_;
 };
 
 }  // namespace chimere::serving

@@ -38,8 +38,8 @@ TEST_F(ApiKeysTest, FindsKeys) {
   const auto ring = KeyRing::open(path_);
   ASSERT_TRUE(ring.ok()) << ring.error().message;
   EXPECT_EQ((*ring)->find(ann)->name, "ann");
-  EXPECT_TRUE((*ring)->find(ann)->may("inference"));
-  EXPECT_FALSE((*ring)->find(bob)->may("inference"));
+  EXPECT_TRUE((*ring)->find(ann)->has_scope("inference"));
+  EXPECT_FALSE((*ring)->find(bob)->has_scope("inference"));
   EXPECT_EQ((*ring)->find(bob)->parallel, 3);
   EXPECT_EQ((*ring)->find(""), nullptr);
   EXPECT_EQ((*ring)->find(ann + "x"), nullptr);

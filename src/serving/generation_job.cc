@@ -120,7 +120,7 @@ void GenerationJob::add_logprobs(Choice& choice, const sampling::Sampled& token)
   choice.sampled_bytes += model_.tokenizer.token_bytes(token.id, false).size();
 }
 
-void GenerationJob::show(Choice& choice, const protocol::ReasoningSplitter::Piece& piece,
+void GenerationJob::emit(Choice& choice, const protocol::ReasoningSplitter::Piece& piece,
                          size_t raw_bytes, std::string finish_reason) {
   protocol::Choice part;
   part.index = choice.whole.index;
@@ -128,9 +128,9 @@ void GenerationJob::show(Choice& choice, const protocol::ReasoningSplitter::Piec
   part.reasoning = piece.reasoning;
   part.finish_reason = std::move(finish_reason);
   part.has_logprobs = choice.whole.has_logprobs;
-  choice.shown_bytes += raw_bytes;
+  choice.emitted_bytes += raw_bytes;
   auto certain = choice.pending.begin();
-  while (certain != choice.pending.end() && certain->first < choice.shown_bytes) {
+  while (certain != choice.pending.end() && certain->first < choice.emitted_bytes) {
     part.logprobs.push_back(std::move((certain++)->second));
   }
   choice.pending.erase(choice.pending.begin(), certain);
@@ -211,7 +211,7 @@ void GenerationJob::add_token(size_t index, const sampling::Sampled& token, std:
   const protocol::ReasoningSplitter::Piece piece = choice.splitter.push(text);
   // The tag that ends the reasoning is not counted.
   report_.usage.reasoning_tokens += thinking && choice.splitter.thinking() ? 1 : 0;
-  show(choice, piece, text.size(), "");
+  emit(choice, piece, text.size(), "");
 }
 
 void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
@@ -234,7 +234,7 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
     const protocol::ReasoningSplitter::Piece last = choice.splitter.finish();
     piece.content += last.content;
     piece.reasoning += last.reasoning;
-    show(choice, piece, outcome.text_tail.size(), reason_name(outcome.reason));
+    emit(choice, piece, outcome.text_tail.size(), reason_name(outcome.reason));
     report_.outcome = choice.whole.finish_reason;
   }
   if (--unfinished_ == 0) finish_all();

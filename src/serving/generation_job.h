@@ -67,7 +67,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
     /// Tokens whose text is held back, with the offset in the raw text where it begins.
     std::vector<std::pair<size_t, protocol::TokenLogprobs>> pending;
     size_t sampled_bytes = 0;  ///< text of the tokens so far
-    size_t shown_bytes = 0;    ///< of it, certain to belong to the response
+    size_t emitted_bytes = 0;  ///< of it, certain to belong to the response
   };
 
   /// A streamed token, handed from the engine's thread to the connection's, which serialises it.
@@ -84,7 +84,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void on_finish(size_t index, const engine::Outcome& outcome);
   void add_logprobs(Choice& choice, const sampling::Sampled& token);
   /// Adds text that is certain; streams it.
-  void show(Choice& choice, const protocol::ReasoningSplitter::Piece& piece, size_t raw_bytes,
+  void emit(Choice& choice, const protocol::ReasoningSplitter::Piece& piece, size_t raw_bytes,
             std::string finish_reason);
   /// Makes the response an error unless it is one already; cancels the other choices.
   void fail(const protocol::ApiError& error);

@@ -113,7 +113,7 @@ struct Shared {
   HttpHandler& handler;
   std::shared_ptr<WakeQueue> wake_queue;  ///< may outlive the server in response streams
   std::atomic<int64_t> connections = 0;
-  int64_t answering = 0;  ///< connections with a request in progress
+  int64_t active_requests = 0;  ///< connections with a request in progress
   bool stopping = false;
 };
 
@@ -312,11 +312,11 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
     auto stream = std::make_shared<ResponseStream>(
         [wake_queue = shared_.wake_queue, weak = std::weak_ptr<Listener>(this->weak_from_this())](
             ResponseStream::Urgency urgency) { wake_queue->add(weak, urgency); });
-    ++shared_.answering;
+    ++shared_.active_requests;
     shared_.handler.handle(std::move(request), stream);
-    const bool sent = co_await answer(*stream, keep, chunked, head_only);
+    const bool sent = co_await send_response(*stream, keep, chunked, head_only);
     stream->abandon();
-    --shared_.answering;
+    --shared_.active_requests;
     co_return sent;
   }
 
@@ -340,7 +340,7 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
     co_return true;
   }
 
-  awaitable<bool> answer(ResponseStream& stream, bool keep, bool chunked, bool head_only) {
+  awaitable<bool> send_response(ResponseStream& stream, bool keep, bool chunked, bool head_only) {
     bool started = false;
     while (true) {
       ResponseStream::Piece piece = stream.take();
@@ -522,9 +522,9 @@ struct HttpServer::Impl {
   }
 
   /// Waits for the requests in progress; idle connections are closed without waiting.
-  awaitable<void> wait_for_answers(Clock::time_point deadline) {
+  awaitable<void> wait_for_responses(Clock::time_point deadline) {
     asio::steady_timer pause(io);
-    while (shared.answering > 0 && Clock::now() < deadline) {
+    while (shared.active_requests > 0 && Clock::now() < deadline) {
       error_code ignored;
       pause.expires_after(std::chrono::milliseconds(20));
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
@@ -574,7 +574,8 @@ void HttpServer::stop(double limit) {
     error_code ignored;
     impl->acceptor.close(ignored);
     impl->shared.stopping = true;
-    asio::co_spawn(impl->io, impl->wait_for_answers(Clock::now() + seconds(limit)), asio::detached);
+    asio::co_spawn(impl->io, impl->wait_for_responses(Clock::now() + seconds(limit)),
+                   asio::detached);
   });
 }
 

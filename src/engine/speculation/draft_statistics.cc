@@ -34,7 +34,7 @@ Acceptance Acceptance::like(const Acceptance& other) {
   return Acceptance(rates);
 }
 
-void Acceptance::learn(size_t evidence, bool accepted) {
+void Acceptance::record(size_t evidence, bool accepted) {
   Kind& k = kinds_[evidence];
   k.trials += 1;
   k.accepted += accepted ? 1 : 0;
@@ -78,7 +78,7 @@ void DraftPolicy::stop_drafting() {
   next_idle_ = std::min(4 * next_idle_, kLongestIdle);
 }
 
-void DraftPolicy::settle(double gain) {
+void DraftPolicy::record_gain(double gain) {
   ++trial_;
   mean_ += (gain - mean_) * std::max(kMemory, 1.0 / trial_);
   const bool no_gain_expected = trial_ >= kEarlyRounds && mean_ < kNoGainExpected;

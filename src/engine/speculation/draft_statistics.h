@@ -19,7 +19,7 @@ class Acceptance {
   static Acceptance like(const Acceptance& other);
 
   /// Records a draft of this kind that was verified: all drafts before it had been accepted.
-  void learn(size_t evidence, bool accepted);
+  void record(size_t evidence, bool accepted);
   double probability(size_t evidence) const;
 
  private:
@@ -51,7 +51,7 @@ class DraftPolicy {
   DraftDecision decide(bool gain_expected);
   /// Records the gain of a kDraft round (negative: a loss), in units of the time of a token without
   /// drafts.
-  void settle(double gain);
+  void record_gain(double gain);
   /// Mean gain of a round.
   double mean() const { return mean_; }
   /// Drafting now or soon: decode rows update the MTP head's KV cache.

@@ -171,7 +171,7 @@ TEST(DraftPolicy, IdlesLongerAfterEachFailedTrial) {
       if (decision == DraftDecision::kProbe) probes.push_back(round);
       if (decision != DraftDecision::kDraft) continue;
       drafts.push_back(round);
-      policy.settle(-0.1);
+      policy.record_gain(-0.1);
     }
     return updates;
   };
@@ -195,7 +195,7 @@ TEST(DraftPolicy, IdlesLongerAfterEachFailedTrial) {
   while (good.decide(true) != DraftDecision::kDraft) {
   }
   for (int round = 0; round < 1000; ++round) {
-    good.settle(round % 2 == 0 ? 0.6 : -0.3);
+    good.record_gain(round % 2 == 0 ? 0.6 : -0.3);
     ASSERT_EQ(good.decide(true), DraftDecision::kDraft);
   }
   EXPECT_TRUE(good.updates_draft_kv_of_prompts());

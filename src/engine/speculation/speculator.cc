@@ -99,11 +99,11 @@ void Speculator::score_shadow_drafts(std::span<const int32_t> history) {
     const int32_t token = history[shadow_draft_at_];
     if (of_lookup_.token >= 0) {
       const bool right = of_lookup_.token == token;
-      by_lookup_.learn(of_lookup_.evidence, right);
-      acceptances_of_kind().by_lookup.learn(of_lookup_.evidence, right);
+      by_lookup_.record(of_lookup_.evidence, right);
+      acceptances_of_kind().by_lookup.record(of_lookup_.evidence, right);
     }
     if (of_table_.token >= 0) {
-      acceptances_of_kind().by_table.learn(of_table_.evidence, of_table_.token == token);
+      acceptances_of_kind().by_table.record(of_table_.evidence, of_table_.token == token);
     }
   }
   of_lookup_ = of_table_ = {};
@@ -253,12 +253,12 @@ void Speculator::end(int32_t accepted, bool generation_ended) {
   const int32_t seen = std::min(n, accepted + (generation_ended ? 0 : 1));
   for (int32_t i = 0; i < seen; ++i) {
     const size_t evidence = evidence_[static_cast<size_t>(i)];
-    acceptance.learn(evidence, i < accepted);
-    if (origin_ == Origin::kLookup) by_lookup_.learn(evidence, i < accepted);
+    acceptance.record(evidence, i < accepted);
+    if (origin_ == Origin::kLookup) by_lookup_.record(evidence, i < accepted);
   }
   if (origin_ == Origin::kModel && !generation_ended && costs_.token() > 0) {
     const double spent = costs_.rows(n) + calls_ * costs_.draft();
-    draft_statistics_->policy.settle(accepted - spent / costs_.token());
+    draft_statistics_->policy.record_gain(accepted - spent / costs_.token());
   }
 }
 
