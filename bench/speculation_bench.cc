@@ -138,7 +138,7 @@ PendingToken run(engine::Engine& engine, std::span<const std::vector<int32_t>> p
       told.tokens += static_cast<int64_t>(o.tokens.size());
       told.drafted += o.speculation.drafted;
       told.accepted += o.speculation.accepted;
-      told.asked += o.speculation.asked;
+      told.asked += o.speculation.requested;
     };
     if (!engine.submit(std::move(request)).ok()) std::exit(2);
   }

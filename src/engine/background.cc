@@ -27,7 +27,7 @@ void Background::post(Job job, Lane lane) {
 }
 
 bool Background::poll() {
-  // One at a time: a result may wait for the others (to make room), from within.
+  // One at a time: a completion may call wait() and poll() itself (to free memory).
   for (bool any = false;; any = true) {
     Done done;
     {
@@ -62,7 +62,7 @@ void Background::work(std::deque<Job>& jobs) {
     jobs.pop_front();
     lock.unlock();
     Done done = job();
-    job = nullptr;  // what it holds must be given up last by the owner's thread
+    job = nullptr;  // its captures must be released last on the owner's thread
     lock.lock();
     results_.push_back(std::move(done));
     changed_.notify_all();

@@ -1,4 +1,4 @@
-// Threads for work that the engine must not wait for.
+// Worker threads for jobs that the engine thread does not wait for.
 #ifndef CHIMERE_ENGINE_BACKGROUND_H_
 #define CHIMERE_ENGINE_BACKGROUND_H_
 
@@ -14,9 +14,9 @@
 
 namespace chimere::engine {
 
-/// Runs jobs on two threads of its own, those of one lane one after the other. What a job returns
-/// runs on the owner's thread, in poll(): there it may touch what belongs to the owner. All
-/// functions are the owner's.
+/// Runs jobs on two threads of its own, one per lane; the jobs of a lane run one after the other. A
+/// job returns a completion function, which poll() runs on the owner's thread, where it may touch
+/// the owner's data. All member functions are for the owner's thread.
 class Background {
  public:
   using Done = std::function<void()>;
@@ -24,25 +24,25 @@ class Background {
 
   enum class Lane : size_t {
     kOrdered,  ///< copies and writes
-    kQuick,    ///< what a request waits for while a long write runs
+    kQuick,    ///< jobs that a request waits for, also while a long write runs
   };
 
-  /// `wake` is called on a background thread when a result is there for poll().
+  /// `wake` is called on a background thread when a completion is ready for poll().
   explicit Background(std::function<void()> wake);
-  /// Ends after the jobs that are running; other jobs and results are dropped.
+  /// Waits for the jobs that are running; drops the other jobs and all completions.
   ~Background();
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
   void post(Job job, Lane lane = Lane::kOrdered);
-  /// Runs the results that are there; true if there were any. A result may itself call wait() and
-  /// poll().
+  /// Runs the completions that are ready; returns true if there were any. A completion may itself
+  /// call wait() and poll().
   bool poll();
-  /// Waits until there is a result; at once if there is nothing to wait for.
+  /// Blocks until a completion is ready. Returns at once if no job is outstanding.
   void wait();
-  /// The same until `deadline` at most.
+  /// Like wait(), but returns at `deadline` at the latest.
   void wait_until(std::chrono::steady_clock::time_point deadline);
-  /// Jobs whose results have not run yet.
+  /// Jobs whose completions have not run yet.
   int64_t outstanding() const { return outstanding_; }
 
  private:

@@ -9,7 +9,7 @@
 namespace chimere::engine {
 namespace {
 
-TEST(Background, ResultsRunInOrderOnTheOwnersThread) {
+TEST(Background, CompletionsRunInOrderOnTheOwnersThread) {
   Background background(nullptr);
   std::vector<int> ran;
   for (int i = 0; i < 100; ++i) {
@@ -22,7 +22,7 @@ TEST(Background, ResultsRunInOrderOnTheOwnersThread) {
   ASSERT_EQ(ran.size(), 100U);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(ran[static_cast<size_t>(i)], i);
   EXPECT_FALSE(background.poll());
-  background.wait();  // for nothing
+  background.wait();  // returns at once
 }
 
 TEST(Background, AQuickJobDoesNotWaitForALongOne) {
@@ -40,7 +40,7 @@ TEST(Background, AQuickJobDoesNotWaitForALongOne) {
   EXPECT_TRUE(background.poll());
   EXPECT_TRUE(quick_one);
   EXPECT_FALSE(long_one);
-  background.wait_until(std::chrono::steady_clock::now());  // nothing comes by then
+  background.wait_until(std::chrono::steady_clock::now());  // nothing is ready by then
   EXPECT_FALSE(background.poll());
   end.set_value();
   background.wait();
@@ -48,9 +48,9 @@ TEST(Background, AQuickJobDoesNotWaitForALongOne) {
   EXPECT_TRUE(long_one);
 }
 
-// The prefix cache does so when a state that was read finds no room: it waits for one that is
-// being copied away, whose result may be there already.
-TEST(Background, AResultMayWaitForTheOthers) {
+// The prefix cache does this when a loaded state does not fit: it waits for a state that is being
+// copied out, whose completion may be ready already.
+TEST(Background, ACompletionMayWaitForOthers) {
   Background background(nullptr);
   int ran = 0;
   const auto job = [&]() -> Background::Done {

@@ -1,5 +1,5 @@
-// The engine's promise with a real forward pass: tokens and log-probabilities alone and in a batch
-// are the same bits.
+// Batch invariance with a real forward pass: a request's tokens and log-probabilities have the same
+// bits alone and in a batch.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -33,8 +33,8 @@ struct Machine {
   std::unique_ptr<model::Model> model;
 };
 
-std::vector<Outcome> answer(Machine& machine, const std::vector<Request>& requests,
-                            EngineOptions options) {
+std::vector<Outcome> generate(Machine& machine, const std::vector<Request>& requests,
+                              EngineOptions options) {
   const FakeTokenizer tokenizer;
   const auto engine = Engine::create(*machine.model, tokenizer, options).value();
   std::vector<Outcome> outcomes(requests.size());
@@ -42,14 +42,14 @@ std::vector<Outcome> answer(Machine& machine, const std::vector<Request>& reques
     Request r = requests[i];
     r.on_finish = [&outcomes, i](Outcome o) { outcomes[i] = std::move(o); };
     EXPECT_TRUE(engine->submit(std::move(r)).ok());
-    engine->step();  // they arrive one after the other
+    engine->step();  // requests arrive one by one
   }
   while (engine->step()) {
   }
   return outcomes;
 }
 
-TEST(BatchInvariance, ChangesNoBitOfARealModelsAnswers) {
+TEST(BatchInvariance, ARealModelsGenerationsHaveTheSameBits) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -70,20 +70,20 @@ TEST(BatchInvariance, ChangesNoBitOfARealModelsAnswers) {
     r.speculation = std::vector{Speculation::kOff, Speculation::kAuto, Speculation::kMtp,
                                 Speculation::kNgram}[random() % 4];
   }
-  // 640 positions: requests wait for pages and may be moved out and back.
+  // 640 positions: requests wait for pages and may be suspended and resumed.
   Machine together(file, 2, 640);
-  const auto company = answer(
+  const auto batched = generate(
       together, requests,
       {.max_step_rows = 150, .max_running = 6, .max_itl_ratio = random() % 2 == 0 ? 1.0 : 2.0});
   for (size_t i = 0; i < requests.size(); ++i) {
     Machine alone(file, 1, 4096);
     requests[i].speculation = Speculation::kOff;
-    const auto solo = answer(alone, {requests[i]}, {});
-    ASSERT_EQ(company[i].reason, solo[0].reason) << company[i].error.message;
-    ASSERT_EQ(company[i].tokens.size(), solo[0].tokens.size());
+    const auto solo = generate(alone, {requests[i]}, {});
+    ASSERT_EQ(batched[i].reason, solo[0].reason) << batched[i].error.message;
+    ASSERT_EQ(batched[i].tokens.size(), solo[0].tokens.size());
     ASSERT_FALSE(solo[0].tokens.empty());
     for (size_t t = 0; t < solo[0].tokens.size(); ++t) {
-      const sampling::Sampled& a = company[i].tokens[t];
+      const sampling::Sampled& a = batched[i].tokens[t];
       const sampling::Sampled& b = solo[0].tokens[t];
       ASSERT_EQ(a.id, b.id);
       ASSERT_EQ(a.logprob, b.logprob);

@@ -1,14 +1,14 @@
-// Where the state of a prompt's beginning came from.
+// Where the state of a prompt's prefix came from.
 #ifndef CHIMERE_ENGINE_CACHE_TIER_H_
 #define CHIMERE_ENGINE_CACHE_TIER_H_
 
 namespace chimere::engine {
 
 enum class CacheTier {
-  kNone,     ///< nowhere: the prompt was computed whole
+  kNone,     ///< no cached prefix: the whole prompt was computed
   kRequest,  ///< Request::prefix
   kDevice,   ///< the state store
-  kMemory,
+  kMemory,   ///< RAM
   kDisk,
 };
 /// "none", "request", "device", "memory", "disk".

@@ -16,10 +16,10 @@ constexpr size_t kMaxTokens = 20;
 std::shared_ptr<const sampling::DryBreakers> make_dry_breakers(
     const text::Tokenizer& tokenizer, std::span<const std::string> breakers) {
   auto out = std::make_shared<sampling::DryBreakers>();
-  // The tokens behind each beginning of each breaker, which do not depend on the token before.
+  // The tokens of each proper suffix of each breaker; they do not depend on the preceding token.
   struct Breaker {
     std::string_view text;
-    std::vector<std::vector<int32_t>> rests;  ///< of text.substr(i), i from 1 on
+    std::vector<std::vector<int32_t>> rests;  ///< of text.substr(i), from i = 1
   };
   std::vector<Breaker> prepared;
   for (const std::string& b : breakers) {

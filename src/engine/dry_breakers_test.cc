@@ -7,8 +7,8 @@
 namespace chimere::engine {
 namespace {
 
-/// Every token is one letter of "ABC...", and encode() gives the characters themselves.
-TEST(DryBreakers, AreFoundInsideTokensAndAcrossThem) {
+/// Every token is one letter of "ABC..."; encode() returns the characters themselves.
+TEST(DryBreakers, AreFoundInsideAndAcrossTokens) {
   const FakeTokenizer tokenizer;
   const auto id = [&](char letter) { return letter - 'A' + 2; };
   const std::vector<std::string> breakers = {"C", "DEF", ""};

@@ -23,26 +23,26 @@ void normalise(std::vector<float>& v) {
 
 }  // namespace
 
-/// A text on its way through the model.
-struct Embedder::Reading {
+/// A text being computed.
+struct Embedder::ActiveText {
   std::span<const int32_t> tokens;
   std::vector<float>* out = nullptr;
   std::unique_ptr<state::SequenceState> state;
-  std::vector<int32_t> chunks;  ///< that are left
+  std::vector<int32_t> chunks;  ///< remaining chunks
   size_t rows = 0;              ///< in this step
-  std::vector<double> sum;      ///< of the rows so far
+  std::vector<double> sum;      ///< of the rows computed so far
 };
 
 Result<std::unique_ptr<Embedder>> Embedder::create(model::Model& model,
                                                    const text::Tokenizer& tokenizer,
                                                    int32_t max_step_rows, int64_t context) {
   if (model.pooling() == Pooling::kNone) {
-    return unsupported("This model writes text; it does not make embeddings.");
+    return unsupported("This model generates text; it does not compute embeddings.");
   }
   if (max_step_rows < kernels::kMaxChunkRows) {
     return invalid_argument("A step of " + std::to_string(max_step_rows) +
-                            " rows has no room for a chunk of " +
-                            std::to_string(kernels::kMaxChunkRows) + ".");
+                            " rows cannot hold a chunk of " +
+                            std::to_string(kernels::kMaxChunkRows) + " rows.");
   }
   return std::unique_ptr<Embedder>(new Embedder(model, tokenizer, max_step_rows, context));
 }
@@ -55,15 +55,17 @@ std::vector<int32_t> Embedder::encode(const std::string& text) const {
 
 Status Embedder::check(std::span<const std::vector<int32_t>> texts) const {
   for (const std::vector<int32_t>& tokens : texts) {
-    if (tokens.empty()) return invalid_argument("A text without tokens has no embedding.");
+    if (tokens.empty()) return invalid_argument("A text has no tokens, so it has no embedding.");
     if (static_cast<int64_t>(tokens.size()) > context_) {
       return invalid_argument("A text has " + std::to_string(tokens.size()) +
-                              " tokens, and this model reads at most " + std::to_string(context_) +
-                              "; give it in parts.");
+                              " tokens, but this model accepts at most " +
+                              std::to_string(context_) + "; split it.");
     }
     for (const int32_t token : tokens) {
       if (token < 0 || token >= model_.n_vocab()) {
-        return invalid_argument("There is no token " + std::to_string(token) + ".");
+        return invalid_argument("Token " + std::to_string(token) +
+                                " does not exist; ids go from 0 to " +
+                                std::to_string(model_.n_vocab() - 1) + ".");
       }
     }
   }
@@ -74,41 +76,41 @@ Result<std::vector<std::vector<float>>> Embedder::embed(
     std::span<const std::vector<int32_t>> texts) {
   CHIMERE_CHECK_OK(check(texts));
   std::vector<std::vector<float>> out(texts.size());
-  std::vector<Reading> reading;
+  std::vector<ActiveText> active;
   size_t next = 0;
-  while (next < texts.size() || !reading.empty()) {
-    while (reading.size() < kMaxTexts && next < texts.size()) {
-      Reading r;
+  while (next < texts.size() || !active.empty()) {
+    while (active.size() < kMaxTexts && next < texts.size()) {
+      ActiveText r;
       r.tokens = texts[next];
       r.out = &out[next++];
       r.state = model_.states().create_sequence();
       r.chunks = model::chunk_sizes(r.tokens, {});
       r.sum.assign(static_cast<size_t>(dimensions()), 0);
-      reading.push_back(std::move(r));
+      active.push_back(std::move(r));
     }
-    CHIMERE_CHECK_OK(read(reading));
-    std::erase_if(reading, [](const Reading& r) { return !r.out->empty(); });
+    CHIMERE_CHECK_OK(compute_step(active));
+    std::erase_if(active, [](const ActiveText& r) { return !r.out->empty(); });
   }
   return out;
 }
 
-/// A step with the next chunks of those whose turn it is.
-Status Embedder::read(std::vector<Reading>& reading) {
+/// One step with the next chunks of as many texts as fit, in order.
+Status Embedder::compute_step(std::vector<ActiveText>& active) {
   model::StepPlan plan;
-  std::vector<Reading*> part;
-  auto room = static_cast<size_t>(max_step_rows_);
-  for (Reading& r : reading) {
+  std::vector<ActiveText*> step;
+  auto free_rows = static_cast<size_t>(max_step_rows_);
+  for (ActiveText& r : active) {
     model::SequenceRows rows;
     rows.state = r.state.get();
     rows.row_class = model::RowClass::kPrefill;
     r.rows = 0;
     for (const int32_t chunk : r.chunks) {
-      if (r.rows + static_cast<size_t>(chunk) > room) break;
+      if (r.rows + static_cast<size_t>(chunk) > free_rows) break;
       r.rows += static_cast<size_t>(chunk);
       rows.chunks.push_back(chunk);
     }
     if (r.rows == 0) break;
-    room -= r.rows;
+    free_rows -= r.rows;
     r.chunks.erase(r.chunks.begin(),
                    r.chunks.begin() + static_cast<std::ptrdiff_t>(rows.chunks.size()));
     const auto now = r.tokens.subspan(static_cast<size_t>(r.state->position()), r.rows);
@@ -120,19 +122,19 @@ Status Embedder::read(std::vector<Reading>& reading) {
       rows.logits_of = {static_cast<int32_t>(r.rows) - 1};
     }
     plan.sequences.push_back(std::move(rows));
-    part.push_back(&r);
+    step.push_back(&r);
   }
   CHIMERE_TRY(const model::StepResult result, model_.forward(plan));
   int64_t at = 0;
-  for (size_t i = 0; i < part.size(); ++i) {
-    Reading& r = *part[i];
+  for (size_t i = 0; i < step.size(); ++i) {
+    ActiveText& r = *step[i];
     const size_t wanted = plan.sequences[i].logits_of.size();
     for (size_t n = 0; n < wanted; ++n, ++at) {
       const float* hidden = result.logits.row(at);
       for (size_t d = 0; d < r.sum.size(); ++d) r.sum[d] += hidden[d];
     }
     if (!r.chunks.empty()) continue;
-    r.out->assign(r.sum.begin(), r.sum.end());  // the length of the sum does not matter
+    r.out->assign(r.sum.begin(), r.sum.end());  // the mean differs only in length
     normalise(*r.out);
   }
   return {};

@@ -1,4 +1,4 @@
-// Texts to vectors, with an embedding model.
+// Text embeddings, computed by an embedding model.
 #ifndef CHIMERE_ENGINE_EMBEDDER_H_
 #define CHIMERE_ENGINE_EMBEDDER_H_
 
@@ -14,16 +14,17 @@
 
 namespace chimere::engine {
 
-/// Several texts share a step, and what a text's vector is does not depend on the others: its bits
-/// are those that it has alone. One call at a time.
+/// Several texts share a step. The vector of a text has the same bits whatever other texts are in
+/// the step. One call at a time.
 class Embedder {
  public:
-  /// Most texts in a step; the model's states must have room for so many.
+  /// Most texts in one step; the model's state store must hold as many sequences.
   static constexpr int kMaxTexts = 32;
 
-  /// `max_step_rows`: of one forward(), at most what the model was loaded with. Model and tokenizer
-  /// must outlive the embedder. Errors: kUnsupported (the model pools nothing: it writes text),
-  /// kInvalidArgument (steps too small).
+  /// `max_step_rows`: rows of one forward() call, at most what the model was loaded with.
+  /// `context`: most tokens of one text. Model and tokenizer must outlive the embedder. Errors:
+  /// kUnsupported (the model generates text and has no pooling), kInvalidArgument (`max_step_rows`
+  /// is too small).
   static Result<std::unique_ptr<Embedder>> create(model::Model& model,
                                                   const text::Tokenizer& tokenizer,
                                                   int32_t max_step_rows, int64_t context);
@@ -33,23 +34,23 @@ class Embedder {
   /// Most tokens of a text.
   int64_t context() const { return context_; }
 
-  /// A text as the model wants it: with BOS and EOS where the file says so. Any thread.
+  /// Tokens of a text, with BOS and EOS where the model file asks for them. Any thread.
   std::vector<int32_t> encode(const std::string& text) const;
 
-  /// A vector of length 1 for each text, pooled as the model's file says from the final hidden
-  /// states. Errors: kInvalidArgument (a text without tokens or beyond the context, a token that
-  /// does not exist), those of Model::forward().
+  /// One vector of Euclidean length 1 per text: the final hidden states, pooled as the model file
+  /// specifies. Errors: kInvalidArgument (an empty text, a text longer than the context, a token id
+  /// out of range), those of Model::forward().
   Result<std::vector<std::vector<float>>> embed(std::span<const std::vector<int32_t>> texts);
 
  private:
-  struct Reading;
+  struct ActiveText;
 
   Embedder(model::Model& model, const text::Tokenizer& tokenizer, int32_t max_step_rows,
            int64_t context)
       : model_(model), tokenizer_(tokenizer), max_step_rows_(max_step_rows), context_(context) {}
 
   Status check(std::span<const std::vector<int32_t>> texts) const;
-  Status read(std::vector<Reading>& reading);
+  Status compute_step(std::vector<ActiveText>& active);
 
   model::Model& model_;
   const text::Tokenizer& tokenizer_;
@@ -57,8 +58,8 @@ class Embedder {
   int64_t context_;
 };
 
-/// The first `dimensions` elements, made a vector of length 1 again: models trained for it
-/// (Matryoshka representations, Kusupati et al. 2022, arXiv:2205.13147) say most in the first ones.
+/// Truncates the vector to its first `dimensions` elements and normalises it to length 1 again, for
+/// models trained with Matryoshka representations (Kusupati et al. 2022, arXiv:2205.13147).
 void shorten(std::vector<float>& vector, int64_t dimensions);
 
 }  // namespace chimere::engine

@@ -68,7 +68,7 @@ double length(const std::vector<float>& v) {
 
 class EmbedderOf : public testing::TestWithParam<std::pair<const char*, int>> {};
 
-TEST_P(EmbedderOf, AVectorDoesNotDependOnItsCompany) {
+TEST_P(EmbedderOf, AVectorDoesNotDependOnTheBatch) {
   const Loaded m = load(GetParam().first, GetParam().second);
   const Loaded alone = load(GetParam().first, GetParam().second, 1);
   auto embedder = *Embedder::create(*m.model, *m.tokenizer, 128, 4096);
@@ -116,18 +116,18 @@ INSTANTIATE_TEST_SUITE_P(Models, EmbedderOf,
                          testing::Values(std::pair{"qwen3", 1}, std::pair{"qwen3", 3},
                                          std::pair{"qwen3moe", 3}));
 
-TEST(Embedder, ATextEndsAsTheFileSays) {
+TEST(Embedder, ATextEndsAsTheModelFileSays) {
   const Loaded m = load("qwen3", 3);
   auto embedder = *Embedder::create(*m.model, *m.tokenizer, 128, 4096);
   const std::vector<int32_t> tokens = embedder->encode("the <|im_start|>");
   EXPECT_EQ(tokens.back(), m.tokenizer->eos());
-  // Names of control tokens in a text are text.
+  // Names of control tokens in a text are plain text.
   EXPECT_EQ(m.tokenizer->decode(std::span(tokens).first(tokens.size() - 1), true),
             "the <|im_start|>");
   EXPECT_EQ(std::count(tokens.begin(), tokens.end(), m.tokenizer->find("<|im_start|>")), 0);
 }
 
-TEST(Embedder, RefusesWhatItCannotRead) {
+TEST(Embedder, RejectsInvalidInput) {
   const Loaded m = load("qwen3", 3);
   auto embedder = *Embedder::create(*m.model, *m.tokenizer, 128, 100);
   const auto message = [&](const std::vector<std::vector<int32_t>>& texts) {
@@ -135,17 +135,17 @@ TEST(Embedder, RefusesWhatItCannotRead) {
     return result.ok() ? std::string("fine") : result.error().message;
   };
   EXPECT_EQ(message({{1, 2}, std::vector<int32_t>(100, 5)}), "fine");
-  EXPECT_THAT(message({{1}, {}}), testing::HasSubstr("without tokens"));
+  EXPECT_THAT(message({{1}, {}}), testing::HasSubstr("no tokens"));
   EXPECT_THAT(message({std::vector<int32_t>(101, 5)}), testing::HasSubstr("at most 100"));
-  EXPECT_THAT(message({{300}}), testing::HasSubstr("no token 300"));
-  EXPECT_THAT(message({{-1}}), testing::HasSubstr("no token -1"));
+  EXPECT_THAT(message({{300}}), testing::HasSubstr("Token 300"));
+  EXPECT_THAT(message({{-1}}), testing::HasSubstr("Token -1"));
   const Loaded writer = load("qwen3", 0);
   const auto refused = Embedder::create(*writer.model, *writer.tokenizer, 128, 100);
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message, testing::HasSubstr("does not make embeddings"));
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("does not compute embeddings"));
 }
 
-TEST(Embedder, ShortVectorsHaveLengthOneAgain) {
+TEST(Embedder, ShortenedVectorsAreNormalised) {
   std::vector<float> v = {0.6F, 0, 0.8F};
   shorten(v, 2);
   EXPECT_EQ(v, (std::vector<float>{1, 0}));

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 /// Recurrent states of a request that is alone: its own, and a second one while a step writes it.
 constexpr int64_t kSlotsAlone = 2;
-/// Between two looks at the model's count of experts, which may lie on a card.
+/// Steps between two reads of the model's expert counters, which may lie in GPU memory.
 constexpr int64_t kStepsPerExpertUse = 64;
 
 double seconds_since(Clock::time_point then) {
@@ -42,15 +42,15 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model& model,
                                                const EngineOptions& options) {
   if (model.pooling() != model::Pooling::kNone) {
     return unsupported(
-        "This model makes embeddings and writes no text; use `chimere embed`, or give it to the "
-        "server as --embedding-model.");
+        "This model computes embeddings and generates no text; use `chimere embed`, or pass it to "
+        "the server as --embedding-model.");
   }
   if (tokenizer.n_tokens() > model.n_vocab()) {
     return invalid_data("The model file has " + std::to_string(tokenizer.n_tokens()) +
                         " tokens but " + std::to_string(model.n_vocab()) +
                         " rows of output; it is damaged.");
   }
-  // Generations must leave room for a whole chunk, or a prompt could wait for ever.
+  // Decode rows must leave space for a whole chunk, or a prompt could wait forever.
   if (options.max_running < 1 ||
       options.max_step_rows < options.max_running + kernels::kMaxChunkRows) {
     return invalid_argument("A step of " + std::to_string(options.max_step_rows) +
@@ -86,15 +86,15 @@ Status Engine::check(const Request& request) const {
     }
   }
   const auto size = static_cast<int64_t>(request.prompt.size());
-  if (size == 0) return invalid_argument("The prompt is empty; there is nothing to go on from.");
+  if (size == 0) return invalid_argument("The prompt is empty; give it at least one token.");
   if (size >= options_.context) {
     return invalid_argument("The prompt has " + std::to_string(size) +
                             " tokens, but the context holds " + std::to_string(options_.context) +
-                            " with the reply; shorten it or raise the context (--ctx).");
+                            " including the generation; shorten it or raise the context (--ctx).");
   }
   if (request.max_tokens == 0 || request.max_tokens < -1) {
     return invalid_argument(
-        "A reply needs at least one token (or -1: no limit), but max-tokens is " +
+        "A generation needs at least one token (or -1: no limit), but max-tokens is " +
         std::to_string(request.max_tokens) + ".");
   }
   for (const int32_t token : request.prompt) {
@@ -162,7 +162,7 @@ bool Engine::step() {
     std::vector<Planned> planned = plan_rows();
     if (planned.empty()) {
       if (waiting_.empty()) return work_while_idle();
-      // All of them wait for the disk.
+      // All waiting requests wait for reads from disk.
       if (options_.cache != nullptr) options_.cache->wait();
       return true;
     }
@@ -182,7 +182,7 @@ bool Engine::step() {
   return !idle() || options_.cache != nullptr;
 }
 
-/// Launches the step, or computes it if its tokens are to be chosen here.
+/// Launches the step asynchronously, or computes it if its tokens must be sampled on the host.
 void Engine::begin_step(std::vector<Planned> planned) {
   overlapped_steps_ = 0;
   in_flight_ = launch(planned, false);
@@ -201,7 +201,7 @@ void Engine::propose_drafts() {
   drafts_ready_ = true;
 }
 
-/// One forward pass with all rows, those of all generations among them.
+/// One forward pass with all rows, including all decode rows.
 Status Engine::compute(const std::vector<Planned>& planned) {
   drafts_ready_ = false;
   const Clock::time_point begun = Clock::now();
@@ -224,15 +224,15 @@ bool Engine::worth_interleaving(const std::vector<Planned>& planned) const {
   return model_.can_interleave() && prefill_budget_.too_slow(generations, prompt_rows);
 }
 
-/// One forward pass with the rows of prompts, interrupted by steps of the generations.
+/// One forward pass with the prompt rows, interleaved with decode steps.
 Status Engine::compute_interleaved(const std::vector<Planned>& planned) {
   std::vector<Planned> prompts;
   std::ranges::copy_if(planned, std::back_inserter(prompts),
                        [](const Planned& p) { return p.rows > 0; });
-  Status replied;
+  Status decoded;
   double decoding = 0;
   double longest = 0;
-  // Rather a little early than as much as a part too late.
+  // Leaves a margin of the longest gap between interleave points: rather early than one gap late.
   const double itl_budget =
       prefill_budget_.itl_budget() - std::min(longest_part_, prefill_budget_.itl_budget() / 2);
   const Clock::time_point begun = Clock::now();
@@ -241,8 +241,8 @@ Status Engine::compute_interleaved(const std::vector<Planned>& planned) {
   plan.interleave = [&] {
     longest = std::max(longest, seconds_since(resumed));
     resumed = Clock::now();
-    if (!replied.ok() || seconds_since(last_decode_) < itl_budget) return;
-    replied = generate_once();
+    if (!decoded.ok() || seconds_since(last_decode_) < itl_budget) return;
+    decoded = generate_once();
     decoding += seconds_since(resumed);
     resumed = Clock::now();
   };
@@ -252,10 +252,10 @@ Status Engine::compute_interleaved(const std::vector<Planned>& planned) {
   measure_prefill_budget(prompts, seconds_since(begun) - decoding);
   choose(prompts, *result);
   accept(prompts);
-  return replied;
+  return decoded;
 }
 
-/// A step of those who are decoding.
+/// One step of the decoding requests.
 Status Engine::generate_once() {
   propose_drafts();
   std::vector<Planned> generations;
@@ -274,7 +274,7 @@ void Engine::accept(const std::vector<Planned>& planned) {
 
 void Engine::measure_prefill_budget(const std::vector<Planned>& planned, double seconds) {
   const auto [generations, prompt_rows] = count_rows(planned);
-  prefill_budget_.measured(generations, prompt_rows, seconds);
+  prefill_budget_.record(generations, prompt_rows, seconds);
 }
 
 Engine::RowCounts Engine::count_rows(const std::vector<Planned>& planned) {
@@ -307,7 +307,7 @@ int64_t Engine::pages_for(int64_t tokens) const {
 bool Engine::has_room_for(const Generation& candidate) const {
   const state::StateStore& states = model_.states();
   int64_t free = states.free_pages(kSlotsAlone);
-  // What the running requests still need for their prompts, and a page each for their generations.
+  // What running requests still need for their prompts, plus one page each for their generations.
   for (const auto& g : running_) {
     free -=
         pages_for(g->prompt_size()) - pages_for(std::min(g->tokens_seen(), g->prompt_size())) + 1;
@@ -318,8 +318,8 @@ bool Engine::has_room_for(const Generation& candidate) const {
   return pages_for(std::max(candidate.prompt_size(), candidate.tokens_seen())) - shared + 1 <= free;
 }
 
-/// Of the owners' oldest requests, but for those in `skipped`, the one whose owner has the fewest
-/// running; the size of the list if there is none.
+/// Index of the next request to admit, ignoring those in `skipped`: the oldest one of the owner
+/// with the fewest running requests; waiting_.size() if there is none.
 size_t Engine::next_waiting(const std::set<RequestId>& skipped) const {
   std::map<std::string_view, size_t> running;
   for (const auto& g : running_) ++running[g->owner()];
@@ -337,8 +337,7 @@ size_t Engine::next_waiting(const std::set<RequestId>& skipped) const {
   return best;
 }
 
-/// Lets the request continue from what the prefix cache has. False while that is being read from
-/// disk.
+/// Attaches the longest cached prefix to the request. False while it is being read from disk.
 bool Engine::look_up(Generation& candidate) {
   const Request& request = candidate.request();
   if (options_.cache == nullptr || !request.use_cache || candidate.has_prefix() ||
@@ -348,7 +347,7 @@ bool Engine::look_up(Generation& candidate) {
   PrefixCache::Found found = options_.cache->find(request.cache_scope(), request.prompt,
                                                   candidate.chunk_ends(), &candidate.search);
   if (found.loading) return false;
-  // What was read for this request is in the store now.
+  // A state that was read for this request is in the state store by now: count it as a disk hit.
   const bool was_read = candidate.search.loads > 0 && found.tier == CacheTier::kDevice;
   if (found.state) {
     candidate.resume_from(*std::move(found.state), was_read ? CacheTier::kDisk : found.tier);
@@ -356,7 +355,7 @@ bool Engine::look_up(Generation& candidate) {
   return true;
 }
 
-/// Gives up something that no request needs. False if there is nothing.
+/// Releases memory that no request needs. False if there is none.
 bool Engine::evict() {
   if (warmup_ != nullptr) {
     drop_warmup();
@@ -383,9 +382,9 @@ void Engine::admit() {
       loading.insert(next.id());
       continue;
     }
-    // Alone it may use everything; if even that is not enough, its step will say so.
+    // A single request may use everything; if that is not enough, its step reports the error.
     if (!make_room_for(next) && !running_.empty()) {
-      // A state must not hold memory for a request that waits for memory.
+      // A request that waits for memory must not hold any.
       if (next.has_prefix() && next.prefix_tier() != CacheTier::kRequest) {
         next.drop_prefix();
       }
@@ -412,22 +411,22 @@ void Engine::admit() {
 std::vector<Engine::Planned> Engine::plan_rows() {
   std::vector<Planned> planned;
   int64_t decoding_rows = 0;
-  std::map<std::string_view, std::vector<Planned>> reading;  // by owner
+  std::map<std::string_view, std::vector<Planned>> prefilling;  // by owner
   for (const auto& g : running_) {
     if (g->prompt_done()) {
       planned.push_back({g.get(), 0});
       decoding_rows += g->decode_size();
     } else {
-      reading[g->owner()].push_back({g.get(), 0});
+      prefilling[g->owner()].push_back({g.get(), 0});
     }
   }
-  if (reading.empty()) return planned;
+  if (prefilling.empty()) return planned;
   const auto generations = static_cast<int64_t>(planned.size());
   int64_t budget = prefill_budget_.prompt_rows(generations, options_.max_step_rows - decoding_rows);
-  // A chunk for each owner in turn, in each owner's turn for each request; who comes first moves on
-  // from step to step.
+  // Round-robin over the owners, and over each owner's requests, one chunk at a time; the starting
+  // position rotates from step to step.
   std::vector<std::vector<Planned>*> owners;
-  for (auto& [owner, requests] : reading) owners.push_back(&requests);
+  for (auto& [owner, requests] : prefilling) owners.push_back(&requests);
   const auto rotate = [](auto& list, size_t by) {
     std::ranges::rotate(list, list.begin() + static_cast<std::ptrdiff_t>(by % list.size()));
   };
@@ -458,7 +457,7 @@ std::vector<Engine::Planned> Engine::plan_rows() {
 void Engine::handle_failure(const Error& error, std::vector<Planned> planned) {
   std::erase_if(planned, [](const Planned& p) { return p.generation->finished(); });
   drop_finished();
-  if (error.code == Error::Code::kOutOfMemory && evict()) return;  // the same rows again
+  if (error.code == Error::Code::kOutOfMemory && evict()) return;  // retry the same rows
   if (error.code == Error::Code::kOutOfMemory && running_.size() > 1) {
     running_.back()->suspend();
     const auto place = std::ranges::find_if(
@@ -476,12 +475,12 @@ void Engine::choose(const std::vector<Planned>& planned, const model::StepResult
   struct Choosing {
     Generation* generation = nullptr;
     model::StepResult rows;
-    int64_t first_top = 0;  ///< of the step's partial logits
+    int64_t first_top = 0;  ///< index in the step's partial logits
   };
   std::vector<Choosing> choosing;
   int64_t generations = 0;
-  int64_t first = 0;      // of the rows with all logits
-  int64_t first_top = 0;  // of the partial logits
+  int64_t first = 0;      // index of the next whole row
+  int64_t first_top = 0;  // index of the next row of partial logits
   for (const Planned& p : planned) {
     if (p.generation == nullptr) {
       ++first_top;
@@ -554,15 +553,15 @@ model::StepPlan Engine::make_plan(const std::vector<Planned>& planned) {
 
 int64_t Engine::draft_rows() const {
   int64_t decoding = 0;
-  bool reading = false;
+  bool prefilling = false;
   for (const auto& g : running_) {
     if (g->prompt_done()) {
       ++decoding;
     } else {
-      reading = true;
+      prefilling = true;
     }
   }
-  return options_.max_step_rows - decoding - (reading ? kernels::kMaxChunkRows : 0);
+  return options_.max_step_rows - decoding - (prefilling ? kernels::kMaxChunkRows : 0);
 }
 
 bool Engine::drop_drafts(const std::vector<Planned>& planned) {
@@ -576,7 +575,7 @@ bool Engine::drop_drafts(const std::vector<Planned>& planned) {
   return dropped;
 }
 
-/// Steps of generations alone tell what a row costs.
+/// Records the cost of a decode step; steps with prompt rows are not comparable.
 void Engine::learn(const model::StepPlan& plan, double seconds) {
   size_t rows = 0;
   for (const model::SequenceRows& s : plan.sequences) {

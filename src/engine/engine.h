@@ -1,4 +1,5 @@
-// Runs many requests on one model: mixes their rows into steps, samples, and tells the callers.
+// Runs many requests on one model: batches their rows into steps, samples tokens and calls the
+// requests' callbacks.
 #ifndef CHIMERE_ENGINE_ENGINE_H_
 #define CHIMERE_ENGINE_ENGINE_H_
 
@@ -26,51 +27,55 @@
 namespace chimere::engine {
 
 struct EngineOptions {
-  int32_t max_step_rows = 512;  ///< of one forward(); at most what the model was loaded with
+  int32_t max_step_rows = 512;  ///< rows of one forward(); at most what the model was loaded with
   int32_t max_running = 64;     ///< requests that have a state at the same time; the others wait
-  int64_t context = 0;          ///< most tokens of one request; 0: as many as the state store holds
-  /// How much longer than usual prompts may keep generations waiting for their next token.
+  int64_t context = 0;          ///< most tokens of one request; 0: the capacity of the state store
+  /// Upper bound for the inter-token latency while prompts are computed, relative to a step without
+  /// prompt rows (see PrefillBudget).
   double max_itl_ratio = 2;
-  /// Chooses the tokens of several requests at the same time, between two steps, so it may be the
-  /// pool that the model uses; nullptr: one after the other. Must outlive the engine.
+  /// Samples the tokens of several requests in parallel between two steps, so it may be the pool
+  /// that the model uses; nullptr: sequentially. Must outlive the engine.
   ThreadPool* pool = nullptr;
-  /// Of the model's state store; nullptr: prompts are computed whole. Must outlive the engine.
+  /// A cache over the model's state store; nullptr: every prompt is computed whole. Must outlive
+  /// the engine.
   PrefixCache* cache = nullptr;
 };
 
-/// What the engine is doing and has done.
+/// Gauges and totals of an engine.
 struct EngineCounters {
   int64_t running = 0;    ///< requests with a state
-  int64_t waiting = 0;    ///< requests without one
-  int64_t suspended = 0;  ///< of those that wait: moved out of the state store
+  int64_t waiting = 0;    ///< requests without a state
+  int64_t suspended = 0;  ///< waiting requests whose state was copied out of the state store
   int64_t steps = 0;
-  int64_t prompt_tokens = 0;    ///< computed as prompt
-  int64_t warmup_tokens = 0;    ///< computed as prompt while idle, for the prefix cache
+  int64_t prompt_tokens = 0;    ///< prompt tokens computed
+  int64_t warmup_tokens = 0;    ///< tokens computed by idle-time prefix-cache warm-up
   int64_t warmups_waiting = 0;  ///< prefix-cache warm-ups that wait or are being computed
   int64_t warmups_computed = 0;
-  int64_t warmups_cached = 0;    ///< that found their state in the prefix cache
-  int64_t warmups_dropped = 0;   ///< for want of memory, or because there were too many
+  int64_t warmups_cached = 0;    ///< warm-ups whose state was in the prefix cache already
+  int64_t warmups_dropped = 0;   ///< for lack of memory, or because too many were waiting
   int64_t generated_tokens = 0;  ///< sampled
-  int64_t evictions = 0;         ///< requests moved out of a full state store
-  kernels::ExpertUse experts;    ///< of generations that may use fewer; as it was some steps ago
-  Histogram batch;               ///< generations of the steps that had some: "seconds" are requests
+  int64_t evictions = 0;         ///< requests suspended because the state store was full
+  kernels::ExpertUse experts;    ///< of requests that may skip experts; updated every few steps
+  Histogram batch;               ///< decoding requests per decode step (in place of seconds)
 };
 
-/// A loop that its caller drives: submit() and cancel() at any time (callbacks included), step()
-/// until it says that nothing is left. All on one thread.
+/// The scheduler. Its caller drives it: submit() and cancel() at any time (also from callbacks),
+/// step() until it returns false. Single-threaded.
 ///
-/// What a request answers depends on the request alone. Every step holds one row of each request
-/// that is decoding, with the drafts it wants to verify, then whole prompt chunks, as many as the
-/// pace of the generations allows, taken in turn from the owners whose requests are still reading.
-/// Where even one chunk would keep the generations waiting, they have steps in the midst of it.
-/// Where the model chooses tokens itself and everybody is decoding, the next step is launched
-/// before the tokens of the one before are known. Of those that wait, the owner with the fewest
-/// running requests comes first. When the state store is full, what only the prefix cache holds
-/// goes first; then the youngest request is copied out and comes back, with the same bits, when
-/// there is room.
+/// The output of a request depends on the request alone, not on scheduling. A step contains one
+/// decode row of each decoding request, followed by the drafts to verify, then whole prompt chunks:
+/// as many as PrefillBudget allows, round-robin over the owners that have requests in prefill. If
+/// even one chunk exceeds the inter-token-latency budget, decode steps are interleaved with the
+/// layers of the prefill (StepPlan::interleave). If the model samples on the GPU and all requests
+/// are decoding, the next step is launched before the tokens of the current one are known (overlap
+/// scheduling). Waiting requests are admitted by owner, the owner with the fewest running requests
+/// first. When the state store is full, states that only the prefix cache holds are evicted first;
+/// then the youngest request is suspended: its state is copied out and restored bit for bit when
+/// there is memory.
 ///
-/// With a prefix cache, a generation that has ended is run again as prompt while nobody asks for
-/// anything, or what warmup() names is: only what was computed as prompt may serve another prompt.
+/// With a prefix cache, the tokens of a finished generation, and those that warmup() names, are
+/// computed again as prompt while the engine is idle (warm-up): only states of prefill rows may
+/// serve later prompts, because prefill and decode rows differ in their bits.
 class Engine {
  public:
   /// Model and tokenizer must outlive the engine. Errors: kInvalidArgument (options).
@@ -79,29 +84,30 @@ class Engine {
                                                 const EngineOptions& options);
   ~Engine();
 
-  /// Errors: kInvalidArgument (an empty or too long prompt, tokens that do not exist, sampling
-  /// values out of range); no callback is called then.
+  /// Errors: kInvalidArgument (an empty or too long prompt, token ids out of range, sampling values
+  /// out of range); no callback is called then.
   Result<RequestId> submit(Request request);
-  /// The two halves of submit(). check() reads nothing that changes: any thread may call it.
-  /// add() takes a request that has passed it under an id that is larger than all before.
+  /// The two halves of submit(). check() reads only immutable data and may be called from any
+  /// thread. add() takes a request that check() has accepted; `id` must be larger than all ids
+  /// before it.
   Status check(const Request& request) const;
   void add(RequestId id, Request request);
-  /// The request ends at the next step() with FinishReason::kCancelled; what it has said so far is
-  /// in its outcome. False if there is no such request (any more).
+  /// The request ends at the next step() with FinishReason::kCancelled; its outcome holds what was
+  /// generated so far. False if no such request is in flight.
   bool cancel(RequestId id);
   void cancel_all();
 
-  /// Prefix-cache warm-up: while the engine is idle it computes the state behind the longest
-  /// beginning of `tokens` that every longer prompt can continue from. The newest one comes first.
+  /// Prefix-cache warm-up: while the engine is idle it computes the state after the longest prefix
+  /// of `tokens` that every longer prompt can continue from. The newest warm-up comes first.
   /// `owner` as Request::owner. Does nothing without a prefix cache, or for more tokens than the
   /// context holds.
   void warmup(const std::string& owner, std::vector<int32_t> tokens);
 
-  /// Computes one step, or, when there is nothing to compute, part of a generation that is run
-  /// again. False when there is nothing left to do; the prefix cache may still be working (it wakes
-  /// its owner).
+  /// Computes one step or, when no request needs one, a part of a prefix-cache warm-up. False when
+  /// nothing is left to do; the prefix cache may still be working in the background (it calls
+  /// PrefixCacheOptions::wake).
   bool step();
-  /// Nothing is running or waiting.
+  /// No request is running or waiting.
   bool idle() const { return running_.empty() && waiting_.empty(); }
 
   int64_t context() const { return options_.context; }
@@ -111,7 +117,7 @@ class Engine {
   using List = std::vector<std::unique_ptr<Generation>>;
   struct Planned {
     Generation* generation = nullptr;
-    int64_t rows = 0;  ///< of the prompt; 0: a decode row
+    int64_t rows = 0;  ///< prompt rows; 0: a decode row
   };
 
   struct RowCounts {
@@ -119,9 +125,9 @@ class Engine {
     int64_t prompt_rows = 0;
   };
 
-  /// A step of generations that the model has been asked for and nobody has waited for.
+  /// A decode step that has been launched and not yet waited for.
   struct InFlight {
-    std::vector<Planned> planned;  ///< without a generation: the generation has ended since
+    std::vector<Planned> planned;  ///< `generation` is nullptr if the generation has ended since
     model::StepPlan plan;
     std::chrono::steady_clock::time_point launched;
   };
@@ -141,18 +147,19 @@ class Engine {
   void measure_prefill_budget(const std::vector<Planned>& planned, double seconds);
   void handle_failure(const Error& error, std::vector<Planned> planned);
   void propose_drafts();
-  /// Rows of the next step that are left for drafts.
+  /// Rows of the next step that are available for drafts.
   int64_t draft_rows() const;
   model::StepPlan make_plan(const std::vector<Planned>& planned);
   bool worth_interleaving(const std::vector<Planned>& planned) const;
   void begin_step(std::vector<Planned> planned);
-  std::optional<InFlight> launch(const std::vector<Planned>& planned, bool behind);
+  std::optional<InFlight> launch(const std::vector<Planned>& planned, bool overlapped);
   bool may_overlap() const;
   void finish_in_flight();
   Status compute(const std::vector<Planned>& planned);
   Status compute_interleaved(const std::vector<Planned>& planned);
   Status generate_once();
-  /// The step is to be tried again without drafts; false if it has none.
+  /// Removes the drafts of the step, so that it can be tried again without them; false if it has
+  /// none.
   static bool drop_drafts(const std::vector<Planned>& planned);
   void choose(const std::vector<Planned>& planned, const model::StepResult& result);
   void accept(const std::vector<Planned>& planned);
@@ -174,20 +181,20 @@ class Engine {
   List running_;  ///< with a state, oldest first
   List waiting_;  ///< without one, oldest first
   std::vector<RequestId> cancelled_;
-  size_t running_limit_;  ///< most running requests since the state store was last found full
-  size_t turn_ = 0;       ///< who gets the first prompt chunk
+  size_t running_limit_;  ///< limit on running requests since the state store was last full
+  size_t turn_ = 0;       ///< rotates the owner that gets the first prompt chunk
   PrefillBudget prefill_budget_;
-  std::chrono::steady_clock::time_point last_decode_;  ///< when a step of generations last ended
-  double longest_part_ = 0;      ///< seconds between two interrupts of the last divided step
-  std::deque<Request> warmups_;  ///< generations to run again as prompts, the newest last
+  std::chrono::steady_clock::time_point last_decode_;  ///< when a decode step last ended
+  double longest_part_ = 0;      ///< seconds between interleave points of the last interleaved step
+  std::deque<Request> warmups_;  ///< prompts to warm the prefix cache with, newest last
   std::unique_ptr<Generation> warmup_;
   EngineCounters counters_;
   DraftStatistics draft_statistics_;
-  bool drafts_ready_ = false;  ///< of those who are decoding, for their next step
-  /// While requests come without a pause, states are written to disk so often.
+  bool drafts_ready_ = false;  ///< the drafts of the next step have been proposed
+  /// Steps between two writes of cached states to disk while requests never pause.
   static constexpr int64_t kStepsPerSave = 1024;
   std::optional<InFlight> in_flight_;
-  int32_t overlapped_steps_ = 0;  ///< launched one behind the other without a look at drafts
+  int32_t overlapped_steps_ = 0;  ///< since drafts were last considered
 };
 
 }  // namespace chimere::engine

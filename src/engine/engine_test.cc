@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// What a caller sees of a request.
+/// What the caller of a request observes.
 struct Seen {
   std::string streamed;
   int events = 0;
@@ -60,7 +60,7 @@ Request random_request(std::mt19937& random, size_t longest_prompt = 300) {
   return r;
 }
 
-/// Without drafts, from all logits.
+/// Runs the request alone, without drafts and with whole rows of logits.
 Seen run_alone(Request request) {
   request.speculation = Speculation::kOff;
   FakeModel model(64);
@@ -97,7 +97,7 @@ TEST(Engine, BatchingChangesNothing) {
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 30; ++round) {
-    // Few pages, slots and rows in some rounds: requests wait, are suspended and come back.
+    // Few pages, slots and rows in some rounds: requests wait, are suspended and resumed.
     const int64_t pages = std::vector<int64_t>{8, 14, 64}[random() % 3];
     const int64_t slots = std::vector<int64_t>{5, 64}[random() % 2];
     FakeModel model(pages, slots);
@@ -134,7 +134,7 @@ TEST(Engine, BatchingChangesNothing) {
   }
 }
 
-TEST(Engine, TheLargestLogitsGiveTheSameGeneration) {
+TEST(Engine, PartialLogitsGiveTheSameGeneration) {
   for (const int32_t top_k : {0, 5, 6}) {
     for (const Speculation mode : {Speculation::kOff, Speculation::kMtp}) {
       FakeModel model(64);
@@ -167,8 +167,8 @@ TEST(Engine, TheLargestLogitsGiveTheSameGeneration) {
   }
 }
 
-/// Rows of which few tokens do not decide are read whole, drafts among them.
-TEST(Engine, PartialLogitsThatDoNotDecideChangeNothing) {
+/// Rows that partial logits do not decide are read in full, those of drafts included.
+TEST(Engine, UndecidedPartialLogitsChangeNothing) {
   for (const bool drafts : {false, true}) {
     for (const float top_p : {1.F, 0.5F, 0.99F}) {
       Request request;
@@ -199,7 +199,7 @@ TEST(Engine, PartialLogitsThatDoNotDecideChangeNothing) {
   }
 }
 
-TEST(Engine, FullStoreSuspendsTheYoungestAndBringsItBack) {
+TEST(Engine, AFullStoreSuspendsTheYoungestAndResumesIt) {
   FakeModel model(4);
   const FakeTokenizer tokenizer;
   const auto engine = make_engine(model, tokenizer);
@@ -213,7 +213,7 @@ TEST(Engine, FullStoreSuspendsTheYoungestAndBringsItBack) {
     requests[i].sampling.temperature = 1;
     requests[i].sampling.seed = 11 + i;
   }
-  // Seeds under which neither ends early; both then need 4 pages each of the 4 there are.
+  // Seeds with which neither ends early; both then need 4 pages, and the store has 4.
   for (auto& r : requests) {
     while (run_alone(r).outcome.tokens.size() < 150) ++r.sampling.seed;
   }
@@ -228,7 +228,7 @@ TEST(Engine, FullStoreSuspendsTheYoungestAndBringsItBack) {
   for (size_t i = 0; i < 2; ++i) expect_same(seen[i].outcome, run_alone(requests[i]).outcome);
 }
 
-TEST(Engine, PromptsTakeTurnsAndGenerationsGoFirst) {
+TEST(Engine, PromptsTakeTurnsAndDecodingHasPriority) {
   FakeModel model(1000);
   const FakeTokenizer tokenizer;
   const auto engine = make_engine(model, tokenizer, {.max_step_rows = 4 + 64, .max_running = 4});
@@ -252,13 +252,13 @@ TEST(Engine, PromptsTakeTurnsAndGenerationsGoFirst) {
   for (int i = 1; i <= 16; ++i) {
     EXPECT_EQ(readers[0].finished + readers[1].finished, i == 16 ? 1 : 0);
     engine->step();
-    EXPECT_EQ(seen.events, 1 + i) << "a reply waited for a prompt";
+    EXPECT_EQ(seen.events, 1 + i) << "a generation waited for a prompt";
   }
   EXPECT_EQ(readers[0].finished + readers[1].finished, 2);
   EXPECT_LE(model.max_rows, 68U);
 }
 
-TEST(Engine, GenerationsContinueInTheMidstOfAChunk) {
+TEST(Engine, DecodeStepsAreInterleavedWithAChunk) {
   FakeModel model(1000);
   model.interleave_supported = true;
   const FakeTokenizer tokenizer;
@@ -268,7 +268,7 @@ TEST(Engine, GenerationsContinueInTheMidstOfAChunk) {
   std::vector<Seen> seen(4);
   for (size_t i = 0; i < 4; ++i) {
     requests[i].prompt.assign(i < 3 ? 7 : 64 * 8, static_cast<int32_t>(3 + i));
-    // The first one ends in the midst of the prompt.
+    // The first request ends during the prefill of the last one.
     requests[i].max_tokens = i == 0 ? 5 : 100;
     requests[i].sampling.temperature = 1;
     requests[i].sampling.logprobs = 0;
@@ -285,7 +285,7 @@ TEST(Engine, GenerationsContinueInTheMidstOfAChunk) {
   EXPECT_EQ(seen[2].events, 1);
   for (int chunk = 1; chunk <= 8; ++chunk) {
     engine->step();
-    EXPECT_EQ(seen[2].events, 1 + 2 * chunk) << "the fake model is interrupted twice in a step";
+    EXPECT_EQ(seen[2].events, 1 + 2 * chunk) << "the fake model interleaves twice per step";
     EXPECT_EQ(seen[3].events, chunk == 8 ? 1 : 0);
   }
   EXPECT_EQ(model.interleaved - before, 16U);
@@ -297,8 +297,8 @@ TEST(Engine, GenerationsContinueInTheMidstOfAChunk) {
   for (size_t i = 0; i < 4; ++i) expect_same(seen[i].outcome, run_alone(requests[i]).outcome);
 }
 
-/// Steps inside of others fail, too.
-TEST(Engine, AFailureInTheMidstOfAChunkIsToldToThoseItHits) {
+/// Interleaved steps may fail, too.
+TEST(Engine, AFailureDuringInterleavingReachesTheAffectedRequests) {
   for (const size_t fail_at : {3, 4, 5}) {
     FakeModel model(1000);
     model.interleave_supported = true;
@@ -325,7 +325,7 @@ TEST(Engine, AFailureInTheMidstOfAChunkIsToldToThoseItHits) {
   }
 }
 
-TEST(Engine, CancelledRequestsEndAndOthersGoOn) {
+TEST(Engine, CancelledRequestsEndAndOthersContinue) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -407,7 +407,7 @@ TEST(Engine, PrefixGivesTheSameBits) {
     ASSERT_TRUE(engine->submit(std::move(first)).ok());
     while (engine->step()) {
     }
-    // The same conversation, gone on.
+    // The same conversation, continued.
     Request second = random_request(random);
     second.prompt.insert(second.prompt.begin(), prompt.begin(), prompt.end());
     const Outcome alone = run_alone(second).outcome;
@@ -443,7 +443,7 @@ TEST(Engine, PrefixGivesTheSameBits) {
   EXPECT_GT(reused, 0);
 }
 
-TEST(Engine, StopStringsNeverShow) {
+TEST(Engine, StopStringsAreNeverReturned) {
   int stopped = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Request request;
@@ -486,7 +486,7 @@ TEST(Engine, ContextAndLengthEndAGeneration) {
   EXPECT_EQ(reason(5), std::pair(FinishReason::kLength, size_t{5}));
 }
 
-TEST(Engine, RefusesWhatCannotRun) {
+TEST(Engine, RejectsInvalidRequests) {
   FakeModel model(2);
   const FakeTokenizer tokenizer;
   const auto engine = make_engine(model, tokenizer);
@@ -510,7 +510,7 @@ TEST(Engine, RefusesWhatCannotRun) {
   EXPECT_FALSE(Engine::create(model, tokenizer, {.max_running = 0}).ok());
 }
 
-TEST(Engine, AFailingModelIsReportedOnceAndTheEngineGoesOn) {
+TEST(Engine, AFailingModelIsReportedOnceAndTheEngineContinues) {
   FakeModel model(64);
   const FakeTokenizer tokenizer;
   const auto engine = make_engine(model, tokenizer);

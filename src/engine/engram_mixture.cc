@@ -6,7 +6,7 @@
 namespace chimere::engine {
 namespace {
 
-/// Tokens by which a text is known again.
+/// Last tokens that are compared to recognise the text of the previous call.
 constexpr size_t kTail = 64;
 
 }  // namespace
@@ -33,7 +33,7 @@ bool EngramMixture::thinking(std::span<const int32_t> history) {
     seen_ = 0;
     inside_ = false;
   }
-  // The latest tag says it.
+  // The latest tag decides.
   for (const int32_t token : history.subspan(seen_)) {
     if (token == think_) inside_ = true;
     if (token == end_think_) inside_ = false;

@@ -1,4 +1,4 @@
-// N-gram tables as a sampler's prior.
+// N-gram tables as the sampler's auxiliary language model.
 #ifndef CHIMERE_ENGINE_ENGRAM_MIXTURE_H_
 #define CHIMERE_ENGINE_ENGRAM_MIXTURE_H_
 
@@ -16,15 +16,15 @@ namespace chimere::engine {
 
 struct EngramOptions {
   engram::Gating gating = engram::Gating::kLearned;
-  bool while_thinking = false;  ///< also between the tags of reasoning
+  bool while_thinking = false;  ///< also apply the tables inside reasoning
 };
 
-/// The tables stay the ones that were open when the request began, whatever replaces their files.
-/// Serves one text that grows. Between the tokenizer's <think> and </think>, the model is left
-/// alone unless asked otherwise.
+/// Holds the tables that were open when the request began, even if their files are replaced. Serves
+/// one growing text. Between the tokenizer's <think> and </think> the model's distribution is left
+/// unchanged unless EngramOptions::while_thinking is set.
 class EngramMixture final : public sampling::AuxiliaryLm {
  public:
-  /// Errors: kInvalidData (a table's gate).
+  /// Errors: kInvalidData (a table's gate is malformed).
   static Result<std::shared_ptr<sampling::AuxiliaryLm>> create(engram::Memory::Tables tables,
                                                                const EngramOptions& options,
                                                                const text::Tokenizer& tokenizer);
@@ -43,8 +43,8 @@ class EngramMixture final : public sampling::AuxiliaryLm {
   bool while_thinking_;
   int32_t think_;  ///< -1: no such token
   int32_t end_think_;
-  // What is known of the text so far: its first `seen_` tokens, that end with `tail_`, end inside a
-  // reasoning or not.
+  // Incremental scan of the text: its first `seen_` tokens end with `tail_`, and end inside
+  // reasoning if `inside_`.
   size_t seen_ = 0;
   std::vector<int32_t> tail_;
   bool inside_ = false;

@@ -41,9 +41,9 @@ class Letters final : public text::Tokenizer {
 
 class EngramMixtureTest : public testing::Test {
  protected:
-  /// Knows that 2 follows 1.
+  /// A table in which 2 follows 1.
   engram::Memory::Tables tables() {
-    const std::string path = testing::TempDir() + "engram_prior_test.engr";
+    const std::string path = testing::TempDir() + "engram_mixture_test.engr";
     const std::vector<std::vector<int32_t>> texts(20, {1, 2});
     const auto counts = engram::Counts::of(texts, 1, {"a", 20000, engram::kOne});
     EXPECT_TRUE(engram::write_table(path, *counts, 1, {}).ok());
@@ -60,23 +60,23 @@ class EngramMixtureTest : public testing::Test {
   EngramOptions always_{engram::Gating::kKneserNey, false};
 };
 
-TEST_F(EngramMixtureTest, RaisesWhatTheTableKnows) {
+TEST_F(EngramMixtureTest, RaisesTheSuccessorsOfATable) {
   const auto sampled = sample(always_, {3, 1});
   EXPECT_EQ(sampled.id, 2);
   EXPECT_GT(sampled.p_max, 0.8F);
   EXPECT_NEAR(std::exp(sampled.logprob), sampled.p_max, 1e-6);
 }
 
-TEST_F(EngramMixtureTest, LeavesTheRestAlone) {
+TEST_F(EngramMixtureTest, LeavesUnknownContextsUnchanged) {
   const auto sampled = sample(always_, {1, 3});
   EXPECT_EQ(sampled.p_max, 1.0F / 28);
 }
 
-TEST_F(EngramMixtureTest, IsSilentInsideReasoningUnlessAsked) {
+TEST_F(EngramMixtureTest, IsInactiveInsideReasoningByDefault) {
   const std::vector<int32_t> inside = {Letters::kThink, 5, 1};
-  const std::vector<int32_t> behind = {Letters::kThink, 5, Letters::kEndThink, 1};
+  const std::vector<int32_t> after = {Letters::kThink, 5, Letters::kEndThink, 1};
   EXPECT_EQ(sample(always_, inside).p_max, 1.0F / 28);
-  EXPECT_GT(sample(always_, behind).p_max, 0.8F);
+  EXPECT_GT(sample(always_, after).p_max, 0.8F);
   const EngramOptions asked{engram::Gating::kKneserNey, true};
   EXPECT_GT(sample(asked, inside).p_max, 0.8F);
 }
@@ -90,14 +90,14 @@ TEST_F(EngramMixtureTest, FollowsATextThroughItsReasoning) {
   for (const int32_t token : {1, Letters::kThink, 1, 5, 1, Letters::kEndThink, 1, 4, 1}) {
     text.push_back(token);
     const float grown = sampler.sample(logits_, text, text.size())->p_max;
-    EXPECT_EQ(grown, sample(always_, text).p_max) << "as of a text that was never seen before";
+    EXPECT_EQ(grown, sample(always_, text).p_max) << "equal to a fresh sampler's result";
   }
-  // Another text with the same sampler.
+  // A different text with the same sampler.
   EXPECT_EQ(sampler.sample(logits_, std::vector<int32_t>{Letters::kThink, 1}, 2)->p_max, 1.0F / 28);
 }
 
-/// With a growing text, as a model on a GPU gives it.
-TEST_F(EngramMixtureTest, NamesTheTokensThatItLooksAt) {
+/// With a growing text and partial logits, as from a GPU.
+TEST_F(EngramMixtureTest, DeclaresTheTokensThatItReads) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -117,7 +117,7 @@ TEST_F(EngramMixtureTest, NamesTheTokensThatItLooksAt) {
       text.push_back(i % 3 == 0 ? 1 : static_cast<int32_t>(random() % 28));
       for (float& l : logits_) l = static_cast<float>(random() % 1000) / 100;
       std::vector<int32_t> ids;
-      ASSERT_TRUE(sampler.list(text, 28, ids).ok());
+      ASSERT_TRUE(sampler.selected_ids(text, 28, ids).ok());
       selected_some |= !ids.empty();
       std::vector<sampling::Candidate> selected;
       std::vector<sampling::Candidate> largest;
@@ -136,12 +136,12 @@ TEST_F(EngramMixtureTest, NamesTheTokensThatItLooksAt) {
   }
 }
 
-TEST_F(EngramMixtureTest, GuessesWhatTheTableThinksLikeliest) {
+TEST_F(EngramMixtureTest, DraftsTheTablesMostLikelyToken) {
   const auto auxiliary = EngramMixture::create(tables(), always_, letters_).value();
-  const auto shadow_draft = auxiliary->likeliest(std::vector<int32_t>{3, 1});
-  EXPECT_EQ(shadow_draft.id, 2);
-  EXPECT_GT(shadow_draft.mass, 0.8F);
-  EXPECT_LE(shadow_draft.mass, 1.0F);
+  const auto draft = auxiliary->likeliest(std::vector<int32_t>{3, 1});
+  EXPECT_EQ(draft.id, 2);
+  EXPECT_GT(draft.mass, 0.8F);
+  EXPECT_LE(draft.mass, 1.0F);
   EXPECT_EQ(auxiliary->likeliest(std::vector<int32_t>{1, 3}).id, -1);
 }
 

@@ -1,5 +1,5 @@
-// Test support: a model whose logits are a hash of everything its sequence has seen, and a
-// tokenizer of single letters.
+// Test support: a model whose logits are a hash of all tokens of its sequence, and a tokenizer
+// whose tokens are single letters.
 #ifndef CHIMERE_ENGINE_FAKE_MODEL_H_
 #define CHIMERE_ENGINE_FAKE_MODEL_H_
 
@@ -22,8 +22,8 @@
 namespace chimere::engine {
 
 /// Keeps its running hash in a real state store, through the same calls as a real model: a lost,
-/// mixed up or doubly advanced state changes every later logit. Chunk and decode rows, and chunks
-/// cut at other places, hash differently.
+/// mixed-up or doubly advanced state changes every later logit. Prefill and decode rows, and
+/// different chunk boundaries, give different hashes.
 class FakeModel : public model::Model {
  public:
   static constexpr int64_t kVocab = 40;
@@ -48,17 +48,17 @@ class FakeModel : public model::Model {
   state::StateStore& states() override { return *store_; }
 
   Result<model::StepResult> forward(const model::StepPlan& plan) override {
-    if (!in_flight_.empty()) return invalid_argument("a step is under way");
+    if (!in_flight_.empty()) return invalid_argument("a step is in flight");
     return compute(plan);
   }
 
-  /// Steps are computed at once, but nobody sees what came of them before wait().
+  /// Steps are computed at once, but their results are delivered by wait() only.
   bool supports_overlap() const override { return overlap_supported; }
   Status launch(const model::StepPlan& plan) override {
-    if (in_flight_.size() > 1) return invalid_argument("two steps are under way");
+    if (in_flight_.size() > 1) return invalid_argument("two steps are in flight");
     model::StepPlan known = plan;
     for (auto& s : known.sequences) {
-      if (!s.choice) return invalid_argument("a token is not chosen");
+      if (!s.choice) return invalid_argument("a sequence has no choice");
       if (s.async_token) s.tokens = {chosen_.at(s.state)};
     }
     async_steps += static_cast<size_t>(plan.sequences[0].async_token);
@@ -127,15 +127,15 @@ class FakeModel : public model::Model {
   }
 
   bool interleave_supported = false;
-  bool overlap_supported = false;     ///< steps may be launched ahead
-  size_t async_steps = 0;             ///< launched behind one whose tokens nobody knew
-  size_t waits = 0;                   ///< steps that were waited for
-  size_t fail_wait_at = 0;            ///< which of these fails; 0: none
-  size_t wrong_choice_at = 0;         ///< the step whose first token is told wrongly; 0: none
-  bool on_gpu = true;                 ///< partial logits are asked for where they are enough
-  size_t drafts = 0;                  ///< that a further one was asked for
-  size_t partial_logit_rows = 0;      ///< rows of which partial logits were wanted
-  std::atomic<size_t> rows_read = 0;  ///< of those, whole
+  bool overlap_supported = false;  ///< launch() and wait() are available
+  size_t async_steps = 0;      ///< steps launched before the tokens of the previous one were known
+  size_t waits = 0;            ///< calls of wait() that found a step
+  size_t fail_wait_at = 0;     ///< the wait() that fails; 0: none
+  size_t wrong_choice_at = 0;  ///< the step that reports a wrong first token; 0: none
+  bool on_gpu = true;          ///< partial logits are used where they suffice
+  size_t drafts = 0;           ///< drafts after which another one was requested
+  size_t partial_logit_rows = 0;      ///< rows for which partial logits were requested
+  std::atomic<size_t> rows_read = 0;  ///< rows read in full by read_logits()
   size_t steps = 0;
   size_t interleaved = 0;
   size_t max_rows = 0;
@@ -143,11 +143,11 @@ class FakeModel : public model::Model {
   size_t fail_at = 0;  ///< the step that fails; 0: none
 
  private:
-  /// Of rows one after the other.
+  /// Partial logits of consecutive rows.
   struct PartialLogits {
     std::vector<kernels::TopLogit> top;
     std::vector<float> selected;
-    std::vector<float> left;  ///< the logits, without those that are listed
+    std::vector<float> left;  ///< the logits without the selected ones
     std::vector<kernels::LogSumExp> sums;
   };
 
@@ -236,7 +236,7 @@ class FakeModel : public model::Model {
     }
   }
 
-  /// All that are not listed, in order: more than anybody asked for.
+  /// All tokens that are not selected, in order: more than any request asks for.
   void add_partial_logits(uint64_t hash, const std::vector<int32_t>& selected) {
     std::vector<float> before = std::exchange(logits_, {});
     add_logits(hash);

@@ -51,9 +51,9 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
   if (request_.thinking) {
     thinking_.emplace(*std::move(request_.thinking), request_.prompt, max_tokens(), tokenizer);
   }
-  // What reasoning is measured by depends on all logits.
+  // Reasoning control computes its certainty from all logits.
   if (options.partial_logits && !thinking_) {
-    // Of a small vocabulary, many are nearly all.
+    // For a small vocabulary, most top logits would be nearly the whole row.
     const int32_t most = std::min(kernels::kMaxTopLogits, tokenizer.n_tokens() / 4);
     needed_ = sampler_.needed(most);
   }
@@ -158,27 +158,27 @@ model::SequenceRows Generation::decode_rows() {
   return out;
 }
 
-std::optional<model::SequenceRows> Generation::async_row(bool behind) {
+std::optional<model::SequenceRows> Generation::async_row(bool overlapped) {
   if (needed_.largest == 0 || thinking_ || (speculator_ && !speculator_->idle())) return {};
-  const size_t position = history_.size() + (behind ? 1 : 0);
+  const size_t position = history_.size() + (overlapped ? 1 : 0);
   std::optional<kernels::TokenChoice> choice = sampler_.choice_on_gpu(position);
   if (!choice) return {};
   model::SequenceRows out = decode_rows();
   out.choice = choice;
-  out.async_token = behind;
+  out.async_token = overlapped;
   return out;
 }
 
 void Generation::want_partial_logits(model::SequenceRows& rows) {
   from_partial_logits_ = needed_.largest > 0 && !rows.logits_of.empty();
   if (!from_partial_logits_) return;
-  // What the texts behind the rows have listed: of a generation, drafts follow its newest token.
+  // The requested ids depend on the text before each row; a row's draft tokens precede it.
   selected_.resize(rows.logits_of.size());
   size_t most = 0;
   const size_t before = history_.size();
   for (size_t i = 0; i < selected_.size(); ++i) {
     if (i > 0) history_.push_back(rows.tokens[i]);
-    from_partial_logits_ &= sampler_.list(history_, vocabulary_, selected_[i]).ok();
+    from_partial_logits_ &= sampler_.selected_ids(history_, vocabulary_, selected_[i]).ok();
     most = std::max(most, selected_[i].size());
   }
   history_.resize(before);
@@ -194,9 +194,9 @@ int32_t Generation::max_drafts() const {
 }
 
 int32_t Generation::max_tokens() const {
-  const int64_t room =
+  const int64_t available =
       std::min<int64_t>(context_ - prompt_size(), std::numeric_limits<int32_t>::max());
-  const auto most = static_cast<int32_t>(room);
+  const auto most = static_cast<int32_t>(available);
   return request_.max_tokens >= 0 ? std::min(most, request_.max_tokens) : most;
 }
 
@@ -257,18 +257,18 @@ void Generation::choose(const model::StepResult& result, const ReadLogits& read_
     Result<sampling::Sampled> sampled = from_partial_logits_
                                             ? sample_partial(result, row, read_logits)
                                             : sample(std::span(result.logits.row(row), cols));
-    // The next step may have begun with it.
+    // The next step may already have been launched with this token.
     if (result.chosen != nullptr && sampled.ok() && sampled->id != result.chosen[row]) {
-      sampled = io_error("the GPU chose token " + std::to_string(result.chosen[row]) +
-                         " where the host draws " + std::to_string(sampled->id) +
-                         "; start the program again");
+      sampled = io_error("The GPU sampled token " + std::to_string(result.chosen[row]) +
+                         " but the host samples " + std::to_string(sampled->id) +
+                         "; the GPU's result is wrong. Restart the program.");
     }
     if (!choose(std::move(sampled))) return;
   }
 }
 
 int32_t Generation::accept() {
-  if (speculator_) settle_drafts();
+  if (speculator_) commit_drafts();
   int32_t added = 0;
   for (Choice& choice : std::exchange(choices_, {})) {
     accept(std::move(choice));
@@ -278,18 +278,19 @@ int32_t Generation::accept() {
   return added;
 }
 
-void Generation::settle_drafts() {
+void Generation::commit_drafts() {
   const std::span<const int32_t> drafts = speculator_->drafts();
   const auto is_draft = [&](size_t i) {
     return i < drafts.size() && choices_[i].sampled.ok() && choices_[i].sampled->id == drafts[i];
   };
   size_t accepted = 0;
   while (accepted < choices_.size() && is_draft(accepted)) ++accepted;
-  // All choices but the last were drafts; if that one was too, the generation ends with it.
+  // All sampled tokens but the last equal their drafts; if the last one does too, it ends the
+  // generation.
   speculator_->end(static_cast<int32_t>(accepted), accepted == choices_.size());
   if (state_->pending_rows() == 0) return;
   const auto rows = static_cast<int32_t>(choices_.size());
-  (void)state_->commit(rows);  // at most as many as there are
+  (void)state_->commit(rows);  // cannot fail: at most as many as are pending
   decoded_ += rows - 1;
 }
 
@@ -300,7 +301,7 @@ void Generation::accept(Choice choice) {
   const int32_t token = sampled->id;
   outcome_.tokens.push_back(*std::move(sampled));
 
-  // What would end an answer does not end reasoning: that is what Thinking is for.
+  // End-of-generation tokens and stop strings do not end reasoning; Thinking controls its end.
   const bool ends = !choice.in_reasoning && ends_generation(token);
   std::string text;
   if (!ends) text = decoder_.push(tokenizer_.token_bytes(token, false));
@@ -309,11 +310,11 @@ void Generation::accept(Choice choice) {
   if (request_.on_token) request_.on_token({outcome_.tokens.back(), text});
 
   if (ends || stops_.matched()) return finish(FinishReason::kStop);
-  const auto replied = static_cast<int64_t>(outcome_.tokens.size());
-  if (request_.max_tokens >= 0 && replied >= request_.max_tokens) {
+  const auto generated = static_cast<int64_t>(outcome_.tokens.size());
+  if (request_.max_tokens >= 0 && generated >= request_.max_tokens) {
     return finish(FinishReason::kLength);
   }
-  if (prompt_size() + replied >= context_) finish(FinishReason::kContextFull);
+  if (prompt_size() + generated >= context_) finish(FinishReason::kContextFull);
 }
 
 void Generation::finish(FinishReason reason, Error error) {

@@ -1,4 +1,4 @@
-// Counts durations in buckets of fixed borders.
+// Counts durations in buckets of fixed bounds.
 #ifndef CHIMERE_ENGINE_HISTOGRAM_H_
 #define CHIMERE_ENGINE_HISTOGRAM_H_
 
@@ -10,17 +10,17 @@
 namespace chimere::engine {
 
 struct Histogram {
-  /// Upper borders in seconds, included in their bucket; the last bucket has none.
-  static constexpr std::array<double, 19> kBorders = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05,
-                                                      0.1,    0.2,   0.5,   1,     2,    5,    10,
-                                                      20,     60,    120,   300,   600};
+  /// Inclusive upper bounds in seconds; the last bucket has none.
+  static constexpr std::array<double, 19> kBounds = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05,
+                                                     0.1,    0.2,   0.5,   1,     2,    5,    10,
+                                                     20,     60,    120,   300,   600};
 
-  std::array<uint64_t, kBorders.size() + 1> counts{};  ///< by bucket, not accumulated
+  std::array<uint64_t, kBounds.size() + 1> counts{};  ///< per bucket, not cumulative
   uint64_t count = 0;
   double sum = 0;  ///< seconds
 
   void add(double seconds) {
-    const auto at = std::ranges::lower_bound(kBorders, seconds) - kBorders.begin();
+    const auto at = std::ranges::lower_bound(kBounds, seconds) - kBounds.begin();
     ++counts[static_cast<size_t>(at)];
     ++count;
     sum += seconds;

@@ -1,4 +1,4 @@
-// Steps that the engine launches before it knows the tokens of the ones before them.
+// Overlap scheduling: steps are launched before the tokens of the preceding step are known.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -14,15 +14,16 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-/// A step of generations alone whose tokens the model chooses, `behind` the one in flight: its rows
-/// are what that one chooses. Nothing if somebody needs more than that.
-std::optional<Engine::InFlight> Engine::launch(const std::vector<Planned>& planned, bool behind) {
+/// Launches a decode step whose tokens are sampled on the GPU. `overlapped`: it follows the step in
+/// flight and takes its tokens from there. Nothing if a request needs more than that.
+std::optional<Engine::InFlight> Engine::launch(const std::vector<Planned>& planned,
+                                               bool overlapped) {
   if (!model_.supports_overlap() || planned.size() > kernels::kMaxChoices) return {};
   InFlight step;
   for (const Planned& p : planned) {
     if (p.generation == nullptr) continue;
-    if (p.rows > 0 || (behind && p.generation->ends_with_next())) return {};
-    auto row = p.generation->async_row(behind);
+    if (p.rows > 0 || (overlapped && p.generation->ends_with_next())) return {};
+    auto row = p.generation->async_row(overlapped);
     if (!row) return {};
     step.planned.push_back(p);
     step.plan.sequences.push_back(*std::move(row));
@@ -30,12 +31,12 @@ std::optional<Engine::InFlight> Engine::launch(const std::vector<Planned>& plann
     step.plan.update_draft_kv |= speculator != nullptr && speculator->updates_draft_kv_of_decode();
   }
   step.launched = Clock::now();
-  // What goes wrong does so again in forward(), which says what it is.
+  // Errors recur in forward(), which reports them.
   if (!model_.launch(step.plan).ok()) return {};
   return step;
 }
 
-/// Whether the step behind the one in flight is known but for its tokens.
+/// Whether the next step is determined except for its tokens.
 bool Engine::may_overlap() const {
   const auto live = std::ranges::count_if(in_flight_->planned,
                                           [](const Planned& p) { return p.generation != nullptr; });
@@ -46,7 +47,7 @@ bool Engine::may_overlap() const {
          static_cast<size_t>(live) == running_.size() && (counters_.steps + 1) % kStepsPerSave != 0;
 }
 
-/// Before it waits for the step in flight it launches the one behind it, if it can.
+/// Launches the next step, if possible, before waiting for the one in flight.
 void Engine::finish_in_flight() {
   std::optional<InFlight> next;
   if (may_overlap()) next = launch(in_flight_->planned, true);
@@ -66,7 +67,7 @@ void Engine::finish_in_flight() {
     }
   }
   if (!next) return;
-  // The row of a generation that has ended is computed in vain.
+  // The row of a generation that has ended meanwhile is wasted.
   bool live = false;
   for (Planned& p : next->planned) {
     if (p.generation->finished()) p.generation = nullptr;

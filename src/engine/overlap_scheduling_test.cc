@@ -1,4 +1,4 @@
-// Steps that are launched before the tokens of the one before them are known.
+// Overlap scheduling: steps are launched before the tokens of the preceding step are known.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Requests whose tokens the model can choose itself.
+/// A request whose tokens can be sampled on the GPU.
 Request request_for_gpu(std::mt19937& random, int32_t max_tokens) {
   Request r;
   for (size_t n = 1 + random() % 100; n > 0; --n) {
@@ -67,7 +67,7 @@ class OverlapScheduling : public testing::Test {
   std::vector<RequestId> ids_;
 };
 
-/// By a model that waits for every token.
+/// The outcome with a model that does not support overlap.
 Outcome alone(Request request) {
   request.speculation = Speculation::kOff;
   FakeModel model(64);
@@ -97,7 +97,7 @@ void expect_same(const Outcome& a, const Outcome& b) {
   }
 }
 
-TEST_F(OverlapScheduling, OneReply) {
+TEST_F(OverlapScheduling, OneGeneration) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -105,7 +105,7 @@ TEST_F(OverlapScheduling, OneReply) {
   submit(r);
   finish();
   expect_same(outcomes_[0], alone(r));
-  // All rows but those of the prompt, the first one, and what would follow the last token.
+  // All decode steps but the first one; no step is launched after the last token.
   const auto tokens = outcomes_[0].tokens.size();
   if (outcomes_[0].reason == FinishReason::kLength) {
     EXPECT_EQ(model_.async_steps, tokens - 2);
@@ -113,7 +113,7 @@ TEST_F(OverlapScheduling, OneReply) {
   EXPECT_LE(model_.steps, tokens + 4);
 }
 
-TEST_F(OverlapScheduling, GenerationsThatComeAndEndChangeNothing) {
+TEST_F(OverlapScheduling, ArrivingAndEndingGenerationsChangeNothing) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -121,7 +121,7 @@ TEST_F(OverlapScheduling, GenerationsThatComeAndEndChangeNothing) {
   for (int i = 0; i < 24; ++i) {
     requests.push_back(request_for_gpu(random, static_cast<int32_t>(1 + random() % 60)));
     if (random() % 4 == 0) requests.back().stop = {"A", "QR"};
-    if (random() % 6 == 0) requests.back().sampling.repeat_penalty = 1.3F;  // the host's choice
+    if (random() % 6 == 0) requests.back().sampling.repeat_penalty = 1.3F;  // sampled on the host
     if (random() % 6 == 0) requests.back().speculation = Speculation::kAuto;
     submit(requests.back());
     step(static_cast<int>(random() % 20));
@@ -143,7 +143,7 @@ TEST_F(OverlapScheduling, CancelledWhileAStepIsInFlight) {
   step(2);
   engine_->cancel(ids_[1]);
   step(2);
-  EXPECT_EQ(finished_[1], 1);  // at the step behind the one in flight
+  EXPECT_EQ(finished_[1], 1);  // after the step in flight
   finish();
   if (!outcomes_[1].tokens.empty() && outcomes_[1].tokens.back().id != 0) {
     EXPECT_EQ(outcomes_[1].reason, FinishReason::kCancelled);
@@ -151,7 +151,7 @@ TEST_F(OverlapScheduling, CancelledWhileAStepIsInFlight) {
   expect_same(outcomes_[0], alone(stays));
 }
 
-TEST_F(OverlapScheduling, AnotherTokenThanTheHostsEndsThatGenerationAlone) {
+TEST_F(OverlapScheduling, AWrongTokenFromTheGpuFailsThatGenerationAlone) {
   std::mt19937 random(5);
   Request wrong = request_for_gpu(random, 30);
   while (alone(wrong).tokens.size() < 10) wrong = request_for_gpu(random, 30);
@@ -161,11 +161,11 @@ TEST_F(OverlapScheduling, AnotherTokenThanTheHostsEndsThatGenerationAlone) {
   model_.wrong_choice_at = 6;
   finish();
   EXPECT_EQ(outcomes_[0].reason, FinishReason::kError);
-  EXPECT_THAT(outcomes_[0].error.message, HasSubstr("the GPU chose token"));
+  EXPECT_THAT(outcomes_[0].error.message, HasSubstr("The GPU sampled token"));
   expect_same(outcomes_[1], alone(right));
 }
 
-TEST_F(OverlapScheduling, ALostGpuIsToldToAllAndTheEngineGoesOn) {
+TEST_F(OverlapScheduling, ALostGpuFailsAllRequestsAndTheEngineContinues) {
   std::mt19937 random(6);
   for (int i = 0; i < 3; ++i) submit(request_for_gpu(random, 30));
   model_.fail_wait_at = 4;
@@ -209,7 +209,7 @@ TEST_F(OverlapScheduling, ManyGenerationsOnAGpuHaveNoDrafts) {
   for (size_t i = 0; i < requests.size(); ++i) expect_same(outcomes_[i], alone(requests[i]));
 }
 
-TEST_F(OverlapScheduling, DraftsThatAreAskedForComeFirst) {
+TEST_F(OverlapScheduling, RequestedDraftsDisableOverlap) {
   std::mt19937 random(8);
   Request r = request_for_gpu(random, 60);
   r.speculation = Speculation::kMtp;

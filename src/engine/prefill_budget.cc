@@ -7,7 +7,7 @@
 namespace chimere::engine {
 namespace {
 
-/// Follows a change of the load within about ten steps.
+/// Moving average that follows a change of load within about ten steps.
 void average(double& mean, double value) { mean = mean == 0 ? value : mean + 0.2 * (value - mean); }
 
 }  // namespace
@@ -24,7 +24,7 @@ bool PrefillBudget::too_slow(int64_t generations, int64_t prompt_rows) const {
   return prompt_row_ == 0 || static_cast<double>(prompt_rows) * prompt_row_ > itl_budget();
 }
 
-void PrefillBudget::measured(int64_t generations, int64_t prompt_rows, double seconds) {
+void PrefillBudget::record(int64_t generations, int64_t prompt_rows, double seconds) {
   if (prompt_rows == 0) {
     average(decode_step_, seconds);
   } else {

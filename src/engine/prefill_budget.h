@@ -1,4 +1,4 @@
-// How many prompt rows a step may have beside generations.
+// How many prompt rows a step may contain beside decode rows.
 #ifndef CHIMERE_ENGINE_PREFILL_BUDGET_H_
 #define CHIMERE_ENGINE_PREFILL_BUDGET_H_
 
@@ -6,29 +6,29 @@
 
 namespace chimere::engine {
 
-/// Those who read a generation notice the longest gap between two tokens. A step with prompt rows
-/// shall take at most `slowdown` times as long as one without; what rows cost is learned from the
-/// steps. A chunk of a prompt cannot be divided: one is always allowed. Where that is too much, the
-/// generations have steps of their own in its interrupts (StepPlan::interrupt), itl_budget() after
-/// one another.
+/// Bounds the inter-token latency (ITL): a step with prompt rows should take at most
+/// `max_itl_ratio` times as long as a decode step alone. The cost of a row is learned from measured
+/// steps. A prompt chunk cannot be split, so one chunk is always allowed. Where even one chunk
+/// takes too long, decode steps are interleaved with it (StepPlan::interleave), itl_budget()
+/// seconds apart.
 class PrefillBudget {
  public:
   explicit PrefillBudget(double max_itl_ratio) : max_itl_ratio_(max_itl_ratio) {}
 
-  /// Most prompt rows of a step with so many generations.
+  /// Most prompt rows of a step with `generations` decoding requests; `most`: rows that are free.
   int64_t prompt_rows(int64_t generations, int64_t most) const;
-  /// Whether so many prompt rows would keep generations waiting too long, as far as is known.
+  /// Whether so many prompt rows would exceed the ITL budget, as far as is known.
   bool too_slow(int64_t generations, int64_t prompt_rows) const;
-  /// Seconds between two steps of generations that prompts may take.
+  /// Seconds of prefill allowed between two decode steps.
   double itl_budget() const { return (max_itl_ratio_ - 1) * decode_step_; }
-  /// A step took so long.
-  void measured(int64_t generations, int64_t prompt_rows, double seconds);
+  /// Records the duration of a step.
+  void record(int64_t generations, int64_t prompt_rows, double seconds);
 
  private:
   double max_itl_ratio_;
-  double decode_step_ =
-      0;                   ///< seconds of a step of generations alone, a moving average; 0: unknown
-  double prompt_row_ = 0;  ///< seconds of a prompt row, likewise
+  /// Seconds of a decode step without prompt rows, a moving average; 0: unknown.
+  double decode_step_ = 0;
+  double prompt_row_ = 0;  ///< seconds per prompt row, likewise
 };
 
 }  // namespace chimere::engine

@@ -6,53 +6,53 @@ namespace chimere::engine {
 namespace {
 
 constexpr double kDecodeStep = 0.004;
-constexpr double kSlowdown = 2;
+constexpr double kMaxItlRatio = 2;
 
 TEST(PrefillBudget, KeepsStepsWithPromptsShort) {
   for (const double row : {1e-6, 1e-5, 3e-5}) {
-    PrefillBudget prefill_budget(kSlowdown);
-    EXPECT_EQ(prefill_budget.prompt_rows(8, 500), 64) << "nothing is known yet";
+    PrefillBudget prefill_budget(kMaxItlRatio);
+    EXPECT_EQ(prefill_budget.prompt_rows(8, 500), 64) << "nothing has been measured yet";
     EXPECT_EQ(prefill_budget.prompt_rows(0, 500), 500);
-    for (int i = 0; i < 20; ++i) prefill_budget.measured(8, 0, kDecodeStep);
+    for (int i = 0; i < 20; ++i) prefill_budget.record(8, 0, kDecodeStep);
     double worst = 0;
     for (int i = 0; i < 60; ++i) {
       const int64_t rows = prefill_budget.prompt_rows(8, 500);
       const double seconds = kDecodeStep + row * static_cast<double>(rows);
       if (i > 0) worst = std::max(worst, seconds);
-      prefill_budget.measured(8, rows, seconds);
+      prefill_budget.record(8, rows, seconds);
     }
-    EXPECT_LE(worst, kSlowdown * kDecodeStep * 1.01) << row;
+    EXPECT_LE(worst, kMaxItlRatio * kDecodeStep * 1.01) << row;
     EXPECT_GE(prefill_budget.prompt_rows(8, 500), std::min(500.0, 0.98 * kDecodeStep / row)) << row;
-    EXPECT_EQ(prefill_budget.prompt_rows(0, 500), 500) << "nobody waits";
+    EXPECT_EQ(prefill_budget.prompt_rows(0, 500), 500) << "no request is decoding";
   }
 }
 
 TEST(PrefillBudget, AWholeChunkIsAlwaysAllowed) {
-  PrefillBudget prefill_budget(kSlowdown);
-  for (int i = 0; i < 20; ++i) prefill_budget.measured(1, 0, 1e-4);
-  for (int i = 0; i < 20; ++i) prefill_budget.measured(1, 64, 0.1);
+  PrefillBudget prefill_budget(kMaxItlRatio);
+  for (int i = 0; i < 20; ++i) prefill_budget.record(1, 0, 1e-4);
+  for (int i = 0; i < 20; ++i) prefill_budget.record(1, 64, 0.1);
   EXPECT_EQ(prefill_budget.prompt_rows(1, 500), 64);
   EXPECT_EQ(prefill_budget.prompt_rows(1, 40), 40);
 }
 
-TEST(PrefillBudget, SaysWhenAChunkIsTooSlow) {
-  PrefillBudget prefill_budget(kSlowdown);
-  EXPECT_TRUE(prefill_budget.too_slow(1, 64)) << "nothing is known yet";
-  EXPECT_FALSE(prefill_budget.too_slow(0, 64)) << "nobody waits";
+TEST(PrefillBudget, DetectsChunksThatAreTooSlow) {
+  PrefillBudget prefill_budget(kMaxItlRatio);
+  EXPECT_TRUE(prefill_budget.too_slow(1, 64)) << "nothing has been measured yet";
+  EXPECT_FALSE(prefill_budget.too_slow(0, 64)) << "no request is decoding";
   EXPECT_FALSE(prefill_budget.too_slow(1, 0));
-  for (int i = 0; i < 20; ++i) prefill_budget.measured(8, 0, kDecodeStep);
-  for (int i = 0; i < 20; ++i) prefill_budget.measured(0, 64, kDecodeStep);
-  EXPECT_DOUBLE_EQ(prefill_budget.itl_budget(), (kSlowdown - 1) * kDecodeStep);
+  for (int i = 0; i < 20; ++i) prefill_budget.record(8, 0, kDecodeStep);
+  for (int i = 0; i < 20; ++i) prefill_budget.record(0, 64, kDecodeStep);
+  EXPECT_DOUBLE_EQ(prefill_budget.itl_budget(), (kMaxItlRatio - 1) * kDecodeStep);
   EXPECT_FALSE(prefill_budget.too_slow(8, 60));
   EXPECT_TRUE(prefill_budget.too_slow(8, 68));
 }
 
 TEST(PrefillBudget, FollowsTheLoad) {
-  PrefillBudget prefill_budget(kSlowdown);
-  for (int i = 0; i < 20; ++i) prefill_budget.measured(1, 0, 0.001);
-  for (int i = 0; i < 20; ++i) prefill_budget.measured(0, 100, 0.001);
+  PrefillBudget prefill_budget(kMaxItlRatio);
+  for (int i = 0; i < 20; ++i) prefill_budget.record(1, 0, 0.001);
+  for (int i = 0; i < 20; ++i) prefill_budget.record(0, 100, 0.001);
   EXPECT_NEAR(static_cast<double>(prefill_budget.prompt_rows(1, 5000)), 100, 2);
-  for (int i = 0; i < 20; ++i) prefill_budget.measured(32, 0, 0.01);
+  for (int i = 0; i < 20; ++i) prefill_budget.record(32, 0, 0.01);
   EXPECT_NEAR(static_cast<double>(prefill_budget.prompt_rows(32, 5000)), 1000, 30);
 }
 

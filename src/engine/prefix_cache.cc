@@ -6,7 +6,7 @@
 namespace chimere::engine {
 namespace {
 
-// Reading a state from disk takes about as long as computing so many tokens, or longer.
+// Reading a state from disk takes at least about as long as computing this many tokens.
 constexpr int32_t kWorthLoading = 128;
 // Of a request: files may turn out to be damaged, and what was read may have to make room at once.
 constexpr int kMaxLoads = 3;
@@ -108,7 +108,7 @@ void PrefixCache::add_files(const state::PrefixFolder::New& found) {
     Node& node = tree->second.insert(f.info.name.tokens);
     node.state.scope = &tree->first;
     if (node.state.on_disk) continue;
-    if (!node.state.anywhere()) {  // the oldest come first
+    if (!node.state.anywhere()) {  // oldest first
       node.state.used = ++clock_;
       node.state.used_at = f.used_at;
     }
@@ -116,13 +116,13 @@ void PrefixCache::add_files(const state::PrefixFolder::New& found) {
   }
 }
 
-/// Looks into the folder for files that other programs have written since the last time. Returns
-/// what listings_done_ reaches when that is done.
+/// Lists the folder for files that other processes have written since the last listing. Returns the
+/// value that listings_done_ reaches when the listing is complete.
 uint64_t PrefixCache::list_folder() {
   const uint64_t number = ++listings_asked_;
   background_.post(
       [this, number, folder = folder_]() -> Background::Done {
-        if (number <= listings_covered_) return [] {};  // one that began later has come first
+        if (number <= listings_covered_) return [] {};  // a listing that began later was first
         listings_covered_ = listings_asked_;
         auto found = std::make_shared<state::PrefixFolder::New>(folder->find_new());
         return [this, found, done = listings_covered_] {
@@ -134,8 +134,8 @@ uint64_t PrefixCache::list_folder() {
   return number;
 }
 
-/// Whether the prompt waits for a look into the folder: what is known, wherever it lies, covers too
-/// little of it, and files of other programs might cover more.
+/// Whether the prompt waits for a listing of the folder: the known states of all tiers cover too
+/// little of it, and files of other processes might cover more.
 bool PrefixCache::wants_listing(std::span<Node* const> path, std::span<const int32_t> prompt,
                                 std::span<const int64_t> chunk_ends, Search& search) {
   if (folder_ == nullptr) return false;
@@ -167,7 +167,7 @@ void PrefixCache::count(CacheTier tier, int64_t tokens) {
   stats_.tokens[static_cast<size_t>(tier)] += static_cast<uint64_t>(tokens);
 }
 
-/// Longer prefixes count as used before shorter ones: those are of use to more prompts.
+/// Shorter prefixes count as used more recently: they serve more prompts.
 void PrefixCache::touch(std::span<Node* const> path) {
   const int64_t now = state::unix_seconds();
   for (size_t i = path.size(); i-- > 0;) {
@@ -198,7 +198,8 @@ std::optional<PrefixCache::Recipe> PrefixCache::recipe_for(Node& node) const {
   }
   for (const Node* n = node.parent; need > 0; n = n->parent) {
     if (n == nullptr) return std::nullopt;
-    if (n->position / layout_.page_tokens < need) return std::nullopt;  // no longer one has them
+    if (n->position / layout_.page_tokens < need)
+      return std::nullopt;  // the remaining nodes are shorter
     const state::CachedState& s = n->state;
     if (s.device != nullptr) {
       recipe.base = s.device;
@@ -227,14 +228,14 @@ PrefixCache::Found PrefixCache::find(const std::string& scope, std::span<const i
   if (prompt.empty()) return {};
   const auto tree = trees_.find(scope);
   std::vector<Node*> path;
-  // The last token's logits are wanted: something must be left to compute.
+  // The logits of the last token are needed, so at least one token must be computed.
   if (tree != trees_.end()) path = tree->second.path(prompt.first(prompt.size() - 1));
   Found found;
   if (search != nullptr && wants_listing(path, prompt, chunk_ends, *search)) {
     found.loading = true;
     return found;
   }
-  for (Node* n : path) ++n->state.pins;  // making room must not erase them
+  for (Node* n : path) ++n->state.pins;  // evictions must not erase them
   found = find_in(path, chunk_ends, search);
   for (Node* n : path) --n->state.pins;
   touch(path);
@@ -246,7 +247,7 @@ PrefixCache::Found PrefixCache::find_in(std::span<Node* const> path,
                                         std::span<const int64_t> chunk_ends, Search* search) {
   const bool may_load = search != nullptr && search->loads < kMaxLoads;
   Found found;
-  Node* on_disk = nullptr;  // the longest one that must be read
+  Node* on_disk = nullptr;  // longest candidate that must be read
   for (size_t i = path.size(); i-- > 0;) {
     Node& node = *path[i];
     if (!std::ranges::binary_search(chunk_ends, int64_t{node.position})) continue;
@@ -318,10 +319,10 @@ void PrefixCache::load(Node& node, Recipe recipe) {
 void PrefixCache::loaded(Node& node, const Recipe& recipe, const Read& read) {
   node.state.loading = false;
   if (read.error) {
-    // Another program may have removed it.
+    // Another process may have removed it.
     if (read.error->code != Error::Code::kNotFound) {
       ++stats_.rejected_files;
-      log(read.error->message + " It was removed.");
+      log(read.error->message + " The file was removed.");
     }
     reject_file(recipe.sources[read.failed].file);
   } else if (node.state.device == nullptr) {
@@ -333,7 +334,7 @@ void PrefixCache::loaded(Node& node, const Recipe& recipe, const Read& read) {
   trim_device();
 }
 
-/// Gives up a file that cannot be read, and those that need its pages.
+/// Removes a file that cannot be read, and the files that depend on its pages.
 void PrefixCache::reject_file(const state::PrefixName& name) {
   const auto tree = trees_.find(name.scope);
   if (tree == trees_.end()) return;

@@ -1,4 +1,4 @@
-// States of prompts that were computed before, so that a longer prompt continues from them.
+// States of computed prompts, from which prompts with the same prefix continue.
 #ifndef CHIMERE_ENGINE_PREFIX_CACHE_H_
 #define CHIMERE_ENGINE_PREFIX_CACHE_H_
 
@@ -24,47 +24,46 @@
 namespace chimere::engine {
 
 struct PrefixCacheOptions {
-  /// Most states kept in the state store; 0: a half of those it has room for. Fewer when requests
-  /// need the room.
+  /// Most states kept in the state store; 0: half of its slots. Fewer when requests need the
+  /// memory.
   int64_t device_states = 0;
-  int64_t memory_bytes = 0;         ///< 0: nothing moves to memory
-  state::PrefixFolderOptions disk;  ///< max_bytes 0: nothing goes to disk
-  /// Names the weights on disk; needed where something goes there. Until it is ready the cache
-  /// works without disk; it abandons a hash that it does not need.
+  int64_t memory_bytes = 0;         ///< limit of the RAM tier; 0: no RAM tier
+  state::PrefixFolderOptions disk;  ///< max_bytes 0: no disk tier
+  /// Identifies the weights in the disk tier, which requires it. Until the hash is ready the cache
+  /// works without the disk tier; the cache abandons a hash that it does not need.
   std::shared_ptr<state::WeightsHash> weights;
-  /// PendingToken of files that were skipped, disks that are full and folders that cannot be
-  /// written; on the thread of the caller.
+  /// Called on the caller's thread when a file is skipped, the disk is full or the folder cannot be
+  /// written.
   std::function<void(const std::string&)> log;
-  /// Something is there for poll(); called from another thread.
+  /// Called from another thread when poll() has work.
   std::function<void()> wake;
 };
 
 struct PrefixCacheStats {
   uint64_t hits[5] = {};      ///< requests, by CacheTier (kNone: misses)
-  uint64_t tokens[5] = {};    ///< of their prompts that were not computed
+  uint64_t tokens[5] = {};    ///< prompt tokens that were not computed, by CacheTier
   int64_t device_states = 0;  ///< in the state store now
   int64_t memory_bytes = 0;
   int64_t disk_bytes = 0;
   int64_t disk_files = 0;
-  uint64_t dropped = 0;         ///< states pushed out of the last place that had them
-  uint64_t rejected_files = 0;  ///< damaged or foreign
+  uint64_t dropped = 0;         ///< states evicted from the last tier that held them
+  uint64_t rejected_files = 0;  ///< damaged files, or files of another model
   uint64_t failed_writes = 0;
 };
 
-/// Belongs to the engine's thread; files and copies are made on threads of its own. Several
-/// programs may use one folder: what one wrote is found by the others when a prompt needs it.
+/// A radix tree per scope refers to states at chunk boundaries of prompts; a state of one scope is
+/// never used for another. States live in the state store (sharing pages with the sequences that
+/// continue from them) and move to RAM when there are too many or requests need the memory. When
+/// the engine is idle, states worth keeping across a restart are written to disk. From whatever
+/// tier a state comes, a request gets the same bits as if its prompt had been computed whole.
+/// Several processes may share one folder: each finds the others' files when a prompt needs them.
 ///
-/// A radix tree for each scope (whoever asks; states of one are never given to another) refers to
-/// states at chunk borders of prompts. A state is in the state store (pages shared with the
-/// sequences that continue from it), and moves to memory when there are too many or requests need
-/// the room. What is worth finding again after a restart is written to disk when the engine is
-/// idle. Whatever place it comes from, a request gets the same bits as if its prompt had been
-/// computed whole.
+/// Belongs to the engine's thread; reads, writes and copies run on a background thread.
 class PrefixCache {
  public:
-  /// Reads what is on disk, or begins to wait for the hash of the weights. A folder that cannot be
-  /// used is told to the log; the cache then works in memory alone. The store must outlive the
-  /// cache. Errors: kInvalidArgument (a disk without the hash of the weights).
+  /// Reads the index of the disk tier, or begins to wait for the hash of the weights. If the folder
+  /// cannot be used, this is logged and the cache works without a disk tier. The store must outlive
+  /// the cache. Errors: kInvalidArgument (a disk tier without the hash of the weights).
   static Result<std::unique_ptr<PrefixCache>> create(state::StateStore& store,
                                                      PrefixCacheOptions options);
   ~PrefixCache();
@@ -72,66 +71,65 @@ class PrefixCache {
   PrefixCache& operator=(const PrefixCache&) = delete;
 
   struct Found {
-    bool loading = false;  ///< the disk is being asked; call again when poll() was true
+    bool loading = false;  ///< waiting for the disk; ask again after poll() returned true
     CacheTier tier = CacheTier::kNone;
     std::optional<state::Checkpoint> state;
   };
-  /// What the look-ups of one prompt have done so far; kept by the caller between calls.
+  /// The progress of the look-ups for one prompt; kept by the caller between calls.
   struct Search {
-    int loads = 0;         ///< reads of a state that began
-    uint64_t listing = 0;  ///< the look into the folder that it waits for; 0: none yet
+    int loads = 0;         ///< reads of a state that were started
+    uint64_t listing = 0;  ///< the listing of the folder that it waits for; 0: none yet
   };
-  /// The longest state of a real prefix of `prompt` at one of `chunk_ends` (ascending). `search`
-  /// nullptr: not from disk. Where what is known covers too little of the prompt, the folder is
-  /// looked into once for files of other programs.
+  /// The longest state of a proper prefix of `prompt` that ends at one of `chunk_ends` (ascending).
+  /// `search` nullptr: do not read from disk. If the known states cover too little of the prompt,
+  /// the folder is listed once for files of other processes.
   Found find(const std::string& scope, std::span<const int32_t> prompt,
              std::span<const int64_t> chunk_ends, Search* search);
-  /// Whether a state behind exactly these tokens is kept, wherever.
+  /// Whether any tier holds a state for exactly these tokens.
   bool has(const std::string& scope, std::span<const int32_t> tokens);
-  /// Counts what a request got in the end.
+  /// Counts a hit or miss when a request is admitted.
   void count(CacheTier tier, int64_t tokens);
 
-  /// Keeps the state behind `tokens`. `points`: where this conversation's states are wanted; of the
-  /// others on the way there, those too many are dropped.
+  /// Stores the state after `tokens`. `points`: positions of this conversation whose states are
+  /// wanted; other states along this path beyond the limit are dropped.
   void keep(const std::string& scope, std::span<const int32_t> tokens,
             const state::Checkpoint& state, std::span<const int64_t> points);
 
-  /// Requests need room: gives back the state of the store that was not used for the longest time.
-  /// False if there is none.
+  /// Evicts the least recently used state from the state store. False if there is none.
   bool evict();
 
-  /// Runs the results of work in the background; true if there were any.
+  /// Runs completions of background work; true if there were any.
   bool poll() { return background_.poll(); }
-  /// Waits for a result if there is work in the background.
+  /// Waits for a completion if background work is outstanding.
   void wait() { background_.wait(); }
   bool working() const { return background_.outstanding() > 0; }
-  /// Starts a write of something that is not on disk yet, if nothing is continuing. False if
-  /// everything is, or nothing can be written.
+  /// Starts a write of one state that is not on disk yet, if no write is running. False if all
+  /// states are on disk, or nothing can be written.
   bool save_one();
-  /// Writes what is left until `deadline`.
+  /// Writes the remaining states until `deadline`.
   void save_all(std::chrono::steady_clock::time_point deadline);
 
   PrefixCacheStats stats() const { return stats_; }
 
  private:
   using Node = state::PrefixTree::Node;
-  /// Where the pages and the slot of a node can be had.
+  /// How to assemble the pages and the slot of a node's state.
   struct Recipe {
     struct Source {
       std::shared_ptr<const state::StateImage> memory;  ///< nullptr: the file
       state::PrefixName file;
     };
-    std::shared_ptr<const state::Checkpoint> base;  ///< lends the pages before those of the sources
-    std::vector<Source> sources;                    ///< shortest first; the last is the node's own
+    std::shared_ptr<const state::Checkpoint> base;  ///< provides the pages before `sources`
+    std::vector<Source> sources;  ///< shortest first; the last one is the node's own
     bool needs_disk = false;
   };
-  /// What a job has read.
+  /// The result of a read job.
   struct Read {
     std::vector<state::StateImage> images;
     std::optional<Error> error;
-    size_t failed = 0;  ///< the source with the error
+    size_t failed = 0;  ///< index of the source with the error
   };
-  /// An image that is to be made.
+  /// A copy to RAM that is to be made.
   struct Copy {
     Node* node = nullptr;
     std::shared_ptr<const state::Checkpoint> from;
@@ -172,7 +170,7 @@ class PrefixCache {
   void remove_orphans();
   void erase_unused_leaves();
   void erase_if_unused(Node& node);
-  /// The node that passes and was not used for the longest time; nullptr: none.
+  /// The least recently used node that passes; nullptr: none.
   Node* oldest(const std::function<bool(Node&)>& passes);
 
   void thin(std::span<Node* const> path, std::span<const int64_t> points);
@@ -199,10 +197,10 @@ class PrefixCache {
   uint64_t listings_covered_ = 0;  ///< the same, of the background thread
   std::map<std::string, state::PrefixTree> trees_;
   uint64_t clock_ = 0;
-  int64_t demoting_ = 0;  ///< states that leave the store when their copy is made
-  std::chrono::steady_clock::time_point no_writes_before_;  ///< after a full disk
+  int64_t demoting_ = 0;  ///< states that leave the store when their copy is complete
+  std::chrono::steady_clock::time_point no_writes_before_;  ///< set after a full disk
   PrefixCacheStats stats_;
-  Background background_;  // the last member: ends before what its jobs refer to
+  Background background_;  // declared last: its thread ends before the members that jobs refer to
 };
 
 }  // namespace chimere::engine

@@ -1,5 +1,5 @@
-// Whatever a prompt's beginning comes from (the state store, memory, disk, a program that ended),
-// the answer has the bits of the cold one.
+// From whatever tier a prompt's prefix comes (state store, RAM, disk, an earlier process), the
+// generation has the bits of a cold run.
 #include "engine/prefix_cache.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ const std::vector<uint8_t>& model_file() {
   return file;
 }
 
-/// A real, tiny model, with an engine and perhaps a cache; as after a start of the program.
+/// A real, tiny model with an engine and an optional cache, as after a start of the process.
 class Rig {
  public:
   explicit Rig(std::optional<PrefixCacheOptions> cache_options = {}, int64_t max_tokens = 8192)
@@ -54,8 +54,8 @@ class Rig {
     while (!engine->idle()) engine->step();
     return outcome;
   }
-  /// Nobody asks for a while.
-  void rest() {
+  /// Runs idle-time work to completion.
+  void run_idle() {
     while (engine->step()) {
     }
     cache->save_all(std::chrono::steady_clock::time_point::max());
@@ -87,7 +87,7 @@ Request make_request(Tokens prompt, uint64_t seed = 1) {
   return r;
 }
 
-/// A message: its start and random tokens.
+/// A message: its start token and random tokens.
 Tokens message(std::mt19937& random, size_t most) {
   Tokens t = {1};
   for (size_t n = 1 + random() % most; n > 0; --n)
@@ -103,7 +103,7 @@ Tokens ids(const Outcome& o) {
   return out;
 }
 
-void expect_cold_answer(const Outcome& got, const Request& request) {
+void expect_as_cold(const Outcome& got, const Request& request) {
   Rig cold;
   const Outcome want = cold.ask(request);
   ASSERT_EQ(ids(got), ids(want));
@@ -148,8 +148,8 @@ class Cached : public ::testing::Test {
   std::mt19937 random_{seed_};
 };
 
-/// Conversations that continue, branch, are edited and asked again, with few places for states.
-TEST_F(Cached, AnswersAreThoseOfColdRuns) {
+/// Conversations that continue, branch, are edited and repeated, with few states cached.
+TEST_F(Cached, GenerationsAreThoseOfColdRuns) {
   SCOPED_TRACE(seed_);
   uint64_t hits[5] = {};
   for (int round = 0; round < 3; ++round) {
@@ -167,14 +167,14 @@ TEST_F(Cached, AnswersAreThoseOfColdRuns) {
       append(history, {1, 5});
       const Request request = make_request(history, random_());
       const Outcome outcome = rig->ask(request);
-      expect_cold_answer(outcome, request);
+      expect_as_cold(outcome, request);
       append(history, ids(outcome));
-      if (random_() % 2 == 0) rig->rest();
+      if (random_() % 2 == 0) rig->run_idle();
       if (random_() % 3 == 0) {
         const PrefixCacheStats stats = rig->cache->stats();
         for (size_t t = 0; t < 5; ++t) hits[t] += stats.hits[t];
-        rig->rest();
-        rig.reset();  // the program ends and starts again
+        rig->run_idle();
+        rig.reset();  // the process restarts
         rig = std::make_unique<Rig>(options, round == 1 ? 1024 : 8192);
         EXPECT_EQ(rig->cache->stats().rejected_files, 0U);
       }
@@ -187,7 +187,7 @@ TEST_F(Cached, AnswersAreThoseOfColdRuns) {
             0U);
 }
 
-TEST_F(Cached, AConversationGoesOnFromEachTier) {
+TEST_F(Cached, AConversationContinuesFromEachTier) {
   const Tokens system = message(random_, 150);
   Tokens prompt = system;
   append(prompt, message(random_, 100));
@@ -203,26 +203,26 @@ TEST_F(Cached, AConversationGoesOnFromEachTier) {
     const Outcome device = rig.ask(request);
     EXPECT_EQ(device.reused_from, CacheTier::kDevice);
     EXPECT_EQ(device.reused_tokens, static_cast<int32_t>(prompt.size()) - 2);
-    expect_cold_answer(device, request);
+    expect_as_cold(device, request);
     while (rig.cache->evict()) {
     }
     EXPECT_EQ(rig.pages_in_use(), 0);
     const Outcome memory = rig.ask(request);
     EXPECT_EQ(memory.reused_from, CacheTier::kMemory);
     EXPECT_GE(memory.reused_tokens, device.reused_tokens);
-    expect_cold_answer(memory, request);
-    rig.rest();
+    expect_as_cold(memory, request);
+    rig.run_idle();
   }
   Rig rig(disk());
   EXPECT_GT(rig.cache->stats().disk_files, 0);
   const Outcome from_disk = rig.ask(request);
   EXPECT_EQ(from_disk.reused_from, CacheTier::kDisk);
   EXPECT_GT(from_disk.reused_tokens, 0);
-  expect_cold_answer(from_disk, request);
+  expect_as_cold(from_disk, request);
   EXPECT_EQ(rig.cache->stats().hits[static_cast<size_t>(CacheTier::kDisk)], 1U);
 }
 
-TEST_F(Cached, ASharedSystemPromptServesOtherQuestionsAndNobodyElse) {
+TEST_F(Cached, ASystemPromptIsReusedWithinItsScopeOnly) {
   Rig rig(PrefixCacheOptions{});
   const Tokens system = message(random_, 400);
   Tokens first = system;
@@ -236,7 +236,7 @@ TEST_F(Cached, ASharedSystemPromptServesOtherQuestionsAndNobodyElse) {
   Request namesake = make_request(second);
   namesake.shared_cache = "ann";
   EXPECT_EQ(rig.ask(namesake).reused_tokens, 0);
-  namesake.owner = "bob";  // shares on purpose
+  namesake.owner = "bob";  // the same shared scope
   EXPECT_GT(rig.ask(namesake).reused_tokens, static_cast<int32_t>(system.size()));
   Request without = make_request(second);
   without.use_cache = false;
@@ -244,10 +244,10 @@ TEST_F(Cached, ASharedSystemPromptServesOtherQuestionsAndNobodyElse) {
   const Request request = make_request(second);
   const Outcome outcome = rig.ask(request);
   EXPECT_EQ(outcome.reused_tokens, static_cast<int32_t>(system.size()));
-  expect_cold_answer(outcome, request);
+  expect_as_cold(outcome, request);
 }
 
-TEST_F(Cached, GenerationsAreRunAgainWhileIdle) {
+TEST_F(Cached, GenerationsWarmTheCacheWhileIdle) {
   Rig rig(PrefixCacheOptions{});
   Tokens history = message(random_, 80);
   append(history, {1, 5});
@@ -255,18 +255,18 @@ TEST_F(Cached, GenerationsAreRunAgainWhileIdle) {
   first.max_tokens = 150;
   first.sampling.logit_bias = {{0, -1000.F}};
   append(history, ids(rig.ask(first)));
-  rig.rest();
+  rig.run_idle();
   EXPECT_GT(rig.engine->counters().warmup_tokens, 0);
-  const size_t replied = history.size();
+  const size_t generated = history.size();
   append(history, message(random_, 10));
   append(history, {1, 5});
   const Request next = make_request(history);
   const Outcome outcome = rig.ask(next);
-  EXPECT_GE(outcome.reused_tokens, static_cast<int32_t>(replied) - 64);
-  expect_cold_answer(outcome, next);
+  EXPECT_GE(outcome.reused_tokens, static_cast<int32_t>(generated) - 64);
+  expect_as_cold(outcome, next);
 }
 
-TEST_F(Cached, DamagedFilesCostTimeAndNothingElse) {
+TEST_F(Cached, DamagedFilesOnlyCostTime) {
   Tokens prompt = message(random_, 300);
   append(prompt, message(random_, 100));
   append(prompt, {1, 5});
@@ -274,9 +274,9 @@ TEST_F(Cached, DamagedFilesCostTimeAndNothingElse) {
   {
     Rig rig(disk());
     (void)rig.ask(request);
-    rig.rest();
+    rig.run_idle();
   }
-  Rig rig(disk());  // has read the beginnings, which are good
+  Rig rig(disk());  // has read the headers, which are intact
   const std::vector<fs::path> stored = files();
   ASSERT_FALSE(stored.empty());
   for (const fs::path& file : stored) {
@@ -285,26 +285,26 @@ TEST_F(Cached, DamagedFilesCostTimeAndNothingElse) {
     f.write("XXXXXXXX", 8);
   }
   const Outcome outcome = rig.ask(request);
-  expect_cold_answer(outcome, request);
+  expect_as_cold(outcome, request);
   EXPECT_GT(rig.cache->stats().rejected_files, 0U);
   EXPECT_FALSE(rig.log.empty());
-  rig.rest();
-  // What was damaged is gone, and what was computed again stands in its place.
+  rig.run_idle();
+  // The damaged files are gone, and recomputed states are stored in their place.
   Rig again(disk());
   EXPECT_EQ(again.cache->stats().rejected_files, 0U);
-  expect_cold_answer(again.ask(request), request);
+  expect_as_cold(again.ask(request), request);
 }
 
-TEST_F(Cached, ADiskThatTakesNothingIsHarmless) {
+TEST_F(Cached, AnUnwritableFolderIsHarmless) {
   Rig rig(disk());
   fs::remove_all(folder_);
   const Request request = make_request(Tokens(200, 7));
   const Outcome outcome = rig.ask(request);
-  rig.rest();
-  expect_cold_answer(outcome, request);
+  rig.run_idle();
+  expect_as_cold(outcome, request);
   EXPECT_EQ(rig.cache->stats().failed_writes, 1U);
   EXPECT_EQ(rig.log.size(), 1U);
-  EXPECT_FALSE(rig.cache->save_one()) << "it is not tried again at once";
+  EXPECT_FALSE(rig.cache->save_one()) << "writing is retried only after a pause";
 }
 
 TEST_F(Cached, FilesOfAnotherProgramAreFoundWhileItRuns) {

@@ -1,4 +1,4 @@
-// What leaves the state store, memory and the disk, and where it goes.
+// Moves states between the state store, RAM and the disk.
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -10,7 +10,7 @@
 namespace chimere::engine {
 namespace {
 
-// A full disk is not tried again at once.
+// Delay before writing again after a failure, for example a full disk.
 constexpr auto kPauseAfterFailure = std::chrono::seconds(60);
 
 }  // namespace
@@ -64,7 +64,7 @@ void PrefixCache::remove_file(Node& node) {
   });
 }
 
-/// Gives up files that lost a shorter one they need the pages of.
+/// Removes files whose pages are in a shorter file that is missing.
 void PrefixCache::remove_orphans() {
   std::vector<Node*> orphans;
   for (auto& [scope, tree] : trees_) {
@@ -102,8 +102,9 @@ PrefixCache::Node* PrefixCache::oldest(const std::function<bool(Node&)>& passes)
   return out;
 }
 
-/// A conversation keeps kMaxPrefixPoints states in the store and in memory. Those that are not
-/// among `points` and where no conversations part go first, the closest ones before others.
+/// Limits a conversation to kMaxPrefixPoints states in the store and in RAM. States that are not at
+/// `points` and where no conversations branch are dropped first, the most closely spaced ones
+/// before others.
 void PrefixCache::thin(std::span<Node* const> path, std::span<const int64_t> points) {
   std::vector<Node*> held;
   for (Node* n : path) {
@@ -126,7 +127,7 @@ void PrefixCache::thin(std::span<Node* const> path, std::span<const int64_t> poi
     Node& victim = *held[best];
     drop_device(victim);
     if (victim.state.memory != nullptr) {
-      // Longer ones may need its pages.
+      // Longer prefixes may need its pages.
       auto pages = std::make_shared<state::StateImage>(*victim.state.memory);
       pages->slot = nullptr;
       set_memory(victim, std::move(pages));
@@ -135,8 +136,8 @@ void PrefixCache::thin(std::span<Node* const> path, std::span<const int64_t> poi
   }
 }
 
-/// The images that must be made so that the node's can be used: of states on its way that have
-/// none, so that pages are stored once.
+/// The copies needed to keep the node's state in RAM: of itself and of its ancestors that are not
+/// in RAM yet, so that each page is stored once.
 std::vector<PrefixCache::Copy> PrefixCache::copies_for(Node& node) const {
   std::vector<Node*> chain;
   int32_t first_page = 0;
@@ -158,13 +159,13 @@ std::vector<PrefixCache::Copy> PrefixCache::copies_for(Node& node) const {
 void PrefixCache::set_copies(std::span<const Copy> copies) {
   for (const Copy& c : copies) {
     const state::StateImage image = c.from->image(c.first_page);
-    if (image.slot == nullptr) return;  // the device failed
+    if (image.slot == nullptr) return;  // device error
     set_memory(*c.node, std::make_shared<const state::StateImage>(image));
   }
 }
 
-/// Moves a state out of the store; the copy is made in the background, unless a GPU's memory must
-/// be read.
+/// Moves a state out of the store. The copy is made in the background, unless it must be read from
+/// GPU memory.
 void PrefixCache::demote(Node& node) {
   const bool copied = options_.memory_bytes > 0 && !node.state.usable_memory();
   if (!copied || !store_.memory().on_host()) {
@@ -198,7 +199,7 @@ void PrefixCache::demote(Node& node) {
 bool PrefixCache::evict() {
   Node* node = oldest([](const Node& n) { return n.state.device != nullptr && n.state.pins == 0; });
   if (node == nullptr) {
-    // What is being copied leaves the store when that is done.
+    // A state that is being copied leaves the store when the copy is complete.
     if (demoting_ == 0) return false;
     background_.wait();
     background_.poll();
@@ -276,7 +277,8 @@ void PrefixCache::trimmed(const state::PrefixFolder::Content& content, uint64_t 
   erase_unused_leaves();
 }
 
-/// A file has the pages behind those of the nearest shorter file.
+/// Whether the node's pages can be written: a file contains the pages after those of the nearest
+/// shorter file.
 bool PrefixCache::can_write(const Node& node) const {
   if (folder_ == nullptr || node.state.pins > 0) return false;
   if (node.state.device != nullptr) return true;
@@ -314,7 +316,7 @@ void PrefixCache::write(Node& node) {
     state::PrefixFolder::Content content;
     if (bytes.ok()) {
       folder->note_uses(uses);
-      folder->touch(names);  // the shortest last: the longer ones are worth nothing without it
+      folder->touch(names);  // the shortest last: the longer ones are useless without it
       content = folder->trim();
     }
     return [this, &node, file = names.front(), asked, device, stored_from = image.first_page, bytes,
@@ -324,7 +326,7 @@ void PrefixCache::write(Node& node) {
         trimmed(content, asked);
       } else {
         ++stats_.failed_writes;
-        log(bytes.error().message + " The prefix cache goes on without it.");
+        log(bytes.error().message + " The prefix cache continues without it.");
         node.state.unsaved = true;
         no_writes_before_ = std::chrono::steady_clock::now() + kPauseAfterFailure;
       }
@@ -339,7 +341,7 @@ bool PrefixCache::save_one() {
   if (folder_ == nullptr || std::chrono::steady_clock::now() < no_writes_before_) return false;
   if (working()) return true;
   Node* next = nullptr;
-  // Shorter ones first: the files of longer ones leave their pages out.
+  // Shorter ones first: files of longer ones omit the pages of shorter ones.
   for (auto& [scope, tree] : trees_) {
     tree.for_each([&](Node& n) {
       if (next == nullptr && n.state.unsaved && can_write(n)) next = &n;

@@ -17,7 +17,7 @@ std::vector<int64_t> prefix_points(std::span<const int32_t> prompt,
                                    std::span<const int64_t> chunk_ends,
                                    std::span<const int32_t> message_starts) {
   const auto size = static_cast<int64_t>(prompt.size());
-  std::vector<int64_t> messages;  // starts behind the first token
+  std::vector<int64_t> messages;  // message starts after the first token
   for (const int64_t end : chunk_ends) {
     if (end < size && std::ranges::find(message_starts, prompt[static_cast<size_t>(end)]) !=
                           message_starts.end()) {
@@ -33,10 +33,10 @@ std::vector<int64_t> prefix_points(std::span<const int32_t> prompt,
   for (size_t i = 1; i <= std::min<size_t>(3, messages.size()); ++i) {
     add(messages[messages.size() - i]);
   }
-  /// The last of `borders` in (from, to]; 0: there is none.
-  const auto last_between = [](std::span<const int64_t> borders, int64_t from, int64_t to) {
-    const auto above = std::ranges::upper_bound(borders, to);
-    return above != borders.begin() && *(above - 1) > from ? *(above - 1) : 0;
+  /// The last of `boundaries` in (from, to]; 0: none.
+  const auto last_between = [](std::span<const int64_t> boundaries, int64_t from, int64_t to) {
+    const auto above = std::ranges::upper_bound(boundaries, to);
+    return above != boundaries.begin() && *(above - 1) > from ? *(above - 1) : 0;
   };
   for (int64_t distance = 128; distance < size; distance *= 2) {
     const int64_t from = size - 2 * distance;

@@ -24,7 +24,7 @@ struct Prompt {
   std::vector<int64_t> points;
 };
 
-/// Messages of these lengths, each with a start token.
+/// A prompt of messages of these lengths, each with a start token.
 Prompt make_prompt(const std::vector<int>& messages) {
   Prompt p;
   for (const int length : messages) {
@@ -37,7 +37,7 @@ Prompt make_prompt(const std::vector<int>& messages) {
   return p;
 }
 
-TEST(PrefixPoints, ALongSystemPromptKeepsItsEndBeforeAShortQuestion) {
+TEST(PrefixPoints, TheEndOfALongSystemPromptIsAPoint) {
   const Prompt p = make_prompt({1000, 9, 3});
   EXPECT_THAT(p.points, Contains(1000));
   EXPECT_THAT(p.points, Contains(1009));
@@ -53,7 +53,7 @@ TEST(PrefixPoints, TheNewestMessagesCanBeReplacedAndTheSystemPromptShared) {
     EXPECT_THAT(p.points, Contains(wanted));
   }
   EXPECT_LE(p.points.size(), kMaxPrefixPoints);
-  // Every earlier message can be edited at the cost of little more than what follows it.
+  // Editing an earlier message recomputes little more than what follows it.
   for (int64_t at = 700; at < size; at += 100) {
     const auto next = std::ranges::upper_bound(p.points, at);
     const int64_t from = next == p.points.begin() ? 0 : *(next - 1);
@@ -61,7 +61,7 @@ TEST(PrefixPoints, TheNewestMessagesCanBeReplacedAndTheSystemPromptShared) {
   }
 }
 
-TEST(PrefixPoints, AreBordersThatLongerPromptsKeep) {
+TEST(PrefixPoints, AreBoundariesOfEveryLongerPrompt) {
   std::mt19937 random(fresh_seed());
   for (int round = 0; round < 300; ++round) {
     std::vector<int> lengths(1 + random() % 20);

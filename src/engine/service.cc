@@ -19,7 +19,7 @@ double seconds(Clock::duration d) { return std::chrono::duration<double>(d).coun
 
 }  // namespace
 
-/// What other threads leave for the service's thread lies behind `mutex`; the engine belongs to
+/// `mutex` guards the data that other threads pass to the service's thread; the engine is used by
 /// that thread alone.
 struct EngineService::Impl {
   struct Arrival {
@@ -50,19 +50,19 @@ struct EngineService::Impl {
   state::StateStore& states;
 
   mutable std::mutex mutex;
-  std::condition_variable wake;  ///< something arrived
-  std::condition_variable idle;  ///< nothing is in flight any more
+  std::condition_variable wake;  ///< there is something to do
+  std::condition_variable idle;  ///< nothing is in flight
   std::vector<Arrival> arrivals;
   std::vector<WarmUps> warmups;
   std::vector<RequestId> cancelled;
   RequestId next_id = 1;
-  bool woken = false;       ///< the prefix cache has something for the engine
-  bool closed = false;      ///< no more requests
-  bool cancel_all = false;  ///< end those there are
-  bool ended = false;       ///< leave the thread
+  bool woken = false;       ///< the prefix cache has completions to run
+  bool closed = false;      ///< refuse new requests
+  bool cancel_all = false;  ///< end those in flight
+  bool ended = false;       ///< end the thread
   ServiceStats snapshot;
 
-  // Behind what their threads use.
+  // Declared after what their threads use.
   std::unique_ptr<PrefixCache> cache;
   std::unique_ptr<Engine> engine;
   std::thread thread;
@@ -84,13 +84,13 @@ Result<RequestId> EngineService::Impl::submit(Request request) {
   observe(request);
   const std::scoped_lock lock(mutex);
   if (closed) {
-    return Error{Error::Code::kCancelled, "The server is stopping and takes no more requests."};
+    return Error{Error::Code::kCancelled, "The server is stopping and accepts no new requests."};
   }
   if (snapshot.in_flight >= int64_t{options.engine.max_running} + options.max_queue) {
     ++snapshot.refused;
     return Error{Error::Code::kOutOfMemory,
                  "The server is busy: " + std::to_string(snapshot.in_flight) +
-                     " requests are running or waiting, as many as it takes (--max-queue). Try "
+                     " requests are running or waiting, which is the limit (--max-queue). Try "
                      "again in a moment."};
   }
   ++snapshot.in_flight;
@@ -101,7 +101,7 @@ Result<RequestId> EngineService::Impl::submit(Request request) {
   return id;
 }
 
-/// Wraps the callbacks so that they keep the statistics.
+/// Wraps the callbacks to update the statistics.
 void EngineService::Impl::observe(Request& request) {
   request.on_token = [this, last = Clock::now(), first = true,
                       then = std::move(request.on_token)](const TokenEvent& event) mutable {
@@ -140,7 +140,8 @@ Status EngineService::Impl::start(model::Model& model, const text::Tokenizer& to
   return {};
 }
 
-/// False when the thread is to end. Waits while there is nothing to do.
+/// Passes new requests and cancellations to the engine; blocks while there is nothing to do. False
+/// when the thread must end.
 bool EngineService::Impl::take_arrivals(bool busy) {
   std::vector<Arrival> new_requests;
   std::vector<WarmUps> warm;
@@ -198,7 +199,7 @@ Result<std::unique_ptr<EngineService>> EngineService::create(model::Model& model
                                                              const ServiceOptions& options) {
   if (options.max_queue < 0) {
     return invalid_argument("A queue of " + std::to_string(options.max_queue) +
-                            " requests makes no sense; give 0 or more (--max-queue).");
+                            " requests is not possible; use 0 or more (--max-queue).");
   }
   auto impl = std::make_unique<Impl>(model, options);
   CHIMERE_CHECK_OK(impl->start(model, tokenizer));

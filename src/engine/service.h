@@ -1,4 +1,4 @@
-// The engine as a service: requests from any thread, one thread that computes.
+// A thread-safe front of the engine: requests from any thread, one thread that computes.
 #ifndef CHIMERE_ENGINE_SERVICE_H_
 #define CHIMERE_ENGINE_SERVICE_H_
 
@@ -21,10 +21,10 @@ namespace chimere::engine {
 
 struct ServiceOptions {
   EngineOptions engine;
-  /// Requests that may wait beside EngineOptions::max_running; one more is refused.
+  /// Requests that may wait in addition to EngineOptions::max_running; further ones are refused.
   int32_t max_queue = 256;
-  /// The prefix cache that the service makes and owns; EngineOptions::cache and
-  /// PrefixCacheOptions::wake are filled in by it.
+  /// The prefix cache that the service creates and owns; the service fills in EngineOptions::cache
+  /// and PrefixCacheOptions::wake.
   std::optional<PrefixCacheOptions> cache = {};
 };
 
@@ -41,32 +41,32 @@ struct StateLimits {
 struct ServiceStats {
   EngineCounters engine;
   PrefixCacheStats cache;
-  int64_t in_flight = 0;  ///< accepted and not finished: running, waiting, or just arrived
+  int64_t in_flight = 0;  ///< accepted and not finished: running, waiting or queued
   uint64_t accepted = 0;
-  uint64_t refused = 0;    ///< for a full queue
+  uint64_t refused = 0;    ///< because the queue was full
   uint64_t finished = 0;   ///< for any reason
   uint64_t cancelled = 0;  ///< of these
   uint64_t failed = 0;     ///< of these: FinishReason::kError
   Histogram first_token;   ///< from submit() to the first token
   Histogram inter_token;   ///< from a token to the next one of the same request
-  int64_t kv_bytes = 0;    ///< pages of the state store in use, with what checkpoints hold
+  int64_t kv_bytes = 0;    ///< KV pages in use, including those held by checkpoints
   int64_t kv_limit = 0;
-  int64_t slot_bytes = 0;  ///< recurrent states in use, with what checkpoints hold
+  int64_t slot_bytes = 0;  ///< recurrent states in use, including those held by checkpoints
   int64_t slot_limit = 0;
   int64_t resident_bytes = 0;  ///< taken for pages and states, used or kept for the next ones
   int64_t resident_limit = 0;
 };
 
-/// Owns a thread that drives an Engine for as long as there is something to do. All functions may
-/// be called from any thread, callbacks of requests included, but for stop() and the destructor,
-/// which wait for that thread. The callbacks of a request run on the service's thread, and every
-/// other request waits for them: they should hand over what they get, and return.
+/// Owns a thread that drives an Engine while there is work. All functions may be called from any
+/// thread, including from callbacks of requests, except stop() and the destructor, which join that
+/// thread. Callbacks run on the service's thread and delay every other request: they should hand
+/// over the data and return.
 class EngineService {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Model, tokenizer and pool must outlive the service, and belong to it until stop(). Errors:
-  /// those of Engine::create() and PrefixCache::create().
+  /// Model, tokenizer and pool must outlive the service and must not be used elsewhere until
+  /// stop(). Errors: those of Engine::create() and PrefixCache::create().
   static Result<std::unique_ptr<EngineService>> create(model::Model& model,
                                                        const text::Tokenizer& tokenizer,
                                                        const ServiceOptions& options);
@@ -75,11 +75,10 @@ class EngineService {
   EngineService& operator=(const EngineService&) = delete;
 
   /// on_finish is called exactly once for a request that got an id, possibly before submit()
-  /// returns. Errors: those of Engine::check(); kOutOfMemory (the queue is full: worth trying
-  /// again later); kCancelled (the service is stopping). No callback is called then.
+  /// returns. Errors: those of Engine::check(); kOutOfMemory (the queue is full: try again later);
+  /// kCancelled (the service is stopping). No callback is called after an error.
   Result<RequestId> submit(Request request);
-  /// The request ends with kCancelled before the next step begins. Ids that are gone or never were
-  /// do nothing.
+  /// The request ends with kCancelled before the next step begins. Unknown ids are ignored.
   void cancel(RequestId id);
 
   bool has_prefix_cache() const;
@@ -91,11 +90,11 @@ class EngineService {
   /// Most tokens of one request.
   int64_t context() const;
 
-  /// Takes no more requests, and waits until those it has are finished; at `deadline` it cancels
-  /// the rest. True if nothing had to be cancelled.
+  /// Refuses new requests and waits until those in flight are finished; cancels the rest at
+  /// `deadline`. True if nothing had to be cancelled.
   bool drain(Clock::time_point deadline);
-  /// Cancels what is in flight, writes the prefix cache to disk and ends the thread. Afterwards
-  /// model and tokenizer are free again.
+  /// Cancels what is in flight, writes the prefix cache to disk and joins the thread. Model and
+  /// tokenizer may be used by others afterwards.
   void stop();
 
  private:

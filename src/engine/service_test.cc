@@ -18,7 +18,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-constexpr auto kNever = hours(1);
+constexpr auto kLongTime = hours(1);
 
 Request make_request(std::mt19937& random) {
   Request r;
@@ -39,14 +39,14 @@ Request endless() {
   return r;
 }
 
-/// Model and service; the service goes first.
+/// Declared so that the service is destroyed before the model.
 struct Server {
   explicit Server(int64_t pages = 1 << 16, ServiceOptions options = {}) : model(pages) {
     options.engine.pool = &pool;
     service = EngineService::create(model, tokenizer, options).value();
   }
 
-  /// The request's end.
+  /// A future of the request's outcome.
   std::future<Outcome> ask(Request r) {
     auto promise = std::make_shared<std::promise<Outcome>>();
     r.on_finish = [promise](Outcome o) { promise->set_value(std::move(o)); };
@@ -66,13 +66,13 @@ std::vector<int32_t> ids(const Outcome& o) {
   return out;
 }
 
-TEST(Service, ManyThreadsGetTheAnswersOfSoloRuns) {
+TEST(Service, ManyThreadsGetTheGenerationsOfSoloRuns) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   constexpr size_t kThreads = 4;
   constexpr size_t kEach = 16;
-  // All 64 at once would need four times the pages.
+  // All 64 at once would need four times as many pages.
   ServiceOptions options;
   options.engine.max_running = 64;
   options.cache.emplace().memory_bytes = 1 << 20;
@@ -85,11 +85,13 @@ TEST(Service, ManyThreadsGetTheAnswersOfSoloRuns) {
     pages += (r.prompt.size() + static_cast<size_t>(r.max_tokens) + 63) / 64;
   }
   Server server(static_cast<int64_t>(pages) / 4, options);
-  // The engine waits until all have come.
-  std::promise<void> all_have_come;
+  // Blocks the engine until all requests are submitted.
+  std::promise<void> all_submitted;
   Request first = endless();
   first.max_tokens = 1;
-  first.on_token = [come = all_have_come.get_future().share()](const TokenEvent&) { come.wait(); };
+  first.on_token = [submitted = all_submitted.get_future().share()](const TokenEvent&) {
+    submitted.wait();
+  };
   std::future<Outcome> first_answer = server.ask(std::move(first));
   std::vector<std::future<Outcome>> answers(requests.size());
   {
@@ -100,13 +102,13 @@ TEST(Service, ManyThreadsGetTheAnswersOfSoloRuns) {
       });
     }
   }
-  all_have_come.set_value();
+  all_submitted.set_value();
   EXPECT_EQ(first_answer.get().reason, FinishReason::kLength);
   for (size_t i = 0; i < requests.size(); ++i) {
     Server alone;
     ASSERT_EQ(ids(answers[i].get()), ids(alone.ask(requests[i]).get())) << i;
   }
-  EXPECT_TRUE(server.service->drain(EngineService::Clock::now() + kNever));
+  EXPECT_TRUE(server.service->drain(EngineService::Clock::now() + kLongTime));
   const ServiceStats stats = server.service->stats();
   EXPECT_EQ(stats.accepted, requests.size() + 1);
   EXPECT_EQ(stats.finished, requests.size() + 1);
@@ -132,29 +134,29 @@ TEST(Service, ACancelledRequestIsGone) {
   server.service->cancel(id);
   server.service->cancel(id + 1000);
   EXPECT_EQ(ended.get_future().get().reason, FinishReason::kCancelled);
-  // The next request has the model for itself.
+  // The next request has the model to itself.
   Request next;
   next.prompt = {7};
   next.max_tokens = 1;
   (void)server.ask(std::move(next)).get();
-  EXPECT_TRUE(server.service->drain(EngineService::Clock::now() + kNever));
+  EXPECT_TRUE(server.service->drain(EngineService::Clock::now() + kLongTime));
   EXPECT_EQ(server.service->stats().cancelled, 1U);
 }
 
-TEST(Service, AFullQueueRefusesUntilSomebodyLeaves) {
+TEST(Service, AFullQueueRejectsUntilARequestEnds) {
   Server server(1 << 16, {.engine = {.max_running = 2}, .max_queue = 3});
-  std::vector<RequestId> taken;
+  std::vector<RequestId> accepted;
   std::atomic<int> finished = 0;
   for (int i = 0; i < 5; ++i) {
     Request r = endless();
     r.on_finish = [&](const Outcome&) { ++finished; };
-    taken.push_back(server.service->submit(std::move(r)).value());
+    accepted.push_back(server.service->submit(std::move(r)).value());
   }
   const auto refused = server.service->submit(endless());
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Error::Code::kOutOfMemory);
   EXPECT_THAT(refused.error().message, HasSubstr("5 requests"));
-  server.service->cancel(taken[4]);
+  server.service->cancel(accepted[4]);
   while (finished == 0) std::this_thread::sleep_for(milliseconds(1));
   while (server.service->stats().in_flight == 5) std::this_thread::sleep_for(milliseconds(1));
   EXPECT_TRUE(server.service->submit(endless()).ok());
@@ -182,7 +184,7 @@ TEST(Service, DrainingCancelsAtTheDeadline) {
   EXPECT_EQ(running.get().reason, FinishReason::kCancelled);
 }
 
-TEST(Service, CallbacksMayAskAndCancel) {
+TEST(Service, CallbacksMaySubmitAndCancel) {
   Server server;
   std::promise<Outcome> second;
   Request r = endless();
@@ -239,7 +241,7 @@ TEST(Service, WarmsUpWhatTheCallerNames) {
   EXPECT_EQ(until_ended(3).warmups_waiting, 0);
 }
 
-TEST(Service, StoppingAnswersEverybody) {
+TEST(Service, StoppingFinishesAllRequests) {
   std::atomic<int> finished = 0;
   {
     Server server(1 << 16, {.engine = {.max_running = 2}});

@@ -1,4 +1,4 @@
-// Finds stop strings in text that arrives in pieces.
+// Finds stop strings in streamed text.
 #ifndef CHIMERE_ENGINE_STOP_MATCHER_H_
 #define CHIMERE_ENGINE_STOP_MATCHER_H_
 
@@ -8,22 +8,22 @@
 
 namespace chimere::engine {
 
-/// Gives text out as soon as it cannot be the beginning of a stop string. Of several stop strings
-/// the one that is complete first counts (of those, the one that starts first), so that the result
-/// does not depend on the pieces; it and everything after it is dropped. Empty stop strings are
-/// ignored.
+/// Releases text as soon as it cannot be the beginning of a stop string. The stop string that is
+/// complete first matches (of several, the one that starts first), so that the result does not
+/// depend on how the text is split; the match and everything after it is dropped. Empty stop
+/// strings are ignored.
 class StopMatcher {
  public:
   explicit StopMatcher(std::vector<std::string> stops);
 
-  /// Adds text; returns what can be shown. After a match nothing is returned any more.
+  /// Adds text; returns the text that is released. Returns nothing after a match.
   std::string push(std::string_view text);
-  /// The text has ended: returns what was held back.
+  /// The text has ended: returns the text that was held back.
   std::string finish();
   bool matched() const { return matched_; }
 
  private:
-  /// Length of the longest end of the held text that begins the stop string without completing it.
+  /// Length of the longest suffix of the held text that is a proper prefix of the stop string.
   size_t overlap(std::string_view stop) const;
 
   std::vector<std::string> stops_;

@@ -10,7 +10,7 @@
 namespace chimere::engine {
 namespace {
 
-TEST(StopMatcher, HoldsBackWhatMayBecomeAStopString) {
+TEST(StopMatcher, HoldsBackPossibleBeginningsOfStopStrings) {
   StopMatcher m({"User:", "\n\n"});
   EXPECT_EQ(m.push("Hello U"), "Hello ");
   EXPECT_EQ(m.push("se"), "");
@@ -23,7 +23,7 @@ TEST(StopMatcher, HoldsBackWhatMayBecomeAStopString) {
   EXPECT_EQ(m.finish(), "");
 }
 
-TEST(StopMatcher, GivesBackWhatNeverBecameOne) {
+TEST(StopMatcher, ReleasesIncompleteStopStringsAtTheEnd) {
   StopMatcher m({"stop"});
   EXPECT_EQ(m.push("don't sto"), "don't ");
   EXPECT_EQ(m.finish(), "sto");
@@ -32,7 +32,7 @@ TEST(StopMatcher, GivesBackWhatNeverBecameOne) {
   EXPECT_EQ(none.push("abc"), "abc");
 }
 
-TEST(StopMatcher, TheResultDoesNotDependOnThePieces) {
+TEST(StopMatcher, TheResultDoesNotDependOnHowTheTextIsSplit) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);

@@ -15,7 +15,8 @@ namespace {
 using End = ThinkingCounts::End;
 
 constexpr int32_t kMaxResumes = 2;
-/// A circle is a period that came back so often, and at least so many tokens of it.
+/// A loop is a period of up to kPeriods tokens repeated this often, with at least kMinRepeated
+/// tokens.
 constexpr int32_t kRounds = 3;
 constexpr int32_t kMinRepeated = 24;
 
@@ -27,8 +28,7 @@ std::string_view without_spaces(std::string_view s) {
   return s;
 }
 
-/// What `forced` leaves of the generation's own choice: the token, with its log-probability if any
-/// are asked for.
+/// A sampled token replaced by `token`, with the log-probability of `token` if requested.
 sampling::Sampled as_forced(sampling::Sampled drawn, int32_t token, std::span<const float> logits,
                             const sampling::SamplingParams& params) {
   drawn.id = token;
@@ -60,7 +60,7 @@ const char* thinking_end_name(End end) {
 
 double certainty(std::span<const float> logits) {
   const float largest = *std::ranges::max_element(logits);
-  // Tokens that are e^-20 times as likely as the first add less than a thousandth to the entropy.
+  // Tokens less than e^-20 times as likely as the first add less than a thousandth to the entropy.
   const float floor = largest - 20;
   double sum = 0;
   double weighted = 0;
@@ -83,7 +83,7 @@ std::optional<ThinkingParams> thinking_params(const text::Tokenizer& tokenizer, 
   p.close = tokenizer.find("</think>");
   if (p.open < 0 || p.close < 0) return std::nullopt;
   p.forced_closing = tokenizer.encode("\nThat is enough thought; the answer follows.\n", false);
-  p.behind = tokenizer.encode("\n\n", false);
+  p.after_close = tokenizer.encode("\n\n", false);
   p.resume = tokenizer.encode("\nLet me check this once more.\n", false);
   p.loop_breaker = tokenizer.encode("\nI am going round in circles. What matters is:\n", false);
   for (int32_t id = 0; id < tokenizer.n_tokens(); ++id) {
@@ -104,20 +104,21 @@ Thinking::Thinking(ThinkingParams params, std::span<const int32_t> prompt, int32
     begin();
     return;
   }
-  // A reasoning that ends right where the generation begins is this message's: no other is wanted.
-  const auto behind = static_cast<size_t>(last - prompt.rbegin());
-  if (behind <= params_.behind.size()) phase_ = Phase::kBehind;
+  // Reasoning that ends right before the generation belongs to this message: a second block is not
+  // allowed.
+  const auto distance = static_cast<size_t>(last - prompt.rbegin());
+  if (distance <= params_.after_close.size()) phase_ = Phase::kClosed;
 }
 
 void Thinking::begin() {
   phase_ = Phase::kReasoning;
   params_.budget = std::max(params_.budget, 0);
   if (tokens_left_ >= 0) {
-    const auto tags = static_cast<int32_t>(1 + params_.behind.size());
+    const auto tags = static_cast<int32_t>(1 + params_.after_close.size());
     const int32_t answer = std::min(params_.answer_tokens, std::max(1, tokens_left_ / 2));
     params_.budget = std::min(params_.budget, std::max(0, tokens_left_ - tags - answer));
   }
-  // A closing sentence that is most of the reasoning helps nobody.
+  // A closing sentence that would take up most of the budget is left out.
   if (params_.budget < 4 * static_cast<int32_t>(params_.forced_closing.size()))
     params_.forced_closing.clear();
 }
@@ -127,10 +128,10 @@ bool Thinking::ends_sentence(int32_t token) const {
   return !bytes.empty() && (bytes.back() == '\n' || bytes.back() == '.' || bytes.back() == '?');
 }
 
-/// The mean certainty of the last kWindow tokens was high for as many.
-bool Thinking::sure() const { return certain_for_ >= static_cast<int32_t>(kWindow); }
+/// The mean certainty of the last kWindow tokens has been high for kWindow tokens.
+bool Thinking::is_certain() const { return certain_for_ >= static_cast<int32_t>(kWindow); }
 
-bool Thinking::in_circles() const {
+bool Thinking::looping() const {
   for (size_t p = 1; p <= kPeriods; ++p) {
     const auto rounds = kRounds * static_cast<int32_t>(p);
     if (repeated_[p - 1] >= std::max(rounds, kMinRepeated)) return true;
@@ -138,9 +139,9 @@ bool Thinking::in_circles() const {
   return false;
 }
 
-void Thinking::forbid_where_needed(std::vector<int32_t>& forbidden) const {
+void Thinking::add_forbidden(std::vector<int32_t>& forbidden) const {
   if (phase_ != Phase::kBefore) forbidden.push_back(params_.open);
-  if (phase_ == Phase::kBehind || phase_ == Phase::kAnswer) forbidden.push_back(params_.close);
+  if (phase_ == Phase::kClosed || phase_ == Phase::kAnswer) forbidden.push_back(params_.close);
 }
 
 void Thinking::close(End end, bool with_forced_closing) {
@@ -150,42 +151,42 @@ void Thinking::close(End end, bool with_forced_closing) {
     forced_.assign(params_.forced_closing.begin(), params_.forced_closing.end());
   }
   forced_.push_back(params_.close);
-  forced_.insert(forced_.end(), params_.behind.begin(), params_.behind.end());
+  forced_.insert(forced_.end(), params_.after_close.begin(), params_.after_close.end());
   counts_.end = end;
   closing_ = true;
 }
 
-/// Behind a draw: what must come instead, if anything, goes into forced_.
+/// Decides after a draw whether other tokens must come instead, and queues them in forced_.
 void Thinking::decide(int32_t drawn) {
   const int32_t left = params_.budget - counts_.tokens;
   const auto forced_closing = static_cast<int32_t>(params_.forced_closing.size());
   const bool wants_end = drawn == params_.close || tokenizer_.is_end_of_generation(drawn);
-  const auto has_room = [&](const std::vector<int32_t>& words) {
-    return left - forced_closing > static_cast<int32_t>(words.size());
+  const auto fits = [&](const std::vector<int32_t>& text) {
+    return left - forced_closing > static_cast<int32_t>(text.size());
   };
   if (wants_end) {
     const bool early = counts_.tokens < params_.least && counts_.resumed < kMaxResumes;
     double sum = 0;
     for (const double c : certainties_) sum += c;
     const int32_t n = std::min(certainties_seen_, static_cast<int32_t>(kWindow));
-    if (early && has_room(params_.resume) && n > 0 && sum / n < params_.uncertain) {
+    if (early && fits(params_.resume) && n > 0 && sum / n < params_.uncertain) {
       ++counts_.resumed;
       forced_.assign(params_.resume.begin(), params_.resume.end());
     } else {
       close(End::kItself, false);
-      if (drawn == params_.close) forced_ = {params_.close};  // what follows is the model's to say
+      if (drawn == params_.close) forced_ = {params_.close};  // the model continues by itself
     }
   } else if (left <= forced_closing) {
     close(End::kBudget, true);
-  } else if (in_circles()) {
+  } else if (looping()) {
     repeated_.fill(0);
-    if (loop_broken_ || !has_room(params_.loop_breaker)) {
+    if (loop_broken_ || !fits(params_.loop_breaker)) {
       close(End::kLoop, true);
     } else {
       loop_broken_ = true;
       forced_.assign(params_.loop_breaker.begin(), params_.loop_breaker.end());
     }
-  } else if (sentence_ended_ && sure() && counts_.tokens >= params_.least) {
+  } else if (sentence_ended_ && is_certain() && counts_.tokens >= params_.least) {
     close(End::kCertain, true);
   }
 }
@@ -198,7 +199,7 @@ void Thinking::note(int32_t token, bool forced) {
       break;
     case Phase::kReasoning:
       if (token == params_.close) {
-        phase_ = Phase::kBehind;
+        phase_ = Phase::kClosed;
         break;
       }
       ++counts_.tokens;
@@ -210,7 +211,7 @@ void Thinking::note(int32_t token, bool forced) {
         repeated_[p - 1] = same ? repeated_[p - 1] + 1 : 0;
       }
       break;
-    case Phase::kBehind:
+    case Phase::kClosed:
       if (!forced && !without_spaces(tokenizer_.token_bytes(token, false)).empty()) {
         phase_ = Phase::kAnswer;
       }
@@ -240,7 +241,7 @@ Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler,
   }
 
   std::vector<int32_t> forbidden;
-  forbid_where_needed(forbidden);
+  add_forbidden(forbidden);
   const bool suppressed_token = phase_ == Phase::kReasoning && certain_for_ > 0 &&
                                 sentence_ended_ &&
                                 std::ranges::binary_search(params_.suppressed, drawn.id);
@@ -248,9 +249,9 @@ Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler,
     ++counts_.suppressed_tokens;
     forbidden.insert(forbidden.end(), params_.suppressed.begin(), params_.suppressed.end());
   }
-  const bool too_soon = phase_ == Phase::kBehind && tokenizer_.is_end_of_generation(drawn.id);
+  const bool too_soon = phase_ == Phase::kClosed && tokenizer_.is_end_of_generation(drawn.id);
   const bool replaced = std::ranges::find(forbidden, drawn.id) != forbidden.end();
-  // What takes the place of a word of reasoning is another word, not an end that nobody decided on.
+  // A suppressed reasoning token must be replaced by another one, not by an end of the reasoning.
   const bool within = phase_ == Phase::kReasoning && replaced;
   if (within) forbidden.push_back(params_.close);
   if (too_soon || within) {

@@ -25,21 +25,21 @@ ThinkingParams params(int32_t budget) {
   p.open = kOpen;
   p.close = kClose;
   p.forced_closing = {30, 31};
-  p.behind = {32};
+  p.after_close = {32};
   p.resume = {33, 34};
   p.loop_breaker = {35};
   p.suppressed = {36};
   return p;
 }
 
-/// Drives a Thinking with logits that want one token.
+/// Drives a Thinking with logits that favour one token.
 class Wanted {
  public:
   explicit Wanted(const ThinkingParams& p, int32_t max_tokens = -1,
                   std::vector<int32_t> prompt = {5, kOpen})
       : thinking_(p, prompt, max_tokens, tokenizer_), history_(std::move(prompt)) {}
 
-  /// `height` over the others, which are equal.
+  /// `height`: logit of the token; the others are 0.
   int32_t next(int32_t token, float height = 30, int32_t second = -1) {
     std::vector<float> logits(FakeModel::kVocab, 0.F);
     logits[static_cast<size_t>(token)] = height;
@@ -58,19 +58,19 @@ class Wanted {
   std::vector<int32_t> history_;
 };
 
-TEST(Certainty, IsOneWhenSureAndLittleWhenNot) {
+TEST(Certainty, IsOneForCertainAndSmallForUniformDistributions) {
   std::vector<float> logits(100, 0.F);
   EXPECT_NEAR(certainty(logits), 0.625 / 100, 1e-9);
   logits[7] = 50;
   EXPECT_NEAR(certainty(logits), 1, 1e-6);
-  logits[8] = 50;  // two that are equal: p_max 1/2, entropy ln 2
+  logits[8] = 50;  // two equal ones: p_max 1/2, entropy ln 2
   EXPECT_NEAR(certainty(logits), 0.625 / 2 + 0.375 * (1 - std::log(2.0) / std::log(100.0)), 1e-6);
 }
 
-TEST(Thinking, LandsSoftlyWithinItsBudget) {
+TEST(Thinking, ClosesWithinItsBudget) {
   Wanted w(params(20));
   for (int i = 0; i < 18; ++i) EXPECT_EQ(w.next(4 + i, 1), 4 + i);
-  EXPECT_EQ(w.next(25), 30);  // the closing sentence, then the end
+  EXPECT_EQ(w.next(25), 30);  // the closing sentence, then </think>
   EXPECT_EQ(w.next(25), 31);
   EXPECT_TRUE(w.thinking().inside());
   EXPECT_EQ(w.next(25), kClose);
@@ -78,7 +78,7 @@ TEST(Thinking, LandsSoftlyWithinItsBudget) {
   EXPECT_FALSE(w.thinking().inside());
   EXPECT_EQ(w.thinking().counts().tokens, 20);
   EXPECT_EQ(w.thinking().counts().end, End::kBudget);
-  // Something must be said, and no reasoning begun or ended again.
+  // An answer must follow, without opening or closing reasoning again.
   EXPECT_EQ(w.next(0, 30, 7), 7);
   EXPECT_EQ(w.next(kOpen, 30, 8), 8);
   EXPECT_EQ(w.next(kClose, 30, 8), 8);
@@ -94,7 +94,7 @@ TEST(Thinking, AnEndOfTheGenerationInsideReasoningEndsTheReasoning) {
   EXPECT_EQ(w.thinking().counts().end, End::kItself);
 }
 
-TEST(Thinking, TakesUpAnUncertainReasoningThatStopsTooSoon) {
+TEST(Thinking, ResumesUncertainReasoningThatEndsTooEarly) {
   ThinkingParams p = params(100);
   p.least = 10;
   Wanted w(p);
@@ -107,7 +107,7 @@ TEST(Thinking, TakesUpAnUncertainReasoningThatStopsTooSoon) {
   EXPECT_EQ(sure.next(kClose, 40), kClose);
 }
 
-TEST(Thinking, EndsWhenItIsSure) {
+TEST(Thinking, EndsWhenCertain) {
   class Sentences : public FakeTokenizer {
    public:
     std::string token_bytes(int32_t id, bool special) const override {
@@ -121,7 +121,7 @@ TEST(Thinking, EndsWhenItIsSure) {
   int tokens = 0;
   for (; thinking.inside() && tokens < 300; ++tokens) {
     std::vector<float> logits(FakeModel::kVocab, 0.F);
-    // No period below 64 comes back often enough to be a circle.
+    // No period up to 64 repeats often enough to be a loop.
     logits[static_cast<size_t>(tokens % 29 == 28 ? 9 : 10 + tokens * tokens % 19)] = 50;
     ASSERT_TRUE(thinking.choose(sampler, logits, history).ok());
   }
@@ -130,7 +130,7 @@ TEST(Thinking, EndsWhenItIsSure) {
   EXPECT_LE(tokens, 64 + 29 + 4);
 }
 
-TEST(Thinking, HoldsBackSuppressedTokensWhenSure) {
+TEST(Thinking, ResamplesDoubtTokensWhenCertain) {
   class Sentences : public FakeTokenizer {
    public:
     std::string token_bytes(int32_t id, bool) const override { return id == 9 ? "." : "a"; }
@@ -152,7 +152,7 @@ TEST(Thinking, HoldsBackSuppressedTokensWhenSure) {
   }
 }
 
-TEST(Thinking, BreaksReasoningThatGoesInCirclesThenEndsIt) {
+TEST(Thinking, BreaksALoopOnceThenEndsTheReasoning) {
   Wanted w(params(1000));
   int loop_breakers = 0;
   int tokens = 0;
@@ -165,16 +165,16 @@ TEST(Thinking, BreaksReasoningThatGoesInCirclesThenEndsIt) {
   EXPECT_LT(tokens, 100);
 }
 
-TEST(Thinking, APromptThatClosedItsThoughtWantsNone) {
+TEST(Thinking, APromptWithClosedReasoningAllowsNoMore) {
   Wanted w(params(100), -1, {5, kOpen, 7, kClose, 32});
   EXPECT_FALSE(w.thinking().inside());
   EXPECT_EQ(w.next(kOpen, 30, 7), 7);
   Wanted earlier(params(100), -1, {5, kOpen, 7, kClose, 32, 8, 9, 10});
-  EXPECT_EQ(earlier.next(kOpen), kOpen);  // that reasoning was another message's
+  EXPECT_EQ(earlier.next(kOpen), kOpen);  // the earlier reasoning belongs to another message
   EXPECT_TRUE(earlier.thinking().inside());
 }
 
-/// Whatever the model says and whatever is asked, with drafts and without.
+/// For random models, requests and stop strings, with and without drafts.
 TEST(Thinking, BudgetsHoldAndAnAnswerFollows) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);

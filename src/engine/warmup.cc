@@ -1,4 +1,4 @@
-// What the engine computes for later prompts while nothing is asked.
+// Prefix-cache warm-up: prompts that the engine computes while it is idle.
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -13,7 +13,7 @@
 namespace chimere::engine {
 namespace {
 
-// A request that arrives now waits for so many rows of a warm-up.
+// Bounds the delay of a request that arrives during a warm-up step.
 constexpr int64_t kWarmupRows = 2 * kernels::kMaxChunkRows;
 constexpr size_t kMaxWarmups = 16;
 
@@ -29,15 +29,16 @@ int64_t Engine::stable_end_of(std::span<const int32_t> tokens) const {
   return stable_end(ends);
 }
 
-/// The next turn of a conversation begins with this prompt and this generation, unless the template
-/// writes the generation differently.
+/// Schedules the tokens of a finished generation to be computed as prompt: the next turn of the
+/// conversation begins with them, unless the template renders the generation differently.
 void Engine::plan_warmup(const Generation& finished) {
   const Request& request = finished.request();
   if (!request.use_cache || !request.warmup || !finished.prompt_done()) return;
   if (finished.reason() != FinishReason::kStop && finished.reason() != FinishReason::kLength)
     return;
   const int64_t stable = stable_end_of(finished.history());
-  if (stable <= stable_end(finished.chunk_ends())) return;  // the prompt left all of it there
+  if (stable <= stable_end(finished.chunk_ends()))
+    return;  // the request has cached all of it already
   Request again;
   again.owner = request.owner;
   again.shared_cache = request.shared_cache;
@@ -115,9 +116,9 @@ bool Engine::work_while_idle() {
   }
   g.advance_prompt(rows);
   counters_.warmup_tokens += rows;
-  const auto behind = std::span(g.request().prompt).first(static_cast<size_t>(g.position()));
+  const auto prefix = std::span(g.request().prompt).first(static_cast<size_t>(g.position()));
   if (g.at_point() || g.prompt_done()) {
-    options_.cache->keep(g.request().cache_scope(), behind, g.checkpoint(), g.points());
+    options_.cache->keep(g.request().cache_scope(), prefix, g.checkpoint(), g.points());
   }
   if (g.prompt_done()) {
     warmup_.reset();

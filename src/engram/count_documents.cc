@@ -1,5 +1,5 @@
-// Counting: positions are sorted by the context before them, latest token first, so that the
-// positions of a context lie next to each other at every order at once.
+// Counting: positions are sorted by their contexts, latest token first, so that the positions of a
+// context are adjacent at every order.
 #include <algorithm>
 #include <utility>
 
@@ -8,15 +8,15 @@
 namespace chimere::engram {
 namespace {
 
-/// Stands before the first token of each document; smaller than every token (ids are stored + 1).
+/// Precedes the first token of each document; smaller than every token (ids are stored + 1).
 constexpr uint32_t kBorder = 0;
 
 struct Position {
-  uint64_t latest;  ///< the two tokens before it, the nearer one high
-  uint32_t at;      ///< in the text
+  uint64_t latest;  ///< the two preceding tokens, the nearer one in the high half
+  uint32_t at;      ///< index in Text::tokens
 };
 
-/// All documents, one after the other, each behind a border.
+/// All documents, concatenated, each preceded by a border.
 struct Text {
   std::vector<uint32_t> tokens;
   std::vector<Position> positions;
@@ -27,7 +27,8 @@ Result<Text> join(std::span<const std::vector<int32_t>> documents) {
   size_t size = 0;
   for (const auto& d : documents) size += d.size() + 1;
   if (size > UINT32_MAX - 2) {
-    return out_of_memory("The texts have more than 2^32 tokens; build several tables and merge.");
+    return out_of_memory(
+        "The texts have more than 2^32 tokens; build several tables and merge them.");
   }
   text.tokens.reserve(size);
   text.positions.reserve(size);
@@ -49,7 +50,7 @@ Result<Text> join(std::span<const std::vector<int32_t>> documents) {
   return text;
 }
 
-/// Tokens that two positions' contexts have in common, at most `order`. Borders end contexts.
+/// Number of tokens that two positions' contexts share, at most `order`. Borders end contexts.
 int common(const std::vector<uint32_t>& tokens, uint32_t a, uint32_t b, int order) {
   for (int k = 0; k < order; ++k) {
     const uint32_t x = tokens[a - 1 - static_cast<uint32_t>(k)];
@@ -78,7 +79,7 @@ void sort_by_context(Text& text, int order) {
   });
 }
 
-/// Adds one entry for each different token of `next`, which it sorts.
+/// Adds one entry for each distinct token of `next`, which is sorted in place.
 void add_successors(std::vector<uint32_t>& next, const Occurrence& occurrence,
                     std::vector<Successor>& out) {
   const auto begin = static_cast<std::ptrdiff_t>(out.size());
@@ -105,7 +106,7 @@ Result<Counts> Counts::of(std::span<const std::vector<int32_t>> documents, int o
   const auto& positions = text.positions;
   const size_t n = positions.size();
   std::vector<uint8_t> depth(n);
-  std::vector<uint8_t> shared(n);  // with the position before it
+  std::vector<uint8_t> shared(n);  // context tokens shared with the previous position
   for (size_t j = 0; j < n; ++j) {
     depth[j] = static_cast<uint8_t>(depth_of(text.tokens, positions[j].at, order));
     if (j > 0) {
@@ -120,7 +121,7 @@ Result<Counts> Counts::of(std::span<const std::vector<int32_t>> documents, int o
   std::vector<uint32_t> next;
   for (int level = 0; level <= order; ++level) {
     parts.levels.push_back(static_cast<uint32_t>(parts.nodes.size()));
-    // The node of the shorter context that the positions belong to; none yet.
+    // The node of the shorter context that contains the positions; none yet.
     uint32_t parent = level < 2 ? 0 : parts.levels[static_cast<size_t>(level) - 1] - 1;
     for (size_t j = 0; j < n;) {
       if (level > 1 && depth[j] >= level - 1 && (j == 0 || shared[j] < level - 1)) ++parent;
@@ -138,7 +139,7 @@ Result<Counts> Counts::of(std::span<const std::vector<int32_t>> documents, int o
       } while (j < n && shared[j] >= level && depth[j] >= level);
       add_successors(next, occurrence, parts.successors);
       if (parts.successors.size() > UINT32_MAX - 2) {
-        return out_of_memory("A table holds at most 2^32 - 2 entries; build several.");
+        return out_of_memory("A table holds at most 2^32 - 2 entries; build several tables.");
       }
     }
     if (level == 0 && parts.nodes.empty()) parts.nodes.push_back({});

@@ -72,12 +72,12 @@ Status Counts::check() const {
   if (parts_.nodes.size() < 2 || parts_.levels.size() != static_cast<size_t>(parts_.order) + 2 ||
       parts_.levels[0] != 0 || parts_.levels[1] != 1 || parts_.levels.back() != n ||
       !std::ranges::is_sorted(parts_.levels)) {
-    return broken("its levels do not add up");
+    return broken("its levels are inconsistent");
   }
-  // All of them before any entry is read: one in the middle may point beyond the last.
+  // Checked before any entry is read: an index in the middle could be out of range.
   if (parts_.nodes[0].first != 0 || parts_.nodes[n].first != parts_.successors.size() ||
       !std::ranges::is_sorted(parts_.nodes, {}, &Node::first)) {
-    return broken("entries belong to no context");
+    return broken("entries without a context");
   }
   for (size_t level = 0; level < parts_.levels.size() - 1; ++level) {
     for (uint32_t i = parts_.levels[level]; i < parts_.levels[level + 1]; ++i) {
@@ -91,7 +91,7 @@ Status Counts::check() const {
       if (level == 0) continue;
       if (node.token >= kMaxTokens || node.parent < parts_.levels[level - 1] ||
           node.parent >= parts_.levels[level]) {
-        return broken("a context has no shorter one");
+        return broken("a context has no parent");
       }
       if (i > parts_.levels[level] &&
           std::pair(parts_.nodes[i - 1].parent, parts_.nodes[i - 1].token) >=
@@ -106,7 +106,7 @@ Status Counts::check() const {
 template <typename Keep>
 Counts Counts::filtered(const Keep& keep) const {
   const size_t n = parts_.nodes.size() - 1;
-  // From the longest contexts down: what is needed by a longer one stays.
+  // From the longest contexts down: contexts that a longer one needs stay.
   std::vector<uint8_t> needed(n, 0);
   needed[0] = 1;
   for (size_t level = parts_.levels.size() - 1; level-- > 0;) {
@@ -174,7 +174,7 @@ void Counts::count_left_extensions() {
   for (const Successor& s : parts_.successors) largest = std::max(largest, s.token);
   constexpr uint32_t kNone = UINT32_MAX;
   std::vector<uint32_t> place(parts_.successors.empty() ? 0 : largest + 1, kNone);
-  // The longer contexts of a node lie next to each other.
+  // The longer contexts of a node are adjacent.
   for (size_t level = 1; level + 1 < parts_.levels.size(); ++level) {
     for (uint32_t i = parts_.levels[level]; i < parts_.levels[level + 1];) {
       const uint32_t parent = parts_.nodes[i].parent;
@@ -193,7 +193,7 @@ void Counts::count_left_extensions() {
 
 void Counts::estimate_discounts() {
   for (size_t level = 0; level + 1 < parts_.levels.size(); ++level) {
-    std::array<double, 5> having = {};  // entries with a count of 1 to 4
+    std::array<double, 5> having = {};  // number of entries with a count of 1 to 4
     const bool highest = level == static_cast<size_t>(parts_.order);
     for (uint32_t i = parts_.nodes[parts_.levels[level]].first;
          i < parts_.nodes[parts_.levels[level + 1]].first; ++i) {
@@ -203,7 +203,7 @@ void Counts::estimate_discounts() {
     Discounts& d = discounts_[level];
     d = {};
     if (std::ranges::any_of(having.begin() + 1, having.end(), [](double n) { return n == 0; })) {
-      continue;  // too few entries to tell
+      continue;  // too few entries for an estimate
     }
     const double y = having[1] / (having[1] + 2 * having[2]);
     const auto within = [](double value, double most) {

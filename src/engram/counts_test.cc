@@ -12,7 +12,7 @@ namespace chimere::engram {
 namespace {
 
 using Documents = std::vector<std::vector<int32_t>>;
-/// Context (latest token first) and next token -> weight.
+/// (context with the latest token first, next token) -> weight.
 using Reference = std::map<std::pair<std::vector<uint32_t>, uint32_t>, uint64_t>;
 
 constexpr uint16_t kDay = 20000;
@@ -39,7 +39,7 @@ std::vector<uint32_t> path_of(const Counts& counts, uint32_t node) {
   return path;
 }
 
-Reference listed(const Counts& counts) {
+Reference contents(const Counts& counts) {
   Reference out;
   for (uint32_t i = 0; i + 1 < counts.nodes().size(); ++i) {
     for (const Successor& s : counts.successors_of(i))
@@ -80,20 +80,20 @@ class CountsTest : public testing::Test {
   testing::ScopedTrace trace_;
 };
 
-TEST_F(CountsTest, AreThoseOfAnyText) {
+TEST_F(CountsTest, AgreeWithNaiveCounting) {
   for (int round = 0; round < 60; ++round) {
     const int order = 1 + round % kMaxOrder;
     const Documents documents = random_documents(rng_, 2 + round % 7);
     const Counts counts = counts_of(documents, order);
-    EXPECT_EQ(listed(counts), count_naively(documents, order));
+    EXPECT_EQ(contents(counts), count_naively(documents, order));
   }
 }
 
-TEST_F(CountsTest, LeftExtensionsAreTheDifferentTokensBefore) {
+TEST_F(CountsTest, LeftExtensionsCountDistinctPrecedingTokens) {
   for (int round = 0; round < 20; ++round) {
     const Counts counts = counts_of(random_documents(rng_, 4), 3);
     std::map<std::pair<std::vector<uint32_t>, uint32_t>, uint32_t> left;
-    for (const auto& [ngram, weight] : listed(counts)) {
+    for (const auto& [ngram, weight] : contents(counts)) {
       auto context = ngram.first;
       if (context.empty()) continue;
       context.pop_back();  // the earliest token
@@ -108,7 +108,7 @@ TEST_F(CountsTest, LeftExtensionsAreTheDifferentTokensBefore) {
   }
 }
 
-TEST_F(CountsTest, MergingIsCountingTogether) {
+TEST_F(CountsTest, MergingEqualsCountingTogether) {
   for (int round = 0; round < 30; ++round) {
     const int order = 1 + round % 4;
     const Documents a = random_documents(rng_, 5);
@@ -120,7 +120,7 @@ TEST_F(CountsTest, MergingIsCountingTogether) {
   }
 }
 
-TEST_F(CountsTest, MergingKnowsNoOrder) {
+TEST_F(CountsTest, MergingIsCommutativeAndAssociative) {
   const Counts a = counts_of(random_documents(rng_, 4), 2, kDay, "a");
   const Counts b = counts_of(random_documents(rng_, 4), 4, kDay + 1, "b");
   const Counts c = counts_of(random_documents(rng_, 4), 3, kDay + 1, "c");
@@ -140,7 +140,7 @@ TEST_F(CountsTest, MergingKeepsTheLatestDayAndItsSource) {
   }
 }
 
-TEST_F(CountsTest, DecayHalvesAfter30DaysAndForgetsAfter90) {
+TEST_F(CountsTest, DecayHalvesAfter30DaysAndRemovesAfter90) {
   const Counts counts = counts_of({{1, 2, 3}}, 2);
   const auto weight_after = [&](int days) {
     const auto today = static_cast<uint16_t>(kDay + days);
@@ -152,10 +152,10 @@ TEST_F(CountsTest, DecayHalvesAfter30DaysAndForgetsAfter90) {
   EXPECT_EQ(weight_after(30), kOne / 2);
   EXPECT_EQ(weight_after(89), kOne / 2);
   EXPECT_EQ(weight_after(90), 0);
-  EXPECT_EQ(counts.decayed(kDay + 90).nodes().size(), 2) << "the root and the end mark";
+  EXPECT_EQ(counts.decayed(kDay + 90).nodes().size(), 2) << "the root and the sentinel";
 }
 
-TEST_F(CountsTest, DecayTwiceIsDecayOnceAndRefreshingUndoesIt) {
+TEST_F(CountsTest, DecayIsIdempotentAndUndoneByRefreshing) {
   const Counts counts = counts_of(random_documents(rng_, 4), 3);
   const Counts once = counts.decayed(kDay + 40);
   EXPECT_TRUE(same(once, once.decayed(kDay + 40)));
@@ -168,17 +168,17 @@ TEST_F(CountsTest, DecayTwiceIsDecayOnceAndRefreshingUndoesIt) {
   for (const Successor& s : later.successors()) EXPECT_EQ(weight_on(s, kDay + 100), 2 * kOne);
 }
 
-TEST_F(CountsTest, PruningLeavesFrequentNgramsAndWhatTheyNeed) {
+TEST_F(CountsTest, PruningKeepsFrequentNgramsAndTheirContexts) {
   const Documents documents = {{1, 2, 3, 1, 2, 3, 1, 2, 4}};
   const Counts pruned = counts_of(documents, 2).pruned(2 * kOne, 1);
   Reference expected;
   for (const auto& [ngram, weight] : count_naively(documents, 2)) {
     if (ngram.first.empty() || weight >= 2 * kOne) expected[ngram] = weight;
   }
-  EXPECT_EQ(listed(pruned), expected);
+  EXPECT_EQ(contents(pruned), expected);
 }
 
-TEST_F(CountsTest, RefusesTokensOutOfRange) {
+TEST_F(CountsTest, RejectsTokensOutOfRange) {
   for (const int32_t token : {-1, static_cast<int32_t>(kMaxTokens)}) {
     const auto counts = Counts::of(Documents{{1, token}}, 2, {"a", kDay, kOne});
     ASSERT_FALSE(counts.ok());
@@ -192,9 +192,9 @@ TEST_F(CountsTest, WeightsSaturate) {
   EXPECT_EQ(both.successors()[0].weight, UINT32_MAX);
 }
 
-TEST(Counts, EntriesBeyondTheTableAreFoundBeforeTheyAreRead) {
-  // Three contexts: the root and two behind it. The second one claims a thousand entries of four,
-  // which the third one takes back.
+TEST(Counts, IndexesBeyondTheTableAreRejectedBeforeUse) {
+  // Three contexts: the root and two below it. The second one claims a thousand of four entries;
+  // the third one's index is valid again.
   const Parts good = {1,
                       0,
                       {0, 1, 3},
@@ -206,7 +206,7 @@ TEST(Counts, EntriesBeyondTheTableAreFoundBeforeTheyAreRead) {
   bad.nodes[2].first = 1000;
   const auto refused = Counts::from_parts(bad);
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.error().message.find("belong to no context"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("without a context"), std::string::npos);
 }
 
 }  // namespace

@@ -12,10 +12,10 @@ constexpr int kMaxMoves = 500;
 
 uint64_t lane(uint64_t bucket, int i) { return bucket >> (16 * i) & 0xffff; }
 
-bool put(uint64_t& bucket, uint64_t print) {
+bool put(uint64_t& bucket, uint64_t fingerprint) {
   for (int i = 0; i < kLanes; ++i) {
     if (lane(bucket, i) != 0) continue;
-    bucket |= print << (16 * i);
+    bucket |= fingerprint << (16 * i);
     return true;
   }
   return false;
@@ -25,19 +25,19 @@ bool put(uint64_t& bucket, uint64_t print) {
 
 bool CuckooFilter::insert(std::span<uint64_t> buckets, uint64_t hash) {
   const uint64_t mask = buckets.size() - 1;
-  uint64_t print = print_of(hash);
+  uint64_t fingerprint = fingerprint_of(hash);
   uint64_t at = hash & mask;
-  if (put(buckets[at], print)) return true;
-  at = other(at, print, mask);
+  if (put(buckets[at], fingerprint)) return true;
+  at = other(at, fingerprint, mask);
   for (int move = 0; move < kMaxMoves; ++move) {
-    if (put(buckets[at], print)) return true;
-    // Its place goes to the newcomer; which lane is as good as random, so that fingerprints do not
-    // chase each other in a circle.
-    const int victim = static_cast<int>(mix(static_cast<uint64_t>(move) << 16 | print) % kLanes);
+    if (put(buckets[at], fingerprint)) return true;
+    // Evict a pseudo-random lane, so that displaced fingerprints do not cycle.
+    const int victim =
+        static_cast<int>(mix(static_cast<uint64_t>(move) << 16 | fingerprint) % kLanes);
     const uint64_t evicted = lane(buckets[at], victim);
-    buckets[at] ^= (evicted ^ print) << (16 * victim);
-    print = evicted;
-    at = other(at, print, mask);
+    buckets[at] ^= (evicted ^ fingerprint) << (16 * victim);
+    fingerprint = evicted;
+    at = other(at, fingerprint, mask);
   }
   return false;
 }

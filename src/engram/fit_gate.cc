@@ -7,7 +7,7 @@ namespace chimere::engram {
 namespace {
 
 constexpr double kRate = 0.02;
-constexpr double kPull = 1e-4;  ///< towards Kneser-Ney, where the text says little
+constexpr double kPull = 1e-4;  ///< regularisation towards Kneser-Ney
 constexpr size_t kBatch = 256;
 
 /// Adam (Kingma and Ba 2014, arXiv:1412.6980) with its usual constants.
@@ -91,11 +91,11 @@ GateTrainer::Fitted GateTrainer::fit(int epochs) const {
   std::vector<double> gradient(gate.values_.size());
   const size_t batches = (samples_.size() + kBatch - 1) / kBatch;
   for (int epoch = 0; epoch < epochs; ++epoch) {
-    // Falls to nothing in a line, so that the last steps settle.
+    // Linear decay to zero, so that the last steps converge.
     const double rate = kRate * (1 - static_cast<double>(epoch) / epochs);
     for (size_t batch = 0; batch < batches; ++batch) {
       std::ranges::fill(gradient, 0);
-      // Every batches-th position: neighbours are alike.
+      // Strided, because neighbouring positions are similar.
       for (size_t s = batch; s < samples_.size(); s += batches) add_gradient(s, gate, gradient);
       for (size_t i = 0; i < gradient.size(); ++i) {
         gradient[i] =

@@ -42,10 +42,10 @@ Features features_of(const Evidence& evidence, const ModelPrediction& prediction
           1,
           f(std::log1p(total)),
           f(std::log1p(static_cast<double>(evidence.distinct))),
-          f(logit(static_cast<double>(top.count) / total)),  // how one-sided the table is
-          f(log_p_top),                                      // what the model thinks of that
+          f(logit(static_cast<double>(top.count) / total)),  // dominance of the table's first token
+          f(log_p_top),  // the model's probability of that token
           f(std::exp(log_p_top)),
-          static_cast<uint32_t>(prediction.top) == top.token ? 1.0F : 0.0F,  // do they agree
+          static_cast<uint32_t>(prediction.top) == top.token ? 1.0F : 0.0F,  // agreement
           f(prediction.entropy),
           f(std::exp(prediction.log_p_max)),
           f(before.probability),
@@ -65,8 +65,8 @@ const Gate& Gate::kneser_ney() {
 Result<Gate> Gate::from_values(std::span<const float> values) {
   if (values.size() != kMaxOrder * kFeatures ||
       !std::ranges::all_of(values, [](float v) { return std::isfinite(v); })) {
-    return invalid_data("The table's gate is not " + std::to_string(kMaxOrder * kFeatures) +
-                        " numbers; fit it again with `chimere engram fit`.");
+    return invalid_data("The table's gate does not have " + std::to_string(kMaxOrder * kFeatures) +
+                        " finite numbers; fit it again with `chimere engram fit`.");
   }
   std::array<float, kMaxOrder * kFeatures> copy;
   std::ranges::copy(values, copy.begin());

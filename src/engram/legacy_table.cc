@@ -29,7 +29,7 @@ struct Slot {
   uint32_t total = 0;
 };
 
-/// A checked look at the bytes of a file.
+/// Bounds-checked access to the bytes of a file.
 class View {
  public:
   static Result<View> of(std::span<const uint8_t> bytes, const std::string& path) {
@@ -37,13 +37,13 @@ class View {
       return invalid_data("The table '" + path + "' is damaged: " + what +
                           "; build it again or restore a copy.");
     };
-    if (bytes.size() < kHeaderBytes) return broken("it ends inside its header");
+    if (bytes.size() < kHeaderBytes) return broken("it ends within its header");
     View view;
     view.order_ = number<uint32_t>(bytes.data() + 8);
     const auto slots = number<uint32_t>(bytes.data() + 12);
     if (view.order_ == 0 || slots == 0) return broken("it has no order or no slots");
     if (slots > (bytes.size() - kHeaderBytes) / kSlotBytes)
-      return broken("it ends inside its slots (was it cut short?)");
+      return broken("it ends within its slots (truncated?)");
     view.slots_ = bytes.subspan(kHeaderBytes, slots * kSlotBytes);
     view.data_ = bytes.subspan(kHeaderBytes + view.slots_.size());
     uint32_t used = 0;
@@ -51,9 +51,9 @@ class View {
       const Slot slot = view.slot(i);
       if (slot.hash == 0) continue;
       ++used;
-      if (!view.data_of(slot)) return broken("entries lie outside of it (was it cut short?)");
+      if (!view.data_of(slot)) return broken("entries lie beyond its end (truncated?)");
     }
-    if (used != number<uint32_t>(bytes.data() + 16)) return broken("its entries are not all there");
+    if (used != number<uint32_t>(bytes.data() + 16)) return broken("entries are missing");
     return view;
   }
 
@@ -63,7 +63,7 @@ class View {
     const uint8_t* at = slots_.data() + size_t{i} * kSlotBytes;
     return {number<uint64_t>(at), number<uint32_t>(at + 8), number<uint32_t>(at + 12)};
   }
-  /// The pairs of token and frequency; none if they do not lie in the file (it may change).
+  /// The (token, count) pairs; nothing if they are not inside the file (it may change while open).
   std::optional<std::span<const uint8_t>> data_of(const Slot& slot) const {
     if (data_.size() < 4 || slot.offset > data_.size() - 4) return {};
     const uint64_t bytes = uint64_t{number<uint32_t>(data_.data() + slot.offset)} * 8;
@@ -124,7 +124,7 @@ class LegacyTable final : public Table {
     const auto data = view_.data_of(slot);
     if (!data || slot.total == 0) return;
     Evidence e;
-    // Longer contexts than the gate knows are judged as the longest.
+    // Contexts longer than kMaxOrder are weighted like those of kMaxOrder.
     e.order = std::min(info_.order, kMaxOrder);
     e.total = static_cast<float>(slot.total);
     e.distinct = static_cast<uint32_t>(data->size() / 8);
@@ -166,7 +166,7 @@ Result<LegacyContent> read_legacy(const std::string& path) {
   const std::span<const uint8_t> bytes(file.data(), file.size());
   if (bytes.size() < 8 || number<uint32_t>(bytes.data()) != kMagic ||
       number<uint32_t>(bytes.data() + 4) != kLegacyVersion) {
-    return unsupported("The file '" + path + "' is no table of version 1.");
+    return unsupported("The file '" + path + "' is not a table of version 1.");
   }
   CHIMERE_TRY(const View view, View::of(bytes, path));
   LegacyContent out{view.order(), view.slots(), {}};
@@ -177,7 +177,7 @@ Result<LegacyContent> read_legacy(const std::string& path) {
     LegacyEntry entry{slot.hash, {}};
     const auto data = view.data_of(slot);
     for (size_t at = 0; data && at < data->size(); at += 8) {
-      entry.nexts.push_back(
+      entry.successors.push_back(
           {number<uint32_t>(data->data() + at), number<uint32_t>(data->data() + at + 4), 0, 0, 0});
     }
     found.emplace_back(slot.offset, std::move(entry));
@@ -205,8 +205,8 @@ Result<std::vector<uint8_t>> legacy_bytes(const LegacyContent& content) {
     while (slots[at].hash != 0) at = at + 1 == count ? 0 : at + 1;
     uint64_t total = 0;
     const auto offset = static_cast<uint32_t>(data.size());
-    append(data, static_cast<uint32_t>(entry.nexts.size()));
-    for (const Successor& s : entry.nexts) {
+    append(data, static_cast<uint32_t>(entry.successors.size()));
+    for (const Successor& s : entry.successors) {
       append(data, s.token);
       append(data, s.weight);
       total += s.weight;
@@ -236,10 +236,11 @@ LegacyContent legacy_content(std::span<const std::vector<int32_t>> documents, ui
     }
   }
   LegacyContent out{order, 0, {}};
-  for (const auto& [hash, nexts] : counted) {
+  for (const auto& [hash, successors] : counted) {
     LegacyEntry entry{hash, {}};
-    for (const auto& [token, count] : nexts) entry.nexts.push_back({token, count, 0, 0, 0});
-    std::ranges::sort(entry.nexts, [](const Successor& a, const Successor& b) {
+    for (const auto& [token, count] : successors)
+      entry.successors.push_back({token, count, 0, 0, 0});
+    std::ranges::sort(entry.successors, [](const Successor& a, const Successor& b) {
       return a.weight > b.weight || (a.weight == b.weight && a.token < b.token);
     });
     out.entries.push_back(std::move(entry));

@@ -16,9 +16,9 @@ namespace {
 
 using Documents = std::vector<std::vector<int32_t>>;
 
-/// Written by hand from the description of the format. Contexts of two tokens, 16 slots. The hashes
-/// end in 0 for (1, 4), in f for (1, 11) and (2, 8): of the latter two the second finds slot 15
-/// taken, continues to 0, which is taken too, and ends in 1.
+/// Derived by hand from the description of the format. Contexts of two tokens, 16 slots. The hashes
+/// end in 0 for (1, 4) and in f for (1, 11) and (2, 8): of the latter two, the second one finds
+/// slot 15 occupied, continues to slot 0, which is occupied too, and ends in slot 1.
 const Documents kTexts = {{1, 11, 5}, {1, 11, 7}, {1, 11, 5}, {2, 8, 3}, {1, 4, 9}};
 const std::vector<std::pair<size_t, std::vector<uint8_t>>> kPieces = {
     {0, {0x52, 0x47, 0x4e, 0x45,  // magic 0x454E4752
@@ -57,11 +57,11 @@ TEST_F(LegacyTableTest, HashIsFnv1a) {
   EXPECT_EQ(legacy_hash(std::vector<int32_t>{1, 11}), 0x69929584d17a09dfULL);
 }
 
-TEST_F(LegacyTableTest, WritesTheHandMadeBytes) {
+TEST_F(LegacyTableTest, WritesTheBytesDerivedByHand) {
   EXPECT_EQ(legacy_bytes(legacy_content(kTexts, 2)).value(), fixture());
 }
 
-TEST_F(LegacyTableTest, ReadsThemAndWritesThemAgain) {
+TEST_F(LegacyTableTest, ReadsAndRewritesTheSameBytes) {
   const LegacyContent content = read_legacy(write(fixture())).value();
   EXPECT_EQ(content.order, 2);
   ASSERT_EQ(content.entries.size(), 3);
@@ -69,7 +69,7 @@ TEST_F(LegacyTableTest, ReadsThemAndWritesThemAgain) {
 }
 
 TEST_F(LegacyTableTest, KeepsAnyOrderOfInsertion) {
-  // The original takes contexts in a random order.
+  // The original program inserts contexts in random order.
   LegacyContent content = legacy_content(kTexts, 2);
   std::ranges::reverse(content.entries);
   const auto bytes = legacy_bytes(content).value();
@@ -95,7 +95,7 @@ TEST_F(LegacyTableTest, FindsThroughCollisions) {
   EXPECT_EQ(top({11}), -1);
 }
 
-TEST_F(LegacyTableTest, NeedsToBeToldTheTokenizer) {
+TEST_F(LegacyTableTest, NeedsAssumeTokenizer) {
   const std::string path = write(fixture());
   const auto refused = open_table(path, {.tokenizer = 5});
   ASSERT_FALSE(refused.ok());
@@ -122,16 +122,16 @@ TEST_F(LegacyTableTest, AgreesWithCountingOnRandomTexts) {
   }
   EXPECT_EQ(table->info().contexts, counted.size());
   std::vector<Evidence> found;
-  for (const auto& [context, nexts] : counted) {
+  for (const auto& [context, successors] : counted) {
     ASSERT_TRUE(table->find(context, found).ok());
     ASSERT_EQ(found.size(), 1);
-    std::map<uint32_t, float> told;
-    for (const Counted& c : found[0].top) told[c.token] = c.count;
-    EXPECT_EQ(told, nexts);
+    std::map<uint32_t, float> got;
+    for (const Counted& c : found[0].top) got[c.token] = c.count;
+    EXPECT_EQ(got, successors);
   }
 }
 
-TEST_F(LegacyTableTest, DamageIsAnError) {
+TEST_F(LegacyTableTest, DamagedFilesAreErrors) {
   const std::vector<uint8_t> good = fixture();
   for (size_t size = 0; size < good.size(); ++size) {
     const auto cut =
@@ -139,11 +139,11 @@ TEST_F(LegacyTableTest, DamageIsAnError) {
     EXPECT_FALSE(cut.ok()) << size;
   }
   auto wild = good;
-  wild[20 + 8] = 0xff;  // an offset behind the end
+  wild[20 + 8] = 0xff;  // an offset beyond the end
   wild[20 + 9] = 0xff;
   EXPECT_FALSE(open_table(write(wild), {}).ok());
   wild = good;
-  wild[16] = 4;  // one entry more than there are
+  wild[16] = 4;  // one entry too many
   EXPECT_FALSE(open_table(write(wild), {}).ok());
 }
 

@@ -12,13 +12,13 @@ namespace fs = std::filesystem;
 
 std::string refusal(const Candidate& text, const QualityRules& rules) {
   const size_t n = text.tokens.size();
-  if (!(text.score >= rules.min_score)) return "Its score is below what is kept.";
-  if (n < std::max<size_t>(3, rules.min_tokens)) return "It is too short to be worth keeping.";
+  if (!(text.score >= rules.min_score)) return "Its score is below the minimum.";
+  if (n < std::max<size_t>(3, rules.min_tokens)) return "It is too short.";
   std::set<std::array<int32_t, 3>> different;
   for (size_t i = 2; i < n; ++i)
     different.insert({text.tokens[i - 2], text.tokens[i - 1], text.tokens[i]});
   if (static_cast<double>(different.size()) < rules.min_variety * static_cast<double>(n - 2))
-    return "It repeats itself.";
+    return "It is too repetitive.";
   return {};
 }
 
@@ -32,7 +32,7 @@ Status Library::check_scope(std::string_view scope) {
   };
   if (!scope.empty() && scope.size() <= 64 && std::ranges::all_of(scope, allowed)) return {};
   return invalid_argument("'" + std::string(scope.substr(0, 64)) +
-                          "' is no name of a memory: use 1 to 64 letters, digits, - and _.");
+                          "' is not a valid table name: use 1 to 64 letters, digits, - and _.");
 }
 
 std::string Library::path_of(std::string_view scope) const {
@@ -45,7 +45,7 @@ Result<std::shared_ptr<const Table>> Library::newest(const std::string& scope) {
   std::error_code error;
   const auto time = fs::last_write_time(path, error);
   const uintmax_t size = error ? 0 : fs::file_size(path, error);
-  if (error) return not_found("There is no memory '" + scope + "'; write to it first.");
+  if (error) return not_found("There is no engram table '" + scope + "'; write to it first.");
   const std::lock_guard lock(reading_);
   const auto it = open_.find(scope);
   if (it != open_.end() && it->second.time == time && it->second.size == size)
@@ -77,8 +77,8 @@ Result<WriteReport> Library::write(std::string_view scope, std::span<const Candi
   if (fs::exists(path, error)) {
     CHIMERE_TRY(counts, read_counts(path, tokenizer, gate));
     if (tokenizer != tokenizer_) {
-      return invalid_argument("The memory '" + std::string(scope) +
-                              "' belongs to another tokenizer; give it another name.");
+      return invalid_argument("The engram table '" + std::string(scope) +
+                              "' belongs to another tokenizer; use another name.");
     }
   }
   for (const Candidate& text : texts) {
@@ -96,14 +96,14 @@ Result<WriteReport> Library::write(std::string_view scope, std::span<const Candi
   }
   report.ngrams = counts.successors().size();
   if (report.ngrams > rules_.max_ngrams) {
-    return out_of_memory("The memory '" + std::string(scope) + "' is full (" +
+    return out_of_memory("The engram table '" + std::string(scope) + "' is full (" +
                          std::to_string(rules_.max_ngrams) +
-                         " n-grams); make room with `chimere engram prune` or `decay`.");
+                         " n-grams); free space with `chimere engram prune` or `decay`.");
   }
   if (report.written == 0) return report;
-  fs::create_directories(folder_, error);  // what is wrong with it, writing will say
+  fs::create_directories(folder_, error);  // write_table() reports the error
   CHIMERE_CHECK_OK(write_table(path, counts, tokenizer, gate));
-  // Two writes may lie closer together than a file system's clock ticks.
+  // Two writes may have the same time stamp, so the cached table is dropped.
   const std::lock_guard forget(reading_);
   open_.erase(std::string(scope));
   return report;

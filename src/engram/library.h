@@ -1,4 +1,4 @@
-// Tables by name: one a domain, a key or a user, written while others read.
+// Tables by name, one per domain, key or user; written while others read.
 #ifndef CHIMERE_ENGRAM_LIBRARY_H_
 #define CHIMERE_ENGRAM_LIBRARY_H_
 
@@ -18,32 +18,32 @@
 
 namespace chimere::engram {
 
-/// What a text must be like to be remembered.
+/// Requirements for texts that are added to a table.
 struct QualityRules {
-  double min_score = 0.5;          ///< of whoever judged it, 0 to 1
-  size_t min_tokens = 8;           ///< shorter texts say little and match much
-  double min_variety = 0.3;        ///< different sequences of three tokens among all of them
-  uint64_t max_ngrams = 20000000;  ///< of a table; about 40 bytes each
+  double min_score = 0.5;          ///< the submitter's quality score, 0 to 1
+  size_t min_tokens = 8;           ///< shorter texts carry little information and match often
+  double min_variety = 0.3;        ///< distinct trigrams divided by trigrams
+  uint64_t max_ngrams = 20000000;  ///< per table; about 40 bytes each
 };
 
-/// A text to be remembered and what its judge said.
+/// A text to add and its quality score.
 struct Candidate {
   std::vector<int32_t> tokens;
-  double score = 0;  ///< also its weight: of an occurrence in a text of score 1
+  double score = 0;  ///< 0 to 1; also the weight of its occurrences
 };
 
 struct WriteReport {
-  size_t written = 0;                ///< texts
-  std::vector<std::string> refused;  ///< a sentence for each of the others
-  uint64_t ngrams = 0;               ///< in the table now
+  size_t written = 0;                ///< texts added
+  std::vector<std::string> refused;  ///< one sentence per refused text
+  uint64_t ngrams = 0;               ///< in the table after the write
 };
 
-/// Empty if the text passes, else what is wrong with it.
+/// Empty if the text passes, else the reason why it is refused.
 std::string refusal(const Candidate& text, const QualityRules& rules);
 
-/// A folder of tables for one tokenizer: scope `a` is the file `a.engr`. Safe for many threads;
-/// writes happen one after the other, and readers keep the table that they took. One process writes
-/// to a folder at a time; files that others replace are noticed.
+/// A folder of tables for one tokenizer: scope `a` is the file `a.engr`. Thread-safe; writes are
+/// serialised, and readers keep the table that they obtained. Only one process may write to a
+/// folder at a time; files that other programs replace are detected.
 class Library {
  public:
   /// The folder need not exist before the first write.
@@ -52,14 +52,14 @@ class Library {
   /// Scopes are 1 to 64 letters, digits, `-` and `_`. Errors: kInvalidArgument.
   static Status check_scope(std::string_view scope);
 
-  /// The newest table of each scope, in that order. Errors: kNotFound (an unknown scope), those of
-  /// open_table().
+  /// The current table of each scope, in the order given. Errors: kNotFound (an unknown scope),
+  /// those of open_table().
   Result<Memory::Tables> tables(std::span<const std::string> scopes);
 
-  /// Adds the texts that pass to the scope's table, which replaces the old one at once. `day`:
+  /// Adds the texts that pass the rules to the scope's table, which is replaced atomically. `day`:
   /// since 1970-01-01. Errors: kInvalidArgument (the scope, tokens out of range), kOutOfMemory (the
-  /// table is full: prune it), those of read_counts() and write_table(); the table is as it was
-  /// then.
+  /// table is full: prune it), those of read_counts() and write_table(); the table is unchanged
+  /// after an error.
   Result<WriteReport> write(std::string_view scope, std::span<const Candidate> texts,
                             const std::string& source, uint16_t day);
 

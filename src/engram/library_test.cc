@@ -18,7 +18,7 @@ const std::vector<std::string> kScope = {"team-a"};
 class LibraryTest : public testing::Test {
  protected:
   LibraryTest() { std::filesystem::remove_all(folder_); }
-  /// 1, 2, 3, ... from a token on.
+  /// A text of consecutive tokens from `from`.
   static Candidate row(int32_t from, double score = 1, size_t n = 20) {
     Candidate c{std::vector<int32_t>(n), score};
     std::iota(c.tokens.begin(), c.tokens.end(), from);
@@ -38,7 +38,7 @@ class LibraryTest : public testing::Test {
   Library library_{folder_, 7};
 };
 
-TEST_F(LibraryTest, WritingAddsAndReadersKeepWhatTheyTook) {
+TEST_F(LibraryTest, WritingAddsAndReadersKeepTheirTable) {
   EXPECT_EQ(write(row(10)).written, 1);
   const auto before = library_.tables(kScope).value()[0];
   EXPECT_EQ(count_behind(*before, 20), 1);
@@ -52,7 +52,7 @@ TEST_F(LibraryTest, ScoresAreWeights) {
   EXPECT_EQ(count_behind(*library_.tables(kScope).value()[0], 20), 0.5F);
 }
 
-TEST_F(LibraryTest, RefusesWhatIsNotWorthKeeping) {
+TEST_F(LibraryTest, RejectsTextsOfLowQuality) {
   Candidate repeated = row(1);
   std::ranges::fill(repeated.tokens, 3);
   const std::vector<Candidate> texts = {row(1, 0.2), row(1, 1, 4), repeated, row(1, std::nan(""))};
@@ -62,7 +62,7 @@ TEST_F(LibraryTest, RefusesWhatIsNotWorthKeeping) {
   EXPECT_FALSE(std::filesystem::exists(folder_)) << "nothing was written";
 }
 
-TEST_F(LibraryTest, NamesAreNoPaths) {
+TEST_F(LibraryTest, ScopesAreNotPaths) {
   for (const char* scope : {"", "../x", "a/b", "a.b", "ä"}) {
     EXPECT_FALSE(Library::check_scope(scope).ok()) << scope;
   }
@@ -70,7 +70,7 @@ TEST_F(LibraryTest, NamesAreNoPaths) {
   EXPECT_EQ(library_.tables(kScope).error().code, Error::Code::kNotFound);
 }
 
-TEST_F(LibraryTest, AFullTableSaysHowToMakeRoom) {
+TEST_F(LibraryTest, AFullTableErrorNamesTheRemedy) {
   Library small(folder_, 7, {.max_ngrams = 10});
   const Candidate text = row(1);
   const auto report = small.write("team-a", {&text, 1}, "test", kDay);

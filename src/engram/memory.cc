@@ -19,9 +19,9 @@ Result<Memory> Memory::create(Tables tables, Gating gating) {
   return Memory(std::move(readers));
 }
 
-/// Brings `recent` up to the text's end: one lookup for each new token, or a whole window of them
-/// if the text is another one than before.
-Status Memory::recall(std::span<const int32_t> history) {
+/// Updates `recent` to the end of the text: one lookup per new token, or a whole window if the text
+/// is not a continuation of the previous one.
+Status Memory::update_familiarity(std::span<const int32_t> history) {
   const size_t n = history.size();
   const size_t reach = kWindow + kMaxOrder;
   const size_t known = tail_.size();
@@ -65,12 +65,12 @@ Familiarity Memory::familiarity(size_t i) const {
 }
 
 Result<bool> Memory::look_up(std::span<const int32_t> history) {
-  const Status recalled = recall(history);
-  if (!recalled.ok()) {
+  const Status updated = update_familiarity(history);
+  if (!updated.ok()) {
     fresh_ = false;
     seen_ = 0;
     tail_.clear();
-    return recalled.error();
+    return updated.error();
   }
   bool any = false;
   for (Reader& reader : readers_) {
@@ -84,9 +84,9 @@ Result<bool> Memory::look_up(std::span<const int32_t> history) {
 Result<bool> Memory::likeliest(std::span<const int32_t> history, Share& out) {
   int longest = 0;
   for (const Reader& reader : readers_) {
-    CHIMERE_CHECK_OK(reader.table->find(history, asked_));
-    if (asked_.empty()) continue;
-    const Evidence& e = asked_.back();
+    CHIMERE_CHECK_OK(reader.table->find(history, scratch_));
+    if (scratch_.empty()) continue;
+    const Evidence& e = scratch_.back();
     if (e.order <= longest || e.left <= 0) continue;
     longest = e.order;
     const Counted& best = *std::ranges::max_element(e.top, {}, &Counted::left);
@@ -97,8 +97,8 @@ Result<bool> Memory::likeliest(std::span<const int32_t> history, Share& out) {
 
 Status Memory::successors(std::span<const int32_t> history, std::vector<int32_t>& out) {
   for (const Reader& reader : readers_) {
-    CHIMERE_CHECK_OK(reader.table->find(history, asked_));
-    for (const Evidence& e : asked_) {
+    CHIMERE_CHECK_OK(reader.table->find(history, scratch_));
+    for (const Evidence& e : scratch_) {
       for (const Counted& c : e.top) out.push_back(static_cast<int32_t>(c.token));
     }
   }
@@ -107,16 +107,16 @@ Status Memory::successors(std::span<const int32_t> history, std::vector<int32_t>
 
 std::span<const Share> Memory::mix(const ModelPrediction& prediction) {
   shares_.clear();
-  if (place_.size() < prediction.logits.size()) place_.resize(prediction.logits.size(), 0);
+  if (index_.size() < prediction.logits.size()) index_.resize(prediction.logits.size(), 0);
   const auto add = [this](uint32_t token, float mass) {
-    uint32_t& place = place_[token];
-    if (place == 0) {
+    uint32_t& index = index_[token];
+    if (index == 0) {
       shares_.push_back({token, 0});
-      place = static_cast<uint32_t>(shares_.size());
+      index = static_cast<uint32_t>(shares_.size());
     }
-    shares_[place - 1].mass += mass;
+    shares_[index - 1].mass += mass;
   };
-  // From the last table's longest context back: what is left for those before it.
+  // From the last table's longest context back; `left` is the weight that remains for the others.
   double left = 1;
   for (size_t i = readers_.size(); i-- > 0;) {
     const Familiarity before = familiarity(i);
@@ -137,7 +137,7 @@ std::span<const Share> Memory::mix(const ModelPrediction& prediction) {
       left -= taken * given;
     }
   }
-  for (const Share& s : shares_) place_[s.token] = 0;
+  for (const Share& s : shares_) index_[s.token] = 0;
   return shares_;
 }
 

@@ -46,7 +46,8 @@ class MemoryTest : public testing::Test {
   std::vector<float> logits_;
 };
 
-/// Interpolated Kneser-Ney over the table's contexts, written out, with the model below.
+/// Interpolated Kneser-Ney over the table's contexts, computed directly, with the model as the
+/// lowest order.
 TEST_F(MemoryTest, KneserNeyIsTheTextbookRecursion) {
   const unsigned seed = fresh_seed();
   const testing::ScopedTrace trace(__FILE__, __LINE__, seed);
@@ -108,7 +109,7 @@ TEST_F(MemoryTest, SharesAreAFunctionOfTheTextAlone) {
   }
 }
 
-TEST_F(MemoryTest, UnknownTextsGetNothing) {
+TEST_F(MemoryTest, UnknownContextsAddNothing) {
   const auto known = table({{1, 2, 3}}, 2);
   Memory memory = Memory::create({known}, Gating::kLearned).value();
   EXPECT_FALSE(memory.look_up(std::vector<int32_t>{9, 9}).value());
@@ -116,7 +117,7 @@ TEST_F(MemoryTest, UnknownTextsGetNothing) {
   EXPECT_FALSE(Memory::create({}, Gating::kLearned)->look_up(std::vector<int32_t>{1}).value());
 }
 
-TEST_F(MemoryTest, MaskedAndForeignTokensGetNothing) {
+TEST_F(MemoryTest, MaskedAndOutOfVocabularyTokensGetNothing) {
   const auto known = table({{1, 2, 1, 2, 1, 3, 1, 100}}, 1);
   Memory memory = Memory::create({known}, Gating::kKneserNey).value();
   ASSERT_TRUE(memory.look_up(std::vector<int32_t>{1}).value());
@@ -143,7 +144,7 @@ TEST_F(MemoryTest, SeveralTablesShareOneDistribution) {
   EXPECT_EQ(tokens, (std::vector<uint32_t>{2, 4}));
 }
 
-TEST_F(MemoryTest, ATableMayBringItsGate) {
+TEST_F(MemoryTest, ATableMayHaveItsOwnGate) {
   std::vector<float> never(kMaxOrder * kFeatures, 0);
   for (size_t i = 0; i < kMaxOrder; ++i) never[i * kFeatures + 1] = -20;
   Memory memory = Memory::create({table({{1, 2, 1, 2}}, 1, never)}, Gating::kLearned).value();
@@ -154,8 +155,8 @@ TEST_F(MemoryTest, ATableMayBringItsGate) {
       Memory::create({table({{1, 2}}, 1, std::vector<float>{1, 2})}, Gating::kLearned).ok());
 }
 
-TEST_F(MemoryTest, FittingFindsWhomToTrust) {
-  // Where the table says 1 it is right, where it says 2 it is wrong; the model never knows.
+TEST_F(MemoryTest, FittingLearnsWhenToTrustTheTable) {
+  // The table is right where it predicts 1 and wrong where it predicts 2.
   std::mt19937 rng(3);
   const auto known = table({{7, 1, 7, 1, 7, 1, 8, 2, 8, 2, 8, 2}}, 1);
   Memory memory = Memory::create({known}, Gating::kKneserNey).value();
@@ -164,7 +165,7 @@ TEST_F(MemoryTest, FittingFindsWhomToTrust) {
   ModelPrediction b{logits_, std::log(12.0), std::log(12.0), 0, -std::log(12.0)};
   for (int i = 0; i < 2000; ++i) {
     const bool good = i % 2 == 0;
-    // The model is sure of something else where the table is wrong.
+    // The model is certain of another token where the table is wrong.
     logits_[5] = good ? 0 : 4;
     b.log_sum = std::log(11.0 + std::exp(static_cast<double>(logits_[5])));
     b.top = good ? 0 : 5;

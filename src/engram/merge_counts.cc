@@ -1,5 +1,5 @@
-// Merging walks both tries level by level; nodes of a level are sorted by (parent, token), and stay
-// so when parents are renamed.
+// Merges two tries level by level. The nodes of a level are sorted by (parent, token) and stay
+// sorted when parents are renumbered.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -10,7 +10,7 @@
 namespace chimere::engram {
 namespace {
 
-/// The later day wins, then the source that comes first by name.
+/// The later day wins, then the source whose name comes first.
 void add(Successor& into, const Successor& other, const std::vector<std::string>& sources) {
   into.weight =
       static_cast<uint32_t>(std::min<uint64_t>(uint64_t{into.weight} + other.weight, UINT32_MAX));
@@ -50,7 +50,7 @@ class Merger {
   };
 
   Status join_sources() {
-    // Sorted, so that the result does not depend on who comes first.
+    // Sorted, so that the result does not depend on the order of the arguments.
     for (const Input& in : inputs_)
       out_.sources.insert(out_.sources.end(), in.counts->sources().begin(),
                           in.counts->sources().end());
@@ -58,7 +58,7 @@ class Merger {
     const auto rest = std::ranges::unique(out_.sources);
     out_.sources.erase(rest.begin(), rest.end());
     if (out_.sources.size() > UINT16_MAX) {
-      return out_of_memory("A table names at most 65,535 sources; give fewer names (--source).");
+      return out_of_memory("A table holds at most 65,535 source names; use fewer (--source).");
     }
     for (Input& in : inputs_) {
       for (const std::string& name : in.counts->sources()) {

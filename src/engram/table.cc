@@ -18,8 +18,8 @@ Error damaged(const std::string& path, const char* what) {
                       "; build it again or restore a copy.");
 }
 
-/// The sections of a mapped file, checked against its size and checksums. What they point to is
-/// checked when it is used.
+/// The sections of a mapped file, validated against its size and checksums. Indexes in the sections
+/// are checked when they are used.
 class MappedTable final : public Table {
  public:
   static Result<std::shared_ptr<const MappedTable>> open(MappedFile file) {
@@ -54,7 +54,7 @@ class MappedTable final : public Table {
       node = *next;
       if (nodes_[node].first > nodes_[node + 1].first ||
           nodes_[node + 1].first > successors_.size()) {
-        return damaged(info_.path, "a context's entries lie outside");
+        return damaged(info_.path, "a context's entries are out of range");
       }
       if (out.size() == found) out.emplace_back();
       if (describe(node, static_cast<int>(k) + 1, out[found])) ++found;
@@ -67,7 +67,7 @@ class MappedTable final : public Table {
   Status read_header();
   Status read_sections();
 
-  /// The context with `token` before it.
+  /// The node of the context extended by `token` on the left.
   std::optional<uint32_t> longer(uint32_t node, uint32_t token) const {
     const uint64_t hash = context_hash(node, token);
     if (!filter_.may_contain(hash)) return {};
@@ -76,14 +76,14 @@ class MappedTable final : public Table {
       const uint32_t slot = slots_[at];
       if (slot == 0 || slot > header_.nodes) return {};
       const Node& candidate = nodes_[slot - 1];
-      // The root, which no slot of a good file names, is nobody's longer context.
+      // The root is no extension; a valid file has no slot for it.
       if (candidate.parent == node && candidate.token == token && slot != 1) return slot - 1;
       at = (at + 1) & (slots_.size() - 1);
     }
     return {};
   }
 
-  /// False if nothing is left of the context.
+  /// False if no usable successor remains.
   bool describe(uint32_t node, int order, Evidence& out) const {
     const bool highest = order == info_.order;
     const auto all =
@@ -111,7 +111,7 @@ class MappedTable final : public Table {
 
 Status MappedTable::read_header() {
   const std::string& path = file_.path();
-  if (file_.size() < sizeof(Header)) return damaged(path, "it ends inside its header");
+  if (file_.size() < sizeof(Header)) return damaged(path, "it ends within its header");
   std::memcpy(&header_, file_.data(), sizeof header_);
   if (checksum_of({file_.data(), offsetof(Header, checksum)}) != header_.checksum) {
     return damaged(path, "its header's checksum is wrong");
@@ -119,18 +119,18 @@ Status MappedTable::read_header() {
   if (header_.order < 1 || header_.order > kMaxOrder || header_.as_of > UINT16_MAX ||
       header_.nodes < 1 || header_.nodes >= UINT32_MAX || !std::has_single_bit(header_.slots) ||
       (header_.buckets != 0 && !std::has_single_bit(header_.buckets))) {
-    return damaged(path, "its header says impossible things");
+    return damaged(path, "its header has invalid values");
   }
   for (const Discounts& d : header_.discounts) {
     for (const float value : {d.once, d.twice, d.more}) {
-      const bool in_range = value >= 0 && value <= 3;  // no number is not
+      const bool in_range = value >= 0 && value <= 3;  // false for NaN
       if (!in_range) return damaged(path, "its discounts are out of range");
     }
   }
   return {};
 }
 
-/// Walks over a file's sections; becomes empty when one does not fit.
+/// Cursor over the sections of a file; fails when a section does not fit.
 class Sections {
  public:
   Sections(const uint8_t* data, size_t size) : rest_(data, size) {}
@@ -174,10 +174,11 @@ Status MappedTable::read_sections() {
   const auto gate = sections.take<float>(header_.gate_values);
   const auto sources = sections.take<uint8_t>(header_.source_bytes);
   if (!sections.all_used()) {
-    return damaged(path, "its size is not the one that its header gives (was it cut short?)");
+    return damaged(path, "its size does not match its header (truncated?)");
   }
   if (checksum_of(body) != header_.body_checksum) return damaged(path, "its checksum is wrong");
-  if (!unpack_sources(sources, info_.sources)) return damaged(path, "its sources do not end");
+  if (!unpack_sources(sources, info_.sources))
+    return damaged(path, "its source names are malformed");
   const auto order = static_cast<size_t>(header_.order);
   for (size_t level = 0; level <= order; ++level) {
     if (header_.levels[level] > header_.levels[level + 1])
@@ -204,7 +205,7 @@ Result<uint32_t> version_of(const MappedFile& file) {
   if (file.size() >= sizeof start) std::memcpy(start.data(), file.data(), sizeof start);
   if (start[0] != kMagic) {
     return invalid_data("The file '" + file.path() +
-                        "' is no n-gram table; make one with `chimere engram build`.");
+                        "' is not an n-gram table; build one with `chimere engram build`.");
   }
   return start[1];
 }
@@ -214,8 +215,8 @@ Status check_tokenizer(const TableInfo& info, const OpenOptions& options) {
   if (info.tokenizer == 0) {
     if (options.assume_tokenizer) return {};
     return invalid_argument("The table '" + info.path +
-                            "' does not say which tokenizer its ids belong to; if it is this "
-                            "model's, say so (--assume-tokenizer).");
+                            "' does not name its tokenizer; if it is this "
+                            "model's, pass --assume-tokenizer.");
   }
   return invalid_argument("The table '" + info.path +
                           "' was built with another tokenizer than this model's; build it again "
@@ -251,8 +252,8 @@ Result<Counts> read_counts(const std::string& path, uint64_t& tokenizer, std::ve
   CHIMERE_TRY(const uint32_t version, version_of(file));
   if (version != kVersion) {
     return unsupported("The table '" + path +
-                       "' is not of version 2, and only those say which tokens they counted; build "
-                       "one from the texts.");
+                       "' has version 1, which does not store its contexts; build "
+                       "a new one from the texts.");
   }
   CHIMERE_TRY(const auto table, MappedTable::open(std::move(file)));
   auto counts = Counts::from_parts(table->parts());

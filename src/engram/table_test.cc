@@ -42,7 +42,7 @@ class TableTest : public testing::Test {
   }
 };
 
-TEST_F(TableTest, KnowsExactlyTheContextsOfItsTexts) {
+TEST_F(TableTest, ContainsExactlyTheContextsOfItsTexts) {
   const unsigned seed = fresh_seed();
   const testing::ScopedTrace trace(__FILE__, __LINE__, seed);
   std::mt19937 rng(seed);
@@ -63,16 +63,16 @@ TEST_F(TableTest, KnowsExactlyTheContextsOfItsTexts) {
   }
   const auto table =
       open_table(save(counts_of(documents, order)), {.tokenizer = kTokenizer}).value();
-  EXPECT_EQ(table->info().contexts, counted.size() + 1) << "and the empty one";
+  EXPECT_EQ(table->info().contexts, counted.size() + 1) << "including the empty one";
   std::vector<Evidence> found;
-  for (const auto& [context, nexts] : counted) {
+  for (const auto& [context, successors] : counted) {
     ASSERT_TRUE(table->find(context, found).ok());
     ASSERT_EQ(found.size(), context.size());
-    EXPECT_EQ(found.back().distinct, nexts.size());
-    if (context.size() < 4) continue;  // shorter ones tell how many tokens stood before
-    std::map<uint32_t, float> told;
-    for (const Counted& c : found.back().top) told[c.token] = c.count;
-    EXPECT_EQ(told, nexts);
+    EXPECT_EQ(found.back().distinct, successors.size());
+    if (context.size() < 4) continue;  // shorter ones have continuation counts
+    std::map<uint32_t, float> got;
+    for (const Counted& c : found.back().top) got[c.token] = c.count;
+    EXPECT_EQ(got, successors);
   }
   for (int i = 0; i < 2000; ++i) {
     const std::vector<int32_t> context = {token(rng), token(rng), token(rng)};
@@ -103,7 +103,7 @@ TEST_F(TableTest, ReadsBackWhatWasWritten) {
 }
 
 /// The worked example of docs/engram-format.md.
-TEST_F(TableTest, HasTheBytesOfTheFormatPage) {
+TEST_F(TableTest, HasTheBytesOfTheDocumentedExample) {
   const auto bytes = bytes_of(save(counts_of({{7, 8, 7, 8}}, 1)));
   ASSERT_EQ(bytes.size(), 256 + 16 * 4 + 4 * 16 + 4 * 16 + 1 * 8 + 8);
   const auto number = [&](size_t at) {
@@ -118,15 +118,15 @@ TEST_F(TableTest, HasTheBytesOfTheFormatPage) {
   const size_t nodes = 256 + 64;
   EXPECT_EQ(number(nodes + 16), 0U) << "context (7): parent";
   EXPECT_EQ(number(nodes + 16 + 4), 7U);
-  EXPECT_EQ(number(nodes + 16 + 8), 2U) << "its entries begin behind two of the root";
+  EXPECT_EQ(number(nodes + 16 + 8), 2U) << "its entries follow the root's two";
   const size_t entries = nodes + 64;
   EXPECT_EQ(number(entries), 7U) << "the root: 7 and 8, twice each";
   EXPECT_EQ(number(entries + 4), 2 * kOne);
-  EXPECT_EQ(number(entries + 12), 1U) << "one different token before it: 8";
-  EXPECT_EQ(number(entries + 32), 8U) << "behind 7";
+  EXPECT_EQ(number(entries + 12), 1U) << "one distinct preceding token: 8";
+  EXPECT_EQ(number(entries + 32), 8U) << "after 7";
 }
 
-TEST_F(TableTest, BelongsToItsTokenizer) {
+TEST_F(TableTest, IsBoundToItsTokenizer) {
   const std::string file = save(counts_of({{1, 2}}, 1));
   EXPECT_TRUE(open_table(file, {.tokenizer = kTokenizer}).ok());
   EXPECT_TRUE(open_table(file, {}).ok());
@@ -135,7 +135,7 @@ TEST_F(TableTest, BelongsToItsTokenizer) {
   EXPECT_THAT(other.error().message, testing::HasSubstr("another tokenizer"));
 }
 
-TEST_F(TableTest, EveryCutAndEveryChangedByteIsAnError) {
+TEST_F(TableTest, EveryTruncationAndChangedByteIsAnError) {
   std::vector<uint8_t> whole;
   VectorSink sink(whole);
   ASSERT_TRUE(write_table(sink, counts_of({{1, 2, 3, 1, 2}}, 2), kTokenizer, {}).ok());
@@ -154,7 +154,7 @@ TEST_F(TableTest, EveryCutAndEveryChangedByteIsAnError) {
   }
 }
 
-TEST_F(TableTest, AFileThatIsCutInUseIsAnErrorAndNoCrash) {
+TEST_F(TableTest, AFileTruncatedInUseIsAnErrorNotACrash) {
   Documents documents(1, std::vector<int32_t>(20000));
   std::mt19937 rng(1);
   for (auto& t : documents[0]) t = static_cast<int32_t>(rng() % 500);
@@ -170,7 +170,7 @@ TEST_F(TableTest, AFileThatIsCutInUseIsAnErrorAndNoCrash) {
   }
 }
 
-TEST_F(TableTest, AFileThatIsReplacedInUseStaysAsItWas) {
+TEST_F(TableTest, AFileReplacedInUseKeepsItsContent) {
   const std::string file = save(counts_of({{1, 2}}, 1));
   const auto before = open_table(file, {}).value();
   ASSERT_TRUE(write_table(file, counts_of({{1, 3}}, 1), kTokenizer, {}).ok());
@@ -194,7 +194,7 @@ TEST_F(TableTest, DecayedEntriesWeighHalf) {
   EXPECT_EQ(found[0].total, 0.5F);
 }
 
-TEST_F(TableTest, OtherFilesAreRefusedInWords) {
+TEST_F(TableTest, OtherFilesAreRejectedWithARemedy) {
   put(path("text"), {'h', 'e', 'l', 'l', 'o', ' ', 'y', 'o', 'u'});
   EXPECT_THAT(open_table(path("text"), {}).error().message, testing::HasSubstr("engram build"));
   EXPECT_EQ(open_table(path("absent"), {}).error().code, Error::Code::kNotFound);

@@ -1,4 +1,4 @@
-// Inlined: nothing to link.
+// Header-only use of xxHash: no library to link.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -18,12 +18,13 @@ std::span<const uint8_t> bytes_of(std::span<const T> items) {
   return {reinterpret_cast<const uint8_t*>(items.data()), items.size_bytes()};
 }
 
-/// Node numbers + 1 by hash, linear probing; 0 = empty. At most two thirds full.
+/// Open-addressing hash table of node numbers + 1 with linear probing; 0 = empty. Load at most two
+/// thirds.
 std::vector<uint32_t> make_slots(std::span<const Node> nodes, std::vector<uint64_t>& hashes) {
   const size_t n = nodes.size() - 1;
   std::vector<uint32_t> slots(std::bit_ceil(std::max<size_t>(16, n + n / 2)), 0);
   hashes.reserve(n);
-  for (size_t i = 1; i < n; ++i) {  // the root is not looked up
+  for (size_t i = 1; i < n; ++i) {  // the root is never looked up
     const uint64_t hash = context_hash(nodes[i].parent, nodes[i].token);
     hashes.push_back(hash);
     uint64_t at = slot_of(hash, slots.size());
@@ -33,7 +34,7 @@ std::vector<uint32_t> make_slots(std::span<const Node> nodes, std::vector<uint64
   return slots;
 }
 
-/// Each a length (u16) and its bytes; longer names are cut.
+/// Each name is a u16 length and its bytes; longer names are truncated.
 std::vector<uint8_t> pack_sources(const std::vector<std::string>& sources) {
   std::vector<uint8_t> out;
   for (const std::string& name : sources) {

@@ -1,4 +1,4 @@
-// Errors as the OpenAI API tells them.
+// Errors in the form of the OpenAI API.
 #ifndef CHIMERE_PROTOCOL_API_ERROR_H_
 #define CHIMERE_PROTOCOL_API_ERROR_H_
 
@@ -13,22 +13,22 @@ struct ApiError {
   int status = 400;
   std::string message;  ///< a sentence that says what to do
   std::string param;    ///< the field at fault, like "messages[0].role"; empty: null
-  std::string code;     ///< for programs, like "context_length_exceeded"; empty: null
-  int retry_after = 0;  ///< seconds, for 429 and 503; 0: not said
+  std::string code;     ///< machine-readable, like "context_length_exceeded"; empty: null
+  int retry_after = 0;  ///< Retry-After in seconds, for 429 and 503; 0: not sent
 };
 
-/// 400 for a field.
+/// A 400 for a field of the request.
 ApiError bad_field(std::string message, std::string param, std::string code = "invalid_value");
 
-/// What an error of the engine or of a template is to a client: 400, 503 (kOutOfMemory: its states
-/// did not fit; kCancelled: the server stops) or 500.
+/// Maps an error of the engine or of a template to 400, 503 (kOutOfMemory: the states did not fit;
+/// kCancelled: the server is stopping) or 500.
 ApiError from_engine(const Error& error);
 /// The same for EngineService::submit(), where kOutOfMemory is 429: the queue is full.
 ApiError from_submit(const Error& error);
-/// The same for a memory of n-grams, where kOutOfMemory is 507: it is full.
+/// The same for engram tables, where kOutOfMemory is 507: the table is full.
 ApiError from_engram(const Error& error);
 
-/// The body of the answer. The type follows from the status.
+/// The body of the response. The type follows from the status.
 std::string error_body(const ApiError& error);
 
 }  // namespace chimere::protocol

@@ -8,7 +8,7 @@
 namespace chimere::protocol {
 namespace {
 
-/// What the conversation must be for a generation to make sense.
+/// Checks that the conversation is one that a generation can follow.
 void check_conversation(Fields& fields, const std::vector<ChatMessage>& messages) {
   constexpr std::string_view kBlank = " \t\r\n";
   for (size_t i = 0; i < messages.size(); ++i) {
@@ -26,7 +26,7 @@ void check_conversation(Fields& fields, const std::vector<ChatMessage>& messages
   }
 }
 
-/// `reasoning_effort`, or a number of tokens as `thinking_budget`, which wins.
+/// Reads `reasoning_effort`, or a token count as `thinking_budget`, which takes precedence.
 void read_reasoning(Fields& fields, Settings& settings) {
   std::string reasoning;
   bool given = fields.text("reasoning_effort", reasoning);
@@ -61,12 +61,12 @@ bool is_text(const Json* value, std::string_view text) {
   return value != nullptr && value->is_string() && value->get_ref<const std::string&>() == text;
 }
 
-/// Fields with one value that changes nothing.
+/// Fields for which only the value without effect is accepted.
 void read_fixed(Fields& fields) {
   if (const Json* format = fields.any("response_format")) {
     const auto type = format->is_object() ? format->find("type") : format->end();
     if (type == format->end() || !is_text(&*type, "text") || format->size() != 1) {
-      fields.fail("'response_format' can only be {\"type\": \"text\"} as yet.", "response_format",
+      fields.fail("'response_format' can only be {\"type\": \"text\"} for now.", "response_format",
                   "unsupported_value");
     }
   }
@@ -78,7 +78,7 @@ void read_fixed(Fields& fields) {
   }
   if (const Json* choice = fields.any("tool_choice")) {
     if (!is_text(choice, "none")) {
-      fields.fail("'tool_choice' can only be \"none\": this server does not know tools yet.",
+      fields.fail("'tool_choice' can only be \"none\": this server does not support tools yet.",
                   "tool_choice", "unsupported_value");
     }
   }
@@ -92,12 +92,12 @@ std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaul
   if (auto error = parse_object(body, {}, object)) return error;
   Fields fields(object, "");
   for (const auto* name : {"tools", "functions", "function_call", "parallel_tool_calls"}) {
-    fields.refuse(name, "this server does not know tools yet");
+    fields.refuse(name, "this server does not support tools yet");
   }
-  fields.refuse("audio", "this model writes text alone");
-  fields.refuse("prediction", "drafts come from the server");
-  fields.refuse("web_search_options", "this server does not search");
-  fields.refuse("verbosity", "models here were not trained for it");
+  fields.refuse("audio", "this model generates text only");
+  fields.refuse("prediction", "the server chooses the drafts");
+  fields.refuse("web_search_options", "this server has no web search");
+  fields.refuse("verbosity", "no model here supports it");
   read_generation(fields, defaults, limits, out);
   // The newer name wins where a client sends both for old and new servers.
   read_max_tokens(fields, "max_tokens", out);

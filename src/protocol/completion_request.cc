@@ -8,7 +8,7 @@ std::optional<ApiError> parse_completion(std::string_view body, const Settings& 
   Json object;
   if (auto error = parse_object(body, {}, object)) return error;
   Fields fields(object, "");
-  fields.refuse("suffix", "models here do not fill in the middle through this field");
+  fields.refuse("suffix", "this server does not support fill-in-the-middle through this field");
   read_generation(fields, defaults, limits, out);
   // Clients of llama.cpp say -1 where they want no limit.
   const Json* const limit = fields.any("max_tokens");
@@ -21,13 +21,13 @@ std::optional<ApiError> parse_completion(std::string_view body, const Settings& 
   fields.boolean("echo", out.echo);
   if (out.echo && out.logprobs >= 0) {
     fields.fail(
-        "'echo' together with 'logprobs' cannot be honoured: the prompt's tokens have no "
-        "log-probabilities here; leave one out.",
+        "'echo' together with 'logprobs' is not supported: prompt tokens have no "
+        "log-probabilities here; omit one of them.",
         "echo", "unsupported_parameter");
   }
   int64_t best_of = out.n;
   if (fields.integer("best_of", 1, limits.choices, best_of) && best_of != out.n) {
-    fields.fail("'best_of' must be equal to 'n': replies are not ranked here.", "best_of",
+    fields.fail("'best_of' must be equal to 'n': this server does not rank generations.", "best_of",
                 "unsupported_value");
   }
   read_prompts(fields, "prompt", limits.choices, out.prompts);

@@ -10,7 +10,7 @@ namespace {
 std::optional<ApiError> read_text(const Json& value, const std::string& path,
                                   EngramRequest::Text& out) {
   if (!value.is_object()) {
-    return bad_field("'" + path + "' must be an object of a text and its score.", path,
+    return bad_field("'" + path + "' must be an object with 'text' and 'score'.", path,
                      "invalid_type");
   }
   Fields fields(value, path);
@@ -20,8 +20,8 @@ std::optional<ApiError> read_text(const Json& value, const std::string& path,
   const Json* score = fields.any("score");
   if (score == nullptr || !score->is_number()) {
     fields.fail("'" + fields.path_of("score") +
-                    "' must be a number from 0 to 1: what is not judged is "
-                    "not remembered.",
+                    "' must be a number from 0 to 1: texts without a "
+                    "score are not accepted.",
                 "score", score == nullptr ? "missing_field" : "invalid_type");
   } else {
     out.score = score->get<double>();
@@ -43,13 +43,13 @@ std::optional<ApiError> parse_engram(std::string_view body, const RequestLimits&
   fields.text("source", out.source);
   constexpr size_t kLongestSource = 200;
   if (out.source.size() > kLongestSource) {
-    fields.fail("'source' may have 200 bytes.", "source");
+    fields.fail("'source' may have at most 200 bytes.", "source");
   }
   const Json* texts = fields.any("texts");
   if (texts == nullptr || !texts->is_array() || texts->empty() ||
       static_cast<int64_t>(texts->size()) > limits.engram_texts) {
     fields.fail("'texts' must be a list of 1 to " + std::to_string(limits.engram_texts) +
-                    " objects of a text and its score.",
+                    " objects with 'text' and 'score'.",
                 "texts", texts == nullptr ? "missing_field" : "invalid_value");
     return fields.finish();
   }

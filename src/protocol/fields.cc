@@ -54,7 +54,7 @@ bool Fields::integer(std::string_view name, int64_t min, int64_t max, int64_t& o
     fail(range, name, "invalid_type");
     return false;
   }
-  // Above 2^63 the parser keeps it unsigned.
+  // The parser stores values above 2^63 - 1 as unsigned.
   const bool huge = value->is_number_unsigned() && value->get<uint64_t>() > INT64_MAX;
   const int64_t number = huge ? INT64_MAX : value->get<int64_t>();
   if (huge || number < min || number > max) {
@@ -71,15 +71,15 @@ void Fields::no_op(std::initializer_list<std::string_view> names) {
 
 void Fields::refuse(std::string_view name, std::string_view why) {
   if (any(name) == nullptr) return;
-  fail("'" + path_of(name) + "' cannot be honoured: " + std::string(why) + "; leave it out.", name,
+  fail("'" + path_of(name) + "' is not supported: " + std::string(why) + "; omit it.", name,
        "unsupported_parameter");
 }
 
 std::optional<ApiError> Fields::finish() {
   for (const auto& [name, value] : object_.items()) {
     if (!known_.contains(name)) {
-      fail("There is no field '" + path_of(name.substr(0, 100)) +
-               "'; docs/serving.md lists the fields that are understood.",
+      fail("Unknown field '" + path_of(name.substr(0, 100)) +
+               "'; docs/serving.md lists the supported fields.",
            name.substr(0, 100), "unknown_parameter");
     }
   }

@@ -1,4 +1,4 @@
-// Reads the fields of an object so that none is overlooked. For sources of this room only.
+// Reads the fields of a JSON object and rejects unknown ones. Internal to the module.
 #ifndef CHIMERE_PROTOCOL_FIELDS_H_
 #define CHIMERE_PROTOCOL_FIELDS_H_
 
@@ -14,22 +14,22 @@
 
 namespace chimere::protocol {
 
-/// Every call names a field that is known. A field that is absent or null leaves `out` as it is and
-/// gives false. The first error is kept; calls after it do nothing.
+/// Every call registers a known field. If the field is absent or null, `out` is unchanged and the
+/// result is false. The first error is kept; later calls do nothing.
 class Fields {
  public:
-  /// `object` must outlive this. `path`: where it stands, like "messages[0]"; empty for the body.
+  /// `object` must outlive this. `path`: its position, like "messages[0]"; empty for the body.
   Fields(const Json& object, std::string path) : object_(object), path_(std::move(path)) {}
 
   bool text(std::string_view name, std::string& out);
   bool boolean(std::string_view name, bool& out);
   bool integer(std::string_view name, int64_t min, int64_t max, int64_t& out);
-  /// A value of any kind; nullptr if it is absent or null.
+  /// A value of any type; nullptr if it is absent or null.
   const Json* any(std::string_view name);
 
-  /// Accepted whatever they say, and without effect (docs/serving.md names them).
+  /// Fields accepted with any value and without effect (listed in docs/serving.md).
   void no_op(std::initializer_list<std::string_view> names);
-  /// Known to the API, but nothing here can do it.
+  /// A field of the API that this server does not support: an error if it is present.
   void refuse(std::string_view name, std::string_view why);
 
   /// "messages[0].role".
@@ -38,7 +38,7 @@ class Fields {
   void fail(ApiError error);
   bool failed() const { return error_.has_value(); }
 
-  /// Once all known fields were named. Errors: the first one, or a field that nobody knows.
+  /// To be called after all known fields. Errors: the first error, or an unknown field.
   std::optional<ApiError> finish();
 
  private:

@@ -9,11 +9,11 @@ namespace chimere::protocol {
 namespace {
 
 ApiError damaged(const std::string& what) {
-  return bad_field("The body is not the JSON that is expected: " + what + ".", "", "invalid_json");
+  return bad_field("The body is not a valid JSON request: " + what + ".", "", "invalid_json");
 }
 
-/// Looks at brackets and commas outside of strings, before anything is allocated. Counts at least
-/// as many values as the parser would make.
+/// Checks nesting and the number of values by counting brackets and commas outside strings, before
+/// anything is allocated. Never counts fewer values than the parser creates.
 std::optional<ApiError> check_size(std::string_view text, const JsonLimits& limits) {
   int64_t depth = 0;
   int64_t values = 1;
@@ -111,7 +111,7 @@ std::optional<ApiError> parse_object(std::string_view text, const JsonLimits& li
   try {
     out = Json::parse(text, std::ref(duplicates));
   } catch (const Json::parse_error& e) {
-    return damaged("it cannot be read at byte " + std::to_string(e.byte));
+    return damaged("syntax error at byte " + std::to_string(e.byte));
   } catch (const Json::out_of_range&) {
     return damaged("it holds a number that is too large");
   }

@@ -1,4 +1,4 @@
-// JSON that nobody vouches for. For sources of this room only: others see plain data.
+// Parsing of untrusted JSON. Internal to the module: others see plain data.
 #ifndef CHIMERE_PROTOCOL_JSON_TEXT_H_
 #define CHIMERE_PROTOCOL_JSON_TEXT_H_
 
@@ -16,14 +16,15 @@ using Json = nlohmann::ordered_json;
 
 struct JsonLimits {
   int64_t nesting = 32;
-  int64_t values = 2'000'000;  ///< a token id of a prompt is one; bounds what parsing takes
+  int64_t values = 2'000'000;  ///< each token id of a prompt is one; bounds the memory of parsing
 };
 
-/// Reads one object. Errors (400): damaged or non-UTF-8 text with the byte, too deep, too many
-/// values, no object, or an object that has a name twice (`duplicate_field`, with its path).
+/// Parses one object. Errors (400): malformed or non-UTF-8 text with the byte position, nesting too
+/// deep, too many values, not an object, or an object with a duplicate name (`duplicate_field`,
+/// with its path).
 std::optional<ApiError> parse_object(std::string_view text, const JsonLimits& limits, Json& out);
 
-/// One line; bytes that are no UTF-8 become U+FFFD: a model may end inside a character.
+/// One line. Invalid UTF-8 becomes U+FFFD: a generation may end inside a character.
 std::string to_text(const Json& document);
 
 }  // namespace chimere::protocol

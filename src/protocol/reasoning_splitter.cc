@@ -18,7 +18,7 @@ std::string_view without_trailing_space(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kSpace) + 1);
 }
 
-/// Length of the longest end of `text` that begins `tag`.
+/// Length of the longest suffix of `text` that is a proper prefix of `tag`.
 size_t overlap(std::string_view text, std::string_view tag) {
   size_t n = std::min(text.size(), tag.size() - 1);
   while (n > 0 && !text.ends_with(tag.substr(0, n))) --n;

@@ -1,4 +1,4 @@
-// Tells a model's reasoning from its answer while they arrive.
+// Separates a model's reasoning from its answer in a stream.
 #ifndef CHIMERE_PROTOCOL_REASONING_SPLITTER_H_
 #define CHIMERE_PROTOCOL_REASONING_SPLITTER_H_
 
@@ -7,15 +7,15 @@
 
 namespace chimere::protocol {
 
-/// Reasoning stand between <think> and </think> at the beginning of a response; many templates
-/// write the first tag into the prompt. White space around the reasoning, and before the answer
-/// that follows them, is dropped. The result does not depend on the pieces.
+/// Reasoning stands between <think> and </think> at the beginning of a generation; many templates
+/// write the opening tag into the prompt. White space around the reasoning and before the answer is
+/// dropped. The result does not depend on how the text is split.
 class ReasoningSplitter {
  public:
   enum class Start {
-    kContent,   ///< the model does not think: all is answer, tags too
-    kMayThink,  ///< the response may begin with <think>
-    kThinking,  ///< the prompt ended behind <think>
+    kContent,   ///< no reasoning: everything is content, including tags
+    kMayThink,  ///< the generation may begin with <think>
+    kThinking,  ///< the prompt ends after <think>
   };
   struct Piece {
     std::string reasoning;
@@ -24,9 +24,9 @@ class ReasoningSplitter {
 
   explicit ReasoningSplitter(Start start);
 
-  /// Adds text; returns what is certain.
+  /// Adds text; returns the parts whose kind is certain.
   Piece push(std::string_view text);
-  /// The text has ended: returns what was held back.
+  /// The text has ended: returns the text that was held back.
   Piece finish();
   bool thinking() const { return state_ == State::kThinking; }
 
@@ -36,11 +36,11 @@ class ReasoningSplitter {
   void take_reasoning(bool ended, Piece& out);
 
   State state_;
-  bool any_reasoning_ = false;  ///< one was given out: white space before the next is part of them
+  bool any_reasoning_ = false;  ///< released some: white space before more belongs to it
   std::string held_;
 };
 
-/// How the response to a rendered prompt starts, for a template whose source is `source`.
+/// The initial state for a rendered prompt; `source`: the source of the chat template.
 ReasoningSplitter::Start reasoning_start(std::string_view source, std::string_view prompt);
 
 }  // namespace chimere::protocol

@@ -9,7 +9,7 @@ namespace {
 
 using Start = ReasoningSplitter::Start;
 
-/// Both parts of a text that comes in pieces of `size` bytes.
+/// Reasoning and content of a text that arrives in pieces of `size` bytes.
 std::pair<std::string, std::string> split(Start start, const std::string& text, size_t size) {
   ReasoningSplitter splitter(start);
   std::pair<std::string, std::string> out;
@@ -29,7 +29,7 @@ struct Case {
   std::string content;
 };
 
-TEST(ReasoningSplitter, SplitsWhateverThePieces) {
+TEST(ReasoningSplitter, TheResultDoesNotDependOnThePieces) {
   const Case cases[] = {
       {Start::kThinking, "\nI think.\n\nA lot.\n</think>\n\nSo it is.", "I think.\n\nA lot.",
        "So it is."},
@@ -52,7 +52,7 @@ TEST(ReasoningSplitter, SplitsWhateverThePieces) {
   }
 }
 
-TEST(ReasoningSplitter, ShowsReasoningBeforeTheyEnd) {
+TEST(ReasoningSplitter, ReleasesReasoningBeforeItEnds) {
   ReasoningSplitter splitter(Start::kThinking);
   EXPECT_EQ(splitter.push("one ").reasoning, "one");
   EXPECT_EQ(splitter.push("two").reasoning, " two");
@@ -61,7 +61,7 @@ TEST(ReasoningSplitter, ShowsReasoningBeforeTheyEnd) {
   EXPECT_FALSE(splitter.thinking());
 }
 
-TEST(ReasoningSplitter, KnowsHowAGenerationStarts) {
+TEST(ReasoningSplitter, DetectsHowAGenerationStarts) {
   EXPECT_EQ(reasoning_start("{{ messages }}", "<think>\n"), Start::kContent);
   EXPECT_EQ(reasoning_start("a <think> b </think>", "assistant\n<think>\n"), Start::kThinking);
   EXPECT_EQ(reasoning_start("a <think> b </think>", "<think>\n\n</think>\n\n"), Start::kMayThink);

@@ -1,5 +1,5 @@
-// What clients ask for, as typed values. Every field of a body is read, or documented as without
-// effect, or refused with its name.
+// Client requests as typed values. Every field of a body is read, documented as without effect, or
+// rejected by name.
 #ifndef CHIMERE_PROTOCOL_REQUESTS_H_
 #define CHIMERE_PROTOCOL_REQUESTS_H_
 
@@ -17,29 +17,30 @@
 namespace chimere::protocol {
 
 struct RequestLimits {
-  int64_t choices = 16;       ///< n, times the number of prompts
-  int64_t stops = 16;         ///< stop texts
-  int64_t stop_bytes = 1024;  ///< of one
+  int64_t choices = 16;       ///< n times the number of prompts
+  int64_t stops = 16;         ///< stop strings
+  int64_t stop_bytes = 1024;  ///< per stop string
   int64_t logit_biases = 1024;
   int64_t messages = 10'000;
   int64_t top_logprobs = 20;
-  int64_t embeddings = 2048;   ///< texts at once
-  int64_t engrams = 8;         ///< memories of one request
-  int64_t engram_texts = 256;  ///< to be remembered at once
+  int64_t embeddings = 2048;   ///< texts per request
+  int64_t engrams = 8;         ///< engram tables per request
+  int64_t engram_texts = 256;  ///< texts per write
 };
 
-/// What chat and completions have in common.
+/// The fields that chat and completion requests share.
 struct GenerationFields {
-  std::string model;  ///< empty: not named
-  /// The server's, with the request's sampling, seed and max-tokens.
+  std::string model;  ///< empty: not given
+  /// The server's defaults with the request's sampling, seed and max_tokens.
   Settings settings;
   std::vector<std::pair<int32_t, float>> logit_bias;
   std::vector<std::string> stop;
-  std::vector<std::string> engram;  ///< memories of the asker that the response may draw on
-  /// The field that limits the tokens of the generation, and its value; no name: no limit is asked.
+  std::vector<std::string> engram;  ///< names of the owner's engram tables to mix into sampling
+  /// The field that limits the tokens of the generation, and its value; empty name: no limit was
+  /// given.
   std::pair<std::string, int64_t> max_tokens;
   int64_t n = 1;
-  int64_t logprobs = -1;  ///< -1: none, 0: the token's own, N: with the N most likely
+  int64_t logprobs = -1;  ///< -1: none, 0: the chosen token's, N: also the N most likely
   bool stream = false;
   bool include_usage = false;  ///< of a stream: a last chunk with the usage
 };
@@ -66,18 +67,18 @@ struct CompletionRequest : GenerationFields {
 struct TokenizeRequest {
   std::string model;
   std::optional<std::string> content;
-  std::vector<ChatMessage> messages;  ///< where there is no content
+  std::vector<ChatMessage> messages;  ///< used if `content` is absent
   std::string template_kwargs;
-  bool add_special = false;   ///< BOS before the content where the model wants one
-  bool parse_special = true;  ///< names of control tokens in the content are those tokens
+  bool add_special = false;   ///< BOS before the content if the model uses one
+  bool parse_special = true;  ///< names of control tokens in the content become those tokens
   bool with_pieces = false;
 };
 
 struct EmbeddingsRequest {
   std::string model;
   std::vector<Prompt> inputs;  ///< at least one
-  bool base64 = false;         ///< vectors as text of their little-endian f32 bytes
-  int64_t dimensions = 0;      ///< the first ones alone; 0: all
+  bool base64 = false;         ///< vectors as base64 of their little-endian f32 bytes
+  int64_t dimensions = 0;      ///< truncate to this many; 0: all
 };
 
 struct DetokenizeRequest {
@@ -85,18 +86,18 @@ struct DetokenizeRequest {
   std::vector<int32_t> tokens;
 };
 
-/// Texts to be remembered.
+/// Texts to add to an engram table.
 struct EngramRequest {
   struct Text {
     std::string text;
-    double score = 0;  ///< of whoever judged it, 0 to 1
+    double score = 0;  ///< quality score given by the client, 0 to 1
   };
   std::string model;
   std::vector<Text> texts;  ///< at least one
-  std::string source;       ///< where they come from; may be empty
+  std::string source;       ///< label of their origin; may be empty
 };
 
-/// `defaults`: what fields that are not given mean. Errors: 400, naming the field.
+/// `defaults`: the values of absent fields. Errors: 400, naming the field.
 std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaults,
                                    const RequestLimits& limits, ChatRequest& out);
 std::optional<ApiError> parse_completion(std::string_view body, const Settings& defaults,

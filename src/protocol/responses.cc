@@ -118,7 +118,7 @@ void append_numbers(const std::vector<float>& vector, std::string& out) {
   out += '[';
   for (const float x : vector) {
     char digits[32];
-    // The shortest text that is read back as the same f32.
+    // The shortest decimal that parses to the same f32.
     const auto end = std::to_chars(digits, digits + sizeof(digits), x).ptr;
     out.append(digits, end);
     out += ',';
@@ -203,7 +203,7 @@ std::string completion_chunk(const ResponseHead& head, const Choice& piece, bool
 }
 
 TextChunks::TextChunks(const ResponseHead& head, bool chat, int64_t index, bool null_usage) {
-  // Found again in the text: the choices come last in it.
+  // Marker for the content; the last one in the text, since the choices come last.
   static const std::string kPlace = "\x01";
   Choice piece;
   piece.index = index;
@@ -213,11 +213,11 @@ TextChunks::TextChunks(const ResponseHead& head, bool chat, int64_t index, bool 
   const std::string place = to_text(Json(kPlace));
   const size_t at = whole.rfind(place);
   before_ = whole.substr(0, at);
-  behind_ = whole.substr(at + place.size());
+  after_ = whole.substr(at + place.size());
 }
 
 std::string TextChunks::chunk(const std::string& content) const {
-  return before_ + to_text(Json(content)) + behind_;
+  return before_ + to_text(Json(content)) + after_;
 }
 
 std::string chat_usage_chunk(const ResponseHead& head, const Usage& usage) {
@@ -247,7 +247,7 @@ std::string tokenize_response(std::span<const int32_t> tokens, std::span<const s
 
 std::string embeddings_response(std::string_view model, std::span<const std::vector<float>> vectors,
                                 bool base64, int64_t tokens) {
-  // By hand: a document of a million numbers takes fifty times their memory.
+  // Written directly: a JSON document of a million numbers takes fifty times their memory.
   std::string out = R"({"object":"list","data":[)";
   for (size_t i = 0; i < vectors.size(); ++i) {
     if (i > 0) out += ',';

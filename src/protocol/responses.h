@@ -1,4 +1,4 @@
-// What the server answers, as JSON text, and the events of streams.
+// Responses as JSON text, and the events of streams.
 #ifndef CHIMERE_PROTOCOL_RESPONSES_H_
 #define CHIMERE_PROTOCOL_RESPONSES_H_
 
@@ -16,7 +16,7 @@ struct Warning {
   std::string message;  ///< a sentence, in ASCII
 };
 
-/// What all parts of one answer repeat.
+/// The fields that all parts of a response repeat.
 struct ResponseHead {
   std::string id;
   int64_t created = 0;  ///< seconds since 1970
@@ -26,7 +26,7 @@ struct ResponseHead {
 };
 
 struct Logprob {
-  std::string bytes;  ///< of the token; may be half a character
+  std::string bytes;  ///< of the token; may end inside a character
   float value = 0;    ///< ln of the probability
 };
 
@@ -38,22 +38,22 @@ struct TokenLogprobs {
 struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
-  int64_t cached_tokens = 0;     ///< of the prompt's
-  int64_t reasoning_tokens = 0;  ///< of the completion's
-  int64_t accepted_drafts = 0;   ///< of the completion's: tokens that a draft had foretold
-  int64_t rejected_drafts = 0;   ///< drafts that were not the token
+  int64_t cached_tokens = 0;     ///< prompt tokens taken from the prefix cache
+  int64_t reasoning_tokens = 0;  ///< completion tokens spent on reasoning
+  int64_t accepted_drafts = 0;   ///< completion tokens that were accepted drafts
+  int64_t rejected_drafts = 0;   ///< drafts that were rejected
 };
 
-/// A whole choice, or one piece of it in a stream.
+/// A whole choice, or a piece of one in a stream.
 struct Choice {
   int64_t index = 0;
   std::string content;
-  std::string reasoning;  ///< of a chat
+  std::string reasoning;  ///< chat only
   /// "stop", "length"; empty: not finished.
   std::string finish_reason;
   bool has_logprobs = false;
   std::vector<TokenLogprobs> logprobs;
-  int64_t text_offset = 0;  ///< of a completion: where its first token begins in the text
+  int64_t text_offset = 0;  ///< completions: offset of its first token in the text
 };
 
 std::string chat_response(const ResponseHead& head, std::span<const Choice> choices,
@@ -61,8 +61,8 @@ std::string chat_response(const ResponseHead& head, std::span<const Choice> choi
 std::string completion_response(const ResponseHead& head, std::span<const Choice> choices,
                                 const Usage& usage);
 
-/// The chunks of one choice that hold plain text alone, which most do: as chat_chunk() or
-/// completion_chunk() say them, without building the whole document for each token.
+/// Serialises the chunks of one choice that contain only text, as most do. Equal to chat_chunk() or
+/// completion_chunk() without building the document for each token.
 class TextChunks {
  public:
   TextChunks(const ResponseHead& head, bool chat, int64_t index, bool null_usage);
@@ -70,10 +70,11 @@ class TextChunks {
 
  private:
   std::string before_;
-  std::string behind_;
+  std::string after_;
 };
 
-/// Chunks of a stream. `null_usage`: the last chunk will carry the usage, and the others say so.
+/// Chunks of a stream. `null_usage`: the last chunk will carry the usage; all others contain
+/// "usage": null.
 std::string chat_role_chunk(const ResponseHead& head, int64_t index, bool null_usage);
 std::string chat_chunk(const ResponseHead& head, const Choice& piece, bool null_usage);
 std::string completion_chunk(const ResponseHead& head, const Choice& piece, bool null_usage);
@@ -97,21 +98,20 @@ struct ModelEntry {
 std::string model_list(std::span<const ModelEntry> models);
 std::string model_response(const ModelEntry& model);
 
-/// `vectors`: of each input, in order. `base64`: as text of their little-endian f32 bytes.
+/// `vectors`: one per input, in order. `base64`: as base64 of their little-endian f32 bytes.
 std::string embeddings_response(std::string_view model, std::span<const std::vector<float>> vectors,
                                 bool base64, int64_t tokens);
 
-/// What became of the texts that a memory was to keep. `refused`: a sentence for each of the
-/// others.
+/// The result of writing to an engram table. `refused`: one sentence per refused text.
 std::string engram_response(std::string_view table, int64_t written,
                             std::span<const std::string> refused, int64_t ngrams);
 
-/// `pieces`: texts of the tokens, or empty where they were not asked for.
+/// `pieces`: the texts of the tokens; empty if not requested.
 std::string tokenize_response(std::span<const int32_t> tokens, std::span<const std::string> pieces,
                               int64_t context);
 std::string detokenize_response(std::string_view content);
 
-/// /v1/status.
+/// The body of /v1/status.
 struct ServerStatus {
   std::string version;
   std::string model;

@@ -10,7 +10,7 @@ namespace {
 
 const ResponseHead kHead{"chatcmpl-1", 17, "mini", "fp"};
 
-TEST(Responses, HalfCharactersBecomeReplacementsAndKeepTheirBytes) {
+TEST(Responses, IncompleteCharactersBecomeReplacementsAndKeepTheirBytes) {
   Choice choice;
   choice.content = "x\xC3";
   choice.finish_reason = "length";
@@ -18,11 +18,11 @@ TEST(Responses, HalfCharactersBecomeReplacementsAndKeepTheirBytes) {
   choice.logprobs = {{{"\xC3", -0.5F}, {{"\xC3", -0.5F}, {"y", -2}}}};
   const Json response = Json::parse(chat_response(kHead, {{choice}}, {5, 2, 4, 0}));
   EXPECT_EQ(response["object"], "chat.completion");
-  const Json& told = response["choices"][0];
-  EXPECT_EQ(told["message"]["content"], "x\xEF\xBF\xBD");
-  EXPECT_FALSE(told["message"].contains("reasoning_content"));
-  EXPECT_EQ(told["logprobs"]["content"][0]["bytes"], Json::array({0xC3}));
-  EXPECT_EQ(told["logprobs"]["content"][0]["top_logprobs"][1]["token"], "y");
+  const Json& choice_json = response["choices"][0];
+  EXPECT_EQ(choice_json["message"]["content"], "x\xEF\xBF\xBD");
+  EXPECT_FALSE(choice_json["message"].contains("reasoning_content"));
+  EXPECT_EQ(choice_json["logprobs"]["content"][0]["bytes"], Json::array({0xC3}));
+  EXPECT_EQ(choice_json["logprobs"]["content"][0]["top_logprobs"][1]["token"], "y");
   EXPECT_EQ(response["usage"]["total_tokens"], 7);
   EXPECT_EQ(response["usage"]["prompt_tokens_details"]["cached_tokens"], 4);
 }
@@ -42,7 +42,7 @@ TEST(Responses, ChunksCarryOnlyWhatIsNew) {
 }
 
 TEST(Responses, PlainTextHasTheSameChunks) {
-  // Names that hold what the text is looked for by.
+  // A head that contains the marker of the content.
   const ResponseHead head{"\x01", 17, "mi\x01ni\"", "f\\p"};
   for (const char* text : {"lo", "a \"b\"\n\\", "\x01", "gr\xC3\xBC\xC3\x9F", "x\xC3"}) {
     for (const bool null_usage : {false, true}) {
@@ -57,13 +57,13 @@ TEST(Responses, PlainTextHasTheSameChunks) {
   }
 }
 
-TEST(Responses, UsageTellsOfDrafts) {
+TEST(Responses, UsageReportsDrafts) {
   const Json usage = Json::parse(chat_usage_chunk(kHead, {1, 9, 0, 1, 4, 2}))["usage"];
   EXPECT_EQ(usage["completion_tokens_details"]["accepted_prediction_tokens"], 4);
   EXPECT_EQ(usage["completion_tokens_details"]["rejected_prediction_tokens"], 2);
 }
 
-TEST(Responses, AFullQueueAndFullMemoryAreDifferent) {
+TEST(Responses, AFullQueueAndFullMemoryDiffer) {
   const Error full{Error::Code::kOutOfMemory, "Full."};
   EXPECT_EQ(from_submit(full).status, 429);
   EXPECT_EQ(from_submit(full).code, "queue_full");
@@ -79,7 +79,7 @@ TEST(Responses, AFullQueueAndFullMemoryAreDifferent) {
   }
 }
 
-TEST(Responses, CompletionOffsetsGoOn) {
+TEST(Responses, CompletionOffsetsContinue) {
   Choice piece;
   piece.content = "lo!";
   piece.text_offset = 3;
@@ -89,7 +89,7 @@ TEST(Responses, CompletionOffsetsGoOn) {
   EXPECT_EQ(chunk["choices"][0]["logprobs"]["text_offset"], Json::array({3, 5}));
 }
 
-TEST(Responses, AnErrorSaysWhichField) {
+TEST(Responses, AnErrorNamesTheField) {
   const Json error = Json::parse(error_body(bad_field("No.", "n")))["error"];
   EXPECT_EQ(error["param"], "n");
   EXPECT_EQ(error["type"], "invalid_request_error");
@@ -98,13 +98,13 @@ TEST(Responses, AnErrorSaysWhichField) {
   EXPECT_TRUE(other["code"].is_null());
 }
 
-TEST(EmbeddingsReply, NumbersAndBase64) {
+TEST(EmbeddingsResponse, NumbersAndBase64) {
   const std::vector<std::vector<float>> vectors = {{0.5F, -1, 0.1F}, {}};
   EXPECT_EQ(embeddings_response("a\"b", vectors, false, 3),
             R"({"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5,-1,0.1]},)"
             R"({"object":"embedding","index":1,"embedding":[]}],"model":"a\"b",)"
             R"("usage":{"prompt_tokens":3,"total_tokens":3}})");
-  // 12, 4 and 8 bytes: no, two and one character of padding.
+  // 12, 4 and 8 bytes: zero, two and one character of padding.
   const auto packed = [](const std::vector<float>& v) {
     const std::string response = embeddings_response("m", {&v, 1}, true, 1);
     const size_t begin = response.find("\"embedding\":\"") + 13;

@@ -14,7 +14,7 @@ struct SettingField {
   const SettingInfo& setting;
 };
 
-/// The names of OpenAI's API, and llama.cpp's for what is not in it.
+/// The names of the OpenAI API, and those of llama.cpp for fields that it lacks.
 const std::array<SettingField, 22>& setting_fields() {
   static const std::array<SettingField, 22> kFields = {{
       {"temperature", settings::kTemperature},
@@ -51,7 +51,7 @@ void read_samplers(Fields& fields, Settings& settings) {
   const Json* list = fields.any("samplers");
   if (list == nullptr) return;
   if (!all_texts(*list) || list->empty()) {
-    return fields.fail("'samplers' must be a list of names, as in --samplers.", "samplers",
+    return fields.fail("'samplers' must be a list of sampler names (see --samplers).", "samplers",
                        "invalid_type");
   }
   std::string names;
@@ -63,7 +63,7 @@ void read_samplers(Fields& fields, Settings& settings) {
 void read_breakers(Fields& fields, Settings& settings) {
   const Json* list = fields.any("dry_sequence_breakers");
   if (list == nullptr) return;
-  // Each is compared with the whole vocabulary.
+  // Each breaker is compared with the whole vocabulary.
   constexpr size_t kMost = 64;
   if (!all_texts(*list) || list->size() > kMost) {
     return fields.fail("'dry_sequence_breakers' must be a list of at most 64 texts.",
@@ -79,7 +79,7 @@ void read_logit_bias(Fields& fields, const RequestLimits& limits,
   const Json* map = fields.any("logit_bias");
   if (map == nullptr) return;
   const auto wrong = [&] {
-    fields.fail("'logit_bias' must be an object of token ids and numbers from -100 to 100.",
+    fields.fail("'logit_bias' must be an object that maps token ids to numbers from -100 to 100.",
                 "logit_bias");
   };
   if (!map->is_object()) return wrong();
@@ -105,7 +105,7 @@ void read_engram(Fields& fields, const RequestLimits& limits, std::vector<std::s
   if (value == nullptr) return;
   if (!all_texts(*value) || static_cast<int64_t>(value->size()) > limits.engrams) {
     return fields.fail("'engram' must be a list of at most " + std::to_string(limits.engrams) +
-                           " names of memories.",
+                           " names of engram tables.",
                        "engram", "invalid_type");
   }
   out = value->get<std::vector<std::string>>();
@@ -150,7 +150,7 @@ void read_stream(Fields& fields, GenerationFields& out) {
   if (auto error = inner.finish()) fields.fail(*std::move(error));
 }
 
-/// A text, or a list of parts, of which only texts are understood.
+/// A text, or a list of parts, all of type "text".
 bool read_content(Fields& message, const Json& content, const std::string& path, std::string& out) {
   if (content.is_string()) {
     out = content.get<std::string>();
@@ -171,7 +171,7 @@ bool read_content(Fields& message, const Json& content, const std::string& path,
     std::string text;
     part.text("type", type);
     if (!part.failed() && type != "text") {
-      part.fail("'" + part_path + "' is no part of type \"text\"; this model reads text alone.",
+      part.fail("'" + part_path + "' is not of type \"text\"; this model accepts text only.",
                 "type", "unsupported_content");
     }
     if (!part.text("text", text)) {
@@ -194,19 +194,19 @@ std::optional<ApiError> read_message(const Json& value, const std::string& path,
   if (!fields.text("role", out.role)) {
     fields.fail("'" + path + ".role' is missing.", "role", "missing_field");
   }
-  if (out.role == "developer") out.role = "system";  // templates know the older name
+  if (out.role == "developer") out.role = "system";  // templates use the older name
   if (out.role == "tool" || out.role == "function") {
-    fields.fail("This server does not know tools yet, and so no messages of tools.", "role",
+    fields.fail("This server does not support tools yet, nor messages of that role.", "role",
                 "unsupported_value");
   } else if (out.role != "system" && out.role != "user" && out.role != "assistant") {
     fields.fail("'" + path + ".role' must be system, developer, user or assistant.", "role");
   }
   fields.text("name", out.name);
-  fields.refuse("tool_calls", "this server does not know tools yet");
-  fields.refuse("function_call", "this server does not know tools yet");
-  fields.refuse("refusal", "models here write no refusals apart from their text");
-  fields.refuse("audio", "this model reads text alone");
-  fields.refuse("annotations", "this model reads text alone");
+  fields.refuse("tool_calls", "this server does not support tools yet");
+  fields.refuse("function_call", "this server does not support tools yet");
+  fields.refuse("refusal", "refusals are part of the text here");
+  fields.refuse("audio", "this model accepts text only");
+  fields.refuse("annotations", "this model accepts text only");
   if (out.role == "assistant") fields.text("reasoning_content", out.reasoning_content);
   if (const Json* content = fields.any("content")) {
     read_content(fields, *content, path + ".content", out.content);
@@ -226,7 +226,7 @@ void read_setting(Fields& fields, std::string_view name, const SettingInfo& sett
     return fields.fail("'" + std::string(name) + "' must be a number.", name, "invalid_type");
   }
   std::string text = value->dump();
-  // In OpenAI's range, where it leaves the most likely token.
+  // Valid in OpenAI's range; keeps only the most likely token.
   if (name == "top_p" && value->get<double>() == 0) text = "1e-06";
   const Status status = settings.set(setting, text, "'" + std::string(name) + "'");
   if (!status.ok()) fields.fail(status.error().message, name);
@@ -267,7 +267,7 @@ void read_messages(Fields& fields, const RequestLimits& limits, std::vector<Chat
                        list == nullptr ? "missing_field" : "invalid_type");
   }
   if (static_cast<int64_t>(list->size()) > limits.messages) {
-    return fields.fail("'messages' has more than " + std::to_string(limits.messages) + " of them.",
+    return fields.fail("'messages' has more than " + std::to_string(limits.messages) + " entries.",
                        "messages");
   }
   for (size_t i = 0; i < list->size(); ++i) {
@@ -287,9 +287,9 @@ void read_template_kwargs(Fields& fields, std::string& out) {
   for (const char* name :
        {"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"}) {
     if (value->contains(name)) {
-      return fields.fail("'chat_template_kwargs' must not set '" + std::string(name) +
-                             "', which the server fills in.",
-                         "chat_template_kwargs");
+      return fields.fail(
+          "'chat_template_kwargs' must not set '" + std::string(name) + "': the server sets it.",
+          "chat_template_kwargs");
     }
   }
   out = to_text(*value);

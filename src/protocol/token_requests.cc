@@ -19,7 +19,7 @@ std::optional<ApiError> parse_tokenize(std::string_view body, const RequestLimit
   if (fields.text("content", content)) {
     out.content = std::move(content);
   } else {
-    fields.fail("Give the text as 'content', or a conversation as 'messages'.", "content",
+    fields.fail("Send a text as 'content' or a conversation as 'messages'.", "content",
                 "missing_field");
   }
   fields.boolean("add_special", out.add_special);

@@ -10,18 +10,18 @@ namespace chimere::sampling {
 
 namespace {
 
-/// What is added to a token's probability is its mass times this.
+/// Factor by which a token's mass is multiplied before it is added to its probability.
 float mass_scale(const AuxiliaryMixture& mixture) {
   double taken = 0;
   for (const TokenMass& s : mixture.shares) taken += static_cast<double>(s.mass);
   return static_cast<float>(1 / std::max(1e-6, 1 - taken));
 }
 
-/// A logit that is not masked, with `added` to its probability.
+/// The unmasked `logit` after adding `added` to its probability.
 float mixed(float logit, float added, double log_sum) {
   const double log_p = std::min(0.0, static_cast<double>(logit) - log_sum);
   const float p = kernels::exp_f32(static_cast<float>(log_p)) + added;
-  // Where rounding would lower it, nothing was added that counts.
+  // Rounding must not lower the logit.
   return std::max(logit, static_cast<float>(static_cast<double>(log_positive_f32(p)) + log_sum));
 }
 

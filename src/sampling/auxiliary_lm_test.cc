@@ -67,7 +67,7 @@ TEST(AuxiliaryLm, LogitsOfTheMixtureHaveItsProbabilities) {
   const std::vector<double> expected = {0.6 * before[0] + 0.1, 0.6 * before[1], 0.6 * before[2],
                                         0.6 * before[3] + 0.3, 0.6 * before[4]};
   for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(after[i], expected[i], 1e-6) << i;
-  EXPECT_EQ(mixed[1], logits[1]) << "unlisted logits stay as they are";
+  EXPECT_EQ(mixed[1], logits[1]) << "logits without a share are unchanged";
 }
 
 TEST(AuxiliaryLm, RaisesTokensAndNeverUnmasksThem) {
@@ -92,7 +92,7 @@ TEST(AuxiliaryLm, IsMixedBeforeBiasesAndSeenByLogprobs) {
   EXPECT_NEAR(std::exp(sampled->logprob), 0.2 / 4 + 0.8, 1e-6);
   EXPECT_NEAR(std::exp(sampled->top[1].value), 0.2 / 4, 1e-6);
   EXPECT_NEAR(sampled->p_max, 0.85, 1e-6);
-  // A bias still has the last word.
+  // A bias is applied after the mixture.
   params.logit_bias = {{2, -std::numeric_limits<float>::infinity()}};
   sampled = Sampler(params).sample(logits, {}, 0);
   ASSERT_TRUE(sampled.ok());
@@ -137,15 +137,15 @@ TEST(AuxiliaryLm, PartialLogitsAreEnoughForAMixture) {
     ASSERT_GT(needed.largest, 0);
     ASSERT_TRUE(needed.sums);
     std::vector<int32_t> named;
-    ASSERT_TRUE(sampler.list(history, 700, named).ok());
+    ASSERT_TRUE(sampler.selected_ids(history, 700, named).ok());
     std::vector<Candidate> selected;
     std::vector<float> left = logits;
     for (const int32_t id : named) {
       selected.push_back({std::exchange(left[static_cast<size_t>(id)], -kInfinity), id});
     }
-    LogitScan of;
-    scan_logits(left, of);
-    const auto largest = select_largest(left, of, needed.largest);
+    LogitScan scan;
+    scan_logits(left, scan);
+    const auto largest = select_largest(left, scan, needed.largest);
     const kernels::LogSumExp sums = log_sum_exp(logits);
     for (uint64_t position = 2; position < 6; ++position) {
       EXPECT_EQ(sampler.sample({largest, selected, &sums}, history, position)->value().id,
@@ -155,16 +155,17 @@ TEST(AuxiliaryLm, PartialLogitsAreEnoughForAMixture) {
   }
 }
 
-TEST(AuxiliaryLm, AllLogitsAreNeededForWhatAMixtureReports) {
+TEST(AuxiliaryLm, LogprobsOfAMixtureNeedTheWholeRow) {
   SamplingParams params;
   params.auxiliary = std::make_shared<BrokenAuxiliary>();
   params.logprobs = 0;
   EXPECT_EQ(Sampler(params).needed(128), Needed{});
   std::vector<int32_t> ids;
-  EXPECT_FALSE(Sampler(params).list({}, 10, ids).ok()) << "it does not say which it looks at";
+  EXPECT_FALSE(Sampler(params).selected_ids({}, 10, ids).ok())
+      << "it does not declare which logits it reads";
 }
 
-TEST(AuxiliaryLm, ErrorsEndTheReply) {
+TEST(AuxiliaryLm, ErrorsEndTheGeneration) {
   SamplingParams params;
   params.auxiliary = std::make_shared<BrokenAuxiliary>();
   const auto sampled = Sampler(params).sample(std::vector<float>{0, 1}, {}, 0);

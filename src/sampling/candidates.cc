@@ -24,12 +24,12 @@ struct Keyed {
   }
 };
 
-/// Sums of weights by key, so that only the tokens near the end of what is kept must be sorted.
+/// Sums of weights by key, so that only the tokens near the cut-off need to be sorted.
 class Histogram {
  public:
   static constexpr size_t kBins = 2049;
 
-  /// Keys are nats; the last bin takes all from 64 on, which have hardly any weight.
+  /// Keys are in nats; the last bin collects all keys from 64, whose weight is negligible.
   static size_t bin(double key) { return key < 64 ? static_cast<size_t>(key * 32) : kBins - 1; }
   void add(double key, double weight) { sums_[bin(key)] += weight; }
   double total() const {
@@ -52,11 +52,11 @@ Status Candidates::assign(std::span<const float> logits) {
   undecided_ = false;
   list_.clear();
   scale_ = 1;
-  return find_again();
+  return rescan();
 }
 
-/// Largest and count of a whole vocabulary.
-Status Candidates::find_again() {
+/// Computes the largest logit and the count of a whole vocabulary.
+Status Candidates::rescan() {
   scan_logits(logits_, scan_);
   scanned_ = true;
   CHIMERE_TRY(largest_, find_largest(scan_));
@@ -64,7 +64,7 @@ Status Candidates::find_again() {
   return {};
 }
 
-std::span<float> Candidates::own() {
+std::span<float> Candidates::mutable_logits() {
   if (logits_.data() != owned_.data()) {
     owned_.assign(logits_.begin(), logits_.end());
     logits_ = owned_;
@@ -76,16 +76,16 @@ double Candidates::weight(float logit) const {
   return kernels::choice_weight(logit, largest_.value, scale_);
 }
 
-Status Candidates::adjustment(std::span<const LogitAdjustment> adjustments) {
+Status Candidates::adjust(std::span<const LogitAdjustment> adjustments) {
   if (adjustments.empty()) return {};
   if (!selected()) {
-    const std::span<float> logits = own();
+    const std::span<float> logits = mutable_logits();
     for (const LogitAdjustment& e : adjustments) {
       if (e.id < 0 || static_cast<size_t>(e.id) >= logits.size()) continue;
       float& logit = logits[static_cast<size_t>(e.id)];
       if (logit != kCut) logit = e.apply(logit);
     }
-    return find_again();
+    return rescan();
   }
   std::unordered_map<int32_t, const LogitAdjustment*> by_id;
   for (const LogitAdjustment& e : adjustments) by_id.emplace(e.id, &e);
@@ -99,7 +99,7 @@ Status Candidates::adjustment(std::span<const LogitAdjustment> adjustments) {
   constexpr float kInfinity = -kCut;
   for (const Candidate& c : list_) {
     if (c.value < kInfinity) continue;
-    CHIMERE_TRY(largest_, find_largest({&kInfinity, 1}));  // an error
+    CHIMERE_TRY(largest_, find_largest({&kInfinity, 1}));  // returns the error
   }
   std::sort(list_.begin(), list_.end());
   largest_ = list_.front();
@@ -114,7 +114,7 @@ Status Candidates::assign_known(std::span<const Candidate> known, const Rest& re
   for (const Candidate& c : known) {
     if (c.id >= 0) list_.push_back(c);
   }
-  // The messages for what was found in the vocabulary are in one place.
+  // find_largest() produces the error messages.
   const bool found = !list_.empty();
   const float none = known.empty() ? kCut : known.front().value;
   CHIMERE_TRY(largest_, find_largest({found ? &list_.front().value : &none, 1}));
@@ -135,7 +135,7 @@ Distribution Candidates::distribution() const {
 }
 
 double Candidates::deviation() const {
-  // Relative to the largest logit, which keeps the sums small.
+  // Relative to the largest logit, to keep the sums small.
   double sum = 0;
   double squares = 0;
   const auto add = [&](float logit) {
@@ -161,7 +161,7 @@ void Candidates::filter(const Keep& keep) {
     count_ = static_cast<int64_t>(list_.size());
     return;
   }
-  const std::span<float> logits = own();
+  const std::span<float> logits = mutable_logits();
   scanned_ = false;
   Candidate best{kCut, -1};
   int64_t left = 0;
@@ -219,7 +219,7 @@ void Candidates::keep_largest(int64_t k) {
 }
 
 void Candidates::keep_at_least(double floor) {
-  // The largest always stays, whatever rounding makes of the floor.
+  // The largest always stays, whatever the rounding error of the floor.
   floor = std::min(floor, scaled(largest_.value));
   if (!knows_largest(floor)) return;
   if (!selected()) {
@@ -233,7 +233,8 @@ void Candidates::keep_at_least(double floor) {
   filter([&](float logit, int32_t) { return scaled(logit) >= floor; });
 }
 
-/// Whether all tokens are known with scale * logit >= floor; then there are no others any more.
+/// Whether all tokens with scale * logit >= floor are in the list. If so, the tokens outside it no
+/// longer matter.
 bool Candidates::knows_largest(double floor) {
   undecided_ = undecided_ || (rest_ && scaled(rest_->largest) >= floor);
   rest_.reset();
@@ -256,7 +257,7 @@ void Candidates::drop_before_last_at_least(double floor) {
 
 template <typename Key, typename Enough>
 void Candidates::keep_by(const Key& key, const Enough& enough) {
-  // The tokens to sort, and what the ones before them weigh.
+  // The tokens near the cut-off, to be sorted, and the weight of the tokens before them.
   std::vector<Keyed> sorted;
   double reached = 0;
   double total = 0;
@@ -286,7 +287,7 @@ void Candidates::keep_by(const Key& key, const Enough& enough) {
       const double k = key(scaled(logits_[i]));
       if (Histogram::bin(k) == bin) sorted.push_back({k, {logits_[i], static_cast<int32_t>(i)}});
     }
-    if (sorted.empty()) return;  // rounding: everything is needed to reach the share
+    if (sorted.empty()) return;  // rounding: all tokens are needed to reach the share
   }
   std::sort(sorted.begin(), sorted.end());
   size_t last = 0;
@@ -298,8 +299,8 @@ void Candidates::keep_by(const Key& key, const Enough& enough) {
   filter([&](float logit, int32_t id) { return !(end < Keyed{key(scaled(logit)), {logit, id}}); });
 }
 
-/// keep_top_p() where kFew tokens reach the share, of logits with scale 1, whose sum is the same on
-/// a card. False: more tokens are needed.
+/// keep_top_p() for the case that kFew tokens reach the share of logits with scale 1, whose sum has
+/// the same bits on a GPU. False: more tokens are needed.
 bool Candidates::keep_top_p_of_few(double share) {
   double total = 0;
   if (!selected()) {
@@ -315,7 +316,7 @@ bool Candidates::keep_top_p_of_few(double share) {
       selected() ? list_ : select_largest(logits_, scan_, std::min(count_, kFew));
   double reached = 0;
   for (size_t i = 0; i < few.size(); ++i) {
-    // What comes behind a token that is not known is not known either.
+    // The order beyond the smallest known logit is unknown.
     if (rest_ && few[i].value < rest_->largest) return false;
     reached += weight(few[i].value);
     if (reached < share * total) continue;

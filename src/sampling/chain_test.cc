@@ -1,5 +1,5 @@
-// The whole chain beside a plain computation: sort everything, compute all probabilities, cut, and
-// let the draw's definition choose.
+// Compares the whole chain with a plain implementation: sort all tokens, compute all probabilities,
+// remove tokens, and draw by definition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ struct Token {
   int32_t id = 0;
 };
 
-/// Follows llama.cpp's samplers step by step (its src/llama-sampler.cpp describes each), with the
-/// differences that docs/sampling.md lists.
+/// Follows llama.cpp's samplers step by step (described in its src/llama-sampler.cpp), with the
+/// differences listed in docs/sampling.md.
 class PlainChain {
  public:
   PlainChain(const std::vector<float>& logits, std::vector<int32_t> history, uint64_t position,
@@ -70,9 +70,9 @@ class PlainChain {
     return h;
   }
 
-  void adjustment(int32_t id, float repeat, float minus) {
+  void adjust(int32_t id, float repeat, float minus) {
     for (Token& t : tokens_) {
-      // The stage works on plain logits: what the temperature has divided comes back.
+      // The logit processor works on plain logits: undo the temperature and apply it again.
       if (t.id == id)
         t.logit =
             LogitAdjustment{id, repeat, minus}.apply(static_cast<float>(t.logit * temperature_)) /
@@ -92,14 +92,14 @@ class PlainChain {
         std::map<int32_t, int> counts;
         for (const int32_t id : window) ++counts[id];
         for (const auto& [id, n] : counts) {
-          adjustment(id, p_.repeat_penalty,
-                     static_cast<float>(n) * p_.frequency_penalty + p_.presence_penalty);
+          adjust(id, p_.repeat_penalty,
+                 static_cast<float>(n) * p_.frequency_penalty + p_.presence_penalty);
         }
         break;
       }
-      case SamplerType::kDry:  // dry_test.cc has its own plain computation
+      case SamplerType::kDry:  // dry_test.cc has its own plain implementation
         for (const LogitAdjustment& e : dry_adjustments(history_, p_.dry))
-          adjustment(e.id, e.repeat, e.minus);
+          adjust(e.id, e.repeat, e.minus);
         break;
       case SamplerType::kTopNSigma: {
         if (p_.top_n_sigma <= 0) break;
@@ -214,11 +214,12 @@ SamplingParams random_params(std::mt19937& random) {
   p.presence_penalty = pick(0, 0, 0.5);
   p.penalty_window = static_cast<int32_t>(pick(64, -1, 3, 0));
   p.dry.multiplier = pick(0, 0, 0.8);
-  // Not 2: of two tokens the lesser one is then exactly on the edge, and rounding decides.
+  // Not 2: with two tokens the lesser one would be exactly at the threshold, and rounding would
+  // decide.
   p.top_n_sigma = pick(-1, -1, 0.5, 1, 1.9);
   p.top_k = static_cast<int32_t>(pick(0, 0, 1, 7, 40, 2500));
   p.typical = pick(1, 1, 0.3, 0.9);
-  // Not 0.5: half of a few equally likely tokens are exactly on the edge.
+  // Not 0.5: half of a few equally likely tokens would be exactly at the threshold.
   p.top_p = pick(1, 1, 0.51, 0.95);
   p.min_p = pick(0, 0, 0.05, 0.5);
   p.xtc_probability = pick(0, 0.5, 1);
@@ -232,7 +233,7 @@ SamplingParams random_params(std::mt19937& random) {
   return p;
 }
 
-TEST(Chain, ChoosesWhatThePlainComputationChooses) {
+TEST(Chain, AgreesWithThePlainImplementation) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -260,7 +261,7 @@ TEST(Chain, ChoosesWhatThePlainComputationChooses) {
   }
 }
 
-TEST(Mirostat, FollowsTheDefinitionAndItsCopyReplays) {
+TEST(Mirostat, FollowsTheDefinitionAndItsCopiesReplay) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -270,7 +271,7 @@ TEST(Mirostat, FollowsTheDefinitionAndItsCopyReplays) {
     p.mirostat_tau = 3;
     p.mirostat_eta = 0.2F;
     p.temperature = 0.8F;
-    p.top_k = 1;  // takes no part
+    p.top_k = 1;  // has no effect
     p.seed = random();
     Sampler sampler(p);
     double mu = 6;
@@ -302,11 +303,11 @@ TEST(Mirostat, FollowsTheDefinitionAndItsCopyReplays) {
       negative_log_likelihoods += negative_log_likelihood;
     }
     EXPECT_NEAR(negative_log_likelihoods / kTokens, p.mirostat_tau,
-                0.4);  // which is what it is for
+                0.4);  // the purpose of Mirostat
   }
 }
 
-TEST(Stages, HaveLlamaCppsNames) {
+TEST(Samplers, HaveLlamaCppsNames) {
   for (const auto* name : {"penalties", "dry", "top_n_sigma", "top_k", "typ_p", "typical", "top_p",
                            "min_p", "xtc", "temperature"}) {
     EXPECT_TRUE(parse_sampler(name).has_value()) << name;

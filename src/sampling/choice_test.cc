@@ -22,8 +22,8 @@ using kernels::TopLogit;
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
-/// A whole row: wide or narrow, with ties, all alike (and so large that all reach the same in a
-/// race), with most tokens masked.
+/// A whole row: large or small spread, with ties, all equal (so large that all have the same Gumbel
+/// score), or mostly masked.
 std::vector<float> random_row(std::mt19937_64& random) {
   std::vector<float> row(1 + random() % (random() % 4 == 0 ? 8 : 3000));
   std::normal_distribution<float> normal(0, std::exp(static_cast<float>(random() % 9) - 4));
@@ -38,7 +38,7 @@ std::vector<float> random_row(std::mt19937_64& random) {
   return row;
 }
 
-/// Its `count` largest logits, as kernels::Ops::top_logits() gives them.
+/// The `count` largest logits of the row, as kernels::Ops::top_logits() returns them.
 std::vector<TopLogit> largest_of(const std::vector<float>& row, int32_t count) {
   std::vector<TopLogit> all;
   bool numbers = true;
@@ -63,14 +63,14 @@ float random_share(std::mt19937_64& random) {
       return 1;
     case 2:
       return std::pow(10.0F, -8 * unit(random));
-    case 3:  // of tokens that are all alike, some reach it exactly
+    case 3:  // some of several equal tokens reach it exactly
       return 0.25F * static_cast<float>(1 + random() % 3);
     default:
       return unit(random);
   }
 }
 
-/// Requests that cut to k or take the most likely token first, with other cuts in any order.
+/// Requests that apply top-k or greedy first, with other samplers in any order.
 SamplingParams random_request(std::mt19937_64& random) {
   std::uniform_real_distribution<float> unit(0, 1);
   SamplingParams p;
@@ -95,11 +95,11 @@ SamplingParams random_request(std::mt19937_64& random) {
   return p;
 }
 
-PartialLogits partial_logits_of(const std::vector<TopLogit>& largest, std::vector<Candidate>& room,
-                                const kernels::LogSumExp& sums) {
-  room.clear();
-  for (const TopLogit& t : largest) room.push_back({t.value, t.id});
-  return {.largest = room, .sums = &sums};
+PartialLogits partial_logits_of(const std::vector<TopLogit>& largest,
+                                std::vector<Candidate>& storage, const kernels::LogSumExp& sums) {
+  storage.clear();
+  for (const TopLogit& t : largest) storage.push_back({t.value, t.id});
+  return {.largest = storage, .sums = &sums};
 }
 
 TEST(ChoiceOnGpu, IsTheSamplersToken) {
@@ -108,7 +108,7 @@ TEST(ChoiceOnGpu, IsTheSamplersToken) {
   std::mt19937_64 random(seed);
   int chosen = 0;
   constexpr int kRounds = 6000;
-  std::vector<Candidate> room;
+  std::vector<Candidate> storage;
   for (int round = 0; round < kRounds; ++round) {
     const SamplingParams params = random_request(random);
     Sampler sampler(params);
@@ -116,7 +116,7 @@ TEST(ChoiceOnGpu, IsTheSamplersToken) {
     const std::optional<TokenChoice> choice = sampler.choice_on_gpu(position);
     if (!choice) continue;
     ++chosen;
-    // The rows of a step share the largest count that one of them needs.
+    // The rows of a step share the largest count that any of them needs.
     const int32_t needed = sampler.needed(kernels::kMaxTopLogits).largest;
     ASSERT_GT(needed, 0);
     const auto more = static_cast<uint64_t>(kernels::kMaxTopLogits - needed);
@@ -124,7 +124,7 @@ TEST(ChoiceOnGpu, IsTheSamplersToken) {
     const std::vector<float> row = random_row(random);
     const std::vector<TopLogit> largest = largest_of(row, count);
     const kernels::LogSumExp sums = log_sum_exp(row);
-    const auto want = sampler.sample(partial_logits_of(largest, room, sums), {}, position);
+    const auto want = sampler.sample(partial_logits_of(largest, storage, sums), {}, position);
     if (largest.front().id < 0) {  // all masked
       ASSERT_FALSE(want.ok());
       ASSERT_EQ(kernels::choose_token(largest, *choice), -1);
@@ -140,11 +140,11 @@ TEST(ChoiceOnGpu, IsTheSamplersToken) {
   EXPECT_GT(chosen, kRounds / 3);
 }
 
-TEST(ChoiceOnGpu, FindsNoTokenWhereTheSamplerRefuses) {
+TEST(ChoiceOnGpu, FindsNoTokenWhereTheSamplerFails) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
-  std::vector<Candidate> room;
+  std::vector<Candidate> storage;
   for (const float everywhere : {kMasked, -kMasked, std::nanf("")}) {
     SamplingParams params;
     params.temperature = 0.7F;
@@ -161,11 +161,11 @@ TEST(ChoiceOnGpu, FindsNoTokenWhereTheSamplerRefuses) {
     ASSERT_TRUE(choice.has_value());
     EXPECT_EQ(kernels::choose_token(largest, *choice), -1);
     const kernels::LogSumExp sums;
-    EXPECT_FALSE(sampler.sample(partial_logits_of(largest, room, sums), {}, 3).ok());
+    EXPECT_FALSE(sampler.sample(partial_logits_of(largest, storage, sums), {}, 3).ok());
   }
 }
 
-TEST(ChoiceOnGpu, IsTheHostsWhereMoreThanTheLargestLogitsCount) {
+TEST(ChoiceOnGpu, IsUnavailableWhereMoreThanTheLargestLogitsMatters) {
   class NoAuxiliary : public AuxiliaryLm {
    public:
     Status tokens(std::span<const int32_t>, std::vector<int32_t>&) override { return {}; }
@@ -190,7 +190,7 @@ TEST(ChoiceOnGpu, IsTheHostsWhereMoreThanTheLargestLogitsCount) {
                SamplerType::kTopP};
     p.min_p = 0.1F;
   }));
-  // What has no effect is no reason.
+  // Samplers without effect do not matter.
   EXPECT_TRUE(on_gpu([](Params& p) { p.penalty_window = 0, p.repeat_penalty = 2; }));
   EXPECT_TRUE(on_gpu([](Params& p) { p.xtc_probability = 0.5F, p.xtc_threshold = 0.6F; }));
 
@@ -212,7 +212,7 @@ TEST(ChoiceOnGpu, IsTheHostsWhereMoreThanTheLargestLogitsCount) {
     p.order = {SamplerType::kMinP, SamplerType::kTopK};
     p.min_p = 0.1F;
   }));
-  // More stages than a choice holds.
+  // More samplers than a choice holds.
   EXPECT_FALSE(on_gpu([](Params& p) { p.order.assign(5, SamplerType::kTopK); }));
 }
 

@@ -22,7 +22,7 @@ Result<Divergence> divergence(std::span<const float> base, std::span<const float
     const double p = exp_nonpositive(log_p);
     if (p > 0) kl += p * (log_p - (other[i] - other_sum));
   }
-  // Rounding may leave a little less than the 0 of two equal distributions.
+  // Rounding may give slightly less than 0 for equal distributions.
   return Divergence{std::max(0.0, kl), base_top.id == other_top.id};
 }
 

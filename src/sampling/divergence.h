@@ -1,4 +1,4 @@
-// How far one distribution over tokens is from another.
+// Divergence of one token distribution from another.
 #ifndef CHIMERE_SAMPLING_DIVERGENCE_H_
 #define CHIMERE_SAMPLING_DIVERGENCE_H_
 
@@ -15,8 +15,8 @@ struct Divergence {
   bool same_top = false;  ///< both have the same most likely token
 };
 
-/// Logits of the same vocabulary. Errors: kInvalidArgument (sizes differ), kInvalidData (not
-/// numbers, or all masked).
+/// Both arguments are logits of the same vocabulary. Errors: kInvalidArgument (sizes differ),
+/// kInvalidData (NaN or +infinity, or all masked).
 Result<Divergence> divergence(std::span<const float> base, std::span<const float> other);
 
 }  // namespace chimere::sampling

@@ -43,7 +43,7 @@ TEST(Divergence, AgreesWithTheDefinitionInLongDouble) {
   }
 }
 
-TEST(Divergence, MaskedTokensCountOnOneSideOnly) {
+TEST(Divergence, IsInfiniteOnlyIfTheOtherMasksAToken) {
   constexpr float kMasked = -std::numeric_limits<float>::infinity();
   const std::vector<float> all = {1, 2, 3};
   const std::vector<float> fewer = {kMasked, 2, 3};
@@ -55,7 +55,7 @@ TEST(Divergence, MaskedTokensCountOnOneSideOnly) {
   EXPECT_NEAR(one_way->kl, -std::log(1 - q0), 1e-12);
 }
 
-TEST(Divergence, RefusesWhatCannotBeCompared) {
+TEST(Divergence, RejectsIncomparableLogits) {
   EXPECT_FALSE(divergence(std::vector<float>{1, 2}, std::vector<float>{1, 2, 3}).ok());
   EXPECT_FALSE(divergence(std::vector<float>{1, NAN}, std::vector<float>{1, 2}).ok());
   EXPECT_FALSE(divergence(std::vector<float>{1, 2}, std::vector<float>{1, NAN}).ok());

@@ -5,10 +5,10 @@
 namespace chimere::sampling {
 namespace {
 
-/// Latest token first.
+/// Tokens, latest first.
 using Reversed = std::vector<int32_t>;
 
-/// Length of the longest breaker that begins `age` tokens before the end; 0 if none does.
+/// Length of the longest breaker that begins `age` tokens before the end; 0: none.
 size_t breaker_length(const Reversed& tokens, size_t age, const DryBreakers& breakers) {
   size_t length = breakers.single.contains(tokens[age]) ? 1 : 0;
   const auto it = breakers.longer.find(tokens[age]);
@@ -22,7 +22,7 @@ size_t breaker_length(const Reversed& tokens, size_t age, const DryBreakers& bre
   return length;
 }
 
-/// Tokens behind the last breaker.
+/// Number of tokens after the last breaker.
 size_t unbroken_length(const Reversed& tokens, const DryBreakers* breakers) {
   if (breakers == nullptr) return tokens.size();
   for (size_t age = 0; age < tokens.size(); ++age) {
@@ -32,7 +32,7 @@ size_t unbroken_length(const Reversed& tokens, const DryBreakers* breakers) {
   return tokens.size();
 }
 
-/// z[k]: how many tokens from k on equal those from 0 on (Gusfield 1997, section 1.4).
+/// z[k]: number of tokens from k that equal those from 0 (Gusfield 1997, section 1.4).
 std::vector<size_t> z_function(const Reversed& tokens) {
   const size_t n = tokens.size();
   std::vector<size_t> z(n, 0);
@@ -49,8 +49,8 @@ std::vector<size_t> z_function(const Reversed& tokens) {
   return z;
 }
 
-/// multiplier * base^exponent, by multiplications: the same bits on every machine. Bounded, so that
-/// long repetitions do not end in an infinity, which would forbid the token.
+/// multiplier * base^exponent by repeated multiplication: the same bits on every machine. Bounded,
+/// since an infinite penalty would mask the token.
 float penalty(const DryParams& params, size_t exponent) {
   constexpr double kMost = 1e30;
   double power = params.multiplier;

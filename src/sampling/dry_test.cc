@@ -23,13 +23,13 @@ Penalties got(const std::vector<int32_t>& history, const DryParams& params) {
   return out;
 }
 
-/// The definition, by comparing everything with everything.
+/// The definition, by comparing all pairs of positions.
 Penalties expected(std::vector<int32_t> tokens, const DryParams& p) {
   if (p.window > 0 && tokens.size() > static_cast<size_t>(p.window)) {
     tokens.erase(tokens.begin(), tokens.end() - p.window);
   }
   const auto n = static_cast<int>(tokens.size());
-  // Tokens behind the end of the last breaker.
+  // Number of tokens after the last breaker.
   int limit = n;
   for (int at = n - 1; at >= 0 && limit == n; --at) {
     int longest = p.breakers->single.contains(tokens[at]) ? 1 : 0;
@@ -58,10 +58,10 @@ Penalties expected(std::vector<int32_t> tokens, const DryParams& p) {
   return out;
 }
 
-TEST(Dry, PenalisesWhatWouldContinueWithARepetition) {
+TEST(Dry, PenalisesTokensThatContinueARepetition) {
   DryParams p;
   p.multiplier = 0.8F;
-  // "1 2 3" has come before with 4 behind it: 3 tokens, of which 2 are free.
+  // "1 2 3" occurred before, followed by 4: length 3, of which 2 are free.
   EXPECT_EQ(got({1, 2, 3, 4, 9, 1, 2, 3}, p).size(), 1U);
   EXPECT_NEAR(got({1, 2, 3, 4, 9, 1, 2, 3}, p)[4], 0.8 * 1.75, 1e-6);
   EXPECT_NEAR(got({2, 3, 4, 9, 2, 3}, p)[4], 0.8, 1e-6);

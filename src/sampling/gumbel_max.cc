@@ -37,8 +37,8 @@ class GumbelMax {
   int32_t winner_ = -1;
 };
 
-/// Vectors of the compiler, which does not find them itself: kLanes blocks of random numbers, two
-/// ids each.
+/// Explicit compiler vectors, because the loop is not vectorised automatically: kLanes blocks of
+/// random numbers, two ids each.
 template <int kLanes>
 struct Vector {
   static constexpr size_t kIds = 2 * kLanes;
@@ -49,7 +49,7 @@ struct Vector {
 
 constexpr uint64_t kLow = 0xffffffff;
 
-/// The upper words of the numbers of the ids from `first` (even) on.
+/// The high words of the random numbers of the ids from `first` (even).
 template <int kLanes>
 [[gnu::always_inline]] inline void high_words(const Draw& draw, size_t first,
                                               typename Vector<kLanes>::Ints& out) {
@@ -64,12 +64,12 @@ template <int kLanes>
   Words c2 = Words{} + counter[2];
   Words c3 = Words{} + counter[3];
   kernels::philox4x32(c0, c1, c2, c3, kernels::key_of(draw.seed));
-  // Of an even id and the odd one behind it, as they lie in memory.
+  // Those of an even id and the following odd id, in memory order.
   const Words high = (c1 & kLow) | c3 << 32;
   std::memcpy(&out, &high, sizeof(out));
 }
 
-/// Whether a lane is not zero.
+/// Whether any lane is non-zero.
 template <typename Ints>
 [[gnu::always_inline]] inline bool any(const Ints& ints) {
   std::array<uint64_t, sizeof(Ints) / 8> parts;
@@ -86,24 +86,22 @@ template <int kLanes>
   using Ints = typename Vector<kLanes>::Ints;
   using Floats = typename Vector<kLanes>::Floats;
   constexpr size_t kIds = Vector<kLanes>::kIds;
-  GumbelMax gumbel_argmax(draw);
-  gumbel_argmax.offer(largest.value,
-                      largest.id);  // first, so that most of the others are passed over
+  GumbelMax search(draw);
+  search.offer(largest.value, largest.id);  // first, so that most others are skipped
   const auto scale = static_cast<float>(draw.scale);
   constexpr float kLn2 = 0.69314718F;
   const size_t whole = logits.size() / kIds * kIds;
   for (size_t first = 0; first < whole; first += kIds) {
-    // What f32 may have rounded away in the bounds below: far less than this.
-    const auto best =
-        static_cast<float>(gumbel_argmax.best() - 1e-3 - 1e-5 * std::fabs(gumbel_argmax.best()));
+    // Slack for rounding of the f32 bounds below, which is far smaller.
+    const auto best = static_cast<float>(search.best() - 1e-3 - 1e-5 * std::fabs(search.best()));
     Floats scaled;
     std::memcpy(&scaled, logits.data() + first, sizeof(scaled));
     scaled *= scale;
     if (!any(scaled >= best - static_cast<float>(kLargestGumbel))) continue;
     Ints high;
     high_words<kLanes>(draw, first, high);
-    // A bound of -ln(-ln u) without logarithms: it is at most -ln(1 - u), and 1 - u > 2^(e - 23)
-    // with e = floor(log2 of the upper 23 bits of 1 - u), which stands in the exponent of a float.
+    // An upper bound of -ln(-ln u) without logarithms: it is at most -ln(1 - u), and 1 - u > 2^(e -
+    // 23) with e = floor(log2 of the upper 23 bits of 1 - u), read from the exponent of a float.
     const Floats bits = __builtin_convertvector(~high >> 9 & 0x7fffff, Floats);
     Ints exponent;
     std::memcpy(&exponent, &bits, sizeof(exponent));
@@ -112,15 +110,14 @@ template <int kLanes>
     const Ints may_win = scaled + bound >= best;
     if (!any(may_win)) continue;
     for (size_t j = 0; j < kIds; ++j) {
-      if (may_win[j] != 0) gumbel_argmax.offer(logits[first + j], static_cast<int32_t>(first + j));
+      if (may_win[j] != 0) search.offer(logits[first + j], static_cast<int32_t>(first + j));
     }
   }
-  for (size_t i = whole; i < logits.size(); ++i)
-    gumbel_argmax.offer(logits[i], static_cast<int32_t>(i));
-  return gumbel_argmax.winner();
+  for (size_t i = whole; i < logits.size(); ++i) search.offer(logits[i], static_cast<int32_t>(i));
+  return search.winner();
 }
 
-// The loop for what this processor has; the bits are the same.
+// Variants by instruction set, selected at run time; all give the same bits.
 #if defined(__x86_64__)
 CHIMERE_FOR_AVX512 int32_t gumbel_argmax_avx512(std::span<const float> l, const Candidate& c,
                                                 const Draw& d) {
@@ -135,9 +132,9 @@ CHIMERE_FOR_AVX2 int32_t gumbel_argmax_avx2(std::span<const float> l, const Cand
 }  // namespace
 
 int32_t gumbel_argmax(std::span<const Candidate> candidates, const Draw& draw) {
-  GumbelMax gumbel_argmax(draw);
-  for (const Candidate& c : candidates) gumbel_argmax.offer(c.value, c.id);
-  return gumbel_argmax.winner();
+  GumbelMax search(draw);
+  for (const Candidate& c : candidates) search.offer(c.value, c.id);
+  return search.winner();
 }
 
 int32_t gumbel_argmax(std::span<const float> logits, const Candidate& largest, const Draw& draw) {

@@ -1,4 +1,4 @@
-// The draw: Gumbel-max over the tokens that are left.
+// Gumbel-max sampling.
 #ifndef CHIMERE_SAMPLING_GUMBEL_MAX_H_
 #define CHIMERE_SAMPLING_GUMBEL_MAX_H_
 
@@ -9,7 +9,7 @@
 
 namespace chimere::sampling {
 
-/// Of which numbers a draw is a function besides the logits.
+/// The parameters of a draw besides the logits.
 struct Draw {
   uint64_t seed = 0;
   uint64_t position = 0;
@@ -21,7 +21,7 @@ struct Draw {
 /// tokens; ties go to the lower id; tokens at -infinity never win. -1 if there is none.
 int32_t gumbel_argmax(std::span<const Candidate> candidates, const Draw& draw);
 
-/// The same over a whole vocabulary; `largest`: its largest logit. About 1 ms for 248k tokens: the
+/// The same over a whole vocabulary. `largest`: its largest logit. About 1 ms for 248k tokens:
 /// random numbers are computed in blocks, and logarithms only for the few tokens that may win.
 int32_t gumbel_argmax(std::span<const float> logits, const Candidate& largest, const Draw& draw);
 

@@ -14,7 +14,7 @@
 namespace chimere::sampling {
 namespace {
 
-/// The definition, for every token.
+/// The definition, applied to every token.
 int32_t winner(const std::vector<float>& logits, const Draw& draw) {
   double best = -std::numeric_limits<double>::infinity();
   int32_t id = -1;
@@ -30,7 +30,7 @@ int32_t winner(const std::vector<float>& logits, const Draw& draw) {
   return id;
 }
 
-TEST(GumbelMax, BlocksAndListsChooseWhatTheDefinitionChooses) {
+TEST(GumbelMax, BlocksAndListsAgreeWithTheDefinition) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);

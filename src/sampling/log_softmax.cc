@@ -18,7 +18,8 @@ constexpr float kMasked = -std::numeric_limits<float>::infinity();
 constexpr size_t kPiece = kernels::kExpPiece;
 constexpr size_t kLanes = kernels::kExpLanes;
 
-/// kPiece logits from `first` on: the last ones as masked behind the end, in `padded`.
+/// The kPiece logits from `first`; a short last piece is copied to `padded` and filled up with
+/// masked logits.
 [[gnu::always_inline]] inline const float* piece_at(std::span<const float> logits, size_t first,
                                                     std::array<float, kPiece>& padded) {
   const float* const piece = logits.data() + first;
@@ -29,7 +30,7 @@ constexpr size_t kLanes = kernels::kExpLanes;
   return padded.data();
 }
 
-/// The tree of a piece's partial sums.
+/// Pairwise sum of a piece's partial sums.
 [[gnu::always_inline]] inline double tree(const std::array<float, kLanes>& lanes) {
   std::array<double, kLanes> sum;
   for (size_t i = 0; i < kLanes; ++i) sum[i] = static_cast<double>(lanes[i]);
@@ -39,7 +40,7 @@ constexpr size_t kLanes = kernels::kExpLanes;
   return sum[0];
 }
 
-/// As kernels::row_log_sum_exp(), with the same bits, in loops that vectorise.
+/// Same bits as kernels::row_log_sum_exp(), in loops that vectorise.
 [[gnu::always_inline]] inline kernels::LogSumExp sum_in_pieces(std::span<const float> logits) {
   std::vector<kernels::LogSumExp> pieces;
   pieces.reserve((logits.size() + kPiece - 1) / kPiece);
@@ -73,7 +74,7 @@ constexpr size_t kLanes = kernels::kExpLanes;
   return kernels::add_exp_pieces(pieces);
 }
 
-// The loops for what this processor has; the bits are the same.
+// Variants by instruction set, selected at run time; all give the same bits.
 #if defined(__x86_64__)
 CHIMERE_FOR_AVX512 kernels::LogSumExp sum_avx512(std::span<const float> l) {
   return sum_in_pieces(l);
@@ -84,20 +85,20 @@ CHIMERE_FOR_AVX2 kernels::LogSumExp sum_avx2(std::span<const float> l) { return 
 }  // namespace
 
 Distribution summarise(std::span<const float> logits, float largest, double scale) {
-  // Eight interleaved partial sums: a fixed order that vectorises. Exponentials are computed a
-  // block ahead of the sums, so that they do not wait for each other.
+  // Eight interleaved partial sums: a fixed order that vectorises. Exponentials are computed per
+  // block, ahead of the sums, to break the dependency chain.
   constexpr size_t kLanes = 8;
   constexpr size_t kBlock = 64;
   std::array<double, kLanes> sum{};
-  std::array<double, kLanes> weighted{};  // of x e^x, for the entropy
+  std::array<double, kLanes> weighted{};  // sums of x e^x, for the entropy
   std::array<double, kBlock> x{};
   std::array<double, kBlock> e{};
   const double max = largest;
   for (size_t first = 0; first < logits.size(); first += kBlock) {
     const auto block = logits.subspan(first, std::min(kBlock, logits.size() - first));
     for (size_t i = 0; i < block.size(); ++i) {
-      // Clamped, so that a masked token adds 708 e^-708 and not infinity times zero; no branch, so
-      // that it vectorises.
+      // Clamped, so that a masked token contributes 708 e^-708 instead of infinity times zero;
+      // branch-free, so that it vectorises.
       x[i] = std::max(-708.0, (static_cast<double>(block[i]) - max) * scale);
       e[i] = exp_nonpositive(x[i]);
     }
@@ -120,7 +121,7 @@ Distribution summarise(std::span<const float> logits, float largest, double scal
     }
   }
   const double log_total = log_positive(sum[0]);
-  // H = -sum p ln p = ln Z - (1/Z) sum x e^x, with everything relative to the maximum.
+  // H = -sum p ln p = ln Z - (1/Z) sum x e^x, relative to the maximum.
   return {max * scale + log_total, std::max(0.0, log_total - weighted[0] / sum[0]), 1.0 / sum[0]};
 }
 
@@ -145,9 +146,9 @@ void to_logprobs(std::span<Candidate> logits, const Distribution& distribution) 
 std::vector<Candidate> top_logprobs(std::span<const float> logits, const Distribution& distribution,
                                     int64_t k) {
   if (k <= 0) return {};
-  LogitScan of;
-  scan_logits(logits, of);
-  std::vector<Candidate> top = select_largest(logits, of, k);
+  LogitScan scan;
+  scan_logits(logits, scan);
+  std::vector<Candidate> top = select_largest(logits, scan, k);
   to_logprobs(top, distribution);
   return top;
 }

@@ -44,7 +44,7 @@ TEST(Summarise, AgreesWithTheDefinitionInLongDouble) {
   }
 }
 
-TEST(Summarise, SinglePrecisionIsCloseToTheDefinition) {
+TEST(Summarise, SinglePrecisionIsCloseToDoublePrecision) {
   std::mt19937 random(7);
   for (int round = 0; round < 60; ++round) {
     const size_t n = 1 + random() % 5000;
@@ -61,7 +61,7 @@ TEST(Summarise, SinglePrecisionIsCloseToTheDefinition) {
   }
 }
 
-TEST(LogSumExp, HaveTheBitsOfTheirDefinition) {
+TEST(LogSumExp, HasTheBitsOfItsDefinition) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);

@@ -1,4 +1,4 @@
-// Changes to the logits of single tokens.
+// Changes to the logits of individual tokens.
 #ifndef CHIMERE_SAMPLING_LOGIT_ADJUSTMENT_H_
 #define CHIMERE_SAMPLING_LOGIT_ADJUSTMENT_H_
 
@@ -6,8 +6,7 @@
 
 namespace chimere::sampling {
 
-/// A positive logit is divided by `repeat`, another one multiplied by it; then `minus` is taken
-/// away.
+/// Divides a positive logit by `repeat` and multiplies any other by it; then subtracts `minus`.
 struct LogitAdjustment {
   int32_t id = 0;
   float repeat = 1;

@@ -15,14 +15,15 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr size_t kInterleave = LogitScan::kInterleave;
 constexpr size_t kSuperBlock = kInterleave * LogitScan::kBlock;
 
-/// What the strands of a block hold.
+/// The maxima of kInterleave adjacent blocks.
 struct Blocks {
   std::array<float, kInterleave> most;
   int64_t masked = 0;
-  bool good = true;  ///< all are numbers below +infinity
+  bool good = true;  ///< all are finite or masked
 };
 
-/// kLanes neighbouring strands at a time, as vectors of the compiler: it does not find them itself.
+/// Explicit compiler vectors of kLanes neighbouring blocks, because the loop is not vectorised
+/// automatically.
 template <int kLanes>
 struct Vector {
   using Floats [[gnu::vector_size(4 * kLanes)]] = float;
@@ -30,7 +31,7 @@ struct Vector {
 };
 
 template <int kLanes>
-[[gnu::always_inline]] inline void look_at(const float* logits, size_t rows, Blocks& out) {
+[[gnu::always_inline]] inline void scan_superblock(const float* logits, size_t rows, Blocks& out) {
   using Floats = typename Vector<kLanes>::Floats;
   using Ints = typename Vector<kLanes>::Ints;
   for (size_t first = 0; first < kInterleave; first += kLanes) {
@@ -67,7 +68,7 @@ template <int kLanes>
       out.masked -= static_cast<int64_t>(kSuperBlock - n);
     }
     Blocks blocks;
-    look_at<kLanes>(superblock, LogitScan::kBlock, blocks);
+    scan_superblock<kLanes>(superblock, LogitScan::kBlock, blocks);
     out.masked += blocks.masked;
     if (!blocks.good) {
       out.largest = {kInfinity, -1};
@@ -83,7 +84,7 @@ template <int kLanes>
   }
 }
 
-// The loop for what this processor has; the bits are the same.
+// Variants by instruction set, selected at run time; all give the same bits.
 #if defined(__x86_64__)
 CHIMERE_FOR_AVX512 void scan_logits_avx512(std::span<const float> l, LogitScan& s) {
   scan_blocks<16>(l, s);
@@ -111,15 +112,15 @@ std::vector<Candidate> select_largest(std::span<const float> logits, const Logit
   k = std::min(k, static_cast<int64_t>(logits.size()) - of.masked);
   if (k <= 0) return kept;
   const auto nth = static_cast<std::ptrdiff_t>(k) - 1;
-  // k strands have a logit that is not below the threshold.
+  // At least k blocks have a logit not below the threshold.
   float threshold = std::numeric_limits<float>::lowest();
   if (nth < static_cast<std::ptrdiff_t>(of.maxima.size())) {
     std::vector<float> maxima = of.maxima;
     std::nth_element(maxima.begin(), maxima.begin() + nth, maxima.end(), std::greater<>());
     threshold = std::max(threshold, maxima[static_cast<size_t>(nth)]);
   }
-  // What is not below it is collected; of 2k the worse half is thrown away, which raises it: the
-  // selections cost O(1) for each that is collected.
+  // Collects the logits that reach the threshold; at 2k of them the lower half is dropped and the
+  // threshold raised, so that selection costs amortised O(1) per collected logit.
   const size_t capacity = static_cast<size_t>(k) * 2;
   kept.reserve(std::min(capacity, logits.size()));
   const auto keep_best = [&] {
@@ -143,16 +144,16 @@ std::vector<Candidate> select_largest(std::span<const float> logits, const Logit
   return kept;
 }
 
-Result<Candidate> find_largest(const LogitScan& scan_logits) {
-  if (scan_logits.largest.value == kInfinity) {
+Result<Candidate> find_largest(const LogitScan& scan) {
+  if (scan.largest.value == kInfinity) {
     return invalid_data(
         "The model produced logits that are not numbers; its file may be damaged (try another "
         "download).");
   }
-  if (scan_logits.largest.id < 0) {
+  if (scan.largest.id < 0) {
     return invalid_data("No token is left to choose from: every logit is masked.");
   }
-  return scan_logits.largest;
+  return scan.largest;
 }
 
 Result<Candidate> find_largest(std::span<const float> logits) {

@@ -1,4 +1,4 @@
-// What one pass over a vocabulary of logits finds.
+// One pass over a vocabulary of logits: the largest logit and block maxima.
 #ifndef CHIMERE_SAMPLING_LOGIT_SCAN_H_
 #define CHIMERE_SAMPLING_LOGIT_SCAN_H_
 
@@ -16,41 +16,42 @@ struct Candidate {
   float value = 0;
   int32_t id = 0;
 
-  /// Larger first, ties to the lower id.
+  /// Larger values first, ties to the lower id.
   friend bool operator<(const Candidate& a, const Candidate& b) {
     return a.value > b.value || (a.value == b.value && a.id < b.id);
   }
 };
 
-/// The logits are cut into strands of at most kBlock, each with every kInterleave-th of kInterleave
-/// * kBlock neighbours: strand s has the ids first(s), first(s) + kInterleave, ..., which are
-/// maxima of whole vectors. Few strands hold a large logit, and nobody has to look at the others
-/// again.
+/// The logits are divided into interleaved blocks of at most kBlock: each kInterleave * kBlock
+/// neighbouring logits form kInterleave blocks, and block b consists of the ids first(b), first(b)
+/// + kInterleave, ..., so that block maxima are element-wise maxima of whole vectors. Few blocks
+/// contain a large logit, and later passes skip all the others.
 struct LogitScan {
   static constexpr size_t kInterleave = 16;
   static constexpr size_t kBlock = 64;
 
-  Candidate largest;   ///< {+infinity, -1} if a logit is that or no number; id -1: all masked
+  Candidate largest;   ///< {+infinity, -1} if a logit is NaN or +infinity; id -1: all masked
   int64_t masked = 0;  ///< logits at -infinity
-  std::vector<float> maxima;  ///< of the strands; those that would begin behind the end are masked
+  /// Of the blocks; -infinity for blocks beyond the end.
+  std::vector<float> maxima;
 
   static size_t first(size_t block) {
     return block / kInterleave * kInterleave * kBlock + block % kInterleave;
   }
 };
 
-/// Fills in `out`, whose memory is used again.
+/// Fills `out`, reusing its memory.
 void scan_logits(std::span<const float> logits, LogitScan& out);
 
-/// The k largest logits in order (fewer if the vocabulary has fewer); `of`: their survey, without
-/// errors. Tokens at -infinity are masked and never appear.
+/// The k largest logits, sorted (fewer if the vocabulary is smaller). `of`: the scan of `logits`,
+/// without errors. Tokens at -infinity are masked and never returned.
 std::vector<Candidate> select_largest(std::span<const float> logits, const LogitScan& of,
                                       int64_t k);
 
 /// The largest logit. Errors: kInvalidData if one is NaN or +infinity, or if all are -infinity.
 Result<Candidate> find_largest(std::span<const float> logits);
-/// The same of a survey.
-Result<Candidate> find_largest(const LogitScan& scan_logits);
+/// The same from a scan.
+Result<Candidate> find_largest(const LogitScan& scan);
 
 }  // namespace chimere::sampling
 

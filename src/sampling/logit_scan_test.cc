@@ -15,9 +15,9 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::vector<Candidate> select_largest(const std::vector<float>& logits, int64_t k) {
-  LogitScan of;
-  scan_logits(logits, of);
-  return select_largest(logits, of, k);
+  LogitScan scan;
+  scan_logits(logits, scan);
+  return select_largest(logits, scan, k);
 }
 
 TEST(SelectLargest, EqualsAFullSortWithTiesToTheLowerId) {
@@ -29,7 +29,8 @@ TEST(SelectLargest, EqualsAFullSortWithTiesToTheLowerId) {
     const unsigned distinct = 1 + random() % 400;  // few distinct values: many ties
     std::vector<float> logits(n);
     for (float& l : logits) l = static_cast<float>(random() % distinct) - 100;
-    if (round % 3 == 0) std::sort(logits.begin(), logits.end());  // worst case: always a new best
+    if (round % 3 == 0)
+      std::sort(logits.begin(), logits.end());  // worst case: each logit is a new maximum
     std::vector<Candidate> expected;
     for (size_t i = 0; i < n; ++i) expected.push_back({logits[i], static_cast<int32_t>(i)});
     std::sort(expected.begin(), expected.end());
@@ -53,7 +54,7 @@ TEST(SelectLargest, NeverReturnsMaskedTokens) {
   EXPECT_TRUE(select_largest(logits, 0).empty());
 }
 
-TEST(FindLargest, RefusesWhatIsNoDistribution) {
+TEST(FindLargest, RejectsInvalidLogits) {
   EXPECT_EQ(find_largest(std::vector<float>{1, 3, 3}).value().id, 1);
   EXPECT_FALSE(find_largest(std::vector<float>{1, NAN, 0}).ok());
   EXPECT_FALSE(find_largest(std::vector<float>{1, kInfinity}).ok());
@@ -61,7 +62,7 @@ TEST(FindLargest, RefusesWhatIsNoDistribution) {
   EXPECT_FALSE(find_largest(std::span<const float>()).ok());
 }
 
-TEST(FindLargest, IsThePlainLoop) {
+TEST(FindLargest, AgreesWithThePlainLoop) {
   std::mt19937 random(9);
   for (int round = 0; round < 200; ++round) {
     std::vector<float> logits(1 + random() % 1500);

@@ -10,7 +10,7 @@
 namespace chimere::sampling {
 namespace {
 
-// Known answers of the authors' Random123 distribution (kat_vectors).
+// Known answers from the authors' Random123 distribution (kat_vectors).
 TEST(Philox, GivesTheKnownAnswers) {
   using Block = std::array<uint32_t, 4>;
   EXPECT_EQ(kernels::philox4x32({0, 0, 0, 0}, {0, 0}),

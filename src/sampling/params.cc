@@ -25,7 +25,7 @@ Error out_of_range(const char* name, const char* range) {
 }  // namespace
 
 std::optional<SamplerType> parse_sampler(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, SamplerType>, 10> kStages = {
+  static constexpr std::array<std::pair<std::string_view, SamplerType>, 10> kSamplers = {
       {{"penalties", SamplerType::kPenalties},
        {"dry", SamplerType::kDry},
        {"top_n_sigma", SamplerType::kTopNSigma},
@@ -37,8 +37,8 @@ std::optional<SamplerType> parse_sampler(std::string_view name) {
        {"xtc", SamplerType::kXtc},
        {"temperature", SamplerType::kTemperature}}};
   const auto* it =
-      std::ranges::find(kStages, name, &std::pair<std::string_view, SamplerType>::first);
-  if (it == kStages.end()) return std::nullopt;
+      std::ranges::find(kSamplers, name, &std::pair<std::string_view, SamplerType>::first);
+  if (it == kSamplers.end()) return std::nullopt;
   return it->second;
 }
 
@@ -61,11 +61,12 @@ Status validate(const SamplingParams& p) {
       {"mirostat-lr", p.mirostat_eta, 0, 10, "from 0 to 10"},
   }};
   for (const Range& r : ranges) {
-    // False for NaN, which is in no range.
+    // False for NaN.
     const bool within = r.min <= r.value && r.value <= r.max;
     if (!within) return out_of_range(r.name, r.text);
   }
-  // Below 0.001 a division by the temperature only amplifies rounding: that is greedy, so say so.
+  // Below 0.001, dividing by the temperature only amplifies rounding; greedy decoding has its own
+  // value.
   const bool warm = 0.001F <= p.temperature && p.temperature <= 100;
   if (p.temperature != 0 && !warm) return out_of_range("temp", "0 (greedy) or from 0.001 to 100");
   if (p.penalty_window < -1) return out_of_range("repeat-last-n", "-1 (everything), 0 or more");

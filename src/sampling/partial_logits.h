@@ -1,4 +1,4 @@
-// What a choice needs of a row of logits, where it is less than all of them.
+// A row of logits of which only a part was copied from the GPU.
 #ifndef CHIMERE_SAMPLING_PARTIAL_LOGITS_H_
 #define CHIMERE_SAMPLING_PARTIAL_LOGITS_H_
 
@@ -11,27 +11,27 @@
 
 namespace chimere::sampling {
 
-/// A row of logits that lies elsewhere, as far as it is known.
+/// The known part of a row of logits.
 struct PartialLogits {
-  /// The largest logits of the tokens that are not listed, in order. Ids below 0 are places that no
-  /// token was left for; a first one with +infinity stands for logits that are not numbers.
+  /// The largest logits of the tokens outside `selected`, sorted. Ids below 0 are unused places; a
+  /// first one with +infinity reports logits that are NaN or +infinity.
   std::span<const Candidate> largest;
-  /// Tokens, each once, with their logits, which may be masked.
+  /// Requested tokens, each once, with their logits, which may be masked.
   std::span<const Candidate> selected = {};
-  /// Of the whole row; nullptr: not known.
+  /// Log-sum-exp statistics of the whole row; nullptr: not requested.
   const kernels::LogSumExp* sums = nullptr;
 };
 
-/// What an partial logits must have beside the tokens that Sampler::list() names.
+/// What partial logits must contain besides the tokens of Sampler::selected_ids().
 struct Needed {
-  int32_t largest = 0;  ///< 0: an partial logits is not enough, all logits are needed
+  int32_t largest = 0;  ///< 0: partial logits are not sufficient; the whole row is needed
   bool sums = false;
 
   friend bool operator==(const Needed&, const Needed&) = default;
 };
 
-/// The known tokens that are not masked, in order, in place of `out`; as PartialLogits::largest
-/// where they are not numbers, or none.
+/// Writes the known unmasked tokens to `out`, sorted. If the logits are NaN or +infinity, or if
+/// there are none, `out` is PartialLogits::largest.
 void merge(const PartialLogits& partial_logits, std::vector<Candidate>& out);
 
 }  // namespace chimere::sampling

@@ -13,7 +13,7 @@
 namespace chimere::sampling {
 namespace {
 
-bool does_something(SamplerType sampler, const SamplingParams& p) {
+bool has_effect(SamplerType sampler, const SamplingParams& p) {
   switch (sampler) {
     case SamplerType::kPenalties:
       return p.penalty_window != 0 &&
@@ -38,18 +38,18 @@ bool does_something(SamplerType sampler, const SamplingParams& p) {
   return false;
 }
 
-/// Stages that change logits of few tokens and cut none.
-bool adjustments(SamplerType sampler) {
+/// Samplers that change the logits of few tokens and remove none.
+bool is_adjustment(SamplerType sampler) {
   return sampler == SamplerType::kPenalties || sampler == SamplerType::kDry;
 }
 
-/// Stages that never cut the most likely token and leave it the most likely one.
+/// Samplers that never remove the most likely token nor change which one it is.
 bool keeps_first(SamplerType sampler) {
   return sampler == SamplerType::kTopNSigma || sampler == SamplerType::kTopK ||
          sampler == SamplerType::kTopP || sampler == SamplerType::kMinP;
 }
 
-/// The order without what has no effect.
+/// The sampler order without samplers that have no effect.
 std::vector<SamplerType> effective_order(const SamplingParams& p) {
   std::vector<SamplerType> order;
   if (p.mirostat == 2) {
@@ -57,8 +57,8 @@ std::vector<SamplerType> effective_order(const SamplingParams& p) {
   } else {
     order = p.order;
   }
-  std::erase_if(order, [&](SamplerType s) { return !does_something(s, p); });
-  // What only cuts tails says nothing before a temperature of 0.
+  std::erase_if(order, [&](SamplerType s) { return !has_effect(s, p); });
+  // Samplers that only remove unlikely tokens have no effect before a temperature of 0.
   const auto greedy = std::ranges::find(order, SamplerType::kTemperature);
   if (p.temperature == 0 && p.dynatemp_range == 0 && greedy != order.end()) {
     auto first = greedy;
@@ -76,12 +76,12 @@ Sampler::Sampler(SamplingParams params)
       mu_(2.0 * static_cast<double>(params_.mirostat_tau)) {}
 
 Status Sampler::apply_bias() {
-  std::unordered_map<int32_t, float> sums;  // several for one token add up
+  std::unordered_map<int32_t, float> sums;  // biases of the same token add up
   for (const LogitBias& b : params_.logit_bias) sums[b.id] += b.bias;
   std::vector<LogitAdjustment> adjustments;
   adjustments.reserve(sums.size());
   for (const auto& [id, bias] : sums) adjustments.push_back({id, 1, -bias});
-  return candidates_.adjustment(adjustments);
+  return candidates_.adjust(adjustments);
 }
 
 std::vector<LogitAdjustment> Sampler::penalty_adjustments(std::span<const int32_t> history) const {
@@ -106,7 +106,7 @@ void Sampler::apply_temperature() {
     const double high = temperature + params_.dynatemp_range;
     const double most = log_positive(static_cast<double>(candidates_.count()));
     const double share = std::min(1.0, candidates_.distribution().entropy / most);
-    // share^exponent, without the C library's pow(), whose bits depend on the machine.
+    // share^exponent without the C library's pow(), whose bits depend on the machine.
     const double power = share > 0
                              ? exp_nonpositive(params_.dynatemp_exponent * log_positive(share))
                              : static_cast<double>(params_.dynatemp_exponent == 0);
@@ -123,7 +123,7 @@ void Sampler::apply_xtc(uint64_t position) {
   if (kernels::uniform(params_.seed, position, 0, kernels::RandomStream::kXtc) >
       params_.xtc_probability)
     return;
-  // p >= threshold in terms of the logit; with a threshold of 0 every token is likely enough.
+  // p >= threshold as a floor of the logit; a threshold of 0 accepts every token.
   const double floor = params_.xtc_threshold > 0
                            ? candidates_.distribution().log_sum +
                                  log_positive(static_cast<double>(params_.xtc_threshold))
@@ -135,9 +135,9 @@ Status Sampler::apply(SamplerType sampler, std::span<const int32_t> history, uin
   const double top = candidates_.largest().value * candidates_.scale();
   switch (sampler) {
     case SamplerType::kPenalties:
-      return candidates_.adjustment(penalty_adjustments(history));
+      return candidates_.adjust(penalty_adjustments(history));
     case SamplerType::kDry:
-      return candidates_.adjustment(dry_adjustments(history, params_.dry));
+      return candidates_.adjust(dry_adjustments(history, params_.dry));
     case SamplerType::kTopNSigma:
       candidates_.keep_at_least(top - params_.top_n_sigma * candidates_.deviation() *
                                           candidates_.scale());
@@ -208,10 +208,11 @@ Needed Sampler::needed(int32_t most) const {
     return n <= most ? Needed{std::max(n, p.logprobs), p.logprobs >= 0 || p.auxiliary} : Needed{};
   };
   const auto few = static_cast<int32_t>(std::min<int64_t>(most, Candidates::kFew));
-  bool changed = p.auxiliary || !p.logit_bias.empty();  // what the sums are of
+  bool changed =
+      p.auxiliary || !p.logit_bias.empty();  // the sums describe the unchanged logits only
   for (const SamplerType sampler : order_) {
-    changed = changed || adjustments(sampler) || sampler == SamplerType::kTemperature;
-    if (adjustments(sampler)) continue;
+    changed = changed || is_adjustment(sampler) || sampler == SamplerType::kTemperature;
+    if (is_adjustment(sampler)) continue;
     if (sampler == SamplerType::kTopK) return enough(p.top_k);
     if (sampler == SamplerType::kMinP) return enough(few);
     if (sampler == SamplerType::kTopP && !changed) {
@@ -255,8 +256,8 @@ std::optional<kernels::TokenChoice> Sampler::choice_on_gpu(uint64_t position) co
   return choice;
 }
 
-Status Sampler::list(std::span<const int32_t> history, int64_t vocabulary,
-                     std::vector<int32_t>& out) const {
+Status Sampler::selected_ids(std::span<const int32_t> history, int64_t vocabulary,
+                             std::vector<int32_t>& out) const {
   out.clear();
   if (params_.auxiliary) CHIMERE_CHECK_OK(params_.auxiliary->tokens(history, out));
   for (const LogitBias& b : params_.logit_bias) out.push_back(b.id);
@@ -266,7 +267,8 @@ Status Sampler::list(std::span<const int32_t> history, int64_t vocabulary,
   for (const SamplerType sampler : order_) {
     if (sampler == SamplerType::kPenalties) add(penalty_adjustments(history));
     if (sampler == SamplerType::kDry) add(dry_adjustments(history, params_.dry));
-    if (!adjustments(sampler) && (sampler != SamplerType::kTemperature || params_.temperature == 0))
+    if (!is_adjustment(sampler) &&
+        (sampler != SamplerType::kTemperature || params_.temperature == 0))
       break;
   }
   std::erase_if(out, [&](int32_t id) { return id >= vocabulary; });
@@ -279,7 +281,7 @@ Status Sampler::list(std::span<const int32_t> history, int64_t vocabulary,
 Status Sampler::mix_known(const PartialLogits& partial_logits, std::span<const int32_t> history) {
   constexpr float kMasked = -std::numeric_limits<float>::infinity();
   CHIMERE_TRY(const Candidate largest, find_largest({&known_.front().value, 1}));
-  // By id, as the source sees it: masked again where it is not in use.
+  // Logits by id, as the auxiliary model expects them; entries are masked again after use.
   for (const Candidate& c : partial_logits.selected) {
     const auto place = static_cast<size_t>(c.id);
     if (place >= by_id_.size()) by_id_.resize(place + 1, kMasked);

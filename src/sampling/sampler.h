@@ -1,4 +1,4 @@
-// Chooses the next token from logits.
+// Samples the next token from logits.
 #ifndef CHIMERE_SAMPLING_SAMPLER_H_
 #define CHIMERE_SAMPLING_SAMPLER_H_
 
@@ -18,49 +18,50 @@ namespace chimere::sampling {
 
 struct Sampled {
   int32_t id = 0;
-  /// Of softmax(logits) as the model gave them, mixed with params.prior, before biases, penalties
-  /// and temperature; only when params.logprobs >= 0.
+  /// From softmax(logits) as the model gave them, mixed with params.auxiliary, before biases,
+  /// penalties and temperature; only when params.logprobs >= 0.
   float logprob = 0;
   float entropy = 0;  ///< nats
   float p_max = 0;
   std::vector<Candidate> top;  ///< params.logprobs tokens, most likely first
 };
 
-/// The sampler of one generation. Without Mirostat a choice is a pure function of the arguments of
-/// sample() and the parameters. Mirostat's mu is the only thing that is kept from token to token;
-/// it is in turn a function of the logits that sample() was called with before, so that a
-/// generation that is run again, or continues after a pause, gets the same tokens. A forked
-/// generation takes a copy. Call sample() for tokens that are kept alone: a draft is checked
-/// against the token sampled in its place, and nothing must be taken back when it differs.
+/// The sampler of one generation. Without Mirostat the result of sample() is a pure function of its
+/// arguments and the parameters. Mirostat's mu is the only state carried from token to token; it is
+/// a function of the logits of earlier sample() calls, so that a generation that is replayed or
+/// resumed gets the same tokens. A forked generation takes a copy. Call sample() only for tokens
+/// that are kept: a draft is compared with the token sampled in its place, and nothing must be
+/// undone when they differ.
 class Sampler {
  public:
-  /// `params` have passed validate().
+  /// `params` must have passed validate().
   explicit Sampler(SamplingParams params);
 
-  /// `history`: the tokens before `position`, latest last. The draw follows race.h: it depends on
-  /// seed, position and token ids, not on the order in which tokens are looked at, and two
-  /// distributions that are close choose the same token most of the time, which is what lets a
-  /// draft be accepted exactly when it equals the sampled token. Errors: kInvalidData, when the
-  /// logits are not numbers or all masked; those of params.prior.
+  /// `history`: the tokens before `position`, latest last. The draw (gumbel_max.h) depends on seed,
+  /// position and token ids, not on the order in which tokens are visited. Two similar
+  /// distributions therefore select the same token most of the time, which is why a draft can be
+  /// accepted exactly when it equals the sampled token. Errors: kInvalidData when the logits are
+  /// NaN or +infinity or all masked; those of params.auxiliary.
   Result<Sampled> sample(std::span<const float> logits, std::span<const int32_t> history,
                          uint64_t position);
 
-  /// The choice as one among a row's largest logits, of which there are needed().largest, with the
-  /// same token; nothing where it depends on more: the text so far, the other logits.
+  /// The sampler chain as a GPU choice among the needed().largest largest logits of a row, which
+  /// gives the same token; nothing if the chain depends on more (the preceding text, other logits).
   std::optional<kernels::TokenChoice> choice_on_gpu(uint64_t position) const;
 
-  /// What an partial logits of a row must have to decide the choice. It takes a top-k, or the
-  /// choice of the most likely token, before whatever else asks for the distribution, of at most
-  /// `most` tokens, and no more log-probabilities; or a top-p of the logits as they are, or a
-  /// min-p: then the choice is decided where few tokens reach it. All logits are needed with
-  /// Mirostat, and for log-probabilities of a mixture with a prior.
+  /// What partial logits must contain to sample from them, with at most `most` largest logits.
+  /// Sufficient with a top-k (or greedy) of at most `most` tokens before any sampler that needs the
+  /// whole distribution, and no more log-probabilities than that; or with a min-p, or a top-p of
+  /// unchanged logits, which are decided if few tokens pass them. Mirostat, and log-probabilities
+  /// of a mixture with an auxiliary model, need the whole row.
   Needed needed(int32_t most) const;
-  /// The tokens below `vocabulary` that the partial logits behind `history` must list, in rising
-  /// order: those whose logits change before tokens are cut. Errors: those of Prior::tokens().
-  Status list(std::span<const int32_t> history, int64_t vocabulary,
-              std::vector<int32_t>& out) const;
-  /// As sample() from all logits, of which there are more than needed().largest, with the same
-  /// bits; nothing if the partial logits does not decide it.
+  /// Writes the ids below `vocabulary` whose logits partial logits after `history` must contain,
+  /// ascending: those that change before tokens are removed. Errors: those of
+  /// AuxiliaryLm::tokens().
+  Status selected_ids(std::span<const int32_t> history, int64_t vocabulary,
+                      std::vector<int32_t>& out) const;
+  /// Samples from partial logits with at least needed().largest largest logits: the same bits as
+  /// from the whole row; nothing if the partial logits do not decide the token.
   Result<std::optional<Sampled>> sample(const PartialLogits& partial_logits,
                                         std::span<const int32_t> history, uint64_t position);
 
@@ -68,7 +69,7 @@ class Sampler {
 
  private:
   Status apply(SamplerType sampler, std::span<const int32_t> history, uint64_t position);
-  /// Mixes params.prior into `known_`, which came of the partial logits.
+  /// Mixes params.auxiliary into `known_`, which holds the partial logits.
   Status mix_known(const PartialLogits& partial_logits, std::span<const int32_t> history);
   Status apply_bias();
   std::vector<LogitAdjustment> penalty_adjustments(std::span<const int32_t> history) const;
@@ -77,12 +78,12 @@ class Sampler {
   int32_t draw_mirostat(uint64_t position);
 
   SamplingParams params_;
-  std::vector<SamplerType> order_;  ///< those that do something
-  Candidates candidates_;           ///< here for its memory
+  std::vector<SamplerType> order_;  ///< those that have an effect
+  Candidates candidates_;           ///< scratch
   AuxiliaryMixture mixture_;
   std::vector<float> mixed_;
-  std::vector<Candidate> known_;  ///< of an partial logits
-  std::vector<float> by_id_;      ///< likewise, for the prior
+  std::vector<Candidate> known_;  ///< the tokens of the partial logits
+  std::vector<float> by_id_;      ///< their logits by id, for the auxiliary model
   double mu_;                     ///< Mirostat's, in bits
 };
 

@@ -25,7 +25,7 @@ std::vector<float> random_logits(std::mt19937& random, size_t n, float spread) {
   return logits;
 }
 
-/// The probabilities that the documented chain gives, computed the plain way: sort everything.
+/// The probabilities of the documented chain, computed plainly by sorting everything.
 std::vector<double> expected_probabilities(const std::vector<float>& logits,
                                            const SamplingParams& p) {
   std::vector<size_t> order(logits.size());
@@ -69,7 +69,7 @@ void expect_distribution(const std::vector<float>& logits, const SamplingParams&
   double rare_seen = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     if (expected[i] == 0) {
-      EXPECT_EQ(counts[i], 0) << "token " << i << " was cut but drawn";
+      EXPECT_EQ(counts[i], 0) << "token " << i << " was removed but drawn";
       continue;
     }
     const double e = expected[i] * kDraws;
@@ -86,7 +86,7 @@ void expect_distribution(const std::vector<float>& logits, const SamplingParams&
     ++degrees;
   }
   if (degrees < 1) return;
-  // Six standard deviations of the chi-squared distribution, with room for its skew.
+  // Six standard deviations of the chi-squared distribution, with a margin for its skew.
   EXPECT_LT(chi2, degrees + 6 * std::sqrt(2.0 * degrees) + 12);
 }
 
@@ -114,11 +114,11 @@ TEST(Sample, DrawsFollowTheTruncatedDistribution) {
   });
 }
 
-TEST(Sample, KeepsExactlyTheDocumentedTokensInLargeVocabularies) {
+TEST(Sample, KeepsTheDocumentedTokensInLargeVocabularies) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
-  // A flat distribution forces top-p to look at far more candidates than its first guess.
+  // With a flat distribution, top-p needs far more tokens than its first estimate.
   for (const float spread : {0.1F, 1.F, 6.F}) {
     const std::vector<float> logits = random_logits(random, 5000, spread);
     SamplingParams p;
@@ -138,7 +138,7 @@ TEST(Sample, GreedyTakesTheLargestAndTiesGoToTheLowerId) {
   EXPECT_EQ(sample(std::vector<float>{1, 5, 5, 2}, {}, 3, {}).value().id, 1);
 }
 
-TEST(Sample, SeedAndPositionDecide) {
+TEST(Sample, DependsOnSeedAndPosition) {
   std::mt19937 random(7);
   const std::vector<float> logits = random_logits(random, 100, 0.5F);
   SamplingParams p;
@@ -199,7 +199,7 @@ TEST(Sample, PenaltiesChangeOnlyTokensInTheWindow) {
   EXPECT_EQ(sample(negative, std::vector<int32_t>{0, 99}, 1, p).value().id, 1);
 }
 
-TEST(Sample, LogprobsAreOfTheModelsOwnDistribution) {
+TEST(Sample, LogprobsAreThoseOfTheModel) {
   const std::vector<float> logits = {1, 2, 3, 4};
   SamplingParams p;
   p.logprobs = 2;
@@ -237,7 +237,7 @@ void expect_same(const Sampled& got, const Sampled& want) {
   }
 }
 
-TEST(Sample, PartialLogitsAreEnoughWhereItSaysSo) {
+TEST(Sample, PartialLogitsSufficeWhereNeededSaysSo) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -265,7 +265,7 @@ TEST(Sample, PartialLogitsAreEnoughWhereItSaysSo) {
     p.logprobs = std::max(p.logprobs, -1);
     if (random() % 2 == 0) p.dry.multiplier = 1;
     p.dry.allowed_length = 1;
-    // Likely tokens, so that what is behind them matters.
+    // Likely tokens, so that changes to their logits matter.
     std::vector<int32_t> history;
     for (const Candidate& c : largest_of(logits, 60)) history.push_back(c.id);
     std::shuffle(history.begin(), history.end(), random);
@@ -280,13 +280,13 @@ TEST(Sample, PartialLogitsAreEnoughWhereItSaysSo) {
     Sampler sampler(p);
     const Needed needed = sampler.needed(128);
     const bool temperature_first = p.order.front() == SamplerType::kTemperature;
-    if (needed.largest == 0) {  // what is hot depends on all logits where it comes before top-k
+    if (needed.largest == 0) {  // dynamic temperature before top-k depends on all logits
       EXPECT_TRUE(temperature_first && p.dynatemp_range > 0) << round;
       continue;
     }
     ++partial_logits;
     std::vector<int32_t> ids;
-    ASSERT_TRUE(sampler.list(history, 3000, ids).ok());
+    ASSERT_TRUE(sampler.selected_ids(history, 3000, ids).ok());
     std::vector<Candidate> selected;
     std::vector<float> left = logits;
     for (const int32_t id : ids) {
@@ -303,7 +303,7 @@ TEST(Sample, PartialLogitsAreEnoughWhereItSaysSo) {
   EXPECT_GT(partial_logits, 150);
 }
 
-TEST(Sample, PartialLogitsDecideTopPAndMinPWhereFewTokensReachThem) {
+TEST(Sample, PartialLogitsDecideTopPAndMinPIfFewTokensPass) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -322,7 +322,7 @@ TEST(Sample, PartialLogitsDecideTopPAndMinPWhereFewTokensReachThem) {
     p.logprobs = random() % 2 ? 3 : -1;
     p.seed = random();
     std::vector<int32_t> history;
-    if (p.top_p == 1) {  // the sums are those of the logits as they are
+    if (p.top_p == 1) {  // the sums are those of the unchanged logits
       p.logit_bias = {{static_cast<int32_t>(random() % 3000), 4}};
       p.presence_penalty = 1;
       for (const Candidate& c : largest_of(logits, 9)) history.push_back(c.id);
@@ -332,7 +332,7 @@ TEST(Sample, PartialLogitsDecideTopPAndMinPWhereFewTokensReachThem) {
     const Needed needed = sampler.needed(128);
     ASSERT_EQ(needed.largest, 128) << round;
     std::vector<int32_t> ids;
-    ASSERT_TRUE(sampler.list(history, 3000, ids).ok());
+    ASSERT_TRUE(sampler.selected_ids(history, 3000, ids).ok());
     std::vector<Candidate> selected;
     std::vector<float> left = logits;
     for (const int32_t id : ids) {
@@ -350,7 +350,7 @@ TEST(Sample, PartialLogitsDecideTopPAndMinPWhereFewTokensReachThem) {
   EXPECT_GT(undecided, 50);
 }
 
-TEST(Sample, ListsTheTokensWhoseLogitsChangeBeforeTheCut) {
+TEST(Sample, SelectedIdsAreThoseAdjustedBeforeTokensAreRemoved) {
   SamplingParams p;
   p.top_k = 5;
   p.logit_bias = {{9, 1}, {3, -1}, {9, 2}};
@@ -359,7 +359,7 @@ TEST(Sample, ListsTheTokensWhoseLogitsChangeBeforeTheCut) {
   const std::vector<int32_t> history = {1, 7, 2, 7};
   const auto selected = [&] {
     std::vector<int32_t> ids = {100};
-    EXPECT_TRUE(Sampler(p).list(history, 20, ids).ok());
+    EXPECT_TRUE(Sampler(p).selected_ids(history, 20, ids).ok());
     return ids;
   };
   EXPECT_EQ(selected(), (std::vector<int32_t>{2, 3, 7, 9}));
@@ -372,7 +372,7 @@ TEST(Sample, ListsTheTokensWhoseLogitsChangeBeforeTheCut) {
   EXPECT_TRUE(selected().empty());
 }
 
-TEST(Sample, AllLogitsAreNeededForTheRest) {
+TEST(Sample, OtherChainsNeedTheWholeRow) {
   const auto needed = [](const auto& change) {
     SamplingParams p;
     p.top_k = 20;
@@ -414,7 +414,7 @@ TEST(Sample, AllLogitsAreNeededForTheRest) {
   EXPECT_EQ(Sampler(nucleus).needed(10), (Needed{10, true}));
 }
 
-TEST(Sample, RefusesPartialLogitsThatAreNoNumbers) {
+TEST(Sample, RejectsPartialLogitsThatAreNotNumbers) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Sampler sampler({});
   const Candidate bad[] = {{kInfinity, -1}};
@@ -431,7 +431,7 @@ TEST(Sample, RefusesPartialLogitsThatAreNoNumbers) {
               x == -kInfinity ? none_left : no_numbers);
     EXPECT_EQ(sampler.sample({.largest = good, .selected = selected}, {}, 0).ok(), x == -kInfinity);
   }
-  // What becomes one that is no number.
+  // A finite logit that becomes infinite.
   SamplingParams p;
   p.repeat_penalty = 0.01F;
   const Candidate huge[] = {{3e38F, 4}};
@@ -440,7 +440,7 @@ TEST(Sample, RefusesPartialLogitsThatAreNoNumbers) {
   EXPECT_EQ(sample({0, 2, 0, 0, 3e38F}, {4}, 0, p).error().message, no_numbers);
 }
 
-TEST(Sample, RefusesLogitsThatAreNoNumbers) {
+TEST(Sample, RejectsLogitsThatAreNotNumbers) {
   EXPECT_FALSE(sample(std::vector<float>{0, NAN}, {}, 0, {}).ok());
 }
 

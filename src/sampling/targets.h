@@ -1,5 +1,5 @@
-// Loops over a vocabulary are compiled for several instruction sets and chosen at run time; none of
-// them may depend on the width of vectors, so that the bits are the same.
+// Loops over a vocabulary are compiled for several instruction sets and selected at run time. Their
+// results must not depend on the vector width, so that the bits are the same everywhere.
 #ifndef CHIMERE_SAMPLING_TARGETS_H_
 #define CHIMERE_SAMPLING_TARGETS_H_
 

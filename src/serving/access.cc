@@ -31,7 +31,7 @@ bool is_listed(const std::vector<std::string>& list, std::string_view what) {
   return std::ranges::any_of(list, [&](const std::string& s) { return lower(s) == what; });
 }
 
-/// The page was loaded from this server.
+/// Whether the page was loaded from this server.
 bool is_own(std::string_view origin, std::string_view host) {
   const size_t at = origin.find("://");
   return at != std::string_view::npos && lower(origin.substr(at + 3)) == lower(host);
@@ -55,8 +55,8 @@ std::optional<protocol::ApiError> check_access(const AccessRules& rules, const H
                      is_listed(rules.allowed_hosts, name) || (head.http_1_0 && name.empty());
   if (!known && (!rules.keys || !rules.allowed_hosts.empty())) {
     return protocol::ApiError{403,
-                              "This server does not answer to the name in the Host header; it can "
-                              "be allowed with --allowed-hosts.",
+                              "The host name in the Host header is not allowed; it can "
+                              "be added with --allowed-hosts.",
                               "", "host_not_allowed", 0};
   }
   const std::string_view origin = head.header("origin");
@@ -64,7 +64,8 @@ std::optional<protocol::ApiError> check_access(const AccessRules& rules, const H
     return std::nullopt;
   }
   return protocol::ApiError{
-      403, "Pages of this Origin may not use the server; they can be allowed with --cors-origins.",
+      403,
+      "Pages of this Origin may not use the server; the Origin can be allowed with --cors-origins.",
       "", "origin_not_allowed", 0};
 }
 
@@ -74,7 +75,7 @@ Headers cors_headers(const AccessRules& rules, const HttpHead& head) {
   Headers out = {{"Access-Control-Allow-Origin", std::string(origin)}, {"Vary", "Origin"}};
   if (head.method == "OPTIONS") {
     out.emplace_back("Access-Control-Allow-Methods", "GET, POST");
-    // Fetch's wildcard does not cover Authorization.
+    // The wildcard of the Fetch standard does not cover Authorization.
     const std::string_view wanted = head.header("access-control-request-headers");
     if (!wanted.empty()) out.emplace_back("Access-Control-Allow-Headers", std::string(wanted));
     out.emplace_back("Access-Control-Max-Age", "600");

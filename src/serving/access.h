@@ -1,4 +1,4 @@
-// Which sites may speak to the server through a browser.
+// Protection against requests that other web sites send through a browser.
 #ifndef CHIMERE_SERVING_ACCESS_H_
 #define CHIMERE_SERVING_ACCESS_H_
 
@@ -13,22 +13,21 @@
 namespace chimere::serving {
 
 struct AccessRules {
-  std::string host = {};                        ///< that the server listens on
-  bool keys = false;                            ///< requests need a key
-  std::vector<std::string> allowed_hosts = {};  ///< names that Host may say besides addresses
+  std::string host = {};                        ///< address that the server listens on
+  bool keys = false;                            ///< requests need an API key
+  std::vector<std::string> allowed_hosts = {};  ///< host names accepted besides addresses
   std::vector<std::string> cors_origins = {};   ///< "https://chat.example.org", or "*"
 };
 
 /// True for localhost, 127.x.x.x and ::1.
 bool is_loopback(std::string_view host);
 
-/// A page of any site can send requests to this machine. Its name in Host gives it away when its
-/// name server says that it lives here (DNS rebinding): without keys, Host must be an address,
-/// localhost or a name that was allowed. Its Origin gives it away otherwise: it must be the
-/// server's own or one of `cors_origins`. Errors: 403.
+/// Any web page can make a browser send requests to this machine. Against DNS rebinding, Host must
+/// be an address, localhost or an allowed name, unless API keys are required. Otherwise Origin
+/// identifies the page: it must be the server's own origin or one of `cors_origins`. Errors: 403.
 std::optional<protocol::ApiError> check_access(const AccessRules& rules, const HttpHead& head);
 
-/// What lets a page of an allowed origin read the answer; empty for other requests.
+/// The headers that let a page of an allowed origin read the response; empty for other requests.
 Headers cors_headers(const AccessRules& rules, const HttpHead& head);
 
 }  // namespace chimere::serving

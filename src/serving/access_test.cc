@@ -35,7 +35,7 @@ TEST(Access, WithKeysAnyNameUnlessThereIsAList) {
       allowed({.host = "0.0.0.0", .keys = true, .allowed_hosts = {"a.b"}}, "any.example.org"));
 }
 
-TEST(Access, PagesOfOtherSitesNeedToBeSelected) {
+TEST(Access, PagesOfOtherSitesMustBeAllowed) {
   const AccessRules rules{.host = "127.0.0.1", .cors_origins = {"https://chat.example.org"}};
   EXPECT_TRUE(allowed(rules, "localhost:8080", "http://localhost:8080"));
   EXPECT_TRUE(allowed(rules, "localhost:8080", "https://chat.example.org"));

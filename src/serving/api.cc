@@ -18,7 +18,7 @@ double seconds_since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
 }
 
-/// "Bearer KEY", or what some clients send in its place.
+/// The key in "Authorization: Bearer KEY", or in the x-api-key header.
 std::string_view presented(const HttpHead& head) {
   constexpr std::string_view kBearer = "Bearer ";
   const std::string_view header = head.header("authorization");
@@ -31,7 +31,7 @@ std::string_view presented(const HttpHead& head) {
 struct Api::Route {
   std::string_view path;
   std::string_view method;
-  std::string_view scope;  ///< empty: no key is needed
+  std::string_view scope;  ///< empty: no key required
   void (Api::*run)(const CallPtr&);
 };
 
@@ -77,26 +77,24 @@ std::shared_ptr<const ApiKey> Api::presented_key(const HttpHead& head) const {
 std::optional<HttpResponse> Api::refuse(const HttpHead& head) {
   const Route* route = find_route(head.path);
   std::optional<ApiError> error = check_access(options_.access, head);
-  if (!error && head.method == "OPTIONS") return std::nullopt;  // asked before a key is sent
+  if (!error && head.method == "OPTIONS") return std::nullopt;  // CORS preflight: has no key
   if (!error && route == nullptr) {
-    error = {404, "There is nothing at this path; docs/serving.md lists what there is.", "",
+    error = {404, "There is nothing at this path; docs/serving.md lists the routes.", "",
              "not_found", 0};
   }
   if (!error && head.method != route->method &&
       !(head.method == "HEAD" && route->method == "GET")) {
-    error = {405, "This path takes " + std::string(route->method) + ".", "", "method_not_allowed",
+    error = {405, "This path accepts " + std::string(route->method) + ".", "", "method_not_allowed",
              0};
   }
   if (!error && keys_ != nullptr && !route->scope.empty()) {
     const auto key = presented_key(head);
     if (!key) {
-      error = {401, "Send a key of this server as 'Authorization: Bearer KEY'.", "",
+      error = {401, "Send an API key of this server as 'Authorization: Bearer KEY'.", "",
                "invalid_api_key", 0};
-    } else if (!key->may(route->scope)) {
-      error = {
-          403,
-          "This key may not do that; its scopes do not hold '" + std::string(route->scope) + "'.",
-          "", "insufficient_scope", 0};
+    } else if (!key->has_scope(route->scope)) {
+      error = {403, "This key does not have the scope '" + std::string(route->scope) + "'.", "",
+               "insufficient_scope", 0};
     }
   }
   if (!error) return std::nullopt;
@@ -123,15 +121,15 @@ std::optional<ApiError> Api::begin_use(const ApiKey* key) {
   }
   if (key->parallel > 0 && use.active >= key->parallel) {
     return ApiError{429,
-                    "This key may have " + std::to_string(key->parallel) +
-                        " requests at the same time; wait for one to end.",
+                    "This key is limited to " + std::to_string(key->parallel) +
+                        " concurrent requests; wait for one to finish.",
                     "", "too_many_parallel_requests", 1};
   }
   if (key->per_minute > 0 && use.this_minute >= key->per_minute) {
     const int wait = 60 - static_cast<int>(seconds_since(use.minute_began));
-    return ApiError{429,
-                    "This key may make " + std::to_string(key->per_minute) + " requests a minute.",
-                    "", "rate_limit_exceeded", std::max(1, wait)};
+    return ApiError{
+        429, "This key is limited to " + std::to_string(key->per_minute) + " requests per minute.",
+        "", "rate_limit_exceeded", std::max(1, wait)};
   }
   ++use.active;
   ++use.this_minute;
@@ -159,8 +157,8 @@ void Api::handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) {
   if (route->method == "GET") return (this->*route->run)(call);
   if (auto error = begin_use(call->key.get())) return respond(call, *error);
   call->counted = true;
-  const bool taken = workers_.push([this, call, run = route->run] { (this->*run)(call); });
-  if (!taken) respond(call, ApiError{503, "This server is overloaded.", "", "overloaded", 1});
+  const bool accepted = workers_.push([this, call, run = route->run] { (this->*run)(call); });
+  if (!accepted) respond(call, ApiError{503, "This server is overloaded.", "", "overloaded", 1});
 }
 
 void Api::respond(const CallPtr& call, HttpResponse response, const std::string& error_code) {
@@ -264,14 +262,14 @@ void Api::models(const CallPtr& call) {
   respond(call, HttpResponse{200, protocol::model_response(*found)});
 }
 
-/// Of requests for text.
+/// Checks the model name of a request that generates text.
 std::optional<ApiError> Api::check_model(const std::string& name) const {
   if (name.empty() || name == model_.id) return std::nullopt;
   if (model_.embedder && name == model_.embedder->id) {
-    return ApiError{
-        400,
-        "The model '" + name + "' makes embeddings and writes no text; '" + model_.id + "' does.",
-        "model", "model_does_not_write", 0};
+    return ApiError{400,
+                    "The model '" + name + "' computes embeddings and generates no text; use '" +
+                        model_.id + "'.",
+                    "model", "model_does_not_write", 0};
   }
   return unknown_model(name);
 }

@@ -1,4 +1,4 @@
-// The routes of the server: who may use them, and what they do.
+// The routes of the server: authorisation and handlers.
 #ifndef CHIMERE_SERVING_API_H_
 #define CHIMERE_SERVING_API_H_
 
@@ -30,30 +30,30 @@ struct ApiOptions {
   AccessRules access;
   protocol::RequestLimits limits;
   bool log_prompts = false;
-  /// Gets one line for each event. Any thread.
+  /// Receives one log line per event. Any thread.
   std::function<void(const std::string&)> log;
 };
 
-/// Paths that continue with a name.
+/// Prefixes of paths that continue with a name.
 inline constexpr std::string_view kModels = "/v1/models/";
 inline constexpr std::string_view kEngram = "/v1/engram/";
 
 class Api final : public HttpHandler {
  public:
-  /// `keys`: nullptr where no key is needed. Model and keys must outlive the API.
+  /// `keys`: nullptr if no API key is required. Model and keys must outlive the API.
   Api(ApiOptions options, const ServedModel& model, KeyRing* keys);
 
   std::optional<HttpResponse> refuse(const HttpHead& head) override;
   void handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) override;
   Headers extra_headers(const HttpHead& head) override;
 
-  /// How many connections there are, for /metrics and /v1/status.
+  /// Source of the number of connections, for /metrics and /v1/status.
   void count_connections_with(std::function<int64_t()> connections) {
     connections_ = std::move(connections);
   }
-  /// From now on /ready says 503, and new work is refused. Any thread.
+  /// From now on /ready returns 503 and new work is refused. Any thread.
   void drain() { draining_ = true; }
-  /// Ends the threads that prepare requests.
+  /// Joins the threads that prepare requests.
   void stop() {
     workers_.stop();
     embedding_worker_.stop();
@@ -66,7 +66,7 @@ class Api final : public HttpHandler {
     int64_t this_minute = 0;
     std::chrono::steady_clock::time_point minute_began;
   };
-  /// A request that was let in, until its answer is complete.
+  /// An admitted request until its response is complete.
   struct Call {
     HttpRequest request;
     std::shared_ptr<ResponseStream> stream;
@@ -78,7 +78,7 @@ class Api final : public HttpHandler {
   using CallPtr = std::shared_ptr<Call>;
 
   static const Route* find_route(std::string_view path);
-  /// Who asks, as the engine and the memories know him: the key's name, or nobody's.
+  /// The owner for the engine and the engram tables: the key's name, or the anonymous owner.
   static const std::string& owner_of(const Call& call);
   std::shared_ptr<const ApiKey> presented_key(const HttpHead& head) const;
   std::optional<protocol::ApiError> begin_use(const ApiKey* key);

@@ -14,14 +14,14 @@ namespace {
 
 using protocol::ApiError;
 
-/// The n choices of a prompt draw from streams of their own.
+/// Seed increment between the choices of a prompt, so that their random numbers differ.
 constexpr uint64_t kSeedStep = 0x9e3779b97f4a7c15ULL;
 
 ApiError too_long(int64_t tokens, int64_t context, const char* param) {
   return {400,
           "This model's maximum context length is " + std::to_string(context) +
               " tokens, and the prompt has " + std::to_string(tokens) +
-              "; shorten it so that at least one token is left for the reply.",
+              "; shorten it so that at least one token is left for the generation.",
           param, "context_length_exceeded", 0};
 }
 
@@ -55,9 +55,9 @@ std::optional<ApiError> Api::add_choices(const protocol::GenerationFields& field
   if (tokens.empty()) return protocol::bad_field("The prompt has no tokens.", param);
   for (const int32_t token : tokens) {
     if (token >= model_.tokenizer.n_tokens()) {
-      return protocol::bad_field("The prompt holds the token " + std::to_string(token) +
-                                     ", and this model has " +
-                                     std::to_string(model_.tokenizer.n_tokens()) + ".",
+      return protocol::bad_field("The prompt contains token " + std::to_string(token) +
+                                     ", but this model has only " +
+                                     std::to_string(model_.tokenizer.n_tokens()) + " tokens.",
                                  param);
     }
   }
@@ -71,16 +71,16 @@ std::optional<ApiError> Api::add_choices(const protocol::GenerationFields& field
   request.sampling.logprobs = static_cast<int32_t>(fields.logprobs);
   for (const auto& [id, bias] : fields.logit_bias) {
     if (id >= model_.tokenizer.n_tokens()) {
-      return protocol::bad_field("'logit_bias' names the token " + std::to_string(id) +
-                                     ", which this model does not have.",
-                                 "logit_bias");
+      return protocol::bad_field(
+          "'logit_bias' contains token " + std::to_string(id) + ", which this model does not have.",
+          "logit_bias");
     }
     request.sampling.logit_bias.push_back({id, bias});
   }
   request.prompt = std::move(tokens);
   for (int64_t i = 0; i < fields.n; ++i) {
     if (i > 0 && request.sampling.auxiliary != nullptr) {
-      // It follows one response's text.
+      // An auxiliary model object follows the text of a single choice.
       auto again = model_.make_request(fields.settings, owner_of(call), fields.engram);
       if (!again.ok()) return protocol::from_engram(again.error());
       request.sampling.auxiliary = std::move(again->sampling.auxiliary);
@@ -92,8 +92,8 @@ std::optional<ApiError> Api::add_choices(const protocol::GenerationFields& field
 }
 
 const std::string& Api::owner_of(const Call& call) {
-  static const std::string kNobody;
-  return call.key ? call.key->name : kNobody;
+  static const std::string kAnonymous;
+  return call.key ? call.key->name : kAnonymous;
 }
 
 void Api::generate(const CallPtr& call, const protocol::GenerationFields& fields,
@@ -174,11 +174,12 @@ void Api::embeddings(const CallPtr& call) {
     return respond(call, *error);
   }
   if (request.model == model_.id || (request.model.empty() && !model_.embedder)) {
-    return respond(call, ApiError{400,
-                                  "The model '" + model_.id +
-                                      "' writes text; it does not make embeddings. The server is "
-                                      "given a model that does with --embedding-model.",
-                                  "model", "model_does_not_embed", 0});
+    return respond(call,
+                   ApiError{400,
+                            "The model '" + model_.id +
+                                "' generates text; it does not compute embeddings. Start "
+                                "the server with --embedding-model to serve a model that does.",
+                            "model", "model_does_not_embed", 0});
   }
   if (!model_.embedder || (!request.model.empty() && request.model != model_.embedder->id)) {
     return respond(call, *unknown_model(request.model));
@@ -201,19 +202,19 @@ void Api::embeddings(const CallPtr& call) {
           call,
           ApiError{400,
                    "This model's maximum context length is " + std::to_string(embedder.context()) +
-                       " tokens, and an input has " + std::to_string(size) + "; give it in parts.",
+                       " tokens, and an input has " + std::to_string(size) + "; split it.",
                    "input", "context_length_exceeded", 0});
     }
   }
-  const bool taken = embedding_worker_.push(
+  const bool accepted = embedding_worker_.push(
       [this, call, texts = std::move(texts), request] { embed(call, texts, request); });
-  if (!taken) {
-    respond(call, ApiError{429, "Too many embeddings are waiting. Try again in a moment.", "",
-                           "overloaded", 1});
+  if (!accepted) {
+    respond(call, ApiError{429, "Too many embedding requests are waiting. Try again in a moment.",
+                           "", "overloaded", 1});
   }
 }
 
-/// On the thread of the embedding model.
+/// Runs on the embedding thread.
 void Api::embed(const CallPtr& call, const std::vector<std::vector<int32_t>>& texts,
                 const protocol::EmbeddingsRequest& request) {
   engine::Embedder& embedder = model_.embedder->embedder;
@@ -270,14 +271,14 @@ void Api::tokenize(const CallPtr& call) {
           HttpResponse{200, protocol::tokenize_response(tokens, pieces, model_.service.context())});
 }
 
-/// POST /v1/engram/NAME: texts that whoever judged them found worth remembering.
+/// POST /v1/engram/NAME: adds texts with their quality scores to an engram table.
 void Api::remember(const CallPtr& call) {
   protocol::EngramRequest request;
   auto error = protocol::parse_engram(call->request.body, options_.limits, request);
   if (!error) error = check_model(request.model);
   if (!error && !model_.remember) {
-    error = {400, "This server has no folder to keep memories in; start it with --state-folder.",
-             "", "engram_unavailable", 0};
+    error = {400, "This server has no folder for engram tables; start it with --state-folder.", "",
+             "engram_unavailable", 0};
   }
   if (error) return respond(call, *error);
   const std::string table = call->request.head.path.substr(kEngram.size());
@@ -294,8 +295,8 @@ void Api::detokenize(const CallPtr& call) {
   if (error) return respond(call, *error);
   for (const int32_t token : request.tokens) {
     if (token >= model_.tokenizer.n_tokens()) {
-      return respond(
-          call, protocol::bad_field("There is no token " + std::to_string(token) + ".", "tokens"));
+      return respond(call, protocol::bad_field(
+                               "Token " + std::to_string(token) + " does not exist.", "tokens"));
     }
   }
   respond(call, HttpResponse{200, protocol::detokenize_response(

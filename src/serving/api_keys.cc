@@ -34,8 +34,8 @@ bool same_digest(std::string_view a, std::string_view b) {
 
 Result<ApiKey> read_key(const Json& entry, const std::string& path) {
   const auto damaged = [&] {
-    return invalid_data("The file of keys '" + path +
-                        "' holds an entry that is not as `chimere keys add` writes them.");
+    return invalid_data("The key file '" + path +
+                        "' has an invalid entry; write entries with `chimere keys add`.");
   };
   if (!entry.is_object()) return damaged();
   ApiKey key;
@@ -64,7 +64,7 @@ std::vector<std::string> ApiKey::default_scopes() {
   return names;
 }
 
-bool ApiKey::may(std::string_view scope) const {
+bool ApiKey::has_scope(std::string_view scope) const {
   return std::ranges::find(scopes, scope) != scopes.end();
 }
 
@@ -86,7 +86,7 @@ Status check_key(const ApiKey& key) {
     }
   }
   if (key.scopes.empty() || key.parallel < 0 || key.per_minute < 0) {
-    return invalid_argument("A key needs a scope, and limits from 0 on.");
+    return invalid_argument("A key needs at least one scope, and limits of 0 or more.");
   }
   return {};
 }
@@ -95,10 +95,10 @@ Result<std::vector<ApiKey>> load_keys(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (error || !std::filesystem::is_regular_file(status)) {
-    return not_found("There is no file of keys '" + path + "'; `chimere keys add NAME` makes one.");
+    return not_found("There is no key file '" + path + "'; `chimere keys add NAME` creates one.");
   }
   if ((status.permissions() & (perms::group_all | perms::others_all)) != perms::none) {
-    return invalid_data("The file of keys '" + path +
+    return invalid_data("The key file '" + path +
                         "' can be read by others; make it private: chmod 600.");
   }
   std::ifstream file(path);
@@ -107,7 +107,7 @@ Result<std::vector<ApiKey>> load_keys(const std::string& path) {
   const Json document = Json::parse(text.str(), nullptr, false);
   const bool list =
       document.is_object() && document.contains("keys") && document["keys"].is_array();
-  if (!list) return invalid_data("The file of keys '" + path + "' is damaged.");
+  if (!list) return invalid_data("The key file '" + path + "' is damaged.");
   std::vector<ApiKey> keys;
   for (const Json& entry : document["keys"]) {
     CHIMERE_TRY(ApiKey key, read_key(entry, path));
@@ -151,15 +151,15 @@ Result<std::unique_ptr<KeyRing>> KeyRing::open(std::string path) {
   std::unique_ptr<KeyRing> ring(new KeyRing(std::move(path)));
   CHIMERE_TRY(auto keys, load_keys(ring->path_));
   if (keys.empty()) {
-    return not_found("The file of keys '" + ring->path_ +
-                     "' has none; `chimere keys add NAME` makes one.");
+    return not_found("The key file '" + ring->path_ +
+                     "' has no keys; `chimere keys add NAME` creates one.");
   }
   ring->reload_if_changed();
   return ring;
 }
 
 void KeyRing::reload_if_changed() {
-  looked_ = std::chrono::steady_clock::now();
+  checked_ = std::chrono::steady_clock::now();
   std::error_code error;
   const auto written = std::filesystem::last_write_time(path_, error);
   if (error || (written == written_ && !keys_.empty())) return;
@@ -173,7 +173,7 @@ void KeyRing::reload_if_changed() {
 std::shared_ptr<const ApiKey> KeyRing::find(std::string_view presented) {
   const std::string digest = key_digest(presented);
   const std::lock_guard lock(mutex_);
-  if (std::chrono::steady_clock::now() - looked_ > std::chrono::seconds(1)) reload_if_changed();
+  if (std::chrono::steady_clock::now() - checked_ > std::chrono::seconds(1)) reload_if_changed();
   std::shared_ptr<const ApiKey> found;
   for (const auto& key : keys_) {
     if (same_digest(key->digest, digest)) found = key;

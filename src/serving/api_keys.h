@@ -1,4 +1,4 @@
-// Keys that clients show, and the file that knows them without holding them.
+// API keys and the key file, which stores only their digests.
 #ifndef CHIMERE_SERVING_API_KEYS_H_
 #define CHIMERE_SERVING_API_KEYS_H_
 
@@ -28,34 +28,33 @@ struct ApiKey {
   std::string name;                                    ///< 1 to 64 letters, digits, '-', '_', '.'
   std::string digest;                                  ///< SHA-256 of the key, in hexadecimal
   std::vector<std::string> scopes = default_scopes();  ///< names of scopes(), at least one
-  int64_t parallel = 0;                                ///< requests at the same time; 0: no limit
+  int64_t parallel = 0;                                ///< concurrent requests; 0: no limit
   int64_t per_minute = 0;                              ///< requests; 0: no limit
 
-  bool may(std::string_view scope) const;
+  bool has_scope(std::string_view scope) const;
   static std::vector<std::string> default_scopes();
 };
 
-/// {"keys": [{"name", "sha256", "scopes", "parallel", "per_minute"}]}. The file must be readable by
-/// its owner alone. Errors: kNotFound, kInvalidData (with the reason).
+/// {"keys": [{"name", "sha256", "scopes", "parallel", "per_minute"}]}. Only the owner may have
+/// access to the file. Errors: kNotFound, kInvalidData (with the reason).
 Result<std::vector<ApiKey>> load_keys(const std::string& path);
-/// Replaces the file. Errors: those of AtomicFile.
+/// Replaces the file atomically. Errors: those of AtomicFile.
 Status save_keys(const std::string& path, const std::vector<ApiKey>& keys);
 
-/// A new key: 256 random bits as text. A fast digest is enough for it: there is nothing to guess.
+/// A new key: 256 random bits as text. A fast digest suffices, because such keys cannot be guessed.
 std::string make_key();
 std::string key_digest(std::string_view key);
-/// Errors: kInvalidArgument, saying what a name or scope may be.
+/// Errors: kInvalidArgument, saying which names and scopes are valid.
 Status check_key(const ApiKey& key);
 
-/// The keys of a file that may change while it is used.
+/// The keys of a file that may change while the server runs.
 class KeyRing {
  public:
   /// Errors: those of load_keys().
   static Result<std::unique_ptr<KeyRing>> open(std::string path);
 
-  /// The key's entry; nullptr if nobody has it. The time does not tell how much of a key is right.
-  /// Any thread. Looks at the file once a second; one that cannot be read any more leaves the keys
-  /// as they were.
+  /// The key's entry; nullptr if it is unknown. Compares in constant time. Any thread. Checks the
+  /// file for changes once a second; if it can no longer be read, the previous keys stay valid.
   std::shared_ptr<const ApiKey> find(std::string_view presented);
 
  private:
@@ -66,7 +65,7 @@ class KeyRing {
   std::mutex mutex_;
   std::vector<std::shared_ptr<const ApiKey>> keys_;
   std::filesystem::file_time_type written_;
-  std::chrono::steady_clock::time_point looked_;
+  std::chrono::steady_clock::time_point checked_;
 };
 
 }  // namespace chimere::serving

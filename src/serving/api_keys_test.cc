@@ -24,7 +24,7 @@ class ApiKeysTest : public testing::Test {
   std::string path_;
 };
 
-TEST_F(ApiKeysTest, FindsWhoeverHasAKey) {
+TEST_F(ApiKeysTest, FindsKeys) {
   const std::string ann = make_key();
   const std::string bob = make_key();
   EXPECT_NE(ann, bob);
@@ -34,19 +34,19 @@ TEST_F(ApiKeysTest, FindsWhoeverHasAKey) {
   ASSERT_TRUE(save_keys(path_, {entry("ann", ann), limited}).ok());
   std::ifstream file(path_);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(text.find(ann), std::string::npos) << "the key itself is in the file";
+  EXPECT_EQ(text.find(ann), std::string::npos) << "the key file must not contain the key";
   const auto ring = KeyRing::open(path_);
   ASSERT_TRUE(ring.ok()) << ring.error().message;
   EXPECT_EQ((*ring)->find(ann)->name, "ann");
-  EXPECT_TRUE((*ring)->find(ann)->may("inference"));
-  EXPECT_FALSE((*ring)->find(bob)->may("inference"));
+  EXPECT_TRUE((*ring)->find(ann)->has_scope("inference"));
+  EXPECT_FALSE((*ring)->find(bob)->has_scope("inference"));
   EXPECT_EQ((*ring)->find(bob)->parallel, 3);
   EXPECT_EQ((*ring)->find(""), nullptr);
   EXPECT_EQ((*ring)->find(ann + "x"), nullptr);
   EXPECT_EQ((*ring)->find(key_digest(ann)), nullptr);
 }
 
-TEST_F(ApiKeysTest, NoticesChanges) {
+TEST_F(ApiKeysTest, DetectsChanges) {
   const std::string first = make_key();
   const std::string second = make_key();
   ASSERT_TRUE(save_keys(path_, {entry("one", first)}).ok());
@@ -57,13 +57,13 @@ TEST_F(ApiKeysTest, NoticesChanges) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));
   EXPECT_EQ((*ring)->find(first), nullptr);
   ASSERT_NE((*ring)->find(second), nullptr);
-  // A file that became unreadable leaves the keys as they were.
+  // A file that becomes unreadable leaves the keys unchanged.
   std::ofstream(path_) << "{";
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));
   EXPECT_NE((*ring)->find(second), nullptr);
 }
 
-TEST_F(ApiKeysTest, RefusesFilesThatOthersMayRead) {
+TEST_F(ApiKeysTest, RejectsFilesThatOthersMayRead) {
   ASSERT_TRUE(save_keys(path_, {entry("one", make_key())}).ok());
   std::filesystem::permissions(path_, std::filesystem::perms::group_read,
                                std::filesystem::perm_options::add);
@@ -72,7 +72,7 @@ TEST_F(ApiKeysTest, RefusesFilesThatOthersMayRead) {
   EXPECT_NE(keys.error().message.find("chmod 600"), std::string::npos);
 }
 
-TEST_F(ApiKeysTest, RefusesDamage) {
+TEST_F(ApiKeysTest, RejectsDamagedFiles) {
   for (const auto* text : {"", "[]", "{\"keys\":3}", "{\"keys\":[{}]}", "{\"keys\":[3]}",
                            R"({"keys":[{"name":"a b","sha256":"","scopes":[],"parallel":0}]})"}) {
     std::ofstream(path_) << text;

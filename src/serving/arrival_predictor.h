@@ -1,4 +1,4 @@
-// When the next of a train of events is due.
+// Predicts the next event of a periodic series.
 #ifndef CHIMERE_SERVING_ARRIVAL_PREDICTOR_H_
 #define CHIMERE_SERVING_ARRIVAL_PREDICTOR_H_
 
@@ -7,26 +7,27 @@
 
 namespace chimere::serving {
 
-/// Steps of the engine follow each other at about the same distance. Whoever knows it can look for
-/// the next one by himself, and need not be woken: on many machines, virtual ones above all, waking
-/// a thread costs the one that does it more than everything else that a token needs.
+/// Engine steps follow each other at regular intervals. A consumer that predicts the next one can
+/// poll for it and need not be woken: on many machines, virtual ones in particular, waking a thread
+/// costs the waker more than all other work per token.
 class ArrivalPredictor {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Events that are farther apart begin a new train: a call to wake someone is nothing beside
-  /// them.
+  /// Events farther apart begin a new series: beside such intervals the cost of waking a thread is
+  /// negligible.
   static constexpr Clock::duration kLongest = std::chrono::milliseconds(5);
 
-  /// An event came at `at`. Returns when the next one will be there most of the time, at most a
-  /// quarter of their distance behind it; nothing before some have been seen.
+  /// Records an event. Returns a time at which the next one has very likely happened, at most a
+  /// quarter of the mean interval after it is expected; nothing until some intervals have been
+  /// seen.
   std::optional<Clock::time_point> add(Clock::time_point at);
 
  private:
   static constexpr int kEnough = 4;
 
   std::optional<Clock::time_point> last_;
-  int seen_ = 0;  ///< distances of this train
+  int seen_ = 0;  ///< intervals of this series
   Clock::duration mean_{};
   Clock::duration deviation_{};
 };

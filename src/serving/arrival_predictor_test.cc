@@ -11,7 +11,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-TEST(ArrivalPredictor, FindsTheDistanceOfATrain) {
+TEST(ArrivalPredictor, LearnsTheInterval) {
   ArrivalPredictor arrival_predictor;
   ArrivalPredictor::Clock::time_point at{};
   for (int i = 0; i < 4; ++i, at += microseconds(300)) EXPECT_FALSE(arrival_predictor.add(at));
@@ -20,7 +20,7 @@ TEST(ArrivalPredictor, FindsTheDistanceOfATrain) {
     ASSERT_TRUE(next);
     EXPECT_EQ(*next, at + microseconds(300));
   }
-  // An event that comes late makes the next one be expected later, but by no more than a quarter.
+  // A late event delays the next prediction, by at most a quarter of the interval.
   at += microseconds(900);
   const auto next = arrival_predictor.add(at);
   ASSERT_TRUE(next);
@@ -28,7 +28,7 @@ TEST(ArrivalPredictor, FindsTheDistanceOfATrain) {
   EXPECT_LT(*next, at + microseconds(600));
 }
 
-TEST(ArrivalPredictor, APauseBeginsANewTrain) {
+TEST(ArrivalPredictor, APauseBeginsANewSeries) {
   ArrivalPredictor arrival_predictor;
   ArrivalPredictor::Clock::time_point at{};
   for (int i = 0; i < 8; ++i, at += milliseconds(1)) (void)arrival_predictor.add(at);

@@ -12,13 +12,13 @@ int64_t unix_seconds() {
   return duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch()).count();
 }
 
-/// Bytes of the event of a token, but for its text, and of one of its alternatives: more than there
-/// ever are of most.
+/// Upper bounds, in most cases, of the size of a token's event without its text, and of one
+/// alternative token in it.
 constexpr size_t kEventBytes = 320;
 constexpr size_t kAlternativeBytes = 96;
 
 const char* reason_name(engine::FinishReason reason) {
-  // The API has one word for both.
+  // The API uses the same reason for both.
   return reason == engine::FinishReason::kStop ? "stop" : "length";
 }
 
@@ -64,7 +64,7 @@ void GenerationJob::start() {
     });
   }
   {
-    // The engine may answer before the last choice is handed over: its thread waits here then.
+    // The engine may call back before the last choice is submitted; its thread then waits here.
     const std::lock_guard lock(mutex_);
     unfinished_ = choices_.size();
     for (size_t i = 0; i < choices_.size(); ++i) {
@@ -120,7 +120,7 @@ void GenerationJob::add_logprobs(Choice& choice, const sampling::Sampled& token)
   choice.sampled_bytes += model_.tokenizer.token_bytes(token.id, false).size();
 }
 
-void GenerationJob::show(Choice& choice, const protocol::ReasoningSplitter::Piece& piece,
+void GenerationJob::emit(Choice& choice, const protocol::ReasoningSplitter::Piece& piece,
                          size_t raw_bytes, std::string finish_reason) {
   protocol::Choice part;
   part.index = choice.whole.index;
@@ -128,9 +128,9 @@ void GenerationJob::show(Choice& choice, const protocol::ReasoningSplitter::Piec
   part.reasoning = piece.reasoning;
   part.finish_reason = std::move(finish_reason);
   part.has_logprobs = choice.whole.has_logprobs;
-  choice.shown_bytes += raw_bytes;
+  choice.emitted_bytes += raw_bytes;
   auto certain = choice.pending.begin();
-  while (certain != choice.pending.end() && certain->first < choice.shown_bytes) {
+  while (certain != choice.pending.end() && certain->first < choice.emitted_bytes) {
     part.logprobs.push_back(std::move((certain++)->second));
   }
   choice.pending.erase(choice.pending.begin(), certain);
@@ -143,7 +143,7 @@ void GenerationJob::show(Choice& choice, const protocol::ReasoningSplitter::Piec
   const bool empty = part.content.empty() && part.reasoning.empty() && part.logprobs.empty() &&
                      part.finish_reason.empty();
   if (spec_.stream && !empty && !failed_) {
-    // An empty list beside a finish reason says nothing.
+    // An empty list beside a finish reason carries no information.
     if (part.logprobs.empty()) part.has_logprobs = false;
     stream_->event(protocol::sse_event(chunk_of(choice, part)));
   }
@@ -169,7 +169,7 @@ void GenerationJob::on_token(size_t index, const engine::TokenEvent& event) {
       first_token_seconds_ = std::chrono::duration<double>(Clock::now() - started_).count();
     }
     if (spec_.stream) {
-      if (pending_bytes_ > ResponseStream::kMaxWaiting) return;  // he is given up
+      if (pending_bytes_ > ResponseStream::kMaxWaiting) return;  // the client is being disconnected
       first_pending = pending_tokens_.empty();
       pending_tokens_.push_back({index, event.token, std::string(event.text)});
       pending_bytes_ +=
@@ -178,7 +178,7 @@ void GenerationJob::on_token(size_t index, const engine::TokenEvent& event) {
     }
   }
   if (too_much) {
-    stream_->give_up();
+    stream_->drop_slow_client();
   } else if (first_pending) {
     stream_->announce();
   } else if (!spec_.stream) {
@@ -192,7 +192,7 @@ void GenerationJob::drain() {
   write_pending();
 }
 
-/// With `mutex_` held.
+/// Requires `mutex_`.
 void GenerationJob::write_pending() {
   {
     const std::lock_guard lock(pending_mutex_);
@@ -209,9 +209,9 @@ void GenerationJob::add_token(size_t index, const sampling::Sampled& token, std:
   add_logprobs(choice, token);
   const bool thinking = choice.splitter.thinking();
   const protocol::ReasoningSplitter::Piece piece = choice.splitter.push(text);
-  // The tag that ends reasoning is not part of it.
+  // The tag that ends the reasoning is not counted.
   report_.usage.reasoning_tokens += thinking && choice.splitter.thinking() ? 1 : 0;
-  show(choice, piece, text.size(), "");
+  emit(choice, piece, text.size(), "");
 }
 
 void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
@@ -225,7 +225,7 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
   report_.usage.accepted_drafts += outcome.speculation.accepted;
   report_.usage.rejected_drafts += outcome.speculation.drafted - outcome.speculation.accepted;
   if (outcome.reason == engine::FinishReason::kCancelled) {
-    // Nobody sees the answer if it is the client who has gone; the log does.
+    // If the client has disconnected, the error appears only in the log.
     fail({stream_->abandoned() ? 499 : 503, "The request was cancelled.", "", "cancelled", 5});
   } else if (outcome.reason == engine::FinishReason::kError) {
     fail(protocol::from_engine(outcome.error));
@@ -234,7 +234,7 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
     const protocol::ReasoningSplitter::Piece last = choice.splitter.finish();
     piece.content += last.content;
     piece.reasoning += last.reasoning;
-    show(choice, piece, outcome.text_tail.size(), reason_name(outcome.reason));
+    emit(choice, piece, outcome.text_tail.size(), reason_name(outcome.reason));
     report_.outcome = choice.whole.finish_reason;
     if (spec_.on_choice) spec_.on_choice(choice.whole);
   }
@@ -260,7 +260,7 @@ void GenerationJob::finish_all() {
     report_.first_token_seconds = first_token_seconds_;
   }
   report_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
-  // First, so that a key that is used up has room again when its owner sees the end.
+  // Before the end is sent, so that a client at its key's limit can send the next request then.
   done_(report_);
   if (stream_->streaming()) {
     if (!failed_ && spec_.include_usage) {

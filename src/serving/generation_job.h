@@ -1,4 +1,4 @@
-// One request of a client: its choices on their way through the engine, and back as JSON or events.
+// One client request: submits its choices to the engine and turns the results into JSON or events.
 #ifndef CHIMERE_SERVING_GENERATION_JOB_H_
 #define CHIMERE_SERVING_GENERATION_JOB_H_
 
@@ -22,11 +22,11 @@
 
 namespace chimere::serving {
 
-/// What is known of a request when it is over.
+/// The summary of a finished request.
 struct GenerationReport {
   std::string id;
   int status = 200;
-  std::string outcome;  ///< "stop", "length", "cancelled" or the code of an error
+  std::string outcome;  ///< "stop", "length", "cancelled" or an error code
   protocol::Usage usage;
   double first_token_seconds = 0;  ///< 0: there was none
   double seconds = 0;
@@ -36,27 +36,27 @@ struct GenerationSpec {
   struct Choice {
     engine::Request request;
     protocol::ReasoningSplitter::Start start = protocol::ReasoningSplitter::Start::kContent;
-    std::string echo;         ///< text before the response
-    bool new_prompt = false;  ///< its prompt counts: it is no other choice of the one before
+    std::string echo;         ///< text before the generation
+    bool new_prompt = false;  ///< counted in the usage; further choices of a prompt are not
   };
   bool chat = true;
   bool stream = false;
   bool include_usage = false;
   std::vector<Choice> choices;  ///< at least one
-  Headers headers;              ///< of the answer
+  Headers headers;              ///< of the response
   std::vector<protocol::Warning> warnings = {};
-  /// Gets each choice that has ended without an error, as it is told to the client. Called by the
+  /// Called with each choice that has ended without an error, as sent to the client, on the
   /// engine's thread, which must not wait; may be empty.
   std::function<void(const protocol::Choice&)> on_choice = {};
 };
 
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  public:
-  /// `done` is called once, when the last choice is finished or nothing was begun.
+  /// `done` is called once, when the last choice is finished or the request was refused.
   GenerationJob(const ServedModel& model, std::shared_ptr<ResponseStream> stream,
                 GenerationSpec spec, std::function<void(const GenerationReport&)> done);
 
-  /// Hands the choices to the engine. When one of them is refused, all are.
+  /// Submits the choices to the engine. If one of them is refused, all are.
   void start();
 
  private:
@@ -67,15 +67,14 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
     engine::RequestId id = -1;
     protocol::ReasoningSplitter splitter;
     protocol::TextChunks text_chunks;
-    protocol::Choice whole;  ///< what a response in one piece will say
-    /// Tokens whose text is held back, with the place in the raw text where it begins.
+    protocol::Choice whole;  ///< the choice in a non-streamed response
+    /// Tokens whose text is held back, with the offset in the raw text where it begins.
     std::vector<std::pair<size_t, protocol::TokenLogprobs>> pending;
     size_t sampled_bytes = 0;  ///< text of the tokens so far
-    size_t shown_bytes = 0;    ///< of it, certain to belong to the response
+    size_t emitted_bytes = 0;  ///< of it, certain to belong to the response
   };
 
-  /// A token of a stream on its way from the engine's thread to the connection's, which makes an
-  /// event of it.
+  /// A streamed token, handed from the engine's thread to the connection's, which serialises it.
   struct PendingToken {
     size_t index = 0;
     sampling::Sampled token;
@@ -89,11 +88,11 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void on_finish(size_t index, const engine::Outcome& outcome);
   void add_logprobs(Choice& choice, const sampling::Sampled& token);
   /// Adds text that is certain; streams it.
-  void show(Choice& choice, const protocol::ReasoningSplitter::Piece& piece, size_t raw_bytes,
+  void emit(Choice& choice, const protocol::ReasoningSplitter::Piece& piece, size_t raw_bytes,
             std::string finish_reason);
-  /// The answer is an error, unless it is one already; the other choices are cancelled.
+  /// Makes the response an error unless it is one already; cancels the other choices.
   void fail(const protocol::ApiError& error);
-  /// Sends what is left to say.
+  /// Sends the remaining output.
   void finish_all();
   void cancel_all();
   std::string chunk_of(const Choice& choice, const protocol::Choice& part) const;
@@ -105,14 +104,14 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   const std::function<void(const GenerationReport&)> done_;
   const Clock::time_point started_ = Clock::now();
 
-  // The engine's thread holds this one for a moment for each token, and the other one at the end.
+  // Held by the engine's thread briefly for each token; `mutex_` only at the end.
   std::mutex pending_mutex_;
   std::vector<PendingToken> pending_tokens_;
-  size_t pending_bytes_ = 0;  ///< at least what they will be as events
+  size_t pending_bytes_ = 0;  ///< at least their size as events
   double first_token_seconds_ = 0;
 
-  std::mutex mutex_;  ///< the engine's thread, the worker that starts, the connection's thread
-  std::vector<PendingToken> writing_;  ///< here for its memory
+  std::mutex mutex_;  ///< shared by the engine's thread, the submitting worker and the connection
+  std::vector<PendingToken> writing_;  ///< scratch
   protocol::ResponseHead head_;
   std::vector<Choice> choices_;
   size_t unfinished_ = 0;
@@ -120,10 +119,10 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   GenerationReport report_;
 };
 
-/// `prefix` and 24 random letters and digits.
+/// `prefix` followed by 24 random letters and digits.
 std::string make_id(const std::string& prefix);
 
-/// An error as an answer, with Retry-After where it helps.
+/// An error as a response, with Retry-After where it applies.
 HttpResponse error_response(const protocol::ApiError& error, Headers headers);
 
 }  // namespace chimere::serving

@@ -1,4 +1,4 @@
-// Requests and answers of HTTP as plain data.
+// HTTP requests and responses as plain data.
 #ifndef CHIMERE_SERVING_HTTP_MESSAGE_H_
 #define CHIMERE_SERVING_HTTP_MESSAGE_H_
 

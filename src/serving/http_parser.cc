@@ -17,7 +17,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-/// A line of the head that continues in the next one.
+/// Whether a header continues on the next line.
 bool has_folded_line(std::string_view raw) {
   return raw.find("\r\n ") != std::string_view::npos ||
          raw.find("\r\n\t") != std::string_view::npos;
@@ -45,7 +45,7 @@ void HttpParser::fail(int status, const std::string& message) {
 void HttpParser::read_head(std::string_view raw) {
   const auto& message = beast_->parser.get();
   if (message.version() != 10 && message.version() != 11) {
-    return fail(505, "Speak HTTP/1.1 to this server.");
+    return fail(505, "This server supports HTTP/1.1 only.");
   }
   if (has_folded_line(raw)) return fail(400, "A header is folded over several lines.");
   head_.http_1_0 = message.version() == 10;
@@ -68,14 +68,14 @@ void HttpParser::read_head(std::string_view raw) {
     return fail(400, "The request must have one Host header.");
   }
   if (lengths + encodings > 1) {
-    return fail(400, "The request states the length of its body more than once.");
+    return fail(400, "The request specifies the length of its body more than once.");
   }
   const std::string_view length = head_.header("content-length");
   if (lengths == 1 && length.find_first_not_of("0123456789") != std::string_view::npos) {
     return fail(400, "The Content-Length must be one number.");
   }
   if (encodings == 1 && (head_.http_1_0 || lower(head_.header("transfer-encoding")) != "chunked")) {
-    return fail(400, "The only Transfer-Encoding that is understood is chunked, in HTTP/1.1.");
+    return fail(400, "The only supported Transfer-Encoding is chunked, in HTTP/1.1.");
   }
   head_.expects_continue = lower(head_.header("expect")) == "100-continue";
   state_ = beast_->parser.is_done() ? State::kDone : State::kBody;
@@ -95,14 +95,14 @@ size_t HttpParser::push(std::string_view bytes) {
     used += n;
     if (error == http::error::need_more) break;
     if (error == http::error::header_limit) {
-      fail(431, "The headers are larger than this server reads.");
+      fail(431, "The headers exceed the limit of this server.");
     } else if (error == http::error::body_limit) {
-      fail(413, "The body is larger than this server reads (--max-body).");
+      fail(413, "The body exceeds the limit of this server (--max-body).");
     } else if (error) {
-      fail(400, "This is no HTTP request: " + error.message() + ".");
+      fail(400, "This is not a valid HTTP request: " + error.message() + ".");
     } else if (state_ == State::kHead && beast_->parser.is_header_done()) {
       read_head(rest.substr(0, n));
-      if (state_ == State::kBody) break;  // the caller looks at the head first
+      if (state_ == State::kBody) break;  // the caller checks the head first
     } else if (n == 0) {
       break;
     }

@@ -1,4 +1,4 @@
-// HTTP/1.1 requests from bytes that nobody vouches for.
+// Parses HTTP/1.1 requests from untrusted bytes.
 #ifndef CHIMERE_SERVING_HTTP_PARSER_H_
 #define CHIMERE_SERVING_HTTP_PARSER_H_
 
@@ -13,10 +13,9 @@
 
 namespace chimere::serving {
 
-/// One request. Strict where others differ, because two programs that read a message differently
-/// are what request smuggling lives on: one Host, at most one Content-Length, no other
-/// Transfer-Encoding than "chunked", never both, no folded lines, no bare line feeds (RFC 9112,
-/// sections 5 and 6).
+/// Parses one request. Strict, because request smuggling exploits programs that parse a message
+/// differently: exactly one Host, at most one Content-Length, no Transfer-Encoding but "chunked",
+/// never both, no folded lines, no bare line feeds (RFC 9112, sections 5 and 6).
 class HttpParser {
  public:
   enum class State { kHead, kBody, kDone, kFailed };
@@ -24,8 +23,8 @@ class HttpParser {
   HttpParser(size_t max_head, uint64_t max_body);
   ~HttpParser();
 
-  /// Reads from the beginning of `bytes`; returns how many are used up. What is left must be given
-  /// again, with more behind it.
+  /// Consumes bytes from the beginning of `bytes` and returns their number. The remaining bytes
+  /// must be passed again, followed by more.
   size_t push(std::string_view bytes);
 
   State state() const { return state_; }

@@ -24,7 +24,7 @@ Parsed parse(const std::string& bytes, size_t step) {
   for (; at < bytes.size() && parser.state() < State::kDone; at += step) {
     held += bytes.substr(at, step);
     size_t used = 0;
-    do {  // the head is given back before the body is read
+    do {  // push() returns after the head, before the body
       used = parser.push(held);
       held.erase(0, used);
     } while (used > 0 && parser.state() < State::kDone);
@@ -35,7 +35,7 @@ Parsed parse(const std::string& bytes, size_t step) {
   return out;
 }
 
-TEST(HttpParser, WhateverThePieces) {
+TEST(HttpParser, TheResultDoesNotDependOnThePieces) {
   const std::string request =
       "POST /v1/x?y=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhelloGET / HTTP/1.1\r\n";
   for (const size_t step : {size_t{1}, size_t{7}, request.size()}) {
@@ -55,7 +55,7 @@ TEST(HttpParser, WhateverThePieces) {
   EXPECT_EQ(chunked.body, "abcde");
 }
 
-TEST(HttpParser, RefusesWhatOthersMightReadDifferently) {
+TEST(HttpParser, RejectsAmbiguousRequests) {
   const std::pair<const char*, int> cases[] = {
       {"GET / HTTP/1.1\r\n\r\n", 400},
       {"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400},

@@ -48,15 +48,16 @@ Clock::duration seconds(double s) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
 }
 
-/// Who has something to send.
+/// Receives wake-ups on the server's thread.
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual void on_wake() = 0;
 };
 
-/// How other threads tell the server's that there is news. What must not wait wakes it, with one
-/// call of the system for all that come until it looks; what may is found when it looks by itself.
+/// Wakes the server's thread from other threads. Urgent wake-ups write to a descriptor, with one
+/// system call for all that arrive until the thread handles them; others may wait for the time at
+/// which the thread polls the queue anyway.
 class WakeQueue {
  public:
   explicit WakeQueue(WakeDescriptor wake) : wake_(std::move(wake)) {}
@@ -68,27 +69,28 @@ class WakeQueue {
       const std::lock_guard lock(mutex_);
       if (listeners_.empty()) since_ = Clock::now();
       listeners_.push_back(std::move(listener));
-      wake = !woken_ && (!looks_ || urgency == ResponseStream::Urgency::kNow);
+      wake = !woken_ && (!polls_ || urgency == ResponseStream::Urgency::kNow);
       woken_ |= wake;
     }
     if (wake) wake_.notify();
   }
 
-  /// On the server's thread. Returns when it must do so again though nobody wakes it.
+  /// Runs the pending wake-ups on the server's thread. Returns the time of the next call that must
+  /// happen without a wake-up.
   std::optional<Clock::time_point> notify_listeners() {
     std::optional<Clock::time_point> next;
     {
       const std::lock_guard lock(mutex_);
-      pending_tokens_.swap(listeners_);
+      notifying_.swap(listeners_);
       woken_ = false;
-      if (!pending_tokens_.empty()) next = arrival_predictor_.add(since_);
-      if (next && *next <= Clock::now()) next.reset();  // this thread is late
-      looks_ = next.has_value();
+      if (!notifying_.empty()) next = arrival_predictor_.add(since_);
+      if (next && *next <= Clock::now()) next.reset();  // too late to poll
+      polls_ = next.has_value();
     }
-    for (const std::weak_ptr<Listener>& listener : pending_tokens_) {
+    for (const std::weak_ptr<Listener>& listener : notifying_) {
       if (const auto s = listener.lock()) s->on_wake();
     }
-    pending_tokens_.clear();
+    notifying_.clear();
     return next;
   }
 
@@ -98,26 +100,26 @@ class WakeQueue {
   WakeDescriptor wake_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Listener>> listeners_;
-  Clock::time_point since_;  ///< when the first of them came
-  bool woken_ = false;       ///< for them
-  bool looks_ = false;       ///< the server's thread does at the time that notify_listeners() said
+  Clock::time_point since_;  ///< when the first of them was added
+  bool woken_ = false;       ///< the descriptor has been written for them
+  bool polls_ = false;       ///< the server's thread will call notify_listeners() by itself
   ArrivalPredictor arrival_predictor_;
-  std::vector<std::weak_ptr<Listener>> pending_tokens_;  ///< here for its memory
+  std::vector<std::weak_ptr<Listener>> notifying_;  ///< scratch
 };
 
-/// What the connections share; lives on the server's thread.
+/// State shared by the connections; used on the server's thread.
 struct Shared {
   const HttpOptions& options;
   HttpHandler& handler;
-  std::shared_ptr<WakeQueue> wake_queue;  ///< those who hold exchanges may outlive the server
+  std::shared_ptr<WakeQueue> wake_queue;  ///< may outlive the server in response streams
   std::atomic<int64_t> connections = 0;
-  int64_t answering = 0;  ///< connections with a request
+  int64_t active_requests = 0;  ///< connections with a request in progress
   bool stopping = false;
 };
 
-/// One client. A reader fills `in_` all the time, so that a client who goes is noticed while his
-/// answer is computed; the rest reads from there. Everything runs on the server's thread. A timer
-/// stands for a condition: whoever changes something cancels it.
+/// One client connection, on the server's thread. A reader coroutine fills `in_` all the time, so
+/// that a disconnecting client is noticed while its response is computed; the other coroutine
+/// consumes `in_`. Timers serve as condition variables: a change cancels the timer.
 template <typename Stream>
 class Connection : public Listener, public std::enable_shared_from_this<Connection<Stream>> {
  public:
@@ -143,7 +145,7 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
   void on_wake() override { changed_.cancel(); }
 
  private:
-  /// Bytes of requests to come that are read ahead.
+  /// Bytes of following requests that are read ahead.
   static constexpr size_t kReadAhead = 64 << 10;
 
   tcp::socket& socket() {
@@ -169,17 +171,17 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
     socket().set_option(tcp::no_delay(true), ignored);
     socket().non_blocking(true, ignored);
     if constexpr (std::is_same_v<Stream, TlsStream>) {
-      if (!co_await shake_hands()) co_return;
+      if (!co_await handshake()) co_return;
     }
     asio::co_spawn(
         stream_.get_executor(), [self] { return self->read(); }, asio::detached);
     while (co_await serve_one()) {
     }
-    co_await say_goodbye();
+    co_await linger();
     close();
   }
 
-  awaitable<bool> shake_hands() {
+  awaitable<bool> handshake() {
     error_code error;
     limit_write(shared_.options.head_seconds);
     co_await stream_.async_handshake(asio::ssl::stream_base::server,
@@ -211,7 +213,7 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
     }
   }
 
-  /// Waits until something changes. False at the deadline.
+  /// Waits until a change is signalled. False at the deadline.
   awaitable<bool> wait(Clock::time_point deadline) {
     error_code error;
     changed_.expires_at(deadline);
@@ -227,14 +229,15 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
     });
   }
 
-  /// What the system takes at once. Most events of a stream need no more, and no deadline.
+  /// Writes what the socket accepts without blocking. Most events of a stream need no more, and no
+  /// deadline.
   size_t write_at_once(std::string_view bytes) {
     if constexpr (std::is_same_v<Stream, TlsStream>) {
       return 0;
     } else {
       error_code error;
       const size_t n = stream_.write_some(asio::buffer(bytes), error);
-      return error ? 0 : n;  // an error that lasts comes again
+      return error ? 0 : n;  // a lasting error recurs in the next write
     }
   }
 
@@ -242,7 +245,7 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
     bytes.erase(0, write_at_once(bytes));
     if (bytes.empty()) co_return true;
     error_code error;
-    // A write of any size may take this long, times how many pieces it has.
+    // The deadline grows with the number of kMaxWaiting-sized pieces.
     limit_write(shared_.options.write_seconds *
                 (1 + static_cast<double>(bytes.size()) / ResponseStream::kMaxWaiting));
     co_await asio::async_write(stream_, asio::buffer(bytes),
@@ -252,13 +255,13 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
     co_return !gone_;
   }
 
-  void feed(HttpParser& parser) {
+  void parse(HttpParser& parser) {
     in_.erase(0, parser.push(in_));
-    if (in_.empty()) in_.shrink_to_fit();  // idle connections hold little
+    if (in_.empty()) in_.shrink_to_fit();  // idle connections hold little memory
     space_.cancel();
   }
 
-  /// An answer after which the connection is closed.
+  /// Sends a response after which the connection is closed.
   awaitable<bool> refuse(const HttpHead& head, HttpResponse response) {
     for (auto& header : shared_.handler.extra_headers(head)) {
       response.headers.push_back(std::move(header));
@@ -275,7 +278,7 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
     return refuse(head, {408, "The request did not arrive in time.", "", "request_timeout", 0});
   }
 
-  /// Reads one request and answers it. False when the connection is to be closed.
+  /// Reads one request and answers it. False when the connection must be closed.
   awaitable<bool> serve_one() {
     const HttpOptions& o = shared_.options;
     HttpParser parser(o.max_head, o.max_body);
@@ -287,7 +290,7 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
         begun = true;
         deadline = Clock::now() + seconds(o.head_seconds);
       }
-      feed(parser);
+      parse(parser);
       if (parser.state() != HttpParser::State::kHead) break;
       if (gone_ || (shared_.stopping && !begun)) co_return false;
       if (!co_await wait(deadline)) {
@@ -309,11 +312,11 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
     auto stream = std::make_shared<ResponseStream>(
         [wake_queue = shared_.wake_queue, weak = std::weak_ptr<Listener>(this->weak_from_this())](
             ResponseStream::Urgency urgency) { wake_queue->add(weak, urgency); });
-    ++shared_.answering;
+    ++shared_.active_requests;
     shared_.handler.handle(std::move(request), stream);
-    const bool sent = co_await answer(*stream, keep, chunked, head_only);
+    const bool sent = co_await send_response(*stream, keep, chunked, head_only);
     stream->abandon();
-    --shared_.answering;
+    --shared_.active_requests;
     co_return sent;
   }
 
@@ -325,7 +328,7 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
     const Clock::time_point deadline = Clock::now() + seconds(shared_.options.body_seconds);
     while (parser.state() == HttpParser::State::kBody) {
       const size_t before = in_.size();
-      feed(parser);
+      parse(parser);
       if (parser.state() != HttpParser::State::kBody) break;
       if (in_.size() < before) continue;
       if (gone_) co_return false;
@@ -337,7 +340,7 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
     co_return true;
   }
 
-  awaitable<bool> answer(ResponseStream& stream, bool keep, bool chunked, bool head_only) {
+  awaitable<bool> send_response(ResponseStream& stream, bool keep, bool chunked, bool head_only) {
     bool started = false;
     while (true) {
       ResponseStream::Piece piece = stream.take();
@@ -352,14 +355,14 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
       std::string out;
       if (piece.head) {
         started = true;
-        keep &= chunked;  // else the end of the connection is the end of the body
+        keep &= chunked;  // otherwise closing the connection ends the body
         out = http_stream_head(*piece.head, keep, chunked);
       }
       if (!piece.bytes.empty()) out += chunked ? http_chunk(piece.bytes) : piece.bytes;
       if (piece.ended && chunked) out += kLastChunk;
       if (!out.empty()) {
         if (!co_await write(std::move(out))) co_return false;
-        if (!piece.ended) continue;  // more may have come during the write
+        if (!piece.ended) continue;  // more data may have arrived during the write
       }
       if (piece.ended) co_return keep;
       const Clock::time_point deadline =
@@ -369,9 +372,9 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
     }
   }
 
-  /// Closing while bytes of the client are unread would reset the connection, and he might never
-  /// see the answer: says that nothing more comes, and listens a moment.
-  awaitable<void> say_goodbye() {
+  /// Closing a socket with unread input would reset the connection and could discard the response:
+  /// shuts down the sending side and discards input for a moment.
+  awaitable<void> linger() {
     discard_ = true;
     in_.clear();
     space_.cancel();
@@ -391,8 +394,8 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
   asio::steady_timer write_deadline_;
   std::string in_;
   bool first_ = true;
-  bool gone_ = false;     ///< the client, or the connection
-  bool discard_ = false;  ///< nothing more is expected
+  bool gone_ = false;     ///< client disconnected or connection closed
+  bool discard_ = false;  ///< ignore further input
 };
 
 Error cannot_listen(const HttpOptions& options, const error_code& error) {
@@ -400,15 +403,16 @@ Error cannot_listen(const HttpOptions& options, const error_code& error) {
   if (error == asio::error::address_in_use) {
     const int other = options.port < 65535 ? options.port + 1 : options.port - 1;
     return io_error("Port " + std::to_string(options.port) + " of " + options.host +
-                    " is in use by another program; stop that one, or take another port, like "
+                    " is in use by another program; stop it or use another port, for example "
                     "--port " +
                     std::to_string(other) + ".");
   }
   if (error == asio::error::access_denied) {
-    return io_error("This user may not listen on " + where +
-                    "; ports below 1024 need the right to: take another, like --port 8080.");
+    return io_error(
+        "No permission to listen on " + where +
+        "; ports below 1024 need a privilege: use another one, for example --port 8080.");
   }
-  return invalid_argument("Nothing can listen on " + where + ": " + error.message() +
+  return invalid_argument("Cannot listen on " + where + ": " + error.message() +
                           "; check --host and --port.");
 }
 
@@ -421,16 +425,16 @@ struct HttpServer::Impl {
         acceptor(io),
         signals(io),
         wake(io),
-        look(io) {}
+        poll_timer(io) {}
 
-  Status drain_wake_queue() {
+  Status open_wake_descriptor() {
     error_code error;
     wake.assign(shared.wake_queue->descriptor(), error);
-    if (error) return io_error("The server cannot be woken: " + error.message() + ".");
+    if (error) return io_error("The wake-up descriptor cannot be used: " + error.message() + ".");
     return {};
   }
 
-  awaitable<void> flush_wake_queue() {
+  awaitable<void> dispatch_wake_ups() {
     std::array<char, 8> count;
     error_code error;
     while (!error) {
@@ -443,8 +447,8 @@ struct HttpServer::Impl {
   void notify_listeners() {
     const auto next = shared.wake_queue->notify_listeners();
     if (!next) return;
-    look.expires_at(*next);
-    look.async_wait([this](error_code error) {
+    poll_timer.expires_at(*next);
+    poll_timer.async_wait([this](error_code error) {
       if (!error) notify_listeners();
     });
   }
@@ -462,7 +466,8 @@ struct HttpServer::Impl {
     if (!error) acceptor.bind(endpoint, error);
     if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
     if (error) return cannot_listen(options, error);
-    // From now on, so that nobody who sees the server can end it unkindly.
+    // Registered before the port is visible to others, so that a signal always ends the server
+    // gracefully.
     signals.add(SIGTERM, error);
     signals.add(SIGINT, error);
     return {};
@@ -480,7 +485,7 @@ struct HttpServer::Impl {
     if (!error) return {};
     return invalid_argument("The certificate '" + options.tls_certificate + "' with the key '" +
                             options.tls_key + "' cannot be used: " + error.message() +
-                            "; give PEM files as --tls-certificate and --tls-key.");
+                            "; pass PEM files as --tls-certificate and --tls-key.");
   }
 
   awaitable<void> accept() {
@@ -489,12 +494,12 @@ struct HttpServer::Impl {
       tcp::socket socket =
           co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
       if (error) {
-        // Out of descriptors: those that are open will be closed some time.
+        // Out of descriptors: wait for connections to close.
         asio::steady_timer pause(io, std::chrono::milliseconds(50));
         co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
         continue;
       }
-      if (shared.connections >= options.max_connections) continue;  // closes it
+      if (shared.connections >= options.max_connections) continue;  // the destructor closes it
       const tcp::endpoint remote = socket.remote_endpoint(error);
       const std::string peer = error ? "" : remote.address().to_string();
       if (tls) {
@@ -516,10 +521,10 @@ struct HttpServer::Impl {
     });
   }
 
-  /// Connections between two requests have nobody who waits.
-  awaitable<void> wait_for_answers(Clock::time_point deadline) {
+  /// Waits for the requests in progress; idle connections are closed without waiting.
+  awaitable<void> wait_for_responses(Clock::time_point deadline) {
     asio::steady_timer pause(io);
-    while (shared.answering > 0 && Clock::now() < deadline) {
+    while (shared.active_requests > 0 && Clock::now() < deadline) {
       error_code ignored;
       pause.expires_after(std::chrono::milliseconds(20));
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
@@ -527,7 +532,7 @@ struct HttpServer::Impl {
     io.stop();
   }
 
-  // Connections live until the io_context goes, and use what stands before it.
+  // Connections are destroyed with the io_context and use the members before it.
   HttpOptions options;
   Shared shared;
   std::optional<asio::ssl::context> tls;
@@ -535,7 +540,7 @@ struct HttpServer::Impl {
   tcp::acceptor acceptor;
   asio::signal_set signals;
   asio::posix::stream_descriptor wake;
-  asio::steady_timer look;
+  asio::steady_timer poll_timer;
 };
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -546,7 +551,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::create(const HttpOptions& option
   CHIMERE_TRY(WakeDescriptor wake, WakeDescriptor::create());
   auto impl =
       std::make_unique<Impl>(options, handler, std::make_shared<WakeQueue>(std::move(wake)));
-  CHIMERE_CHECK_OK(impl->drain_wake_queue());
+  CHIMERE_CHECK_OK(impl->open_wake_descriptor());
   CHIMERE_CHECK_OK(impl->load_certificates());
   CHIMERE_CHECK_OK(impl->listen());
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
@@ -560,7 +565,7 @@ uint16_t HttpServer::port() const {
 void HttpServer::run(std::function<void()> on_signal) {
   impl_->watch_signals(std::move(on_signal));
   asio::co_spawn(impl_->io, impl_->accept(), asio::detached);
-  asio::co_spawn(impl_->io, impl_->flush_wake_queue(), asio::detached);
+  asio::co_spawn(impl_->io, impl_->dispatch_wake_ups(), asio::detached);
   impl_->io.run();
 }
 
@@ -569,7 +574,8 @@ void HttpServer::stop(double limit) {
     error_code ignored;
     impl->acceptor.close(ignored);
     impl->shared.stopping = true;
-    asio::co_spawn(impl->io, impl->wait_for_answers(Clock::now() + seconds(limit)), asio::detached);
+    asio::co_spawn(impl->io, impl->wait_for_responses(Clock::now() + seconds(limit)),
+                   asio::detached);
   });
 }
 

@@ -1,4 +1,4 @@
-// Listens, reads requests, writes answers: HTTP/1.1 with keep-alive, with or without TLS.
+// An HTTP/1.1 server with keep-alive and optional TLS.
 #ifndef CHIMERE_SERVING_HTTP_SERVER_H_
 #define CHIMERE_SERVING_HTTP_SERVER_H_
 
@@ -16,8 +16,8 @@ namespace chimere::serving {
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
-  uint16_t port = 8080;         ///< 0: any that is free
-  std::string tls_certificate;  ///< PEM file with the chain; empty: no TLS
+  uint16_t port = 8080;         ///< 0: any free port
+  std::string tls_certificate;  ///< PEM file with the certificate chain; empty: no TLS
   std::string tls_key;          ///< PEM file
   int64_t max_connections = 4096;
   size_t max_head = 16 << 10;
@@ -25,26 +25,26 @@ struct HttpOptions {
   double head_seconds = 15;        ///< from a request's first byte to the end of its head
   double idle_seconds = 75;        ///< between requests
   double body_seconds = 60;        ///< for the whole body
-  double write_seconds = 30;       ///< for one write to move on
-  double keep_alive_seconds = 10;  ///< of silence in a stream before a comment
+  double write_seconds = 30;       ///< without progress of a write
+  double keep_alive_seconds = 10;  ///< without an event in a stream before a comment is sent
 };
 
-/// What stands behind the server. All calls come on the server's thread.
+/// The application behind the server. All calls are made on the server's thread.
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
-  /// Looks at a request before its body is read; an answer refuses it.
+  /// Checks a request before its body is read; a response rejects it.
   virtual std::optional<HttpResponse> refuse(const HttpHead& head) = 0;
-  /// Must not take long; the answer may come later, from any thread.
+  /// Must return quickly; the response may follow later, from any thread.
   virtual void handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) = 0;
-  /// Headers for an answer that the handler did not make, to `head`.
+  /// Additional headers for responses that the server creates itself.
   virtual Headers extra_headers(const HttpHead& head) = 0;
 };
 
 class HttpServer {
  public:
-  /// Binds; `handler` must outlive the server. Errors: kInvalidArgument (an address that does not
-  /// exist, certificates that cannot be used), kIo (a port that is in use, with a proposal).
+  /// Binds the port; `handler` must outlive the server. Errors: kInvalidArgument (an unknown
+  /// address, unusable certificates), kIo (the port is in use; the message proposes another one).
   static Result<std::unique_ptr<HttpServer>> create(const HttpOptions& options,
                                                     HttpHandler& handler);
   ~HttpServer();
@@ -52,10 +52,10 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   uint16_t port() const;
-  /// Serves until stop(). `on_signal` is called at a first SIGTERM or SIGINT; a second one ends the
-  /// process at once, with exit code 130.
+  /// Serves until stop(). `on_signal` is called at the first SIGTERM or SIGINT; a second one
+  /// terminates the process immediately with exit code 130.
   void run(std::function<void()> on_signal);
-  /// Accepts nothing more; what is being answered may finish within `limit` seconds. Any
+  /// Stops accepting connections; responses in progress may finish within `limit` seconds. Any
   /// thread.
   void stop(double limit);
   /// Any thread.

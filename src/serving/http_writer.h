@@ -1,4 +1,4 @@
-// Answers of HTTP/1.1 as bytes.
+// Serialisation of HTTP/1.1 responses.
 #ifndef CHIMERE_SERVING_HTTP_WRITER_H_
 #define CHIMERE_SERVING_HTTP_WRITER_H_
 
@@ -11,7 +11,8 @@ namespace chimere::serving {
 
 /// Head and body.
 std::string http_text(const HttpResponse& response, bool keep_alive);
-/// The head of a body whose length is not known; `chunked` says how it will end.
+/// The head of a body of unknown length; `chunked`: with chunked transfer encoding, else the body
+/// ends with the connection.
 std::string http_stream_head(const HttpResponse& response, bool keep_alive, bool chunked);
 /// `bytes` (at least one) as a chunk.
 std::string http_chunk(std::string_view bytes);

@@ -5,7 +5,7 @@
 namespace chimere::serving {
 namespace {
 
-TEST(HttpWriter, Answers) {
+TEST(HttpWriter, Responses) {
   const std::string text = http_text({429, "{}", "application/json", {{"Retry-After", "2"}}}, true);
   EXPECT_TRUE(text.starts_with("HTTP/1.1 429 Too Many Requests\r\n"));
   EXPECT_NE(text.find("\r\nRetry-After: 2\r\n"), std::string::npos);

@@ -1,4 +1,4 @@
-// One event of the log as one line: key=value pairs ("logfmt").
+// One log event as a line of key=value pairs ("logfmt").
 #ifndef CHIMERE_SERVING_LOG_LINE_H_
 #define CHIMERE_SERVING_LOG_LINE_H_
 
@@ -8,9 +8,9 @@
 
 namespace chimere::serving {
 
-/// `time=2026-01-31T12:00:00Z event=request status=200 path=/v1/models`. What holds spaces, quotes,
-/// control characters or bytes beyond ASCII is quoted and escaped, so that nobody can write lines
-/// of his own.
+/// `time=2026-01-31T12:00:00Z event=request status=200 path=/v1/models`. Values with spaces,
+/// quotes, control characters or non-ASCII bytes are quoted and escaped, so that clients cannot
+/// inject log lines.
 class LogLine {
  public:
   explicit LogLine(std::string_view event);

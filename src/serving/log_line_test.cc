@@ -5,7 +5,7 @@
 namespace chimere::serving {
 namespace {
 
-TEST(LogLine, NoneWritesLinesOfHisOwn) {
+TEST(LogLine, ValuesCannotInjectLines) {
   LogLine line("request");
   line.add("path", "/a\nevent=\"forged\" \x1b[31m").add("status", 200).add("plain", "/v1/x");
   const std::string& text = line.text();

@@ -35,10 +35,10 @@ MetricFamily histogram(std::string name, std::string help, const engine::Histogr
   uint64_t below = 0;
   for (size_t i = 0; i < h.counts.size(); ++i) {
     below += h.counts[i];
-    const double border = i < engine::Histogram::kBorders.size()
-                              ? engine::Histogram::kBorders[i]
-                              : std::numeric_limits<double>::infinity();
-    metric.histogram.bucket.push_back({below, border});
+    const double bound = i < engine::Histogram::kBounds.size()
+                             ? engine::Histogram::kBounds[i]
+                             : std::numeric_limits<double>::infinity();
+    metric.histogram.bucket.push_back({below, bound});
   }
   metric.histogram.sample_count = h.count;
   metric.histogram.sample_sum = h.sum;
@@ -69,7 +69,7 @@ MetricFamily by_label(std::string name, std::string help, MetricType type, const
 
 MetricFamily memory(const engine::ServiceStats& s) {
   const auto number = [](int64_t value) { return static_cast<double>(value); };
-  return by_label("chimere_memory_bytes", "State memory in use and its bounds.", MetricType::Gauge,
+  return by_label("chimere_memory_bytes", "State memory in use and its limits.", MetricType::Gauge,
                   "kind",
                   {{"kv", number(s.kv_bytes)},
                    {"kv_limit", number(s.kv_limit)},
@@ -92,7 +92,7 @@ struct Metrics::Families {
   prometheus::Family<prometheus::Counter>& tokens =
       prometheus::BuildCounter()
           .Name("chimere_tokens_total")
-          .Help("Tokens of requests that have ended, by kind.")
+          .Help("Tokens of finished requests, by kind.")
           .Register(registry);
 };
 
@@ -125,10 +125,10 @@ std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) co
   all.push_back(gauge("chimere_connections", "Open connections.", number(connections)));
   all.push_back(gauge("chimere_requests_running", "Choices with a state in memory.",
                       number(s.engine.running)));
-  all.push_back(gauge("chimere_requests_waiting", "Choices that wait for memory or their turn.",
+  all.push_back(gauge("chimere_requests_waiting", "Choices waiting for memory or a free slot.",
                       number(s.engine.waiting)));
   all.push_back(gauge("chimere_requests_suspended",
-                      "Of those that wait, choices that were moved out of a full state store.",
+                      "Waiting choices that were suspended because the state store was full.",
                       number(s.engine.suspended)));
   all.push_back(gauge("chimere_requests_in_flight", "Choices accepted and not finished.",
                       number(s.in_flight)));
@@ -136,8 +136,8 @@ std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) co
                         number(s.accepted)));
   all.push_back(counter("chimere_requests_finished_total", "Choices that ended, for any reason.",
                         number(s.finished)));
-  all.push_back(counter("chimere_requests_refused_total", "Choices refused for a full queue.",
-                        number(s.refused)));
+  all.push_back(counter("chimere_requests_refused_total",
+                        "Choices refused because the queue was full.", number(s.refused)));
   all.push_back(counter("chimere_requests_cancelled_total", "Choices that were cancelled.",
                         number(s.cancelled)));
   all.push_back(counter("chimere_requests_failed_total", "Choices that failed.", number(s.failed)));
@@ -147,18 +147,17 @@ std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) co
   all.push_back(counter("chimere_generation_tokens_total", "Tokens sampled.",
                         number(s.engine.generated_tokens)));
   all.push_back(counter("chimere_expert_rows_total",
-                        "Tokens of replies in each layer with experts, with --expert-top-p.",
+                        "Generated tokens times expert layers, with --expert-top-p.",
                         number(s.engine.experts.rows)));
-  all.push_back(counter("chimere_experts_used_total", "Experts that these were sent to.",
+  all.push_back(counter("chimere_experts_used_total", "Experts used by these rows.",
                         number(s.engine.experts.experts)));
-  all.push_back(counter("chimere_evictions_total", "Requests moved out of a full state store.",
+  all.push_back(counter("chimere_evictions_total",
+                        "Requests suspended because the state store was full.",
                         number(s.engine.evictions)));
   all.push_back(by_tier("chimere_prefix_cache_requests_total",
-                        "Requests, by where the beginning of their prompt was found.",
-                        s.cache.hits));
+                        "Requests, by the cache tier of their prompt's prefix.", s.cache.hits));
   all.push_back(by_tier("chimere_prefix_cache_tokens_total",
-                        "Prompt tokens that were not computed again, by where they were found.",
-                        s.cache.tokens));
+                        "Prompt tokens taken from the cache, by tier.", s.cache.tokens));
   all.push_back(counter("chimere_prefix_cache_warmup_tokens_total",
                         "Tokens computed while idle, for later prompts to continue from.",
                         number(s.engine.warmup_tokens)));
@@ -175,7 +174,7 @@ std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) co
   all.push_back(gauge("chimere_prefix_cache_disk_files", "Files of prefix states.",
                       number(s.cache.disk_files)));
   all.push_back(counter("chimere_prefix_cache_dropped_total",
-                        "Prefix states that were evicted from the last place that had them.",
+                        "Prefix states evicted from the last tier that held them.",
                         number(s.cache.dropped)));
   all.push_back(counter("chimere_prefix_cache_rejected_files_total",
                         "Files of prefix states that were damaged or of another model.",
@@ -184,11 +183,10 @@ std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) co
                         "Files of prefix states that could not be written.",
                         number(s.cache.failed_writes)));
   all.push_back(histogram("chimere_time_to_first_token_seconds",
-                          "From a request's arrival at the engine to its first token.",
-                          s.first_token));
-  all.push_back(histogram("chimere_inter_token_seconds",
-                          "From a token to the next one of the same request.", s.inter_token));
-  all.push_back(histogram("chimere_batch_rows", "Replies in a step.", s.engine.batch));
+                          "From submission to the engine to the first token.", s.first_token));
+  all.push_back(histogram("chimere_inter_token_seconds", "Between two tokens of the same request.",
+                          s.inter_token));
+  all.push_back(histogram("chimere_batch_rows", "Decoding requests per step.", s.engine.batch));
   all.push_back(memory(s));
   return prometheus::TextSerializer().Serialize(all);
 }

@@ -1,4 +1,4 @@
-// What /metrics tells Prometheus.
+// Prometheus metrics of the server.
 #ifndef CHIMERE_SERVING_METRICS_H_
 #define CHIMERE_SERVING_METRICS_H_
 
@@ -18,11 +18,12 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  /// Any thread. `route`: one of the server's own paths, so that their number stays small.
+  /// Any thread. `route`: one of the server's own routes, so that the number of label values stays
+  /// bounded.
   void count_request(const std::string& route, int status);
   void count_response(const GenerationReport& report);
   void count_embeddings(int64_t tokens);
-  /// The text format, with what the engine says of itself.
+  /// The Prometheus text format, including the engine's counters.
   std::string text(const engine::ServiceStats& stats, int64_t connections) const;
 
  private:

@@ -1,4 +1,4 @@
-// The chat page, as files inside the program.
+// The chat page as embedded files.
 #ifndef CHIMERE_SERVING_PAGE_H_
 #define CHIMERE_SERVING_PAGE_H_
 
@@ -12,7 +12,7 @@ struct PageFile {
   std::string_view content;
 };
 
-/// The file at `path`; the page itself for any other.
+/// The file at `path`; the page itself for any other path.
 const PageFile& page_file(std::string_view path);
 
 }  // namespace chimere::serving

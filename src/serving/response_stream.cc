@@ -15,7 +15,7 @@ void ResponseStream::respond(HttpResponse response) {
 
 void ResponseStream::start_events(Headers headers) {
   headers.emplace_back("Cache-Control", "no-cache");
-  headers.emplace_back("X-Accel-Buffering", "no");  // nginx would collect the events
+  headers.emplace_back("X-Accel-Buffering", "no");  // stops nginx from buffering events
   {
     const std::lock_guard lock(mutex_);
     waiting_.head = HttpResponse{200, "", "text/event-stream", std::move(headers)};
@@ -28,7 +28,7 @@ void ResponseStream::event(std::string_view bytes) {
   {
     const std::lock_guard lock(mutex_);
     if (abandoned_ || waiting_.too_slow) return;
-    // Whoever was woken for the bytes before takes these, too.
+    // The wake-up for the preceding bytes covers these, too.
     const bool woken = taking_ || !waiting_.bytes.empty();
     waiting_.bytes += bytes;
     if (woken && waiting_.bytes.size() <= kMaxWaiting) return;
@@ -37,7 +37,7 @@ void ResponseStream::event(std::string_view bytes) {
   wake_(Urgency::kMayWait);
 }
 
-void ResponseStream::give_up() {
+void ResponseStream::drop_slow_client() {
   {
     const std::lock_guard lock(mutex_);
     waiting_.too_slow = true;

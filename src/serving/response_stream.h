@@ -1,4 +1,4 @@
-// The answer to one request on its way from those who compute it to the connection.
+// The response to one request, passed from the threads that compute it to the connection.
 #ifndef CHIMERE_SERVING_RESPONSE_STREAM_H_
 #define CHIMERE_SERVING_RESPONSE_STREAM_H_
 
@@ -14,38 +14,38 @@
 namespace chimere::serving {
 
 /// Either respond() once, or start_events(), event() and end_events(). All functions may be called
-/// from any thread; what comes after the client has gone is dropped.
+/// from any thread; data sent after the client has disconnected is dropped.
 class ResponseStream {
  public:
-  /// Bytes that may wait for a slow reader; with more he is given up.
+  /// Bytes that may be queued for a slow client; beyond that it is disconnected.
   static constexpr size_t kMaxWaiting = 4 << 20;
 
-  /// Whether something to send may wait for the next piece of a stream, which is due soon.
+  /// Whether new data may wait for the next piece of the stream, which is expected soon.
   enum class Urgency { kNow, kMayWait };
 
-  /// `wake` is called, from any thread, when there is something to send.
+  /// `wake` is called, from any thread, when there is data to send.
   explicit ResponseStream(std::function<void(Urgency)> wake) : wake_(std::move(wake)) {}
 
   void respond(HttpResponse response);
-  /// Begins an answer of server-sent events.
+  /// Starts a response of server-sent events.
   void start_events(Headers headers);
   void event(std::string_view bytes);
   void end_events();
-  /// `write` calls event() for what it has kept back. It is called by take(), on the connection's
-  /// thread, which announce() asks for. Before start_events().
+  /// Registers a producer of deferred events: take() calls `write`, which calls event(), on the
+  /// connection's thread. announce() requests a take(). To be called before start_events().
   void on_take(std::function<void()> write);
   void announce() { wake_(Urgency::kMayWait); }
-  /// The reader is too slow for what was kept back.
-  void give_up();
+  /// The client is too slow for the deferred events; disconnects it.
+  void drop_slow_client();
 
-  /// `action` runs once when the client has gone or is too slow: now if that is so, else on the
-  /// connection's thread.
+  /// `action` runs once when the client has disconnected or is too slow: immediately if that has
+  /// happened already, else on the connection's thread.
   void on_abandoned(std::function<void()> action);
   bool abandoned() const;
 
-  // For the connection.
+  // For the connection:
   struct Piece {
-    std::optional<HttpResponse> head;  ///< of a stream, with an empty body; or the whole answer
+    std::optional<HttpResponse> head;  ///< of a stream, with an empty body; or the whole response
     std::string bytes;                 ///< of a stream
     bool ended = false;
     bool too_slow = false;
@@ -60,7 +60,7 @@ class ResponseStream {
   Piece waiting_;
   bool streaming_ = false;
   bool abandoned_ = false;
-  bool taking_ = false;  ///< whoever would be woken is here already
+  bool taking_ = false;  ///< inside take(): a wake-up is not needed
   std::function<void()> write_;
   std::function<void()> action_;
 };

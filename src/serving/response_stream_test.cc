@@ -7,7 +7,7 @@
 namespace chimere::serving {
 namespace {
 
-TEST(ResponseStream, WakesOnceForWhatIsTakenTogether) {
+TEST(ResponseStream, WakesOncePerTake) {
   int woken = 0;
   ResponseStream stream([&](ResponseStream::Urgency) { ++woken; });
   stream.start_events({});
@@ -26,7 +26,7 @@ TEST(ResponseStream, WakesOnceForWhatIsTakenTogether) {
   EXPECT_TRUE(piece.ended);
 }
 
-TEST(ResponseStream, AsksForWhatIsKeptBackAndWakesNoneForIt) {
+TEST(ResponseStream, TakeCollectsDeferredEventsWithoutAWakeUp) {
   int woken = 0;
   ResponseStream stream([&](ResponseStream::Urgency) { ++woken; });
   stream.on_take([&] { stream.event("kept"); });
@@ -42,7 +42,7 @@ TEST(ResponseStream, AsksForWhatIsKeptBackAndWakesNoneForIt) {
   EXPECT_EQ(stream.take().bytes, "");
 }
 
-TEST(ResponseStream, KeepsNoMoreForASlowReaderThanItMay) {
+TEST(ResponseStream, DisconnectsASlowClientAtTheLimit) {
   ResponseStream stream([](ResponseStream::Urgency) {});
   stream.start_events({});
   const std::string large(ResponseStream::kMaxWaiting / 2, 'x');
@@ -53,11 +53,11 @@ TEST(ResponseStream, KeepsNoMoreForASlowReaderThanItMay) {
 
   ResponseStream other([](ResponseStream::Urgency) {});
   other.start_events({});
-  other.give_up();
+  other.drop_slow_client();
   EXPECT_TRUE(other.take().too_slow);
 }
 
-TEST(ResponseStream, ForgetsWhatComesAfterTheClientHasGone) {
+TEST(ResponseStream, DropsDataAfterTheClientHasDisconnected) {
   int gone = 0;
   ResponseStream stream([](ResponseStream::Urgency) {});
   stream.start_events({});

@@ -29,7 +29,7 @@ Result<ChatPrompt> chat_prompt(const ServedModel& model,
                                const std::string& reasoning, const std::string& template_kwargs) {
   if (!model.chat_template) {
     return unsupported(
-        "This model's file has no chat template; /v1/completions goes on from plain text.");
+        "This model's file has no chat template; use /v1/completions with plain text.");
   }
   text::ChatOptions options;
   options.bos_token = model.tokenizer.token_bytes(model.tokenizer.bos(), true);
@@ -40,7 +40,7 @@ Result<ChatPrompt> chat_prompt(const ServedModel& model,
   }
   if (reasoning != "auto" && options.extra.find("enable_thinking") == nullptr) {
     options.enable_thinking = reasoning != "none";
-    // Some templates name the effort itself.
+    // Some templates take the effort by name.
     const bool named = reasoning == "low" || reasoning == "medium" || reasoning == "high";
     if (named) options.extra.set("reasoning_effort", Value::string(reasoning, true));
   }

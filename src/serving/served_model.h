@@ -1,4 +1,4 @@
-// What the server needs of the model that it serves.
+// What the server needs to know about a model.
 #ifndef CHIMERE_SERVING_SERVED_MODEL_H_
 #define CHIMERE_SERVING_SERVED_MODEL_H_
 
@@ -21,37 +21,38 @@
 
 namespace chimere::serving {
 
-/// What became of the texts of a protocol::EngramRequest.
+/// The result of a protocol::EngramRequest.
 struct EngramReport {
   int64_t written = 0;
-  std::vector<std::string> refused;  ///< a sentence for each of the others
-  int64_t ngrams = 0;                ///< in the memory now
+  std::vector<std::string> refused;  ///< one sentence per refused text
+  int64_t ngrams = 0;                ///< in the table now
 };
 
 /// The model behind /v1/embeddings.
 struct ServedEmbedder {
-  std::string id;  ///< what clients call it
+  std::string id;  ///< model name in the API
   engine::Embedder& embedder;
 };
 
 struct ServedModel {
-  std::string id = {};           ///< what clients call it
+  std::string id = {};           ///< model name in the API
   int64_t created = 0;           ///< seconds since 1970
-  int64_t trained_context = 0;   ///< tokens that the model was trained for
-  std::string fingerprint = {};  ///< build, model and numerics
+  int64_t trained_context = 0;   ///< context length of the training, in tokens
+  std::string fingerprint = {};  ///< of build, model and numerics
   const text::Tokenizer& tokenizer;
   engine::EngineService& service;
   std::optional<ServedEmbedder> embedder = std::nullopt;
   std::optional<text::ChatTemplate> chat_template = std::nullopt;
   std::string template_source = {};
-  Settings defaults = {};  ///< of sampling, for what requests leave out
-  /// Sampling and max_tokens as settings say, with `owner` as its owner, and his memories of these
-  /// names as its prior. Any thread. Errors: kInvalidArgument, kNotFound (a memory), kUnsupported.
+  Settings defaults = {};  ///< values of sampling fields that requests omit
+  /// Builds an engine request for `owner` with the sampling and max_tokens of the settings and the
+  /// owner's engram tables of these names. Any thread. Errors: kInvalidArgument, kNotFound (an
+  /// unknown table), kUnsupported.
   std::function<Result<engine::Request>(const Settings&, const std::string& owner,
                                         std::span<const std::string> engram)>
       make_request = {};
-  /// Adds texts to the owner's memory of this name. Any thread. Errors: kInvalidArgument (the
-  /// name), kOutOfMemory (it is full), kIo; empty: this server keeps none.
+  /// Adds texts to the owner's engram table of this name. Any thread. Errors: kInvalidArgument (the
+  /// name), kOutOfMemory (the table is full), kIo. Empty: the server has no engram tables.
   std::function<Result<EngramReport>(const std::string& owner, const std::string& table,
                                      const protocol::EngramRequest&)>
       remember = {};
@@ -62,9 +63,9 @@ struct ChatPrompt {
   protocol::ReasoningSplitter::Start start = protocol::ReasoningSplitter::Start::kContent;
 };
 
-/// Messages through the template. `reasoning` as --reasoning has it: whether the model thinks is
-/// the template's `enable_thinking`, unless `template_kwargs` say it. Errors: kUnsupported (the
-/// model has none), those of the template.
+/// Renders messages with the chat template. `reasoning`: the value of --reasoning, passed as the
+/// template's `enable_thinking` unless `template_kwargs` sets it. Errors: kUnsupported (the model
+/// has no template), those of the template.
 Result<ChatPrompt> chat_prompt(const ServedModel& model,
                                const std::vector<protocol::ChatMessage>& messages,
                                const std::string& reasoning, const std::string& template_kwargs);

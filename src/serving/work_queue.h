@@ -1,4 +1,4 @@
-// A few threads for work that would hold up the connections: parsing, templates, tokens.
+// A small thread pool for work that would block the connections: parsing, templates, tokenisation.
 #ifndef CHIMERE_SERVING_WORK_QUEUE_H_
 #define CHIMERE_SERVING_WORK_QUEUE_H_
 
@@ -18,9 +18,9 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  /// False when too much waits, or after stop(). Any thread.
+  /// False if the queue is full, or after stop(). Any thread.
   bool push(std::function<void()> task);
-  /// Drops what waits, and waits for what runs.
+  /// Drops queued tasks and waits for running ones.
   void stop();
 
  private:

@@ -5,7 +5,7 @@
 namespace chimere::engine {
 namespace {
 
-/// Larger steps are not told apart; drafts are for small ones.
+/// Larger steps are not distinguished; drafts matter for small ones.
 constexpr int32_t kMaxRows = 256;
 
 }  // namespace

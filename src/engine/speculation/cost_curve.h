@@ -1,4 +1,4 @@
-// What a step costs, by its number of rows, as measured while serving.
+// The measured duration of a step as a function of its rows.
 #ifndef CHIMERE_ENGINE_SPECULATION_COST_CURVE_H_
 #define CHIMERE_ENGINE_SPECULATION_COST_CURVE_H_
 
@@ -11,18 +11,18 @@ namespace chimere::engine {
 
 class CostCurve {
  public:
-  /// `growth`: what a further row is taken to add, relative to one row, as long as nobody measured
-  /// it. Low values make the caller try.
+  /// `growth`: assumed cost of one additional row relative to one row, until it is measured. Low
+  /// values encourage trying.
   explicit CostCurve(double growth) : growth_(growth) {}
 
   void add(int32_t rows, double seconds);
-  /// The median of the latest measurements with so many rows, or what its neighbours make likely; 0
-  /// before the first measurement.
+  /// Median duration of the latest steps with so many rows, interpolated from neighbouring sizes if
+  /// there are none; 0 before the first measurement.
   double seconds(int32_t rows) const;
-  /// What a further row adds: the slope of a line through the medians, by least squares. A
-  /// difference of two medians is mostly noise. Never below a fiftieth of seconds(1).
+  /// Cost of one additional row in seconds: the slope of a least-squares line through the medians,
+  /// since the difference of two medians is mostly noise. At least seconds(1) / 50.
   double slope() const;
-  /// There are so many measurements with exactly so many rows.
+  /// Number of measurements with exactly so many rows.
   int32_t measured(int32_t rows) const;
 
  private:

@@ -9,13 +9,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Steps without drafts say what drafts are compared with: the first few, and one now and then.
+/// Steps without drafts are the baseline for drafts: the first few, and one periodically.
 constexpr int32_t kFirstPlainSteps = 4;
 constexpr int32_t kMaxStepsSincePlain = 64;
-/// From so many generations on `auto` drafts nothing on a GPU: few generations find drafts in the
-/// same step, so that hardly two steps have the same rows, and none of them is a graph launch.
+/// With this many generations on a GPU, `auto` proposes no drafts: few of them have drafts in the
+/// same step, so that the row counts vary and captured CUDA graphs cannot be reused.
 constexpr size_t kManyOnGpu = 8;
-/// Most tokens that Model::draft() looks ahead.
+/// Longest chain of Model::draft().
 constexpr int32_t kDepth = 4;
 
 bool plain_step_is_due(const DraftStatistics& statistics, int32_t sequences) {
@@ -36,17 +36,18 @@ void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generat
   }
   const bool many = model.logits_on_gpu() && decoding.size() >= kManyOnGpu;
   const auto n = static_cast<int32_t>(decoding.size());
-  // Each row of a verification takes a recurrent state of its own until it is settled.
+  // Each verification row holds a recurrent state of its own until the drafts are accepted or
+  // rejected.
   const state::StateStore& states = model.states();
-  int64_t room = max_rows;
+  int64_t free_rows = max_rows;
   if (states.bytes_per_slot() > 0) {
-    room = std::min(room, states.free_slots() - n);
+    free_rows = std::min(free_rows, states.free_slots() - n);
   }
-  const auto share = static_cast<int32_t>(std::max<int64_t>(0, room / n));
+  const auto share = static_cast<int32_t>(std::max<int64_t>(0, free_rows / n));
   const bool plain = plain_step_is_due(statistics, n);
   const DraftCosts costs = {&statistics.steps, &statistics.drafts, n};
 
-  std::vector<Generation*> asking;
+  std::vector<Generation*> drafting;
   std::vector<model::DraftStart> starts;
   int32_t depth = 0;
   for (Generation* g : decoding) {
@@ -57,20 +58,20 @@ void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generat
     }
     const int32_t most = plain ? 0 : std::min(share, g->max_drafts());
     if (!g->speculator()->begin(g->history(), most, costs, model.has_drafts())) continue;
-    asking.push_back(g);
+    drafting.push_back(g);
     starts.push_back(g->draft_start());
     depth = std::max(depth, std::min(most, kDepth));
   }
-  if (asking.empty()) return;
-  std::vector<int32_t> calls(asking.size());
+  if (drafting.empty()) return;
+  std::vector<int32_t> calls(drafting.size());
   const auto begun = Clock::now();
   const Status drafted = model.draft(starts, depth, [&](size_t i, std::span<const float> logits) {
     ++calls[i];
-    return asking[i]->speculator()->choose(logits);
+    return drafting[i]->speculator()->choose(logits);
   });
   const std::chrono::duration<double> took = Clock::now() - begun;
   if (!drafted.ok()) return;
-  statistics.drafts.add(static_cast<int32_t>(asking.size()),
+  statistics.drafts.add(static_cast<int32_t>(drafting.size()),
                         took.count() / *std::ranges::max_element(calls));
 }
 

@@ -1,4 +1,4 @@
-// The drafts of all decoding requests, before a step is planned.
+// Proposes the drafts of all decoding requests before a step is planned.
 #ifndef CHIMERE_ENGINE_SPECULATION_DRAFT_ROUND_H_
 #define CHIMERE_ENGINE_SPECULATION_DRAFT_ROUND_H_
 
@@ -12,10 +12,10 @@
 
 namespace chimere::engine {
 
-/// Lets every running request that is decoding decide on its drafts; those that want some of the
-/// model share the calls of Model::draft(). `max_rows`: of drafts, over all requests. What a draft
-/// of the model costs goes into `lessons`. When the model cannot draft there are none: the step
-/// that follows will say what is wrong.
+/// Lets each decoding request choose its drafts; requests that draft with the MTP head share the
+/// calls of Model::draft(). `max_rows`: draft rows over all requests. Records the cost of model
+/// drafts in `statistics`. If Model::draft() fails there are no drafts: the step that follows
+/// reports the error.
 void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generation>> running,
                     int64_t max_rows, DraftStatistics& statistics);
 

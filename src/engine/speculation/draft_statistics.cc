@@ -7,17 +7,18 @@
 namespace chimere::engine {
 namespace {
 
+/// Weight of the initial rates, in trials.
 constexpr double kExpectedTrials = 4;
-/// More trials than this are halved, so that the rate follows the text.
+/// Counts are halved at this many trials, so that the rate follows the text.
 constexpr double kMaxTrials = 128;
 
 constexpr double kMemory = 1.0 / 32;
-/// Probes before a decision, and rounds that the block is shown before a trial.
+/// Probes before a decision, and rounds of updating the MTP head's KV cache before a trial.
 constexpr int32_t kProbes = 3;
 constexpr int32_t kWarmupRounds = 48;
 constexpr int32_t kShortestIdle = 512;
 constexpr int32_t kLongestIdle = 32768;
-/// A trial that is as bad as this ends early.
+/// A trial with a mean gain below kNoGainExpected ends after kEarlyRounds.
 constexpr int32_t kEarlyRounds = 4;
 constexpr double kNoGainExpected = -0.15;
 
@@ -33,7 +34,7 @@ Acceptance Acceptance::like(const Acceptance& other) {
   return Acceptance(rates);
 }
 
-void Acceptance::learn(size_t evidence, bool accepted) {
+void Acceptance::record(size_t evidence, bool accepted) {
   Kind& k = kinds_[evidence];
   k.trials += 1;
   k.accepted += accepted ? 1 : 0;
@@ -46,7 +47,7 @@ double Acceptance::probability(size_t evidence) const {
   return kinds_[evidence].accepted / kinds_[evidence].trials;
 }
 
-DraftPolicy::DraftDecision DraftPolicy::draws(bool gain_expected) {
+DraftPolicy::DraftDecision DraftPolicy::decide(bool gain_expected) {
   if (phase_ == Phase::kDrafting) return DraftDecision::kDraft;
   if (--idle_ > 0) return DraftDecision::kNone;
   if (phase_ == Phase::kWarmup) {
@@ -64,20 +65,20 @@ DraftPolicy::DraftDecision DraftPolicy::draws(bool gain_expected) {
     phase_ = Phase::kWarmup;
     idle_ = kWarmupRounds;
   } else {
-    give_up();
+    stop_drafting();
   }
   return DraftDecision::kNone;
 }
 
-/// One probe more before the next decision.
-void DraftPolicy::give_up() {
+/// The next decision needs one more probe.
+void DraftPolicy::stop_drafting() {
   phase_ = Phase::kProbing;
   probes_ = kProbes - 1;
   idle_ = next_idle_;
   next_idle_ = std::min(4 * next_idle_, kLongestIdle);
 }
 
-void DraftPolicy::settle(double gain) {
+void DraftPolicy::record_gain(double gain) {
   ++trial_;
   mean_ += (gain - mean_) * std::max(kMemory, 1.0 / trial_);
   const bool no_gain_expected = trial_ >= kEarlyRounds && mean_ < kNoGainExpected;
@@ -85,7 +86,7 @@ void DraftPolicy::settle(double gain) {
   if (mean_ >= kMinGain) {
     next_idle_ = kShortestIdle;
   } else {
-    give_up();
+    stop_drafting();
   }
 }
 

@@ -1,4 +1,4 @@
-// What an engine has learned of drafts: what they cost here, and how often they are right.
+// What the engine has measured about drafts: their cost and their acceptance rates.
 #ifndef CHIMERE_ENGINE_SPECULATION_DRAFT_STATISTICS_H_
 #define CHIMERE_ENGINE_SPECULATION_DRAFT_STATISTICS_H_
 
@@ -10,16 +10,16 @@
 
 namespace chimere::engine {
 
-/// How often drafts were accepted, by the kind of evidence for them. Older trials count less.
+/// Acceptance rates by kind of evidence, with exponentially decaying weights.
 class Acceptance {
  public:
   /// Starts as if a few drafts of each kind had been accepted at these rates.
   explicit Acceptance(const std::vector<double>& expected);
-  /// Starts as if a few drafts of each kind had been accepted at `other`'s rates.
+  /// Starts as if a few drafts of each kind had been accepted at the rates of `other`.
   static Acceptance like(const Acceptance& other);
 
-  /// A draft of this kind was looked at: all drafts before it had been accepted.
-  void learn(size_t evidence, bool accepted);
+  /// Records a draft of this kind that was verified: all drafts before it had been accepted.
+  void record(size_t evidence, bool accepted);
   double probability(size_t evidence) const;
 
  private:
@@ -30,53 +30,53 @@ class Acceptance {
   std::vector<Kind> kinds_;
 };
 
-/// Whether drafts by the model earn their keep: the balance of tokens saved and time spent, and
-/// when to try again if it is negative. What they cost is probed first, by single drafts; only
-/// where that leaves hope is there a trial, before which the block is shown the generations' rows.
-/// Each time that there is no hope, or that a trial fails, the next one is four times as far away,
-/// so that what does not pay costs next to nothing.
+/// Decides whether drafting with the MTP head pays: keeps the balance of tokens gained and time
+/// spent. Single probing drafts first measure the cost; only if a gain is possible does a trial
+/// follow, before which the MTP head's KV cache is updated with the generations' rows. After each
+/// failed probe or trial the next one comes four times later, so that drafting that does not pay
+/// costs next to nothing.
 class DraftPolicy {
  public:
-  /// Mean gain of a round, in tokens, below which drafting stops: feeding the block with every row
-  /// costs a little in all rounds.
+  /// Mean gain of a round, in tokens, below which drafting stops: updating the MTP head's KV cache
+  /// with every row costs a little in each round.
   static constexpr double kMinGain = 0.08;
 
   enum class DraftDecision {
     kNone,
-    kProbe,  ///< one draft, to see what it costs; it says nothing of how good they are
+    kProbe,  ///< one draft to measure its cost; not evidence of quality
     kDraft,
   };
-  /// Another round of a request that might draft begins. `hope`: as far as prices are known, drafts
-  /// may gain kMinGain.
-  DraftDecision draws(bool gain_expected);
-  /// A round that kDraft asked for gained so much (lost, if negative), in the time of a token
-  /// without drafts.
-  void settle(double gain);
+  /// Called at each round of a request that might draft. `gain_expected`: drafts may gain kMinGain
+  /// at the known costs.
+  DraftDecision decide(bool gain_expected);
+  /// Records the gain of a kDraft round (negative: a loss), in units of the time of a token without
+  /// drafts.
+  void record_gain(double gain);
   /// Mean gain of a round.
   double mean() const { return mean_; }
-  /// Drafting, or about to: the block is to see what it will continue from.
+  /// Drafting now or soon: decode rows update the MTP head's KV cache.
   bool updates_draft_kv() const { return phase_ != Phase::kProbing; }
-  /// The same for prompts, which cost more: once a trial has gone well.
+  /// Prompt rows update it too, which costs more: only after a successful trial.
   bool updates_draft_kv_of_prompts() const {
     return phase_ == Phase::kDrafting && trial_ >= kTrialRounds;
   }
 
  private:
   enum class Phase { kProbing, kWarmup, kDrafting };
-  void give_up();
+  void stop_drafting();
 
   static constexpr int32_t kTrialRounds = 12;
-  static constexpr int32_t kBetweenProbes = 64;  ///< rounds: a probe takes less than one of these
+  static constexpr int32_t kBetweenProbes = 64;  ///< rounds; a probe takes less than one
 
   Phase phase_ = Phase::kProbing;
   double mean_ = 0;
-  int32_t probes_ = 0;             ///< since drafting began or was given up
-  int32_t trial_ = 0;              ///< rounds settled since drafting began
-  int32_t idle_ = kBetweenProbes;  ///< rounds until something is tried
+  int32_t probes_ = 0;             ///< since drafting began or stopped
+  int32_t trial_ = 0;              ///< rounds recorded since drafting began
+  int32_t idle_ = kBetweenProbes;  ///< rounds until the next probe or trial
   int32_t next_idle_ = 512;
 };
 
-/// How often drafts of each origin were accepted; see Speculator for the kinds of evidence.
+/// Acceptance rates by origin of the draft; see Speculator for the kinds of evidence.
 struct Acceptances {
   Acceptance by_model;
   Acceptance by_lookup;
@@ -86,26 +86,26 @@ struct Acceptances {
 struct DraftStatistics {
   CostCurve steps{0.25};   ///< decode steps, by rows
   CostCurve drafts{0.25};  ///< one depth of Model::draft(), by sequences
-  Acceptances greedy;      ///< of generations that take the most likely token
+  Acceptances greedy;      ///< of generations with temperature 0
   Acceptances sampled;     ///< of the others
-  DraftPolicy balance;
+  DraftPolicy policy;
   int32_t since_plain = 0;  ///< steps since the last one without drafts
 
   DraftStatistics();
 };
 
-/// What drafts cost a request at the moment.
+/// What drafts cost a request at the moment, in seconds.
 struct DraftCosts {
   const CostCurve* steps = nullptr;
   const CostCurve* drafts = nullptr;
-  int32_t sequences = 1;  ///< that are decoding
+  int32_t sequences = 1;  ///< decoding sequences
 
-  /// Seconds that a token takes without drafts; 0 while nobody knows.
+  /// Seconds per token without drafts; 0: unknown.
   double token() const { return steps->seconds(sequences) / sequences; }
-  /// Seconds that so many further rows of this request take, and a tenth more: a draft that is just
-  /// worth it as measured may not be.
+  /// Seconds for `n` additional rows of this request, plus a margin of 10% against measurement
+  /// noise.
   double rows(int32_t n) const { return 1.1 * n * steps->slope(); }
-  /// Seconds that one draft by the model takes.
+  /// Seconds for one draft by the model.
   double draft() const { return drafts->seconds(sequences) / sequences; }
 };
 

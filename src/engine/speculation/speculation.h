@@ -1,4 +1,4 @@
-// What a request says about drafts, and what it hears of them.
+// Speculative decoding: a request's setting and its counters.
 #ifndef CHIMERE_ENGINE_SPECULATION_SPECULATION_H_
 #define CHIMERE_ENGINE_SPECULATION_SPECULATION_H_
 
@@ -6,18 +6,18 @@
 
 namespace chimere::engine {
 
-/// Where drafts come from. Whatever it is, the generation is what it would have been without them.
+/// Source of the drafts. The generation is the same with every setting.
 enum class Speculation {
   kOff,
-  kAuto,   ///< from both, when they are worth their time
+  kAuto,   ///< model, lookup and tables, when they pay
   kMtp,    ///< the model's MTP head, in every step
-  kNgram,  ///< what followed the longest suffix of prompt and generation where it occurred before
+  kNgram,  ///< prompt lookup: what followed the longest suffix where it occurred before
 };
 
 struct SpeculationCounts {
-  int64_t drafted = 0;   ///< rows that verified a draft
-  int64_t accepted = 0;  ///< drafts that were the token
-  int64_t asked = 0;     ///< drafts that the model was asked for, verified or not
+  int64_t drafted = 0;    ///< drafts that were verified
+  int64_t accepted = 0;   ///< drafts that equalled the sampled token
+  int64_t requested = 0;  ///< drafts requested from the model, verified or not
 };
 
 }  // namespace chimere::engine

@@ -15,7 +15,7 @@
 namespace chimere::engine {
 namespace {
 
-/// Length of the longest suffix of text that ends anywhere before its end.
+/// Length of the longest suffix of `text` that also ends before its end.
 int32_t longest_repeated_suffix(const std::vector<int32_t>& text) {
   const size_t n = text.size();
   int32_t best = 0;
@@ -51,23 +51,24 @@ TEST(SuffixAutomaton, FindsTheLongestSuffixThatOccurredBefore) {
   }
 }
 
-TEST(SuffixAutomaton, PrefersALatePlace) {
+TEST(SuffixAutomaton, PrefersALatePosition) {
   SuffixAutomaton automaton;
   for (const int32_t t : {1, 2, 3, 1, 2, 4, 1, 2}) automaton.push(t);
   EXPECT_EQ(automaton.match_length(), 2);
   EXPECT_EQ(automaton.match_next(), 5);
 }
 
-/// Lookups that are wrong are given up, and found again when they are right, without a row for it.
-TEST(Speculator, MarksLookupsThatItDoesNotVerify) {
+/// Lookups that are wrong are no longer verified, and verified again once they are right, without
+/// spending rows on it.
+TEST(Speculator, ScoresUnverifiedLookups) {
   DraftStatistics statistics;
   for (int i = 0; i < 9; ++i) {
     statistics.steps.add(1, 1.0);
-    statistics.steps.add(2, 1.45);  // a row that half of all drafts are worth
+    statistics.steps.add(2, 1.45);  // a row pays if half of the drafts are accepted
   }
   const DraftCosts costs = {&statistics.steps, &statistics.drafts, 1};
   Speculator speculator(Speculation::kAuto, {}, statistics);
-  // Pairs that come back, each with another token behind it; then whole texts that come back.
+  // Recurring pairs, each followed by a different token; then recurring whole texts.
   std::vector<int32_t> history;
   int rows = 0;
   int right = 0;
@@ -93,7 +94,7 @@ TEST(Speculator, MarksLookupsThatItDoesNotVerify) {
   EXPECT_GT(right, 300);
 }
 
-TEST(Speculator, ARestEndsWithTheRoundThatFindsADraft) {
+TEST(Speculator, IdleEndsWithTheRoundThatFindsADraft) {
   DraftStatistics statistics;
   for (int i = 0; i < 9; ++i) {
     statistics.steps.add(1, 1.0);
@@ -119,13 +120,13 @@ TEST(Speculator, ARestEndsWithTheRoundThatFindsADraft) {
   EXPECT_FALSE(speculator.idle());
 }
 
-TEST(SuffixAutomaton, OneTokenForEverIsNoTrouble) {
+TEST(SuffixAutomaton, ARepeatedTokenIsNoProblem) {
   SuffixAutomaton automaton;
   for (int i = 0; i < 50000; ++i) automaton.push(7);
   EXPECT_EQ(automaton.match_length(), 49999);
 }
 
-TEST(CostCurve, TakesMediansAndGuessesBetweenThem) {
+TEST(CostCurve, InterpolatesBetweenMedians) {
   CostCurve curve(0.5);
   EXPECT_EQ(curve.seconds(3), 0);
   for (const double s : {1.0, 1.1, 90.0, 0.9, 1.0}) curve.add(1, s);
@@ -156,52 +157,52 @@ TEST(CostCurve, TheSlopeIsThatOfALine) {
   EXPECT_NEAR(flat.slope(), 4.0 / 50, 1e-12) << "more rows never take less";
 }
 
-TEST(DraftPolicy, RestsLongerEachTimeThatATrialFails) {
+TEST(DraftPolicy, IdlesLongerAfterEachFailedTrial) {
   using DraftDecision = DraftPolicy::DraftDecision;
-  // Rounds that asked for drafts, and those in which the block saw the rows.
+  // Rounds with drafts, and the number of rounds that updated the MTP head's KV cache.
   const auto run = [](bool gain_expected, int rounds, std::vector<int>& probes,
                       std::vector<int>& drafts) {
-    DraftPolicy balance;
-    int async_token = 0;
+    DraftPolicy policy;
+    int updates = 0;
     for (int round = 1; round <= rounds; ++round) {
-      const DraftDecision decision = balance.draws(gain_expected);
-      async_token += balance.updates_draft_kv() ? 1 : 0;
-      EXPECT_FALSE(balance.updates_draft_kv_of_prompts() && balance.mean() < 0);
+      const DraftDecision decision = policy.decide(gain_expected);
+      updates += policy.updates_draft_kv() ? 1 : 0;
+      EXPECT_FALSE(policy.updates_draft_kv_of_prompts() && policy.mean() < 0);
       if (decision == DraftDecision::kProbe) probes.push_back(round);
       if (decision != DraftDecision::kDraft) continue;
       drafts.push_back(round);
-      balance.settle(-0.1);
+      policy.record_gain(-0.1);
     }
-    return async_token;
+    return updates;
   };
   std::vector<int> probes;
   std::vector<int> drafts;
-  EXPECT_EQ(run(false, 4000, probes, drafts), 0) << "without hope nothing but probes";
+  EXPECT_EQ(run(false, 4000, probes, drafts), 0) << "without an expected gain, only probes";
   EXPECT_EQ(probes, (std::vector<int>{64, 128, 192, 256 + 512, 256 + 512 + 64 + 2048}));
   EXPECT_TRUE(drafts.empty());
 
   probes.clear();
-  const int async_token = run(true, 40000, probes, drafts);
-  ASSERT_EQ(drafts.size(), 4U * 12) << "trials that fail";
-  EXPECT_EQ(drafts[0], 256 + 48) << "a short run never tries";
+  const int updates = run(true, 40000, probes, drafts);
+  ASSERT_EQ(drafts.size(), 4U * 12) << "failed trials";
+  EXPECT_EQ(drafts[0], 256 + 48) << "a short run has no trial";
   EXPECT_GT(drafts[12] - drafts[11], 512);
   for (size_t i = 24; i < 48; i += 12) {
     EXPECT_NEAR(drafts[i] - drafts[i - 1], 4 * (drafts[i - 12] - drafts[i - 13]), 400);
   }
-  EXPECT_EQ(async_token, 4 * (48 + 12));
+  EXPECT_EQ(updates, 4 * (48 + 12));
 
   DraftPolicy good;
-  while (good.draws(true) != DraftDecision::kDraft) {
+  while (good.decide(true) != DraftDecision::kDraft) {
   }
   for (int round = 0; round < 1000; ++round) {
-    good.settle(round % 2 == 0 ? 0.6 : -0.3);
-    ASSERT_EQ(good.draws(true), DraftDecision::kDraft);
+    good.record_gain(round % 2 == 0 ? 0.6 : -0.3);
+    ASSERT_EQ(good.decide(true), DraftDecision::kDraft);
   }
   EXPECT_TRUE(good.updates_draft_kv_of_prompts());
   EXPECT_NEAR(good.mean(), 0.15, 0.05);
 }
 
-Outcome generation(const Request& request, FakeModel& model) {
+Outcome run(const Request& request, FakeModel& model) {
   const FakeTokenizer tokenizer;
   const auto engine = Engine::create(model, tokenizer, {}).value();
   Outcome outcome;
@@ -223,19 +224,19 @@ TEST(Speculation, SavesStepsAndChangesNoToken) {
   Request request;
   request.prompt = {5, 6, 7};
   request.sampling.temperature = 1;
-  request.sampling.logit_bias = {{0, -1e9F}};  // the generation never ends by itself
+  request.sampling.logit_bias = {{0, -1e9F}};  // the model never ends the generation
   request.max_tokens = 300;
   for (const uint64_t seed : {1, 2, 3}) {
     request.sampling.seed = seed;
     request.speculation = Speculation::kOff;
     FakeModel plain(64);
-    const Outcome expected = generation(request, plain);
+    const Outcome expected = run(request, plain);
     ASSERT_EQ(expected.tokens.size(), 300U);
     EXPECT_EQ(expected.speculation.drafted, 0);
 
     request.speculation = Speculation::kMtp;
     FakeModel model(64);
-    const Outcome fast = generation(request, model);
+    const Outcome fast = run(request, model);
     EXPECT_EQ(ids(fast), ids(expected));
     EXPECT_GT(fast.speculation.accepted, 100);
     EXPECT_LT(fast.speculation.accepted, fast.speculation.drafted);
@@ -244,10 +245,10 @@ TEST(Speculation, SavesStepsAndChangesNoToken) {
   }
 }
 
-TEST(Speculation, LooksUpWhatRepeats) {
+TEST(Speculation, LookupDraftsRepetitions) {
   Request request;
   for (int i = 0; i < 100; ++i) request.prompt.push_back(2 + i % 10);
-  // Two tokens alone, one of them far more likely: the generation repeats itself.
+  // Only two tokens, one of them far more likely: the generation repeats itself.
   for (int32_t id = 0; id < FakeModel::kVocab; ++id) {
     if (id != 5 && id != 6) request.sampling.logit_bias.push_back({id, -1e9F});
   }
@@ -255,17 +256,17 @@ TEST(Speculation, LooksUpWhatRepeats) {
   request.sampling.temperature = 1;
   request.max_tokens = 200;
   FakeModel plain(64);
-  const Outcome expected = generation(request, plain);
+  const Outcome expected = run(request, plain);
   request.speculation = Speculation::kNgram;
   FakeModel model(64);
-  const Outcome fast = generation(request, model);
+  const Outcome fast = run(request, model);
   EXPECT_EQ(ids(fast), ids(expected));
-  // How many are tried at once depends on what steps cost here.
+  // The number of drafts per step depends on measured step costs.
   EXPECT_GT(fast.speculation.accepted, 40);
   EXPECT_LT(model.steps, plain.steps - 40);
 }
 
-/// Almost sure of one token behind each.
+/// Predicts one successor of each token with near certainty.
 class Successors final : public sampling::AuxiliaryLm {
  public:
   Status tokens(std::span<const int32_t> history, std::vector<int32_t>& out) override {
@@ -284,30 +285,30 @@ class Successors final : public sampling::AuxiliaryLm {
   }
 };
 
-TEST(Speculation, AsksTheTablesOfARequest) {
+TEST(Speculation, DraftsFromTheTablesOfARequest) {
   Request request;
   request.prompt = {5};
   request.sampling.temperature = 1;
   request.sampling.auxiliary = std::make_shared<Successors>();
   request.max_tokens = 30;
   FakeModel plain(64);
-  const Outcome expected = generation(request, plain);
+  const Outcome expected = run(request, plain);
   request.speculation = Speculation::kNgram;
   FakeModel model(64);
-  const Outcome fast = generation(request, model);
+  const Outcome fast = run(request, model);
   EXPECT_EQ(ids(fast), ids(expected));
   EXPECT_GT(fast.speculation.accepted, 8);
   EXPECT_LT(model.steps, plain.steps);
 }
 
-TEST(Speculation, GoesWithoutDraftsWhereThereIsNoMemoryForThem) {
+TEST(Speculation, ContinuesWithoutDraftsWhenMemoryIsFull) {
   Request request;
   request.prompt.assign(60, 9);
   request.sampling.temperature = 1;
   request.sampling.logit_bias = {{0, -1e9F}};
   request.speculation = Speculation::kMtp;
-  FakeModel model(2, 2);  // two pages, and one state besides the sequence's own
-  const Outcome o = generation(request, model);
+  FakeModel model(2, 2);  // two pages, and one state in addition to the sequence's own
+  const Outcome o = run(request, model);
   EXPECT_EQ(o.reason, FinishReason::kContextFull) << o.error.message;
   EXPECT_EQ(o.tokens.size(), 128U - 60U);
 }

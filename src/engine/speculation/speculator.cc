@@ -10,11 +10,11 @@ constexpr size_t kTenths = 10;
 constexpr int32_t kLongestChain = 4;
 constexpr int32_t kLongestLookup = 15;
 constexpr int32_t kMinMatch = 2;
-/// Tokens that tables are asked behind.
+/// Length of the text passed to the tables.
 constexpr size_t kTableTail = 64;
-/// Share of the first drafts of a chain that is right, as far as one may hope.
-constexpr double kExpectedGain = 0.65;
-/// Lengths of matches that are not told apart end here.
+/// Optimistic estimate of the acceptance rate of first drafts.
+constexpr double kOptimisticAcceptance = 0.65;
+/// Upper bounds of the match-length classes.
 constexpr int32_t kMatchClasses[] = {2, 3, 4, 6, 9, 16, 32};
 
 size_t match_class(int32_t length) {
@@ -24,8 +24,8 @@ size_t match_class(int32_t length) {
 
 size_t tenth_of(double p) { return std::min(kTenths - 1, static_cast<size_t>(p * kTenths)); }
 
-/// The generation's draw without what depends on the whole vocabulary or on the text so far: a
-/// draft need not be right.
+/// The generation's sampling parameters without everything that depends on the whole vocabulary or
+/// the preceding text: drafts need not be exact.
 sampling::SamplingParams draft_sampling(sampling::SamplingParams p) {
   p.logit_bias.clear();
   p.repeat_penalty = 1;
@@ -39,10 +39,10 @@ sampling::SamplingParams draft_sampling(sampling::SamplingParams p) {
   return p;
 }
 
-/// softmax(scale * logits) of one token, to a few digits.
+/// softmax(scale * logits) of one token, approximately.
 double probability(std::span<const float> logits, int32_t token, double scale) {
   const float largest = *std::ranges::max_element(logits);
-  // What is e^-12 times as likely as the first adds nothing that matters.
+  // Tokens less than e^-12 times as likely as the first are negligible.
   const auto floor = static_cast<float>(largest - 12 / scale);
   double sum = 0;
   for (const float l : logits) {
@@ -93,29 +93,29 @@ bool Speculator::worth_a_row(double p) const {
   return p * costs_.token() > costs_.rows(n + 1) - costs_.rows(n);
 }
 
-/// The guesses of the round before, beside the token that came.
+/// Compares the shadow drafts of the previous round with the sampled token.
 void Speculator::score_shadow_drafts(std::span<const int32_t> history) {
   if (shadow_draft_at_ < history.size()) {
     const int32_t token = history[shadow_draft_at_];
     if (of_lookup_.token >= 0) {
       const bool right = of_lookup_.token == token;
-      by_lookup_.learn(of_lookup_.evidence, right);
-      acceptances_of_kind().by_lookup.learn(of_lookup_.evidence, right);
+      by_lookup_.record(of_lookup_.evidence, right);
+      acceptances_of_kind().by_lookup.record(of_lookup_.evidence, right);
     }
     if (of_table_.token >= 0) {
-      acceptances_of_kind().by_table.learn(of_table_.evidence, of_table_.token == token);
+      acceptances_of_kind().by_table.record(of_table_.evidence, of_table_.token == token);
     }
   }
   of_lookup_ = of_table_ = {};
 }
 
-/// Whether a first draft that is right as often as one may hope is worth its price.
+/// Whether a first draft with an optimistic acceptance rate is worth its cost.
 bool Speculator::gain_expected() const {
-  const double least = kExpectedGain - DraftPolicy::kMinGain;
+  const double least = kOptimisticAcceptance - DraftPolicy::kMinGain;
   return least * costs_.token() > costs_.rows(1) + costs_.draft();
 }
 
-/// What followed the longest match, as far as it pays.
+/// The continuation of the longest match, up to the length with the largest expected gain.
 Speculator::Proposal Speculator::look_up(std::span<const int32_t> history, int32_t most) {
   Proposal out;
   for (auto i = static_cast<size_t>(seen_.size()); i < history.size(); ++i) seen_.push(history[i]);
@@ -141,8 +141,8 @@ Speculator::Proposal Speculator::look_up(std::span<const int32_t> history, int32
   return out;
 }
 
-/// The tables' own continuation, as long as each token pays.
-Speculator::Proposal Speculator::ask_tables(std::span<const int32_t> history, int32_t most) {
+/// The tables' most likely continuation, as long as each token pays.
+Speculator::Proposal Speculator::draft_from_tables(std::span<const int32_t> history, int32_t most) {
   Proposal out;
   if (!tables_) return out;
   const auto end = history.last(std::min(history.size(), kTableTail));
@@ -177,7 +177,7 @@ bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Dra
   double gain = 0;
   if (mode_ != Speculation::kMtp) {
     Proposal found = look_up(history, most);
-    Proposal known = ask_tables(history, most);
+    Proposal known = draft_from_tables(history, most);
     if (!known.drafts.empty() && (found.drafts.empty() || known.gain > found.gain)) {
       found = std::move(known);
       origin_ = Origin::kTable;
@@ -187,9 +187,9 @@ bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Dra
     gain = found.gain;
   }
   if (!model_drafts || mode_ == Speculation::kNgram) return false;
-  if (!drafts_.empty() && gain >= draft_statistics_->balance.mean() * costs.token()) return false;
+  if (!drafts_.empty() && gain >= draft_statistics_->policy.mean() * costs.token()) return false;
   if (!forced) {
-    const DraftPolicy::DraftDecision decision = draft_statistics_->balance.draws(gain_expected());
+    const DraftPolicy::DraftDecision decision = draft_statistics_->policy.decide(gain_expected());
     if (decision == DraftPolicy::DraftDecision::kNone) return false;
     probing_ = decision == DraftPolicy::DraftDecision::kProbe;
   }
@@ -201,9 +201,9 @@ bool Speculator::begin(std::span<const int32_t> history, int32_t most, const Dra
 
 int32_t Speculator::choose(std::span<const float> logits) {
   ++calls_;
-  ++counts_.asked;
+  ++counts_.requested;
   const auto drawn = sampler_.sample(logits, {}, position_);
-  if (!drawn.ok()) return -1;  // logits that are no numbers: the model will say so
+  if (!drawn.ok()) return -1;  // invalid logits: the model reports the error
   const double p = probability(logits, drawn->id, inverse_temperature_);
   const size_t tenth = tenth_of(p);
   const size_t evidence = tenth + (drafts_.empty() ? 0 : kTenths);
@@ -217,7 +217,7 @@ int32_t Speculator::choose(std::span<const float> logits) {
   evidence_.push_back(evidence);
   const auto n = static_cast<int32_t>(drafts_.size());
   if (probing_ || n >= std::min(most_, kLongestChain)) return -1;
-  // The next draft is taken to be as sure as this one.
+  // Assumes that the next draft has the same probability as this one.
   const double next = chain_ * learned.probability(tenth + kTenths);
   const double cost = costs_.rows(n + 1) - costs_.rows(n) + costs_.draft();
   return next * costs_.token() > cost ? drawn->id : -1;
@@ -234,12 +234,12 @@ void Speculator::start_round() {
 void Speculator::skip_round() {
   start_round();
   skipped_ = true;
-  quiet_rounds_ = kIdleAfter;
+  idle_rounds_ = kIdleAfter;
 }
 
 void Speculator::end(int32_t accepted, bool generation_ended) {
   const auto n = static_cast<int32_t>(drafts_.size());
-  quiet_rounds_ = n == 0 && calls_ == 0 ? quiet_rounds_ + 1 : 0;
+  idle_rounds_ = n == 0 && calls_ == 0 ? idle_rounds_ + 1 : 0;
   counts_.drafted += n;
   counts_.accepted += accepted;
   if (!drafts_.empty() && origin_ == Origin::kLookup) of_lookup_ = {};
@@ -249,16 +249,16 @@ void Speculator::end(int32_t accepted, bool generation_ended) {
   Acceptance& acceptance = origin_ == Origin::kModel    ? all.by_model
                            : origin_ == Origin::kLookup ? all.by_lookup
                                                         : all.by_table;
-  // A generation that ends says nothing of the drafts behind its end.
+  // Drafts after the end of a generation are not evidence.
   const int32_t seen = std::min(n, accepted + (generation_ended ? 0 : 1));
   for (int32_t i = 0; i < seen; ++i) {
     const size_t evidence = evidence_[static_cast<size_t>(i)];
-    acceptance.learn(evidence, i < accepted);
-    if (origin_ == Origin::kLookup) by_lookup_.learn(evidence, i < accepted);
+    acceptance.record(evidence, i < accepted);
+    if (origin_ == Origin::kLookup) by_lookup_.record(evidence, i < accepted);
   }
   if (origin_ == Origin::kModel && !generation_ended && costs_.token() > 0) {
     const double spent = costs_.rows(n) + calls_ * costs_.draft();
-    draft_statistics_->balance.settle(accepted - spent / costs_.token());
+    draft_statistics_->policy.record_gain(accepted - spent / costs_.token());
   }
 }
 

@@ -3,8 +3,8 @@
 namespace chimere::engine {
 namespace {
 
-/// So many of the suffixes' states learn of a new place; shorter suffixes than these keep an older
-/// one, which is as good.
+/// Number of suffix states that are updated with a new position; shorter suffixes keep an older
+/// one, which serves as well.
 constexpr int kUpdatedStates = 16;
 
 }  // namespace
@@ -28,8 +28,8 @@ int32_t SuffixAutomaton::add_state(int32_t length, int64_t end) {
   return static_cast<int32_t>(states_.size()) - 1;
 }
 
-/// `to`, reached from `from`, also holds longer strings that do not end where the new text ends:
-/// the shorter ones get a state of their own.
+/// Splits `to`, reached from `from`: it also contains longer strings that do not end at the new end
+/// of the text, so the shorter ones get a state of their own.
 int32_t SuffixAutomaton::split(int32_t from, int32_t token, int32_t to) {
   const int32_t copy = add_state(at(from).length + 1, at(to).end);
   for (int32_t e = at(to).first_edge; e >= 0; e = edges_[static_cast<size_t>(e)].next) {
