@@ -15,6 +15,7 @@
 #include "generation_stream.h"
 #include "json.h"
 #include "loaded_model.h"
+#include "prefix_cache_options.h"
 #include "request.h"
 #include "saved_conversation.h"
 
@@ -29,21 +30,19 @@ constexpr const char* kHelp =
 
 class Chat {
  public:
-  /// `request`: what every turn begins with. `state`: the file that keeps the conversation; empty:
-  /// none.
+  /// `request`: what every turn begins with. `file`: what keeps the conversation.
   Chat(const CommandLine& line, const LoadedModel& loaded, engine::Engine& engine,
-       engine::Request request, Conversation conversation, std::string state)
+       engine::Request request, Conversation conversation, StateFile file)
       : line_(line),
         loaded_(loaded),
         engine_(engine),
         request_(std::move(request)),
         conversation_(std::move(conversation)),
-        state_(std::move(state)) {}
+        file_(std::move(file)) {}
 
   /// Continues from the file. Errors: those of load_conversation().
   Status resume() {
-    if (state_.empty()) return {};
-    CHIMERE_TRY(prefix_, load_conversation(state_, *loaded_.model, conversation_));
+    CHIMERE_TRY(prefix_, load_conversation(file_, *loaded_.model, conversation_));
     return {};
   }
 
@@ -117,8 +116,8 @@ class Chat {
   /// After every turn, because Ctrl-C ends the program without asking. A conversation that cannot
   /// be kept can still continue.
   void keep() const {
-    if (state_.empty()) return;
-    const Status saved = save_conversation(state_, *loaded_.model, conversation_, prefix_);
+    if (file_.path.empty()) return;
+    const Status saved = save_conversation(file_, *loaded_.model, conversation_, prefix_);
     if (!saved.ok()) std::cerr << "chimere: " << saved.error().message << '\n';
   }
 
@@ -127,7 +126,7 @@ class Chat {
   engine::Engine& engine_;
   engine::Request request_;
   Conversation conversation_;
-  std::string state_;
+  StateFile file_;
   std::optional<engine::Prefix> prefix_;
   Json turns_ = Json::array();
 };
@@ -135,13 +134,15 @@ class Chat {
 }  // namespace
 
 Status run_chat(const CommandLine& line, const std::string& state) {
+  CHIMERE_CHECK_OK(check_state_file(state));
   CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.checkpoints = 2}));
   CHIMERE_TRY(const auto engine, make_engine(loaded));
   CHIMERE_TRY(Conversation conversation, Conversation::start(loaded));
   CHIMERE_TRY(engine::Request request, request_from(line.settings, *loaded.tokenizer));
   CHIMERE_TRY(const Reasoning reasoning, reasoning_from(line.settings));
   conversation.set_thinking(reasoning.wanted);
-  Chat chat(line, loaded, *engine, std::move(request), std::move(conversation), state);
+  Chat chat(line, loaded, *engine, std::move(request), std::move(conversation),
+            open_state_file(state, line.settings, loaded));
   CHIMERE_CHECK_OK(chat.resume());
   return chat.run();
 }
@@ -155,6 +156,7 @@ void declare_chat(Command& app, CommandLine& line) {
   add_settings(command, line, sampling_settings());
   add_settings(command, line, engram_settings());
   add_settings(command, line, quiet_setting());
+  add_settings(command, line, state_folder_settings());
 }
 
 }  // namespace chimere::app

@@ -12,6 +12,7 @@
 #include "command.h"
 #include "gpu.h"
 #include "model/vocabulary.h"
+#include "prefix_cache_options.h"
 #include "tensor/dtype.h"
 
 namespace chimere::app {
@@ -28,6 +29,13 @@ Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings, const
 Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file) {
   CHIMERE_TRY(text::Vocabulary vocabulary, model::vocabulary_from_gguf(file));
   return text::Tokenizer::create(std::move(vocabulary));
+}
+
+std::shared_ptr<state::WeightsHash> hash_weights(const Settings& settings,
+                                                 const gguf::Reader& file) {
+  const std::string folder = state_folder(settings);
+  return state::WeightsHash::start(
+      file.files(), {.folder = folder.empty() ? "" : folder + "/weights", .now_ns = nullptr});
 }
 
 namespace {

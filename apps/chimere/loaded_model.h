@@ -13,6 +13,7 @@
 #include "kernels/cuda/device/device.h"
 #include "model/model.h"
 #include "model_path.h"
+#include "state/weights_hash.h"
 #include "text/tokenizer.h"
 
 namespace chimere::app {
@@ -75,6 +76,11 @@ struct LoadedModel {
 inline double mean_experts(const kernels::ExpertUse& use) {
   return static_cast<double>(use.experts) / static_cast<double>(use.rows);
 }
+
+/// Begins to hash the file's weights, which names them where states are stored; hashes are kept in
+/// the state folder. The file must outlive the hash.
+std::shared_ptr<state::WeightsHash> hash_weights(const Settings& settings,
+                                                 const gguf::Reader& file);
 
 /// Errors: those of the reader, the tokenizer and the model, kInvalidArgument if --ctx goes beyond
 /// the model, kOutOfMemory if its keys and values go beyond the machine or --state-memory, those of

@@ -15,6 +15,7 @@
 #include "generation_stream.h"
 #include "json.h"
 #include "loaded_model.h"
+#include "prefix_cache_options.h"
 #include "request.h"
 #include "saved_conversation.h"
 
@@ -63,7 +64,9 @@ Status run(const CommandLine& line, const RunFlags& flags) {
         "The prompt is empty; write one behind -p, or give it on standard input.");
   }
   const bool keep = !flags.state.empty();
+  CHIMERE_CHECK_OK(check_state_file(flags.state));
   CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.checkpoints = keep ? 2 : 0}));
+  const StateFile file = open_state_file(flags.state, line.settings, loaded);
   CHIMERE_TRY(const auto engine, make_engine(loaded));
   std::optional<Conversation> conversation;
   std::optional<engine::Prefix> prefix;
@@ -77,7 +80,7 @@ Status run(const CommandLine& line, const RunFlags& flags) {
     CHIMERE_TRY(const Reasoning reasoning, reasoning_from(line.settings));
     conversation->set_thinking(reasoning.wanted);
     if (keep) {
-      CHIMERE_TRY(prefix, load_conversation(flags.state, *loaded.model, *conversation));
+      CHIMERE_TRY(prefix, load_conversation(file, *loaded.model, *conversation));
       request.prefix = prefix;
       request.keep_prefix = true;
     }
@@ -96,7 +99,7 @@ Status run(const CommandLine& line, const RunFlags& flags) {
   if (keep) {
     conversation->generation(outcome.text);
     if (outcome.prefix) prefix = outcome.prefix;
-    kept = save_conversation(flags.state, *loaded.model, *conversation, prefix);
+    kept = save_conversation(file, *loaded.model, *conversation, prefix);
   }
   if (line.json) {
     print_json(outcome_json(outcome, stream, seed));
@@ -124,6 +127,7 @@ void declare_run(Command& app, CommandLine& line) {
   add_settings(command, line, sampling_settings());
   add_settings(command, line, engram_settings());
   add_settings(command, line, quiet_setting());
+  add_settings(command, line, state_folder_settings());
 }
 
 }  // namespace chimere::app

@@ -1,10 +1,15 @@
 #include "saved_conversation.h"
 
 #include <cstdint>
+#include <filesystem>
+#include <iostream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/file_stream.h"
+#include "base/system.h"
 #include "json.h"
 #include "state/checkpoint_file.h"
 
@@ -34,6 +39,14 @@ Result<std::vector<Message>> unpack(const std::string& note, const std::string& 
   return messages;
 }
 
+/// A large model on a slow disk takes a while the first time.
+Result<state::Hash128> wait_for(const state::WeightsHash& weights) {
+  if (!weights.ready() && is_terminal(StandardStream::kError)) {
+    std::cerr << "Hashing the model's files for --state, once for each file\n";
+  }
+  return weights.get();
+}
+
 }  // namespace
 
 Option add_state_flag(Command& command, std::string& path) {
@@ -41,26 +54,53 @@ Option add_state_flag(Command& command, std::string& path) {
       "--state", path, "Continue the conversation in this file, if it is there, and keep it there");
 }
 
-Result<std::optional<engine::Prefix>> load_conversation(const std::string& path,
-                                                        model::Model& model,
-                                                        Conversation& conversation) {
-  auto stored = state::load_checkpoint(path, model.states());
-  if (!stored.ok()) {
-    if (stored.error().code == Error::Code::kNotFound) return std::optional<engine::Prefix>();
-    return std::move(stored).error();
+Status check_state_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (path.empty()) return {};
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    return invalid_argument("--state " + path + " is a folder; name a file in it.");
   }
-  CHIMERE_TRY(auto messages, unpack(stored->note, path));
-  conversation.resume(std::move(messages));
-  if (stored->tokens.empty()) return std::optional<engine::Prefix>();
-  return std::optional(engine::Prefix{std::move(stored->tokens), stored->state->checkpoint()});
+  const fs::path folder = fs::path(path).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, error)) {
+    return invalid_argument("The folder " + folder.string() + " of --state " + path +
+                            " does not exist; make it, or name a file in another folder.");
+  }
+  auto trial = AtomicFile::create(path);  // changes nothing until commit()
+  if (!trial.ok()) return std::move(trial).error();
+  return {};
 }
 
-Status save_conversation(const std::string& path, model::Model& model,
+StateFile open_state_file(const std::string& path, const Settings& settings,
+                          const LoadedModel& loaded) {
+  if (path.empty()) return {};
+  return {path, hash_weights(settings, *loaded.file)};
+}
+
+Result<std::optional<engine::Prefix>> load_conversation(const StateFile& file, model::Model& model,
+                                                        Conversation& conversation) {
+  std::error_code error;
+  if (file.path.empty() || !std::filesystem::exists(file.path, error)) {
+    return std::optional<engine::Prefix>();
+  }
+  CHIMERE_TRY(const state::Hash128 weights, wait_for(*file.weights));
+  CHIMERE_TRY(auto stored, state::load_checkpoint(file.path, model.states(), weights));
+  CHIMERE_TRY(auto messages, unpack(stored.note, file.path));
+  conversation.resume(std::move(messages));
+  if (stored.tokens.empty()) return std::optional<engine::Prefix>();
+  return std::optional(engine::Prefix{std::move(stored.tokens), stored.state->checkpoint()});
+}
+
+Status save_conversation(const StateFile& file, model::Model& model,
                          const Conversation& conversation,
                          const std::optional<engine::Prefix>& prefix) {
   const std::string note = pack(conversation.messages());
-  if (prefix) return state::save_checkpoint(path, prefix->state, prefix->tokens, note);
-  return state::save_checkpoint(path, model.states().create_sequence()->checkpoint(), {}, note);
+  CHIMERE_TRY(const state::Hash128 weights, wait_for(*file.weights));
+  if (prefix) {
+    return state::save_checkpoint(file.path, prefix->state, prefix->tokens, note, weights);
+  }
+  return state::save_checkpoint(file.path, model.states().create_sequence()->checkpoint(), {}, note,
+                                weights);
 }
 
 }  // namespace chimere::app

@@ -198,12 +198,15 @@ Status serve(const CommandLine& line) {
                     .max_running = static_cast<int32_t>(running),
                     .context = loaded.context,
                     .pool = loaded.pool.get()};
-  CHIMERE_TRY(options.cache, prefix_cache_options(s, [](const std::string& what) {
-                log(serving::LogLine("prefix cache").add("what", what).text());
-              }));
+  const auto tell = [](const std::string& what) {
+    log(serving::LogLine("prefix cache").add("what", what).text());
+  };
+  options.cache = prefix_cache_options(s, *loaded.file, tell);
+  const std::optional<std::string> notice = first_start_notice(options.cache);
   options.max_queue = static_cast<int32_t>(s.get(settings::kMaxQueue));
   CHIMERE_TRY(const auto service,
               engine::EngineService::create(*loaded.model, *loaded.tokenizer, options));
+  if (notice && std::filesystem::exists(options.cache->disk.folder)) tell(*notice);
   const std::string version = "chimere-" CHIMERE_VERSION;
   serving::ServedModel model = serve_model(s, loaded, *service, version);
   RequestFactory requests(*loaded.tokenizer);

@@ -38,8 +38,7 @@ void declare_state(Command& app, CommandLine& line) {
                   [&line, unused_hours] { return purge(line, *unused_hours); });
   command.option("--unused", *unused_hours, "Only those that were not used for so many hours")
       .range(0, 1 << 20);
-  static constexpr const SettingInfo* kSettings[] = {&settings::kStateFolder};
-  add_settings(command, line, kSettings);
+  add_settings(command, line, state_folder_settings());
 }
 
 }  // namespace chimere::app

@@ -1,6 +1,7 @@
 #include "base/file_stream.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,13 +50,27 @@ Error AtomicFile::failure(const char* what) const {
 }
 
 Result<AtomicFile> AtomicFile::create(const std::string& path) {
-  AtomicFile file;
-  file.path_ = path;
-  std::string name = path + ".XXXXXX";
-  file.fd_ = mkostemp(name.data(), O_CLOEXEC);
-  if (file.fd_ < 0) return file.failure("write");
-  file.partial_ = std::move(name);
-  return file;
+  while (true) {
+    AtomicFile file;
+    file.path_ = path;
+    std::string name = path + ".XXXXXX";
+    file.fd_ = mkostemp(name.data(), O_CLOEXEC);
+    if (file.fd_ < 0) return file.failure("write");
+    file.partial_ = std::move(name);
+    // remove_abandoned() of another program may have locked or removed it before this lock.
+    struct stat s {};
+    const bool locked = flock(file.fd_, LOCK_EX | LOCK_NB) == 0;
+    const bool taken = locked ? fstat(file.fd_, &s) == 0 && s.st_nlink == 0 : errno == EWOULDBLOCK;
+    if (!taken) return file;
+  }
+}
+
+bool remove_abandoned(const std::string& partial) {
+  const int fd = ::open(partial.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (fd < 0) return false;
+  const bool removed = flock(fd, LOCK_EX | LOCK_NB) == 0 && unlink(partial.c_str()) == 0;
+  close(fd);
+  return removed;
 }
 
 Status AtomicFile::write(std::span<const uint8_t> bytes) {
@@ -70,10 +85,10 @@ Status AtomicFile::write(std::span<const uint8_t> bytes) {
 
 Status AtomicFile::commit() {
   if (fsync(fd_) != 0) return failure("write");
-  const int fd = std::exchange(fd_, -1);
-  if (close(fd) != 0) return failure("write");
+  // Renamed while it is locked: an unlocked file of this name is an abandoned one.
   CHIMERE_CHECK_OK(publish_file(partial_, path_));
   partial_.clear();
+  close(std::exchange(fd_, -1));  // the bytes are on the disk
   return {};
 }
 

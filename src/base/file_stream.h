@@ -13,7 +13,8 @@ namespace chimere {
 
 /// A new file that takes the place of `path` at commit() and not before: whoever opens `path` finds
 /// the old content or the new one, whole, even after a crash. Until then the bytes stand in a file
-/// of their own in the same folder, which only its owner may read. Move-only.
+/// of their own in the same folder, which only its owner may read and which is locked (flock) for
+/// as long as it is written. Move-only.
 class AtomicFile final : public ByteSink {
  public:
   AtomicFile() = default;
@@ -35,6 +36,10 @@ class AtomicFile final : public ByteSink {
   std::string partial_;
   int fd_ = -1;
 };
+
+/// Removes the unfinished file of an AtomicFile whose program died. False if a program is still
+/// writing it, or if the file system has no locks to tell.
+bool remove_abandoned(const std::string& partial);
 
 /// A file read from its beginning. Move-only.
 class InputFile final : public ByteSource {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -40,6 +42,34 @@ class FileStream : public testing::Test {
       testing::TempDir() + "file_stream_" + std::to_string(reinterpret_cast<uintptr_t>(this));
   std::string path_ = folder_ + "/file";
 };
+
+TEST_F(FileStream, OnlyWhatADeadProgramLeftIsAbandoned) {
+  auto living = AtomicFile::create(path_);
+  ASSERT_TRUE(living.ok());
+  ASSERT_EQ(files_in_folder(), 1);
+  const std::string partial = std::filesystem::directory_iterator(folder_)->path().string();
+  EXPECT_FALSE(remove_abandoned(partial)) << "it is being written";
+  ASSERT_TRUE(living->write(std::vector<uint8_t>{1, 2}).ok());
+  ASSERT_TRUE(living->commit().ok());
+  EXPECT_EQ(content(), (std::vector<uint8_t>{1, 2}));
+  EXPECT_FALSE(remove_abandoned(partial)) << "there is none";
+
+  const pid_t writer = fork();
+  if (writer == 0) {
+    const auto file = AtomicFile::create(path_);
+    _exit(file.ok() ? 0 : 1);  // without its destructor, as by a signal
+  }
+  int status = 1;
+  ASSERT_EQ(waitpid(writer, &status, 0), writer);
+  ASSERT_EQ(status, 0);
+  ASSERT_EQ(files_in_folder(), 2);
+  int removed = 0;
+  for (const auto& f : std::filesystem::directory_iterator(folder_)) {
+    if (f.path() != path_) removed += remove_abandoned(f.path().string()) ? 1 : 0;
+  }
+  EXPECT_EQ(removed, 1);
+  EXPECT_EQ(content(), (std::vector<uint8_t>{1, 2}));
+}
 
 TEST_F(FileStream, CommitReplacesAndDropDoesNot) {
   write({1, 2, 3});

@@ -123,6 +123,28 @@ Status MappedFile::check_unchanged() const {
   return {};
 }
 
+Result<FileIdentity> MappedFile::identity() const {
+  struct stat s {};
+  if (fstat(fd_, &s) != 0) return io_error("cannot examine " + path_ + ": " + reason());
+  return FileIdentity{.device = s.st_dev,
+                      .inode = s.st_ino,
+                      .size = s.st_size,
+                      .modified_ns = modified_ns(s),
+                      .changed_ns = int64_t{s.st_ctim.tv_sec} * 1'000'000'000 + s.st_ctim.tv_nsec};
+}
+
+Status MappedFile::read(size_t offset, std::span<uint8_t> out) const {
+  while (!out.empty()) {
+    const ssize_t n = pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return io_error("cannot read " + path_ + ": " + reason());
+    if (n == 0) return io_error(path_ + " became shorter while in use; load it again");
+    offset += static_cast<size_t>(n);
+    out = out.subspan(static_cast<size_t>(n));
+  }
+  return {};
+}
+
 Status MappedFile::populate(size_t offset, size_t bytes) const {
   const PageRange r = pages(data_, size_, offset, bytes, /*inward=*/false);
   if (r.bytes == 0) return {};

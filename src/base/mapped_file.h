@@ -5,12 +5,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/fault_guard.h"
 #include "base/result.h"
 
 namespace chimere {
+
+/// What a file system says of a file without reading it. Equal before and after: the content is the
+/// same, but for changes within one tick of the file system's clock (up to 2 s on FAT).
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  int64_t size = 0;         ///< bytes
+  int64_t modified_ns = 0;  ///< since 1970; programs may set it
+  int64_t changed_ns = 0;   ///< ctime, since 1970; every write advances it, and no program sets it
+
+  bool operator==(const FileIdentity&) const = default;
+};
 
 /// Read-only private mapping of a regular file. Move-only.
 ///
@@ -44,6 +57,11 @@ class MappedFile {
   /// An Error if the file's size or time of modification is no longer that of open(), or if a page
   /// could not be read since. One system call.
   Status check_unchanged() const;
+  /// Of the open file, which may have lost its name. Errors: kIo. One system call.
+  Result<FileIdentity> identity() const;
+  /// Reads from the file instead of the mapping: no page is mapped in, and a failure is an Error.
+  /// Errors: kIo (also where the file ends before the range does). Any thread.
+  Status read(size_t offset, std::span<uint8_t> out) const;
   /// Reads the range into memory now. A page that cannot be read (the file was cut, the disk
   /// failed) is an Error rather than a signal. The range is clipped to the file.
   Status populate(size_t offset, size_t bytes) const;

@@ -101,8 +101,8 @@ constexpr Setting<double> kExpertTopP(
 
 constexpr Setting<std::string> kStateFolder(
     text("state-folder", "", "",
-         "Where a server keeps what it has computed; without it $XDG_STATE_HOME/chimere or "
-         "~/.local/state/chimere"));
+         "Where computed prompts of servers and hashes of models are kept; without it "
+         "$XDG_STATE_HOME/chimere or ~/.local/state/chimere"));
 constexpr Setting<int64_t> kCacheStates(integer(
     "prefix-states", "", "64", 0, 1 << 16,
     "Most states of prompts that are kept beside the running requests; 0: no prefix cache"));

@@ -57,6 +57,12 @@ int64_t available_memory() {
   return 0;
 }
 
+void lower_thread_priority() {
+  // On Linux "process 0" is the calling thread alone. 10 of 19: a tenth of the share of the others.
+  constexpr int kNice = 10;
+  (void)setpriority(PRIO_PROCESS, 0, kNice);
+}
+
 void raise_open_file_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

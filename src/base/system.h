@@ -28,6 +28,9 @@ const char* const* environment();
 /// unknown.
 int64_t available_memory();
 
+/// The calling thread gets a small share of a busy processor: what it does can wait.
+void lower_thread_priority();
+
 /// Lets this process have as many files and connections open as it may ask for.
 void raise_open_file_limit();
 /// Tells the service manager (systemd's sd_notify protocol: $NOTIFY_SOCKET) a state like "READY=1";

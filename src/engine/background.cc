@@ -4,8 +4,11 @@
 
 namespace chimere::engine {
 
-Background::Background(std::function<void()> wake)
-    : wake_(std::move(wake)), thread_([this] { work(); }) {}
+Background::Background(std::function<void()> wake) : wake_(std::move(wake)) {
+  for (size_t i = 0; i < kLanes; ++i) {
+    threads_[i] = std::thread([this, i] { work(jobs_[i]); });
+  }
+}
 
 Background::~Background() {
   {
@@ -13,13 +16,13 @@ Background::~Background() {
     ended_ = true;
     changed_.notify_all();
   }
-  thread_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
-void Background::post(Job job) {
+void Background::post(Job job, Lane lane) {
   ++outstanding_;
   const std::scoped_lock lock(mutex_);
-  jobs_.push_back(std::move(job));
+  jobs_[static_cast<size_t>(lane)].push_back(std::move(job));
   changed_.notify_all();
 }
 
@@ -44,13 +47,19 @@ void Background::wait() {
   changed_.wait(lock, [&] { return !results_.empty(); });
 }
 
-void Background::work() {
+void Background::wait_until(std::chrono::steady_clock::time_point deadline) {
+  if (outstanding_ == 0) return;
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline, [&] { return !results_.empty(); });
+}
+
+void Background::work(std::deque<Job>& jobs) {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return ended_ || !jobs_.empty(); });
+    changed_.wait(lock, [&] { return ended_ || !jobs.empty(); });
     if (ended_) return;
-    Job job = std::move(jobs_.front());
-    jobs_.pop_front();
+    Job job = std::move(jobs.front());
+    jobs.pop_front();
     lock.unlock();
     Done done = job();
     job = nullptr;  // what it holds must be given up last by the owner's thread

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <vector>
 
 namespace chimere::engine {
@@ -21,6 +23,29 @@ TEST(Background, ResultsRunInOrderOnTheOwnersThread) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(ran[static_cast<size_t>(i)], i);
   EXPECT_FALSE(background.poll());
   background.wait();  // for nothing
+}
+
+TEST(Background, AQuickJobDoesNotWaitForALongOne) {
+  Background background(nullptr);
+  std::promise<void> end;
+  bool long_one = false;
+  bool quick_one = false;
+  background.post([&]() -> Background::Done {
+    end.get_future().wait();
+    return [&] { long_one = true; };
+  });
+  background.post([&]() -> Background::Done { return [&] { quick_one = true; }; },
+                  Background::Lane::kQuick);
+  background.wait();
+  EXPECT_TRUE(background.poll());
+  EXPECT_TRUE(quick_one);
+  EXPECT_FALSE(long_one);
+  background.wait_until(std::chrono::steady_clock::now());  // nothing comes by then
+  EXPECT_FALSE(background.poll());
+  end.set_value();
+  background.wait();
+  background.poll();
+  EXPECT_TRUE(long_one);
 }
 
 // The prefix cache does so when a state that was read finds no room: it waits for one that is

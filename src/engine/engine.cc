@@ -16,8 +16,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Files may turn out to be damaged, and what was read may have to make room at once.
-constexpr int kMaxLoads = 3;
 /// Recurrent states of a request that is alone: its own, and a second one while a step writes it.
 constexpr int64_t kSlotsAlone = 2;
 /// Between two looks at the model's count of experts, which may lie on a card.
@@ -347,12 +345,11 @@ bool Engine::look_up(Generation& candidate) {
       candidate.suspended()) {
     return true;
   }
-  PrefixCache::Found found = options_.cache->find(
-      request.cache_scope(), request.prompt, candidate.chunk_ends(), candidate.loads < kMaxLoads);
-  candidate.loads += found.load_began;
+  PrefixCache::Found found = options_.cache->find(request.cache_scope(), request.prompt,
+                                                  candidate.chunk_ends(), &candidate.search);
   if (found.loading) return false;
   // What was read for this request is in the store now.
-  const bool was_read = candidate.loads > 0 && found.tier == CacheTier::kDevice;
+  const bool was_read = candidate.search.loads > 0 && found.tier == CacheTier::kDevice;
   if (found.state) {
     candidate.resume_from(*std::move(found.state), was_read ? CacheTier::kDisk : found.tier);
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "engine/speculation/speculator.h"
 #include "engine/stop_matcher.h"
@@ -59,7 +60,7 @@ class Generation {
   void drop_prefix();
   bool has_prefix() const { return from_.has_value(); }
   CacheTier prefix_tier() const { return outcome_.reused_from; }
-  int loads = 0;  ///< states that the prefix cache began to read from disk for this request
+  PrefixCache::Search search;  ///< of the prompt in the prefix cache
 
   /// The positions of the prompt whose states are wanted.
   std::span<const int64_t> points() const { return points_; }

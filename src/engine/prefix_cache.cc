@@ -8,6 +8,8 @@ namespace {
 
 // Reading a state from disk takes about as long as computing so many tokens, or longer.
 constexpr int32_t kWorthLoading = 128;
+// Of a request: files may turn out to be damaged, and what was read may have to make room at once.
+constexpr int kMaxLoads = 3;
 
 }  // namespace
 
@@ -28,49 +30,127 @@ const char* cache_tier_name(CacheTier tier) {
 }
 
 PrefixCache::PrefixCache(state::StateStore& store, PrefixCacheOptions options)
-    : store_(store), options_(std::move(options)), layout_(store), background_(options_.wake) {}
+    : store_(store), options_(std::move(options)), layout_(store, {}), background_(options_.wake) {}
 
-PrefixCache::~PrefixCache() = default;
+PrefixCache::~PrefixCache() {
+  if (opening_) options_.weights->abandon();  // a thread waits for it
+}
 
 Result<std::unique_ptr<PrefixCache>> PrefixCache::create(state::StateStore& store,
                                                          PrefixCacheOptions options) {
   if (options.device_states <= 0)
     options.device_states = std::max<int64_t>(1, store.max_slots() / 2);
   std::unique_ptr<PrefixCache> cache(new PrefixCache(store, std::move(options)));
-  if (cache->options_.disk.max_bytes > 0) CHIMERE_CHECK_OK(cache->open_folder());
+  if (cache->options_.disk.max_bytes <= 0) return cache;
+  if (cache->options_.weights == nullptr) {
+    return invalid_argument("A prefix cache on disk needs the hash of the model's weights.");
+  }
+  const Status usable = state::make_prefix_folder(cache->options_.disk.folder);
+  if (!usable.ok()) {
+    cache->options_.weights->abandon();
+    cache->log("Prompts are kept in memory only. " + usable.error().message);
+  } else {
+    cache->open_when_hashed();
+  }
   return cache;
 }
 
-Status PrefixCache::open_folder() {
-  const auto rejected = [this](const std::string& what) {
+Result<PrefixCache::Opened> PrefixCache::open_folder(const state::PrefixFolderOptions& options,
+                                                     const state::ImageLayout& layout) {
+  Opened out;
+  CHIMERE_TRY(out.folder, state::PrefixFolder::open(options, layout));
+  (void)out.folder->trim();
+  out.found = out.folder->find_new();
+  return out;
+}
+
+void PrefixCache::open_when_hashed() {
+  using Outcome = std::pair<Result<Opened>, state::ImageLayout>;
+  auto open = [weights = options_.weights, disk = options_.disk, &store = store_] {
+    const Result<state::Hash128> hash = weights->get();
+    if (!hash.ok()) return Outcome(Result<Opened>(hash.error()), state::ImageLayout(store, {}));
+    const state::ImageLayout layout(store, *hash);
+    return Outcome(open_folder(disk, layout), layout);
+  };
+  opening_ = true;
+  if (options_.weights->ready()) {
+    Outcome outcome = open();
+    return opened(std::move(outcome.first), outcome.second);
+  }
+  background_.post(
+      [this, open] {
+        const auto outcome = std::make_shared<Outcome>(open());
+        return [this, outcome] { opened(std::move(outcome->first), outcome->second); };
+      },
+      Background::Lane::kQuick);
+}
+
+void PrefixCache::opened(Result<Opened> result, const state::ImageLayout& layout) {
+  opening_ = false;
+  if (!result.ok()) {
+    if (result.error().code != Error::Code::kCancelled)
+      log("Prompts are kept in memory only. " + result.error().message);
+    return;
+  }
+  folder_ = std::move(result->folder);
+  layout_ = layout;
+  add_files(result->found);
+  remove_orphans();
+}
+
+void PrefixCache::add_files(const state::PrefixFolder::New& found) {
+  for (const std::string& what : found.rejected) {
     ++stats_.rejected_files;
     log(what);
-  };
-  CHIMERE_TRY(const auto found,
-              state::open_prefix_folder(options_.disk, layout_, rejected, folder_));
-  for (const state::FoundPrefix& f : found) {
+  }
+  for (const state::FoundPrefix& f : found.files) {
     const auto [tree, fresh] = trees_.try_emplace(f.info.name.scope);
     Node& node = tree->second.insert(f.info.name.tokens);
     node.state.scope = &tree->first;
-    node.state.on_disk = true;
-    node.state.disk_first_page = f.info.first_page;
-    node.state.disk_bytes = f.info.file_bytes;
-    node.state.used = ++clock_;  // the oldest come first
-    node.state.used_at = f.used_at;
-    stats_.disk_bytes += f.info.file_bytes;
-    ++stats_.disk_files;
+    if (node.state.on_disk) continue;
+    if (!node.state.anywhere()) {  // the oldest come first
+      node.state.used = ++clock_;
+      node.state.used_at = f.used_at;
+    }
+    set_file(node, f.info.name.file_name(), f.info.first_page, f.info.file_bytes);
   }
-  // Files that lost a shorter one they need the pages of.
-  std::vector<Node*> orphans;
-  for (auto& [scope, tree] : trees_) {
-    tree.for_each([&](Node& n) {
-      if (n.state.on_disk && !recipe_for(n)) orphans.push_back(&n);
-    });
+}
+
+/// Looks into the folder for files that other programs have written since the last time. Returns
+/// what listings_done_ reaches when that is done.
+uint64_t PrefixCache::list_folder() {
+  const uint64_t number = ++listings_asked_;
+  background_.post(
+      [this, number, folder = folder_]() -> Background::Done {
+        if (number <= listings_covered_) return [] {};  // one that began later has come first
+        listings_covered_ = listings_asked_;
+        auto found = std::make_shared<state::PrefixFolder::New>(folder->find_new());
+        return [this, found, done = listings_covered_] {
+          listings_done_ = done;
+          add_files(*found);
+        };
+      },
+      Background::Lane::kQuick);
+  return number;
+}
+
+/// Whether the prompt waits for a look into the folder: what is known, wherever it lies, covers too
+/// little of it, and files of other programs might cover more.
+bool PrefixCache::wants_listing(std::span<Node* const> path, std::span<const int32_t> prompt,
+                                std::span<const int64_t> chunk_ends, Search& search) {
+  if (folder_ == nullptr) return false;
+  if (search.listing > 0) return listings_done_ < search.listing;
+  const auto usable = std::ranges::upper_bound(chunk_ends, static_cast<int64_t>(prompt.size()) - 1);
+  const int64_t best = usable == chunk_ends.begin() ? 0 : *std::prev(usable);
+  int64_t known = 0;
+  for (const Node* n : path) {
+    const state::CachedState& s = n->state;
+    const bool kept = s.device != nullptr || s.usable_memory() || s.on_disk;
+    if (kept && std::ranges::binary_search(chunk_ends, int64_t{n->position})) known = n->position;
   }
-  for (Node* orphan : orphans) remove_file(*orphan);
-  for (Node* orphan : orphans) erase_if_unused(*orphan);  // parents come before their children
-  trim_disk();
-  return {};
+  if (best - known <= kWorthLoading) return false;
+  search.listing = list_folder();
+  return true;
 }
 
 bool PrefixCache::has(const std::string& scope, std::span<const int32_t> tokens) {
@@ -93,6 +173,7 @@ void PrefixCache::touch(std::span<Node* const> path) {
   for (size_t i = path.size(); i-- > 0;) {
     path[i]->state.used = ++clock_;
     path[i]->state.used_at = now;
+    path[i]->state.use_unsaved = path[i]->state.on_disk;
   }
 }
 
@@ -142,13 +223,19 @@ std::optional<state::Checkpoint> PrefixCache::assemble(const Recipe& recipe,
 }
 
 PrefixCache::Found PrefixCache::find(const std::string& scope, std::span<const int32_t> prompt,
-                                     std::span<const int64_t> chunk_ends, bool may_load) {
+                                     std::span<const int64_t> chunk_ends, Search* search) {
+  if (prompt.empty()) return {};
   const auto tree = trees_.find(scope);
-  if (tree == trees_.end() || prompt.empty()) return {};
+  std::vector<Node*> path;
   // The last token's logits are wanted: something must be left to compute.
-  const std::vector<Node*> path = tree->second.path(prompt.first(prompt.size() - 1));
+  if (tree != trees_.end()) path = tree->second.path(prompt.first(prompt.size() - 1));
+  Found found;
+  if (search != nullptr && wants_listing(path, prompt, chunk_ends, *search)) {
+    found.loading = true;
+    return found;
+  }
   for (Node* n : path) ++n->state.pins;  // making room must not erase them
-  Found found = find_in(path, chunk_ends, may_load);
+  found = find_in(path, chunk_ends, search);
   for (Node* n : path) --n->state.pins;
   touch(path);
   if (!path.empty()) tree->second.erase_unused(*path.back());
@@ -156,7 +243,8 @@ PrefixCache::Found PrefixCache::find(const std::string& scope, std::span<const i
 }
 
 PrefixCache::Found PrefixCache::find_in(std::span<Node* const> path,
-                                        std::span<const int64_t> chunk_ends, bool may_load) {
+                                        std::span<const int64_t> chunk_ends, Search* search) {
+  const bool may_load = search != nullptr && search->loads < kMaxLoads;
   Found found;
   Node* on_disk = nullptr;  // the longest one that must be read
   for (size_t i = path.size(); i-- > 0;) {
@@ -182,8 +270,10 @@ PrefixCache::Found PrefixCache::find_in(std::span<Node* const> path,
   }
   if (on_disk == nullptr) return found;
   found.loading = true;
-  found.load_began = !on_disk->state.loading;
-  if (found.load_began) load(*on_disk, *recipe_for(*on_disk));
+  if (!on_disk->state.loading) {
+    ++search->loads;
+    load(*on_disk, *recipe_for(*on_disk));
+  }
   return found;
 }
 
@@ -202,21 +292,25 @@ void PrefixCache::load(Node& node, Recipe recipe) {
   auto shared = std::make_shared<const Recipe>(std::move(recipe));
   background_.post([this, &node, shared, folder = folder_, layout = layout_] {
     auto read = std::make_shared<Read>();
+    std::vector<std::string> names;
     for (const Recipe::Source& s : shared->sources) {
       if (s.memory != nullptr) {
         read->images.push_back(*s.memory);
         continue;
       }
       const bool own = &s == &shared->sources.back();
-      auto image = state::read_prefix_file(folder, s.file, own, layout);
+      auto image = state::read_prefix_file(folder->path(), s.file, own, layout);
       if (!image.ok()) {
         read->error = image.error();
         break;
       }
-      state::touch_prefix_file(folder + "/" + s.file.file_name());
+      names.push_back(s.file.file_name());
       read->images.push_back(std::move(image).value());
     }
     read->failed = read->images.size();
+    // Shorter ones last: they are of use to more prompts.
+    std::ranges::reverse(names);
+    folder->touch(names);
     return [this, &node, shared, read] { loaded(node, *shared, *read); };
   });
 }
@@ -224,8 +318,11 @@ void PrefixCache::load(Node& node, Recipe recipe) {
 void PrefixCache::loaded(Node& node, const Recipe& recipe, const Read& read) {
   node.state.loading = false;
   if (read.error) {
-    ++stats_.rejected_files;
-    log(read.error->message + " It was removed.");
+    // Another program may have removed it.
+    if (read.error->code != Error::Code::kNotFound) {
+      ++stats_.rejected_files;
+      log(read.error->message + " It was removed.");
+    }
     reject_file(recipe.sources[read.failed].file);
   } else if (node.state.device == nullptr) {
     auto state = assemble(recipe, read.images);
@@ -260,7 +357,9 @@ void PrefixCache::keep(const std::string& scope, std::span<const int32_t> tokens
   Node& node = tree->second.insert(tokens);
   node.state.scope = &tree->first;
   if (node.state.device == nullptr) set_device(node, state);
-  node.state.unsaved = !folder_.empty() && !node.state.on_disk;
+  // A file that lost a shorter one is written again.
+  const bool on_disk = node.state.on_disk && recipe_for(node);
+  node.state.unsaved = (folder_ != nullptr || opening_) && !on_disk;
   const std::vector<Node*> path = tree->second.path(tokens);
   touch(path);
   thin(path, points);

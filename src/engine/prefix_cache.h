@@ -2,6 +2,7 @@
 #ifndef CHIMERE_ENGINE_PREFIX_CACHE_H_
 #define CHIMERE_ENGINE_PREFIX_CACHE_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,7 @@
 #include "state/prefix_folder.h"
 #include "state/prefix_tree.h"
 #include "state/state_store.h"
+#include "state/weights_hash.h"
 
 namespace chimere::engine {
 
@@ -27,7 +29,11 @@ struct PrefixCacheOptions {
   int64_t device_states = 0;
   int64_t memory_bytes = 0;         ///< 0: nothing moves to memory
   state::PrefixFolderOptions disk;  ///< max_bytes 0: nothing goes to disk
-  /// PendingToken of files that were skipped and disks that are full; on the thread of the caller.
+  /// Names the weights on disk; needed where something goes there. Until it is ready the cache
+  /// works without disk; it abandons a hash that it does not need.
+  std::shared_ptr<state::WeightsHash> weights;
+  /// PendingToken of files that were skipped, disks that are full and folders that cannot be
+  /// written; on the thread of the caller.
   std::function<void(const std::string&)> log;
   /// Something is there for poll(); called from another thread.
   std::function<void()> wake;
@@ -45,7 +51,8 @@ struct PrefixCacheStats {
   uint64_t failed_writes = 0;
 };
 
-/// Belongs to the engine's thread; files and copies are made on a thread of its own.
+/// Belongs to the engine's thread; files and copies are made on threads of its own. Several
+/// programs may use one folder: what one wrote is found by the others when a prompt needs it.
 ///
 /// A radix tree for each scope (whoever asks; states of one are never given to another) refers to
 /// states at chunk borders of prompts. A state is in the state store (pages shared with the
@@ -55,8 +62,9 @@ struct PrefixCacheStats {
 /// computed whole.
 class PrefixCache {
  public:
-  /// Reads what is on disk. The store must outlive the cache. Errors: kIo (the folder cannot be
-  /// made).
+  /// Reads what is on disk, or begins to wait for the hash of the weights. A folder that cannot be
+  /// used is told to the log; the cache then works in memory alone. The store must outlive the
+  /// cache. Errors: kInvalidArgument (a disk without the hash of the weights).
   static Result<std::unique_ptr<PrefixCache>> create(state::StateStore& store,
                                                      PrefixCacheOptions options);
   ~PrefixCache();
@@ -64,15 +72,20 @@ class PrefixCache {
   PrefixCache& operator=(const PrefixCache&) = delete;
 
   struct Found {
-    bool loading = false;     ///< it is being read from disk; ask again when poll() was true
-    bool load_began = false;  ///< with this call
+    bool loading = false;  ///< the disk is being asked; call again when poll() was true
     CacheTier tier = CacheTier::kNone;
     std::optional<state::Checkpoint> state;
   };
-  /// The longest state of a real prefix of `prompt` at one of `chunk_ends` (ascending). `may_load`
-  /// false: not from disk.
+  /// What the look-ups of one prompt have done so far; kept by the caller between calls.
+  struct Search {
+    int loads = 0;         ///< reads of a state that began
+    uint64_t listing = 0;  ///< the look into the folder that it waits for; 0: none yet
+  };
+  /// The longest state of a real prefix of `prompt` at one of `chunk_ends` (ascending). `search`
+  /// nullptr: not from disk. Where what is known covers too little of the prompt, the folder is
+  /// looked into once for files of other programs.
   Found find(const std::string& scope, std::span<const int32_t> prompt,
-             std::span<const int64_t> chunk_ends, bool may_load);
+             std::span<const int64_t> chunk_ends, Search* search);
   /// Whether a state behind exactly these tokens is kept, wherever.
   bool has(const std::string& scope, std::span<const int32_t> tokens);
   /// Counts what a request got in the end.
@@ -93,7 +106,7 @@ class PrefixCache {
   void wait() { background_.wait(); }
   bool working() const { return background_.outstanding() > 0; }
   /// Starts a write of something that is not on disk yet, if nothing is continuing. False if
-  /// everything is.
+  /// everything is, or nothing can be written.
   bool save_one();
   /// Writes what is left until `deadline`.
   void save_all(std::chrono::steady_clock::time_point deadline);
@@ -127,12 +140,24 @@ class PrefixCache {
 
   PrefixCache(state::StateStore& store, PrefixCacheOptions options);
 
-  Status open_folder();
+  /// What the first look into the folder gave.
+  struct Opened {
+    std::unique_ptr<state::PrefixFolder> folder;
+    state::PrefixFolder::New found;
+  };
+  static Result<Opened> open_folder(const state::PrefixFolderOptions& options,
+                                    const state::ImageLayout& layout);
+  void open_when_hashed();
+  void opened(Result<Opened> result, const state::ImageLayout& layout);
+  void add_files(const state::PrefixFolder::New& found);
+  uint64_t list_folder();
+  bool wants_listing(std::span<Node* const> path, std::span<const int32_t> prompt,
+                     std::span<const int64_t> chunk_ends, Search& search);
   void touch(std::span<Node* const> path);
   std::optional<Recipe> recipe_for(Node& node) const;
   std::optional<state::Checkpoint> assemble(const Recipe& recipe,
                                             std::span<const state::StateImage> images);
-  Found find_in(std::span<Node* const> path, std::span<const int64_t> chunk_ends, bool may_load);
+  Found find_in(std::span<Node* const> path, std::span<const int64_t> chunk_ends, Search* search);
   bool from_memory(Node& node, const Recipe& recipe);
   void load(Node& node, Recipe recipe);
   void loaded(Node& node, const Recipe& recipe, const Read& read);
@@ -141,7 +166,11 @@ class PrefixCache {
   void set_device(Node& node, state::Checkpoint state);
   void drop_device(Node& node);
   void set_memory(Node& node, std::shared_ptr<const state::StateImage> image);
+  void set_file(Node& node, std::string name, int32_t first_page, int64_t bytes);
+  void forget_file(Node& node);
   void remove_file(Node& node);
+  void remove_orphans();
+  void erase_unused_leaves();
   void erase_if_unused(Node& node);
   /// The node that passes and was not used for the longest time; nullptr: none.
   Node* oldest(const std::function<bool(Node&)>& passes);
@@ -152,7 +181,8 @@ class PrefixCache {
   void demote(Node& node);
   void trim_device();
   void trim_memory();
-  void trim_disk();
+  std::vector<state::PrefixFolder::Use> unsaved_uses();
+  void trimmed(const state::PrefixFolder::Content& content, uint64_t asked);
   bool can_write(const Node& node) const;
   void write(Node& node);
   void log(const std::string& what) const {
@@ -162,7 +192,11 @@ class PrefixCache {
   state::StateStore& store_;
   PrefixCacheOptions options_;
   state::ImageLayout layout_;
-  std::string folder_;  ///< empty: no disk
+  std::shared_ptr<state::PrefixFolder> folder_;  ///< nullptr: no disk
+  bool opening_ = false;                         ///< the folder, as soon as the weights are hashed
+  std::atomic<uint64_t> listings_asked_ = 0;
+  uint64_t listings_done_ = 0;     ///< those asked for up to this one
+  uint64_t listings_covered_ = 0;  ///< the same, of the background thread
   std::map<std::string, state::PrefixTree> trees_;
   uint64_t clock_ = 0;
   int64_t demoting_ = 0;  ///< states that leave the store when their copy is made

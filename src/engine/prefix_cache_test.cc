@@ -122,7 +122,19 @@ class Cached : public ::testing::Test {
   PrefixCacheOptions disk(int64_t bytes = 1 << 30) const {
     PrefixCacheOptions o;
     o.disk = {folder_, bytes, 0};
+    o.weights = state::WeightsHash::known({1, 2});
     return o;
+  }
+  int64_t bytes_on_disk() const {
+    int64_t bytes = 0;
+    for (const fs::path& f : files()) bytes += static_cast<int64_t>(fs::file_size(f));
+    return bytes;
+  }
+  Request random_request(size_t tokens) {
+    Tokens prompt = {1};
+    while (prompt.size() < tokens) prompt.push_back(static_cast<int32_t>(2 + random_() % 38));
+    append(prompt, {1, 5});
+    return make_request(prompt);
   }
   std::vector<fs::path> files() const {
     std::vector<fs::path> out;
@@ -293,6 +305,121 @@ TEST_F(Cached, ADiskThatTakesNothingIsHarmless) {
   EXPECT_EQ(rig.cache->stats().failed_writes, 1U);
   EXPECT_EQ(rig.log.size(), 1U);
   EXPECT_FALSE(rig.cache->save_one()) << "it is not tried again at once";
+}
+
+TEST_F(Cached, FilesOfAnotherProgramAreFoundWhileItRuns) {
+  Rig writer(disk());
+  Rig reader(disk());  // the folder is empty yet
+  const Request request = random_request(400);
+  EXPECT_EQ(reader.ask(random_request(400)).reused_tokens, 0);
+  (void)writer.ask(request);
+  writer.rest();
+  const Outcome outcome = reader.ask(request);
+  EXPECT_EQ(outcome.reused_from, CacheTier::kDisk);
+  EXPECT_GT(outcome.reused_tokens, 0);
+  expect_cold_answer(outcome, request);
+}
+
+TEST_F(Cached, FilesThatAnotherProgramRemovedAreForgotten) {
+  Rig writer(disk());
+  const Request request = random_request(400);
+  (void)writer.ask(request);
+  writer.rest();
+  Rig reader(disk());
+  EXPECT_GT(reader.cache->stats().disk_files, 0);
+  for (const fs::path& f : files()) fs::remove(f);
+  const Outcome outcome = reader.ask(request);
+  EXPECT_EQ(outcome.reused_tokens, 0);
+  expect_cold_answer(outcome, request);
+  EXPECT_EQ(reader.cache->stats().disk_files, 0);
+  EXPECT_EQ(reader.cache->stats().rejected_files, 0U);
+  EXPECT_THAT(reader.log, ::testing::IsEmpty());
+  // They are written again.
+  reader.rest();
+  EXPECT_GT(reader.cache->stats().disk_files, 0);
+  EXPECT_EQ(static_cast<size_t>(reader.cache->stats().disk_files), files().size());
+}
+
+TEST_F(Cached, LimitsCountTheFilesOfAllProgramsAndModels) {
+  int64_t one = 0;  // bytes that a request leaves
+  {
+    Rig rig(disk());
+    (void)rig.ask(random_request(300));
+    rig.rest();
+    one = bytes_on_disk();
+    fs::remove_all(folder_);
+  }
+  const int64_t limit = 3 * one;
+  PrefixCacheOptions other_model = disk(limit);
+  other_model.weights = state::WeightsHash::known({3, 4});
+  Rig a(disk(limit));
+  Rig b(disk(limit));
+  Rig c(other_model);
+  for (int round = 0; round < 3; ++round) {
+    for (Rig* rig : {&a, &b, &c}) {
+      (void)rig->ask(random_request(300));
+      rig->rest();
+      EXPECT_LE(bytes_on_disk(), limit);
+    }
+  }
+  EXPECT_GT(bytes_on_disk(), one);
+  // What was used last is there for every program.
+  const Request last = random_request(300);
+  (void)a.ask(last);
+  a.rest();
+  EXPECT_EQ(b.ask(last).reused_from, CacheTier::kDisk);
+}
+
+TEST_F(Cached, AFolderThatCannotBeWrittenMeansMemoryAlone) {
+  std::ofstream(folder_) << "a file where the folder should be";
+  Rig rig(disk());
+  ASSERT_EQ(rig.log.size(), 1U);
+  EXPECT_THAT(rig.log[0],
+              ::testing::AllOf(::testing::HasSubstr("memory only"), ::testing::HasSubstr(folder_),
+                               ::testing::HasSubstr("--state-folder"),
+                               ::testing::HasSubstr("--prefix-disk 0")));
+  const Request request = random_request(200);
+  (void)rig.ask(request);
+  rig.rest();
+  EXPECT_EQ(rig.ask(request).reused_from, CacheTier::kDevice);
+  EXPECT_EQ(rig.cache->stats().failed_writes, 0U);
+}
+
+TEST_F(Cached, RequestsDoNotWaitForTheHashOfTheWeights) {
+  const std::string model = folder_ + "-model";
+  std::ofstream(model) << "weights";
+  const Request request = random_request(200);
+  std::vector<MappedFile> weights;
+  {
+    fs::resize_file(model, uintmax_t{1} << 40);  // takes no space and minutes to hash
+    weights.push_back(MappedFile::open(model).value());
+    PrefixCacheOptions options = disk();
+    options.weights = state::WeightsHash::start(weights, {});
+    Rig rig(options);
+    expect_cold_answer(rig.ask(request), request);
+    EXPECT_EQ(rig.ask(request).reused_from, CacheTier::kDevice);
+    rig.cache->save_all(std::chrono::steady_clock::now());
+    EXPECT_THAT(files(), ::testing::IsEmpty());
+  }
+  fs::resize_file(model, 100);
+  weights.clear();
+  weights.push_back(MappedFile::open(model).value());
+  PrefixCacheOptions options = disk();
+  options.weights = state::WeightsHash::start(weights, {});
+  {
+    Rig rig(options);
+    (void)rig.ask(request);
+    rig.rest();  // waits for the hash
+    EXPECT_GT(rig.cache->stats().disk_files, 0);
+  }
+  {
+    Rig rig(options);
+    EXPECT_EQ(rig.ask(request).reused_from, CacheTier::kDisk);
+  }
+  Rig other(disk());  // of other weights
+  EXPECT_EQ(other.cache->stats().disk_files, 0);
+  EXPECT_EQ(other.ask(request).reused_tokens, 0);
+  fs::remove(model);
 }
 
 TEST_F(Cached, ALongConversationKeepsADozenStates) {

@@ -33,17 +33,57 @@ void PrefixCache::set_memory(Node& node, std::shared_ptr<const state::StateImage
   if (node.state.memory != nullptr) stats_.memory_bytes += node.state.memory->bytes();
 }
 
-void PrefixCache::remove_file(Node& node) {
+void PrefixCache::set_file(Node& node, std::string name, int32_t first_page, int64_t bytes) {
+  forget_file(node);
+  node.state.on_disk = true;
+  node.state.unsaved = false;
+  node.state.disk_name = std::move(name);
+  node.state.disk_since = ++clock_;
+  node.state.disk_first_page = first_page;
+  node.state.disk_bytes = bytes;
+  stats_.disk_bytes += bytes;
+  ++stats_.disk_files;
+}
+
+/// The file is gone, or about to be.
+void PrefixCache::forget_file(Node& node) {
   if (!node.state.on_disk) return;
   node.state.on_disk = false;
+  node.state.use_unsaved = false;
   stats_.disk_bytes -= node.state.disk_bytes;
   --stats_.disk_files;
-  const state::PrefixName name{*node.state.scope, state::PrefixTree::tokens_of(node)};
-  background_.post([path = folder_ + "/" + name.file_name()]() -> Background::Done {
+}
+
+void PrefixCache::remove_file(Node& node) {
+  if (!node.state.on_disk) return;
+  forget_file(node);
+  background_.post([path = folder_->path() + "/" + node.state.disk_name]() -> Background::Done {
     std::error_code gone;
     std::filesystem::remove(path, gone);
     return [] {};
   });
+}
+
+/// Gives up files that lost a shorter one they need the pages of.
+void PrefixCache::remove_orphans() {
+  std::vector<Node*> orphans;
+  for (auto& [scope, tree] : trees_) {
+    tree.for_each([&](Node& n) {
+      if (n.state.on_disk && !recipe_for(n)) orphans.push_back(&n);
+    });
+  }
+  for (Node* orphan : orphans) remove_file(*orphan);
+  if (!orphans.empty()) erase_unused_leaves();
+}
+
+void PrefixCache::erase_unused_leaves() {
+  std::vector<Node*> leaves;
+  for (auto& [scope, tree] : trees_) {
+    tree.for_each([&](Node& n) {
+      if (n.children.empty() && !n.state.anywhere()) leaves.push_back(&n);
+    });
+  }
+  for (Node* leaf : leaves) erase_if_unused(*leaf);
 }
 
 void PrefixCache::erase_if_unused(Node& node) {
@@ -201,29 +241,44 @@ void PrefixCache::trim_memory() {
   }
 }
 
-void PrefixCache::trim_disk() {
-  const int64_t now = state::unix_seconds();
-  const int64_t life = options_.disk.seconds_to_live;
-  while (true) {
-    const bool full = stats_.disk_bytes > options_.disk.max_bytes;
-    Node* node = oldest([&](Node& n) {
-      if (!n.state.on_disk || n.state.pins > 0) return false;
-      if (!full && (life <= 0 || now - n.state.used_at <= life)) return false;
-      bool lends = false;
-      state::PrefixTree::for_each_below(n, [&](Node& b) { lends |= b.state.on_disk; });
-      return !lends;
+/// When files were used since the folder was told, in the order of their use.
+std::vector<state::PrefixFolder::Use> PrefixCache::unsaved_uses() {
+  std::vector<Node*> used;
+  for (auto& [scope, tree] : trees_) {
+    tree.for_each([&](Node& n) {
+      if (n.state.on_disk && n.state.use_unsaved) used.push_back(&n);
     });
-    if (node == nullptr) return;
-    stats_.dropped += node->state.device == nullptr && !node->state.usable_memory();
-    node->state.unsaved = false;
-    remove_file(*node);
-    erase_if_unused(*node);
   }
+  std::ranges::sort(used, {}, [](const Node* n) { return n->state.used; });
+  std::vector<state::PrefixFolder::Use> out;
+  for (Node* n : used) {
+    n->state.use_unsaved = false;
+    out.push_back({n->state.disk_name, n->state.used_at});
+  }
+  return out;
+}
+
+/// The folder was brought within its limits. `asked`: clock_ when that was asked for; files that
+/// became known later may be missing in the list.
+void PrefixCache::trimmed(const state::PrefixFolder::Content& content, uint64_t asked) {
+  bool any = false;
+  for (auto& [scope, tree] : trees_) {
+    tree.for_each([&](Node& n) {
+      if (!n.state.on_disk || n.state.disk_since > asked) return;
+      if (content.names.contains(n.state.disk_name)) return;
+      stats_.dropped += n.state.device == nullptr && !n.state.usable_memory();
+      forget_file(n);
+      any = true;
+    });
+  }
+  if (!any) return;
+  remove_orphans();
+  erase_unused_leaves();
 }
 
 /// A file has the pages behind those of the nearest shorter file.
 bool PrefixCache::can_write(const Node& node) const {
-  if (folder_.empty() || node.state.pins > 0) return false;
+  if (folder_ == nullptr || node.state.pins > 0) return false;
   if (node.state.device != nullptr) return true;
   if (!node.state.usable_memory()) return false;
   int32_t first_page = node.state.memory->first_page;
@@ -235,47 +290,53 @@ bool PrefixCache::can_write(const Node& node) const {
 
 void PrefixCache::write(Node& node) {
   int32_t first_page = 0;
+  std::vector<std::string> names;  // of the file and of those that it needs
+  const auto name = std::make_shared<const state::PrefixName>(
+      state::PrefixName{*node.state.scope, state::PrefixTree::tokens_of(node)});
+  names.push_back(name->file_name());
   for (const Node* n = node.parent; n != nullptr; n = n->parent) {
     if (!n->state.on_disk) continue;
-    first_page = n->position / static_cast<int32_t>(layout_.page_tokens);
-    break;
+    if (names.size() == 1) first_page = n->position / static_cast<int32_t>(layout_.page_tokens);
+    names.push_back(n->state.disk_name);
   }
   ++node.state.pins;
   node.state.unsaved = false;
-  const auto name = std::make_shared<const state::PrefixName>(
-      state::PrefixName{*node.state.scope, state::PrefixTree::tokens_of(node)});
   std::shared_ptr<const state::Checkpoint> device = node.state.device;
   std::shared_ptr<const state::StateImage> memory = node.state.memory;
   if (device != nullptr && !store_.memory().on_host()) {
     memory = std::make_shared<const state::StateImage>(device->image(first_page));
     device = nullptr;
   }
-  background_.post(
-      [this, &node, name, first_page, device, memory, folder = folder_, layout = layout_] {
-        const state::StateImage image = device != nullptr ? device->image(first_page) : *memory;
-        const auto written = state::write_prefix_file(folder, *name, image, layout);
-        return [this, &node, device, stored_from = image.first_page, written] {
-          --node.state.pins;
-          if (written.ok()) {
-            node.state.on_disk = true;
-            node.state.disk_first_page = stored_from;
-            node.state.disk_bytes = *written;
-            stats_.disk_bytes += *written;
-            ++stats_.disk_files;
-          } else {
-            ++stats_.failed_writes;
-            log(written.error().message + " The prefix cache goes on without it.");
-            node.state.unsaved = true;
-            no_writes_before_ = std::chrono::steady_clock::now() + kPauseAfterFailure;
-          }
-          trim_disk();
-          erase_if_unused(node);
-        };
-      });
+  background_.post([this, &node, name, names, uses = unsaved_uses(), asked = clock_, first_page,
+                    device, memory, folder = folder_, layout = layout_] {
+    const state::StateImage image = device != nullptr ? device->image(first_page) : *memory;
+    const auto bytes = state::write_prefix_file(folder->path(), *name, image, layout);
+    state::PrefixFolder::Content content;
+    if (bytes.ok()) {
+      folder->note_uses(uses);
+      folder->touch(names);  // the shortest last: the longer ones are worth nothing without it
+      content = folder->trim();
+    }
+    return [this, &node, file = names.front(), asked, device, stored_from = image.first_page, bytes,
+            content = std::move(content)] {
+      if (bytes.ok()) {
+        if (content.names.contains(file)) set_file(node, file, stored_from, *bytes);
+        trimmed(content, asked);
+      } else {
+        ++stats_.failed_writes;
+        log(bytes.error().message + " The prefix cache goes on without it.");
+        node.state.unsaved = true;
+        no_writes_before_ = std::chrono::steady_clock::now() + kPauseAfterFailure;
+      }
+      --node.state.pins;
+      erase_if_unused(node);
+    };
+  });
 }
 
 bool PrefixCache::save_one() {
-  if (folder_.empty() || std::chrono::steady_clock::now() < no_writes_before_) return false;
+  if (opening_) return true;
+  if (folder_ == nullptr || std::chrono::steady_clock::now() < no_writes_before_) return false;
   if (working()) return true;
   Node* next = nullptr;
   // Shorter ones first: the files of longer ones leave their pages out.
@@ -290,12 +351,19 @@ bool PrefixCache::save_one() {
 }
 
 void PrefixCache::save_all(std::chrono::steady_clock::time_point deadline) {
-  while (std::chrono::steady_clock::now() < deadline && save_one()) {
-    background_.wait();
+  const auto in_time = [&] { return std::chrono::steady_clock::now() < deadline; };
+  while (in_time() && save_one()) {
+    background_.wait_until(deadline);
     background_.poll();
   }
-  while (working() && std::chrono::steady_clock::now() < deadline) {
-    background_.wait();
+  if (auto uses = unsaved_uses(); !uses.empty()) {
+    background_.post([folder = folder_, uses = std::move(uses)]() -> Background::Done {
+      folder->note_uses(uses);
+      return [] {};
+    });
+  }
+  while (working() && in_time()) {
+    background_.wait_until(deadline);
     background_.poll();
   }
 }

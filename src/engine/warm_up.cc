@@ -82,7 +82,7 @@ bool Engine::start_warmup() {
       continue;
     }
     auto found =
-        options_.cache->find(request.cache_scope(), request.prompt, next->chunk_ends(), false);
+        options_.cache->find(request.cache_scope(), request.prompt, next->chunk_ends(), nullptr);
     if (found.state) next->resume_from(*std::move(found.state), found.tier);
     if (!make_room_for(*next) || !next->start(model_.states()).ok()) {
       ++counters_.warm_ups_dropped;

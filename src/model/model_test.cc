@@ -197,17 +197,14 @@ TEST(LoadModel, CountsActiveBytes) {
   EXPECT_EQ(Loaded(tiny(tied)).model->active_weight_bytes(), expected);
 }
 
-TEST(LoadModel, ModelsWithOtherWeightsDoNotShareStates) {
+TEST(LoadModel, ModelsWithOtherHyperParametersDoNotShareStates) {
   TinyModel m = smallest();
   const Loaded a(tiny(m));
   const Loaded same(tiny(m), {.max_tokens = 64, .max_step_rows = 8});
-  m.seed = 2;
-  const Loaded other(tiny(m));
   const Loaded eps(tiny(smallest(), [](gguf::Writer& w) {
     w.set_f32("qwen35moe.attention.layer_norm_rms_epsilon", 1e-5F);
   }));
   EXPECT_EQ(a.model->states().fingerprint(), same.model->states().fingerprint());
-  EXPECT_NE(a.model->states().fingerprint(), other.model->states().fingerprint());
   EXPECT_NE(a.model->states().fingerprint(), eps.model->states().fingerprint());
 
   const Loaded fewer(tiny(smallest()), {.expert_top_p = 0.7F});

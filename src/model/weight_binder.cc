@@ -146,7 +146,6 @@ Status WeightBinder::finish() const {
 }
 
 uint64_t model_key(const gguf::Reader& file, const std::string& architecture, float expert_top_p) {
-  constexpr size_t kSampleBytes = 64;
   std::vector<uint8_t> bytes;
   auto append_text = [&bytes](std::string_view text) {
     state::append_u64(bytes, text.size());
@@ -171,8 +170,6 @@ uint64_t model_key(const gguf::Reader& file, const std::string& architecture, fl
     append_text(tensor.name);
     state::append_u64(bytes, static_cast<uint64_t>(tensor.type));
     for (const int64_t d : tensor.dims) state::append_u64(bytes, static_cast<uint64_t>(d));
-    const size_t n = std::min<size_t>(tensor.bytes, kSampleBytes);
-    append_text({static_cast<const char*>(tensor.data), n});
   }
   if (expert_top_p < 1) {
     append_text("expert_top_p");

@@ -61,9 +61,9 @@ class WeightBinder {
   int64_t active_bytes_ = 0;
 };
 
-/// Names a file's weights and hyper-parameters ("<architecture>.*"), from its directory and the
-/// first bytes of every tensor: two files with the same key give the same states. `expert_top_p`:
-/// see ModelOptions; 1 where there are no experts.
+/// Names a file's hyper-parameters ("<architecture>.*") and its tensors' names, types and shapes,
+/// without their values, which state::WeightsHash names: two files with the same key and the same
+/// hash give the same states. `expert_top_p`: see ModelOptions; 1 where there are no experts.
 uint64_t model_key(const gguf::Reader& file, const std::string& architecture, float expert_top_p);
 
 }  // namespace chimere::model

@@ -10,7 +10,7 @@ namespace chimere::state {
 namespace {
 
 constexpr std::array<uint8_t, 8> kMagic = {'C', 'H', 'I', 'M', 'C', 'K', 'P', 'T'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint64_t kChecksumBytes = 8;
 
 /// As it lies in the file.
@@ -20,8 +20,9 @@ struct Header {
   uint32_t tokens = 0;
   uint64_t note_bytes = 0;
   uint64_t state_bytes = 0;
+  Hash128 weights;
 };
-static_assert(sizeof(Header) == 32);
+static_assert(sizeof(Header) == 48);
 
 template <typename T>
 std::span<const uint8_t> raw(const T* data, size_t n) {
@@ -54,7 +55,7 @@ Status check(const Header& header, uint64_t size) {
 }  // namespace
 
 Status write_checkpoint(ByteSink& to, const Checkpoint& state, std::span<const int32_t> tokens,
-                        std::string_view note) {
+                        std::string_view note, const Hash128& weights) {
   if (tokens.size() != static_cast<size_t>(state.position())) {
     return invalid_argument("a state after " + std::to_string(state.position()) +
                             " tokens cannot be stored with " + std::to_string(tokens.size()));
@@ -63,6 +64,7 @@ Status write_checkpoint(ByteSink& to, const Checkpoint& state, std::span<const i
   header.tokens = static_cast<uint32_t>(tokens.size());
   header.note_bytes = note.size();
   header.state_bytes = state.stored_bytes();
+  header.weights = weights;
   SummedSink out(to);
   CHIMERE_CHECK_OK(out.write(raw(&header, 1)));
   CHIMERE_CHECK_OK(out.write(raw(tokens.data(), tokens.size())));
@@ -72,13 +74,15 @@ Status write_checkpoint(ByteSink& to, const Checkpoint& state, std::span<const i
 }
 
 Status save_checkpoint(const std::string& path, const Checkpoint& state,
-                       std::span<const int32_t> tokens, std::string_view note) {
+                       std::span<const int32_t> tokens, std::string_view note,
+                       const Hash128& weights) {
   CHIMERE_TRY(AtomicFile file, AtomicFile::create(path));
-  CHIMERE_CHECK_OK(write_checkpoint(file, state, tokens, note));
+  CHIMERE_CHECK_OK(write_checkpoint(file, state, tokens, note, weights));
   return file.commit();
 }
 
-Result<StoredSequence> read_checkpoint(ByteSource& from, StateStore& store) {
+Result<StoredSequence> read_checkpoint(ByteSource& from, StateStore& store,
+                                       const Hash128& weights) {
   const uint64_t size = from.remaining();
   if (size < sizeof(Header) + kChecksumBytes) return invalid_data("it is no stored conversation");
   SummedSource in(from);
@@ -92,6 +96,12 @@ Result<StoredSequence> read_checkpoint(ByteSource& from, StateStore& store) {
   CHIMERE_CHECK_OK(in.read(raw(stored.note.data(), stored.note.size())));
   CHIMERE_CHECK_OK(in.finish("its list of tokens"));
   CHIMERE_TRY(stored.state, store.read(from));
+  // Behind the store's checks, which know more precisely how another model differs.
+  if (header.weights != weights) {
+    return unsupported(
+        "it was made with other weights: the model's file is another one, or was changed since; "
+        "run the file that it was made with, or begin a conversation in another file");
+  }
   if (stored.tokens.size() != static_cast<size_t>(stored.state->position())) {
     return invalid_data("it has " + std::to_string(stored.tokens.size()) +
                         " tokens, but a state after " + std::to_string(stored.state->position()));
@@ -99,9 +109,10 @@ Result<StoredSequence> read_checkpoint(ByteSource& from, StateStore& store) {
   return stored;
 }
 
-Result<StoredSequence> load_checkpoint(const std::string& path, StateStore& store) {
+Result<StoredSequence> load_checkpoint(const std::string& path, StateStore& store,
+                                       const Hash128& weights) {
   CHIMERE_TRY(InputFile file, InputFile::open(path));
-  auto stored = read_checkpoint(file, store);
+  auto stored = read_checkpoint(file, store, weights);
   if (stored.ok() || stored.error().code == Error::Code::kIo) return stored;
   Error error = std::move(stored).error();
   error.message = "The file " + path + " cannot be continued: " + error.message + ".";

@@ -15,6 +15,8 @@
 namespace chimere::state {
 namespace {
 
+constexpr Hash128 kWeights = {1, 2};
+
 StateSpec spec() {
   StateSpec s;
   s.components = {{.kind = ComponentSpec::Kind::kPagedKv,
@@ -74,9 +76,9 @@ TEST_F(CheckpointFile, ComesBackInAnotherStore) {
   auto store = make_store();
   auto other = make_store();
   const auto s = sequence(*store);
-  ASSERT_TRUE(save_checkpoint(path_, s->checkpoint(), tokens_, "a note").ok());
-  EXPECT_EQ(content().size(), 32 + 40 + 6 + 8 + s->checkpoint().stored_bytes());
-  const auto back = load_checkpoint(path_, *other);
+  ASSERT_TRUE(save_checkpoint(path_, s->checkpoint(), tokens_, "a note", kWeights).ok());
+  EXPECT_EQ(content().size(), 48 + 40 + 6 + 8 + s->checkpoint().stored_bytes());
+  const auto back = load_checkpoint(path_, *other, kWeights);
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_EQ(back->tokens, tokens_);
   EXPECT_EQ(back->note, "a note");
@@ -85,8 +87,9 @@ TEST_F(CheckpointFile, ComesBackInAnotherStore) {
 
 TEST_F(CheckpointFile, AnEmptySequenceAndNoNote) {
   auto store = make_store();
-  ASSERT_TRUE(save_checkpoint(path_, store->create_sequence()->checkpoint(), {}, "").ok());
-  const auto back = load_checkpoint(path_, *store);
+  ASSERT_TRUE(
+      save_checkpoint(path_, store->create_sequence()->checkpoint(), {}, "", kWeights).ok());
+  const auto back = load_checkpoint(path_, *store, kWeights);
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_EQ(back->state->position(), 0);
   EXPECT_TRUE(back->tokens.empty());
@@ -95,18 +98,19 @@ TEST_F(CheckpointFile, AnEmptySequenceAndNoNote) {
 TEST_F(CheckpointFile, TokensMustBeThoseOfTheState) {
   auto store = make_store();
   const auto s = sequence(*store);
-  const auto saved = save_checkpoint(path_, s->checkpoint(), {tokens_.data(), 9}, "");
+  const auto saved = save_checkpoint(path_, s->checkpoint(), {tokens_.data(), 9}, "", kWeights);
   EXPECT_EQ(saved.error().code, Error::Code::kInvalidArgument);
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
 TEST_F(CheckpointFile, AnyDamageIsNoticedAndChangesNothing) {
   auto store = make_store();
-  ASSERT_TRUE(save_checkpoint(path_, sequence(*store)->checkpoint(), tokens_, "note").ok());
+  ASSERT_TRUE(
+      save_checkpoint(path_, sequence(*store)->checkpoint(), tokens_, "note", kWeights).ok());
   const std::vector<char> whole = content();
   auto refused = [&](const std::vector<char>& bytes) {
     SpanSource source({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
-    const auto back = read_checkpoint(source, *store);
+    const auto back = read_checkpoint(source, *store, kWeights);
     return !back.ok() && !back.error().message.empty() &&
            store->pages_in_use() + store->slots_in_use() == 0;
   };
@@ -124,9 +128,9 @@ TEST_F(CheckpointFile, AnyDamageIsNoticedAndChangesNothing) {
 
 TEST_F(CheckpointFile, ErrorsNameTheFileAndTheReason) {
   auto store = make_store();
-  ASSERT_TRUE(save_checkpoint(path_, sequence(*store)->checkpoint(), tokens_, "").ok());
+  ASSERT_TRUE(save_checkpoint(path_, sequence(*store)->checkpoint(), tokens_, "", kWeights).ok());
   auto complaint = [&](StateStore& other, Error::Code code) {
-    const auto back = load_checkpoint(path_, other);
+    const auto back = load_checkpoint(path_, other, kWeights);
     if (back.ok()) return std::string("no error");
     EXPECT_EQ(back.error().code, code);
     EXPECT_NE(back.error().message.find(path_), std::string::npos);
@@ -148,6 +152,12 @@ TEST_F(CheckpointFile, ErrorsNameTheFileAndTheReason) {
               HasSubstr("another model"));
   EXPECT_THAT(complaint(*changed([](auto& s) { s.components.pop_back(); }), unsupported),
               HasSubstr("other layers"));
+  const auto reweighted = load_checkpoint(path_, *store, {1, 3});
+  ASSERT_FALSE(reweighted.ok());
+  EXPECT_EQ(reweighted.error().code, unsupported);
+  EXPECT_THAT(reweighted.error().message, HasSubstr("other weights"));
+  EXPECT_THAT(reweighted.error().message, HasSubstr(path_));
+  EXPECT_EQ(store->pages_in_use() + store->slots_in_use(), 0);
   EXPECT_THAT(complaint(*changed([](auto& s) { s.max_pages = 2; }), Error::Code::kOutOfMemory),
               HasSubstr("pages"));
   std::vector<char> bytes = content();

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 namespace chimere::state {
 
@@ -24,6 +25,29 @@ uint64_t Checksum::value() const { return XXH3_64bits_digest(&state_->xxh); }
 
 uint64_t checksum(std::span<const uint8_t> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+std::string hexadecimal(uint64_t v) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[(v >> shift) & 15];
+  return out;
+}
+
+struct Hasher128::State {
+  XXH3_state_t xxh;
+};
+
+Hasher128::Hasher128() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh); }
+Hasher128::~Hasher128() = default;
+
+void Hasher128::update(std::span<const uint8_t> bytes) {
+  XXH3_128bits_update(&state_->xxh, bytes.data(), bytes.size());
+}
+
+Hash128 Hasher128::value() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state_->xxh);
+  return {hash.low64, hash.high64};
 }
 
 Status SummedSink::finish() {

@@ -1,10 +1,12 @@
-// XXH3 (64 bits, seed 0) of bytes that come in pieces, and streams that compute it on the way.
+// XXH3 (64 and 128 bits, seed 0) of bytes that come in pieces, and streams that compute it on the
+// way.
 #ifndef CHIMERE_STATE_CHECKSUM_H_
 #define CHIMERE_STATE_CHECKSUM_H_
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/byte_stream.h"
 
@@ -27,6 +29,33 @@ class Checksum {
 };
 
 uint64_t checksum(std::span<const uint8_t> bytes);
+/// 16 digits, for names of files.
+std::string hexadecimal(uint64_t v);
+
+/// A name of bytes: two contents do not share one by accident.
+struct Hash128 {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  bool operator==(const Hash128&) const = default;
+};
+static_assert(sizeof(Hash128) == 16);
+
+/// XXH3 of 128 bits.
+class Hasher128 {
+ public:
+  Hasher128();
+  ~Hasher128();
+  Hasher128(const Hasher128&) = delete;
+  Hasher128& operator=(const Hasher128&) = delete;
+
+  void update(std::span<const uint8_t> bytes);
+  /// Of everything so far.
+  Hash128 value() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// Passes bytes on to `to` and sums them up.
 class SummedSink {

@@ -83,7 +83,9 @@ Status check(const Header& h, uint64_t size, const ImageLayout& layout) {
                        ", this program reads version " + std::to_string(kVersion));
   }
   if (h.fingerprint != layout.fingerprint) {
-    return unsupported("it belongs to another model, cache type or version of the arithmetic");
+    return unsupported(
+        "it belongs to another model, other weights, another cache type or version of the "
+        "arithmetic");
   }
   uint64_t left = size - sizeof(Header) - 3 * kChecksumBytes;
   const auto take = [&left](uint64_t n) {
@@ -127,6 +129,11 @@ Result<Opened> read_beginning(const std::string& path, const ImageLayout& layout
   return out;
 }
 
+uint64_t combined(uint64_t fingerprint, const Hash128& weights) {
+  const std::array<uint64_t, 3> all = {fingerprint, weights.low, weights.high};
+  return checksum(raw(all.data(), all.size()));
+}
+
 Error about(const std::string& path, Error error) {
   if (error.code == Error::Code::kIo || error.code == Error::Code::kNotFound) return error;
   error.message =
@@ -155,8 +162,8 @@ Result<StateImage> read_image(const std::string& path, const PrefixName& name, b
 
 }  // namespace
 
-ImageLayout::ImageLayout(const StateStore& store)
-    : fingerprint(store.fingerprint()),
+ImageLayout::ImageLayout(const StateStore& store, const Hash128& weights)
+    : fingerprint(combined(store.fingerprint(), weights)),
       page_tokens(store.spec().page_tokens),
       page_bytes(store.page_stride()),
       slot_bytes(store.bytes_per_slot()) {}
@@ -167,10 +174,7 @@ std::string PrefixName::file_name() const {
   sum.update(raw(&scope_bytes, 1));
   sum.update(raw(scope.data(), scope.size()));
   sum.update(raw(tokens.data(), tokens.size()));
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[(sum.value() >> shift) & 15];
-  return out + ".prefix";
+  return hexadecimal(sum.value()) + ".prefix";
 }
 
 Result<int64_t> write_prefix_file(const std::string& folder, const PrefixName& name,

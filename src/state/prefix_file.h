@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "state/checksum.h"
 #include "state/state_image.h"
 #include "state/state_store.h"
 
@@ -16,9 +17,10 @@ namespace chimere::state {
 
 /// What gives an image's bytes their meaning and their sizes.
 struct ImageLayout {
-  explicit ImageLayout(const StateStore& store);
+  /// `weights`: of the store's model (WeightsHash).
+  ImageLayout(const StateStore& store, const Hash128& weights);
 
-  uint64_t fingerprint;
+  uint64_t fingerprint;  ///< of the store's fingerprint and the weights
   int64_t page_tokens;
   int64_t page_bytes;  ///< 0: the model has no pages
   int64_t slot_bytes;  ///< 0: the model has no recurrent state

@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 
+#include "base/file_stream.h"
 #include "base/memory_file.h"
 #include "state/prefix_folder.h"
 
@@ -49,9 +50,15 @@ class PrefixFile : public ::testing::Test {
   }
   ~PrefixFile() override { fs::remove_all(folder_); }
 
+  /// As at the start of a program.
   std::vector<FoundPrefix> open(int64_t max_bytes = 1 << 20, int64_t life = 0) {
-    const auto note = [this](const std::string& what) { log_.push_back(what); };
-    return open_prefix_folder({folder_, max_bytes, life}, layout_, note, path_).value();
+    EXPECT_TRUE(make_prefix_folder(folder_).ok());
+    opened_ = PrefixFolder::open({folder_, max_bytes, life}, layout_).value();
+    path_ = opened_->path();
+    content_ = opened_->trim();
+    PrefixFolder::New found = opened_->find_new();
+    log_.insert(log_.end(), found.rejected.begin(), found.rejected.end());
+    return std::move(found.files);
   }
   PrefixName write(int32_t tokens, const std::string& scope = "ann") {
     PrefixName name{scope, std::vector<int32_t>(static_cast<size_t>(tokens), tokens)};
@@ -62,10 +69,12 @@ class PrefixFile : public ::testing::Test {
 
   std::string folder_;
   std::string path_;  ///< of the model
+  std::unique_ptr<PrefixFolder> opened_;
+  PrefixFolder::Content content_;
   std::vector<std::string> log_;
   std::mt19937 random_{7};
   const std::unique_ptr<StateStore> store_ = make_store();
-  const ImageLayout layout_{*store_};
+  const ImageLayout layout_{*store_, {1, 2}};
 };
 
 TEST_F(PrefixFile, GivesBackWhatWasWritten) {
@@ -124,7 +133,8 @@ TEST_F(PrefixFile, EveryDamageIsNoticed) {
   const auto stolen = read_prefix_file(path_, other, true, layout_);
   ASSERT_FALSE(stolen.ok());
   EXPECT_THAT(stolen.error().message, HasSubstr("another prefix"));
-  EXPECT_FALSE(read_prefix_file(path_, name, true, ImageLayout(*make_store(2))).ok());
+  EXPECT_FALSE(read_prefix_file(path_, name, true, ImageLayout(*make_store(2), {1, 2})).ok());
+  EXPECT_FALSE(read_prefix_file(path_, name, true, ImageLayout(*store_, {1, 3})).ok());
 }
 
 TEST_F(PrefixFile, OpeningRemovesWhatIsOfNoUse) {
@@ -146,6 +156,70 @@ TEST_F(PrefixFile, OpeningRemovesWhatIsOfNoUse) {
   EXPECT_TRUE(fs::exists(path_ + "/notes.txt"));
 }
 
+TEST_F(PrefixFile, WhatAnotherProgramIsWritingStays) {
+  open();
+  const PrefixName name = write(5);
+  auto writing = AtomicFile::create(file(name));
+  ASSERT_TRUE(writing.ok());
+  ASSERT_TRUE(writing->write(std::vector<uint8_t>(1000)).ok());
+  EXPECT_EQ(open().size(), 1U);
+  EXPECT_GE(content_.bytes, static_cast<int64_t>(1000 + fs::file_size(file(name))));
+  EXPECT_EQ(open(1).size(), 0U) << "the limit takes what is complete";
+  EXPECT_EQ(purge_prefix_folder(folder_, 0).value().files, 0);
+  EXPECT_TRUE(writing->commit().ok());
+  EXPECT_TRUE(fs::exists(file(name)));
+}
+
+TEST_F(PrefixFile, FilesOfOtherProgramsAreFoundOnce) {
+  open();
+  const PrefixName first = write(5);
+  EXPECT_EQ(opened_->find_new().files.size(), 1U);
+  EXPECT_EQ(opened_->find_new().files.size(), 0U);
+  const PrefixName second = write(6);
+  std::ofstream(file(write(7)), std::ios::app) << "damaged";
+  PrefixFolder::New found = opened_->find_new();
+  ASSERT_EQ(found.files.size(), 1U);
+  EXPECT_EQ(found.files[0].info.name.tokens, second.tokens);
+  EXPECT_EQ(found.rejected.size(), 1U);
+  fs::remove(file(first));
+  EXPECT_EQ(opened_->find_new().files.size(), 0U);
+  write(5);
+  EXPECT_EQ(opened_->find_new().files.size(), 1U) << "it went and came back";
+}
+
+TEST_F(PrefixFile, UsesDecideWhatGoesFirst) {
+  open();
+  const PrefixName a = write(4);
+  const PrefixName b = write(5);
+  const PrefixName c = write(6);
+  opened_->touch(std::vector{c.file_name(), a.file_name(), b.file_name()});
+  const auto two = static_cast<int64_t>(fs::file_size(file(a)) + fs::file_size(file(b)));
+  // A use that is older than what the folder knows changes nothing; one in the future does.
+  opened_->note_uses(std::vector<PrefixFolder::Use>{{b.file_name(), 1000}});
+  auto left = open(two);
+  ASSERT_EQ(left.size(), 2U);
+  EXPECT_EQ(left[0].info.name.tokens, a.tokens);
+  EXPECT_EQ(left[1].info.name.tokens, b.tokens);
+  const int64_t later = unix_seconds() + 100;
+  opened_->note_uses(
+      std::vector<PrefixFolder::Use>{{b.file_name(), later}, {a.file_name(), later}});
+  left = open(two);
+  ASSERT_EQ(left.size(), 2U);
+  EXPECT_EQ(left[0].info.name.tokens, b.tokens);
+  EXPECT_EQ(left[1].info.name.tokens, a.tokens);
+}
+
+TEST_F(PrefixFile, AFolderThatCannotBeWrittenIsNamedWithTheRemedy) {
+  EXPECT_TRUE(make_prefix_folder(folder_ + "/a/b").ok());
+  EXPECT_EQ(fs::status(folder_ + "/a/b").permissions(), fs::perms::owner_all);
+  EXPECT_TRUE(fs::is_empty(folder_ + "/a/b"));
+  std::ofstream(folder_ + "/file") << "x";
+  const Status refused = make_prefix_folder(folder_ + "/file/prefix");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr(folder_ + "/file/prefix"));
+  EXPECT_THAT(refused.error().message, HasSubstr("--state-folder"));
+}
+
 TEST_F(PrefixFile, OldAndTooManyFilesGoOldestFirst) {
   open();
   const auto now = fs::file_time_type::clock::now();
@@ -155,7 +229,7 @@ TEST_F(PrefixFile, OldAndTooManyFilesGoOldestFirst) {
     fs::last_write_time(file(names.back()), now - std::chrono::hours(10 * (4 - i)));
   }
   EXPECT_EQ(open(1 << 20, 35 * 3600).size(), 3U);  // 40 hours are too many
-  touch_prefix_file(file(names[1]));
+  opened_->touch(std::vector{names[1].file_name()});
   const auto two =
       static_cast<int64_t>(fs::file_size(file(names[3])) + fs::file_size(file(names[1])));
   const auto left = open(two);

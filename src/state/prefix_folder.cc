@@ -5,13 +5,18 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
+
+#include "base/file_stream.h"
+#include "state/checksum.h"
 
 namespace chimere::state {
 namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::duration_cast;
+using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 constexpr std::string_view kSuffix = ".prefix";
@@ -19,7 +24,10 @@ constexpr std::string_view kSuffix = ".prefix";
 struct File {
   fs::path path;
   int64_t bytes = 0;
-  int64_t used_at = 0;
+  fs::file_time_type used_at;
+
+  /// What AtomicFile writes has more behind the suffix.
+  bool partial() const { return path.extension() != kSuffix; }
 };
 
 int64_t seconds_of(fs::file_time_type time) {
@@ -27,35 +35,59 @@ int64_t seconds_of(fs::file_time_type time) {
   return duration_cast<seconds>(since).count();
 }
 
-/// Regular files in the folders of all models, oldest first. Others than the cache's are left out:
-/// a mistaken setting must not empty somebody's folder.
+fs::file_time_type file_time(nanoseconds since_1970) {
+  using SystemTime = std::chrono::time_point<std::chrono::system_clock, nanoseconds>;
+  return std::chrono::time_point_cast<fs::file_time_type::duration>(
+      fs::file_time_type::clock::from_sys(SystemTime(since_1970)));
+}
+
+/// Regular files in the folder of a model. Others than the cache's are left out: a mistaken setting
+/// must not empty somebody's folder.
+void add_files(const fs::path& model, std::vector<File>& out) {
+  std::error_code error;
+  for (fs::directory_iterator file(model, error), end; !error && file != end;
+       file.increment(error)) {
+    std::error_code gone;
+    if (!file->is_regular_file(gone) ||
+        file->path().filename().string().find(kSuffix) == std::string::npos) {
+      continue;
+    }
+    const auto size = file->file_size(gone);
+    if (gone) continue;
+    const auto time = file->last_write_time(gone);
+    if (!gone) out.push_back({file->path(), static_cast<int64_t>(size), time});
+  }
+}
+
+void sort_by_use(std::vector<File>& files) {
+  std::ranges::sort(files, [](const File& a, const File& b) {
+    return std::tie(a.used_at, a.path) < std::tie(b.used_at, b.path);
+  });
+}
+
+/// Those of all models, oldest first.
 std::vector<File> cache_files(const std::string& folder) {
   std::vector<File> out;
   std::error_code e;
   for (fs::directory_iterator model(folder, e), end; !e && model != end; model.increment(e)) {
     std::error_code inner;
-    if (model->is_symlink(inner) || !model->is_directory(inner)) continue;
-    for (fs::directory_iterator file(model->path(), inner); !inner && file != end;
-         file.increment(inner)) {
-      std::error_code gone;
-      if (!file->is_regular_file(gone) ||
-          file->path().filename().string().find(kSuffix) == std::string::npos) {
-        continue;
-      }
-      const auto size = file->file_size(gone);
-      const auto time = file->last_write_time(gone);
-      if (!gone) out.push_back({file->path(), static_cast<int64_t>(size), seconds_of(time)});
-    }
+    if (!model->is_symlink(inner) && model->is_directory(inner)) add_files(model->path(), out);
   }
-  std::ranges::stable_sort(out, {}, &File::used_at);
+  sort_by_use(out);
   return out;
 }
 
-std::string hexadecimal(uint64_t v) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[(v >> shift) & 15];
-  return out;
+Error unusable(const std::string& folder, const std::string& why) {
+  return io_error("The folder " + folder + " of the prefix cache cannot be used: " + why +
+                  " Make it writable for this user, name another one (--state-folder), or keep "
+                  "nothing on disk (--prefix-disk 0).");
+}
+
+Status make_private(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error) fs::permissions(folder, fs::perms::owner_all, error);
+  return error ? Status(unusable(folder, error.message() + ".")) : Status();
 }
 
 }  // namespace
@@ -64,63 +96,120 @@ int64_t unix_seconds() {
   return duration_cast<seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-Result<std::vector<FoundPrefix>> open_prefix_folder(
-    const PrefixFolderOptions& options, const ImageLayout& layout,
-    const std::function<void(const std::string&)>& log, std::string& path) {
-  path = options.folder + "/" + hexadecimal(layout.fingerprint);
-  std::error_code e;
-  fs::create_directories(path, e);
-  for (const std::string& private_one : {options.folder, path}) {
-    if (!e) fs::permissions(private_one, fs::perms::owner_all, e);
-  }
-  if (e) {
-    return io_error("The folder " + path + " of the prefix cache cannot be made: " + e.message() +
-                    "; name another one (--state-folder).");
-  }
-  std::vector<File> files = cache_files(options.folder);
-  int64_t total = 0;
-  for (const File& f : files) total += f.bytes;
-  const int64_t now = unix_seconds();
-  std::vector<FoundPrefix> found;
-  for (const File& f : files) {
-    const bool old = options.seconds_to_live > 0 && now - f.used_at > options.seconds_to_live;
-    const bool ours = f.path.parent_path() == fs::path(path);
-    // What a killed program was writing has more behind the suffix.
-    const bool partial = ours && f.path.extension() != kSuffix;
-    if (old || total > options.max_bytes || partial) {
-      total -= f.bytes;
-      fs::remove(f.path, e);
-      continue;
-    }
-    if (!ours) continue;
-    auto info = read_prefix_info(f.path.string(), layout);
-    if (info.ok() && info->name.file_name() == f.path.filename().string()) {
-      found.push_back({std::move(info).value(), f.used_at});
-      continue;
-    }
-    log((info.ok() ? "The file " + f.path.string() + " of the prefix cache has another's name."
-                   : info.error().message) +
-        " It was removed.");
-    total -= f.bytes;
-    fs::remove(f.path, e);
-  }
-  return found;
+Status make_prefix_folder(const std::string& folder) {
+  CHIMERE_CHECK_OK(make_private(folder));
+  auto trial = AtomicFile::create(folder + "/trial");  // removed again
+  if (!trial.ok()) return unusable(folder, trial.error().message);
+  return {};
 }
 
-void touch_prefix_file(const std::string& path) {
-  std::error_code e;
-  fs::last_write_time(path, fs::file_time_type::clock::now(), e);
+PrefixFolder::PrefixFolder(PrefixFolderOptions options, const ImageLayout& layout)
+    : options_(std::move(options)),
+      layout_(layout),
+      path_(options_.folder + "/" + hexadecimal(layout.fingerprint)) {}
+
+Result<std::unique_ptr<PrefixFolder>> PrefixFolder::open(const PrefixFolderOptions& options,
+                                                         const ImageLayout& layout) {
+  std::unique_ptr<PrefixFolder> out(new PrefixFolder(options, layout));
+  CHIMERE_CHECK_OK(make_private(out->path_));
+  return out;
+}
+
+PrefixFolder::New PrefixFolder::find_new() {
+  New out;
+  std::vector<File> files;
+  add_files(path_, files);
+  sort_by_use(files);
+  std::unordered_set<std::string> present;
+  for (const File& f : files) {
+    if (f.partial()) continue;
+    const std::string name = f.path.filename().string();
+    present.insert(name);
+    if (seen_.contains(name)) continue;
+    auto info = read_prefix_info(f.path.string(), layout_);
+    if (info.ok() && info->name.file_name() == name) {
+      out.files.push_back({std::move(info).value(), seconds_of(f.used_at)});
+      continue;
+    }
+    if (!info.ok() && info.error().code == Error::Code::kNotFound) continue;
+    if (!info.ok() && info.error().code == Error::Code::kIo) {
+      out.rejected.push_back(info.error().message);
+      continue;
+    }
+    out.rejected.push_back(
+        (info.ok() ? "The file " + f.path.string() + " of the prefix cache has another's name."
+                   : info.error().message) +
+        " It was removed.");
+    std::error_code gone;
+    fs::remove(f.path, gone);
+  }
+  seen_ = std::move(present);
+  return out;
+}
+
+PrefixFolder::Content PrefixFolder::trim() const {
+  std::vector<File> files = cache_files(options_.folder);
+  const int64_t now = unix_seconds();
+  Content out;
+  std::erase_if(files, [&](const File& f) {
+    if (f.partial()) {
+      if (!remove_abandoned(f.path.string())) out.bytes += f.bytes;
+      return true;
+    }
+    const bool old =
+        options_.seconds_to_live > 0 && now - seconds_of(f.used_at) > options_.seconds_to_live;
+    std::error_code gone;
+    if (old) fs::remove(f.path, gone);
+    return old;
+  });
+  for (const File& f : files) out.bytes += f.bytes;
+  for (const File& f : files) {
+    if (out.bytes > options_.max_bytes) {
+      std::error_code gone;
+      fs::remove(f.path, gone);
+      out.bytes -= f.bytes;
+    } else if (f.path.parent_path() == fs::path(path_)) {
+      out.names.insert(f.path.filename().string());
+    }
+  }
+  return out;
+}
+
+void PrefixFolder::note_uses(std::span<const Use> uses) const {
+  nanoseconds order{0};
+  for (const Use& use : uses) {
+    const fs::path file = path_ + "/" + use.name;
+    const fs::file_time_type at = file_time(seconds(use.at) + order);
+    std::error_code error;
+    const fs::file_time_type known = fs::last_write_time(file, error);
+    if (!error && known < at) fs::last_write_time(file, at, error);
+    ++order;
+  }
+}
+
+void PrefixFolder::touch(std::span<const std::string> names) const {
+  nanoseconds at = std::chrono::system_clock::now().time_since_epoch();
+  for (const std::string& name : names) {
+    std::error_code error;  // a file that cannot be touched grows old earlier
+    fs::last_write_time(path_ + "/" + name, file_time(at), error);
+    ++at;
+  }
 }
 
 Result<Purged> purge_prefix_folder(const std::string& folder, int64_t unused_seconds) {
   Purged out;
   const int64_t now = unix_seconds();
   for (const File& f : cache_files(folder)) {
-    if (unused_seconds > 0 && now - f.used_at <= unused_seconds) continue;
-    std::error_code e;
-    fs::remove(f.path, e);
-    if (e)
-      return io_error("The file " + f.path.string() + " cannot be removed: " + e.message() + ".");
+    if (unused_seconds > 0 && now - seconds_of(f.used_at) <= unused_seconds) continue;
+    if (f.partial()) {
+      if (!remove_abandoned(f.path.string())) continue;
+    } else {
+      std::error_code e;
+      fs::remove(f.path, e);
+      if (e) {
+        return io_error("The file " + f.path.string() + " cannot be removed: " + e.message() + ".");
+      }
+    }
     ++out.files;
     out.bytes += f.bytes;
   }

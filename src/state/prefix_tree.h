@@ -20,6 +20,8 @@ struct CachedState {
   std::shared_ptr<const Checkpoint> device;  ///< in the state store
   std::shared_ptr<const StateImage> memory;  ///< in ordinary memory; may have lost its slot
   bool on_disk = false;
+  std::string disk_name;    ///< of the file
+  uint64_t disk_since = 0;  ///< `used` of when the file became known
   int32_t disk_first_page = 0;
   int64_t disk_bytes = 0;
 
@@ -29,6 +31,7 @@ struct CachedState {
   int64_t used_at = 0;                 ///< seconds since 1970 of the last use
   int pins = 0;                        ///< work in the background that will come back to it
   bool unsaved = false;                ///< to be written to disk
+  bool use_unsaved = false;            ///< the file does not know of the last use
 
   bool usable_memory() const { return memory != nullptr && memory->slot != nullptr; }
   bool anywhere() const { return device != nullptr || memory != nullptr || on_disk; }

@@ -34,7 +34,9 @@ struct StateSpec {
   int64_t max_slots = 0;  ///< recurrent slots over all sequences, checkpoints and revocable rows
   /// Most memory of pages and slots together, whatever their numbers allow; 0: no other limit.
   int64_t max_bytes = 0;
-  uint64_t model_key = 0;  ///< names the weights; a blob of another model is refused
+  /// Names hyper-parameters and weights' shapes; a blob of another model is refused. Which values
+  /// the weights have is named by WeightsHash, where states leave the process.
+  uint64_t model_key = 0;
 };
 
 /// Names everything that gives a state's bytes their meaning: components, their order, page size,

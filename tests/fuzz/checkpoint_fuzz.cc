@@ -15,7 +15,8 @@ namespace state = chimere::state;
 
 namespace {
 
-constexpr size_t kHeader = 32;
+constexpr state::Hash128 kWeights = {1, 2};
+constexpr size_t kHeader = 48;
 
 std::unique_ptr<state::StateStore> make_store() {
   state::StateSpec spec;
@@ -59,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (data[0] % 2 == 1) make_sums_fit(bytes);
   {
     chimere::SpanSource source(bytes);
-    const auto stored = state::read_checkpoint(source, *store);
+    const auto stored = state::read_checkpoint(source, *store, kWeights);
     if (stored.ok()) {
       const auto snapshot = stored->state->checkpoint();
       const std::vector<uint8_t> again = snapshot.to_blob();
@@ -88,7 +89,7 @@ std::vector<std::vector<uint8_t>> fuzz_seeds() {
     for (const uint8_t fit : {0, 1}) {
       std::vector<uint8_t> seed = {fit};
       chimere::VectorSink sink(seed);
-      (void)state::write_checkpoint(sink, s, tokens, "note");
+      (void)state::write_checkpoint(sink, s, tokens, "note", kWeights);
       seeds.push_back(std::move(seed));
     }
   }

@@ -39,6 +39,7 @@ struct Rig {
     if (!folder.empty()) {
       PrefixCacheOptions options;
       options.disk = {folder, 1 << 26, 0};
+      options.weights = chimere::state::WeightsHash::known({1, 2});
       auto made = PrefixCache::create(model.states(), options);
       if (!made.ok()) {
         std::fprintf(stderr, "%s\n", made.error().message.c_str());

@@ -421,6 +421,7 @@ void World::open_cache() {
   options.device_states = 1 + below(6);
   options.memory_bytes = chance(70) ? 8 << 20 : 0;
   options.disk = {folder_, 1 << 20, 0};
+  options.weights = state::WeightsHash::known({1, 2});
   options.log = [this](const std::string& what) { fail(what); };
   auto cache = engine::PrefixCache::create(model_.states(), std::move(options));
   if (!cache.ok()) return fail(cache.error().message);
@@ -448,15 +449,15 @@ void World::recall(Job& job) {
   int64_t end = 0;
   for (const int32_t size : request.chunks) ends.push_back(end += size);
   const auto prompt = std::span(request.tokens).first(static_cast<size_t>(request.prompt));
-  bool loaded = false;
-  engine::PrefixCache::Found found = cache_->find("", prompt, ends, true);
+  engine::PrefixCache::Search search;
+  engine::PrefixCache::Found found = cache_->find("", prompt, ends, &search);
   while (found.loading) {
-    loaded = true;
     cache_->wait();
     cache_->poll();
-    found = cache_->find("", prompt, ends, false);
+    found = cache_->find("", prompt, ends, &search);
   }
-  const engine::CacheTier tier = loaded && found.state ? engine::CacheTier::kDisk : found.tier;
+  const engine::CacheTier tier =
+      search.loads > 0 && found.state ? engine::CacheTier::kDisk : found.tier;
   ++counts_.hits[static_cast<size_t>(tier)];
   if (found.state) job.state = found.state->restore();
 }
