@@ -123,7 +123,7 @@ EngineCounters Engine::counters() const {
   EngineCounters now = counters_;
   now.running = static_cast<int64_t>(running_.size());
   now.waiting = static_cast<int64_t>(waiting_.size());
-  now.warm_ups_waiting = static_cast<int64_t>(warmups_.size()) + (warmup_ != nullptr ? 1 : 0);
+  now.warmups_waiting = static_cast<int64_t>(warmups_.size()) + (warmup_ != nullptr ? 1 : 0);
   now.suspended = std::ranges::count_if(waiting_, [](const auto& g) { return g->suspended(); });
   return now;
 }
@@ -142,9 +142,9 @@ void Engine::cancel_all() {
   for (const List* list : {&running_, &waiting_}) {
     for (const auto& g : *list) cancelled_.push_back(g->id());
   }
-  counters_.warm_ups_dropped += static_cast<int64_t>(warmups_.size());
+  counters_.warmups_dropped += static_cast<int64_t>(warmups_.size());
   warmups_.clear();
-  drop_rerun();
+  drop_warmup();
 }
 
 Engine::~Engine() {
@@ -359,7 +359,7 @@ bool Engine::look_up(Generation& candidate) {
 /// Gives up something that no request needs. False if there is nothing.
 bool Engine::evict() {
   if (warmup_ != nullptr) {
-    drop_rerun();
+    drop_warmup();
     return true;
   }
   return options_.cache != nullptr && options_.cache->evict();

@@ -44,12 +44,12 @@ struct EngineCounters {
   int64_t waiting = 0;    ///< requests without one
   int64_t suspended = 0;  ///< of those that wait: moved out of the state store
   int64_t steps = 0;
-  int64_t prompt_tokens = 0;     ///< computed as prompt
-  int64_t warmup_tokens = 0;     ///< computed as prompt while idle, for the prefix cache
-  int64_t warm_ups_waiting = 0;  ///< prefix-cache warm-ups that wait or are being computed
-  int64_t warm_ups_computed = 0;
-  int64_t warm_ups_cached = 0;   ///< that found their state in the prefix cache
-  int64_t warm_ups_dropped = 0;  ///< for want of memory, or because there were too many
+  int64_t prompt_tokens = 0;    ///< computed as prompt
+  int64_t warmup_tokens = 0;    ///< computed as prompt while idle, for the prefix cache
+  int64_t warmups_waiting = 0;  ///< prefix-cache warm-ups that wait or are being computed
+  int64_t warmups_computed = 0;
+  int64_t warmups_cached = 0;    ///< that found their state in the prefix cache
+  int64_t warmups_dropped = 0;   ///< for want of memory, or because there were too many
   int64_t generated_tokens = 0;  ///< sampled
   int64_t evictions = 0;         ///< requests moved out of a full state store
   kernels::ExpertUse experts;    ///< of generations that may use fewer; as it was some steps ago
@@ -70,7 +70,7 @@ struct EngineCounters {
 /// there is room.
 ///
 /// With a prefix cache, a generation that has ended is run again as prompt while nobody asks for
-/// anything, or what warm_up() names is: only what was computed as prompt may serve another prompt.
+/// anything, or what warmup() names is: only what was computed as prompt may serve another prompt.
 class Engine {
  public:
   /// Model and tokenizer must outlive the engine. Errors: kInvalidArgument (options).
@@ -95,7 +95,7 @@ class Engine {
   /// beginning of `tokens` that every longer prompt can continue from. The newest one comes first.
   /// `owner` as Request::owner. Does nothing without a prefix cache, or for more tokens than the
   /// context holds.
-  void warm_up(const std::string& owner, std::vector<int32_t> tokens);
+  void warmup(const std::string& owner, std::vector<int32_t> tokens);
 
   /// Computes one step, or, when there is nothing to compute, part of a generation that is run
   /// again. False when there is nothing left to do; the prefix cache may still be working (it wakes
@@ -160,8 +160,8 @@ class Engine {
   void drop_finished();
   void plan_warmup(const Generation& finished);
   int64_t stable_end_of(std::span<const int32_t> tokens) const;
-  void add_rerun(Request again);
-  void drop_rerun();
+  void add_warmup(Request again);
+  void drop_warmup();
   bool work_while_idle();
   bool start_warmup();
   Generation::Options generation_options(bool cached) const;

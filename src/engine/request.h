@@ -72,8 +72,8 @@ struct Request {
   std::optional<std::string> shared_cache;
   bool use_cache = true;  ///< look for the prompt in the prefix cache, and leave it there
   /// With the prefix cache: prompt and generation are computed as prompt while the engine is idle.
-  /// False where the caller knows better what the next prompt begins with (Engine::warm_up()).
-  bool warm_up = true;
+  /// False where the caller knows better what the next prompt begins with (Engine::warmup()).
+  bool warmup = true;
   std::vector<int32_t> prompt;  ///< at least one token
   sampling::SamplingParams sampling;
   int32_t max_tokens = -1;           ///< -1: until the generation or the context ends

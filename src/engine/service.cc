@@ -53,7 +53,7 @@ struct EngineService::Impl {
   std::condition_variable wake;  ///< something arrived
   std::condition_variable idle;  ///< nothing is in flight any more
   std::vector<Arrival> arrivals;
-  std::vector<WarmUps> warm_ups;
+  std::vector<WarmUps> warmups;
   std::vector<RequestId> cancelled;
   RequestId next_id = 1;
   bool woken = false;       ///< the prefix cache has something for the engine
@@ -150,20 +150,20 @@ bool EngineService::Impl::take_arrivals(bool busy) {
     std::unique_lock lock(mutex);
     if (!busy) {
       wake.wait(lock, [&] {
-        return !arrivals.empty() || !warm_ups.empty() || !cancelled.empty() || woken || ended;
+        return !arrivals.empty() || !warmups.empty() || !cancelled.empty() || woken || ended;
       });
       if (ended && arrivals.empty() && engine->idle()) return false;
     }
     woken = false;
     new_requests.swap(arrivals);
-    warm.swap(warm_ups);
+    warm.swap(warmups);
     gone.swap(cancelled);
     all = cancel_all;
   }
   for (Arrival& a : new_requests) engine->add(a.id, std::move(a.request));
   for (WarmUps& w : warm) {
     // The engine takes the newest first.
-    for (size_t i = w.prefixes.size(); i-- > 0;) engine->warm_up(w.owner, std::move(w.prefixes[i]));
+    for (size_t i = w.prefixes.size(); i-- > 0;) engine->warmup(w.owner, std::move(w.prefixes[i]));
   }
   for (const RequestId id : gone) engine->cancel(id);
   if (all) engine->cancel_all();
@@ -217,11 +217,11 @@ void EngineService::cancel(RequestId id) {
 
 bool EngineService::has_prefix_cache() const { return impl_->cache != nullptr; }
 
-void EngineService::warm_up(const std::string& owner, std::vector<std::vector<int32_t>> prefixes) {
+void EngineService::warmup(const std::string& owner, std::vector<std::vector<int32_t>> prefixes) {
   if (impl_->cache == nullptr || prefixes.empty()) return;
   const std::scoped_lock lock(impl_->mutex);
   if (impl_->closed) return;
-  impl_->warm_ups.push_back({owner, std::move(prefixes)});
+  impl_->warmups.push_back({owner, std::move(prefixes)});
   impl_->wake.notify_one();
 }
 

@@ -83,8 +83,8 @@ class EngineService {
   void cancel(RequestId id);
 
   bool has_prefix_cache() const;
-  /// Engine::warm_up() of each of these, in this order of urgency.
-  void warm_up(const std::string& owner, std::vector<std::vector<int32_t>> prefixes);
+  /// Engine::warmup() of each of these, in this order of urgency.
+  void warmup(const std::string& owner, std::vector<std::vector<int32_t>> prefixes);
 
   ServiceStats stats() const;
   StateLimits state_limits() const;

@@ -206,24 +206,24 @@ TEST(Service, WarmsUpWhatTheCallerNames) {
   ServiceOptions options;
   options.cache.emplace().device_states = 8;
   Server server(1 << 16, options);
-  const auto until_ended = [&](int64_t warm_ups) {
+  const auto until_ended = [&](int64_t warmups) {
     EngineCounters counters;
     do {
       std::this_thread::yield();
       counters = server.service->stats().engine;
-    } while (counters.warm_ups_computed + counters.warm_ups_cached < warm_ups ||
-             counters.warm_ups_waiting > 0);
+    } while (counters.warmups_computed + counters.warmups_cached < warmups ||
+             counters.warmups_waiting > 0);
     return counters;
   };
   std::vector<int32_t> prefix;
   for (int32_t i = 0; i < 200; ++i) prefix.push_back(2 + i % 37);
-  server.service->warm_up("a", {prefix, std::vector<int32_t>(100, 9)});
+  server.service->warmup("a", {prefix, std::vector<int32_t>(100, 9)});
   EngineCounters counters = until_ended(2);
-  EXPECT_EQ(counters.warm_ups_computed, 2);
+  EXPECT_EQ(counters.warmups_computed, 2);
   EXPECT_EQ(counters.warmup_tokens, 192 + 64) << "up to the last full chunk";
-  server.service->warm_up("a", {prefix});
+  server.service->warmup("a", {prefix});
   counters = until_ended(3);
-  EXPECT_EQ(counters.warm_ups_cached, 1);
+  EXPECT_EQ(counters.warmups_cached, 1);
   EXPECT_EQ(counters.warmup_tokens, 192 + 64);
   for (const auto& [owner, reused] : {std::pair("a", 192), std::pair("b", 0)}) {
     Request r;
@@ -231,12 +231,12 @@ TEST(Service, WarmsUpWhatTheCallerNames) {
     r.prompt = prefix;
     r.prompt.insert(r.prompt.end(), {3, 4, 5});
     r.max_tokens = 1;
-    r.warm_up = false;
+    r.warmup = false;
     EXPECT_EQ(server.ask(std::move(r)).get().reused_tokens, reused) << owner;
   }
   // Tokens that do not exist, and more than the context holds.
-  server.service->warm_up("a", {std::vector<int32_t>(100, 1 << 20), {}});
-  EXPECT_EQ(until_ended(3).warm_ups_waiting, 0);
+  server.service->warmup("a", {std::vector<int32_t>(100, 1 << 20), {}});
+  EXPECT_EQ(until_ended(3).warmups_waiting, 0);
 }
 
 TEST(Service, StoppingAnswersEverybody) {

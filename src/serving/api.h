@@ -95,8 +95,8 @@ class Api final : public HttpHandler {
                                                 protocol::ReasoningSplitter::Start start,
                                                 const std::string& echo,
                                                 GenerationSpec& spec) const;
-  void warm_up_next_turn(const protocol::ChatRequest& request, const std::string& owner,
-                         const protocol::Choice& answer);
+  void warmup_next_turn(const protocol::ChatRequest& request, const std::string& owner,
+                        const protocol::Choice& answer);
   void generate(const CallPtr& call, const protocol::GenerationFields& fields, GenerationSpec spec);
 
   void page(const CallPtr& call);

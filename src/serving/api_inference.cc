@@ -112,9 +112,9 @@ void Api::generate(const CallPtr& call, const protocol::GenerationFields& fields
 
 /// While nothing is asked, the engine computes what the next turn begins with: on a worker's
 /// thread, because rendering takes time.
-void Api::warm_up_next_turn(const protocol::ChatRequest& request, const std::string& owner,
-                            const protocol::Choice& answer) {
-  model_.service.warm_up(
+void Api::warmup_next_turn(const protocol::ChatRequest& request, const std::string& owner,
+                           const protocol::Choice& answer) {
+  model_.service.warmup(
       owner,
       next_turn_prefixes(model_, request.messages, answer.content, answer.reasoning,
                          request.settings.get(settings::kReasoning), request.template_kwargs));
@@ -134,12 +134,12 @@ void Api::chat(const CallPtr& call) {
   error = add_choices(request, *call, std::move(prompt->tokens), prompt->start, "", spec);
   if (error) return respond(call, *error);
   if (model_.service.has_prefix_cache()) {
-    for (GenerationSpec::Choice& choice : spec.choices) choice.request.warm_up = false;
+    for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
     const auto asked = std::make_shared<const protocol::ChatRequest>(request);
     spec.on_choice = [this, asked, owner = owner_of(*call)](const protocol::Choice& answer) {
       (void)workers_.push(
           [this, asked, owner, answer = std::make_shared<protocol::Choice>(answer)] {
-            warm_up_next_turn(*asked, owner, *answer);
+            warmup_next_turn(*asked, owner, *answer);
           });
     };
   }

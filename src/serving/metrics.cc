@@ -164,12 +164,12 @@ std::string Metrics::text(const engine::ServiceStats& s, int64_t connections) co
                         number(s.engine.warmup_tokens)));
   all.push_back(by_label("chimere_prefix_cache_warmups_total", "Warm-ups that have ended.",
                          MetricType::Counter, "result",
-                         {{"computed", number(s.engine.warm_ups_computed)},
-                          {"cached", number(s.engine.warm_ups_cached)},
-                          {"dropped", number(s.engine.warm_ups_dropped)}}));
+                         {{"computed", number(s.engine.warmups_computed)},
+                          {"cached", number(s.engine.warmups_cached)},
+                          {"dropped", number(s.engine.warmups_dropped)}}));
   all.push_back(gauge("chimere_prefix_cache_warmups_waiting",
                       "Warm-ups that wait for an idle moment or are being computed.",
-                      number(s.engine.warm_ups_waiting)));
+                      number(s.engine.warmups_waiting)));
   all.push_back(gauge("chimere_prefix_cache_device_states", "Prefix states in the state store.",
                       number(s.cache.device_states)));
   all.push_back(gauge("chimere_prefix_cache_disk_files", "Files of prefix states.",

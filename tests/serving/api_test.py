@@ -398,7 +398,7 @@ class Operations(unittest.TestCase):
                 common = next(i for i, (a, b) in enumerate(zip(*others)) if a != b)
                 cached = reply["usage"]["prompt_tokens_details"]["cached_tokens"]
                 self.assertGreaterEqual(cached, 0.95 * common)
-            ended = server.wait_for_warm_ups(ended)
+            ended = server.wait_for_warmups(ended)
             tokens = server.metrics()["chimere_prefix_cache_warmup_tokens_total"]
             self.assertGreater(tokens, computed)
             computed = tokens

@@ -105,15 +105,15 @@ class Server:
         return {name: float(value) for name, value in
                 (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))}
 
-    def warm_ups(self):
+    def warmups(self):
         """Prefix-cache warm-ups that have ended; None while one waits or is being computed."""
         values = self.metrics()
         ended = sum(v for name, v in values.items() if name.startswith("chimere_prefix_cache_warmups_total"))
         return None if values["chimere_prefix_cache_warmups_waiting"] else ended
 
-    def wait_for_warm_ups(self, more_than):
+    def wait_for_warmups(self, more_than):
         def ended():
-            count = self.warm_ups()
+            count = self.warmups()
             return count if count is not None and count > more_than else None
         return wait_for(ended, "the end of a warm-up")
 

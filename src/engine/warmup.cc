@@ -33,7 +33,7 @@ int64_t Engine::stable_end_of(std::span<const int32_t> tokens) const {
 /// writes the generation differently.
 void Engine::plan_warmup(const Generation& finished) {
   const Request& request = finished.request();
-  if (!request.use_cache || !request.warm_up || !finished.prompt_done()) return;
+  if (!request.use_cache || !request.warmup || !finished.prompt_done()) return;
   if (finished.reason() != FinishReason::kStop && finished.reason() != FinishReason::kLength)
     return;
   const int64_t stable = stable_end_of(finished.history());
@@ -42,10 +42,10 @@ void Engine::plan_warmup(const Generation& finished) {
   again.owner = request.owner;
   again.shared_cache = request.shared_cache;
   again.prompt.assign(finished.history().begin(), finished.history().begin() + stable);
-  add_rerun(std::move(again));
+  add_warmup(std::move(again));
 }
 
-void Engine::warm_up(const std::string& owner, std::vector<int32_t> tokens) {
+void Engine::warmup(const std::string& owner, std::vector<int32_t> tokens) {
   const auto size = static_cast<int64_t>(tokens.size());
   if (options_.cache == nullptr || size >= options_.context) return;
   const auto exists = [&](int32_t token) { return token >= 0 && token < model_.n_vocab(); };
@@ -55,18 +55,18 @@ void Engine::warm_up(const std::string& owner, std::vector<int32_t> tokens) {
   request.owner = owner;
   request.prompt = std::move(tokens);
   request.prompt.resize(static_cast<size_t>(stable));
-  add_rerun(std::move(request));
+  add_warmup(std::move(request));
 }
 
-void Engine::add_rerun(Request again) {
+void Engine::add_warmup(Request again) {
   warmups_.push_back(std::move(again));
   if (warmups_.size() <= kMaxWarmups) return;
   warmups_.pop_front();
-  ++counters_.warm_ups_dropped;
+  ++counters_.warmups_dropped;
 }
 
-void Engine::drop_rerun() {
-  counters_.warm_ups_dropped += warmup_ != nullptr ? 1 : 0;
+void Engine::drop_warmup() {
+  counters_.warmups_dropped += warmup_ != nullptr ? 1 : 0;
   warmup_.reset();
 }
 
@@ -78,14 +78,14 @@ bool Engine::start_warmup() {
     warmups_.pop_back();
     const Request& request = next->request();
     if (options_.cache->has(request.cache_scope(), request.prompt)) {
-      ++counters_.warm_ups_cached;
+      ++counters_.warmups_cached;
       continue;
     }
     auto found =
         options_.cache->find(request.cache_scope(), request.prompt, next->chunk_ends(), nullptr);
     if (found.state) next->resume_from(*std::move(found.state), found.tier);
     if (!make_room_for(*next) || !next->start(model_.states()).ok()) {
-      ++counters_.warm_ups_dropped;
+      ++counters_.warmups_dropped;
       continue;
     }
     warmup_ = std::move(next);
@@ -110,7 +110,7 @@ bool Engine::work_while_idle() {
   plan.sequences.push_back(g.prompt_rows(rows));
   plan.sequences.back().logits_of.clear();
   if (!model_.forward(plan).ok()) {
-    drop_rerun();
+    drop_warmup();
     return true;
   }
   g.advance_prompt(rows);
@@ -121,7 +121,7 @@ bool Engine::work_while_idle() {
   }
   if (g.prompt_done()) {
     warmup_.reset();
-    ++counters_.warm_ups_computed;
+    ++counters_.warmups_computed;
   }
   return true;
 }
