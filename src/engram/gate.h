@@ -51,7 +51,8 @@ double kneser_ney_share(const Evidence& evidence);
 /// One row of weights for each order; share = 1 / (1 + exp(-weights . features)).
 class Gate {
  public:
-  /// Fitted to other texts of the kinds that tables are made of; docs/engram.md says how.
+  /// The default gate, fitted to texts of the kinds that tables are made from; see
+  /// docs/experiments/engram-gate.md.
   static const Gate& learned();
   /// Interpolated Kneser-Ney itself: the share of feature 0 alone.
   static const Gate& kneser_ney();
