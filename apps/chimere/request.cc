@@ -17,7 +17,7 @@
 namespace chimere::app {
 namespace {
 
-/// "15043+1.5,29905-inf".
+/// "1504+1.5,2990-inf".
 Result<std::vector<sampling::LogitBias>> parse_biases(std::string_view text) {
   std::vector<sampling::LogitBias> biases;
   while (!text.empty()) {
@@ -32,7 +32,7 @@ Result<std::vector<sampling::LogitBias>> parse_biases(std::string_view text) {
       return invalid_argument(
           "'" + std::string(item) +
           "' is no bias of --logit-bias: give a token id, + or -, and a number, "
-          "like 15043+1.5 or 15043-inf.");
+          "like 1504+1.5 or 1504-inf.");
     }
     const auto [last, bad_value] = std::from_chars(sign + 1, end, bias.bias);
     if (*sign == '-') bias.bias = -bias.bias;

@@ -187,7 +187,7 @@ constexpr Setting<std::string> kDryBreakers(
          "Texts that end a repetition for DRY, as a JSON list"));
 constexpr Setting<std::string> kLogitBias(
     text("logit-bias", "", "",
-         "Added to the logits of tokens, like 15043+1.5,29905-inf (-inf forbids a token)"));
+         "Values added to logits by token id, such as 1504+1.5,2990-inf (-inf: never)"));
 constexpr Setting<int64_t> kSeed(integer("seed", "s", "-1", -1, 0x1p53,
                                          "Replays a reply; -1: a new one each time"));
 

@@ -51,7 +51,8 @@ double kneser_ney_share(const Evidence& evidence);
 /// A row of weights per order; share = 1 / (1 + exp(-weights . features)).
 class Gate {
  public:
-  /// The default gate, fitted to texts of the kinds that tables are made from; see docs/engram.md.
+  /// The default gate, fitted to texts of the kinds that tables are made from; see
+  /// docs/experiments/engram-gate.md.
   static const Gate& learned();
   /// Interpolated Kneser-Ney: weight 1 for feature 0 alone.
   static const Gate& kneser_ney();

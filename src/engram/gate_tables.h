@@ -1,5 +1,5 @@
-// Weights of the default gate: a row per order 1 to kMaxOrder, columns are the features in gate.cc.
-// Fitted by GateTrainer as described in docs/engram.md; orders above 5 have the weights of order 5.
+// Weights of the default gate: rows are orders 1 to kMaxOrder, columns the features of gate.cc.
+// Fitted by GateTrainer (docs/experiments/engram-gate.md); orders above 5 have those of order 5.
 #ifndef CHIMERE_ENGRAM_GATE_TABLES_H_
 #define CHIMERE_ENGRAM_GATE_TABLES_H_
 

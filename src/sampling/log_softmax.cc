@@ -87,10 +87,10 @@ CHIMERE_FOR_AVX2 kernels::LogSumExp sum_avx2(std::span<const float> l) { return 
 Distribution summarise(std::span<const float> logits, float largest, double scale) {
   // Eight interleaved partial sums: a fixed order that vectorises. Exponentials are computed per
   // block, ahead of the sums, to break the dependency chain.
-  constexpr size_t kLanes = 8;
+  constexpr size_t kPartialSums = 8;
   constexpr size_t kBlock = 64;
-  std::array<double, kLanes> sum{};
-  std::array<double, kLanes> weighted{};  // sums of x e^x, for the entropy
+  std::array<double, kPartialSums> sum{};
+  std::array<double, kPartialSums> weighted{};  // sums of x e^x, for the entropy
   std::array<double, kBlock> x{};
   std::array<double, kBlock> e{};
   const double max = largest;
@@ -102,9 +102,9 @@ Distribution summarise(std::span<const float> logits, float largest, double scal
       x[i] = std::max(-708.0, (static_cast<double>(block[i]) - max) * scale);
       e[i] = exp_nonpositive(x[i]);
     }
-    const size_t whole = block.size() / kLanes * kLanes;
-    for (size_t i = 0; i < whole; i += kLanes) {
-      for (size_t lane = 0; lane < kLanes; ++lane) {
+    const size_t whole = block.size() / kPartialSums * kPartialSums;
+    for (size_t i = 0; i < whole; i += kPartialSums) {
+      for (size_t lane = 0; lane < kPartialSums; ++lane) {
         sum[lane] += e[i + lane];
         weighted[lane] += x[i + lane] * e[i + lane];
       }
@@ -114,7 +114,7 @@ Distribution summarise(std::span<const float> logits, float largest, double scal
       weighted[i - whole] += x[i] * e[i];
     }
   }
-  for (size_t half = kLanes / 2; half > 0; half /= 2) {
+  for (size_t half = kPartialSums / 2; half > 0; half /= 2) {
     for (size_t lane = 0; lane < half; ++lane) {
       sum[lane] += sum[lane + half];
       weighted[lane] += weighted[lane + half];

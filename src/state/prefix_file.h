@@ -1,4 +1,4 @@
-// One cached state on disk (docs/prefix-cache.md, "A file").
+// One cached state on disk (docs/prefix-cache.md, "Files").
 #ifndef CHIMERE_STATE_PREFIX_FILE_H_
 #define CHIMERE_STATE_PREFIX_FILE_H_
 

@@ -454,7 +454,7 @@ class Refusals(Case):
         self.refused(1, "run", "-m", MODEL, "-p", "x" * 5000, says="context")
         self.refused(1, "eval", "perplexity", "-m", MODEL, "-f", "/no/such/text", says="/no/such/text")
         self.refused(1, "eval", "logits", "-m", MODEL, "--tokens", VOCABULARY)
-        self.refused(1, "run", "-m", MODEL, "-p", "x", "--logit-bias", "7", says="15043+1.5")
+        self.refused(1, "run", "-m", MODEL, "-p", "x", "--logit-bias", "7", says="1504+1.5")
         self.refused(1, "run", "-m", MODEL, "-p", "x", "--logit-bias", "7+inf", says="-inf")
         self.refused(1, "run", "-m", MODEL, "-p", "x", "--logit-bias", f"{VOCABULARY}+1", says="does not exist")
         self.refused(1, "run", "-m", MODEL, "-p", "x", "--dry-sequence-breakers", "x", says="JSON list")

@@ -17,7 +17,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// Rows by class; products of the two differ (docs/numerics.md, "Prefill rows on a GPU").
+/// Rows by class; products of the two differ (docs/numerics.md, rule 9).
 struct RowClasses {
   RowSet step;
   RowSet chunk;
