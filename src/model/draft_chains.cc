@@ -6,7 +6,8 @@ namespace chimere::model {
 
 Result<DraftChains> DraftChains::prepare(std::span<const DraftStart> starts, int depth,
                                          state::StateStore& states, int n_vocab, int max_rows) {
-  if (starts.empty() || depth < 1) return invalid_argument("There is nothing to draft.");
+  if (starts.empty() || depth < 1)
+    return invalid_argument("draft() needs at least one sequence and a depth of at least 1");
   if (starts.size() > static_cast<size_t>(max_rows)) {
     return invalid_argument("drafts for " + std::to_string(starts.size()) +
                             " sequences; the model was loaded for " + std::to_string(max_rows));

@@ -65,8 +65,8 @@ struct DraftStart {
   int32_t token = 0;
 };
 
-/// Valid until the next forward() or draft(), or the second launch() from here; the result of an
-/// interleaved step also ends with its callback.
+/// Valid until the next forward() or draft(), or until the launch() after the next one. The result
+/// of an interleaved step is also invalid once StepPlan::interleave returns.
 struct StepResult {
   /// [n, n_outputs] of the rows with all logits (top == 0), in the plan's order.
   ConstMatrixView logits;
