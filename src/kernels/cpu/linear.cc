@@ -8,10 +8,10 @@
 namespace chimere::kernels::cpu {
 namespace {
 
-/// Weight rows a thread takes at a time: a multiple of the 16 rows of an unpacked tile, small
-/// enough that the threads finish together.
+/// Weight rows per unit of work: a multiple of the 16 rows of an unpacked tile, small enough that
+/// the threads finish together.
 constexpr int64_t kTileOutputs = 32;
-/// Below these, handing work to other threads costs more than it saves.
+/// Below this much weight data, distributing the work costs more than it saves.
 constexpr int64_t kInlineBytes = 8192;
 constexpr int64_t kInlineRounding = 16384;
 

@@ -82,7 +82,7 @@ TEST(StoreHead, RoundsToTheNearestLevel) {
 
 /// A head with one channel far above the others, as in real keys: rounding after rotation has a
 /// smaller error.
-TEST(StoreHead, OutliersHurtLessWhenRotated) {
+TEST(StoreHead, OutliersRoundBetterWhenRotated) {
   const uint64_t seed = fresh_seed();
   std::cout << "seed " << seed << "\n";
   test::Rng rng(seed);

@@ -318,7 +318,7 @@ TEST(Oracle, RouteGivesTiesToTheLowerId) {
   EXPECT_EQ(ids, (std::vector<int32_t>{1, 3, 5, 2}));
 }
 
-TEST(Oracle, KeepTopPLeavesOutWhatIsNotNeeded) {
+TEST(Oracle, KeepTopPSkipsUnneededExperts) {
   const auto ops = make_ref_ops();
   const std::vector<float> start = {0.5F, 0.25F, 0.125F, 0.125F};
   const struct {
