@@ -9,8 +9,8 @@
 
 namespace chimere {
 
-/// "15.5GiB", "900M" or "900MB" (powers of 1024 with an i, else of 1000), "123" in bytes; more than
-/// zero. Errors: kInvalidArgument.
+/// Parses "15.5GiB", "900M" or "900MB" (powers of 1024 with an i, else of 1000), or "123" in bytes.
+/// Must be above zero. Errors: kInvalidArgument.
 Result<int64_t> parse_byte_amount(std::string_view text);
 
 }  // namespace chimere

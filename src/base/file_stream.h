@@ -1,4 +1,4 @@
-// Files as streams: written whole or not at all, read from the beginning.
+// Files as byte streams: atomic writes, sequential reads.
 #ifndef CHIMERE_BASE_FILE_STREAM_H_
 #define CHIMERE_BASE_FILE_STREAM_H_
 
@@ -17,7 +17,7 @@ namespace chimere {
 class AtomicFile final : public ByteSink {
  public:
   AtomicFile() = default;
-  ~AtomicFile() override;  ///< without commit(): nothing has happened
+  ~AtomicFile() override;  ///< without commit(), discards what was written
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&& other) noexcept;
 
@@ -25,7 +25,7 @@ class AtomicFile final : public ByteSink {
   static Result<AtomicFile> create(const std::string& path);
   /// Errors: kOutOfSpace (the disk is full), kIo.
   Status write(std::span<const uint8_t> bytes) override;
-  /// Writes through to the disk and renames. Errors: kOutOfSpace, kIo; `path` is as it was then.
+  /// Syncs to disk and renames. Errors: kOutOfSpace, kIo; `path` is unchanged then.
   Status commit();
 
  private:
@@ -36,7 +36,7 @@ class AtomicFile final : public ByteSink {
   int fd_ = -1;
 };
 
-/// A file read from its beginning. Move-only.
+/// A file read sequentially from its start. Move-only.
 class InputFile final : public ByteSource {
  public:
   InputFile() = default;
@@ -44,7 +44,7 @@ class InputFile final : public ByteSource {
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
 
-  /// Errors: kNotFound, kIo (no regular file, no permission).
+  /// Errors: kNotFound, kIo (not a regular file, no permission).
   static Result<InputFile> open(const std::string& path);
   uint64_t remaining() const override { return remaining_; }
   Status read(std::span<uint8_t> out) override;
