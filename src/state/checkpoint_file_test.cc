@@ -155,7 +155,7 @@ TEST_F(CheckpointFile, ErrorsNameTheFileAndTheReason) {
   replace(bytes);
   EXPECT_THAT(complaint(*store, Error::Code::kInvalidData), HasSubstr("cut short"));
   replace({'h', 'i'});
-  EXPECT_THAT(complaint(*store, Error::Code::kInvalidData), HasSubstr("no stored conversation"));
+  EXPECT_THAT(complaint(*store, Error::Code::kInvalidData), HasSubstr("not a stored conversation"));
   std::filesystem::remove(path_);
   complaint(*store, Error::Code::kNotFound);
 }

@@ -18,7 +18,7 @@ class Checksum {
   Checksum& operator=(const Checksum&) = delete;
 
   void update(std::span<const uint8_t> bytes);
-  /// Of everything so far.
+  /// The checksum of everything added so far.
   uint64_t value() const;
 
  private:
@@ -28,7 +28,7 @@ class Checksum {
 
 uint64_t checksum(std::span<const uint8_t> bytes);
 
-/// Passes bytes on to `to` and sums them up.
+/// Writes to `to` and computes the checksum.
 class SummedSink {
  public:
   explicit SummedSink(ByteSink& to) : to_(to) {}
@@ -36,7 +36,7 @@ class SummedSink {
     sum_.update(bytes);
     return to_.write(bytes);
   }
-  /// Writes the sum of everything before.
+  /// Writes the checksum of everything before.
   Status finish();
 
  private:
@@ -44,7 +44,7 @@ class SummedSink {
   Checksum sum_;
 };
 
-/// Sums up what it reads from `from`.
+/// Reads from `from` and computes the checksum.
 class SummedSource {
  public:
   explicit SummedSource(ByteSource& from) : from_(from) {}
@@ -53,7 +53,7 @@ class SummedSource {
     sum_.update(out);
     return {};
   }
-  /// Reads a sum and compares. Errors: kInvalidData, naming `what`.
+  /// Reads a checksum and compares it. Errors: kInvalidData, naming `what`.
   Status finish(const char* what);
 
  private:
