@@ -12,8 +12,7 @@ namespace {
 
 std::string str(uint64_t n) { return std::to_string(n); }
 
-// The smallest encodings: a key of one byte with a value of one byte; a name of one byte with one
-// dimension.
+// The smallest encodings: a one-byte key with a one-byte value; a one-byte name with one dimension.
 constexpr uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;
 constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
@@ -150,7 +149,7 @@ Result<Value> read_value(Cursor& in, uint32_t type, std::string_view what) {
   return unknown_type(what, type);
 }
 
-// One tensor's entry. `offset` is still relative to the data section.
+// Parses one tensor's entry. `offset` is still relative to the data section.
 Result<TensorInfo> read_tensor_info(Cursor& in, uint64_t index) {
   const std::string label = "the entry of tensor " + str(index);
   TensorInfo t;

@@ -31,7 +31,7 @@ Result<OpenFile> open_file(const std::string& path) {
   OpenFile out;
   CHIMERE_TRY(out.file, MappedFile::open(path));
   auto parsed = parse_file(out.file.data(), out.file.size());
-  // What a file that changes meanwhile says of itself is not worth a message.
+  // Do not report errors in the content of a file that changed while it was read.
   CHIMERE_CHECK_OK(out.file.check_unchanged());
   if (!parsed.ok()) return in_file(path, parsed.error());
   out.parsed = std::move(parsed).value();

@@ -39,7 +39,7 @@ std::string split_suffix(int64_t number, int64_t count) {
   return "-" + digits(number + 1) + "-of-" + digits(count) + ".gguf";
 }
 
-/// Keys that say something of the file they stand in only.
+/// Keys that apply only to the file that contains them.
 bool own_key(std::string_view key) { return key == kNumberKey || key == kAlignmentKey; }
 
 }  // namespace

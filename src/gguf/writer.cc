@@ -156,7 +156,7 @@ Status Writer::check() const {
   return {};
 }
 
-// Everything before the tensor data, padded to its start.
+// Everything before the tensor data, padded to where it starts.
 std::vector<uint8_t> Writer::header(std::span<const Key> keys,
                                     std::span<const Tensor> tensors) const {
   Bytes out;

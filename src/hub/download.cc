@@ -89,7 +89,7 @@ Result<HttpResponse> persist(HttpClient& client, const std::string& what,
     if (result.status.ok() && status >= 200 && status < 300) return std::move(result.response);
     if (progress() != before) failures = 1;
     before = progress();
-    // Once bytes have come, an address that cannot be reached is a network that has gone away.
+    // After bytes have arrived, an unreachable address means that the network is down.
     const bool again = result.status.ok()
                            ? may_pass(status)
                            : result.transient || (result.transport && before != at_first);
@@ -116,7 +116,7 @@ Result<std::string> hash_file(const std::string& path) {
 
 namespace {
 
-/// The part of a file that has come, and what its bytes hash to.
+/// The received part of a file, and its running hash.
 class Partial {
  public:
   static Result<Partial> open(const Download& file) {
@@ -143,13 +143,13 @@ class Partial {
     if (size() == 0) return {};
     std::vector<std::string> headers = {"Range: bytes=" + std::to_string(size()) + "-"};
     const std::string etag = read_line(etag_path());
-    // Weak tags do not promise the same bytes (RFC 9110, 13.1.5).
+    // Weak tags do not guarantee identical bytes (RFC 9110, 13.1.5).
     if (etag.starts_with('"')) headers.push_back("If-Range: " + etag);
     return headers;
   }
   void remember(const std::string& etag) const { std::ofstream(etag_path()) << etag << '\n'; }
 
-  /// Checks and names the file, or throws it away.
+  /// Verifies and renames the file, or deletes it.
   Status finish(const Download& file) {
     if (const std::string sha = sha_.finish(); sha != file.sha256) {
       discard();
@@ -185,7 +185,7 @@ Status download(HttpClient& client, const Download& file,
                 const std::function<void(int64_t)>& received) {
   CHIMERE_TRY(Partial partial, Partial::open(file));
   const std::string name = fs::path(file.path).filename().string();
-  int64_t moved = 0;  // bytes of this call, those that were fetched twice too
+  int64_t moved = 0;  // bytes received in this call, including those received twice
   const auto attempt = [&]() -> HttpResult {
     HttpGet get;
     get.url = file.url;
@@ -196,7 +196,7 @@ Status download(HttpClient& client, const Download& file,
         if (range && range->first == partial.size() && range->total == file.size) return {};
         return invalid_data("The host sends another part of '" + name + "' than it was asked for.");
       }
-      // The whole file: at first, or because it has changed.
+      // The whole file: on the first request, or because it has changed.
       received(-partial.size());
       if (const std::string etag = response.header("etag"); !etag.empty()) partial.remember(etag);
       return partial.clear();

@@ -56,7 +56,7 @@ class Puller {
                        chosen.error().message);
     }
     model_ = *std::move(chosen);
-    // The first part last: with it the model is there.
+    // The first part is downloaded last: its presence marks a complete model.
     std::vector<Download> missing;
     for (auto f = model_.files.rbegin(); f != model_.files.rend(); ++f) {
       CHIMERE_TRY(Download d, describe(*f));
@@ -84,7 +84,7 @@ class Puller {
   void count(const std::string& file, int64_t bytes) {
     done_ += bytes;
     if (opened_ == file) downloaded_ += std::max<int64_t>(0, bytes);
-    opened_ = file;  // the first count of a file is what was there already
+    opened_ = file;  // the first count of a file is what was already on disk
     progress_({file, done_, model_.size()});
   }
 
@@ -128,7 +128,7 @@ class Puller {
     d.size = file.size;
     d.sha256 = file.sha256;
     if (!d.sha256.empty()) return d;
-    // A host that does not list checksums may still give them with the file.
+    // A host that lists no checksums may still send them with the file.
     HttpGet get;
     get.url = d.url;
     get.headers = {"Range: bytes=0-0"};
@@ -147,7 +147,7 @@ class Puller {
     return d;
   }
 
-  /// The file is there and is the right one. What was put there by hand is hashed.
+  /// The file exists and is the right one. A file put there by hand is hashed.
   static Result<bool> is_here(const Download& d) {
     std::error_code error;
     const auto size = fs::file_size(d.path, error);

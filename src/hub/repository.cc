@@ -27,7 +27,7 @@ bool parse_number(std::string_view text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// A name as hosts allow them: letters, digits, ".", "-", "_".
+/// A name as hosts allow it: letters, digits, ".", "-", "_".
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name.size() <= 96 && name.front() != '.' &&
          std::ranges::all_of(name, [](char c) {
@@ -35,7 +35,7 @@ bool is_plain_name(std::string_view name) {
          });
 }
 
-/// "Q4_K_M" of "dir/Model-8B-Q4_K_M": the last piece of the name, with a "UD-" before it.
+/// "Q4_K_M" of "dir/Model-8B-Q4_K_M": the last part of the name, including a "UD-" before it.
 std::string quant_of(std::string_view model) {
   model.remove_prefix(std::min(model.size(), model.rfind('/') + 1));
   size_t begin = model.find_last_of("-.") + 1;  // npos + 1 is 0
@@ -80,7 +80,7 @@ bool safe_path(std::string_view path) {
   }
   while (!path.empty()) {
     const std::string_view name = path.substr(0, path.find('/'));
-    // A name that begins with a dot is hidden, or is "." or "..".
+    // Names that begin with a dot are hidden, or are "." or "..".
     if (name.empty() || name.front() == '.' || name.size() > 200) return false;
     path.remove_prefix(std::min(path.size(), name.size() + 1));
   }

@@ -108,7 +108,7 @@ TEST(Choice, IsByQuantWithoutRegardToCase) {
   ASSERT_TRUE(split.ok());
   ASSERT_EQ(split->files.size(), 2U);
   EXPECT_EQ(split->files[0].path, "big/M-BF16-00001-of-00002.gguf");
-  const auto missing = choose_model(all, "Q2_K");  // one of its parts is not there
+  const auto missing = choose_model(all, "Q2_K");  // one of its parts is missing
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().message, "It has no Q2_K. There are: Q4_K_M, UD-Q4_K_M, q8_0, BF16.");
   EXPECT_THAT(choose_model(files({"a-Q2_K.gguf", "b-Q2_K.gguf"}), "q2_k").error().message,

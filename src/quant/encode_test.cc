@@ -19,9 +19,9 @@ struct Format {
   double weighted = 0.98;  ///< bound on the weighted error with importance / without
 };
 
-// Each bound lies some 3 % above what the search reaches, several times the scatter of the sample,
-// so a search that stops working is noticed. MXFP4 can choose only among powers of two, so that
-// importance changes little.
+// Each bound is about 3 % above what the search reaches, several times the sampling noise, so it
+// detects a search that stops working. MXFP4 can choose only among powers of two, so importance
+// changes little.
 constexpr Format kFormats[] = {
     {DType::kQ8_0, 0.00512},  {DType::kQ4_0, 0.0845},   {DType::kQ4_1, 0.0735},
     {DType::kQ5_0, 0.0418},   {DType::kQ5_1, 0.0355},   {DType::kQ4_K, 0.0725},
@@ -94,8 +94,7 @@ TEST_F(Encode, ValuesOfTheFormatComeBackAlmostExactly) {
   for (const Format& f : kFormats) {
     const std::vector<float> x = round_trip(f.type, normal(0.5F));
     const std::vector<float> one(x.size(), 1.0F);
-    // The best scales need not be found again exactly, but a wrong bit anywhere costs far more than
-    // this.
+    // The search need not find the best scales exactly, but any wrong bit costs far more than this.
     EXPECT_LT(relative_error(x, round_trip(f.type, x), one), 0.35 * f.relative_error)
         << dtype_name(f.type);
   }
@@ -130,7 +129,7 @@ TEST_F(Encode, ZerosStayZeros) {
 }
 
 TEST_F(Encode, AWeightOfZeroFreesAnElement) {
-  // One outlier ruins a block's scale unless it does not count.
+  // One outlier dominates a block's scale unless its weight is zero.
   std::vector<float> x = normal(1.0F);
   x.resize(256);
   std::vector<float> w(x.size(), 1.0F);
