@@ -53,7 +53,8 @@ std::string open_and_walk(const std::vector<uint8_t>& bytes) {
   const size_t before = allocated;
   peak = before;
   auto r = Reader::from_bytes(bytes.data(), bytes.size());
-  EXPECT_LE(peak - before, 16 * bytes.size() + 65536) << "memory is out of proportion";
+  EXPECT_LE(peak - before, 16 * bytes.size() + 65536)
+      << "memory use is out of proportion to the file";
   if (r.ok()) {
     EXPECT_EQ(testing::walk(**r, bytes.data(), bytes.size()), "");
     return "";
@@ -179,7 +180,7 @@ TEST(HostileFile, Noise) {
 TEST(HostileFile, Headers) {
   EXPECT_THAT(open_and_walk({}), HasSubstr("ends at byte 0"));
   EXPECT_THAT(open_and_walk(Raw().u32(0x12345678).u32(3).u64(0).u64(0).bytes()),
-              HasSubstr("no GGUF"));
+              HasSubstr("not a GGUF"));
   EXPECT_THAT(open_and_walk(header(0, 0, 1).bytes()), HasSubstr("version 1"));
   EXPECT_THAT(open_and_walk(header(0, 0, 4).bytes()), HasSubstr("version 4"));
   EXPECT_THAT(open_and_walk(header(0, 0, 3U << 24).bytes()), HasSubstr("big-endian"));
@@ -280,8 +281,8 @@ TEST(HostileFile, Shapes) {
   EXPECT_THAT(with({uint64_t{1} << 62}, kF32Type), HasSubstr("more than 2^64 bytes"));
   EXPECT_THAT(with({uint64_t{1} << 61}, kF32Type), HasSubstr("reaches beyond"));
   EXPECT_THAT(with({1025}, kF32Type), HasSubstr("reaches beyond"));
-  EXPECT_THAT(with({33}, kQ8Type), HasSubstr("no multiple of the 32"));
-  EXPECT_THAT(with({16, 2}, kQ8Type), HasSubstr("no multiple of the 32"));
+  EXPECT_THAT(with({33}, kQ8Type), HasSubstr("not a multiple of the 32"));
+  EXPECT_THAT(with({16, 2}, kQ8Type), HasSubstr("not a multiple of the 32"));
   // Types that ggml removed, uses for other purposes, or never had.
   for (const uint32_t type : {4U, 5U, 9U, 15U, 31U, 38U, 100U, 0xffffffffU}) {
     EXPECT_THAT(with({256}, type), HasSubstr("unknown element type " + std::to_string(type)));
@@ -304,7 +305,7 @@ TEST(HostileFile, Places) {
   EXPECT_THAT(with(0, 32), HasSubstr("'one' and 'two' overlap"));
   EXPECT_THAT(with(0, 0), HasSubstr("overlap"));
   EXPECT_THAT(with(32, 64), HasSubstr("overlap"));
-  EXPECT_THAT(with(1, 96), HasSubstr("no multiple of the alignment"));
+  EXPECT_THAT(with(1, 96), HasSubstr("not a multiple of the alignment"));
   EXPECT_THAT(with(96, 0), HasSubstr("reaches beyond"));
   EXPECT_THAT(with(0, 128), HasSubstr("reaches beyond"));
   // Offsets whose sum with a length or with the section's start overflows.
@@ -356,8 +357,8 @@ TEST(HostileFile, PartsOfSplitModelsAreRefused) {
                              .bytes());
   };
   EXPECT_THAT(place(2, 9), HasSubstr("part 3 of 3 of a split model"));
-  EXPECT_THAT(place(3, 9), HasSubstr("no number from 0 to 2"));
-  EXPECT_THAT(place(-1, 9), HasSubstr("no number from 0 to 2"));
+  EXPECT_THAT(place(3, 9), HasSubstr("not a number from 0 to 2"));
+  EXPECT_THAT(place(-1, 9), HasSubstr("not a number from 0 to 2"));
   EXPECT_THAT(place(0, -9), HasSubstr("'split.tensors.count'"));
 }
 

@@ -87,7 +87,7 @@ Result<std::unique_ptr<Reader>> Reader::from_bytes(const void* data, size_t size
   CHIMERE_TRY(const SplitPlace place, split_place(parsed.contents));
   if (place.count > 1) {
     return unsupported("this is " + place.text() +
-                       " of a split model; it must be opened as a file, beside the others");
+                       " of a split model; open it as a file, beside the other parts");
   }
   impl.bytes = size;
   impl.version = parsed.version;

@@ -57,19 +57,19 @@ Error refusal(const HttpResponse& response, const std::string& what) {
     case 401:
     case 403:
       return {Error::Code::kNotFound,
-              "The host does not let you have " + what + " (" + status +
+              "The host denies access to " + what + " (" + status +
                   "): it does not exist, or it needs a token (HF_TOKEN) of an account that has "
                   "accepted its terms."};
     case 404:
       return not_found("The host has no " + what.substr(what.starts_with("the ") ? 4 : 0) +
-                       " (404); check how it is written.");
+                       " (404); check the spelling.");
     case 429:
       return io_error(
-          "The host asks to come back later (429); try again in " +
+          "The host limits the rate of requests (429); try again in " +
           std::to_string(static_cast<int>(std::max(60.0, seconds_asked_for(response)))) +
           " seconds.");
     default:
-      return io_error("The host answered " + status + " when asked for " + what +
+      return io_error("The host responded with status " + status + " to the request for " + what +
                       "; try again later.");
   }
 }
@@ -98,7 +98,8 @@ Result<HttpResponse> persist(HttpClient& client, const std::string& what,
     if (!again || failures >= kMaxFailures || wait > kLongestWait) {
       if (result.status.ok()) return refusal(result.response, what);
       Error error = std::move(result.status).error();
-      if (again) error.message += " What has come is kept: run the same command again to go on.";
+      if (again)
+        error.message += " The received part is kept: run the same command again to resume.";
       return error;
     }
     const auto until = std::chrono::steady_clock::now() + Seconds(wait);
@@ -153,7 +154,7 @@ class Partial {
   Status finish(const Download& file) {
     if (const std::string sha = sha_.finish(); sha != file.sha256) {
       discard();
-      return invalid_data("What has come of '" + fs::path(file.path).filename().string() +
+      return invalid_data("The download of '" + fs::path(file.path).filename().string() +
                           "' is not what the host announced (its SHA-256 is wrong), and was "
                           "deleted; run the same command again.");
     }
@@ -194,7 +195,7 @@ Status download(HttpClient& client, const Download& file,
       if (response.status == 206) {
         const auto range = parse_content_range(response.header("content-range"));
         if (range && range->first == partial.size() && range->total == file.size) return {};
-        return invalid_data("The host sends another part of '" + name + "' than it was asked for.");
+        return invalid_data("The host sent another part of '" + name + "' than requested.");
       }
       // The whole file: on the first request, or because it has changed.
       received(-partial.size());
@@ -203,7 +204,7 @@ Status download(HttpClient& client, const Download& file,
     };
     get.on_data = [&](std::string_view bytes) -> Status {
       if (partial.size() + static_cast<int64_t>(bytes.size()) > file.size) {
-        return invalid_data("The host sends more of '" + name + "' than it announced.");
+        return invalid_data("The host sent more of '" + name + "' than it announced.");
       }
       CHIMERE_CHECK_OK(partial.add(bytes));
       moved += static_cast<int64_t>(bytes.size());

@@ -130,20 +130,22 @@ HttpClient::~HttpClient() {
 Result<std::unique_ptr<HttpClient>> HttpClient::create(const std::string& endpoint,
                                                        std::string token,
                                                        std::function<bool()> interrupted) {
-  if (!start_curl()) return io_error("The library for downloads (libcurl) does not start.");
+  if (!start_curl()) return io_error("The download library (libcurl) cannot be initialised.");
   const std::string origin = origin_of(endpoint);
   if (origin.empty()) {
     return invalid_argument("'" + endpoint +
-                            "' is no address of a hub; set HF_ENDPOINT to one like "
+                            "' is not the address of a model hub; set HF_ENDPOINT to one such as "
                             "https://huggingface.co.");
   }
   if (std::ranges::any_of(token, [](unsigned char c) { return c <= 0x20 || c >= 0x7f; })) {
-    return invalid_argument("HF_TOKEN has characters that no token has; check how it was set.");
+    return invalid_argument(
+        "HF_TOKEN contains characters that are not valid in a token; check its value.");
   }
   std::unique_ptr<HttpClient> client(
       new HttpClient(origin, std::move(token), std::move(interrupted)));
   client->curl_->handle = curl_easy_init();
-  if (client->curl_->handle == nullptr) return out_of_memory("There is no memory for a download.");
+  if (client->curl_->handle == nullptr)
+    return out_of_memory("There is not enough memory for a download.");
   return client;
 }
 
@@ -217,7 +219,7 @@ HttpResult HttpClient::get(const HttpGet& request) {
     const std::string to = origin_of(next);
     if (to.empty() || (url.starts_with("https:") && !to.starts_with("https:"))) {
       result.status = invalid_data("The host " + origin_of(url) +
-                                   " redirects to an address that cannot be trusted.");
+                                   " redirects to an address that is not allowed.");
       return result;
     }
     url = next;

@@ -131,7 +131,7 @@ Result<LocalModel> find_local_model(const std::string& folder, const std::string
   }
   if (others.size() == 1) return *std::move(found);
   if (others.size() > 1) {
-    return not_found("'" + name + "' could be any of " + join(others) +
+    return not_found("'" + name + "' matches several models: " + join(others) +
                      "; write one of these names.");
   }
   return not_found("There is no model '" + name + "' in " + folder + ".");

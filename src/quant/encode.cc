@@ -103,11 +103,11 @@ Status check_inputs(const float* src, int64_t n, const float* importance) {
   for (int64_t i = 0; i < n; ++i) {
     if (!std::isfinite(src[i])) {
       return invalid_argument("element " + std::to_string(i) +
-                              " is infinite or no number, which no block format can hold");
+                              " is infinite or NaN, which no block format can represent");
     }
     if (importance != nullptr && (!std::isfinite(importance[i]) || importance[i] < 0)) {
       return invalid_argument("the importance of element " + std::to_string(i) +
-                              " is negative, infinite or no number");
+                              " is negative, infinite or NaN");
     }
   }
   return {};
@@ -249,11 +249,11 @@ bool can_encode(DType type) {
 Status encode(DType type, const float* src, void* dst, int64_t n, const float* importance) {
   const DTypeInfo& info = dtype_info(type);
   if (!can_encode(type)) {
-    return unsupported("weights cannot be written as " + std::string(info.name) +
+    return unsupported("weights cannot be encoded as " + std::string(info.name) +
                        "; choose a type that can be encoded, such as q4_K");
   }
   if (n < 0 || n % info.block_elements != 0) {
-    return invalid_argument(std::to_string(n) + " elements are no whole number of blocks of " +
+    return invalid_argument(std::to_string(n) + " elements are not a whole number of blocks of " +
                             std::string(info.name));
   }
   if (info.quantised) CHIMERE_CHECK_OK(check_inputs(src, n, importance));

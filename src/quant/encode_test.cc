@@ -90,7 +90,7 @@ TEST_F(Encode, ImportanceLowersTheWeightedError) {
   }
 }
 
-TEST_F(Encode, ValuesOfTheFormatComeBackAlmostExactly) {
+TEST_F(Encode, RepresentableValuesAreRestoredAlmostExactly) {
   for (const Format& f : kFormats) {
     const std::vector<float> x = round_trip(f.type, normal(0.5F));
     const std::vector<float> one(x.size(), 1.0F);
@@ -100,7 +100,7 @@ TEST_F(Encode, ValuesOfTheFormatComeBackAlmostExactly) {
   }
 }
 
-TEST_F(Encode, SurvivesExtremeInputs) {
+TEST_F(Encode, EncodesExtremeInputs) {
   std::vector<std::vector<float>> inputs;
   for (const float v : {0.0F, 1.0F, -3.0F, 1e-42F, 1e-9F, 3e38F, -3e38F}) {
     inputs.emplace_back(512, v);
@@ -128,7 +128,7 @@ TEST_F(Encode, ZerosStayZeros) {
     EXPECT_EQ(round_trip(f.type, zeros), zeros) << dtype_name(f.type);
 }
 
-TEST_F(Encode, AWeightOfZeroFreesAnElement) {
+TEST_F(Encode, AnElementOfWeightZeroIsIgnored) {
   // One outlier dominates a block's scale unless its weight is zero.
   std::vector<float> x = normal(1.0F);
   x.resize(256);
@@ -153,7 +153,7 @@ TEST_F(Encode, PlainTypesRoundEachElement) {
   }
 }
 
-TEST_F(Encode, RefusesWhatItCannotDo) {
+TEST_F(Encode, RefusesInvalidInputs) {
   std::vector<float> x(256, 1.0F);
   std::vector<uint16_t> out(1024);
   EXPECT_EQ(encode(DType::kIQ1_S, x.data(), out.data(), 256).error().code,

@@ -46,7 +46,7 @@ Status check(const Header& header, uint64_t size) {
   if (fits) left -= header.note_bytes;
   if (!fits || header.state_bytes != left) {
     return invalid_data("it has " + std::to_string(size) +
-                        " bytes, not as many as it says; it was cut short or changed");
+                        " bytes, but its header says otherwise; it was truncated or changed");
   }
   return {};
 }

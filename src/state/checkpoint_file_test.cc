@@ -153,7 +153,7 @@ TEST_F(CheckpointFile, ErrorsNameTheFileAndTheReason) {
   std::vector<char> bytes = content();
   bytes.resize(bytes.size() - 1);
   replace(bytes);
-  EXPECT_THAT(complaint(*store, Error::Code::kInvalidData), HasSubstr("cut short"));
+  EXPECT_THAT(complaint(*store, Error::Code::kInvalidData), HasSubstr("truncated"));
   replace({'h', 'i'});
   EXPECT_THAT(complaint(*store, Error::Code::kInvalidData), HasSubstr("not a stored conversation"));
   std::filesystem::remove(path_);

@@ -77,7 +77,7 @@ int64_t pages_of(uint32_t tokens, const ImageLayout& layout) {
 
 /// Sizes are checked before anything of that size is allocated.
 Status check(const Header& h, uint64_t size, const ImageLayout& layout) {
-  if (h.magic != kMagic) return invalid_data("it is no cached state");
+  if (h.magic != kMagic) return invalid_data("it is not a cached state");
   if (h.version != kVersion) {
     return unsupported("it has version " + std::to_string(h.version) +
                        ", this program reads version " + std::to_string(kVersion));
@@ -94,10 +94,11 @@ Status check(const Header& h, uint64_t size, const ImageLayout& layout) {
   const bool fits = take(h.scope_bytes) && take(uint64_t{h.tokens} * sizeof(int32_t)) &&
                     take(h.pages_bytes) && take(h.slot_bytes) && left == 0;
   if (!fits)
-    return invalid_data("it has not as many bytes as it says; it was cut short or changed");
+    return invalid_data(
+        "its size is not the one that its header gives; it was truncated or changed");
   if (h.tokens == 0 || h.scope_bytes > kMaxScopeBytes ||
       int64_t{h.first_page} > pages_of(h.tokens, layout)) {
-    return invalid_data("its header makes no sense");
+    return invalid_data("its header is invalid");
   }
   return {};
 }
@@ -113,7 +114,7 @@ Result<Opened> read_beginning(const std::string& path, const ImageLayout& layout
   Opened out;
   CHIMERE_TRY(out.file, InputFile::open(path));
   const uint64_t size = out.file.remaining();
-  if (size < sizeof(Header) + 3 * kChecksumBytes) return invalid_data("it is no cached state");
+  if (size < sizeof(Header) + 3 * kChecksumBytes) return invalid_data("it is not a cached state");
   SummedSource in(out.file);
   CHIMERE_CHECK_OK(in.read(raw(&out.header, 1)));
   CHIMERE_CHECK_OK(check(out.header, size, layout));
@@ -139,7 +140,7 @@ Result<StateImage> read_image(const std::string& path, const PrefixName& name, b
   CHIMERE_TRY(Opened opened, read_beginning(path, layout));
   const Header& h = opened.header;
   if (opened.info.name.scope != name.scope || opened.info.name.tokens != name.tokens) {
-    return invalid_data("it is of another prefix than its name says");
+    return invalid_data("it holds another prefix than its name says");
   }
   StateImage image;
   image.position = static_cast<int32_t>(h.tokens);
