@@ -11,7 +11,7 @@
 
 namespace chimere {
 
-/// A new file that takes the place of `path` at commit() and not before: whoever opens `path` finds
+/// A new file that replaces `path` at commit() and not before: a program that opens `path` finds
 /// the old content or the new one, whole, even after a crash. Until then the bytes stand in a file
 /// of their own in the same folder, which only its owner may read. Move-only.
 class AtomicFile final : public ByteSink {

@@ -372,7 +372,7 @@ std::string range_text(const SettingInfo& setting) {
   if (setting.choices.empty()) return "";
   std::string out = "one of ";
   if (setting.separator != '\0') {
-    out = "a list, with '" + std::string(1, setting.separator) + "' between them, of ";
+    out = "a list, separated by '" + std::string(1, setting.separator) + "', of ";
   }
   for (size_t i = 0; i < setting.choices.size(); ++i) {
     if (i > 0) out += ", ";

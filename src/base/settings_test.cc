@@ -98,7 +98,7 @@ TEST(Settings, ListsAreCheckedItemByItem) {
   EXPECT_TRUE(values.set(settings::kSamplers, "top_k;temperature;top_k", "the flag").ok());
   EXPECT_EQ(values.get(settings::kSamplers), "top_k;temperature;top_k");
   for (const auto* bad : {"", ";", "top_k;", "top_k,temperature", "top_k; temperature", "heat"}) {
-    EXPECT_THAT(complaint(settings::kSamplers, bad), HasSubstr("a list, with ';' between them"));
+    EXPECT_THAT(complaint(settings::kSamplers, bad), HasSubstr("a list, separated by ';'"));
   }
 }
 

@@ -78,12 +78,12 @@ struct ThreadPool::Impl {
   }
 
   void work(int worker) {
-    uint32_t heard = 0;
+    uint32_t seen = 0;
     uint32_t done = 0;
     while (true) {
-      heard = wait_for_change(announced, heard);
+      seen = wait_for_change(announced, seen);
       if (stop.load(std::memory_order_relaxed)) return;
-      if (heard == done) continue;  // entered before this announcement, for an earlier region
+      if (seen == done) continue;  // entered before this announcement, for an earlier region
       const int cpu = caller_cpu.load(std::memory_order_relaxed);
       if (cpu_per_thread && cpu >= 0 && cpu == sched_getcpu()) leave_cpu(cpu);
       if (gate.fetch_add(1, std::memory_order_acq_rel) >= 0) {

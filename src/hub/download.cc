@@ -44,7 +44,7 @@ std::string read_line(const std::string& path) {
   return line;
 }
 
-double seconds_asked_for(const HttpResponse& response) {
+double retry_after_seconds(const HttpResponse& response) {
   const std::string text = response.header("retry-after");
   int seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
@@ -66,7 +66,7 @@ Error refusal(const HttpResponse& response, const std::string& what) {
     case 429:
       return io_error(
           "The host limits the rate of requests (429); try again in " +
-          std::to_string(static_cast<int>(std::max(60.0, seconds_asked_for(response)))) +
+          std::to_string(static_cast<int>(std::max(60.0, retry_after_seconds(response)))) +
           " seconds.");
     default:
       return io_error("The host responded with status " + status + " to the request for " + what +
@@ -94,7 +94,7 @@ Result<HttpResponse> persist(HttpClient& client, const std::string& what,
                            ? may_pass(status)
                            : result.transient || (result.transport && before != at_first);
     const double wait = std::max(0.25 * static_cast<double>(1 << std::min(failures, 5)),
-                                 seconds_asked_for(result.response));
+                                 retry_after_seconds(result.response));
     if (!again || failures >= kMaxFailures || wait > kLongestWait) {
       if (result.status.ok()) return refusal(result.response, what);
       Error error = std::move(result.status).error();

@@ -30,10 +30,10 @@ Result<DraftChains> DraftChains::prepare(std::span<const DraftStart> starts, int
     chains.read_slots_.push_back(chains.reservation_.read_slots()[i]);
     chains.page_begin_.push_back(chains.reservation_.page_begin()[i]);
     chains.slices_.push_back({row, row, 1, RowClass::kDecode});
-    chains.counting_.push_back(row);
+    chains.iota_.push_back(row);
     chains.no_slots_.push_back(-1);
   }
-  chains.counting_.push_back(static_cast<int32_t>(starts.size()));
+  chains.iota_.push_back(static_cast<int32_t>(starts.size()));
   return chains;
 }
 
@@ -42,8 +42,8 @@ kernels::BatchView DraftChains::view() const {
   kernels::BatchView view;
   view.n_rows = view.n_sequences = static_cast<int32_t>(n);
   view.slices = std::span(slices_).first(n);
-  view.sequence_slices = std::span(counting_).first(n + 1);
-  view.row_sequence = std::span(counting_).first(n);
+  view.sequence_slices = std::span(iota_).first(n + 1);
+  view.row_sequence = std::span(iota_).first(n);
   view.row_position = positions_;
   view.read_slot = read_slots_;
   view.write_slot = std::span(no_slots_).first(n);

@@ -44,7 +44,7 @@ class DraftChains {
   std::vector<int32_t> page_begin_;
   // 0, 1, 2, ... and other arrays that depend on the number of rows only; sized for all sequences.
   std::vector<kernels::Slice> slices_;
-  std::vector<int32_t> counting_;
+  std::vector<int32_t> iota_;
   std::vector<int32_t> no_slots_;
 };
 

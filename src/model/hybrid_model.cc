@@ -401,7 +401,7 @@ bool HybridPass::keep_wanted_rows() {
 }
 
 kernels::StepOutputs HybridPass::outputs() const {
-  const int64_t whole = step_.n_whole();
+  const int64_t whole = step_.n_full_rows();
   const int64_t others = buffers_.logits.rows - whole;
   kernels::StepOutputs out = {buffers_.logits.rows_from(0, whole),
                               {buffers_.top, others, step_.top_count()}};
@@ -421,7 +421,7 @@ void HybridPass::project(const MatrixView& hidden) {
 void HybridPass::find_top() {
   const kernels::StepOutputs out = outputs();
   if (out.top.rows == 0) return;
-  const MatrixView logits = buffers_.logits.rows_from(step_.n_whole(), out.top.rows);
+  const MatrixView logits = buffers_.logits.rows_from(step_.n_full_rows(), out.top.rows);
   if (out.sums != nullptr) ops_.log_sum_exp(logits, out.sums);
   if (out.selected.count > 0) ops_.gather_logits(logits, step_.selected(), out.selected);
   ops_.top_logits(logits, out.top);

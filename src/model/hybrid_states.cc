@@ -11,7 +11,7 @@ using state::ComponentSpec;
 
 constexpr int64_t kFloatBytes = sizeof(float);
 
-int64_t whole_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t round_up_to_64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 Status check(const ModelOptions& options, const Hparams& h) {
   if (options.max_tokens < 1 || options.max_tokens > std::numeric_limits<int32_t>::max()) {
@@ -53,10 +53,10 @@ std::vector<ComponentSpec> components(const Hparams& h, kernels::Ops& ops,
     if (h.recurrent[static_cast<size_t>(layer)]) {
       all.push_back({.kind = ComponentSpec::Kind::kConvolution,
                      .layer = layer,
-                     .bytes = whole_lines(h.delta_net.conv_state_floats() * kFloatBytes)});
+                     .bytes = round_up_to_64(h.delta_net.conv_state_floats() * kFloatBytes)});
       all.push_back({.kind = ComponentSpec::Kind::kRecurrent,
                      .layer = layer,
-                     .bytes = whole_lines(h.delta_net.scan_state_floats() * kFloatBytes)});
+                     .bytes = round_up_to_64(h.delta_net.scan_state_floats() * kFloatBytes)});
     } else {
       add_kv(layer);
     }
@@ -65,7 +65,7 @@ std::vector<ComponentSpec> components(const Hparams& h, kernels::Ops& ops,
     add_kv(h.n_layers);
     all.push_back({.kind = ComponentSpec::Kind::kRecurrent,
                    .layer = h.n_layers,
-                   .bytes = whole_lines(h.n_embd * kFloatBytes)});
+                   .bytes = round_up_to_64(h.n_embd * kFloatBytes)});
   }
   return all;
 }

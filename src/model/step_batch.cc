@@ -148,7 +148,7 @@ void StepBatch::add_wanted(const StepPlan& plan) {
       }
       first_row += static_cast<int32_t>(rows.tokens.size());
     }
-    if (whole) n_whole_ = static_cast<int64_t>(wanted_rows_.size());
+    if (whole) n_full_rows_ = static_cast<int64_t>(wanted_rows_.size());
   }
   if (top_count_ > 1) {
     const auto count = static_cast<uint32_t>(std::max(top_count_, kMinSeveral));

@@ -28,7 +28,7 @@ class StepBatch {
   /// `top`, each in the plan's order.
   std::span<const int32_t> wanted_rows() const { return wanted_rows_; }
   /// How many of wanted_rows() have all their logits requested.
-  int64_t n_whole() const { return n_whole_; }
+  int64_t n_full_rows() const { return n_full_rows_; }
   /// Number of largest logits for each of the other rows: 1, or a power of two from 32 on, which
   /// bounds the number of distinct CUDA graphs.
   int32_t top_count() const { return top_count_; }
@@ -62,7 +62,7 @@ class StepBatch {
   std::vector<int32_t> row_sequence_;
   std::vector<int32_t> row_position_;
   std::vector<int32_t> wanted_rows_;
-  int64_t n_whole_ = 0;
+  int64_t n_full_rows_ = 0;
   int32_t top_count_ = 0;
   std::vector<int32_t> selected_;
   int32_t selected_count_ = 0;

@@ -154,19 +154,19 @@ Status in_pieces(uint8_t* block, int64_t bytes, const Pass& pass) {
 
 Status write_block(Memory& memory, uint8_t* block, int64_t bytes, SummedSink& out) {
   if (memory.on_host()) return out.write({block, static_cast<size_t>(bytes)});
-  std::vector<uint8_t> passage(static_cast<size_t>(std::min(kCopyBytes, bytes)));
+  std::vector<uint8_t> buffer(static_cast<size_t>(std::min(kCopyBytes, bytes)));
   return in_pieces(block, bytes, [&](uint8_t* at, size_t n) -> Status {
-    CHIMERE_CHECK_OK(memory.read(passage.data(), at, n));
-    return out.write({passage.data(), n});
+    CHIMERE_CHECK_OK(memory.read(buffer.data(), at, n));
+    return out.write({buffer.data(), n});
   });
 }
 
 Status read_block(Memory& memory, uint8_t* block, int64_t bytes, SummedSource& in) {
   if (memory.on_host()) return in.read({block, static_cast<size_t>(bytes)});
-  std::vector<uint8_t> passage(static_cast<size_t>(std::min(kCopyBytes, bytes)));
+  std::vector<uint8_t> buffer(static_cast<size_t>(std::min(kCopyBytes, bytes)));
   return in_pieces(block, bytes, [&](uint8_t* at, size_t n) -> Status {
-    CHIMERE_CHECK_OK(in.read({passage.data(), n}));
-    return memory.write(at, passage.data(), n);
+    CHIMERE_CHECK_OK(in.read({buffer.data(), n}));
+    return memory.write(at, buffer.data(), n);
   });
 }
 

@@ -70,7 +70,7 @@ class CheckpointFile : public testing::Test {
   const std::string path_ = testing::TempDir() + "checkpoint_" + std::to_string(seed_);
 };
 
-TEST_F(CheckpointFile, ComesBackInAnotherStore) {
+TEST_F(CheckpointFile, RestoresInAnotherStore) {
   auto store = make_store();
   auto other = make_store();
   const auto s = sequence(*store);
@@ -92,7 +92,7 @@ TEST_F(CheckpointFile, AnEmptySequenceAndNoNote) {
   EXPECT_TRUE(back->tokens.empty());
 }
 
-TEST_F(CheckpointFile, TokensMustBeThoseOfTheState) {
+TEST_F(CheckpointFile, TokensMustMatchTheState) {
   auto store = make_store();
   const auto s = sequence(*store);
   const auto saved = save_checkpoint(path_, s->checkpoint(), {tokens_.data(), 9}, "");
@@ -100,7 +100,7 @@ TEST_F(CheckpointFile, TokensMustBeThoseOfTheState) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
-TEST_F(CheckpointFile, AnyDamageIsNoticedAndChangesNothing) {
+TEST_F(CheckpointFile, AnyDamageIsDetectedAndChangesNothing) {
   auto store = make_store();
   ASSERT_TRUE(save_checkpoint(path_, sequence(*store)->checkpoint(), tokens_, "note").ok());
   const std::vector<char> whole = content();

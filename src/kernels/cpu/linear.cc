@@ -85,7 +85,7 @@ void LinearEngine::Impl::linear(ConstMatrixView x, std::span<const LinearJob> jo
   for (size_t j = 0; j < jobs.size(); ++j) {
     const WeightView& w = jobs[j].w;
     integer = integer || takes_integer_dot(w.type);
-    want_order(w.type, orders);
+    add_order(w.type, orders);
     bytes += w.bytes();
     for (int64_t o = 0; o < w.n_out; o += kTileOutputs) {
       tiles.push_back({static_cast<int32_t>(j), o, std::min(o + kTileOutputs, w.n_out)});

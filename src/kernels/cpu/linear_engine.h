@@ -50,7 +50,7 @@ struct LinearEngine::Impl {
                const ExpertWeights* shared, const float* shared_gate, MatrixView y);
 
   /// Adds the activation order that the type's kernel reads.
-  void want_order(DType t, ActivationOrders& orders) const {
+  void add_order(DType t, ActivationOrders& orders) const {
     const ActivationOrder order = kernels.order[kernel_index(t)];
     orders.by_fours = orders.by_fours || order == ActivationOrder::kByFours;
     orders.by_eights = orders.by_eights || order == ActivationOrder::kByEights;

@@ -136,10 +136,10 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
   auto look_at = [&](const ExpertWeights& e) {
     for (const DType t : {e.gate.type, e.up.type}) {
       integer = integer || takes_integer_dot(t);
-      want_order(t, orders);
+      add_order(t, orders);
     }
     h_integer = h_integer || takes_integer_dot(e.down.type);
-    want_order(e.down.type, h_orders);
+    add_order(e.down.type, h_orders);
     n_ff = std::max(n_ff, e.gate.n_out);
   };
   for (int64_t k = 0; k < x.rows * routing.n_used; ++k) {
