@@ -1,4 +1,4 @@
-// Amounts of memory as users write them.
+// Parses amounts of memory as users write them.
 #ifndef CHIMERE_BASE_BYTE_AMOUNT_H_
 #define CHIMERE_BASE_BYTE_AMOUNT_H_
 

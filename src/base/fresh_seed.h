@@ -1,4 +1,4 @@
-// The seed of a test's random inputs.
+// Seeds for the random inputs of tests.
 #ifndef CHIMERE_BASE_FRESH_SEED_H_
 #define CHIMERE_BASE_FRESH_SEED_H_
 

@@ -12,12 +12,12 @@ namespace chimere {
 struct Error {  // NOLINT(clang-analyzer-core.uninitialized.Assign): every field has a value
   enum class Code {
     kInvalidArgument,  ///< an argument or option is invalid
-    kInvalidData,      ///< a file or message is damaged, hostile or of an unknown kind
+    kInvalidData,      ///< a file or message is damaged, hostile or of an unknown type
     kNotFound,         ///< a file, model or name does not exist
     kOutOfMemory,      ///< a stated budget or the machine's memory is too small
     kOutOfSpace,       ///< a disk is full
     kUnsupported,      ///< valid, but not implemented here
-    kIo,               ///< the operating system refused
+    kIo,               ///< an operating-system call failed
     kCancelled,
   };
   Code code = Code::kInvalidArgument;

@@ -1,4 +1,4 @@
-// GET over HTTP(S), with libcurl.
+// An HTTP(S) GET client on top of libcurl.
 #ifndef CHIMERE_HUB_HTTP_H_
 #define CHIMERE_HUB_HTTP_H_
 

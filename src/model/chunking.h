@@ -1,4 +1,4 @@
-// Where prompts are cut into chunks.
+// Chunk boundaries of prompts (chunked prefill).
 #ifndef CHIMERE_MODEL_CHUNKING_H_
 #define CHIMERE_MODEL_CHUNKING_H_
 

@@ -14,11 +14,11 @@ namespace {
 constexpr std::array<uint8_t, 8> kMagic = {'C', 'H', 'I', 'M', 'P', 'R', 'F', 'X'};
 constexpr uint32_t kVersion = 1;
 constexpr int64_t kChecksumBytes = 8;
-// States are floats, which hardly get smaller at higher levels.
+// Higher levels hardly compress states, which are floats, any further.
 constexpr int kLevel = 1;
 constexpr uint32_t kMaxScopeBytes = 4096;
 
-/// As it lies in the file.
+/// The header as stored.
 struct Header {
   std::array<uint8_t, 8> magic = kMagic;
   uint32_t version = kVersion;
@@ -46,7 +46,7 @@ std::vector<uint8_t> compress(const std::vector<uint8_t>& bytes) {
   return out;
 }
 
-/// Exactly `size` bytes, whatever the frame says of itself. Errors: kInvalidData.
+/// Decompresses to exactly `size` bytes, whatever size the frame claims. Errors: kInvalidData.
 Result<StateImage::Bytes> decompress(const std::vector<uint8_t>& frame, int64_t size) {
   std::vector<uint8_t> out(static_cast<size_t>(size));
   const size_t got = ZSTD_decompress(out.data(), out.size(), frame.data(), frame.size());
@@ -75,7 +75,7 @@ int64_t pages_of(uint32_t tokens, const ImageLayout& layout) {
   return (int64_t{tokens} + layout.page_tokens - 1) / layout.page_tokens;
 }
 
-/// Sizes are checked before anything of that size is allocated.
+/// Checks all sizes before anything of that size is allocated.
 Status check(const Header& h, uint64_t size, const ImageLayout& layout) {
   if (h.magic != kMagic) return invalid_data("it is not a cached state");
   if (h.version != kVersion) {
