@@ -28,8 +28,8 @@ std::optional<std::string> read_line(const std::string& path) {
   return line;
 }
 
-/// CPUs that `quota` microseconds in each period of `period` microseconds amount to, rounded up:
-/// with 1.5 CPUs two threads finish sooner than one.
+/// The number of CPUs for `quota` microseconds per `period` microseconds, rounded up: with 1.5 CPUs
+/// two threads are faster than one.
 int quota_cpus(double quota, double period) {
   return std::max(1, static_cast<int>(std::ceil(quota / period)));
 }
@@ -56,7 +56,7 @@ std::optional<int> quota_v1(const std::string& dir) {
   return quota_cpus(q, p);
 }
 
-/// The smallest quota of the process's cgroup and its ancestors, as far as they are visible here.
+/// The smallest quota of the process's cgroup and its visible ancestors.
 std::optional<int> cgroup_cpus() {
   std::optional<int> least;
   auto take = [&](std::optional<int> n) {

@@ -36,9 +36,10 @@ Result<int64_t> parse_byte_amount(std::string_view text) {
     const double bytes = number * unit->bytes;
     if (bytes >= 1 && bytes < 0x1p62) return static_cast<int64_t>(bytes);
   }
-  return invalid_argument("'" + std::string(text) +
-                          "' is no amount of memory; write a number and a unit, like 15.5GiB or "
-                          "900M");
+  return invalid_argument(
+      "'" + std::string(text) +
+      "' is not an amount of memory; write a number and a unit, like 15.5GiB or "
+      "900M");
 }
 
 }  // namespace chimere

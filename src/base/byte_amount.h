@@ -1,4 +1,4 @@
-// Amounts of memory as users write them.
+// Parses amounts of memory as users write them.
 #ifndef CHIMERE_BASE_BYTE_AMOUNT_H_
 #define CHIMERE_BASE_BYTE_AMOUNT_H_
 
@@ -9,8 +9,8 @@
 
 namespace chimere {
 
-/// "15.5GiB", "900M" or "900MB" (powers of 1024 with an i, else of 1000), "123" in bytes; more than
-/// zero. Errors: kInvalidArgument.
+/// Parses "15.5GiB", "900M" or "900MB" (powers of 1024 with an i, else of 1000), or "123" in bytes.
+/// Must be above zero. Errors: kInvalidArgument.
 Result<int64_t> parse_byte_amount(std::string_view text);
 
 }  // namespace chimere

@@ -1,4 +1,4 @@
-// Where bytes go to and come from, one piece after the other.
+// Sequential sinks and sources of bytes.
 #ifndef CHIMERE_BASE_BYTE_STREAM_H_
 #define CHIMERE_BASE_BYTE_STREAM_H_
 
@@ -14,7 +14,7 @@ namespace chimere {
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
-  /// Errors: kOutOfSpace, kIo. After one, what has arrived is not known.
+  /// Errors: kOutOfSpace, kIo. After an error it is unspecified how much has been written.
   virtual Status write(std::span<const uint8_t> bytes) = 0;
 };
 
@@ -27,7 +27,7 @@ class ByteSource {
   virtual Status read(std::span<uint8_t> out) = 0;
 };
 
-/// Appends to a vector.
+/// A sink that appends to a vector.
 class VectorSink final : public ByteSink {
  public:
   explicit VectorSink(std::vector<uint8_t>& out) : out_(out) {}
@@ -40,13 +40,13 @@ class VectorSink final : public ByteSink {
   std::vector<uint8_t>& out_;
 };
 
-/// Reads memory, which must outlive it.
+/// A source that reads memory, which must outlive it.
 class SpanSource final : public ByteSource {
  public:
   explicit SpanSource(std::span<const uint8_t> bytes) : bytes_(bytes) {}
   uint64_t remaining() const override { return bytes_.size(); }
   Status read(std::span<uint8_t> out) override {
-    if (out.size() > bytes_.size()) return invalid_data("the bytes end too early");
+    if (out.size() > bytes_.size()) return invalid_data("the data ends too early");
     if (!out.empty()) std::memcpy(out.data(), bytes_.data(), out.size());
     bytes_ = bytes_.subspan(out.size());
     return {};

@@ -1,4 +1,4 @@
-// Libraries that are opened while the program runs, so that it also starts where they are missing.
+// Shared libraries opened at run time, so that the program also starts without them.
 #ifndef CHIMERE_BASE_DYNAMIC_LIBRARY_H_
 #define CHIMERE_BASE_DYNAMIC_LIBRARY_H_
 
@@ -8,10 +8,11 @@
 
 namespace chimere {
 
-/// Stays open until the process ends: drivers do not survive being closed while their threads run.
+/// The library stays open until the process ends: drivers do not survive being closed while their
+/// threads run.
 class DynamicLibrary {
  public:
-  /// By the name that the system's loader looks for ("libcuda.so.1"). Errors: kNotFound.
+  /// `name` is a file name that the dynamic loader finds ("libcuda.so.1"). Errors: kNotFound.
   static Result<DynamicLibrary> open(const std::string& name);
 
   /// nullptr if the library has no such function.

@@ -13,8 +13,8 @@
 namespace chimere {
 namespace {
 
-// A signal handler may take no lock: the watched mappings are a table of atomics. `end` is 0 while
-// nobody watches here, and is set last.
+// A signal handler may take no lock, so the watched mappings are a table of atomics. `end` is 0 for
+// a free slot, and is set last.
 struct Slot {
   std::atomic<bool> taken = false;
   std::atomic<bool> damaged = false;
@@ -33,13 +33,13 @@ Watch& watch() {
   return w;
 }
 
-/// Zeros instead of everything from the page of `address` on: behind a cut nothing else can be
-/// read either, and one call is less than a fault a page.
+/// Maps zeros over everything from the page of `address` on: past a truncation nothing else can be
+/// read either, and one call is cheaper than a fault per page.
 bool replace_rest(Slot& slot, uintptr_t address) {
   const uintptr_t from = address & ~(watch().page - 1);
   const uintptr_t end = slot.end.load(std::memory_order_relaxed);
-  // Not mmap(), which the thread sanitizer replaces by code that is not for handlers, and takes for
-  // a write that races with the reads of other threads.
+  // A raw system call, because the thread sanitizer replaces mmap() by code that must not run in a
+  // signal handler, and reports it as a write that races with other threads' reads.
   const auto zeros = syscall(SYS_mmap, from, end - from, PROT_READ,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   if (zeros == -1) return false;
@@ -53,11 +53,11 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
     return before.sa_handler(signal);
   }
-  // The read is tried again when this returns, and ends the process as it would have without us.
+  // The read is retried when this returns, and ends the process as it would without a guard.
   struct sigaction default_action {};
   default_action.sa_handler = SIG_DFL;
   sigaction(signal, &default_action, nullptr);
-  if (info->si_code <= 0) raise(signal);  // sent by somebody: there is no read to try again
+  if (info->si_code <= 0) raise(signal);  // sent by a process, not by a read
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {

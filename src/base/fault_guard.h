@@ -6,11 +6,11 @@
 
 namespace chimere {
 
-/// Watches one mapping. When a read of it raises SIGBUS (the file was cut, or the disk failed), the
-/// rest of the mapping from that page on is replaced by zeros, the read continues, and damaged() is
-/// true from then on: the reader's results are worthless, but nobody crashes. The handler is
-/// installed with the first guard, for the whole process; faults elsewhere go to the handler that
-/// was there before. Works on any thread.
+/// Watches one mapping. When a read of it raises SIGBUS (the file was truncated, or the disk
+/// failed), the rest of the mapping from that page on is replaced by zeros, the read continues, and
+/// damaged() is true from then on: the caller must discard what it read. The first guard installs
+/// the signal handler for the whole process; other faults are passed to the previous handler. Works
+/// on any thread.
 class FaultGuard {
  public:
   FaultGuard() = default;
@@ -20,9 +20,9 @@ class FaultGuard {
   FaultGuard(FaultGuard&& other) noexcept;
   FaultGuard& operator=(FaultGuard&& other) noexcept;
 
-  /// `begin` is a page's start. False if kMax mappings are watched already.
+  /// `begin` must be page-aligned. False if kMax mappings are already watched.
   bool start(const void* begin, size_t bytes);
-  /// Before the mapping ends.
+  /// Call it before unmapping.
   void stop();
   bool damaged() const;
 

@@ -43,8 +43,8 @@ AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
 
 Error AtomicFile::failure(const char* what) const {
   if (errno == ENOSPC || errno == EDQUOT) {
-    return {Error::Code::kOutOfSpace, "There is no room left in " + folder_of(path_) + " for " +
-                                          path_ + "; make some, or name a file on another disk."};
+    return {Error::Code::kOutOfSpace, "There is no space left in " + folder_of(path_) + " for " +
+                                          path_ + "; free some, or name a file on another disk."};
   }
   return io_error("Cannot " + std::string(what) + " " + path_ + ": " + std::strerror(errno) + ".");
 }
@@ -127,7 +127,7 @@ Status InputFile::read(std::span<uint8_t> out) {
     const ssize_t n = ::read(fd_, out.data(), std::min(out.size(), kMaxPiece));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return io_error("Cannot read " + path_ + ": " + std::strerror(errno) + ".");
-    if (n == 0) return invalid_data(path_ + " ends too early; it was cut short.");
+    if (n == 0) return invalid_data(path_ + " ends too early; it was truncated.");
     out = out.subspan(static_cast<size_t>(n));
     remaining_ -= std::min(remaining_, static_cast<uint64_t>(n));
   }

@@ -1,4 +1,4 @@
-// Files as streams: written whole or not at all, read from the beginning.
+// Files as byte streams: atomic writes, sequential reads.
 #ifndef CHIMERE_BASE_FILE_STREAM_H_
 #define CHIMERE_BASE_FILE_STREAM_H_
 
@@ -11,14 +11,14 @@
 
 namespace chimere {
 
-/// A new file that takes the place of `path` at commit() and not before: whoever opens `path` finds
+/// A new file that replaces `path` at commit() and not before: a program that opens `path` finds
 /// the old content or the new one, whole, even after a crash. Until then the bytes stand in a file
 /// of their own in the same folder, which only its owner may read and which is locked (flock) for
 /// as long as it is written. Move-only.
 class AtomicFile final : public ByteSink {
  public:
   AtomicFile() = default;
-  ~AtomicFile() override;  ///< without commit(): nothing has happened
+  ~AtomicFile() override;  ///< without commit(), discards what was written
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&& other) noexcept;
 
@@ -26,7 +26,7 @@ class AtomicFile final : public ByteSink {
   static Result<AtomicFile> create(const std::string& path);
   /// Errors: kOutOfSpace (the disk is full), kIo.
   Status write(std::span<const uint8_t> bytes) override;
-  /// Writes through to the disk and renames. Errors: kOutOfSpace, kIo; `path` is as it was then.
+  /// Syncs to disk and renames. Errors: kOutOfSpace, kIo; `path` is unchanged then.
   Status commit();
 
  private:
@@ -37,11 +37,11 @@ class AtomicFile final : public ByteSink {
   int fd_ = -1;
 };
 
-/// Removes the unfinished file of an AtomicFile whose program died. False if a program is still
-/// writing it, or if the file system has no locks to tell.
+/// Removes the unfinished file of an AtomicFile whose process ended. Returns false if a process is
+/// still writing it, or if the file system has no locks.
 bool remove_abandoned(const std::string& partial);
 
-/// A file read from its beginning. Move-only.
+/// A file read sequentially from its start. Move-only.
 class InputFile final : public ByteSource {
  public:
   InputFile() = default;
@@ -49,7 +49,7 @@ class InputFile final : public ByteSource {
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
 
-  /// Errors: kNotFound, kIo (no regular file, no permission).
+  /// Errors: kNotFound, kIo (not a regular file, no permission).
   static Result<InputFile> open(const std::string& path);
   uint64_t remaining() const override { return remaining_; }
   Status read(std::span<uint8_t> out) override;

@@ -86,7 +86,7 @@ TEST_F(FileStream, CommitReplacesAndDropDoesNot) {
   EXPECT_EQ(files_in_folder(), 1);
   struct stat s {};
   ASSERT_EQ(stat(path_.c_str(), &s), 0);
-  EXPECT_EQ(s.st_mode & 077, 0U) << "nobody else may read it";
+  EXPECT_EQ(s.st_mode & 077, 0U) << "only the owner may read it";
 }
 
 TEST_F(FileStream, ImpossiblePlacesAreErrors) {
@@ -99,7 +99,7 @@ TEST_F(FileStream, ImpossiblePlacesAreErrors) {
   EXPECT_EQ(file->commit().error().code, Error::Code::kIo) << "a folder cannot be replaced";
 }
 
-/// The limit on a file's size stands in for a full disk.
+/// A limit on file size simulates a full disk.
 TEST_F(FileStream, AFullDiskLeavesTheOldContent) {
   write({1, 2, 3});
   const auto before = std::signal(SIGXFSZ, SIG_IGN);

@@ -1,4 +1,4 @@
-// The seed of a test's random inputs.
+// Seeds for the random inputs of tests.
 #ifndef CHIMERE_BASE_FRESH_SEED_H_
 #define CHIMERE_BASE_FRESH_SEED_H_
 
@@ -9,8 +9,8 @@
 
 namespace chimere {
 
-/// A seed that is new at every call, or the one in TEST_SEED: to repeat a failure, and for
-/// .ci/run, where two runs of one commit judge the same inputs. It is printed.
+/// A new seed at every call, or TEST_SEED if it is set: to reproduce a failure, and in .ci/run,
+/// where two runs of one commit must test the same inputs. Prints the seed.
 inline uint32_t fresh_seed() {
   const char* given = std::getenv("TEST_SEED");
   const uint32_t seed = given != nullptr ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10))

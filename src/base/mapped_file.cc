@@ -46,8 +46,8 @@ struct PageRange {
   size_t bytes = 0;
 };
 
-// madvise wants whole pages. `inward` keeps only pages that lie in the range, for advice that drops
-// them.
+// madvise() needs whole pages. `inward` rounds to pages that lie entirely in the range, for advice
+// that drops them.
 PageRange pages(const uint8_t* data, size_t size, size_t offset, size_t bytes, bool inward) {
   if (offset >= size || bytes == 0) return {};
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -116,7 +116,7 @@ Status MappedFile::check_unchanged() const {
                     " now); load it again once it is complete");
   }
   if (guard_.damaged()) {
-    return io_error("a part of " + path_ +
+    return io_error("part of " + path_ +
                     " could not be read while it was in use; check the disk, or the program that "
                     "wrote the file, and load it again");
   }
@@ -150,7 +150,7 @@ Status MappedFile::populate(size_t offset, size_t bytes) const {
   if (r.bytes == 0) return {};
   CHIMERE_CHECK_OK(check_unchanged());
   if (madvise(r.start, r.bytes, kPopulateRead) == 0) return {};
-  if (errno == EINVAL) {  // a kernel before 5.14: read-ahead is all it offers
+  if (errno == EINVAL) {  // kernels before 5.14 only offer read-ahead
     madvise(r.start, r.bytes, MADV_WILLNEED);
     return {};
   }

@@ -27,10 +27,9 @@ struct FileIdentity {
 
 /// Read-only private mapping of a regular file. Move-only.
 ///
-/// Another program may cut the file while it is mapped, or its disk may fail. Pages that cannot be
-/// read are then zeros (FaultGuard), and check_unchanged() is an Error from then on: callers run it
-/// after they walked over the pages and before they believe what they read (once per step, not once
-/// per read).
+/// Another program may truncate the file while it is mapped, or its disk may fail. Unreadable pages
+/// then read as zeros (FaultGuard), and check_unchanged() returns an error from then on. Callers
+/// call it after reading pages and before using the results (once per step, not once per read).
 class MappedFile {
  public:
   enum class Advice {
@@ -38,7 +37,7 @@ class MappedFile {
     kSequential,  ///< read ahead eagerly, drop pages behind
     kRandom,      ///< no read-ahead
     kWillNeed,    ///< start reading in the background
-    kDontNeed,    ///< these pages may be dropped; they are read again when touched
+    kDontNeed,    ///< these pages may be dropped; they are read again on access
   };
 
   MappedFile() = default;
@@ -54,18 +53,18 @@ class MappedFile {
   const uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
 
-  /// An Error if the file's size or time of modification is no longer that of open(), or if a page
+  /// An error if the file's size or modification time differs from that at open(), or if a page
   /// could not be read since. One system call.
   Status check_unchanged() const;
-  /// Of the open file, which may have lost its name. Errors: kIo. One system call.
+  /// Identity of the open file, which may have been unlinked. Errors: kIo. One system call.
   Result<FileIdentity> identity() const;
-  /// Reads from the file instead of the mapping: no page is mapped in, and a failure is an Error.
+  /// Reads from the file instead of the mapping: no page is mapped in, and a failure is an error.
   /// Errors: kIo (also where the file ends before the range does). Any thread.
   Status read(size_t offset, std::span<uint8_t> out) const;
-  /// Reads the range into memory now. A page that cannot be read (the file was cut, the disk
-  /// failed) is an Error rather than a signal. The range is clipped to the file.
+  /// Reads the range into memory now. An unreadable page (file truncated, disk failed) is an error,
+  /// not a signal. The range is clipped to the file.
   Status populate(size_t offset, size_t bytes) const;
-  /// A hint for the range, clipped to the file; never fails, since nothing depends on it.
+  /// Advice for the range, clipped to the file. Never fails: it affects speed only.
   void advise(size_t offset, size_t bytes, Advice advice) const;
 
  private:

@@ -31,14 +31,14 @@ class MappedFileTest : public testing::Test {
   std::string path_ = testing::TempDir() + "mapped" + std::to_string(std::random_device{}());
 };
 
-TEST_F(MappedFileTest, ReadsBehindACutAreZerosAndAnError) {
+TEST_F(MappedFileTest, ReadsPastATruncationAreZerosAndAnError) {
   auto file = MappedFile::open(path_);
   ASSERT_TRUE(file.ok()) << file.error().message;
   auto other = MappedFile::open(path_);
   ASSERT_TRUE(other.ok());
   EXPECT_TRUE(file->check_unchanged().ok());
   std::filesystem::resize_file(path_, 8 * page_);
-  // Many threads read at once, as a step does.
+  // Many threads read at once, as in a step.
   std::vector<std::thread> readers;
   std::vector<int> sums(4);
   for (size_t t = 0; t < sums.size(); ++t) {
@@ -54,7 +54,7 @@ TEST_F(MappedFileTest, ReadsBehindACutAreZerosAndAnError) {
   EXPECT_FALSE(other->check_unchanged().ok());
 }
 
-TEST_F(MappedFileTest, DamageIsRememberedWhenTheFileLooksWholeAgain) {
+TEST_F(MappedFileTest, DamageIsReportedEvenIfTheFileIsRestored) {
   auto file = MappedFile::open(path_);
   ASSERT_TRUE(file.ok());
   const auto modified = std::filesystem::last_write_time(path_);
@@ -77,7 +77,7 @@ TEST_F(MappedFileTest, MovesWithItsMapping) {
   EXPECT_FALSE(file.check_unchanged().ok());
 }
 
-// A fault that is none of ours ends the process as it always did.
+// A fault outside watched mappings ends the process as before.
 TEST_F(MappedFileTest, OtherFaultsAreLeftAlone) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_DEATH(

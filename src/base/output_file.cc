@@ -16,7 +16,7 @@ namespace {
 Error failure(const std::string& path, const char* what) {
   const int code = errno;
   if (code == ENOSPC || code == EDQUOT) {
-    return {Error::Code::kOutOfSpace, "The disk is full: '" + path + "' cannot grow any more."};
+    return {Error::Code::kOutOfSpace, "The disk is full: '" + path + "' cannot be extended."};
   }
   return io_error("The file '" + path + "' cannot be " + what + ": " + std::strerror(code) + ".");
 }
@@ -41,7 +41,7 @@ Result<OutputFile> OutputFile::append_to(const std::string& path) {
   OutputFile file(descriptor, 0, path);
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return failure(path, "locked");
-    return io_error("Another program is writing '" + path + "'; wait for it, or end it.");
+    return io_error("Another program is writing '" + path + "'; wait for it, or stop it.");
   }
   const off_t size = lseek(descriptor, 0, SEEK_END);
   if (size < 0) return failure(path, "measured");
@@ -67,17 +67,17 @@ Status OutputFile::clear() {
 }
 
 Status OutputFile::sync() {
-  if (fsync(descriptor_) != 0) return failure(path_, "brought to the disk");
+  if (fsync(descriptor_) != 0) return failure(path_, "synced to disk");
   return {};
 }
 
 Status publish_file(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) return failure(to, "written");
-  // The folder holds the name: without this the file may be nameless after a power cut.
+  // Sync the folder too: otherwise the rename may be lost in a power failure.
   const std::string folder = std::filesystem::path(to).parent_path().string();
   const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return {};
-  (void)fsync(descriptor);  // some file systems cannot; the file itself is safe
+  (void)fsync(descriptor);  // not supported by all file systems; the file itself is safe
   (void)close(descriptor);
   return {};
 }

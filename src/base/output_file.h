@@ -1,4 +1,4 @@
-// A file that is written from its end on and that only one program writes at a time.
+// An append-only file with one writer at a time.
 #ifndef CHIMERE_BASE_OUTPUT_FILE_H_
 #define CHIMERE_BASE_OUTPUT_FILE_H_
 
@@ -12,8 +12,8 @@ namespace chimere {
 
 class OutputFile {
  public:
-  /// Opens or creates the file; writing continues at its end. Errors: kIo, also when another
-  /// program has it open in this way.
+  /// Opens or creates the file and continues at its end. Errors: kIo, also when another program has
+  /// it open for writing through this class.
   static Result<OutputFile> append_to(const std::string& path);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile(const OutputFile&) = delete;
@@ -22,11 +22,11 @@ class OutputFile {
   ~OutputFile();
 
   int64_t size() const { return size_; }
-  /// Errors: kOutOfSpace if the disk is full (what fits is written), kIo.
+  /// Errors: kOutOfSpace if the disk is full (as much as fits is written), kIo.
   Status write(std::string_view bytes);
-  /// Cuts the file to nothing.
+  /// Truncates the file to zero bytes.
   Status clear();
-  /// Waits until everything is on the disk.
+  /// Returns when everything is on disk.
   Status sync();
 
  private:
@@ -37,8 +37,7 @@ class OutputFile {
   std::string path_;
 };
 
-/// Gives a complete file its name, in place of an older one: either is there at any time. Errors:
-/// kIo.
+/// Renames a complete file to its final name, atomically replacing an older one. Errors: kIo.
 Status publish_file(const std::string& from, const std::string& to);
 
 }  // namespace chimere

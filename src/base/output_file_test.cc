@@ -56,7 +56,7 @@ TEST(OutputFile, HasOneWriter) {
   EXPECT_NE(second.error().message.find("Another program"), std::string::npos);
 }
 
-TEST(OutputFile, TellsAFullDiskFromOtherErrors) {
+TEST(OutputFile, DistinguishesAFullDiskFromOtherErrors) {
   auto full = OutputFile::append_to("/dev/full");
   ASSERT_TRUE(full.ok());
   EXPECT_EQ(full->write("x").error().code, Error::Code::kOutOfSpace);

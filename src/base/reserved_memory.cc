@@ -11,14 +11,13 @@
 namespace chimere {
 namespace {
 
-// Ranges begin on and grow by what the processor can map as one huge page: a recurrent state is
-// walked through at every step, and its first use then costs one page fault instead of 512.
+// Ranges start at and grow by the size of a huge page: every step reads whole recurrent states, and
+// first use then costs one page fault instead of 512.
 constexpr size_t kGranule = size_t{2} << 20;
 
 size_t round_up(size_t n) { return (n + kGranule - 1) / kGranule * kGranule; }
 
-/// `bytes` (a multiple of kGranule) of address space that begin on a multiple of kGranule, or
-/// MAP_FAILED.
+/// Reserves `bytes` (a multiple of kGranule) at a multiple of kGranule; MAP_FAILED on failure.
 void* reserve_aligned(size_t bytes) {
   void* p = mmap(nullptr, bytes + kGranule, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                  -1, 0);
@@ -73,7 +72,7 @@ Status ReservedMemory::commit(size_t bytes) {
     return out_of_memory("the system has no " + std::to_string(wanted - committed_) +
                          " more bytes of memory; use a smaller context or close other programs");
   }
-  // Only advice: without huge pages everything works, a little slower.
+  // Only advice: without huge pages everything works, slightly slower.
   madvise(data_ + committed_, wanted - committed_, MADV_HUGEPAGE);
   committed_ = wanted;
   return {};

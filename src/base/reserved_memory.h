@@ -1,4 +1,4 @@
-// Address space set aside at once and backed by memory piece by piece.
+// Address space reserved at once and committed step by step.
 #ifndef CHIMERE_BASE_RESERVED_MEMORY_H_
 #define CHIMERE_BASE_RESERVED_MEMORY_H_
 
@@ -9,10 +9,9 @@
 
 namespace chimere {
 
-/// A range whose address never changes and whose first part is usable. Reserving costs no memory,
-/// so a pool can be given room for its largest size and pay only for what is used; committed memory
-/// reads as zeros and is backed by the system when it is first touched. Page aligned. Not
-/// thread-safe.
+/// A range at a fixed address whose first part is usable. Reserving costs no memory, so a pool can
+/// reserve its maximum size and pay only for what it uses. Committed memory reads as zeros and is
+/// backed by the system on first access. Page-aligned. Not thread-safe.
 class ReservedMemory {
  public:
   ReservedMemory() = default;
@@ -20,11 +19,11 @@ class ReservedMemory {
   ReservedMemory(ReservedMemory&& other) noexcept;
   ReservedMemory& operator=(ReservedMemory&& other) noexcept;
 
-  /// Errors: kOutOfMemory when the address space has no such range.
+  /// Errors: kOutOfMemory if the address space has no such range.
   static Result<ReservedMemory> reserve(size_t bytes);
 
-  /// Makes the first `bytes` usable (never fewer than before). Errors: kOutOfMemory; nothing
-  /// changes then.
+  /// Makes the first `bytes` usable; never fewer than before. Errors: kOutOfMemory; nothing changes
+  /// then.
   Status commit(size_t bytes);
 
   /// Gives the memory of the whole system pages within these committed bytes back. They stay

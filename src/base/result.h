@@ -8,23 +8,23 @@
 
 namespace chimere {
 
-/// What went wrong at a boundary (a file, a request, a device), as a sentence a user can act on.
+/// A failure at a boundary (a file, a request, a device), as a sentence that the user can act on.
 struct Error {  // NOLINT(clang-analyzer-core.uninitialized.Assign): every field has a value
   enum class Code {
-    kInvalidArgument,  ///< the caller asked for something that makes no sense
-    kInvalidData,      ///< a file or message is damaged, hostile or of an unknown kind
+    kInvalidArgument,  ///< an argument or option is invalid
+    kInvalidData,      ///< a file or message is damaged, hostile or of an unknown type
     kNotFound,         ///< a file, model or name does not exist
-    kOutOfMemory,      ///< a stated budget or the machine's memory does not suffice
+    kOutOfMemory,      ///< a stated budget or the machine's memory is too small
     kOutOfSpace,       ///< a disk is full
-    kUnsupported,      ///< valid, but nothing here can run it
-    kIo,               ///< the operating system refused
+    kUnsupported,      ///< valid, but not implemented here
+    kIo,               ///< an operating-system call failed
     kCancelled,
   };
   Code code = Code::kInvalidArgument;
   std::string message;
 };
 
-// Values and errors turn into results by themselves: `return x;`, `return not_found("...");`.
+// Values and errors convert implicitly: `return x;`, `return not_found("...");`.
 // NOLINTBEGIN(google-explicit-constructor)
 
 /// Either a T or an Error. `[[nodiscard]]`: an ignored error is a compile-time warning.

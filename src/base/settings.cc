@@ -53,157 +53,166 @@ constexpr std::array<std::string_view, 5> kCacheTypes = {"f32", "f16", "bf16", "
 
 }  // namespace
 
-constexpr Setting<std::string> kModel(
-    text("model", "m", "",
-         "A GGUF file, or a name in the model folder; without one the shipped model runs"));
+constexpr Setting<std::string> kModel(text(
+    "model", "m", "",
+    "A GGUF file or a name in the model folder; default: the model that ships with the program"));
 constexpr Setting<std::string> kModels(
     text("models", "", "",
-         "The model folder; without it $XDG_DATA_HOME/chimere/models or "
+         "The model folder; default: $XDG_DATA_HOME/chimere/models or "
          "~/.local/share/chimere/models"));
-constexpr Setting<std::string> kHubEndpoint(
-    established(text("hub-endpoint", "", "https://huggingface.co", "Where `pull` downloads from"),
-                "HF_ENDPOINT"));
+constexpr Setting<std::string> kHubEndpoint(established(
+    text("hub-endpoint", "", "https://huggingface.co", "Address that `pull` downloads from"),
+    "HF_ENDPOINT"));
 constexpr Setting<std::string> kHubToken(established(
-    text("hub-token", "", "", "Token for `pull`; sent to the endpoint's host alone"), "HF_TOKEN"));
-constexpr Setting<bool> kOffline(established(
-    {"offline", {}, "0", 0, 0, {}, "Download nothing", Kind::kSwitch, '\0', {}}, "HF_HUB_OFFLINE"));
-constexpr Setting<std::string> kBackend(text("backend", "", "auto", "Where the model runs",
+    text("hub-token", "", "", "Token for `pull`; sent only to the endpoint's host"), "HF_TOKEN"));
+constexpr Setting<bool> kOffline(
+    established({"offline", {}, "0", 0, 0, {}, "Do not download anything", Kind::kSwitch, '\0', {}},
+                "HF_HUB_OFFLINE"));
+constexpr Setting<std::string> kBackend(text("backend", "", "auto", "Device that runs the model",
                                              kBackends));
-constexpr Setting<std::string> kVramBudget(text(
-    "vram-budget", "", "", "Most memory of the GPU to use, like 15.5GiB; without it what is free"));
+constexpr Setting<std::string> kVramBudget(
+    text("vram-budget", "", "",
+         "Maximum GPU memory to use, such as 15.5GiB; default: all that is free"));
 constexpr Setting<std::string> kCudaProfile(
     text("cuda-profile", "", "native",
-         "Compute capability whose limits the GPU keeps to, to try here what is chosen for "
-         "another one; native: its own",
+         "Hardware limits by which kernels are chosen: native (this GPU's), or those of another "
+         "compute capability, for testing",
          kCudaProfiles));
 constexpr Setting<std::string> kCpuExperts(
     text("cpu-experts", "", "auto",
-         "Layers whose experts stay in the computer's memory, where the processor computes them: a "
-         "number, from the first layer on, or auto for as few as the GPU's memory wants"));
+         "Number of layers, from the first on, whose experts stay in host memory and are computed "
+         "by the CPU; auto: as few as GPU memory allows"));
 constexpr Setting<int64_t> kThreads(integer("threads", "t", "0", 0, 1024,
-                                            "CPU threads; 0: as many as this process may use"));
+                                            "CPU threads; 0: all CPUs that this process may use"));
 constexpr Setting<int64_t> kContext(integer(
     "ctx", "c", "0", 0, 1 << 24,
     "Tokens that fit into the context; 0: the model's own, in serve as much of it as memory "
     "holds, elsewhere at most 32768"));
 constexpr Setting<std::string> kStateMemory(
     text("state-memory", "", "",
-         "Most memory of all requests' keys, values and recurrent states, like 8GiB; without it "
-         "three quarters of what is free beside the weights, on a GPU what --vram-budget leaves"));
+         "Maximum memory for KV cache and recurrent states of all requests, such as 8GiB; default: "
+         "three quarters of the memory that the weights leave free, on a GPU what --vram-budget "
+         "leaves"));
 constexpr Setting<std::string> kCacheK(text("cache-k", "", "f16",
-                                            "Type of the keys in the KV cache", kCacheTypes));
+                                            "Data type of keys in the KV cache", kCacheTypes));
 constexpr Setting<std::string> kCacheV(text("cache-v", "", "f16",
-                                            "Type of the values in the KV cache", kCacheTypes));
+                                            "Data type of values in the KV cache", kCacheTypes));
 
-constexpr Setting<double> kExpertTopP(
-    real("expert-top-p", "1", 1e-6, 1,
-         "Tokens of a reply use the fewest of their experts whose weights reach this sum; 1: all"));
+constexpr Setting<double> kExpertTopP(real(
+    "expert-top-p", "1", 1e-6, 1,
+    "In decode steps each token uses the fewest experts whose weights reach this sum; 1: all"));
 
 constexpr Setting<std::string> kStateFolder(
     text("state-folder", "", "",
-         "Where computed prompts of servers and hashes of models are kept; without it "
+         "Folder of stored prompt states and of the hashes of models; default: "
          "$XDG_STATE_HOME/chimere or ~/.local/state/chimere"));
-constexpr Setting<int64_t> kCacheStates(integer(
-    "prefix-states", "", "64", 0, 1 << 16,
-    "Most states of prompts that are kept beside the running requests; 0: no prefix cache"));
-constexpr Setting<int64_t> kCacheMemory(integer(
-    "prefix-memory", "", "1024", 0, 1 << 24,
-    "Most MiB of memory for states of prompts that have left the place of the running ones"));
+constexpr Setting<int64_t> kCacheStates(
+    integer("prefix-states", "", "64", 0, 1 << 16,
+            "Maximum number of prefix-cache states on the model's device; 0: no prefix cache"));
+constexpr Setting<int64_t> kCacheMemory(
+    integer("prefix-memory", "", "1024", 0, 1 << 24,
+            "Maximum MiB of host memory for prefix-cache states evicted from the device"));
 constexpr Setting<int64_t> kCacheDisk(
     integer("prefix-disk", "", "4096", 0, 1 << 24,
-            "Most MiB on disk for states of prompts, which outlive the program; 0: none"));
+            "Maximum MiB of disk for prefix-cache states, which survive a restart; 0: none"));
 constexpr Setting<int64_t> kCacheHours(
     integer("prefix-hours", "", "168", 0, 1 << 20,
-            "Hours without use after which a state on disk is removed; 0: never"));
+            "Hours without use after which a prefix-cache state on disk is removed; 0: never"));
 
-constexpr Setting<std::string> kSpeculate(text(
-    "speculate", "", "auto",
-    "Drafts that the model verifies several at a time: its own (mtp), repetitions of prompt and "
-    "reply (ngram), or both as far as they save time (auto); the text stays what it is",
-    kSpeculations));
+constexpr Setting<std::string> kSpeculate(
+    text("speculate", "", "auto",
+         "Speculative decoding: drafts from the MTP head (mtp), from n-grams of prompt and output "
+         "(ngram), from both when they save time (auto), or none (off); never changes the output",
+         kSpeculations));
 constexpr Setting<std::string> kReasoning(
     text("reasoning", "", "auto",
-         "How long the model may think before it answers: none, low, medium, high, or a number of "
-         "tokens; auto: as its template likes, without a limit"));
-constexpr Setting<int64_t> kMaxTokens(
-    integer("max-tokens", "n", "-1", -1, 1 << 24,
-            "Most tokens of a reply; -1: until it ends or the context is full"));
+         "Limit of the reasoning before the answer: none, low, medium, high or a number of tokens; "
+         "auto: the template's default, without a limit"));
+constexpr Setting<int64_t> kMaxTokens(integer(
+    "max-tokens", "n", "-1", -1, 1 << 24,
+    "Maximum number of tokens to generate; -1: until the model stops or the context is full"));
 constexpr Setting<std::string> kSamplers(
     list("samplers", ';', "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature",
-         "Steps of the choice of a token, in their order", kSamplerNames));
+         "Samplers to apply, in order", kSamplerNames));
 constexpr Setting<double> kTemperature(
-    real("temp", "0.7", 0, 100, "Randomness of the choice of tokens; 0 takes the most likely one"));
+    real("temp", "0.7", 0, 100, "Sampling temperature; 0: always the most likely token"));
 constexpr Setting<int64_t> kTopK(integer("top-k", "", "20", 0, 1 << 24,
-                                         "Choose among the k most likely tokens; 0: all"));
-constexpr Setting<double> kTopP(real("top-p", "0.95", 1e-6, 1,
-                                     "Of those, the fewest whose probabilities reach this sum"));
+                                         "Keep the k most likely tokens; 0: all"));
+constexpr Setting<double> kTopP(
+    real("top-p", "0.95", 1e-6, 1,
+         "Keep the fewest most likely tokens whose probabilities sum to this; 1: all"));
 constexpr Setting<double> kMinP(
-    real("min-p", "0", 0, 1, "Of those, the ones at least this likely relative to the first"));
-constexpr Setting<double> kTypical(real(
-    "typical", "1", 1e-6, 1,
-    "Of those, the ones with the most typical surprise whose probabilities pass this; 1: off"));
+    real("min-p", "0", 0, 1,
+         "Keep tokens at least this likely relative to the most likely one; 0: all"));
+constexpr Setting<double> kTypical(
+    real("typical", "1", 1e-6, 1,
+         "Locally typical sampling: total probability of the tokens to keep; 1: off"));
 constexpr Setting<double> kTopNSigma(
     real("top-nsigma", "-1", -1, 1000,
-         "Tokens within so many standard deviations of the largest logit; not above 0: off"));
+         "Keep tokens within this many standard deviations of the largest logit; 0 or less: off"));
 constexpr Setting<double> kXtcProbability(
     real("xtc-probability", "0", 0, 1,
-         "How often all but the last of the likely tokens are left out; 0: off"));
+         "Probability that XTC removes all likely tokens but the least likely one; 0: off"));
 constexpr Setting<double> kXtcThreshold(
     real("xtc-threshold", "0.1", 0, 1,
-         "What --xtc-probability takes for likely; above 0.5 there is nothing to leave out"));
+         "Probability from which XTC considers a token likely; above 0.5: off"));
 constexpr Setting<double> kDynatempRange(
     real("dynatemp-range", "0", 0, 100,
-         "The temperature moves by up to this with the entropy; 0: it does not"));
+         "Dynamic temperature: the entropy moves it by up to this either way; 0: off"));
 constexpr Setting<double> kDynatempExponent(real("dynatemp-exp", "1", 0, 100,
-                                                 "Power of the entropy in --dynatemp-range"));
-constexpr Setting<std::string> kMirostat(
-    text("mirostat", "", "0", "2: Mirostat 2 in the place of top-k, top-p and the like; 0: off",
-         kMirostats));
+                                                 "Exponent of the entropy for --dynatemp-range"));
+constexpr Setting<std::string> kMirostat(text(
+    "mirostat", "", "0",
+    "2: Mirostat 2.0 instead of the truncating samplers (top-k, top-p, ...); 0: off", kMirostats));
 constexpr Setting<double> kMirostatEntropy(real("mirostat-ent", "5", 0, 100,
-                                                "Surprise, in bits, that Mirostat aims at"));
+                                                "Target entropy (tau) of Mirostat, in bits"));
 constexpr Setting<double> kMirostatRate(real("mirostat-lr", "0.1", 0, 10,
-                                             "How fast Mirostat corrects itself"));
-constexpr Setting<double> kRepeatPenalty(
-    real("repeat-penalty", "1", 0.01, 10, "Divides the logits of tokens that were used; 1: off"));
-constexpr Setting<double> kFrequencyPenalty(real(
-    "frequency-penalty", "0", -10, 10, "Taken from a token's logit for each time it was used"));
-constexpr Setting<double> kPresencePenalty(real("presence-penalty", "0", -10, 10,
-                                                "Taken from a token's logit once it was used"));
+                                             "Learning rate (eta) of Mirostat"));
+constexpr Setting<double> kRepeatPenalty(real("repeat-penalty", "1", 0.01, 10,
+                                              "Penalty on logits of tokens that occurred: divides "
+                                              "positive ones, multiplies negative ones; 1: off"));
+constexpr Setting<double> kFrequencyPenalty(
+    real("frequency-penalty", "0", -10, 10,
+         "Subtracted from a token's logit for each time it occurred; 0: off"));
+constexpr Setting<double> kPresencePenalty(real(
+    "presence-penalty", "0", -10, 10, "Subtracted from a token's logit if it occurred; 0: off"));
 constexpr Setting<int64_t> kPenaltyWindow(
     integer("repeat-last-n", "", "64", -1, 1 << 24,
-            "Tokens that the penalties look back at; 0: none, -1: the whole sequence"));
+            "Number of last tokens that the penalties consider; 0: none, -1: the whole sequence"));
 constexpr Setting<double> kDryMultiplier(
     real("dry-multiplier", "0", 0, 100,
-         "Strength of DRY, which holds back the next token of a repetition; 0: off"));
-constexpr Setting<double> kDryBase(real("dry-base", "1.75", 0, 100,
-                                        "Growth of DRY's penalty with each repeated token"));
-constexpr Setting<int64_t> kDryAllowedLength(integer("dry-allowed-length", "", "2", 0, 1 << 24,
-                                                     "Repeated tokens that DRY lets pass"));
+         "Strength of the DRY penalty on tokens that would continue a repetition; 0: off"));
+constexpr Setting<double> kDryBase(real(
+    "dry-base", "1.75", 0, 100, "Factor by which the DRY penalty grows with each repeated token"));
+constexpr Setting<int64_t> kDryAllowedLength(integer(
+    "dry-allowed-length", "", "2", 0, 1 << 24, "Length of repetitions that DRY does not penalise"));
 constexpr Setting<int64_t> kDryWindow(
     integer("dry-penalty-last-n", "", "-1", -1, 1 << 24,
-            "Tokens that DRY looks back at; 0: none, -1: the whole sequence"));
+            "Number of last tokens that DRY considers; 0: none, -1: the whole sequence"));
 constexpr Setting<std::string> kDryBreakers(
     text("dry-sequence-breakers", "", R"(["\n", ":", "\"", "*"])",
-         "Texts that end a repetition for DRY, as a JSON list"));
+         "Strings at which DRY ends a repetition, as a JSON list"));
 constexpr Setting<std::string> kLogitBias(
     text("logit-bias", "", "",
          "Values added to logits by token id, such as 1504+1.5,2990-inf (-inf: never)"));
-constexpr Setting<int64_t> kSeed(integer("seed", "s", "-1", -1, 0x1p53,
-                                         "Replays a reply; -1: a new one each time"));
+constexpr Setting<int64_t> kSeed(
+    integer("seed", "s", "-1", -1, 0x1p53,
+            "Random seed, which makes a generation repeatable; -1: a new one each time"));
 
-constexpr Setting<std::string> kEngram(text(
-    "engram", "", "",
-    "N-gram tables that the reply may draw on, with commas between them; see `chimere engram`"));
-constexpr Setting<std::string> kEngramGate(
-    text("engram-gate", "", "learned",
-         "How much tables are trusted: a learned gate, or always what Kneser-Ney says", kGates));
+constexpr Setting<std::string> kEngram(
+    text("engram", "", "",
+         "N-gram tables to mix into the model's predictions, separated by commas; see `chimere "
+         "engram`"));
+constexpr Setting<std::string> kEngramGate(text(
+    "engram-gate", "", "learned",
+    "Weight of the tables: learned (a trained gate) or always (the Kneser-Ney estimate)", kGates));
 constexpr Setting<bool> kEngramThinking({"engram-thinking",
                                          {},
                                          "0",
                                          0,
                                          0,
                                          {},
-                                         "Use the tables inside thoughts too",
+                                         "Use the n-gram tables in reasoning too",
                                          Kind::kSwitch,
                                          '\0',
                                          {}});
@@ -214,7 +223,7 @@ constexpr Setting<bool> kAssumeTokenizer(
      0,
      0,
      {},
-     "Take tables that name no tokenizer (version 1) for tables of this model's",
+     "Accept n-gram tables that name no tokenizer (version 1) as made for this model's",
      Kind::kSwitch,
      '\0',
      {}});
@@ -231,53 +240,48 @@ constexpr Setting<bool> kQuiet({"quiet",
                                 '\0',
                                 {}});
 
-constexpr Setting<std::string> kHost(
-    text("host", "", "127.0.0.1", "Address to listen on; one that others can reach needs --keys"));
+constexpr Setting<std::string> kHost(text(
+    "host", "", "127.0.0.1", "Address to listen on; addresses other than loopback need --keys"));
 constexpr Setting<int64_t> kPort(integer("port", "", "8080", 0, 65535,
-                                         "Port to listen on; 0: any that is free"));
-constexpr Setting<std::string> kAlias(
-    text("alias", "", "", "What clients call the model; without it the name of its file"));
-constexpr Setting<std::string> kEmbeddingModel(
-    text("embedding-model", "", "",
-         "File of an embedding model for /v1/embeddings, beside the one that writes"));
+                                         "Port to listen on; 0: any free port"));
+constexpr Setting<std::string> kAlias(text("alias", "", "",
+                                           "Model name in the API; default: the name of its file"));
+constexpr Setting<std::string> kEmbeddingModel(text(
+    "embedding-model", "", "", "Embedding model for /v1/embeddings, served beside the main model"));
 constexpr Setting<std::string> kKeys(
-    text("keys", "", "", "File of the keys that clients must show (`chimere keys`)"));
+    text("keys", "", "", "File of API keys that clients must present (`chimere keys`)"));
 constexpr Setting<std::string> kTlsCertificate(
-    text("tls-certificate", "", "", "PEM file with the certificate chain, for https"));
+    text("tls-certificate", "", "", "PEM file with the certificate chain, for HTTPS"));
 constexpr Setting<std::string> kTlsKey(text("tls-key", "", "",
-                                            "PEM file with the key of --tls-certificate"));
+                                            "PEM file with the private key of --tls-certificate"));
 constexpr Setting<std::string> kAllowedHosts(
     text("allowed-hosts", "", "",
-         "Names of this machine that clients may use, with commas; addresses always may"));
-constexpr Setting<std::string> kCorsOrigins(text(
-    "cors-origins", "", "",
-    "Sites whose pages may use the server, like https://chat.example.org, with commas; *: all"));
-constexpr Setting<int64_t> kMaxRunning(integer("max-running", "", "32", 1, 1024,
-                                               "Replies that are written at the same time"));
+         "Host names that clients may use for this server, separated by commas; IP addresses are "
+         "always allowed"));
+constexpr Setting<std::string> kCorsOrigins(
+    text("cors-origins", "", "",
+         "Origins whose pages may call the server, such as https://chat.example.org, separated by "
+         "commas; *: all"));
+constexpr Setting<int64_t> kMaxRunning(integer(
+    "max-running", "", "32", 1, 1024, "Maximum number of generations that run at the same time"));
 constexpr Setting<int64_t> kMaxQueue(
     integer("max-queue", "", "256", 0, 1 << 20,
-            "Replies that may wait for their turn; more are refused with status 429"));
-constexpr Setting<int64_t> kMaxConnections(integer("max-connections", "", "4096", 1, 1 << 20,
-                                                   "Open connections; more are closed"));
+            "Maximum number of requests waiting; more are refused with status 429"));
+constexpr Setting<int64_t> kMaxConnections(
+    integer("max-connections", "", "4096", 1, 1 << 20,
+            "Maximum number of open connections; more are closed"));
 constexpr Setting<int64_t> kMaxBody(integer("max-body", "", "16", 1, 1024,
-                                            "Largest body of a request, in MiB"));
+                                            "Maximum size of a request body, in MiB"));
 constexpr Setting<double> kHeaderTimeout(
     real("header-timeout", "15", 0.05, 3600,
-         "Seconds for the head of a request to arrive; its body may take four times as long"));
-constexpr Setting<double> kIdleTimeout(real("idle-timeout", "75", 0.05, 86400,
-                                            "Seconds that a connection may wait for a request"));
-constexpr Setting<int64_t> kGrace(integer("grace", "", "30", 0, 86400,
-                                          "Seconds that replies may take to end at SIGTERM"));
-constexpr Setting<bool> kLogPrompts({"log-prompts",
-                                     {},
-                                     "0",
-                                     0,
-                                     0,
-                                     {},
-                                     "Write the bodies of requests to the log",
-                                     Kind::kSwitch,
-                                     '\0',
-                                     {}});
+         "Seconds until a request's header must have arrived; its body has four times as long"));
+constexpr Setting<double> kIdleTimeout(
+    real("idle-timeout", "75", 0.05, 86400,
+         "Seconds after which a connection without a request is closed"));
+constexpr Setting<int64_t> kGrace(integer(
+    "grace", "", "30", 0, 86400, "Seconds that running generations have to finish after SIGTERM"));
+constexpr Setting<bool> kLogPrompts(
+    {"log-prompts", {}, "0", 0, 0, {}, "Log request bodies", Kind::kSwitch, '\0', {}});
 
 std::span<const SettingInfo* const> all() {
   static constexpr auto kAll = std::to_array<const SettingInfo*>({&kModel,
@@ -388,7 +392,7 @@ std::string range_text(const SettingInfo& setting) {
   if (setting.choices.empty()) return "";
   std::string out = "one of ";
   if (setting.separator != '\0') {
-    out = "a list, with '" + std::string(1, setting.separator) + "' between them, of ";
+    out = "a list, separated by '" + std::string(1, setting.separator) + "', of ";
   }
   for (size_t i = 0; i < setting.choices.size(); ++i) {
     if (i > 0) out += ", ";
@@ -449,7 +453,7 @@ Result<Settings::Value> Settings::parse(const SettingInfo& setting, std::string_
       std::string word(text);
       std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
       if (word == "1" || word == "true" || word == "yes" || word == "on") return Value(true);
-      // An empty variable is one that nobody wanted to set.
+      // An empty environment variable counts as not set.
       if (word.empty() || word == "0" || word == "false" || word == "no" || word == "off")
         return Value(false);
       return refuse("it must be " + settings::range_text(setting));
@@ -513,7 +517,7 @@ Status Settings::load_environment(const char* const* environment) {
       if (!entry.starts_with("CHIMERE_")) continue;
       return invalid_argument(
           "The environment variable " + std::string(variable) +
-          " is no setting; unset it, or see `chimere run --help` for those there are.");
+          " is not a setting; unset it, or see `chimere run --help` for a list.");
     }
     CHIMERE_CHECK_OK(set(**it, entry.substr(std::min(equals + 1, entry.size())), variable));
   }

@@ -1,6 +1,6 @@
-// The one registry of settings. A setting is declared once, here; from that declaration come its
-// command-line flag, its CHIMERE_* environment variable, its key in the config file, its check and
-// its line of help.
+// The registry of settings. Each setting is declared once, here; its command-line flag, its
+// CHIMERE_* environment variable, its key in the config file, its validation and its help text
+// follow from that declaration.
 #ifndef CHIMERE_BASE_SETTINGS_H_
 #define CHIMERE_BASE_SETTINGS_H_
 
@@ -16,23 +16,23 @@
 
 namespace chimere {
 
-/// What is known of a setting besides its type.
+/// The description of a setting, apart from its C++ type.
 struct SettingInfo {
   std::string_view name;  ///< "top-k": the flag --top-k, the key top-k, the variable CHIMERE_TOP_K
   std::string_view short_flag;     ///< "m" for -m; empty: none
-  std::string_view default_value;  ///< as a user would write it
-  double min = 0;                  ///< of numbers
+  std::string_view default_value;  ///< as the user would write it
+  double min = 0;                  ///< for numbers
   double max = 0;
-  std::span<const std::string_view> choices;  ///< of strings; empty: anything
+  std::span<const std::string_view> choices;  ///< for strings; empty: any
   std::string_view help;                      ///< one sentence, no full stop
 
   enum class Kind { kInteger, kReal, kText, kSwitch };
   Kind kind = Kind::kText;
-  char separator = '\0';           ///< of a list of choices; 0: one choice
-  std::string_view variable = {};  ///< an established one; empty: CHIMERE_ and the name
+  char separator = '\0';           ///< between the items of a list of choices; 0: one choice
+  std::string_view variable = {};  ///< established variable name; empty: CHIMERE_ and the name
 };
 
-/// A setting with the type that its value has in the program.
+/// A setting with the C++ type of its value.
 template <typename T>
 struct Setting : SettingInfo {
   constexpr explicit Setting(SettingInfo info) : SettingInfo(info) {}
@@ -114,9 +114,9 @@ extern const Setting<double> kIdleTimeout;
 extern const Setting<int64_t> kGrace;
 extern const Setting<bool> kLogPrompts;
 
-/// Every setting there is.
+/// All settings, in the order of `--help`.
 std::span<const SettingInfo* const> all();
-/// nullptr if there is no such setting.
+/// nullptr if there is none of that name.
 const SettingInfo* find(std::string_view name);
 
 /// "CHIMERE_TOP_K" for "top-k", or the established name.
@@ -126,21 +126,22 @@ std::string range_text(const SettingInfo& setting);
 
 }  // namespace settings
 
-/// Values of all settings. Later sources win: default, config file, environment, command line.
+/// The values of all settings. Later sources override earlier ones: default, config file,
+/// environment, command line.
 class Settings {
  public:
   Settings();  ///< all defaults
 
-  /// Checks and stores a value written by a user. `source` says where ("--top-k", "CHIMERE_TOP_K",
-  /// "config:3"). Errors: kInvalidArgument, a sentence with source, value and range.
+  /// Validates and stores a value. `source` says where it came from ("--top-k", "CHIMERE_TOP_K",
+  /// "config:3"). Errors: kInvalidArgument, a sentence with source, value and valid range.
   Status set(const SettingInfo& setting, std::string_view text, std::string_view source);
 
-  /// Lines `key = value`; empty lines and lines that begin with # are skipped. Errors: an unknown
-  /// key, a bad value or a line of another form, each with its line number; kNotFound if the file
+  /// Reads lines `key = value`; skips empty lines and lines that begin with #. Errors: an unknown
+  /// key, an invalid value or a malformed line, each with its line number; kNotFound if the file
   /// does not exist.
   Status load_file(const std::string& path);
-  /// `environment`: "NAME=value" strings, ended by nullptr; others than the settings' variables are
-  /// skipped. Errors: a CHIMERE_* variable that is no setting, a bad value.
+  /// `environment`: "NAME=value" strings, terminated by nullptr. Variables that do not belong to a
+  /// setting are skipped. Errors: an unknown CHIMERE_* variable, an invalid value.
   Status load_environment(const char* const* environment);
 
   int64_t get(const Setting<int64_t>& s) const { return std::get<int64_t>(value(s)); }

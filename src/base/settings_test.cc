@@ -27,7 +27,7 @@ class ConfigFile {
   std::string path_;
 };
 
-TEST(Registry, NamesAreUniqueAndEverythingIsExplained) {
+TEST(Registry, NamesAreUniqueAndHaveHelp) {
   std::set<std::string_view> names;
   std::set<std::string_view> flags;
   for (const SettingInfo* s : settings::all()) {
@@ -35,7 +35,7 @@ TEST(Registry, NamesAreUniqueAndEverythingIsExplained) {
     EXPECT_TRUE(s->short_flag.empty() || flags.insert(s->short_flag).second) << s->name;
     EXPECT_FALSE(s->help.empty()) << s->name;
     EXPECT_EQ(settings::find(s->name), s);
-    // A default passes its own check.
+    // A default value passes its own validation.
     Settings values;
     EXPECT_TRUE(values.set(*s, s->default_value, "default").ok()) << s->name;
   }
@@ -43,7 +43,7 @@ TEST(Registry, NamesAreUniqueAndEverythingIsExplained) {
   EXPECT_EQ(settings::find("no-such-setting"), nullptr);
 }
 
-TEST(Settings, LaterSourcesWin) {
+TEST(Settings, LaterSourcesOverrideEarlierOnes) {
   const ConfigFile file("# a comment\n\n  top-k = 7\ntemp=0.25 \nmodel = a = b\n");
   Settings values;
   EXPECT_EQ(values.get(settings::kTopK), 20);
@@ -98,11 +98,11 @@ TEST(Settings, ListsAreCheckedItemByItem) {
   EXPECT_TRUE(values.set(settings::kSamplers, "top_k;temperature;top_k", "the flag").ok());
   EXPECT_EQ(values.get(settings::kSamplers), "top_k;temperature;top_k");
   for (const auto* bad : {"", ";", "top_k;", "top_k,temperature", "top_k; temperature", "heat"}) {
-    EXPECT_THAT(complaint(settings::kSamplers, bad), HasSubstr("a list, with ';' between them"));
+    EXPECT_THAT(complaint(settings::kSamplers, bad), HasSubstr("a list, separated by ';'"));
   }
 }
 
-TEST(Settings, UnknownNamesFailLoudly) {
+TEST(Settings, UnknownNamesAreErrors) {
   Settings values;
   const ConfigFile unknown("top-k = 3\nthreds = 2\n");
   EXPECT_THAT(values.load_file(unknown.path()).error().message,

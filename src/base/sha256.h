@@ -13,7 +13,8 @@ namespace chimere {
 class Sha256 {
  public:
   void add(std::string_view bytes);
-  /// 64 hexadecimal digits, lower case, of everything that was added. Ends the use of the object.
+  /// SHA-256 of everything added, as 64 lower-case hexadecimal digits. The object must not be used
+  /// afterwards.
   std::string finish();
 
  private:

@@ -29,8 +29,7 @@ std::string home_folder() {
 
 namespace {
 
-/// A folder of the XDG base directory specification, which says that a relative path is to be
-/// ignored.
+/// A folder of the XDG base directory specification, which requires relative paths to be ignored.
 std::string xdg_folder(const char* variable, const char* below_home) {
   const char* folder = std::getenv(variable);
   if (folder != nullptr && *folder == '/') return folder;
@@ -80,7 +79,7 @@ void notify_service_manager(const std::string& state) {
   if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // an abstract name
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return;
-  // Nobody can be told if this fails.
+  // A failure is ignored: there is no one to report it to.
   (void)sendto(fd, state.data(), state.size(), MSG_NOSIGNAL,
                reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(length));
   close(fd);

@@ -1,4 +1,4 @@
-// What a command-line program asks the operating system.
+// What command-line programs need from the operating system.
 #ifndef CHIMERE_BASE_SYSTEM_H_
 #define CHIMERE_BASE_SYSTEM_H_
 
@@ -8,33 +8,31 @@
 namespace chimere {
 
 enum class StandardStream { kInput = 0, kOutput = 1, kError = 2 };
-/// True if a person sits there: the stream is a terminal and no file or pipe.
+/// Whether the stream is a terminal, and so interactive.
 bool is_terminal(StandardStream stream);
 
-/// Folder of the running program, without links; empty if the system does not say.
+/// Folder of the running executable, with links resolved; empty if unknown.
 std::string program_folder();
-/// $HOME; empty if there is none.
+/// $HOME; empty if unset.
 std::string home_folder();
-/// Where programs keep a user's data: $XDG_DATA_HOME, else ~/.local/share; empty if there is
-/// neither.
+/// Folder for user data: $XDG_DATA_HOME, else ~/.local/share; empty if neither is set.
 std::string data_folder();
-/// Where programs keep what they may lose without harm to the user: $XDG_STATE_HOME, else
-/// ~/.local/state; empty if there is neither.
+/// Folder for state that can be lost without harm: $XDG_STATE_HOME, else ~/.local/state; empty if
+/// neither is set.
 std::string state_folder();
-/// The process's "NAME=value" strings, ended by nullptr.
+/// The process's "NAME=value" strings, terminated by nullptr.
 const char* const* environment();
 
-/// Bytes of memory that a program could take now without others being pushed out to disk; 0 if
-/// unknown.
+/// Bytes of memory that the process can allocate without causing swapping; 0 if unknown.
 int64_t available_memory();
 
-/// The calling thread gets a small share of a busy processor: what it does can wait.
+/// Lowers the calling thread's scheduling priority, for work that can wait.
 void lower_thread_priority();
 
-/// Lets this process have as many files and connections open as it may ask for.
+/// Raises the process's limit of open files and connections to the maximum allowed.
 void raise_open_file_limit();
-/// Tells the service manager (systemd's sd_notify protocol: $NOTIFY_SOCKET) a state like "READY=1";
-/// nothing where there is none.
+/// Sends the service manager a state such as "READY=1" (systemd's sd_notify protocol,
+/// $NOTIFY_SOCKET); does nothing without one.
 void notify_service_manager(const std::string& state);
 
 }  // namespace chimere

@@ -16,8 +16,8 @@
 namespace chimere {
 namespace {
 
-/// How long a thread that waits keeps its CPU before it sleeps. The gaps between the loops of a
-/// decode step are a few microseconds; waking a sleeper costs about 50.
+/// How long a waiting thread spins before it sleeps. Gaps between the loops of a decode step are a
+/// few microseconds; waking a sleeping thread takes about 50.
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr int kPausesPerClockRead = 32;
 
@@ -44,9 +44,9 @@ T wait_for_change(const std::atomic<T>& a, T old) {
   return a.load(std::memory_order_acquire);
 }
 
-/// Moves this thread to another CPU than `cpu` if it may use one. A woken thread is often put where
-/// its waker runs, and stays there: threads that spin for less than a scheduler's tick do not look
-/// crowded.
+/// Moves this thread to a CPU other than `cpu` if possible. The scheduler often puts a woken thread
+/// on its waker's CPU and leaves it there, because threads that spin for less than a scheduler tick
+/// do not look like contention.
 void leave_cpu(int cpu) {
   cpu_set_t all;
   if (sched_getaffinity(0, sizeof(all), &all) != 0 || CPU_COUNT(&all) < 2) return;
@@ -58,13 +58,13 @@ void leave_cpu(int cpu) {
 }  // namespace
 
 /// A region is announced by its number, entered through a gate, and closed by the caller when no
-/// work is left. A worker that has not arrived by then (it sleeps, or another process has its CPU)
-/// finds the gate closed, and nobody waits for it.
+/// work is left. A worker that has not arrived by then (asleep, or its CPU taken by another
+/// process) finds the gate closed, and the caller does not wait for it.
 struct ThreadPool::Impl {
   /// Added to the gate while it is closed; more than any number of workers.
   static constexpr int kClosed = -(1 << 30);
 
-  explicit Impl(int n) : n_threads(std::max(1, n)), roomy(n_threads <= available_cpus()) {
+  explicit Impl(int n) : n_threads(std::max(1, n)), cpu_per_thread(n_threads <= available_cpus()) {
     for (int w = 1; w < n_threads; ++w) {
       threads.emplace_back([this, w] { work(w); });
     }
@@ -78,14 +78,14 @@ struct ThreadPool::Impl {
   }
 
   void work(int worker) {
-    uint32_t heard = 0;
+    uint32_t seen = 0;
     uint32_t done = 0;
     while (true) {
-      heard = wait_for_change(announced, heard);
+      seen = wait_for_change(announced, seen);
       if (stop.load(std::memory_order_relaxed)) return;
-      if (heard == done) continue;  // came in before the announcement, on that of an earlier region
+      if (seen == done) continue;  // entered before this announcement, for an earlier region
       const int cpu = caller_cpu.load(std::memory_order_relaxed);
-      if (roomy && cpu >= 0 && cpu == sched_getcpu()) leave_cpu(cpu);
+      if (cpu_per_thread && cpu >= 0 && cpu == sched_getcpu()) leave_cpu(cpu);
       if (gate.fetch_add(1, std::memory_order_acq_rel) >= 0) {
         done = region;
         (*fn)(worker);
@@ -94,9 +94,9 @@ struct ThreadPool::Impl {
     }
   }
 
-  /// Returns when f(0) has, and those workers that came in time. A wake-up that gets lost (the
-  /// number is stored before notify_all looks for sleepers, but the two may change places) costs a
-  /// helper, nothing else.
+  /// Returns when f(0) and all workers that entered in time have finished. A lost wake-up (the
+  /// number is stored before notify_all looks for sleepers, but the two may be reordered) only
+  /// costs a helper.
   void run(const std::function<void(int)>& f) {
     fn = &f;
     caller_cpu.store(sched_getcpu(), std::memory_order_relaxed);
@@ -110,17 +110,17 @@ struct ThreadPool::Impl {
   }
 
   const int n_threads;
-  const bool roomy;  ///< there is a CPU for every thread
+  const bool cpu_per_thread;  ///< there is a CPU for every thread
   std::vector<std::thread> threads;
-  // Of the current region; published by the opening of the gate.
+  // Of the current region; published by opening the gate.
   const std::function<void(int)>* fn = nullptr;
   uint32_t region = 0;
   std::atomic<bool> stop{false};
   std::atomic<int> caller_cpu{-1};
-  // On cache lines of their own: each is written by one side while the other spins on it.
+  // On separate cache lines: each is written by one side while the other spins on it.
   alignas(64) std::atomic<uint32_t> announced{0};  ///< number of the latest region
   alignas(64) std::atomic<int> gate{kClosed};      ///< workers inside (+ kClosed)
-  /// First index of a worker's share of a loop that nobody has taken.
+  /// First index of a worker's share of a loop that is not yet taken.
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
   };
@@ -141,8 +141,8 @@ void ThreadPool::parallel_for(
     for (int64_t begin = 0; begin < n; begin += grain) fn(begin, std::min(n, begin + grain), 0);
     return;
   }
-  // Worker w starts with the w-th share, so that it walks through memory as the prefetcher expects,
-  // and then helps with the shares behind it.
+  // Worker w starts with the w-th share, so that it reads memory in the order that the prefetcher
+  // expects, then helps with the following shares.
   struct Loop {
     Impl::Share* shares;
     int64_t n_shares;
@@ -169,7 +169,7 @@ void ThreadPool::parallel_for(
   for (int64_t share = 0; share < loop.n_shares; ++share) {
     loop.shares[share].next.store(loop.share_begin(share), std::memory_order_relaxed);
   }
-  // One captured reference fits into std::function without an allocation.
+  // A single captured reference fits into std::function without an allocation.
   impl_->run([&loop](int worker) { loop.work(worker); });
 }
 

@@ -8,14 +8,13 @@
 
 namespace chimere {
 
-/// Number of CPUs this process may use: the smaller of the affinity mask and the cgroup quota, at
-/// least 1.
+/// Number of CPUs this process may use: the smaller of affinity mask and cgroup quota, at least 1.
 int available_cpus();
 
 /// The calling thread is worker 0, so a pool of size 1 has no threads of its own. Workers spin
-/// briefly between calls (a decode step is a train of short loops), then sleep: an idle pool uses
-/// no CPU time. One parallel region at a time; calls from two threads at once are an error of the
-/// caller. What is computed must not depend on the number of threads.
+/// briefly between calls (a decode step is a series of short loops), then sleep: an idle pool uses
+/// no CPU time. Only one parallel region may run at a time; callers must not call from two threads
+/// at once. Results must not depend on the number of threads.
 class ThreadPool {
  public:
   explicit ThreadPool(int n_threads);
@@ -26,8 +25,8 @@ class ThreadPool {
   int size() const;
 
   /// Splits [0, n) into pieces of at most `grain` and calls fn(begin, end, worker) for each. A
-  /// worker takes neighbouring pieces one after the other, and those of slower workers at the end.
-  /// Waits for no worker that has not taken a piece.
+  /// worker takes adjacent pieces in order, then helps slower workers. Does not wait for workers
+  /// that have not taken a piece.
   void parallel_for(int64_t n, int64_t grain,
                     const std::function<void(int64_t begin, int64_t end, int worker)>& fn);
 

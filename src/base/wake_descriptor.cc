@@ -10,7 +10,8 @@ namespace chimere {
 
 Result<WakeDescriptor> WakeDescriptor::create() {
   const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (fd < 0) return io_error("The system gives this program no more descriptors; see ulimit -n.");
+  if (fd < 0)
+    return io_error("The process has no file descriptors left; raise the limit (ulimit -n).");
   return WakeDescriptor(fd);
 }
 

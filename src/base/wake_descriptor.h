@@ -1,4 +1,4 @@
-// How threads wake one that sleeps on descriptors.
+// Wakes a thread that sleeps on file descriptors.
 #ifndef CHIMERE_BASE_WAKE_DESCRIPTOR_H_
 #define CHIMERE_BASE_WAKE_DESCRIPTOR_H_
 
@@ -6,8 +6,8 @@
 
 namespace chimere {
 
-/// A descriptor that becomes readable (8 bytes, all at once) when notify() was called since it was
-/// last read.
+/// A file descriptor that becomes readable (8 bytes, in one read) when notify() has been called
+/// since the last read.
 class WakeDescriptor {
  public:
   /// Errors: kIo (out of descriptors).
@@ -18,10 +18,9 @@ class WakeDescriptor {
   WakeDescriptor(const WakeDescriptor&) = delete;
   WakeDescriptor& operator=(const WakeDescriptor&) = delete;
 
-  /// Any thread.
+  /// Any thread may call it.
   void notify() const;
-  /// A copy, which belongs to the caller, does not block and is closed by him. -1: out of
-  /// descriptors.
+  /// A duplicate that does not block; the caller must close it. -1: out of descriptors.
   int duplicate() const;
 
  private:

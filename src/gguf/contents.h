@@ -1,4 +1,4 @@
-// Keys and tensors, found by name: of one file, or of all files of a split model.
+// The keys and tensors of one file, or of all files of a split model, by name.
 #ifndef CHIMERE_GGUF_CONTENTS_H_
 #define CHIMERE_GGUF_CONTENTS_H_
 
@@ -21,7 +21,7 @@ class Contents {
     values_.reserve(n_keys);
     tensors_.reserve(n_tensors);
   }
-  /// False, and nothing added, if the name is there already.
+  /// Returns false, and adds nothing, if the name exists.
   bool add_key(std::string_view key, Value value) {
     if (!key_index_.emplace(key, keys_.size()).second) return false;
     keys_.emplace_back(key);
@@ -47,7 +47,7 @@ class Contents {
   std::vector<TensorInfo>& tensors() { return tensors_; }
 
  private:
-  /// Looks up string_views without making strings.
+  /// Lets maps look up string_views without making strings.
   struct Hash {
     using is_transparent = void;
     size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }

@@ -3,10 +3,10 @@
 namespace chimere::gguf {
 
 std::string quoted(std::string_view text) {
-  constexpr size_t kShown = 96;
+  constexpr size_t kMaxQuoted = 96;
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string out = "'";
-  for (const char c : text.substr(0, kShown)) {
+  for (const char c : text.substr(0, kMaxQuoted)) {
     const auto b = static_cast<uint8_t>(c);
     if (b >= 0x20 && b < 0x7f) {
       out += c;
@@ -16,7 +16,7 @@ std::string quoted(std::string_view text) {
       out += kHex[b & 15];
     }
   }
-  return out + (text.size() > kShown ? "...'" : "'");
+  return out + (text.size() > kMaxQuoted ? "...'" : "'");
 }
 
 Result<std::string_view> Cursor::read_string(std::string_view what) {

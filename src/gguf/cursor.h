@@ -15,10 +15,10 @@ namespace chimere::gguf {
 static_assert(std::endian::native == std::endian::little,
               "GGUF is read in place, as little endian");
 
-/// `text` in quotes for a message: control and non-ASCII bytes escaped, long text cut.
+/// `text` in quotes for a message: control and non-ASCII bytes are escaped, long text is truncated.
 std::string quoted(std::string_view text);
 
-/// A position in `size` bytes. Every read checks what is left first.
+/// A position in `size` bytes. Every read checks the remaining size first.
 class Cursor {
  public:
   Cursor(const uint8_t* data, uint64_t size) : data_(data), size_(size) {}
@@ -26,7 +26,7 @@ class Cursor {
   uint64_t position() const { return position_; }
   uint64_t remaining() const { return size_ - position_; }
 
-  /// Errors: kInvalidData naming `what` and the byte where the file ends too early.
+  /// Errors: kInvalidData, naming `what` and the offset at which the file ends.
   template <typename T>
   Result<T> read(std::string_view what) {
     if (remaining() < sizeof(T)) return truncated(what);
@@ -36,7 +36,7 @@ class Cursor {
     return v;
   }
 
-  /// `bytes` raw bytes, in place.
+  /// `bytes` raw bytes, not copied.
   Result<const uint8_t*> take(uint64_t bytes, std::string_view what) {
     if (remaining() < bytes) return truncated(what);
     const uint8_t* p = data_ + position_;
@@ -44,7 +44,7 @@ class Cursor {
     return p;
   }
 
-  /// A u64 length, then the bytes, in place.
+  /// A u64 length, then that many bytes, not copied.
   Result<std::string_view> read_string(std::string_view what);
 
  private:

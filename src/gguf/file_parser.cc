@@ -12,8 +12,7 @@ namespace {
 
 std::string str(uint64_t n) { return std::to_string(n); }
 
-// The smallest encodings: a key of one byte with a value of one byte; a name of one byte with one
-// dimension.
+// The smallest encodings: a one-byte key with a one-byte value; a one-byte name with one dimension.
 constexpr uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;
 constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
@@ -64,7 +63,7 @@ Result<Array> read_strings(Cursor& in, uint64_t count, std::string_view what) {
 
 Error unknown_type(std::string_view what, uint32_t type) {
   return invalid_data(std::string(what) + " has the unknown value type " + str(type) +
-                      "; the file is damaged or of a newer format");
+                      "; the file is damaged or of a newer version of the format");
 }
 
 Result<Array> read_array(Cursor& in, std::string_view what) {
@@ -96,8 +95,9 @@ Result<Array> read_array(Cursor& in, std::string_view what) {
     case ValueType::kString:
       return read_strings(in, count, what);
     case ValueType::kArray:
-      return invalid_data(std::string(what) +
-                          " is an array of arrays, which no known model uses; it is not read");
+      return invalid_data(
+          std::string(what) +
+          " is an array of arrays, which is not supported; no known model uses one");
   }
   return unknown_type(what, type);
 }
@@ -150,7 +150,7 @@ Result<Value> read_value(Cursor& in, uint32_t type, std::string_view what) {
   return unknown_type(what, type);
 }
 
-// One tensor's entry. `offset` is still relative to the data section.
+// Parses one tensor's entry. `offset` is still relative to the data section.
 Result<TensorInfo> read_tensor_info(Cursor& in, uint64_t index) {
   const std::string label = "the entry of tensor " + str(index);
   TensorInfo t;
@@ -180,15 +180,15 @@ Result<TensorInfo> read_tensor_info(Cursor& in, uint64_t index) {
   const DTypeInfo* info = find_dtype(type);
   if (info == nullptr) {
     return invalid_data(who + " has the unknown element type " + str(type) +
-                        "; the file is damaged or uses a format this program does not know");
+                        "; the file is damaged or uses a type that is not supported");
   }
   t.type = info->type;
   const auto block = static_cast<uint64_t>(info->block_elements);
   const auto block_bytes = static_cast<uint64_t>(info->block_bytes);
   if (static_cast<uint64_t>(t.dims[0]) % block != 0) {
     return invalid_data(who + " has rows of " + str(static_cast<uint64_t>(t.dims[0])) +
-                        " elements, which is no multiple of the " + str(block) + " of a block of " +
-                        std::string(info->name));
+                        " elements, which is not a multiple of the " + str(block) +
+                        " of a block of " + std::string(info->name));
   }
   if (elements / block > std::numeric_limits<uint64_t>::max() / block_bytes) {
     return invalid_data(who + " would take more than 2^64 bytes");
@@ -220,7 +220,7 @@ Status Parser::parse() {
   Cursor in(data_, size_);
   CHIMERE_TRY(const uint32_t magic, in.read<uint32_t>("the magic number"));
   if (magic != kMagic) {
-    return invalid_data("this is no GGUF file: it does not begin with the letters GGUF");
+    return invalid_data("this is not a GGUF file: it does not begin with the letters GGUF");
   }
   CHIMERE_TRY(out_.version, in.read<uint32_t>("the version number"));
   const uint32_t version = out_.version;
@@ -304,7 +304,7 @@ Status Parser::place_tensors(uint64_t after_entries) {
   for (TensorInfo& t : tensors) {
     if (t.offset % align != 0) {
       return invalid_data("tensor " + quoted(t.name) + " lies at offset " + str(t.offset) +
-                          ", which is no multiple of the alignment " + str(align));
+                          ", which is not a multiple of the alignment " + str(align));
     }
     if (t.offset > available || t.bytes > available - t.offset) {
       return invalid_data("tensor " + quoted(t.name) + " (" + str(t.bytes) + " bytes at offset " +

@@ -1,4 +1,4 @@
-// Reads and checks the bytes of one GGUF file.
+// Parses and validates the bytes of one GGUF file.
 #ifndef CHIMERE_GGUF_FILE_PARSER_H_
 #define CHIMERE_GGUF_FILE_PARSER_H_
 
@@ -14,8 +14,8 @@ struct ParsedFile {
   Contents contents;  ///< tensors point into the bytes
 };
 
-/// Every count, string, type, shape, offset and overlap is checked against `size` before anything
-/// is trusted. Errors: kInvalidData.
+/// Checks every count, string, type, shape, offset and overlap against `size` before using it.
+/// Errors: kInvalidData.
 Result<ParsedFile> parse_file(const uint8_t* data, uint64_t size);
 
 }  // namespace chimere::gguf

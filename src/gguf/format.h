@@ -31,7 +31,7 @@ enum class ValueType : uint32_t {
   kF64 = 12,
 };
 
-/// Tensor data wants aligned reads of up to 8 bytes, so smaller alignments are refused.
+/// Tensor data is read in aligned units of up to 8 bytes, so smaller alignments are refused.
 inline bool valid_alignment(uint64_t a) { return a >= 8 && a <= UINT32_MAX && (a & (a - 1)) == 0; }
 inline uint64_t align_up(uint64_t n, uint64_t alignment) {
   return (n + alignment - 1) / alignment * alignment;

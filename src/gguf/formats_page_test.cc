@@ -19,7 +19,7 @@ struct Example {
   std::map<size_t, float> elements;
 };
 
-// "offset: hex hex ...  comment" or "x[index] = value".
+// Lines "offset: hex hex ...  comment" or "x[index] = value".
 void parse_line(const std::string& line, Example& example) {
   size_t index = 0;
   float value = 0;

@@ -1,4 +1,4 @@
-// Damaged and hostile files: each must give a clear error or a valid reader, within bounded memory.
+// Damaged and hostile files: each must give a clear error or a valid reader, in bounded memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -35,7 +35,7 @@ void counted_free(void* p) noexcept {
 
 }  // namespace
 
-// The whole program counts, so that a reader that trusts a count in the file is caught.
+// Counts allocations of the whole program, to detect a reader that trusts a count in the file.
 void* operator new(size_t n) { return counted(n); }
 void* operator new[](size_t n) { return counted(n); }
 void operator delete(void* p) noexcept { counted_free(p); }
@@ -48,12 +48,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Opens `bytes`, walks over what opens, and checks the memory taken. Returns the error, or "".
+/// Opens `bytes`, walks over the reader, and checks its memory use. Returns the error, or "".
 std::string open_and_walk(const std::vector<uint8_t>& bytes) {
   const size_t before = allocated;
   peak = before;
   auto r = Reader::from_bytes(bytes.data(), bytes.size());
-  EXPECT_LE(peak - before, 16 * bytes.size() + 65536) << "memory is out of proportion";
+  EXPECT_LE(peak - before, 16 * bytes.size() + 65536)
+      << "memory use is out of proportion to the file";
   if (r.ok()) {
     EXPECT_EQ(testing::walk(**r, bytes.data(), bytes.size()), "");
     return "";
@@ -64,7 +65,7 @@ std::string open_and_walk(const std::vector<uint8_t>& bytes) {
   return r.error().message;
 }
 
-/// Raw bytes of a file, written without any check.
+/// Builds a file's bytes without any check.
 class Raw {
  public:
   template <typename T>
@@ -120,7 +121,7 @@ TEST(HostileFile, CutAtEveryByte) {
   const TensorInfo& last = (*r)->tensors().back();
   const uint64_t needed = last.offset + last.bytes;
   for (size_t n = 0; n < whole.size(); ++n) {
-    // A copy of exactly n bytes, so that the address sanitizer sees any read behind it.
+    // A copy of exactly n bytes, so that the address sanitizer detects any read past the end.
     const std::vector<uint8_t> cut(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(n));
     EXPECT_EQ(open_and_walk(cut).empty(), n >= needed) << n;
   }
@@ -141,7 +142,7 @@ TEST(HostileFile, FlippedBits) {
     refused += open_and_walk(damaged).empty() ? 0 : 1;
     if (::testing::Test::HasFailure()) return;
   }
-  // Flips in strings and tensor data leave a valid file; most others cannot.
+  // Flips in strings and tensor data leave a valid file; most others do not.
   EXPECT_GT(refused, kRuns / 4);
   EXPECT_LT(refused, kRuns);
 }
@@ -167,7 +168,7 @@ TEST(HostileFile, Noise) {
   for (int run = 0; run < 5000; ++run) {
     Raw r = header(random() % 4, random() % 4, 2 + random() % 2);
     const size_t n = random() % 400;
-    // Small numbers are as likely as noise: they get further.
+    // Small numbers are as likely as random ones, because parsing gets further with them.
     for (size_t i = 0; i < n; ++i) {
       r.put(static_cast<uint8_t>(random() % 3 == 0 ? random() : random() % 10));
     }
@@ -179,7 +180,7 @@ TEST(HostileFile, Noise) {
 TEST(HostileFile, Headers) {
   EXPECT_THAT(open_and_walk({}), HasSubstr("ends at byte 0"));
   EXPECT_THAT(open_and_walk(Raw().u32(0x12345678).u32(3).u64(0).u64(0).bytes()),
-              HasSubstr("no GGUF"));
+              HasSubstr("not a GGUF"));
   EXPECT_THAT(open_and_walk(header(0, 0, 1).bytes()), HasSubstr("version 1"));
   EXPECT_THAT(open_and_walk(header(0, 0, 4).bytes()), HasSubstr("version 4"));
   EXPECT_THAT(open_and_walk(header(0, 0, 3U << 24).bytes()), HasSubstr("big-endian"));
@@ -230,7 +231,7 @@ TEST(HostileFile, Metadata) {
                                 .u32(2)
                                 .bytes()),
               HasSubstr("'twin' appears twice"));
-  // Names are shown harmlessly.
+  // Names are escaped in messages.
   EXPECT_THAT(open_and_walk(header(0, 1).text("\x1b[2J\n").u32(99).u64(0).bytes()),
               HasSubstr("'\\x1b[2J\\x0a'"));
 }
@@ -280,9 +281,9 @@ TEST(HostileFile, Shapes) {
   EXPECT_THAT(with({uint64_t{1} << 62}, kF32Type), HasSubstr("more than 2^64 bytes"));
   EXPECT_THAT(with({uint64_t{1} << 61}, kF32Type), HasSubstr("reaches beyond"));
   EXPECT_THAT(with({1025}, kF32Type), HasSubstr("reaches beyond"));
-  EXPECT_THAT(with({33}, kQ8Type), HasSubstr("no multiple of the 32"));
-  EXPECT_THAT(with({16, 2}, kQ8Type), HasSubstr("no multiple of the 32"));
-  // Types that ggml once had, has for other uses, or never had.
+  EXPECT_THAT(with({33}, kQ8Type), HasSubstr("not a multiple of the 32"));
+  EXPECT_THAT(with({16, 2}, kQ8Type), HasSubstr("not a multiple of the 32"));
+  // Types that ggml removed, uses for other purposes, or never had.
   for (const uint32_t type : {4U, 5U, 9U, 15U, 31U, 38U, 100U, 0xffffffffU}) {
     EXPECT_THAT(with({256}, type), HasSubstr("unknown element type " + std::to_string(type)));
   }
@@ -304,10 +305,10 @@ TEST(HostileFile, Places) {
   EXPECT_THAT(with(0, 32), HasSubstr("'one' and 'two' overlap"));
   EXPECT_THAT(with(0, 0), HasSubstr("overlap"));
   EXPECT_THAT(with(32, 64), HasSubstr("overlap"));
-  EXPECT_THAT(with(1, 96), HasSubstr("no multiple of the alignment"));
+  EXPECT_THAT(with(1, 96), HasSubstr("not a multiple of the alignment"));
   EXPECT_THAT(with(96, 0), HasSubstr("reaches beyond"));
   EXPECT_THAT(with(0, 128), HasSubstr("reaches beyond"));
-  // Offsets whose sum with a length or with the section's start wraps.
+  // Offsets whose sum with a length or with the section's start overflows.
   for (uint64_t offset = kHuge - 31; offset > kHuge - 4096; offset -= 32) {
     EXPECT_THAT(with(0, offset), HasSubstr("reaches beyond"));
   }
@@ -356,8 +357,8 @@ TEST(HostileFile, PartsOfSplitModelsAreRefused) {
                              .bytes());
   };
   EXPECT_THAT(place(2, 9), HasSubstr("part 3 of 3 of a split model"));
-  EXPECT_THAT(place(3, 9), HasSubstr("no number from 0 to 2"));
-  EXPECT_THAT(place(-1, 9), HasSubstr("no number from 0 to 2"));
+  EXPECT_THAT(place(3, 9), HasSubstr("not a number from 0 to 2"));
+  EXPECT_THAT(place(-1, 9), HasSubstr("not a number from 0 to 2"));
   EXPECT_THAT(place(0, -9), HasSubstr("'split.tensors.count'"));
 }
 

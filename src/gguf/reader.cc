@@ -31,7 +31,7 @@ Result<OpenFile> open_file(const std::string& path) {
   OpenFile out;
   CHIMERE_TRY(out.file, MappedFile::open(path));
   auto parsed = parse_file(out.file.data(), out.file.size());
-  // What a file that changes meanwhile says of itself is not worth a message.
+  // Do not report errors in the content of a file that changed while it was read.
   CHIMERE_CHECK_OK(out.file.check_unchanged());
   if (!parsed.ok()) return in_file(path, parsed.error());
   out.parsed = std::move(parsed).value();
@@ -87,7 +87,7 @@ Result<std::unique_ptr<Reader>> Reader::from_bytes(const void* data, size_t size
   CHIMERE_TRY(const SplitPlace place, split_place(parsed.contents));
   if (place.count > 1) {
     return unsupported("this is " + place.text() +
-                       " of a split model; it must be opened as a file, beside the others");
+                       " of a split model; open it as a file, beside the other parts");
   }
   impl.bytes = size;
   impl.version = parsed.version;

@@ -100,12 +100,12 @@ TEST(Reader, LookUpsNameTheMissingOrMistypedKey) {
   EXPECT_EQ(r.find_strings("general.architecture"), nullptr);
 }
 
-TEST(Reader, ReportsAFileThatIsAbsentOrNoFile) {
+TEST(Reader, ReportsAMissingPathAndADirectory) {
   EXPECT_EQ(Reader::open(temporary("none")).error().code, Error::Code::kNotFound);
   EXPECT_EQ(Reader::open(::testing::TempDir()).error().code, Error::Code::kIo);
 }
 
-TEST(Reader, SeesThatTheFileWasCutUnderItsMapping) {
+TEST(Reader, DetectsThatTheMappedFileWasTruncated) {
   const std::string path = temporary("cut.gguf");
   ASSERT_TRUE(example().write(path).ok());
   auto opened = Reader::open(path);
@@ -135,7 +135,7 @@ TEST(Writer, RefusesTensorsThatDoNotFitTheirShape) {
   EXPECT_FALSE(w.add_tensor("t", {64}, DType::kQ8_0, q.data(), 68).ok());
 }
 
-TEST(Writer, TensorsMayBeMadeWhileTheFileIsWritten) {
+TEST(Writer, TensorsMayBeComputedWhileTheFileIsWritten) {
   const std::string path = temporary("made.gguf");
   Writer made;
   Writer copied;
@@ -153,10 +153,10 @@ TEST(Writer, TensorsMayBeMadeWhileTheFileIsWritten) {
   ASSERT_TRUE(made.write(path).ok());
   EXPECT_EQ(std::filesystem::file_size(path), copied.bytes().size());
 
-  const auto fails = [](std::span<uint8_t>) -> Status { return io_error("no such luck"); };
+  const auto fails = [](std::span<uint8_t>) -> Status { return io_error("the fill failed"); };
   ASSERT_TRUE(made.add_tensor("bad", {1}, DType::kF32, 4, fails).ok());
   EXPECT_TRUE(made.bytes().empty());
-  EXPECT_EQ(made.write(path + "2").error().message, "no such luck");
+  EXPECT_EQ(made.write(path + "2").error().message, "the fill failed");
   EXPECT_FALSE(std::filesystem::exists(path + "2"));
   EXPECT_FALSE(std::filesystem::exists(path + "2.partial"));
   std::filesystem::remove(path);

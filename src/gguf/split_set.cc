@@ -24,8 +24,8 @@ Result<int64_t> integer(const Contents& contents, std::string_view key, int64_t 
     if (u != nullptr && *u <= static_cast<uint64_t>(max)) n = static_cast<int64_t>(*u);
   }
   if (n < min || n > max) {
-    return invalid_data("the file is a part of a split model, but its key " + quoted(key) +
-                        " is missing or no number from " + std::to_string(min) + " to " +
+    return invalid_data("the file is part of a split model, but its key " + quoted(key) +
+                        " is missing or not a number from " + std::to_string(min) + " to " +
                         std::to_string(max));
   }
   return n;
@@ -39,7 +39,7 @@ std::string split_suffix(int64_t number, int64_t count) {
   return "-" + digits(number + 1) + "-of-" + digits(count) + ".gguf";
 }
 
-/// Keys that say something of the file they stand in only.
+/// Keys that apply only to the file that contains them.
 bool own_key(std::string_view key) { return key == kNumberKey || key == kAlignmentKey; }
 
 }  // namespace
@@ -66,9 +66,9 @@ std::string split_path(const std::string& prefix, int64_t number, int64_t count)
 Result<std::string> split_prefix(const std::string& path, const SplitPlace& place) {
   const std::string suffix = split_suffix(place.number, place.count);
   if (!path.ends_with(suffix)) {
-    return invalid_data("this is " + place.text() +
-                        " of a split model, so its name must end in \"" + suffix +
-                        "\" for the others to be found; give all parts their names back");
+    return invalid_data(
+        "this is " + place.text() + " of a split model, so its name must end in \"" + suffix +
+        "\" for the other parts to be found; restore the original names of all parts");
   }
   return path.substr(0, path.size() - suffix.size());
 }
@@ -84,29 +84,30 @@ Result<Contents> join_parts(std::vector<Contents> parts, const std::vector<std::
                           std::to_string(place.tensors) + " tensors in all, where " +
                           SplitPlace{static_cast<int64_t>(i), first.count}.text() + " with " +
                           std::to_string(first.tensors) +
-                          " was expected: the parts are not of one model");
+                          " was expected: the parts belong to different models");
     }
     for (const std::string& key : parts[i].keys()) {
       const Value* known = all.find(key);
       if (known == nullptr) {
         all.add_key(key, *parts[i].find(key));
       } else if (!own_key(key) && *known != *parts[i].find(key)) {
-        return invalid_data("the key " + quoted(key) + " of " + paths[i] +
-                            " differs from that of the parts before it: they are not of one model");
+        return invalid_data(
+            "the key " + quoted(key) + " of " + paths[i] +
+            " differs from that of the previous parts: they belong to different models");
       }
     }
     for (TensorInfo& tensor : parts[i].tensors()) {
       const std::string name = tensor.name;
       if (!all.add_tensor(std::move(tensor))) {
         return invalid_data("tensor " + quoted(name) + " of " + paths[i] +
-                            " is in one of the parts before it too");
+                            " is also in one of the previous parts");
       }
     }
   }
   if (static_cast<int64_t>(all.tensors().size()) != first.tensors) {
     return invalid_data("the parts hold " + std::to_string(all.tensors().size()) +
-                        " tensors, but say that they are " + std::to_string(first.tensors) +
-                        ": one of them is of another model or was cut");
+                        " tensors, but their keys say " + std::to_string(first.tensors) +
+                        ": one of them belongs to another model or is truncated");
   }
   return all;
 }

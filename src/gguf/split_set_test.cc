@@ -82,7 +82,7 @@ TEST_F(SplitSet, EveryPartOpensTheWholeModel) {
   }
 }
 
-TEST_F(SplitSet, ATensorLargerThanAPartHasOneToItself) {
+TEST_F(SplitSet, ATensorLargerThanAPartHasItsOwnPart) {
   EXPECT_EQ(write(example(), "model", 1).size(), 6U);
   EXPECT_EQ(write(example(), "all", 1 << 20).size(), 1U);
   EXPECT_EQ(error(path("all-00001-of-00001.gguf")), "");
@@ -96,13 +96,13 @@ TEST_F(SplitSet, AMissingPartIsNamed) {
   EXPECT_EQ(Reader::open(paths[0]).error().code, Error::Code::kNotFound);
 }
 
-TEST_F(SplitSet, ARenamedPartIsToldItsName) {
+TEST_F(SplitSet, TheErrorForARenamedPartGivesItsName) {
   const auto paths = write(example(), "model", 128);
   fs::rename(paths[0], path("model.gguf"));
   EXPECT_THAT(error(path("model.gguf")), HasSubstr("must end in \"-00001-of-00003.gguf\""));
 }
 
-TEST_F(SplitSet, PartsOfAnotherSetAreFoundOut) {
+TEST_F(SplitSet, PartsOfAnotherSetAreDetected) {
   const auto paths = write(example(), "model", 128);
   const auto replace = [&](size_t part, const Writer& other, uint64_t max_bytes, size_t with) {
     const auto others = write(other, "other", max_bytes);
@@ -135,7 +135,7 @@ void write_part(const std::string& file, int number, int tensors, const char* te
   ASSERT_TRUE(w.write(file).ok());
 }
 
-TEST_F(SplitSet, ContradictionsBetweenPartsAreNamed) {
+TEST_F(SplitSet, ErrorsNameInconsistenciesBetweenParts) {
   const std::string first = split_path(path("m"), 0, 2);
   const std::string second = split_path(path("m"), 1, 2);
   write_part(first, 0, 2, "a", "test");
@@ -145,15 +145,15 @@ TEST_F(SplitSet, ContradictionsBetweenPartsAreNamed) {
   EXPECT_THAT(error(first), HasSubstr("the key 'general.architecture' of " + second + " differs"));
   write_part(second, 1, 2, "a", "test");
   EXPECT_THAT(error(first),
-              HasSubstr("tensor 'a' of " + second + " is in one of the parts before"));
+              HasSubstr("tensor 'a' of " + second + " is also in one of the previous parts"));
   write_part(first, 0, 3, "a", "test");
   write_part(second, 1, 3, "b", "test");
-  EXPECT_THAT(error(second), HasSubstr("hold 2 tensors, but say that they are 3"));
+  EXPECT_THAT(error(second), HasSubstr("hold 2 tensors, but their keys say 3"));
   std::ofstream(second) << "GGUF";
   EXPECT_THAT(error(first), HasSubstr(second + ": the file ends"));
 }
 
-TEST_F(SplitSet, ACutPartIsNoticed) {
+TEST_F(SplitSet, ATruncatedPartIsDetected) {
   const auto paths = write(example(), "model", 128);
   auto reader = Reader::open(paths[0]);
   ASSERT_TRUE(reader.ok());

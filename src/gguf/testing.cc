@@ -9,7 +9,7 @@
 namespace chimere::gguf::testing {
 namespace {
 
-// Every typed look-up must either work or say something.
+// Every typed look-up must either succeed or give a message.
 template <typename T>
 bool answers(const Result<T>& r) {
   return r.ok() || !r.error().message.empty();

@@ -127,7 +127,7 @@ Status Writer::add_tensor(std::string_view name, const std::vector<int64_t>& dim
   }
   if (dims[0] % info.block_elements != 0) {
     return invalid_argument(who + " has rows of " + std::to_string(dims[0]) +
-                            " elements, which is no multiple of the block of " +
+                            " elements, which is not a multiple of the block of " +
                             std::string(info.name));
   }
   const uint64_t blocks = static_cast<uint64_t>(elements / info.block_elements);
@@ -144,7 +144,7 @@ Status Writer::add_tensor(std::string_view name, const std::vector<int64_t>& dim
 Status Writer::check() const {
   if (!valid_alignment(alignment_)) {
     return invalid_argument("the alignment " + std::to_string(alignment_) +
-                            " must be a power of two from 8 on");
+                            " must be a power of two of at least 8");
   }
   for (const Key& k : keys_) {
     if (k.name.empty() || k.name.size() > kMaxKeyBytes) {
@@ -156,7 +156,7 @@ Status Writer::check() const {
   return {};
 }
 
-// Everything before the tensor data, padded to its start.
+// Everything before the tensor data, padded to where it starts.
 std::vector<uint8_t> Writer::header(std::span<const Key> keys,
                                     std::span<const Tensor> tensors) const {
   Bytes out;
@@ -212,7 +212,7 @@ Status Writer::write_file(const std::string& path, std::span<const Key> keys,
     }
     out.close();
     if (status.ok() && out.fail()) {
-      status = io_error("cannot write " + partial + ": no permission or no room there");
+      status = io_error("cannot write " + partial + ": no permission, or the disk is full");
     }
   }
   std::error_code failure;
@@ -248,7 +248,7 @@ Result<std::vector<std::string>> Writer::write_split(const std::string& prefix, 
   }
   if (parts.size() > kMaxSplits) {
     return invalid_argument("the model would have " + std::to_string(parts.size()) +
-                            " parts, more than the format can count; allow larger ones");
+                            " parts, more than the format can count; allow larger parts");
   }
   std::vector<std::string> paths;
   for (size_t i = 0; i < parts.size(); ++i) {

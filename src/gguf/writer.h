@@ -16,10 +16,9 @@
 
 namespace chimere::gguf {
 
-/// Collects metadata and tensors, then writes the file (to a temporary name, then renamed).
-/// Setting a key again replaces its value and keeps its place. An impossible key (empty or longer
-/// than 65535 bytes) or alignment (no power of two from 8 on) is remembered and reported by
-/// write().
+/// Collects metadata and tensors, then writes the file (under a temporary name, then renamed).
+/// Setting a key again replaces its value and keeps its position. An invalid key (empty or longer
+/// than 65535 bytes) or alignment (not a power of two of at least 8) is reported by write().
 class Writer {
  public:
   explicit Writer(uint32_t alignment = 32);
@@ -34,13 +33,13 @@ class Writer {
   void set_i32s(std::string_view key, const std::vector<int32_t>& v);
   void set_f32s(std::string_view key, const std::vector<float>& v);
 
-  /// dims in GGUF order (contiguous first). The bytes are copied.
-  /// Errors: a duplicate name, a size that does not fit the shape and type.
+  /// dims in GGUF order (contiguous dimension first). The bytes are copied.
+  /// Errors: a duplicate name, a size that does not match shape and type.
   Status add_tensor(std::string_view name, const std::vector<int64_t>& dims, DType type,
                     const void* data, uint64_t bytes);
 
-  /// The same for bytes that are made when the file is written, one tensor at a time: `fill` gets a
-  /// buffer of `bytes`, whose contents it replaces.
+  /// The same for data that is computed when the file is written, one tensor at a time: `fill` must
+  /// write all of a buffer of `bytes` bytes.
   using Fill = std::function<Status(std::span<uint8_t>)>;
   Status add_tensor(std::string_view name, const std::vector<int64_t>& dims, DType type,
                     uint64_t bytes, Fill fill);
@@ -48,12 +47,12 @@ class Writer {
   /// Errors: kIo, kInvalidArgument (keys, alignment), those of a Fill.
   Status write(const std::string& path) const;
   /// Writes "<prefix>-00001-of-0000N.gguf" and so on (gguf/split_set.h), each with at most
-  /// `max_bytes` of tensors or with one tensor. The first has the metadata, and no tensors if
-  /// `metadata_apart`. Returns the paths. Errors: as write(); parts that were written before the
-  /// error remain.
+  /// `max_bytes` of tensors or with one tensor. The first holds the metadata, and no tensors if
+  /// `metadata_apart`. Returns the paths. Errors: those of write(); parts written before the error
+  /// remain.
   Result<std::vector<std::string>> write_split(const std::string& prefix, uint64_t max_bytes,
                                                bool metadata_apart = false) const;
-  /// The file's bytes (tests, fuzzing); empty where write() would report an error.
+  /// The file's bytes (tests, fuzzing); empty if write() would fail.
   std::vector<uint8_t> bytes() const;
 
  private:
@@ -71,7 +70,7 @@ class Writer {
 
   void set(std::string_view key, std::vector<uint8_t> value);
   Status check() const;
-  /// What the file at `path` begins with, and its tensors.
+  /// The header and metadata of the file at `path`, and its tensors.
   Status write_file(const std::string& path, std::span<const Key> keys,
                     std::span<const Tensor> tensors) const;
   std::vector<uint8_t> header(std::span<const Key> keys, std::span<const Tensor> tensors) const;

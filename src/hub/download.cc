@@ -44,7 +44,7 @@ std::string read_line(const std::string& path) {
   return line;
 }
 
-double seconds_asked_for(const HttpResponse& response) {
+double retry_after_seconds(const HttpResponse& response) {
   const std::string text = response.header("retry-after");
   int seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
@@ -57,19 +57,19 @@ Error refusal(const HttpResponse& response, const std::string& what) {
     case 401:
     case 403:
       return {Error::Code::kNotFound,
-              "The host does not let you have " + what + " (" + status +
+              "The host denies access to " + what + " (" + status +
                   "): it does not exist, or it needs a token (HF_TOKEN) of an account that has "
                   "accepted its terms."};
     case 404:
       return not_found("The host has no " + what.substr(what.starts_with("the ") ? 4 : 0) +
-                       " (404); check how it is written.");
+                       " (404); check the spelling.");
     case 429:
       return io_error(
-          "The host asks to come back later (429); try again in " +
-          std::to_string(static_cast<int>(std::max(60.0, seconds_asked_for(response)))) +
+          "The host limits the rate of requests (429); try again in " +
+          std::to_string(static_cast<int>(std::max(60.0, retry_after_seconds(response)))) +
           " seconds.");
     default:
-      return io_error("The host answered " + status + " when asked for " + what +
+      return io_error("The host responded with status " + status + " to the request for " + what +
                       "; try again later.");
   }
 }
@@ -89,16 +89,17 @@ Result<HttpResponse> persist(HttpClient& client, const std::string& what,
     if (result.status.ok() && status >= 200 && status < 300) return std::move(result.response);
     if (progress() != before) failures = 1;
     before = progress();
-    // Once bytes have come, an address that cannot be reached is a network that has gone away.
+    // After bytes have arrived, an unreachable address means that the network is down.
     const bool again = result.status.ok()
                            ? may_pass(status)
                            : result.transient || (result.transport && before != at_first);
     const double wait = std::max(0.25 * static_cast<double>(1 << std::min(failures, 5)),
-                                 seconds_asked_for(result.response));
+                                 retry_after_seconds(result.response));
     if (!again || failures >= kMaxFailures || wait > kLongestWait) {
       if (result.status.ok()) return refusal(result.response, what);
       Error error = std::move(result.status).error();
-      if (again) error.message += " What has come is kept: run the same command again to go on.";
+      if (again)
+        error.message += " The received part is kept: run the same command again to resume.";
       return error;
     }
     const auto until = std::chrono::steady_clock::now() + Seconds(wait);
@@ -116,7 +117,7 @@ Result<std::string> hash_file(const std::string& path) {
 
 namespace {
 
-/// The part of a file that has come, and what its bytes hash to.
+/// The received part of a file, and its running hash.
 class Partial {
  public:
   static Result<Partial> open(const Download& file) {
@@ -143,17 +144,17 @@ class Partial {
     if (size() == 0) return {};
     std::vector<std::string> headers = {"Range: bytes=" + std::to_string(size()) + "-"};
     const std::string etag = read_line(etag_path());
-    // Weak tags do not promise the same bytes (RFC 9110, 13.1.5).
+    // Weak tags do not guarantee identical bytes (RFC 9110, 13.1.5).
     if (etag.starts_with('"')) headers.push_back("If-Range: " + etag);
     return headers;
   }
   void remember(const std::string& etag) const { std::ofstream(etag_path()) << etag << '\n'; }
 
-  /// Checks and names the file, or throws it away.
+  /// Verifies and renames the file, or deletes it.
   Status finish(const Download& file) {
     if (const std::string sha = sha_.finish(); sha != file.sha256) {
       discard();
-      return invalid_data("What has come of '" + fs::path(file.path).filename().string() +
+      return invalid_data("The download of '" + fs::path(file.path).filename().string() +
                           "' is not what the host announced (its SHA-256 is wrong), and was "
                           "deleted; run the same command again.");
     }
@@ -185,7 +186,7 @@ Status download(HttpClient& client, const Download& file,
                 const std::function<void(int64_t)>& received) {
   CHIMERE_TRY(Partial partial, Partial::open(file));
   const std::string name = fs::path(file.path).filename().string();
-  int64_t moved = 0;  // bytes of this call, those that were fetched twice too
+  int64_t moved = 0;  // bytes received in this call, including those received twice
   const auto attempt = [&]() -> HttpResult {
     HttpGet get;
     get.url = file.url;
@@ -194,16 +195,16 @@ Status download(HttpClient& client, const Download& file,
       if (response.status == 206) {
         const auto range = parse_content_range(response.header("content-range"));
         if (range && range->first == partial.size() && range->total == file.size) return {};
-        return invalid_data("The host sends another part of '" + name + "' than it was asked for.");
+        return invalid_data("The host sent another part of '" + name + "' than requested.");
       }
-      // The whole file: at first, or because it has changed.
+      // The whole file: on the first request, or because it has changed.
       received(-partial.size());
       if (const std::string etag = response.header("etag"); !etag.empty()) partial.remember(etag);
       return partial.clear();
     };
     get.on_data = [&](std::string_view bytes) -> Status {
       if (partial.size() + static_cast<int64_t>(bytes.size()) > file.size) {
-        return invalid_data("The host sends more of '" + name + "' than it announced.");
+        return invalid_data("The host sent more of '" + name + "' than it announced.");
       }
       CHIMERE_CHECK_OK(partial.add(bytes));
       moved += static_cast<int64_t>(bytes.size());

@@ -1,4 +1,4 @@
-// One file over an unreliable connection.
+// Downloads one file over an unreliable connection.
 #ifndef CHIMERE_HUB_DOWNLOAD_H_
 #define CHIMERE_HUB_DOWNLOAD_H_
 
@@ -13,23 +13,24 @@ namespace chimere::hub {
 
 struct Download {
   std::string url;
-  std::string path;  ///< where the file belongs
+  std::string path;  ///< final location of the file
   int64_t size = 0;
   std::string sha256;
 };
 
-/// Calls attempt() until it succeeds, fails for good, or has failed six times in a row without
-/// progress() growing in between; waits longer and longer, or as long as the host asks for
-/// (Retry-After, at most two minutes). Turns HTTP errors into sentences. `what` is the thing asked
-/// for: "the repository a/b".
+/// Calls attempt() until it succeeds, fails permanently, or has failed six times in a row without
+/// progress() growing. Waits with exponential back-off, or as long as the host asks for
+/// (Retry-After, at most two minutes). Turns HTTP errors into sentences. `what` names the object:
+/// "the repository a/b".
 Result<HttpResponse> persist(HttpClient& client, const std::string& what,
                              const std::function<HttpResult()>& attempt,
                              const std::function<int64_t()>& progress);
 
-/// Fetches the file, continuing where an earlier call stopped, checks its SHA-256 and publishes it,
-/// with its checksum beside it. `received` is told of every piece, with a negative number when what
-/// was there has to be fetched again. Errors: kOutOfSpace, kInvalidData, kIo, kCancelled,
-/// kNotFound; what has come is kept, unless the checksum is wrong.
+/// Downloads the file, resuming where an earlier call stopped, verifies its SHA-256 and renames it
+/// to its final name, with its checksum beside it. `received` is called with the size of every
+/// piece, and with a negative number when earlier bytes must be downloaded again. Errors:
+/// kOutOfSpace, kInvalidData, kIo, kCancelled, kNotFound; received bytes are kept, unless the
+/// checksum is wrong.
 Status download(HttpClient& client, const Download& file,
                 const std::function<void(int64_t)>& received);
 

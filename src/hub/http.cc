@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxRedirects = 10;
 constexpr long kConnectSeconds = 30;
-constexpr long kStallSeconds = 60;  ///< without a byte
+constexpr long kStallSeconds = 60;  ///< without receiving a byte
 
 bool start_curl() {
   static const bool started = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
@@ -26,7 +26,7 @@ std::string lower_case(std::string text) {
 
 bool success(long status) { return status >= 200 && status < 300; }
 
-/// What the callbacks of one transfer share.
+/// State shared by the callbacks of one transfer.
 struct Transfer {
   const HttpGet* request = nullptr;
   const std::function<bool()>* interrupted = nullptr;
@@ -65,7 +65,7 @@ bool begin_body(Transfer& transfer) {
 size_t on_body(char* data, size_t, size_t size, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
   if (!begin_body(transfer)) return 0;
-  if (!success(transfer.response.status)) return size;  // what errors and redirects have to say
+  if (!success(transfer.response.status)) return size;  // ignore the bodies of errors and redirects
   transfer.failure = transfer.request->on_data({data, size});
   return transfer.failure.ok() ? size : 0;
 }
@@ -76,7 +76,7 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return transfer.cancelled ? 1 : 0;
 }
 
-/// Trying again cannot help: the name of the host, or its certificate, is wrong.
+/// Retrying cannot help: the host name or its certificate is wrong.
 bool is_lasting(CURLcode code) {
   constexpr std::array<CURLcode, 5> kLasting = {
       CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT, CURLE_COULDNT_RESOLVE_HOST,
@@ -130,20 +130,22 @@ HttpClient::~HttpClient() {
 Result<std::unique_ptr<HttpClient>> HttpClient::create(const std::string& endpoint,
                                                        std::string token,
                                                        std::function<bool()> interrupted) {
-  if (!start_curl()) return io_error("The library for downloads (libcurl) does not start.");
+  if (!start_curl()) return io_error("The download library (libcurl) cannot be initialised.");
   const std::string origin = origin_of(endpoint);
   if (origin.empty()) {
     return invalid_argument("'" + endpoint +
-                            "' is no address of a hub; set HF_ENDPOINT to one like "
+                            "' is not the address of a model hub; set HF_ENDPOINT to one such as "
                             "https://huggingface.co.");
   }
   if (std::ranges::any_of(token, [](unsigned char c) { return c <= 0x20 || c >= 0x7f; })) {
-    return invalid_argument("HF_TOKEN has characters that no token has; check how it was set.");
+    return invalid_argument(
+        "HF_TOKEN contains characters that are not valid in a token; check its value.");
   }
   std::unique_ptr<HttpClient> client(
       new HttpClient(origin, std::move(token), std::move(interrupted)));
   client->curl_->handle = curl_easy_init();
-  if (client->curl_->handle == nullptr) return out_of_memory("There is no memory for a download.");
+  if (client->curl_->handle == nullptr)
+    return out_of_memory("There is not enough memory for a download.");
   return client;
 }
 
@@ -182,7 +184,7 @@ HttpResult HttpClient::get_once(const HttpGet& request, const std::string& url,
   curl_slist_free_all(headers);
 
   HttpResult result;
-  if (code == CURLE_OK) (void)begin_body(transfer);  // an answer without a body
+  if (code == CURLE_OK) (void)begin_body(transfer);  // a response without a body
   if (const char* next = nullptr;
       curl_easy_getinfo(handle, CURLINFO_REDIRECT_URL, &next) == CURLE_OK && next != nullptr) {
     redirect = next;
@@ -217,7 +219,7 @@ HttpResult HttpClient::get(const HttpGet& request) {
     const std::string to = origin_of(next);
     if (to.empty() || (url.starts_with("https:") && !to.starts_with("https:"))) {
       result.status = invalid_data("The host " + origin_of(url) +
-                                   " redirects to an address that cannot be trusted.");
+                                   " redirects to an address that is not allowed.");
       return result;
     }
     url = next;

@@ -1,4 +1,4 @@
-// GET over HTTP(S), with libcurl.
+// An HTTP(S) GET client on top of libcurl.
 #ifndef CHIMERE_HUB_HTTP_H_
 #define CHIMERE_HUB_HTTP_H_
 
@@ -16,7 +16,8 @@ namespace chimere::hub {
 
 struct HttpResponse {
   long status = 0;
-  /// Of the last answer, names in lower case; "x-linked-etag" may come from a redirect before it.
+  /// Headers of the last response, names in lower case; "x-linked-etag" may come from a redirect
+  /// before it.
   std::map<std::string, std::string> headers;
 
   std::string header(const std::string& name) const;
@@ -25,29 +26,29 @@ struct HttpResponse {
 struct HttpGet {
   std::string url;
   std::vector<std::string> headers;  ///< "Name: value"
-  /// Called once before the body of a 2xx answer; an error ends the transfer with it.
+  /// Called once before the body of a 2xx response; an error aborts the transfer with it.
   std::function<Status(const HttpResponse&)> on_start;
-  /// The body of a 2xx answer, piece by piece; an error ends the transfer with it.
+  /// Called with each piece of the body of a 2xx response; an error aborts the transfer with it.
   std::function<Status(std::string_view)> on_data;
 };
 
-/// How a transfer ended.
+/// The outcome of a transfer.
 struct HttpResult {
-  Status status;           ///< an error: no answer came, or it broke off, or a callback failed
-  bool transport = false;  ///< the error is one of the connection, not of a callback
-  bool transient = false;  ///< trying again may help
+  Status status;           ///< an error: no response, an interrupted one, or a callback failed
+  bool transport = false;  ///< the error is the connection's, not a callback's
+  bool transient = false;  ///< retrying may help
   HttpResponse response;
 };
 
-/// One client for one host. Not thread-safe.
+/// A client for one host. Not thread-safe.
 ///
-/// The token is sent to the endpoint's origin (scheme, host and port) alone: redirects are followed
-/// here, one by one, at most ten, to http and https addresses, never from https to http; to any
-/// other origin they go without it.
+/// The token is sent only to the endpoint's origin (scheme, host and port). Redirects are followed
+/// here, at most ten, to http and https addresses but never from https to http; to any other origin
+/// they go without the token.
 class HttpClient {
  public:
-  /// `token`: may be empty. `interrupted` is asked now and then. Errors: kInvalidArgument (an
-  /// endpoint that is no http address, a token with line breaks).
+  /// `token` may be empty. `interrupted` is polled. Errors: kInvalidArgument (an endpoint that is
+  /// not an http address, a token with line breaks).
   static Result<std::unique_ptr<HttpClient>> create(const std::string& endpoint, std::string token,
                                                     std::function<bool()> interrupted);
   ~HttpClient();
@@ -68,7 +69,7 @@ class HttpClient {
   std::function<bool()> interrupted_;
 };
 
-/// "https://host:port" of an address, in lower case; empty if it is no http or https address.
+/// "https://host:port" of an address, in lower case; empty if it is not an http or https address.
 std::string origin_of(const std::string& url);
 
 }  // namespace chimere::hub

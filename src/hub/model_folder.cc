@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 constexpr int kMaxDepth = 6;
 constexpr const char* kPartial = ".part";
 
-/// Paths of regular files (links to files count) relative to the folder.
+/// Paths of regular files (including links to files) relative to the folder.
 std::vector<std::string> files_below(const std::string& folder) {
   std::vector<std::string> out;
   std::error_code error;
@@ -131,7 +131,7 @@ Result<LocalModel> find_local_model(const std::string& folder, const std::string
   }
   if (others.size() == 1) return *std::move(found);
   if (others.size() > 1) {
-    return not_found("'" + name + "' could be any of " + join(others) +
+    return not_found("'" + name + "' matches several models: " + join(others) +
                      "; write one of these names.");
   }
   return not_found("There is no model '" + name + "' in " + folder + ".");
@@ -149,7 +149,7 @@ Status remove_model(const std::string& folder, const LocalModel& model) {
          parent != root && parent.string().size() > root.string().size();
          parent = parent.parent_path()) {
       std::error_code full;
-      if (!fs::remove(parent, full)) break;  // only what is empty goes
+      if (!fs::remove(parent, full)) break;  // removes only empty folders
     }
   }
   return {};

@@ -1,5 +1,4 @@
-// The folder that pulled models live in: FOLDER/OWNER/NAME/FILE.gguf, and files that users put
-// there.
+// The model folder: pulled models as FOLDER/OWNER/NAME/FILE.gguf, and files that users put there.
 #ifndef CHIMERE_HUB_MODEL_FOLDER_H_
 #define CHIMERE_HUB_MODEL_FOLDER_H_
 
@@ -20,24 +19,24 @@ struct LocalModel {
   bool partial = false;  ///< an unfinished download
 };
 
-/// Everything in the folder, by name; split models whole or not at all. A folder that does not
-/// exist is empty.
+/// All models in the folder, by name; split models only if complete. A folder that does not exist
+/// is empty.
 std::vector<LocalModel> list_models(const std::string& folder);
 
-/// The model with this name: as list_models() gives it, with or without ".gguf"; as it was pulled,
-/// OWNER/NAME or OWNER/NAME:QUANT; or the file's name alone, if only one has it. Errors: kNotFound,
-/// also when several have it; the message names them.
+/// Finds a model by the name that list_models() gives, with or without ".gguf"; as it was pulled,
+/// OWNER/NAME or OWNER/NAME:QUANT; or by its file name alone, if that is unique. Errors: kNotFound,
+/// also for an ambiguous name; the message lists the matches.
 Result<LocalModel> find_local_model(const std::string& folder, const std::string& name);
 
-/// Deletes the model's files, its checksums and the folders that become empty. Errors: kIo.
+/// Deletes the model's files, their checksums and folders that become empty. Errors: kIo.
 Status remove_model(const std::string& folder, const LocalModel& model);
 
-/// Where a file of a repository belongs.
+/// Final path of a repository's file.
 std::string local_path(const std::string& folder, const std::string& repository,
                        const std::string& path);
-/// Of its unfinished download; the checksum keeps different contents apart.
+/// Path of its unfinished download; the checksum in the name distinguishes different contents.
 std::string partial_path(const std::string& path, const std::string& sha256);
-/// Of the checksum beside a finished file, in the form of sha256sum(1).
+/// Path of the checksum beside a finished file, in the format of sha256sum(1).
 std::string checksum_path(const std::string& path);
 
 }  // namespace chimere::hub

@@ -54,7 +54,7 @@ TEST_F(ModelFolder, ListsWholeModelsAndUnfinishedDownloads) {
   EXPECT_TRUE(list_models(folder_ + "/nowhere").empty());
 }
 
-TEST_F(ModelFolder, FindsByEveryNameThatIsClear) {
+TEST_F(ModelFolder, FindsByEveryUnambiguousName) {
   EXPECT_EQ(found("mine"), "mine");
   EXPECT_EQ(found("mine.gguf"), "mine");
   EXPECT_EQ(found("a/b/M-8B-Q8_0"), "a/b/M-8B-Q8_0");
@@ -62,7 +62,8 @@ TEST_F(ModelFolder, FindsByEveryNameThatIsClear) {
   EXPECT_EQ(found("a/b"), "a/b/M-8B-Q4_K_M");
   EXPECT_EQ(found("S"), "c/d/big/S");
   EXPECT_EQ(found("M-8B-Q4_K_M"), "a/b/M-8B-Q4_K_M");
-  EXPECT_THAT(found("M-8B-Q8_0"), HasSubstr("could be any of a/b/M-8B-Q8_0, c/d/M-8B-Q8_0"));
+  EXPECT_THAT(found("M-8B-Q8_0"),
+              HasSubstr("matches several models: a/b/M-8B-Q8_0, c/d/M-8B-Q8_0"));
   EXPECT_THAT(found("a/b:Q2_K"), HasSubstr("There are: Q4_K_M, Q8_0"));
   EXPECT_THAT(found("P-Q4_0"), HasSubstr("no model"));
   EXPECT_THAT(found("../mine"), HasSubstr("no model"));

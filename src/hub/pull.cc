@@ -25,12 +25,12 @@ std::string gigabytes(int64_t bytes) {
   return padded.substr(0, padded.size() - 1) + "." + padded.back() + " GB";
 }
 
-Error no_room(const PullOptions& options, int64_t needed, int64_t free) {
+Error no_space(const PullOptions& options, int64_t needed, int64_t free) {
   return {Error::Code::kOutOfSpace,
-          "The disk has too little room: " + gigabytes(needed) + " more are needed in " +
+          "The disk has too little space: " + gigabytes(needed) + " more are needed in " +
               options.folder + ", and " + gigabytes(free) +
-              " are free. Make room (`chimere list`, `chimere rm`) or set CHIMERE_MODELS to a "
-              "folder on another disk, and run the same command again; what has come is kept."};
+              " are free. Free some (`chimere list`, `chimere rm`) or set CHIMERE_MODELS to a "
+              "folder on another disk, and run the same command again; the received part is kept."};
 }
 
 int64_t free_space(const std::string& folder) {
@@ -52,11 +52,11 @@ class Puller {
     CHIMERE_TRY(const auto files, list_files());
     auto chosen = choose_model(files, name_.quant);
     if (!chosen.ok()) {
-      return not_found("The repository " + name_.repository + " has not what was asked for. " +
-                       chosen.error().message);
+      return not_found("The repository " + name_.repository +
+                       " does not contain the requested model. " + chosen.error().message);
     }
     model_ = *std::move(chosen);
-    // The first part last: with it the model is there.
+    // The first part is downloaded last: its presence marks a complete model.
     std::vector<Download> missing;
     for (auto f = model_.files.rbegin(); f != model_.files.rend(); ++f) {
       CHIMERE_TRY(Download d, describe(*f));
@@ -72,7 +72,7 @@ class Puller {
       const Status status = download(client_, d, [&](int64_t bytes) { count(d.path, bytes); });
       if (status.ok()) continue;
       if (status.error().code != Error::Code::kOutOfSpace) return status.error();
-      return no_room(options_, model_.size() - done_, free_space(options_.folder));
+      return no_space(options_, model_.size() - done_, free_space(options_.folder));
     }
     Pulled out;
     CHIMERE_TRY(out.model, find_local_model(options_.folder, name_.repository + "/" + model_.name));
@@ -84,7 +84,7 @@ class Puller {
   void count(const std::string& file, int64_t bytes) {
     done_ += bytes;
     if (opened_ == file) downloaded_ += std::max<int64_t>(0, bytes);
-    opened_ = file;  // the first count of a file is what was there already
+    opened_ = file;  // the first count of a file is what was already on disk
     progress_({file, done_, model_.size()});
   }
 
@@ -115,7 +115,7 @@ class Puller {
       std::ranges::move(some, std::back_inserter(files));
       url = next_page(response.header("link"));
       if (!url.empty() && origin_of(url) != origin) {
-        return invalid_data("The host's list of files goes on at another host.");
+        return invalid_data("The host's list of files continues on another host.");
       }
     }
     return files;
@@ -128,7 +128,7 @@ class Puller {
     d.size = file.size;
     d.sha256 = file.sha256;
     if (!d.sha256.empty()) return d;
-    // A host that does not list checksums may still give them with the file.
+    // A host that lists no checksums may still send them with the file.
     HttpGet get;
     get.url = d.url;
     get.headers = {"Range: bytes=0-0"};
@@ -142,12 +142,12 @@ class Puller {
     if (d.sha256.empty()) d.sha256 = sha256_of_etag(result.response.header("x-linked-etag"));
     if (d.sha256.empty()) {
       return unsupported("The host gives no SHA-256 of '" + file.path +
-                         "', so that a download could not be checked; nothing was downloaded.");
+                         "', so a download cannot be verified; nothing was downloaded.");
     }
     return d;
   }
 
-  /// The file is there and is the right one. What was put there by hand is hashed.
+  /// The file exists and is the right one. A file put there by hand is hashed.
   static Result<bool> is_here(const Download& d) {
     std::error_code error;
     const auto size = fs::file_size(d.path, error);
@@ -170,14 +170,14 @@ class Puller {
       fs::create_directories(fs::path(d.path).parent_path(), error);
       if (error) {
         return io_error("The folder " + fs::path(d.path).parent_path().string() +
-                        " cannot be made: " + error.message() +
-                        ". CHIMERE_MODELS names another model folder.");
+                        " cannot be created: " + error.message() +
+                        ". Set CHIMERE_MODELS to another folder.");
       }
       const auto there = fs::file_size(partial_path(d.path, d.sha256), error);
       needed += d.size - (error ? 0 : std::min(d.size, static_cast<int64_t>(there)));
     }
     const int64_t free = free_space(options_.folder);
-    return needed > free ? Status(no_room(options_, needed, free)) : Status();
+    return needed > free ? Status(no_space(options_, needed, free)) : Status();
   }
 
   HttpClient& client_;
@@ -201,7 +201,7 @@ Result<Pulled> pull(const ModelName& name, const PullOptions& options,
     auto here = find_local_model(options.folder, wanted);
     if (here.ok()) return Pulled{*std::move(here), 0};
     return not_found(here.error().message +
-                     " It cannot be downloaded while --offline (HF_HUB_OFFLINE) is set.");
+                     " It cannot be downloaded because --offline (HF_HUB_OFFLINE) is set.");
   }
   CHIMERE_TRY(const auto client, HttpClient::create(options.endpoint, options.token, interrupted));
   return Puller(*client, name, options, progress).run();

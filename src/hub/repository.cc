@@ -27,7 +27,7 @@ bool parse_number(std::string_view text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// A name as hosts allow them: letters, digits, ".", "-", "_".
+/// A name as hosts allow it: letters, digits, ".", "-", "_".
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name.size() <= 96 && name.front() != '.' &&
          std::ranges::all_of(name, [](char c) {
@@ -35,7 +35,7 @@ bool is_plain_name(std::string_view name) {
          });
 }
 
-/// "Q4_K_M" of "dir/Model-8B-Q4_K_M": the last piece of the name, with a "UD-" before it.
+/// "Q4_K_M" of "dir/Model-8B-Q4_K_M": the last part of the name, including a "UD-" before it.
 std::string quant_of(std::string_view model) {
   model.remove_prefix(std::min(model.size(), model.rfind('/') + 1));
   size_t begin = model.find_last_of("-.") + 1;  // npos + 1 is 0
@@ -67,7 +67,7 @@ Result<ModelName> parse_model_name(std::string_view text) {
   const bool quant_usable = colon == text.size() || safe_path(quant);
   if (!named || !quant_usable) {
     return invalid_argument("'" + std::string(text) +
-                            "' is no model of a hub: write OWNER/NAME or OWNER/NAME:QUANT, like "
+                            "' is not a model name: write OWNER/NAME or OWNER/NAME:QUANT, such as "
                             "someone/Some-Model-GGUF:Q4_K_M.");
   }
   return ModelName{std::string(repository), std::string(quant)};
@@ -80,7 +80,7 @@ bool safe_path(std::string_view path) {
   }
   while (!path.empty()) {
     const std::string_view name = path.substr(0, path.find('/'));
-    // A name that begins with a dot is hidden, or is "." or "..".
+    // Names that begin with a dot are hidden, or are "." or "..".
     if (name.empty() || name.front() == '.' || name.size() > 200) return false;
     path.remove_prefix(std::min(path.size(), name.size() + 1));
   }
@@ -117,7 +117,8 @@ std::string sha256_of_etag(std::string_view etag) {
 Result<std::vector<RepositoryFile>> parse_tree(std::string_view json) {
   const auto tree = nlohmann::json::parse(json, nullptr, false);
   if (!tree.is_array()) {
-    return invalid_data("The host's list of files is no JSON list; is HF_ENDPOINT a hub?");
+    return invalid_data(
+        "The host's list of files is not a JSON list; check that HF_ENDPOINT is a model hub.");
   }
   std::vector<RepositoryFile> files;
   const auto text = [](const nlohmann::json& object, const char* key) -> std::string {
@@ -241,7 +242,7 @@ std::vector<RepositoryModel> group_models(const std::vector<RepositoryFile>& fil
 Result<RepositoryModel> choose_model(const std::vector<RepositoryFile>& files,
                                      std::string_view quant) {
   const std::vector<RepositoryModel> models = group_models(files);
-  if (models.empty()) return not_found("There is no whole GGUF file in it.");
+  if (models.empty()) return not_found("It has no complete GGUF model.");
   if (quant.empty() && models.size() == 1) return models[0];
   const std::string_view wanted = quant.empty() ? "Q4_K_M" : quant;
   const RepositoryModel* found = nullptr;
@@ -250,12 +251,12 @@ Result<RepositoryModel> choose_model(const std::vector<RepositoryFile>& files,
     if (!same_text(m.quant, wanted)) continue;
     if (found != nullptr) {
       return not_found("Both '" + found->name + "' and '" + m.name + "' are called " +
-                       std::string(wanted) + "; write one of these names behind the colon.");
+                       std::string(wanted) + "; write one of these names after the colon.");
     }
     found = &m;
   }
   if (found != nullptr) return *found;
-  return not_found((quant.empty() ? std::string("It has several models; write which one behind a "
+  return not_found((quant.empty() ? std::string("It has several models; name one after a "
                                                 "colon")
                                   : "It has no " + std::string(quant)) +
                    ". There are: " + list_quants(models) + ".");

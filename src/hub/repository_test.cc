@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(ModelName, IsOwnerNameAndPerhapsAQuant) {
+TEST(ModelName, IsOwnerAndNameAndOptionalQuant) {
   EXPECT_EQ(parse_model_name("a/b")->repository, "a/b");
   EXPECT_EQ(parse_model_name("a/b")->quant, "");
   EXPECT_EQ(parse_model_name("some-one/Model_1.5-GGUF:q4_k_m")->quant, "q4_k_m");
@@ -46,7 +46,7 @@ TEST(Tree, GivesTheGgufFilesWithSizeAndChecksum) {
   EXPECT_EQ((*files)[1].sha256, "");
 }
 
-TEST(Tree, RefusesWhatIsHostile) {
+TEST(Tree, RefusesHostileLists) {
   for (const auto* bad :
        {"", "{}", "[", "null", R"([{"type":"file","path":"../x.gguf","size":1}])",
         R"([{"type":"file","path":"/etc/x.gguf","size":1}])",
@@ -59,7 +59,7 @@ TEST(Tree, RefusesWhatIsHostile) {
   EXPECT_TRUE(parse_tree(R"([1, null, {"type": 3}, {"type": "file", "path": 4}])")->empty());
 }
 
-TEST(Headers, AreReadAsTheirStandardsSay) {
+TEST(Headers, AreParsedByTheirStandards) {
   EXPECT_EQ(next_page(R"(<https://h/x?cursor=1>; rel="next")"), "https://h/x?cursor=1");
   EXPECT_EQ(next_page(R"(<https://h/a>; rel="prev", <https://h/b>; rel="next")"), "https://h/b");
   for (const auto* none : {"", "<", "<a", "<a>", R"(<a>; rel="last")", ">< rel=next"}) {
@@ -78,7 +78,7 @@ TEST(Headers, AreReadAsTheirStandardsSay) {
   EXPECT_EQ(percent_encoded("a b/ü#?%.gguf"), "a%20b/%C3%BC%23%3F%25.gguf");
 }
 
-TEST(Parts, AreToldByTheirNumbers) {
+TEST(Parts, AreRecognisedByTheirNumbers) {
   const auto part = parse_part("d/m-00002-of-00003.gguf");
   ASSERT_TRUE(part.has_value());
   EXPECT_EQ(part->model, "d/m");
@@ -108,7 +108,7 @@ TEST(Choice, IsByQuantWithoutRegardToCase) {
   ASSERT_TRUE(split.ok());
   ASSERT_EQ(split->files.size(), 2U);
   EXPECT_EQ(split->files[0].path, "big/M-BF16-00001-of-00002.gguf");
-  const auto missing = choose_model(all, "Q2_K");  // one of its parts is not there
+  const auto missing = choose_model(all, "Q2_K");  // one of its parts is missing
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().message, "It has no Q2_K. There are: Q4_K_M, UD-Q4_K_M, q8_0, BF16.");
   EXPECT_THAT(choose_model(files({"a-Q2_K.gguf", "b-Q2_K.gguf"}), "q2_k").error().message,

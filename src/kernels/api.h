@@ -1,10 +1,11 @@
-// The op set: what a model's forward pass is written in. Each op has a scalar oracle (ref/), a CPU
-// implementation (cpu/) and a CUDA one (cuda/); all follow docs/numerics.md, which fixes the order
-// of every sum, so that a row's result is the same bits in any batch, with any number of threads
-// and on any instruction set.
+// The op set: the operations that a model's forward pass is written in. Each op has a scalar oracle
+// (ref/), a CPU implementation (cpu/) and a CUDA one (cuda/). All follow docs/numerics.md, which
+// fixes the order of every sum, so that a row's result has the same bits in any batch, with any
+// number of threads and on any instruction set.
 //
 // Ops are coarse, take a ragged batch of rows of many sequences at once, and know no model.
-// Pointers are device memory. Shapes are checked by the model when it is loaded, not here. Ops may
+// Pointers are device memory. The model checks shapes when it is loaded; ops do not check them. Ops
+// may use scratch memory of the Ops object, so only one call at a time is allowed per object.
 // use scratch memory that belongs to the Ops object; one call at a time for each Ops object.
 #ifndef CHIMERE_KERNELS_API_H_
 #define CHIMERE_KERNELS_API_H_
@@ -22,18 +23,18 @@
 
 namespace chimere::kernels {
 
-/// Rows of a chunk are computed together (chunked delta rule); a chunk is complete within one step
-/// and its boundaries are a pure function of the token ids. Decode rows are computed one after the
-/// other. A row's arithmetic depends on its class and its token prefix only.
+/// Prefill rows of a chunk are computed together (chunked delta rule); a chunk is complete within
+/// one step and its boundaries are a pure function of the token ids. Decode rows are computed one
+/// after the other. A row's arithmetic depends only on its class and its token prefix.
 enum class RowClass : int32_t { kPrefill = 0, kDecode = 1 };
 
-/// Of docs/numerics.md; part of the key of every stored state.
+/// Version of docs/numerics.md; part of the key of every stored state.
 inline constexpr uint32_t kNumericsVersion = 2;
 
 inline constexpr int kMaxChunkRows = 64;
 inline constexpr int kKvPageTokens = 64;
 
-/// Consecutive rows of one sequence: one whole chunk (at most kMaxChunkRows rows) or any number of
+/// Consecutive rows of one sequence: one whole chunk (at most kMaxChunkRows rows), or any number of
 /// decode rows.
 struct Slice {
   int32_t sequence = 0;  ///< index into the step's sequences
@@ -42,7 +43,7 @@ struct Slice {
   RowClass row_class = RowClass::kDecode;
 };
 
-/// What a step's rows are. Rows of a sequence are contiguous and in order of position.
+/// The rows of a step. Rows of a sequence are contiguous and in order of position.
 struct BatchView {
   int32_t n_rows = 0;
   int32_t n_sequences = 0;
@@ -66,9 +67,9 @@ struct TopLogit {
   int32_t id = 0;
 };
 
-/// The largest logits of rows, [rows, count]: larger first, ties to the lower id. Tokens at
-/// -infinity are not among them: places that nothing is left for have id -1 and -infinity. A row
-/// with a NaN or +infinity has id -1 and +infinity in its first place.
+/// The largest logits of each row, [rows, count], in falling order, ties by rising id. Tokens at
+/// -infinity are excluded; unused places have id -1 and value -infinity. A row with a NaN or
+/// +infinity has id -1 and value +infinity in its first place.
 struct TopLogits {
   TopLogit* data = nullptr;
   int64_t rows = 0;
@@ -80,7 +81,7 @@ struct TopLogits {
 };
 inline constexpr int32_t kMaxTopLogits = 128;
 
-/// Logits of some tokens of each row, [rows, count].
+/// Gathered logits of selected tokens of each row, [rows, count].
 struct SelectedLogits {
   float* data = nullptr;
   int64_t rows = 0;
@@ -90,53 +91,54 @@ struct SelectedLogits {
 };
 inline constexpr int32_t kMaxSelectedLogits = 1024;
 
-/// The token that `choice` chooses from a row's largest logits; -1: there is none.
+/// The token that `choice` chooses from a row's largest logits; -1 if there is none.
 int32_t choose_token(std::span<const TopLogit> largest, const TokenChoice& choice);
 
-/// What a row's softmax is normalised by, and its entropy: sums over all its logits that are not
-/// -infinity, x = logit - largest, of e^x and x e^x, in the order of docs/numerics.md
-/// ("log_sum_exp"). Without any: largest = -infinity and sums of 0. Worth nothing if a logit is
-/// +infinity or a NaN.
+/// Log-sum-exp statistics of a row, from which the softmax's denominator and entropy follow: with x
+/// = logit - largest, over all logits that are not -infinity, the sums of e^x and of x e^x, in the
+/// order of docs/numerics.md ("log_sum_exp"). If all logits are -infinity: largest = -infinity and
+/// sums of 0. Undefined if a logit is +infinity or NaN.
 struct LogSumExp {
   double e = 0;
   double xe = 0;
   float largest = 0;
 };
 
-/// What a step gives: rows of logits, and of other rows the largest, with what else was asked of
-/// them.
+/// The results of a step: all logits of some rows; for other rows the largest logits and what else
+/// was requested.
 struct StepOutputs {
   ConstMatrixView logits;
   TopLogits top;
   SelectedLogits selected = {};  ///< rows of `top`, or none
-  LogSumExp* sums = nullptr;     ///< [top.rows]; nullptr: not asked for
-  int32_t* chosen = nullptr;     ///< [top.rows] tokens; nullptr: not asked for
+  LogSumExp* sums = nullptr;     ///< [top.rows]; nullptr: not requested
+  int32_t* chosen = nullptr;     ///< [top.rows] tokens; nullptr: not requested
 };
 
-/// A step: its rows, and what the host knows of them.
+/// The inputs of a step that the host knows.
 struct StepInputs {
   BatchView batch;
   std::span<const int32_t> tokens;       ///< [n_rows]
-  std::span<const int32_t> wanted_rows;  ///< rows of the step whose logits are wanted
-  std::span<const int32_t> selected;     ///< StepOutputs::listed: the tokens' ids; -1: none
-  int32_t pass = 0;  ///< which of the caller's passes: those of one number call the same ops
-  std::span<const TokenChoice> choices = {};  ///< StepOutputs::chosen: how
-  /// [n_rows]: the row's token is async_token_from[async_from[row]]; empty: it is the one of
-  /// `tokens`.
+  std::span<const int32_t> wanted_rows;  ///< rows of the step whose logits are requested
+  std::span<const int32_t>
+      selected;  ///< [top.rows, StepOutputs::selected.count] token ids; -1: none
+  int32_t pass =
+      0;  ///< identifies the caller's pass function: passes with the same number issue the same ops
+  std::span<const TokenChoice> choices = {};  ///< for StepOutputs::chosen
+  /// [n_rows]: the row's token is async_token_from[async_from[row]]; empty: it is tokens[row].
   std::span<const int32_t> async_from = {};
   const int32_t* async_token_from =
       nullptr;  ///< StepOutputs::chosen of the step before, in memory()
 };
 
-/// Fixed-size state of one layer for many sequences: slot s starts at base + s * slot_stride (in
-/// floats).
+/// Fixed-size state of one layer for many sequences: slot s starts at base + s * slot_stride, in
+/// floats.
 struct RecurrentView {
   float* base = nullptr;
   int64_t slot_stride = 0;
 };
 
-/// Gated delta-net layer. q and k heads have `head_dim` elements (a multiple of 16, at most 256),
-/// so have v heads. conv_kernel is 2 to 8.
+/// Shape of a gated delta-net layer. q, k and v heads have `head_dim` elements (a multiple of 16,
+/// at most 256). conv_kernel is 2 to 8.
 struct GdnShape {
   int n_k_heads = 0;
   int n_v_heads = 0;
@@ -154,8 +156,8 @@ struct GdnShape {
   }
 };
 
-/// What a gated delta-net layer reads and writes besides its inputs: see Ops::gdn_conv,
-/// Ops::gdn_scan and Ops::gated_rms_norm.
+/// Weights and states of a gated delta-net layer: see Ops::gdn_conv, Ops::gdn_scan and
+/// Ops::gated_rms_norm.
 struct GdnOperands {
   const float* conv_weight = nullptr;
   RecurrentView conv_state;
@@ -163,7 +165,7 @@ struct GdnOperands {
   const float* dt_bias = nullptr;
   RecurrentView scan_state;
   const float* norm = nullptr;
-  float eps = 0;  ///< of all its norms
+  float eps = 0;  ///< of all norms of the layer
 };
 
 /// n_heads is a multiple of n_kv_heads, head_dim a multiple of 16.
@@ -175,17 +177,17 @@ struct AttentionShape {
       0;  ///< the first rope_dims elements of a head are rotated, pairs (i, i + rope_dims / 2)
   float rope_base = 1e7F;
   float scale = 0;    ///< of the scores, usually 1 / sqrt(head_dim)
-  bool gated = true;  ///< every head has an output gate, behind its query
+  bool gated = true;  ///< every head has an output gate, stored after its query
 
-  /// From one head's query to the next one's.
+  /// Distance from one head's query to the next, in floats.
   int query_stride() const { return gated ? 2 * head_dim : head_dim; }
 };
 
 /// Paged keys and values of one layer: page p starts at base + p * page_bytes and holds
-/// kKvPageTokens positions. The layout inside a page is the implementation's own. Pools interleave
-/// layers, so page_bytes is a distance, at least what Ops::kv_page_bytes() asks for.
-/// Each type is one that is_kv_type() takes. Heads of quantised keys (values) are stored rotated:
-/// docs/numerics.md, "Rotated heads".
+/// kKvPageTokens positions. The layout inside a page is private to the implementation. Pools
+/// interleave layers, so page_bytes is a stride, at least Ops::kv_page_bytes(). Both types satisfy
+/// is_kv_type(). Heads of quantised keys or values are stored rotated: docs/numerics.md, "Rotated
+/// heads".
 struct KvView {
   uint8_t* base = nullptr;
   int64_t page_bytes = 0;
@@ -193,7 +195,8 @@ struct KvView {
   DType v_type = DType::kF16;
 };
 
-/// f32, f16, bf16, q8_0 and q4_0; head_dim must be a multiple of the last two's block of 32.
+/// f32, f16, bf16, q8_0 and q4_0. For the last two, head_dim must be a multiple of their block of
+/// 32.
 constexpr bool is_kv_type(DType t) {
   return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16 || t == DType::kQ8_0 ||
          t == DType::kQ4_0;
@@ -214,11 +217,11 @@ struct ExpertWeights {
 /// Which experts each row uses, in rank order (largest weight first; ties to the lower id).
 struct Routing {
   int n_used = 0;
-  int32_t* ids = nullptr;    ///< [rows, n_used]; -1 from some rank on: left out (keep_top_p)
+  int32_t* ids = nullptr;    ///< [rows, n_used]; -1 from some rank on: skipped (keep_top_p)
   float* weights = nullptr;  ///< [rows, n_used]
 };
 
-/// Experts that rows were sent to, of each layer that a row went through.
+/// Experts used by decode rows; a row counts once per expert layer.
 struct ExpertUse {
   int64_t rows = 0;
   int64_t experts = 0;
@@ -228,66 +231,65 @@ class Ops {
  public:
   virtual ~Ops() = default;
 
-  /// Where states and activations lie, and the weights that place() gave. The host's own unless an
-  /// implementation says otherwise.
+  /// The memory of states, activations and placed weights: the host's unless an implementation
+  /// overrides it.
   virtual Memory& memory() { return host_memory(); }
 
-  /// A weight matrix of the host's memory as the ops of this object read it: by default the same
-  /// view. A placed view may be cut behind any of its rows, but not begin elsewhere. Errors:
+  /// Copies a weight matrix from host memory to where this object's ops read it; by default returns
+  /// the same view. A placed view may be truncated after any row, but must start at row 0. Errors:
   /// kOutOfMemory, kIo.
   virtual Result<WeightView> place(const WeightView& w) { return w; }
-  /// The same for n floats that ops read by themselves (norms, convolutions, biases).
+  /// The same for n floats that ops read directly (norms, convolutions, biases).
   virtual Result<const float*> place_floats(const float* values, int64_t n);
-  /// The same for a layer's experts, in their places: moe_ffn knows them by `experts.data()`, which
-  /// must stay. `shared` may be nullptr.
+  /// The same for a layer's experts, in place: moe_ffn identifies them by `experts.data()`, so the
+  /// array must not move. `shared` may be nullptr.
   virtual Status place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared);
 
-  /// Sets out to compute a step: `pass` calls the ops, in an order that depends on nothing but
-  /// step.pass and the numbers of rows, sequences and wanted rows, and on memory that is the same
-  /// whenever these are. An implementation may keep what was asked for and do it again, without
-  /// calling `pass`, for a later step of the same kind. Where supports_overlap(), a second step may
-  /// be launched before the first one is waited for; it works behind that one, on the same memory.
-  /// Errors: kIo, kOutOfMemory; the states of the step's sequences are worth nothing then.
+  /// Starts a step. `pass` issues its ops in an order that depends only on step.pass and the
+  /// numbers of rows, sequences and requested rows, with the same addresses whenever these are
+  /// equal. An implementation may capture the ops (a CUDA graph) and replay them for a later step
+  /// with the same key, without calling `pass`. If supports_overlap(), a second step may be
+  /// launched before the first is waited for; it runs after it, on the same memory. Errors: kIo,
+  /// kOutOfMemory: discard the states of the step's sequences.
   virtual Status launch_step(const StepInputs& step, const StepOutputs& outputs,
                              const std::function<void()>& pass);
-  /// Waits for the step that was launched first. Returns its `outputs`, which the pass wrote, in
-  /// the host's memory, valid until the next step but one is launched. Errors as launch_step(),
-  /// which had none.
+  /// Waits for the oldest launched step. Returns its `outputs` in host memory, valid until the
+  /// launch after the next. Errors: those of launch_step() that it did not report.
   virtual Result<StepOutputs> wait_for_step();
-  /// One after the other, while no step is in flight.
+  /// launch_step() and wait_for_step(); no other step may be in flight.
   Result<StepOutputs> run_step(const StepInputs& step, const StepOutputs& outputs,
                                const std::function<void()>& pass);
-  /// In the midst of a pass with prefill rows, which is never kept for later steps: `steps` may
-  /// compute other steps, when what the pass has asked for so far is done. Errors: kIo.
+  /// Call it inside a pass with prefill rows, which is never captured: waits for the ops that the
+  /// pass has issued, then `steps` may compute other steps. Errors: kIo.
   virtual Status interleaved_step(const std::function<void()>& steps);
-  /// Whether there may be interrupts.
+  /// Whether interleaved_step() is supported.
   virtual bool can_interleave() const { return true; }
-  /// Whether StepInputs::async_from may be used: tokens of one of the tables of prepare_table().
+  /// Whether StepInputs::async_from is supported, for embedding tables given to prepare_table().
   virtual bool supports_overlap() const { return false; }
-  /// embed() may be called for tokens of this table that the step before chooses, if
-  /// supports_overlap() afterwards. Before the first step. Errors: kIo.
+  /// Call before the first step: lets embed() read rows of this table for tokens that the previous
+  /// step chooses, if supports_overlap() is true afterwards. Errors: kIo.
   virtual Status prepare_table(const WeightView& table);
 
-  /// Rows `rows` of x, in their order; for the step's wanted_rows alone, and once a step: the ops
-  /// behind it compute these rows.
+  /// Compacts x to `rows`, in their order. Only for the step's wanted_rows, once a step; the ops
+  /// after it compute only these rows.
   virtual void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y);
 
-  /// y[r] = the row of x before r in its sequence; of a sequence's first row what the state before
-  /// it holds. The state behind row r, where it has a write slot, is x[r]. x, y [rows, n], which do
-  /// not overlap; state [n].
+  /// y[r] = the row of x before r in its sequence; for a sequence's first row, the state before it.
+  /// x[r] becomes the state after row r if that has a write slot. x, y [rows, n] must not overlap;
+  /// state [n].
   virtual void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
                           MatrixView y);
 
-  /// y[r] = row tokens[r] of the table, decoded to f32, for the step's tokens (or those that it is
-  /// fed). y [rows, n_in], without gaps. The table is in the host's memory, as in the file.
+  /// y[r] = row tokens[r] of the table, decoded to f32, for the step's tokens (or async tokens). y
+  /// [rows, n_in], contiguous. The table is in host memory, in the file's format.
   virtual void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) = 0;
 
   /// y = x / sqrt(mean(x²) + eps) * weight, per row. x, y [rows, n]; y may be x.
   virtual void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) = 0;
 
-  /// Every job's y = W x (or y += W x) for the same x [rows, n_in]. Quantised weights meet
-  /// activations that were rounded once to int8 blocks of 32 with an f32 scale; float weights meet
-  /// f32 activations.
+  /// Every job's y = W x (or y += W x) for the same x [rows, n_in]. Quantised weights are
+  /// multiplied with activations rounded once to int8 blocks of 32 with an f32 scale; float weights
+  /// with f32 activations.
   virtual void linear(ConstMatrixView x, std::span<const LinearJob> jobs) = 0;
 
   /// Causal depthwise convolution over time, then SiLU, then L2 normalisation of the q and k heads.
@@ -310,8 +312,8 @@ class Ops {
   virtual void gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight,
                               int head_dim, float eps, MatrixView y) = 0;
 
-  /// A layer's gdn_conv, gdn_scan and gated_rms_norm (with the gate z) one after the other; qkv has
-  /// no meaning afterwards.
+  /// gdn_conv, gdn_scan and gated_rms_norm (with the gate z) of a layer, fused; the contents of qkv
+  /// are undefined afterwards.
   virtual void gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& operands,
                        MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta,
                        ConstMatrixView z, MatrixView out);
@@ -319,8 +321,8 @@ class Ops {
   /// Bytes of one KV page of one layer (a multiple of 64).
   virtual int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const = 0;
 
-  /// Names how this implementation arranges the bytes inside a KV page, and its own arithmetic for
-  /// chunks where it has one; part of the key of every stored state.
+  /// Identifies the byte layout of a KV page in this implementation, and its own arithmetic for
+  /// chunks where that differs; part of the key of every stored state.
   virtual uint32_t kv_layout() const = 0;
 
   /// RMS-normalises every q and k head (weights q_norm, k_norm [head_dim]), rotates them by their
@@ -338,33 +340,34 @@ class Ops {
   virtual void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
                       KvView kv, MatrixView out) = 0;
 
-  /// top.row(r) = the top.count largest of row r, as TopLogits says; at most kMaxTopLogits.
+  /// top.row(r) = the top.count (at most kMaxTopLogits) largest logits of row r, as TopLogits says.
   virtual void top_logits(ConstMatrixView logits, TopLogits top) = 0;
 
-  /// listed.row(r)[i] = the logit of token ids[r, i] of row r, which becomes -infinity, so that
-  /// top_logits() passes it over; -infinity where the id is -1. For the step's `listed` alone.
-  /// logits [rows, n_vocab]; ids [rows, listed.count], each token at most once in a row.
+  /// selected.row(r)[i] = the logit of token ids[r, i] of row r, -infinity where the id is -1. That
+  /// logit then becomes -infinity in `logits`, so that top_logits() excludes it. Only for the
+  /// step's `selected`. logits [rows, n_vocab]; ids [rows, selected.count], without duplicates in a
+  /// row.
   virtual void gather_logits(MatrixView logits, std::span<const int32_t> ids,
                              SelectedLogits selected);
 
-  /// sums[r] of row r.
+  /// sums[r] = the statistics of row r.
   virtual void log_sum_exp(ConstMatrixView logits, LogSumExp* sums);
 
-  /// chosen[r] = the token that choices[r] chooses from top.row(r); -1 where the row's logits are
-  /// not numbers, or all masked. For the step's `choices` alone.
+  /// chosen[r] = the token that choices[r] chooses from top.row(r); -1 if the row has a NaN or
+  /// +infinity, or all its logits are masked. Only for the step's `choices`.
   virtual void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen);
 
   /// gate = silu(gate) ∘ up: the inner step of a dense feed-forward network. gate, up [rows, n_ff].
   virtual void silu_multiply(MatrixView gate, ConstMatrixView up) = 0;
 
-  /// Softmax over all experts, the n_used largest, weights divided by their sum. logits [rows,
-  /// n_experts].
+  /// Softmax over all experts; selects the n_used largest and divides their weights by their sum.
+  /// logits [rows, n_experts].
   virtual void route(ConstMatrixView logits, Routing routing) = 0;
 
-  /// Leaves out experts of decode rows: the first rank stays, and every further one while the
-  /// weights before it, added up in rank order, are below top_p (below 1). The weights of those
-  /// that stay are divided by their sum. Prefill rows keep all. classes [rows]. Adds what decode
-  /// rows use to `use`, which lies in memory().
+  /// Skips experts of decode rows: rank 0 stays, and each further rank while the sum of the weights
+  /// before it, in rank order, is below top_p (which is below 1). The remaining weights are divided
+  /// by their sum. Prefill rows keep all. classes [rows]. Adds the decode rows' counts to `use`,
+  /// which lies in memory().
   virtual void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
                           ExpertUse* use);
 
@@ -376,15 +379,15 @@ class Ops {
                        const float* shared_gate, MatrixView y) = 0;
 
  private:
-  StepOutputs launched_;  ///< of launch_step(), which has computed them
+  StepOutputs launched_;  ///< of launch_step(), which has already computed them
 };
 
-/// The scalar oracle: simple, slow, the definition of every op's bits.
+/// The scalar oracle: simple and slow; defines every op's bits.
 std::unique_ptr<Ops> make_ref_ops();
 
 /// Instruction sets of the CPU implementation, slowest first (kAvx512: F, BW, DQ, VL and VNNI).
 enum class CpuIsa { kGeneric, kAvx2, kAvx512 };
-/// The best one that this program is compiled for and this processor runs (kernels/cpu/isa.h).
+/// The best one that this program is compiled for and this processor supports (kernels/cpu/isa.h).
 CpuIsa best_cpu_isa();
 const char* cpu_isa_name(CpuIsa isa);
 

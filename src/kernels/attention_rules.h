@@ -1,5 +1,4 @@
-// Numbers that are part of attention's arithmetic (docs/numerics.md), shared by its
-// implementations.
+// Constants of attention's arithmetic (docs/numerics.md), shared by all implementations.
 #ifndef CHIMERE_KERNELS_ATTENTION_RULES_H_
 #define CHIMERE_KERNELS_ATTENTION_RULES_H_
 
@@ -7,8 +6,9 @@
 
 namespace chimere::kernels {
 
-/// Positions of a split: each has its own maximum and sums, and splits are folded in rising order.
-/// A function of the absolute position alone, so that splits may go to different threads.
+/// Positions per split. Each split has its own maximum and sums, and splits are folded in rising
+/// order. Boundaries depend on the absolute position only, so threads can compute splits
+/// independently.
 inline constexpr int kAttentionSplit = 256;
 static_assert(kAttentionSplit % kKvPageTokens == 0);
 

@@ -54,7 +54,7 @@ struct SequenceSpec {
   int32_t start = 0;  ///< position of the first row
   int32_t read_slot = 0;
   std::vector<std::pair<RowClass, int32_t>> slices;  ///< class and number of rows
-  std::vector<int32_t> write_slots;                  ///< one for each row
+  std::vector<int32_t> write_slots;                  ///< one per row
   std::vector<int32_t> pages;
 
   int32_t rows() const {
@@ -64,7 +64,7 @@ struct SequenceSpec {
   }
 };
 
-/// Owns what a BatchView points to.
+/// Owns the arrays that a BatchView points to.
 class Batch {
  public:
   explicit Batch(const std::vector<SequenceSpec>& sequences) {
@@ -113,8 +113,8 @@ class Batch {
   std::vector<int32_t> page_begin_;
 };
 
-/// Sequences of one to three slices, chunks and steps mixed. Some sequences start from the same
-/// slot; states are written in place, to fresh slots, or nowhere.
+/// Sequences of one to three slices, chunks and decode rows mixed. Some sequences start from the
+/// same slot; states are written in place, to fresh slots, or nowhere.
 struct Scenario {
   std::vector<SequenceSpec> sequences;
   int n_slots = 0;

@@ -1,4 +1,4 @@
-// Which of the two dot products of docs/numerics.md a weight type takes.
+// Which of the two dot products of docs/numerics.md a weight type uses.
 #ifndef CHIMERE_KERNELS_DOT_RULE_H_
 #define CHIMERE_KERNELS_DOT_RULE_H_
 
@@ -14,8 +14,8 @@ inline constexpr int kActivationBlock = 32;
 /// Partial sums of a dot product (rules 2 and 4).
 inline constexpr int kPartials = 16;
 
-/// Elements that share a weight scale in the integer dot product (rule 4), or 0 for the types that
-/// take the float dot product (rule 2) with activations that are not rounded.
+/// Elements that share a weight scale in the integer dot product (rule 4); 0 for types that use the
+/// float dot product (rule 2), whose activations are not rounded.
 constexpr int scale_group(DType t) {
   switch (t) {
     case DType::kQ4_0:
@@ -51,11 +51,11 @@ constexpr int scale_group(DType t) {
 /// kernels/math.h.
 [[gnu::always_inline]] inline float activation_scale(float amax) {
   auto bits = std::bit_cast<uint32_t>(amax / 127.0F);
-  bits += 0xFFFU + ((bits >> 13) & 1U);  // to nearest, ties to even, of the 13 bits that go
+  bits += 0xFFFU + ((bits >> 13) & 1U);  // round to nearest, ties to even, dropping 13 bits
   return std::bit_cast<float>(bits & ~0x1FFFU);
 }
 
-/// The types of rule 4, for what has a kernel for each.
+/// The types of rule 4, for code that has one kernel per type.
 template <DType... kTypes>
 struct DTypeList {};
 using IntegerTypes =

@@ -1,6 +1,6 @@
-// exp and log in double precision from plain multiplications and additions: the same bits on every
-// machine, which the C library does not promise (it picks fused or unfused variants by processor),
-// and on GPUs. Errors stay below 1e-15 of the result.
+// exp and log in double precision from plain multiplications and additions, with the same bits on
+// every machine and GPU. (The C library does not guarantee that: it chooses fused or unfused
+// variants by processor.) The relative error is below 1e-15.
 #ifndef CHIMERE_KERNELS_EXACT_MATH_H_
 #define CHIMERE_KERNELS_EXACT_MATH_H_
 

@@ -12,7 +12,7 @@
 namespace chimere::kernels {
 namespace {
 
-/// log_positive() with the C library's way to take the exponent out.
+/// log_positive() with the exponent extracted by the C library.
 double log_by_frexp(double x) {
   constexpr double kLn2High = 6.93147180369123816490e-01;
   constexpr double kLn2Low = 1.90821492927058770002e-10;
@@ -42,7 +42,7 @@ TEST(ExactMath, LogarithmsTakeTheExponentOutAsTheCLibraryDoes) {
   using Limits = std::numeric_limits<double>;
   for (int exponent = Limits::min_exponent; exponent <= Limits::max_exponent; ++exponent) {
     const double power = std::ldexp(0.5, exponent);
-    // Where the mantissa is doubled, and both ends of a binade.
+    // Around the mantissa that is doubled, and at both ends of a binade.
     for (const double m : {1.0, 2 * 0.70710678118654752, 1.5, 2 - Limits::epsilon()}) {
       expect_same_log(m * power);
       expect_same_log(std::nextafter(m, 1.0) * power);
@@ -52,7 +52,7 @@ TEST(ExactMath, LogarithmsTakeTheExponentOutAsTheCLibraryDoes) {
       expect_same_log((1 + static_cast<double>(random() >> 12) * 0x1p-52) * power);
     }
   }
-  // What a draw takes logarithms of: uniform numbers, and theirs.
+  // The arguments of Gumbel-max draws: uniform numbers, and their logarithms.
   for (const double u : {0x1p-53, 3 * 0x1p-53, 0.5, 1 - 0x1p-53, 1 - 3 * 0x1p-53}) {
     expect_same_log(u);
     expect_same_log(-log_positive(u));

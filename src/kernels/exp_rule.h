@@ -1,4 +1,4 @@
-// The pieces in which exponentials of logits are added up, for processors and GPUs:
+// How the sums over a row's logits are split into pieces and lanes, on CPUs and GPUs:
 // docs/numerics.md, "log_sum_exp".
 #ifndef CHIMERE_KERNELS_EXP_RULE_H_
 #define CHIMERE_KERNELS_EXP_RULE_H_
@@ -8,10 +8,11 @@
 namespace chimere::kernels {
 
 inline constexpr int kExpPiece = 256;  ///< logits of a piece
-inline constexpr int kExpLanes = 16;   ///< partial sums of a piece, of element i the (i mod 16)th
-inline constexpr int kExpLanesOfRow = 256;  ///< partial sums of a row, of piece p the (p mod 256)th
+inline constexpr int kExpLanes = 16;   ///< partial sums of a piece; element i goes to lane i mod 16
+inline constexpr int kExpLanesOfRow =
+    256;  ///< partial sums of a row; piece p goes to lane p mod 256
 
-/// logit - largest, of a masked logit too: bounded so that every exponential is a normal number.
+/// logit - largest, for masked logits too: clamped so that every exponential is a normal number.
 CHIMERE_INLINE float below_largest(float logit, float largest) {
   const float below = logit - largest;
   return below < -87.0F ? -87.0F : below;

@@ -123,8 +123,8 @@ void unpack(const quant::BlockQ5K& b, int8_t* q, float* s, float* m) {
 
 void unpack(const quant::BlockQ6K& b, int8_t* q, float* s, float* /*m*/) {
   fill(q, kSuperBlock, [&](int i) {
-    // Of each 128 elements: low nibbles of 64 bytes, then their high nibbles; 32 bytes of 2-bit
-    // tops.
+    // Of each 128 elements: the low nibbles of 64 bytes, then their high nibbles; the upper two
+    // bits are in 32 bytes.
     const int half = i / 128;
     const int byte = b.ql[half * 64 + i % 64];
     const int low = i % 128 < 64 ? byte & 15 : byte >> 4;
@@ -140,7 +140,7 @@ uint32_t load_u32(const void* p) {
   return v;
 }
 
-/// The elements of one grid entry, negative where `signs` has a one.
+/// The elements of one grid entry, negated where `signs` has a one.
 template <class Entry>
 void put_entry(Entry entry, unsigned signs, int8_t* q) {
   for (unsigned j = 0; j < sizeof(Entry); ++j) {

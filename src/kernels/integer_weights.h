@@ -1,5 +1,5 @@
-// Scalar form of the table in docs/numerics.md, rule 4: what the integer dot product sees of a
-// weight row.
+// Scalar form of the table in docs/numerics.md, rule 4: a weight row as the integer dot product
+// reads it.
 #ifndef CHIMERE_KERNELS_INTEGER_WEIGHTS_H_
 #define CHIMERE_KERNELS_INTEGER_WEIGHTS_H_
 

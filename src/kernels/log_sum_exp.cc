@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
-/// sum[0] of a tree: halves are added until one is left.
+/// Tree sum into sum[0]: the upper half is added to the lower until one is left.
 template <size_t kCount>
 double tree(std::array<double, kCount>& sum) {
   for (size_t half = kCount / 2; half > 0; half /= 2) {
@@ -27,7 +27,7 @@ LogSumExp piece_log_sum_exp(std::span<const float> logits) {
   if (largest == kMasked) return {0, 0, kMasked};
   std::array<float, kExpLanes> e{};
   std::array<float, kExpLanes> xe{};
-  // A piece that ends early continues with masked logits.
+  // A short last piece is padded with masked logits.
   for (size_t i = 0; i < kExpPiece; ++i) {
     const float x = below_largest(i < logits.size() ? logits[i] : kMasked, largest);
     const float power = exp_f32(x);

@@ -1,5 +1,5 @@
-// Sums of exponentials over a vocabulary (LogSumExp), in pieces of one size: the order is the same
-// on every processor and card. docs/numerics.md, "log_sum_exp".
+// Log-sum-exp statistics of a row of logits, in pieces of fixed size, so that the order of sums is
+// the same on every CPU and GPU. docs/numerics.md, "log_sum_exp".
 #ifndef CHIMERE_KERNELS_LOG_SUM_EXP_H_
 #define CHIMERE_KERNELS_LOG_SUM_EXP_H_
 
@@ -10,10 +10,10 @@
 
 namespace chimere::kernels {
 
-/// The LogSumExp of a row from those of its pieces, in their order.
+/// The LogSumExp of a row from those of its pieces, in order.
 LogSumExp add_exp_pieces(std::span<const LogSumExp> pieces);
 
-/// The definition, by plain loops.
+/// The reference implementation, in plain loops.
 LogSumExp row_log_sum_exp(const float* logits, int64_t n);
 
 }  // namespace chimere::kernels

@@ -1,4 +1,4 @@
-// Elementary functions, written once for any number of lanes: a scalar and a vector of any
+// Elementary functions, written once for any number of lanes: scalar and vector code of any
 // instruction set give the same bits, because each step below is one IEEE operation per lane.
 //
 // V is a type of f32 lanes with: V::set(float); + - * /; fma(a, b, c) = a b + c rounded once;
@@ -22,7 +22,7 @@ namespace chimere::kernels {
 /// which then stands in the low bits of the sum.
 inline constexpr float kRoundBias = 12582912.0F;
 
-/// One f32 lane: the scalar form of the functions below.
+/// One f32 lane, for scalar code.
 struct F32x1 {
   float v;
 

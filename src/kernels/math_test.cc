@@ -58,7 +58,7 @@ TEST(RopeTable, AgreesWithTheCLibraryInDouble) {
     const float* row = table.row(static_cast<int64_t>(r));
     for (int i = 0; i < dims / 2; ++i) {
       const double angle = positions[r] * std::pow(static_cast<double>(base), -2.0 * i / dims);
-      // The angle's own rounding (2^-53 of a million is 1e-10), then the rounding to f32.
+      // The angle's own rounding error (2^-53 of a million is 1e-10), then rounding to f32.
       EXPECT_NEAR(row[i], std::cos(angle), 6.1e-8) << positions[r] << " " << i;
       EXPECT_NEAR(row[dims / 2 + i], std::sin(angle), 6.1e-8) << positions[r] << " " << i;
     }

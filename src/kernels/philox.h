@@ -1,6 +1,6 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random
-// numbers: as easy as 1, 2, 3", SC 2011). A number is a pure function of its key and counter, so
-// that a seed replays whatever else runs, in any order and on any device.
+// numbers: as easy as 1, 2, 3", SC 2011). A number is a pure function of its key and counter, so a
+// seed gives the same numbers in any order, on any device and beside any other requests.
 #ifndef CHIMERE_KERNELS_PHILOX_H_
 #define CHIMERE_KERNELS_PHILOX_H_
 
@@ -12,8 +12,8 @@
 
 namespace chimere::kernels {
 
-/// Ten rounds of Philox4x32 on the four words of a counter, each in the lower half of a uint64_t,
-/// or of every lane of a vector of them: what stands in the upper halves does not count.
+/// Ten rounds of Philox4x32 on the four words of a counter, each in the lower half of a uint64_t or
+/// of every lane of a vector of them. The upper halves are ignored.
 template <typename Words>
 CHIMERE_INLINE constexpr void philox4x32(Words& c0, Words& c1, Words& c2, Words& c3,
                                          std::array<uint32_t, 2> key) {
@@ -42,7 +42,7 @@ CHIMERE_INLINE constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t,
           static_cast<uint32_t>(c[3])};
 }
 
-/// What a number is drawn for.
+/// The purpose of a number; part of its counter.
 enum class RandomStream : uint32_t {
   kTokens = 0,  ///< one number for each token id
   kXtc = 1,     ///< one for each position (id 0)
@@ -64,8 +64,8 @@ CHIMERE_INLINE constexpr double to_uniform(uint32_t low, uint32_t high) {
   return (static_cast<double>(bits) + 0.5) * 0x1p-52;
 }
 
-/// The number of one token id at one position of a seeded sequence: of its block, words 0 and 1 for
-/// an even id, 2 and 3 for an odd one.
+/// The number of one token id at one position of a seeded sequence: words 0 and 1 of its block for
+/// an even id, words 2 and 3 for an odd one.
 CHIMERE_INLINE constexpr double uniform(uint64_t seed, uint64_t position, uint32_t id,
                                         RandomStream stream = RandomStream::kTokens) {
   const auto block = philox4x32(counter_of(position, id, stream), key_of(seed));

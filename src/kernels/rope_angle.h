@@ -1,6 +1,6 @@
-// Cosine and sine of an angle in double, by series that use no C library: on every machine, and on
-// GPUs, the same bits. Accurate to a few units in the last place of double, far below the rounding
-// to f32 that follows. Sums are Horner schemes of Taylor series, long enough for the reduced range.
+// Cosine and sine of an angle in double, by Taylor series without the C library: the same bits on
+// every machine and GPU. Accurate to a few units in the last place of double, far below the
+// rounding to f32 that follows. The series are Horner schemes, long enough for the reduced range.
 #ifndef CHIMERE_KERNELS_ROPE_ANGLE_H_
 #define CHIMERE_KERNELS_ROPE_ANGLE_H_
 
@@ -21,8 +21,8 @@ struct CosSin {
   double sin;
 };
 
-/// x = n π/2 + r, |r| <= π/4; the quadrant n mod 4 chooses which series is which. π/2 is in two
-/// parts; the first has 33 bits, so that its product with an integer n below 2^20 is exact.
+/// x = n π/2 + r, |r| <= π/4; the quadrant n mod 4 selects the series. π/2 is split into two parts;
+/// the first has 33 bits, so that its product with an integer n below 2^20 is exact.
 CHIMERE_INLINE CosSin cos_sin(double x) {
   constexpr double kHalfPi = 0x1.921fb544p+0;
   constexpr double kHalfPiRest = 0x1.0b4611a626331p-34;

@@ -10,7 +10,7 @@
 namespace chimere::kernels {
 namespace {
 
-/// How many of the most likely tokens reach the sum `share` of all their probabilities.
+/// Number of the most likely tokens whose probabilities sum to `share`.
 size_t reaching(std::span<const TopLogit> left, double share, double scale) {
   std::vector<double> weights;
   double total = 0;

@@ -5,8 +5,7 @@
 namespace chimere::model {
 namespace {
 
-/// Hands out 64-byte aligned pieces of a block one after the other; without a block it only
-/// measures.
+/// Hands out 64-byte aligned pieces of a block in sequence; without a block it only measures.
 class Cursor {
  public:
   explicit Cursor(uint8_t* base) : base_(base) {}
@@ -21,7 +20,7 @@ class Cursor {
     return {take<float>(rows * cols), rows, cols, cols};
   }
 
-  /// Lays out several sets of buffers over the same memory.
+  /// Lays out several alternative sets of buffers over the same memory.
   template <typename... LayOut>
   void overlay(const LayOut&... lay_out) {
     const int64_t begin = used_;

@@ -14,7 +14,7 @@
 
 namespace chimere::model {
 
-/// Of a gated delta-net layer, [rows, ...].
+/// Buffers of a gated delta-net layer, each [rows, ...].
 struct DeltaNetBuffers {
   MatrixView qkv;    ///< conv_dim: q heads, k heads, v heads
   MatrixView z;      ///< value_dim: output gate
@@ -23,7 +23,7 @@ struct DeltaNetBuffers {
   MatrixView out;    ///< value_dim
 };
 
-/// Of an attention layer, [rows, ...].
+/// Buffers of an attention layer, each [rows, ...].
 struct AttentionBuffers {
   MatrixView qg;   ///< n_heads * query_stride: per head the query, then its gate if any
   MatrixView k;    ///< n_kv_heads * head_dim
@@ -31,23 +31,24 @@ struct AttentionBuffers {
   MatrixView out;  ///< n_heads * head_dim
 };
 
-/// Of a dense feed-forward network, [rows, n_ff].
+/// Buffers of a dense feed-forward network, each [rows, n_ff].
 struct DenseBuffers {
   MatrixView gate;
   MatrixView up;
 };
 
-/// Of the experts, [rows, ...].
+/// Buffers of an expert layer, each [rows, ...].
 struct MoeBuffers {
   MatrixView router;  ///< n_experts
   kernels::Routing routing;
   MatrixView shared_gate;  ///< 1
-  /// [rows], if experts are left out; empty: no row leaves any out.
+  /// [rows] if decode rows may skip experts (MoeShape::top_p < 1); empty: every row uses all.
   std::span<const kernels::RowClass> classes;
-  kernels::ExpertUse* use = nullptr;  ///< where they are counted, in Ops::memory()
+  kernels::ExpertUse* use = nullptr;  ///< counters of the experts used, in Ops::memory()
 };
 
-/// Rows on their way through the layers. All buffers share memory: one of them is in use at a time.
+/// The buffers that rows pass through in the layers. The mixers' and networks' buffers overlap:
+/// only one set is in use at a time.
 struct Activations {
   MatrixView x;  ///< [rows, n_embd] residual stream
   MatrixView h;  ///< [rows, n_embd] x, normalised
@@ -57,17 +58,17 @@ struct Activations {
   MoeBuffers moe;
 };
 
-/// Of the MTP head, [rows, ...]; the rest of it uses the buffers of Activations.
+/// Buffers of the MTP head, each [rows, ...]; its attention and network use those of Activations.
 struct MtpBuffers {
-  MatrixView hidden;  ///< n_embd: what the head sees of the model, or of this block
-  MatrixView before;  ///< n_embd: `hidden` of the row before
-  MatrixView token;   ///< n_embd: the row's token
+  MatrixView hidden;  ///< n_embd: what the output head reads, of the main model or of this block
+  MatrixView before;  ///< n_embd: `hidden` of the previous row
+  MatrixView token;   ///< n_embd: embedding of the row's token
   MatrixView joined;  ///< 2 * n_embd: token and `before`, each normalised
 };
 
 struct StepBuffers {
   Activations all;     ///< every row of the step
-  Activations wanted;  ///< rows whose logits are wanted; has its own x, and no buffers of mixers
+  Activations wanted;  ///< rows whose logits are requested; has its own x and no mixer buffers
   MtpBuffers mtp;      ///< every row
   MatrixView logits;   ///< [wanted, n_outputs]
   kernels::TopLogit* top = nullptr;    ///< [wanted, kMaxTopLogits]
@@ -76,17 +77,17 @@ struct StepBuffers {
   int32_t* chosen = nullptr;           ///< [kMaxChoices], at the same address in every layout
 };
 
-/// One block of memory at a fixed address, backed as far as steps have used it.
+/// One range of memory at a fixed address, backed as far as steps have used it.
 class Workspace {
  public:
-  /// Errors: kOutOfMemory (address space).
+  /// Reserves address space for the largest step. Errors: kOutOfMemory (address space).
   static Result<Workspace> create(const Hparams& h, int max_rows, Memory& memory);
 
-  /// The views of a step with so many rows; the previous step's are void. rows, wanted <= max_rows.
-  /// Errors: kOutOfMemory.
+  /// The views of a step of `rows` rows, of which `wanted` have their logits computed; both at most
+  /// max_rows. Invalidates the views of the previous call. Errors: kOutOfMemory.
   Result<StepBuffers> lay_out(const Hparams& h, int64_t rows, int64_t wanted);
 
-  /// Bytes that steps of so many rows take.
+  /// Bytes that a step of these sizes needs.
   static int64_t bytes(const Hparams& h, int64_t rows, int64_t wanted);
 
  private:

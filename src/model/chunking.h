@@ -1,4 +1,4 @@
-// Where prompts are cut into chunks.
+// Chunk boundaries of prompts (chunked prefill).
 #ifndef CHIMERE_MODEL_CHUNKING_H_
 #define CHIMERE_MODEL_CHUNKING_H_
 
@@ -9,10 +9,10 @@
 namespace chimere::model {
 
 /// Sizes of the chunks of a prompt, in order, summing to tokens.size(). A chunk starts at the first
-/// token, at every token of `message_starts` (such as <|im_start|>), and 64 tokens after the last
-/// start: a pure function of the token ids, so that a prompt has the same chunks alone and in
-/// company. The chunks of a prompt's rest, cut off at a chunk boundary, are the rest of the
-/// prompt's chunks.
+/// token, at every token of `message_starts` (such as <|im_start|>), and 64 tokens after the
+/// previous start: a pure function of the token ids, so a prompt is chunked the same way alone and
+/// in a batch. Chunking a prompt from any chunk boundary on gives the remaining chunks of the
+/// whole.
 std::vector<int32_t> chunk_sizes(std::span<const int32_t> tokens,
                                  std::span<const int32_t> message_starts);
 

@@ -29,7 +29,7 @@ TEST(Chunking, RestartsAtMessages) {
   EXPECT_THAT(chunk_sizes(tokens, starts), ElementsAre(10, 1, 64, 64, 1));
 }
 
-TEST(Chunking, RestOfAPromptHasTheRestOfItsChunks) {
+TEST(Chunking, ChunkingFromABoundaryGivesTheRemainingChunks) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 rng(seed);

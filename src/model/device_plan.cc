@@ -19,17 +19,17 @@
 namespace chimere::model {
 namespace {
 
-/// Tables of experts, splits of attention, captured graphs and rounding up to the driver's
-/// granules.
+/// For tables of experts, attention splits, captured graphs, and rounding up to the driver's
+/// allocation granularity.
 constexpr int64_t kMargin = int64_t{192} << 20;
 
-/// What a tensor takes, and how much more if it lies wide.
+/// A tensor's size on the GPU, and its additional size if it is unpacked.
 struct Placed {
   int64_t bytes = 0;
   int64_t unpacking_bytes = 0;
 };
 
-/// Of the first `max_rows` rows.
+/// Size of the tensor's first `max_rows` rows.
 Placed placed(const gguf::TensorInfo& tensor,
               int64_t max_rows = std::numeric_limits<int64_t>::max()) {
   const int64_t n_in = tensor.dims[0];
@@ -40,8 +40,8 @@ Placed placed(const gguf::TensorInfo& tensor,
   return {bytes, kernels::cuda::packed_bytes(w, true) - bytes};
 }
 
-/// Of a tensor of the MTP head, whose embedding table stays on the host and whose head, if
-/// it has one, is not read to its end.
+/// Size of a tensor of the MTP head: its embedding table stays on the host, and of its output head,
+/// if it has one, only the rows that drafts are chosen from are copied.
 Placed placed_for_drafts(const gguf::TensorInfo& tensor, int64_t n_vocab) {
   if (tensor.name.ends_with("nextn.embed_tokens.weight")) return {};
   if (!tensor.name.ends_with("nextn.shared_head_head.weight")) return placed(tensor);
@@ -59,7 +59,7 @@ std::optional<int> block_of(std::string_view name) {
   return block;
 }
 
-/// Blocks of the file before those for drafts.
+/// Number of the file's layers without MTP heads.
 int64_t layers_of(const gguf::Reader& file) {
   const auto architecture = file.get_string("general.architecture");
   if (!architecture.ok()) return 0;
@@ -130,7 +130,7 @@ DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t pos
     if (tensor.name == "token_embd.weight" && !tied) continue;
     const std::optional<int> block = block_of(tensor.name);
     if (block && *block >= layers) {
-      // The first of these blocks is run.
+      // Only the first MTP head is run.
       if (*block == layers && on_host.has_drafts()) {
         const Placed part = placed_for_drafts(tensor, on_host.n_vocab());
         plan.drafts.weights += part.bytes;

@@ -1,4 +1,4 @@
-// What a model will take of a GPU's memory, known before anything is copied there.
+// The GPU memory that a model needs, computed before anything is copied there.
 #ifndef CHIMERE_MODEL_DEVICE_PLAN_H_
 #define CHIMERE_MODEL_DEVICE_PLAN_H_
 
@@ -10,24 +10,25 @@
 
 namespace chimere::model {
 
-/// In bytes.
+/// All sizes in bytes.
 struct DevicePlan {
-  /// As they lie on a GPU: without the embedding table, unless it is the head, and without blocks
-  /// for drafts that are not run.
+  /// All weights that go to the GPU: not the embedding table, unless it is the output head, and not
+  /// an MTP head that is not run.
   int64_t weights = 0;
-  /// Of `weights`, the routed experts of each layer that has some. Those of a MTP head are
-  /// not among them: they stay on the card.
+  /// The part of `weights` in the routed experts of each layer that has some. The MTP head's
+  /// experts are not included: they always stay on the GPU.
   std::vector<int64_t> experts;
-  int host_expert_layers = 0;   ///< how many of these layers' experts stay in the host's memory
-  int64_t unpacking_bytes = 0;  ///< that weights take more if they lie wide (WeightPlacement)
-  bool unpacked = false;        ///< whether they do
-  int64_t kv = 0;               ///< of all positions
-  int64_t state = 0;            ///< recurrent state of one sequence, over all layers
-  int64_t states = 0;           ///< how many of them must fit
-  int64_t work = 0;             ///< activations, logits, scratch memory and captured graphs
-  int64_t interleaved = 0;      ///< `work` of steps within steps: none with experts on the host
+  int host_expert_layers = 0;  ///< number of these layers whose experts stay in host memory
+  int64_t unpacking_bytes =
+      0;                  ///< additional size of weights that are stored unpacked (WeightPlacement)
+  bool unpacked = false;  ///< whether they are stored unpacked
+  int64_t kv = 0;         ///< KV cache of all positions
+  int64_t state = 0;      ///< recurrent state of one sequence, over all layers
+  int64_t states = 0;     ///< number of such states that must fit
+  int64_t work = 0;       ///< activations, logits, scratch memory and captured graphs
+  int64_t interleaved = 0;  ///< `work` of interleaved decode steps; none with experts on the host
 
-  /// What the MTP head takes of the numbers above; nothing without one.
+  /// The MTP head's part of the numbers above; zero without one.
   struct Drafts {
     int64_t weights = 0;
     int64_t unpacking_bytes = 0;
@@ -38,11 +39,12 @@ struct DevicePlan {
 
   /// The plan without the MTP head.
   DevicePlan without_drafts() const;
-  /// Bytes that this saves.
+  /// Bytes that without_drafts() saves.
   int64_t drafts_total() const { return drafts.weights + drafts.kv + drafts.state * states; }
 
-  /// Experts that stay on the host; for prompts the GPU keeps room for one or two layers of them.
+  /// Bytes of the experts that stay on the host.
   int64_t host_experts() const;
+  /// Bytes of the GPU's staging buffers, which hold one or two of these layers during prefill.
   int64_t staging() const;
   int64_t weights_on_gpu() const {
     return weights - host_experts() + staging() + (unpacked ? unpacking_bytes : 0);
@@ -50,8 +52,8 @@ struct DevicePlan {
   int64_t work_on_gpu() const { return work + (host_expert_layers == 0 ? interleaved : 0); }
   int64_t total() const { return weights_on_gpu() + kv + state * states + work_on_gpu(); }
 
-  /// Whether it is at most `allowed` bytes with the fewest layers' experts on the host, which
-  /// host_expert_layers is then.
+  /// Sets host_expert_layers to the smallest number with which total() is at most `allowed`.
+  /// Returns false if there is none.
   bool fit(int64_t allowed);
 
   /// Numbers of positions and recurrent states in all.
@@ -59,20 +61,20 @@ struct DevicePlan {
     int64_t positions = 0;
     int64_t states = 0;
   };
-  /// What the device can hold beside the plan, whose least numbers are `positions` and `states`: of
-  /// the bytes that are left a half goes to each, and what one of them does not need up to
-  /// `max_positions` and `max_states` goes to the other.
+  /// What the device can hold beside the plan, at least `positions` and `states`: half of the bytes
+  /// that are left for each; what one of them does not need up to `max_positions` and `max_states`
+  /// goes to the other.
   Reserve reserve(int64_t allowed, int64_t positions, int64_t max_positions,
                   int64_t max_states) const;
 
-  /// Makes weights wide if that takes no memory that would be missed: all experts are on the GPU,
-  /// and a sixteenth of the allowed bytes is left for more sequences.
+  /// Stores weights unpacked if that costs no memory needed elsewhere: all experts are on the GPU,
+  /// and a sixteenth of `allowed` remains free for more sequences.
   void unpack(int64_t allowed);
 };
 
-/// `on_host` is the file's model, loaded for the host (which copies nothing), with the block for
-/// drafts if the GPU is to run it; `positions` are those of the whole KV pool, `states` the least
-/// number of recurrent states, `rows` and `wanted` the largest step.
+/// `on_host` is the file's model loaded for the host (which copies no weights), with its MTP head
+/// if the GPU is to run it. `positions`: size of the KV pool, in tokens; `states`: the smallest
+/// acceptable number of recurrent states; `rows`, `wanted`: size of the largest step.
 DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t positions,
                            int64_t states, int64_t rows, int64_t wanted);
 

@@ -6,7 +6,8 @@ namespace chimere::model {
 
 Result<DraftChains> DraftChains::prepare(std::span<const DraftStart> starts, int depth,
                                          state::StateStore& states, int n_vocab, int max_rows) {
-  if (starts.empty() || depth < 1) return invalid_argument("There is nothing to draft.");
+  if (starts.empty() || depth < 1)
+    return invalid_argument("draft() needs at least one sequence and a depth of at least 1");
   if (starts.size() > static_cast<size_t>(max_rows)) {
     return invalid_argument("drafts for " + std::to_string(starts.size()) +
                             " sequences; the model was loaded for " + std::to_string(max_rows));
@@ -29,10 +30,10 @@ Result<DraftChains> DraftChains::prepare(std::span<const DraftStart> starts, int
     chains.read_slots_.push_back(chains.reservation_.read_slots()[i]);
     chains.page_begin_.push_back(chains.reservation_.page_begin()[i]);
     chains.slices_.push_back({row, row, 1, RowClass::kDecode});
-    chains.counting_.push_back(row);
+    chains.iota_.push_back(row);
     chains.no_slots_.push_back(-1);
   }
-  chains.counting_.push_back(static_cast<int32_t>(starts.size()));
+  chains.iota_.push_back(static_cast<int32_t>(starts.size()));
   return chains;
 }
 
@@ -41,8 +42,8 @@ kernels::BatchView DraftChains::view() const {
   kernels::BatchView view;
   view.n_rows = view.n_sequences = static_cast<int32_t>(n);
   view.slices = std::span(slices_).first(n);
-  view.sequence_slices = std::span(counting_).first(n + 1);
-  view.row_sequence = std::span(counting_).first(n);
+  view.sequence_slices = std::span(iota_).first(n + 1);
+  view.row_sequence = std::span(iota_).first(n);
   view.row_position = positions_;
   view.read_slot = read_slots_;
   view.write_slot = std::span(no_slots_).first(n);

@@ -1,4 +1,4 @@
-// The rows of Model::draft(): one for each sequence, one position further at each depth.
+// The rows of Model::draft(): one per sequence, one position further at each depth.
 #ifndef CHIMERE_MODEL_DRAFT_CHAINS_H_
 #define CHIMERE_MODEL_DRAFT_CHAINS_H_
 
@@ -15,36 +15,36 @@
 
 namespace chimere::model {
 
-/// Holds the pages that the rows write to; they lie behind what the sequences have seen, and go
-/// back when it is destroyed.
+/// Holds the KV pages that draft rows write to. They lie past the sequences' positions and are
+/// released on destruction.
 class DraftChains {
  public:
   /// Errors: those of Model::draft().
   static Result<DraftChains> prepare(std::span<const DraftStart> starts, int depth,
                                      state::StateStore& states, int n_vocab, int max_rows);
 
-  /// Nobody continues.
+  /// Every chain has ended.
   bool done() const { return active_.empty(); }
-  /// A row for each sequence that continues. The state is read from and not written.
+  /// One row per sequence whose chain continues. Recurrent state is read, not written.
   kernels::BatchView view() const;
   std::span<const int32_t> tokens() const { return tokens_; }
 
-  /// Lets `choose` look at the logits of the rows. Returns the rows that continue, in order.
+  /// Calls `choose` with the logits of each row. Returns the rows whose chains continue, in order.
   std::vector<int32_t> advance(ConstMatrixView logits, const ChooseDraft& choose);
 
  private:
   explicit DraftChains(state::Reservation reservation) : reservation_(std::move(reservation)) {}
 
   state::Reservation reservation_;
-  // Of the sequences that continue, one row each.
-  std::vector<size_t> active_;  ///< which of `starts`
+  // One row for each sequence whose chain continues.
+  std::vector<size_t> active_;  ///< index into `starts`
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;
   std::vector<int32_t> read_slots_;
   std::vector<int32_t> page_begin_;
-  // 0, 1, 2, ... and what else depends on the number of rows alone; made for all sequences.
+  // 0, 1, 2, ... and other arrays that depend on the number of rows only; sized for all sequences.
   std::vector<kernels::Slice> slices_;
-  std::vector<int32_t> counting_;
+  std::vector<int32_t> iota_;
   std::vector<int32_t> no_slots_;
 };
 

@@ -1,5 +1,5 @@
-// The block that predicts further tokens: what it knows does not depend on how the rows came, and
-// it changes nothing for the model.
+// The MTP head: its state does not depend on how the rows were split into steps, and running it
+// changes no state of the model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ struct Machine {
         ops(oracle ? kernels::make_ref_ops() : kernels::make_cpu_ops(pool)),
         model(load_model(*file, *ops, {.drafts = drafts}).value()) {}
 
-  /// Rows of a step; their logits.
+  /// Runs a step; returns the logits of its rows.
   std::vector<float> step(state::SequenceState& state, std::vector<int32_t> tokens,
                           bool revocable = false, bool update_draft_kv = true) {
     StepPlan plan;
@@ -56,7 +56,7 @@ test::TinyModel shape_with_block(uint64_t seed, const char* architecture = "qwen
   return shape;
 }
 
-/// Logits of all drafts of a chain, which takes `follow` whatever they say.
+/// Logits of all drafts of a chain that follows the tokens `follow` whatever the logits are.
 std::vector<float> draft_logits(Model& model, state::SequenceState& state, int32_t token,
                                 const std::vector<int32_t>& follow) {
   std::vector<float> all;
@@ -78,13 +78,13 @@ std::vector<int32_t> random_tokens(std::mt19937& random, size_t n) {
   return tokens;
 }
 
-TEST(Draft, KnowsTheRowsHoweverTheyCame) {
+TEST(Draft, DoesNotDependOnHowRowsWereSplit) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (const char* architecture : {"qwen35moe", "qwen35", "qwen3next"}) {
     Machine m(shape_with_block(seed, architecture));
-    // Past the border of a page, so that a chain also writes to pages that do not exist yet.
+    // Past a page boundary, so that a chain also writes to pages that do not exist yet.
     const auto tokens = random_tokens(random, 62 + random() % 5);
     const std::vector<int32_t> follow = random_tokens(random, 3);
     const auto one_by_one = m.model->states().create_sequence();
@@ -101,7 +101,7 @@ TEST(Draft, KnowsTheRowsHoweverTheyCame) {
       if (revocable) {
         for (const int32_t wrong : random_tokens(random, random() % 3)) rows.push_back(wrong);
       }
-      // A chain in between leaves no trace.
+      // A chain in between changes nothing.
       draft_logits(*m.model, *in_pieces, rows[0], random_tokens(random, 2));
       m.step(*in_pieces, rows, revocable);
       if (revocable) {
@@ -110,7 +110,7 @@ TEST(Draft, KnowsTheRowsHoweverTheyCame) {
       at += n;
     }
     EXPECT_EQ(draft_logits(*m.model, *in_pieces, 7, follow), expected);
-    // A fork shares the last page, and has it for itself while it drafts.
+    // A fork shares the last page; drafting gives it a copy of its own.
     const auto fork = in_pieces->fork();
     draft_logits(*m.model, *fork, 9, random_tokens(random, 3));
     EXPECT_EQ(draft_logits(*m.model, *in_pieces, 7, follow), expected);
@@ -143,7 +143,7 @@ TEST(Draft, ChangesNoBitOfTheModel) {
   }
 }
 
-TEST(Draft, ChainsEndWhenTheyAreTold) {
+TEST(Draft, ChainsEndWhenChooseReturnsMinusOne) {
   Machine m(shape_with_block(4));
   std::mt19937 random(4);
   std::vector<std::unique_ptr<state::SequenceState>> states;
@@ -167,7 +167,7 @@ TEST(Draft, ChainsEndWhenTheyAreTold) {
   EXPECT_EQ(together[2], alone[2]);
 }
 
-TEST(Draft, RefusesWhatMakesNoSense) {
+TEST(Draft, RefusesInvalidArguments) {
   Machine m(shape_with_block(5));
   const auto state = m.model->states().create_sequence();
   m.step(*state, {1, 2});

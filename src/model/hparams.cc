@@ -10,11 +10,11 @@
 namespace chimere::model {
 namespace {
 
-// Far above any model, far below what could overflow a product of three.
+// Far above any model, and small enough that a product of three cannot overflow.
 constexpr int kMaxWidth = 1 << 20;
 constexpr int kMaxCount = 1 << 16;
 constexpr int kMaxHeads = 1 << 12;
-// What kernels are made for: heads are whole vectors of 16 and fit on a thread's stack.
+// Kernel limits: heads are whole vectors of 16, and one fits on a thread's stack.
 constexpr int kMaxHeadDim = 256;
 constexpr int kHeadDimUnit = 16;
 constexpr int kMaxConvKernel = 8;
@@ -139,7 +139,8 @@ Status read_delta_net(const Keys& keys, Hparams& h) {
 Status read_moe(const gguf::Reader& file, const Keys& keys, bool shared, Hparams& h) {
   CHIMERE_TRY(h.moe.n_experts, keys.integer("expert_count", 1, kMaxCount));
   CHIMERE_TRY(h.moe.n_used, keys.integer("expert_used_count", 1, h.moe.n_experts));
-  // Files from before these keys give the width of a dense network with as many parameters in use.
+  // Files from before these keys existed give the width of a dense network with as many active
+  // parameters.
   CHIMERE_TRY(const int dense, keys.integer_or("feed_forward_length", 0, 0, kMaxWidth));
   CHIMERE_TRY(h.moe.n_ff,
               keys.integer_or("expert_feed_forward_length", dense / h.moe.n_used, 1, kMaxWidth));
@@ -155,7 +156,7 @@ Status read_moe(const gguf::Reader& file, const Keys& keys, bool shared, Hparams
   }
   if (keys.has("expert_weights_scale")) {
     CHIMERE_TRY(const double scale, file.get_float(keys.name("expert_weights_scale")));
-    // Converters write 0 or 1 where the model has no such factor.
+    // Converters write 0 or 1 if the model has no such factor.
     if (scale != 0 && scale != 1) {
       return unsupported(keys.name("expert_weights_scale") + " other than 1 is not implemented");
     }
@@ -163,9 +164,9 @@ Status read_moe(const gguf::Reader& file, const Keys& keys, bool shared, Hparams
   return {};
 }
 
-/// "pooling_type" says of embedding models what they make of a text's rows.
+/// "pooling_type" of an embedding model says how a text's embedding is computed.
 Status read_pooling(const Keys& keys, Hparams& h) {
-  // The format's numbers: none, mean, first token, last token, rank.
+  // Values of the GGUF format: none, mean, first token, last token, rank.
   constexpr int kNone = 0;
   constexpr int kMean = 1;
   constexpr int kLast = 3;

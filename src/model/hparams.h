@@ -1,6 +1,6 @@
-// Hyper-parameters of hybrid models: gated delta-net and gated attention layers, each followed by
-// routed experts or a dense feed-forward network; and of plain transformers, in which every layer
-// attends, without gates.
+// Hyper-parameters of hybrid models (gated delta-net and gated attention layers, each followed by
+// routed experts or a dense feed-forward network) and of plain transformers (ungated attention in
+// every layer).
 #ifndef CHIMERE_MODEL_HPARAMS_H_
 #define CHIMERE_MODEL_HPARAMS_H_
 
@@ -19,12 +19,12 @@ struct MoeShape {
   int n_used = 0;       ///< experts a token is sent to
   int n_ff = 0;         ///< inner width of a routed expert
   int n_ff_shared = 0;  ///< inner width of the shared expert; 0: there is none
-  /// A decode row uses its first experts whose weights reach this sum; 1: all. No key of a file,
-  /// but ModelOptions::expert_top_p.
+  /// A decode row uses its experts in order of falling weight until their weights sum to this; 1:
+  /// all. Set by ModelOptions::expert_top_p, not by the file.
   float top_p = 1;
 };
 
-/// What an architecture's name stands for and no key of a file says.
+/// Properties implied by an architecture's name, which no key of a file states.
 struct HybridKind {
   const char* name = nullptr;
   bool experts = false;  ///< else every layer has a dense feed-forward network
@@ -33,10 +33,10 @@ struct HybridKind {
   bool transformer = false;  ///< no delta nets, no gates, no shared expert
 };
 
-/// What the embedding of a text is, of the final hidden states of its rows.
+/// How a text's embedding is computed from the final hidden states of its rows.
 enum class Pooling {
-  kNone,  ///< the model predicts tokens
-  kMean,  ///< of all rows
+  kNone,  ///< not an embedding model: predicts tokens
+  kMean,  ///< the mean of all rows
   kLast,  ///< the last row
 };
 
@@ -44,8 +44,8 @@ struct Hparams {
   std::string architecture;
   int n_embd = 0;
   int n_vocab = 0;
-  int n_layers = 0;      ///< of the main model
-  int n_mtp_layers = 0;  ///< blocks behind them that predict further tokens
+  int n_layers = 0;      ///< without MTP heads
+  int n_mtp_layers = 0;  ///< MTP heads, stored after the layers
   int context_length = 0;
   float norm_eps = 0;
   std::vector<bool> recurrent;  ///< [n_layers] gated delta-net (else attention)
@@ -55,12 +55,13 @@ struct Hparams {
   MoeShape moe;
   Pooling pooling = Pooling::kNone;
 
-  /// Values of a wanted row: a logit for each token, or what an embedding is pooled from.
+  /// Values per output row: a logit for each token, or the hidden state that an embedding is pooled
+  /// from.
   int n_outputs() const { return pooling == Pooling::kNone ? n_vocab : n_embd; }
 };
 
 /// Reads and checks "<kind.name>.*". Errors name the key: kInvalidData (absent, out of range or
-/// in contradiction to another), kUnsupported (a variant that would change the arithmetic).
+/// contradicting another key), kUnsupported (a variant of the arithmetic that is not implemented).
 Result<Hparams> read_hparams(const gguf::Reader& file, const HybridKind& kind);
 
 }  // namespace chimere::model

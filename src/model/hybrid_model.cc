@@ -17,8 +17,8 @@
 namespace chimere::model {
 namespace {
 
-/// Passes that Ops::run_step tells apart.
-enum Pass : int32_t { kPlain, kFeeding, kFirstDraft, kNextDraft };
+/// Passes that Ops::run_step distinguishes (StepInputs::pass).
+enum Pass : int32_t { kPlain, kUpdatesDraftKv, kFirstDraft, kNextDraft };
 
 class HybridModel final : public Model {
  public:
@@ -59,19 +59,19 @@ class HybridModel final : public Model {
   Result<StepResult> wait() override;
 
  private:
-  /// A step that the ops have been asked for.
+  /// A step whose ops have been issued.
   struct Started {
     StepBatch step;
-    MatrixView logits;  ///< of its wanted rows
+    MatrixView logits;  ///< of its requested rows
   };
   Result<Started> start(const StepPlan& plan);
   Result<StepResult> wait_for(const MatrixView& logits);
-  /// Of each sequence of the plan, the place of its choice in the step before. Errors:
+  /// For each sequence of the plan, the index of its choice in the previous step. Errors:
   /// kInvalidArgument (it had none).
   Result<std::vector<int32_t>> async_from(const StepPlan& plan) const;
   bool on_gpu() const { return &ops_.memory() != &host_memory(); }
   Workspace& workspace() { return workspaces_[interleaving_ ? 1 : 0]; }
-  /// The next drafts' `before` are these rows of `hidden`.
+  /// Makes these rows of `hidden` the `before` of the next drafts.
   Status resume_from(const StepBuffers& from, std::span<const int32_t> rows);
 
   const gguf::Reader& file_;
@@ -81,14 +81,15 @@ class HybridModel final : public Model {
   HybridWeights weights_;
   HybridForward run_;
   std::unique_ptr<state::StateStore> states_;
-  std::array<Workspace, 2> workspaces_;  ///< of a step, and of those in its interrupts
+  std::array<Workspace, 2> workspaces_;  ///< [0]: of a step; [1]: of the steps interleaved with it
   bool interleaving_ = false;
   ConstMatrixView partial_rows_;      ///< logits of the rows of the last step's `top`
-  std::deque<MatrixView> in_flight_;  ///< logits of the steps that nobody has waited for
-  /// Whose tokens the last step chooses, in the order of its choices; only compared.
+  std::deque<MatrixView> in_flight_;  ///< logits of launched steps, oldest first
+  /// The sequences whose tokens the last step chooses, in the order of its choices; compared, never
+  /// dereferenced.
   std::vector<const state::SequenceState*> chosen_for_;
-  const int32_t* chosen_ = nullptr;          ///< these choices, in Ops::memory()
-  std::unique_ptr<MemoryRange> expert_use_;  ///< an ExpertUse; nullptr: no experts are left out
+  const int32_t* chosen_ = nullptr;          ///< the choices of chosen_for_, in Ops::memory()
+  std::unique_ptr<MemoryRange> expert_use_;  ///< an ExpertUse; nullptr: all experts are used
 };
 
 int64_t HybridModel::gpu_scratch_bytes(int64_t rows) const {
@@ -97,14 +98,14 @@ int64_t HybridModel::gpu_scratch_bytes(int64_t rows) const {
   const int64_t n_embd = hparams_.n_embd;
   const int64_t n_ff = std::max({moe.n_ff, moe.n_ff_shared, hparams_.n_ff});
   const int64_t attention = int64_t{hparams_.attention.n_heads} * hparams_.attention.head_dim;
-  // The MTP head takes two rows of n_embd as one.
+  // The MTP head joins two rows of n_embd into one.
   const int64_t joined = has_drafts() ? 2 * n_embd : n_embd;
   const int64_t widest = std::max({joined, n_ff, int64_t{gdn.value_dim()}, attention});
-  // Activations as bytes and as f16, with their scales.
+  // Activations rounded to bytes and to f16, with their scales.
   const int64_t rounded = widest * 4;
-  // Of each expert of a row its inner activations and its result.
+  // For each expert of a row, its inner activations and its result.
   const int64_t experts = (moe.n_used + 1) * (std::max(n_embd, n_ff) * 4 + n_ff * 2 + int64_t{16});
-  // What is known of a chunk of the delta rule before its state is.
+  // The part of a chunk of the delta rule that is computed before its state is known.
   const int64_t chunk = kernels::kMaxChunkRows;
   const int64_t delta =
       (gdn.n_k_heads * 2 * chunk + gdn.n_v_heads * (2 * gdn.head_dim + chunk)) * 4;
@@ -124,7 +125,8 @@ Result<std::vector<int32_t>> HybridModel::async_from(const StepPlan& plan) const
     if (!rows.async_token) continue;
     const auto found = std::ranges::find(chosen_for_, rows.state);
     if (found == chosen_for_.end()) {
-      return invalid_argument("a sequence is fed a token that the step before did not choose");
+      return invalid_argument(
+          "a sequence has async_token, but the previous step chose no token for it");
     }
     places.push_back(static_cast<int32_t>(found - chosen_for_.begin()));
   }
@@ -137,7 +139,8 @@ Result<HybridModel::Started> HybridModel::start(const StepPlan& plan) {
   CHIMERE_TRY(const std::vector<int32_t> async_token, async_from(plan));
   CHIMERE_TRY(StepBatch step, StepBatch::prepare(plan, *states_, hparams_.n_vocab, max_step_rows_));
   if ((step.async_token() || !step.choices().empty()) && !supports_overlap()) {
-    return invalid_argument("this model does not choose tokens");
+    return invalid_argument(
+        "this model does not support overlap scheduling; leave `choice` and `async_token` unset");
   }
   const auto n_wanted = static_cast<int64_t>(step.wanted_rows().size());
   CHIMERE_TRY(StepBuffers buffers, workspace().lay_out(hparams_, step.n_rows(), n_wanted));
@@ -149,7 +152,7 @@ Result<HybridModel::Started> HybridModel::start(const StepPlan& plan) {
   }
   const bool update_draft_kv = weights_.mtp.has_value() && plan.update_draft_kv;
   std::function<void()> interleave;
-  // Of decode rows alone a GPU asks for nothing that it has been asked for before.
+  // On a GPU, a step with only decode rows replays a captured graph, which cannot call back.
   const bool interleave_supported =
       !on_gpu() ||
       std::ranges::find(step.row_classes(), RowClass::kPrefill) != step.row_classes().end();
@@ -167,11 +170,12 @@ Result<HybridModel::Started> HybridModel::start(const StepPlan& plan) {
   HybridPass pass(ops_, hparams_, weights_, step, buffers, update_draft_kv, interleave);
   CHIMERE_CHECK_OK(ops_.launch_step(
       {step.view(), step.tokens(), step.wanted_rows(), step.selected(),
-       update_draft_kv ? kFeeding : kPlain, step.choices(), async_token, chosen_},
+       update_draft_kv ? kUpdatesDraftKv : kPlain, step.choices(), async_token, chosen_},
       pass.outputs(), [&] {
         run_(pass);
         if (!weights_.mtp || update_draft_kv) return;
-        // Without the last layer's network, but nobody else's, which a slot might hold.
+        // The hidden state without the last layer's network: cheaper, and it replaces a state of
+        // another sequence that the slot might still hold.
         ops_.shift_rows(step.view(), buffers.all.x, weights_.mtp->last_hidden, buffers.mtp.before);
       }));
   CHIMERE_CHECK_OK(interleaved);
@@ -185,7 +189,7 @@ Result<HybridModel::Started> HybridModel::start(const StepPlan& plan) {
 
 Result<StepResult> HybridModel::wait_for(const MatrixView& logits) {
   CHIMERE_TRY(const kernels::StepOutputs outputs, ops_.wait_for_step());
-  // What could not be read was zeros: nobody may see what came of it.
+  // Unreadable pages were replaced by zeros: discard the result.
   CHIMERE_CHECK_OK(file_.check_unchanged());
   partial_rows_ = logits.rows_from(logits.rows - outputs.top.rows, outputs.top.rows);
   return StepResult{outputs.logits, outputs.top, outputs.selected, outputs.sums, outputs.chosen};
@@ -202,7 +206,8 @@ Status HybridModel::launch(const StepPlan& plan) {
   const bool chooses = std::ranges::all_of(
       plan.sequences, [](const SequenceRows& rows) { return rows.choice.has_value(); });
   if (!chooses || in_flight_.size() > 1) {
-    return invalid_argument("a step that is launched chooses all tokens; two are the most");
+    return invalid_argument(
+        "every sequence of a launched step needs a choice, and at most two steps may be in flight");
   }
   CHIMERE_TRY(Started started, start(plan));
   started.step.finish();
@@ -245,7 +250,7 @@ Status HybridModel::draft(std::span<const DraftStart> starts, int depth,
         const kernels::StepOutputs outputs,
         ops_.run_step(
             {batch, chains.tokens(), {}, {}, first ? kFirstDraft : kNextDraft}, {wanted, {}}, [&] {
-              // No row has a write slot: `hidden` is not read.
+              // No row has a write slot, so `hidden` is not read.
               if (first)
                 ops_.shift_rows(batch, buffers.mtp.hidden, mtp.last_hidden, buffers.mtp.before);
               mtp.predict(ops_, hparams_, batch, chains.tokens(), buffers, wanted);
@@ -265,7 +270,7 @@ Status HybridModel::resume_from(const StepBuffers& from, std::span<const int32_t
   const auto bytes_of = [&](int64_t count) {
     return static_cast<size_t>(count * hidden.cols) * sizeof(float);
   };
-  // `before` of a smaller layout lies elsewhere than in this one, and may reach into `hidden`.
+  // With fewer rows, `before` has another address and may overlap `hidden`.
   CHIMERE_TRY(const StepBuffers next, workspace().lay_out(hparams_, n, n));
   if (n == hidden.rows) return memory.copy(next.mtp.before.data, hidden.data, bytes_of(n));
   const MatrixView packed = {from.all.x.data, n, hidden.cols, hidden.cols};
@@ -305,17 +310,17 @@ HybridWeights bind_weights(WeightBinder& bind, const Hparams& h, const HybridKin
     w.layers.push_back(bind_layer(bind, h, kind, block_prefix(i), recurrent));
   }
   w.output_norm = bind.vector("output_norm.weight", h.n_embd);
-  // Without a head of its own, a model uses the embedding table.
+  // A model without an output head of its own uses the embedding table.
   const bool tied = !bind.has("output.weight");
   if (h.pooling == Pooling::kNone || !tied) {
     w.output = bind.matrix(tied ? "token_embd.weight" : "output.weight", h.n_vocab, h.n_embd);
   }
   w.active_bytes = bind.active_bytes();
-  if (h.pooling != Pooling::kNone) w.output = {};  // there may be one, but nobody reads it
+  if (h.pooling != Pooling::kNone) w.output = {};  // never read, even if the file has it
   return w;
 }
 
-/// Blocks for further tokens: the first one, and the others checked.
+/// The MTP heads of the file: the first is bound, the others are checked.
 MtpBlock bind_mtp(WeightBinder& bind, const Hparams& h, const HybridWeights& w,
                   int64_t draft_tokens) {
   std::vector<MtpBlock> blocks;
@@ -326,8 +331,8 @@ MtpBlock bind_mtp(WeightBinder& bind, const Hparams& h, const HybridWeights& w,
   return blocks.front();
 }
 
-/// Puts the weights where ops read them. The embedding table stays in the file: a token needs one
-/// row of it. Ops that feed tokens have a table of their own.
+/// Puts the weights where ops read them. The embedding table stays in the mapped file, because a
+/// token needs one row of it; ops with supports_overlap() keep a table of their own.
 Status place_weights(HybridWeights& w, kernels::Ops& ops, const Hparams& h) {
   for (HybridLayer& layer : w.layers) {
     CHIMERE_TRY(layer.mixer_norm, ops.place_floats(layer.mixer_norm, h.n_embd));
@@ -343,7 +348,7 @@ Status place_weights(HybridWeights& w, kernels::Ops& ops, const Hparams& h) {
   return w.mtp ? w.mtp->place(ops, h, output, w.output) : Status();
 }
 
-/// Where decode rows' experts are counted, if any are left out.
+/// Memory for the counters of the experts that decode rows use, if any may be skipped.
 Result<std::unique_ptr<MemoryRange>> make_expert_use(const Hparams& h, Memory& memory) {
   std::unique_ptr<MemoryRange> range;
   if (h.moe.top_p >= 1) return range;
@@ -396,7 +401,7 @@ bool HybridPass::keep_wanted_rows() {
 }
 
 kernels::StepOutputs HybridPass::outputs() const {
-  const int64_t whole = step_.n_whole();
+  const int64_t whole = step_.n_full_rows();
   const int64_t others = buffers_.logits.rows - whole;
   kernels::StepOutputs out = {buffers_.logits.rows_from(0, whole),
                               {buffers_.top, others, step_.top_count()}};
@@ -416,7 +421,7 @@ void HybridPass::project(const MatrixView& hidden) {
 void HybridPass::find_top() {
   const kernels::StepOutputs out = outputs();
   if (out.top.rows == 0) return;
-  const MatrixView logits = buffers_.logits.rows_from(step_.n_whole(), out.top.rows);
+  const MatrixView logits = buffers_.logits.rows_from(step_.n_full_rows(), out.top.rows);
   if (out.sums != nullptr) ops_.log_sum_exp(logits, out.sums);
   if (out.selected.count > 0) ops_.gather_logits(logits, step_.selected(), out.selected);
   ops_.top_logits(logits, out.top);
@@ -473,7 +478,7 @@ Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kerne
     CHIMERE_TRY(w, Workspace::create(hparams, options.max_step_rows, ops.memory()));
   }
   CHIMERE_TRY(auto expert_use, make_expert_use(hparams, ops.memory()));
-  // A page that was cut away reads as zeros: nothing copied or checked so far may be one.
+  // Pages that were truncated read as zeros: check that nothing copied or validated so far is one.
   CHIMERE_CHECK_OK(file.check_unchanged());
   return std::unique_ptr<Model>(std::make_unique<HybridModel>(
       file, ops, options.max_step_rows, std::move(hparams), std::move(weights), forward,

@@ -1,5 +1,5 @@
-// What hybrid models share, and the transformers beside them: weights, states and steps. How a step
-// goes through the layers is the architecture's own (arch/), written in the calls of HybridPass.
+// What hybrid models and plain transformers share: weights, states and steps. How a step passes
+// through the layers is defined per architecture (arch/), in calls to HybridPass.
 #ifndef CHIMERE_MODEL_HYBRID_MODEL_H_
 #define CHIMERE_MODEL_HYBRID_MODEL_H_
 
@@ -32,14 +32,14 @@ struct HybridWeights {
   WeightView embedding;  ///< [n_vocab, n_embd]
   std::vector<HybridLayer> layers;
   const float* output_norm = nullptr;  ///< [n_embd]
-  WeightView output;                   ///< [n_vocab, n_embd]; of embedding models nothing
-  std::optional<MtpBlock> mtp;         ///< if it is to be run
+  WeightView output;                   ///< [n_vocab, n_embd]; empty in embedding models
+  std::optional<MtpBlock> mtp;         ///< if it is run
   int64_t active_bytes = 0;
-  std::vector<std::unique_ptr<uint8_t[]>> copies;  ///< of tensors that are not used as they lie
+  std::vector<std::unique_ptr<uint8_t[]>> copies;  ///< of tensors whose layout in the file differs
 };
 
-/// The rows of one step on their way through the layers: x [rows, n_embd] is the residual stream,
-/// h [rows, n_embd] what a norm made of it.
+/// One step through the layers: x [rows, n_embd] is the residual stream, h [rows, n_embd] the
+/// output of the last norm.
 class HybridPass {
  public:
   HybridPass(kernels::Ops& ops, const Hparams& hparams, const HybridWeights& weights,
@@ -57,26 +57,26 @@ class HybridPass {
   std::span<const HybridLayer> layers() const { return weights_.layers; }
   bool is_last(const HybridLayer& layer) const { return &layer == &weights_.layers.back(); }
 
-  void embed();                        ///< x = the tokens' rows of the embedding table
+  void embed();                        ///< x = embedding rows of the tokens
   void norm(const float* weight);      ///< h = rms_norm(x)
-  void mix(const HybridLayer& layer);  ///< x += delta net or attention of h, over positions
-  void feed_forward(const HybridLayer& layer);  ///< x += experts or dense network of h, row by row
-  /// Continues with the rows whose logits are wanted; false if there are none. For behind the last
-  /// mixer, where rows no longer meet and all states are complete. Where drafts are fed, all rows
-  /// continue: the MTP head wants what comes out of them.
+  void mix(const HybridLayer& layer);  ///< x += delta net or attention of h, across positions
+  void feed_forward(const HybridLayer& layer);  ///< x += experts or dense network of h, per row
+  /// Continues with only the rows whose logits are requested; returns false if there are none. Call
+  /// it after the last mixer, when all states are complete and rows no longer interact. If the step
+  /// updates the MTP head's KV, all rows continue, because the MTP head reads their hidden states.
   bool keep_wanted_rows();
-  /// logits = output · rms_norm(x), and the drafts' part of the state; of embedding models just
+  /// logits = output · rms_norm(x), and the MTP head's part of the state. For embedding models only
   /// rms_norm(x).
   void head();
 
-  /// What head() writes: all logits of some rows, the largest of the others.
+  /// The results that head() writes: all logits of some rows, the largest ones of the others.
   kernels::StepOutputs outputs() const;
 
  private:
-  /// Logits of the wanted rows from what the head sees of them.
+  /// Logits of the requested rows, from the hidden states that the output head reads.
   void project(const MatrixView& hidden);
-  /// Of the rows of which no more is wanted: the largest logits, listed ones, sums, and what is
-  /// chosen among them.
+  /// For rows with `top`: the largest logits, the selected ones, log-sum-exp statistics and the
+  /// chosen tokens.
   void find_top();
   const Activations& rows() const { return only_wanted_ ? buffers_.wanted : buffers_.all; }
 
@@ -93,8 +93,8 @@ class HybridPass {
 
 using HybridForward = void (*)(HybridPass& pass);
 
-/// As load_model(), for files of one architecture. Blocks that predict further tokens are checked
-/// even where they are not run, so that a damaged file is found out at once.
+/// load_model() for one architecture. MTP heads are checked even if they are not run, so that a
+/// damaged file is detected at load time.
 Result<std::unique_ptr<Model>> load_hybrid_model(const gguf::Reader& file, kernels::Ops& ops,
                                                  const ModelOptions& options,
                                                  const HybridKind& kind, HybridForward forward);

@@ -11,12 +11,12 @@ using state::ComponentSpec;
 
 constexpr int64_t kFloatBytes = sizeof(float);
 
-int64_t whole_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t round_up_to_64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 Status check(const ModelOptions& options, const Hparams& h) {
   if (options.max_tokens < 1 || options.max_tokens > std::numeric_limits<int32_t>::max()) {
-    return invalid_argument("room for " + std::to_string(options.max_tokens) +
-                            " tokens makes no sense; ask for 1 to 2147483647");
+    return invalid_argument("max_tokens is " + std::to_string(options.max_tokens) +
+                            "; it must be from 1 to 2147483647");
   }
   if (options.max_states < 1) return invalid_argument("max_states must be at least 1");
   if (options.max_step_rows < 1 || options.max_step_rows > (1 << 20)) {
@@ -36,8 +36,8 @@ Status check(const ModelOptions& options, const Hparams& h) {
   return {};
 }
 
-/// A recurrent layer has a convolution, then a scan component; an attention layer has one of KV.
-/// The MTP head comes last, with its KV and the last hidden state.
+/// A recurrent layer has a convolution component, then a scan component; an attention layer has one
+/// KV component. The MTP head comes last, with its KV and its last hidden state.
 std::vector<ComponentSpec> components(const Hparams& h, kernels::Ops& ops,
                                       const ModelOptions& options) {
   std::vector<ComponentSpec> all;
@@ -53,10 +53,10 @@ std::vector<ComponentSpec> components(const Hparams& h, kernels::Ops& ops,
     if (h.recurrent[static_cast<size_t>(layer)]) {
       all.push_back({.kind = ComponentSpec::Kind::kConvolution,
                      .layer = layer,
-                     .bytes = whole_lines(h.delta_net.conv_state_floats() * kFloatBytes)});
+                     .bytes = round_up_to_64(h.delta_net.conv_state_floats() * kFloatBytes)});
       all.push_back({.kind = ComponentSpec::Kind::kRecurrent,
                      .layer = layer,
-                     .bytes = whole_lines(h.delta_net.scan_state_floats() * kFloatBytes)});
+                     .bytes = round_up_to_64(h.delta_net.scan_state_floats() * kFloatBytes)});
     } else {
       add_kv(layer);
     }
@@ -65,7 +65,7 @@ std::vector<ComponentSpec> components(const Hparams& h, kernels::Ops& ops,
     add_kv(h.n_layers);
     all.push_back({.kind = ComponentSpec::Kind::kRecurrent,
                    .layer = h.n_layers,
-                   .bytes = whole_lines(h.n_embd * kFloatBytes)});
+                   .bytes = round_up_to_64(h.n_embd * kFloatBytes)});
   }
   return all;
 }

@@ -1,4 +1,4 @@
-// The states of hybrid models: what their layers keep for each sequence, and where.
+// The states of hybrid models: what each layer stores per sequence, and where.
 #ifndef CHIMERE_MODEL_HYBRID_STATES_H_
 #define CHIMERE_MODEL_HYBRID_STATES_H_
 
@@ -15,7 +15,7 @@
 
 namespace chimere::model {
 
-/// Where one layer's states lie: conv and scan of a recurrent layer, else kv.
+/// Where one layer's state lies: conv and scan of a recurrent layer, kv of an attention layer.
 struct LayerStates {
   kernels::RecurrentView conv;
   kernels::RecurrentView scan;
@@ -25,8 +25,8 @@ struct LayerStates {
 struct HybridStates {
   std::unique_ptr<state::StateStore> store;
   std::vector<LayerStates> layers;
-  /// Of the MTP head, where it is run: its keys and values, and the hidden state
-  /// [n_embd] behind each sequence's last row.
+  /// State of the MTP head, if it is run: its KV, and the hidden state [n_embd] after each
+  /// sequence's last row.
   kernels::KvView mtp_kv;
   kernels::RecurrentView last_hidden;
 };

@@ -32,19 +32,19 @@ Result<const Architecture*> find_architecture(const gguf::Reader& file) {
 }  // namespace
 
 Status Model::read_logits(int64_t row, std::span<float> /*out*/) {
-  return invalid_argument("no logits of row " + std::to_string(row) +
-                          " are left of the last step, or not so many");
+  return invalid_argument("the last step kept no logits of row " + std::to_string(row) +
+                          ", or not of this size");
 }
 
 Status Model::launch(const StepPlan& /*plan*/) {
-  return unsupported("this model does not feed its own tokens to its next step");
+  return unsupported("this model does not support overlap scheduling; use forward()");
 }
 
-Result<StepResult> Model::wait() { return invalid_argument("no step is under way"); }
+Result<StepResult> Model::wait() { return invalid_argument("no step is in flight"); }
 
 Status Model::draft(std::span<const DraftStart> /*starts*/, int /*depth*/,
                     const ChooseDraft& /*choose*/) {
-  return unsupported("The model was loaded without a block that predicts further tokens.");
+  return unsupported("The model was loaded without an MTP head.");
 }
 
 Status check_architecture(const gguf::Reader& file) {

@@ -16,110 +16,111 @@
 
 namespace chimere::model {
 
-/// Limits cost address space, not memory: pages, states and activations take memory when used.
+/// Limits reserve address space, not memory: pages, states and activations are backed when first
+/// used.
 struct ModelOptions {
-  /// KV positions over all sequences together; every sequence takes whole pages of 64.
+  /// KV positions of all sequences together; each sequence occupies whole pages of 64.
   int64_t max_tokens = 4096;
-  /// Recurrent states over all sequences, checkpoints and revocable rows together.
+  /// Recurrent states of all sequences, checkpoints and revocable rows together.
   int64_t max_states = 64;
   /// Most memory of pages and states together; 0: what the two numbers above amount to.
   int64_t max_state_bytes = 0;
   int max_step_rows = 512;  ///< rows of one step; larger plans are refused
   DType cache_k = DType::kF16;
   DType cache_v = DType::kF16;
-  /// Run the block that predicts further tokens, where the file has one: Model::draft(). Its keys
-  /// and values, and the last hidden state, are then part of every sequence's state.
+  /// Run the MTP head, if the file has one, for Model::draft(). Its KV and the last hidden state
+  /// then become part of every sequence's state.
   bool drafts = false;
-  /// That draft() chooses from the first so many tokens of the vocabulary; 0: as many as suit it.
+  /// draft() chooses among the first `draft_tokens` tokens of the vocabulary; 0: a default that
+  /// depends on the vocabulary's size.
   int64_t draft_tokens = 0;
-  /// Above 0, at most 1: below 1 each decode row uses only as many of its routed experts, of the
-  /// largest weight first, as are needed for their weights to reach this sum. Rows of chunks use
-  /// all. Without experts it means nothing. Part of the key of every stored state.
+  /// In (0, 1]. Below 1, each decode row uses its routed experts in order of falling weight only
+  /// until their weights sum to this; prefill rows use all. No effect on models without experts.
+  /// Part of the model key of every stored state.
   float expert_top_p = 1;
 };
 
-/// Chooses a draft for sequence `i` of Model::draft() from the logits of the first tokens of the
-/// vocabulary; -1 ends this sequence's chain.
+/// Chooses the draft for sequence `i` of Model::draft() from the logits of the first tokens of the
+/// vocabulary. Returns a token id, or -1 to end this sequence's chain.
 using ChooseDraft = std::function<int32_t(size_t i, std::span<const float> logits)>;
 
-/// Not thread-safe: one forward() at a time (but for StepPlan::interrupt), and none while its
-/// states are used elsewhere.
+/// Not thread-safe: one forward() at a time (except inside StepPlan::interleave), and none while
+/// another thread uses its states.
 class Model {
  public:
   virtual ~Model() = default;
 
   virtual const std::string& architecture() const = 0;
   virtual int64_t n_vocab() const = 0;
-  /// Values that a step gives for each wanted row: a logit for each token, or, of an embedding
-  /// model, the final hidden state.
+  /// Values per requested row of a step: a logit for each token, or the final hidden state of an
+  /// embedding model.
   virtual int64_t n_outputs() const { return n_vocab(); }
-  /// Other than kNone: an embedding model.
+  /// Anything but kNone: this is an embedding model.
   virtual Pooling pooling() const { return Pooling::kNone; }
-  virtual int64_t context_length() const = 0;  ///< trained
-  /// Weight bytes a decode step of one sequence reads (each active weight once; of the embedding
-  /// table one row, of the routed experts those that a token uses), for the bytes model.
+  virtual int64_t context_length() const = 0;  ///< in tokens, as trained
+  /// Weight bytes that a decode step of one sequence reads, for the bytes-moved model: each active
+  /// weight once, one row of the embedding table, the routed experts that one token uses.
   virtual int64_t active_weight_bytes() const = 0;
 
-  /// What decode rows used since the model was loaded, where ModelOptions::expert_top_p is below 1.
-  /// Errors: kIo.
+  /// Experts used by decode rows since the model was loaded, if ModelOptions::expert_top_p is below
+  /// 1. Errors: kIo.
   virtual Result<kernels::ExpertUse> expert_use() { return kernels::ExpertUse{}; }
 
-  /// Bytes of activations and logits of a step; 0 if the model does not say.
+  /// Bytes of activations and logits of a step; 0 if unknown.
   virtual int64_t step_bytes(int64_t /*rows*/, int64_t /*wanted*/) const { return 0; }
 
-  /// Bytes that the ops of a step on a GPU work in besides; 0 if the model does not say.
+  /// Bytes of the ops' scratch memory for a step on a GPU; 0 if unknown.
   virtual int64_t gpu_scratch_bytes(int64_t /*rows*/) const { return 0; }
 
-  /// The pools that sequences of this model live in.
+  /// The pools that hold the states of this model's sequences.
   virtual state::StateStore& states() = 0;
 
-  /// Advances all sequences of the plan by their rows. Errors: kInvalidArgument (a plan that makes
-  /// no sense), kOutOfMemory (states), kIo (a file was cut or rewritten, or could not be read). On
-  /// an error no state changes, but for a file that was damaged during the step: then the plan's
-  /// sequences are worth nothing.
+  /// Advances every sequence of the plan by its rows. Errors: kInvalidArgument (an invalid plan),
+  /// kOutOfMemory (states), kIo (a file was truncated, rewritten or could not be read). On an error
+  /// no state changes, except if a file changed during the step: discard the plan's sequences then.
   virtual Result<StepResult> forward(const StepPlan& plan) = 0;
 
-  /// Whether launch() takes rows that are fed: the next step need not wait for the host.
+  /// Whether launch() takes rows with async_token: the next step can start before the host knows
+  /// this step's tokens.
   virtual bool supports_overlap() const { return false; }
-  /// The two halves of forward(), for a plan whose sequences have one row and a choice each, where
-  /// supports_overlap(). The sequences advance at once. A second step may be launched before the
-  /// first is waited for, and nothing else in between; wait() gives the first one's result. Errors
-  /// of launch(): those of forward(), and nothing has changed then; of wait(): kIo, and the
-  /// sequences of both steps are worth nothing.
+  /// The two halves of forward(), for plans in which each sequence has one row and a choice, if
+  /// supports_overlap(). Sequences advance in launch(). A second step may be launched before the
+  /// first wait(), and nothing else may be called in between; wait() returns the oldest step's
+  /// result. Errors of launch(): those of forward(), and nothing has changed; of wait(): kIo:
+  /// discard the sequences of both steps.
   virtual Status launch(const StepPlan& plan);
   virtual Result<StepResult> wait();
 
-  /// All logits of row `row` of StepResult::top of the last forward(), but for those that its
-  /// sequence listed, which are -infinity. Several threads may ask until the next forward() or
-  /// draft(). Errors: kInvalidArgument (there is no such row, `out` has not n_outputs() places),
+  /// Copies all logits of row `row` of the last forward()'s StepResult::top to `out` [n_outputs];
+  /// those of tokens that the sequence selected are -infinity. Several threads may call it until
+  /// the next forward() or draft(). Errors: kInvalidArgument (no such row, `out` has another size),
   /// kIo.
   virtual Status read_logits(int64_t row, std::span<float> out);
 
-  /// Whether forward() calls StepPlan::interrupt: a long step can be divided.
+  /// Whether forward() calls StepPlan::interleave, so that decode steps can run inside a long step.
   virtual bool can_interleave() const { return false; }
 
-  /// Whether logits are computed on a GPU: SequenceRows::top then saves their copy.
+  /// Whether logits are computed on a GPU, where SequenceRows::top avoids copying all of them.
   virtual bool logits_on_gpu() const { return false; }
 
-  /// Whether draft() does something.
+  /// Whether the MTP head was loaded; draft() fails otherwise.
   virtual bool has_drafts() const { return false; }
-  /// Predicts what follows each sequence's next token, `depth` tokens far: the hidden state behind
-  /// the last row and the next token go through the MTP head (DeepSeek-V3, arXiv:
-  /// 2412.19437, section 2.2), and from the second draft on its own output and draft. Reads from
-  /// the states and changes none. `choose` is called for each sequence, in order, at each depth.
-  /// Errors: kUnsupported without has_drafts(), kInvalidArgument (a state with pending rows, one
-  /// that occurs twice, a token that does not exist, more sequences than the rows of a step),
-  /// kOutOfMemory, kIo.
+  /// Drafts up to `depth` tokens after each sequence's next token: the last hidden state and the
+  /// next token go through the MTP head (DeepSeek-V3, arXiv:2412.19437, section 2.2), from the
+  /// second draft on its own hidden state and draft. Reads the states and changes none. `choose` is
+  /// called for each sequence, in order, at each depth. Errors: kUnsupported (no has_drafts()),
+  /// kInvalidArgument (a state with pending rows or given twice, a token outside the vocabulary,
+  /// more sequences than max_step_rows), kOutOfMemory, kIo.
   virtual Status draft(std::span<const DraftStart> starts, int depth, const ChooseDraft& choose);
 };
 
-/// Whether load_model() has the file's general.architecture. Errors: kUnsupported (naming those it
-/// has), kInvalidData (the file names none).
+/// Whether load_model() supports the file's general.architecture. Errors: kUnsupported (lists the
+/// supported ones), kInvalidData (the file names none).
 Status check_architecture(const gguf::Reader& file);
 
-/// Chooses by general.architecture. The reader (the mapped file) and ops must outlive the model.
-/// Errors: those of check_architecture(), kUnsupported (an option of the format that is not
-/// implemented), kInvalidData (missing or misshapen tensors and keys), kInvalidArgument,
+/// Loads the model according to general.architecture. The reader (which owns the mapped file) and
+/// ops must outlive the model. Errors: those of check_architecture(), kUnsupported (a variant that
+/// is not implemented), kInvalidData (missing or misshapen tensors and keys), kInvalidArgument,
 /// kOutOfMemory.
 Result<std::unique_ptr<Model>> load_model(const gguf::Reader& file, kernels::Ops& ops,
                                           const ModelOptions& options);

@@ -29,7 +29,7 @@ namespace {
 using test::TinyModel;
 using testing::HasSubstr;
 
-/// A tiny model in memory with the scalar ops.
+/// A tiny model in memory, run by the scalar ops.
 struct Loaded {
   std::vector<uint8_t> bytes;
   std::unique_ptr<gguf::Reader> file;
@@ -138,7 +138,7 @@ TEST(LoadModel, RefusesBadKeysByName) {
 }
 
 TEST(LoadModel, NamesMisshapenMissingAndUnknownTensors) {
-  // One more layer than the file has tensors for.
+  // hparams name one more layer than the file has tensors for.
   const Loaded missing(
       tiny(smallest(), [](gguf::Writer& w) { w.set_u32("qwen35moe.block_count", 3); }));
   EXPECT_EQ(missing.error.code, Error::Code::kInvalidData);
@@ -162,7 +162,7 @@ TEST(LoadModel, NamesMisshapenMissingAndUnknownTensors) {
   EXPECT_THAT(vocabulary.error.message, HasSubstr("tokenizer.ggml.tokens"));
 }
 
-TEST(LoadModel, RefusesOptionsThatMakeNoSense) {
+TEST(LoadModel, RefusesInvalidOptions) {
   const auto bytes = tiny(smallest());
   EXPECT_EQ(Loaded(bytes, {.max_tokens = 0}).model, nullptr);
   EXPECT_EQ(Loaded(bytes, {.max_tokens = int64_t{1} << 40}).model, nullptr);
@@ -190,7 +190,7 @@ TEST(LoadModel, CountsActiveBytes) {
   }
   EXPECT_EQ(l.model->active_weight_bytes(), expected);
 
-  // An MTP head is not read by a plain step; a tied head is.
+  // A plain step does not read an MTP head; it does read a tied output head.
   TinyModel tied = m;
   tied.tied_head = true;
   tied.n_mtp_layers = 1;
@@ -218,13 +218,14 @@ TEST(LoadModel, ModelsWithOtherHyperParametersDoNotShareStates) {
   EXPECT_EQ(dense.model->states().fingerprint(), dense_fewer.model->states().fingerprint());
 }
 
-TEST(Forward, LeavesExpertsOutOfDecodeRowsAlone) {
+TEST(Forward, SkipsExpertsInDecodeRowsOnly) {
   TinyModel m = smallest();
   m.n_experts = 6;
   m.n_used = 4;
   const std::vector<uint8_t> bytes = tiny(m);
   Loaded whole(bytes);
-  // The first expert of each row alone, nearly all, and a share of which some rows need more.
+  // top_p that keeps only each row's first expert, nearly all experts, and a number that varies by
+  // row.
   for (const float top_p : {1e-6F, 0.6F, 0.999999F}) {
     Loaded fewer(bytes, {.expert_top_p = top_p});
     ASSERT_NE(fewer.model, nullptr) << fewer.error.message;
@@ -321,7 +322,7 @@ TEST(Forward, RefusesBadPlansAndChangesNothing) {
   EXPECT_TRUE(l.model->forward({{good, decode_rows(*b, {3})}}).ok());
 }
 
-TEST(Forward, GivesTheWantedRowsInThePlansOrder) {
+TEST(Forward, GivesTheRequestedRowsInThePlansOrder) {
   Loaded l(tiny(smallest()));
   auto a = l.model->states().create_sequence();
   auto b = l.model->states().create_sequence();
@@ -353,7 +354,7 @@ TEST(Forward, GivesTheWantedRowsInThePlansOrder) {
   for (const float x : got) EXPECT_TRUE(std::isfinite(x));
 }
 
-TEST(Forward, GivesTheLargestLogitsOfRowsThatWantThem) {
+TEST(Forward, GivesTheLargestLogitsOfRowsWithTop) {
   Loaded l(tiny(smallest()));
   const auto of = [&](const std::vector<int32_t>& tokens) {
     const auto s = l.model->states().create_sequence();
@@ -409,7 +410,7 @@ TEST(Forward, GivesSelectedLogitsAndSumsBesideTheLargest) {
   ASSERT_TRUE(result.ok());
   ASSERT_EQ(result->top.rows, 3);
   ASSERT_EQ(result->selected.rows, 3);
-  const float* const first = all.data();  // of row 0, which comes last
+  const float* const first = all.data();  // of row 0, whose logits come last
   const auto selected = result->selected.row(2);
   EXPECT_EQ(selected[0], first[0]);
   EXPECT_EQ(selected[1], first[5]);
@@ -426,7 +427,7 @@ TEST(Forward, GivesSelectedLogitsAndSumsBesideTheLargest) {
     EXPECT_EQ(result->sums[row].xe, want.xe);
     EXPECT_EQ(result->sums[row].largest, want.largest);
   }
-  // Any of the rows can be had whole, until the next step.
+  // All logits of any of the rows can be read until the next step.
   std::vector<float> whole(40);
   ASSERT_TRUE(l.model->read_logits(1, whole).ok());
   EXPECT_EQ(whole, std::vector<float>(all.data() + 80, all.data() + 120));
@@ -465,7 +466,7 @@ TEST(Forward, RunsEveryFormat) {
   }
 }
 
-/// Logits of a prompt as one chunk, then of a generation in steps.
+/// Logits of a prompt as one chunk, then of generated tokens in decode steps.
 std::vector<float> answer(const TinyModel& m) {
   const Loaded l(tiny(m));
   EXPECT_NE(l.model, nullptr) << l.error.message;
@@ -480,8 +481,7 @@ std::vector<float> answer(const TinyModel& m) {
   return logits;
 }
 
-// Released files have some tensors in one piece or in several, and MTP heads or
-// none.
+// Released files have some tensors fused or split, and have MTP heads or none.
 TEST(Forward, VariantsOfAFileGiveTheSameBits) {
   using Variant = std::pair<const char*, void (*)(TinyModel&)>;
   const Variant variants[] = {
@@ -511,8 +511,8 @@ TEST(Forward, VariantsOfAFileGiveTheSameBits) {
   }
 }
 
-// The same numbers behind another name are another model where v heads read other k heads, and the
-// same one where every k head has one v head.
+// The same tensors under another architecture name are a different model if v heads then read other
+// k heads, and the same model if every k head has one v head.
 TEST(Forward, HeadsAreTiledOrGroupedAsTheArchitectureSays) {
   TinyModel m = smallest();
   m.n_k_heads = 2;
@@ -537,7 +537,7 @@ TEST(LoadModel, TakesTheExpertsWidthFromOlderKeys) {
   m.architecture = "qwen3next";
   m.n_ff_shared = m.n_used * m.n_ff;
   auto without = [&](const char* key) {
-    // A key of the same length that nothing reads.
+    // A key of the same length that no code reads.
     auto bytes = tiny(m, [&](gguf::Writer& w) {
       w.set_u32("qwen3next.feed_forward_length", static_cast<uint32_t>(m.n_ff_shared));
     });
@@ -558,7 +558,7 @@ TEST(LoadModel, TakesTheExpertsWidthFromOlderKeys) {
   EXPECT_THAT(nothing.error.message, HasSubstr("expert_feed_forward_length"));
 }
 
-// The pages go away while threads read them: an error, not SIGBUS.
+// The file is truncated while threads read its mapping: expect an error, not SIGBUS.
 TEST(Forward, SurvivesAFileCutWhileItIsRead) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -589,7 +589,7 @@ TEST(Forward, SurvivesAFileCutWhileItIsRead) {
     while (true) {
       result = (*model)->forward({{decode_rows(*a, {1, 2, 3, 4, 5, 6, 7, 8})}});
       if (!result.ok()) break;
-      // Nothing that was computed from missing pages comes out.
+      // No logits computed from missing pages are returned.
       const std::vector<float> logits = values(result->logits);
       if (first.empty()) first = logits;
       EXPECT_EQ(logits, first);

@@ -6,9 +6,9 @@
 namespace chimere::model {
 namespace {
 
-/// Rows of the head that drafts are chosen from. Vocabularies of byte pairs are in the order of
-/// their merges, so the first tokens are the frequent ones; the rest of the head costs more than
-/// the drafts that it would add.
+/// The rows of the head that drafts are chosen from. BPE vocabularies are in order of their merges,
+/// so the first tokens are the most frequent; reading the rest of the head costs more than the
+/// drafts that it would add.
 constexpr int64_t kMinDraftTokens = 4096;
 constexpr int64_t kDraftShare = 8;
 

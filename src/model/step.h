@@ -1,4 +1,4 @@
-// The one call between the engine and a model.
+// The interface between the engine and a model: the plan and the result of one step.
 #ifndef CHIMERE_MODEL_STEP_H_
 #define CHIMERE_MODEL_STEP_H_
 
@@ -15,69 +15,70 @@ namespace chimere::model {
 
 using kernels::RowClass;
 
-/// Some rows of one sequence in a step: whole chunks of a prompt, or decode rows.
+/// The rows of one sequence in a step: whole chunks of a prompt (prefill), or decode rows.
 struct SequenceRows {
-  state::SequenceState* state = nullptr;  ///< rows continue at state->position()
+  state::SequenceState* state = nullptr;  ///< rows start at state->position()
   RowClass row_class = RowClass::kDecode;
-  std::vector<int32_t> tokens;  ///< one row each, at least one
+  std::vector<int32_t> tokens;  ///< one per row; not empty
   /// kPrefill only: sizes of the chunks that `tokens` is made of, each 1..64, summing to
   /// tokens.size(); see model/chunking.h.
   std::vector<int32_t> chunks;
   /// kDecode only: the state after every row is kept until state->commit(), so that any number of
-  /// the rows can be taken back without a copy. Otherwise the rows are committed when forward()
+  /// rows can be taken back without a copy. If false, all rows are committed when forward()
   /// returns.
   bool revocable = false;
-  /// Rows (0 = first of this sequence in this step) whose logits are wanted.
+  /// Rows (0 = first of this sequence in this step) whose logits are requested.
   std::vector<int32_t> logits_of;
-  /// 0: all their logits; else so many of the largest, at most kMaxTopLogits. On a GPU that is
-  /// far less to copy.
+  /// 0: all logits of these rows; else only the `top` largest, at most kMaxTopLogits, which a GPU
+  /// copies to the host much faster.
   int32_t top = 0;
-  /// With `top`: tokens whose logits are wanted by themselves, for each of `logits_of` (or for
-  /// none: empty). In rising order, each once, at most kMaxSelectedLogits. They are not among the
-  /// largest.
+  /// With `top`: for each of `logits_of` (or empty: for none) the ids of tokens whose logits are
+  /// gathered separately. Rising, without duplicates, at most kMaxSelectedLogits. They are excluded
+  /// from the largest.
   std::vector<std::vector<int32_t>> selected = {};
-  /// With `top`: what the softmax of the whole row is normalised by.
+  /// With `top`: also return the log-sum-exp statistics of the whole row.
   bool sums = false;
-  /// kDecode and one row whose logits are wanted with `top`, of models that feed tokens: how its
-  /// token is chosen. All sequences of a step have one, at most kMaxChoices of them, or none.
+  /// For kDecode with one row that has `top`, on models that supports_overlap(): how the next token
+  /// is chosen on the device. All sequences of a step have a choice, at most kMaxChoices of them,
+  /// or none.
   std::optional<kernels::TokenChoice> choice = {};
-  /// The row's token is the one that the step launched before this one chooses for this sequence,
-  /// instead of the one in `tokens`. All sequences of a step or none.
+  /// Asynchronous scheduling: the row's token is the one that the previously launched step chooses
+  /// for this sequence; `tokens` is ignored. All sequences of a step or none.
   bool async_token = false;
 };
 
 struct StepPlan {
   std::vector<SequenceRows> sequences;  ///< each state at most once
-  /// Model::draft() is to know these rows: their keys and values go into the pages of the block
-  /// that predicts further tokens. Rows that it does not know cost it acceptance, never exactness.
+  /// Write the KV of these rows for the MTP head too. Rows without it lower draft acceptance, never
+  /// change results.
   bool update_draft_kv = false;
-  /// Of models that are interruptible(): called in the midst of a step that has prefill rows (on
-  /// the CPU of any), behind every mixer and every network. There forward() and draft() may be
-  /// called for other sequences, whose plans have no interrupt; the bits of neither step change.
-  /// Empty: nobody waits.
+  /// On models that can_interleave(): called during a step that has prefill rows (on the CPU during
+  /// any step), after every mixer and every feed-forward network. The callback may call forward()
+  /// and draft() for other sequences, in plans without `interleave`; the bits of neither step
+  /// change. Empty: no interleaved decode.
   std::function<void()> interleave = {};
 };
 
-/// From where Model::draft() continues: the token behind everything that `state` has seen.
+/// Where Model::draft() continues: `token` follows everything that `state` has seen.
 struct DraftStart {
   state::SequenceState* state = nullptr;
   int32_t token = 0;
 };
 
-/// Valid until the next forward() or draft(), or the next launch() but one; of a step in an
-/// interrupt: until the interrupt ends, too.
+/// Valid until the next forward() or draft(), or until the launch() after the next one. The result
+/// of an interleaved step is also invalid once StepPlan::interleave returns.
 struct StepResult {
-  /// [n, n_outputs] of the rows whose logits are all wanted, in the plan's order.
+  /// [n, n_outputs] of the rows with all logits (top == 0), in the plan's order.
   ConstMatrixView logits;
-  /// Of the rows of which some are wanted, in the plan's order: for each at least as many as its
-  /// sequence asked for.
+  /// Of the rows with `top`, in the plan's order: at least as many logits per row as requested.
   kernels::TopLogits top = {};
-  /// Of these rows, the listed tokens' in their order; places behind them are -infinity. Without
-  /// rows if nobody lists any.
+  /// Of the same rows, the logits of the selected tokens in their order, padded with -infinity.
+  /// Zero rows if no sequence selects any.
   kernels::SelectedLogits selected = {};
-  /// Of these rows, [top.rows]; nullptr if nobody asked.
+  /// Of the same rows, [top.rows]; nullptr if no sequence requested them.
   const kernels::LogSumExp* sums = nullptr;
-  /// Of these rows, [top.rows]: SequenceRows::choice; nullptr without choices.
+  /// Of the same rows, [top.rows]: the tokens chosen by SequenceRows::choice; nullptr without
+  /// choices.
   const int32_t* chosen = nullptr;
 };
 

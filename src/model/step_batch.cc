@@ -11,7 +11,7 @@ namespace {
 Status check_chunks(const SequenceRows& rows) {
   if (rows.row_class == RowClass::kDecode) {
     if (rows.chunks.empty()) return {};
-    return invalid_argument("decode rows are not made of chunks; leave `chunks` empty");
+    return invalid_argument("decode rows have no chunks; leave `chunks` empty");
   }
   if (rows.revocable) return invalid_argument("only decode rows can be revocable, not chunks");
   size_t sum = 0;
@@ -31,23 +31,24 @@ Status check_chunks(const SequenceRows& rows) {
 
 Status check_selected(const SequenceRows& rows, int n_vocab) {
   if (rows.top == 0 && (rows.sums || !rows.selected.empty())) {
-    return invalid_argument("sums and listed logits are only given beside the largest ones");
+    return invalid_argument("`sums` and `selected` need `top` above 0");
   }
   if (!rows.selected.empty() && rows.selected.size() != rows.logits_of.size()) {
-    return invalid_argument("there are " + std::to_string(rows.selected.size()) +
-                            " lists of tokens for " + std::to_string(rows.logits_of.size()) +
-                            " rows whose logits are wanted");
+    return invalid_argument(
+        "there are " + std::to_string(rows.selected.size()) + " lists of selected tokens for " +
+        std::to_string(rows.logits_of.size()) + " rows whose logits are requested");
   }
   for (const std::vector<int32_t>& ids : rows.selected) {
     if (ids.size() > static_cast<size_t>(kernels::kMaxSelectedLogits)) {
-      return invalid_argument(std::to_string(ids.size()) + " logits of a row are listed; " +
-                              std::to_string(kernels::kMaxSelectedLogits) + " are the most");
+      return invalid_argument(std::to_string(ids.size()) +
+                              " tokens are selected for a row; at most " +
+                              std::to_string(kernels::kMaxSelectedLogits) + " are possible");
     }
     int32_t before = -1;
     for (const int32_t id : ids) {
       if (id <= before || id >= n_vocab) {
-        return invalid_argument("listed token " + std::to_string(id) +
-                                " is not in the vocabulary, or not above the one before");
+        return invalid_argument("selected token " + std::to_string(id) +
+                                " is not in the vocabulary, or not above the previous one");
       }
       before = id;
     }
@@ -55,7 +56,7 @@ Status check_selected(const SequenceRows& rows, int n_vocab) {
   return {};
 }
 
-/// Rows whose tokens a GPU chooses or is fed.
+/// Checks rows with a choice or with async_token.
 Status check_choices(const StepPlan& plan) {
   size_t chosen = 0;
   size_t async_token = 0;
@@ -65,17 +66,20 @@ Status check_choices(const StepPlan& plan) {
     const bool one =
         rows.row_class == RowClass::kDecode && rows.tokens.size() == 1 && !rows.revocable;
     if (rows.async_token && !one)
-      return invalid_argument("a sequence is fed one decode row at a time");
+      return invalid_argument("a sequence with `async_token` must have one decode row");
     const bool wants_one = rows.logits_of.size() == 1 && rows.top > 0;
     if (rows.choice && (!one || !wants_one)) {
-      return invalid_argument("tokens are chosen for one decode row among its largest logits");
+      return invalid_argument(
+          "a sequence with `choice` must have one decode row, with its logits and `top` requested");
     }
   }
   const size_t n = plan.sequences.size();
   const bool all_or_none = (chosen == 0 || chosen == n) && (async_token == 0 || async_token == n);
   if (all_or_none && (chosen + async_token == 0 || n <= kernels::kMaxChoices)) return {};
-  return invalid_argument("of a step all sequences are chosen for, and fed, or none; " +
-                          std::to_string(kernels::kMaxChoices) + " are the most");
+  return invalid_argument(
+      "`choice` and `async_token` are set for all sequences of a step or for none, and for at "
+      "most " +
+      std::to_string(kernels::kMaxChoices));
 }
 
 Status check(const SequenceRows& rows, int n_vocab) {
@@ -89,13 +93,13 @@ Status check(const SequenceRows& rows, int n_vocab) {
   for (const int32_t row : rows.logits_of) {
     if (row < 0 || static_cast<size_t>(row) >= rows.tokens.size()) {
       return invalid_argument("logits of row " + std::to_string(row) +
-                              " are wanted, but there are " + std::to_string(rows.tokens.size()) +
-                              " rows");
+                              " are requested, but there are " +
+                              std::to_string(rows.tokens.size()) + " rows");
     }
   }
   if (rows.top < 0 || rows.top > kernels::kMaxTopLogits) {
     return invalid_argument("the " + std::to_string(rows.top) +
-                            " largest logits are wanted; a step gives at most " +
+                            " largest logits are requested; a step gives at most " +
                             std::to_string(kernels::kMaxTopLogits) + ", or all");
   }
   CHIMERE_CHECK_OK(check_selected(rows, n_vocab));
@@ -120,7 +124,7 @@ Result<StepBatch> StepBatch::prepare(const StepPlan& plan, state::StateStore& st
   const auto limit = static_cast<size_t>(max_rows);
   if (n_rows > limit || n_logits > limit) {
     return invalid_argument("the step has " + std::to_string(n_rows) +
-                            " rows and wants logits of " + std::to_string(n_logits) +
+                            " rows and requests logits of " + std::to_string(n_logits) +
                             "; the model was loaded for " + std::to_string(max_rows));
   }
   CHIMERE_TRY(state::Reservation reservation, states.reserve(wanted));
@@ -144,7 +148,7 @@ void StepBatch::add_wanted(const StepPlan& plan) {
       }
       first_row += static_cast<int32_t>(rows.tokens.size());
     }
-    if (whole) n_whole_ = static_cast<int64_t>(wanted_rows_.size());
+    if (whole) n_full_rows_ = static_cast<int64_t>(wanted_rows_.size());
   }
   if (top_count_ > 1) {
     const auto count = static_cast<uint32_t>(std::max(top_count_, kMinSeveral));

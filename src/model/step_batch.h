@@ -1,4 +1,4 @@
-// A checked plan, in the form that kernels read.
+// A validated step plan, in the form that kernels read.
 #ifndef CHIMERE_MODEL_STEP_BATCH_H_
 #define CHIMERE_MODEL_STEP_BATCH_H_
 
@@ -13,7 +13,8 @@
 
 namespace chimere::model {
 
-/// Holds the pages and slots of a step until finish(); destroyed before that, nothing has changed.
+/// Holds the pages and slots of a step until finish(); if it is destroyed before, no state has
+/// changed.
 class StepBatch {
  public:
   /// Errors: kInvalidArgument (names what is wrong with the plan), kOutOfMemory (states).
@@ -23,28 +24,28 @@ class StepBatch {
   kernels::BatchView view() const;
   int32_t n_rows() const { return static_cast<int32_t>(tokens_.size()); }
   std::span<const int32_t> tokens() const { return tokens_; }
-  /// Rows of the step whose logits are wanted: first those whose logits are all wanted, then the
-  /// others, each in the plan's order.
+  /// Rows of the step whose logits are requested: first those with all logits, then those with
+  /// `top`, each in the plan's order.
   std::span<const int32_t> wanted_rows() const { return wanted_rows_; }
-  /// How many of them are wanted with all their logits.
-  int64_t n_whole() const { return n_whole_; }
-  /// How many logits of the others: 1, or a power of two from 32 on, so that there are few kinds of
-  /// steps.
+  /// How many of wanted_rows() have all their logits requested.
+  int64_t n_full_rows() const { return n_full_rows_; }
+  /// Number of largest logits for each of the other rows: 1, or a power of two from 32 on, which
+  /// bounds the number of distinct CUDA graphs.
   int32_t top_count() const { return top_count_; }
-  /// Of the others the tokens whose logits are wanted by themselves, [others, selected_count()];
-  /// -1: none. As many for each row, 0 or a power of two from 64 on.
+  /// For the other rows, the ids of separately gathered logits, [others, selected_count()], padded
+  /// with -1. selected_count() is 0 or a power of two from 64 on.
   std::span<const int32_t> selected() const { return selected_; }
   int32_t selected_count() const { return selected_count_; }
-  /// Somebody asked for the others' sums.
+  /// Some sequence requested log-sum-exp statistics.
   bool sums() const { return sums_; }
-  /// How the tokens behind the wanted rows are chosen; empty: not at all.
+  /// How the next tokens of the requested rows are chosen; empty: not on the device.
   std::span<const kernels::TokenChoice> choices() const { return choices_; }
-  /// The rows' tokens are those that the step before chooses.
+  /// The rows' tokens are those that the previous step chooses.
   bool async_token() const { return async_token_; }
   std::span<const RowClass> row_classes() const { return row_classes_; }
   std::span<const RowClass> wanted_classes() const { return wanted_classes_; }
 
-  /// All rows have been computed: the sequences advance.
+  /// Commits the step: the sequences advance. Call it when all rows have been computed.
   void finish() { reservation_.apply(); }
 
  private:
@@ -61,7 +62,7 @@ class StepBatch {
   std::vector<int32_t> row_sequence_;
   std::vector<int32_t> row_position_;
   std::vector<int32_t> wanted_rows_;
-  int64_t n_whole_ = 0;
+  int64_t n_full_rows_ = 0;
   int32_t top_count_ = 0;
   std::vector<int32_t> selected_;
   int32_t selected_count_ = 0;

@@ -5,7 +5,7 @@
 namespace chimere::model {
 namespace {
 
-/// Absent ids stay -1.
+/// An absent id stays -1.
 Status read_id(const gguf::Reader& file, const char* key, int32_t& id) {
   if (file.find(key) == nullptr) return {};
   CHIMERE_TRY(const int64_t value, file.get_int(key));
@@ -31,7 +31,7 @@ Status read_flag(const gguf::Reader& file, const char* key, bool& flag) {
 Result<text::Vocabulary> vocabulary_from_gguf(const gguf::Reader& file) {
   text::Vocabulary out;
   CHIMERE_TRY(out.model, file.get_string("tokenizer.ggml.model"));
-  // Files from before the key existed are GPT-2's kind or have no rule at all.
+  // Files from before this key existed use GPT-2's rules or none.
   out.pre = "gpt-2";
   if (file.find("tokenizer.ggml.pre") != nullptr) {
     CHIMERE_TRY(out.pre, file.get_string("tokenizer.ggml.pre"));
@@ -45,7 +45,7 @@ Result<text::Vocabulary> vocabulary_from_gguf(const gguf::Reader& file) {
   out.tokens = *tokens;
   if (file.find("tokenizer.ggml.token_type") != nullptr) {
     CHIMERE_TRY(const std::vector<int64_t> types, file.get_int_array("tokenizer.ggml.token_type"));
-    // Types that do not fit 32 bits are as unknown as any other unknown number.
+    // A type that does not fit 32 bits is as unknown as any other unknown value.
     for (const int64_t type : types) out.types.push_back(static_cast<int32_t>(type));
   }
   if (const auto* merges = file.find_strings("tokenizer.ggml.merges")) out.merges = *merges;
@@ -58,7 +58,7 @@ Result<text::Vocabulary> vocabulary_from_gguf(const gguf::Reader& file) {
     CHIMERE_TRY(const std::vector<double> scores, file.get_float_array("tokenizer.ggml.scores"));
     for (const double score : scores) out.scores.push_back(static_cast<float>(score));
   }
-  // Where the file is silent, SentencePiece and BERT models begin with their own token.
+  // Defaults of the format: SentencePiece and BERT models begin with their BOS token.
   out.add_bos = out.bos >= 0 && (out.model == "llama" || out.model == "bert");
   CHIMERE_CHECK_OK(read_flag(file, "tokenizer.ggml.add_bos_token", out.add_bos));
   CHIMERE_CHECK_OK(read_flag(file, "tokenizer.ggml.add_eos_token", out.add_eos));

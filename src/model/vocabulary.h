@@ -1,4 +1,4 @@
-// The tokenizer's data out of a GGUF.
+// Reads a tokenizer's vocabulary from a GGUF file.
 #ifndef CHIMERE_MODEL_VOCABULARY_H_
 #define CHIMERE_MODEL_VOCABULARY_H_
 
@@ -8,8 +8,8 @@
 
 namespace chimere::model {
 
-/// Reads tokenizer.ggml.*. Errors: kInvalidData if tokens are missing, or lists and ids do not fit
-/// together; whether the kind of tokenizer is supported is for text::Tokenizer::create to say.
+/// Reads tokenizer.ggml.*. Errors: kInvalidData if tokens are missing, or lists and ids are
+/// inconsistent. Whether the tokenizer's type is supported is checked by text::Tokenizer::create().
 Result<text::Vocabulary> vocabulary_from_gguf(const gguf::Reader& file);
 
 }  // namespace chimere::model

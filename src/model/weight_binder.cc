@@ -14,10 +14,10 @@
 namespace chimere::model {
 namespace {
 
-// Enough to see what is wrong; a file of another architecture would list hundreds.
-constexpr size_t kMaxSelected = 8;
+// Enough to see what is wrong: a file of another architecture would give hundreds of problems.
+constexpr size_t kMaxListedProblems = 8;
 
-/// "128 x 64"; a last dimension of 1 says nothing and is left out.
+/// "128 x 64"; a trailing dimension of 1 is omitted.
 std::string shape_text(const std::vector<int64_t>& dims) {
   std::string text;
   for (const int64_t d : dims) text += (text.empty() ? "" : " x ") + std::to_string(d);
@@ -36,11 +36,11 @@ bool linear_type(DType type) {
 
 std::string list_text(const std::vector<std::string>& items) {
   std::string text;
-  for (size_t i = 0; i < std::min(items.size(), kMaxSelected); ++i) {
+  for (size_t i = 0; i < std::min(items.size(), kMaxListedProblems); ++i) {
     text += (i > 0 ? "; " : "") + items[i];
   }
-  if (items.size() > kMaxSelected) {
-    text += "; and " + std::to_string(items.size() - kMaxSelected) + " more";
+  if (items.size() > kMaxListedProblems) {
+    text += "; and " + std::to_string(items.size() - kMaxListedProblems) + " more";
   }
   return text;
 }
@@ -139,7 +139,7 @@ Status WeightBinder::finish() const {
     if (!bound_.contains(tensor.name)) unknown.push_back(tensor.name);
   }
   if (!unknown.empty()) {
-    return unsupported("the file has tensors that this program does not know how to use: " +
+    return unsupported("the file has tensors that this architecture does not use: " +
                        list_text(unknown));
   }
   return {};

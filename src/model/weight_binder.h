@@ -16,37 +16,38 @@
 
 namespace chimere::model {
 
-/// Problems are collected, so that binding code reads as a list of tensors and the user sees all
-/// that is wrong with a file at once; nothing bound may be used unless finish() succeeds.
+/// Collects problems instead of failing at the first, so that binding code reads as a list of
+/// tensors and the user sees everything that is wrong with a file at once. Use nothing that was
+/// bound unless finish() succeeds.
 class WeightBinder {
  public:
   explicit WeightBinder(const gguf::Reader& file) : file_(file) {}
 
   /// f32 [n]: norms, biases, per-head parameters.
   const float* vector(const std::string& name, int64_t n);
-  /// f32 [n_out, n_in], used element by element.
+  /// f32 [n_out, n_in], read element by element.
   const float* f32_matrix(const std::string& name, int64_t n_out, int64_t n_in);
   /// [n_out, n_in] of any float or quantised type.
   WeightView matrix(const std::string& name, int64_t n_out, int64_t n_in);
-  /// As matrix(), but only one row of it is read for a token.
+  /// Like matrix(), but a token reads one row of it.
   WeightView table(const std::string& name, int64_t n_rows, int64_t n_in);
-  /// [n_experts, n_out, n_in], of which a token reads n_used.
+  /// [n_experts, n_out, n_in]; a token reads n_used of the experts.
   std::vector<WeightView> experts(const std::string& name, int n_experts, int n_used, int64_t n_out,
                                   int64_t n_in);
-  /// Some rows of a fused matrix [n_all, n_in], in the order given: a copy in memory, for files
-  /// that interleave what ops want apart. See take_copies().
+  /// Selected rows of a fused matrix [n_all, n_in], in the given order: a copy in memory, for files
+  /// that interleave what ops read separately. See take_copies().
   WeightView gathered(const std::string& name, int64_t n_all, int64_t n_in,
                       std::span<const int64_t> rows);
   bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
 
-  /// Bytes that a token reads of all that was bound so far.
+  /// Bytes that one token reads of everything bound so far.
   int64_t active_bytes() const { return active_bytes_; }
 
-  /// The memory that gathered() weights lie in.
+  /// The memory of gathered() weights; it must outlive them.
   std::vector<std::unique_ptr<uint8_t[]>> take_copies() { return std::move(copies_); }
 
-  /// Errors: kInvalidData (names what is missing or misshapen), kUnsupported (a tensor that nothing
-  /// bound: the file wants arithmetic that this architecture does not have here).
+  /// Errors: kInvalidData (names what is missing or misshapen), kUnsupported (a tensor that no code
+  /// bound: the file needs arithmetic that is not implemented here).
   Status finish() const;
 
  private:

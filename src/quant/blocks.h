@@ -1,6 +1,5 @@
-// Byte layouts of the block formats, as they lie in a GGUF file; docs/formats.md explains every
-// field. All structs have alignment 1 or 2 and no padding; f16 fields are raw bits
-// (quant::f16_to_f32).
+// Byte layouts of the block formats in GGUF files; docs/formats.md explains every field. All
+// structs have alignment 1 or 2 and no padding; f16 fields are raw bits (quant::f16_to_f32).
 #ifndef CHIMERE_QUANT_BLOCKS_H_
 #define CHIMERE_QUANT_BLOCKS_H_
 
@@ -15,8 +14,8 @@ inline constexpr int kSuperBlock = 256;
 
 // The names are the formats' own: NOLINTBEGIN(readability-identifier-naming)
 
-/// x = d (q - 8). Nibbles: low of byte j is element j, high is element j + 16 (so in all
-/// 32-blocks).
+/// x = d (q - 8). In all 32-blocks, element j is the low nibble of byte j, element j + 16 the high
+/// one.
 struct BlockQ4_0 {
   uint16_t d;
   uint8_t qs[16];
@@ -77,7 +76,7 @@ struct BlockQ4K {
   uint8_t scales[12];
   uint8_t qs[128];
 };
-/// As Q4_K with a fifth bit: bit s of qh[l] belongs to element l of sub-block s.
+/// Like Q4_K, with a fifth bit: bit s of qh[l] belongs to element l of sub-block s.
 struct BlockQ5K {
   uint16_t d;
   uint16_t dmin;

@@ -5,8 +5,8 @@
 namespace chimere::quant {
 namespace {
 
-// An entry of a codebook is written as one number whose digits, lowest first, choose the entry's
-// elements among the codebook's few magnitudes: base 3 for eight elements, base 8 for four.
+// A codebook entry is written as one number whose digits, lowest first, are indices into the
+// codebook's magnitudes: base 3 for eight elements, base 8 for four.
 template <typename Entry, size_t kCount, size_t kDigits>
 constexpr std::array<Entry, kCount> expand(const std::array<uint16_t, kCount>& codes,
                                            const std::array<int, kDigits>& magnitudes) {

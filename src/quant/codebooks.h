@@ -1,5 +1,5 @@
-// Codebooks of the i-quants and the value tables of the non-linear formats. They are facts of the
-// GGUF file format; decoders and kernels of every room share these. How each format uses them:
+// Codebooks of the i-quants and value tables of the non-linear formats, as the GGUF file format
+// defines them; decoders and the kernels of every module share them. Use by each format:
 // docs/formats.md.
 #ifndef CHIMERE_QUANT_CODEBOOKS_H_
 #define CHIMERE_QUANT_CODEBOOKS_H_

@@ -140,7 +140,7 @@ void decode(DType type, const void* src, float* dst, int64_t n) {
     case DType::kIQ4_XS:
       return decode_blocks<BlockIq4Xs, kSuperBlock>(src, dst, n);
     case DType::kIQ3_S_UNPACKED:
-      return;  // lies on GPUs alone
+      return;  // exists on GPUs only
   }
 }
 

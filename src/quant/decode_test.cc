@@ -33,7 +33,7 @@ TEST(Decode, EqualsTheReferenceDecoderBitForBit) {
     ASSERT_TRUE(type.has_value()) << name;
     const DTypeInfo& info = dtype_info(*type);
     ASSERT_EQ(hex.size(), 2U * static_cast<size_t>(info.block_bytes));
-    // 16-bit words, so that the block is as aligned as in a file.
+    // 16-bit words, for the same alignment as in a file.
     std::vector<uint16_t> storage(hex.size() / 4 + 1);
     auto* block = reinterpret_cast<uint8_t*>(storage.data());
     for (size_t i = 0; i < hex.size() / 2; ++i) {
@@ -70,7 +70,7 @@ TEST(Decode, WidensNumbers) {
   EXPECT_EQ(out[1], -2.0F);
 }
 
-// An independent statement of the format: sign, exponent and mantissa by formula.
+// An independent definition of the format: sign, exponent and mantissa by formula.
 double f16_by_formula(int h) {
   const int exponent = (h >> 10) & 31;
   const int mantissa = h & 1023;

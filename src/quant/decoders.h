@@ -1,4 +1,4 @@
-// One block of each format to f32. Internal to the room: decode() chooses among them by type.
+// Decoders of one block of each format to f32. Internal to the module: decode() dispatches by type.
 #ifndef CHIMERE_QUANT_DECODERS_H_
 #define CHIMERE_QUANT_DECODERS_H_
 
@@ -6,8 +6,8 @@
 
 namespace chimere::quant {
 
-/// `y` receives the block's 32 or 256 elements. The order of the float operations is that of ggml's
-/// reference decoder, so results are equal bit for bit.
+/// `y` receives the block's 32 or 256 elements. Float operations are in the order of ggml's
+/// reference decoder, so results are bit-identical.
 void decode_block(const BlockQ4_0& b, float* y);
 void decode_block(const BlockQ4_1& b, float* y);
 void decode_block(const BlockQ5_0& b, float* y);

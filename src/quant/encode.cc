@@ -52,7 +52,7 @@ StoredAffine fit_min(const float* x, const float* w, int levels, uint8_t* q) {
   return {f32_to_f16(a.d), f32_to_f16(a.m)};
 }
 
-// The nearest of the sixteen values: the number of midpoints below v.
+// Index of the nearest of the sixteen values: the number of midpoints below v.
 size_t nearest_iq4(float v) {
   size_t i = 0;
   for (size_t k = 0; k + 1 < kIq4NlValues.size(); ++k) {
@@ -64,7 +64,7 @@ size_t nearest_iq4(float v) {
 
 float iq4_level(float v) { return static_cast<float>(kIq4NlValues[nearest_iq4(v)]); }
 
-// The nearest of MXFP4's sixteen values, the lower code of two alike (-0 is 0).
+// The nearest of MXFP4's sixteen values; of two equal ones (-0 and 0) the lower code.
 size_t nearest_mxfp4(float v) {
   const float magnitude = std::fabs(v);
   size_t i = 0;
@@ -103,11 +103,11 @@ Status check_inputs(const float* src, int64_t n, const float* importance) {
   for (int64_t i = 0; i < n; ++i) {
     if (!std::isfinite(src[i])) {
       return invalid_argument("element " + std::to_string(i) +
-                              " is infinite or no number, which no block format can hold");
+                              " is infinite or NaN, which no block format can represent");
     }
     if (importance != nullptr && (!std::isfinite(importance[i]) || importance[i] < 0)) {
       return invalid_argument("the importance of element " + std::to_string(i) +
-                              " is negative, infinite or no number");
+                              " is negative, infinite or NaN");
     }
   }
   return {};
@@ -164,8 +164,8 @@ void encode_block(const float* x, const float* w, BlockIq4Nl& b) {
 }
 
 void encode_block(const float* x, const float* w, BlockMxfp4& b) {
-  // The scale is a power of two: those around the one that maps the extreme element to the largest
-  // value are tried. That value times the largest scale used is finite.
+  // The scale is a power of two: tries those around the one that maps the extreme element to the
+  // largest value. That value times the largest scale used is finite.
   constexpr float kLargest = 12;
   constexpr int kLargestScale = 252;
   const float e = std::fabs(extreme(x, w, kBlock));
@@ -194,7 +194,7 @@ void encode_block(const float* x, const float* w, BlockIq4Xs& b) {
         fit_scale(x + s * kBlock, w + s * kBlock, kBlock, kIq4NlValues.front(), kIq4NlValues.back(),
                   iq4_level);
   }
-  // The extreme scale goes to -32, the longer end.
+  // Maps the extreme scale to -32, the longer end.
   const auto levels = [&](int first, int count, float scale, float* v) {
     const float id = inverse(scale);
     double error = 0;
@@ -249,11 +249,11 @@ bool can_encode(DType type) {
 Status encode(DType type, const float* src, void* dst, int64_t n, const float* importance) {
   const DTypeInfo& info = dtype_info(type);
   if (!can_encode(type)) {
-    return unsupported("weights cannot be written as " + std::string(info.name) +
+    return unsupported("weights cannot be encoded as " + std::string(info.name) +
                        "; choose a type that can be encoded, such as q4_K");
   }
   if (n < 0 || n % info.block_elements != 0) {
-    return invalid_argument(std::to_string(n) + " elements are no whole number of blocks of " +
+    return invalid_argument(std::to_string(n) + " elements are not a whole number of blocks of " +
                             std::string(info.name));
   }
   if (info.quantised) CHIMERE_CHECK_OK(check_inputs(src, n, importance));
@@ -313,7 +313,7 @@ Status encode(DType type, const float* src, void* dst, int64_t n, const float* i
       encode_blocks<BlockIq3S, kSuperBlock>(src, dst, n, importance);
       break;
     default:
-      break;  // can_encode() left none
+      break;  // excluded by can_encode()
   }
   return {};
 }

@@ -1,5 +1,4 @@
-// IQ3_S and IQ3_XXS: magnitudes of four elements at a time are an entry of a grid, signs are stored
-// beside.
+// IQ3_S and IQ3_XXS: the magnitudes of four elements are a grid entry; signs are stored separately.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,10 +23,10 @@ constexpr int kSubs = kSuperBlock / kSub;
 constexpr size_t kLattice = 4096;  // four magnitudes of 8 each: 1, 3, .. 15
 constexpr size_t kNeighbours = 12;
 
-// A grid of magnitudes near 1, 3, .. 15 (IQ3_XXS in quarters of its own, with 15.5 for the last).
-// For every point of the lattice of such magnitudes it knows the entries nearest to it, so that
-// encoding tries a few entries rather than all. Which one is best still depends on the weights and
-// on what was rounded away.
+// A grid of magnitudes near 1, 3, .. 15 (IQ3_XXS in quarters of its units, with 15.5 for the last).
+// For every point of the lattice of such magnitudes it stores the nearest entries, so that encoding
+// tries a few entries instead of all. Which of them is best depends on the weights and the rounding
+// errors.
 class Grid {
  public:
   /// `even_signs`: the number of negatives among eight elements must be even.
@@ -60,7 +59,7 @@ class Grid {
   bool even_signs() const { return even_signs_; }
   const std::array<uint16_t, kNeighbours>& near(size_t point) const { return near_[point]; }
 
-  /// The entry that has these magnitudes.
+  /// The entry with these magnitudes.
   uint16_t find(const float* v) const {
     uint32_t packed = 0;
     for (int j = 0; j < kGroup; ++j) {
@@ -87,7 +86,7 @@ const Grid& iq3_xxs_grid() {
   return grid;
 }
 
-// The best grid entry for four wanted magnitudes under `scale`, and its weighted error.
+// The best grid entry for four target magnitudes under `scale`, and its weighted error.
 struct Choice {
   uint16_t entry = 0;
   double error = std::numeric_limits<double>::max();
@@ -111,8 +110,8 @@ Choice choose_entry(const Grid& grid, const float* wanted, const float* w, float
   return best;
 }
 
-// Where the number of negatives must be even and is not: the element that loses least by the wrong
-// sign.
+// If the number of negatives must be even and is not: the element for which a wrong sign costs
+// least.
 int cheapest_flip(const float* x, const float* w) {
   int cheapest = 0;
   double least = std::numeric_limits<double>::max();
@@ -155,7 +154,7 @@ double grid_levels(const Grid& grid, const float* x, const float* w, int count, 
   return error;
 }
 
-// The scale of a sub-block for itself: the largest magnitude is put around the grid's largest, 15.
+// The scale of one sub-block: maps its largest magnitude to around the grid's largest, 15.
 float fit_grid_scale(const Grid& grid, const float* x, const float* w) {
   constexpr int kTries = 19;
   constexpr float kFirst = 10.2F;
@@ -180,7 +179,7 @@ float fit_grid_scale(const Grid& grid, const float* x, const float* w) {
     }
   };
   for (int t = 0; t < kTries; ++t) attempt(kFirst + static_cast<float>(t) * kStep);
-  // Few entries of the grid have four large magnitudes: flat sub-blocks fit lower levels better.
+  // Few grid entries have four large magnitudes: flat sub-blocks fit lower levels better.
   for (const float level : {1.0F, 3.0F, 5.0F, 7.0F, 9.0F}) attempt(level);
   return best;
 }

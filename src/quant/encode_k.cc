@@ -33,7 +33,7 @@ struct AffineSuper {
   double error = std::numeric_limits<double>::max();
 };
 
-// The best integers near the wanted scale and minimum of sub-block s, and its levels.
+// The best integers near the target scale and minimum of sub-block s, and its levels.
 template <class Super>
 void choose(const float* x, const float* w, int levels, Affine wanted, int s, Super& out) {
   constexpr int kCount = Super::kCount;
@@ -146,7 +146,7 @@ SuperFit<kShortSubs> fit_symmetric_super(const float* x, const float* w, float l
     wanted[static_cast<size_t>(s)] =
         fit_scale(x + s * kShortSub, w + s * kShortSub, kShortSub, lo, hi, level);
   }
-  // The extreme scale goes to the longer end.
+  // Maps the extreme scale to the longer end.
   const float d = largest_of(wanted) / static_cast<float>(lowest);
   const auto levels = [&](int first, int count, float scale, float* v) {
     const float id = inverse(scale);

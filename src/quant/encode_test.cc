@@ -19,9 +19,9 @@ struct Format {
   double weighted = 0.98;  ///< bound on the weighted error with importance / without
 };
 
-// Each bound lies some 3 % above what the search reaches, several times the scatter of the sample,
-// so a search that stops working is noticed. MXFP4 can choose only among powers of two, so that
-// importance changes little.
+// Each bound is about 3 % above what the search reaches, several times the sampling noise, so it
+// detects a search that stops working. MXFP4 can choose only among powers of two, so importance
+// changes little.
 constexpr Format kFormats[] = {
     {DType::kQ8_0, 0.00512},  {DType::kQ4_0, 0.0845},   {DType::kQ4_1, 0.0735},
     {DType::kQ5_0, 0.0418},   {DType::kQ5_1, 0.0355},   {DType::kQ4_K, 0.0725},
@@ -90,18 +90,17 @@ TEST_F(Encode, ImportanceLowersTheWeightedError) {
   }
 }
 
-TEST_F(Encode, ValuesOfTheFormatComeBackAlmostExactly) {
+TEST_F(Encode, RepresentableValuesAreRestoredAlmostExactly) {
   for (const Format& f : kFormats) {
     const std::vector<float> x = round_trip(f.type, normal(0.5F));
     const std::vector<float> one(x.size(), 1.0F);
-    // The best scales need not be found again exactly, but a wrong bit anywhere costs far more than
-    // this.
+    // The search need not find the best scales exactly, but any wrong bit costs far more than this.
     EXPECT_LT(relative_error(x, round_trip(f.type, x), one), 0.35 * f.relative_error)
         << dtype_name(f.type);
   }
 }
 
-TEST_F(Encode, SurvivesExtremeInputs) {
+TEST_F(Encode, EncodesExtremeInputs) {
   std::vector<std::vector<float>> inputs;
   for (const float v : {0.0F, 1.0F, -3.0F, 1e-42F, 1e-9F, 3e38F, -3e38F}) {
     inputs.emplace_back(512, v);
@@ -129,8 +128,8 @@ TEST_F(Encode, ZerosStayZeros) {
     EXPECT_EQ(round_trip(f.type, zeros), zeros) << dtype_name(f.type);
 }
 
-TEST_F(Encode, AWeightOfZeroFreesAnElement) {
-  // One outlier ruins a block's scale unless it does not count.
+TEST_F(Encode, AnElementOfWeightZeroIsIgnored) {
+  // One outlier dominates a block's scale unless its weight is zero.
   std::vector<float> x = normal(1.0F);
   x.resize(256);
   std::vector<float> w(x.size(), 1.0F);
@@ -154,7 +153,7 @@ TEST_F(Encode, PlainTypesRoundEachElement) {
   }
 }
 
-TEST_F(Encode, RefusesWhatItCannotDo) {
+TEST_F(Encode, RefusesInvalidInputs) {
   std::vector<float> x(256, 1.0F);
   std::vector<uint16_t> out(1024);
   EXPECT_EQ(encode(DType::kIQ1_S, x.data(), out.data(), 256).error().code,

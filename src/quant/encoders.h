@@ -1,5 +1,5 @@
-// One block of f32 to each format that can be written. Internal to the room: encode() chooses by
-// type.
+// Encoders of one block of f32 to each writable format. Internal to the module: encode() dispatches
+// by type.
 #ifndef CHIMERE_QUANT_ENCODERS_H_
 #define CHIMERE_QUANT_ENCODERS_H_
 
@@ -7,7 +7,7 @@
 
 namespace chimere::quant {
 
-/// `x` are the block's 32 or 256 finite elements, `w` their weights (none negative, not all zero).
+/// `x`: the block's 32 or 256 finite elements; `w`: their weights (none negative, not all zero).
 void encode_block(const float* x, const float* w, BlockQ4_0& b);
 void encode_block(const float* x, const float* w, BlockQ4_1& b);
 void encode_block(const float* x, const float* w, BlockQ5_0& b);

@@ -68,7 +68,7 @@ Affine fit_affine(const float* x, const float* w, int n, int levels, bool only_n
     lo = std::min(lo, x[i]);
     hi = std::max(hi, x[i]);
   }
-  if (lo > hi) return {};  // nothing counts
+  if (lo > hi) return {};  // no element has a weight above 0
   if (only_negative) lo = std::min(lo, 0.0F);
   if (inverse(hi - lo) == 0.0F) return {0, lo};
   Solution best;

@@ -1,4 +1,4 @@
-// Searches for scales that minimise the weighted squared error of a block. Internal to the room.
+// Searches for scales that minimise the weighted squared error of a block. Internal to the module.
 #ifndef CHIMERE_QUANT_FIT_H_
 #define CHIMERE_QUANT_FIT_H_
 
@@ -8,8 +8,8 @@
 
 namespace chimere::quant {
 
-/// Nearest integer in [lo, hi] as a float, ties to even. Adding 1.5 * 2^23 leaves no room for a
-/// fraction; unlike a call to rint this vectorises everywhere.
+/// Nearest integer in [lo, hi] as a float, ties to even. Adding 1.5 * 2^23 removes the fraction;
+/// unlike a call to rint this vectorises everywhere.
 inline float round_to(float v, float lo, float hi) {
   constexpr float kNoFraction = 12582912.0F;
   const float clamped = v < lo ? lo : (v > hi ? hi : v);
@@ -22,7 +22,7 @@ inline float inverse(float d) {
   return std::isfinite(i) ? i : 0.0F;
 }
 
-/// The element of largest magnitude, with its sign, among those that count (a weight above 0).
+/// The element of largest magnitude, with its sign, among those with a weight above 0.
 inline float extreme(const float* x, const float* w, int n) {
   float e = 0;
   for (int i = 0; i < n; ++i) {
@@ -31,7 +31,7 @@ inline float extreme(const float* x, const float* w, int n) {
   return e;
 }
 
-/// f32 -> f16 -> f32 for scales: what overflows becomes the largest finite value.
+/// f32 -> f16 -> f32 for scales; overflow saturates at the largest finite value.
 float storable(float scale);
 
 /// Weighted error of x by d * level(x / d), where `level` maps a float to the nearest level (a
@@ -47,9 +47,10 @@ double scaled_error(const float* x, const float* w, int n, float d, Level level)
   return error;
 }
 
-/// The scale d (of either sign) that makes x ~ d * level(x / d) best, with levels from `lo` < 0 to
-/// `hi`. The extreme element is put at and around each end of the range; each try's scale is then
-/// solved for by least squares, and the best is improved until the levels settle.
+/// The scale d (of either sign) with the smallest error of x ~ d * level(x / d), with levels from
+/// `lo` < 0 to `hi`. The extreme element is mapped to and around each end of the range; each
+/// candidate's scale is then solved by least squares, and the best is refined until the levels no
+/// longer change.
 template <typename Level>
 float fit_scale(const float* x, const float* w, int n, float lo, float hi, Level level) {
   constexpr int kTries = 9;

@@ -1,5 +1,5 @@
-// Block formats: byte layout, scalar decode and encode. This is the golden version of every format;
-// fast kernels are tested against it. Layouts: docs/formats.md.
+// Block formats: byte layout, scalar decode and encode. This is the reference implementation of
+// every format; fast kernels are tested against it. Layouts: docs/formats.md.
 #ifndef CHIMERE_QUANT_QUANT_H_
 #define CHIMERE_QUANT_QUANT_H_
 
@@ -22,13 +22,13 @@ inline float bf16_to_f32(uint16_t h) {
 }
 uint16_t f32_to_bf16(float f);
 
-/// Decodes n elements (a multiple of the block) of a row to f32, bit for bit what llama.cpp's
-/// reference decoder gives. Every DType that DTypeInfo lists as float or quantised is supported.
+/// Decodes n elements (a multiple of the block) of a row to f32, bit-identical to llama.cpp's
+/// reference decoder. Supports every DType that DTypeInfo lists as float or quantised.
 void decode(DType type, const void* src, float* dst, int64_t n);
 
 bool can_encode(DType type);
 /// Encodes n elements (a multiple of the block). `importance` (one weight per element of a row, or
-/// nullptr) weighs the squared error. Errors: kUnsupported when !can_encode(type).
+/// nullptr) weights the squared error. Errors: kUnsupported if !can_encode(type).
 Status encode(DType type, const float* src, void* dst, int64_t n,
               const float* importance = nullptr);
 

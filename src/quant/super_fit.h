@@ -1,4 +1,4 @@
-// Two-level scales without a minimum: x ~ d * multiplier(s) * v. Internal to the room.
+// Two-level scales without a minimum: x ~ d * multiplier(s) * v. Internal to the module.
 #ifndef CHIMERE_QUANT_SUPER_FIT_H_
 #define CHIMERE_QUANT_SUPER_FIT_H_
 
@@ -13,8 +13,8 @@
 
 namespace chimere::quant {
 
-/// A super-block's choice: stored scale d, an integer per sub-block, and the levels v of its
-/// elements.
+/// The result for a super-block: stored scale d, an integer scale per sub-block, and the levels v
+/// of its elements.
 template <int kSubBlocks>
 struct SuperFit {
   float d = 0;
@@ -30,7 +30,7 @@ float largest_of(const std::array<float, kSubBlocks>& scales) {
                            [](float a, float b) { return std::fabs(a) < std::fabs(b); });
 }
 
-/// How a format's integer scales multiply d: offset + step * scale, scale in lo..hi.
+/// How a format's integer scales multiply d: offset + step * scale, with scale in lo..hi.
 struct Multiplier {
   int offset;
   int step;
@@ -44,9 +44,9 @@ struct Multiplier {
   }
 };
 
-/// Chooses integer scales near `wanted` / d for a start value `d`, then d by least squares, and
-/// repeats. `levels(first, count, scale, v)` writes the best levels for elements first..first+count
-/// and returns their weighted error.
+/// Chooses integer scales near `wanted` / d for an initial `d`, then d by least squares, and
+/// iterates. `levels(first, count, scale, v)` writes the best levels for elements
+/// first..first+count and returns their weighted error.
 template <int kSubBlocks, typename Levels>
 SuperFit<kSubBlocks> fit_super(const float* x, const float* w, float d,
                                const std::array<float, kSubBlocks>& wanted, Multiplier multiplier,

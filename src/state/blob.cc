@@ -20,7 +20,7 @@ constexpr std::array<uint8_t, 8> kMagic = {'C', 'H', 'I', 'M', 'S', 'T', 'A', 'T
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kChecksumBytes = 8;
 
-/// As it lies in the blob.
+/// The header as stored.
 struct Header {
   std::array<uint8_t, 8> magic = kMagic;
   uint32_t version = kVersion;
@@ -65,9 +65,9 @@ std::string type_name(uint32_t type) {
   return info != nullptr ? std::string(info->name) : "type " + std::to_string(type);
 }
 
-/// Whether `longer` is `shorter` and, behind its layers, one more with keys and values and a state:
-/// the block that drafts.
-bool only_drafts_more(const std::vector<Component>& longer, const std::vector<Component>& shorter) {
+/// Whether `longer` is `shorter` followed by one more layer with KV and a hidden state: the MTP
+/// head.
+bool only_mtp_more(const std::vector<Component>& longer, const std::vector<Component>& shorter) {
   if (longer.size() != shorter.size() + 2) return false;
   for (size_t i = 0; i < shorter.size(); ++i) {
     if (longer[i].kind != shorter[i].kind || longer[i].layer != shorter[i].layer) return false;
@@ -79,13 +79,13 @@ bool only_drafts_more(const std::vector<Component>& longer, const std::vector<Co
          kv.layer == hidden.layer;
 }
 
-/// Why a store with another table cannot read the state.
+/// Why a store with component table `ours` cannot read the state.
 std::string difference(const std::vector<Component>& theirs, const std::vector<Component>& ours) {
-  if (only_drafts_more(theirs, ours)) {
-    return "it was kept with drafts of the model; go on with --speculate auto (or mtp)";
+  if (only_mtp_more(theirs, ours)) {
+    return "it was stored with the MTP head's state; continue with --speculate auto (or mtp)";
   }
-  if (only_drafts_more(ours, theirs)) {
-    return "it was kept without drafts of the model; go on with --speculate off (or ngram)";
+  if (only_mtp_more(ours, theirs)) {
+    return "it was stored without the MTP head's state; continue with --speculate off (or ngram)";
   }
   bool same_layers = theirs.size() == ours.size();
   for (size_t i = 0; same_layers && i < ours.size(); ++i) {
@@ -98,22 +98,22 @@ std::string difference(const std::vector<Component>& theirs, const std::vector<C
       return "its KV cache has keys of type " + type_name(t.k_type) + " and values of type " +
              type_name(t.v_type) + " (--cache-k, --cache-v)";
     }
-    if (t.layout != ours[i].layout) return "another back end arranged its bytes";
+    if (t.layout != ours[i].layout) return "its layout is that of another back end";
   }
   return "it belongs to another model, or was made with another --expert-top-p or by another "
          "version of the arithmetic";
 }
 
-/// Errors: kInvalidData (no state, cut short), kUnsupported (a newer version).
+/// Errors: kInvalidData (not a state, truncated), kUnsupported (a newer version).
 Status check_kind(const Header& header, uint64_t size) {
-  if (header.magic != kMagic) return invalid_data("these bytes are no stored sequence state");
+  if (header.magic != kMagic) return invalid_data("this is not a stored sequence state");
   if (header.version != kVersion) {
     return unsupported("the stored state has version " + std::to_string(header.version) +
                        "; this program reads version " + std::to_string(kVersion));
   }
   if (header.size != size) {
     return invalid_data("the stored state has " + std::to_string(size) + " bytes instead of " +
-                        std::to_string(header.size) + "; it was cut short");
+                        std::to_string(header.size) + "; it was truncated");
   }
   return {};
 }
@@ -134,37 +134,39 @@ Status check_components(const Header& header, const std::vector<uint8_t>& ours, 
   if (header.fingerprint != key) {
     return unsupported("the stored state cannot be used here: " + difference(theirs, wanted));
   }
-  if (!same) return invalid_data("the stored state contradicts itself: its components are others");
+  if (!same)
+    return invalid_data(
+        "the stored state is inconsistent: its components do not match its fingerprint");
   return {};
 }
 
-/// Bytes of a device that pass through the host at once.
-constexpr int64_t kPassage = int64_t{4} << 20;
+/// Size of the pieces in which device bytes are copied through the host.
+constexpr int64_t kCopyBytes = int64_t{4} << 20;
 
 /// Calls pass(at, bytes) for pieces of a block.
 template <typename Pass>
 Status in_pieces(uint8_t* block, int64_t bytes, const Pass& pass) {
-  for (int64_t at = 0; at < bytes; at += kPassage) {
-    CHIMERE_CHECK_OK(pass(block + at, static_cast<size_t>(std::min(kPassage, bytes - at))));
+  for (int64_t at = 0; at < bytes; at += kCopyBytes) {
+    CHIMERE_CHECK_OK(pass(block + at, static_cast<size_t>(std::min(kCopyBytes, bytes - at))));
   }
   return {};
 }
 
 Status write_block(Memory& memory, uint8_t* block, int64_t bytes, SummedSink& out) {
   if (memory.on_host()) return out.write({block, static_cast<size_t>(bytes)});
-  std::vector<uint8_t> passage(static_cast<size_t>(std::min(kPassage, bytes)));
+  std::vector<uint8_t> buffer(static_cast<size_t>(std::min(kCopyBytes, bytes)));
   return in_pieces(block, bytes, [&](uint8_t* at, size_t n) -> Status {
-    CHIMERE_CHECK_OK(memory.read(passage.data(), at, n));
-    return out.write({passage.data(), n});
+    CHIMERE_CHECK_OK(memory.read(buffer.data(), at, n));
+    return out.write({buffer.data(), n});
   });
 }
 
 Status read_block(Memory& memory, uint8_t* block, int64_t bytes, SummedSource& in) {
   if (memory.on_host()) return in.read({block, static_cast<size_t>(bytes)});
-  std::vector<uint8_t> passage(static_cast<size_t>(std::min(kPassage, bytes)));
+  std::vector<uint8_t> buffer(static_cast<size_t>(std::min(kCopyBytes, bytes)));
   return in_pieces(block, bytes, [&](uint8_t* at, size_t n) -> Status {
-    CHIMERE_CHECK_OK(in.read({passage.data(), n}));
-    return memory.write(at, passage.data(), n);
+    CHIMERE_CHECK_OK(in.read({buffer.data(), n}));
+    return memory.write(at, buffer.data(), n);
   });
 }
 
@@ -226,7 +228,7 @@ std::vector<uint8_t> Checkpoint::to_blob() const {
 Result<std::unique_ptr<SequenceState>> StateStore::read(ByteSource& from) {
   const uint64_t size = from.remaining();
   if (size < sizeof(Header) + kChecksumBytes) {
-    return invalid_data("these bytes are no stored sequence state");
+    return invalid_data("this is not a stored sequence state");
   }
   SummedSource in(from);
   Header header;
@@ -241,12 +243,12 @@ Result<std::unique_ptr<SequenceState>> StateStore::read(ByteSource& from) {
                         header.slots == (has_slots() && header.position > 0 ? 1U : 0U);
   if (!shape_ok || size != sizeof(Header) + table.size() + header.pages * page_bytes +
                                header.slots * slot_bytes + kChecksumBytes) {
-    return invalid_data("the stored state contradicts itself: " + std::to_string(header.pages) +
+    return invalid_data("the stored state is inconsistent: " + std::to_string(header.pages) +
                         " pages and " + std::to_string(header.slots) + " recurrent states for " +
                         std::to_string(header.position) + " tokens");
   }
 
-  Checkpoint state(*this);  // gives back what it holds after an error
+  Checkpoint state(*this);  // releases its blocks on an error
   for (uint32_t i = 0; i < header.pages; ++i) {
     CHIMERE_TRY(const int32_t page, allocate(pages_));
     state.pages_.push_back(page);

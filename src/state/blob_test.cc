@@ -61,7 +61,7 @@ TEST(Blob, FollowsTheDocumentedLayout) {
   EXPECT_EQ(blob[112 + 128], 10);  // slot
 }
 
-TEST(Blob, ComesBackInAnotherStore) {
+TEST(Blob, RestoresInAnotherStore) {
   auto store = make_store(example_spec());
   auto other = make_store(example_spec());
   auto filler = example_sequence(*other, 100);
@@ -86,7 +86,7 @@ TEST(Blob, EmptySequenceHasNoBlocks) {
   EXPECT_EQ(store->slots_in_use(), 0);
 }
 
-TEST(Blob, AnyChangedByteIsNoticed) {
+TEST(Blob, AnyChangedByteIsDetected) {
   auto store = make_store(example_spec());
   const std::vector<uint8_t> blob = example_sequence(*store, 1)->checkpoint().to_blob();
   const unsigned seed = fresh_seed();
@@ -103,10 +103,10 @@ TEST(Blob, AnyChangedByteIsNoticed) {
   EXPECT_EQ(store->pages_in_use() + store->slots_in_use(), 0);
 }
 
-/// Appends the checksum of what is there.
+/// Appends the checksum of the content.
 void seal(std::vector<uint8_t>& blob) { append_u64(blob, checksum(blob)); }
 
-TEST(Blob, ContradictionsBehindAValidChecksumAreNoticed) {
+TEST(Blob, InconsistenciesWithAValidChecksumAreErrors) {
   auto store = make_store(example_spec());
   const std::vector<uint8_t> blob = example_sequence(*store, 1)->checkpoint().to_blob();
   const unsigned seed = fresh_seed();
@@ -122,7 +122,7 @@ TEST(Blob, ContradictionsBehindAValidChecksumAreNoticed) {
     std::memcpy(forged.data() + at, &value, 4);
     seal(forged);
     auto back = store->from_blob(forged);
-    // A position that needs the same pages is a state that could exist.
+    // A position that needs the same number of pages gives a valid state.
     if (at == 24 && value > 64 && value <= 128) continue;
     EXPECT_FALSE(back.ok()) << "field " << at << " value " << value;
   }
@@ -146,10 +146,10 @@ TEST(Blob, OtherModelsAndLayoutsAreRefused) {
   EXPECT_TRUE(refused_by([](StateSpec& s) { s.components[1].layer = 2; }));
   EXPECT_TRUE(refused_by([](StateSpec& s) { std::swap(s.components[0], s.components[1]); }));
   EXPECT_FALSE(refused_by([](StateSpec& s) { s.max_pages = 100; }))
-      << "limits are no part of the key";
+      << "limits are not part of the fingerprint";
 }
 
-TEST(Blob, TellsHowToContinueWithOrWithoutDrafts) {
+TEST(Blob, ErrorsSayHowToContinueWithOrWithoutAnMtpHead) {
   StateSpec with = example_spec();
   with.components.push_back({.kind = ComponentSpec::Kind::kPagedKv, .layer = 2, .bytes = 64});
   with.components.push_back({.kind = ComponentSpec::Kind::kRecurrent, .layer = 2, .bytes = 64});

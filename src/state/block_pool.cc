@@ -10,7 +10,7 @@ Result<BlockPool> BlockPool::create(std::string what, int64_t block_bytes, int64
   if (max_blocks > std::numeric_limits<int32_t>::max() ||
       (block_bytes > 0 && max_blocks > std::numeric_limits<int64_t>::max() / block_bytes)) {
     return invalid_argument(std::to_string(max_blocks) + " blocks (" + what +
-                            ") are more than can be numbered; ask for fewer");
+                            ") are too many; configure fewer");
   }
   BlockPool pool;
   pool.what_ = std::move(what);
@@ -33,7 +33,7 @@ Result<int32_t> BlockPool::allocate() {
     if (n == max_blocks_) {
       return out_of_memory(
           "all " + std::to_string(max_blocks_) + " blocks (" + what_ +
-          ") are in use; drop or evict a sequence, or allow more when loading the model");
+          ") are in use; drop or evict a sequence, or raise the limit when loading the model");
     }
     CHIMERE_CHECK_OK(range_->commit(static_cast<size_t>((n + 1) * block_bytes_)));
     block = static_cast<int32_t>(n);

@@ -1,4 +1,4 @@
-// A bounded pool of equal, reference-counted blocks with small numbers for names.
+// A bounded pool of equal, reference-counted blocks, named by small numbers.
 #ifndef CHIMERE_STATE_BLOCK_POOL_H_
 #define CHIMERE_STATE_BLOCK_POOL_H_
 
@@ -12,9 +12,8 @@
 
 namespace chimere::state {
 
-/// Blocks lie one after the other at a fixed base address and take memory when they are first
-/// handed out. A block that is released keeps its memory for the next one, until give_back_one().
-/// Not thread-safe.
+/// Blocks are contiguous at a fixed base address and are backed by memory when first allocated. A
+/// released block keeps its memory for the next one, until give_back_one(). Not thread-safe.
 class BlockPool {
  public:
   BlockPool() = default;
@@ -23,8 +22,8 @@ class BlockPool {
   static Result<BlockPool> create(std::string what, int64_t block_bytes, int64_t max_blocks,
                                   Memory& memory);
 
-  /// A block with one reference, and unspecified contents. Errors: kOutOfMemory when all are in use
-  /// or the system has no memory; nothing changes then.
+  /// Returns a block with one reference and unspecified contents. Errors: kOutOfMemory if all are
+  /// in use or the system has no memory; nothing changes then.
   Result<int32_t> allocate();
   /// Whether the next block of allocate() takes memory that the pool does not hold.
   bool takes_memory() const { return free_.empty(); }
@@ -35,7 +34,7 @@ class BlockPool {
   void release(int32_t block);
   bool shared(int32_t block) const { return references_[static_cast<size_t>(block)] > 1; }
 
-  /// An address of the memory that the pool was made in.
+  /// An address in the Memory given to create().
   uint8_t* data(int32_t block) const { return base() + block * block_bytes_; }
   uint8_t* base() const { return range_->data(); }
   int64_t block_bytes() const { return block_bytes_; }
@@ -52,8 +51,8 @@ class BlockPool {
   int64_t max_blocks_ = 0;
   int64_t in_use_ = 0;
   std::unique_ptr<MemoryRange> range_;
-  std::vector<int32_t> references_;  ///< of every block ever handed out
-  std::vector<int32_t> free_;        ///< handed out before, unused now; the last is taken first
+  std::vector<int32_t> references_;  ///< of every block ever allocated
+  std::vector<int32_t> free_;        ///< allocated before, unused now; reused last in, first out
   std::vector<int32_t> given_back_;  ///< likewise, without memory
 };
 

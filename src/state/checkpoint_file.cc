@@ -13,7 +13,7 @@ constexpr std::array<uint8_t, 8> kMagic = {'C', 'H', 'I', 'M', 'C', 'K', 'P', 'T
 constexpr uint32_t kVersion = 2;
 constexpr uint64_t kChecksumBytes = 8;
 
-/// As it lies in the file.
+/// The header as stored.
 struct Header {
   std::array<uint8_t, 8> magic = kMagic;
   uint32_t version = kVersion;
@@ -34,7 +34,7 @@ std::span<uint8_t> raw(T* data, size_t n) {
 }
 
 Status check(const Header& header, uint64_t size) {
-  if (header.magic != kMagic) return invalid_data("it is no stored conversation");
+  if (header.magic != kMagic) return invalid_data("it is not a stored conversation");
   if (header.version != kVersion) {
     return unsupported("it has version " + std::to_string(header.version) +
                        ", this program reads version " + std::to_string(kVersion));
@@ -47,7 +47,7 @@ Status check(const Header& header, uint64_t size) {
   if (fits) left -= header.note_bytes;
   if (!fits || header.state_bytes != left) {
     return invalid_data("it has " + std::to_string(size) +
-                        " bytes, not as many as it says; it was cut short or changed");
+                        " bytes, but its header says otherwise; it was truncated or changed");
   }
   return {};
 }
@@ -84,7 +84,8 @@ Status save_checkpoint(const std::string& path, const Checkpoint& state,
 Result<StoredSequence> read_checkpoint(ByteSource& from, StateStore& store,
                                        const Hash128& weights) {
   const uint64_t size = from.remaining();
-  if (size < sizeof(Header) + kChecksumBytes) return invalid_data("it is no stored conversation");
+  if (size < sizeof(Header) + kChecksumBytes)
+    return invalid_data("it is not a stored conversation");
   SummedSource in(from);
   Header header;
   CHIMERE_CHECK_OK(in.read(raw(&header, 1)));

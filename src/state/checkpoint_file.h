@@ -17,10 +17,10 @@
 
 namespace chimere::state {
 
-/// What a file gives back.
+/// The content of a checkpoint file.
 struct StoredSequence {
-  std::vector<int32_t> tokens;  ///< that the state has seen
-  std::string note;             ///< the writer's own bytes
+  std::vector<int32_t> tokens;  ///< the tokens that the state has seen
+  std::string note;             ///< opaque bytes of the writer
   std::unique_ptr<SequenceState> state;
 };
 
@@ -39,7 +39,7 @@ Status save_checkpoint(const std::string& path, const Checkpoint& state,
 Result<StoredSequence> load_checkpoint(const std::string& path, StateStore& store,
                                        const Hash128& weights);
 
-/// The same to and from any stream; what is read must be all that is left of it. Messages name no
+/// The same to and from any stream; reading must consume the rest of the stream. Messages name no
 /// file.
 Status write_checkpoint(ByteSink& to, const Checkpoint& state, std::span<const int32_t> tokens,
                         std::string_view note, const Hash128& weights);

@@ -72,7 +72,7 @@ class CheckpointFile : public testing::Test {
   const std::string path_ = testing::TempDir() + "checkpoint_" + std::to_string(seed_);
 };
 
-TEST_F(CheckpointFile, ComesBackInAnotherStore) {
+TEST_F(CheckpointFile, RestoresInAnotherStore) {
   auto store = make_store();
   auto other = make_store();
   const auto s = sequence(*store);
@@ -95,7 +95,7 @@ TEST_F(CheckpointFile, AnEmptySequenceAndNoNote) {
   EXPECT_TRUE(back->tokens.empty());
 }
 
-TEST_F(CheckpointFile, TokensMustBeThoseOfTheState) {
+TEST_F(CheckpointFile, TokensMustMatchTheState) {
   auto store = make_store();
   const auto s = sequence(*store);
   const auto saved = save_checkpoint(path_, s->checkpoint(), {tokens_.data(), 9}, "", kWeights);
@@ -103,7 +103,7 @@ TEST_F(CheckpointFile, TokensMustBeThoseOfTheState) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
-TEST_F(CheckpointFile, AnyDamageIsNoticedAndChangesNothing) {
+TEST_F(CheckpointFile, AnyDamageIsDetectedAndChangesNothing) {
   auto store = make_store();
   ASSERT_TRUE(
       save_checkpoint(path_, sequence(*store)->checkpoint(), tokens_, "note", kWeights).ok());
@@ -163,9 +163,9 @@ TEST_F(CheckpointFile, ErrorsNameTheFileAndTheReason) {
   std::vector<char> bytes = content();
   bytes.resize(bytes.size() - 1);
   replace(bytes);
-  EXPECT_THAT(complaint(*store, Error::Code::kInvalidData), HasSubstr("cut short"));
+  EXPECT_THAT(complaint(*store, Error::Code::kInvalidData), HasSubstr("truncated"));
   replace({'h', 'i'});
-  EXPECT_THAT(complaint(*store, Error::Code::kInvalidData), HasSubstr("no stored conversation"));
+  EXPECT_THAT(complaint(*store, Error::Code::kInvalidData), HasSubstr("not a stored conversation"));
   std::filesystem::remove(path_);
   complaint(*store, Error::Code::kNotFound);
 }

@@ -20,7 +20,7 @@ class Checksum {
   Checksum& operator=(const Checksum&) = delete;
 
   void update(std::span<const uint8_t> bytes);
-  /// Of everything so far.
+  /// The checksum of everything added so far.
   uint64_t value() const;
 
  private:
@@ -57,7 +57,7 @@ class Hasher128 {
   std::unique_ptr<State> state_;
 };
 
-/// Passes bytes on to `to` and sums them up.
+/// Writes to `to` and computes the checksum.
 class SummedSink {
  public:
   explicit SummedSink(ByteSink& to) : to_(to) {}
@@ -65,7 +65,7 @@ class SummedSink {
     sum_.update(bytes);
     return to_.write(bytes);
   }
-  /// Writes the sum of everything before.
+  /// Writes the checksum of everything before.
   Status finish();
 
  private:
@@ -73,7 +73,7 @@ class SummedSink {
   Checksum sum_;
 };
 
-/// Sums up what it reads from `from`.
+/// Reads from `from` and computes the checksum.
 class SummedSource {
  public:
   explicit SummedSource(ByteSource& from) : from_(from) {}
@@ -82,7 +82,7 @@ class SummedSource {
     sum_.update(out);
     return {};
   }
-  /// Reads a sum and compares. Errors: kInvalidData, naming `what`.
+  /// Reads a checksum and compares it. Errors: kInvalidData, naming `what`.
   Status finish(const char* what);
 
  private:

@@ -14,11 +14,11 @@ namespace {
 constexpr std::array<uint8_t, 8> kMagic = {'C', 'H', 'I', 'M', 'P', 'R', 'F', 'X'};
 constexpr uint32_t kVersion = 1;
 constexpr int64_t kChecksumBytes = 8;
-// States are floats, which hardly get smaller at higher levels.
+// Higher levels hardly compress states, which are floats, any further.
 constexpr int kLevel = 1;
 constexpr uint32_t kMaxScopeBytes = 4096;
 
-/// As it lies in the file.
+/// The header as stored.
 struct Header {
   std::array<uint8_t, 8> magic = kMagic;
   uint32_t version = kVersion;
@@ -46,7 +46,7 @@ std::vector<uint8_t> compress(const std::vector<uint8_t>& bytes) {
   return out;
 }
 
-/// Exactly `size` bytes, whatever the frame says of itself. Errors: kInvalidData.
+/// Decompresses to exactly `size` bytes, whatever size the frame claims. Errors: kInvalidData.
 Result<StateImage::Bytes> decompress(const std::vector<uint8_t>& frame, int64_t size) {
   std::vector<uint8_t> out(static_cast<size_t>(size));
   const size_t got = ZSTD_decompress(out.data(), out.size(), frame.data(), frame.size());
@@ -75,9 +75,9 @@ int64_t pages_of(uint32_t tokens, const ImageLayout& layout) {
   return (int64_t{tokens} + layout.page_tokens - 1) / layout.page_tokens;
 }
 
-/// Sizes are checked before anything of that size is allocated.
+/// Checks all sizes before anything of that size is allocated.
 Status check(const Header& h, uint64_t size, const ImageLayout& layout) {
-  if (h.magic != kMagic) return invalid_data("it is no cached state");
+  if (h.magic != kMagic) return invalid_data("it is not a cached state");
   if (h.version != kVersion) {
     return unsupported("it has version " + std::to_string(h.version) +
                        ", this program reads version " + std::to_string(kVersion));
@@ -96,10 +96,11 @@ Status check(const Header& h, uint64_t size, const ImageLayout& layout) {
   const bool fits = take(h.scope_bytes) && take(uint64_t{h.tokens} * sizeof(int32_t)) &&
                     take(h.pages_bytes) && take(h.slot_bytes) && left == 0;
   if (!fits)
-    return invalid_data("it has not as many bytes as it says; it was cut short or changed");
+    return invalid_data(
+        "its size is not the one that its header gives; it was truncated or changed");
   if (h.tokens == 0 || h.scope_bytes > kMaxScopeBytes ||
       int64_t{h.first_page} > pages_of(h.tokens, layout)) {
-    return invalid_data("its header makes no sense");
+    return invalid_data("its header is invalid");
   }
   return {};
 }
@@ -115,7 +116,7 @@ Result<Opened> read_beginning(const std::string& path, const ImageLayout& layout
   Opened out;
   CHIMERE_TRY(out.file, InputFile::open(path));
   const uint64_t size = out.file.remaining();
-  if (size < sizeof(Header) + 3 * kChecksumBytes) return invalid_data("it is no cached state");
+  if (size < sizeof(Header) + 3 * kChecksumBytes) return invalid_data("it is not a cached state");
   SummedSource in(out.file);
   CHIMERE_CHECK_OK(in.read(raw(&out.header, 1)));
   CHIMERE_CHECK_OK(check(out.header, size, layout));
@@ -146,7 +147,7 @@ Result<StateImage> read_image(const std::string& path, const PrefixName& name, b
   CHIMERE_TRY(Opened opened, read_beginning(path, layout));
   const Header& h = opened.header;
   if (opened.info.name.scope != name.scope || opened.info.name.tokens != name.tokens) {
-    return invalid_data("it is of another prefix than its name says");
+    return invalid_data("it holds another prefix than its name says");
   }
   StateImage image;
   image.position = static_cast<int32_t>(h.tokens);

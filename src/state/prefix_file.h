@@ -15,7 +15,7 @@
 
 namespace chimere::state {
 
-/// What gives an image's bytes their meaning and their sizes.
+/// What determines the meaning and sizes of an image's bytes.
 struct ImageLayout {
   /// `weights`: of the store's model (WeightsHash).
   ImageLayout(const StateStore& store, const Hash128& weights);
@@ -26,24 +26,24 @@ struct ImageLayout {
   int64_t slot_bytes;  ///< 0: the model has no recurrent state
 };
 
-/// Whose prefix it is.
+/// The key of a cached prefix.
 struct PrefixName {
-  std::string scope;            ///< who may find it
-  std::vector<int32_t> tokens;  ///< that the state has seen
+  std::string scope;            ///< only requests of this scope may use it
+  std::vector<int32_t> tokens;  ///< the tokens that the state has seen
 
   /// "0123456789abcdef.prefix".
   std::string file_name() const;
 };
 
-/// The beginning of a file, without the state.
+/// The header of a file, without the state.
 struct PrefixFileInfo {
   PrefixName name;
   int32_t first_page = 0;
   int64_t file_bytes = 0;
 };
 
-/// Writes the image, which must have a slot, to folder/name.file_name(): whole or not at all.
-/// Returns the file's size. Errors: kOutOfSpace, kIo.
+/// Writes the image, which must have a slot, to folder/name.file_name(), atomically. Returns the
+/// file's size in bytes. Errors: kOutOfSpace, kIo.
 Result<int64_t> write_prefix_file(const std::string& folder, const PrefixName& name,
                                   const StateImage& image, const ImageLayout& layout);
 
@@ -51,7 +51,7 @@ Result<int64_t> write_prefix_file(const std::string& folder, const PrefixName& n
 /// version); each says what is wrong with the file.
 Result<PrefixFileInfo> read_prefix_info(const std::string& path, const ImageLayout& layout);
 
-/// `with_slot` false: the pages alone. Errors: the same, kInvalidData also if the file is of
+/// Without `with_slot` reads only the pages. Errors: the same, and kInvalidData if the file holds
 /// another prefix than `name`.
 Result<StateImage> read_prefix_file(const std::string& folder, const PrefixName& name,
                                     bool with_slot, const ImageLayout& layout);

@@ -99,7 +99,7 @@ TEST_F(PrefixFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(found[0].info.name.scope, "ann");
   EXPECT_EQ(found[0].info.name.tokens, name.tokens);
   EXPECT_EQ(found[0].info.first_page, 1);
-  // Nobody else may look.
+  // Only the owner has access.
   EXPECT_EQ(fs::status(folder_).permissions(), fs::perms::owner_all);
   EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_all);
   EXPECT_EQ(fs::status(file(name)).permissions(), fs::perms::owner_read | fs::perms::owner_write);

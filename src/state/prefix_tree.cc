@@ -9,7 +9,7 @@ using Node = PrefixTree::Node;
 
 PrefixTree::PrefixTree() : root_(std::make_unique<Node>()) {}
 
-/// Puts a node after the first `at` tokens of the child's edge, and returns it.
+/// Inserts a node after the first `at` tokens of the child's edge, and returns it.
 Node& PrefixTree::split(Node& child, size_t at) {
   std::unique_ptr<Node>& place = child.parent->children.at(child.edge.front());
   std::unique_ptr<Node> lower = std::move(place);
@@ -74,7 +74,7 @@ void PrefixTree::erase_unused(Node& node) {
 void PrefixTree::for_each(const std::function<void(Node&)>& fn) { for_each_below(*root_, fn); }
 
 void PrefixTree::for_each_below(Node& node, const std::function<void(Node&)>& fn) {
-  // Without recursion: a conversation's path may be long.
+  // Not recursive, because a conversation's path can be long.
   std::vector<Node*> open;
   const auto push_children = [&](Node& n) {
     for (const auto& [token, child] : n.children) open.push_back(child.get());

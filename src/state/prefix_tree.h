@@ -1,4 +1,4 @@
-// A radix tree over token ids: which states of which prefixes are kept, and where.
+// A radix tree over token ids: which prefixes have a cached state, and where it is stored.
 #ifndef CHIMERE_STATE_PREFIX_TREE_H_
 #define CHIMERE_STATE_PREFIX_TREE_H_
 
@@ -15,21 +15,21 @@
 
 namespace chimere::state {
 
-/// The state behind a prefix, in up to three places.
+/// The state after a prefix, in up to three places.
 struct CachedState {
   std::shared_ptr<const Checkpoint> device;  ///< in the state store
-  std::shared_ptr<const StateImage> memory;  ///< in ordinary memory; may have lost its slot
+  std::shared_ptr<const StateImage> memory;  ///< in host memory; may lack its slot
   bool on_disk = false;
   std::string disk_name;    ///< of the file
   uint64_t disk_since = 0;  ///< `used` of when the file became known
   int32_t disk_first_page = 0;
   int64_t disk_bytes = 0;
 
-  const std::string* scope = nullptr;  ///< of the tree; set with the first place
+  const std::string* scope = nullptr;  ///< owned by the tree; set with the first place
   bool loading = false;                ///< being read from disk
-  uint64_t used = 0;                   ///< grows with every use
+  uint64_t used = 0;                   ///< logical time of the last use
   int64_t used_at = 0;                 ///< seconds since 1970 of the last use
-  int pins = 0;                        ///< work in the background that will come back to it
+  int pins = 0;                        ///< background tasks that still refer to it
   bool unsaved = false;                ///< to be written to disk
   bool use_unsaved = false;            ///< the file does not know of the last use
 
@@ -41,7 +41,7 @@ class PrefixTree {
  public:
   struct Node {
     Node* parent = nullptr;
-    std::vector<int32_t> edge;  ///< tokens from the parent to here; empty at the root alone
+    std::vector<int32_t> edge;  ///< tokens from the parent to here; empty only at the root
     int32_t position = 0;       ///< tokens from the root
     std::map<int32_t, std::unique_ptr<Node>> children;  ///< by the first token of their edge
     CachedState state;
@@ -49,14 +49,13 @@ class PrefixTree {
 
   PrefixTree();
 
-  /// The node of these tokens; made if there is none. Nodes keep their address until erase().
+  /// The node of these tokens, created if missing. Nodes keep their address until erase_unused().
   Node& insert(std::span<const int32_t> tokens);
-  /// The nodes whose tokens `tokens` begins with, shortest first, without the root.
+  /// The nodes whose tokens are a prefix of `tokens`, shortest first, without the root.
   std::vector<Node*> path(std::span<const int32_t> tokens);
-  /// Removes the node if nothing is kept there and nothing hangs below it, then its parents
-  /// likewise.
+  /// Removes the node if it stores nothing and has no children, then its parents likewise.
   void erase_unused(Node& node);
-  /// Calls for every node but the root, parents first; the function must not change the tree.
+  /// Calls fn for every node but the root, parents first; fn must not change the tree.
   void for_each(const std::function<void(Node&)>& fn);
 
   static std::vector<int32_t> tokens_of(const Node& node);

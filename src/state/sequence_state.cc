@@ -46,7 +46,7 @@ SequenceState::~SequenceState() {
 Status SequenceState::commit(int32_t rows) {
   if (rows < 0 || rows > pending_rows_) {
     return invalid_argument("cannot keep " + std::to_string(rows) +
-                            " rows: " + std::to_string(pending_rows_) + " await commit");
+                            " rows: " + std::to_string(pending_rows_) + " are pending");
   }
   now_.position_ += rows;
   pending_rows_ = 0;

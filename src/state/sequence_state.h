@@ -1,10 +1,9 @@
-// Everything a sequence of tokens has left behind in a model: paged KV, convolution rings,
-// recurrent states.
+// The state of a token sequence in a model: paged KV, convolution windows, recurrent states.
 //
-// Nothing here copies a state. KV pages and recurrent slots are counted references to blocks that
-// do not change once a step is over: a step writes to blocks of its own, unless the sequence is the
-// only one that refers to the block. So a fork or checkpoint costs a list of page numbers, and only
-// a partly filled page that two sequences continue writing to is ever copied.
+// Nothing here copies a whole state. KV pages and recurrent slots are reference-counted blocks that
+// do not change after a step: a step writes to new blocks, unless the sequence holds the only
+// reference. A fork or checkpoint therefore costs a list of page numbers; only a partly filled page
+// that two sequences continue is ever copied.
 #ifndef CHIMERE_STATE_SEQUENCE_STATE_H_
 #define CHIMERE_STATE_SEQUENCE_STATE_H_
 
@@ -21,9 +20,9 @@ namespace chimere::state {
 class StateStore;
 class SequenceState;
 
-/// An immutable snapshot of a sequence after `position` tokens. Copies are cheap; it can be
-/// restored any number of times, and keeps its pages and slot in use as long as it lives. Must not
-/// outlive its store.
+/// An immutable snapshot of a sequence after `position` tokens. Copies are cheap. It can be
+/// restored any number of times, and holds references to its pages and slot. Must not outlive its
+/// store.
 class Checkpoint {
  public:
   Checkpoint(const Checkpoint& other);
@@ -40,14 +39,14 @@ class Checkpoint {
   /// Writes bytes that StateStore::read() of a store with the same fingerprint turns back into the
   /// same state (docs/state-blob.md). Errors: those of the sink and of the store's memory.
   Status write(ByteSink& to) const;
-  /// How many bytes write() writes.
+  /// Number of bytes that write() writes.
   uint64_t stored_bytes() const;
-  /// The same as a vector; empty, which is no blob, if the device that the state lies on failed.
+  /// The same as a vector; empty (not a valid blob) if the state's device failed.
   std::vector<uint8_t> to_blob() const;
-  /// A copy of the bytes from that page on. Unlike everything else here, any thread may call it
-  /// while the checkpoint lives: what a checkpoint refers to does not change.
-  /// Without pages and slot, which nothing can be assembled from, if the device that the state lies
-  /// on failed.
+  /// A copy of the bytes from page `first_page` on. Unlike everything else here, any thread may
+  /// call it while the checkpoint lives, because a checkpoint's blocks do not change. If the
+  /// state's device failed, the image has neither pages nor slot, and StateStore::assemble()
+  /// refuses it.
   StateImage image(int32_t first_page) const;
 
  private:
@@ -59,13 +58,13 @@ class Checkpoint {
 
   StateStore* store_;
   int32_t position_ = 0;
-  int32_t slot_ = 0;            ///< recurrent state at position_
+  int32_t slot_ = 0;            ///< recurrent state after position_ tokens
   std::vector<int32_t> pages_;  ///< KV of [0, position_), in order
 };
 
 /// The state of one sequence, made by StateStore::create(), fork() or restore(). Destroying it
-/// gives everything back. Must not outlive its store; a store and its sequences belong to one
-/// thread at a time.
+/// releases its blocks. Must not outlive its store; only one thread at a time may use a store and
+/// its sequences.
 class SequenceState {
  public:
   ~SequenceState();
@@ -74,11 +73,11 @@ class SequenceState {
 
   /// Number of committed tokens.
   int32_t position() const { return now_.position(); }
-  /// Rows of the last step that await commit(); 0 unless that step was revocable for this sequence.
+  /// Rows of the last step that await commit(); 0 unless the step was revocable for this sequence.
   int32_t pending_rows() const { return pending_rows_; }
 
-  /// Keeps the first `rows` of the pending rows and takes the others back; copies nothing.
-  /// Errors: kInvalidArgument unless 0 <= rows <= pending_rows().
+  /// Keeps the first `rows` pending rows and discards the others; copies nothing. Errors:
+  /// kInvalidArgument unless 0 <= rows <= pending_rows().
   Status commit(int32_t rows);
 
   /// The committed state. Pending rows are not part of it.
@@ -94,7 +93,7 @@ class SequenceState {
   friend class Reservation;
   explicit SequenceState(Checkpoint from) : now_(std::move(from)) {}
 
-  Checkpoint now_;  ///< its pages may reach beyond its position while rows are pending
+  Checkpoint now_;  ///< its pages may extend past its position while rows are pending
   int32_t pending_rows_ = 0;
   std::vector<int32_t> pending_slots_;  ///< [i]: recurrent state after i + 1 pending rows
   bool reserved_ = false;               ///< part of a step that is being computed

@@ -1,4 +1,4 @@
-// What a model keeps for each sequence, and how much of it there may be.
+// What a model stores per sequence, and the limits of the pools.
 #ifndef CHIMERE_STATE_SPEC_H_
 #define CHIMERE_STATE_SPEC_H_
 
@@ -13,16 +13,16 @@ namespace chimere::state {
 /// One kind of state of one layer.
 struct ComponentSpec {
   enum class Kind : uint32_t {
-    kPagedKv = 0,      ///< keys and values of `page_tokens` positions, a piece per page
-    kRecurrent = 1,    ///< fixed size, a piece per slot
-    kConvolution = 2,  ///< the last inputs of a convolution, a piece per slot
+    kPagedKv = 0,      ///< keys and values of `page_tokens` positions; one piece per page
+    kRecurrent = 1,    ///< fixed size; one piece per slot
+    kConvolution = 2,  ///< last inputs of a convolution; one piece per slot
   };
   Kind kind = Kind::kPagedKv;
   int layer = 0;
-  DType k_type = DType::kF32;   ///< kPagedKv: of the keys; else of the state
+  DType k_type = DType::kF32;   ///< kPagedKv: type of the keys; else of the state
   DType v_type = DType::kF32;   ///< kPagedKv only
-  int64_t bytes = 0;            ///< of one piece; a multiple of 64
-  uint32_t layout_version = 1;  ///< raised when the meaning of the bytes changes
+  int64_t bytes = 0;            ///< size of one piece; a multiple of 64
+  uint32_t layout_version = 1;  ///< incremented when the meaning of the bytes changes
 
   bool paged() const { return kind == Kind::kPagedKv; }
 };
@@ -39,11 +39,11 @@ struct StateSpec {
   uint64_t model_key = 0;
 };
 
-/// Names everything that gives a state's bytes their meaning: components, their order, page size,
-/// model.
+/// Hash of everything that determines the meaning of a state's bytes: components, their order, page
+/// size, model.
 uint64_t fingerprint(const StateSpec& spec);
 
-/// Errors: kInvalidArgument, naming the field, when a spec makes no sense.
+/// Errors: kInvalidArgument, naming the invalid field.
 Status validate(const StateSpec& spec);
 
 }  // namespace chimere::state

@@ -42,10 +42,10 @@ Result<Checkpoint> StateStore::assemble(const Checkpoint* base,
       last.slot->size() != static_cast<size_t>(has_slots() ? slot_stride() : 0)) {
     return invalid_data("an image has no recurrent state of this model");
   }
-  Checkpoint state(*this);  // gives back what it holds after an error
+  Checkpoint state(*this);  // releases its blocks on an error
   const int64_t n_pages = pages_for(last.position);
   for (int64_t page = 0; page < n_pages; ++page) {
-    // The deepest image that has the page: a partly filled one of a shorter image is superseded.
+    // The deepest image that has the page: it supersedes a partly filled page of a shorter image.
     const auto image = std::find_if(images.rbegin(), images.rend(),
                                     [&](const StateImage& i) { return i.first_page <= page; });
     if (image == images.rend()) {

@@ -1,4 +1,4 @@
-// A checkpoint's bytes outside of its store.
+// A checkpoint's bytes outside its store.
 #ifndef CHIMERE_STATE_STATE_IMAGE_H_
 #define CHIMERE_STATE_STATE_IMAGE_H_
 
@@ -8,17 +8,17 @@
 
 namespace chimere::state {
 
-/// Pages and recurrent state of a checkpoint, without the leading pages that the image of a shorter
-/// prefix of the same tokens has: what a conversation leaves behind turn by turn is stored once.
-/// Copies share the bytes. Only StateStore::assemble() of a store with the same fingerprint gives
-/// them a meaning.
+/// The pages and recurrent state of a checkpoint, without the leading pages that the image of a
+/// shorter prefix of the same tokens already has: the turns of a conversation store each page once.
+/// Copies share the bytes. Only StateStore::assemble() of a store with the same fingerprint can use
+/// them.
 struct StateImage {
   using Bytes = std::shared_ptr<const std::vector<uint8_t>>;
 
   int32_t position = 0;    ///< tokens seen
   int32_t first_page = 0;  ///< number of the first page in `pages`
-  Bytes pages;             ///< whole pages up to the position, the last one perhaps partly filled
-  Bytes slot;              ///< nullptr: the image lends its pages to longer ones and nothing else
+  Bytes pages;             ///< whole pages up to the position; the last one may be partly filled
+  Bytes slot;              ///< nullptr: only the pages remain, for images of longer prefixes
 
   int64_t bytes() const {
     return static_cast<int64_t>((pages ? pages->size() : 0) + (slot ? slot->size() : 0));

@@ -23,7 +23,7 @@ std::unique_ptr<StateStore> make_store(int64_t max_pages = 64) {
   return StateStore::create(s).value();
 }
 
-/// Advances by n rows that leave random bytes, each row's in its place of its page.
+/// Advances by n rows that write random bytes, each row to its place in its page.
 void advance(StateStore& store, SequenceState& sequence, int32_t n, std::mt19937& random) {
   const RowsWanted wanted{&sequence, n, false};
   Reservation r = store.reserve({&wanted, 1}).value();
@@ -39,7 +39,7 @@ void advance(StateStore& store, SequenceState& sequence, int32_t n, std::mt19937
   r.apply();
 }
 
-TEST(StateImage, AChainGivesEveryStateBack) {
+TEST(StateImage, AChainRestoresEveryState) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -52,7 +52,7 @@ TEST(StateImage, AChainGivesEveryStateBack) {
     for (size_t i = 0; i < n; ++i) {
       advance(*store, *sequence, static_cast<int32_t>(1 + random() % 11), random);
       points.push_back(sequence->checkpoint());
-      // Pages behind those that are whole in the one before.
+      // The pages after the whole pages of the previous one.
       const int32_t first = i == 0 ? 0 : points[i - 1].position() / kPageTokens;
       images.push_back(points.back().image(first));
     }
@@ -62,7 +62,7 @@ TEST(StateImage, AChainGivesEveryStateBack) {
       ASSERT_TRUE(whole.ok()) << whole.error().message;
       EXPECT_EQ(whole->to_blob(), points[i].to_blob());
       if (i == 0) continue;
-      // On top of the shorter state in the store, whose whole pages it shares.
+      // Based on the shorter state in the store, whose whole pages it shares.
       const int64_t before = store->pages_in_use();
       const auto shared = store->assemble(&points[i - 1], std::span(images).subspan(i, 1));
       ASSERT_TRUE(shared.ok()) << shared.error().message;
@@ -74,7 +74,7 @@ TEST(StateImage, AChainGivesEveryStateBack) {
   }
 }
 
-TEST(StateImage, WhatDoesNotFitIsRefusedAndChangesNothing) {
+TEST(StateImage, IncompatibleImagesAreRefusedAndChangeNothing) {
   std::mt19937 random(1);
   const auto store = make_store();
   const auto sequence = store->create_sequence();

@@ -1,4 +1,5 @@
-// Random operations on a store, against a model in which every state is a plain list of tokens.
+// Random operations on a store, checked against a reference in which every state is a list of
+// tokens.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -33,7 +34,7 @@ uint64_t advance(uint64_t state, uint32_t token) {
   return (state + token + 1) * 0x9E3779B97F4A7C15U;
 }
 
-/// What to_blob() must hold for these tokens, read back from the blob's pages and slot.
+/// Checks that the pages and slot of to_blob() hold the state of these tokens.
 void expect_holds(const Checkpoint& checkpoint, const Tokens& tokens) {
   ASSERT_EQ(checkpoint.position(), static_cast<int32_t>(tokens.size()));
   const std::vector<uint8_t> blob = checkpoint.to_blob();
@@ -83,7 +84,7 @@ class World {
       }
     }
     EXPECT_GT(steps_, operations / 20);
-    EXPECT_GT(refused_, 0) << "the budgets were never reached";
+    EXPECT_GT(refused_, 0) << "the limits were never reached";
     sequences_.clear();
     snapshots_.clear();
     EXPECT_EQ(store_->pages_in_use(), 0);
@@ -172,7 +173,7 @@ class World {
     for (const Sequence* s : members) expect_holds(s->state->checkpoint(), s->tokens);
   }
 
-  /// Stands in for a model: keys and values are the token, the recurrent state a hash of all
+  /// Stands in for a model: keys and values are the token, the recurrent state is a hash of all
   /// tokens.
   void compute(const Reservation& r, const std::vector<RowsWanted>& wanted,
                const std::vector<Sequence*>& members) {

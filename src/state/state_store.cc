@@ -119,7 +119,7 @@ Status Reservation::add_pages(const SequenceState& sequence, int32_t rows) {
   for (auto have = static_cast<int64_t>(pages.size()); have < needed; ++have) {
     CHIMERE_TRY(const int32_t page, store_->allocate(store_->pages_));
     new_pages_.push_back(page);
-    // Stale rows of another sequence must reach neither a blob nor the unused lanes of a vector.
+    // Stale rows of another sequence must not reach a blob or the unused lanes of a vector.
     CHIMERE_CHECK_OK(store_->memory_.clear(store_->pages_.data(page), bytes));
     page_table_.push_back(page);
   }

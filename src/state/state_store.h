@@ -1,4 +1,5 @@
-// The pools that all sequences of one model live in, and what a step takes from them.
+// The pools that hold the states of all sequences of a model, and the blocks that a step takes from
+// them.
 #ifndef CHIMERE_STATE_STATE_STORE_H_
 #define CHIMERE_STATE_STATE_STORE_H_
 
@@ -16,30 +17,30 @@
 
 namespace chimere::state {
 
-/// How far one sequence goes in a step.
+/// How far a step advances one sequence.
 struct RowsWanted {
   SequenceState* sequence = nullptr;
   int32_t rows = 0;        ///< at least 1
   bool revocable = false;  ///< keep the state after every row until SequenceState::commit()
 };
 
-/// Blocks set aside for a step, and where its rows find and leave their state. Unless apply() is
-/// called, everything goes back and no sequence has changed.
+/// Blocks reserved for a step, and where its rows read and write their state. Without apply(),
+/// destruction releases the blocks and no sequence has changed.
 class Reservation {
  public:
   ~Reservation();
   Reservation(Reservation&&) = default;
   Reservation& operator=(Reservation&&) = delete;
 
-  /// The rows have been computed: every sequence advances, or holds its rows pending if they are
-  /// revocable.
+  /// Call when the rows have been computed: advances every sequence, or keeps its rows pending if
+  /// they are revocable.
   void apply();
 
-  /// [n_sequences] slot of the state before the first row. 0 when the model has no recurrent state.
+  /// [n_sequences] slot of the state before the first row; 0 if the model has no recurrent state.
   std::span<const int32_t> read_slots() const { return read_slots_; }
-  /// [n_rows] slot for the state after that row; -1: it is not kept.
+  /// [n_rows] slot for the state after that row; -1: not kept.
   std::span<const int32_t> write_slots() const { return write_slots_; }
-  /// The sequences' page lists, one after the other, each with room for its new rows.
+  /// The sequences' page lists, concatenated, each including pages for its new rows.
   std::span<const int32_t> page_table() const { return page_table_; }
   /// [n_sequences] start of each sequence's list in page_table().
   std::span<const int32_t> page_begin() const { return page_begin_; }
@@ -54,7 +55,7 @@ class Reservation {
 
   StateStore* store_;
   std::vector<RowsWanted> wanted_;
-  std::vector<int32_t> new_pages_;  ///< not yet referred to by a sequence
+  std::vector<int32_t> new_pages_;  ///< not yet referenced by a sequence
   std::vector<int32_t> new_slots_;
   std::vector<int32_t> read_slots_;
   std::vector<int32_t> write_slots_;
@@ -62,51 +63,52 @@ class Reservation {
   std::vector<int32_t> page_begin_;
 };
 
-/// Pools for one model. One page number stands for `page_tokens` positions of all attention layers,
-/// one slot number for the convolution and scan states of all recurrent layers. Memory is taken
-/// when a page or slot is first used, so a large limit costs nothing; StateSpec::max_bytes bounds
-/// what both take together, and memory moves from one to the other where the back end can give it
-/// back. Must outlive its sequences and checkpoints and belongs to one thread at a time.
+/// The pools of one model. One page number stands for `page_tokens` positions in all attention
+/// layers, one slot number for the convolution and recurrent states of all recurrent layers. Memory
+/// is committed when a page or slot is first used, so a large limit costs nothing.
+/// StateSpec::max_bytes bounds what both take together, and memory moves from one to the other if
+/// the back end can release it. Must outlive its sequences and checkpoints; only one thread at a
+/// time may use it.
 class StateStore {
  public:
-  /// `memory` is where the states lie, and must outlive the store. Errors: kInvalidArgument (spec),
+  /// `memory` holds the states and must outlive the store. Errors: kInvalidArgument (spec),
   /// kOutOfMemory (address space).
   static Result<std::unique_ptr<StateStore>> create(StateSpec spec, Memory& memory = host_memory());
   StateStore(const StateStore&) = delete;
   StateStore& operator=(const StateStore&) = delete;
 
-  /// A sequence that has seen no token. Takes nothing from the pools before its first step.
+  /// A sequence that has seen no token. Uses no blocks before its first step.
   std::unique_ptr<SequenceState> create_sequence();
 
-  /// Sets aside what the rows need. Errors: kInvalidArgument (no rows, a sequence twice, of another
-  /// store or with pending rows), kOutOfMemory (a pool is exhausted), those of the memory; nothing
-  /// has changed then.
+  /// Reserves the blocks that the rows need. Errors: kInvalidArgument (no rows, a sequence given
+  /// twice, of another store or with pending rows), kOutOfMemory (a pool is exhausted), errors of
+  /// the memory; nothing has changed then.
   Result<Reservation> reserve(std::span<const RowsWanted> wanted);
 
-  /// The state that Checkpoint::write() wrote; it must be all that is left of the source. Errors:
+  /// Reads a state written by Checkpoint::write(); must consume the rest of the source. Errors:
   /// kInvalidData (damaged), kUnsupported (of another model, layout or version), kOutOfMemory,
-  /// those of the source; nothing has changed then.
+  /// errors of the source; nothing has changed then.
   Result<std::unique_ptr<SequenceState>> read(ByteSource& from);
   /// The same from memory.
   Result<std::unique_ptr<SequenceState>> from_blob(std::span<const uint8_t> blob);
 
-  /// The state of the last image. Its pages come from the deepest of `images` (prefixes of one
-  /// another, shortest first) that has them; those before the first image's are shared with `base`.
-  /// Errors: kInvalidData (a page is missing, or the sizes are not this model's), kOutOfMemory;
-  /// nothing has changed then.
+  /// The state of the last image. Each page comes from the deepest of `images` (prefixes of one
+  /// another, shortest first) that has it; pages before the first image's are shared with `base`.
+  /// Errors: kInvalidData (a missing page, or sizes of another model), kOutOfMemory; nothing has
+  /// changed then.
   Result<Checkpoint> assemble(const Checkpoint* base, std::span<const StateImage> images);
 
   const StateSpec& spec() const { return spec_; }
   uint64_t fingerprint() const { return fingerprint_; }
 
-  /// Where the store's bytes lie.
+  /// The memory that holds the states.
   Memory& memory() const { return memory_; }
-  /// Piece of component c in page (or slot) 0; the piece in block i lies i * stride bytes further.
+  /// The piece of component c in page (or slot) 0; that of block i lies i * stride bytes further.
   uint8_t* component_base(size_t c);
   int64_t page_stride() const { return pages_.block_bytes(); }
   int64_t slot_stride() const { return slots_.block_bytes(); }
 
-  /// KV bytes that one more position takes, over all layers (pages are taken whole).
+  /// KV bytes per position, over all layers; pages are allocated whole.
   int64_t bytes_per_token() const { return pages_.block_bytes() / spec_.page_tokens; }
   /// Bytes of the recurrent state of one sequence, over all layers.
   int64_t bytes_per_slot() const { return slots_.block_bytes(); }
@@ -122,7 +124,7 @@ class StateStore {
 
   int64_t pages_in_use() const { return pages_.in_use(); }
   int64_t max_pages() const { return pages_.max_blocks(); }
-  /// The shared empty state is not counted.
+  /// Excludes the shared empty state.
   int64_t slots_in_use() const { return slots_.in_use() - 1; }
   int64_t max_slots() const { return slots_.max_blocks() - 1; }
 

@@ -170,7 +170,7 @@ TEST(StateStore, ExhaustedPoolIsAnErrorThatChangesNothing) {
   step(*store, *b, 1);
 }
 
-TEST(StateStore, RefusesMeaninglessSteps) {
+TEST(StateStore, RefusesInvalidSteps) {
   auto store = make_store();
   auto other = make_store();
   auto a = store->create_sequence();
@@ -195,7 +195,7 @@ TEST(StateStore, RefusesBadSpecs) {
   EXPECT_FALSE(StateStore::create(spec).ok());
 }
 
-TEST(StateStore, HugeLimitsCostNothingUntilUsed) {
+TEST(StateStore, LargeLimitsUseNoMemoryUntilNeeded) {
   StateSpec spec = small_spec(int64_t{1} << 20, 1000);
   for (ComponentSpec& c : spec.components) c.bytes = 1 << 20;
   auto store = StateStore::create(spec);

@@ -8,7 +8,7 @@
 
 namespace chimere {
 
-/// Type of a tensor's elements or blocks; values are GGUF's, see
+/// Type of a tensor's elements or blocks. The values are those of GGUF, see
 /// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 enum class DType : uint32_t {
   kF32 = 0,
@@ -39,7 +39,7 @@ enum class DType : uint32_t {
   kIQ1_M = 29,
   kBF16 = 30,
   kMXFP4 = 39,
-  /// Never in a file, and without a DTypeInfo: IQ3_S as it may lie on a GPU
+  /// Never in a file, and without a DTypeInfo: IQ3_S as unpacked on a GPU
   /// (kernels/cuda/packed_layout.h).
   kIQ3_S_UNPACKED = 0x10000 + kIQ3_S,
 };
@@ -53,7 +53,7 @@ struct DTypeInfo {
   bool quantised;
 };
 
-/// nullptr if the value is no type we know.
+/// nullptr if the value is not a known type.
 const DTypeInfo* find_dtype(uint32_t ggml_type);
 /// By name, case-insensitive; nullopt if unknown.
 std::optional<DType> parse_dtype(std::string_view name);

@@ -1,4 +1,4 @@
-// Where a back end's data lies, for those who allocate and copy without computing: pools of states,
+// The memory of a back end, for code that allocates and copies without computing: state pools,
 // workspaces, weights.
 #ifndef CHIMERE_TENSOR_MEMORY_H_
 #define CHIMERE_TENSOR_MEMORY_H_
@@ -11,11 +11,11 @@
 
 namespace chimere {
 
-/// A range of addresses that never change, whose first part is backed by memory.
+/// A range at a fixed address whose first part is backed by memory.
 class MemoryRange {
  public:
   virtual ~MemoryRange() = default;
-  /// Makes the first `bytes` usable (never fewer than before). Errors: kOutOfMemory (no such memory
+  /// Makes the first `bytes` usable; never fewer than before. Errors: kOutOfMemory (no such memory
   /// is left, or the range is smaller); nothing changes then.
   virtual Status commit(size_t bytes) = 0;
   virtual uint8_t* data() const = 0;
@@ -25,28 +25,28 @@ class MemoryRange {
   virtual bool give_back(size_t /*offset*/, size_t /*bytes*/) { return false; }
 };
 
-/// The memory of the host or of a card. Pointers into a GPU's memory must not be read by the host;
-/// copies happen in the order of the calls and of the back end's own work, but for read(). One
-/// thread at a time, but for read(). Errors: kIo (the device failed).
+/// The memory of the host or of a GPU. The host must not dereference pointers to GPU memory. Copies
+/// run in the order of the calls and of the back end's own work, except read(). Only one thread at
+/// a time may call it, except read(). Errors: kIo (the device failed).
 class Memory {
  public:
   virtual ~Memory() = default;
 
-  /// The host may read and write through its pointers.
+  /// Whether the host may read and write through the pointers.
   virtual bool on_host() const = 0;
-  /// Address space for `bytes`, which may be 0. Errors: kOutOfMemory.
+  /// Reserves address space for `bytes`, which may be 0. Errors: kOutOfMemory.
   virtual Result<std::unique_ptr<MemoryRange>> reserve(size_t bytes) = 0;
 
   virtual Status write(void* to, const void* from_host, size_t bytes) = 0;
-  /// Returns when the bytes are there. Any thread may call it, for bytes that no step and no call
-  /// that is still in flight writes.
+  /// Returns when the bytes have arrived. Any thread may call it, for bytes that no step or call in
+  /// flight writes.
   virtual Status read(void* to_host, const void* from, size_t bytes) = 0;
-  /// Ranges that do not overlap.
+  /// The ranges must not overlap.
   virtual Status copy(void* to, const void* from, size_t bytes) = 0;
   virtual Status clear(void* to, size_t bytes) = 0;
 };
 
-/// The host's own.
+/// The host's memory.
 Memory& host_memory();
 
 }  // namespace chimere

@@ -36,8 +36,9 @@ struct ConstMatrixView {
   const float* row(int64_t r) const { return data + r * stride; }
 };
 
-/// A weight matrix [n_out, n_in], row-major, each row a run of blocks of `type` (n_in is a multiple
-/// of the block's elements). Applied as y = W x. In GGUF order its dimensions are (n_in, n_out).
+/// A weight matrix [n_out, n_in], row-major, each row consecutive blocks of `type` (n_in is a
+/// multiple of the block's elements). Applied as y = W x. In GGUF order its dimensions are (n_in,
+/// n_out).
 struct WeightView {
   DType type = DType::kF32;
   int64_t n_out = 0;

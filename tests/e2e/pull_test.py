@@ -234,12 +234,12 @@ class Pull(unittest.TestCase):
         for server, _, headers in self.hub.requests:
             if server == "store":
                 self.assertNotIn("authorization", headers)
-        self.refused("some/Model-GGUF:Q8_0", "HF_TOKEN has characters", HF_TOKEN="a\nX-Evil: 1")
+        self.refused("some/Model-GGUF:Q8_0", "HF_TOKEN contains characters", HF_TOKEN="a\nX-Evil: 1")
 
     def test_redirects_lead_to_http_only(self):
         for address in ("file:///etc/passwd", "ftp://127.0.0.1/x", "gopher://127.0.0.1/"):
             self.hub.redirect = address
-            self.refused("some/Model-GGUF:Q8_0", "cannot be trusted")
+            self.refused("some/Model-GGUF:Q8_0", "not allowed")
         self.hub.redirect = f"{self.hub.endpoint}/some/Model-GGUF/resolve/main/Model-8B-Q8_0.gguf"
         self.refused("some/Model-GGUF:Q8_0", "in circles")
         self.assertEqual(self.whole_files(), [])
@@ -248,7 +248,7 @@ class Pull(unittest.TestCase):
         self.hub.status = {"endpoint": [(429, {"Retry-After": "1"}), (503, {})], "store": [(500, {})]}
         self.check(self.pull("some/Model-GGUF"), self.big)
         self.hub.status = {"endpoint": [(429, {"Retry-After": "3600"})]}
-        self.refused("some/Model-GGUF:Q8_0", "come back later", "3600 seconds")
+        self.refused("some/Model-GGUF:Q8_0", "limits the rate", "3600 seconds")
 
     def test_offline(self):
         self.refused("some/Model-GGUF:Q8_0", "--offline", args=("--offline",))
@@ -261,7 +261,7 @@ class Pull(unittest.TestCase):
 
     def test_hosts_that_are_not_there(self):
         self.refused("some/Model-GGUF", "connection", HF_ENDPOINT="http://127.0.0.1:1")
-        self.refused("some/Model-GGUF", "address of a hub", HF_ENDPOINT="nonsense://x")
+        self.refused("some/Model-GGUF", "address of a model hub", HF_ENDPOINT="nonsense://x")
 
     def test_hostile_lists_leave_nothing(self):
         def entry(**fields):
@@ -284,7 +284,7 @@ class Pull(unittest.TestCase):
         self.hub.trees["some/Evil"] = json.dumps([entry()]).encode()
         self.refused("some/Evil", "more")
         self.hub.trees["some/Evil"] = json.dumps([entry(size=2**49, lfs={"oid": "1" * 64, "size": 2**49})]).encode()
-        self.refused("some/Evil", "too little room", "CHIMERE_MODELS")
+        self.refused("some/Evil", "too little space", "CHIMERE_MODELS")
         self.assertEqual(self.whole_files(), [])
 
     def test_two_at_once(self):
@@ -323,8 +323,8 @@ class Pull(unittest.TestCase):
         if done.returncode in (1, 77) and "unshare" in done.stderr + "mount" * (done.returncode == 77):
             self.skipTest("mount namespaces are not allowed here")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("too little room", done.stderr)
-        self.assertIn("what has come is kept", done.stderr)
+        self.assertIn("too little space", done.stderr)
+        self.assertIn("the received part is kept", done.stderr)
         self.assertIn("Use it with -m", done.stdout)
 
 

@@ -10,8 +10,8 @@ namespace chimere::kernels::cpu {
 namespace {
 
 constexpr int kPagesPerSplit = kAttentionSplit / kKvPageTokens;
-/// Above this, parts of splits are not kept (a prompt far into a long context has work enough
-/// without).
+/// Above this, the splits of a block are computed one after the other and their parts are not kept:
+/// a prompt far into a long context has enough parallel work without them.
 constexpr int64_t kMaxPartFloats = 4 << 20;
 
 KvType kv_type(DType t) {
@@ -29,7 +29,7 @@ KvType kv_type(DType t) {
   }
 }
 
-/// Where the heads of a page are.
+/// Offsets of the heads within a page.
 struct PageLayout {
   KvType k_type;
   KvType v_type;
@@ -72,7 +72,7 @@ void Attention::append(const BatchView& batch, const AttentionShape& shape, cons
     u.head_dim = n;
     u.rope_dims = shape.rope_dims;
     u.cos_sin = rope_.row(row);
-    u.spread = dtype_info(kv.k_type).quantised;
+    u.hadamard = dtype_info(kv.k_type).quantised;
     if (i % heads < shape.n_heads) {
       u.y = qg.row(row) + i % heads * shape.query_stride();
       u.x = u.y;
@@ -99,7 +99,7 @@ int32_t Attention::row_of(const Call& call, const Block& block, int query) {
   return block.row_begin + (block.first_query + query) / call.group;
 }
 
-/// Positions of a split that a query sees.
+/// Number of positions of a split visible to a query.
 int Attention::visible(const Call& call, const Block& block, int query, int64_t split) {
   const int64_t seen = call.batch.row_position[row_of(call, block, query)] + 1;
   return static_cast<int>(std::clamp<int64_t>(seen - split * kAttentionSplit, 0, kAttentionSplit));
@@ -109,7 +109,7 @@ int Attention::visible(const Call& call, const Block& block, int query, int64_t 
 int64_t Attention::plan(const Call& call) {
   blocks_.clear();
   const BatchView& batch = call.batch;
-  // Whole rows where a row's queries fit.
+  // Blocks of whole rows if a row's queries fit.
   const int step = call.group > kMaxQueries ? kMaxQueries : kMaxQueries / call.group * call.group;
   int64_t parts = 0;
   for (int32_t row = 0; row < batch.n_rows;) {
@@ -127,7 +127,7 @@ int64_t Attention::plan(const Call& call) {
   return parts;
 }
 
-/// Of attend_split().
+/// Scratch of attend_split().
 int64_t Attention::scratch_floats(const Call& call) {
   return static_cast<int64_t>(kMaxQueries) * kAttentionSplit + decoded_floats(call.shape.head_dim);
 }
@@ -215,7 +215,8 @@ void Attention::attend_whole(const Call& call, const Block& block, int kv_head, 
   }
 }
 
-/// Every split of every block on its own, then the folding: work for many threads from one row.
+/// Computes every split of every block independently, then folds the parts: enough parallel work
+/// from a single row.
 void Attention::attend_in_splits(const Call& call, int64_t n_parts, int64_t ns) {
   float* parts = parts_.at_least(n_parts * call.part_floats);
   tasks_.clear();

@@ -39,7 +39,7 @@ class Attention {
     const KvView& kv;
     MatrixView out;
     int group;            ///< queries (heads) of a row for each KV head
-    int64_t part_floats;  ///< of a query
+    int64_t part_floats;  ///< per query
   };
   /// Consecutive queries of one sequence; query i of the sequence is head i % group of its row i /
   /// group.
@@ -48,8 +48,9 @@ class Attention {
     int32_t row_begin;  ///< of the sequence
     int32_t first_query;
     int32_t n_queries;
-    int64_t n_splits;    ///< that its last row sees
-    int64_t first_part;  ///< of its parts, [KV head][split][query], in units of part_floats
+    int64_t n_splits;  ///< visible to its last row
+    int64_t
+        first_part;  ///< index of its first part, [KV head][split][query], in units of part_floats
   };
   struct SplitTask {
     int32_t block;

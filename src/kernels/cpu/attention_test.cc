@@ -23,8 +23,8 @@ AttentionShape random_shape(Rng& rng) {
   return s;
 }
 
-/// Rows whose keys and values are appended and whose queries attend. KV memory starts as NaN: what
-/// has not been written must not matter.
+/// Rows whose keys and values are appended and whose queries attend. KV memory starts as NaN, so
+/// that reading unwritten positions shows.
 struct Layer {
   AttentionShape shape;
   DType k_type;
@@ -66,7 +66,7 @@ struct Layer {
 
 constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0};
 
-/// Any type that heads of this size can be stored in.
+/// Any KV type that supports this head size.
 DType random_type(Rng& rng, int head_dim) {
   return kTypes[uniform_int(rng, 0, head_dim % 32 == 0 ? 4 : 2)];
 }
@@ -94,7 +94,7 @@ void check(Rng& rng, const AttentionShape& shape, const Scenario& scenario, DTyp
   const Batch batch(scenario.sequences);
   const Layer::Rows past(rng, shape, before.view().n_rows);
   const Layer::Rows start(rng, shape, batch.view().n_rows);
-  // Only the appended keys and values of the past matter: a plain append keeps the oracle fast.
+  // Only the past's appended keys and values matter: plain appends keep the oracle fast.
   auto append_past = [&](Ops& ops, Layer& layer) {
     Layer::Rows rows = past;
     ops.qk_norm_rope_append(before.view(), shape, layer.q_norm.data(), layer.k_norm.data(), 1e-6F,
@@ -121,7 +121,7 @@ void check(Rng& rng, const AttentionShape& shape, const Scenario& scenario, DTyp
           << variant.name << " row " << r << " head_dim " << shape.head_dim << " keys "
           << dtype_name(k_type) << " values " << dtype_name(v_type);
     }
-    // A row alone: its key and value are already there, so only its query is new.
+    // A row alone: its KV is already in the cache, so only its query is new.
     const int64_t r = uniform_int(rng, 0, static_cast<int>(rows.out.rows) - 1);
     const int32_t sequence = batch.view().row_sequence[r];
     SequenceSpec alone = scenario.sequences[sequence];
@@ -174,9 +174,9 @@ TEST(Attention, LongContextsInManySplits) {
   for (int round = 0; round < 2; ++round) check(rng, shape, Scenario(rng, 6, 2500));
 }
 
-/// Every number of queries in a block, and rows on both sides of a split's edge: the first queries
-/// of a block then see nothing of the second split.
-TEST(Attention, BlocksAcrossTheEdgeOfASplit) {
+/// Every number of queries in a block, with rows on both sides of a split boundary: the first
+/// queries of a block then see nothing of the second split.
+TEST(Attention, BlocksAcrossASplitBoundary) {
   Rng rng(fresh_seed());
   AttentionShape shape;
   shape.n_kv_heads = 1;
@@ -220,8 +220,8 @@ TEST(Attention, ContextsOf128KPositions) {
   check(rng, shape, scenario, DType::kQ8_0, DType::kQ4_0);
 }
 
-/// Values that no scale can hold show in the answer.
-TEST(Attention, DamagedValuesShowAndZerosAreExact) {
+/// Values that no scale can represent appear in the output.
+TEST(Attention, NonFiniteValuesPropagateAndZerosAreExact) {
   Rng rng(fresh_seed());
   AttentionShape shape;
   shape.n_heads = 2;

@@ -66,7 +66,7 @@ alignas(64) const CodebookTable<uint8_t, 2 * 512> kIq2XsCodes = two_bit_codes(qu
 alignas(64) const CodebookTable<uint8_t, 2 * 1024> kIq2SCodes = two_bit_codes(quant::kIq2SGrid,
                                                                               iq2_code);
 
-// The magnitudes are 4 + 8 k, but the last is 62.
+// The magnitudes are 4 + 8 k, except the last, which is 62.
 alignas(64) const CodebookTable<uint8_t, 2 * 256> kIq3XxsDigits = digits(quant::kIq3XxsGrid,
                                                                          [](unsigned m) {
                                                                            return m / 8;

@@ -1,4 +1,4 @@
-// The codebooks (quant/codebooks.h) in the forms that vector lookups want.
+// The codebooks (quant/codebooks.h) in the layouts that vector lookups need.
 #ifndef CHIMERE_KERNELS_CPU_CODEBOOK_TABLES_H_
 #define CHIMERE_KERNELS_CPU_CODEBOOK_TABLES_H_
 
@@ -24,13 +24,14 @@ alignas(64) extern const CodebookTable<uint8_t, 2 * 512> kIq2XsCodes;
 alignas(64) extern const CodebookTable<uint8_t, 2 * 1024> kIq2SCodes;
 
 /// Byte i: digits of elements 0 (low nibble) and 1 of entry i; byte n + i: of elements 2 and 3. The
-/// digit of an IQ3_XXS element is its place among the magnitudes, of an IQ3_S element itself.
+/// digit of an IQ3_XXS element is its index among the magnitudes, that of an IQ3_S element the
+/// element itself.
 alignas(64) extern const CodebookTable<uint8_t, 2 * 256> kIq3XxsDigits;
 alignas(64) extern const CodebookTable<uint8_t, 2 * 512> kIq3SDigits;
 
-/// As the codes of IQ2, but 0, 1 or 2 for -1, 0 or 1.
+/// Like the IQ2 codes, with 0, 1 or 2 for -1, 0 or 1.
 alignas(64) extern const CodebookTable<uint8_t, 2 * 2048> kIq1Codes;
-/// Byte j: 8 (element j) + 17, that is 16 more than rule 4's integer if delta is positive.
+/// Byte j: 8 (element j) + 17, which is rule 4's integer plus 16 if delta is positive.
 alignas(64) extern const CodebookTable<uint64_t, 2048> kIq1Bytes;
 inline constexpr int kIq1OffsetBits = 4;
 

@@ -102,7 +102,7 @@ class CpuOps final : public Ops {
     });
   }
 
-  /// Only asked for where the logits are on a GPU (Model::logits_on_gpu()).
+  /// Only used when logits are on a GPU (Model::logits_on_gpu()), so the oracle is fast enough.
   void top_logits(ConstMatrixView logits, TopLogits top) override { ref::top_logits(logits, top); }
 
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,

@@ -117,9 +117,8 @@ TEST(CpuOps, RouteWithTies) {
   }
 }
 
-// Routing must give valid ids whatever the logits are, or the experts' lookup would leave the
-// table.
-TEST(CpuOps, RouteSurvivesNan) {
+// Routing must give valid ids for any logits, because ids index the table of experts.
+TEST(CpuOps, RouteGivesValidIdsForNan) {
   for (const CpuVariant& variant : cpu_variants()) {
     Matrix logits(1, 20, NAN);
     logits.data[7] = 1;

@@ -74,7 +74,7 @@ void DeltaNet::scan(const BatchView& batch, const GdnShape& shape, ConstMatrixVi
     u.out_stride = out.stride;
     u.scratch = scratch + state_floats;
     const float* current = slots + batch.read_slot[sequence] * state.slot_stride;
-    // The state flows from slot to slot; where none is to be written, through scratch memory.
+    // The state passes from slot to slot, or through scratch memory where it is not to be written.
     auto run = [&](int64_t row, int count, void (*kernel)(const ScanUnit&)) {
       const int32_t slot = batch.write_slot[row + count - 1];
       u.n_rows = count;

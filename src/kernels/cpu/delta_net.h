@@ -1,4 +1,4 @@
-// Ops::gdn_conv and Ops::gdn_scan on the CPU: splits them into heads of sequences.
+// Ops::gdn_conv and Ops::gdn_scan on the CPU, parallel over heads and sequences.
 #ifndef CHIMERE_KERNELS_CPU_DELTA_NET_H_
 #define CHIMERE_KERNELS_CPU_DELTA_NET_H_
 

@@ -23,7 +23,7 @@ GdnShape random_shape(Rng& rng) {
   return s;
 }
 
-/// Everything that both ops read and write.
+/// Inputs, outputs and states of both ops.
 struct Layer {
   GdnShape shape;
   Matrix qkv;
@@ -83,8 +83,8 @@ TEST(DeltaNet, EveryInstructionSetGivesTheOraclesBits) {
   }
 }
 
-// Each sequence alone, and decode rows one call at a time, give the bits of the whole batch.
-TEST(DeltaNet, ARowDoesNotDependOnItsCompany) {
+// Each sequence alone, and decode rows in one call each, give the same bits as the whole batch.
+TEST(DeltaNet, ARowDoesNotDependOnItsBatch) {
   Rng rng(fresh_seed());
   for (int round = 0; round < 6; ++round) {
     const Scenario scenario(rng, 20, 0);

@@ -1,5 +1,5 @@
-// Runs independent units of work on a thread pool, or on the caller when they are too small to
-// share.
+// Runs independent units of work on a thread pool, or on the caller's thread if they are too small
+// to share.
 #ifndef CHIMERE_KERNELS_CPU_FOR_UNITS_H_
 #define CHIMERE_KERNELS_CPU_FOR_UNITS_H_
 
@@ -10,12 +10,12 @@
 
 namespace chimere::kernels::cpu {
 
-/// A parallel region costs about a microsecond while the workers are awake, so two threads gain
-/// from this on.
+/// A parallel region costs about a microsecond while the workers are awake; two threads are faster
+/// from this total on.
 inline constexpr int64_t kInlineNs = 4000;
 
-/// f(unit, worker) for each unit in [0, n). `ns` is roughly how long one core takes for all of
-/// them (measured with bench/vector_bench.cc); only whether threads are used depends on it.
+/// Calls f(unit, worker) for each unit in [0, n). `ns` is the approximate time of all units on one
+/// core (measured with bench/vector_bench.cc); it only decides whether threads are used.
 template <class F>
 void for_units(ThreadPool& pool, int64_t n, int64_t ns, const F& f) {
   if (n <= 1 || pool.size() == 1 || ns < kInlineNs) {

@@ -1,6 +1,6 @@
-// What the AVX2 and the AVX-512 form of an integer format share: its layout (docs/formats.md) and
-// the gathering of packed scales. Included by files that are compiled for an instruction set, hence
-// unnamed namespace and forced inlining.
+// What the AVX2 and AVX-512 implementations of an integer format share: its layout
+// (docs/formats.md) and the unpacking of scales. Included by files that are compiled for one
+// instruction set, hence the unnamed namespace and forced inlining.
 #ifndef CHIMERE_KERNELS_CPU_INTEGER_FORMAT_H_
 #define CHIMERE_KERNELS_CPU_INTEGER_FORMAT_H_
 
@@ -37,12 +37,12 @@ CHIMERE_INLINE T load(const void* p) {
   return v;
 }
 
-/// 16 bytes, one for each scale (or 8 scales and 8 minima).
+/// 16 bytes, one per scale (or 8 scales and 8 minima).
 CHIMERE_INLINE __m128i bytes_of(uint64_t low, uint64_t high) {
   return _mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low));
 }
 
-/// The d of eight blocks in a row, as f16.
+/// The d of eight consecutive blocks, as f16.
 template <class Block>
 CHIMERE_INLINE __m128i eight_d(const Block* b) {
   return _mm_setr_epi16(static_cast<int16_t>(b[0].d), static_cast<int16_t>(b[1].d),
@@ -51,7 +51,7 @@ CHIMERE_INLINE __m128i eight_d(const Block* b) {
                         static_cast<int16_t>(b[6].d), static_cast<int16_t>(b[7].d));
 }
 
-/// 32 bits of eight places `stride` bytes apart.
+/// 32 bits from each of eight addresses `stride` bytes apart.
 CHIMERE_INLINE __m256i eight_dwords(const void* p, int64_t stride) {
   const auto two = [=](int64_t i) {
     const auto* first = static_cast<const uint8_t*>(p) + i * stride;
@@ -62,7 +62,7 @@ CHIMERE_INLINE __m256i eight_dwords(const void* p, int64_t stride) {
   return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
-/// The 6-bit scales, then minima of Q4_K and Q5_K from their 12 bytes.
+/// The 6-bit scales, then minima, of Q4_K and Q5_K from their 12 bytes.
 CHIMERE_INLINE __m128i k_scales_minima(const uint8_t* packed) {
   constexpr uint32_t kSix = 0x3F3F3F3F;
   constexpr uint32_t kFour = 0x0F0F0F0F;
@@ -105,7 +105,7 @@ CHIMERE_INLINE __m128i nibbles_as_bytes(const uint8_t* packed) {
   return _mm_and_si128(_mm_unpacklo_epi8(both, _mm_srli_epi16(both, 4)), _mm_set1_epi8(15));
 }
 
-/// The exponents of eight MXFP4 blocks in a row, in the low 8 bytes.
+/// The exponents of eight consecutive MXFP4 blocks, in the low 8 bytes.
 CHIMERE_INLINE __m128i eight_exponents(const quant::BlockMxfp4* b) {
   uint64_t bytes = 0;
   for (int i = 0; i < 8; ++i) bytes |= static_cast<uint64_t>(b[i].e) << (8 * i);

@@ -24,7 +24,7 @@ CpuFeatures cpu_features() {
   CpuFeatures cpu;
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  // Every processor with AVX2 and FMA converts f16 too (F16C is older than both).
+  // Every processor with AVX2 and FMA also has F16C, which is older than both.
   cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   cpu.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&

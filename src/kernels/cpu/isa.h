@@ -1,4 +1,4 @@
-// Which instruction sets a program is compiled for, and which of them a processor runs.
+// Which instruction sets the program is compiled for, and which of them a processor supports.
 #ifndef CHIMERE_KERNELS_CPU_ISA_H_
 #define CHIMERE_KERNELS_CPU_ISA_H_
 
@@ -11,14 +11,14 @@ namespace chimere::kernels {
 
 /// Those that this program is compiled for (CHIMERE_CPU_ISAS), slowest first; kGeneric always.
 std::span<const CpuIsa> compiled_cpu_isas();
-/// Those of them that this processor runs; best_cpu_isa() is the last.
+/// Those that this processor supports; the last one is best_cpu_isa().
 std::vector<CpuIsa> usable_cpu_isas();
 
 }  // namespace chimere::kernels
 
 namespace chimere::kernels::cpu {
 
-/// What a processor has, as far as the kernels ask.
+/// The processor features that kernels need.
 struct CpuFeatures {
   bool avx2 = false;       ///< AVX2 and FMA
   bool avx512 = false;     ///< F, BW, DQ, VL and VNNI
@@ -26,8 +26,9 @@ struct CpuFeatures {
 };
 CpuFeatures cpu_features();
 
-/// Whether a processor runs the kernels of `isa`. Those of kAvx512 take the codebooks' products
-/// from kAvx2 on processors without byte permutations; `with_avx2`: these are compiled too.
+/// Whether a processor supports the kernels of `isa`. On processors without byte permutations,
+/// kAvx512 takes the codebook formats' products from kAvx2; `with_avx2` says whether those are
+/// compiled in.
 bool runs(CpuIsa isa, const CpuFeatures& cpu, bool with_avx2);
 
 }  // namespace chimere::kernels::cpu

@@ -1,6 +1,6 @@
 # Fails when an object file that was compiled for an instruction set defines a symbol outside that set's
 # namespace: the linker may keep such a symbol for the whole program, and a processor without the
-# instructions would stop at it.
+# instructions would crash in it.
 #
 #   cmake -DNM=nm -DISA=avx2 -DOBJECTS=a.o,b.o -P isa_symbols_test.cmake
 string(REPLACE "," ";" OBJECTS "${OBJECTS}")

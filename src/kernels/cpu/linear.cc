@@ -8,10 +8,10 @@
 namespace chimere::kernels::cpu {
 namespace {
 
-/// Weight rows a thread takes at a time: a multiple of the 16 rows of an unpacked tile, small
-/// enough that the threads finish together.
+/// Weight rows per unit of work: a multiple of the 16 rows of an unpacked tile, small enough that
+/// the threads finish together.
 constexpr int64_t kTileOutputs = 32;
-/// Below these, handing work to other threads costs more than it saves.
+/// Below this much weight data, distributing the work costs more than it saves.
 constexpr int64_t kInlineBytes = 8192;
 constexpr int64_t kInlineRounding = 16384;
 
@@ -85,7 +85,7 @@ void LinearEngine::Impl::linear(ConstMatrixView x, std::span<const LinearJob> jo
   for (size_t j = 0; j < jobs.size(); ++j) {
     const WeightView& w = jobs[j].w;
     integer = integer || takes_integer_dot(w.type);
-    want_order(w.type, orders);
+    add_order(w.type, orders);
     bytes += w.bytes();
     for (int64_t o = 0; o < w.n_out; o += kTileOutputs) {
       tiles.push_back({static_cast<int32_t>(j), o, std::min(o + kTileOutputs, w.n_out)});

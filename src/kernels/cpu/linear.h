@@ -13,10 +13,10 @@
 namespace chimere::kernels::cpu {
 
 /// Computes the bits that docs/numerics.md defines, on any instruction set. Owns the scratch memory
-/// of both operations, so one call at a time.
+/// of its operations, so one call at a time.
 class LinearEngine {
  public:
-  /// The pool must outlive the engine; `isa` must be one that this processor has.
+  /// The pool must outlive the engine; `isa` must be one of usable_cpu_isas().
   LinearEngine(ThreadPool& pool, CpuIsa isa);
   ~LinearEngine();
   LinearEngine(const LinearEngine&) = delete;

@@ -1,4 +1,4 @@
-// What LinearEngine's two operations share.
+// What LinearEngine's operations share.
 #ifndef CHIMERE_KERNELS_CPU_LINEAR_ENGINE_H_
 #define CHIMERE_KERNELS_CPU_LINEAR_ENGINE_H_
 
@@ -15,14 +15,14 @@
 
 namespace chimere::kernels::cpu {
 
-/// A set of activation rows in every form that a weight type may want.
+/// A set of activation rows in every form that a weight type may need.
 struct ActivationRows {
   int64_t n = 0;
   const float* const* x = nullptr;      ///< [n]
   const RoundedRow* rounded = nullptr;  ///< [n]; nullptr if no weight takes the integer dot product
 };
 
-/// Weight rows [begin, end) of one matrix: what a thread takes at a time.
+/// Weight rows [begin, end) of one matrix: the unit of work of a thread.
 struct OutputTile {
   int32_t owner = 0;  ///< the job or expert group it belongs to
   int64_t begin = 0;
@@ -49,8 +49,8 @@ struct LinearEngine::Impl {
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
                const ExpertWeights* shared, const float* shared_gate, MatrixView y);
 
-  /// Adds the order that the kernel of a type wants.
-  void want_order(DType t, ActivationOrders& orders) const {
+  /// Adds the activation order that the type's kernel reads.
+  void add_order(DType t, ActivationOrders& orders) const {
     const ActivationOrder order = kernels.order[kernel_index(t)];
     orders.by_fours = orders.by_fours || order == ActivationOrder::kByFours;
     orders.by_eights = orders.by_eights || order == ActivationOrder::kByEights;
@@ -62,7 +62,7 @@ struct LinearEngine::Impl {
   void float_product(const WeightView& w, int64_t begin, int64_t end, const ActivationRows& x,
                      float* const* y, bool accumulate) const;
 
-  /// Rounds every row of x into `rounded` (the caller has resized it).
+  /// Rounds every row of x into `rounded`, which the caller has resized.
   void round_rows(ConstMatrixView x);
 
   /// Sorts (row, rank) pairs by expert into `groups`, `order` and `place`.

@@ -117,10 +117,10 @@ TEST_P(LinearOfType, EveryIsaAndThreadCountGivesTheOraclesBits) {
   }
 }
 
-/// The oracle against a product in double precision of quant::decode()d weights. Rounding an
+/// Compares the oracle with a product in double precision of quant::decode()d weights. Rounding an
 /// activation moves it by at most half a step, d / 2 = amax / 254, so the result by at most Σ |w| d
-/// / 2; f32 sums of n terms by n eps Σ |w x| at most. Where the activations do not matter, only the
-/// second holds.
+/// / 2; f32 sums of n terms err by at most n eps Σ |w x|. For types with float activations only the
+/// second bound applies.
 TEST_P(LinearOfType, OracleIsCloseToTheExactProduct) {
   const DType type = GetParam();
   const uint64_t seed = fresh_seed();
@@ -198,7 +198,7 @@ TEST(Linear, FloatRowsOfAnyLength) {
   }
 }
 
-TEST(Linear, ARowWithANanOrInfinityIsNanAndSpoilsNoOther) {
+TEST(Linear, ARowWithANanOrInfinityIsNanAndAffectsNoOther) {
   Random random(fresh_seed());
   for (const DType type : {DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kIQ3_S}) {
     Problem p = make_problem(random, 9, 512, {type}, 20);

@@ -45,7 +45,7 @@ class Random {
     return x;
   }
 
-  /// Any bytes are valid blocks; only the f16 scales must be kept finite, and of a useful size.
+  /// Random blocks. Any bytes are valid, but f16 scales are kept finite and of a realistic size.
   std::vector<uint8_t> weights(DType type, int64_t n_out, int64_t n_in) {
     std::vector<uint8_t> w(static_cast<size_t>(n_out * row_bytes(type, n_in)));
     const DTypeInfo& info = dtype_info(type);
@@ -93,8 +93,7 @@ class Random {
         set_f16(block + 208);
         break;
       case DType::kIQ1_M:
-        // The f16 scale is in the top nibbles of the four u16 at 48: exponent bits from the
-        // highest.
+        // The f16 scale is in the top nibbles of the four u16 at 48, most significant in the last.
         block[55] = static_cast<uint8_t>((block[55] & 15U) | 0x20U);
         break;
       case DType::kMXFP4:

@@ -1,9 +1,9 @@
 // What an instruction set provides for matrix products: rounding of activations and, for each
-// weight type, products of a run of weight rows with a set of activation rows. Internal to
+// weight type, products of consecutive weight rows with a set of activation rows. Internal to
 // LinearEngine.
 //
-// The arguments are plain pointers because files that are compiled for an instruction set must not
-// instantiate inline library functions that the linker could then use on processors without it.
+// Arguments are plain pointers because files that are compiled for one instruction set must not
+// instantiate inline library functions: the linker could use those on processors without it.
 #ifndef CHIMERE_KERNELS_CPU_MATMUL_H_
 #define CHIMERE_KERNELS_CPU_MATMUL_H_
 
@@ -24,10 +24,10 @@ inline constexpr int64_t kRowPadding = 512;
 struct RoundedRow {
   int8_t* q = nullptr;  ///< [padded(n)]
   /// The same, with element 4 i + c of a super-block of 256 at 64 c + i, for codebooks whose
-  /// entries are unpacked place by place; nullptr if no kernel wants it.
+  /// entries are unpacked element by element; nullptr if no kernel reads it.
   int8_t* q_by_fours = nullptr;
   /// The same, with element 32 g + 8 k + j of a super-block of 256 at 64 k + 8 g + j, so that sums
-  /// over groups need no work across lanes; nullptr if no kernel wants it.
+  /// over groups need no cross-lane work; nullptr if no kernel reads it.
   int8_t* q_by_eights = nullptr;
   float* d = nullptr;            ///< [padded(n) / 32]
   float* d_sum = nullptr;        ///< [padded(n) / 32] d · float(Σq)
@@ -59,14 +59,14 @@ struct FloatProduct {
   bool accumulate = false;
 };
 
-/// Room for 16 unpacked rows (integers, then a scale and a minimum per 16), plus tile buffers.
+/// Space for 16 unpacked rows (integers, then a scale and a minimum per 16), plus tile buffers.
 constexpr int64_t scratch_bytes(int64_t n_in) {
   return 16 * padded(n_in) + 2 * 16 * 4 * (padded(n_in) / 16) + 32768;
 }
 
 /// q, q_by_fours or q_by_eights of a RoundedRow.
 enum class ActivationOrder : uint8_t { kNatural, kByFours, kByEights };
-/// Which of the orders, besides the natural one, a set of kernels wants.
+/// Which orders, besides the natural one, a set of kernels reads.
 struct ActivationOrders {
   bool by_fours = false;
   bool by_eights = false;
@@ -75,16 +75,16 @@ struct ActivationOrders {
 using IntegerKernel = void (*)(const IntegerProduct&);
 using FloatKernel = void (*)(const FloatProduct&);
 
-/// Place of a type in the tables of kernels.
+/// Size of the kernel tables, which are indexed by type.
 inline constexpr size_t kKernelTypes = 40;
 [[gnu::always_inline]] constexpr size_t kernel_index(DType t) { return static_cast<size_t>(t); }
 
 struct MatmulKernels {
-  /// Fills `out` (but orders that are nullptr), padding included, from x [n].
+  /// Fills `out` from x [n], padding included; skips orders that are nullptr.
   void (*round)(const float* x, int64_t n, const RoundedRow& out) = nullptr;
   /// By type (kernel_index()); nullptr for types that take the float dot product.
   IntegerKernel integer[kKernelTypes] = {};
-  ActivationOrder order[kKernelTypes] = {};  ///< which integers of a RoundedRow that kernel reads
+  ActivationOrder order[kKernelTypes] = {};  ///< the order of a RoundedRow that the kernel reads
   FloatKernel f32 = nullptr;
   FloatKernel f16 = nullptr;
   FloatKernel bf16 = nullptr;

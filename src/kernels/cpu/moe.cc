@@ -1,6 +1,6 @@
 // The expert feed-forward network in two parallel loops: gate and up of all experts, then down of
 // all experts and the sum in rank order. Rows are sorted by expert, so that each weight is read
-// once a step.
+// once per step.
 #include <algorithm>
 
 #include "kernels/cpu/for_units.h"
@@ -11,12 +11,12 @@
 namespace chimere::kernels::cpu {
 namespace {
 
-/// Elements of a row that a thread takes at a time in silu_multiply.
+/// Elements of a row per unit of work in silu_multiply.
 constexpr int64_t kSiluPiece = 1024;
 
-/// Weight rows of an expert that a thread takes at a time: many, because every change to another
-/// expert's weights stalls until the prefetcher has found the new stream, but few enough that the
-/// results of all entries stay in the cache and that every thread has something to do.
+/// Weight rows of an expert per unit of work. Large, because each switch to another expert's
+/// weights stalls until the prefetcher has found the new stream; small enough that the results of
+/// all entries stay in cache and every thread has work.
 int64_t tile_width(int64_t n_out, int64_t n_entries, int n_threads) {
   constexpr int64_t kNarrow = 32;
   constexpr int64_t kWide = 256;
@@ -46,7 +46,7 @@ void LinearEngine::Impl::group_by_expert(ConstMatrixView x, std::span<const Expe
   };
   int64_t next = 0;
   if (shared != nullptr) {
-    // First, because it has the most rows.
+    // The shared expert comes first, because it has the most rows.
     groups.push_back({shared, 0, x.rows});
     for (int64_t r = 0; r < x.rows; ++r) set(n_pairs + r, r, r);
     next = x.rows;
@@ -84,7 +84,7 @@ void LinearEngine::Impl::gate_up(const OutputTile& tile, Worker& worker) {
   product(group.weights->up, tile.begin, tile.end, x, worker.y.data(), false, worker);
   for (int64_t i = 0; i < x.n; ++i) kernels.silu_multiply(h_at(i), up + i * width, width);
 
-  // Whoever completes the group's h rounds it.
+  // The thread that completes the group's h rounds it.
   std::atomic<int64_t>& left = tiles_left[static_cast<size_t>(tile.owner)];
   if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (!takes_integer_dot(group.weights->down.type)) return;
@@ -136,10 +136,10 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
   auto look_at = [&](const ExpertWeights& e) {
     for (const DType t : {e.gate.type, e.up.type}) {
       integer = integer || takes_integer_dot(t);
-      want_order(t, orders);
+      add_order(t, orders);
     }
     h_integer = h_integer || takes_integer_dot(e.down.type);
-    want_order(e.down.type, h_orders);
+    add_order(e.down.type, h_orders);
     n_ff = std::max(n_ff, e.gate.n_out);
   };
   for (int64_t k = 0; k < x.rows * routing.n_used; ++k) {
@@ -196,7 +196,7 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
 }
 
 void LinearEngine::silu_multiply(MatrixView gate, ConstMatrixView up) {
-  // Pieces of whole vectors: each element is computed in the same way wherever it stands.
+  // Pieces of whole vectors, so that every element is computed the same way at any position.
   const int64_t pieces = (gate.cols + kSiluPiece - 1) / kSiluPiece;
   const int64_t elements = gate.rows * gate.cols;
   for_units(impl_->pool, gate.rows * pieces, elements / 2, [&](int64_t i, int /*worker*/) {

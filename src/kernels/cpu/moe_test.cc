@@ -23,7 +23,7 @@ struct Moe {
   int n_used = 0;
   bool has_shared = false;
   std::vector<float> x;
-  std::vector<float> y;  ///< the residual before
+  std::vector<float> y;  ///< the residual stream before the op
   std::vector<std::vector<uint8_t>> bytes;
   std::vector<ExpertWeights> experts;
   ExpertWeights shared;
@@ -39,7 +39,7 @@ struct Moe {
     return {weight(in, n_ff, n_embd), weight(in, n_ff, n_embd), weight(out, n_embd, n_ff)};
   }
 
-  /// y after moe_ffn by `f`.
+  /// y after `f` has run moe_ffn.
   template <class F>
   std::vector<float> run(F f) {
     std::vector<float> result = y;
@@ -78,8 +78,8 @@ Moe make_moe(Random& random, int64_t rows, int n_experts, int n_used, DType in, 
   return m;
 }
 
-/// Some rows use fewer experts; where a rank is left out, so are those behind it.
-void leave_out(Random& random, Moe& m) {
+/// Skips experts in some rows: from a random rank on.
+void skip_experts(Random& random, Moe& m) {
   for (int64_t r = 0; r < m.rows; ++r) {
     for (auto k = random.between(1, 2 * m.n_used); k < m.n_used; ++k) {
       m.ids[static_cast<size_t>(r * m.n_used + k)] = -1;
@@ -97,13 +97,13 @@ TEST_P(MoeOfTypes, EveryIsaAndThreadCountGivesTheOraclesBits) {
     const auto n_experts = static_cast<int>(random.between(2, 9));
     const auto n_used = static_cast<int>(random.between(1, std::min(n_experts, 4)));
     Moe m = make_moe(random, rows, n_experts, n_used, GetParam().first, GetParam().second);
-    leave_out(random, m);
+    skip_experts(random, m);
     const std::vector<float> want = m.run(ref::moe_ffn);
     for (const CpuIsa isa : usable_cpu_isas()) {
       for (const int threads : {1, 2, 3}) {
         ThreadPool pool(threads);
         cpu::LinearEngine engine(pool, isa);
-        // Twice: what a call leaves behind must not matter to the next.
+        // Twice: scratch memory left by one call must not affect the next.
         for (int again = 0; again < 2; ++again) {
           const std::vector<float> got =
               m.run([&](auto&&... a) { engine.moe_ffn(std::forward<decltype(a)>(a)...); });
@@ -145,7 +145,7 @@ TEST(Moe, OneEngineServesManySizes) {
   }
 }
 
-TEST(Moe, ExpertsLeftOutAreAsIfTheirWeightsWereNone) {
+TEST(Moe, SkippedExpertsCountAsWeightZero) {
   Random random(fresh_seed());
   Moe m = make_moe(random, 5, 6, 3, DType::kQ8_0, DType::kQ4_0);
   Moe weightless = m;
@@ -158,7 +158,7 @@ TEST(Moe, ExpertsLeftOutAreAsIfTheirWeightsWereNone) {
   for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(got[i], want[i]) << i;
 }
 
-TEST(Moe, ARowsResultDoesNotDependOnItsCompany) {
+TEST(Moe, ARowsResultDoesNotDependOnItsBatch) {
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);

@@ -1,4 +1,4 @@
-// CpuOps in every form that this processor can run.
+// CpuOps with every instruction set that this processor supports.
 #ifndef CHIMERE_KERNELS_CPU_OPS_TEST_DATA_H_
 #define CHIMERE_KERNELS_CPU_OPS_TEST_DATA_H_
 

@@ -12,7 +12,7 @@
 
 namespace chimere::kernels::cpu {
 
-/// Memory at a multiple of 64 that only grows; its contents are lost when it does.
+/// Memory aligned to 64 bytes that only grows; growing loses its contents.
 template <typename T>
 class Buffer {
  public:
@@ -36,7 +36,7 @@ class Buffer {
 
 class RoundedMatrix {
  public:
-  /// Makes room for `rows` rows of n elements; what they held is lost.
+  /// Resizes to `rows` rows of n elements; previous contents are lost.
   void resize(int64_t rows, int64_t n, ActivationOrders orders) {
     const auto m = static_cast<size_t>(padded(n));
     const size_t row_bytes = m * 3 + m / 32 * 12 + m / 16 * 4;

@@ -1,8 +1,9 @@
 // The lanes of the instruction set that a file is being compiled for. The files of cpu/vector are
-// compiled once for each: CHIMERE_ISA is its namespace, CHIMERE_ISA_LANES the header of its F32x16.
+// compiled once per instruction set: CHIMERE_ISA is its namespace, CHIMERE_ISA_LANES the header of
+// its F32x16.
 //
 // Such files must not define or instantiate anything with external linkage outside that namespace
-// (not even inline library functions), or the linker could use it on processors without the
+// (not even inline library functions): the linker could use it on processors without the
 // instructions.
 #ifndef CHIMERE_KERNELS_CPU_SIMD_H_
 #define CHIMERE_KERNELS_CPU_SIMD_H_
@@ -13,7 +14,7 @@ namespace chimere::kernels::cpu::CHIMERE_ISA {
 
 inline constexpr int kLanes = 16;
 
-/// Rule 2 for x · y, n elements; a tail counts as padded with zeros.
+/// Rule 2 for x · y, n elements; a tail is padded with zeros.
 CHIMERE_INLINE float dot16(const float* x, const float* y, int64_t n) {
   F32x16 s = F32x16::set(0);
   int64_t i = 0;

@@ -1,6 +1,5 @@
-// What an instruction set provides for the ops that are not matrix products, each for a unit of
-// work that one thread does. Internal to CpuOps. Arguments are plain pointers and numbers: see
-// cpu/simd.h.
+// What an instruction set provides for the ops that are not matrix products, each for the unit of
+// work of one thread. Internal to CpuOps. Arguments are plain pointers and numbers: see cpu/simd.h.
 #ifndef CHIMERE_KERNELS_CPU_VECTOR_KERNELS_H_
 #define CHIMERE_KERNELS_CPU_VECTOR_KERNELS_H_
 
@@ -18,18 +17,18 @@ struct ConvUnit {
   float* x = nullptr;  ///< the head in the first row
   int64_t x_stride = 0;
   int64_t n_rows = 0;
-  const float* before = nullptr;  ///< the head in the oldest input of the state that is read
+  const float* before = nullptr;  ///< the head in the oldest input of the state before
   float* slots = nullptr;         ///< the same in slot 0
   int64_t slot_stride = 0;
   int64_t tap_stride = 0;               ///< from one input of a state to the next
   const int32_t* write_slot = nullptr;  ///< [n_rows]
 };
 
-/// Rows of one v head of Ops::gdn_scan: one row (step) or a chunk. `after` may be `before`.
+/// Rows of one v head of Ops::gdn_scan: one decode row or a chunk. `after` may be `before`.
 struct ScanUnit {
   int head_dim = 0;  ///< a multiple of 16
   int n_rows = 0;
-  const float* q = nullptr;  ///< of the first row; likewise k, v, alpha, beta, out
+  const float* q = nullptr;  ///< of the first row; so are k, v, alpha, beta and out
   const float* k = nullptr;
   const float* v = nullptr;
   int64_t qkv_stride = 0;
@@ -72,7 +71,7 @@ struct NormRope {
   int head_dim = 0;
   int rope_dims = 0;
   const float* cos_sin = nullptr;  ///< [rope_dims / 2] cosines, then sines
-  bool spread = false;             ///< then times the Walsh-Hadamard matrix
+  bool hadamard = false;           ///< then multiply by the Walsh-Hadamard matrix
 };
 
 /// Some queries of one sequence and one KV head against one split of the positions.
@@ -81,30 +80,31 @@ struct SplitUnit {
   int n_queries = 0;                ///< at most kMaxQueries
   const float* const* q = nullptr;  ///< [n_queries]
   const int32_t* n_valid =
-      nullptr;  ///< [n_queries] positions of the split that the query sees, 0 to 256
+      nullptr;  ///< [n_queries] positions of the split visible to the query, 0 to 256
   const uint8_t* const* k = nullptr;  ///< the KV head's keys in each page of the split
   const uint8_t* const* v = nullptr;
-  int64_t k_bytes = 0;  ///< of a head's keys in a page
+  int64_t k_bytes = 0;  ///< of one head's keys in a page
   int64_t v_bytes = 0;
-  const uint8_t* const* next_k = nullptr;  ///< as k, of the split that the caller will do next
-  int n_next = 0;                          ///< its positions; 0: there is none
+  const uint8_t* const* next_k =
+      nullptr;     ///< as k, for the split that the caller computes next (prefetch)
+  int n_next = 0;  ///< its number of positions; 0: there is none
   float scale = 0;
   float* scores = nullptr;   ///< [n_queries, 256] scratch
   float* decoded = nullptr;  ///< decoded_floats(head_dim) of scratch
-  /// [n_queries]: where the query's part goes: maximum, sum, then head_dim values from kPartValues
-  /// on. Untouched where n_valid is 0.
+  /// [n_queries]: output of each query: maximum, sum, then head_dim values from kPartValues on. Not
+  /// written where n_valid is 0.
   float* const* part = nullptr;
 };
 inline constexpr int kMaxQueries = 64;
 inline constexpr int kPartValues = 16;
-/// Keys or values of 32 positions or elements, decoded.
+/// Space for keys or values of 32 positions or elements, decoded to f32.
 constexpr int64_t decoded_floats(int head_dim) {
   const int64_t keys = 32 * static_cast<int64_t>(head_dim);
   constexpr int64_t kValues = 32 * 256;
   return keys > kValues ? keys : kValues;
 }
 
-/// No member has an initialiser: a constructor would be an inline function that every instruction
+/// Members have no initialisers: a constructor would be an inline function that every instruction
 /// set defines.
 struct VectorKernels {
   /// One row of n elements (any n).
@@ -116,20 +116,21 @@ struct VectorKernels {
   void (*scan_step)(const ScanUnit&);
   void (*scan_chunk)(const ScanUnit&);
   void (*norm_rope)(const NormRope&);
-  /// One head's key and value at position `slot` of a page; x may be overwritten. Values of
+  /// Writes one head's key or value to position `slot` of a page; may overwrite x. Values of
   /// quantised types are rotated first.
   void (*append_key[kKvTypes])(float* x, int head_dim, int slot, uint8_t* page);
   void (*append_value[kKvTypes])(float* x, int head_dim, int slot, uint8_t* page);
-  /// The three parts of a split, in this order: scores, weights relative to the largest (with the
-  /// maximum and the sum of each part), weighted sums of the values.
+  /// The three phases of a split, in this order: scores; weights relative to the largest score (and
+  /// each part's maximum and sum); weighted sums of the values.
   void (*score[kKvTypes])(const SplitUnit&);
   void (*weigh)(const SplitUnit&);
   void (*add_values[kKvTypes])(const SplitUnit&);
-  /// Folds part `next` of one query into `all`.
+  /// Folds a query's part `next` into `all`.
   void (*fold_part)(const float* next, int head_dim, float* all);
-  /// out = values / sum * sigmoid(gate), or without the gate if that is nullptr; with `spread` the
+  /// out = values / sum * sigmoid(gate), without the gate if it is nullptr; with `hadamard` the
   /// quotient is rotated back first.
-  void (*finish_part)(const float* part, const float* gate, int head_dim, bool spread, float* out);
+  void (*finish_part)(const float* part, const float* gate, int head_dim, bool hadamard,
+                      float* out);
   void (*route)(const float* logits, int n_experts, int n_used, int32_t* ids, float* weights);
 };
 

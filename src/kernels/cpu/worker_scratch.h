@@ -1,4 +1,4 @@
-// Scratch memory of the threads of a pool, kept between calls.
+// Scratch memory for the threads of a pool, kept between calls.
 #ifndef CHIMERE_KERNELS_CPU_WORKER_SCRATCH_H_
 #define CHIMERE_KERNELS_CPU_WORKER_SCRATCH_H_
 
@@ -9,7 +9,7 @@
 
 namespace chimere::kernels::cpu {
 
-/// A growing array of floats at a multiple of 64 bytes. Growing loses the contents.
+/// A growing array of floats aligned to 64 bytes; growing loses its contents.
 class AlignedFloats {
  public:
   float* at_least(int64_t n) {
@@ -29,7 +29,7 @@ class AlignedFloats {
   int64_t size_ = 0;
 };
 
-/// One array for each worker; get(w) is only for worker w.
+/// One array per worker; only worker w may call get(w).
 class WorkerScratch {
  public:
   explicit WorkerScratch(int n_workers) : floats_(static_cast<size_t>(n_workers)) {}

@@ -12,8 +12,7 @@
 namespace chimere::kernels::ref {
 namespace {
 
-/// Softmax-weighted values of some positions: maximum score, sum of weights, weighted sum of
-/// values.
+/// A split's part of the softmax: maximum score, sum of weights, weighted sum of values.
 struct Part {
   float max = 0;
   float sum = 0;

@@ -10,7 +10,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// What one v head needs of one row.
+/// One v head's inputs for one row.
 struct HeadRow {
   Floats q;  ///< [head_dim], already scaled by 1 / sqrt(head_dim)
   const float* k;
@@ -26,7 +26,7 @@ float chain_dot(const float* a, const float* b, int n) {
   return s;
 }
 
-/// column j of the state times x
+/// Dot product of column j of the state and x.
 float column_dot(const Floats& state, int n, int j, const float* x) {
   float s = 0;
   for (int i = 0; i < n; ++i) s = std::fma(x[i], state[static_cast<size_t>(i) * n + j], s);
@@ -55,7 +55,7 @@ void step(const HeadRow& row, int n, Floats& state) {
 ///   S'  = Γ_last S + Σ_j γ_last,j k_j ⊗ u_j
 void chunk(const std::vector<HeadRow>& rows, int n, Floats& state) {
   const size_t count = rows.size();
-  Floats log_decay;  // γ_ij of the current row i, as logarithms, j <= i: sums of what lies between
+  Floats log_decay;  // γ_ij of the current row i, as logarithms, j <= i
   float log_total = 0;
   std::vector<Floats> u(count, Floats(n));
   for (size_t i = 0; i < count; ++i) {

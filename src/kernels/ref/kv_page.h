@@ -11,7 +11,7 @@ namespace chimere::kernels::ref {
 /// Ops::kv_layout() of the oracle.
 inline constexpr uint32_t kKvLayout = 1;
 
-/// Where one head's key and value of one position are.
+/// Address of one head's key and value at one position.
 struct KvSlot {
   uint8_t* k;
   uint8_t* v;

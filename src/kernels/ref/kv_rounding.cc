@@ -12,13 +12,13 @@ namespace {
 
 constexpr uint16_t kF16NaN = 0x7E00;
 
-/// Level of x in steps of d, or 0 if there are no steps.
+/// Level of x in steps of d; 0 if d is 0.
 int level(float x, float d, float low, float high) {
   if (d == 0) return 0;
   return static_cast<int>(std::rint(std::fmax(low, std::fmin(high, x / d))));
 }
 
-/// The element of the largest magnitude, the first of them; NaN if one is not finite.
+/// The element of the largest magnitude, the first in a tie; NaN if an element is not finite.
 float extreme(const float* x) {
   float most = x[0];
   for (int i = 0; i < quant::kBlock; ++i) {

@@ -1,4 +1,4 @@
-// What the oracle does to a head before it is stored in a type of the KV cache (docs/numerics.md,
+// How the oracle rotates and rounds a head before storing it in a KV cache type (docs/numerics.md,
 // "Rotated heads" and "Types of the cache").
 #ifndef CHIMERE_KERNELS_REF_KV_ROUNDING_H_
 #define CHIMERE_KERNELS_REF_KV_ROUNDING_H_

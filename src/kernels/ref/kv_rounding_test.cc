@@ -71,7 +71,7 @@ TEST(StoreHead, RoundsToTheNearestLevel) {
       float most = x[0];
       for (const float v : x) most = std::fabs(v) > std::fabs(most) ? v : most;
       for (int i = 0; i < 32; ++i) {
-        // q4_0 has one level less on the side opposite to the largest element.
+        // q4_0 has one level fewer on the side opposite to the largest element.
         const bool short_side = type == DType::kQ4_0 && x[i] * most < 0;
         const float allowed = std::fabs(most) * width * (short_side ? 1.0F : 0.5F);
         EXPECT_NEAR(back[i], x[i], allowed * 1.002F) << dtype_name(type);
@@ -80,8 +80,9 @@ TEST(StoreHead, RoundsToTheNearestLevel) {
   }
 }
 
-/// A head with one channel far above the others, as keys have them: rotated, it rounds better.
-TEST(StoreHead, OutliersHurtLessWhenRotated) {
+/// A head with one channel far above the others, as in real keys: rounding after rotation has a
+/// smaller error.
+TEST(StoreHead, OutliersRoundBetterWhenRotated) {
   const uint64_t seed = fresh_seed();
   std::cout << "seed " << seed << "\n";
   test::Rng rng(seed);

@@ -20,7 +20,7 @@ struct Activations {
 
 Activations round_activations(const float* x, int64_t n);
 
-/// Dot product of row `o` of w with the activations, by rule 2 or 4 as w's type demands.
+/// Dot product of row `o` of w with the activations, by rule 2 or 4 depending on w's type.
 float dot(const WeightView& w, int64_t o, const Activations& x);
 
 /// See Ops::linear.

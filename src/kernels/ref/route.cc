@@ -5,8 +5,8 @@
 
 namespace chimere::kernels::ref {
 
-// softmax(x)_i / Σ_chosen softmax(x)_j: the softmax's own denominator cancels, so only the chosen
-// experts' exponentials are needed, relative to the largest.
+// softmax(x)_i / Σ_chosen softmax(x)_j: the softmax's denominator cancels, so only the chosen
+// experts' exponentials, relative to the largest, are needed.
 void route(ConstMatrixView logits, Routing routing) {
   for (int64_t r = 0; r < logits.rows; ++r) {
     const float* x = logits.row(r);

@@ -198,7 +198,7 @@ TEST(Oracle, ScanOfChunksIsTheRecurrence) {
   check_scan(rng, 32, RowClass::kPrefill, 5, 1, 1);
 }
 
-// Decays that underflow within a chunk, beside a head that hardly decays.
+// Decays that underflow within a chunk, beside a head with hardly any decay.
 TEST(Oracle, ScanOfChunksWithStrongDecay) {
   Rng rng(fresh_seed());
   check_scan(rng, 32, RowClass::kPrefill, 2, 64, 60);
@@ -318,7 +318,7 @@ TEST(Oracle, RouteGivesTiesToTheLowerId) {
   EXPECT_EQ(ids, (std::vector<int32_t>{1, 3, 5, 2}));
 }
 
-TEST(Oracle, KeepTopPLeavesOutWhatIsNotNeeded) {
+TEST(Oracle, KeepTopPSkipsUnneededExperts) {
   const auto ops = make_ref_ops();
   const std::vector<float> start = {0.5F, 0.25F, 0.125F, 0.125F};
   const struct {
@@ -330,7 +330,7 @@ TEST(Oracle, KeepTopPLeavesOutWhatIsNotNeeded) {
                {0.51F, {7, 2, -1, -1}, {0.5F / 0.75F, 0.25F / 0.75F, 0, 0}},
                {0.99F, {7, 2, 5, 0}, start}};
   for (const auto& c : cases) {
-    // A prefill row, which keeps all, and a decode row.
+    // A prefill row, which keeps all experts, and a decode row.
     std::vector<int32_t> ids = {1, 2, 3, 4, 7, 2, 5, 0};
     std::vector<float> weights = start;
     weights.insert(weights.end(), start.begin(), start.end());
@@ -347,7 +347,7 @@ TEST(Oracle, KeepTopPLeavesOutWhatIsNotNeeded) {
   }
 }
 
-/// By sorting the whole row.
+/// Reference: sorts the whole row.
 std::vector<TopLogit> largest(std::span<const float> row, int32_t count) {
   std::vector<TopLogit> all;
   for (size_t i = 0; i < row.size(); ++i) {
@@ -378,7 +378,7 @@ TEST(Oracle, TopLogits) {
     for (const int32_t count : {1, 2, 20, kMaxTopLogits}) {
       Matrix logits(rng, 3, cols, 4);
       expect_largest(logits, count);
-      // Many equal ones, the two zeros among them, and masked ones.
+      // Many equal values, both zeros among them, and masked ones.
       for (float& x : logits.data) x = std::rint(x / 3);
       for (size_t i = 0; i < logits.data.size(); i += 5) logits.data[i] = -INFINITY;
       expect_largest(logits, count);

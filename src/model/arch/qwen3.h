@@ -9,7 +9,7 @@
 
 namespace chimere::model {
 
-/// As load_model(), for general.architecture "qwen3".
+/// load_model() for general.architecture "qwen3".
 Result<std::unique_ptr<Model>> load_qwen3(const gguf::Reader& file, kernels::Ops& ops,
                                           const ModelOptions& options);
 

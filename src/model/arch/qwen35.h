@@ -9,7 +9,7 @@
 
 namespace chimere::model {
 
-/// As load_model(), for general.architecture "qwen35".
+/// load_model() for general.architecture "qwen35".
 Result<std::unique_ptr<Model>> load_qwen35(const gguf::Reader& file, kernels::Ops& ops,
                                            const ModelOptions& options);
 

@@ -9,7 +9,7 @@
 
 namespace chimere::model {
 
-/// As load_model(), for general.architecture "qwen35moe".
+/// load_model() for general.architecture "qwen35moe".
 Result<std::unique_ptr<Model>> load_qwen35moe(const gguf::Reader& file, kernels::Ops& ops,
                                               const ModelOptions& options);
 

@@ -8,7 +8,7 @@
 
 namespace chimere::model {
 
-/// As load_model(), for general.architecture "qwen3moe".
+/// load_model() for general.architecture "qwen3moe".
 Result<std::unique_ptr<Model>> load_qwen3moe(const gguf::Reader& file, kernels::Ops& ops,
                                              const ModelOptions& options);
 

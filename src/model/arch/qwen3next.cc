@@ -5,8 +5,8 @@
 namespace chimere::model {
 namespace {
 
-// As published: v heads stand with their k head, and the projections of a delta net may be fused in
-// that order (ssm_in, ssm_ba).
+// The published order: v heads grouped by k head; a delta net's projections may be fused in that
+// order (ssm_in, ssm_ba).
 constexpr HybridKind kKind = {.name = "qwen3next", .experts = true, .tiled_heads = false};
 
 void forward(HybridPass& pass) {

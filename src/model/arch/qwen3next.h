@@ -9,7 +9,7 @@
 
 namespace chimere::model {
 
-/// As load_model(), for general.architecture "qwen3next".
+/// load_model() for general.architecture "qwen3next".
 Result<std::unique_ptr<Model>> load_qwen3next(const gguf::Reader& file, kernels::Ops& ops,
                                               const ModelOptions& options);
 

@@ -19,7 +19,7 @@ struct DenseFfn {
   /// `block` is the tensors' prefix, "blk.3.".
   static DenseFfn bind(WeightBinder& bind, const std::string& block, const Hparams& h);
 
-  /// Puts the weights where ops read them; once. Errors: those of Ops::place().
+  /// Puts the weights where ops read them; call once. Errors: those of Ops::place().
   Status place(kernels::Ops& ops);
 
   /// a.x += down(silu(gate a.h) ∘ up a.h).

@@ -1,4 +1,4 @@
-// The network behind a layer's mixer.
+// The feed-forward network after a layer's mixer.
 #ifndef CHIMERE_MODEL_LAYERS_FEED_FORWARD_H_
 #define CHIMERE_MODEL_LAYERS_FEED_FORWARD_H_
 

@@ -5,17 +5,17 @@
 namespace chimere::model {
 namespace {
 
-/// A fused projection as Qwen3-Next publishes it: for each k head its own rows of every part, one
-/// part after the other.
+/// A fused projection as published with Qwen3-Next: per k head, its rows of the first part, then of
+/// the second part, and so on.
 class FusedByKeyHead {
  public:
-  /// `widths`: rows of each part that belong to one k head.
+  /// `widths`: rows per k head of each part.
   FusedByKeyHead(std::string name, int n_k_heads, std::vector<int64_t> widths)
       : name_(std::move(name)), n_k_heads_(n_k_heads), widths_(std::move(widths)) {
     for (const int64_t w : widths_) stride_ += w;
   }
 
-  /// The rows of `parts`, a whole part after the other.
+  /// Gathers the rows of `parts`, one whole part after the other.
   WeightView bind(WeightBinder& bind, const Hparams& h, const std::vector<size_t>& parts) const {
     std::vector<int64_t> rows;
     for (const size_t part : parts) {
@@ -40,7 +40,7 @@ class FusedByKeyHead {
 GatedDeltaNet GatedDeltaNet::bind(WeightBinder& bind, const std::string& block, const Hparams& h) {
   const kernels::GdnShape& g = h.delta_net;
   GatedDeltaNet net;
-  // What is fused has its v heads grouped by k head, so it makes no sense for tiled heads.
+  // Fused tensors group v heads by k head, which tiled heads do not do.
   const bool fused_in = !g.tiled_heads && bind.has(block + "ssm_in.weight");
   const bool fused_ba = !g.tiled_heads && bind.has(block + "ssm_ba.weight");
   const int64_t v_heads = g.n_v_heads / g.n_k_heads;

@@ -1,5 +1,5 @@
-// The linear-time mixer: gated delta rule over a state of fixed size (Yang et al. 2024,
-// arXiv:2412.06464), as Qwen3-Next and Qwen3.5 use it.
+// The linear-time mixer: gated delta rule over a fixed-size state (Yang et al. 2024,
+// arXiv:2412.06464), as used by Qwen3-Next and Qwen3.5.
 #ifndef CHIMERE_MODEL_LAYERS_GATED_DELTA_NET_H_
 #define CHIMERE_MODEL_LAYERS_GATED_DELTA_NET_H_
 
@@ -30,7 +30,7 @@ struct GatedDeltaNet {
   /// with q, k and v in "ssm_in", and beta with alpha in "ssm_ba".
   static GatedDeltaNet bind(WeightBinder& bind, const std::string& block, const Hparams& h);
 
-  /// Puts the weights where ops read them; once. Errors: those of Ops::place().
+  /// Puts the weights where ops read them; call once. Errors: those of Ops::place().
   Status place(kernels::Ops& ops, const Hparams& h);
 
   /// a.x += the mixer's output for a.h. Reads and writes the sequences' states.

@@ -1,4 +1,4 @@
-// Routed experts and, in most models, a shared one behind a gate of its own.
+// Routed experts and, in most models, a shared expert with its own gate.
 #ifndef CHIMERE_MODEL_LAYERS_MOE_H_
 #define CHIMERE_MODEL_LAYERS_MOE_H_
 
@@ -23,7 +23,7 @@ struct Moe {
   /// `block` is the tensors' prefix, "blk.3.". gate and up may be fused in "ffn_gate_up_exps".
   static Moe bind(WeightBinder& bind, const std::string& block, const Hparams& h);
 
-  /// Puts the weights where ops read them; once. Errors: those of Ops::place().
+  /// Puts the weights where ops read them; call once. Errors: those of Ops::place().
   Status place(kernels::Ops& ops);
 
   /// a.x += the experts' output for a.h.

@@ -51,7 +51,8 @@ void SelfAttention::append(kernels::Ops& ops, const Hparams& h, const kernels::B
   const AttentionBuffers& b = act.attention;
   const kernels::LinearJob in[] = {{k, b.k}, {v, b.v}};
   ops.linear(act.h, in);
-  // The op rotates queries too; nobody asks here, so it gets as few heads of them as it can.
+  // The op rotates queries too, which are not needed here: pass the smallest valid number of query
+  // heads.
   kernels::AttentionShape shape = h.attention;
   shape.n_heads = shape.n_kv_heads;
   const MatrixView unused = {b.qg.data, b.qg.rows, int64_t{shape.n_heads} * shape.query_stride(),

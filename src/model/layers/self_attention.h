@@ -1,5 +1,5 @@
-// Grouped-query attention with normalised queries and keys and rotary positions (Qwen3), partial
-// ones and a sigmoid gate on the output where the shape says so (Qwen3-Next, Qwen3.5).
+// Grouped-query attention with normalised queries and keys and rotary positions (Qwen3); with
+// partial rotation and a sigmoid gate on the output where the shape says so (Qwen3-Next, Qwen3.5).
 #ifndef CHIMERE_MODEL_LAYERS_SELF_ATTENTION_H_
 #define CHIMERE_MODEL_LAYERS_SELF_ATTENTION_H_
 
@@ -22,16 +22,16 @@ struct SelfAttention {
 
   kernels::KvView kv;
 
-  /// `block` is the tensors' prefix, "blk.3.". The three inputs may be fused in one "attn_qkv".
+  /// `block` is the tensors' prefix, "blk.3.". q, k and v may be fused in one tensor, "attn_qkv".
   static SelfAttention bind(WeightBinder& bind, const std::string& block, const Hparams& h);
 
-  /// Puts the weights where ops read them; once. Errors: those of Ops::place().
+  /// Puts the weights where ops read them; call once. Errors: those of Ops::place().
   Status place(kernels::Ops& ops, const Hparams& h);
 
   /// a.x += the mixer's output for a.h. Appends to the sequences' KV pages.
   void forward(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,
                const Activations& act) const;
-  /// Appends keys and values of a.h and leaves a.x alone.
+  /// Appends the KV of a.h; does not change a.x.
   void append(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,
               const Activations& act) const;
 };

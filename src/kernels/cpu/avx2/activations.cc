@@ -26,7 +26,7 @@ CHIMERE_INLINE uint32_t largest(__m256i v) {
 CHIMERE_INLINE void round_block(const float* x, int64_t b, const RoundedRow& out) {
   const __m256i magnitude = _mm256_set1_epi32(0x7FFFFFFF);
   __m256 v[4];
-  // Magnitudes compare as integers, with infinities and NaNs above all numbers.
+  // Compared as integers, magnitudes keep their order, with infinities and NaNs above all numbers.
   __m256i top = _mm256_setzero_si256();
   for (int i = 0; i < 4; ++i) {
     v[i] = _mm256_loadu_ps(x + 8 * i);
@@ -44,7 +44,7 @@ CHIMERE_INLINE void round_block(const float* x, int64_t b, const RoundedRow& out
     const __m256 id = _mm256_set1_ps(127.0F / amax);
     for (int i = 0; i < 4; ++i) q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(v[i], id));
   }
-  // Packing works within 128-bit halves, so its dwords come out as 0, 4, 1, 5, ...
+  // Packing works within 128-bit halves, so the dwords come out as 0, 4, 1, 5, ...
   const __m256i packed =
       _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
   const __m256i order = _mm256_set_epi32(7, 3, 6, 2, 5, 1, 4, 0);

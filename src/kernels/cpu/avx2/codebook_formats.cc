@@ -1,5 +1,5 @@
-// The formats with codebooks of four or eight elements an entry, with AVX2: entries are loaded one
-// by one, which costs less than gather instructions.
+// The formats with codebooks of four or eight elements per entry, with AVX2: entries are loaded one
+// by one, which is faster than gather instructions.
 #include <immintrin.h>
 
 #include <cstddef>

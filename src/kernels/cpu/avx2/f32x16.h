@@ -11,7 +11,7 @@
 namespace chimere::kernels::cpu::avx2 {
 
 struct F32x16 {
-  /// How many F32x16 a kernel can keep in registers.
+  /// Number of F32x16 that a kernel can keep in registers.
   static constexpr int kRegisters = 8;
 
   __m256 lo;
@@ -49,7 +49,7 @@ struct F32x16 {
     return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)),
             _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
   }
-  /// The low halves of 16 bytes less 8, and the high ones.
+  /// The low nibbles of 16 bytes minus 8, and the high ones.
   CHIMERE_INLINE static void load_nibbles(const uint8_t* p, F32x16& low, F32x16& high) {
     const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     const __m128i mask = _mm_set1_epi8(15);
@@ -95,7 +95,7 @@ struct F32x16 {
     return {_mm256_castsi256_ps(_mm256_add_epi32(a, one)),
             _mm256_castsi256_ps(_mm256_add_epi32(b, one))};
   }
-  /// Of every two lanes i and i + kDistance (1, 2, 4 or 8), their sum and their difference.
+  /// Sum and difference of every two lanes i and i + kDistance (1, 2, 4 or 8).
   template <int kDistance>
   CHIMERE_INLINE F32x16 butterfly() const {
     if constexpr (kDistance == 8) {
@@ -112,7 +112,7 @@ struct F32x16 {
       return {half(lo), half(hi)};
     }
   }
-  /// Lanes below n (0 to 16) of a, the others of b.
+  /// Lanes below n (0 to 16) of a, the others from b.
   CHIMERE_INLINE friend F32x16 first_lanes(int n, F32x16 a, F32x16 b) {
     const __m256i count = _mm256_set1_epi32(n);
     const __m256i low = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);

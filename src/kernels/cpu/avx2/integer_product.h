@@ -1,13 +1,14 @@
 // The integer product (docs/numerics.md, rule 4) with AVX2, for any format F with the base Layout
 // (cpu/integer_format.h) and
 //
-//   F::kOffset    log2 of what was added to the integers to make them unsigned, or -1
+//   F::kOffset    log2 of the number added to the integers to make them unsigned, or -1
 //   F::kSigned    whether the integers are signed (then kOffset is -1)
 //   F::unpack(p, v)      256 elements at p as bytes in eight vectors
 //   F::scales(p, s, m)   scales of 8 groups of 32 in s[0], or of 16 groups of 16; likewise minima,
-//                        which only formats with minima need set
+//                        which only formats with minima set
 //
-// Up to four activation rows share one unpacking in registers; more share one in memory (Unpacked).
+// Up to four activation rows share one unpacking in registers; more rows share one in memory
+// (Unpacked).
 #ifndef CHIMERE_KERNELS_CPU_AVX2_INTEGER_PRODUCT_H_
 #define CHIMERE_KERNELS_CPU_AVX2_INTEGER_PRODUCT_H_
 
@@ -42,8 +43,8 @@ CHIMERE_INLINE float widen_f16(uint16_t h) {
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(h)));
 }
 
-/// Products of 32 weights and activations, four elements a lane. No 16-bit sum of two can saturate:
-/// the unsigned weights of the formats here are at most 128.
+/// Products of 32 weights and activations, four elements per lane. No 16-bit sum of two can
+/// saturate: the unsigned weights of these formats are at most 128.
 template <class F>
 CHIMERE_INLINE __m256i multiply(__m256i w, const int8_t* x) {
   const __m256i ones = _mm256_set1_epi16(1);
@@ -122,10 +123,10 @@ CHIMERE_INLINE void step(const uint8_t* p, int64_t element, int half, const Roun
   }
 }
 
-/// Copies what is left of a row, less than 256 elements, into a zeroed super-block. What it adds to
-/// a partial sum is a zero, which changes no bit unless that sum is -0. It is not: every term is a
-/// multiple of 2^-149 (scales and minima of f16 are multiples of 2^-24, activations' of 2^-118), so
-/// none is rounded to -0, and sums that begin with +0 and cancel are +0.
+/// Copies the rest of a row, less than 256 elements, into a zeroed super-block. It adds zeros to
+/// the partial sums, which changes no bit unless a sum is -0. No sum is: every term is a multiple
+/// of 2^-149 (scales and minima of f16 are multiples of 2^-24, those of activations of 2^-118), so
+/// none is rounded to -0, and sums that start at +0 and cancel are +0.
 template <class F>
 CHIMERE_INLINE const uint8_t* padded_blocks(const uint8_t* p, int64_t elements, uint8_t* copy) {
   constexpr int64_t kElements = kSuper / F::kBlocks;
@@ -162,7 +163,7 @@ template <class F, int R>
   }
 }
 
-/// F's super-blocks after unpacking.
+/// A super-block of F after unpacking.
 template <class F>
 struct Unpacked {
   struct Block {
@@ -214,7 +215,7 @@ struct Unpacked {
 template <class F>
 [[gnu::noinline]] void many_rows(const IntegerProduct& p) {
   using U = Unpacked<F>;
-  // The last super-block of a row may be padded: its activations are, too.
+  // The last super-block of a row may be padded, and so are its activations.
   const int64_t n = (p.n_in + kSuper - 1) / kSuper * kSuper;
   for (int64_t o = 0; o < p.n_out; ++o) {
     U::fill(p.w + o * p.w_stride, p.n_in, p.scratch);

@@ -10,13 +10,13 @@
 namespace chimere::kernels::cpu::avx512 {
 namespace {
 
-/// Rounds one block of 32 into 32 integers of 32 bits, and fills in what belongs to block b of
+/// Rounds one block of 32 to 32 integers of 32 bits, and fills in the scale and sums of block b of
 /// `out`.
 CHIMERE_INLINE void round_block(const float* x, int64_t b, const RoundedRow& out) {
   const __m512 low = _mm512_loadu_ps(x);
   const __m512 high = _mm512_loadu_ps(x + 16);
   const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);
-  // Magnitudes compare as integers, with infinities and NaNs above all numbers.
+  // Compared as integers, magnitudes keep their order, with infinities and NaNs above all numbers.
   const uint32_t bits = _mm512_reduce_max_epu32(
       _mm512_max_epu32(_mm512_and_si512(_mm512_castps_si512(low), magnitude),
                        _mm512_and_si512(_mm512_castps_si512(high), magnitude)));

@@ -24,8 +24,8 @@ CHIMERE_INLINE __m512i look_up(const uint8_t* table, __m512i low, const __mmask6
   }
 }
 
-/// 32 bytes of each of two super-blocks, eight by eight in turn: byte 16 j + i is byte 8 j + i of
-/// the first, byte 16 j + 8 + i of the second. Looked up so, they come apart by interleaving.
+/// 32 bytes of each of two super-blocks, alternating in eights: byte 16 j + i is byte 8 j + i of
+/// the first, byte 16 j + 8 + i of the second. After the lookup, interleaving separates them.
 CHIMERE_INLINE __m512i in_turn(const uint8_t* a, const uint8_t* b) {
   const __m512i first =
       _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(a)));
@@ -36,7 +36,7 @@ CHIMERE_INLINE __m512i in_turn(const uint8_t* a, const uint8_t* b) {
 
 /// Codes of 64 groups of four (two bits an element) to one of three values, by place.
 CHIMERE_INLINE void expand_codes(__m512i codes, int zero, int one, int two, __m512i v[4]) {
-  // Four entries, repeated: a permutation sees two index bits and ignores what stands above.
+  // Four entries, repeated: a permutation uses two index bits and ignores the bits above.
   const __m512i values = _mm512_set1_epi32(zero | one << 8 | two << 16);
   for (int c = 0; c < 4; ++c) {
     v[c] = _mm512_permutexvar_epi8(_mm512_srli_epi16(codes, 2 * c), values);

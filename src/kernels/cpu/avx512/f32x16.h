@@ -11,7 +11,7 @@
 namespace chimere::kernels::cpu::avx512 {
 
 struct F32x16 {
-  /// How many F32x16 a kernel can keep in registers.
+  /// Number of F32x16 that a kernel can keep in registers.
   static constexpr int kRegisters = 32;
 
   __m512 v;
@@ -37,11 +37,11 @@ struct F32x16 {
     const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x))};
   }
-  /// The low halves of 16 bytes less 8, and the high ones.
+  /// The low nibbles of 16 bytes minus 8, and the high ones.
   CHIMERE_INLINE static void load_nibbles(const uint8_t* p, F32x16& low, F32x16& high) {
     const __m512i x = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
     const __m512 values = _mm512_set_ps(7, 6, 5, 4, 3, 2, 1, 0, -1, -2, -3, -4, -5, -6, -7, -8);
-    low.v = _mm512_permutexvar_ps(x, values);  // looks at the low four bits of an index
+    low.v = _mm512_permutexvar_ps(x, values);  // uses the low four bits of an index
     high.v = _mm512_permutexvar_ps(_mm512_srli_epi32(x, 4), values);
   }
   CHIMERE_INLINE void store(float* p) const { _mm512_storeu_ps(p, v); }
@@ -63,7 +63,7 @@ struct F32x16 {
     const __m512i n = _mm512_slli_epi32(_mm512_castps_si512(t.v), 23);
     return {_mm512_castsi512_ps(_mm512_add_epi32(n, _mm512_set1_epi32(0x3F800000)))};
   }
-  /// Of every two lanes i and i + kDistance (1, 2, 4 or 8), their sum and their difference.
+  /// Sum and difference of every two lanes i and i + kDistance (1, 2, 4 or 8).
   template <int kDistance>
   CHIMERE_INLINE F32x16 butterfly() const {
     __m512 other = v;
@@ -77,7 +77,7 @@ struct F32x16 {
                                                   : 0xAAAA;
     return {_mm512_mask_sub_ps(_mm512_add_ps(v, other), kUpper, other, v)};
   }
-  /// Lanes below n (0 to 16) of a, the others of b.
+  /// Lanes below n (0 to 16) of a, the others from b.
   CHIMERE_INLINE friend F32x16 first_lanes(int n, F32x16 a, F32x16 b) {
     return {_mm512_mask_blend_ps(static_cast<__mmask16>((1U << n) - 1), b.v, a.v)};
   }

@@ -1,14 +1,12 @@
 // The integer product (docs/numerics.md, rule 4) with AVX-512 VNNI, for any format F with the base
 // Layout (cpu/integer_format.h) and
 //
-//   F::kOffset    log2 of what was added to the integers to make them unsigned, or -1
-//   F::kOrder     in which order unpack() gives elements
-//   F::unpack(p, v)  256 elements at p as unsigned bytes in four vectors, or else
-//   F::unpack_two(p0, p1, v0, v1)  256 elements at p0 and at p1, where that is cheaper than twice
-//   one F::scales(p)     scales of 16 groups of 16; of 8 groups of 32, and then their 8 minima (0
-//   for
-//                    formats without)
-//   F::minima(p)     of 16 groups of 16 (if they have minima)
+//   F::kOffset    log2 of the number added to the integers to make them unsigned, or -1
+//   F::kOrder     the order in which unpack() returns elements
+//   F::unpack(p, v)    256 elements at p as unsigned bytes in four vectors, or instead
+//   F::unpack_two(p0, p1, v0, v1)    256 elements at p0 and 256 at p1, if that is faster
+//   F::scales(p)  scales of 16 groups of 16; or of 8 groups of 32, then their 8 minima (0 without)
+//   F::minima(p)  minima of 16 groups of 16, if the format has them
 //
 // One activation row (or a few) takes dot_rows(): weights stay in registers, lanes are scale
 // groups, which is also the order of the partial sums. Many rows take tile_rows(): 16 weight rows
@@ -177,7 +175,7 @@ CHIMERE_INLINE void step_of_16(const uint8_t* p, const __m512i w[4], int64_t ele
   }
 }
 
-/// Copies what is left of a row, less than 256 elements, into a zeroed super-block.
+/// Copies the rest of a row, less than 256 elements, into a zeroed super-block.
 template <class F>
 CHIMERE_INLINE const uint8_t* padded_blocks(const uint8_t* p, int64_t elements, uint8_t* copy) {
   constexpr int64_t kElements = kSuper / F::kBlocks;
@@ -186,14 +184,13 @@ CHIMERE_INLINE const uint8_t* padded_blocks(const uint8_t* p, int64_t elements, 
   return copy;
 }
 
-/// Asks for the cache lines of `bytes` of weights that are due soon. On Zen 4 a gain of a tenth for
-/// the formats whose unpacking fills the reorder buffer, and a loss for Q8_0, which has little to
-/// unpack.
+/// Prefetches `bytes` of the weights that are read soon. On Zen 4 it gains a tenth for formats
+/// whose unpacking fills the reorder buffer; it costs time for Q8_0, which has little to unpack.
 template <class F>
 CHIMERE_INLINE void prefetch(const uint8_t* w, int64_t bytes) {
   constexpr uintptr_t kAhead = 4096;
   if constexpr (F::kBlocks > 1) return;
-  // As an integer: the address may lie behind the weights, where a prefetch does nothing.
+  // As an integer, because the address may lie past the weights, where a prefetch does nothing.
   const uintptr_t at = reinterpret_cast<uintptr_t>(w) + kAhead;
   for (uintptr_t b = 0; b < static_cast<uintptr_t>(bytes); b += 64) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr)
@@ -351,7 +348,7 @@ CHIMERE_INLINE void partial_sum(const Tile& tile, int64_t first, int64_t n_group
   }
 }
 
-/// R activation rows times the tile; `sums` has room for 8 R vectors.
+/// Multiplies R activation rows with the tile; `sums` must hold 8 R vectors.
 template <class F, int R>
 [[gnu::noinline]] void tile_rows(const Tile& tile, int64_t n_in, const RoundedRow* x, float* sums,
                                  float* const* y, int64_t o, __mmask16 outputs, bool accumulate) {
@@ -403,7 +400,7 @@ void tiled_product(const IntegerProduct& p) {
   for (int64_t o = 0; o < p.n_out; o += 16) {
     const int64_t n_out = p.n_out - o < 16 ? p.n_out - o : 16;
     const uint8_t* w[16];
-    // Absent rows repeat the last one; what comes of them is not stored.
+    // Missing rows repeat the last one; their results are not stored.
     for (int64_t r = 0; r < 16; ++r) w[r] = p.w + (o + (r < n_out ? r : n_out - 1)) * p.w_stride;
     const auto outputs = static_cast<__mmask16>((1U << n_out) - 1U);
     unpack_tile<F>(w, p.n_in, buffer, tile);

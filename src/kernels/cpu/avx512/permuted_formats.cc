@@ -158,7 +158,7 @@ struct Iq3Xxs : Layout<DType::kIQ3_XXS, quant::BlockIq3Xxs, 1> {
     const __mmask64 bits[1] = {_mm512_movepi8_mask(index)};
     const __m512i first = look_up<256>(kIq3XxsDigits.entry, index, bits);
     const __m512i second = look_up<256>(kIq3XxsDigits.entry + 256, index, bits);
-    // 16 entries, repeated: a permutation sees four index bits and ignores what stands above.
+    // 16 entries, repeated: a permutation uses four index bits and ignores the bits above.
     const __m512i values = _mm512_broadcast_i32x4(
         _mm_add_epi8(_mm_setr_epi8(4, 12, 20, 28, 36, 44, 52, 62, 0, 0, 0, 0, 0, 0, 0, 0),
                      _mm_set1_epi8(1 << kOffset)));

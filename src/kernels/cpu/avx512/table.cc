@@ -1,4 +1,4 @@
-// Which AVX-512 kernels this processor gets. Compiled without AVX-512.
+// Selects this processor's AVX-512 kernels. Compiled without AVX-512.
 #include "kernels/cpu/avx512/kernels.h"
 #include "kernels/cpu/isa.h"
 

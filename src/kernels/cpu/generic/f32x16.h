@@ -10,7 +10,7 @@
 namespace chimere::kernels::cpu::generic {
 
 struct F32x16 {
-  /// How many F32x16 a kernel can keep in registers.
+  /// Number of F32x16 that a kernel can keep in registers.
   static constexpr int kRegisters = 4;
 
   float v[16];
@@ -43,7 +43,7 @@ struct F32x16 {
   CHIMERE_INLINE static F32x16 load_i8(const uint8_t* p) {
     return each([&](int i) { return static_cast<float>(static_cast<int8_t>(p[i])); });
   }
-  /// The low halves of 16 bytes less 8, and the high ones.
+  /// The low nibbles of 16 bytes minus 8, and the high ones.
   CHIMERE_INLINE static void load_nibbles(const uint8_t* p, F32x16& low, F32x16& high) {
     low = each([&](int i) { return static_cast<float>((p[i] & 15) - 8); });
     high = each([&](int i) { return static_cast<float>((p[i] >> 4) - 8); });
@@ -79,14 +79,14 @@ struct F32x16 {
   CHIMERE_INLINE friend F32x16 pow2_of_biased(const F32x16& t) {
     return each([&](int i) { return pow2_of_biased(F32x1{t.v[i]}).v; });
   }
-  /// Of every two lanes i and i + kDistance (1, 2, 4 or 8), their sum and their difference.
+  /// Sum and difference of every two lanes i and i + kDistance (1, 2, 4 or 8).
   template <int kDistance>
   CHIMERE_INLINE F32x16 butterfly() const {
     return each([&](int i) {
       return (i & kDistance) == 0 ? v[i] + v[i + kDistance] : v[i - kDistance] - v[i];
     });
   }
-  /// Lanes below n (0 to 16) of a, the others of b.
+  /// Lanes below n (0 to 16) of a, the others from b.
   CHIMERE_INLINE friend F32x16 first_lanes(int n, const F32x16& a, const F32x16& b) {
     return each([&](int i) { return i < n ? a.v[i] : b.v[i]; });
   }

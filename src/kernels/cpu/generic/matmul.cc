@@ -1,4 +1,4 @@
-// Matrix products in portable C++, for processors without AVX2 and as the plainest form of the
+// Matrix products in portable C++, for processors without AVX2 and as the simplest form of the
 // tiling: a weight row is unpacked once for all activation rows.
 #include "kernels/cpu/matmul.h"
 
@@ -66,7 +66,7 @@ void integer_product(const IntegerProduct& p) {
   static_assert(kGroup > 0);
   auto* q = reinterpret_cast<int8_t*>(p.scratch);
   auto* s = reinterpret_cast<float*>(p.scratch + padded(p.n_in));
-  // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): kGroup is no 0, see above
+  // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): kGroup is not 0, see above
   float* m = s + padded(p.n_in) / kGroup;
   for (int64_t o = 0; o < p.n_out; ++o) {
     unpack_integer_weights(kType, p.w + o * p.w_stride, p.n_in, q, s, m);

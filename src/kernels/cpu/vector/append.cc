@@ -9,7 +9,7 @@ namespace {
 constexpr uint16_t kF16NaN = 0x7E00;
 constexpr int kPiece = Q8Elements::kPiece;
 
-/// Elements that take part in no scale.
+/// Elements without a scale.
 template <class E>
 struct PlainRounding {
   using Stored = typename E::Stored;
@@ -54,7 +54,7 @@ struct Piece {
   int8_t levels[kPiece];
 };
 
-/// Levels are x / scale to the nearest, from `low` to `high`; all 0 where there is no scale.
+/// Levels are x / scale rounded to the nearest in [low, high]; all 0 if the scale is 0.
 CHIMERE_INLINE void set_levels(const float* x, float low, float high, Piece& piece) {
   const float scale = F32x16::widen_f16(piece.scale);
   for (int i = 0; i < kPiece; i += kLanes) {
@@ -69,10 +69,10 @@ CHIMERE_INLINE void set_levels(const float* x, float low, float high, Piece& pie
   }
 }
 
-/// The first element of the largest magnitude; false if one is not finite.
+/// The first element of the largest magnitude; false if an element is not finite.
 CHIMERE_INLINE bool find_extreme(const float* x, float& most) {
   most = x[0];
-  float odd = 0;  // NaN from the first element on that is not finite
+  float odd = 0;  // becomes NaN if any element is not finite
   for (int i = 0; i < kPiece; ++i) {
     odd += x[i] - x[i];
     if (__builtin_fabsf(x[i]) > __builtin_fabsf(most)) most = x[i];

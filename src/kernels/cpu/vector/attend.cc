@@ -6,19 +6,19 @@ namespace chimere::kernels::cpu::CHIMERE_ISA {
 namespace {
 
 constexpr int kSplit = 256;
-/// Queries that a loop keeps in registers, and vectors of 16 positions or elements for each.
+/// Queries that a loop keeps in registers, and vectors of 16 positions or elements per query.
 constexpr int kBlock = F32x16::kRegisters >= 32 ? 8 : 4;
 constexpr int kTiles = F32x16::kRegisters >= 32 ? 2 : 1;
-/// Positions of the values for which Ahead asks once.
-constexpr int kAheadPositions = 4;
+/// Positions of the values between two calls of Prefetcher::step().
+constexpr int kPrefetchPositions = 4;
 
-/// Bytes that are to be in the cache soon, asked for a little at a time between other work.
-class Ahead {
+/// Prefetches bytes into the cache, a few lines at a time between other work.
+class Prefetcher {
  public:
-  /// Nothing.
-  Ahead() = default;
-  /// `bytes` from each of `pages`, all of them within `turns` calls of step().
-  CHIMERE_INLINE Ahead(const uint8_t* const* pages, int n_pages, int64_t bytes, int turns)
+  /// Prefetches nothing.
+  Prefetcher() = default;
+  /// Prefetches `bytes` from each of `pages` within `turns` calls of step().
+  CHIMERE_INLINE Prefetcher(const uint8_t* const* pages, int n_pages, int64_t bytes, int turns)
       : page_(pages), pages_end_(pages + n_pages), bytes_(bytes) {
     constexpr int64_t kLine = 64;
     lines_ = static_cast<int>((n_pages * bytes / kLine + turns - 1) / turns);
@@ -63,11 +63,11 @@ CHIMERE_INLINE F32x16 load_scales(const uint8_t* scales, int position) {
   return F32x16::load_f16(reinterpret_cast<const uint16_t*>(scales) + position);
 }
 
-/// Scores of kQueries queries with kTiles vectors of positions, from `position` on; `tile` holds
-/// the first.
+/// Scores of kQueries queries with kTiles vectors of positions starting at `position`; `tile` holds
+/// the first of them.
 template <class E, int kQueries>
 CHIMERE_INLINE void score_tile(const SplitUnit& u, int query, const uint8_t* tile, int position,
-                               Ahead& ahead) {
+                               Prefetcher& ahead) {
   F32x16 sum[kQueries][kTiles];
   const float* q[kQueries];
   for (int i = 0; i < kQueries; ++i) {
@@ -103,15 +103,15 @@ CHIMERE_INLINE void score_tile(const SplitUnit& u, int query, const uint8_t* til
   }
 }
 
-/// The first block of queries asks for the values, which come next.
+/// The first block of queries prefetches the values, which are read next.
 template <class E, int kQueries>
 CHIMERE_INLINE void score_queries(const SplitUnit& u, int query) {
   const int positions = max_valid(u, query, kQueries);
   if (positions == 0) return;
   const int tiles = (positions + kTiles * kLanes - 1) / (kTiles * kLanes);
-  Ahead ahead;
+  Prefetcher ahead;
   if (query == 0) {
-    ahead = Ahead(u.v, pages_of(positions), u.v_bytes, tiles * u.head_dim / E::kPiece);
+    ahead = Prefetcher(u.v, pages_of(positions), u.v_bytes, tiles * u.head_dim / E::kPiece);
   }
   for (int p = 0; p < positions; p += kTiles * kLanes) {
     score_tile<E, kQueries>(u, query, key_tile<E>(u, p), p, ahead);
@@ -137,18 +137,19 @@ CHIMERE_INLINE void decode_keys(const uint8_t* tile, int head_dim, float* out) {
   }
 }
 
-/// Key tile by key tile from decoded copies.
+/// Scores one key tile after the other, from decoded copies.
 template <int kQueries>
 CHIMERE_INLINE void score_decoded(const SplitUnit& u, int query, int begin) {
   if (max_valid(u, query, kQueries) <= begin) return;
-  Ahead nothing;
+  Prefetcher nothing;
   for (int p = begin; p < begin + kKeyTile; p += kTiles * kLanes) {
     score_tile<F32Elements, kQueries>(u, query, reinterpret_cast<const uint8_t*>(u.decoded), p,
                                       nothing);
   }
 }
 
-/// Scores of all queries. More of them than a block read each tile from a decoded copy.
+/// Scores of all queries. If there are more queries than a block holds, tiles are read from a
+/// decoded copy.
 template <class E>
 void score(const SplitUnit& u) {
   const int n = u.n_queries;
@@ -169,9 +170,9 @@ void score(const SplitUnit& u) {
   }
 }
 
-/// Scores to weights relative to their maximum; the maximum and sum go to the query's part. Scores
-/// of positions that the query does not see may be anything, even NaN: they become -infinity, whose
-/// weight is 0.
+/// Turns scores into weights relative to their maximum; stores the maximum and sum in the query's
+/// part. Scores of positions that the query does not see may be anything, even NaN: they become
+/// -infinity, with weight 0.
 void weigh_query(float* scores, int n_valid, float* part) {
   const F32x16 lowest = F32x16::set(-__builtin_inff());
   F32x16 top = lowest;
@@ -192,11 +193,11 @@ void weigh_query(float* scores, int n_valid, float* part) {
   part[1] = tree_sum(sum);
 }
 
-/// Adds the values of positions [begin, end), weighted, for kQueries queries and kVectors vectors
-/// of elements from `to` on; they are the values' elements from `from` on.
+/// Adds the weighted values of positions [begin, end), for kQueries queries and kVectors vectors of
+/// elements: elements from `from` on of the values go to elements from `to` on of the result.
 template <class E, int kQueries, int kVectors>
 CHIMERE_INLINE void add_positions(const SplitUnit& u, int query, int from, int to, int begin,
-                                  int end, Ahead& ahead) {
+                                  int end, Prefetcher& ahead) {
   F32x16 sum[kQueries][kVectors];
   const float* weights[kQueries];
   for (int i = 0; i < kQueries; ++i) {
@@ -215,7 +216,7 @@ CHIMERE_INLINE void add_positions(const SplitUnit& u, int query, int from, int t
       for (int i = 0; i < kPage; i += kLanes) load_scales(piece[0], i).store(scales + i);
     }
     for (; p < stop; ++p) {
-      if (p % kAheadPositions == 0) ahead.step();
+      if (p % kPrefetchPositions == 0) ahead.step();
       F32x16 v[kVectors];
       for (int t = 0; t < kVectors; ++t) {
         v[t] = E::value(piece[t], p % kPage, (from + t * kLanes) % E::kPiece / kLanes);
@@ -235,7 +236,7 @@ CHIMERE_INLINE void add_positions(const SplitUnit& u, int query, int from, int t
 
 template <class E, int kQueries>
 CHIMERE_INLINE void add_elements(const SplitUnit& u, int query, int from, int to, int count,
-                                 int begin, int end, Ahead& ahead) {
+                                 int begin, int end, Prefetcher& ahead) {
   int d = 0;
   for (; d + kTiles * kLanes <= count; d += kTiles * kLanes) {
     add_positions<E, kQueries, kTiles>(u, query, from + d, to + d, begin, end, ahead);
@@ -245,11 +246,11 @@ CHIMERE_INLINE void add_elements(const SplitUnit& u, int query, int from, int to
   }
 }
 
-/// `count` elements. Positions that all kQueries see are added for all at once, the rest query by
-/// query.
+/// `count` elements. Positions visible to all kQueries are added for all at once, the others query
+/// by query.
 template <class E, int kQueries>
 CHIMERE_INLINE void add_for_queries(const SplitUnit& u, int query, int from, int to, int count,
-                                    Ahead& ahead) {
+                                    Prefetcher& ahead) {
   int common = kSplit;
   for (int i = query; i < query + kQueries; ++i) {
     if (u.n_valid[i] < common) common = u.n_valid[i];
@@ -263,7 +264,8 @@ CHIMERE_INLINE void add_for_queries(const SplitUnit& u, int query, int from, int
   }
 }
 
-/// `count` elements (at most 32) of all positions as f32, in the layout of a page of such heads.
+/// `count` elements (at most 32) of all positions as f32, in the layout of an f32 page of that head
+/// size.
 template <class E>
 CHIMERE_INLINE void decode_values(const SplitUnit& u, int from, int count, int positions,
                                   float* out) {
@@ -280,14 +282,15 @@ CHIMERE_INLINE void decode_values(const SplitUnit& u, int from, int count, int p
   }
 }
 
-/// The first block of queries asks for the keys of the next split.
+/// The first block of queries prefetches the keys of the next split.
 template <class E, int kQueries>
 CHIMERE_INLINE void add_direct(const SplitUnit& u, int query) {
-  Ahead ahead;
+  Prefetcher ahead;
   const int positions = max_valid(u, query, kQueries);
   if (query == 0 && u.n_next > 0 && positions == kSplit) {
     const int passes = (u.head_dim + kTiles * kLanes - 1) / (kTiles * kLanes);
-    ahead = Ahead(u.next_k, pages_of(u.n_next), u.k_bytes, passes * kSplit / kAheadPositions);
+    ahead =
+        Prefetcher(u.next_k, pages_of(u.n_next), u.k_bytes, passes * kSplit / kPrefetchPositions);
   }
   add_for_queries<E, kQueries>(u, query, 0, 0, u.head_dim, ahead);
 }
@@ -303,7 +306,7 @@ CHIMERE_INLINE void add_decoded(const SplitUnit& u, int from, int count) {
         reinterpret_cast<const uint8_t*>(u.decoded + static_cast<int64_t>(p) * kPage * count);
   }
   copy.v = pages;
-  Ahead nothing;
+  Prefetcher nothing;
   int query = 0;
   for (; query + kBlock <= u.n_queries; query += kBlock) {
     add_for_queries<F32Elements, kBlock>(copy, query, 0, from, count, nothing);
@@ -316,7 +319,7 @@ CHIMERE_INLINE void add_decoded(const SplitUnit& u, int from, int count) {
   }
 }
 
-/// All queries. More of them than a block read the values from a decoded copy.
+/// All queries. If there are more queries than a block holds, values are read from a decoded copy.
 template <class E>
 void add_values(const SplitUnit& u) {
   const int n = u.n_queries;
@@ -375,12 +378,12 @@ void fold_part(const float* next, int head_dim, float* all) {
   }
 }
 
-void finish_part(const float* part, const float* gate, int head_dim, bool spread, float* out) {
+void finish_part(const float* part, const float* gate, int head_dim, bool hadamard, float* out) {
   const F32x16 sum = F32x16::set(part[1]);
   for (int d = 0; d < head_dim; d += kLanes) {
     (F32x16::load(part + kPartValues + d) / sum).store(out + d);
   }
-  if (spread) rotate_head(out, head_dim);
+  if (hadamard) rotate_head(out, head_dim);
   if (gate == nullptr) return;
   for (int d = 0; d < head_dim; d += kLanes) {
     (F32x16::load(out + d) * sigmoid_lanes(F32x16::load(gate + d))).store(out + d);

@@ -1,4 +1,4 @@
-// A small matrix product whose every element is one chain of fused multiply-adds.
+// A small matrix product in which every element is one chain of fused multiply-adds.
 #ifndef CHIMERE_KERNELS_CPU_VECTOR_CHAIN_PRODUCT_H_
 #define CHIMERE_KERNELS_CPU_VECTOR_CHAIN_PRODUCT_H_
 

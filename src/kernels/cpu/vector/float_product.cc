@@ -5,7 +5,7 @@
 namespace chimere::kernels::cpu::CHIMERE_ISA {
 namespace {
 
-/// Weight and activation rows that are computed together: as many sums as registers hold.
+/// Weight and activation rows computed together: as many sums as fit in registers.
 constexpr int kTile = F32x16::kRegisters >= 32 ? 4 : 2;
 
 struct F32 {

@@ -1,4 +1,4 @@
-// The functions of cpu/vector that make up VectorKernels, for one instruction set.
+// The functions of cpu/vector that VectorKernels points to, for one instruction set.
 #ifndef CHIMERE_KERNELS_CPU_VECTOR_FUNCTIONS_H_
 #define CHIMERE_KERNELS_CPU_VECTOR_FUNCTIONS_H_
 
@@ -19,7 +19,7 @@ void scan_chunk(const ScanUnit& u);
 void add_append_kernels(VectorKernels& kernels);
 void add_attend_kernels(VectorKernels& kernels);
 void fold_part(const float* next, int head_dim, float* all);
-void finish_part(const float* part, const float* gate, int head_dim, bool spread, float* out);
+void finish_part(const float* part, const float* gate, int head_dim, bool hadamard, float* out);
 void route(const float* logits, int n_experts, int n_used, int32_t* ids, float* weights);
 
 }  // namespace chimere::kernels::cpu::CHIMERE_ISA

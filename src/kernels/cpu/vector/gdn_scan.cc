@@ -25,8 +25,8 @@ struct DecodeRow {
   float beta;
 };
 
-/// kTiles * 16 columns of the state: two chains per 16 columns run side by side over its rows (kᵀS
-/// and qᵀS); the second pass updates the state while it is still in the cache.
+/// kTiles * 16 columns of the state. The first pass runs two chains per 16 columns (kᵀS and qᵀS)
+/// over its rows; the second updates the state while it is still in cache.
 template <int kTiles>
 void step_columns(const ScanUnit& u, const DecodeRow& row, int column) {
   const int64_t n = u.head_dim;
@@ -64,7 +64,7 @@ void step_columns(const ScanUnit& u, const DecodeRow& row, int column) {
 /// The working matrices of a chunk; 64 is the row stride of those that are indexed by two rows.
 struct ChunkScratch {
   float* q;   ///< [64][n] scaled
-  float* kt;  ///< [n][64] keys, transposed; at the end times the decay to the chunk's end
+  float* kt;  ///< [n][64] keys, transposed; finally times the decay to the chunk's end
   float* u;   ///< [64][n]
   float* kk;  ///< [64][64] −γ_ij k_i·k_j
   float* qk;  ///< [64][64] γ_ij q_i·k_j
@@ -98,7 +98,7 @@ void prepare_chunk(const ScanUnit& u, const ChunkScratch& m, ChunkGates& g) {
   chain_product({u.k, u.qkv_stride, m.kt, kMaxRows, m.kk, kMaxRows, rows, columns, u.head_dim});
   chain_product({m.q, n, m.kt, kMaxRows, m.qk, kMaxRows, rows, columns, u.head_dim});
 
-  float logs[kMaxRows] = {};  // log γ_ij of the current row; lanes past it are never read
+  float logs[kMaxRows] = {};  // log γ_ij of the current row i; lanes past i are never read
   float log_total = 0;
   for (int i = 0; i < rows; ++i) {
     const float log_row = log_decay(u, i);
@@ -153,7 +153,7 @@ void scan_chunk(const ScanUnit& u) {
   ChunkGates g;
   prepare_chunk(u, m, g);
 
-  // What the state before the chunk gives: v − Γ Sᵀk in u, Γ Sᵀq in out.
+  // The contribution of the state before the chunk: v − Γ Sᵀk in u, Γ Sᵀq in out.
   clear(m.u, static_cast<int64_t>(rows) * n);
   chain_product({u.k, u.qkv_stride, u.before, n, m.u, n, rows, n, n});
   for (int i = 0; i < rows; ++i) clear(u.out + i * u.out_stride, n);
@@ -169,8 +169,8 @@ void scan_chunk(const ScanUnit& u) {
     }
   }
 
-  // Forward substitution, kBlock rows at a time: all earlier blocks by chain_product, then the
-  // block itself.
+  // Forward substitution, kBlock rows at a time: earlier blocks by chain_product, then the block
+  // itself.
   constexpr int kBlock = 4;
   for (int begin = 0; begin < rows; begin += kBlock) {
     const int count = begin + kBlock < rows ? kBlock : rows - begin;

@@ -1,8 +1,8 @@
 // How keys and values of each type are read from a page (layout: vector_kernels.h). A type E has
-//   kPiece      elements of a head that lie together: a piece is what shares a scale
-//   kStep       elements that one load of keys gives
+//   kPiece      elements of a head that are stored together; they share a scale
+//   kStep       elements per load of keys
 //   kScaled     whether there are scales
-//   bytes(n)    of n elements of one position
+//   bytes(n)    size of n elements of one position
 //   keys()      elements j .. j + kStep - 1 of a piece at 16 positions, without scale
 //   value()     16 elements (the t-th of the piece) at one position, without scale
 // Internal to cpu/vector.

@@ -52,7 +52,7 @@ void norm_rope(const NormRope& u) {
     low[i] = __builtin_fmaf(a, cosines[i], -(b * sines[i]));
     high[i] = __builtin_fmaf(b, cosines[i], a * sines[i]);
   }
-  if (u.spread) rotate_head(u.y, u.head_dim);
+  if (u.hadamard) rotate_head(u.y, u.head_dim);
 }
 
 }  // namespace chimere::kernels::cpu::CHIMERE_ISA

@@ -2,8 +2,8 @@
 
 namespace chimere::kernels::cpu::CHIMERE_ISA {
 
-// Insertion into a sorted list of the best so far: most experts fail the first comparison. An equal
-// logit goes behind, so that ties go to the lower id.
+// Insertion into a sorted list of the best so far: most experts fail the first comparison. Equal
+// logits are inserted after, so that ties go to the lower id.
 void route(const float* logits, int n_experts, int n_used, int32_t* ids, float* weights) {
   int count = 0;
   for (int32_t e = 0; e < n_experts; ++e) {
