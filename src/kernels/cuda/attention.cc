@@ -17,8 +17,8 @@ constexpr Kernel kFold = {"attend", "attend_fold"};
 
 static_assert(kSplit == kAttentionSplit && kPage == kKvPageTokens);
 
-/// Most memory for the shares of splits; rows that would need more take their splits one after the
-/// other, and are enough to fill a GPU with.
+/// Largest memory for partial results of splits. More rows than fit fill a GPU without blocks for
+/// splits.
 constexpr int64_t kMaxPartsBytes = int64_t{64} << 20;
 
 uint32_t u32(int64_t x) { return static_cast<uint32_t>(x); }
@@ -47,7 +47,7 @@ AttentionDims dims_of(const AttentionShape& shape) {
   return {shape.n_heads, shape.n_kv_heads, shape.head_dim, shape.rope_dims, shape.gated ? 1 : 0};
 }
 
-/// attend_prefill_N of heads of N elements, or nullptr.
+/// attend_prefill_N for heads of N elements, or nullptr.
 const Kernel* chunk_kernel(int head_dim) {
   static constexpr Kernel k32 = {"attend_prefill", "attend_prefill_32"};
   static constexpr Kernel k64 = {"attend_prefill", "attend_prefill_64"};
@@ -132,8 +132,7 @@ void qk_norm_rope_append(Stream& stream, const DeviceBatch& batch, const Attenti
 }
 
 bool chunks_use_tensor_cores(const AttentionShape& shape, DType k_type, DType v_type) {
-  // What these types hold is f16 or is rounded to it with little loss; f32 and bf16 would lose
-  // more.
+  // Tensor cores take f16: these types round to it with little loss, f32 and bf16 would lose more.
   auto fits = [](DType t) { return t == DType::kF16 || t == DType::kQ8_0 || t == DType::kQ4_0; };
   return chunk_kernel(shape.head_dim) != nullptr && fits(k_type) && fits(v_type);
 }
@@ -146,7 +145,7 @@ AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, i
   const int64_t splits = blocks_of(extent.positions, kSplit);
   const int64_t parts_bytes =
       rows * shape.n_heads * splits * (shape.head_dim + 2) * int64_t{sizeof(float)};
-  // A row whose heads alone keep the GPU busy needs no blocks for its splits.
+  // Rows whose heads alone keep the GPU busy need no blocks for splits.
   const bool splits_apart = splits > 1 && parts_bytes <= kMaxPartsBytes &&
                             rows * shape.n_kv_heads < 2 * int64_t{multiprocessors};
   if (splits_apart) {
@@ -154,8 +153,8 @@ AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, i
     plan.parts_bytes = parts_bytes;
   }
   const int64_t blocks = rows * shape.n_kv_heads * (splits_apart ? splits : 1);
-  // As long as every multiprocessor keeps work: few heads are done when their keys are there, many
-  // want a second block beside the first.
+  // As long as every multiprocessor has work: blocks with few heads finish as soon as their keys
+  // have arrived, blocks with many heads need a second block beside them to hide latency.
   while (plan.heads < 4 && plan.heads < group) {
     const int heads = 2 * plan.heads;
     if (4 * blocks * blocks_of(group, heads) < int64_t{multiprocessors} * (heads > 2 ? 6 : 3)) {
@@ -202,7 +201,7 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
     const int64_t blocks = int64_t{rows} * shape.n_kv_heads * plan.tiles * std::max(plan.splits, 1);
     args.warms_icache = blocks <= int64_t{2} * multiprocessors ? 1 : 0;
     args.prefetches = 4 * blocks <= multiprocessors ? 1 : 0;
-    // Blocks ask for as much memory as makes every multiprocessor take equally many of them.
+    // Request so much shared memory that every multiprocessor gets the same number of blocks.
     int64_t block_bytes = attend_shared_bytes(plan.heads, shape.head_dim, plan.splits == 0);
     const int64_t share = blocks_of(blocks, multiprocessors);
     if (4 * blocks > multiprocessors && share <= 2) {

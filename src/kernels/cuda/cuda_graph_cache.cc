@@ -9,11 +9,11 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// A captured graph of a large model takes a few megabytes of the card.
+/// A captured graph of a large model takes a few megabytes of GPU memory.
 constexpr size_t kMaxGraphs = 32;
 
-/// The power of two of whole splits that holds `positions`: launches are at most twice as wide as
-/// they need be, and a generation of any length is recorded a few times.
+/// `positions` rounded up to a power of two of whole splits: launches are at most twice as large as
+/// necessary, and a generation of any length needs few captures.
 int32_t widened(int32_t positions) {
   const auto splits = static_cast<uint32_t>((positions + kAttentionSplit - 1) / kAttentionSplit);
   return static_cast<int32_t>(std::bit_ceil(splits)) * kAttentionSplit;

@@ -19,7 +19,7 @@ constexpr Kernel kStep16 = {"gdn_decode", "gdn_decode_16"};
 constexpr Kernel kMixMany = {"gdn_decode_128", "gdn_decode_128_many"};
 constexpr Kernel kMixFew = {"gdn_decode_128", "gdn_decode_128_few"};
 constexpr Kernel kMixRowsOf = {"gdn_decode_128", "gdn_decode_128_rows"};
-/// Blocks up to which those of gdn_decode_128 warm the instruction cache: one for each
+/// gdn_decode_128 warms the instruction cache for at most this many blocks: about one per
 /// multiprocessor.
 constexpr int64_t kFewBlocks = 128;
 
@@ -48,10 +48,10 @@ GdnScanArgs scan_args(const DeviceBatch& batch, const GdnShape& shape, ConstMatr
   return scan;
 }
 
-/// Whether chunks are advanced on tensor cores (gdn_prefill_128.cu).
+/// Whether prefill uses tensor cores (gdn_prefill_128.cu).
 bool takes_tensor_cores(const GdnShape& shape) { return shape.head_dim == 128; }
 
-/// Parts of the scratch memory, in floats. The edges are those of gdn_conv, the others of gdn_scan.
+/// Parts of the scratch memory, in floats. `edges` is for gdn_conv, the others for gdn_scan.
 struct ScratchFloats {
   int64_t edges;
   int64_t products;
@@ -80,7 +80,7 @@ ScratchFloats scratch_floats(const GdnShape& shape, const BatchExtent& extent) {
 
 void launch_step(Stream& stream, const BatchExtent& extent, GdnDecodeArgs args) {
   const GdnDims& dims = args.scan.dims;
-  // As many columns as rows of a part, so that a block has head_dim threads.
+  // As many columns as a part has rows, so that a block has head_dim threads.
   args.columns = dims.head_dim % 32 == 0 ? 32 : 16;
   const Launch launch = {.grid = {u32(dims.n_v_heads * blocks_of(dims.head_dim, args.columns)),
                                   u32(extent.n_sequences)},
@@ -94,7 +94,7 @@ bool aligned16(const T* p) {
   return reinterpret_cast<uintptr_t>(p) % 16 == 0;
 }
 
-/// Whether gdn_decode_128 takes the layer.
+/// Whether gdn_decode_128 supports the layer.
 bool takes_one_launch(const GdnShape& shape, const GdnOperands& o) {
   return shape.head_dim == kMixDim && shape.conv_kernel == kMixTaps && aligned16(o.conv_weight) &&
          aligned16(o.scan_state.base) && o.scan_state.slot_stride % 4 == 0;

@@ -17,17 +17,17 @@ namespace {
 constexpr Kernel kRowsOut = {"host_experts", "host_rows_out"};
 constexpr Kernel kRowsIn = {"host_experts", "host_rows_in"};
 
-/// Rows that go to the host together: all of a step that may be recorded.
+/// Rows sent to the host together: a whole step that may be captured.
 constexpr int32_t kMaxRows = kMaxGraphRows;
 constexpr size_t kAlign = 256;
-/// Addresses for a layer's experts.
+/// Address space of a layer's experts.
 constexpr size_t kPlaceBytes = size_t{16} << 30;
 
 size_t aligned(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 std::array<WeightView*, 3> matrices(ExpertWeights& e) { return {&e.gate, &e.up, &e.down}; }
 
-/// What the shared expert of `count` rows needs, one part after the other.
+/// Scratch memory of the shared expert for `count` rows.
 struct SharedScratch {
   float* x;  ///< [count, n_embd]
   RoundedRows x_rounded;
@@ -138,7 +138,7 @@ void HostExperts::begin_chunks() {
 }
 
 void HostExperts::upload(size_t layer) {
-  // Whatever used the place before was asked for before.
+  // Earlier work may still use the buffer.
   side_->wait_for(device_.stream());
   side_->copy(places_[layer % places_.size()]->data(), layers_[layer].packed->data(),
               layers_[layer].bytes);
@@ -203,7 +203,7 @@ void HostExperts::decode_rows(size_t index, const Call& call, int32_t first, int
   const auto n_embd = static_cast<int32_t>(call.x.cols);
   const SharedScratch at(count, n_embd, layer.shared.gate.n_out, call.scratch);
   const HostRows rows = {call.step.ids, first, count};
-  // The first rows lie together as they are.
+  // The first rows are contiguous already.
   const bool in_place = call.step.ids == nullptr && first == 0;
   HostRowsOutArgs out = {};
   out.rows = rows;

@@ -32,7 +32,7 @@ Result<std::unique_ptr<CudaStream>> CudaStream::create(const driver::Api& api,
     if (result == driver::kSuccess) result = api.event_create(event, driver::kEventDisableTiming);
   }
   if (result != driver::kSuccess) {
-    return io_error("the GPU takes no work; " + driver::error_text(api, result));
+    return io_error("cannot create a stream on the GPU; " + driver::error_text(api, result));
   }
   return stream;
 }
@@ -108,7 +108,7 @@ void CudaStream::launch_bytes(const Kernel& kernel, const Launch& shape, const v
                        std::to_string(limits_.shared_bytes) + " under this --cuda-profile");
     return;
   }
-  // 48 KiB with the arrays that a kernel declares, which are less than 16.
+  // 48 KiB including a kernel's static arrays, which take less than 16.
   constexpr uint32_t kAlwaysAllowed = 32 << 10;
   if (shape.shared_bytes > kAlwaysAllowed) {
     const auto wanted = static_cast<int>(shape.shared_bytes);
@@ -142,30 +142,31 @@ void CudaStream::clear(void* to, size_t bytes) {
 
 void CudaStream::call(void (*work)(void* data), void* data) {
   if (!ready()) return;
-  check(api_.host_call(stream_, work, data), "queueing", "work of the host");
+  check(api_.host_call(stream_, work, data), "queueing", "a host call");
 }
 
 void CudaStream::wait_for(Stream& other) {
   auto& gpu = static_cast<CudaStream&>(other);
   if (status_.ok() && !gpu.status_.ok()) status_ = gpu.status_;
   if (!ready()) return;
-  check(api_.event_record(gpu.reached_, gpu.stream_), "marking", "a queue");
-  check(api_.stream_wait(stream_, gpu.reached_, 0), "waiting for", "a queue");
+  check(api_.event_record(gpu.reached_, gpu.stream_), "recording", "an event");
+  check(api_.stream_wait(stream_, gpu.reached_, 0), "waiting for", "an event");
 }
 
 void CudaStream::begin_capture() {
   if (!ready()) return;
-  check(api_.capture_begin(stream_, driver::kCaptureThreadLocal), "recording", "a step");
+  check(api_.capture_begin(stream_, driver::kCaptureThreadLocal), "capturing", "a step");
 }
 
 std::unique_ptr<Graph> CudaStream::end_capture() {
   driver::GraphHandle* graph = nullptr;
-  const int ended = api_.capture_end(stream_, &graph);  // also after a failure, to leave the mode
-  if (!check(ended, "recording", "a step")) return nullptr;
+  const int ended =
+      api_.capture_end(stream_, &graph);  // also after a failure, to leave capture mode
+  if (!check(ended, "capturing", "a step")) return nullptr;
   driver::GraphExec* exec = nullptr;
   const int result = status_.ok() ? api_.graph_instantiate(&exec, graph, 0) : driver::kSuccess;
   api_.graph_destroy(graph);
-  if (!check(result, "preparing", "a recorded step") || exec == nullptr) return nullptr;
+  if (!check(result, "instantiating", "a graph") || exec == nullptr) return nullptr;
   return std::make_unique<CudaGraph>(api_, exec);
 }
 
@@ -173,7 +174,7 @@ void CudaStream::replay(const Graph& graph) {
   if (!ready()) return;
   ++counts_.graph_launches;
   check(api_.graph_launch(static_cast<const CudaGraph&>(graph).exec, stream_), "launching",
-        "a recorded step");
+        "a graph");
 }
 
 Status CudaStream::synchronize() {
@@ -185,7 +186,7 @@ Status CudaStream::synchronize() {
 
 void CudaStream::mark(int number) {
   if (!ready()) return;
-  check(api_.event_record(marks_[static_cast<size_t>(number)], stream_), "marking", "a step");
+  check(api_.event_record(marks_[static_cast<size_t>(number)], stream_), "recording", "an event");
 }
 
 Status CudaStream::wait_for_mark(int number) {

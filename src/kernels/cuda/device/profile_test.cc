@@ -51,7 +51,8 @@ TEST(Profile, ALargerGpuGetsTheLimitsOf12) {
   EXPECT_EQ(facts.compute_capability, 120);
   EXPECT_EQ(facts.own_capability, 90);
   EXPECT_EQ(facts.shared_bytes, 101'376);
-  EXPECT_EQ(facts.multiprocessors, 132) << "what a profile does not say is the GPU's own";
+  EXPECT_EQ(facts.multiprocessors, 132)
+      << "properties without a limit in the profile are the GPU's own";
   EXPECT_EQ(facts.memory_bytes, int64_t{141} << 30);
   EXPECT_EQ(facts.profile, Profile::kSm120);
 }
@@ -64,7 +65,7 @@ TEST(Profile, ASmallerGpuKeepsItsOwnLimits) {
 
 TEST(Profile, TheDivisionOfSharedMemoryIsTheNextOneAbove) {
   const ProfileLimits& limits = *limits_of(Profile::kSm120);
-  for (const int64_t kib : {164, 228}) {  // 8.0 and 9.0, which have divisions at 64 and 100 KiB
+  for (const int64_t kib : {164, 228}) {  // 8.0 and 9.0, which offer 64 and 100 KiB
     const double asked = static_cast<double>(kib * shared_carveout(limits, kib << 10)) / 100;
     EXPECT_LE(asked, 100);
     EXPECT_GT(asked, 64);
@@ -84,7 +85,8 @@ TEST(Profile, StatesOfAGpuThatStandsForAnotherAreItsOwn) {
   EXPECT_NE(layout(Profile::kNative), layout(Profile::kSm120));
 }
 
-/// One like those of the tests; a stream that failed stays so, so that they cannot be taken.
+/// A device like those of the tests; a stream that has failed stays failed, so they cannot be
+/// shared.
 std::unique_ptr<Device> another_device(Profile profile) {
   if (test::devices().front().name.starts_with("emulator")) {
     return make_emulator(emulator::Order::kRising, profile);

@@ -24,8 +24,8 @@ struct EmulatedGraph final : Graph {
   std::vector<Work> works;
 };
 
-/// Does what it was asked for when somebody waits for it, so that whatever the host changes too
-/// early is found out.
+/// Runs its work only when the host waits for it, so that host data that changes too early shows in
+/// the results.
 class EmulatedStream final : public Stream {
  public:
   explicit EmulatedStream(emulator::Order order) : order_(order) {}
@@ -49,7 +49,7 @@ class EmulatedStream final : public Stream {
       return {};
     });
   }
-  void wait_for(Stream& /*other*/) override {}  // there is one stream, in order
+  void wait_for(Stream& /*other*/) override {}  // all work runs in the order of submission
 
   void begin_capture() override { capturing_ = std::make_unique<EmulatedGraph>(); }
   std::unique_ptr<Graph> end_capture() override {
@@ -72,7 +72,7 @@ class EmulatedStream final : public Stream {
     return do_until(marks_[static_cast<size_t>(number)]);
   }
 
-  /// Does the first `end` works that were ever asked for.
+  /// Runs all work up to number `end` of the work submitted so far.
   Status do_until(int64_t end) {
     while (done_ < end) {
       const Work work = std::move(works_.front());
@@ -89,7 +89,7 @@ class EmulatedStream final : public Stream {
                     size_t bytes) override {
     ++counts_.launches;
     const auto* first = static_cast<const uint8_t*>(args);
-    // Arguments are aligned as on a card.
+    // Arguments are aligned as on a GPU.
     auto copy = std::make_shared<std::vector<uint64_t>>((bytes + 7) / 8);
     std::memcpy(copy->data(), first, bytes);
     add([this, kernel, shape, copy, bytes] { return run(kernel, shape, copy->data(), bytes); });
@@ -123,14 +123,14 @@ class EmulatedStream final : public Stream {
 
   emulator::Order order_;
   Status status_;
-  std::deque<Work> works_;  ///< not done yet
+  std::deque<Work> works_;  ///< submitted, not run yet
   int64_t asked_ = 0;
   int64_t done_ = 0;
   std::array<int64_t, kMarks> marks_ = {};
   std::unique_ptr<EmulatedGraph> capturing_;
 };
 
-/// Memory is given back when nothing that may use it is left to do, as the driver does.
+/// Frees its memory only after all work that may use it, as the driver does.
 class HostBytes final : public Pinned {
  public:
   HostBytes(size_t bytes, EmulatedStream& stream) : bytes_(new uint8_t[bytes]), stream_(stream) {}
@@ -222,7 +222,7 @@ class Emulator final : public Device {
  private:
   DeviceFacts facts_;
   EmulatedStream stream_;
-  std::mutex reader_mutex_;  ///< several threads may read
+  std::mutex reader_mutex_;  ///< read() may be called by several threads
 };
 
 }  // namespace
