@@ -19,7 +19,7 @@
 // which read 1536 words of shared memory. Of 256 positions on one multiprocessor: 8192 cycles of
 // multiply-adds, 12288 of shared memory.
 #include "kernels/cuda/attend_device.h"
-#include "kernels/cuda/attend_feed.h"
+#include "kernels/cuda/kv_pipeline.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/ptx/opaque.h"
 
@@ -39,8 +39,8 @@ using Scores = float[kHeads][kOwnPositions];
 
 /// Scores of the first kActive positions of each thread, before they are scaled.
 template <KvType kType, int kHeads, int kActive>
-__device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>& shared, Feed& feed,
-                                      Scores<kHeads>& s) {
+__device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>& shared,
+                                      KvPipeline& pipeline, Scores<kHeads>& s) {
   using Unit = KvUnit<kType>;
   constexpr int kRows = kStageUnits / kActive;
   // As much code as hides the latency of what it loads, and no more.
@@ -81,7 +81,7 @@ __device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>&
   };
 #pragma unroll 1
   for (int first = 0; first < units; first += kRows) {
-    const uint4* stage = feed.take();
+    const uint4* stage = pipeline.take();
     if (kUnrolled && first + kRows <= units) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) add_unit(stage + r * kActive * kAttendThreads, first + r);
@@ -96,11 +96,11 @@ __device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>&
 
 template <KvType kType, int kHeads>
 __device__ __forceinline__ void score_half_or_all(int n, int elements, const Shared<kHeads>& shared,
-                                                  Feed& feed, Scores<kHeads>& s) {
-  if (feed.halved()) {
-    score<kType, kHeads, kOwnPositions / 2>(n, elements, shared, feed, s);
+                                                  KvPipeline& pipeline, Scores<kHeads>& s) {
+  if (pipeline.halved()) {
+    score<kType, kHeads, kOwnPositions / 2>(n, elements, shared, pipeline, s);
   } else {
-    score<kType, kHeads, kOwnPositions>(n, elements, shared, feed, s);
+    score<kType, kHeads, kOwnPositions>(n, elements, shared, pipeline, s);
   }
 }
 
@@ -125,10 +125,10 @@ __device__ __forceinline__ void for_type(KvType type, F f) {
 /// Scores over the first `elements` elements of the keys.
 template <int kHeads>
 __device__ __forceinline__ void score_any(const AttendArgs& args, int elements,
-                                          const Shared<kHeads>& shared, Feed& feed,
+                                          const Shared<kHeads>& shared, KvPipeline& pipeline,
                                           Scores<kHeads>& s) {
   for_type(args.kv.k_type, [&]<KvType kType>() {
-    score_half_or_all<kType, kHeads>(args.dims.head_dim, elements, shared, feed, s);
+    score_half_or_all<kType, kHeads>(args.dims.head_dim, elements, shared, pipeline, s);
   });
 }
 
@@ -267,7 +267,7 @@ __device__ __forceinline__ void add_two(const float* weights, const float (&x)[k
 
 template <KvType kType, int kHeads, int kPairs>
 __device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads>& shared,
-                                           Feed& feed, Sums<kHeads, kPairs>& o) {
+                                           KvPipeline& pipeline, Sums<kHeads, kPairs>& o) {
   using Unit = KvUnit<kType>;
   constexpr int kGroup = Unit::kElements / 2;  // positions of a unit
   constexpr int kGroups =
@@ -309,7 +309,7 @@ __device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads
   };
 #pragma unroll 1
   for (int first = 0; first < count; first += kGroups * kGroup) {
-    const uint4* stage = feed.take();
+    const uint4* stage = pipeline.take();
     const int end = min(first + kGroups * kGroup, count);
     if (kUnrolled && end == first + kGroups * kGroup) {
 #pragma unroll
@@ -369,10 +369,10 @@ template <KvType kType, int kHeads, int kPairs>
 __device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTile& heads, int split,
                                            int count, bool real, const PerHead<kHeads>& top,
                                            const PerHead<kHeads>& max, const Shared<kHeads>& shared,
-                                           Feed& feed) {
+                                           KvPipeline& pipeline) {
   const int n = args.dims.head_dim;
   Sums<kHeads, kPairs> o = {};
-  add_values<kType, kHeads, kPairs>(n, count, shared, feed, o);
+  add_values<kType, kHeads, kPairs>(n, count, shared, pipeline, o);
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
     if (h >= heads.count) break;
@@ -438,12 +438,12 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
   for (; split < end; ++split) {
     const int first = split * kSplit;
     const int count = min(kSplit, positions - first);
-    Feed feed;
-    feed.begin(args, query, heads.kv_head, first, count, pairs_log, real, shared);
-    feed.wait();
+    KvPipeline pipeline;
+    pipeline.begin(args, query, heads.kv_head, first, count, pairs_log, real, shared);
+    pipeline.wait();
     __syncthreads();
     Scores<kHeads> s = {};
-    score_any(args, real ? n : min(n, 32), shared, feed, s);
+    score_any(args, real ? n : min(n, 32), shared, pipeline, s);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
@@ -453,13 +453,13 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
     largest(count, shared, s, top);
     weigh(count, s, top, shared);
     // A rehearsal has a whole stage and what is behind the last whole one.
-    const int stage = feed.stage_positions();
+    const int stage = pipeline.stage_positions();
     const int added = real || count < 2 * stage ? count : stage + count % stage;
     for_type(args.kv.v_type, [&]<KvType kType>() {
       if (pairs_log == 0) {
-        put_values<kType, kHeads, 1>(args, heads, split, added, real, top, max, shared, feed);
+        put_values<kType, kHeads, 1>(args, heads, split, added, real, top, max, shared, pipeline);
       } else {
-        put_values<kType, kHeads, 2>(args, heads, split, added, real, top, max, shared, feed);
+        put_values<kType, kHeads, 2>(args, heads, split, added, real, top, max, shared, pipeline);
       }
     });
     __syncthreads();

@@ -18,7 +18,7 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-inline constexpr int kQueries = kChunkQueries;
+inline constexpr int kQueries = kPrefillQueries;
 inline constexpr int kThreads = kPrefillThreads;
 inline constexpr int kPositions = 32;  ///< of a tile
 
@@ -419,13 +419,13 @@ __device__ __forceinline__ void rotate(float (&o)[kDim / 8][4]) {
 }
 
 /// Query `index` of a chunk: rows one after the other, each with the heads of the kv head.
-struct ChunkQuery {
+struct PrefillQuery {
   int row;
   int head;
 };
 
-__device__ __forceinline__ ChunkQuery chunk_query(const SliceArgs& slice, int group, int kv_head,
-                                                  int index) {
+__device__ __forceinline__ PrefillQuery prefill_query(const SliceArgs& slice, int group,
+                                                      int kv_head, int index) {
   return {slice.row_begin + index / group, kv_head * group + index % group};
 }
 
@@ -450,7 +450,7 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int index = first_query + min(query + 8 * half, queries - 1);
-    const ChunkQuery at = chunk_query(slice, group, kv_head, index);
+    const PrefillQuery at = prefill_query(slice, group, kv_head, index);
     last[half] = args.batch.row_position[at.row];
     const float* q =
         args.qg.data + at.row * args.qg.stride + at.head * args.dims.query_stride() + part;
@@ -461,9 +461,9 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
     }
     run.max[half] = -INFINITY;
   }
-  const int least = args.batch.row_position[chunk_query(slice, group, kv_head, first_query).row];
+  const int least = args.batch.row_position[prefill_query(slice, group, kv_head, first_query).row];
   const int end =
-      args.batch.row_position[chunk_query(slice, group, kv_head, first_query + queries - 1).row] +
+      args.batch.row_position[prefill_query(slice, group, kv_head, first_query + queries - 1).row] +
       1;
   constexpr float kLog2E = 1.44269504F;
   const float scale = args.scale * kLog2E;
@@ -510,7 +510,7 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     if (query + 8 * half >= queries) break;
-    const ChunkQuery at = chunk_query(slice, group, kv_head, first_query + query + 8 * half);
+    const PrefillQuery at = prefill_query(slice, group, kv_head, first_query + query + 8 * half);
 #pragma unroll
     for (int t = 0; t < kDim / 8; ++t) {
 #pragma unroll
@@ -523,8 +523,8 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
 
 }  // namespace
 
-// Grid: [slices * blocks of kChunkQueries queries, kv heads]; a block for each 128 of a slice's
-// rows_per_slice * heads of a kv head. Dynamic shared memory: chunk_shared_bytes(head_dim).
+// Grid: [slices * blocks of kPrefillQueries queries, kv heads]; a block for each 128 of a slice's
+// rows_per_slice * heads of a kv head. Dynamic shared memory: prefill_shared_bytes(head_dim).
 
 CHIMERE_KERNEL(attend_prefill_32, kThreads, AttendArgs, args) {
   CHIMERE_DYNAMIC_SHARED(Tile<32>, tiles);
@@ -543,7 +543,7 @@ CHIMERE_KERNEL(attend_prefill_128, kThreads, AttendArgs, args) {
 
 CHIMERE_KERNEL(attend_prefill_256, kThreads, AttendArgs, args) {
   CHIMERE_DYNAMIC_SHARED(Tile<256>, tiles);
-  static_assert(2 * sizeof *tiles == chunk_shared_bytes(256));
+  static_assert(2 * sizeof *tiles == prefill_shared_bytes(256));
   attend_prefill(args, tiles);
 }
 

@@ -48,7 +48,7 @@ AttentionDims dims_of(const AttentionShape& shape) {
 }
 
 /// attend_prefill_N for heads of N elements, or nullptr.
-const Kernel* chunk_kernel(int head_dim) {
+const Kernel* prefill_kernel(int head_dim) {
   static constexpr Kernel k32 = {"attend_prefill", "attend_prefill_32"};
   static constexpr Kernel k64 = {"attend_prefill", "attend_prefill_64"};
   static constexpr Kernel k128 = {"attend_prefill", "attend_prefill_128"};
@@ -67,16 +67,16 @@ const Kernel* chunk_kernel(int head_dim) {
   }
 }
 
-void attend_chunks(Stream& stream, const BatchExtent& extent, AttendArgs args) {
+void attend_prefill(Stream& stream, const BatchExtent& extent, AttendArgs args) {
   args.row_class = kPrefillRows;
   args.rows_per_slice = extent.prefill_rows;
   const int64_t group = args.dims.n_heads / args.dims.n_kv_heads;
-  const int64_t tiles = blocks_of(extent.prefill_rows * group, kChunkQueries);
+  const int64_t tiles = blocks_of(extent.prefill_rows * group, kPrefillQueries);
   const Launch launch = {.grid = {u32(extent.n_slices * tiles), u32(args.dims.n_kv_heads)},
                          .block = {kPrefillThreads},
-                         .shared_bytes = u32(chunk_shared_bytes(args.dims.head_dim)),
+                         .shared_bytes = u32(prefill_shared_bytes(args.dims.head_dim)),
                          .overlaps_previous = true};
-  stream.launch(*chunk_kernel(args.dims.head_dim), launch, args);
+  stream.launch(*prefill_kernel(args.dims.head_dim), launch, args);
 }
 
 const Kernel& attend_kernel(int heads) {
@@ -131,10 +131,10 @@ void qk_norm_rope_append(Stream& stream, const DeviceBatch& batch, const Attenti
   stream.launch(kAppend, launch, args);
 }
 
-bool chunks_use_tensor_cores(const AttentionShape& shape, DType k_type, DType v_type) {
+bool prefill_uses_tensor_cores(const AttentionShape& shape, DType k_type, DType v_type) {
   // Tensor cores take f16: these types round to it with little loss, f32 and bf16 would lose more.
   auto fits = [](DType t) { return t == DType::kF16 || t == DType::kQ8_0 || t == DType::kQ4_0; };
-  return chunk_kernel(shape.head_dim) != nullptr && fits(k_type) && fits(v_type);
+  return prefill_kernel(shape.head_dim) != nullptr && fits(k_type) && fits(v_type);
 }
 
 AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, int rows_per_slice,
@@ -186,8 +186,8 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
     const int rows_per_slice =
         row_class == kPrefillRows ? batch.extent.prefill_rows : batch.extent.decode_rows;
     if (rows_per_slice == 0) continue;
-    if (row_class == kPrefillRows && chunks_use_tensor_cores(shape, kv.k_type, kv.v_type)) {
-      attend_chunks(stream, batch.extent, args);
+    if (row_class == kPrefillRows && prefill_uses_tensor_cores(shape, kv.k_type, kv.v_type)) {
+      attend_prefill(stream, batch.extent, args);
       continue;
     }
     const AttendPlan plan = plan_attend(shape, batch.extent, rows_per_slice, multiprocessors);

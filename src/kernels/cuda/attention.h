@@ -26,7 +26,7 @@ void qk_norm_rope_append(Stream& stream, const DeviceBatch& batch, const Attenti
 /// Whether prefill rows attend on tensor cores. Their order of summation (docs/numerics.md) then
 /// differs from Ops::attend's but does not depend on the batch. Otherwise they have the bits of
 /// Ops::attend, as decode rows always do.
-bool chunks_use_tensor_cores(const AttentionShape& shape, DType k_type, DType v_type);
+bool prefill_uses_tensor_cores(const AttentionShape& shape, DType k_type, DType v_type);
 
 /// Launch configuration for rows of one class that attend one by one.
 struct AttendPlan {

@@ -98,11 +98,13 @@ struct AttendArgs {
 };
 
 /// Queries per block of attend_prefill_N.
-inline constexpr int kChunkQueries = 128;
-inline constexpr int kPrefillThreads = kChunkQueries / 16 * 32;
+inline constexpr int kPrefillQueries = 128;
+inline constexpr int kPrefillThreads = kPrefillQueries / 16 * 32;
 
 /// Dynamic shared memory of attend_prefill_N: two buffers of f16 keys and values of 32 positions.
-CHIMERE_INLINE constexpr int chunk_shared_bytes(int head_dim) { return 2 * 2 * 32 * head_dim * 2; }
+CHIMERE_INLINE constexpr int prefill_shared_bytes(int head_dim) {
+  return 2 * 2 * 32 * head_dim * 2;
+}
 
 inline constexpr int kAppendWarps = 4;
 inline constexpr int kFoldThreads = kMaxHeadDim / 4;
@@ -111,7 +113,7 @@ inline constexpr int kFoldThreads = kMaxHeadDim / 4;
 inline constexpr int kAttendThreads = 128;
 
 /// Pipeline stages of keys or values in attend_N, each with kStageUnits units per thread.
-inline constexpr int kFeedStages = 4;
+inline constexpr int kPipelineStages = 4;
 inline constexpr int kStageUnits = 4;
 
 /// Dynamic shared memory of attend_N: pipeline stages, queries, weights (or the scales of keys),
@@ -120,7 +122,7 @@ CHIMERE_INLINE constexpr int attend_shared_bytes(int heads, int head_dim, bool f
   const int query_bytes = heads * head_dim * 4;
   const int weight_bytes = kSplit * heads * 4;
   const int scale_bytes = kSplit / 32 * 2 * head_dim;
-  return kFeedStages * kStageUnits * kAttendThreads * 16 + query_bytes +
+  return kPipelineStages * kStageUnits * kAttendThreads * 16 + query_bytes +
          (weight_bytes > scale_bytes ? weight_bytes : scale_bytes) + scale_bytes +
          heads * (16 + 4 + kAttendThreads / 32) * 4 + (folds ? query_bytes : 0);
 }

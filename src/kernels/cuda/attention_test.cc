@@ -132,7 +132,7 @@ std::vector<SequenceSpec> history(const Scenario& scenario) {
 /// 2^-11 of the products does to the scores.
 void expect_rows(const Layer& layer, const BatchView& batch, const RowData& got,
                  const RowData& want, const std::string& name) {
-  const bool rounds = chunks_use_tensor_cores(layer.shape, layer.k_type, layer.v_type);
+  const bool rounds = prefill_uses_tensor_cores(layer.shape, layer.k_type, layer.v_type);
   for (const Slice& slice : batch.slices) {
     for (int32_t r = slice.row_begin; r < slice.row_begin + slice.row_count; ++r) {
       if (slice.row_class == RowClass::kDecode || !rounds) {
@@ -298,7 +298,7 @@ TEST(CudaAttention, PrefillRowsDoNotDependOnTheirBatch) {
   for (const int head_dim : {32, 64, 128, 256}) {
     const Layer layer(rng, make_shape(head_dim, 1, head_dim > 64 ? 3 : 8), DType::kQ8_0,
                       DType::kQ4_0);
-    ASSERT_TRUE(chunks_use_tensor_cores(layer.shape, layer.k_type, layer.v_type));
+    ASSERT_TRUE(prefill_uses_tensor_cores(layer.shape, layer.k_type, layer.v_type));
     const int rows[] = {uniform_int(rng, 1, 40), uniform_int(rng, 1, 40)};
     std::vector<SequenceSpec> sequences(2);
     for (int i = 0; i < 2; ++i) {

@@ -55,7 +55,7 @@ class CudaGraphCache {
 
   /// nullptr if steps with this key cannot be captured. When the cache is full, the least recently
   /// used entry is dropped, which invalidates pointers returned earlier.
-  Entry* find(const GraphKey& kind);
+  Entry* find(const GraphKey& key);
   /// Drops all graphs, because addresses in them have changed.
   void forget();
 

@@ -286,11 +286,11 @@ Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
   pass_ = PassState(pass_.interleaved);
   pass_.async_token_from = step.async_from.empty() ? nullptr : step.async_token_from;
   CHIMERE_CHECK_OK(arrays().upload(step));
-  GraphKey kind = graph_key_of(step, outputs, arrays().batch().extent);
-  kind.interleaved = pass_.interleaved;
-  arrays().widen(kind.positions);
-  if (arrays().all_rows().chunk.count > 0) host_experts_.begin_chunks();
-  CudaGraphCache::Entry* const entry = graph_cache_.find(kind);
+  GraphKey key = graph_key_of(step, outputs, arrays().batch().extent);
+  key.interleaved = pass_.interleaved;
+  arrays().widen(key.positions);
+  if (arrays().all_rows().prefill.count > 0) host_experts_.begin_prefill();
+  CudaGraphCache::Entry* const entry = graph_cache_.find(key);
   if (entry == nullptr || !entry->seen) {
     pass();
     if (entry != nullptr) {
@@ -421,20 +421,20 @@ RoundedRows CudaOps::rounded(ConstMatrixView x) {
 HalfRows CudaOps::halves(ConstMatrixView x) {
   if (!ok(halves_.resize(half_rows_bytes(x.rows, x.cols)))) return {};
   const HalfRows to = half_rows_at(halves_.data(), x.rows, x.cols);
-  if (pass_.halves_of != x.data) half_rows(stream_, x, rows().chunk, to);
+  if (pass_.halves_of != x.data) half_rows(stream_, x, rows().prefill, to);
   pass_.halves_of = x.data;
   return to;
 }
 
 void CudaOps::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
-  const auto& [step, chunk] = rows();
+  const auto& [decode, prefill] = rows();
   const bool any = std::ranges::any_of(jobs, [](const auto& job) { return wants_rounded(job.w); });
-  const RoundedRows q = any && step.count > 0 ? rounded(x) : RoundedRows{};
-  const HalfRows h = any && chunk.count > 0 ? halves(x) : HalfRows{};
+  const RoundedRows q = any && decode.count > 0 ? rounded(x) : RoundedRows{};
+  const HalfRows h = any && prefill.count > 0 ? halves(x) : HalfRows{};
   if (!ok({})) return;
   const int multiprocessors = device_.facts().multiprocessors;
-  if (step.count > 0) linear_decode(stream_, multiprocessors, x, q, step, codebook_, jobs);
-  if (chunk.count > 0) linear_prefill(stream_, x, h, chunk, codebook_, jobs);
+  if (decode.count > 0) linear_decode(stream_, multiprocessors, x, q, decode, codebook_, jobs);
+  if (prefill.count > 0) linear_prefill(stream_, x, h, prefill, codebook_, jobs);
 }
 
 void CudaOps::gdn_conv(const BatchView& /*batch*/, const GdnShape& shape, const float* weight,
@@ -549,37 +549,38 @@ void CudaOps::route(ConstMatrixView logits, Routing routing) {
 
 void CudaOps::keep_top_p(Routing routing, std::span<const RowClass> /*classes*/, float top_p,
                          ExpertUse* use) {
-  const RowSet& step = rows().step;
-  if (step.count > 0) cuda::keep_top_p(stream_, routing, step, top_p, use);
+  const RowSet& decode = rows().decode;
+  if (decode.count > 0) cuda::keep_top_p(stream_, routing, decode, top_p, use);
 }
 
 void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                       const Routing& routing, const ExpertWeights* /*shared*/,
                       const float* shared_gate, MatrixView y) {
-  const auto& [step, chunk] = rows();
+  const auto& [decode, prefill] = rows();
   const bool on_host = host_experts_.has(experts);
   const ExpertTable& table = on_host ? host_experts_.table(experts) : experts_.at(experts.data());
   const bool in_halves = moe_prefill_takes_halves(table);
-  const RoundedRows q = step.count > 0 || !in_halves ? rounded(x) : RoundedRows{};
-  const HalfRows h = chunk.count > 0 && in_halves ? halves(x) : HalfRows{};
+  const RoundedRows q = decode.count > 0 || !in_halves ? rounded(x) : RoundedRows{};
+  const HalfRows h = prefill.count > 0 && in_halves ? halves(x) : HalfRows{};
   if (on_host) {
-    HostExperts::Call call = {x, q, h, step, chunk, routing, shared_gate, codebook_, nullptr, y};
+    HostExperts::Call call = {x,       q,           h,         decode,  prefill,
+                              routing, shared_gate, codebook_, nullptr, y};
     if (!ok(scratch_.resize(host_experts_.scratch_bytes(experts, call)))) return;
     call.scratch = scratch_.data();
     host_experts_.ffn(experts, call);
     return;
   }
   const int64_t bytes =
-      std::max(moe_decode_scratch_bytes(table, step.count, routing.n_used),
-               moe_prefill_scratch_bytes(table, chunk.count, routing.n_used, x.cols));
+      std::max(moe_decode_scratch_bytes(table, decode.count, routing.n_used),
+               moe_prefill_scratch_bytes(table, prefill.count, routing.n_used, x.cols));
   if (!ok(scratch_.resize(bytes))) return;
   uint8_t* const scratch = scratch_.data();
-  if (step.count > 0) {
-    moe_decode(stream_, device_.facts().multiprocessors, table, x, q, step, routing, shared_gate,
+  if (decode.count > 0) {
+    moe_decode(stream_, device_.facts().multiprocessors, table, x, q, decode, routing, shared_gate,
                codebook_, scratch, y);
   }
-  if (chunk.count > 0) {
-    moe_prefill(stream_, device_.facts().multiprocessors, table, x, q, h, chunk, routing,
+  if (prefill.count > 0) {
+    moe_prefill(stream_, device_.facts().multiprocessors, table, x, q, h, prefill, routing,
                 shared_gate, codebook_, scratch, y);
   }
 }

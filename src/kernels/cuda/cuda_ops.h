@@ -34,7 +34,7 @@ using OnUpload = std::function<void(int64_t bytes)>;
 /// `device` and `pool` (which packs weights, decodes embedding rows and computes host experts) must
 /// outlive the result, and so must the weights of host experts. Errors: kOutOfMemory, kIo.
 Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool,
-                                           const WeightPlacement& places = {},
+                                           const WeightPlacement& placement = {},
                                            OnUpload on_upload = {});
 
 }  // namespace chimere::kernels::cuda

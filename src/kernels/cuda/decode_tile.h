@@ -154,7 +154,7 @@ __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride
 /// Writes all partial sums of the block to shared `memory`, which may be that of the weights:
 /// kPartials of kTileStride floats per column. Synchronises the block before and after.
 template <int kRowTiles>
-__device__ __forceinline__ void show_sums(const TileSums<kRowTiles>& sums, float* memory) {
+__device__ __forceinline__ void share_sums(const TileSums<kRowTiles>& sums, float* memory) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   __syncthreads();

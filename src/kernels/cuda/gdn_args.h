@@ -14,7 +14,7 @@ namespace chimere::kernels::cuda {
 /// Largest convolution size in taps.
 inline constexpr int kMaxTaps = 8;
 /// Rows of a chunk of the chunked delta rule.
-inline constexpr int kPrefill = 64;
+inline constexpr int kChunkRows = 64;
 /// State columns per block of gdn_prefill_scan.
 inline constexpr int kPrefillColumns = 32;
 
@@ -117,19 +117,19 @@ struct alignas(16) GdnMixShared {
 inline constexpr int kGdnPrefillThreads = 256;
 /// Static shared memory of a block of gdn_prefill_scan, without its state columns.
 inline constexpr int kGdnPrefillSharedBytes =
-    4 * (16 * (2 * kPrefill + 4) + 2 * kPrefill * kPrefillColumns + 2 * kPrefill * (kPrefill + 1) +
-         4 * kPrefill);
+    4 * (16 * (2 * kChunkRows + 4) + 2 * kChunkRows * kPrefillColumns +
+         2 * kChunkRows * (kChunkRows + 1) + 4 * kChunkRows);
 
 /// gdn_prefill_products, gdn_prefill_scan, gdn_prefill_solve and gdn_prefill_advance.
 struct GdnPrefillArgs {
   GdnScanArgs scan;
-  /// [rows, n_k_heads, 2, kPrefill]: for row i and each row j <= i of its chunk, chain(k_i, k_j),
+  /// [rows, n_k_heads, 2, kChunkRows]: for row i and each row j <= i of its chunk, chain(k_i, k_j),
   /// then chain(q_i, k_j)
   float* products;
   // Outputs of gdn_prefill_solve, inputs of gdn_prefill_advance.
   float* solved;  ///< [rows, n_v_heads, 2, head_dim]: corrections for a zero state, and their
                   ///< dependence on the state
-  float* mixed;   ///< [rows, n_v_heads, kPrefill]: B_ij of row i
+  float* mixed;   ///< [rows, n_v_heads, kChunkRows]: B_ij of row i
   float* decays;  ///< [rows, n_v_heads, 2]: Γ_i, and γ from row i to the chunk's last row
 };
 

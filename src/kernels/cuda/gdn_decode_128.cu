@@ -321,8 +321,8 @@ __device__ __forceinline__ void prepare(const GdnMixArgs& args, GdnMixShared<kRo
   for (int r = 0; r < kRows; ++r) shared.gate[r][threadIdx.x % kMixDim] = silu(z[r]);
 }
 
-/// kRehearse: the block warms the instruction cache; for one row.
-template <bool kRehearse, int kRows, class State>
+/// kWarmsIcache: the block warms the instruction cache; for one row.
+template <bool kWarmsIcache, int kRows, class State>
 __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>& shared,
                                     State& state) {
   const GdnScanArgs& scan = args.scan;
@@ -344,7 +344,7 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
   // of the step before.
   const int64_t head = int64_t{kMixDim} * kMixDim * h;
   const float* const state_before = scan.state.base + read_slot * scan.state.stride + head;
-  if (!kRehearse) state.begin(state_before);
+  if (!kWarmsIcache) state.begin(state_before);
   const int k_head = k_head_of(scan.dims, h);
   const int key_dim = scan.dims.n_k_heads * kMixDim;
   const int c = thread % kMixDim;
@@ -367,7 +367,7 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
   const bool counts = thread == kMixThreads - 1;  // the thread that counts the readers of a k head
   uint32_t arrived = 0;
   int slots[kRows] = {};
-  bool warm_icache = kRehearse;
+  bool warm_icache = kWarmsIcache;
   if (!warm_icache) wait_for_previous_kernel();
 #pragma unroll 1
   for (int group = 0; group < rows;) {
@@ -445,7 +445,7 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
     } else {
       group += kRows;
     }
-    if (!kRehearse && group < rows) __syncthreads();
+    if (!kWarmsIcache && group < rows) __syncthreads();
   }
   // The last of the blocks that read a k head of a sequence writes the states of its convolution.
   if (counts) {

@@ -17,7 +17,7 @@ inline constexpr int kTile = 4;
 /// Elements of a head that are staged at once.
 inline constexpr int kSlab = 16;
 /// A row of a staged slab: element d of all k rows, then of all q rows.
-inline constexpr int kSlabStride = 2 * kPrefill + 4;
+inline constexpr int kSlabStride = 2 * kChunkRows + 4;
 
 struct alignas(16) ProductsShared {
   float rows[kSlab * kSlabStride];
@@ -30,17 +30,18 @@ __device__ __forceinline__ void stage_slab(const GdnScanArgs& args, const SliceA
   const int n = args.dims.head_dim;
   const int64_t key_dim = static_cast<int64_t>(args.dims.n_k_heads) * n;
   const float scale = 1.0F / sqrtf(static_cast<float>(n));
-  for (auto i = static_cast<int>(threadIdx.x); i < 2 * kPrefill * kSlab; i += kGdnPrefillThreads) {
+  for (auto i = static_cast<int>(threadIdx.x); i < 2 * kChunkRows * kSlab;
+       i += kGdnPrefillThreads) {
     const int d = i % kSlab;
-    const int row = i / kSlab % kPrefill;
-    const bool is_q = i >= kPrefill * kSlab;
+    const int row = i / kSlab % kChunkRows;
+    const bool is_q = i >= kChunkRows * kSlab;
     float x = 0;
     if (row < slice.row_count) {
       const float* q = args.qkv.data + (slice.row_begin + row) * args.qkv.stride +
                        static_cast<int64_t>(k_head) * n + d0 + d;
       x = is_q ? q[0] * scale : q[key_dim];
     }
-    slab[d * kSlabStride + (is_q ? kPrefill : 0) + row] = x;
+    slab[d * kSlabStride + (is_q ? kChunkRows : 0) + row] = x;
   }
 }
 
@@ -62,15 +63,15 @@ __device__ __forceinline__ const float4& four(const float* p) {
 
 /// One chunk's share of the block's columns.
 struct alignas(16) ScanShared {
-  float slab[kSlab * kSlabStride];        ///< 4 x 4 tiles of it and of the state
-  float u[kPrefill * kPrefillColumns];    ///< corrections
-  float out[kPrefill * kPrefillColumns];  ///< outputs, before the corrections' part
-  float kk[kPrefill * (kPrefill + 1)];    ///< A_ij by row i, then 0 where j >= i
-  float qk[kPrefill * (kPrefill + 1)];    ///< B_ij
-  float decay[kPrefill];                  ///< Γ_i
-  float rest[kPrefill];                   ///< γ from row i to the last one
-  float log_decay[kPrefill];
-  float beta[kPrefill];
+  float slab[kSlab * kSlabStride];          ///< 4 x 4 tiles of it and of the state
+  float u[kChunkRows * kPrefillColumns];    ///< corrections
+  float out[kChunkRows * kPrefillColumns];  ///< outputs, before the corrections' part
+  float kk[kChunkRows * (kChunkRows + 1)];  ///< A_ij by row i, then 0 where j >= i
+  float qk[kChunkRows * (kChunkRows + 1)];  ///< B_ij
+  float decay[kChunkRows];                  ///< Γ_i
+  float rest[kChunkRows];                   ///< γ from row i to the last one
+  float log_decay[kChunkRows];
+  float beta[kChunkRows];
 };
 static_assert(sizeof(ScanShared) == kGdnPrefillSharedBytes);
 
@@ -88,13 +89,13 @@ __device__ __forceinline__ void prepare_decays(const GdnPrefillArgs& args, const
   // Sums of what lies between two rows, each from its own start.
   if (thread < rows) {
     float between = 0;
-    shared.kk[thread * (kPrefill + 1) + thread] = between;
+    shared.kk[thread * (kChunkRows + 1) + thread] = between;
     for (int i = thread + 1; i < rows; ++i) {
       between = between + shared.log_decay[i];
-      shared.kk[i * (kPrefill + 1) + thread] = between;
+      shared.kk[i * (kChunkRows + 1) + thread] = between;
     }
     shared.rest[thread] = exp_f32(between);
-  } else if (thread == kPrefill) {
+  } else if (thread == kChunkRows) {
     float total = 0;
     for (int i = 0; i < rows; ++i) {
       total = total + shared.log_decay[i];
@@ -102,17 +103,17 @@ __device__ __forceinline__ void prepare_decays(const GdnPrefillArgs& args, const
     }
   }
   __syncthreads();
-  for (int at = thread; at < rows * kPrefill; at += kGdnPrefillThreads) {
-    const int i = at / kPrefill;
-    const int j = at % kPrefill;
+  for (int at = thread; at < rows * kChunkRows; at += kGdnPrefillThreads) {
+    const int i = at / kChunkRows;
+    const int j = at % kChunkRows;
     if (j > i) continue;
     const float* products =
         args.products +
         ((slice.row_begin + i) * static_cast<int64_t>(args.scan.dims.n_k_heads) + k_head) *
-            (2 * kPrefill);
-    float& a = shared.kk[i * (kPrefill + 1) + j];
+            (2 * kChunkRows);
+    float& a = shared.kk[i * (kChunkRows + 1) + j];
     const float decay = exp_f32(a);
-    shared.qk[i * (kPrefill + 1) + j] = decay * products[kPrefill + j];
+    shared.qk[i * (kChunkRows + 1) + j] = decay * products[kChunkRows + j];
     a = decay * products[j];
   }
 }
@@ -138,11 +139,11 @@ __device__ __forceinline__ void read_state(const GdnPrefillArgs& args, const Sli
                 four(state + (d0 + d) * kPrefillColumns + c0), acc);
     }
   }
-  const bool is_q = r0 >= kPrefill;
+  const bool is_q = r0 >= kChunkRows;
   const float* v =
       args.scan.qkv.data + static_cast<int64_t>(2 * args.scan.dims.n_k_heads + h) * n + column + c0;
   for (int i = 0; i < kTile; ++i) {
-    const int row = r0 % kPrefill + i;
+    const int row = r0 % kChunkRows + i;
     if (row >= slice.row_count) break;
     const float decay = shared.decay[row];
     for (int j = 0; j < kTile; ++j) {
@@ -157,7 +158,7 @@ __device__ __forceinline__ void read_state(const GdnPrefillArgs& args, const Sli
   }
 }
 
-inline constexpr int kSolveRows = kPrefill / (kGdnPrefillThreads / kWarp);
+inline constexpr int kSolveRows = kChunkRows / (kGdnPrefillThreads / kWarp);
 static_assert(kPrefillColumns == kWarp);
 
 /// Each row less what the rows before it contribute, times β: forward substitution. A warp has 8
@@ -182,7 +183,7 @@ __device__ __forceinline__ void solve(int rows, ScanShared& shared) {
 #pragma unroll
         for (int i = j + 1; i < kSolveRows; ++i) {
           if (first + i < rows) {
-            x[i] = fmaf(-shared.kk[(first + i) * (kPrefill + 1) + first + j], x[j], x[i]);
+            x[i] = fmaf(-shared.kk[(first + i) * (kChunkRows + 1) + first + j], x[j], x[i]);
           }
         }
       }
@@ -196,7 +197,7 @@ __device__ __forceinline__ void solve(int rows, ScanShared& shared) {
 #pragma unroll
         for (int i = 0; i < kSolveRows; ++i) {
           const int row = min(first + i, rows - 1);
-          x[i] = fmaf(-shared.kk[row * (kPrefill + 1) + from], u, x[i]);
+          x[i] = fmaf(-shared.kk[row * (kChunkRows + 1) + from], u, x[i]);
         }
       }
     }
@@ -210,7 +211,7 @@ __device__ __forceinline__ void write_outputs(const GdnPrefillArgs& args, const 
   const int c = static_cast<int>(threadIdx.x) % kPrefillColumns;
   const int warp = static_cast<int>(threadIdx.x) / kPrefillColumns;
   constexpr int kWarps = kGdnPrefillThreads / kPrefillColumns;
-  constexpr int kOwn = kPrefill / kWarps;
+  constexpr int kOwn = kChunkRows / kWarps;
   // Rows warp, warp + 8, ...: the triangle's work is spread evenly.
   float o[kOwn];
 #pragma unroll
@@ -224,7 +225,7 @@ __device__ __forceinline__ void write_outputs(const GdnPrefillArgs& args, const 
     for (int i = 0; i < kOwn; ++i) {
       const int row = i * kWarps + warp;
       if (row >= j && row < slice.row_count) {
-        o[i] = fmaf(shared.qk[row * (kPrefill + 1) + j], u, o[i]);
+        o[i] = fmaf(shared.qk[row * (kChunkRows + 1) + j], u, o[i]);
       }
     }
   }
@@ -310,7 +311,7 @@ CHIMERE_KERNEL(gdn_prefill_products, kGdnPrefillThreads, GdnPrefillArgs, args) {
   if (slice.row_class != kPrefillRows || slice.row_count == 0) return;
   const auto k_head = static_cast<int>(blockIdx.x);
   const auto thread = static_cast<int>(threadIdx.x);
-  constexpr int kTiles = kPrefill / kTile;
+  constexpr int kTiles = kChunkRows / kTile;
   const int j0 = thread % kTiles * kTile;
   const int i0 = thread / kTiles * kTile;
   float kk[kTile][kTile] = {};
@@ -324,17 +325,17 @@ CHIMERE_KERNEL(gdn_prefill_products, kGdnPrefillThreads, GdnPrefillArgs, args) {
     for (int d = 0; d < kSlab; ++d) {
       const float* slab = shared.rows + d * kSlabStride;
       add_outer(four(slab + i0), four(slab + j0), kk);
-      add_outer(four(slab + kPrefill + i0), four(slab + j0), qk);
+      add_outer(four(slab + kChunkRows + i0), four(slab + j0), qk);
     }
   }
   for (int i = 0; i < kTile && i0 + i < slice.row_count; ++i) {
     float* products =
         args.products +
         ((slice.row_begin + i0 + i) * static_cast<int64_t>(args.scan.dims.n_k_heads) + k_head) *
-            (2 * kPrefill);
+            (2 * kChunkRows);
     for (int j = 0; j < kTile && j0 + j <= i0 + i; ++j) {
       products[j0 + j] = kk[i][j];
-      products[kPrefill + j0 + j] = qk[i][j];
+      products[kChunkRows + j0 + j] = qk[i][j];
     }
   }
 }

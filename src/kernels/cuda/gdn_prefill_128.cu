@@ -17,16 +17,16 @@ namespace {
 
 inline constexpr int kDim = 128;
 inline constexpr int kThreads = kGdnPrefillThreads;
-static_assert(kThreads == 2 * kDim && kThreads / kWarp * 16 == kDim && kPrefill == 64);
+static_assert(kThreads == 2 * kDim && kThreads / kWarp * 16 == kDim && kChunkRows == 64);
 
 /// Floats from a row of A to the next.
-inline constexpr int kSolveStride = kPrefill + 4;
+inline constexpr int kSolveStride = kChunkRows + 4;
 
 struct alignas(16) SolveShared {
-  float a[kPrefill * kSolveStride];  ///< sums of log decays between two rows, then A_ij
-  float log_decay[kPrefill];
-  float beta[kPrefill];
-  float decay[kPrefill];
+  float a[kChunkRows * kSolveStride];  ///< sums of log decays between two rows, then A_ij
+  float log_decay[kChunkRows];
+  float beta[kChunkRows];
+  float decay[kChunkRows];
 };
 
 /// Of row `row` of the step and v head h.
@@ -34,7 +34,7 @@ __device__ __forceinline__ float* solved_of(const GdnPrefillArgs& args, int row,
   return args.solved + (static_cast<int64_t>(row) * args.scan.dims.n_v_heads + h) * (2 * kDim);
 }
 __device__ __forceinline__ float* mixed_of(const GdnPrefillArgs& args, int row, int h) {
-  return args.mixed + (static_cast<int64_t>(row) * args.scan.dims.n_v_heads + h) * kPrefill;
+  return args.mixed + (static_cast<int64_t>(row) * args.scan.dims.n_v_heads + h) * kChunkRows;
 }
 __device__ __forceinline__ float* decays_of(const GdnPrefillArgs& args, int row, int h) {
   return args.decays + (static_cast<int64_t>(row) * args.scan.dims.n_v_heads + h) * 2;
@@ -59,12 +59,12 @@ __device__ __forceinline__ void sum_decays(const GdnPrefillArgs& args, const Sli
       shared.a[i * kSolveStride + thread] = between;
     }
     decays_of(args, slice.row_begin + thread, h)[1] = exp_f32(between);
-  } else if (thread >= kPrefill && thread < kPrefill + rows) {
+  } else if (thread >= kChunkRows && thread < kChunkRows + rows) {
     float total = 0;
-    for (int i = 0; i <= thread - kPrefill; ++i) total = total + shared.log_decay[i];
+    for (int i = 0; i <= thread - kChunkRows; ++i) total = total + shared.log_decay[i];
     const float decay = exp_f32(total);
-    shared.decay[thread - kPrefill] = decay;
-    decays_of(args, slice.row_begin + thread - kPrefill, h)[0] = decay;
+    shared.decay[thread - kChunkRows] = decay;
+    decays_of(args, slice.row_begin + thread - kChunkRows, h)[0] = decay;
   }
   __syncthreads();
 }
@@ -72,18 +72,18 @@ __device__ __forceinline__ void sum_decays(const GdnPrefillArgs& args, const Sli
 /// A_ij in shared memory and B_ij in memory, 0 above the diagonal.
 __device__ __forceinline__ void decay_products(const GdnPrefillArgs& args, const SliceArgs& slice,
                                                int h, int k_head, SolveShared& shared) {
-  for (auto at = static_cast<int>(threadIdx.x); at < slice.row_count * kPrefill; at += kThreads) {
-    const int i = at / kPrefill;
-    const int j = at % kPrefill;
+  for (auto at = static_cast<int>(threadIdx.x); at < slice.row_count * kChunkRows; at += kThreads) {
+    const int i = at / kChunkRows;
+    const int j = at % kChunkRows;
     const int row = slice.row_begin + i;
     const float* products =
         args.products +
-        (static_cast<int64_t>(row) * args.scan.dims.n_k_heads + k_head) * (2 * kPrefill);
+        (static_cast<int64_t>(row) * args.scan.dims.n_k_heads + k_head) * (2 * kChunkRows);
     float& a = shared.a[i * kSolveStride + j];
     float b = 0;
     if (j <= i) {
       const float decay = exp_f32(a);
-      b = decay * products[kPrefill + j];
+      b = decay * products[kChunkRows + j];
       a = decay * products[j];
     }
     mixed_of(args, row, h)[j] = b;
@@ -139,8 +139,8 @@ __device__ __forceinline__ void add_product(const float4& first, const float4& s
 
 struct alignas(16) AdvanceShared {
   float state[kDim * kStride];
-  float u[kPrefill * kStride];     ///< corrections
-  float kept[kPrefill * kStride];  ///< of them, what is left at the end of the chunk
+  float u[kChunkRows * kStride];     ///< corrections
+  float kept[kChunkRows * kStride];  ///< of them, what is left at the end of the chunk
 };
 
 /// The lane's rows of a fragment, columns 8 f + 2 part: [f][row group or group + 8].
@@ -157,8 +157,8 @@ struct FirstOperands {
 
 /// And afterwards: of 16 elements the keys of all rows; warps 4 to 7 of 16 rows B_ij.
 struct SecondOperands {
-  float4 keys[kPrefill / 16][2];
-  float4 mixed[kPrefill / 16][2];
+  float4 keys[kChunkRows / 16][2];
+  float4 mixed[kChunkRows / 16][2];
   float total;  ///< Γ of the last row
 };
 
@@ -202,7 +202,7 @@ __device__ __forceinline__ void load_second(const GdnPrefillArgs& args, const Sl
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
 #pragma unroll
-    for (int s = 0; s < kPrefill / 16; ++s) {
+    for (int s = 0; s < kChunkRows / 16; ++s) {
       const int j = 16 * s + lane % 4 * 4;
       auto key = [&](int of) {
         return j + of < slice.row_count ? keys[(j + of) * args.scan.qkv.stride + 8 * i] : 0.0F;
@@ -213,7 +213,7 @@ __device__ __forceinline__ void load_second(const GdnPrefillArgs& args, const Sl
     const bool there = warp >= 4 && r < slice.row_count;
     const float* mixed = mixed_of(args, slice.row_begin + (there ? r : 0), h);
 #pragma unroll
-    for (int s = 0; s < kPrefill / 16; ++s) {
+    for (int s = 0; s < kChunkRows / 16; ++s) {
       to.mixed[s][i] = there && s <= warp % 4
                            ? *reinterpret_cast<const float4*>(mixed + 16 * s + lane % 4 * 4)
                            : make_float4(0, 0, 0, 0);
@@ -282,16 +282,16 @@ CHIMERE_KERNEL(gdn_prefill_solve, kThreads, GdnPrefillArgs, args) {
   const int64_t at = is_key ? static_cast<int64_t>(dims.n_k_heads + k_head) * kDim + c - kDim
                             : static_cast<int64_t>(2 * dims.n_k_heads + h) * kDim + c;
   const float* right = args.scan.qkv.data + slice.row_begin * args.scan.qkv.stride + at;
-  float x[kPrefill];
+  float x[kChunkRows];
 #pragma unroll
-  for (int i = 0; i < kPrefill; ++i) {
+  for (int i = 0; i < kChunkRows; ++i) {
     x[i] = i < slice.row_count ? right[i * args.scan.qkv.stride] : 0;
   }
   sum_decays(args, slice, h, shared);
   decay_products(args, slice, h, k_head, shared);
   __syncthreads();
 #pragma unroll
-  for (int i = 0; i < kPrefill; ++i) {
+  for (int i = 0; i < kChunkRows; ++i) {
     if (i < slice.row_count) {
       float sum = is_key ? shared.decay[i] * x[i] : x[i];
 #pragma unroll
@@ -363,7 +363,7 @@ CHIMERE_KERNEL(gdn_prefill_advance, kThreads, GdnPrefillArgs, args) {
     __syncthreads();
     if (warp >= 4) {
 #pragma unroll
-      for (int s = 0; s < kPrefill / 16; ++s) {
+      for (int s = 0; s < kChunkRows / 16; ++s) {
         if (s > warp % 4) break;
         add_product(second.mixed[s][0], second.mixed[s][1], shared.u + 16 * s * kStride, c);
       }
@@ -385,7 +385,7 @@ CHIMERE_KERNEL(gdn_prefill_advance, kThreads, GdnPrefillArgs, args) {
       for (int e = 0; e < 4; ++e) state[f][e] = second.total * state[f][e];
     }
 #pragma unroll
-    for (int s = 0; s < kPrefill / 16; ++s) {
+    for (int s = 0; s < kChunkRows / 16; ++s) {
       if (16 * s >= slice.row_count) break;
       add_product(second.keys[s][0], second.keys[s][1], shared.kept + 16 * s * kStride, state);
     }

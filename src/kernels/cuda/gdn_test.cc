@@ -323,7 +323,7 @@ void check(Rng& rng, const GdnShape& shape, const Scenario& scenario) {
   }
 }
 
-TEST(CudaDeltaNet, ChunksAndStepsHaveTheBitsOfRef) {
+TEST(CudaDeltaNet, PrefillAndDecodeHaveTheBitsOfRef) {
   Rng rng = seeded();
   for (const int head_dim : {16, 32, 48, 64, 128}) {
     check(rng, random_shape(rng, head_dim), Scenario(rng, head_dim > 64 ? 64 : 20, 0));

@@ -23,7 +23,7 @@ namespace chimere::kernels::cuda {
 
 /// GPU buffers for the experts of a layer. With two, the next layer's upload overlaps this layer's
 /// computation; with few layers, a second buffer would cost the memory that host experts save.
-constexpr int host_expert_places(int layers) { return layers == 0 ? 0 : layers < 8 ? 1 : 2; }
+constexpr int host_expert_buffers(int layers) { return layers == 0 ? 0 : layers < 8 ? 1 : 2; }
 
 class HostExperts {
  public:
@@ -33,7 +33,7 @@ class HostExperts {
         pool_(pool),
         tables_(tables),
         ops_(make_cpu_ops(pool)),
-        places_(static_cast<size_t>(host_expert_places(layers))) {}
+        buffers_(static_cast<size_t>(host_expert_buffers(layers))) {}
 
   /// Adds a layer's experts, whose host memory must remain valid; `shared` is already on the GPU.
   /// Sets the experts' data pointers to the GPU buffer that prefill uses. Errors: those of
@@ -55,8 +55,8 @@ class HostExperts {
     ConstMatrixView x;
     RoundedRows rounded;  ///< of x, tiled if there are several decode rows
     HalfRows halves;      ///< of the prefill rows
-    RowSet step;
-    RowSet chunk;
+    RowSet decode;
+    RowSet prefill;
     Routing routing;
     const float* shared_gate;
     const uint32_t* codebook;
@@ -66,7 +66,7 @@ class HostExperts {
   int64_t scratch_bytes(std::span<const ExpertWeights> experts, const Call& call) const;
 
   /// Call at the start of a step with prefill rows: starts the upload of the first layer's experts.
-  void begin_chunks();
+  void begin_prefill();
   /// Ops::moe_ffn of a layer.
   void ffn(std::span<const ExpertWeights> experts, const Call& call);
 
@@ -109,8 +109,8 @@ class HostExperts {
   Stream* side_ = nullptr;
   std::vector<Layer> layers_;
   std::map<const ExpertWeights*, size_t> layer_of_;
-  std::vector<std::unique_ptr<MemoryRange>> places_;  ///< GPU buffers, used by layers in turn
-  size_t on_its_way_ = 0;                             ///< index of the layer uploaded last, + 1
+  std::vector<std::unique_ptr<MemoryRange>> buffers_;  ///< GPU buffers, used by layers in turn
+  size_t uploaded_end_ = 0;                            ///< index of the layer uploaded last, + 1
   Mailbox mailbox_;
   std::map<std::pair<size_t, int32_t>, std::unique_ptr<HostWork>> works_;  ///< graphs refer to them
 };

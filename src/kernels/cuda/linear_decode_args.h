@@ -20,7 +20,7 @@ inline constexpr int kFloatRows = 8;
 inline constexpr int kFloatStage = 2048;
 /// linear_float warms the instruction cache with at most this many blocks, over this many elements.
 inline constexpr int kFewFloatBlocks = 264;
-inline constexpr int kFloatRehearsed = 256;
+inline constexpr int kFloatWarmupElements = 256;
 /// Bytes between rows in shared memory: padded so that the two halves of a warp read two weight
 /// rows from different banks.
 inline constexpr int kFloatStageBytes = kFloatStage * 4 + 64;

@@ -124,7 +124,7 @@ CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
       const uint8_t* w = shared + half * kFloatStageBytes;
       const auto* x =
           reinterpret_cast<const float*>(shared + (kFloatOutputs + warp) * kFloatStageBytes);
-      const int now = warm_icache ? min(kFloatRehearsed, count) : count;
+      const int now = warm_icache ? min(kFloatWarmupElements, count) : count;
       with_float_type(
           type, [&]<DType kType>() CHIMERE_INLINED { acc = add_products<kType>(w, x, now, acc); });
     }

@@ -68,9 +68,9 @@ void linear_prefill(Stream& stream, ConstMatrixView x, const HalfRows& halves, c
       if (takes_integer_dot(job.w.type) != floats) of_kind.push_back(job);
     }
     const std::span<const LinearJob> all(of_kind);
-    for (size_t begin = 0; begin < all.size(); begin += kMaxChunkJobs) {
+    for (size_t begin = 0; begin < all.size(); begin += kMaxPrefillJobs) {
       launch(stream, floats, args,
-             all.subspan(begin, std::min<size_t>(kMaxChunkJobs, all.size() - begin)));
+             all.subspan(begin, std::min<size_t>(kMaxPrefillJobs, all.size() - begin)));
     }
   }
 }

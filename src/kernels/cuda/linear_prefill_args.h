@@ -9,7 +9,7 @@
 
 namespace chimere::kernels::cuda {
 
-inline constexpr int kMaxChunkJobs = 8;
+inline constexpr int kMaxPrefillJobs = 8;
 
 struct LinearPrefillJob {
   const uint8_t* w;   ///< rows: packed, or of a float type
@@ -34,7 +34,7 @@ struct LinearPrefillArgs {
   int32_t rows;
   int32_t n_in;
   int32_t n_jobs;
-  LinearPrefillJob jobs[kMaxChunkJobs];
+  LinearPrefillJob jobs[kMaxPrefillJobs];
 };
 
 inline constexpr int kFloatTile = 64;

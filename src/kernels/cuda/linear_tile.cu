@@ -110,7 +110,7 @@ __device__ __forceinline__ void linear_tile(const LinearDecodeArgs& args, uint8_
     multiply(TileColumns{args.rounded, args.row_ids, args.rows, first_row, args.n_in / 32});
   }
   auto* const shown = reinterpret_cast<float*>(weights);
-  show_sums(sums, shown);
+  share_sums(sums, shown);
 #pragma unroll
   for (int i = 0; i < kOwn; ++i) {
     const int at = thread + i * kLinearDecodeThreads;

@@ -48,7 +48,7 @@ static_assert(kMoeGateUpThreads / 32 * kMoeWarpHidden == kMoeHiddenTile);
 /// Elements of y that a block of the down product computes.
 inline constexpr int kMoeDownTile = 16;
 inline constexpr int kMoeDownNarrowThreads = 9 * 32;
-inline constexpr int kMoeDownUnpackedThreads = 32 * 32;
+inline constexpr int kMoeDownWideThreads = 32 * 32;
 /// Largest n_used: one warp is left for the shared expert.
 inline constexpr int kMoeMostUsed = 31;
 

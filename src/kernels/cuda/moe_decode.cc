@@ -13,7 +13,7 @@ namespace {
 
 constexpr Kernel kGateUp = {"moe_decode", "moe_decode_gate_up"};
 constexpr Kernel kDownNarrow = {"moe_decode", "moe_decode_down_narrow"};
-constexpr Kernel kDownUnpacked = {"moe_decode", "moe_decode_down_wide"};
+constexpr Kernel kDownWide = {"moe_decode", "moe_decode_down_wide"};
 
 ExpertShape shape_of(const ExpertWeights& e) {
   return {static_cast<int32_t>(e.gate.type),          static_cast<int32_t>(e.up.type),
@@ -116,7 +116,7 @@ void launch_down(Stream& stream, int multiprocessors, const RowSet& rows, int ra
   args.warm_icache =
       int64_t{tiles} * rows.count <= int64_t{kBlocksAtOnce} * multiprocessors ? 1 : 0;
   const int threads = 32 * ranks;
-  stream.launch(threads <= kMoeDownNarrowThreads ? kDownNarrow : kDownUnpacked,
+  stream.launch(threads <= kMoeDownNarrowThreads ? kDownNarrow : kDownWide,
                 {.grid = {tiles, static_cast<uint32_t>(rows.count)},
                  .block = {static_cast<uint32_t>(threads)},
                  .shared_bytes = static_cast<uint32_t>(args.stages_at + ranks * args.stage_bytes),

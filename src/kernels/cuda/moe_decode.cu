@@ -255,7 +255,7 @@ struct DownShared {
   float dots[kMoeDownTile][kMoeDotStride];
   float weights[kMoeMostUsed + 1];  ///< of the ranks
   int32_t ids[kMoeMostUsed + 1];
-  uint64_t arrived[kMoeDownUnpackedThreads / kWarp];
+  uint64_t arrived[kMoeDownWideThreads / kWarp];
 };
 
 /// The dot products of `count` outputs of one expert's `down` with its h, by one warp. `down` is
@@ -386,7 +386,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_decode_down_narrow, kMoeDownNarrowThreads, 3, MoeDe
 }
 
 /// For more ranks; the threads have fewer registers.
-CHIMERE_KERNEL(moe_decode_down_unpacked, kMoeDownUnpackedThreads, MoeDecodeArgs, args) {
+CHIMERE_KERNEL(moe_decode_down_wide, kMoeDownWideThreads, MoeDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, dynamic);
   __shared__ DownShared shared;
   moe_decode_down(args, dynamic, shared);

@@ -101,7 +101,7 @@ bool within(const Bounded& want, double slack, float got) {
   return std::fabs(want.value - double{got}) <= want.error + slack;
 }
 
-std::vector<std::vector<float>> chunk_on(Device& device, const LinearProblem& p) {
+std::vector<std::vector<float>> prefill_on(Device& device, const LinearProblem& p) {
   const OnDevice<uint32_t> codebook(device, codebook_words());
   const test::HalvesOnDevice halves(device, p.rows, p.n_in);
   const RowSet rows = {nullptr, static_cast<int32_t>(p.rows)};
@@ -113,7 +113,7 @@ std::vector<std::vector<float>> chunk_on(Device& device, const LinearProblem& p)
 
 void expect_rule_9(const LinearProblem& p) {
   for (const auto& [name, device] : test::devices()) {
-    const auto got = chunk_on(*device, p);
+    const auto got = prefill_on(*device, p);
     for (int64_t r = 0; r < p.rows; ++r) {
       const float* x = p.x.data() + r * p.x_stride;
       for (size_t j = 0; j < p.jobs.size(); ++j) {
@@ -133,13 +133,13 @@ void expect_rule_9(const LinearProblem& p) {
 }
 
 /// The bits of each row alone are those that it has among others.
-TEST(CudaChunk, RowsHaveTheSameBitsInAnyBatch) {
+TEST(CudaPrefill, RowsHaveTheSameBitsInAnyBatch) {
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   const LinearProblem all(random, 40, 320, {DType::kQ5_0, DType::kF32, DType::kQ8_0}, 140);
   for (const auto& [name, device] : test::devices()) {
-    const auto together = chunk_on(*device, all);
+    const auto together = prefill_on(*device, all);
     for (const int64_t r : {int64_t{0}, int64_t{17}, int64_t{39}}) {
       LinearProblem one = all;
       one.rows = 1;
@@ -147,7 +147,7 @@ TEST(CudaChunk, RowsHaveTheSameBitsInAnyBatch) {
       for (LinearProblem::Job& job : one.jobs) {
         job.y.erase(job.y.begin(), job.y.begin() + r * (job.n_out + 3));
       }
-      const auto alone = chunk_on(*device, one);
+      const auto alone = prefill_on(*device, one);
       for (size_t j = 0; j < all.jobs.size(); ++j) {
         const int64_t n = all.jobs[j].n_out;
         EXPECT_EQ(std::memcmp(alone[j].data(), together[j].data() + r * (n + 3),
@@ -159,13 +159,13 @@ TEST(CudaChunk, RowsHaveTheSameBitsInAnyBatch) {
   }
 }
 
-TEST(CudaChunk, WhatIsNotFiniteShowsInItsRowAlone) {
+TEST(CudaPrefill, WhatIsNotFiniteShowsInItsRowAlone) {
   Random random(fresh_seed());
   LinearProblem p(random, 3, 64, {DType::kQ8_0}, 20);
   for (LinearProblem::Job& job : p.jobs) job.accumulate = false;
   p.x[static_cast<size_t>(p.x_stride + 5)] = std::numeric_limits<float>::infinity();
   for (const auto& [name, device] : test::devices()) {
-    const auto got = chunk_on(*device, p);
+    const auto got = prefill_on(*device, p);
     const int64_t n = p.jobs[0].n_out;
     for (int64_t r = 0; r < 3; ++r) {
       for (int64_t o = 0; o < n; ++o) {
@@ -175,9 +175,9 @@ TEST(CudaChunk, WhatIsNotFiniteShowsInItsRowAlone) {
   }
 }
 
-class CudaChunk : public testing::TestWithParam<DType> {};
+class CudaPrefill : public testing::TestWithParam<DType> {};
 
-TEST_P(CudaChunk, LinearFollowsRule9) {
+TEST_P(CudaPrefill, LinearFollowsRule9) {
   const DType type = GetParam();
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -187,10 +187,10 @@ TEST_P(CudaChunk, LinearFollowsRule9) {
   expect_rule_9(LinearProblem(random, 3, unit * 3, {type}, 20));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, CudaChunk, testing::ValuesIn(test_data::all_weight_types()),
+INSTANTIATE_TEST_SUITE_P(Types, CudaPrefill, testing::ValuesIn(test_data::all_weight_types()),
                          [](const auto& p) { return std::string(dtype_name(p.param)); });
 
-TEST(CudaChunk, ManyRowsAreSeveralTilesAndManyJobsTwoLaunches) {
+TEST(CudaPrefill, ManyRowsAreSeveralTilesAndManyJobsTwoLaunches) {
   Random random(fresh_seed());
   expect_rule_9(
       LinearProblem(random, 131, 256, {DType::kQ8_0, DType::kQ6_K, DType::kF32, DType::kQ4_K}, 20));

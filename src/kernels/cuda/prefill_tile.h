@@ -188,7 +188,7 @@ __device__ __forceinline__ float (&fragment(TileSums& sums, int f))[4] {
   return *reinterpret_cast<float(*)[4]>(&sums[4 * f]);
 }
 
-__device__ __forceinline__ void show_to_products() {}
+__device__ __forceinline__ void fence_for_products() {}
 __device__ __forceinline__ void wait_for_products() {}
 
 __device__ __forceinline__ void start_products(const TileStage& stage, int count, TileSums& acc) {
@@ -233,7 +233,7 @@ __device__ __forceinline__ void multiply_tile(TileStage* stages, const TileWeigh
   put_block(w, next, mine, stages[0].w);
   next = load_block(w, 2 + mine);
   wait_for_copies();
-  show_to_products();
+  fence_for_products();
   __syncthreads();
   for (int b = 0, step = 0; b < blocks; b += 2, ++step) {
     start_products(stages[step % 2], x.count, acc);
@@ -245,7 +245,7 @@ __device__ __forceinline__ void multiply_tile(TileStage* stages, const TileWeigh
     }
     wait_for_products();
     wait_for_copies();
-    show_to_products();
+    fence_for_products();
     __syncthreads();
   }
 }

@@ -44,16 +44,16 @@ const int32_t* StepArrays::add(std::span<const int32_t> values, size_t capacity)
 }
 
 RowClasses StepArrays::add_classes(std::span<const RowClass> classes, size_t capacity) {
-  std::vector<int32_t> step;
-  std::vector<int32_t> chunk;
+  std::vector<int32_t> decode;
+  std::vector<int32_t> prefill;
   for (size_t r = 0; r < classes.size(); ++r) {
-    (classes[r] == RowClass::kDecode ? step : chunk).push_back(static_cast<int32_t>(r));
+    (classes[r] == RowClass::kDecode ? decode : prefill).push_back(static_cast<int32_t>(r));
   }
-  const int32_t* const step_ids = add(step, capacity);
-  const int32_t* const chunk_ids = add(chunk, capacity);
+  const int32_t* const decode_ids = add(decode, capacity);
+  const int32_t* const prefill_ids = add(prefill, capacity);
   RowClasses rows;
-  rows.step = {chunk.empty() ? nullptr : step_ids, static_cast<int32_t>(step.size())};
-  rows.chunk = {step.empty() ? nullptr : chunk_ids, static_cast<int32_t>(chunk.size())};
+  rows.decode = {prefill.empty() ? nullptr : decode_ids, static_cast<int32_t>(decode.size())};
+  rows.prefill = {decode.empty() ? nullptr : prefill_ids, static_cast<int32_t>(prefill.size())};
   return rows;
 }
 
@@ -63,10 +63,10 @@ Status StepArrays::upload(const StepInputs& step) {
   const size_t rows = static_cast<size_t>(
       std::max(b.n_rows, kMaxGraphRows));  // an upper bound of the sequences too
   const size_t wanted = std::max(rows, step.wanted_rows.size());
-  const size_t choice_room = step.choices.empty() ? 0 : wanted;
+  const size_t choice_rows = step.choices.empty() ? 0 : wanted;
   turn_ = 1 - turn_;
   CHIMERE_CHECK_OK(make_room(kNumbersOfRow * wanted + kNumbersOfSequence * (rows + 1) +
-                             kNumbersOfChoice * choice_room + step.selected.size() +
+                             kNumbersOfChoice * choice_rows + step.selected.size() +
                              b.page_table.size() + kFields * kAlign));
   used_ = 0;
   static_assert(sizeof(Slice) == sizeof(SliceArgs) && sizeof(Slice) == 4 * sizeof(int32_t));
@@ -98,7 +98,7 @@ Status StepArrays::upload(const StepInputs& step) {
   choices_ = reinterpret_cast<const TokenChoice*>(
       add({reinterpret_cast<const int32_t*>(step.choices.data()),
            kNumbersOfChoice * step.choices.size()},
-          kNumbersOfChoice * choice_room));
+          kNumbersOfChoice * choice_rows));
   batch_.args.page_table = add(b.page_table, b.page_table.size());
   batch_.extent = extent_of(b);
   device_->stream().copy(range_->data(), stagings_[turn_].memory->data(), used_ * sizeof(int32_t));

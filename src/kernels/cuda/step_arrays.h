@@ -19,8 +19,8 @@ namespace chimere::kernels::cuda {
 
 /// Rows by class; their products differ (docs/numerics.md, "Prefill rows on a GPU").
 struct RowClasses {
-  RowSet step;
-  RowSet chunk;
+  RowSet decode;
+  RowSet prefill;
 };
 
 /// Most rows of a step that can be captured, all of them decode rows. Its arrays have the same

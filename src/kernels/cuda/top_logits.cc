@@ -11,7 +11,7 @@ namespace {
 
 constexpr Kernel kTopLogits = {"top_logits", "top_logits"};
 constexpr Kernel kTopFewLogits = {"top_logits", "top_few_logits"};
-constexpr Kernel kTakeLogits = {"top_logits", "take_logits"};
+constexpr Kernel kGatherLogits = {"top_logits", "gather_logits"};
 
 static_assert(sizeof(TopLogitArgs) == sizeof(TopLogit) && 2 * kMaxTopLogits <= kMaxTopTile);
 
@@ -65,8 +65,8 @@ void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* 
 
 void gather_logits(Stream& stream, MatrixView logits, const int32_t* ids, SelectedLogits selected) {
   if (selected.rows == 0 || selected.count == 0) return;
-  const TakeLogitsArgs args = {logits.data, logits.stride, ids, selected.data, selected.count};
-  stream.launch(kTakeLogits,
+  const GatherLogitsArgs args = {logits.data, logits.stride, ids, selected.data, selected.count};
+  stream.launch(kGatherLogits,
                 {.grid = {static_cast<uint32_t>(selected.rows)},
                  .block = {kTopThreads},
                  .overlaps_previous = true},

@@ -102,7 +102,7 @@ __device__ __forceinline__ void find_largest(uint64_t* keys, int n, int thread) 
 }  // namespace
 
 /// No token is listed twice in a row, so that threads do not meet.
-CHIMERE_KERNEL(gather_logits, kTopThreads, TakeLogitsArgs, args) {
+CHIMERE_KERNEL(gather_logits, kTopThreads, GatherLogitsArgs, args) {
   wait_for_previous_kernel();
   let_next_kernel_start();
   const int64_t row = blockIdx.x;

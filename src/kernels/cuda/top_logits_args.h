@@ -38,7 +38,7 @@ struct TopLogitsArgs {
 };
 
 /// Gathers selected logits of rows. Grid: rows.
-struct TakeLogitsArgs {
+struct GatherLogitsArgs {
   float* logits;  ///< [rows, n_vocab]
   int64_t stride;
   const int32_t* ids;  ///< [rows, count]; -1: none

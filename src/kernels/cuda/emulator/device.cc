@@ -64,16 +64,16 @@ class EmulatedStream final : public Stream {
 
   Status synchronize() override {
     ++counts_.synchronisations;
-    return do_until(asked_);
+    return run_until(submitted_);
   }
-  void mark(int number) override { marks_[static_cast<size_t>(number)] = asked_; }
+  void mark(int number) override { marks_[static_cast<size_t>(number)] = submitted_; }
   Status wait_for_mark(int number) override {
     ++counts_.synchronisations;
-    return do_until(marks_[static_cast<size_t>(number)]);
+    return run_until(marks_[static_cast<size_t>(number)]);
   }
 
   /// Runs all work up to number `end` of the work submitted so far.
-  Status do_until(int64_t end) {
+  Status run_until(int64_t end) {
     while (done_ < end) {
       const Work work = std::move(works_.front());
       works_.pop_front();
@@ -82,7 +82,7 @@ class EmulatedStream final : public Stream {
     }
     return status_;
   }
-  Status finish() { return do_until(asked_); }
+  Status finish() { return run_until(submitted_); }
 
  private:
   void launch_bytes(const Kernel& kernel, const Launch& shape, const void* args,
@@ -117,14 +117,14 @@ class EmulatedStream final : public Stream {
       capturing_->works.push_back(std::move(work));
     } else {
       works_.push_back(std::move(work));
-      ++asked_;
+      ++submitted_;
     }
   }
 
   emulator::Order order_;
   Status status_;
   std::deque<Work> works_;  ///< submitted, not run yet
-  int64_t asked_ = 0;
+  int64_t submitted_ = 0;
   int64_t done_ = 0;
   std::array<int64_t, kMarks> marks_ = {};
   std::unique_ptr<EmulatedGraph> capturing_;

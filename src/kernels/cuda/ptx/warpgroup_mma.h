@@ -31,7 +31,7 @@ __device__ __forceinline__ uint64_t matrix_descriptor(const void* matrix, int by
 }
 
 /// Makes this thread's writes to shared memory visible to the products; a barrier must follow.
-__device__ __forceinline__ void show_to_products() {
+__device__ __forceinline__ void fence_for_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 

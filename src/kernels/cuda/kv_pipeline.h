@@ -1,7 +1,7 @@
 // Device code: how a block of attend_N finds its row, lays out its shared memory, and copies keys
 // and values into it asynchronously.
-#ifndef CHIMERE_KERNELS_CUDA_ATTEND_FEED_H_
-#define CHIMERE_KERNELS_CUDA_ATTEND_FEED_H_
+#ifndef CHIMERE_KERNELS_CUDA_KV_PIPELINE_H_
+#define CHIMERE_KERNELS_CUDA_KV_PIPELINE_H_
 
 #include "kernels/cuda/kv_device.h"
 #include "kernels/cuda/ptx/async_copy.h"
@@ -44,7 +44,7 @@ struct Shared {
   __device__ __forceinline__ Shared(uint8_t* memory, int n) {
     const int scale_floats = kSplit / 32 * n / 2;
     stages = reinterpret_cast<uint4*>(memory);
-    q = reinterpret_cast<float*>(stages + kFeedStages * kStageUnits * kAttendThreads);
+    q = reinterpret_cast<float*>(stages + kPipelineStages * kStageUnits * kAttendThreads);
     weights = q + kHeads * n;
     key_scales = reinterpret_cast<uint16_t*>(weights);
     float* values = weights + max(kSplit * kHeads, scale_floats);
@@ -85,7 +85,7 @@ __device__ __forceinline__ void prefetch_split(const AttendArgs& args, const Que
 /// Multi-stage pipeline of asynchronous copies of a split's keys, then its values, to shared
 /// memory. For each thread a stage holds either units of its positions' keys, [unit of a
 /// key][position], or units of its element pairs' values, [group of positions][pair].
-class Feed {
+class KvPipeline {
  public:
   /// Starts the first stages of `count` positions from `first` on. A thread owns 1 << pairs_log
   /// pairs of elements. The scales, and any copies started earlier, belong to the first stage's
@@ -139,9 +139,9 @@ class Feed {
     unit_ = 0;
     position_ = 0;
     put_ = 0;
-    taken_ = kFeedStages - 1;
+    taken_ = kPipelineStages - 1;
 #pragma unroll 1
-    for (int i = 0; i + 1 < kFeedStages; ++i) start_stage();
+    for (int i = 0; i + 1 < kPipelineStages; ++i) start_stage();
   }
 
   /// Whether the split fills at most half of its positions: a stage then holds twice as many units
@@ -156,12 +156,12 @@ class Feed {
   __device__ __forceinline__ const uint4* take() {
     wait();
     start_stage();
-    taken_ = taken_ + 1 == kFeedStages ? 0 : taken_ + 1;
+    taken_ = taken_ + 1 == kPipelineStages ? 0 : taken_ + 1;
     return stages_ + taken_ * (kStageUnits * kAttendThreads);
   }
 
   /// Waits for the thread's copies of the next stage.
-  __device__ __forceinline__ void wait() const { wait_for_older_groups<kFeedStages - 2>(); }
+  __device__ __forceinline__ void wait() const { wait_for_older_groups<kPipelineStages - 2>(); }
 
  private:
   __device__ __forceinline__ const uint8_t* page(int i) const {
@@ -219,7 +219,7 @@ class Feed {
       position_ += stage_positions_;
     }
     end_copy_group();
-    put_ = put_ + 1 == kFeedStages ? 0 : put_ + 1;
+    put_ = put_ + 1 == kPipelineStages ? 0 : put_ + 1;
   }
 
   uint4* stages_;         ///< first unit of this thread
@@ -248,4 +248,4 @@ class Feed {
 
 }  // namespace chimere::kernels::cuda
 
-#endif  // CHIMERE_KERNELS_CUDA_ATTEND_FEED_H_
+#endif  // CHIMERE_KERNELS_CUDA_KV_PIPELINE_H_
