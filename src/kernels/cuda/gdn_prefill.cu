@@ -1,8 +1,8 @@
 // The prefill rows of a gated delta-net layer (docs/numerics.md, "gdn_scan, a chunk"), in two
-// launches: the products of the rows of a chunk with each other, which need no state, for all
-// chunks at once; then, for all sequences, v heads and blocks of columns, one chunk after the
-// other. Every sum is a chain in the order of the oracle, so the bits are the oracle's: blocks of 4
-// x 4 sums in registers give the GPU's full rate of f32 without reordering one.
+// launches. First the products of the rows of each chunk with each other, which need no state, for
+// all chunks in parallel; then the recurrence, chunk by chunk, in parallel over sequences, v heads
+// and blocks of columns. Every sum is a chain in the order of ref, so the bits are ref's: blocks of
+// 4 x 4 sums in registers reach the GPU's full f32 rate without reordering any of them.
 //
 // Work of a chunk of 64 rows for one v head of 128: 2 * 64 * 128² products with the state, 64² *
 // 128 of rows with each other and with corrections, 64 * 128² for the new state: 4.2 million fused
@@ -14,17 +14,16 @@ namespace chimere::kernels::cuda {
 namespace {
 
 inline constexpr int kTile = 4;
-/// Elements of a head that are staged at once.
+/// Elements of a head that are staged at a time.
 inline constexpr int kSlab = 16;
-/// A row of a staged slab: element d of all k rows, then of all q rows.
+/// Floats per element of a staged slab: element d of all k rows, then of all q rows.
 inline constexpr int kSlabStride = 2 * kChunkRows + 4;
 
 struct alignas(16) ProductsShared {
   float rows[kSlab * kSlabStride];
 };
 
-/// Elements d0 .. of the chunk's k and q rows of one head, transposed; rows that are not there are
-/// 0.
+/// Stages elements d0 .. of the chunk's k and q rows of one head, transposed; missing rows are 0.
 __device__ __forceinline__ void stage_slab(const GdnScanArgs& args, const SliceArgs& slice,
                                            int k_head, int d0, float* slab) {
   const int n = args.dims.head_dim;
@@ -61,21 +60,21 @@ __device__ __forceinline__ const float4& four(const float* p) {
   return *reinterpret_cast<const float4*>(p);
 }
 
-/// One chunk's share of the block's columns.
+/// Shared memory for one chunk and the block's columns.
 struct alignas(16) ScanShared {
-  float slab[kSlab * kSlabStride];          ///< 4 x 4 tiles of it and of the state
+  float slab[kSlab * kSlabStride];          ///< multiplied with the state in tiles of 4 x 4
   float u[kChunkRows * kPrefillColumns];    ///< corrections
-  float out[kChunkRows * kPrefillColumns];  ///< outputs, before the corrections' part
+  float out[kChunkRows * kPrefillColumns];  ///< outputs, without the corrections' part
   float kk[kChunkRows * (kChunkRows + 1)];  ///< A_ij by row i, then 0 where j >= i
   float qk[kChunkRows * (kChunkRows + 1)];  ///< B_ij
   float decay[kChunkRows];                  ///< Γ_i
-  float rest[kChunkRows];                   ///< γ from row i to the last one
+  float rest[kChunkRows];                   ///< γ from row i to the last row
   float log_decay[kChunkRows];
   float beta[kChunkRows];
 };
 static_assert(sizeof(ScanShared) == kGdnPrefillSharedBytes);
 
-/// Gates, decays between rows, A and B.
+/// Computes gates, decays between rows, A and B.
 __device__ __forceinline__ void prepare_decays(const GdnPrefillArgs& args, const SliceArgs& slice,
                                                int h, int k_head, ScanShared& shared) {
   const auto thread = static_cast<int>(threadIdx.x);
@@ -86,7 +85,7 @@ __device__ __forceinline__ void prepare_decays(const GdnPrefillArgs& args, const
     shared.beta[thread] = gates.beta;
   }
   __syncthreads();
-  // Sums of what lies between two rows, each from its own start.
+  // Sums of the log decays between two rows, each from its own start.
   if (thread < rows) {
     float between = 0;
     shared.kk[thread * (kChunkRows + 1) + thread] = between;
@@ -118,8 +117,8 @@ __device__ __forceinline__ void prepare_decays(const GdnPrefillArgs& args, const
   }
 }
 
-/// chain(k_i, S_c) and chain(q_i, S_c) for all rows and columns; from them what the corrections and
-/// the outputs begin with.
+/// chain(k_i, S_c) and chain(q_i, S_c) for all rows and columns, and from them the initial values
+/// of the corrections and the outputs.
 __device__ __forceinline__ void read_state(const GdnPrefillArgs& args, const SliceArgs& slice,
                                            int h, int k_head, int column, const float* state,
                                            ScanShared& shared) {
@@ -127,7 +126,7 @@ __device__ __forceinline__ void read_state(const GdnPrefillArgs& args, const Sli
   const auto thread = static_cast<int>(threadIdx.x);
   constexpr int kColumnTiles = kPrefillColumns / kTile;
   const int c0 = thread % kColumnTiles * kTile;
-  const int r0 = thread / kColumnTiles * kTile;  // k rows, then q rows
+  const int r0 = thread / kColumnTiles * kTile;  // first k rows, then q rows
   float acc[kTile][kTile] = {};
   for (int d0 = 0; d0 < n; d0 += kSlab) {
     __syncthreads();
@@ -161,8 +160,8 @@ __device__ __forceinline__ void read_state(const GdnPrefillArgs& args, const Sli
 inline constexpr int kSolveRows = kChunkRows / (kGdnPrefillThreads / kWarp);
 static_assert(kPrefillColumns == kWarp);
 
-/// Each row less what the rows before it contribute, times β: forward substitution. A warp has 8
-/// rows, a lane one column; each row takes the earlier ones in rising order.
+/// Forward substitution: each row minus the contributions of the rows before it, times β. A warp
+/// has 8 rows and a lane one column; each row adds the earlier rows in rising order.
 __device__ __forceinline__ void solve(int rows, ScanShared& shared) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int c = static_cast<int>(threadIdx.x) % kWarp;
@@ -204,7 +203,7 @@ __device__ __forceinline__ void solve(int rows, ScanShared& shared) {
   }
 }
 
-/// out_ic: the chain continues with B_ij and u_jc.
+/// Continues the chain of out_ic with B_ij and u_jc.
 __device__ __forceinline__ void write_outputs(const GdnPrefillArgs& args, const SliceArgs& slice,
                                               int h, int column, const ScanShared& shared) {
   const int n = args.scan.dims.head_dim;
@@ -212,7 +211,7 @@ __device__ __forceinline__ void write_outputs(const GdnPrefillArgs& args, const 
   const int warp = static_cast<int>(threadIdx.x) / kPrefillColumns;
   constexpr int kWarps = kGdnPrefillThreads / kPrefillColumns;
   constexpr int kOwn = kChunkRows / kWarps;
-  // Rows warp, warp + 8, ...: the triangle's work is spread evenly.
+  // Rows warp, warp + 8, ...: distributes the triangle's work evenly.
   float o[kOwn];
 #pragma unroll
   for (int i = 0; i < kOwn; ++i) {
@@ -247,7 +246,7 @@ __device__ __forceinline__ void advance_state(const GdnPrefillArgs& args, const 
   constexpr int kColumnTiles = kPrefillColumns / kTile;
   const int c0 = thread % kColumnTiles * kTile;
   const float total = shared.decay[slice.row_count - 1];
-  // Slabs of rows here: kRowSlab rows of up to kWide elements.
+  // Here slabs consist of rows: kRowSlab rows of up to kWide elements.
   constexpr int kWide = kGdnPrefillThreads / kColumnTiles * kTile;
   constexpr int kRowSlab = kSlab * kSlabStride / kWide;
   const float* keys = args.scan.qkv.data + slice.row_begin * args.scan.qkv.stride +
@@ -285,7 +284,7 @@ __device__ __forceinline__ void advance_state(const GdnPrefillArgs& args, const 
   }
 }
 
-/// Columns of a state in memory from (to) the block's copy; columns that are not there are 0.
+/// Loads columns of a state into the block's copy (and stores them back); missing columns are 0.
 __device__ __forceinline__ void load_state(const float* from, int n, int column, float* state) {
   for (auto i = static_cast<int>(threadIdx.x); i < n * kPrefillColumns; i += kGdnPrefillThreads) {
     const int c = column + i % kPrefillColumns;
