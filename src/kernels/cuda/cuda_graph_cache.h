@@ -19,8 +19,8 @@ namespace chimere::kernels::cuda {
 /// differ.
 struct GraphKey {
   bool capturable = false;  ///< few rows, none of them prefill rows
-  bool interleaved =
-      false;  ///< runs between the layers of another step, with step arrays of its own
+  /// Runs between the layers of another step, with step arrays of its own.
+  bool interleaved = false;
   int32_t pass = 0;
   int32_t n_rows = 0;
   int32_t n_sequences = 0;

@@ -157,8 +157,8 @@ class CudaOps final : public Ops {
     std::unique_ptr<Pinned> memory;
     size_t bytes = 0;
   };
-  std::vector<StagedRows>
-      embeddings_;  ///< the step's embedding rows, one entry per table that it reads
+  /// The step's embedding rows, one entry per table that it reads.
+  std::vector<StagedRows> embeddings_;
   /// An output of a step, in host memory.
   class Output {
    public:
@@ -186,8 +186,8 @@ class CudaOps final : public Ops {
   std::array<InFlight, 2> in_flight_;  ///< entry i uses the stream's mark i
   int first_ = 0;                      ///< the entry that wait_for_step() takes next
   int launched_ = 0;                   ///< entries in use
-  std::map<const void*, std::unique_ptr<Pinned>>
-      tables_;  ///< embedding tables, by their address in the file
+  /// Embedding tables, by their address in the file.
+  std::map<const void*, std::unique_ptr<Pinned>> tables_;
 
   /// State of the pass that is being submitted.
   struct PassState {
@@ -233,7 +233,7 @@ Status CudaOps::place_experts(std::span<ExpertWeights> experts, ExpertWeights* s
 }
 
 Status CudaOps::prepare_table(const WeightView& table) {
-  // The threads that compute host experts would wait for each other while a step is in flight.
+  // Host experts run on the thread pool, which the host itself uses while a step is in flight.
   const bool unused = host_experts_.any() || !embeds_on_gpu(table.type);
   if (unused || tables_.contains(table.data)) return {};
   const auto bytes = static_cast<size_t>(table.bytes());

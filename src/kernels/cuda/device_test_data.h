@@ -18,7 +18,7 @@ struct TestDevice {
   std::unique_ptr<Device> device;
 };
 
-/// The emulator in both thread orders; with `--device=GPU` on the command line (ctest label gpu)
+/// The emulator in both thread orders; with `--device=gpu` on the command line (ctest label gpu)
 /// the first GPU instead. Never empty: without a GPU the program exits before with ctest's status
 /// for "skipped". `--cuda-profile=NAME` selects a profile.
 const std::vector<TestDevice>& devices();

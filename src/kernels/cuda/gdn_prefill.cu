@@ -251,8 +251,8 @@ __device__ __forceinline__ void advance_state(const GdnPrefillArgs& args, const 
   constexpr int kRowSlab = kSlab * kSlabStride / kWide;
   const float* keys = args.scan.qkv.data + slice.row_begin * args.scan.qkv.stride +
                       static_cast<int64_t>(args.scan.dims.n_k_heads + k_head) * n;
-  for (int unpacked = 0; unpacked < n; unpacked += kWide) {
-    const int d0 = unpacked + thread / kColumnTiles * kTile;
+  for (int wide = 0; wide < n; wide += kWide) {
+    const int d0 = wide + thread / kColumnTiles * kTile;
     const bool works = d0 < n;
     float acc[kTile][kTile] = {};
     if (works) {
@@ -267,12 +267,12 @@ __device__ __forceinline__ void advance_state(const GdnPrefillArgs& args, const 
       __syncthreads();
       for (int i = thread; i < count * kWide; i += kGdnPrefillThreads) {
         const int j = j0 + i / kWide;
-        const int d = unpacked + i % kWide;
+        const int d = wide + i % kWide;
         shared.slab[i] = d < n ? shared.rest[j] * keys[j * args.scan.qkv.stride + d] : 0;
       }
       __syncthreads();
       for (int j = 0; j < count && works; ++j) {
-        add_outer(four(shared.slab + j * kWide + d0 - unpacked),
+        add_outer(four(shared.slab + j * kWide + d0 - wide),
                   four(shared.u + (j0 + j) * kPrefillColumns + c0), acc);
       }
     }

@@ -181,8 +181,8 @@ class CudaDevice final : public Device {
   std::unique_ptr<CudaStream> stream_;
   std::unique_ptr<CudaStream> side_;
   std::mutex reader_mutex_;
-  std::unique_ptr<CudaStream>
-      reader_;  ///< used by read() only, so that threads do not share the main stream
+  /// Used by read() only, so that threads do not share the main stream.
+  std::unique_ptr<CudaStream> reader_;
 };
 
 Status CudaDevice::read_facts(Profile profile) {

@@ -16,8 +16,8 @@ namespace chimere::kernels::cuda {
 /// Limits that a profile imposes below the GPU's own.
 struct CudaLimits {
   bool warpgroups = true;  ///< whether warpgroup products may be used
-  int64_t shared_bytes =
-      0;  ///< most shared memory of a block, static and dynamic; 0: the GPU's own limit
+  /// Most shared memory of a block, static and dynamic; 0: the GPU's own limit.
+  int64_t shared_bytes = 0;
   int shared_carveout = -1;  ///< driver::kFunctionSharedCarveout; -1: the driver's choice
 };
 

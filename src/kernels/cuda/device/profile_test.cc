@@ -25,7 +25,7 @@ DeviceFacts h200() {
   return facts;
 }
 
-TEST(Profile, NamesAreReadAndUnknownOnesRefusedWithTheList) {
+TEST(Profile, ParsesNamesAndRejectsUnknownOnesWithTheList) {
   for (const Profile profile : {Profile::kNative, Profile::kSm120}) {
     const auto read = parse_profile(profile_name(profile));
     ASSERT_TRUE(read.ok());
@@ -63,7 +63,7 @@ TEST(Profile, ASmallerGpuKeepsItsOwnLimits) {
   EXPECT_EQ(facts_under(Profile::kSm120, small).shared_bytes, 64 << 10);
 }
 
-TEST(Profile, TheDivisionOfSharedMemoryIsTheNextOneAbove) {
+TEST(Profile, SharedMemoryIsRoundedUpToASupportedSize) {
   const ProfileLimits& limits = *limits_of(Profile::kSm120);
   for (const int64_t kib : {164, 228}) {  // 8.0 and 9.0, which offer 64 and 100 KiB
     const double asked = static_cast<double>(kib * shared_carveout(limits, kib << 10)) / 100;
@@ -74,7 +74,7 @@ TEST(Profile, TheDivisionOfSharedMemoryIsTheNextOneAbove) {
   EXPECT_EQ(shared_carveout(limits, 64 << 10), 100);
 }
 
-TEST(Profile, StatesOfAGpuThatStandsForAnotherAreItsOwn) {
+TEST(Profile, StatesUnderAnotherProfileHaveALayoutOfTheirOwn) {
   ThreadPool pool(1);
   auto layout = [&](Profile profile) {
     const auto device = make_emulator(emulator::Order::kRising, profile);
@@ -96,7 +96,7 @@ std::unique_ptr<Device> another_device(Profile profile) {
   return gpu.ok() ? *std::move(gpu) : nullptr;
 }
 
-TEST(Profile, LaunchesBeyondItsSharedMemoryFail) {
+TEST(Profile, LaunchesBeyondTheProfilesSharedMemoryFail) {
   constexpr Kernel kNorm = {"norm", "rms_norm"};
   constexpr uint32_t kSharedBytes = 101'376;
   for (const uint32_t bytes : {kSharedBytes, kSharedBytes + 16}) {

@@ -53,8 +53,8 @@ class Runner {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Lane> lanes_;
   std::vector<uint8_t> offered_;
-  std::vector<uint8_t>
-      seen_;  ///< copied when all partners have arrived, so that a fast lane cannot overwrite it
+  /// Copied when all partners have arrived, so that a fast lane cannot overwrite it.
+  std::vector<uint8_t> seen_;
   std::vector<uint8_t> shared_;
   uint8_t* shared_begin_ = nullptr;
   size_t shared_bytes_ = 0;
