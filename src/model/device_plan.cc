@@ -76,7 +76,7 @@ int64_t DevicePlan::host_experts() const {
 
 int64_t DevicePlan::staging() const {
   if (host_expert_layers == 0) return 0;
-  return kernels::cuda::host_expert_places(host_expert_layers) *
+  return kernels::cuda::host_expert_buffers(host_expert_layers) *
          *std::max_element(experts.begin(), experts.begin() + host_expert_layers);
 }
 

@@ -1,11 +1,11 @@
-// Device code: codecs chosen at run time.
+// Device code: codecs selected at run time.
 #ifndef CHIMERE_KERNELS_CUDA_ANY_CODEC_H_
 #define CHIMERE_KERNELS_CUDA_ANY_CODEC_H_
 
 #include "kernels/cuda/codec.h"
 #include "kernels/cuda/ptx/opaque.h"
 
-/// Behind the parameters of a lambda: what it captured stays in registers.
+/// Behind a lambda's parameters: forces inlining, so that captures stay in registers.
 #define CHIMERE_INLINED __attribute__((always_inline))
 
 namespace chimere::kernels::cuda {
@@ -14,7 +14,7 @@ __device__ __forceinline__ bool is_float(DType t) {
   return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16;
 }
 
-/// f.operator()<type>() of a float type.
+/// Calls f.operator()<type>() for a float type.
 template <class F>
 __device__ __forceinline__ void with_float_type(DType type, F f) {
   if (type == DType::kF32) return f.template operator()<DType::kF32>();
@@ -22,7 +22,7 @@ __device__ __forceinline__ void with_float_type(DType type, F f) {
   f.template operator()<DType::kBF16>();
 }
 
-/// f.operator()<type>() of a type of rule 4.
+/// Calls f.operator()<type>() for a type with integer dot products (rule 4 of docs/numerics.md).
 template <class F>
 __device__ __forceinline__ void with_integer_type(DType type, F f) {
   switch (type) {
@@ -73,7 +73,7 @@ __device__ __forceinline__ void with_integer_type(DType type, F f) {
   }
 }
 
-/// What any Codec's load() gives.
+/// Holds the result of any Codec's load().
 struct AnyRaw {
   uint32_t words[12];
 };
@@ -89,7 +89,7 @@ __device__ __forceinline__ AnyRaw load_any(DType type, const PackedRow& row, int
   return any;
 }
 
-/// A group of 16 leaves the upper half of out.q alone.
+/// Decodes a group loaded by load_any(). A group of 16 leaves the upper half of out.q unchanged.
 __device__ __forceinline__ void expand_any(DType type, const AnyRaw& any, const uint32_t* codebook,
                                            Group<32>& out) {
   with_integer_type(type, [&]<DType kType>() CHIMERE_INLINED {

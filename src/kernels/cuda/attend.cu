@@ -1,49 +1,49 @@
-// Attention of single rows (docs/numerics.md, "attend"): the oracle's bits. A block has one split
-// of one row, or one split after the other, and some of the heads that share a kv head, so that
+// Attention of single rows (docs/numerics.md, "attend"), with the bits of ref. A block handles one
+// split of one row, or all splits in a loop, for some of the heads that share a kv head, so that
 // keys and values are decoded once for all of them.
 //
-// Scores: each of the 128 threads has two positions, and for each a chain per head over the
-// elements of the key. Values: a thread has one or two pairs of elements, and for each two chains
-// per head over the positions. What several chains of a thread share (a query for its positions, a
-// weight for its elements) is read from shared memory once.
+// Scores: each of the 128 threads has two positions, and for each a chain per head over the key's
+// elements. Values: a thread has one or two pairs of elements, and for each two chains per head
+// over the positions. Operands shared by several chains of a thread (a query by its positions, a
+// weight by its elements) are read from shared memory once.
 //
-// Keys and values come by asynchronous copies, in one queue of stages that runs on from the keys
-// into the values of the split. A thread copies what it alone will read: no barrier of the block is
-// between a copy and its use.
+// Keys and values are copied asynchronously through one pipeline of stages, which continues from
+// the keys into the values of a split. A thread copies exactly what it reads itself, so no block
+// barrier is needed between a copy and its use.
 //
-// Where all blocks run at once, they start while the previous kernel still runs: a rehearsal, of
-// which nothing remains, fetches the code. Little that is read goes to the second-level cache; much
-// would be in the way of what the previous kernel reads.
+// If all blocks are resident at once, they start while the previous kernel still runs, and warm the
+// instruction cache with a dry run whose results are discarded. They also prefetch keys and values
+// into L2 if there are few; many would evict what the previous kernel reads.
 //
-// With 8 heads of 256 elements and f16, a position has 1024 bytes and 4096 fused multiply-adds,
-// which read 1536 words of shared memory. Of 256 positions on one multiprocessor: 8192 cycles of
+// With 8 heads of 256 elements and f16, a position takes 1024 bytes and 4096 fused multiply-adds,
+// which read 1536 words of shared memory. For 256 positions on one multiprocessor: 8192 cycles of
 // multiply-adds, 12288 of shared memory.
 #include "kernels/cuda/attend_device.h"
-#include "kernels/cuda/attend_feed.h"
+#include "kernels/cuda/kv_pipeline.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/ptx/opaque.h"
 
 namespace chimere::kernels::cuda {
 namespace {
 
-/// The heads that a block attends for.
+/// The heads of a block.
 struct HeadTile {
   int kv_head;
   int first;
   int count;
 };
 
-/// A thread's scores: for each head those of its positions, kAttendThreads apart.
+/// A thread's scores: for each head, those of its positions, kAttendThreads apart.
 template <int kHeads>
 using Scores = float[kHeads][kOwnPositions];
 
-/// Scores of the first kActive positions of each thread, before they are scaled.
+/// Scores of the first kActive positions of each thread, not yet scaled.
 template <KvType kType, int kHeads, int kActive>
-__device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>& shared, Feed& feed,
-                                      Scores<kHeads>& s) {
+__device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>& shared,
+                                      KvPipeline& pipeline, Scores<kHeads>& s) {
   using Unit = KvUnit<kType>;
   constexpr int kRows = kStageUnits / kActive;
-  // As much code as hides the latency of what it loads, and no more.
+  // Unroll only as far as hiding the latency of the loads requires.
   constexpr bool kUnrolled = Unit::kElements * kActive * kHeads < 256;
   const auto thread = static_cast<int>(threadIdx.x);
   const int units = elements / Unit::kElements;
@@ -81,7 +81,7 @@ __device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>&
   };
 #pragma unroll 1
   for (int first = 0; first < units; first += kRows) {
-    const uint4* stage = feed.take();
+    const uint4* stage = pipeline.take();
     if (kUnrolled && first + kRows <= units) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) add_unit(stage + r * kActive * kAttendThreads, first + r);
@@ -96,15 +96,15 @@ __device__ __forceinline__ void score(int n, int elements, const Shared<kHeads>&
 
 template <KvType kType, int kHeads>
 __device__ __forceinline__ void score_half_or_all(int n, int elements, const Shared<kHeads>& shared,
-                                                  Feed& feed, Scores<kHeads>& s) {
-  if (feed.halved()) {
-    score<kType, kHeads, kOwnPositions / 2>(n, elements, shared, feed, s);
+                                                  KvPipeline& pipeline, Scores<kHeads>& s) {
+  if (pipeline.halved()) {
+    score<kType, kHeads, kOwnPositions / 2>(n, elements, shared, pipeline, s);
   } else {
-    score<kType, kHeads, kOwnPositions>(n, elements, shared, feed, s);
+    score<kType, kHeads, kOwnPositions>(n, elements, shared, pipeline, s);
   }
 }
 
-/// Calls f<kType>() for the type. Without a table of jumps, which would be one more load.
+/// Calls f<kType>() for the type. Avoids a jump table, which would cost another load.
 template <class F>
 __device__ __forceinline__ void for_type(KvType type, F f) {
   if (type == KvType::kF16) {
@@ -125,18 +125,18 @@ __device__ __forceinline__ void for_type(KvType type, F f) {
 /// Scores over the first `elements` elements of the keys.
 template <int kHeads>
 __device__ __forceinline__ void score_any(const AttendArgs& args, int elements,
-                                          const Shared<kHeads>& shared, Feed& feed,
+                                          const Shared<kHeads>& shared, KvPipeline& pipeline,
                                           Scores<kHeads>& s) {
   for_type(args.kv.k_type, [&]<KvType kType>() {
-    score_half_or_all<kType, kHeads>(args.dims.head_dim, elements, shared, feed, s);
+    score_half_or_all<kType, kHeads>(args.dims.head_dim, elements, shared, pipeline, s);
   });
 }
 
-/// A number for each head of a thread.
+/// One number per head of a thread.
 template <int kHeads>
 using PerHead = float[kHeads];
 
-/// The largest score of each head. One barrier of the block.
+/// The largest score of each head. Contains one block barrier.
 template <int kHeads>
 __device__ __forceinline__ void largest(int count, const Shared<kHeads>& shared,
                                         const Scores<kHeads>& s, PerHead<kHeads>& top) {
@@ -150,7 +150,7 @@ __device__ __forceinline__ void largest(int count, const Shared<kHeads>& shared,
       if (thread + i * kAttendThreads < count) top[h] = s[h][i] > top[h] ? s[h][i] : top[h];
     }
   }
-  // Lanes that differ in a bit share out their heads, until each has one.
+  // Butterfly reduction: lanes that differ in a bit divide their heads, until each has one.
 #pragma unroll
   for (int level = 0; level < 5; ++level) {
     const int half = kWarp / 2 >> level;
@@ -182,15 +182,15 @@ __device__ __forceinline__ void largest(int count, const Shared<kHeads>& shared,
   }
 }
 
-/// Weights of the positions, then their partial sums. One barrier of the block; another one is due
-/// before the partial sums are read.
+/// Weights of the positions and their partial sums. Contains one block barrier; another one must
+/// precede reads of the partial sums.
 template <int kHeads>
 __device__ __forceinline__ void weigh(int count, const Scores<kHeads>& s,
                                       const PerHead<kHeads>& top, const Shared<kHeads>& shared) {
 #pragma unroll
   for (int i = 0; i < kOwnPositions; ++i) {
     const int p = static_cast<int>(threadIdx.x) + i * kAttendThreads;
-    // Beyond the last position -0: it changes no sum.
+    // -0 beyond the last position leaves every sum unchanged.
     PerHead<kHeads> w;
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) w[h] = p < count ? exp_f32(s[h][i] - top[h]) : -0.0F;
@@ -211,7 +211,7 @@ __device__ __forceinline__ void weigh(int count, const Scores<kHeads>& s,
   }
 }
 
-/// The sum of a head's weights: the tree of 16.
+/// The sum of a head's weights, by the tree of 16.
 template <int kHeads>
 __device__ __forceinline__ float sum_of(int head, const Shared<kHeads>& shared) {
   float s[16];
@@ -231,8 +231,8 @@ __device__ __forceinline__ float sum_of(int head, const Shared<kHeads>& shared) 
 template <int kHeads, int kPairs>
 using Sums = float[kHeads][kPairs][2];
 
-/// Adds two positions, p and p + 1. `weights`: of p, from the thread's first head on. `x`: of each
-/// pair, its elements at p, then at p + 1.
+/// Adds positions p and p + 1. `weights`: those of p, from the thread's first head on. `x`: for
+/// each pair, its elements at p, then at p + 1.
 template <int kHeads, int kPairs>
 __device__ __forceinline__ void add_two(const float* weights, const float (&x)[kPairs][4],
                                         Sums<kHeads, kPairs>& o) {
@@ -244,7 +244,7 @@ __device__ __forceinline__ void add_two(const float* weights, const float (&x)[k
   } else {
 #pragma unroll
     for (int i = 0; i < kHeads / 2; ++i) {
-      // With 2 heads four weights are both positions', with more one's.
+      // With 2 heads, four weights cover both positions; with more, one position.
       const float4 four = *reinterpret_cast<const float4*>(weights + i * kHeads);
       w[4 * i] = four.x;
       w[4 * i + 1] = four.y;
@@ -267,9 +267,9 @@ __device__ __forceinline__ void add_two(const float* weights, const float (&x)[k
 
 template <KvType kType, int kHeads, int kPairs>
 __device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads>& shared,
-                                           Feed& feed, Sums<kHeads, kPairs>& o) {
+                                           KvPipeline& pipeline, Sums<kHeads, kPairs>& o) {
   using Unit = KvUnit<kType>;
-  constexpr int kGroup = Unit::kElements / 2;  // positions of a unit
+  constexpr int kGroup = Unit::kElements / 2;  // positions per unit
   constexpr int kGroups =
       kStageUnits / kPairs * kGroup > kPage ? kPage / kGroup : kStageUnits / kPairs;
   constexpr bool kUnrolled = kGroup * kPairs * kHeads < 64;
@@ -309,7 +309,7 @@ __device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads
   };
 #pragma unroll 1
   for (int first = 0; first < count; first += kGroups * kGroup) {
-    const uint4* stage = feed.take();
+    const uint4* stage = pipeline.take();
     const int end = min(first + kGroups * kGroup, count);
     if (kUnrolled && end == first + kGroups * kGroup) {
 #pragma unroll
@@ -328,7 +328,7 @@ __device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads
       const int c = p % kGroup / 2;
       float x[kPairs][4];
       decode(raw, p - 2 * c, c, x);
-      // A position without meaning counts as -0 * 0.
+      // Missing positions count as -0 * 0.
 #pragma unroll
       for (int j = 0; j < kPairs; ++j) {
         if (p + 1 == count) x[j][2] = x[j][3] = 0;
@@ -338,7 +338,7 @@ __device__ __forceinline__ void add_values(int n, int count, const Shared<kHeads
   }
 }
 
-/// How a running sum and the next split's are weighed against each other.
+/// The factors that a running sum and the next split's sum are combined with.
 struct Fold {
   float max;
   float keep;
@@ -350,7 +350,7 @@ __device__ __forceinline__ Fold fold_of(float max, float next) {
   return {top, exp_f32(max - top), exp_f32(next - top)};
 }
 
-/// A split's share of a head, in args.parts.
+/// A split's partial result for a head, in args.parts.
 struct Part {
   float* o;
   float2* max_and_sum;
@@ -364,15 +364,15 @@ __device__ __forceinline__ Part part_of(const AttendArgs& args, int head, int sp
           reinterpret_cast<float2*>(rest) + at + split};
 }
 
-/// A split's weighted values go to args.parts, or are folded into shared.o.
+/// Writes a split's weighted values to args.parts, or folds them into shared.o.
 template <KvType kType, int kHeads, int kPairs>
 __device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTile& heads, int split,
                                            int count, bool real, const PerHead<kHeads>& top,
                                            const PerHead<kHeads>& max, const Shared<kHeads>& shared,
-                                           Feed& feed) {
+                                           KvPipeline& pipeline) {
   const int n = args.dims.head_dim;
   Sums<kHeads, kPairs> o = {};
-  add_values<kType, kHeads, kPairs>(n, count, shared, feed, o);
+  add_values<kType, kHeads, kPairs>(n, count, shared, pipeline, o);
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
     if (h >= heads.count) break;
@@ -393,8 +393,8 @@ __device__ __forceinline__ void put_values(const AttendArgs& args, const HeadTil
   }
 }
 
-/// The results of heads first .. first + heads - 1 of a row: rotated back if values are, then
-/// gated.
+/// Writes the results of heads first .. first + heads - 1 of a row: first the inverse rotation if
+/// values are rotated, then the gate.
 __device__ __forceinline__ void write_heads(const AttendArgs& args, int row, int first, int heads,
                                             bool real, float* o) {
   const int n = args.dims.head_dim;
@@ -410,8 +410,8 @@ __device__ __forceinline__ void write_heads(const AttendArgs& args, int row, int
   }
 }
 
-/// One row, or its split that is the block's. Without `real`, a rehearsal: parts of the work, and
-/// nothing leaves the block.
+/// Computes one row, or this block's split of it. With `real` false, a dry run to warm the
+/// instruction cache: parts of the work, without any effect outside the block.
 template <int kHeads>
 __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& query,
                                            const HeadTile& heads, int split, bool real,
@@ -432,18 +432,18 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
   }
   static_assert(kMaxHeadDim <= 4 * kAttendThreads);
   const int pairs_log = n <= 2 * kAttendThreads ? 0 : 1;
-  // Of the splits so far.
+  // Over the splits so far.
   PerHead<kHeads> max = {};
   PerHead<kHeads> sum = {};
   for (; split < end; ++split) {
     const int first = split * kSplit;
     const int count = min(kSplit, positions - first);
-    Feed feed;
-    feed.begin(args, query, heads.kv_head, first, count, pairs_log, real, shared);
-    feed.wait();
+    KvPipeline pipeline;
+    pipeline.begin(args, query, heads.kv_head, first, count, pairs_log, real, shared);
+    pipeline.wait();
     __syncthreads();
     Scores<kHeads> s = {};
-    score_any(args, real ? n : min(n, 32), shared, feed, s);
+    score_any(args, real ? n : min(n, 32), shared, pipeline, s);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
@@ -452,14 +452,14 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
     PerHead<kHeads> top;
     largest(count, shared, s, top);
     weigh(count, s, top, shared);
-    // A rehearsal has a whole stage and what is behind the last whole one.
-    const int stage = feed.stage_positions();
+    // The dry run covers one whole stage and the remainder after the last whole one.
+    const int stage = pipeline.stage_positions();
     const int added = real || count < 2 * stage ? count : stage + count % stage;
     for_type(args.kv.v_type, [&]<KvType kType>() {
       if (pairs_log == 0) {
-        put_values<kType, kHeads, 1>(args, heads, split, added, real, top, max, shared, feed);
+        put_values<kType, kHeads, 1>(args, heads, split, added, real, top, max, shared, pipeline);
       } else {
-        put_values<kType, kHeads, 2>(args, heads, split, added, real, top, max, shared, feed);
+        put_values<kType, kHeads, 2>(args, heads, split, added, real, top, max, shared, pipeline);
       }
     });
     __syncthreads();
@@ -487,10 +487,10 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
   write_heads(args, query.row, heads.first, heads.count, real, shared.o);
 }
 
-/// The splits of a head, folded. All threads of the block, 4 elements each; the arrays are shared.
+/// Folds the splits of a head. All threads of the block, 4 elements each; the arrays are shared.
 __device__ __forceinline__ void fold_head(const AttendArgs& args, int row, int head, int splits,
                                           bool real, float4* o, float4* folds, float* warp_max) {
-  constexpr int kAtOnce = 16;  // parts that are loaded while as many are folded
+  constexpr int kAtOnce = 16;  // partial results loaded while as many are folded
   const int n = args.dims.head_dim;
   const auto thread = static_cast<int>(threadIdx.x);
   const Part first = part_of(args, head, 0);
@@ -506,9 +506,9 @@ __device__ __forceinline__ void fold_head(const AttendArgs& args, int row, int h
   load(0, next);
   float4 value = {};
   float sum = 0;
-  float max = -INFINITY;  // of the splits before
+  float max = -INFINITY;  // over the previous splits
   for (int begin = 0; begin < splits; begin += kFoldThreads) {
-    // Each split's largest score, and the largest one up to it.
+    // Each split's largest score, and the running maximum.
     const int own = begin + thread;
     const float2 part = own < splits ? first.max_and_sum[own] : make_float2(-INFINITY, 0);
     float top = part.x;
@@ -577,7 +577,7 @@ __device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) 
     prefetch_split(args, query, heads.kv_head, first, min(kSplit, query.position + 1 - first), tile,
                    args.tiles);
   }
-  // What the previous kernel has not written yet is read, but nothing comes of it.
+  // A dry run may read memory that the previous kernel still writes; its results are discarded.
 #pragma unroll 1
   for (int pass = args.warms_icache != 0 ? 0 : 1; pass < 2; ++pass) {
     if (pass == 1) {
@@ -592,8 +592,8 @@ __device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) 
 
 }  // namespace
 
-// Grid: [slices * rows_per_slice, kv heads * tiles of heads, splits or 1]. kAttendThreads
-// threads, attend_shared_bytes(N, ...).
+// Grid: [slices * rows_per_slice, kv heads * tiles of heads, splits or 1]. kAttendThreads threads
+// and attend_shared_bytes(N, ...) of dynamic shared memory.
 
 CHIMERE_KERNEL(attend_1, kAttendThreads, AttendArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
@@ -614,7 +614,7 @@ CHIMERE_KERNEL(attend_4, kAttendThreads, AttendArgs, args) {
 /// threads, 4 elements each.
 CHIMERE_KERNEL(attend_fold, kFoldThreads, AttendArgs, args) {
   __shared__ float4 o[kMaxHeadDim / 4];
-  __shared__ float4 folds[kFoldThreads];  // keep, take, sum of weights
+  __shared__ float4 folds[kFoldThreads];  // factors of old and new, sum of weights
   __shared__ float warp_max[kFoldThreads / kWarp];
   const Query query = query_of(args, static_cast<int>(blockIdx.x));
   if (query.position < 0) {

@@ -1,4 +1,4 @@
-// How attention ends: what its kernels do with the weighted sums of a row's heads.
+// Device code: the final steps of attention, applied to the weighted sums of a row's heads.
 #ifndef CHIMERE_KERNELS_CUDA_ATTEND_DEVICE_H_
 #define CHIMERE_KERNELS_CUDA_ATTEND_DEVICE_H_
 
@@ -7,8 +7,8 @@
 
 namespace chimere::kernels::cuda {
 
-/// `heads` heads of n elements in shared memory, times H in place. All threads of the block; a
-/// barrier is due before and after.
+/// Applies the normalised Hadamard transform in place to `heads` heads of n elements in shared
+/// memory. All threads of the block take part; the caller synchronises before and after.
 __device__ __forceinline__ void rotate_heads(float* x, int heads, int n) {
   const int block = n & -n;
   const auto thread = static_cast<int>(threadIdx.x);
@@ -30,8 +30,8 @@ __device__ __forceinline__ void rotate_heads(float* x, int heads, int n) {
   for (int i = thread; i < heads * n; i += threads) x[i] = x[i] * scale;
 }
 
-/// Element i of head h of a row's result, times its gate if there are gates; it is written if it is
-/// `real`.
+/// Writes element i of head h of a row's result, times its gate if the layer is gated. Padding
+/// (`real` false) is not written.
 __device__ __forceinline__ void write_element(const AttendArgs& args, int row, int64_t h, int i,
                                               bool real, float o) {
   const int n = args.dims.head_dim;

@@ -1,12 +1,11 @@
 // Attention of prefill rows on tensor cores (docs/numerics.md, "attend, prefill rows on GPUs"). A
-// block has 128 queries of one chunk that share a kv head, a warp 16 of them in its registers, and
-// walks over the positions from 0 in tiles of 32. Queries do not meet, and tiles begin at multiples
-// of 32, so that a query's result does not depend on which other queries are in the step.
+// block handles 128 queries of one slice that share a kv head, 16 per warp in registers, and
+// iterates over the positions from 0 in tiles of 32. Queries are independent and tiles begin at
+// multiples of 32, so a query's result does not depend on the other queries of the step.
 //
-// Work of a query and a position: 2 * head_dim multiply-adds on tensor cores. Bytes: the keys and
-// values of all positions once for each 128 queries, most of them from the second-level cache; they
-// become f16 in shared memory, in one of two buffers while the other is multiplied, and what they
-// are made of is loaded a tile earlier.
+// Work per query and position: 2 * head_dim multiply-adds on tensor cores. Bytes: all keys and
+// values once per 128 queries, most of them from L2. They are converted to f16 in one of two
+// shared-memory buffers while the other is multiplied; their raw data is loaded one tile earlier.
 #include "kernels/cuda/attend_device.h"
 #include "kernels/cuda/ptx/async_copy.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
@@ -18,12 +17,12 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-inline constexpr int kQueries = kChunkQueries;
+inline constexpr int kQueries = kPrefillQueries;
 inline constexpr int kThreads = kPrefillThreads;
-inline constexpr int kPositions = 32;  ///< of a tile
+inline constexpr int kPositions = 32;  ///< per tile
 
-/// A tile of keys and values, f16. Units of 16 bytes lie in an order that spreads those that are
-/// written or read together over the banks.
+/// A tile of keys and values, f16. The 16-byte units are permuted so that those written or read
+/// together lie in different banks.
 template <int kDim>
 struct Tile {
   uint16_t keys[kPositions * kDim];    ///< [position][element]
@@ -37,7 +36,7 @@ __device__ __forceinline__ uint4* key_unit(Tile<kDim>& tile, int position, int u
   return reinterpret_cast<uint4*>(tile.keys + position * kDim) + (unit ^ (position % kOrders));
 }
 
-/// Unit `unit` of an element's values: 8 positions.
+/// Unit `unit` of an element's values, which covers 8 positions.
 template <int kDim>
 __device__ __forceinline__ uint4* value_unit(Tile<kDim>& tile, int element, int unit) {
   const int half = (element & 1) ^ ((element >> 3) & 1);
@@ -45,20 +44,20 @@ __device__ __forceinline__ uint4* value_unit(Tile<kDim>& tile, int element, int 
          (unit ^ ((element >> 1) & 3));
 }
 
-/// Where a tile lies.
+/// Where a tile's keys and values are stored.
 struct TilePlace {
   const AttendArgs& args;
   int sequence;
   int kv_head;
-  int first;  ///< position
-  int end;    ///< of all positions that the block sees
+  int first;  ///< first position
+  int end;    ///< end of the positions that the block sees
 
   __device__ __forceinline__ uint8_t* page() const {
     return page_of(args.batch, args.kv, sequence, first);
   }
 };
 
-/// What a thread has loaded of the next tile, but for f16.
+/// Raw data of the next tile in a thread's registers; unused for f16.
 struct RawKeys {
   uint4 units[2];
   uint32_t scales[2];
@@ -68,7 +67,7 @@ struct RawValues {
   uint4 scales[2];
 };
 
-/// Calls f(i, unit) for a thread's units of a tile of kUnits.
+/// Calls f(i, unit) for this thread's units of a tile of kUnits units.
 template <int kUnits, class F>
 __device__ __forceinline__ void for_units(F f) {
 #pragma unroll
@@ -125,8 +124,8 @@ __device__ __forceinline__ void fetch_values(const TilePlace& at, RawValues& raw
   }
 }
 
-/// Bytes 0 and 1, or those that the selector names, as unsigned integers in f16, less kBias, times
-/// the pair d.
+/// Converts bytes 0 and 1, or those that the selector names, from unsigned integers to f16,
+/// subtracts kBias, and multiplies by the pair d.
 template <uint32_t kBias>
 __device__ __forceinline__ uint32_t scaled_pair(uint32_t bytes, uint32_t selector, uint32_t d) {
   constexpr uint32_t kLess = (0x6400U + kBias) * 0x10001U;
@@ -184,7 +183,7 @@ __device__ __forceinline__ void put_keys(const TilePlace& at, const RawKeys& raw
   }
 }
 
-/// The pair of f16 of positions p and p + 1, without those from `end` on.
+/// The f16 pair of positions p and p + 1, with zeros for positions from `end` on.
 __device__ __forceinline__ uint32_t before(uint32_t pair, int p, int end) {
   if (p + 1 < end) return pair;
   return p < end ? pair & 0xFFFFU : 0;
@@ -276,16 +275,16 @@ __device__ __forceinline__ void put_values(const TilePlace& at, const RawValues&
   }
 }
 
-/// A lane's share of 16 queries: those of index group and group + 8.
+/// A lane's part of 16 queries: those with index group and group + 8.
 template <int kDim>
 struct Running {
-  uint32_t q[kDim / 16][4];  ///< the queries, fragments of 16 elements
-  float o[kDim / 8][4];      ///< weighted values, fragments of 8 elements
-  float max[2];              ///< of the scores, which are logarithms to base 2
+  uint32_t q[kDim / 16][4];  ///< queries, in fragments of 16 elements
+  float o[kDim / 8][4];      ///< weighted values, in fragments of 8 elements
+  float max[2];              ///< running maxima of the scores, which are base-2 logarithms
   float sum[2];
 };
 
-/// Scores of the tile, fragments of 8 positions each.
+/// Scores of a tile, in fragments of 8 positions.
 using Scores = float[kPositions / 8][4];
 
 __device__ __forceinline__ uint32_t pack(float low, float high) {
@@ -308,9 +307,9 @@ __device__ __forceinline__ void score_tile(Tile<kDim>& tile, const Running<kDim>
   }
 }
 
-/// Scores become weights; the running sums are scaled to the new maximum. `last` are the last
-/// positions that the lane's two queries see, `some_hidden` says that a query of the block does not
-/// see the whole tile.
+/// Turns scores into weights and scales the running sums to the new maximum. `last`: the last
+/// positions that the lane's two queries see. `some_hidden`: some query of the block does not see
+/// the whole tile.
 template <int kDim>
 __device__ __forceinline__ void weigh_tile(float scale, int first, const int (&last)[2],
                                            bool some_hidden, Scores& s, Running<kDim>& run) {
@@ -375,7 +374,7 @@ __device__ __forceinline__ void add_tile(Tile<kDim>& tile, const Scores& w, Runn
   }
 }
 
-/// The queries' results times H (docs/numerics.md, "Rotated heads"), in the lanes' registers.
+/// Rotates the queries' results back by H (docs/numerics.md, "Rotated heads"), in registers.
 template <int kDim>
 __device__ __forceinline__ void rotate(float (&o)[kDim / 8][4]) {
   const int part = static_cast<int>(threadIdx.x) % 4;
@@ -418,14 +417,14 @@ __device__ __forceinline__ void rotate(float (&o)[kDim / 8][4]) {
   }
 }
 
-/// Query `index` of a chunk: rows one after the other, each with the heads of the kv head.
-struct ChunkQuery {
+/// Query `index` of a slice: row by row, with the query heads of the kv head for each row.
+struct PrefillQuery {
   int row;
   int head;
 };
 
-__device__ __forceinline__ ChunkQuery chunk_query(const SliceArgs& slice, int group, int kv_head,
-                                                  int index) {
+__device__ __forceinline__ PrefillQuery prefill_query(const SliceArgs& slice, int group,
+                                                      int kv_head, int index) {
   return {slice.row_begin + index / group, kv_head * group + index % group};
 }
 
@@ -443,14 +442,14 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
   const auto thread = static_cast<int>(threadIdx.x);
   const int part = thread % 4 * 2;
 
-  // Queries that are not there are the last one again; their results go nowhere.
+  // Missing queries repeat the last one; their results are not written.
   const int query = thread / kWarp * 16 + thread % kWarp / 4;
   Running<kDim> run = {};
   int last[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int index = first_query + min(query + 8 * half, queries - 1);
-    const ChunkQuery at = chunk_query(slice, group, kv_head, index);
+    const PrefillQuery at = prefill_query(slice, group, kv_head, index);
     last[half] = args.batch.row_position[at.row];
     const float* q =
         args.qg.data + at.row * args.qg.stride + at.head * args.dims.query_stride() + part;
@@ -461,9 +460,9 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
     }
     run.max[half] = -INFINITY;
   }
-  const int least = args.batch.row_position[chunk_query(slice, group, kv_head, first_query).row];
+  const int least = args.batch.row_position[prefill_query(slice, group, kv_head, first_query).row];
   const int end =
-      args.batch.row_position[chunk_query(slice, group, kv_head, first_query + queries - 1).row] +
+      args.batch.row_position[prefill_query(slice, group, kv_head, first_query + queries - 1).row] +
       1;
   constexpr float kLog2E = 1.44269504F;
   const float scale = args.scale * kLog2E;
@@ -510,7 +509,7 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     if (query + 8 * half >= queries) break;
-    const ChunkQuery at = chunk_query(slice, group, kv_head, first_query + query + 8 * half);
+    const PrefillQuery at = prefill_query(slice, group, kv_head, first_query + query + 8 * half);
 #pragma unroll
     for (int t = 0; t < kDim / 8; ++t) {
 #pragma unroll
@@ -523,8 +522,9 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
 
 }  // namespace
 
-// Grid: [slices * blocks of kChunkQueries queries, kv heads]; a block for each 128 of a slice's
-// rows_per_slice * heads of a kv head. Dynamic shared memory: chunk_shared_bytes(head_dim).
+// Grid: [slices * blocks of kPrefillQueries queries, kv heads]: one block per 128 of a slice's
+// rows_per_slice * (query heads per kv head) queries. Dynamic shared memory:
+// prefill_shared_bytes(head_dim).
 
 CHIMERE_KERNEL(attend_prefill_32, kThreads, AttendArgs, args) {
   CHIMERE_DYNAMIC_SHARED(Tile<32>, tiles);
@@ -543,7 +543,7 @@ CHIMERE_KERNEL(attend_prefill_128, kThreads, AttendArgs, args) {
 
 CHIMERE_KERNEL(attend_prefill_256, kThreads, AttendArgs, args) {
   CHIMERE_DYNAMIC_SHARED(Tile<256>, tiles);
-  static_assert(2 * sizeof *tiles == chunk_shared_bytes(256));
+  static_assert(2 * sizeof *tiles == prefill_shared_bytes(256));
   attend_prefill(args, tiles);
 }
 

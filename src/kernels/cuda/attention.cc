@@ -17,8 +17,8 @@ constexpr Kernel kFold = {"attend", "attend_fold"};
 
 static_assert(kSplit == kAttentionSplit && kPage == kKvPageTokens);
 
-/// Most memory for the shares of splits; rows that would need more take their splits one after the
-/// other, and are enough to fill a GPU with.
+/// Largest memory for partial results of splits. More rows than fit fill a GPU without blocks for
+/// splits.
 constexpr int64_t kMaxPartsBytes = int64_t{64} << 20;
 
 uint32_t u32(int64_t x) { return static_cast<uint32_t>(x); }
@@ -47,8 +47,8 @@ AttentionDims dims_of(const AttentionShape& shape) {
   return {shape.n_heads, shape.n_kv_heads, shape.head_dim, shape.rope_dims, shape.gated ? 1 : 0};
 }
 
-/// attend_prefill_N of heads of N elements, or nullptr.
-const Kernel* chunk_kernel(int head_dim) {
+/// attend_prefill_N for heads of N elements, or nullptr.
+const Kernel* prefill_kernel(int head_dim) {
   static constexpr Kernel k32 = {"attend_prefill", "attend_prefill_32"};
   static constexpr Kernel k64 = {"attend_prefill", "attend_prefill_64"};
   static constexpr Kernel k128 = {"attend_prefill", "attend_prefill_128"};
@@ -67,16 +67,16 @@ const Kernel* chunk_kernel(int head_dim) {
   }
 }
 
-void attend_chunks(Stream& stream, const BatchExtent& extent, AttendArgs args) {
+void attend_prefill(Stream& stream, const BatchExtent& extent, AttendArgs args) {
   args.row_class = kPrefillRows;
   args.rows_per_slice = extent.prefill_rows;
   const int64_t group = args.dims.n_heads / args.dims.n_kv_heads;
-  const int64_t tiles = blocks_of(extent.prefill_rows * group, kChunkQueries);
+  const int64_t tiles = blocks_of(extent.prefill_rows * group, kPrefillQueries);
   const Launch launch = {.grid = {u32(extent.n_slices * tiles), u32(args.dims.n_kv_heads)},
                          .block = {kPrefillThreads},
-                         .shared_bytes = u32(chunk_shared_bytes(args.dims.head_dim)),
+                         .shared_bytes = u32(prefill_shared_bytes(args.dims.head_dim)),
                          .overlaps_previous = true};
-  stream.launch(*chunk_kernel(args.dims.head_dim), launch, args);
+  stream.launch(*prefill_kernel(args.dims.head_dim), launch, args);
 }
 
 const Kernel& attend_kernel(int heads) {
@@ -131,11 +131,10 @@ void qk_norm_rope_append(Stream& stream, const DeviceBatch& batch, const Attenti
   stream.launch(kAppend, launch, args);
 }
 
-bool chunks_use_tensor_cores(const AttentionShape& shape, DType k_type, DType v_type) {
-  // What these types hold is f16 or is rounded to it with little loss; f32 and bf16 would lose
-  // more.
+bool prefill_uses_tensor_cores(const AttentionShape& shape, DType k_type, DType v_type) {
+  // Tensor cores take f16: these types round to it with little loss, f32 and bf16 would lose more.
   auto fits = [](DType t) { return t == DType::kF16 || t == DType::kQ8_0 || t == DType::kQ4_0; };
-  return chunk_kernel(shape.head_dim) != nullptr && fits(k_type) && fits(v_type);
+  return prefill_kernel(shape.head_dim) != nullptr && fits(k_type) && fits(v_type);
 }
 
 AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, int rows_per_slice,
@@ -146,7 +145,7 @@ AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, i
   const int64_t splits = blocks_of(extent.positions, kSplit);
   const int64_t parts_bytes =
       rows * shape.n_heads * splits * (shape.head_dim + 2) * int64_t{sizeof(float)};
-  // A row whose heads alone keep the GPU busy needs no blocks for its splits.
+  // Rows whose heads alone keep the GPU busy need no blocks for splits.
   const bool splits_apart = splits > 1 && parts_bytes <= kMaxPartsBytes &&
                             rows * shape.n_kv_heads < 2 * int64_t{multiprocessors};
   if (splits_apart) {
@@ -154,8 +153,8 @@ AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, i
     plan.parts_bytes = parts_bytes;
   }
   const int64_t blocks = rows * shape.n_kv_heads * (splits_apart ? splits : 1);
-  // As long as every multiprocessor keeps work: few heads are done when their keys are there, many
-  // want a second block beside the first.
+  // As long as every multiprocessor has work: blocks with few heads finish as soon as their keys
+  // have arrived, blocks with many heads need a second block beside them to hide latency.
   while (plan.heads < 4 && plan.heads < group) {
     const int heads = 2 * plan.heads;
     if (4 * blocks * blocks_of(group, heads) < int64_t{multiprocessors} * (heads > 2 ? 6 : 3)) {
@@ -187,8 +186,8 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
     const int rows_per_slice =
         row_class == kPrefillRows ? batch.extent.prefill_rows : batch.extent.decode_rows;
     if (rows_per_slice == 0) continue;
-    if (row_class == kPrefillRows && chunks_use_tensor_cores(shape, kv.k_type, kv.v_type)) {
-      attend_chunks(stream, batch.extent, args);
+    if (row_class == kPrefillRows && prefill_uses_tensor_cores(shape, kv.k_type, kv.v_type)) {
+      attend_prefill(stream, batch.extent, args);
       continue;
     }
     const AttendPlan plan = plan_attend(shape, batch.extent, rows_per_slice, multiprocessors);
@@ -202,7 +201,7 @@ void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shap
     const int64_t blocks = int64_t{rows} * shape.n_kv_heads * plan.tiles * std::max(plan.splits, 1);
     args.warms_icache = blocks <= int64_t{2} * multiprocessors ? 1 : 0;
     args.prefetches = 4 * blocks <= multiprocessors ? 1 : 0;
-    // Blocks ask for as much memory as makes every multiprocessor take equally many of them.
+    // Request so much shared memory that every multiprocessor gets the same number of blocks.
     int64_t block_bytes = attend_shared_bytes(plan.heads, shape.head_dim, plan.splits == 0);
     const int64_t share = blocks_of(blocks, multiprocessors);
     if (4 * blocks > multiprocessors && share <= 2) {

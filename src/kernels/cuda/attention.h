@@ -1,5 +1,5 @@
-// Attention on a GPU: Ops::qk_norm_rope_append and Ops::attend, with the same bits but where
-// chunks_use_tensor_cores().
+// Attention on a GPU: Ops::qk_norm_rope_append and Ops::attend, with the same bits as the other
+// back ends except where prefill_uses_tensor_cores().
 #ifndef CHIMERE_KERNELS_CUDA_ATTENTION_H_
 #define CHIMERE_KERNELS_CUDA_ATTENTION_H_
 
@@ -13,39 +13,39 @@ namespace chimere::kernels::cuda {
 /// Ops::kv_page_bytes.
 int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type);
 
-/// Fills the table of rotations of a step's rows, [rows, rope_dims]; positions that are -1 stay
-/// without meaning. `frequencies`: rope_frequencies() on the device.
+/// Fills `table`, [rows, rope_dims], with the rotations of a step's rows. Rows with position -1 are
+/// undefined. `frequencies`: rope_frequencies(), on the device.
 void rope_table(Stream& stream, const DeviceBatch& batch, int rope_dims, const double* frequencies,
                 float* table);
 
-/// `rope`: the step's table.
+/// `rope`: the table filled by rope_table().
 void qk_norm_rope_append(Stream& stream, const DeviceBatch& batch, const AttentionShape& shape,
                          const float* rope, const float* q_norm, const float* k_norm, float eps,
                          MatrixView qg, ConstMatrixView k, ConstMatrixView v, KvView kv);
 
-/// Whether the rows of chunks attend on tensor cores, with sums of their own (docs/numerics.md)
-/// that are the same in any batch; otherwise they have the bits of Ops::attend, as decode rows
-/// always do.
-bool chunks_use_tensor_cores(const AttentionShape& shape, DType k_type, DType v_type);
+/// Whether prefill rows attend on tensor cores. Their order of summation (docs/numerics.md) then
+/// differs from Ops::attend's but does not depend on the batch. Otherwise they have the bits of
+/// Ops::attend, as decode rows always do.
+bool prefill_uses_tensor_cores(const AttentionShape& shape, DType k_type, DType v_type);
 
-/// How rows of one class attend one by one.
+/// Launch configuration for rows of one class that attend one by one.
 struct AttendPlan {
-  int heads = 1;   ///< that a block attends for: 1, 2 or 4
-  int tiles = 1;   ///< of so many heads, for each kv head
-  int splits = 0;  ///< blocks for the splits of a row; 0: a block takes them one after the other
-  int64_t parts_bytes = 0;  ///< of scratch memory for what the splits' blocks leave
+  int heads = 1;   ///< per block: 1, 2 or 4
+  int tiles = 1;   ///< blocks per kv head, each with `heads` heads
+  int splits = 0;  ///< blocks per row, one for each split; 0: a block loops over the splits
+  int64_t parts_bytes = 0;  ///< scratch memory for partial results of splits
 };
 
-/// Blocks for heads and splits of few rows, so that every multiprocessor has work; of many rows, as
-/// few as possible. `rows_per_slice` is that of the class.
+/// For few rows, spreads heads and splits over blocks so that every multiprocessor has work; for
+/// many rows, uses as few blocks as possible. `rows_per_slice`: of this row class.
 AttendPlan plan_attend(const AttentionShape& shape, const BatchExtent& extent, int rows_per_slice,
                        int multiprocessors);
 
-/// Bytes of scratch memory that attend() needs.
+/// Scratch memory that attend() needs, in bytes.
 int64_t attend_scratch_bytes(const AttentionShape& shape, const BatchExtent& extent,
                              int multiprocessors);
 
-/// `shared_bytes`: the most that a block may have (DeviceFacts).
+/// `shared_bytes`: shared memory limit of a block (DeviceFacts).
 void attend(Stream& stream, const DeviceBatch& batch, const AttentionShape& shape,
             ConstMatrixView qg, KvView kv, MatrixView out, int multiprocessors,
             int64_t shared_bytes, uint8_t* scratch);

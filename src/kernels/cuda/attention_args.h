@@ -1,15 +1,14 @@
-// Arguments of the attention kernels, and how the CUDA back end lays out a KV page.
+// Arguments of the attention kernels, and the layout of a KV page on a GPU.
 //
-// A page holds 64 positions. For each kv head its keys, then for each kv head its values. Elements
-// come in units of 16 bytes that one thread loads at once, the first element in the lowest bits:
-//   keys    [unit of a head's elements][position] units: neighbouring threads have neighbouring
-//           positions, and a thread walks over a position's elements;
-//   values  [group of positions][pair of elements] units, each with the pair at every position of
-//   the
-//           group: neighbouring threads have neighbouring pairs and walk over the positions.
-// A unit of q4_0 has 32 elements, of q8_0 16, of f16 and bf16 8, of f32 4. Behind the units of a
-// quantised head lie the scales of its blocks of 32 elements, [block][position] f16.
-// The bytes of a page are as many as the oracle's.
+// A page holds 64 positions: for each kv head its keys, then for each kv head its values. Elements
+// are stored in 16-byte units, one load of a thread, with the first element in the lowest bits:
+//   keys    [unit of a head's elements][position]: neighbouring threads read neighbouring
+//           positions, and a thread iterates over a position's elements;
+//   values  [group of positions][pair of elements], each unit with the pair at every position of
+//   the group: neighbouring threads read neighbouring pairs and iterate over positions.
+// A unit holds 32 elements of q4_0, 16 of q8_0, 8 of f16 or bf16, or 4 of f32. The scales of a
+// quantised head follow its units, one per block of 32 elements: [block][position] f16.
+// A page has as many bytes as in the reference back end.
 #ifndef CHIMERE_KERNELS_CUDA_ATTENTION_ARGS_H_
 #define CHIMERE_KERNELS_CUDA_ATTENTION_ARGS_H_
 
@@ -20,16 +19,16 @@
 
 namespace chimere::kernels::cuda {
 
-/// Ops::kv_layout(): this arrangement, and the arithmetic of attend_prefill.cu.
+/// Ops::kv_layout(). Identifies this layout and the arithmetic of attend_prefill.cu.
 inline constexpr uint32_t kKvLayout = 0x201;
 
-/// Positions of a page, and of a split (kernels/attention_rules.h).
+/// Positions per page, and per split (kernels/attention_rules.h).
 inline constexpr int kPage = 64;
 inline constexpr int kSplit = 256;
-/// Most elements of a head.
+/// Largest head_dim.
 inline constexpr int kMaxHeadDim = 512;
 
-/// Types of keys and values.
+/// Element types of keys and values.
 enum class KvType : int32_t { kF32, kF16, kBF16, kQ8_0, kQ4_0 };
 
 struct AttentionDims {
@@ -37,9 +36,9 @@ struct AttentionDims {
   int32_t n_kv_heads;
   int32_t head_dim;
   int32_t rope_dims;
-  int32_t gated;  ///< 1: every head has a gate behind its query
+  int32_t gated;  ///< 1: each head's gate follows its query
 
-  /// From one head's query to the next one's.
+  /// Elements from one head's query to the next head's.
   CHIMERE_INLINE constexpr int64_t query_stride() const {
     return gated != 0 ? int64_t{2} * head_dim : int64_t{head_dim};
   }
@@ -52,7 +51,7 @@ struct KvArgs {
   KvType v_type;
 };
 
-/// rope_table: a thread for each angle of each row.
+/// rope_table: one thread per angle and row.
 struct RopeTableArgs {
   const int32_t* row_position;
   const double* frequencies;  ///< [rope_dims / 2]
@@ -61,7 +60,7 @@ struct RopeTableArgs {
   int32_t half;  ///< rope_dims / 2
 };
 
-/// qk_norm_rope_append: a warp for each head of q, of k and of v of each row.
+/// qk_norm_rope_append: one warp per row and head of q, k and v.
 struct AppendArgs {
   BatchArgs batch;
   AttentionDims dims;
@@ -80,47 +79,50 @@ struct AttendArgs {
   BatchArgs batch;
   AttentionDims dims;
   float scale;
-  int32_t row_class;       ///< rows of this class
-  int32_t rows_per_slice;  ///< at least those of the largest slice of this class
+  int32_t row_class;       ///< only rows of this class attend
+  int32_t rows_per_slice;  ///< at least the rows of the largest slice of this class
   ConstRows qg;
   KvArgs kv;
   Rows out;
-  /// Each split's share, for each head, [slices * rows_per_slice, n_heads]: its weighted values,
-  /// [max_splits, head_dim], then its largest score and its sum of weights, [max_splits, 2].
-  /// nullptr: a block folds the splits itself.
+  /// Partial results for each row and head, [slices * rows_per_slice, n_heads]: weighted values of
+  /// each split, [max_splits, head_dim], then its largest score and its sum of weights,
+  /// [max_splits, 2]. nullptr: a block folds the splits itself.
   float* parts;
   int32_t max_splits;
-  int32_t group;  ///< heads of a kv head
-  int32_t tiles;  ///< blocks of a kv head
-  int32_t
-      warms_icache;  ///< 1: one wave of blocks, whose time before the previous kernel's end is free
-  int32_t prefetches;  ///< 1: likewise, and what they read is little
+  int32_t group;  ///< query heads per kv head
+  int32_t tiles;  ///< blocks per kv head
+  /// 1: warm the instruction cache. The blocks form one wave, so the time before the previous
+  /// kernel's end is free.
+  int32_t warms_icache;
+  int32_t prefetches;  ///< 1: prefetch keys and values; likewise, and there is little to read
 };
 
-/// Queries of a block of attend_prefill_N.
-inline constexpr int kChunkQueries = 128;
-inline constexpr int kPrefillThreads = kChunkQueries / 16 * 32;
+/// Queries per block of attend_prefill_N.
+inline constexpr int kPrefillQueries = 128;
+inline constexpr int kPrefillThreads = kPrefillQueries / 16 * 32;
 
-/// Dynamic shared memory of attend_prefill_N: twice keys and values of 32 positions, as f16.
-CHIMERE_INLINE constexpr int chunk_shared_bytes(int head_dim) { return 2 * 2 * 32 * head_dim * 2; }
+/// Dynamic shared memory of attend_prefill_N: two buffers of f16 keys and values of 32 positions.
+CHIMERE_INLINE constexpr int prefill_shared_bytes(int head_dim) {
+  return 2 * 2 * 32 * head_dim * 2;
+}
 
 inline constexpr int kAppendWarps = 4;
 inline constexpr int kFoldThreads = kMaxHeadDim / 4;
 
-/// Threads of attend_N. A thread has kSplit / kAttendThreads positions, and pairs of elements.
+/// Threads of attend_N. A thread owns kSplit / kAttendThreads positions, and pairs of elements.
 inline constexpr int kAttendThreads = 128;
 
-/// Stages of keys or values that attend_N holds, each of kStageUnits units for a thread.
-inline constexpr int kFeedStages = 4;
+/// Pipeline stages of keys or values in attend_N, each with kStageUnits units per thread.
+inline constexpr int kPipelineStages = 4;
 inline constexpr int kStageUnits = 4;
 
-/// Dynamic shared memory of attend_N: stages, queries, weights (or the scales of keys), the scales
-/// of values, sums and maxima; results if a block folds splits.
+/// Dynamic shared memory of attend_N: pipeline stages, queries, weights (or the scales of keys),
+/// scales of values, sums and maxima; results if a block folds splits.
 CHIMERE_INLINE constexpr int attend_shared_bytes(int heads, int head_dim, bool folds) {
   const int query_bytes = heads * head_dim * 4;
   const int weight_bytes = kSplit * heads * 4;
   const int scale_bytes = kSplit / 32 * 2 * head_dim;
-  return kFeedStages * kStageUnits * kAttendThreads * 16 + query_bytes +
+  return kPipelineStages * kStageUnits * kAttendThreads * 16 + query_bytes +
          (weight_bytes > scale_bytes ? weight_bytes : scale_bytes) + scale_bytes +
          heads * (16 + 4 + kAttendThreads / 32) * 4 + (folds ? query_bytes : 0);
 }

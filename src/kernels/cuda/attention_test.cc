@@ -1,5 +1,5 @@
-// The attention kernels against the oracle, bit for bit: all pairs of types, ragged batches,
-// borders of pages and splits.
+// The attention kernels against ref, bit for bit: all pairs of types, ragged batches, boundaries of
+// pages and splits.
 #include "kernels/cuda/attention.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ AttentionShape make_shape(int head_dim, int n_kv_heads, int group) {
   return s;
 }
 
-/// What one call of both ops reads and writes.
+/// Inputs and outputs of one call of both ops.
 struct RowData {
   Matrix qg;
   Matrix k;
@@ -84,7 +84,7 @@ struct Layer {
     if (with_attend) ref::attend(batch, shape, rows.qg.view(), kv, rows.out.view());
   }
 
-  /// rows.qg and rows.out become the device's.
+  /// Runs both ops; rows.qg and rows.out become the device's results.
   void run(Device& device, const DeviceBatch& batch, uint8_t* memory, RowData& rows,
            bool with_attend) const {
     const DeviceMatrix qg(device, rows.qg);
@@ -114,7 +114,7 @@ struct Layer {
   }
 };
 
-/// The positions before the scenario's rows, as a batch of its own.
+/// The positions before the scenario's rows, as a separate batch.
 std::vector<SequenceSpec> history(const Scenario& scenario) {
   std::vector<SequenceSpec> before;
   for (SequenceSpec s : scenario.sequences) {
@@ -127,12 +127,12 @@ std::vector<SequenceSpec> history(const Scenario& scenario) {
   return before;
 }
 
-/// Decode rows have the oracle's bits; prefill rows on tensor cores are as close as keys and values
-/// and queries, keys, values and weights rounded to f16 are: 2^-11 of a value's size, and what
-/// 2^-11 of the products does to the scores.
+/// Decode rows have the bits of ref. Prefill rows on tensor cores are within the error of rounding
+/// queries, keys, values and weights to f16: 2^-11 of a value's size, plus the effect of 2^-11 of
+/// the products on the scores.
 void expect_rows(const Layer& layer, const BatchView& batch, const RowData& got,
                  const RowData& want, const std::string& name) {
-  const bool rounds = chunks_use_tensor_cores(layer.shape, layer.k_type, layer.v_type);
+  const bool rounds = prefill_uses_tensor_cores(layer.shape, layer.k_type, layer.v_type);
   for (const Slice& slice : batch.slices) {
     for (int32_t r = slice.row_begin; r < slice.row_begin + slice.row_count; ++r) {
       if (slice.row_class == RowClass::kDecode || !rounds) {
@@ -158,7 +158,7 @@ void check(Rng& rng, const Layer& layer, const Scenario& scenario) {
   const Batch batch(scenario.sequences);
   const RowData past(rng, shape, before.view().n_rows);
   const RowData start(rng, shape, batch.view().n_rows);
-  // KV memory starts as NaN: what has not been written must not matter.
+  // KV memory starts as NaN, so that reads of unwritten positions show.
   const int64_t page_bytes = kv_page_bytes(shape, layer.k_type, layer.v_type);
   ASSERT_EQ(page_bytes, ref::kv_page_bytes(shape, layer.k_type, layer.v_type));
   const std::vector<uint8_t> empty(static_cast<size_t>(scenario.n_pages * page_bytes), 0xFF);
@@ -177,7 +177,7 @@ void check(Rng& rng, const Layer& layer, const Scenario& scenario) {
     }
     const BatchOnDevice on(*device, batch.view(), uniform_int(rng, 0, 2));
     DeviceBatch view = on.view();
-    // The recorded rows beyond the step's have no memory here.
+    // Padding rows have no memory here.
     view.extent.n_rows = batch.view().n_rows;
     layer.run(*device, view, memory.data(), got, true);
     EXPECT_TRUE(same_bits(got.qg.data, want.qg.data)) << name << ", head_dim " << shape.head_dim;
@@ -210,9 +210,9 @@ TEST(CudaAttention, ShapesOfHeads) {
   }
 }
 
-/// Rows on both sides of the borders of pages and of the first splits, with the heads of a kv head
-/// in every number of blocks, splits in blocks of their own and not.
-TEST(CudaAttention, BordersOfPagesAndSplits) {
+/// Rows on both sides of the boundaries of pages and of the first splits, with the heads of a kv
+/// head in every number of blocks, with and without separate blocks for splits.
+TEST(CudaAttention, BoundariesOfPagesAndSplits) {
   Rng rng = seeded();
   const std::pair<int, int> cases[] = {{62, 200}, {254, 1}, {254, 8}, {510, 16}, {766, 200}};
   for (const auto& [start, multiprocessors] : cases) {
@@ -235,8 +235,8 @@ TEST(CudaAttention, BordersOfPagesAndSplits) {
   }
 }
 
-/// Groups of every size of tile, with the tile full and not, of all types, in one split and in
-/// several, with splits in blocks of their own and not.
+/// Groups of every size of tile, full and partial, of all types, in one and in several splits, with
+/// and without separate blocks for splits.
 TEST(CudaAttention, GroupsOfHeads) {
   Rng rng = seeded();
   constexpr int kDims[] = {32, 64, 96, 128, 256};
@@ -262,7 +262,7 @@ TEST(CudaAttention, GroupsOfHeads) {
   }
 }
 
-TEST(CudaAttention, PlansFillTheGpuAndShareDecodedKeys) {
+TEST(CudaAttention, PlansFillTheGpuAndReuseDecodedKeys) {
   const AttentionShape shape = make_shape(256, 2, 8);
   const BatchExtent one = {.n_rows = 1, .n_slices = 1, .decode_rows = 1, .positions = 500};
   const AttendPlan few = plan_attend(shape, one, 1, 132);
@@ -282,14 +282,14 @@ TEST(CudaAttention, PlansFillTheGpuAndShareDecodedKeys) {
   EXPECT_EQ(rows.parts_bytes, 0);
 }
 
-/// A row on tensor cores has the same bits whatever its chunk's company: other sequences, chunks of
-/// other sizes behind it, more launched than there is.
+/// A row on tensor cores has the same bits whatever it is batched with: other sequences, slices of
+/// other sizes behind it, padding of the launch.
 TEST(CudaAttention, PrefillRowsDoNotDependOnTheirBatch) {
   Rng rng = seeded();
   for (const int head_dim : {32, 64, 128, 256}) {
     const Layer layer(rng, make_shape(head_dim, 1, head_dim > 64 ? 3 : 8), DType::kQ8_0,
                       DType::kQ4_0);
-    ASSERT_TRUE(chunks_use_tensor_cores(layer.shape, layer.k_type, layer.v_type));
+    ASSERT_TRUE(prefill_uses_tensor_cores(layer.shape, layer.k_type, layer.v_type));
     const int rows[] = {uniform_int(rng, 1, 40), uniform_int(rng, 1, 40)};
     std::vector<SequenceSpec> sequences(2);
     for (int i = 0; i < 2; ++i) {
@@ -326,8 +326,8 @@ TEST(CudaAttention, PrefillRowsDoNotDependOnTheirBatch) {
   }
 }
 
-/// Values that no scale can hold show in the answer; zeros are exact.
-TEST(CudaAttention, DamagedValuesShow) {
+/// Values that no scale can represent propagate to the result; zeros are exact.
+TEST(CudaAttention, NonFiniteValuesPropagate) {
   Rng rng = seeded();
   const AttentionShape shape = make_shape(64, 1, 2);
   for (const DType type : {DType::kQ8_0, DType::kQ4_0}) {

@@ -6,7 +6,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// Slice of kernels/api.h, in the same bytes.
+/// Slice of kernels/api.h, with the same layout.
 struct SliceArgs {
   int32_t sequence;
   int32_t row_begin;
@@ -18,9 +18,9 @@ struct SliceArgs {
 inline constexpr int32_t kPrefillRows = 0;
 inline constexpr int32_t kDecodeRows = 1;
 
-/// All pointers are the device's. What lies behind them may change between two runs of a recorded
-/// launch, and the launch may be wider than the step: a slice without rows and a sequence without
-/// slices do nothing.
+/// A BatchView in device memory. The contents may change between replays of a captured launch,
+/// which may cover more rows than the step has: slices without rows and sequences without slices
+/// are no-ops.
 struct BatchArgs {
   const SliceArgs* slices;
   const int32_t* sequence_slices;  ///< [n_sequences + 1]
@@ -32,7 +32,7 @@ struct BatchArgs {
   const int32_t* page_begin;  ///< [n_sequences]
 };
 
-/// Rows of f32, `stride` elements from one to the next.
+/// Rows of f32, `stride` elements apart.
 struct Rows {
   float* data;
   int64_t stride;

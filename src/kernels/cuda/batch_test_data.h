@@ -1,4 +1,4 @@
-// A test's batch on a device.
+// A BatchView copied to a device, for tests.
 #ifndef CHIMERE_KERNELS_CUDA_BATCH_TEST_DATA_H_
 #define CHIMERE_KERNELS_CUDA_BATCH_TEST_DATA_H_
 
@@ -9,8 +9,8 @@
 
 namespace chimere::kernels::cuda::test {
 
-/// Owns what a DeviceBatch points to. With `padding`, launches cover so many sequences, slices and
-/// rows more than there are, as graph launches do.
+/// Owns what a DeviceBatch points to. With `padding`, launches cover that many more sequences,
+/// slices and rows than the batch has, as replayed graphs do.
 class BatchOnDevice {
  public:
   BatchOnDevice(Device& device, const BatchView& batch, int padding = 0)

@@ -1,5 +1,6 @@
-// The token that a row's largest logits give, with the bits of choose_token() of kernels/api.h: a
-// block for each row, a thread for each logit. Sums and the winner are one thread's: there are few.
+// Chooses a token from a row's largest logits, with the bits of choose_token() of kernels/api.h.
+// One block per row, one thread per logit. A single thread forms the sums and picks the winner,
+// because there are few logits.
 #include "kernels/cuda/choose_token_args.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
@@ -9,7 +10,7 @@ namespace chimere::kernels::cuda {
 CHIMERE_KERNEL(choose_tokens, kChoiceThreads, ChooseTokensArgs, args) {
   __shared__ double numbers[kChoiceThreads];  // weights, then scores
   __shared__ int32_t ids[kChoiceThreads];
-  __shared__ int left;  // tokens that are left are the first ones
+  __shared__ int left;  // number of remaining tokens, which are the first ones
   wait_for_previous_kernel();
   let_next_kernel_start();
   const int thread = static_cast<int>(threadIdx.x);
@@ -23,7 +24,7 @@ CHIMERE_KERNEL(choose_tokens, kChoiceThreads, ChooseTokensArgs, args) {
   ids[thread] = id;
   if (thread == 0) left = 0;
   __syncthreads();
-  // Places that no token is left for are the last ones; of logits that are no numbers the first is.
+  // Empty entries come last. If the logits are not numbers, the first entry is empty.
   if (ids[0] >= 0 && id >= 0 && (thread + 1 == kChoiceThreads || ids[thread + 1] < 0))
     left = thread + 1;
   __syncthreads();
@@ -58,7 +59,7 @@ CHIMERE_KERNEL(choose_tokens, kChoiceThreads, ChooseTokensArgs, args) {
       const bool stays = thread < left && static_cast<double>(logit) * scale >= floor;
       numbers[thread] = stays ? 1 : 0;
       __syncthreads();
-      // Larger ones come first.
+      // Entries are in falling order.
       const bool next_stays = thread + 1 < kChoiceThreads && numbers[thread + 1] != 0;
       if (stays && !next_stays) left = thread + 1;
     }

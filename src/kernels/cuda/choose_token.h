@@ -1,4 +1,4 @@
-// The choice of tokens on a GPU: Ops::choose with the same bits.
+// Token selection on a GPU: Ops::choose, with the same bits.
 #ifndef CHIMERE_KERNELS_CUDA_CHOOSE_TOKEN_H_
 #define CHIMERE_KERNELS_CUDA_CHOOSE_TOKEN_H_
 
@@ -9,7 +9,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// One launch. All of it lies on the device.
+/// choices and chosen: [rows of top]. All arguments lie on the device. One launch.
 void choose_tokens(Stream& stream, TopLogits top, const TokenChoice* choices, int32_t* chosen);
 
 }  // namespace chimere::kernels::cuda

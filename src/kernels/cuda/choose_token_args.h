@@ -9,7 +9,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// A thread for each of a row's largest logits.
+/// One thread per top logit of a row.
 inline constexpr int kChoiceThreads = 128;
 
 /// Grid: rows.

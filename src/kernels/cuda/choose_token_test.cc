@@ -15,7 +15,7 @@ namespace {
 
 using test::OnDevice;
 
-/// A choice like those of sampling::Sampler: a cut to k first.
+/// A choice like those of sampling::Sampler, which begin with a cut to k.
 TokenChoice random_choice(std::mt19937_64& random) {
   TokenChoice choice;
   choice.seed = random();
@@ -29,7 +29,7 @@ TokenChoice random_choice(std::mt19937_64& random) {
   if (scaled_first) add(ChoiceSampler::kScale, scale);
   add(ChoiceSampler::kTopK, random() % 4 == 0 ? static_cast<double>(1U << random() % 8)
                                               : static_cast<double>(1 + random() % 128));
-  // Quarters are reached exactly where all are alike.
+  // Quarters are reached exactly if all logits are equal.
   const double shares[] = {0.0, 0.25, 0.5, 0.75};
   if (random() % 2 == 0) {
     add(ChoiceSampler::kTopP,
@@ -45,15 +45,15 @@ TokenChoice random_choice(std::mt19937_64& random) {
   return choice;
 }
 
-/// `count` largest logits: few or many, some equal or all (and so large that all reach the same in
-/// a race), some places empty, or no numbers at all.
+/// `count` top logits: few or many; some or all equal (and so large that all get the same Gumbel
+/// score); with empty entries; or not numbers at all.
 std::vector<TopLogit> random_largest(std::mt19937_64& random, int32_t count) {
   std::normal_distribution<float> normal(0, std::exp(static_cast<float>(random() % 7) - 3));
   std::vector<TopLogit> row(static_cast<size_t>(count));
   const uint64_t kind = random() % 10;
   int32_t id = 0;
   for (TopLogit& t : row) {
-    id += static_cast<int32_t>(1 + random() % 1900);  // each once
+    id += static_cast<int32_t>(1 + random() % 1900);  // distinct ids
     t = {normal(random), id};
     if (random() % 4 == 0) t.value = std::round(t.value);
     if (kind == 0) t.value = 0.5F;

@@ -1,8 +1,8 @@
-// Device side of packed_layout.h: Codec<T> reads one scale group of a packed row (load(), which
-// does nothing but loads, so that many can be in flight) and makes of it what rule 4 of
-// docs/numerics.md sees (expand()): the group's integers and excess_of(T) more, four signed bytes
-// to a word in the order of the elements, its scale and its minimum. `codebook` is the type's own
-// part of codebook_words(), best in shared memory.
+// Device code: reads packed weights (packed_layout.h). Codec<T>::load() only loads one scale group
+// of a row, so that many loads can be in flight. Codec<T>::expand() decodes it to the operands of
+// rule 4 of docs/numerics.md: integers (each larger by excess_of(T)), four signed bytes per word in
+// element order, the scale, and the minimum. `codebook` is the type's part of codebook_words(),
+// best in shared memory.
 #ifndef CHIMERE_KERNELS_CUDA_CODEC_H_
 #define CHIMERE_KERNELS_CUDA_CODEC_H_
 
@@ -14,7 +14,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// A scale group as rule 4 sees it.
+/// A decoded scale group (rule 4).
 template <int kGroup>
 struct Group {
   uint32_t q[kGroup / 4];
@@ -33,7 +33,7 @@ struct PackedRow {
   }
 };
 
-/// The same in shared memory.
+/// A packed row in shared memory.
 struct SharedRow {
   const uint8_t* at;
   int blocks;
@@ -44,7 +44,7 @@ struct SharedRow {
   }
 };
 
-/// The unit of `plane` that begins `unit * index` bytes into it.
+/// Unit `index`, of sizeof(Word) bytes, of plane kPlane.
 template <class Word, DType kType, int kPlane, class Row>
 __device__ __forceinline__ Word load_unit(const Row& row, int index) {
   constexpr PackedLayout kLayout = packed_layout(kType);
@@ -62,8 +62,9 @@ __device__ __forceinline__ const uint8_t* super_of(const Row& row, int index) {
          index * kLayout.super;
 }
 
-/// What Codec<t> gives more than rule 4's integers: bits as they are stored. Who multiplies them
-/// with many rows takes it from the integers (expand_exact()), who with one, from the sum.
+/// How much the integers of Codec<t>::expand() exceed those of rule 4 (bits are used as stored).
+/// Products with many rows subtract it from the integers (expand_exact()), products with one row
+/// from the dot product.
 constexpr uint32_t excess_of(DType t) {
   switch (t) {
     case DType::kQ3_K:
@@ -81,24 +82,24 @@ constexpr uint32_t excess_of(DType t) {
   }
 }
 
-/// Takes kOffset from each byte; bytes are below 128.
+/// Subtracts kOffset from each byte; all bytes are below 128.
 template <uint32_t kOffset>
 __device__ __forceinline__ uint32_t less(uint32_t bytes) {
   return (bytes + (128U - kOffset) * 0x01010101U) ^ 0x80808080U;
 }
 
-/// Negates the bytes of `magnitudes` (none is 0) whose bit 7 is set in `signs`.
+/// Negates the non-zero bytes of `magnitudes` whose bit 7 is set in `signs`.
 __device__ __forceinline__ uint32_t with_signs(uint32_t magnitudes, uint32_t signs) {
   const uint32_t mask = repeat_sign_bits(signs);
   return (magnitudes ^ mask) + (mask & 0x01010101U);
 }
 
-/// Bits 0 to 3 of `signs` in bits 7 of the bytes.
+/// Moves bits 0 to 3 of `signs` to bit 7 of bytes 0 to 3.
 __device__ __forceinline__ uint32_t spread_signs(uint32_t signs) {
   return (signs & 15U) * 0x10204080U;
 }
 
-/// Seven signs and the eighth that makes the number of ones even.
+/// Appends the eighth sign, which makes the parity even, to seven signs.
 __device__ __forceinline__ uint32_t even_signs(uint32_t seven) {
   seven &= 127U;
   return seven | ((static_cast<uint32_t>(__popc(seven)) & 1U) << 7U);
@@ -107,7 +108,8 @@ __device__ __forceinline__ uint32_t even_signs(uint32_t seven) {
 __device__ __forceinline__ uint32_t low_nibbles(uint32_t w) { return w & 0x0F0F0F0FU; }
 __device__ __forceinline__ uint32_t high_nibbles(uint32_t w) { return (w >> 4U) & 0x0F0F0F0FU; }
 
-/// The value table of a type (quant::kIq4NlValues, quant::kMxfp4Values), four bytes to a word.
+/// Looks up four values in a type's table (quant::kIq4NlValues, quant::kMxfp4Values), four bytes to
+/// a word.
 template <DType kType>
 __device__ __forceinline__ uint32_t table_values(uint32_t nibbles) {
   constexpr bool kMxfp4 = kType == DType::kMXFP4;
@@ -120,7 +122,7 @@ __device__ __forceinline__ uint32_t table_values(uint32_t nibbles) {
   return __byte_perm(low, high, 0x3210U | ((nibbles & 0x8888U) >> 1U));
 }
 
-/// The values of the low and of the high nibbles of w.
+/// Looks up the low and the high nibbles of w.
 template <DType kType>
 __device__ __forceinline__ void look_up(uint32_t w, uint32_t& low, uint32_t& high) {
   const uint32_t first = table_values<kType>(w);  // elements 0, 16, 1, 17 of the word's eight
@@ -134,13 +136,13 @@ __device__ __forceinline__ float half_e8m0(uint32_t e) {
   return __uint_as_float(e < 2 ? 0x00200000U << e : (e - 1) << 23U);
 }
 
-/// d (1 + 2 scale) unit.
+/// d * (1 + 2 * scale) * unit.
 __device__ __forceinline__ float odd_scale(uint32_t d, uint32_t scale, float unit) {
   return f16_bits_to_f32(d) * static_cast<float>(1 + 2 * scale) * unit;
 }
 
-/// 32 elements with four bits in one 16-byte unit, a fifth bit, a value table, and scales of
-/// several kinds: everything but what the type says is left out by the compiler.
+/// Codec of all types with groups of 32 and one 16-byte unit of nibbles: optionally a fifth bit, a
+/// value table, and scales of several kinds. kType selects the parts at compile time.
 template <DType kType>
 struct NibbleCodec {
   static constexpr int kGroup = 32;
@@ -301,7 +303,7 @@ struct Codec<DType::kQ3_K> {
   static constexpr int kGroup = 16;
   struct Raw {
     uint32_t pairs;
-    uint32_t third;  ///< of the 16 elements
+    uint32_t third;  ///< third bits of the 16 elements
     uint32_t scale;
     uint32_t super;
   };
@@ -382,7 +384,7 @@ struct Codec<DType::kIQ3_XXS> {
   }
 };
 
-/// Eight elements of an IQ2 format.
+/// Decodes eight elements of an IQ2 format.
 __device__ __forceinline__ void put_iq2_entry(const uint32_t* codebook, uint32_t index,
                                               uint32_t signs, uint32_t* q) {
   const uint2 entry = *reinterpret_cast<const uint2*>(codebook + 2 * index);
@@ -394,7 +396,7 @@ template <>
 struct Codec<DType::kIQ2_XXS> {
   static constexpr int kGroup = 32;
   struct Raw {
-    uint2 words;  ///< four indices; signs and scale
+    uint2 words;  ///< four indices; then signs and scale
     uint32_t super;
   };
   template <class Row>
@@ -418,7 +420,7 @@ template <>
 struct Codec<DType::kIQ2_XS> {
   static constexpr int kGroup = 16;
   struct Raw {
-    uint32_t entries;  ///< two of nine bits of index, seven of signs
+    uint32_t entries;  ///< two, each 9 bits of index and 7 of signs
     uint32_t scale;
     uint32_t super;
   };
@@ -445,8 +447,8 @@ template <>
 struct Codec<DType::kIQ2_S> {
   static constexpr int kGroup = 16;
   struct Raw {
-    uint32_t entries;  ///< two low bytes of indices, two bytes of signs
-    uint32_t rest;     ///< twice two high bits of an index, scale
+    uint32_t entries;  ///< two low bytes of indices, then two bytes of signs
+    uint32_t rest;     ///< two pairs of high index bits, then the scale
     uint32_t super;
   };
   template <class Row>
@@ -468,7 +470,8 @@ struct Codec<DType::kIQ2_S> {
   }
 };
 
-/// Eight elements of an IQ1 format: 8 element + 1 with a bias of 128, or 2 less.
+/// Decodes eight elements of an IQ1 format: each is 8 element + 1, or 2 less; the table is biased
+/// by 128.
 __device__ __forceinline__ void put_iq1_entry(const uint32_t* codebook, uint32_t index,
                                               bool negative_delta, uint32_t* q) {
   const uint2 entry = *reinterpret_cast<const uint2*>(codebook + 2 * index);
@@ -509,7 +512,7 @@ struct Codec<DType::kIQ1_M> {
   static constexpr int kGroup = 16;
   struct Raw {
     uint32_t indices;
-    uint32_t rest;  ///< twice three high bits of an index and the sign of its delta
+    uint32_t rest;  ///< two of 3 high bits of an index and the sign of its delta
     uint32_t scales[2];
     uint32_t place;
   };
@@ -529,7 +532,7 @@ struct Codec<DType::kIQ1_M> {
       put_iq1_entry(codebook, ((r.indices >> (8 * e)) & 255U) | ((high & 7U) << 8U),
                     (high & 8U) != 0, out.q + 2 * e);
     }
-    // Four words of 16 bits: the top nibbles are the f16 scale, the rest four steps of 3 bits each.
+    // Four 16-bit words: the top nibbles form the f16 scale, the other bits four 3-bit scales.
     const uint32_t d = ((r.scales[0] >> 12U) & 15U) | ((r.scales[0] >> 24U) & 0xF0U) |
                        ((r.scales[1] >> 4U) & 0xF00U) | ((r.scales[1] >> 16U) & 0xF000U);
     const uint32_t word = (r.place < 8 ? r.scales[0] : r.scales[1]) >> (r.place / 4 % 2 * 16);
@@ -538,7 +541,7 @@ struct Codec<DType::kIQ1_M> {
   }
 };
 
-/// Rule 4's integers.
+/// Decodes to rule 4's integers, without the excess.
 template <DType kType>
 __device__ __forceinline__ void expand_exact(const typename Codec<kType>::Raw& raw,
                                              const uint32_t* codebook,

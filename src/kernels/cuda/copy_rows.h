@@ -1,4 +1,4 @@
-// Device code: packed rows and codebooks on their way to shared memory.
+// Device code: asynchronous copies of packed rows and codebooks to shared memory.
 #ifndef CHIMERE_KERNELS_CUDA_COPY_ROWS_H_
 #define CHIMERE_KERNELS_CUDA_COPY_ROWS_H_
 
@@ -8,8 +8,8 @@
 
 namespace chimere::kernels::cuda {
 
-/// Begins to copy neighbouring packed rows to shared memory, by one warp. Both addresses and
-/// `bytes` are aligned to the rows' widest unit (packed_layout.h).
+/// Starts copying consecutive packed rows to shared memory. All lanes of one warp. Both addresses
+/// and `bytes` are aligned to the rows' largest unit (packed_layout.h).
 __device__ __forceinline__ void copy_rows(uint8_t* to, const uint8_t* from, int bytes) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const auto misaligned =
@@ -26,7 +26,7 @@ __device__ __forceinline__ void copy_rows(uint8_t* to, const uint8_t* from, int 
   }
 }
 
-/// Begins to copy a codebook to shared memory, by all threads of the block.
+/// Starts copying a codebook to shared memory. All threads of the block.
 __device__ __forceinline__ void copy_codebook(const CodebookPlace& place, const uint32_t* all,
                                               uint32_t* shared) {
 #pragma unroll 1

@@ -9,11 +9,11 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// A captured graph of a large model takes a few megabytes of the card.
+/// A captured graph of a large model takes a few megabytes of GPU memory.
 constexpr size_t kMaxGraphs = 32;
 
-/// The power of two of whole splits that holds `positions`: launches are at most twice as wide as
-/// they need be, and a generation of any length is recorded a few times.
+/// `positions` rounded up to a power of two of whole splits: launches are at most twice as large as
+/// necessary, and a generation of any length needs few captures.
 int32_t widened(int32_t positions) {
   const auto splits = static_cast<uint32_t>((positions + kAttentionSplit - 1) / kAttentionSplit);
   return static_cast<int32_t>(std::bit_ceil(splits)) * kAttentionSplit;
@@ -23,43 +23,43 @@ int32_t widened(int32_t positions) {
 
 GraphKey graph_key_of(const StepInputs& step, const StepOutputs& outputs,
                       const BatchExtent& extent) {
-  GraphKey kind;
+  GraphKey key;
   constexpr int32_t kMaxPositions = 1 << 29;
   const auto n_wanted = static_cast<int32_t>(step.wanted_rows.size());
-  kind.capturable = extent.prefill_rows == 0 && extent.n_rows <= kMaxGraphRows &&
-                    n_wanted <= kMaxGraphRows && extent.positions <= kMaxPositions;
-  kind.pass = step.pass;
-  kind.n_rows = extent.n_rows;
-  kind.n_sequences = extent.n_sequences;
-  kind.n_slices = extent.n_slices;
-  kind.n_wanted = n_wanted;
-  kind.n_logits = outputs.logits.rows;
-  kind.n_top = outputs.top.rows;
-  kind.top_count = outputs.top.count;
-  kind.selected_count = outputs.selected.count;
-  kind.sums = outputs.sums != nullptr;
-  kind.chooses = outputs.chosen != nullptr;
-  kind.async_token = !step.async_from.empty();
-  kind.sequence_rows = extent.sequence_rows;
-  kind.runs = extent.runs;
-  kind.decode_rows = extent.decode_rows;
-  kind.positions = kind.capturable ? widened(extent.positions) : extent.positions;
-  return kind;
+  key.capturable = extent.prefill_rows == 0 && extent.n_rows <= kMaxGraphRows &&
+                   n_wanted <= kMaxGraphRows && extent.positions <= kMaxPositions;
+  key.pass = step.pass;
+  key.n_rows = extent.n_rows;
+  key.n_sequences = extent.n_sequences;
+  key.n_slices = extent.n_slices;
+  key.n_wanted = n_wanted;
+  key.n_logits = outputs.logits.rows;
+  key.n_top = outputs.top.rows;
+  key.top_count = outputs.top.count;
+  key.selected_count = outputs.selected.count;
+  key.sums = outputs.sums != nullptr;
+  key.chooses = outputs.chosen != nullptr;
+  key.async_token = !step.async_from.empty();
+  key.sequence_rows = extent.sequence_rows;
+  key.runs = extent.runs;
+  key.decode_rows = extent.decode_rows;
+  key.positions = key.capturable ? widened(extent.positions) : extent.positions;
+  return key;
 }
 
-CudaGraphCache::Entry* CudaGraphCache::find(const GraphKey& kind) {
-  if (!kind.capturable) return nullptr;
-  if (entries_.size() >= kMaxGraphs && !entries_.contains(kind)) {
+CudaGraphCache::Entry* CudaGraphCache::find(const GraphKey& key) {
+  if (!key.capturable) return nullptr;
+  if (entries_.size() >= kMaxGraphs && !entries_.contains(key)) {
     entries_.erase(std::ranges::min_element(
         entries_, {}, [](const auto& entry) { return entry.second.last_use; }));
   }
-  Entry& entry = entries_[kind];
+  Entry& entry = entries_[key];
   entry.last_use = ++uses_;
   return &entry;
 }
 
 void CudaGraphCache::forget() {
-  for (auto& [kind, entry] : entries_) {
+  for (auto& [key, entry] : entries_) {
     entry.seen = false;
     entry.graph.reset();
   }

@@ -1,4 +1,4 @@
-// Which steps are the same sequence of launches, and those sequences once they are recorded.
+// Decides which steps issue the same sequence of launches, and keeps the captured graphs.
 #ifndef CHIMERE_KERNELS_CUDA_CUDA_GRAPH_CACHE_H_
 #define CHIMERE_KERNELS_CUDA_CUDA_GRAPH_CACHE_H_
 
@@ -15,10 +15,12 @@
 
 namespace chimere::kernels::cuda {
 
-/// Steps of one kind differ in what lies in memory alone.
+/// Steps with equal keys issue the same launches with the same arguments; only memory contents
+/// differ.
 struct GraphKey {
-  bool capturable = false;   ///< few rows, none of them of a chunk
-  bool interleaved = false;  ///< in the midst of another step: its arrays lie elsewhere
+  bool capturable = false;  ///< few rows, none of them prefill rows
+  /// Runs between the layers of another step, with step arrays of its own.
+  bool interleaved = false;
   int32_t pass = 0;
   int32_t n_rows = 0;
   int32_t n_sequences = 0;
@@ -34,7 +36,7 @@ struct GraphKey {
   int32_t sequence_rows = 0;  ///< those of BatchExtent
   int32_t runs = 0;
   int32_t decode_rows = 0;
-  int32_t positions = 0;  ///< as launches are made for: at least those of the step
+  int32_t positions = 0;  ///< that launches cover: at least those of the step
 
   auto operator<=>(const GraphKey&) const = default;
 };
@@ -45,16 +47,16 @@ GraphKey graph_key_of(const StepInputs& step, const StepOutputs& outputs,
 class CudaGraphCache {
  public:
   struct Entry {
-    bool seen = false;                         ///< its first step made what is made at first use
-    std::vector<WeightView> embedding_tables;  ///< where its tokens are looked up
-    std::unique_ptr<Graph> graph;              ///< nullptr: not recorded
+    bool seen = false;  ///< a first step ran, and with it all lazy initialisation
+    std::vector<WeightView> embedding_tables;  ///< embedding tables that the step reads
+    std::unique_ptr<Graph> graph;              ///< nullptr: not captured yet
     uint64_t last_use = 0;
   };
 
-  /// nullptr if steps of this kind are not recorded. When there are too many kinds, the one that
-  /// was used longest ago is forgotten; entries found earlier are void then.
-  Entry* find(const GraphKey& kind);
-  /// Addresses have changed: nothing recorded is good any more.
+  /// nullptr if steps with this key cannot be captured. When the cache is full, the least recently
+  /// used entry is dropped, which invalidates pointers returned earlier.
+  Entry* find(const GraphKey& key);
+  /// Drops all graphs, because addresses in them have changed.
   void forget();
 
  private:

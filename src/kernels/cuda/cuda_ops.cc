@@ -33,12 +33,13 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// Ops::kv_layout(), more than the CPU's: pages as ref's, written by this back end's own chunk
-/// arithmetic, of which the sums within a tensor core differ between kinds of GPUs.
+/// Ops::kv_layout(). Differs from the CPU's: the pages equal ref's, but prefill rows are computed
+/// with this back end's arithmetic, whose sums within a tensor core differ between GPU
+/// architectures.
 uint32_t kv_layout_of(const DeviceFacts& facts) {
   const auto own = static_cast<uint32_t>(facts.own_capability);
   const auto chosen = static_cast<uint32_t>(facts.compute_capability);
-  // A GPU that stands for another kind has the sums of neither.
+  // A GPU under another profile matches neither architecture.
   return 0x20000U + chosen + (chosen == own ? 0U : 0x400U * own);
 }
 
@@ -74,7 +75,7 @@ class CudaOps final : public Ops {
                      const std::function<void()>& pass) override;
   Result<StepOutputs> wait_for_step() override;
   Status interleaved_step(const std::function<void()>& steps) override;
-  /// Experts of the host are on their way to the GPU while a step with prefill rows runs.
+  /// Uploads of host experts use the side stream throughout a step with prefill rows.
   bool can_interleave() const override { return !host_experts_.any(); }
   bool supports_overlap() const override { return !tables_.empty(); }
   Status prepare_table(const WeightView& table) override;
@@ -117,7 +118,7 @@ class CudaOps final : public Ops {
                const ExpertWeights* shared, const float* shared_gate, MatrixView y) override;
 
  private:
-  /// Rows of a product's operands, by class.
+  /// The rows of a product's operands, by class.
   const RowClasses& rows() const {
     return pass_.selected ? arrays().wanted_rows() : arrays().all_rows();
   }
@@ -125,11 +126,11 @@ class CudaOps final : public Ops {
   const StepArrays& arrays() const { return all_arrays_[pass_.interleaved ? 1 : 0]; }
   /// Memory for rounded rows.
   RoundedRows rounded_for(int64_t rows, int64_t n);
-  /// x rounded, all rows: what is there already if x has not changed since.
+  /// All rows of x rounded; reuses the last result if x has not changed since.
   RoundedRows rounded(ConstMatrixView x);
-  /// The prefill rows of x as f16, likewise.
+  /// The prefill rows of x as f16; reuses the last result likewise.
   HalfRows halves(ConstMatrixView x);
-  /// An op has written activations that the rounded ones may have been made of.
+  /// Call after an op has written activations, which invalidates their rounded copies.
   void forget_rounded() { pass_.rounded_of = pass_.halves_of = nullptr; }
   bool ok(const Status& status);
   const float* rope_rows(const AttentionShape& shape);
@@ -137,39 +138,40 @@ class CudaOps final : public Ops {
 
   Device& device_;
   Stream& stream_;
-  std::unique_ptr<Ops> host_ops_;  ///< decodes rows of the embedding table
+  std::unique_ptr<Ops> host_ops_;  ///< decodes embedding rows
   WeightStore weights_;
-  std::array<StepArrays, 2> all_arrays_;  ///< of a step, and of those in its interrupts
+  std::array<StepArrays, 2> all_arrays_;  ///< of a step, and of the steps interleaved with it
   CudaGraphCache graph_cache_;
   std::map<const ExpertWeights*, ExpertTable> experts_;
   HostExperts host_experts_;
-  int host_expert_layers_left_;  ///< to be placed
+  int host_expert_layers_left_;  ///< layers still to be placed
   const uint32_t* codebook_ = nullptr;
 
-  Scratch scratch_;           ///< of one op
+  Scratch scratch_;           ///< used by one op at a time
   Scratch rounded_;           ///< rounded activations of pass_.rounded_of
   Scratch halves_;            ///< activations of pass_.halves_of as f16
-  Scratch barrier_counters_;  ///< zeros between ops
+  Scratch barrier_counters_;  ///< zero between ops
   Scratch rope_;              ///< rotations of the step's rows
   std::vector<std::pair<std::pair<int, float>, const double*>> frequencies_;
   struct StagedRows {
     std::unique_ptr<Pinned> memory;
     size_t bytes = 0;
   };
-  std::vector<StagedRows> embeddings_;  ///< of the step's tokens, of each table that it asks for
-  /// What a step gives, in the host's memory.
+  /// The step's embedding rows, one entry per table that it reads.
+  std::vector<StagedRows> embeddings_;
+  /// An output of a step, in host memory.
   class Output {
    public:
-    /// Queues the copy; where it will be, nullptr for nothing. Errors: kOutOfMemory.
+    /// Submits the copy. Returns the destination, nullptr for zero bytes. Errors: kOutOfMemory.
     Result<uint8_t*> fetch(Device& device, const void* from, size_t bytes);
 
    private:
     std::unique_ptr<Pinned> memory_;
     size_t bytes_ = 0;
   };
-  /// A step that nobody has waited for, or the place for one.
+  /// A launched step that has not been waited for.
   struct InFlight {
-    StepOutputs outputs;  ///< in the host's memory
+    StepOutputs outputs;  ///< pointers to host memory
     Output logits;
     Output top;
     Output selected;
@@ -181,21 +183,22 @@ class CudaOps final : public Ops {
                     const std::function<void()>& pass);
   Status fetch_outputs(const StepOutputs& outputs, InFlight& to);
 
-  std::array<InFlight, 2> in_flight_;                      ///< their marks are their numbers
-  int first_ = 0;                                          ///< the one to be waited for first
-  int launched_ = 0;                                       ///< how many there are
-  std::map<const void*, std::unique_ptr<Pinned>> tables_;  ///< by where they lie in the file
+  std::array<InFlight, 2> in_flight_;  ///< entry i uses the stream's mark i
+  int first_ = 0;                      ///< the entry that wait_for_step() takes next
+  int launched_ = 0;                   ///< entries in use
+  /// Embedding tables, by their address in the file.
+  std::map<const void*, std::unique_ptr<Pinned>> tables_;
 
-  /// The pass that is being asked for.
+  /// State of the pass that is being submitted.
   struct PassState {
     explicit PassState(bool of_interleaved = false) : interleaved(of_interleaved) {}
 
-    bool interleaved;  ///< another one
+    bool interleaved;  ///< the pass runs between the layers of another step
     Status status;
     bool selected = false;
     const float* rounded_of = nullptr;
     const float* halves_of = nullptr;
-    int rope_dims = 0;  ///< that rope_ holds of this step; 0: nothing
+    int rope_dims = 0;  ///< rope_dims of the table in rope_; 0: not filled yet
     float rope_base = 0;
     const int32_t* async_token_from = nullptr;
     std::vector<WeightView> embedding_tables;
@@ -230,12 +233,12 @@ Status CudaOps::place_experts(std::span<ExpertWeights> experts, ExpertWeights* s
 }
 
 Status CudaOps::prepare_table(const WeightView& table) {
-  // Experts of the host are computed by threads that the host needs while a step is in flight.
+  // Host experts run on the thread pool, which the host itself uses while a step is in flight.
   const bool unused = host_experts_.any() || !embeds_on_gpu(table.type);
   if (unused || tables_.contains(table.data)) return {};
   const auto bytes = static_cast<size_t>(table.bytes());
   auto memory = device_.pinned(bytes);
-  if (!memory.ok()) return {};  // tokens are not fed
+  if (!memory.ok()) return {};  // without pinned memory there is no overlap scheduling
   std::memcpy((*memory)->data(), table.data, bytes);
   tables_.emplace(table.data, *std::move(memory));
   return {};
@@ -244,12 +247,12 @@ Status CudaOps::prepare_table(const WeightView& table) {
 Status CudaOps::launch_step(const StepInputs& step, const StepOutputs& outputs,
                             const std::function<void()>& pass) {
   Status queued = queue_step(step, outputs, pass);
-  // Steps in its interrupts have come and gone.
+  // Steps interleaved with this one have been completed.
   const int number = (first_ + launched_) % 2;
   InFlight& in_flight = in_flight_[static_cast<size_t>(number)];
   if (queued.ok()) queued = fetch_outputs(outputs, in_flight);
   if (!queued.ok()) {
-    (void)stream_.synchronize();  // what was queued reads memory that the next step writes
+    (void)stream_.synchronize();  // submitted work reads memory that the next step writes
     return queued;
   }
   stream_.mark(number);
@@ -270,7 +273,7 @@ Status CudaOps::interleaved_step(const std::function<void()>& steps) {
   PassState outer = std::exchange(pass_, PassState(true));
   steps();
   pass_ = std::move(outer);
-  // These lie where the other steps' have been.
+  // The interleaved steps have overwritten this memory.
   forget_rounded();
   pass_.rope_dims = 0;
   pass_.embedding_tables.clear();
@@ -283,11 +286,11 @@ Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
   pass_ = PassState(pass_.interleaved);
   pass_.async_token_from = step.async_from.empty() ? nullptr : step.async_token_from;
   CHIMERE_CHECK_OK(arrays().upload(step));
-  GraphKey kind = graph_key_of(step, outputs, arrays().batch().extent);
-  kind.interleaved = pass_.interleaved;
-  arrays().widen(kind.positions);
-  if (arrays().all_rows().chunk.count > 0) host_experts_.begin_chunks();
-  CudaGraphCache::Entry* const entry = graph_cache_.find(kind);
+  GraphKey key = graph_key_of(step, outputs, arrays().batch().extent);
+  key.interleaved = pass_.interleaved;
+  arrays().widen(key.positions);
+  if (arrays().all_rows().prefill.count > 0) host_experts_.begin_prefill();
+  CudaGraphCache::Entry* const entry = graph_cache_.find(key);
   if (entry == nullptr || !entry->seen) {
     pass();
     if (entry != nullptr) {
@@ -338,7 +341,7 @@ Status CudaOps::stage_embedding(size_t place, const WeightView& table,
                                 std::span<const int32_t> tokens) {
   if (embeddings_.size() <= place) embeddings_.resize(place + 1);
   StagedRows& staged = embeddings_[place];
-  // Recorded steps copy from this memory, so that it is made for the largest of them.
+  // Captured steps copy from this memory, so it is allocated for the largest of them.
   const size_t rows = std::max(tokens.size(), static_cast<size_t>(kMaxGraphRows));
   const size_t bytes = rows * static_cast<size_t>(table.n_in) * sizeof(float);
   if (bytes > staged.bytes) {
@@ -384,7 +387,7 @@ void CudaOps::select_rows(ConstMatrixView x, std::span<const int32_t> /*rows*/, 
 }
 
 void CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) {
-  // Rounded rows are those of a whole matrix.
+  // Rounded rows must belong to a whole matrix.
   if (y.cols % kActivationBlock != 0 || y.cols != y.stride) {
     forget_rounded();
     cuda::rms_norm(stream_, x, weight, eps, y, {});
@@ -398,7 +401,7 @@ void CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, Matrix
 }
 
 RoundedRows CudaOps::rounded_for(int64_t rows, int64_t n) {
-  // Tiles are for steps of few rows; those of prompts would only write them.
+  // Only steps of few rows read tiles; for prefill they would only be written.
   if (rows > kMaxGraphRows) {
     if (!ok(rounded_.resize(rounded_bytes(rows, n)))) return {};
     return rounded_rows_at(rounded_.data(), rows, n);
@@ -418,20 +421,20 @@ RoundedRows CudaOps::rounded(ConstMatrixView x) {
 HalfRows CudaOps::halves(ConstMatrixView x) {
   if (!ok(halves_.resize(half_rows_bytes(x.rows, x.cols)))) return {};
   const HalfRows to = half_rows_at(halves_.data(), x.rows, x.cols);
-  if (pass_.halves_of != x.data) half_rows(stream_, x, rows().chunk, to);
+  if (pass_.halves_of != x.data) half_rows(stream_, x, rows().prefill, to);
   pass_.halves_of = x.data;
   return to;
 }
 
 void CudaOps::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
-  const auto& [step, chunk] = rows();
+  const auto& [decode, prefill] = rows();
   const bool any = std::ranges::any_of(jobs, [](const auto& job) { return wants_rounded(job.w); });
-  const RoundedRows q = any && step.count > 0 ? rounded(x) : RoundedRows{};
-  const HalfRows h = any && chunk.count > 0 ? halves(x) : HalfRows{};
+  const RoundedRows q = any && decode.count > 0 ? rounded(x) : RoundedRows{};
+  const HalfRows h = any && prefill.count > 0 ? halves(x) : HalfRows{};
   if (!ok({})) return;
   const int multiprocessors = device_.facts().multiprocessors;
-  if (step.count > 0) linear_decode(stream_, multiprocessors, x, q, step, codebook_, jobs);
-  if (chunk.count > 0) linear_prefill(stream_, x, h, chunk, codebook_, jobs);
+  if (decode.count > 0) linear_decode(stream_, multiprocessors, x, q, decode, codebook_, jobs);
+  if (prefill.count > 0) linear_prefill(stream_, x, h, prefill, codebook_, jobs);
 }
 
 void CudaOps::gdn_conv(const BatchView& /*batch*/, const GdnShape& shape, const float* weight,
@@ -546,37 +549,38 @@ void CudaOps::route(ConstMatrixView logits, Routing routing) {
 
 void CudaOps::keep_top_p(Routing routing, std::span<const RowClass> /*classes*/, float top_p,
                          ExpertUse* use) {
-  const RowSet& step = rows().step;
-  if (step.count > 0) cuda::keep_top_p(stream_, routing, step, top_p, use);
+  const RowSet& decode = rows().decode;
+  if (decode.count > 0) cuda::keep_top_p(stream_, routing, decode, top_p, use);
 }
 
 void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                       const Routing& routing, const ExpertWeights* /*shared*/,
                       const float* shared_gate, MatrixView y) {
-  const auto& [step, chunk] = rows();
+  const auto& [decode, prefill] = rows();
   const bool on_host = host_experts_.has(experts);
   const ExpertTable& table = on_host ? host_experts_.table(experts) : experts_.at(experts.data());
   const bool in_halves = moe_prefill_takes_halves(table);
-  const RoundedRows q = step.count > 0 || !in_halves ? rounded(x) : RoundedRows{};
-  const HalfRows h = chunk.count > 0 && in_halves ? halves(x) : HalfRows{};
+  const RoundedRows q = decode.count > 0 || !in_halves ? rounded(x) : RoundedRows{};
+  const HalfRows h = prefill.count > 0 && in_halves ? halves(x) : HalfRows{};
   if (on_host) {
-    HostExperts::Call call = {x, q, h, step, chunk, routing, shared_gate, codebook_, nullptr, y};
+    HostExperts::Call call = {x,       q,           h,         decode,  prefill,
+                              routing, shared_gate, codebook_, nullptr, y};
     if (!ok(scratch_.resize(host_experts_.scratch_bytes(experts, call)))) return;
     call.scratch = scratch_.data();
     host_experts_.ffn(experts, call);
     return;
   }
   const int64_t bytes =
-      std::max(moe_decode_scratch_bytes(table, step.count, routing.n_used),
-               moe_prefill_scratch_bytes(table, chunk.count, routing.n_used, x.cols));
+      std::max(moe_decode_scratch_bytes(table, decode.count, routing.n_used),
+               moe_prefill_scratch_bytes(table, prefill.count, routing.n_used, x.cols));
   if (!ok(scratch_.resize(bytes))) return;
   uint8_t* const scratch = scratch_.data();
-  if (step.count > 0) {
-    moe_decode(stream_, device_.facts().multiprocessors, table, x, q, step, routing, shared_gate,
+  if (decode.count > 0) {
+    moe_decode(stream_, device_.facts().multiprocessors, table, x, q, decode, routing, shared_gate,
                codebook_, scratch, y);
   }
-  if (chunk.count > 0) {
-    moe_prefill(stream_, device_.facts().multiprocessors, table, x, q, h, chunk, routing,
+  if (prefill.count > 0) {
+    moe_prefill(stream_, device_.facts().multiprocessors, table, x, q, h, prefill, routing,
                 shared_gate, codebook_, scratch, y);
   }
 }

@@ -1,4 +1,4 @@
-// The op set on a GPU (or its emulator).
+// The op set on a GPU or on its emulator.
 #ifndef CHIMERE_KERNELS_CUDA_CUDA_OPS_H_
 #define CHIMERE_KERNELS_CUDA_CUDA_OPS_H_
 
@@ -13,29 +13,28 @@
 
 namespace chimere::kernels::cuda {
 
-/// How weights lie; no bit depends on it.
+/// Where and how weights are stored. Results do not depend on it.
 struct WeightPlacement {
-  int host_expert_layers = 0;  ///< whose routed experts stay in the host's memory (host_experts.h)
-  bool unpacked = false;       ///< on the GPU, as packed_type() has it
+  int host_expert_layers = 0;  ///< layers with routed experts in host memory (host_experts.h)
+  bool unpacked = false;       ///< store weights as packed_type() says, unpacked for speed
 };
 
-/// PendingToken, while weights are placed (before the first step), how many bytes of them the
-/// device has got so far; the last of these may be on their way.
+/// Called while weights are uploaded (before the first step) with the bytes submitted so far; the
+/// last of them may still be in flight.
 using OnUpload = std::function<void(int64_t bytes)>;
 
-/// Ops whose memory is the device's; they are called within run_step() alone. A step of few rows
-/// without chunks is recorded when its kind comes for the second time, and is one launch from then
-/// on.
+/// Ops on device memory; call them within run_step() only. A small step without prefill rows is
+/// captured as a CUDA graph when its GraphKey occurs for the second time, and is a single launch
+/// from then on.
 ///
-/// Decode rows have the bits of the CPU's. Prefill rows use tensor cores, with an order of sums
-/// that is their own (docs/numerics.md), so that states are not exchanged with the CPU's
+/// Decode rows have the bits of the CPU back end. Prefill rows use tensor cores with their own
+/// order of summation (docs/numerics.md), so states are not exchangeable with the CPU's
 /// (kv_layout()).
 ///
-/// The device and the pool (which packs weights, decodes rows of the embedding table and computes
-/// experts of the host) must outlive it, and so must the weights of those experts. Errors:
-/// kOutOfMemory, kIo.
+/// `device` and `pool` (which packs weights, decodes embedding rows and computes host experts) must
+/// outlive the result, and so must the weights of host experts. Errors: kOutOfMemory, kIo.
 Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool,
-                                           const WeightPlacement& places = {},
+                                           const WeightPlacement& placement = {},
                                            OnUpload on_upload = {});
 
 }  // namespace chimere::kernels::cuda

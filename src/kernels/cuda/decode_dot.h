@@ -1,7 +1,7 @@
-// Device code: the dot products of decode rows, with the bits of docs/numerics.md, rules 2 and 4. A
-// half warp computes one output: lane p of 16 is partial sum p and takes the scale groups (of float
-// weights, the elements) p, p + 16, ..., so that no sum crosses lanes before the tree of 16, and
-// the lanes of a half warp read neighbouring units of a plane.
+// Device code: dot products of decode rows, with the bits of docs/numerics.md, rules 2 and 4. A
+// half warp computes one output. Lane p of 16 holds partial sum p and takes scale groups (for float
+// weights, elements) p, p + 16, ...: no sum crosses lanes before the tree of 16, and neighbouring
+// lanes read neighbouring units of a plane.
 #ifndef CHIMERE_KERNELS_CUDA_DECODE_DOT_H_
 #define CHIMERE_KERNELS_CUDA_DECODE_DOT_H_
 
@@ -14,7 +14,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// Copies a type's codebook to shared memory. All threads of the block take part.
+/// Copies a type's codebook to shared memory. All threads of the block.
 __device__ __forceinline__ void load_codebook(DType type, const uint32_t* all, uint32_t* shared) {
   const CodebookPlace place = codebook_place(type);
   if (place.words == 0) return;
@@ -24,7 +24,8 @@ __device__ __forceinline__ void load_codebook(DType type, const uint32_t* all, u
   __syncthreads();
 }
 
-/// What rule 4 adds to a sum for one scale group: fma(dot, scale, .), then fma(minimum, sum, .).
+/// What rule 4 adds to a sum for one scale group: fma(dot, scale, acc), then fma(minimum, sum,
+/// acc).
 struct GroupTerms {
   float dot;
   float scale;
@@ -32,7 +33,7 @@ struct GroupTerms {
   float sum;
 };
 
-/// Of a group whose dot product with x is `dot`; its integers are kExcess too large.
+/// The terms of a group whose dot product with x is `dot`; its integers are kExcess too large.
 template <int kGroup, bool kMinimum, int kExcess>
 __device__ __forceinline__ GroupTerms group_terms(int dot, const Group<kGroup>& group,
                                                   const RoundedBlock& block, int g) {
@@ -46,7 +47,7 @@ __device__ __forceinline__ GroupTerms group_terms(int dot, const Group<kGroup>& 
   return terms;
 }
 
-/// The dot product of a group's integers with those of x that begin at `q`.
+/// Dot product of a group's integers with those of x that begin at `q`.
 template <int kGroup>
 __device__ __forceinline__ int group_dot(const Group<kGroup>& group, const int8_t* q) {
   int dot = 0;
@@ -61,12 +62,13 @@ __device__ __forceinline__ int group_dot(const Group<kGroup>& group, const int8_
   return dot;
 }
 
-/// Types whose integers with their excess are nibbles, or (IQ3_S) twice nibbles.
+/// Types whose integers, with their excess, are nibbles or (IQ3_S) twice nibbles.
 constexpr bool has_plain_nibbles(DType t) {
   return t == DType::kQ4_0 || t == DType::kQ4_1 || t == DType::kQ4_K || t == DType::kIQ3_S_UNPACKED;
 }
 
-/// The dot product of 32 nibbles with x: the high ones are left where they are, 16 times as large.
+/// Dot product of 32 nibbles with x. High nibbles are not shifted, so their sum is 16 times too
+/// large. kFactor: 1, or 2 for values of twice the nibble.
 template <int kFactor>
 __device__ __forceinline__ int nibble_dot(const uint4& nibbles, const int8_t* q) {
   const uint4 first = reinterpret_cast<const uint4*>(q)[0];
@@ -82,7 +84,7 @@ __device__ __forceinline__ int nibble_dot(const uint4& nibbles, const int8_t* q)
   return kFactor * low + (high >> (kFactor == 2 ? 3 : 4));
 }
 
-/// The terms of a group as it is stored, with the row of x whose integers begin at `q`.
+/// The terms of a group as loaded, with the row of x whose integers begin at `q`.
 template <DType kType>
 __device__ __forceinline__ GroupTerms stored_terms(const typename Codec<kType>::Raw& raw,
                                                    const uint32_t* codebook, const int8_t* q,
@@ -106,26 +108,26 @@ __device__ __forceinline__ float add_terms(const GroupTerms& terms, float acc) {
   return acc;
 }
 
-/// A rounded row that a product reads.
+/// A quantised activation row.
 struct RoundedRow {
   const int8_t* q;
   const RoundedBlock* blocks;
 };
 
-/// Row `row` of rows of 32 * blocks activations.
+/// Row `row` of `rows`, each of 32 * blocks activations.
 __device__ __forceinline__ RoundedRow rounded_row(const RoundedRows& rows, int64_t row,
                                                   int blocks) {
   return {rows.q + row * blocks * 32, rows.blocks + row * blocks};
 }
 
-/// The partial sums of kPairs dot products, of the packed row w[i] and the rounded row x[i], all as
-/// long. Waits for the previous kernel behind the first loads of weights.
+/// Partial sums of kPairs dot products, of packed row w[i] and quantised row x[i], all of one
+/// length. Waits for the previous kernel after issuing the first weight loads.
 template <DType kType, int kPairs>
 __device__ __forceinline__ void integer_partials(const PackedRow (&w)[kPairs], int lane,
                                                  const RoundedRow (&x)[kPairs],
                                                  const uint32_t* codebook, float (&acc)[kPairs]) {
   using C = Codec<kType>;
-  // Groups whose loads are in flight together: what 64 registers hold.
+  // Groups whose loads are in flight together: as many as fit in 64 registers.
   constexpr int kFit = sizeof(typename C::Raw) <= 24 ? 4 : 2;
   constexpr int kAtOnce = kPairs >= kFit ? 1 : kFit / kPairs;
   const int groups = w[0].blocks * (32 / C::kGroup);
@@ -157,9 +159,9 @@ __device__ __forceinline__ void integer_partials(const PackedRow (&w)[kPairs], i
   }
 }
 
-/// The partial sums of one dot product by a whole warp, for matrices with too few outputs to fill a
-/// GPU by half warps: lanes p and p + 16 take the groups of partial sum p in turn, and lane p adds
-/// what both have found. The sums are in lanes 0 to 15. Waits as integer_partials() does.
+/// Partial sums of one dot product by a whole warp, for matrices with too few outputs to fill a GPU
+/// by half warps. Lanes p and p + 16 alternate in taking the groups of partial sum p, and lane p
+/// adds the terms of both in order. The sums end in lanes 0 to 15. Waits like integer_partials().
 template <DType kType>
 __device__ __forceinline__ float integer_partial_of_warp(const PackedRow& w, int lane,
                                                          const RoundedRow& x,
@@ -207,7 +209,7 @@ __device__ __forceinline__ float float_weight(const uint8_t* row, int i) {
   return kType == DType::kF16 ? f16_bits_to_f32(bits) : __uint_as_float(bits << 16U);
 }
 
-/// The partial sums of a row of a float type with kRows rows of n elements that are not rounded.
+/// Partial sums of a float weight row with kRows unquantised rows of n elements.
 template <DType kType, int kRows>
 __device__ __forceinline__ void float_partials(const uint8_t* w, int n, int lane,
                                                const float* const (&x)[kRows],

@@ -1,6 +1,7 @@
-// Device code: integer_partials() of one packed row and several rounded ones. A group is decoded
-// once for all of them. The type is asked for at each group instead of having a loop for each: the
-// multiplications outweigh that, and twenty loops of eight rows would be most of the program.
+// Device code: integer_partials() of one packed row with several quantised rows. Each group is
+// decoded once for all of them. The type is switched on per group instead of per loop: the
+// multiplications dominate, and one loop per type, unrolled over eight rows, would be most of the
+// program's code.
 #ifndef CHIMERE_KERNELS_CUDA_DECODE_ROWS_H_
 #define CHIMERE_KERNELS_CUDA_DECODE_ROWS_H_
 
@@ -9,7 +10,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// acc[r] += the products of scale group g with the rows rows[r] of x.
+/// acc[r] += the product of scale group g and row rows[r] of x.
 template <int kGroup, bool kMinimum, int kRows>
 __device__ __forceinline__ void add_group_of_rows(const Group<32>& decoded, int blocks, int g,
                                                   const RoundedRows& x, const int (&rows)[kRows],
@@ -29,7 +30,7 @@ __device__ __forceinline__ void add_group_of_rows(const Group<32>& decoded, int 
   }
 }
 
-/// The partial sums of a packed row's dot products with the rows rows[r] of x.
+/// Partial sums of a packed row's dot products with rows rows[r] of x.
 template <int kRows>
 __device__ __forceinline__ void integer_partials_of_rows(DType type, const PackedRow& w, int lane,
                                                          const RoundedRows& x,

@@ -1,5 +1,5 @@
 // Device code: tiles of decode rows' products on tensor cores (linear_tile.cu), by blocks of eight
-// warps. Warp w has the partial sums 2 w and 2 w + 1 of rule 4.
+// warps. Warp w computes partial sums 2 w and 2 w + 1 of rule 4.
 #ifndef CHIMERE_KERNELS_CUDA_DECODE_TILE_H_
 #define CHIMERE_KERNELS_CUDA_DECODE_TILE_H_
 
@@ -13,30 +13,30 @@ namespace chimere::kernels::cuda {
 
 inline constexpr int kTileWarps = 8;
 
-/// Rows of x that are a tile's columns: column c is row first + c of the row set, the last one
-/// again beyond its end (or, of tiles, what lies there: columns do not mix).
+/// The rows of x that are a tile's columns. Column c is row first + c of the row set; beyond the
+/// end, the last row is repeated (with tiled x, the memory there is read: columns do not mix).
 struct TileColumns {
   RoundedRows x;
   const int32_t* row_ids;
   int rows;
   int first;
-  int blocks;  ///< of 32, of a row
+  int blocks;  ///< blocks of 32 per row
 };
 
-/// The columns of a block's tiles in its shared memory, laid out as RoundedRows' tiles are.
+/// The columns of a block's tiles in shared memory, laid out like RoundedRows' tiles.
 struct StagedColumns {
   const int8_t* q;
   const RoundedBlock* of_blocks;
   int blocks;
 };
 
-/// A warp's sums: of partial sum 2 w + p, [row tile][element of the fragment].
+/// A warp's sums. p[p][row tile][element of the fragment] belongs to partial sum 2 w + p.
 template <int kRowTiles>
 struct TileSums {
   float p[2][kRowTiles][4];
 };
 
-/// What a lane holds of 32 elements of eight rows of x.
+/// A lane's fragment of 32 elements of eight rows of x.
 struct ColumnFragment {
   uint2 q;
   RoundedBlock blocks[2];  ///< of columns 2 part and 2 part + 1
@@ -77,12 +77,12 @@ __device__ __forceinline__ ColumnFragment load_columns(const StagedColumns& x, i
   return f;
 }
 
-// 1.5 * 2^23: a sum of products that begins there is, as bits, a float that much larger. Its
-// magnitude is below 2^21 (32 * 128 * 127), so that the float's subtraction is exact.
+// 1.5 * 2^23. An integer sum that starts at these bits is, read as a float, kDotBias plus the sum:
+// the magnitude is below 2^21 (32 * 128 * 127), so the float subtraction is exact.
 inline constexpr float kDotBias = 12582912.0F;
 inline constexpr int32_t kDotBiasBits = 0x4B400000;
 
-/// acc takes a scale group: c as the tensor core leaves it, begun at kDotBiasBits.
+/// Adds a scale group to acc. c: the tensor core's result, accumulated from kDotBiasBits.
 template <bool kMinimum>
 __device__ __forceinline__ void add_dots(const int32_t (&c)[4], const float (&scale)[2],
                                          const float (&minimum)[2], const float (&d)[2],
@@ -95,7 +95,7 @@ __device__ __forceinline__ void add_dots(const int32_t (&c)[4], const float (&sc
   }
 }
 
-/// The sums of all groups of this warp. Weight row i of the tile is at weights + i * stride.
+/// The sums of all groups of this warp. Weight row i of the tile begins at weights + i * stride.
 template <DType kType, int kRowTiles, class Columns>
 __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride, const Columns& x,
                                               const uint32_t* codebook, TileSums<kRowTiles>& sums) {
@@ -108,7 +108,8 @@ __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride
   for (int begin = 0; begin < x.blocks; begin += 2 * kTileWarps) {
 #pragma unroll
     for (int u = 0; u < 2; ++u) {
-      // Of groups of 32, partial sum 2 w + u; of groups of 16, both of the warp's.
+      // Groups of 32: the block of partial sum 2 w + u. Groups of 16: a block with both sums'
+      // groups.
       const int block = begin + (F::kHalves == 1 ? 2 * warp + u : kTileWarps * u + warp);
       if (block >= x.blocks) break;
       ColumnFragment columns[kRowTiles];
@@ -121,7 +122,7 @@ __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride
       }
 #pragma unroll
       for (int half = 0; half < F::kHalves; ++half) {
-        // A half's product has zeros in the place of the other half.
+        // The product of one half has zeros in place of the other half.
         const bool mine = F::kHalves == 1 || part / 2 == half;
         const uint32_t a[4] = {mine ? w[0].q[0] : 0, mine ? w[1].q[0] : 0, mine ? w[0].q[1] : 0,
                                mine ? w[1].q[1] : 0};
@@ -150,10 +151,10 @@ __device__ __forceinline__ void multiply_tile(const uint8_t* weights, int stride
   }
 }
 
-/// Shows all partial sums of the block to all of its threads, in `memory`, which may be the
-/// weights': kPartials of kTileStride floats for each column. Behind a barrier.
+/// Writes all partial sums of the block to shared `memory`, which may be that of the weights:
+/// kPartials of kTileStride floats per column. Synchronises the block before and after.
 template <int kRowTiles>
-__device__ __forceinline__ void show_sums(const TileSums<kRowTiles>& sums, float* memory) {
+__device__ __forceinline__ void share_sums(const TileSums<kRowTiles>& sums, float* memory) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   __syncthreads();
@@ -172,7 +173,7 @@ __device__ __forceinline__ void show_sums(const TileSums<kRowTiles>& sums, float
   __syncthreads();
 }
 
-/// The tree of 16 of output `output` of column `column` of what show_sums() shows.
+/// The tree of 16 for output `output` of column `column`, from memory written by share_sums().
 template <int kRowTiles>
 __device__ __forceinline__ float sum_of(const float* memory, int column, int output) {
   float s[kPartials];

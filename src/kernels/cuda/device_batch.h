@@ -1,4 +1,4 @@
-// A step on a device: where its arrays lie, and what the shapes of launches depend on.
+// A step on a device: the addresses of its arrays, and the sizes that launch shapes depend on.
 #ifndef CHIMERE_KERNELS_CUDA_DEVICE_BATCH_H_
 #define CHIMERE_KERNELS_CUDA_DEVICE_BATCH_H_
 
@@ -7,7 +7,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// A step is covered by launches made for an extent that is nowhere smaller.
+/// Launches made for an extent cover every step whose extent is nowhere larger.
 struct BatchExtent {
   int32_t n_rows = 0;
   int32_t n_sequences = 0;
@@ -15,7 +15,7 @@ struct BatchExtent {
   int32_t sequence_rows = 0;  ///< most rows of a sequence
   int32_t runs = 0;           ///< most runs of slices of one class in a sequence
   int32_t decode_rows = 0;    ///< most rows of a slice of decode rows
-  int32_t prefill_rows = 0;   ///< most rows of a chunk
+  int32_t prefill_rows = 0;   ///< most rows of a slice of prefill rows
   int32_t positions = 0;      ///< most positions that a row sees
 
   bool operator==(const BatchExtent&) const = default;

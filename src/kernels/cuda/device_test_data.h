@@ -1,4 +1,4 @@
-// Devices to run kernels on in tests, and data that lies on them.
+// Devices for tests, and data in their memory.
 #ifndef CHIMERE_KERNELS_CUDA_DEVICE_TEST_DATA_H_
 #define CHIMERE_KERNELS_CUDA_DEVICE_TEST_DATA_H_
 
@@ -18,13 +18,13 @@ struct TestDevice {
   std::unique_ptr<Device> device;
 };
 
-/// The emulator in both orders of threads; with `--device=gpu` on the program's command line
-/// (ctest's label gpu) the first GPU instead. Never empty: without a GPU the program has ended
-/// with the exit status that ctest takes for "skipped". `--cuda-profile=NAME` gives them a profile.
+/// The emulator in both thread orders; with `--device=gpu` on the command line (ctest label gpu)
+/// the first GPU instead. Never empty: without a GPU the program exits before with ctest's status
+/// for "skipped". `--cuda-profile=NAME` selects a profile.
 const std::vector<TestDevice>& devices();
 
-/// Memory of a device that a test fills and reads. A copy of the device's bytes is made at each
-/// read, so that the emulator and a GPU behave alike.
+/// Device memory that a test fills and reads. Each read copies the bytes to the host, so that the
+/// emulator and a GPU behave alike.
 template <typename T>
 class OnDevice {
  public:
@@ -35,7 +35,7 @@ class OnDevice {
   OnDevice(Device& device, const std::vector<T>& values)
       : OnDevice(device, std::span<const T>(values)) {}
   OnDevice(OnDevice&&) noexcept = default;
-  /// Waits: memory that kernels still use must not go.
+  /// Waits for the stream: kernels may still use the memory.
   ~OnDevice() {
     if (range_ != nullptr) expect_ok(device_.stream().synchronize());
   }
@@ -58,7 +58,7 @@ class OnDevice {
   std::unique_ptr<MemoryRange> range_;
 };
 
-/// Ends the test program with a message; for what can only fail where the machine is at fault.
+/// Exits with a message on failure, for operations that can only fail because of the machine.
 std::unique_ptr<MemoryRange> take_or_end(Device& device, size_t bytes);
 void ok_or_end(const Status& status);
 
@@ -71,7 +71,7 @@ void OnDevice<T>::expect_ok(const Status& status) {
   ok_or_end(status);
 }
 
-/// A matrix of batch_test_data.h on a device.
+/// A kernels::test::Matrix in device memory.
 class DeviceMatrix {
  public:
   DeviceMatrix(Device& device, const kernels::test::Matrix& m)

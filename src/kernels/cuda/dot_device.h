@@ -1,4 +1,4 @@
-// Rule 2 of docs/numerics.md by half warps.
+// Device code: rule 2 of docs/numerics.md by half warps.
 #ifndef CHIMERE_KERNELS_CUDA_DOT_DEVICE_H_
 #define CHIMERE_KERNELS_CUDA_DOT_DEVICE_H_
 
@@ -7,8 +7,8 @@
 
 namespace chimere::kernels::cuda {
 
-/// dot16 of x and y, n elements (a multiple of 16) in shared memory, by each half warp for itself:
-/// its 16 lanes give the same x, y and all get the result. All lanes of the warp take part.
+/// dot16 of x and y, n elements (a multiple of 16) in shared memory, once per half warp: its 16
+/// lanes pass the same x and y, and all get the result. All lanes of the warp take part.
 __device__ __forceinline__ float half_warp_dot16(const float* x, const float* y, int n) {
   float s = 0;
   for (int i = static_cast<int>(threadIdx.x) % 16; i < n; i += 16) s = fmaf(x[i], y[i], s);

@@ -1,6 +1,6 @@
-// Rows of a table in the file's own formats, decoded element by element with the operations of
-// quant::decode(). A block brings its piece of a row, which may lie behind the bus, into shared
-// memory first, so that each byte comes once.
+// Rows of an embedding table in the file's own formats, decoded element by element with the
+// operations of quant::decode(). A block first copies its part of a row to shared memory, so that
+// each byte crosses the bus (if the table is in host memory) once.
 #include "kernels/cuda/codec.h"
 #include "kernels/cuda/embed_tokens_args.h"
 #include "kernels/cuda/language.h"
@@ -12,13 +12,13 @@ namespace chimere::kernels::cuda {
 
 namespace {
 
-/// Two bytes wherever they lie.
+/// Loads two bytes from any address.
 __device__ __forceinline__ uint16_t half_at(const uint8_t* p) {
   return static_cast<uint16_t>(p[0] | static_cast<uint32_t>(p[1]) << 8U);
 }
 __device__ __forceinline__ float f16_at(const uint8_t* p) { return widen_f16(half_at(p)); }
 
-/// Element j of a block of 32 that keeps its low half in low nibbles.
+/// Element j of a block of 32 whose first half is stored in low nibbles.
 __device__ __forceinline__ int nibble_of(const uint8_t* qs, int j) {
   return (qs[j & 15] >> (j < 16 ? 0 : 4)) & 15;
 }
@@ -26,14 +26,14 @@ __device__ __forceinline__ int fifth_bit(const uint8_t* qh, int j) {
   return ((qh[j / 8] >> (j % 8)) & 1) << 4;
 }
 
-/// Entry q of the value table of a type.
+/// Entry q of a type's value table.
 template <DType kType>
 __device__ __forceinline__ float table_value(int q) {
   const uint32_t value = table_values<kType>(static_cast<uint32_t>(q)) & 0xFFU;
   return static_cast<float>(static_cast<int8_t>(value));
 }
 
-/// The scale and the minimum of sub-block s of Q4_K and Q5_K.
+/// Scale and minimum of sub-block s of Q4_K and Q5_K.
 __device__ __forceinline__ void scale_min(const uint8_t* scales, int s, int& scale, int& minimum) {
   const quant::ScaleMin both = quant::scale_min(scales, s);
   scale = both.scale;

@@ -1,5 +1,4 @@
-// Rows of the embedding table of tokens that lie on the device, where it was decided which they
-// are.
+// Embedding lookup for tokens that were chosen on the device and whose ids lie there.
 #ifndef CHIMERE_KERNELS_CUDA_EMBED_TOKENS_H_
 #define CHIMERE_KERNELS_CUDA_EMBED_TOKENS_H_
 
@@ -10,12 +9,12 @@
 
 namespace chimere::kernels::cuda {
 
-/// Whether embed_tokens() decodes tables of this type: all but the formats with grids of vectors.
+/// Whether embed_tokens() supports tables of this type: all but the formats with vector codebooks.
 bool embeds_on_gpu(DType type);
 
-/// y[r] = row tokens[places[r]] of the table, decoded to f32 with the bits of quant::decode(); row
-/// 0 where that token is -1. The table lies where kernels reach it, the host's pinned memory
-/// included; the rest on the device. One launch.
+/// y[r] = row tokens[places[r]] of the table (row 0 if that token is -1), decoded to f32 with the
+/// bits of quant::decode(). The table may lie in device or in pinned host memory; all else in
+/// device memory. One launch.
 void embed_tokens(Stream& stream, const WeightView& table, const int32_t* tokens,
                   const int32_t* places, MatrixView y);
 

@@ -9,9 +9,9 @@
 namespace chimere::kernels::cuda {
 
 inline constexpr int kEmbedThreads = 256;
-/// Elements of a row that a block decodes: whole blocks of every format.
+/// Elements that a block decodes: whole blocks of every format.
 inline constexpr int kEmbedPiece = 1024;
-/// Bytes that these take at most.
+/// Largest size of these elements in the file.
 inline constexpr int kEmbedPieceBytes = kEmbedPiece * 4;
 
 /// Grid: x pieces of a row, y rows.
@@ -19,11 +19,11 @@ struct EmbedTokensArgs {
   const uint8_t* table;  ///< rows one after the other, as in the file
   int64_t row_bytes;
   const int32_t* tokens;
-  const int32_t* places;  ///< [rows]: the row's token is tokens[places[row]]; -1 there stands for 0
+  const int32_t* places;  ///< [rows]: the row's token is tokens[places[row]]; token -1 reads row 0
   float* y;
   int64_t y_stride;
   int32_t n;            ///< elements of a row
-  int32_t piece_bytes;  ///< of kEmbedPiece elements
+  int32_t piece_bytes;  ///< bytes of kEmbedPiece elements
   DType type;
 };
 

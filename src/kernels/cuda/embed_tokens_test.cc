@@ -22,8 +22,8 @@ constexpr DType kTypes[] = {DType::kF32,  DType::kF16,    DType::kBF16,   DType:
                             DType::kQ2_K, DType::kQ3_K,   DType::kQ4_K,   DType::kQ5_K,
                             DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4};
 
-/// Any bytes: of 16-bit scales that are not numbers the bits are the GPU's own, so that these are
-/// drawn again.
+/// Random bytes. 16-bit scales that are NaN are drawn again, because the bits of a converted NaN
+/// depend on the GPU.
 std::vector<uint8_t> random_row(std::mt19937_64& random, DType type, int64_t n) {
   std::vector<uint8_t> row(static_cast<size_t>(row_bytes(type, n)));
   std::vector<float> decoded(static_cast<size_t>(n));
@@ -43,7 +43,7 @@ std::vector<uint8_t> random_row(std::mt19937_64& random, DType type, int64_t n) 
   return row;
 }
 
-TEST(CudaEmbedTokens, DecodeEveryFormatAsTheFileSaysIt) {
+TEST(CudaEmbedTokens, DecodesEveryFormatLikeQuantDecode) {
   const auto seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
@@ -82,11 +82,11 @@ TEST(CudaEmbedTokens, DecodeEveryFormatAsTheFileSaysIt) {
   }
 }
 
-TEST(CudaEmbedTokens, DecodeScalesThatAreNoNumbers) {
+TEST(CudaEmbedTokens, DecodesScalesThatAreNotNumbers) {
   const auto seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
-  constexpr int64_t n = 1280;  // a whole piece and a part of one
+  constexpr int64_t n = 1280;  // a whole piece and part of another
   for (const DType type : kTypes) {
     constexpr int64_t kTokens = 64;
     std::vector<uint8_t> table(static_cast<size_t>(kTokens * row_bytes(type, n)));
@@ -103,7 +103,7 @@ TEST(CudaEmbedTokens, DecodeScalesThatAreNoNumbers) {
                    {y.data(), kTokens, n, n});
       const std::vector<float> got = y.read();
       for (size_t i = 0; i < want.size(); ++i) {
-        // Which NaN it is may differ.
+        // The payload of a NaN may differ.
         if (std::isnan(want[i]) && std::isnan(got[i])) continue;
         ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(want[i]))
             << name << ", " << dtype_name(type) << ", element " << i;
@@ -112,7 +112,7 @@ TEST(CudaEmbedTokens, DecodeScalesThatAreNoNumbers) {
   }
 }
 
-TEST(CudaEmbedTokens, LeavesFormatsWithGridsToTheHost) {
+TEST(CudaEmbedTokens, DoesNotSupportFormatsWithVectorCodebooks) {
   for (const DType type : {DType::kIQ1_S, DType::kIQ2_XS, DType::kIQ3_S, DType::kF64}) {
     EXPECT_FALSE(embeds_on_gpu(type)) << dtype_name(type);
   }

@@ -1,7 +1,7 @@
-// Device code: 32 weights of a packed row as one lane of a tensor core's fragment sees them. The
-// four lanes of a row share the 32: lane `part` has elements 8 part .. 8 part + 7, in the places of
-// the fragment (ptx/integer_mma.h) that are elements 4 part .. and 16 + 4 part .. there. A dot
-// product does not depend on the order of its elements, as long as both operands have the same.
+// Device code: decodes 32 weights of a packed row to a tensor-core fragment. Four lanes share the
+// 32 weights: lane `part` gets elements 8 part .. 8 part + 7 in the fragment positions
+// (ptx/integer_mma.h) of elements 4 part .. and 16 + 4 part ... A dot product does not depend on
+// the order of its elements, as long as both operands use the same.
 #ifndef CHIMERE_KERNELS_CUDA_FRAGMENT_CODEC_H_
 #define CHIMERE_KERNELS_CUDA_FRAGMENT_CODEC_H_
 
@@ -9,7 +9,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// kHalves: scale groups of the 32 weights.
+/// kHalves: scale groups in the 32 weights.
 template <int kHalves>
 struct WeightFragment {
   uint32_t q[2];
@@ -17,7 +17,7 @@ struct WeightFragment {
   float minimum[kHalves];
 };
 
-/// The two groups of 16 of a block: the lanes of either half have decoded its scale.
+/// Sets both scales of a block with two groups of 16; each half's lanes have decoded one of them.
 __device__ __forceinline__ void put_halves(float scale, float minimum, bool has_minimum, int part,
                                            WeightFragment<2>& out) {
   const float other = __shfl_xor_sync(kFullWarp, scale, 2);
@@ -31,7 +31,7 @@ __device__ __forceinline__ void put_halves(float scale, float minimum, bool has_
   out.minimum[1] = part < 2 ? other_minimum : minimum;
 }
 
-/// Of any type: decodes the whole group and takes this lane's part. All lanes of the warp.
+/// Generic version: decodes the whole group and takes this lane's part. All lanes of the warp.
 template <DType kType>
 struct FragmentCodec {
   static constexpr int kHalves = 32 / Codec<kType>::kGroup;
@@ -80,8 +80,8 @@ struct FragmentCodec<DType::kQ8_0> {
   }
 };
 
-/// The part's eight of a block of 32 nibbles: of its four words, 2 (part % 2) and the next; parts 2
-/// and 3 have their high nibbles.
+/// The part's eight elements of a block of 32 nibbles: words 2 (part % 2) and the next of its four;
+/// parts 2 and 3 use the high nibbles.
 template <class Row>
 __device__ __forceinline__ uint2 nibbles_of_part(const Row& row, int block, int part) {
   const auto words = Row::template load<uint2>(row.at + block * 16 + part % 2 * 8);

@@ -10,16 +10,16 @@ namespace {
 
 constexpr Kernel kConvEdges = {"gdn_conv", "gdn_conv_edges"};
 constexpr Kernel kConvTiles = {"gdn_conv", "gdn_conv_rows"};
-constexpr Kernel kChunkProducts = {"gdn_prefill", "gdn_prefill_products"};
-constexpr Kernel kChunkScan = {"gdn_prefill", "gdn_prefill_scan"};
-constexpr Kernel kChunkSolve = {"gdn_prefill_128", "gdn_prefill_solve"};
-constexpr Kernel kChunkAdvance = {"gdn_prefill_128", "gdn_prefill_advance"};
-constexpr Kernel kStep32 = {"gdn_decode", "gdn_decode_32"};
-constexpr Kernel kStep16 = {"gdn_decode", "gdn_decode_16"};
+constexpr Kernel kGdnPrefillProducts = {"gdn_prefill", "gdn_prefill_products"};
+constexpr Kernel kGdnPrefillScan = {"gdn_prefill", "gdn_prefill_scan"};
+constexpr Kernel kGdnPrefillSolve = {"gdn_prefill_128", "gdn_prefill_solve"};
+constexpr Kernel kGdnPrefillAdvance = {"gdn_prefill_128", "gdn_prefill_advance"};
+constexpr Kernel kDecode32 = {"gdn_decode", "gdn_decode_32"};
+constexpr Kernel kDecode16 = {"gdn_decode", "gdn_decode_16"};
 constexpr Kernel kMixMany = {"gdn_decode_128", "gdn_decode_128_many"};
 constexpr Kernel kMixFew = {"gdn_decode_128", "gdn_decode_128_few"};
 constexpr Kernel kMixRowsOf = {"gdn_decode_128", "gdn_decode_128_rows"};
-/// Blocks up to which those of gdn_decode_128 warm the instruction cache: one for each
+/// gdn_decode_128 warms the instruction cache for at most this many blocks: about one per
 /// multiprocessor.
 constexpr int64_t kFewBlocks = 128;
 
@@ -48,10 +48,10 @@ GdnScanArgs scan_args(const DeviceBatch& batch, const GdnShape& shape, ConstMatr
   return scan;
 }
 
-/// Whether chunks are advanced on tensor cores (gdn_prefill_128.cu).
+/// Whether prefill uses tensor cores (gdn_prefill_128.cu).
 bool takes_tensor_cores(const GdnShape& shape) { return shape.head_dim == 128; }
 
-/// Parts of the scratch memory, in floats. The edges are those of gdn_conv, the others of gdn_scan.
+/// Parts of the scratch memory, in floats. `edges` is for gdn_conv, the others for gdn_scan.
 struct ScratchFloats {
   int64_t edges;
   int64_t products;
@@ -67,10 +67,10 @@ ScratchFloats scratch_floats(const GdnShape& shape, const BatchExtent& extent) {
       (int64_t{extent.n_rows} / kConvTile + extent.n_sequences) * shape.conv_state_floats();
   if (extent.prefill_rows > 0) {
     const int64_t rows = extent.n_rows;
-    floats.products = rows * shape.n_k_heads * 2 * kPrefill;
+    floats.products = rows * shape.n_k_heads * 2 * kChunkRows;
     if (takes_tensor_cores(shape)) {
       floats.solved = rows * shape.n_v_heads * 2 * shape.head_dim;
-      floats.mixed = rows * shape.n_v_heads * kPrefill;
+      floats.mixed = rows * shape.n_v_heads * kChunkRows;
       floats.decays = blocks_of(rows * shape.n_v_heads * 2, 4) * 4;
     }
   }
@@ -78,15 +78,15 @@ ScratchFloats scratch_floats(const GdnShape& shape, const BatchExtent& extent) {
   return floats;
 }
 
-void launch_step(Stream& stream, const BatchExtent& extent, GdnDecodeArgs args) {
+void launch_decode(Stream& stream, const BatchExtent& extent, GdnDecodeArgs args) {
   const GdnDims& dims = args.scan.dims;
-  // As many columns as rows of a part, so that a block has head_dim threads.
+  // As many columns as a part has rows, so that a block has head_dim threads.
   args.columns = dims.head_dim % 32 == 0 ? 32 : 16;
   const Launch launch = {.grid = {u32(dims.n_v_heads * blocks_of(dims.head_dim, args.columns)),
                                   u32(extent.n_sequences)},
                          .block = {u32(whole_warps(dims.head_dim))},
                          .overlaps_previous = true};
-  stream.launch(args.columns == 32 ? kStep32 : kStep16, launch, args);
+  stream.launch(args.columns == 32 ? kDecode32 : kDecode16, launch, args);
 }
 
 template <class T>
@@ -94,7 +94,7 @@ bool aligned16(const T* p) {
   return reinterpret_cast<uintptr_t>(p) % 16 == 0;
 }
 
-/// Whether gdn_decode_128 takes the layer.
+/// Whether gdn_decode_128 supports the layer.
 bool takes_one_launch(const GdnShape& shape, const GdnOperands& o) {
   return shape.head_dim == kMixDim && shape.conv_kernel == kMixTaps && aligned16(o.conv_weight) &&
          aligned16(o.scan_state.base) && o.scan_state.slot_stride % 4 == 0;
@@ -150,34 +150,34 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
     const Launch products = {.grid = {u32(shape.n_k_heads), u32(extent.n_slices)},
                              .block = {kGdnPrefillThreads},
                              .overlaps_previous = true};
-    stream.launch(kChunkProducts, products, args);
+    stream.launch(kGdnPrefillProducts, products, args);
     if (tensor_cores) {
       const Launch solve = {.grid = {u32(shape.n_v_heads), u32(extent.n_slices)},
                             .block = {kGdnPrefillThreads},
                             .overlaps_previous = true};
-      stream.launch(kChunkSolve, solve, args);
+      stream.launch(kGdnPrefillSolve, solve, args);
     }
   }
   for (scan.run = 0; scan.run < extent.runs; ++scan.run) {
     if (extent.prefill_rows > 0 && tensor_cores) {
-      const Launch chunks = {.grid = {u32(shape.head_dim / kPrefillColumns), u32(shape.n_v_heads),
+      const Launch launch = {.grid = {u32(shape.head_dim / kPrefillColumns), u32(shape.n_v_heads),
                                       u32(extent.n_sequences)},
                              .block = {kGdnPrefillThreads},
                              .overlaps_previous = true};
-      stream.launch(kChunkAdvance, chunks, args);
+      stream.launch(kGdnPrefillAdvance, launch, args);
     } else if (extent.prefill_rows > 0) {
-      const Launch chunks = {
+      const Launch launch = {
           .grid = {u32(blocks_of(shape.head_dim, kPrefillColumns)), u32(shape.n_v_heads),
                    u32(extent.n_sequences)},
           .block = {kGdnPrefillThreads},
           .shared_bytes = u32(kGdnPrefillSharedBytes +
                               shape.head_dim * kPrefillColumns * int64_t{sizeof(float)})};
-      stream.launch(kChunkScan, chunks, args);
+      stream.launch(kGdnPrefillScan, launch, args);
     }
     if (extent.decode_rows > 0) {
-      GdnDecodeArgs step = {};
-      step.scan = scan;
-      launch_step(stream, extent, step);
+      GdnDecodeArgs decode = {};
+      decode.scan = scan;
+      launch_decode(stream, extent, decode);
     }
   }
 }
@@ -222,7 +222,7 @@ void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
   args.conv_state = {o.conv_state.base, o.conv_state.slot_stride};
   args.barrier_counters = barrier_counters;
   args.eps = o.eps;
-  launch_step(stream, batch.extent, args);
+  launch_decode(stream, batch.extent, args);
   gated_rms_norm(stream, out, z, o.norm, shape.head_dim, o.eps, out, rounded);
 }
 

@@ -1,4 +1,5 @@
-// The gated delta net on a GPU: Ops::gdn_conv, Ops::gdn_scan and Ops::gdn_mix with the same bits.
+// The gated delta net on a GPU: Ops::gdn_conv, Ops::gdn_scan and Ops::gdn_mix, with the same bits
+// as the other back ends.
 #ifndef CHIMERE_KERNELS_CUDA_GDN_H_
 #define CHIMERE_KERNELS_CUDA_GDN_H_
 
@@ -10,8 +11,8 @@
 
 namespace chimere::kernels::cuda {
 
-/// Bytes of device memory that each of the functions below may write to while it runs: what lies in
-/// it before and after has no meaning.
+/// Bytes of scratch memory that each function below needs. Its contents need not be preserved
+/// between calls.
 int64_t gdn_scratch_bytes(const GdnShape& shape, const BatchExtent& extent);
 
 void gdn_conv(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, const float* weight,
@@ -21,14 +22,14 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
               ConstMatrixView alpha, ConstMatrixView beta, const float* a, const float* dt_bias,
               RecurrentView state, MatrixView out, uint8_t* scratch);
 
-/// Whether a step has no chunks and no sequence has two runs: gdn_mix takes one launch then, or two
-/// for heads and convolutions that gdn_decode_128 does not have.
+/// Whether a step has no prefill rows and at most one run per sequence. gdn_mix is then one launch,
+/// or two for head sizes and convolutions that gdn_decode_128 does not support.
 bool decode_only(const BatchExtent& extent);
 
-/// Ops::gdn_mix, whose result is rounded too where `rounded` has memory (gated_rms_norm() of
-/// norm.h). No kernel since the stream's last copy may have written the states: they are
-/// fetched before the previous kernel has ended. `arrivals`: n_sequences * n_k_heads zeros, and
-/// zeros again afterwards.
+/// Ops::gdn_mix. The result is also rounded if `rounded` has memory (gated_rms_norm() of norm.h).
+/// No kernel since the stream's last copy may have written the states, because they are read before
+/// the previous kernel has ended. `barrier_counters`: [n_sequences, n_k_heads] zeros, zero again
+/// afterwards.
 void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
              const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
              ConstMatrixView beta, ConstMatrixView z, MatrixView out, const RoundedRows& rounded,

@@ -11,11 +11,11 @@
 
 namespace chimere::kernels::cuda {
 
-/// Most taps of the convolution.
+/// Largest convolution size in taps.
 inline constexpr int kMaxTaps = 8;
-/// Most rows of a chunk.
-inline constexpr int kPrefill = 64;
-/// Columns of the state that a block of gdn_prefill_scan advances.
+/// Rows of a chunk of the chunked delta rule.
+inline constexpr int kChunkRows = 64;
+/// State columns per block of gdn_prefill_scan.
 inline constexpr int kPrefillColumns = 32;
 
 struct GdnDims {
@@ -31,13 +31,13 @@ struct SlotArgs {
   int64_t stride;  ///< in floats
 };
 
-/// Rows of a sequence that a block of gdn_conv_rows takes.
+/// Rows of a sequence per block of gdn_conv_rows.
 inline constexpr int kConvTile = 64;
 /// Rows that are convolved before their heads are normalised.
 inline constexpr int kConvRows = 16;
 
-/// Place in GdnConvArgs::edges of tile `tile` of a sequence whose rows begin with `row_begin`:
-/// different for any two tiles of a step, and below rows / kConvTile + n_sequences.
+/// Index into GdnConvArgs::edges for tile `tile` of a sequence whose rows begin at `row_begin`:
+/// unique within a step, and below rows / kConvTile + n_sequences.
 CHIMERE_INLINE int conv_edge(int sequence, int row_begin, int tile) {
   return row_begin / kConvTile + tile + sequence;
 }
@@ -50,41 +50,42 @@ struct GdnConvArgs {
   float eps;
   SlotArgs state;
   Rows qkv;
-  float* edges;  ///< [conv_edge(), taps - 1, conv_dim] the inputs before a tile, oldest first
+  float* edges;  ///< [conv_edge(), taps - 1, conv_dim]: inputs before each tile, oldest first
 };
 
-/// What is done with the convolved rows of one layer.
+/// Common to all kernels of the recurrence.
 struct GdnScanArgs {
   BatchArgs batch;
   GdnDims dims;
-  int32_t run;  ///< which run of slices of one class, of each sequence
+  int32_t run;  ///< which run of slices of one class, in every sequence
   ConstRows qkv;
   ConstRows alpha;
   ConstRows beta;
   const float* a;
   const float* dt_bias;
   SlotArgs state;
-  float* carry;  ///< [n_sequences, scan_state_floats] state between two runs of a sequence
+  float* carry;  ///< [n_sequences, scan_state_floats]: state between two runs of a sequence
   Rows out;
 };
 
-/// gdn_decode. Without `conv_weight`, qkv is what gdn_conv leaves.
+/// gdn_decode. Without `conv_weight`, qkv is the output of gdn_conv.
 struct GdnDecodeArgs {
   GdnScanArgs scan;
-  int32_t columns;  ///< of the state, of a block; at most 32
+  int32_t columns;  ///< state columns per block; at most 32
   const float* conv_weight;
   SlotArgs conv_state;
-  uint32_t* barrier_counters;  ///< [n_sequences, n_k_heads] zeros, and zeros again at the end
-  float eps;                   ///< of the norms of q and k
+  uint32_t* barrier_counters;  ///< [n_sequences, n_k_heads] zeros; zero again at the end
+  float eps;                   ///< for the norms of q and k
 };
 
-/// gdn_decode_128: the whole of Ops::gdn_mix for decode rows, with heads of 128 elements and four
-/// taps. All but `arrivals` is aligned to 16 bytes, and so is a slot of either state.
+/// gdn_decode_128: all of Ops::gdn_mix for decode rows, with heads of 128 elements and four taps.
+/// All pointers but `barrier_counters` are aligned to 16 bytes, and so are the slots of both
+/// states.
 struct GdnMixArgs {
   GdnScanArgs scan;
   const float* conv_weight;
   SlotArgs conv_state;
-  uint32_t* barrier_counters;  ///< [n_sequences, n_k_heads] zeros, and zeros again at the end
+  uint32_t* barrier_counters;  ///< [n_sequences, n_k_heads] zeros; zero again at the end
   ConstRows z;
   const float* norm;  ///< [128]
   RoundedRows rounded;
@@ -95,16 +96,16 @@ inline constexpr int kMixDim = 128;
 inline constexpr int kMixTaps = 4;
 inline constexpr int kMixThreads = 256;
 inline constexpr int kMixStateBytes = kMixDim * kMixDim * 4;
-/// Rows that a block prepares together, where a sequence has several.
+/// Rows that a block prepares together if a sequence has several.
 inline constexpr int kMixRows = 4;
 
-/// What the threads of a block of gdn_decode_128 share.
+/// Shared memory of a block of gdn_decode_128.
 template <int kRows>
 struct alignas(16) GdnMixShared {
-  float raw[kRows][3 * kMixDim];  ///< q, k, v as the convolution leaves them
+  float raw[kRows][3 * kMixDim];  ///< q, k, v after the convolution
   float q[kRows][kMixDim];        ///< normalised and scaled
   float k[kRows][kMixDim];
-  float kept[kRows][kMixDim];  ///< chains over the columns
+  float kept[kRows][kMixDim];  ///< partial sums over the columns
   float read[kRows][kMixDim];
   float gate[kRows][kMixDim];  ///< silu(z)
   float decay[kRows];
@@ -114,22 +115,22 @@ struct alignas(16) GdnMixShared {
 };
 
 inline constexpr int kGdnPrefillThreads = 256;
-/// Shared memory of a block of gdn_prefill_scan besides its columns of the state.
+/// Static shared memory of a block of gdn_prefill_scan, without its state columns.
 inline constexpr int kGdnPrefillSharedBytes =
-    4 * (16 * (2 * kPrefill + 4) + 2 * kPrefill * kPrefillColumns + 2 * kPrefill * (kPrefill + 1) +
-         4 * kPrefill);
+    4 * (16 * (2 * kChunkRows + 4) + 2 * kChunkRows * kPrefillColumns +
+         2 * kChunkRows * (kChunkRows + 1) + 4 * kChunkRows);
 
 /// gdn_prefill_products, gdn_prefill_scan, gdn_prefill_solve and gdn_prefill_advance.
 struct GdnPrefillArgs {
   GdnScanArgs scan;
-  /// [rows, n_k_heads, 2, kPrefill] of row i and row j <= i of its chunk: chain(k_i, k_j), then
-  /// chain(q_i, k_j)
+  /// [rows, n_k_heads, 2, kChunkRows]: for row i and each row j <= i of its chunk, chain(k_i, k_j),
+  /// then chain(q_i, k_j)
   float* products;
-  // What gdn_prefill_solve leaves for gdn_prefill_advance.
-  float* solved;  ///< [rows, n_v_heads, 2, head_dim]: corrections without a state, and what a state
-                  ///< takes off
-  float* mixed;   ///< [rows, n_v_heads, kPrefill]: B_ij of row i
-  float* decays;  ///< [rows, n_v_heads, 2]: Γ_i, and γ from row i to the chunk's last
+  // Outputs of gdn_prefill_solve, inputs of gdn_prefill_advance.
+  float* solved;  ///< [rows, n_v_heads, 2, head_dim]: corrections for a zero state, and their
+                  ///< dependence on the state
+  float* mixed;   ///< [rows, n_v_heads, kChunkRows]: B_ij of row i
+  float* decays;  ///< [rows, n_v_heads, 2]: Γ_i, and γ from row i to the chunk's last row
 };
 
 }  // namespace chimere::kernels::cuda

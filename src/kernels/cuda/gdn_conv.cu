@@ -1,7 +1,7 @@
 // The convolution of all rows of a step, in place (Ops::gdn_conv). Two launches: the first saves
-// the inputs that tiles of rows share, and writes the states; the second convolves.
+// the inputs that neighbouring tiles of rows share, and writes the states; the second convolves.
 //
-// Bytes: qkv is read twice at the edges of tiles (3 rows of 64) and else once, and written once.
+// Bytes: qkv is read once, and twice at the edges of tiles (3 rows of 64), and written once.
 #include "kernels/cuda/dot_device.h"
 #include "kernels/cuda/gdn_device.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
@@ -9,7 +9,7 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// The rows of a sequence; none if it has no slices.
+/// The rows of a sequence; empty if it has no slices.
 struct SequenceRange {
   int begin;
   int count;
@@ -26,7 +26,7 @@ __device__ inline SequenceRange rows_of(const BatchArgs& batch, int sequence) {
 
 }  // namespace
 
-/// Grid: [conv_dim / block, sequences, tiles of kConvTile rows]; a thread for each channel.
+/// Grid: [conv_dim / block, sequences, tiles of kConvTile rows]; one thread per channel.
 CHIMERE_KERNEL(gdn_conv_edges, 256, GdnConvArgs, args) {
   wait_for_previous_kernel();
   let_next_kernel_start();
@@ -39,7 +39,7 @@ CHIMERE_KERNEL(gdn_conv_edges, 256, GdnConvArgs, args) {
   const float* before = args.state.base + args.batch.read_slot[sequence] * args.state.stride + c;
   float old[kMaxTaps - 1];
   for (int t = 0; t < past; ++t) old[t] = before[static_cast<int64_t>(t) * channels];
-  // The input `row` rows after the sequence's first one of this step, from -past.
+  // The input `row` rows after the sequence's first row of this step; `row` may be as low as -past.
   auto input = [&](int row) {
     return row < 0 ? old[row + past] : args.qkv.data[(rows.begin + row) * args.qkv.stride + c];
   };
@@ -67,7 +67,7 @@ CHIMERE_KERNEL(gdn_conv_edges, 256, GdnConvArgs, args) {
   }
 }
 
-/// Grid: [heads: q, k, v; tiles of kConvTile rows; sequences]; a thread for each element of a head,
+/// Grid: [heads: q, k, v; tiles of kConvTile rows; sequences]; one thread per element of a head, in
 /// whole warps. Dynamic shared memory: kConvRows * head_dim floats.
 CHIMERE_KERNEL(gdn_conv_rows, 256, GdnConvArgs, args) {
   CHIMERE_DYNAMIC_SHARED(float, x);
@@ -89,7 +89,7 @@ CHIMERE_KERNEL(gdn_conv_rows, 256, GdnConvArgs, args) {
   const int c = head * n + (works ? i : 0);
   const bool normalised = head < 2 * args.dims.n_k_heads;
 
-  // The last inputs, newest at the end; weights likewise, so that both have fixed places.
+  // The last inputs, newest at the end; the weights likewise, so that both have fixed indices.
   float window[kMaxTaps];
   float weight[kMaxTaps];
   const float* edge = args.edges + static_cast<int64_t>(conv_edge(sequence, rows.begin, tile)) *
@@ -121,7 +121,7 @@ CHIMERE_KERNEL(gdn_conv_rows, 256, GdnConvArgs, args) {
     }
     if (!normalised) continue;
     __syncthreads();
-    // A half warp for each row.
+    // One half warp per row.
     for (int base = 0; base < count; base += static_cast<int>(blockDim.x) / 16) {
       const int r = base + i / 16;
       const float* row = x + min(r, count - 1) * n;

@@ -1,14 +1,14 @@
-// The decode rows of a gated delta-net layer in one launch: all sequences, all v heads;
-// convolution, normalisation of q and k, and the delta rule, of which all but the last may be left
-// out. The bits are those of the ops one by one (docs/numerics.md).
+// The decode rows of a gated delta-net layer in one launch, for all sequences and v heads:
+// convolution, normalisation of q and k, and the delta rule. The convolution and normalisation may
+// have been done before. The bits are those of the separate ops (docs/numerics.md).
 //
-// A block has some columns of the state of one v head of one sequence; columns are independent, so
-// that even one sequence keeps a GPU busy. They lie over threads: thread (p, c) holds rows p *
-// kRows .. of column c in registers from the first row to the last, so the state is read once and
-// written once for each row that keeps it. The chains over a column go through its parts one after
-// the other. Every block convolves and normalises the q and k heads for itself.
+// A block handles some columns of the state of one v head of one sequence. Columns are independent,
+// so even one sequence keeps a GPU busy. Thread (p, c) holds rows p * kRows .. of column c in
+// registers from the first row to the last, so the state is read once, and written once for each
+// row that stores it. Chains over a column pass through its parts in order. Every block convolves
+// and normalises the q and k heads itself.
 //
-// Bytes of a row: 2 * 4 * n_v_heads * head_dim² of state, and what the convolution reads.
+// Bytes per row: 2 * 4 * n_v_heads * head_dim² of state, and the convolution's inputs.
 #include "kernels/cuda/dot_device.h"
 #include "kernels/cuda/gdn_device.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
@@ -17,20 +17,20 @@ namespace chimere::kernels::cuda {
 namespace {
 
 inline constexpr int kMaxDim = 256;     ///< GdnShape::head_dim
-inline constexpr int kMaxColumns = 32;  ///< of a block
+inline constexpr int kMaxColumns = 32;  ///< per block
 
-/// What the threads of a block share; one row at a time.
+/// Shared memory of a block, for one row at a time.
 struct alignas(16) DecodeShared {
-  float raw[3 * kMaxDim];  ///< q, k, v as the convolution leaves them
+  float raw[3 * kMaxDim];  ///< q, k, v after the convolution
   float q[kMaxDim];        ///< normalised and scaled
   float k[kMaxDim];
-  float kept[kMaxColumns];  ///< chains over a column, from part to part
+  float kept[kMaxColumns];  ///< chains over a column, passed from part to part
   float read[kMaxColumns];
   float kq;
   int last_reader;
 };
 
-/// Channels of the block's q head, k head and v head.
+/// First channels of the block's q, k and v heads.
 struct Channels {
   int n;
   int q;
@@ -41,7 +41,7 @@ struct Channels {
   }
 };
 
-/// Input of the convolution at `row` rows after the first one of the run, from 1 - taps.
+/// Input of the convolution `row` rows after the run's first row, `row` >= 1 - taps.
 __device__ __forceinline__ float conv_input(const GdnDecodeArgs& args, const float* before,
                                             int first_row, int channel, int row) {
   if (row >= 0) return args.scan.qkv.data[(first_row + row) * args.scan.qkv.stride + channel];
@@ -49,8 +49,8 @@ __device__ __forceinline__ float conv_input(const GdnDecodeArgs& args, const flo
   return before[static_cast<int64_t>(row + past) * conv_dim(args.scan.dims) + channel];
 }
 
-/// f(i, channel) for each channel that the block needs, i its place in shared.raw: the q and k
-/// heads and columns begin .. of the v head.
+/// Calls f(i, channel) for each channel that the block needs, i being its index in shared.raw: the
+/// q and k heads, and columns begin .. of the v head.
 template <class F>
 __device__ __forceinline__ void for_channels(const Channels& channels, int begin, int columns,
                                              F f) {
@@ -62,20 +62,20 @@ __device__ __forceinline__ void for_channels(const Channels& channels, int begin
   }
 }
 
-/// The taps of the usual convolution, and the channels of a thread: 2 head_dim + columns of them
-/// on at least head_dim threads, of which columns are no more.
+/// The common number of taps, and the channels of a thread with it: 2 head_dim + columns channels
+/// on at least head_dim threads, with columns <= head_dim.
 inline constexpr int kUsualTaps = 4;
 inline constexpr int kOwnChannels = 3;
 
-/// The first row of a usual convolution, in registers: what can be done before its inputs are
-/// there, and, if it is the only row, the state behind it.
+/// The first row of a convolution with kUsualTaps, in registers: the work that does not need the
+/// previous kernel's outputs, and the state after the row if it is the only one.
 struct FirstRow {
   float sum[kOwnChannels];     ///< without the row's own input
-  float weight[kOwnChannels];  ///< of that input
+  float weight[kOwnChannels];  ///< of the row's own input
   float old[kOwnChannels][kUsualTaps - 1];
   float input[kOwnChannels];
 
-  /// f(j, i, channel) of each of this thread's channels, as for_channels().
+  /// Calls f(j, i, channel) for this thread's channels, like for_channels().
   template <class F>
   static __device__ __forceinline__ void each(const Channels& channels, int begin, int columns,
                                               F f) {
@@ -116,7 +116,7 @@ struct FirstRow {
          [&](int j, int i, int /*c*/) { shared.raw[i] = silu(fmaf(weight[j], input[j], sum[j])); });
   }
 
-  /// The state behind the row, of the heads' channels or of the columns'.
+  /// Writes the state after the row, for the heads' channels or the columns'.
   __device__ __forceinline__ void write_state(const GdnDecodeArgs& args, int row, bool heads,
                                               const Channels& channels, int begin,
                                               int columns) const {
@@ -133,7 +133,7 @@ struct FirstRow {
   }
 };
 
-/// q, k and v of a row into shared.raw.
+/// Reads q, k and v of a row into shared.raw.
 __device__ __forceinline__ void read_row(const GdnDecodeArgs& args, const float* before,
                                          int first_row, int row, const Channels& channels,
                                          int begin, int columns, DecodeShared& shared) {
@@ -154,7 +154,7 @@ __device__ __forceinline__ void read_row(const GdnDecodeArgs& args, const float*
   });
 }
 
-/// The normalised q and k heads and their product.
+/// The normalised q and k heads, and their product.
 __device__ __forceinline__ void normalise_row(const GdnDecodeArgs& args, int n,
                                               DecodeShared& shared) {
   const auto thread = static_cast<int>(threadIdx.x);
@@ -162,7 +162,7 @@ __device__ __forceinline__ void normalise_row(const GdnDecodeArgs& args, int n,
   float q_scale = 1;
   float k_scale = 1;
   if (args.conv_weight != nullptr) {
-    // Each warp for itself: its first half takes q, its second half k.
+    // Each warp computes both: its first half q, its second half k.
     const float* head = shared.raw + (thread % kWarp / 16) * n;
     const float scale = 1.0F / sqrtf(half_warp_dot16(head, head, n) + args.eps);
     q_scale = __shfl_sync(kFullWarp, scale, 0);
@@ -182,21 +182,21 @@ __device__ __forceinline__ void normalise_row(const GdnDecodeArgs& args, int n,
   }
 }
 
-/// The convolution's states of channels first .. first + n - 1 after the rows that keep one.
+/// Writes the convolution states of channels first .. first + n - 1 after the rows that store one.
 __device__ __forceinline__ void write_conv_states(const GdnDecodeArgs& args, const float* before,
                                                   int first_row, int rows, int first, int n) {
   const int past = args.scan.dims.taps - 1;
   const int64_t channels = conv_dim(args.scan.dims);
   for (auto i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) {
     const int c = first + i;
-    float old[kMaxTaps - 1];  // `before` may be one of the states that are written
+    float old[kMaxTaps - 1];  // copied, because `before` may be a state that is written
 #pragma unroll
     for (int t = 0; t < kMaxTaps - 1; ++t) old[t] = t < past ? before[t * channels + c] : 0;
     for (int row = 0; row < rows; ++row) {
       const int slot = args.scan.batch.write_slot[first_row + row];
       if (slot < 0) continue;
       float* after = args.conv_state.base + slot * args.conv_state.stride + c;
-      // What is still of the state before moves up by row + 1 places.
+      // Inputs that remain from the old state move by row + 1 entries.
 #pragma unroll
       for (int t = 0; t < kMaxTaps - 1; ++t) {
         const int to = t - row - 1;
@@ -209,12 +209,12 @@ __device__ __forceinline__ void write_conv_states(const GdnDecodeArgs& args, con
   }
 }
 
-/// Blocks of a head.
+/// Blocks per head.
 __device__ __forceinline__ int column_tiles(const GdnDims& dims, int columns) {
   return (dims.head_dim + columns - 1) / columns;
 }
 
-/// True in the last of the blocks that read the k head of this sequence: then all have read it.
+/// True in the last block that reads this k head of the sequence: all others have read it by then.
 __device__ __forceinline__ bool last_reader(const GdnDecodeArgs& args, int sequence, int k_head,
                                             DecodeShared& shared) {
   __syncthreads();
@@ -235,9 +235,9 @@ __device__ __forceinline__ bool last_reader(const GdnDecodeArgs& args, int seque
 template <int kRows>
 __device__ void decode_rows(const GdnDecodeArgs& args, DecodeShared& shared) {
   const GdnScanArgs& scan = args.scan;
-  // With the convolution, nobody has written this state in this step, and a step begins with a copy
-  // that waits for all of the step before: the state can be on its way while the previous kernel
-  // still computes q, k and v.
+  // With the convolution included, no kernel of this step has written this state, and a step begins
+  // with a copy that waits for the whole previous step. So the state may be loaded while the
+  // previous kernel still computes q, k and v.
   const bool state_is_there = args.conv_weight != nullptr && scan.run == 0;
   if (!state_is_there) wait_for_previous_kernel();
   let_next_kernel_start();
@@ -357,7 +357,7 @@ __device__ void decode_rows(const GdnDecodeArgs& args, DecodeShared& shared) {
 
 }  // namespace
 
-// Grid: [v heads * tiles of columns, sequences]. Threads: columns * (head_dim / rows of a part),
+// Grid: [v heads * tiles of columns, sequences]. Threads: columns * (head_dim / rows of a part), in
 // whole warps.
 
 CHIMERE_KERNEL_OF_BLOCKS(gdn_decode_32, kMaxDim, 2, GdnDecodeArgs, args) {

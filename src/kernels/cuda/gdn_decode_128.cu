@@ -1,19 +1,20 @@
 // Ops::gdn_mix for decode rows in one launch, with heads of 128 elements and a convolution of four
 // taps: convolution, normalisation of q and k, the delta rule, the gated norm and its rounding. The
-// bits are those of the ops one by one (docs/numerics.md).
+// bits are those of the separate ops (docs/numerics.md).
 //
-// A block has one v head of one sequence. The state is on its way before the previous kernel has
-// ended, and lies in one of two places. With a row of each sequence, in shared memory: three blocks
-// share a multiprocessor of 228 KiB, so that states come and go while others are computed.
-// Otherwise in registers, so that it is read from memory once and written for each row that keeps
-// it, and nothing else: thread (p, c) holds rows p * 64 .. of column c. While the chains over the
-// columns are computed, the second half of the threads does what they do not need.
+// A block handles one v head of one sequence. The state is loaded before the previous kernel has
+// ended. If every sequence has one row, it is kept in shared memory: three blocks share a
+// multiprocessor of 228 KiB, so that states of some are transferred while others compute. Otherwise
+// it is kept in registers, so that it is read once, and written once for each row that stores it:
+// thread (p, c) holds rows p * 64 .. of column c. While half of the threads compute the chains over
+// the columns, the second half computes everything else.
 //
-// Few blocks wait for their own instructions most of all, which the kernels of a layer take turns
-// to evict from the caches. They warm the instruction cache before the previous kernel has ended:
-// they go through a row once with weights in the place of its inputs, and leave nothing of it.
+// A launch of few blocks is limited by instruction fetches, because the kernels of a layer evict
+// each other's code from the caches. Its blocks warm the instruction cache before the previous
+// kernel has ended: they process a row once with weights in place of its inputs, and discard the
+// result.
 //
-// Bytes of a row: 2 * 4 * n_v_heads * head_dim² of state, and what the convolution reads.
+// Bytes per row: 2 * 4 * n_v_heads * head_dim² of state, and the convolution's inputs.
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/dot_device.h"
 #include "kernels/cuda/gdn_device.h"
@@ -26,9 +27,9 @@ namespace {
 
 inline constexpr int kPast = kMixTaps - 1;
 inline constexpr int kWarps = kMixThreads / kWarp;
-/// Warps of a part of the columns; blocks of 32 outputs of a head.
+/// Warps for one part of the columns; a head's outputs in blocks of 32.
 inline constexpr int kColumnWarps = kMixDim / kWarp;
-/// Parts of a column, and their rows.
+/// Parts of a column, and rows per part.
 inline constexpr int kParts = kMixThreads / kMixDim;
 inline constexpr int kPartRows = kMixDim / kParts;
 static_assert(kParts == 2, "a thread for each channel of the q and k heads");
@@ -58,7 +59,7 @@ struct Channel {
     return silu(fmaf(weight.w, input, sum));
   }
 
-  /// The state behind a row, if it keeps one.
+  /// Writes the state after a row, if the row stores one.
   __device__ __forceinline__ void write(const GdnMixArgs& args, int slot, int channel) const {
     if (slot < 0) return;
     const int64_t width = conv_dim(args.scan.dims);
@@ -68,7 +69,7 @@ struct Channel {
   }
 };
 
-/// What the state is advanced by, of row r and column c.
+/// The inputs of the state update for row r and column c.
 template <int kRows>
 __device__ __forceinline__ float delta_of(const GdnMixShared<kRows>& shared, int r, int c) {
   return shared.beta[r] * fmaf(-shared.decay[r], shared.kept[r][c], shared.raw[r][2 * kMixDim + c]);
@@ -79,8 +80,8 @@ __device__ __forceinline__ float out_of(const GdnMixShared<kRows>& shared, int r
   return fmaf(shared.kq[r], delta_of(shared, r, c), shared.decay[r] * shared.read[r][c]);
 }
 
-/// Normalises the q heads (first half of the threads) and the k heads of rows 0 .. kRows - 1; those
-/// that are not there have any value.
+/// Normalises the q heads (first half of the threads) and the k heads (second half) of rows 0 ..
+/// kRows - 1. Missing rows may hold any value.
 template <int kRows>
 __device__ __forceinline__ void normalise(GdnMixShared<kRows>& shared, const float (&own)[kRows],
                                           float eps, int thread) {
@@ -126,7 +127,8 @@ struct StateInRegisters {
 
   __device__ __forceinline__ void arrive() {}
 
-  /// The chains over the columns, for all threads to see; `meanwhile` for the second half of them.
+  /// Computes the chains over the columns into shared memory; the second half of the threads calls
+  /// `meanwhile`.
   template <int kRows, class F>
   __device__ __forceinline__ void read(GdnMixShared<kRows>& shared, int r,
                                        bool /*warm the instruction cache*/, F meanwhile) const {
@@ -162,7 +164,7 @@ struct StateInRegisters {
     shared.read[r][c] = read;
   }
 
-  /// The state behind row r, and to `after`, if that is not nullptr.
+  /// Updates the state with row r; also writes it to `after` if that is not nullptr.
   template <int kRows>
   __device__ __forceinline__ void advance(const GdnMixShared<kRows>& shared, int r,
                                           bool /*warm the instruction cache*/, float* after) {
@@ -197,7 +199,7 @@ struct StateInSharedMemory {
 
   __device__ __forceinline__ void arrive() const { wait_for_copies(); }
 
-  /// A lane of the first two warps has two columns.
+  /// A lane of the first two warps handles two columns.
   template <int kRows, class F>
   __device__ __forceinline__ void read(GdnMixShared<kRows>& shared, int r, bool warm_icache,
                                        F meanwhile) const {
@@ -237,7 +239,8 @@ struct StateInSharedMemory {
     __syncthreads();
   }
 
-  /// To `after` by the second half of the threads, a warp a row, four columns a lane.
+  /// Writes the state to `after` by the second half of the threads: a warp per row, four columns
+  /// per lane.
   template <int kRows>
   __device__ __forceinline__ void advance(const GdnMixShared<kRows>& shared, int r,
                                           bool warm_icache, float* after) const {
@@ -247,7 +250,7 @@ struct StateInSharedMemory {
     const float decay = shared.decay[r];
     const float4 delta = make_float4(delta_of(shared, r, c), delta_of(shared, r, c + 1),
                                      delta_of(shared, r, c + 2), delta_of(shared, r, c + 3));
-    constexpr int kAtOnce = 8;  // what is read before the first of them is written
+    constexpr int kAtOnce = 8;  // values read before the first of them is written
     constexpr int kStep = kWarps / 2;
 #pragma unroll 1
     for (int first = warp; first < (warm_icache ? kStep : kMixDim); first += kAtOnce * kStep) {
@@ -271,7 +274,7 @@ struct StateInSharedMemory {
   }
 };
 
-/// 32 normalised outputs of row r, which is `row` of the step, by a warp; c: the lane's column.
+/// 32 normalised outputs of row r (`row` of the step), by one warp; c: the lane's column.
 template <int kRows>
 __device__ __forceinline__ void write_outputs(const GdnMixArgs& args,
                                               const GdnMixShared<kRows>& shared, int r, int row,
@@ -321,8 +324,8 @@ __device__ __forceinline__ void prepare(const GdnMixArgs& args, GdnMixShared<kRo
   for (int r = 0; r < kRows; ++r) shared.gate[r][threadIdx.x % kMixDim] = silu(z[r]);
 }
 
-/// kRehearse: the block warms the instruction cache; for one row.
-template <bool kRehearse, int kRows, class State>
+/// kWarmsIcache: the block warms the instruction cache first; requires kRows == 1.
+template <bool kWarmsIcache, int kRows, class State>
 __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>& shared,
                                     State& state) {
   const GdnScanArgs& scan = args.scan;
@@ -340,11 +343,11 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
     return;
   }
 
-  // Nobody has written these states in this step, and a step begins with a copy that waits for all
-  // of the step before.
+  // No kernel of this step has written these states, and a step begins with a copy that waits for
+  // the whole previous step.
   const int64_t head = int64_t{kMixDim} * kMixDim * h;
   const float* const state_before = scan.state.base + read_slot * scan.state.stride + head;
-  if (!kRehearse) state.begin(state_before);
+  if (!kWarmsIcache) state.begin(state_before);
   const int k_head = k_head_of(scan.dims, h);
   const int key_dim = scan.dims.n_k_heads * kMixDim;
   const int c = thread % kMixDim;
@@ -364,10 +367,10 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
   const int rows = last_slice.row_begin + last_slice.row_count - first_row;
   uint32_t* const barrier_counters =
       args.barrier_counters + int64_t{sequence} * scan.dims.n_k_heads + k_head;
-  const bool counts = thread == kMixThreads - 1;  // the thread that counts the readers of a k head
+  const bool counts = thread == kMixThreads - 1;  // counts the readers of a k head
   uint32_t arrived = 0;
   int slots[kRows] = {};
-  bool warm_icache = kRehearse;
+  bool warm_icache = kWarmsIcache;
   if (!warm_icache) wait_for_previous_kernel();
 #pragma unroll 1
   for (int group = 0; group < rows;) {
@@ -416,12 +419,13 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
         if (r > 0) return;
         prepare(args, shared, group_row, count, h, z, warm_icache);
         if (group == 0 && counts && !warm_icache) {
-          // The block has read what the last one writes.
+          // This block has read what the last one writes.
           __threadfence();
           arrived = atomicAdd(barrier_counters, 1U);
         }
       });
-      // One row: its outputs, by the first half of the threads, before they turn to the state.
+      // With one row, the first half of the threads computes the outputs before it updates the
+      // state.
       if (kRows == 1 && warp < kColumnWarps) {
         write_outputs(args, shared, r, group_row, h, c, norm, warm_icache);
       }
@@ -439,15 +443,15 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
       warm_icache = false;
       qk = qk_before;
       v = v_before;
-      __syncthreads();  // the rehearsal has read what the state takes the place of
+      __syncthreads();  // the dry run has finished with the memory that the state overwrites
       state.begin(state_before);
       wait_for_previous_kernel();
     } else {
       group += kRows;
     }
-    if (!kRehearse && group < rows) __syncthreads();
+    if (!kWarmsIcache && group < rows) __syncthreads();
   }
-  // The last of the blocks that read a k head of a sequence writes the states of its convolution.
+  // The last block that reads a k head of a sequence writes the states of its convolution.
   if (counts) {
     const auto readers = static_cast<uint32_t>(scan.dims.n_v_heads / scan.dims.n_k_heads);
     shared.last_reader = rows > 0 && arrived + 1 == readers ? 1 : 0;
@@ -468,17 +472,17 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
 
 }  // namespace
 
-// Grid: [v heads, sequences]. Dynamic shared memory: GdnMixShared; for sequences of one row a state
-// before it.
+// Grid: [v heads, sequences]. Dynamic shared memory: GdnMixShared; with one row per sequence, a
+// state before it.
 
-/// Sequences of at most one row each.
+/// For sequences of at most one row each.
 CHIMERE_KERNEL_OF_BLOCKS(gdn_decode_128_many, kMixThreads, 3, GdnMixArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
   StateInSharedMemory state = {reinterpret_cast<float*>(memory)};
   mix<false>(args, *reinterpret_cast<GdnMixShared<1>*>(memory + kMixStateBytes), state);
 }
 
-/// Likewise, in few blocks.
+/// The same for few blocks.
 CHIMERE_KERNEL(gdn_decode_128_few, kMixThreads, GdnMixArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, memory);
   StateInSharedMemory state = {reinterpret_cast<float*>(memory)};

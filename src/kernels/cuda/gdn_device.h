@@ -1,4 +1,4 @@
-// What the kernels of the gated delta net share.
+// Device code shared by the kernels of the gated delta net.
 #ifndef CHIMERE_KERNELS_CUDA_GDN_DEVICE_H_
 #define CHIMERE_KERNELS_CUDA_GDN_DEVICE_H_
 
@@ -12,20 +12,20 @@ __device__ __forceinline__ int conv_dim(const GdnDims& d) {
   return (2 * d.n_k_heads + d.n_v_heads) * d.head_dim;
 }
 
-/// The k head that v head h reads.
+/// The k head that v head h uses.
 __device__ __forceinline__ int k_head_of(const GdnDims& d, int h) {
   return d.tiled_heads != 0 ? h % d.n_k_heads : h / (d.n_v_heads / d.n_k_heads);
 }
 
-/// Consecutive slices of one class of a sequence.
+/// Consecutive slices of one class in a sequence.
 struct Run {
   int slice_begin;
   int slice_end;
   int row_class;
-  bool last;  ///< of its sequence
+  bool last;  ///< the sequence's last run
 };
 
-/// Run number `index` of the sequence; without slices if there is none.
+/// Run `index` of the sequence; without slices if there are fewer runs.
 __device__ inline Run find_run(const BatchArgs& batch, int sequence, int index) {
   const int end = batch.sequence_slices[sequence + 1];
   Run run = {batch.sequence_slices[sequence], batch.sequence_slices[sequence], 0, false};
@@ -42,7 +42,7 @@ __device__ inline Run find_run(const BatchArgs& batch, int sequence, int index) 
   return run;
 }
 
-/// Of row `row` and v head h: the logarithm of the decay, and what the correction is multiplied by.
+/// Gates of a row and v head: the logarithm of the decay, and the factor of the correction.
 struct Gates {
   float log_decay;
   float beta;
@@ -59,7 +59,7 @@ __device__ __forceinline__ Gates gates_of(const GdnScanArgs& args, int row, int 
   return gates_from(args, h, alpha, beta);
 }
 
-/// State of v head h before the run, and where it goes if another run of the sequence follows.
+/// State of v head h before the run.
 __device__ __forceinline__ const float* state_before(const GdnScanArgs& args, int sequence, int h) {
   const int64_t head = static_cast<int64_t>(args.dims.head_dim) * args.dims.head_dim;
   if (args.run == 0) {
@@ -68,12 +68,13 @@ __device__ __forceinline__ const float* state_before(const GdnScanArgs& args, in
   return args.carry + (static_cast<int64_t>(sequence) * args.dims.n_v_heads + h) * head;
 }
 
+/// Where the state goes if another run of the sequence follows.
 __device__ __forceinline__ float* state_carried(const GdnScanArgs& args, int sequence, int h) {
   const int64_t head = static_cast<int64_t>(args.dims.head_dim) * args.dims.head_dim;
   return args.carry + (static_cast<int64_t>(sequence) * args.dims.n_v_heads + h) * head;
 }
 
-/// Where the state after `row` is kept, or nullptr.
+/// Where the state after `row` is stored, or nullptr.
 __device__ __forceinline__ float* state_after(const GdnScanArgs& args, int row, int h) {
   const int slot = args.batch.write_slot[row];
   if (slot < 0) return nullptr;

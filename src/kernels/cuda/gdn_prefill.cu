@@ -1,8 +1,8 @@
 // The prefill rows of a gated delta-net layer (docs/numerics.md, "gdn_scan, a chunk"), in two
-// launches: the products of the rows of a chunk with each other, which need no state, for all
-// chunks at once; then, for all sequences, v heads and blocks of columns, one chunk after the
-// other. Every sum is a chain in the order of the oracle, so the bits are the oracle's: blocks of 4
-// x 4 sums in registers give the GPU's full rate of f32 without reordering one.
+// launches. First the products of the rows of each chunk with each other, which need no state, for
+// all chunks in parallel; then the recurrence, chunk by chunk, in parallel over sequences, v heads
+// and blocks of columns. Every sum is a chain in the order of ref, so the bits are ref's: blocks of
+// 4 x 4 sums in registers reach the GPU's full f32 rate without reordering any of them.
 //
 // Work of a chunk of 64 rows for one v head of 128: 2 * 64 * 128² products with the state, 64² *
 // 128 of rows with each other and with corrections, 64 * 128² for the new state: 4.2 million fused
@@ -14,33 +14,33 @@ namespace chimere::kernels::cuda {
 namespace {
 
 inline constexpr int kTile = 4;
-/// Elements of a head that are staged at once.
+/// Elements of a head that are staged at a time.
 inline constexpr int kSlab = 16;
-/// A row of a staged slab: element d of all k rows, then of all q rows.
-inline constexpr int kSlabStride = 2 * kPrefill + 4;
+/// Floats per element of a staged slab: element d of all k rows, then of all q rows.
+inline constexpr int kSlabStride = 2 * kChunkRows + 4;
 
 struct alignas(16) ProductsShared {
   float rows[kSlab * kSlabStride];
 };
 
-/// Elements d0 .. of the chunk's k and q rows of one head, transposed; rows that are not there are
-/// 0.
+/// Stages elements d0 .. of the chunk's k and q rows of one head, transposed; missing rows are 0.
 __device__ __forceinline__ void stage_slab(const GdnScanArgs& args, const SliceArgs& slice,
                                            int k_head, int d0, float* slab) {
   const int n = args.dims.head_dim;
   const int64_t key_dim = static_cast<int64_t>(args.dims.n_k_heads) * n;
   const float scale = 1.0F / sqrtf(static_cast<float>(n));
-  for (auto i = static_cast<int>(threadIdx.x); i < 2 * kPrefill * kSlab; i += kGdnPrefillThreads) {
+  for (auto i = static_cast<int>(threadIdx.x); i < 2 * kChunkRows * kSlab;
+       i += kGdnPrefillThreads) {
     const int d = i % kSlab;
-    const int row = i / kSlab % kPrefill;
-    const bool is_q = i >= kPrefill * kSlab;
+    const int row = i / kSlab % kChunkRows;
+    const bool is_q = i >= kChunkRows * kSlab;
     float x = 0;
     if (row < slice.row_count) {
       const float* q = args.qkv.data + (slice.row_begin + row) * args.qkv.stride +
                        static_cast<int64_t>(k_head) * n + d0 + d;
       x = is_q ? q[0] * scale : q[key_dim];
     }
-    slab[d * kSlabStride + (is_q ? kPrefill : 0) + row] = x;
+    slab[d * kSlabStride + (is_q ? kChunkRows : 0) + row] = x;
   }
 }
 
@@ -60,21 +60,21 @@ __device__ __forceinline__ const float4& four(const float* p) {
   return *reinterpret_cast<const float4*>(p);
 }
 
-/// One chunk's share of the block's columns.
+/// Shared memory for one chunk and the block's columns.
 struct alignas(16) ScanShared {
-  float slab[kSlab * kSlabStride];        ///< 4 x 4 tiles of it and of the state
-  float u[kPrefill * kPrefillColumns];    ///< corrections
-  float out[kPrefill * kPrefillColumns];  ///< outputs, before the corrections' part
-  float kk[kPrefill * (kPrefill + 1)];    ///< A_ij by row i, then 0 where j >= i
-  float qk[kPrefill * (kPrefill + 1)];    ///< B_ij
-  float decay[kPrefill];                  ///< Γ_i
-  float rest[kPrefill];                   ///< γ from row i to the last one
-  float log_decay[kPrefill];
-  float beta[kPrefill];
+  float slab[kSlab * kSlabStride];          ///< multiplied with the state in tiles of 4 x 4
+  float u[kChunkRows * kPrefillColumns];    ///< corrections
+  float out[kChunkRows * kPrefillColumns];  ///< outputs, without the corrections' part
+  float kk[kChunkRows * (kChunkRows + 1)];  ///< A_ij by row i, then 0 where j >= i
+  float qk[kChunkRows * (kChunkRows + 1)];  ///< B_ij
+  float decay[kChunkRows];                  ///< Γ_i
+  float rest[kChunkRows];                   ///< γ from row i to the last row
+  float log_decay[kChunkRows];
+  float beta[kChunkRows];
 };
 static_assert(sizeof(ScanShared) == kGdnPrefillSharedBytes);
 
-/// Gates, decays between rows, A and B.
+/// Computes gates, decays between rows, A and B.
 __device__ __forceinline__ void prepare_decays(const GdnPrefillArgs& args, const SliceArgs& slice,
                                                int h, int k_head, ScanShared& shared) {
   const auto thread = static_cast<int>(threadIdx.x);
@@ -85,16 +85,16 @@ __device__ __forceinline__ void prepare_decays(const GdnPrefillArgs& args, const
     shared.beta[thread] = gates.beta;
   }
   __syncthreads();
-  // Sums of what lies between two rows, each from its own start.
+  // Sums of the log decays between two rows, each from its own start.
   if (thread < rows) {
     float between = 0;
-    shared.kk[thread * (kPrefill + 1) + thread] = between;
+    shared.kk[thread * (kChunkRows + 1) + thread] = between;
     for (int i = thread + 1; i < rows; ++i) {
       between = between + shared.log_decay[i];
-      shared.kk[i * (kPrefill + 1) + thread] = between;
+      shared.kk[i * (kChunkRows + 1) + thread] = between;
     }
     shared.rest[thread] = exp_f32(between);
-  } else if (thread == kPrefill) {
+  } else if (thread == kChunkRows) {
     float total = 0;
     for (int i = 0; i < rows; ++i) {
       total = total + shared.log_decay[i];
@@ -102,23 +102,23 @@ __device__ __forceinline__ void prepare_decays(const GdnPrefillArgs& args, const
     }
   }
   __syncthreads();
-  for (int at = thread; at < rows * kPrefill; at += kGdnPrefillThreads) {
-    const int i = at / kPrefill;
-    const int j = at % kPrefill;
+  for (int at = thread; at < rows * kChunkRows; at += kGdnPrefillThreads) {
+    const int i = at / kChunkRows;
+    const int j = at % kChunkRows;
     if (j > i) continue;
     const float* products =
         args.products +
         ((slice.row_begin + i) * static_cast<int64_t>(args.scan.dims.n_k_heads) + k_head) *
-            (2 * kPrefill);
-    float& a = shared.kk[i * (kPrefill + 1) + j];
+            (2 * kChunkRows);
+    float& a = shared.kk[i * (kChunkRows + 1) + j];
     const float decay = exp_f32(a);
-    shared.qk[i * (kPrefill + 1) + j] = decay * products[kPrefill + j];
+    shared.qk[i * (kChunkRows + 1) + j] = decay * products[kChunkRows + j];
     a = decay * products[j];
   }
 }
 
-/// chain(k_i, S_c) and chain(q_i, S_c) for all rows and columns; from them what the corrections and
-/// the outputs begin with.
+/// chain(k_i, S_c) and chain(q_i, S_c) for all rows and columns, and from them the initial values
+/// of the corrections and the outputs.
 __device__ __forceinline__ void read_state(const GdnPrefillArgs& args, const SliceArgs& slice,
                                            int h, int k_head, int column, const float* state,
                                            ScanShared& shared) {
@@ -126,7 +126,7 @@ __device__ __forceinline__ void read_state(const GdnPrefillArgs& args, const Sli
   const auto thread = static_cast<int>(threadIdx.x);
   constexpr int kColumnTiles = kPrefillColumns / kTile;
   const int c0 = thread % kColumnTiles * kTile;
-  const int r0 = thread / kColumnTiles * kTile;  // k rows, then q rows
+  const int r0 = thread / kColumnTiles * kTile;  // first k rows, then q rows
   float acc[kTile][kTile] = {};
   for (int d0 = 0; d0 < n; d0 += kSlab) {
     __syncthreads();
@@ -138,11 +138,11 @@ __device__ __forceinline__ void read_state(const GdnPrefillArgs& args, const Sli
                 four(state + (d0 + d) * kPrefillColumns + c0), acc);
     }
   }
-  const bool is_q = r0 >= kPrefill;
+  const bool is_q = r0 >= kChunkRows;
   const float* v =
       args.scan.qkv.data + static_cast<int64_t>(2 * args.scan.dims.n_k_heads + h) * n + column + c0;
   for (int i = 0; i < kTile; ++i) {
-    const int row = r0 % kPrefill + i;
+    const int row = r0 % kChunkRows + i;
     if (row >= slice.row_count) break;
     const float decay = shared.decay[row];
     for (int j = 0; j < kTile; ++j) {
@@ -157,11 +157,11 @@ __device__ __forceinline__ void read_state(const GdnPrefillArgs& args, const Sli
   }
 }
 
-inline constexpr int kSolveRows = kPrefill / (kGdnPrefillThreads / kWarp);
+inline constexpr int kSolveRows = kChunkRows / (kGdnPrefillThreads / kWarp);
 static_assert(kPrefillColumns == kWarp);
 
-/// Each row less what the rows before it contribute, times β: forward substitution. A warp has 8
-/// rows, a lane one column; each row takes the earlier ones in rising order.
+/// Forward substitution: each row minus the contributions of the rows before it, times β. A warp
+/// has 8 rows and a lane one column; each row adds the earlier rows in rising order.
 __device__ __forceinline__ void solve(int rows, ScanShared& shared) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int c = static_cast<int>(threadIdx.x) % kWarp;
@@ -182,7 +182,7 @@ __device__ __forceinline__ void solve(int rows, ScanShared& shared) {
 #pragma unroll
         for (int i = j + 1; i < kSolveRows; ++i) {
           if (first + i < rows) {
-            x[i] = fmaf(-shared.kk[(first + i) * (kPrefill + 1) + first + j], x[j], x[i]);
+            x[i] = fmaf(-shared.kk[(first + i) * (kChunkRows + 1) + first + j], x[j], x[i]);
           }
         }
       }
@@ -196,22 +196,22 @@ __device__ __forceinline__ void solve(int rows, ScanShared& shared) {
 #pragma unroll
         for (int i = 0; i < kSolveRows; ++i) {
           const int row = min(first + i, rows - 1);
-          x[i] = fmaf(-shared.kk[row * (kPrefill + 1) + from], u, x[i]);
+          x[i] = fmaf(-shared.kk[row * (kChunkRows + 1) + from], u, x[i]);
         }
       }
     }
   }
 }
 
-/// out_ic: the chain continues with B_ij and u_jc.
+/// Continues the chain of out_ic with B_ij and u_jc.
 __device__ __forceinline__ void write_outputs(const GdnPrefillArgs& args, const SliceArgs& slice,
                                               int h, int column, const ScanShared& shared) {
   const int n = args.scan.dims.head_dim;
   const int c = static_cast<int>(threadIdx.x) % kPrefillColumns;
   const int warp = static_cast<int>(threadIdx.x) / kPrefillColumns;
   constexpr int kWarps = kGdnPrefillThreads / kPrefillColumns;
-  constexpr int kOwn = kPrefill / kWarps;
-  // Rows warp, warp + 8, ...: the triangle's work is spread evenly.
+  constexpr int kOwn = kChunkRows / kWarps;
+  // Rows warp, warp + 8, ...: distributes the triangle's work evenly.
   float o[kOwn];
 #pragma unroll
   for (int i = 0; i < kOwn; ++i) {
@@ -224,7 +224,7 @@ __device__ __forceinline__ void write_outputs(const GdnPrefillArgs& args, const 
     for (int i = 0; i < kOwn; ++i) {
       const int row = i * kWarps + warp;
       if (row >= j && row < slice.row_count) {
-        o[i] = fmaf(shared.qk[row * (kPrefill + 1) + j], u, o[i]);
+        o[i] = fmaf(shared.qk[row * (kChunkRows + 1) + j], u, o[i]);
       }
     }
   }
@@ -246,13 +246,13 @@ __device__ __forceinline__ void advance_state(const GdnPrefillArgs& args, const 
   constexpr int kColumnTiles = kPrefillColumns / kTile;
   const int c0 = thread % kColumnTiles * kTile;
   const float total = shared.decay[slice.row_count - 1];
-  // Slabs of rows here: kRowSlab rows of up to kWide elements.
+  // Here slabs consist of rows: kRowSlab rows of up to kWide elements.
   constexpr int kWide = kGdnPrefillThreads / kColumnTiles * kTile;
   constexpr int kRowSlab = kSlab * kSlabStride / kWide;
   const float* keys = args.scan.qkv.data + slice.row_begin * args.scan.qkv.stride +
                       static_cast<int64_t>(args.scan.dims.n_k_heads + k_head) * n;
-  for (int unpacked = 0; unpacked < n; unpacked += kWide) {
-    const int d0 = unpacked + thread / kColumnTiles * kTile;
+  for (int wide = 0; wide < n; wide += kWide) {
+    const int d0 = wide + thread / kColumnTiles * kTile;
     const bool works = d0 < n;
     float acc[kTile][kTile] = {};
     if (works) {
@@ -267,12 +267,12 @@ __device__ __forceinline__ void advance_state(const GdnPrefillArgs& args, const 
       __syncthreads();
       for (int i = thread; i < count * kWide; i += kGdnPrefillThreads) {
         const int j = j0 + i / kWide;
-        const int d = unpacked + i % kWide;
+        const int d = wide + i % kWide;
         shared.slab[i] = d < n ? shared.rest[j] * keys[j * args.scan.qkv.stride + d] : 0;
       }
       __syncthreads();
       for (int j = 0; j < count && works; ++j) {
-        add_outer(four(shared.slab + j * kWide + d0 - unpacked),
+        add_outer(four(shared.slab + j * kWide + d0 - wide),
                   four(shared.u + (j0 + j) * kPrefillColumns + c0), acc);
       }
     }
@@ -284,7 +284,7 @@ __device__ __forceinline__ void advance_state(const GdnPrefillArgs& args, const 
   }
 }
 
-/// Columns of a state in memory from (to) the block's copy; columns that are not there are 0.
+/// Loads columns of a state into the block's copy (and stores them back); missing columns are 0.
 __device__ __forceinline__ void load_state(const float* from, int n, int column, float* state) {
   for (auto i = static_cast<int>(threadIdx.x); i < n * kPrefillColumns; i += kGdnPrefillThreads) {
     const int c = column + i % kPrefillColumns;
@@ -310,7 +310,7 @@ CHIMERE_KERNEL(gdn_prefill_products, kGdnPrefillThreads, GdnPrefillArgs, args) {
   if (slice.row_class != kPrefillRows || slice.row_count == 0) return;
   const auto k_head = static_cast<int>(blockIdx.x);
   const auto thread = static_cast<int>(threadIdx.x);
-  constexpr int kTiles = kPrefill / kTile;
+  constexpr int kTiles = kChunkRows / kTile;
   const int j0 = thread % kTiles * kTile;
   const int i0 = thread / kTiles * kTile;
   float kk[kTile][kTile] = {};
@@ -324,17 +324,17 @@ CHIMERE_KERNEL(gdn_prefill_products, kGdnPrefillThreads, GdnPrefillArgs, args) {
     for (int d = 0; d < kSlab; ++d) {
       const float* slab = shared.rows + d * kSlabStride;
       add_outer(four(slab + i0), four(slab + j0), kk);
-      add_outer(four(slab + kPrefill + i0), four(slab + j0), qk);
+      add_outer(four(slab + kChunkRows + i0), four(slab + j0), qk);
     }
   }
   for (int i = 0; i < kTile && i0 + i < slice.row_count; ++i) {
     float* products =
         args.products +
         ((slice.row_begin + i0 + i) * static_cast<int64_t>(args.scan.dims.n_k_heads) + k_head) *
-            (2 * kPrefill);
+            (2 * kChunkRows);
     for (int j = 0; j < kTile && j0 + j <= i0 + i; ++j) {
       products[j0 + j] = kk[i][j];
-      products[kPrefill + j0 + j] = qk[i][j];
+      products[kChunkRows + j0 + j] = qk[i][j];
     }
   }
 }

@@ -1,13 +1,13 @@
 // The prefill rows of a gated delta-net layer with heads of 128 elements (docs/numerics.md,
-// "gdn_scan, a chunk on GPUs"), behind gdn_prefill_products. What the recurrence makes of a chunk
-// is linear in the state before it: gdn_prefill_solve finds, for all chunks at once, the
-// corrections without a state and what they lose for one; gdn_prefill_advance then goes from chunk
-// to chunk with four products on tensor cores.
+// "gdn_scan, a chunk on GPUs"), after gdn_prefill_products. The result of a chunk is linear in the
+// state before it: gdn_prefill_solve computes, for all chunks in parallel, the corrections for a
+// zero state and their linear dependence on the state; gdn_prefill_advance then processes chunk
+// after chunk with four products on tensor cores.
 //
-// Work of a chunk of 64 rows of a head: 2 * 64 * 128² multiply-adds with the state, 64 * 128² for
-// the new state, 64² * 128 / 2 of rows with corrections, each as three products of tf32: 11
-// million. A block has 32 columns of a state, which stay in registers; the operands of the next
-// products are on their way while one is computed.
+// Work of a chunk of 64 rows per head: 2 * 64 * 128² multiply-adds with the state, 64 * 128² for
+// the new state, 64² * 128 / 2 of rows with corrections, each as three tf32 products: 11 million. A
+// block keeps 32 columns of a state in registers and loads the operands of the next products while
+// it computes the current ones.
 #include "kernels/cuda/gdn_device.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/ptx/float_mma.h"
@@ -17,30 +17,31 @@ namespace {
 
 inline constexpr int kDim = 128;
 inline constexpr int kThreads = kGdnPrefillThreads;
-static_assert(kThreads == 2 * kDim && kThreads / kWarp * 16 == kDim && kPrefill == 64);
+static_assert(kThreads == 2 * kDim && kThreads / kWarp * 16 == kDim && kChunkRows == 64);
 
-/// Floats from a row of A to the next.
-inline constexpr int kSolveStride = kPrefill + 4;
+/// Floats between rows of A.
+inline constexpr int kSolveStride = kChunkRows + 4;
 
 struct alignas(16) SolveShared {
-  float a[kPrefill * kSolveStride];  ///< sums of log decays between two rows, then A_ij
-  float log_decay[kPrefill];
-  float beta[kPrefill];
-  float decay[kPrefill];
+  float a[kChunkRows * kSolveStride];  ///< sums of log decays between two rows, then A_ij
+  float log_decay[kChunkRows];
+  float beta[kChunkRows];
+  float decay[kChunkRows];
 };
 
-/// Of row `row` of the step and v head h.
+/// The entry of GdnPrefillArgs::solved for row `row` of the step and v head h.
 __device__ __forceinline__ float* solved_of(const GdnPrefillArgs& args, int row, int h) {
   return args.solved + (static_cast<int64_t>(row) * args.scan.dims.n_v_heads + h) * (2 * kDim);
 }
 __device__ __forceinline__ float* mixed_of(const GdnPrefillArgs& args, int row, int h) {
-  return args.mixed + (static_cast<int64_t>(row) * args.scan.dims.n_v_heads + h) * kPrefill;
+  return args.mixed + (static_cast<int64_t>(row) * args.scan.dims.n_v_heads + h) * kChunkRows;
 }
 __device__ __forceinline__ float* decays_of(const GdnPrefillArgs& args, int row, int h) {
   return args.decays + (static_cast<int64_t>(row) * args.scan.dims.n_v_heads + h) * 2;
 }
 
-/// Gates and the sums of what lies between two rows, each from its own start; what the rows keep.
+/// Computes gates, sums of log decays between two rows (each from its own start), and the rows'
+/// `decays`.
 __device__ __forceinline__ void sum_decays(const GdnPrefillArgs& args, const SliceArgs& slice,
                                            int h, SolveShared& shared) {
   const auto thread = static_cast<int>(threadIdx.x);
@@ -59,38 +60,38 @@ __device__ __forceinline__ void sum_decays(const GdnPrefillArgs& args, const Sli
       shared.a[i * kSolveStride + thread] = between;
     }
     decays_of(args, slice.row_begin + thread, h)[1] = exp_f32(between);
-  } else if (thread >= kPrefill && thread < kPrefill + rows) {
+  } else if (thread >= kChunkRows && thread < kChunkRows + rows) {
     float total = 0;
-    for (int i = 0; i <= thread - kPrefill; ++i) total = total + shared.log_decay[i];
+    for (int i = 0; i <= thread - kChunkRows; ++i) total = total + shared.log_decay[i];
     const float decay = exp_f32(total);
-    shared.decay[thread - kPrefill] = decay;
-    decays_of(args, slice.row_begin + thread - kPrefill, h)[0] = decay;
+    shared.decay[thread - kChunkRows] = decay;
+    decays_of(args, slice.row_begin + thread - kChunkRows, h)[0] = decay;
   }
   __syncthreads();
 }
 
-/// A_ij in shared memory and B_ij in memory, 0 above the diagonal.
+/// Computes A_ij into shared and B_ij into device memory, 0 above the diagonal.
 __device__ __forceinline__ void decay_products(const GdnPrefillArgs& args, const SliceArgs& slice,
                                                int h, int k_head, SolveShared& shared) {
-  for (auto at = static_cast<int>(threadIdx.x); at < slice.row_count * kPrefill; at += kThreads) {
-    const int i = at / kPrefill;
-    const int j = at % kPrefill;
+  for (auto at = static_cast<int>(threadIdx.x); at < slice.row_count * kChunkRows; at += kThreads) {
+    const int i = at / kChunkRows;
+    const int j = at % kChunkRows;
     const int row = slice.row_begin + i;
     const float* products =
         args.products +
-        (static_cast<int64_t>(row) * args.scan.dims.n_k_heads + k_head) * (2 * kPrefill);
+        (static_cast<int64_t>(row) * args.scan.dims.n_k_heads + k_head) * (2 * kChunkRows);
     float& a = shared.a[i * kSolveStride + j];
     float b = 0;
     if (j <= i) {
       const float decay = exp_f32(a);
-      b = decay * products[kPrefill + j];
+      b = decay * products[kChunkRows + j];
       a = decay * products[j];
     }
     mixed_of(args, row, h)[j] = b;
   }
 }
 
-/// a as the sum of two tf32 and a rest below 2^-21 of it.
+/// a as the sum of two tf32 values and a remainder below 2^-21 of it.
 struct Parts {
   uint32_t high;
   uint32_t low;
@@ -100,14 +101,14 @@ __device__ __forceinline__ Parts parts_of(float a) {
   return {high, __float_as_uint(a - __uint_as_float(high))};
 }
 
-/// Floats from a row of a matrix in shared memory to the next: rows 4 apart lie 8 banks apart.
+/// Floats between rows of a matrix in shared memory: rows 4 apart lie 8 banks apart.
 inline constexpr int kStride = kPrefillColumns + 2;
 
-/// Sums of 16 rows and the block's columns, fragments of 8 columns.
+/// Sums of 16 rows by the block's columns, in fragments of 8 columns.
 using Fragments = float[kPrefillColumns / 8][4];
 
-/// c += a m of 16 elements: a lane has elements 4 part .. 4 part + 3 of the rows group and group +
-/// 8; m [16, kPrefillColumns] in shared memory. Elements meet in the same order on every lane.
+/// c += a m over 16 elements. A lane has elements 4 part .. 4 part + 3 of rows group and group + 8
+/// of a; m: [16, kPrefillColumns] in shared memory. All lanes use the same order of elements.
 __device__ __forceinline__ void add_product(const float4& first, const float4& second,
                                             const float* m, Fragments& c) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -139,26 +140,27 @@ __device__ __forceinline__ void add_product(const float4& first, const float4& s
 
 struct alignas(16) AdvanceShared {
   float state[kDim * kStride];
-  float u[kPrefill * kStride];     ///< corrections
-  float kept[kPrefill * kStride];  ///< of them, what is left at the end of the chunk
+  float u[kChunkRows * kStride];     ///< corrections
+  float kept[kChunkRows * kStride];  ///< corrections, decayed to the end of the chunk
 };
 
 /// The lane's rows of a fragment, columns 8 f + 2 part: [f][row group or group + 8].
 using Pairs = float2[kPrefillColumns / 8][2];
 
-/// What a warp needs of a chunk before its corrections are known: warps 0 to 3 of 16 rows each what
-/// the state is taken off by, the others the queries.
+/// Operands of a warp that do not depend on the chunk's corrections: in warps 0 to 3, 16 rows of
+/// the corrections' dependence on the state; in warps 4 to 7, 16 queries.
 struct FirstOperands {
   float4 rows[kDim / 16][2];
-  Pairs start;     ///< corrections without a state
+  Pairs start;     ///< corrections for a zero state
   float decay[2];  ///< Γ of the two rows
   float rest[2];   ///< γ from them to the last row
 };
 
-/// And afterwards: of 16 elements the keys of all rows; warps 4 to 7 of 16 rows B_ij.
+/// Operands needed after the corrections: 16 elements of all rows' keys; in warps 4 to 7 also B_ij
+/// of 16 rows.
 struct SecondOperands {
-  float4 keys[kPrefill / 16][2];
-  float4 mixed[kPrefill / 16][2];
+  float4 keys[kChunkRows / 16][2];
+  float4 mixed[kChunkRows / 16][2];
   float total;  ///< Γ of the last row
 };
 
@@ -202,7 +204,7 @@ __device__ __forceinline__ void load_second(const GdnPrefillArgs& args, const Sl
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
 #pragma unroll
-    for (int s = 0; s < kPrefill / 16; ++s) {
+    for (int s = 0; s < kChunkRows / 16; ++s) {
       const int j = 16 * s + lane % 4 * 4;
       auto key = [&](int of) {
         return j + of < slice.row_count ? keys[(j + of) * args.scan.qkv.stride + 8 * i] : 0.0F;
@@ -213,7 +215,7 @@ __device__ __forceinline__ void load_second(const GdnPrefillArgs& args, const Sl
     const bool there = warp >= 4 && r < slice.row_count;
     const float* mixed = mixed_of(args, slice.row_begin + (there ? r : 0), h);
 #pragma unroll
-    for (int s = 0; s < kPrefill / 16; ++s) {
+    for (int s = 0; s < kChunkRows / 16; ++s) {
       to.mixed[s][i] = there && s <= warp % 4
                            ? *reinterpret_cast<const float4*>(mixed + 16 * s + lane % 4 * 4)
                            : make_float4(0, 0, 0, 0);
@@ -222,7 +224,7 @@ __device__ __forceinline__ void load_second(const GdnPrefillArgs& args, const Sl
   to.total = decays_of(args, slice.row_begin + slice.row_count - 1, h)[0];
 }
 
-/// The warp's 16 rows of the block's columns of a state.
+/// Offset of an element of the warp's 16 rows within the block's columns of a state.
 __device__ __forceinline__ int64_t state_at(int column, int f, int i) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int row = static_cast<int>(threadIdx.x) / kWarp * 16 + lane / 4 + 8 * i;
@@ -252,7 +254,7 @@ __device__ __forceinline__ void store_state(const Fragments& s, int column, floa
   }
 }
 
-/// To rows first_row .. of a matrix in shared memory, row i times factor[i].
+/// Writes c to rows first_row .. of a matrix in shared memory, row i times factor[i].
 __device__ __forceinline__ void put_rows(const Fragments& c, int first_row, float factor_0,
                                          float factor_1, float* m) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -267,7 +269,8 @@ __device__ __forceinline__ void put_rows(const Fragments& c, int first_row, floa
 
 }  // namespace
 
-/// Grid: [v heads, slices]. A thread has a column of v, or of k with its decay, as the right side.
+/// Grid: [v heads, slices]. A thread solves for one right-hand side: a column of v, or of k with
+/// its decay.
 CHIMERE_KERNEL(gdn_prefill_solve, kThreads, GdnPrefillArgs, args) {
   __shared__ SolveShared shared;
   wait_for_previous_kernel();
@@ -282,16 +285,16 @@ CHIMERE_KERNEL(gdn_prefill_solve, kThreads, GdnPrefillArgs, args) {
   const int64_t at = is_key ? static_cast<int64_t>(dims.n_k_heads + k_head) * kDim + c - kDim
                             : static_cast<int64_t>(2 * dims.n_k_heads + h) * kDim + c;
   const float* right = args.scan.qkv.data + slice.row_begin * args.scan.qkv.stride + at;
-  float x[kPrefill];
+  float x[kChunkRows];
 #pragma unroll
-  for (int i = 0; i < kPrefill; ++i) {
+  for (int i = 0; i < kChunkRows; ++i) {
     x[i] = i < slice.row_count ? right[i * args.scan.qkv.stride] : 0;
   }
   sum_decays(args, slice, h, shared);
   decay_products(args, slice, h, k_head, shared);
   __syncthreads();
 #pragma unroll
-  for (int i = 0; i < kPrefill; ++i) {
+  for (int i = 0; i < kChunkRows; ++i) {
     if (i < slice.row_count) {
       float sum = is_key ? shared.decay[i] * x[i] : x[i];
 #pragma unroll
@@ -363,7 +366,7 @@ CHIMERE_KERNEL(gdn_prefill_advance, kThreads, GdnPrefillArgs, args) {
     __syncthreads();
     if (warp >= 4) {
 #pragma unroll
-      for (int s = 0; s < kPrefill / 16; ++s) {
+      for (int s = 0; s < kChunkRows / 16; ++s) {
         if (s > warp % 4) break;
         add_product(second.mixed[s][0], second.mixed[s][1], shared.u + 16 * s * kStride, c);
       }
@@ -385,7 +388,7 @@ CHIMERE_KERNEL(gdn_prefill_advance, kThreads, GdnPrefillArgs, args) {
       for (int e = 0; e < 4; ++e) state[f][e] = second.total * state[f][e];
     }
 #pragma unroll
-    for (int s = 0; s < kPrefill / 16; ++s) {
+    for (int s = 0; s < kChunkRows / 16; ++s) {
       if (16 * s >= slice.row_count) break;
       add_product(second.keys[s][0], second.keys[s][1], shared.kept + 16 * s * kStride, state);
     }

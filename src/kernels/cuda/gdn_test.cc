@@ -1,5 +1,5 @@
-// The gated delta net's kernels against the oracle, bit for bit, in ragged batches of many
-// sequences; those that use tensor cores against f64.
+// The gated delta net's kernels against ref, bit for bit, in ragged batches of many sequences;
+// kernels that use tensor cores against f64.
 #include "kernels/cuda/gdn.h"
 
 #include <gtest/gtest.h>
@@ -35,14 +35,14 @@ Rng seeded() {
   return Rng(seed);
 }
 
-/// Rows that begin at multiples of 16 bytes.
+/// Pads rows so that they begin at multiples of 16 bytes.
 Matrix aligned(Matrix m) {
   m.stride = m.cols + 4;
   m.data.resize(static_cast<size_t>(m.rows * m.stride), m.data.empty() ? 0 : m.data.back());
   return m;
 }
 
-/// Everything that the layer reads and writes, on the host.
+/// Inputs and outputs of the layer on the host.
 struct Layer {
   GdnShape shape;
   Matrix qkv;
@@ -76,7 +76,7 @@ struct Layer {
     for (int h = 0; h < s.n_v_heads; ++h) a.push_back(-std::exp(log_a(rng)));
   }
 
-  /// The oracle's conv, scan and, if wanted, gated norm.
+  /// Runs ref's convolution, scan and, if requested, gated norm.
   void run_ref(const BatchView& batch, bool with_norm) {
     ref::gdn_conv(batch, shape, conv_weight.data(), kEps, {conv_state.data(), slot_stride},
                   qkv.view());
@@ -142,7 +142,7 @@ GdnShape random_shape(Rng& rng, int head_dim) {
   return s;
 }
 
-/// What a layer gives in f64, and how large the terms are that its sums are made of.
+/// Results of a layer in f64, and the magnitude of the terms of its sums.
 struct Exact {
   std::vector<double> value;
   std::vector<double> magnitude;
@@ -152,9 +152,9 @@ struct Exact {
   }
 };
 
-/// Rows `begin` .. of `conv` (the layer behind its convolution) on one v head's state, as one
-/// chunk: the corrections u_i = β_i (v_i - Γ_i k_i S - Σ A_ij u_j) and what follows from them. A
-/// product of rows is known to 2^-18 of normalised rows, which the 2^-6 stand for.
+/// Applies rows `begin` .. of `conv` (the layer after its convolution) to one v head's state as one
+/// chunk: the corrections u_i = β_i (v_i - Γ_i k_i S - Σ A_ij u_j), the outputs and the new state.
+/// Products of normalised rows have an error of 2^-18, which the 2^-6 represent.
 void exact_chunk(const Layer& conv, int begin, int rows, int h, Exact& state,
                  std::vector<Exact>& out) {
   const GdnShape& s = conv.shape;
@@ -242,8 +242,8 @@ void exact_chunk(const Layer& conv, int begin, int rows, int h, Exact& state,
   }
 }
 
-/// f32 is off by a few times 2^-22 of the terms' magnitude in practice; a wrong index by much of
-/// it.
+/// In practice f32 is off by a few times 2^-22 of the terms' magnitude; a wrong index would be off
+/// by a large part of it.
 constexpr double kOff = 0x1p-12;
 
 void expect_close(const float* got, const Exact& want, const std::string& what) {
@@ -253,7 +253,7 @@ void expect_close(const float* got, const Exact& want, const std::string& what) 
   }
 }
 
-/// `conv` is the layer behind its convolution, with the states from before; `l` has run.
+/// `conv`: the layer after its convolution, with the initial states; `l` has run.
 void expect_exact_scan(const Layer& conv, const Scenario& scenario, const DeviceLayer& l,
                        const std::string& name) {
   const GdnShape& s = conv.shape;
@@ -293,7 +293,7 @@ void expect_exact_scan(const Layer& conv, const Scenario& scenario, const Device
   EXPECT_TRUE(same_bits(got_state, untouched)) << name;
 }
 
-/// Convolution and scan as two ops.
+/// Checks convolution and scan as two ops.
 void check(Rng& rng, const GdnShape& shape, const Scenario& scenario) {
   const Batch batch(scenario.sequences);
   const Layer start(rng, shape, batch.view().n_rows, scenario.n_slots);
@@ -323,14 +323,14 @@ void check(Rng& rng, const GdnShape& shape, const Scenario& scenario) {
   }
 }
 
-TEST(CudaDeltaNet, ChunksAndStepsHaveTheBitsOfRef) {
+TEST(CudaDeltaNet, PrefillAndDecodeHaveTheBitsOfRef) {
   Rng rng = seeded();
   for (const int head_dim : {16, 32, 48, 64, 128}) {
     check(rng, random_shape(rng, head_dim), Scenario(rng, head_dim > 64 ? 64 : 20, 0));
   }
 }
 
-TEST(CudaDeltaNet, HeadsWiderThanABlocksColumns) {
+TEST(CudaDeltaNet, HeadsWiderThanTheColumnsOfABlock) {
   Rng rng = seeded();
   for (const int head_dim : {144, 256}) {
     GdnShape shape = random_shape(rng, head_dim);
@@ -344,7 +344,7 @@ TEST(CudaDeltaNet, HeadsWiderThanABlocksColumns) {
   }
 }
 
-/// A prompt of chunks of every length from one row to two tiles of the convolution.
+/// Prompts with slices of every length from one row to two tiles of the convolution.
 TEST(CudaDeltaNet, LongPrompts) {
   Rng rng = seeded();
   GdnShape shape = random_shape(rng, 32);
@@ -360,13 +360,14 @@ TEST(CudaDeltaNet, LongPrompts) {
       s.slices.emplace_back(RowClass::kPrefill, rows);
       s.write_slots.insert(s.write_slots.end(), rows, -1);
     }
-    s.write_slots.back() = i == 0 ? 0 : 2;  // in place, and elsewhere
+    s.write_slots.back() = i == 0 ? 0 : 2;  // in place, and to another slot
   }
   check(rng, shape, scenario);
 }
 
-/// Decode rows of many sequences, some of them up to `max_rows`; by so many launches.
-void check_step(Rng& rng, const GdnShape& shape, int n_sequences, int max_rows, int launches) {
+/// Checks decode rows of many sequences, some with up to `max_rows` rows, and the number of
+/// launches.
+void check_decode(Rng& rng, const GdnShape& shape, int n_sequences, int max_rows, int launches) {
   std::vector<SequenceSpec> sequences;
   int n_slots = n_sequences;
   for (int i = 0; i < n_sequences; ++i) {
@@ -374,7 +375,7 @@ void check_step(Rng& rng, const GdnShape& shape, int n_sequences, int max_rows, 
     s.read_slot = i;
     const int rows = uniform_int(rng, 0, 2) == 0 ? uniform_int(rng, 1, max_rows) : 1;
     s.slices = {{RowClass::kDecode, rows}};
-    // In place, or a slot for each row.
+    // In place, or one slot per row.
     const bool in_place = uniform_int(rng, 0, 1) == 0;
     for (int r = 0; r < rows; ++r) s.write_slots.push_back(in_place ? -1 : n_slots++);
     if (in_place) s.write_slots.back() = s.read_slot;
@@ -415,15 +416,15 @@ void check_step(Rng& rng, const GdnShape& shape, int n_sequences, int max_rows, 
 TEST(CudaDeltaNet, TwoLaunchesOfDecodeRowsHaveTheBitsOfThreeOps) {
   Rng rng = seeded();
   for (const int head_dim : {16, 48, 64, 96}) {
-    check_step(rng, random_shape(rng, head_dim), uniform_int(rng, 1, 5), 9, 2);
+    check_decode(rng, random_shape(rng, head_dim), uniform_int(rng, 1, 5), 9, 2);
   }
-  GdnShape unpacked = random_shape(rng, 256);
-  unpacked.n_k_heads = 1;
-  unpacked.n_v_heads = 2;
-  check_step(rng, unpacked, 2, 9, 2);
+  GdnShape large = random_shape(rng, 256);
+  large.n_k_heads = 1;
+  large.n_v_heads = 2;
+  check_decode(rng, large, 2, 9, 2);
   GdnShape taps = random_shape(rng, 128);
   taps.conv_kernel = 3;
-  check_step(rng, taps, 1, 2, 2);
+  check_decode(rng, taps, 1, 2, 2);
 }
 
 TEST(CudaDeltaNet, OneLaunchOfDecodeRowsHasTheBitsOfThreeOps) {
@@ -433,14 +434,14 @@ TEST(CudaDeltaNet, OneLaunchOfDecodeRowsHasTheBitsOfThreeOps) {
     shape.n_k_heads = 2;
     shape.n_v_heads = 2 * uniform_int(rng, 1, 3);
     shape.conv_kernel = 4;
-    check_step(rng, shape, uniform_int(rng, 1, 5), max_rows, 1);
+    check_decode(rng, shape, uniform_int(rng, 1, 5), max_rows, 1);
   }
-  // So many blocks that they do not warm the instruction cache.
+  // Enough blocks that none warms the instruction cache.
   GdnShape many = random_shape(rng, 128);
   many.n_k_heads = 24;
   many.n_v_heads = 48;
   many.conv_kernel = 4;
-  check_step(rng, many, 3, 1, 1);
+  check_decode(rng, many, 3, 1, 1);
 }
 
 TEST(CudaDeltaNet, DecodeOnly) {

@@ -16,12 +16,12 @@ CHIMERE_KERNEL(half_rows, kHalfRowsThreads, HalfRowsArgs, args) {
   const int row = args.row_ids == nullptr ? index : args.row_ids[index];
   const int n = index < args.other_from ? args.n : args.other_n;
   const float* x = args.x + row * args.x_stride;
-  // An infinity or NaN has a larger bit pattern than any number.
+  // Infinities and NaNs have larger bit patterns than any number.
   uint32_t bits = 0;
 #pragma unroll 16
   for (int i = lane; i < n; i += kWarp) bits = max(bits, __float_as_uint(fabsf(x[i])));
   for (int h = 16; h > 0; h /= 2) bits = max(bits, __shfl_xor_sync(kFullWarp, bits, h));
-  // The largest magnitude becomes one from 2^14 to 2^15.
+  // Scale the largest magnitude to between 2^14 and 2^15.
   float scale = 0;
   float unit = 0;
   if (bits >= 0x7F800000U) {

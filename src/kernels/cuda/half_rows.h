@@ -1,4 +1,4 @@
-// Activations of prefill rows as f16 on a card.
+// Activations of prefill rows as f16 on a GPU.
 #ifndef CHIMERE_KERNELS_CUDA_HALF_ROWS_H_
 #define CHIMERE_KERNELS_CUDA_HALF_ROWS_H_
 
@@ -11,15 +11,15 @@
 
 namespace chimere::kernels::cuda {
 
-/// Bytes of rows of n activations.
+/// Bytes of `rows` rows of n activations.
 int64_t half_rows_bytes(int64_t rows, int64_t n);
-/// Rows in memory of that many bytes, aligned to 16.
+/// Lays out HalfRows in that many bytes, aligned to 16.
 HalfRows half_rows_at(uint8_t* memory, int64_t rows, int64_t n);
 
-/// Rounds the rows of x that `rows` names (docs/numerics.md, rule 9); x.cols is a multiple of 32.
+/// Rounds the rows of x that `rows` names (docs/numerics.md, rule 9). x.cols is a multiple of 32.
 void half_rows(Stream& stream, ConstMatrixView x, const RowSet& rows, const HalfRows& to);
 
-/// The same for all rows of x, where those from `other_from` on have only other_n elements.
+/// The same for all rows of x; rows from `other_from` on have only other_n elements.
 void half_rows_of_two(Stream& stream, ConstMatrixView x, int64_t other_from, int64_t n,
                       int64_t other_n, const HalfRows& to);
 

@@ -6,20 +6,20 @@
 
 namespace chimere::kernels::cuda {
 
-/// Weights are multiplied by this before they are rounded to f16: those of files are mostly far
-/// below 1, and so fewer are subnormal.
+/// Weights are multiplied by this before they are rounded to f16: most are far below 1, so fewer
+/// become subnormal.
 inline constexpr float kHalfWeightUnit = 64;
 
-/// Rows of n activations, each multiplied by a power of two of its own. n is a multiple of 32.
+/// Rows of n activations, each row scaled by its own power of two. n is a multiple of 32.
 struct HalfRows {
   uint16_t* x = nullptr;  ///< [rows, n], aligned to 16 bytes
-  /// [rows] What a sum of products with weights times kHalfWeightUnit is multiplied by.
+  /// [rows]: factor for a row's sums of products with weights scaled by kHalfWeightUnit
   float* unit = nullptr;
 };
 
 inline constexpr int kHalfRowsThreads = 256;
 
-/// A warp for each row.
+/// One warp per row.
 struct HalfRowsArgs {
   const float* x;  ///< [.., n]
   int64_t x_stride;
@@ -28,7 +28,7 @@ struct HalfRowsArgs {
   int32_t rows;
   int32_t pitch;  ///< elements from one row of `to` to the next
   int32_t n;
-  /// Rows from this index on have other_n elements.
+  /// Rows from here on have other_n elements.
   int32_t other_from;
   int32_t other_n;
 };

@@ -17,17 +17,17 @@ namespace {
 constexpr Kernel kRowsOut = {"host_experts", "host_rows_out"};
 constexpr Kernel kRowsIn = {"host_experts", "host_rows_in"};
 
-/// Rows that go to the host together: all of a step that may be recorded.
+/// Rows sent to the host together: a whole step that may be captured.
 constexpr int32_t kMaxRows = kMaxGraphRows;
 constexpr size_t kAlign = 256;
-/// Addresses for a layer's experts.
-constexpr size_t kPlaceBytes = size_t{16} << 30;
+/// Address space of a layer's experts.
+constexpr size_t kBufferBytes = size_t{16} << 30;
 
 size_t aligned(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 std::array<WeightView*, 3> matrices(ExpertWeights& e) { return {&e.gate, &e.up, &e.down}; }
 
-/// What the shared expert of `count` rows needs, one part after the other.
+/// Scratch memory of the shared expert for `count` rows.
 struct SharedScratch {
   float* x;  ///< [count, n_embd]
   RoundedRows x_rounded;
@@ -75,13 +75,13 @@ Status HostExperts::add(std::span<ExpertWeights> experts, const ExpertWeights* s
       layer.bytes += aligned(static_cast<size_t>(packed_bytes(*w)));
     }
   }
-  if (layer.bytes > kPlaceBytes) return out_of_memory("a layer's experts are too large for a GPU");
+  if (layer.bytes > kBufferBytes) return out_of_memory("a layer's experts are too large for a GPU");
   CHIMERE_TRY(layer.packed, device_.pinned(layer.bytes));
-  std::unique_ptr<MemoryRange>& place = places_[layers_.size() % places_.size()];
-  if (place == nullptr) {
-    CHIMERE_TRY(place, device_.reserve(kPlaceBytes));
+  std::unique_ptr<MemoryRange>& buffer = buffers_[layers_.size() % buffers_.size()];
+  if (buffer == nullptr) {
+    CHIMERE_TRY(buffer, device_.reserve(kBufferBytes));
   }
-  CHIMERE_CHECK_OK(place->commit(layer.bytes));
+  CHIMERE_CHECK_OK(buffer->commit(layer.bytes));
   pool_.parallel_for(
       static_cast<int64_t>(experts.size()), 1, [&](int64_t begin, int64_t end, int /*worker*/) {
         for (int64_t e = begin; e < end; ++e) {
@@ -94,7 +94,7 @@ Status HostExperts::add(std::span<ExpertWeights> experts, const ExpertWeights* s
       });
   for (size_t e = 0; e < experts.size(); ++e) {
     const auto parts = matrices(experts[e]);
-    for (size_t i = 0; i < parts.size(); ++i) parts[i]->data = place->data() + begins[3 * e + i];
+    for (size_t i = 0; i < parts.size(); ++i) parts[i]->data = buffer->data() + begins[3 * e + i];
   }
   layer.has_shared = shared != nullptr;
   if (shared != nullptr) layer.shared = *shared;
@@ -121,45 +121,45 @@ int64_t HostExperts::scratch_bytes(std::span<const ExpertWeights> experts, const
   const Layer& layer = layers_[layer_of_.at(experts.data())];
   const int64_t n_embd = call.x.cols;
   int64_t bytes = 0;
-  if (call.step.count > 0) {
-    const int64_t rows = std::min(call.step.count, kMaxRows);
+  if (call.decode.count > 0) {
+    const int64_t rows = std::min(call.decode.count, kMaxRows);
     bytes = SharedScratch(rows, n_embd, layer.shared.gate.n_out, nullptr).bytes;
   }
-  if (call.chunk.count > 0) {
-    bytes = std::max(bytes, moe_prefill_scratch_bytes(layer.table, call.chunk.count,
+  if (call.prefill.count > 0) {
+    bytes = std::max(bytes, moe_prefill_scratch_bytes(layer.table, call.prefill.count,
                                                       call.routing.n_used, n_embd));
   }
   return bytes;
 }
 
-void HostExperts::begin_chunks() {
+void HostExperts::begin_prefill() {
   if (layers_.empty()) return;
   upload(0);
 }
 
 void HostExperts::upload(size_t layer) {
-  // Whatever used the place before was asked for before.
+  // Earlier work may still use the buffer.
   side_->wait_for(device_.stream());
-  side_->copy(places_[layer % places_.size()]->data(), layers_[layer].packed->data(),
+  side_->copy(buffers_[layer % buffers_.size()]->data(), layers_[layer].packed->data(),
               layers_[layer].bytes);
-  on_its_way_ = layer + 1;
+  uploaded_end_ = layer + 1;
 }
 
 void HostExperts::ffn(std::span<const ExpertWeights> experts, const Call& call) {
   const size_t layer = layer_of_.at(experts.data());
-  for (int32_t first = 0; first < call.step.count; first += kMaxRows) {
-    decode_rows(layer, call, first, std::min(kMaxRows, call.step.count - first));
+  for (int32_t first = 0; first < call.decode.count; first += kMaxRows) {
+    decode_rows(layer, call, first, std::min(kMaxRows, call.decode.count - first));
   }
-  if (call.chunk.count == 0) return;
-  if (on_its_way_ != layer + 1) upload(layer);
+  if (call.prefill.count == 0) return;
+  if (uploaded_end_ != layer + 1) upload(layer);
   Stream& stream = device_.stream();
   stream.wait_for(*side_);
   const bool more = layer + 1 < layers_.size();
-  if (more && places_.size() > 1) upload(layer + 1);
+  if (more && buffers_.size() > 1) upload(layer + 1);
   moe_prefill(stream, device_.facts().multiprocessors, layers_[layer].table, call.x, call.rounded,
-              call.halves, call.chunk, call.routing, call.shared_gate, call.codebook, call.scratch,
-              call.y);
-  if (more && places_.size() == 1) upload(layer + 1);
+              call.halves, call.prefill, call.routing, call.shared_gate, call.codebook,
+              call.scratch, call.y);
+  if (more && buffers_.size() == 1) upload(layer + 1);
 }
 
 void HostExperts::compute(const HostWork& work) {
@@ -202,9 +202,9 @@ void HostExperts::decode_rows(size_t index, const Call& call, int32_t first, int
   Stream& stream = device_.stream();
   const auto n_embd = static_cast<int32_t>(call.x.cols);
   const SharedScratch at(count, n_embd, layer.shared.gate.n_out, call.scratch);
-  const HostRows rows = {call.step.ids, first, count};
-  // The first rows lie together as they are.
-  const bool in_place = call.step.ids == nullptr && first == 0;
+  const HostRows rows = {call.decode.ids, first, count};
+  // The first rows are contiguous already.
+  const bool in_place = call.decode.ids == nullptr && first == 0;
   HostRowsOutArgs out = {};
   out.rows = rows;
   out.x = call.x.data;

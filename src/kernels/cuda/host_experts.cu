@@ -1,6 +1,6 @@
-// What passes between the GPU and the host for experts that the host computes: a row's input and
-// routing to pinned memory, the sum of its experts back. Both directions go over the bus without a
-// copy of their own: n_embd floats a row each.
+// Transfers for experts that the host computes: a row's input and routing to pinned memory, and the
+// sum of its experts back. The kernels access pinned memory directly, without separate copies:
+// n_embd floats per row in each direction.
 #include "kernels/cuda/host_experts_args.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
@@ -34,7 +34,7 @@ CHIMERE_KERNEL(host_rows_out, kHostExpertsThreads, HostRowsOutArgs, args) {
   }
 }
 
-/// Rule 7 of docs/numerics.md, from the sum of the ranks on.
+/// Rule 7 of docs/numerics.md, from the sum over the ranks on.
 CHIMERE_KERNEL(host_rows_in, kHostExpertsThreads, HostRowsInArgs, args) {
   wait_for_previous_kernel();
   let_next_kernel_start();

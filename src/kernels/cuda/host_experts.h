@@ -1,7 +1,7 @@
-// Layers whose routed experts stay in the host's memory, because the GPU's is too small. Decode
-// rows (decode, verification) go to the host, which computes their experts while the GPU computes
-// the shared one; for prefill rows (prompts) a layer's experts come to the GPU, the next layer's
-// while this one's are at work. Either way a row's bits are those of experts on the card.
+// Layers whose routed experts stay in host memory because the GPU's is too small. For decode rows
+// (decode, verification) the host computes the routed experts while the GPU computes the shared
+// one. For prefill rows a layer's experts are uploaded, overlapped with the computation of the
+// layer before. Either way, results have the bits of experts in GPU memory.
 #ifndef CHIMERE_KERNELS_CUDA_HOST_EXPERTS_H_
 #define CHIMERE_KERNELS_CUDA_HOST_EXPERTS_H_
 
@@ -21,27 +21,27 @@
 
 namespace chimere::kernels::cuda {
 
-/// Modules on the GPU for the experts of a layer, while prefill rows want them: with two the next
-/// layer's come while these are at work; of few layers, a second one would take what they save.
-constexpr int host_expert_places(int layers) { return layers == 0 ? 0 : layers < 8 ? 1 : 2; }
+/// GPU buffers for the experts of a layer. With two, the next layer's upload overlaps this layer's
+/// computation; with few layers, a second buffer would cost the memory that host experts save.
+constexpr int host_expert_buffers(int layers) { return layers == 0 ? 0 : layers < 8 ? 1 : 2; }
 
 class HostExperts {
  public:
-  /// For so many layers. All must outlive it. `tables` takes the tables of addresses.
+  /// For `layers` layers. All references must outlive it. `tables`: memory for the address tables.
   HostExperts(Device& device, ThreadPool& pool, Memory& tables, int layers)
       : device_(device),
         pool_(pool),
         tables_(tables),
         ops_(make_cpu_ops(pool)),
-        places_(static_cast<size_t>(host_expert_places(layers))) {}
+        buffers_(static_cast<size_t>(host_expert_buffers(layers))) {}
 
-  /// A layer's experts, in host memory, which must stay; `shared` is placed already. Their data is
-  /// set to where it lies while a chunk is computed. Errors: those of ExpertTable::create(),
-  /// kOutOfMemory.
+  /// Adds a layer's experts, whose host memory must remain valid; `shared` is already on the GPU.
+  /// Sets the experts' data pointers to the GPU buffer that prefill uses. Errors: those of
+  /// ExpertTable::create(), kOutOfMemory.
   Status add(std::span<ExpertWeights> experts, const ExpertWeights* shared);
 
   bool any() const { return !layers_.empty(); }
-  /// Whether the experts are a layer's here.
+  /// Whether these experts belong to a layer added here.
   bool has(std::span<const ExpertWeights> experts) const {
     return layer_of_.contains(experts.data());
   }
@@ -50,13 +50,13 @@ class HostExperts {
     return layers_[layer_of_.at(experts.data())].table;
   }
 
-  /// What one call of ffn() works on; pointers are the device's.
+  /// Operands of ffn(); pointers are the device's.
   struct Call {
     ConstMatrixView x;
-    RoundedRows rounded;  ///< of x; in tiles where there are several decode rows
+    RoundedRows rounded;  ///< of x, tiled if there are several decode rows
     HalfRows halves;      ///< of the prefill rows
-    RowSet step;
-    RowSet chunk;
+    RowSet decode;
+    RowSet prefill;
     Routing routing;
     const float* shared_gate;
     const uint32_t* codebook;
@@ -65,21 +65,21 @@ class HostExperts {
   };
   int64_t scratch_bytes(std::span<const ExpertWeights> experts, const Call& call) const;
 
-  /// A step with prefill rows begins: the first layer's experts set out for the card.
-  void begin_chunks();
+  /// Call at the start of a step with prefill rows: starts the upload of the first layer's experts.
+  void begin_prefill();
   /// Ops::moe_ffn of a layer.
   void ffn(std::span<const ExpertWeights> experts, const Call& call);
 
  private:
   struct Layer {
-    std::vector<ExpertWeights> experts;  ///< on the host, as in the file
-    std::unique_ptr<Pinned> packed;      ///< the same as the GPU wants them
+    std::vector<ExpertWeights> experts;  ///< in host memory, as in the file
+    std::unique_ptr<Pinned> packed;      ///< the same, in the GPU's packed layout
     size_t bytes = 0;
-    ExpertTable table;     ///< of where they lie on the GPU
+    ExpertTable table;     ///< their addresses on the GPU
     ExpertWeights shared;  ///< on the GPU
     bool has_shared = false;
   };
-  /// Rows on their way to the host and back, in pinned memory.
+  /// Rows in transit between GPU and host, in pinned memory.
   struct Mailbox {
     std::unique_ptr<Pinned> memory;
     int64_t n_embd = 0;
@@ -88,7 +88,7 @@ class HostExperts {
     int32_t* ids = nullptr;
     float* sums = nullptr;
   };
-  /// Experts of the first rows in the mailbox.
+  /// Arguments of a host call: compute the experts of the first `rows` rows of the mailbox.
   struct HostWork {
     HostExperts* self;
     size_t layer;
@@ -105,14 +105,14 @@ class HostExperts {
   Device& device_;
   ThreadPool& pool_;
   Memory& tables_;
-  std::unique_ptr<Ops> ops_;  ///< of the host
+  std::unique_ptr<Ops> ops_;  ///< the CPU's ops
   Stream* side_ = nullptr;
   std::vector<Layer> layers_;
   std::map<const ExpertWeights*, size_t> layer_of_;
-  std::vector<std::unique_ptr<MemoryRange>> places_;  ///< on the GPU, of layers in turn
-  size_t on_its_way_ = 0;                             ///< layer whose experts were sent last, + 1
+  std::vector<std::unique_ptr<MemoryRange>> buffers_;  ///< GPU buffers, used by layers in turn
+  size_t uploaded_end_ = 0;                            ///< index of the layer uploaded last, + 1
   Mailbox mailbox_;
-  std::map<std::pair<size_t, int32_t>, std::unique_ptr<HostWork>> works_;  ///< recordings hold them
+  std::map<std::pair<size_t, int32_t>, std::unique_ptr<HostWork>> works_;  ///< graphs refer to them
 };
 
 }  // namespace chimere::kernels::cuda

@@ -8,15 +8,16 @@ namespace chimere::kernels::cuda {
 
 inline constexpr int kHostExpertsThreads = 256;
 
-/// Rows of a step whose routed experts the host computes: rows row_ids[first ..] (first .. where
-/// there are no ids), `count` of them. `to_host` and `from_host` are pinned memory.
+/// Rows whose routed experts the host computes: rows row_ids[first .. first + count), or first ..
+/// first + count without ids. In the arguments below, `*_to_host` and `from_host` are pinned
+/// memory.
 struct HostRows {
   const int32_t* row_ids;
   int32_t first;
   int32_t count;
 };
 
-/// Grid: a block for each row.
+/// Grid: one block per row.
 struct HostRowsOutArgs {
   HostRows rows;
   const float* x;  ///< [rows, n_embd]
@@ -31,10 +32,10 @@ struct HostRowsOutArgs {
   int32_t n_used;
 };
 
-/// Grid: blocks of elements (x), rows (y).
+/// Grid: x blocks of elements, y rows.
 struct HostRowsInArgs {
   HostRows rows;
-  const float* from_host;    ///< [count, n_embd]: the routed experts' sums
+  const float* from_host;    ///< [count, n_embd]: sums over the routed experts
   const float* shared;       ///< [count, n_embd]: the shared expert's output, or nullptr
   const float* shared_gate;  ///< [rows]
   float* y;                  ///< [rows, n_embd]

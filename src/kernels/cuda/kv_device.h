@@ -1,4 +1,4 @@
-// Reading and addressing KV pages (attention_args.h).
+// Device code: addressing and decoding of KV pages (attention_args.h).
 #ifndef CHIMERE_KERNELS_CUDA_KV_DEVICE_H_
 #define CHIMERE_KERNELS_CUDA_KV_DEVICE_H_
 
@@ -50,13 +50,13 @@ __device__ __forceinline__ KvHead values_of(const KvArgs& kv, uint8_t* page, int
   return {head, reinterpret_cast<uint16_t*>(head + element_bytes(kv.v_type, n))};
 }
 
-/// One of the words of a unit.
+/// Word i of a unit.
 __device__ __forceinline__ uint32_t word_of(const uint4& raw, int i) {
   return i == 0 ? raw.x : i == 1 ? raw.y : i == 2 ? raw.z : raw.w;
 }
 
-/// A unit of 16 bytes. decode(): its elements 4 i .. 4 i + 3; quantised ones, two with the scale d0
-/// and two with d1.
+/// A unit of 16 bytes. decode() gives its elements 4 i .. 4 i + 3; quantised ones use scale d0 for
+/// the first two and d1 for the others.
 template <KvType kType>
 struct KvUnit;
 
@@ -100,8 +100,8 @@ struct KvUnit<KvType::kBF16> {
   }
 };
 
-/// A byte b in bits 8 to 15 of a float makes 2^15 + b; b is the element + 128. (2^15 + 128) d has
-/// 20 bits, so that the one rounding of the fused multiply-add has nothing to round.
+/// A byte b in bits 8 to 15 of a float with the right exponent reads as 2^15 + b, with b = element
+/// + 128. (2^15 + 128) d has 20 bits, so the fused multiply-add is exact.
 template <>
 struct KvUnit<KvType::kQ8_0> {
   static constexpr int kElements = 16;
@@ -116,7 +116,7 @@ struct KvUnit<KvType::kQ8_0> {
   }
 };
 
-/// A nibble n in bits 4 j to 4 j + 3 of a float makes 2^(23 - 4 j) + n; n is the element + 8.
+/// A nibble n in bits 4 j to 4 j + 3 of a float reads as 2^(23 - 4 j) + n, with n = element + 8.
 template <>
 struct KvUnit<KvType::kQ4_0> {
   static constexpr int kElements = 32;

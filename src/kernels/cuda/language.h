@@ -1,6 +1,6 @@
-// What device code (.cu) is written in: the subset of CUDA C++ that two compilers understand. nvcc
-// makes programs for GPUs of it; any C++ compiler makes functions for the emulator, in which the
-// same sources are tested on machines without a card.
+// The language of device code (.cu): the subset of CUDA C++ that two compilers accept. nvcc
+// compiles it for GPUs; any C++ compiler compiles it for the emulator, which tests the same sources
+// on machines without a GPU.
 //
 // Rules of the subset:
 //   - a kernel is declared with CHIMERE_KERNEL and takes one plain struct (see *_args.h);
@@ -9,7 +9,7 @@
 //   - warp operations name all lanes (kFullWarp) or exactly those that take part;
 //   - inline PTX stays in ptx/, beside a portable definition;
 //   - no host library, no recursion, no <cmath>: fmaf, sqrtf, fabsf and kernels/math.h.
-// nvcc runs with -fmad=false: a fused multiply-add is written fmaf(), as docs/numerics.md wants.
+// nvcc runs with -fmad=false: a fused multiply-add is written fmaf(), as docs/numerics.md requires.
 #ifndef CHIMERE_KERNELS_CUDA_LANGUAGE_H_
 #define CHIMERE_KERNELS_CUDA_LANGUAGE_H_
 
@@ -17,12 +17,12 @@
 
 #ifdef __CUDACC__
 
-/// CHIMERE_KERNEL(name, most threads of a block, Args, args) { ... }: kernel `name`, whose only
-/// parameter is `const Args& args`. The name is unique among all kernels.
+/// CHIMERE_KERNEL(name, maximum threads per block, Args, args) { ... } defines kernel `name` with
+/// the only parameter `const Args& args`. The name is unique among all kernels.
 #define CHIMERE_KERNEL(name, max_threads, Args, args) \
   extern "C" __global__ void __launch_bounds__(max_threads) name(const __grid_constant__ Args args)
 
-/// The same with the number of such blocks that a multiprocessor must have registers for.
+/// The same, with registers limited so that a multiprocessor can hold `blocks` blocks.
 #define CHIMERE_KERNEL_OF_BLOCKS(name, max_threads, blocks, Args, args) \
   extern "C" __global__ void __launch_bounds__(max_threads, blocks)     \
       name(const __grid_constant__ Args args)

@@ -23,7 +23,7 @@ constexpr Kernel kLinearTile32 = {"linear_tile", "linear_tile_32"};
 
 uint32_t ceil_div(int64_t a, int64_t b) { return static_cast<uint32_t>((a + b - 1) / b); }
 
-/// What all launches for one input have in common.
+/// Common to all launches for one input.
 struct Operands {
   Stream& stream;
   ConstMatrixView x;
@@ -32,7 +32,7 @@ struct Operands {
   const uint32_t* codebook;
 };
 
-/// Arguments for some jobs, of whose outputs a block has `outputs_of_block`; the number of blocks.
+/// Sets the jobs, with `outputs_of_block` outputs per block, in args; returns the number of blocks.
 uint32_t put_jobs(const Operands& operands, std::span<const LinearJob> jobs,
                   int64_t outputs_of_block, LinearDecodeArgs& args) {
   args.x = operands.x.data;
@@ -86,18 +86,18 @@ void launch_float(const Operands& operands, std::span<const LinearJob> jobs) {
 struct TileShape {
   const Kernel* kernel;
   int rows;
-  bool staged;  ///< rows of x lie in shared memory
+  bool staged;  ///< rows of x are staged in shared memory
 };
 constexpr TileShape kTile8 = {&kLinearTile8, 8, true};
 constexpr TileShape kTile16 = {&kLinearTile16, 16, false};
 constexpr TileShape kTile32 = {&kLinearTile32, 32, false};
 
-/// Shared memory that every GPU has, less what the system takes.
+/// Shared memory available on every supported GPU, less what the system takes.
 constexpr int64_t kMaxTileBytes = int64_t{96} << 10;
 
 int codebook_bytes(const LinearJob& job) { return 4 * codebook_place(job.w.type).words; }
 
-/// The shared memory of a block of tiles: a codebook, weight rows, rows of x.
+/// Shared memory of a block: a codebook, weight rows, rows of x.
 struct TileMemory {
   int64_t weights_at = 0;
   int64_t x_at = 0;
@@ -105,7 +105,7 @@ struct TileMemory {
 };
 
 TileMemory tile_memory(const TileShape& shape, std::span<const LinearJob> jobs) {
-  // Partial sums lie where weights were.
+  // Partial sums reuse the memory of the weights.
   int64_t weights = int64_t{kPartials} * shape.rows * kTileStride * 4;
   TileMemory memory;
   for (const LinearJob& job : jobs) {
@@ -118,7 +118,7 @@ TileMemory tile_memory(const TileShape& shape, std::span<const LinearJob> jobs) 
   return memory;
 }
 
-/// The smallest that takes all rows at once and fits; nullptr: none fits.
+/// The smallest shape that covers all rows in one tile and fits; nullptr: none fits.
 const TileShape* tile_shape(int rows, std::span<const LinearJob> jobs) {
   for (const TileShape* shape : {&kTile8, &kTile16, &kTile32}) {
     if ((rows <= shape->rows || shape == &kTile32) &&
@@ -177,8 +177,8 @@ void launch_integers(const Operands& operands, int multiprocessors,
 LinearDecodePlan plan_linear_decode(int64_t outputs, int rows, int multiprocessors) {
   LinearDecodePlan plan;
   if (rows > 1) plan.rows = 8;
-  // Enough blocks for a wave of four on each multiprocessor; beyond that a block does more, so that
-  // it fetches a codebook and its rows less often.
+  // Use enough blocks for one wave of four per multiprocessor. Beyond that, give each block more
+  // outputs, so that codebooks and rows are loaded less often.
   if (plan.rows > 1) return plan;
   const int64_t blocks = outputs / kLinearDecodeOutputs;
   plan.by_warps = blocks < int64_t{2} * multiprocessors;
@@ -200,7 +200,7 @@ RoundedRows rounded_rows_at(uint8_t* memory, int64_t rows, int64_t n) {
 
 namespace {
 
-/// Where tiles begin behind the rows.
+/// Offset of the tiles, behind the rows.
 int64_t tiles_at(int64_t rows, int64_t n) { return (rounded_bytes(rows, n) + 15) / 16 * 16; }
 int64_t rows_of_tiles(int64_t rows) {
   return (rows + kRoundedTile - 1) / kRoundedTile * kRoundedTile;

@@ -1,6 +1,6 @@
-// Products of one decode row with quantised weights, and of several where a weight row is too long
-// for linear_tile.cu. All jobs of a call are one launch. Bytes: each weight once for every kRows
-// rows; the rows' integers (n_in bytes a row) are read by every half warp, from the L1 cache.
+// Products of one decode row with quantised weights, and of several rows where a weight row is too
+// long for linear_tile.cu. All jobs of a call share one launch. Bytes: each weight once per kRows
+// rows; every half warp reads the rows' integers (n_in bytes per row) from the L1 cache.
 #include "kernels/cuda/decode_dot.h"
 #include "kernels/cuda/decode_rows.h"
 #include "kernels/cuda/language.h"
@@ -10,7 +10,7 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// Half warps beyond the last output compute it again: the tree needs whole warps.
+/// Half warps beyond the last output repeat it, because the tree needs whole warps.
 __device__ __forceinline__ const uint8_t* weights_of(const LinearDecodeJob& job, int o) {
   return job.w + min(o, job.n_out - 1) * job.row_bytes;
 }
@@ -47,10 +47,10 @@ __device__ __forceinline__ void linear_of_row(const LinearDecodeArgs& args, uint
       return acc[0];
     });
   });
-  wait_for_previous_kernel();  // also lanes without a group
+  wait_for_previous_kernel();  // for lanes without a group
 }
 
-/// One row, a whole warp for each output.
+/// One row; a whole warp per output.
 __device__ __forceinline__ void linear_of_row_by_warps(const LinearDecodeArgs& args,
                                                        uint32_t* codebook) {
   const LinearDecodeJob& job = job_of_block(args);

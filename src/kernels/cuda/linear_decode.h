@@ -1,4 +1,4 @@
-// Products of decode rows on a GPU: Ops::linear with the bits of ref.
+// Matrix products of decode rows on a GPU: Ops::linear, with the bits of ref.
 #ifndef CHIMERE_KERNELS_CUDA_LINEAR_DECODE_H_
 #define CHIMERE_KERNELS_CUDA_LINEAR_DECODE_H_
 
@@ -12,25 +12,25 @@
 
 namespace chimere::kernels::cuda {
 
-/// Which rows of a matrix an op computes: those of `ids` (in device memory; each below the matrix's
-/// rows, none twice), or the first `count`.
+/// The rows of a matrix that an op computes: `ids` (in device memory, [count], distinct and below
+/// the matrix's rows), or without ids the first `count`.
 struct RowSet {
   const int32_t* ids = nullptr;
   int32_t count = 0;
 };
 
-/// How a product of decode rows with quantised weights is launched where linear_tile.cu does not
-/// compute it; depends on nothing but its arguments.
+/// Launch configuration for a product of decode rows with quantised weights that linear_tile.cu
+/// does not compute; a function of its arguments only.
 struct LinearDecodePlan {
-  int rows = 1;           ///< for which a weight is decoded once: 1 or 8
-  int passes = 1;         ///< outputs of each half warp
-  bool by_warps = false;  ///< a warp for each output: one row and few outputs
+  int rows = 1;           ///< rows per decoding of a weight: 1 or 8
+  int passes = 1;         ///< outputs per half warp
+  bool by_warps = false;  ///< a warp per output, for one row and few outputs
 };
 LinearDecodePlan plan_linear_decode(int64_t outputs, int rows, int multiprocessors);
 
-/// Bytes of the rounded form of rows of n activations, without tiles.
+/// Bytes of the rounded form of `rows` rows of n activations, without tiles.
 int64_t rounded_bytes(int64_t rows, int64_t n);
-/// The rounded form in memory of that many bytes, aligned to 16.
+/// Lays out the rounded form in that many bytes, aligned to 16.
 RoundedRows rounded_rows_at(uint8_t* memory, int64_t rows, int64_t n);
 
 /// The same with tiles.
@@ -40,9 +40,9 @@ RoundedRows tiled_rounded_rows_at(uint8_t* memory, int64_t rows, int64_t n);
 /// Rounds all rows of x (rule 3 of docs/numerics.md); x.cols is a multiple of 32.
 void round_rows(Stream& stream, ConstMatrixView x, const RoundedRows& rounded);
 
-/// Every job's product with the rows of x that `rows` names. All pointers are the device's; weights
-/// are packed (pack_weights.h); `codebook` is codebook_words() in device memory. `rounded` is x
-/// rounded, all rows; not read if no job's type wants it.
+/// Each job's product with the rows of x that `rows` names. All pointers are the device's. Weights
+/// are packed (pack_weights.h). `codebook`: codebook_words() in device memory. `rounded`: x
+/// rounded, all rows; not read if all weights are floats.
 void linear_decode(Stream& stream, int multiprocessors, ConstMatrixView x,
                    const RoundedRows& rounded, const RowSet& rows, const uint32_t* codebook,
                    std::span<const LinearJob> jobs);

@@ -10,76 +10,73 @@
 namespace chimere::kernels::cuda {
 
 inline constexpr int kLinearDecodeThreads = 256;
-/// Half warps of a block: each gives one output at a time (linear_decode_by_warps: each warp).
+/// Half warps per block, each computing one output at a time (linear_decode_by_warps: each warp).
 inline constexpr int kLinearDecodeOutputs = kLinearDecodeThreads / 16;
 inline constexpr int kMaxLinearJobs = 8;
 
-/// linear_float: outputs and rows of a block, and elements that it fetches at a time.
+/// linear_float: outputs and rows per block, and elements loaded at a time.
 inline constexpr int kFloatOutputs = 2;
 inline constexpr int kFloatRows = 8;
 inline constexpr int kFloatStage = 2048;
-/// Blocks up to which those of linear_float warm the instruction cache, and elements that they do
-/// it with.
+/// linear_float warms the instruction cache with at most this many blocks, over this many elements.
 inline constexpr int kFewFloatBlocks = 264;
-inline constexpr int kFloatRehearsed = 256;
-/// From one row to the next in shared memory: what the halves of a warp read of two weight rows
-/// lies in different banks.
+inline constexpr int kFloatWarmupElements = 256;
+/// Bytes between rows in shared memory: padded so that the two halves of a warp read two weight
+/// rows from different banks.
 inline constexpr int kFloatStageBytes = kFloatStage * 4 + 64;
 
-/// Dynamic shared memory of linear_float for so many rows of a block.
+/// Dynamic shared memory of linear_float for `rows` rows per block.
 CHIMERE_INLINE constexpr int float_shared_bytes(int rows) {
   return (kFloatOutputs + rows) * kFloatStageBytes;
 }
 
-/// linear_float_rows: outputs of a block, and elements that it fetches at a time; rows as above.
+/// linear_float_rows: outputs per block, and elements loaded at a time; kFloatRows rows per block.
 inline constexpr int kFloatRowsOutputs = 8;
 inline constexpr int kFloatRowsStage = 512;
 inline constexpr int kFloatRowsStageBytes = kFloatRowsStage * 4 + 64;
-/// Its dynamic shared memory: two stages.
+/// Its dynamic shared memory: two pipeline stages.
 inline constexpr int kFloatRowsSharedBytes =
     2 * (kFloatRowsOutputs + kFloatRows) * kFloatRowsStageBytes;
 
-/// linear_tile_N: weight rows of a tensor core's operand.
+/// linear_tile_N: weight rows of a tensor-core operand.
 inline constexpr int kDecodeTileOutputs = 16;
 
-/// From the partial sums of a column to those of the next one in shared memory, in floats: a warp
-/// writes to different banks.
+/// Floats between the partial sums of neighbouring columns in shared memory: a warp writes to
+/// different banks.
 inline constexpr int kTileStride = 20;
 
-/// From one weight row to the next in shared memory: the eight rows of a fragment lie in different
-/// banks.
+/// Bytes between weight rows in shared memory: the eight rows of a fragment lie in different banks.
 CHIMERE_INLINE constexpr int64_t tile_row_stride(int64_t row_bytes) {
   return (row_bytes + 111) / 128 * 128 + 16;
 }
 
 struct LinearDecodeJob {
   const uint8_t* w;   ///< packed rows (packed_layout.h)
-  int64_t row_bytes;  ///< from one to the next
+  int64_t row_bytes;  ///< between rows
   float* y;           ///< [rows, n_out]
   int64_t y_stride;
   int32_t type;  ///< DType
   int32_t n_out;
   int32_t accumulate;   ///< y += W x
-  int32_t first_block;  ///< of the grid's x
+  int32_t first_block;  ///< first block of this job in the grid's x
 };
 
 /// Grid: x the blocks of all jobs, y the tiles of rows. Dynamic shared memory: the largest codebook
-/// of the jobs' types (linear_float: float_shared_bytes(), linear_float_rows:
-/// kFloatRowsSharedBytes), for linear_tile_N then the block's
-/// weight rows.
+/// of the jobs' types, and for linear_tile_N the block's weight rows behind it (linear_float:
+/// float_shared_bytes(); linear_float_rows: kFloatRowsSharedBytes).
 struct LinearDecodeArgs {
   const float* x;  ///< [rows, n_in], for float weights
   int64_t x_stride;
   RoundedRows rounded;       ///< of x, for quantised weights
-  const int32_t* row_ids;    ///< [rows] rows of x, rounded and y; nullptr: all, in order
+  const int32_t* row_ids;    ///< [rows]: rows of x, rounded and y; nullptr: all, in order
   const uint32_t* codebook;  ///< codebook_words()
   int32_t rows;
   int32_t n_in;
   int32_t n_jobs;
-  int32_t passes;       ///< each block gives kLinearDecodeOutputs * passes outputs of a job
-  int32_t weights_at;   ///< linear_tile_N: bytes of dynamic shared memory before the weights
-  int32_t x_at;         ///< linear_tile_8: bytes before the tile of x
-  int32_t warm_icache;  ///< linear_float: blocks do some of their work once before they have x
+  int32_t passes;       ///< a block computes kLinearDecodeOutputs * passes outputs of a job
+  int32_t weights_at;   ///< linear_tile_N: offset of the weights in dynamic shared memory
+  int32_t x_at;         ///< linear_tile_8: offset of the tile of x
+  int32_t warm_icache;  ///< linear_float: run part of the work before x is ready, to warm the cache
   LinearDecodeJob jobs[kMaxLinearJobs];
 };
 

@@ -1,4 +1,4 @@
-// What the kernels of decode rows' products share.
+// Device code shared by the kernels of linear_decode.h.
 #ifndef CHIMERE_KERNELS_CUDA_LINEAR_DECODE_DEVICE_H_
 #define CHIMERE_KERNELS_CUDA_LINEAR_DECODE_DEVICE_H_
 
@@ -17,7 +17,7 @@ __device__ __forceinline__ const LinearDecodeJob& job_of_block(const LinearDecod
   return args.jobs[index];
 }
 
-/// Row `index` of those asked for; the last one again beyond the end.
+/// Row `index` of the row set; beyond its end, the last row.
 __device__ __forceinline__ int row_at(const LinearDecodeArgs& args, int index) {
   const int row = min(index, args.rows - 1);
   return args.row_ids == nullptr ? row : args.row_ids[row];

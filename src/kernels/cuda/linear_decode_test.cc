@@ -20,12 +20,12 @@ using test::LinearProblem;
 using test::OnDevice;
 using test_data::Random;
 
-/// Multiprocessors of the emulator.
+/// Multiprocessors of the emulated GPU.
 constexpr int kEmulated = 4;
 
-/// Rounds x and computes the rows of `ids` (all, if empty).
-std::vector<std::vector<float>> step_on(Device& device, const LinearProblem& p,
-                                        const std::vector<int32_t>& ids = {}) {
+/// Rounds x and computes the rows `ids` (all if empty).
+std::vector<std::vector<float>> decode_on(Device& device, const LinearProblem& p,
+                                          const std::vector<int32_t>& ids = {}) {
   const OnDevice<uint32_t> codebook(device, codebook_words());
   const test::RoundedOnDevice rounded(device, p.rows, p.n_in);
   const OnDevice<int32_t> row_ids(device, ids);
@@ -41,7 +41,7 @@ std::vector<std::vector<float>> step_on(Device& device, const LinearProblem& p,
 void expect_bits_of_ref(const LinearProblem& p) {
   const auto want = p.by_ref();
   for (const auto& [name, device] : test::devices()) {
-    const auto got = step_on(*device, p);
+    const auto got = decode_on(*device, p);
     for (size_t j = 0; j < got.size(); ++j) {
       for (size_t i = 0; i < got[j].size(); ++i) {
         ASSERT_EQ(std::memcmp(&want[j][i], &got[j][i], 4), 0)
@@ -64,13 +64,13 @@ TEST_P(CudaLinearDecode, HasTheBitsOfRef) {
   for (const int64_t rows : {1, 2, 7, 8, 11, 19, 35}) {
     expect_bits_of_ref(LinearProblem(random, rows, unit * random.between(1, 5), {type}, 40));
   }
-  // More groups than a half warp has in flight, and a tail of each length.
+  // More groups than a half warp has in flight, and tails of every length.
   for (const int64_t blocks : {int64_t{1}, int64_t{3}, 64 * 32 / unit, 64 * 32 / unit + 1}) {
     expect_bits_of_ref(LinearProblem(random, 1, unit * blocks, {type}, 20));
   }
-  // A weight row with a tail of groups.
+  // Weight rows with a tail of groups.
   expect_bits_of_ref(LinearProblem(random, 2, unit * (512 / unit + 1), {type}, 20));
-  // Enough outputs for half warps on the emulator, where the few above are by warps.
+  // Enough outputs for half warps on the emulator; the smaller problems above use whole warps.
   for (const int64_t blocks : {int64_t{1}, 64 * 32 / unit + 1}) {
     const LinearProblem p(random, 1, unit * blocks, {type}, 140, 130);
     ASSERT_FALSE(plan_linear_decode(p.jobs[0].n_out, 1, kEmulated).by_warps);
@@ -98,7 +98,7 @@ TEST(CudaLinear, ManyJobsOfOneKindShareOneLaunch) {
       expect_bits_of_ref(p);
       for (const auto& [name, device] : test::devices()) {
         const int64_t before = device->stream().counts().launches;
-        step_on(*device, p);
+        decode_on(*device, p);
         const int64_t integers = std::ranges::count_if(
             p.jobs, [](const auto& job) { return takes_integer_dot(job.type); });
         auto launches = [](int64_t jobs) { return (jobs + kMaxLinearJobs - 1) / kMaxLinearJobs; };
@@ -132,13 +132,13 @@ TEST(CudaLinear, FloatRowsOfAnyLength) {
   }
 }
 
-TEST(CudaLinear, ComputesTheRowsAskedForAndNoOther) {
+TEST(CudaLinear, ComputesOnlyTheRequestedRows) {
   Random random(fresh_seed());
   const LinearProblem p(random, 9, 256, {DType::kQ4_K, DType::kF32}, 30);
   const auto all = p.by_ref();
   const std::vector<int32_t> ids = {7, 0, 4, 5, 2};
   for (const auto& [name, device] : test::devices()) {
-    const auto got = step_on(*device, p, ids);
+    const auto got = decode_on(*device, p, ids);
     for (size_t j = 0; j < p.jobs.size(); ++j) {
       const auto stride = static_cast<size_t>(p.jobs[j].n_out + 3);
       for (int32_t r = 0; r < 9; ++r) {
@@ -151,7 +151,7 @@ TEST(CudaLinear, ComputesTheRowsAskedForAndNoOther) {
   }
 }
 
-TEST(CudaLinear, ARowWithANanOrInfinityIsNanAndSpoilsNoOther) {
+TEST(CudaLinear, ARowWithANanOrInfinityIsNanAndAffectsNoOther) {
   Random random(fresh_seed());
   for (const DType type : {DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kIQ3_S}) {
     LinearProblem p(random, 6, 512, {type}, 20);
@@ -160,7 +160,7 @@ TEST(CudaLinear, ARowWithANanOrInfinityIsNanAndSpoilsNoOther) {
     p.x[static_cast<size_t>(2 * p.x_stride + 100)] = std::numeric_limits<float>::quiet_NaN();
     p.x[static_cast<size_t>(5 * p.x_stride + 500)] = -std::numeric_limits<float>::infinity();
     for (const auto& [name, device] : test::devices()) {
-      const auto got = step_on(*device, p);
+      const auto got = decode_on(*device, p);
       for (int64_t r = 0; r < p.rows; ++r) {
         for (int64_t o = 0; o < p.jobs[0].n_out; ++o) {
           const auto i = static_cast<size_t>(r * (p.jobs[0].n_out + 3) + o);
@@ -175,7 +175,7 @@ TEST(CudaLinear, ARowWithANanOrInfinityIsNanAndSpoilsNoOther) {
   }
 }
 
-TEST(CudaLinear, PackedMatricesAreAsLargeAsTheFile) {
+TEST(CudaLinear, PackedMatricesAreAsLargeAsInTheFile) {
   for (const DType type : test_data::all_weight_types()) {
     const auto packed = static_cast<double>(packed_row_bytes(type, 2048));
     const auto file = static_cast<double>(row_bytes(type, 2048));
@@ -184,7 +184,7 @@ TEST(CudaLinear, PackedMatricesAreAsLargeAsTheFile) {
   }
 }
 
-TEST(CudaLinear, PlansDependOnTheProblemAlone) {
+TEST(CudaLinear, PlansDependOnTheProblemOnly) {
   EXPECT_EQ(plan_linear_decode(8192, 1, 132).rows, 1);
   EXPECT_EQ(plan_linear_decode(8192, 3, 132).rows, 8);
   EXPECT_EQ(plan_linear_decode(8192, 32, 132).rows, 8);

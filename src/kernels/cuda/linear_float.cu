@@ -1,10 +1,10 @@
 // Products of decode rows with float weights (docs/numerics.md, rule 2). A block of linear_float
-// has two weight rows and up to eight rows of x in shared memory; a warp has one of the latter, its
-// half warps one weight row each, and a lane one partial sum. For more rows a block of
-// linear_float_rows has eight weight rows and eight rows of x, a half warp two of each, so that x
-// comes less often from the level-2 cache and each number less often from shared memory. Weights
-// are on their way before the previous kernel has ended. Bytes: each weight once for every eight
-// rows; x once for every two, or every eight, outputs.
+// holds two weight rows and up to eight rows of x in shared memory. Each warp has one row of x,
+// each of its half warps one weight row, and each lane one partial sum. For more rows, a block of
+// linear_float_rows holds eight weight rows and eight rows of x, with two of each per half warp,
+// which reduces reads of x from L2 and of all operands from shared memory. Weights are loaded
+// before the previous kernel has ended. Bytes: each weight once per eight rows; x once per two, or
+// eight, outputs.
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/linear_decode_device.h"
@@ -14,7 +14,7 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// Begins to copy `bytes`, a multiple of 2, to aligned shared memory, by kThreads threads.
+/// Starts copying `bytes`, a multiple of 2, to aligned shared memory, by kThreads threads.
 template <int kThreads>
 __device__ __forceinline__ void fetch(uint8_t* to, const uint8_t* from, int bytes) {
   const int thread = static_cast<int>(threadIdx.x) % kThreads;
@@ -43,11 +43,11 @@ __device__ __forceinline__ float weight_at(const uint8_t* row, int i) {
   return kType == DType::kF16 ? f16_bits_to_f32(bits) : __uint_as_float(bits << 16U);
 }
 
-/// acc continues with `count` elements.
+/// Continues the sums in acc over `count` elements.
 template <DType kType>
 __device__ __forceinline__ float add_products(const uint8_t* w, const float* x, int count,
                                               float acc) {
-  constexpr int kAtOnce = 8;  // products whose operands are in flight while as many are added
+  constexpr int kAtOnce = 8;  // products whose operands are loaded while as many are added
   const int first = static_cast<int>(threadIdx.x) % 16;
   const int pieces = count / (16 * kAtOnce);
   float a[kAtOnce];
@@ -97,15 +97,16 @@ CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
   const int first_row = static_cast<int>(blockIdx.y) * kFloatRows;
   const int rows = min(kFloatRows, args.rows - first_row);
   float acc = 0;
-  // Few blocks wait for their own instructions most of all, which the kernels of a layer take turns
-  // to evict from the caches. They warm the instruction cache before the previous kernel has ended,
-  // with whatever lies in shared memory.
+  // A launch of few blocks is limited by instruction fetches, because the kernels of a layer evict
+  // each other's code from the caches. Its blocks warm the instruction cache before the previous
+  // kernel has ended, on arbitrary contents of shared memory.
   bool warm_icache = args.warm_icache != 0;
 #pragma unroll 1
   for (int begin = 0; begin < args.n_in;) {
     const int count = min(kFloatStage, args.n_in - begin);
     if (!warm_icache) {
-      if (begin > 0 || args.warm_icache != 0) __syncthreads();  // all have read what lies there
+      if (begin > 0 || args.warm_icache != 0)
+        __syncthreads();  // all threads have read the old contents
       for (int i = 0; i < kFloatOutputs; ++i) {
         const int o = min(first + i, job.n_out - 1);
         fetch<kLinearDecodeThreads>(shared + i * kFloatStageBytes,
@@ -124,7 +125,7 @@ CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
       const uint8_t* w = shared + half * kFloatStageBytes;
       const auto* x =
           reinterpret_cast<const float*>(shared + (kFloatOutputs + warp) * kFloatStageBytes);
-      const int now = warm_icache ? min(kFloatRehearsed, count) : count;
+      const int now = warm_icache ? min(kFloatWarmupElements, count) : count;
       with_float_type(
           type, [&]<DType kType>() CHIMERE_INLINED { acc = add_products<kType>(w, x, now, acc); });
     }
@@ -145,7 +146,7 @@ CHIMERE_KERNEL(linear_float, kLinearDecodeThreads, LinearDecodeArgs, args) {
 
 namespace {
 
-/// Begins to copy elements begin .. of this warp's two rows of a stage, weights or x, there.
+/// Starts copying elements begin .. of this warp's two rows (weights or x) to a stage.
 __device__ __forceinline__ void fetch_weights(const LinearDecodeArgs& args,
                                               const LinearDecodeJob& job, int first, int begin,
                                               uint8_t* stage) {
@@ -165,8 +166,8 @@ __device__ __forceinline__ void fetch_row(const LinearDecodeArgs& args, int firs
                reinterpret_cast<const uint8_t*>(x), 4 * min(kFloatRowsStage, args.n_in - begin));
 }
 
-/// acc[r][o] continues with `count` elements of two rows of x and of the half warp's two outputs,
-/// which are weight rows 0 and 2 of w.
+/// Continues the sums acc[r][o] over `count` elements, for two rows of x and the half warp's two
+/// outputs, which are weight rows 0 and 2 of w.
 template <DType kType>
 __device__ __forceinline__ void add_tile(const uint8_t* w, const uint8_t* x, int count,
                                          float (&acc)[2][2]) {
@@ -199,7 +200,7 @@ CHIMERE_KERNEL(linear_float_rows, kLinearDecodeThreads, LinearDecodeArgs, args) 
   const int first = (static_cast<int>(blockIdx.x) - job.first_block) * kFloatRowsOutputs;
   const int first_row = static_cast<int>(blockIdx.y) * kFloatRows;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  // A warp has two rows of x and four outputs, of which each half warp has every other one.
+  // A warp has two rows of x and four outputs; its half warps take alternate outputs.
   const int row = warp % 4 * 2;
   const int output = warp / 4 * 4 + static_cast<int>(threadIdx.x) % kWarp / 16;
   fetch_weights(args, job, first, 0, shared);
@@ -211,7 +212,7 @@ CHIMERE_KERNEL(linear_float_rows, kLinearDecodeThreads, LinearDecodeArgs, args) 
     wait_for_copies();
     __syncthreads();
     if (begin + kFloatRowsStage < args.n_in) {
-      // All warps are done with what lay there.
+      // All warps have finished with the old contents.
       uint8_t* const next = shared + (begin / kFloatRowsStage + 1) % 2 * kStageBytes;
       fetch_weights(args, job, first, begin + kFloatRowsStage, next);
       fetch_row(args, first_row, begin + kFloatRowsStage, next);

@@ -16,7 +16,7 @@ constexpr Kernel kLinearPrefillFloats = {"linear_prefill", "linear_prefill_float
 
 uint32_t tiles_of(int64_t n, int tile) { return static_cast<uint32_t>((n + tile - 1) / tile); }
 
-/// Jobs of one kind: with float weights, or with none.
+/// Launches jobs of one kind: with float weights, or with quantised ones.
 void launch(Stream& stream, bool floats, LinearPrefillArgs args, std::span<const LinearJob> jobs) {
   args.n_jobs = static_cast<int32_t>(jobs.size());
   uint32_t tiles = 0;
@@ -68,9 +68,9 @@ void linear_prefill(Stream& stream, ConstMatrixView x, const HalfRows& halves, c
       if (takes_integer_dot(job.w.type) != floats) of_kind.push_back(job);
     }
     const std::span<const LinearJob> all(of_kind);
-    for (size_t begin = 0; begin < all.size(); begin += kMaxChunkJobs) {
+    for (size_t begin = 0; begin < all.size(); begin += kMaxPrefillJobs) {
       launch(stream, floats, args,
-             all.subspan(begin, std::min<size_t>(kMaxChunkJobs, all.size() - begin)));
+             all.subspan(begin, std::min<size_t>(kMaxPrefillJobs, all.size() - begin)));
     }
   }
 }

@@ -1,6 +1,6 @@
-// Products of prefill rows. Bytes: each weight once for 128 rows, from the L2 cache but for the
-// first time. What bounds linear_prefill is the tensor cores' rate (2 operations for each weight
-// and row) and, beside them, the decoding of each weight for 128 rows.
+// Products of prefill rows. Bytes: each weight once per 128 rows, from L2 except the first time.
+// linear_prefill is bound by the tensor cores' rate (2 operations per weight and row) and by the
+// decoding of each weight once per 128 rows.
 #include "kernels/cuda/decode_dot.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/linear_prefill_args.h"
@@ -39,7 +39,7 @@ CHIMERE_KERNEL_OF_BLOCKS(linear_prefill, kTileThreads, 2, LinearPrefillArgs, arg
   const int count = min(kTileRows, args.rows - first_row);
   if (thread < count) ids[thread] = row_at(args, first_row + thread);
   const int first_output = (static_cast<int>(blockIdx.y) - job.first_tile) * kTileOutputs;
-  // Rows of weights beyond the last one are the last one again; their results go nowhere.
+  // Weight rows beyond the end repeat the last one; their results are not written.
   const int mine = min(first_output + thread / 2, job.n_out - 1);
   const TileWeights w = {{job.w + mine * job.row_bytes, args.n_in / 32}, type, codebook};
   wait_for_previous_kernel();
@@ -60,7 +60,7 @@ CHIMERE_KERNEL_OF_BLOCKS(linear_prefill, kTileThreads, 2, LinearPrefillArgs, arg
 
 namespace {
 
-/// Elements of a stage, and floats from one element's rows to the next one's.
+/// Elements of a stage, and floats between one element's rows and the next element's.
 inline constexpr int kFloatDepth = 16;
 inline constexpr int kFloatStride = kFloatTile + 4;
 
@@ -71,7 +71,7 @@ struct alignas(16) FloatStage {
 
 }  // namespace
 
-/// Weights of float types: f32 chains, a thread has 4 x 4 of them.
+/// Float weights: f32 chains, 4 x 4 per thread.
 CHIMERE_KERNEL(linear_prefill_floats, kFloatTileThreads, LinearPrefillArgs, args) {
   __shared__ FloatStage stages[2];
   const LinearPrefillJob& job = job_of_block(args);
@@ -81,8 +81,8 @@ CHIMERE_KERNEL(linear_prefill_floats, kFloatTileThreads, LinearPrefillArgs, args
   const int first_row = static_cast<int>(blockIdx.x) * kFloatTile;
   const int first_output = (static_cast<int>(blockIdx.y) - job.first_tile) * kFloatTile;
   wait_for_previous_kernel();
-  // A thread brings element thread % 16 of the rows thread / 16 + 16 i; rows beyond the last one
-  // are the last one again.
+  // A thread loads element thread % 16 of rows thread / 16 + 16 i; rows beyond the end repeat the
+  // last one.
   const int element = thread % kFloatDepth;
   const uint8_t* w[4];
   const float* x[4];

@@ -1,4 +1,4 @@
-// Products of prefill rows on a GPU, on tensor cores: Ops::linear with the sums of
+// Matrix products of prefill rows on tensor cores: Ops::linear with the order of summation of
 // docs/numerics.md, rule 9.
 #ifndef CHIMERE_KERNELS_CUDA_LINEAR_PREFILL_H_
 #define CHIMERE_KERNELS_CUDA_LINEAR_PREFILL_H_
@@ -13,9 +13,9 @@
 
 namespace chimere::kernels::cuda {
 
-/// Every job's product with the rows of x that `rows` names. All pointers are the device's; weights
-/// are packed (pack_weights.h); `codebook` is codebook_words() in device memory. `halves` is x
-/// rounded to f16, the same rows (half_rows.h); not read if all jobs have float weights.
+/// Each job's product with the rows of x that `rows` names. All pointers are the device's. Weights
+/// are packed (pack_weights.h). `codebook`: codebook_words() in device memory. `halves`: the same
+/// rows of x as f16 (half_rows.h); not read if all jobs have float weights.
 void linear_prefill(Stream& stream, ConstMatrixView x, const HalfRows& halves, const RowSet& rows,
                     const uint32_t* codebook, std::span<const LinearJob> jobs);
 

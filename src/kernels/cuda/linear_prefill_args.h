@@ -9,32 +9,32 @@
 
 namespace chimere::kernels::cuda {
 
-inline constexpr int kMaxChunkJobs = 8;
+inline constexpr int kMaxPrefillJobs = 8;
 
 struct LinearPrefillJob {
   const uint8_t* w;   ///< rows: packed, or of a float type
-  int64_t row_bytes;  ///< from one to the next
+  int64_t row_bytes;  ///< between rows
   float* y;           ///< [rows, n_out]
   int64_t y_stride;
-  int32_t type;  ///< DType; all of rule 4, or all floats
+  int32_t type;  ///< DType; the types of all jobs are quantised, or all are floats
   int32_t n_out;
   int32_t accumulate;  ///< y += W x
-  int32_t first_tile;  ///< of the grid's y
+  int32_t first_tile;  ///< first tile of this job in the grid's y
 };
 
-/// Grid: x the tiles of rows, so that neighbouring blocks share weights; y the tiles of all jobs'
-/// outputs. linear_prefill: dynamic shared memory of kTileSharedBytes, then the largest codebook.
+/// Grid: x tiles of rows, so that neighbouring blocks share weights; y tiles of all jobs' outputs.
+/// linear_prefill: dynamic shared memory of kTileSharedBytes, then the largest codebook.
 /// linear_prefill_floats: tiles of kFloatTile by kFloatTile.
 struct LinearPrefillArgs {
-  HalfRows halves;  ///< of linear_prefill
-  const float* x;   ///< of linear_prefill_floats, [rows, n_in]
+  HalfRows halves;  ///< linear_prefill only
+  const float* x;   ///< linear_prefill_floats only, [rows, n_in]
   int64_t x_stride;
   const int32_t* row_ids;  ///< [rows]; nullptr: all, in order
   const uint32_t* codebook;
   int32_t rows;
   int32_t n_in;
   int32_t n_jobs;
-  LinearPrefillJob jobs[kMaxChunkJobs];
+  LinearPrefillJob jobs[kMaxPrefillJobs];
 };
 
 inline constexpr int kFloatTile = 64;

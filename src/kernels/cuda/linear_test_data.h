@@ -1,4 +1,4 @@
-// Products to compute on a device: packed weights, jobs and what ref makes of them.
+// Random matrix products on a device: packed weights, jobs and the results of ref.
 #ifndef CHIMERE_KERNELS_CUDA_LINEAR_TEST_DATA_H_
 #define CHIMERE_KERNELS_CUDA_LINEAR_TEST_DATA_H_
 
@@ -15,14 +15,14 @@
 
 namespace chimere::kernels::cuda::test {
 
-/// A matrix of a file, packed on a device.
+/// A weight matrix, packed and uploaded.
 inline OnDevice<uint8_t> packed_on(Device& device, const WeightView& w, bool unpacked) {
   std::vector<uint8_t> packed(static_cast<size_t>(packed_bytes(w, unpacked)));
   pack_rows(w, 0, w.n_out, packed.data(), unpacked);
   return {device, packed};
 }
 
-/// Rows that were not rounded yet, in memory that begins as NaNs.
+/// Memory for rounded rows, initialised to NaNs.
 class RoundedOnDevice {
  public:
   RoundedOnDevice(Device& device, int64_t rows, int64_t n)
@@ -36,7 +36,7 @@ class RoundedOnDevice {
   RoundedRows rows_;
 };
 
-/// Rows that were not rounded to f16 yet, in memory that begins as NaNs.
+/// Memory for rows as f16, initialised to NaNs.
 class HalvesOnDevice {
  public:
   HalvesOnDevice(Device& device, int64_t rows, int64_t n)
@@ -55,12 +55,12 @@ struct LinearProblem {
     int64_t n_out;
     bool accumulate;
     std::vector<uint8_t> w;
-    std::vector<float> y;  ///< before, [rows, n_out + 3]
+    std::vector<float> y;  ///< initial values, [rows, n_out + 3]
   };
   int64_t rows = 0;
   int64_t n_in = 0;
   int64_t x_stride = 0;
-  bool unpacked = false;  ///< how weights lie on the device
+  bool unpacked = false;  ///< weight layout on the device
   std::vector<float> x;
   std::vector<Job> jobs;
 
@@ -88,7 +88,7 @@ struct LinearProblem {
     return y;
   }
 
-  /// Runs f(x, jobs) with everything on the device; what the jobs' y are then.
+  /// Runs f(x, jobs) with all operands on the device; returns the jobs' y.
   template <class F>
   std::vector<std::vector<float>> on(Device& device, F f) const {
     std::deque<OnDevice<uint8_t>> w;

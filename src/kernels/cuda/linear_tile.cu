@@ -1,13 +1,12 @@
 // Products of several decode rows with quantised weights on tensor cores, with the bits of rule 4
 // of docs/numerics.md: the dot product of a scale group is an exact integer product of fragments,
-// and each lane keeps the partial sums of its four outputs. A block has kDecodeTileOutputs weight
-// rows, which lie in shared memory in their packed form, and kColumns rows of x; warp w takes the
-// groups of the partial sums 2 w and 2 w + 1, so that warps meet once, in the tree of 16.
+// and each lane keeps the partial sums of its four outputs. A block has kDecodeTileOutputs packed
+// weight rows in shared memory, and kColumns rows of x. Warp w computes partial sums 2 w and 2 w +
+// 1, so that warps exchange data only once, in the tree of 16.
 //
-// Weights are on their way before the previous kernel has ended. linear_tile_8 has its rows of x in
-// shared memory too, so that a block waits once for the second-level cache. Bytes: each weight once
-// for every kColumns rows; the rows' integers once for every kDecodeTileOutputs outputs, from the
-// L2 cache.
+// Weights are loaded before the previous kernel has ended. linear_tile_8 keeps its rows of x in
+// shared memory too, so that a block waits only once for L2. Bytes: each weight once per kColumns
+// rows; the rows' integers once per kDecodeTileOutputs outputs, from L2.
 #include "kernels/cuda/any_codec.h"
 #include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/decode_tile.h"
@@ -20,7 +19,7 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// Begins to copy the block's rows of x to `q` and `of_blocks` as StagedColumns.
+/// Starts copying the block's rows of x to `q` and `of_blocks`, laid out as StagedColumns.
 template <int kRowTiles>
 __device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int first_row,
                                               WarpCopies& copies, int8_t* q,
@@ -29,7 +28,7 @@ __device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int 
   const RoundedRows& x = args.rounded;
   const int thread = static_cast<int>(threadIdx.x);
   if (args.row_ids == nullptr && x.tile_q != nullptr) {
-    // A warp's share: one row's bytes of each tile.
+    // A warp's share: as many bytes as one row of each tile has.
     const int share = kRowTiles * blocks * kRoundedTile * kWarp / kLinearDecodeThreads;
     const int at = thread / kWarp * share;
     const int64_t from = static_cast<int64_t>(first_row) * blocks + at;
@@ -54,7 +53,7 @@ __device__ __forceinline__ void stage_columns(const LinearDecodeArgs& args, int 
   }
 }
 
-/// 16 outputs, kRowTiles of 8 rows.
+/// Computes 16 outputs by kRowTiles tiles of 8 rows.
 template <int kRowTiles, bool kStaged>
 __device__ __forceinline__ void linear_tile(const LinearDecodeArgs& args, uint8_t* shared) {
   constexpr int kColumns = kRowTiles * kRoundedTile;
@@ -82,7 +81,7 @@ __device__ __forceinline__ void linear_tile(const LinearDecodeArgs& args, uint8_
   auto* const staged_blocks = reinterpret_cast<RoundedBlock*>(staged + kColumns * args.n_in);
   if constexpr (kStaged) stage_columns<kRowTiles>(args, first_row, copies, staged, staged_blocks);
 
-  // What is added to is fetched before it is needed.
+  // The values to accumulate to are loaded early.
   float old[kOwn];
 #pragma unroll
   for (int i = 0; i < kOwn; ++i) {
@@ -110,7 +109,7 @@ __device__ __forceinline__ void linear_tile(const LinearDecodeArgs& args, uint8_
     multiply(TileColumns{args.rounded, args.row_ids, args.rows, first_row, args.n_in / 32});
   }
   auto* const shown = reinterpret_cast<float*>(weights);
-  show_sums(sums, shown);
+  share_sums(sums, shown);
 #pragma unroll
   for (int i = 0; i < kOwn; ++i) {
     const int at = thread + i * kLinearDecodeThreads;

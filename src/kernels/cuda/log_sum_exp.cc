@@ -22,7 +22,7 @@ int64_t log_sum_exp_scratch_bytes(int64_t rows, int64_t n_vocab) {
 
 void log_sum_exp(Stream& stream, ConstMatrixView logits, LogSumExp* sums, uint8_t* scratch) {
   if (logits.rows == 0) return;
-  constexpr uint32_t kPieces = kExpThreads / kExpLanes;  // of a block
+  constexpr uint32_t kPieces = kExpThreads / kExpLanes;  // per block
   const auto n_pieces = static_cast<uint32_t>(pieces_of(logits.cols));
   const auto rows = static_cast<uint32_t>(logits.rows);
   auto* const pieces = reinterpret_cast<LogSumExpArgs*>(scratch);

@@ -1,6 +1,6 @@
-// Sums of exponentials over rows of logits, in the order of docs/numerics.md ("log_sum_exp"): half
-// a warp has the partial sums of a piece, a block those of a row. Exponentials are f32; the few
-// operations in f64, which some GPUs do slowly, are those on sums.
+// Log-sum-exp statistics of rows of logits, in the order of docs/numerics.md ("log_sum_exp"). A
+// half warp computes the partial sums of a piece, a block those of a row. Exponentials are f32;
+// only the few operations on sums are f64, which is slow on some GPUs.
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/log_sum_exp_args.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kMaskedBits = 0xFF800000U;  // -infinity
 
-/// The largest of `lanes` neighbours, a power of two.
+/// The largest value of `lanes` neighbouring lanes, a power of two.
 __device__ __forceinline__ float largest_of(float x, int lanes) {
   for (int apart = lanes / 2; apart > 0; apart /= 2) {
     x = fmaxf(x, __shfl_xor_sync(kFullWarp, x, apart));
@@ -20,7 +20,7 @@ __device__ __forceinline__ float largest_of(float x, int lanes) {
   return x;
 }
 
-/// The tree of the sums of kExpLanes neighbours.
+/// The tree over the sums of kExpLanes neighbouring lanes.
 __device__ __forceinline__ double tree_of_lanes(double sum) {
   for (int apart = kExpLanes / 2; apart > 0; apart /= 2) {
     sum += __shfl_xor_sync(kFullWarp, sum, apart);
@@ -60,7 +60,7 @@ CHIMERE_KERNEL(exp_pieces, kExpThreads, ExpPiecesArgs, args) {
   const double e_sum = tree_of_lanes(static_cast<double>(e));
   const double xe_sum = tree_of_lanes(static_cast<double>(xe));
   if (lane != 0 || piece >= args.n_pieces) return;
-  // What a piece of masked logits has added up means nothing.
+  // The sums of a piece of masked logits are meaningless.
   const bool any = largest != __uint_as_float(kMaskedBits);
   args.pieces[row * args.n_pieces + piece] = {any ? e_sum : 0, any ? xe_sum : 0, largest};
 }

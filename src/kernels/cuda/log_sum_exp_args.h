@@ -8,14 +8,14 @@ namespace chimere::kernels::cuda {
 
 inline constexpr int kExpThreads = 256;
 
-/// LogSumExp of kernels/api.h, in the same bytes.
+/// LogSumExp of kernels/api.h, with the same layout.
 struct LogSumExpArgs {
   double e;
   double xe;
   float largest;
 };
 
-/// The sums of every piece. Grid: x kExpThreads / kExpLanes pieces, y rows.
+/// Sums of each piece. Grid: x kExpThreads / kExpLanes pieces, y rows.
 struct ExpPiecesArgs {
   const float* logits;  ///< [rows, n]
   int64_t stride;
@@ -24,7 +24,7 @@ struct ExpPiecesArgs {
   int32_t n_pieces;
 };
 
-/// The sums of every row. Grid: rows.
+/// Sums of each row. Grid: rows.
 struct ExpRowsArgs {
   const LogSumExpArgs* pieces;  ///< [rows, n_pieces]
   LogSumExpArgs* sums;          ///< [rows]

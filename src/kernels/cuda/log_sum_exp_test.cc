@@ -39,7 +39,7 @@ void expect_same_sums(const Matrix& logits) {
   }
 }
 
-TEST(CudaLogSumExp, HaveTheBitsOfTheDefinition) {
+TEST(CudaLogSumExp, HasTheBitsOfTheDefinition) {
   const auto seed = fresh_seed();
   SCOPED_TRACE(seed);
   Rng rng(seed);
@@ -58,9 +58,9 @@ TEST(CudaLogSumExp, MaskedLogitsAddNothing) {
     const auto at = static_cast<size_t>(i);
     const auto stride = static_cast<size_t>(logits.stride);
     if (i / kExpPiece % 2 == 0) logits.data[at] = -INFINITY;  // whole pieces of row 0
-    if (i % 700 != 0) logits.data[stride + at] = -INFINITY;   // few are left of row 1
-    logits.data[2 * stride + at] = -INFINITY;                 // none of row 2
-    if (i == 5) logits.data[3 * stride + at] = 1e4F;          // far above the others
+    if (i % 700 != 0) logits.data[stride + at] = -INFINITY;   // few remain in row 1
+    logits.data[2 * stride + at] = -INFINITY;                 // none in row 2
+    if (i == 5) logits.data[3 * stride + at] = 1e4F;          // far larger than the others
   }
   expect_same_sums(logits);
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Kernel kGateUp = {"moe_decode", "moe_decode_gate_up"};
 constexpr Kernel kDownNarrow = {"moe_decode", "moe_decode_down_narrow"};
-constexpr Kernel kDownUnpacked = {"moe_decode", "moe_decode_down_unpacked"};
+constexpr Kernel kDownWide = {"moe_decode", "moe_decode_down_wide"};
 
 ExpertShape shape_of(const ExpertWeights& e) {
   return {static_cast<int32_t>(e.gate.type),          static_cast<int32_t>(e.up.type),
@@ -27,11 +27,12 @@ ExpertPointers pointers_of(const ExpertWeights& e) {
   return {bytes(e.gate), bytes(e.up), bytes(e.down)};
 }
 
-/// Shared memory that every GPU has, less what the system and the kernels' own arrays take.
+/// Shared memory available on every supported GPU, less what the system and the kernels' static
+/// arrays take.
 constexpr int64_t kMaxStageBytes = int64_t{94} << 10;
 
-/// Blocks that a multiprocessor has at once: of gate_up two with the shared expert's rows whole,
-/// three without. A launch that has no more waits for latencies alone.
+/// Resident blocks per multiprocessor: two for gate_up if shared memory holds all of the shared
+/// expert's rows, three otherwise. A launch with no more blocks than that is bound by latency.
 constexpr int kBlocksAtOnce = 3;
 constexpr int kWholeBlocksAtOnce = 2;
 
@@ -39,7 +40,7 @@ int64_t round_up(int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
 bool is_rounded(int32_t type) { return scale_group(static_cast<DType>(type)) != 0; }
 
-/// A rounded row of n elements in shared memory.
+/// Bytes of a rounded row of n elements in shared memory.
 int64_t x_bytes(int64_t n) {
   return round_up(n + n / kActivationBlock * static_cast<int64_t>(sizeof(RoundedBlock)));
 }
@@ -50,13 +51,13 @@ int32_t words_of(const MoeDecodeKind& kind) {
 
 CodebookPlace codebook_of(int32_t type) { return codebook_place(static_cast<DType>(type)); }
 
-/// Gate and up of one output in shared memory; 0: not there.
+/// Shared memory for gate and up of one output; 0: not staged.
 int64_t gate_up_bytes(const ExpertShape& s) {
   return s.gate_type == s.up_type && is_rounded(s.gate_type) ? 2 * s.gate_row_bytes : 0;
 }
 int64_t down_bytes(const ExpertShape& s) { return is_rounded(s.down_type) ? s.down_row_bytes : 0; }
 
-/// Of `most` outputs of `bytes` each, those that fit.
+/// How many outputs of `bytes` each fit, an even number up to `most`.
 int32_t outputs_in(int64_t memory, int64_t bytes, int most) {
   if (bytes == 0) return 0;
   return static_cast<int32_t>(std::clamp<int64_t>(memory / bytes, 0, most) / 2 * 2);
@@ -78,8 +79,8 @@ void launch_gate_up(Stream& stream, int multiprocessors, const RowSet& rows, int
   if (args.table.has_shared != 0) codebooks(shared, args.shared);
   args.x_at = 4 * std::max(words_of(args.routed), words_of(args.shared));
   args.stages_at = args.x_at + static_cast<int32_t>(x_bytes(args.n_embd));
-  // With many blocks it is better to have one more of them at once than the shared expert's rows
-  // whole.
+  // With many blocks, one more resident block is worth more than staging all of the shared expert's
+  // rows.
   int64_t output = gate_up_bytes(routed);
   if (few || output == 0) output = std::max(output, gate_up_bytes(shared));
   const int64_t stage =
@@ -115,7 +116,7 @@ void launch_down(Stream& stream, int multiprocessors, const RowSet& rows, int ra
   args.warm_icache =
       int64_t{tiles} * rows.count <= int64_t{kBlocksAtOnce} * multiprocessors ? 1 : 0;
   const int threads = 32 * ranks;
-  stream.launch(threads <= kMoeDownNarrowThreads ? kDownNarrow : kDownUnpacked,
+  stream.launch(threads <= kMoeDownNarrowThreads ? kDownNarrow : kDownWide,
                 {.grid = {tiles, static_cast<uint32_t>(rows.count)},
                  .block = {static_cast<uint32_t>(threads)},
                  .shared_bytes = static_cast<uint32_t>(args.stages_at + ranks * args.stage_bytes),
@@ -129,7 +130,7 @@ Result<ExpertTable> ExpertTable::create(Memory& memory, std::span<const ExpertWe
                                         const ExpertWeights* shared) {
   if (experts.size() > kMoeMostExperts) {
     return unsupported("a layer has " + std::to_string(experts.size()) +
-                       " experts; the kernels for GPUs take at most " +
+                       " experts; the GPU kernels support at most " +
                        std::to_string(kMoeMostExperts) + ": use --backend cpu");
   }
   ExpertTable table;
@@ -137,7 +138,7 @@ Result<ExpertTable> ExpertTable::create(Memory& memory, std::span<const ExpertWe
   for (const ExpertWeights& e : experts) {
     if (!(shape_of(e) == shape_of(experts.front()))) {
       return unsupported(
-          "the experts of a layer differ in their types or shapes; the kernels for GPUs take only "
+          "the experts of a layer differ in their types or shapes; the GPU kernels support only "
           "equal ones: use --backend cpu");
     }
     pointers.push_back(pointers_of(e));

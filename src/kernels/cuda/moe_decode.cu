@@ -1,13 +1,14 @@
 // Experts of decode rows: two launches, whatever the number of rows and experts. Bytes: the weights
-// of every slot's expert once (rows that share an expert find them in the L2 cache), h as integers.
+// of each slot's expert once (rows that share an expert find them in L2), and h as integers.
 //
-// Neighbouring weight rows of an expert are one piece of memory. A warp begins to copy all of its
-// rows to shared memory before it needs the first, so that a block waits for memory once and a
-// multiprocessor has the rows of several blocks in flight, whatever registers a type wants.
+// Consecutive weight rows of an expert are contiguous. A warp starts copying all of its rows to
+// shared memory before it needs the first, so that a block waits for memory once, and a
+// multiprocessor has the rows of several blocks in flight, whatever number of registers a type
+// needs.
 //
-// Where a launch has few blocks, what it waits for most are its own instructions, which the kernels
-// of a layer take turns to evict from the caches. Blocks then warm the instruction cache before the
-// previous kernel has ended: they go through the product once with whatever lies in shared memory.
+// A launch of few blocks is limited by instruction fetches, because the kernels of a layer evict
+// each other's code from the caches. Its blocks warm the instruction cache before the previous
+// kernel has ended: they compute the product once on arbitrary contents of shared memory.
 #include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/decode_dot.h"
 #include "kernels/cuda/decode_rows.h"
@@ -22,7 +23,8 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// From an output's dot products to the next one's in shared memory: not in the same bank.
+/// Floats between the dot products of neighbouring outputs in shared memory, to avoid bank
+/// conflicts.
 inline constexpr int kMoeDotStride = kMoeMostUsed + 2;
 
 __device__ __forceinline__ int row_id(const MoeDecodeArgs& args, int index) {
@@ -37,8 +39,7 @@ __device__ __forceinline__ RoundedRows rows_from(const RoundedRows& x, int64_t r
   return rows;
 }
 
-/// Begins to copy a row of x to shared memory, by `threads` threads of which this is number
-/// `thread`.
+/// Starts copying a row of x to shared memory; this is thread `thread` of `threads`.
 __device__ __forceinline__ void copy_rounded_row(const RoundedRows& x, int blocks, int thread,
                                                  int threads, const RoundedRows& to) {
   const auto copy = [&]<int kBytes>(void* shared, const void* from, int bytes) CHIMERE_INLINED {
@@ -51,7 +52,7 @@ __device__ __forceinline__ void copy_rounded_row(const RoundedRows& x, int block
   copy.template operator()<8>(to.blocks, x.blocks, blocks * static_cast<int>(sizeof(RoundedBlock)));
 }
 
-/// A row of x at `at` in shared memory, aligned to 16 bytes.
+/// The row of x stored at `at` in shared memory, aligned to 16 bytes.
 __device__ __forceinline__ RoundedRows rounded_row_in(uint8_t* at, int blocks) {
   RoundedRows row;
   row.q = reinterpret_cast<int8_t*>(at);
@@ -59,8 +60,8 @@ __device__ __forceinline__ RoundedRows rounded_row_in(uint8_t* at, int blocks) {
   return row;
 }
 
-/// The partial sum of one row of any type with x, or with the first row of `x_rounded` if the type
-/// is not a float.
+/// The partial sum of a weight row of any type with x, or for quantised types with the first row of
+/// `x_rounded`.
 __device__ __forceinline__ float any_partial(DType type, const uint8_t* w, int n, int lane,
                                              const float* x, const RoundedRows& x_rounded,
                                              const uint32_t* codebook) {
@@ -76,8 +77,8 @@ __device__ __forceinline__ float any_partial(DType type, const uint8_t* w, int n
   return acc[0];
 }
 
-/// acc[i] += the partial sums of packed row w[i] with the row x, all in shared memory; of a
-/// rehearsal, of the first groups alone.
+/// acc[i] += the partial sums of packed row w[i] with the row x, all in shared memory. When warming
+/// the instruction cache, only the first groups.
 template <DType kType, int kRows>
 __device__ __forceinline__ void shared_partials(const uint8_t* const (&w)[kRows], int blocks,
                                                 bool warm_icache, int lane, const RoundedRows& x,
@@ -96,8 +97,8 @@ __device__ __forceinline__ void shared_partials(const uint8_t* const (&w)[kRows]
   }
 }
 
-/// The trees of 16 of several sums of each lane, with the bits of tree_of_16(): lane l of a half
-/// warp gets result l / (16 / kRows).
+/// The trees of 16 of kRows sums per lane, with the bits of tree_of_16(): lane l of a half warp
+/// gets result l / (16 / kRows).
 template <int kRows>
 __device__ __forceinline__ float trees_of_16(float (&acc)[kRows], int lane) {
 #pragma unroll
@@ -129,7 +130,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_decode_gate_up, kMoeGateUpThreads, 3, MoeDecodeArgs
   const ExpertShape& shape = is_shared ? args.table.shared : args.table.routed;
   const MoeDecodeKind& kind = is_shared ? args.shared : args.routed;
   const int tile = static_cast<int>(blockIdx.x) * kMoeHiddenTile;
-  if (tile >= shape.n_ff) {  // the other kind is wider
+  if (tile >= shape.n_ff) {  // beyond this expert's n_ff
     wait_for_previous_kernel();
     return;
   }
@@ -149,8 +150,8 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_decode_gate_up, kMoeGateUpThreads, 3, MoeDecodeArgs
   uint8_t* const stage = shared + args.stages_at + warp * args.stage_bytes;
   WarpCopies copies(&arrived[warp]);
 
-  // Outputs first .. first + count - 1 are this warp's, the last one again beyond the end; a half
-  // warp takes `own` of them together.
+  // This warp computes outputs first .. first + count - 1, beyond the end the last one again; a
+  // half warp computes `own` of them together.
   const int first = min(tile + warp * kMoeWarpHidden, shape.n_ff - 1);
   const int count = min(kMoeWarpHidden, shape.n_ff - first);
   const int own = kind.at_once / 2;
@@ -168,13 +169,13 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_decode_gate_up, kMoeGateUpThreads, 3, MoeDecodeArgs
 #pragma unroll 1
   while (true) {
     if (!warm_icache) {
-      // Waits before it lets the next kernel start, so that the ids are there when that one begins.
+      // Waits before it lets the next kernel start: the ids are complete when that kernel starts.
       wait_for_previous_kernel();
       let_next_kernel_start();
       row = row_id(args, static_cast<int>(blockIdx.z));
       const int expert = is_shared ? args.table.n_experts
                                    : args.ids[static_cast<int64_t>(row) * args.n_used + rank];
-      if (expert < 0) return;  // left out, and nobody reads its h
+      if (expert < 0) return;  // unused slot: its h is never read
       gate = args.table.experts[expert].gate + first * shape.gate_row_bytes;
       up = args.table.experts[expert].up + first * shape.up_row_bytes;
     }
@@ -203,7 +204,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_decode_gate_up, kMoeGateUpThreads, 3, MoeDecodeArgs
         with_integer_type(gate_type, [&]<DType kType>() CHIMERE_INLINED {
           shared_partials<kType>(rows, blocks, warm_icache, lane, x, codebook, acc);
         });
-        // Gate and up of an output are neighbours.
+        // Gate and up of an output are in neighbouring lanes.
         constexpr int kLanes = 16 / kMoeWarpHidden;
         const float v = trees_of_16(acc, lane);
         const float u = __shfl_xor_sync(kFullWarp, v, kLanes);
@@ -247,20 +248,20 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_decode_gate_up, kMoeGateUpThreads, 3, MoeDecodeArgs
 
 namespace {
 
-/// Outputs of a warp that a half warp takes together.
+/// Outputs of a warp that a half warp computes together.
 inline constexpr int kDownTogether = 4;
 
-/// What the threads of a block of the down product share.
+/// Static shared memory of a block of the down product.
 struct DownShared {
   float dots[kMoeDownTile][kMoeDotStride];
   float weights[kMoeMostUsed + 1];  ///< of the ranks
   int32_t ids[kMoeMostUsed + 1];
-  uint64_t arrived[kMoeDownUnpackedThreads / kWarp];
+  uint64_t arrived[kMoeDownWideThreads / kWarp];
 };
 
-/// The dot products of `count` outputs of one expert's `down` with its h, by one warp. `down` is
-/// the first output's row; unless the block warms the instruction cache, the first rows are on
-/// their way.
+/// The dot products of `count` outputs of one expert's down matrix with its h, by one warp. `down`:
+/// the first output's row. Unless the block warms the instruction cache, the copies of the first
+/// rows have been started.
 __device__ __forceinline__ void down_dots(const MoeDecodeArgs& args, bool is_shared,
                                           const uint8_t* down, int64_t slot, int rank, int count,
                                           uint8_t* stage, const uint32_t* codebook,
@@ -322,7 +323,7 @@ __device__ __forceinline__ void down_dots(const MoeDecodeArgs& args, bool is_sha
 __device__ __forceinline__ void moe_decode_down(const MoeDecodeArgs& args, uint8_t* dynamic,
                                                 DownShared& shared) {
   let_next_kernel_start();
-  // A warp for each rank. What route has made is there: the previous kernel has waited for it.
+  // One warp per rank. The routing is complete: the previous kernel has waited for it.
   const int thread = static_cast<int>(threadIdx.x);
   const int rank = thread / kWarp;
   const bool is_shared = rank == args.n_used;
@@ -385,8 +386,8 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_decode_down_narrow, kMoeDownNarrowThreads, 3, MoeDe
   moe_decode_down(args, dynamic, shared);
 }
 
-/// For more ranks; the threads have fewer registers.
-CHIMERE_KERNEL(moe_decode_down_unpacked, kMoeDownUnpackedThreads, MoeDecodeArgs, args) {
+/// For more ranks, with fewer registers per thread.
+CHIMERE_KERNEL(moe_decode_down_wide, kMoeDownWideThreads, MoeDecodeArgs, args) {
   CHIMERE_DYNAMIC_SHARED(uint8_t, dynamic);
   __shared__ DownShared shared;
   moe_decode_down(args, dynamic, shared);

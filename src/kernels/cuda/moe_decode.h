@@ -1,4 +1,4 @@
-// Experts of decode rows on a GPU: Ops::moe_ffn with the bits of ref.
+// Experts of decode rows on a GPU: Ops::moe_ffn, with the bits of ref.
 #ifndef CHIMERE_KERNELS_CUDA_MOE_DECODE_H_
 #define CHIMERE_KERNELS_CUDA_MOE_DECODE_H_
 
@@ -15,18 +15,18 @@
 
 namespace chimere::kernels::cuda {
 
-/// Where a layer's experts lie, in device memory: made once, when the weights have been uploaded.
+/// Addresses of a layer's experts, in device memory. Created once, after the weights' upload.
 class ExpertTable {
  public:
   /// All weights are packed, in device memory. Errors: kUnsupported (routed experts that differ in
-  /// types or shapes, more than kMoeMostExperts), kOutOfMemory, kIo.
+  /// types or shapes, or more than kMoeMostExperts), kOutOfMemory, kIo.
   static Result<ExpertTable> create(Memory& memory, std::span<const ExpertWeights> experts,
                                     const ExpertWeights* shared);
 
   const ExpertTableArgs& args() const { return args_; }
-  /// The larger n_ff in whole blocks of 32.
+  /// The larger n_ff, rounded up to a multiple of 32.
   int64_t h_width() const;
-  /// Slots of a row: an expert each.
+  /// Slots per row, one per expert.
   int64_t slots(int n_used) const { return n_used + args_.has_shared; }
 
  private:
@@ -34,12 +34,12 @@ class ExpertTable {
   ExpertTableArgs args_ = {};
 };
 
-/// Bytes of scratch memory that moe_decode() wants.
+/// Bytes of scratch memory that moe_decode() needs.
 int64_t moe_decode_scratch_bytes(const ExpertTable& table, int64_t rows, int n_used);
 
-/// y += the experts of the rows that `rows` names (Ops::moe_ffn). n_used is at most kMoeMostUsed.
-/// All pointers are the device's; `rounded` is x rounded, all rows (not read if no gate or up has a
-/// quantised type); `scratch` is aligned to 16 bytes.
+/// y += the experts' output for the rows that `rows` names (Ops::moe_ffn). n_used is at most
+/// kMoeMostUsed. All pointers are the device's. `rounded`: x rounded, all rows; not read if gate
+/// and up have float types. `scratch` is aligned to 16 bytes.
 void moe_decode(Stream& stream, int multiprocessors, const ExpertTable& table, ConstMatrixView x,
                 const RoundedRows& rounded, const RowSet& rows, const Routing& routing,
                 const float* shared_gate, const uint32_t* codebook, uint8_t* scratch, MatrixView y);

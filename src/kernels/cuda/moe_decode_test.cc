@@ -15,9 +15,9 @@ using test::MoeProblem;
 using test::OnDevice;
 using test_data::Random;
 
-/// On a GPU of so many multiprocessors: blocks of large ones warm the instruction cache.
-std::vector<float> step_on(Device& device, const MoeProblem& p,
-                           const std::vector<int32_t>& ids = {}, int multiprocessors = 1000) {
+/// Launches for a GPU with `multiprocessors`: with many, blocks warm the instruction cache.
+std::vector<float> decode_on(Device& device, const MoeProblem& p,
+                             const std::vector<int32_t>& ids = {}, int multiprocessors = 1000) {
   const OnDevice<int32_t> row_ids(device, ids);
   return p.on(device, [&](const ExpertTable& table, ConstMatrixView x, const RoundedRows& rounded,
                           const Routing& routing, const float* shared_gate,
@@ -37,7 +37,7 @@ void expect_bits_of_ref(const MoeProblem& p) {
   const std::vector<float> want = p.by_ref();
   for (const auto& [name, device] : test::devices()) {
     for (const int multiprocessors : {1, 1000}) {
-      const std::vector<float> got = step_on(*device, p, {}, multiprocessors);
+      const std::vector<float> got = decode_on(*device, p, {}, multiprocessors);
       for (size_t i = 0; i < want.size(); ++i) {
         ASSERT_EQ(std::memcmp(&want[i], &got[i], 4), 0)
             << name << ", rows " << p.rows << ", used " << p.n_used << ", multiprocessors "
@@ -72,14 +72,14 @@ TEST(CudaMoeDecode, HasTheBitsOfRefForEveryMixOfTypes) {
   }
 }
 
-TEST(CudaMoeDecode, TakesAsManyRanksAsAModelMayUse) {
+TEST(CudaMoeDecode, SupportsTheLargestNumberOfRanks) {
   Random random(fresh_seed());
   expect_bits_of_ref(
       MoeProblem(random, 1, 40, kMoeMostUsed, all_of(DType::kQ4_0), all_of(DType::kQ8_0)));
 }
 
-/// A warp has its rows in several turns, or reads them where they lie.
-TEST(CudaMoeDecode, RowsThatDoNotFitTogetherHaveTheBitsOfRef) {
+/// A warp stages its rows in several steps, or reads them from device memory.
+TEST(CudaMoeDecode, RowsBeyondSharedMemoryHaveTheBitsOfRef) {
   Random random(fresh_seed());
   const std::pair<int64_t, int64_t> shapes[] = {{2048, 64},  {4096, 32},  {16384, 32},
                                                 {256, 2048}, {256, 4096}, {256, 32768}};
@@ -92,14 +92,14 @@ TEST(CudaMoeDecode, RowsThatDoNotFitTogetherHaveTheBitsOfRef) {
       MoeProblem(random, 1, 2, 2, all_of(DType::kIQ3_S), all_of(DType::kQ8_0), 4096, 512));
 }
 
-TEST(CudaMoeDecode, ComputesTheRowsAskedForAndNoOther) {
+TEST(CudaMoeDecode, ComputesOnlyTheRequestedRows) {
   Random random(fresh_seed());
   const MoeProblem p(random, 5, 8, 3, all_of(DType::kIQ4_XS), all_of(DType::kQ8_0));
   const std::vector<float> all = p.by_ref();
   const std::vector<int32_t> ids = {3, 0, 4};
   const auto n = static_cast<size_t>(p.n_embd);
   for (const auto& [name, device] : test::devices()) {
-    const std::vector<float> got = step_on(*device, p, ids);
+    const std::vector<float> got = decode_on(*device, p, ids);
     for (int32_t r = 0; r < 5; ++r) {
       const bool asked = std::find(ids.begin(), ids.end(), r) != ids.end();
       const auto begin = static_cast<size_t>(r) * n;
@@ -115,8 +115,8 @@ TEST(CudaMoeDecode, IsTwoLaunchesForAnyNumberOfRows) {
     const MoeProblem p(random, rows, 8, 3, all_of(DType::kQ8_0), all_of(DType::kQ8_0));
     for (const auto& [name, device] : test::devices()) {
       const int64_t before = device->stream().counts().launches;
-      step_on(*device, p);
-      EXPECT_EQ(device->stream().counts().launches - before, 3) << "with the rounding of x";
+      decode_on(*device, p);
+      EXPECT_EQ(device->stream().counts().launches - before, 3) << "including the rounding of x";
     }
   }
 }

@@ -25,15 +25,15 @@ bool takes_tensor_cores(const ExpertTableArgs& t) {
   return takes_tensor_cores(t.routed) && (t.has_shared == 0 || takes_tensor_cores(t.shared));
 }
 
-/// Every expert has at most one tile that is not full.
+/// Upper bound: every expert has at most one partial tile.
 int64_t max_tiles(const ExpertTable& table, int64_t slots) {
   return slots / kTileRows + std::min<int64_t>(slots, table.args().n_experts + 1);
 }
 
-/// The parts of the scratch memory, one after the other in falling order of alignment.
+/// Parts of the scratch memory, in falling order of alignment.
 struct Scratch {
   HalfRows h_halves;
-  float* h_or_out;  ///< out is written when h has been rounded
+  float* h_or_out;  ///< `out` is written after h has been rounded
   int32_t* slot_at;
   MoeTile* tiles;
   int32_t* n_tiles;

@@ -1,5 +1,5 @@
-// Experts of prefill rows: the rows of each expert together, on tensor cores. Five launches,
-// whatever the routing, which the host never sees: a map of the rows by expert, gate and up, the
+// Experts of prefill rows on tensor cores, with the rows of each expert together. Five launches,
+// whatever the routing, which stays on the device: a map of the rows by expert, gate and up, the
 // rounding of h (half_rows.cu), down, and the sums in the order of the ranks.
 #include "kernels/cuda/decode_dot.h"
 #include "kernels/cuda/language.h"
@@ -26,7 +26,7 @@ __device__ __forceinline__ int expert_of_slot(const MoePrefillArgs& args, int sl
   return args.ids[static_cast<int64_t>(row_of_slot(args, slot)) * args.n_used + rank];
 }
 
-/// Sums of values[0 .. thread] by all threads of the block, each giving one value.
+/// Prefix sums over the block: thread t passes one value and gets the sum of values 0 .. t.
 __device__ __forceinline__ int running_sum(int value, int* values) {
   const int thread = static_cast<int>(threadIdx.x);
   values[thread] = value;
@@ -65,7 +65,8 @@ CHIMERE_KERNEL(moe_prefill_map, kMoeMapThreads, MoePrefillArgs, args) {
     args.tiles[tiles_end - tiles + i] = {thread, begin + done, min(kTileRows, count - done)};
   }
   if (thread == kMoeMapThreads - 1) *args.n_tiles = tiles_end;
-  counts[thread] = begin;  // where the expert's next slot goes; their order changes no result
+  counts[thread] =
+      begin;  // the expert's next position; the order of its slots does not affect results
   __syncthreads();
   for (int slot = thread; slot < slots; slot += kMoeMapThreads) {
     args.slot_at[atomicAdd(&counts[expert_of_slot(args, slot)], 1)] = slot;
@@ -95,7 +96,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_gate_up, kTileThreads, 2, MoePrefillArgs, a
   if (thread < tile.count) ids[thread] = row_of_slot(args, args.slot_at[tile.begin + thread]);
   __syncthreads();
 
-  // Of each 16 rows of weights 8 are gate's and 8 up's, so that a thread gets both of an output.
+  // Of 16 weight rows, 8 are gate's and 8 up's, so that a thread gets both for an output.
   const int row = thread / 2;
   const bool is_up = row % 16 >= 8;
   const int o = min(first_output + row / 16 * 8 + row % 8, shape.n_ff - 1);
@@ -109,7 +110,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_gate_up, kTileThreads, 2, MoePrefillArgs, a
 
 #pragma unroll
   for (int at = 0; at < 64; ++at) {
-    if (at % 4 >= 2) continue;  // up's, two behind gate's
+    if (at % 4 >= 2) continue;  // up's, two after gate's
     const int output = first_output + tile_output(at) / 16 * 8 + tile_output(at) % 8;
     const int x = tile_row(at);
     if (x >= tile.count || output >= shape.n_ff) continue;

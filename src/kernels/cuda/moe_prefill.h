@@ -1,4 +1,4 @@
-// Experts of prefill rows on a GPU, on tensor cores: Ops::moe_ffn with the sums of
+// Experts of prefill rows on tensor cores: Ops::moe_ffn with the order of summation of
 // docs/numerics.md, rule 9.
 #ifndef CHIMERE_KERNELS_CUDA_MOE_PREFILL_H_
 #define CHIMERE_KERNELS_CUDA_MOE_PREFILL_H_
@@ -12,16 +12,16 @@
 
 namespace chimere::kernels::cuda {
 
-/// Bytes of scratch memory that moe_prefill() wants.
+/// Bytes of scratch memory that moe_prefill() needs.
 int64_t moe_prefill_scratch_bytes(const ExpertTable& table, int64_t rows, int n_used,
                                   int64_t n_embd);
 
-/// Whether no expert matrix of the layer has a float type. Other layers are computed by
+/// Whether all expert matrices of the layer are quantised. Other layers are computed by
 /// moe_decode() and have its bits.
 bool moe_prefill_takes_halves(const ExpertTable& table);
 
-/// As moe_decode(). `halves` is x rounded to f16, the rows that `rows` names; not read by layers
-/// with a float type, others do not read `rounded`.
+/// Like moe_decode(). `halves`: the rows that `rows` names, as f16. Layers with a float type read
+/// `rounded` only, others `halves` only.
 void moe_prefill(Stream& stream, int multiprocessors, const ExpertTable& table, ConstMatrixView x,
                  const RoundedRows& rounded, const HalfRows& halves, const RowSet& rows,
                  const Routing& routing, const float* shared_gate, const uint32_t* codebook,

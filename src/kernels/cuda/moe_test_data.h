@@ -1,4 +1,4 @@
-// Layers of experts to compute on a device, and what ref makes of them.
+// Random layers of experts on a device, and the results of ref.
 #ifndef CHIMERE_KERNELS_CUDA_MOE_TEST_DATA_H_
 #define CHIMERE_KERNELS_CUDA_MOE_TEST_DATA_H_
 
@@ -27,9 +27,9 @@ struct MoeProblem {
   int64_t n_embd = 0;
   int n_used = 0;
   bool has_shared = false;
-  bool unpacked = false;  ///< how weights lie on the device
+  bool unpacked = false;  ///< weight layout on the device
   std::vector<float> x;
-  std::vector<float> y;  ///< the residual before
+  std::vector<float> y;  ///< the residual, before the op
   std::deque<std::vector<uint8_t>> bytes;
   std::vector<ExpertWeights> experts;
   ExpertWeights shared;
@@ -37,7 +37,7 @@ struct MoeProblem {
   std::vector<int32_t> ids;
   std::vector<float> weights;
 
-  /// embd, ff: n_embd and the routed experts' n_ff; 0: small and random.
+  /// embd, ff: n_embd and the routed experts' n_ff; 0: small random values.
   MoeProblem(test_data::Random& random, int64_t n_rows, int n_experts, int used, ExpertTypes routed,
              ExpertTypes shared_types, int64_t embd = 0, int64_t ff = 0)
       : rows(n_rows), n_embd(embd > 0 ? embd : 256 * random.between(1, 2)), n_used(used) {
@@ -60,7 +60,7 @@ struct MoeProblem {
     }
   }
 
-  /// Some rows use fewer experts.
+  /// Makes some rows use fewer experts.
   void leave_out(test_data::Random& random) {
     for (int64_t r = 0; r < rows; ++r) {
       for (auto k = random.between(1, n_used); k < n_used; ++k) {
@@ -79,7 +79,7 @@ struct MoeProblem {
     return result;
   }
 
-  /// Runs f(table, x, rounded rows of x, routing, shared_gate, codebook, y) with everything on the
+  /// Runs f(table, x, rounded x, routing, shared_gate, codebook, y) with all operands on the
   /// device.
   template <class F>
   std::vector<float> on(Device& device, F f) const {

@@ -1,8 +1,8 @@
-// Norms over rows and heads. The order of a sum is rule 2's: 16 chains, whose length is n / 16. A
-// chain cannot be cut without changing its bits, so a block's other threads only fetch, round and
-// write. Few blocks wait for their own instructions most of all, which the kernels of a layer take
-// turns to evict from the caches: they warm the instruction cache before the previous kernel has
-// ended, on their weights.
+// Norms over rows and heads. Sums follow rule 2: 16 chains of length n / 16. A chain cannot be
+// split without changing its bits, so the block's other threads only load, round and store. A
+// launch of few blocks is limited by instruction fetches, because the kernels of a layer evict each
+// other's code from the caches: its blocks warm the instruction cache on their weights before the
+// previous kernel has ended.
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/norm_args.h"
@@ -14,10 +14,10 @@ namespace chimere::kernels::cuda {
 
 namespace {
 
-/// dot16(x, x) of n elements in shared memory, by the first 16 lanes of a warp; all of its lanes
-/// take part and those get the result.
+/// dot16(x, x) of n elements in shared memory, by the first 16 lanes of a warp, which get the
+/// result. All lanes of the warp take part.
 __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane) {
-  constexpr int kAtOnce = 16;  // loads that are in flight while as many products are added
+  constexpr int kAtOnce = 16;  // loads in flight while as many products are added
   float s = 0;
   int i = lane % 16;
   const int pieces = n / (16 * kAtOnce);
@@ -47,13 +47,13 @@ __device__ __forceinline__ float squares_of_row(const float* x, int n, int lane)
 
 CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
   CHIMERE_DYNAMIC_SHARED(float, row);  // [n], then the scale
-  constexpr int kOwn = 4;              // elements of a thread that are in flight together
+  constexpr int kOwn = 4;              // elements of a thread in flight together
   constexpr int kAtOnce = kOwn * kNormThreads;
   let_next_kernel_start();
   const int n = args.n;
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % kWarp;
-  const bool rounds = args.rounded.q != nullptr;  // n is any number otherwise
+  const bool rounds = args.rounded.q != nullptr;  // otherwise n is arbitrary
   float weight[kOwn];
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {
@@ -116,7 +116,7 @@ CHIMERE_KERNEL(rms_norm, kNormThreads, RmsNormArgs, args) {
 }
 
 CHIMERE_KERNEL(gated_rms_norm, kGatedNormThreads, GatedRmsNormArgs, args) {
-  constexpr int kOwn = 8;  // elements of a lane that stay in registers: heads of up to 256
+  constexpr int kOwn = 8;  // elements of a lane in registers: heads of up to 256
   let_next_kernel_start();
   const int warps = kGatedNormThreads / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -138,7 +138,7 @@ CHIMERE_KERNEL(gated_rms_norm, kGatedNormThreads, GatedRmsNormArgs, args) {
     own[j] = i < n ? x[i] : 0;
     gate[j] = i < n ? z[i] : 0;
   }
-  // Elements of partial sum i mod 16 lie in two lanes, which both keep it.
+  // Elements of partial sum i mod 16 are in two lanes, which both compute it.
   float s = 0;
 #pragma unroll
   for (int j = 0; j < kOwn; ++j) {

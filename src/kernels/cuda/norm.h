@@ -8,12 +8,12 @@
 
 namespace chimere::kernels::cuda {
 
-/// x.cols is at most 12,000: a row lies in shared memory. Where `rounded` has memory, y is also
-/// rounded as round_rows() (linear_decode.h) does it; x.cols is a multiple of 32 then.
+/// x.cols is at most 12,000, because a row is kept in shared memory. If `rounded` has memory, y is
+/// also rounded like round_rows() (linear_decode.h), and x.cols must be a multiple of 32.
 void rms_norm(Stream& stream, ConstMatrixView x, const float* weight, float eps, MatrixView y,
               const RoundedRows& rounded);
 
-/// head_dim is at most 256, and a multiple of 32 where `rounded` has memory.
+/// head_dim is at most 256, and a multiple of 32 if `rounded` has memory.
 void gated_rms_norm(Stream& stream, ConstMatrixView x, ConstMatrixView z, const float* weight,
                     int head_dim, float eps, MatrixView y, const RoundedRows& rounded);
 

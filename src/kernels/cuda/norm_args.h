@@ -9,34 +9,34 @@
 namespace chimere::kernels::cuda {
 
 inline constexpr int kNormThreads = 512;
-/// Rows up to which the blocks of rms_norm warm the instruction cache: less than GPUs have
+/// rms_norm warms the instruction cache for at most this many rows: fewer than a GPU has
 /// multiprocessors.
 inline constexpr int kFewNormRows = 64;
 inline constexpr int kGatedNormThreads = 128;
 
-/// A block for each row.
+/// One block per row.
 struct RmsNormArgs {
   const float* x;  ///< [rows, n]
   int64_t x_stride;
   const float* weight;  ///< [n]
   float* y;             ///< [rows, n]; may be x
   int64_t y_stride;
-  RoundedRows rounded;  ///< y rounded too, if there is such memory; n is a multiple of 32 then
+  RoundedRows rounded;  ///< also y rounded, if it has memory; n is then a multiple of 32
   int32_t n;
   float eps;
-  int32_t warm_icache;  ///< blocks go through their work once before they have their rows
+  int32_t warm_icache;  ///< run the work once before the rows are ready, to warm the cache
 };
 
-/// A warp for each head of each row.
+/// One warp per row and head.
 struct GatedRmsNormArgs {
   const float* x;  ///< [rows, heads * head_dim]
   int64_t x_stride;
-  const float* z;  ///< as x: the gate
+  const float* z;  ///< like x: the gate
   int64_t z_stride;
   const float* weight;  ///< [head_dim]
-  float* y;             ///< as x; may be x
+  float* y;             ///< like x; may be x
   int64_t y_stride;
-  RoundedRows rounded;  ///< y rounded too, if there is such memory; head_dim % 32 == 0 then
+  RoundedRows rounded;  ///< also y rounded, if it has memory; head_dim % 32 == 0 then
   int32_t rows;
   int32_t heads;
   int32_t head_dim;  ///< a multiple of 16

@@ -31,7 +31,7 @@ TEST(CudaNorm, RmsNormHasTheBitsOfRef) {
   }
 }
 
-TEST(CudaNorm, RoundsWhatItNormalises) {
+TEST(CudaNorm, RmsNormAlsoRounds) {
   kernels::test::Rng rng(fresh_seed());
   for (const int64_t n : {320, 2112}) {
     const Matrix x(rng, 11, n, 2);
@@ -48,7 +48,7 @@ TEST(CudaNorm, RoundsWhatItNormalises) {
   }
 }
 
-TEST(CudaNorm, RoundsHeadsThatItNormalises) {
+TEST(CudaNorm, GatedRmsNormAlsoRounds) {
   kernels::test::Rng rng(fresh_seed());
   const Matrix x(rng, 9, 3 * 64, 2);
   const Matrix z(rng, 9, 3 * 64, 3);

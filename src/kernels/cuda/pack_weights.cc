@@ -11,7 +11,7 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// Where a row's planes go.
+/// The planes of a packed row.
 struct Planes {
   std::array<uint8_t*, 3> at;
   std::array<int, 3> unit;
@@ -46,11 +46,11 @@ void store(uint8_t* p, Word v) {
   std::memcpy(p, &v, sizeof v);
 }
 
-// A word holds four or eight elements, one in each byte, so that one operation moves all of them.
+// A word holds four or eight elements, one per byte, so that one operation handles all of them.
 constexpr uint64_t kLowNibbles = 0x0F0F0F0F0F0F0F0FU;
 constexpr uint32_t kOnes = 0x01010101U;
 
-/// Bits `shift` to `shift` + 3 of 2 * kHalf bytes: element i low, i + kHalf high in byte i.
+/// Packs bits `shift` to `shift` + 3 of 2 * kHalf bytes: byte i gets element i low, i + kHalf high.
 template <int kHalf>
 void put_nibbles(const uint8_t* v, int shift, uint8_t* dst) {
   for (int i = 0; i < kHalf; i += 8) {
@@ -60,14 +60,14 @@ void put_nibbles(const uint8_t* v, int shift, uint8_t* dst) {
   }
 }
 
-/// Bit `shift` of 32 bytes: element 4 j + b in bit 8 b + j.
+/// Packs bit `shift` of 32 bytes: element 4 j + b to bit 8 b + j.
 void put_bits(const uint8_t* v, int shift, uint8_t* dst) {
   uint32_t bits = 0;
   for (int j = 0; j < 8; ++j) bits |= ((load<uint32_t>(v + 4 * j) >> shift) & kOnes) << j;
   store(dst, bits);
 }
 
-/// Bits `shift` and `shift` + 1 of 16 bytes: element 4 j + b in bits 8 b + 2 j.
+/// Packs bits `shift` and `shift` + 1 of 16 bytes: element 4 j + b to bits 8 b + 2 j.
 void put_pairs(const uint8_t* v, int shift, uint8_t* dst) {
   uint32_t pairs = 0;
   for (int j = 0; j < 4; ++j) {
@@ -76,10 +76,10 @@ void put_pairs(const uint8_t* v, int shift, uint8_t* dst) {
   store(dst, pairs);
 }
 
-/// Bit b of `four` as bit 8 b.
+/// Moves bit b of `four` to bit 8 b.
 constexpr uint32_t spread(uint32_t four) { return (four * 0x00204081U) & kOnes; }
 
-/// Bit i of `bits` is element i's: element 4 j + b in bit 8 b + j.
+/// Bit i of `bits` belongs to element i: element 4 j + b goes to bit 8 b + j.
 void put_spread_bits(uint32_t bits, uint8_t* dst) {
   uint32_t out = 0;
   for (int j = 0; j < 8; ++j) out |= spread((bits >> (4 * j)) & 15U) << j;
@@ -120,8 +120,8 @@ void pack(const quant::BlockIq4Nl& block, int64_t b, const Planes& p) {
   store(p.of(1, b), block.d);
 }
 
-/// What Q4_K and Q5_K have in common: nibbles, of which each 32 bytes hold the low ones of a scale
-/// group and the high ones of the next, scales and minima.
+/// Common to Q4_K and Q5_K: nibbles (each 32 bytes hold a scale group in the low ones and the next
+/// group in the high ones), scales and minima.
 template <class Block>
 void pack_nibbles_and_minima(const Block& block, int64_t b, const Planes& p, int scales_plane) {
   for (int g = 0; g < 8; ++g) {
@@ -143,8 +143,7 @@ void pack(const quant::BlockQ5K& block, int64_t b, const Planes& p) {
 }
 void pack(const quant::BlockQ6K& block, int64_t b, const Planes& p) {
   for (int g = 0; g < 16; ++g) {
-    // Of each 128 elements: low nibbles of 64 bytes, then their high nibbles; 32 bytes of 2-bit
-    // tops.
+    // Per 128 elements: low nibbles of 64 bytes, then their high nibbles; 32 bytes of 2-bit tops.
     const int half = g / 8;
     const int at = g % 8;
     put_nibbles<8>(block.ql + half * 64 + at % 4 * 16, at / 4 * 4, p.of(0, 8 * b) + 8 * g);
@@ -154,7 +153,7 @@ void pack(const quant::BlockQ6K& block, int64_t b, const Planes& p) {
   store(p.of_super(b), block.d);
 }
 
-/// Q2_K and Q3_K: of each 128 elements, byte l of 32 holds elements l, 32 + l, 64 + l, 96 + l.
+/// Q2_K and Q3_K. Per 128 elements, byte l of 32 holds elements l, 32 + l, 64 + l, 96 + l.
 void pack_two_bits(const uint8_t* qs, int64_t b, const Planes& p) {
   for (int g = 0; g < 16; ++g) {
     put_pairs(qs + g / 8 * 32 + g % 2 * 16, g % 8 / 2 * 2, p.of(0, 8 * b) + 4 * g);
@@ -230,7 +229,7 @@ void pack(const quant::BlockIq1M& block, int64_t b, const Planes& p) {
   std::memcpy(p.of_super(b), block.scales, 8);
 }
 
-/// A block of IQ3_S as a wide row has it.
+/// A block of IQ3_S that is packed in unpacked form (packed_type()).
 struct UnpackedIq3S {
   quant::BlockIq3S block;
 };
@@ -242,8 +241,7 @@ void pack(const UnpackedIq3S& unpacked, int64_t b, const Planes& p) {
     std::array<uint32_t, 8> fours;
     for (unsigned j = 0; j < 8; ++j) {
       const unsigned index = block.qs[8 * g + j] | (((block.qh[g] >> j) & 1U) << 8U);
-      // Elements are odd, so that no bit of one falls into its neighbour; (-e + 15) / 2 is 15 less
-      // (e + 15) / 2.
+      // Elements are odd, so no bit crosses into a neighbour. (-e + 15) / 2 is 15 - (e + 15) / 2.
       const uint32_t halves = (quant::kIq3SGrid[index] + 15 * kOnes) >> 1U;
       fours[j] = halves ^ (15U * spread((signs >> (4 * j)) & 15U));
     }
@@ -345,7 +343,7 @@ std::vector<uint32_t> codebook_words() {
   put(DType::kIQ2_S, quant::kIq2SGrid);
   put(DType::kIQ3_XXS, quant::kIq3XxsGrid);
   put(DType::kIQ3_S, quant::kIq3SGrid);
-  // 8 element + 1 with a bias of 128, so that taking 2 away borrows from no neighbour.
+  // 8 element + 1 with a bias of 128, so that subtracting 2 never borrows from a neighbour.
   std::array<uint64_t, 2048> ternary;
   for (size_t i = 0; i < ternary.size(); ++i) {
     ternary[i] = 0;

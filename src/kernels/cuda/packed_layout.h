@@ -1,10 +1,11 @@
-// How a weight matrix lies in a GPU's memory. A file's blocks mix integers and scales and have odd
-// sizes (34, 110, 210 bytes), so that threads could load only bytes. At upload (pack_weights.h)
-// each row is taken apart into planes: everything of one kind, one unit for each 32 elements, one
-// plane after the other; a unit is aligned to its size, up to 16 bytes, and neighbouring lanes read
-// neighbouring units. Rows stay rows: a part of a matrix is a part of the packed matrix. No format
-// grows, but for Q4_K, Q5_K (4 bytes), IQ4_XS (2) and Q3_K (4) of each 256 elements, whose 6-bit
-// scales become bytes, IQ3_S where it lies wide, and the padding of a row to its widest unit.
+// The layout of a weight matrix in GPU memory. A file's blocks mix integers and scales and have odd
+// sizes (34, 110, 210 bytes), so that threads could load only bytes. The upload (pack_weights.h)
+// splits each row into planes, one after the other: a plane holds everything of one kind, one unit
+// per 32 elements. A unit is aligned to its size, up to 16 bytes, and neighbouring lanes read
+// neighbouring units. Rows remain separate, so a range of rows is a contiguous part of the packed
+// matrix. Sizes equal the file's, except for Q4_K, Q5_K (4 bytes more), IQ4_XS (2) and Q3_K (4) per
+// 256 elements, whose 6-bit scales become bytes, for unpacked IQ3_S, and for the padding of a row
+// to its largest unit.
 //
 //   type     planes (bytes per 32 elements), then bytes per 256 elements
 //   Q8_0     16 elements 0-15 · 16 elements 16-31 · 2 d
@@ -18,16 +19,17 @@
 //   Q2_K     8 (2 x 4 pairs of bits) · 2 (2 x 1 scale, minimum) | 4 d, dmin
 //   Q3_K     8 (2 x 4 pairs of bits) · 4 third bits · 2 (2 x 1 scale - 32) | 2 d
 //   IQ3_S    8 indices · 4 signs · 1 ninth bits | 4 scales, 2 d
-//   IQ3_S, wide (packed_type()): 16 nibbles, (integer + 15) / 2 · 1 scale | 2 d
+//   IQ3_S unpacked (packed_type()): 16 nibbles, (integer + 15) / 2 · 1 scale | 2 d
 //   IQ3_XXS  8 indices · 4 signs and scale | 2 d      IQ2_XXS: 8 indices, signs and scale | 2 d
 //   IQ2_XS   8 (2 x 2 index and signs) | 8 scales, 2 d
 //   IQ2_S    8 (2 x 2 indices, 2 signs) · 2 (2 x 1 high bits, scale) | 2 d
 //   IQ1_S    4 indices · 2 as in the file | 2 d       IQ1_M: 4 (2 x 2 indices) · 2 | 8 scales
 //
-// Nibbles of 32 elements: byte i has element i low and i + 16 high; of 16: i and i + 8.
-// Pairs of bits of 16 elements: element 4 j + b in bits 8 b + 2 j. Fifth and third bits: element 4
-// j + b in bit 8 b + j. Signs of IQ3_S: element 4 j + b in bit 8 b + 7 - j. So one shift and one
-// mask give the bits of four elements, each in its byte. Float types lie as in the file.
+// Nibbles of 32 elements: byte i has element i in its low and i + 16 in its high nibble; of 16: i
+// and i + 8. Pairs of bits of 16 elements: element 4 j + b in bits 8 b + 2 j. Fifth and third bits:
+// element 4 j + b in bit 8 b + j. Signs of IQ3_S: element 4 j + b in bit 8 b + 7 - j. So one shift
+// and one mask extract the bits of four elements, each into its byte. Float types are stored as in
+// the file.
 #ifndef CHIMERE_KERNELS_CUDA_PACKED_LAYOUT_H_
 #define CHIMERE_KERNELS_CUDA_PACKED_LAYOUT_H_
 
@@ -89,21 +91,20 @@ constexpr PackedLayout packed_layout(DType t) {
   }
 }
 
-/// As what a matrix of a file is packed. Wide, IQ3_S takes a quarter more and needs no codebook:
-/// its integers are the odd numbers from -15 to 15.
+/// The type that a matrix of a file is packed to. Unpacked IQ3_S takes a quarter more memory and
+/// needs no codebook: its integers are the odd numbers from -15 to 15.
 constexpr DType packed_type(DType of_file, bool unpacked) {
   return unpacked && of_file == DType::kIQ3_S ? DType::kIQ3_S_UNPACKED : of_file;
 }
 
-/// Bytes from one row of a packed matrix of a type of rule 4 to the next.
+/// Bytes between rows of a packed matrix of a quantised type.
 constexpr int64_t packed_integer_row_bytes(DType t, int64_t n_in) {
   const PackedLayout l = packed_layout(t);
   const int64_t bytes = n_in / 32 * (l.plane[0] + l.plane[1] + l.plane[2]) + n_in / 256 * l.super;
   return (bytes + l.plane[0] - 1) / l.plane[0] * l.plane[0];
 }
 
-/// Where a type's codebook begins, and how long it is, in the words of codebook_words()
-/// (pack_weights.h).
+/// Offset and length of a type's codebook within codebook_words() (pack_weights.h), in words.
 struct CodebookPlace {
   int begin;
   int words;

@@ -23,7 +23,7 @@ using test::MoeProblem;
 using test::OnDevice;
 using test_data::Random;
 
-/// A row of activations as rule 9 has it.
+/// A row of activations under rule 9.
 struct HalfRow {
   std::vector<float> x;
   float unit;  ///< of a sum of products
@@ -44,7 +44,7 @@ HalfRow half_row(const float* x, int64_t n) {
 }
 
 float rounded_to_half(double exact) {
-  // Rounded to odd first, so that the second rounding decides as if it were the first.
+  // Round to odd first, so that the second rounding gives the correctly rounded result.
   auto f = static_cast<float>(exact);
   if (double{f} != exact) {
     if (std::fabs(double{f}) > std::fabs(exact)) f = std::nextafterf(f, 0.0F);
@@ -53,7 +53,7 @@ float rounded_to_half(double exact) {
   return quant::f16_to_f32(quant::f32_to_f16(f));
 }
 
-/// Row o of a quantised matrix as rule 9 has it.
+/// Row o of a quantised matrix under rule 9.
 std::vector<float> half_weights(const WeightView& w, int64_t o) {
   const auto group = static_cast<size_t>(scale_group(w.type));
   const auto n = static_cast<size_t>(w.n_in);
@@ -70,9 +70,9 @@ std::vector<float> half_weights(const WeightView& w, int64_t o) {
   return values;
 }
 
-/// A product, and how far from it f32 sums in any order may be: a rounding, of at most 2^-23 where
-/// tensor cores cut off instead of rounding, of every partial sum, whose magnitude is at most that
-/// of all terms; two more bits for the order within a tensor core and the products with units.
+/// A product, and a bound on the error of f32 sums in any order: one rounding per partial sum, of
+/// at most 2^-23 where tensor cores truncate, relative to the sum of the terms' magnitudes; two
+/// more bits for the order within a tensor core and the products with units.
 struct Bounded {
   double value;
   double error;
@@ -101,7 +101,7 @@ bool within(const Bounded& want, double slack, float got) {
   return std::fabs(want.value - double{got}) <= want.error + slack;
 }
 
-std::vector<std::vector<float>> chunk_on(Device& device, const LinearProblem& p) {
+std::vector<std::vector<float>> prefill_on(Device& device, const LinearProblem& p) {
   const OnDevice<uint32_t> codebook(device, codebook_words());
   const test::HalvesOnDevice halves(device, p.rows, p.n_in);
   const RowSet rows = {nullptr, static_cast<int32_t>(p.rows)};
@@ -113,7 +113,7 @@ std::vector<std::vector<float>> chunk_on(Device& device, const LinearProblem& p)
 
 void expect_rule_9(const LinearProblem& p) {
   for (const auto& [name, device] : test::devices()) {
-    const auto got = chunk_on(*device, p);
+    const auto got = prefill_on(*device, p);
     for (int64_t r = 0; r < p.rows; ++r) {
       const float* x = p.x.data() + r * p.x_stride;
       for (size_t j = 0; j < p.jobs.size(); ++j) {
@@ -132,14 +132,14 @@ void expect_rule_9(const LinearProblem& p) {
   }
 }
 
-/// The bits of each row alone are those that it has among others.
-TEST(CudaChunk, RowsHaveTheSameBitsInAnyBatch) {
+/// Each row alone has the same bits as among others.
+TEST(CudaPrefill, RowsHaveTheSameBitsInAnyBatch) {
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   const LinearProblem all(random, 40, 320, {DType::kQ5_0, DType::kF32, DType::kQ8_0}, 140);
   for (const auto& [name, device] : test::devices()) {
-    const auto together = chunk_on(*device, all);
+    const auto together = prefill_on(*device, all);
     for (const int64_t r : {int64_t{0}, int64_t{17}, int64_t{39}}) {
       LinearProblem one = all;
       one.rows = 1;
@@ -147,7 +147,7 @@ TEST(CudaChunk, RowsHaveTheSameBitsInAnyBatch) {
       for (LinearProblem::Job& job : one.jobs) {
         job.y.erase(job.y.begin(), job.y.begin() + r * (job.n_out + 3));
       }
-      const auto alone = chunk_on(*device, one);
+      const auto alone = prefill_on(*device, one);
       for (size_t j = 0; j < all.jobs.size(); ++j) {
         const int64_t n = all.jobs[j].n_out;
         EXPECT_EQ(std::memcmp(alone[j].data(), together[j].data() + r * (n + 3),
@@ -159,13 +159,13 @@ TEST(CudaChunk, RowsHaveTheSameBitsInAnyBatch) {
   }
 }
 
-TEST(CudaChunk, WhatIsNotFiniteShowsInItsRowAlone) {
+TEST(CudaPrefill, NonFiniteValuesAffectOnlyTheirRow) {
   Random random(fresh_seed());
   LinearProblem p(random, 3, 64, {DType::kQ8_0}, 20);
   for (LinearProblem::Job& job : p.jobs) job.accumulate = false;
   p.x[static_cast<size_t>(p.x_stride + 5)] = std::numeric_limits<float>::infinity();
   for (const auto& [name, device] : test::devices()) {
-    const auto got = chunk_on(*device, p);
+    const auto got = prefill_on(*device, p);
     const int64_t n = p.jobs[0].n_out;
     for (int64_t r = 0; r < 3; ++r) {
       for (int64_t o = 0; o < n; ++o) {
@@ -175,9 +175,9 @@ TEST(CudaChunk, WhatIsNotFiniteShowsInItsRowAlone) {
   }
 }
 
-class CudaChunk : public testing::TestWithParam<DType> {};
+class CudaPrefill : public testing::TestWithParam<DType> {};
 
-TEST_P(CudaChunk, LinearFollowsRule9) {
+TEST_P(CudaPrefill, LinearFollowsRule9) {
   const DType type = GetParam();
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -187,16 +187,16 @@ TEST_P(CudaChunk, LinearFollowsRule9) {
   expect_rule_9(LinearProblem(random, 3, unit * 3, {type}, 20));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, CudaChunk, testing::ValuesIn(test_data::all_weight_types()),
+INSTANTIATE_TEST_SUITE_P(Types, CudaPrefill, testing::ValuesIn(test_data::all_weight_types()),
                          [](const auto& p) { return std::string(dtype_name(p.param)); });
 
-TEST(CudaChunk, ManyRowsAreSeveralTilesAndManyJobsTwoLaunches) {
+TEST(CudaPrefill, ManyRowsTakeSeveralTilesAndManyJobsTwoLaunches) {
   Random random(fresh_seed());
   expect_rule_9(
       LinearProblem(random, 131, 256, {DType::kQ8_0, DType::kQ6_K, DType::kF32, DType::kQ4_K}, 20));
 }
 
-/// ref::moe_ffn with rule 9's products, and how far f32 may be from it.
+/// ref::moe_ffn with rule 9's products, and a bound on the error of f32.
 struct MoeResult {
   std::vector<double> y;
   std::vector<double> error;
@@ -212,7 +212,7 @@ MoeResult moe_by_rule_9(const MoeProblem& p) {
     std::vector<double> error(n);
     auto add = [&](const ExpertWeights& e, float weight) {
       std::vector<float> h;
-      double wrong = 0;  // of an element of h
+      double wrong = 0;  // error of an element of h
       for (int64_t o = 0; o < e.gate.n_out; ++o) {
         const Bounded gate = chunk_dot(e.gate, o, x);
         const Bounded up = chunk_dot(e.up, o, x);
@@ -224,7 +224,7 @@ MoeResult moe_by_rule_9(const MoeProblem& p) {
                                     std::fabs(double{silu(g)}) * up.error +
                                     std::fabs(double{h.back()}) * 0x1p-21);
       }
-      // What h is off by may be rounded up to a whole step of f16.
+      // The error of h may be rounded up to a whole unit of f16.
       float amax = 0;
       for (const float v : h) amax = std::max(amax, std::fabs(v));
       if (halves) wrong += amax * 0x1p-10;
@@ -301,10 +301,10 @@ TEST(CudaMoePrefill, FollowsRule9ForEveryMixOfTypes) {
   expect_moe_rule_9(iq3);
   expect_moe_rule_9(MoeProblem(random, 2, 4, 2, {DType::kQ4_K, DType::kIQ2_XXS, DType::kQ6_K},
                                {DType::kIQ2_S, DType::kQ2_K, DType::kIQ1_S}));
-  // Types with scale groups of 16 and of 32, with codebooks and without, side by side.
+  // Types with scale groups of 16 and of 32, with and without codebooks, in one layer.
   expect_moe_rule_9(MoeProblem(random, 3, 4, 2, {DType::kIQ1_M, DType::kQ5_1, DType::kIQ1_S},
                                {DType::kQ8_0, DType::kIQ3_XXS, DType::kQ4_0}));
-  // A layer with a float expert is computed as decode rows are.
+  // Layers with a float type are computed like decode rows.
   expect_moe_rule_9(MoeProblem(random, 2, 4, 2, all_of(DType::kF16), all_of(DType::kF16)));
 }
 
@@ -314,7 +314,7 @@ TEST(CudaMoePrefill, ExpertsOfManyRowsHaveSeveralTiles) {
   expect_moe_rule_9(MoeProblem(random, 140, 2, 1, all_of(DType::kQ8_0), all_of(DType::kQ8_0)));
 }
 
-TEST(CudaMoePrefill, ComputesTheRowsAskedForAndNoOther) {
+TEST(CudaMoePrefill, ComputesOnlyTheRequestedRows) {
   Random random(fresh_seed());
   const MoeProblem p(random, 5, 8, 3, all_of(DType::kQ8_0), all_of(DType::kQ8_0));
   const std::vector<int32_t> ids = {3, 0, 4};

@@ -1,13 +1,12 @@
 // Device code: products of prefill rows on tensor cores. A block of 256 threads computes a tile of
-// 128 rows of weights and up to 128 rows of activations, 64 elements at a time: weights are decoded
-// to f16 in shared memory, straight from their packed form, and meet activations in f16 there; sums
-// are f32. What is multiplied is docs/numerics.md, rule 9. An output's products are added 16 at a
-// time in rising order, whatever the tile's other rows are, so a row's result depends on nothing
-// but the row.
+// 128 weight rows by up to 128 activation rows, 64 elements at a time. Weights are decoded from
+// their packed form to f16 in shared memory, activations are copied there as f16, and sums are f32.
+// docs/numerics.md, rule 9, defines the operands. An output's products are added 16 at a time in
+// rising order, independent of the tile's other rows, so a row's result depends on that row only.
 //
-// The weights of the stage after next are on their way to registers, and the activations of the
-// next one to shared memory, while a stage is multiplied. Compute capability 9.0 multiplies by
-// warpgroups, which need no instructions of the warps meanwhile; others by warps.
+// While one stage is multiplied, the activations of the next stage are copied to shared memory and
+// the weights of the stage after it are loaded to registers. Compute capability 9.0 uses warpgroup
+// products, which need no further instructions of the warps; others use warp products.
 #ifndef CHIMERE_KERNELS_CUDA_PREFILL_TILE_H_
 #define CHIMERE_KERNELS_CUDA_PREFILL_TILE_H_
 
@@ -24,14 +23,14 @@
 
 namespace chimere::kernels::cuda {
 
-/// The weights of a tile as one thread sees them: it decodes the row threadIdx.x / 2.
+/// The weights of a tile, for one thread: it decodes row threadIdx.x / 2.
 struct TileWeights {
   PackedRow row;
   DType type;
-  const uint32_t* codebook;  ///< of the type, in shared memory
+  const uint32_t* codebook;  ///< the type's codebook, in shared memory
 };
 
-/// The two stages in a block's dynamic shared memory.
+/// The two pipeline stages in a block's dynamic shared memory.
 __device__ __forceinline__ TileStage* stages_in(uint8_t* shared) {
   constexpr auto kAlign = static_cast<uintptr_t>(alignof(TileStage));
   const auto address = reinterpret_cast<uintptr_t>(shared);
@@ -41,18 +40,18 @@ __device__ __forceinline__ TileStage* stages_in(uint8_t* shared) {
 /// The activations of a tile.
 struct TileRows {
   HalfRows rows;
-  int pitch;       ///< elements from one row to the next
-  const int* ids;  ///< [kTileRows], in shared memory: which rows
+  int pitch;       ///< elements between rows
+  const int* ids;  ///< [kTileRows], in shared memory: row indices
   int count;
 };
 
-/// A thread's part of a tile: fragments of 8 activation rows, sums[4 f + i] as c[i] of
+/// A thread's part of a tile: fragments of 8 activation rows, sums[4 f + i] being c[i] of
 /// ptx/half_mma.h. Warp products: 2 fragments of weight rows, 32 (warp / 2) + 16 m, by 8 of
-/// activation rows; f = 8 m + 2 j + e has the rows 32 j + 16 (warp % 2) + 8 e. Warpgroup products:
-/// the weight rows 16 warp and all activation rows, 8 f.
+/// activation rows; f = 8 m + 2 j + e covers rows 32 j + 16 (warp % 2) + 8 e. Warpgroup products:
+/// weight rows 16 warp .. and all activation rows, 8 f ...
 using TileSums = float[64];
 
-/// The weight row and the activation row of sums[at], within the tile.
+/// The weight row and the activation row of sums[at] within the tile.
 __device__ __forceinline__ int tile_output(int at) {
   const int thread = static_cast<int>(threadIdx.x);
   const int first =
@@ -67,12 +66,12 @@ __device__ __forceinline__ int tile_row(int at) {
   return first + thread % 4 * 2 + at % 2;
 }
 
-/// Where unit `unit` of row `row` of a stage lies, in f16.
+/// Offset of unit `unit` of row `row` in a stage, in f16 elements.
 __device__ __forceinline__ int tile_unit(int row, int unit) {
   return row * kTileDepth + (unit ^ (row % 8)) * 8;
 }
 
-/// A block of 32 weights as loaded: one scale group of 32 or two of 16.
+/// A block of 32 weights as loaded: one scale group of 32, or two of 16.
 struct RawBlock {
   uint32_t words[12];
 };
@@ -94,10 +93,10 @@ __device__ __forceinline__ RawBlock load_block(const TileWeights& w, int block) 
 
 __device__ __forceinline__ uint32_t two_of(uint16_t h) { return h * 0x10001U; }
 
-/// Eight weights: two words of a group's integers times its scale, less its minimum.
+/// Eight weights as f16: two words of a group's integers times its scale, minus its minimum.
 __device__ __forceinline__ uint4 half_weights(uint32_t first, uint32_t second, uint32_t scale,
                                               uint32_t minimum) {
-  // 1024 + b in f16 has b in its low bits; 1152 is 1024 and the 128 that makes bytes unsigned.
+  // In f16, 1024 + b has b in its low bits; 1152 is 1024 plus the bias that makes bytes unsigned.
   auto pair = [&](uint32_t biased, uint32_t selector) {
     const uint32_t integers =
         half_pair_less(__byte_perm(biased, 0x64646464U, selector), 0x64806480U);
@@ -141,7 +140,7 @@ __device__ __forceinline__ void put_block(const TileWeights& w, const RawBlock& 
   });
 }
 
-/// Starts to bring 64 elements of the tile's activations; zeros beyond the last element and row.
+/// Starts copying 64 elements of the tile's activations; zeros beyond the last element and row.
 __device__ __forceinline__ void start_rows(const TileRows& x, int first, int n, uint16_t* stage) {
   const int thread = static_cast<int>(threadIdx.x);
   const int unit = thread % 8;
@@ -184,12 +183,12 @@ __device__ __forceinline__ void start_products(const TileStage& stage, int count
 
 #else
 
-/// sums[4 f] .. of a tile.
+/// Fragment f of a thread's sums.
 __device__ __forceinline__ float (&fragment(TileSums& sums, int f))[4] {
   return *reinterpret_cast<float(*)[4]>(&sums[4 * f]);
 }
 
-__device__ __forceinline__ void show_to_products() {}
+__device__ __forceinline__ void fence_for_products() {}
 __device__ __forceinline__ void wait_for_products() {}
 
 __device__ __forceinline__ void start_products(const TileStage& stage, int count, TileSums& acc) {
@@ -221,8 +220,8 @@ __device__ __forceinline__ void start_products(const TileStage& stage, int count
 
 #endif
 
-/// Sums of a tile, of 32 * w.row.blocks elements; times unit of the row they are the products. All
-/// threads of the block take part; ends with a barrier behind the last use of `stages`.
+/// Sums of a tile over its 32 * w.row.blocks elements; multiplied by the row's `unit` they are the
+/// products. All threads of the block; ends with a barrier after the last use of `stages`.
 __device__ __forceinline__ void multiply_tile(TileStage* stages, const TileWeights& w,
                                               const TileRows& x, TileSums& acc) {
   const int blocks = w.row.blocks;
@@ -234,7 +233,7 @@ __device__ __forceinline__ void multiply_tile(TileStage* stages, const TileWeigh
   put_block(w, next, mine, stages[0].w);
   next = load_block(w, 2 + mine);
   wait_for_copies();
-  show_to_products();
+  fence_for_products();
   __syncthreads();
   for (int b = 0, step = 0; b < blocks; b += 2, ++step) {
     start_products(stages[step % 2], x.count, acc);
@@ -246,7 +245,7 @@ __device__ __forceinline__ void multiply_tile(TileStage* stages, const TileWeigh
     }
     wait_for_products();
     wait_for_copies();
-    show_to_products();
+    fence_for_products();
     __syncthreads();
   }
 }

@@ -1,6 +1,6 @@
-// Ops::qk_norm_rope_append in one launch, with the oracle's bits: heads of q are normalised,
-// rotated by position and by H in place; heads of k likewise on their way into the pages; heads of
-// v by H.
+// Ops::qk_norm_rope_append in one launch, with the bits of ref: heads of q are normalised, then
+// rotated by position and by H, in place; heads of k likewise while they are written to the pages;
+// heads of v by H only.
 //
 // Bytes: each row is read once; queries are written back, keys and values in the types of the
 // cache.
@@ -12,8 +12,8 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// Element i of a head is register i / 32 of lane i % 32. kSize elements, which lets the compiler
-/// work on all registers at a time; 0: any number.
+/// Element i of a head is register i / 32 of lane i % 32. kSize: number of elements, for full
+/// unrolling; 0: not known at compile time.
 template <int kSize>
 struct Head {
   static constexpr int kOwn = (kSize == 0 ? kMaxHeadDim : kSize) / kWarp;
@@ -25,7 +25,7 @@ struct Head {
   __device__ __forceinline__ bool has(int m) const { return m * kWarp + lane < n(); }
 };
 
-/// dot16(x, x). Elements of partial sum i mod 16 lie in two lanes, which both keep it.
+/// dot16(x, x). Elements of partial sum i mod 16 are in two lanes, which both compute it.
 template <int kSize>
 __device__ __forceinline__ float squares(const Head<kSize>& head) {
   float s = 0;
@@ -42,7 +42,7 @@ __device__ __forceinline__ float squares(const Head<kSize>& head) {
   return tree_of_16(s);
 }
 
-/// The norm and the rotation by position; `row` is this warp's shared memory.
+/// Applies the norm and the rotation by position; `row`: this warp's shared memory.
 template <int kSize>
 __device__ __forceinline__ void normalise_and_rotate(Head<kSize>& head, const float* weight,
                                                      float eps, const float* cos_sin, int half,
@@ -71,7 +71,7 @@ __device__ __forceinline__ void normalise_and_rotate(Head<kSize>& head, const fl
   }
 }
 
-/// The head times H: distances below 32 between lanes, the others between registers.
+/// Multiplies the head by H: distances below 32 between lanes, the others between registers.
 template <int kSize>
 __device__ __forceinline__ void rotate_head(Head<kSize>& head) {
   const int block = head.n() & -head.n();
@@ -104,8 +104,8 @@ __device__ __forceinline__ void rotate_head(Head<kSize>& head) {
   for (int m = 0; m < Head<kSize>::kOwn; ++m) head.x[m] = head.x[m] * scale;
 }
 
-/// Scale of a block of 32, one element in each lane, and the element's level (docs/numerics.md,
-/// "Types of the cache").
+/// Scale of a block of 32, one element per lane, and the element's level (docs/numerics.md, "Types
+/// of the cache").
 struct Level {
   uint16_t d;
   int q;
@@ -138,7 +138,7 @@ template <int kSize>
 __device__ __forceinline__ void store_head(const Head<kSize>& head, const KvHead& to, KvType type,
                                            bool is_key, int slot) {
   const int per_unit = 128 / element_bits(type);
-  const int positions = per_unit / 2;  // of a unit of values
+  const int positions = per_unit / 2;  // per unit of values
 #pragma unroll
   for (int m = 0; m < Head<kSize>::kOwn; ++m) {
     const int i = m * kWarp + head.lane;
@@ -169,7 +169,7 @@ __device__ __forceinline__ void store_head(const Head<kSize>& head, const KvHead
 
 }  // namespace
 
-/// Grid: [angles / block]; a thread for each angle of each row.
+/// Grid: [angles / block]; one thread per angle and row.
 CHIMERE_KERNEL(rope_table, 128, RopeTableArgs, args) {
   wait_for_previous_kernel();
   let_next_kernel_start();
@@ -229,7 +229,7 @@ __device__ __forceinline__ void append_heads(const AppendArgs& args, float* rows
 
 }  // namespace
 
-/// Grid: [rows, heads of q, k and v / kAppendWarps]; a warp for each head.
+/// Grid: [rows, heads of q, k and v / kAppendWarps]; one warp per head.
 CHIMERE_KERNEL(qk_norm_rope_append, kAppendWarps* kWarp, AppendArgs, args) {
   __shared__ float rows[kAppendWarps * kMaxHeadDim];
   let_next_kernel_start();

@@ -1,4 +1,4 @@
-// Rounded activations in a device's memory, for tests.
+// Rounded activations in device memory, for tests.
 #ifndef CHIMERE_KERNELS_CUDA_ROUNDED_TEST_DATA_H_
 #define CHIMERE_KERNELS_CUDA_ROUNDED_TEST_DATA_H_
 
@@ -16,7 +16,7 @@
 
 namespace chimere::kernels::cuda::test {
 
-/// Memory for rounded rows and their tiles, and what must lie there.
+/// Memory for rounded rows and their tiles, and a check of its contents.
 class RoundedMemory {
  public:
   RoundedMemory(Device& device, int64_t rows, int64_t n)

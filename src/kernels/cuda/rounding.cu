@@ -1,4 +1,4 @@
-// Rounds rows of activations that no other kernel has rounded.
+// Rounds rows of activations that were not rounded by the kernel that produced them.
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/rounding.h"

@@ -1,4 +1,4 @@
-// Device code: rule 3 of docs/numerics.md, for kernels whose results are activations of a product.
+// Device code: rule 3 of docs/numerics.md, for kernels that produce activations of a product.
 #ifndef CHIMERE_KERNELS_CUDA_ROUNDING_H_
 #define CHIMERE_KERNELS_CUDA_ROUNDING_H_
 
@@ -7,18 +7,18 @@
 
 namespace chimere::kernels::cuda {
 
-/// A rounded block as its warp has it.
+/// A rounded block, held by a warp.
 struct RoundedLane {
-  int8_t q;  ///< of this lane's element
+  int8_t q;  ///< this lane's element
   RoundedBlock block;
 };
 
-/// Rounds kBlocks blocks, of which this lane has an element each; all lanes of the warp take part.
+/// Rounds kBlocks blocks of which this lane holds one element each. All lanes of the warp.
 template <int kBlocks>
 __device__ __forceinline__ void round_lanes(const float (&x)[kBlocks],
                                             RoundedLane (&rounded)[kBlocks]) {
-  // An infinity or NaN has a larger bit pattern than any number, so that the largest pattern shows
-  // it.
+  // Infinities and NaNs have larger bit patterns than any number, so the largest pattern reveals
+  // them.
   uint32_t bits[kBlocks];
 #pragma unroll
   for (int j = 0; j < kBlocks; ++j) {
@@ -40,7 +40,7 @@ __device__ __forceinline__ void round_lanes(const float (&x)[kBlocks],
       q[j] = __float2int_rn(x[j] * (127.0F / amax));
     }
   }
-  // Both sums of a block at once, in the halves of a word.
+  // Both sums of a block in one reduction, in the halves of a word.
   const int one = static_cast<int>(threadIdx.x) % kWarp < 16 ? 1 : 1 << 16;
 #pragma unroll
   for (int j = 0; j < kBlocks; ++j) {
@@ -52,8 +52,8 @@ __device__ __forceinline__ void round_lanes(const float (&x)[kBlocks],
   }
 }
 
-/// Rounds a block whose element `lane` is x; all lanes of the warp take part. `block` counts the
-/// blocks of all rows. Not into tiles.
+/// Rounds a block whose element `lane` is x. All lanes of the warp. `block` is its index among all
+/// rows' blocks. Does not write tiles.
 __device__ __forceinline__ void round_block(float x, int lane, int64_t block,
                                             const RoundedRows& out) {
   RoundedLane rounded[1];
@@ -62,7 +62,7 @@ __device__ __forceinline__ void round_block(float x, int lane, int64_t block,
   if (lane == 0) out.blocks[block] = rounded[0].block;
 }
 
-/// Block `block` of `in_row` of row `row`, as rounded, and into its tile.
+/// Stores block `block` of the `in_row` blocks of row `row`, also to its tile if there are tiles.
 __device__ __forceinline__ void put_block_of_row(const RoundedLane& rounded, int lane, int64_t row,
                                                  int block, int in_row, const RoundedRows& out) {
   const int64_t at = row * in_row + block;
@@ -74,7 +74,7 @@ __device__ __forceinline__ void put_block_of_row(const RoundedLane& rounded, int
   if (lane == 0) out.tile_blocks[tiled] = rounded.block;
 }
 
-/// round_block() of block `block` of `in_row` of row `row`, and into its tile.
+/// Rounds and stores block `block` of the `in_row` blocks of row `row`, also to its tile.
 __device__ __forceinline__ void round_block_of_row(float x, int lane, int64_t row, int block,
                                                    int in_row, const RoundedRows& out) {
   RoundedLane rounded[1];

@@ -1,7 +1,7 @@
-// What works on rows by themselves: selection, shifts, the inner step of a dense network, routing.
-// Few blocks of the last one warm the instruction cache it before the previous kernel has ended:
-// what they wait for most are their own instructions, which the kernels of a layer take turns to
-// evict from the caches.
+// Row-wise ops: selection, shifts, the element-wise step of a dense network, routing. A routing
+// launch of few blocks is limited by instruction fetches, because the kernels of a layer evict each
+// other's code from the caches; its blocks warm the instruction cache before the previous kernel
+// has ended.
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/rows_args.h"
@@ -18,7 +18,7 @@ CHIMERE_KERNEL(select_rows, kRowThreads, SelectRowsArgs, args) {
 }
 
 CHIMERE_KERNEL(shift_rows, kRowThreads, ShiftRowsArgs, args) {
-  __shared__ int back;  // the row that writes the slot which the sequence is read from; -1: none
+  __shared__ int back;  // the row that writes the slot that the sequence is read from; -1: none
   const int thread = static_cast<int>(threadIdx.x);
   const int row = static_cast<int>(blockIdx.x);
   if (thread == 0) back = -1;
@@ -40,7 +40,7 @@ CHIMERE_KERNEL(shift_rows, kRowThreads, ShiftRowsArgs, args) {
     for (int i = thread; i < args.n; i += kRowThreads) y[i] = (x - args.x_stride)[i];
     return;
   }
-  // What is read is written by nobody else, so that it is read first.
+  // No other block writes what is read here; read it before this block writes.
   __syncthreads();
   for (int r = row + thread; r < args.rows && batch.row_sequence[r] == sequence; r += kRowThreads) {
     if (batch.write_slot[r] == read) back = r;
@@ -64,21 +64,21 @@ CHIMERE_KERNEL(silu_multiply, kRowThreads, SiluMultiplyArgs, args) {
 
 namespace {
 
-/// Larger for the larger of two numbers, the same for the two zeros; never 0, which stands for
-/// "taken". NaNs have some place.
+/// A key that is larger for the larger number and equal for both zeros; never 0, which means
+/// "taken". NaNs have some fixed order.
 __device__ __forceinline__ uint32_t rising(float x) {
   const uint32_t bits = __float_as_uint(x + 0.0F);
   const uint32_t key = (bits >> 31U) != 0 ? ~bits : bits | 0x80000000U;
   return max(key, 1U);
 }
 
-/// The number with this key, but for the sign of a zero.
+/// The number with this key, except for the sign of zero.
 __device__ __forceinline__ float number_of(uint32_t key) {
   return __uint_as_float((key >> 31U) != 0 ? key & 0x7FFFFFFFU : ~key);
 }
 
-/// Routes a row by a warp; kOwn: at least the experts of a lane, which are lane, lane + 32, ... Or
-/// warms the instruction cache it, without logits and to no effect.
+/// Routes a row by one warp. Lane l has the experts l, l + 32, ...; kOwn: at least their number. Or
+/// warms the instruction cache, without logits and without effect.
 template <int kOwn>
 __device__ __forceinline__ void route_row(const RouteArgs& args, const float* x, int lane,
                                           int32_t* ids, float* weights, bool warm_icache) {
@@ -94,10 +94,10 @@ __device__ __forceinline__ void route_row(const RouteArgs& args, const float* x,
     keys[j] = lane + j * kWarp < args.n_experts ? rising(logits[j]) : 0;
   }
   float largest = 0;
-  float chosen = 0;  // lane r: the logit of rank r
+  float chosen = 0;  // in lane r: the logit of rank r
 #pragma unroll 1
   for (int rank = 0; rank < (warm_icache ? 1 : args.n_used); ++rank) {
-    uint32_t best[kOwn];  // a tree: the lane's largest key in the end is best[0]
+    uint32_t best[kOwn];  // reduced as a tree: best[0] ends as the lane's largest key
 #pragma unroll
     for (int j = 0; j < kOwn; ++j) best[j] = keys[j];
 #pragma unroll
@@ -106,7 +106,7 @@ __device__ __forceinline__ void route_row(const RouteArgs& args, const float* x,
       for (int j = 0; j < h; ++j) best[j] = max(best[j], best[j + h]);
     }
     const uint32_t top = __reduce_max_sync(kFullWarp, best[0]);
-    uint32_t own = kOwn;  // of the lane's experts with that key the first one
+    uint32_t own = kOwn;  // the first of the lane's experts with that key
 #pragma unroll
     for (int j = kOwn - 1; j >= 0; --j) own = keys[j] == top ? static_cast<uint32_t>(j) : own;
     bool wins = own < kOwn;

@@ -1,5 +1,5 @@
-// What works on rows by themselves: Ops::select_rows, Ops::shift_rows, Ops::silu_multiply,
-// Ops::route and Ops::keep_top_p on a GPU, with the same bits.
+// Row-wise ops on a GPU: Ops::select_rows, Ops::shift_rows, Ops::silu_multiply, Ops::route and
+// Ops::keep_top_p, with the same bits.
 #ifndef CHIMERE_KERNELS_CUDA_ROWS_H_
 #define CHIMERE_KERNELS_CUDA_ROWS_H_
 
@@ -13,7 +13,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// `ids` in device memory, [y.rows].
+/// `ids`: [y.rows], in device memory.
 void select_rows(Stream& stream, ConstMatrixView x, const int32_t* ids, MatrixView y);
 
 void shift_rows(Stream& stream, const DeviceBatch& batch, ConstMatrixView x, RecurrentView state,
@@ -21,10 +21,10 @@ void shift_rows(Stream& stream, const DeviceBatch& batch, ConstMatrixView x, Rec
 
 void silu_multiply(Stream& stream, MatrixView gate, ConstMatrixView up);
 
-/// At most kMaxExperts experts (rows_args.h), of which a row uses at most 32.
+/// At most kMaxExperts experts (rows_args.h) and 32 per row.
 void route(Stream& stream, ConstMatrixView logits, const Routing& routing);
 
-/// Of `rows`, which are the decode rows. All pointers in device memory.
+/// `rows`: the decode rows. All pointers are the device's.
 void keep_top_p(Stream& stream, const Routing& routing, const RowSet& rows, float top_p,
                 ExpertUse* use);
 

@@ -10,27 +10,27 @@ namespace chimere::kernels::cuda {
 
 inline constexpr int kRowThreads = 256;
 inline constexpr int kRouteThreads = 64;
-/// Rows up to which route() warms the instruction cache: fewer blocks than GPUs have
+/// route() warms the instruction cache for at most this many rows: fewer than a GPU has
 /// multiprocessors.
 inline constexpr int kFewRoutedRows = 64;
-/// Experts that route() takes: 32 for each lane.
+/// Most experts of route(): 32 per lane.
 inline constexpr int kMaxExperts = 1024;
 
-/// A block for each row.
+/// One block per row.
 struct SelectRowsArgs {
   const float* x;
   int64_t x_stride;
-  const int32_t* ids;  ///< [rows] of x
+  const int32_t* ids;  ///< [rows]: rows of x
   float* y;            ///< [rows, n]
   int64_t y_stride;
   int32_t n;
 };
 
-/// A block for each row.
+/// One block per row.
 struct ShiftRowsArgs {
   const float* x;  ///< [rows, n]
   int64_t x_stride;
-  float* state;  ///< [n] of each slot
+  float* state;  ///< [n] per slot
   int64_t slot_stride;
   float* y;  ///< [rows, n]
   int64_t y_stride;
@@ -39,7 +39,7 @@ struct ShiftRowsArgs {
   int32_t n;
 };
 
-/// Grid: x pieces of a row, y rows.
+/// Grid: x parts of a row, y rows.
 struct SiluMultiplyArgs {
   float* gate;  ///< [rows, n]
   int64_t gate_stride;
@@ -48,7 +48,7 @@ struct SiluMultiplyArgs {
   int32_t n;
 };
 
-/// A warp for each row.
+/// One warp per row.
 struct RouteArgs {
   const float* logits;  ///< [rows, n_experts]
   int64_t stride;
@@ -57,15 +57,15 @@ struct RouteArgs {
   int32_t rows;
   int32_t n_experts;    ///< at most kMaxExperts
   int32_t n_used;       ///< at most 32
-  int32_t warm_icache;  ///< warps go through a row once before they have its logits
+  int32_t warm_icache;  ///< run a row once before its logits are ready, to warm the cache
 };
 
-/// A thread for each row.
+/// One thread per row.
 struct KeepTopPArgs {
   int32_t* ids;            ///< [rows, n_used]
   float* weights;          ///< [rows, n_used]
-  int64_t* use;            ///< rows and experts so far: ExpertUse
-  const int32_t* row_ids;  ///< [rows] of the routing; nullptr: 0, 1, 2, ...
+  int64_t* use;            ///< totals of rows and experts: ExpertUse
+  const int32_t* row_ids;  ///< [rows]: rows of the routing; nullptr: 0, 1, 2, ...
   int32_t rows;
   int32_t n_used;
   float top_p;

@@ -162,20 +162,20 @@ TEST(CudaRows, RouteGivesTiesToTheLowerId) {
 
 TEST(CudaRows, KeepTopPHasTheBitsOfRef) {
   kernels::test::Rng rng(fresh_seed());
-  constexpr int kRows = 300;  // more than a block's
+  constexpr int kRows = 300;  // more than one block's
   constexpr int kUsed = 8;
   const Matrix logits(rng, kRows, 40, 2);
   std::vector<int32_t> ids(kRows * kUsed);
   std::vector<float> weights(kRows * kUsed);
   ref::route(logits.view(), {kUsed, ids.data(), weights.data()});
-  // All rows are decode rows, or every third one is a chunk's.
-  for (const int chunk_every : {kRows + 1, 3}) {
+  // Either all rows are decode rows, or every third row is a prefill row.
+  for (const int prefill_every : {kRows + 1, 3}) {
     std::vector<RowClass> classes;
-    std::vector<int32_t> step;
+    std::vector<int32_t> decode;
     for (int r = 0; r < kRows; ++r) {
-      const bool chunk = r % chunk_every == chunk_every - 1;
-      classes.push_back(chunk ? RowClass::kPrefill : RowClass::kDecode);
-      if (!chunk) step.push_back(r);
+      const bool prefill = r % prefill_every == prefill_every - 1;
+      classes.push_back(prefill ? RowClass::kPrefill : RowClass::kDecode);
+      if (!prefill) decode.push_back(r);
     }
     auto want_ids = ids;
     auto want_weights = weights;
@@ -186,9 +186,9 @@ TEST(CudaRows, KeepTopPHasTheBitsOfRef) {
       const OnDevice<int32_t> got_ids(*device, ids);
       const OnDevice<float> got_weights(*device, weights);
       const OnDevice<ExpertUse> use(*device, std::vector<ExpertUse>(1));
-      const OnDevice<int32_t> row_ids(*device, step);
-      const bool all = step.size() == kRows;
-      const RowSet rows = {all ? nullptr : row_ids.data(), static_cast<int32_t>(step.size())};
+      const OnDevice<int32_t> row_ids(*device, decode);
+      const bool all = decode.size() == kRows;
+      const RowSet rows = {all ? nullptr : row_ids.data(), static_cast<int32_t>(decode.size())};
       keep_top_p(device->stream(), {kUsed, got_ids.data(), got_weights.data()}, rows, 0.7F,
                  use.data());
       EXPECT_EQ(got_ids.read(), want_ids) << name;

@@ -3,7 +3,7 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// Address space, of which there is plenty.
+/// Reserved address space; only what is used is backed by memory.
 constexpr size_t kMaxBytes = size_t{16} << 30;
 
 }  // namespace

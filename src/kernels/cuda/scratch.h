@@ -1,4 +1,4 @@
-// Device memory that an op uses while it runs: at a fixed address, as large as the largest use.
+// Scratch memory of an op: device memory at a fixed address that grows to the largest use.
 #ifndef CHIMERE_KERNELS_CUDA_SCRATCH_H_
 #define CHIMERE_KERNELS_CUDA_SCRATCH_H_
 
@@ -14,12 +14,12 @@ class Scratch {
  public:
   explicit Scratch(Device& device) : device_(device) {}
 
-  /// Room for `bytes`; what lies there has no meaning. Errors: kOutOfMemory.
+  /// Makes at least `bytes` available, with undefined contents. Errors: kOutOfMemory.
   Status resize(int64_t bytes);
-  /// The same, where what is new begins as zeros.
+  /// The same, but newly added memory is zeroed.
   Status resize_zeroed(int64_t bytes);
 
-  /// The same address after every resize().
+  /// The address does not change with resize().
   uint8_t* data() const { return range_ != nullptr ? range_->data() : nullptr; }
 
  private:

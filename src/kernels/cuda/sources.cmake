@@ -25,7 +25,7 @@ set(CUDA_MODULES
   cuda/rows.cu
   cuda/top_logits.cu)
 
-# Those that include ptx/warpgroup_mma.h.
+# The modules that include ptx/warpgroup_mma.h.
 set(CUDA_WARPGROUP_MODULES
   cuda/linear_prefill.cu
   cuda/moe_prefill.cu)
@@ -56,7 +56,7 @@ target_sources(chimere_kernels PRIVATE
   cuda/cuda_graph_cache.cc
   cuda/top_logits.cc
   cuda/weight_store.cc)
-# Their names would clash with others' (chimere_module(), ALONE).
+# Kept out of unity builds, because their names clash with those of other files (chimere_module(), ALONE).
 set_source_files_properties(cuda/gdn.cc cuda/linear_decode.cc cuda/moe_prefill.cc cuda/moe_decode.cc cuda/step_arrays.cc cuda/weight_store.cc
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 chimere_cuda_modules(chimere_kernels SOURCES ${CUDA_MODULES} WARPGROUPS ${CUDA_WARPGROUP_MODULES})
@@ -65,7 +65,7 @@ if(NOT CHIMERE_TESTS)
   return()
 endif()
 
-# Kernels register themselves: an OBJECT library keeps those that nothing names.
+# Kernels register themselves; an OBJECT library links them although nothing refers to them.
 add_library(chimere_kernels_emulator OBJECT
   ${CUDA_MODULES} cuda/emulator/block.cc cuda/emulator/device.cc cuda/emulator/fiber.cc)
 target_include_directories(chimere_kernels_emulator PRIVATE ${CMAKE_SOURCE_DIR}/src)
@@ -80,7 +80,7 @@ function(chimere_gpu_tests name)
   chimere_add_test(${name}_sm_120_on_gpu ${options} COMMAND ${ARG_COMMAND} --cuda-profile=sm_120)
 endfunction()
 
-# chimere_cuda_test(NAME SOURCES a_test.cc ...): run on the emulator, and under the label gpu on a card.
+# chimere_cuda_test(NAME SOURCES a_test.cc ...): run on the emulator, and under the label gpu on a GPU.
 function(chimere_cuda_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
   chimere_test(${name} SOURCES cuda/device_test_main.cc ${ARG_SOURCES} DEPS kernels_emulator kernels)

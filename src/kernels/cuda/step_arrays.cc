@@ -6,16 +6,16 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// Address space for the arrays of any step; a page table of 200 million positions fits.
+/// Address space for the arrays of any step; enough for a page table of 200 million positions.
 constexpr size_t kMaxBytes = size_t{16} << 20;
 constexpr size_t kNumbersOfChoice = sizeof(TokenChoice) / sizeof(int32_t);
-/// Fields with one number for each row: row_sequence, row_position, write_slot, wanted_ids,
-/// async_from, two lists of classes (four fields); slices take four.
+/// Numbers per row: row_sequence, row_position, write_slot, wanted_ids, async_from, two lists of
+/// classes (four fields), slices (four each).
 constexpr size_t kNumbersOfRow = 5 + 4 + 4;
-/// sequence_slices, read_slot, page_begin.
+/// Numbers per sequence: sequence_slices, read_slot, page_begin.
 constexpr size_t kNumbersOfSequence = 3;
-constexpr size_t kFields = 16;  ///< most padding, of one aligned piece each
-constexpr size_t kAlign = 4;    ///< numbers: slices are read 16 bytes at a time
+constexpr size_t kFields = 16;  ///< upper bound of the fields that are padded to the alignment
+constexpr size_t kAlign = 4;    ///< in numbers: slices are read 16 bytes at a time
 
 size_t rounded(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
@@ -44,29 +44,29 @@ const int32_t* StepArrays::add(std::span<const int32_t> values, size_t capacity)
 }
 
 RowClasses StepArrays::add_classes(std::span<const RowClass> classes, size_t capacity) {
-  std::vector<int32_t> step;
-  std::vector<int32_t> chunk;
+  std::vector<int32_t> decode;
+  std::vector<int32_t> prefill;
   for (size_t r = 0; r < classes.size(); ++r) {
-    (classes[r] == RowClass::kDecode ? step : chunk).push_back(static_cast<int32_t>(r));
+    (classes[r] == RowClass::kDecode ? decode : prefill).push_back(static_cast<int32_t>(r));
   }
-  const int32_t* const step_ids = add(step, capacity);
-  const int32_t* const chunk_ids = add(chunk, capacity);
+  const int32_t* const decode_ids = add(decode, capacity);
+  const int32_t* const prefill_ids = add(prefill, capacity);
   RowClasses rows;
-  rows.step = {chunk.empty() ? nullptr : step_ids, static_cast<int32_t>(step.size())};
-  rows.chunk = {step.empty() ? nullptr : chunk_ids, static_cast<int32_t>(chunk.size())};
+  rows.decode = {prefill.empty() ? nullptr : decode_ids, static_cast<int32_t>(decode.size())};
+  rows.prefill = {decode.empty() ? nullptr : prefill_ids, static_cast<int32_t>(prefill.size())};
   return rows;
 }
 
 Status StepArrays::upload(const StepInputs& step) {
   const BatchView& b = step.batch;
-  // Where the arrays of small steps lie does not depend on the step.
-  const size_t rows =
-      static_cast<size_t>(std::max(b.n_rows, kMaxGraphRows));  // at least as many as sequences
+  // Small steps get the same addresses whatever their size.
+  const size_t rows = static_cast<size_t>(
+      std::max(b.n_rows, kMaxGraphRows));  // an upper bound of the sequences too
   const size_t wanted = std::max(rows, step.wanted_rows.size());
-  const size_t choice_room = step.choices.empty() ? 0 : wanted;
+  const size_t choice_rows = step.choices.empty() ? 0 : wanted;
   turn_ = 1 - turn_;
   CHIMERE_CHECK_OK(make_room(kNumbersOfRow * wanted + kNumbersOfSequence * (rows + 1) +
-                             kNumbersOfChoice * choice_room + step.selected.size() +
+                             kNumbersOfChoice * choice_rows + step.selected.size() +
                              b.page_table.size() + kFields * kAlign));
   used_ = 0;
   static_assert(sizeof(Slice) == sizeof(SliceArgs) && sizeof(Slice) == 4 * sizeof(int32_t));
@@ -91,13 +91,14 @@ Status StepArrays::upload(const StepInputs& step) {
   all_ = add_classes(classes, rows);
   wanted_ids_ = add(step.wanted_rows, wanted);
   wanted_ = add_classes(wanted_classes, wanted);
-  // As many as there are is part of what kind the step is; of how many pages launches know nothing.
+  // The number of selected ids is part of the GraphKey; launches do not depend on the number of
+  // pages.
   selected_ids_ = add(step.selected, step.selected.size());
   async_from_ = add(step.async_from, step.async_from.empty() ? 0 : rows);
   choices_ = reinterpret_cast<const TokenChoice*>(
       add({reinterpret_cast<const int32_t*>(step.choices.data()),
            kNumbersOfChoice * step.choices.size()},
-          kNumbersOfChoice * choice_room));
+          kNumbersOfChoice * choice_rows));
   batch_.args.page_table = add(b.page_table, b.page_table.size());
   batch_.extent = extent_of(b);
   device_->stream().copy(range_->data(), stagings_[turn_].memory->data(), used_ * sizeof(int32_t));

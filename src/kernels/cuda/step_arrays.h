@@ -1,5 +1,5 @@
-// What a step's launches read besides weights and activations: its rows, sequences, pages and
-// slots, brought to the device by one copy.
+// The arrays that a step's launches read besides weights and activations (rows, sequences, pages,
+// slots), uploaded by one copy.
 #ifndef CHIMERE_KERNELS_CUDA_STEP_ARRAYS_H_
 #define CHIMERE_KERNELS_CUDA_STEP_ARRAYS_H_
 
@@ -19,12 +19,12 @@ namespace chimere::kernels::cuda {
 
 /// Rows by class; products of the two differ (docs/numerics.md, rule 9).
 struct RowClasses {
-  RowSet step;
-  RowSet chunk;
+  RowSet decode;
+  RowSet prefill;
 };
 
-/// Steps of at most so many rows, all of them decode rows, may be recorded: their arrays lie at the
-/// same addresses in every step.
+/// Most rows of a step that can be captured, all of them decode rows. Its arrays have the same
+/// addresses in every step.
 inline constexpr int32_t kMaxGraphRows = 64;
 
 class StepArrays {
@@ -32,20 +32,20 @@ class StepArrays {
   /// Errors: kOutOfMemory.
   static Result<StepArrays> create(Device& device);
 
-  /// Queues the copy of a step's arrays. That of the previous step but one is done. Errors:
-  /// kOutOfMemory.
+  /// Submits the copy of a step's arrays. The copy of the step before the previous one must have
+  /// ended. Errors: kOutOfMemory.
   Status upload(const StepInputs& step);
 
-  /// Launches are made for so many positions, at least the step's.
+  /// Makes launches cover `positions` positions, at least the step's.
   void widen(int32_t positions) { batch_.extent.positions = positions; }
 
-  /// Of the step that was uploaded; addresses on the device.
+  /// The uploaded step; addresses on the device.
   const DeviceBatch& batch() const { return batch_; }
   const RowClasses& all_rows() const { return all_; }
-  /// Of the wanted rows, numbered from 0 as behind Ops::select_rows.
+  /// The wanted rows, numbered from 0 in the order of Ops::select_rows' output.
   const RowClasses& wanted_rows() const { return wanted_; }
   const int32_t* wanted_ids() const { return wanted_ids_; }
-  /// StepInputs::listed.
+  /// StepInputs::selected.
   const int32_t* selected_ids() const { return selected_ids_; }
   const TokenChoice* choices() const { return choices_; }
   const int32_t* async_from() const { return async_from_; }
@@ -53,8 +53,8 @@ class StepArrays {
  private:
   StepArrays(Device& device, std::unique_ptr<MemoryRange> range)
       : device_(&device), range_(std::move(range)) {}
-  /// Places `values` behind what is there, in a field with room for `capacity` numbers; its address
-  /// on the device.
+  /// Appends `values` in a field with space for `capacity` numbers; returns its address on the
+  /// device.
   const int32_t* add(std::span<const int32_t> values, size_t capacity);
   RowClasses add_classes(std::span<const RowClass> classes, size_t capacity);
   Status make_room(size_t count);
@@ -66,9 +66,9 @@ class StepArrays {
 
   Device* device_;
   std::unique_ptr<MemoryRange> range_;
-  std::array<Staging, 2> stagings_;  ///< of this step and the one before, or the other way round
-  size_t turn_ = 0;                  ///< which is this step's
-  size_t used_ = 0;                  ///< numbers placed
+  std::array<Staging, 2> stagings_;  ///< of this step and of the previous one
+  size_t turn_ = 0;                  ///< index of this step's
+  size_t used_ = 0;                  ///< numbers appended
   DeviceBatch batch_;
   RowClasses all_;
   RowClasses wanted_;

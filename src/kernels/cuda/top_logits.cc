@@ -19,7 +19,7 @@ int64_t row_tiles(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
 
 bool are_few(int32_t count) { return count > 1 && count <= kMaxFew; }
 
-/// Keys of a row that the first launch leaves; the later ones leave fewer.
+/// Keys per row after the first launch, the most of all launches.
 int64_t first_keys(int64_t n_vocab, int32_t count) {
   return row_tiles(n_vocab, kMaxTopTile) * (are_few(count) ? kMaxFew : count);
 }
@@ -42,7 +42,7 @@ void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* 
   args.keep = top.count;
   args.n = static_cast<int32_t>(logits.cols);
   while (true) {
-    // Merging what is sorted takes less than sorting.
+    // Merging sorted lists is cheaper than sorting.
     const int most = few && args.keys_in != nullptr ? kMaxMergedTile : kMaxTopTile;
     const int64_t tiles = row_tiles(args.n, most);
     const bool last = tiles == 1;
@@ -65,7 +65,7 @@ void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* 
 
 void gather_logits(Stream& stream, MatrixView logits, const int32_t* ids, SelectedLogits selected) {
   if (selected.rows == 0 || selected.count == 0) return;
-  const TakeLogitsArgs args = {logits.data, logits.stride, ids, selected.data, selected.count};
+  const GatherLogitsArgs args = {logits.data, logits.stride, ids, selected.data, selected.count};
   stream.launch(kGatherLogits,
                 {.grid = {static_cast<uint32_t>(selected.rows)},
                  .block = {kTopThreads},

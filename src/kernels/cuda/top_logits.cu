@@ -1,6 +1,6 @@
-// Logits that are listed, and the largest of the others. Keys order logits and ids at once, so that
-// a sort of numbers is all there is: what comes out does not depend on how the vocabulary is cut
-// into tiles.
+// Gathering selected logits, and the top k of the others. Keys order logits and ids together, so
+// sorting integers suffices, and the result does not depend on how the vocabulary is divided into
+// tiles.
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/top_logits_args.h"
@@ -20,7 +20,7 @@ __device__ __forceinline__ uint64_t key_of(float x, int id) {
   return (static_cast<uint64_t>(rising) << 32U) | static_cast<uint32_t>(~id);
 }
 
-/// keys[0 .. n) in falling order, n a power of two, by a block.
+/// Sorts keys[0 .. n) in falling order, n a power of two, by a block.
 __device__ __forceinline__ void sort_falling(uint64_t* keys, int n, int thread) {
   for (int run = 2; run <= n; run *= 2) {
     for (int apart = run / 2; apart > 0; apart /= 2) {
@@ -40,22 +40,22 @@ __device__ __forceinline__ void sort_falling(uint64_t* keys, int n, int thread) 
   }
 }
 
-/// A key of another lane.
+/// The key of another lane.
 __device__ __forceinline__ uint64_t key_from(uint64_t key, int lane_mask) {
   const uint32_t low = __shfl_xor_sync(kFullWarp, static_cast<uint32_t>(key), lane_mask);
   const uint32_t high = __shfl_xor_sync(kFullWarp, static_cast<uint32_t>(key >> 32U), lane_mask);
   return static_cast<uint64_t>(high) << 32U | low;
 }
 
-/// A step of a bitonic sort of a warp's keys: lanes `apart` from each other, the larger one first
-/// where `falling`.
+/// One step of a bitonic sort of a warp's keys: compares lanes `apart` from each other, the larger
+/// key first if `falling`.
 __device__ __forceinline__ uint64_t compared(uint64_t key, int apart, bool falling, int lane) {
   const uint64_t other = key_from(key, apart);
   const bool first = (lane & apart) == 0;
   return (key > other) == (first == falling) ? key : other;
 }
 
-/// The lanes' keys in falling order.
+/// Sorts the lanes' keys in falling order.
 __device__ __forceinline__ uint64_t sort_warp(uint64_t key, int lane) {
 #pragma unroll
   for (int run = 2; run <= kWarp; run *= 2) {
@@ -67,7 +67,7 @@ __device__ __forceinline__ uint64_t sort_warp(uint64_t key, int lane) {
   return key;
 }
 
-/// The largest kWarp of two lists in falling order, in that order.
+/// The largest kWarp keys of two lists in falling order, in that order.
 __device__ __forceinline__ uint64_t merge_warp(uint64_t a, uint64_t b, int lane) {
   const uint64_t reversed = key_from(b, kWarp - 1);
   uint64_t key = a > reversed ? a : reversed;
@@ -76,7 +76,7 @@ __device__ __forceinline__ uint64_t merge_warp(uint64_t a, uint64_t b, int lane)
   return key;
 }
 
-/// Place i of a row's largest logits. `first`: the row's largest key.
+/// Entry i of a row's top logits. `first`: the row's largest key.
 __device__ __forceinline__ TopLogitArgs top_of(uint64_t key, uint64_t first, int i,
                                                const float* logits) {
   const bool good = first != ~uint64_t{0};
@@ -89,7 +89,7 @@ __device__ __forceinline__ TopLogitArgs top_of(uint64_t key, uint64_t first, int
   return out;
 }
 
-/// The largest of keys[0 .. n) in keys[0], n a power of two, by a block.
+/// Moves the largest of keys[0 .. n) to keys[0], n a power of two, by a block.
 __device__ __forceinline__ void find_largest(uint64_t* keys, int n, int thread) {
   for (int half = n / 2; half > 0; half /= 2) {
     for (int i = thread; i < half; i += kTopThreads) {
@@ -101,8 +101,8 @@ __device__ __forceinline__ void find_largest(uint64_t* keys, int n, int thread) 
 
 }  // namespace
 
-/// No token is listed twice in a row, so that threads do not meet.
-CHIMERE_KERNEL(gather_logits, kTopThreads, TakeLogitsArgs, args) {
+/// The ids of a row are distinct, so threads access different logits.
+CHIMERE_KERNEL(gather_logits, kTopThreads, GatherLogitsArgs, args) {
   wait_for_previous_kernel();
   let_next_kernel_start();
   const int64_t row = blockIdx.x;
@@ -151,7 +151,7 @@ CHIMERE_KERNEL(top_logits, kTopThreads, TopLogitsArgs, args) {
   }
 }
 
-/// The same for at most kWarp logits of a row: lists of a warp's registers, which are merged.
+/// The same for at most kWarp logits per row: merges sorted lists in a warp's registers.
 CHIMERE_KERNEL(top_few_logits, kTopThreads, TopLogitsArgs, args) {
   constexpr int kWarps = kTopThreads / kWarp;
   __shared__ uint64_t lists[kTopThreads];
@@ -165,7 +165,7 @@ CHIMERE_KERNEL(top_few_logits, kTopThreads, TopLogitsArgs, args) {
   const uint64_t* from = args.keys_in != nullptr ? args.keys_in + row * args.n : nullptr;
   const int end = args.n < first + args.tile ? args.n : first + args.tile;
   uint64_t largest = 0;
-  // What was left by the launch before is sorted, kWarp at a time.
+  // The previous launch left lists of kWarp sorted keys.
   for (int at = first + thread; at - lane < end; at += kTopThreads) {
     uint64_t key = 0;
     if (at < end) key = from != nullptr ? from[at] : key_of(logits[at], at);

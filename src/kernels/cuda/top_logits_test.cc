@@ -53,13 +53,13 @@ TEST(CudaTopLogits, HaveTheBitsOfRef) {
   expect_same_top(Matrix(rng, 1, 300 * kMaxTopTile - 5, 4), 31);  // three launches
 }
 
-/// As many as there can be: what the first launch leaves takes two more.
-TEST(CudaTopLogits, TakeALargeVocabulary) {
+/// The largest count: the keys that the first launch leaves take two more launches.
+TEST(CudaTopLogits, SupportTheLargestCount) {
   Rng rng(3);
   expect_same_top(Matrix(rng, 1, 20 * kMaxTopTile, 4), kMaxTopLogits);
 }
 
-TEST(CudaTopLogits, EqualLogitsGoByTheirIds) {
+TEST(CudaTopLogits, EqualLogitsAreOrderedById) {
   const auto seed = fresh_seed();
   SCOPED_TRACE(seed);
   Rng rng(seed);
@@ -74,13 +74,13 @@ TEST(CudaTopLogits, EqualLogitsGoByTheirIds) {
   }
 }
 
-TEST(CudaTopLogits, MaskedLogitsAndWhatIsNoNumber) {
+TEST(CudaTopLogits, MaskedLogitsAndNonNumbers) {
   Rng rng(5);
   for (const int32_t count : {1, 20}) {
     Matrix logits(rng, 4, kMaxTopTile + 300, 4);
     for (int64_t i = 0; i < logits.cols; ++i) {
-      if (i % 200 != 0) logits.data[static_cast<size_t>(i)] = -INFINITY;  // few are left of row 0
-      logits.data[static_cast<size_t>(logits.stride + i)] = -INFINITY;    // none of row 1
+      if (i % 200 != 0) logits.data[static_cast<size_t>(i)] = -INFINITY;  // few remain in row 0
+      logits.data[static_cast<size_t>(logits.stride + i)] = -INFINITY;    // none in row 1
     }
     logits.data[static_cast<size_t>(2 * logits.stride + 2100)] = -NAN;
     logits.data[static_cast<size_t>(3 * logits.stride + 5)] = INFINITY;
@@ -88,7 +88,7 @@ TEST(CudaTopLogits, MaskedLogitsAndWhatIsNoNumber) {
   }
 }
 
-TEST(CudaTopLogits, SelectedLogitsAreTakenOut) {
+TEST(CudaTopLogits, SelectedLogitsAreMovedOut) {
   const auto seed = fresh_seed();
   SCOPED_TRACE(seed);
   Rng rng(seed);
@@ -115,7 +115,7 @@ TEST(CudaTopLogits, SelectedLogitsAreTakenOut) {
     EXPECT_EQ(selected.read(), want) << name;
     EXPECT_EQ(x.read(), left.data) << name;
   }
-  // What is taken stood in the row, and does no longer.
+  // Gathered values equal the row's, which are masked afterwards.
   for (size_t i = 0; i < ids.size(); ++i) {
     const auto r = static_cast<int64_t>(i) / count;
     if (ids[i] < 0) {

@@ -9,7 +9,7 @@ namespace chimere::kernels::cuda {
 namespace {
 
 constexpr size_t kAlign = 256;
-/// What is taken of the device at once, for small pieces; larger ones have a range of their own.
+/// Size of the ranges that small pieces are cut from; larger pieces have a range of their own.
 constexpr size_t kRangeBytes = size_t{32} << 20;
 constexpr size_t kStagingBytes = size_t{32} << 20;
 
@@ -57,7 +57,7 @@ Result<uint8_t*> WeightStore::staging(size_t bytes) {
   if (staged_ + bytes > kStagingBytes) {
     turn_ = (turn_ + 1) % staging_.size();
     staged_ = 0;
-    // Packing went on while this one was copied; now its copies are nearly done.
+    // The other buffer was being filled while this one was copied, so the wait is short.
     if (staging_[turn_] != nullptr) CHIMERE_CHECK_OK(device_.stream().synchronize());
   }
   if (staging_[turn_] == nullptr) {

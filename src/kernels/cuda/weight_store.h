@@ -1,4 +1,4 @@
-// Weights on a device: packed by the host's threads while what was packed before is copied.
+// Weights in device memory. Host threads pack a piece while the previous piece is copied.
 #ifndef CHIMERE_KERNELS_CUDA_WEIGHT_STORE_H_
 #define CHIMERE_KERNELS_CUDA_WEIGHT_STORE_H_
 
@@ -17,28 +17,27 @@
 
 namespace chimere::kernels::cuda {
 
-/// Pieces of a device's memory that stay until the store goes: also a Memory whose ranges are cut
-/// from one large one, so that small tables do not take a page of the device each.
+/// Device memory that lives as long as the store. Also a Memory whose ranges are cut from one large
+/// range, so that small tables do not take a device page each.
 class WeightStore final : public Memory {
  public:
-  /// `wide`: as packed_type() has it. `on_upload`: told the bytes of weights that were placed, each
-  /// time more are on their way.
+  /// `unpacked`: see packed_type(). `on_upload`: called with the bytes of weights submitted so far,
+  /// each time a copy is submitted.
   WeightStore(Device& device, ThreadPool& pool, bool unpacked,
               std::function<void(int64_t)> on_upload = {})
       : device_(device), pool_(pool), unpacked_(unpacked), on_upload_(std::move(on_upload)) {}
 
-  /// The matrix (in host memory), packed. Errors: kOutOfMemory, kIo.
+  /// Packs and uploads a matrix in host memory. Errors: kOutOfMemory, kIo.
   Result<WeightView> place(const WeightView& w);
   Result<const float*> place_floats(const float* values, int64_t n);
-  /// Waits for the copies; the staging memory goes back. To be called when the last weight is
-  /// placed.
+  /// Waits for the copies and frees the staging memory. Call it after the last weight.
   Status finish();
 
-  /// Bytes of the device in use.
+  /// Bytes of device memory in use.
   int64_t bytes() const { return bytes_; }
 
   bool on_host() const override { return false; }
-  /// Committed at once; never given back.
+  /// Committed at once; freed with the store only.
   Result<std::unique_ptr<MemoryRange>> reserve(size_t bytes) override;
   Status write(void* to, const void* from_host, size_t bytes) override {
     return device_.write(to, from_host, bytes);
@@ -54,7 +53,7 @@ class WeightStore final : public Memory {
  private:
   Result<uint8_t*> allocate(size_t bytes);
   void uploaded(size_t bytes);
-  /// Pinned memory that no copy reads any more.
+  /// Pinned memory that no copy in flight reads.
   Result<uint8_t*> staging(size_t bytes);
 
   Device& device_;
@@ -67,7 +66,7 @@ class WeightStore final : public Memory {
   uint8_t* next_ = nullptr;
   int64_t bytes_ = 0;
   std::array<std::unique_ptr<Pinned>, 2> staging_;
-  size_t turn_ = 0;    ///< which of the two is filled
+  size_t turn_ = 0;    ///< index of the buffer that is filled
   size_t staged_ = 0;  ///< bytes in it
 };
 

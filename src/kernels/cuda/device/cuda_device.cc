@@ -17,19 +17,19 @@ namespace {
 using driver::Address;
 using driver::Api;
 
-/// Least that all fat binaries have code for.
+/// Lowest compute capability that every fat binary has code for.
 constexpr int kMinCapability = 80;
-/// Backing a piece of memory takes the driver about a tenth of a millisecond, whatever its size.
+/// Smallest piece to map: mapping takes the driver about 0.1 ms, whatever the size.
 constexpr size_t kMinPiece = size_t{16} << 20;
 
 Error out_of_gpu_memory(const Api& api, size_t bytes, int result) {
-  return out_of_memory("the GPU has no " + std::to_string(bytes) + " more bytes of memory (" +
+  return out_of_memory("cannot allocate " + std::to_string(bytes) + " bytes of GPU memory (" +
                        driver::error_text(api, result) +
                        "); use a smaller context (--ctx), smaller cache types (--cache-k, "
                        "--cache-v) or a smaller model");
 }
 
-/// Addresses of the GPU, backed in pieces.
+/// A range of GPU addresses, mapped to memory in pieces.
 class CudaMemoryRange final : public MemoryRange {
  public:
   CudaMemoryRange(const Api& api, driver::Context* context, int gpu, size_t granule,
@@ -82,7 +82,7 @@ class CudaMemoryRange final : public MemoryRange {
     driver::MemoryHandle handle;
     size_t bytes;
   };
-  /// Puts memory behind the next `bytes` addresses.
+  /// Maps memory to the next `bytes` addresses.
   int back(size_t bytes) {
     driver::MemoryHandle piece = 0;
     int result = api_.memory_create(&piece, bytes, &properties_, 0);
@@ -150,7 +150,7 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<MemoryRange>> reserve(size_t bytes) override;
 
   Status write(void* to, const void* from_host, size_t bytes) override {
-    // The driver takes what is not pinned before it returns, or waits for it.
+    // For memory that is not pinned, the driver copies before it returns.
     stream_->copy(to, from_host, bytes);
     return stream_->synchronize();
   }
@@ -181,7 +181,8 @@ class CudaDevice final : public Device {
   std::unique_ptr<CudaStream> stream_;
   std::unique_ptr<CudaStream> side_;
   std::mutex reader_mutex_;
-  std::unique_ptr<CudaStream> reader_;  ///< of read(): threads do not meet in the other one
+  /// Used by read() only, so that threads do not share the main stream.
+  std::unique_ptr<CudaStream> reader_;
 };
 
 Status CudaDevice::read_facts(Profile profile) {
@@ -212,14 +213,14 @@ Status CudaDevice::read_facts(Profile profile) {
   if (facts_.own_capability >= kMinCapability) return {};
   return unsupported("the GPU " + facts_.name + " has compute capability " + std::to_string(major) +
                      "." + std::to_string(minor) +
-                     "; 8.0 is the least that is supported. Use --backend cpu.");
+                     "; 8.0 or later is required. Use --backend cpu.");
 }
 
 Result<std::unique_ptr<Device>> CudaDevice::open(const Api& api, int number, Profile profile) {
   int count = 0;
   api.device_count(&count);
   if (number < 0 || number >= count) {
-    return unsupported("there is no GPU of number " + std::to_string(number) + "; the driver has " +
+    return unsupported("there is no GPU " + std::to_string(number) + "; the number of GPUs is " +
                        std::to_string(count) + ". Use --backend cpu.");
   }
   std::unique_ptr<CudaDevice> gpu(new CudaDevice(api));
@@ -263,8 +264,8 @@ Result<std::unique_ptr<Pinned>> CudaDevice::pinned(size_t bytes) {
   void* data = nullptr;
   const int result = api_.host_allocate(&data, bytes, 0);
   if (result != driver::kSuccess) {
-    return out_of_memory("the system has no " + std::to_string(bytes) +
-                         " bytes of pinned memory; " + driver::error_text(api_, result));
+    return out_of_memory("cannot allocate " + std::to_string(bytes) +
+                         " bytes of pinned host memory; " + driver::error_text(api_, result));
   }
   return std::unique_ptr<Pinned>(std::make_unique<CudaPinned>(api_, data));
 }

@@ -33,7 +33,7 @@ Result<std::unique_ptr<CudaStream>> CudaStream::create(const driver::Api& api,
     if (result == driver::kSuccess) result = api.event_create(event, driver::kEventDisableTiming);
   }
   if (result != driver::kSuccess) {
-    return io_error("the GPU takes no work; " + driver::error_text(api, result));
+    return io_error("cannot create a stream on the GPU; " + driver::error_text(api, result));
   }
   return stream;
 }
@@ -109,7 +109,7 @@ void CudaStream::launch_bytes(const Kernel& kernel, const Launch& shape, const v
                        std::to_string(limits_.shared_bytes) + " under this --cuda-profile");
     return;
   }
-  // 48 KiB with the arrays that a kernel declares, which are less than 16.
+  // 48 KiB including a kernel's static arrays, which take less than 16.
   constexpr uint32_t kAlwaysAllowed = 32 << 10;
   if (shape.shared_bytes > kAlwaysAllowed) {
     const auto wanted = static_cast<int>(shape.shared_bytes);
@@ -127,7 +127,7 @@ void CudaStream::launch_bytes(const Kernel& kernel, const Launch& shape, const v
                                        &overlap,
                                        shape.overlaps_previous ? 1U : 0U};
   void* parameters[] = {const_cast<void*>(args)};
-  ++(recorded_ != nullptr ? *recorded_ : counts_.launches);
+  ++(captured_ != nullptr ? *captured_ : counts_.launches);
   check(api_.launch(&config, f.handle, parameters, nullptr), "launching", kernel.name);
 }
 
@@ -143,39 +143,40 @@ void CudaStream::clear(void* to, size_t bytes) {
 
 void CudaStream::call(void (*work)(void* data), void* data) {
   if (!ready()) return;
-  check(api_.host_call(stream_, work, data), "queueing", "work of the host");
+  check(api_.host_call(stream_, work, data), "queueing", "a host call");
 }
 
 void CudaStream::wait_for(Stream& other) {
   auto& gpu = static_cast<CudaStream&>(other);
   if (status_.ok() && !gpu.status_.ok()) status_ = gpu.status_;
-  if (gpu.recorded_ != nullptr && recorded_ == nullptr) {
-    recorded_ = gpu.recorded_;
-  } else if (recorded_ == &recorded_kernels_) {
-    gpu.recorded_ = nullptr;
+  if (gpu.captured_ != nullptr && captured_ == nullptr) {
+    captured_ = gpu.captured_;
+  } else if (captured_ == &captured_kernels_) {
+    gpu.captured_ = nullptr;
   }
   if (!ready()) return;
-  check(api_.event_record(gpu.reached_, gpu.stream_), "marking", "a queue");
-  check(api_.stream_wait(stream_, gpu.reached_, 0), "waiting for", "a queue");
+  check(api_.event_record(gpu.reached_, gpu.stream_), "recording", "an event");
+  check(api_.stream_wait(stream_, gpu.reached_, 0), "waiting for", "an event");
 }
 
 void CudaStream::begin_capture() {
-  recorded_kernels_ = 0;
-  recorded_ = &recorded_kernels_;
+  captured_kernels_ = 0;
+  captured_ = &captured_kernels_;
   if (!ready()) return;
-  check(api_.capture_begin(stream_, driver::kCaptureThreadLocal), "recording", "a step");
+  check(api_.capture_begin(stream_, driver::kCaptureThreadLocal), "capturing", "a step");
 }
 
 std::unique_ptr<Graph> CudaStream::end_capture() {
-  recorded_ = nullptr;
+  captured_ = nullptr;
   driver::GraphHandle* graph = nullptr;
-  const int ended = api_.capture_end(stream_, &graph);  // also after a failure, to leave the mode
-  if (!check(ended, "recording", "a step")) return nullptr;
+  const int ended =
+      api_.capture_end(stream_, &graph);  // also after a failure, to leave capture mode
+  if (!check(ended, "capturing", "a step")) return nullptr;
   driver::GraphExec* exec = nullptr;
   const int result = status_.ok() ? api_.graph_instantiate(&exec, graph, 0) : driver::kSuccess;
   api_.graph_destroy(graph);
-  if (!check(result, "preparing", "a recorded step") || exec == nullptr) return nullptr;
-  return std::make_unique<CudaGraph>(api_, exec, recorded_kernels_);
+  if (!check(result, "instantiating", "a graph") || exec == nullptr) return nullptr;
+  return std::make_unique<CudaGraph>(api_, exec, captured_kernels_);
 }
 
 void CudaStream::replay(const Graph& graph) {
@@ -183,7 +184,7 @@ void CudaStream::replay(const Graph& graph) {
   const auto& gpu = static_cast<const CudaGraph&>(graph);
   ++counts_.graph_launches;
   counts_.graph_kernels += gpu.kernels;
-  check(api_.graph_launch(gpu.exec, stream_), "launching", "a recorded step");
+  check(api_.graph_launch(gpu.exec, stream_), "launching", "a graph");
 }
 
 Status CudaStream::synchronize() {
@@ -195,7 +196,7 @@ Status CudaStream::synchronize() {
 
 void CudaStream::mark(int number) {
   if (!ready()) return;
-  check(api_.event_record(marks_[static_cast<size_t>(number)], stream_), "marking", "a step");
+  check(api_.event_record(marks_[static_cast<size_t>(number)], stream_), "recording", "an event");
 }
 
 Status CudaStream::wait_for_mark(int number) {

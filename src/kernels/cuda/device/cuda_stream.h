@@ -1,4 +1,4 @@
-// The queue of work of a card.
+// A Stream that queues work on a GPU through the CUDA driver.
 #ifndef CHIMERE_KERNELS_CUDA_DEVICE_CUDA_STREAM_H_
 #define CHIMERE_KERNELS_CUDA_DEVICE_CUDA_STREAM_H_
 
@@ -13,10 +13,11 @@
 
 namespace chimere::kernels::cuda {
 
-/// What a GPU does less than it could, under a profile.
+/// Limits that a profile imposes below the GPU's own.
 struct CudaLimits {
-  bool warpgroups = true;    ///< products by warpgroups
-  int64_t shared_bytes = 0;  ///< most of a block, static and dynamic; 0: the driver knows
+  bool warpgroups = true;  ///< whether warpgroup products may be used
+  /// Most shared memory of a block, static and dynamic; 0: the GPU's own limit.
+  int64_t shared_bytes = 0;
   int shared_carveout = -1;  ///< driver::kFunctionSharedCarveout; -1: the driver's choice
 };
 
@@ -48,27 +49,28 @@ class CudaStream final : public Stream {
 
   CudaStream(const driver::Api& api, driver::Context* context, const CudaLimits& limits)
       : api_(api), context_(context), limits_(limits) {}
-  /// Whether calls to the driver make sense; they go to the GPU's context then.
+  /// Makes the GPU's context current for this thread. False after a failure, when no further driver
+  /// calls are made.
   bool ready();
   void launch_bytes(const Kernel& kernel, const Launch& shape, const void* args,
                     size_t bytes) override;
-  /// With a null handle after a failure.
+  /// Loads the kernel's module and function at first use. The handle is null after a failure.
   LoadedFunction function(const Kernel& kernel);
   driver::Module* module(const Kernel& kernel);
-  /// Keeps the first failure; true if `result` is none.
+  /// Keeps the first failure. True if `result` is kSuccess.
   bool check(int result, const char* what, const char* name);
 
   const driver::Api& api_;
   driver::Context* context_;
   CudaLimits limits_;
   driver::StreamHandle* stream_ = nullptr;
-  driver::Event* reached_ = nullptr;  ///< by this stream, when another waited for it last
+  driver::Event* reached_ = nullptr;  ///< recorded for the last wait of another stream on this one
   std::array<driver::Event*, kMarks> marks_ = {};
-  std::unordered_map<const char*, LoadedFunction> functions_;  ///< by address of the name
+  std::unordered_map<const char*, LoadedFunction> functions_;  ///< by the address of the name
   std::unordered_map<std::string, driver::Module*> modules_;
-  int64_t recorded_kernels_ = 0;  ///< of the recording that this stream began last
+  int64_t captured_kernels_ = 0;  ///< of the recording that this stream began last
   /// Counts the kernels of the recording that this stream's work goes to; nullptr: it is done.
-  int64_t* recorded_ = nullptr;
+  int64_t* captured_ = nullptr;
   Status status_;
 };
 

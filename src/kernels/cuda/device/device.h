@@ -15,25 +15,25 @@
 
 namespace chimere::kernels::cuda {
 
-/// Memory of the host that copies need not wait for and that kernels reach by its address; never
-/// null when bytes > 0.
+/// Page-locked host memory, which asynchronous copies and kernels access by its address. data() is
+/// not null when bytes > 0.
 class Pinned {
  public:
   virtual ~Pinned() = default;
   virtual uint8_t* data() const = 0;
 };
 
-/// Must outlive everything that came from it. One thread at a time.
+/// Must outlive all memory and streams that it returns. Not thread-safe: one thread at a time.
 class Device : public Memory {
  public:
   virtual const DeviceFacts& facts() const = 0;
-  /// The queue that Memory's copies go through too.
+  /// The main stream, which Memory's copies use too.
   virtual Stream& stream() = 0;
-  /// A second queue, whose work may continue beside the first one's. Errors: kIo.
+  /// A second stream, whose work may run concurrently with the first one's. Errors: kIo.
   virtual Result<Stream*> side_stream() = 0;
-  /// Bytes that nobody uses at this moment.
+  /// Bytes of device memory that are free at this moment, counting all processes.
   virtual Result<int64_t> free_bytes() = 0;
-  /// What may be used (MemoryRange::commit) and is used of the device's memory.
+  /// Limit and current use of the device's memory; MemoryRange::commit() charges it.
   MemoryAccount& account() { return account_; }
   /// Errors: kOutOfMemory.
   virtual Result<std::unique_ptr<Pinned>> pinned(size_t bytes) = 0;
@@ -44,9 +44,9 @@ class Device : public Memory {
   MemoryAccount account_;
 };
 
-/// The GPU of this number, opened through the driver. Under another profile than kNative it works
-/// within that one's limits, and launches beyond them fail. Errors: kUnsupported (built without
-/// device code, no driver, no such GPU, a GPU that is too old), with what is missing.
+/// Opens GPU `number` through the driver. Under a profile other than kNative the device keeps to
+/// that profile's limits, and launches beyond them fail. Errors: kUnsupported (built without device
+/// code, no driver, no such GPU, compute capability too low); the message names what is missing.
 Result<std::unique_ptr<Device>> open_cuda_device(int number, Profile profile = Profile::kNative);
 
 }  // namespace chimere::kernels::cuda

@@ -42,7 +42,7 @@ Result<const Api*> open() {
 void use_context(const Api& api, Context* context) {
   thread_local Context* current = nullptr;
   if (current == context) return;
-  // A failure shows in the call that follows.
+  // A failure also shows in the next driver call.
   if (api.context_set(context) == kSuccess) current = context;
 }
 

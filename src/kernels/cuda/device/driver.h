@@ -1,6 +1,6 @@
-// The part of the CUDA driver's interface that we use, declared here, so that the host side needs
-// no toolkit: types, numbers and signatures are those of the CUDA Driver API reference (12.8),
-// which the driver keeps for old programs.
+// The part of the CUDA driver API that the back end uses, declared here so that the host side
+// builds without the CUDA toolkit. Types, constants and signatures follow the CUDA Driver API
+// reference (12.8); the driver keeps them stable for existing programs.
 #ifndef CHIMERE_KERNELS_CUDA_DEVICE_DRIVER_H_
 #define CHIMERE_KERNELS_CUDA_DEVICE_DRIVER_H_
 
@@ -80,7 +80,7 @@ struct AccessDescription {
 };
 static_assert(sizeof(AllocationProperties) == 32 && sizeof(AccessDescription) == 12);
 
-/// Name of the member, name in the library, parameters. Each returns a CUresult.
+/// (member, symbol in the library, parameter types). Each function returns a CUresult.
 // clang-format off
 #define CHIMERE_DRIVER_FUNCTIONS(F)                                                               \
   F(init, "cuInit", (unsigned))                                                                   \
@@ -135,11 +135,11 @@ struct Api {
 #undef CHIMERE_DECLARE
 };
 
-/// The driver, opened and initialised at the first call. Errors: kUnsupported, in words for the
+/// Opens and initialises the driver at the first call. Errors: kUnsupported, with a message for the
 /// user.
 Result<const Api*> open();
 
-/// Makes the calling thread's calls go to this context; cheap when they do already.
+/// Makes `context` current for the calling thread; cheap if it already is.
 void use_context(const Api& api, Context* context);
 
 /// "the driver says: ..." for a CUresult.

@@ -1,4 +1,4 @@
-// Names of kernels and the shapes they are launched in.
+// Kernel names and launch shapes.
 #ifndef CHIMERE_KERNELS_CUDA_DEVICE_KERNEL_H_
 #define CHIMERE_KERNELS_CUDA_DEVICE_KERNEL_H_
 
@@ -6,9 +6,9 @@
 
 namespace chimere::kernels::cuda {
 
-/// A CHIMERE_KERNEL: on a GPU the function `name` of the module made of `module`.cu, in the
-/// emulator the function that registered itself under `name`. Declared as constants; a device knows
-/// a kernel by the address of its name.
+/// A CHIMERE_KERNEL. On a GPU: function `name` of the module compiled from `module`.cu. In the
+/// emulator: the function registered as `name`. Declare instances as constants: a device caches
+/// kernels by the address of `name`.
 struct Kernel {
   const char* module;
   const char* name;
@@ -24,8 +24,9 @@ struct Launch {
   Dim grid;
   Dim block;
   uint32_t shared_bytes = 0;  ///< dynamic shared memory of a block
-  /// Its blocks may start before the previous kernel's have ended; the kernel itself waits for
-  /// their results (ptx/dependent_launch.h) before it reads anything that a kernel wrote.
+  /// The kernel's blocks may start before the previous kernel's blocks have ended. The kernel must
+  /// call wait_for_previous_kernel() (ptx/dependent_launch.h) before it reads what another kernel
+  /// wrote.
   bool overlaps_previous = false;
 };
 

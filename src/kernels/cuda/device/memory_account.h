@@ -1,4 +1,4 @@
-// How much of a device's memory a program may use, and uses.
+// How much of a device's memory this process may use, and how much it uses.
 #ifndef CHIMERE_KERNELS_CUDA_DEVICE_MEMORY_ACCOUNT_H_
 #define CHIMERE_KERNELS_CUDA_DEVICE_MEMORY_ACCOUNT_H_
 
@@ -16,7 +16,7 @@ class MemoryAccount {
   void set_limit(int64_t bytes) { limit_ = bytes; }
   int64_t used() const { return used_; }
 
-  /// Errors: kOutOfMemory beyond the limit; nothing changes then.
+  /// Errors: kOutOfMemory beyond the limit; the account is then unchanged.
   Status take(size_t bytes) {
     const auto more = static_cast<int64_t>(bytes);
     if (more > limit_ - used_) {

@@ -1,4 +1,4 @@
-// Device code that the build put into the program (cmake/ChimereCuda.cmake).
+// Device code embedded in the program by the build (cmake/ChimereCuda.cmake).
 #ifndef CHIMERE_KERNELS_CUDA_DEVICE_MODULES_H_
 #define CHIMERE_KERNELS_CUDA_DEVICE_MODULES_H_
 
@@ -8,14 +8,14 @@
 namespace chimere::kernels::cuda {
 
 struct EmbeddedModule {
-  const char* name;      ///< of the .cu file, without its ending
-  const uint8_t* image;  ///< a fat binary: machine code for some architectures, PTX for later ones
-  /// The same without products by warpgroups (ptx/warpgroup_mma.h), where `image` has any for some
-  /// architecture; nullptr: `image` has none.
+  const char* name;      ///< of the .cu file, without its extension
+  const uint8_t* image;  ///< a fat binary: machine code for some architectures, PTX for newer ones
+  /// The same code built without warpgroup products (ptx/warpgroup_mma.h); nullptr if `image` uses
+  /// none on any architecture.
   const uint8_t* without_warpgroups;
 };
 
-/// Empty in a program that was built without nvcc.
+/// Empty in a program built without nvcc.
 std::span<const EmbeddedModule> embedded_modules();
 
 }  // namespace chimere::kernels::cuda

@@ -25,7 +25,7 @@ DeviceFacts h200() {
   return facts;
 }
 
-TEST(Profile, NamesAreReadAndUnknownOnesRefusedWithTheList) {
+TEST(Profile, ParsesNamesAndRejectsUnknownOnesWithTheList) {
   for (const Profile profile : {Profile::kNative, Profile::kSm120}) {
     const auto read = parse_profile(profile_name(profile));
     ASSERT_TRUE(read.ok());
@@ -51,7 +51,8 @@ TEST(Profile, ALargerGpuGetsTheLimitsOf12) {
   EXPECT_EQ(facts.compute_capability, 120);
   EXPECT_EQ(facts.own_capability, 90);
   EXPECT_EQ(facts.shared_bytes, 101'376);
-  EXPECT_EQ(facts.multiprocessors, 132) << "what a profile does not say is the GPU's own";
+  EXPECT_EQ(facts.multiprocessors, 132)
+      << "properties without a limit in the profile are the GPU's own";
   EXPECT_EQ(facts.memory_bytes, int64_t{141} << 30);
   EXPECT_EQ(facts.profile, Profile::kSm120);
 }
@@ -62,9 +63,9 @@ TEST(Profile, ASmallerGpuKeepsItsOwnLimits) {
   EXPECT_EQ(facts_under(Profile::kSm120, small).shared_bytes, 64 << 10);
 }
 
-TEST(Profile, TheDivisionOfSharedMemoryIsTheNextOneAbove) {
+TEST(Profile, SharedMemoryIsRoundedUpToASupportedSize) {
   const ProfileLimits& limits = *limits_of(Profile::kSm120);
-  for (const int64_t kib : {164, 228}) {  // 8.0 and 9.0, which have divisions at 64 and 100 KiB
+  for (const int64_t kib : {164, 228}) {  // 8.0 and 9.0, which offer 64 and 100 KiB
     const double asked = static_cast<double>(kib * shared_carveout(limits, kib << 10)) / 100;
     EXPECT_LE(asked, 100);
     EXPECT_GT(asked, 64);
@@ -73,7 +74,7 @@ TEST(Profile, TheDivisionOfSharedMemoryIsTheNextOneAbove) {
   EXPECT_EQ(shared_carveout(limits, 64 << 10), 100);
 }
 
-TEST(Profile, StatesOfAGpuThatStandsForAnotherAreItsOwn) {
+TEST(Profile, StatesUnderAnotherProfileHaveALayoutOfTheirOwn) {
   ThreadPool pool(1);
   auto layout = [&](Profile profile) {
     const auto device = make_emulator(emulator::Order::kRising, profile);
@@ -84,7 +85,8 @@ TEST(Profile, StatesOfAGpuThatStandsForAnotherAreItsOwn) {
   EXPECT_NE(layout(Profile::kNative), layout(Profile::kSm120));
 }
 
-/// One like those of the tests; a stream that failed stays so, so that they cannot be taken.
+/// A device like those of the tests; a stream that has failed stays failed, so they cannot be
+/// shared.
 std::unique_ptr<Device> another_device(Profile profile) {
   if (test::devices().front().name.starts_with("emulator")) {
     return make_emulator(emulator::Order::kRising, profile);
@@ -94,7 +96,7 @@ std::unique_ptr<Device> another_device(Profile profile) {
   return gpu.ok() ? *std::move(gpu) : nullptr;
 }
 
-TEST(Profile, LaunchesBeyondItsSharedMemoryFail) {
+TEST(Profile, LaunchesBeyondTheProfilesSharedMemoryFail) {
   constexpr Kernel kNorm = {"norm", "rms_norm"};
   constexpr uint32_t kSharedBytes = 101'376;
   for (const uint32_t bytes : {kSharedBytes, kSharedBytes + 16}) {

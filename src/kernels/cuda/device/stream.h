@@ -1,4 +1,4 @@
-// The queue of work of a device.
+// A queue of asynchronous work on a device.
 #ifndef CHIMERE_KERNELS_CUDA_DEVICE_STREAM_H_
 #define CHIMERE_KERNELS_CUDA_DEVICE_STREAM_H_
 
@@ -12,23 +12,23 @@
 
 namespace chimere::kernels::cuda {
 
-/// A recorded sequence of launches and copies.
+/// A captured sequence of launches and copies (a CUDA graph).
 class Graph {
  public:
   virtual ~Graph() = default;
 };
 
-/// What the host asked for since a stream was made.
+/// What was submitted to a stream since it was created.
 struct StreamCounts {
-  int64_t launches = 0;          ///< of kernels, one by one; recording launches none
-  int64_t graph_launches = 0;    ///< of recorded sequences
-  int64_t graph_kernels = 0;     ///< kernels in these, those of other queues among them
-  int64_t synchronisations = 0;  ///< waits of the host
+  int64_t launches = 0;          ///< kernels launched outside graphs; capturing launches none
+  int64_t graph_launches = 0;    ///< captured graphs replayed
+  int64_t graph_kernels = 0;     ///< kernels in these, those of other streams included
+  int64_t synchronisations = 0;  ///< times that the host waited
 };
 
-/// Work is done in the order of the calls, which return before it is done. What goes wrong is kept:
-/// after the first failure nothing more is done, and synchronize() says what it was. One thread at
-/// a time.
+/// Calls return immediately; the work runs in the order of the calls. The first failure is kept:
+/// later work is skipped, and synchronize() returns that failure. Not thread-safe: one thread at a
+/// time.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -39,34 +39,33 @@ class Stream {
     launch_bytes(kernel, shape, &args, sizeof args);
   }
 
-  /// Copies between the host and the device, or within it. What lies on the host must be pinned
-  /// (Device::pinned) and stay as it is until the work is done.
+  /// Copies between host and device, or within the device. Host memory must be pinned
+  /// (Device::pinned) and remain unchanged until the copy is done.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
   /// Sets bytes to 0.
   virtual void clear(void* to, size_t bytes) = 0;
-  /// Work of the host in its turn, by a thread of the queue's own. It may read and write what is
-  /// pinned, asks no stream for anything and does not fail; `data` stays until it is done, or as
-  /// long as the recording that holds it.
+  /// Runs `work` on the host when its turn comes, on a thread of the driver. It may read and write
+  /// pinned memory, must not use any stream, and cannot fail. `data` must live until the call is
+  /// done, or as long as the graph that captured it.
   virtual void call(void (*work)(void* data), void* data) = 0;
-  /// What is asked for from here on begins when all that `other` was asked for until now is done.
-  /// Between begin_capture() and end_capture() the other stream's work is recorded too, from
-  /// its first wait for this one on; this one must wait for its last.
+  /// Later work on this stream starts after all work submitted to `other` so far. Between
+  /// begin_capture() and end_capture(), `other`'s work is captured too, from its first wait for
+  /// this stream on; this stream must wait for `other`'s last captured work.
   virtual void wait_for(Stream& other) = 0;
 
-  /// What is asked for from here on is not done but recorded, with the addresses and arguments as
-  /// they are now.
+  /// Later work is captured instead of run, with the current addresses and arguments.
   virtual void begin_capture() = 0;
-  /// nullptr after a failure.
+  /// The captured graph; nullptr after a failure.
   virtual std::unique_ptr<Graph> end_capture() = 0;
   virtual void replay(const Graph& graph) = 0;
 
-  /// Waits until all is done. Errors: kIo (the first failure since the stream was made: a launch
-  /// that was refused, a lost device); a stream that failed stays so.
+  /// Waits until all work is done. Errors: kIo, the first failure since the stream was created (a
+  /// refused launch, a lost device); it is permanent.
   virtual Status synchronize() = 0;
 
-  /// Remembers under this number, below kMarks, what has been asked for until now.
+  /// Marks this point of the queue as `number`, 0 <= number < kMarks.
   virtual void mark(int number) = 0;
-  /// Waits until that is done. Errors as synchronize().
+  /// Waits until all work before that mark is done. Errors: as synchronize().
   virtual Status wait_for_mark(int number) = 0;
   static constexpr int kMarks = 2;
 

@@ -20,21 +20,21 @@ struct Lane {
   Thread thread;
   Fiber* fiber = nullptr;
   State state = State::kRuns;
-  uint32_t partners = 0;  ///< lanes of the warp operation it waits for
+  uint32_t partners = 0;  ///< lanes named by the warp operation that it waits at
 };
 
-/// Runs one block after the other; keeps the stacks.
+/// Runs blocks one after the other, reusing the fibers' stacks.
 class Runner {
  public:
   Status run(const Registration& kernel, const Grid& grid, const void* args);
 
   Lane& lane() { return *lane_; }
   uint8_t* shared() { return shared_begin_; }
-  /// Where the lane puts what it shows.
+  /// Where the lane puts what it passes to its warp.
   uint8_t* offered(const Lane& lane) {
     return offered_.data() + static_cast<size_t>(&lane - lanes_.data()) * kSlotBytes;
   }
-  /// What the lanes of its warp showed in the last operation.
+  /// What the lanes of its warp passed in the last operation.
   const uint8_t* seen(const Lane& lane) {
     const size_t warp = static_cast<size_t>(&lane - lanes_.data()) / kLanes;
     return seen_.data() + warp * kLanes * kSlotBytes;
@@ -53,7 +53,8 @@ class Runner {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Lane> lanes_;
   std::vector<uint8_t> offered_;
-  std::vector<uint8_t> seen_;  ///< copied when all partners have come, so that nobody is overtaken
+  /// Copied when all partners have arrived, so that a fast lane cannot overwrite it.
+  std::vector<uint8_t> seen_;
   std::vector<uint8_t> shared_;
   uint8_t* shared_begin_ = nullptr;
   size_t shared_bytes_ = 0;
@@ -75,7 +76,7 @@ void Runner::prepare(const Grid& grid) {
   offered_.assign((threads + kLanes - 1) / kLanes * kLanes * kSlotBytes, 0);
   seen_ = offered_;
   shared_bytes_ = grid.shared_bytes;
-  // At its very end, so that an address sanitizer sees what goes beyond.
+  // At the end of the allocation, so that an address sanitizer reports accesses beyond it.
   const size_t whole = (shared_bytes_ + kAlign - 1) / kAlign * kAlign;
   shared_ = std::vector<uint8_t>(whole + kAlign);
   const auto begin = reinterpret_cast<uintptr_t>(shared_.data());
@@ -111,7 +112,7 @@ void Runner::resume(Lane& lane) {
   if (lane.fiber->resume()) lane.state = Lane::State::kEnded;
 }
 
-/// Runs what can run in the warp; true if anything did.
+/// Runs the lanes of the warp that can run; true if any did.
 bool Runner::advance_warp(size_t first, size_t last) {
   bool moved = false;
   for (size_t n = first; n < last; ++n) {
@@ -123,7 +124,7 @@ bool Runner::advance_warp(size_t first, size_t last) {
   return moved;
 }
 
-/// Lets lanes go whose partners have all come to the same warp operation.
+/// Releases lanes whose partners have all arrived at the same warp operation.
 bool Runner::release_warp(size_t first, size_t last) {
   bool released = false;
   for (size_t i = first; i < last; ++i) {
@@ -132,7 +133,7 @@ bool Runner::release_warp(size_t first, size_t last) {
     bool complete = ((partners >> (i - first)) & 1U) != 0;
     for (uint32_t l = 0; l < kLanes && complete; ++l) {
       if (((partners >> l) & 1U) == 0) continue;
-      // A block need not fill its last warp; lanes that do not exist take part in everything.
+      // A block need not fill its last warp; missing lanes count as arrived.
       if (first + l >= last) continue;
       const Lane& other = lanes_[first + l];
       complete = other.state == Lane::State::kAtWarpOperation && other.partners == partners;
@@ -175,8 +176,8 @@ Status Runner::run_block() {
     for (const Lane& lane : lanes_) {
       if (lane.state != Lane::State::kEnded) {
         return invalid_argument("threads of the kernel '" + std::string(kernel_->name) +
-                                "' wait for others that will not come: a warp operation or a "
-                                "barrier is not reached by all that it names");
+                                "' are deadlocked: not all threads that a warp operation or a "
+                                "barrier names arrive at it");
       }
     }
     return {};

@@ -1,7 +1,7 @@
-// Runs the threads of a block on one thread of the host. Each is a fiber with a stack of its own; a
-// fiber runs until it waits for others (a barrier, a warp operation) or ends. Between two such
-// points threads run one after the other, in rising or falling order: a kernel that lacks a barrier
-// gives different results in the two orders.
+// Runs the threads of a block on one host thread. Each is a fiber with its own stack, and runs
+// until it waits (at a barrier or a warp operation) or ends. Between two such points the threads
+// run one after the other, in rising or falling order: a kernel that lacks a barrier gives
+// different results in the two orders.
 #ifndef CHIMERE_KERNELS_CUDA_EMULATOR_BLOCK_H_
 #define CHIMERE_KERNELS_CUDA_EMULATOR_BLOCK_H_
 
@@ -18,7 +18,7 @@ struct Index3 {
   uint32_t z = 0;
 };
 
-/// What a thread knows of itself.
+/// Indices of a thread: threadIdx, blockIdx, blockDim, gridDim.
 struct Thread {
   Index3 index;
   Index3 block;
@@ -27,22 +27,22 @@ struct Thread {
   uint32_t lane = 0;
 };
 
-/// The thread whose code runs now.
+/// The thread that runs now.
 inline const Thread* running_thread = nullptr;
 inline const Thread& current_thread() { return *running_thread; }
 
-/// Most bytes that a lane can show to its warp at once: the fragments of one matrix product.
+/// Most bytes that a lane can pass to its warp at once: the fragments of one matrix product.
 inline constexpr size_t kSlotBytes = 64;
 
-/// What the lanes of a warp showed each other; valid until the warp's next operation.
+/// What the lanes of a warp passed to each other; valid until the warp's next operation.
 struct WarpSlots {
   const uint8_t* first;
   const uint8_t* of_lane(uint32_t lane) const { return first + lane * kSlotBytes; }
 };
 
-/// Waits until every thread of the block has come here or ended.
+/// Waits until every thread of the block has arrived here or ended.
 void block_barrier();
-/// Waits until all `lanes` of the warp have come here, each showing `bytes` bytes.
+/// Waits until all `lanes` of the warp have arrived here, each with `bytes` bytes to pass.
 WarpSlots warp_exchange(uint32_t lanes, const void* mine, size_t bytes);
 /// The block's dynamic shared memory.
 uint8_t* dynamic_shared();
@@ -58,7 +58,7 @@ struct Grid {
 
 using Entry = void (*)(const void* args);
 
-/// Puts a kernel into the table that find_kernel() reads.
+/// Adds a kernel to the table that find_kernel() searches.
 struct Registration {
   Registration(const char* kernel_name, int threads_limit, size_t bytes, Entry function);
   const char* name;
@@ -71,9 +71,9 @@ struct Registration {
 /// nullptr if there is no such kernel.
 const Registration* find_kernel(const char* name);
 
-/// Runs every thread of every block, blocks one after the other in the order that the grid names.
-/// Dynamic shared memory begins as NaNs in each block. Errors: kInvalidArgument (too many threads,
-/// threads that wait for each other at different places). One call at a time in a process.
+/// Runs every thread of every block, one block after the other in the order that the grid names.
+/// Dynamic shared memory starts as NaNs in each block. Errors: kInvalidArgument (too many threads,
+/// threads that wait for each other at different points). One call at a time per process.
 Status run_grid(const Registration& kernel, const Grid& grid, const void* args);
 
 }  // namespace chimere::kernels::cuda::emulator

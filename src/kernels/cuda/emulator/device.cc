@@ -25,8 +25,8 @@ struct EmulatedGraph final : Graph {
   int64_t kernels = 0;
 };
 
-/// Does what it was asked for when somebody waits for it, so that whatever the host changes too
-/// early is found out.
+/// Runs its work only when the host waits for it, so that host data that changes too early shows in
+/// the results.
 class EmulatedStream final : public Stream {
  public:
   explicit EmulatedStream(emulator::Order order) : order_(order) {}
@@ -50,7 +50,7 @@ class EmulatedStream final : public Stream {
       return {};
     });
   }
-  void wait_for(Stream& /*other*/) override {}  // there is one stream, in order
+  void wait_for(Stream& /*other*/) override {}  // all work runs in the order of submission
 
   void begin_capture() override { capturing_ = std::make_unique<EmulatedGraph>(); }
   std::unique_ptr<Graph> end_capture() override {
@@ -67,16 +67,16 @@ class EmulatedStream final : public Stream {
 
   Status synchronize() override {
     ++counts_.synchronisations;
-    return do_until(asked_);
+    return run_until(submitted_);
   }
-  void mark(int number) override { marks_[static_cast<size_t>(number)] = asked_; }
+  void mark(int number) override { marks_[static_cast<size_t>(number)] = submitted_; }
   Status wait_for_mark(int number) override {
     ++counts_.synchronisations;
-    return do_until(marks_[static_cast<size_t>(number)]);
+    return run_until(marks_[static_cast<size_t>(number)]);
   }
 
-  /// Does the first `end` works that were ever asked for.
-  Status do_until(int64_t end) {
+  /// Runs all work up to number `end` of the work submitted so far.
+  Status run_until(int64_t end) {
     while (done_ < end) {
       const Work work = std::move(works_.front());
       works_.pop_front();
@@ -85,14 +85,14 @@ class EmulatedStream final : public Stream {
     }
     return status_;
   }
-  Status finish() { return do_until(asked_); }
+  Status finish() { return run_until(submitted_); }
 
  private:
   void launch_bytes(const Kernel& kernel, const Launch& shape, const void* args,
                     size_t bytes) override {
     ++(capturing_ != nullptr ? capturing_->kernels : counts_.launches);
     const auto* first = static_cast<const uint8_t*>(args);
-    // Arguments are aligned as on a card.
+    // Arguments are aligned as on a GPU.
     auto copy = std::make_shared<std::vector<uint64_t>>((bytes + 7) / 8);
     std::memcpy(copy->data(), first, bytes);
     add([this, kernel, shape, copy, bytes] { return run(kernel, shape, copy->data(), bytes); });
@@ -120,20 +120,20 @@ class EmulatedStream final : public Stream {
       capturing_->works.push_back(std::move(work));
     } else {
       works_.push_back(std::move(work));
-      ++asked_;
+      ++submitted_;
     }
   }
 
   emulator::Order order_;
   Status status_;
-  std::deque<Work> works_;  ///< not done yet
-  int64_t asked_ = 0;
+  std::deque<Work> works_;  ///< submitted, not run yet
+  int64_t submitted_ = 0;
   int64_t done_ = 0;
   std::array<int64_t, kMarks> marks_ = {};
   std::unique_ptr<EmulatedGraph> capturing_;
 };
 
-/// Memory is given back when nothing that may use it is left to do, as the driver does.
+/// Frees its memory only after all work that may use it, as the driver does.
 class HostBytes final : public Pinned {
  public:
   HostBytes(size_t bytes, EmulatedStream& stream) : bytes_(new uint8_t[bytes]), stream_(stream) {}
@@ -225,7 +225,7 @@ class Emulator final : public Device {
  private:
   DeviceFacts facts_;
   EmulatedStream stream_;
-  std::mutex reader_mutex_;  ///< several threads may read
+  std::mutex reader_mutex_;  ///< read() may be called by several threads
 };
 
 }  // namespace

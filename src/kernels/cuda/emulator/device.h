@@ -9,8 +9,8 @@
 
 namespace chimere::kernels::cuda {
 
-/// Its memory is the host's. Work is done when somebody waits for it, or recorded and replayed like
-/// a GPU's. Shared memory is limited to 99 KiB, the least of the GPUs we build for, under any
+/// Device memory is host memory. Work runs when the host synchronises, or is captured and replayed
+/// like a GPU's. Shared memory is limited to 99 KiB, the least of the supported GPUs, under any
 /// profile.
 std::unique_ptr<Device> make_emulator(emulator::Order order, Profile profile = Profile::kNative);
 

@@ -20,7 +20,7 @@ constexpr size_t kStackBytes = size_t{256} << 10;
 
 Fiber* running = nullptr;
 
-/// Where a stack was left; the other registers lie on it.
+/// A suspended stack; the callee-saved registers are stored on it.
 struct Place {
   void* stack_pointer = nullptr;
 };
@@ -29,8 +29,8 @@ struct Place {
 
 #if defined(__x86_64__)
 
-// The switch saves what the System V ABI asks a function to keep. swapcontext would also save the
-// signal mask, which costs a system call for each of the millions of switches of a test.
+// Saves only the callee-saved registers of the System V ABI. swapcontext would also save the signal
+// mask, which costs a system call for each of the millions of switches of a test.
 extern "C" void chimere_switch_stack(void** save, void* load);
 asm(R"(
   .text
@@ -65,7 +65,7 @@ struct Fiber::Machine {
   void prepare() {
     auto* top = reinterpret_cast<void**>((reinterpret_cast<uintptr_t>(stack.get()) + kStackBytes) &
                                          ~uintptr_t{15});
-    *--top = nullptr;  // the caller that enter() never returns to, which also aligns the stack
+    *--top = nullptr;  // enter() never returns; the null return address also aligns the stack
     *--top = reinterpret_cast<void*>(&enter);
     for (int saved_register = 0; saved_register < 6; ++saved_register) *--top = nullptr;
     fiber.stack_pointer = top;

@@ -1,4 +1,4 @@
-// Stacks that a thread of the host switches between.
+// Fibers: stacks that one host thread switches between.
 #ifndef CHIMERE_KERNELS_CUDA_EMULATOR_FIBER_H_
 #define CHIMERE_KERNELS_CUDA_EMULATOR_FIBER_H_
 
@@ -8,8 +8,8 @@
 
 namespace chimere::kernels::cuda::emulator {
 
-/// Runs a function on a stack of its own, a piece at a time. The function must come to its end:
-/// what is left on the stack of a fiber that is destroyed earlier is not unwound.
+/// Runs a function on its own stack, with pauses. The function must return before the fiber is
+/// destroyed: a destroyed fiber's stack is not unwound.
 class Fiber {
  public:
   using Body = void (*)(void* context);
@@ -19,11 +19,12 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// From the next resume() on, runs body(context) from its start.
+  /// The next resume() runs body(context) from its start.
   void start(Body body, void* context);
-  /// Runs the fiber until it calls pause() or ends; true if it has ended. Not from within a fiber.
+  /// Runs the fiber until it calls pause() or returns; true if it returned. Not from within a
+  /// fiber.
   bool resume();
-  /// Returns to the resume() of the running fiber.
+  /// Returns from the running fiber to its resume().
   static void pause();
 
  private:

@@ -1,5 +1,5 @@
-// CUDA C++ for an ordinary compiler: what kernels/cuda/language.h includes outside nvcc. Names are
-// CUDA's own, in the global namespace, so this header is included by .cu files alone.
+// CUDA C++ for an ordinary compiler: kernels/cuda/language.h includes this outside nvcc. Names are
+// CUDA's, in the global namespace, so only .cu files include this header.
 #ifndef CHIMERE_KERNELS_CUDA_EMULATOR_LANGUAGE_H_
 #define CHIMERE_KERNELS_CUDA_EMULATOR_LANGUAGE_H_
 
@@ -84,7 +84,7 @@ inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
-/// Of each nibble of the selector three bits count.
+/// Only three bits of each selector nibble count.
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   const uint64_t both = (static_cast<uint64_t>(b) << 32U) | a;
   unsigned r = 0;
@@ -108,7 +108,7 @@ T __ldg(const T* p) {
 }
 inline void __threadfence() {}
 
-// One thread of one block runs at a time, so that plain operations are atomic.
+// One thread of one block runs at a time, so plain operations are atomic.
 template <typename T, typename V>
 T atomicAdd(T* p, V v) {
   const T old = *p;
@@ -135,7 +135,7 @@ inline void __syncwarp(unsigned lanes = 0xFFFFFFFFU) {
 
 namespace chimere::kernels::cuda::emulator {
 
-/// What lane `from` of the warp has in `v`; a lane's own if `from` takes no part.
+/// `v` of lane `from` of the warp, or the calling lane's own if `from` takes no part.
 template <typename T>
 T shuffle(unsigned lanes, T v, unsigned from) {
   const WarpSlots slots = warp_exchange(lanes, &v, sizeof(T));

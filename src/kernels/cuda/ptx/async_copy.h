@@ -1,5 +1,5 @@
-// Copies from device memory to shared memory that continue while their thread does other things
-// (PTX ISA, cp.async; compute capability 8.0 and later).
+// Asynchronous copies from device memory to shared memory (PTX ISA, cp.async; compute capability
+// 8.0 and later).
 #ifndef CHIMERE_KERNELS_CUDA_PTX_ASYNC_COPY_H_
 #define CHIMERE_KERNELS_CUDA_PTX_ASYNC_COPY_H_
 
@@ -7,7 +7,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// Starts the copy of 16 bytes, aligned to 16, or of 16 zeros where `there` is false.
+/// Starts a copy of 16 bytes, aligned to 16, or writes 16 zeros if `there` is false.
 __device__ __forceinline__ void start_copy(void* shared, const void* global, bool there) {
 #ifdef __CUDACC__
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
@@ -24,7 +24,7 @@ __device__ __forceinline__ void start_copy(void* shared, const void* global, boo
 #endif
 }
 
-/// Starts a copy of kBytes, 4, 8 or 16, to which both addresses are aligned.
+/// Starts a copy of kBytes (4, 8 or 16); both addresses are aligned to kBytes.
 template <int kBytes>
 __device__ __forceinline__ void copy_async(uint8_t* shared, const uint8_t* from) {
 #ifdef __CUDACC__
@@ -40,14 +40,14 @@ __device__ __forceinline__ void copy_async(uint8_t* shared, const uint8_t* from)
 #endif
 }
 
-/// Makes one group of the copies that this thread has started since its last group.
+/// Closes a group: the copies that this thread started since its last group.
 __device__ __forceinline__ void end_copy_group() {
 #ifdef __CUDACC__
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
-/// Waits for the copies of all groups of this thread but the last kGroups.
+/// Waits for all copy groups of this thread except the last kGroups.
 template <int kGroups>
 __device__ __forceinline__ void wait_for_older_groups() {
 #ifdef __CUDACC__
@@ -55,7 +55,7 @@ __device__ __forceinline__ void wait_for_older_groups() {
 #endif
 }
 
-/// Has the second-level cache load what lies at an address; nothing is read.
+/// Prefetches the line at an address into L2.
 __device__ __forceinline__ void prefetch(const void* global) {
 #ifdef __CUDACC__
   asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
@@ -64,7 +64,7 @@ __device__ __forceinline__ void prefetch(const void* global) {
 #endif
 }
 
-/// Waits for the copies that this thread started; a barrier shows them to the others.
+/// Waits for the copies that this thread started. Other threads see them after a barrier.
 __device__ __forceinline__ void wait_for_copies() {
 #ifdef __CUDACC__
   asm volatile("cp.async.wait_all;" ::: "memory");

@@ -1,6 +1,5 @@
-// Copies of whole pieces of memory to shared memory by the copy engine, which one thread asks for
-// (PTX ISA, cp.async.bulk and mbarrier; compute capability 9.0 and later; elsewhere the lanes of
-// the warp copy).
+// Bulk copies to shared memory by the copy engine, issued by one lane (PTX ISA, cp.async.bulk and
+// mbarrier; compute capability 9.0 and later). Elsewhere the lanes of the warp copy.
 #ifndef CHIMERE_KERNELS_CUDA_PTX_BULK_COPY_H_
 #define CHIMERE_KERNELS_CUDA_PTX_BULK_COPY_H_
 
@@ -15,10 +14,10 @@ namespace chimere::kernels::cuda {
 #define CHIMERE_BULK_COPIES 0
 #endif
 
-/// The copies of a warp, whose lanes call everything together.
+/// The copies of one warp. All its lanes make every call together.
 class WarpCopies {
  public:
-  /// `arrived` is the warp's own word of shared memory, aligned to 8 bytes.
+  /// `arrived`: a word of shared memory for this warp, aligned to 8 bytes.
   __device__ __forceinline__ explicit WarpCopies(uint64_t* arrived) {
 #if CHIMERE_BULK_COPIES
     arrived_ = static_cast<uint32_t>(__cvta_generic_to_shared(arrived));
@@ -32,7 +31,7 @@ class WarpCopies {
 #endif
   }
 
-  /// Begins to copy neighbouring packed rows, as copy_rows().
+  /// Starts copying consecutive packed rows, like copy_rows().
   __device__ __forceinline__ void begin(uint8_t* to, const uint8_t* from, int bytes) {
 #if CHIMERE_BULK_COPIES
     const auto misaligned =
@@ -53,11 +52,12 @@ class WarpCopies {
     copy_rows(to, from, bytes);
   }
 
-  /// Waits for all that began, and for the copies that the lanes began themselves.
+  /// Waits for all copies started here, and for those that the lanes started themselves.
   __device__ __forceinline__ void wait() {
 #if CHIMERE_BULK_COPIES
     if (first_lane()) {
-      // Copies may have ended before: the phase ends behind this arrival, when all bytes are there.
+      // Copies may have ended already: the phase completes at this arrival once all bytes are
+      // there.
       asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrived_),
                    "r"(expected_)
                    : "memory");
@@ -90,7 +90,7 @@ class WarpCopies {
 
   uint32_t arrived_;
   uint32_t phase_ = 0;
-  uint32_t expected_ = 0;  ///< bytes of the copies that began since the last wait
+  uint32_t expected_ = 0;  ///< bytes of the copies started since the last wait
 #endif
 };
 

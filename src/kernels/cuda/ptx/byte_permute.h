@@ -1,5 +1,5 @@
-// The byte permutation's mode that repeats sign bits (PTX ISA, prmt), which the intrinsic
-// __byte_perm() leaves out: it looks at three bits of each selector.
+// The sign-replicating mode of the byte permutation (PTX ISA, prmt). The intrinsic __byte_perm()
+// does not offer it, because it uses only three bits of each selector.
 #ifndef CHIMERE_KERNELS_CUDA_PTX_BYTE_PERMUTE_H_
 #define CHIMERE_KERNELS_CUDA_PTX_BYTE_PERMUTE_H_
 
@@ -7,7 +7,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// Eight times bit 7 of each byte.
+/// Bit 7 of each byte, replicated to all bits of the byte.
 __device__ __forceinline__ uint32_t repeat_sign_bits(uint32_t bytes) {
 #if defined(__CUDA_ARCH__)
   uint32_t mask;

@@ -1,5 +1,5 @@
-// Powers of two by the GPU's own unit (PTX ISA, ex2): within 2 units in the last place, with
-// subnormal results 0.
+// Powers of two by the GPU's special function unit (PTX ISA, ex2): within 2 units in the last
+// place; subnormal results are 0.
 #ifndef CHIMERE_KERNELS_CUDA_PTX_EXP2_H_
 #define CHIMERE_KERNELS_CUDA_PTX_EXP2_H_
 

@@ -1,4 +1,4 @@
-// 16-bit floats (PTX ISA, cvt).
+// 16-bit floating-point conversions (PTX ISA, cvt).
 #ifndef CHIMERE_KERNELS_CUDA_PTX_FLOAT16_H_
 #define CHIMERE_KERNELS_CUDA_PTX_FLOAT16_H_
 
@@ -19,7 +19,7 @@ __device__ __forceinline__ float widen_f16(uint16_t h) {
 #endif
 }
 
-/// To nearest, ties to even; infinity from 65520 on.
+/// Rounds to nearest, ties to even; infinity from 65520 on.
 __device__ __forceinline__ uint16_t round_f16(float f) {
 #ifdef __CUDACC__
   uint16_t h;
@@ -30,7 +30,7 @@ __device__ __forceinline__ uint16_t round_f16(float f) {
 #endif
 }
 
-/// To nearest, ties to even.
+/// Rounds to nearest, ties to even.
 __device__ __forceinline__ uint16_t round_bf16(float f) {
 #ifdef __CUDACC__
   uint16_t h;

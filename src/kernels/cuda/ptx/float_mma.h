@@ -1,10 +1,11 @@
-// Matrix products of f32 on tensor cores: D[16, 8] = A[16, 8] B[8, 8] + C, where the lowest 13 bits
-// of A's and B's elements do not count (tf32). With group = lane / 4 and part = lane % 4, a lane
-// holds
-//   a[0], a[1]: rows group, group + 8 of A, column part;   a[2], a[3]: the same rows, column part +
-//   4 b[0], b[1]: column `group` of B, rows part and part + 4 c: as in half_mma.h
-// PTX ISA, "Matrix Fragments for mma.m16n8k8". As in half_mma.h a GPU's order of additions is its
-// own, the same for every element.
+// Matrix products of tf32 on tensor cores: D[16, 8] = A[16, 8] B[8, 8] + C in f32; the lowest 13
+// bits of A's and B's elements are ignored. With group = lane / 4 and part = lane % 4, a lane holds
+//   a[0], a[1]: rows group, group + 8 of A, column part
+//   a[2], a[3]: the same rows, column part + 4
+//   b[0], b[1]: column `group` of B, rows part and part + 4
+//   c: as in half_mma.h
+// PTX ISA, "Matrix Fragments for mma.m16n8k8". As in half_mma.h, the order of additions is the
+// GPU's own, the same for every element.
 #ifndef CHIMERE_KERNELS_CUDA_PTX_FLOAT_MMA_H_
 #define CHIMERE_KERNELS_CUDA_PTX_FLOAT_MMA_H_
 
@@ -24,7 +25,7 @@ __device__ __forceinline__ void mma_tf32(const uint32_t (&a)[4], const uint32_t 
 
 #else
 
-/// What a lane shows to the others.
+/// What a lane passes to the others.
 struct FloatFragments {
   uint32_t a[4];
   uint32_t b[2];

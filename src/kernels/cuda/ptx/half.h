@@ -1,4 +1,4 @@
-// f16 bits to f32, exactly.
+// Exact conversion of f16 bits to f32.
 #ifndef CHIMERE_KERNELS_CUDA_PTX_HALF_H_
 #define CHIMERE_KERNELS_CUDA_PTX_HALF_H_
 

@@ -1,12 +1,13 @@
 // Matrix products of f16 on tensor cores: D[16, 8] = A[16, 16] B[16, 8] + C in f32. With group =
-// lane / 4 and part = lane % 4, a lane holds, two f16 in a word, the lower index in the lower half:
+// lane / 4 and part = lane % 4, a lane holds, two f16 per word with the lower index in the lower
+// half:
 //   a[0], a[1]: rows group, group + 8 of A, columns 2 part, 2 part + 1
 //   a[2], a[3]: the same rows, columns 8 + 2 part, 9 + 2 part
 //   b[0], b[1]: column `group` of B, rows 2 part, 2 part + 1 and 8 + 2 part, 9 + 2 part
 //   c[0], c[1]: row group, columns 2 part, 2 part + 1;   c[2], c[3]: row group + 8
-// PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type". An element of D depends on
-// its row of A and its column of B alone. GPUs add the 16 products up in an order of their own,
-// the same for every element, so that results differ from the emulator's by roundings.
+// PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type". An element of D depends
+// only on its row of A and its column of B. GPUs add the 16 products in their own order, the same
+// for every element, so results differ from the emulator's by rounding errors.
 #ifndef CHIMERE_KERNELS_CUDA_PTX_HALF_MMA_H_
 #define CHIMERE_KERNELS_CUDA_PTX_HALF_MMA_H_
 
@@ -27,7 +28,7 @@ __device__ __forceinline__ void mma_f16(const uint32_t (&a)[4], uint32_t b0, uin
 
 #else
 
-/// What a lane shows to the others.
+/// What a lane passes to the others.
 struct HalfFragments {
   uint32_t a[4];
   uint32_t b[2];

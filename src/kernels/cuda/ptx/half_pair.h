@@ -1,4 +1,4 @@
-// Arithmetic of pairs of f16 in a word, each result rounded once to nearest even (PTX ISA, f16x2).
+// Arithmetic on pairs of f16 in a word, each result rounded once to nearest even (PTX ISA, f16x2).
 #ifndef CHIMERE_KERNELS_CUDA_PTX_HALF_PAIR_H_
 #define CHIMERE_KERNELS_CUDA_PTX_HALF_PAIR_H_
 
@@ -9,8 +9,8 @@ namespace chimere::kernels::cuda {
 
 #ifndef __CUDACC__
 
-/// a * b + c. Products of f16 and their sums with a third are exact in f64; what f32 cannot hold of
-/// one is made odd there, so that the second rounding decides as if it were the first.
+/// a * b + c. Products of f16 and their sums with a third are exact in f64. The conversion to f32
+/// rounds to odd, so that the second rounding, to f16, gives the correctly rounded result.
 inline uint16_t half_fma(uint16_t a, uint16_t b, uint16_t c) {
   const double exact = double{widen_f16(a)} * double{widen_f16(b)} + double{widen_f16(c)};
   auto f = static_cast<float>(exact);

@@ -1,5 +1,5 @@
-// The dot product of four unsigned and four signed bytes (PTX ISA, dp4a; __dp4a() has both of one
-// kind).
+// The dot product of four unsigned and four signed bytes (PTX ISA, dp4a; __dp4a() takes both signed
+// or both unsigned).
 #ifndef CHIMERE_KERNELS_CUDA_PTX_INTEGER_DOT_H_
 #define CHIMERE_KERNELS_CUDA_PTX_INTEGER_DOT_H_
 

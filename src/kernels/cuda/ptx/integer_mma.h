@@ -22,7 +22,7 @@ __device__ __forceinline__ void mma_k32(const uint32_t (&a)[4], const uint32_t (
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/// a and b are the halves of a fragment of K = 32.
+/// The same with K = 16. a and b are halves of a fragment of K = 32.
 __device__ __forceinline__ void mma_k16(uint32_t a0, uint32_t a1, uint32_t b, int32_t (&c)[4]) {
   asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
       "{%0,%1,%2,%3};"
@@ -32,7 +32,7 @@ __device__ __forceinline__ void mma_k16(uint32_t a0, uint32_t a1, uint32_t b, in
 
 #else
 
-/// What a lane shows to the others.
+/// What a lane passes to the others.
 struct IntegerFragments {
   uint32_t a[2];
   uint32_t b;

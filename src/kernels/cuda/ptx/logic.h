@@ -1,4 +1,4 @@
-// Bitwise operations of three operands (PTX ISA, lop3).
+// Bitwise operations on three operands (PTX ISA, lop3).
 #ifndef CHIMERE_KERNELS_CUDA_PTX_LOGIC_H_
 #define CHIMERE_KERNELS_CUDA_PTX_LOGIC_H_
 
@@ -6,7 +6,7 @@
 
 namespace chimere::kernels::cuda {
 
-/// (x & mask) | bits in one instruction: the compiler makes two of two constants.
+/// (x & mask) | bits in one instruction; with two constants the compiler would emit two.
 __device__ __forceinline__ uint32_t and_or(uint32_t x, uint32_t mask, uint32_t bits) {
 #ifdef __CUDACC__
   uint32_t y;

@@ -1,4 +1,4 @@
-// Loading the fragments of a matrix product from shared memory (PTX ISA, ldmatrix).
+// Loads fragments of matrix products from shared memory (PTX ISA, ldmatrix).
 #ifndef CHIMERE_KERNELS_CUDA_PTX_MATRIX_LOAD_H_
 #define CHIMERE_KERNELS_CUDA_PTX_MATRIX_LOAD_H_
 
@@ -6,8 +6,9 @@
 
 namespace chimere::kernels::cuda {
 
-/// Four matrices of 8 rows of 16 bytes: lane 8 i + j says where row j of matrix i lies, in shared
-/// memory and aligned to 16 bytes. Lane l gets word l % 4 of row l / 4 of matrix i in words[i].
+/// Loads four matrices of 8 rows of 16 bytes. Lane 8 i + j passes the address of row j of matrix i,
+/// in shared memory and aligned to 16 bytes. words[i] of lane l is word l % 4 of row l / 4 of
+/// matrix i.
 __device__ __forceinline__ void load_matrices(const void* row, uint32_t (&words)[4]) {
 #ifdef __CUDACC__
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));

@@ -1,4 +1,4 @@
-// A value that the compiler must take as it comes.
+// A value whose origin is hidden from the optimiser.
 #ifndef CHIMERE_KERNELS_CUDA_PTX_OPAQUE_H_
 #define CHIMERE_KERNELS_CUDA_PTX_OPAQUE_H_
 
@@ -6,8 +6,8 @@
 
 namespace chimere::kernels::cuda {
 
-/// x, from here on. What follows from it is not computed before: in a loop around a switch the
-/// compiler would keep what every case might want in a register of its own.
+/// Returns x. Values derived from it are not computed earlier: in a loop around a switch, the
+/// compiler would otherwise hoist each case's addresses into registers.
 __device__ __forceinline__ int opaque(int x) {
 #ifdef __CUDACC__
   asm volatile("" : "+r"(x));

@@ -1,11 +1,11 @@
-// Matrix products of f16 by four warps together, straight from shared memory (PTX ISA, wgmma;
-// compute capability 9.0 alone): D[64, 8 n] += A[64, 16] B[16, 8 n] in f32. kHasWarpgroupMma says
-// whether code is compiled for such a GPU; elsewhere the same sums come from ptx/half_mma.h.
+// Matrix products of f16 by four warps together, with operands in shared memory (PTX ISA, wgmma;
+// compute capability 9.0 only): D[64, 8 n] += A[64, 16] B[16, 8 n] in f32. kHasWarpgroupMma says
+// whether the code is compiled for such a GPU; elsewhere ptx/half_mma.h computes the same sums.
 //
-// Rows of A and columns of B lie in shared memory 128 bytes apart, 64 f16 each, from addresses that
-// are multiples of 1024; unit u of 16 bytes of row r lies at u ^ (r % 8). With warp the warp within
-// its four, group = lane / 4 and part = lane % 4, d[4 f + i] is row 16 warp + group + 8 (i / 2),
-// column 8 f + 2 part + i % 2.
+// Rows of A and columns of B are 128 bytes (64 f16) apart in shared memory, from addresses that are
+// multiples of 1024; unit u of 16 bytes of row r is stored at u ^ (r % 8). With warp the index of
+// the warp within its four, group = lane / 4 and part = lane % 4, d[4 f + i] is row 16 warp + group
+// + 8 (i / 2), column 8 f + 2 part + i % 2.
 #ifndef CHIMERE_KERNELS_CUDA_PTX_WARPGROUP_MMA_H_
 #define CHIMERE_KERNELS_CUDA_PTX_WARPGROUP_MMA_H_
 
@@ -21,34 +21,34 @@ namespace chimere::kernels::cuda {
 
 inline constexpr bool kHasWarpgroupMma = true;
 
-/// What a product is told of a matrix in shared memory, `bytes` behind a multiple of 1024.
+/// The matrix descriptor of an operand in shared memory that begins `bytes` after a multiple of
+/// 1024.
 __device__ __forceinline__ uint64_t matrix_descriptor(const void* matrix, int bytes) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(matrix)) + bytes;
-  // Eight rows take 1024 bytes; the highest bits name the order of units.
+  // Eight rows take 1024 bytes; the highest bits select the 128-byte swizzle.
   return (uint64_t{1} << 62U) | (uint64_t{1024 >> 4} << 32U) | (uint64_t{1} << 16U) |
          ((address & 0x3FFFFU) >> 4U);
 }
 
-/// Makes what this thread has written to shared memory visible to the products; a barrier is due
-/// behind it.
-__device__ __forceinline__ void show_to_products() {
+/// Makes this thread's writes to shared memory visible to the products; a barrier must follow.
+__device__ __forceinline__ void fence_for_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// Before the first product of several.
+/// Before the first product of a group.
 __device__ __forceinline__ void begin_products() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-/// Behind the last one: they are in flight.
+/// After the last product of a group; the products then run asynchronously.
 __device__ __forceinline__ void end_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Waits for them.
+/// Waits for all products.
 __device__ __forceinline__ void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
 
-/// Columns 0 to 31.
+/// d += a b with 32 columns.
 __device__ __forceinline__ void warpgroup_mma_32(uint64_t a, uint64_t b, float (&d)[64]) {
   asm volatile(
       "{.reg .pred add; setp.ne.b32 add, %18, 0; "
@@ -61,7 +61,7 @@ __device__ __forceinline__ void warpgroup_mma_32(uint64_t a, uint64_t b, float (
       : "l"(a), "l"(b), "r"(1));
 }
 
-/// Columns 0 to 63.
+/// 64 columns.
 __device__ __forceinline__ void warpgroup_mma_64(uint64_t a, uint64_t b, float (&d)[64]) {
   asm volatile(
       "{.reg .pred add; setp.ne.b32 add, %34, 0; "
@@ -78,7 +78,7 @@ __device__ __forceinline__ void warpgroup_mma_64(uint64_t a, uint64_t b, float (
       : "l"(a), "l"(b), "r"(1));
 }
 
-/// Columns 0 to 95.
+/// 96 columns.
 __device__ __forceinline__ void warpgroup_mma_96(uint64_t a, uint64_t b, float (&d)[64]) {
   asm volatile(
       "{.reg .pred add; setp.ne.b32 add, %50, 0; "
@@ -98,7 +98,7 @@ __device__ __forceinline__ void warpgroup_mma_96(uint64_t a, uint64_t b, float (
       : "l"(a), "l"(b), "r"(1));
 }
 
-/// Columns 0 to 127.
+/// 128 columns.
 __device__ __forceinline__ void warpgroup_mma_128(uint64_t a, uint64_t b, float (&d)[64]) {
   asm volatile(
       "{.reg .pred add; setp.ne.b32 add, %66, 0; "

@@ -1,14 +1,14 @@
-// How a block of attend_N gets what it works on: its row, its shared memory, and the copies of keys
-// and values into it.
-#ifndef CHIMERE_KERNELS_CUDA_ATTEND_FEED_H_
-#define CHIMERE_KERNELS_CUDA_ATTEND_FEED_H_
+// Device code: how a block of attend_N finds its row, lays out its shared memory, and copies keys
+// and values into it asynchronously.
+#ifndef CHIMERE_KERNELS_CUDA_KV_PIPELINE_H_
+#define CHIMERE_KERNELS_CUDA_KV_PIPELINE_H_
 
 #include "kernels/cuda/kv_device.h"
 #include "kernels/cuda/ptx/async_copy.h"
 
 namespace chimere::kernels::cuda {
 
-/// The row that a block works on; position -1 if there is none.
+/// The row that a block works on; position -1: none.
 struct Query {
   int row;
   int sequence;
@@ -28,39 +28,39 @@ __device__ __forceinline__ Query query_of(const AttendArgs& args, int index) {
   return {row, slice.sequence, args.batch.row_position[row]};
 }
 
-/// Shared by the threads of a block that attends for kHeads heads of n elements.
+/// Shared memory of a block that attends for kHeads heads of n elements.
 template <int kHeads>
 struct Shared {
   uint4* stages;           ///< [stage][unit of a thread][thread]
   float* q;                ///< [head][element]
-  float* weights;          ///< [position][head]; -0 behind the last one
-  uint16_t* key_scales;    ///< [page][block][position], where the weights will be
+  float* weights;          ///< [position][head]; -0 beyond the last position
+  uint16_t* key_scales;    ///< [page][block][position]; overlaps `weights`, which are written later
   uint16_t* value_scales;  ///< likewise
   float* partial;          ///< [16][head] sums of weights
-  float* sum;              ///< [head]
+  float* sum;              ///< [head] total of weights
   float* warp_max;         ///< [warp][head]
-  float* o;                ///< [head][element], if the block folds splits
+  float* o;                ///< [head][element], present only if the block folds splits
 
   __device__ __forceinline__ Shared(uint8_t* memory, int n) {
     const int scale_floats = kSplit / 32 * n / 2;
     stages = reinterpret_cast<uint4*>(memory);
-    q = reinterpret_cast<float*>(stages + kFeedStages * kStageUnits * kAttendThreads);
+    q = reinterpret_cast<float*>(stages + kPipelineStages * kStageUnits * kAttendThreads);
     weights = q + kHeads * n;
     key_scales = reinterpret_cast<uint16_t*>(weights);
     float* values = weights + max(kSplit * kHeads, scale_floats);
     value_scales = reinterpret_cast<uint16_t*>(values);
     partial = values + scale_floats;
-    sum = partial + 16 * kHeads;  // room for 4 times as many keeps what follows aligned
+    sum = partial + 16 * kHeads;  // 4 times what is used, to keep what follows aligned
     warp_max = sum + 4 * kHeads;
     o = warp_max + kAttendThreads / kWarp * kHeads;
   }
 };
 
-/// Positions of a thread.
+/// Positions per thread.
 inline constexpr int kOwnPositions = kSplit / kAttendThreads;
 
-/// Loads one of `tiles` shares of the keys and values of a split into the second-level cache, in
-/// the order of their use.
+/// Prefetches part `tile` of `tiles` of a split's keys and values into L2, in the order of their
+/// use.
 __device__ __forceinline__ void prefetch_split(const AttendArgs& args, const Query& query,
                                                int kv_head, int first, int count, int tile,
                                                int tiles) {
@@ -82,14 +82,14 @@ __device__ __forceinline__ void prefetch_split(const AttendArgs& args, const Que
   heads(args.dims.n_kv_heads * key_bytes + kv_head * value_bytes, value_bytes);
 }
 
-/// Copies of the keys and values of a split, stage by stage. A stage has for each thread units of
-/// its positions' keys, [unit of a key][position], or of its pairs' values, [group of
-/// positions][pair].
-class Feed {
+/// Multi-stage pipeline of asynchronous copies of a split's keys, then its values, to shared
+/// memory. For each thread a stage holds either units of its positions' keys, [unit of a
+/// key][position], or units of its element pairs' values, [group of positions][pair].
+class KvPipeline {
  public:
-  /// Starts the first stages of `count` positions from `first` on. A thread has 1 << pairs_log
-  /// pairs of elements. The scales are copied with the first stage, and all else that was started
-  /// before.
+  /// Starts the first stages of `count` positions from `first` on. A thread owns 1 << pairs_log
+  /// pairs of elements. The scales, and any copies started earlier, belong to the first stage's
+  /// group.
   template <int kHeads>
   __device__ __forceinline__ void begin(const AttendArgs& args, const Query& query, int kv_head,
                                         int first, int count, int pairs_log, bool real,
@@ -139,28 +139,29 @@ class Feed {
     unit_ = 0;
     position_ = 0;
     put_ = 0;
-    taken_ = kFeedStages - 1;
+    taken_ = kPipelineStages - 1;
 #pragma unroll 1
-    for (int i = 0; i + 1 < kFeedStages; ++i) start_stage();
+    for (int i = 0; i + 1 < kPipelineStages; ++i) start_stage();
   }
 
-  /// Whether the split has only its first half of positions: a stage then has twice as many units
+  /// Whether the split fills at most half of its positions: a stage then holds twice as many units
   /// of half as many keys.
   __device__ __forceinline__ bool halved() const { return halved_; }
 
-  /// Positions of a stage of values.
+  /// Positions per stage of values.
   __device__ __forceinline__ int stage_positions() const { return stage_positions_; }
 
-  /// The thread's units of the next stage, kAttendThreads apart; the stage before it is given back.
+  /// Waits for the next stage and returns the thread's units in it, kAttendThreads apart. The
+  /// previous stage's memory is reused.
   __device__ __forceinline__ const uint4* take() {
     wait();
     start_stage();
-    taken_ = taken_ + 1 == kFeedStages ? 0 : taken_ + 1;
+    taken_ = taken_ + 1 == kPipelineStages ? 0 : taken_ + 1;
     return stages_ + taken_ * (kStageUnits * kAttendThreads);
   }
 
   /// Waits for the thread's copies of the next stage.
-  __device__ __forceinline__ void wait() const { wait_for_older_groups<kFeedStages - 2>(); }
+  __device__ __forceinline__ void wait() const { wait_for_older_groups<kPipelineStages - 2>(); }
 
  private:
   __device__ __forceinline__ const uint8_t* page(int i) const {
@@ -176,7 +177,7 @@ class Feed {
     }
   }
 
-  /// kRows units of the first kActive of the thread's positions.
+  /// Copies kRows units of each of the thread's first kActive positions.
   template <int kRows, int kActive>
   __device__ __forceinline__ void start_keys(uint4* to) {
 #pragma unroll
@@ -218,19 +219,19 @@ class Feed {
       position_ += stage_positions_;
     }
     end_copy_group();
-    put_ = put_ + 1 == kFeedStages ? 0 : put_ + 1;
+    put_ = put_ + 1 == kPipelineStages ? 0 : put_ + 1;
   }
 
-  uint4* stages_;         ///< of the thread
-  const int32_t* table_;  ///< of the split's pages
+  uint4* stages_;         ///< first unit of this thread
+  const int32_t* table_;  ///< the split's pages
   const uint8_t* base_;
   int64_t page_bytes_;
   int value_head_;
-  const uint8_t* values_;       ///< of the page that is copied
-  const uint8_t* next_values_;  ///< of the page behind it
+  const uint8_t* values_;       ///< in the current page
+  const uint8_t* next_values_;  ///< in the next page
   const uint8_t* keys_[kOwnPositions];
   bool key_there_[kOwnPositions];
-  int value_position_[kStageUnits];  ///< of each unit; kSplit: none
+  int value_position_[kStageUnits];  ///< first position of each unit in a stage; kSplit: unused
   int value_offset_[kStageUnits];
   int count_;
   bool halved_;
@@ -239,12 +240,12 @@ class Feed {
   int group_log_;
   int group_bytes_;
   int stage_positions_;
-  int unit_;      ///< of keys that is copied next
-  int position_;  ///< of values that is copied next
-  int put_;       ///< where the next stage goes
-  int taken_;     ///< where the stage in use lies
+  int unit_;      ///< next unit of keys to copy
+  int position_;  ///< next position of values to copy
+  int put_;       ///< stage that is filled next
+  int taken_;     ///< stage in use
 };
 
 }  // namespace chimere::kernels::cuda
 
-#endif  // CHIMERE_KERNELS_CUDA_ATTEND_FEED_H_
+#endif  // CHIMERE_KERNELS_CUDA_KV_PIPELINE_H_
