@@ -32,7 +32,7 @@ Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file
 
 namespace {
 
-/// A context that memory cannot hold would end the program when it fills.
+/// Refuses a context that memory cannot hold: the process would be killed when it fills.
 Status check_memory(const LoadedModel& loaded, int64_t contexts) {
   const state::StateStore& states = loaded.model->states();
   const int64_t available = available_memory();
@@ -48,7 +48,7 @@ Status check_memory(const LoadedModel& loaded, int64_t contexts) {
       human_bytes(static_cast<double>(available)), fits));
 }
 
-/// The same for a pool of so many tokens.
+/// The same for a KV pool of this many tokens.
 Status check_pool_memory(const LoadedModel& loaded, int64_t sequences) {
   const state::StateStore& states = loaded.model->states();
   const int64_t available = available_memory();
@@ -62,20 +62,19 @@ Status check_pool_memory(const LoadedModel& loaded, int64_t sequences) {
       human_bytes(static_cast<double>(available))));
 }
 
-/// Bytes that states may take on the host: --state-memory, or three quarters of what is free beside
-/// the weights and the states that the prefix cache keeps in memory; 0: nobody knows what is free.
-/// Errors: kInvalidArgument.
+/// Bytes that states may take on the host: --state-memory, or three quarters of the memory left
+/// beside the weights and the prefix cache; 0: free memory is unknown. Errors: kInvalidArgument.
 Result<int64_t> host_state_bytes(const Settings& settings, const gguf::Reader& file) {
   const std::string& limit = settings.get(settings::kStateMemory);
   if (!limit.empty()) return parse_byte_amount(limit);
   const int64_t available = available_memory();
   const int64_t left = available - static_cast<int64_t>(file.file_bytes()) -
                        (settings.get(settings::kCacheMemory) << 20);
-  // Weights that do not fit are read again and again; states that do not fit end the program.
+  // Weights that do not fit are paged in repeatedly; states that do not fit kill the process.
   return std::max(left / 4 * 3, available / 8);
 }
 
-/// The most of the context that one sequence can have.
+/// The longest context that one sequence can have within the memory limit.
 Status fit_context(int64_t wanted, LoadedModel& loaded) {
   const state::StateStore& states = loaded.model->states();
   if (states.bytes_per_token() == 0) return {};
@@ -126,7 +125,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
       std::make_unique<ThreadPool>(threads > 0 ? static_cast<int>(threads) : available_cpus());
   out.ops = kernels::make_cpu_ops(*out.pool);
   model::ModelOptions& options = out.options;
-  // A checkpoint may share all pages but the one that its sequence continues writing to.
+  // A checkpoint shares all pages but the one that its sequence continues to write.
   const int64_t pages =
       (out.context + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + room.checkpoints;
   const bool pool = wanted == 0 && room.default_tokens > 0;
@@ -150,7 +149,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   out.min_tokens = options.max_tokens;
   out.min_states = room.contexts + room.checkpoints + 1;
   if (room.elastic) {
-    // A page more for a checkpoint within the newest one, for a few of them.
+    // One more page each for a few checkpoints inside a sequence's newest page.
     constexpr int64_t kMorePages = 4;
     constexpr int64_t kMoreStates = 4;
     constexpr int64_t kMinContext = 32768;

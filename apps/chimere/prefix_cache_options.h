@@ -1,4 +1,4 @@
-// From settings to a prefix cache.
+// Options of the prefix cache from settings.
 #ifndef CHIMERE_APPS_CHIMERE_PREFIX_CACHE_OPTIONS_H_
 #define CHIMERE_APPS_CHIMERE_PREFIX_CACHE_OPTIONS_H_
 
@@ -13,15 +13,15 @@
 
 namespace chimere::app {
 
-/// Those of the commands that serve.
+/// Settings of the prefix cache.
 std::span<const SettingInfo* const> prefix_cache_settings();
 
-/// --state-folder, or the user's own; empty if there is neither.
+/// --state-folder, or the default below the user's home; empty if there is neither.
 std::string state_folder(const Settings& settings);
 
-/// Nothing where --prefix-states is 0; the state store needs room for that many states besides
-/// those of its sequences. `log` is told of what goes wrong with files. Errors: kInvalidArgument
-/// (--prefix-disk without a folder for it).
+/// Absent if --prefix-states is 0. The state store must hold that many states beside those of its
+/// sequences. `log` receives file errors. Errors: kInvalidArgument (--prefix-disk without a
+/// folder).
 Result<std::optional<engine::PrefixCacheOptions>> prefix_cache_options(
     const Settings& settings, std::function<void(const std::string&)> log);
 

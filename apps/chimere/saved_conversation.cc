@@ -11,7 +11,7 @@
 namespace chimere::app {
 namespace {
 
-/// CBOR keeps texts as they are, even those that are no UTF-8.
+/// CBOR keeps strings byte by byte, even if they are invalid UTF-8.
 std::string pack(const std::vector<Message>& messages) {
   Json list = Json::array();
   for (const Message& m : messages) list.push_back({{"role", m.role}, {"content", m.content}});
@@ -37,8 +37,8 @@ Result<std::vector<Message>> unpack(const std::string& note, const std::string& 
 }  // namespace
 
 Option add_state_flag(Command& command, std::string& path) {
-  return command.option(
-      "--state", path, "Continue the conversation in this file, if it is there, and keep it there");
+  return command.option("--state", path,
+                        "Continue the conversation in this file, if it exists, and save it there");
 }
 
 Result<std::optional<engine::Prefix>> load_conversation(const std::string& path,

@@ -1,4 +1,4 @@
-// A conversation that continues where an earlier run of the program left it (--state FILE).
+// A conversation that continues in a later run of the program (--state FILE).
 #ifndef CHIMERE_APPS_CHIMERE_SAVED_CONVERSATION_H_
 #define CHIMERE_APPS_CHIMERE_SAVED_CONVERSATION_H_
 
@@ -13,12 +13,12 @@
 
 namespace chimere::app {
 
-/// Adds the flag.
+/// Adds the flag --state.
 Option add_state_flag(Command& command, std::string& path);
 
-/// Fills an empty conversation with the messages of the file and returns the state behind the first
-/// of their tokens, if there is one; a file that does not exist is an empty conversation. Errors:
-/// those of state::load_checkpoint().
+/// Adds the messages of the file to an empty conversation, and returns the saved state of a prefix
+/// of their tokens, if there is one. A missing file is an empty conversation. Errors: those of
+/// state::load_checkpoint().
 Result<std::optional<engine::Prefix>> load_conversation(const std::string& path,
                                                         model::Model& model,
                                                         Conversation& conversation);

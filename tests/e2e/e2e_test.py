@@ -295,7 +295,7 @@ class Eval(Case):
             self.assertEqual(values, sorted(values, reverse=True))
         self.assertEqual(self.logits(ids, "--top", 5), [{"pos": 99, "top": everywhere[-1]["top"][:5]}])
         # The class of the rows changes roundings only.
-        for mine, other in zip(everywhere, self.logits(ids, "--all", "--top", VOCABULARY, "--class", "step",
+        for mine, other in zip(everywhere, self.logits(ids, "--all", "--top", VOCABULARY, "--class", "decode",
                                                        "--cache-k", "f32", "--cache-v", "f32")):
             theirs = {t["id"]: t["logprob"] for t in other["top"]}
             for t in mine["top"]:
@@ -390,10 +390,10 @@ class Bench(Case):
 
         self.assertEqual(room("-p", 130, "-n", 0), (130, 192))
         self.assertEqual(room("-p", 130, "-n", 30, "-b", "1,3"), (130, 192))  # three replies take a page each
-        self.assertEqual(room("-p", 0, "-n", 4, "-b", "2,3", "--rows", "1,8", "--behind", 40), (72, 3 * 128))
+        self.assertEqual(room("-p", 0, "-n", 4, "-b", "2,3", "--rows", "1,8", "--depth", 40), (72, 3 * 128))
         self.assertEqual(room("-p", 3, "-n", 64, "-b", 5), (64, 5 * 64))
         self.assertEqual(room("-p", 3, "-n", 2, "-b", 5, "--ctx", 100), (100, 5 * 128))
-        self.assertIn("130 tokens of a sequence, 192 of all together", chimere("bench", "-m", MODEL, "-r", 1, "-p", 130, "-n", 0).out)
+        self.assertIn("130 tokens for each sequence, 192 for all", chimere("bench", "-m", MODEL, "-r", 1, "-p", 130, "-n", 0).out)
 
     def test_bench_simulates_drafts(self):
         rows = self.answer("bench", "-m", MODEL, "-p", 0, "-n", 6, "-b", 2, "-r", 1, "--accept", "0,1")
@@ -404,7 +404,7 @@ class Bench(Case):
         self.assertGreater(always["of_off"], 0)
 
     def test_replies_that_draw_their_tokens(self):
-        rows = self.answer("bench", "-m", MODEL, "-p", 0, "-n", 4, "-b", "1,3", "--rows", "1,2", "-r", 1, "--draw")
+        rows = self.answer("bench", "-m", MODEL, "-p", 0, "-n", 4, "-b", "1,3", "--rows", "1,2", "-r", 1, "--sample")
         self.assertEqual([(r["test"], r["batch"]) for r in rows], [("tgd4", 1), ("tgd4x2", 1), ("tgd4", 3), ("tgd4x2", 3)])
 
 

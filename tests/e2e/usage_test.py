@@ -102,7 +102,7 @@ class OtherPrograms(Case):
         for words, prompt in ((["run", "Tell me"], "'Tell me'"), (["Tell me"], "'Tell me'"), (["chat", "it's"], "'it'\\''s'"),
                               (["run", "-n", 5, "hello"], "'hello'")):
             self.assertIn(f"did you mean -p? chimere run -p {prompt}", self.complaint(2, *words))
-        self.assertIn("Not expected here: tell me; did you mean -p? chimere run -p 'tell me'.", self.complaint(2, "run", "tell", "me"))
+        self.assertIn("Unexpected arguments: tell me; did you mean -p? chimere run -p 'tell me'.", self.complaint(2, "run", "tell", "me"))
         self.assertNotIn("did you mean", self.complaint(2, "run", "--frobnicate"))
         self.assertNotIn("did you mean", self.complaint(2, "list", "hello"))
 
