@@ -15,8 +15,7 @@ Status explain() {
 const bool kWithServer = false;
 
 void declare_serve(Command& app, CommandLine& line) {
-  add_command(app, line, "serve",
-              "Serves the OpenAI, Anthropic and Ollama APIs over HTTP (not in this build)", explain)
+  add_command(app, line, "serve", "Serves the OpenAI API over HTTP (not in this build)", explain)
       .allow_anything();
 }
 

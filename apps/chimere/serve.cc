@@ -1,4 +1,4 @@
-// chimere serve: a model behind the OpenAI, Anthropic and Ollama APIs.
+// chimere serve: a model behind the OpenAI API.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -259,9 +259,8 @@ Status serve(const CommandLine& line) {
 const bool kWithServer = true;
 
 void declare_serve(Command& app, CommandLine& line) {
-  Command command =
-      add_command(app, line, "serve", "Serves the OpenAI, Anthropic and Ollama APIs over HTTP",
-                  [&line] { return serve(line); });
+  Command command = add_command(app, line, "serve", "Serves the OpenAI API over HTTP",
+                                [&line] { return serve(line); });
   add_settings(command, line, kServeSettings);
   add_settings(command, line, prefix_cache_settings());
   add_settings(command, line, model_settings());

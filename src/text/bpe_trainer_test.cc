@@ -12,7 +12,7 @@
 namespace chimere::text {
 namespace {
 
-/// Recounts everything for every merge: slow and plain.
+/// Reference: recounts all pairs for every merge.
 std::vector<std::string> plain_merges(const WordCounts& counts, int n_merges, int64_t min_count) {
   std::vector<std::pair<std::vector<std::string>, int64_t>> words;
   for (const auto& [text, count] : counts) {

@@ -178,7 +178,7 @@ TEST(Tokenizer, UserDefinedTokensAreFoundInRawTextButNotInUntrustedText) {
   EXPECT_EQ(std::ranges::count(ids, think), 1);
   EXPECT_EQ(std::ranges::count(ids, tokenizer.find("</think>")), 0);
   EXPECT_EQ(tokenizer.decode(ids, true), text);
-  // White space says nothing but itself, whoever wrote it.
+  // White space carries no privilege, so trust does not matter.
   EXPECT_EQ(ids[1], tokenizer.find("  "));
   EXPECT_THAT(tokenizer.encode_trusted("\n\n\n", {}), ElementsAre(tokenizer.find("\n\n\n")));
 }
@@ -198,7 +198,7 @@ TEST(Tokenizer, MergesDoNotSpellControlTokens) {
 
 TEST(Tokenizer, OrdinaryTextDoesNotFeelTheBordersOfRanges) {
   const auto tokenizer = fixture();
-  const std::string text = "The licence is\n\n    granted <b>to</b> everybody.";
+  const std::string text = "The licence is\n\n    granted <b>to</b> everyone.";
   const auto whole = tokenizer->encode(text, false);
   for (size_t cut = 1; cut < text.size(); ++cut) {
     const TextRange range{0, cut};

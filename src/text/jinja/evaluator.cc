@@ -164,7 +164,7 @@ Value Evaluator::call_loop(const Loop& loop, const Arguments& arguments) {
   MarkedText* outer = std::exchange(out_, &captured);
   const int line = line_;
   try {
-    // The loop may end while its body runs: what is needed of it is copied.
+    // The loop's data may be freed while its body runs, so copy what is needed.
     const ScopePtr scope = loop.scope;
     run_for(*loop.definition, scope, arguments.require(0, "iterable", "loop"), loop.depth + 1);
   } catch (...) {
