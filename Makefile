@@ -1,4 +1,4 @@
-# `make run` is all a new user needs: it installs nothing without asking, builds, and lets the model answer.
+# `make run` is all a new user needs: it builds and answers a prompt, and installs nothing without asking.
 # Variables: PROMPT="..."   YES=1 (install missing packages without asking)   JOBS=N   FUZZ_SECONDS=N (a target)
 # CPU_ISAS=all: a program that is fast on other processors than this machine's too (native: compiles sooner)
 
@@ -41,7 +41,7 @@ tests:
 check: tests  ## the fast tests (under 3 minutes once built)
 	@ctest --test-dir $(BUILD)/tests -L fast -j $(JOBS) --output-on-failure --no-tests=error
 
-test:  ## fast and full tests, format, clang-tidy, layering, llama.cpp beside us, the page in a browser, the trainer
+test:  ## fast and full tests, format, clang-tidy, layering, comparisons with llama.cpp, the page in a browser, the trainer
 	@scripts/setup run serve test tools peers browser train
 	@scripts/install-npm tests/peer tests/page
 	@cmake --preset tests-all >/dev/null
@@ -66,7 +66,7 @@ fuzz:  ## every libFuzzer target for FUZZ_SECONDS
 	@cmake --build $(BUILD)/fuzz --target fuzzers -j $(JOBS)
 	@scripts/run-fuzzers $(BUILD)/fuzz
 
-nightly:  ## what takes hours: both sanitizers, a million executions of every fuzz target, the program as users build it
+nightly:  ## tests that take hours: both sanitizers, a million executions of every fuzz target, the release builds
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory tsan
 	@FUZZ_RUNS=1000000 $(MAKE) --no-print-directory fuzz

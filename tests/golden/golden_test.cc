@@ -1,5 +1,5 @@
-// Our logits against those of an independent implementation, recorded with a model (see README.md
-// here).
+// Compares logits with those of an independent implementation, recorded for each model (see
+// README.md here).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,10 +23,10 @@ namespace {
 
 using nlohmann::json;
 
-/// In log-probability. Both sides compute in f32; what differs is the order of sums and exp.
+/// In log-probability. Both sides compute in f32; they differ in the order of sums and in exp.
 constexpr double kTolerance = 2e-3;
 
-/// How a prompt is cut into rows.
+/// How a prompt is divided into rows.
 enum class Rows { kAllChunks, kAllSteps, kChunksThenSteps };
 
 std::vector<std::string> golden_models() {
@@ -139,7 +139,7 @@ class Golden : public testing::TestWithParam<std::string> {
     const json golden = json::parse(in);
     const std::pair<Rows, const char*> ways[] = {{Rows::kAllChunks, "chunks"},
                                                  {Rows::kAllSteps, "steps"},
-                                                 {Rows::kChunksThenSteps, "chunks then steps"}};
+                                                 {Rows::kChunksThenSteps, "prefill then decode"}};
     for (const auto& [rows, name] : ways) {
       const double difference = largest_difference(**model, golden, rows);
       EXPECT_LE(difference, kTolerance) << name;
