@@ -554,11 +554,11 @@ TEST(DeviceModel, ReportsUploadProgress) {
     const DevicePlan plan = plan_for_device(*w.file, *on_host.model, 4096, 3, 512, 64);
     ThreadPool pool(1);
     for (const auto& [name, device] : kernels::cuda::test::devices()) {
-      int64_t told = 0;
+      int64_t reported = 0;
       int times = 0;
       const auto ops = kernels::cuda::make_cuda_ops(*device, pool, {}, [&](int64_t bytes) {
-        EXPECT_GT(bytes, told);
-        told = bytes;
+        EXPECT_GT(bytes, reported);
+        reported = bytes;
         ++times;
       });
       ASSERT_TRUE(ops.ok());
@@ -566,8 +566,8 @@ TEST(DeviceModel, ReportsUploadProgress) {
       ASSERT_TRUE(model.ok());
       EXPECT_GT(times, 20) << name;
       // The plan counts a few tensors that stay on the host, and pads others.
-      EXPECT_LE(told, plan.weights + plan.weights / 100) << name;
-      EXPECT_GE(told, plan.weights - plan.weights / 10) << name;
+      EXPECT_LE(reported, plan.weights + plan.weights / 100) << name;
+      EXPECT_GE(reported, plan.weights - plan.weights / 10) << name;
     }
   }
 }

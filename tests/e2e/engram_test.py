@@ -48,9 +48,9 @@ class Engram(unittest.TestCase):
         for gate in ("learned", "always"):
             on = self.answer("eval", "perplexity", "-f", HOME / "more.txt", "--engram", table, "--engram-gate", gate)
             self.assertLess(on["perplexity"], off / 4, gate)
-        told = self.answer("engram", "eval", "-f", HOME / "more.txt", table)
-        self.assertAlmostEqual(told["off"]["perplexity"], off, places=3)
-        self.assertAlmostEqual(told["always"]["perplexity"], on["perplexity"], places=3)
+        result = self.answer("engram", "eval", "-f", HOME / "more.txt", table)
+        self.assertAlmostEqual(result["off"]["perplexity"], off, places=3)
+        self.assertAlmostEqual(result["always"]["perplexity"], on["perplexity"], places=3)
 
     def test_replies_follow_the_table(self):
         table = self.build("fox", TEXT * 20)

@@ -42,40 +42,40 @@ class Reasoning(Case):
     FLAGS = ("-m", REASONER, "--temp", 0, "--reasoning", "low")
     QUESTION = "What does the command ls do?"
 
-    def told(self):
-        told = self.answer("run", *self.FLAGS, "-p", self.QUESTION)
-        self.assertGreater(told["thinking_tokens"], 0)
-        return told
+    def generated(self):
+        result = self.answer("run", *self.FLAGS, "-p", self.QUESTION)
+        self.assertGreater(result["thinking_tokens"], 0)
+        return result
 
     def test_it_has_a_field_of_its_own(self):
-        told = self.told()
+        result = self.generated()
         for field in ("text", "reasoning"):
-            self.assertNotEqual(told[field], "")
-            self.assertNotIn("think>", told[field])
-            self.assertEqual(told[field], told[field].strip())
+            self.assertNotEqual(result[field], "")
+            self.assertNotIn("think>", result[field])
+            self.assertEqual(result[field], result[field].strip())
 
     def test_the_answer_alone_goes_to_standard_output(self):
-        told = self.told()
+        result = self.generated()
         done = self.ran("run", *self.FLAGS, "-p", self.QUESTION)
-        self.assertEqual(done.out, told["text"] + "\n")
-        self.assertTrue(done.err.startswith(told["reasoning"] + "\n\n"), done.err)
+        self.assertEqual(done.out, result["text"] + "\n")
+        self.assertTrue(done.err.startswith(result["reasoning"] + "\n\n"), done.err)
         self.assertNotIn("think>", done.err)
         self.assertNotIn("\x1b", done.err)  # no terminal
 
     def test_chats_do_the_same(self):
-        told = self.told()
+        result = self.generated()
         turns = self.answer("chat", *self.FLAGS, stdin=self.QUESTION + "\n" + self.QUESTION + "\n")["turns"]
-        self.assertEqual((turns[0]["text"], turns[0]["reasoning"]), (told["text"], told["reasoning"]))
+        self.assertEqual((turns[0]["text"], turns[0]["reasoning"]), (result["text"], result["reasoning"]))
         self.assertNotIn("think>", turns[1]["text"] + turns[1]["reasoning"])
-        self.assertEqual(self.ran("chat", *self.FLAGS, stdin=self.QUESTION + "\n").out, told["text"] + "\n")
+        self.assertEqual(self.ran("chat", *self.FLAGS, stdin=self.QUESTION + "\n").out, result["text"] + "\n")
 
     def test_without_reasoning_the_field_is_empty(self):
-        told = self.answer("run", "-m", REASONER, "--temp", 0, "-p", self.QUESTION)
-        self.assertEqual((told["text"].strip(), told["reasoning"]), ("ls lists directory contents.", ""))
+        result = self.answer("run", "-m", REASONER, "--temp", 0, "-p", self.QUESTION)
+        self.assertEqual((result["text"].strip(), result["reasoning"]), ("ls lists directory contents.", ""))
 
     def test_an_unfinished_one_is_no_answer(self):
-        told = self.answer("run", *self.FLAGS, "--raw", "-p", "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n<think>\n", "-n", 3)
-        self.assertEqual(told["reasoning"], "")  # a raw prompt has raw text
+        result = self.answer("run", *self.FLAGS, "--raw", "-p", "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n<think>\n", "-n", 3)
+        self.assertEqual(result["reasoning"], "")  # a raw prompt has raw text
         done = self.ran("run", "-m", REASONER, "--temp", 0, "--reasoning", "high", "--logit-bias", self.never_closing(), "-n", 5,
                         "-p", self.QUESTION)
         self.assertNotIn("think>", done.out)

@@ -69,7 +69,7 @@ export class FakeServer {
   constructor(pageFolder) {
     this.pageFolder = pageFolder;
     this.waiting = [];  // resolvers of next()
-    this.generations = [];  // those nobody has asked for yet
+    this.generations = [];  // not yet taken by next()
     this.server = createServer((request, response) => this.handle(request, response));
   }
 

@@ -108,8 +108,8 @@ async function checkRetries() {
   try {
     const client = new OpenAI({baseURL: `${server.url}/v1`, apiKey: 'any', maxRetries: 5});
     const ask = () => client.completions.create({model: server.model, prompt: 'The', max_tokens: 30});
-    const replies = await Promise.all([ask(), ask()]);
-    assert.equal(replies.length, 2);
+    const responses = await Promise.all([ask(), ask()]);
+    assert.equal(responses.length, 2);
   } finally {
     server.child.kill();
   }

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 MAX_BYTES = 40 * 1024 * 1024
-# Folders that exist on somebody's machine only.
+# Folders of a single machine.
 MACHINE_PATH = re.compile(rb"(?<![\w.$}])/(?:" + b"|".join([b"work", b"root", rb"home/\w+"]) + rb")/\w")
 TEXT = {".h", ".cc", ".cu", ".md", ".txt", ".cmake", ".py", ".mjs", ".js", ".json", ".sh", ".yml", ".yaml", ""}
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients that misbehave: none of them may hurt the server or anybody else.
+"""Clients that misbehave: none of them may harm the server or other clients.
 
   hostile_test.py CHIMERE WRITE_TINY_MODEL [unittest arguments]
 """
@@ -73,8 +73,8 @@ class Hostile(unittest.TestCase):
                   b'{"prompt":' + b"[" * 300000, b'{"a":' * 50000, b"\0" * 100, b'{"prompt":"x"}{"prompt":"x"}',
                   b"[" + b"0," * 400000 + b"0]"]
         for body in bodies:
-            status, _, told = self.server.call("POST", TEXT, body)
-            self.assertEqual((status, told["error"]["code"]), (400, "invalid_json"), body[:50])
+            status, _, result = self.server.call("POST", TEXT, body)
+            self.assertEqual((status, result["error"]["code"]), (400, "invalid_json"), body[:50])
 
     def test_values_that_are_none(self):
         draw = random.Random(SEED)
@@ -84,10 +84,10 @@ class Hostile(unittest.TestCase):
                  "repeat_last_n", "xtc_probability", "user", "metadata"]
         for _ in range(300):
             body = {**GREEDY, **{draw.choice(names): draw.choice(values) for _ in range(draw.randint(1, 3))}}
-            status, _, told = self.server.call("POST", TEXT, body)
-            self.assertIn(status, (200, 400, 404), (body, told))
+            status, _, result = self.server.call("POST", TEXT, body)
+            self.assertIn(status, (200, 400, 404), (body, result))
             if status != 200:
-                self.assertTrue(told["error"]["message"] and told["error"]["param"], (body, told))
+                self.assertTrue(result["error"]["message"] and result["error"]["param"], (body, result))
 
     def test_bodies_that_are_too_large(self):
         self.refused(request(b"", Content_Length=2 << 20), 413)

@@ -38,12 +38,12 @@ def chats(rng):
 
 def answer(server, chat):
     """Its choices, with their log-probabilities, and how much of the prompt was kept."""
-    reply = server.post(CHAT, chat)
-    return reply["choices"], reply["usage"]["prompt_tokens_details"]["cached_tokens"]
+    response = server.post(CHAT, chat)
+    return response["choices"], response["usage"]["prompt_tokens_details"]["cached_tokens"]
 
 
 def press(server, asked, until):
-    """Asks until the server is gone."""
+    """Sends requests until the server has exited."""
     rng = random.Random(until)
     while True:
         try:
@@ -53,7 +53,7 @@ def press(server, asked, until):
         except Exception as error:  # of http.client, when the server dies in the midst of an answer
             assert type(error).__module__ == "http.client", error
             return
-        time.sleep(rng.random() * 0.05)  # idle moments, in which replies are run again and files written
+        time.sleep(rng.random() * 0.05)  # idle time for prefix-cache warm-ups and file writes
 
 
 def main():
