@@ -274,7 +274,7 @@ void time_delta_net(Gpu& gpu, int n_sequences, RowClass row_class, int rows) {
   const MatrixView z = gpu.matrix(n, shape.value_dim());
   const MatrixView out = gpu.matrix(n, shape.value_dim());
   uint8_t* scratch = gpu.zeros(gdn_scratch_bytes(shape, batch.extent));
-  auto* arrivals =
+  auto* barriers =
       reinterpret_cast<uint32_t*>(gpu.zeros(int64_t{4} * n_sequences * shape.n_k_heads));
   const RowOps others(gpu, static_cast<int>(n));
   const RoundedRows rounded =
@@ -284,7 +284,7 @@ void time_delta_net(Gpu& gpu, int n_sequences, RowClass row_class, int rows) {
     GdnOperands o = operands;
     o.conv_state.base += layer * layer_floats;
     o.scan_state.base += layer * layer_floats;
-    gdn_mix(stream, batch, shape, o, qkv, alpha, alpha, z, out, rounded, scratch, arrivals);
+    gdn_mix(stream, batch, shape, o, qkv, alpha, alpha, z, out, rounded, scratch, barriers);
   };
   const double row_floats = 2.0 * shape.conv_dim() + 2.0 * shape.value_dim();
   const double bytes =

@@ -124,10 +124,10 @@ Status eval(const CommandLine& line, const EvalFlags& flags) {
     CHIMERE_TRY(const bool same, always.look_up(history));
     sums.known += known && same ? 1 : 0;
     ++sums.tokens;
-    const auto shares = gated.mix(prediction);
-    for (const auto& s : shares) sums.weight += static_cast<double>(s.mass);
+    const auto mixture = gated.mix(prediction);
+    for (const auto& s : mixture) sums.weight += static_cast<double>(s.mass);
     sums.off -= prediction.log_probability(static_cast<uint32_t>(next));
-    sums.gated -= std::log(mixed_probability(prediction, shares, next));
+    sums.gated -= std::log(mixed_probability(prediction, mixture, next));
     sums.always -= std::log(mixed_probability(prediction, always.mix(prediction), next));
     return {};
   };
@@ -140,18 +140,18 @@ Status eval(const CommandLine& line, const EvalFlags& flags) {
     const LoadedModel* model = &loaded;
     CHIMERE_CHECK_OK(predict_text({&model, 1}, text.tokens, loaded.context, use, progress));
   }
-  const Json told = ablation(sums);
+  const Json result = ablation(sums);
   if (line.json) {
-    print_json(told);
+    print_json(result);
     return {};
   }
   std::cout << fmt::format("{} tokens, {:.1f} % after a known context, mean weight {:.3f}\n",
-                           sums.tokens, 100 * told["known"].get<double>(),
-                           told["mean_weight"].get<double>());
+                           sums.tokens, 100 * result["known"].get<double>(),
+                           result["mean_weight"].get<double>());
   for (const char* row : {"off", "always", "gated"}) {
     std::cout << fmt::format("  {:8} perplexity {:9.4f}  {:+.2f} %\n", row,
-                             told[row]["perplexity"].get<double>(),
-                             100 * told[row]["change"].get<double>());
+                             result[row]["perplexity"].get<double>(),
+                             100 * result[row]["change"].get<double>());
   }
   return {};
 }

@@ -96,13 +96,13 @@ Status fit_context(int64_t wanted, LoadedModel& loaded) {
 
 }  // namespace
 
-Result<LoadedModel> load(const Settings& settings, const MemoryRequest& room) {
+Result<LoadedModel> load(const Settings& settings, const MemoryRequest& request) {
   CHIMERE_TRY(auto file, open_model(settings));
-  return load(std::move(file), settings, room);
+  return load(std::move(file), settings, request);
 }
 
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                         const MemoryRequest& room) {
+                         const MemoryRequest& request) {
   LoadedModel out;
   out.file = std::move(file);
   CHIMERE_TRY(const std::string architecture, out.file->get_string("general.architecture"));
@@ -116,9 +116,9 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
                     "at most that.",
                     wanted, trained));
   }
-  out.context = wanted > 0 ? wanted : std::min(trained, room.default_context);
+  out.context = wanted > 0 ? wanted : std::min(trained, request.default_context);
   out.trained_context = trained;
-  out.elastic = room.elastic;
+  out.elastic = request.elastic;
 
   const int64_t threads = settings.get(settings::kThreads);
   out.pool =
@@ -127,18 +127,20 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   model::ModelOptions& options = out.options;
   // A checkpoint shares all pages but the one that its sequence continues to write.
   const int64_t pages =
-      (out.context + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + room.checkpoints;
-  const bool pool = wanted == 0 && room.default_tokens > 0;
-  options.max_tokens = pool ? room.default_tokens : pages * room.contexts * kernels::kKvPageTokens;
-  if (room.elastic) {
+      (out.context + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + request.checkpoints;
+  const bool pool = wanted == 0 && request.default_tokens > 0;
+  options.max_tokens =
+      pool ? request.default_tokens : pages * request.contexts * kernels::kKvPageTokens;
+  if (request.elastic) {
     constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max() / kernels::kKvPageTokens *
                                    int64_t{kernels::kKvPageTokens};
     options.max_tokens = std::min(options.max_tokens, kMaxTokens);
     CHIMERE_TRY(options.max_state_bytes, host_state_bytes(settings, *out.file));
   }
-  options.max_states = std::max(options.max_states,
-                                2 * (std::max(room.contexts, room.sequences) + room.checkpoints));
-  out.step_rows = room.step_rows > 0 ? room.step_rows : LoadedModel::kHostStepRows;
+  options.max_states =
+      std::max(options.max_states,
+               2 * (std::max(request.contexts, request.sequences) + request.checkpoints));
+  out.step_rows = request.step_rows > 0 ? request.step_rows : LoadedModel::kHostStepRows;
   options.max_step_rows = out.step_rows;
   options.cache_k = *parse_dtype(settings.get(settings::kCacheK));
   options.cache_v = *parse_dtype(settings.get(settings::kCacheV));
@@ -147,8 +149,8 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   options.drafts = speculate == "auto" || speculate == "mtp";
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
   out.min_tokens = options.max_tokens;
-  out.min_states = room.contexts + room.checkpoints + 1;
-  if (room.elastic) {
+  out.min_states = request.contexts + request.checkpoints + 1;
+  if (request.elastic) {
     // One more page each for a few checkpoints inside a sequence's newest page.
     constexpr int64_t kMorePages = 4;
     constexpr int64_t kMoreStates = 4;
@@ -157,14 +159,14 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
     out.min_tokens = ((least + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + kMorePages) *
                      kernels::kKvPageTokens;
     out.min_tokens = std::min(out.min_tokens, options.max_tokens);
-    out.min_states = room.contexts + kMoreStates + 1;
+    out.min_states = request.contexts + kMoreStates + 1;
   }
-  if (room.on_gpu) CHIMERE_CHECK_OK(move_to_gpu(settings, room.step_rows, out));
-  if (room.elastic) {
+  if (request.on_gpu) CHIMERE_CHECK_OK(move_to_gpu(settings, request.step_rows, out));
+  if (request.elastic) {
     CHIMERE_CHECK_OK(fit_context(wanted, out));
   } else if (out.gpu == nullptr) {
-    CHIMERE_CHECK_OK(pool ? check_pool_memory(out, room.contexts)
-                          : check_memory(out, room.contexts));
+    CHIMERE_CHECK_OK(pool ? check_pool_memory(out, request.contexts)
+                          : check_memory(out, request.contexts));
   }
   return out;
 }

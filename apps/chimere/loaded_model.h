@@ -77,10 +77,10 @@ inline double mean_experts(const kernels::ExpertUse& use) {
 /// Errors: those of the reader, the tokenizer and the model, kInvalidArgument if --ctx goes beyond
 /// the model, kOutOfMemory if its keys and values go beyond the machine or --state-memory, those of
 /// move_to_gpu().
-Result<LoadedModel> load(const Settings& settings, const MemoryRequest& room);
+Result<LoadedModel> load(const Settings& settings, const MemoryRequest& request);
 /// The same for a file that is open already.
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                         const MemoryRequest& room);
+                         const MemoryRequest& request);
 
 }  // namespace chimere::app
 

@@ -113,7 +113,7 @@ Result<std::optional<engine::ThinkingParams>> RequestFactory::thinking(const Set
   }
   if (!out) {
     return unsupported(
-        "This model has no tokens <think> and </think>, so it cannot be told how long to think; "
+        "This model has no tokens <think> and </think>, so its reasoning cannot be limited; "
         "leave --reasoning at auto or none.");
   }
   out->budget = reasoning.budget;

@@ -419,10 +419,11 @@ TEST(DeviceModel, DraftsChangeNoBitOfTheModel) {
     const auto a = with.model->states().create_sequence();
     const auto b = without.model->states().create_sequence();
     for (int32_t i = 0; i < 3; ++i) {  // launched, then captured, then replayed
-      for (const bool feed : {true, false}) {
-        EXPECT_EQ(with.forward({{prefill_rows(*a, {3, 1, i})}, feed}), without.chunk(*b, {3, 1, i}))
+      for (const bool update_draft_kv : {true, false}) {
+        EXPECT_EQ(with.forward({{prefill_rows(*a, {3, 1, i})}, update_draft_kv}),
+                  without.chunk(*b, {3, 1, i}))
             << name;
-        EXPECT_EQ(with.forward({{decode_rows(*a, {i, 9}, {1, 0})}, feed}),
+        EXPECT_EQ(with.forward({{decode_rows(*a, {i, 9}, {1, 0})}, update_draft_kv}),
                   without.forward({{decode_rows(*b, {i, 9}, {1, 0})}}))
             << name;
         draft(with, *a, 5, {1, 2});

@@ -113,7 +113,7 @@ void print(const Counts& c) {
   line("interleaved decode", c.interleaved);
   line("rows checked", c.rows_checked);
   line("top-k rows checked", c.top_rows_checked);
-  line("listed", c.selected_checked);
+  line("selected logits", c.selected_checked);
   line("asynchronous rows", c.async_rows);
   line("sums", c.sums_checked);
   line("completions", c.completions);
