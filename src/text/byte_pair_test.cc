@@ -27,7 +27,7 @@ void plain_merge(const MergeTable& table, std::vector<int32_t>& s) {
   }
 }
 
-TEST(BytePairMerger, GivesWhatAPlainSearchGives) {
+TEST(BytePairMerger, EqualsTheReference) {
   const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

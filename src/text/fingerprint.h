@@ -8,7 +8,7 @@
 
 namespace chimere::text {
 
-/// A hash (FNV-1a, 64 bits) of the bytes of every token in the order of ids, each behind its length
+/// A hash (FNV-1a, 64 bits) of the bytes of every token in the order of ids, each after its length
 /// as four little-endian bytes. Never 0. Not collision-resistant against an attacker.
 uint64_t fingerprint(const Tokenizer& tokenizer);
 

@@ -97,7 +97,7 @@ TEST(Tokenizer, GivesTheIdsOfLlamaCpp) {
   EXPECT_GE(compared, 500);
 }
 
-TEST(Tokenizer, AnyBytesComeBack) {
+TEST(Tokenizer, AnyBytesRoundTrip) {
   const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -159,7 +159,7 @@ TEST(Tokenizer, SpecialTextIsOrdinaryUnlessTrusted) {
   EXPECT_EQ(ids.back(), start);
 }
 
-TEST(Tokenizer, UserDefinedTokensAreFoundInRawTextButNotInUntrustedText) {
+TEST(Tokenizer, UserDefinedTokensAreParsedInRawTextOnly) {
   Vocabulary v = fixture_vocabulary("qwen2");
   for (const char* name : {"  ", "\n\n\n"}) {
     v.tokens.emplace_back(name);
@@ -196,7 +196,7 @@ TEST(Tokenizer, MergesDoNotSpellControlTokens) {
   }
 }
 
-TEST(Tokenizer, OrdinaryTextDoesNotFeelTheBordersOfRanges) {
+TEST(Tokenizer, RangeBordersDoNotChangeOrdinaryText) {
   const auto tokenizer = fixture();
   const std::string text = "The licence is\n\n    granted <b>to</b> everyone.";
   const auto whole = tokenizer->encode(text, false);
@@ -206,7 +206,7 @@ TEST(Tokenizer, OrdinaryTextDoesNotFeelTheBordersOfRanges) {
   }
 }
 
-TEST(Tokenizer, TakesTheLongestOfSpecialTokensThatBeginTogether) {
+TEST(Tokenizer, PrefersTheLongestSpecialToken) {
   Vocabulary v = small_vocabulary({"a", "<", "<x", "<xy>", "x", "y", ">"}, {});
   v.types[2] = v.types[3] = 4;
   const auto tokenizer = Tokenizer::create(v);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`chimere pull`, `list` and `rm` beside a host that misbehaves (hub_server.py).
+"""`chimere pull`, `list` and `rm` with a host that misbehaves (hub_server.py).
 
   pull_test.py CHIMERE WRITE_TINY_MODEL [unittest arguments]
 """
@@ -84,7 +84,7 @@ class Pull(unittest.TestCase):
         self.assertEqual(self.partial_files(), [])
         self.assertEqual([p for p in MODELS.rglob("*.etag")], [])
 
-    def test_a_model_comes_whole_and_only_once(self):
+    def test_a_model_is_downloaded_completely_and_once(self):
         result = self.pull("some/Model-GGUF:q4_k_m")
         self.assertEqual((result["name"], result["bytes"], result["downloaded"]), ("some/Model-GGUF/Model-8B-Q4_K_M", 3_000_000, 3_000_000))
         self.check(result, self.big)
@@ -198,7 +198,7 @@ class Pull(unittest.TestCase):
         self.hub.checksums_in_list = False
         self.check(self.pull("some/Model-GGUF"), self.big)
 
-    def test_split_models_come_whole(self):
+    def test_split_models_are_downloaded_completely(self):
         parts = [self.draw.randbytes(200_000) for _ in range(3)]
         for i, data in enumerate(parts, 1):
             self.put("some/Split", f"Q2_K/S-Q2_K-{i:05}-of-00003.gguf", data)
@@ -213,12 +213,12 @@ class Pull(unittest.TestCase):
             self.assertEqual((MODELS / f"some/Split/Q2_K/S-Q2_K-{i:05}-of-00003.gguf").read_bytes(), data)
         self.assertEqual(len(json.loads(self.chimere("list", "--json").stdout)), 1)
 
-    def test_long_lists_come_in_pages(self):
+    def test_paginated_lists(self):
         self.hub.page = 1
         self.assertEqual(self.pull("some/Model-GGUF:Q8_0")["bytes"], 5)
         self.assertEqual(self.hub.count("endpoint", "cursor=1"), 1)
 
-    def test_an_unknown_quant_lists_what_there_is(self):
+    def test_an_unknown_quant_lists_the_available_ones(self):
         self.refused("some/Model-GGUF:Q2_K", "It has no Q2_K", "Q4_K_M, Q8_0")
         self.refused("some/Nothing", "no repository some/Nothing", "404")
         self.refused("not-a-name", "OWNER/NAME")
@@ -261,7 +261,7 @@ class Pull(unittest.TestCase):
         self.refused("some/Model-GGUF", "connection", HF_ENDPOINT="http://127.0.0.1:1")
         self.refused("some/Model-GGUF", "address of a hub", HF_ENDPOINT="nonsense://x")
 
-    def test_hostile_lists_leave_nothing(self):
+    def test_hostile_lists_leave_no_files(self):
         def entry(**fields):
             return {"type": "file", "path": "m-Q4_0.gguf", "size": 5, "lfs": {"oid": "0" * 64, "size": 5}, **fields}
 

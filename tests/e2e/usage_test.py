@@ -73,7 +73,7 @@ class Help(Case):
 class OtherPrograms(Case):
     """Flags of llama.cpp and vLLM, which this program has under other names or not at all."""
 
-    def test_their_flags_are_answered_by_ours(self):
+    def test_foreign_flags_get_advice(self):
         ours = set(re.findall(r"--[a-z][a-z-]+", self.output("man").replace("\\-", "-")))
         for flag, value, here in (
                 ("-ngl", 99, "--vram-budget"), ("--n-gpu-layers", 99, "--vram-budget"), ("--gpu-layers=99", None, "--backend"),
@@ -89,7 +89,7 @@ class OtherPrograms(Case):
                 self.assertIn(here, said)
                 self.assertLessEqual(set(re.findall(r"--[a-z][a-z-]+", said.partition("; here: ")[2])) - {"--help"}, ours)
 
-    def test_flags_that_a_command_has_are_its_own(self):
+    def test_own_flags_are_not_foreign(self):
         said = self.complaint(2, "eval", "perplexity", "-f", "text", "--frobnicate")  # -f is llama.cpp's too
         self.assertNotIn("another program", said)
         self.assertNotIn("another program", self.complaint(2, "bench", "-b", "1", "-r", "0"))

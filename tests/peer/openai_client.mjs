@@ -1,6 +1,6 @@
 // Drives `chimere serve` with OpenAI's own client library:
 //   openai_client.mjs CHIMERE MODEL EMBEDDING_MODEL
-// Fails on the first difference from what the library's users rely on.
+// Fails on the first difference from the behaviour that users of the library rely on.
 import assert from 'node:assert/strict';
 import {spawn} from 'node:child_process';
 import {createInterface} from 'node:readline';

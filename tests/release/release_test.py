@@ -58,7 +58,7 @@ def main():
         if not serve:
             complaint = output(BUILT, "serve", expect=1)[1]
             assert "make serve" in complaint, complaint
-        assert answers(BUILT) == want, f"the program with CHIMERE_CPU_ISAS={setting} answers otherwise"
+        assert answers(BUILT) == want, f"the program with CHIMERE_CPU_ISAS={setting} gives other answers"
     complaint = output(cmake, "--preset", "release", "-S", sources, "-B", build, "-DCHIMERE_CPU_ISAS=sse9", expect=1)[1]
     assert "CHIMERE_CPU_ISAS=sse9" in complaint, complaint
 

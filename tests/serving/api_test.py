@@ -49,7 +49,7 @@ class Api(unittest.TestCase):
     def chat(self, **fields):
         return self.server.post(CHAT, {**GREEDY, **fields})
 
-    def test_places_without_a_model(self):
+    def test_routes_without_a_model(self):
         self.assertEqual(self.server.get("/health"), {"status": "ok"})
         self.assertEqual(self.server.get("/ready"), {"status": "ready"})
         status, headers, page = self.server.call("GET", "/")
@@ -139,7 +139,7 @@ class Api(unittest.TestCase):
         status, headers, response = self.server.call("POST", CHAT, {**GREEDY, "max_tokens": context - size, "stop": " "})
         self.assertEqual((response.get("warnings"), headers["X-Chimere-Warning"]), (None, None))
 
-    def test_logprobs_are_true(self):
+    def test_logprobs_equal_the_models(self):
         response = self.chat(logprobs=True, top_logprobs=4)
         tokens = response["choices"][0]["logprobs"]["content"]
         self.assertEqual(b"".join(bytes(t["bytes"]) for t in tokens).decode(), content(response))
@@ -152,7 +152,7 @@ class Api(unittest.TestCase):
                               env=environment(self.server.folder.name))
         for mine, result in zip(tokens[0]["top_logprobs"], json.loads(done.stdout)["positions"][-1]["top"]):
             self.assertAlmostEqual(mine["logprob"], result["logprob"], delta=1e-3)
-        # Not those behind temperature and truncation.
+        # Not the probabilities after temperature and truncation.
         hot = self.chat(logprobs=True, top_logprobs=4, temperature=2, top_k=1)
         self.assertEqual(hot["choices"][0]["logprobs"]["content"], tokens)
         events = self.server.stream(CHAT, {**GREEDY, "logprobs": True, "top_logprobs": 4})
@@ -222,7 +222,7 @@ class Api(unittest.TestCase):
                 self.assertTrue(message["content"].strip())
                 self.assertNotIn("<think>", message["content"] + message.get("reasoning_content", ""))
 
-    def test_tokens_and_back(self):
+    def test_tokens_round_trip(self):
         text = "grüße 😀 ls -l"
         result = self.server.post("/tokenize", {"content": text, "with_pieces": True})
         self.assertEqual(result["count"], len(result["pieces"]))
@@ -375,7 +375,7 @@ class Operations(unittest.TestCase):
         line, = [line for line in server.log().splitlines() if " status=429 " in line]
         self.assertIn(" key=ann code=too_many_parallel_requests ", line)
         connection.close()
-        # The file is read again when it changes.
+        # The server reloads the file when it changes.
         self.keys(path, "rm", "ann")
         time.sleep(1.2)
         server.error(CHAT, GREEDY, 401, bearer(ann))
@@ -439,8 +439,8 @@ class Operations(unittest.TestCase):
         self.assertEqual(server.metrics()['chimere_memory_bytes{kind="kv"}'], 0)
         self.assertLess(server.metrics()['chimere_memory_bytes{kind="resident"}'], 1 << 20)
         server.close()
-        # A limit that holds less than the model's context: the context is what fits, and requests that need more wait,
-        # make others wait, or push states of the prefix cache out.
+        # A limit below the model's context: the context is what fits, and requests that need more wait,
+        # make others wait, or evict states of the prefix cache.
         limit = 8 << 20
         small = self.serve("--prefix-disk", 0, "--state-memory", limit)
         self.assertLess(small.announcement["context"], 16384)

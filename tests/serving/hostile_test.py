@@ -76,7 +76,7 @@ class Hostile(unittest.TestCase):
             status, _, result = self.server.call("POST", TEXT, body)
             self.assertEqual((status, result["error"]["code"]), (400, "invalid_json"), body[:50])
 
-    def test_values_that_are_none(self):
+    def test_invalid_values(self):
         draw = random.Random(SEED)
         values = [None, True, -1, 0, 1.5, 1e308, 2**63, 2**64 - 1, "", "x", [], {}, [[]], [None], {"x": 1}]
         names = ["prompt", "max_tokens", "n", "stop", "seed", "temperature", "top_p", "top_k", "logit_bias", "logprobs",
@@ -111,7 +111,7 @@ class Hostile(unittest.TestCase):
             self.assertEqual(answer.count(b"HTTP/1.1 "), 1, data)
         self.assertNotIn("smuggled", self.server.log())
 
-    def test_requests_one_behind_the_other(self):
+    def test_pipelined_requests(self):
         answer = self.talk(request(GREEDY) + request(GREEDY) + b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
                            b"Connection: close\r\n\r\n")
         self.assertEqual(answer.count(b"HTTP/1.1 200 OK"), 3)
@@ -124,7 +124,7 @@ class Hostile(unittest.TestCase):
             self.assertEqual(raw.recv(100), b"HTTP/1.1 100 Continue\r\n\r\n")
             raw.sendall(body)
             self.assertTrue(raw.recv(100000).startswith(b"HTTP/1.1 200 OK"))
-        # No invitation for a body that is refused anyway.
+        # No 100 Continue for a body that is refused anyway.
         self.refused(request(b"", Expect="100-continue", Content_Length=2 << 20), 413)
 
     def test_clients_that_are_slow(self):
@@ -157,7 +157,7 @@ class Hostile(unittest.TestCase):
                 raw.recv(read)
 
     def test_readers_that_do_not_read(self):
-        # The responses of 16 choices with log-probabilities go beyond what may wait for a reader, or fit: either is fine.
+        # The responses of 16 choices with log-probabilities may exceed the limit of unread bytes or fit: both are fine.
         body = {**GREEDY, "n": 16, "stream": True, "logprobs": 20, "max_tokens": 100, "temperature": 1}
         with socket.socket() as raw:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -39,7 +39,7 @@ class Server:
         return self.log_path.read_text()
 
     def close(self):
-        """Ends it kindly; gives its exit code."""
+        """Stops it with SIGTERM; returns the exit code."""
         if self.process.poll() is None:
             self.process.terminate()
         try:

@@ -111,7 +111,7 @@ Evaluator::Flow Evaluator::run_if(const Statement& statement, const ScopePtr& sc
   return run(statement.blocks[branch], scope);
 }
 
-/// What Jinja2 makes of the items of a loop with a condition: tuples of what the targets got.
+/// The items of a loop with a condition, as in Jinja2: tuples of the targets' values.
 Value Evaluator::unpacked(const Expression& target, const Value& item) {
   if (target.kind != Expression::Kind::kTuple) return item;
   std::vector<Value> parts = elements(item, runtime_.budget);
