@@ -44,7 +44,7 @@ class Arguments {
   const std::vector<std::string>& words() const { return words_; }
   Status unread() const {
     if (flags_.empty()) return {};
-    return invalid_argument("Unknown flag --" + flags_.begin()->first + " here.");
+    return invalid_argument("Unknown flag --" + flags_.begin()->first + ".");
   }
 
  private:

@@ -27,7 +27,7 @@ using nlohmann::json;
 constexpr double kTolerance = 2e-3;
 
 /// How a prompt is divided into rows.
-enum class Rows { kAllChunks, kAllSteps, kChunksThenSteps };
+enum class Rows { kPrefill, kDecode, kPrefillThenDecode };
 
 std::vector<std::string> golden_models() {
   std::vector<std::string> found;
@@ -61,9 +61,9 @@ using LogitsAt = std::map<int32_t, std::vector<double>>;
 LogitsAt run(Model& model, const std::vector<int32_t>& tokens,
              const std::vector<int32_t>& positions, Rows rows) {
   std::vector<SequenceRows> pieces;
-  const size_t chunked = rows == Rows::kAllChunks  ? tokens.size()
-                         : rows == Rows::kAllSteps ? 0
-                                                   : tokens.size() / 2;
+  const size_t chunked = rows == Rows::kPrefill  ? tokens.size()
+                         : rows == Rows::kDecode ? 0
+                                                 : tokens.size() / 2;
   const std::span<const int32_t> prompt = std::span(tokens).first(chunked);
   size_t at = 0;
   for (const int32_t size : chunk_sizes(prompt, {})) {
@@ -137,9 +137,9 @@ class Golden : public testing::TestWithParam<std::string> {
     ASSERT_TRUE(model.ok()) << model.error().message;
     std::ifstream in(std::filesystem::path(GetParam()).replace_extension(".json"));
     const json golden = json::parse(in);
-    const std::pair<Rows, const char*> ways[] = {{Rows::kAllChunks, "chunks"},
-                                                 {Rows::kAllSteps, "steps"},
-                                                 {Rows::kChunksThenSteps, "prefill then decode"}};
+    const std::pair<Rows, const char*> ways[] = {{Rows::kPrefill, "chunks"},
+                                                 {Rows::kDecode, "steps"},
+                                                 {Rows::kPrefillThenDecode, "prefill then decode"}};
     for (const auto& [rows, name] : ways) {
       const double difference = largest_difference(**model, golden, rows);
       EXPECT_LE(difference, kTolerance) << name;
