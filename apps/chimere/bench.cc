@@ -467,7 +467,7 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
 }  // namespace
 
 void declare_bench(Command& app, CommandLine& line) {
-  const auto flags = std::make_fractiond<BenchFlags>();
+  const auto flags = std::make_shared<BenchFlags>();
   Command command = add_command(
       app, line, "bench",
       "Measures prefill and decode speed and the bytes moved; without --ctx the context is as "

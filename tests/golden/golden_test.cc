@@ -137,10 +137,11 @@ class Golden : public testing::TestWithParam<std::string> {
     ASSERT_TRUE(model.ok()) << model.error().message;
     std::ifstream in(std::filesystem::path(GetParam()).replace_extension(".json"));
     const json golden = json::parse(in);
-    const std::pair<Rows, const char*> ways[] = {{Rows::kPrefill, "chunks"},
-                                                 {Rows::kDecode, "steps"},
-                                                 {Rows::kPrefillThenDecode, "prefill then decode"}};
-    for (const auto& [rows, name] : ways) {
+    const std::pair<Rows, const char*> divisions[] = {
+        {Rows::kPrefill, "prefill"},
+        {Rows::kDecode, "decode"},
+        {Rows::kPrefillThenDecode, "prefill then decode"}};
+    for (const auto& [rows, name] : divisions) {
       const double difference = largest_difference(**model, golden, rows);
       EXPECT_LE(difference, kTolerance) << name;
       RecordProperty(name, std::to_string(difference));
