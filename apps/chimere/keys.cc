@@ -96,7 +96,7 @@ std::string scopes_help() {
     help += fmt::format("{}{} ({})", before, scope.name, scope.meaning);
     before = ", ";
   }
-  return help + "; without it " +
+  return help + "; default: " +
          fmt::format("{}", fmt::join(serving::ApiKey::default_scopes(), ","));
 }
 
