@@ -63,7 +63,7 @@ void BenchReport::add(const std::string& test, int32_t batch, double tokens, con
     row["acceptance"] = m.drafted->acceptance;
     row["depth"] = m.drafted->drafts_per_step;
     row["tokens_per_step"] = m.drafted->tokens_per_step;
-    row["speedup"] = m.drafted->speedup;
+    row["of_off"] = m.drafted->speedup;
   }
   if (gpu_ != nullptr) {
     row["gpu"] = gpu_->name;
