@@ -97,8 +97,7 @@ std::vector<Set> read_sets(const Options& options, const text::Tokenizer& tokeni
   lines("edits.jsonl", [&](const nlohmann::json& row) {
     add(sets[2],
         question(row["instruction"].get<std::string>() + "\n\n" + row["text"].get<std::string>()));
-    // The shipped model does not do as it is result here; but it continues with a copy that has
-    // begun.
+    // The shipped model does not follow this instruction, but it continues a copy that has begun.
     auto copy = tokenizer.encode(row["text"].get<std::string>() + "\n\n", false);
     auto changed = tokenizer.encode(row["answer"].get<std::string>(), false);
     changed.resize(changed.size() / 4);

@@ -96,8 +96,8 @@ std::string scopes_help() {
     help += fmt::format("{}{} ({})", before, scope.name, scope.meaning);
     before = ", ";
   }
-  return help + "; default: " +
-         fmt::format("{}", fmt::join(serving::ApiKey::default_scopes(), ","));
+  return help +
+         "; default: " + fmt::format("{}", fmt::join(serving::ApiKey::default_scopes(), ","));
 }
 
 Status remove(const CommandLine& line, const std::string& name) {
