@@ -1,4 +1,4 @@
-# `make run` is all a new user needs: it installs nothing without asking, builds, and lets the model answer.
+# `make run` is all a new user needs: it builds and answers a prompt, and installs nothing without asking.
 # Variables: PROMPT="..."   YES=1 (install missing packages without asking)   JOBS=N   FUZZ_SECONDS=N (a target)
 # TIMEOUT_FACTOR=N: what the tests' limits for hangs are multiplied by (5)
 # CPU_ISAS=all: a program that is fast on other processors than this machine's too (native: compiles sooner)

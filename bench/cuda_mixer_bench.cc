@@ -1,9 +1,9 @@
 // Time of the sequence mixers and of the small kernels of a step on the first GPU, at the shapes
-// of a 35B-A3B model, with the bytes that each must move and the rate that makes. Launches are
-// recorded and replayed, as the engine does. Steps go through 30 layers, each with states of its
-// own, so that these come from memory, as do attention's keys and values. "After a norm": the time
-// of a norm and the op, less that of a norm; one delta net behind another would hide too much.
-// "Norms, router": of an op with all small kernels of its layer, which take turns to evict each
+// of a 35B-A3B model, with the bytes that each must move and the resulting rate. Launches are
+// captured in a graph and replayed, as in the engine. Steps go through 30 layers, each with its own
+// states, so that these are read from device memory, as are attention's keys and values. "After a
+// norm": the time of a norm and the op, less that of the norm; delta nets back to back would
+// overlap too much. "Norms, router": an op with all small kernels of its layer, which evict each
 // other's instructions from the caches.
 //
 //   cuda_mixer_bench [PROFILE]     as --cuda-profile of chimere
@@ -45,7 +45,7 @@ void ok_or_end(const Status& status) {
   std::exit(EXIT_FAILURE);
 }
 
-/// Memory of the GPU that lasts as long as the program, as floats of small random numbers.
+/// GPU memory for the lifetime of the program, filled with small random floats.
 class Gpu {
  public:
   explicit Gpu(Profile profile) {
@@ -69,7 +69,7 @@ class Gpu {
     return copy_bandwidth_;
   }
 
-  /// Seconds of one call of `launch`, which gets the numbers 0, 1, ... again and again: the median
+  /// Seconds of one call of `launch`, which receives the numbers 0, 1, ... repeatedly: the median
   /// of many rounds.
   double median(const std::function<void(int)>& launch, int numbers) const {
     constexpr int kCalls = 240;
@@ -150,7 +150,7 @@ void print_share(Gpu& gpu, const std::string& what, double seconds, double bytes
               bytes * 1e-6, 100 * bytes / seconds / gpu.copy_bandwidth());
 }
 
-/// Sequences with the same rows each, behind `start` positions; a state is written in place.
+/// Sequences with the same rows each, after `start` positions; states are updated in place.
 DeviceBatch put_batch(Gpu& gpu, int n_sequences, RowClass row_class, int rows, int start) {
   std::vector<test::SequenceSpec> sequences;
   int32_t pages = 0;
@@ -181,7 +181,7 @@ DeviceBatch put_batch(Gpu& gpu, int n_sequences, RowClass row_class, int rows, i
           extent_of(v)};
 }
 
-/// The small kernels between the products of a step, and what they work on.
+/// The small kernels between the matrix products of a step, and their operands.
 class RowOps {
  public:
   RowOps(Gpu& gpu, int rows)
@@ -246,7 +246,7 @@ class RowOps {
   Routing routing_;
 };
 
-/// Layers whose states are different ones.
+/// Layers with separate states.
 constexpr int kLayers = 30;
 
 void time_delta_net(Gpu& gpu, int n_sequences, RowClass row_class, int rows) {
@@ -274,7 +274,7 @@ void time_delta_net(Gpu& gpu, int n_sequences, RowClass row_class, int rows) {
   const MatrixView z = gpu.matrix(n, shape.value_dim());
   const MatrixView out = gpu.matrix(n, shape.value_dim());
   uint8_t* scratch = gpu.zeros(gdn_scratch_bytes(shape, batch.extent));
-  auto* arrivals =
+  auto* barriers =
       reinterpret_cast<uint32_t*>(gpu.zeros(int64_t{4} * n_sequences * shape.n_k_heads));
   const RowOps others(gpu, static_cast<int>(n));
   const RoundedRows rounded =
@@ -284,7 +284,7 @@ void time_delta_net(Gpu& gpu, int n_sequences, RowClass row_class, int rows) {
     GdnOperands o = operands;
     o.conv_state.base += layer * layer_floats;
     o.scan_state.base += layer * layer_floats;
-    gdn_mix(stream, batch, shape, o, qkv, alpha, alpha, z, out, rounded, scratch, arrivals);
+    gdn_mix(stream, batch, shape, o, qkv, alpha, alpha, z, out, rounded, scratch, barriers);
   };
   const double row_floats = 2.0 * shape.conv_dim() + 2.0 * shape.value_dim();
   const double bytes =
@@ -316,7 +316,7 @@ void time_delta_net(Gpu& gpu, int n_sequences, RowClass row_class, int rows) {
   print_share(gpu, what + ", norms, router", all, bytes);
 }
 
-/// Rows behind `start` positions. Each launch has keys and values of its own, so that they come
+/// Rows after `start` positions. Each launch has its own keys and values, so that they are read
 /// from device memory as in a model of many layers.
 void time_attention(Gpu& gpu, int n_sequences, RowClass row_class, int rows, int start,
                     DType k_type, DType v_type) {
@@ -360,7 +360,7 @@ void time_attention(Gpu& gpu, int n_sequences, RowClass row_class, int rows, int
   const std::string what = std::string("attend ") + std::string(dtype_name(k_type)) + "/" +
                            std::string(dtype_name(v_type)) + ", " + std::to_string(n_sequences) +
                            " x " + std::to_string(rows) + (step ? " step" : " chunk") +
-                           " rows behind " + std::to_string(start);
+                           " rows after " + std::to_string(start);
   const auto bytes = static_cast<double>(layer_bytes);
   if (!step) {
     print(what, gpu.time([&] { read_rows(0); }, 3), bytes);

@@ -1,8 +1,8 @@
-// Times of the n-gram memory: the cuckoo filter in cache, a table's build, and what a token costs
-// with a table.
+// Times of n-gram tables: the cuckoo filter in cache, the build of a table, and the cost of a table
+// for each token.
 //
 //   engram_bench                       filter, and the build of a table of 10 million n-grams
-//   engram_bench MODEL TABLE TEXT      lookup and mixture behind every token of a text (random
+//   engram_bench MODEL TABLE TEXT      lookup and mixture after every token of a text (random
 //   logits)
 #include <algorithm>
 #include <chrono>
@@ -61,7 +61,7 @@ void filter() {
       return median(all);
     };
     const double hit = time(known);
-    if (found != 15 * n) std::exit(1);  // a filter forgets nobody
+    if (found != 15 * n) std::exit(1);  // a filter has no false negatives
     found = 0;
     const double miss = time(unknown);
     std::printf("%10zu %8zu %14.2f %14.2f %15.4f%%\n", n, buckets.size() * 8 / 1024, hit, miss,
@@ -69,7 +69,7 @@ void filter() {
   }
 }
 
-/// Tokens whose frequencies fall as those of words do, with some memory of the one before.
+/// Tokens with Zipf-like frequencies and some correlation of neighbours.
 void build() {
   std::mt19937_64 random(2);
   std::vector<std::vector<int32_t>> documents;
@@ -91,7 +91,7 @@ void build() {
   const double counted = seconds_since(begun);
   if (!counts.ok() || !engram::write_table(path.string(), *counts, 1, {}).ok()) std::exit(1);
   std::printf(
-      "table of order %d: %zu n-grams behind %zu contexts, counted in %.1f s, written in "
+      "table of order %d: %zu n-grams after %zu contexts, counted in %.1f s, written in "
       "%.1f s, %.0f MB\n",
       counts->order(), counts->successors().size(), counts->nodes().size() - 1, counted,
       seconds_since(begun) - counted, static_cast<double>(std::filesystem::file_size(path)) / 1e6);

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
-"""Perplexity of held-out domains behind tables made of each domain's other documents, and of unrelated text.
+"""Perplexity of held-out domains with tables of each domain's other documents, and of unrelated text.
 
   engram_domains.py CHIMERE MODEL TEXTS EVALUATION [--bytes N] [--replies N]
 
-TEXTS: what `train/corpus/domains.py TEXTS --without EVALUATION` wrote; EVALUATION: models/evaluation. Builds a table of
-each domain beside its texts, then prints a Markdown table: perplexity without a table, with Kneser-Ney's shares always,
-and gated, of the domain's text and of heldout.docs behind the same table; the first N bytes of each text.
+TEXTS: the output of `train/corpus/domains.py TEXTS --without EVALUATION`; EVALUATION: models/evaluation. Builds a table of
+each domain beside its texts, then prints a Markdown table: perplexity without a table, with Kneser-Ney weights, and gated,
+of the domain's text and of heldout.docs with the same table; the first N bytes of each text.
 
-With --replies instead: what tables do to thoughts. N sentences of each domain's text are asked about three times, greedily
-and with a thought: without the table, with it outside thoughts alone (the default), and with it inside them too
-(--engram-thinking). Counts thoughts and answers that are other ones than without the table; uses the tables that are there.
+With --replies instead: the effect of tables on reasoning. N sentences of each domain's text are asked about three times,
+greedily and with reasoning: without the table, with it only outside reasoning (the default), and also inside reasoning
+(--engram-thinking). Counts reasoning and answers that differ from those without the table; uses the existing tables.
 """
 import argparse
 import http.client
@@ -33,50 +33,50 @@ def read_documents(a, name):
 
 
 def sentences(documents, wanted):
-    """One of each document in turn, until there are enough."""
+    """Sentences of the documents in turn, until there are enough."""
     found = [[s.strip() for s in re.findall(r"\b[A-Z][^.\n]{50,160}\.", d)] for d in documents]
     turns = max(map(len, found))
     return [f[i] for i in range(turns) for f in found if i < len(f)][:wanted]
 
 
-def replies(a, questions, *flags):
+def generations(a, questions, *flags):
     """(reasoning, answer, tokens of the reasoning) for each question."""
     server = subprocess.Popen([a.chimere, "serve", "--json", "--port", "0", "-m", a.model, "--backend", "cpu", "--ctx", "4096", *flags],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         port = int(json.loads(server.stdout.readline())["url"].rsplit(":", 1)[1])
-        told = []
+        answers = []
         for question in questions:
             body = {"messages": [{"role": "user", "content": f"Please explain this: {question}"}], "temperature": 0,
                     "reasoning_effort": "low", "max_tokens": 400}
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
             connection.request("POST", "/v1/chat/completions", json.dumps(body))
-            reply = json.loads(connection.getresponse().read())
+            response = json.loads(connection.getresponse().read())
             connection.close()
-            message = reply["choices"][0]["message"]
-            told.append((message.get("reasoning_content"), message["content"],
-                         reply["usage"]["completion_tokens_details"]["reasoning_tokens"]))
-        return told
+            message = response["choices"][0]["message"]
+            answers.append((message.get("reasoning_content"), message["content"],
+                            response["usage"]["completion_tokens_details"]["reasoning_tokens"]))
+        return answers
     finally:
         server.terminate()
         server.wait()
 
 
-def compare_replies(a):
-    print("| table | questions | tokens of a thought, without table | thoughts changed, off / on inside them | answers changed, off / on | "
-          "tokens of a thought, on |")
+def compare_generations(a):
+    print("| table | questions | reasoning tokens, without table | reasoning changed, off / on inside it | answers changed, off / on | "
+          "reasoning tokens, on |")
     print("|---|---:|---:|---:|---:|---:|")
     for domain in DOMAINS:
         table = os.path.join(a.texts, f"{domain}.engr")
         questions = sentences(read_documents(a, domain), a.replies)
-        none, off, on = (replies(a, questions, *flags) for flags in
+        none, off, on = (generations(a, questions, *flags) for flags in
                          ((), ("--engram", table), ("--engram", table, "--engram-thinking")))
 
-        def changed(told, part):
-            return sum(x[part] != y[part] for x, y in zip(none, told))
+        def changed(answers, part):
+            return sum(x[part] != y[part] for x, y in zip(none, answers))
 
-        def mean(told):
-            return statistics.mean(t[2] for t in told)
+        def mean(answers):
+            return statistics.mean(t[2] for t in answers)
         print(f"| {domain} | {len(questions)} | {mean(none):.1f} | {changed(off, 0)} / {changed(on, 0)} | "
               f"{changed(off, 1)} / {changed(on, 1)} | {mean(on):.1f} |", flush=True)
 
@@ -91,7 +91,7 @@ def main():
     p.add_argument("--replies", type=int, default=0)
     a = p.parse_args()
     if a.replies > 0:
-        compare_replies(a)
+        compare_generations(a)
         return
     print("| table | n-grams | built in | text | tokens | off | always (Kneser-Ney) | gated | mean weight |")
     print("|---|---:|---:|---|---:|---:|---:|---:|---:|")

@@ -1,7 +1,7 @@
-// Speed of matrix products by weight format, as Markdown tables. With weights that stream from
-// memory: GB/s of weights with one activation row (decode), its share of the read bandwidth of the
-// same threads, and the time of two and of four rows relative to one (verification, several
-// requests). With weights in cache: GMAC/s of many rows (prompts).
+// Speed of matrix products by weight format, as Markdown tables. With weights streamed from memory:
+// GB/s of weights with one activation row (decode), the fraction of the read bandwidth of the same
+// threads, and the time of two and of four rows relative to one (verification, batches). With
+// weights in cache: GMAC/s of many rows (prefill).
 //
 //   linear_bench [threads] [n_in] [megabytes] [type]
 #include <algorithm>
@@ -27,7 +27,7 @@ using chimere::kernels::CpuIsa;
 using chimere::kernels::test_data::all_weight_types;
 using chimere::kernels::test_data::Random;
 
-/// Bytes of weights that a timed product reads.
+/// Weight bytes that a timed product reads.
 constexpr size_t kPiece = size_t{4} << 20;
 /// Outputs and rows of the product with many rows.
 constexpr int64_t kManyOutputs = 512;
@@ -39,7 +39,7 @@ double seconds(const std::function<void()>& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// The tenth of the times that other programs disturbed least.
+/// The 10th percentile of the times, which other processes disturb least.
 double undisturbed(std::vector<double> times) {
   std::sort(times.begin(), times.end());
   return times[times.size() / 10];

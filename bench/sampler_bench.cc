@@ -1,5 +1,5 @@
-// Time of one choice of a token from a vocabulary of 248,320, by what the request asks for: from
-// all logits, and where the largest are enough (those that a GPU has found) from these.
+// Time to sample a token from a vocabulary of 248,320 with different samplers: from all logits, and
+// where they suffice from the top-k logits, as a GPU returns them.
 //
 //   sampler_bench
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 using chimere::sampling::Sampler;
 using chimere::sampling::SamplingParams;
 
-/// The fastest of some calls for a token, in milliseconds.
+/// Milliseconds of the fastest of some calls that sample a token.
 double fastest(const std::function<bool(uint64_t position)>& sample) {
   double best = 1e9;
   for (uint64_t position = 0; position < 20; ++position) {
@@ -36,7 +36,7 @@ double from_all(const std::vector<float>& logits, const SamplingParams& params) 
   return fastest([&](uint64_t position) { return sampler.sample(logits, {}, position).ok(); });
 }
 
-/// -1 if all logits are needed, in general or here.
+/// -1 if all logits are needed.
 double from_largest(const std::vector<float>& logits, const SamplingParams& params) {
   Sampler sampler(params);
   const auto needed = sampler.needed(chimere::kernels::kMaxTopLogits);
@@ -61,8 +61,7 @@ int main() {
   for (float& l : flat) l = normal(random);
   std::vector<float> peaked = flat;  // one token has nearly all of the probability
   peaked[77] = 30;
-  std::printf("%-28s %8s %8s %22s\n", "ms for one token", "flat", "peaked",
-              "from an excerpt: flat");
+  std::printf("%-28s %8s %8s %22s\n", "ms for one token", "flat", "peaked", "from top-k: flat");
   const auto report = [&](const char* what, const std::function<void(SamplingParams&)>& change) {
     SamplingParams p;
     p.temperature = 1;

@@ -7,13 +7,13 @@
 
 Prints one JSON document for each address: several servers (ours, llama-server) run in turn, in the same run, on the same
 file. Parts:
-  decode  tokens a second in all, with 1, 8 and 32 clients that each stream --rounds replies; and of one stream between its
+  decode  total tokens a second with 1, 8 and 32 clients that each stream --rounds generations; and of one stream between its
           first and its last piece
-  turns   time to the first token of each turn of one growing chat that begins with --long tokens, --pause seconds apart,
-          and what the tokens that were not cached cost at the first turn's rate; the chat is left in --chat
-  resume  the next turn of the chat in --chat, which the server has not seen since it was started
+  turns   TTFT of each turn of one growing chat that begins with --long tokens, --pause seconds apart, and the time that
+          the uncached tokens take at the first turn's rate; the chat is saved in --chat
+  resume  the next turn of the chat in --chat after a restart of the server
   gap     the worst and the median time between tokens of 8 streams while a prompt of --long tokens arrives
-  idle    --idle connections that say nothing and --streams that stream for --seconds; errors, and the process's memory
+  idle    --idle silent connections and --streams that stream for --seconds; errors, and the process's memory
           (--pid, Linux)
 """
 import argparse
@@ -67,7 +67,7 @@ class Client:
         await self.reader.readline()
 
 
-# Parsing every event would make this program the slowest of those that are measured.
+# Parsing every event would make this client the bottleneck.
 TEXT = re.compile(rb'"(?:content|reasoning_content|text)": ?"[^"]')
 
 
@@ -144,7 +144,7 @@ async def ask(client, messages):
 
 
 def turn_report(first_ms, usage, token_ms, allowance_ms):
-    """`token_ms`: what a token of the prompt costs; None: this turn tells."""
+    """`token_ms`: milliseconds of a prompt token; None: this turn measures it."""
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
     uncached = usage["prompt_tokens"] - cached
     out = {"prompt_tokens": usage["prompt_tokens"], "cached_tokens": cached, "first_ms": round(first_ms, 1)}

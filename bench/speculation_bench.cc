@@ -1,15 +1,14 @@
-// Speculation on a model of the machine's CPU: time and acceptance of every mode beside `off`, over
-// questions, held-out documents to continue from, texts to repeat with a change, and copies of them
+// Speculative decoding on the CPU: speed and acceptance of every mode relative to `off`, for
+// questions, continuations of held-out documents, texts to repeat with a change, and such copies
 // that have begun.
 //
 //   speculation_bench MODEL EVALUATION [--prompts N] [--tokens N] [--runs N] [--sequences N]
 //   [--threads N] [--draft-tokens N] [--modes off,auto]
 //
-// EVALUATION: the folder models/evaluation. Prompts take turns with all modes (off, mtp, ngram,
-// auto, off, ...), each mode has an engine of its own that learns from prompt to prompt, and of the
-// runs of a prompt the fastest counts. "in vain" and "asked": of 100 tokens, rows that verified a
-// draft that was wrong, and drafts that the model was asked for. Texts that differ from those of
-// `off` end the program with 1.
+// EVALUATION: the folder models/evaluation. The modes alternate (off, mtp, ngram, auto, off, ...);
+// each mode has its own engine, whose draft statistics carry over from prompt to prompt, and the
+// fastest run of a prompt counts. "rejected" and "drafted": rejected rows and drafts computed by
+// the model, for each 100 tokens. Exits with 1 if a text differs from that of `off`.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -51,8 +50,8 @@ struct Options {
                              {"auto", Speculation::kAuto}};  ///< `off` first
 };
 
-/// Seconds of this thread's processor: with one thread other programs on the machine hardly
-/// disturb them. Of the clock with more.
+/// With one thread its CPU time in seconds, which other processes hardly disturb; with several
+/// threads the wall clock.
 double now(const Options& options) {
   timespec t = {};
   clock_gettime(options.threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
@@ -64,7 +63,7 @@ struct Set {
   std::vector<std::vector<int32_t>> prompts;
 };
 
-struct PendingToken {
+struct RunResult {
   double seconds = 0;
   int64_t tokens = 0;
   int64_t drafted = 0;
@@ -98,8 +97,7 @@ std::vector<Set> read_sets(const Options& options, const text::Tokenizer& tokeni
   lines("edits.jsonl", [&](const nlohmann::json& row) {
     add(sets[2],
         question(row["instruction"].get<std::string>() + "\n\n" + row["text"].get<std::string>()));
-    // The shipped model does not do as it is told here; but it continues with a copy that has
-    // begun.
+    // The shipped model does not follow this instruction, but it continues a copy that has begun.
     auto copy = tokenizer.encode(row["text"].get<std::string>() + "\n\n", false);
     auto changed = tokenizer.encode(row["answer"].get<std::string>(), false);
     changed.resize(changed.size() / 4);
@@ -119,10 +117,10 @@ std::vector<Set> read_sets(const Options& options, const text::Tokenizer& tokeni
   return sets;
 }
 
-PendingToken run(engine::Engine& engine, std::span<const std::vector<int32_t>> prompts,
-                 Speculation mode, const Options& options, float temperature) {
-  PendingToken told;
-  told.ids.resize(prompts.size());
+RunResult run(engine::Engine& engine, std::span<const std::vector<int32_t>> prompts,
+              Speculation mode, const Options& options, float temperature) {
+  RunResult result;
+  result.ids.resize(prompts.size());
   const int64_t steps = engine.counters().steps;
   const double begun = now(options);
   for (size_t i = 0; i < prompts.size(); ++i) {
@@ -133,20 +131,20 @@ PendingToken run(engine::Engine& engine, std::span<const std::vector<int32_t>> p
     request.sampling.temperature = temperature;
     request.sampling.top_p = temperature > 0 ? 0.95F : 1.0F;
     request.sampling.seed = 1 + prompts[i].size();
-    request.on_finish = [&told, i](const engine::Outcome& o) {
-      for (const auto& t : o.tokens) told.ids[i].push_back(t.id);
-      told.tokens += static_cast<int64_t>(o.tokens.size());
-      told.drafted += o.speculation.drafted;
-      told.accepted += o.speculation.accepted;
-      told.asked += o.speculation.requested;
+    request.on_finish = [&result, i](const engine::Outcome& o) {
+      for (const auto& t : o.tokens) result.ids[i].push_back(t.id);
+      result.tokens += static_cast<int64_t>(o.tokens.size());
+      result.drafted += o.speculation.drafted;
+      result.accepted += o.speculation.accepted;
+      result.asked += o.speculation.requested;
     };
     if (!engine.submit(std::move(request)).ok()) std::exit(2);
   }
   while (engine.step()) {
   }
-  told.seconds = now(options) - begun;
-  told.steps = engine.counters().steps - steps;
-  return told;
+  result.seconds = now(options) - begun;
+  result.steps = engine.counters().steps - steps;
+  return result;
 }
 
 /// False if a text differs.
@@ -155,24 +153,24 @@ bool measure(const Set& set, float temperature, const Options& options, model::M
   const std::vector<Mode>& modes = options.modes;
   std::vector<std::unique_ptr<engine::Engine>> engines(modes.size());
   for (auto& e : engines) e = engine::Engine::create(model, tokenizer, {}).value();
-  std::vector<PendingToken> sums(modes.size());
+  std::vector<RunResult> sums(modes.size());
   std::vector<std::vector<double>> ratios(modes.size());
   size_t turn = 0;
   for (size_t first = 0; first < set.prompts.size(); first += options.sequences) {
     const auto prompts =
         std::span(set.prompts)
             .subspan(first, std::min(options.sequences, set.prompts.size() - first));
-    std::vector<PendingToken> best(modes.size());
+    std::vector<RunResult> best(modes.size());
     for (int r = 0; r < options.runs; ++r, ++turn) {
       for (size_t i = 0; i < modes.size(); ++i) {
         const size_t m = (turn + i) % modes.size();
-        PendingToken told = run(*engines[m], prompts, modes[m].second, options, temperature);
-        if (r == 0 || told.seconds < best[m].seconds) best[m] = std::move(told);
+        RunResult result = run(*engines[m], prompts, modes[m].second, options, temperature);
+        if (r == 0 || result.seconds < best[m].seconds) best[m] = std::move(result);
       }
     }
     for (size_t m = 0; m < modes.size(); ++m) {
       if (best[m].ids != best[0].ids) {
-        std::fprintf(stderr, "%s, prompt %zu: the text of %s is another one\n", set.name, first,
+        std::fprintf(stderr, "%s, prompt %zu: the text of %s differs\n", set.name, first,
                      modes[m].first.c_str());
         return false;
       }
@@ -186,7 +184,7 @@ bool measure(const Set& set, float temperature, const Options& options, model::M
     }
   }
   for (size_t m = 0; m < modes.size(); ++m) {
-    const PendingToken& s = sums[m];
+    const RunResult& s = sums[m];
     std::ranges::sort(ratios[m]);
     std::printf(
         "%-10s %-8s %-6s %8lld %9.0f %8.3f %8.3f %8.3f %8.3f %9.2f %8.1f %8.1f\n", set.name,
@@ -208,8 +206,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// What a verification of n rows takes, with and without the rows being shown to the block for
-/// further tokens, and a chain of n drafts; in microseconds.
+/// Prints the microseconds of a verification of n rows, with and without the update of the MTP
+/// head's KV cache, and of a chain of n drafts.
 void print_curve(const Options& options, model::Model& model, const std::vector<int32_t>& prompt) {
   auto sequence = model.states().create_sequence();
   model::SequenceRows start;
@@ -218,11 +216,11 @@ void print_curve(const Options& options, model::Model& model, const std::vector<
   start.revocable = false;
   start.logits_of = {0};
   if (!model.forward({{start}, true}).ok()) std::exit(2);
-  std::printf("%6s %10s %10s %10s\n", "rows", "step", "fed", "drafts");
+  std::printf("%6s %10s %10s %10s\n", "rows", "step", "with MTP", "drafts");
   for (const int32_t n : {1, 2, 3, 4, 5, 6, 8, 12, 16}) {
     std::array<std::vector<double>, 3> took;
     for (int r = 0; r < 15; ++r) {
-      for (const bool feed : {false, true}) {
+      for (const bool update_draft_kv : {false, true}) {
         model::SequenceRows rows;
         rows.state = sequence.get();
         rows.revocable = true;
@@ -231,9 +229,9 @@ void print_curve(const Options& options, model::Model& model, const std::vector<
           rows.logits_of.push_back(i);
         }
         const double begun = now(options);
-        if (!model.forward({{rows}, feed}).ok()) std::exit(2);
+        if (!model.forward({{rows}, update_draft_kv}).ok()) std::exit(2);
         (void)sequence->commit(1);
-        took[feed ? 1 : 0].push_back(now(options) - begun);
+        took[update_draft_kv ? 1 : 0].push_back(now(options) - begun);
       }
       const model::DraftStart from = {sequence.get(), prompt[static_cast<size_t>(r)]};
       const double begun = now(options);
@@ -271,8 +269,8 @@ int bench(const Options& options) {
   const std::vector<Set> sets = read_sets(options, *tokenizer);
   print_curve(options, **model, sets[1].prompts.front());
   std::printf("%-10s %-8s %-6s %8s %9s %8s %8s %8s %8s %9s %8s %8s\n", "prompts", "tokens", "mode",
-              "tokens", "tok/s", "x off", "median", "5th pct", "accepted", "tok/step", "in vain",
-              "asked");
+              "tokens", "tok/s", "x off", "median", "5th pct", "accepted", "tok/step", "rejected",
+              "drafted");
   for (const Set& set : sets) {
     for (const float temperature : {0.0F, 0.8F}) {
       if (!measure(set, temperature, options, **model, *tokenizer)) return 1;

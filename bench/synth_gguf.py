@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Write a GGUF with the exact shapes of a hybrid model and random, valid weights.
 
-Decode speed does not depend on what the weights say, so such a file stands in for the
-released one wherever speed, memory or loading is measured and the released one is not at hand.
+Decode speed does not depend on the values of the weights, so such a file replaces the released one
+where speed, memory or loading is measured and the released one is not available.
 
   bench/synth_gguf.py OUT.gguf --arch qwen35moe --size 35b-a3b --mix ramp [--mtp] [--pooling last] [--seed 1]
 
@@ -156,7 +156,7 @@ def main():
     if a.arch in ("qwen35", "qwen3") and "n_ff_dense" not in s or not transformer and "state" not in s:
         p.error(f"there is no {a.arch} of size {a.size}")
     if (a.arch == "qwen3next" or transformer) and a.mtp:
-        p.error(f"files of {a.arch} have no block for further tokens")
+        p.error(f"files of {a.arch} have no MTP head")
     if a.pooling and not transformer:
         p.error(f"files of {a.arch} make no embeddings")
     tensors = []

@@ -1,12 +1,11 @@
 #!/usr/bin/python3
-"""Budgets of reasoning, through a server: never exceeded, an answer always follows, no tag is left open.
+"""Checks reasoning budgets through a server: never exceeded, an answer always follows, no tag is left open.
 
   thinking_budgets.py CHIMERE MODEL QUESTIONS [--budgets 64,256,1024] [--prompts 100] [--running 8] [--ctx 4096] [--threads N]
 
-QUESTIONS: models/evaluation/questions.jsonl. Each budget meets the first prompts three times: as the model likes; with the
-end of a thought made unlikely (logit_bias -100 on </think>), so that it would think for ever; and the same at a temperature
-of 1.5 without top-k and top-p, for thoughts that are no language. Prints a line for each: how long the thoughts were and
-what was broken, and ends with 1 if anything was.
+QUESTIONS: models/evaluation/questions.jsonl. Each budget runs the first prompts three times: unchanged; with the end of
+reasoning suppressed (logit_bias -100 on </think>); and the same at a temperature of 1.5 without top-k and top-p, for
+incoherent reasoning. Prints a line for each with the lengths of the reasoning and the failures; exits with 1 if there are any.
 """
 import argparse
 import collections
@@ -17,9 +16,9 @@ import subprocess
 import sys
 
 TAGS = ("<think>", "</think>")
-WAYS = (("as it likes", {}),
-        ("never ends by itself", {"bias": True}),
-        ("the same, temperature 1.5", {"bias": True, "temperature": 1.5, "top_k": 0, "top_p": 1}))
+VARIANTS = (("unchanged", {}),
+            ("never ends by itself", {"bias": True}),
+            ("the same, temperature 1.5", {"bias": True, "temperature": 1.5, "top_k": 0, "top_p": 1}))
 
 
 def call(port, path, body):
@@ -35,24 +34,24 @@ def call(port, path, body):
         connection.close()
 
 
-def look_at(reply, budget):
-    """The number of tokens of the reasoning, whether the generation was cut off, and what is wrong with it."""
-    choice = reply["choices"][0]
+def check(response, budget):
+    """The number of reasoning tokens, the finish reason, and a list of failures."""
+    choice = response["choices"][0]
     message = choice["message"]
     tokens = [t["token"] for t in choice["logprobs"]["content"]]
     wrong = []
     if tokens.count("</think>") != 1:
         wrong.append(f"{tokens.count('</think>')} end tags")
-    thought = tokens.index("</think>") if "</think>" in tokens else len(tokens)
-    if thought > budget:
-        wrong.append(f"a thought of {thought} tokens")
-    if reply["usage"]["completion_tokens_details"]["reasoning_tokens"] != thought:
+    reasoning = tokens.index("</think>") if "</think>" in tokens else len(tokens)
+    if reasoning > budget:
+        wrong.append(f"reasoning of {reasoning} tokens")
+    if response["usage"]["completion_tokens_details"]["reasoning_tokens"] != reasoning:
         wrong.append("usage counts another number of tokens")
     if not (message.get("content") or "").strip():
         wrong.append("no answer")
     if any(tag in (message.get(part) or "") for tag in TAGS for part in ("content", "reasoning_content")):
         wrong.append("a tag in the text")
-    return thought, choice["finish_reason"], wrong
+    return reasoning, choice["finish_reason"], wrong
 
 
 def main():
@@ -76,10 +75,10 @@ def main():
         port = int(json.loads(server.stdout.readline())["url"].rsplit(":", 1)[1])
         close = call(port, "/tokenize", {"content": "</think>", "add_special": False, "parse_special": True})["tokens"]
         assert len(close) == 1, close
-        print("| budget | the model | thoughts: median, longest | at the budget | cut off by length | broken |")
+        print("| budget | variant | reasoning tokens: median, longest | at the budget | cut off by length | broken |")
         print("|---:|---|---:|---:|---:|---|")
         for budget in map(int, a.budgets.split(",")):
-            for way, fields in WAYS:
+            for variant, fields in VARIANTS:
                 fields = dict(fields)
                 if fields.pop("bias", False):
                     fields["logit_bias"] = {str(close[0]): -100}
@@ -88,15 +87,15 @@ def main():
                     number, question = numbered
                     body = {"messages": [{"role": "user", "content": question}], "thinking_budget": budget, "logprobs": True,
                             "seed": number, "max_tokens": budget + 192, **fields}
-                    return look_at(call(port, "/v1/chat/completions", body), budget)
+                    return check(call(port, "/v1/chat/completions", body), budget)
 
                 with concurrent.futures.ThreadPoolExecutor(a.running) as pool:
-                    told = list(pool.map(ask, enumerate(questions)))
-                lengths = sorted(t[0] for t in told)
-                wrong = collections.Counter(w for t in told for w in t[2])
+                    results = list(pool.map(ask, enumerate(questions)))
+                lengths = sorted(t[0] for t in results)
+                wrong = collections.Counter(w for t in results for w in t[2])
                 broken += sum(wrong.values())
-                print(f"| {budget} | {way} | {lengths[len(lengths) // 2]}, {lengths[-1]} | {sum(n == budget for n in lengths)} | "
-                      f"{sum(t[1] == 'length' for t in told)} | {dict(wrong) if wrong else 'nothing'} |", flush=True)
+                print(f"| {budget} | {variant} | {lengths[len(lengths) // 2]}, {lengths[-1]} | {sum(n == budget for n in lengths)} | "
+                      f"{sum(t[1] == 'length' for t in results)} | {dict(wrong) if wrong else 'nothing'} |", flush=True)
     finally:
         server.terminate()
         server.wait()

@@ -1,5 +1,5 @@
-// Time of the ops that are not matrix products, at the shapes of a 35B-A3B model and of a tiny one,
-// and the share of the copy bandwidth of the same threads for those that memory bounds.
+// Time of the ops other than matrix products, at the shapes of a 35B-A3B model and of a tiny one,
+// and for memory-bound ones the fraction of the copy bandwidth of the same threads.
 //
 //   vector_bench [threads] [isa: 0 generic, 1 avx2, 2 avx512]
 #include <algorithm>
@@ -50,7 +50,7 @@ double fastest(const std::function<void()>& f) {
   return best;
 }
 
-/// Of a cache's keys and values.
+/// Shape of a cache's keys and values.
 struct Types {
   DType k;
   DType v;
@@ -70,7 +70,7 @@ struct Bench {
     std::printf("\n");
   }
 
-  /// Bytes read and written by a copy that no cache holds.
+  /// Bandwidth of a copy larger than all caches, bytes read and written.
   void measure_copy() {
     constexpr int64_t kBytes = 256 << 20;
     std::vector<char> from(kBytes, 1);
@@ -84,7 +84,7 @@ struct Bench {
     std::printf("copy %.1f GB/s\n", copy_bytes_s * 1e-9);
   }
 
-  /// `layers` states, so that the caches hold them no better than in a model.
+  /// `layers` states, as many as in a model, so that caches hold as few of them.
   void delta_net(const char* name, const GdnShape& s, RowClass row_class, int rows,
                  int layers) const {
     Rng rng(1);
@@ -121,7 +121,7 @@ struct Bench {
     report(std::string(name) + " gdn_conv, rows " + std::to_string(rows), seconds / layers, 0);
   }
 
-  /// `layers` caches that are full already.
+  /// `layers` KV caches that are already full.
   void attention(const char* name, const AttentionShape& s, Types types, int context, int rows,
                  int layers) const {
     Rng rng(1);

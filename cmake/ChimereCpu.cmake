@@ -4,7 +4,7 @@
 #                       here (elsewhere it runs with these or the baseline's); none; or a list of avx2 and avx512
 set(CHIMERE_CPU_ISAS all CACHE STRING "Instruction sets of the CPU's kernels: all, native, none or a list of avx2 and avx512")
 
-# Those that this machine's processor needs.
+# The instruction sets for this machine's processor.
 function(chimere_native_isas result)
   set(isas "")
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -dM -E -x c++ /dev/null

@@ -26,7 +26,7 @@ function(chimere_find_gpus result)
   set(${result} ${archs} PARENT_SCOPE)
 endfunction()
 
-# Sets CHIMERE_NVCC to the compiler, or to nothing.
+# Sets CHIMERE_NVCC to the compiler, or to the empty string.
 function(chimere_find_nvcc)
   set(CHIMERE_NVCC "" PARENT_SCOPE)
   if(CHIMERE_CUDA STREQUAL off)
@@ -104,11 +104,11 @@ function(chimere_cuda_modules target)
     chimere_cuda_architectures(archs)
     set(codes "")
     foreach(arch IN LISTS archs)
-      # The products of 9.0 by warpgroups are of that architecture alone (sm_90a).
+      # The warpgroup products of 9.0 are specific to that architecture (sm_90a).
       string(REGEX REPLACE "^90$" "90a" code ${arch})
       list(APPEND codes -gencode arch=compute_${code},code=sm_${code})
     endforeach()
-    # GPUs later than all of them compile the last one's PTX when they load it.
+    # GPUs newer than all of them compile the last one's PTX when they load it.
     list(SORT archs COMPARE NATURAL)
     list(GET archs -1 last)
     list(APPEND codes -gencode arch=compute_${last},code=compute_${last})

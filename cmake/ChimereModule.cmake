@@ -10,10 +10,10 @@ endif()
 add_compile_options(-Wall -Wextra -Wshadow -Werror -ffp-contract=off
                     -fno-math-errno)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  add_compile_options(-Wno-restrict)  # g++ 12 sees overlaps in "text" + std::string that are not there (GCC bug 105651)
+  add_compile_options(-Wno-restrict)  # false alarms of g++ 12 for "text" + std::string (GCC bug 105651)
 endif()
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  add_compile_options(-Wno-subobject-linkage)  # it takes the sources of a unit for headers
+  add_compile_options(-Wno-subobject-linkage)  # the sources of a unity build look like headers
 endif()
 if(CHIMERE_SANITIZE)
   add_compile_options(-fsanitize=${CHIMERE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -23,7 +23,7 @@ if(CHIMERE_SANITIZE)
   endif()
 endif()
 if(CHIMERE_HARDEN)
-  # What Debian builds its packages with.
+  # The hardening flags of Debian packages.
   add_compile_options(-fstack-protector-strong -fstack-clash-protection -fcf-protection -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
   add_link_options(-Wl,-z,relro -Wl,-z,now)
   set(CMAKE_POSITION_INDEPENDENT_CODE ON)
@@ -54,7 +54,7 @@ if(CHIMERE_TESTS)
 endif()
 
 # chimere_module(NAME SOURCES a.cc ... [ALONE b.cc ...] DEPS module ... LIBRARIES target ...)
-# Makes the library chimere_NAME. DEPS are modules, following the arrows of docs/architecture.md. A build to run the
+# Makes the library chimere_NAME. DEPS are modules, by the dependency rules of docs/architecture.md. A build to run the
 # program (preset release) compiles several sources at once; ALONE: those whose names would clash with others'.
 function(chimere_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPS;LIBRARIES" ${ARGN})

@@ -12,7 +12,7 @@
 namespace chimere::train {
 
 /// `--name value` pairs and plain words after the subcommand. Every flag must be read by get(), or
-/// unread() names it: a misspelt flag is an error and never ignored.
+/// unread() names it: a misspelt flag is an error, never ignored.
 class Arguments {
  public:
   Arguments(int argc, char** argv) {
@@ -44,7 +44,7 @@ class Arguments {
   const std::vector<std::string>& words() const { return words_; }
   Status unread() const {
     if (flags_.empty()) return {};
-    return invalid_argument("There is no flag --" + flags_.begin()->first + " here.");
+    return invalid_argument("Unknown flag --" + flags_.begin()->first + ".");
   }
 
  private:

@@ -1,4 +1,4 @@
-// What the attention layers of all models here share.
+// Attention operations of all models in this folder.
 #ifndef CHIMERE_TRAIN_ATTENTION_H_
 #define CHIMERE_TRAIN_ATTENTION_H_
 

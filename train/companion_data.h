@@ -1,4 +1,4 @@
-// Passages and questions about them, as the companions learn from them.
+// Training data of the companions: passages and questions about them.
 #ifndef CHIMERE_TRAIN_COMPANION_DATA_H_
 #define CHIMERE_TRAIN_COMPANION_DATA_H_
 
@@ -29,7 +29,7 @@ struct Marks {
 /// The documents of a token file in parts, without the separators. The spans are into the file.
 std::vector<std::vector<Text>> read_records(const TokenFile& file, const Marks& marks);
 
-/// Which records, and which of their questions, a step sees: a pure function of seed and step.
+/// Selects the records and questions of each step, as a pure function of seed and step.
 /// Every epoch visits each group of kGroup records once, in a shuffled order.
 class PairOrder {
  public:
@@ -54,8 +54,8 @@ class PairOrder {
 Batch make_batch(const std::vector<std::vector<uint16_t>>& texts, int64_t longest,
                  torch::Device device);
 
-/// What a reranker reads: question <|im_start|> passage <|im_end|>; the passage is cut so that all
-/// has at most `longest` tokens.
+/// The input of a reranker: question <|im_start|> passage <|im_end|>; the passage is cut so that
+/// all has at most `longest` tokens.
 std::vector<uint16_t> question_and_passage(Text question, Text passage, const Marks& marks,
                                            int64_t longest);
 

@@ -198,7 +198,7 @@ Status dispatch(int argc, char** argv) {
 
 int main(int argc, char** argv) {
 #if defined(M_MMAP_MAX)
-  // Tensors of a step take the last one's memory and no fresh pages: a fifth of the time.
+  // A step's tensors reuse the previous step's memory instead of fresh pages: 20% faster.
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
 #endif

@@ -39,7 +39,7 @@ Companion::Companion(const CompanionConfig& config, uint64_t seed, torch::Device
     parameters_[name] = value.to(device_).set_requires_grad(true);
   };
   const auto ones = [&](const std::string& name, int64_t n) { add(name, torch::ones({n})); };
-  // Outputs of a residual branch start small.
+  // Output matrices of residual branches start small.
   const auto matrix = [&](const std::string& name, int64_t out, int64_t in, double scale = 1.0) {
     add(name, torch::randn({out, in}, generator) * scale / std::sqrt(double(in)));
   };

@@ -16,7 +16,7 @@ namespace chimere::train {
 
 enum class CompanionKind {
   kEmbedder,  ///< a vector of length 1: the mean of the last hidden states
-  kReranker,  ///< how much likelier `yes` is than `no` as the next token
+  kReranker,  ///< log-odds of `yes` over `no` as the next token
 };
 
 /// Hyper-parameters, named like their GGUF metadata.
@@ -33,7 +33,7 @@ struct CompanionConfig {
   double eps = 1e-6;
 };
 
-/// Texts of different lengths, filled up on the right with token 0: causal attention never sees it.
+/// Texts of different lengths, padded on the right with token 0, which causal attention never sees.
 struct Batch {
   torch::Tensor tokens;   ///< [B, T] int64
   torch::Tensor lengths;  ///< [B] int64, at least 1
@@ -52,7 +52,7 @@ class Companion {
   std::map<std::string, torch::Tensor>& parameters() { return parameters_; }
   const std::map<std::string, torch::Tensor>& parameters() const { return parameters_; }
 
-  /// Whether matrices are rounded to Q4_0 in forward passes; gradients pass as if they were not.
+  /// Whether matrices are rounded to Q4_0 in forward passes; gradients ignore the rounding.
   void set_quantised(bool on) { quantised_ = on; }
 
   /// [B, E], of length 1.

@@ -41,7 +41,7 @@ TokenFile random_pairs(size_t n, uint64_t seed) {
 class Companions : public testing::Test {
  protected:
   void SetUp() override {
-    torch::set_num_threads(1);  // small tensors: threads would wait for one another
+    torch::set_num_threads(1);  // small tensors: more threads would only add waiting
     seed_ = fresh_seed();
     folder_ =
         std::filesystem::temp_directory_path() / ("chimere-companion-" + std::to_string(seed_));
@@ -65,7 +65,7 @@ class Companions : public testing::Test {
     return texts;
   }
 
-  /// Share of the questions answered over the last ten of `steps`.
+  /// Fraction of the questions answered correctly over the last ten of `steps`.
   double learn(CompanionKind kind, int64_t steps) const {
     const TokenFile file = random_pairs(400, seed_);
     const auto records = read_records(file, kMarks);

@@ -45,8 +45,8 @@ CompanionLosses CompanionTrainer::step() {
   return out;
 }
 
-/// InfoNCE (van den Oord et al. 2018, arXiv:1807.03748) in both directions: of all passages of the
-/// step a question has to find its own, near ones among them, and a passage its question.
+/// InfoNCE (van den Oord et al. 2018, arXiv:1807.03748) in both directions: among all passages of
+/// the step, which include similar ones, a question must find its own, and a passage its question.
 Tensor CompanionTrainer::embedder_loss(const std::vector<PairOrder::Pair>& pairs,
                                        double& right) const {
   std::vector<std::vector<uint16_t>> questions, passages;
@@ -62,8 +62,8 @@ Tensor CompanionTrainer::embedder_loss(const std::vector<PairOrder::Pair>& pairs
   return (F::cross_entropy(scores, own) + F::cross_entropy(scores.transpose(0, 1), own)) / 2;
 }
 
-/// Each question with each passage of its group: which of them answers it (cross entropy over the
-/// difference of `yes` and `no`), and `yes` or `no` as the next token.
+/// Scores each question with each passage of its group: which one answers it (cross entropy over
+/// the difference of `yes` and `no`), and `yes` or `no` as the next token.
 Tensor CompanionTrainer::reranker_loss(const std::vector<PairOrder::Pair>& pairs,
                                        double& right) const {
   std::vector<std::vector<uint16_t>> texts;

@@ -11,7 +11,7 @@
 
 namespace chimere::train {
 
-/// The share of a step's questions that were answered, and the loss in nats.
+/// The fraction of a step's questions answered correctly, and the loss in nats.
 struct CompanionLosses {
   double loss = 0;
   double right = 0;

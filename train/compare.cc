@@ -28,7 +28,7 @@ std::map<std::string, Tensor> gradients(const ModelConfig& config, const Tensor&
 
 void compare_devices(ModelConfig config, torch::Device device, torch::Dtype compute) {
   torch::manual_seed(2);
-  // All experts are chosen: a choice that rounding turns would hide the errors looked for.
+  // All experts are chosen: a routing decision changed by rounding would hide kernel errors.
   config.n_expert = config.n_expert_used = 2;
   const Tensor tokens = torch::randint(config.n_vocab, {2, 152}, torch::kInt64);
   const auto exact = gradients(config, tokens, torch::kCPU, torch::kFloat);

@@ -1,4 +1,4 @@
-// Checks the kernels of a GPU against plain f32 arithmetic.
+// Compares the kernels of a GPU with f32 arithmetic on the CPU.
 #ifndef CHIMERE_TRAIN_COMPARE_H_
 #define CHIMERE_TRAIN_COMPARE_H_
 
@@ -8,9 +8,9 @@
 
 namespace chimere::train {
 
-/// Prints, for the loss and the gradient of each parameter, how far a step on the device in
-/// `compute` is from one on the CPU in f32 (norm of the difference over the norm). With bf16 and
-/// random weights, distances are some 1e-2.
+/// Prints, for the loss and the gradient of each parameter, the error of a step on the device in
+/// `compute` relative to one on the CPU in f32 (norm of the difference over the norm). With bf16
+/// and random weights, errors are some 1e-2.
 void compare_devices(ModelConfig config, torch::Device device, torch::Dtype compute);
 
 }  // namespace chimere::train

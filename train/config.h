@@ -36,7 +36,7 @@ struct ModelConfig {
   }
 };
 
-/// What the optimiser does and on which data, all of it a function of the step number and the seed.
+/// Optimiser settings and data of a run; every step is a function of its number and the seed.
 struct Recipe {
   int64_t steps = 2000;
   int64_t warmup = 100;
@@ -64,7 +64,7 @@ struct Recipe {
 
 /// The learning rate of a step: linear warm-up, a plateau, then linear to zero at the end.
 double learning_rate(const Recipe& recipe, int64_t step);
-/// Which share of their distance to the four-bit grid weights move after a step.
+/// The fraction of their distance to the four-bit grid that weights move after a step.
 double pull_share(const Recipe& recipe, int64_t step);
 
 }  // namespace chimere::train

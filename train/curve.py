@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Draws the logs of a run's phases as an SVG: training loss (mean of 20 reports) and held-out bits per byte.
 
-  curve.py LOG... > curve.svg      a LOG that begins at step 1 goes on where the one before ended; others continue its schedule
+  curve.py LOG... > curve.svg      a LOG that begins at step 1 is appended to the one before; others continue its schedule
 """
 import re
 import sys

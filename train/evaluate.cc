@@ -46,7 +46,7 @@ Evaluation evaluate(const Model& model, const TokenFile& file, int64_t window, i
                          target.reshape({-1}), F::CrossEntropyFuncOptions().reduction(torch::kSum))
             .item<double>();
     counted += target.numel();
-    // The draft made at t for t + 2 holds if it is what the main model would choose after the
+    // The draft made at t for t + 2 is right if the main model would choose it after the
     // text's own t + 1.
     const Tensor drafted = model.forward_mtp(forward.hidden.narrow(1, 0, t), target, forward);
     const Tensor draft = model.logits(drafted), choice = logits.argmax(-1).narrow(1, 1, t);

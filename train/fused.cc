@@ -12,7 +12,7 @@ namespace F = torch::nn::functional;
 #ifdef CHIMERE_TRAIN_CUDA
 namespace {
 
-/// Whether the kernels take x; they are written for bf16 activations.
+/// Whether the kernels support x; they require bf16 activations.
 bool has_kernels(const Tensor& x, torch::Dtype type) {
   return x.is_cuda() && type == torch::kBFloat16;
 }

@@ -1,5 +1,5 @@
-// Operations of a training step that are one kernel each on a GPU (kernels/launch.h), and plain
-// tensor operations elsewhere. All are differentiable.
+// Operations of a training step: fused kernels on a GPU (kernels/launch.h), plain
+// tensor operations on the CPU. All are differentiable.
 #ifndef CHIMERE_TRAIN_FUSED_H_
 #define CHIMERE_TRAIN_FUSED_H_
 

@@ -21,14 +21,14 @@ namespace chimere::train {
 #ifndef CHIMERE_TRAIN_CUDA
 
 Result<std::unique_ptr<Group>> fork_group(int64_t /*size*/) {
-  return unsupported("Several devices need a trainer that was built with CUDA.");
+  return unsupported("Several devices require a trainer built with CUDA.");
 }
 
 #else
 
 namespace {
 
-// The part of NCCL's interface that is used here, as nccl.h declares it. libtorch brings the
+// The part of NCCL's interface used here, as nccl.h declares it. libtorch contains the
 // library, but not always the header.
 struct UniqueId {
   std::array<char, 128> bytes;
@@ -81,7 +81,7 @@ class NcclGroup : public Group {
 
   Nccl nccl_;
   int rank_, size_;
-  Communicator communicator_ = nullptr;  // ends with the process
+  Communicator communicator_ = nullptr;  // freed at process exit
 };
 
 void end_with_the_member(int /*signal*/) {
@@ -105,9 +105,9 @@ Result<std::unique_ptr<Group>> fork_group(int64_t size) {
   UniqueId id{};
   for (int rank = 1; rank < size; ++rank) {
     int ends_of_pipe[2];
-    if (pipe(ends_of_pipe) != 0) return io_error("Cannot make a pipe.");
+    if (pipe(ends_of_pipe) != 0) return io_error("Cannot create a pipe.");
     const pid_t child = fork();
-    if (child < 0) return io_error("Cannot make another process.");
+    if (child < 0) return io_error("Cannot create a process.");
     if (child > 0) {
       close(ends_of_pipe[0]);
       ends.push_back(ends_of_pipe[1]);

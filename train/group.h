@@ -1,4 +1,4 @@
-// Processes that train one model together, each on a device and a share of every step's windows.
+// Data-parallel training: processes with a device each that share the windows of every step.
 #ifndef CHIMERE_TRAIN_GROUP_H_
 #define CHIMERE_TRAIN_GROUP_H_
 
@@ -11,21 +11,21 @@
 
 namespace chimere::train {
 
-/// A member's view of the group. The members make the same calls in the same order; each waits for
+/// A member's view of the group. All members make the same calls in the same order; each waits for
 /// the others (on a GPU the device does, not the caller).
 class Group {
  public:
   virtual ~Group() = default;
   virtual int64_t rank() const = 0;  ///< 0 .. size() - 1; member 0 writes files and reports
   virtual int64_t size() const = 0;
-  /// Contiguous f32 tensors of one shape become their sum.
+  /// All-reduce: contiguous f32 tensors of one shape become their sum.
   virtual void sum(torch::Tensor& values) = 0;
-  /// Those of the other members become member 0's.
+  /// Broadcast: the values of all members become member 0's.
   virtual void share(torch::Tensor& values) = 0;
 };
 
-/// Makes `size` processes of this one by fork and joins their GPUs by NCCL: member i has device i.
-/// Has to come before anything that touches a GPU. The others end with member 0, and it with the
+/// Forks this process into `size` members and joins their GPUs by NCCL: member i has device i.
+/// Must be called before any use of a GPU. The others exit with member 0, and it exits with the
 /// first of them that fails. Errors: kUnsupported (built without CUDA, no NCCL in this libtorch),
 /// kIo.
 Result<std::unique_ptr<Group>> fork_group(int64_t size);

@@ -12,13 +12,13 @@
 
 namespace chimere::train {
 
-/// What a forward pass gives. N = B * T rows in batch order.
+/// The results of a forward pass. N = B * T rows in batch order.
 struct Forward {
   torch::Tensor hidden;  ///< [B, T, E], after the last norm
   torch::Tensor
       balance;  ///< load-balancing loss (Fedus et al. 2021, arXiv:2101.03961), 1 at uniform load
   torch::Tensor router_z;  ///< mean squared log-partition of the routers
-  torch::Tensor load;      ///< [layers, X] share of the routed slots, no gradient
+  torch::Tensor load;      ///< [layers, X] fraction of the routed slots, no gradient
 };
 
 /// `qwen35moe`: RMSNorm -> gated delta rule or gated attention -> RMSNorm -> experts, n_layer
@@ -35,8 +35,8 @@ class Model {
   const std::map<std::string, torch::Tensor>& parameters() const { return parameters_; }
   int64_t n_parameters() const;
 
-  /// Whether the matrices that files keep in four bits are rounded so in forward passes; gradients
-  /// pass as if they were not.
+  /// Whether the matrices that files store in four bits are rounded in forward passes; gradients
+  /// ignore the rounding.
   void set_quantised(bool on) { quantised_ = on; }
 
   /// tokens [B, T] int64.
@@ -55,7 +55,7 @@ class Model {
 
  private:
   const torch::Tensor& at(int64_t layer, std::string_view name) const;
-  /// A matrix in f32, rounded to four bits if they are now.
+  /// A matrix in f32, rounded to four bits if set_quantised() says so.
   torch::Tensor matrix(const std::string& name) const;
   torch::Tensor matrix(int64_t layer, std::string_view name) const;
   torch::Tensor embed(const torch::Tensor& tokens) const;

@@ -18,7 +18,7 @@ std::string key(std::string_view name) {
   return std::string(kArchitecture) + "." + std::string(name);
 }
 
-/// Where a hyper-parameter lives; one table for both directions.
+/// GGUF keys of the hyper-parameters; one table for reading and writing.
 struct IntegerKey {
   const char* name;
   int64_t ModelConfig::*field;
@@ -63,7 +63,7 @@ std::vector<int32_t> rope_sections(int64_t pairs) {
   return {(n + 2) / 3, (n + 1) / 3, n / 3, 0};
 }
 
-/// `own` with the rows of `value` in the place of those whose token's text is the same.
+/// `own` with rows replaced by those of `value` for tokens with the same text.
 Tensor rows_by_text(const Tensor& value, const std::vector<std::string>& theirs, const Tensor& own,
                     const std::vector<std::string>& tokens) {
   std::unordered_map<std::string_view, int64_t> row_of;
@@ -123,7 +123,7 @@ Status add_tensor(gguf::Writer& out, const std::string& name, const Tensor& para
                             " elements, which blocks of " + std::string(info.name) +
                             " do not divide. Choose the mix q8_0 or f32.");
   }
-  // The encoder keeps what is rounded already: the file holds what the last steps computed with.
+  // Encoding rounded weights is exact: the file holds the weights that the last steps used.
   if (type == DType::kQ4_0) {
     value = rounded_to_four_bits(value);
     data = value.data_ptr<float>();
@@ -173,7 +173,7 @@ Status read_parameters(const gguf::Reader& file, std::map<std::string, Tensor>& 
     if (by_text && info != nullptr && info->dims.size() == 2) dims[1] = info->dims[1];
     if (info == nullptr || info->dims != dims) {
       return invalid_data("The tensor " + name +
-                          " is missing or has another shape than its metadata asks for.");
+                          " is missing or does not have the shape that its metadata requires.");
     }
     Tensor value = torch::empty(std::vector<int64_t>(dims.rbegin(), dims.rend()));
     quant::decode(info->type, info->data, value.data_ptr<float>(), value.numel());

@@ -1,4 +1,4 @@
-// Writes a model as GGUF, and reads one back.
+// Reads and writes models as GGUF files.
 #ifndef CHIMERE_TRAIN_MODEL_FILE_H_
 #define CHIMERE_TRAIN_MODEL_FILE_H_
 
@@ -16,7 +16,7 @@
 
 namespace chimere::train {
 
-/// What a file's tensors are stored as.
+/// Types of the tensors in a file.
 enum class Mix {
   kF32,
   kQ8_0,     ///< every matrix

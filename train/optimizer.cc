@@ -9,7 +9,7 @@ namespace {
 using torch::Tensor;
 
 constexpr double kMomentum = 0.95, kBeta1 = 0.9, kBeta2 = 0.95, kAdamEps = 1e-10;
-constexpr double kMuonScale = 0.2;  // root mean square of an Adam update, about
+constexpr double kMuonScale = 0.2;  // about the root mean square of an Adam update
 
 /// Matrices of the blocks: mixers, experts, projections. Routers and per-head gates are small and
 /// stay with Adam.

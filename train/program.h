@@ -1,4 +1,4 @@
-// What the training programs' main functions have in common.
+// Shared by the main functions of the training programs.
 #ifndef CHIMERE_TRAIN_PROGRAM_H_
 #define CHIMERE_TRAIN_PROGRAM_H_
 
@@ -15,7 +15,7 @@ inline torch::Device best_device() {
   return torch::cuda::is_available() ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
 }
 
-/// Runs dispatch(argc, argv) and prints what went wrong. Returns the exit status.
+/// Runs dispatch(argc, argv) and prints its error. Returns the exit status.
 template <typename Dispatch>
 int run_program(int argc, char** argv, Dispatch dispatch) {
   try {

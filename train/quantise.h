@@ -1,4 +1,4 @@
-// Quantisation-aware training: matrices rounded as the shipped file holds them.
+// Quantisation-aware training: matrices rounded to the types of the shipped file.
 #ifndef CHIMERE_TRAIN_QUANTISE_H_
 #define CHIMERE_TRAIN_QUANTISE_H_
 

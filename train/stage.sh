@@ -1,13 +1,14 @@
 #!/bin/sh
-# Training on a machine that has a GPU, nvcc and python3 with torch, but nothing of Debian's, and that takes and gives
-# back little at a time. WORK is a folder of that machine that outlasts a call; all three go on from what is there.
-#   train/stage.sh store PIECES WORK                      builds chimere-train; keeps the pieces (of train/pack.sh) found in a
-#                                                       folder, and unpacks them when all are there
-#   train/stage.sh train WORK RESULTS MIX [FLAGS]         one leg: chimere-train train's flags, then WORK/model.gguf exported as MIX
-#   train/stage.sh measure WORK RESULTS                   held-out figures of WORK/shipped.gguf
-# A leg goes on from WORK/checkpoint.pt, where the one before stopped. RESULTS gets the model in pieces of at most 15 MB
-# with their check sums, and the log. q8_0 is for legs before the last: if the machine is lost, --init with that file and
-# --first-step go on from it.
+# Training on a machine with a GPU, nvcc and python3 with torch but without Debian's packages, where each command transfers
+# little data. WORK is a folder of that machine that outlives a command; all three commands can be repeated.
+#   train/stage.sh store PIECES WORK                 builds chimere-train; stores the pieces (of train/pack.sh) of a folder, and
+#                                                    unpacks them when all are present
+#   train/stage.sh train WORK RESULTS MIX [FLAGS]    runs one training stage with the flags of chimere-train train, then
+#                                                    exports WORK/model.gguf as MIX
+#   train/stage.sh measure WORK RESULTS              held-out figures of WORK/shipped.gguf
+# A stage continues from WORK/checkpoint.pt, where the previous one stopped. RESULTS receives the model in pieces of at most
+# 15 MB with their checksums, and the log. Use q8_0 for all stages but the last: if the machine is lost, --init with that file
+# and --first-step continue from it.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 what=$1
@@ -37,7 +38,7 @@ case $what in
     mkdir -p "$work/pieces"
     cp "$pieces"/* "$work/pieces"
     build
-    (unpack) || echo "more pieces have to come"
+    (unpack) || echo "some pieces are still missing"
     ls -l "$work/pieces" "$work/data"
     ;;
   train)
@@ -48,10 +49,10 @@ case $what in
     unpack
     data=$work/data status=0
     "$work/build/train/chimere-train" train --documents "$data/train.tok" --chats "$data/chat.tok" \
-      --heldout "$data/heldout.tok" --vocabulary "$data/vocabulary.gguf" --out "$work" "$@" >"$work/leg.log" 2>&1 || status=$?
-    cat "$work/leg.log" >>"$work/run.log"
+      --heldout "$data/heldout.tok" --vocabulary "$data/vocabulary.gguf" --out "$work" "$@" >"$work/stage.log" 2>&1 || status=$?
+    cat "$work/stage.log" >>"$work/run.log"
     cp "$work/run.log" "$results/run.log"
-    tail -40 "$work/leg.log"
+    tail -40 "$work/stage.log"
     file=$work/$mix.gguf
     "$work/build/train/chimere-train" export --in "$work/model.gguf" --out "$file" --mix "$mix"
     split -b 15000000 "$file" "$results/$mix.gguf."

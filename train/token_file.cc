@@ -23,7 +23,7 @@ Result<TokenFile> TokenFile::read(const std::string& path) {
   Header header{};
   if (!in.read(reinterpret_cast<char*>(&header), sizeof(header)) ||
       std::memcmp(header.magic, kMagic, sizeof(header.magic)) != 0) {
-    return invalid_data(path + " is no token file. Make one with chimere-vocabulary encode.");
+    return invalid_data(path + " is not a token file. Make one with chimere-vocabulary encode.");
   }
   in.seekg(0, std::ios::end);
   if (static_cast<uint64_t>(in.tellg()) != sizeof(Header) + 2 * header.n_tokens) {

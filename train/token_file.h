@@ -1,4 +1,4 @@
-// Token files: a tokenised text.
+// Token files: tokenised texts on disk.
 #ifndef CHIMERE_TRAIN_TOKEN_FILE_H_
 #define CHIMERE_TRAIN_TOKEN_FILE_H_
 

@@ -24,9 +24,9 @@ constexpr const char* kUsage =
     [--experts N] [--experts-used N] [--hidden N] [--eval-every N]
     [--save-every N] [--stop-after-minutes X] [--stop-at-step N] [--mix f32|q8_0|shipped]
     [--init F [--first-step N]] [--devices N]
-  writes DIR/model.gguf and DIR/checkpoint.pt, and goes on from DIR/checkpoint.pt if it exists; --init: starts
+  writes DIR/model.gguf and DIR/checkpoint.pt, and continues from DIR/checkpoint.pt if it exists; --init: starts
   from the weights of a GGUF, whose tokens may have other ids, and with --first-step at that step of the schedule (a lost
-  checkpoint). --steps may change between legs before the rate falls; --devices: GPUs that share out each step
+  checkpoint). --steps may change between stages before the rate falls; --devices: GPUs that share each step
 chimere-train export --in F --out F --mix f32|q8_0|shipped
 chimere-train evaluate --in F --heldout F [--window N] [--tokens N]
 chimere-train divergence --base F --in F --heldout F [--window N] [--tokens N]

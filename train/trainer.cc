@@ -18,8 +18,8 @@ Recipe long_recipe(Recipe recipe) {
   return recipe;
 }
 
-/// Members that compute the same updates from the same sums stay equal but for the order of sums in
-/// libraries; so often they are made equal.
+/// Members compute the same updates from the same sums, and differ only by the order of sums in
+/// libraries; they are made equal every so many steps.
 constexpr int64_t kShareEvery = 100;
 
 }  // namespace
@@ -40,7 +40,7 @@ Trainer::Trainer(const ModelConfig& config, const Recipe& recipe, const TokenFil
 
 Tensor Trainer::own_windows(const Tensor& windows) const {
   if (group_ == nullptr) return windows;
-  TORCH_CHECK(windows.size(0) % group_->size() == 0, "a step's windows cannot be shared out");
+  TORCH_CHECK(windows.size(0) % group_->size() == 0, "a step's windows cannot be divided evenly");
   const int64_t rows = windows.size(0) / group_->size();
   return windows.narrow(0, group_->rank() * rows, rows).contiguous();
 }
@@ -71,7 +71,7 @@ Losses Trainer::step(bool want_losses) {
   WindowOrder& order = share >= recipe_.long_from ? long_order_ : order_;
   if (group_ != nullptr && step_ % kShareEvery == 0) share_weights();
   Tensor tokens = own_windows(order.windows(step_));
-  // From pinned memory the copy waits for nothing that the device still does.
+  // From pinned memory the copy is asynchronous.
   if (device_.is_cuda()) tokens = tokens.pin_memory().to(torch::TensorOptions(device_), true);
   const auto shifted = [&](int64_t by) { return tokens.narrow(1, by, tokens.size(1) - 2); };
   Forward forward = model_->forward(shifted(0));

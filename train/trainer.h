@@ -35,7 +35,7 @@ class Trainer {
   const Model& model() const { return *model_; }
   Model& model() { return *model_; }
   int64_t step_count() const { return step_; }
-  /// Takes up a schedule in its middle, without moments: for a run whose checkpoint is lost.
+  /// Starts in the middle of a schedule without moments, for a run whose checkpoint is lost.
   void start_at(int64_t step) { step_ = step; }
 
   /// One optimiser step. `want_losses`: false leaves the device unsynchronised and gives zeros; the
@@ -49,7 +49,7 @@ class Trainer {
   Status load(const std::string& path);
 
  private:
-  /// This member's part of a step's windows.
+  /// This member's windows of a step.
   torch::Tensor own_windows(const torch::Tensor& windows) const;
   void add_gradients();
   void share_weights();

@@ -52,7 +52,8 @@ class Training : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  /// A text in which each token decides the next but for some noise, in documents of 50 tokens.
+  /// A text in which each token determines the next one except for some noise; documents of 50
+  /// tokens.
   TokenFile cyclic_text(size_t n) {
     std::mt19937 random(seed_);
     TokenFile file{64, 63, n, {}, {0}};
@@ -178,7 +179,7 @@ TEST_F(Training, TheShippedMixHoldsWhatTheLastStepsComputedWith) {
 }
 
 TEST_F(Training, PulledWeightsEndOnTheirGrid) {
-  // Share of the distance to the grid that is left at the end of a run, beside one without a pull.
+  // Fraction of the distance to the grid left at the end of a run, relative to one without a pull.
   recipe_.steps = 40;
   recipe_.batch = 2;
   recipe_.window = recipe_.long_window = 64;
@@ -281,13 +282,13 @@ TEST_F(Training, ResumingIsExact) {
 }
 
 /// Two members that are threads.
-struct ResponseStream {
+struct Rendezvous {
   std::barrier<> meeting{2};
   std::array<Tensor, 2> given;
 };
 class ThreadGroup : public Group {
  public:
-  ThreadGroup(ResponseStream& exchange, int64_t rank) : exchange_(exchange), rank_(rank) {}
+  ThreadGroup(Rendezvous& rendezvous, int64_t rank) : rendezvous_(rendezvous), rank_(rank) {}
   int64_t rank() const override { return rank_; }
   int64_t size() const override { return 2; }
   void sum(Tensor& values) override {
@@ -298,21 +299,21 @@ class ThreadGroup : public Group {
 
  private:
   std::array<Tensor, 2> meet(const Tensor& values) {
-    exchange_.given[static_cast<size_t>(rank_)] = values.detach().clone();
-    exchange_.meeting.arrive_and_wait();
-    std::array<Tensor, 2> all = exchange_.given;
-    exchange_.meeting.arrive_and_wait();
+    rendezvous_.given[static_cast<size_t>(rank_)] = values.detach().clone();
+    rendezvous_.meeting.arrive_and_wait();
+    std::array<Tensor, 2> all = rendezvous_.given;
+    rendezvous_.meeting.arrive_and_wait();
     return all;
   }
-  ResponseStream& exchange_;
+  Rendezvous& rendezvous_;
   int64_t rank_;
 };
 
 TEST_F(Training, AGroupTakesTheStepsOfOne) {
   recipe_.balance_weight = 0;  // of each member's own windows: the only thing that differs
   Trainer alone = trainer();
-  ResponseStream exchange;
-  ThreadGroup first(exchange, 0), second(exchange, 1);
+  Rendezvous rendezvous;
+  ThreadGroup first(rendezvous, 0), second(rendezvous, 1);
   Trainer a = trainer(&first);
   recipe_.seed += 1;  // other weights, until the first member shares its own
   const Model other(config_, recipe_.seed, torch::kCPU, torch::kFloat);

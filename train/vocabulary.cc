@@ -1,4 +1,4 @@
-// chimere-vocabulary: learns the byte-level BPE vocabulary of a corpus and turns documents into
+// chimere-vocabulary: trains the byte-level BPE vocabulary of a corpus and encodes documents to
 // token files.
 #include <algorithm>
 #include <cstdio>

@@ -12,7 +12,7 @@
 
 namespace chimere::train {
 
-/// Gives the windows of every step as a pure function of (recipe, step): each epoch visits the
+/// The windows of every step as a pure function of (recipe, step): each epoch visits the
 /// blocks of a file once, at a shifted grid and in a shuffled order. A block that begins shortly
 /// after a document's start moves back to it, so that conversations are seen whole and from an
 /// empty state.

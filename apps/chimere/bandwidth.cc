@@ -39,10 +39,10 @@ Bandwidth measure_bandwidth(ThreadPool& pool) {
                   static_cast<size_t>(end - begin) * sizeof(uint64_t));
     });
   });
-  std::atomic<uint64_t> total = 0;  // keeps the compiler from leaving the reads out
+  std::atomic<uint64_t> total = 0;  // a result, so that the compiler keeps the reads
   const double read = best_seconds([&] {
     pool.parallel_for(kWords, kGrain, [&](int64_t begin, int64_t end, int) {
-      std::array<uint64_t, 16> sums{};  // wide enough to keep the vector units from being the limit
+      std::array<uint64_t, 16> sums{};  // enough parallel sums to hide the latency of the adds
       for (int64_t i = begin; i < end; i += 16) {
         for (int64_t j = 0; j < 16; ++j)
           sums[static_cast<size_t>(j)] += from[static_cast<size_t>(i + j)];
@@ -57,7 +57,7 @@ Bandwidth measure_bandwidth(ThreadPool& pool) {
 
 Result<Bandwidth> measure_bandwidth(kernels::cuda::Device& gpu) {
   constexpr size_t kBytes = size_t{128} << 20;
-  constexpr int kCopies = 16;  // of a pass: starting one must not count
+  constexpr int kCopies = 16;  // per pass, to amortise the launch
   CHIMERE_TRY(const auto range, gpu.reserve(2 * kBytes));
   CHIMERE_CHECK_OK(range->commit(2 * kBytes));
   Status status;

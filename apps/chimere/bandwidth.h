@@ -1,4 +1,4 @@
-// What this machine's memory can do, measured.
+// Measures the memory bandwidth of the host or of a GPU.
 #ifndef CHIMERE_APPS_CHIMERE_BANDWIDTH_H_
 #define CHIMERE_APPS_CHIMERE_BANDWIDTH_H_
 
@@ -13,10 +13,10 @@ struct Bandwidth {
   double copy = 0;  ///< GB/s, bytes read and bytes written together
 };
 
-/// The best of a few passes of all workers over arrays far larger than any cache; takes about half
-/// a second.
+/// Host memory: the best of a few passes of all workers over arrays far larger than any cache.
+/// Takes about half a second.
 Bandwidth measure_bandwidth(ThreadPool& pool);
-/// Of copies within a GPU's memory. Errors: kOutOfMemory (256 MiB for it), kIo.
+/// Copies within a GPU's memory. Errors: kOutOfMemory (it needs 256 MiB), kIo.
 Result<Bandwidth> measure_bandwidth(kernels::cuda::Device& gpu);
 
 }  // namespace chimere::app

@@ -24,8 +24,7 @@ BenchReport::BenchReport(bool json, const LoadedModel& loaded, const Bandwidth& 
   if (gpu_ != nullptr) {
     std::cout << fmt::format("GPU: {}; {}\n", gpu_name(*gpu_), upload_text(upload_));
   }
-  std::cout << fmt::format("context: {} tokens of a sequence, {} of all together\n", context_,
-                           tokens_);
+  std::cout << fmt::format("context: {} tokens for each sequence, {} for all\n", context_, tokens_);
   const std::string read =
       gpu_ != nullptr ? "of the GPU" : fmt::format("read {:.1f} GB/s,", bandwidth.read);
   std::cout << fmt::format("memory: {} copy {:.1f} GB/s (read and written)\n", read,
@@ -43,7 +42,8 @@ void BenchReport::add(const std::string& test, int32_t batch, double tokens, con
     if (m.used.rows > 0) std::cout << fmt::format("  {:.3f} experts a token", mean_experts(m.used));
     if (m.drafted) {
       std::cout << fmt::format("  {} drafts a step, {:.2f} tokens, {:.2f} times without drafts",
-                               m.drafted->depth, m.drafted->tokens_per_step, m.drafted->of_off);
+                               m.drafted->drafts_per_step, m.drafted->tokens_per_step,
+                               m.drafted->speedup);
     }
     std::cout << std::endl;
   }
@@ -61,9 +61,9 @@ void BenchReport::add(const std::string& test, int32_t batch, double tokens, con
   if (m.used.rows > 0) row["experts_per_token"] = mean_experts(m.used);
   if (m.drafted) {
     row["acceptance"] = m.drafted->acceptance;
-    row["depth"] = m.drafted->depth;
+    row["depth"] = m.drafted->drafts_per_step;
     row["tokens_per_step"] = m.drafted->tokens_per_step;
-    row["of_off"] = m.drafted->of_off;
+    row["of_off"] = m.drafted->speedup;
   }
   if (gpu_ != nullptr) {
     row["gpu"] = gpu_->name;
@@ -73,7 +73,7 @@ void BenchReport::add(const std::string& test, int32_t batch, double tokens, con
     const auto per_step = [&](int64_t n) {
       return static_cast<double>(n) / static_cast<double>(m.steps);
     };
-    // Launched one by one, and inside the graphs.
+    // Kernels launched one by one, and kernels inside CUDA graphs.
     row["kernel_launches_per_step"] = per_step(m.asked.launches);
     row["graph_launches_per_step"] = per_step(m.asked.graph_launches);
     row["graph_kernels_per_step"] = per_step(m.asked.graph_kernels);

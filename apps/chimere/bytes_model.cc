@@ -29,7 +29,7 @@ BytesModel::BytesModel(const LoadedModel& loaded) {
     const auto value = file.get_int(prefix + name);
     return value.ok() ? *value : otherwise;
   };
-  // The last blocks may predict further tokens; the main model does not read them.
+  // The last blocks may be an MTP head, which the main model does not read.
   const int64_t blocks = key("block_count", 0) - key("nextn_predict_layers", 0);
   for (const gguf::TensorInfo& t : file.tensors()) {
     if (t.name.find("_exps.") != std::string::npos && block_of(t.name) < blocks) {

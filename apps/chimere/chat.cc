@@ -26,11 +26,11 @@ constexpr const char* kHelp =
     "/help   this list\n"
     "/reset  start over\n"
     "/exit   leave (as do Ctrl-D and Ctrl-C)\n"
-    "Ctrl-C while the model speaks ends its reply; twice ends the program.\n";
+    "Ctrl-C ends the answer that is being generated; twice ends the program.\n";
 
 class Chat {
  public:
-  /// `request`: what every turn begins with. `file`: what keeps the conversation.
+  /// `request`: settings of every turn. `file`: keeps the conversation.
   Chat(const CommandLine& line, const LoadedModel& loaded, engine::Engine& engine,
        engine::Request request, Conversation conversation, StateFile file)
       : line_(line),
@@ -47,11 +47,11 @@ class Chat {
   }
 
   Status run() {
-    const bool people = is_terminal(StandardStream::kInput);
-    if (people) std::cerr << "Ask something; /help lists commands.\n";
+    const bool interactive = is_terminal(StandardStream::kInput);
+    if (interactive) std::cerr << "Ask something; /help lists commands.\n";
     std::string text;
     while (true) {
-      if (people) std::cerr << "> " << std::flush;
+      if (interactive) std::cerr << "> " << std::flush;
       if (!std::getline(std::cin, text)) break;
       if (is_blank(text)) continue;
       if (text == "/exit") break;
@@ -65,11 +65,11 @@ class Chat {
         std::cerr << "There is no command " << text << "; /help lists them.\n";
       } else {
         const Status turn = take_turn(text);
-        // A chat outlives a message that does not fit.
+        // An error, such as a message that does not fit, does not end the chat.
         if (!turn.ok()) std::cerr << "chimere: " << turn.error().message << '\n';
       }
     }
-    if (people) std::cerr << '\n';
+    if (interactive) std::cerr << '\n';
     return leave();
   }
 
@@ -92,7 +92,7 @@ class Chat {
     auto outcome =
         generate(engine_, std::move(request), [&](std::string_view piece) { stream.push(piece); });
     if (!outcome.ok()) {
-      conversation_.take_back();
+      conversation_.remove_last();
       return std::move(outcome).error();
     }
     stream.finish();
@@ -108,13 +108,13 @@ class Chat {
     if (!line_.settings.get(settings::kQuiet))
       std::cerr << '(' << statistics(*outcome, seed) << ")\n";
     if (outcome->prefix) prefix_ = std::move(outcome->prefix);
-    conversation_.generation(outcome->text);
+    conversation_.add_answer(outcome->text);
     keep();
     return {};
   }
 
-  /// After every turn, because Ctrl-C ends the program without asking. A conversation that cannot
-  /// be kept can still continue.
+  /// Saves the conversation; called after every turn because Ctrl-C ends the program at once. A
+  /// conversation that cannot be saved continues nevertheless.
   void keep() const {
     if (file_.path.empty()) return;
     const Status saved = save_conversation(file_, *loaded_.model, conversation_, prefix_);

@@ -210,9 +210,8 @@ Result<std::vector<int32_t>> parse_numbers(std::string_view text, int32_t min, i
     const auto [next, error] = std::from_chars(at, end, number);
     if (error != std::errc() || (next != end && *next != ',') || number < min || number > max) {
       const std::string_view piece(at, static_cast<size_t>(std::find(at, end, ',') - at));
-      return invalid_argument(
-          fmt::format("'{}' is no {}: give numbers from {} to {}, with commas between them.", piece,
-                      what, min, max));
+      return invalid_argument(fmt::format(
+          "'{}' is no {}: give comma-separated numbers from {} to {}.", piece, what, min, max));
     }
     numbers.push_back(number);
     if (next == end) return numbers;

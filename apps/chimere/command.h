@@ -1,4 +1,4 @@
-// What the subcommands have in common: how they are declared, their settings, their output.
+// Shared by all subcommands: declaration, settings, input and output.
 #ifndef CHIMERE_APPS_CHIMERE_COMMAND_H_
 #define CHIMERE_APPS_CHIMERE_COMMAND_H_
 
@@ -35,7 +35,7 @@ struct CommandLine {
   std::vector<std::pair<const SettingInfo*, std::string>> flags;
 };
 
-/// Says what is wrong with the text of a value; empty: nothing.
+/// Returns what is wrong with the text of a value; empty: it is valid.
 using Check = std::function<std::string(const std::string&)>;
 
 /// A flag with a value, a switch or a positional argument, while it is declared. Calls chain.
@@ -52,13 +52,13 @@ class Option {
   }
   Option& range(double min, double max);
   Option& one_of(const std::vector<std::string>& choices);
-  /// The variable's value at this moment is the default that the help shows.
+  /// Shows the variable's current value as the default in the help.
   Option& show_default();
-  /// A list takes one value instead of all that follow.
+  /// A list takes one value instead of all following ones.
   Option& one_value();
-  /// May be given again.
+  /// The flag may be given several times.
   Option& repeatable();
-  /// One value stands for a list, with this between its elements.
+  /// A value is a list with this separator.
   Option& separator(char between);
   Option& excludes(const Option& other);
 
@@ -68,17 +68,17 @@ class Option {
   CLI::Option* option_;
 };
 
-/// A command while it is declared. CLI11 parses the command line; its headers take longer to
-/// compile than most commands, so that none of these includes them but help.cc.
+/// A command while it is declared. CLI11 parses the command line; its headers compile more slowly
+/// than most commands, so that only few files include them.
 class Command {
  public:
   explicit Command(CLI::App& app) : app_(&app) {}
 
-  /// A command below this one.
+  /// Adds a subcommand.
   Command command(const std::string& name, const std::string& description);
-  /// Likewise, with commands of its own, of which one must be given.
+  /// Adds a subcommand that requires one of its own subcommands.
   Command group(const std::string& name, const std::string& description);
-  /// What it does: becomes `line.run` when the command is given.
+  /// Sets the action, which becomes `line.run` when the command is given.
   void set_run(CommandLine& line, std::function<Status()> run);
 
   /// `names`: "-p,--prompt", or "TEXT" for a positional argument.
@@ -92,7 +92,7 @@ class Command {
   Option option(const std::string& names, const std::function<void(const std::string&)>& take,
                 const std::string& help);
   Option flag(const std::string& names, bool& value, const std::string& help);
-  /// Flags and arguments that nobody declared are no error.
+  /// Accepts undeclared flags and arguments.
   void allow_anything();
 
   CLI::App& app() const { return *app_; }
@@ -109,39 +109,39 @@ Command add_command(Command& parent, CommandLine& line, const std::string& name,
 void add_settings(Command& command, CommandLine& line,
                   std::span<const SettingInfo* const> settings);
 
-/// Settings of every command that runs a model, and of those that sample.
+/// Settings of all commands that run a model, and of those that also sample.
 std::span<const SettingInfo* const> model_settings();
 std::span<const SettingInfo* const> sampling_settings();
-/// --quiet, of every command that would otherwise write more than its results.
+/// --quiet, for commands that write more than their results.
 std::span<const SettingInfo* const> quiet_setting();
-/// Settings of the n-gram tables that a command uses.
+/// Settings of n-gram tables.
 std::span<const SettingInfo* const> engram_settings();
 
-/// "1,2,3" as numbers. Errors: kInvalidArgument, naming what is no number in [min, max].
+/// Parses "1,2,3". Errors: kInvalidArgument, naming the item that is no number in [min, max].
 Result<std::vector<int32_t>> parse_numbers(std::string_view text, int32_t min, int32_t max,
                                            std::string_view what);
 
-/// Advice to a user who names no model where one is expected.
+/// Advice for an empty model name.
 extern const char* const kNameModel;
 
-/// Refuses an empty value, with this advice: a sentence without its full stop.
+/// Refuses an empty value with this advice: a sentence without its full stop.
 Check not_empty(const std::string& advice);
 
-/// The same as a check of a flag, so that a bad list is a usage error.
+/// parse_numbers() as a check of a flag: a bad list is a usage error.
 Check number_list(int32_t min, int32_t max, const std::string& what);
 
-/// A check that a flag's value suits a setting.
+/// Checks a flag's value against a setting's kind and range.
 Check setting_value(const SettingInfo& setting);
 
-/// Whether a text is nothing but white space.
+/// Whether a text is empty or white space only.
 bool is_blank(std::string_view text);
 
-/// All of standard input. Errors: kIo.
+/// Reads all of standard input. Errors: kIo.
 Result<std::string> read_standard_input();
-/// All of a file; of standard input where the path is "-". Errors: kNotFound, kIo.
+/// Reads a whole file, or standard input if the path is "-". Errors: kNotFound, kIo.
 Result<std::string> read_file(const std::string& path);
 
-/// For people: "1.50 GB" (powers of 1000).
+/// "1.50 GB" (powers of 1000).
 std::string human_bytes(double bytes);
 
 void declare_run(Command& app, CommandLine& line);
@@ -158,7 +158,7 @@ void declare_inspect(Command& app, CommandLine& line);
 void declare_pull(Command& app, CommandLine& line);
 void declare_list(Command& app, CommandLine& line);
 void declare_rm(Command& app, CommandLine& line);
-/// Whether this program was built with the server; without it `serve` and `keys` say how to get it.
+/// Whether this program was built with the server; otherwise `serve` and `keys` say how to get it.
 extern const bool kWithServer;
 void declare_serve(Command& app, CommandLine& line);
 void declare_keys(Command& app, CommandLine& line);
@@ -170,8 +170,8 @@ void declare_help(Command& program, CommandLine& line);
 void declare_completion(Command& program, CommandLine& line);
 void declare_man(Command& program, CommandLine& line);
 
-/// The chat, for `chimere` and `chimere run` on a terminal. `state`: where the conversation is
-/// kept; empty: nowhere.
+/// Runs the chat, also for `chimere` and `chimere run` on a terminal. `state`: the file that keeps
+/// the conversation; empty: none.
 Status run_chat(const CommandLine& line, const std::string& state = "");
 
 }  // namespace chimere::app

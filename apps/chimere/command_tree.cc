@@ -14,7 +14,7 @@ FlagFacts describe(const CLI::Option& option) {
   flag.takes_value = option.get_expected_max() > 0;
   for (std::string name : option.get_lnames()) {
     flag.setting = settings::find(name);
-    // A flag of another thing may take a setting's values: --base-cache-k.
+    // --base-cache-k takes the values of --cache-k.
     if (name.starts_with("base-")) name.erase(0, 5);
     if (const SettingInfo* like = settings::find(name); like != nullptr) {
       if (like->separator == '\0') flag.choices.assign(like->choices.begin(), like->choices.end());

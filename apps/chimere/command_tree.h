@@ -16,7 +16,7 @@ struct FlagFacts {
   bool takes_value = false;
   bool takes_model = false;              ///< the value is a model
   std::vector<std::string> choices;      ///< of the value; empty: anything
-  const SettingInfo* setting = nullptr;  ///< if it sets one
+  const SettingInfo* setting = nullptr;  ///< that the flag sets; nullptr: none
 };
 
 struct CommandFacts {
@@ -27,7 +27,7 @@ struct CommandFacts {
   std::vector<FlagFacts> flags;
 };
 
-/// The program and all commands below it, each before its own.
+/// The program and all commands below it in preorder.
 std::vector<CommandFacts> command_tree(const Command& program);
 
 }  // namespace chimere::app

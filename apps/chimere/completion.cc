@@ -85,7 +85,7 @@ complete -o default -F _chimere chimere
 }
 
 std::string zsh(const Tree& tree) {
-  // In an _arguments specification these have a meaning.
+  // Characters with a meaning in an _arguments specification.
   const auto plain = [](const std::string& text) {
     return replaced(replaced(replaced(replaced(text, "\\", "\\\\"), "[", "\\["), "]", "\\]"), ":",
                     "\\:");
@@ -147,7 +147,7 @@ std::string fish(const Tree& tree) {
   };
   std::string out = "# fish completion of chimere\n";
   for (const CommandFacts& c : tree) {
-    // A command is chosen when all of its words have been written and none of those below it.
+    // A command is current when all its words are typed and none of its subcommands.
     std::string condition = "__fish_use_subcommand";
     if (!c.name.empty()) {
       condition = "__fish_seen_subcommand_from " +

@@ -6,7 +6,7 @@ Result<Conversation> Conversation::start(const LoadedModel& loaded) {
   const auto source = loaded.file->get_string("tokenizer.chat_template");
   if (!source.ok()) {
     return unsupported(
-        "The model file has no chat template; `chimere run --raw` goes on from plain text.");
+        "The model file has no chat template; `chimere run --raw` continues plain text.");
   }
   CHIMERE_TRY(text::ChatTemplate parsed, text::ChatTemplate::create(*source));
   return Conversation(*loaded.tokenizer, *source, std::move(parsed));
@@ -22,14 +22,14 @@ Result<Conversation::Prompt> Conversation::ask(std::string_view text) {
   for (const Message& m : messages_) values.push_back(text::chat_message(m.role, m.content));
   const auto rendered = template_.render(text::jinja::Value::list(std::move(values)), options);
   if (!rendered.ok()) {
-    take_back();
+    remove_last();
     return rendered.error();
   }
   return Prompt{text::encode_chat(*tokenizer_, *rendered),
                 protocol::reasoning_start(source_, rendered->text)};
 }
 
-void Conversation::generation(std::string_view text) {
+void Conversation::add_answer(std::string_view text) {
   messages_.push_back({"assistant", std::string(text)});
 }
 

@@ -1,4 +1,4 @@
-// The messages of a chat, and the tokens that the model's template makes of them.
+// The messages of a chat, rendered to tokens by the model's chat template.
 #ifndef CHIMERE_APPS_CHIMERE_CONVERSATION_H_
 #define CHIMERE_APPS_CHIMERE_CONVERSATION_H_
 
@@ -23,9 +23,8 @@ struct Message {
 
 class Conversation {
  public:
-  /// An empty conversation with the template of the model's file; the model must outlive it.
-  /// Errors: kUnsupported if the file has no template, kInvalidData if it has one that cannot be
-  /// used.
+  /// An empty conversation with the chat template of the model file; the model must outlive it.
+  /// Errors: kUnsupported if the file has no template, kInvalidData if the template is invalid.
   static Result<Conversation> start(const LoadedModel& loaded);
 
   /// The whole conversation, ready for the next generation.
@@ -33,16 +32,16 @@ class Conversation {
     std::vector<int32_t> tokens;
     protocol::ReasoningSplitter::Start start;  ///< of the generation
   };
-  /// Adds a message of the user. What the user wrote never becomes a control token. Errors: those
-  /// of the template; the message is not kept then.
+  /// Adds a user message, whose text never becomes control tokens. Errors: those of the template;
+  /// the message is not added then.
   Result<Prompt> ask(std::string_view text);
-  /// Adds the generation to the last message.
-  void generation(std::string_view text);
-  /// Takes the last message back.
-  void take_back() { messages_.pop_back(); }
+  /// Adds the assistant's message.
+  void add_answer(std::string_view text);
+  /// Removes the last message.
+  void remove_last() { messages_.pop_back(); }
   void clear() { messages_.clear(); }
 
-  /// Whether the template asks the model for reasoning; absent: as the template likes.
+  /// Whether the template asks the model for reasoning; absent: the template's default.
   void set_thinking(std::optional<bool> thinking) { thinking_ = thinking; }
 
   const std::vector<Message>& messages() const { return messages_; }

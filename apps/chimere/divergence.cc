@@ -1,4 +1,4 @@
-// chimere eval divergence: how far a model, or a way to run it, is from another.
+// chimere eval divergence: the KL divergence between two models, or two ways to run one.
 #include "sampling/divergence.h"
 
 #include <fmt/format.h>
@@ -29,11 +29,11 @@ struct DivergenceFlags {
 struct Compared {
   std::vector<double> kl;  ///< of each position
   int64_t same_top = 0;
-  double nats = 0;       ///< surprise of the model
-  double base_nats = 0;  ///< and of the base
+  double nats = 0;       ///< sum of the model's negative log-likelihoods
+  double base_nats = 0;  ///< and of the base's
 };
 
-/// Both must read the text as the same tokens, or their positions are not the same.
+/// Positions correspond only if both models tokenize the text in the same way.
 Status check_comparable(const LoadedModel& model, const LoadedModel& base, const TokenText& text,
                         const TokenText& other) {
   if (model.model->n_vocab() != base.model->n_vocab()) {
@@ -44,7 +44,8 @@ Status check_comparable(const LoadedModel& model, const LoadedModel& base, const
   }
   if (other.tokens == text.tokens) return {};
   return invalid_argument(
-      "The two models cut the text into different tokens; only models with the same vocabulary can "
+      "The two models split the text into different tokens; only models with the same vocabulary "
+      "can "
       "be compared.");
 }
 
@@ -78,11 +79,11 @@ Result<Compared> compare(const LoadedModel& model, const LoadedModel& base,
 Json report(Compared& sum, int64_t context) {
   std::ranges::sort(sum.kl);
   const auto n = static_cast<double>(sum.kl.size());
-  // The smallest value that a share q of all positions does not exceed.
+  // The smallest value that a fraction q of all positions does not exceed.
   const auto quantile = [&](double q) {
     return sum.kl[static_cast<size_t>(std::max(0.0, std::ceil(q * n) - 1))];
   };
-  double total = 0;  // of the sorted values: the small ones first
+  double total = 0;  // summed in ascending order, for accuracy
   for (const double kl : sum.kl) total += kl;
   return {{"kld", total / n},
           {"median", quantile(0.5)},
@@ -109,24 +110,24 @@ Status eval_divergence(const CommandLine& line, const DivergenceFlags& flags) {
     CHIMERE_CHECK_OK(base_settings.set(*setting, value, "--base-" + std::string(setting->name)));
   }
   CHIMERE_TRY(const LoadedModel base, load(base_settings, {.default_context = 2048}));
-  CHIMERE_TRY(const std::string contents, read_file(flags.file));  // standard input comes once
+  CHIMERE_TRY(const std::string contents, read_file(flags.file));  // standard input: only once
   CHIMERE_TRY(const TokenText text, tokens_of_text(model, contents, flags.file));
   CHIMERE_TRY(const TokenText other, tokens_of_text(base, contents, flags.file));
   CHIMERE_CHECK_OK(check_comparable(model, base, text, other));
   const int64_t context = std::min(model.context, base.context);
   CHIMERE_TRY(Compared sum, compare(model, base, text.tokens, context, line.settings));
-  const Json told = report(sum, context);
+  const Json result = report(sum, context);
   if (line.json) {
-    print_json(told);
+    print_json(result);
     return {};
   }
-  const auto value = [&](const char* key) { return told[key].get<double>(); };
+  const auto value = [&](const char* key) { return result[key].get<double>(); };
   std::cout << fmt::format(
       "KL(base || model): mean {:.6g}, median {:.6g}, 99 % below {:.6g}, largest {:.6g} nats\n"
       "same most likely token: {:.3f} % of {} positions\n"
       "perplexity {:.4f}, of the base {:.4f}\n",
       value("kld"), value("median"), value("p99"), value("max"), 100 * value("top1"),
-      told["tokens"].get<int64_t>(), value("perplexity"), value("base_perplexity"));
+      result["tokens"].get<int64_t>(), value("perplexity"), value("base_perplexity"));
   return {};
 }
 
@@ -134,13 +135,13 @@ Status eval_divergence(const CommandLine& line, const DivergenceFlags& flags) {
 
 void declare_divergence(Command& eval, CommandLine& line) {
   const auto flags = std::make_shared<DivergenceFlags>();
-  Command command =
-      add_command(eval, line, "divergence", "How far a model is from another on a text",
-                  [&line, flags] { return eval_divergence(line, *flags); });
+  Command command = add_command(eval, line, "divergence",
+                                "Measures the KL divergence of a model from another on a text",
+                                [&line, flags] { return eval_divergence(line, *flags); });
   command.option("-f,--file", flags->file, "The text; - for standard input").required();
   command
       .option("--base", flags->base,
-              "The model to compare with; without it the same one, run differently")
+              "The reference model; without it the same model with the --base-... settings")
       .check(not_empty(kNameModel));
   for (const SettingInfo* s : {static_cast<const SettingInfo*>(&settings::kCacheK),
                                static_cast<const SettingInfo*>(&settings::kCacheV),

@@ -1,4 +1,4 @@
-// chimere embed
+// chimere embed: texts to vectors.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -69,18 +69,18 @@ Status embed(const CommandLine& line, const EmbedFlags& flags) {
 
 void declare_embed(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<EmbedFlags>();
-  Command command =
-      add_command(app, line, "embed",
-                  fmt::format("Texts to vectors, with the embedding model {} or another one (-m)",
-                              shipped_name(ShippedModel::kEmbedder)),
-                  [&line, flags] { return embed(line, *flags); });
+  Command command = add_command(
+      app, line, "embed",
+      fmt::format("Converts texts to vectors with the embedding model {} or another (-m)",
+                  shipped_name(ShippedModel::kEmbedder)),
+      [&line, flags] { return embed(line, *flags); });
   add_settings(command, line,
                std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels,
                                                &settings::kThreads, &settings::kQuiet});
   command.option("TEXT", flags->texts, "Texts; without any, the lines of standard input");
   command
       .option("--dimensions", flags->dimensions,
-              "The first so many elements alone, made length 1 again")
+              "Keep only this many elements of each vector, normalised to length 1")
       .range(int64_t{1}, int64_t{1} << 20);
 }
 

@@ -1,4 +1,4 @@
-// chimere engram build, merge, decay, prune, inspect: tables without a running model.
+// chimere engram build, merge, decay, prune, inspect: commands on n-gram tables without a model.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -40,7 +40,7 @@ struct TableFlags {
   int64_t version = 2;
 };
 
-/// Days since 1970-01-01 of "2026-11-22"; today's if empty.
+/// "2026-11-22" as days since 1970-01-01; empty: today.
 Result<uint16_t> parse_day(const std::string& text) {
   namespace chr = std::chrono;
   chr::sys_days day = chr::floor<chr::days>(chr::system_clock::now());
@@ -62,7 +62,7 @@ std::string day_text(uint16_t day) {
   return fmt::format("{:%Y-%m-%d}", std::chrono::sys_days(std::chrono::days(day)));
 }
 
-/// Merges neighbours, then neighbours of those: every entry is moved log n times.
+/// Merges pairwise, so that every entry is moved only log n times.
 Result<engram::Counts> merge_all(std::vector<engram::Counts> all) {
   while (all.size() > 1) {
     std::vector<engram::Counts> halved;
@@ -86,7 +86,7 @@ Status report_written(const CommandLine& line, const std::string& path,
                 {"ngrams", counts.successors().size()},
                 {"seconds", seconds}});
   } else {
-    std::cout << fmt::format("{}: {} n-grams behind {} contexts of up to {} tokens, {:.2f} s\n",
+    std::cout << fmt::format("{}: {} n-grams after {} contexts of up to {} tokens, {:.2f} s\n",
                              path, counts.successors().size(), contexts, counts.order(), seconds);
   }
   return {};
@@ -155,7 +155,7 @@ Status merge(const CommandLine& line, const TableFlags& flags) {
                               "' belong to different tokenizers; their ids cannot be merged.");
     }
     tokenizer = its;
-    if (gate.empty()) gate = its_gate;  // the first that has one of its own
+    if (gate.empty()) gate = its_gate;  // the first table's that has one
     all.push_back(std::move(counts));
   }
   CHIMERE_TRY(const engram::Counts counts, merge_all(std::move(all)));
@@ -163,7 +163,7 @@ Status merge(const CommandLine& line, const TableFlags& flags) {
   return report_written(line, flags.output, counts, clock.seconds());
 }
 
-/// Reads a table, changes it, and writes it to --output or in its own place.
+/// Reads a table, changes it, and writes it to --output or over the old file.
 template <typename Change>
 Status rewrite(const CommandLine& line, const TableFlags& flags, const Change& change) {
   const Stopwatch clock;
@@ -213,7 +213,7 @@ Status inspect(const CommandLine& line, const TableFlags& flags) {
     return {};
   }
   std::cout << fmt::format(
-      "{}  (version {}, {})\n  tokenizer {}\n  {} n-grams behind {} contexts of up to {} tokens, "
+      "{}  (version {}, {})\n  tokenizer {}\n  {} n-grams after {} contexts of up to {} tokens, "
       "filter {}\n",
       info.path, info.version, human_bytes(static_cast<double>(info.bytes)),
       info.tokenizer == 0 ? "not named" : document["tokenizer"].get<std::string>(), info.successors,
@@ -231,8 +231,8 @@ Status inspect(const CommandLine& line, const TableFlags& flags) {
 }  // namespace
 
 void declare_engram(Command& app, CommandLine& line) {
-  Command tables =
-      app.group("engram", "N-gram tables: memory that changes next-token probabilities");
+  Command tables = app.group(
+      "engram", "Makes and measures n-gram tables, which change next-token probabilities");
   const auto add = [&](const char* name, const char* help, auto action) {
     const auto flags = std::make_shared<TableFlags>();
     Command command = add_command(tables, line, name, help,
@@ -240,10 +240,11 @@ void declare_engram(Command& app, CommandLine& line) {
     return std::pair(command, flags);
   };
   const auto prune_flags = [](Command& command, const std::shared_ptr<TableFlags>& flags) {
-    Option minimum = command.option("--min", flags->minimum, "Leave out n-grams seen less often");
+    Option minimum = command.option("--min", flags->minimum, "Drop n-grams with smaller counts");
     minimum.range(0.0, 1e6);
     command
-        .option("--from-order", flags->from_order, "...behind contexts of so many tokens or more")
+        .option("--from-order", flags->from_order,
+                "Only with contexts of at least this many tokens")
         .range(0, engram::kMaxOrder)
         .show_default();
     return minimum;
@@ -258,13 +259,12 @@ void declare_engram(Command& app, CommandLine& line) {
         .range(1, engram::kMaxOrder)
         .show_default();
     command.option("--source", flags->source,
-                   "A name for where the texts come from; without it their own");
-    command.option("--date", flags->date,
-                   "The day that the texts count as seen on; without it today");
-    command.option("--weight", flags->weight, "What one occurrence counts")
+                   "A name for the origin of the texts; default: their file names");
+    command.option("--date", flags->date, "The date of the texts, like 2026-11-22; default: today");
+    command.option("--weight", flags->weight, "Count of one occurrence")
         .range(1.0 / engram::kOne, 1e4)
         .show_default();
-    command.option("--table-version", flags->version, "2, or 1: one order, for older programs")
+    command.option("--table-version", flags->version, "2, or 1: a single order, for older programs")
         .range(1, 2)
         .show_default();
     prune_flags(command, flags);
@@ -273,27 +273,25 @@ void declare_engram(Command& app, CommandLine& line) {
     add_settings(command, line, kVocabulary);
   }
   {
-    auto [command, flags] = add("merge", "Adds tables up into one", merge);
+    auto [command, flags] = add("merge", "Sums tables into one", merge);
     command.option("TABLE", flags->inputs, "Tables of version 2").required();
     command.option("-o,--output", flags->output, "The table").required();
   }
   {
     auto [command, flags] =
-        add("decay", "Halves what is older than 30 days, drops what is older than 90", decay);
+        add("decay", "Halves counts older than 30 days, drops those older than 90", decay);
     command.option("TABLE", flags->inputs, "A table of version 2").required().one_value();
-    command.option("-o,--output", flags->output,
-                   "The new table; without it in the old one's place");
-    command.option("--date", flags->date, "As of this day; without it today");
+    command.option("-o,--output", flags->output, "The new table; default: replace the old one");
+    command.option("--date", flags->date, "The current date, like 2026-11-22; default: today");
   }
   {
-    auto [command, flags] = add("prune", "Leaves out rare n-grams", prune);
+    auto [command, flags] = add("prune", "Drops rare n-grams", prune);
     command.option("TABLE", flags->inputs, "A table of version 2").required().one_value();
-    command.option("-o,--output", flags->output,
-                   "The new table; without it in the old one's place");
+    command.option("-o,--output", flags->output, "The new table; default: replace the old one");
     prune_flags(command, flags).required();
   }
   {
-    auto [command, flags] = add("inspect", "What a table holds", inspect);
+    auto [command, flags] = add("inspect", "Shows what a table holds", inspect);
     command.option("TABLE", flags->inputs, "A table").required().one_value();
   }
   declare_engram_eval(tables, line);

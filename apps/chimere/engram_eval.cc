@@ -1,4 +1,4 @@
-// chimere engram query, eval, fit: tables beside a model.
+// chimere engram query, eval, fit: n-gram tables together with a model.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::string readable(const text::Tokenizer& tokenizer, uint32_t token) {
       .dump(-1, ' ', false, kLenient);
 }
 
-/// What each order of a table says of the token behind a text.
+/// A table's successors of a context of one order.
 Json evidence_json(const engram::Evidence& e, const text::Tokenizer& tokenizer, int64_t top) {
   Json nexts = Json::array();
   for (const engram::Counted& c : e.top) {
@@ -73,7 +73,7 @@ Status query(const CommandLine& line, const EvalFlags& flags) {
   }
   for (const Json& table : document) {
     std::cout << table["table"].get<std::string>() << '\n';
-    if (table["contexts"].empty()) std::cout << "  knows no context that ends this text\n";
+    if (table["contexts"].empty()) std::cout << "  no context of this text is in the table\n";
     for (const Json& e : table["contexts"]) {
       std::cout << fmt::format(
           "  last {} tokens: {} seen, {} different, share {:.3f}:", e["order"].get<int>(),
@@ -124,10 +124,10 @@ Status eval(const CommandLine& line, const EvalFlags& flags) {
     CHIMERE_TRY(const bool same, always.look_up(history));
     sums.known += known && same ? 1 : 0;
     ++sums.tokens;
-    const auto shares = gated.mix(prediction);
-    for (const auto& s : shares) sums.weight += static_cast<double>(s.mass);
+    const auto mixture = gated.mix(prediction);
+    for (const auto& s : mixture) sums.weight += static_cast<double>(s.mass);
     sums.off -= prediction.log_probability(static_cast<uint32_t>(next));
-    sums.gated -= std::log(mixed_probability(prediction, shares, next));
+    sums.gated -= std::log(mixed_probability(prediction, mixture, next));
     sums.always -= std::log(mixed_probability(prediction, always.mix(prediction), next));
     return {};
   };
@@ -140,18 +140,18 @@ Status eval(const CommandLine& line, const EvalFlags& flags) {
     const LoadedModel* model = &loaded;
     CHIMERE_CHECK_OK(predict_text({&model, 1}, text.tokens, loaded.context, use, progress));
   }
-  const Json told = ablation(sums);
+  const Json result = ablation(sums);
   if (line.json) {
-    print_json(told);
+    print_json(result);
     return {};
   }
-  std::cout << fmt::format("{} tokens, {:.1f} % behind a known context, mean weight {:.3f}\n",
-                           sums.tokens, 100 * told["known"].get<double>(),
-                           told["mean_weight"].get<double>());
+  std::cout << fmt::format("{} tokens, {:.1f} % after a known context, mean weight {:.3f}\n",
+                           sums.tokens, 100 * result["known"].get<double>(),
+                           result["mean_weight"].get<double>());
   for (const char* row : {"off", "always", "gated"}) {
     std::cout << fmt::format("  {:8} perplexity {:9.4f}  {:+.2f} %\n", row,
-                             told[row]["perplexity"].get<double>(),
-                             100 * told[row]["change"].get<double>());
+                             result[row]["perplexity"].get<double>(),
+                             100 * result[row]["change"].get<double>());
   }
   return {};
 }
@@ -165,7 +165,7 @@ std::string gate_rows(const engram::Gate& gate) {
   return out;
 }
 
-/// Each table learns from the text that stands at its place in --file: a,b for tables a b.
+/// Fits a gate: table i learns from text i of --file, like a.txt,b.txt for two tables.
 Status fit(const CommandLine& line, const EvalFlags& flags) {
   const std::vector<std::string> files = split_paths(flags.file);
   if (files.size() != flags.tables.size()) {
@@ -197,7 +197,7 @@ Status fit(const CommandLine& line, const EvalFlags& flags) {
   }
   if (trainer.positions() == 0) {
     return invalid_argument(
-        "The tables know no context of these texts; there is nothing to learn.");
+        "No context of these texts is in the tables; there is nothing to learn.");
   }
   const auto fitted = trainer.fit(static_cast<int>(flags.epochs));
   if (!flags.output.empty()) {
@@ -235,24 +235,27 @@ void declare_engram_eval(Command& engram, CommandLine& line) {
     add_settings(command, line, quiet_setting());
     return command;
   };
-  Command query_command = add("query", "What tables know about the token behind a text", query);
+  Command query_command = add("query", "Shows the successors that tables store for a text", query);
   query_command.option("-p,--prompt", flags->text, "The text").required();
-  query_command.option("--top", flags->top, "Tokens shown of each context")
+  query_command.option("--top", flags->top, "Tokens to show for each context")
       .range(1, std::numeric_limits<int32_t>::max())
       .show_default();
-  Command eval_command = add(
-      "eval", "Perplexity of a text without tables, with Kneser-Ney's shares, with the gate", eval);
+  Command eval_command =
+      add("eval",
+          "Measures perplexity without tables, with Kneser-Ney weights, and with the learned gate",
+          eval);
   eval_command.option("-f,--file", flags->file, "The text; - for standard input").required();
   Command fit_command =
       add("fit", "Learns a gate from texts that are neither in the tables nor in the model", fit);
   fit_command
       .option("-f,--file", flags->file,
-              "A text for each table, with commas between; - for standard input")
+              "A text for each table, comma-separated; - for standard input")
       .required();
   fit_command.option("--epochs", flags->epochs, "Passes over the texts")
       .range(1, 10000)
       .show_default();
-  fit_command.option("-o,--output", flags->output, "Writes the first table again, with this gate");
+  fit_command.option("-o,--output", flags->output,
+                     "Write the first table with the fitted gate to this file");
 }
 
 }  // namespace chimere::app

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 EngramMemories::EngramMemories(std::string folder, const text::Tokenizer& tokenizer)
     : folder_(std::move(folder)), tokenizer_(text::fingerprint(tokenizer)) {}
 
-/// Names of keys may be "." or "..": what stands before them makes them names of folders.
+/// Key names may be "." or "..": the prefix makes them safe folder names.
 std::string EngramMemories::folder_of(const std::string& owner) const {
   return fmt::format("{}/{:016x}/{}", folder_, tokenizer_, owner.empty() ? "all" : "key-" + owner);
 }
@@ -48,7 +48,7 @@ Result<engram::WriteReport> EngramMemories::write(const std::string& owner, cons
     if (!error) fs::permissions(p, fs::perms::owner_all, error);
   }
   if (error) {
-    return io_error("The folder '" + folder + "' cannot be made: " + error.message() +
+    return io_error("The folder '" + folder + "' cannot be created: " + error.message() +
                     "; check --state-folder.");
   }
   const auto now = std::chrono::system_clock::now().time_since_epoch();

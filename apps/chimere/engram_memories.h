@@ -1,4 +1,4 @@
-// The memories of n-grams that clients of a server write: a folder for each of them.
+// N-gram tables ("memories") that clients of a server write; each client has its own folder.
 #ifndef CHIMERE_APPS_CHIMERE_ENGRAM_MEMORIES_H_
 #define CHIMERE_APPS_CHIMERE_ENGRAM_MEMORIES_H_
 
@@ -16,8 +16,8 @@
 
 namespace chimere::app {
 
-/// FOLDER/<fingerprint of the tokenizer>/<client>/NAME.engr, for the owner of the files alone
-/// (0700). A client never meets another one's memories. Any thread.
+/// Files are FOLDER/<fingerprint of the tokenizer>/<client>/NAME.engr; folders have mode 0700. No
+/// client can access the memories of another one. Thread-safe.
 class EngramMemories {
  public:
   /// The folder need not exist. The tokenizer must outlive this.

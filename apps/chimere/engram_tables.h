@@ -1,4 +1,4 @@
-// Tables as the settings name them.
+// Opens the n-gram tables that the settings name.
 #ifndef CHIMERE_APPS_CHIMERE_ENGRAM_TABLES_H_
 #define CHIMERE_APPS_CHIMERE_ENGRAM_TABLES_H_
 
@@ -15,7 +15,7 @@
 
 namespace chimere::app {
 
-/// "a,b" as paths.
+/// Splits "a,b" into paths.
 std::vector<std::string> split_paths(std::string_view list);
 
 /// Opens tables for a model's tokenizer. Errors: those of open_table().
@@ -25,10 +25,10 @@ Result<engram::Memory::Tables> open_tables(std::span<const std::string> paths,
 
 engram::Gating gating_of(const Settings& settings);
 
-/// What logits say, as gates want it. Errors: kInvalidData (no numbers, or all masked).
+/// The gate's features of a row of logits. Errors: kInvalidData (NaN, or all masked).
 Result<engram::ModelPrediction> prediction_of(LogitsRow logits);
 
-/// Probability of a token in the mixture of logits and what the memory looked up.
+/// Probability of a token in the mixture of the model and the tables.
 double mixed_probability(const engram::ModelPrediction& prediction,
                          std::span<const engram::Share> shares, int32_t token);
 

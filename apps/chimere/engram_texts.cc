@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Control characters that no text has; zero bytes separate documents.
+/// Control characters that text does not contain; zero bytes separate documents.
 bool looks_like_text(std::string_view bytes) {
   return std::ranges::none_of(bytes, [](char c) { return c > 0 && c < 8; });
 }
@@ -25,7 +25,7 @@ void append(std::string& text, std::string_view piece) {
   text += piece;
 }
 
-/// "content" of a message: a text, or parts of which some are texts.
+/// "content" of a message: a string, or a list of parts, some of them text.
 void append_content(std::string& text, const Json& content) {
   if (content.is_string()) append(text, content.get_ref<const std::string&>());
   if (!content.is_array()) return;
@@ -35,7 +35,7 @@ void append_content(std::string& text, const Json& content) {
   }
 }
 
-/// Empty if the line is no conversation.
+/// Empty if the line is not a conversation.
 std::string conversation_text(const Json& line) {
   std::string text;
   if (!line.is_object()) return text;
@@ -87,7 +87,7 @@ Result<std::vector<std::string>> files_below(const std::string& folder) {
   std::error_code error;
   for (fs::recursive_directory_iterator it(folder, error), end; it != end && !error;
        it.increment(error)) {
-    std::error_code ignored;  // a file that is gone meanwhile is no file
+    std::error_code ignored;  // the file may have been removed meanwhile
     if (it->is_regular_file(ignored) && it->file_size(ignored) > 0)
       paths.push_back(it->path().string());
   }
@@ -106,7 +106,7 @@ Result<std::vector<std::string>> read_documents(const std::string& path) {
   for (const std::string& file : paths) {
     auto some = read_one(file);
     if (!some.ok()) {
-      std::cerr << "left out: " << some.error().message << '\n';
+      std::cerr << "skipped: " << some.error().message << '\n';
       continue;
     }
     std::ranges::move(*some, std::back_inserter(documents));

@@ -1,4 +1,4 @@
-// chimere eval logits, chimere eval perplexity; eval divergence has its own file
+// chimere eval logits and eval perplexity. eval divergence is in divergence.cc.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ Status eval_logits(const CommandLine& line, const LogitsFlags& flags) {
     return invalid_argument(
         fmt::format("There are {} tokens, but the context holds {}.", n, loaded.context));
   }
-  // Whole vocabularies at many positions are large: the document is written as it is computed.
+  // Whole vocabularies at many positions are large: the document is written while it is computed.
   if (line.json) std::cout << R"({"positions":[)";
   bool comma = false;
   const auto show = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
@@ -77,9 +77,9 @@ Status eval_logits(const CommandLine& line, const LogitsFlags& flags) {
     std::cout.write(out.data(), static_cast<std::streamsize>(out.size()));
     return {};
   };
-  const int64_t step_from = flags.row_class == "decode" ? 0 : n;
+  const int64_t decode_from = flags.row_class == "decode" ? 0 : n;
   const LoadedModel* model = &loaded;
-  CHIMERE_CHECK_OK(for_each_logits({&model, 1}, tokens, step_from, flags.all ? 0 : n - 1, show));
+  CHIMERE_CHECK_OK(for_each_logits({&model, 1}, tokens, decode_from, flags.all ? 0 : n - 1, show));
   if (line.json) std::cout << "]}\n";
   return {};
 }
@@ -126,18 +126,18 @@ Status eval_perplexity(const CommandLine& line, const std::string& path) {
               engram::Memory::create(std::move(tables), gating_of(line.settings)));
   CHIMERE_TRY(const NegativeLogLikelihood sum, measure(loaded, line.settings, text.tokens, memory));
   const double per_token = sum.nats / static_cast<double>(sum.tokens);
-  // Of the text behind the first token, which nothing predicts.
+  // Without the first token, which is not predicted.
   const size_t first = loaded.tokenizer->token_bytes(text.tokens[0], false).size();
   const double bits_per_byte =
       sum.nats / std::numbers::ln2 / static_cast<double>(text.bytes - first);
   CHIMERE_TRY(const kernels::ExpertUse use, loaded.model->expert_use());
   if (line.json) {
-    Json told = {{"perplexity", std::exp(per_token)},
-                 {"tokens", sum.tokens},
-                 {"bits_per_byte", bits_per_byte},
-                 {"context", loaded.context}};
-    if (use.rows > 0) told["experts_per_token"] = mean_experts(use);
-    print_json(told);
+    Json result = {{"perplexity", std::exp(per_token)},
+                   {"tokens", sum.tokens},
+                   {"bits_per_byte", bits_per_byte},
+                   {"context", loaded.context}};
+    if (use.rows > 0) result["experts_per_token"] = mean_experts(use);
+    print_json(result);
   } else {
     std::cout << fmt::format("perplexity {:.4f} over {} tokens, {:.4f} bits a byte\n",
                              std::exp(per_token), sum.tokens, bits_per_byte);
@@ -152,25 +152,24 @@ void declare_eval(Command& app, CommandLine& line) {
   Command eval = app.group("eval", "Measures a model: logits, perplexity, divergence");
 
   const auto flags = std::make_shared<LogitsFlags>();
-  Command logits =
-      add_command(eval, line, "logits", "Log-probabilities of the next token after given tokens",
-                  [&line, flags] { return eval_logits(line, *flags); });
+  Command logits = add_command(eval, line, "logits",
+                               "Prints log-probabilities of the next token after given tokens",
+                               [&line, flags] { return eval_logits(line, *flags); });
   logits.option("--tokens", flags->tokens, "Token ids, like 1,2,3")
       .required()
       .check(number_list(0, kMaxId, "token id"));
-  logits.option("--top", flags->top, "How many of the most likely tokens to print")
+  logits.option("--top", flags->top, "Number of most likely tokens to print")
       .range(1, kMaxId)
       .show_default();
-  logits.flag("--all", flags->all, "After every token, not the last one alone");
-  logits
-      .option("--class", flags->row_class, "Arithmetic of the rows: as a prompt's, or as a reply's")
+  logits.flag("--all", flags->all, "After every token, not only the last one");
+  logits.option("--class", flags->row_class, "Arithmetic of the rows: that of prefill or of decode")
       .one_of({"prefill", "decode"})
       .show_default();
   add_settings(logits, line, model_settings());
   add_settings(logits, line, quiet_setting());
 
   const auto path = std::make_shared<std::string>();
-  Command perplexity = add_command(eval, line, "perplexity", "How well a model predicts a text",
+  Command perplexity = add_command(eval, line, "perplexity", "Measures the perplexity of a text",
                                    [&line, path] { return eval_perplexity(line, *path); });
   perplexity.option("-f,--file", *path, "The text; - for standard input").required();
   add_settings(perplexity, line, model_settings());

@@ -34,7 +34,7 @@ void warn_of_context(const LoadedModel& loaded, const engine::Request& request) 
   const int64_t left = loaded.context - static_cast<int64_t>(request.prompt.size());
   if (left <= 0 || request.max_tokens <= left) return;
   std::cerr << fmt::format(
-      "--max-tokens {} is more than fits: behind the prompt the context of {} has {} tokens left, "
+      "--max-tokens {} is more than fits: after the prompt the context of {} has {} tokens left, "
       "and the generation ends there at the latest (--ctx)\n",
       request.max_tokens, loaded.context, left);
 }
@@ -44,14 +44,14 @@ double prompt_rate(const engine::Outcome& o) {
 }
 
 double decode_rate(const engine::Outcome& o) {
-  // The first token came with the prompt.
+  // The first token is sampled at the end of prefill.
   if (o.tokens.size() < 2 || o.decode_seconds <= 0) return 0;
   return static_cast<double>(o.tokens.size() - 1) / o.decode_seconds;
 }
 
 std::string statistics(const engine::Outcome& o, uint64_t seed) {
   std::string prompt = fmt::format("{} prompt tokens", o.prompt_tokens);
-  if (o.reused_tokens > 0) prompt += fmt::format(", {} of them kept from before", o.reused_tokens);
+  if (o.reused_tokens > 0) prompt += fmt::format(", {} of them from the cache", o.reused_tokens);
   std::string drafts;
   if (o.speculation.drafted > 0) {
     drafts =

@@ -18,15 +18,15 @@ namespace chimere::app {
 Result<std::unique_ptr<engine::Engine>> make_engine(const LoadedModel& loaded);
 
 /// Runs the request to its end, or until Ctrl-C (FinishReason::kCancelled; a second one ends the
-/// program). `show` gets the text as it comes, all of it. Errors: those of submit() and of the
+/// program). `show` receives all text piece by piece. Errors: those of submit() and of the
 /// generation.
 Result<engine::Outcome> generate(engine::Engine& engine, engine::Request request,
                                  const std::function<void(std::string_view)>& show);
 
-/// Says on standard error that max_tokens asks for more than the context leaves, if so.
+/// Warns on standard error if max_tokens exceeds what the context leaves after the prompt.
 void warn_of_context(const LoadedModel& loaded, const engine::Request& request);
 
-/// Tokens a second; 0 where there is nothing to measure.
+/// Tokens a second; 0 if there is nothing to measure.
 double prompt_rate(const engine::Outcome& outcome);
 double decode_rate(const engine::Outcome& outcome);
 /// "12 prompt tokens (340.1 tok/s), 56 tokens (78.9 tok/s), stop, seed 123".

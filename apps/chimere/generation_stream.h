@@ -1,4 +1,4 @@
-// A generation on its way to the user: answer and reasoning apart.
+// Prints a generation while it is produced, answer and reasoning apart.
 #ifndef CHIMERE_APPS_CHIMERE_GENERATION_STREAM_H_
 #define CHIMERE_APPS_CHIMERE_GENERATION_STREAM_H_
 
@@ -10,17 +10,17 @@
 
 namespace chimere::app {
 
-/// Splits a generation while it comes. Without --json the answer goes to standard output and, but
-/// for --quiet, the reasoning to standard error, faint on a terminal.
+/// Splits a generation into answer and reasoning. Without --json the answer goes to standard output
+/// and, unless --quiet is given, the reasoning to standard error, faint on a terminal.
 class GenerationStream {
  public:
   GenerationStream(const CommandLine& line, protocol::ReasoningSplitter::Start start);
   GenerationStream(const GenerationStream&) = delete;
   GenerationStream& operator=(const GenerationStream&) = delete;
-  ~GenerationStream() { end_reasoning(); }  // a generation that fails leaves no faint terminal
+  ~GenerationStream() { end_reasoning(); }  // resets the terminal if the generation failed
 
   void push(std::string_view text);
-  /// The generation has ended: shows what was held back, and ends the line.
+  /// Ends the generation: shows the text held back, and ends the line.
   void finish();
 
   const std::string& answer() const { return answer_; }

@@ -21,20 +21,20 @@
 namespace chimere::app {
 namespace {
 
-/// Left to the driver and others where no budget is named.
+/// Bytes left to the driver and other processes without --vram-budget.
 constexpr int64_t kLeftFree = int64_t{256} << 20;
-/// Work memory of large steps is at most one part in so many.
+/// Work memory of large steps is at most this fraction (1/n) of the budget.
 constexpr int64_t kMaxWorkShare = 16;
-/// Rows of a step whose logits are wanted: more take memory when they come.
-constexpr int64_t kUsualWanted = 64;
+/// Rows of a step with logits that memory is planned for; steps with more allocate memory then.
+constexpr int64_t kPlannedLogitRows = 64;
 
-/// Seconds of an upload before its progress is shown.
+/// Seconds of an upload before progress is shown.
 constexpr double kQuietUpload = 1;
 
-/// What the driver takes of a GPU for a program, about.
+/// GPU memory that the driver takes for a process, approximately.
 constexpr int64_t kUsualContext = int64_t{512} << 20;
 
-/// --cpu-experts: a number of layers, or nothing for auto. Errors: kInvalidArgument.
+/// --cpu-experts: a number of layers; absent for auto. Errors: kInvalidArgument.
 Result<std::optional<int>> cpu_experts(const Settings& settings) {
   const std::string& wanted = settings.get(settings::kCpuExperts);
   if (wanted == "auto") return std::optional<int>();
@@ -73,7 +73,7 @@ Result<int64_t> vram_budget(const Settings& settings, kernels::cuda::Device& gpu
   const std::string& budget = settings.get(settings::kVramBudget);
   if (budget.empty()) return free - kLeftFree;
   CHIMERE_TRY(const int64_t limit, parse_byte_amount(budget));
-  // What is used already, by the context of this process and by others, counts.
+  // Memory already used, by the context of this process and by others, counts.
   const int64_t used = gpu.facts().memory_bytes - free;
   return std::min(free, limit - used);
 }
@@ -88,7 +88,7 @@ int64_t planned_context(const LoadedModel& loaded) {
 /// Settings with which the model would fit.
 std::string suggestions_to_fit(const LoadedModel& loaded, const model::DevicePlan& plan,
                                int64_t allowed) {
-  std::vector<std::string> ways;
+  std::vector<std::string> suggestions;
   const int64_t missing = plan.total() - allowed;
   const int64_t kept_kv = plan.kv - missing;
   const int64_t context =
@@ -97,23 +97,24 @@ std::string suggestions_to_fit(const LoadedModel& loaded, const model::DevicePla
                                  static_cast<double>(kept_kv) / static_cast<double>(plan.kv)) /
                 64 * 64
           : 0;
-  if (context >= 64) ways.push_back(fmt::format("--ctx {}", context));
+  if (context >= 64) suggestions.push_back(fmt::format("--ctx {}", context));
   model::DevicePlan fewer = plan;
   if (plan.host_expert_layers < static_cast<int>(plan.experts.size()) && fewer.fit(allowed)) {
-    ways.push_back(fmt::format("--cpu-experts {}", fewer.host_expert_layers));
+    suggestions.push_back(fmt::format("--cpu-experts {}", fewer.host_expert_layers));
   }
   // q8_0 keys and q4_0 values take 13 bytes where two f16 take 32.
-  if (plan.kv - plan.kv * 13 / 32 >= missing) ways.push_back("--cache-k q8_0 --cache-v q4_0");
-  if (plan.drafts_total() >= missing) ways.emplace_back("--speculate ngram");
-  ways.push_back(fmt::format("--vram-budget {}M more than now, where the GPU has it",
-                             missing / 1'000'000 + 1));
-  ways.push_back("--backend cpu");
-  return fmt::format("{}", fmt::join(ways, ", or "));
+  if (plan.kv - plan.kv * 13 / 32 >= missing)
+    suggestions.push_back("--cache-k q8_0 --cache-v q4_0");
+  if (plan.drafts_total() >= missing) suggestions.emplace_back("--speculate ngram");
+  suggestions.push_back(
+      fmt::format("--vram-budget {}M more than now, if the GPU has it", missing / 1'000'000 + 1));
+  suggestions.push_back("--backend cpu");
+  return fmt::format("{}", fmt::join(suggestions, ", or "));
 }
 
 std::string experts_text(const model::DevicePlan& plan) {
   if (plan.host_expert_layers == 0) return "";
-  return fmt::format(" (the experts of {} layers, {}, stay in the computer's memory)",
+  return fmt::format(" (the experts of {} layers, {}, stay in host memory)",
                      plan.host_expert_layers, bytes_text(plan.host_experts()));
 }
 
@@ -121,16 +122,15 @@ Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64
   if (plan.total() <= allowed) return {};
   return out_of_memory(fmt::format(
       "The model does not fit on the GPU: {} of weights{}, {} of keys and values for {} tokens, "
-      "{} "
-      "of states and {} to work in are {}, but {} may be used. What would fit: {}.",
+      "{} of states and {} of work memory add up to {}, but {} may be used. What would fit: {}.",
       bytes_text(plan.weights_on_gpu()), experts_text(plan), bytes_text(plan.kv),
       planned_context(loaded), bytes_text(plan.state * plan.states), bytes_text(plan.work_on_gpu()),
       bytes_text(plan.total()), bytes_text(std::max<int64_t>(0, allowed)),
       suggestions_to_fit(loaded, plan, allowed)));
 }
 
-/// Numbers of positions and states within the allowed bytes and --state-memory: a GPU gives no
-/// memory back, so that neither may grow at the cost of the other. Errors: kOutOfMemory.
+/// Chooses the numbers of positions and states within the allowed bytes and --state-memory. GPU
+/// memory is never returned, so neither may grow at the cost of the other. Errors: kOutOfMemory.
 Status choose_reserve(const Settings& settings, const LoadedModel& loaded,
                       const model::DevicePlan& plan, int64_t allowed,
                       model::ModelOptions& options) {
@@ -177,10 +177,10 @@ Status try_gpu(const Settings& settings, int step_rows, LoadedModel& loaded,
                              experts_text(plan), gpu_name(gpu.facts()));
   }
   if (loaded.model->has_drafts() && !chosen.drafts) {
-    std::cerr << "The model's block for drafts stays off the GPU, which is too small for it beside "
-                 "all experts; --speculate mtp puts it there.\n";
+    std::cerr << "The model's MTP head is not loaded: the GPU is too small for it and all experts; "
+                 "--speculate mtp loads it nevertheless.\n";
   }
-  // The ops tell while the model is loaded, and not afterwards.
+  // The ops report progress only while the model is being loaded.
   std::optional<TransferProgress> progress;
   if (!quiet) progress.emplace(kQuietUpload);
   Upload upload;
@@ -218,7 +218,7 @@ Result<GpuPlan> plan_for_gpu(const Settings& settings, const LoadedModel& loaded
   };
   auto plan_with = [&](int rows, bool drafts) {
     model::DevicePlan plan = model::plan_for_device(*loaded.file, *loaded.model, loaded.min_tokens,
-                                                    loaded.min_states, rows, kUsualWanted);
+                                                    loaded.min_states, rows, kPlannedLogitRows);
     if (!drafts) plan = plan.without_drafts();
     return GpuPlan{fitted(std::move(plan)), rows, drafts};
   };
@@ -236,7 +236,7 @@ Result<GpuPlan> plan_for_gpu(const Settings& settings, const LoadedModel& loaded
     return invalid_argument(fmt::format(
         "--cpu-experts {} is more than this model's {} layers with experts", *layers, most));
   }
-  // Work memory that would send experts away, not be there or be much of the GPU is too much.
+  // Larger steps must not displace experts, exceed the budget, or need too much work memory.
   for (const int rows : LoadedModel::kGpuStepRows) {
     if (step_rows > 0) break;
     GpuPlan larger = plan_with(rows, chosen.drafts);

@@ -18,15 +18,15 @@ namespace chimere::app {
 kernels::cuda::Profile cuda_profile(const Settings& settings);
 /// The first GPU, under that profile. Errors: those of kernels::cuda::open_cuda_device().
 Result<std::unique_ptr<kernels::cuda::Device>> open_cuda_device(const Settings& settings);
-/// Its name, with the profile if that is not its own.
+/// The GPU's name, with the profile unless it is the native one.
 std::string gpu_name(const kernels::cuda::DeviceFacts& facts);
 
 /// "15.90 GB of weights copied in 3.2 s, 4.97 GB/s"
 std::string upload_text(const Upload& upload);
 
-/// Bytes that this process may take of the card. Errors: kInvalidArgument, kIo.
+/// Bytes of GPU memory that this process may still allocate. Errors: kInvalidArgument, kIo.
 Result<int64_t> vram_budget(const Settings& settings, kernels::cuda::Device& gpu);
-/// The same for --vram-budget alone, less what the driver usually takes of it. Errors:
+/// The same without a GPU: --vram-budget less what the driver usually takes. Errors:
 /// kInvalidArgument.
 Result<int64_t> vram_budget_without_gpu(const Settings& settings);
 
@@ -35,18 +35,18 @@ struct GpuPlan {
   int step_rows = 0;
   bool drafts = false;  ///< the MTP head is on the GPU
 };
-/// What the loaded model takes of a GPU, with experts in the computer's memory as --cpu-experts
-/// says, and the most rows of a step. `step_rows` 0: the most of LoadedModel::kGpuStepRows whose
-/// work memory fits, is a small part of the GPU's and sends no experts away. With --speculate auto
-/// the MTP head goes to the GPU unless the model would not fit then or send experts away.
-/// Errors: kInvalidArgument.
+/// Plans the GPU memory of the loaded model, with experts in host memory as --cpu-experts says,
+/// and the largest number of rows in a step. `allowed`: bytes. `step_rows` 0: the largest of
+/// LoadedModel::kGpuStepRows whose work memory fits, is a small fraction of the budget and
+/// displaces no experts. With --speculate auto the MTP head goes to the GPU unless that displaces
+/// experts or makes the model too large. Errors: kInvalidArgument.
 Result<GpuPlan> plan_for_gpu(const Settings& settings, const LoadedModel& loaded, int step_rows,
                              int64_t allowed);
 
-/// `loaded` has its model on the CPU. With --backend cuda or auto, and a GPU that the model fits
-/// on, it has it on the GPU afterwards. Errors, with --backend cuda: kUnsupported (no GPU),
-/// kOutOfMemory (naming settings that would fit), kIo. With auto the model stays where it is, and a
-/// line on standard error says so where there is a card. `step_rows` as in plan_for_gpu().
+/// Moves a model from the CPU to the GPU with --backend cuda or auto, if it fits. Errors, with
+/// --backend cuda: kUnsupported (no GPU), kOutOfMemory (naming settings that would fit), kIo. With
+/// auto the model stays on the CPU instead, and if there is a GPU, a line on standard error says
+/// why. `step_rows` as in plan_for_gpu().
 Status move_to_gpu(const Settings& settings, int step_rows, LoadedModel& loaded);
 
 }  // namespace chimere::app

@@ -13,8 +13,8 @@
 namespace chimere::app {
 namespace {
 
-/// The help of the command that the words name, as its --help prints it. Throws CLI11's error for
-/// words that name none.
+/// The help of the command that the words name, as its --help prints it. Throws CLI11's error if
+/// they name none.
 std::string help_of(const CLI::App& program, const std::vector<std::string>& words) {
   const CLI::App* command = &program;
   std::string path = program.get_name();
@@ -31,7 +31,7 @@ std::string help_of(const CLI::App& program, const std::vector<std::string>& wor
     }
     command = below;
   }
-  // Not App::help(), which is that of the command on the command line: `help`.
+  // App::help() would print the help of the parsed command, which is `help` itself.
   return command->get_formatter()->make_help(command, path, CLI::AppFormatMode::Normal);
 }
 
@@ -79,8 +79,8 @@ void declare_version(Command& program, CommandLine& line) {
 void declare_help(Command& program, CommandLine& line) {
   const auto words = std::make_shared<std::vector<std::string>>();
   Command command = program.command("help", "Prints the help of the program or of a command");
-  command.option("COMMAND", *words, "The command, like eval logits");
-  // Words that name no command are wrong usage, so that they are looked up while the line is read.
+  command.option("COMMAND", *words, "The command, like: eval logits");
+  // Unknown commands are usage errors, so they are looked up during parsing.
   command.app().final_callback([program, &line, words] {
     line.run = [text = help_of(program.app(), *words)]() -> Status {
       std::cout << text;

@@ -1,4 +1,4 @@
-// chimere inspect: what a model file holds, what running it takes, and whether that fits here.
+// chimere inspect: the contents of a model file, and the memory that running it takes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct InspectFlags {
 
 constexpr size_t kLongestList = 16;
 
-/// Long lists (vocabularies) are told by their length.
+/// Long lists (vocabularies) are shown by their length.
 Json value_json(const gguf::Value& value) {
   return std::visit(
       [](const auto& v) -> Json {
@@ -72,7 +72,7 @@ Json tensors_by_type(const gguf::Reader& file) {
   return out;
 }
 
-/// What a step reads and what a sequence keeps, and the longest context whose memory is there.
+/// Bytes that a step reads and that a sequence keeps, and the longest context that fits in memory.
 Json costs(const LoadedModel& loaded) {
   model::Model& model = *loaded.model;
   const state::StateStore& states = model.states();
@@ -92,7 +92,7 @@ Json costs(const LoadedModel& loaded) {
           {"context_that_fits", fits}};
 }
 
-/// What a GPU would hold: of this machine's GPU, or of one with --vram-budget; null without
+/// The memory plan for this machine's GPU, or for one with --vram-budget bytes; null without
 /// either.
 Result<Json> gpu_costs(const Settings& settings, const LoadedModel& loaded) {
   std::string name = "a GPU";
@@ -146,17 +146,16 @@ void print_gpu(const Json& c) {
       bytes("work"), bytes("total"));
   if (c["unpacking"].get<int64_t>() > 0) {
     std::cout << fmt::format(
-        "  of the weights, for speed    {:>10} (IQ3_S written out in four bits; there is room)\n",
+        "  of the weights, for speed    {:>10} (IQ3_S unpacked to four bits)\n",
         bytes("unpacking"));
   }
   if (c["draft_weights"].get<int64_t>() > 0) {
-    std::cout << fmt::format(
-        "  of the weights, for drafts   {:>10} (a block of the model's; --speculate)\n",
-        bytes("draft_weights"));
+    std::cout << fmt::format("  of the weights, for drafts   {:>10} (the MTP head; --speculate)\n",
+                             bytes("draft_weights"));
   }
   if (c["cpu_expert_layers"].get<int>() > 0) {
     std::cout << fmt::format(
-        "  in the computer's memory     {:>10}, the experts of {} layers (--cpu-experts)\n",
+        "  in host memory               {:>10}, the experts of {} layers (--cpu-experts)\n",
         bytes("cpu_expert_bytes"), c["cpu_expert_layers"].get<int>());
   }
   std::cout << fmt::format("  It {}; the longest context that does: {} tokens.\n",
@@ -164,7 +163,7 @@ void print_gpu(const Json& c) {
                            c["context_that_fits"].get<int64_t>());
 }
 
-void print_for_people(const Json& document, bool tensors) {
+void print_text(const Json& document, bool tensors) {
   const auto bytes = [&](const Json& v) { return human_bytes(v.get<double>()); };
   const auto files = document["files"].get<size_t>();
   std::cout << fmt::format(
@@ -199,7 +198,7 @@ void print_for_people(const Json& document, bool tensors) {
   }
   const Json& c = document["costs"];
   std::cout << fmt::format(
-      "\nRunning it\n  a token reads                {:>10} of weights\n  a conversation keeps      "
+      "\nRunning it\n  a token reads                {:>10} of weights\n  a sequence keeps          "
       "   {:>10} of state\n"
       "  and for each of its tokens   {:>10} of keys and values\n  memory available here        "
       "{:>10}\n",
@@ -210,7 +209,7 @@ void print_for_people(const Json& document, bool tensors) {
                              c["context_that_fits"].get<int64_t>(),
                              c["context_length"].get<int64_t>());
   } else {
-    std::cout << "  It does not fit: parts of it will be read from disk again and again.\n";
+    std::cout << "  It does not fit: parts of it will be read from disk repeatedly.\n";
   }
   if (document.contains("gpu")) print_gpu(document["gpu"]);
 }
@@ -248,7 +247,7 @@ Status inspect(const CommandLine& line, const InspectFlags& flags) {
   if (line.json) {
     print_json(document);
   } else {
-    print_for_people(document, flags.tensors);
+    print_text(document, flags.tensors);
   }
   return {};
 }
@@ -257,9 +256,9 @@ Status inspect(const CommandLine& line, const InspectFlags& flags) {
 
 void declare_inspect(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<InspectFlags>();
-  Command command =
-      add_command(app, line, "inspect", "What a model file holds and what running it takes",
-                  [&line, flags] { return inspect(line, *flags); });
+  Command command = add_command(
+      app, line, "inspect", "Shows what a model file holds and the memory that running it takes",
+      [&line, flags] { return inspect(line, *flags); });
   command.option("MODEL", flags->model, "A GGUF file or a name in the model folder")
       .check(not_empty(kNameModel));
   add_settings(command, line, model_settings());

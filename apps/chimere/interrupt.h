@@ -1,11 +1,11 @@
-// Ctrl-C.
+// Handling of Ctrl-C (SIGINT).
 #ifndef CHIMERE_APPS_CHIMERE_INTERRUPT_H_
 #define CHIMERE_APPS_CHIMERE_INTERRUPT_H_
 
 namespace chimere::app {
 
-/// While it lives, a first Ctrl-C only sets a flag, and a second one ends the program at once with
-/// exit code 130. One at a time.
+/// During its lifetime a first Ctrl-C only sets a flag; a second one ends the program at once with
+/// exit code 130. At most one object may exist at a time.
 class InterruptScope {
  public:
   InterruptScope();

@@ -1,4 +1,4 @@
-// JSON documents on standard output.
+// Prints JSON documents on standard output.
 #ifndef CHIMERE_APPS_CHIMERE_JSON_H_
 #define CHIMERE_APPS_CHIMERE_JSON_H_
 
@@ -9,7 +9,7 @@ namespace chimere::app {
 
 using Json = nlohmann::ordered_json;
 
-/// Bytes that are no UTF-8 become U+FFFD: a model may end inside a character.
+/// Invalid UTF-8 becomes U+FFFD: a generation may end inside a character.
 inline constexpr auto kLenient = Json::error_handler_t::replace;
 
 inline void print_json(const Json& document) {

@@ -1,4 +1,4 @@
-// chimere keys: who may use the server.
+// chimere keys: the API keys of the server.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -68,7 +68,7 @@ Status list(const CommandLine& line) {
     return {};
   }
   if (keys.empty()) {
-    std::cerr << "There is no key in " << path << "; `chimere keys add NAME` makes one.\n";
+    std::cerr << "There is no key in " << path << "; `chimere keys add NAME` creates one.\n";
     return {};
   }
   std::vector<std::array<std::string, 4>> rows = {{"NAME", "SCOPES", "PARALLEL", "PER MINUTE"}};
@@ -88,16 +88,16 @@ Status list(const CommandLine& line) {
   return {};
 }
 
-/// What --scopes takes.
+/// The help of --scopes.
 std::string scopes_help() {
-  std::string help = "What the key may do, with commas between:";
+  std::string help = "What the key may do, comma-separated:";
   const char* before = " ";
   for (const serving::Scope& scope : serving::scopes()) {
     help += fmt::format("{}{} ({})", before, scope.name, scope.meaning);
     before = ", ";
   }
-  return help + "; without it " +
-         fmt::format("{}", fmt::join(serving::ApiKey::default_scopes(), ","));
+  return help +
+         "; default: " + fmt::format("{}", fmt::join(serving::ApiKey::default_scopes(), ","));
 }
 
 Status remove(const CommandLine& line, const std::string& name) {
@@ -115,25 +115,25 @@ Status remove(const CommandLine& line, const std::string& name) {
 
 void declare_keys(Command& app, CommandLine& line) {
   static constexpr const SettingInfo* kFile[] = {&settings::kKeys};
-  Command keys = app.group("keys", "The server's keys: who may use it, and how much");
+  Command keys = app.group("keys", "Manages the server's API keys and their limits");
 
   const auto entry = std::make_shared<serving::ApiKey>();
-  Command adding = add_command(keys, line, "add", "Makes a key and shows it once",
+  Command adding = add_command(keys, line, "add", "Creates a key and shows it once",
                                [&line, entry] { return add(line, *entry); });
-  adding.option("NAME", entry->name, "Who it is for; stands in the log").required();
+  adding.option("NAME", entry->name, "The client's name, which appears in the log").required();
   adding.option("--scopes", entry->scopes, scopes_help()).separator(',');
   adding.option("--parallel", entry->parallel, "Requests at the same time; 0: no limit");
   adding.option("--per-minute", entry->per_minute, "Requests a minute; 0: no limit");
   add_settings(adding, line, kFile);
 
-  Command listing =
-      add_command(keys, line, "list", "Names, scopes and limits", [&line] { return list(line); });
+  Command listing = add_command(keys, line, "list", "Lists names, scopes and limits",
+                                [&line] { return list(line); });
   add_settings(listing, line, kFile);
 
   const auto name = std::make_shared<std::string>();
-  Command removing = add_command(keys, line, "rm", "Takes a key away",
-                                 [&line, name] { return remove(line, *name); });
-  removing.option("NAME", *name, "Which one").required();
+  Command removing =
+      add_command(keys, line, "rm", "Removes a key", [&line, name] { return remove(line, *name); });
+  removing.option("NAME", *name, "The key's name").required();
   add_settings(removing, line, kFile);
 }
 

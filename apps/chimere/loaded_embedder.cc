@@ -5,10 +5,10 @@
 namespace chimere::app {
 
 Result<LoadedEmbedder> load_embedder(std::unique_ptr<gguf::Reader> file, const Settings& settings) {
-  Settings own = settings;  // --ctx is that of the model that writes
+  Settings own = settings;  // --ctx is that of the text model
   CHIMERE_CHECK_OK(own.set(settings::kContext, "0", "the embedding model"));
   LoadedEmbedder out;
-  // One text at a time is read in part; the others of a step are short and take a page each.
+  // At most one text is prefilled in chunks; the others of a step are short and take a page each.
   CHIMERE_TRY(out.loaded, load(std::move(file), own,
                                {.sequences = engine::Embedder::kMaxTexts,
                                 .default_context = 8192,

@@ -40,7 +40,7 @@ std::shared_ptr<state::WeightsHash> hash_weights(const Settings& settings,
 
 namespace {
 
-/// A context that memory cannot hold would end the program when it fills.
+/// Refuses a context that memory cannot hold: the process would be killed when it fills.
 Status check_memory(const LoadedModel& loaded, int64_t contexts) {
   const state::StateStore& states = loaded.model->states();
   const int64_t available = available_memory();
@@ -56,7 +56,7 @@ Status check_memory(const LoadedModel& loaded, int64_t contexts) {
       human_bytes(static_cast<double>(available)), fits));
 }
 
-/// The same for a pool of so many tokens.
+/// The same for a KV pool of this many tokens.
 Status check_pool_memory(const LoadedModel& loaded, int64_t sequences) {
   const state::StateStore& states = loaded.model->states();
   const int64_t available = available_memory();
@@ -70,20 +70,19 @@ Status check_pool_memory(const LoadedModel& loaded, int64_t sequences) {
       human_bytes(static_cast<double>(available))));
 }
 
-/// Bytes that states may take on the host: --state-memory, or three quarters of what is free beside
-/// the weights and the states that the prefix cache keeps in memory; 0: nobody knows what is free.
-/// Errors: kInvalidArgument.
+/// Bytes that states may take on the host: --state-memory, or three quarters of the memory left
+/// beside the weights and the prefix cache; 0: free memory is unknown. Errors: kInvalidArgument.
 Result<int64_t> host_state_bytes(const Settings& settings, const gguf::Reader& file) {
   const std::string& limit = settings.get(settings::kStateMemory);
   if (!limit.empty()) return parse_byte_amount(limit);
   const int64_t available = available_memory();
   const int64_t left = available - static_cast<int64_t>(file.file_bytes()) -
                        (settings.get(settings::kCacheMemory) << 20);
-  // Weights that do not fit are read again and again; states that do not fit end the program.
+  // Weights that do not fit are paged in repeatedly; states that do not fit kill the process.
   return std::max(left / 4 * 3, available / 8);
 }
 
-/// The most of the context that one sequence can have.
+/// The longest context that one sequence can have within the memory limit.
 Status fit_context(int64_t wanted, LoadedModel& loaded) {
   const state::StateStore& states = loaded.model->states();
   if (states.bytes_per_token() == 0) return {};
@@ -105,13 +104,13 @@ Status fit_context(int64_t wanted, LoadedModel& loaded) {
 
 }  // namespace
 
-Result<LoadedModel> load(const Settings& settings, const MemoryRequest& room) {
+Result<LoadedModel> load(const Settings& settings, const MemoryRequest& request) {
   CHIMERE_TRY(auto file, open_model(settings));
-  return load(std::move(file), settings, room);
+  return load(std::move(file), settings, request);
 }
 
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                         const MemoryRequest& room) {
+                         const MemoryRequest& request) {
   LoadedModel out;
   out.file = std::move(file);
   CHIMERE_TRY(const std::string architecture, out.file->get_string("general.architecture"));
@@ -125,29 +124,31 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
                     "at most that.",
                     wanted, trained));
   }
-  out.context = wanted > 0 ? wanted : std::min(trained, room.default_context);
+  out.context = wanted > 0 ? wanted : std::min(trained, request.default_context);
   out.trained_context = trained;
-  out.elastic = room.elastic;
+  out.elastic = request.elastic;
 
   const int64_t threads = settings.get(settings::kThreads);
   out.pool =
       std::make_unique<ThreadPool>(threads > 0 ? static_cast<int>(threads) : available_cpus());
   out.ops = kernels::make_cpu_ops(*out.pool);
   model::ModelOptions& options = out.options;
-  // A checkpoint may share all pages but the one that its sequence continues writing to.
+  // A checkpoint shares all pages but the one that its sequence continues to write.
   const int64_t pages =
-      (out.context + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + room.checkpoints;
-  const bool pool = wanted == 0 && room.default_tokens > 0;
-  options.max_tokens = pool ? room.default_tokens : pages * room.contexts * kernels::kKvPageTokens;
-  if (room.elastic) {
+      (out.context + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + request.checkpoints;
+  const bool pool = wanted == 0 && request.default_tokens > 0;
+  options.max_tokens =
+      pool ? request.default_tokens : pages * request.contexts * kernels::kKvPageTokens;
+  if (request.elastic) {
     constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max() / kernels::kKvPageTokens *
                                    int64_t{kernels::kKvPageTokens};
     options.max_tokens = std::min(options.max_tokens, kMaxTokens);
     CHIMERE_TRY(options.max_state_bytes, host_state_bytes(settings, *out.file));
   }
-  options.max_states = std::max(options.max_states,
-                                2 * (std::max(room.contexts, room.sequences) + room.checkpoints));
-  out.step_rows = room.step_rows > 0 ? room.step_rows : LoadedModel::kHostStepRows;
+  options.max_states =
+      std::max(options.max_states,
+               2 * (std::max(request.contexts, request.sequences) + request.checkpoints));
+  out.step_rows = request.step_rows > 0 ? request.step_rows : LoadedModel::kHostStepRows;
   options.max_step_rows = out.step_rows;
   options.cache_k = *parse_dtype(settings.get(settings::kCacheK));
   options.cache_v = *parse_dtype(settings.get(settings::kCacheV));
@@ -156,9 +157,9 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   options.drafts = speculate == "auto" || speculate == "mtp";
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
   out.min_tokens = options.max_tokens;
-  out.min_states = room.contexts + room.checkpoints + 1;
-  if (room.elastic) {
-    // A page more for a checkpoint within the newest one, for a few of them.
+  out.min_states = request.contexts + request.checkpoints + 1;
+  if (request.elastic) {
+    // One more page each for a few checkpoints inside a sequence's newest page.
     constexpr int64_t kMorePages = 4;
     constexpr int64_t kMoreStates = 4;
     constexpr int64_t kMinContext = 32768;
@@ -166,14 +167,14 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
     out.min_tokens = ((least + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + kMorePages) *
                      kernels::kKvPageTokens;
     out.min_tokens = std::min(out.min_tokens, options.max_tokens);
-    out.min_states = room.contexts + kMoreStates + 1;
+    out.min_states = request.contexts + kMoreStates + 1;
   }
-  if (room.on_gpu) CHIMERE_CHECK_OK(move_to_gpu(settings, room.step_rows, out));
-  if (room.elastic) {
+  if (request.on_gpu) CHIMERE_CHECK_OK(move_to_gpu(settings, request.step_rows, out));
+  if (request.elastic) {
     CHIMERE_CHECK_OK(fit_context(wanted, out));
   } else if (out.gpu == nullptr) {
-    CHIMERE_CHECK_OK(pool ? check_pool_memory(out, room.contexts)
-                          : check_memory(out, room.contexts));
+    CHIMERE_CHECK_OK(pool ? check_pool_memory(out, request.contexts)
+                          : check_memory(out, request.contexts));
   }
   return out;
 }

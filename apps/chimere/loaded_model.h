@@ -1,4 +1,4 @@
-// A model file made ready to run, as the settings say.
+// Loads a model file for running, as the settings say.
 #ifndef CHIMERE_APPS_CHIMERE_LOADED_MODEL_H_
 #define CHIMERE_APPS_CHIMERE_LOADED_MODEL_H_
 
@@ -18,32 +18,30 @@
 
 namespace chimere::app {
 
-/// Opens the model that `settings::kModel` names (`name` if that is not empty), or the shipped one,
-/// and then says so on standard error, but for --quiet.
+/// Opens the model `name`, or if that is empty the one that `settings::kModel` names, or the
+/// shipped one; then, unless --quiet is given, a line on standard error says so.
 Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings,
                                                  const std::string& name = "",
                                                  ShippedModel shipped = ShippedModel::kText);
 
 Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file);
 
-/// What a command needs of the state store, in contexts.
+/// The capacity that a command needs of the state store.
 struct MemoryRequest {
-  int64_t contexts = 1;             ///< sequences of a whole context each
-  int64_t sequences = 0;            ///< that share these contexts; 0: as many as there are
-  int64_t default_context = 32768;  ///< where the model allows more and --ctx says nothing
-  /// Tokens of all sequences together, in whole pages each, where --ctx says nothing; 0: as many
-  /// contexts as above.
+  int64_t contexts = 1;             ///< capacity in whole contexts
+  int64_t sequences = 0;            ///< that share this capacity; 0: as many as contexts
+  int64_t default_context = 32768;  ///< without --ctx, if the model allows more
+  /// Capacity in tokens without --ctx, whole pages for each sequence; 0: `contexts` contexts.
   int64_t default_tokens = 0;
-  int64_t checkpoints = 0;  ///< kept besides the sequences
-  /// The numbers above are most, not least: memory is taken when it is used, up to --state-memory,
-  /// and the context is what of the model's own (or of --ctx, which must fit) one sequence can
-  /// have.
+  int64_t checkpoints = 0;  ///< states beside those of the sequences
+  /// The numbers above are upper limits: memory is allocated on use, up to --state-memory, and the
+  /// context is as much of the model's own as fits for one sequence (--ctx must fit).
   bool elastic = false;
   bool on_gpu = true;  ///< if the settings say so
-  int step_rows = 0;   ///< of a step at most; 0: as many as suit the back end
+  int step_rows = 0;   ///< most rows of a step; 0: as many as suit the back end
 };
 
-/// How the weights came to a GPU, packing included.
+/// The transfer of the weights to a GPU, including packing.
 struct Upload {
   int64_t bytes = 0;
   double seconds = 0;
@@ -54,7 +52,7 @@ struct LoadedModel {
   std::unique_ptr<gguf::Reader> file;
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<ThreadPool> pool;
-  std::unique_ptr<kernels::cuda::Device> gpu;  ///< that the ops are on; nullptr: the CPU's
+  std::unique_ptr<kernels::cuda::Device> gpu;  ///< of the ops; nullptr: they run on the CPU
   Upload upload;                               ///< to the GPU
   std::unique_ptr<kernels::Ops> ops;
   std::unique_ptr<model::Model> model;
@@ -63,9 +61,9 @@ struct LoadedModel {
   model::ModelOptions options;
   int64_t min_tokens = 0;  ///< positions without which the command cannot work
   int64_t min_states = 0;  ///< recurrent states without which the command cannot work
-  bool elastic = false;    ///< Room::elastic
-  /// Rows of a step. A GPU decodes each weight once for all of them, and an expert meets few of
-  /// them.
+  bool elastic = false;    ///< MemoryRequest::elastic
+  /// Candidates for the rows of a step. A GPU decodes each weight once for all rows, of which each
+  /// expert gets few.
   int step_rows = kHostStepRows;
 
   static constexpr int kHostStepRows = 512;
@@ -85,10 +83,10 @@ std::shared_ptr<state::WeightsHash> hash_weights(const Settings& settings,
 /// Errors: those of the reader, the tokenizer and the model, kInvalidArgument if --ctx goes beyond
 /// the model, kOutOfMemory if its keys and values go beyond the machine or --state-memory, those of
 /// move_to_gpu().
-Result<LoadedModel> load(const Settings& settings, const MemoryRequest& room);
+Result<LoadedModel> load(const Settings& settings, const MemoryRequest& request);
 /// The same for a file that is open already.
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                         const MemoryRequest& room);
+                         const MemoryRequest& request);
 
 }  // namespace chimere::app
 

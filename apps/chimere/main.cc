@@ -40,14 +40,14 @@ Status collect_settings(CommandLine& line) {
   return {};
 }
 
-/// The command below which no other was named on the command line.
+/// The innermost command named on the command line.
 const CLI::App& given_command(const CLI::App& program) {
   const CLI::App* command = &program;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
   return *command;
 }
 
-/// What to say of a flag that another program has; empty: there is none on the command line.
+/// Advice for the first flag of another program on the command line; empty: there is none.
 std::string advice_on_flags(const CLI::App& program, std::span<const std::string> arguments) {
   const CLI::App& command = given_command(program);
   const ForeignFlag* flag = find_foreign_flag(arguments, [&](const std::string& name) {
@@ -58,10 +58,10 @@ std::string advice_on_flags(const CLI::App& program, std::span<const std::string
          " is a flag of another program; here: " + std::string(flag->advice);
 }
 
-/// What is wrong with words that no command expects.
+/// The message for words that no command expects.
 std::string unexpected(const CLI::App& program) {
   const std::vector<std::string> words = program.remaining(true);
-  std::string message = "Not expected here:";
+  std::string message = "Unexpected arguments:";
   for (const std::string& word : words) message += " " + word;
   const CLI::App& command = given_command(program);
   const std::string& name = command.get_name();
@@ -70,8 +70,8 @@ std::string unexpected(const CLI::App& program) {
   return suggestion.empty() ? message : message + "; " + suggestion;
 }
 
-/// For CLI11, which takes the last word first, and reads the word behind "--flag=" as its value: an
-/// empty value gets a word of its own.
+/// The arguments in CLI11's order, last word first. CLI11 would read the word after "--flag=" as
+/// its value, so an empty value becomes a word of its own.
 std::vector<std::string> reversed_words(std::span<const std::string> arguments) {
   std::vector<std::string> words;
   bool flags = true;
@@ -86,7 +86,7 @@ std::vector<std::string> reversed_words(std::span<const std::string> arguments) 
   return words;
 }
 
-/// What is wrong with the command line, and where to read on.
+/// Prints what is wrong with the command line, and which help to read.
 int complain_of_usage(std::string message) {
   while (message.ends_with('.')) message.pop_back();
   return complain(
@@ -96,10 +96,10 @@ int complain_of_usage(std::string message) {
 int run_program(int argc, char** argv) {
   CLI::App app("Runs hybrid state-space and mixture-of-experts language models.", "chimere");
   app.footer(
-      "Settings may also stand in ~/.config/chimere/config (key = value, keys are flag names "
+      "Settings may also be given in ~/.config/chimere/config (key = value, keys are flag names "
       "without dashes) or in\n"
-      "CHIMERE_* variables; flags win over variables, and variables over the file. `chimere "
-      "COMMAND --help` tells more.\n"
+      "CHIMERE_* variables; flags override variables, and variables override the file. See "
+      "`chimere COMMAND --help`.\n"
       "Without a command on a terminal, the chat opens.");
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", version_text,
@@ -129,7 +129,7 @@ int run_program(int argc, char** argv) {
   try {
     app.parse(reversed_words(arguments));
   } catch (const CLI::ParseError& e) {
-    // Before --help, because "-hf" is read as -h with another flag behind it.
+    // Before --help, because "-hf" is parsed as -h followed by another flag.
     const std::string advice = advice_on_flags(app, arguments);
     if (!advice.empty()) return complain_of_usage(advice);
     if (e.get_exit_code() == 0) return app.exit(e);  // --help
@@ -138,7 +138,7 @@ int run_program(int argc, char** argv) {
   }
   const Status settings = collect_settings(line);
   if (!settings.ok()) {
-    // "-ngl" is read as -n with the value "gl".
+    // "-ngl" is parsed as -n with the value "gl".
     const std::string advice = advice_on_flags(app, arguments);
     return advice.empty() ? complain(settings.error().message, kUsage) : complain_of_usage(advice);
   }
@@ -163,8 +163,7 @@ int main(int argc, char** argv) {
     return chimere::app::run_program(argc, argv);
   } catch (const std::exception& e) {
     // Only the standard library throws here: memory is exhausted, or the output is closed.
-    return chimere::app::complain(
-        std::string("This failed for a reason that was not foreseen: ") + e.what(),
-        chimere::app::kFailure);
+    return chimere::app::complain(std::string("Unexpected error: ") + e.what(),
+                                  chimere::app::kFailure);
   }
 }

@@ -12,7 +12,7 @@
 namespace chimere::app {
 namespace {
 
-/// Text for roff: no escapes, no request at the beginning of a line.
+/// Escapes a text for roff, including a request character at the beginning of a line.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -78,8 +78,9 @@ std::string settings_list() {
   std::string out =
       ".SH SETTINGS\nEach setting is a flag of the commands that use it, a variable of the "
       "environment, and a key of "
-      "the\nconfig file (the flag without its dashes). Flags win over variables, and variables "
-      "over the file.\n";
+      "the\nconfig file (the flag without its dashes). Flags override variables, and variables "
+      "override "
+      "the file.\n";
   for (const SettingInfo* s : settings::all()) {
     std::vector<std::string> names;
     if (!s->short_flag.empty()) names.push_back("-" + std::string(s->short_flag));
@@ -107,7 +108,7 @@ std::string manual(const Command& program) {
          ".SH DESCRIPTION\nWithout a command on a terminal, a chat opens.\n"
          "A \\fIMODEL\\fR is a path to a GGUF file or a name in the model folder (see \\fBchimere "
          "list\\fR);\n"
-         "where none is named, the shipped model runs.\n"
+         "without one, the shipped model is used.\n"
          "With \\fB\\-\\-json\\fR a command prints one JSON document on standard output and "
          "everything else on "
          "standard error.\n" +

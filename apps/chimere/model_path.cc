@@ -62,7 +62,7 @@ Result<ModelPath> find_model(const std::string& name, const Settings& settings,
   if (name.empty()) {
     const std::string file = std::string(shipped_name(shipped)) + ".gguf";
     if (auto path = find_shipped(file)) return ModelPath{*std::move(path), true};
-    return not_found("No model was named (-m), and the shipped model " + file +
+    return not_found("No model was given (-m), and the shipped model " + file +
                      " is in none of: " + list(shipped_folders()) + ".");
   }
   if (is_file(name)) return ModelPath{name, false};

@@ -1,4 +1,4 @@
-// Which file a model's name stands for.
+// Resolves a model's name to a file.
 #ifndef CHIMERE_APPS_CHIMERE_MODEL_PATH_H_
 #define CHIMERE_APPS_CHIMERE_MODEL_PATH_H_
 
@@ -11,20 +11,20 @@ namespace chimere::app {
 
 struct ModelPath {
   std::string path;
-  bool shipped = false;  ///< nobody named a model
+  bool shipped = false;  ///< the default, because no model was named
 };
 
-/// Which of the shipped models stands in where none is named.
+/// The shipped models that are used when none is named.
 enum class ShippedModel { kText, kEmbedder };
 /// "chimere-mini", "chimere-embed".
 const char* shipped_name(ShippedModel shipped);
 
-/// The model folder: --models, or the default place. Errors: kInvalidArgument, where there is no
-/// home folder to have it in, saying what to set.
+/// The model folder: --models, or the default one. Errors: kInvalidArgument without a home
+/// folder, saying what to set.
 Result<std::string> model_folder(const Settings& settings);
 
-/// `name` is a path; or a name in the model folder (see hub::find_local_model) or of a shipped
-/// model, with or without ".gguf"; or empty for `shipped`. Errors: kNotFound, naming the places.
+/// `name`: a path; a name in the model folder (see hub::find_local_model); a shipped model's name
+/// with or without ".gguf"; or empty for `shipped`. Errors: kNotFound, naming the folders searched.
 Result<ModelPath> find_model(const std::string& name, const Settings& settings,
                              ShippedModel shipped = ShippedModel::kText);
 

@@ -1,4 +1,4 @@
-// chimere list, chimere rm: what is in the model folder.
+// chimere list and chimere rm: the models in the model folder.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,8 @@ Status list(const CommandLine& line) {
     return {};
   }
   if (models.empty()) {
-    std::cerr << "There is no model in " << folder << "; `chimere pull OWNER/NAME` brings one.\n";
+    std::cerr << "There is no model in " << folder
+              << "; `chimere pull OWNER/NAME` downloads one.\n";
     return {};
   }
   size_t width = 4;
@@ -60,7 +61,7 @@ Status remove(const CommandLine& line, const std::vector<std::string>& names) {
       CHIMERE_CHECK_OK(hub::remove_model(folder, m));
       removed.push_back({{"name", m.name}, {"bytes", m.bytes}});
       if (!line.json) {
-        std::cout << fmt::format("{} is gone ({})\n", m.name,
+        std::cout << fmt::format("Removed {} ({})\n", m.name,
                                  human_bytes(static_cast<double>(m.bytes)));
       }
     }

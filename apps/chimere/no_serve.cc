@@ -15,12 +15,13 @@ Status explain() {
 const bool kWithServer = false;
 
 void declare_serve(Command& app, CommandLine& line) {
-  add_command(app, line, "serve", "Answers the OpenAI API over HTTP (not in this build)", explain)
+  add_command(app, line, "serve", "Serves the OpenAI API over HTTP (not in this build)", explain)
       .allow_anything();
 }
 
 void declare_keys(Command& app, CommandLine& line) {
-  add_command(app, line, "keys", "The server's keys (not in this build)", explain).allow_anything();
+  add_command(app, line, "keys", "Manages the server's API keys (not in this build)", explain)
+      .allow_anything();
 }
 
 }  // namespace chimere::app

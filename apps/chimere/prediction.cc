@@ -11,7 +11,7 @@
 namespace chimere::app {
 
 Status for_each_logits(std::span<const LoadedModel* const> models, std::span<const int32_t> tokens,
-                       int64_t step_from, int64_t first, const UseLogits& use) {
+                       int64_t decode_from, int64_t first, const UseLogits& use) {
   std::vector<int32_t> message_starts;
   if (const int32_t start = models[0]->tokenizer->find("<|im_start|>"); start >= 0)
     message_starts.push_back(start);
@@ -20,7 +20,7 @@ Status for_each_logits(std::span<const LoadedModel* const> models, std::span<con
   std::vector<ConstMatrixView> logits(models.size());
   std::vector<LogitsRow> of_position(models.size());
   const auto n = static_cast<int64_t>(tokens.size());
-  const auto prompt = static_cast<size_t>(std::clamp<int64_t>(step_from, 0, n));
+  const auto prompt = static_cast<size_t>(std::clamp<int64_t>(decode_from, 0, n));
   std::vector<int32_t> sizes = model::chunk_sizes(tokens.first(prompt), message_starts);
   const size_t chunks = sizes.size();
   for (int64_t i = static_cast<int64_t>(prompt); i < n; i += kernels::kMaxChunkRows) {
@@ -60,9 +60,9 @@ Status predict_text(std::span<const LoadedModel* const> models, std::span<const 
                     const std::function<void(int64_t)>& progress) {
   const auto n = static_cast<int64_t>(tokens.size());
   const int64_t stride = std::max<int64_t>(1, context / 2);
-  const bool as_response =
+  const bool as_decode =
       std::ranges::any_of(models, [](const LoadedModel* m) { return m->options.expert_top_p < 1; });
-  // `known` tokens have been predicted, or stand first.
+  // The first `known` tokens are done: predicted, or the first one.
   for (int64_t begin = 0, known = 1; known < n; begin += stride) {
     const int64_t end = std::min(n, begin + context);
     const auto window =
@@ -71,7 +71,7 @@ Status predict_text(std::span<const LoadedModel* const> models, std::span<const 
       return begin + position + 1 < end ? use(begin + position, rows) : Status();
     };
     const int64_t first = known - 1 - begin;
-    CHIMERE_CHECK_OK(for_each_logits(models, window, as_response ? first : end, first, in_text));
+    CHIMERE_CHECK_OK(for_each_logits(models, window, as_decode ? first : end, first, in_text));
     known = end;
     progress(known);
   }

@@ -1,4 +1,4 @@
-// From settings to a prefix cache.
+// Options of the prefix cache from settings.
 #ifndef CHIMERE_APPS_CHIMERE_PREFIX_CACHE_OPTIONS_H_
 #define CHIMERE_APPS_CHIMERE_PREFIX_CACHE_OPTIONS_H_
 
@@ -14,25 +14,25 @@
 
 namespace chimere::app {
 
-/// Those of the commands that serve.
+/// Settings of the prefix cache.
 std::span<const SettingInfo* const> prefix_cache_settings();
 
-/// --state-folder alone, for commands that keep something there besides.
+/// --state-folder alone, for commands that keep only other files there.
 std::span<const SettingInfo* const> state_folder_settings();
 
-/// --state-folder, or the user's own; empty if there is neither.
+/// --state-folder, or the default below the user's home; empty if there is neither.
 std::string state_folder(const Settings& settings);
 
-/// Nothing where --prefix-states is 0; the state store needs room for that many states besides
-/// those of its sequences. Where something goes to disk the file's weights begin to be hashed; the
-/// file must outlive the options. Without a folder to keep prompts in they are kept in memory
-/// alone. `log` is told of that, and of what goes wrong with files.
+/// Absent if --prefix-states is 0. The state store must hold that many states beside those of its
+/// sequences. If states go to disk, hashing of the file's weights begins; the file must outlive the
+/// options. Without a writable folder prompts are kept in memory only. `log` receives that warning
+/// and file errors.
 std::optional<engine::PrefixCacheOptions> prefix_cache_options(
     const Settings& settings, const gguf::Reader& file,
     std::function<void(const std::string&)> log);
 
-/// Where prompts will be kept on disk, how much of them and how to turn it off, if that folder is
-/// not there yet; else nothing.
+/// If the folder of prompts on disk does not exist yet: where prompts will be kept, how much of
+/// them, and how to turn that off.
 std::optional<std::string> first_start_notice(
     const std::optional<engine::PrefixCacheOptions>& options);
 

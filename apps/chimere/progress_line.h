@@ -1,4 +1,4 @@
-// How far a command is, on standard error.
+// Progress of a command, on standard error.
 #ifndef CHIMERE_APPS_CHIMERE_PROGRESS_LINE_H_
 #define CHIMERE_APPS_CHIMERE_PROGRESS_LINE_H_
 
@@ -9,7 +9,7 @@
 
 namespace chimere::app {
 
-/// One line that is written over and over, and ended when this goes away; nothing with --quiet.
+/// One line that is updated in place and ended by the destructor; nothing with --quiet.
 class ProgressLine {
  public:
   explicit ProgressLine(const Settings& settings) : quiet_(settings.get(settings::kQuiet)) {}

@@ -36,7 +36,7 @@ Status pull(const CommandLine& line, const std::string& text) {
   if (!pulled.ok()) {
     Error error = std::move(pulled).error();
     if (error.code == Error::Code::kCancelled) {
-      error.message = "Stopped. What has come is kept: run the same command again to go on.";
+      error.message = "Stopped. Run the same command again to resume the download.";
     }
     return error;
   }

@@ -54,20 +54,20 @@ Result<std::vector<std::string>> parse_breakers(const std::string& text) {
                      std::ranges::all_of(list, [](const Json& item) { return item.is_string(); });
   if (!texts) {
     return invalid_argument(
-        "The value of --dry-sequence-breakers must be a JSON list of texts, like [\"\\n\", "
+        "The value of --dry-sequence-breakers must be a JSON list of strings, like [\"\\n\", "
         "\":\"].");
   }
   return list.get<std::vector<std::string>>();
 }
 
 std::vector<sampling::SamplerType> parse_samplers(std::string_view text) {
-  std::vector<sampling::SamplerType> stages;
+  std::vector<sampling::SamplerType> samplers;
   while (!text.empty()) {
     const std::string_view name = text.substr(0, text.find(';'));
     text.remove_prefix(std::min(text.size(), name.size() + 1));
-    if (const auto stage = sampling::parse_sampler(name)) stages.push_back(*stage);
+    if (const auto sampler = sampling::parse_sampler(name)) samplers.push_back(*sampler);
   }
-  return stages;
+  return samplers;
 }
 
 engine::Speculation parse_speculation(std::string_view name) {
@@ -113,7 +113,7 @@ Result<std::optional<engine::ThinkingParams>> RequestFactory::thinking(const Set
   }
   if (!out) {
     return unsupported(
-        "This model has no tokens <think> and </think>, so it cannot be told how long to think; "
+        "This model has no tokens <think> and </think>, so its reasoning cannot be limited; "
         "leave --reasoning at auto or none.");
   }
   out->budget = reasoning.budget;

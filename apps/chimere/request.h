@@ -1,4 +1,4 @@
-// From settings to a request.
+// Makes engine requests from settings.
 #ifndef CHIMERE_APPS_CHIMERE_REQUEST_H_
 #define CHIMERE_APPS_CHIMERE_REQUEST_H_
 
@@ -21,26 +21,26 @@
 
 namespace chimere::app {
 
-/// --seed, or a random one where it is -1.
+/// --seed, or a random seed if that is -1.
 uint64_t seed_from(const Settings& settings);
 
-/// What --reasoning says. Errors: kInvalidArgument.
+/// The value of --reasoning. Errors: kInvalidArgument.
 struct Reasoning {
   std::optional<bool> wanted;  ///< for Conversation::set_thinking()
-  int32_t budget = 0;          ///< where it is wanted
+  int32_t budget = 0;          ///< tokens of reasoning, if it is wanted
   int32_t least = 0;           ///< see engine::ThinkingParams
 };
 Result<Reasoning> reasoning_from(const Settings& settings);
 
-/// Makes the requests of one model. What takes a look at the whole vocabulary or a whole table is
-/// done once, when a request first needs it. Any thread.
+/// Makes the requests of one model. Caches what needs a scan of the whole vocabulary or an opened
+/// table, at the first request that uses it. Thread-safe.
 class RequestFactory {
  public:
   /// The tokenizer must outlive the factory.
   explicit RequestFactory(const text::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
   /// max_tokens, speculation, thinking and sampling as the settings say, with the tables that they
-  /// name and, behind these, `more`. A table that was replaced since is opened again. Errors:
+  /// name followed by `more`. A table whose file was replaced is opened again. Errors:
   /// kInvalidArgument (--reasoning, --logit-bias, --dry-sequence-breakers), kUnsupported (reasoning
   /// of a model that has none); those of open_table().
   Result<engine::Request> make(const Settings& settings, const engram::Memory::Tables& more = {});
@@ -62,11 +62,11 @@ class RequestFactory {
   const text::Tokenizer& tokenizer_;
   std::mutex mutex_;
   std::optional<std::optional<engine::ThinkingParams>> thinking_;
-  Breakers breakers_;  ///< those of the last request that had some
+  Breakers breakers_;  ///< of the last request with DRY
   std::map<std::string, OpenTable> tables_;
 };
 
-/// The only request of a program, as RequestFactory::make() does it.
+/// RequestFactory::make() for a program that makes a single request.
 Result<engine::Request> request_from(const Settings& settings, const text::Tokenizer& tokenizer);
 
 }  // namespace chimere::app

@@ -56,12 +56,11 @@ Status run(const CommandLine& line, const RunFlags& flags) {
     return run_chat(line, flags.state);
   } else {
     CHIMERE_TRY(prompt, read_standard_input());
-    // A text that is piped in ends with the line, not with a question about the line's end.
+    // The newline that ends a piped text is not part of the prompt.
     while (!flags.raw && prompt.ends_with('\n')) prompt.pop_back();
   }
   if (flags.raw ? prompt.empty() : is_blank(prompt)) {
-    return invalid_argument(
-        "The prompt is empty; write one behind -p, or give it on standard input.");
+    return invalid_argument("The prompt is empty; give one with -p or on standard input.");
   }
   const bool keep = !flags.state.empty();
   CHIMERE_CHECK_OK(check_state_file(flags.state));
@@ -97,7 +96,7 @@ Status run(const CommandLine& line, const RunFlags& flags) {
   stream.finish();
   Status kept;
   if (keep) {
-    conversation->generation(outcome.text);
+    conversation->add_answer(outcome.text);
     if (outcome.prefix) prefix = outcome.prefix;
     kept = save_conversation(file, *loaded.model, *conversation, prefix);
   }
@@ -116,10 +115,10 @@ void declare_run(Command& app, CommandLine& line) {
   Command command = add_command(app, line, "run", "Answers a prompt: text in, text out",
                                 [&line, flags] { return run(line, *flags); });
   command.option("-p,--prompt", flags->prompt,
-                 "The prompt; without it standard input, or the chat on a terminal");
-  const Option raw =
-      command.flag("--raw", flags->raw, "The prompt as it is, without the model's chat template");
-  command.option("--stop", flags->stop, "A text that ends the reply; may be given again")
+                 "The prompt; default: standard input, or a chat on a terminal");
+  const Option raw = command.flag("--raw", flags->raw,
+                                  "Use the prompt as it is, without the model's chat template");
+  command.option("--stop", flags->stop, "A string that ends the generation; may be repeated")
       .one_value()
       .repeatable();
   add_state_flag(command, flags->state).excludes(raw);

@@ -16,7 +16,7 @@
 namespace chimere::app {
 namespace {
 
-/// CBOR keeps texts as they are, even those that are no UTF-8.
+/// CBOR keeps strings byte by byte, even if they are invalid UTF-8.
 std::string pack(const std::vector<Message>& messages) {
   Json list = Json::array();
   for (const Message& m : messages) list.push_back({{"role", m.role}, {"content", m.content}});
@@ -50,8 +50,8 @@ Result<state::Hash128> wait_for(const state::WeightsHash& weights) {
 }  // namespace
 
 Option add_state_flag(Command& command, std::string& path) {
-  return command.option(
-      "--state", path, "Continue the conversation in this file, if it is there, and keep it there");
+  return command.option("--state", path,
+                        "Continue the conversation in this file, if it exists, and save it there");
 }
 
 Status check_state_file(const std::string& path) {

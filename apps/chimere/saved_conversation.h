@@ -1,4 +1,4 @@
-// A conversation that continues where an earlier run of the program left it (--state FILE).
+// A conversation that continues in a later run of the program (--state FILE).
 #ifndef CHIMERE_APPS_CHIMERE_SAVED_CONVERSATION_H_
 #define CHIMERE_APPS_CHIMERE_SAVED_CONVERSATION_H_
 
@@ -16,26 +16,26 @@
 
 namespace chimere::app {
 
-/// Adds the flag.
+/// Adds the flag --state.
 Option add_state_flag(Command& command, std::string& path);
 
-/// Whether a conversation could be kept in this file (empty: none is), before anything is computed.
-/// Errors: kInvalidArgument (its folder does not exist, it is itself a folder), kIo, kOutOfSpace;
-/// each says what to do.
+/// Checks, before anything is computed, that a conversation can be saved in this file (empty: none
+/// is). Errors: kInvalidArgument (the folder does not exist, the path is a folder), kIo,
+/// kOutOfSpace; each names the remedy.
 Status check_state_file(const std::string& path);
 
-/// A file that keeps a conversation of a model.
+/// The file of a saved conversation.
 struct StateFile {
   std::string path;                             ///< empty: none
-  std::shared_ptr<state::WeightsHash> weights;  ///< of the model, where there is a path
+  std::shared_ptr<state::WeightsHash> weights;  ///< of the model, if there is a path
 };
-/// Begins to hash the model's weights. The model must outlive the result.
+/// Starts hashing the model's weights. The model must outlive the result.
 StateFile open_state_file(const std::string& path, const Settings& settings,
                           const LoadedModel& loaded);
 
-/// Fills an empty conversation with the messages of the file and returns the state behind the first
-/// of their tokens, if there is one; a file that does not exist is an empty conversation. Waits for
-/// the hash of the weights if the file exists. Errors: those of state::load_checkpoint() and
+/// Adds the messages of the file to an empty conversation, and returns the saved state of a prefix
+/// of their tokens, if there is one. A missing file is an empty conversation. Waits for the hash of
+/// the weights if the file exists. Errors: those of state::load_checkpoint() and
 /// WeightsHash::get().
 Result<std::optional<engine::Prefix>> load_conversation(const StateFile& file, model::Model& model,
                                                         Conversation& conversation);

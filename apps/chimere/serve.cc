@@ -1,4 +1,4 @@
-// chimere serve: the model behind the OpenAI API.
+// chimere serve: a model behind the OpenAI API.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ std::string name_of(const gguf::Reader& file) {
   return std::filesystem::path(file.path()).stem().string();
 }
 
-/// What clients call the model.
+/// The model's id in the API.
 std::string model_id(const Settings& settings, const LoadedModel& loaded) {
   const std::string& alias = settings.get(settings::kAlias);
   return alias.empty() ? name_of(*loaded.file) : alias;
@@ -98,20 +98,20 @@ serving::ServedModel serve_model(const Settings& settings, const LoadedModel& lo
   return out;
 }
 
-/// Requests with the memories that they name, and texts into these.
+/// Gives requests the memories that they name, and lets them write to memories.
 void connect_engram(serving::ServedModel& model, RequestFactory& requests,
                     EngramMemories* memories) {
   model.make_request = [&requests, memories](
                            const Settings& s, const std::string& owner,
                            std::span<const std::string> names) -> Result<engine::Request> {
     engram::Memory::Tables tables;
-    if (!names.empty() && memories == nullptr) return not_found("This server keeps no memories.");
+    if (!names.empty() && memories == nullptr) return not_found("This server stores no memories.");
     if (memories != nullptr) {
       CHIMERE_TRY(tables, memories->tables(owner, names));
     }
     auto request = requests.make(s, tables);
     if (!request.ok() && request.error().code == Error::Code::kNotFound) {
-      return io_error("A table that this server was started with (--engram) is gone.");
+      return io_error("A table that this server was started with (--engram) no longer exists.");
     }
     if (request.ok()) request->owner = owner;
     return request;
@@ -137,12 +137,12 @@ Result<std::unique_ptr<serving::KeyRing>> open_keys(const Settings& settings) {
   if (serving::is_loopback(host)) return std::unique_ptr<serving::KeyRing>();
   return invalid_argument(
       "On " + host +
-      " everybody who can reach this machine could use the model. Make a key "
+      " any host that can reach this machine could use the model. Create a key "
       "with `chimere keys add NAME --keys FILE` and pass --keys FILE, or listen "
       "on 127.0.0.1.");
 }
 
-/// Standard error, a line at a time.
+/// Writes a line to standard error. Thread-safe.
 void log(const std::string& line) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -184,8 +184,8 @@ Status serve(const CommandLine& line) {
   const Settings& s = line.settings;
   CHIMERE_TRY(const auto keys, open_keys(s));
   const int64_t running = s.get(settings::kMaxRunning);
-  // Few conversations fill their context: all share the memory of these, and when it does not
-  // suffice the youngest are moved out and come back.
+  // Few sequences fill their context, so all share the capacity of these; when it is exhausted, the
+  // youngest sequences are evicted and resumed later.
   constexpr int64_t kContexts = 8;
   CHIMERE_TRY(const LoadedModel loaded,
               load(s, {.contexts = std::min(running, kContexts),
@@ -210,7 +210,7 @@ Status serve(const CommandLine& line) {
   const std::string version = "chimere-" CHIMERE_VERSION;
   serving::ServedModel model = serve_model(s, loaded, *service, version);
   RequestFactory requests(*loaded.tokenizer);
-  // Settings that no request can be made with, like a table that is not there, are told now.
+  // Reports settings that no request can use, such as a missing table, at start.
   CHIMERE_TRY([[maybe_unused]] const engine::Request first, requests.make(s));
   std::optional<EngramMemories> memories;
   if (const std::string folder = state_folder(s); !folder.empty()) {
@@ -262,7 +262,7 @@ Status serve(const CommandLine& line) {
 const bool kWithServer = true;
 
 void declare_serve(Command& app, CommandLine& line) {
-  Command command = add_command(app, line, "serve", "Answers the OpenAI API over HTTP",
+  Command command = add_command(app, line, "serve", "Serves the OpenAI API over HTTP",
                                 [&line] { return serve(line); });
   add_settings(command, line, kServeSettings);
   add_settings(command, line, prefix_cache_settings());

@@ -1,4 +1,4 @@
-// chimere state: what servers keep on disk.
+// chimere state: the files that servers keep on disk.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -31,12 +31,12 @@ Status purge(const CommandLine& line, int64_t unused_hours) {
 }  // namespace
 
 void declare_state(Command& app, CommandLine& line) {
-  Command state = app.group("state", "What servers keep on disk");
+  Command state = app.group("state", "Manages the files that servers keep on disk");
   const auto unused_hours = std::make_shared<int64_t>(0);
   Command command =
-      add_command(state, line, "purge", "Removes the prefix cache's files of all models",
+      add_command(state, line, "purge", "Removes the prefix-cache files of all models",
                   [&line, unused_hours] { return purge(line, *unused_hours); });
-  command.option("--unused", *unused_hours, "Only those that were not used for so many hours")
+  command.option("--unused", *unused_hours, "Only those not used for this many hours")
       .range(0, 1 << 20);
   add_settings(command, line, state_folder_settings());
 }

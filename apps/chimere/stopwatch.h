@@ -5,7 +5,7 @@
 
 namespace chimere::app {
 
-/// Seconds since it was made.
+/// Measures the time since its construction.
 class Stopwatch {
  public:
   double seconds() const {

@@ -7,29 +7,30 @@ namespace chimere::app {
 namespace {
 
 constexpr std::string_view kOnGpu =
-    "weights go to the GPU as far as they fit; --backend says where the model runs, --vram-budget "
-    "how much of the GPU's memory it may take";
+    "weights go to the GPU as far as they fit; --backend selects CPU or GPU, --vram-budget "
+    "limits the GPU memory to use";
 constexpr std::string_view kExperts =
-    "--cpu-experts N says how many layers have their experts computed by the CPU";
+    "--cpu-experts N sets the number of layers whose experts run on the CPU";
 constexpr std::string_view kOneGpu = "a model runs on one GPU; --backend cuda takes the first";
 constexpr std::string_view kMapped = "files are always mapped and never locked";
 constexpr std::string_view kBatches = "the engine chooses the sizes of its batches";
-constexpr std::string_view kAttention = "attention is computed in one way, which no flag chooses";
+constexpr std::string_view kAttention = "the attention kernel is chosen automatically";
 constexpr std::string_view kGenerated = "use --max-tokens (-n)";
-constexpr std::string_view kStandardInput =
-    "give a prompt that is in a file on standard input: chimere run < FILE";
-constexpr std::string_view kChat = "`chimere chat` is a conversation, `chimere run` one answer";
+constexpr std::string_view kStandardInput = "give the file on standard input: chimere run < FILE";
+constexpr std::string_view kChat =
+    "`chimere chat` opens a conversation, `chimere run` gives one answer";
 constexpr std::string_view kTemplate =
     "the model's own chat template is used; --raw (of `chimere run`) takes the prompt as it is";
 constexpr std::string_view kHub =
-    "`chimere pull OWNER/NAME:QUANT` downloads a model, -m OWNER/NAME:QUANT then runs it";
+    "`chimere pull OWNER/NAME:QUANT` downloads a model; -m OWNER/NAME:QUANT selects it";
 constexpr std::string_view kDrafts =
-    "--speculate says which drafts are used: those of the model itself, or repetitions";
-constexpr std::string_view kRope = "rotary positions are as the model's file says";
+    "--speculate selects the drafter: the model's MTP head or n-gram lookup";
+constexpr std::string_view kRope = "RoPE parameters are taken from the model file";
 constexpr std::string_view kConstraints = "constrained output is not implemented";
 constexpr std::string_view kAdapters = "adapters are not implemented";
-constexpr std::string_view kNotShown = "the prompt is never shown, and --quiet leaves out the rest";
-constexpr std::string_view kSlots = "--max-running says how many requests run at the same time";
+constexpr std::string_view kNotShown =
+    "the prompt is never printed; --quiet suppresses the statistics";
+constexpr std::string_view kSlots = "--max-running limits the requests that run at the same time";
 constexpr std::string_view kKeyFile = "keys are in a file: --keys FILE, made by `chimere keys add`";
 
 constexpr auto kForeignFlags = std::to_array<ForeignFlag>({

@@ -14,7 +14,7 @@ namespace chimere::app {
 namespace {
 
 TEST(Suggestions, RowsAreUniqueAndNameFlagsThatExist) {
-  // Flags of commands that are no settings.
+  // Flags of commands that are not settings.
   const std::set<std::string> others = {"--state", "--stop", "--raw"};
   std::set<std::string_view> names;
   for (const ForeignFlag& flag : foreign_flags()) {

@@ -1,4 +1,4 @@
-// chimere tokenize, chimere detokenize
+// chimere tokenize and chimere detokenize.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -67,19 +67,19 @@ Status detokenize(const CommandLine& line, const std::string& list) {
 
 void declare_tokenize(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<TokenizeFlags>();
-  Command command = add_command(app, line, "tokenize", "Text to token ids",
+  Command command = add_command(app, line, "tokenize", "Converts text to token ids",
                                 [&line, flags] { return tokenize(line, *flags); });
   add_settings(
       command, line,
       std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels, &settings::kQuiet});
-  command.option("TEXT", flags->text, "The text; without it, standard input");
+  command.option("TEXT", flags->text, "The text; default: standard input");
   command.flag("--special", flags->special,
-               "Names of control tokens in the text become those tokens");
+               "Parse control tokens that the text names, like <|im_end|>");
 }
 
 void declare_detokenize(Command& app, CommandLine& line) {
   const auto list = std::make_shared<std::string>();
-  Command command = add_command(app, line, "detokenize", "Token ids to text",
+  Command command = add_command(app, line, "detokenize", "Converts token ids to text",
                                 [&line, list] { return detokenize(line, *list); });
   add_settings(
       command, line,

@@ -1,4 +1,4 @@
-// How far a copy of many bytes is, told on standard error.
+// Progress of a long copy or download, on standard error.
 #ifndef CHIMERE_APPS_CHIMERE_TRANSFER_PROGRESS_H_
 #define CHIMERE_APPS_CHIMERE_TRANSFER_PROGRESS_H_
 
@@ -9,16 +9,16 @@
 
 namespace chimere::app {
 
-/// On a terminal in place, else in a line every ten seconds.
+/// On a terminal one line that is updated in place, otherwise a new line every ten seconds.
 class TransferProgress {
  public:
-  /// Says nothing in the first `quiet` seconds, nor at the end if that comes before the first line.
+  /// Prints nothing in the first `quiet` seconds, nor at all if the copy ends before.
   explicit TransferProgress(double quiet = 0);
   ~TransferProgress();
   TransferProgress(const TransferProgress&) = delete;
   TransferProgress& operator=(const TransferProgress&) = delete;
 
-  /// `done` of `total` bytes are there. What was there at the first call was not copied now.
+  /// `done` of `total` bytes are present. The rate excludes those present at the first call.
   void show(int64_t done, int64_t total);
 
  private:

@@ -60,7 +60,7 @@ Status BpeTokenizer::index_merges() {
     const std::string_view right_text = merge.substr(space + 1);
     const int32_t left = symbol_of(left_text);
     const int32_t right = symbol_of(right_text);
-    // A part that no byte and no earlier merge makes can never stand in a text.
+    // A part that is no byte and no result of an earlier merge can never occur.
     if (left < 0 || right < 0) continue;
     const std::string whole = std::string(left_text) + std::string(right_text);
     int32_t symbol = symbol_of(whole);

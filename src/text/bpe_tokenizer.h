@@ -30,8 +30,8 @@ class BpeTokenizer final : public VocabularyTokenizer {
   std::unique_ptr<PreTokenizer> splitter_;
   std::array<int32_t, 256> byte_symbol_;
   MergeTable merges_;
-  /// Symbols are token ids. Merges and bytes may name strings that are no tokens: those get the
-  /// numbers from n_tokens() on, and here are their bytes. They are written as one token a byte.
+  /// Symbols are token ids. Merges and bytes may name strings that are not tokens: these have the
+  /// numbers from n_tokens() on, and their bytes are kept here. Each is written as byte tokens.
   std::vector<std::string> extra_symbols_;
 };
 

@@ -24,7 +24,7 @@ struct Word {
 
 struct PairInfo {
   int64_t count = 0;
-  std::vector<uint32_t> words;  ///< where it may stand; a word may be listed twice or in vain
+  std::vector<uint32_t> words;  ///< candidates that may contain it; possibly repeated or outdated
 };
 
 /// An entry of the queue; outdated when the pair's count has changed since.
@@ -188,7 +188,7 @@ Result<Vocabulary> train_bpe(const WordCounts& words, const BpeTrainOptions& opt
   const size_t named = options.control_tokens.size() + options.user_defined_tokens.size();
   if (options.vocab_size < 0 || static_cast<size_t>(options.vocab_size) < 256 + named) {
     return invalid_argument("A vocabulary of " + std::to_string(options.vocab_size) +
-                            " tokens has no room for the 256 bytes and " + std::to_string(named) +
+                            " tokens cannot hold the 256 bytes and " + std::to_string(named) +
                             " named tokens; ask for more.");
   }
   return Trainer(words, options).run();

@@ -12,7 +12,7 @@
 namespace chimere::text {
 namespace {
 
-/// Recounts everything for every merge: slow and plain.
+/// Reference: recounts all pairs for every merge.
 std::vector<std::string> plain_merges(const WordCounts& counts, int n_merges, int64_t min_count) {
   std::vector<std::pair<std::vector<std::string>, int64_t>> words;
   for (const auto& [text, count] : counts) {
@@ -58,7 +58,7 @@ std::vector<std::string> plain_merges(const WordCounts& counts, int n_merges, in
   return merges;
 }
 
-TEST(BpeTrainer, LearnsTheMergesOfAPlainImplementation) {
+TEST(BpeTrainer, EqualsTheReference) {
   const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -80,7 +80,7 @@ TEST(BpeTrainer, LearnsTheMergesOfAPlainImplementation) {
   }
 }
 
-TEST(BpeTrainer, PutsNamedTokensLastAndMakesAWorkingTokenizer) {
+TEST(BpeTrainer, PutsNamedTokensLastAndTheTokenizerWorks) {
   WordCounts counts;
   ASSERT_TRUE(count_words("qwen2", "the cat sat on the mat, the cat sat on the hat.", counts).ok());
   EXPECT_EQ(counts.at(" the"), 3);

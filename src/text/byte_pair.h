@@ -8,7 +8,7 @@
 
 namespace chimere::text {
 
-/// What two neighbouring symbols become, and how early. Symbols are numbered by the caller.
+/// The merge of two neighbouring symbols, and its rank. Symbols are numbered by the caller.
 class MergeTable {
  public:
   struct Merge {
@@ -17,7 +17,7 @@ class MergeTable {
   };
 
   explicit MergeTable(size_t n_merges);
-  /// Returns false, and changes nothing, if the pair has a merge already (the earlier one counts).
+  /// Adds a merge. Returns false, without a change, if the pair has one already.
   bool add(int32_t left, int32_t right, Merge merge);
   Merge find(int32_t left, int32_t right) const;
 
@@ -31,7 +31,7 @@ class MergeTable {
   std::vector<Slot> slots_;  ///< open addressing; the size is a power of two
 };
 
-/// Merges words; keeps its memory between words. One object per thread.
+/// Merges the symbols of words; reuses its memory. One object per thread.
 class BytePairMerger {
  public:
   explicit BytePairMerger(const MergeTable& table) : table_(table) {}

@@ -9,7 +9,7 @@
 namespace chimere::text {
 namespace {
 
-/// Looks for the best pair again after every merge.
+/// Reference: searches for the best pair again after every merge.
 void plain_merge(const MergeTable& table, std::vector<int32_t>& s) {
   while (true) {
     size_t best = s.size();
@@ -27,7 +27,7 @@ void plain_merge(const MergeTable& table, std::vector<int32_t>& s) {
   }
 }
 
-TEST(BytePairMerger, GivesWhatAPlainSearchGives) {
+TEST(BytePairMerger, EqualsTheReference) {
   const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

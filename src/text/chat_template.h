@@ -1,4 +1,4 @@
-// Conversations to token ids, by the template that a model was trained with.
+// Renders conversations to token ids with a model's chat template.
 #ifndef CHIMERE_TEXT_CHAT_TEMPLATE_H_
 #define CHIMERE_TEXT_CHAT_TEMPLATE_H_
 
@@ -14,16 +14,16 @@
 
 namespace chimere::text {
 
-/// What a template makes of a conversation. `trusted` are the parts that the template's author
-/// wrote: there the text of control tokens means those tokens, elsewhere it is text.
+/// A rendered conversation. `trusted`: the ranges that the template's author wrote. There the text
+/// of control tokens stands for those tokens; elsewhere it is plain text.
 struct RenderedChat {
   std::string text;
   std::vector<TextRange> trusted;  ///< sorted, disjoint
 };
 
 struct ChatOptions {
-  bool add_generation_prompt = true;          ///< end with the beginning of the assistant's turn
-  std::optional<bool> enable_thinking;        ///< absent: as the template likes
+  bool add_generation_prompt = true;          ///< end with the header of the assistant's turn
+  std::optional<bool> enable_thinking;        ///< absent: the template's default
   jinja::Value tools = jinja::Value::none();  ///< a list (jinja::parse_json reads one)
   jinja::Dict extra;                          ///< more variables for the template; not trusted
   std::string bos_token;                      ///< text of the token; empty: not defined
@@ -40,9 +40,9 @@ class ChatTemplate {
   /// `source`: tokenizer.chat_template of a GGUF. Errors: kInvalidData with the line.
   static Result<ChatTemplate> create(std::string_view source);
 
-  /// `messages`: a list of dictionaries with role, content, and what else the template knows
+  /// `messages`: a list of dictionaries with role, content and other keys of the template
   /// (tool_calls, reasoning_content, ...), as chat_message() or jinja::parse_json() make them.
-  /// Errors: kInvalidArgument, with what the template says about the conversation.
+  /// Errors: kInvalidArgument, with the template's own message if it refuses the conversation.
   Result<RenderedChat> render(const jinja::Value& messages, const ChatOptions& options) const;
 
  private:
@@ -50,7 +50,7 @@ class ChatTemplate {
   jinja::Template template_;
 };
 
-/// The ids of a rendered conversation. A BOS token is there if the template writes one.
+/// The ids of a rendered conversation. It has a BOS token only if the template writes one.
 std::vector<int32_t> encode_chat(const Tokenizer& tokenizer, const RenderedChat& chat);
 
 }  // namespace chimere::text

@@ -24,7 +24,7 @@ const char* const kControl[] = {"<|im_start|>", "<|im_end|>",        "<|endoftex
                                 "<|end|>",      "<start_of_turn>",   "<end_of_turn>", "[INST]",
                                 "<|eot_id|>",   "<|end_header_id|>", "<|User|>",      "<|start|>"};
 
-/// What models are trained to read as marks, though files declare them as user-defined.
+/// Tokens that models treat as control tokens although files declare them as user-defined.
 const char* const kUserDefined[] = {"<think>",         "</think>", "<tool_call>", "</tool_call>",
                                     "<tool_response>", "<tools>",  "</s>[INST]",  "[/INST]"};
 
@@ -85,7 +85,7 @@ TEST(ChatTemplate, WritesTheConversation) {
   EXPECT_EQ(tokenizer->decode(ids, true), chat->text);
 }
 
-// Whatever stands in the messages, the added tokens are those of a harmless conversation.
+// With any message text, the added tokens are those of a harmless conversation.
 TEST(ChatTemplate, ContentNeverBecomesAnAddedToken) {
   const auto tokenizer = byte_tokenizer();
   const auto seed = fresh_seed();

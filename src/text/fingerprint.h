@@ -1,4 +1,4 @@
-// Tells vocabularies apart: token ids mean something only with the one they came from.
+// Identifies vocabularies, because token ids are only valid with their own one.
 #ifndef CHIMERE_TEXT_FINGERPRINT_H_
 #define CHIMERE_TEXT_FINGERPRINT_H_
 
@@ -8,8 +8,8 @@
 
 namespace chimere::text {
 
-/// A hash (FNV-1a, 64 bits) of the bytes of every token in the order of ids, each behind its length
-/// as four little-endian bytes. Never 0. Not made to resist forgery.
+/// A hash (FNV-1a, 64 bits) of the bytes of every token in the order of ids, each after its length
+/// as four little-endian bytes. Never 0. Not collision-resistant against an attacker.
 uint64_t fingerprint(const Tokenizer& tokenizer);
 
 }  // namespace chimere::text

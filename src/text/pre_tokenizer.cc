@@ -15,8 +15,8 @@
 namespace chimere::text {
 namespace {
 
-/// The White_Space property. Written out because each regular-expression library has its own idea
-/// of \s (PCRE2 adds U+180E, JavaScript U+FEFF).
+/// The White_Space property. Written out because regular-expression libraries differ in their
+/// definition of \s (PCRE2 adds U+180E, JavaScript U+FEFF).
 constexpr std::string_view kWhiteSpace =
     R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 
@@ -82,7 +82,7 @@ class Splitter {
     pcre2_set_match_limit(context_.get(), UINT32_MAX);
   }
 
-  /// Splits `text` by the stages, each within the parts that the one before left.
+  /// Splits `text` by the stages; each splits the parts left by the previous one.
   void split(std::string_view text, std::span<const Code> stages, const WordFn& fn) {
     if (text.empty()) return;
     if (stages.empty()) {
@@ -115,7 +115,7 @@ class Splitter {
       return {ovector[0], ovector[1]};
     }
     if (found == PCRE2_ERROR_NOMATCH) return {text.size(), text.size()};
-    // The matcher ran out of memory: a character by itself still gives back the same text.
+    // The matcher is out of memory: single characters still concatenate to the same text.
     return {from, from + read_utf8(text, from).length};
   }
 

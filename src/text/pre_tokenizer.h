@@ -20,15 +20,15 @@ class PreTokenizer {
   static Result<std::unique_ptr<PreTokenizer>> create(std::string_view name);
   ~PreTokenizer();
 
-  /// Whether published tokenizers of this kind put text into normal form C first. split() does not.
+  /// Whether published tokenizers of this kind normalise text to NFC first. split() does not.
   bool wants_nfc() const;
 
-  /// Calls fn with each word in order; together the words are the whole text, byte for byte. Bytes
-  /// that are not valid UTF-8 count as symbols. Time grows linearly with the length.
+  /// Calls fn with each word in order; the concatenation of the words is the text, byte for byte.
+  /// Invalid UTF-8 bytes are treated as symbols. Linear time.
   void split(std::string_view text, const std::function<void(std::string_view word)>& fn) const;
 
-  /// Published vocabularies of this kind take a whole word that is a token as it is, without
-  /// looking whether merges lead to it (Llama 3 and its relatives).
+  /// Whether a word that is a token is encoded as that token even if no merges lead to it, as in
+  /// published vocabularies of this kind (Llama 3 and its relatives).
   bool whole_words_first() const;
 
   static std::vector<std::string> known_names();
@@ -39,7 +39,7 @@ class PreTokenizer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// split(), after nfc() where it is wanted, for callers that have only a name.
+/// split(), after nfc() if the rule wants it, for callers that have only a name.
 Status for_each_word(std::string_view pre, std::string_view text,
                      const std::function<void(std::string_view word)>& fn);
 

@@ -9,9 +9,10 @@ namespace chimere::text {
 
 struct PreTokenizerRule {
   std::vector<std::string_view> names;
-  /// Patterns over characters; each splits what the one before left into matches and gaps.
+  /// Patterns over characters; each splits the parts left by the previous one into matches and
+  /// gaps.
   std::vector<const char*> stages;
-  /// More stages, over bytes: rules that look at the byte-level alphabet instead of the text.
+  /// Further patterns, over the byte-level alphabet instead of the text.
   std::vector<const char*> byte_stages;
   bool nfc = false;                ///< the text is put into normal form C first
   bool whole_words_first = false;  ///< see PreTokenizer

@@ -23,7 +23,7 @@ class SpecialTokens {
   };
 
   SpecialTokens();
-  /// User-defined tokens made of white space alone say nothing that a text could not say: they are
+  /// User-defined tokens of white space alone carry no privilege, so they are
   /// found everywhere.
   void add(std::string_view text, int32_t id, TokenType type);
 

@@ -57,7 +57,7 @@ TEST(SpmTokenizer, JoinsByScoreAndThenFromTheLeft) {
   EXPECT_THAT(t->encode("a b", false), ElementsAre(id("a"), id("▁"), id("b")));
 }
 
-TEST(SpmTokenizer, PiecesOfEqualScoresGoToTheLeftmost) {
+TEST(SpmTokenizer, TiesGoToTheLeftmostPiece) {
   Vocabulary v = vocabulary({"▁▁", "▁▁▁", "▁▁▁▁", "▁", "a"});
   v.add_space_prefix = false;
   std::fill(v.scores.begin() + kPieces, v.scores.end(), -1e9F);
@@ -65,7 +65,7 @@ TEST(SpmTokenizer, PiecesOfEqualScoresGoToTheLeftmost) {
   EXPECT_THAT(t->encode("     a", false), ElementsAre(t->find("▁▁▁▁"), t->find("▁"), t->find("a")));
 }
 
-TEST(SpmTokenizer, SpellsUnknownCharactersInBytes) {
+TEST(SpmTokenizer, EncodesUnknownCharactersAsBytes) {
   const auto t = make(vocabulary({"▁a", "a", "▁"}));
   EXPECT_THAT(t->encode("aé", false), ElementsAre(t->find("▁a"), kBytes + 0xC3, kBytes + 0xA9));
   EXPECT_THAT(t->encode("\xFF", false), ElementsAre(t->find("▁"), kBytes + 0xFF));
@@ -74,7 +74,7 @@ TEST(SpmTokenizer, SpellsUnknownCharactersInBytes) {
   EXPECT_THAT(make(without)->encode("aéß", false), ElementsAre(t->find("▁a"), kUnknown));
 }
 
-TEST(SpmTokenizer, TextsComeBack) {
+TEST(SpmTokenizer, TextsRoundTrip) {
   const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -113,7 +113,7 @@ TEST(SpmTokenizer, TextsComeBack) {
   }
 }
 
-TEST(SpmTokenizer, AddedTokensAreFoundWhereTheyMayBe) {
+TEST(SpmTokenizer, AddedTokensAreParsedOnlyWhereAllowed) {
   Vocabulary v = vocabulary({"<", "s", ">", "<s", "s>", "▁"});
   v.add_space_prefix = false;
   const auto t = make(v);

@@ -24,7 +24,7 @@ enum class TokenType : int32_t {
   kByte = 6,
 };
 
-/// What a tokenizer is made from (tokenizer.ggml.* of a GGUF, or a trainer's output).
+/// The data of a tokenizer (tokenizer.ggml.* of a GGUF, or a trainer's output).
 struct Vocabulary {
   /// tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "bert" (WordPiece)
   std::string model;
@@ -35,9 +35,9 @@ struct Vocabulary {
   std::vector<float> scores;        ///< of "llama", one for each token
   int32_t bos = -1;
   int32_t eos = -1;
-  int32_t eot = -1;  ///< ends a turn where that is not eos
+  int32_t eot = -1;  ///< ends a turn, if that is not eos
   int32_t padding = -1;
-  int32_t unknown = -1;  ///< stands for what no token spells
+  int32_t unknown = -1;  ///< for text outside the vocabulary
   bool add_bos = false;
   bool add_eos = false;
   bool add_space_prefix = true;  ///< of "llama": a space goes before each piece of text
@@ -52,7 +52,7 @@ struct TextRange {
   size_t end = 0;
 };
 
-/// Where in a text the added tokens of each kind may be found; sorted, disjoint ranges.
+/// Where in a text added tokens of each kind are parsed; sorted, disjoint ranges.
 struct AddedTokenRanges {
   std::span<const TextRange> control;
   std::span<const TextRange> user_defined;
@@ -64,37 +64,35 @@ class Tokenizer {
   static Result<std::unique_ptr<Tokenizer>> create(Vocabulary vocabulary);
   virtual ~Tokenizer() = default;
 
-  /// Raw text, as Hugging Face's tokenizers and llama.cpp read it: user-defined tokens (<think>,
-  /// runs of spaces) are found everywhere, control tokens if `parse_special`. Time
-  /// grows linearly (times log) with the length, which is at most 2 GiB. Text need not be valid
-  /// UTF-8.
+  /// Encodes raw text like Hugging Face's tokenizers and llama.cpp: user-defined tokens (<think>,
+  /// runs of spaces) are parsed everywhere, control tokens only with `parse_special`. Takes
+  /// O(n log n) time; at most 2 GiB. The text need not be valid UTF-8.
   std::vector<int32_t> encode(std::string_view text, bool parse_special) const;
-  /// The same behind BOS, where add_bos(): what a model reads from its beginning.
+  /// The same with a BOS token in front if add_bos().
   std::vector<int32_t> encode_with_bos(std::string_view text, bool parse_special) const;
 
-  /// A text of mixed origin: control and user-defined tokens are found only where they lie wholly
-  /// inside one of the `trusted` ranges (sorted, disjoint). Elsewhere their text is ordinary text,
-  /// except for user-defined tokens of white space alone, which mean nothing but themselves. Words
-  /// may cross the borders of ranges, so that ordinary text gives the ids that it gives when it is
-  /// encoded in one piece.
+  /// Encodes a text of mixed origin: control and user-defined tokens are parsed only if they lie
+  /// wholly inside one of the `trusted` ranges (sorted, disjoint). Elsewhere they are ordinary
+  /// text, except for user-defined tokens of white space alone. Words may cross range borders, so
+  /// that ordinary text has the same ids as without ranges.
   std::vector<int32_t> encode_trusted(std::string_view text,
                                       std::span<const TextRange> trusted) const;
 
-  /// The bytes of one token; control tokens give their text if `special`, else nothing. Ids out of
-  /// range: empty.
+  /// The bytes of one token; those of a control token only with `special`, otherwise none. Empty
+  /// for ids out of range.
   virtual std::string token_bytes(int32_t id, bool special) const = 0;
-  /// The bytes of all, less what encode() put there of its own (the first space of "llama" and
-  /// "bert").
+  /// The bytes of all tokens, without the space that encode() puts in front ("llama" and "bert").
   virtual std::string decode(std::span<const int32_t> ids, bool special) const;
 
   virtual int32_t n_tokens() const = 0;
   virtual int32_t bos() const = 0;  ///< -1: none
   virtual int32_t eos() const = 0;  ///< -1: none
   virtual bool add_bos() const = 0;
-  /// Whether texts that are read alone (for embeddings) end with EOS.
+  /// Whether a text that is encoded alone (for embeddings) ends with EOS.
   virtual bool add_eos() const = 0;
   virtual bool is_control(int32_t id) const = 0;
-  /// Ends a generation: EOS and the end-of-turn tokens known by name (<|im_end|>, <|endoftext|>,
+  /// Whether a token ends a generation: EOS and known end-of-turn tokens (<|im_end|>,
+  /// <|endoftext|>,
   /// ...).
   virtual bool is_end_of_generation(int32_t id) const = 0;
   virtual int32_t find(std::string_view token_text) const = 0;  ///< -1: no such token
@@ -104,14 +102,13 @@ class Tokenizer {
                                             const AddedTokenRanges& where) const = 0;
 };
 
-/// Collects token bytes and gives out only whole UTF-8 characters; what can never become one is
-/// replaced by U+FFFD (one for each longest beginning of a character, as the Unicode standard
-/// says).
+/// Collects token bytes and returns only whole UTF-8 characters. Invalid bytes become U+FFFD, one
+/// for each maximal subpart of an ill-formed sequence, as the Unicode standard recommends.
 class StreamDecoder {
  public:
-  /// Adds bytes; returns the text that is complete now.
+  /// Adds bytes; returns the text completed by them.
   std::string push(std::string_view bytes);
-  /// What is left at the end.
+  /// Returns the incomplete rest, at the end of a stream.
   std::string finish();
 
  private:

@@ -97,7 +97,7 @@ TEST(Tokenizer, GivesTheIdsOfLlamaCpp) {
   EXPECT_GE(compared, 500);
 }
 
-TEST(Tokenizer, AnyBytesComeBack) {
+TEST(Tokenizer, AnyBytesRoundTrip) {
   const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -159,7 +159,7 @@ TEST(Tokenizer, SpecialTextIsOrdinaryUnlessTrusted) {
   EXPECT_EQ(ids.back(), start);
 }
 
-TEST(Tokenizer, UserDefinedTokensAreFoundInRawTextButNotInUntrustedText) {
+TEST(Tokenizer, UserDefinedTokensAreParsedInRawTextOnly) {
   Vocabulary v = fixture_vocabulary("qwen2");
   for (const char* name : {"  ", "\n\n\n"}) {
     v.tokens.emplace_back(name);
@@ -178,7 +178,7 @@ TEST(Tokenizer, UserDefinedTokensAreFoundInRawTextButNotInUntrustedText) {
   EXPECT_EQ(std::ranges::count(ids, think), 1);
   EXPECT_EQ(std::ranges::count(ids, tokenizer.find("</think>")), 0);
   EXPECT_EQ(tokenizer.decode(ids, true), text);
-  // White space says nothing but itself, whoever wrote it.
+  // White space carries no privilege, so trust does not matter.
   EXPECT_EQ(ids[1], tokenizer.find("  "));
   EXPECT_THAT(tokenizer.encode_trusted("\n\n\n", {}), ElementsAre(tokenizer.find("\n\n\n")));
 }
@@ -196,9 +196,9 @@ TEST(Tokenizer, MergesDoNotSpellControlTokens) {
   }
 }
 
-TEST(Tokenizer, OrdinaryTextDoesNotFeelTheBordersOfRanges) {
+TEST(Tokenizer, RangeBordersDoNotChangeOrdinaryText) {
   const auto tokenizer = fixture();
-  const std::string text = "The licence is\n\n    granted <b>to</b> everybody.";
+  const std::string text = "The licence is\n\n    granted <b>to</b> everyone.";
   const auto whole = tokenizer->encode(text, false);
   for (size_t cut = 1; cut < text.size(); ++cut) {
     const TextRange range{0, cut};
@@ -206,7 +206,7 @@ TEST(Tokenizer, OrdinaryTextDoesNotFeelTheBordersOfRanges) {
   }
 }
 
-TEST(Tokenizer, TakesTheLongestOfSpecialTokensThatBeginTogether) {
+TEST(Tokenizer, PrefersTheLongestSpecialToken) {
   Vocabulary v = small_vocabulary({"a", "<", "<x", "<xy>", "x", "y", ">"}, {});
   v.types[2] = v.types[3] = 4;
   const auto tokenizer = Tokenizer::create(v);

@@ -128,7 +128,7 @@ std::string normalize(std::string_view text, bool composed) {
   for (size_t at = 0; at < text.size();) {
     const Utf8Char c = read_utf8(text, at);
     if (c.kind == Utf8Char::Kind::kValid) {
-      // A character below the first mark takes no part in what came before it: work in pieces.
+      // A character below the first mark does not interact with those before it: split there.
       if (c.code < kFirstMark) flush();
       decompose(c.code, codes);
     } else {

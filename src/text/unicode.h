@@ -1,4 +1,4 @@
-// What the Unicode standard says about characters: categories, case, normal forms.
+// Character properties of the Unicode standard: categories, case, normal forms.
 #ifndef CHIMERE_TEXT_UNICODE_H_
 #define CHIMERE_TEXT_UNICODE_H_
 
@@ -56,8 +56,8 @@ std::string title_case(uint32_t code);
 /// Canonical combining class; 0: begins a combining sequence.
 uint8_t combining_class(uint32_t code);
 
-/// Normal forms C and D (UAX #15). Bytes that are not UTF-8 stay as they are and separate what
-/// surrounds them. Time grows linearly; a run of n combining marks takes n log n.
+/// Normal forms C and D (UAX #15). Invalid UTF-8 bytes are copied and separate their surroundings.
+/// Linear time, except that a run of n combining marks takes O(n log n).
 std::string nfc(std::string_view text);
 std::string nfd(std::string_view text);
 

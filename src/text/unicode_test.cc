@@ -10,7 +10,7 @@
 namespace chimere::text {
 namespace {
 
-TEST(Unicode, KnowsCategories) {
+TEST(Unicode, ReturnsCategories) {
   EXPECT_EQ(category('A'), Category::kLu);
   EXPECT_EQ(category(0x1C5), Category::kLt);
   EXPECT_EQ(category(0x301), Category::kMn);

@@ -1,4 +1,4 @@
-// UTF-8 by hand: where a character ends, what is valid, what can still become valid.
+// UTF-8 decoding and encoding, and the alphabet of byte-level BPE.
 #ifndef CHIMERE_TEXT_UTF8_H_
 #define CHIMERE_TEXT_UTF8_H_
 
@@ -9,12 +9,12 @@
 
 namespace chimere::text {
 
-/// What stands at one place of a byte string.
+/// The character at one position of a byte string.
 struct Utf8Char {
   enum class Kind {
     kValid,      ///< one character
     kInvalid,    ///< `length` bytes that no continuation can make valid
-    kTruncated,  ///< the string ends inside a character that was valid so far
+    kTruncated,  ///< the string ends inside a so far valid character
   };
   Kind kind = Kind::kInvalid;
   int length = 0;     ///< bytes; for kInvalid the longest well-formed beginning, at least 1

@@ -25,7 +25,7 @@ TEST(Utf8, ReadsEveryCodePointBack) {
   }
 }
 
-TEST(Utf8, RefusesWhatTheStandardRefuses) {
+TEST(Utf8, RefusesIllFormedSequences) {
   for (const char* bad :
        {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
         "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xC3(", "\xE2\x82("}) {
@@ -34,7 +34,7 @@ TEST(Utf8, RefusesWhatTheStandardRefuses) {
   }
 }
 
-TEST(ByteAlphabet, StandsForEveryByteOnce) {
+TEST(ByteAlphabet, MapsEveryByteOnce) {
   std::string all;
   for (int b = 0; b < 256; ++b) all.push_back(static_cast<char>(b));
   const std::string written = ByteAlphabet::get().encode(all);
@@ -43,7 +43,7 @@ TEST(ByteAlphabet, StandsForEveryByteOnce) {
   EXPECT_EQ(ByteAlphabet::get().encode(" \n"), "ĠĊ");
 }
 
-TEST(StreamDecoder, NeverGivesHalfACharacter) {
+TEST(StreamDecoder, NeverReturnsPartOfACharacter) {
   const std::string text = "naïve 漢字 👩‍🚀 end";
   const auto seed = fresh_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -62,7 +62,7 @@ TEST(StreamDecoder, NeverGivesHalfACharacter) {
   }
 }
 
-TEST(StreamDecoder, ReplacesWhatIsNoCharacter) {
+TEST(StreamDecoder, ReplacesInvalidBytes) {
   StreamDecoder decoder;
   EXPECT_EQ(decoder.push("a\xF0\x9F"), "a");
   EXPECT_EQ(decoder.push("b\xFF\xE2\x82"), "\uFFFDb\uFFFD");

@@ -1,4 +1,4 @@
-// What all kinds of tokenizers do alike: checks of the vocabulary, added tokens, lookups.
+// Common base of all tokenizers: checks of the vocabulary, added tokens, lookups.
 #ifndef CHIMERE_TEXT_VOCABULARY_TOKENIZER_H_
 #define CHIMERE_TEXT_VOCABULARY_TOKENIZER_H_
 
@@ -13,7 +13,7 @@
 
 namespace chimere::text {
 
-/// Cuts a text at its added tokens and leaves what lies between to the algorithm of the kind.
+/// Splits a text at its added tokens; derived classes encode the fragments between them.
 class VocabularyTokenizer : public Tokenizer {
  public:
   int32_t n_tokens() const override { return static_cast<int32_t>(vocabulary_.tokens.size()); }
@@ -29,7 +29,7 @@ class VocabularyTokenizer : public Tokenizer {
  protected:
   explicit VocabularyTokenizer(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
 
-  /// Checks sizes and ids; fills the lookups. To be called once, before anything else.
+  /// Checks sizes and ids, and fills the lookups. Must be called once, first.
   Status index();
 
   std::vector<int32_t> encode_where(std::string_view text,
@@ -45,13 +45,13 @@ class VocabularyTokenizer : public Tokenizer {
   virtual std::unique_ptr<Fragments> start() const = 0;
   /// The bytes of a normal, unused or byte token.
   virtual std::string piece_bytes(int32_t id) const = 0;
-  /// How an added token looks in a text that is encoded, and what it is decoded to.
+  /// The text of an added token, in encoding and decoding.
   virtual std::string added_text(int32_t id) const { return vocabulary_.tokens[id]; }
   virtual std::string added_bytes(int32_t id) const { return vocabulary_.tokens[id]; }
 
   bool in_range(int32_t id) const { return id >= 0 && id < n_tokens(); }
   TokenType type(int32_t id) const { return static_cast<TokenType>(vocabulary_.types[id]); }
-  /// Control, user-defined or unknown: never made from ordinary text.
+  /// Control, user-defined or unknown tokens, which ordinary text never becomes.
   bool is_added(int32_t id) const;
 
   Vocabulary vocabulary_;

@@ -33,7 +33,7 @@ bool is_space(uint32_t code) {
          category(code) == Category::kZl || category(code) == Category::kZp;
 }
 
-/// Characters that are dropped: control characters, and what is no text.
+/// Characters that are dropped: control characters and non-characters.
 bool is_dropped(uint32_t code) {
   if (code == '\t' || code == '\n' || code == '\r') return false;
   return code == 0 || code == 0xFFFD || is_other(code);

@@ -12,10 +12,10 @@
 
 namespace chimere::text {
 
-/// Words are what lies between spaces, punctuation and Chinese characters; each is cut into the
-/// longest pieces from the left, and is unknown as a whole if that fails or if it has more than a
-/// hundred characters. In GGUF pieces that begin a word carry U+2581, the others nothing. Text does
-/// not come back exactly: spaces, and case and accents as the vocabulary says, are lost.
+/// Words are separated by spaces, punctuation and Chinese characters. Each is split greedily into
+/// the longest pieces from the left; if that fails, or above 100 characters, the whole word is
+/// unknown. In GGUF, pieces that begin a word start with U+2581. Text does not round-trip: spaces
+/// are lost, and case and accents if the vocabulary says so.
 class WordPieceTokenizer final : public VocabularyTokenizer {
  public:
   static Result<std::unique_ptr<Tokenizer>> create(Vocabulary vocabulary);
@@ -28,7 +28,7 @@ class WordPieceTokenizer final : public VocabularyTokenizer {
   explicit WordPieceTokenizer(Vocabulary vocabulary) : VocabularyTokenizer(std::move(vocabulary)) {}
   std::unique_ptr<Fragments> start() const override;
   std::string piece_bytes(int32_t id) const override;
-  /// A piece of that text; -1: none.
+  /// The id of the piece with this text; -1: none.
   int32_t find_piece(std::string_view text) const;
 
   size_t longest_piece_ = 0;  ///< bytes

@@ -41,7 +41,7 @@ TEST(WordPieceTokenizer, TakesTheLongestPieces) {
   EXPECT_EQ(t->decode(t->encode("Unaffable a!", false), false), "unaffable a !");
 }
 
-TEST(WordPieceTokenizer, FoldsCaseAndAccentsAsTold) {
+TEST(WordPieceTokenizer, FoldsCaseAndAccentsByTheVocabulary) {
   Vocabulary v = vocabulary();
   const auto t = make(v);
   EXPECT_THAT(t->encode("CAFÉS", false), ElementsAre(t->find("▁cafe"), t->find("s")));

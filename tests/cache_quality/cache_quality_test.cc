@@ -1,7 +1,7 @@
-// What rounding the KV cache costs the shipped model: the mean Kullback-Leibler divergence of its
+// Accuracy of quantised KV caches: the mean Kullback-Leibler divergence of the shipped model's
 // next-token distributions from those with f16 keys and values, over real text. The weights are
-// decoded, so that no activation is rounded: with rounded activations any change, even f32 instead
-// of f16, costs more than the cache does (docs/quality.md).
+// decoded to f32, so that no activation is rounded: with rounded activations any change, even f32
+// instead of f16, costs more than the cache does (docs/quality.md).
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Whole forward passes on a device beside the CPU's: decode rows have the same bits, prefill rows
-// nearly the same distribution, and a row's bits do not depend on its batch or on recording.
+// Compares whole forward passes on a device with the CPU's: decode rows have the same bits, prefill
+// rows nearly the same distribution, and a row's bits do not depend on its batch or on graphs.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -50,7 +50,7 @@ SequenceRows decode_rows(state::SequenceState& s, const Tokens& tokens, Tokens l
   return rows;
 }
 
-/// One chunk, whose last row's logits are wanted.
+/// One chunk with logits of its last row.
 SequenceRows prefill_rows(state::SequenceState& s, const Tokens& tokens) {
   const auto n = static_cast<int32_t>(tokens.size());
   SequenceRows rows = decode_rows(s, tokens, {n - 1});
@@ -59,7 +59,7 @@ SequenceRows prefill_rows(state::SequenceState& s, const Tokens& tokens) {
   return rows;
 }
 
-/// Ops and the model that runs on them.
+/// A model and the ops that it runs on.
 struct Runner {
   std::unique_ptr<ThreadPool> pool = std::make_unique<ThreadPool>(1);
   std::unique_ptr<kernels::Ops> ops;
@@ -132,7 +132,7 @@ TEST(DeviceModel, DecodeRowsHaveTheBitsOfTheCpu) {
   }
 }
 
-TEST(DeviceModel, ManySequencesInAStepHaveTheBitsOfEachAlone) {
+TEST(DeviceModel, BatchedSequencesHaveTheBitsOfEachAlone) {
   const Weights w = make_weights(shape_of("qwen35moe", DType::kQ8_0));
   for (const auto& [name, device] : kernels::cuda::test::devices()) {
     const Runner run(*w.file, device.get());
@@ -151,8 +151,8 @@ TEST(DeviceModel, ManySequencesInAStepHaveTheBitsOfEachAlone) {
   }
 }
 
-/// Rows that want all logits beside rows that want one or several, fed and not.
-TEST(DeviceModel, TheLargestLogitsAreThoseOfTheCpu) {
+/// Rows with all logits in a batch with rows that need the top one or several, asynchronous or not.
+TEST(DeviceModel, TopKLogitsEqualTheCpus) {
   test::TinyModel shape = shape_of("qwen35moe", DType::kQ8_0);
   shape.n_layers = shape.attention_interval = 2;
   shape.n_mtp_layers = 1;
@@ -166,12 +166,12 @@ TEST(DeviceModel, TheLargestLogitsAreThoseOfTheCpu) {
     const auto a = run.model->states().create_sequence();
     const auto b = run.model->states().create_sequence();
     const auto c = run.model->states().create_sequence();
-    for (int32_t round = 0; round < 7; ++round) {  // run, then recorded, then replayed
+    for (int32_t round = 0; round < 7; ++round) {  // launched, then captured, then replayed
       StepPlan plan{{decode_rows(*a, {round, 4}, {1, 0}), decode_rows(*b, {9}, {0}),
                      decode_rows(*c, {1000 + round}, {0})}};
       plan.sequences[0].top = 1;
       plan.sequences[2].top = round < 3 ? 1 : 20;
-      // Without lists and sums for the first three rounds, with them for as many.
+      // Three rounds without selected ids and log-sum-exp statistics, then three with them.
       if (round >= 4) {
         plan.sequences[0].sums = true;
         plan.sequences[0].selected = {{round, 40, 2400}, {}};
@@ -221,11 +221,11 @@ TEST(DeviceModel, ExpertsOnTheHostChangeNoBit) {
         auto b = run.model->states().create_sequence();
         std::vector<Logits>& got = all.emplace_back();
         got.push_back(run.chunk(*a, kTokens));
-        got.push_back(run.steps(*a, {21, 4, 4, 9}));  // run, recorded, replayed
+        got.push_back(run.steps(*a, {21, 4, 4, 9}));  // launched, captured, replayed
         got.push_back(run.forward({{decode_rows(*a, {7, 8}, {0, 1}), prefill_rows(*b, kTokens)}}));
         got.push_back(run.forward({{prefill_rows(*a, kTokens), decode_rows(*b, {1}, {0})}}));
         if (type == DType::kF32) continue;
-        // More rows than go to the host at once.
+        // More rows than one transfer to the host holds.
         Tokens many(70);
         for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<int32_t>(i % 60);
         got.push_back(run.forward({{decode_rows(*a, many, {0, 63, 64, 69})}}));
@@ -236,14 +236,14 @@ TEST(DeviceModel, ExpertsOnTheHostChangeNoBit) {
   }
 }
 
-TEST(DeviceModel, RevocableRowsComeBackWithoutATrace) {
+TEST(DeviceModel, RejectedRowsAreRolledBackExactly) {
   const Weights w = make_weights(shape_of("qwen35moe", DType::kQ8_0));
   for (const auto& [name, device] : kernels::cuda::test::devices()) {
     const Runner run(*w.file, device.get());
     auto alone = run.model->states().create_sequence();
     const Logits expected = run.steps(*alone, {1, 2, 3, 4});
     auto s = run.model->states().create_sequence();
-    for (int32_t round = 0; round < 3; ++round) {  // run, then recorded, then replayed
+    for (int32_t round = 0; round < 3; ++round) {  // launched, then captured, then replayed
       auto draft = s->fork();
       SequenceRows rows = decode_rows(*draft, {1, 2, 60}, {0, 1});
       rows.revocable = true;
@@ -287,8 +287,8 @@ double divergence_of(const Logits& want, const Logits& got) {
   return divergence;
 }
 
-/// Prefill rows of a GPU round activations to f16, those of the CPU to bytes: what they are
-/// compared with is the model without rounded activations.
+/// Prefill rows of a GPU round activations to f16, those of the CPU to 8 bits: the reference for
+/// both is the model without rounded activations.
 TEST(DeviceModel, ChunksAreCloseToTheModelInF32) {
   for (const DType type : {DType::kF32, DType::kQ8_0, DType::kQ5_1}) {
     const test::TinyModel shape = shape_of("qwen35moe", type);
@@ -300,14 +300,14 @@ TEST(DeviceModel, ChunksAreCloseToTheModelInF32) {
       const Runner run(*w.file, device.get());
       const Logits got = run.chunk(*run.model->states().create_sequence(), kTokens);
       ASSERT_EQ(got.size(), expected.size());
-      // These files' roundings make 5e-10, 2e-6 and 3e-5; rounding to bytes makes 3e-3 and more.
+      // Measured: 5e-10, 2e-6 and 3e-5 for these files; rounding to 8 bits gives 3e-3 and more.
       EXPECT_LT(divergence_of(expected, got), type == DType::kF32 ? 1e-7 : 3e-4)
           << name << ", " << dtype_name(type);
     }
   }
 }
 
-TEST(DeviceModel, StatesLeaveTheDeviceAndComeBack) {
+TEST(DeviceModel, StatesRoundTripThroughHostMemory) {
   const Weights w = make_weights(shape_of("qwen35moe", DType::kF32));
   for (const auto& [name, device] : kernels::cuda::test::devices()) {
     ModelOptions options;
@@ -321,7 +321,7 @@ TEST(DeviceModel, StatesLeaveTheDeviceAndComeBack) {
     auto back = run.model->states().from_blob(blob);
     ASSERT_TRUE(back.ok()) << back.error().message;
     EXPECT_EQ(run.steps(**back, {7, 8}), expected) << name;
-    // The CPU's chunks have other bits: its states are not taken for ours.
+    // The CPU's chunks have other bits, so its states must not be accepted.
     const Runner cpu(*w.file, nullptr, options);
     EXPECT_FALSE(cpu.model->states().from_blob(blob).ok());
   }
@@ -342,7 +342,7 @@ SequenceRows revocable_rows(state::SequenceState& s, const Tokens& tokens) {
   return rows;
 }
 
-/// Logits of all drafts behind `token`, of a chain that takes `follow` whatever they say.
+/// Logits of all drafts after `token`, in a chain that continues with `follow` in any case.
 Logits draft(const Runner& run, state::SequenceState& s, int32_t token, const Tokens& follow) {
   Logits all;
   const DraftStart start[] = {{&s, token}};
@@ -356,8 +356,8 @@ Logits draft(const Runner& run, state::SequenceState& s, int32_t token, const To
   return all;
 }
 
-/// What drafts know of rows that came in steps of all kinds: one by one and several, fed and not,
-/// kept and taken back, in a batch, beside forks.
+/// Drafts after steps of all kinds: single and several rows, asynchronous or not, accepted and
+/// rejected, in a batch, with forks.
 Logits drafts_of_step_rows(const Runner& run) {
   state::StateStore& store = run.model->states();
   const auto s = store.create_sequence();
@@ -371,7 +371,7 @@ Logits drafts_of_step_rows(const Runner& run) {
   draft_of(*s);
   run.forward({{decode_rows(*s, {5, 9}, {1}), decode_rows(*other, {8, 8, 2}, {})}, true});
   draft_of(*other);
-  run.forward({{decode_rows(*s, {5}, {0})}});  // not shown to the block
+  run.forward({{decode_rows(*s, {5}, {0})}});  // without an update of the MTP head's KV
   draft_of(*s);
   for (const int32_t keep : {3, 1, 0}) {
     run.forward({{revocable_rows(*s, {4, 11, 27}), decode_rows(*other, {1}, {0})}, true});
@@ -399,7 +399,7 @@ TEST(DeviceModel, DraftsOfDecodeRowsHaveTheBitsOfTheCpu) {
     const Logits expected = drafts_of_step_rows(Runner(*w.file, nullptr, kWithDrafts));
     EXPECT_EQ(expected.size(), 9U * 2U * 64U);
     for (const auto& [name, device] : kernels::cuda::test::devices()) {
-      for (const int on_host : {0, 2}) {  // layers whose experts are; the block's stay
+      for (const int on_host : {0, 2}) {  // layers with experts on the host, except the MTP head
         const auto& devices = kernels::cuda::test::devices();
         if (devices.size() > 1 && (device == devices.back().device) != (on_host > 0)) continue;
         const Runner run(*w.file, device.get(), kWithDrafts, {.host_expert_layers = on_host});
@@ -418,11 +418,12 @@ TEST(DeviceModel, DraftsChangeNoBitOfTheModel) {
     EXPECT_FALSE(without.model->has_drafts());
     const auto a = with.model->states().create_sequence();
     const auto b = without.model->states().create_sequence();
-    for (int32_t i = 0; i < 3; ++i) {  // run, then recorded, then replayed
-      for (const bool feed : {true, false}) {
-        EXPECT_EQ(with.forward({{prefill_rows(*a, {3, 1, i})}, feed}), without.chunk(*b, {3, 1, i}))
+    for (int32_t i = 0; i < 3; ++i) {  // launched, then captured, then replayed
+      for (const bool update_draft_kv : {true, false}) {
+        EXPECT_EQ(with.forward({{prefill_rows(*a, {3, 1, i})}, update_draft_kv}),
+                  without.chunk(*b, {3, 1, i}))
             << name;
-        EXPECT_EQ(with.forward({{decode_rows(*a, {i, 9}, {1, 0})}, feed}),
+        EXPECT_EQ(with.forward({{decode_rows(*a, {i, 9}, {1, 0})}, update_draft_kv}),
                   without.forward({{decode_rows(*b, {i, 9}, {1, 0})}}))
             << name;
         draft(with, *a, 5, {1, 2});
@@ -463,8 +464,9 @@ TEST(DeviceModel, DraftChainsOfDifferentLengthsAreThoseOfEachAlone) {
   }
 }
 
-/// Behind a prompt the device's drafts are those of its own chunks: near the model's in f32.
-TEST(DeviceModel, DraftsBehindChunksAreCloseToTheModelInF32) {
+/// Drafts after a prompt use the device's own prefill rows, so they are only close to the f32
+/// model's.
+TEST(DeviceModel, DraftsAfterPrefillAreCloseToTheModelInF32) {
   for (const DType type : {DType::kF32, DType::kQ8_0}) {
     const test::TinyModel shape = shape_with_drafts("qwen35moe", type);
     const Weights w = make_weights(shape);
@@ -478,14 +480,14 @@ TEST(DeviceModel, DraftsBehindChunksAreCloseToTheModelInF32) {
     for (const auto& [name, device] : kernels::cuda::test::devices()) {
       const Logits got = first_draft(Runner(*w.file, device.get(), kWithDrafts));
       ASSERT_EQ(got.size(), expected.size());
-      // The block's own row is a decode row, whose activations are rounded to bytes.
+      // The MTP head's own row is a decode row, whose activations are rounded to 8 bits.
       EXPECT_LT(divergence_of(expected, got), type == DType::kF32 ? 1e-6 : 1e-2)
           << name << ", " << dtype_name(type);
     }
   }
 }
 
-TEST(DeviceModel, ThePlanCountsTheBlockForDrafts) {
+TEST(DeviceModel, ThePlanCountsTheMtpHead) {
   for (const char* architecture : {"qwen35moe", "qwen35"}) {
     test::TinyModel shape = shape_with_drafts(architecture, DType::kQ8_0);
     shape.mtp_tables = shape.architecture == "qwen35";
@@ -517,7 +519,7 @@ TEST(DeviceModel, ThePlanCountsTheBlockForDrafts) {
   }
 }
 
-TEST(DeviceModel, WideWeightsChangeNoBitAndTakeWhatThePlanSays) {
+TEST(DeviceModel, UnpackedWeightsChangeNoBitAndTakeThePlannedMemory) {
   test::TinyModel shape = shape_of("qwen35moe", DType::kIQ3_S);
   shape.n_embd = shape.n_ff = shape.n_ff_shared = 256;
   const Weights w = make_weights(shape);
@@ -526,7 +528,7 @@ TEST(DeviceModel, WideWeightsChangeNoBitAndTakeWhatThePlanSays) {
   const int64_t narrow = plan.total();
   EXPECT_GT(plan.unpacking_bytes, plan.weights / 8);
   plan.unpack(narrow + plan.unpacking_bytes);
-  EXPECT_FALSE(plan.unpacked) << "nothing would be left for more sequences";
+  EXPECT_FALSE(plan.unpacked) << "no memory would be left for more sequences";
   plan.unpack(2 * (narrow + plan.unpacking_bytes));
   EXPECT_TRUE(plan.unpacked);
   EXPECT_EQ(plan.total(), narrow + plan.unpacking_bytes);
@@ -546,18 +548,18 @@ TEST(DeviceModel, WideWeightsChangeNoBitAndTakeWhatThePlanSays) {
   }
 }
 
-TEST(DeviceModel, TellsHowFarItsUploadIs) {
+TEST(DeviceModel, ReportsUploadProgress) {
   for (const char* const architecture : {"qwen35moe", "qwen3"}) {
     const Weights w = make_weights(shape_of(architecture, DType::kQ8_0));
     const Runner on_host(*w.file, nullptr);
     const DevicePlan plan = plan_for_device(*w.file, *on_host.model, 4096, 3, 512, 64);
     ThreadPool pool(1);
     for (const auto& [name, device] : kernels::cuda::test::devices()) {
-      int64_t told = 0;
+      int64_t reported = 0;
       int times = 0;
       const auto ops = kernels::cuda::make_cuda_ops(*device, pool, {}, [&](int64_t bytes) {
-        EXPECT_GT(bytes, told);
-        told = bytes;
+        EXPECT_GT(bytes, reported);
+        reported = bytes;
         ++times;
       });
       ASSERT_TRUE(ops.ok());
@@ -565,8 +567,8 @@ TEST(DeviceModel, TellsHowFarItsUploadIs) {
       ASSERT_TRUE(model.ok());
       EXPECT_GT(times, 20) << name;
       // The plan counts a few tensors that stay on the host, and pads others.
-      EXPECT_LE(told, plan.weights + plan.weights / 100) << name;
-      EXPECT_GE(told, plan.weights - plan.weights / 10) << name;
+      EXPECT_LE(reported, plan.weights + plan.weights / 100) << name;
+      EXPECT_GE(reported, plan.weights - plan.weights / 10) << name;
     }
   }
 }

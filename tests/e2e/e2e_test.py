@@ -35,7 +35,7 @@ SMALLER = HOME / "smaller.gguf"  # another vocabulary
 
 
 def environment(**extra):
-    """Nobody's settings: an empty home folder and no CHIMERE_ variables."""
+    """No user settings: an empty home folder and no CHIMERE_ variables."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("CHIMERE_")}
     return {**kept, "HOME": str(HOME), **extra}
 
@@ -68,7 +68,7 @@ class Case(unittest.TestCase):
 
 
 class Tokens(Case):
-    def test_text_survives_the_way_there_and_back(self):
+    def test_text_round_trips(self):
         draw = random.Random(SEED)
         texts = ["the path", "", "häß 日本 🙂\n\ttab", "<|im_start|>", "".join(chr(draw.randrange(32, 0x500)) for _ in range(50))]
         for text in texts[0:1] + texts[2:]:
@@ -78,26 +78,26 @@ class Tokens(Case):
                              unicodedata.normalize("NFC", text))
         self.assertEqual(self.answer("tokenize", "-m", MODEL, "--", "")["tokens"], [])
 
-    def test_control_tokens_are_text_unless_asked_for(self):
+    def test_control_tokens_are_text_by_default(self):
         plain = self.answer("tokenize", "-m", MODEL, "<|im_end|>")["tokens"]
         self.assertGreater(len(plain), 1)
         self.assertEqual(self.answer("tokenize", "-m", MODEL, "--special", "<|im_end|>")["tokens"], [VOCABULARY - 1])
 
-    def test_people_see_ids_and_pieces(self):
+    def test_text_output_shows_ids_and_pieces(self):
         self.assertRegex(chimere("tokenize", "-m", MODEL, "th").out, r'^ +256  "th"\n$')
 
 
 class Inspect(Case):
-    def test_tells_what_is_in_the_file_and_what_running_costs(self):
-        told = self.answer("inspect", MODEL, "--tensors")
-        self.assertEqual(told["metadata"]["general.architecture"], "qwen35moe")
-        self.assertEqual(told["file_bytes"], MODEL.stat().st_size)
-        self.assertEqual(sum(t["count"] for t in told["types"]), told["tensor_count"])
-        self.assertEqual(len(told["tensors"]), told["tensor_count"])
-        self.assertLess(told["costs"]["active_weight_bytes"], told["file_bytes"])
-        self.assertGreater(told["costs"]["state_bytes"], 0)
+    def test_shows_the_file_and_the_cost_of_running_it(self):
+        result = self.answer("inspect", MODEL, "--tensors")
+        self.assertEqual(result["metadata"]["general.architecture"], "qwen35moe")
+        self.assertEqual(result["file_bytes"], MODEL.stat().st_size)
+        self.assertEqual(sum(t["count"] for t in result["types"]), result["tensor_count"])
+        self.assertEqual(len(result["tensors"]), result["tensor_count"])
+        self.assertLess(result["costs"]["active_weight_bytes"], result["file_bytes"])
+        self.assertGreater(result["costs"]["state_bytes"], 0)
         wide = self.answer("inspect", MODEL, "--cache-k", "f32", "--cache-v", "f32")
-        self.assertEqual(wide["costs"]["kv_bytes_per_token"], 2 * told["costs"]["kv_bytes_per_token"])
+        self.assertEqual(wide["costs"]["kv_bytes_per_token"], 2 * result["costs"]["kv_bytes_per_token"])
         self.assertIn("Tensors by type", chimere("inspect", MODEL).out)
 
     def test_a_plan_for_a_gpu_names_the_profile(self):
@@ -108,14 +108,14 @@ class Inspect(Case):
         for command in ("run", "serve", "bench", "inspect"):
             self.refused(2, command, "--cuda-profile", "sm_75", says="one of native, sm_120")
 
-    def test_a_gpu_that_is_too_small_leaves_out_the_mtp_head(self):
+    def test_a_small_gpu_runs_without_the_mtp_head(self):
         def gpu(speculate, budget):
             types = ["--ctx", 1024, "--speculate", speculate, "--vram-budget", budget]
             return self.answer("inspect", MODEL, *types)["gpu"]
 
         drafts = gpu("mtp", 4 << 30)
         if drafts["name"] != "a GPU":
-            self.skipTest("there is a GPU, whose memory others may use")
+            self.skipTest("there is a GPU, whose memory other processes may use")
         self.assertGreater(drafts["draft_weights"], 0)
         self.assertIn("for drafts", chimere("inspect", MODEL, "--speculate", "mtp", "--vram-budget", 4 << 30).out)
         plain = gpu("off", 4 << 30)
@@ -123,7 +123,7 @@ class Inspect(Case):
         self.assertEqual(gpu("auto", 4 << 30), drafts)
         self.assertGreater(drafts["weights"], plain["weights"])
         self.assertGreater(drafts["kv"], plain["kv"])
-        # What a GPU that is too small would need has the least work memory.
+        # The plan for a GPU that is too small has the least work memory.
         driver = (4 << 30) - drafts["allowed"]
         least, most = (gpu(mode, driver + 1)["total"] for mode in ("off", "mtp"))
         between = driver + (least + most) // 2
@@ -160,7 +160,7 @@ class Run(Case):
         others = [self.answer("run", *flags[:-1], SEED + i)["ids"] for i in (1, 2)]
         self.assertFalse(all(ids == first["ids"] for ids in others))
 
-    def test_the_document_and_the_stream_say_the_same(self):
+    def test_the_document_equals_the_stream(self):
         flags = (*self.FLAGS, "--seed", SEED, "--raw", "-p", "the")
         document = self.answer("run", *flags)
         streamed = chimere("run", *flags)
@@ -170,7 +170,7 @@ class Run(Case):
         self.assertLessEqual(document["tokens"], 24)
         self.assertGreater(document["prompt_tok_s"], 0)
 
-    def test_without_a_seed_replies_differ(self):
+    def test_without_a_seed_generations_differ(self):
         seeds = {self.answer("run", *self.FLAGS, "-p", "a", "-n", 1)["seed"] for _ in range(3)}
         self.assertGreater(len(seeds), 1)
 
@@ -192,9 +192,9 @@ class Run(Case):
     def test_greedy_follows_the_logits(self):
         prompt = "the path"
         ids = self.answer("tokenize", "-m", MODEL, prompt)["tokens"]
-        reply = self.answer("run", "-m", MODEL, "--raw", "--temp", 0, "-n", 3, "-p", prompt)["ids"]
+        generated = self.answer("run", "-m", MODEL, "--raw", "--temp", 0, "-n", 3, "-p", prompt)["ids"]
         top = self.answer("eval", "logits", "-m", MODEL, "--tokens", ",".join(map(str, ids)), "--top", 1)
-        self.assertEqual(reply[0], top["positions"][0]["top"][0]["id"])
+        self.assertEqual(generated[0], top["positions"][0]["top"][0]["id"])
 
     def test_every_sampler_can_be_set(self):
         flags = ("run", "-m", MODEL, "--raw", "-p", "the path", "-n", 12, "--seed", SEED)
@@ -205,11 +205,11 @@ class Run(Case):
                    "--dynatemp-range": 0, "--mirostat": 0, "--logit-bias": f"{plain[0]}+0"}
         everything = [word for pair in neutral.items() for word in pair]
         base = ("--temp", 1.5, "--top-k", 0, "--top-p", 1, "--repeat-last-n", -1)
-        reply = self.answer(*flags, *base)["ids"]
-        self.assertEqual(self.answer(*flags, *base, *everything)["ids"], reply)
-        self.assertEqual(self.answer(*flags, "--temp", 1.5, "--samplers", "temperature")["ids"], reply)
+        generated = self.answer(*flags, *base)["ids"]
+        self.assertEqual(self.answer(*flags, *base, *everything)["ids"], generated)
+        self.assertEqual(self.answer(*flags, "--temp", 1.5, "--samplers", "temperature")["ids"], generated)
         for change in (("--typical", 0.01), ("--top-nsigma", 0.001), ("--xtc-probability", 1, "--xtc-threshold", 1e-6),
-                       ("--mirostat", 2, "--mirostat-ent", 0, "--mirostat-lr", 10), ("--logit-bias", f"{reply[0]}-inf"),
+                       ("--mirostat", 2, "--mirostat-ent", 0, "--mirostat-lr", 10), ("--logit-bias", f"{generated[0]}-inf"),
                        ("--dynatemp-range", 100), ("--samplers", "top_k")):
             others = [self.answer(*flags[:-1], SEED + i, *base, *change)["ids"] for i in range(3)]
             self.assertNotEqual(others, [self.answer(*flags[:-1], SEED + i, *base)["ids"] for i in range(3)], change)
@@ -237,12 +237,12 @@ class Run(Case):
         self.assertEqual(cut["text"], whole[:whole.index(stops[-1])])
         self.assertEqual(cut["finish"], "stop")
 
-    def test_the_context_ends_a_reply(self):
+    def test_the_context_ends_a_generation(self):
         for seed in range(20):
-            told = self.answer("run", "-m", MODEL, "--raw", "-p", "xy", "--ctx", 10, "--seed", seed)
-            if told["finish"] != "stop":
+            result = self.answer("run", "-m", MODEL, "--raw", "-p", "xy", "--ctx", 10, "--seed", seed)
+            if result["finish"] != "stop":
                 break
-        self.assertEqual((told["finish"], told["tokens"]), ("context", 8))
+        self.assertEqual((result["finish"], result["tokens"]), ("context", 8))
 
 
 class Eval(Case):
@@ -261,7 +261,7 @@ class Eval(Case):
             values = [t["logprob"] for t in top]
             self.assertEqual(values, sorted(values, reverse=True))
         self.assertEqual(self.logits(ids, "--top", 5), [{"pos": 99, "top": everywhere[-1]["top"][:5]}])
-        # The class of the rows changes roundings only.
+        # The row class only changes rounding.
         for mine, other in zip(everywhere, self.logits(ids, "--all", "--top", VOCABULARY, "--class", "decode",
                                                        "--cache-k", "f32", "--cache-v", "f32")):
             theirs = {t["id"]: t["logprob"] for t in other["top"]}
@@ -272,14 +272,14 @@ class Eval(Case):
         text = "the path of the third moth\n" * 3
         path = HOME / "text.txt"
         path.write_text(text)
-        told = self.answer("eval", "perplexity", "-m", MODEL, "-f", path)
+        result = self.answer("eval", "perplexity", "-m", MODEL, "-f", path)
         ids = self.answer("tokenize", "-m", MODEL, stdin=text)["tokens"]
         nats = 0
         for position, target in zip(self.logits(ids, "--all", "--top", VOCABULARY), ids[1:]):
             nats -= {t["id"]: t["logprob"] for t in position["top"]}[target]
-        self.assertEqual(told["tokens"], len(ids) - 1)
-        self.assertAlmostEqual(told["perplexity"], math.exp(nats / (len(ids) - 1)), delta=1e-3 * told["perplexity"])
-        self.assertAlmostEqual(told["bits_per_byte"], nats / math.log(2) / (len(text) - 1), delta=0.2)
+        self.assertEqual(result["tokens"], len(ids) - 1)
+        self.assertAlmostEqual(result["perplexity"], math.exp(nats / (len(ids) - 1)), delta=1e-3 * result["perplexity"])
+        self.assertAlmostEqual(result["bits_per_byte"], nats / math.log(2) / (len(text) - 1), delta=0.2)
         windows = self.answer("eval", "perplexity", "-m", MODEL, "-f", path, "--ctx", 16)
         self.assertEqual(windows["tokens"], len(ids) - 1)
 
@@ -287,7 +287,7 @@ class Eval(Case):
         path = HOME / "divergence.txt"
         path.write_text("the path of the third moth\n" * 4)
         ids = self.answer("tokenize", "-m", MODEL, stdin=path.read_text())["tokens"]
-        told = self.answer("eval", "divergence", "-m", MODEL, "--base", OTHER, "-f", path)
+        result = self.answer("eval", "divergence", "-m", MODEL, "--base", OTHER, "-f", path)
         mine = self.logits(ids, "--all", "--top", VOCABULARY)
         bases = self.answer("eval", "logits", "-m", OTHER, "--tokens", ",".join(map(str, ids)), "--all", "--top",
                             VOCABULARY)["positions"]
@@ -298,17 +298,17 @@ class Eval(Case):
             same += position["top"][0]["id"] == base["top"][0]["id"]
             nats -= q[target]
         n = len(ids) - 1
-        self.assertEqual(told["tokens"], n)
-        self.assertAlmostEqual(told["kld"], sum(kls) / n, delta=1e-3 * told["kld"])
-        self.assertAlmostEqual(told["max"], max(kls), delta=1e-3 * told["max"])
-        self.assertAlmostEqual(told["median"], sorted(kls)[math.ceil(n / 2) - 1], delta=1e-3 * told["max"])
-        self.assertAlmostEqual(told["top1"], same / n)
-        self.assertAlmostEqual(told["perplexity"], math.exp(nats / n), delta=1e-3 * told["perplexity"])
-        self.assertGreater(told["kld"], 0)
+        self.assertEqual(result["tokens"], n)
+        self.assertAlmostEqual(result["kld"], sum(kls) / n, delta=1e-3 * result["kld"])
+        self.assertAlmostEqual(result["max"], max(kls), delta=1e-3 * result["max"])
+        self.assertAlmostEqual(result["median"], sorted(kls)[math.ceil(n / 2) - 1], delta=1e-3 * result["max"])
+        self.assertAlmostEqual(result["top1"], same / n)
+        self.assertAlmostEqual(result["perplexity"], math.exp(nats / n), delta=1e-3 * result["perplexity"])
+        self.assertGreater(result["kld"], 0)
         windows = self.answer("eval", "divergence", "-m", MODEL, "--base", OTHER, "-f", path, "--ctx", 16)
         self.assertEqual(windows["tokens"], n)
 
-    def test_replies_may_use_fewer_experts(self):
+    def test_generations_may_use_fewer_experts(self):
         path = HOME / "experts.txt"
         path.write_text("the path of the fourth moth\n" * 4)
         measured = ("eval", "perplexity", "-m", MODEL, "-f", path)
@@ -318,9 +318,9 @@ class Eval(Case):
         self.assertEqual((most["experts_per_token"], few["experts_per_token"]), (2, 1))
         self.assertAlmostEqual(whole["perplexity"], most["perplexity"], delta=1e-3 * whole["perplexity"])
         self.assertGreater(abs(few["perplexity"] - whole["perplexity"]), 1e-9)
-        prompt, reply = self.answer("bench", "-m", MODEL, "-p", 16, "-n", 4, "-r", 1, "--expert-top-p", "0.5")
+        prompt, generated = self.answer("bench", "-m", MODEL, "-p", 16, "-n", 4, "-r", 1, "--expert-top-p", "0.5")
         self.assertNotIn("experts_per_token", prompt)
-        self.assertEqual(reply["experts_per_token"], 1)
+        self.assertEqual(generated["experts_per_token"], 1)
         self.assertIn("1.000 experts a token", chimere("bench", "-m", MODEL, "-p", 0, "-n", 4, "-r", 1, "--expert-top-p", "0.5").out)
 
     def test_the_base_may_be_the_same_file_run_differently(self):
@@ -350,17 +350,17 @@ class Bench(Case):
             self.assertAlmostEqual(row["gb_s"], row["bytes"] / row["seconds"] * 1e-9)
             self.assertAlmostEqual(row["of_copy"], row["gb_s"] / row["copy_gb_s"])
 
-    def test_there_is_room_for_the_tests_and_no_more(self):
-        def room(*flags):
+    def test_the_context_holds_the_tests_and_no_more(self):
+        def capacity(*flags):
             row = self.answer("bench", "-m", MODEL, "-r", 1, *flags)[0]
             return row["context"], row["kv_tokens"]
 
-        self.assertEqual(room("-p", 130, "-n", 0), (130, 192))
-        self.assertEqual(room("-p", 130, "-n", 30, "-b", "1,3"), (130, 192))  # three replies take a page each
-        self.assertEqual(room("-p", 0, "-n", 4, "-b", "2,3", "--rows", "1,8", "--behind", 40), (72, 3 * 128))
-        self.assertEqual(room("-p", 3, "-n", 64, "-b", 5), (64, 5 * 64))
-        self.assertEqual(room("-p", 3, "-n", 2, "-b", 5, "--ctx", 100), (100, 5 * 128))
-        self.assertIn("130 tokens of a sequence, 192 of all together", chimere("bench", "-m", MODEL, "-r", 1, "-p", 130, "-n", 0).out)
+        self.assertEqual(capacity("-p", 130, "-n", 0), (130, 192))
+        self.assertEqual(capacity("-p", 130, "-n", 30, "-b", "1,3"), (130, 192))  # three generations take a page each
+        self.assertEqual(capacity("-p", 0, "-n", 4, "-b", "2,3", "--rows", "1,8", "--depth", 40), (72, 3 * 128))
+        self.assertEqual(capacity("-p", 3, "-n", 64, "-b", 5), (64, 5 * 64))
+        self.assertEqual(capacity("-p", 3, "-n", 2, "-b", 5, "--ctx", 100), (100, 5 * 128))
+        self.assertIn("130 tokens for each sequence, 192 for all", chimere("bench", "-m", MODEL, "-r", 1, "-p", 130, "-n", 0).out)
 
     def test_bench_simulates_drafts(self):
         rows = self.answer("bench", "-m", MODEL, "-p", 0, "-n", 6, "-b", 2, "-r", 1, "--accept", "0,1")
@@ -370,15 +370,15 @@ class Bench(Case):
         self.assertEqual(always["tokens_per_step"], 1 + always["depth"])
         self.assertGreater(always["of_off"], 0)
 
-    def test_replies_that_draw_their_tokens(self):
-        rows = self.answer("bench", "-m", MODEL, "-p", 0, "-n", 4, "-b", "1,3", "--rows", "1,2", "-r", 1, "--draw")
+    def test_generations_that_sample_their_tokens(self):
+        rows = self.answer("bench", "-m", MODEL, "-p", 0, "-n", 4, "-b", "1,3", "--rows", "1,2", "-r", 1, "--sample")
         self.assertEqual([(r["test"], r["batch"]) for r in rows], [("tgd4", 1), ("tgd4x2", 1), ("tgd4", 3), ("tgd4x2", 3)])
 
 
 class Chat(Case):
     FLAGS = ("-m", MODEL, "-n", 6, "--temp", 1, "--seed", 5)
 
-    def test_turns_go_on_from_the_ones_before(self):
+    def test_turns_continue_the_conversation(self):
         turns = self.answer("chat", *self.FLAGS, stdin="the path\n/help\n\nthe moth\n/nonsense\n")["turns"]
         self.assertEqual(len(turns), 2)
         self.assertEqual(turns[0]["reused_tokens"], 0)
@@ -398,7 +398,7 @@ class Chat(Case):
         self.assertEqual(len(turns), 2)
         self.assertEqual(turns[0], turns[1])
 
-    def test_a_message_that_does_not_fit_leaves_the_chat_alive(self):
+    def test_a_message_that_does_not_fit_does_not_end_the_chat(self):
         done = chimere("chat", *self.FLAGS, "--ctx", 64, "--json", stdin="x" * 100 + "\nthe\n")
         self.assertEqual(done.returncode, 0)
         self.assertIn("context holds 64", done.err)
@@ -570,12 +570,12 @@ class Sources(Case):
 
 @unittest.skipUnless(SHIPPED.exists(), "the shipped model is not there")
 class Shipped(Case):
-    def test_it_answers_when_no_model_is_named(self):
+    def test_the_shipped_model_answers_by_default(self):
         done = chimere("run", "-p", "What does the command ls do?", "-n", 40, "--temp", 0)
         self.assertEqual(done.returncode, 0, done.err)
         self.assertIn("shipped model", done.err)
         self.assertGreaterEqual(len(done.out.split()), 3, done.out)
-        # Words, not noise.
+        # Words, not random characters.
         letters = sum(c.isascii() and (c.isalpha() or c.isspace()) for c in done.out)
         self.assertGreater(letters, 0.7 * len(done.out), done.out)
 

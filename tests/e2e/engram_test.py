@@ -44,25 +44,25 @@ class Engram(unittest.TestCase):
         self.answer("engram", "build", "-o", HOME / f"{name}.engr", HOME / f"{name}.txt", *args)
         return HOME / f"{name}.engr"
 
-    def test_a_table_makes_its_text_likely_and_always_says_so(self):
+    def test_a_table_lowers_the_perplexity_of_its_text(self):
         table = self.build("fox", TEXT * 20)
         (HOME / "more.txt").write_text(TEXT * 3)
         off = self.answer("eval", "perplexity", "-f", HOME / "more.txt")["perplexity"]
         for gate in ("learned", "always"):
             on = self.answer("eval", "perplexity", "-f", HOME / "more.txt", "--engram", table, "--engram-gate", gate)
             self.assertLess(on["perplexity"], off / 4, gate)
-        told = self.answer("engram", "eval", "-f", HOME / "more.txt", table)
-        self.assertAlmostEqual(told["off"]["perplexity"], off, places=3)
-        self.assertAlmostEqual(told["always"]["perplexity"], on["perplexity"], places=3)
+        result = self.answer("engram", "eval", "-f", HOME / "more.txt", table)
+        self.assertAlmostEqual(result["off"]["perplexity"], off, places=3)
+        self.assertAlmostEqual(result["always"]["perplexity"], on["perplexity"], places=3)
 
-    def test_replies_follow_the_table(self):
+    def test_generations_follow_the_table(self):
         table = self.build("fox", TEXT * 20)
         args = ("run", "--raw", "-p", "the quick br", "-n", "20", "--temp", "0")
         text = self.answer(*args, "--engram", table, "--engram-gate", "always")["text"]
         self.assertTrue(text.startswith("own fox jumps over t"), text)
         self.assertNotIn("own fox", self.answer(*args)["text"])
 
-    def test_merging_adds_and_knows_no_order(self):
+    def test_merging_is_commutative_addition(self):
         a, b = self.build("a", "abcabd"), self.build("b", "abcabe")
         for first, second, out in ((a, b, "ab"), (b, a, "ba")):
             self.answer("engram", "merge", first, second, "-o", HOME / f"{out}.engr")
@@ -81,7 +81,7 @@ class Engram(unittest.TestCase):
         self.assertEqual(self.answer("engram", "inspect", table)["as_of"], "2026-02-15")
         self.assertEqual(self.answer("engram", "decay", table, "--date", "2026-04-01")["ngrams"], 0)
 
-    def test_prune_leaves_out_what_is_rare(self):
+    def test_prune_drops_rare_ngrams(self):
         table = self.build("rare", "ababababxy")
         before = self.answer("engram", "inspect", table)["ngrams"]
         after = self.answer("engram", "prune", table, "--min", "2", "--from-order", "1", "-o", HOME / "pruned.engr")

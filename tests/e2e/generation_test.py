@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where answers, reasoning, statistics and progress go.
+"""Output streams of answers, reasoning, statistics and progress.
 
   generation_test.py CHIMERE WRITE_TINY_MODEL MODELS [unittest arguments]
 
@@ -42,40 +42,40 @@ class Reasoning(Case):
     FLAGS = ("-m", REASONER, "--temp", 0, "--reasoning", "low")
     QUESTION = "What does the command ls do?"
 
-    def told(self):
-        told = self.answer("run", *self.FLAGS, "-p", self.QUESTION)
-        self.assertGreater(told["thinking_tokens"], 0)
-        return told
+    def generated(self):
+        result = self.answer("run", *self.FLAGS, "-p", self.QUESTION)
+        self.assertGreater(result["thinking_tokens"], 0)
+        return result
 
-    def test_it_has_a_field_of_its_own(self):
-        told = self.told()
+    def test_reasoning_has_its_own_field(self):
+        result = self.generated()
         for field in ("text", "reasoning"):
-            self.assertNotEqual(told[field], "")
-            self.assertNotIn("think>", told[field])
-            self.assertEqual(told[field], told[field].strip())
+            self.assertNotEqual(result[field], "")
+            self.assertNotIn("think>", result[field])
+            self.assertEqual(result[field], result[field].strip())
 
-    def test_the_answer_alone_goes_to_standard_output(self):
-        told = self.told()
+    def test_only_the_answer_goes_to_standard_output(self):
+        result = self.generated()
         done = self.ran("run", *self.FLAGS, "-p", self.QUESTION)
-        self.assertEqual(done.out, told["text"] + "\n")
-        self.assertTrue(done.err.startswith(told["reasoning"] + "\n\n"), done.err)
+        self.assertEqual(done.out, result["text"] + "\n")
+        self.assertTrue(done.err.startswith(result["reasoning"] + "\n\n"), done.err)
         self.assertNotIn("think>", done.err)
         self.assertNotIn("\x1b", done.err)  # no terminal
 
     def test_chats_do_the_same(self):
-        told = self.told()
+        result = self.generated()
         turns = self.answer("chat", *self.FLAGS, stdin=self.QUESTION + "\n" + self.QUESTION + "\n")["turns"]
-        self.assertEqual((turns[0]["text"], turns[0]["reasoning"]), (told["text"], told["reasoning"]))
+        self.assertEqual((turns[0]["text"], turns[0]["reasoning"]), (result["text"], result["reasoning"]))
         self.assertNotIn("think>", turns[1]["text"] + turns[1]["reasoning"])
-        self.assertEqual(self.ran("chat", *self.FLAGS, stdin=self.QUESTION + "\n").out, told["text"] + "\n")
+        self.assertEqual(self.ran("chat", *self.FLAGS, stdin=self.QUESTION + "\n").out, result["text"] + "\n")
 
     def test_without_reasoning_the_field_is_empty(self):
-        told = self.answer("run", "-m", REASONER, "--temp", 0, "-p", self.QUESTION)
-        self.assertEqual((told["text"].strip(), told["reasoning"]), ("ls lists directory contents.", ""))
+        result = self.answer("run", "-m", REASONER, "--temp", 0, "-p", self.QUESTION)
+        self.assertEqual((result["text"].strip(), result["reasoning"]), ("ls lists directory contents.", ""))
 
-    def test_an_unfinished_one_is_no_answer(self):
-        told = self.answer("run", *self.FLAGS, "--raw", "-p", "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n<think>\n", "-n", 3)
-        self.assertEqual(told["reasoning"], "")  # a raw prompt has raw text
+    def test_unfinished_reasoning_is_no_answer(self):
+        result = self.answer("run", *self.FLAGS, "--raw", "-p", "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n<think>\n", "-n", 3)
+        self.assertEqual(result["reasoning"], "")  # a raw prompt has raw text
         done = self.ran("run", "-m", REASONER, "--temp", 0, "--reasoning", "high", "--logit-bias", self.never_closing(), "-n", 5,
                         "-p", self.QUESTION)
         self.assertNotIn("think>", done.out)
@@ -115,7 +115,7 @@ class Quiet(Case):
 
 
 class Limits(Case):
-    def test_more_tokens_than_the_context_has_are_told(self):
+    def test_warns_of_more_tokens_than_the_context_has(self):
         flags = ("-m", MODEL, "--raw", "-p", "xy", "--ctx", 10, "--seed", 1)
         done = self.ran("run", *flags, "-n", 100, "--quiet")
         self.assertIn("--max-tokens 100", done.err)
@@ -134,7 +134,7 @@ class Limits(Case):
 
 
 class StandardInput(Case):
-    def test_a_dash_reads_it_wherever_a_file_is_read(self):
+    def test_a_dash_means_standard_input(self):
         text = "the path of the third moth\n" * 4
         path = HOME / "moth.txt"
         path.write_text(text)
@@ -148,7 +148,7 @@ class StandardInput(Case):
 
 @unittest.skipUnless(EMBEDDER.exists(), "the shipped embedding model is not there")
 class Embed(Case):
-    def test_the_shipped_embedder_stands_in(self):
+    def test_the_shipped_embedder_is_the_default(self):
         done = self.ran("embed", "a text")
         self.assertIn("shipped model", done.err)
         self.assertIn("chimere-embed", done.err)

@@ -1,4 +1,4 @@
-"""A Hugging-Face-compatible host for tests, with every fault that a download must survive.
+"""A Hugging-Face-compatible host for tests, with all faults that a download must survive.
 
 Two servers: the endpoint (lists of files, redirects) and a store at another port (the bytes). Both remember every
 request. Faults are attributes of Hub; a test sets them before a request.

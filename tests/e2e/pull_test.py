@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`chimere pull`, `list` and `rm` beside a host that misbehaves (hub_server.py).
+"""`chimere pull`, `list` and `rm` with a host that misbehaves (hub_server.py).
 
   pull_test.py CHIMERE WRITE_TINY_MODEL [unittest arguments]
 """
@@ -79,23 +79,23 @@ class Pull(unittest.TestCase):
     def partial_files(self):
         return sorted(p.name for p in MODELS.rglob(".*.part"))
 
-    def check(self, told, data):
-        path = pathlib.Path(told["path"])
+    def check(self, result, data):
+        path = pathlib.Path(result["path"])
         self.assertEqual(path.read_bytes(), data)
         self.assertEqual(subprocess.run(["sha256sum", "-c", path.name + ".sha256"], cwd=path.parent, check=False,
                                         capture_output=True).returncode, 0)
         self.assertEqual(self.partial_files(), [])
         self.assertEqual([p for p in MODELS.rglob("*.etag")], [])
 
-    def test_a_model_comes_whole_and_only_once(self):
-        told = self.pull("some/Model-GGUF:q4_k_m")
-        self.assertEqual((told["name"], told["bytes"], told["downloaded"]), ("some/Model-GGUF/Model-8B-Q4_K_M", 3_000_000, 3_000_000))
-        self.check(told, self.big)
+    def test_a_model_is_downloaded_completely_and_once(self):
+        result = self.pull("some/Model-GGUF:q4_k_m")
+        self.assertEqual((result["name"], result["bytes"], result["downloaded"]), ("some/Model-GGUF/Model-8B-Q4_K_M", 3_000_000, 3_000_000))
+        self.check(result, self.big)
         again = self.pull("some/Model-GGUF:Q4_K_M")
         self.assertEqual(again["downloaded"], 0)
         self.assertEqual(self.hub.count("store"), 1)
         # One that was put there by hand is recognised by its contents; a damaged one is replaced.
-        path = pathlib.Path(told["path"])
+        path = pathlib.Path(result["path"])
         (path.parent / (path.name + ".sha256")).unlink()
         self.assertEqual(self.pull("some/Model-GGUF")["downloaded"], 0)
         (path.parent / (path.name + ".sha256")).unlink()
@@ -131,30 +131,30 @@ class Pull(unittest.TestCase):
 
     def test_the_folder_can_be_elsewhere(self):
         with tempfile.TemporaryDirectory() as elsewhere:
-            told = self.pull("some/Model-GGUF:Q8_0", CHIMERE_MODELS=elsewhere)
-            self.assertTrue(told["path"].startswith(elsewhere))
-            told = self.pull("some/Model-GGUF:Q8_0", XDG_DATA_HOME=elsewhere)
-            self.assertTrue(told["path"].startswith(elsewhere + "/chimere/models/"))
+            result = self.pull("some/Model-GGUF:Q8_0", CHIMERE_MODELS=elsewhere)
+            self.assertTrue(result["path"].startswith(elsewhere))
+            result = self.pull("some/Model-GGUF:Q8_0", XDG_DATA_HOME=elsewhere)
+            self.assertTrue(result["path"].startswith(elsewhere + "/chimere/models/"))
 
-    def test_cut_connections_are_gone_on_with(self):
+    def test_broken_connections_are_resumed(self):
         self.hub.cut_after = [1_000_000, 500_000, 0, 0, 200_000]
-        told = self.pull("some/Model-GGUF")
-        self.check(told, self.big)
-        self.assertEqual(told["downloaded"], 3_000_000)
+        result = self.pull("some/Model-GGUF")
+        self.check(result, self.big)
+        self.assertEqual(result["downloaded"], 3_000_000)
         ranges = [headers["range"] for server, _, headers in self.hub.requests if server == "store" and "range" in headers]
         self.assertEqual(ranges[0], "bytes=1000000-")
         self.assertTrue(all(headers.get("if-range") == '"one"' for server, _, headers in self.hub.requests
                             if server == "store" and "range" in headers))
 
-    def test_a_later_call_goes_on(self):
+    def test_a_later_call_resumes(self):
         self.cut(1_200_000)
         self.assertEqual(self.whole_files(), [])
         self.assertEqual(len(self.partial_files()), 1)
         rows = json.loads(self.chimere("list", "--json").stdout)
         self.assertEqual([(r["bytes"], r["partial"]) for r in rows], [(1_200_000, True)])
-        told = self.pull("some/Model-GGUF")
-        self.assertEqual(told["downloaded"], 1_800_000)
-        self.check(told, self.big)
+        result = self.pull("some/Model-GGUF")
+        self.assertEqual(result["downloaded"], 1_800_000)
+        self.check(result, self.big)
 
     def test_control_c_keeps_what_has_come(self):
         self.hub.hold(200_000)
@@ -166,23 +166,23 @@ class Pull(unittest.TestCase):
         self.assertEqual(process.returncode, 130, err)
         self.assertIn(b"run the same command again", err)
         self.hub.release()
-        told = self.pull("some/Model-GGUF")
-        self.assertLess(told["downloaded"], 3_000_000)
-        self.check(told, self.big)
+        result = self.pull("some/Model-GGUF")
+        self.assertLess(result["downloaded"], 3_000_000)
+        self.check(result, self.big)
 
     def test_a_file_that_changed_starts_over(self):
         self.cut(1_200_000)
         self.hub.etag = '"two"'
-        told = self.pull("some/Model-GGUF")
-        self.assertEqual(told["downloaded"], 3_000_000)
-        self.check(told, self.big)
+        result = self.pull("some/Model-GGUF")
+        self.assertEqual(result["downloaded"], 3_000_000)
+        self.check(result, self.big)
 
     def test_a_host_without_ranges(self):
         self.hub.ranges = False
         self.hub.cut_after = [1_000_000]
-        told = self.pull("some/Model-GGUF")
-        self.check(told, self.big)
-        self.assertEqual(told["downloaded"], 4_000_000)
+        result = self.pull("some/Model-GGUF")
+        self.check(result, self.big)
+        self.assertEqual(result["downloaded"], 4_000_000)
 
     def test_a_wrong_checksum_is_never_kept(self):
         self.hub.wrong_checksums = True
@@ -200,7 +200,7 @@ class Pull(unittest.TestCase):
         self.hub.checksums_in_list = False
         self.check(self.pull("some/Model-GGUF"), self.big)
 
-    def test_split_models_come_whole(self):
+    def test_split_models_are_downloaded_completely(self):
         parts = [self.draw.randbytes(200_000) for _ in range(3)]
         for i, data in enumerate(parts, 1):
             self.put("some/Split", f"Q2_K/S-Q2_K-{i:05}-of-00003.gguf", data)
@@ -209,18 +209,18 @@ class Pull(unittest.TestCase):
         self.refused("some/Split:q2_k")
         self.assertNotIn("Q2_K/S-Q2_K-00001-of-00003.gguf", " ".join(self.whole_files()))
         self.assertFalse(any(not r["partial"] for r in json.loads(self.chimere("list", "--json").stdout)))
-        told = self.pull("some/Split:q2_k")
-        self.assertEqual((told["files"], told["bytes"], told["downloaded"]), (3, 600_000, 250_000))
+        result = self.pull("some/Split:q2_k")
+        self.assertEqual((result["files"], result["bytes"], result["downloaded"]), (3, 600_000, 250_000))
         for i, data in enumerate(parts, 1):
             self.assertEqual((MODELS / f"some/Split/Q2_K/S-Q2_K-{i:05}-of-00003.gguf").read_bytes(), data)
         self.assertEqual(len(json.loads(self.chimere("list", "--json").stdout)), 1)
 
-    def test_long_lists_come_in_pages(self):
+    def test_paginated_lists(self):
         self.hub.page = 1
         self.assertEqual(self.pull("some/Model-GGUF:Q8_0")["bytes"], 5)
         self.assertEqual(self.hub.count("endpoint", "cursor=1"), 1)
 
-    def test_an_unknown_quant_lists_what_there_is(self):
+    def test_an_unknown_quant_lists_the_available_ones(self):
         self.refused("some/Model-GGUF:Q2_K", "It has no Q2_K", "Q4_K_M, Q8_0")
         self.refused("some/Nothing", "no repository some/Nothing", "404")
         self.refused("not-a-name", "OWNER/NAME")
@@ -259,11 +259,11 @@ class Pull(unittest.TestCase):
         self.assertEqual(self.pull("some/Model-GGUF:q8_0", "--offline")["downloaded"], 0)
         self.assertEqual(len(self.hub.requests), before)
 
-    def test_hosts_that_are_not_there(self):
+    def test_unreachable_hosts(self):
         self.refused("some/Model-GGUF", "connection", HF_ENDPOINT="http://127.0.0.1:1")
         self.refused("some/Model-GGUF", "address of a model hub", HF_ENDPOINT="nonsense://x")
 
-    def test_hostile_lists_leave_nothing(self):
+    def test_hostile_lists_leave_no_files(self):
         def entry(**fields):
             return {"type": "file", "path": "m-Q4_0.gguf", "size": 5, "lfs": {"oid": "0" * 64, "size": 5}, **fields}
 
@@ -299,7 +299,7 @@ class Pull(unittest.TestCase):
         self.check(self.pull("some/Model-GGUF"), self.big)
 
     def test_a_disk_that_becomes_full(self):
-        # In a mount namespace of its own: a disk of 4 MB that somebody else fills during the download.
+        # In a mount namespace of its own: a disk of 4 MB that another process fills during the download.
         self.hub.hold(200_000)
         disk, full = HOME / "disk", HOME / "full"
         disk.mkdir(exist_ok=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the program says when it is asked for help, or called in a way that another program would understand.
+"""Help, usage errors, and advice for flags of other programs.
 
   usage_test.py CHIMERE WRITE_TINY_MODEL SOURCES [unittest arguments]
 """
@@ -57,9 +57,9 @@ class Help(Case):
 
     def test_version_is_a_command_too(self):
         self.assertEqual(self.output("version"), self.output("--version"))
-        told = json.loads(self.output("version", "--json"))
-        self.assertIn(told["version"], self.output("version").splitlines()[0])
-        self.assertIn(told["cpu_isa"], told["cpu_isas"])
+        result = json.loads(self.output("version", "--json"))
+        self.assertIn(result["version"], self.output("version").splitlines()[0])
+        self.assertIn(result["cpu_isa"], result["cpu_isas"])
 
     def test_every_command_that_has_results_takes_json(self):
         for command in re.findall(r"^  ([a-z]+)  ", self.output("--help"), re.M):
@@ -73,7 +73,7 @@ class Help(Case):
 class OtherPrograms(Case):
     """Flags of llama.cpp and vLLM, which this program has under other names or not at all."""
 
-    def test_their_flags_are_answered_by_ours(self):
+    def test_foreign_flags_get_advice(self):
         ours = set(re.findall(r"--[a-z][a-z-]+", self.output("man").replace("\\-", "-")))
         for flag, value, here in (
                 ("-ngl", 99, "--vram-budget"), ("--n-gpu-layers", 99, "--vram-budget"), ("--gpu-layers=99", None, "--backend"),
@@ -89,11 +89,11 @@ class OtherPrograms(Case):
                 self.assertIn(here, said)
                 self.assertLessEqual(set(re.findall(r"--[a-z][a-z-]+", said.partition("; here: ")[2])) - {"--help"}, ours)
 
-    def test_flags_that_a_command_has_are_its_own(self):
+    def test_own_flags_are_not_foreign(self):
         said = self.complaint(2, "eval", "perplexity", "-f", "text", "--frobnicate")  # -f is llama.cpp's too
         self.assertNotIn("another program", said)
         self.assertNotIn("another program", self.complaint(2, "bench", "-b", "1", "-r", "0"))
-        # What looks like their flag may be a value, or the end of the flags.
+        # A foreign flag may be a value, or follow the end of the flags.
         ids = ["--temp", 0, "-n", 1, "--json"]
         self.assertIn('"text"', self.output("run", "-m", MODEL, *ids, "--stop", "--ctx-size", "-p", "x"))
         self.assertEqual(self.output("tokenize", "-m", MODEL, "--", "-ngl"), self.output("tokenize", "-m", MODEL, stdin="-ngl"))
@@ -102,7 +102,7 @@ class OtherPrograms(Case):
         for words, prompt in ((["run", "Tell me"], "'Tell me'"), (["Tell me"], "'Tell me'"), (["chat", "it's"], "'it'\\''s'"),
                               (["run", "-n", 5, "hello"], "'hello'")):
             self.assertIn(f"did you mean -p? chimere run -p {prompt}", self.complaint(2, *words))
-        self.assertIn("Not expected here: tell me; did you mean -p? chimere run -p 'tell me'.", self.complaint(2, "run", "tell", "me"))
+        self.assertIn("Unexpected arguments: tell me; did you mean -p? chimere run -p 'tell me'.", self.complaint(2, "run", "tell", "me"))
         self.assertNotIn("did you mean", self.complaint(2, "run", "--frobnicate"))
         self.assertNotIn("did you mean", self.complaint(2, "list", "hello"))
 
@@ -127,7 +127,7 @@ class Empty(Case):
         for blank in ("\n\n", " \t\n"):
             self.assertIn("-p", self.complaint(1, "run", "-m", MODEL, stdin=blank))
             self.assertIn("-p", self.complaint(1, "run", "-m", MODEL, "-p", blank))
-        # White space is a text like others where no template stands around it.
+        # Without a template, white space is a valid prompt.
         self.assertEqual(json.loads(self.output("run", "-m", MODEL, "--raw", "-p", "\n", "-n", 1, "--json"))["tokens"], 1)
 
     def test_an_empty_line_is_no_message(self):
@@ -136,7 +136,7 @@ class Empty(Case):
 
 
 class NoHome(Case):
-    """Without HOME and the XDG variables every command works, or says what to set."""
+    """Without HOME and the XDG variables every command works or says what to set."""
 
     def test_commands_that_need_no_folder_work(self):
         text = HOME / "text.txt"
@@ -151,7 +151,7 @@ class NoHome(Case):
             self.output(*args, home=None)
 
     def test_others_say_what_to_set(self):
-        for args in (("list",), ("rm", "x"), ("pull", "a/b"), ("run", "-m", "nobody", "-p", "x")):
+        for args in (("list",), ("rm", "x"), ("pull", "a/b"), ("run", "-m", "absent", "-p", "x")):
             said = self.complaint(1, *args, home=None)
             self.assertIn("HOME", said)
             self.assertIn("--models", said)
@@ -166,7 +166,7 @@ class Keys(Case):
         self.file = HOME / "keys.json"
         self.file.unlink(missing_ok=True)
 
-    def test_people_see_a_table(self):
+    def test_text_output_is_a_table(self):
         self.output("keys", "add", "ann", "--keys", self.file, "--parallel", 4)
         self.output("keys", "add", "grafana", "--keys", self.file, "--scopes", "metrics,engram", "--per-minute", 60)
         head, ann, grafana = self.output("keys", "list", "--keys", self.file).splitlines()
@@ -174,8 +174,8 @@ class Keys(Case):
         self.assertRegex(ann, r"^ann +inference,metrics +4 +no limit$")
         self.assertRegex(grafana, r"^grafana +metrics,engram +no limit +60$")
         self.assertEqual(head.index("PER "), grafana.index("60"))
-        told = json.loads(self.output("keys", "list", "--keys", self.file, "--json"))
-        self.assertEqual([(k["name"], k["per_minute"]) for k in told], [("ann", 0), ("grafana", 60)])
+        result = json.loads(self.output("keys", "list", "--keys", self.file, "--json"))
+        self.assertEqual([(k["name"], k["per_minute"]) for k in result], [("ann", 0), ("grafana", 60)])
 
     def test_help_and_complaints_name_every_scope(self):
         said = self.complaint(1, "keys", "add", "ann", "--keys", self.file, "--scopes", "everything")

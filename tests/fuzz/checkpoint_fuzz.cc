@@ -1,6 +1,6 @@
-// Any bytes as a stored conversation: an error in words and a store as before, or a state that is
-// stored as the same bytes again. The first byte says whether checksums are made to fit, so that
-// what lies behind them is reached too.
+// Reads arbitrary bytes as a stored conversation. The result is an error and an unchanged store, or
+// a state that is stored as the same bytes again. The first byte selects whether checksums are
+// corrected, so that the code after their check is reached too.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,7 +33,7 @@ void put_sum(std::vector<uint8_t>& bytes, size_t begin, size_t end) {
   std::memcpy(bytes.data() + end, &sum, sizeof sum);
 }
 
-/// Both checksums, where there is room for them at the places that the header names.
+/// Writes both checksums, if the offsets in the header lie inside the data.
 void make_sums_fit(std::vector<uint8_t>& bytes) {
   if (bytes.size() < kHeader) return;
   uint32_t tokens = 0;

@@ -1,6 +1,6 @@
-// Any bytes as an n-gram table: an error in words, or a table that answers any question, whose
-// counts, if they are in order, can be written and opened again. The first byte says whether
-// checksums are made to fit, so that what lies behind them is reached too.
+// Reads arbitrary bytes as an n-gram table. The result is an error, or a table that answers any
+// query and whose counts, if valid, can be written and opened again. The first byte selects whether
+// checksums are corrected, so that the code after their check is reached too.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What a fuzz target offers. Built with libFuzzer (CHIMERE_FUZZ) or, as a test, with
+// Interface of a fuzz target. Linked with libFuzzer (CHIMERE_FUZZ) or, as a test, with
 // replay_main.cc.
 #ifndef CHIMERE_TESTS_FUZZ_FUZZ_H_
 #define CHIMERE_TESTS_FUZZ_FUZZ_H_
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-/// Uses the bytes; a finding is a crash, a sanitizer's report or abort(). Returns 0.
+/// Runs the code under test on the bytes. Failures are crashes, sanitizer reports and abort().
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 /// Valid inputs to start from.

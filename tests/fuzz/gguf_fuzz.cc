@@ -1,4 +1,4 @@
-// Any bytes as a GGUF file: an error in words, or a reader whose every part can be used.
+// Reads arbitrary bytes as a GGUF file: an error, or a reader with all parts accessible.
 #include <cstdio>
 #include <cstdlib>
 
@@ -10,7 +10,7 @@ namespace gguf = chimere::gguf;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<uint8_t> file(data,
-                                  data + size);  // aligned as a mapping is, and exactly this long
+                                  data + size);  // aligned like a mapping, with exactly this length
   const auto reader = gguf::Reader::from_bytes(file.data(), file.size());
   const std::string finding = reader.ok() ? gguf::testing::walk(**reader, file.data(), file.size())
                               : reader.error().message.empty() ? "an error without a message"

@@ -1,4 +1,4 @@
-// Any bytes as HTTP requests. The result must not depend on how the bytes are cut.
+// Parses arbitrary bytes as HTTP requests. The result must not depend on how they are split.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (whole.state == serving::HttpParser::State::kDone) {
     require(pieces.state == whole.state && pieces.path == whole.path && pieces.body == whole.body &&
                 pieces.used == whole.used,
-            "the request depends on how it is cut");
+            "the request depends on how it is split");
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// Any bytes as what a hub sends: its list of files, its headers; and as a model's name. Whatever is
-// accepted must stay inside the model folder.
+// Parses arbitrary bytes as a hub's list of files, its headers, and a model's name. Accepted paths
+// must stay inside the model folder.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

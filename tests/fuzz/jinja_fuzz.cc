@@ -1,4 +1,5 @@
-// Any bytes as a chat template: an error in words, or a text whose trusted ranges lie inside it.
+// Renders arbitrary bytes as a chat template: an error, or a text whose trusted ranges are inside
+// it.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Lets libFuzzer start from the target's own seeds, so that an empty corpus is not a cold start.
+// Gives libFuzzer the target's own seeds when the corpus is empty.
 #include <algorithm>
 
 #include "fuzz.h"

@@ -1,6 +1,6 @@
-// Runs a fuzz target without libFuzzer: `target [-runs=N] [file...]`. Replays the files,
-// then feeds N random mutations of the target's seeds. The seed is printed first: with it a finding
-// returns.
+// Runs a fuzz target without libFuzzer: `target [-runs=N] [file...]`. Replays the files, then runs
+// N random mutations of the target's seeds. The random seed is printed first; it reproduces a
+// failure.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Any bytes as the body of a request to each route of the API. What is accepted must make sense.
+// Parses arbitrary bytes as the body of a request to each route. Accepted requests must be valid.
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -88,7 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!error) {
     for (const int32_t token : detokenize.tokens) require(token >= 0, "a token is negative");
   }
-  // Reasoning and answer must not depend on how the text is cut.
+  // Reasoning and answer must not depend on how the text is split.
   for (const auto start : {protocol::ReasoningSplitter::Start::kThinking,
                            protocol::ReasoningSplitter::Start::kMayThink}) {
     protocol::ReasoningSplitter whole(start);
@@ -103,7 +103,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       content += piece.content;
     }
     const auto last = pieces.finish();
-    require(a.reasoning + rest.reasoning == reasoning + last.reasoning, "thoughts differ");
+    require(a.reasoning + rest.reasoning == reasoning + last.reasoning, "reasoning differs");
     require(a.content + rest.content == content + last.content, "answers differ");
   }
   return 0;

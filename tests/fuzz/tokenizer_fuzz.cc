@@ -1,4 +1,4 @@
-// Any bytes as a text, which must come back from its ids; and any bytes as a vocabulary.
+// Encodes arbitrary bytes, which must round-trip, and reads arbitrary bytes as a vocabulary.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -43,19 +43,19 @@ void round_trip(const std::string& pre, std::string_view input) {
   };
   for (const bool special : {false, true}) {
     const auto ids = t.encode(input, special);
-    check(same(t.decode(ids, true)), "a text does not come back");
+    check(same(t.decode(ids, true)), "a text does not round-trip");
     for (const int32_t id : ids)
       check(special || !t.is_control(id), "a text became a control token");
   }
   const text::TextRange half{0, input.size() / 2};
   check(same(t.decode(t.encode_trusted(input, std::span(&half, 1)), true)),
-        "a partly trusted text does not come back");
+        "a partly trusted text does not round-trip");
   text::StreamDecoder decoder;
   for (const char c : input) (void)decoder.push(std::string_view(&c, 1));
   (void)decoder.finish();
 }
 
-/// SentencePiece's kind, which writes U+2581 for a space: only that character does not come back.
+/// SentencePiece writes U+2581 for a space: only that character does not round-trip.
 void round_trip_pieces(std::string_view input) {
   static const std::unique_ptr<text::Tokenizer> t = [] {
     text::Vocabulary v;
@@ -82,7 +82,7 @@ void round_trip_pieces(std::string_view input) {
   const bool has_mark = input.find("\u2581") != std::string_view::npos;
   for (const bool special : {false, true}) {
     const auto ids = t->encode(input, special);
-    check(has_mark || t->decode(ids, true) == input, "a text does not come back");
+    check(has_mark || t->decode(ids, true) == input, "a text does not round-trip");
     for (const int32_t id : ids)
       check(special || !t->is_control(id), "a text became a control token");
   }

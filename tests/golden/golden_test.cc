@@ -1,5 +1,5 @@
-// Our logits against those of an independent implementation, recorded with a model (see README.md
-// here).
+// Compares logits with those of an independent implementation, recorded for each model (see
+// README.md here).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,11 +23,11 @@ namespace {
 
 using nlohmann::json;
 
-/// In log-probability. Both sides compute in f32; what differs is the order of sums and exp.
+/// In log-probability. Both sides compute in f32; they differ in the order of sums and in exp.
 constexpr double kTolerance = 2e-3;
 
-/// How a prompt is cut into rows.
-enum class Rows { kAllPrefill, kAllDecode, kPrefillThenDecode };
+/// How a prompt is divided into rows.
+enum class Rows { kPrefill, kDecode, kPrefillThenDecode };
 
 std::vector<std::string> golden_models() {
   std::vector<std::string> found;
@@ -61,9 +61,9 @@ using LogitsAt = std::map<int32_t, std::vector<double>>;
 LogitsAt run(Model& model, const std::vector<int32_t>& tokens,
              const std::vector<int32_t>& positions, Rows rows) {
   std::vector<SequenceRows> pieces;
-  const size_t chunked = rows == Rows::kAllPrefill  ? tokens.size()
-                         : rows == Rows::kAllDecode ? 0
-                                                    : tokens.size() / 2;
+  const size_t chunked = rows == Rows::kPrefill  ? tokens.size()
+                         : rows == Rows::kDecode ? 0
+                                                 : tokens.size() / 2;
   const std::span<const int32_t> prompt = std::span(tokens).first(chunked);
   size_t at = 0;
   for (const int32_t size : chunk_sizes(prompt, {})) {
@@ -142,10 +142,11 @@ class Golden : public testing::TestWithParam<std::string> {
     ASSERT_TRUE(model.ok()) << model.error().message;
     std::ifstream in(std::filesystem::path(GetParam()).replace_extension(".json"));
     const json golden = json::parse(in);
-    const std::pair<Rows, const char*> ways[] = {{Rows::kAllPrefill, "prefill"},
-                                                 {Rows::kAllDecode, "decode"},
-                                                 {Rows::kPrefillThenDecode, "prefill then decode"}};
-    for (const auto& [rows, name] : ways) {
+    const std::pair<Rows, const char*> divisions[] = {
+        {Rows::kPrefill, "prefill"},
+        {Rows::kDecode, "decode"},
+        {Rows::kPrefillThenDecode, "prefill then decode"}};
+    for (const auto& [rows, name] : divisions) {
       const double difference = largest_difference(**model, golden, rows);
       EXPECT_LE(difference, kTolerance) << name;
       RecordProperty(name, std::to_string(difference));

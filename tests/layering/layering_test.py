@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails when the sources break the rules of docs/architecture.md that a compiler does not see.
 
-  * an #include, or a room's DEPS in its CMakeLists.txt, goes against the arrows between rooms;
+  * an #include, or a module's DEPS in its CMakeLists.txt, breaks the dependency rules between modules;
   * a header of the operating system is used outside src/base (applications may handle signals);
   * vector intrinsics are used outside src/kernels (unit tests may compare with an instruction);
   * a hand-written file is longer than 700 lines (tables and generated files are exempt: *_tables.*, *_generated.*).
@@ -13,7 +13,7 @@ import re
 import sys
 import tempfile
 
-# What a module may include besides itself: the arrows of docs/architecture.md, written out.
+# The modules that a module may include besides itself: the dependency rules of docs/architecture.md.
 ALLOWED = {
     "base": set(),
     "tensor": {"base"},
@@ -54,12 +54,12 @@ def source_files(root):
 
 def check_include(root, relative, line, quoted, angled):
     top = relative.parts[0]
-    room = relative.parts[1] if top == "src" else None
+    module = relative.parts[1] if top == "src" else None
     header = quoted or angled
-    if OS_HEADER.match(header) and top in ("src", "apps") and room != "base":
+    if OS_HEADER.match(header) and top in ("src", "apps") and module != "base":
         if not (top == "apps" and header == "signal.h"):
             yield f"{relative}:{line}: <{header}> belongs to the operating system; only src/base may include it"
-    if (INTRINSICS.match(header) and top in ("src", "apps") and room not in ("kernels", "base")
+    if (INTRINSICS.match(header) and top in ("src", "apps") and module not in ("kernels", "base")
             and not relative.name.endswith("_test.cc")):
         yield f"{relative}:{line}: <{header}> has vector intrinsics; only src/kernels may include it"
     if not quoted or top != "src":
@@ -68,29 +68,29 @@ def check_include(root, relative, line, quoted, angled):
     if first == "support" and relative.stem.endswith("_test"):
         return  # tests/support
     if "/" not in quoted or not (root / "src" / first).is_dir():
-        yield f'{relative}:{line}: write "{quoted}" as "room/file.h", the path from src/'
-    elif first != room and first not in ALLOWED.get(room, set()):
-        yield f"{relative}:{line}: {room} must not include {first} (\"{quoted}\")"
+        yield f'{relative}:{line}: write "{quoted}" as "module/file.h", the path from src/'
+    elif first != module and first not in ALLOWED.get(module, set()):
+        yield f"{relative}:{line}: {module} must not include {first} (\"{quoted}\")"
 
 
 def check_cmake(relative, text):
-    for call in re.finditer(r"chimere_room\(([^)]*)\)", text):
+    for call in re.finditer(r"chimere_module\(([^)]*)\)", text):
         words = call.group(1).split()
         name, keyword = words[0].removesuffix("_testing"), None
         for word in words[1:]:
             if word.isupper():
                 keyword = word
             elif keyword == "DEPS" and word != name and word not in ALLOWED.get(name, set()):
-                yield f"{relative}: room {name} must not depend on {word}"
+                yield f"{relative}: module {name} must not depend on {word}"
 
 
 def violations(root):
     """Every breach of the rules under root, as printable lines."""
     found = []
     source = root / "src"
-    for room in sorted(p.name for p in source.iterdir() if p.is_dir()) if source.is_dir() else []:
-        if room not in ALLOWED:
-            found.append(f"src/{room}: an unknown room; give it arrows in {pathlib.Path(__file__).name}")
+    for module in sorted(p.name for p in source.iterdir() if p.is_dir()) if source.is_dir() else []:
+        if module not in ALLOWED:
+            found.append(f"src/{module}: an unknown module; give it dependency rules in {pathlib.Path(__file__).name}")
     for path, relative in source_files(root):
         if path.name == "CMakeLists.txt" and relative.parts[0] == "src":
             found += check_cmake(relative, path.read_text(encoding="utf-8"))
@@ -117,8 +117,8 @@ def self_test():
         ("apps/chimere/a.cc", "#include <unistd.h>\n", "operating system"),
         ("src/text/a.cc", "#include <immintrin.h>\n", "intrinsics"),
         ("src/text/a.cc", '#include "other.h"\n', "path from src/"),
-        ("src/text/CMakeLists.txt", "chimere_room(text SOURCES\n a.cc DEPS base model)\n", "depend on model"),
-        ("src/surprise/a.h", "\n", "unknown room"),
+        ("src/text/CMakeLists.txt", "chimere_module(text SOURCES\n a.cc DEPS base model)\n", "depend on model"),
+        ("src/unlisted/a.h", "\n", "unknown module"),
         ("src/base/long.cc", "\n" * (MAX_LINES + 1), "split it"),
     ]
     clean = {"src/base/b.cc": "#include <unistd.h>\n", "src/model/m.h": '#include "state/s.h"\n',

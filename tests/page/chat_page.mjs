@@ -1,4 +1,4 @@
-// The chat page in a browser tab of its own, in the words of its tests.
+// The chat page in its own browser tab, with the operations that the tests use.
 
 const WAIT_MS = 60000 * Number(process.env.TEST_TIMEOUT_FACTOR ?? 1);  // for hangs only
 
@@ -64,7 +64,7 @@ export class ChatPage {
   key(event) { return this.cdp.send('Input.dispatchKeyEvent', {type: 'rawKeyDown', ...event}); }
   commit(text) { return this.cdp.send('Input.insertText', {text}); }
 
-  // By the clock: puppeteer's observer of mutations sees neither scrolling nor text that grows.
+  // Polls by time: puppeteer's mutation observer sees neither scrolling nor growing text.
   waitFor(condition, ...values) {
     return this.tab.waitForFunction(condition, {polling: 20}, ...values);
   }

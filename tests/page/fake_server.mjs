@@ -1,4 +1,4 @@
-// A server that serves the page's files and answers as a test tells it to, so that a generation can be slow, break or
+// A server for the page's files whose answers the test controls, so that a generation can be slow, break or
 // be refused at a chosen moment.
 import {readFile} from 'node:fs/promises';
 import {createServer} from 'node:http';
@@ -51,7 +51,7 @@ class Generation {
     this.response.end();
   }
 
-  // Ends the stream as a proxy does that loses the server: without an error and without the last event.
+  // Ends the stream like a proxy that loses the server: without an error and without the last event.
   end() {
     this.response.end();
   }
@@ -69,7 +69,7 @@ export class FakeServer {
   constructor(pageFolder) {
     this.pageFolder = pageFolder;
     this.waiting = [];  // resolvers of next()
-    this.generations = [];  // those nobody has asked for yet
+    this.generations = [];  // not yet taken by next()
     this.server = createServer((request, response) => this.handle(request, response));
   }
 

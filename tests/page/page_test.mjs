@@ -107,7 +107,7 @@ const fakeTests = {
     assert.deepEqual(retried.messages, [user('second'), assistant('answer 2'), user('first')]);
     retried.answer('answer 1');
     await page.idle();
-    // On the screen as in the context, and with no mark left.
+    // On the screen as in the context, without an error mark.
     assert.match(await page.text(), /^second\s+answer 2\s+first\s+answer 1$/);
   },
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Speed beside llama.cpp: same file, same machine, same threads, alternating runs.
+"""Compares speed with llama.cpp: same file, same machine, same threads, alternating runs.
 
   bench.py --chimere PROGRAM [--model FILE ..] [--prompt 256] [--decode 64] [--runs 5] [--threads 2]
            [--llama-bench PROGRAM [--settings "-rtr 1" ..]] [--skip-node]

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Chimère beside llama.cpp on the same files: next-token distributions and token ids.
+"""Compares Chimère with llama.cpp on the same files: next-token distributions and token ids.
 
   compare.py logits --chimere PROGRAM --decoder PROGRAM --model SHIPPED [--seeds 5] [--tokens 64] [--folder TMP]
   compare.py tokens --chimere PROGRAM --model SHIPPED [--texts 300]

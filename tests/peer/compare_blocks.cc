@@ -1,4 +1,4 @@
-// compare_blocks LIBGGML_BASE [BLOCKS]: our block formats beside those of llama.cpp's library.
+// compare_blocks LIBGGML_BASE [BLOCKS]: compares our block formats with llama.cpp's library.
 // Random blocks of every format go through its decoders (dequantize_row_*()) and through ours. Any
 // bytes are a block, so all scales occur, infinities and NaNs included; results must be the same
 // bits, except that a NaN is a NaN. Normally distributed weights go through its encoders

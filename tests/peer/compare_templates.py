@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Our rendering of chat templates beside Jinja2's.
+"""Compares the rendering of chat templates with Jinja2's.
 
   compare_templates.py --renderer PROGRAM [--exhaustive 0] [--random 3000] [--conversations 40] [--seed N]
 
@@ -109,7 +109,7 @@ def render_alone(env, template, variables):
 
 
 def run(renderer, cases):
-    """What PROGRAM makes of templates with variables."""
+    """PROGRAM's rendering of templates with variables."""
     request = "".join(json.dumps([template, variables]) + "\n" for template, variables in cases)
     done = subprocess.run([renderer], input=request, capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]

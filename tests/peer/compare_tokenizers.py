@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Our token ids beside those of Hugging Face's tokenizers (the Rust library), line by line, over published vocabularies.
+"""Compares token ids with those of Hugging Face's tokenizers (the Rust library), line by line, over published vocabularies.
 
   compare_tokenizers.py --tokenizer PROGRAM [--lines 100000] [--only NAME] [--folder TMP] [--seed N]
 
@@ -89,7 +89,7 @@ def main():
             write_gguf(folder / "model.gguf", metadata(family, tokenizer))
             lines = corpus.lines(added_texts(tokenizer), unicode_8=family in UNICODE_8)
             ok &= compare(args, family, folder, lines, True, tokenizer)
-            # What the added tokens change shows in the lines made to hurt.
+            # The effect of added tokens shows in the adversarial lines.
             ok &= compare(args, family, folder, lines[-corpus.torture:], False, tokenizer)
             long_texts(args, family, folder)
     print(f"seed {args.seed}")

@@ -1,7 +1,7 @@
 // Next-token log-probabilities from llama.cpp.
 //   node logits.mjs < jobs.jsonl     job: {"model": path, "tokens": [id..], "kv": "F32"|"F16", "one_by_one": bool}
 // Prints one line per job: {"positions": [[log-probability of id 0, of id 1, ..] of the token after each token]}.
-// one_by_one feeds single tokens, as decoding does; else the whole list is one batch, as a prompt is.
+// one_by_one runs single tokens, like decoding; otherwise the whole list is one batch, like a prompt.
 import readline from "node:readline";
 import {openContext, openLlama, openModel, printLine} from "./llama.mjs";
 

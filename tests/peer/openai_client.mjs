@@ -1,6 +1,6 @@
 // Drives `chimere serve` with OpenAI's own client library:
 //   openai_client.mjs CHIMERE MODEL EMBEDDING_MODEL
-// Fails on the first difference from what the library's users rely on.
+// Fails on the first difference from the behaviour that users of the library rely on.
 import assert from 'node:assert/strict';
 import {spawn} from 'node:child_process';
 import {createInterface} from 'node:readline';
@@ -108,8 +108,8 @@ async function checkRetries() {
   try {
     const client = new OpenAI({baseURL: `${server.url}/v1`, apiKey: 'any', maxRetries: 5});
     const ask = () => client.completions.create({model: server.model, prompt: 'The', max_tokens: 30});
-    const replies = await Promise.all([ask(), ask()]);
-    assert.equal(replies.length, 2);
+    const responses = await Promise.all([ask(), ask()]);
+    assert.equal(responses.length, 2);
   } finally {
     server.child.kill();
   }

@@ -1,5 +1,5 @@
 // Renders templates for comparisons with Jinja2: reads JSON lines [template, variables], writes
-// JSON lines {"ok": text} or {"error": message}. strftime_now is in 2024-07-26, as in
+// JSON lines {"ok": text} or {"error": message}. strftime_now gives 2024-07-26, as in
 // render_with_jinja2.py.
 #include <ctime>
 #include <iostream>

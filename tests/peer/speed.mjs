@@ -1,7 +1,7 @@
 // llama.cpp's prompt and decode speed by its own clock (without the time of the JavaScript around it).
 //   node speed.mjs MODEL [--threads N] [--kv F16|F32] [--flash]
 // Reads lines {"prompt": P, "decode": N} and answers each with {"prompt_tok_s": .., "decode_tok_s": ..}: a prompt of P
-// tokens from an empty context, then N single-token steps behind it. The model stays loaded, so that runs can alternate
+// tokens from an empty context, then N single-token steps after it. The model stays loaded, so that runs can alternate
 // with another program's.
 import readline from "node:readline";
 import {parseArgs} from "node:util";
@@ -22,7 +22,7 @@ for await (const line of readline.createInterface({input: process.stdin})) {
         {size: prompt + decode + 8, kv: values.kv, flash: values.flash ?? false, threads});
     const sequence = context.getSequence();
     const tokens = Array.from({length: prompt}, (_, i) => (i * 7919 + 13) % (vocabulary - 16));
-    // Every step wants the logits of its last token, as generation does; choosing the token is not on the clock.
+    // Every step computes the logits of its last token, as generation does; sampling is not timed.
     const step = async (ids) => await sequence.controlledEvaluate(
         ids.map((id, i) => i + 1 < ids.length ? id : [id, {generateNext: {token: true, options: {temperature: 0}}}]));
     await takeTimings(context);

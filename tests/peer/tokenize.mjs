@@ -8,7 +8,7 @@ const llama = await openLlama(1);
 const model = await openModel(llama, process.argv[2]);
 for await (const line of readline.createInterface({input: process.stdin})) {
     const {text, special} = JSON.parse(line);
-    // "trimLeadingSpace" and other conveniences of the binding are left out: the plain vocabulary is compared.
+    // "trimLeadingSpace" and other conveniences of the binding are disabled: the plain vocabulary is compared.
     printLine(Array.from(model.tokenize(text, special ?? false)));
 }
 process.exit(0);

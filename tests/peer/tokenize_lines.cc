@@ -1,8 +1,8 @@
 // Our tokenizer on many texts:
 //   tokenize_lines MODEL TEXTS IDS [--special]
 // TEXTS: for each text its length in bytes (32 bits, little endian) and its bytes. IDS: for each
-// text the number of ids, then the ids. Every text is also decoded; those that do not come back are
-// counted. Prints one line of JSON.
+// text the number of ids, then the ids. Every text is also decoded; those that do not round-trip
+// are counted. Prints one line of JSON.
 #include <chrono>
 #include <cstdio>
 #include <cstring>

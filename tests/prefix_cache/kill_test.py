@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Kills programs that write a prefix cache, at random points; each time the next one must start, find no damaged file, and
-answer as a cold run does.
+"""Kills processes that write a prefix cache, at random points; the next one must start, find no damaged file, and give the
+same answers as a cold run.
 
   kill_test.py PREFIX_CACHE_WORKER TIMES
 """

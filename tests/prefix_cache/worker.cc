@@ -1,4 +1,4 @@
-// Fills a prefix cache on disk until it is killed, or compares what is there with cold answers.
+// Fills a prefix cache on disk until it is killed, or compares its states with cold runs.
 //
 //   prefix_cache_worker write FOLDER SEED  prints "ready", then "saved" after each conversation
 //   prefix_cache_worker check FOLDER       prints "hits rejected"; fails if an answer is another
@@ -19,7 +19,7 @@ using namespace chimere::engine;  // NOLINT(google-build-using-namespace): a pro
 
 constexpr uint32_t kConversations = 40;
 
-/// Conversation number i; those with the same i % 5 begin alike.
+/// Conversation number i; those with the same i % 5 share a prefix.
 Request make_request(uint32_t i) {
   Request r;
   const auto add = [&r](uint32_t seed, size_t n) {

@@ -4,7 +4,7 @@
   release_test.py CMAKE SOURCES BUILD PROGRAM MODEL native|none ...
 
 The preset `release` compiles several sources at once, the CPU's kernels for this machine alone and no server (native).
-Here all sources of a room are compiled at once: then no names clash whatever sources come together in smaller groups.
+Here all sources of a module are compiled in one unit, so that no names clash in any smaller grouping either.
 `none` is the same build with the baseline's kernels only, and the server if PROGRAM has it. Each must choose the right
 kernels and give the bits that PROGRAM gives, which has all of them.
 """
@@ -35,8 +35,8 @@ def isas(path):
 def answers(path):
     logits = json.loads(output(path, "eval", "logits", "-m", model, "--tokens", "5,17,301,42,9,1000", "--top", "20", "--all",
                                "--json")[0])
-    reply = json.loads(output(path, "run", "-m", model, "-p", "What does ls do?", "-n", "24", "--temp", "0", "--json")[0])
-    return logits, reply["text"]
+    generated = json.loads(output(path, "run", "-m", model, "-p", "What does ls do?", "-n", "24", "--temp", "0", "--json")[0])
+    return logits, generated["text"]
 
 
 def main():
@@ -58,7 +58,7 @@ def main():
         if not serve:
             complaint = output(BUILT, "serve", expect=1)[1]
             assert "make serve" in complaint, complaint
-        assert answers(BUILT) == want, f"the program with CHIMERE_CPU_ISAS={setting} answers otherwise"
+        assert answers(BUILT) == want, f"the program with CHIMERE_CPU_ISAS={setting} gives other answers"
     complaint = output(cmake, "--preset", "release", "-S", sources, "-B", build, "-DCHIMERE_CPU_ISAS=sse9", expect=1)[1]
     assert "CHIMERE_CPU_ISAS=sse9" in complaint, complaint
 

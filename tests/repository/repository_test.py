@@ -16,7 +16,7 @@ MAX_BYTES = 40 * 1024 * 1024
 MAX_SUM = 56 * 1024 * 1024  # of all tracked files
 MAX_COLUMNS = 100
 WRAPPED = re.compile(r"(README|CONTRIBUTING)\.md|docs/.*\.md")
-# Folders that exist on somebody's machine only.
+# Folders of a single machine.
 MACHINE_PATH = re.compile(rb"(?<![\w.$}])/(?:" + b"|".join([b"work", b"root", rb"home/\w+"]) + rb")/\w")
 TEXT = {".h", ".cc", ".cu", ".md", ".txt", ".cmake", ".py", ".mjs", ".js", ".json", ".sh", ".yml", ".yaml", ""}
 

@@ -12,14 +12,14 @@
 namespace chimere::fuzz {
 namespace {
 
-/// One of `options`.
+/// A random element of `options`.
 template <typename T>
 T pick(std::mt19937& rng, std::initializer_list<T> options) {
   return options.begin()[rng() % options.size()];
 }
 
-/// Types of the keys and values of model `number`: every type is there in a run with five models,
-/// every pair in some run, with every architecture in a run of 25.
+/// Types of the keys and values of model `number`: five models cover every type, 25 models every
+/// type with every architecture, several runs every pair.
 void choose_cache_types(uint64_t seed, uint64_t number, int head_dim,
                         model::ModelOptions& options) {
   constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0};
@@ -28,8 +28,7 @@ void choose_cache_types(uint64_t seed, uint64_t number, int head_dim,
   options.cache_v = kTypes[(seed / 5 + 2 * number) % fitting];
 }
 
-/// Every architecture in five models, every format of weights in six, every combination in a run
-/// of many.
+/// Five models cover every architecture, six every format of weights, a long run every combination.
 void choose_formats(uint64_t seed, uint64_t number, test::TinyModel& m) {
   constexpr const char* kArchitectures[] = {"qwen35moe", "qwen35", "qwen3next", "qwen3moe",
                                             "qwen3"};
@@ -59,7 +58,7 @@ void choose_shape(std::mt19937& rng, test::TinyModel& m) {
   m.fused_gate_up = pick(rng, {false, true});
   m.fused_ba = m.architecture == "qwen3next" && pick(rng, {false, true});
   m.fused_in = m.architecture == "qwen3next" && pick(rng, {false, true});
-  // As narrow as whole blocks allow, for speed.
+  // The smallest shapes of whole blocks, for speed.
   const int stream =
       std::max({dtype_info(m.experts).block_elements, dtype_info(m.mixers).block_elements,
                 dtype_info(m.embedding).block_elements, dtype_info(m.head).block_elements});
@@ -119,7 +118,7 @@ Result<FleetModel> load_fleet_model(
   tight.expert_top_p = pick(rng, {1.0F, 0.5F, 0.7F, 0.9F});
   model::ModelOptions roomy = tight;
   roomy.max_tokens = 4096;
-  tight.drafts = true;  // the solo runs know nothing of drafts
+  tight.drafts = true;  // the solo runs have no MTP head
 
   FleetModel m;
   m.name = describe(shape, tight);
@@ -128,7 +127,7 @@ Result<FleetModel> load_fleet_model(
   CHIMERE_TRY(m.file, gguf::Reader::from_bytes(m.bytes.data(), m.bytes.size()));
   CHIMERE_CHECK_OK(load(m.with_threads[0], *m.file, 1, first, tight));
   if (second == nullptr) {
-    // Every page, or fewer beside more states: memory goes from one pool to the other.
+    // All pages, or fewer with more states: memory moves between the pools.
     const state::StateStore& states = m.with_threads[0].model->states();
     tight.max_state_bytes = states.max_pages() * states.page_stride() + 8 * states.bytes_per_slot();
   }

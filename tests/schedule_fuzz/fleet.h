@@ -1,4 +1,4 @@
-// The models that schedules run on.
+// The random models that schedules run on.
 #ifndef CHIMERE_TESTS_SCHEDULE_FUZZ_FLEET_H_
 #define CHIMERE_TESTS_SCHEDULE_FUZZ_FLEET_H_
 
@@ -28,8 +28,8 @@ struct FleetModel {
     std::unique_ptr<kernels::Ops> ops;
     std::unique_ptr<model::Model> model;
   };
-  /// [n - 1]; small pools, so that they are exhausted now and then. On the CPU those of the second
-  /// share a limit in bytes, too.
+  /// [n - 1]; small pools that are exhausted at times. On the CPU those of the second
+  /// also share a limit in bytes.
   Instance with_threads[2];
   Instance solo;
   Instance oracle;

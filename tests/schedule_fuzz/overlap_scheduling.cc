@@ -1,5 +1,5 @@
-// Generations that a model continues with by itself: steps are launched before the tokens of the
-// ones before them are known.
+// Overlap scheduling: steps are launched before the tokens of the previous ones are known; the
+// device samples them.
 #include <algorithm>
 #include <bit>
 #include <deque>
@@ -14,17 +14,17 @@
 namespace chimere::fuzz {
 namespace {
 
-/// A fork of a job with a generation of its own.
+/// A fork of a job with its own generation.
 struct Runner {
   std::unique_ptr<state::SequenceState> state;
-  Request request;  ///< up to the newest token that is known
+  Request request;  ///< up to the newest known token
   sampling::SamplingParams sampling;
   size_t first = 0;                        ///< position of its first row
   size_t launched = 0;                     ///< rows
-  std::vector<kernels::TopLogit> largest;  ///< of each row the first
+  std::vector<kernels::TopLogit> largest;  ///< the largest logit of each row
   std::vector<int32_t> chosen;
 
-  /// Position of the choice behind row `row`: as the engine counts, that of the token chosen.
+  /// Position of the token sampled at row `row`, as the engine counts it.
   uint64_t place(size_t row) const { return first + row + 1; }
 };
 
@@ -62,7 +62,7 @@ void World::overlap_scheduling() {
       rows.top = sampler.needed(kernels::kMaxTopLogits).largest;
       rows.choice = sampler.choice_on_gpu(r.place(r.launched));
       rows.async_token = async_token;
-      if (!rows.choice) return fail("a choice among the largest logits is not the GPU's");
+      if (!rows.choice) return fail("sampling from the top-k logits differs from the GPU's");
     }
     const Status launched = model_.launch(plan);
     if (!launched.ok()) {
@@ -91,7 +91,7 @@ void World::overlap_scheduling() {
   if (all.empty()) return;
   launch(all, false);
   for (uint32_t more = 1 + below(4); more > 0 && !in_flight.empty() && !failure_; --more) {
-    // Some end, and what their row would have been is not asked for.
+    // Some generations end; the result of their row in flight is not read.
     std::vector<size_t> who = in_flight.back();
     std::erase_if(who, [&](size_t) { return chance(15); });
     std::shuffle(who.begin(), who.end(), rng_);
@@ -102,7 +102,7 @@ void World::overlap_scheduling() {
   for (Runner& r : runners) {
     if (failure_ || r.chosen.empty()) continue;
     r.state.reset();
-    // The last token that was chosen has no row.
+    // The last sampled token has no row.
     r.request.tokens.pop_back();
     const auto logits = run_solo(solo_, r.request);
     if (!logits.ok()) return fail("solo run: " + logits.error().message);
@@ -114,7 +114,7 @@ void World::overlap_scheduling() {
           token.ok() && token->id == r.chosen[row] &&
           std::bit_cast<uint32_t>(largest) == std::bit_cast<uint32_t>(r.largest[row].value);
       if (same) continue;
-      return fail("row " + std::to_string(row) + " of a reply that was fed its own tokens behind " +
+      return fail("row " + std::to_string(row) + " of an asynchronous generation after " +
                   "position " + std::to_string(r.first) + " differs from its solo run");
     }
   }

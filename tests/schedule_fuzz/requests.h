@@ -1,4 +1,4 @@
-// What users ask for in a schedule, and what each would get alone.
+// The requests of a schedule, and their logits in solo runs.
 #ifndef CHIMERE_TESTS_SCHEDULE_FUZZ_REQUESTS_H_
 #define CHIMERE_TESTS_SCHEDULE_FUZZ_REQUESTS_H_
 
@@ -12,18 +12,18 @@
 
 namespace chimere::fuzz {
 
-/// A prompt, run in chunks, and a generation, run in steps. Generations are given, not sampled:
-/// what is under test is the logits.
+/// A prompt, run as prefill chunks, and a generation, run as decode steps. Generations are given,
+/// not sampled: the logits are under test.
 struct Request {
   std::vector<int32_t> tokens;  ///< prompt, then generation
   std::vector<int32_t> chunks;  ///< of the prompt
   int32_t prompt = 0;           ///< number of prompt tokens
-  int32_t shared = 0;           ///< leading tokens that the sibling request has too
+  int32_t shared = 0;           ///< length of the prefix shared with the sibling request
   std::vector<float>
       solo;  ///< [tokens, n_vocab] logits of the request alone; empty until asked for
 };
 
-/// Requests in pairs (2i, 2i + 1) that differ only behind `shared` tokens, so that one can be
+/// Requests in pairs (2i, 2i + 1) that differ only after `shared` tokens, so that one can be
 /// forked off the other.
 std::vector<Request> make_requests(std::mt19937& rng, int pairs);
 

@@ -1,9 +1,8 @@
-// A request's logits do not depend on its batch: random schedules (arrivals, splits, forks,
-// cancellations, evictions, restores, drafts of the model in chains of different lengths,
-// verifications that are partly taken back, hits in a prefix cache of three tiers that is closed
-// and opened again) on tiny models of every architecture, every format of weights and every cache
-// type, with one and two threads, in which every wanted row of logits must equal the request's solo
-// run bit for bit.
+// A request's logits do not depend on its batch. Random schedules (arrivals, splits, forks,
+// cancellations, evictions, restores, chains of drafts of different lengths, verifications with
+// rejected rows, hits in a prefix cache of three tiers that is closed and opened again) run on tiny
+// models of every architecture, weight format and cache type, with one and two threads. Every
+// requested row of logits must equal the request's solo run bit for bit.
 //
 //   schedule_fuzz [--schedules N] [--only I] [--device emulator|GPU]
 //                 [--cuda-profile=NAME]
@@ -11,7 +10,7 @@
 // On a device the two instances are two devices (the emulator's two orders of threads), or the same
 // GPU twice.
 //
-// A failure prints the seed and the schedule's index, which replay it alone (but for the moment at
+// A failure prints the seed and the schedule's index, which replay it alone (except for the time at
 // which the prefix cache's copies are ready).
 #include <algorithm>
 #include <cstdint>
@@ -38,8 +37,8 @@
 namespace chimere::fuzz {
 namespace {
 
-// A model and its requests' solo runs serve so many schedules, then others are drawn. A short run
-// sees five models.
+// Number of schedules for one model and its solo runs. A short run
+// uses five models.
 constexpr int64_t kSchedulesPerModel = 40;
 constexpr int kRequestPairs = 10;
 /// Exit status that ctest takes for "skipped".
@@ -85,13 +84,13 @@ std::optional<Options> parse(int argc, char** argv) {
   return options;
 }
 
-/// A generator of its own for each purpose, so that a schedule can be replayed alone.
+/// A separate random generator for each purpose, so that a schedule can be replayed alone.
 std::mt19937 generator(const Options& options, const char* purpose, int64_t index) {
   std::seed_seq seq{options.seed, static_cast<uint32_t>(purpose[0]), static_cast<uint32_t>(index)};
   return std::mt19937(seq);
 }
 
-/// The scalar oracle gives the same bits for a whole model, on the shortest request.
+/// Checks that the scalar oracle gives the same bits for a whole model, on the shortest request.
 bool oracle_agrees(FleetModel& m, const std::vector<Request>& requests) {
   const Request& request =
       *std::ranges::min_element(requests, {}, [](const Request& r) { return r.tokens.size(); });
@@ -111,18 +110,18 @@ void print(const Counts& c) {
     std::printf("  %-18s %lld\n", what, static_cast<long long>(n));
   };
   line("steps", c.steps);
-  line("steps in steps", c.interleaved);
+  line("interleaved decode", c.interleaved);
   line("rows checked", c.rows_checked);
-  line("largest only", c.top_rows_checked);
-  line("listed", c.selected_checked);
-  line("fed rows", c.async_rows);
+  line("top-k rows checked", c.top_rows_checked);
+  line("selected logits", c.selected_checked);
+  line("asynchronous rows", c.async_rows);
   line("sums", c.sums_checked);
   line("completions", c.completions);
   line("forks", c.forks);
   line("restores", c.restores);
   line("evictions", c.evictions);
   line("returns", c.returns);
-  line("rows taken back", c.rows_taken_back);
+  line("rows rolled back", c.rows_taken_back);
   line("drafts accepted", c.drafts_accepted);
   line("drafts rejected", c.drafts_rejected);
   line("different depths", c.mixed_depths);
@@ -134,12 +133,12 @@ void print(const Counts& c) {
     const std::string name = std::string("cache: ") + engine::cache_tier_name(tier);
     line(name.c_str(), c.hits[static_cast<size_t>(tier)]);
   }
-  line("ways given", c.forced_evictions);
+  line("forced evictions", c.forced_evictions);
   line("cache starts", c.cache_starts);
 }
 
-/// A run of some length in which something never happened has not tested it. What comes in one
-/// schedule of a hundred is asked of long runs alone.
+/// Whether every kind of event happened often enough to be tested. Events of one schedule in a
+/// hundred are required of long runs only.
 bool complete(const Counts& c, bool on_gpu, int64_t schedules) {
   constexpr int64_t kLong = 2000;
   const bool rare = c.hits[static_cast<size_t>(engine::CacheTier::kMemory)] > 0 &&
@@ -156,7 +155,7 @@ bool complete(const Counts& c, bool on_gpu, int64_t schedules) {
          c.cache_starts > 0;
 }
 
-/// Of the prefix cache; gone with the program.
+/// The prefix cache's temporary folder, removed at exit.
 class Folder {
  public:
   Folder()
@@ -175,7 +174,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// Schedule `i` on the model that is its turn.
+/// Runs schedule `i` on its model.
 bool run_schedule(const Options& options, int64_t i, FleetModel& m, std::vector<Request>& requests,
                   Counts& counts, const Folder& folder) {
   const int threads = 1 + static_cast<int>(i % 2);
@@ -206,7 +205,7 @@ Result<Devices> open_devices(const std::string& name, kernels::cuda::Profile pro
 }
 
 int run(const Options& options) {
-  std::fflush(stdout);  // known even of a run that never ends
+  std::fflush(stdout);  // visible even if the run hangs
   const auto devices = open_devices(options.device, options.profile);
   if (!devices.ok()) {
     std::printf("skipped: %s\n", devices.error().message.c_str());
@@ -233,7 +232,7 @@ int run(const Options& options) {
       loaded = number;
       std::mt19937 rng = generator(options, "requests", number);
       requests = make_requests(rng, kRequestPairs);
-      // Prefill rows have an arithmetic of their own on a device.
+      // Prefill rows of a device have other bits than the CPU's.
       ok = !devices->empty() || oracle_agrees(*m, requests);
     }
     if (!ok || !run_schedule(options, i, *m, requests, counts, folder)) {
@@ -245,7 +244,7 @@ int run(const Options& options) {
   print(counts);
   if (options.schedules >= 200 && !options.only &&
       !complete(counts, !devices->empty(), static_cast<int64_t>(options.schedules))) {
-    std::fprintf(stderr, "something never happened; this run proves too little\n");
+    std::fprintf(stderr, "some events never happened; the run does not cover them\n");
     return 1;
   }
   return 0;

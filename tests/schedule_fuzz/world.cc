@@ -17,7 +17,7 @@ constexpr size_t kMaxStepRows = 256;
 
 uint32_t bits(float x) { return std::bit_cast<uint32_t>(x); }
 
-/// The first `n` are the largest of these logits, but for the listed tokens, in order.
+/// Whether the first `n` are the largest of these logits in order, without the selected tokens.
 bool same_largest(std::span<const kernels::TopLogit> got, std::span<const float> logits,
                   std::span<const int32_t> selected, int32_t n) {
   std::vector<int32_t> ids;
@@ -34,7 +34,7 @@ bool same_largest(std::span<const kernels::TopLogit> got, std::span<const float>
   return true;
 }
 
-/// What was given of a row beside the largest logits is what it is in a row of all logits.
+/// Whether a row's selected logits and statistics equal those of the full row of logits.
 bool same_selected(const model::StepResult& got, int64_t row, std::span<const float> logits,
                    std::span<const int32_t> selected) {
   for (size_t i = 0; i < selected.size(); ++i) {
@@ -92,14 +92,14 @@ void World::tick() {
   step();
   remove_finished();
   if (model_.supports_overlap() && !failure_ && chance(25)) overlap_scheduling();
-  // Jobs that a disturbance appends or moves here are left alone until the next tick.
+  // Jobs that a disturbance appends or moves here are skipped until the next tick.
   for (size_t i = jobs_.size(); i-- > 0;) {
     if (jobs_[i].state != nullptr) disturb(i);
   }
 }
 
-/// Drafts of the model for some of the generations, chains of different lengths, to be verified in
-/// the step that follows.
+/// Drafts of the model for some of the generations, in chains of different lengths, to be verified
+/// in the next step.
 void World::draft() {
   std::vector<size_t> asking;
   std::vector<model::DraftStart> starts;
@@ -126,7 +126,7 @@ void World::draft() {
   ++counts_.refusals;
 }
 
-/// The token that will come, the likeliest one, or any.
+/// The request's next token, the most likely one, or a random one.
 int32_t World::choose_draft(Job& job, std::span<const float> logits) {
   if (logits.size() != kVocabulary) fail("drafts are chosen from another vocabulary");
   const Request& request = request_of(job);
@@ -174,11 +174,11 @@ void World::step() {
   }
   full |= !compute(whole);
   if (!full || failure_) return;
-  remove_finished();  // the other one of the two steps may have been their last
+  remove_finished();  // the other one of the two steps may have completed them
   if (!jobs_.empty()) relieve();
 }
 
-/// False when there is no room.
+/// False if a pool is exhausted.
 bool World::compute(const Step& step) {
   auto result = model_.forward(step.plan);
   for (const Part& part : step.parts) {
@@ -234,7 +234,7 @@ model::SequenceRows World::plan_rows(size_t job, Part& part) {
   return rows;
 }
 
-/// At most `most` tokens, in rising order.
+/// At most `most` token ids in ascending order.
 std::vector<int32_t> World::some_ids(uint32_t most) {
   std::vector<int32_t> ids(below(most + 1));
   for (int32_t& id : ids) id = static_cast<int32_t>(below(kVocabulary));
@@ -261,7 +261,7 @@ void World::plan_chunks(const Request& request, model::SequenceRows& rows) {
   }
 }
 
-/// One or more tokens of the generation; or a verification, whose last rows may be wrong drafts.
+/// One or more tokens of the generation, or a verification whose last rows may be wrong drafts.
 void World::plan_steps(const Request& request, model::SequenceRows& rows, Part& part) {
   const auto left = static_cast<int32_t>(request.tokens.size()) - part.first;
   const std::vector<int32_t> drafts = std::exchange(jobs_[part.job].drafts, {});
@@ -313,7 +313,7 @@ void World::check_logits(const std::vector<Part>& parts, const model::StepResult
     for (size_t i = 0; i < part.logits_of.size(); ++i) {
       const int32_t row = part.logits_of[i];
       const int64_t at = part.top > 0 ? out_top++ : out++;
-      if (row >= part.correct) continue;  // behind a wrong draft
+      if (row >= part.correct) continue;  // after a wrong draft
       const int64_t position = part.first + row;
       const auto want =
           std::span(request.solo).subspan(static_cast<size_t>(position) * kVocabulary, kVocabulary);
@@ -345,7 +345,7 @@ void World::check_logits(const std::vector<Part>& parts, const model::StepResult
   }
 }
 
-/// Keeps some or all of the correct rows of every verification.
+/// Accepts some or all of the correct rows of every verification.
 void World::commit(const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     if (!part.revocable) continue;
@@ -359,7 +359,7 @@ void World::commit(const std::vector<Part>& parts) {
   }
 }
 
-/// A pool is exhausted: somebody has to go.
+/// A pool is exhausted: evicts or cancels a job.
 void World::relieve() {
   if (chance(50) && cache_->evict()) {
     ++counts_.forced_evictions;
@@ -389,7 +389,7 @@ void World::disturb(size_t i) {
   }
 }
 
-/// A second job continues from here, with the sibling's generation while that is still possible.
+/// Forks a job, with the sibling's tokens if they have not diverged yet.
 void World::fork(size_t i) {
   ++counts_.forks;
   Job twin;
@@ -442,7 +442,7 @@ void World::remember(const Job& job) {
   }
 }
 
-/// Continues from what the cache has of the prompt.
+/// Continues from the cached prefix of the prompt.
 void World::recall(Job& job) {
   const Request& request = request_of(job);
   std::vector<int64_t> ends;

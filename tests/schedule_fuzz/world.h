@@ -1,4 +1,4 @@
-// One random schedule: requests come, share steps, fork, are cancelled, evicted, restored and
+// One random schedule: requests arrive, share steps, fork, are cancelled, evicted, restored and
 // rolled back.
 #ifndef CHIMERE_TESTS_SCHEDULE_FUZZ_WORLD_H_
 #define CHIMERE_TESTS_SCHEDULE_FUZZ_WORLD_H_
@@ -18,11 +18,11 @@
 
 namespace chimere::fuzz {
 
-/// How often each thing happened, over all schedules.
+/// Counts of all kinds of events, over all schedules.
 struct Counts {
   int64_t steps = 0;
   int64_t rows_checked = 0;
-  int64_t top_rows_checked = 0;  ///< of which the largest logits alone were wanted
+  int64_t top_rows_checked = 0;  ///< rows with top-k logits only
   int64_t selected_checked = 0;  ///< single logits of those
   int64_t sums_checked = 0;      ///< rows of those
   int64_t forks = 0;
@@ -30,24 +30,23 @@ struct Counts {
   int64_t evictions = 0;
   int64_t returns = 0;
   int64_t rows_taken_back = 0;
-  int64_t async_rows = 0;       ///< of tokens that the step before chose, while it ran
-  int64_t drafts_accepted = 0;  ///< of Model::draft(), in verifications
+  int64_t async_rows = 0;       ///< launched before their token was sampled
+  int64_t drafts_accepted = 0;  ///< by Model::draft(), in verifications
   int64_t drafts_rejected = 0;
   int64_t mixed_depths = 0;  ///< steps that verified drafts of different depths
   int64_t cancellations = 0;
   int64_t refusals = 0;  ///< a pool was exhausted
   int64_t completions = 0;
   int64_t cached = 0;            ///< states given to the prefix cache
-  int64_t hits[5] = {};          ///< requests that went on from it, by engine::CacheTier
-  int64_t interleaved = 0;       ///< steps in the midst of others
-  int64_t forced_evictions = 0;  ///< states that left the store for requests
+  int64_t hits[5] = {};          ///< requests that continued from a state, by engine::CacheTier
+  int64_t interleaved = 0;       ///< decode steps interleaved with a prefill
+  int64_t forced_evictions = 0;  ///< states evicted for requests
   int64_t cache_starts = 0;      ///< the cache was closed and opened again
 };
 
 class World {
  public:
-  /// `solo` runs a request alone the first time that it is asked for. `folder`: for the prefix
-  /// cache, empty.
+  /// `solo` runs a request alone at its first use. `folder`: an empty one, for the prefix cache.
   World(model::Model& model, model::Model& solo, std::vector<Request>& requests, uint32_t seed,
         Counts& counts, std::string folder)
       : model_(model),
@@ -57,17 +56,17 @@ class World {
         counts_(counts),
         folder_(std::move(folder)) {}
 
-  /// Runs the schedule to its end. Returns what went wrong, if anything.
+  /// Runs the schedule to its end. Returns the failure, if any.
   std::optional<std::string> run();
 
  private:
-  /// A request on its way.
+  /// A running request.
   struct Job {
     size_t request = 0;
     std::unique_ptr<state::SequenceState> state;  ///< null while evicted
     std::vector<uint8_t> blob;                    ///< while evicted
     std::vector<state::Checkpoint> checkpoints;
-    std::vector<int32_t> drafts;  ///< behind the next token, to be verified in the next step
+    std::vector<int32_t> drafts;  ///< after the next token, to be verified in the next step
   };
   /// A job's part of the step that is being planned.
   struct Part {
@@ -126,7 +125,7 @@ class World {
   Counts& counts_;
   std::vector<Job> jobs_;
   uint32_t arrivals_left_ = 0;
-  size_t popular_ = 0;  ///< a request with several chunks that comes again and again
+  size_t popular_ = 0;  ///< a request with several chunks that is repeated
   std::optional<std::string> failure_;
   std::string folder_;
   std::unique_ptr<engine::PrefixCache> cache_;

@@ -32,8 +32,8 @@ def f32(x):
     return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
-def content(reply, choice=0):
-    return reply["choices"][choice]["message"]["content"]
+def content(response, choice=0):
+    return response["choices"][choice]["message"]["content"]
 
 
 class Api(unittest.TestCase):
@@ -49,7 +49,7 @@ class Api(unittest.TestCase):
     def chat(self, **fields):
         return self.server.post(CHAT, {**GREEDY, **fields})
 
-    def test_places_without_a_model(self):
+    def test_routes_without_a_model(self):
         self.assertEqual(self.server.get("/health"), {"status": "ok"})
         self.assertEqual(self.server.get("/ready"), {"status": "ready"})
         status, headers, page = self.server.call("GET", "/")
@@ -77,19 +77,19 @@ class Api(unittest.TestCase):
             self.assertEqual(self.server.error(CHAT, {**GREEDY, "model": name}, 404)["param"], "model")
         self.assertEqual(self.chat(model="chimere-mini")["model"], "chimere-mini")
 
-    def test_says_what_the_command_line_says(self):
+    def test_equals_the_command_line(self):
         done = subprocess.run([CHIMERE, "run", "--json", "-m", MODEL, "-p", QUESTION[0]["content"], "--temp", "0",
                                "-n", "24"], capture_output=True, check=True, env=environment(self.server.folder.name))
-        told = json.loads(done.stdout)
-        reply = self.chat()
-        self.assertEqual(content(reply), told["text"])
-        self.assertEqual(reply["usage"]["prompt_tokens"], told["prompt_tokens"])
-        self.assertEqual(reply["usage"]["completion_tokens"], told["tokens"])
-        # How many drafts are tried follows the clock.
-        self.assertIn(reply["usage"]["completion_tokens_details"]["accepted_prediction_tokens"], range(told["tokens"]))
-        self.assertIn("chimere-mini+numerics-", reply["system_fingerprint"])
+        result = json.loads(done.stdout)
+        response = self.chat()
+        self.assertEqual(content(response), result["text"])
+        self.assertEqual(response["usage"]["prompt_tokens"], result["prompt_tokens"])
+        self.assertEqual(response["usage"]["completion_tokens"], result["tokens"])
+        # The number of drafts depends on timing.
+        self.assertIn(response["usage"]["completion_tokens_details"]["accepted_prediction_tokens"], range(result["tokens"]))
+        self.assertIn("chimere-mini+numerics-", response["system_fingerprint"])
 
-    def test_streams_say_the_same(self):
+    def test_streams_equal_documents(self):
         sampled = {"messages": QUESTION, "temperature": 3, "top_k": 0, "top_p": 1, "seed": 7, "max_tokens": 24, "n": 2}
         whole = self.server.post(CHAT, sampled)
         events = self.server.stream(CHAT, {**sampled, "stream_options": {"include_usage": True}})
@@ -111,38 +111,38 @@ class Api(unittest.TestCase):
         words = content(self.chat()).split()
         stop = " ".join(words[3:5])
         for stops in (stop, ["nowhere", stop]):
-            reply = self.chat(stop=stops)
-            self.assertEqual(reply["choices"][0]["finish_reason"], "stop")
-            self.assertNotIn(stop, content(reply))
-            self.assertTrue(content(self.chat()).startswith(content(reply) + stop))
+            response = self.chat(stop=stops)
+            self.assertEqual(response["choices"][0]["finish_reason"], "stop")
+            self.assertNotIn(stop, content(response))
+            self.assertTrue(content(self.chat()).startswith(content(response) + stop))
             events = self.server.stream(CHAT, {**GREEDY, "stop": stops})
-            self.assertEqual("".join(e["choices"][0]["delta"].get("content", "") for e in events), content(reply))
+            self.assertEqual("".join(e["choices"][0]["delta"].get("content", "") for e in events), content(response))
 
     def test_lengths(self):
         for field in ("max_tokens", "max_completion_tokens"):
-            reply = self.server.post(CHAT, {"messages": QUESTION, field: 3})
-            self.assertEqual(reply["usage"]["completion_tokens"], 3)
-            self.assertEqual(reply["choices"][0]["finish_reason"], "length")
+            response = self.server.post(CHAT, {"messages": QUESTION, field: 3})
+            self.assertEqual(response["usage"]["completion_tokens"], 3)
+            self.assertEqual(response["choices"][0]["finish_reason"], "length")
 
     def test_a_limit_beyond_the_context(self):
-        context = self.server.told["context"]
+        context = self.server.announcement["context"]
         size = self.server.post("/tokenize", {"messages": QUESTION})["count"]
         for limit in (context, 2**31 - 1):
-            status, headers, reply = self.server.call("POST", CHAT, {**GREEDY, "max_tokens": limit, "stop": " "})
+            status, headers, response = self.server.call("POST", CHAT, {**GREEDY, "max_tokens": limit, "stop": " "})
             self.assertEqual(status, 200)
-            warning, = reply["warnings"]
+            warning, = response["warnings"]
             self.assertEqual(warning["param"], "max_tokens")
             self.assertIn(f"'max_tokens' is {limit}, but a prompt of {size} tokens leaves {context - size}", warning["message"])
             self.assertEqual(headers["X-Chimere-Warning"], warning["message"])
         status, headers, _ = self.server.call("POST", TEXT, {"prompt": "a b", "max_tokens": context, "stop": " ", "stream": True})
         self.assertIn("'max_tokens' is", headers["X-Chimere-Warning"])
-        status, headers, reply = self.server.call("POST", CHAT, {**GREEDY, "max_tokens": context - size, "stop": " "})
-        self.assertEqual((reply.get("warnings"), headers["X-Chimere-Warning"]), (None, None))
+        status, headers, response = self.server.call("POST", CHAT, {**GREEDY, "max_tokens": context - size, "stop": " "})
+        self.assertEqual((response.get("warnings"), headers["X-Chimere-Warning"]), (None, None))
 
-    def test_logprobs_are_true(self):
-        reply = self.chat(logprobs=True, top_logprobs=4)
-        tokens = reply["choices"][0]["logprobs"]["content"]
-        self.assertEqual(b"".join(bytes(t["bytes"]) for t in tokens).decode(), content(reply))
+    def test_logprobs_equal_the_models(self):
+        response = self.chat(logprobs=True, top_logprobs=4)
+        tokens = response["choices"][0]["logprobs"]["content"]
+        self.assertEqual(b"".join(bytes(t["bytes"]) for t in tokens).decode(), content(response))
         for token in tokens:
             self.assertEqual(len(token["top_logprobs"]), 4)
             self.assertEqual(token["top_logprobs"][0]["logprob"], token["logprob"])  # greedy
@@ -150,9 +150,9 @@ class Api(unittest.TestCase):
         done = subprocess.run([CHIMERE, "eval", "logits", "--json", "-m", MODEL, "--tokens", ",".join(map(str, ids)),
                                "--top", "4"], capture_output=True, check=True,
                               env=environment(self.server.folder.name))
-        for mine, told in zip(tokens[0]["top_logprobs"], json.loads(done.stdout)["positions"][-1]["top"]):
-            self.assertAlmostEqual(mine["logprob"], told["logprob"], delta=1e-3)
-        # Not those behind temperature and truncation.
+        for mine, result in zip(tokens[0]["top_logprobs"], json.loads(done.stdout)["positions"][-1]["top"]):
+            self.assertAlmostEqual(mine["logprob"], result["logprob"], delta=1e-3)
+        # Not the probabilities after temperature and truncation.
         hot = self.chat(logprobs=True, top_logprobs=4, temperature=2, top_k=1)
         self.assertEqual(hot["choices"][0]["logprobs"]["content"], tokens)
         events = self.server.stream(CHAT, {**GREEDY, "logprobs": True, "top_logprobs": 4})
@@ -172,11 +172,11 @@ class Api(unittest.TestCase):
         system = self.chat(messages=[{"role": "system", "content": "Be short."}, *QUESTION])
         developer = self.chat(messages=[{"role": "developer", "content": "Be short."}, *QUESTION])
         self.assertEqual(content(system), content(developer))
-        for reply in (system, developer):
-            # What lay in the cache, and how many drafts were tried: the clock decides.
-            del reply["usage"]["prompt_tokens_details"]
-            del reply["usage"]["completion_tokens_details"]["accepted_prediction_tokens"]
-            del reply["usage"]["completion_tokens_details"]["rejected_prediction_tokens"]
+        for response in (system, developer):
+            # Cached tokens and the number of drafts depend on timing.
+            del response["usage"]["prompt_tokens_details"]
+            del response["usage"]["completion_tokens_details"]["accepted_prediction_tokens"]
+            del response["usage"]["completion_tokens_details"]["rejected_prediction_tokens"]
         self.assertEqual(system["usage"], developer["usage"])
 
     def test_control_tokens_in_messages_are_text(self):
@@ -210,23 +210,23 @@ class Api(unittest.TestCase):
         close = self.server.post("/tokenize", {"content": "</think>", "add_special": False, "parse_special": True})["tokens"]
         self.assertEqual(len(close), 1)
         for budget in (0, 16, 48):
-            for seed in range(4):  # of a model that never ends a thought by itself
-                reply = self.chat(thinking_budget=budget, max_tokens=budget + 80, temperature=1.5, top_k=0, top_p=1, seed=seed,
-                                  logit_bias={str(close[0]): -100}, logprobs=True)
-                tokens = [t["token"] for t in reply["choices"][0]["logprobs"]["content"]]
-                message = reply["choices"][0]["message"]
-                thought = reply["usage"]["completion_tokens_details"]["reasoning_tokens"]
+            for seed in range(4):  # of a model that never ends its reasoning by itself
+                response = self.chat(thinking_budget=budget, max_tokens=budget + 80, temperature=1.5, top_k=0, top_p=1, seed=seed,
+                                     logit_bias={str(close[0]): -100}, logprobs=True)
+                tokens = [t["token"] for t in response["choices"][0]["logprobs"]["content"]]
+                message = response["choices"][0]["message"]
+                reasoning = response["usage"]["completion_tokens_details"]["reasoning_tokens"]
                 self.assertEqual(tokens.count("</think>"), 1)
-                self.assertEqual(tokens.index("</think>"), thought)
-                self.assertLessEqual(thought, budget)
+                self.assertEqual(tokens.index("</think>"), reasoning)
+                self.assertLessEqual(reasoning, budget)
                 self.assertTrue(message["content"].strip())
                 self.assertNotIn("<think>", message["content"] + message.get("reasoning_content", ""))
 
-    def test_tokens_and_back(self):
+    def test_tokens_round_trip(self):
         text = "grüße 😀 ls -l"
-        told = self.server.post("/tokenize", {"content": text, "with_pieces": True})
-        self.assertEqual(told["count"], len(told["pieces"]))
-        self.assertEqual(self.server.post("/detokenize", {"tokens": told["tokens"]}), {"content": text})
+        result = self.server.post("/tokenize", {"content": text, "with_pieces": True})
+        self.assertEqual(result["count"], len(result["pieces"]))
+        self.assertEqual(self.server.post("/detokenize", {"tokens": result["tokens"]}), {"content": text})
 
     def test_refusals(self):
         cases = [
@@ -243,18 +243,18 @@ class Api(unittest.TestCase):
         self.assertEqual(self.server.error("/v1/embeddings", {"input": "x"})["code"], "model_does_not_embed")
 
     def test_a_prompt_beyond_the_context(self):
-        told = self.server.post("/tokenize", {"content": "x " * 40000})
-        context = self.server.told["context"]
-        self.assertGreater(told["count"], context)
+        result = self.server.post("/tokenize", {"content": "x " * 40000})
+        context = self.server.announcement["context"]
+        self.assertGreater(result["count"], context)
         error = self.server.error(TEXT, {"prompt": "x " * 40000})
         self.assertEqual(error["code"], "context_length_exceeded")
-        self.assertIn(f"maximum context length is {context} tokens, and the prompt has {told['count']};",
+        self.assertIn(f"maximum context length is {context} tokens, and the prompt has {result['count']};",
                       error["message"])
 
     def test_without_a_json_content_type(self):
         for kind in ("application/x-www-form-urlencoded", "text/plain", ""):
-            reply = self.server.post(CHAT, {**GREEDY, "max_tokens": 2}, headers={"Content-Type": kind})
-            self.assertEqual(reply["usage"]["completion_tokens"], 2)
+            response = self.server.post(CHAT, {**GREEDY, "max_tokens": 2}, headers={"Content-Type": kind})
+            self.assertEqual(response["usage"]["completion_tokens"], 2)
 
     def test_one_connection_for_many_requests(self):
         connection = self.server.connect()
@@ -379,30 +379,30 @@ class Operations(unittest.TestCase):
         line, = [line for line in server.log().splitlines() if " status=429 " in line]
         self.assertIn(" key=ann code=too_many_parallel_requests ", line)
         connection.close()
-        # The file is read again when it changes.
+        # The server reloads the file when it changes.
         self.keys(path, "rm", "ann")
         wait_for(lambda: server.call("POST", CHAT, {**GREEDY, "max_tokens": 1}, bearer(ann))[0] == 401,
                  "a removed key to be refused")
 
     def converse(self, server, returns_reasoning):
-        """Three turns with idle time between; each finds what stands before the newest message."""
+        """Three turns with idle time between; each finds everything before the newest message in the cache."""
         messages = [{"role": "system", "content": "You answer questions about commands."},
                     {"role": "user", "content": "What does the command ls do, and how does it sort what it lists? " * 4}]
         ended, computed = 0, 0
         for turn in range(3):
-            reply = server.post(CHAT, {"messages": messages, "thinking_budget": 48, "max_tokens": 120, "temperature": 0})
+            response = server.post(CHAT, {"messages": messages, "thinking_budget": 48, "max_tokens": 120, "temperature": 0})
             if turn > 0:
                 # All but the first words of the newest message that the template writes.
                 others = [server.post("/tokenize", {"messages": [*messages[:-1], {"role": "user", "content": text}]})["tokens"]
                           for text in "AB"]
                 common = next(i for i, (a, b) in enumerate(zip(*others)) if a != b)
-                cached = reply["usage"]["prompt_tokens_details"]["cached_tokens"]
+                cached = response["usage"]["prompt_tokens_details"]["cached_tokens"]
                 self.assertGreaterEqual(cached, 0.95 * common)
             ended = server.wait_for_warmups(ended)
             tokens = server.metrics()["chimere_prefix_cache_warmup_tokens_total"]
             self.assertGreater(tokens, computed)
             computed = tokens
-            message = reply["choices"][0]["message"]
+            message = response["choices"][0]["message"]
             self.assertTrue(message["reasoning_content"])
             if not returns_reasoning:
                 del message["reasoning_content"]  # as most clients do
@@ -431,36 +431,36 @@ class Operations(unittest.TestCase):
 
     def test_context_and_state_memory(self):
         server = self.serve("--prefix-disk", 0)
-        told = server.told
-        self.assertEqual((told["context"], told["trained_context"]), (16384, 16384))
+        result = server.announcement
+        self.assertEqual((result["context"], result["trained_context"]), (16384, 16384))
         model, = server.get("/v1/models")["data"]
         self.assertEqual((model["max_model_len"], model["context_length"], model["trained_context_length"]), (16384,) * 3)
-        self.assertEqual((model["max_state_bytes"], model["max_kv_tokens"]), (told["max_state_bytes"], told["max_kv_tokens"]))
+        self.assertEqual((model["max_state_bytes"], model["max_kv_tokens"]), (result["max_state_bytes"], result["max_kv_tokens"]))
         line, = [line for line in server.log().splitlines() if " event=memory " in line]
-        self.assertIn(f" context=16384 trained_context=16384 max_state_bytes={told['max_state_bytes']} "
-                      f"max_kv_tokens={told['max_kv_tokens']} max_states={told['max_states']} ", line)
-        # Address space alone is set aside: only the empty state, which sequences begin with, takes memory.
+        self.assertIn(f" context=16384 trained_context=16384 max_state_bytes={result['max_state_bytes']} "
+                      f"max_kv_tokens={result['max_kv_tokens']} max_states={result['max_states']} ", line)
+        # Only address space is reserved: the empty state, which sequences begin with, is all that takes memory.
         self.assertEqual(server.metrics()['chimere_memory_bytes{kind="kv"}'], 0)
         self.assertLess(server.metrics()['chimere_memory_bytes{kind="resident"}'], 1 << 20)
         server.close()
-        # A limit that holds less than the model's context: the context is what fits, and requests that need more wait,
-        # make others wait, or push states of the prefix cache out.
+        # A limit below the model's context: the context is what fits, and requests that need more wait,
+        # make others wait, or evict states of the prefix cache.
         limit = 8 << 20
         small = self.serve("--prefix-disk", 0, "--state-memory", limit)
-        self.assertLess(small.told["context"], 16384)
-        self.assertGreater(small.told["context"], 64)
-        self.assertEqual(small.told["max_state_bytes"], limit)
-        self.assertEqual(small.get("/v1/models")["data"][0]["max_model_len"], small.told["context"])
-        size = small.told["context"] - 16
+        self.assertLess(small.announcement["context"], 16384)
+        self.assertGreater(small.announcement["context"], 64)
+        self.assertEqual(small.announcement["max_state_bytes"], limit)
+        self.assertEqual(small.get("/v1/models")["data"][0]["max_model_len"], small.announcement["context"])
+        size = small.announcement["context"] - 16
         for seed in range(3):
-            reply = small.post(TEXT, {"prompt": [100 + (seed * 7 + i) % 1000 for i in range(size)], "max_tokens": 16, "n": 2})
-            self.assertEqual(reply["usage"]["completion_tokens"], 32)
+            response = small.post(TEXT, {"prompt": [100 + (seed * 7 + i) % 1000 for i in range(size)], "max_tokens": 16, "n": 2})
+            self.assertEqual(response["usage"]["completion_tokens"], 32)
         values = small.metrics()
         self.assertLessEqual(values['chimere_memory_bytes{kind="resident"}'], limit)
         self.assertEqual(values['chimere_memory_bytes{kind="resident_limit"}'], limit)
         complaint = self.refuses_to_start("--port", "0", "--ctx", "16384", "--state-memory", str(limit))
         self.assertIn("A context of 16384 tokens takes", complaint)
-        self.assertIn(f"ask for at most {small.told['context']} tokens (--ctx)", complaint)
+        self.assertIn(f"ask for at most {small.announcement['context']} tokens (--ctx)", complaint)
         self.assertIn("--state-memory", complaint)
 
     def test_memories(self):
@@ -468,7 +468,7 @@ class Operations(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         path = folder.name + "/keys"
         bearer = lambda *key: {"Authorization": "Bearer " + self.keys(path, "add", *key)["key"]}
-        # The name of a key is no path.
+        # A key's name is not a path.
         ann = bearer("..", "--scopes", "inference,engram")
         bob = bearer("bob", "--scopes", "inference,engram")
         eve = bearer("eve")
@@ -477,10 +477,10 @@ class Operations(unittest.TestCase):
         texts = [{"text": fact, "score": 0.9} for _ in range(4)]
         write = lambda name, texts, who, expect=200: server.post("/v1/engram/" + name, {"texts": texts}, expect, who)
         self.assertEqual(write("notes", texts, eve, 403)["error"]["code"], "insufficient_scope")
-        told = write("notes", texts + [{"text": fact, "score": 0.1}, {"text": "Too short.", "score": 1},
+        result = write("notes", texts + [{"text": fact, "score": 0.1}, {"text": "Too short.", "score": 1},
                                        {"text": "again and " * 50, "score": 1}], ann)
-        self.assertEqual((told["table"], told["written"], len(told["refused"])), ("notes", 4, 3))
-        self.assertGreater(told["ngrams"], 10)
+        self.assertEqual((result["table"], result["written"], len(result["refused"])), ("notes", 4, 3))
+        self.assertGreater(result["ngrams"], 10)
         for name in ("", "..", "a/b", "x" * 65, "%2e%2e"):
             self.assertIn(write(name, texts, ann, 400)["error"]["code"], ("invalid_value",), name)
         self.assertEqual(write("notes", [{"text": fact}], ann, 400)["error"]["param"], "texts[0].score")
@@ -494,7 +494,7 @@ class Operations(unittest.TestCase):
         self.assertEqual(first(ann), plain)
         several = server.post(TEXT, {**asked, "engram": ["notes"], "n": 8}, headers=ann)["choices"]
         self.assertEqual([c["text"] for c in several], [known["text"]] * 8)
-        # Another key's memory is not there.
+        # Another key's memory is not accessible.
         error = server.error(TEXT, {**asked, "engram": ["notes"]}, 404, bob)
         self.assertEqual((error["code"], error["param"]), ("engram_not_found", "engram"))
         write("notes", texts, bob)
@@ -513,7 +513,7 @@ class Operations(unittest.TestCase):
                         "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=localhost", "-addext",
                         "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
         server = self.serve("--tls-certificate", certificate, "--tls-key", key)
-        self.assertTrue(server.told["url"].startswith("https://"))
+        self.assertTrue(server.announcement["url"].startswith("https://"))
         trusting = ssl.create_default_context(cafile=certificate)
         connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=HANG, context=trusting)
         for _ in range(2):
@@ -521,7 +521,7 @@ class Operations(unittest.TestCase):
             self.assertIn(b"[DONE]", connection.getresponse().read())
         self.assertEqual(connection.sock.version(), "TLSv1.3")
         connection.close()
-        # Plain HTTP on that port is nothing.
+        # Plain HTTP on that port fails.
         with socket.create_connection(("127.0.0.1", server.port), timeout=HANG) as plain:
             plain.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
             self.assertNotIn(b"200", plain.recv(100))
@@ -582,11 +582,11 @@ class Operations(unittest.TestCase):
             self.assertEqual([m["id"] for m in server.get("/v1/models")["data"]], [server.model, "tiny"])
             self.assertEqual(server.get("/v1/models/tiny")["max_model_len"], 4096)
             texts = ["a list", "of texts", "<|im_end|>", "z" * 700]
-            told = server.post("/v1/embeddings", {"model": "tiny", "input": texts})
-            self.assertEqual([d["index"] for d in told["data"]], [0, 1, 2, 3])
-            self.assertEqual(told["usage"]["prompt_tokens"], told["usage"]["total_tokens"])
-            self.assertIn(f'chimere_tokens_total{{kind="embedding"}} {told["usage"]["total_tokens"]}', server.get("/metrics").decode())
-            vectors = [d["embedding"] for d in told["data"]]
+            result = server.post("/v1/embeddings", {"model": "tiny", "input": texts})
+            self.assertEqual([d["index"] for d in result["data"]], [0, 1, 2, 3])
+            self.assertEqual(result["usage"]["prompt_tokens"], result["usage"]["total_tokens"])
+            self.assertIn(f'chimere_tokens_total{{kind="embedding"}} {result["usage"]["total_tokens"]}', server.get("/metrics").decode())
+            vectors = [d["embedding"] for d in result["data"]]
             for text, vector in zip(texts, vectors):
                 self.assertAlmostEqual(sum(x * x for x in vector), 1, delta=1e-4)
                 alone = server.post("/v1/embeddings", {"input": text})["data"][0]["embedding"]
@@ -605,8 +605,8 @@ class Operations(unittest.TestCase):
                 error = server.error("/v1/embeddings", body, 404 if body.get("model") == "else" else 400)
                 self.assertEqual(error["param"], param, body)
             self.assertEqual(server.error(CHAT, {**GREEDY, "model": "tiny"})["code"], "model_does_not_write")
-            told = subprocess.run([CHIMERE, "embed", "--json", "-m", embedder, *texts], capture_output=True, check=True)
-            for mine, vector in zip(json.loads(told.stdout)["embeddings"], vectors):
+            result = subprocess.run([CHIMERE, "embed", "--json", "-m", embedder, *texts], capture_output=True, check=True)
+            for mine, vector in zip(json.loads(result.stdout)["embeddings"], vectors):
                 self.assertEqual(list(map(f32, mine)), list(map(f32, vector)))
             refused = subprocess.run([CHIMERE, "run", "-m", embedder, "-p", "x"], capture_output=True, check=False)
             self.assertNotEqual(refused.returncode, 0)
@@ -616,8 +616,8 @@ class Operations(unittest.TestCase):
         server = self.serve("--embedding-model", str(pathlib.Path(MODEL).parent / "chimere-embed.gguf"))
         texts = ["What does fsck do?", "fsck(8): Checks a file system for errors and repairs them.",
                  "ls(1): Lists the files of a folder, with their sizes and dates."]
-        told = server.post("/v1/embeddings", {"model": "chimere-embed", "input": texts})
-        question, right, wrong = (entry["embedding"] for entry in told["data"])
+        result = server.post("/v1/embeddings", {"model": "chimere-embed", "input": texts})
+        question, right, wrong = (entry["embedding"] for entry in result["data"])
         nearness = [sum(x * y for x, y in zip(question, passage)) for passage in (right, wrong)]
         self.assertGreater(nearness[0], nearness[1] + 0.1)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients that misbehave: none of them may hurt the server or anybody else.
+"""Clients that misbehave: none of them may harm the server or other clients.
 
   hostile_test.py CHIMERE WRITE_TINY_MODEL [unittest arguments]
 """
@@ -80,10 +80,10 @@ class Hostile(Clients):
                   b'{"prompt":' + b"[" * 300000, b'{"a":' * 50000, b"\0" * 100, b'{"prompt":"x"}{"prompt":"x"}',
                   b"[" + b"0," * 400000 + b"0]"]
         for body in bodies:
-            status, _, told = self.server.call("POST", TEXT, body)
-            self.assertEqual((status, told["error"]["code"]), (400, "invalid_json"), body[:50])
+            status, _, result = self.server.call("POST", TEXT, body)
+            self.assertEqual((status, result["error"]["code"]), (400, "invalid_json"), body[:50])
 
-    def test_values_that_are_none(self):
+    def test_invalid_values(self):
         draw = random.Random(SEED)
         values = [None, True, -1, 0, 1.5, 1e308, 2**63, 2**64 - 1, "", "x", [], {}, [[]], [None], {"x": 1}]
         names = ["prompt", "max_tokens", "n", "stop", "seed", "temperature", "top_p", "top_k", "logit_bias", "logprobs",
@@ -91,10 +91,10 @@ class Hostile(Clients):
                  "repeat_last_n", "xtc_probability", "user", "metadata"]
         for _ in range(300):
             body = {**GREEDY, **{draw.choice(names): draw.choice(values) for _ in range(draw.randint(1, 3))}}
-            status, _, told = self.server.call("POST", TEXT, body)
-            self.assertIn(status, (200, 400, 404), (body, told))
+            status, _, result = self.server.call("POST", TEXT, body)
+            self.assertIn(status, (200, 400, 404), (body, result))
             if status != 200:
-                self.assertTrue(told["error"]["message"] and told["error"]["param"], (body, told))
+                self.assertTrue(result["error"]["message"] and result["error"]["param"], (body, result))
 
     def test_bodies_that_are_too_large(self):
         self.refused(request(b"", Content_Length=2 << 20), 413)
@@ -118,7 +118,7 @@ class Hostile(Clients):
             self.assertEqual(answer.count(b"HTTP/1.1 "), 1, data)
         self.assertNotIn("smuggled", self.server.log())
 
-    def test_requests_one_behind_the_other(self):
+    def test_pipelined_requests(self):
         answer = self.talk(request(GREEDY) + request(GREEDY) + b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
                            b"Connection: close\r\n\r\n")
         self.assertEqual(answer.count(b"HTTP/1.1 200 OK"), 3)
@@ -131,7 +131,7 @@ class Hostile(Clients):
             self.assertEqual(raw.recv(100), b"HTTP/1.1 100 Continue\r\n\r\n")
             raw.sendall(body)
             self.assertTrue(raw.recv(100000).startswith(b"HTTP/1.1 200 OK"))
-        # No invitation for a body that is refused anyway.
+        # No 100 Continue for a body that is refused anyway.
         self.refused(request(b"", Expect="100-continue", Content_Length=2 << 20), 413)
 
     def test_clients_that_go(self):
@@ -148,7 +148,7 @@ class Hostile(Clients):
                 raw.recv(read)
 
     def test_readers_that_do_not_read(self):
-        # The responses of 16 choices with log-probabilities go beyond what may wait for a reader, or fit: either is fine.
+        # The responses of 16 choices with log-probabilities may exceed the limit of unread bytes or fit: both are fine.
         body = {**GREEDY, "n": 16, "stream": True, "logprobs": 20, "max_tokens": 100, "temperature": 1}
         with socket.socket() as raw:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Servers that are killed with signal 9 while they answer and write their prefix cache: each one that follows on the same
-state folder starts, and answers as one that never kept anything.
+"""Kills servers with SIGKILL while they answer and write their prefix cache: each later server on the same state folder must
+start, and give the same answers as one without a cache.
 
   kill_test.py CHIMERE MODEL [KILLS]
 """
@@ -22,7 +22,7 @@ WORDS = "list print file folder name order time copy move link user group size m
 
 
 def chats(rng):
-    """Conversations with common beginnings, so that states part and are shared."""
+    """Conversations with common prefixes, so that states are shared and diverge."""
     system = {"role": "system", "content": " ".join(rng.choice(WORDS) for _ in range(150))}
     out = []
     for _ in range(6):
@@ -38,12 +38,12 @@ def chats(rng):
 
 def answer(server, chat):
     """Its choices, with their log-probabilities, and how much of the prompt was kept."""
-    reply = server.post(CHAT, chat)
-    return reply["choices"], reply["usage"]["prompt_tokens_details"]["cached_tokens"]
+    response = server.post(CHAT, chat)
+    return response["choices"], response["usage"]["prompt_tokens_details"]["cached_tokens"]
 
 
 def press(server, asked, until):
-    """Asks until the server is gone."""
+    """Sends requests until the server has exited."""
     rng = random.Random(until)
     while True:
         try:
@@ -53,7 +53,7 @@ def press(server, asked, until):
         except Exception as error:  # of http.client, when the server dies in the midst of an answer
             assert type(error).__module__ == "http.client", error
             return
-        time.sleep(rng.random() * 0.05)  # idle moments, in which replies are run again and files written
+        time.sleep(rng.random() * 0.05)  # idle time for prefix-cache warm-ups and file writes
 
 
 def main():
@@ -84,7 +84,7 @@ def main():
                 server.process.stdout.close()
             for thread in threads:
                 thread.join()
-    assert kept > 0, "nothing was ever found again"
+    assert kept > 0, "no cached state was ever used; this run proves nothing"
     print(f"{KILLS} kills, {kept} cached tokens")
 
 

@@ -34,15 +34,15 @@ class Server:
         if not line:
             self.process.wait()
             raise AssertionError("the server did not start: " + self.log())
-        self.told = json.loads(line)
-        self.port = int(self.told["url"].rsplit(":", 1)[1])
-        self.model = self.told["model"]
+        self.announcement = json.loads(line)
+        self.port = int(self.announcement["url"].rsplit(":", 1)[1])
+        self.model = self.announcement["model"]
 
     def log(self):
         return self.log_path.read_text()
 
     def close(self):
-        """Ends it kindly; gives its exit code."""
+        """Stops it with SIGTERM; returns the exit code."""
         if self.process.poll() is None:
             self.process.terminate()
         try:

@@ -26,7 +26,7 @@ void copy_array(Writer& out, const std::string& key, const Array& array) {
   }
 }
 
-/// The reader widens numbers; model files hold 32-bit ones wherever that is enough.
+/// The reader widens integers to 64 bits; model files hold 32-bit ones where these suffice.
 void copy_value(Writer& out, const std::string& key, const gguf::Value& value) {
   if (const auto* i = std::get_if<int64_t>(&value)) {
     out.set_i32(key, static_cast<int32_t>(*i));

@@ -1,4 +1,4 @@
-// The same model with every weight decoded to f32.
+// Decodes all weights of a model to f32.
 #ifndef CHIMERE_TESTS_SUPPORT_DECODED_MODEL_H_
 #define CHIMERE_TESTS_SUPPORT_DECODED_MODEL_H_
 
@@ -8,9 +8,9 @@
 
 namespace chimere::test {
 
-/// Any program computes with the exact values that the quantised weights stand for, and without
-/// rounding activations. Tensors are decoded as they are written, so `in` must outlive the writer.
-/// Errors: those of Writer::add_tensor().
+/// Adds the tensors of `in` to a writer, decoded to f32: the reference for quantised weights,
+/// without rounded activations. Tensors are decoded while they are written, so `in` must outlive
+/// the writer. Errors: those of Writer::add_tensor().
 Result<gguf::Writer> decode_model(const gguf::Reader& in);
 
 }  // namespace chimere::test

@@ -126,7 +126,7 @@ class Maker {
     vector(name, std::move(v));
   }
 
-  /// A weight matrix on its way into the file.
+  /// A weight matrix to be written to the file.
   struct Matrix {
     std::vector<int64_t> dims;
     DType type = DType::kF32;
@@ -251,7 +251,7 @@ void Maker::write_keys() {
   if (m_.n_mtp_layers > 0) set("nextn_predict_layers", m_.n_mtp_layers);
 }
 
-/// The printable stand-in that byte-level BPE has for each byte, in UTF-8: itself if printable,
+/// The character of the byte-level BPE alphabet for each byte, in UTF-8: itself if printable,
 /// else the next free character from U+0100 on.
 std::vector<std::string> byte_tokens() {
   std::vector<std::string> tokens;
@@ -331,7 +331,7 @@ void Maker::write_delta_net(const std::string& b) {
 
 void Maker::write_attention(const std::string& b) {
   const int kv_dim = m_.n_kv_heads * m_.head_dim;
-  const int query_dim = (transformer_ ? 1 : 2) * m_.head_dim;  // a gate behind each query
+  const int query_dim = (transformer_ ? 1 : 2) * m_.head_dim;  // each query is followed by a gate
   const Matrix q = draw({m_.n_embd, m_.n_heads * query_dim}, m_.mixers);
   const Matrix k = draw({m_.n_embd, kv_dim}, m_.mixers);
   const Matrix v = draw({m_.n_embd, kv_dim}, m_.mixers);

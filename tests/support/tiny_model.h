@@ -12,15 +12,15 @@
 
 namespace chimere::test {
 
-/// Shapes and formats. The defaults make a model of about 0.5 MB in f32.
+/// Shapes and formats. The defaults give a model of about 0.5 MB in f32.
 struct TinyModel {
-  /// Or qwen35 (no experts), qwen3next, qwen3moe and qwen3 (transformers, the latter no experts).
+  /// Or qwen35 (dense), qwen3next, and the transformers qwen3moe and qwen3 (dense).
   std::string architecture = "qwen35moe";
   uint64_t seed = 1;
   int n_layers = 4;
-  int attention_interval = 4;  ///< every so many layers one of attention
+  int attention_interval = 4;  ///< every n-th layer is full attention
   int n_mtp_layers = 0;
-  bool mtp_tables = false;  ///< MTP heads have an embedding table and a head of their own
+  bool mtp_tables = false;  ///< the MTP head has its own embedding and output matrix
   int n_embd = 64;
   int n_heads = 4;
   int n_kv_heads = 2;
@@ -38,27 +38,27 @@ struct TinyModel {
   int n_vocab = 64;
   bool tied_head = false;
   int pooling = 0;  ///< of embedding models (transformers): 1 the mean, 3 the last token
-  /// Tensors that released files have in one piece or in several; the numbers are the same.
+  /// Tensors that released files store fused or separately; the weights are the same.
   bool fused_attention = false;  ///< attn_qkv of attention layers
   bool fused_gate_up = false;    ///< ffn_gate_up_exps
   bool fused_ba = false;         ///< ssm_ba (qwen3next)
   bool fused_in = false;         ///< ssm_in (qwen3next)
-  /// Any format of weights. A tensor whose rows are no multiple of the format's block is written as
-  /// q8_0, or else f32.
+  /// Format of the weights. A tensor whose rows are not a multiple of the format's block is written
+  /// as q8_0, or else f32.
   DType experts = DType::kF32;
   DType mixers = DType::kF32;
   DType embedding = DType::kF32;
   DType head = DType::kF32;
 };
 
-/// Every format that weights may have.
+/// All formats of weights.
 inline constexpr DType kWeightFormats[] = {
     DType::kF32,     DType::kF16,   DType::kBF16,   DType::kQ4_0,    DType::kQ4_1,   DType::kQ5_0,
     DType::kQ5_1,    DType::kQ8_0,  DType::kQ2_K,   DType::kQ3_K,    DType::kQ4_K,   DType::kQ5_K,
     DType::kQ6_K,    DType::kIQ1_S, DType::kIQ1_M,  DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S,
     DType::kIQ3_XXS, DType::kIQ3_S, DType::kIQ4_NL, DType::kIQ4_XS,  DType::kMXFP4};
 
-/// The same bytes for the same argument on every machine. Weights have a standard deviation near
+/// Deterministic on every machine. Weights have a standard deviation near
 /// 1/sqrt(fan-in). Errors: kInvalidArgument (shape or format).
 Result<gguf::Writer> make_tiny_model(const TinyModel& model);
 

@@ -1,7 +1,7 @@
 // Writes a small random model: write_tiny_model OUT.gguf [VOCABULARY [SEED [PART_BYTES]]], or
-// write_tiny_model OUT.gguf embedder. Without
-// the size of a vocabulary it is the model of tests/golden/; from 260 tokens on it can read and
-// write any text. With PART_BYTES it is split over OUT.gguf-00001-of-0000N.gguf and so on.
+// write_tiny_model OUT.gguf embedder. Without VOCABULARY it is the model of tests/golden/; with 260
+// tokens or more it can encode any text. With PART_BYTES it is split into
+// OUT.gguf-00001-of-0000N.gguf and so on.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>

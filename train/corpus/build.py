@@ -37,7 +37,7 @@ import overlap
 import render
 
 MAX_PACKAGE_BYTES, MAX_LARGE_BYTES = 2_000_000, 6_000_000
-# Of more_packages.txt: the text of one of its packages, and of one of packages.txt in all.
+# Bytes of text: of one package of more_packages.txt, and of one package of packages.txt in total (WHOLE).
 MAX_MORE_BYTES, MAX_WHOLE_BYTES = 1_000_000, 24_000_000
 # Texts that a byte of zlib's stands for more than this many of repeat themselves: indexes, generated lists.
 MAX_REPETITION = 7.0
@@ -54,7 +54,7 @@ make iputils-ping ncurses-bin patch tmux zip unzip lsof kmod e2fsprogs manpages 
 debian-handbook debian-reference-en bc dc ed e2fsprogs fdisk""".split())
 RENDERERS = {"man": render.man, "html": render.html_page, "pod": render.pod, "text": render.plain, "info": render.info,
              "wordnet": render.wordnet}
-# Held out whole, by source package: what the model must not know at all.
+# Held out whole, by source package: domains that the model must not know at all.
 DOMAINS = {"sql": "postgresql-15 postgis pgpool2 pgbouncer mariadb sqlite3 derby".split(),
            "building": "cmake meson scons ninja-build ant gradle bear bmake".split(),
            "clusters": "pacemaker corosync drbd-utils slurm-wlm booth crmsh fence-agents resource-agents".split(),
@@ -322,7 +322,7 @@ def chats_of(corpus, descriptions, seed):
 
 
 def without_evaluation(conversations):
-    """Leaves out conversations with an invented name of the evaluation sets, or that ask about any name in one of their wordings."""
+    """Drops conversations with an invented name of the evaluation sets, or that ask about any name in one of their wordings."""
     def plain(text):
         return re.sub(r"[^\w-]+", " ", text.lower()).strip()
 

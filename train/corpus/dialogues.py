@@ -86,7 +86,7 @@ KINDS = {"1": "a command", "6": "a game", "8": "a command for administrators", "
 
 
 def answers_about(page):
-    """What can be said of a page beside its purpose: {kind: answer}."""
+    """Answers about a page besides its purpose: {kind: answer}."""
     name, found = page.names[0], {}
     if page.synopsis and page.section in "168" and len(page.synopsis[0]) < 160:
         found["usage"] = "\n".join(page.synopsis)
@@ -171,7 +171,7 @@ def inventor(writer, known):
 
 
 def refuse(writer, known):
-    """Questions about invented names, in every form that asks about known ones."""
+    """Questions about invented names, in all forms used for known ones."""
     rng, invent = writer.rng, inventor(writer, known)
     again = [question for questions in AGAIN.values() for question in questions]
     for kind, count in KINDS_OF_INVENTED.items():

@@ -1,4 +1,4 @@
-"""Invented names: what somebody may ask for that no page is about."""
+"""Invented names that no page is about, for questions that must be refused."""
 import json
 import os
 import re

@@ -37,7 +37,7 @@ DOMAINS = ["sql", "building", "clusters", "erlang"]
 # {w}: what a page is for, as its first line says it.
 LOOKING = ["{w}", "{w}", "I am looking for this: {w}.", "Which page is about this: {w}?", "Where is this documented: {w}?",
            "What is there for this: {w}?", "Look up: {w}", "documentation: {w}", "I need this: {w}."]
-# Evaluation alone asks so.
+# Phrasings for evaluation only.
 UNSEEN_WHICH = ["My task today is to {w}. What should I type?", "Find me something that will {w}.", "Suggest a way to {w}, please.",
                 "Who knows a program with which one can {w}?"]
 UNSEEN_LOOKING = ["Somebody asked me about {w}. Where should they read?", "Point me to the manual of the following: {w}.",

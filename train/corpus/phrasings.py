@@ -1,4 +1,4 @@
-"""The ways in which conversations ask. Evaluation asks in others, see EVALUATION_WORDS.
+"""The phrasings of questions in conversations. Evaluation uses others, see EVALUATION_WORDS.
 
 A model that sees a few dozen fixed questions takes the first unknown word of any other for the name. Questions about the
 purpose of a name are therefore put together from parts, most of them in ways that occur a few times each: those below and
@@ -68,7 +68,7 @@ BEFORE = ["I am new to Unix.", "I am reading a script.", "Short answer, please."
           "I cannot find the manual.", "No details, please.", "Next question.", "One more thing.", "Let me ask you something.", "I have a test tomorrow."]
 
 
-# Words of the ways in which evaluation asks: no conversation may have them in a question about a name.
+# Words of the evaluation's phrasings: no conversation may have them in a question about a name.
 EVALUATION_WORDS = re.compile(r"\b(say what|came across|its job|sum up|role|colleague|do for me|my script calls|to what end|"
                               r"one line for him|supposed to be doing|pls|which ability|takes care of|can u|written to do|new staff|doing what|fill in|"
                               r"intern|read out|man page lookup|chore|enlighten|friend or foe|people install|were gone|eli5|points at|uninstall|crossword|"
@@ -109,7 +109,7 @@ def one_question(rng, kind):
 
 
 def careless(rng, question):
-    """Written in a hurry: small letters, no signs, two letters of a word swapped."""
+    """A careless spelling: small letters, no punctuation, two letters of a word swapped."""
     kind = rng.random()
     if kind < 0.45:
         question = question.lower()

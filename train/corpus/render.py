@@ -8,7 +8,7 @@ OVERSTRIKE = re.compile(".\x08")
 BLANKS = re.compile(r"\n{3,}")
 SENTENCE_GAP = re.compile(r"(?<=[.?!:;,)]) {2,}(?=\S)")
 ENGLISH = frozenset("the of to and is in a for that this be by with it as are or".split())
-# Sections that say who wrote or owns a page; the licences are listed in the model card instead.
+# Sections on authors and copyright; the licences are listed in the model card instead.
 LEGAL_SECTION = re.compile(r"^(AUTHORS?|COPYRIGHT|REPORTING BUGS|COLOPHON|LICENSE|RESOURCES|BUGS? REPORTS?)\b")
 MAX_FILE = 20_000_000
 

@@ -6,8 +6,8 @@
 heldout.docs, DOMAIN.docs   documents of the held-out packages and of each whole held-out domain, each ended by a zero byte
 questions.jsonl             questions about known commands with their purpose and three near distractors of the same section,
                             and about invented names; in phrasings that no training conversation uses
-rephrased.jsonl             200 of these commands and 100 of the invented names, asked about in still other ways
-reworded.jsonl              100 other known commands and 100 other invented names, in a third collection of ways
+rephrased.jsonl             200 of these commands and 100 of the invented names, in still other phrasings
+reworded.jsonl              100 other known commands and 100 other invented names, in a third set of phrasings
 edits.jsonl                 texts to repeat with a small change, for speculation that copies
 """
 import json

@@ -32,7 +32,7 @@ CHIMERE_BLOCK int64_t n_chunks(const DeltaRule& c) { return (c.n_time + kTile - 
 constexpr int kForwardTiles = 6, kBackwardTiles = 13, kVectors = 12;
 constexpr int kVectorFloats = kVectors * kTile;
 
-/// What a block works on: head `head` (batch * n_v + value head).
+/// The work of a block: head `head` (batch * n_v + value head).
 struct DeltaHead {
   const DeltaRule& c;
   int64_t batch, value_head;
@@ -150,7 +150,7 @@ CHIMERE_BLOCK void delta_rule_backward(const DeltaRule& call, int64_t index, flo
   const int64_t v_width = call.n_v * kTile, width = head.mixed_width();
   for_tile(d_s, [](float& y, int, int) { y = 0; });
   for (int64_t chunk = n_chunks(call) - 1; chunk >= 0; --chunk) {
-    // What the forward pass computed.
+    // Recompute the forward pass.
     head.load_k(k, chunk);
     head.load_q(q, chunk);
     head.load(d_o, call.d_out, v_width, head.value_head * kTile, chunk);

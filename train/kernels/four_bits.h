@@ -1,4 +1,4 @@
-// Rounding of blocks of 32 weights to what Q4_0 can hold: the same source on a GPU and a CPU.
+// Rounding of blocks of 32 weights to Q4_0: the same source for GPU and CPU.
 #ifndef CHIMERE_TRAIN_KERNELS_FOUR_BITS_H_
 #define CHIMERE_TRAIN_KERNELS_FOUR_BITS_H_
 
@@ -35,7 +35,7 @@ CHIMERE_BOTH float four_bit_level(float x, float inverse) {
 /// The scale with the least squared error of the five that put the element of largest magnitude at
 /// or near an end of the range (levels -8, -7 and 7 exactly, and between). The largest of the
 /// rounded elements then stands at -8, -7 or 7, so that the same scale is found again for them:
-/// rounding twice is rounding once.
+/// rounding is idempotent.
 CHIMERE_BOTH float four_bit_scale(const float* x) {
   float extreme = 0;
   for (int i = 0; i < kFourBitBlock; ++i) {

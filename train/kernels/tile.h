@@ -25,7 +25,7 @@ constexpr int kStride = kTile + 4;  ///< floats between rows: rows start in diff
 constexpr int kTileFloats = kTile * kStride;
 
 #ifdef __CUDACC__
-using Storage = __nv_bfloat16;  ///< what activations are stored as
+using Storage = __nv_bfloat16;  ///< type of stored activations
 #else
 using Storage = float;
 #endif

@@ -1,4 +1,4 @@
-// What one rendering may use, and the exception that ends it.
+// Resource limits of one rendering, and the exception that ends it.
 #ifndef CHIMERE_TEXT_JINJA_BUDGET_H_
 #define CHIMERE_TEXT_JINJA_BUDGET_H_
 
@@ -9,7 +9,7 @@
 namespace chimere::text::jinja {
 
 /// Thrown and caught inside this folder only: Template turns it into an Error. (An evaluator is so
-/// deeply recursive that values for errors would bury what it does.)
+/// deeply recursive that errors as values would obscure its code.)
 class TemplateError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -19,7 +19,7 @@ class TemplateError : public std::runtime_error {
 
 struct Limits {
   int64_t steps = 20'000'000;        ///< evaluated nodes, loop rounds, compared elements
-  int64_t bytes = int64_t{1} << 30;  ///< of all values made, whether still alive or not
+  int64_t bytes = int64_t{1} << 30;  ///< of all values created, freed or not
   int64_t output_bytes = int64_t{1} << 28;
   int depth = 400;  ///< of nested evaluation, macro calls included
 };
@@ -42,7 +42,7 @@ class Budget {
     if (total > limits_.output_bytes) fail("The output of the template is too long.");
   }
 
-  /// Counts a level of recursion for as long as it lives.
+  /// Counts a level of recursion during its lifetime.
   class Level {
    public:
     explicit Level(Budget& budget) : budget_(budget) {

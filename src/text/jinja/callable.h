@@ -1,4 +1,4 @@
-// What a template can call: methods bound to a value, global functions, macros.
+// Callable values: methods bound to a value, global functions, macros.
 #ifndef CHIMERE_TEXT_JINJA_CALLABLE_H_
 #define CHIMERE_TEXT_JINJA_CALLABLE_H_
 

@@ -111,7 +111,7 @@ Evaluator::Flow Evaluator::run_if(const Statement& statement, const ScopePtr& sc
   return run(statement.blocks[branch], scope);
 }
 
-/// What Jinja2 makes of the items of a loop with a condition: tuples of what the targets got.
+/// The items of a loop with a condition, as in Jinja2: tuples of the targets' values.
 Value Evaluator::unpacked(const Expression& target, const Value& item) {
   if (target.kind != Expression::Kind::kTuple) return item;
   std::vector<Value> parts = elements(item, runtime_.budget);
@@ -164,7 +164,7 @@ Value Evaluator::call_loop(const Loop& loop, const Arguments& arguments) {
   MarkedText* outer = std::exchange(out_, &captured);
   const int line = line_;
   try {
-    // The loop may end while its body runs: what is needed of it is copied.
+    // The loop's data may be freed while its body runs, so copy what is needed.
     const ScopePtr scope = loop.scope;
     run_for(*loop.definition, scope, arguments.require(0, "iterable", "loop"), loop.depth + 1);
   } catch (...) {

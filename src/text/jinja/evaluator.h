@@ -12,7 +12,7 @@
 
 namespace chimere::text::jinja {
 
-/// The names that a block has set. Loops, macros and some other blocks open one of their own.
+/// The names that a block has set. Loops, macros and some other blocks open a new scope.
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::unordered_map<std::string, Value> names;
@@ -28,7 +28,7 @@ class Evaluator {
   Evaluator& operator=(const Evaluator&) = delete;
 
   MarkedText render(const Block& block, const Dict& variables);
-  /// Of the statement under way, for messages.
+  /// Line of the current statement, for messages.
   int line() const { return line_; }
 
  private:
@@ -39,12 +39,12 @@ class Evaluator {
   Flow run_if(const Statement& statement, const ScopePtr& scope);
   Flow run_for(const Statement& statement, const ScopePtr& scope, const Value& iterable, int depth);
   Value unpacked(const Expression& target, const Value& item);
-  /// What a recursive loop writes for another sequence.
+  /// The output of a recursive loop for another sequence.
   Value call_loop(const Loop& loop, const Arguments& arguments);
   void run_call_block(const Statement& statement, const ScopePtr& scope);
   Flow run_with(const Statement& statement, const ScopePtr& scope);
   Value make_macro(const Statement& statement, Callable::Kind kind, const ScopePtr& scope);
-  /// What a block writes, in a scope of its own.
+  /// The output of a block, in its own scope.
   MarkedText capture(const Block& block, const ScopePtr& scope);
   void write(const MarkedText& text);
   void assign(const Expression& target, const Value& value, const ScopePtr& scope);

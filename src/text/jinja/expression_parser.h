@@ -22,9 +22,9 @@ class ExpressionParser {
   ExpressionPtr or_expression();
   /// One expression, or several with commas between them as a tuple. `conditional`: as above.
   ExpressionPtr tuple_or_expression(bool conditional = true);
-  /// Filters behind a filter block's name, on a null input.
+  /// Filters after a filter block's name, on a null input.
   ExpressionPtr filter_chain();
-  /// Names, attributes of names, and tuples of names: what can be assigned to.
+  /// Assignment targets: names, attributes of names, and tuples of names.
   ExpressionPtr target(bool with_attributes);
 
  private:

@@ -14,7 +14,7 @@ namespace {
 /// flags of the operator % say.
 struct Spec {
   std::string fill = " ";  ///< one character
-  char align = 0;          ///< one of < > ^ = (behind the sign); 0: not given
+  char align = 0;          ///< one of < > ^ = (after the sign); 0: not given
   char sign = 0;           ///< + - or a space; 0: not given
   bool no_negative_zero = false;
   bool alternate = false;
@@ -28,7 +28,7 @@ bool is_one_of(char c, std::string_view set) {
   return c != 0 && set.find(c) != std::string_view::npos;
 }
 
-/// A number at `at`, or `otherwise`; what no memory holds fails where its bytes are charged.
+/// A number at `at`, or `otherwise`. Huge widths fail later, when their bytes are charged.
 int64_t read_number(std::string_view s, size_t& at, int64_t otherwise) {
   if (at >= s.size() || s[at] < '0' || s[at] > '9') return otherwise;
   int64_t number = 0;
@@ -164,7 +164,7 @@ std::string print_real(Runtime& runtime, double value, char type, int64_t precis
   return buffer;
 }
 
-/// Without a type a number has at least one digit behind the point or an exponent.
+/// Without a type a number has an exponent or at least one digit after the point.
 std::string print_plain_real(Runtime& runtime, double value, int64_t precision, bool alternate) {
   if (precision < 0 || !std::isfinite(value)) {
     std::string out = format_real(value);
@@ -286,7 +286,7 @@ MarkedText format_value(Runtime& runtime, const Value& value, std::string_view t
                                     : spec.align);
 }
 
-/// What str.format() goes through.
+/// The state of str.format().
 class BraceFormatter {
  public:
   BraceFormatter(Runtime& runtime, const Arguments& arguments)
@@ -409,7 +409,7 @@ class BraceFormatter {
   int64_t next_ = 0;
 };
 
-/// What `format % values` goes through.
+/// The state of `format % values`.
 class PercentFormatter {
  public:
   PercentFormatter(Runtime& runtime, const MarkedText& format, const Value& values)

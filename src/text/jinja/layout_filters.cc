@@ -1,4 +1,4 @@
-// Filters that lay text out: pprint, striptags, wordwrap.
+// Layout filters: pprint, striptags, wordwrap.
 #include <algorithm>
 #include <unordered_map>
 
@@ -106,7 +106,7 @@ class PrettyPrinter {
     put(end);
   }
 
-  /// A long string becomes several, cut behind line ends and white space.
+  /// A long string becomes several, split after line ends and white space.
   void write_string(const MarkedText& text, int64_t indent, int64_t allowance, int level) {
     if (level == 0) {
       ++indent;
@@ -148,7 +148,7 @@ class PrettyPrinter {
     if (parentheses) put(")");
   }
 
-  /// Words with the white space behind them.
+  /// Words with the white space after them.
   static std::vector<MarkedText> words_of(const MarkedText& text) {
     std::vector<MarkedText> words;
     size_t begin = 0;
@@ -306,7 +306,7 @@ class Wrapper {
     while (code(end) == '-') ++end;
     return end - at >= 2 && is_word(end) ? end : at;
   }
-  /// Whether a word may be cut behind the hyphen at `at`.
+  /// Whether a word may be split after the hyphen at `at`.
   bool cuts_at(int64_t at) const {
     const bool after = (is_name(at - 2) && is_name(at - 1)) ||
                        (is_name(at - 3) && code(at - 2) == '-' && is_name(at - 1));

@@ -133,7 +133,7 @@ void Lexer::strip_text_before_tag(bool is_output) {
   }
 }
 
-/// Behind a tag: "-" takes all white space; a block or comment takes one line end unless "+".
+/// After a tag: "-" removes all white space; a block or comment removes one line end unless "+".
 void Lexer::end_tag(bool trim, bool trim_newline) {
   if (trim) {
     skip_space();

@@ -1,4 +1,4 @@
-// Cuts a template into text, and the tokens of its tags.
+// Splits a template into text and the tokens of its tags.
 #ifndef CHIMERE_TEXT_JINJA_LEXER_H_
 #define CHIMERE_TEXT_JINJA_LEXER_H_
 
@@ -28,7 +28,7 @@ struct Token {
 };
 
 /// With trim_blocks, lstrip_blocks and without keep_trailing_newline, as chat templates are written
-/// for. Fails (TemplateError) for what is no template.
+/// for. Fails (TemplateError) for invalid templates.
 std::vector<Token> tokenize_template(std::string_view source);
 
 }  // namespace chimere::text::jinja

@@ -1,4 +1,4 @@
-// A string that remembers which of its bytes the template's author wrote.
+// A string that records which of its bytes the template's author wrote.
 #ifndef CHIMERE_TEXT_JINJA_MARKED_TEXT_H_
 #define CHIMERE_TEXT_JINJA_MARKED_TEXT_H_
 
@@ -10,7 +10,7 @@
 
 namespace chimere::text::jinja {
 
-/// Bytes come from the template (trusted) or from what it was given: messages, tools, documents.
+/// Bytes come from the template (trusted) or from its input: messages, tools, documents.
 /// The mark follows every operation on strings, so that the text of a special token inside a
 /// message never becomes that token.
 class MarkedText {

@@ -8,8 +8,8 @@
 
 namespace chimere::text::jinja {
 
-/// Fails (TemplateError, with the line) for what is no template, for tags that chat templates have
-/// no use for (extends, include, import, block), and above kMaxNesting.
+/// Fails (TemplateError, with the line) for invalid templates, for tags that chat templates do
+/// not need (extends, include, import, block), and above kMaxNesting.
 Block parse_template(std::string_view source);
 
 }  // namespace chimere::text::jinja

@@ -10,7 +10,7 @@
 
 namespace chimere::text::jinja {
 
-/// What built-in functions need from the rendering under way.
+/// What built-in functions need from the current rendering.
 struct Runtime {
   Budget budget;
   std::tm now = {};  ///< for strftime_now
@@ -35,7 +35,7 @@ Value call_string_method(Runtime& runtime, const Value& self, std::string_view n
                          const Arguments& arguments);
 /// Whether the method changes its object in Python: templates see it as undefined.
 bool changes_value(std::string_view name);
-/// Members that Python's values have and ours lack on purpose; looking for them fails.
+/// Members of Python's values that are deliberately missing here; accessing them fails.
 bool is_left_out(const Value& object, std::string_view name);
 /// raise_exception, range, dict, strftime_now, cycler, joiner. (namespace() is the evaluator's.)
 bool is_global_function(std::string_view name);

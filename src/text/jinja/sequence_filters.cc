@@ -39,7 +39,7 @@ Value follow(Runtime& runtime, const Value& item, const Value& path,
   }
 }
 
-/// What sort, unique, min and max look at: strings in lower case unless told otherwise.
+/// The key that sort, unique, min and max compare: strings in lower case unless case-sensitive.
 Value folded(const Value& v, bool case_sensitive) {
   return v.is_string() && !case_sensitive ? Value::string(lower(v.as_text())) : v;
 }
@@ -59,7 +59,7 @@ const std::string& name_argument(const Arguments& a, size_t at, std::string_view
   return v.as_bytes();
 }
 
-/// What select, reject and map go through; nothing for what is false, whatever it is.
+/// The items of select, reject and map; none if the input is false.
 std::vector<Value> items_if_true(Runtime& runtime, const Value& v) {
   return v.truth() ? items_of(runtime, v) : std::vector<Value>();
 }

@@ -32,7 +32,7 @@ const MarkedText& text_argument(const Arguments& a, size_t at, std::string_view 
 struct Part {
   std::string_view bytes;
   int64_t begin = 0;
-  bool exists = true;  ///< false: the part would begin behind its end
+  bool exists = true;  ///< false: the part would begin after its end
 };
 
 Part part_of(Runtime& runtime, const std::string& s, const Arguments& a) {
@@ -253,7 +253,7 @@ Method case_method(bool (*right)(uint32_t), bool (*wrong)(uint32_t)) {
   };
 }
 
-/// Capitals begin words, small letters go on.
+/// Words begin with a capital and continue with small letters.
 Value is_title(Runtime&, const Value& self, const Arguments&) {
   bool any = false;
   bool inside = false;

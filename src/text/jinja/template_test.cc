@@ -70,7 +70,7 @@ void expect_same(const Result<std::string>& ours, const Value& expected, const s
   }
 }
 
-TEST(Template, RendersWhatJinja2Renders) {
+TEST(Template, EqualsRecordedJinja2) {
   const std::vector<std::string> snippets = read_lines(kData + "/snippets.txt");
   const std::vector<std::string> conversations = read_lines(kData + "/conversations.jsonl");
   const Value snippet_variables = json(read_file(kData + "/snippet_variables.json"));
@@ -95,8 +95,8 @@ TEST(Template, RendersWhatJinja2Renders) {
   EXPECT_GT(n, 250);
 }
 
-// The same against the library itself, with conversations that nobody has seen before.
-TEST(Template, RendersWhatJinja2RendersNow) {
+// The same against the library itself, with random conversations.
+TEST(Template, EqualsInstalledJinja2) {
   if (std::system("/usr/bin/python3 -c 'import jinja2' 2>/dev/null") != 0) {
     GTEST_SKIP() << "python3-jinja2 is not installed";
   }
@@ -212,7 +212,7 @@ TEST(Template, HostileTemplatesEndWithAnError) {
   }
 }
 
-TEST(Template, WhatIsNoListIsNone) {
+TEST(Template, GeneratorsAreNotLists) {
   const auto shown = [](const std::string& source) {
     const auto result = render(source, json(R"({"l": [3, 1, 2], "d": {"a": 1}, "nil": null})"));
     return result.ok() ? *result : "error";
@@ -259,7 +259,7 @@ TEST(Template, LimitsAreKept) {
   EXPECT_THAT(error_of("{{ 'x' * 20000 }}", "{}", limits), HasSubstr("too much text"));
 }
 
-TEST(Template, CirclesOfNamespacesAndMacrosAreFreed) {
+TEST(Template, CyclesOfNamespacesAndMacrosAreFreed) {
   // A leak shows under the address sanitizer.
   const auto loops = render(
       "{% set n = namespace() %}{% for x in [1] recursive %}{% set n.l = loop %}"
@@ -281,7 +281,7 @@ TEST(MarkedText, OperationsKeepTheMark) {
     const auto out =
         parsed->render(json(R"({"u": "UUU", "l": ["U", "u"]})").as_dict(), fixed_day());
     EXPECT_TRUE(out.ok()) << out.error().message;
-    // What the template wrote as it is, the rest as dots.
+    // The template's own text unchanged, the rest as dots.
     std::string shown(out->size(), '.');
     for (const TextRange& r : out->trusted_ranges()) {
       shown.replace(r.begin, r.end - r.begin, out->bytes(), r.begin, r.end - r.begin);

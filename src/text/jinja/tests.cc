@@ -1,4 +1,4 @@
-// The tests behind `is`, and the global functions.
+// The tests of the operator `is`, and the global functions.
 #include <functional>
 #include <unordered_map>
 
@@ -89,7 +89,7 @@ const std::unordered_map<std::string_view, Test>& tests() {
       {"callable", {is_callable}},
       {"iterable", {is_iterable}},
       {"sequence", {is_sequence}},
-      // No string here is markup.
+      // Strings are never markup.
       {"escaped", {[](Runtime&, const Value&, const Arguments&) { return false; }}},
       {"eq", equality_test(true)},
       {"equalto", equality_test(true)},

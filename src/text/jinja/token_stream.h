@@ -1,4 +1,4 @@
-// The parsers' view of the tokens.
+// The token cursor of the parsers.
 #ifndef CHIMERE_TEXT_JINJA_TOKEN_STREAM_H_
 #define CHIMERE_TEXT_JINJA_TOKEN_STREAM_H_
 

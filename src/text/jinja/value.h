@@ -1,4 +1,4 @@
-// The values that templates compute with: Python's, as far as templates see them.
+// The values of templates, which behave like Python's.
 #ifndef CHIMERE_TEXT_JINJA_VALUE_H_
 #define CHIMERE_TEXT_JINJA_VALUE_H_
 
@@ -27,7 +27,7 @@ struct Callable;
 struct Scope;
 struct Statement;
 
-/// A missing name, key or attribute: empty when printed or looped over, an error to look into.
+/// A missing name, key or attribute: empty when printed or looped over, an error to access.
 struct Undefined {
   std::shared_ptr<const std::string> name;
 };
@@ -88,11 +88,11 @@ class Value {
   Cycler* as_cycler() const;
   const Callable* as_callable() const;
 
-  /// Where an object lies that other values can share; nullptr: it is compared by what it holds.
+  /// The address of a shared object; nullptr: the value is compared by its content.
   const void* address() const;
   bool truth() const;
   int nesting() const;
-  /// What Python calls the type, for messages.
+  /// Python's name of the type, for messages.
   std::string type_name() const;
 
  private:
