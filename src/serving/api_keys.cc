@@ -80,7 +80,8 @@ Status check_key(const ApiKey& key) {
     if (std::ranges::find(kScopes, scope, &Scope::name) == kScopes.end()) {
       std::string names;
       for (const Scope& known : kScopes) {
-        names += (names.empty() ? "" : ", ") + std::string(known.name);
+        if (!names.empty()) names += ", ";
+        names += known.name;
       }
       return invalid_argument("There is no scope '" + scope + "'; there are " + names + ".");
     }
