@@ -8,7 +8,7 @@ namespace {
 
 // Reading a state from disk takes at least about as long as computing this many tokens.
 constexpr int32_t kWorthLoading = 128;
-// Of a request: files may turn out to be damaged, and what was read may have to make room at once.
+// Per request: files may be damaged, and a loaded state may be evicted at once.
 constexpr int kMaxLoads = 3;
 
 }  // namespace

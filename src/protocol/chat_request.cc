@@ -99,7 +99,7 @@ std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaul
   fields.refuse("web_search_options", "this server has no web search");
   fields.refuse("verbosity", "no model here supports it");
   read_generation(fields, defaults, limits, out);
-  // The newer name wins where a client sends both for old and new servers.
+  // The newer name takes precedence if a client sends both.
   read_max_tokens(fields, "max_tokens", out);
   read_max_tokens(fields, "max_completion_tokens", out);
   read_reasoning(fields, out.settings);
