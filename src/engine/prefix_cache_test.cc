@@ -313,29 +313,29 @@ TEST_F(Cached, FilesOfAnotherProgramAreFoundWhileItRuns) {
   const Request request = random_request(400);
   EXPECT_EQ(reader.ask(random_request(400)).reused_tokens, 0);
   (void)writer.ask(request);
-  writer.rest();
+  writer.run_idle();
   const Outcome outcome = reader.ask(request);
   EXPECT_EQ(outcome.reused_from, CacheTier::kDisk);
   EXPECT_GT(outcome.reused_tokens, 0);
-  expect_cold_answer(outcome, request);
+  expect_as_cold(outcome, request);
 }
 
 TEST_F(Cached, FilesThatAnotherProgramRemovedAreForgotten) {
   Rig writer(disk());
   const Request request = random_request(400);
   (void)writer.ask(request);
-  writer.rest();
+  writer.run_idle();
   Rig reader(disk());
   EXPECT_GT(reader.cache->stats().disk_files, 0);
   for (const fs::path& f : files()) fs::remove(f);
   const Outcome outcome = reader.ask(request);
   EXPECT_EQ(outcome.reused_tokens, 0);
-  expect_cold_answer(outcome, request);
+  expect_as_cold(outcome, request);
   EXPECT_EQ(reader.cache->stats().disk_files, 0);
   EXPECT_EQ(reader.cache->stats().rejected_files, 0U);
   EXPECT_THAT(reader.log, ::testing::IsEmpty());
   // They are written again.
-  reader.rest();
+  reader.run_idle();
   EXPECT_GT(reader.cache->stats().disk_files, 0);
   EXPECT_EQ(static_cast<size_t>(reader.cache->stats().disk_files), files().size());
 }
@@ -345,7 +345,7 @@ TEST_F(Cached, LimitsCountTheFilesOfAllProgramsAndModels) {
   {
     Rig rig(disk());
     (void)rig.ask(random_request(300));
-    rig.rest();
+    rig.run_idle();
     one = bytes_on_disk();
     fs::remove_all(folder_);
   }
@@ -358,7 +358,7 @@ TEST_F(Cached, LimitsCountTheFilesOfAllProgramsAndModels) {
   for (int round = 0; round < 3; ++round) {
     for (Rig* rig : {&a, &b, &c}) {
       (void)rig->ask(random_request(300));
-      rig->rest();
+      rig->run_idle();
       EXPECT_LE(bytes_on_disk(), limit);
     }
   }
@@ -366,7 +366,7 @@ TEST_F(Cached, LimitsCountTheFilesOfAllProgramsAndModels) {
   // What was used last is there for every program.
   const Request last = random_request(300);
   (void)a.ask(last);
-  a.rest();
+  a.run_idle();
   EXPECT_EQ(b.ask(last).reused_from, CacheTier::kDisk);
 }
 
@@ -380,7 +380,7 @@ TEST_F(Cached, AFolderThatCannotBeWrittenMeansMemoryAlone) {
                                ::testing::HasSubstr("--prefix-disk 0")));
   const Request request = random_request(200);
   (void)rig.ask(request);
-  rig.rest();
+  rig.run_idle();
   EXPECT_EQ(rig.ask(request).reused_from, CacheTier::kDevice);
   EXPECT_EQ(rig.cache->stats().failed_writes, 0U);
 }
@@ -396,7 +396,7 @@ TEST_F(Cached, RequestsDoNotWaitForTheHashOfTheWeights) {
     PrefixCacheOptions options = disk();
     options.weights = state::WeightsHash::start(weights, {});
     Rig rig(options);
-    expect_cold_answer(rig.ask(request), request);
+    expect_as_cold(rig.ask(request), request);
     EXPECT_EQ(rig.ask(request).reused_from, CacheTier::kDevice);
     rig.cache->save_all(std::chrono::steady_clock::now());
     EXPECT_THAT(files(), ::testing::IsEmpty());
@@ -409,7 +409,7 @@ TEST_F(Cached, RequestsDoNotWaitForTheHashOfTheWeights) {
   {
     Rig rig(options);
     (void)rig.ask(request);
-    rig.rest();  // waits for the hash
+    rig.run_idle();  // waits for the hash
     EXPECT_GT(rig.cache->stats().disk_files, 0);
   }
   {
