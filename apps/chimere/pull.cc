@@ -36,7 +36,7 @@ Status pull(const CommandLine& line, const std::string& text) {
   if (!pulled.ok()) {
     Error error = std::move(pulled).error();
     if (error.code == Error::Code::kCancelled) {
-      error.message = "Stopped. Run the same command again to resume the download.";
+      error.message = "Stopped; run the same command again to resume the download.";
     }
     return error;
   }

@@ -49,10 +49,10 @@ void World::overlap_scheduling() {
     r.sampling.seed = rng_();
   }
   std::deque<std::vector<size_t>> in_flight;
-  const auto launch = [&](std::vector<size_t> who, bool async_token) {
+  const auto launch = [&](std::vector<size_t> active, bool async_token) {
     model::StepPlan plan;
     plan.update_draft_kv = chance(50);
-    for (const size_t i : who) {
+    for (const size_t i : active) {
       Runner& r = runners[i];
       model::SequenceRows& rows = plan.sequences.emplace_back();
       rows.state = r.state.get();
@@ -70,17 +70,17 @@ void World::overlap_scheduling() {
       if (launched.error().code != Error::Code::kOutOfMemory) fail(launched.error().message);
       return;
     }
-    for (const size_t i : who) ++runners[i].launched;
-    if (async_token) counts_.async_rows += static_cast<int64_t>(who.size());
-    in_flight.push_back(std::move(who));
+    for (const size_t i : active) ++runners[i].launched;
+    if (async_token) counts_.async_rows += static_cast<int64_t>(active.size());
+    in_flight.push_back(std::move(active));
   };
   const auto wait = [&] {
-    const std::vector<size_t> who = std::move(in_flight.front());
+    const std::vector<size_t> active = std::move(in_flight.front());
     in_flight.pop_front();
     const auto result = model_.wait();
     if (!result.ok()) return fail(result.error().message);
-    for (size_t i = 0; i < who.size(); ++i) {
-      Runner& r = runners[who[i]];
+    for (size_t i = 0; i < active.size(); ++i) {
+      Runner& r = runners[active[i]];
       r.largest.push_back(result->top.row(static_cast<int64_t>(i))[0]);
       r.chosen.push_back(result->chosen[i]);
       r.request.tokens.push_back(result->chosen[i]);
@@ -92,10 +92,10 @@ void World::overlap_scheduling() {
   launch(all, false);
   for (uint32_t more = 1 + below(4); more > 0 && !in_flight.empty() && !failure_; --more) {
     // Some generations end; the result of their row in flight is not read.
-    std::vector<size_t> who = in_flight.back();
-    std::erase_if(who, [&](size_t) { return chance(15); });
-    std::shuffle(who.begin(), who.end(), rng_);
-    if (!who.empty()) launch(std::move(who), true);
+    std::vector<size_t> active = in_flight.back();
+    std::erase_if(active, [&](size_t) { return chance(15); });
+    std::shuffle(active.begin(), active.end(), rng_);
+    if (!active.empty()) launch(std::move(active), true);
     wait();
   }
   while (!in_flight.empty()) wait();
