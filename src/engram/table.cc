@@ -253,7 +253,7 @@ Result<Counts> read_counts(const std::string& path, uint64_t& tokenizer, std::ve
   if (version != kVersion) {
     return unsupported("The table '" + path +
                        "' has version 1, which does not store its contexts; build "
-                       "a new one from the texts.");
+                       "one of version 2 from the texts.");
   }
   CHIMERE_TRY(const auto table, MappedTable::open(std::move(file)));
   auto counts = Counts::from_parts(table->parts());
