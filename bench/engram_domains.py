@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 """Perplexity of held-out domains with tables of each domain's other documents, and of unrelated text.
 
-  engram_domains.py CHIMERE MODEL TEXTS EVALUATION [--bytes N] [--replies N]
+  engram_domains.py CHIMERE MODEL TEXTS EVALUATION [--bytes N] [--generations N]
 
 TEXTS: the output of `train/corpus/domains.py TEXTS --without EVALUATION`; EVALUATION: models/evaluation. Builds a table of
 each domain beside its texts, then prints a Markdown table: perplexity without a table, with Kneser-Ney weights, and gated,
 of the domain's text and of heldout.docs with the same table; the first N bytes of each text.
 
-With --replies instead: the effect of tables on reasoning. N sentences of each domain's text are asked about three times,
+With --generations instead: the effect of tables on reasoning. N sentences of each domain's text are asked about three times,
 greedily and with reasoning: without the table, with it only outside reasoning (the default), and also inside reasoning
 (--engram-thinking). Counts reasoning and answers that differ from those without the table; uses the existing tables.
 """
@@ -68,7 +68,7 @@ def compare_generations(a):
     print("|---|---:|---:|---:|---:|---:|")
     for domain in DOMAINS:
         table = os.path.join(a.texts, f"{domain}.engr")
-        questions = sentences(read_documents(a, domain), a.replies)
+        questions = sentences(read_documents(a, domain), a.generations)
         none, off, on = (generations(a, questions, *flags) for flags in
                          ((), ("--engram", table), ("--engram", table, "--engram-thinking")))
 
@@ -88,9 +88,9 @@ def main():
     p.add_argument("texts")
     p.add_argument("evaluation")
     p.add_argument("--bytes", type=int, default=36_000)
-    p.add_argument("--replies", type=int, default=0)
+    p.add_argument("--generations", type=int, default=0)
     a = p.parse_args()
-    if a.replies > 0:
+    if a.generations > 0:
         compare_generations(a)
         return
     print("| table | n-grams | built in | text | tokens | off | always (Kneser-Ney) | gated | mean weight |")

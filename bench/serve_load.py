@@ -241,13 +241,13 @@ async def idle(address, args):
     held = [Client(address, args.key) for _ in range(args.idle)]
     for client in held:
         await client.open()
-    end, errors, memory, replies = time.monotonic() + args.seconds, [], [], []
+    end, errors, memory, generations = time.monotonic() + args.seconds, [], [], []
 
     async def keep_streaming():
         while time.monotonic() < end:
             try:
                 times, _ = await run_one(address, args.key, completion(args.tokens))
-                replies.append(len(times))
+                generations.append(len(times))
             except Exception as error:  # any failure counts
                 errors.append(repr(error))
                 await asyncio.sleep(1)
@@ -262,7 +262,7 @@ async def idle(address, args):
     for client in held:  # one that the server has closed is at its end
         lost += client.reader.at_eof()
         client.close()
-    return {"replies": len(replies), "tokens": sum(replies), "idle_closed": lost, "errors": len(errors), "first_errors": errors[:3], "resident_bytes": memory}
+    return {"generations": len(generations), "tokens": sum(generations), "idle_closed": lost, "errors": len(errors), "first_errors": errors[:3], "resident_bytes": memory}
 
 
 async def main():
