@@ -1,12 +1,12 @@
-# Tests: chimere_add_test() is the only way to one, so that each has a label and a limit for hangs.
+# Tests. All tests are added with chimere_add_test(), which gives each one labels and a timeout.
 #
 # Labels: fast (`make check`, under 3 minutes in all once built), full (the rest of `make test` and .ci/run), nightly
-# (only `make nightly`), gpu (skipped without a GPU). tests/repository enforces that each test has one.
+# (only `make nightly`), gpu (skipped without a GPU). tests/repository checks that each test has one.
 #
-# Limits end tests that hang; no test's verdict may depend on them. A limit is given in seconds that are ample on an
-# ordinary machine, and multiplied by one factor, for ctest and, as TEST_TIMEOUT_FACTOR, for the waits within the tests
-# (tests/support/limits.py). `make test TIMEOUT_FACTOR=20` sets it.
-set(CHIMERE_TEST_TIMEOUT_FACTOR 5 CACHE STRING "What every test's limit for hangs is multiplied by: a whole number")
+# Timeouts end tests that hang; a test's result must not depend on them. A timeout is a number of seconds that is ample
+# on an ordinary machine, multiplied by one factor: in ctest and, as TEST_TIMEOUT_FACTOR, for waits within the tests
+# (tests/support/limits.py). `make test TIMEOUT_FACTOR=20` sets the factor.
+set(CHIMERE_TEST_TIMEOUT_FACTOR 5 CACHE STRING "Factor for the timeouts of all tests: a whole number")
 if(NOT CHIMERE_TEST_TIMEOUT_FACTOR MATCHES "^[1-9][0-9]*$")
   message(FATAL_ERROR "CHIMERE_TEST_TIMEOUT_FACTOR=${CHIMERE_TEST_TIMEOUT_FACTOR}: give a whole number above 0.")
 endif()

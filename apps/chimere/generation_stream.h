@@ -1,4 +1,4 @@
-// Prints a generation while it is produced, answer and reasoning apart.
+// Prints a generation while it is produced, with answer and reasoning on separate streams.
 #ifndef CHIMERE_APPS_CHIMERE_GENERATION_STREAM_H_
 #define CHIMERE_APPS_CHIMERE_GENERATION_STREAM_H_
 

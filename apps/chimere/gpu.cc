@@ -21,17 +21,17 @@
 namespace chimere::app {
 namespace {
 
-/// Bytes left to the driver and other processes without --vram-budget.
+/// Without --vram-budget, this many bytes are left to the driver and other processes.
 constexpr int64_t kLeftFree = int64_t{256} << 20;
 /// Work memory of large steps is at most this fraction (1/n) of the budget.
 constexpr int64_t kMaxWorkShare = 16;
-/// Rows of a step with logits that memory is planned for; steps with more allocate memory then.
+/// Rows with logits that the plan reserves memory for; a step with more allocates memory.
 constexpr int64_t kPlannedLogitRows = 64;
 
 /// Seconds of an upload before progress is shown.
 constexpr double kQuietUpload = 1;
 
-/// GPU memory that the driver takes for a process, approximately.
+/// Approximate GPU memory that the driver takes for a process.
 constexpr int64_t kUsualContext = int64_t{512} << 20;
 
 /// --cpu-experts: a number of layers; absent for auto. Errors: kInvalidArgument.
@@ -73,14 +73,14 @@ Result<int64_t> vram_budget(const Settings& settings, kernels::cuda::Device& gpu
   const std::string& budget = settings.get(settings::kVramBudget);
   if (budget.empty()) return free - kLeftFree;
   CHIMERE_TRY(const int64_t limit, parse_byte_amount(budget));
-  // Memory already used, by the context of this process and by others, counts.
+  // Memory that this process's CUDA context and other processes already use is not free.
   const int64_t used = gpu.facts().memory_bytes - free;
   return std::min(free, limit - used);
 }
 
 namespace {
 
-/// Tokens of the sequence that the plan is made for.
+/// Length in tokens of the sequence that the plan is made for.
 int64_t planned_context(const LoadedModel& loaded) {
   return loaded.elastic ? std::min(loaded.context, loaded.min_tokens) : loaded.context;
 }
@@ -129,8 +129,8 @@ Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64
       suggestions_to_fit(loaded, plan, allowed)));
 }
 
-/// Chooses the numbers of positions and states within the allowed bytes and --state-memory. GPU
-/// memory is never returned, so neither may grow at the cost of the other. Errors: kOutOfMemory.
+/// Chooses the numbers of positions and states within the allowed bytes and --state-memory. The GPU
+/// back end cannot release memory, so neither can use the other's share. Errors: kOutOfMemory.
 Status choose_reserve(const Settings& settings, const LoadedModel& loaded,
                       const model::DevicePlan& plan, int64_t allowed,
                       model::ModelOptions& options) {

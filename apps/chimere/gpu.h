@@ -26,7 +26,7 @@ std::string upload_text(const Upload& upload);
 
 /// Bytes of GPU memory that this process may still allocate. Errors: kInvalidArgument, kIo.
 Result<int64_t> vram_budget(const Settings& settings, kernels::cuda::Device& gpu);
-/// The same without a GPU: --vram-budget less what the driver usually takes. Errors:
+/// The same without a GPU: --vram-budget minus the memory that the driver usually takes. Errors:
 /// kInvalidArgument.
 Result<int64_t> vram_budget_without_gpu(const Settings& settings);
 

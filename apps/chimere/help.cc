@@ -13,8 +13,8 @@
 namespace chimere::app {
 namespace {
 
-/// The help of the command that the words name, as its --help prints it. Throws CLI11's error if
-/// they name none.
+/// The output of --help of the command that the words name. Throws a CLI11 error if there is no
+/// such command.
 std::string help_of(const CLI::App& program, const std::vector<std::string>& words) {
   const CLI::App* command = &program;
   std::string path = program.get_name();

@@ -40,7 +40,7 @@ std::shared_ptr<state::WeightsHash> hash_weights(const Settings& settings,
 
 namespace {
 
-/// Refuses a context that memory cannot hold: the process would be killed when it fills.
+/// Rejects a context that memory cannot hold: the process would be killed once the context fills.
 Status check_memory(const LoadedModel& loaded, int64_t contexts) {
   const state::StateStore& states = loaded.model->states();
   const int64_t available = available_memory();
@@ -70,8 +70,8 @@ Status check_pool_memory(const LoadedModel& loaded, int64_t sequences) {
       human_bytes(static_cast<double>(available))));
 }
 
-/// Bytes that states may take on the host: --state-memory, or three quarters of the memory left
-/// beside the weights and the prefix cache; 0: free memory is unknown. Errors: kInvalidArgument.
+/// Limit in bytes for states on the host: --state-memory, or three quarters of the memory that the
+/// weights and the prefix cache leave; 0: free memory is unknown. Errors: kInvalidArgument.
 Result<int64_t> host_state_bytes(const Settings& settings, const gguf::Reader& file) {
   const std::string& limit = settings.get(settings::kStateMemory);
   if (!limit.empty()) return parse_byte_amount(limit);
@@ -133,7 +133,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
       std::make_unique<ThreadPool>(threads > 0 ? static_cast<int>(threads) : available_cpus());
   out.ops = kernels::make_cpu_ops(*out.pool);
   model::ModelOptions& options = out.options;
-  // A checkpoint shares all pages but the one that its sequence continues to write.
+  // A checkpoint shares all pages with its sequence except the one that is still being written.
   const int64_t pages =
       (out.context + kernels::kKvPageTokens - 1) / kernels::kKvPageTokens + request.checkpoints;
   const bool pool = wanted == 0 && request.default_tokens > 0;

@@ -1,4 +1,4 @@
-// Loads a model file for running, as the settings say.
+// Loads a model file according to the settings.
 #ifndef CHIMERE_APPS_CHIMERE_LOADED_MODEL_H_
 #define CHIMERE_APPS_CHIMERE_LOADED_MODEL_H_
 
@@ -18,27 +18,28 @@
 
 namespace chimere::app {
 
-/// Opens the model `name`, or if that is empty the one that `settings::kModel` names, or the
-/// shipped one; then, unless --quiet is given, a line on standard error says so.
+/// Opens the model `name`; if it is empty, the one that `settings::kModel` names; if that is empty
+/// too, the shipped one, with a notice on standard error unless --quiet is given.
 Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings,
                                                  const std::string& name = "",
                                                  ShippedModel shipped = ShippedModel::kText);
 
 Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file);
 
-/// The capacity that a command needs of the state store.
+/// The state-store capacity that a command needs.
 struct MemoryRequest {
   int64_t contexts = 1;             ///< capacity in whole contexts
-  int64_t sequences = 0;            ///< that share this capacity; 0: as many as contexts
+  int64_t sequences = 0;            ///< number that shares this capacity; 0: as many as contexts
   int64_t default_context = 32768;  ///< without --ctx, if the model allows more
   /// Capacity in tokens without --ctx, whole pages for each sequence; 0: `contexts` contexts.
   int64_t default_tokens = 0;
-  int64_t checkpoints = 0;  ///< states beside those of the sequences
-  /// The numbers above are upper limits: memory is allocated on use, up to --state-memory, and the
-  /// context is as much of the model's own as fits for one sequence (--ctx must fit).
+  int64_t checkpoints = 0;  ///< states in addition to those of the sequences
+  /// The numbers above are upper limits: memory is allocated on use, up to --state-memory. Without
+  /// --ctx the context is the largest up to the model's own that fits for one sequence; --ctx must
+  /// fit.
   bool elastic = false;
-  bool on_gpu = true;  ///< if the settings say so
-  int step_rows = 0;   ///< most rows of a step; 0: as many as suit the back end
+  bool on_gpu = true;  ///< if the settings select a GPU
+  int step_rows = 0;   ///< largest number of rows in a step; 0: chosen for the back end
 };
 
 /// The transfer of the weights to a GPU, including packing.
@@ -52,7 +53,7 @@ struct LoadedModel {
   std::unique_ptr<gguf::Reader> file;
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<ThreadPool> pool;
-  std::unique_ptr<kernels::cuda::Device> gpu;  ///< of the ops; nullptr: they run on the CPU
+  std::unique_ptr<kernels::cuda::Device> gpu;  ///< device of the ops; nullptr: they run on the CPU
   Upload upload;                               ///< to the GPU
   std::unique_ptr<kernels::Ops> ops;
   std::unique_ptr<model::Model> model;
@@ -62,29 +63,29 @@ struct LoadedModel {
   int64_t min_tokens = 0;  ///< positions without which the command cannot work
   int64_t min_states = 0;  ///< recurrent states without which the command cannot work
   bool elastic = false;    ///< MemoryRequest::elastic
-  /// Candidates for the rows of a step. A GPU decodes each weight once for all rows, of which each
-  /// expert gets few.
   int step_rows = kHostStepRows;
 
   static constexpr int kHostStepRows = 512;
+  /// Candidates for step_rows. A GPU decodes each weight once for all rows of a step, and each
+  /// expert gets only a few of them.
   static constexpr int kGpuStepRows[] = {4096, 2048, kHostStepRows};
 };
 
-/// Of a layer and token.
+/// Mean number of experts per layer and token.
 inline double mean_experts(const kernels::ExpertUse& use) {
   return static_cast<double>(use.experts) / static_cast<double>(use.rows);
 }
 
-/// Begins to hash the file's weights, which names them where states are stored; hashes are kept in
+/// Starts hashing the file's weights; the hash identifies them in stored states. Hashes are kept in
 /// the state folder. The file must outlive the hash.
 std::shared_ptr<state::WeightsHash> hash_weights(const Settings& settings,
                                                  const gguf::Reader& file);
 
-/// Errors: those of the reader, the tokenizer and the model, kInvalidArgument if --ctx goes beyond
-/// the model, kOutOfMemory if its keys and values go beyond the machine or --state-memory, those of
-/// move_to_gpu().
+/// Errors: those of the reader, the tokenizer and the model; kInvalidArgument if --ctx exceeds the
+/// model's context; kOutOfMemory if the KV cache exceeds the machine's memory or --state-memory;
+/// those of move_to_gpu().
 Result<LoadedModel> load(const Settings& settings, const MemoryRequest& request);
-/// The same for a file that is open already.
+/// The same for an open file.
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
                          const MemoryRequest& request);
 

@@ -17,22 +17,22 @@ namespace chimere::app {
 /// Settings of the prefix cache.
 std::span<const SettingInfo* const> prefix_cache_settings();
 
-/// --state-folder alone, for commands that keep only other files there.
+/// --state-folder alone, for commands that store other files there but use no prefix cache.
 std::span<const SettingInfo* const> state_folder_settings();
 
 /// --state-folder, or the default below the user's home; empty if there is neither.
 std::string state_folder(const Settings& settings);
 
-/// Absent if --prefix-states is 0. The state store must hold that many states beside those of its
-/// sequences. If states go to disk, hashing of the file's weights begins; the file must outlive the
+/// Empty if --prefix-states is 0. The state store must hold that many states in addition to those
+/// of its sequences. With a disk tier, starts hashing the file's weights; the file must outlive the
 /// options. Without a writable folder prompts are kept in memory only. `log` receives that warning
 /// and file errors.
 std::optional<engine::PrefixCacheOptions> prefix_cache_options(
     const Settings& settings, const gguf::Reader& file,
     std::function<void(const std::string&)> log);
 
-/// If the folder of prompts on disk does not exist yet: where prompts will be kept, how much of
-/// them, and how to turn that off.
+/// The notice of a first start, if the folder of prompts on disk does not exist yet: the folder,
+/// its limits, and how to turn the disk tier off.
 std::optional<std::string> first_start_notice(
     const std::optional<engine::PrefixCacheOptions>& options);
 

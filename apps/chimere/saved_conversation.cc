@@ -16,7 +16,7 @@
 namespace chimere::app {
 namespace {
 
-/// CBOR keeps strings byte by byte, even if they are invalid UTF-8.
+/// CBOR stores strings unchanged, even if they are invalid UTF-8.
 std::string pack(const std::vector<Message>& messages) {
   Json list = Json::array();
   for (const Message& m : messages) list.push_back({{"role", m.role}, {"content", m.content}});
@@ -39,7 +39,7 @@ Result<std::vector<Message>> unpack(const std::string& note, const std::string& 
   return messages;
 }
 
-/// A large model on a slow disk takes a while the first time.
+/// Waits for the hash; on a terminal prints a notice first, since a large model takes a while.
 Result<state::Hash128> wait_for(const state::WeightsHash& weights) {
   if (!weights.ready() && is_terminal(StandardStream::kError)) {
     std::cerr << "Hashing the model's files for --state, once for each file\n";

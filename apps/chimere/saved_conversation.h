@@ -19,15 +19,15 @@ namespace chimere::app {
 /// Adds the flag --state.
 Option add_state_flag(Command& command, std::string& path);
 
-/// Checks, before anything is computed, that a conversation can be saved in this file (empty: none
-/// is). Errors: kInvalidArgument (the folder does not exist, the path is a folder), kIo,
-/// kOutOfSpace; each names the remedy.
+/// Checks before any computation that a conversation can be saved in this file. An empty path needs
+/// no check. Errors: kInvalidArgument (the folder does not exist, the path is a folder), kIo,
+/// kOutOfSpace; each message names the remedy.
 Status check_state_file(const std::string& path);
 
 /// The file of a saved conversation.
 struct StateFile {
   std::string path;                             ///< empty: none
-  std::shared_ptr<state::WeightsHash> weights;  ///< of the model, if there is a path
+  std::shared_ptr<state::WeightsHash> weights;  ///< of the model; nullptr if `path` is empty
 };
 /// Starts hashing the model's weights. The model must outlive the result.
 StateFile open_state_file(const std::string& path, const Settings& settings,

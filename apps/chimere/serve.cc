@@ -66,7 +66,7 @@ serving::HttpOptions http_options(const Settings& s) {
   return out;
 }
 
-/// A file's name without folder and ending.
+/// A file's name without folder and extension.
 std::string name_of(const gguf::Reader& file) {
   return std::filesystem::path(file.path()).stem().string();
 }
@@ -98,7 +98,7 @@ serving::ServedModel serve_model(const Settings& settings, const LoadedModel& lo
   return out;
 }
 
-/// Gives requests the memories that they name, and lets them write to memories.
+/// Sets the functions of `model` that read and write engram tables.
 void connect_engram(serving::ServedModel& model, RequestFactory& requests,
                     EngramMemories* memories) {
   model.make_request = [&requests, memories](
@@ -184,8 +184,8 @@ Status serve(const CommandLine& line) {
   const Settings& s = line.settings;
   CHIMERE_TRY(const auto keys, open_keys(s));
   const int64_t running = s.get(settings::kMaxRunning);
-  // Few sequences fill their context, so all share the capacity of these; when it is exhausted, the
-  // youngest sequences are evicted and resumed later.
+  // Few sequences fill their context, so all sequences share the capacity of this many full
+  // contexts. When it is exhausted, the youngest ones are evicted and resumed later.
   constexpr int64_t kContexts = 8;
   CHIMERE_TRY(const LoadedModel loaded,
               load(s, {.contexts = std::min(running, kContexts),
@@ -210,7 +210,7 @@ Status serve(const CommandLine& line) {
   const std::string version = "chimere-" CHIMERE_VERSION;
   serving::ServedModel model = serve_model(s, loaded, *service, version);
   RequestFactory requests(*loaded.tokenizer);
-  // Reports settings that no request can use, such as a missing table, at start.
+  // Reports invalid defaults, such as a missing table, at start and not with the first request.
   CHIMERE_TRY([[maybe_unused]] const engine::Request first, requests.make(s));
   std::optional<EngramMemories> memories;
   if (const std::string folder = state_folder(s); !folder.empty()) {

@@ -34,7 +34,7 @@ constexpr std::string_view kSlots = "--max-running limits the requests that run 
 constexpr std::string_view kKeyFile = "keys are in a file: --keys FILE, made by `chimere keys add`";
 
 constexpr auto kForeignFlags = std::to_array<ForeignFlag>({
-    // llama.cpp: where the model runs
+    // llama.cpp: devices, threads and batches
     {"-ngl", kOnGpu},
     {"--gpu-layers", kOnGpu},
     {"--n-gpu-layers", kOnGpu},
@@ -149,7 +149,7 @@ std::span<const ForeignFlag> foreign_flags() { return kForeignFlags; }
 const ForeignFlag* find_foreign_flag(std::span<const std::string> arguments,
                                      const std::function<bool(const std::string&)>& own) {
   for (const std::string& argument : arguments) {
-    if (argument == "--") break;  // what follows are no flags
+    if (argument == "--") break;  // flags end here
     const std::string name = argument.substr(0, argument.find('='));
     const auto* const found = std::ranges::find(kForeignFlags, name, &ForeignFlag::name);
     if (found != kForeignFlags.end() && !own(name)) return found;

@@ -13,14 +13,14 @@ namespace chimere::app {
 /// A flag of llama.cpp or vLLM.
 struct ForeignFlag {
   std::string_view name;    ///< with its dashes
-  std::string_view advice;  ///< what to do instead: a sentence without its full stop
+  std::string_view advice;  ///< the alternative: a sentence without its full stop
 };
 
 /// All known foreign flags; names are unique.
 std::span<const ForeignFlag> foreign_flags();
 
-/// The first argument that is a foreign flag ("--name", "--name=value") and not one of the command;
-/// nullptr: there is none. `own`: whether the given command declares the flag.
+/// The first argument that is a foreign flag ("--name", "--name=value") and no flag of the command;
+/// nullptr: there is none. `own`: whether the command declares the flag.
 const ForeignFlag* find_foreign_flag(std::span<const std::string> arguments,
                                      const std::function<bool(const std::string&)>& own);
 

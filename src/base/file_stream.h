@@ -11,10 +11,10 @@
 
 namespace chimere {
 
-/// A new file that replaces `path` at commit() and not before: a program that opens `path` finds
-/// the old content or the new one, whole, even after a crash. Until then the bytes stand in a file
-/// of their own in the same folder, which only its owner may read and which is locked (flock) for
-/// as long as it is written. Move-only.
+/// A new file that replaces `path` at commit(): a program that opens `path` reads either the
+/// complete old content or the complete new content, even after a crash. Until then the bytes are
+/// in a temporary file in the same folder, with access for the owner only and locked (flock) while
+/// it is written. Move-only.
 class AtomicFile final : public ByteSink {
  public:
   AtomicFile() = default;

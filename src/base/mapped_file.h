@@ -13,8 +13,8 @@
 
 namespace chimere {
 
-/// What a file system says of a file without reading it. Equal before and after: the content is the
-/// same, but for changes within one tick of the file system's clock (up to 2 s on FAT).
+/// Identifies the content of a file by its metadata. Equal identities mean equal content, except
+/// for changes within one tick of the file system's clock (up to 2 s on FAT).
 struct FileIdentity {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -29,7 +29,7 @@ struct FileIdentity {
 ///
 /// Another program may truncate the file while it is mapped, or its disk may fail. Unreadable pages
 /// then read as zeros (FaultGuard), and check_unchanged() returns an error from then on. Callers
-/// call it after reading pages and before using the results (once per step, not once per read).
+/// must call it after reading pages and before using the results (once per step, not per read).
 class MappedFile {
  public:
   enum class Advice {

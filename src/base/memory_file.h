@@ -1,5 +1,5 @@
-// A file that exists in memory only, for tests and fuzz targets: bytes for readers that take a
-// path, at no disk's speed.
+// A file that exists in memory only, for tests and fuzz targets: passes bytes to readers that take
+// a path, without disk access.
 #ifndef CHIMERE_BASE_MEMORY_FILE_H_
 #define CHIMERE_BASE_MEMORY_FILE_H_
 
@@ -9,9 +9,9 @@
 
 namespace chimere {
 
-/// An anonymous file (memfd_create) with a path that any reader of this process can open, map, stat
-/// and cut, but not replace by rename. The kernel frees it with the last descriptor or mapping. A
-/// failure of the system ends the process with a message: it is a failure of the test.
+/// An anonymous file (memfd_create) with a path that this process can open, map, stat and truncate,
+/// but not replace by rename. The kernel frees it with the last descriptor or mapping. A failing
+/// system call ends the process with a message.
 class MemoryFile {
  public:
   explicit MemoryFile(std::span<const uint8_t> bytes);

@@ -72,7 +72,7 @@ Status ReservedMemory::commit(size_t bytes) {
     return out_of_memory("the system has no " + std::to_string(wanted - committed_) +
                          " more bytes of memory; use a smaller context or close other programs");
   }
-  // Only advice: without huge pages everything works, slightly slower.
+  // Advice only: without huge pages access is slightly slower.
   madvise(data_ + committed_, wanted - committed_, MADV_HUGEPAGE);
   committed_ = wanted;
   return {};

@@ -26,8 +26,8 @@ class ReservedMemory {
   /// then.
   Status commit(size_t bytes);
 
-  /// Gives the memory of the whole system pages within these committed bytes back. They stay
-  /// usable: they read as zeros and take memory when they are touched again.
+  /// Returns the memory of the whole system pages within these committed bytes to the system. The
+  /// bytes stay usable: they read as zeros and take memory again on the next access.
   void give_back(size_t offset, size_t bytes);
 
   uint8_t* data() const { return data_; }

@@ -24,7 +24,7 @@ class Background {
 
   enum class Lane : size_t {
     kOrdered,  ///< copies and writes
-    kQuick,    ///< jobs that a request waits for, also while a long write runs
+    kQuick,    ///< jobs that a request waits for; not delayed by a long write
   };
 
   /// `wake` is called on a background thread when a completion is ready for poll().

@@ -16,9 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Recurrent states of a request that is alone: its own, and a second one while a step writes it.
+/// Recurrent states that a single request needs: its own, and a second one while a step writes it.
 constexpr int64_t kSlotsAlone = 2;
-/// Steps between two reads of the model's expert counters, which may lie in GPU memory.
+/// Steps between two reads of the model's expert counters, which may be in GPU memory.
 constexpr int64_t kStepsPerExpertUse = 64;
 
 double seconds_since(Clock::time_point then) {
@@ -232,7 +232,7 @@ Status Engine::compute_interleaved(const std::vector<Planned>& planned) {
   Status decoded;
   double decoding = 0;
   double longest = 0;
-  // Leaves a margin of the longest gap between interleave points: rather early than one gap late.
+  // Subtracts the longest gap between interleave points: early is better than one gap late.
   const double itl_budget =
       prefill_budget_.itl_budget() - std::min(longest_part_, prefill_budget_.itl_budget() / 2);
   const Clock::time_point begun = Clock::now();

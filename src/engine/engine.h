@@ -29,7 +29,7 @@ namespace chimere::engine {
 struct EngineOptions {
   int32_t max_step_rows = 512;  ///< rows of one forward(); at most what the model was loaded with
   int32_t max_running = 64;     ///< requests that have a state at the same time; the others wait
-  int64_t context = 0;          ///< most tokens of one request; 0: the capacity of the state store
+  int64_t context = 0;          ///< token limit of a request; 0: the capacity of the state store
   /// Upper bound for the inter-token latency while prompts are computed, relative to a step without
   /// prompt rows (see PrefillBudget).
   double max_itl_ratio = 2;
@@ -98,13 +98,13 @@ class Engine {
   void cancel_all();
 
   /// Prefix-cache warm-up: while the engine is idle it computes the state after the longest prefix
-  /// of `tokens` that every longer prompt can continue from. The newest warm-up comes first.
-  /// `owner` as Request::owner. Does nothing without a prefix cache, or for more tokens than the
-  /// context holds.
+  /// of `tokens` that every longer prompt can continue from. The newest warm-up runs first.
+  /// `owner` as Request::owner. No effect without a prefix cache, or if the context cannot hold the
+  /// tokens.
   void warmup(const std::string& owner, std::vector<int32_t> tokens);
 
-  /// Computes one step or, when no request needs one, a part of a prefix-cache warm-up. False when
-  /// nothing is left to do; the prefix cache may still be working in the background (it calls
+  /// Computes one step or, if no request needs one, a part of a prefix-cache warm-up. False if no
+  /// work is left; the prefix cache may still have background work (it calls
   /// PrefixCacheOptions::wake).
   bool step();
   /// No request is running or waiting.

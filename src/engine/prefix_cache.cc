@@ -33,7 +33,7 @@ PrefixCache::PrefixCache(state::StateStore& store, PrefixCacheOptions options)
     : store_(store), options_(std::move(options)), layout_(store, {}), background_(options_.wake) {}
 
 PrefixCache::~PrefixCache() {
-  if (opening_) options_.weights->abandon();  // a thread waits for it
+  if (opening_) options_.weights->abandon();  // the background thread may be waiting for it
 }
 
 Result<std::unique_ptr<PrefixCache>> PrefixCache::create(state::StateStore& store,
@@ -108,7 +108,7 @@ void PrefixCache::add_files(const state::PrefixFolder::New& found) {
     Node& node = tree->second.insert(f.info.name.tokens);
     node.state.scope = &tree->first;
     if (node.state.on_disk) continue;
-    if (!node.state.anywhere()) {  // oldest first
+    if (!node.state.anywhere()) {  // files are sorted by use: this one is the most recent yet
       node.state.used = ++clock_;
       node.state.used_at = f.used_at;
     }
@@ -122,7 +122,7 @@ uint64_t PrefixCache::list_folder() {
   const uint64_t number = ++listings_asked_;
   background_.post(
       [this, number, folder = folder_]() -> Background::Done {
-        if (number <= listings_covered_) return [] {};  // a listing that began later was first
+        if (number <= listings_covered_) return [] {};  // an earlier job covered it
         listings_covered_ = listings_asked_;
         auto found = std::make_shared<state::PrefixFolder::New>(folder->find_new());
         return [this, found, done = listings_covered_] {
@@ -309,7 +309,7 @@ void PrefixCache::load(Node& node, Recipe recipe) {
       read->images.push_back(std::move(image).value());
     }
     read->failed = read->images.size();
-    // Shorter ones last: they are of use to more prompts.
+    // Shorter ones last, hence most recently used: they serve more prompts.
     std::ranges::reverse(names);
     folder->touch(names);
     return [this, &node, shared, read] { loaded(node, *shared, *read); };
@@ -319,7 +319,7 @@ void PrefixCache::load(Node& node, Recipe recipe) {
 void PrefixCache::loaded(Node& node, const Recipe& recipe, const Read& read) {
   node.state.loading = false;
   if (read.error) {
-    // Another process may have removed it.
+    // kNotFound is no damage: another process may have removed the file.
     if (read.error->code != Error::Code::kNotFound) {
       ++stats_.rejected_files;
       log(read.error->message + " The file was removed.");
@@ -358,7 +358,7 @@ void PrefixCache::keep(const std::string& scope, std::span<const int32_t> tokens
   Node& node = tree->second.insert(tokens);
   node.state.scope = &tree->first;
   if (node.state.device == nullptr) set_device(node, state);
-  // A file that lost a shorter one is written again.
+  // A file without the shorter file that it depends on must be written again.
   const bool on_disk = node.state.on_disk && recipe_for(node);
   node.state.unsaved = (folder_ != nullptr || opening_) && !on_disk;
   const std::vector<Node*> path = tree->second.path(tokens);

@@ -24,13 +24,14 @@
 namespace chimere::engine {
 
 struct PrefixCacheOptions {
-  /// Most states kept in the state store; 0: half of its slots. Fewer when requests need the
-  /// memory.
+  /// Limit on states in the state store; 0: half of its slots. Requests that need the memory evict
+  /// states below this limit.
   int64_t device_states = 0;
   int64_t memory_bytes = 0;         ///< limit of the RAM tier; 0: no RAM tier
   state::PrefixFolderOptions disk;  ///< max_bytes 0: no disk tier
-  /// Identifies the weights in the disk tier, which requires it. Until the hash is ready the cache
-  /// works without the disk tier; the cache abandons a hash that it does not need.
+  /// Identifies the weights of states on disk; required for the disk tier. Until the hash is ready
+  /// the cache works without the disk tier. If the cache cannot use the folder, or is destroyed
+  /// before the hash is ready, it abandons the hash.
   std::shared_ptr<state::WeightsHash> weights;
   /// Called on the caller's thread when a file is skipped, the disk is full or the folder cannot be
   /// written.
@@ -54,9 +55,10 @@ struct PrefixCacheStats {
 /// A radix tree per scope refers to states at chunk boundaries of prompts; a state of one scope is
 /// never used for another. States live in the state store (sharing pages with the sequences that
 /// continue from them) and move to RAM when there are too many or requests need the memory. When
-/// the engine is idle, states worth keeping across a restart are written to disk. From whatever
-/// tier a state comes, a request gets the same bits as if its prompt had been computed whole.
-/// Several processes may share one folder: each finds the others' files when a prompt needs them.
+/// the engine is idle, states worth keeping across a restart are written to disk. A request gets
+/// the same bits from every tier as from computing its whole prompt. Several processes may share
+/// one folder: for a prompt that the known states cover too little, the cache lists the folder
+/// for new files of other processes.
 ///
 /// Belongs to the engine's thread; reads, writes and copies run on a background thread.
 class PrefixCache {
@@ -71,14 +73,14 @@ class PrefixCache {
   PrefixCache& operator=(const PrefixCache&) = delete;
 
   struct Found {
-    bool loading = false;  ///< waiting for the disk; ask again after poll() returned true
+    bool loading = false;  ///< a disk read is in progress; call again after poll() returned true
     CacheTier tier = CacheTier::kNone;
     std::optional<state::Checkpoint> state;
   };
   /// The progress of the look-ups for one prompt; kept by the caller between calls.
   struct Search {
     int loads = 0;         ///< reads of a state that were started
-    uint64_t listing = 0;  ///< the listing of the folder that it waits for; 0: none yet
+    uint64_t listing = 0;  ///< number of the folder listing to wait for; 0: none requested
   };
   /// The longest state of a proper prefix of `prompt` that ends at one of `chunk_ends` (ascending).
   /// `search` nullptr: do not read from disk. If the known states cover too little of the prompt,
@@ -90,8 +92,8 @@ class PrefixCache {
   /// Counts a hit or miss when a request is admitted.
   void count(CacheTier tier, int64_t tokens);
 
-  /// Stores the state after `tokens`. `points`: positions of this conversation whose states are
-  /// wanted; other states along this path beyond the limit are dropped.
+  /// Stores the state after `tokens`. `points`: positions of this conversation whose states have
+  /// priority; other states on its path are dropped first when they exceed the limit.
   void keep(const std::string& scope, std::span<const int32_t> tokens,
             const state::Checkpoint& state, std::span<const int64_t> points);
 
@@ -104,7 +106,7 @@ class PrefixCache {
   void wait() { background_.wait(); }
   bool working() const { return background_.outstanding() > 0; }
   /// Starts a write of one state that is not on disk yet, if no write is running. False if all
-  /// states are on disk, or nothing can be written.
+  /// states are on disk, or none can be written now.
   bool save_one();
   /// Writes the remaining states until `deadline`.
   void save_all(std::chrono::steady_clock::time_point deadline);
@@ -129,7 +131,7 @@ class PrefixCache {
     std::optional<Error> error;
     size_t failed = 0;  ///< index of the source with the error
   };
-  /// A copy to RAM that is to be made.
+  /// A pending copy to RAM.
   struct Copy {
     Node* node = nullptr;
     std::shared_ptr<const state::Checkpoint> from;
@@ -138,7 +140,7 @@ class PrefixCache {
 
   PrefixCache(state::StateStore& store, PrefixCacheOptions options);
 
-  /// What the first look into the folder gave.
+  /// The opened folder and its files.
   struct Opened {
     std::unique_ptr<state::PrefixFolder> folder;
     state::PrefixFolder::New found;
@@ -170,7 +172,7 @@ class PrefixCache {
   void remove_orphans();
   void erase_unused_leaves();
   void erase_if_unused(Node& node);
-  /// The least recently used node that passes; nullptr: none.
+  /// The least recently used node for which `passes` is true; nullptr: none.
   Node* oldest(const std::function<bool(Node&)>& passes);
 
   void thin(std::span<Node* const> path, std::span<const int64_t> points);
@@ -190,14 +192,14 @@ class PrefixCache {
   state::StateStore& store_;
   PrefixCacheOptions options_;
   state::ImageLayout layout_;
-  std::shared_ptr<state::PrefixFolder> folder_;  ///< nullptr: no disk
-  bool opening_ = false;                         ///< the folder, as soon as the weights are hashed
+  std::shared_ptr<state::PrefixFolder> folder_;  ///< nullptr: no disk tier
+  bool opening_ = false;                         ///< waiting for the hash to open the folder
   std::atomic<uint64_t> listings_asked_ = 0;
-  uint64_t listings_done_ = 0;     ///< those asked for up to this one
-  uint64_t listings_covered_ = 0;  ///< the same, of the background thread
+  uint64_t listings_done_ = 0;     ///< highest number of a listing whose files are in the trees
+  uint64_t listings_covered_ = 0;  ///< highest number that has begun; used on the background thread
   std::map<std::string, state::PrefixTree> trees_;
   uint64_t clock_ = 0;
-  int64_t demoting_ = 0;  ///< states that leave the store when their copy is complete
+  int64_t demoting_ = 0;  ///< states to drop from the store when their copy is complete
   std::chrono::steady_clock::time_point no_writes_before_;  ///< set after a full disk
   PrefixCacheStats stats_;
   Background background_;  // declared last: its thread ends before the members that jobs refer to

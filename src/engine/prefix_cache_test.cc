@@ -1,5 +1,5 @@
-// From whatever tier a prompt's prefix comes (state store, RAM, disk, an earlier process), the
-// generation has the bits of a cold run.
+// A generation has the bits of a cold run, whichever tier provides its prompt's prefix (state
+// store, RAM, disk, also from an earlier process).
 #include "engine/prefix_cache.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ const std::vector<uint8_t>& model_file() {
   return file;
 }
 
-/// A real, tiny model with an engine and an optional cache, as after a start of the process.
+/// A tiny model with an engine and an optional cache, in the state after process start.
 class Rig {
  public:
   explicit Rig(std::optional<PrefixCacheOptions> cache_options = {}, int64_t max_tokens = 8192)
@@ -309,7 +309,7 @@ TEST_F(Cached, AnUnwritableFolderIsHarmless) {
 
 TEST_F(Cached, FilesOfAnotherProgramAreFoundWhileItRuns) {
   Rig writer(disk());
-  Rig reader(disk());  // the folder is empty yet
+  Rig reader(disk());  // the folder is still empty
   const Request request = random_request(400);
   EXPECT_EQ(reader.ask(random_request(400)).reused_tokens, 0);
   (void)writer.ask(request);
@@ -341,7 +341,7 @@ TEST_F(Cached, FilesThatAnotherProgramRemovedAreForgotten) {
 }
 
 TEST_F(Cached, LimitsCountTheFilesOfAllProgramsAndModels) {
-  int64_t one = 0;  // bytes that a request leaves
+  int64_t one = 0;  // bytes on disk after one request
   {
     Rig rig(disk());
     (void)rig.ask(random_request(300));
@@ -363,7 +363,7 @@ TEST_F(Cached, LimitsCountTheFilesOfAllProgramsAndModels) {
     }
   }
   EXPECT_GT(bytes_on_disk(), one);
-  // What was used last is there for every program.
+  // Every process finds the state that was used last.
   const Request last = random_request(300);
   (void)a.ask(last);
   a.run_idle();

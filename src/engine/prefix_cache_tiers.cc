@@ -45,7 +45,7 @@ void PrefixCache::set_file(Node& node, std::string name, int32_t first_page, int
   ++stats_.disk_files;
 }
 
-/// The file is gone, or about to be.
+/// Updates the node for a file that has been removed or is about to be.
 void PrefixCache::forget_file(Node& node) {
   if (!node.state.on_disk) return;
   node.state.on_disk = false;
@@ -103,8 +103,7 @@ PrefixCache::Node* PrefixCache::oldest(const std::function<bool(Node&)>& passes)
 }
 
 /// Limits a conversation to kMaxPrefixPoints states in the store and in RAM. States that are not at
-/// `points` and where no conversations branch are dropped first, the most closely spaced ones
-/// before others.
+/// `points` and not at branches are dropped first, starting with the most closely spaced ones.
 void PrefixCache::thin(std::span<Node* const> path, std::span<const int64_t> points) {
   std::vector<Node*> held;
   for (Node* n : path) {
@@ -242,7 +241,7 @@ void PrefixCache::trim_memory() {
   }
 }
 
-/// When files were used since the folder was told, in the order of their use.
+/// Returns and clears the uses of files that are not recorded in the folder yet, oldest first.
 std::vector<state::PrefixFolder::Use> PrefixCache::unsaved_uses() {
   std::vector<Node*> used;
   for (auto& [scope, tree] : trees_) {
@@ -259,8 +258,8 @@ std::vector<state::PrefixFolder::Use> PrefixCache::unsaved_uses() {
   return out;
 }
 
-/// The folder was brought within its limits. `asked`: clock_ when that was asked for; files that
-/// became known later may be missing in the list.
+/// Applies the result of PrefixFolder::trim(). `asked`: value of clock_ when the job was posted;
+/// files added later may be missing from `content`.
 void PrefixCache::trimmed(const state::PrefixFolder::Content& content, uint64_t asked) {
   bool any = false;
   for (auto& [scope, tree] : trees_) {
@@ -292,7 +291,7 @@ bool PrefixCache::can_write(const Node& node) const {
 
 void PrefixCache::write(Node& node) {
   int32_t first_page = 0;
-  std::vector<std::string> names;  // of the file and of those that it needs
+  std::vector<std::string> names;  // of the file and of the shorter files that it depends on
   const auto name = std::make_shared<const state::PrefixName>(
       state::PrefixName{*node.state.scope, state::PrefixTree::tokens_of(node)});
   names.push_back(name->file_name());
@@ -316,7 +315,7 @@ void PrefixCache::write(Node& node) {
     state::PrefixFolder::Content content;
     if (bytes.ok()) {
       folder->note_uses(uses);
-      folder->touch(names);  // the shortest last: the longer ones are useless without it
+      folder->touch(names);  // shortest last: the longer ones depend on it
       content = folder->trim();
     }
     return [this, &node, file = names.front(), asked, device, stored_from = image.first_page, bytes,

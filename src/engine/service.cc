@@ -50,19 +50,19 @@ struct EngineService::Impl {
   state::StateStore& states;
 
   mutable std::mutex mutex;
-  std::condition_variable wake;  ///< there is something to do
-  std::condition_variable idle;  ///< nothing is in flight
+  std::condition_variable wake;  ///< new input for the engine, or `ended`
+  std::condition_variable idle;  ///< no request is in flight
   std::vector<Arrival> arrivals;
   std::vector<WarmUps> warmups;
   std::vector<RequestId> cancelled;
   RequestId next_id = 1;
   bool woken = false;       ///< the prefix cache has completions to run
   bool closed = false;      ///< refuse new requests
-  bool cancel_all = false;  ///< end those in flight
+  bool cancel_all = false;  ///< cancel the requests in flight
   bool ended = false;       ///< end the thread
   ServiceStats snapshot;
 
-  // Declared after what their threads use.
+  // Declared after the members that their threads use: destruction joins the threads first.
   std::unique_ptr<PrefixCache> cache;
   std::unique_ptr<Engine> engine;
   std::thread thread;
@@ -140,8 +140,8 @@ Status EngineService::Impl::start(model::Model& model, const text::Tokenizer& to
   return {};
 }
 
-/// Passes new requests and cancellations to the engine; blocks while there is nothing to do. False
-/// when the thread must end.
+/// Passes new requests and cancellations to the engine; blocks while there is no work. False if the
+/// thread must end.
 bool EngineService::Impl::take_arrivals(bool busy) {
   std::vector<Arrival> new_requests;
   std::vector<WarmUps> warm;
@@ -163,7 +163,7 @@ bool EngineService::Impl::take_arrivals(bool busy) {
   }
   for (Arrival& a : new_requests) engine->add(a.id, std::move(a.request));
   for (WarmUps& w : warm) {
-    // The engine takes the newest first.
+    // The engine runs the newest warm-up first.
     for (size_t i = w.prefixes.size(); i-- > 0;) engine->warmup(w.owner, std::move(w.prefixes[i]));
   }
   for (const RequestId id : gone) engine->cancel(id);

@@ -1,4 +1,4 @@
-// A thread-safe front of the engine: requests from any thread, one thread that computes.
+// Thread-safe access to the engine: requests come from any thread, one thread computes.
 #ifndef CHIMERE_ENGINE_SERVICE_H_
 #define CHIMERE_ENGINE_SERVICE_H_
 
@@ -28,11 +28,11 @@ struct ServiceOptions {
   std::optional<PrefixCacheOptions> cache = {};
 };
 
-/// How far the states of all requests and of the prefix cache may go.
+/// Limits of the states of all requests and of the prefix cache, and their sizes.
 struct StateLimits {
-  int64_t bytes = 0;   ///< of keys, values and recurrent states together
-  int64_t tokens = 0;  ///< with keys and values, of all sequences together
-  int64_t states = 0;  ///< recurrent ones
+  int64_t bytes = 0;   ///< KV cache and recurrent states together
+  int64_t tokens = 0;  ///< positions in the KV cache, of all sequences together
+  int64_t states = 0;  ///< recurrent states
   int64_t bytes_per_token = 0;
   int64_t bytes_per_state = 0;
 };
@@ -53,7 +53,7 @@ struct ServiceStats {
   int64_t kv_limit = 0;
   int64_t slot_bytes = 0;  ///< recurrent states in use, including those held by checkpoints
   int64_t slot_limit = 0;
-  int64_t resident_bytes = 0;  ///< taken for pages and states, used or kept for the next ones
+  int64_t resident_bytes = 0;  ///< committed for pages and states, in use or kept for later ones
   int64_t resident_limit = 0;
 };
 
@@ -82,7 +82,7 @@ class EngineService {
   void cancel(RequestId id);
 
   bool has_prefix_cache() const;
-  /// Engine::warmup() of each of these, in this order of urgency.
+  /// Engine::warmup() for each of these token lists, the most urgent first.
   void warmup(const std::string& owner, std::vector<std::vector<int32_t>> prefixes);
 
   ServiceStats stats() const;
@@ -93,8 +93,8 @@ class EngineService {
   /// Refuses new requests and waits until those in flight are finished; cancels the rest at
   /// `deadline`. True if nothing had to be cancelled.
   bool drain(Clock::time_point deadline);
-  /// Cancels what is in flight, writes the prefix cache to disk and joins the thread. Model and
-  /// tokenizer may be used by others afterwards.
+  /// Cancels the requests in flight, writes the prefix cache to disk and joins the thread. Model
+  /// and tokenizer may be used elsewhere afterwards.
   void stop();
 
  private:

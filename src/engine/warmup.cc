@@ -38,7 +38,7 @@ void Engine::plan_warmup(const Generation& finished) {
     return;
   const int64_t stable = stable_end_of(finished.history());
   if (stable <= stable_end(finished.chunk_ends()))
-    return;  // the request has cached all of it already
+    return;  // the request has already cached this prefix
   Request again;
   again.owner = request.owner;
   again.shared_cache = request.shared_cache;

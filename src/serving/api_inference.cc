@@ -25,7 +25,7 @@ ApiError too_long(int64_t tokens, int64_t context, const char* param) {
           param, "context_length_exceeded", 0};
 }
 
-/// Where a limit of the request is beyond what the context leaves.
+/// A warning if the requested token limit exceeds what the prompt leaves of the context.
 std::optional<protocol::Warning> clamped(const std::pair<std::string, int64_t>& asked,
                                          int64_t prompt, int64_t context) {
   if (asked.first.empty() || asked.second <= context - prompt) return std::nullopt;
@@ -110,7 +110,7 @@ void Api::generate(const CallPtr& call, const protocol::GenerationFields& fields
       ->start();
 }
 
-/// While nothing is asked, the engine computes what the next turn begins with: on a worker's
+/// Schedules warm-ups of the prompt prefixes that the next turn can start with. Runs on a worker
 /// thread, because rendering takes time.
 void Api::warmup_next_turn(const protocol::ChatRequest& request, const std::string& owner,
                            const protocol::Choice& answer) {

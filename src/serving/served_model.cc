@@ -40,7 +40,7 @@ Result<ChatPrompt> chat_prompt(const ServedModel& model,
   }
   if (reasoning != "auto" && options.extra.find("enable_thinking") == nullptr) {
     options.enable_thinking = reasoning != "none";
-    // Some templates take the effort by name.
+    // Some templates take the effort as a named level.
     const bool named = reasoning == "low" || reasoning == "medium" || reasoning == "high";
     if (named) options.extra.set("reasoning_effort", Value::string(reasoning, true));
   }
@@ -64,7 +64,7 @@ std::vector<std::vector<int32_t>> next_turn_prefixes(
     turn.push_back({"assistant", content, "", with_reasoning ? answer_reasoning : ""});
     turn.push_back({"user", "A", "", ""});
     const auto one = chat_prompt(model, turn, reasoning, template_kwargs);
-    // What two messages have in common is not theirs.
+    // The common prefix of two renderings is independent of the next message's content.
     turn.back().content = "B";
     const auto other = chat_prompt(model, turn, reasoning, template_kwargs);
     if (!one.ok() || !other.ok()) break;

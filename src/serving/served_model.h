@@ -1,4 +1,4 @@
-// What the server needs to know about a model.
+// The model that the server serves, and the rendering of its chat prompts.
 #ifndef CHIMERE_SERVING_SERVED_MODEL_H_
 #define CHIMERE_SERVING_SERVED_MODEL_H_
 
@@ -37,7 +37,7 @@ struct ServedEmbedder {
 struct ServedModel {
   std::string id = {};           ///< model name in the API
   int64_t created = 0;           ///< seconds since 1970
-  int64_t trained_context = 0;   ///< context length of the training, in tokens
+  int64_t trained_context = 0;   ///< training context length in tokens
   std::string fingerprint = {};  ///< of build, model and numerics
   const text::Tokenizer& tokenizer;
   engine::EngineService& service;
@@ -70,11 +70,11 @@ Result<ChatPrompt> chat_prompt(const ServedModel& model,
                                const std::vector<protocol::ChatMessage>& messages,
                                const std::string& reasoning, const std::string& template_kwargs);
 
-/// What the next turn of a conversation begins with: `messages`, this answer of the assistant as
-/// the template writes it in a conversation that continues, and the beginning of the user's next
-/// message. One list of tokens for clients that return an answer without its reasoning, and, where
-/// the template then writes something else, a second one for those that return it. Empty where the
-/// template refuses such a conversation. Other arguments as chat_prompt() has them.
+/// Prompt prefixes that the next turn of a conversation can start with: `messages`, the assistant's
+/// answer as the template renders it in the history, and the header of the next user message. The
+/// first list is for clients that send the answer back without its reasoning; a second one, if its
+/// tokens differ, for clients that send the reasoning too. Empty if the template rejects such a
+/// conversation. The other arguments are those of chat_prompt().
 std::vector<std::vector<int32_t>> next_turn_prefixes(
     const ServedModel& model, const std::vector<protocol::ChatMessage>& messages,
     const std::string& content, const std::string& answer_reasoning, const std::string& reasoning,

@@ -25,10 +25,10 @@ class BlockPool {
   /// Returns a block with one reference and unspecified contents. Errors: kOutOfMemory if all are
   /// in use or the system has no memory; nothing changes then.
   Result<int32_t> allocate();
-  /// Whether the next block of allocate() takes memory that the pool does not hold.
+  /// Whether the next allocate() needs memory that the pool does not hold yet.
   bool takes_memory() const { return free_.empty(); }
-  /// Gives the memory of a block that is not in use back. False if there is none with memory, or
-  /// its memory cannot be given back.
+  /// Releases the memory of one unused block. False if no unused block has memory, or the back end
+  /// cannot release it.
   bool give_back_one();
   void add_reference(int32_t block) { ++references_[static_cast<size_t>(block)]; }
   void release(int32_t block);
@@ -39,7 +39,7 @@ class BlockPool {
   uint8_t* base() const { return range_->data(); }
   int64_t block_bytes() const { return block_bytes_; }
   int64_t in_use() const { return in_use_; }
-  /// Memory of blocks that are in use, or were and have not been given back.
+  /// Memory of the blocks in use and of the unused blocks that still have memory.
   int64_t resident_bytes() const {
     return (in_use_ + static_cast<int64_t>(free_.size())) * block_bytes_;
   }
@@ -51,9 +51,9 @@ class BlockPool {
   int64_t max_blocks_ = 0;
   int64_t in_use_ = 0;
   std::unique_ptr<MemoryRange> range_;
-  std::vector<int32_t> references_;  ///< of every block ever allocated
-  std::vector<int32_t> free_;        ///< allocated before, unused now; reused last in, first out
-  std::vector<int32_t> given_back_;  ///< likewise, without memory
+  std::vector<int32_t> references_;  ///< [every block ever allocated] reference count
+  std::vector<int32_t> free_;        ///< unused blocks that have memory; last in, first out
+  std::vector<int32_t> given_back_;  ///< unused blocks whose memory was released
 };
 
 }  // namespace chimere::state

@@ -1,5 +1,5 @@
-// XXH3 (64 and 128 bits, seed 0) of bytes that come in pieces, and streams that compute it on the
-// way.
+// Incremental XXH3 (64 and 128 bits, seed 0), and streams that compute it while they read or
+// write.
 #ifndef CHIMERE_STATE_CHECKSUM_H_
 #define CHIMERE_STATE_CHECKSUM_H_
 
@@ -29,10 +29,10 @@ class Checksum {
 };
 
 uint64_t checksum(std::span<const uint8_t> bytes);
-/// 16 digits, for names of files.
+/// 16 hexadecimal digits, for file names.
 std::string hexadecimal(uint64_t v);
 
-/// A name of bytes: two contents do not share one by accident.
+/// A 128-bit content hash: accidental collisions are negligible, deliberate ones are not excluded.
 struct Hash128 {
   uint64_t low = 0;
   uint64_t high = 0;
@@ -40,7 +40,7 @@ struct Hash128 {
 };
 static_assert(sizeof(Hash128) == 16);
 
-/// XXH3 of 128 bits.
+/// Incremental 128-bit XXH3.
 class Hasher128 {
  public:
   Hasher128();
@@ -49,7 +49,7 @@ class Hasher128 {
   Hasher128& operator=(const Hasher128&) = delete;
 
   void update(std::span<const uint8_t> bytes);
-  /// Of everything so far.
+  /// The hash of everything added so far.
   Hash128 value() const;
 
  private:
@@ -65,7 +65,7 @@ class SummedSink {
     sum_.update(bytes);
     return to_.write(bytes);
   }
-  /// Writes the checksum of everything before.
+  /// Writes the checksum of all bytes written before.
   Status finish();
 
  private:
@@ -82,7 +82,8 @@ class SummedSource {
     sum_.update(out);
     return {};
   }
-  /// Reads a checksum and compares it. Errors: kInvalidData, naming `what`.
+  /// Reads a checksum and compares it with that of all bytes read before. Errors: kInvalidData
+  /// (they differ; the message names `what`), those of the source.
   Status finish(const char* what);
 
  private:

@@ -111,7 +111,7 @@ struct Opened {
   PrefixFileInfo info;
 };
 
-/// Errors have no name of the file yet.
+/// Error messages do not name the file; the caller adds its name.
 Result<Opened> read_beginning(const std::string& path, const ImageLayout& layout) {
   Opened out;
   CHIMERE_TRY(out.file, InputFile::open(path));

@@ -20,7 +20,7 @@ struct ImageLayout {
   /// `weights`: of the store's model (WeightsHash).
   ImageLayout(const StateStore& store, const Hash128& weights);
 
-  uint64_t fingerprint;  ///< of the store's fingerprint and the weights
+  uint64_t fingerprint;  ///< hash of the store's fingerprint and the weights
   int64_t page_tokens;
   int64_t page_bytes;  ///< 0: the model has no pages
   int64_t slot_bytes;  ///< 0: the model has no recurrent state
@@ -29,7 +29,7 @@ struct ImageLayout {
 /// The key of a cached prefix.
 struct PrefixName {
   std::string scope;            ///< only requests of this scope may use it
-  std::vector<int32_t> tokens;  ///< the tokens that the state has seen
+  std::vector<int32_t> tokens;  ///< the prefix whose state this is
 
   /// "0123456789abcdef.prefix".
   std::string file_name() const;

@@ -50,7 +50,7 @@ class PrefixFile : public ::testing::Test {
   }
   ~PrefixFile() override { fs::remove_all(folder_); }
 
-  /// As at the start of a program.
+  /// Opens the folder as a starting process does.
   std::vector<FoundPrefix> open(int64_t max_bytes = 1 << 20, int64_t life = 0) {
     EXPECT_TRUE(make_prefix_folder(folder_).ok());
     opened_ = PrefixFolder::open({folder_, max_bytes, life}, layout_).value();
@@ -99,7 +99,7 @@ TEST_F(PrefixFile, GivesBackWhatWasWritten) {
   EXPECT_EQ(found[0].info.name.scope, "ann");
   EXPECT_EQ(found[0].info.name.tokens, name.tokens);
   EXPECT_EQ(found[0].info.first_page, 1);
-  // Only the owner has access.
+  // Access for the owner only.
   EXPECT_EQ(fs::status(folder_).permissions(), fs::perms::owner_all);
   EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_all);
   EXPECT_EQ(fs::status(file(name)).permissions(), fs::perms::owner_read | fs::perms::owner_write);
@@ -110,7 +110,7 @@ TEST_F(PrefixFile, EveryDamageIsNoticed) {
   const PrefixName name = write(6);
   std::ifstream in(file(name), std::ios::binary);
   const std::vector<uint8_t> good{std::istreambuf_iterator<char>(in), {}};
-  // The name leads to a memory file, so that thousands of versions cost the disk nothing.
+  // The name is a link to a memory file, so that thousands of versions need no disk writes.
   std::optional<MemoryFile> current;
   const auto put = [&](const std::vector<uint8_t>& bytes) {
     current.emplace(bytes);
@@ -194,7 +194,7 @@ TEST_F(PrefixFile, UsesDecideWhatGoesFirst) {
   const PrefixName c = write(6);
   opened_->touch(std::vector{c.file_name(), a.file_name(), b.file_name()});
   const auto two = static_cast<int64_t>(fs::file_size(file(a)) + fs::file_size(file(b)));
-  // A use that is older than what the folder knows changes nothing; one in the future does.
+  // A use before the recorded one is ignored; a later one, even in the future, is recorded.
   opened_->note_uses(std::vector<PrefixFolder::Use>{{b.file_name(), 1000}});
   auto left = open(two);
   ASSERT_EQ(left.size(), 2U);

@@ -26,7 +26,7 @@ struct File {
   int64_t bytes = 0;
   fs::file_time_type used_at;
 
-  /// What AtomicFile writes has more behind the suffix.
+  /// AtomicFile appends to the suffix until commit().
   bool partial() const { return path.extension() != kSuffix; }
 };
 
@@ -41,8 +41,8 @@ fs::file_time_type file_time(nanoseconds since_1970) {
       fs::file_time_type::clock::from_sys(SystemTime(since_1970)));
 }
 
-/// Regular files in the folder of a model. Others than the cache's are left out: a mistaken setting
-/// must not empty somebody's folder.
+/// Appends the cache's regular files in the folder of a model. Skips all other files: a wrong
+/// --state-folder must not delete unrelated data.
 void add_files(const fs::path& model, std::vector<File>& out) {
   std::error_code error;
   for (fs::directory_iterator file(model, error), end; !error && file != end;
@@ -65,7 +65,7 @@ void sort_by_use(std::vector<File>& files) {
   });
 }
 
-/// Those of all models, oldest first.
+/// The cache's files of all models, least recently used first.
 std::vector<File> cache_files(const std::string& folder) {
   std::vector<File> out;
   std::error_code e;
@@ -98,7 +98,7 @@ int64_t unix_seconds() {
 
 Status make_prefix_folder(const std::string& folder) {
   CHIMERE_CHECK_OK(make_private(folder));
-  auto trial = AtomicFile::create(folder + "/trial");  // removed again
+  auto trial = AtomicFile::create(folder + "/trial");  // removed on destruction
   if (!trial.ok()) return unusable(folder, trial.error().message);
   return {};
 }
@@ -190,7 +190,7 @@ void PrefixFolder::note_uses(std::span<const Use> uses) const {
 void PrefixFolder::touch(std::span<const std::string> names) const {
   nanoseconds at = std::chrono::system_clock::now().time_since_epoch();
   for (const std::string& name : names) {
-    std::error_code error;  // a file that cannot be touched grows old earlier
+    std::error_code error;  // ignored: the file only expires earlier
     fs::last_write_time(path_ + "/" + name, file_time(at), error);
     ++at;
   }

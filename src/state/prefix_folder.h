@@ -1,5 +1,5 @@
-// The folder of cached states, which several programs may use at once: what is in it, and what is
-// too old or too much (docs/prefix-cache.md, "Files").
+// The folder of cached states, which several processes may share: finds new files, and removes
+// those beyond the limits of age and size (docs/prefix-cache.md, "Files").
 #ifndef CHIMERE_STATE_PREFIX_FOLDER_H_
 #define CHIMERE_STATE_PREFIX_FOLDER_H_
 
@@ -16,9 +16,9 @@
 namespace chimere::state {
 
 struct PrefixFolderOptions {
-  std::string folder;           ///< <folder>/<fingerprint>/ has the files of a model
-  int64_t max_bytes = 0;        ///< of all models and programs together
-  int64_t seconds_to_live = 0;  ///< since the last use; 0: for ever
+  std::string folder;           ///< the files of a model are in <folder>/<fingerprint>/
+  int64_t max_bytes = 0;        ///< limit for the files of all models and processes together
+  int64_t seconds_to_live = 0;  ///< after the last use; 0: no limit
 };
 
 struct FoundPrefix {
@@ -26,45 +26,45 @@ struct FoundPrefix {
   int64_t used_at = 0;  ///< seconds since 1970
 };
 
-/// Makes the folder of all models (0700) and writes a file in it to see whether that is possible.
-/// Errors: kIo, kOutOfSpace, with the folder and what to do.
+/// Creates the folder of all models (0700) and checks, with a trial file, that it is writable.
+/// Errors: kIo, kOutOfSpace; the message names the folder and the remedy.
 Status make_prefix_folder(const std::string& folder);
 
-/// The files of one model. One thread at a time may call find_new(); any thread may call the other
-/// functions meanwhile.
+/// The files of one model. find_new() must not run on two threads at once; the other functions may
+/// be called from any thread, also while it runs.
 class PrefixFolder {
  public:
-  /// Makes the folder of the model (0700). Errors: kIo.
+  /// Creates the folder of the model (0700). Errors: kIo.
   static Result<std::unique_ptr<PrefixFolder>> open(const PrefixFolderOptions& options,
                                                     const ImageLayout& layout);
 
-  /// Where this model's files are.
+  /// The folder of this model's files.
   const std::string& path() const { return path_; }
 
   struct New {
     std::vector<FoundPrefix> files;     ///< oldest first
-    std::vector<std::string> rejected;  ///< a sentence for each damaged or foreign file
+    std::vector<std::string> rejected;  ///< one message per file that was not accepted
   };
-  /// The model's files that no earlier call has found, whichever program wrote them. Damaged and
-  /// foreign ones are removed.
+  /// The model's files that no earlier call has returned, from all processes. Removes files that
+  /// are damaged or belong to another model; a file that cannot be read stays.
   New find_new();
 
   struct Content {
     std::unordered_set<std::string> names;  ///< of this model's files
     int64_t bytes = 0;                      ///< of all models' files
   };
-  /// Removes, from the folders of all models, what a dead program left half written, what is too
-  /// old and then, oldest first, what is too much. Returns what is left.
+  /// Removes, from the folders of all models, partial files of processes that have ended, then
+  /// expired files, then the least recently used files beyond max_bytes. Returns what remains.
   Content trim() const;
 
   struct Use {
     std::string name;
     int64_t at = 0;  ///< seconds since 1970
   };
-  /// Notes when files were used, where that is later than what the folder knows. `uses`: in their
-  /// order; of files used in the same second a later one counts as used later.
+  /// Sets the modification times of files to these times of use, unless they are later already.
+  /// `uses`: oldest first; the order also ranks files that were used in the same second.
   void note_uses(std::span<const Use> uses) const;
-  /// Notes that files were used now, in this order.
+  /// Marks files as used now, each one more recently than the one before it.
   void touch(std::span<const std::string> names) const;
 
  private:
@@ -76,13 +76,13 @@ class PrefixFolder {
   std::unordered_set<std::string> seen_;
 };
 
-/// What a purge found and removed.
+/// The number and size of the files that a purge removed.
 struct Purged {
   int64_t files = 0;
   int64_t bytes = 0;
 };
-/// Removes the cached states of all models that were not used for so many seconds (0: all), but for
-/// those that a program is writing. A folder that does not exist is empty. Errors: kIo (something
+/// Removes the cached states of all models that were not used for `unused_seconds` (0: all), except
+/// files that a process is still writing. A missing folder counts as empty. Errors: kIo (a file
 /// cannot be removed).
 Result<Purged> purge_prefix_folder(const std::string& folder, int64_t unused_seconds);
 

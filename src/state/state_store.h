@@ -65,10 +65,10 @@ class Reservation {
 
 /// The pools of one model. One page number stands for `page_tokens` positions in all attention
 /// layers, one slot number for the convolution and recurrent states of all recurrent layers. Memory
-/// is committed when a page or slot is first used, so a large limit costs nothing.
-/// StateSpec::max_bytes bounds what both take together, and memory moves from one to the other if
-/// the back end can release it. Must outlive its sequences and checkpoints; only one thread at a
-/// time may use it.
+/// is committed when a page or slot is first used, so a large limit costs no memory.
+/// StateSpec::max_bytes bounds the memory of both pools together; one pool can use what the other
+/// has released, if the back end can release memory. Must outlive its sequences and checkpoints.
+/// Not thread-safe.
 class StateStore {
  public:
   /// `memory` holds the states and must outlive the store. Errors: kInvalidArgument (spec),
@@ -103,7 +103,7 @@ class StateStore {
 
   /// The memory that holds the states.
   Memory& memory() const { return memory_; }
-  /// The piece of component c in page (or slot) 0; that of block i lies i * stride bytes further.
+  /// Address of component c in page (or slot) 0; in block i it is i * stride bytes higher.
   uint8_t* component_base(size_t c);
   int64_t page_stride() const { return pages_.block_bytes(); }
   int64_t slot_stride() const { return slots_.block_bytes(); }
@@ -113,12 +113,12 @@ class StateStore {
   /// Bytes of the recurrent state of one sequence, over all layers.
   int64_t bytes_per_slot() const { return slots_.block_bytes(); }
 
-  /// Pages that can still be allocated, with memory for `slots` slots left over.
+  /// Pages that can still be allocated if memory for `slots` slots is reserved.
   int64_t free_pages(int64_t slots) const;
   /// Slots that can still be allocated.
   int64_t free_slots() const;
-  /// Memory of both pools that is in use or kept for their next blocks, and its limit; 0: none but
-  /// their sizes.
+  /// Committed memory of both pools, in use or kept for later blocks, and its limit (0: only the
+  /// sizes of the pools limit it).
   int64_t resident_bytes() const { return pages_.resident_bytes() + slots_.resident_bytes(); }
   int64_t max_bytes() const { return spec_.max_bytes; }
 
@@ -134,8 +134,8 @@ class StateStore {
   friend class Reservation;
   explicit StateStore(Memory& memory) : memory_(memory) {}
 
-  /// A block of one of the pools. Errors: as BlockPool::allocate(), and kOutOfMemory at the limit
-  /// of StateSpec::max_bytes.
+  /// Allocates a block of one of the pools. Errors: those of BlockPool::allocate(), and
+  /// kOutOfMemory at StateSpec::max_bytes.
   Result<int32_t> allocate(BlockPool& pool);
   int64_t bytes_left() const;
 

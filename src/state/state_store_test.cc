@@ -213,7 +213,7 @@ TEST(StateStore, OneLimitForPagesAndStates) {
   EXPECT_EQ(store->free_pages(2), 7);
   EXPECT_EQ(store->free_slots(), 9);
   auto a = store->create_sequence();
-  step(*store, *a, 8 * kPageTokens);  // with its state, all of it
+  step(*store, *a, 8 * kPageTokens);  // 8 pages and a state: all memory is in use
   EXPECT_EQ(store->free_pages(0) + store->free_slots(), 0);
   EXPECT_EQ(store->resident_bytes(), store->max_bytes());
   auto b = store->create_sequence();
@@ -222,7 +222,7 @@ TEST(StateStore, OneLimitForPagesAndStates) {
   ASSERT_FALSE(full.ok());
   EXPECT_EQ(full.error().code, Error::Code::kOutOfMemory);
   EXPECT_NE(full.error().message.find("--state-memory"), std::string::npos);
-  // What the one has left becomes states of others, and never is more than the limit.
+  // Released pages become states of other sequences; the sum stays within the limit.
   a.reset();
   EXPECT_EQ(store->free_slots(), 9);
   std::vector<std::unique_ptr<SequenceState>> many;

@@ -18,18 +18,18 @@ namespace {
 constexpr std::array<uint8_t, 8> kHashMagic = {'C', 'H', 'I', 'M', 'H', 'A', 'S', 'H'};
 constexpr uint32_t kHashVersion = 1;
 constexpr size_t kPieceBytes = size_t{4} << 20;
-// A write in the same tick of the file system's clock as an earlier one leaves the ctime as it is.
-// FAT has the longest ticks.
+// Two writes within one tick of the file system's clock give the same ctime. FAT has the longest
+// ticks.
 constexpr int64_t kLongestTickNs = 2'000'000'000;
 
-/// As it lies in the file.
+/// Layout of a file in the folder.
 struct Entry {
   std::array<uint8_t, 8> magic = kHashMagic;
   uint32_t version = kHashVersion;
   uint32_t zero = 0;
   FileIdentity file;
   Hash128 hash;
-  uint64_t sum = 0;  ///< of everything before
+  uint64_t sum = 0;  ///< checksum of all fields above
 };
 static_assert(sizeof(Entry) == 80);
 
@@ -100,7 +100,7 @@ int64_t WeightsHash::now() const {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
 }
 
-/// A changed file takes the place of its former entry.
+/// The path depends on device and inode only: the entry of a changed file replaces its old one.
 std::string WeightsHash::entry_path(const FileIdentity& file) const {
   const std::array<uint64_t, 2> name = {file.device, file.inode};
   return options_.folder + "/" + hexadecimal(checksum(object_bytes(name))) + ".hash";
@@ -120,7 +120,7 @@ std::optional<Hash128> WeightsHash::find(const FileIdentity& file) const {
   return entry.hash;
 }
 
-/// A failure costs another run the time to read the file.
+/// Ignores errors: without an entry, a later run reads the file again.
 void WeightsHash::keep(const FileIdentity& file, const Hash128& hash) const {
   if (options_.folder.empty()) return;
   std::error_code error;
@@ -146,7 +146,7 @@ Result<Hash128> WeightsHash::read(const MappedFile& file) {
     CHIMERE_CHECK_OK(file.read(at, piece));
     hasher.update(piece);
   }
-  // The weights that were loaded must be those that were read here.
+  // The mapped weights must be the bytes that were hashed.
   CHIMERE_CHECK_OK(file.check_unchanged());
   CHIMERE_TRY(const FileIdentity after, file.identity());
   if (before == after && began - before.changed_ns > kLongestTickNs) keep(before, hasher.value());

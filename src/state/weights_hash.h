@@ -1,4 +1,4 @@
-// A name for the weights of stored states: a hash over every byte of a model's files
+// Identifies the weights that a stored state belongs to: a hash over every byte of a model's files
 // (docs/state-blob.md, "The hash of the weights").
 #ifndef CHIMERE_STATE_WEIGHTS_HASH_H_
 #define CHIMERE_STATE_WEIGHTS_HASH_H_
@@ -21,10 +21,10 @@
 namespace chimere::state {
 
 struct WeightsHashOptions {
-  /// Keeps the hashes of files for later runs; empty: none are kept. A folder that cannot be read
-  /// or written costs the time to compute them again.
+  /// Stores the hashes of files for later runs; empty: stores none. If the folder cannot be read or
+  /// written, the hashes are computed again.
   std::string folder;
-  /// Nanoseconds since 1970, as the file system's clock counts them; empty: the system's clock.
+  /// Returns nanoseconds since 1970, comparable to file times; empty: the system clock.
   std::function<int64_t()> now_ns;
 };
 
@@ -32,12 +32,12 @@ struct WeightsHashOptions {
 /// thread.
 class WeightsHash {
  public:
-  /// Begins with `files` (those of one model, in their order), which must outlive the hash. A file
-  /// whose device, inode, size, modification time and ctime are those of a hash in the folder is
-  /// not read.
+  /// Starts hashing `files` (all files of one model, in order), which must outlive the hash. Skips
+  /// reading a file if the folder has a hash for its device, inode, size, modification time and
+  /// ctime.
   static std::shared_ptr<WeightsHash> start(std::span<const MappedFile> files,
                                             WeightsHashOptions options);
-  /// A hash that is known already.
+  /// A WeightsHash whose result is `hash`; reads nothing.
   static std::shared_ptr<WeightsHash> known(const Hash128& hash);
   ~WeightsHash();  ///< abandon()
   WeightsHash(const WeightsHash&) = delete;
@@ -47,10 +47,10 @@ class WeightsHash {
   bool ready() const;
   /// Waits for the hash. Errors: kIo (a file cannot be read, or changed meanwhile), kCancelled.
   Result<Hash128> get() const;
-  /// Stops reading: get() then returns kCancelled.
+  /// Stops reading; get() then returns kCancelled unless the hash is complete.
   void abandon();
 
-  /// Files that were read because no hash of them was in the folder.
+  /// Number of files whose hash was not in the folder and that were therefore read.
   int64_t files_read() const { return files_read_; }
 
  private:

@@ -40,7 +40,7 @@ class WeightsHashTest : public ::testing::Test {
   void change_byte(const std::string& name, std::streamoff at) const {
     const FileIdentity before = identity(name);
     const fs::file_time_type modified = fs::last_write_time(path(name));
-    // The file system's clock moves in ticks; the same tick would leave the ctime as it is.
+    // A write within the same tick of the file system's clock would not change the ctime.
     do {
       std::fstream file(path(name), std::ios::in | std::ios::out | std::ios::binary);
       file.seekp(at);
@@ -51,7 +51,7 @@ class WeightsHashTest : public ::testing::Test {
     ASSERT_EQ(identity(name).modified_ns, before.modified_ns);
     ASSERT_EQ(identity(name).size, before.size);
   }
-  /// Of the named files, as a program does that starts ten seconds after they were last changed.
+  /// Hashes the named files as a process that starts `seconds_later` after their last change.
   Hashed hash(const std::vector<std::string>& names, int64_t seconds_later = 10) const {
     std::vector<MappedFile> files;
     int64_t last = 0;
@@ -95,12 +95,12 @@ TEST_F(WeightsHashTest, UnchangedFilesAreNotReadAgain) {
   EXPECT_EQ(again.files_read, 0);
   EXPECT_TRUE(again.at_once);
   EXPECT_EQ(again.hash, first.hash);
-  // A file that changed is read again, and its entry replaced.
+  // A changed file is read again, and its entry replaced.
   change_byte("b.gguf", 5);
   EXPECT_EQ(hash({"a.gguf", "b.gguf"}).files_read, 1);
   EXPECT_EQ(hash({"a.gguf", "b.gguf"}).files_read, 0);
   EXPECT_EQ(entries().size(), 2U);
-  // So is one of which nothing but the ctime is another.
+  // A file is also read again if only its ctime changed.
   const int64_t before = identity("a.gguf").changed_ns;
   do {
     fs::permissions(path("a.gguf"), fs::perms::owner_read | fs::perms::owner_write);

@@ -75,7 +75,7 @@ class Reasoning(Case):
 
     def test_unfinished_reasoning_is_no_answer(self):
         result = self.answer("run", *self.FLAGS, "--raw", "-p", "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n<think>\n", "-n", 3)
-        self.assertEqual(result["reasoning"], "")  # a raw prompt has raw text
+        self.assertEqual(result["reasoning"], "")  # --raw does not separate reasoning
         done = self.ran("run", "-m", REASONER, "--temp", 0, "--reasoning", "high", "--logit-bias", self.never_closing(), "-n", 5,
                         "-p", self.QUESTION)
         self.assertNotIn("think>", done.out)
@@ -126,7 +126,7 @@ class Limits(Case):
         self.assertIn("--max-tokens 100", self.ran("chat", "-m", MODEL, "-n", 100, "--ctx", 64, stdin="x\n").err)
 
     def test_biases_of_tokens_that_do_not_exist_are_refused(self):
-        """As docs/sampling.md says."""
+        """The rule of docs/sampling.md."""
         done = chimere("run", "-m", MODEL, "-p", "x", "--logit-bias", "300+1")
         self.assertEqual(done.returncode, 1)
         self.assertIn("Token 300 of the logit biases does not exist; ids go from 0 to 299.", done.err)

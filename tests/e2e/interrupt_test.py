@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Control-C ends a generation and not the program.
+"""Control-C ends the generation, but not the program.
 
   interrupt_test.py CHIMERE WRITE_TINY_MODEL [unittest arguments]
 
-A generation may end before the signal comes, or begin after it, on any machine: each case tries until a signal comes in between.
+The signal may arrive before the generation starts or after it ends: each case repeats until it arrives in between.
 """
 import itertools
 import json
@@ -38,7 +38,7 @@ class Interrupt(unittest.TestCase):
 
     @classmethod
     def long_seed(cls):
-        """A seed whose generation is long: the random model ends one in about 300 tokens."""
+        """A seed with a long generation: the random model's generations end after about 300 tokens on average."""
         for seed in itertools.count():
             told = subprocess.run([*cls.words, "--seed", str(seed), "--json"], capture_output=True, check=True,
                                   env=cls.environment, timeout=HANG)
@@ -46,7 +46,7 @@ class Interrupt(unittest.TestCase):
                 return seed
 
     def interrupted(self, words, before):
-        """Runs the program and sends it SIGINT after before(process): exit status, standard output and standard error."""
+        """Runs the program, sends SIGINT after before(process); returns exit status, standard output and standard error."""
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment) as process:
             before(process)
             process.send_signal(signal.SIGINT)
@@ -57,14 +57,14 @@ class Interrupt(unittest.TestCase):
         while True:
             code, _, err = self.interrupted(self.words, lambda process: process.stdout.read(1))
             if code == -signal.SIGINT:
-                continue  # after the generation the signal has its usual meaning again
+                continue  # after the generation, SIGINT ends the process
             self.assertEqual(code, 0, err)
             if b"; cancelled;" in err:
                 return
 
     def test_the_document_is_whole(self):
         draw = random.Random(SEED)
-        # Nothing tells when the generation has begun: try longer and longer waits.
+        # There is no output before the end of the generation: try increasing waits.
         for attempt in itertools.count(1):
             wait = draw.uniform(0, 0.01 * attempt)
             code, out, err = self.interrupted([*self.words, "--json"], lambda _, wait=wait: time.sleep(wait))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the program keeps on disk: conversations (--state), hashes of models, the prefix cache.
+"""Files that the program keeps: conversations (--state), hashes of models, the prefix cache.
 
   state_test.py CHIMERE WRITE_TINY_MODEL SHIPPED_MODEL [unittest arguments]
 """
@@ -14,7 +14,7 @@ from e2e_test import HOME, MODEL, OTHER, VOCABULARY, WRITER, Case
 
 
 class State(Case):
-    """Conversations that outlive the program."""
+    """Conversations that continue in another process."""
     FLAGS = ("-m", MODEL, "-n", 6, "--temp", 1, "--seed", 5)
 
     def setUp(self):
@@ -62,7 +62,7 @@ class State(Case):
 
     def test_a_place_that_cannot_be_written_is_refused_before_anything_is_computed(self):
         folder = HOME / "no such folder"
-        nowhere = "/no/such/model.gguf"  # it is not even opened
+        nowhere = "/no/such/model.gguf"  # missing, because the model must not be opened
         for command, stdin in ((("run", "-p", "x"), ""), (("run",), "x"), (("chat",), "x\n")):
             flags = (*command, "-m", nowhere, "--state")
             self.refused(1, *flags, folder / "file", says=f"The folder {folder} of --state", stdin=stdin)
@@ -71,9 +71,9 @@ class State(Case):
         self.assertFalse(folder.exists())
 
     def change(self, model, at):
-        """Changes a byte; size and time of modification stay."""
+        """Changes a byte but neither size nor modification time."""
         before = model.stat()
-        while True:  # until the file system's clock has moved on
+        while True:  # until the ctime changes with the file system's clock
             with open(model, "r+b") as f:
                 f.seek(at)
                 byte = f.read(1)[0]
@@ -106,14 +106,14 @@ class State(Case):
         folder = HOME / "kept"
         old = HOME / "old.gguf"
         shutil.copy(MODEL, old)
-        time.sleep(max(0, old.stat().st_ctime + 2.1 - time.time()))  # those of newer files are not
+        time.sleep(max(0, old.stat().st_ctime + 2.1 - time.time()))  # hashes of newer files are not kept
         flags = ("-m", old, *self.FLAGS[2:], "--state", self.file, "-p", "the moth", "--state-folder", folder)
         self.answer("run", *flags)
         entry, = (folder / "weights").iterdir()
         self.assertEqual(entry.stat().st_mode & 0o777, 0o600)
         whole = entry.read_bytes()
         self.assertEqual((len(whole), whole[:8]), (80, b"CHIMHASH"))
-        # A damaged entry is replaced, and a folder that cannot be made does not matter.
+        # A damaged entry is replaced, and a folder that cannot be created is ignored.
         entry.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
         self.answer("run", *flags)
         self.assertEqual(entry.read_bytes(), whole)
@@ -121,7 +121,7 @@ class State(Case):
 
 
 class Purge(Case):
-    """What servers keep on disk (docs/prefix-cache.md)."""
+    """Removal of the files of the prefix cache (docs/prefix-cache.md)."""
 
     def test_it_removes_the_caches_files_alone(self):
         folder = HOME / "state" / "prefix" / "0123456789abcdef"

@@ -37,7 +37,7 @@ class Case(unittest.TestCase):
         return done.stdout
 
     def complaint(self, code, *args, **kwargs):
-        """The one line of a command that fails."""
+        """The one error message of a command that fails."""
         done = chimere(*args, **kwargs)
         self.assertEqual(done.returncode, code, f"{args}: {done.stdout}{done.stderr}")
         self.assertEqual(done.stdout, "")
@@ -66,7 +66,7 @@ class Help(Case):
             help_text = self.output(command, "--help")
             groups = re.findall(r"^  ([a-z]+)  ", help_text.partition("Subcommands:")[2], re.M)
             for text in [self.output(command, below, "--help") for below in groups] or [help_text]:
-                # README names those that print a text and nothing else.
+                # The commands that print only text, as README.md lists them.
                 self.assertEqual("--json" in text, command not in ("help", "man", "completion"), command)
 
 
@@ -136,7 +136,7 @@ class Empty(Case):
 
 
 class NoHome(Case):
-    """Without HOME and the XDG variables every command works or says what to set."""
+    """Without HOME and the XDG variables every command works, or its error names the variable or flag to set."""
 
     def test_commands_that_need_no_folder_work(self):
         text = HOME / "text.txt"

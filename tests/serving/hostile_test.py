@@ -31,7 +31,7 @@ def request(body, path=TEXT, **headers):
 
 
 class Clients(unittest.TestCase):
-    """A server with these settings, and what each case leaves behind."""
+    """Starts a server with `settings`; checks after each case that it still gives the same answer."""
     settings = {}
 
     @classmethod
@@ -48,12 +48,12 @@ class Clients(unittest.TestCase):
         assert code == 0, (code, cls.server.log()[-2000:])
 
     def tearDown(self):
-        # Nobody else notices: the server answers, and the same.
+        # No other client is affected: the server gives the same answer as before.
         self.server.wait_until_idle()
         self.assertEqual(self.server.post(TEXT, GREEDY)["choices"], self.answer, f"seed {SEED}")
 
     def talk(self, data, end=False):
-        """Sends bytes, gives everything that comes back until the server closes."""
+        """Sends bytes and returns everything that the server sends until it closes the connection."""
         with self.server.raw() as raw:
             try:
                 raw.sendall(data)
@@ -148,7 +148,7 @@ class Hostile(Clients):
                 raw.recv(read)
 
     def test_readers_that_do_not_read(self):
-        # The responses of 16 choices with log-probabilities may exceed the limit of unread bytes or fit: both are fine.
+        # The response of 16 choices with log-probabilities may or may not exceed the limit of unread bytes.
         body = {**GREEDY, "n": 16, "stream": True, "logprobs": 20, "max_tokens": 100, "temperature": 1}
         with socket.socket() as raw:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -163,10 +163,10 @@ class Hostile(Clients):
         self.assertEqual(more[-1].recv(1), b"")
         for raw in held + more:
             raw.close()
-        wait_for(self.accepts, "room for another connection")
+        wait_for(self.accepts, "a free connection")
 
     def accepts(self):
-        """Whether the server has noticed that connections were closed."""
+        """Whether the server accepts a connection again, after it has processed the closed ones."""
         try:
             return self.server.get("/health") == {"status": "ok"}
         except (OSError, http.client.HTTPException):
@@ -189,7 +189,7 @@ class Slow(Clients):
     def test_clients_that_are_slow(self):
         whole = request(GREEDY)
         with self.server.raw() as raw:
-            # A head without an end, a byte at a time: the server must end it, and only a hang can fail here.
+            # An endless request head, one byte at a time: the server must close the connection.
             raw.sendall(whole[:20])
             raw.setblocking(False)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where servers keep computed prompts: folders that are missing, cannot be written or are shared.
+"""The prefix cache of a server with a folder that is missing, not writable or shared.
 
   prefix_folder_test.py CHIMERE MODEL [unittest arguments]
 """
@@ -31,8 +31,8 @@ class PrefixFolder(unittest.TestCase):
         return server
 
     def ask(self, server):
-        reply = server.post(CHAT, QUESTION)
-        return reply["choices"][0]["message"]["content"], reply["usage"]["prompt_tokens_details"]["cached_tokens"]
+        response = server.post(CHAT, QUESTION)
+        return response["choices"][0]["message"]["content"], response["usage"]["prompt_tokens_details"]["cached_tokens"]
 
     def files(self):
         return sorted((self.state / "prefix").rglob("*.prefix"))
@@ -76,7 +76,7 @@ class PrefixFolder(unittest.TestCase):
         text, _ = self.ask(writer)
         self.assertEqual(writer.close(), 0)
         self.assertTrue(self.files())
-        found, cached = self.ask(reader)  # for the first time
+        found, cached = self.ask(reader)  # this server has not computed the prompt
         self.assertEqual(found, text)
         self.assertGreater(cached, 0)
 

@@ -1,4 +1,4 @@
-"""`chimere serve` as a child of a test, and clients for it."""
+"""Runs `chimere serve` as a child process of a test, with clients for it."""
 import http.client
 import json
 import os
@@ -42,7 +42,7 @@ class Server:
         return self.log_path.read_text()
 
     def close(self):
-        """Stops it with SIGTERM; returns the exit code."""
+        """Stops the server with SIGTERM; returns the exit code."""
         if self.process.poll() is None:
             self.process.terminate()
         try:

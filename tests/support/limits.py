@@ -1,4 +1,4 @@
-"""How long a test waits for something before it is called a hang. No verdict may depend on how fast a machine is."""
+"""The time after which a wait in a test counts as a hang. No test result may depend on the machine's speed."""
 import os
 import time
 
@@ -7,7 +7,7 @@ HANG = 60 * int(os.environ.get("TEST_TIMEOUT_FACTOR", 5))
 
 
 def wait_for(condition, what):
-    """The first true value of condition(), asked again and again; an AssertionError that names `what` after HANG seconds."""
+    """Polls condition() and returns its first true value; raises an AssertionError that names `what` after HANG seconds."""
     end = time.monotonic() + HANG
     while not (value := condition()):
         assert time.monotonic() < end, f"waited {HANG} s for {what}"

@@ -1,9 +1,9 @@
-// A library for LD_PRELOAD that makes every disk a slow one: each open for writing, truncate, fsync
-// and rename first waits SLOW_DISK_MICROSECONDS (2000 if it is not set). `make slow-disk` runs the
-// tests under it, on one core.
+// A library for LD_PRELOAD that simulates a slow disk: each open for writing, truncate, fsync and
+// rename first waits SLOW_DISK_MICROSECONDS (2000 if it is not set). `make slow-disk` runs the
+// tests with it, on one core.
 //
-// It covers what programs of glibc call by these names. Calls within glibc (fopen's open, say) do
-// not come by, so fopen and what C++'s streams use are interposed as well.
+// It interposes the glibc functions of these names. Calls within glibc, such as fopen's open,
+// cannot be interposed, so fopen and the functions behind C++ streams are interposed too.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/types.h>
@@ -37,7 +37,7 @@ mode_t mode_of(int flags, va_list arguments) {
   return (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
 }
 
-/// The function of this name behind ours.
+/// The function that this library's function of the same name hides.
 template <typename Function>
 Function next(Function, const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
@@ -45,7 +45,7 @@ Function next(Function, const char* name) {
 
 }  // namespace
 
-// The real one by its name, found once.
+// Defines `real`, the hidden function; looked up once.
 #define NEXT(name) static const auto real = next(&::name, #name)
 
 extern "C" {

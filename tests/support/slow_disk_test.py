@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The library of scripts/slow-disk delays what it should, and leaves reading alone.
+"""The library of scripts/slow-disk delays writes, truncates, syncs and renames, and does not delay reads.
 
   slow_disk_test.py LIBRARY
 """
@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 DELAY = 0.05  # seconds
-# What a child does in an empty folder, and the least number of delays: only lower bounds hold on any machine.
+# Code that a child runs in an empty folder, and its minimum number of delays: only lower bounds hold on every machine.
 CASES = [("open(name, 'w').close()", 1),
          ("os.close(os.open(name, os.O_WRONLY | os.O_CREAT))", 1),
          ("os.truncate(name, 3)", 1),
@@ -38,7 +38,7 @@ def main():
             took, size = seconds(folder, code, DELAY)
             assert took >= delays * DELAY, f"{code}: {took} s for {delays} delays"
         assert size == 5, size
-        # Reading does not wait: a delay of an hour would be a hang.
+        # Reads are not delayed: with a delay of an hour the child would time out.
         assert seconds(folder, "open(name).read(); os.listdir('.')", 3600)[1] == 5
     print(f"{len(CASES)} kinds of calls are delayed")
 

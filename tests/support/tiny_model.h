@@ -12,7 +12,7 @@
 
 namespace chimere::test {
 
-/// Shapes and formats. The defaults give a model of about 0.5 MB in f32.
+/// Shapes and formats. The default model has about 0.5 MB in f32.
 struct TinyModel {
   /// Or qwen35 (dense), qwen3next, and the transformers qwen3moe and qwen3 (dense).
   std::string architecture = "qwen35moe";

@@ -2,14 +2,14 @@
 'use strict';
 
 const find = (id) => document.getElementById(id);
-let turns = [];  // those on the screen, in its order; `kept` ones are the context of the next
+let turns = [];  // the turns on the page, in order; those with `kept` are the context of the next one
 let running = null;  // the turn whose answer is being generated
-let listHeight = find('messages').clientHeight;  // when its end was last brought into view
+let listHeight = find('messages').clientHeight;  // the list's height after its last resize
 let watching = false;  // whether the page waits for the server to answer again
 
 class ServerGone extends Error {}
 
-// Throws ServerGone when no response comes.
+// Throws ServerGone if there is no response.
 async function request(path, options) {
   const key = find('key').value.trim();
   if (/[^\x21-\x7e]/.test(key)) throw new Error('The key has characters that no key of a server has.');
@@ -22,7 +22,7 @@ async function request(path, options) {
   }
 }
 
-// What a response that is no success says to the user. A proxy's response may not be JSON.
+// The message of an error response. A proxy's response may not be JSON.
 async function refusal(response) {
   if (response.status === 401) {
     return find('key').value ? 'The server does not know this key.' : 'The server needs a key: enter it at the top.';
@@ -31,7 +31,7 @@ async function refusal(response) {
   return body?.error?.message ?? `The server's response has status ${response.status} and no explanation.`;
 }
 
-// Yields the parsed events of a stream. Throws ServerGone when the stream ends before its last event.
+// Yields the parsed events of a stream. Throws ServerGone if the stream ends before its last event.
 async function* events(body) {
   const broken = new ServerGone('The connection to the server ended before the answer was complete.');
   const decoder = new TextDecoder();
@@ -72,7 +72,7 @@ function addTurn(question) {
   return turn;
 }
 
-// Runs `change`. A list that showed its end shows it afterwards, too; a reader who scrolled up stays there.
+// Runs `change`. Keeps the list scrolled to its end if it was there before; otherwise keeps its position.
 function keepEndInView(change) {
   const list = find('messages');
   const atEnd = list.scrollHeight - list.scrollTop - listHeight < 40;
@@ -80,7 +80,7 @@ function keepEndInView(change) {
   if (atEnd) list.scrollTop = list.scrollHeight;
 }
 
-// Keeps the text node, and with it what the user has selected in it.
+// Appends to the existing text node, because replacing it would clear the user's selection.
 function appendText(element, text) {
   const node = element.firstChild ?? element.appendChild(new Text());
   node.appendData(text);
@@ -93,7 +93,7 @@ function setRunning(turn) {
   for (const button of document.querySelectorAll('.retry')) button.disabled = turn !== null;
 }
 
-// Streams the answer into the turn; gives the finish reason.
+// Streams the answer into the turn; returns the finish reason.
 async function generate(turn) {
   const messages = turns.filter((t) => t.kept).flatMap((t) => [
     {role: 'user', content: t.question}, {role: 'assistant', content: t.answer.textContent},
@@ -118,8 +118,8 @@ async function generate(turn) {
   return reason;
 }
 
-// A turn joins the context when it has an answer and did not fail. The others stay on the screen, marked, with buttons
-// that ask again or give the text back.
+// A turn joins the context if it has an answer and did not fail. Other turns stay on the page with a note and buttons
+// that repeat the question or copy it to the input field.
 async function ask(question) {
   const turn = addTurn(question);
   find('messages').scrollTop = find('messages').scrollHeight;
@@ -154,7 +154,7 @@ function leaveOut(turn) {
   });
 }
 
-// Below a turn; it takes the turn off the screen.
+// Adds a button below a turn; a click removes the turn and runs `act`.
 function addButton(turn, text, act) {
   const button = addElement(turn.note, 'button', text.toLowerCase());
   button.type = 'button';
@@ -188,7 +188,7 @@ async function showModel() {
   showStatus(response.ok ? '' : await refusal(response));
 }
 
-// Asks once a second until the server answers; its model and its keys may then be others.
+// Polls once a second until the server answers, then reads the model again: it and the keys may have changed.
 async function watchServer() {
   if (watching) return;
   watching = true;
@@ -226,7 +226,7 @@ find('reset').addEventListener('click', () => {
   find('text').focus();
 });
 find('key').addEventListener('change', showModel);
-// A phone's keyboard and the status line take room from the list.
+// A phone's keyboard and the status line shrink the list.
 new ResizeObserver(() => {
   keepEndInView(() => { listHeight = find('messages').clientHeight; });
 }).observe(find('messages'));
