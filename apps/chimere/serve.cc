@@ -199,7 +199,7 @@ Status serve(const CommandLine& line) {
                     .context = loaded.context,
                     .pool = loaded.pool.get()};
   const auto tell = [](const std::string& what) {
-    log(serving::LogLine("prefix cache").add("what", what).text());
+    log(serving::LogLine("prefix_cache").add("what", what).text());
   };
   options.cache = prefix_cache_options(s, *loaded.file, tell);
   const std::optional<std::string> notice = first_start_notice(options.cache);

@@ -65,21 +65,21 @@ Result<PrefixCache::Opened> PrefixCache::open_folder(const state::PrefixFolderOp
 }
 
 void PrefixCache::open_when_hashed() {
-  using Outcome = std::pair<Result<Opened>, state::ImageLayout>;
+  using OpenResult = std::pair<Result<Opened>, state::ImageLayout>;
   auto open = [weights = options_.weights, disk = options_.disk, &store = store_] {
     const Result<state::Hash128> hash = weights->get();
-    if (!hash.ok()) return Outcome(Result<Opened>(hash.error()), state::ImageLayout(store, {}));
+    if (!hash.ok()) return OpenResult(Result<Opened>(hash.error()), state::ImageLayout(store, {}));
     const state::ImageLayout layout(store, *hash);
-    return Outcome(open_folder(disk, layout), layout);
+    return OpenResult(open_folder(disk, layout), layout);
   };
   opening_ = true;
   if (options_.weights->ready()) {
-    Outcome outcome = open();
+    OpenResult outcome = open();
     return opened(std::move(outcome.first), outcome.second);
   }
   background_.post(
       [this, open] {
-        const auto outcome = std::make_shared<Outcome>(open());
+        const auto outcome = std::make_shared<OpenResult>(open());
         return [this, outcome] { opened(std::move(outcome->first), outcome->second); };
       },
       Background::Lane::kQuick);

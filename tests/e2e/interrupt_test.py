@@ -40,9 +40,9 @@ class Interrupt(unittest.TestCase):
     def long_seed(cls):
         """A seed with a long generation: the random model's generations end after about 300 tokens on average."""
         for seed in itertools.count():
-            told = subprocess.run([*cls.words, "--seed", str(seed), "--json"], capture_output=True, check=True,
+            result = subprocess.run([*cls.words, "--seed", str(seed), "--json"], capture_output=True, check=True,
                                   env=cls.environment, timeout=HANG)
-            if json.loads(told.stdout)["tokens"] > 500:
+            if json.loads(result.stdout)["tokens"] > 500:
                 return seed
 
     def interrupted(self, words, before):
@@ -53,7 +53,7 @@ class Interrupt(unittest.TestCase):
             out, err = process.communicate(timeout=HANG)
         return process.returncode, out, err
 
-    def test_the_figures_are_told(self):
+    def test_the_figures_are_printed(self):
         while True:
             code, _, err = self.interrupted(self.words, lambda process: process.stdout.read(1))
             if code == -signal.SIGINT:
