@@ -206,7 +206,8 @@ Status serve(const CommandLine& line) {
   options.max_queue = static_cast<int32_t>(s.get(settings::kMaxQueue));
   CHIMERE_TRY(const auto service,
               engine::EngineService::create(*loaded.model, *loaded.tokenizer, options));
-  if (notice && std::filesystem::exists(options.cache->disk.folder)) tell(*notice);
+  std::error_code unreadable;  // the cache has warned already
+  if (notice && std::filesystem::exists(options.cache->disk.folder, unreadable)) tell(*notice);
   const std::string version = "chimere-" CHIMERE_VERSION;
   serving::ServedModel model = serve_model(s, loaded, *service, version);
   RequestFactory requests(*loaded.tokenizer);

@@ -56,7 +56,7 @@ struct EngineCounters {
   int64_t generated_tokens = 0;  ///< sampled
   int64_t evictions = 0;         ///< requests suspended because the state store was full
   kernels::ExpertUse experts;    ///< of requests that may skip experts; updated every few steps
-  Histogram batch;               ///< decoding requests per decode step (in place of seconds)
+  BatchHistogram batch;          ///< decoding requests per decode step
 };
 
 /// The scheduler. Its caller drives it: submit() and cancel() at any time (also from callbacks),

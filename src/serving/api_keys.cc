@@ -83,7 +83,9 @@ Status check_key(const ApiKey& key) {
         if (!names.empty()) names += ", ";
         names += known.name;
       }
-      return invalid_argument("There is no scope '" + scope + "'; there are " + names + ".");
+      std::string message = "There is no scope '";
+      message.append(scope).append("'; there are ").append(names).append(".");
+      return invalid_argument(std::move(message));
     }
   }
   if (key.scopes.empty() || key.parallel < 0 || key.per_minute < 0) {

@@ -30,14 +30,14 @@ MetricFamily gauge(std::string name, std::string help, double value) {
   return single(std::move(name), std::move(help), MetricType::Gauge, value);
 }
 
-MetricFamily histogram(std::string name, std::string help, const engine::Histogram& h) {
+template <const auto& kUpper>
+MetricFamily histogram(std::string name, std::string help,
+                       const engine::BasicHistogram<kUpper>& h) {
   ClientMetric metric;
   uint64_t below = 0;
   for (size_t i = 0; i < h.counts.size(); ++i) {
     below += h.counts[i];
-    const double bound = i < engine::Histogram::kBounds.size()
-                             ? engine::Histogram::kBounds[i]
-                             : std::numeric_limits<double>::infinity();
+    const double bound = i < kUpper.size() ? kUpper[i] : std::numeric_limits<double>::infinity();
     metric.histogram.bucket.push_back({below, bound});
   }
   metric.histogram.sample_count = h.count;

@@ -56,7 +56,16 @@ class PrefixFolder(unittest.TestCase):
             self.assertFalse(self.state.exists())
 
     def test_a_folder_that_cannot_be_written_means_memory_alone(self):
-        self.state.write_text("a file where the folder should be")
+        for kind in ("file", "loop"):
+            with self.subTest(kind):
+                self.state = self.folder / kind
+                if kind == "file":
+                    self.state.write_text("a file where the folder should be")
+                else:
+                    self.state.symlink_to(self.state)
+                self.serves_from_memory()
+
+    def serves_from_memory(self):
         server = self.serve()
         text, cached = self.ask(server)
         self.assertEqual(cached, 0)

@@ -588,12 +588,12 @@ void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
 }  // namespace
 
 Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool,
-                                           const WeightPlacement& places, OnUpload on_upload) {
+                                           const WeightPlacement& placement, OnUpload on_upload) {
   CHIMERE_TRY(StepArrays arrays, StepArrays::create(device));
   CHIMERE_TRY(StepArrays of_interleaved, StepArrays::create(device));
   auto ops = std::make_unique<CudaOps>(device, pool,
                                        std::array{std::move(arrays), std::move(of_interleaved)},
-                                       places, std::move(on_upload));
+                                       placement, std::move(on_upload));
   CHIMERE_CHECK_OK(ops->start());
   return std::unique_ptr<Ops>(std::move(ops));
 }
