@@ -156,6 +156,24 @@ TEST_F(PrefixFile, OpeningRemovesWhatIsOfNoUse) {
   EXPECT_TRUE(fs::exists(path_ + "/notes.txt"));
 }
 
+TEST_F(PrefixFile, FilesWithOtherNamesStay) {
+  open();
+  const std::string key = "0123456789abcdef.prefix";
+  fs::create_directories(folder_ + "/abc");
+  const std::vector<std::string> others = {
+      folder_ + "/abc/notes.prefix.txt",   folder_ + "/abc/" + key,
+      folder_ + "/abc/" + key + ".Xy12ab", path_ + "/notes.prefix.txt",
+      path_ + "/" + key + ".txt",          path_ + "/a" + key,
+      path_ + "/" + key + ".Xy12a.",       path_ + "/0123456789ABCDEF.prefix"};
+  for (const std::string& other : others) std::ofstream(other) << "not ours";
+  std::ofstream(path_ + "/" + key + ".Xy12ab") << "half written";
+  open(0);
+  EXPECT_EQ(purge_prefix_folder(folder_, 0).value().files, 0);
+  EXPECT_THAT(log_, ::testing::IsEmpty());
+  for (const std::string& other : others) EXPECT_TRUE(fs::exists(other)) << other;
+  EXPECT_FALSE(fs::exists(path_ + "/" + key + ".Xy12ab"));
+}
+
 TEST_F(PrefixFile, WhatAnotherProgramIsWritingStays) {
   open();
   const PrefixName name = write(5);

@@ -20,13 +20,32 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 constexpr std::string_view kSuffix = ".prefix";
+constexpr size_t kPartialSuffix = 7;  // AtomicFile appends "." and 6 characters until commit()
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+/// Whether the name is that of hexadecimal().
+bool is_hexadecimal(std::string_view name) {
+  return name.size() == 16 && name.find_first_not_of(kHexDigits) == std::string_view::npos;
+}
+
+/// Whether the name is that of a complete or partial file of the cache.
+bool is_cache_name(std::string_view name) {
+  if (!is_hexadecimal(name.substr(0, 16))) return false;
+  name.remove_prefix(16);
+  if (!name.starts_with(kSuffix)) return false;
+  name.remove_prefix(kSuffix.size());
+  if (name.empty()) return true;
+  return name.size() == kPartialSuffix && name[0] == '.' &&
+         std::ranges::all_of(name.substr(1), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+         });
+}
 
 struct File {
   fs::path path;
   int64_t bytes = 0;
   fs::file_time_type used_at;
 
-  /// AtomicFile appends to the suffix until commit().
   bool partial() const { return path.extension() != kSuffix; }
 };
 
@@ -48,8 +67,7 @@ void add_files(const fs::path& model, std::vector<File>& out) {
   for (fs::directory_iterator file(model, error), end; !error && file != end;
        file.increment(error)) {
     std::error_code gone;
-    if (!file->is_regular_file(gone) ||
-        file->path().filename().string().find(kSuffix) == std::string::npos) {
+    if (!file->is_regular_file(gone) || !is_cache_name(file->path().filename().string())) {
       continue;
     }
     const auto size = file->file_size(gone);
@@ -70,6 +88,7 @@ std::vector<File> cache_files(const std::string& folder) {
   std::vector<File> out;
   std::error_code e;
   for (fs::directory_iterator model(folder, e), end; !e && model != end; model.increment(e)) {
+    if (!is_hexadecimal(model->path().filename().string())) continue;
     std::error_code inner;
     if (!model->is_symlink(inner) && model->is_directory(inner)) add_files(model->path(), out);
   }
