@@ -55,7 +55,9 @@ class PrefixFile : public ::testing::Test {
     EXPECT_TRUE(make_prefix_folder(folder_).ok());
     opened_ = PrefixFolder::open({folder_, max_bytes, life}, layout_).value();
     path_ = opened_->path();
-    content_ = opened_->trim();
+    auto content = opened_->trim();
+    EXPECT_TRUE(content.ok());
+    content_ = content.ok() ? std::move(*content) : PrefixFolder::Content();
     PrefixFolder::New found = opened_->find_new();
     log_.insert(log_.end(), found.rejected.begin(), found.rejected.end());
     return std::move(found.files);
@@ -158,20 +160,40 @@ TEST_F(PrefixFile, OpeningRemovesWhatIsOfNoUse) {
 
 TEST_F(PrefixFile, FilesWithOtherNamesStay) {
   open();
-  const std::string key = "0123456789abcdef.prefix";
-  fs::create_directories(folder_ + "/abc");
-  const std::vector<std::string> others = {
-      folder_ + "/abc/notes.prefix.txt",   folder_ + "/abc/" + key,
-      folder_ + "/abc/" + key + ".Xy12ab", path_ + "/notes.prefix.txt",
-      path_ + "/" + key + ".txt",          path_ + "/a" + key,
-      path_ + "/" + key + ".Xy12a.",       path_ + "/0123456789ABCDEF.prefix"};
-  for (const std::string& other : others) std::ofstream(other) << "not ours";
-  std::ofstream(path_ + "/" + key + ".Xy12ab") << "half written";
+  std::vector<fs::path> others;
+  const auto put = [&](const std::string& in, const char* name) {
+    fs::create_directories(in);
+    others.push_back(fs::path(in) / name);
+    std::ofstream(others.back()) << "not ours";
+  };
+  for (const char* name : {"notes.prefix.txt", "0123456789abcdef.prefix"})
+    put(folder_ + "/abc", name);
+  for (const char* name :
+       {"notes.prefix.txt", "0123456789abcdef.prefix.txt", "0123456789abcdef.prefix.Xy12a.",
+        "a0123456789abcdef.prefix", "0123456789ABCDEF.prefix", "0123456789abcdef.prefix2"})
+    put(path_, name);
+  const fs::path partial = fs::path(path_) / "0123456789abcdef.prefix.Xy12ab";
+  std::ofstream(partial) << "half written";
   open(0);
   EXPECT_EQ(purge_prefix_folder(folder_, 0).value().files, 0);
   EXPECT_THAT(log_, ::testing::IsEmpty());
-  for (const std::string& other : others) EXPECT_TRUE(fs::exists(other)) << other;
-  EXPECT_FALSE(fs::exists(path_ + "/" + key + ".Xy12ab"));
+  for (const fs::path& other : others) EXPECT_TRUE(fs::exists(other)) << other;
+  EXPECT_FALSE(fs::exists(partial));
+}
+
+TEST_F(PrefixFile, AFolderThatCannotBeListedIsNoEmptyOne) {
+  open();
+  write(5);
+  EXPECT_EQ(opened_->find_new().files.size(), 1U);
+  // Listing a folder that is a link to itself fails, also for root.
+  fs::rename(folder_, folder_ + "-away");
+  fs::create_symlink(folder_, folder_);
+  EXPECT_FALSE(opened_->trim().ok());
+  EXPECT_FALSE(opened_->find_new().complete);
+  fs::remove(folder_);
+  fs::rename(folder_ + "-away", folder_);
+  EXPECT_EQ(opened_->trim()->names.size(), 1U);
+  EXPECT_EQ(opened_->find_new().files.size(), 0U) << "it was found before";
 }
 
 TEST_F(PrefixFile, WhatAnotherProgramIsWritingStays) {
