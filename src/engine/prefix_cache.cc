@@ -59,7 +59,7 @@ Result<PrefixCache::Opened> PrefixCache::open_folder(const state::PrefixFolderOp
                                                      const state::ImageLayout& layout) {
   Opened out;
   CHIMERE_TRY(out.folder, state::PrefixFolder::open(options, layout));
-  (void)out.folder->trim();
+  (void)out.folder->trim();  // repeated after each write
   out.found = out.folder->find_new();
   return out;
 }
@@ -95,7 +95,7 @@ void PrefixCache::opened(Result<Opened> result, const state::ImageLayout& layout
   folder_ = std::move(result->folder);
   layout_ = layout;
   add_files(result->found);
-  remove_orphans();
+  if (result->found.complete) remove_orphans();
 }
 
 void PrefixCache::add_files(const state::PrefixFolder::New& found) {

@@ -312,7 +312,7 @@ void PrefixCache::write(Node& node) {
                     device, memory, folder = folder_, layout = layout_] {
     const state::StateImage image = device != nullptr ? device->image(first_page) : *memory;
     const auto bytes = state::write_prefix_file(folder->path(), *name, image, layout);
-    state::PrefixFolder::Content content;
+    Result<state::PrefixFolder::Content> content = state::PrefixFolder::Content();
     if (bytes.ok()) {
       folder->note_uses(uses);
       folder->touch(names);  // shortest last: the longer ones depend on it
@@ -321,8 +321,13 @@ void PrefixCache::write(Node& node) {
     return [this, &node, file = names.front(), asked, device, stored_from = image.first_page, bytes,
             content = std::move(content)] {
       if (bytes.ok()) {
-        if (content.names.contains(file)) set_file(node, file, stored_from, *bytes);
-        trimmed(content, asked);
+        if (!content.ok() || content->names.contains(file))
+          set_file(node, file, stored_from, *bytes);
+        if (content.ok()) {
+          trimmed(*content, asked);
+        } else {
+          log(content.error().message + " Its limits are not enforced.");
+        }
       } else {
         ++stats_.failed_writes;
         log(bytes.error().message + " The prefix cache continues without it.");

@@ -55,7 +55,9 @@ class PrefixFile : public ::testing::Test {
     EXPECT_TRUE(make_prefix_folder(folder_).ok());
     opened_ = PrefixFolder::open({folder_, max_bytes, life}, layout_).value();
     path_ = opened_->path();
-    content_ = opened_->trim();
+    auto content = opened_->trim();
+    EXPECT_TRUE(content.ok());
+    content_ = content.ok() ? std::move(*content) : PrefixFolder::Content();
     PrefixFolder::New found = opened_->find_new();
     log_.insert(log_.end(), found.rejected.begin(), found.rejected.end());
     return std::move(found.files);
@@ -154,6 +156,44 @@ TEST_F(PrefixFile, OpeningRemovesWhatIsOfNoUse) {
   for (const auto& f : fs::directory_iterator(path_)) files += f.is_regular_file();
   EXPECT_EQ(files, 3U);  // two states and the notes
   EXPECT_TRUE(fs::exists(path_ + "/notes.txt"));
+}
+
+TEST_F(PrefixFile, FilesWithOtherNamesStay) {
+  open();
+  std::vector<fs::path> others;
+  const auto put = [&](const std::string& in, const char* name) {
+    fs::create_directories(in);
+    others.push_back(fs::path(in) / name);
+    std::ofstream(others.back()) << "not ours";
+  };
+  for (const char* name : {"notes.prefix.txt", "0123456789abcdef.prefix"})
+    put(folder_ + "/abc", name);
+  for (const char* name :
+       {"notes.prefix.txt", "0123456789abcdef.prefix.txt", "0123456789abcdef.prefix.Xy12a.",
+        "a0123456789abcdef.prefix", "0123456789ABCDEF.prefix", "0123456789abcdef.prefix2"})
+    put(path_, name);
+  const fs::path partial = fs::path(path_) / "0123456789abcdef.prefix.Xy12ab";
+  std::ofstream(partial) << "half written";
+  open(0);
+  EXPECT_EQ(purge_prefix_folder(folder_, 0).value().files, 0);
+  EXPECT_THAT(log_, ::testing::IsEmpty());
+  for (const fs::path& other : others) EXPECT_TRUE(fs::exists(other)) << other;
+  EXPECT_FALSE(fs::exists(partial));
+}
+
+TEST_F(PrefixFile, AFolderThatCannotBeListedIsNoEmptyOne) {
+  open();
+  write(5);
+  EXPECT_EQ(opened_->find_new().files.size(), 1U);
+  // Listing a folder that is a link to itself fails, also for root.
+  fs::rename(folder_, folder_ + "-away");
+  fs::create_symlink(folder_, folder_);
+  EXPECT_FALSE(opened_->trim().ok());
+  EXPECT_FALSE(opened_->find_new().complete);
+  fs::remove(folder_);
+  fs::rename(folder_ + "-away", folder_);
+  EXPECT_EQ(opened_->trim()->names.size(), 1U);
+  EXPECT_EQ(opened_->find_new().files.size(), 0U) << "it was found before";
 }
 
 TEST_F(PrefixFile, WhatAnotherProgramIsWritingStays) {

@@ -20,13 +20,32 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 constexpr std::string_view kSuffix = ".prefix";
+constexpr size_t kPartialSuffix = 7;  // AtomicFile appends "." and 6 characters until commit()
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+/// Whether the name is that of hexadecimal().
+bool is_hexadecimal(std::string_view name) {
+  return name.size() == 16 && name.find_first_not_of(kHexDigits) == std::string_view::npos;
+}
+
+/// Whether the name is that of a complete or partial file of the cache.
+bool is_cache_name(std::string_view name) {
+  if (!is_hexadecimal(name.substr(0, 16))) return false;
+  name.remove_prefix(16);
+  if (!name.starts_with(kSuffix)) return false;
+  name.remove_prefix(kSuffix.size());
+  if (name.empty()) return true;
+  return name.size() == kPartialSuffix && name[0] == '.' &&
+         std::ranges::all_of(name.substr(1), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+         });
+}
 
 struct File {
   fs::path path;
   int64_t bytes = 0;
   fs::file_time_type used_at;
 
-  /// AtomicFile appends to the suffix until commit().
   bool partial() const { return path.extension() != kSuffix; }
 };
 
@@ -41,22 +60,28 @@ fs::file_time_type file_time(nanoseconds since_1970) {
       fs::file_time_type::clock::from_sys(SystemTime(since_1970)));
 }
 
+bool is_gone(const std::error_code& error) { return error == std::errc::no_such_file_or_directory; }
+
 /// Appends the cache's regular files in the folder of a model. Skips all other files: a wrong
-/// --state-folder must not delete unrelated data.
-void add_files(const fs::path& model, std::vector<File>& out) {
+/// --state-folder must not delete unrelated data. Returns the error that made the list incomplete;
+/// a missing folder or file is none.
+std::error_code add_files(const fs::path& model, std::vector<File>& out) {
   std::error_code error;
   for (fs::directory_iterator file(model, error), end; !error && file != end;
        file.increment(error)) {
-    std::error_code gone;
-    if (!file->is_regular_file(gone) ||
-        file->path().filename().string().find(kSuffix) == std::string::npos) {
-      continue;
+    if (!is_cache_name(file->path().filename().string())) continue;
+    std::error_code failed;
+    const bool regular = file->is_regular_file(failed);
+    if (!failed && !regular) continue;
+    const uintmax_t size = failed ? 0 : file->file_size(failed);
+    const fs::file_time_type time = failed ? fs::file_time_type() : file->last_write_time(failed);
+    if (!failed) {
+      out.push_back({file->path(), static_cast<int64_t>(size), time});
+    } else if (!is_gone(failed)) {
+      return failed;
     }
-    const auto size = file->file_size(gone);
-    if (gone) continue;
-    const auto time = file->last_write_time(gone);
-    if (!gone) out.push_back({file->path(), static_cast<int64_t>(size), time});
   }
+  return is_gone(error) ? std::error_code() : error;
 }
 
 void sort_by_use(std::vector<File>& files) {
@@ -65,14 +90,28 @@ void sort_by_use(std::vector<File>& files) {
   });
 }
 
-/// The cache's files of all models, least recently used first.
-std::vector<File> cache_files(const std::string& folder) {
+Error not_listed(const fs::path& folder, const std::error_code& error) {
+  return io_error("The folder " + folder.string() +
+                  " of the prefix cache cannot be listed: " + error.message() + ".");
+}
+
+/// The cache's files of all models, least recently used first. Skips folders that this user may not
+/// read, except `own`. Errors: kIo (the list would be incomplete).
+Result<std::vector<File>> cache_files(const std::string& folder, const fs::path& own) {
   std::vector<File> out;
-  std::error_code e;
-  for (fs::directory_iterator model(folder, e), end; !e && model != end; model.increment(e)) {
-    std::error_code inner;
-    if (!model->is_symlink(inner) && model->is_directory(inner)) add_files(model->path(), out);
+  std::error_code error;
+  for (fs::directory_iterator model(folder, error), end; !error && model != end;
+       model.increment(error)) {
+    const fs::path& path = model->path();
+    if (!is_hexadecimal(path.filename().string())) continue;
+    std::error_code failed;
+    const bool link = model->is_symlink(failed);
+    const bool real = !failed && !link && model->is_directory(failed);
+    if (real) failed = add_files(path, out);
+    if (!failed || is_gone(failed)) continue;
+    if (failed != std::errc::permission_denied || path == own) return not_listed(path, failed);
   }
+  if (error && !is_gone(error)) return not_listed(folder, error);
   sort_by_use(out);
   return out;
 }
@@ -118,7 +157,10 @@ Result<std::unique_ptr<PrefixFolder>> PrefixFolder::open(const PrefixFolderOptio
 PrefixFolder::New PrefixFolder::find_new() {
   New out;
   std::vector<File> files;
-  add_files(path_, files);
+  if (const std::error_code error = add_files(path_, files)) {
+    out.complete = false;
+    out.rejected.push_back(not_listed(path_, error).message);
+  }
   sort_by_use(files);
   std::unordered_set<std::string> present;
   for (const File& f : files) {
@@ -143,12 +185,13 @@ PrefixFolder::New PrefixFolder::find_new() {
     std::error_code gone;
     fs::remove(f.path, gone);
   }
+  if (!out.complete) present.merge(seen_);  // files that were not listed may still be there
   seen_ = std::move(present);
   return out;
 }
 
-PrefixFolder::Content PrefixFolder::trim() const {
-  std::vector<File> files = cache_files(options_.folder);
+Result<PrefixFolder::Content> PrefixFolder::trim() const {
+  CHIMERE_TRY(std::vector<File> files, cache_files(options_.folder, path_));
   const int64_t now = unix_seconds();
   Content out;
   std::erase_if(files, [&](const File& f) {
@@ -199,7 +242,8 @@ void PrefixFolder::touch(std::span<const std::string> names) const {
 Result<Purged> purge_prefix_folder(const std::string& folder, int64_t unused_seconds) {
   Purged out;
   const int64_t now = unix_seconds();
-  for (const File& f : cache_files(folder)) {
+  CHIMERE_TRY(const std::vector<File> files, cache_files(folder, {}));
+  for (const File& f : files) {
     if (unused_seconds > 0 && now - seconds_of(f.used_at) <= unused_seconds) continue;
     if (f.partial()) {
       if (!remove_abandoned(f.path.string())) continue;

@@ -44,6 +44,7 @@ class PrefixFolder {
   struct New {
     std::vector<FoundPrefix> files;     ///< oldest first
     std::vector<std::string> rejected;  ///< one message per file that was not accepted
+    bool complete = true;               ///< false: an error hid files that may be usable
   };
   /// The model's files that no earlier call has returned, from all processes. Removes files that
   /// are damaged or belong to another model; a file that cannot be read stays.
@@ -55,7 +56,8 @@ class PrefixFolder {
   };
   /// Removes, from the folders of all models, partial files of processes that have ended, then
   /// expired files, then the least recently used files beyond max_bytes. Returns what remains.
-  Content trim() const;
+  /// Errors: kIo (the files could not be listed; none was removed).
+  Result<Content> trim() const;
 
   struct Use {
     std::string name;
@@ -83,7 +85,7 @@ struct Purged {
 };
 /// Removes the cached states of all models that were not used for `unused_seconds` (0: all), except
 /// files that a process is still writing. A missing folder counts as empty. Errors: kIo (a file
-/// cannot be removed).
+/// cannot be removed, or a folder cannot be listed).
 Result<Purged> purge_prefix_folder(const std::string& folder, int64_t unused_seconds);
 
 int64_t unix_seconds();
