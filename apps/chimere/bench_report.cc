@@ -61,9 +61,9 @@ void BenchReport::add(const std::string& test, int32_t batch, double tokens, con
   if (m.used.rows > 0) row["experts_per_token"] = mean_experts(m.used);
   if (m.drafted) {
     row["acceptance"] = m.drafted->acceptance;
-    row["depth"] = m.drafted->drafts_per_step;
+    row["drafts_per_step"] = m.drafted->drafts_per_step;
     row["tokens_per_step"] = m.drafted->tokens_per_step;
-    row["of_off"] = m.drafted->speedup;
+    row["speedup"] = m.drafted->speedup;
   }
   if (gpu_ != nullptr) {
     row["gpu"] = gpu_->name;

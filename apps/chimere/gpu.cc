@@ -137,7 +137,7 @@ Status choose_reserve(const Settings& settings, const LoadedModel& loaded,
   const std::string& limit_text = settings.get(settings::kStateMemory);
   const int64_t least = plan.kv + plan.state * plan.states;
   if (!limit_text.empty()) {
-    CHIMERE_TRY(const int64_t limit, parse_byte_amount(limit_text));
+    CHIMERE_TRY(const int64_t limit, state_memory(settings));
     if (limit < least) {
       return out_of_memory(fmt::format(
           "--state-memory {} is less than the {} that {} tokens and {} recurrent states take on "

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -26,7 +27,15 @@ Result<std::string> keys_file(const CommandLine& line) {
 
 /// The file's keys; none if it does not exist yet.
 Result<std::vector<serving::ApiKey>> load(const std::string& path) {
-  if (!std::filesystem::exists(path)) return std::vector<serving::ApiKey>();
+  std::error_code error;
+  const bool exists = std::filesystem::exists(path, error);
+  if (error) {
+    return io_error(fmt::format(
+        "The key file '{}' cannot be examined: {}. Give this user access to its folder, or name "
+        "another file (--keys).",
+        path, error.message()));
+  }
+  if (!exists) return std::vector<serving::ApiKey>();
   return serving::load_keys(path);
 }
 
@@ -68,7 +77,8 @@ Status list(const CommandLine& line) {
     return {};
   }
   if (keys.empty()) {
-    std::cerr << "There is no key in " << path << "; `chimere keys add NAME` creates one.\n";
+    std::cerr << fmt::format(
+        "There is no key in {0}; `chimere keys add NAME --keys {0}` adds one.\n", path);
     return {};
   }
   std::vector<std::array<std::string, 4>> rows = {{"NAME", "SCOPES", "PARALLEL", "PER MINUTE"}};

@@ -73,8 +73,7 @@ Status check_pool_memory(const LoadedModel& loaded, int64_t sequences) {
 /// Limit in bytes for states on the host: --state-memory, or three quarters of the memory that the
 /// weights and the prefix cache leave; 0: free memory is unknown. Errors: kInvalidArgument.
 Result<int64_t> host_state_bytes(const Settings& settings, const gguf::Reader& file) {
-  const std::string& limit = settings.get(settings::kStateMemory);
-  if (!limit.empty()) return parse_byte_amount(limit);
+  if (!settings.get(settings::kStateMemory).empty()) return state_memory(settings);
   const int64_t available = available_memory();
   const int64_t left = available - static_cast<int64_t>(file.file_bytes()) -
                        (settings.get(settings::kCacheMemory) << 20);
@@ -91,18 +90,25 @@ Status fit_context(int64_t wanted, LoadedModel& loaded) {
   const int64_t needed = wanted > 0 ? wanted : kernels::kKvPageTokens;
   if (needed > fits) {
     const auto bytes = [](int64_t n) { return human_bytes(static_cast<double>(n)); };
+    const std::string shorter =
+        fits > 0 ? fmt::format(", ask for at most {} tokens (--ctx)", fits) : "";
     return out_of_memory(fmt::format(
         "A context of {} tokens takes {} of keys, values and recurrent states, and {} may be used; "
-        "allow more (--state-memory), ask for at most {} tokens (--ctx), or for smaller types "
-        "(--cache-k, --cache-v).",
+        "allow more (--state-memory){}, or use smaller types (--cache-k, --cache-v).",
         needed, bytes(needed * states.bytes_per_token() + kSlots * states.bytes_per_slot()),
-        bytes(states.max_bytes()), fits));
+        bytes(states.max_bytes()), shorter));
   }
   loaded.context = std::min(loaded.context, fits);
   return {};
 }
 
 }  // namespace
+
+Result<int64_t> state_memory(const Settings& settings) {
+  auto limit = parse_byte_amount(settings.get(settings::kStateMemory));
+  if (!limit.ok()) return invalid_argument("--state-memory: " + limit.error().message + ".");
+  return limit;
+}
 
 Result<LoadedModel> load(const Settings& settings, const MemoryRequest& request) {
   CHIMERE_TRY(auto file, open_model(settings));

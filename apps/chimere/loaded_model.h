@@ -76,6 +76,9 @@ inline double mean_experts(const kernels::ExpertUse& use) {
   return static_cast<double>(use.experts) / static_cast<double>(use.rows);
 }
 
+/// The amount of --state-memory, which is given. Errors: kInvalidArgument, which names the flag.
+Result<int64_t> state_memory(const Settings& settings);
+
 /// Starts hashing the file's weights; the hash identifies them in stored states. Hashes are kept in
 /// the state folder. The file must outlive the hash.
 std::shared_ptr<state::WeightsHash> hash_weights(const Settings& settings,

@@ -66,7 +66,8 @@ std::string unexpected(const CLI::App& program) {
   const CLI::App& command = given_command(program);
   const std::string& name = command.get_name();
   const bool prompts = &command == &program || name == "run" || name == "chat";
-  const std::string suggestion = prompts ? prompt_suggestion(words) : "";
+  std::string suggestion = prompts ? prompt_suggestion(words) : "";
+  if (&command == &program && suggestion.empty()) suggestion = command_suggestion(words);
   return suggestion.empty() ? message : message + "; " + suggestion;
 }
 

@@ -16,7 +16,9 @@ constexpr std::string_view kMapped = "files are always mapped and never locked";
 constexpr std::string_view kBatches = "the engine chooses the sizes of its batches";
 constexpr std::string_view kAttention = "the attention kernel is chosen automatically";
 constexpr std::string_view kGenerated = "use --max-tokens (-n)";
-constexpr std::string_view kStandardInput = "give the file on standard input: chimere run < FILE";
+constexpr std::string_view kStandardInput =
+    "`chimere run < FILE` reads a prompt from standard input; commands that take -f list it in "
+    "their help";
 constexpr std::string_view kChat =
     "`chimere chat` opens a conversation, `chimere run` gives one answer";
 constexpr std::string_view kTemplate =
@@ -142,6 +144,13 @@ constexpr auto kForeignFlags = std::to_array<ForeignFlag>({
     {"--speculative-config", kDrafts},
 });
 
+/// The text as one word of a shell.
+std::string shell_quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
 }  // namespace
 
 std::span<const ForeignFlag> foreign_flags() { return kForeignFlags; }
@@ -164,10 +173,22 @@ std::string prompt_suggestion(const std::vector<std::string>& words) {
     prompt += (prompt.empty() ? "" : " ") + word;
   }
   if (prompt.empty()) return "";
-  // Quoted for a shell.
-  std::string quoted;
-  for (const char c : prompt) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return "did you mean -p? chimere run -p '" + quoted + "'";
+  return "did you mean -p? chimere run -p " + shell_quoted(prompt);
+}
+
+std::string command_suggestion(std::span<const std::string> words) {
+  const auto is_prompt = [](const std::string& word) {
+    return word == "-p" || word == "--prompt" || word.starts_with("--prompt=");
+  };
+  if (std::ranges::none_of(words, is_prompt)) return "";
+  std::string line = "flags follow the command: chimere run";
+  for (const std::string& word : words) {
+    constexpr std::string_view kPlain =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./:=,+@%";
+    const bool plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
+    line += " " + (plain ? word : shell_quoted(word));
+  }
+  return line;
 }
 
 }  // namespace chimere::app

@@ -28,6 +28,10 @@ const ForeignFlag* find_foreign_flag(std::span<const std::string> arguments,
 /// them looks like a flag.
 std::string prompt_suggestion(const std::vector<std::string>& words);
 
+/// For words after the program's name that have a prompt's flag but no command: the same words
+/// after `chimere run`. Empty if there is no such flag.
+std::string command_suggestion(std::span<const std::string> words);
+
 }  // namespace chimere::app
 
 #endif  // CHIMERE_APPS_CHIMERE_SUGGESTIONS_H_

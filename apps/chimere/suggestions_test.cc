@@ -54,5 +54,14 @@ TEST(Suggestions, QuotesAPrompt) {
   EXPECT_EQ(prompt_suggestion({}), "");
 }
 
+TEST(Suggestions, NamesTheCommandThatTakesAPrompt) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(command_suggestion(Words{"-m", "a/b:Q4", "-p", "it's"}),
+            R"(flags follow the command: chimere run -m a/b:Q4 -p 'it'\''s')");
+  EXPECT_EQ(command_suggestion(Words{"--prompt="}),
+            "flags follow the command: chimere run --prompt=");
+  EXPECT_EQ(command_suggestion(Words{"-m", "x"}), "");
+}
+
 }  // namespace
 }  // namespace chimere::app

@@ -104,7 +104,7 @@ constexpr Setting<double> kExpertTopP(real(
 
 constexpr Setting<std::string> kStateFolder(
     text("state-folder", "", "",
-         "Folder of stored prompt states and of the hashes of models; default: "
+         "Folder of stored prompt states, clients' n-gram memories and hashes of models; default: "
          "$XDG_STATE_HOME/chimere or ~/.local/state/chimere"));
 constexpr Setting<int64_t> kCacheStates(
     integer("prefix-states", "", "64", 0, 1 << 16,

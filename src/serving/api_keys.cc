@@ -97,8 +97,14 @@ Status check_key(const ApiKey& key) {
 Result<std::vector<ApiKey>> load_keys(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (error || !std::filesystem::is_regular_file(status)) {
-    return not_found("There is no key file '" + path + "'; `chimere keys add NAME` creates one.");
+  // A file that does not exist is an error too, of type not_found.
+  if (error && status.type() != std::filesystem::file_type::not_found) {
+    return io_error("The key file '" + path + "' cannot be examined: " + error.message() +
+                    ". Give this user access to its folder, or name another file (--keys).");
+  }
+  if (!std::filesystem::is_regular_file(status)) {
+    return not_found("There is no key file '" + path + "'; `chimere keys add NAME --keys " + path +
+                     "` creates one.");
   }
   if ((status.permissions() & (perms::group_all | perms::others_all)) != perms::none) {
     return invalid_data("The key file '" + path +
@@ -155,7 +161,7 @@ Result<std::unique_ptr<KeyRing>> KeyRing::open(std::string path) {
   CHIMERE_TRY(auto keys, load_keys(ring->path_));
   if (keys.empty()) {
     return not_found("The key file '" + ring->path_ +
-                     "' has no keys; `chimere keys add NAME` creates one.");
+                     "' has no keys; `chimere keys add NAME --keys " + ring->path_ + "` adds one.");
   }
   ring->reload_if_changed();
   return ring;

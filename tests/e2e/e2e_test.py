@@ -367,8 +367,8 @@ class Bench(Case):
         self.assertEqual([r["test"] for r in rows], ["tg6", "tg6d0", "tg6d1"])
         never, always = rows[1:]
         self.assertEqual((never["acceptance"], never["tokens_per_step"]), (0, 1))
-        self.assertEqual(always["tokens_per_step"], 1 + always["depth"])
-        self.assertGreater(always["of_off"], 0)
+        self.assertEqual(always["tokens_per_step"], 1 + always["drafts_per_step"])
+        self.assertGreater(always["speedup"], 0)
 
     def test_generations_that_sample_their_tokens(self):
         rows = self.answer("bench", "-m", MODEL, "-p", 0, "-n", 4, "-b", "1,3", "--rows", "1,2", "-r", 1, "--sample")

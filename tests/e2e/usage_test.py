@@ -103,6 +103,8 @@ class OtherPrograms(Case):
                               (["run", "-n", 5, "hello"], "'hello'")):
             self.assertIn(f"did you mean -p? chimere run -p {prompt}", self.complaint(2, *words))
         self.assertIn("Unexpected arguments: tell me; did you mean -p? chimere run -p 'tell me'.", self.complaint(2, "run", "tell", "me"))
+        self.assertIn("chimere run -p hi.", self.complaint(2, "-p", "hi"))
+        self.assertIn("chimere run -m x.gguf -p 'tell me'.", self.complaint(2, "-m", "x.gguf", "-p", "tell me"))
         self.assertNotIn("did you mean", self.complaint(2, "run", "--frobnicate"))
         self.assertNotIn("did you mean", self.complaint(2, "list", "hello"))
 

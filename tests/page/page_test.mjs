@@ -200,12 +200,12 @@ const fakeTests = {
     await page.idle();
   },
 
-  async a_full_context_is_named({page, server}) {
+  async a_length_limit_is_named({page, server}) {
     await page.send('first');
     const first = await server.next();
     first.say('as far as it');
     first.finish('length');
-    await page.shows('The answer ends here because the context is full. Start a new chat to continue.');
+    await page.shows("The answer was cut off at the length limit (the server's or the context's).");
     await page.idle();
   },
 

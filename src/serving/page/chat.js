@@ -128,7 +128,7 @@ async function ask(question) {
   let failed = false;
   try {
     const reason = await generate(turn);
-    if (reason === 'length') note = 'The answer ends here because the context is full. Start a new chat to continue.';
+    if (reason === 'length') note = "The answer was cut off at the length limit (the server's or the context's).";
     else if (!turn.answer.textContent) note = 'The model gave no answer.';
   } catch (error) {
     failed = error.name !== 'AbortError';

@@ -281,8 +281,8 @@ Result<std::unique_ptr<MemoryRange>> CudaDevice::reserve(size_t bytes) {
 Result<std::unique_ptr<Device>> open_cuda_device(int number, Profile profile) {
   if (embedded_modules().empty()) {
     return unsupported(
-        "this program was built without device code (nvcc 12.8 or later was not found); use "
-        "--backend cpu, or build it where the CUDA toolkit is installed");
+        "This program was built without device code for GPUs. Use --backend cpu, or build it with "
+        "nvcc 12.8 or later: cmake --preset release -DCHIMERE_CUDA=on, then cmake --build build.");
   }
   CHIMERE_TRY(const Api* api, driver::open());
   return CudaDevice::open(*api, number, profile);
