@@ -161,7 +161,7 @@ class PrefixCache {
   bool from_memory(Node& node, const Recipe& recipe);
   void load(Node& node, Recipe recipe);
   void loaded(Node& node, const Recipe& recipe, const Read& read);
-  void reject_file(const state::PrefixName& name);
+  void reject_file(const state::PrefixName& name, bool remove);
 
   void set_device(Node& node, state::Checkpoint state);
   void drop_device(Node& node);
