@@ -185,6 +185,7 @@ class PrefixCache {
   void trimmed(const state::PrefixFolder::Content& content, uint64_t asked);
   bool can_write(const Node& node) const;
   void write(Node& node);
+  bool any_unsaved();
   void log(const std::string& what) const {
     if (options_.log) options_.log(what);
   }

@@ -340,8 +340,14 @@ void PrefixCache::write(Node& node) {
   });
 }
 
+bool PrefixCache::any_unsaved() {
+  return oldest([](const Node& n) {
+           return n.state.unsaved && (n.state.device != nullptr || n.state.usable_memory());
+         }) != nullptr;
+}
+
 bool PrefixCache::save_one() {
-  if (opening_) return true;
+  if (opening_) return any_unsaved();
   if (folder_ == nullptr || std::chrono::steady_clock::now() < no_writes_before_) return false;
   if (working()) return true;
   Node* next = nullptr;
@@ -362,6 +368,7 @@ void PrefixCache::save_all(std::chrono::steady_clock::time_point deadline) {
     background_.wait_until(deadline);
     background_.poll();
   }
+  if (opening_) return;  // the job that waits for the hash has nothing to save
   if (auto uses = unsaved_uses(); !uses.empty()) {
     background_.post([folder = folder_, uses = std::move(uses)]() -> Background::Done {
       folder->note_uses(uses);
