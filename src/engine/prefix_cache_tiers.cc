@@ -311,10 +311,10 @@ void PrefixCache::write(Node& node) {
   background_.post([this, &node, name, names, uses = unsaved_uses(), asked = clock_, first_page,
                     device, memory, folder = folder_, layout = layout_] {
     const state::StateImage image = device != nullptr ? device->image(first_page) : *memory;
+    folder->note_uses(uses);  // also if the write fails: their marks are cleared
     const auto bytes = state::write_prefix_file(folder->path(), *name, image, layout);
     Result<state::PrefixFolder::Content> content = state::PrefixFolder::Content();
     if (bytes.ok()) {
-      folder->note_uses(uses);
       folder->touch(names);  // shortest last: the longer ones depend on it
       content = folder->trim();
     }
