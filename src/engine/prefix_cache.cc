@@ -214,12 +214,11 @@ std::optional<PrefixCache::Recipe> PrefixCache::recipe_for(Node& node) const {
   return recipe;
 }
 
-std::optional<state::Checkpoint> PrefixCache::assemble(const Recipe& recipe,
-                                                       std::span<const state::StateImage> images) {
+Result<state::Checkpoint> PrefixCache::assemble(const Recipe& recipe,
+                                                std::span<const state::StateImage> images) {
   while (true) {
     auto state = store_.assemble(recipe.base.get(), images);
-    if (state.ok()) return std::move(state).value();
-    if (state.error().code != Error::Code::kOutOfMemory || !evict()) return std::nullopt;
+    if (state.ok() || state.error().code != Error::Code::kOutOfMemory || !evict()) return state;
   }
 }
 
@@ -328,7 +327,15 @@ void PrefixCache::loaded(Node& node, const Recipe& recipe, const Read& read) {
     reject_file(recipe.sources[read.failed].file, unusable);
   } else if (node.state.device == nullptr) {
     auto state = assemble(recipe, read.images);
-    if (state) set_device(node, *std::move(state));
+    if (state) {
+      set_device(node, *std::move(state));
+    } else if (state.error().code == Error::Code::kInvalidData) {
+      // The files are intact but do not fit together. The state is written again when it has been
+      // computed.
+      ++stats_.rejected_files;
+      log("A state of the prefix cache cannot be used: " + state.error().message + ".");
+      reject_file(recipe.sources.back().file, false);
+    }
   }
   --node.state.pins;
   erase_if_unused(node);

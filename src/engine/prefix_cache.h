@@ -155,8 +155,8 @@ class PrefixCache {
                      std::span<const int64_t> chunk_ends, Search& search);
   void touch(std::span<Node* const> path);
   std::optional<Recipe> recipe_for(Node& node) const;
-  std::optional<state::Checkpoint> assemble(const Recipe& recipe,
-                                            std::span<const state::StateImage> images);
+  Result<state::Checkpoint> assemble(const Recipe& recipe,
+                                     std::span<const state::StateImage> images);
   Found find_in(std::span<Node* const> path, std::span<const int64_t> chunk_ends, Search* search);
   bool from_memory(Node& node, const Recipe& recipe);
   void load(Node& node, Recipe recipe);
