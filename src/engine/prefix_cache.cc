@@ -214,12 +214,11 @@ std::optional<PrefixCache::Recipe> PrefixCache::recipe_for(Node& node) const {
   return recipe;
 }
 
-std::optional<state::Checkpoint> PrefixCache::assemble(const Recipe& recipe,
-                                                       std::span<const state::StateImage> images) {
+Result<state::Checkpoint> PrefixCache::assemble(const Recipe& recipe,
+                                                std::span<const state::StateImage> images) {
   while (true) {
     auto state = store_.assemble(recipe.base.get(), images);
-    if (state.ok()) return std::move(state).value();
-    if (state.error().code != Error::Code::kOutOfMemory || !evict()) return std::nullopt;
+    if (state.ok() || state.error().code != Error::Code::kOutOfMemory || !evict()) return state;
   }
 }
 
@@ -319,34 +318,45 @@ void PrefixCache::load(Node& node, Recipe recipe) {
 void PrefixCache::loaded(Node& node, const Recipe& recipe, const Read& read) {
   node.state.loading = false;
   if (read.error) {
+    const bool unusable = state::is_unusable(*read.error);
     // kNotFound is no damage: another process may have removed the file.
     if (read.error->code != Error::Code::kNotFound) {
       ++stats_.rejected_files;
-      log(read.error->message + " The file was removed.");
+      log(read.error->message + (unusable ? " The file was removed." : ""));
     }
-    reject_file(recipe.sources[read.failed].file);
+    reject_file(recipe.sources[read.failed].file, unusable);
   } else if (node.state.device == nullptr) {
     auto state = assemble(recipe, read.images);
-    if (state) set_device(node, *std::move(state));
+    if (state) {
+      set_device(node, *std::move(state));
+    } else if (state.error().code == Error::Code::kInvalidData) {
+      // The files are intact but do not fit together. The state is written again when it has been
+      // computed.
+      ++stats_.rejected_files;
+      log("A state of the prefix cache cannot be used: " + state.error().message + ".");
+      reject_file(recipe.sources.back().file, false);
+    }
   }
   --node.state.pins;
   erase_if_unused(node);
   trim_device();
 }
 
-/// Removes a file that cannot be read, and the files that depend on its pages.
-void PrefixCache::reject_file(const state::PrefixName& name) {
+/// Forgets a file that cannot be read, and the files that depend on its pages; with `remove` also
+/// removes them from the disk.
+void PrefixCache::reject_file(const state::PrefixName& name, bool remove) {
   const auto tree = trees_.find(name.scope);
   if (tree == trees_.end()) return;
   const std::vector<Node*> path = tree->second.path(name.tokens);
   if (path.empty() || path.back()->position != static_cast<int32_t>(name.tokens.size())) return;
   Node& node = *path.back();
-  remove_file(node);
+  const auto reject = [&](Node& n) { remove ? remove_file(n) : forget_file(n); };
+  reject(node);
   std::vector<Node*> below;
   state::PrefixTree::for_each_below(node, [&](Node& n) {
     if (n.state.on_disk && !recipe_for(n)) below.push_back(&n);
   });
-  for (Node* n : below) remove_file(*n);
+  for (Node* n : below) reject(*n);
   if (below.empty()) erase_if_unused(node);
   for (Node* n : below) erase_if_unused(*n);  // and their parents
 }

@@ -155,13 +155,13 @@ class PrefixCache {
                      std::span<const int64_t> chunk_ends, Search& search);
   void touch(std::span<Node* const> path);
   std::optional<Recipe> recipe_for(Node& node) const;
-  std::optional<state::Checkpoint> assemble(const Recipe& recipe,
-                                            std::span<const state::StateImage> images);
+  Result<state::Checkpoint> assemble(const Recipe& recipe,
+                                     std::span<const state::StateImage> images);
   Found find_in(std::span<Node* const> path, std::span<const int64_t> chunk_ends, Search* search);
   bool from_memory(Node& node, const Recipe& recipe);
   void load(Node& node, Recipe recipe);
   void loaded(Node& node, const Recipe& recipe, const Read& read);
-  void reject_file(const state::PrefixName& name);
+  void reject_file(const state::PrefixName& name, bool remove);
 
   void set_device(Node& node, state::Checkpoint state);
   void drop_device(Node& node);
@@ -185,6 +185,7 @@ class PrefixCache {
   void trimmed(const state::PrefixFolder::Content& content, uint64_t asked);
   bool can_write(const Node& node) const;
   void write(Node& node);
+  bool any_unsaved();
   void log(const std::string& what) const {
     if (options_.log) options_.log(what);
   }

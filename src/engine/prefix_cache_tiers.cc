@@ -311,10 +311,10 @@ void PrefixCache::write(Node& node) {
   background_.post([this, &node, name, names, uses = unsaved_uses(), asked = clock_, first_page,
                     device, memory, folder = folder_, layout = layout_] {
     const state::StateImage image = device != nullptr ? device->image(first_page) : *memory;
+    folder->note_uses(uses);  // also if the write fails: their marks are cleared
     const auto bytes = state::write_prefix_file(folder->path(), *name, image, layout);
     Result<state::PrefixFolder::Content> content = state::PrefixFolder::Content();
     if (bytes.ok()) {
-      folder->note_uses(uses);
       folder->touch(names);  // shortest last: the longer ones depend on it
       content = folder->trim();
     }
@@ -340,8 +340,14 @@ void PrefixCache::write(Node& node) {
   });
 }
 
+bool PrefixCache::any_unsaved() {
+  return oldest([](const Node& n) {
+           return n.state.unsaved && (n.state.device != nullptr || n.state.usable_memory());
+         }) != nullptr;
+}
+
 bool PrefixCache::save_one() {
-  if (opening_) return true;
+  if (opening_) return any_unsaved();
   if (folder_ == nullptr || std::chrono::steady_clock::now() < no_writes_before_) return false;
   if (working()) return true;
   Node* next = nullptr;
@@ -362,6 +368,7 @@ void PrefixCache::save_all(std::chrono::steady_clock::time_point deadline) {
     background_.wait_until(deadline);
     background_.poll();
   }
+  if (opening_) return;  // the job that waits for the hash has nothing to save
   if (auto uses = unsaved_uses(); !uses.empty()) {
     background_.post([folder = folder_, uses = std::move(uses)]() -> Background::Done {
       folder->note_uses(uses);

@@ -212,6 +212,10 @@ Result<PrefixFileInfo> read_prefix_info(const std::string& path, const ImageLayo
   return std::move(opened->info);
 }
 
+bool is_unusable(const Error& error) {
+  return error.code == Error::Code::kInvalidData || error.code == Error::Code::kUnsupported;
+}
+
 Result<StateImage> read_prefix_file(const std::string& folder, const PrefixName& name,
                                     bool with_slot, const ImageLayout& layout) {
   const std::string path = folder + "/" + name.file_name();

@@ -51,6 +51,10 @@ Result<int64_t> write_prefix_file(const std::string& folder, const PrefixName& n
 /// version); each says what is wrong with the file.
 Result<PrefixFileInfo> read_prefix_info(const std::string& path, const ImageLayout& layout);
 
+/// Whether an error of the functions here means that the file itself is of no use, so that it may
+/// be removed. After other errors (kIo, kNotFound) it may be intact.
+bool is_unusable(const Error& error);
+
 /// Without `with_slot` reads only the pages. Errors: the same, and kInvalidData if the file holds
 /// another prefix than `name`.
 Result<StateImage> read_prefix_file(const std::string& folder, const PrefixName& name,

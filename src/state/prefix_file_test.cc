@@ -1,7 +1,10 @@
 #include "state/prefix_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -225,6 +228,28 @@ TEST_F(PrefixFile, FilesOfOtherProgramsAreFoundOnce) {
   EXPECT_EQ(opened_->find_new().files.size(), 0U);
   write(5);
   EXPECT_EQ(opened_->find_new().files.size(), 1U) << "it went and came back";
+}
+
+TEST_F(PrefixFile, AFileThatCannotBeReadNowIsTriedAgain) {
+  open();
+  const PrefixName name = write(5);
+  rlimit old{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
+  // No descriptor is left.
+  const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(lowest, 0);
+  close(lowest);
+  rlimit tight = old;
+  tight.rlim_cur = static_cast<rlim_t>(lowest);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+  const PrefixFolder::New none = opened_->find_new();
+  const bool trimmed = opened_->trim().ok();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+  EXPECT_FALSE(none.complete);
+  EXPECT_FALSE(trimmed);
+  EXPECT_TRUE(none.files.empty());
+  EXPECT_TRUE(fs::exists(file(name)));
+  EXPECT_EQ(opened_->find_new().files.size(), 1U);
 }
 
 TEST_F(PrefixFile, UsesDecideWhatGoesFirst) {

@@ -166,16 +166,21 @@ PrefixFolder::New PrefixFolder::find_new() {
   for (const File& f : files) {
     if (f.partial()) continue;
     const std::string name = f.path.filename().string();
-    present.insert(name);
-    if (seen_.contains(name)) continue;
+    if (seen_.contains(name)) {
+      present.insert(name);
+      continue;
+    }
     auto info = read_prefix_info(f.path.string(), layout_);
     if (info.ok() && info->name.file_name() == name) {
+      present.insert(name);
+      unreadable_.erase(name);
       out.files.push_back({std::move(info).value(), seconds_of(f.used_at)});
       continue;
     }
-    if (!info.ok() && info.error().code == Error::Code::kNotFound) continue;
-    if (!info.ok() && info.error().code == Error::Code::kIo) {
-      out.rejected.push_back(info.error().message);
+    if (!info.ok() && !is_unusable(info.error())) {  // the next call tries again
+      if (info.error().code == Error::Code::kNotFound) continue;
+      out.complete = false;
+      if (unreadable_.insert(name).second) out.rejected.push_back(info.error().message);
       continue;
     }
     out.rejected.push_back(

@@ -47,7 +47,8 @@ class PrefixFolder {
     bool complete = true;               ///< false: an error hid files that may be usable
   };
   /// The model's files that no earlier call has returned, from all processes. Removes files that
-  /// are damaged or belong to another model; a file that cannot be read stays.
+  /// are damaged or belong to another model; a file that cannot be read stays, and the next call
+  /// tries it again.
   New find_new();
 
   struct Content {
@@ -76,6 +77,7 @@ class PrefixFolder {
   ImageLayout layout_;
   std::string path_;
   std::unordered_set<std::string> seen_;
+  std::unordered_set<std::string> unreadable_;  ///< reported once
 };
 
 /// The number and size of the files that a purge removed.
