@@ -179,6 +179,14 @@ class Keys(Case):
         result = json.loads(self.output("keys", "list", "--keys", self.file, "--json"))
         self.assertEqual([(k["name"], k["per_minute"]) for k in result], [("ann", 0), ("grafana", 60)])
 
+    def test_a_file_that_cannot_be_used(self):
+        said = self.complaint(1, "keys", "list", "--keys", self.file)
+        self.assertIn(f"`chimere keys add NAME --keys {self.file}` creates one.", said)
+        for words in (["add", "ann"], ["list"]):
+            said = self.complaint(1, "keys", *words, "--keys", "k" * 300)  # fails for root too
+            self.assertIn("cannot be examined", said)
+            self.assertIn("--keys", said)
+
     def test_help_and_complaints_name_every_scope(self):
         said = self.complaint(1, "keys", "add", "ann", "--keys", self.file, "--scopes", "everything")
         scopes = re.findall(r"[a-z]+", said.partition("there are ")[2])

@@ -344,6 +344,8 @@ class Operations(unittest.TestCase):
     def test_refuses_to_start(self):
         self.assertIn("chimere keys add", self.refuses_to_start("--host", "0.0.0.0"))
         self.assertIn("/nowhere", self.refuses_to_start("--keys", "/nowhere"))
+        self.assertIn("--state-memory: 'x' is not an amount", self.refuses_to_start("--state-memory", "x"))
+        self.assertNotIn("at most 0 tokens", self.refuses_to_start("--ctx", "64", "--state-memory", "1K"))
         self.assertIn("/no/such.engr", self.refuses_to_start("--engram", "/no/such.engr"))
         self.assertIn("--tls-certificate", self.refuses_to_start("--port", "0", "--tls-certificate", "/nowhere"))
         with socket.create_server(("127.0.0.1", 0)) as taken:
