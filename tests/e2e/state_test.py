@@ -126,7 +126,7 @@ class Purge(Case):
     def test_it_removes_the_caches_files_alone(self):
         folder = HOME / "state" / "prefix" / "0123456789abcdef"
         folder.mkdir(parents=True)
-        old, new, others = folder / "a.prefix", folder / "b.prefix", folder / "notes.txt"
+        old, new, others = folder / f"{1:016x}.prefix", folder / f"{2:016x}.prefix", folder / "notes.prefix.txt"
         for path in (old, new, others):
             path.write_text("12345")
         os.utime(old, (time.time() - 7200,) * 2)
