@@ -1,10 +1,7 @@
 #include "state/prefix_file.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -15,6 +12,7 @@
 
 #include "base/file_stream.h"
 #include "base/memory_file.h"
+#include "base/no_descriptors.h"
 #include "state/prefix_folder.h"
 
 namespace chimere::state {
@@ -233,18 +231,13 @@ TEST_F(PrefixFile, FilesOfOtherProgramsAreFoundOnce) {
 TEST_F(PrefixFile, AFileThatCannotBeReadNowIsTriedAgain) {
   open();
   const PrefixName name = write(5);
-  rlimit old{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
-  // No descriptor is left.
-  const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  ASSERT_GE(lowest, 0);
-  close(lowest);
-  rlimit tight = old;
-  tight.rlim_cur = static_cast<rlim_t>(lowest);
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
-  const PrefixFolder::New none = opened_->find_new();
-  const bool trimmed = opened_->trim().ok();
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+  PrefixFolder::New none;
+  bool trimmed = true;
+  {
+    const NoDescriptors no_descriptors;
+    none = opened_->find_new();
+    trimmed = opened_->trim().ok();
+  }
   EXPECT_FALSE(none.complete);
   EXPECT_FALSE(trimmed);
   EXPECT_TRUE(none.files.empty());
