@@ -19,6 +19,9 @@ Status check(const ModelOptions& options, const Hparams& h) {
                             "; it must be from 1 to 2147483647");
   }
   if (options.max_states < 1) return invalid_argument("max_states must be at least 1");
+  if (options.max_pending_rows < 0) {
+    return invalid_argument("max_pending_rows must not be negative");
+  }
   if (options.max_step_rows < 1 || options.max_step_rows > (1 << 20)) {
     return invalid_argument("max_step_rows must be from 1 to 1048576");
   }
@@ -53,10 +56,12 @@ std::vector<ComponentSpec> components(const Hparams& h, kernels::Ops& ops,
     if (h.recurrent[static_cast<size_t>(layer)]) {
       all.push_back({.kind = ComponentSpec::Kind::kConvolution,
                      .layer = layer,
-                     .bytes = round_up_to_64(h.delta_net.conv_state_floats() * kFloatBytes)});
+                     .bytes = round_up_to_64(h.delta_net.conv_state_floats() * kFloatBytes),
+                     .pending_bytes = round_up_to_64(h.delta_net.conv_row_floats() * kFloatBytes)});
       all.push_back({.kind = ComponentSpec::Kind::kRecurrent,
                      .layer = layer,
-                     .bytes = round_up_to_64(h.delta_net.scan_state_floats() * kFloatBytes)});
+                     .bytes = round_up_to_64(h.delta_net.scan_state_floats() * kFloatBytes),
+                     .pending_bytes = round_up_to_64(h.delta_net.scan_row_floats() * kFloatBytes)});
     } else {
       add_kv(layer);
     }
@@ -65,7 +70,8 @@ std::vector<ComponentSpec> components(const Hparams& h, kernels::Ops& ops,
     add_kv(h.n_layers);
     all.push_back({.kind = ComponentSpec::Kind::kRecurrent,
                    .layer = h.n_layers,
-                   .bytes = round_up_to_64(h.n_embd * kFloatBytes)});
+                   .bytes = round_up_to_64(h.n_embd * kFloatBytes),
+                   .pending_bytes = round_up_to_64(h.n_embd * kFloatBytes)});
   }
   return all;
 }
@@ -80,6 +86,7 @@ Result<HybridStates> make_hybrid_states(const Hparams& h, kernels::Ops& ops,
   spec.page_tokens = kernels::kKvPageTokens;
   spec.max_pages = (options.max_tokens + spec.page_tokens - 1) / spec.page_tokens;
   spec.max_slots = options.max_states;
+  spec.max_pending_rows = options.max_pending_rows;
   spec.max_bytes = options.max_state_bytes;
   spec.model_key = model_key;
 
@@ -88,7 +95,9 @@ Result<HybridStates> make_hybrid_states(const Hparams& h, kernels::Ops& ops,
   state::StateStore& store = *states.store;
   auto recurrent = [&store](size_t component) {
     return kernels::RecurrentView{reinterpret_cast<float*>(store.component_base(component)),
-                                  store.slot_stride() / kFloatBytes};
+                                  store.slot_stride() / kFloatBytes,
+                                  reinterpret_cast<float*>(store.pending_base(component)),
+                                  store.row_stride() / kFloatBytes};
   };
   auto paged = [&](size_t c) {
     return kernels::KvView{store.component_base(c), store.page_stride(), options.cache_k,

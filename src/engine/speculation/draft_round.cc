@@ -36,12 +36,11 @@ void propose_drafts(model::Model& model, std::span<const std::unique_ptr<Generat
   }
   const bool many = model.logits_on_gpu() && decoding.size() >= kManyOnGpu;
   const auto n = static_cast<int32_t>(decoding.size());
-  // Each verification row holds a recurrent state of its own until the drafts are accepted or
-  // rejected.
+  // Each verification row holds a row block until the step after it.
   const state::StateStore& states = model.states();
   int64_t free_rows = max_rows;
-  if (states.bytes_per_slot() > 0) {
-    free_rows = std::min(free_rows, states.free_slots() - n);
+  if (states.bytes_per_pending_row() > 0) {
+    free_rows = std::min(free_rows, states.free_pending_rows(n) - n);
   }
   const auto share = static_cast<int32_t>(std::max<int64_t>(0, free_rows / n));
   const bool plain = plain_step_is_due(statistics, n);

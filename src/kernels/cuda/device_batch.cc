@@ -25,6 +25,8 @@ BatchExtent extent_of(const BatchView& batch) {
   }
   for (const int32_t position : batch.row_position)
     e.positions = std::max(e.positions, position + 1);
+  e.folds = batch.fold_rows.empty() ? 0 : 1;
+  e.keeps = std::ranges::any_of(batch.keep_row, [](int32_t row) { return row >= 0; }) ? 1 : 0;
   return e;
 }
 

@@ -9,12 +9,12 @@ namespace {
 /// Address space for the arrays of any step; enough for a page table of 200 million positions.
 constexpr size_t kMaxBytes = size_t{16} << 20;
 constexpr size_t kNumbersOfChoice = sizeof(TokenChoice) / sizeof(int32_t);
-/// Numbers per row: row_sequence, row_position, write_slot, wanted_ids, async_from, two lists of
-/// classes (four fields), slices (four each).
-constexpr size_t kNumbersOfRow = 5 + 4 + 4;
-/// Numbers per sequence: sequence_slices, read_slot, page_begin.
-constexpr size_t kNumbersOfSequence = 3;
-constexpr size_t kFields = 16;  ///< upper bound of the fields that are padded to the alignment
+/// Numbers per row: row_sequence, row_position, write_slot, keep_row, wanted_ids, async_from, two
+/// lists of classes (four fields), slices (four each).
+constexpr size_t kNumbersOfRow = 6 + 4 + 4;
+/// Numbers per sequence: sequence_slices, read_slot, page_begin, fold_begin, fold_from.
+constexpr size_t kNumbersOfSequence = 5;
+constexpr size_t kFields = 20;  ///< upper bound of the fields that are padded to the alignment
 constexpr size_t kAlign = 4;    ///< in numbers: slices are read 16 bytes at a time
 
 size_t rounded(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
@@ -67,7 +67,7 @@ Status StepArrays::upload(const StepInputs& step) {
   turn_ = 1 - turn_;
   CHIMERE_CHECK_OK(make_room(kNumbersOfRow * wanted + kNumbersOfSequence * (rows + 1) +
                              kNumbersOfChoice * choice_rows + step.selected.size() +
-                             b.page_table.size() + kFields * kAlign));
+                             b.page_table.size() + b.fold_rows.size() + kFields * kAlign));
   used_ = 0;
   static_assert(sizeof(Slice) == sizeof(SliceArgs) && sizeof(Slice) == 4 * sizeof(int32_t));
   static_assert(sizeof(TokenChoice) % sizeof(int32_t) == 0 && alignof(TokenChoice) <= 16);
@@ -99,8 +99,22 @@ Status StepArrays::upload(const StepInputs& step) {
       add({reinterpret_cast<const int32_t*>(step.choices.data()),
            kNumbersOfChoice * step.choices.size()},
           kNumbersOfChoice * choice_rows));
-  batch_.args.page_table = add(b.page_table, b.page_table.size());
   batch_.extent = extent_of(b);
+  batch_.args.keep_row = batch_.extent.keeps != 0 ? add(b.keep_row, rows) : nullptr;
+  const size_t fold_capacity = batch_.extent.folds != 0 ? rows : 0;
+  batch_.args.fold_from =
+      add(fold_capacity > 0 ? b.fold_from : std::span<const int32_t>(), fold_capacity);
+  // Launches depend neither on the number of pages nor on that of the rows to fold: these come
+  // last, and are numbered from the start of the arrays.
+  const size_t begin_capacity = fold_capacity > 0 ? fold_capacity + 1 : 0;
+  const size_t fold_rows = used_ + rounded(begin_capacity) + rounded(b.page_table.size());
+  std::vector<int32_t> fold_begin;
+  if (fold_capacity > 0) fold_begin.assign(b.fold_begin.begin(), b.fold_begin.end());
+  for (int32_t& at : fold_begin) at += static_cast<int32_t>(fold_rows);
+  batch_.args.fold_begin = add(fold_begin, begin_capacity);
+  batch_.args.page_table = add(b.page_table, b.page_table.size());
+  batch_.args.fold_rows = reinterpret_cast<const int32_t*>(range_->data());
+  add(b.fold_rows, b.fold_rows.size());
   device_->stream().copy(range_->data(), stagings_[turn_].memory->data(), used_ * sizeof(int32_t));
   return {};
 }
