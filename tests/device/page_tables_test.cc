@@ -211,7 +211,7 @@ TEST(PageTables, ADecodeStepUploadsNoCompleteLists) {
     prompt.tokens.assign(kPositions, 0);
     auto batch = StepBatch::prepare({{std::move(prompt)}}, *store, kVocab, kMaxRows);
     ASSERT_TRUE(batch.ok());
-    uploads.upload(batch->view(), false);
+    uploads.expect_on_device(uploads.upload(batch->view(), false));
     batch->finish();
   }
   StepPlan plan;
