@@ -222,6 +222,7 @@ kernels::BatchView StepBatch::view() const {
   view.keep_row = reservation_.keep_rows();
   view.page_table = reservation_.page_table();
   view.page_begin = reservation_.page_begin();
+  view.sequence_keys = reservation_.sequence_keys();
   return view;
 }
 
