@@ -177,7 +177,8 @@ DeviceBatch put_batch(Gpu& gpu, int n_sequences, RowClass row_class, int rows, i
     return gpu.put(std::vector<int32_t>(values.begin(), values.end()));
   };
   return {{gpu.put(slices), put(v.sequence_slices), put(v.row_sequence), put(v.row_position),
-           put(v.read_slot), put(v.write_slot), put(v.page_table), put(v.page_begin)},
+           put(v.read_slot), put(v.write_slot), put(v.page_table), put(v.page_begin),
+           /*no rows to fold or keep*/ nullptr, nullptr, nullptr, nullptr},
           extent_of(v)};
 }
 

@@ -17,15 +17,14 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "blobs are written in host order");
 
 constexpr std::array<uint8_t, 8> kMagic = {'C', 'H', 'I', 'M', 'S', 'T', 'A', 'T'};
-constexpr uint32_t kVersion = 2;
-/// Without unfolded rows; else the same.
 constexpr uint32_t kVersionWithoutRows = 1;
+constexpr uint32_t kVersionWithRows = 2;  ///< the same, and at least one unfolded row
 constexpr uint64_t kChecksumBytes = 8;
 
 /// The header as stored.
 struct Header {
   std::array<uint8_t, 8> magic = kMagic;
-  uint32_t version = kVersion;
+  uint32_t version = kVersionWithoutRows;
   uint32_t components = 0;
   uint64_t fingerprint = 0;
   int32_t position = 0;
@@ -109,10 +108,10 @@ std::string difference(const std::vector<Component>& theirs, const std::vector<C
 /// Errors: kInvalidData (not a state, truncated), kUnsupported (a newer version).
 Status check_kind(const Header& header, uint64_t size) {
   if (header.magic != kMagic) return invalid_data("this is not a stored sequence state");
-  if (header.version != kVersion && header.version != kVersionWithoutRows) {
+  if (header.version != kVersionWithRows && header.version != kVersionWithoutRows) {
     return unsupported("the stored state has version " + std::to_string(header.version) +
                        "; this program reads versions " + std::to_string(kVersionWithoutRows) +
-                       " and " + std::to_string(kVersion));
+                       " and " + std::to_string(kVersionWithRows));
   }
   if (header.size != size) {
     return invalid_data("the stored state has " + std::to_string(size) + " bytes instead of " +
@@ -207,6 +206,7 @@ Status Checkpoint::write(ByteSink& to) const {
   header.pages = static_cast<uint32_t>(pages_.size());
   header.slots = store_->has_slots() && slot_ != 0 ? 1 : 0;
   header.unfolded = static_cast<uint32_t>(unfolded_.size());
+  header.version = unfolded_.empty() ? kVersionWithoutRows : kVersionWithRows;
   header.size = stored_bytes();
   CHIMERE_CHECK_OK(out.write(bytes_of(header)));
   CHIMERE_CHECK_OK(out.write(component_table(store_->spec())));
@@ -248,8 +248,9 @@ Result<std::unique_ptr<SequenceState>> StateStore::read(ByteSource& from) {
   const auto slot_bytes = static_cast<uint64_t>(slot_stride());
   const auto row_bytes = static_cast<uint64_t>(row_stride());
   const int64_t folded = int64_t{header.position} - header.unfolded;
-  const bool rows_ok =
-      folded >= 0 && (header.unfolded == 0 || (header.version == kVersion && has_row_blocks()));
+  const bool rows_ok = header.version == kVersionWithRows
+                           ? header.unfolded > 0 && folded >= 0 && has_row_blocks()
+                           : header.unfolded == 0;
   const bool shape_ok = header.position >= 0 && rows_ok &&
                         header.pages == pages_for(header.position) &&
                         header.slots == (has_slots() && folded > 0 ? 1U : 0U);

@@ -48,7 +48,7 @@ TEST(Blob, FollowsTheDocumentedLayout) {
   auto store = make_store(example_spec());
   const std::vector<uint8_t> blob = example_sequence(*store, 1)->checkpoint().to_blob();
   ASSERT_EQ(blob.size(), 376U);
-  const uint8_t start[] = {0x43, 0x48, 0x49, 0x4d, 0x53, 0x54, 0x41, 0x54, 2, 0, 0, 0, 2, 0, 0, 0};
+  const uint8_t start[] = {0x43, 0x48, 0x49, 0x4d, 0x53, 0x54, 0x41, 0x54, 1, 0, 0, 0, 2, 0, 0, 0};
   EXPECT_EQ(std::memcmp(blob.data(), start, 16), 0);
   const uint64_t key = store->fingerprint();
   EXPECT_EQ(std::memcmp(blob.data() + 16, &key, 8), 0);
@@ -84,6 +84,7 @@ TEST(Blob, HoldsUnfoldedRows) {
   auto store = make_store(spec);
   const std::vector<uint8_t> blob = unfolded_sequence(*store, 1)->checkpoint().to_blob();
   ASSERT_EQ(blob.size(), 376U + 2 * 64);
+  EXPECT_EQ(blob[8], 2);                // version
   EXPECT_EQ(blob[36], 2);               // unfolded rows
   EXPECT_EQ(blob[112 + 256], 21);       // the first of them
   EXPECT_EQ(blob[112 + 256 + 64], 22);  // the second
@@ -102,16 +103,16 @@ TEST(Blob, HoldsUnfoldedRows) {
   EXPECT_EQ(other->pending_rows_in_use() + other->slots_in_use() + other->pages_in_use(), 0);
 }
 
-TEST(Blob, VersionOneHasNoUnfoldedRows) {
+TEST(Blob, TheVersionSaysWhetherThereAreUnfoldedRows) {
   auto store = make_store(example_spec());
   for (const bool unfolded : {false, true}) {
     auto sequence = unfolded ? unfolded_sequence(*store, 1) : example_sequence(*store, 1);
     std::vector<uint8_t> blob = sequence->checkpoint().to_blob();
     sequence.reset();
     blob.resize(blob.size() - 8);
-    blob[8] = 1;
+    blob[8] ^= 3;
     append_u64(blob, checksum(blob));
-    EXPECT_EQ(store->from_blob(blob).ok(), !unfolded);
+    EXPECT_FALSE(store->from_blob(blob).ok());
   }
 }
 
