@@ -56,8 +56,8 @@ struct SequenceSpec {
   std::vector<std::pair<RowClass, int32_t>> slices;  ///< class and number of rows
   std::vector<int32_t> write_slots;                  ///< one per row
   int32_t fold_from = -1;                            ///< slot that `unfolded` continues
-  std::vector<int32_t> unfolded;                     ///< row blocks
-  std::vector<int32_t> keep_rows;                    ///< one per row; empty: none is kept
+  std::vector<int32_t> unfolded = {};                ///< row blocks
+  std::vector<int32_t> keep_rows = {};               ///< one per row; empty: none is kept
   std::vector<int32_t> pages;
 
   int32_t rows() const {

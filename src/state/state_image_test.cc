@@ -42,8 +42,9 @@ void advance(StateStore& store, SequenceState& sequence, int32_t n, std::mt19937
     uint8_t* kept = store.pending_base(1) + block * store.row_stride();
     for (int64_t i = 0; i < 64; ++i) kept[i] = static_cast<uint8_t>(random());
   }
-  for (const int32_t written : {r.read_slots()[0], r.write_slots().back()}) {
-    if (written <= 0) continue;
+  const int32_t folded = r.fold_from()[0] < 0 ? -1 : r.read_slots()[0];
+  for (const int32_t written : {folded, r.write_slots().back()}) {
+    if (written < 0) continue;
     uint8_t* slot = store.component_base(1) + written * store.slot_stride();
     for (int64_t i = 0; i < 128; ++i) slot[i] = static_cast<uint8_t>(random());
   }
