@@ -1,4 +1,4 @@
-#include "text/bpe_trainer.h"
+#include "vocabulary/bpe_trainer.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "text/pre_tokenizer.h"
 #include "text/utf8.h"
 
-namespace chimere::text {
+namespace chimere::train {
 namespace {
 
 /// Reference: recounts all pairs for every merge.
@@ -118,4 +118,4 @@ TEST(BpeTrainer, RespectsItsLimits) {
 }
 
 }  // namespace
-}  // namespace chimere::text
+}  // namespace chimere::train
