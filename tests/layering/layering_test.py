@@ -31,6 +31,8 @@ ALLOWED = {
     "serving": {"base", "text", "sampling", "engine", "protocol"},
     "model": {"base", "tensor", "quant", "gguf", "kernels", "state", "text"},
     "engine": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling", "engram"},
+    "runtime": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling", "engram", "engine",
+                "hub"},
 }
 
 # Libraries of a module that not every user of the module links.
