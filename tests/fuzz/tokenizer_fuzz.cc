@@ -11,6 +11,7 @@
 #include "vocabulary/bpe_trainer.h"
 
 namespace text = chimere::text;
+namespace train = chimere::train;
 
 namespace {
 

@@ -12,6 +12,9 @@
 namespace chimere::train {
 namespace {
 
+using text::ByteAlphabet;
+using text::Tokenizer;
+
 /// Reference: recounts all pairs for every merge.
 std::vector<std::string> plain_merges(const WordCounts& counts, int n_merges, int64_t min_count) {
   std::vector<std::pair<std::vector<std::string>, int64_t>> words;
