@@ -49,6 +49,12 @@ void Ops::select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixVi
   }
 }
 
+void Ops::scale(MatrixView x, float factor) {
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t i = 0; i < x.cols; ++i) x.row(r)[i] *= factor;
+  }
+}
+
 void Ops::shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state, MatrixView y) {
   const auto slot = [&](int32_t s) { return state.base + s * state.slot_stride; };
   int32_t before = -1;  // the previous row's sequence

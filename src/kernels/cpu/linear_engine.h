@@ -62,6 +62,10 @@ struct LinearEngine::Impl {
   void float_product(const WeightView& w, int64_t begin, int64_t end, const ActivationRows& x,
                      float* const* y, bool accumulate) const;
 
+  /// The tile of a job with a scale. worker.y has an entry for each row.
+  void scaled_product(const LinearJob& job, const OutputTile& tile, const ActivationRows& x,
+                      Worker& worker) const;
+
   /// Rounds every row of x into `rounded`, which the caller has resized.
   void round_rows(ConstMatrixView x);
 

@@ -83,8 +83,10 @@ class CudaOps final : public Ops {
   void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) override;
   void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
                   MatrixView y) override;
-  void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) override;
+  void embed(const WeightView& table, std::span<const int32_t> tokens, ConstMatrixView vectors,
+             MatrixView y) override;
   void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override;
+  void scale(MatrixView x, float factor) override;
   void linear(ConstMatrixView x, std::span<const LinearJob> jobs) override;
   void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
                 RecurrentView state, MatrixView qkv) override;
@@ -111,7 +113,7 @@ class CudaOps final : public Ops {
   void log_sum_exp(ConstMatrixView logits, LogSumExp* sums) override;
   void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen) override;
   void silu_multiply(MatrixView gate, ConstMatrixView up) override;
-  void route(ConstMatrixView logits, Routing routing) override;
+  void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override;
   void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
                   ExpertUse* use) override;
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
@@ -134,7 +136,8 @@ class CudaOps final : public Ops {
   void forget_rounded() { pass_.rounded_of = pass_.halves_of = nullptr; }
   bool ok(const Status& status);
   const float* rope_rows(const AttentionShape& shape);
-  Status stage_embedding(size_t place, const WeightView& table, std::span<const int32_t> tokens);
+  Status stage_embedding(size_t place, const WeightView& table, std::span<const int32_t> tokens,
+                         ConstMatrixView vectors);
 
   Device& device_;
   Stream& stream_;
@@ -303,7 +306,7 @@ Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
     entry->graph = stream_.end_capture();
   } else {
     for (size_t i = 0; i < entry->embedding_tables.size(); ++i) {
-      CHIMERE_CHECK_OK(stage_embedding(i, entry->embedding_tables[i], step.tokens));
+      CHIMERE_CHECK_OK(stage_embedding(i, entry->embedding_tables[i], step.tokens, step.vectors));
     }
   }
   if (entry != nullptr && entry->graph != nullptr) stream_.replay(*entry->graph);
@@ -338,7 +341,7 @@ Result<uint8_t*> CudaOps::Output::fetch(Device& device, const void* from, size_t
 }
 
 Status CudaOps::stage_embedding(size_t place, const WeightView& table,
-                                std::span<const int32_t> tokens) {
+                                std::span<const int32_t> tokens, ConstMatrixView vectors) {
   if (embeddings_.size() <= place) embeddings_.resize(place + 1);
   StagedRows& staged = embeddings_[place];
   // Captured steps copy from this memory, so it is allocated for the largest of them.
@@ -349,13 +352,14 @@ Status CudaOps::stage_embedding(size_t place, const WeightView& table,
     CHIMERE_TRY(staged.memory, device_.pinned(bytes));
     staged.bytes = bytes;
   }
-  host_ops_->embed(table, tokens,
+  host_ops_->embed(table, tokens, vectors,
                    {reinterpret_cast<float*>(staged.memory->data()),
                     static_cast<int64_t>(tokens.size()), table.n_in, table.n_in});
   return {};
 }
 
-void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) {
+void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens,
+                    ConstMatrixView vectors, MatrixView y) {
   if (pass_.async_token_from != nullptr) {
     WeightView reached = table;
     reached.data = tables_.at(table.data)->data();
@@ -366,7 +370,7 @@ void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens, Ma
   const auto known = std::ranges::find(pass_.embedding_tables, table.data, &WeightView::data);
   const auto place = static_cast<size_t>(known - pass_.embedding_tables.begin());
   if (known == pass_.embedding_tables.end()) {
-    if (!ok(stage_embedding(place, table, tokens))) return;
+    if (!ok(stage_embedding(place, table, tokens, vectors))) return;
     pass_.embedding_tables.push_back(table);
   }
   stream_.copy(y.data, embeddings_[place].memory->data(),
@@ -426,6 +430,11 @@ HalfRows CudaOps::halves(ConstMatrixView x) {
   return to;
 }
 
+void CudaOps::scale(MatrixView x, float factor) {
+  cuda::scale(stream_, x, factor);
+  forget_rounded();
+}
+
 void CudaOps::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
   const auto& [decode, prefill] = rows();
   const bool any = std::ranges::any_of(jobs, [](const auto& job) { return wants_rounded(job.w); });
@@ -479,6 +488,7 @@ void CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
 }
 
 const float* CudaOps::rope_rows(const AttentionShape& shape) {
+  if (shape.rope_dims == 0) return nullptr;
   auto* const table = reinterpret_cast<float*>(rope_.data());
   if (pass_.rope_dims == shape.rope_dims && pass_.rope_base == shape.rope_base) return table;
   const std::pair<int, float> key = {shape.rope_dims, shape.rope_base};
@@ -543,8 +553,8 @@ void CudaOps::silu_multiply(MatrixView gate, ConstMatrixView up) {
   forget_rounded();
 }
 
-void CudaOps::route(ConstMatrixView logits, Routing routing) {
-  cuda::route(stream_, logits, routing);
+void CudaOps::route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) {
+  cuda::route(stream_, logits, spec, routing);
 }
 
 void CudaOps::keep_top_p(Routing routing, std::span<const RowClass> /*classes*/, float top_p,

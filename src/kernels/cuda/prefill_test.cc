@@ -121,6 +121,7 @@ void expect_rule_9(const LinearProblem& p) {
         for (int64_t o = 0; o < job.n_out; ++o) {
           const auto i = static_cast<size_t>(r * (job.n_out + 3) + o);
           Bounded want = chunk_dot(p.weights(job), o, x);
+          want.value *= job.scale;
           if (job.accumulate) want.value += job.y[i];
           ASSERT_TRUE(within(want, std::fabs(want.value) * 0x1p-23, got[j][i]))
               << dtype_name(job.type) << " on " << name << ", rows " << p.rows << " n_in " << p.n_in

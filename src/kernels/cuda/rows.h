@@ -21,8 +21,10 @@ void shift_rows(Stream& stream, const DeviceBatch& batch, ConstMatrixView x, Rec
 
 void silu_multiply(Stream& stream, MatrixView gate, ConstMatrixView up);
 
-/// At most kMaxExperts experts (rows_args.h) and 32 per row.
-void route(Stream& stream, ConstMatrixView logits, const Routing& routing);
+void scale(Stream& stream, MatrixView x, float factor);
+
+/// At most kMaxExperts experts (rows_args.h) and 32 per row. spec.bias is in device memory.
+void route(Stream& stream, ConstMatrixView logits, const RoutingSpec& spec, const Routing& routing);
 
 /// `rows`: the decode rows. All pointers are the device's.
 void keep_top_p(Stream& stream, const Routing& routing, const RowSet& rows, float top_p,
