@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "kernels/activation.h"
 #include "kernels/routing.h"
 #include "kernels/token_choice.h"
 #include "tensor/memory.h"
@@ -221,10 +222,19 @@ struct LinearJob {
   float scale = 1;          ///< of the product: y = scale (W x), or y += scale (W x)
 };
 
+/// A feed-forward network down(f(gate x) ∘ up x), or without a gate down(f(up x)).
 struct ExpertWeights {
-  WeightView gate;  ///< [n_ff, n_embd]
+  WeightView gate;  ///< [n_ff, n_embd], or empty
   WeightView up;    ///< [n_ff, n_embd]
   WeightView down;  ///< [n_embd, n_ff]
+
+  bool gated() const { return gate.n_out > 0; }
+};
+
+/// Options of Ops::moe_ffn.
+struct MoeOptions {
+  Activation activation = Activation::kSilu;
+  float scale = 1;  ///< of the sum over all experts
 };
 
 class Ops {
@@ -364,8 +374,9 @@ class Ops {
   /// +infinity, or all its logits are masked. Only for the step's `choices`.
   virtual void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen);
 
-  /// gate = silu(gate) ∘ up: the inner step of a dense feed-forward network. gate, up [rows, n_ff].
-  virtual void silu_multiply(MatrixView gate, ConstMatrixView up) = 0;
+  /// h = f(h) ∘ up, or h = f(h) if up.data is nullptr: the inner step of a dense feed-forward
+  /// network with or without a gate. h, up [rows, n_ff].
+  virtual void activate(Activation f, MatrixView h, ConstMatrixView up) = 0;
 
   /// Selects experts and their weights for each row, as `spec` says. logits [rows, n_experts].
   virtual void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) = 0;
@@ -377,12 +388,12 @@ class Ops {
   virtual void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
                           ExpertUse* use);
 
-  /// y += Σ_rank weight · down(silu(gate x) ∘ up x), summed in rank order, then +
-  /// sigmoid(shared_gate) · the same of the shared expert (if any). x [rows, n_embd]; shared_gate
-  /// [rows] raw; y [rows, n_embd].
+  /// y += scale · (Σ_rank weight · e_rank(x) + sigmoid(shared_gate) · e_shared(x)), summed in this
+  /// order, where e(x) is the output of an expert (ExpertWeights). x [rows, n_embd]; shared may be
+  /// nullptr; shared_gate [rows] raw, or nullptr: the shared expert has weight 1; y [rows, n_embd].
   virtual void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                        const Routing& routing, const ExpertWeights* shared,
-                       const float* shared_gate, MatrixView y) = 0;
+                       const float* shared_gate, const MoeOptions& options, MatrixView y) = 0;
 
  private:
   StepOutputs launched_;  ///< of launch_step(), which has already computed them

@@ -13,6 +13,7 @@ Result<const float*> Ops::place_floats(const float* values, int64_t /*n*/) { ret
 Status Ops::place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared) {
   auto place_one = [this](ExpertWeights& e) -> Status {
     for (WeightView* w : {&e.gate, &e.up, &e.down}) {
+      if (w->n_out == 0) continue;  // no gate
       CHIMERE_TRY(*w, place(*w));
     }
     return {};

@@ -101,8 +101,8 @@ class CpuOps final : public Ops {
     attention_.attend(batch, shape, qg, kv, out);
   }
 
-  void silu_multiply(MatrixView gate, ConstMatrixView up) override {
-    linear_.silu_multiply(gate, up);
+  void activate(Activation f, MatrixView h, ConstMatrixView up) override {
+    linear_.activate(f, h, up);
   }
 
   void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override {
@@ -132,8 +132,9 @@ class CpuOps final : public Ops {
   void top_logits(ConstMatrixView logits, TopLogits top) override { ref::top_logits(logits, top); }
 
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-               const ExpertWeights* shared, const float* shared_gate, MatrixView y) override {
-    linear_.moe_ffn(x, experts, routing, shared, shared_gate, y);
+               const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
+               MatrixView y) override {
+    linear_.moe_ffn(x, experts, routing, shared, shared_gate, options, y);
   }
 
  private:

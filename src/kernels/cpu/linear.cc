@@ -146,8 +146,8 @@ void LinearEngine::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
 
 void LinearEngine::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                            const Routing& routing, const ExpertWeights* shared,
-                           const float* shared_gate, MatrixView y) {
-  impl_->moe_ffn(x, experts, routing, shared, shared_gate, y);
+                           const float* shared_gate, const MoeOptions& options, MatrixView y) {
+  impl_->moe_ffn(x, experts, routing, shared, shared_gate, options, y);
 }
 
 }  // namespace chimere::kernels::cpu

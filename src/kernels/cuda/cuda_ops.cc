@@ -112,12 +112,13 @@ class CudaOps final : public Ops {
                      SelectedLogits selected) override;
   void log_sum_exp(ConstMatrixView logits, LogSumExp* sums) override;
   void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen) override;
-  void silu_multiply(MatrixView gate, ConstMatrixView up) override;
+  void activate(Activation f, MatrixView h, ConstMatrixView up) override;
   void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override;
   void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
                   ExpertUse* use) override;
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-               const ExpertWeights* shared, const float* shared_gate, MatrixView y) override;
+               const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
+               MatrixView y) override;
 
  private:
   /// The rows of a product's operands, by class.
@@ -548,8 +549,8 @@ void CudaOps::choose(TopLogits top, std::span<const TokenChoice> /*choices*/, in
   choose_tokens(stream_, top, arrays().choices(), chosen);
 }
 
-void CudaOps::silu_multiply(MatrixView gate, ConstMatrixView up) {
-  cuda::silu_multiply(stream_, gate, up);
+void CudaOps::activate(Activation f, MatrixView h, ConstMatrixView up) {
+  cuda::activate(stream_, f, h, up);
   forget_rounded();
 }
 
@@ -565,7 +566,7 @@ void CudaOps::keep_top_p(Routing routing, std::span<const RowClass> /*classes*/,
 
 void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                       const Routing& routing, const ExpertWeights* /*shared*/,
-                      const float* shared_gate, MatrixView y) {
+                      const float* shared_gate, const MoeOptions& options, MatrixView y) {
   const auto& [decode, prefill] = rows();
   const bool on_host = host_experts_.has(experts);
   const ExpertTable& table = on_host ? host_experts_.table(experts) : experts_.at(experts.data());
@@ -573,8 +574,8 @@ void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
   const RoundedRows q = decode.count > 0 || !in_halves ? rounded(x) : RoundedRows{};
   const HalfRows h = prefill.count > 0 && in_halves ? halves(x) : HalfRows{};
   if (on_host) {
-    HostExperts::Call call = {x,       q,           h,         decode,  prefill,
-                              routing, shared_gate, codebook_, nullptr, y};
+    HostExperts::Call call = {x,           q,       h,         decode,  prefill, routing,
+                              shared_gate, options, codebook_, nullptr, y};
     if (!ok(scratch_.resize(host_experts_.scratch_bytes(experts, call)))) return;
     call.scratch = scratch_.data();
     host_experts_.ffn(experts, call);
@@ -587,11 +588,11 @@ void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
   uint8_t* const scratch = scratch_.data();
   if (decode.count > 0) {
     moe_decode(stream_, device_.facts().multiprocessors, table, x, q, decode, routing, shared_gate,
-               codebook_, scratch, y);
+               options, codebook_, scratch, y);
   }
   if (prefill.count > 0) {
     moe_prefill(stream_, device_.facts().multiprocessors, table, x, q, h, prefill, routing,
-                shared_gate, codebook_, scratch, y);
+                shared_gate, options, codebook_, scratch, y);
   }
 }
 

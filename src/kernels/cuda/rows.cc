@@ -7,7 +7,7 @@ namespace {
 
 constexpr Kernel kSelectRows = {"rows", "select_rows"};
 constexpr Kernel kShiftRows = {"rows", "shift_rows"};
-constexpr Kernel kSiluMultiply = {"rows", "silu_multiply"};
+constexpr Kernel kActivate = {"rows", "activate"};
 constexpr Kernel kScale = {"rows", "scale"};
 constexpr Kernel kRoute = {"route", "route"};
 constexpr Kernel kRouteScored = {"route", "route_scored"};
@@ -44,11 +44,10 @@ void shift_rows(Stream& stream, const DeviceBatch& batch, ConstMatrixView x, Rec
   stream.launch(kShiftRows, rows_launch({static_cast<uint32_t>(args.rows)}), args);
 }
 
-void silu_multiply(Stream& stream, MatrixView gate, ConstMatrixView up) {
-  stream.launch(kSiluMultiply,
-                rows_launch({blocks_for(gate.cols, kRowThreads), static_cast<uint32_t>(gate.rows)}),
-                SiluMultiplyArgs{gate.data, gate.stride, up.data, up.stride,
-                                 static_cast<int32_t>(gate.cols)});
+void activate(Stream& stream, Activation f, MatrixView h, ConstMatrixView up) {
+  stream.launch(
+      kActivate, rows_launch({blocks_for(h.cols, kRowThreads), static_cast<uint32_t>(h.rows)}),
+      ActivateArgs{h.data, h.stride, up.data, up.stride, static_cast<int32_t>(h.cols), f});
 }
 
 void scale(Stream& stream, MatrixView x, float factor) {

@@ -3,7 +3,6 @@
 #include "kernels/cuda/language.h"
 #include "kernels/cuda/ptx/dependent_launch.h"
 #include "kernels/cuda/rows_args.h"
-#include "kernels/math.h"
 
 namespace chimere::kernels::cuda {
 
@@ -60,13 +59,14 @@ CHIMERE_KERNEL(scale, kRowThreads, ScaleArgs, args) {
   *x = *x * args.factor;
 }
 
-CHIMERE_KERNEL(silu_multiply, kRowThreads, SiluMultiplyArgs, args) {
+CHIMERE_KERNEL(activate, kRowThreads, ActivateArgs, args) {
   wait_for_previous_kernel();
   let_next_kernel_start();
   const int i = static_cast<int>(blockIdx.x) * kRowThreads + static_cast<int>(threadIdx.x);
   if (i >= args.n) return;
-  float* gate = args.gate + blockIdx.y * args.gate_stride + i;
-  *gate = silu(*gate) * args.up[blockIdx.y * args.up_stride + i];
+  float* h = args.h + blockIdx.y * args.stride + i;
+  const float v = kernels::activate(args.activation, *h);
+  *h = args.up != nullptr ? v * args.up[blockIdx.y * args.up_stride + i] : v;
 }
 
 CHIMERE_KERNEL(keep_top_p, kRowThreads, KeepTopPArgs, args) {

@@ -1,4 +1,4 @@
-// Row-wise ops on a GPU: Ops::select_rows, Ops::shift_rows, Ops::silu_multiply, Ops::route and
+// Row-wise ops on a GPU: Ops::select_rows, Ops::shift_rows, Ops::activate, Ops::route and
 // Ops::keep_top_p, with the same bits.
 #ifndef CHIMERE_KERNELS_CUDA_ROWS_H_
 #define CHIMERE_KERNELS_CUDA_ROWS_H_
@@ -19,7 +19,7 @@ void select_rows(Stream& stream, ConstMatrixView x, const int32_t* ids, MatrixVi
 void shift_rows(Stream& stream, const DeviceBatch& batch, ConstMatrixView x, RecurrentView state,
                 MatrixView y);
 
-void silu_multiply(Stream& stream, MatrixView gate, ConstMatrixView up);
+void activate(Stream& stream, Activation f, MatrixView h, ConstMatrixView up);
 
 void scale(Stream& stream, MatrixView x, float factor);
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/activation.h"
 #include "kernels/cuda/batch_args.h"
 
 namespace chimere::kernels::cuda {
@@ -40,12 +41,13 @@ struct ShiftRowsArgs {
 };
 
 /// Grid: x parts of a row, y rows.
-struct SiluMultiplyArgs {
-  float* gate;  ///< [rows, n]
-  int64_t gate_stride;
-  const float* up;  ///< [rows, n]
+struct ActivateArgs {
+  float* h;  ///< [rows, n]
+  int64_t stride;
+  const float* up;  ///< [rows, n], or nullptr
   int64_t up_stride;
   int32_t n;
+  Activation activation;
 };
 
 /// Grid: x parts of a row, y rows.

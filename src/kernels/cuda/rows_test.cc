@@ -111,17 +111,22 @@ TEST(CudaRows, ShiftsAStateThatIsReadAndWrittenInOneSlot) {
   expect_same_shift(rng, scenario, 70);
 }
 
-TEST(CudaRows, SiluMultiplyHasTheBitsOfRef) {
+TEST(CudaRows, ActivateHasTheBitsOfRef) {
   kernels::test::Rng rng(fresh_seed());
-  const Matrix gate(rng, 3, 700, 4);
+  const Matrix h(rng, 3, 700, 4);
   const Matrix up(rng, 3, 700, 4);
-  Matrix expected = gate;
-  ref::silu_multiply(expected.view(), up.view());
-  for (const auto& [name, device] : test::devices()) {
-    const DeviceMatrix g(*device, gate);
-    const DeviceMatrix u(*device, up);
-    silu_multiply(device->stream(), g.view(), u.view());
-    EXPECT_TRUE(kernels::test::same_bits(g.read(), expected.data)) << name;
+  for (const Activation f : {Activation::kSilu, Activation::kGelu, Activation::kReluSquared}) {
+    for (const bool gated : {true, false}) {
+      Matrix expected = h;
+      ref::activate(f, expected.view(), gated ? up.view() : ConstMatrixView());
+      for (const auto& [name, device] : test::devices()) {
+        const DeviceMatrix got(*device, h);
+        const DeviceMatrix factors(*device, up);
+        activate(device->stream(), f, got.view(),
+                 gated ? ConstMatrixView(factors.view()) : ConstMatrixView());
+        EXPECT_TRUE(kernels::test::same_bits(got.read(), expected.data)) << name;
+      }
+    }
   }
 }
 

@@ -58,7 +58,9 @@ class RefOps final : public Ops {
     ref::attend(batch, shape, qg, kv, out);
   }
 
-  void silu_multiply(MatrixView gate, ConstMatrixView up) override { ref::silu_multiply(gate, up); }
+  void activate(Activation f, MatrixView h, ConstMatrixView up) override {
+    ref::activate(f, h, up);
+  }
 
   void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override {
     ref::route(logits, spec, routing);
@@ -67,8 +69,9 @@ class RefOps final : public Ops {
   void top_logits(ConstMatrixView logits, TopLogits top) override { ref::top_logits(logits, top); }
 
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-               const ExpertWeights* shared, const float* shared_gate, MatrixView y) override {
-    ref::moe_ffn(x, experts, routing, shared, shared_gate, y);
+               const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
+               MatrixView y) override {
+    ref::moe_ffn(x, experts, routing, shared, shared_gate, options, y);
   }
 
  private:

@@ -45,7 +45,7 @@ void Moe::forward(kernels::Ops& ops, const Activations& act) const {
   ops.route(b.router, {}, b.routing);
   if (!b.classes.empty()) ops.keep_top_p(b.routing, b.classes, top_p, b.use);
   ops.moe_ffn(act.h, experts, b.routing, has_shared ? &shared : nullptr,
-              has_shared ? b.shared_gate.data : nullptr, act.x);
+              has_shared ? b.shared_gate.data : nullptr, {}, act.x);
 }
 
 }  // namespace chimere::model
