@@ -36,21 +36,24 @@ class CpuOps final : public Ops {
         delta_net_(pool, kernels_),
         attention_(pool, kernels_) {}
 
-  void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) override {
+  void embed(const PlacedTable& placed, std::span<const int32_t> tokens, MatrixView y) override {
+    const WeightView& table = placed.table;
     const auto rows = static_cast<int64_t>(tokens.size());
     cpu::for_units(pool_, rows, rows * table.n_in / 2, [&](int64_t r, int /*worker*/) {
       quant::decode(table.type, table.row(tokens[r]), y.row(r), table.n_in);
     });
   }
 
-  void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override {
+  Operand rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y,
+                   StepRows rows) override {
     cpu::for_units(pool_, x.rows, x.rows * x.cols / 8, [&](int64_t r, int /*worker*/) {
       kernels_.rms_norm(x.row(r), weight, eps, x.cols, y.row(r));
     });
+    return {y, rows};
   }
 
-  void linear(ConstMatrixView x, std::span<const LinearJob> jobs) override {
-    linear_.linear(x, jobs);
+  void linear(const Operand& x, std::span<const LinearJob> jobs) override {
+    linear_.linear(x.x, jobs);
   }
 
   void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
@@ -105,9 +108,10 @@ class CpuOps final : public Ops {
   /// Only used when logits are on a GPU (Model::logits_on_gpu()), so the oracle is fast enough.
   void top_logits(ConstMatrixView logits, TopLogits top) override { ref::top_logits(logits, top); }
 
-  void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-               const ExpertWeights* shared, const float* shared_gate, MatrixView y) override {
-    linear_.moe_ffn(x, experts, routing, shared, shared_gate, y);
+  void moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
+               const float* shared_gate, MatrixView y) override {
+    linear_.moe_ffn(x.x, experts.routed, routing, experts.shared ? &*experts.shared : nullptr,
+                    shared_gate, y);
   }
 
  private:
