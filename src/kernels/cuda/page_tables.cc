@@ -78,6 +78,9 @@ Status PageTables::reserve(List& list, int32_t pages) {
   const auto capacity =
       static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(std::max(pages, kMinCapacity))));
   release(list);
+  list.capacity = 0;
+  list.full_pages = 0;
+  list.pages.clear();
   std::vector<int32_t>& free = free_[size_class(capacity)];
   if (!free.empty()) {
     list.begin = free.back();
@@ -94,11 +97,8 @@ Status PageTables::reserve(List& list, int32_t pages) {
   return {};
 }
 
-void PageTables::release(List& list) {
+void PageTables::release(const List& list) {
   if (list.capacity > 0) free_[size_class(list.capacity)].push_back(list.begin);
-  list.capacity = 0;
-  list.full_pages = 0;
-  list.pages.clear();
 }
 
 void PageTables::drop_unused_lists() {
@@ -107,7 +107,7 @@ void PageTables::drop_unused_lists() {
   for (const auto& [key, list] : lists_) uses.push_back(list.last_use);
   std::ranges::nth_element(uses, uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2));
   const uint64_t keep_from = std::min(oldest_in_use_, uses[uses.size() / 2]);
-  std::erase_if(lists_, [&](auto& entry) {
+  std::erase_if(lists_, [&](const auto& entry) {
     const bool drop = entry.second.last_use < keep_from;
     if (drop) release(entry.second);
     return drop;

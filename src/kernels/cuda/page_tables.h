@@ -55,7 +55,7 @@ class PageTables {
   explicit PageTables(std::unique_ptr<MemoryRange> range) : range_(std::move(range)) {}
   Result<List*> list_for(uint64_t key, int32_t pages);
   Status reserve(List& list, int32_t pages);
-  void release(List& list);
+  void release(const List& list);
   void drop_unused_lists();
 
   std::unique_ptr<MemoryRange> range_;
