@@ -15,6 +15,7 @@ Result<std::unique_ptr<PlacedExperts>> Ops::place_experts(std::vector<ExpertWeig
                                                           ExpertPlacement /*where*/) {
   auto place_one = [this](ExpertWeights& e) -> Status {
     for (WeightView* w : {&e.gate, &e.up, &e.down}) {
+      if (w->n_out == 0) continue;  // no gate
       CHIMERE_TRY(*w, place(*w));
     }
     return {};
@@ -51,6 +52,12 @@ Status Ops::interleaved_step(const std::function<void()>& steps) {
 void Ops::select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) {
   for (size_t i = 0; i < rows.size(); ++i) {
     std::copy_n(x.row(rows[i]), x.cols, y.row(static_cast<int64_t>(i)));
+  }
+}
+
+void Ops::scale(MatrixView x, float factor) {
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t i = 0; i < x.cols; ++i) x.row(r)[i] *= factor;
   }
 }
 

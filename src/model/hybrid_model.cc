@@ -375,7 +375,7 @@ void attach_states(HybridWeights& weights, const HybridStates& states) {
 
 }  // namespace
 
-void HybridPass::embed() { ops_.embed(weights_.embedding, step_.tokens(), rows().x); }
+void HybridPass::embed() { ops_.embed(weights_.embedding, step_.tokens(), {}, rows().x); }
 
 void HybridPass::norm(const float* weight) {
   ops_.rms_norm(rows().x, weight, hparams_.norm_eps, rows().h);

@@ -70,7 +70,7 @@ Status MtpBlock::place(kernels::Ops& ops, const Hparams& h, const WeightView& ou
 void MtpBlock::join_rows(kernels::Ops& ops, const Hparams& h, std::span<const int32_t> tokens,
                          const StepBuffers& buffers) const {
   const MtpBuffers& b = buffers.mtp;
-  ops.embed(embedding, tokens, b.token);
+  ops.embed(embedding, tokens, {}, b.token);
   ops.rms_norm(b.token, embedding_norm, h.norm_eps, columns(b.joined, 0, h.n_embd));
   ops.rms_norm(b.before, hidden_norm, h.norm_eps, columns(b.joined, h.n_embd, h.n_embd));
   const kernels::LinearJob input[] = {{join, buffers.all.x}};

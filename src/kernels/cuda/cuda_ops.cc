@@ -110,9 +110,11 @@ class CudaOps final : public Ops {
   void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) override;
   void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
                   MatrixView y) override;
-  void embed(const PlacedTable& placed, std::span<const int32_t> tokens, MatrixView y) override;
+  void embed(const PlacedTable& placed, std::span<const int32_t> tokens, ConstMatrixView vectors,
+             MatrixView y) override;
   Operand rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y,
                    StepRows rows) override;
+  void scale(MatrixView x, float factor) override;
   void linear(const Operand& x, std::span<const LinearJob> jobs) override;
   void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
                 RecurrentView state, MatrixView qkv) override;
@@ -138,12 +140,12 @@ class CudaOps final : public Ops {
                      SelectedLogits selected) override;
   void log_sum_exp(ConstMatrixView logits, LogSumExp* sums) override;
   void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen) override;
-  void silu_multiply(MatrixView gate, ConstMatrixView up) override;
-  void route(ConstMatrixView logits, Routing routing) override;
+  void activate(Activation f, MatrixView h, ConstMatrixView up) override;
+  void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override;
   void keep_top_p(Routing routing, StepRows rows, std::span<const RowClass> classes, float top_p,
                   ExpertUse* use) override;
   void moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
-               const float* shared_gate, MatrixView y) override;
+               const float* shared_gate, const MoeOptions& options, MatrixView y) override;
 
  private:
   /// The rows of the step that a matrix has, by class.
@@ -162,7 +164,8 @@ class CudaOps final : public Ops {
   /// Reports an operand that has other rows than it says.
   bool has_rows(const Operand& x);
   const float* rope_rows(const AttentionShape& shape);
-  Status stage_embedding(const CudaTable& table, std::span<const int32_t> tokens);
+  Status stage_embedding(const CudaTable& table, std::span<const int32_t> tokens,
+                         ConstMatrixView vectors);
 
   Device& device_;
   Stream& stream_;
@@ -346,7 +349,8 @@ Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
     entry->graph = stream_.end_capture();
   } else {
     for (const PlacedTable* table : entry->embedding_tables) {
-      CHIMERE_CHECK_OK(stage_embedding(static_cast<const CudaTable&>(*table), step.tokens));
+      CHIMERE_CHECK_OK(
+          stage_embedding(static_cast<const CudaTable&>(*table), step.tokens, step.vectors));
     }
   }
   if (entry != nullptr && entry->graph != nullptr) stream_.replay(*entry->graph);
@@ -380,7 +384,8 @@ Result<uint8_t*> CudaOps::Output::fetch(Device& device, const void* from, size_t
   return memory_->data();
 }
 
-Status CudaOps::stage_embedding(const CudaTable& table, std::span<const int32_t> tokens) {
+Status CudaOps::stage_embedding(const CudaTable& table, std::span<const int32_t> tokens,
+                                ConstMatrixView vectors) {
   StagedRows& staged = embeddings_[table.number];
   // Captured steps copy from this memory, so it is allocated for the largest of them.
   const size_t rows = std::max(tokens.size(), static_cast<size_t>(kMaxGraphRows));
@@ -392,12 +397,13 @@ Status CudaOps::stage_embedding(const CudaTable& table, std::span<const int32_t>
     staged.bytes = bytes;
   }
   host_ops_->embed(
-      *table.for_host, tokens,
+      *table.for_host, tokens, vectors,
       {reinterpret_cast<float*>(staged.memory->data()), static_cast<int64_t>(tokens.size()), n, n});
   return {};
 }
 
-void CudaOps::embed(const PlacedTable& placed, std::span<const int32_t> tokens, MatrixView y) {
+void CudaOps::embed(const PlacedTable& placed, std::span<const int32_t> tokens,
+                    ConstMatrixView vectors, MatrixView y) {
   const auto& table = static_cast<const CudaTable&>(placed);
   if (pass_.async_token_from != nullptr) {
     embed_tokens(stream_, table.table, pass_.async_token_from, arrays().async_from(), y);
@@ -405,7 +411,7 @@ void CudaOps::embed(const PlacedTable& placed, std::span<const int32_t> tokens, 
   }
   std::vector<const CudaTable*>& staged = pass_.embedding_tables;
   if (std::ranges::find(staged, &table) == staged.end()) {
-    if (!ok(stage_embedding(table, tokens))) return;
+    if (!ok(stage_embedding(table, tokens, vectors))) return;
     staged.push_back(&table);
   }
   stream_.copy(y.data, embeddings_[table.number].memory->data(),
@@ -468,6 +474,8 @@ bool CudaOps::has_rows(const Operand& x) {
                              std::to_string(decode.count + prefill.count)));
 }
 
+void CudaOps::scale(MatrixView x, float factor) { cuda::scale(stream_, x, factor); }
+
 void CudaOps::linear(const Operand& x, std::span<const LinearJob> jobs) {
   if (!has_rows(x)) return;
   const auto& [decode, prefill] = classes_of(x.rows);
@@ -521,6 +529,7 @@ Operand CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
 }
 
 const float* CudaOps::rope_rows(const AttentionShape& shape) {
+  if (shape.rope_dims == 0) return nullptr;
   auto* const table = reinterpret_cast<float*>(rope_.data());
   if (pass_.rope_dims == shape.rope_dims && pass_.rope_base == shape.rope_base) return table;
   const std::pair<int, float> key = {shape.rope_dims, shape.rope_base};
@@ -578,12 +587,12 @@ void CudaOps::choose(TopLogits top, std::span<const TokenChoice> /*choices*/, in
   choose_tokens(stream_, top, arrays().choices(), chosen);
 }
 
-void CudaOps::silu_multiply(MatrixView gate, ConstMatrixView up) {
-  cuda::silu_multiply(stream_, gate, up);
+void CudaOps::activate(Activation f, MatrixView h, ConstMatrixView up) {
+  cuda::activate(stream_, f, h, up);
 }
 
-void CudaOps::route(ConstMatrixView logits, Routing routing) {
-  cuda::route(stream_, logits, routing);
+void CudaOps::route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) {
+  cuda::route(stream_, logits, spec, routing);
 }
 
 void CudaOps::keep_top_p(Routing routing, StepRows rows, std::span<const RowClass> /*classes*/,
@@ -593,7 +602,7 @@ void CudaOps::keep_top_p(Routing routing, StepRows rows, std::span<const RowClas
 }
 
 void CudaOps::moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
-                      const float* shared_gate, MatrixView y) {
+                      const float* shared_gate, const MoeOptions& options, MatrixView y) {
   if (!has_rows(x)) return;
   const auto& [decode, prefill] = classes_of(x.rows);
   const auto& placed = static_cast<const CudaExperts&>(experts);
@@ -604,8 +613,8 @@ void CudaOps::moe_ffn(const Operand& x, const PlacedExperts& experts, const Rout
   const HalfRows h = prefill.count > 0 && in_halves ? halves(x) : HalfRows{};
   if (!ok({})) return;
   if (on_host) {
-    HostExperts::Call call = {x.x,     q,           h,         decode,  prefill,
-                              routing, shared_gate, codebook_, nullptr, y};
+    HostExperts::Call call = {x.x,         q,       h,         decode,  prefill, routing,
+                              shared_gate, options, codebook_, nullptr, y};
     if (!ok(scratch_.resize(host_experts_.scratch_bytes(*placed.host_layer, call)))) return;
     call.scratch = scratch_.data();
     host_experts_.ffn(*placed.host_layer, call);
@@ -618,11 +627,11 @@ void CudaOps::moe_ffn(const Operand& x, const PlacedExperts& experts, const Rout
   uint8_t* const scratch = scratch_.data();
   if (decode.count > 0) {
     moe_decode(stream_, device_.facts().multiprocessors, table, x.x, q, decode, routing,
-               shared_gate, codebook_, scratch, y);
+               shared_gate, options, codebook_, scratch, y);
   }
   if (prefill.count > 0) {
     moe_prefill(stream_, device_.facts().multiprocessors, table, x.x, q, h, prefill, routing,
-                shared_gate, codebook_, scratch, y);
+                shared_gate, options, codebook_, scratch, y);
   }
 }
 

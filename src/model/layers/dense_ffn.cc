@@ -21,7 +21,7 @@ void DenseFfn::forward(kernels::Ops& ops, const Activations& act) const {
   const DenseBuffers& b = act.dense;
   const kernels::LinearJob in[] = {{gate, b.gate}, {up, b.up}};
   ops.linear(act.h, in);
-  ops.silu_multiply(b.gate, b.up);
+  ops.activate(kernels::Activation::kSilu, b.gate, b.up);
   const kernels::LinearJob add_to_stream[] = {{down, act.x, /*accumulate=*/true}};
   ops.linear(b.gate, add_to_stream);
 }

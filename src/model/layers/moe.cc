@@ -42,10 +42,10 @@ void Moe::forward(kernels::Ops& ops, const Activations& act) const {
   const MoeBuffers& b = act.moe;
   const kernels::LinearJob in[] = {{router, b.router}, {shared_gate, b.shared_gate}};
   ops.linear(act.h, std::span(in).first(has_shared ? 2 : 1));
-  ops.route(b.router, b.routing);
+  ops.route(b.router, {}, b.routing);
   if (!b.classes.empty()) ops.keep_top_p(b.routing, b.classes, top_p, b.use);
   ops.moe_ffn(act.h, experts, b.routing, has_shared ? &shared : nullptr,
-              has_shared ? b.shared_gate.data : nullptr, act.x);
+              has_shared ? b.shared_gate.data : nullptr, {}, act.x);
 }
 
 }  // namespace chimere::model
