@@ -75,7 +75,7 @@ class CudaOps final : public Ops {
         weights_(device, pool, places.unpacked, std::move(on_upload)),
         all_arrays_(std::move(arrays)),
         page_tables_(std::move(page_tables)),
-        host_experts_(device, pool, weights_, places.host_expert_buffers),
+        host_experts_(device, pool, weights_, std::max(1, places.host_expert_buffers)),
         scratch_(device),
         rounded_(device),
         halves_(device),
