@@ -105,9 +105,9 @@ Status StepArrays::upload(const StepInputs& step, PageTables& pages, bool interl
   batch_.args.sequence_slices = add(b.sequence_slices, rows + 1);
   batch_.args.row_sequence = add(b.row_sequence, rows);
   batch_.args.row_position = add(b.row_position, rows);
-  std::vector<int32_t> visible;
-  for (int32_t r = 0; r < b.n_rows; ++r) visible.push_back(b.visible(r));
-  batch_.args.row_visible = add(visible, rows);
+  visible_.clear();
+  for (int32_t r = 0; r < b.n_rows; ++r) visible_.push_back(b.visible(r));
+  batch_.args.row_visible = add(visible_, rows);
   batch_.args.read_slot = add(b.read_slot, rows);
   batch_.args.write_slot = add(b.write_slot, rows);
   batch_.args.page_begin = add(pages.begins(), rows);
