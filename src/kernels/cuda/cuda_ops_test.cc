@@ -77,8 +77,7 @@ TEST(CudaOps, EmbedsTokensAndVectorsInEveryStep) {
 /// Quantised weights in the memory of ops.
 struct Weights {
   Weights(kernels::test::Rng& rng, Ops& ops, int64_t n_out, int64_t n_in) {
-    const std::vector<float> values =
-        kernels::test::normal_floats(rng, n_out * n_in);
+    const std::vector<float> values = kernels::test::normal_floats(rng, n_out * n_in);
     on_host = {DType::kQ8_0, n_out, n_in, nullptr};
     bytes.resize(static_cast<size_t>(on_host.bytes()));
     for (int64_t o = 0; o < n_out; ++o) {
