@@ -231,9 +231,11 @@ enum class StepRows : uint8_t { kAll, kWanted };
 /// plain matrix is converted by each product that takes it. Usable until the pass ends, while the
 /// contents of `x` are what they were when the operand was made.
 struct Operand {
+  // NOLINTBEGIN(google-explicit-constructor): an operand with one product is written as a matrix
   Operand(ConstMatrixView m, StepRows of = StepRows::kAll, uint64_t number = 0)
       : x(m), rows(of), id(number) {}
   Operand(const MatrixView& m, StepRows of = StepRows::kAll) : x(m), rows(of) {}
+  // NOLINTEND(google-explicit-constructor)
 
   ConstMatrixView x;  ///< [rows, n]
   StepRows rows;

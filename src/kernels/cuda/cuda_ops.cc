@@ -340,13 +340,15 @@ Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
   if (entry == nullptr || !entry->seen) {
     pass();
     if (entry != nullptr) {
-      entry->seen = true;
+      entry->seen = pass_.status.ok();
       entry->embedding_tables.assign(pass_.embedding_tables.begin(), pass_.embedding_tables.end());
     }
   } else if (entry->graph == nullptr) {
     stream_.begin_capture();
     pass();
     entry->graph = stream_.end_capture();
+    // A pass that failed has not issued all its ops.
+    if (!pass_.status.ok()) entry->graph.reset();
   } else {
     for (const PlacedTable* table : entry->embedding_tables) {
       CHIMERE_CHECK_OK(
