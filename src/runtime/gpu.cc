@@ -1,3 +1,4 @@
+#include "kernels/cuda/host_experts.h"
 #include "runtime/gpu.h"
 
 #include <fmt/format.h>
