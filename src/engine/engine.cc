@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/speculation/draft_round.h"
 #include "kernels/api.h"
 
 namespace chimere::engine {
@@ -23,7 +22,8 @@ double seconds_since(Clock::time_point then) {
 Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const EngineOptions& options)
     : model_(model),
       options_(options),
-      generations_(model, tokenizer, options.context),
+      drafters_(model, options.drafters),
+      generations_(model, tokenizer, drafters_, options.context),
       scheduler_(model.states(), options.cache, options.max_running,
                  [this] { return warmups_.release(); }),
       warmups_(model, options.cache, generations_,
@@ -188,9 +188,9 @@ bool Engine::begin_step() {
 
 /// Whether the next step is determined except for its tokens.
 bool Engine::may_overlap() const {
-  const bool look_at_drafts = overlapped_steps_ >= Speculator::kIdleAfter &&
+  const bool look_at_drafts = overlapped_steps_ >= SequenceDrafts::kIdleAfter &&
                               std::ranges::any_of(scheduler_.running(), [](const auto& g) {
-                                return g->speculator() != nullptr;
+                                return g->drafts() != nullptr;
                               });
   return pipeline_.size() == 1 && cancelled_.empty() && !look_at_drafts &&
          !scheduler_.may_admit() && (counters_.steps + 1) % kStepsPerSave != 0;
@@ -236,9 +236,8 @@ void Engine::learn(const model::StepPlan& plan, double seconds) {
     if (s.row_class == model::RowClass::kPrefill) return;
     rows += s.tokens.size();
   }
-  DraftStatistics& statistics = generations_.draft_statistics();
-  statistics.steps.add(static_cast<int32_t>(rows), seconds);
-  statistics.since_plain = rows > plan.sequences.size() ? statistics.since_plain + 1 : 0;
+  drafters_.record_step(static_cast<int32_t>(rows), static_cast<int32_t>(plan.sequences.size()),
+                        seconds);
 }
 
 /// Samples the tokens of a computed step and gives the states at prefix points to the cache.
@@ -275,9 +274,15 @@ void Engine::accept(std::span<const PlannedRows> planned) {
 
 void Engine::propose_drafts() {
   if (drafts_ready_) return;
-  engine::propose_drafts(model_, scheduler_.running(), planner_.draft_rows(scheduler_.running()),
-                         generations_.draft_statistics());
   drafts_ready_ = true;
+  drafting_.clear();
+  int32_t decoding = 0;
+  for (const auto& g : scheduler_.running()) {
+    if (!g->prompt_done() || g->finished()) continue;
+    ++decoding;
+    if (g->drafts() != nullptr) drafting_.push_back(g->drafting());
+  }
+  drafters_.propose(drafting_, decoding, planner_.draft_rows(scheduler_.running()));
 }
 
 /// One forward pass with all rows, including all decode rows.
@@ -361,9 +366,9 @@ void Engine::handle_failure(const Error& error, std::vector<PlannedRows>& planne
 bool Engine::drop_drafts(std::span<const PlannedRows> planned) {
   bool dropped = false;
   for (const PlannedRows& p : planned) {
-    Speculator* speculator = p.generation->speculator();
-    if (!p.decodes() || speculator == nullptr || speculator->drafts().empty()) continue;
-    speculator->drop();
+    SequenceDrafts* const drafts = p.generation->drafts();
+    if (!p.decodes() || drafts == nullptr || drafts->drafts().empty()) continue;
+    drafts->drop();
     dropped = true;
   }
   return dropped;

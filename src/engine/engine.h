@@ -19,6 +19,8 @@
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "engine/scheduler.h"
+#include "engine/speculation/drafter.h"
+#include "engine/speculation/drafters.h"
 #include "engine/step_planner.h"
 #include "engine/step_sampler.h"
 #include "engine/warmup_queue.h"
@@ -40,6 +42,8 @@ struct EngineOptions {
   /// A cache over the model's state store; nullptr: every prompt is computed whole. Must outlive
   /// the engine.
   PrefixCache* cache = nullptr;
+  /// Request::speculation selects from these; must outlive the engine.
+  std::span<const DrafterType* const> drafters = drafter_types();
 };
 
 /// Gauges and totals of an engine.
@@ -135,6 +139,7 @@ class Engine {
 
   model::Model& model_;
   EngineOptions options_;
+  Drafters drafters_;
   GenerationFactory generations_;
   RequestId next_id_ = 1;
   std::vector<RequestId> cancelled_;
@@ -145,6 +150,7 @@ class Engine {
   LaunchedStep step_;                                  ///< computed by forward(); memory is reused
   LaunchedStep interleaved_;                           ///< decode steps inside another step
   std::vector<PlannedRows> next_;                      ///< scratch
+  std::vector<DraftingSequence> drafting_;             ///< scratch
   std::chrono::steady_clock::time_point last_decode_;  ///< when a decode step last ended
   std::chrono::steady_clock::time_point last_step_;    ///< when a step last ended
   double longest_part_ = 0;  ///< seconds between interleave points of the last interleaved step

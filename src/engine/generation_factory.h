@@ -10,20 +10,22 @@
 
 #include "engine/generation.h"
 #include "engine/prefix_points.h"
-#include "engine/speculation/draft_statistics.h"
+#include "engine/speculation/drafters.h"
 #include "model/chunking.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
 namespace chimere::engine {
 
-/// What the generations of an engine have in common. Model and tokenizer must outlive it; it must
-/// outlive its generations.
+/// What the generations of an engine have in common. Model, tokenizer and drafters must outlive it;
+/// it must outlive its generations.
 class GenerationFactory {
  public:
   /// `context`: token limit of a request.
-  GenerationFactory(const model::Model& model, const text::Tokenizer& tokenizer, int64_t context)
+  GenerationFactory(const model::Model& model, const text::Tokenizer& tokenizer, Drafters& drafters,
+                    int64_t context)
       : tokenizer_(tokenizer),
+        drafters_(drafters),
         context_(context),
         vocabulary_(model.n_vocab()),
         logits_on_gpu_(model.logits_on_gpu()) {
@@ -35,7 +37,7 @@ class GenerationFactory {
   std::unique_ptr<Generation> make(RequestId id, Request request, bool cached) {
     const Generation::Options options = {context_, cached, vocabulary_, logits_on_gpu_};
     return std::make_unique<Generation>(id, std::move(request), message_starts_, options,
-                                        tokenizer_, statistics_);
+                                        tokenizer_, drafters_);
   }
 
   /// The last chunk boundary of `tokens` that every longer prompt shares.
@@ -49,15 +51,13 @@ class GenerationFactory {
     return stable_end(ends);
   }
 
-  DraftStatistics& draft_statistics() { return statistics_; }
-
  private:
   const text::Tokenizer& tokenizer_;
+  Drafters& drafters_;
   int64_t context_;
   int64_t vocabulary_;
   bool logits_on_gpu_;
   std::vector<int32_t> message_starts_;
-  DraftStatistics statistics_;
 };
 
 }  // namespace chimere::engine

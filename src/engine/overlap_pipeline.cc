@@ -2,17 +2,16 @@
 
 #include <algorithm>
 
-#include "engine/speculation/speculator.h"
+#include "engine/speculation/sequence_drafts.h"
 #include "kernels/token_choice.h"
 
 namespace chimere::engine {
 namespace {
 
 bool updates_draft_kv(const PlannedRows& p) {
-  const Speculator* speculator = p.generation->speculator();
-  if (speculator == nullptr) return false;
-  return p.decodes() ? speculator->updates_draft_kv_of_decode()
-                     : speculator->updates_draft_kv_of_prompt();
+  const SequenceDrafts* const drafts = p.generation->drafts();
+  if (drafts == nullptr) return false;
+  return p.decodes() ? drafts->updates_draft_kv_of_decode() : drafts->updates_draft_kv_of_prompt();
 }
 
 }  // namespace
