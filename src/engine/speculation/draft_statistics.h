@@ -57,9 +57,7 @@ class DraftPolicy {
   /// Drafting now or soon: the drafter reads decode rows (the MTP head's KV cache, taps).
   bool reads_rows() const { return phase_ != Phase::kProbing; }
   /// It reads prompt rows too, which costs more: only after a successful trial.
-  bool reads_prompts() const {
-    return phase_ == Phase::kDrafting && trial_ >= kTrialRounds;
-  }
+  bool reads_prompts() const { return phase_ == Phase::kDrafting && trial_ >= kTrialRounds; }
 
  private:
   enum class Phase { kProbing, kWarmup, kDrafting };

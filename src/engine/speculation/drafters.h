@@ -49,8 +49,8 @@ class Drafters {
   /// over all sequences.
   void propose(std::span<const DraftingSequence> sequences, int32_t decoding, int64_t max_rows);
 
-  /// Passes the outputs of tapped layers to the drafters. `plan` and `result`: of the step, which is
-  /// the model's last one. Errors of the model: the drafters miss the rows.
+  /// Passes the outputs of tapped layers to the drafters. `plan` and `result`: of the step, which
+  /// is the model's last one. Errors of the model: the drafters miss the rows.
   void observe(const model::StepPlan& plan, const model::StepResult& result,
                std::span<const StepRows> sequences);
 

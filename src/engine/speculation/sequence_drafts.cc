@@ -133,11 +133,4 @@ bool SequenceDrafts::observes(size_t drafter, bool prompt) const {
   return source != nullptr && !source->taps().empty() && follows(drafter, prompt);
 }
 
-bool SequenceDrafts::observes_decode() const {
-  for (size_t i = 0; i < sources_.size(); ++i) {
-    if (observes(i, false)) return true;
-  }
-  return false;
-}
-
 }  // namespace chimere::engine

@@ -67,8 +67,6 @@ class SequenceDrafts {
   void add_needs(model::StepPlan& plan, bool prompt) const;
   /// Whether the drafter reads the outputs of layers for such rows of this generation.
   bool observes(size_t drafter, bool prompt) const;
-  /// Whether some drafter does for decode rows, so that a step must end before the next one starts.
-  bool observes_decode() const;
   const SpeculationCounts& counts() const { return counts_; }
 
  private:
