@@ -35,7 +35,7 @@ void DenseNetwork::forward(const SubLayerRows& rows) const {
   const Buffers b = buffers(at, rows.h.rows);
   const kernels::LinearJob in[] = {{gate_, b.gate}, {up_, b.up}};
   rows.ops.linear(rows.h, in);
-  rows.ops.silu_multiply(b.gate, b.up);
+  rows.ops.activate(kernels::Activation::kSilu, b.gate, b.up);
   const kernels::LinearJob add_to_stream[] = {{down_, rows.x, /*accumulate=*/true}};
   rows.ops.linear(b.gate, add_to_stream);
 }

@@ -99,12 +99,12 @@ void Experts::forward(const SubLayerRows& rows) const {
   const Buffers b = buffers(at, rows.h.rows);
   const kernels::LinearJob in[] = {{router_, b.router}, {shared_gate_, b.shared_gate}};
   ops.linear(rows.h, std::span(in).first(has_shared() ? 2 : 1));
-  ops.route(b.router, b.routing);
+  ops.route(b.router, {}, b.routing);
   if (top_p_ < 1 && !rows.classes.empty()) {
     ops.keep_top_p(b.routing, rows.classes, top_p_, rows.expert_use);
   }
   ops.moe_ffn(rows.h, experts_, b.routing, has_shared() ? &shared_ : nullptr,
-              has_shared() ? b.shared_gate.data : nullptr, rows.x);
+              has_shared() ? b.shared_gate.data : nullptr, {}, rows.x);
 }
 
 }  // namespace chimere::model
