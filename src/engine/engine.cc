@@ -22,7 +22,7 @@ double seconds_since(Clock::time_point then) {
 Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const EngineOptions& options)
     : model_(model),
       options_(options),
-      drafters_(model, options.drafters),
+      drafters_({model, options.draft_model}, options.drafters),
       generations_(model, tokenizer, drafters_, options.context),
       scheduler_(model.states(), options.cache, options.max_running,
                  [this] { return warmups_.release(); }),

@@ -42,6 +42,8 @@ struct EngineOptions {
   /// A cache over the model's state store; nullptr: every prompt is computed whole. Must outlive
   /// the engine.
   PrefixCache* cache = nullptr;
+  /// A drafter's own model; nullptr: none. Must outlive the engine.
+  model::Model* draft_model = nullptr;
   /// Request::speculation selects from these; must outlive the engine.
   std::span<const DrafterType* const> drafters = drafter_types();
 };

@@ -33,7 +33,9 @@ void ForwardPass::run() {
   }
 }
 
-void ForwardPass::embed() { ops_.embed(weights_.embedding, step_.tokens(), {}, rows().x); }
+void ForwardPass::embed() {
+  ops_.embed(weights_.embedding, step_.tokens(), step_.vectors(), rows().x);
+}
 
 void ForwardPass::norm(const float* weight) {
   ops_.rms_norm(rows().x, weight, model_.norm_eps, rows().h);

@@ -94,10 +94,16 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
   auto* const expert_use =
       expert_use_ != nullptr ? reinterpret_cast<kernels::ExpertUse*>(expert_use_->data()) : nullptr;
   ForwardPass pass(ops_, spec_, weights_, step, buffers, update_draft_kv, expert_use, interleave);
-  CHIMERE_CHECK_OK(ops_.launch_step(
-      {step.view(), step.tokens(), step.wanted_rows(), step.selected(),
-       pass_number(update_draft_kv, plan.taps), step.choices(), async_token, chosen_},
-      pass.outputs(), [&] { pass.run(); }));
+  CHIMERE_CHECK_OK(ops_.launch_step({.batch = step.view(),
+                                     .tokens = step.tokens(),
+                                     .vectors = step.vectors(),
+                                     .wanted_rows = step.wanted_rows(),
+                                     .selected = step.selected(),
+                                     .pass = pass_number(update_draft_kv, plan.taps),
+                                     .choices = step.choices(),
+                                     .async_from = async_token,
+                                     .async_token_from = chosen_},
+                                    pass.outputs(), [&] { pass.run(); }));
   CHIMERE_CHECK_OK(interleaved);
   chosen_for_.clear();
   if (!step.choices().empty()) {
@@ -206,7 +212,11 @@ Status LayeredModel::draft(std::span<const DraftStart> starts, int depth,
     const MatrixView wanted = {buffers.logits.data, batch.n_rows, mtp.n_short(), mtp.n_short()};
     const bool first = d == 0;
     CHIMERE_TRY(const kernels::StepOutputs outputs,
-                ops_.run_step({batch, chains.tokens(), {}, {}, first ? kFirstDraft : kNextDraft},
+                ops_.run_step({.batch = batch,
+                               .tokens = chains.tokens(),
+                               .wanted_rows = {},
+                               .selected = {},
+                               .pass = first ? kFirstDraft : kNextDraft},
                               {wanted, {}}, [&] {
                                 // No row has a write slot, so `hidden` is not read.
                                 if (first) mtp.shift(ops_, batch, buffers.mtp.hidden, buffers.mtp);

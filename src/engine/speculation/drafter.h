@@ -65,6 +65,12 @@ class Drafter {
   virtual void observe(std::span<const ObservedRows> /*rows*/) {}
 };
 
+/// The models that an engine has; they outlive its drafters.
+struct DrafterModels {
+  model::Model& target;
+  model::Model* draft = nullptr;  ///< a drafter's own model; nullptr: none was loaded
+};
+
 /// An entry of drafter_types(): how the engine creates and judges a drafter.
 struct DrafterType {
   std::string_view name;
@@ -77,8 +83,8 @@ struct DrafterType {
   bool reads_draft_kv = false;
   /// Initial acceptance rate for each kind of evidence (Draft::evidence).
   std::vector<double> (*expected_rates)(bool greedy) = nullptr;
-  /// `model` is the target. nullptr: the model lacks what the drafter needs.
-  std::unique_ptr<Drafter> (*create)(model::Model& model) = nullptr;
+  /// nullptr: the models lack what the drafter needs.
+  std::unique_ptr<Drafter> (*create)(const DrafterModels& models) = nullptr;
 };
 
 /// All drafters. To add one: write a file that defines its DrafterType, and list it in

@@ -19,11 +19,12 @@ constexpr int32_t kManyOnGpu = 8;
 
 }  // namespace
 
-Drafters::Drafters(model::Model& model, std::span<const DrafterType* const> types) : model_(model) {
+Drafters::Drafters(const DrafterModels& models, std::span<const DrafterType* const> types)
+    : model_(models.target) {
   for (const DrafterType* type : types) {
     entries_.push_back(
         {type,
-         type->create(model),
+         type->create(models),
          {Acceptance(type->expected_rates(true)), Acceptance(type->expected_rates(false))}});
   }
 }

@@ -37,8 +37,8 @@ struct StepRows {
 /// Single-threaded.
 class Drafters {
  public:
-  /// One drafter for each type that `model` can serve. The model must outlive the drafters.
-  Drafters(model::Model& model, std::span<const DrafterType* const> types);
+  /// One drafter for each type that the models can serve. The models must outlive the drafters.
+  Drafters(const DrafterModels& models, std::span<const DrafterType* const> types);
 
   /// The drafts of a new generation, valid as long as this object; nullptr if it uses no drafter.
   std::unique_ptr<SequenceDrafts> start(Speculation speculation,

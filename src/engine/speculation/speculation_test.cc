@@ -86,7 +86,7 @@ class Lookups {
 
  private:
   FakeModel model_{4};
-  Drafters drafters_{model_, drafter_types()};
+  Drafters drafters_{{model_}, drafter_types()};
 };
 
 /// Lookups that are wrong are no longer verified, and verified again once they are right, without
