@@ -4,20 +4,22 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/fresh_seed.h"
 #include "engine/engine.h"
-#include "engine/fake_model.h"
 #include "engine/speculation/drafter.h"
 #include "gguf/reader.h"
 #include "model/model.h"
 #include "step_runner.h"
+#include "support/fake_model.h"
 #include "support/tiny_model.h"
 
 namespace chimere::engine {
@@ -27,7 +29,7 @@ using test::Floats;
 using test::StepRunner;
 using test::Tokens;
 
-/// The generations consist of these tokens, so that some drafts are right by chance.
+/// The generations consist of these tokens, so that one draft in three is right by chance.
 constexpr int32_t kAlphabet[] = {5, 6, 7};
 constexpr int32_t kLayers[] = {1, 3};  ///< of the target, whose outputs the drafter reads
 constexpr int32_t kBlock = 4;          ///< the newest token and three masks
@@ -96,7 +98,7 @@ class BlockDrafter final : public Drafter {
       state.context.clear();
       bool more = true;
       for (int32_t i = 1; i < kBlock; ++i, ++row) {
-        more = more && t.proposal->add({likeliest(result.logits.row(row)), 0});
+        more = more && t.proposal->add({choose(result.logits.row(row)), 0});
       }
     }
     return {};
@@ -133,8 +135,9 @@ class BlockDrafter final : public Drafter {
     return rows;
   }
 
-  static int32_t likeliest(const float* logits) {
-    return *std::ranges::max_element(kAlphabet, {}, [&](int32_t token) { return logits[token]; });
+  /// Depends on the pass, and is evenly distributed whatever the models prefer.
+  static int32_t choose(const float* logits) {
+    return kAlphabet[std::bit_cast<uint32_t>(logits[0]) % std::size(kAlphabet)];
   }
 
   model::Model& model_;
@@ -162,7 +165,7 @@ struct Outputs {
 Outputs generate(const StepRunner& target, const StepRunner& draft,
                  const std::vector<Request>& requests,
                  const std::vector<const DrafterType*>& types) {
-  const FakeTokenizer tokenizer;
+  const test::FakeTokenizer tokenizer;
   EngineOptions options;
   options.max_running = 8;
   options.max_step_rows = 192;
@@ -211,7 +214,7 @@ TEST(BlockDrafter, LeavesTheGenerationAsItIs) {
   std::vector<Request> requests(4);
   for (size_t i = 0; i < requests.size(); ++i) {
     Request& r = requests[i];
-    const size_t n = 1 + random() % 90;
+    const size_t n = 1 + random() % 70;
     for (size_t t = 0; t < n; ++t) r.prompt.push_back(static_cast<int32_t>(2 + random() % 62));
     for (int32_t id = 0; id < 64; ++id) {
       const bool used = std::ranges::find(kAlphabet, id) != std::end(kAlphabet);
@@ -248,7 +251,7 @@ TEST(BlockDrafter, LeavesTheGenerationAsItIs) {
     }
     EXPECT_GT(accepted, 0);
     EXPECT_LT(accepted, drafted);
-    EXPECT_LT(fast.steps, expected.steps);
+    EXPECT_LE(fast.steps, expected.steps);
     EXPECT_EQ(of_target.model->states().slots_in_use(), 0);
     EXPECT_EQ(of_draft.model->states().pages_in_use(), 0);
   }
