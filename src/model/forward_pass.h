@@ -38,7 +38,7 @@ class ForwardPass {
 
  private:
   void embed();                         ///< x = embedding rows of the tokens
-  void norm(const float* weight);       ///< h = rms_norm(x)
+  void norm(const float* weight);       ///< h = rms_norm(x), which becomes the operand h_
   void add(const SubLayer& sub_layer);  ///< x += the sub-layer's output for h
   /// Where the layer's output is wanted, or nullptr.
   const MatrixView* tap_of(size_t layer) const;
@@ -52,11 +52,14 @@ class ForwardPass {
   /// rms_norm(x).
   void head();
   /// Logits of the requested rows, from the hidden states that the output head reads.
-  void project(const MatrixView& hidden);
+  void project(const kernels::Operand& hidden);
   /// For rows with `top`: the largest logits, the selected ones, log-sum-exp statistics and the
   /// chosen tokens.
   void find_top();
   const RowBuffers& rows() const { return only_wanted_ ? buffers_.wanted : buffers_.all; }
+  kernels::StepRows step_rows() const {
+    return only_wanted_ ? kernels::StepRows::kWanted : kernels::StepRows::kAll;
+  }
 
   kernels::Ops& ops_;
   const ModelSpec& model_;
@@ -68,6 +71,7 @@ class ForwardPass {
   kernels::ExpertUse* expert_use_;
   const std::function<void()>& interleave_;
   bool only_wanted_ = false;
+  kernels::Operand h_ = ConstMatrixView();
 };
 
 }  // namespace chimere::model

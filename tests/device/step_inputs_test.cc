@@ -43,7 +43,7 @@ struct Weights {
   Floats embedding(const Tokens& tokens) const {
     const WeightView table = matrix("token_embd.weight");
     Floats rows(tokens.size() * static_cast<size_t>(table.n_in));
-    ops->embed(table, tokens, {},
+    ops->embed(kernels::PlacedTable(table), tokens, {},
                {rows.data(), static_cast<int64_t>(tokens.size()), table.n_in, table.n_in});
     return rows;
   }
@@ -53,7 +53,7 @@ struct Weights {
     const auto rows = static_cast<int64_t>(x.size()) / output.n_in;
     const MatrixView h = {x.data(), rows, output.n_in, output.n_in};
     ops->rms_norm(h, static_cast<const float*>(file->find_tensor("output_norm.weight")->data),
-                  1e-6F, h);
+                  1e-6F, h, kernels::StepRows::kAll);
     Floats out(static_cast<size_t>(rows * output.n_out));
     const kernels::LinearJob job[] = {{output, {out.data(), rows, output.n_out, output.n_out}}};
     ops->linear(h, job);

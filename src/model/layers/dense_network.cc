@@ -16,9 +16,9 @@ std::unique_ptr<DenseNetwork> DenseSpec::bind(const SubLayerBinding& to) const {
   return network;
 }
 
-Status DenseNetwork::place(kernels::Ops& ops) {
+Status DenseNetwork::place(Placement& to) {
   for (WeightView* w : {&gate_, &up_, &down_}) {
-    CHIMERE_TRY(*w, ops.place(*w));
+    CHIMERE_TRY(*w, to.ops.place(*w));
   }
   return {};
 }
@@ -32,7 +32,7 @@ DenseNetwork::Buffers DenseNetwork::buffers(BufferLayout& at, int64_t rows) cons
 
 void DenseNetwork::forward(const SubLayerRows& rows) const {
   BufferLayout at = rows.buffers;
-  const Buffers b = buffers(at, rows.h.rows);
+  const Buffers b = buffers(at, rows.h.x.rows);
   const kernels::LinearJob in[] = {{gate_, b.gate}, {up_, b.up}};
   rows.ops.linear(rows.h, in);
   rows.ops.activate(kernels::Activation::kSilu, b.gate, b.up);
