@@ -65,22 +65,23 @@ void step_columns(const ScanUnit& u, const DecodeRow& row, int column) {
 /// Rows that are folded in one pass over the state.
 constexpr int kFoldRows = 4;
 
+/// In the order of addresses, as memory is read fastest.
 template <int kRows>
 void fold_rows(const ScanFold& u) {
   const int64_t n = u.head_dim;
   int64_t at[kRows];
-  for (int r = 0; r < kRows; ++r) at[r] = u.row_blocks[r] * u.row_stride;
-  for (int64_t c = 0; c < n; c += kLanes) {
-    F32x16 corrections[kRows];
-    F32x16 decay[kRows];
-    for (int r = 0; r < kRows; ++r) {
-      corrections[r] = F32x16::load(u.corrections + at[r] + c);
-      decay[r] = F32x16::set(u.decay[at[r]]);
-    }
-    for (int64_t i = 0; i < n; ++i) {
+  F32x16 decay[kRows];
+  for (int r = 0; r < kRows; ++r) {
+    at[r] = u.row_blocks[r] * u.row_stride;
+    decay[r] = F32x16::set(u.decay[at[r]]);
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    F32x16 k[kRows];
+    for (int r = 0; r < kRows; ++r) k[r] = F32x16::set(u.k[at[r] + i]);
+    for (int64_t c = 0; c < n; c += kLanes) {
       F32x16 s = F32x16::load(u.before + i * n + c);
       for (int r = 0; r < kRows; ++r) {
-        s = fma(F32x16::set(u.k[at[r] + i]), corrections[r], decay[r] * s);
+        s = fma(k[r], F32x16::load(u.corrections + at[r] + c), decay[r] * s);
       }
       s.store(u.after + i * n + c);
     }
