@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -75,8 +74,7 @@ void declare_embed(Command& app, CommandLine& line) {
                   shipped_name(ShippedModel::kEmbedder)),
       [&line, flags] { return embed(line, *flags); });
   add_settings(command, line,
-               std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels,
-                                               &settings::kThreads, &settings::kQuiet});
+               {SettingGroup::kModelName, SettingGroup::kThreads, SettingGroup::kQuiet});
   command.option("TEXT", flags->texts, "Texts; without any, the lines of standard input");
   command
       .option("--dimensions", flags->dimensions,

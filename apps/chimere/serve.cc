@@ -33,15 +33,6 @@
 namespace chimere::app {
 namespace {
 
-constexpr const SettingInfo* kServeSettings[] = {
-    &settings::kHost,           &settings::kPort,           &settings::kAlias,
-    &settings::kEmbeddingModel, &settings::kKeys,           &settings::kTlsCertificate,
-    &settings::kTlsKey,         &settings::kAllowedHosts,   &settings::kCorsOrigins,
-    &settings::kMaxBody,        &settings::kMaxConnections, &settings::kMaxRunning,
-    &settings::kMaxQueue,       &settings::kHeaderTimeout,  &settings::kIdleTimeout,
-    &settings::kGrace,          &settings::kLogPrompts,     &settings::kStateMemory,
-};
-
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> items;
   while (!text.empty()) {
@@ -265,11 +256,9 @@ const bool kWithServer = true;
 void declare_serve(Command& app, CommandLine& line) {
   Command command = add_command(app, line, "serve", "Serves the OpenAI API over HTTP",
                                 [&line] { return serve(line); });
-  add_settings(command, line, kServeSettings);
-  add_settings(command, line, prefix_cache_settings());
-  add_settings(command, line, model_settings());
-  add_settings(command, line, sampling_settings());
-  add_settings(command, line, engram_settings());
+  add_settings(command, line,
+               {SettingGroup::kServer, SettingGroup::kPrefixCache, SettingGroup::kModel,
+                SettingGroup::kSampling, SettingGroup::kEngram});
 }
 
 }  // namespace chimere::app

@@ -39,6 +39,7 @@ TEST(Registry, NamesAreUniqueAndHaveHelp) {
     Settings values;
     EXPECT_TRUE(values.set(*s, s->default_value, "default").ok()) << s->name;
   }
+  EXPECT_EQ(settings::find("top-k"), &settings::kTopK);
   EXPECT_EQ(settings::variable_name(settings::kTopK), "CHIMERE_TOP_K");
   EXPECT_EQ(settings::find("no-such-setting"), nullptr);
 }

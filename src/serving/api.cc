@@ -79,39 +79,42 @@ std::optional<HttpResponse> Api::refuse(const HttpHead& head) {
   std::optional<ApiError> error = check_access(options_.access, head);
   if (!error && head.method == "OPTIONS") return std::nullopt;  // CORS preflight: has no key
   if (!error && route == nullptr) {
-    error = {404, "There is nothing at this path; docs/serving.md lists the routes.", "",
-             "not_found", 0};
+    error = ApiError{"not_found", "There is nothing at this path; docs/api.md lists the routes."};
   }
   if (!error && head.method != route->method &&
       !(head.method == "HEAD" && route->method == "GET")) {
-    error = {405, "This path accepts " + std::string(route->method) + ".", "", "method_not_allowed",
-             0};
+    error =
+        ApiError{"method_not_allowed", "This path accepts " + std::string(route->method) + "."};
   }
   if (!error && keys_ != nullptr && !route->scope.empty()) {
     const auto key = presented_key(head);
-    if (!key) {
-      error = {401, "Send an API key of this server as 'Authorization: Bearer KEY'.", "",
-               "invalid_api_key", 0};
+    if (presented(head).empty()) {
+      error = ApiError{"missing_api_key",
+                       "This request has no API key; send one as 'Authorization: Bearer KEY'."};
+    } else if (!key) {
+      error = ApiError{"invalid_api_key",
+                       "The API key of this request is not one of this server's; `chimere keys "
+                       "list` shows them."};
     } else if (!key->has_scope(route->scope)) {
-      error = {403, "This key does not have the scope '" + std::string(route->scope) + "'.", "",
-               "insufficient_scope", 0};
+      error = ApiError{"insufficient_scope",
+                       "This key does not have the scope '" + std::string(route->scope) + "'."};
     }
   }
   if (!error) return std::nullopt;
-  metrics_.count_request(route == nullptr ? "other" : std::string(route->path), error->status);
+  metrics_.count_request(route == nullptr ? "other" : std::string(route->path), error->status());
   options_.log(LogLine("refused")
-                   .add("status", error->status)
+                   .add("status", error->status())
                    .add("method", head.method)
                    .add("path", head.path.substr(0, 200))
-                   .add("code", error->code)
+                   .add("code", error->code.name())
                    .text());
   Headers headers;
-  if (error->status == 405) headers.emplace_back("Allow", route->method);
+  if (error->status() == 405) headers.emplace_back("Allow", route->method);
   return error_response(*error, std::move(headers));
 }
 
 std::optional<ApiError> Api::begin_use(const ApiKey* key) {
-  if (draining_) return ApiError{503, "This server is stopping.", "", "stopping", 5};
+  if (draining_) return ApiError{"stopping", "This server is stopping.", "", 5};
   if (key == nullptr) return std::nullopt;
   const std::lock_guard lock(use_mutex_);
   KeyUse& use = use_[key->name];
@@ -120,16 +123,17 @@ std::optional<ApiError> Api::begin_use(const ApiKey* key) {
     use.this_minute = 0;
   }
   if (key->parallel > 0 && use.active >= key->parallel) {
-    return ApiError{429,
+    return ApiError{"too_many_parallel_requests",
                     "This key is limited to " + std::to_string(key->parallel) +
                         " concurrent requests; wait for one to finish.",
-                    "", "too_many_parallel_requests", 1};
+                    "", 1};
   }
   if (key->per_minute > 0 && use.this_minute >= key->per_minute) {
     const int wait = 60 - static_cast<int>(seconds_since(use.minute_began));
     return ApiError{
-        429, "This key is limited to " + std::to_string(key->per_minute) + " requests per minute.",
-        "", "rate_limit_exceeded", std::max(1, wait)};
+        "rate_limit_exceeded",
+        "This key is limited to " + std::to_string(key->per_minute) + " requests per minute.", "",
+        std::max(1, wait)};
   }
   ++use.active;
   ++use.this_minute;
@@ -158,7 +162,7 @@ void Api::handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) {
   if (auto error = begin_use(call->key.get())) return respond(call, *error);
   call->counted = true;
   const bool accepted = workers_.push([this, call, run = route->run] { (this->*run)(call); });
-  if (!accepted) respond(call, ApiError{503, "This server is overloaded.", "", "overloaded", 1});
+  if (!accepted) respond(call, ApiError{"overloaded", "This server is overloaded.", "", 1});
 }
 
 void Api::respond(const CallPtr& call, HttpResponse response, const std::string& error_code) {
@@ -174,7 +178,7 @@ void Api::respond(const CallPtr& call, HttpResponse response, const std::string&
 }
 
 void Api::respond(const CallPtr& call, const ApiError& error) {
-  respond(call, error_response(error, {}), error.code);
+  respond(call, error_response(error, {}), std::string(error.code.name()));
 }
 
 void Api::finish(const CallPtr& call, const GenerationReport& report) {
@@ -214,7 +218,7 @@ void Api::health(const CallPtr& call) { respond(call, HttpResponse{200, R"({"sta
 
 void Api::ready(const CallPtr& call) {
   if (draining_) {
-    return respond(call, ApiError{503, "This server is stopping.", "", "stopping", 5});
+    return respond(call, ApiError{"stopping", "This server is stopping.", "", 5});
   }
   respond(call, HttpResponse{200, R"({"status":"ready"})"});
 }
@@ -266,20 +270,20 @@ void Api::models(const CallPtr& call) {
 std::optional<ApiError> Api::check_model(const std::string& name) const {
   if (name.empty() || name == model_.id) return std::nullopt;
   if (model_.embedder && name == model_.embedder->id) {
-    return ApiError{400,
+    return ApiError{"model_does_not_write",
                     "The model '" + name + "' computes embeddings and generates no text; use '" +
                         model_.id + "'.",
-                    "model", "model_does_not_write", 0};
+                    "model"};
   }
   return unknown_model(name);
 }
 
 std::optional<ApiError> Api::unknown_model(const std::string& name) const {
   const std::string embedder = model_.embedder ? "' and '" + model_.embedder->id : "";
-  return ApiError{404,
+  return ApiError{"model_not_found",
                   "This server has no model '" + name.substr(0, 200) + "'; it has '" + model_.id +
                       embedder + "'.",
-                  "model", "model_not_found", 0};
+                  "model"};
 }
 
 }  // namespace chimere::serving

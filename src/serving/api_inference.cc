@@ -18,11 +18,11 @@ using protocol::ApiError;
 constexpr uint64_t kSeedStep = 0x9e3779b97f4a7c15ULL;
 
 ApiError too_long(int64_t tokens, int64_t context, const char* param) {
-  return {400,
+  return {"context_length_exceeded",
           "This model's maximum context length is " + std::to_string(context) +
               " tokens, and the prompt has " + std::to_string(tokens) +
               "; shorten it so that at least one token is left for the generation.",
-          param, "context_length_exceeded", 0};
+          param};
 }
 
 /// A warning if the requested token limit exceeds what the prompt leaves of the context.
@@ -128,7 +128,7 @@ void Api::chat(const CallPtr& call) {
   auto prompt = chat_prompt(model_, request.messages, request.settings.get(settings::kReasoning),
                             request.template_kwargs);
   if (!prompt.ok()) {
-    return respond(call, ApiError{400, prompt.error().message, "messages", "template_error", 0});
+    return respond(call, ApiError{"template_error", prompt.error().message, "messages"});
   }
   GenerationSpec spec;
   error = add_choices(request, *call, std::move(prompt->tokens), prompt->start, "", spec);
@@ -175,11 +175,11 @@ void Api::embeddings(const CallPtr& call) {
   }
   if (request.model == model_.id || (request.model.empty() && !model_.embedder)) {
     return respond(call,
-                   ApiError{400,
+                   ApiError{"model_does_not_embed",
                             "The model '" + model_.id +
                                 "' generates text; it does not compute embeddings. Start "
                                 "the server with --embedding-model to serve a model that does.",
-                            "model", "model_does_not_embed", 0});
+                            "model"});
   }
   if (!model_.embedder || (!request.model.empty() && request.model != model_.embedder->id)) {
     return respond(call, *unknown_model(request.model));
@@ -200,17 +200,17 @@ void Api::embeddings(const CallPtr& call) {
     if (size > embedder.context()) {
       return respond(
           call,
-          ApiError{400,
+          ApiError{"context_length_exceeded",
                    "This model's maximum context length is " + std::to_string(embedder.context()) +
                        " tokens, and an input has " + std::to_string(size) + "; split it.",
-                   "input", "context_length_exceeded", 0});
+                   "input"});
     }
   }
   const bool accepted = embedding_worker_.push(
       [this, call, texts = std::move(texts), request] { embed(call, texts, request); });
   if (!accepted) {
-    respond(call, ApiError{429, "Too many embedding requests are waiting. Try again in a moment.",
-                           "", "overloaded", 1});
+    respond(call, ApiError{protocol::ErrorCode("overloaded", 429),
+                           "Too many embedding requests are waiting. Try again in a moment.", "", 1});
   }
 }
 
@@ -223,14 +223,14 @@ void Api::embed(const CallPtr& call, const std::vector<std::vector<int32_t>>& te
   const std::span<const std::vector<int32_t>> all = texts;
   for (size_t at = 0; at < all.size(); at += engine::Embedder::kMaxTexts) {
     if (draining_ || call->stream->abandoned()) {
-      return respond(call, ApiError{503, "This server is stopping.", "", "stopping", 5});
+      return respond(call, ApiError{"stopping", "This server is stopping.", "", 5});
     }
     const auto some =
         all.subspan(at, std::min<size_t>(all.size() - at, engine::Embedder::kMaxTexts));
     auto made = embedder.embed(some);
     if (!made.ok()) {
       ApiError error = protocol::from_engine(made.error());
-      if (error.status == 400) error.param = "input";
+      if (error.status() == 400) error.param = "input";
       return respond(call, error);
     }
     for (const auto& text : some) tokens += static_cast<int64_t>(text.size());
@@ -259,7 +259,7 @@ void Api::tokenize(const CallPtr& call) {
     auto prompt = chat_prompt(model_, request.messages, model_.defaults.get(settings::kReasoning),
                               request.template_kwargs);
     if (!prompt.ok()) {
-      return respond(call, ApiError{400, prompt.error().message, "messages", "template_error", 0});
+      return respond(call, ApiError{"template_error", prompt.error().message, "messages"});
     }
     tokens = std::move(prompt->tokens);
   }
@@ -277,8 +277,8 @@ void Api::remember(const CallPtr& call) {
   auto error = protocol::parse_engram(call->request.body, options_.limits, request);
   if (!error) error = check_model(request.model);
   if (!error && !model_.remember) {
-    error = {400, "This server has no folder for engram tables; start it with --state-folder.", "",
-             "engram_unavailable", 0};
+    error = ApiError{"engram_unavailable",
+                     "This server has no folder for engram tables; start it with --state-folder."};
   }
   if (error) return respond(call, *error);
   const std::string table = call->request.head.path.substr(kEngram.size());

@@ -35,8 +35,8 @@ std::string make_id(const std::string& prefix) {
 
 HttpResponse error_response(const protocol::ApiError& error, Headers headers) {
   if (error.retry_after > 0) headers.emplace_back("Retry-After", std::to_string(error.retry_after));
-  if (error.status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
-  return {error.status, protocol::error_body(error), "application/json", std::move(headers)};
+  if (error.status() == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
+  return {error.status(), protocol::error_body(error), "application/json", std::move(headers)};
 }
 
 GenerationJob::GenerationJob(const ServedModel& model, std::shared_ptr<ResponseStream> stream,
@@ -226,7 +226,8 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
   report_.usage.rejected_drafts += outcome.speculation.drafted - outcome.speculation.accepted;
   if (outcome.reason == engine::FinishReason::kCancelled) {
     // If the client has disconnected, the error appears only in the log.
-    fail({stream_->abandoned() ? 499 : 503, "The request was cancelled.", "", "cancelled", 5});
+    const protocol::ErrorCode client_gone("cancelled", 499);
+    fail({stream_->abandoned() ? client_gone : "cancelled", "The request was cancelled.", "", 5});
   } else if (outcome.reason == engine::FinishReason::kError) {
     fail(protocol::from_engine(outcome.error));
   } else {
@@ -244,8 +245,8 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
 void GenerationJob::fail(const protocol::ApiError& error) {
   if (failed_) return;
   failed_ = true;
-  report_.status = error.status;
-  report_.outcome = error.code;
+  report_.status = error.status();
+  report_.outcome = error.code.name();
   if (stream_->streaming()) {
     stream_->event(protocol::sse_event(protocol::error_body(error)));
   } else {

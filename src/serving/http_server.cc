@@ -271,11 +271,11 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
   }
 
   awaitable<bool> refuse(const HttpHead& head, const protocol::ApiError& error) {
-    return refuse(head, HttpResponse{error.status, protocol::error_body(error)});
+    return refuse(head, HttpResponse{error.status(), protocol::error_body(error)});
   }
 
   awaitable<bool> refuse_timeout(const HttpHead& head) {
-    return refuse(head, {408, "The request did not arrive in time.", "", "request_timeout", 0});
+    return refuse(head, {"request_timeout", "The request did not arrive in time."});
   }
 
   /// Reads one request and answers it. False when the connection must be closed.

@@ -364,8 +364,8 @@ class Operations(unittest.TestCase):
         server = self.serve("--keys", path)
         bearer = lambda key: {"Authorization": "Bearer " + key}
         self.assertEqual(server.call("GET", "/health")[0], 200)
-        self.assertEqual(server.error(CHAT, GREEDY, 401)["code"], "invalid_api_key")
-        self.assertEqual(server.error(CHAT, GREEDY, 401, bearer(ann + "x"))["type"], "authentication_error")
+        self.assertEqual(server.error(CHAT, GREEDY, 401)["code"], "missing_api_key")
+        self.assertEqual(server.error(CHAT, GREEDY, 401, bearer(ann + "x"))["code"], "invalid_api_key")
         self.assertEqual(server.error(CHAT, GREEDY, 403, bearer(ops))["code"], "insufficient_scope")
         self.assertEqual(server.call("GET", "/metrics", headers=bearer(ops))[0], 200)
         server.post(CHAT, {**GREEDY, "max_tokens": 2}, headers=bearer(ann))
