@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "stopwatch.h"
+#include "base/stopwatch.h"
 
 namespace chimere::app {
 namespace {

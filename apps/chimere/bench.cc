@@ -14,14 +14,15 @@
 #include <vector>
 
 #include "bandwidth.h"
+#include "base/stopwatch.h"
 #include "bench_report.h"
 #include "bytes_model.h"
 #include "command.h"
-#include "loaded_model.h"
+#include "loading.h"
 #include "model/chunking.h"
-#include "request.h"
+#include "runtime/loaded_model.h"
+#include "runtime/request.h"
 #include "sampling/sampler.h"
-#include "stopwatch.h"
 
 namespace chimere::app {
 namespace {
@@ -58,8 +59,8 @@ class Bench {
   /// `runs`: measured repetitions of each test. `sampling`: how generations choose their tokens;
   /// absent: tokens are random. `overlap`: launch a step before the tokens of the previous one are
   /// known, where the model supports it.
-  Bench(const LoadedModel& loaded, int32_t runs, std::optional<sampling::SamplingParams> sampling,
-        bool overlap)
+  Bench(const runtime::LoadedModel& loaded, int32_t runs,
+        std::optional<sampling::SamplingParams> sampling, bool overlap)
       : loaded_(loaded),
         bytes_(loaded),
         runs_(runs),
@@ -349,7 +350,8 @@ class Bench {
       }
       // The warm-up run yields the experts per token that the bytes of the others depend on.
       CHIMERE_TRY(const kernels::ExpertUse used, loaded_.model->expert_use());
-      if (used.rows > used_before.rows) bytes_.use_experts(mean_experts(used - used_before));
+      if (used.rows > used_before.rows)
+        bytes_.use_experts(runtime::mean_experts(used - used_before));
     }
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
     std::nth_element(all.begin(), middle, all.end(),
@@ -359,7 +361,7 @@ class Bench {
     return *middle;
   }
 
-  const LoadedModel& loaded_;
+  const runtime::LoadedModel& loaded_;
   BytesModel bytes_;
   int32_t runs_;
   std::optional<sampling::SamplingParams> sampling_;
@@ -396,7 +398,7 @@ int64_t in_pages(int64_t tokens) {
 Status bench(const CommandLine& line, const BenchFlags& flags) {
   CHIMERE_TRY(const auto prompts, parse_numbers(flags.prompts, 0, kMost, "prompt length"));
   CHIMERE_TRY(const auto batches,
-              parse_numbers(flags.batches, 1, LoadedModel::kHostStepRows, "batch"));
+              parse_numbers(flags.batches, 1, runtime::LoadedModel::kHostStepRows, "batch"));
   CHIMERE_TRY(const auto rows, parse_numbers(flags.rows, 1, kMaxRows, "number of rows"));
   CHIMERE_TRY(const auto acceptances, parse_fractions(flags.accept));
   const int32_t largest = *std::ranges::max_element(batches);
@@ -407,7 +409,7 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
   const int64_t generation = flags.decode == 0 ? 0 : flags.depth + rows_of_generation;
   const int64_t longest = std::max<int64_t>({prompt, generation, 1});
   // One prompt, or all generations of the largest batch.
-  CHIMERE_TRY(const LoadedModel loaded,
+  CHIMERE_TRY(const runtime::LoadedModel loaded,
               load(line.settings,
                    {.contexts = largest,
                     .default_context = longest,
@@ -422,7 +424,7 @@ Status bench(const CommandLine& line, const BenchFlags& flags) {
   std::optional<sampling::SamplingParams> sampling;
   if (flags.sample) {
     CHIMERE_TRY(const engine::Request request,
-                RequestFactory(*loaded.tokenizer).make(line.settings));
+                runtime::RequestFactory(*loaded.tokenizer).make(line.settings));
     sampling = request.sampling;
     sampling->seed = 0;
   }
@@ -481,7 +483,7 @@ void declare_bench(Command& app, CommandLine& line) {
       .range(0, 1 << 20)
       .show_default();
   command.option("-b,--batch", flags->batches, "Generations in a batch, like 1,2,4,8")
-      .check(number_list(1, LoadedModel::kHostStepRows, "batch"))
+      .check(number_list(1, runtime::LoadedModel::kHostStepRows, "batch"))
       .show_default();
   command
       .option("--step-rows", flags->step_rows,

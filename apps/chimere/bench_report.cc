@@ -5,13 +5,14 @@
 #include <iostream>
 #include <utility>
 
+#include "base/byte_amount.h"
 #include "command.h"
-#include "gpu.h"
 #include "kernels/cuda/device/profile.h"
+#include "runtime/gpu.h"
 
 namespace chimere::app {
 
-BenchReport::BenchReport(bool json, const LoadedModel& loaded, const Bandwidth& bandwidth)
+BenchReport::BenchReport(bool json, const runtime::LoadedModel& loaded, const Bandwidth& bandwidth)
     : json_(json),
       context_(loaded.context),
       tokens_(loaded.options.max_tokens),
@@ -22,7 +23,8 @@ BenchReport::BenchReport(bool json, const LoadedModel& loaded, const Bandwidth& 
   }
   if (json_) return;
   if (gpu_ != nullptr) {
-    std::cout << fmt::format("GPU: {}; {}\n", gpu_name(*gpu_), upload_text(upload_));
+    std::cout << fmt::format("GPU: {}; {}\n", runtime::gpu_name(*gpu_),
+                             runtime::upload_text(upload_));
   }
   std::cout << fmt::format("context: {} tokens for each sequence, {} for all\n", context_, tokens_);
   const std::string read =
@@ -39,7 +41,8 @@ void BenchReport::add(const std::string& test, int32_t batch, double tokens, con
   if (!json_) {
     std::cout << fmt::format("{:>8} {:>6} {:>12.2f} {:>10} {:>10.2f} {:>7.0f}%", test, batch, rate,
                              human_bytes(m.bytes), gb_s, 100 * gb_s / bandwidth_.copy);
-    if (m.used.rows > 0) std::cout << fmt::format("  {:.3f} experts a token", mean_experts(m.used));
+    if (m.used.rows > 0)
+      std::cout << fmt::format("  {:.3f} experts a token", runtime::mean_experts(m.used));
     if (m.drafted) {
       std::cout << fmt::format("  {} drafts a step, {:.2f} tokens, {:.2f} times without drafts",
                                m.drafted->drafts_per_step, m.drafted->tokens_per_step,
@@ -58,7 +61,7 @@ void BenchReport::add(const std::string& test, int32_t batch, double tokens, con
               {"kv_tokens", tokens_},
               {"copy_gb_s", bandwidth_.copy},
               {"read_gb_s", bandwidth_.read}};
-  if (m.used.rows > 0) row["experts_per_token"] = mean_experts(m.used);
+  if (m.used.rows > 0) row["experts_per_token"] = runtime::mean_experts(m.used);
   if (m.drafted) {
     row["acceptance"] = m.drafted->acceptance;
     row["drafts_per_step"] = m.drafted->drafts_per_step;

@@ -9,7 +9,7 @@
 #include "bandwidth.h"
 #include "json.h"
 #include "kernels/cuda/device/stream.h"
-#include "loaded_model.h"
+#include "runtime/loaded_model.h"
 
 namespace chimere::app {
 
@@ -34,7 +34,7 @@ struct Measured {
 
 class BenchReport {
  public:
-  BenchReport(bool json, const LoadedModel& loaded, const Bandwidth& bandwidth);
+  BenchReport(bool json, const runtime::LoadedModel& loaded, const Bandwidth& bandwidth);
 
   /// A row of the report. `tokens`: those that one run of the test computes in all its generations.
   void add(const std::string& test, int32_t batch, double tokens, const Measured& m);
@@ -46,7 +46,7 @@ class BenchReport {
   int64_t context_;  ///< tokens of one sequence
   int64_t tokens_;   ///< capacity of the KV cache in tokens
   const kernels::cuda::DeviceFacts* gpu_ = nullptr;
-  Upload upload_;
+  runtime::Upload upload_;
   Bandwidth bandwidth_;
   Json rows_ = Json::array();
 };

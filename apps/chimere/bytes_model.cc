@@ -22,7 +22,7 @@ int64_t block_of(std::string_view name) {
 
 }  // namespace
 
-BytesModel::BytesModel(const LoadedModel& loaded) {
+BytesModel::BytesModel(const runtime::LoadedModel& loaded) {
   const gguf::Reader& file = *loaded.file;
   const std::string prefix = loaded.model->architecture() + ".";
   const auto key = [&](const char* name, int64_t otherwise) {

@@ -4,13 +4,13 @@
 
 #include <cstdint>
 
-#include "loaded_model.h"
+#include "runtime/loaded_model.h"
 
 namespace chimere::app {
 
 class BytesModel {
  public:
-  explicit BytesModel(const LoadedModel& loaded);
+  explicit BytesModel(const runtime::LoadedModel& loaded);
 
   /// Prefill of `rows` rows of one prompt after `position` tokens. Every chunk of 64 rows reads
   /// and writes the recurrent state, reads the keys and values before it once, and writes its own.

@@ -14,9 +14,10 @@
 #include "generate.h"
 #include "generation_stream.h"
 #include "json.h"
-#include "loaded_model.h"
-#include "prefix_cache_options.h"
-#include "request.h"
+#include "loading.h"
+#include "runtime/loaded_model.h"
+#include "runtime/prefix_cache_options.h"
+#include "runtime/request.h"
 #include "saved_conversation.h"
 
 namespace chimere::app {
@@ -31,7 +32,7 @@ constexpr const char* kHelp =
 class Chat {
  public:
   /// `request`: settings of every turn. `file`: keeps the conversation.
-  Chat(const CommandLine& line, const LoadedModel& loaded, engine::Engine& engine,
+  Chat(const CommandLine& line, const runtime::LoadedModel& loaded, engine::Engine& engine,
        engine::Request request, Conversation conversation, StateFile file)
       : line_(line),
         loaded_(loaded),
@@ -82,7 +83,7 @@ class Chat {
   Status take_turn(const std::string& text) {
     CHIMERE_TRY(Conversation::Prompt asked, conversation_.ask(text));
     engine::Request request = request_;
-    request.sampling.seed = seed_from(line_.settings);
+    request.sampling.seed = runtime::seed_from(line_.settings);
     request.prompt = std::move(asked.tokens);
     request.prefix = prefix_;
     request.keep_prefix = true;
@@ -122,7 +123,7 @@ class Chat {
   }
 
   const CommandLine& line_;
-  const LoadedModel& loaded_;
+  const runtime::LoadedModel& loaded_;
   engine::Engine& engine_;
   engine::Request request_;
   Conversation conversation_;
@@ -135,11 +136,11 @@ class Chat {
 
 Status run_chat(const CommandLine& line, const std::string& state) {
   CHIMERE_CHECK_OK(check_state_file(state));
-  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.checkpoints = 2}));
+  CHIMERE_TRY(const runtime::LoadedModel loaded, load(line.settings, {.checkpoints = 2}));
   CHIMERE_TRY(const auto engine, make_engine(loaded));
   CHIMERE_TRY(Conversation conversation, Conversation::start(loaded));
-  CHIMERE_TRY(engine::Request request, request_from(line.settings, *loaded.tokenizer));
-  CHIMERE_TRY(const Reasoning reasoning, reasoning_from(line.settings));
+  CHIMERE_TRY(engine::Request request, runtime::request_from(line.settings, *loaded.tokenizer));
+  CHIMERE_TRY(const runtime::Reasoning reasoning, runtime::reasoning_from(line.settings));
   conversation.set_thinking(reasoning.wanted);
   Chat chat(line, loaded, *engine, std::move(request), std::move(conversation),
             open_state_file(state, line.settings, loaded));

@@ -132,9 +132,6 @@ Result<std::string> read_standard_input();
 /// Reads a whole file, or standard input if the path is "-". Errors: kNotFound, kIo.
 Result<std::string> read_file(const std::string& path);
 
-/// "1.50 GB" (powers of 1000).
-std::string human_bytes(double bytes);
-
 void declare_run(Command& app, CommandLine& line);
 void declare_chat(Command& app, CommandLine& line);
 void declare_bench(Command& app, CommandLine& line);

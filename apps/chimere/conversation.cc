@@ -2,7 +2,7 @@
 
 namespace chimere::app {
 
-Result<Conversation> Conversation::start(const LoadedModel& loaded) {
+Result<Conversation> Conversation::start(const runtime::LoadedModel& loaded) {
   const auto source = loaded.file->get_string("tokenizer.chat_template");
   if (!source.ok()) {
     return unsupported(

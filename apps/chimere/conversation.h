@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "loaded_model.h"
 #include "protocol/reasoning_splitter.h"
+#include "runtime/loaded_model.h"
 #include "text/chat_template.h"
 
 namespace chimere::app {
@@ -25,7 +25,7 @@ class Conversation {
  public:
   /// An empty conversation with the chat template of the model file; the model must outlive it.
   /// Errors: kUnsupported if the file has no template, kInvalidData if the template is invalid.
-  static Result<Conversation> start(const LoadedModel& loaded);
+  static Result<Conversation> start(const runtime::LoadedModel& loaded);
 
   /// The whole conversation, ready for the next generation.
   struct Prompt {

@@ -13,9 +13,10 @@
 
 #include "command.h"
 #include "json.h"
-#include "loaded_model.h"
-#include "prediction.h"
+#include "loading.h"
 #include "progress_line.h"
+#include "runtime/loaded_model.h"
+#include "runtime/prediction.h"
 
 namespace chimere::app {
 namespace {
@@ -34,8 +35,8 @@ struct Compared {
 };
 
 /// Positions correspond only if both models tokenize the text in the same way.
-Status check_comparable(const LoadedModel& model, const LoadedModel& base, const TokenText& text,
-                        const TokenText& other) {
+Status check_comparable(const runtime::LoadedModel& model, const runtime::LoadedModel& base,
+                        const runtime::TokenText& text, const runtime::TokenText& other) {
   if (model.model->n_vocab() != base.model->n_vocab()) {
     return invalid_argument(
         fmt::format("The vocabularies of the two models have {} and {} tokens; only models with "
@@ -49,19 +50,19 @@ Status check_comparable(const LoadedModel& model, const LoadedModel& base, const
       "be compared.");
 }
 
-Result<Compared> compare(const LoadedModel& model, const LoadedModel& base,
+Result<Compared> compare(const runtime::LoadedModel& model, const runtime::LoadedModel& base,
                          std::span<const int32_t> tokens, int64_t context,
                          const Settings& settings) {
   Compared sum;
   double total = 0;
-  const auto use = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
+  const auto use = [&](int64_t position, std::span<const runtime::LogitsRow> rows) -> Status {
     CHIMERE_TRY(const auto d, sampling::divergence(rows[1], rows[0]));
     sum.kl.push_back(d.kl);
     total += d.kl;
     sum.same_top += d.same_top ? 1 : 0;
     const int32_t next = tokens[static_cast<size_t>(position + 1)];
-    CHIMERE_TRY(const double nats, negative_log_likelihood(rows[0], next));
-    CHIMERE_TRY(const double base_nats, negative_log_likelihood(rows[1], next));
+    CHIMERE_TRY(const double nats, runtime::negative_log_likelihood(rows[0], next));
+    CHIMERE_TRY(const double base_nats, runtime::negative_log_likelihood(rows[1], next));
     sum.nats += nats;
     sum.base_nats += base_nats;
     return {};
@@ -71,8 +72,8 @@ Result<Compared> compare(const LoadedModel& model, const LoadedModel& base,
     line.show(fmt::format("{} of {} tokens, mean KL {:.6g} ", done, tokens.size(),
                           total / static_cast<double>(sum.kl.size())));
   };
-  const std::array<const LoadedModel*, 2> models = {&model, &base};
-  CHIMERE_CHECK_OK(predict_text(models, tokens, context, use, progress));
+  const std::array<const runtime::LoadedModel*, 2> models = {&model, &base};
+  CHIMERE_CHECK_OK(runtime::predict_text(models, tokens, context, use, progress));
   return sum;
 }
 
@@ -102,17 +103,17 @@ Status eval_divergence(const CommandLine& line, const DivergenceFlags& flags) {
         "There is nothing to compare with: name another model (--base MODEL), or say how the base "
         "runs differently (--base-cache-k, --base-cache-v, --base-expert-top-p, --base-backend).");
   }
-  CHIMERE_TRY(const LoadedModel model, load(line.settings, {.default_context = 2048}));
+  CHIMERE_TRY(const runtime::LoadedModel model, load(line.settings, {.default_context = 2048}));
   Settings base_settings = line.settings;
   CHIMERE_CHECK_OK(base_settings.set(
       settings::kModel, flags.base.empty() ? model.file->path() : flags.base, "--base"));
   for (const auto& [setting, value] : flags.base_settings) {
     CHIMERE_CHECK_OK(base_settings.set(*setting, value, "--base-" + std::string(setting->name)));
   }
-  CHIMERE_TRY(const LoadedModel base, load(base_settings, {.default_context = 2048}));
+  CHIMERE_TRY(const runtime::LoadedModel base, load(base_settings, {.default_context = 2048}));
   CHIMERE_TRY(const std::string contents, read_file(flags.file));  // standard input: only once
-  CHIMERE_TRY(const TokenText text, tokens_of_text(model, contents, flags.file));
-  CHIMERE_TRY(const TokenText other, tokens_of_text(base, contents, flags.file));
+  CHIMERE_TRY(const runtime::TokenText text, runtime::tokens_of_text(model, contents, flags.file));
+  CHIMERE_TRY(const runtime::TokenText other, runtime::tokens_of_text(base, contents, flags.file));
   CHIMERE_CHECK_OK(check_comparable(model, base, text, other));
   const int64_t context = std::min(model.context, base.context);
   CHIMERE_TRY(Compared sum, compare(model, base, text.tokens, context, line.settings));

@@ -11,7 +11,8 @@
 #include "base/system.h"
 #include "command.h"
 #include "json.h"
-#include "loaded_embedder.h"
+#include "loading.h"
+#include "runtime/loaded_embedder.h"
 
 namespace chimere::app {
 namespace {
@@ -37,8 +38,9 @@ Status embed(const CommandLine& line, const EmbedFlags& flags) {
     CHIMERE_TRY(const std::string input, read_standard_input());
     texts = lines_of(input);
   }
-  CHIMERE_TRY(auto file, open_model(line.settings, "", ShippedModel::kEmbedder));
-  CHIMERE_TRY(const LoadedEmbedder loaded, load_embedder(std::move(file), line.settings));
+  CHIMERE_TRY(auto file, open_model(line.settings, "", runtime::ShippedModel::kEmbedder));
+  CHIMERE_TRY(const runtime::LoadedEmbedder loaded,
+              runtime::load_embedder(std::move(file), line.settings));
   engine::Embedder& embedder = *loaded.embedder;
   if (flags.dimensions > embedder.dimensions()) {
     return invalid_argument(fmt::format("--dimensions {}: this model's vectors have {}.",
@@ -71,7 +73,7 @@ void declare_embed(Command& app, CommandLine& line) {
   Command command = add_command(
       app, line, "embed",
       fmt::format("Converts texts to vectors with the embedding model {} or another (-m)",
-                  shipped_name(ShippedModel::kEmbedder)),
+                  runtime::shipped_name(runtime::ShippedModel::kEmbedder)),
       [&line, flags] { return embed(line, *flags); });
   add_settings(command, line,
                {SettingGroup::kModelName, SettingGroup::kThreads, SettingGroup::kQuiet});

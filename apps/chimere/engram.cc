@@ -14,14 +14,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_amount.h"
 #include "base/file_stream.h"
+#include "base/stopwatch.h"
 #include "command.h"
 #include "engram/legacy_table.h"
 #include "engram/table.h"
 #include "engram_texts.h"
 #include "json.h"
-#include "loaded_model.h"
-#include "stopwatch.h"
+#include "loading.h"
+#include "runtime/loaded_model.h"
 #include "text/fingerprint.h"
 
 namespace chimere::app {
@@ -116,7 +118,7 @@ Status build_legacy(const TableFlags& flags, const text::Tokenizer& tokenizer) {
 Status build(const CommandLine& line, const TableFlags& flags) {
   const Stopwatch clock;
   CHIMERE_TRY(const auto file, open_model(line.settings));
-  CHIMERE_TRY(const auto tokenizer, load_tokenizer(*file));
+  CHIMERE_TRY(const auto tokenizer, runtime::load_tokenizer(*file));
   if (flags.version == 1) return build_legacy(flags, *tokenizer);
   CHIMERE_TRY(const uint16_t day, parse_day(flags.date));
   std::vector<engram::Counts> all;

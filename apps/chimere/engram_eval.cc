@@ -14,11 +14,12 @@
 #include "command.h"
 #include "engram/fit_gate.h"
 #include "engram/memory.h"
-#include "engram_tables.h"
 #include "json.h"
-#include "loaded_model.h"
-#include "prediction.h"
+#include "loading.h"
 #include "progress_line.h"
+#include "runtime/engram_tables.h"
+#include "runtime/loaded_model.h"
+#include "runtime/prediction.h"
 
 namespace chimere::app {
 namespace {
@@ -55,8 +56,8 @@ Json evidence_json(const engram::Evidence& e, const text::Tokenizer& tokenizer, 
 
 Status query(const CommandLine& line, const EvalFlags& flags) {
   CHIMERE_TRY(const auto file, open_model(line.settings));
-  CHIMERE_TRY(const auto tokenizer, load_tokenizer(*file));
-  CHIMERE_TRY(const auto tables, open_tables(flags.tables, line.settings, *tokenizer));
+  CHIMERE_TRY(const auto tokenizer, runtime::load_tokenizer(*file));
+  CHIMERE_TRY(const auto tables, runtime::open_tables(flags.tables, line.settings, *tokenizer));
   const std::vector<int32_t> tokens = tokenizer->encode(flags.text, false);
   Json document = Json::array();
   for (const auto& table : tables) {
@@ -108,17 +109,18 @@ Json ablation(const Sums& s) {
 }
 
 Status eval(const CommandLine& line, const EvalFlags& flags) {
-  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.default_context = 2048}));
-  CHIMERE_TRY(const TokenText text, read_tokens(loaded, flags.file));
-  CHIMERE_TRY(const auto tables, open_tables(flags.tables, line.settings, *loaded.tokenizer));
+  CHIMERE_TRY(const runtime::LoadedModel loaded, load(line.settings, {.default_context = 2048}));
+  CHIMERE_TRY(const runtime::TokenText text, read_tokens(loaded, flags.file));
+  CHIMERE_TRY(const auto tables,
+              runtime::open_tables(flags.tables, line.settings, *loaded.tokenizer));
   CHIMERE_TRY(engram::Memory always, engram::Memory::create(tables, engram::Gating::kKneserNey));
   CHIMERE_TRY(engram::Memory gated, engram::Memory::create(tables, engram::Gating::kLearned));
   Sums sums;
-  const auto use = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
+  const auto use = [&](int64_t position, std::span<const runtime::LogitsRow> rows) -> Status {
     const std::span<const int32_t> tokens(text.tokens);
     const auto history = tokens.first(static_cast<size_t>(position) + 1);
     const int32_t next = tokens[history.size()];
-    CHIMERE_TRY(const engram::ModelPrediction prediction, prediction_of(rows[0]));
+    CHIMERE_TRY(const engram::ModelPrediction prediction, runtime::prediction_of(rows[0]));
     CHIMERE_TRY(const bool known, gated.look_up(history));
     CHIMERE_TRY(const bool same, always.look_up(history));
     sums.known += known && same ? 1 : 0;
@@ -126,8 +128,8 @@ Status eval(const CommandLine& line, const EvalFlags& flags) {
     const auto mixture = gated.mix(prediction);
     for (const auto& s : mixture) sums.weight += static_cast<double>(s.mass);
     sums.off -= prediction.log_probability(static_cast<uint32_t>(next));
-    sums.gated -= std::log(mixed_probability(prediction, mixture, next));
-    sums.always -= std::log(mixed_probability(prediction, always.mix(prediction), next));
+    sums.gated -= std::log(runtime::mixed_probability(prediction, mixture, next));
+    sums.always -= std::log(runtime::mixed_probability(prediction, always.mix(prediction), next));
     return {};
   };
   {
@@ -136,8 +138,9 @@ Status eval(const CommandLine& line, const EvalFlags& flags) {
       shown.show(fmt::format("{} of {} tokens, gated {:+.2f} % ", done, text.tokens.size(),
                              100 * ablation(sums)["gated"]["change"].get<double>()));
     };
-    const LoadedModel* model = &loaded;
-    CHIMERE_CHECK_OK(predict_text({&model, 1}, text.tokens, loaded.context, use, progress));
+    const runtime::LoadedModel* model = &loaded;
+    CHIMERE_CHECK_OK(
+        runtime::predict_text({&model, 1}, text.tokens, loaded.context, use, progress));
   }
   const Json result = ablation(sums);
   if (line.json) {
@@ -166,23 +169,24 @@ std::string gate_rows(const engram::Gate& gate) {
 
 /// Fits a gate: table i learns from text i of --file, like a.txt,b.txt for two tables.
 Status fit(const CommandLine& line, const EvalFlags& flags) {
-  const std::vector<std::string> files = split_paths(flags.file);
+  const std::vector<std::string> files = runtime::split_paths(flags.file);
   if (files.size() != flags.tables.size()) {
     return invalid_argument(fmt::format(
         "{} tables and {} texts: give a text for each table (-f a.txt,b.txt TABLE TABLE).",
         flags.tables.size(), files.size()));
   }
-  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.default_context = 2048}));
-  CHIMERE_TRY(const auto tables, open_tables(flags.tables, line.settings, *loaded.tokenizer));
+  CHIMERE_TRY(const runtime::LoadedModel loaded, load(line.settings, {.default_context = 2048}));
+  CHIMERE_TRY(const auto tables,
+              runtime::open_tables(flags.tables, line.settings, *loaded.tokenizer));
   engram::GateTrainer trainer;
   for (size_t i = 0; i < files.size(); ++i) {
-    CHIMERE_TRY(const TokenText text, read_tokens(loaded, files[i]));
+    CHIMERE_TRY(const runtime::TokenText text, read_tokens(loaded, files[i]));
     CHIMERE_TRY(engram::Memory memory,
                 engram::Memory::create({tables[i]}, engram::Gating::kKneserNey));
-    const auto use = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
+    const auto use = [&](int64_t position, std::span<const runtime::LogitsRow> rows) -> Status {
       const std::span<const int32_t> tokens(text.tokens);
       const auto history = tokens.first(static_cast<size_t>(position) + 1);
-      CHIMERE_TRY(const engram::ModelPrediction prediction, prediction_of(rows[0]));
+      CHIMERE_TRY(const engram::ModelPrediction prediction, runtime::prediction_of(rows[0]));
       CHIMERE_TRY(const bool known, memory.look_up(history));
       if (known) trainer.add(memory, prediction, static_cast<uint32_t>(tokens[history.size()]));
       return {};
@@ -191,8 +195,9 @@ Status fit(const CommandLine& line, const EvalFlags& flags) {
     const auto progress = [&](int64_t done) {
       shown.show(fmt::format("{}: {} of {} tokens ", files[i], done, text.tokens.size()));
     };
-    const LoadedModel* model = &loaded;
-    CHIMERE_CHECK_OK(predict_text({&model, 1}, text.tokens, loaded.context, use, progress));
+    const runtime::LoadedModel* model = &loaded;
+    CHIMERE_CHECK_OK(
+        runtime::predict_text({&model, 1}, text.tokens, loaded.context, use, progress));
   }
   if (trainer.positions() == 0) {
     return invalid_argument(

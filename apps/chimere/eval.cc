@@ -16,11 +16,12 @@
 
 #include "command.h"
 #include "engram/memory.h"
-#include "engram_tables.h"
 #include "json.h"
-#include "loaded_model.h"
-#include "prediction.h"
+#include "loading.h"
 #include "progress_line.h"
+#include "runtime/engram_tables.h"
+#include "runtime/loaded_model.h"
+#include "runtime/prediction.h"
 #include "sampling/log_softmax.h"
 
 namespace chimere::app {
@@ -35,7 +36,7 @@ struct LogitsFlags {
   std::string row_class = "prefill";
 };
 
-void print_position(const LoadedModel& loaded, int64_t position,
+void print_position(const runtime::LoadedModel& loaded, int64_t position,
                     const std::vector<sampling::Candidate>& top) {
   std::cout << fmt::format("position {}\n", position);
   for (const auto& [logprob, id] : top) {
@@ -47,7 +48,7 @@ void print_position(const LoadedModel& loaded, int64_t position,
 
 Status eval_logits(const CommandLine& line, const LogitsFlags& flags) {
   CHIMERE_TRY(const auto tokens, parse_numbers(flags.tokens, 0, kMaxId, "token id"));
-  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {}));
+  CHIMERE_TRY(const runtime::LoadedModel loaded, load(line.settings, {}));
   const auto n = static_cast<int64_t>(tokens.size());
   if (n > loaded.context) {
     return invalid_argument(
@@ -56,8 +57,8 @@ Status eval_logits(const CommandLine& line, const LogitsFlags& flags) {
   // Whole vocabularies at many positions are large: the document is written while it is computed.
   if (line.json) std::cout << R"({"positions":[)";
   bool comma = false;
-  const auto show = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
-    const LogitsRow logits = rows[0];
+  const auto show = [&](int64_t position, std::span<const runtime::LogitsRow> rows) -> Status {
+    const runtime::LogitsRow logits = rows[0];
     CHIMERE_TRY(const auto largest, sampling::find_largest(logits));
     const auto distribution = sampling::summarise(logits, largest.value);
     const auto top = sampling::top_logprobs(logits, distribution, flags.top);
@@ -77,8 +78,9 @@ Status eval_logits(const CommandLine& line, const LogitsFlags& flags) {
     return {};
   };
   const int64_t decode_from = flags.row_class == "decode" ? 0 : n;
-  const LoadedModel* model = &loaded;
-  CHIMERE_CHECK_OK(for_each_logits({&model, 1}, tokens, decode_from, flags.all ? 0 : n - 1, show));
+  const runtime::LoadedModel* model = &loaded;
+  CHIMERE_CHECK_OK(
+      runtime::for_each_logits({&model, 1}, tokens, decode_from, flags.all ? 0 : n - 1, show));
   if (line.json) std::cout << "]}\n";
   return {};
 }
@@ -89,18 +91,18 @@ struct NegativeLogLikelihood {
   int64_t tokens = 0;
 };
 
-Result<NegativeLogLikelihood> measure(const LoadedModel& loaded, const Settings& settings,
+Result<NegativeLogLikelihood> measure(const runtime::LoadedModel& loaded, const Settings& settings,
                                       std::span<const int32_t> tokens, engram::Memory& memory) {
   NegativeLogLikelihood sum;
-  const auto score = [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
+  const auto score = [&](int64_t position, std::span<const runtime::LogitsRow> rows) -> Status {
     const auto history = tokens.first(static_cast<size_t>(position) + 1);
     const int32_t next = tokens[history.size()];
     CHIMERE_TRY(const bool known, memory.look_up(history));
     if (known) {
-      CHIMERE_TRY(const engram::ModelPrediction prediction, prediction_of(rows[0]));
-      sum.nats -= std::log(mixed_probability(prediction, memory.mix(prediction), next));
+      CHIMERE_TRY(const engram::ModelPrediction prediction, runtime::prediction_of(rows[0]));
+      sum.nats -= std::log(runtime::mixed_probability(prediction, memory.mix(prediction), next));
     } else {
-      CHIMERE_TRY(const double nats, negative_log_likelihood(rows[0], next));
+      CHIMERE_TRY(const double nats, runtime::negative_log_likelihood(rows[0], next));
       sum.nats += nats;
     }
     ++sum.tokens;
@@ -111,18 +113,19 @@ Result<NegativeLogLikelihood> measure(const LoadedModel& loaded, const Settings&
     line.show(fmt::format("{} of {} tokens, perplexity {:.4f} ", done, tokens.size(),
                           std::exp(sum.nats / static_cast<double>(sum.tokens))));
   };
-  const LoadedModel* model = &loaded;
-  CHIMERE_CHECK_OK(predict_text({&model, 1}, tokens, loaded.context, score, progress));
+  const runtime::LoadedModel* model = &loaded;
+  CHIMERE_CHECK_OK(runtime::predict_text({&model, 1}, tokens, loaded.context, score, progress));
   return sum;
 }
 
 Status eval_perplexity(const CommandLine& line, const std::string& path) {
-  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.default_context = 2048}));
-  CHIMERE_TRY(const TokenText text, read_tokens(loaded, path));
-  CHIMERE_TRY(auto tables, open_tables(split_paths(line.settings.get(settings::kEngram)),
-                                       line.settings, *loaded.tokenizer));
+  CHIMERE_TRY(const runtime::LoadedModel loaded, load(line.settings, {.default_context = 2048}));
+  CHIMERE_TRY(const runtime::TokenText text, read_tokens(loaded, path));
+  CHIMERE_TRY(auto tables,
+              runtime::open_tables(runtime::split_paths(line.settings.get(settings::kEngram)),
+                                   line.settings, *loaded.tokenizer));
   CHIMERE_TRY(engram::Memory memory,
-              engram::Memory::create(std::move(tables), gating_of(line.settings)));
+              engram::Memory::create(std::move(tables), runtime::gating_of(line.settings)));
   CHIMERE_TRY(const NegativeLogLikelihood sum, measure(loaded, line.settings, text.tokens, memory));
   const double per_token = sum.nats / static_cast<double>(sum.tokens);
   // Without the first token, which is not predicted.
@@ -135,12 +138,13 @@ Status eval_perplexity(const CommandLine& line, const std::string& path) {
                    {"tokens", sum.tokens},
                    {"bits_per_byte", bits_per_byte},
                    {"context", loaded.context}};
-    if (use.rows > 0) result["experts_per_token"] = mean_experts(use);
+    if (use.rows > 0) result["experts_per_token"] = runtime::mean_experts(use);
     print_json(result);
   } else {
     std::cout << fmt::format("perplexity {:.4f} over {} tokens, {:.4f} bits a byte\n",
                              std::exp(per_token), sum.tokens, bits_per_byte);
-    if (use.rows > 0) std::cout << fmt::format("{:.3f} experts a token\n", mean_experts(use));
+    if (use.rows > 0)
+      std::cout << fmt::format("{:.3f} experts a token\n", runtime::mean_experts(use));
   }
   return {};
 }

@@ -9,7 +9,7 @@
 
 namespace chimere::app {
 
-Result<std::unique_ptr<engine::Engine>> make_engine(const LoadedModel& loaded) {
+Result<std::unique_ptr<engine::Engine>> make_engine(const runtime::LoadedModel& loaded) {
   return engine::Engine::create(
       *loaded.model, *loaded.tokenizer,
       {.max_step_rows = loaded.step_rows, .max_running = 1, .context = loaded.context});
@@ -30,7 +30,7 @@ Result<engine::Outcome> generate(engine::Engine& engine, engine::Request request
   return outcome;
 }
 
-void warn_of_context(const LoadedModel& loaded, const engine::Request& request) {
+void warn_of_context(const runtime::LoadedModel& loaded, const engine::Request& request) {
   const int64_t left = loaded.context - static_cast<int64_t>(request.prompt.size());
   if (left <= 0 || request.max_tokens <= left) return;
   std::cerr << fmt::format(

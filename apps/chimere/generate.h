@@ -10,12 +10,12 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
-#include "loaded_model.h"
+#include "runtime/loaded_model.h"
 
 namespace chimere::app {
 
 /// An engine for one request at a time.
-Result<std::unique_ptr<engine::Engine>> make_engine(const LoadedModel& loaded);
+Result<std::unique_ptr<engine::Engine>> make_engine(const runtime::LoadedModel& loaded);
 
 /// Runs the request to its end, or until Ctrl-C (FinishReason::kCancelled; a second one ends the
 /// program). `show` receives all text piece by piece. Errors: those of submit() and of the
@@ -24,7 +24,7 @@ Result<engine::Outcome> generate(engine::Engine& engine, engine::Request request
                                  const std::function<void(std::string_view)>& show);
 
 /// Warns on standard error if max_tokens exceeds what the context leaves after the prompt.
-void warn_of_context(const LoadedModel& loaded, const engine::Request& request);
+void warn_of_context(const runtime::LoadedModel& loaded, const engine::Request& request);
 
 /// Tokens a second; 0 if there is nothing to measure.
 double prompt_rate(const engine::Outcome& outcome);

@@ -9,12 +9,14 @@
 #include <utility>
 #include <variant>
 
+#include "base/byte_amount.h"
 #include "base/system.h"
 #include "command.h"
-#include "gpu.h"
 #include "json.h"
 #include "kernels/cuda/device/profile.h"
-#include "loaded_model.h"
+#include "loading.h"
+#include "runtime/gpu.h"
+#include "runtime/loaded_model.h"
 #include "state/state_store.h"
 
 namespace chimere::app {
@@ -73,7 +75,7 @@ Json tensors_by_type(const gguf::Reader& file) {
 }
 
 /// Bytes that a step reads and that a sequence keeps, and the longest context that fits in memory.
-Json costs(const LoadedModel& loaded) {
+Json costs(const runtime::LoadedModel& loaded) {
   model::Model& model = *loaded.model;
   const state::StateStore& states = model.states();
   const int64_t available = available_memory();
@@ -94,19 +96,19 @@ Json costs(const LoadedModel& loaded) {
 
 /// The memory plan for this machine's GPU, or for one with --vram-budget bytes; null without
 /// either.
-Result<Json> gpu_costs(const Settings& settings, const LoadedModel& loaded) {
+Result<Json> gpu_costs(const Settings& settings, const runtime::LoadedModel& loaded) {
   std::string name = "a GPU";
   int64_t allowed = 0;
-  auto gpu = open_cuda_device(settings);
+  auto gpu = runtime::open_cuda_device(settings);
   if (gpu.ok()) {
     name = (*gpu)->facts().name;
-    CHIMERE_TRY(allowed, vram_budget(settings, **gpu));
+    CHIMERE_TRY(allowed, runtime::vram_budget(settings, **gpu));
   } else if (!settings.get(settings::kVramBudget).empty()) {
-    CHIMERE_TRY(allowed, vram_budget_without_gpu(settings));
+    CHIMERE_TRY(allowed, runtime::vram_budget_without_gpu(settings));
   } else {
     return Json();
   }
-  CHIMERE_TRY(const GpuPlan chosen, plan_for_gpu(settings, loaded, 0, allowed));
+  CHIMERE_TRY(const runtime::GpuPlan chosen, runtime::plan_for_gpu(settings, loaded, 0, allowed));
   const model::DevicePlan& plan = chosen.plan;
   const int64_t per_token = plan.kv / loaded.min_tokens;
   const int64_t left = allowed - (plan.total() - plan.kv);
@@ -117,7 +119,7 @@ Result<Json> gpu_costs(const Settings& settings, const LoadedModel& loaded) {
           : std::min(left / per_token / kernels::kKvPageTokens * kernels::kKvPageTokens,
                      loaded.model->context_length());
   return Json{{"name", name},
-              {"profile", kernels::cuda::profile_name(cuda_profile(settings))},
+              {"profile", kernels::cuda::profile_name(runtime::cuda_profile(settings))},
               {"allowed", allowed},
               {"weights", plan.weights_on_gpu()},
               {"draft_weights", plan.drafts.weights},

@@ -7,16 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_amount.h"
 #include "command.h"
 #include "hub/model_folder.h"
 #include "json.h"
-#include "model_path.h"
+#include "runtime/model_path.h"
 
 namespace chimere::app {
 namespace {
 
 Status list(const CommandLine& line) {
-  CHIMERE_TRY(const std::string folder, model_folder(line.settings));
+  CHIMERE_TRY(const std::string folder, runtime::model_folder(line.settings));
   const std::vector<hub::LocalModel> models = hub::list_models(folder);
   if (line.json) {
     Json rows = Json::array();
@@ -46,7 +47,7 @@ Status list(const CommandLine& line) {
 }
 
 Status remove(const CommandLine& line, const std::vector<std::string>& names) {
-  CHIMERE_TRY(const std::string folder, model_folder(line.settings));
+  CHIMERE_TRY(const std::string folder, runtime::model_folder(line.settings));
   Json removed = Json::array();
   for (const std::string& name : names) {
     std::vector<hub::LocalModel> models;

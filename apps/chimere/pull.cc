@@ -8,10 +8,11 @@
 #include <memory>
 #include <string>
 
+#include "base/byte_amount.h"
 #include "command.h"
 #include "interrupt.h"
 #include "json.h"
-#include "model_path.h"
+#include "runtime/model_path.h"
 #include "transfer_progress.h"
 
 namespace chimere::app {
@@ -23,7 +24,7 @@ Status pull(const CommandLine& line, const std::string& text) {
   options.endpoint = line.settings.get(settings::kHubEndpoint);
   if (options.endpoint.empty()) options.endpoint = settings::kHubEndpoint.default_value;
   options.token = line.settings.get(settings::kHubToken);
-  CHIMERE_TRY(options.folder, model_folder(line.settings));
+  CHIMERE_TRY(options.folder, runtime::model_folder(line.settings));
   options.offline = line.settings.get(settings::kOffline);
   const InterruptScope interrupt;
   Result<hub::Pulled> pulled = hub::Pulled{};

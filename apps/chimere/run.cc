@@ -14,9 +14,10 @@
 #include "generate.h"
 #include "generation_stream.h"
 #include "json.h"
-#include "loaded_model.h"
-#include "prefix_cache_options.h"
-#include "request.h"
+#include "loading.h"
+#include "runtime/loaded_model.h"
+#include "runtime/prefix_cache_options.h"
+#include "runtime/request.h"
 #include "saved_conversation.h"
 
 namespace chimere::app {
@@ -64,19 +65,20 @@ Status run(const CommandLine& line, const RunFlags& flags) {
   }
   const bool keep = !flags.state.empty();
   CHIMERE_CHECK_OK(check_state_file(flags.state));
-  CHIMERE_TRY(const LoadedModel loaded, load(line.settings, {.checkpoints = keep ? 2 : 0}));
+  CHIMERE_TRY(const runtime::LoadedModel loaded,
+              load(line.settings, {.checkpoints = keep ? 2 : 0}));
   const StateFile file = open_state_file(flags.state, line.settings, loaded);
   CHIMERE_TRY(const auto engine, make_engine(loaded));
   std::optional<Conversation> conversation;
   std::optional<engine::Prefix> prefix;
-  CHIMERE_TRY(engine::Request request, request_from(line.settings, *loaded.tokenizer));
+  CHIMERE_TRY(engine::Request request, runtime::request_from(line.settings, *loaded.tokenizer));
   request.stop = flags.stop;
   auto start = protocol::ReasoningSplitter::Start::kContent;
   if (flags.raw) {
     request.prompt = loaded.tokenizer->encode_with_bos(prompt, true);
   } else {
     CHIMERE_TRY(conversation, Conversation::start(loaded));
-    CHIMERE_TRY(const Reasoning reasoning, reasoning_from(line.settings));
+    CHIMERE_TRY(const runtime::Reasoning reasoning, runtime::reasoning_from(line.settings));
     conversation->set_thinking(reasoning.wanted);
     if (keep) {
       CHIMERE_TRY(prefix, load_conversation(file, *loaded.model, *conversation));

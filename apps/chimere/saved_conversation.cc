@@ -72,9 +72,9 @@ Status check_state_file(const std::string& path) {
 }
 
 StateFile open_state_file(const std::string& path, const Settings& settings,
-                          const LoadedModel& loaded) {
+                          const runtime::LoadedModel& loaded) {
   if (path.empty()) return {};
-  return {path, hash_weights(settings, *loaded.file)};
+  return {path, runtime::hash_weights(settings, *loaded.file)};
 }
 
 Result<std::optional<engine::Prefix>> load_conversation(const StateFile& file, model::Model& model,

@@ -10,8 +10,8 @@
 #include "command.h"
 #include "conversation.h"
 #include "engine/request.h"
-#include "loaded_model.h"
 #include "model/model.h"
+#include "runtime/loaded_model.h"
 #include "state/weights_hash.h"
 
 namespace chimere::app {
@@ -31,7 +31,7 @@ struct StateFile {
 };
 /// Starts hashing the model's weights. The model must outlive the result.
 StateFile open_state_file(const std::string& path, const Settings& settings,
-                          const LoadedModel& loaded);
+                          const runtime::LoadedModel& loaded);
 
 /// Adds the messages of the file to an empty conversation, and returns the saved state of a prefix
 /// of their tokens, if there is one. A missing file is an empty conversation. Waits for the hash of

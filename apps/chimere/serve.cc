@@ -19,13 +19,14 @@
 #include "base/system.h"
 #include "command.h"
 #include "engine/service.h"
-#include "engram_memories.h"
 #include "json.h"
 #include "kernels/api.h"
-#include "loaded_embedder.h"
-#include "loaded_model.h"
-#include "prefix_cache_options.h"
-#include "request.h"
+#include "loading.h"
+#include "runtime/engram_memories.h"
+#include "runtime/loaded_embedder.h"
+#include "runtime/loaded_model.h"
+#include "runtime/prefix_cache_options.h"
+#include "runtime/request.h"
 #include "serving/api.h"
 #include "serving/http_server.h"
 #include "serving/log_line.h"
@@ -63,12 +64,12 @@ std::string name_of(const gguf::Reader& file) {
 }
 
 /// The model's id in the API.
-std::string model_id(const Settings& settings, const LoadedModel& loaded) {
+std::string model_id(const Settings& settings, const runtime::LoadedModel& loaded) {
   const std::string& alias = settings.get(settings::kAlias);
   return alias.empty() ? name_of(*loaded.file) : alias;
 }
 
-serving::ServedModel serve_model(const Settings& settings, const LoadedModel& loaded,
+serving::ServedModel serve_model(const Settings& settings, const runtime::LoadedModel& loaded,
                                  engine::EngineService& service, const std::string& version) {
   serving::ServedModel out{.tokenizer = *loaded.tokenizer, .service = service};
   out.id = model_id(settings, loaded);
@@ -90,8 +91,8 @@ serving::ServedModel serve_model(const Settings& settings, const LoadedModel& lo
 }
 
 /// Sets the functions of `model` that read and write engram tables.
-void connect_engram(serving::ServedModel& model, RequestFactory& requests,
-                    EngramMemories* memories) {
+void connect_engram(serving::ServedModel& model, runtime::RequestFactory& requests,
+                    runtime::EngramMemories* memories) {
   model.make_request = [&requests, memories](
                            const Settings& s, const std::string& owner,
                            std::span<const std::string> names) -> Result<engine::Request> {
@@ -178,7 +179,7 @@ Status serve(const CommandLine& line) {
   // Few sequences fill their context, so all sequences share the capacity of this many full
   // contexts. When it is exhausted, the youngest ones are evicted and resumed later.
   constexpr int64_t kContexts = 8;
-  CHIMERE_TRY(const LoadedModel loaded,
+  CHIMERE_TRY(const runtime::LoadedModel loaded,
               load(s, {.contexts = std::min(running, kContexts),
                        .sequences = running,
                        .default_context = std::numeric_limits<int64_t>::max(),
@@ -192,8 +193,8 @@ Status serve(const CommandLine& line) {
   const auto tell = [](const std::string& what) {
     log(serving::LogLine("prefix_cache").add("what", what).text());
   };
-  options.cache = prefix_cache_options(s, *loaded.file, tell);
-  const std::optional<std::string> notice = first_start_notice(options.cache);
+  options.cache = runtime::prefix_cache_options(s, *loaded.file, tell);
+  const std::optional<std::string> notice = runtime::first_start_notice(options.cache);
   options.max_queue = static_cast<int32_t>(s.get(settings::kMaxQueue));
   CHIMERE_TRY(const auto service,
               engine::EngineService::create(*loaded.model, *loaded.tokenizer, options));
@@ -201,18 +202,18 @@ Status serve(const CommandLine& line) {
   if (notice && std::filesystem::exists(options.cache->disk.folder, unreadable)) tell(*notice);
   const std::string version = "chimere-" CHIMERE_VERSION;
   serving::ServedModel model = serve_model(s, loaded, *service, version);
-  RequestFactory requests(*loaded.tokenizer);
+  runtime::RequestFactory requests(*loaded.tokenizer);
   // Reports invalid defaults, such as a missing table, at start and not with the first request.
   CHIMERE_TRY([[maybe_unused]] const engine::Request first, requests.make(s));
-  std::optional<EngramMemories> memories;
-  if (const std::string folder = state_folder(s); !folder.empty()) {
+  std::optional<runtime::EngramMemories> memories;
+  if (const std::string folder = runtime::state_folder(s); !folder.empty()) {
     memories.emplace(folder + "/engram", *loaded.tokenizer);
   }
   connect_engram(model, requests, memories ? &*memories : nullptr);
-  std::optional<LoadedEmbedder> embedder;
+  std::optional<runtime::LoadedEmbedder> embedder;
   if (const std::string& name = s.get(settings::kEmbeddingModel); !name.empty()) {
     CHIMERE_TRY(auto file, open_model(s, name));
-    CHIMERE_TRY(embedder, load_embedder(std::move(file), s));
+    CHIMERE_TRY(embedder, runtime::load_embedder(std::move(file), s));
     model.embedder.emplace(name_of(*embedder->loaded.file), *embedder->embedder);
     if (model.embedder->id == model.id) model.embedder->id += "-embeddings";
   }

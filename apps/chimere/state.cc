@@ -4,16 +4,17 @@
 #include <iostream>
 #include <memory>
 
+#include "base/byte_amount.h"
 #include "command.h"
 #include "json.h"
-#include "prefix_cache_options.h"
+#include "runtime/prefix_cache_options.h"
 #include "state/prefix_folder.h"
 
 namespace chimere::app {
 namespace {
 
 Status purge(const CommandLine& line, int64_t unused_hours) {
-  const std::string folder = state_folder(line.settings);
+  const std::string folder = runtime::state_folder(line.settings);
   if (folder.empty()) {
     return invalid_argument("There is no home folder; name the state folder (--state-folder).");
   }

@@ -12,7 +12,8 @@
 #include "base/system.h"
 #include "command.h"
 #include "json.h"
-#include "loaded_model.h"
+#include "loading.h"
+#include "runtime/loaded_model.h"
 
 namespace chimere::app {
 namespace {
@@ -32,7 +33,7 @@ Status tokenize(const CommandLine& line, const TokenizeFlags& flags) {
     CHIMERE_TRY(text, read_standard_input());
   }
   CHIMERE_TRY(const auto file, open_model(line.settings));
-  CHIMERE_TRY(const auto tokenizer, load_tokenizer(*file));
+  CHIMERE_TRY(const auto tokenizer, runtime::load_tokenizer(*file));
   const std::vector<int32_t> ids = tokenizer->encode(text, flags.special);
   if (line.json) {
     print_json({{"tokens", ids}});
@@ -48,7 +49,7 @@ Status tokenize(const CommandLine& line, const TokenizeFlags& flags) {
 Status detokenize(const CommandLine& line, const std::string& list) {
   CHIMERE_TRY(const auto ids, parse_numbers(list, 0, kMaxId, "token id"));
   CHIMERE_TRY(const auto file, open_model(line.settings));
-  CHIMERE_TRY(const auto tokenizer, load_tokenizer(*file));
+  CHIMERE_TRY(const auto tokenizer, runtime::load_tokenizer(*file));
   for (const int32_t id : ids) {
     if (id < tokenizer->n_tokens()) continue;
     return invalid_argument(fmt::format("Token {} does not exist; ids go from 0 to {}.", id,

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <string>
 
+#include "base/byte_amount.h"
 #include "command.h"
 
 namespace chimere::app {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "base/stopwatch.h"
 #include "base/system.h"
-#include "stopwatch.h"
 
 namespace chimere::app {
 

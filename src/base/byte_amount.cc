@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <string>
 
 namespace chimere {
@@ -40,6 +41,19 @@ Result<int64_t> parse_byte_amount(std::string_view text) {
       "'" + std::string(text) +
       "' is not an amount of memory; write a number and a unit, like 15.5GiB or "
       "900M");
+}
+
+std::string human_bytes(double bytes) {
+  constexpr std::array<const char*, 5> kSuffixes = {"B", "kB", "MB", "GB", "TB"};
+  size_t unit = 0;
+  while (bytes >= 999.5 && unit + 1 < kSuffixes.size()) {
+    bytes /= 1000;
+    ++unit;
+  }
+  std::array<char, 64> text;
+  const int length = std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.2f %s",
+                                   bytes, kSuffixes[unit]);
+  return {text.data(), static_cast<size_t>(length)};
 }
 
 }  // namespace chimere

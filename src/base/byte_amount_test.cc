@@ -22,5 +22,13 @@ TEST(ByteAmount, RefusesTheRest) {
   }
 }
 
+TEST(ByteAmount, IsWrittenInPowersOfThousand) {
+  EXPECT_EQ(human_bytes(0), "0 B");
+  EXPECT_EQ(human_bytes(999), "999 B");
+  EXPECT_EQ(human_bytes(999.6), "1.00 kB");
+  EXPECT_EQ(human_bytes(1.5e9), "1.50 GB");
+  EXPECT_EQ(human_bytes(1e16), "10000.00 TB");
+}
+
 }  // namespace
 }  // namespace chimere

@@ -29,6 +29,8 @@ ALLOWED = {
     "serving": {"base", "text", "sampling", "engine", "protocol"},
     "model": {"base", "tensor", "quant", "gguf", "kernels", "state", "text"},
     "engine": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling", "engram"},
+    "runtime": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling", "engram", "engine",
+                "hub"},
 }
 
 OS_HEADER = re.compile(

@@ -1,6 +1,6 @@
 // Makes engine requests from settings.
-#ifndef CHIMERE_APPS_CHIMERE_REQUEST_H_
-#define CHIMERE_APPS_CHIMERE_REQUEST_H_
+#ifndef CHIMERE_RUNTIME_REQUEST_H_
+#define CHIMERE_RUNTIME_REQUEST_H_
 
 #include <cstdint>
 #include <filesystem>
@@ -19,7 +19,7 @@
 #include "sampling/dry.h"
 #include "text/tokenizer.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 
 /// --seed, or a random seed if that is -1.
 uint64_t seed_from(const Settings& settings);
@@ -69,6 +69,6 @@ class RequestFactory {
 /// RequestFactory::make() for a program that makes a single request.
 Result<engine::Request> request_from(const Settings& settings, const text::Tokenizer& tokenizer);
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime
 
-#endif  // CHIMERE_APPS_CHIMERE_REQUEST_H_
+#endif  // CHIMERE_RUNTIME_REQUEST_H_

@@ -1,6 +1,6 @@
 // Opens the n-gram tables that the settings name.
-#ifndef CHIMERE_APPS_CHIMERE_ENGRAM_TABLES_H_
-#define CHIMERE_APPS_CHIMERE_ENGRAM_TABLES_H_
+#ifndef CHIMERE_RUNTIME_ENGRAM_TABLES_H_
+#define CHIMERE_RUNTIME_ENGRAM_TABLES_H_
 
 #include <span>
 #include <string>
@@ -10,10 +10,10 @@
 #include "base/result.h"
 #include "base/settings.h"
 #include "engram/memory.h"
-#include "prediction.h"
+#include "runtime/prediction.h"
 #include "text/tokenizer.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 
 /// Splits "a,b" into paths.
 std::vector<std::string> split_paths(std::string_view list);
@@ -32,6 +32,6 @@ Result<engram::ModelPrediction> prediction_of(LogitsRow logits);
 double mixed_probability(const engram::ModelPrediction& prediction,
                          std::span<const engram::Share> shares, int32_t token);
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime
 
-#endif  // CHIMERE_APPS_CHIMERE_ENGRAM_TABLES_H_
+#endif  // CHIMERE_RUNTIME_ENGRAM_TABLES_H_

@@ -1,4 +1,4 @@
-#include "engram_tables.h"
+#include "runtime/engram_tables.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "sampling/log_softmax.h"
 #include "text/fingerprint.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 
 std::vector<std::string> split_paths(std::string_view list) {
   std::vector<std::string> paths;
@@ -56,4 +56,4 @@ double mixed_probability(const engram::ModelPrediction& prediction,
   return (1 - taken) * std::exp(prediction.log_probability(static_cast<uint32_t>(token))) + own;
 }
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime

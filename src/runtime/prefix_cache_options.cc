@@ -1,4 +1,4 @@
-#include "prefix_cache_options.h"
+#include "runtime/prefix_cache_options.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/system.h"
-#include "loaded_model.h"
+#include "runtime/loaded_model.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 
 std::string state_folder(const Settings& settings) {
   const std::string& named = settings.get(settings::kStateFolder);
@@ -60,4 +60,4 @@ std::optional<std::string> first_start_notice(
                 : "");
 }
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime

@@ -1,6 +1,6 @@
 // Runs texts through models and hands over the logits after each token.
-#ifndef CHIMERE_APPS_CHIMERE_PREDICTION_H_
-#define CHIMERE_APPS_CHIMERE_PREDICTION_H_
+#ifndef CHIMERE_RUNTIME_PREDICTION_H_
+#define CHIMERE_RUNTIME_PREDICTION_H_
 
 #include <cstdint>
 #include <functional>
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "loaded_model.h"
+#include "runtime/loaded_model.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 
 /// [n_vocab], valid during the call that hands it over.
 using LogitsRow = std::span<const float>;
@@ -46,9 +46,7 @@ struct TokenText {
 /// `path`: its origin, for errors. Errors: kInvalidArgument if text or context is too short.
 Result<TokenText> tokens_of_text(const LoadedModel& loaded, const std::string& text,
                                  const std::string& path);
-/// The same for a file. Errors: also those of read_file().
-Result<TokenText> read_tokens(const LoadedModel& loaded, const std::string& path);
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime
 
-#endif  // CHIMERE_APPS_CHIMERE_PREDICTION_H_
+#endif  // CHIMERE_RUNTIME_PREDICTION_H_

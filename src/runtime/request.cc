@@ -1,8 +1,9 @@
-#include "request.h"
+#include "runtime/request.h"
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <string_view>
@@ -11,10 +12,9 @@
 
 #include "engine/dry_breakers.h"
 #include "engine/engram_mixture.h"
-#include "engram_tables.h"
-#include "json.h"
+#include "runtime/engram_tables.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 namespace {
 
 /// "1504+1.5,2990-inf".
@@ -49,22 +49,16 @@ Result<std::vector<sampling::LogitBias>> parse_biases(std::string_view text) {
 }
 
 Result<std::vector<std::string>> parse_breakers(const std::string& text) {
-  const Json list = Json::parse(text, nullptr, false);
-  const bool texts = list.is_array() &&
-                     std::ranges::all_of(list, [](const Json& item) { return item.is_string(); });
+  const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
+  const bool texts = list.is_array() && std::ranges::all_of(list, [](const nlohmann::json& item) {
+                       return item.is_string();
+                     });
   if (!texts) {
     return invalid_argument(
         "The value of --dry-sequence-breakers must be a JSON list of strings, like [\"\\n\", "
         "\":\"].");
   }
   return list.get<std::vector<std::string>>();
-}
-
-engine::Speculation parse_speculation(std::string_view name) {
-  if (name == "auto") return engine::Speculation::kAuto;
-  if (name == "mtp") return engine::Speculation::kMtp;
-  if (name == "ngram") return engine::Speculation::kNgram;
-  return engine::Speculation::kOff;
 }
 
 }  // namespace
@@ -140,7 +134,9 @@ Result<engine::Request> RequestFactory::make(const Settings& settings,
                                              const engram::Memory::Tables& more) {
   engine::Request request;
   request.max_tokens = static_cast<int32_t>(settings.get(settings::kMaxTokens));
-  request.speculation = parse_speculation(settings.get(settings::kSpeculate));
+  // The setting has checked the name.
+  request.speculation = engine::Speculation::named(settings.get(settings::kSpeculate))
+                            .value_or(engine::Speculation::off());
   CHIMERE_TRY(request.thinking, thinking(settings));
   request.sampling = sampling::params_from(settings);
   sampling::SamplingParams& s = request.sampling;
@@ -162,4 +158,4 @@ Result<engine::Request> request_from(const Settings& settings, const text::Token
   return RequestFactory(tokenizer).make(settings);
 }
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime

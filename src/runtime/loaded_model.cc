@@ -1,30 +1,20 @@
-#include "loaded_model.h"
+#include "runtime/loaded_model.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iostream>
 #include <limits>
 #include <utility>
 
 #include "base/byte_amount.h"
 #include "base/system.h"
-#include "command.h"
-#include "gpu.h"
+#include "engine/speculation/drafter.h"
 #include "model/vocabulary.h"
-#include "prefix_cache_options.h"
+#include "runtime/gpu.h"
+#include "runtime/prefix_cache_options.h"
 #include "tensor/dtype.h"
 
-namespace chimere::app {
-
-Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings, const std::string& name,
-                                                 ShippedModel shipped) {
-  CHIMERE_TRY(const ModelPath found,
-              find_model(name.empty() ? settings.get(settings::kModel) : name, settings, shipped));
-  if (found.shipped && !settings.get(settings::kQuiet))
-    std::cerr << "Using the shipped model " << found.path << " (-m MODEL chooses another)\n";
-  return gguf::Reader::open(found.path);
-}
+namespace chimere::runtime {
 
 Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file) {
   CHIMERE_TRY(text::Vocabulary vocabulary, model::vocabulary_from_gguf(file));
@@ -110,13 +100,8 @@ Result<int64_t> state_memory(const Settings& settings) {
   return limit;
 }
 
-Result<LoadedModel> load(const Settings& settings, const MemoryRequest& request) {
-  CHIMERE_TRY(auto file, open_model(settings));
-  return load(std::move(file), settings, request);
-}
-
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                         const MemoryRequest& request) {
+                         const MemoryRequest& request, const LoadObserver& observer) {
   LoadedModel out;
   out.file = std::move(file);
   CHIMERE_TRY(const std::string architecture, out.file->get_string("general.architecture"));
@@ -159,8 +144,8 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   options.cache_k = *parse_dtype(settings.get(settings::kCacheK));
   options.cache_v = *parse_dtype(settings.get(settings::kCacheV));
   options.expert_top_p = static_cast<float>(settings.get(settings::kExpertTopP));
-  const std::string& speculate = settings.get(settings::kSpeculate);
-  options.drafts = speculate == "auto" || speculate == "mtp";
+  const auto speculation = engine::Speculation::named(settings.get(settings::kSpeculate));
+  options.drafts = speculation && engine::reads_draft_kv(*speculation);
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
   out.min_tokens = options.max_tokens;
   out.min_states = request.contexts + request.checkpoints + 1;
@@ -175,7 +160,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
     out.min_tokens = std::min(out.min_tokens, options.max_tokens);
     out.min_states = request.contexts + kMoreStates + 1;
   }
-  if (request.on_gpu) CHIMERE_CHECK_OK(move_to_gpu(settings, request.step_rows, out));
+  if (request.on_gpu) CHIMERE_CHECK_OK(move_to_gpu(settings, request.step_rows, observer, out));
   if (request.elastic) {
     CHIMERE_CHECK_OK(fit_context(wanted, out));
   } else if (out.gpu == nullptr) {
@@ -185,4 +170,4 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   return out;
 }
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime

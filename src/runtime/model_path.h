@@ -1,13 +1,13 @@
 // Resolves a model's name to a file.
-#ifndef CHIMERE_APPS_CHIMERE_MODEL_PATH_H_
-#define CHIMERE_APPS_CHIMERE_MODEL_PATH_H_
+#ifndef CHIMERE_RUNTIME_MODEL_PATH_H_
+#define CHIMERE_RUNTIME_MODEL_PATH_H_
 
 #include <string>
 
 #include "base/result.h"
 #include "base/settings.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 
 struct ModelPath {
   std::string path;
@@ -28,6 +28,6 @@ Result<std::string> model_folder(const Settings& settings);
 Result<ModelPath> find_model(const std::string& name, const Settings& settings,
                              ShippedModel shipped = ShippedModel::kText);
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime
 
-#endif  // CHIMERE_APPS_CHIMERE_MODEL_PATH_H_
+#endif  // CHIMERE_RUNTIME_MODEL_PATH_H_

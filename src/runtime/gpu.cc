@@ -1,24 +1,21 @@
-#include "gpu.h"
+#include "runtime/gpu.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
-#include <iostream>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/byte_amount.h"
-#include "command.h"
+#include "base/stopwatch.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/device/profile.h"
-#include "stopwatch.h"
 #include "tensor/dtype.h"
-#include "transfer_progress.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 namespace {
 
 /// Without --vram-budget, this many bytes are left to the driver and other processes.
@@ -27,9 +24,6 @@ constexpr int64_t kLeftFree = int64_t{256} << 20;
 constexpr int64_t kMaxWorkShare = 16;
 /// Rows with logits that the plan reserves memory for; a step with more allocates memory.
 constexpr int64_t kPlannedLogitRows = 64;
-
-/// Seconds of an upload before progress is shown.
-constexpr double kQuietUpload = 1;
 
 /// Approximate GPU memory that the driver takes for a process.
 constexpr int64_t kUsualContext = int64_t{512} << 20;
@@ -154,8 +148,8 @@ Status choose_reserve(const Settings& settings, const LoadedModel& loaded,
   return {};
 }
 
-Status try_gpu(const Settings& settings, int step_rows, LoadedModel& loaded,
-               kernels::cuda::Device& gpu) {
+Status try_gpu(const Settings& settings, int step_rows, const LoadObserver& observer,
+               LoadedModel& loaded, kernels::cuda::Device& gpu) {
   CHIMERE_TRY(const int64_t allowed, vram_budget(settings, gpu));
   CHIMERE_TRY(const GpuPlan chosen, plan_for_gpu(settings, loaded, step_rows, allowed));
   const model::DevicePlan& plan = chosen.plan;
@@ -171,30 +165,24 @@ Status try_gpu(const Settings& settings, int step_rows, LoadedModel& loaded,
     options.max_states = std::min(options.max_states, loaded.min_states + more);
   }
   const int64_t weights = plan.weights_on_gpu() - plan.staging();
-  const bool quiet = settings.get(settings::kQuiet);
-  if (!quiet) {
-    std::cerr << fmt::format("Copying {} of weights{} to {}\n", bytes_text(weights),
-                             experts_text(plan), gpu_name(gpu.facts()));
-  }
+  observer.say(fmt::format("Copying {} of weights{} to {}", bytes_text(weights), experts_text(plan),
+                           gpu_name(gpu.facts())));
   if (loaded.model->has_drafts() && !chosen.drafts) {
-    std::cerr << "The model's MTP head is not loaded: the GPU is too small for it and all experts; "
-                 "--speculate mtp loads it nevertheless.\n";
+    observer.warn(
+        "The model's MTP head is not loaded: the GPU is too small for it and all experts; "
+        "--speculate mtp loads it nevertheless.");
   }
-  // The ops report progress only while the model is being loaded.
-  std::optional<TransferProgress> progress;
-  if (!quiet) progress.emplace(kQuietUpload);
   Upload upload;
   const Stopwatch watch;
   CHIMERE_TRY(auto ops,
               kernels::cuda::make_cuda_ops(
                   gpu, *loaded.pool, {plan.host_expert_layers, plan.unpacked}, [&](int64_t bytes) {
                     upload.bytes = bytes;
-                    if (progress) progress->show(std::min(bytes, weights), weights);
+                    if (observer.upload) observer.upload(std::min(bytes, weights), weights);
                   }));
   CHIMERE_TRY(auto on_gpu, model::load_model(*loaded.file, *ops, options));
   upload.seconds = watch.seconds();
-  progress.reset();
-  if (!quiet && upload.seconds > kQuietUpload) std::cerr << upload_text(upload) << '\n';
+  if (upload.seconds > kQuietUpload) observer.say(upload_text(upload));
   loaded.upload = upload;
   loaded.model = std::move(on_gpu);
   loaded.ops = std::move(ops);
@@ -255,7 +243,8 @@ Result<int64_t> vram_budget_without_gpu(const Settings& settings) {
   return budget - kUsualContext;
 }
 
-Status move_to_gpu(const Settings& settings, int step_rows, LoadedModel& loaded) {
+Status move_to_gpu(const Settings& settings, int step_rows, const LoadObserver& observer,
+                   LoadedModel& loaded) {
   CHIMERE_TRY([[maybe_unused]] const std::optional<int> layers, cpu_experts(settings));
   const std::string& backend = settings.get(settings::kBackend);
   const std::string& budget = settings.get(settings::kVramBudget);
@@ -266,15 +255,15 @@ Status move_to_gpu(const Settings& settings, int step_rows, LoadedModel& loaded)
   if (backend == "cpu") return {};
   auto gpu = open_cuda_device(settings);
   if (!gpu.ok()) return backend == "cuda" ? Status(gpu.error()) : Status();
-  Status moved = try_gpu(settings, step_rows, loaded, **gpu);
+  Status moved = try_gpu(settings, step_rows, observer, loaded, **gpu);
   if (moved.ok()) {
     loaded.gpu = *std::move(gpu);
   } else if (backend == "cuda" || moved.error().code != Error::Code::kOutOfMemory) {
     return moved;
   } else {
-    std::cerr << "Running on the CPU. " << moved.error().message << '\n';
+    observer.warn("Running on the CPU. " + moved.error().message);
   }
   return {};
 }
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime

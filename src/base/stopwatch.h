@@ -1,9 +1,9 @@
-#ifndef CHIMERE_APPS_CHIMERE_STOPWATCH_H_
-#define CHIMERE_APPS_CHIMERE_STOPWATCH_H_
+#ifndef CHIMERE_BASE_STOPWATCH_H_
+#define CHIMERE_BASE_STOPWATCH_H_
 
 #include <chrono>
 
-namespace chimere::app {
+namespace chimere {
 
 /// Measures the time since its construction.
 class Stopwatch {
@@ -16,6 +16,6 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace chimere::app
+}  // namespace chimere
 
-#endif  // CHIMERE_APPS_CHIMERE_STOPWATCH_H_
+#endif  // CHIMERE_BASE_STOPWATCH_H_

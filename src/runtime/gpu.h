@@ -1,6 +1,6 @@
 // Runs a model on a GPU if the settings and the GPU's memory allow it.
-#ifndef CHIMERE_APPS_CHIMERE_GPU_H_
-#define CHIMERE_APPS_CHIMERE_GPU_H_
+#ifndef CHIMERE_RUNTIME_GPU_H_
+#define CHIMERE_RUNTIME_GPU_H_
 
 #include <cstdint>
 #include <memory>
@@ -9,10 +9,11 @@
 #include "base/result.h"
 #include "base/settings.h"
 #include "kernels/cuda/device/device.h"
-#include "loaded_model.h"
 #include "model/device_plan.h"
+#include "runtime/load_observer.h"
+#include "runtime/loaded_model.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 
 /// The profile that --cuda-profile names.
 kernels::cuda::Profile cuda_profile(const Settings& settings);
@@ -20,6 +21,9 @@ kernels::cuda::Profile cuda_profile(const Settings& settings);
 Result<std::unique_ptr<kernels::cuda::Device>> open_cuda_device(const Settings& settings);
 /// The GPU's name, with the profile unless it is the native one.
 std::string gpu_name(const kernels::cuda::DeviceFacts& facts);
+
+/// Seconds of an upload before its progress is worth showing.
+inline constexpr double kQuietUpload = 1;
 
 /// "15.90 GB of weights copied in 3.2 s, 4.97 GB/s"
 std::string upload_text(const Upload& upload);
@@ -45,10 +49,11 @@ Result<GpuPlan> plan_for_gpu(const Settings& settings, const LoadedModel& loaded
 
 /// Moves a model from the CPU to the GPU with --backend cuda or auto, if it fits. Errors, with
 /// --backend cuda: kUnsupported (no GPU), kOutOfMemory (naming settings that would fit), kIo. With
-/// auto the model stays on the CPU instead, and if there is a GPU, a line on standard error says
-/// why. `step_rows` as in plan_for_gpu().
-Status move_to_gpu(const Settings& settings, int step_rows, LoadedModel& loaded);
+/// auto the model stays on the CPU instead, and if there is a GPU, a warning says why. `step_rows`
+/// as in plan_for_gpu().
+Status move_to_gpu(const Settings& settings, int step_rows, const LoadObserver& observer,
+                   LoadedModel& loaded);
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime
 
-#endif  // CHIMERE_APPS_CHIMERE_GPU_H_
+#endif  // CHIMERE_RUNTIME_GPU_H_

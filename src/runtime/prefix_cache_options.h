@@ -1,6 +1,6 @@
 // Options of the prefix cache from settings.
-#ifndef CHIMERE_APPS_CHIMERE_PREFIX_CACHE_OPTIONS_H_
-#define CHIMERE_APPS_CHIMERE_PREFIX_CACHE_OPTIONS_H_
+#ifndef CHIMERE_RUNTIME_PREFIX_CACHE_OPTIONS_H_
+#define CHIMERE_RUNTIME_PREFIX_CACHE_OPTIONS_H_
 
 #include <functional>
 #include <optional>
@@ -11,7 +11,7 @@
 #include "engine/prefix_cache.h"
 #include "gguf/reader.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 
 /// --state-folder, or the default below the user's home; empty if there is neither.
 std::string state_folder(const Settings& settings);
@@ -29,6 +29,6 @@ std::optional<engine::PrefixCacheOptions> prefix_cache_options(
 std::optional<std::string> first_start_notice(
     const std::optional<engine::PrefixCacheOptions>& options);
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime
 
-#endif  // CHIMERE_APPS_CHIMERE_PREFIX_CACHE_OPTIONS_H_
+#endif  // CHIMERE_RUNTIME_PREFIX_CACHE_OPTIONS_H_

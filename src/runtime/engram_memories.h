@@ -1,6 +1,6 @@
 // N-gram tables ("memories") that clients of a server write; each client has its own folder.
-#ifndef CHIMERE_APPS_CHIMERE_ENGRAM_MEMORIES_H_
-#define CHIMERE_APPS_CHIMERE_ENGRAM_MEMORIES_H_
+#ifndef CHIMERE_RUNTIME_ENGRAM_MEMORIES_H_
+#define CHIMERE_RUNTIME_ENGRAM_MEMORIES_H_
 
 #include <cstdint>
 #include <map>
@@ -14,7 +14,7 @@
 #include "engram/library.h"
 #include "text/tokenizer.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 
 /// Files are FOLDER/<fingerprint of the tokenizer>/<client>/NAME.engr; folders have mode 0700. No
 /// client can access the memories of another one. Thread-safe.
@@ -45,6 +45,6 @@ class EngramMemories {
   std::map<std::string, std::unique_ptr<engram::Library>> libraries_;
 };
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime
 
-#endif  // CHIMERE_APPS_CHIMERE_ENGRAM_MEMORIES_H_
+#endif  // CHIMERE_RUNTIME_ENGRAM_MEMORIES_H_

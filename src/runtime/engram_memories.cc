@@ -1,4 +1,4 @@
-#include "engram_memories.h"
+#include "runtime/engram_memories.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "text/fingerprint.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 namespace fs = std::filesystem;
 
 EngramMemories::EngramMemories(std::string folder, const text::Tokenizer& tokenizer)
@@ -56,4 +56,4 @@ Result<engram::WriteReport> EngramMemories::write(const std::string& owner, cons
   return library_of(owner).write(name, texts, source, static_cast<uint16_t>(day));
 }
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime

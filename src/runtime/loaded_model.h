@@ -1,6 +1,6 @@
 // Loads a model file according to the settings.
-#ifndef CHIMERE_APPS_CHIMERE_LOADED_MODEL_H_
-#define CHIMERE_APPS_CHIMERE_LOADED_MODEL_H_
+#ifndef CHIMERE_RUNTIME_LOADED_MODEL_H_
+#define CHIMERE_RUNTIME_LOADED_MODEL_H_
 
 #include <cstdint>
 #include <memory>
@@ -12,17 +12,11 @@
 #include "kernels/api.h"
 #include "kernels/cuda/device/device.h"
 #include "model/model.h"
-#include "model_path.h"
+#include "runtime/load_observer.h"
 #include "state/weights_hash.h"
 #include "text/tokenizer.h"
 
-namespace chimere::app {
-
-/// Opens the model `name`; if it is empty, the one that `settings::kModel` names; if that is empty
-/// too, the shipped one, with a notice on standard error unless --quiet is given.
-Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings,
-                                                 const std::string& name = "",
-                                                 ShippedModel shipped = ShippedModel::kText);
+namespace chimere::runtime {
 
 Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Reader& file);
 
@@ -84,14 +78,12 @@ Result<int64_t> state_memory(const Settings& settings);
 std::shared_ptr<state::WeightsHash> hash_weights(const Settings& settings,
                                                  const gguf::Reader& file);
 
-/// Errors: those of the reader, the tokenizer and the model; kInvalidArgument if --ctx exceeds the
+/// Errors: those of the tokenizer and the model; kInvalidArgument if --ctx exceeds the
 /// model's context; kOutOfMemory if the KV cache exceeds the machine's memory or --state-memory;
 /// those of move_to_gpu().
-Result<LoadedModel> load(const Settings& settings, const MemoryRequest& request);
-/// The same for an open file.
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                         const MemoryRequest& request);
+                         const MemoryRequest& request, const LoadObserver& observer);
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime
 
-#endif  // CHIMERE_APPS_CHIMERE_LOADED_MODEL_H_
+#endif  // CHIMERE_RUNTIME_LOADED_MODEL_H_

@@ -1,10 +1,13 @@
-#include "loaded_embedder.h"
+#include "runtime/loaded_embedder.h"
 
 #include <utility>
 
-namespace chimere::app {
+#include "runtime/model_path.h"
 
-Result<LoadedEmbedder> load_embedder(std::unique_ptr<gguf::Reader> file, const Settings& settings) {
+namespace chimere::runtime {
+
+Result<LoadedEmbedder> load_embedder(std::unique_ptr<gguf::Reader> file, const Settings& settings,
+                                     const LoadObserver& observer) {
   Settings own = settings;  // --ctx is that of the text model
   CHIMERE_CHECK_OK(own.set(settings::kContext, "0", "the embedding model"));
   LoadedEmbedder out;
@@ -13,7 +16,8 @@ Result<LoadedEmbedder> load_embedder(std::unique_ptr<gguf::Reader> file, const S
                                {.sequences = engine::Embedder::kMaxTexts,
                                 .default_context = 8192,
                                 .checkpoints = 2 * engine::Embedder::kMaxTexts,
-                                .on_gpu = false}));
+                                .on_gpu = false},
+                               observer));
   const LoadedModel& loaded = out.loaded;
   auto embedder =
       engine::Embedder::create(*loaded.model, *loaded.tokenizer, loaded.step_rows, loaded.context);
@@ -29,4 +33,4 @@ Result<LoadedEmbedder> load_embedder(std::unique_ptr<gguf::Reader> file, const S
   return out;
 }
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime

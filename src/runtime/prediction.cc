@@ -1,14 +1,13 @@
-#include "prediction.h"
+#include "runtime/prediction.h"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
-#include "command.h"
 #include "model/chunking.h"
 #include "sampling/log_softmax.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 
 Status for_each_logits(std::span<const LoadedModel* const> models, std::span<const int32_t> tokens,
                        int64_t decode_from, int64_t first, const UseLogits& use) {
@@ -83,11 +82,6 @@ Result<double> negative_log_likelihood(LogitsRow logits, int32_t token) {
   return sampling::summarise(logits, largest.value).log_sum - logits[static_cast<size_t>(token)];
 }
 
-Result<TokenText> read_tokens(const LoadedModel& loaded, const std::string& path) {
-  CHIMERE_TRY(const std::string text, read_file(path));
-  return tokens_of_text(loaded, text, path);
-}
-
 Result<TokenText> tokens_of_text(const LoadedModel& loaded, const std::string& text,
                                  const std::string& path) {
   TokenText out{loaded.tokenizer->encode_with_bos(text, false), text.size()};
@@ -100,4 +94,4 @@ Result<TokenText> tokens_of_text(const LoadedModel& loaded, const std::string& t
   return out;
 }
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime

@@ -1,4 +1,4 @@
-#include "model_path.h"
+#include "runtime/model_path.h"
 
 #include <filesystem>
 #include <optional>
@@ -9,7 +9,7 @@
 #include "base/system.h"
 #include "hub/model_folder.h"
 
-namespace chimere::app {
+namespace chimere::runtime {
 namespace {
 
 namespace fs = std::filesystem;
@@ -83,4 +83,4 @@ Result<ModelPath> find_model(const std::string& name, const Settings& settings,
   return not_found("'" + name + "' is no file. " + complaint + " " + advice);
 }
 
-}  // namespace chimere::app
+}  // namespace chimere::runtime

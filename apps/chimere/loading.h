@@ -1,0 +1,37 @@
+// Loads models for commands, and reports on standard error.
+#ifndef CHIMERE_APPS_CHIMERE_LOADING_H_
+#define CHIMERE_APPS_CHIMERE_LOADING_H_
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/settings.h"
+#include "gguf/reader.h"
+#include "runtime/loaded_embedder.h"
+#include "runtime/loaded_model.h"
+#include "runtime/model_path.h"
+#include "runtime/prediction.h"
+
+namespace chimere::app {
+
+/// Opens the model `name`; if it is empty, the one that `settings::kModel` names; if that is empty
+/// too, the shipped one, with a notice on standard error unless --quiet is given.
+Result<std::unique_ptr<gguf::Reader>> open_model(
+    const Settings& settings, const std::string& name = "",
+    runtime::ShippedModel shipped = runtime::ShippedModel::kText);
+
+/// runtime::load() with notices and the progress of the upload unless --quiet is given; warnings
+/// are always shown. Errors: also those of open_model().
+Result<runtime::LoadedModel> load(const Settings& settings, const runtime::MemoryRequest& request);
+/// The same for an open file.
+Result<runtime::LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
+                                  const runtime::MemoryRequest& request);
+
+/// The tokens of a file, or of standard input if the path is "-". Errors: those of read_file() and
+/// runtime::tokens_of_text().
+Result<runtime::TokenText> read_tokens(const runtime::LoadedModel& loaded, const std::string& path);
+
+}  // namespace chimere::app
+
+#endif  // CHIMERE_APPS_CHIMERE_LOADING_H_

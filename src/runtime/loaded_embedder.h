@@ -1,0 +1,25 @@
+// An embedding model made ready to run.
+#ifndef CHIMERE_RUNTIME_LOADED_EMBEDDER_H_
+#define CHIMERE_RUNTIME_LOADED_EMBEDDER_H_
+
+#include <memory>
+
+#include "base/result.h"
+#include "engine/embedder.h"
+#include "runtime/loaded_model.h"
+
+namespace chimere::runtime {
+
+struct LoadedEmbedder {
+  LoadedModel loaded;
+  std::unique_ptr<engine::Embedder> embedder;
+};
+
+/// On the CPU. Reads as many tokens of a text as the model was trained for, 8192 at most. Errors:
+/// those of load() and Embedder::create().
+Result<LoadedEmbedder> load_embedder(std::unique_ptr<gguf::Reader> file, const Settings& settings,
+                                     const LoadObserver& observer = {});
+
+}  // namespace chimere::runtime
+
+#endif  // CHIMERE_RUNTIME_LOADED_EMBEDDER_H_
