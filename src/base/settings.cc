@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/byte_amount.h"
+
 namespace chimere {
 namespace settings {
 
@@ -63,6 +65,7 @@ std::string range_text(const SettingInfo& setting) {
   if (setting.kind != Kind::kText && setting.choices.empty()) {
     return "from " + number_text(setting.min) + " to " + number_text(setting.max);
   }
+  if (setting.bytes) return "an amount of memory with its unit, like 15.5GiB or 900M";
   if (setting.choices.empty()) return "";
   std::string names;
   for (const std::string_view choice : setting.choices) {
@@ -134,6 +137,8 @@ Result<Settings::Value> Settings::parse(const SettingInfo& setting, std::string_
       return refuse("it must be " + settings::range_text(setting));
     }
     case SettingInfo::Kind::kText: {
+      if (setting.bytes && !text.empty() && !parse_byte_amount(text).ok())
+        return refuse("it must be " + settings::range_text(setting));
       std::string_view rest = text;
       while (!setting.choices.empty()) {
         const size_t end = setting.separator == '\0'

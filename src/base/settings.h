@@ -76,6 +76,7 @@ struct SettingInfo {
   std::string_view default_value = {};  ///< as the user would write it
   double min = 0;                       ///< for numbers
   double max = 0;                       ///< for numbers, and items of a list in a request
+  bool bytes = false;                   ///< for texts: an amount of memory like 15.5GiB, or empty
   bool json_list = false;               ///< for texts: a JSON list of strings
   Choices choices = {};                 ///< for texts and integers; empty: any
   char separator = '\0';                ///< between the items of a list of choices; 0: one choice

@@ -2,6 +2,7 @@
 // of range are refused with its name, and null is the same as absent.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -96,6 +97,9 @@ Json smallest(const std::vector<FieldInfo>& fields) {
   return out;
 }
 
+/// The members that a valid value of the field needs beside it.
+Json companions(const FieldInfo& f) { return Json::parse("{" + std::string(f.with) + "}"); }
+
 class Field {
  public:
   Field(const FieldInfo& info, const Place& place) : info_(info), place_(place) {}
@@ -106,9 +110,7 @@ class Field {
   std::optional<ApiError> send(const Json& value) const {
     Json body = place_.body;
     Json& object = body[place_.at];
-    for (const auto& [name, member] : Json::parse("{" + std::string(info_.with) + "}").items()) {
-      object[name] = member;
-    }
+    object.update(companions(info_));
     object[std::string(info_.name)] = value;
     return place_.endpoint->parse(body.dump(), Settings());
   }
@@ -164,9 +166,7 @@ void check_field(const FieldInfo& info, const Place& place) {
   info.members(members);
   Place inner = place;
   Json& object = inner.body[place.at];
-  for (const auto& [name, member] : Json::parse("{" + std::string(info.with) + "}").items()) {
-    object[name] = member;
-  }
+  object.update(companions(info));
   inner.path = field.path();
   inner.at /= std::string(info.name);
   if (examples.valid.front().is_object()) {
