@@ -62,9 +62,9 @@ std::optional<protocol::ApiError> check_access(const AccessRules& rules, const H
   if (origin.empty() || is_own(origin, head.header("host")) || is_allowed(rules, origin)) {
     return std::nullopt;
   }
-  return protocol::ApiError{
-      "origin_not_allowed",
-      "Pages of this Origin may not use the server; the Origin can be allowed with --cors-origins."};
+  return protocol::ApiError{"origin_not_allowed",
+                            "Pages of this Origin may not use the server; the Origin can be "
+                            "allowed with --cors-origins."};
 }
 
 Headers cors_headers(const AccessRules& rules, const HttpHead& head) {

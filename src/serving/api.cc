@@ -83,8 +83,7 @@ std::optional<HttpResponse> Api::refuse(const HttpHead& head) {
   }
   if (!error && head.method != route->method &&
       !(head.method == "HEAD" && route->method == "GET")) {
-    error =
-        ApiError{"method_not_allowed", "This path accepts " + std::string(route->method) + "."};
+    error = ApiError{"method_not_allowed", "This path accepts " + std::string(route->method) + "."};
   }
   if (!error && keys_ != nullptr && !route->scope.empty()) {
     const auto key = presented_key(head);

@@ -209,8 +209,9 @@ void Api::embeddings(const CallPtr& call) {
   const bool accepted = embedding_worker_.push(
       [this, call, texts = std::move(texts), request] { embed(call, texts, request); });
   if (!accepted) {
-    respond(call, ApiError{protocol::ErrorCode("overloaded", 429),
-                           "Too many embedding requests are waiting. Try again in a moment.", "", 1});
+    respond(call,
+            ApiError{protocol::ErrorCode("overloaded", 429),
+                     "Too many embedding requests are waiting. Try again in a moment.", "", 1});
   }
 }
 

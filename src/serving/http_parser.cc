@@ -48,7 +48,8 @@ void HttpParser::read_head(std::string_view raw) {
   if (message.version() != 10 && message.version() != 11) {
     return fail({"bad_http_request", 505}, "This server supports HTTP/1.1 only.");
   }
-  if (has_folded_line(raw)) return fail("bad_http_request", "A header is folded over several lines.");
+  if (has_folded_line(raw))
+    return fail("bad_http_request", "A header is folded over several lines.");
   head_.http_1_0 = message.version() == 10;
   head_.method = message.method_string();
   const std::string_view target(message.target().data(), message.target().size());
@@ -76,7 +77,8 @@ void HttpParser::read_head(std::string_view raw) {
     return fail("bad_http_request", "The Content-Length must be one number.");
   }
   if (encodings == 1 && (head_.http_1_0 || lower(head_.header("transfer-encoding")) != "chunked")) {
-    return fail("bad_http_request", "The only supported Transfer-Encoding is chunked, in HTTP/1.1.");
+    return fail("bad_http_request",
+                "The only supported Transfer-Encoding is chunked, in HTTP/1.1.");
   }
   head_.expects_continue = lower(head_.header("expect")) == "100-continue";
   state_ = beast_->parser.is_done() ? State::kDone : State::kBody;

@@ -39,7 +39,9 @@ struct MetricInfo {
   Labelled (*labelled)(const MetricSources&) = nullptr;
   HistogramValue (*histogram)(const MetricSources&) = nullptr;
 
-  constexpr bool counted() const { return value == nullptr && labelled == nullptr && histogram == nullptr; }
+  constexpr bool counted() const {
+    return value == nullptr && labelled == nullptr && histogram == nullptr;
+  }
 };
 
 namespace metric_rows {
