@@ -16,7 +16,7 @@ using F = FieldsOf<ChatMessage>;
 
 void read_part_type(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
                     ContentPart& out) {
-  fields.text(info.name, out.type);
+  if (!fields.text(info.name, out.type)) fields.missing(info.name);
   if (!fields.failed() && out.type != "text") {
     fields.fail(
         "'" + fields.path_of(info.name) + "' must be \"text\"; this model accepts no other parts.",

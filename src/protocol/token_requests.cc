@@ -1,5 +1,7 @@
 #include <array>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "protocol/messages.h"
 #include "protocol/prompts.h"
@@ -11,11 +13,17 @@ namespace {
 using Tokenize = FieldsOf<TokenizeRequest>;
 using Detokenize = FieldsOf<DetokenizeRequest>;
 
-/// Fields of one of the two forms of a request are unknown in the other one: a reader that does not
-/// ask for its field leaves it unknown.
+/// A request has one of two forms: a text or a conversation. Refuses a field of the other form.
+void refuse_form(Fields& fields, std::string_view name, std::string_view form) {
+  if (fields.any(name) == nullptr) return;
+  fields.fail(
+      "'" + std::string(name) + "' is not for a request with '" + std::string(form) + "'; omit it.",
+      name, "conflicting_fields");
+}
+
 void read_content(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
                   TokenizeRequest& out) {
-  if (!out.messages.empty()) return;
+  if (!out.messages.empty()) return refuse_form(fields, info.name, "messages");
   std::string content;
   if (fields.text(info.name, content)) {
     out.content = std::move(content);
@@ -28,12 +36,14 @@ void read_content(Fields& fields, const FieldInfo& info, const RequestLimits& /*
 template <bool TokenizeRequest::*kMember>
 void read_of_content(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
                      TokenizeRequest& out) {
-  if (out.messages.empty()) fields.boolean(info.name, out.*kMember);
+  if (!out.messages.empty()) return refuse_form(fields, info.name, "messages");
+  fields.boolean(info.name, out.*kMember);
 }
 
 void read_kwargs(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
                  TokenizeRequest& out) {
-  if (!out.messages.empty()) read_template_kwargs(fields, info.name, out.template_kwargs);
+  if (out.messages.empty()) return refuse_form(fields, info.name, "content");
+  read_template_kwargs(fields, info.name, out.template_kwargs);
 }
 
 constexpr FieldInfo with_messages(FieldInfo info) {
