@@ -61,6 +61,7 @@ struct SettingInfo {
     constexpr Groups(std::initializer_list<SettingGroup> groups) {
       for (const SettingGroup group : groups) mask_ |= bit(group);
     }
+    constexpr bool empty() const { return mask_ == 0; }
     constexpr bool has(SettingGroup group) const { return (mask_ & bit(group)) != 0; }
 
    private:

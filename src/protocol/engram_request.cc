@@ -19,8 +19,9 @@ constexpr auto kTextRows = std::to_array<Text::Row>({
 constexpr ObjectType<EngramRequest::Text> kTextType{kTextRows};
 
 constexpr auto kRows = std::to_array<F::Row>({
-    F::text<&EngramRequest::model>(
-        {.name = "model", .help = "The name of the served model", .default_value = "it"}),
+    F::text<&EngramRequest::model>({.name = "model",
+                                    .help = "The name of the served model",
+                                    .default_value = "the served model"}),
     F::list<&EngramRequest::texts, kTextType>({.name = "texts",
                                                .help = "The texts to add, at most 256",
                                                .required = true,

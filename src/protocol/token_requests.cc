@@ -52,8 +52,9 @@ constexpr FieldInfo with_messages(FieldInfo info) {
 }
 
 constexpr auto kTokenizeRows = std::to_array<Tokenize::Row>({
-    Tokenize::text<&TokenizeRequest::model>(
-        {.name = "model", .help = "The name of the served model", .default_value = "it"}),
+    Tokenize::text<&TokenizeRequest::model>({.name = "model",
+                                             .help = "The name of the served model",
+                                             .default_value = "the served model"}),
     messages_field<TokenizeRequest>(
         {.help = "A conversation, in place of `content`", .with = R"("content": null)"}),
     Tokenize::other({.name = "content",
@@ -95,8 +96,9 @@ void read_ids(Fields& fields, const FieldInfo& info, const RequestLimits& /*limi
 }
 
 constexpr auto kDetokenizeRows = std::to_array<Detokenize::Row>({
-    Detokenize::text<&DetokenizeRequest::model>(
-        {.name = "model", .help = "The name of the served model", .default_value = "it"}),
+    Detokenize::text<&DetokenizeRequest::model>({.name = "model",
+                                                 .help = "The name of the served model",
+                                                 .default_value = "the served model"}),
     Detokenize::other({.name = "tokens",
                        .help = "The token ids",
                        .required = true,

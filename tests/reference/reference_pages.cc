@@ -69,6 +69,7 @@ std::string one_of(const SettingInfo::Choices& choices) {
 /// The type of a setting's value, in a request if `json`.
 std::string type_of(const SettingInfo& s, bool json) {
   const std::string range = "from " + number_text(s.min) + " to " + number_text(s.max);
+  if (s.bytes) return "amount of memory, like 15.5GiB";
   if (s.json_list) return json ? "list of at most " + number_text(s.max) + " texts" : "JSON list";
   if (s.separator != '\0') {
     return (json ? "list of " : "`" + std::string(1, s.separator) + "` between ") +
@@ -90,7 +91,8 @@ std::string type_of(const SettingInfo& s, bool json) {
 std::string settings_table() {
   std::string out = header({"setting", "value", "default", "field", "meaning"});
   for (const SettingInfo* s : chimere::settings::all()) {
-    std::string name = code("--" + std::string(s->name));
+    // A setting that no command takes as a flag is a variable and a key only.
+    std::string name = code((s->groups.empty() ? "" : "--") + std::string(s->name));
     if (!s->short_flag.empty()) name += ", " + code("-" + std::string(s->short_flag));
     if (!s->variable.empty()) name += "; " + code(s->variable);
     const bool is_switch = s->kind == SettingInfo::Kind::kSwitch;
