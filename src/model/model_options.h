@@ -13,9 +13,11 @@ namespace chimere::model {
 struct ModelOptions {
   /// KV positions of all sequences together; each sequence occupies whole pages of 64.
   int64_t max_tokens = 4096;
-  /// Recurrent states of all sequences, checkpoints and revocable rows together.
+  /// Recurrent states of all sequences and checkpoints together.
   int64_t max_states = 64;
-  /// Most memory of pages and states together; 0: what the two numbers above amount to.
+  /// Revocable rows, and rows that are not folded yet, of all sequences and checkpoints together.
+  int64_t max_pending_rows = 256;
+  /// Most memory of pages, states and pending rows together; 0: what the numbers above amount to.
   int64_t max_state_bytes = 0;
   int max_step_rows = 512;  ///< rows of one step; larger plans are refused
   DType cache_k = DType::kF16;
@@ -26,6 +28,9 @@ struct ModelOptions {
   /// draft() chooses among the first `draft_tokens` tokens of the vocabulary; 0: a default that
   /// depends on the vocabulary's size.
   int64_t draft_tokens = 0;
+  /// The routed experts of the first so many layers that have some stay in host memory, if ops have
+  /// a memory of their own (a GPU's that is too small for them). The MTP head's are not counted.
+  int host_expert_layers = 0;
   /// In (0, 1]. Below 1, each decode row uses its routed experts in order of falling weight only
   /// until their weights sum to this; prefill rows use all. No effect on models without experts.
   /// Part of the model key of every stored state.

@@ -35,14 +35,17 @@ class FakeModel : public model::Model {
     state::ComponentSpec hash;
     hash.kind = state::ComponentSpec::Kind::kRecurrent;
     hash.bytes = 64;
+    hash.pending_bytes = 64;
     spec.components = {kv, hash};
     spec.max_pages = max_pages;
     spec.max_slots = max_slots;
+    spec.max_pending_rows = max_slots;
     store_ = state::StateStore::create(spec).value();
   }
 
   const std::string& architecture() const override { return architecture_; }
   int64_t n_vocab() const override { return kVocab; }
+  int64_t n_embd() const override { return 1; }
   int64_t context_length() const override { return 4096; }
   int64_t active_weight_bytes() const override { return 1; }
   state::StateStore& states() override { return *store_; }
@@ -57,22 +60,30 @@ class FakeModel : public model::Model {
   Status launch(const model::StepPlan& plan) override {
     if (in_flight_.size() > 1) return invalid_argument("two steps are in flight");
     model::StepPlan known = plan;
+    bool overlapped = false;
+    bool prompts = false;
     for (auto& s : known.sequences) {
-      if (!s.choice) return invalid_argument("a sequence has no choice");
+      if (!s.logits_of.empty() && !s.choice) return invalid_argument("a sequence has no choice");
       if (s.async_token) s.tokens = {chosen_.at(s.state)};
+      overlapped |= s.async_token;
+      prompts |= s.row_class == model::RowClass::kPrefill;
     }
-    async_steps += static_cast<size_t>(plan.sequences[0].async_token);
+    async_steps += static_cast<size_t>(overlapped);
+    overlapped_prompts += static_cast<size_t>(prompts && !in_flight_.empty());
     CHIMERE_TRY(const model::StepResult result, compute(known));
     Launched& launched = in_flight_.emplace_back();
     launched.partial_logits = std::exchange(partial_logits_, {});
     std::vector<kernels::TokenChoice> choices;
-    for (const auto& s : plan.sequences) choices.push_back(*s.choice);
+    std::vector<const state::SequenceState*> chosen_for;
+    for (const auto& s : plan.sequences) {
+      if (!s.choice) continue;
+      choices.push_back(*s.choice);
+      chosen_for.push_back(s.state);
+    }
     launched.chosen.resize(choices.size());
     kernels::make_ref_ops()->choose(result.top, choices, launched.chosen.data());
     chosen_.clear();
-    for (size_t i = 0; i < choices.size(); ++i) {
-      chosen_[plan.sequences[i].state] = launched.chosen[i];
-    }
+    for (size_t i = 0; i < choices.size(); ++i) chosen_[chosen_for[i]] = launched.chosen[i];
     if (wrong_choice_at == steps) ++launched.chosen[0];
     return {};
   }
@@ -98,12 +109,14 @@ class FakeModel : public model::Model {
   Status draft(std::span<const model::DraftStart> starts, int depth,
                const model::ChooseDraft& choose) override {
     std::vector<state::RowsWanted> wanted;
-    for (const auto& s : starts) wanted.push_back({s.state, depth, false});
+    for (const auto& s : starts) {
+      wanted.push_back({.sequence = s.state, .rows = depth, .scratch = true});
+    }
     CHIMERE_TRY(const auto reservation, store_->reserve(wanted));
     std::vector<uint64_t> hashes;
     std::vector<int32_t> tokens;
     for (size_t i = 0; i < starts.size(); ++i) {
-      hashes.push_back(read(reservation.read_slots()[i]));
+      hashes.push_back(state_before(reservation, i));
       tokens.push_back(starts[i].token);
     }
     for (int d = 0; d < depth; ++d) {
@@ -128,12 +141,13 @@ class FakeModel : public model::Model {
 
   bool interleave_supported = false;
   bool overlap_supported = false;  ///< launch() and wait() are available
-  size_t async_steps = 0;      ///< steps launched before the tokens of the previous one were known
-  size_t waits = 0;            ///< calls of wait() that found a step
-  size_t fail_wait_at = 0;     ///< the wait() that fails; 0: none
-  size_t wrong_choice_at = 0;  ///< the step that reports a wrong first token; 0: none
-  bool on_gpu = true;          ///< partial logits are used where they suffice
-  size_t drafts = 0;           ///< drafts after which another one was requested
+  size_t async_steps = 0;  ///< steps launched before the tokens of the previous one were known
+  size_t overlapped_prompts = 0;      ///< steps with prompt rows launched while one was in flight
+  size_t waits = 0;                   ///< calls of wait() that found a step
+  size_t fail_wait_at = 0;            ///< the wait() that fails; 0: none
+  size_t wrong_choice_at = 0;         ///< the step that reports a wrong first token; 0: none
+  bool on_gpu = true;                 ///< partial logits are used where they suffice
+  size_t drafts = 0;                  ///< drafts after which another one was requested
   size_t partial_logit_rows = 0;      ///< rows for which partial logits were requested
   std::atomic<size_t> rows_read = 0;  ///< rows read in full by read_logits()
   size_t steps = 0;
@@ -185,7 +199,8 @@ class FakeModel : public model::Model {
     interleave();
     for (size_t i = 0; i < plan.sequences.size(); ++i) {
       const auto& s = plan.sequences[i];
-      uint64_t hash = read(reservation.read_slots()[i]);
+      uint64_t hash = state_before(reservation, i);
+      if (reservation.fold_from()[i] >= 0) write(reservation.read_slots()[i], hash);
       size_t chunk = 0;
       int32_t left = s.row_class == model::RowClass::kPrefill ? s.chunks.at(0) : 0;
       for (size_t r = 0; r < s.tokens.size(); ++r, ++row) {
@@ -196,6 +211,9 @@ class FakeModel : public model::Model {
           if (++chunk < s.chunks.size()) left = s.chunks[chunk];
         }
         if (const int32_t slot = reservation.write_slots()[row]; slot >= 0) write(slot, hash);
+        if (const int32_t kept = reservation.keep_rows()[row]; kept >= 0) {
+          std::memcpy(row_block(kept), &hash, sizeof(hash));
+        }
         for (size_t l = 0; l < s.logits_of.size(); ++l) {
           if (static_cast<size_t>(s.logits_of[l]) != r) continue;
           if (s.top == 0) {
@@ -223,6 +241,16 @@ class FakeModel : public model::Model {
     return x ^ (x >> 31);
   }
   uint8_t* slot(int32_t s) { return store_->component_base(1) + s * store_->slot_stride(); }
+  uint8_t* row_block(int32_t b) { return store_->pending_base(1) + b * store_->row_stride(); }
+  /// A pending row keeps the hash after it: the last one to fold is the state.
+  uint64_t state_before(const state::Reservation& reservation, size_t i) {
+    const int32_t end = reservation.fold_begin()[i + 1];
+    if (end == reservation.fold_begin()[i]) return read(reservation.read_slots()[i]);
+    uint64_t hash = 0;
+    std::memcpy(&hash, row_block(reservation.fold_rows()[static_cast<size_t>(end) - 1]),
+                sizeof(hash));
+    return hash;
+  }
   uint64_t read(int32_t s) {
     uint64_t hash = 0;
     std::memcpy(&hash, slot(s), sizeof(hash));

@@ -26,10 +26,16 @@ struct BatchArgs {
   const int32_t* sequence_slices;  ///< [n_sequences + 1]
   const int32_t* row_sequence;     ///< [n_rows]
   const int32_t* row_position;     ///< [n_rows]
+  const int32_t* row_visible;      ///< [n_rows]: BatchView::visible()
   const int32_t* read_slot;        ///< [n_sequences]
   const int32_t* write_slot;       ///< [n_rows]
   const int32_t* page_table;
   const int32_t* page_begin;  ///< [n_sequences]
+  // Read only in steps that fold rows, or keep some (BatchExtent).
+  const int32_t* fold_rows;
+  const int32_t* fold_begin;  ///< [n_sequences + 1] into fold_rows, not from 0 on
+  const int32_t* fold_from;   ///< [n_sequences]
+  const int32_t* keep_row;    ///< [n_rows]
 };
 
 /// Rows of f32, `stride` elements apart.

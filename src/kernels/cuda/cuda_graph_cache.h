@@ -11,7 +11,6 @@
 #include "kernels/api.h"
 #include "kernels/cuda/device/stream.h"
 #include "kernels/cuda/device_batch.h"
-#include "tensor/view.h"
 
 namespace chimere::kernels::cuda {
 
@@ -36,6 +35,8 @@ struct GraphKey {
   int32_t sequence_rows = 0;  ///< those of BatchExtent
   int32_t runs = 0;
   int32_t decode_rows = 0;
+  int32_t folds = 0;
+  int32_t keeps = 0;
   int32_t positions = 0;  ///< that launches cover: at least those of the step
 
   auto operator<=>(const GraphKey&) const = default;
@@ -48,8 +49,8 @@ class CudaGraphCache {
  public:
   struct Entry {
     bool seen = false;  ///< a first step ran, and with it all lazy initialisation
-    std::vector<WeightView> embedding_tables;  ///< embedding tables that the step reads
-    std::unique_ptr<Graph> graph;              ///< nullptr: not captured yet
+    std::vector<const PlacedTable*> embedding_tables;  ///< that the step reads
+    std::unique_ptr<Graph> graph;                      ///< nullptr: not captured yet
     uint64_t last_use = 0;
   };
 

@@ -8,6 +8,7 @@
 #include "kernels/cuda/batch_test_data.h"
 #include "kernels/ref/moe.h"
 #include "kernels/ref/vector_ops.h"
+#include "kernels/routing_test_data.h"
 
 namespace chimere::kernels::cuda {
 namespace {
@@ -58,26 +59,40 @@ TEST(CudaStream, CountsTheKernelsOfGraphsWhenTheseAreLaunched) {
   }
 }
 
+/// Not empty.
+std::vector<float> padded_floats(std::vector<float> floats) {
+  floats.push_back(0);
+  return floats;
+}
+
 void expect_same_shift(kernels::test::Rng& rng, const kernels::test::Scenario& scenario, int n) {
   const kernels::test::Batch rows(scenario.sequences);
   const BatchView batch = rows.view();
   const Matrix x(rng, batch.n_rows, n);
   const Matrix state(rng, scenario.n_slots, n);
   const Matrix y(batch.n_rows, n, -1);
+  const Matrix kept(rng, scenario.n_row_blocks, n);
   Matrix expected_state = state;
+  Matrix expected_kept = kept;
   Matrix expected = y;
-  make_ref_ops()->shift_rows(batch, x.view(), {expected_state.data.data(), expected_state.stride},
+  make_ref_ops()->shift_rows(batch, x.view(),
+                             {expected_state.data.data(), expected_state.stride,
+                              expected_kept.data.data(), expected_kept.stride},
                              expected.view());
   for (const auto& [name, device] : test::devices()) {
     for (const int padding : {0, 3}) {
       const test::BatchOnDevice on_device(*device, batch, padding);
       const DeviceMatrix source(*device, x);
       const DeviceMatrix slots(*device, state);
+      const OnDevice<float> row_blocks(*device, padded_floats(kept.data));
       const DeviceMatrix shifted(*device, y);
       shift_rows(device->stream(), on_device.view(), source.view(),
-                 {slots.view().data, slots.view().stride}, shifted.view());
+                 {slots.view().data, slots.view().stride, row_blocks.data(), kept.stride},
+                 shifted.view());
       EXPECT_TRUE(kernels::test::same_bits(shifted.read(), expected.data)) << name;
       EXPECT_TRUE(kernels::test::same_bits(slots.read(), expected_state.data)) << name;
+      EXPECT_TRUE(kernels::test::same_bits(row_blocks.read(), padded_floats(expected_kept.data)))
+          << name;
     }
   }
 }
@@ -87,9 +102,28 @@ TEST(CudaRows, ShiftsRowsOfRandomBatches) {
   SCOPED_TRACE(seed);
   kernels::test::Rng rng(seed);
   for (int i = 0; i < 12; ++i) {
-    const kernels::test::Scenario scenario(rng, 9, 3);
+    const kernels::test::Scenario scenario(rng, 9, 3, i % 3 == 0 ? 0 : 7);
     expect_same_shift(rng, scenario, i % 2 == 0 ? 40 : 300);
   }
+}
+
+// Drafts read the last row without storing the state.
+TEST(CudaRows, ShiftsUnfoldedRowsWithoutASlot) {
+  kernels::test::Rng rng(fresh_seed());
+  kernels::test::Scenario scenario(rng, 9, 3);
+  scenario.n_slots = 2;
+  scenario.n_row_blocks = 4;
+  scenario.sequences.resize(1);
+  kernels::test::SequenceSpec& s = scenario.sequences[0];
+  s.slices = {{RowClass::kDecode, 1}};
+  s.write_slots = {-1};
+  s.read_slot = -1;
+  s.unfolded = {3, 1};
+  kernels::test::SequenceSpec folded = s;
+  folded.unfolded.clear();
+  folded.read_slot = 1;
+  scenario.sequences.push_back(folded);
+  expect_same_shift(rng, scenario, 70);
 }
 
 TEST(CudaRows, ShiftsAStateThatIsReadAndWrittenInOneSlot) {
@@ -110,17 +144,22 @@ TEST(CudaRows, ShiftsAStateThatIsReadAndWrittenInOneSlot) {
   expect_same_shift(rng, scenario, 70);
 }
 
-TEST(CudaRows, SiluMultiplyHasTheBitsOfRef) {
+TEST(CudaRows, ActivateHasTheBitsOfRef) {
   kernels::test::Rng rng(fresh_seed());
-  const Matrix gate(rng, 3, 700, 4);
+  const Matrix h(rng, 3, 700, 4);
   const Matrix up(rng, 3, 700, 4);
-  Matrix expected = gate;
-  ref::silu_multiply(expected.view(), up.view());
-  for (const auto& [name, device] : test::devices()) {
-    const DeviceMatrix g(*device, gate);
-    const DeviceMatrix u(*device, up);
-    silu_multiply(device->stream(), g.view(), u.view());
-    EXPECT_TRUE(kernels::test::same_bits(g.read(), expected.data)) << name;
+  for (const Activation f : {Activation::kSilu, Activation::kGelu, Activation::kReluSquared}) {
+    for (const bool gated : {true, false}) {
+      Matrix expected = h;
+      ref::activate(f, expected.view(), gated ? up.view() : ConstMatrixView());
+      for (const auto& [name, device] : test::devices()) {
+        const DeviceMatrix got(*device, h);
+        const DeviceMatrix factors(*device, up);
+        activate(device->stream(), f, got.view(),
+                 gated ? ConstMatrixView(factors.view()) : ConstMatrixView());
+        EXPECT_TRUE(kernels::test::same_bits(got.read(), expected.data)) << name;
+      }
+    }
   }
 }
 
@@ -128,12 +167,12 @@ void expect_same_route(const Matrix& logits, int n_used) {
   const auto n = static_cast<size_t>(logits.rows * n_used);
   std::vector<int32_t> ids(n);
   std::vector<float> weights(n);
-  ref::route(logits.view(), {n_used, ids.data(), weights.data()});
+  ref::route(logits.view(), {}, {n_used, ids.data(), weights.data()});
   for (const auto& [name, device] : test::devices()) {
     const DeviceMatrix x(*device, logits);
     const OnDevice<int32_t> got_ids(*device, std::vector<int32_t>(n, -1));
     const OnDevice<float> got_weights(*device, std::vector<float>(n));
-    route(device->stream(), x.view(), {n_used, got_ids.data(), got_weights.data()});
+    route(device->stream(), x.view(), {}, {n_used, got_ids.data(), got_weights.data()});
     EXPECT_EQ(got_ids.read(), ids) << name;
     EXPECT_TRUE(kernels::test::same_bits(got_weights.read(), weights)) << name;
   }
@@ -146,6 +185,41 @@ TEST(CudaRows, RouteHasTheBitsOfRef) {
   expect_same_route(Matrix(rng, 3, 500, 3), 10);
   expect_same_route(Matrix(rng, 3, 5, 3), 2);
   expect_same_route(Matrix(rng, 3, 1024, 3), 9);
+}
+
+TEST(CudaRows, RouteByAnyRoutingFunctionHasTheBitsOfRef) {
+  kernels::test::Rng rng(fresh_seed());
+  for (int round = 0; round < 60; ++round) {
+    const int most = round % 4 == 0 ? 1024 : 256;
+    kernels::test::RoutingProblem p(rng, kernels::test::uniform_int(rng, 1, 5), most, 32);
+    std::vector<int32_t> ids(p.places());
+    std::vector<float> weights(p.places());
+    RoutingSpec spec = p.spec;
+    spec.bias = p.bias.empty() ? nullptr : p.bias.data();
+    ref::route(p.logits.view(), spec, {p.n_used, ids.data(), weights.data()});
+    for (const auto& [name, device] : test::devices()) {
+      const DeviceMatrix x(*device, p.logits);
+      const OnDevice<float> bias(*device, p.bias);
+      const OnDevice<int32_t> got_ids(*device, std::vector<int32_t>(p.places(), -1));
+      const OnDevice<float> got_weights(*device, std::vector<float>(p.places()));
+      spec.bias = p.bias.empty() ? nullptr : bias.data();
+      route(device->stream(), x.view(), spec, {p.n_used, got_ids.data(), got_weights.data()});
+      EXPECT_EQ(got_ids.read(), ids) << name << ' ' << p;
+      EXPECT_TRUE(kernels::test::same_bits(got_weights.read(), weights)) << name << ' ' << p;
+    }
+  }
+}
+
+TEST(CudaRows, ScaleHasTheBitsOfRef) {
+  kernels::test::Rng rng(fresh_seed());
+  const Matrix x(rng, 3, 700, 4);
+  Matrix expected = x;
+  make_ref_ops()->scale(expected.view(), 0.37F);
+  for (const auto& [name, device] : test::devices()) {
+    const DeviceMatrix got(*device, x);
+    scale(device->stream(), got.view(), 0.37F);
+    EXPECT_TRUE(kernels::test::same_bits(got.read(), expected.data)) << name;
+  }
 }
 
 TEST(CudaRows, RouteGivesTiesToTheLowerId) {
@@ -167,7 +241,7 @@ TEST(CudaRows, KeepTopPHasTheBitsOfRef) {
   const Matrix logits(rng, kRows, 40, 2);
   std::vector<int32_t> ids(kRows * kUsed);
   std::vector<float> weights(kRows * kUsed);
-  ref::route(logits.view(), {kUsed, ids.data(), weights.data()});
+  ref::route(logits.view(), {}, {kUsed, ids.data(), weights.data()});
   // Either all rows are decode rows, or every third row is a prefill row.
   for (const int prefill_every : {kRows + 1, 3}) {
     std::vector<RowClass> classes;
@@ -180,7 +254,8 @@ TEST(CudaRows, KeepTopPHasTheBitsOfRef) {
     auto want_ids = ids;
     auto want_weights = weights;
     ExpertUse want = {};
-    make_ref_ops()->keep_top_p({kUsed, want_ids.data(), want_weights.data()}, classes, 0.7F, &want);
+    make_ref_ops()->keep_top_p({kUsed, want_ids.data(), want_weights.data()}, StepRows::kAll,
+                               classes, 0.7F, &want);
     EXPECT_LT(want.experts, want.rows * kUsed);
     for (const auto& [name, device] : test::devices()) {
       const OnDevice<int32_t> got_ids(*device, ids);

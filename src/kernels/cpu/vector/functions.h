@@ -14,13 +14,15 @@ void gated_rms_norm(const float* x, const float* z, const float* weight, float e
                     float* y);
 void norm_rope(const NormRope& u);
 void conv(const ConvUnit& u);
+void fold_conv(const ConvFold& u);
 void scan_step(const ScanUnit& u);
+void fold_scan(const ScanFold& u);
 void scan_chunk(const ScanUnit& u);
 void add_append_kernels(VectorKernels& kernels);
 void add_attend_kernels(VectorKernels& kernels);
 void fold_part(const float* next, int head_dim, float* all);
 void finish_part(const float* part, const float* gate, int head_dim, bool hadamard, float* out);
-void route(const float* logits, int n_experts, int n_used, int32_t* ids, float* weights);
+void route(const RouteUnit& u);
 
 }  // namespace chimere::kernels::cpu::CHIMERE_ISA
 
