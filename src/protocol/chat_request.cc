@@ -189,6 +189,7 @@ constexpr ObjectType<ChatRequest> kChatType{kRows, &check_conversation};
 
 std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaults,
                                    const RequestLimits& limits, ChatRequest& out) {
+  out = {};
   out.settings = defaults;
   return parse_body(kChatType, body, limits, out);
 }

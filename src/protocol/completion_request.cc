@@ -97,6 +97,7 @@ constexpr ObjectType<CompletionRequest> kCompletionType{kRows, &check};
 
 std::optional<ApiError> parse_completion(std::string_view body, const Settings& defaults,
                                          const RequestLimits& limits, CompletionRequest& out) {
+  out = {};
   out.settings = defaults;
   return parse_body(kCompletionType, body, limits, out);
 }

@@ -59,6 +59,7 @@ constexpr ObjectType<EmbeddingsRequest> kEmbeddingsType{kRows};
 
 std::optional<ApiError> parse_embeddings(std::string_view body, const RequestLimits& limits,
                                          EmbeddingsRequest& out) {
+  out = {};
   return parse_body(kEmbeddingsType, body, limits, out);
 }
 

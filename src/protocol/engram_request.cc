@@ -39,6 +39,7 @@ constexpr ObjectType<EngramRequest> kEngramType{kRows};
 
 std::optional<ApiError> parse_engram(std::string_view body, const RequestLimits& limits,
                                      EngramRequest& out) {
+  out = {};
   return parse_body(kEngramType, body, limits, out);
 }
 

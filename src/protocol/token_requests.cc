@@ -115,10 +115,12 @@ constexpr ObjectType<DetokenizeRequest> kDetokenizeType{kDetokenizeRows};
 
 std::optional<ApiError> parse_tokenize(std::string_view body, const RequestLimits& limits,
                                        TokenizeRequest& out) {
+  out = {};
   return parse_body(kTokenizeType, body, limits, out);
 }
 
 std::optional<ApiError> parse_detokenize(std::string_view body, DetokenizeRequest& out) {
+  out = {};
   return parse_body(kDetokenizeType, body, {}, out);
 }
 
