@@ -97,14 +97,32 @@ Status Engine::check(const Request& request) const {
         "A generation needs at least one token (or -1: no limit), but max-tokens is " +
         std::to_string(request.max_tokens) + ".");
   }
-  for (const int32_t token : request.prompt) {
-    if (token < 0 || token >= model_.n_vocab()) {
-      return invalid_argument("Token " + std::to_string(token) +
-                              " of the prompt does not exist; ids go from 0 to " +
-                              std::to_string(model_.n_vocab() - 1) + ".");
-    }
+  CHIMERE_CHECK_OK(check_tokens(request.prompt, "prompt"));
+  const bool pausable = !request.thinking && request.sampling.mirostat != 2;
+  if ((request.keep_state || request.continuation) && !pausable) {
+    return unsupported(
+        "A generation with a reasoning budget or Mirostat cannot be continued later; leave "
+        "--reasoning at auto or none, and --mirostat at 0.");
   }
-  return {};
+  if (!request.continuation) return {};
+  const Continuation& from = *request.continuation;
+  if (from.generated.empty() || from.state.empty()) {
+    return invalid_argument("There is no generation to continue.");
+  }
+  if (size + static_cast<int64_t>(from.generated.size()) >= options_.context) {
+    return invalid_argument("The context of " + std::to_string(options_.context) +
+                            " tokens is full; raise it (--ctx).");
+  }
+  return check_tokens(from.generated, "generation");
+}
+
+Status Engine::check_tokens(std::span<const int32_t> tokens, const char* where) const {
+  const auto outside = [&](int32_t token) { return token < 0 || token >= model_.n_vocab(); };
+  const auto found = std::ranges::find_if(tokens, outside);
+  if (found == tokens.end()) return {};
+  return invalid_argument("Token " + std::to_string(*found) + " of the " + where +
+                          " does not exist; ids go from 0 to " +
+                          std::to_string(model_.n_vocab() - 1) + ".");
 }
 
 void Engine::add(RequestId id, Request request) {
@@ -393,8 +411,9 @@ void Engine::admit() {
     const bool returns = next.suspended();
     const Status started = next.start(model_.states());
     if (!started.ok()) {
-      if (evict()) continue;
-      if (!running_.empty()) return;
+      const bool full = started.error().code == Error::Code::kOutOfMemory;
+      if (full && evict()) continue;
+      if (full && !running_.empty()) return;
       next.finish(FinishReason::kError, started.error());
       waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
       continue;

@@ -97,6 +97,13 @@ class Engine {
   bool cancel(RequestId id);
   void cancel_all();
 
+  /// Waits for a step in flight, so that the caller may use the model itself until the next step().
+  void settle() {
+    while (in_flight_) finish_in_flight();
+  }
+  /// Releases a state that only the prefix cache or a warm-up holds. False if there is none.
+  bool release_cached() { return evict(); }
+
   /// Prefix-cache warm-up: while the engine is idle it computes the state after the longest prefix
   /// of `tokens` that every longer prompt can continue from. The newest warm-up runs first.
   /// `owner` as Request::owner. No effect without a prefix cache, or if the context cannot hold the
@@ -134,6 +141,7 @@ class Engine {
 
   Engine(model::Model& model, const text::Tokenizer& tokenizer, const EngineOptions& options);
 
+  Status check_tokens(std::span<const int32_t> tokens, const char* where) const;
   void finish_cancelled();
   void admit();
   size_t next_waiting(const std::set<RequestId>& skipped) const;

@@ -129,6 +129,9 @@ class Generation {
   };
 
   void use_prefix();
+  void use_continuation();
+  /// The state for Outcome::state.
+  std::vector<uint8_t> kept_state();
   /// Requests partial logits for the rows where they suffice.
   void want_partial_logits(model::SequenceRows& rows);
   Result<sampling::Sampled> sample(std::span<const float> logits);
@@ -156,6 +159,7 @@ class Generation {
   std::unique_ptr<state::SequenceState> state_;
   std::vector<uint8_t> suspended_;
   std::vector<int32_t> history_;  ///< prompt and generation
+  int64_t given_ = 0;             ///< tokens of the prompt and of the continuation
   sampling::Sampler sampler_;
   std::optional<Speculator> speculator_;
   std::optional<Thinking> thinking_;
