@@ -44,10 +44,10 @@ struct Options {
   size_t sequences = 1;
   int threads = 2;
   int draft_tokens = 0;
-  std::vector<Mode> modes = {{"off", Speculation::kOff},
-                             {"mtp", Speculation::kMtp},
-                             {"ngram", Speculation::kNgram},
-                             {"auto", Speculation::kAuto}};  ///< `off` first
+  std::vector<Mode> modes = {{"off", Speculation::off()},
+                             {"mtp", *Speculation::named("mtp")},
+                             {"ngram", *Speculation::named("ngram")},
+                             {"auto", Speculation::automatic()}};  ///< `off` first
 };
 
 /// With one thread its CPU time in seconds, which other processes hardly disturb; with several

@@ -67,8 +67,9 @@ TEST(BatchInvariance, ARealModelsGenerationsHaveTheSameBits) {
     r.sampling.seed = random();
     r.sampling.logprobs = 2;
     r.max_tokens = 30;
-    r.speculation = std::vector{Speculation::kOff, Speculation::kAuto, Speculation::kMtp,
-                                Speculation::kNgram}[random() % 4];
+    r.speculation =
+        std::vector{Speculation::off(), Speculation::automatic(), *Speculation::named("mtp"),
+                    *Speculation::named("ngram")}[random() % 4];
   }
   // 640 positions: requests wait for pages and may be suspended and resumed.
   Machine together(file, 2, 640);
@@ -77,7 +78,7 @@ TEST(BatchInvariance, ARealModelsGenerationsHaveTheSameBits) {
       {.max_step_rows = 150, .max_running = 6, .max_itl_ratio = random() % 2 == 0 ? 1.0 : 2.0});
   for (size_t i = 0; i < requests.size(); ++i) {
     Machine alone(file, 1, 4096);
-    requests[i].speculation = Speculation::kOff;
+    requests[i].speculation = Speculation::off();
     const auto solo = generate(alone, {requests[i]}, {});
     ASSERT_EQ(batched[i].reason, solo[0].reason) << batched[i].error.message;
     ASSERT_EQ(batched[i].tokens.size(), solo[0].tokens.size());

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/speculation/draft_round.h"
 #include "kernels/api.h"
 
 namespace chimere::engine {
@@ -32,7 +31,8 @@ Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const Engi
       tokenizer_(tokenizer),
       options_(options),
       running_limit_(static_cast<size_t>(options.max_running)),
-      prefill_budget_(options.max_itl_ratio) {
+      prefill_budget_(options.max_itl_ratio),
+      drafters_(model, options.drafters) {
   const int32_t start = tokenizer.find("<|im_start|>");
   if (start >= 0) message_starts_.push_back(start);
 }
@@ -128,9 +128,8 @@ Status Engine::check_tokens(std::span<const int32_t> tokens, const char* where) 
 void Engine::add(RequestId id, Request request) {
   next_id_ = id + 1;
   const bool cached = options_.cache != nullptr && request.use_cache;
-  waiting_.push_back(std::make_unique<Generation>(id, std::move(request), message_starts_,
-                                                  generation_options(cached), tokenizer_,
-                                                  draft_statistics_));
+  waiting_.push_back(std::make_unique<Generation>(
+      id, std::move(request), message_starts_, generation_options(cached), tokenizer_, drafters_));
 }
 
 Generation::Options Engine::generation_options(bool cached) const {
@@ -215,8 +214,15 @@ void Engine::begin_step(std::vector<Planned> planned) {
 
 void Engine::propose_drafts() {
   if (drafts_ready_) return;
-  engine::propose_drafts(model_, running_, draft_rows(), draft_statistics_);
   drafts_ready_ = true;
+  std::vector<DraftingSequence> drafting;
+  int32_t decoding = 0;
+  for (const auto& g : running_) {
+    if (!g->prompt_done() || g->finished()) continue;
+    ++decoding;
+    if (g->drafts() != nullptr) drafting.push_back(g->drafting());
+  }
+  drafters_.propose(drafting, decoding, draft_rows());
 }
 
 /// One forward pass with all rows, including all decode rows.
@@ -562,10 +568,10 @@ model::StepPlan Engine::make_plan(const std::vector<Planned>& planned) {
   for (const Planned& p : planned) {
     plan.sequences.push_back(p.rows > 0 ? p.generation->prompt_rows(p.rows)
                                         : p.generation->decode_rows());
-    const Speculator* speculator = p.generation->speculator();
-    if (speculator == nullptr) continue;
-    plan.update_draft_kv |= p.rows > 0 ? speculator->updates_draft_kv_of_prompt()
-                                       : speculator->updates_draft_kv_of_decode();
+    const SequenceDrafts* drafts = p.generation->drafts();
+    if (drafts == nullptr) continue;
+    plan.update_draft_kv |=
+        p.rows > 0 ? drafts->updates_draft_kv_of_prompt() : drafts->updates_draft_kv_of_decode();
   }
   return plan;
 }
@@ -586,9 +592,9 @@ int64_t Engine::draft_rows() const {
 bool Engine::drop_drafts(const std::vector<Planned>& planned) {
   bool dropped = false;
   for (const Planned& p : planned) {
-    Speculator* speculator = p.generation->speculator();
-    if (p.rows > 0 || speculator == nullptr || speculator->drafts().empty()) continue;
-    speculator->drop();
+    SequenceDrafts* drafts = p.generation->drafts();
+    if (p.rows > 0 || drafts == nullptr || drafts->drafts().empty()) continue;
+    drafts->drop();
     dropped = true;
   }
   return dropped;
@@ -601,9 +607,8 @@ void Engine::learn(const model::StepPlan& plan, double seconds) {
     if (s.row_class == model::RowClass::kPrefill) return;
     rows += s.tokens.size();
   }
-  draft_statistics_.steps.add(static_cast<int32_t>(rows), seconds);
-  draft_statistics_.since_plain =
-      rows > plan.sequences.size() ? draft_statistics_.since_plain + 1 : 0;
+  drafters_.record_step(static_cast<int32_t>(rows), static_cast<int32_t>(plan.sequences.size()),
+                        seconds);
 }
 
 void Engine::drop_finished() {

@@ -20,7 +20,8 @@
 #include "engine/prefill_budget.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
-#include "engine/speculation/draft_statistics.h"
+#include "engine/speculation/drafter.h"
+#include "engine/speculation/drafters.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -39,6 +40,8 @@ struct EngineOptions {
   /// A cache over the model's state store; nullptr: every prompt is computed whole. Must outlive
   /// the engine.
   PrefixCache* cache = nullptr;
+  /// Request::speculation selects from these; must outlive the engine.
+  std::span<const DrafterType* const> drafters = drafter_types();
 };
 
 /// Gauges and totals of an engine.
@@ -197,7 +200,7 @@ class Engine {
   std::deque<Request> warmups_;  ///< prompts to warm the prefix cache with, newest last
   std::unique_ptr<Generation> warmup_;
   EngineCounters counters_;
-  DraftStatistics draft_statistics_;
+  Drafters drafters_;
   bool drafts_ready_ = false;  ///< the drafts of the next step have been proposed
   /// Steps between two writes of cached states to disk while requests never pause.
   static constexpr int64_t kStepsPerSave = 1024;

@@ -55,14 +55,15 @@ Request random_request(std::mt19937& random, size_t longest_prompt = 300) {
   r.sampling.dry.allowed_length = 1;
   r.max_tokens = static_cast<int32_t>(1 + random() % 100);
   if (random() % 3 == 0) r.stop = {"AB", "Q"};
-  r.speculation = std::vector{Speculation::kOff, Speculation::kAuto, Speculation::kMtp,
-                              Speculation::kNgram}[random() % 4];
+  r.speculation =
+      std::vector{Speculation::off(), Speculation::automatic(), *Speculation::named("mtp"),
+                  *Speculation::named("ngram")}[random() % 4];
   return r;
 }
 
 /// Runs the request alone, without drafts and with whole rows of logits.
 Seen run_alone(Request request) {
-  request.speculation = Speculation::kOff;
+  request.speculation = Speculation::off();
   FakeModel model(64);
   model.on_gpu = false;
   const FakeTokenizer tokenizer;
@@ -136,7 +137,7 @@ TEST(Engine, BatchingChangesNothing) {
 
 TEST(Engine, PartialLogitsGiveTheSameGeneration) {
   for (const int32_t top_k : {0, 5, 6}) {
-    for (const Speculation mode : {Speculation::kOff, Speculation::kMtp}) {
+    for (const Speculation mode : {Speculation::off(), *Speculation::named("mtp")}) {
       FakeModel model(64);
       const FakeTokenizer tokenizer;
       const auto engine = make_engine(model, tokenizer);
@@ -186,7 +187,7 @@ TEST(Engine, UndecidedPartialLogitsChangeNothing) {
       FakeModel model(64);
       const FakeTokenizer tokenizer;
       const auto engine = make_engine(model, tokenizer);
-      request.speculation = drafts ? Speculation::kMtp : Speculation::kOff;
+      request.speculation = drafts ? *Speculation::named("mtp") : Speculation::off();
       Seen seen;
       seen.listen(request);
       ASSERT_TRUE(engine->submit(std::move(request)).ok());
@@ -276,7 +277,7 @@ TEST(Engine, DecodeStepsAreInterleavedWithAChunk) {
       ++requests[i].sampling.seed;
     }
     Request r = requests[i];
-    r.speculation = i == 1 ? Speculation::kMtp : Speculation::kOff;
+    r.speculation = i == 1 ? *Speculation::named("mtp") : Speculation::off();
     seen[i].listen(r);
     ASSERT_TRUE(engine->submit(std::move(r)).ok());
     if (i == 2) engine->step();

@@ -35,8 +35,7 @@ const char* finish_reason_name(FinishReason reason) {
 }
 
 Generation::Generation(RequestId id, Request request, std::span<const int32_t> message_starts,
-                       const Options& options, const text::Tokenizer& tokenizer,
-                       DraftStatistics& statistics)
+                       const Options& options, const text::Tokenizer& tokenizer, Drafters& drafters)
     : id_(id),
       request_(std::move(request)),
       context_(options.context),
@@ -44,12 +43,11 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
       tokenizer_(tokenizer),
       history_(request_.prompt),
       sampler_(request_.sampling),
+      drafts_(drafters.start(request_.keep_state ? Speculation::kOff : request_.speculation,
+                             request_.sampling)),
       stops_(std::move(request_.stop)) {
   if (request_.continuation) use_continuation();
   given_ = static_cast<int64_t>(history_.size());
-  if (request_.speculation != Speculation::kOff && !request_.keep_state) {
-    speculator_.emplace(request_.speculation, request_.sampling, statistics);
-  }
   if (request_.thinking) {
     thinking_.emplace(*std::move(request_.thinking), request_.prompt, max_tokens(), tokenizer);
   }
@@ -164,8 +162,8 @@ model::SequenceRows Generation::decode_rows() {
   out.state = state_.get();
   out.row_class = model::RowClass::kDecode;
   out.tokens = {history_.back()};
-  if (speculator_) {
-    const std::span<const int32_t> drafts = speculator_->drafts();
+  if (drafts_) {
+    const std::span<const int32_t> drafts = drafts_->drafts();
     out.tokens.insert(out.tokens.end(), drafts.begin(), drafts.end());
   }
   out.revocable = out.tokens.size() > 1;
@@ -176,9 +174,8 @@ model::SequenceRows Generation::decode_rows() {
 }
 
 std::optional<model::SequenceRows> Generation::async_row(bool overlapped) {
-  if (needed_.largest == 0 || thinking_ || request_.keep_state ||
-      (speculator_ && !speculator_->idle()))
-    return {};
+  if (needed_.largest == 0 || thinking_ || request_.keep_state) return {};
+  if (drafts_ && !drafts_->idle()) return {};
   const size_t position = history_.size() + (overlapped ? 1 : 0);
   std::optional<kernels::TokenChoice> choice = sampler_.choice_on_gpu(position);
   if (!choice) return {};
@@ -259,7 +256,7 @@ Result<sampling::Sampled> Generation::sample_partial(const model::StepResult& re
 }
 
 bool Generation::choose(Result<sampling::Sampled> sampled) {
-  const auto drafts = speculator_ ? speculator_->drafts() : std::span<const int32_t>();
+  const auto drafts = drafts_ ? drafts_->drafts() : std::span<const int32_t>();
   const size_t draft = choices_.size();
   choices_.push_back({std::move(sampled), thinking_ && thinking_->inside()});
   if (!choices_.back().sampled.ok()) return false;
@@ -287,7 +284,7 @@ void Generation::choose(const model::StepResult& result, const ReadLogits& read_
 }
 
 int32_t Generation::accept() {
-  if (speculator_) commit_drafts();
+  if (drafts_) commit_drafts();
   int32_t added = 0;
   for (Choice& choice : std::exchange(choices_, {})) {
     accept(std::move(choice));
@@ -298,7 +295,7 @@ int32_t Generation::accept() {
 }
 
 void Generation::commit_drafts() {
-  const std::span<const int32_t> drafts = speculator_->drafts();
+  const std::span<const int32_t> drafts = drafts_->drafts();
   const auto is_draft = [&](size_t i) {
     return i < drafts.size() && choices_[i].sampled.ok() && choices_[i].sampled->id == drafts[i];
   };
@@ -306,7 +303,7 @@ void Generation::commit_drafts() {
   while (accepted < choices_.size() && is_draft(accepted)) ++accepted;
   // All sampled tokens but the last equal their drafts; if the last one does too, it ends the
   // generation.
-  speculator_->end(static_cast<int32_t>(accepted), accepted == choices_.size());
+  drafts_->end(static_cast<int32_t>(accepted), accepted == choices_.size());
   if (state_->pending_rows() == 0) return;
   const auto rows = static_cast<int32_t>(choices_.size());
   (void)state_->commit(rows);  // cannot fail: at most as many as are pending
@@ -353,7 +350,7 @@ void Generation::finish(FinishReason reason, Error error) {
     outcome_.prompt_seconds = seconds(first_token_ - started_);
     outcome_.decode_seconds = seconds(Clock::now() - first_token_);
   }
-  if (speculator_) outcome_.speculation = speculator_->counts();
+  if (drafts_) outcome_.speculation = drafts_->counts();
   if (thinking_) outcome_.thinking = thinking_->counts();
   if (request_.keep_state) outcome_.state = kept_state();
   state_.reset();

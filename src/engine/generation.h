@@ -14,7 +14,8 @@
 #include "base/result.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
-#include "engine/speculation/speculator.h"
+#include "engine/speculation/drafters.h"
+#include "engine/speculation/sequence_drafts.h"
 #include "engine/stop_matcher.h"
 #include "model/step.h"
 #include "state/state_store.h"
@@ -37,9 +38,9 @@ class Generation {
     bool partial_logits;  ///< request partial logits instead of whole rows where they suffice
   };
 
-  /// Tokenizer and statistics must outlive the generation.
+  /// Tokenizer and drafters must outlive the generation.
   Generation(RequestId id, Request request, std::span<const int32_t> message_starts,
-             const Options& options, const text::Tokenizer& tokenizer, DraftStatistics& statistics);
+             const Options& options, const text::Tokenizer& tokenizer, Drafters& drafters);
 
   RequestId id() const { return id_; }
   const std::string& owner() const { return request_.owner; }
@@ -91,14 +92,15 @@ class Generation {
   std::optional<model::SequenceRows> async_row(bool overlapped);
 
   int64_t decode_size() const {
-    return 1 + (speculator_ ? static_cast<int64_t>(speculator_->drafts().size()) : 0);
+    return 1 + (drafts_ ? static_cast<int64_t>(drafts_->drafts().size()) : 0);
   }
 
-  /// For a decoding request, between two steps: its drafter (nullptr: none), and the most drafts
-  /// that can be of use.
-  Speculator* speculator() { return speculator_ ? &*speculator_ : nullptr; }
-  int32_t max_drafts() const;
-  model::DraftStart draft_start() const { return {state_.get(), history_.back()}; }
+  /// nullptr: the request uses no drafter.
+  SequenceDrafts* drafts() const { return drafts_.get(); }
+  /// For a decoding request with drafts(), between two steps.
+  DraftingSequence drafting() const {
+    return {drafts_.get(), history_, state_.get(), max_drafts()};
+  }
 
   /// To be called when the rows of the last step are computed.
   void advance_prompt(int64_t rows);
@@ -141,6 +143,8 @@ class Generation {
   bool choose(Result<sampling::Sampled> sampled);
   void accept(Choice choice);
   void commit_drafts();
+  /// The most drafts that can be of use.
+  int32_t max_drafts() const;
   /// Most tokens that the generation can have.
   int32_t max_tokens() const;
   bool ends_generation(int32_t token) const;
@@ -161,7 +165,7 @@ class Generation {
   std::vector<int32_t> history_;  ///< prompt and generation
   int64_t given_ = 0;             ///< tokens of the prompt and of the continuation
   sampling::Sampler sampler_;
-  std::optional<Speculator> speculator_;
+  std::unique_ptr<SequenceDrafts> drafts_;
   std::optional<Thinking> thinking_;
   sampling::Needed needed_;  ///< `largest` 0: all logits
   bool from_partial_logits_ = false;

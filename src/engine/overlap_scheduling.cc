@@ -27,8 +27,8 @@ std::optional<Engine::InFlight> Engine::launch(const std::vector<Planned>& plann
     if (!row) return {};
     step.planned.push_back(p);
     step.plan.sequences.push_back(*std::move(row));
-    const Speculator* speculator = p.generation->speculator();
-    step.plan.update_draft_kv |= speculator != nullptr && speculator->updates_draft_kv_of_decode();
+    const SequenceDrafts* drafts = p.generation->drafts();
+    step.plan.update_draft_kv |= drafts != nullptr && drafts->updates_draft_kv_of_decode();
   }
   step.launched = Clock::now();
   // Errors recur in forward(), which reports them.
@@ -41,8 +41,8 @@ bool Engine::may_overlap() const {
   const auto live = std::ranges::count_if(in_flight_->planned,
                                           [](const Planned& p) { return p.generation != nullptr; });
   const bool look_at_drafts =
-      overlapped_steps_ >= Speculator::kIdleAfter &&
-      std::ranges::any_of(running_, [](const auto& g) { return g->speculator() != nullptr; });
+      overlapped_steps_ >= SequenceDrafts::kIdleAfter &&
+      std::ranges::any_of(running_, [](const auto& g) { return g->drafts() != nullptr; });
   return cancelled_.empty() && waiting_.empty() && !look_at_drafts &&
          static_cast<size_t>(live) == running_.size() && (counters_.steps + 1) % kStepsPerSave != 0;
 }

@@ -69,7 +69,7 @@ class OverlapScheduling : public testing::Test {
 
 /// The outcome with a model that does not support overlap.
 Outcome alone(Request request) {
-  request.speculation = Speculation::kOff;
+  request.speculation = Speculation::off();
   FakeModel model(64);
   const FakeTokenizer tokenizer;
   const auto engine = Engine::create(model, tokenizer, {}).value();
@@ -122,7 +122,7 @@ TEST_F(OverlapScheduling, ArrivingAndEndingGenerationsChangeNothing) {
     requests.push_back(request_for_gpu(random, static_cast<int32_t>(1 + random() % 60)));
     if (random() % 4 == 0) requests.back().stop = {"A", "QR"};
     if (random() % 6 == 0) requests.back().sampling.repeat_penalty = 1.3F;  // sampled on the host
-    if (random() % 6 == 0) requests.back().speculation = Speculation::kAuto;
+    if (random() % 6 == 0) requests.back().speculation = Speculation::automatic();
     submit(requests.back());
     step(static_cast<int>(random() % 20));
   }
@@ -199,7 +199,7 @@ TEST_F(OverlapScheduling, ManyGenerationsOnAGpuHaveNoDrafts) {
     while (alone(requests.back()).tokens.size() < 20) {
       requests.back() = request_for_gpu(random, 40);
     }
-    requests.back().speculation = Speculation::kAuto;
+    requests.back().speculation = Speculation::automatic();
     submit(requests.back());
   }
   step(12);
@@ -212,7 +212,7 @@ TEST_F(OverlapScheduling, ManyGenerationsOnAGpuHaveNoDrafts) {
 TEST_F(OverlapScheduling, RequestedDraftsDisableOverlap) {
   std::mt19937 random(8);
   Request r = request_for_gpu(random, 60);
-  r.speculation = Speculation::kMtp;
+  r.speculation = *Speculation::named("mtp");
   submit(r);
   finish();
   EXPECT_EQ(model_.waits, 0U);

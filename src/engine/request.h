@@ -89,7 +89,7 @@ struct Request {
   int32_t max_tokens = -1;           ///< -1: until the generation ends or the context is full
   std::vector<std::string> stop;     ///< stop strings
   std::vector<int32_t> stop_tokens;  ///< in addition to the tokenizer's end-of-generation tokens
-  Speculation speculation = Speculation::kOff;
+  Speculation speculation = Speculation::off();
   std::optional<ThinkingParams> thinking;  ///< absent: no reasoning control
   std::optional<Prefix> prefix;            ///< of the same model; used if the prompt starts with it
   bool keep_prefix = false;                ///< fill in Outcome::prefix

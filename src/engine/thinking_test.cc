@@ -191,7 +191,7 @@ TEST(Thinking, BudgetsHoldAndAnAnswerFollows) {
     request.max_tokens = static_cast<int32_t>(8 + random() % 300);
     if (random() % 3 == 0) request.stop = {"G", "HI"};
     std::vector<int32_t> first;
-    for (const Speculation s : {Speculation::kOff, Speculation::kMtp}) {
+    for (const Speculation s : {Speculation::off(), *Speculation::named("mtp")}) {
       FakeModel model(64);
       const FakeTokenizer tokenizer;
       const auto engine = Engine::create(model, tokenizer, {}).value();

@@ -73,9 +73,8 @@ void Engine::drop_warmup() {
 
 bool Engine::start_warmup() {
   while (!warmups_.empty()) {
-    auto next =
-        std::make_unique<Generation>(0, std::move(warmups_.back()), message_starts_,
-                                     generation_options(true), tokenizer_, draft_statistics_);
+    auto next = std::make_unique<Generation>(0, std::move(warmups_.back()), message_starts_,
+                                             generation_options(true), tokenizer_, drafters_);
     warmups_.pop_back();
     const Request& request = next->request();
     if (options_.cache->has(request.cache_scope(), request.prompt)) {

@@ -59,6 +59,10 @@ struct BatchView {
       page_table;  ///< KV page numbers, the sequences' lists one after the other
   std::span<const int32_t>
       page_begin;  ///< [n_sequences] start of each sequence's list in page_table
+  /// [n_sequences], distinct, or empty: identifies a sequence among all steps, so that its page
+  /// list may be kept between them. Lists with the same key agree in all pages that are full before
+  /// the first rows of both steps.
+  std::span<const uint64_t> sequence_keys = {};
 };
 
 /// A token and its logit.

@@ -29,6 +29,7 @@ Result<DraftChains> DraftChains::prepare(std::span<const DraftStart> starts, int
     chains.positions_.push_back(starts[i].state->position());
     chains.read_slots_.push_back(chains.reservation_.read_slots()[i]);
     chains.page_begin_.push_back(chains.reservation_.page_begin()[i]);
+    chains.sequence_keys_.push_back(chains.reservation_.sequence_keys()[i]);
     chains.slices_.push_back({row, row, 1, RowClass::kDecode});
     chains.iota_.push_back(row);
     chains.no_slots_.push_back(-1);
@@ -49,6 +50,7 @@ kernels::BatchView DraftChains::view() const {
   view.write_slot = std::span(no_slots_).first(n);
   view.page_table = reservation_.page_table();
   view.page_begin = page_begin_;
+  view.sequence_keys = sequence_keys_;
   return view;
 }
 
@@ -64,6 +66,7 @@ std::vector<int32_t> DraftChains::advance(ConstMatrixView logits, const ChooseDr
     positions_[to] = positions_[row] + 1;
     read_slots_[to] = read_slots_[row];
     page_begin_[to] = page_begin_[row];
+    sequence_keys_[to] = sequence_keys_[row];
     kept.push_back(static_cast<int32_t>(row));
   }
   const size_t n = kept.size();
@@ -72,6 +75,7 @@ std::vector<int32_t> DraftChains::advance(ConstMatrixView logits, const ChooseDr
   positions_.resize(n);
   read_slots_.resize(n);
   page_begin_.resize(n);
+  sequence_keys_.resize(n);
   return kept;
 }
 

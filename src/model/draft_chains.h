@@ -42,6 +42,7 @@ class DraftChains {
   std::vector<int32_t> positions_;
   std::vector<int32_t> read_slots_;
   std::vector<int32_t> page_begin_;
+  std::vector<uint64_t> sequence_keys_;
   // 0, 1, 2, ... and other arrays that depend on the number of rows only; sized for all sequences.
   std::vector<kernels::Slice> slices_;
   std::vector<int32_t> iota_;

@@ -218,6 +218,7 @@ kernels::BatchView StepBatch::view() const {
   view.write_slot = reservation_.write_slots();
   view.page_table = reservation_.page_table();
   view.page_begin = reservation_.page_begin();
+  view.sequence_keys = reservation_.sequence_keys();
   return view;
 }
 

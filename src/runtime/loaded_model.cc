@@ -8,6 +8,7 @@
 
 #include "base/byte_amount.h"
 #include "base/system.h"
+#include "engine/speculation/drafter.h"
 #include "model/vocabulary.h"
 #include "runtime/gpu.h"
 #include "runtime/prefix_cache_options.h"
@@ -158,8 +159,8 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   options.cache_k = *parse_dtype(settings.get(settings::kCacheK));
   options.cache_v = *parse_dtype(settings.get(settings::kCacheV));
   options.expert_top_p = static_cast<float>(settings.get(settings::kExpertTopP));
-  const std::string& speculate = settings.get(settings::kSpeculate);
-  options.drafts = speculate == "auto" || speculate == "mtp";
+  const auto speculation = engine::Speculation::named(settings.get(settings::kSpeculate));
+  options.drafts = speculation && engine::reads_draft_kv(*speculation);
   CHIMERE_TRY(out.model, model::load_model(*out.file, *out.ops, options));
   out.min_tokens = options.max_tokens;
   out.min_states = request.contexts + request.checkpoints + 1;

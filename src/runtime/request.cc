@@ -71,13 +71,6 @@ std::vector<sampling::SamplerType> parse_samplers(std::string_view text) {
   return samplers;
 }
 
-engine::Speculation parse_speculation(std::string_view name) {
-  if (name == "auto") return engine::Speculation::kAuto;
-  if (name == "mtp") return engine::Speculation::kMtp;
-  if (name == "ngram") return engine::Speculation::kNgram;
-  return engine::Speculation::kOff;
-}
-
 }  // namespace
 
 uint64_t seed_from(const Settings& settings) {
@@ -155,7 +148,9 @@ Result<engine::Request> RequestFactory::make(const Settings& settings,
   };
   engine::Request request;
   request.max_tokens = integer(settings::kMaxTokens);
-  request.speculation = parse_speculation(settings.get(settings::kSpeculate));
+  // The setting has checked the name.
+  request.speculation = engine::Speculation::named(settings.get(settings::kSpeculate))
+                            .value_or(engine::Speculation::off());
   CHIMERE_TRY(request.thinking, thinking(settings));
   sampling::SamplingParams& s = request.sampling;
   s.order = parse_samplers(settings.get(settings::kSamplers));

@@ -1,5 +1,6 @@
 #include "state/sequence_state.h"
 
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -37,6 +38,11 @@ Checkpoint::~Checkpoint() {
 
 std::unique_ptr<SequenceState> Checkpoint::restore() const {
   return std::unique_ptr<SequenceState>(new SequenceState(*this));
+}
+
+SequenceState::SequenceState(Checkpoint from) : now_(std::move(from)) {
+  static std::atomic<uint64_t> last_key = 0;
+  key_ = last_key.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 SequenceState::~SequenceState() {

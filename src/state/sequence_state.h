@@ -86,13 +86,17 @@ class SequenceState {
   std::unique_ptr<SequenceState> fork() const { return checkpoint().restore(); }
 
   const StateStore& store() const { return *now_.store_; }
+  /// Identifies this sequence: no other one of the process ever has the same key. Page lists of
+  /// its steps agree in all pages that were full before the earlier step.
+  uint64_t key() const { return key_; }
 
  private:
   friend class Checkpoint;
   friend class StateStore;
   friend class Reservation;
-  explicit SequenceState(Checkpoint from) : now_(std::move(from)) {}
+  explicit SequenceState(Checkpoint from);
 
+  uint64_t key_;
   Checkpoint now_;  ///< its pages may extend past its position while rows are pending
   int32_t pending_rows_ = 0;
   std::vector<int32_t> pending_slots_;  ///< [i]: recurrent state after i + 1 pending rows

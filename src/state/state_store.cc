@@ -96,6 +96,7 @@ Status Reservation::add(const RowsWanted& wanted) {
   CHIMERE_CHECK_OK(add_pages(*sequence, wanted.rows));
   CHIMERE_CHECK_OK(add_slots(*sequence, wanted.rows, wanted.revocable));
   sequence->reserved_ = true;
+  sequence_keys_.push_back(sequence->key());
   wanted_.push_back(wanted);
   return {};
 }

@@ -44,6 +44,8 @@ class Reservation {
   std::span<const int32_t> page_table() const { return page_table_; }
   /// [n_sequences] start of each sequence's list in page_table().
   std::span<const int32_t> page_begin() const { return page_begin_; }
+  /// [n_sequences] SequenceState::key().
+  std::span<const uint64_t> sequence_keys() const { return sequence_keys_; }
 
  private:
   friend class StateStore;
@@ -61,6 +63,7 @@ class Reservation {
   std::vector<int32_t> write_slots_;
   std::vector<int32_t> page_table_;
   std::vector<int32_t> page_begin_;
+  std::vector<uint64_t> sequence_keys_;
 };
 
 /// The pools of one model. One page number stands for `page_tokens` positions in all attention

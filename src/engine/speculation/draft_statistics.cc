@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/speculation/speculator.h"
-
 namespace chimere::engine {
 namespace {
 
@@ -21,6 +19,8 @@ constexpr int32_t kLongestIdle = 32768;
 /// A trial with a mean gain below kNoGainExpected ends after kEarlyRounds.
 constexpr int32_t kEarlyRounds = 4;
 constexpr double kNoGainExpected = -0.15;
+/// Optimistic estimate of the acceptance rate of first drafts.
+constexpr double kOptimisticAcceptance = 0.65;
 
 }  // namespace
 
@@ -90,10 +90,23 @@ void DraftPolicy::record_gain(double gain) {
   }
 }
 
-DraftStatistics::DraftStatistics()
-    : greedy{Acceptance(expected_of_model(0.9)), Acceptance(expected_of_lookup(0.6)),
-             Acceptance(expected_of_table(0.6))},
-      sampled{Acceptance(expected_of_model(0.8)), Acceptance(expected_of_lookup(0.5)),
-              Acceptance(expected_of_table(0.5))} {}
+bool DraftCosts::gain_possible() const {
+  const double least = kOptimisticAcceptance - DraftPolicy::kMinGain;
+  return least * token() > rows(1) + draft();
+}
+
+size_t probability_class(double probability) {
+  return std::min(kProbabilityClasses - 1,
+                  static_cast<size_t>(probability * static_cast<double>(kProbabilityClasses)));
+}
+
+std::vector<double> probability_rates(double trust) {
+  std::vector<double> rates;
+  for (size_t i = 0; i < kProbabilityClasses; ++i) {
+    rates.push_back(trust * (static_cast<double>(i) + 0.5) /
+                    static_cast<double>(kProbabilityClasses));
+  }
+  return rates;
+}
 
 }  // namespace chimere::engine

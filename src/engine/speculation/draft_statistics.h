@@ -1,4 +1,4 @@
-// What the engine has measured about drafts: their cost and their acceptance rates.
+// The cost of drafts, their acceptance rates, and the decision whether a drafter is used.
 #ifndef CHIMERE_ENGINE_SPECULATION_DRAFT_STATISTICS_H_
 #define CHIMERE_ENGINE_SPECULATION_DRAFT_STATISTICS_H_
 
@@ -30,8 +30,8 @@ class Acceptance {
   std::vector<Kind> kinds_;
 };
 
-/// Decides whether drafting with the MTP head pays: keeps the balance of tokens gained and time
-/// spent. Single probing drafts first measure the cost; only if a gain is possible does a trial
+/// Decides whether a drafter that computes pays: keeps the balance of tokens gained and time spent.
+/// Single probing drafts first measure the cost; only if a gain is possible does a trial
 /// follow, before which the MTP head's KV cache is updated with the generations' rows. After each
 /// failed probe or trial the next one comes four times later, so that drafting that does not pay
 /// costs next to nothing.
@@ -76,38 +76,38 @@ class DraftPolicy {
   int32_t next_idle_ = 512;
 };
 
-/// Acceptance rates by origin of the draft; see Speculator for the kinds of evidence.
-struct Acceptances {
-  Acceptance by_model;
-  Acceptance by_lookup;
-  Acceptance by_table;
-};
-
-struct DraftStatistics {
-  CostCurve steps{0.25};   ///< decode steps, by rows
-  CostCurve drafts{0.25};  ///< one depth of Model::draft(), by sequences
-  Acceptances greedy;      ///< of generations with temperature 0
-  Acceptances sampled;     ///< of the others
-  DraftPolicy policy;
-  int32_t since_plain = 0;  ///< steps since the last one without drafts
-
-  DraftStatistics();
-};
-
-/// What drafts cost a request at the moment, in seconds.
+/// What drafts cost a sequence at the moment, in seconds.
 struct DraftCosts {
-  const CostCurve* steps = nullptr;
-  const CostCurve* drafts = nullptr;
-  int32_t sequences = 1;  ///< decoding sequences
+  const CostCurve* steps = nullptr;   ///< decode steps
+  const CostCurve* drafts = nullptr;  ///< passes of the drafter
+  int32_t sequences = 1;              ///< decoding sequences
 
   /// Seconds per token without drafts; 0: unknown.
   double token() const { return steps->seconds(sequences) / sequences; }
   /// Seconds for `n` additional rows of this request, plus a margin of 10% against measurement
   /// noise.
   double rows(int32_t n) const { return 1.1 * n * steps->slope(); }
-  /// Seconds for one draft by the model.
+  /// Seconds for one pass of the drafter.
   double draft() const { return drafts->seconds(sequences) / sequences; }
+  /// Whether a first draft with an optimistic acceptance rate would gain DraftPolicy::kMinGain.
+  bool gain_possible() const;
 };
+
+/// What the engine has measured about one drafter.
+struct DrafterStatistics {
+  Acceptance greedy;       ///< of generations with temperature 0
+  Acceptance sampled;      ///< of the others
+  CostCurve passes{0.25};  ///< one forward pass of the drafter, by sequences
+  DraftPolicy policy = {};
+
+  Acceptance& acceptance(bool of_greedy) { return of_greedy ? greedy : sampled; }
+};
+
+/// Kinds of evidence for drafts with a probability: in tenths.
+inline constexpr size_t kProbabilityClasses = 10;
+size_t probability_class(double probability);
+/// Their acceptance rates if the probabilities are right, scaled by `trust`.
+std::vector<double> probability_rates(double trust);
 
 }  // namespace chimere::engine
 

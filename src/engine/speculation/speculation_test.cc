@@ -1,15 +1,22 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "base/fresh_seed.h"
+#include "base/settings.h"
 #include "engine/engine.h"
 #include "engine/fake_model.h"
 #include "engine/speculation/cost_curve.h"
 #include "engine/speculation/draft_statistics.h"
+#include "engine/speculation/drafter.h"
+#include "engine/speculation/drafters.h"
+#include "engine/speculation/proposal.h"
+#include "engine/speculation/sequence_drafts.h"
 #include "engine/speculation/suffix_automaton.h"
 
 namespace chimere::engine {
@@ -58,27 +65,45 @@ TEST(SuffixAutomaton, PrefersALatePosition) {
   EXPECT_EQ(automaton.match_next(), 5);
 }
 
+/// The drafts of one generation that looks its text up, with measured costs of a step of one row
+/// and of two rows.
+class Lookups {
+ public:
+  Lookups(double one_row, double two_rows) {
+    for (int i = 0; i < 9; ++i) {
+      drafters_.record_step(1, 1, one_row);
+      drafters_.record_step(2, 1, two_rows);
+    }
+    Speculation when_it_pays = *Speculation::named("ngram");
+    when_it_pays.always = false;
+    drafts = drafters_.start(when_it_pays, {});
+  }
+  void propose(const std::vector<int32_t>& history) {
+    drafters_.propose(std::vector<DraftingSequence>{{drafts.get(), history, nullptr, 8}}, 1, 64);
+  }
+
+  std::unique_ptr<SequenceDrafts> drafts;
+
+ private:
+  FakeModel model_{4};
+  Drafters drafters_{model_, drafter_types()};
+};
+
 /// Lookups that are wrong are no longer verified, and verified again once they are right, without
 /// spending rows on it.
-TEST(Speculator, ScoresUnverifiedLookups) {
-  DraftStatistics statistics;
-  for (int i = 0; i < 9; ++i) {
-    statistics.steps.add(1, 1.0);
-    statistics.steps.add(2, 1.45);  // a row pays if half of the drafts are accepted
-  }
-  const DraftCosts costs = {&statistics.steps, &statistics.drafts, 1};
-  Speculator speculator(Speculation::kAuto, {}, statistics);
+TEST(Drafters, ScoreUnverifiedLookups) {
+  Lookups lookups(1.0, 1.45);  // a row pays if half of the drafts are accepted
   // Recurring pairs, each followed by a different token; then recurring whole texts.
   std::vector<int32_t> history;
   int rows = 0;
   int right = 0;
   const auto push = [&](int32_t token) {
-    speculator.begin(history, 8, costs, false);
-    const auto drafts = speculator.drafts();
+    lookups.propose(history);
+    const auto drafts = lookups.drafts->drafts();
     rows += static_cast<int>(drafts.size());
     int32_t accepted = !drafts.empty() && drafts[0] == token ? 1 : 0;
     right += accepted;
-    speculator.end(accepted, false);
+    lookups.drafts->end(accepted, false);
     history.push_back(token);
   };
   for (int32_t i = 0; i < 60; ++i) {
@@ -94,30 +119,71 @@ TEST(Speculator, ScoresUnverifiedLookups) {
   EXPECT_GT(right, 300);
 }
 
-TEST(Speculator, IdleEndsWithTheRoundThatFindsADraft) {
-  DraftStatistics statistics;
-  for (int i = 0; i < 9; ++i) {
-    statistics.steps.add(1, 1.0);
-    statistics.steps.add(2, 1.1);
-  }
-  const DraftCosts costs = {&statistics.steps, &statistics.drafts, 1};
-  Speculator speculator(Speculation::kAuto, {}, statistics);
+TEST(SequenceDrafts, IdleEndsWithTheRoundThatFindsADraft) {
+  Lookups lookups(1.0, 1.1);
   std::vector<int32_t> history;
   const auto push = [&](int32_t token) {
-    speculator.end(0, false);
+    lookups.drafts->end(0, false);
     history.push_back(token);
-    speculator.begin(history, 8, costs, false);
+    lookups.propose(history);
   };
-  for (int32_t i = 0; i < Speculator::kIdleAfter; ++i) {
-    EXPECT_FALSE(speculator.idle());
+  for (int32_t i = 0; i < SequenceDrafts::kIdleAfter; ++i) {
+    EXPECT_FALSE(lookups.drafts->idle());
     push(100 + i);
   }
-  EXPECT_TRUE(speculator.idle());
+  EXPECT_TRUE(lookups.drafts->idle());
   push(100);
-  EXPECT_TRUE(speculator.idle());
+  EXPECT_TRUE(lookups.drafts->idle());
   push(101);
-  EXPECT_FALSE(speculator.drafts().empty());
-  EXPECT_FALSE(speculator.idle());
+  EXPECT_FALSE(lookups.drafts->drafts().empty());
+  EXPECT_FALSE(lookups.drafts->idle());
+}
+
+TEST(ProposalBuilder, EndsWithTheFirstDraftThatDoesNotPay) {
+  CostCurve steps(0);
+  CostCurve passes(0);
+  for (const int32_t rows : {1, 2, 3}) steps.add(rows, 1 + 0.3 * rows);
+  passes.add(1, 0.2);
+  const Acceptance rates({0.9, 0.1});
+  const DraftCosts costs = {&steps, &passes, 1};
+  // A token takes 1.3, a row 0.33, a pass 0.2: rows pay above 0.254, passes above 0.408.
+  ProposalBuilder chain(rates, costs, 8, false);
+  int kept = 0;
+  while (chain.add({100 + kept, 0})) ++kept;
+  EXPECT_EQ(kept, 8) << "0.9^8 > 0.254";
+  EXPECT_TRUE(chain.full());
+  EXPECT_FALSE(chain.worth_pass(0));
+  const Proposal p = chain.take();
+  EXPECT_NEAR(p.probability, std::pow(0.9, 8), 1e-9);
+  double gain = 0;
+  for (int i = 1; i <= 8; ++i) gain += std::pow(0.9, i) * 1.3 - 0.33;
+  EXPECT_NEAR(p.gain, gain, 1e-9);
+  EXPECT_EQ(p.tokens.size(), 8U);
+  EXPECT_EQ(p.evidence.size(), 8U);
+
+  ProposalBuilder doubtful(rates, costs, 8, false);
+  EXPECT_FALSE(doubtful.add({5, 1}));
+  EXPECT_EQ(doubtful.take().first.token, 5) << "a shadow draft";
+
+  ProposalBuilder always(rates, costs, 8, true);
+  EXPECT_TRUE(always.add({5, 1}));
+  EXPECT_FALSE(always.add({6, 0})) << "only the first draft is kept in any case";
+  EXPECT_FALSE(always.worth_pass(0));
+  EXPECT_EQ(always.take().tokens, std::vector<int32_t>{5});
+}
+
+TEST(Speculation, NamesAreTheSettingsChoices) {
+  std::vector<std::string_view> choices(settings::kSpeculate.choices.begin(),
+                                        settings::kSpeculate.choices.end());
+  EXPECT_EQ(Speculation::names(), choices);
+  for (const std::string_view name : choices) EXPECT_TRUE(Speculation::named(name)) << name;
+  EXPECT_FALSE(Speculation::named("mpt"));
+  EXPECT_EQ(Speculation::named("off"), Speculation::off());
+  EXPECT_EQ(Speculation::named("auto"), Speculation::automatic());
+  EXPECT_TRUE(reads_draft_kv(*Speculation::named("mtp")));
+  EXPECT_TRUE(reads_draft_kv(Speculation::automatic()));
+  EXPECT_FALSE(reads_draft_kv(*Speculation::named("ngram")));
+  EXPECT_FALSE(reads_draft_kv(Speculation::off()));
 }
 
 TEST(SuffixAutomaton, ARepeatedTokenIsNoProblem) {
@@ -228,13 +294,13 @@ TEST(Speculation, SavesStepsAndChangesNoToken) {
   request.max_tokens = 300;
   for (const uint64_t seed : {1, 2, 3}) {
     request.sampling.seed = seed;
-    request.speculation = Speculation::kOff;
+    request.speculation = Speculation::off();
     FakeModel plain(64);
     const Outcome expected = run(request, plain);
     ASSERT_EQ(expected.tokens.size(), 300U);
     EXPECT_EQ(expected.speculation.drafted, 0);
 
-    request.speculation = Speculation::kMtp;
+    request.speculation = *Speculation::named("mtp");
     FakeModel model(64);
     const Outcome fast = run(request, model);
     EXPECT_EQ(ids(fast), ids(expected));
@@ -257,7 +323,7 @@ TEST(Speculation, LookupDraftsRepetitions) {
   request.max_tokens = 200;
   FakeModel plain(64);
   const Outcome expected = run(request, plain);
-  request.speculation = Speculation::kNgram;
+  request.speculation = *Speculation::named("ngram");
   FakeModel model(64);
   const Outcome fast = run(request, model);
   EXPECT_EQ(ids(fast), ids(expected));
@@ -293,7 +359,7 @@ TEST(Speculation, DraftsFromTheTablesOfARequest) {
   request.max_tokens = 30;
   FakeModel plain(64);
   const Outcome expected = run(request, plain);
-  request.speculation = Speculation::kNgram;
+  request.speculation = *Speculation::named("ngram");
   FakeModel model(64);
   const Outcome fast = run(request, model);
   EXPECT_EQ(ids(fast), ids(expected));
@@ -306,7 +372,7 @@ TEST(Speculation, ContinuesWithoutDraftsWhenMemoryIsFull) {
   request.prompt.assign(60, 9);
   request.sampling.temperature = 1;
   request.sampling.logit_bias = {{0, -1e9F}};
-  request.speculation = Speculation::kMtp;
+  request.speculation = *Speculation::named("mtp");
   FakeModel model(2, 2);  // two pages, and one state in addition to the sequence's own
   const Outcome o = run(request, model);
   EXPECT_EQ(o.reason, FinishReason::kContextFull) << o.error.message;

@@ -22,6 +22,7 @@
 #include "kernels/cuda/moe_prefill.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/pack_weights.h"
+#include "kernels/cuda/page_tables.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/scratch.h"
 #include "kernels/cuda/step_arrays.h"
@@ -48,12 +49,13 @@ bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }
 class CudaOps final : public Ops {
  public:
   CudaOps(Device& device, ThreadPool& pool, std::array<StepArrays, 2> arrays,
-          const WeightPlacement& places, OnUpload on_upload)
+          PageTables page_tables, const WeightPlacement& places, OnUpload on_upload)
       : device_(device),
         stream_(device.stream()),
         host_ops_(make_cpu_ops(pool)),
         weights_(device, pool, places.unpacked, std::move(on_upload)),
         all_arrays_(std::move(arrays)),
+        page_tables_(std::move(page_tables)),
         host_experts_(device, pool, weights_, places.host_expert_layers),
         host_expert_layers_left_(places.host_expert_layers),
         scratch_(device),
@@ -141,6 +143,7 @@ class CudaOps final : public Ops {
   std::unique_ptr<Ops> host_ops_;  ///< decodes embedding rows
   WeightStore weights_;
   std::array<StepArrays, 2> all_arrays_;  ///< of a step, and of the steps interleaved with it
+  PageTables page_tables_;
   CudaGraphCache graph_cache_;
   std::map<const ExpertWeights*, ExpertTable> experts_;
   HostExperts host_experts_;
@@ -285,7 +288,7 @@ Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
   CHIMERE_CHECK_OK(weights_.finish());
   pass_ = PassState(pass_.interleaved);
   pass_.async_token_from = step.async_from.empty() ? nullptr : step.async_token_from;
-  CHIMERE_CHECK_OK(arrays().upload(step));
+  CHIMERE_CHECK_OK(arrays().upload(step, page_tables_, pass_.interleaved));
   GraphKey key = graph_key_of(step, outputs, arrays().batch().extent);
   key.interleaved = pass_.interleaved;
   arrays().widen(key.positions);
@@ -591,9 +594,10 @@ Result<std::unique_ptr<Ops>> make_cuda_ops(Device& device, ThreadPool& pool,
                                            const WeightPlacement& placement, OnUpload on_upload) {
   CHIMERE_TRY(StepArrays arrays, StepArrays::create(device));
   CHIMERE_TRY(StepArrays of_interleaved, StepArrays::create(device));
+  CHIMERE_TRY(PageTables page_tables, PageTables::create(device));
   auto ops = std::make_unique<CudaOps>(device, pool,
                                        std::array{std::move(arrays), std::move(of_interleaved)},
-                                       placement, std::move(on_upload));
+                                       std::move(page_tables), placement, std::move(on_upload));
   CHIMERE_CHECK_OK(ops->start());
   return std::unique_ptr<Ops>(std::move(ops));
 }

@@ -20,6 +20,7 @@ set(CUDA_MODULES
   cuda/moe_prefill.cu
   cuda/moe_decode.cu
   cuda/norm.cu
+  cuda/page_tables.cu
   cuda/rope_append.cu
   cuda/rounding.cu
   cuda/rows.cu
@@ -50,6 +51,7 @@ target_sources(chimere_kernels PRIVATE
   cuda/moe_decode.cc
   cuda/norm.cc
   cuda/pack_weights.cc
+  cuda/page_tables.cc
   cuda/rows.cc
   cuda/scratch.cc
   cuda/step_arrays.cc

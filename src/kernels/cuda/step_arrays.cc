@@ -6,8 +6,9 @@
 namespace chimere::kernels::cuda {
 namespace {
 
-/// Address space for the arrays of any step; enough for a page table of 200 million positions.
+/// Address space for the arrays of any step; enough for new page lists of 100 million positions.
 constexpr size_t kMaxBytes = size_t{16} << 20;
+constexpr size_t kNumbersOfUpdate = sizeof(PageUpdate) / sizeof(int32_t);
 constexpr size_t kNumbersOfChoice = sizeof(TokenChoice) / sizeof(int32_t);
 /// Numbers per row: row_sequence, row_position, write_slot, wanted_ids, async_from, two lists of
 /// classes (four fields), slices (four each).
@@ -44,20 +45,34 @@ const int32_t* StepArrays::add(std::span<const int32_t> values, size_t capacity)
 }
 
 RowClasses StepArrays::add_classes(std::span<const RowClass> classes, size_t capacity) {
-  std::vector<int32_t> decode;
-  std::vector<int32_t> prefill;
+  decode_rows_.clear();
+  prefill_rows_.clear();
   for (size_t r = 0; r < classes.size(); ++r) {
-    (classes[r] == RowClass::kDecode ? decode : prefill).push_back(static_cast<int32_t>(r));
+    (classes[r] == RowClass::kDecode ? decode_rows_ : prefill_rows_)
+        .push_back(static_cast<int32_t>(r));
   }
-  const int32_t* const decode_ids = add(decode, capacity);
-  const int32_t* const prefill_ids = add(prefill, capacity);
+  const int32_t* const decode_ids = add(decode_rows_, capacity);
+  const int32_t* const prefill_ids = add(prefill_rows_, capacity);
+  const auto n_decode = static_cast<int32_t>(decode_rows_.size());
+  const auto n_prefill = static_cast<int32_t>(prefill_rows_.size());
   RowClasses rows;
-  rows.decode = {prefill.empty() ? nullptr : decode_ids, static_cast<int32_t>(decode.size())};
-  rows.prefill = {decode.empty() ? nullptr : prefill_ids, static_cast<int32_t>(prefill.size())};
+  rows.decode = {n_prefill == 0 ? nullptr : decode_ids, n_decode};
+  rows.prefill = {n_decode == 0 ? nullptr : prefill_ids, n_prefill};
   return rows;
 }
 
-Status StepArrays::upload(const StepInputs& step) {
+void StepArrays::find_classes(const StepInputs& step) {
+  classes_.resize(static_cast<size_t>(step.batch.n_rows));
+  for (const Slice& s : step.batch.slices) {
+    std::fill_n(classes_.begin() + s.row_begin, s.row_count, s.row_class);
+  }
+  wanted_classes_.clear();
+  for (const int32_t row : step.wanted_rows) {
+    wanted_classes_.push_back(classes_[static_cast<size_t>(row)]);
+  }
+}
+
+Status StepArrays::upload(const StepInputs& step, PageTables& pages, bool interleaved) {
   const BatchView& b = step.batch;
   // Small steps get the same addresses whatever their size.
   const size_t rows = static_cast<size_t>(
@@ -65,21 +80,26 @@ Status StepArrays::upload(const StepInputs& step) {
   const size_t wanted = std::max(rows, step.wanted_rows.size());
   const size_t choice_rows = step.choices.empty() ? 0 : wanted;
   turn_ = 1 - turn_;
-  CHIMERE_CHECK_OK(make_room(kNumbersOfRow * wanted + kNumbersOfSequence * (rows + 1) +
-                             kNumbersOfChoice * choice_rows + step.selected.size() +
-                             b.page_table.size() + kFields * kAlign));
+  Status ready = pages.prepare(b, interleaved);
+  if (ready.ok()) {
+    ready = make_room(kNumbersOfRow * wanted + kNumbersOfSequence * (rows + 1) +
+                      kNumbersOfChoice * choice_rows + step.selected.size() +
+                      kNumbersOfUpdate * pages.updates().size() + kFields * kAlign);
+  }
+  if (!ready.ok()) {
+    pages.forget_step();
+    return ready;
+  }
+  find_classes(step);
   used_ = 0;
   static_assert(sizeof(Slice) == sizeof(SliceArgs) && sizeof(Slice) == 4 * sizeof(int32_t));
   static_assert(sizeof(TokenChoice) % sizeof(int32_t) == 0 && alignof(TokenChoice) <= 16);
   const std::span<const int32_t> slices = {reinterpret_cast<const int32_t*>(b.slices.data()),
                                            4 * b.slices.size()};
-  std::vector<RowClass> classes(static_cast<size_t>(b.n_rows));
-  for (const Slice& s : b.slices)
-    std::fill_n(classes.begin() + s.row_begin, s.row_count, s.row_class);
-  std::vector<RowClass> wanted_classes;
-  for (const int32_t row : step.wanted_rows) {
-    wanted_classes.push_back(classes[static_cast<size_t>(row)]);
-  }
+  static_assert(sizeof(PageUpdate) % sizeof(int32_t) == 0);
+  const std::span<const int32_t> updates = {
+      reinterpret_cast<const int32_t*>(pages.updates().data()),
+      kNumbersOfUpdate * pages.updates().size()};
 
   batch_.args.slices = reinterpret_cast<const SliceArgs*>(add(slices, 4 * rows));
   batch_.args.sequence_slices = add(b.sequence_slices, rows + 1);
@@ -87,21 +107,24 @@ Status StepArrays::upload(const StepInputs& step) {
   batch_.args.row_position = add(b.row_position, rows);
   batch_.args.read_slot = add(b.read_slot, rows);
   batch_.args.write_slot = add(b.write_slot, rows);
-  batch_.args.page_begin = add(b.page_begin, rows);
-  all_ = add_classes(classes, rows);
+  batch_.args.page_begin = add(pages.begins(), rows);
+  batch_.args.page_table = pages.data();
+  all_ = add_classes(classes_, rows);
   wanted_ids_ = add(step.wanted_rows, wanted);
-  wanted_ = add_classes(wanted_classes, wanted);
-  // The number of selected ids is part of the GraphKey; launches do not depend on the number of
-  // pages.
+  wanted_ = add_classes(wanted_classes_, wanted);
+  // The number of selected ids is part of the GraphKey; captured launches read no page updates.
   selected_ids_ = add(step.selected, step.selected.size());
   async_from_ = add(step.async_from, step.async_from.empty() ? 0 : rows);
   choices_ = reinterpret_cast<const TokenChoice*>(
       add({reinterpret_cast<const int32_t*>(step.choices.data()),
            kNumbersOfChoice * step.choices.size()},
           kNumbersOfChoice * choice_rows));
-  batch_.args.page_table = add(b.page_table, b.page_table.size());
+  const auto* const page_updates =
+      reinterpret_cast<const PageUpdate*>(add(updates, updates.size()));
   batch_.extent = extent_of(b);
-  device_->stream().copy(range_->data(), stagings_[turn_].memory->data(), used_ * sizeof(int32_t));
+  Stream& stream = device_->stream();
+  stream.copy(range_->data(), stagings_[turn_].memory->data(), used_ * sizeof(int32_t));
+  pages.apply(stream, page_updates);
   return {};
 }
 

@@ -1,5 +1,5 @@
-// The arrays that a step's launches read besides weights and activations (rows, sequences, pages,
-// slots), uploaded by one copy.
+// The arrays that a step's launches read besides weights and activations (rows, sequences, slots,
+// changed pages), uploaded by one copy.
 #ifndef CHIMERE_KERNELS_CUDA_STEP_ARRAYS_H_
 #define CHIMERE_KERNELS_CUDA_STEP_ARRAYS_H_
 
@@ -14,6 +14,7 @@
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device_batch.h"
 #include "kernels/cuda/linear_decode.h"
+#include "kernels/cuda/page_tables.h"
 
 namespace chimere::kernels::cuda {
 
@@ -32,9 +33,12 @@ class StepArrays {
   /// Errors: kOutOfMemory.
   static Result<StepArrays> create(Device& device);
 
-  /// Submits the copy of a step's arrays. The copy of the step before the previous one must have
-  /// ended. Errors: kOutOfMemory.
-  Status upload(const StepInputs& step);
+  /// Submits the copy of a step's arrays, and the update of `pages` with the step's lists
+  /// (`interleaved`: see PageTables::prepare()). The copy of the step before the previous one must
+  /// have ended. Errors: kOutOfMemory.
+  Status upload(const StepInputs& step, PageTables& pages, bool interleaved);
+  /// Bytes that the last upload() copied.
+  int64_t uploaded_bytes() const { return static_cast<int64_t>(used_ * sizeof(int32_t)); }
 
   /// Makes launches cover `positions` positions, at least the step's.
   void widen(int32_t positions) { batch_.extent.positions = positions; }
@@ -56,8 +60,10 @@ class StepArrays {
   /// Appends `values` in a field with space for `capacity` numbers; returns its address on the
   /// device.
   const int32_t* add(std::span<const int32_t> values, size_t capacity);
+  /// The same for the rows of each class, `classes` being the class of every row.
   RowClasses add_classes(std::span<const RowClass> classes, size_t capacity);
   Status make_room(size_t count);
+  void find_classes(const StepInputs& step);
 
   struct Staging {
     std::unique_ptr<Pinned> memory;
@@ -76,6 +82,11 @@ class StepArrays {
   const int32_t* selected_ids_ = nullptr;
   const TokenChoice* choices_ = nullptr;
   const int32_t* async_from_ = nullptr;
+  // Of the step that is being uploaded; members, so that a step allocates nothing.
+  std::vector<RowClass> classes_;
+  std::vector<RowClass> wanted_classes_;
+  std::vector<int32_t> decode_rows_;
+  std::vector<int32_t> prefill_rows_;
 };
 
 }  // namespace chimere::kernels::cuda

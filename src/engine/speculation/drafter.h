@@ -1,0 +1,77 @@
+// The interface of drafters: sources of draft tokens for speculative decoding.
+#ifndef CHIMERE_ENGINE_SPECULATION_DRAFTER_H_
+#define CHIMERE_ENGINE_SPECULATION_DRAFTER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/speculation/proposal.h"
+#include "engine/speculation/speculation.h"
+#include "model/model.h"
+#include "sampling/params.h"
+#include "state/sequence_state.h"
+
+namespace chimere::engine {
+
+/// What a drafter keeps for one generation.
+class DrafterState {
+ public:
+  virtual ~DrafterState() = default;
+};
+
+/// A generation that a drafter proposes for, between two steps.
+struct DraftTarget {
+  std::span<const int32_t> history;  ///< prompt and generation; only grows during a generation
+  state::SequenceState* sequence = nullptr;  ///< has seen all of `history` but the last token
+  DrafterState* state = nullptr;             ///< from Drafter::start()
+  ProposalBuilder* proposal = nullptr;       ///< receives the drafts; has room for at least one
+};
+
+/// Proposes draft tokens. The target model verifies them, so a drafter affects speed only, never
+/// the output. One object serves all generations of an engine, in the engine's thread.
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+
+  /// The state for a generation with these sampling parameters; nullptr: the drafter does not serve
+  /// it.
+  virtual std::unique_ptr<DrafterState> start(const sampling::SamplingParams& sampling) = 0;
+
+  /// Adds drafts for the tokens after each target's history to its proposal, one by one or a block,
+  /// until the proposal is full or the drafter has no more. A drafter that computes handles all
+  /// targets together and counts its forward passes (ProposalBuilder::count_pass()). On an error
+  /// the drafts added so far are used; the step that follows reports errors of the model.
+  virtual Status propose(std::span<const DraftTarget> targets) = 0;
+};
+
+/// An entry of drafter_types(): how the engine creates and judges a drafter.
+struct DrafterType {
+  std::string_view name;
+  std::string_view mode;  ///< the choice of `--speculate` that uses it; several types may share one
+  /// Drafting takes time, which is measured; `auto` uses the drafter only while that pays. The
+  /// drafts of the others cost nothing and are scored even if they are not verified.
+  bool computes = false;
+  bool rates_per_request = false;  ///< acceptance differs from request to request
+  /// Steps must update the KV cache of the MTP head (StepPlan::update_draft_kv).
+  bool reads_draft_kv = false;
+  /// Initial acceptance rate for each kind of evidence (Draft::evidence).
+  std::vector<double> (*expected_rates)(bool greedy) = nullptr;
+  /// `model` is the target. nullptr: the model lacks what the drafter needs.
+  std::unique_ptr<Drafter> (*create)(model::Model& model) = nullptr;
+};
+
+/// All drafters. To add one: write a file that defines its DrafterType, and list it in
+/// drafter_types.cc.
+std::span<const DrafterType* const> drafter_types();
+
+/// Some drafter of this setting reads the KV cache of the MTP head: load the model with
+/// ModelOptions::drafts.
+bool reads_draft_kv(const Speculation& speculation);
+
+}  // namespace chimere::engine
+
+#endif  // CHIMERE_ENGINE_SPECULATION_DRAFTER_H_

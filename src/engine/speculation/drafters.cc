@@ -1,0 +1,105 @@
+#include "engine/speculation/drafters.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+namespace chimere::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Steps without drafts are the baseline for drafts: the first few, and one periodically.
+constexpr int32_t kFirstPlainSteps = 4;
+constexpr int32_t kMaxStepsSincePlain = 64;
+/// With this many generations on a GPU, `auto` proposes no drafts: few of them have drafts in the
+/// same step, so that the row counts vary and captured CUDA graphs cannot be reused.
+constexpr int32_t kManyOnGpu = 8;
+
+}  // namespace
+
+Drafters::Drafters(model::Model& model, std::span<const DrafterType* const> types) : model_(model) {
+  for (const DrafterType* type : types) {
+    entries_.push_back(
+        {type,
+         type->create(model),
+         {Acceptance(type->expected_rates(true)), Acceptance(type->expected_rates(false))}});
+  }
+}
+
+std::unique_ptr<SequenceDrafts> Drafters::start(Speculation speculation,
+                                                const sampling::SamplingParams& sampling) {
+  if (speculation.drafters == 0) return nullptr;
+  return std::make_unique<SequenceDrafts>(speculation, sampling, entries_);
+}
+
+void Drafters::propose(std::span<const DraftingSequence> sequences, int32_t decoding,
+                       int64_t max_rows) {
+  if (sequences.empty()) return;
+  const bool many = model_.logits_on_gpu() && decoding >= kManyOnGpu;
+  // Each verification row holds a recurrent state of its own until the drafts are accepted or
+  // rejected.
+  const state::StateStore& states = model_.states();
+  int64_t free_rows = max_rows;
+  if (states.bytes_per_slot() > 0) {
+    free_rows = std::min(free_rows, states.free_slots() - decoding);
+  }
+  const auto share = static_cast<int32_t>(std::max<int64_t>(0, free_rows / decoding));
+  const bool plain =
+      steps_.measured(decoding) < kFirstPlainSteps || since_plain_ >= kMaxStepsSincePlain;
+  std::vector<DraftingSequence> drafting;
+  for (const DraftingSequence& s : sequences) {
+    if (many && !s.drafts->speculation().always) {
+      s.drafts->skip_round();
+      continue;
+    }
+    const int32_t most = plain ? 0 : std::min(share, s.most);
+    s.drafts->begin_round(s.history, most);
+    if (most > 0) drafting.push_back(s);
+  }
+  if (drafting.empty()) return;
+  for (const bool computes : {false, true}) {
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const bool now = entries_[i].drafter != nullptr && entries_[i].type->computes == computes;
+      if (now) call(i, drafting, decoding);
+    }
+  }
+}
+
+void Drafters::call(size_t drafter, std::span<const DraftingSequence> sequences, int32_t decoding) {
+  DrafterEntry& entry = entries_[drafter];
+  const DraftCosts costs = {&steps_, &entry.statistics.passes, decoding};
+  std::vector<const DraftingSequence*> wanting;
+  std::vector<ProposalBuilder> builders;
+  for (const DraftingSequence& s : sequences) {
+    std::optional<ProposalBuilder> builder = s.drafts->builder(drafter, costs);
+    if (!builder) continue;
+    wanting.push_back(&s);
+    builders.push_back(*std::move(builder));
+  }
+  if (wanting.empty()) return;
+  std::vector<DraftTarget> targets;
+  for (size_t i = 0; i < wanting.size(); ++i) {
+    const DraftingSequence& s = *wanting[i];
+    targets.push_back({s.history, s.state, s.drafts->state(drafter), &builders[i]});
+  }
+  const auto begun = Clock::now();
+  const Status proposed = entry.drafter->propose(targets);
+  const std::chrono::duration<double> took = Clock::now() - begun;
+  int32_t passes = 0;
+  for (size_t i = 0; i < wanting.size(); ++i) {
+    Proposal proposal = builders[i].take();
+    passes = std::max(passes, proposal.passes);
+    wanting[i]->drafts->offer(drafter, std::move(proposal));
+  }
+  if (!proposed.ok() || passes == 0) return;
+  entry.statistics.passes.add(static_cast<int32_t>(targets.size()), took.count() / passes);
+}
+
+void Drafters::record_step(int32_t rows, int32_t sequences, double seconds) {
+  steps_.add(rows, seconds);
+  since_plain_ = rows > sequences ? since_plain_ + 1 : 0;
+}
+
+}  // namespace chimere::engine

@@ -1,0 +1,57 @@
+// The drafters of an engine: proposes drafts for all decoding sequences before a step.
+#ifndef CHIMERE_ENGINE_SPECULATION_DRAFTERS_H_
+#define CHIMERE_ENGINE_SPECULATION_DRAFTERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/speculation/cost_curve.h"
+#include "engine/speculation/drafter.h"
+#include "engine/speculation/sequence_drafts.h"
+#include "model/model.h"
+#include "sampling/params.h"
+#include "state/sequence_state.h"
+
+namespace chimere::engine {
+
+/// A decoding sequence in a round.
+struct DraftingSequence {
+  SequenceDrafts* drafts = nullptr;
+  std::span<const int32_t> history;  ///< prompt and generation
+  state::SequenceState* state = nullptr;
+  int32_t most = 0;  ///< drafts that can be of use
+};
+
+/// Single-threaded.
+class Drafters {
+ public:
+  /// One drafter for each type that `model` can serve. The model must outlive the drafters.
+  Drafters(model::Model& model, std::span<const DrafterType* const> types);
+
+  /// The drafts of a new generation, valid as long as this object; nullptr if it uses no drafter.
+  std::unique_ptr<SequenceDrafts> start(Speculation speculation,
+                                        const sampling::SamplingParams& sampling);
+
+  /// Lets every sequence choose its drafts; each drafter is called once for all sequences that want
+  /// it. `decoding`: decoding sequences, including those without drafters. `max_rows`: draft rows
+  /// over all sequences.
+  void propose(std::span<const DraftingSequence> sequences, int32_t decoding, int64_t max_rows);
+
+  /// Records the duration of a step of decode rows.
+  void record_step(int32_t rows, int32_t sequences, double seconds);
+
+ private:
+  void call(size_t drafter, std::span<const DraftingSequence> sequences, int32_t decoding);
+
+  model::Model& model_;
+  std::vector<DrafterEntry> entries_;
+  CostCurve steps_{0.25};    ///< decode steps, by rows
+  int32_t since_plain_ = 0;  ///< steps since the last one without drafts
+};
+
+}  // namespace chimere::engine
+
+#endif  // CHIMERE_ENGINE_SPECULATION_DRAFTERS_H_

@@ -1,0 +1,23 @@
+#include "engine/speculation/proposal.h"
+
+namespace chimere::engine {
+
+bool ProposalBuilder::add(const Draft& draft) {
+  if (proposal_.first.token < 0) proposal_.first = draft;
+  const double all = proposal_.probability * rates_->probability(draft.evidence);
+  const double gain = all * costs_.token() - row_cost();
+  const bool keep = gain > 0 || (always_ && proposal_.tokens.empty());
+  if (!keep || full()) return false;
+  proposal_.probability = all;
+  proposal_.gain += gain;
+  proposal_.tokens.push_back(draft.token);
+  proposal_.evidence.push_back(draft.evidence);
+  return true;
+}
+
+bool ProposalBuilder::worth_pass(size_t evidence) const {
+  const double next = proposal_.probability * rates_->probability(evidence);
+  return !full() && next * costs_.token() > row_cost() + costs_.draft();
+}
+
+}  // namespace chimere::engine

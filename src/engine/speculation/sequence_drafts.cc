@@ -1,0 +1,128 @@
+#include "engine/speculation/sequence_drafts.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace chimere::engine {
+
+SequenceDrafts::SequenceDrafts(Speculation speculation, const sampling::SamplingParams& sampling,
+                               std::span<DrafterEntry> entries)
+    : speculation_(speculation),
+      greedy_(sampling.temperature == 0),
+      entries_(entries),
+      sources_(entries.size()) {
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (!speculation.uses(i) || entries[i].drafter == nullptr) continue;
+    sources_[i].state = entries[i].drafter->start(sampling);
+    if (entries[i].type->rates_per_request) {
+      sources_[i].acceptance = Acceptance::like(statistics(i).acceptance(greedy_));
+    }
+  }
+}
+
+const Acceptance& SequenceDrafts::acceptance(size_t drafter) const {
+  const std::optional<Acceptance>& own = sources_[drafter].acceptance;
+  return own ? *own : statistics(drafter).acceptance(greedy_);
+}
+
+void SequenceDrafts::record(size_t drafter, size_t evidence, bool accepted) {
+  statistics(drafter).acceptance(greedy_).record(evidence, accepted);
+  std::optional<Acceptance>& own = sources_[drafter].acceptance;
+  if (own) own->record(evidence, accepted);
+}
+
+/// Compares the shadow drafts of the previous round with the sampled token.
+void SequenceDrafts::score_shadow_drafts(std::span<const int32_t> history) {
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    const Draft shadow = std::exchange(sources_[i].shadow, {});
+    if (shadow.token < 0 || shadow_draft_at_ >= history.size()) continue;
+    record(i, shadow.evidence, shadow.token == history[shadow_draft_at_]);
+  }
+}
+
+void SequenceDrafts::start_round() {
+  chosen_ = {};
+  chosen_from_ = kNone;
+  probing_ = skipped_ = false;
+}
+
+void SequenceDrafts::begin_round(std::span<const int32_t> history, int32_t most) {
+  score_shadow_drafts(history);
+  start_round();
+  most_ = most;
+  shadow_draft_at_ = history.size();
+}
+
+void SequenceDrafts::skip_round() {
+  start_round();
+  skipped_ = true;
+  idle_rounds_ = kIdleAfter;
+}
+
+std::optional<ProposalBuilder> SequenceDrafts::builder(size_t drafter, const DraftCosts& costs) {
+  if (sources_[drafter].state == nullptr || most_ < 1) return {};
+  int32_t most = most_;
+  if (computes(drafter)) {
+    if (chosen_from_ != kNone && computes(chosen_from_)) return {};
+    DraftPolicy& policy = statistics(drafter).policy;
+    if (!chosen_.tokens.empty() && chosen_.gain >= policy.mean() * costs.token()) return {};
+    if (!speculation_.always) {
+      const DraftPolicy::DraftDecision decision = policy.decide(costs.gain_possible());
+      if (decision == DraftPolicy::DraftDecision::kNone) return {};
+      probing_ = decision == DraftPolicy::DraftDecision::kProbe;
+      if (probing_) most = 1;
+    }
+    chosen_ = {};
+    chosen_from_ = drafter;
+    costs_ = costs;
+  }
+  return ProposalBuilder(acceptance(drafter), costs, most, speculation_.always || probing_);
+}
+
+void SequenceDrafts::offer(size_t drafter, Proposal proposal) {
+  counts_.requested += proposal.passes;
+  if (!computes(drafter)) {
+    sources_[drafter].shadow = proposal.first;
+    const bool better =
+        !proposal.tokens.empty() && (chosen_.tokens.empty() || proposal.gain > chosen_.gain);
+    if (!better) return;
+  }
+  chosen_ = std::move(proposal);
+  chosen_from_ = drafter;
+}
+
+void SequenceDrafts::end(int32_t accepted, bool generation_ended) {
+  const auto n = static_cast<int32_t>(chosen_.tokens.size());
+  idle_rounds_ = n == 0 && chosen_.passes == 0 ? idle_rounds_ + 1 : 0;
+  counts_.drafted += n;
+  counts_.accepted += accepted;
+  if (chosen_from_ == kNone || probing_) return;
+  if (n > 0) sources_[chosen_from_].shadow = {};
+  // Drafts after the end of a generation are not evidence.
+  const int32_t seen = std::min(n, accepted + (generation_ended ? 0 : 1));
+  for (int32_t i = 0; i < seen; ++i) {
+    record(chosen_from_, chosen_.evidence[static_cast<size_t>(i)], i < accepted);
+  }
+  if (computes(chosen_from_) && !generation_ended && costs_.token() > 0) {
+    const double spent = costs_.rows(n) + chosen_.passes * costs_.draft();
+    statistics(chosen_from_).policy.record_gain(accepted - spent / costs_.token());
+  }
+}
+
+bool SequenceDrafts::updates_draft_kv_of_prompt() const {
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    if (sources_[i].state == nullptr || !entries_[i].type->reads_draft_kv) continue;
+    if (speculation_.always || statistics(i).policy.updates_draft_kv_of_prompts()) return true;
+  }
+  return false;
+}
+
+bool SequenceDrafts::updates_draft_kv_of_decode() const {
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    if (sources_[i].state == nullptr || !entries_[i].type->reads_draft_kv) continue;
+    if (speculation_.always || (!skipped_ && statistics(i).policy.updates_draft_kv())) return true;
+  }
+  return false;
+}
+
+}  // namespace chimere::engine

@@ -1,0 +1,106 @@
+// The drafts of one generation: which proposal is verified, and what came of it.
+#ifndef CHIMERE_ENGINE_SPECULATION_SEQUENCE_DRAFTS_H_
+#define CHIMERE_ENGINE_SPECULATION_SEQUENCE_DRAFTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/speculation/draft_statistics.h"
+#include "engine/speculation/drafter.h"
+#include "engine/speculation/proposal.h"
+#include "engine/speculation/speculation.h"
+#include "sampling/params.h"
+
+namespace chimere::engine {
+
+/// A drafter of an engine, with what was measured about it.
+struct DrafterEntry {
+  const DrafterType* type = nullptr;
+  std::unique_ptr<Drafter> drafter;  ///< nullptr: not available for this model
+  DrafterStatistics statistics;
+};
+
+/// A round is one step: begin_round(), then for each drafter that the generation wants a builder()
+/// and offer(), then drafts() are verified after the newest token, then end().
+///
+/// Drafts of drafters that do not compute are scored even if they are not verified (shadow drafts):
+/// the first one is compared with the sampled token, which costs nothing.
+class SequenceDrafts {
+ public:
+  /// `entries` must outlive it. `sampling`: the parameters of the generation.
+  SequenceDrafts(Speculation speculation, const sampling::SamplingParams& sampling,
+                 std::span<DrafterEntry> entries);
+
+  /// Starts a round without drafts. `history` has only grown since the last call. `most`: rows
+  /// available for drafts.
+  void begin_round(std::span<const int32_t> history, int32_t most);
+  /// Replaces begin_round() in a round in which the drafters are not called.
+  void skip_round();
+  /// The builder to be filled by this drafter in this round; nothing if the drafter is not wanted.
+  /// Drafters that do not compute come first.
+  std::optional<ProposalBuilder> builder(size_t drafter, const DraftCosts& costs);
+  /// The drafter's proposal: becomes the round's drafts if it is expected to gain more.
+  void offer(size_t drafter, Proposal proposal);
+  DrafterState* state(size_t drafter) const { return sources_[drafter].state.get(); }
+
+  std::span<const int32_t> drafts() const { return chosen_.tokens; }
+  /// Drops the drafts: there was no memory for their rows.
+  void drop() { chosen_.tokens.clear(); }
+  /// The first `accepted` drafts equalled the sampled tokens; the next one, if the generation
+  /// continues, did not.
+  void end(int32_t accepted, bool generation_ended);
+
+  const Speculation& speculation() const { return speculation_; }
+  /// Has proposed nothing for kIdleAfter rounds, nor in this one: rounds may pass without
+  /// begin_round().
+  bool idle() const {
+    return !speculation_.always && idle_rounds_ >= kIdleAfter && chosen_.tokens.empty();
+  }
+  static constexpr int32_t kIdleAfter = 16;
+
+  /// Whether the rows of this request's prompt (decode rows) update the MTP head's KV cache, so
+  /// that the head can draft for the request.
+  bool updates_draft_kv_of_prompt() const;
+  bool updates_draft_kv_of_decode() const;
+  const SpeculationCounts& counts() const { return counts_; }
+
+ private:
+  /// What this generation has of a drafter.
+  struct Source {
+    std::unique_ptr<DrafterState> state;   ///< nullptr: the drafter does not serve the generation
+    std::optional<Acceptance> acceptance;  ///< in this generation; see DrafterType
+    Draft shadow;                          ///< first draft of this round, if it is not verified
+  };
+  void score_shadow_drafts(std::span<const int32_t> history);
+  void start_round();
+  void record(size_t drafter, size_t evidence, bool accepted);
+  const Acceptance& acceptance(size_t drafter) const;
+  DrafterStatistics& statistics(size_t drafter) const { return entries_[drafter].statistics; }
+  bool computes(size_t drafter) const { return entries_[drafter].type->computes; }
+
+  static constexpr size_t kNone = ~size_t{0};
+
+  Speculation speculation_;
+  bool greedy_;
+  std::span<DrafterEntry> entries_;
+  std::vector<Source> sources_;  ///< one for each entry
+  SpeculationCounts counts_;
+  int32_t idle_rounds_ = 0;
+
+  // The current round.
+  Proposal chosen_;
+  size_t chosen_from_ = kNone;  ///< the drafter
+  DraftCosts costs_;            ///< of that drafter
+  int32_t most_ = 0;
+  bool probing_ = false;  ///< the draft only measures its cost
+  bool skipped_ = false;
+  size_t shadow_draft_at_ = 0;  ///< position of the token that the shadow drafts predict
+};
+
+}  // namespace chimere::engine
+
+#endif  // CHIMERE_ENGINE_SPECULATION_SEQUENCE_DRAFTS_H_
