@@ -12,7 +12,7 @@ TIMEOUT_FACTOR ?= 5
 LIMITS = -DCHIMERE_TEST_TIMEOUT_FACTOR=$(TIMEOUT_FACTOR)
 export PROMPT YES JOBS FUZZ_SECONDS TIMEOUT_FACTOR
 
-.PHONY: build run serve package install check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests release-builds tidy format model bench-peers bare-debian clean help
+.PHONY: build run serve package install library install-library check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests release-builds tidy format model bench-peers bare-debian clean help
 
 build:  ## the program, build/chimere (with the server if `make serve` was run before)
 	@scripts/setup run
@@ -36,6 +36,14 @@ package:  ## a Debian package with the server and its systemd unit, build/packag
 install: build  ## program, model, manual page and completions into DESTDIR/PREFIX (/usr/local)
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 
+library:  ## libchimere, the shared library with a C interface, in build/library (docs/library.md)
+	@scripts/setup run
+	@cmake --preset library -DCHIMERE_CPU_ISAS="$(CPU_ISAS)" >/dev/null
+	@cmake --build $(BUILD)/library -j $(JOBS) --target chimere_library
+
+install-library: library  ## its header, library, pkg-config and CMake files and the models into DESTDIR/PREFIX
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD)/library --component library --prefix "$(PREFIX)"
+
 tests:
 	@scripts/setup run test
 	@cmake --preset tests $(LIMITS) >/dev/null
@@ -46,7 +54,7 @@ check: tests  ## the fast tests (under 3 minutes once built)
 
 tests-all:
 	@scripts/setup run serve test tools peers browser train
-	@scripts/install-npm tests/peer tests/page
+	@scripts/install-npm tests/peer tests/page tests/library
 	@cmake --preset tests-all $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
 
@@ -113,7 +121,7 @@ bare-debian:  ## as root: `make run` in a fresh, minimal Debian 12 root (DEBIAN_
 	@scripts/check-bare-debian
 
 clean:
-	rm -rf $(BUILD) tests/peer/node_modules tests/page/node_modules
+	rm -rf $(BUILD) tests/peer/node_modules tests/page/node_modules tests/library/node_modules
 
 help:
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 14

@@ -43,7 +43,7 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
       tokenizer_(tokenizer),
       history_(request_.prompt),
       sampler_(request_.sampling),
-      drafts_(drafters.start(request_.keep_state ? Speculation::kOff : request_.speculation,
+      drafts_(drafters.start(request_.keep_state ? Speculation::off() : request_.speculation,
                              request_.sampling)),
       stops_(std::move(request_.stop)) {
   if (request_.continuation) use_continuation();

@@ -64,14 +64,14 @@ Settings sampling(uint32_t seed, int tokens) {
 }
 
 /// Generates from the prompt; the logits' bits show in the log-probabilities.
-struct Run {
+struct Tokens {
   std::vector<int32_t> tokens;
   std::vector<float> logprobs;
-  bool operator==(const Run&) const = default;
+  bool operator==(const Tokens&) const = default;
 };
 
-Run generate(TextModel& model, Sequence& sequence, uint32_t seed, int tokens) {
-  Run run;
+Tokens generate(TextModel& model, Sequence& sequence, uint32_t seed, int tokens) {
+  Tokens run;
   const auto outcome =
       model.generate(sequence, sampling(seed, tokens), {.stop = {}, .logprobs = true},
                      [&](int32_t token, float logprob, std::string_view) {
@@ -92,7 +92,7 @@ TEST(Runtime, TwoModelsOnOneThreadPoolComputeTheBitsOfEachAlone) {
   for (size_t i = 0; i < 6; ++i) prompts.push_back(random_tokens(random, 1 + random() % 150));
   const auto seed = static_cast<uint32_t>(random() >> 1);
 
-  std::vector<Run> alone[2];
+  std::vector<Tokens> alone[2];
   std::vector<float> scores[2];
   for (size_t m = 0; m < 2; ++m) {
     const auto model = files[m].load(Runtime(Runtime::Options{.threads = 1})).value();
@@ -103,7 +103,7 @@ TEST(Runtime, TwoModelsOnOneThreadPoolComputeTheBitsOfEachAlone) {
     scores[m] = model->log_probabilities(prompts[0]).value();
   }
 
-  std::vector<Run> together[2];
+  std::vector<Tokens> together[2];
   std::vector<float> scores_together[2];
   {
     std::unique_ptr<TextModel> models[2];
@@ -156,10 +156,10 @@ TEST(TextModel, AGenerationInPartsHasTheBitsOfOneAtOnce) {
     const std::vector<int32_t> prompt = random_tokens(random, 1 + random() % 150);
     const auto seed = static_cast<uint32_t>(random() >> 1);
     Sequence whole{prompt, {}, {}};
-    const Run at_once = generate(*model, whole, seed, 30);
+    const Tokens at_once = generate(*model, whole, seed, 30);
 
     Sequence parts{prompt, {}, {}};
-    Run joined;
+    Tokens joined;
     // Another model of the same file continues what the first one saved.
     const auto other = file.load(runtime).value();
     const state::Hash128 weights = model->weights_hash().value();
@@ -167,7 +167,7 @@ TEST(TextModel, AGenerationInPartsHasTheBitsOfOneAtOnce) {
     for (size_t part = 0; joined.tokens.size() < at_once.tokens.size(); ++part) {
       const auto left = static_cast<int>(at_once.tokens.size() - joined.tokens.size());
       const int n = std::min(left, static_cast<int>(1 + random() % 7));
-      const Run run = generate(part % 2 == 0 ? *model : *other, parts, seed, n);
+      const Tokens run = generate(part % 2 == 0 ? *model : *other, parts, seed, n);
       joined.tokens.insert(joined.tokens.end(), run.tokens.begin(), run.tokens.end());
       joined.logprobs.insert(joined.logprobs.end(), run.logprobs.begin(), run.logprobs.end());
       std::vector<uint8_t> bytes;
@@ -185,7 +185,7 @@ TEST(TextModel, ACancelledGenerationContinues) {
   const TinyFile file("qwen35moe");
   const auto model = file.load(Runtime(Runtime::Options{.threads = 1})).value();
   Sequence whole{{1, 2, 3}, {}, {}};
-  const Run at_once = generate(*model, whole, 5, 40);
+  const Tokens at_once = generate(*model, whole, 5, 40);
   Sequence stopped{{1, 2, 3}, {}, {}};
   const auto outcome = model->generate(stopped, sampling(5, 40), {},
                                        [](int32_t, float, std::string_view) { return false; });

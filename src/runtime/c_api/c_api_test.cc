@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -292,7 +294,7 @@ TEST_F(CApi, OneCallAtATimeUsesASequence) {
 /// Random calls with random arguments, NULL among them; with a sanitizer a wrong access ends the
 /// test.
 TEST_F(CApi, RandomCallsNeverCrash) {
-  std::mt19937 random(fresh_seed());
+  std::mt19937 random(chimere::fresh_seed());
   const auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
   const std::vector<std::string> texts = {"",     "the moth",   std::string(3, '\0'),
                                           "\xC3", "<|im_end|>", std::string(2000, 'a')};

@@ -62,7 +62,9 @@ Result<std::vector<std::pair<std::string, std::string>>> apply_options(
       return not_found("There is no option '" + std::string(option.name) +
                        "'; `chimere run --help` lists the settings.");
     }
-    CHIMERE_CHECK_OK(out.set(*setting, option.value, "option " + std::string(option.name)));
+    if (auto done = out.set(*setting, option.value, "option " + std::string(option.name));
+        !done.ok())
+      return std::move(done).error();
   }
   return taken;
 }

@@ -49,7 +49,8 @@ Status load_model(const chimere_runtime* runtime, const char* name, const chimer
   if (runtime == nullptr) return missing("runtime");
   if (out == nullptr) return missing("model");
   Settings settings;
-  CHIMERE_CHECK_OK(settings.set(settings::kCacheDisk, "0", "libchimere"));
+  if (auto done = settings.set(settings::kCacheDisk, "0", "libchimere"); !done.ok())
+    return std::move(done).error();
   CHIMERE_TRY([[maybe_unused]] const auto own, apply_options(options, n_options, {}, settings));
   runtime::LoadObserver observer;
   if (log != nullptr) {

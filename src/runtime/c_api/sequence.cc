@@ -49,7 +49,8 @@ Status generate(chimere_sequence& handle, const chimere_option* options, size_t 
   }
   // A random seed is drawn here, so that the result can name it.
   const uint64_t seed = runtime::seed_from(settings);
-  CHIMERE_CHECK_OK(settings.set(settings::kSeed, std::to_string(seed), "libchimere"));
+  if (auto done = settings.set(settings::kSeed, std::to_string(seed), "libchimere"); !done.ok())
+    return std::move(done).error();
   runtime::TextModel::OnToken on_token;
   if (callback != nullptr) {
     on_token = [&](int32_t id, float logprob, std::string_view text) {
@@ -154,7 +155,7 @@ chimere_status chimere_sequence_save_file(chimere_sequence* sequence, const char
   return with(sequence, [&](chimere_sequence& s) -> chimere::Status {
     if (path == nullptr) return missing("path");
     CHIMERE_TRY(chimere::AtomicFile file, chimere::AtomicFile::create(path));
-    CHIMERE_CHECK_OK(save(s, file));
+    if (auto done = save(s, file); !done.ok()) return std::move(done).error();
     return file.commit();
   });
 }
