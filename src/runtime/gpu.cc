@@ -1,3 +1,4 @@
+#include "kernels/cuda/host_experts.h"
 #include "runtime/gpu.h"
 
 #include <fmt/format.h>
@@ -188,7 +189,9 @@ Status try_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
   const Stopwatch watch;
   CHIMERE_TRY(auto ops,
               kernels::cuda::make_cuda_ops(
-                  gpu, *loaded.pool, {plan.host_expert_layers, plan.unpacked}, [&](int64_t bytes) {
+                  gpu, *loaded.pool,
+                  {kernels::cuda::host_expert_buffers(plan.host_expert_layers), plan.unpacked},
+                  [&](int64_t bytes) {
                     upload.bytes = bytes;
                     if (observer.upload) observer.upload(std::min(bytes, weights), weights);
                   }));
