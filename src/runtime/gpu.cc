@@ -1,4 +1,3 @@
-#include "kernels/cuda/host_experts.h"
 #include "runtime/gpu.h"
 
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 #include "base/stopwatch.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/device/profile.h"
+#include "kernels/cuda/host_experts.h"
 #include "tensor/dtype.h"
 
 namespace chimere::runtime {
