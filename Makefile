@@ -12,7 +12,7 @@ TIMEOUT_FACTOR ?= 5
 LIMITS = -DCHIMERE_TEST_TIMEOUT_FACTOR=$(TIMEOUT_FACTOR)
 export PROMPT YES JOBS FUZZ_SECONDS TIMEOUT_FACTOR
 
-.PHONY: build run serve package install library install-library check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests release-builds tidy format model bench-peers bare-debian clean help
+.PHONY: build run serve package install library check-library install-library check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests release-builds tidy format model bench-peers bare-debian clean help
 
 build:  ## the program, build/chimere (with the server if `make serve` was run before)
 	@scripts/setup run
@@ -41,6 +41,10 @@ library:  ## libchimere, the shared library with a C interface, in build/library
 	@cmake --preset library -DCHIMERE_CPU_ISAS="$(CPU_ISAS)" >/dev/null
 	@cmake --build $(BUILD)/library -j $(JOBS) --target chimere_library
 
+check-library: library  ## what it exports and installs, and its examples in C, C++, Python and Node
+	@scripts/install-npm tests/library
+	@python3 -B tests/library/library_test.py cmake $(BUILD)/library $(CURDIR) "$$(command -v node)"
+
 install-library: library  ## its header, library, pkg-config and CMake files and the models into DESTDIR/PREFIX
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD)/library --component library --prefix "$(PREFIX)"
 
@@ -54,7 +58,7 @@ check: tests  ## the fast tests (under 3 minutes once built)
 
 tests-all:
 	@scripts/setup run serve test tools peers browser train
-	@scripts/install-npm tests/peer tests/page tests/library
+	@scripts/install-npm tests/peer tests/page
 	@cmake --preset tests-all $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
 
