@@ -20,6 +20,7 @@
 #include "serving/generation_job.h"
 #include "serving/http_server.h"
 #include "serving/metrics.h"
+#include "serving/next_turn.h"
 #include "serving/served_model.h"
 #include "serving/work_queue.h"
 
@@ -95,8 +96,7 @@ class Api final : public HttpHandler {
                                                 protocol::ReasoningSplitter::Start start,
                                                 const std::string& echo,
                                                 GenerationSpec& spec) const;
-  void warmup_next_turn(const protocol::ChatRequest& request, const std::string& owner,
-                        const protocol::Choice& answer);
+  void warmup_next_turn(NextTurn& turn, const std::string& owner, const protocol::Choice& answer);
   void generate(const CallPtr& call, const protocol::GenerationFields& fields, GenerationSpec spec);
 
   void page(const CallPtr& call);

@@ -112,12 +112,9 @@ void Api::generate(const CallPtr& call, const protocol::GenerationFields& fields
 
 /// Schedules warm-ups of the prompt prefixes that the next turn can start with. Runs on a worker
 /// thread, because rendering takes time.
-void Api::warmup_next_turn(const protocol::ChatRequest& request, const std::string& owner,
+void Api::warmup_next_turn(NextTurn& turn, const std::string& owner,
                            const protocol::Choice& answer) {
-  model_.service.warmup(
-      owner,
-      next_turn_prefixes(model_, request.messages, answer.content, answer.reasoning,
-                         request.settings.get(settings::kReasoning), request.template_kwargs));
+  model_.service.warmup(owner, turn.prefixes(answer.content, answer.reasoning));
 }
 
 void Api::chat(const CallPtr& call) {
@@ -135,12 +132,13 @@ void Api::chat(const CallPtr& call) {
   if (error) return respond(call, *error);
   if (model_.service.has_prefix_cache()) {
     for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
-    const auto asked = std::make_shared<const protocol::ChatRequest>(request);
-    spec.on_choice = [this, asked, owner = owner_of(*call)](const protocol::Choice& answer) {
-      (void)workers_.push(
-          [this, asked, owner, answer = std::make_shared<protocol::Choice>(answer)] {
-            warmup_next_turn(*asked, owner, *answer);
-          });
+    const auto turn = std::make_shared<NextTurn>(model_, request.messages,
+                                                 request.settings.get(settings::kReasoning),
+                                                 request.template_kwargs);
+    spec.on_choice = [this, turn, owner = owner_of(*call)](const protocol::Choice& answer) {
+      (void)workers_.push([this, turn, owner, answer = std::make_shared<protocol::Choice>(answer)] {
+        warmup_next_turn(*turn, owner, *answer);
+      });
     };
   }
   generate(call, request, std::move(spec));

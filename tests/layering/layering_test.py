@@ -4,6 +4,7 @@
   * an #include, or a module's DEPS in its CMakeLists.txt, breaks the dependency rules between modules;
   * a header of the operating system is used outside src/base (applications may handle signals);
   * vector intrinsics are used outside src/kernels (unit tests may compare with an instruction);
+  * the files of a module include each other in a circle (a header and its source are one file here);
   * a hand-written file is longer than 700 lines (tables and generated files are exempt: *_tables.*, *_generated.*).
 
   layering_test.py [ROOT]      check the tree, after checking that planted violations are caught
@@ -86,6 +87,37 @@ def check_cmake(relative, text):
                 yield f"{relative}: module {name} must not depend on {word}"
 
 
+def component_of(path):
+    """A header, its source and its device code are one component; unit tests belong to none."""
+    stem = path.with_suffix("").as_posix()
+    return None if stem.endswith(("_test", "_testing")) else stem
+
+
+def circles(edges):
+    """The strongly connected components of a graph {node: nodes} that have several nodes (Tarjan 1972)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for to in sorted(edges.get(node, ())):
+            if to not in index:
+                visit(to)
+                low[node] = min(low[node], low[to])
+            elif to in stack:
+                low[node] = min(low[node], index[to])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return found
+
+
 def violations(root):
     """Every breach of the rules under root, as printable lines."""
     found = []
@@ -93,6 +125,7 @@ def violations(root):
     for module in sorted(p.name for p in source.iterdir() if p.is_dir()) if source.is_dir() else []:
         if module not in ALLOWED:
             found.append(f"src/{module}: an unknown module; give it dependency rules in {pathlib.Path(__file__).name}")
+    edges = {}
     for path, relative in source_files(root):
         if path.name == "CMakeLists.txt" and relative.parts[0] == "src":
             found += check_cmake(relative, path.read_text(encoding="utf-8"))
@@ -106,6 +139,13 @@ def violations(root):
                 match = INCLUDE.match(line)
                 if match:
                     found += check_include(root, relative, number, match.group(1), match.group(2))
+                    component = component_of(relative)
+                    if match.group(1) and component and relative.parts[0] == "src":
+                        included = component_of(pathlib.PurePath("src", match.group(1)))
+                        if included and included != component:
+                            edges.setdefault(component, set()).add(included)
+    for circle in circles(edges):
+        found.append("a circle of includes: " + ", ".join(circle))
     return found
 
 
@@ -121,6 +161,8 @@ def self_test():
         ("src/text/a.cc", '#include "other.h"\n', "path from src/"),
         ("src/text/CMakeLists.txt", "chimere_module(text SOURCES\n a.cc DEPS base model)\n", "depend on model"),
         ("src/unlisted/a.h", "\n", "unknown module"),
+        ({"src/text/a.h": "", "src/text/a.cc": '#include "text/b.h"\n', "src/text/b.h": '#include "text/c.h"\n',
+          "src/text/c.h": '#include "text/a.h"\n'}, None, "src/text/a, src/text/b, src/text/c"),
         ("src/base/long.cc", "\n" * (MAX_LINES + 1), "split it"),
     ]
     clean = {"src/base/b.cc": "#include <unistd.h>\n", "src/model/m.h": '#include "state/s.h"\n',
@@ -130,7 +172,9 @@ def self_test():
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             files = dict(clean)
-            if path:
+            if isinstance(path, dict):
+                files |= path
+            elif path:
                 files[path] = text
             for name, content in files.items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
