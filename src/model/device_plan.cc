@@ -14,7 +14,7 @@
 #include "kernels/cuda/log_sum_exp.h"
 #include "kernels/cuda/pack_weights.h"
 #include "kernels/cuda/top_logits.h"
-#include "model/mtp.h"
+#include "model/layers/mtp_head.h"
 
 namespace chimere::model {
 namespace {
@@ -45,7 +45,7 @@ Placed placed(const gguf::TensorInfo& tensor,
 Placed placed_for_drafts(const gguf::TensorInfo& tensor, int64_t n_vocab) {
   if (tensor.name.ends_with("nextn.embed_tokens.weight")) return {};
   if (!tensor.name.ends_with("nextn.shared_head_head.weight")) return placed(tensor);
-  return placed(tensor, MtpBlock::short_list(n_vocab));
+  return placed(tensor, MtpHead::short_list(n_vocab));
 }
 
 /// N of "blk.N.name".

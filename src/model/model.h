@@ -10,35 +10,12 @@
 #include "base/result.h"
 #include "gguf/reader.h"
 #include "kernels/api.h"
-#include "model/hparams.h"
+#include "model/model_options.h"
+#include "model/pooling.h"
 #include "model/step.h"
 #include "state/state_store.h"
 
 namespace chimere::model {
-
-/// Limits reserve address space, not memory: pages, states and activations are backed when first
-/// used.
-struct ModelOptions {
-  /// KV positions of all sequences together; each sequence occupies whole pages of 64.
-  int64_t max_tokens = 4096;
-  /// Recurrent states of all sequences, checkpoints and revocable rows together.
-  int64_t max_states = 64;
-  /// Most memory of pages and states together; 0: what the two numbers above amount to.
-  int64_t max_state_bytes = 0;
-  int max_step_rows = 512;  ///< rows of one step; larger plans are refused
-  DType cache_k = DType::kF16;
-  DType cache_v = DType::kF16;
-  /// Run the MTP head, if the file has one, for Model::draft(). Its KV and the last hidden state
-  /// then become part of every sequence's state.
-  bool drafts = false;
-  /// draft() chooses among the first `draft_tokens` tokens of the vocabulary; 0: a default that
-  /// depends on the vocabulary's size.
-  int64_t draft_tokens = 0;
-  /// In (0, 1]. Below 1, each decode row uses its routed experts in order of falling weight only
-  /// until their weights sum to this; prefill rows use all. No effect on models without experts.
-  /// Part of the model key of every stored state.
-  float expert_top_p = 1;
-};
 
 /// Chooses the draft for sequence `i` of Model::draft() from the logits of the first tokens of the
 /// vocabulary. Returns a token id, or -1 to end this sequence's chain.
@@ -83,11 +60,11 @@ class Model {
   /// Whether launch() takes rows with async_token: the next step can start before the host knows
   /// this step's tokens.
   virtual bool supports_overlap() const { return false; }
-  /// The two halves of forward(), for plans in which each sequence has one row and a choice, if
-  /// supports_overlap(). Sequences advance in launch(). A second step may be launched before the
-  /// first wait(), and nothing else may be called in between; wait() returns the oldest step's
-  /// result. Errors of launch(): those of forward(), and nothing has changed; of wait(): kIo:
-  /// discard the sequences of both steps.
+  /// The two halves of forward(), for plans in which each sequence that requests logits has a
+  /// choice, if supports_overlap(). Sequences advance in launch(). A second step may be launched
+  /// before the first wait(), and nothing else may be called in between; wait() returns the oldest
+  /// step's result. Errors of launch(): those of forward(), and nothing has changed; of wait():
+  /// kIo: discard the sequences of both steps.
   virtual Status launch(const StepPlan& plan);
   virtual Result<StepResult> wait();
 
@@ -124,6 +101,15 @@ Status check_architecture(const gguf::Reader& file);
 /// kOutOfMemory.
 Result<std::unique_ptr<Model>> load_model(const gguf::Reader& file, kernels::Ops& ops,
                                           const ModelOptions& options);
+
+class Keys;
+struct ModelSpec;
+/// Reads a model's description from a file's hyper-parameters (model/model_spec.h).
+using ReadModelSpec = Result<ModelSpec> (*)(const Keys& keys);
+
+/// load_model() for an architecture that is described by `read`, whatever its name.
+Result<std::unique_ptr<Model>> load_model_as(ReadModelSpec read, const gguf::Reader& file,
+                                             kernels::Ops& ops, const ModelOptions& options);
 
 }  // namespace chimere::model
 

@@ -138,7 +138,7 @@ TEST(LoadModel, RefusesBadKeysByName) {
 }
 
 TEST(LoadModel, NamesMisshapenMissingAndUnknownTensors) {
-  // hparams name one more layer than the file has tensors for.
+  // The keys name one more layer than the file has tensors for.
   const Loaded missing(
       tiny(smallest(), [](gguf::Writer& w) { w.set_u32("qwen35moe.block_count", 3); }));
   EXPECT_EQ(missing.error.code, Error::Code::kInvalidData);

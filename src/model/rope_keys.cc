@@ -54,7 +54,7 @@ struct RopeKey {
 };
 
 constexpr RopeKey kRopeKeys[] = {
-    // Read by read_hparams().
+    // Read by read_attention().
     {"dimension_count", any},
     {"freq_base", any},
     // Which part of a head follows which axis of an image. A text's positions are the same on all.

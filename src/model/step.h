@@ -38,12 +38,12 @@ struct SequenceRows {
   std::vector<std::vector<int32_t>> selected = {};
   /// With `top`: also return the log-sum-exp statistics of the whole row.
   bool sums = false;
-  /// For kDecode with one row that has `top`, on models that supports_overlap(): how the next token
-  /// is chosen on the device. All sequences of a step have a choice, at most kMaxChoices of them,
-  /// or none.
+  /// For one decode row, or prefill rows up to the end of a prompt, with `top` logits of the last
+  /// row, on models that supports_overlap(): how the next token is chosen on the device. All
+  /// sequences of a step that request logits have a choice, at most kMaxChoices of them, or none.
   std::optional<kernels::TokenChoice> choice = {};
-  /// Asynchronous scheduling: the row's token is the one that the previously launched step chooses
-  /// for this sequence; `tokens` is ignored. All sequences of a step or none.
+  /// Asynchronous scheduling: the token of the one decode row is the one that the previously
+  /// launched step chooses for this sequence; `tokens` is ignored.
   bool async_token = false;
 };
 

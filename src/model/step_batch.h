@@ -40,8 +40,6 @@ class StepBatch {
   bool sums() const { return sums_; }
   /// How the next tokens of the requested rows are chosen; empty: not on the device.
   std::span<const kernels::TokenChoice> choices() const { return choices_; }
-  /// The rows' tokens are those that the previous step chooses.
-  bool async_token() const { return async_token_; }
   std::span<const RowClass> row_classes() const { return row_classes_; }
   std::span<const RowClass> wanted_classes() const { return wanted_classes_; }
 
@@ -68,7 +66,6 @@ class StepBatch {
   int32_t selected_count_ = 0;
   bool sums_ = false;
   std::vector<kernels::TokenChoice> choices_;
-  bool async_token_ = false;
   std::vector<RowClass> row_classes_;
   std::vector<RowClass> wanted_classes_;
 };

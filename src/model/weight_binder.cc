@@ -145,7 +145,8 @@ Status WeightBinder::finish() const {
   return {};
 }
 
-uint64_t model_key(const gguf::Reader& file, const std::string& architecture, float expert_top_p) {
+uint64_t model_key(const gguf::Reader& file, const std::string& architecture,
+                   const std::map<std::string, float>& options) {
   std::vector<uint8_t> bytes;
   auto append_text = [&bytes](std::string_view text) {
     state::append_u64(bytes, text.size());
@@ -171,9 +172,9 @@ uint64_t model_key(const gguf::Reader& file, const std::string& architecture, fl
     state::append_u64(bytes, static_cast<uint64_t>(tensor.type));
     for (const int64_t d : tensor.dims) state::append_u64(bytes, static_cast<uint64_t>(d));
   }
-  if (expert_top_p < 1) {
-    append_text("expert_top_p");
-    state::append_u64(bytes, std::bit_cast<uint32_t>(expert_top_p));
+  for (const auto& [option, value] : options) {
+    append_text(option);
+    state::append_u64(bytes, std::bit_cast<uint32_t>(value));
   }
   return state::checksum(bytes);
 }

@@ -3,6 +3,7 @@
 #define CHIMERE_MODEL_WEIGHT_BINDER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,6 +47,11 @@ class WeightBinder {
   /// The memory of gathered() weights; it must outlive them.
   std::vector<std::unique_ptr<uint8_t[]>> take_copies() { return std::move(copies_); }
 
+  /// Declares an option of ModelOptions that changes the results of what is bound; states computed
+  /// with another value are those of another model. The same option may be declared many times.
+  void depend_on(const std::string& option, float value) { options_[option] = value; }
+  const std::map<std::string, float>& options() const { return options_; }
+
   /// Errors: kInvalidData (names what is missing or misshapen), kUnsupported (a tensor that no code
   /// bound: the file needs arithmetic that is not implemented here).
   Status finish() const;
@@ -59,13 +65,15 @@ class WeightBinder {
   std::unordered_set<std::string> bound_;
   std::vector<std::string> problems_;
   std::vector<std::unique_ptr<uint8_t[]>> copies_;
+  std::map<std::string, float> options_;
   int64_t active_bytes_ = 0;
 };
 
 /// Names a file's hyper-parameters ("<architecture>.*") and its tensors' names, types and shapes,
 /// without their values, which state::WeightsHash names: two files with the same key and the same
-/// hash give the same states. `expert_top_p`: see ModelOptions; 1 where there are no experts.
-uint64_t model_key(const gguf::Reader& file, const std::string& architecture, float expert_top_p);
+/// hash give the same states. `options`: those of WeightBinder::depend_on().
+uint64_t model_key(const gguf::Reader& file, const std::string& architecture,
+                   const std::map<std::string, float>& options);
 
 }  // namespace chimere::model
 

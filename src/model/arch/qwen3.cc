@@ -1,29 +1,21 @@
-#include "model/arch/qwen3.h"
-
-#include "model/hybrid_model.h"
+// Qwen3, the dense transformers, and the embedding models made of them.
+#include "model/arch/registry.h"
+#include "model/layers/dense_network.h"
+#include "model/layers/self_attention.h"
 
 namespace chimere::model {
-namespace {
 
-constexpr HybridKind kKind = {.name = "qwen3", .experts = false, .transformer = true};
-
-void forward(HybridPass& pass) {
-  pass.embed();
-  for (const HybridLayer& layer : pass.layers()) {
-    pass.norm(layer.mixer_norm);
-    pass.mix(layer);  // attention over all positions
-    if (pass.is_last(layer) && !pass.keep_wanted_rows()) return;
-    pass.norm(layer.ffn_norm);
-    pass.feed_forward(layer);  // a dense SwiGLU network
+/// Every layer: attention, then a dense network.
+Result<ModelSpec> qwen3(const Keys& keys) {
+  CHIMERE_TRY(ModelSpec model, read_model(keys));
+  CHIMERE_TRY(model.pooling, read_pooling(keys));
+  CHIMERE_TRY(const int n_layers, keys.integer("block_count", 1, kMaxCount));
+  for (int i = 0; i < n_layers; ++i) {
+    CHIMERE_TRY(const AttentionSpec attention, read_attention(keys, i, /*gated=*/false));
+    CHIMERE_TRY(const DenseSpec network, read_dense(keys, i));
+    model.layers.push_back({.mixers = {attention}, .network = network});
   }
-  pass.head();
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Model>> load_qwen3(const gguf::Reader& file, kernels::Ops& ops,
-                                          const ModelOptions& options) {
-  return load_hybrid_model(file, ops, options, kKind, forward);
+  return model;
 }
 
 }  // namespace chimere::model

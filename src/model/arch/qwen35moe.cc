@@ -1,29 +1,35 @@
-#include "model/arch/qwen35moe.h"
-
-#include "model/hybrid_model.h"
+// Qwen3.5 mixture-of-experts.
+#include "model/arch/registry.h"
+#include "model/layers/experts.h"
+#include "model/layers/gated_delta_net.h"
+#include "model/layers/self_attention.h"
 
 namespace chimere::model {
-namespace {
 
-constexpr HybridKind kKind = {.name = "qwen35moe", .experts = true, .tiled_heads = true};
-
-void forward(HybridPass& pass) {
-  pass.embed();
-  for (const HybridLayer& layer : pass.layers()) {
-    pass.norm(layer.mixer_norm);
-    pass.mix(layer);  // three gated delta nets, then gated attention, and so on
-    if (pass.is_last(layer) && !pass.keep_wanted_rows()) return;
-    pass.norm(layer.ffn_norm);
-    pass.feed_forward(layer);  // routed experts and a shared one behind its own gate
+/// Three layers with gated delta nets, then one with gated attention, and so on; each mixer is
+/// followed by routed experts and a shared one.
+Result<ModelSpec> qwen35moe(const Keys& keys) {
+  CHIMERE_TRY(ModelSpec model, read_model(keys));
+  CHIMERE_TRY(const Blocks blocks, read_blocks(keys));
+  CHIMERE_TRY(const std::vector<bool> recurrent, read_recurrent_layers(keys, blocks));
+  CHIMERE_TRY(const DeltaNetSpec delta_net, read_delta_net(keys, HeadOrder::kTiled));
+  for (int i = 0; i < blocks.layers; ++i) {
+    LayerSpec layer = {.network_norm = "post_attention_norm.weight"};
+    if (recurrent[static_cast<size_t>(i)]) {
+      layer.mixers = {delta_net};
+    } else {
+      CHIMERE_TRY(const AttentionSpec attention, read_attention(keys, i, /*gated=*/true));
+      layer.mixers = {attention};
+    }
+    CHIMERE_TRY(layer.network, read_experts(keys, i, /*shared=*/true));
+    model.layers.push_back(layer);
   }
-  pass.head();
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Model>> load_qwen35moe(const gguf::Reader& file, kernels::Ops& ops,
-                                              const ModelOptions& options) {
-  return load_hybrid_model(file, ops, options, kKind, forward);
+  if (blocks.mtp_heads > 0) {
+    CHIMERE_TRY(const AttentionSpec attention, read_attention(keys, blocks.layers, /*gated=*/true));
+    CHIMERE_TRY(const ExpertsSpec network, read_experts(keys, blocks.layers, /*shared=*/true));
+    model.mtp = {.heads = blocks.mtp_heads, .attention = attention, .network = network};
+  }
+  return model;
 }
 
 }  // namespace chimere::model

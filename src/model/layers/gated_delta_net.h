@@ -3,40 +3,67 @@
 #ifndef CHIMERE_MODEL_LAYERS_GATED_DELTA_NET_H_
 #define CHIMERE_MODEL_LAYERS_GATED_DELTA_NET_H_
 
-#include <string>
+#include <memory>
 
 #include "base/result.h"
 #include "kernels/api.h"
-#include "model/activations.h"
-#include "model/weight_binder.h"
+#include "model/keys.h"
+#include "model/sub_layer.h"
 
 namespace chimere::model {
 
-struct GatedDeltaNet {
-  WeightView qkv;                  ///< [conv_dim, n_embd]
-  WeightView z;                    ///< [value_dim, n_embd] output gate
-  WeightView alpha;                ///< [n_v_heads, n_embd] decay
-  WeightView beta;                 ///< [n_v_heads, n_embd] write strength
-  WeightView out;                  ///< [n_embd, value_dim]
-  const float* conv = nullptr;     ///< [conv_dim, conv_kernel]
-  const float* a = nullptr;        ///< [n_v_heads], negative
-  const float* dt_bias = nullptr;  ///< [n_v_heads]
-  const float* norm = nullptr;     ///< [head_dim]
+class GatedDeltaNet final : public SubLayer {
+ public:
+  Status place(kernels::Ops& ops) override;
+  Status add_state(StateBuilder& states) override;
+  void lay_out(BufferLayout& at, int64_t rows) const override { buffers(at, rows); }
+  GpuScratch gpu_scratch() const override;
+  void forward(const SubLayerRows& rows) const override;
 
-  kernels::RecurrentView conv_state;
-  kernels::RecurrentView scan_state;
+ private:
+  friend struct DeltaNetSpec;
+  /// Each [rows, ...].
+  struct Buffers {
+    MatrixView qkv;    ///< conv_dim: q heads, k heads, v heads
+    MatrixView z;      ///< value_dim: output gate
+    MatrixView alpha;  ///< n_v_heads
+    MatrixView beta;   ///< n_v_heads
+    MatrixView out;    ///< value_dim
+  };
+  Buffers buffers(BufferLayout& at, int64_t rows) const;
 
-  /// `block` is the tensors' prefix, "blk.3.". Where v heads are grouped by k head, z may be fused
-  /// with q, k and v in "ssm_in", and beta with alpha in "ssm_ba".
-  static GatedDeltaNet bind(WeightBinder& bind, const std::string& block, const Hparams& h);
-
-  /// Puts the weights where ops read them; call once. Errors: those of Ops::place().
-  Status place(kernels::Ops& ops, const Hparams& h);
-
-  /// a.x += the mixer's output for a.h. Reads and writes the sequences' states.
-  void forward(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,
-               const Activations& act) const;
+  kernels::GdnShape shape_;
+  int block_ = 0;
+  float norm_eps_ = 0;
+  WeightView qkv_;                  ///< [conv_dim, n_embd]
+  WeightView z_;                    ///< [value_dim, n_embd] output gate
+  WeightView alpha_;                ///< [n_v_heads, n_embd] decay
+  WeightView beta_;                 ///< [n_v_heads, n_embd] write strength
+  WeightView out_;                  ///< [n_embd, value_dim]
+  const float* conv_ = nullptr;     ///< [conv_dim, conv_kernel]
+  const float* a_ = nullptr;        ///< [n_v_heads], negative
+  const float* dt_bias_ = nullptr;  ///< [n_v_heads]
+  const float* norm_ = nullptr;     ///< [head_dim]
+  kernels::RecurrentView conv_state_;
+  kernels::RecurrentView scan_state_;
 };
+
+struct DeltaNetSpec {
+  kernels::GdnShape shape;
+
+  /// Binds "attn_qkv", "attn_gate", "ssm_*". Where v heads are grouped by k head, z may be fused
+  /// with q, k and v in "ssm_in", and beta with alpha in "ssm_ba".
+  std::unique_ptr<GatedDeltaNet> bind(const SubLayerBinding& to) const;
+};
+
+/// Which k head a v head reads: an architecture's convention, which no key of a file states.
+enum class HeadOrder {
+  kTiled,    ///< v head h reads k head h % n_k_heads
+  kGrouped,  ///< v head h reads k head h / (n_v_heads / n_k_heads)
+};
+
+/// Reads "ssm.*". Errors: those of Keys; kInvalidData (keys that contradict each other).
+Result<DeltaNetSpec> read_delta_net(const Keys& keys, HeadOrder order);
 
 }  // namespace chimere::model
 

@@ -3,38 +3,60 @@
 #ifndef CHIMERE_MODEL_LAYERS_SELF_ATTENTION_H_
 #define CHIMERE_MODEL_LAYERS_SELF_ATTENTION_H_
 
-#include <string>
+#include <memory>
 
 #include "base/result.h"
 #include "kernels/api.h"
-#include "model/activations.h"
-#include "model/weight_binder.h"
+#include "model/keys.h"
+#include "model/sub_layer.h"
 
 namespace chimere::model {
 
-struct SelfAttention {
-  WeightView qg;   ///< [n_heads * query_stride, n_embd] per head the query, then its gate if any
-  WeightView k;    ///< [n_kv_heads * head_dim, n_embd]
-  WeightView v;    ///< [n_kv_heads * head_dim, n_embd]
-  WeightView out;  ///< [n_embd, n_heads * head_dim]
-  const float* q_norm = nullptr;  ///< [head_dim]
-  const float* k_norm = nullptr;  ///< [head_dim]
+class SelfAttention final : public SubLayer {
+ public:
+  Status place(kernels::Ops& ops) override;
+  Status add_state(StateBuilder& states) override;
+  void lay_out(BufferLayout& at, int64_t rows) const override { buffers(at, rows); }
+  GpuScratch gpu_scratch() const override;
+  void forward(const SubLayerRows& rows) const override;
+  /// Appends the KV of rows.h; does not change rows.x.
+  void append(const SubLayerRows& rows) const;
 
-  kernels::KvView kv;
+ private:
+  friend struct AttentionSpec;
+  /// Each [rows, ...].
+  struct Buffers {
+    MatrixView qg;   ///< n_heads * query_stride: per head the query, then its gate if any
+    MatrixView k;    ///< n_kv_heads * head_dim
+    MatrixView v;    ///< n_kv_heads * head_dim
+    MatrixView out;  ///< n_heads * head_dim
+  };
+  Buffers buffers(BufferLayout& at, int64_t rows) const;
 
-  /// `block` is the tensors' prefix, "blk.3.". q, k and v may be fused in one tensor, "attn_qkv".
-  static SelfAttention bind(WeightBinder& bind, const std::string& block, const Hparams& h);
-
-  /// Puts the weights where ops read them; call once. Errors: those of Ops::place().
-  Status place(kernels::Ops& ops, const Hparams& h);
-
-  /// a.x += the mixer's output for a.h. Appends to the sequences' KV pages.
-  void forward(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,
-               const Activations& act) const;
-  /// Appends the KV of a.h; does not change a.x.
-  void append(kernels::Ops& ops, const Hparams& h, const kernels::BatchView& batch,
-              const Activations& act) const;
+  kernels::AttentionShape shape_;
+  int block_ = 0;
+  float norm_eps_ = 0;
+  WeightView qg_;   ///< [n_heads * query_stride, n_embd] per head the query, then its gate if any
+  WeightView k_;    ///< [n_kv_heads * head_dim, n_embd]
+  WeightView v_;    ///< [n_kv_heads * head_dim, n_embd]
+  WeightView out_;  ///< [n_embd, n_heads * head_dim]
+  const float* q_norm_ = nullptr;  ///< [head_dim]
+  const float* k_norm_ = nullptr;  ///< [head_dim]
+  kernels::KvView kv_;
 };
+
+struct AttentionSpec {
+  kernels::AttentionShape shape;
+
+  /// Binds "attn_q", "attn_k" and "attn_v", or all three in "attn_qkv"; "attn_output",
+  /// "attn_q_norm", "attn_k_norm".
+  std::unique_ptr<SelfAttention> bind(const SubLayerBinding& to) const;
+};
+
+/// Reads "attention.*" and "rope.*" for one block. `gated`: each query is followed by a gate, and
+/// the file must say how many elements are rotated. Errors: those of Keys; kInvalidData (keys that
+/// contradict each other), kUnsupported (a variant of the arithmetic that is not implemented).
+Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated);
 
 }  // namespace chimere::model
 

@@ -1,0 +1,33 @@
+// The architectures that can be run. Each is one function, in the file of its name, that reads a
+// file's hyper-parameters and lists the model's layers.
+#ifndef CHIMERE_MODEL_ARCH_REGISTRY_H_
+#define CHIMERE_MODEL_ARCH_REGISTRY_H_
+
+#include "base/result.h"
+#include "gguf/reader.h"
+#include "model/keys.h"
+#include "model/model.h"
+#include "model/model_spec.h"
+
+namespace chimere::model {
+
+/// One row for each architecture: general.architecture, function.
+#define CHIMERE_ARCHITECTURES(row)                                              \
+  row("qwen35", qwen35) row("qwen35moe", qwen35moe) row("qwen3next", qwen3next) \
+      row("qwen3", qwen3) row("qwen3moe", qwen3moe)
+
+#define CHIMERE_DECLARE_ARCHITECTURE(name, read) Result<ModelSpec> read(const Keys& keys);
+CHIMERE_ARCHITECTURES(CHIMERE_DECLARE_ARCHITECTURE)
+#undef CHIMERE_DECLARE_ARCHITECTURE
+
+struct Architecture {
+  const char* name;
+  ReadModelSpec read;
+};
+
+/// The file's general.architecture. Errors: those of check_architecture().
+Result<const Architecture*> find_architecture(const gguf::Reader& file);
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_ARCH_REGISTRY_H_

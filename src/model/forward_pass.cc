@@ -1,0 +1,109 @@
+#include "model/forward_pass.h"
+
+namespace chimere::model {
+
+void ForwardPass::run() {
+  embed();
+  bool wanted = true;
+  for (const Layer& layer : weights_.layers) {
+    if (layer.mixer_norm != nullptr) norm(layer.mixer_norm);
+    for (const auto& mixer : layer.mixers) add(*mixer);
+    if (&layer == &weights_.layers[weights_.last_mixer]) wanted = keep_wanted_rows();
+    if (!wanted) break;
+    if (layer.network == nullptr) continue;
+    norm(layer.network_norm);
+    add(*layer.network);
+  }
+  if (wanted) head();
+  // The hidden state without the last layer's network: cheaper, and it replaces a state of another
+  // sequence that the slot might still hold.
+  if (weights_.mtp != nullptr && !update_draft_kv_) {
+    weights_.mtp->shift(ops_, batch_, buffers_.all.x, buffers_.mtp);
+  }
+}
+
+void ForwardPass::embed() { ops_.embed(weights_.embedding, step_.tokens(), rows().x); }
+
+void ForwardPass::norm(const float* weight) {
+  ops_.rms_norm(rows().x, weight, model_.norm_eps, rows().h);
+}
+
+void ForwardPass::add(const SubLayer& sub_layer) {
+  SubLayerRows in = {.ops = ops_,
+                     .batch = batch_,
+                     .x = rows().x,
+                     .h = rows().h,
+                     .classes = {},
+                     .buffers = buffers_.sub_layer,
+                     .expert_use = expert_use_};
+  if (expert_use_ != nullptr) {
+    in.classes = only_wanted_ ? step_.wanted_classes() : step_.row_classes();
+  }
+  sub_layer.forward(in);
+  if (interleave_) interleave_();
+}
+
+bool ForwardPass::keep_wanted_rows() {
+  if (update_draft_kv_) return true;
+  if (step_.wanted_rows().empty()) return false;
+  ops_.select_rows(buffers_.all.x, step_.wanted_rows(), buffers_.wanted.x);
+  only_wanted_ = true;
+  return true;
+}
+
+kernels::StepOutputs ForwardPass::outputs() const {
+  const int64_t whole = step_.n_full_rows();
+  const int64_t others = buffers_.logits.rows - whole;
+  kernels::StepOutputs out = {buffers_.logits.rows_from(0, whole),
+                              {buffers_.top, others, step_.top_count()}};
+  if (step_.selected_count() > 0)
+    out.selected = {buffers_.selected, others, step_.selected_count()};
+  if (step_.sums()) out.sums = buffers_.sums;
+  if (!step_.choices().empty()) out.chosen = buffers_.chosen;
+  return out;
+}
+
+void ForwardPass::project(const MatrixView& hidden) {
+  const kernels::LinearJob output[] = {{weights_.output, buffers_.logits}};
+  ops_.linear(hidden, output);
+  find_top();
+}
+
+void ForwardPass::find_top() {
+  const kernels::StepOutputs out = outputs();
+  if (out.top.rows == 0) return;
+  const MatrixView logits = buffers_.logits.rows_from(step_.n_full_rows(), out.top.rows);
+  if (out.sums != nullptr) ops_.log_sum_exp(logits, out.sums);
+  if (out.selected.count > 0) ops_.gather_logits(logits, step_.selected(), out.selected);
+  ops_.top_logits(logits, out.top);
+  if (out.chosen != nullptr) ops_.choose(out.top, step_.choices(), out.chosen);
+}
+
+void ForwardPass::head() {
+  if (model_.pooling != Pooling::kNone) {
+    ops_.rms_norm(rows().x, weights_.output_norm, model_.norm_eps, buffers_.logits);
+    find_top();
+    return;
+  }
+  if (!update_draft_kv_) {
+    norm(weights_.output_norm);
+    project(rows().h);
+    return;
+  }
+  const MatrixView& hidden = buffers_.mtp.hidden;
+  ops_.rms_norm(buffers_.all.x, weights_.output_norm, model_.norm_eps, hidden);
+  const MtpHead& mtp = *weights_.mtp;
+  mtp.shift(ops_, batch_, hidden, buffers_.mtp);
+  mtp.append({.ops = ops_,
+              .batch = batch_,
+              .x = buffers_.all.x,
+              .h = buffers_.all.h,
+              .classes = {},
+              .buffers = buffers_.sub_layer},
+             step_.tokens(), buffers_.mtp);
+  if (step_.wanted_rows().empty()) return;
+  ops_.select_rows(hidden, step_.wanted_rows(), buffers_.wanted.h);
+  project(buffers_.wanted.h);
+}
+
+}  // namespace chimere::model

@@ -1,0 +1,58 @@
+// Hyper-parameters of a model file: the keys below "<architecture>.".
+#ifndef CHIMERE_MODEL_KEYS_H_
+#define CHIMERE_MODEL_KEYS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "gguf/reader.h"
+
+namespace chimere::model {
+
+// Far above any model, and small enough that a product of three cannot overflow.
+inline constexpr int kMaxWidth = 1 << 20;
+inline constexpr int kMaxCount = 1 << 16;
+inline constexpr int kMaxHeads = 1 << 12;
+/// Kernel limits: heads are whole vectors of 16, and one fits on a thread's stack.
+inline constexpr int kMaxHeadDim = 256;
+inline constexpr int kHeadDimUnit = 16;
+
+/// Keys with ranges. Keys are given without the architecture's prefix. Errors name the whole key:
+/// kInvalidData (absent, of another type, out of range), kUnsupported (a value that is not
+/// implemented). The file must outlive it.
+class Keys {
+ public:
+  Keys(const gguf::Reader& file, std::string architecture)
+      : file_(file), architecture_(std::move(architecture)) {}
+
+  const gguf::Reader& file() const { return file_; }
+  const std::string& architecture() const { return architecture_; }
+  std::string name(std::string_view key) const { return architecture_ + "." + std::string(key); }
+  bool has(std::string_view key) const { return file_.find(name(key)) != nullptr; }
+
+  Result<int> integer(std::string_view key, int min, int max) const;
+  Result<int> integer_or(std::string_view key, int otherwise, int min, int max) const;
+  /// The value for block `block`, of a key that holds one integer for all blocks, or an array with
+  /// one for each of "block_count".
+  Result<int> integer_of_block(std::string_view key, int block, int min, int max) const;
+  /// One boolean for each block; none if the key is absent.
+  Result<std::optional<std::vector<bool>>> flags(std::string_view key) const;
+  /// Elements of an attention or state head.
+  Result<int> head_dim(std::string_view key) const;
+  Result<float> positive(std::string_view key) const;
+
+ private:
+  Result<int> checked(const std::string& what, int64_t value, int min, int max) const;
+  Result<size_t> block_count() const;
+
+  const gguf::Reader& file_;
+  std::string architecture_;
+};
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_KEYS_H_

@@ -1,0 +1,206 @@
+#include "model/layered_model.h"
+
+#include <algorithm>
+
+#include "model/draft_chains.h"
+#include "model/forward_pass.h"
+
+namespace chimere::model {
+namespace {
+
+/// Passes that Ops::run_step distinguishes (StepInputs::pass).
+enum Pass : int32_t { kPlain, kUpdatesDraftKv, kFirstDraft, kNextDraft };
+
+}  // namespace
+
+int64_t LayeredModel::gpu_scratch_bytes(int64_t rows) const {
+  GpuScratch most = {.widest = spec_.n_embd};
+  const auto add = [&most](const GpuScratch& scratch) {
+    most.widest = std::max(most.widest, scratch.widest);
+    most.bytes = std::max(most.bytes, scratch.bytes);
+  };
+  weights_.for_each_sub_layer([&](const SubLayer& part) { add(part.gpu_scratch()); });
+  if (has_drafts()) add(weights_.mtp->gpu_scratch());
+  // Activations rounded to bytes and to f16, with their scales.
+  const int64_t rounded = most.widest * 4;
+  return rows * (rounded + most.bytes);
+}
+
+Result<StepBuffers> LayeredModel::lay_out(int64_t rows, int64_t wanted) {
+  Workspace& workspace = workspaces_[interleaving_ ? 1 : 0];
+  CHIMERE_TRY(BufferLayout at, workspace.begin(step_bytes(rows, wanted)));
+  return lay_out_step(at, spec_, weights_, rows, wanted);
+}
+
+Result<kernels::ExpertUse> LayeredModel::expert_use() {
+  kernels::ExpertUse use;
+  if (expert_use_ == nullptr) return use;
+  CHIMERE_CHECK_OK(ops_.memory().read(&use, expert_use_->data(), sizeof(use)));
+  return use;
+}
+
+Result<std::vector<int32_t>> LayeredModel::async_from(const StepPlan& plan) const {
+  std::vector<int32_t> places;
+  // The host prepares embedding rows in memory that a step in flight may still read.
+  if (in_flight_.empty() &&
+      std::ranges::none_of(plan.sequences, [](const auto& rows) { return rows.async_token; })) {
+    return places;
+  }
+  for (const SequenceRows& rows : plan.sequences) {
+    if (!rows.async_token) {
+      for (const int32_t token : rows.tokens) places.push_back(~token);
+      continue;
+    }
+    const auto found = std::ranges::find(chosen_for_, rows.state);
+    if (found == chosen_for_.end()) {
+      return invalid_argument(
+          "a sequence has async_token, but the previous step chose no token for it");
+    }
+    places.push_back(static_cast<int32_t>(found - chosen_for_.begin()));
+  }
+  return places;
+}
+
+Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
+  partial_rows_ = {};
+  CHIMERE_CHECK_OK(file_.check_unchanged());
+  CHIMERE_TRY(const std::vector<int32_t> async_token, async_from(plan));
+  CHIMERE_TRY(StepBatch step, StepBatch::prepare(plan, *states_, spec_.n_vocab, max_step_rows_));
+  if ((!async_token.empty() || !step.choices().empty()) && !supports_overlap()) {
+    return invalid_argument(
+        "this model does not support overlap scheduling; leave `choice` and `async_token` unset");
+  }
+  const auto n_wanted = static_cast<int64_t>(step.wanted_rows().size());
+  CHIMERE_TRY(const StepBuffers buffers, lay_out(step.n_rows(), n_wanted));
+  const bool update_draft_kv = has_drafts() && plan.update_draft_kv;
+  std::function<void()> interleave;
+  // On a GPU, a step with only decode rows replays a captured graph, which cannot call back.
+  const bool interleave_supported =
+      !on_gpu() ||
+      std::ranges::find(step.row_classes(), RowClass::kPrefill) != step.row_classes().end();
+  Status interleaved;
+  if (plan.interleave && can_interleave() && interleave_supported && !interleaving_) {
+    interleave = [&] {
+      const Status done = ops_.interleaved_step([&] {
+        interleaving_ = true;
+        plan.interleave();
+        interleaving_ = false;
+      });
+      if (!done.ok()) interleaved = done;
+    };
+  }
+  auto* const expert_use =
+      expert_use_ != nullptr ? reinterpret_cast<kernels::ExpertUse*>(expert_use_->data()) : nullptr;
+  ForwardPass pass(ops_, spec_, weights_, step, buffers, update_draft_kv, expert_use, interleave);
+  CHIMERE_CHECK_OK(ops_.launch_step(
+      {step.view(), step.tokens(), step.wanted_rows(), step.selected(),
+       update_draft_kv ? kUpdatesDraftKv : kPlain, step.choices(), async_token, buffers.chosen},
+      pass.outputs(), [&] { pass.run(); }));
+  CHIMERE_CHECK_OK(interleaved);
+  chosen_for_.clear();
+  for (const SequenceRows& rows : plan.sequences) {
+    if (rows.choice) chosen_for_.push_back(rows.state);
+  }
+  return Started{std::move(step), buffers.logits};
+}
+
+Result<StepResult> LayeredModel::wait_for(const MatrixView& logits) {
+  CHIMERE_TRY(const kernels::StepOutputs outputs, ops_.wait_for_step());
+  // Unreadable pages were replaced by zeros: discard the result.
+  CHIMERE_CHECK_OK(file_.check_unchanged());
+  partial_rows_ = logits.rows_from(logits.rows - outputs.top.rows, outputs.top.rows);
+  return StepResult{outputs.logits, outputs.top, outputs.selected, outputs.sums, outputs.chosen};
+}
+
+Result<StepResult> LayeredModel::forward(const StepPlan& plan) {
+  CHIMERE_TRY(Started started, start(plan));
+  CHIMERE_TRY(StepResult result, wait_for(started.logits));
+  started.step.finish();
+  return result;
+}
+
+Status LayeredModel::launch(const StepPlan& plan) {
+  const bool chooses = std::ranges::all_of(plan.sequences, [](const SequenceRows& rows) {
+    return rows.choice.has_value() || rows.logits_of.empty();
+  });
+  if (!chooses || in_flight_.size() > 1 || !supports_overlap()) {
+    return invalid_argument(
+        "every sequence of a launched step that requests logits needs a choice, at most two steps "
+        "may be in flight, and the ops must support it");
+  }
+  CHIMERE_TRY(Started started, start(plan));
+  started.step.finish();
+  in_flight_.push_back(started.logits);
+  return {};
+}
+
+Result<StepResult> LayeredModel::wait() {
+  if (in_flight_.empty()) return Model::wait();
+  const MatrixView logits = in_flight_.front();
+  in_flight_.pop_front();
+  Result<StepResult> result = wait_for(logits);
+  if (!in_flight_.empty()) partial_rows_ = {};  // the next step writes there
+  return result;
+}
+
+Status LayeredModel::read_logits(int64_t row, std::span<float> out) {
+  if (row < 0 || row >= partial_rows_.rows ||
+      out.size() != static_cast<size_t>(partial_rows_.cols)) {
+    return Model::read_logits(row, out);
+  }
+  return ops_.memory().read(out.data(), partial_rows_.row(row), out.size_bytes());
+}
+
+Status LayeredModel::draft(std::span<const DraftStart> starts, int depth,
+                           const ChooseDraft& choose) {
+  if (!has_drafts()) return Model::draft(starts, depth, choose);
+  partial_rows_ = {};
+  CHIMERE_CHECK_OK(file_.check_unchanged());
+  CHIMERE_TRY(DraftChains chains,
+              DraftChains::prepare(starts, depth, *states_, spec_.n_vocab, max_step_rows_));
+  const MtpHead& mtp = *weights_.mtp;
+  for (int d = 0; d < depth && !chains.done(); ++d) {
+    const kernels::BatchView batch = chains.view();
+    CHIMERE_TRY(const StepBuffers buffers, lay_out(batch.n_rows, batch.n_rows));
+    const MatrixView wanted = {buffers.logits.data, batch.n_rows, mtp.n_short(), mtp.n_short()};
+    const bool first = d == 0;
+    CHIMERE_TRY(const kernels::StepOutputs outputs,
+                ops_.run_step({batch, chains.tokens(), {}, {}, first ? kFirstDraft : kNextDraft},
+                              {wanted, {}}, [&] {
+                                // No row has a write slot, so `hidden` is not read.
+                                if (first) mtp.shift(ops_, batch, buffers.mtp.hidden, buffers.mtp);
+                                mtp.predict({.ops = ops_,
+                                             .batch = batch,
+                                             .x = buffers.all.x,
+                                             .h = buffers.all.h,
+                                             .classes = {},
+                                             .buffers = buffers.sub_layer},
+                                            chains.tokens(), buffers.mtp, wanted);
+                              }));
+    CHIMERE_CHECK_OK(file_.check_unchanged());
+    const std::vector<int32_t> kept = chains.advance(outputs.logits, choose);
+    if (kept.empty()) break;
+    CHIMERE_CHECK_OK(resume_from(buffers, kept));
+  }
+  return {};
+}
+
+Status LayeredModel::resume_from(const StepBuffers& from, std::span<const int32_t> rows) {
+  const MatrixView& hidden = from.mtp.hidden;
+  Memory& memory = ops_.memory();
+  const auto n = static_cast<int64_t>(rows.size());
+  const auto bytes_of = [&](int64_t count) {
+    return static_cast<size_t>(count * hidden.cols) * sizeof(float);
+  };
+  // With fewer rows, `before` has another address and may overlap `hidden`.
+  CHIMERE_TRY(const StepBuffers next, lay_out(n, n));
+  if (n == hidden.rows) return memory.copy(next.mtp.before.data, hidden.data, bytes_of(n));
+  const MatrixView packed = {from.all.x.data, n, hidden.cols, hidden.cols};
+  for (int64_t i = 0; i < n; ++i) {
+    CHIMERE_CHECK_OK(
+        memory.copy(packed.row(i), hidden.row(rows[static_cast<size_t>(i)]), bytes_of(1)));
+  }
+  return memory.copy(next.mtp.before.data, packed.data, bytes_of(n));
+}
+
+}  // namespace chimere::model

@@ -1,0 +1,97 @@
+// A model made of layers: its weights, the states of its sequences, and its steps.
+#ifndef CHIMERE_MODEL_LAYERED_MODEL_H_
+#define CHIMERE_MODEL_LAYERED_MODEL_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/buffer_layout.h"
+#include "model/model.h"
+#include "model/model_spec.h"
+#include "model/model_weights.h"
+#include "model/step_batch.h"
+#include "model/step_buffers.h"
+
+namespace chimere::model {
+
+class LayeredModel final : public Model {
+ public:
+  /// Parts made by load_model().
+  LayeredModel(const gguf::Reader& file, kernels::Ops& ops, int max_step_rows, ModelSpec spec,
+               ModelWeights weights, std::unique_ptr<state::StateStore> states,
+               std::array<Workspace, 2> workspaces, std::unique_ptr<MemoryRange> expert_use)
+      : file_(file),
+        ops_(ops),
+        max_step_rows_(max_step_rows),
+        spec_(std::move(spec)),
+        weights_(std::move(weights)),
+        states_(std::move(states)),
+        workspaces_(std::move(workspaces)),
+        expert_use_(std::move(expert_use)) {}
+
+  const std::string& architecture() const override { return spec_.architecture; }
+  int64_t n_vocab() const override { return spec_.n_vocab; }
+  int64_t n_outputs() const override { return spec_.n_outputs(); }
+  Pooling pooling() const override { return spec_.pooling; }
+  int64_t context_length() const override { return spec_.context_length; }
+  int64_t active_weight_bytes() const override { return weights_.active_bytes; }
+  int64_t step_bytes(int64_t rows, int64_t wanted) const override {
+    return step_buffer_bytes(spec_, weights_, rows, wanted);
+  }
+  int64_t gpu_scratch_bytes(int64_t rows) const override;
+  bool logits_on_gpu() const override { return on_gpu(); }
+  state::StateStore& states() override { return *states_; }
+  Result<kernels::ExpertUse> expert_use() override;
+
+  Result<StepResult> forward(const StepPlan& plan) override;
+  bool can_interleave() const override { return ops_.can_interleave(); }
+  bool has_drafts() const override { return weights_.mtp != nullptr; }
+  Status draft(std::span<const DraftStart> starts, int depth, const ChooseDraft& choose) override;
+  Status read_logits(int64_t row, std::span<float> out) override;
+  bool supports_overlap() const override { return ops_.supports_overlap(); }
+  Status launch(const StepPlan& plan) override;
+  Result<StepResult> wait() override;
+
+ private:
+  /// A step whose ops have been issued.
+  struct Started {
+    StepBatch step;
+    MatrixView logits;  ///< of its requested rows
+  };
+  Result<Started> start(const StepPlan& plan);
+  Result<StepResult> wait_for(const MatrixView& logits);
+  /// StepInputs::async_from: for each row of the plan, the index of its sequence's choice in the
+  /// previous step, or ~token; empty if the host knows all tokens and may prepare their embedding
+  /// rows. Errors: kInvalidArgument (the previous step chose no token for a sequence).
+  Result<std::vector<int32_t>> async_from(const StepPlan& plan) const;
+  bool on_gpu() const { return &ops_.memory() != &host_memory(); }
+  /// Invalidates the buffers of the previous call.
+  Result<StepBuffers> lay_out(int64_t rows, int64_t wanted);
+  /// Makes these rows of `hidden` the `before` of the next drafts.
+  Status resume_from(const StepBuffers& from, std::span<const int32_t> rows);
+
+  const gguf::Reader& file_;
+  kernels::Ops& ops_;
+  int max_step_rows_;
+  ModelSpec spec_;
+  ModelWeights weights_;
+  std::unique_ptr<state::StateStore> states_;
+  std::array<Workspace, 2> workspaces_;  ///< [0]: of a step; [1]: of the steps interleaved with it
+  bool interleaving_ = false;
+  ConstMatrixView partial_rows_;      ///< logits of the rows of the last step's `top`
+  std::deque<MatrixView> in_flight_;  ///< logits of launched steps, oldest first
+  /// The sequences whose tokens the last step chooses, in the order of its choices; compared, never
+  /// dereferenced.
+  std::vector<const state::SequenceState*> chosen_for_;
+  std::unique_ptr<MemoryRange> expert_use_;  ///< an ExpertUse; nullptr: no row skips experts
+};
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_LAYERED_MODEL_H_

@@ -1,0 +1,43 @@
+#include "model/layers/dense_network.h"
+
+namespace chimere::model {
+
+Result<DenseSpec> read_dense(const Keys& keys, int block) {
+  DenseSpec spec;
+  CHIMERE_TRY(spec.n_ff, keys.integer_of_block("feed_forward_length", block, 1, kMaxWidth));
+  return spec;
+}
+
+std::unique_ptr<DenseNetwork> DenseSpec::bind(const SubLayerBinding& to) const {
+  auto network = std::make_unique<DenseNetwork>();
+  network->gate_ = to.weights.matrix(to.tensor("ffn_gate.weight"), n_ff, to.n_embd);
+  network->up_ = to.weights.matrix(to.tensor("ffn_up.weight"), n_ff, to.n_embd);
+  network->down_ = to.weights.matrix(to.tensor("ffn_down.weight"), to.n_embd, n_ff);
+  return network;
+}
+
+Status DenseNetwork::place(kernels::Ops& ops) {
+  for (WeightView* w : {&gate_, &up_, &down_}) {
+    CHIMERE_TRY(*w, ops.place(*w));
+  }
+  return {};
+}
+
+DenseNetwork::Buffers DenseNetwork::buffers(BufferLayout& at, int64_t rows) const {
+  Buffers b;
+  b.gate = at.matrix(rows, gate_.n_out);
+  b.up = at.matrix(rows, up_.n_out);
+  return b;
+}
+
+void DenseNetwork::forward(const SubLayerRows& rows) const {
+  BufferLayout at = rows.buffers;
+  const Buffers b = buffers(at, rows.h.rows);
+  const kernels::LinearJob in[] = {{gate_, b.gate}, {up_, b.up}};
+  rows.ops.linear(rows.h, in);
+  rows.ops.silu_multiply(b.gate, b.up);
+  const kernels::LinearJob add_to_stream[] = {{down_, rows.x, /*accumulate=*/true}};
+  rows.ops.linear(b.gate, add_to_stream);
+}
+
+}  // namespace chimere::model

@@ -1,0 +1,48 @@
+// A dense feed-forward network with a gated unit (SwiGLU, Shazeer 2020, arXiv:2002.05202).
+#ifndef CHIMERE_MODEL_LAYERS_DENSE_NETWORK_H_
+#define CHIMERE_MODEL_LAYERS_DENSE_NETWORK_H_
+
+#include <memory>
+
+#include "base/result.h"
+#include "kernels/api.h"
+#include "model/keys.h"
+#include "model/sub_layer.h"
+
+namespace chimere::model {
+
+/// x += down(silu(gate h) ∘ up h).
+class DenseNetwork final : public SubLayer {
+ public:
+  Status place(kernels::Ops& ops) override;
+  void lay_out(BufferLayout& at, int64_t rows) const override { buffers(at, rows); }
+  GpuScratch gpu_scratch() const override { return {.widest = gate_.n_out}; }
+  void forward(const SubLayerRows& rows) const override;
+
+ private:
+  friend struct DenseSpec;
+  /// Each [rows, n_ff].
+  struct Buffers {
+    MatrixView gate;
+    MatrixView up;
+  };
+  Buffers buffers(BufferLayout& at, int64_t rows) const;
+
+  WeightView gate_;  ///< [n_ff, n_embd]
+  WeightView up_;    ///< [n_ff, n_embd]
+  WeightView down_;  ///< [n_embd, n_ff]
+};
+
+struct DenseSpec {
+  int n_ff = 0;  ///< inner width
+
+  /// Binds "ffn_gate", "ffn_up" and "ffn_down".
+  std::unique_ptr<DenseNetwork> bind(const SubLayerBinding& to) const;
+};
+
+/// Reads "feed_forward_length" of one block. Errors: those of Keys.
+Result<DenseSpec> read_dense(const Keys& keys, int block);
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_LAYERS_DENSE_NETWORK_H_

@@ -1,0 +1,58 @@
+// Routed experts (mixture of experts) and, in most models, a shared expert with its own gate.
+#ifndef CHIMERE_MODEL_LAYERS_EXPERTS_H_
+#define CHIMERE_MODEL_LAYERS_EXPERTS_H_
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/api.h"
+#include "model/keys.h"
+#include "model/sub_layer.h"
+
+namespace chimere::model {
+
+class Experts final : public SubLayer {
+ public:
+  Status place(kernels::Ops& ops) override;
+  void lay_out(BufferLayout& at, int64_t rows) const override { buffers(at, rows); }
+  GpuScratch gpu_scratch() const override;
+  void forward(const SubLayerRows& rows) const override;
+
+ private:
+  friend struct ExpertsSpec;
+  /// Each [rows, ...].
+  struct Buffers {
+    MatrixView router;  ///< n_experts
+    kernels::Routing routing;
+    MatrixView shared_gate;  ///< 1
+  };
+  Buffers buffers(BufferLayout& at, int64_t rows) const;
+  bool has_shared() const { return shared_.up.n_out > 0; }
+
+  int n_used_ = 0;
+  float top_p_ = 1;                              ///< ModelOptions::expert_top_p
+  WeightView router_;                            ///< [n_experts, n_embd]
+  std::vector<kernels::ExpertWeights> experts_;  ///< [n_experts]
+  WeightView shared_gate_;                       ///< [1, n_embd]
+  kernels::ExpertWeights shared_;                ///< empty: there is none
+};
+
+struct ExpertsSpec {
+  int n_experts = 0;
+  int n_used = 0;       ///< experts a token is sent to
+  int n_ff = 0;         ///< inner width of a routed expert
+  int n_ff_shared = 0;  ///< inner width of the shared expert; 0: there is none
+
+  /// Binds "ffn_gate_inp" (the router) and "ffn_*_exps", where gate and up may be one tensor,
+  /// "ffn_gate_up_exps"; for the shared expert "ffn_gate_inp_shexp" (its gate) and "ffn_*_shexp".
+  std::unique_ptr<Experts> bind(const SubLayerBinding& to) const;
+};
+
+/// Reads "expert_*" for one block. Errors: those of Keys; kUnsupported (a variant of the routing
+/// that is not implemented).
+Result<ExpertsSpec> read_experts(const Keys& keys, int block, bool shared);
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_LAYERS_EXPERTS_H_

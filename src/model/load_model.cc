@@ -1,0 +1,73 @@
+// Loading: from a file's hyper-parameters and tensors to a model that can run.
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "model/arch/registry.h"
+#include "model/layered_model.h"
+#include "model/model.h"
+#include "model/state_builder.h"
+#include "model/weight_binder.h"
+
+namespace chimere::model {
+namespace {
+
+Status check(const ModelOptions& options) {
+  if (options.max_step_rows < 1 || options.max_step_rows > (1 << 20)) {
+    return invalid_argument("max_step_rows must be from 1 to 1048576");
+  }
+  const bool possible = options.expert_top_p > 0 && options.expert_top_p <= 1;  // no NaN
+  return possible ? Status() : invalid_argument("expert_top_p must be above 0 and at most 1");
+}
+
+/// Memory for the counters of the experts that decode rows use, if any may be skipped.
+Result<std::unique_ptr<MemoryRange>> make_expert_use(const ModelOptions& options, Memory& memory) {
+  std::unique_ptr<MemoryRange> range;
+  if (options.expert_top_p >= 1) return range;
+  CHIMERE_TRY(range, memory.reserve(sizeof(kernels::ExpertUse)));
+  CHIMERE_CHECK_OK(range->commit(sizeof(kernels::ExpertUse)));
+  CHIMERE_CHECK_OK(memory.clear(range->data(), sizeof(kernels::ExpertUse)));
+  return range;
+}
+
+}  // namespace
+
+Status check_architecture(const gguf::Reader& file) {
+  CHIMERE_CHECK_OK(find_architecture(file));
+  return {};
+}
+
+Result<std::unique_ptr<Model>> load_model(const gguf::Reader& file, kernels::Ops& ops,
+                                          const ModelOptions& options) {
+  CHIMERE_TRY(const Architecture* architecture, find_architecture(file));
+  return load_model_as(architecture->read, file, ops, options);
+}
+
+Result<std::unique_ptr<Model>> load_model_as(ReadModelSpec read, const gguf::Reader& file,
+                                             kernels::Ops& ops, const ModelOptions& options) {
+  CHIMERE_CHECK_OK(file.check_unchanged());
+  CHIMERE_CHECK_OK(check(options));
+  CHIMERE_TRY(const std::string name, file.get_string("general.architecture"));
+  CHIMERE_TRY(ModelSpec spec, read(Keys(file, name)));
+  WeightBinder binder(file);
+  CHIMERE_TRY(ModelWeights weights, ModelWeights::bind(spec, options, binder));
+  CHIMERE_CHECK_OK(weights.place(spec, ops));
+
+  CHIMERE_TRY(StateBuilder states, StateBuilder::create(ops, options));
+  CHIMERE_CHECK_OK(weights.add_state(states));
+  CHIMERE_TRY(auto store, states.build(model_key(file, name, binder.options())));
+  std::array<Workspace, 2> workspaces;
+  const int64_t most =
+      step_buffer_bytes(spec, weights, options.max_step_rows, options.max_step_rows);
+  for (Workspace& w : workspaces) {
+    CHIMERE_TRY(w, Workspace::create(most, ops.memory()));
+  }
+  CHIMERE_TRY(auto expert_use, make_expert_use(options, ops.memory()));
+  // Pages that were truncated read as zeros: check that nothing copied or validated so far is one.
+  CHIMERE_CHECK_OK(file.check_unchanged());
+  return std::unique_ptr<Model>(std::make_unique<LayeredModel>(
+      file, ops, options.max_step_rows, std::move(spec), std::move(weights), std::move(store),
+      std::move(workspaces), std::move(expert_use)));
+}
+
+}  // namespace chimere::model

@@ -1,0 +1,37 @@
+// Options of loading a model.
+#ifndef CHIMERE_MODEL_MODEL_OPTIONS_H_
+#define CHIMERE_MODEL_MODEL_OPTIONS_H_
+
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace chimere::model {
+
+/// Limits reserve address space, not memory: pages, states and activations are backed when first
+/// used.
+struct ModelOptions {
+  /// KV positions of all sequences together; each sequence occupies whole pages of 64.
+  int64_t max_tokens = 4096;
+  /// Recurrent states of all sequences, checkpoints and revocable rows together.
+  int64_t max_states = 64;
+  /// Most memory of pages and states together; 0: what the two numbers above amount to.
+  int64_t max_state_bytes = 0;
+  int max_step_rows = 512;  ///< rows of one step; larger plans are refused
+  DType cache_k = DType::kF16;
+  DType cache_v = DType::kF16;
+  /// Run the MTP head, if the file has one, for Model::draft(). Its KV and the last hidden state
+  /// then become part of every sequence's state.
+  bool drafts = false;
+  /// draft() chooses among the first `draft_tokens` tokens of the vocabulary; 0: a default that
+  /// depends on the vocabulary's size.
+  int64_t draft_tokens = 0;
+  /// In (0, 1]. Below 1, each decode row uses its routed experts in order of falling weight only
+  /// until their weights sum to this; prefill rows use all. No effect on models without experts.
+  /// Part of the model key of every stored state.
+  float expert_top_p = 1;
+};
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_MODEL_OPTIONS_H_

@@ -1,0 +1,78 @@
+#include "model/model_spec.h"
+
+#include <cstdint>
+#include <limits>
+
+#include "model/rope_keys.h"
+
+namespace chimere::model {
+namespace {
+
+/// The vocabulary's size is that of the embedding table; a tokenizer in the file must agree.
+Result<int> read_vocabulary_size(const gguf::Reader& file) {
+  const gguf::TensorInfo* table = file.find_tensor("token_embd.weight");
+  if (table == nullptr) return invalid_data("the tensor token_embd.weight is missing");
+  if (table->dims.size() != 2 || table->dims[1] < 1 ||
+      table->dims[1] > std::numeric_limits<int32_t>::max()) {
+    return invalid_data("the tensor token_embd.weight must have two dimensions, one row a token");
+  }
+  const auto n_vocab = static_cast<int>(table->dims[1]);
+  const std::vector<std::string>* tokens = file.find_strings("tokenizer.ggml.tokens");
+  if (tokens != nullptr && tokens->size() != static_cast<size_t>(n_vocab)) {
+    return invalid_data("tokenizer.ggml.tokens has " + std::to_string(tokens->size()) +
+                        " entries, but token_embd.weight has " + std::to_string(n_vocab) + " rows");
+  }
+  return n_vocab;
+}
+
+}  // namespace
+
+Result<ModelSpec> read_model(const Keys& keys) {
+  ModelSpec model;
+  model.architecture = keys.architecture();
+  CHIMERE_TRY(model.n_embd, keys.integer("embedding_length", 1, kMaxWidth));
+  CHIMERE_TRY(model.context_length,
+              keys.integer("context_length", 1, std::numeric_limits<int32_t>::max()));
+  CHIMERE_TRY(model.norm_eps, keys.positive("attention.layer_norm_rms_epsilon"));
+  CHIMERE_CHECK_OK(check_rope_keys(keys.file(), keys.architecture(), model.context_length));
+  CHIMERE_TRY(model.n_vocab, read_vocabulary_size(keys.file()));
+  return model;
+}
+
+Result<Blocks> read_blocks(const Keys& keys) {
+  Blocks blocks;
+  CHIMERE_TRY(const int all, keys.integer("block_count", 1, kMaxCount));
+  CHIMERE_TRY(blocks.mtp_heads, keys.integer_or("nextn_predict_layers", 0, 0, all - 1));
+  blocks.layers = all - blocks.mtp_heads;
+  return blocks;
+}
+
+Result<std::vector<bool>> read_recurrent_layers(const Keys& keys, const Blocks& blocks) {
+  CHIMERE_TRY(const auto flags, keys.flags("attention.recurrent_layers"));
+  if (flags) return std::vector<bool>(flags->begin(), flags->begin() + blocks.layers);
+  CHIMERE_TRY(const int interval, keys.integer_or("full_attention_interval", 4, 1, kMaxCount));
+  std::vector<bool> recurrent;
+  for (int i = 0; i < blocks.layers; ++i) recurrent.push_back((i + 1) % interval != 0);
+  return recurrent;
+}
+
+Result<Pooling> read_pooling(const Keys& keys) {
+  // Values of the GGUF format: none, mean, first token, last token, rank.
+  constexpr int kNone = 0;
+  constexpr int kMean = 1;
+  constexpr int kLast = 3;
+  CHIMERE_TRY(const int type, keys.integer_or("pooling_type", kNone, 0, kMaxCount));
+  switch (type) {
+    case kNone:
+      return Pooling::kNone;
+    case kMean:
+      return Pooling::kMean;
+    case kLast:
+      return Pooling::kLast;
+    default:
+      return unsupported(keys.name("pooling_type") + " is " + std::to_string(type) +
+                         "; embeddings are pooled by the mean (1) or the last token (3)");
+  }
+}
+
+}  // namespace chimere::model

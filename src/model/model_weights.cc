@@ -1,0 +1,84 @@
+#include "model/model_weights.h"
+
+#include <string>
+#include <utility>
+
+namespace chimere::model {
+namespace {
+
+Layer bind_layer(const LayerSpec& spec, const SubLayerBinding& to) {
+  Layer layer;
+  if (!spec.mixers.empty()) {
+    layer.mixer_norm = to.weights.vector(to.tensor(spec.mixer_norm), to.n_embd);
+  }
+  for (const SubLayerSpec& mixer : spec.mixers) layer.mixers.push_back(mixer.bind(to));
+  if (!spec.network) return layer;
+  layer.network_norm = to.weights.vector(to.tensor(spec.network_norm), to.n_embd);
+  layer.network = spec.network.bind(to);
+  return layer;
+}
+
+}  // namespace
+
+Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptions& options,
+                                        WeightBinder& binder) {
+  const auto block = [&](int i) {
+    return SubLayerBinding{binder, i, model.n_embd, model.norm_eps, options};
+  };
+  ModelWeights w;
+  w.embedding = binder.table("token_embd.weight", model.n_vocab, model.n_embd);
+  bool mixes = false;
+  for (int i = 0; i < model.n_layers(); ++i) {
+    const auto index = static_cast<size_t>(i);
+    w.layers.push_back(bind_layer(model.layers[index], block(i)));
+    if (w.layers.back().mixers.empty()) continue;
+    w.last_mixer = index;
+    mixes = true;
+  }
+  if (!mixes) return unsupported("the model has no layer with a mixer");
+  w.output_norm = binder.vector("output_norm.weight", model.n_embd);
+  // A model without an output head of its own uses the embedding table.
+  const bool tied = !binder.has("output.weight");
+  if (model.pooling == Pooling::kNone || !tied) {
+    w.output =
+        binder.matrix(tied ? "token_embd.weight" : "output.weight", model.n_vocab, model.n_embd);
+  }
+  w.active_bytes = binder.active_bytes();
+  if (model.pooling != Pooling::kNone) w.output = {};  // never read, even if the file has it
+  const int mtp_heads = model.mtp ? model.mtp->heads : 0;
+  for (int i = 0; i < mtp_heads; ++i) {
+    auto head = model.mtp->bind(block(model.n_layers() + i),
+                                {model.n_vocab, w.embedding, w.output_norm, w.output});
+    if (i == 0 && options.drafts) w.mtp = std::move(head);
+  }
+  CHIMERE_CHECK_OK(binder.finish());
+  w.copies = binder.take_copies();
+  return w;
+}
+
+Status ModelWeights::place(const ModelSpec& model, kernels::Ops& ops) {
+  for (Layer& layer : layers) {
+    for (const float** norm : {&layer.mixer_norm, &layer.network_norm}) {
+      if (*norm == nullptr) continue;
+      CHIMERE_TRY(*norm, ops.place_floats(*norm, model.n_embd));
+    }
+    for (const auto& mixer : layer.mixers) CHIMERE_CHECK_OK(mixer->place(ops));
+    if (layer.network != nullptr) CHIMERE_CHECK_OK(layer.network->place(ops));
+  }
+  CHIMERE_TRY(output_norm, ops.place_floats(output_norm, model.n_embd));
+  if (model.pooling != Pooling::kNone) return {};
+  CHIMERE_CHECK_OK(ops.prepare_table(embedding));
+  const WeightView bound = output;
+  CHIMERE_TRY(output, ops.place(bound));
+  return mtp != nullptr ? mtp->place(ops, bound, output) : Status();
+}
+
+Status ModelWeights::add_state(StateBuilder& states) {
+  for (Layer& layer : layers) {
+    for (const auto& mixer : layer.mixers) CHIMERE_CHECK_OK(mixer->add_state(states));
+    if (layer.network != nullptr) CHIMERE_CHECK_OK(layer.network->add_state(states));
+  }
+  return mtp != nullptr ? mtp->add_state(states) : Status();
+}
+
+}  // namespace chimere::model

@@ -1,0 +1,64 @@
+// A model's layers, bound to the weights of a file.
+#ifndef CHIMERE_MODEL_MODEL_WEIGHTS_H_
+#define CHIMERE_MODEL_MODEL_WEIGHTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/api.h"
+#include "model/layers/mtp_head.h"
+#include "model/model_options.h"
+#include "model/model_spec.h"
+#include "model/sub_layer.h"
+#include "model/weight_binder.h"
+
+namespace chimere::model {
+
+struct Layer {
+  const float* mixer_norm = nullptr;  ///< [n_embd]; nullptr: there is no mixer
+  std::vector<std::unique_ptr<SubLayer>> mixers;
+  const float* network_norm = nullptr;  ///< [n_embd]; nullptr: there is no network
+  std::unique_ptr<SubLayer> network;    ///< nullptr: there is none
+};
+
+struct ModelWeights {
+  WeightView embedding;  ///< [n_vocab, n_embd]
+  std::vector<Layer> layers;
+  size_t last_mixer = 0;  ///< index of the last layer with a mixer: after it, rows are independent
+  const float* output_norm = nullptr;  ///< [n_embd]
+  WeightView output;                   ///< [n_vocab, n_embd]; empty in embedding models
+  std::unique_ptr<MtpHead> mtp;        ///< if it is run
+  int64_t active_bytes = 0;
+  std::vector<std::unique_ptr<uint8_t[]>> copies;  ///< of tensors whose layout in the file differs
+
+  /// Binds every tensor that the model has, also those of MTP heads that are not run, so that a
+  /// damaged file is detected at load time. Errors: those of WeightBinder::finish(); kUnsupported
+  /// (no layer has a mixer).
+  static Result<ModelWeights> bind(const ModelSpec& model, const ModelOptions& options,
+                                   WeightBinder& binder);
+
+  /// Puts the weights where ops read them; call once. The embedding table stays in the mapped file,
+  /// because a token needs one row of it; ops with supports_overlap() keep a table of their own.
+  /// Errors: those of Ops::place().
+  Status place(const ModelSpec& model, kernels::Ops& ops);
+
+  /// Declares the state of all layers and of the MTP head. Errors: those of SubLayer::add_state().
+  Status add_state(StateBuilder& states);
+
+  /// Calls `visit` with every sub-layer, including the MTP head's.
+  template <typename Visit>
+  void for_each_sub_layer(const Visit& visit) const {
+    for (const Layer& layer : layers) {
+      for (const auto& mixer : layer.mixers) visit(*mixer);
+      if (layer.network != nullptr) visit(*layer.network);
+    }
+    if (mtp == nullptr) return;
+    for (const SubLayer* part : mtp->sub_layers()) visit(*part);
+  }
+};
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_MODEL_WEIGHTS_H_

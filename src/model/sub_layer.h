@@ -1,0 +1,98 @@
+// The parts that a model's layers consist of: mixers, which exchange information between positions
+// (attention, recurrences), and feed-forward networks. A kind of sub-layer declares its weights,
+// state, buffers and forward pass in its own file (layers/); code that holds sub-layers knows none
+// of the kinds.
+#ifndef CHIMERE_MODEL_SUB_LAYER_H_
+#define CHIMERE_MODEL_SUB_LAYER_H_
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "kernels/api.h"
+#include "model/buffer_layout.h"
+#include "model/model_options.h"
+#include "model/state_builder.h"
+#include "model/weight_binder.h"
+
+namespace chimere::model {
+
+/// Scratch memory of the ops on a GPU, for each row.
+struct GpuScratch {
+  int64_t widest = 0;  ///< elements of the widest row that a matrix is multiplied with
+  int64_t bytes = 0;   ///< of ops that need more than that row in rounded form
+};
+
+/// The rows of a step, as a sub-layer sees them.
+struct SubLayerRows {
+  kernels::Ops& ops;
+  /// All rows of the step. After the last mixer, x and h have only the rows whose logits are
+  /// requested, and sub-layers must not read it.
+  const kernels::BatchView& batch;
+  MatrixView x;  ///< [rows, n_embd] residual stream
+  MatrixView h;  ///< [rows, n_embd] the sub-layer's input: x, normalised
+  /// [rows] if decode rows may skip experts (ModelOptions::expert_top_p); empty: none does.
+  std::span<const kernels::RowClass> classes;
+  BufferLayout buffers;                      ///< free memory, laid out as SubLayer::lay_out() does
+  kernels::ExpertUse* expert_use = nullptr;  ///< counters of experts used, in Ops::memory()
+};
+
+/// A mixer or a feed-forward network, bound to the weights of one layer.
+class SubLayer {
+ public:
+  virtual ~SubLayer() = default;
+
+  /// Puts the weights where ops read them; call once. Errors: those of Ops::place().
+  virtual Status place(kernels::Ops& ops) = 0;
+  /// Declares what it stores for each sequence, if anything. Errors: kUnsupported (cache types).
+  virtual Status add_state(StateBuilder& /*states*/) { return {}; }
+  /// Lays out the buffers that forward() uses for this number of rows.
+  virtual void lay_out(BufferLayout& at, int64_t rows) const = 0;
+  virtual GpuScratch gpu_scratch() const = 0;
+  /// rows.x += the sub-layer's output for rows.h. Reads and writes the sequences' states.
+  virtual void forward(const SubLayerRows& rows) const = 0;
+};
+
+/// What a sub-layer is bound to.
+struct SubLayerBinding {
+  WeightBinder& weights;
+  int block = 0;  ///< number of the layer's tensors
+  int n_embd = 0;
+  float norm_eps = 0;
+  const ModelOptions& options;
+
+  /// Name of a tensor of the block: "blk.3." + name.
+  std::string tensor(const std::string& name) const {
+    return "blk." + std::to_string(block) + "." + name;
+  }
+};
+
+/// Description of a sub-layer: any type S with `std::unique_ptr<SubLayer> bind(const
+/// SubLayerBinding&) const`, whose problems the binding's WeightBinder collects.
+class SubLayerSpec {
+ public:
+  SubLayerSpec() = default;  ///< none
+  template <typename S>
+    requires requires(const S& s, const SubLayerBinding& to) {
+      { s.bind(to) } -> std::convertible_to<std::unique_ptr<SubLayer>>;
+    }
+  SubLayerSpec(S spec)  // NOLINT(google-explicit-constructor): lists of sub-layers read plainly
+      : bind_([kept = std::move(spec)](const SubLayerBinding& to) -> std::unique_ptr<SubLayer> {
+          return kept.bind(to);
+        }) {}
+
+  explicit operator bool() const { return static_cast<bool>(bind_); }
+  std::unique_ptr<SubLayer> bind(const SubLayerBinding& to) const { return bind_(to); }
+
+ private:
+  std::function<std::unique_ptr<SubLayer>(const SubLayerBinding&)> bind_;
+};
+
+}  // namespace chimere::model
+
+#endif  // CHIMERE_MODEL_SUB_LAYER_H_
