@@ -128,7 +128,8 @@ struct StepInputs {
   int32_t pass =
       0;  ///< identifies the caller's pass function: passes with the same number issue the same ops
   std::span<const TokenChoice> choices = {};  ///< for StepOutputs::chosen
-  /// [n_rows]: the row's token is async_token_from[async_from[row]]; empty: it is tokens[row].
+  /// [n_rows]: the row's token is async_token_from[async_from[row]], or ~async_from[row] if that is
+  /// negative; empty: it is tokens[row].
   std::span<const int32_t> async_from = {};
   const int32_t* async_token_from =
       nullptr;  ///< StepOutputs::chosen of the step before, in memory()

@@ -227,8 +227,8 @@ std::optional<kernels::TokenChoice> Sampler::choice_on_gpu(uint64_t position) co
   choice.position = position;
   bool cut = false;
   const auto add = [&](ChoiceSampler::Kind kind, double value) {
-    if (choice.n_stages == kernels::TokenChoice::kMaxSamplers) return false;
-    choice.samplers[static_cast<size_t>(choice.n_stages++)] = {kind, 0, value};
+    if (choice.n_samplers == kernels::TokenChoice::kMaxSamplers) return false;
+    choice.samplers[static_cast<size_t>(choice.n_samplers++)] = {kind, 0, value};
     cut |= kind == ChoiceSampler::kTopK;
     return cut || kind == ChoiceSampler::kScale;
   };

