@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/engine.h"
-#include "engine/fake_model.h"
+#include "support/fake_model.h"
 
 namespace {
 
@@ -36,6 +36,9 @@ void operator delete(void* memory, size_t /*bytes*/, std::align_val_t /*alignmen
 
 namespace chimere::engine {
 namespace {
+
+using test::FakeModel;
+using test::FakeTokenizer;
 
 class Uncounted {
  public:

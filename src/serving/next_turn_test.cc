@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/fresh_seed.h"
-#include "engine/fake_model.h"
+#include "support/fake_model.h"
 
 namespace chimere::serving {
 namespace {
@@ -35,8 +35,8 @@ TEST(NextTurn, EqualsARenderingOfEachAnswer) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
-  engine::FakeModel fake(8);
-  const engine::FakeTokenizer tokenizer;
+  test::FakeModel fake(8);
+  const test::FakeTokenizer tokenizer;
   const auto service = engine::EngineService::create(fake, tokenizer, {}).value();
   for (const char* source : kTemplates) {
     auto parsed = text::ChatTemplate::create(source);
@@ -70,8 +70,8 @@ TEST(NextTurn, EqualsARenderingOfEachAnswer) {
 }
 
 TEST(NextTurn, AnUnusableTemplateHasNone) {
-  engine::FakeModel fake(8);
-  const engine::FakeTokenizer tokenizer;
+  test::FakeModel fake(8);
+  const test::FakeTokenizer tokenizer;
   const auto service = engine::EngineService::create(fake, tokenizer, {}).value();
   ServedModel model{.tokenizer = tokenizer, .service = *service};
   NextTurn none(model, {{"user", "a", "", ""}}, "auto", "");

@@ -10,9 +10,9 @@
 
 #include "base/mutex.h"
 #include "base/wake_descriptor.h"
-#include "engine/fake_model.h"
 #include "serving/generation_job.h"
 #include "serving/wake_queue.h"
+#include "support/fake_model.h"
 
 namespace chimere::serving {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 std::atomic<int64_t> locks = 0;
 
 /// Steps take long enough for the connection to send every token by itself.
-class SlowModel : public engine::FakeModel {
+class SlowModel : public test::FakeModel {
  public:
   using FakeModel::FakeModel;
   Result<model::StepResult> forward(const model::StepPlan& plan) override {
@@ -29,7 +29,7 @@ class SlowModel : public engine::FakeModel {
   }
 };
 
-class EndlessTokenizer : public engine::FakeTokenizer {
+class EndlessTokenizer : public test::FakeTokenizer {
  public:
   bool is_end_of_generation(int32_t /*id*/) const override { return false; }
 };
