@@ -22,7 +22,7 @@ double seconds_since(Clock::time_point then) {
 Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const EngineOptions& options)
     : model_(model),
       options_(options),
-      drafters_(model, options.drafters),
+      drafters_({model, options.draft_model}, options.drafters),
       generations_(model, tokenizer, drafters_, options.context),
       scheduler_(model.states(), options.cache, options.max_running,
                  [this] { return warmups_.release(); }),
@@ -266,6 +266,22 @@ void Engine::sample(LaunchedStep& step, const model::StepResult& result) {
   }
 }
 
+/// Gives the drafters the layers' outputs that they have asked for, of rows that stay.
+void Engine::observe(const LaunchedStep& step, const model::StepResult& result) {
+  if (result.taps.empty()) return;
+  std::vector<StepRows> rows;
+  int64_t first_row = 0;
+  for (size_t i = 0; i < step.planned.size(); ++i) {
+    const PlannedRows& p = step.planned[i];
+    if (p.generation != nullptr && p.generation->drafts() != nullptr) {
+      const auto [tokens, position] = p.generation->kept_rows(p.prompt_rows);
+      rows.push_back({p.generation->drafts(), tokens, position, first_row, !p.decodes()});
+    }
+    first_row += static_cast<int64_t>(step.plan.sequences[i].tokens.size());
+  }
+  drafters_.observe(step.plan, result, rows);
+}
+
 void Engine::accept(std::span<const PlannedRows> planned) {
   for (const PlannedRows& p : planned) {
     if (p.generation != nullptr && p.samples) counters_.generated_tokens += p.generation->accept();
@@ -301,6 +317,7 @@ Status Engine::compute(LaunchedStep& step) {
   step.advance();
   sample(step, *result);
   learn(step.plan, seconds_since(begun));
+  observe(step, *result);
   accept(step.planned);
   return {};
 }
@@ -332,6 +349,7 @@ Status Engine::compute_interleaved() {
   planner_.record(step_.planned, seconds_since(begun) - decoding);
   step_.advance();
   sample(step_, *result);
+  observe(step_, *result);
   accept(step_.planned);
   return decoded;
 }

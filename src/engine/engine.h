@@ -42,6 +42,8 @@ struct EngineOptions {
   /// A cache over the model's state store; nullptr: every prompt is computed whole. Must outlive
   /// the engine.
   PrefixCache* cache = nullptr;
+  /// A drafter's own model; nullptr: none. Must outlive the engine.
+  model::Model* draft_model = nullptr;
   /// Request::speculation selects from these; must outlive the engine.
   std::span<const DrafterType* const> drafters = drafter_types();
 };
@@ -125,6 +127,7 @@ class Engine {
   void finish_oldest_step();
   bool may_overlap() const;
   void sample(LaunchedStep& step, const model::StepResult& result);
+  void observe(const LaunchedStep& step, const model::StepResult& result);
   void accept(std::span<const PlannedRows> planned);
   Status compute(LaunchedStep& step);
   Status compute_interleaved();

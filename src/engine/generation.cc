@@ -285,6 +285,19 @@ void Generation::choose(const model::StepResult& result, const ReadLogits& read_
   }
 }
 
+Generation::KeptRows Generation::kept_rows(int64_t prompt_rows) const {
+  size_t first = 0;
+  auto n = static_cast<size_t>(prompt_rows);
+  if (prompt_rows > 0) {
+    first = static_cast<size_t>(position_) - n;
+  } else {
+    if (choices_.empty() || !choices_.back().sampled.ok()) return {};
+    n = choices_.size();
+    first = history_.size() - n - 1;
+  }
+  return {std::span(history_).subspan(first, n), static_cast<int32_t>(first)};
+}
+
 int32_t Generation::accept() {
   if (drafts_) commit_drafts();
   int32_t added = 0;

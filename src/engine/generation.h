@@ -121,6 +121,13 @@ class Generation {
   void choose(const model::StepResult& result, const ReadLogits& read_logits);
   /// The rows planned last return partial logits instead of whole rows.
   bool from_partial_logits() const { return from_partial_logits_; }
+  struct KeptRows {
+    std::span<const int32_t> tokens;
+    int32_t position = 0;  ///< of the first one
+  };
+  /// Between choose() and accept(): the rows of the last step that stay in the sequence, with
+  /// `prompt_rows` above 0 those of the prompt, else the newest token and the accepted drafts.
+  KeptRows kept_rows(int64_t prompt_rows) const;
   /// Appends the sampled tokens, calls on_token, detects the end of the generation and rolls back
   /// the rows of rejected drafts. Returns the number of tokens added.
   int32_t accept();

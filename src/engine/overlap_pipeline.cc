@@ -6,19 +6,11 @@
 #include "kernels/token_choice.h"
 
 namespace chimere::engine {
-namespace {
-
-bool updates_draft_kv(const PlannedRows& p) {
-  const SequenceDrafts* const drafts = p.generation->drafts();
-  if (drafts == nullptr) return false;
-  return p.decodes() ? drafts->updates_draft_kv_of_decode() : drafts->updates_draft_kv_of_prompt();
-}
-
-}  // namespace
 
 void LaunchedStep::make_plan() {
   plan.sequences.resize(planned.size());
   plan.update_draft_kv = false;
+  plan.taps.clear();
   for (size_t i = 0; i < planned.size(); ++i) {
     const PlannedRows& p = planned[i];
     if (p.decodes()) {
@@ -26,7 +18,8 @@ void LaunchedStep::make_plan() {
     } else {
       p.generation->prompt_rows(p.prompt_rows, plan.sequences[i]);
     }
-    plan.update_draft_kv |= updates_draft_kv(p);
+    const SequenceDrafts* const drafts = p.generation->drafts();
+    if (drafts != nullptr) drafts->add_needs(plan, !p.decodes());
   }
 }
 
@@ -65,6 +58,7 @@ bool OverlapPipeline::launch(std::span<const PlannedRows> planned) {
   LaunchedStep& step = steps_[(first_ + size_) % steps_.size()];
   step.planned.assign(planned.begin(), planned.end());
   step.make_plan();
+  if (!step.plan.taps.empty()) return false;
   for (size_t i = 0; i < planned.size(); ++i) {
     if (planned[i].samples) planned[i].generation->choose_on_device(step.plan.sequences[i]);
   }

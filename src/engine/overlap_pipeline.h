@@ -51,7 +51,8 @@ class OverlapPipeline {
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   /// Launches the rows. False, and nothing has changed, if the model does not support it, if a
-  /// token must be sampled on the host (Generation::launch_rows()), or if launch() fails: forward()
+  /// token must be sampled on the host (Generation::launch_rows()), if a drafter reads outputs of
+  /// layers, or if launch() fails: forward()
   /// reports the error.
   bool launch(std::span<const PlannedRows> planned);
   /// The oldest step. Requires that there is one; valid until the launch() after the next one.

@@ -13,10 +13,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "kernels/activation.h"
+#include "kernels/routing.h"
 #include "kernels/token_choice.h"
 #include "tensor/memory.h"
 #include "tensor/view.h"
@@ -51,7 +56,11 @@ struct BatchView {
   std::span<const int32_t> sequence_slices;  ///< [n_sequences + 1]: first slice of each sequence
   std::span<const int32_t> row_sequence;     ///< [n_rows]
   std::span<const int32_t> row_position;     ///< [n_rows], from 0
-  std::span<const int32_t> read_slot;        ///< [n_sequences] recurrent state before the first row
+  /// [n_rows]: row r attends to positions [0, row_visible[r]), at least one, which an earlier step
+  /// or this one appends; within a sequence not falling. Rows of a block that attend to each other
+  /// all have the block's end. Empty: row_position[r] + 1 each.
+  std::span<const int32_t> row_visible;
+  std::span<const int32_t> read_slot;  ///< [n_sequences] recurrent state before the first row
   std::span<const int32_t>
       write_slot;  ///< [n_rows] where the state after that row goes; -1: nowhere.
                    ///  In a chunk only the last row may have one. May equal read_slot.
@@ -63,6 +72,12 @@ struct BatchView {
   /// list may be kept between them. Lists with the same key agree in all pages that are full before
   /// the first rows of both steps.
   std::span<const uint64_t> sequence_keys = {};
+
+  /// The number of positions that row r attends to.
+  int32_t visible(int64_t r) const {
+    const auto row = static_cast<size_t>(r);
+    return row_visible.empty() ? row_position[row] + 1 : row_visible[row];
+  }
 };
 
 /// A token and its logit.
@@ -121,7 +136,8 @@ struct StepOutputs {
 /// The inputs of a step that the host knows.
 struct StepInputs {
   BatchView batch;
-  std::span<const int32_t> tokens;       ///< [n_rows]
+  std::span<const int32_t> tokens;       ///< [n_rows]; -1: the row has a vector
+  ConstMatrixView vectors = {};          ///< as in Ops::embed; none with async_from
   std::span<const int32_t> wanted_rows;  ///< rows of the step whose logits are requested
   std::span<const int32_t>
       selected;  ///< [top.rows, StepOutputs::selected.count] token ids; -1: none
@@ -178,8 +194,8 @@ struct AttentionShape {
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
-  int rope_dims =
-      0;  ///< the first rope_dims elements of a head are rotated, pairs (i, i + rope_dims / 2)
+  int rope_dims = 0;  ///< the first rope_dims elements of a head are rotated, pairs (i, i +
+                      ///  rope_dims / 2); 0: none
   float rope_base = 1e7F;
   float scale = 0;    ///< of the scores, usually 1 / sqrt(head_dim)
   bool gated = true;  ///< every head has an output gate, stored after its query
@@ -207,29 +223,74 @@ constexpr bool is_kv_type(DType t) {
          t == DType::kQ4_0;
 }
 
+/// The rows of a step that a matrix of activations has: all of them, or those that were compacted
+/// by Ops::select_rows().
+enum class StepRows : uint8_t { kAll, kWanted };
+
+/// Activations that products read. An implementation converts them (rounds them to int8 blocks or
+/// to f16) at most once for all products of an operand that prepare() or another op returned; a
+/// plain matrix is converted by each product that takes it. Usable until the pass ends, while the
+/// contents of `x` are what they were when the operand was made.
+struct Operand {
+  // NOLINTBEGIN(google-explicit-constructor): an operand with one product is written as a matrix
+  Operand(ConstMatrixView m, StepRows of = StepRows::kAll, uint64_t number = 0)
+      : x(m), rows(of), id(number) {}
+  Operand(const MatrixView& m, StepRows of = StepRows::kAll) : x(m), rows(of) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  ConstMatrixView x;  ///< [rows, n]
+  StepRows rows;
+  uint64_t id;  ///< of the implementation's conversions; 0: they are not kept
+};
+
 struct LinearJob {
   WeightView w;             ///< [n_out, n_in]
   MatrixView y;             ///< [rows, n_out]
   bool accumulate = false;  ///< y += W x instead of y = W x (the residual stream)
+  float scale = 1;          ///< of the product: y = scale (W x), or y += scale (W x)
 };
 
+/// A feed-forward network down(f(gate x) ∘ up x), or without a gate down(f(up x)).
 struct ExpertWeights {
-  WeightView gate;  ///< [n_ff, n_embd]
+  WeightView gate;  ///< [n_ff, n_embd], or empty
   WeightView up;    ///< [n_ff, n_embd]
   WeightView down;  ///< [n_embd, n_ff]
+
+  bool gated() const { return gate.n_out > 0; }
 };
 
-/// Which experts each row uses, in rank order (largest weight first; ties to the lower id).
-struct Routing {
-  int n_used = 0;
-  int32_t* ids = nullptr;    ///< [rows, n_used]; -1 from some rank on: skipped (keep_top_p)
-  float* weights = nullptr;  ///< [rows, n_used]
+/// Where a layer's routed experts are stored: in Ops::memory(), or in host memory because a GPU's
+/// is too small for them. Results do not depend on it.
+enum class ExpertPlacement : uint8_t { kDevice, kHost };
+
+/// A layer's experts where ops read them, made by Ops::place_experts(). Only for ops of the same
+/// object, which must outlive it.
+struct PlacedExperts {
+  PlacedExperts(std::vector<ExpertWeights> r, std::optional<ExpertWeights> s)
+      : routed(std::move(r)), shared(std::move(s)) {}
+  virtual ~PlacedExperts() = default;
+  PlacedExperts(const PlacedExperts&) = delete;
+  PlacedExperts& operator=(const PlacedExperts&) = delete;
+
+  std::vector<ExpertWeights> routed;  ///< [n_experts]
+  std::optional<ExpertWeights> shared;
 };
 
-/// Experts used by decode rows; a row counts once per expert layer.
-struct ExpertUse {
-  int64_t rows = 0;
-  int64_t experts = 0;
+/// An embedding table that embed() reads, made by Ops::place_table(). Only for ops of the same
+/// object, which must outlive it.
+struct PlacedTable {
+  explicit PlacedTable(const WeightView& t) : table(t) {}
+  virtual ~PlacedTable() = default;
+  PlacedTable(const PlacedTable&) = delete;
+  PlacedTable& operator=(const PlacedTable&) = delete;
+
+  WeightView table;  ///< [n_vocab, n_embd], in host memory, in the file's format
+};
+
+/// Options of Ops::moe_ffn.
+struct MoeOptions {
+  Activation activation = Activation::kSilu;
+  float scale = 1;  ///< of the sum over all experts
 };
 
 class Ops {
@@ -246,9 +307,15 @@ class Ops {
   virtual Result<WeightView> place(const WeightView& w) { return w; }
   /// The same for n floats that ops read directly (norms, convolutions, biases).
   virtual Result<const float*> place_floats(const float* values, int64_t n);
-  /// The same for a layer's experts, in place: moe_ffn identifies them by `experts.data()`, so the
-  /// array must not move. `shared` may be nullptr.
-  virtual Status place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared);
+  /// The same for a layer's experts. The host memory of experts with kHost must remain valid.
+  virtual Result<std::unique_ptr<PlacedExperts>> place_experts(std::vector<ExpertWeights> routed,
+                                                               std::optional<ExpertWeights> shared,
+                                                               ExpertPlacement where);
+  /// The same for an embedding table. The host memory of the table must remain valid.
+  virtual Result<std::unique_ptr<PlacedTable>> place_table(const WeightView& table);
+  /// Whether ops still read host memory that was given to the functions above: the caller must then
+  /// check that it has not changed (a mapped file) before it uses a step's results.
+  virtual bool reads_host_weights() const { return true; }
 
   /// Starts a step. `pass` issues its ops in an order that depends only on step.pass and the
   /// numbers of rows, sequences and requested rows, with the same addresses whenever these are
@@ -269,14 +336,14 @@ class Ops {
   virtual Status interleaved_step(const std::function<void()>& steps);
   /// Whether interleaved_step() is supported.
   virtual bool can_interleave() const { return true; }
-  /// Whether StepInputs::async_from is supported, for embedding tables given to prepare_table().
+  /// Whether StepInputs::async_from is supported, for the tables and experts placed so far.
   virtual bool supports_overlap() const { return false; }
-  /// Call before the first step: lets embed() read rows of this table for tokens that the previous
-  /// step chooses, if supports_overlap() is true afterwards. Errors: kIo.
-  virtual Status prepare_table(const WeightView& table);
 
-  /// Compacts x to `rows`, in their order. Only for the step's wanted_rows, once a step; the ops
-  /// after it compute only these rows.
+  /// An operand that several products read. `rows`: which rows of the step x has.
+  virtual Operand prepare(ConstMatrixView x, StepRows rows) { return {x, rows}; }
+
+  /// Compacts x, which has all rows of the step, to `rows`, in their order. Only for the step's
+  /// wanted_rows: y has StepRows::kWanted.
   virtual void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y);
 
   /// y[r] = the row of x before r in its sequence; for a sequence's first row, the state before it.
@@ -285,17 +352,24 @@ class Ops {
   virtual void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
                           MatrixView y);
 
-  /// y[r] = row tokens[r] of the table, decoded to f32, for the step's tokens (or async tokens). y
-  /// [rows, n_in], contiguous. The table is in host memory, in the file's format.
-  virtual void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) = 0;
+  /// y[r] = row tokens[r] of the table, decoded to f32, or for the i-th row whose token is -1 row i
+  /// of `vectors`, bit for bit; for the step's tokens (or async tokens) and vectors. y [rows,
+  /// n_in], contiguous; vectors [number of tokens -1, n_in], in host memory.
+  virtual void embed(const PlacedTable& table, std::span<const int32_t> tokens,
+                     ConstMatrixView vectors, MatrixView y) = 0;
 
-  /// y = x / sqrt(mean(x²) + eps) * weight, per row. x, y [rows, n]; y may be x.
-  virtual void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) = 0;
+  /// y = x / sqrt(mean(x²) + eps) * weight, per row. x, y [rows, n]; y may be x. Returns y, which
+  /// has the rows `rows` of the step, as an operand.
+  virtual Operand rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y,
+                           StepRows rows) = 0;
+
+  /// x *= factor, element by element. x [rows, n].
+  virtual void scale(MatrixView x, float factor);
 
   /// Every job's y = W x (or y += W x) for the same x [rows, n_in]. Quantised weights are
   /// multiplied with activations rounded once to int8 blocks of 32 with an f32 scale; float weights
   /// with f32 activations.
-  virtual void linear(ConstMatrixView x, std::span<const LinearJob> jobs) = 0;
+  virtual void linear(const Operand& x, std::span<const LinearJob> jobs) = 0;
 
   /// Causal depthwise convolution over time, then SiLU, then L2 normalisation of the q and k heads.
   /// qkv [rows, conv_dim] in place: q heads, k heads, v heads. weight f32 [conv_dim, conv_kernel].
@@ -318,10 +392,10 @@ class Ops {
                               int head_dim, float eps, MatrixView y) = 0;
 
   /// gdn_conv, gdn_scan and gated_rms_norm (with the gate z) of a layer, fused; the contents of qkv
-  /// are undefined afterwards.
-  virtual void gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& operands,
-                       MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta,
-                       ConstMatrixView z, MatrixView out);
+  /// are undefined afterwards. Returns `out` as an operand.
+  virtual Operand gdn_mix(const BatchView& batch, const GdnShape& shape,
+                          const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
+                          ConstMatrixView beta, ConstMatrixView z, MatrixView out);
 
   /// Bytes of one KV page of one layer (a multiple of 64).
   virtual int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const = 0;
@@ -330,18 +404,19 @@ class Ops {
   /// chunks where that differs; part of the key of every stored state.
   virtual uint32_t kv_layout() const = 0;
 
-  /// RMS-normalises every q and k head (weights q_norm, k_norm [head_dim]), rotates them by their
-  /// position, and appends k and v to the pages. Keys, with the queries, and values of quantised
-  /// types are rotated once more, by a Walsh-Hadamard matrix, so that outliers spread over the
-  /// head. qg [rows, n_heads * query_stride()]: per head the query, then its output gate if the
-  /// shape has gates; the queries are changed in place. k, v [rows, n_kv_heads * head_dim].
+  /// RMS-normalises every q and k head (weights q_norm, k_norm [head_dim]; nullptr: not
+  /// normalised), rotates them by their position, and appends k and v to the pages. Keys, with the
+  /// queries, and values of quantised types are rotated once more, by a Walsh-Hadamard matrix, so
+  /// that outliers spread over the head. qg [rows, n_heads * query_stride()]: per head the query,
+  /// then its output gate if the shape has gates; the queries are changed in place. k, v [rows,
+  /// n_kv_heads * head_dim].
   virtual void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape,
                                    const float* q_norm, const float* k_norm, float eps,
                                    MatrixView qg, ConstMatrixView k, ConstMatrixView v,
                                    KvView kv) = 0;
 
-  /// Causal attention of every row over positions [0, its own], times sigmoid(gate) if the shape
-  /// has gates. qg as qk_norm_rope_append leaves it; out [rows, n_heads * head_dim].
+  /// Attention of every row r over positions [0, batch.visible(r)), times sigmoid(gate) if the
+  /// shape has gates. qg as qk_norm_rope_append leaves it; out [rows, n_heads * head_dim].
   virtual void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
                       KvView kv, MatrixView out) = 0;
 
@@ -362,26 +437,26 @@ class Ops {
   /// +infinity, or all its logits are masked. Only for the step's `choices`.
   virtual void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen);
 
-  /// gate = silu(gate) ∘ up: the inner step of a dense feed-forward network. gate, up [rows, n_ff].
-  virtual void silu_multiply(MatrixView gate, ConstMatrixView up) = 0;
+  /// h = f(h) ∘ up, or h = f(h) if up.data is nullptr: the inner step of a dense feed-forward
+  /// network with or without a gate. h, up [rows, n_ff].
+  virtual void activate(Activation f, MatrixView h, ConstMatrixView up) = 0;
 
-  /// Softmax over all experts; selects the n_used largest and divides their weights by their sum.
-  /// logits [rows, n_experts].
-  virtual void route(ConstMatrixView logits, Routing routing) = 0;
+  /// Selects experts and their weights for each row, as `spec` says. logits [rows, n_experts].
+  virtual void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) = 0;
 
-  /// Skips experts of decode rows: rank 0 stays, and each further rank while the sum of the weights
-  /// before it, in rank order, is below top_p (which is below 1). The remaining weights are divided
-  /// by their sum. Prefill rows keep all. classes [rows]. Adds the decode rows' counts to `use`,
-  /// which lies in memory().
-  virtual void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
-                          ExpertUse* use);
+  /// Skips experts of decode rows, for routings whose weights sum to 1: rank 0 stays, and each
+  /// further rank while the sum of the weights before it, in rank order, is below top_p (which is
+  /// below 1). The remaining weights are divided by their sum. Prefill rows keep all. classes
+  /// [rows], of the rows `rows` of the step. Adds the decode rows' counts to `use`, which lies in
+  /// memory().
+  virtual void keep_top_p(Routing routing, StepRows rows, std::span<const RowClass> classes,
+                          float top_p, ExpertUse* use);
 
-  /// y += Σ_rank weight · down(silu(gate x) ∘ up x), summed in rank order, then +
-  /// sigmoid(shared_gate) · the same of the shared expert (if any). x [rows, n_embd]; shared_gate
-  /// [rows] raw; y [rows, n_embd].
-  virtual void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
-                       const Routing& routing, const ExpertWeights* shared,
-                       const float* shared_gate, MatrixView y) = 0;
+  /// y += scale · (Σ_rank weight · e_rank(x) + sigmoid(shared_gate) · e_shared(x)), summed in this
+  /// order, where e(x) is the output of an expert (ExpertWeights). x [rows, n_embd]; shared_gate
+  /// [rows] raw, or nullptr: the shared expert, if any, has weight 1; y [rows, n_embd].
+  virtual void moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
+                       const float* shared_gate, const MoeOptions& options, MatrixView y) = 0;
 
  private:
   StepOutputs launched_;  ///< of launch_step(), which has already computed them

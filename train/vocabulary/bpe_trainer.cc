@@ -10,6 +10,8 @@ namespace chimere::train {
 namespace {
 
 using text::append_utf8;
+using text::ByteAlphabet;
+using text::for_each_word;
 using text::PreTokenizer;
 using text::TokenType;
 using text::Vocabulary;

@@ -16,9 +16,9 @@ std::unique_ptr<DenseNetwork> DenseSpec::bind(const SubLayerBinding& to) const {
   return network;
 }
 
-Status DenseNetwork::place(kernels::Ops& ops) {
+Status DenseNetwork::place(Placement& to) {
   for (WeightView* w : {&gate_, &up_, &down_}) {
-    CHIMERE_TRY(*w, ops.place(*w));
+    CHIMERE_TRY(*w, to.ops.place(*w));
   }
   return {};
 }
@@ -32,10 +32,10 @@ DenseNetwork::Buffers DenseNetwork::buffers(BufferLayout& at, int64_t rows) cons
 
 void DenseNetwork::forward(const SubLayerRows& rows) const {
   BufferLayout at = rows.buffers;
-  const Buffers b = buffers(at, rows.h.rows);
+  const Buffers b = buffers(at, rows.h.x.rows);
   const kernels::LinearJob in[] = {{gate_, b.gate}, {up_, b.up}};
   rows.ops.linear(rows.h, in);
-  rows.ops.silu_multiply(b.gate, b.up);
+  rows.ops.activate(kernels::Activation::kSilu, b.gate, b.up);
   const kernels::LinearJob add_to_stream[] = {{down_, rows.x, /*accumulate=*/true}};
   rows.ops.linear(b.gate, add_to_stream);
 }

@@ -1,6 +1,7 @@
 #include "model/layers/experts.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -68,11 +69,18 @@ std::unique_ptr<Experts> ExpertsSpec::bind(const SubLayerBinding& to) const {
   return moe;
 }
 
-Status Experts::place(kernels::Ops& ops) {
-  CHIMERE_TRY(router_, ops.place(router_));
-  if (!has_shared()) return ops.place_experts(experts_, nullptr);
-  CHIMERE_TRY(shared_gate_, ops.place(shared_gate_));
-  return ops.place_experts(experts_, &shared_);
+Status Experts::place(Placement& to) {
+  CHIMERE_TRY(router_, to.ops.place(router_));
+  if (has_shared()) {
+    CHIMERE_TRY(shared_gate_, to.ops.place(shared_gate_));
+  }
+  const bool on_host = to.host_expert_layers > 0;
+  if (on_host) --to.host_expert_layers;
+  CHIMERE_TRY(placed_,
+              to.ops.place_experts(
+                  experts_, has_shared() ? std::optional(shared_) : std::nullopt,
+                  on_host ? kernels::ExpertPlacement::kHost : kernels::ExpertPlacement::kDevice));
+  return {};
 }
 
 Experts::Buffers Experts::buffers(BufferLayout& at, int64_t rows) const {
@@ -96,15 +104,14 @@ GpuScratch Experts::gpu_scratch() const {
 void Experts::forward(const SubLayerRows& rows) const {
   kernels::Ops& ops = rows.ops;
   BufferLayout at = rows.buffers;
-  const Buffers b = buffers(at, rows.h.rows);
+  const Buffers b = buffers(at, rows.h.x.rows);
   const kernels::LinearJob in[] = {{router_, b.router}, {shared_gate_, b.shared_gate}};
   ops.linear(rows.h, std::span(in).first(has_shared() ? 2 : 1));
-  ops.route(b.router, b.routing);
+  ops.route(b.router, {}, b.routing);
   if (top_p_ < 1 && !rows.classes.empty()) {
-    ops.keep_top_p(b.routing, rows.classes, top_p_, rows.expert_use);
+    ops.keep_top_p(b.routing, rows.h.rows, rows.classes, top_p_, rows.expert_use);
   }
-  ops.moe_ffn(rows.h, experts_, b.routing, has_shared() ? &shared_ : nullptr,
-              has_shared() ? b.shared_gate.data : nullptr, rows.x);
+  ops.moe_ffn(rows.h, *placed_, b.routing, has_shared() ? b.shared_gate.data : nullptr, {}, rows.x);
 }
 
 }  // namespace chimere::model

@@ -14,7 +14,7 @@ namespace chimere::model {
 
 class Experts final : public SubLayer {
  public:
-  Status place(kernels::Ops& ops) override;
+  Status place(Placement& to) override;
   void lay_out(BufferLayout& at, int64_t rows) const override { buffers(at, rows); }
   GpuScratch gpu_scratch() const override;
   void forward(const SubLayerRows& rows) const override;
@@ -33,9 +33,10 @@ class Experts final : public SubLayer {
   int n_used_ = 0;
   float top_p_ = 1;                              ///< ModelOptions::expert_top_p
   WeightView router_;                            ///< [n_experts, n_embd]
-  std::vector<kernels::ExpertWeights> experts_;  ///< [n_experts]
+  std::vector<kernels::ExpertWeights> experts_;  ///< [n_experts], as in the file
   WeightView shared_gate_;                       ///< [1, n_embd]
-  kernels::ExpertWeights shared_;                ///< empty: there is none
+  kernels::ExpertWeights shared_;                ///< the same; empty: there is none
+  std::unique_ptr<kernels::PlacedExperts> placed_;
 };
 
 struct ExpertsSpec {
