@@ -38,6 +38,7 @@ class Gate : public model::Model {
 
   const std::string& architecture() const override { return to_.architecture(); }
   int64_t n_vocab() const override { return to_.n_vocab(); }
+  int64_t n_embd() const override { return to_.n_embd(); }
   int64_t context_length() const override { return to_.context_length(); }
   int64_t active_weight_bytes() const override { return to_.active_weight_bytes(); }
   state::StateStore& states() override { return to_.states(); }
