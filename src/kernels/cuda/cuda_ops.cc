@@ -254,6 +254,7 @@ Result<std::unique_ptr<PlacedExperts>> CudaOps::place_experts(std::vector<Expert
   const bool on_host = where == ExpertPlacement::kHost;
   const auto place_one = [&](ExpertWeights& e) -> Status {
     for (WeightView* w : {&e.gate, &e.up, &e.down}) {
+      if (w->n_out == 0) continue;  // no gate
       CHIMERE_TRY(*w, place(*w));
     }
     return {};
