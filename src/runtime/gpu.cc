@@ -159,6 +159,7 @@ Status try_gpu(const Settings& settings, int step_rows, const LoadObserver& obse
   model::ModelOptions options = loaded.options;
   options.max_step_rows = chosen.step_rows;
   options.drafts = chosen.drafts;
+  options.host_expert_layers = plan.host_expert_layers;
   if (loaded.elastic) {
     CHIMERE_CHECK_OK(choose_reserve(settings, loaded, plan, allowed, options));
   } else if (plan.state > 0) {
