@@ -296,7 +296,7 @@ enum class ExpertPlacement : uint8_t { kDevice, kHost };
 /// object, which must outlive it.
 struct PlacedExperts {
   PlacedExperts(std::vector<ExpertWeights> r, std::optional<ExpertWeights> s)
-      : routed(std::move(r)), shared(std::move(s)) {}
+      : routed(std::move(r)), shared(s) {}
   virtual ~PlacedExperts() = default;
   PlacedExperts(const PlacedExperts&) = delete;
   PlacedExperts& operator=(const PlacedExperts&) = delete;
