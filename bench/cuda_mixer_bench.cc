@@ -176,9 +176,12 @@ DeviceBatch put_batch(Gpu& gpu, int n_sequences, RowClass row_class, int rows, i
   auto put = [&gpu](std::span<const int32_t> values) {
     return gpu.put(std::vector<int32_t>(values.begin(), values.end()));
   };
-  return {{gpu.put(slices), put(v.sequence_slices), put(v.row_sequence), put(v.row_position),
-           put(v.read_slot), put(v.write_slot), put(v.page_table), put(v.page_begin)},
-          extent_of(v)};
+  std::vector<int32_t> visible;
+  for (int32_t r = 0; r < v.n_rows; ++r) visible.push_back(v.visible(r));
+  return {
+      {gpu.put(slices), put(v.sequence_slices), put(v.row_sequence), put(v.row_position),
+       gpu.put(visible), put(v.read_slot), put(v.write_slot), put(v.page_table), put(v.page_begin)},
+      extent_of(v)};
 }
 
 /// The small kernels between the matrix products of a step, and their operands.
@@ -210,7 +213,7 @@ class RowOps {
     linear_decode(stream(), gpu_.device().facts().multiprocessors, x_, {}, {nullptr, rows_},
                   nullptr, jobs);
   }
-  void route() const { cuda::route(stream(), logits_, routing_); }
+  void route() const { cuda::route(stream(), logits_, {}, routing_); }
 
   void time() const {
     show("rms_norm", (2.0 * rows_ + 1) * kEmbd, [this] { norm(); });

@@ -172,7 +172,7 @@ struct Bench {
     std::vector<int32_t> ids(8L * rows);
     std::vector<float> weights(8L * rows);
     report("route 8 of 256, rows " + std::to_string(rows), fastest([&] {
-             ops.route(logits.view(), {8, ids.data(), weights.data()});
+             ops.route(logits.view(), {}, {8, ids.data(), weights.data()});
            }),
            0);
     Matrix y(rng, rows, 4096);

@@ -17,6 +17,8 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "kernels/activation.h"
+#include "kernels/routing.h"
 #include "kernels/token_choice.h"
 #include "tensor/memory.h"
 #include "tensor/view.h"
@@ -51,7 +53,11 @@ struct BatchView {
   std::span<const int32_t> sequence_slices;  ///< [n_sequences + 1]: first slice of each sequence
   std::span<const int32_t> row_sequence;     ///< [n_rows]
   std::span<const int32_t> row_position;     ///< [n_rows], from 0
-  std::span<const int32_t> read_slot;        ///< [n_sequences] recurrent state before the first row
+  /// [n_rows]: row r attends to positions [0, row_visible[r]), at least one, which an earlier step
+  /// or this one appends; within a sequence not falling. Rows of a block that attend to each other
+  /// all have the block's end. Empty: row_position[r] + 1 each.
+  std::span<const int32_t> row_visible;
+  std::span<const int32_t> read_slot;  ///< [n_sequences] recurrent state before the first row
   std::span<const int32_t>
       write_slot;  ///< [n_rows] where the state after that row goes; -1: nowhere.
                    ///  In a chunk only the last row may have one. May equal read_slot.
@@ -63,6 +69,12 @@ struct BatchView {
   /// list may be kept between them. Lists with the same key agree in all pages that are full before
   /// the first rows of both steps.
   std::span<const uint64_t> sequence_keys = {};
+
+  /// The number of positions that row r attends to.
+  int32_t visible(int64_t r) const {
+    const auto row = static_cast<size_t>(r);
+    return row_visible.empty() ? row_position[row] + 1 : row_visible[row];
+  }
 };
 
 /// A token and its logit.
@@ -121,7 +133,8 @@ struct StepOutputs {
 /// The inputs of a step that the host knows.
 struct StepInputs {
   BatchView batch;
-  std::span<const int32_t> tokens;       ///< [n_rows]
+  std::span<const int32_t> tokens;       ///< [n_rows]; -1: the row has a vector
+  ConstMatrixView vectors = {};          ///< as in Ops::embed; none with async_from
   std::span<const int32_t> wanted_rows;  ///< rows of the step whose logits are requested
   std::span<const int32_t>
       selected;  ///< [top.rows, StepOutputs::selected.count] token ids; -1: none
@@ -177,8 +190,8 @@ struct AttentionShape {
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
-  int rope_dims =
-      0;  ///< the first rope_dims elements of a head are rotated, pairs (i, i + rope_dims / 2)
+  int rope_dims = 0;  ///< the first rope_dims elements of a head are rotated, pairs (i, i +
+                      ///  rope_dims / 2); 0: none
   float rope_base = 1e7F;
   float scale = 0;    ///< of the scores, usually 1 / sqrt(head_dim)
   bool gated = true;  ///< every head has an output gate, stored after its query
@@ -210,25 +223,22 @@ struct LinearJob {
   WeightView w;             ///< [n_out, n_in]
   MatrixView y;             ///< [rows, n_out]
   bool accumulate = false;  ///< y += W x instead of y = W x (the residual stream)
+  float scale = 1;          ///< of the product: y = scale (W x), or y += scale (W x)
 };
 
+/// A feed-forward network down(f(gate x) ∘ up x), or without a gate down(f(up x)).
 struct ExpertWeights {
-  WeightView gate;  ///< [n_ff, n_embd]
+  WeightView gate;  ///< [n_ff, n_embd], or empty
   WeightView up;    ///< [n_ff, n_embd]
   WeightView down;  ///< [n_embd, n_ff]
+
+  bool gated() const { return gate.n_out > 0; }
 };
 
-/// Which experts each row uses, in rank order (largest weight first; ties to the lower id).
-struct Routing {
-  int n_used = 0;
-  int32_t* ids = nullptr;    ///< [rows, n_used]; -1 from some rank on: skipped (keep_top_p)
-  float* weights = nullptr;  ///< [rows, n_used]
-};
-
-/// Experts used by decode rows; a row counts once per expert layer.
-struct ExpertUse {
-  int64_t rows = 0;
-  int64_t experts = 0;
+/// Options of Ops::moe_ffn.
+struct MoeOptions {
+  Activation activation = Activation::kSilu;
+  float scale = 1;  ///< of the sum over all experts
 };
 
 class Ops {
@@ -284,12 +294,18 @@ class Ops {
   virtual void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
                           MatrixView y);
 
-  /// y[r] = row tokens[r] of the table, decoded to f32, for the step's tokens (or async tokens). y
-  /// [rows, n_in], contiguous. The table is in host memory, in the file's format.
-  virtual void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) = 0;
+  /// y[r] = row tokens[r] of the table, decoded to f32, or for the i-th row whose token is -1 row i
+  /// of `vectors`, bit for bit; for the step's tokens (or async tokens) and vectors. y [rows,
+  /// n_in], contiguous; vectors [number of tokens -1, n_in]. The table, in the file's format, and
+  /// the vectors are in host memory.
+  virtual void embed(const WeightView& table, std::span<const int32_t> tokens,
+                     ConstMatrixView vectors, MatrixView y) = 0;
 
   /// y = x / sqrt(mean(x²) + eps) * weight, per row. x, y [rows, n]; y may be x.
   virtual void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) = 0;
+
+  /// x *= factor, element by element. x [rows, n].
+  virtual void scale(MatrixView x, float factor);
 
   /// Every job's y = W x (or y += W x) for the same x [rows, n_in]. Quantised weights are
   /// multiplied with activations rounded once to int8 blocks of 32 with an f32 scale; float weights
@@ -329,18 +345,19 @@ class Ops {
   /// chunks where that differs; part of the key of every stored state.
   virtual uint32_t kv_layout() const = 0;
 
-  /// RMS-normalises every q and k head (weights q_norm, k_norm [head_dim]), rotates them by their
-  /// position, and appends k and v to the pages. Keys, with the queries, and values of quantised
-  /// types are rotated once more, by a Walsh-Hadamard matrix, so that outliers spread over the
-  /// head. qg [rows, n_heads * query_stride()]: per head the query, then its output gate if the
-  /// shape has gates; the queries are changed in place. k, v [rows, n_kv_heads * head_dim].
+  /// RMS-normalises every q and k head (weights q_norm, k_norm [head_dim]; nullptr: not
+  /// normalised), rotates them by their position, and appends k and v to the pages. Keys, with the
+  /// queries, and values of quantised types are rotated once more, by a Walsh-Hadamard matrix, so
+  /// that outliers spread over the head. qg [rows, n_heads * query_stride()]: per head the query,
+  /// then its output gate if the shape has gates; the queries are changed in place. k, v [rows,
+  /// n_kv_heads * head_dim].
   virtual void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape,
                                    const float* q_norm, const float* k_norm, float eps,
                                    MatrixView qg, ConstMatrixView k, ConstMatrixView v,
                                    KvView kv) = 0;
 
-  /// Causal attention of every row over positions [0, its own], times sigmoid(gate) if the shape
-  /// has gates. qg as qk_norm_rope_append leaves it; out [rows, n_heads * head_dim].
+  /// Attention of every row r over positions [0, batch.visible(r)), times sigmoid(gate) if the
+  /// shape has gates. qg as qk_norm_rope_append leaves it; out [rows, n_heads * head_dim].
   virtual void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg,
                       KvView kv, MatrixView out) = 0;
 
@@ -361,26 +378,26 @@ class Ops {
   /// +infinity, or all its logits are masked. Only for the step's `choices`.
   virtual void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen);
 
-  /// gate = silu(gate) ∘ up: the inner step of a dense feed-forward network. gate, up [rows, n_ff].
-  virtual void silu_multiply(MatrixView gate, ConstMatrixView up) = 0;
+  /// h = f(h) ∘ up, or h = f(h) if up.data is nullptr: the inner step of a dense feed-forward
+  /// network with or without a gate. h, up [rows, n_ff].
+  virtual void activate(Activation f, MatrixView h, ConstMatrixView up) = 0;
 
-  /// Softmax over all experts; selects the n_used largest and divides their weights by their sum.
-  /// logits [rows, n_experts].
-  virtual void route(ConstMatrixView logits, Routing routing) = 0;
+  /// Selects experts and their weights for each row, as `spec` says. logits [rows, n_experts].
+  virtual void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) = 0;
 
-  /// Skips experts of decode rows: rank 0 stays, and each further rank while the sum of the weights
-  /// before it, in rank order, is below top_p (which is below 1). The remaining weights are divided
-  /// by their sum. Prefill rows keep all. classes [rows]. Adds the decode rows' counts to `use`,
-  /// which lies in memory().
+  /// Skips experts of decode rows, for routings whose weights sum to 1: rank 0 stays, and each
+  /// further rank while the sum of the weights before it, in rank order, is below top_p (which is
+  /// below 1). The remaining weights are divided by their sum. Prefill rows keep all. classes
+  /// [rows]. Adds the decode rows' counts to `use`, which lies in memory().
   virtual void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
                           ExpertUse* use);
 
-  /// y += Σ_rank weight · down(silu(gate x) ∘ up x), summed in rank order, then +
-  /// sigmoid(shared_gate) · the same of the shared expert (if any). x [rows, n_embd]; shared_gate
-  /// [rows] raw; y [rows, n_embd].
+  /// y += scale · (Σ_rank weight · e_rank(x) + sigmoid(shared_gate) · e_shared(x)), summed in this
+  /// order, where e(x) is the output of an expert (ExpertWeights). x [rows, n_embd]; shared may be
+  /// nullptr; shared_gate [rows] raw, or nullptr: the shared expert has weight 1; y [rows, n_embd].
   virtual void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                        const Routing& routing, const ExpertWeights* shared,
-                       const float* shared_gate, MatrixView y) = 0;
+                       const float* shared_gate, const MoeOptions& options, MatrixView y) = 0;
 
  private:
   StepOutputs launched_;  ///< of launch_step(), which has already computed them

@@ -56,6 +56,7 @@ struct SequenceSpec {
   std::vector<std::pair<RowClass, int32_t>> slices;  ///< class and number of rows
   std::vector<int32_t> write_slots;                  ///< one per row
   std::vector<int32_t> pages;
+  std::vector<int32_t> visible = {};  ///< one per row; empty: causal
 
   int32_t rows() const {
     int32_t n = 0;
@@ -77,8 +78,11 @@ class Batch {
         for (int32_t i = 0; i < count; ++i) {
           row_sequence_.push_back(index);
           row_position_.push_back(position++);
+          row_visible_.push_back(position);
         }
       }
+      std::ranges::copy(s.visible, row_visible_.end() - s.rows());
+      causal_ = causal_ && s.visible.empty();
       sequence_slices_.push_back(static_cast<int32_t>(slices_.size()));
       read_slot_.push_back(s.read_slot);
       write_slot_.insert(write_slot_.end(), s.write_slots.begin(), s.write_slots.end());
@@ -95,6 +99,7 @@ class Batch {
     b.sequence_slices = sequence_slices_;
     b.row_sequence = row_sequence_;
     b.row_position = row_position_;
+    if (!causal_) b.row_visible = row_visible_;
     b.read_slot = read_slot_;
     b.write_slot = write_slot_;
     b.page_table = page_table_;
@@ -107,6 +112,8 @@ class Batch {
   std::vector<int32_t> sequence_slices_;
   std::vector<int32_t> row_sequence_;
   std::vector<int32_t> row_position_;
+  std::vector<int32_t> row_visible_;
+  bool causal_ = true;
   std::vector<int32_t> read_slot_;
   std::vector<int32_t> write_slot_;
   std::vector<int32_t> page_table_;
@@ -149,6 +156,19 @@ struct Scenario {
     std::shuffle(order.begin(), order.end(), rng);
     for (SequenceSpec& s : sequences) {
       for (int32_t& p : s.pages) p = order[p];
+    }
+  }
+
+  /// Makes the rows of each slice of some sequences see the whole slice.
+  void add_blocks(Rng& rng) {
+    for (SequenceSpec& s : sequences) {
+      if (uniform_int(rng, 0, 1) == 0) continue;
+      s.visible.clear();
+      int32_t end = s.start;
+      for (const auto& [row_class, rows] : s.slices) {
+        end += rows;
+        s.visible.insert(s.visible.end(), static_cast<size_t>(rows), end);
+      }
     }
   }
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/activation.h"
 #include "kernels/rope.h"
 
 namespace chimere::kernels {
@@ -46,6 +47,25 @@ TEST(Math, SpecialValues) {
   EXPECT_EQ(softplus(200.0F), 200.0F);
   EXPECT_EQ(softplus(-200.0F), 0.0F);
   EXPECT_TRUE(std::isnan(softplus(NAN)));
+}
+
+TEST(Activation, FollowsItsFormula) {
+  for (double d = -30; d < 30; d += 0.00037) {
+    const auto x = static_cast<float>(d);
+    const double cubed = static_cast<double>(x) * x * x;
+    const double u = std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * cubed);
+    // sigmoid(2 u), because 1 + tanh(u) cancels below -1.
+    const double gelu = x / (1 + std::exp(-2 * u));
+    // The argument has six roundings, constants included; exp turns its absolute error into a
+    // relative one. Where it overflows the result is 0.
+    const double error = (6 * std::fabs(2 * u) + 8) * 0x1p-24;
+    ASSERT_NEAR(activate(Activation::kGelu, x), gelu, std::fabs(gelu) * error + 0x1p-124) << x;
+    const double positive = std::fmax(0.0, static_cast<double>(x));
+    ASSERT_EQ(activate(Activation::kReluSquared, x), static_cast<float>(positive * positive)) << x;
+    ASSERT_EQ(activate(Activation::kSilu, x), silu(x)) << x;
+  }
+  EXPECT_TRUE(std::isnan(activate(Activation::kReluSquared, NAN)));
+  EXPECT_TRUE(std::isnan(activate(Activation::kGelu, NAN)));
 }
 
 TEST(RopeTable, AgreesWithTheCLibraryInDouble) {

@@ -13,6 +13,7 @@ Result<const float*> Ops::place_floats(const float* values, int64_t /*n*/) { ret
 Status Ops::place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared) {
   auto place_one = [this](ExpertWeights& e) -> Status {
     for (WeightView* w : {&e.gate, &e.up, &e.down}) {
+      if (w->n_out == 0) continue;  // no gate
       CHIMERE_TRY(*w, place(*w));
     }
     return {};
@@ -46,6 +47,12 @@ Status Ops::prepare_table(const WeightView& /*table*/) { return {}; }
 void Ops::select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) {
   for (size_t i = 0; i < rows.size(); ++i) {
     std::copy_n(x.row(rows[i]), x.cols, y.row(static_cast<int64_t>(i)));
+  }
+}
+
+void Ops::scale(MatrixView x, float factor) {
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t i = 0; i < x.cols; ++i) x.row(r)[i] *= factor;
   }
 }
 

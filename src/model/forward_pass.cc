@@ -7,12 +7,14 @@ void ForwardPass::run() {
   bool wanted = true;
   for (const Layer& layer : weights_.layers) {
     if (layer.mixer_norm != nullptr) norm(layer.mixer_norm);
-    for (const auto& mixer : layer.mixers) add(*mixer);
-    if (&layer == &weights_.layers[weights_.last_mixer]) wanted = keep_wanted_rows();
+    for (const auto& mixer : layer.mixers) add(*mixer, layer.residual_scale);
+    const bool last_mixer = &layer == &weights_.layers[weights_.last_mixer];
+    if (last_mixer && !layer.parallel_network) wanted = keep_wanted_rows();
     if (!wanted) break;
-    if (layer.network == nullptr) continue;
-    norm(layer.network_norm);
-    add(*layer.network);
+    if (layer.network_norm != nullptr) norm(layer.network_norm);
+    if (layer.network != nullptr) add(*layer.network, layer.residual_scale);
+    if (last_mixer && layer.parallel_network) wanted = keep_wanted_rows();
+    if (!wanted) break;
   }
   if (wanted) head();
   // The hidden state without the last layer's network: cheaper, and it replaces a state of another
@@ -22,17 +24,21 @@ void ForwardPass::run() {
   }
 }
 
-void ForwardPass::embed() { ops_.embed(weights_.embedding, step_.tokens(), rows().x); }
+void ForwardPass::embed() {
+  ops_.embed(weights_.embedding, step_.tokens(), {}, rows().x);
+  if (model_.embedding_scale != 1) ops_.scale(rows().x, model_.embedding_scale);
+}
 
 void ForwardPass::norm(const float* weight) {
   ops_.rms_norm(rows().x, weight, model_.norm_eps, rows().h);
 }
 
-void ForwardPass::add(const SubLayer& sub_layer) {
+void ForwardPass::add(const SubLayer& sub_layer, float scale) {
   SubLayerRows in = {.ops = ops_,
                      .batch = batch_,
                      .x = rows().x,
                      .h = rows().h,
+                     .scale = scale,
                      .classes = {},
                      .buffers = buffers_.sub_layer,
                      .expert_use = expert_use_};
@@ -64,7 +70,8 @@ kernels::StepOutputs ForwardPass::outputs() const {
 }
 
 void ForwardPass::project(const MatrixView& hidden) {
-  const kernels::LinearJob output[] = {{weights_.output, buffers_.logits}};
+  const kernels::LinearJob output[] = {
+      {weights_.output, buffers_.logits, /*accumulate=*/false, model_.logit_scale}};
   ops_.linear(hidden, output);
   find_top();
 }

@@ -37,9 +37,9 @@ class ForwardPass {
   kernels::StepOutputs outputs() const;
 
  private:
-  void embed();                         ///< x = embedding rows of the tokens
-  void norm(const float* weight);       ///< h = rms_norm(x)
-  void add(const SubLayer& sub_layer);  ///< x += the sub-layer's output for h
+  void embed();                                      ///< x = embedding rows of the tokens
+  void norm(const float* weight);                    ///< h = rms_norm(x)
+  void add(const SubLayer& sub_layer, float scale);  ///< x += scale * the sub-layer's output for h
   /// Continues with only the rows whose logits are requested; returns false if there are none. Call
   /// it after the last mixer, when all states are complete and rows no longer interact. If the step
   /// updates the MTP head's KV, all rows continue, because the MTP head reads their hidden states.

@@ -84,10 +84,15 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
   auto* const expert_use =
       expert_use_ != nullptr ? reinterpret_cast<kernels::ExpertUse*>(expert_use_->data()) : nullptr;
   ForwardPass pass(ops_, spec_, weights_, step, buffers, update_draft_kv, expert_use, interleave);
-  CHIMERE_CHECK_OK(ops_.launch_step(
-      {step.view(), step.tokens(), step.wanted_rows(), step.selected(),
-       update_draft_kv ? kUpdatesDraftKv : kPlain, step.choices(), async_token, chosen_},
-      pass.outputs(), [&] { pass.run(); }));
+  const kernels::StepInputs inputs = {.batch = step.view(),
+                                      .tokens = step.tokens(),
+                                      .wanted_rows = step.wanted_rows(),
+                                      .selected = step.selected(),
+                                      .pass = update_draft_kv ? kUpdatesDraftKv : kPlain,
+                                      .choices = step.choices(),
+                                      .async_from = async_token,
+                                      .async_token_from = chosen_};
+  CHIMERE_CHECK_OK(ops_.launch_step(inputs, pass.outputs(), [&] { pass.run(); }));
   CHIMERE_CHECK_OK(interleaved);
   chosen_for_.clear();
   if (!step.choices().empty()) {
@@ -155,19 +160,23 @@ Status LayeredModel::draft(std::span<const DraftStart> starts, int depth,
     CHIMERE_TRY(const StepBuffers buffers, lay_out(batch.n_rows, batch.n_rows));
     const MatrixView wanted = {buffers.logits.data, batch.n_rows, mtp.n_short(), mtp.n_short()};
     const bool first = d == 0;
-    CHIMERE_TRY(const kernels::StepOutputs outputs,
-                ops_.run_step({batch, chains.tokens(), {}, {}, first ? kFirstDraft : kNextDraft},
-                              {wanted, {}}, [&] {
-                                // No row has a write slot, so `hidden` is not read.
-                                if (first) mtp.shift(ops_, batch, buffers.mtp.hidden, buffers.mtp);
-                                mtp.predict({.ops = ops_,
-                                             .batch = batch,
-                                             .x = buffers.all.x,
-                                             .h = buffers.all.h,
-                                             .classes = {},
-                                             .buffers = buffers.sub_layer},
-                                            chains.tokens(), buffers.mtp, wanted);
-                              }));
+    const kernels::StepInputs inputs = {.batch = batch,
+                                        .tokens = chains.tokens(),
+                                        .wanted_rows = {},
+                                        .selected = {},
+                                        .pass = first ? kFirstDraft : kNextDraft};
+    const auto pass = [&] {
+      // No row has a write slot, so `hidden` is not read.
+      if (first) mtp.shift(ops_, batch, buffers.mtp.hidden, buffers.mtp);
+      mtp.predict({.ops = ops_,
+                   .batch = batch,
+                   .x = buffers.all.x,
+                   .h = buffers.all.h,
+                   .classes = {},
+                   .buffers = buffers.sub_layer},
+                  chains.tokens(), buffers.mtp, wanted);
+    };
+    CHIMERE_TRY(const kernels::StepOutputs outputs, ops_.run_step(inputs, {wanted, {}}, pass));
     CHIMERE_CHECK_OK(file_.check_unchanged());
     const std::vector<int32_t> kept = chains.advance(outputs.logits, choose);
     if (kept.empty()) break;

@@ -34,8 +34,9 @@ struct SubLayerRows {
   /// All rows of the step. After the last mixer, x and h have only the rows whose logits are
   /// requested, and sub-layers must not read it.
   const kernels::BatchView& batch;
-  MatrixView x;  ///< [rows, n_embd] residual stream
-  MatrixView h;  ///< [rows, n_embd] the sub-layer's input: x, normalised
+  MatrixView x;     ///< [rows, n_embd] residual stream
+  MatrixView h;     ///< [rows, n_embd] the sub-layer's input: x, normalised
+  float scale = 1;  ///< of the output
   /// [rows] if decode rows may skip experts (ModelOptions::expert_top_p); empty: none does.
   std::span<const kernels::RowClass> classes;
   BufferLayout buffers;                      ///< free memory, laid out as SubLayer::lay_out() does
@@ -54,7 +55,8 @@ class SubLayer {
   /// Lays out the buffers that forward() uses for this number of rows.
   virtual void lay_out(BufferLayout& at, int64_t rows) const = 0;
   virtual GpuScratch gpu_scratch() const = 0;
-  /// rows.x += the sub-layer's output for rows.h. Reads and writes the sequences' states.
+  /// rows.x += rows.scale * the sub-layer's output for rows.h. Reads and writes the sequences'
+  /// states.
   virtual void forward(const SubLayerRows& rows) const = 0;
 };
 

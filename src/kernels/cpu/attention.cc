@@ -62,7 +62,8 @@ void Attention::append(const BatchView& batch, const AttentionShape& shape, cons
   const PageLayout layout(shape, kv.k_type, kv.v_type);
   const auto append_key = kernels_.append_key[static_cast<int>(layout.k_type)];
   const auto append_value = kernels_.append_value[static_cast<int>(layout.v_type)];
-  rope_.prepare(batch.row_position, shape.rope_dims, shape.rope_base);
+  const bool rotates = shape.rope_dims > 0;
+  if (rotates) rope_.prepare(batch.row_position, shape.rope_dims, shape.rope_base);
   const int heads = shape.n_heads + shape.n_kv_heads;
   const int64_t units = static_cast<int64_t>(batch.n_rows) * heads;
   for_units(pool_, units, units * n / 3, [&](int64_t i, int worker) {
@@ -71,7 +72,7 @@ void Attention::append(const BatchView& batch, const AttentionShape& shape, cons
     u.eps = eps;
     u.head_dim = n;
     u.rope_dims = shape.rope_dims;
-    u.cos_sin = rope_.row(row);
+    u.cos_sin = rotates ? rope_.row(row) : nullptr;
     u.hadamard = dtype_info(kv.k_type).quantised;
     if (i % heads < shape.n_heads) {
       u.y = qg.row(row) + i % heads * shape.query_stride();
@@ -101,7 +102,7 @@ int32_t Attention::row_of(const Call& call, const Block& block, int query) {
 
 /// Number of positions of a split visible to a query.
 int Attention::visible(const Call& call, const Block& block, int query, int64_t split) {
-  const int64_t seen = call.batch.row_position[row_of(call, block, query)] + 1;
+  const int64_t seen = call.batch.visible(row_of(call, block, query));
   return static_cast<int>(std::clamp<int64_t>(seen - split * kAttentionSplit, 0, kAttentionSplit));
 }
 
@@ -119,7 +120,7 @@ int64_t Attention::plan(const Call& call) {
     const int32_t queries = (row - begin) * call.group;
     for (int32_t q = 0; q < queries; q += step) {
       Block b = {sequence, begin, q, std::min(step, queries - q), 0, parts};
-      b.n_splits = batch.row_position[row_of(call, b, b.n_queries - 1)] / kAttentionSplit + 1;
+      b.n_splits = (batch.visible(row_of(call, b, b.n_queries - 1)) - 1) / kAttentionSplit + 1;
       parts += b.n_splits * b.n_queries * call.shape.n_kv_heads;
       blocks_.push_back(b);
     }
@@ -264,7 +265,7 @@ void Attention::attend(const BatchView& batch, const AttentionShape& shape, Cons
   bool splits = false;
   for (const Block& b : blocks_) {
     splits |= b.n_splits > 1;
-    const int64_t positions = batch.row_position[row_of(call, b, b.n_queries - 1)] + 1;
+    const int64_t positions = batch.visible(row_of(call, b, b.n_queries - 1));
     ns += heads * b.n_queries * positions * shape.head_dim / 8;
   }
   if (pool_.size() > 1 && splits && parts * call.part_floats <= kMaxPartFloats) {

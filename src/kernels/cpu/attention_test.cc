@@ -17,7 +17,8 @@ AttentionShape random_shape(Rng& rng) {
   s.head_dim = kDims[uniform_int(rng, 0, 5)];
   s.n_kv_heads = uniform_int(rng, 1, 3);
   s.n_heads = s.n_kv_heads * kGroups[uniform_int(rng, 0, s.head_dim > 64 ? 4 : 6)];
-  s.rope_dims = uniform_int(rng, 0, 1) == 0 ? s.head_dim : s.head_dim / 4;
+  const int rope_dims[] = {s.head_dim, s.head_dim / 4, 0};
+  s.rope_dims = rope_dims[uniform_int(rng, 0, 2)];
   s.scale = 1 / std::sqrt(static_cast<float>(s.head_dim));
   s.gated = uniform_int(rng, 0, 2) > 0;
   return s;
@@ -29,7 +30,7 @@ struct Layer {
   AttentionShape shape;
   DType k_type;
   DType v_type;
-  std::vector<float> q_norm;
+  std::vector<float> q_norm;  ///< empty: no norm
   std::vector<float> k_norm;
   std::vector<uint8_t> memory;
   int64_t page_bytes;
@@ -38,8 +39,8 @@ struct Layer {
       : shape(s),
         k_type(k),
         v_type(v),
-        q_norm(normal_floats(rng, s.head_dim)),
-        k_norm(normal_floats(rng, s.head_dim)),
+        q_norm(normal_floats(rng, uniform_int(rng, 0, 2) > 0 ? s.head_dim : 0)),
+        k_norm(normal_floats(rng, uniform_int(rng, 0, 2) > 0 ? s.head_dim : 0)),
         page_bytes(ops.kv_page_bytes(s, k, v)) {
     memory.assign(static_cast<size_t>(n_pages * page_bytes), 0xFF);
   }
@@ -56,10 +57,16 @@ struct Layer {
           out(n, static_cast<int64_t>(s.n_heads) * s.head_dim, NAN) {}
   };
 
-  void run(Ops& ops, const BatchView& batch, Rows& rows) {
+  KvView append(Ops& ops, const BatchView& batch, Rows& rows) {
     const KvView kv = {memory.data(), page_bytes, k_type, v_type};
-    ops.qk_norm_rope_append(batch, shape, q_norm.data(), k_norm.data(), 1e-6F, rows.qg.view(),
+    ops.qk_norm_rope_append(batch, shape, q_norm.empty() ? nullptr : q_norm.data(),
+                            k_norm.empty() ? nullptr : k_norm.data(), 1e-6F, rows.qg.view(),
                             rows.k.view(), rows.v.view(), kv);
+    return kv;
+  }
+
+  void run(Ops& ops, const BatchView& batch, Rows& rows) {
+    const KvView kv = append(ops, batch, rows);
     ops.attend(batch, shape, rows.qg.view(), kv, rows.out.view());
   }
 };
@@ -79,6 +86,7 @@ std::vector<SequenceSpec> history(const Scenario& scenario) {
     s.slices = {{RowClass::kDecode, s.start}};
     s.write_slots.assign(s.start, -1);
     s.start = 0;
+    s.visible.clear();
     before.push_back(s);
   }
   return before;
@@ -97,9 +105,7 @@ void check(Rng& rng, const AttentionShape& shape, const Scenario& scenario, DTyp
   // Only the past's appended keys and values matter: plain appends keep the oracle fast.
   auto append_past = [&](Ops& ops, Layer& layer) {
     Layer::Rows rows = past;
-    ops.qk_norm_rope_append(before.view(), shape, layer.q_norm.data(), layer.k_norm.data(), 1e-6F,
-                            rows.qg.view(), rows.k.view(), rows.v.view(),
-                            {layer.memory.data(), layer.page_bytes, k_type, v_type});
+    layer.append(ops, before.view(), rows);
   };
   append_past(*ref, want);
   Layer::Rows want_rows = start;
@@ -128,6 +134,7 @@ void check(Rng& rng, const AttentionShape& shape, const Scenario& scenario, DTyp
     alone.start = batch.view().row_position[r];
     alone.slices = {{RowClass::kDecode, 1}};
     alone.write_slots = {-1};
+    alone.visible = {batch.view().visible(r)};
     Matrix out(1, rows.out.cols, NAN);
     ConstMatrixView query = rows.qg.view();
     query.data += r * query.stride;
@@ -163,6 +170,61 @@ TEST(Attention, EveryInstructionSetGivesTheOraclesBits) {
   }
 }
 
+/// Rows that see later rows of their slice, in one and in several splits.
+TEST(Attention, BlocksOfRowsThatSeeEachOther) {
+  Rng rng(fresh_seed());
+  for (int round = 0; round < 6; ++round) {
+    Scenario scenario(rng, kMaxChunkRows, round < 3 ? 100 : 600);
+    scenario.add_blocks(rng);
+    check(rng, random_shape(rng), scenario);
+  }
+}
+
+TEST(Attention, EveryCombinationOfNormsAndRope) {
+  Rng rng(fresh_seed());
+  const auto ref = make_ref_ops();
+  SequenceSpec sequence;
+  sequence.slices = {{RowClass::kDecode, 5}};
+  sequence.write_slots.assign(5, -1);
+  sequence.pages = {0};
+  const Batch batch({sequence});
+  AttentionShape shape;
+  shape.n_heads = 3;
+  shape.n_kv_heads = 1;
+  shape.scale = 0.125F;
+  for (const int head_dim : {48, 64}) {
+    for (int combination = 0; combination < 8; ++combination) {
+      shape.head_dim = head_dim;
+      shape.rope_dims = (combination & 1) != 0 ? head_dim / 2 : 0;
+      const DType k_type = random_type(rng, head_dim);
+      const DType v_type = random_type(rng, head_dim);
+      const std::vector<float> norms = normal_floats(rng, 2 * head_dim);
+      const Layer::Rows start(rng, shape, 5);
+      const auto run = [&](Ops& ops) {
+        Rng unused(0);
+        Layer layer(unused, ops, shape, k_type, v_type, 1);
+        layer.q_norm.assign(norms.begin(), norms.begin() + ((combination & 2) != 0 ? head_dim : 0));
+        layer.k_norm.assign(norms.end() - ((combination & 4) != 0 ? head_dim : 0), norms.end());
+        Layer::Rows rows = start;
+        layer.run(ops, batch.view(), rows);
+        return rows;
+      };
+      const Layer::Rows want = run(*ref);
+      // Without norm, rotation and H, queries are as they were.
+      const bool plain = (combination & 3) == 0 && !dtype_info(k_type).quantised;
+      EXPECT_EQ(same_bits(want.qg.data, start.qg.data), plain);
+      for (const CpuVariant& variant : cpu_variants()) {
+        const Layer::Rows got = run(*variant.ops);
+        EXPECT_TRUE(same_bits(got.qg.data, want.qg.data)) << variant.name << ' ' << combination;
+        for (int r = 0; r < 5; ++r) {
+          EXPECT_TRUE(same_bits(got.out.row(r), want.out.row(r), want.out.cols))
+              << variant.name << ' ' << combination;
+        }
+      }
+    }
+  }
+}
+
 TEST(Attention, LongContextsInManySplits) {
   Rng rng(fresh_seed());
   AttentionShape shape;
@@ -192,6 +254,7 @@ TEST(Attention, BlocksAcrossASplitBoundary) {
       s.slices = {{RowClass::kPrefill, rows}};
       s.write_slots.assign(static_cast<size_t>(rows), -1);
       s.start = 256 - uniform_int(rng, rows / 2, rows);
+      if (rows % 3 == 0) s.visible.assign(static_cast<size_t>(rows), s.start + rows);
       s.pages = {3, 1, 4, 0, 2};
       scenario.n_pages = 5;
       check(rng, shape, scenario);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 
 #include "kernels/api.h"
@@ -6,6 +7,7 @@
 #include "kernels/cpu/for_units.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/vector_kernels.h"
+#include "kernels/cpu/worker_scratch.h"
 #include "kernels/ref/vector_ops.h"
 #include "quant/quant.h"
 
@@ -34,13 +36,21 @@ class CpuOps final : public Ops {
         kernels_(vector_kernels(isa)),
         linear_(pool, isa),
         delta_net_(pool, kernels_),
-        attention_(pool, kernels_) {}
+        attention_(pool, kernels_),
+        scratch_(pool.size()) {}
 
-  void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) override {
+  void embed(const WeightView& table, std::span<const int32_t> tokens, ConstMatrixView vectors,
+             MatrixView y) override {
     const auto rows = static_cast<int64_t>(tokens.size());
     cpu::for_units(pool_, rows, rows * table.n_in / 2, [&](int64_t r, int /*worker*/) {
-      quant::decode(table.type, table.row(tokens[r]), y.row(r), table.n_in);
+      if (tokens[r] >= 0) {
+        quant::decode(table.type, table.row(tokens[r]), y.row(r), table.n_in);
+      }
     });
+    int64_t next = 0;
+    for (int64_t r = 0; r < rows && next < vectors.rows; ++r) {
+      if (tokens[r] < 0) std::copy_n(vectors.row(next++), table.n_in, y.row(r));
+    }
   }
 
   void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override {
@@ -91,14 +101,30 @@ class CpuOps final : public Ops {
     attention_.attend(batch, shape, qg, kv, out);
   }
 
-  void silu_multiply(MatrixView gate, ConstMatrixView up) override {
-    linear_.silu_multiply(gate, up);
+  void activate(Activation f, MatrixView h, ConstMatrixView up) override {
+    linear_.activate(f, h, up);
   }
 
-  void route(ConstMatrixView logits, Routing routing) override {
-    cpu::for_units(pool_, logits.rows, logits.rows * logits.cols, [&](int64_t r, int /*worker*/) {
-      kernels_.route(logits.row(r), static_cast<int>(logits.cols), routing.n_used,
-                     routing.ids + r * routing.n_used, routing.weights + r * routing.n_used);
+  void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override {
+    cpu::RouteUnit unit;
+    unit.n_experts = static_cast<int>(logits.cols);
+    unit.n_used = routing.n_used;
+    unit.sigmoid = spec.score == RouterScore::kSigmoid;
+    unit.softmax = spec.score == RouterScore::kSoftmax;
+    unit.selects_by_logits = spec.selects_by_logits();
+    unit.weighs_by_logits = spec.weighs_by_logits();
+    unit.normalise = spec.normalise;
+    unit.bias = spec.bias;
+    unit.n_groups = spec.has_groups() ? spec.n_groups : 0;
+    unit.n_groups_used = spec.n_groups_used;
+    unit.scale = spec.scale;
+    cpu::for_units(pool_, logits.rows, logits.rows * logits.cols, [&](int64_t r, int worker) {
+      cpu::RouteUnit row = unit;
+      row.logits = logits.row(r);
+      row.scratch = scratch_.get(worker, cpu::route_scratch_floats(unit.n_experts));
+      row.ids = routing.ids + r * routing.n_used;
+      row.weights = routing.weights + r * routing.n_used;
+      kernels_.route(row);
     });
   }
 
@@ -106,8 +132,9 @@ class CpuOps final : public Ops {
   void top_logits(ConstMatrixView logits, TopLogits top) override { ref::top_logits(logits, top); }
 
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-               const ExpertWeights* shared, const float* shared_gate, MatrixView y) override {
-    linear_.moe_ffn(x, experts, routing, shared, shared_gate, y);
+               const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
+               MatrixView y) override {
+    linear_.moe_ffn(x, experts, routing, shared, shared_gate, options, y);
   }
 
  private:
@@ -116,6 +143,7 @@ class CpuOps final : public Ops {
   cpu::LinearEngine linear_;
   cpu::DeltaNet delta_net_;
   cpu::Attention attention_;
+  cpu::WorkerScratch scratch_;  ///< of route()
 };
 
 }  // namespace

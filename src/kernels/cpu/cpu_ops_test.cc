@@ -2,11 +2,13 @@
 // for bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/fresh_seed.h"
 #include "kernels/batch_test_data.h"
 #include "kernels/cpu/ops_test_data.h"
+#include "kernels/routing_test_data.h"
 
 namespace chimere::kernels::test {
 namespace {
@@ -27,6 +29,19 @@ TEST(CpuOps, RmsNorm) {
           EXPECT_TRUE(same_bits(in_place.row(r), want.row(r), cols)) << variant.name << " " << cols;
         }
       }
+    }
+  }
+}
+
+TEST(CpuOps, Scale) {
+  Rng rng(fresh_seed());
+  const Matrix x(rng, 3, 100);
+  for (const CpuVariant& variant : cpu_variants()) {
+    Matrix got = x;
+    variant.ops->scale(got.view(), 0.37F);
+    for (int r = 0; r < 3; ++r) {
+      for (int i = 0; i < 100; ++i) EXPECT_EQ(got.row(r)[i], x.row(r)[i] * 0.37F);
+      EXPECT_TRUE(same_bits(got.row(r) + 100, x.row(r) + 100, 3)) << "padding is kept";
     }
   }
 }
@@ -53,25 +68,29 @@ TEST(CpuOps, GatedRmsNorm) {
   }
 }
 
-TEST(CpuOps, SiluMultiply) {
+TEST(CpuOps, Activate) {
   Rng rng(fresh_seed());
   const auto ref = make_ref_ops();
-  for (const int cols : {1, 16, 100, 1024, 3000, 17408}) {
+  for (const int cols : {1, 16, 100, 1024, 3000}) {
     for (const int rows : {1, 5, 33}) {
-      const Matrix gate(rng, rows, cols, 3);
+      const Matrix h(rng, rows, cols, 3);
       const Matrix up(rng, rows, cols, 3);
-      Matrix want = gate;
-      ref->silu_multiply(want.view(), up.view());
-      for (const CpuVariant& variant : cpu_variants()) {
-        Matrix got = gate;
-        variant.ops->silu_multiply(got.view(), up.view());
-        EXPECT_TRUE(same_bits(got.data, want.data)) << variant.name << " " << cols;
+      for (const Activation f : {Activation::kSilu, Activation::kGelu, Activation::kReluSquared}) {
+        for (const ConstMatrixView& factors : {up.view(), ConstMatrixView()}) {
+          Matrix want = h;
+          ref->activate(f, want.view(), factors);
+          for (const CpuVariant& variant : cpu_variants()) {
+            Matrix got = h;
+            variant.ops->activate(f, got.view(), factors);
+            EXPECT_TRUE(same_bits(got.data, want.data)) << variant.name << " " << cols;
+          }
+        }
       }
     }
   }
 }
 
-TEST(CpuOps, EmbedDecodesRowsOfATable) {
+TEST(CpuOps, EmbedDecodesRowsOfATableAndCopiesVectors) {
   Rng rng(fresh_seed());
   const auto ref = make_ref_ops();
   const int cols = 512;
@@ -82,53 +101,57 @@ TEST(CpuOps, EmbedDecodesRowsOfATable) {
     for (uint8_t& b : bytes) b = static_cast<uint8_t>(uniform_int(rng, 0, 255));
     table.data = bytes.data();
     std::vector<int32_t> tokens;
-    for (int i = 0; i < 50; ++i) tokens.push_back(uniform_int(rng, 0, vocabulary - 1));
+    for (int i = 0; i < 50; ++i) tokens.push_back(uniform_int(rng, -1, vocabulary / 4));
+    Matrix vectors(rng, std::ranges::count(tokens, -1), cols);
     Matrix want(50, cols, 0);
-    ref->embed(table, tokens, want.view());
+    ref->embed(table, tokens, vectors.view(), want.view());
+    int64_t next = 0;
+    for (int r = 0; r < 50; ++r) {
+      if (tokens[r] < 0) EXPECT_TRUE(same_bits(want.row(r), vectors.row(next++), cols));
+    }
     for (const CpuVariant& variant : cpu_variants()) {
       Matrix got(50, cols, 0);
-      variant.ops->embed(table, tokens, got.view());
+      variant.ops->embed(table, tokens, vectors.view(), got.view());
       EXPECT_TRUE(same_bits(got.data, want.data)) << variant.name;
     }
   }
 }
 
-TEST(CpuOps, RouteWithTies) {
+TEST(CpuOps, RouteByAnyRoutingFunction) {
   Rng rng(fresh_seed());
   const auto ref = make_ref_ops();
-  for (int round = 0; round < 50; ++round) {
-    const int experts = uniform_int(rng, 1, 300);
-    const int used = uniform_int(rng, 1, std::min(experts, 16));
-    const int rows = uniform_int(rng, 1, 70);
-    Matrix logits(rng, rows, experts, 4);
-    if (round % 2 == 0) {
-      for (float& x : logits.data) x = std::round(x);
-    }
-    std::vector<int32_t> want_ids(rows * used);
-    std::vector<float> want_weights(rows * used);
-    ref->route(logits.view(), {used, want_ids.data(), want_weights.data()});
+  for (int round = 0; round < 200; ++round) {
+    RoutingProblem p(rng, uniform_int(rng, 1, 20), 300, 16);
+    if (!p.bias.empty()) p.spec.bias = p.bias.data();
+    std::vector<int32_t> want_ids(p.places());
+    std::vector<float> want_weights(p.places());
+    ref->route(p.logits.view(), p.spec, {p.n_used, want_ids.data(), want_weights.data()});
     for (const CpuVariant& variant : cpu_variants()) {
-      std::vector<int32_t> ids(rows * used);
-      std::vector<float> weights(rows * used);
-      variant.ops->route(logits.view(), {used, ids.data(), weights.data()});
-      EXPECT_EQ(ids, want_ids) << variant.name;
-      EXPECT_TRUE(same_bits(weights, want_weights)) << variant.name;
+      std::vector<int32_t> ids(p.places());
+      std::vector<float> weights(p.places());
+      variant.ops->route(p.logits.view(), p.spec, {p.n_used, ids.data(), weights.data()});
+      EXPECT_EQ(ids, want_ids) << variant.name << ' ' << p;
+      EXPECT_TRUE(same_bits(weights, want_weights)) << variant.name << ' ' << p;
     }
   }
 }
 
 // Routing must give valid ids for any logits, because ids index the table of experts.
 TEST(CpuOps, RouteGivesValidIdsForNan) {
+  constexpr RoutingSpec kInGroups = {
+      .score = RouterScore::kSigmoid, .n_groups = 5, .n_groups_used = 2};
   for (const CpuVariant& variant : cpu_variants()) {
-    Matrix logits(1, 20, NAN);
-    logits.data[7] = 1;
-    std::vector<int32_t> ids(8, -1);
-    std::vector<float> weights(8);
-    variant.ops->route(logits.view(), {8, ids.data(), weights.data()});
-    std::ranges::sort(ids);
-    EXPECT_TRUE(std::ranges::adjacent_find(ids) == ids.end());
-    EXPECT_GE(ids.front(), 0);
-    EXPECT_LT(ids.back(), 20);
+    for (const RoutingSpec& spec : {RoutingSpec{}, kInGroups}) {
+      Matrix logits(1, 20, NAN);
+      logits.data[7] = 1;
+      std::vector<int32_t> ids(8, -1);
+      std::vector<float> weights(8);
+      variant.ops->route(logits.view(), spec, {8, ids.data(), weights.data()});
+      std::ranges::sort(ids);
+      EXPECT_TRUE(std::ranges::adjacent_find(ids) == ids.end());
+      EXPECT_GE(ids.front(), 0);
+      EXPECT_LT(ids.back(), 20);
+    }
   }
 }
 

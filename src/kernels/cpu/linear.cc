@@ -68,6 +68,21 @@ void LinearEngine::Impl::product(const WeightView& w, int64_t begin, int64_t end
   kernels.integer[kernel_index(w.type)](p);
 }
 
+void LinearEngine::Impl::scaled_product(const LinearJob& job, const OutputTile& tile,
+                                        const ActivationRows& x, Worker& worker) const {
+  const int64_t width = tile.end - tile.begin;
+  float* const out = worker.out.reserve(static_cast<size_t>(x.n * width));
+  for (int64_t r = 0; r < x.n; ++r) worker.y[static_cast<size_t>(r)] = out + r * width;
+  product(job.w, tile.begin, tile.end, x, worker.y.data(), false, worker);
+  for (int64_t r = 0; r < x.n; ++r) {
+    float* const y = job.y.row(r) + tile.begin;
+    for (int64_t i = 0; i < width; ++i) {
+      const float v = out[r * width + i] * job.scale;
+      y[i] = job.accumulate ? y[i] + v : v;
+    }
+  }
+}
+
 void LinearEngine::Impl::round_rows(ConstMatrixView x) {
   auto round = [&](int64_t begin, int64_t end, int /*worker*/) {
     for (int64_t r = begin; r < end; ++r) kernels.round(x.row(r), x.cols, rounded.rows()[r]);
@@ -109,6 +124,10 @@ void LinearEngine::Impl::linear(ConstMatrixView x, std::span<const LinearJob> jo
     for (int64_t t = begin; t < end; ++t) {
       const OutputTile& tile = tiles[static_cast<size_t>(t)];
       const LinearJob& job = jobs[static_cast<size_t>(tile.owner)];
+      if (job.scale != 1) {
+        scaled_product(job, tile, rows, worker);
+        continue;
+      }
       for (int64_t r = 0; r < x.rows; ++r) {
         worker.y[static_cast<size_t>(r)] = job.y.row(r) + tile.begin;
       }
@@ -127,8 +146,8 @@ void LinearEngine::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
 
 void LinearEngine::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                            const Routing& routing, const ExpertWeights* shared,
-                           const float* shared_gate, MatrixView y) {
-  impl_->moe_ffn(x, experts, routing, shared, shared_gate, y);
+                           const float* shared_gate, const MoeOptions& options, MatrixView y) {
+  impl_->moe_ffn(x, experts, routing, shared, shared_gate, options, y);
 }
 
 }  // namespace chimere::kernels::cpu

@@ -1,5 +1,5 @@
 // Matrix products and feed-forward networks on the CPU: Ops::linear, Ops::moe_ffn and
-// Ops::silu_multiply.
+// Ops::activate.
 #ifndef CHIMERE_KERNELS_CPU_LINEAR_H_
 #define CHIMERE_KERNELS_CPU_LINEAR_H_
 
@@ -26,9 +26,10 @@ class LinearEngine {
   void linear(ConstMatrixView x, std::span<const LinearJob> jobs);
   /// See Ops::moe_ffn.
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-               const ExpertWeights* shared, const float* shared_gate, MatrixView y);
-  /// See Ops::silu_multiply.
-  void silu_multiply(MatrixView gate, ConstMatrixView up);
+               const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
+               MatrixView y);
+  /// See Ops::activate.
+  void activate(Activation f, MatrixView h, ConstMatrixView up);
 
  private:
   struct Impl;

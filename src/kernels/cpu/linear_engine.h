@@ -47,7 +47,8 @@ struct LinearEngine::Impl {
 
   void linear(ConstMatrixView x, std::span<const LinearJob> jobs);
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-               const ExpertWeights* shared, const float* shared_gate, MatrixView y);
+               const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
+               MatrixView y);
 
   /// Adds the activation order that the type's kernel reads.
   void add_order(DType t, ActivationOrders& orders) const {
@@ -62,14 +63,18 @@ struct LinearEngine::Impl {
   void float_product(const WeightView& w, int64_t begin, int64_t end, const ActivationRows& x,
                      float* const* y, bool accumulate) const;
 
+  /// The tile of a job with a scale. worker.y has an entry for each row.
+  void scaled_product(const LinearJob& job, const OutputTile& tile, const ActivationRows& x,
+                      Worker& worker) const;
+
   /// Rounds every row of x into `rounded`, which the caller has resized.
   void round_rows(ConstMatrixView x);
 
   /// Sorts (row, rank) pairs by expert into `groups`, `order` and `place`.
   void group_by_expert(ConstMatrixView x, std::span<const ExpertWeights> experts,
                        const Routing& routing, const ExpertWeights* shared, bool is_rounded);
-  void gate_up(const OutputTile& tile, Worker& worker);
-  void down(int64_t begin, int64_t end, const Routing& routing, const float* shared_gate,
+  void gate_up(const OutputTile& tile, Activation activation, Worker& worker);
+  void down(int64_t begin, int64_t end, const Routing& routing, bool has_shared, float scale,
             MatrixView y, Worker& worker);
 
   ThreadPool& pool;
@@ -92,7 +97,7 @@ struct LinearEngine::Impl {
   int64_t h_stride = 0;
   std::vector<const float*> h_rows;
   RoundedMatrix h_rounded;
-  std::vector<float> shared_weights;  ///< [rows] sigmoid of the shared gate
+  std::vector<float> shared_weights;  ///< [rows] sigmoid of the shared gate, or 1
 };
 
 }  // namespace chimere::kernels::cpu

@@ -27,6 +27,7 @@ struct Problem {
     DType type;
     int64_t n_out;
     bool accumulate;
+    float scale;
     std::vector<uint8_t> w;
     std::vector<float> y;  ///< initial, [rows, n_out + 3]
   };
@@ -40,7 +41,8 @@ struct Problem {
       const Job& job = jobs[j];
       y.push_back(job.y);
       v.push_back({WeightView{job.type, job.n_out, n_in, job.w.data()},
-                   MatrixView{y.back().data(), rows, job.n_out, job.n_out + 3}, job.accumulate});
+                   MatrixView{y.back().data(), rows, job.n_out, job.n_out + 3}, job.accumulate,
+                   job.scale});
     }
     return v;
   }
@@ -62,7 +64,9 @@ Problem make_problem(Random& random, int64_t rows, int64_t n_in, const std::vect
   p.x = random.activations(rows, p.x_stride);
   for (const DType t : types) {
     const int64_t n_out = random.between(1, max_out);
-    p.jobs.push_back({t, n_out, random.between(0, 1) == 1, random.weights(t, n_out, n_in),
+    const bool accumulate = random.between(0, 1) == 1;
+    const float scale = random.between(0, 2) > 0 ? 1.0F : -0.22F;
+    p.jobs.push_back({t, n_out, accumulate, scale, random.weights(t, n_out, n_in),
                       random.activations(rows, n_out + 3)});
   }
   return p;
@@ -129,6 +133,7 @@ TEST_P(LinearOfType, OracleIsCloseToTheExactProduct) {
   const int64_t n = 256 * random.between(1, 4);
   Problem p = make_problem(random, 3, n, {type}, 9);
   p.jobs[0].accumulate = false;
+  p.jobs[0].scale = 1;
   const auto y = p.reference();
   const int64_t n_out = p.jobs[0].n_out;
   std::vector<float> w(static_cast<size_t>(n));

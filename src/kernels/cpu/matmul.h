@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/activation.h"
 #include "kernels/dot_rule.h"
 
 namespace chimere::kernels::cpu {
@@ -88,8 +89,8 @@ struct MatmulKernels {
   FloatKernel f32 = nullptr;
   FloatKernel f16 = nullptr;
   FloatKernel bf16 = nullptr;
-  /// gate[i] = silu(gate[i]) * up[i]
-  void (*silu_multiply)(float* gate, const float* up, int64_t n) = nullptr;
+  /// h[i] = f(h[i]) * up[i], or f(h[i]) if up is nullptr
+  void (*activate)(Activation f, float* h, const float* up, int64_t n) = nullptr;
   /// total[i] = fma(weight, out[i], total[i])
   void (*add_scaled)(float* total, float weight, const float* out, int64_t n) = nullptr;
 };
@@ -99,7 +100,7 @@ const MatmulKernels& matmul_kernels();
 void product_f32(const FloatProduct& p);
 void product_f16(const FloatProduct& p);
 void product_bf16(const FloatProduct& p);
-void silu_multiply(float* gate, const float* up, int64_t n);
+void activate(Activation f, float* h, const float* up, int64_t n);
 void add_scaled(float* total, float weight, const float* out, int64_t n);
 }  // namespace generic
 namespace avx2 {
@@ -107,7 +108,7 @@ const MatmulKernels& matmul_kernels();
 void product_f32(const FloatProduct& p);
 void product_f16(const FloatProduct& p);
 void product_bf16(const FloatProduct& p);
-void silu_multiply(float* gate, const float* up, int64_t n);
+void activate(Activation f, float* h, const float* up, int64_t n);
 void add_scaled(float* total, float weight, const float* out, int64_t n);
 }  // namespace avx2
 namespace avx512 {
@@ -115,7 +116,7 @@ const MatmulKernels& matmul_kernels();
 void product_f32(const FloatProduct& p);
 void product_f16(const FloatProduct& p);
 void product_bf16(const FloatProduct& p);
-void silu_multiply(float* gate, const float* up, int64_t n);
+void activate(Activation f, float* h, const float* up, int64_t n);
 void add_scaled(float* total, float weight, const float* out, int64_t n);
 }  // namespace avx512
 

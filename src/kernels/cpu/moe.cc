@@ -11,8 +11,8 @@
 namespace chimere::kernels::cpu {
 namespace {
 
-/// Elements of a row per unit of work in silu_multiply.
-constexpr int64_t kSiluPiece = 1024;
+/// Elements of a row per unit of work in activate().
+constexpr int64_t kActivatePiece = 1024;
 
 /// Weight rows of an expert per unit of work. Large, because each switch to another expert's
 /// weights stalls until the prefetcher has found the new stream; small enough that the results of
@@ -67,7 +67,7 @@ void LinearEngine::Impl::group_by_expert(ConstMatrixView x, std::span<const Expe
   }
 }
 
-void LinearEngine::Impl::gate_up(const OutputTile& tile, Worker& worker) {
+void LinearEngine::Impl::gate_up(const OutputTile& tile, Activation activation, Worker& worker) {
   const Group& group = groups[static_cast<size_t>(tile.owner)];
   const auto first = static_cast<size_t>(group.begin);
   const int64_t width = tile.end - tile.begin;
@@ -78,11 +78,17 @@ void LinearEngine::Impl::gate_up(const OutputTile& tile, Worker& worker) {
   worker.y.resize(static_cast<size_t>(group.count));
   auto h_at = [&](int64_t i) { return h.data() + (group.begin + i) * h_stride + tile.begin; };
   for (int64_t i = 0; i < x.n; ++i) worker.y[static_cast<size_t>(i)] = h_at(i);
-  product(group.weights->gate, tile.begin, tile.end, x, worker.y.data(), false, worker);
-  float* up = worker.out.reserve(static_cast<size_t>(group.count * width));
-  for (int64_t i = 0; i < x.n; ++i) worker.y[static_cast<size_t>(i)] = up + i * width;
+  const float* up = nullptr;
+  if (group.weights->gated()) {
+    product(group.weights->gate, tile.begin, tile.end, x, worker.y.data(), false, worker);
+    float* const out = worker.out.reserve(static_cast<size_t>(group.count * width));
+    for (int64_t i = 0; i < x.n; ++i) worker.y[static_cast<size_t>(i)] = out + i * width;
+    up = out;
+  }
   product(group.weights->up, tile.begin, tile.end, x, worker.y.data(), false, worker);
-  for (int64_t i = 0; i < x.n; ++i) kernels.silu_multiply(h_at(i), up + i * width, width);
+  for (int64_t i = 0; i < x.n; ++i) {
+    kernels.activate(activation, h_at(i), up != nullptr ? up + i * width : nullptr, width);
+  }
 
   // The thread that completes the group's h rounds it.
   std::atomic<int64_t>& left = tiles_left[static_cast<size_t>(tile.owner)];
@@ -93,8 +99,8 @@ void LinearEngine::Impl::gate_up(const OutputTile& tile, Worker& worker) {
   }
 }
 
-void LinearEngine::Impl::down(int64_t begin, int64_t end, const Routing& routing,
-                              const float* shared_gate, MatrixView y, Worker& worker) {
+void LinearEngine::Impl::down(int64_t begin, int64_t end, const Routing& routing, bool has_shared,
+                              float scale, MatrixView y, Worker& worker) {
   const int64_t width = end - begin;
   const auto n_entries = static_cast<int64_t>(entry_x.size());
   float* out = worker.out.reserve(static_cast<size_t>((n_entries + 1) * width));
@@ -117,16 +123,16 @@ void LinearEngine::Impl::down(int64_t begin, int64_t end, const Routing& routing
       if (routing.ids[k] < 0) break;
       add(k, routing.weights[k]);
     }
-    if (shared_gate != nullptr)
-      add(y.rows * routing.n_used + r, shared_weights[static_cast<size_t>(r)]);
+    if (has_shared) add(y.rows * routing.n_used + r, shared_weights[static_cast<size_t>(r)]);
     float* y_row = y.row(r) + begin;
-    for (int64_t i = 0; i < width; ++i) y_row[i] += total[i];
+    for (int64_t i = 0; i < width; ++i) y_row[i] += total[i] * scale;
   }
 }
 
 void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                                  const Routing& routing, const ExpertWeights* shared,
-                                 const float* shared_gate, MatrixView y) {
+                                 const float* shared_gate, const MoeOptions& options,
+                                 MatrixView y) {
   if (x.rows == 0) return;
   bool integer = false;
   ActivationOrders orders;
@@ -134,13 +140,14 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
   ActivationOrders h_orders;
   int64_t n_ff = 0;
   auto look_at = [&](const ExpertWeights& e) {
-    for (const DType t : {e.gate.type, e.up.type}) {
-      integer = integer || takes_integer_dot(t);
-      add_order(t, orders);
+    for (const WeightView* w : {&e.gate, &e.up}) {
+      if (w->n_out == 0) continue;
+      integer = integer || takes_integer_dot(w->type);
+      add_order(w->type, orders);
     }
     h_integer = h_integer || takes_integer_dot(e.down.type);
     add_order(e.down.type, h_orders);
-    n_ff = std::max(n_ff, e.gate.n_out);
+    n_ff = std::max(n_ff, e.up.n_out);
   };
   for (int64_t k = 0; k < x.rows * routing.n_used; ++k) {
     if (routing.ids[k] < 0) continue;
@@ -167,7 +174,7 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
   }
   tiles.clear();
   for (size_t g = 0; g < groups.size(); ++g) {
-    const int64_t n = groups[g].weights->gate.n_out;
+    const int64_t n = groups[g].weights->up.n_out;
     const int64_t width = tile_width(n, groups[g].count, pool.size());
     for (int64_t o = 0; o < n; o += width) {
       tiles.push_back({static_cast<int32_t>(g), o, std::min(o + width, n)});
@@ -176,33 +183,35 @@ void LinearEngine::Impl::moe_ffn(ConstMatrixView x, std::span<const ExpertWeight
   }
   pool.parallel_for(static_cast<int64_t>(tiles.size()), 1, [&](int64_t begin, int64_t end, int id) {
     for (int64_t t = begin; t < end; ++t) {
-      gate_up(tiles[static_cast<size_t>(t)], workers[static_cast<size_t>(id)]);
+      gate_up(tiles[static_cast<size_t>(t)], options.activation, workers[static_cast<size_t>(id)]);
     }
   });
 
   if (shared != nullptr) {
     shared_weights.resize(static_cast<size_t>(x.rows));
     for (int64_t r = 0; r < x.rows; ++r) {
-      shared_weights[static_cast<size_t>(r)] = sigmoid(shared_gate[r]);
+      shared_weights[static_cast<size_t>(r)] =
+          shared_gate != nullptr ? sigmoid(shared_gate[r]) : 1.0F;
     }
   }
   const int64_t width = tile_width(y.cols, n_entries, pool.size());
   pool.parallel_for(y.cols, width, [&](int64_t begin, int64_t end, int id) {
     for (int64_t o = begin; o < end; o += width) {
-      down(o, std::min(o + width, end), routing, shared != nullptr ? shared_gate : nullptr, y,
+      down(o, std::min(o + width, end), routing, shared != nullptr, options.scale, y,
            workers[static_cast<size_t>(id)]);
     }
   });
 }
 
-void LinearEngine::silu_multiply(MatrixView gate, ConstMatrixView up) {
+void LinearEngine::activate(Activation f, MatrixView h, ConstMatrixView up) {
   // Pieces of whole vectors, so that every element is computed the same way at any position.
-  const int64_t pieces = (gate.cols + kSiluPiece - 1) / kSiluPiece;
-  const int64_t elements = gate.rows * gate.cols;
-  for_units(impl_->pool, gate.rows * pieces, elements / 2, [&](int64_t i, int /*worker*/) {
-    const int64_t begin = i % pieces * kSiluPiece;
-    const int64_t width = std::min(kSiluPiece, gate.cols - begin);
-    impl_->kernels.silu_multiply(gate.row(i / pieces) + begin, up.row(i / pieces) + begin, width);
+  const int64_t pieces = (h.cols + kActivatePiece - 1) / kActivatePiece;
+  const int64_t elements = h.rows * h.cols;
+  for_units(impl_->pool, h.rows * pieces, elements / 2, [&](int64_t i, int /*worker*/) {
+    const int64_t begin = i % pieces * kActivatePiece;
+    const int64_t width = std::min(kActivatePiece, h.cols - begin);
+    const float* const factors = up.data != nullptr ? up.row(i / pieces) + begin : nullptr;
+    impl_->kernels.activate(f, h.row(i / pieces) + begin, factors, width);
   });
 }
 

@@ -27,16 +27,18 @@ struct Moe {
   std::vector<std::vector<uint8_t>> bytes;
   std::vector<ExpertWeights> experts;
   ExpertWeights shared;
-  std::vector<float> shared_gate;
+  std::vector<float> shared_gate;  ///< empty: none
+  MoeOptions options;
   std::vector<int32_t> ids;
   std::vector<float> weights;
 
-  ExpertWeights make_expert(Random& random, int64_t n_ff, DType in, DType out) {
+  ExpertWeights make_expert(Random& random, int64_t n_ff, DType in, DType out, bool gated) {
     auto weight = [&](DType t, int64_t n_out, int64_t n_in) {
       bytes.push_back(random.weights(t, n_out, n_in));
       return WeightView{t, n_out, n_in, bytes.back().data()};
     };
-    return {weight(in, n_ff, n_embd), weight(in, n_ff, n_embd), weight(out, n_embd, n_ff)};
+    return {gated ? weight(in, n_ff, n_embd) : WeightView(), weight(in, n_ff, n_embd),
+            weight(out, n_embd, n_ff)};
   }
 
   /// y after `f` has run moe_ffn.
@@ -45,7 +47,7 @@ struct Moe {
     std::vector<float> result = y;
     const Routing routing{n_used, ids.data(), weights.data()};
     f(ConstMatrixView(x.data(), rows, n_embd, n_embd), experts, routing,
-      has_shared ? &shared : nullptr, shared_gate.data(),
+      has_shared ? &shared : nullptr, shared_gate.empty() ? nullptr : shared_gate.data(), options,
       MatrixView{result.data(), rows, n_embd, n_embd});
     return result;
   }
@@ -61,11 +63,18 @@ Moe make_moe(Random& random, int64_t rows, int n_experts, int n_used, DType in, 
   m.y = random.activations(rows, m.n_embd);
   const int64_t unit = std::max(32, dtype_info(out).block_elements);
   const int64_t n_ff = unit * random.between(1, 3);
-  for (int e = 0; e < n_experts; ++e) m.experts.push_back(m.make_expert(random, n_ff, in, out));
+  const bool gated = random.between(0, 2) > 0;
+  for (int e = 0; e < n_experts; ++e) {
+    m.experts.push_back(m.make_expert(random, n_ff, in, out, gated));
+  }
   const int64_t shared_unit = std::max(32, dtype_info(in).block_elements);
-  m.shared = m.make_expert(random, shared_unit * random.between(1, 4), out, in);
+  m.shared =
+      m.make_expert(random, shared_unit * random.between(1, 4), out, in, random.between(0, 2) > 0);
+  const bool gates_shared = random.between(0, 2) > 0;
+  m.options.activation = static_cast<Activation>(random.between(0, 2));
+  if (random.between(0, 1) == 0) m.options.scale = 0.22F;
   for (int64_t r = 0; r < rows; ++r) {
-    m.shared_gate.push_back(random.normal());
+    if (gates_shared) m.shared_gate.push_back(random.normal());
     std::vector<int32_t> all(static_cast<size_t>(n_experts));
     std::iota(all.begin(), all.end(), 0);
     for (int k = 0; k < n_used; ++k) {
@@ -93,7 +102,8 @@ TEST_P(MoeOfTypes, EveryIsaAndThreadCountGivesTheOraclesBits) {
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
-  for (const int64_t rows : {int64_t{1}, int64_t{3}, random.between(15, 24)}) {
+  for (const int64_t rows :
+       {int64_t{1}, int64_t{3}, random.between(1, 4), random.between(15, 24)}) {
     const auto n_experts = static_cast<int>(random.between(2, 9));
     const auto n_used = static_cast<int>(random.between(1, std::min(n_experts, 4)));
     Moe m = make_moe(random, rows, n_experts, n_used, GetParam().first, GetParam().second);
@@ -177,7 +187,7 @@ TEST(Moe, ARowsResultDoesNotDependOnItsBatch) {
                  m.x.begin() + static_cast<int64_t>((r + 1) * n));
     one.y.assign(m.y.begin() + static_cast<int64_t>(r * n),
                  m.y.begin() + static_cast<int64_t>((r + 1) * n));
-    one.shared_gate = {m.shared_gate[r]};
+    if (!m.shared_gate.empty()) one.shared_gate = {m.shared_gate[r]};
     one.ids.assign(m.ids.begin() + static_cast<int64_t>(3 * r),
                    m.ids.begin() + static_cast<int64_t>(3 * r + 3));
     one.weights.assign(m.weights.begin() + static_cast<int64_t>(3 * r),

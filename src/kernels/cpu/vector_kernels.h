@@ -65,8 +65,8 @@ inline constexpr uint32_t kKvLayout = 0x101;
 /// RMS norm of a head, then rotation.
 struct NormRope {
   const float* x = nullptr;
-  float* y = nullptr;  ///< may be x
-  const float* weight = nullptr;
+  float* y = nullptr;             ///< may be x
+  const float* weight = nullptr;  ///< of the norm; nullptr: no norm
   float eps = 0;
   int head_dim = 0;
   int rope_dims = 0;
@@ -104,6 +104,29 @@ constexpr int64_t decoded_floats(int head_dim) {
   return keys > kValues ? keys : kValues;
 }
 
+/// One row of Ops::route; RoutingSpec in plain numbers.
+struct RouteUnit {
+  const float* logits = nullptr;  ///< [n_experts]
+  int n_experts = 0;
+  int n_used = 0;
+  bool sigmoid = false;            ///< scores are sigmoids
+  bool softmax = false;            ///< scores are the softmax; neither: the logits
+  bool selects_by_logits = false;  ///< RoutingSpec::selects_by_logits()
+  bool weighs_by_logits = false;   ///< RoutingSpec::weighs_by_logits()
+  bool normalise = false;
+  const float* bias = nullptr;
+  int n_groups = 0;  ///< 0: none
+  int n_groups_used = 0;
+  float scale = 1;
+  float* scratch = nullptr;  ///< route_scratch_floats(n_experts)
+  int32_t* ids = nullptr;    ///< [n_used]
+  float* weights = nullptr;  ///< [n_used]
+};
+inline constexpr int kMaxRouteGroups = 32;
+constexpr int64_t route_scratch_floats(int n_experts) {
+  return 2 * static_cast<int64_t>(n_experts);
+}
+
 /// Members have no initialisers: a constructor would be an inline function that every instruction
 /// set defines.
 struct VectorKernels {
@@ -131,7 +154,7 @@ struct VectorKernels {
   /// quotient is rotated back first.
   void (*finish_part)(const float* part, const float* gate, int head_dim, bool hadamard,
                       float* out);
-  void (*route)(const float* logits, int n_experts, int n_used, int32_t* ids, float* weights);
+  void (*route)(const RouteUnit&);
 };
 
 namespace generic {

@@ -417,7 +417,7 @@ __device__ __forceinline__ void attend_row(const AttendArgs& args, const Query& 
                                            const HeadTile& heads, int split, bool real,
                                            const Shared<kHeads>& shared) {
   const int n = args.dims.head_dim;
-  const int positions = query.position + 1;
+  const int positions = query.visible;
   const bool folds = args.parts == nullptr;
   const int end = folds && real ? (positions + kSplit - 1) / kSplit : split + 1;
   const auto thread = static_cast<int>(threadIdx.x);
@@ -567,14 +567,14 @@ __device__ __forceinline__ void attend(const AttendArgs& args, uint8_t* memory) 
   heads.count = min(kHeads, args.group - tile * kHeads);
   const Query query = query_of(args, static_cast<int>(blockIdx.x));
   const int split = args.parts == nullptr ? 0 : static_cast<int>(blockIdx.z);
-  if (split * kSplit > query.position) {
+  if (split * kSplit >= query.visible) {
     wait_for_previous_kernel();
     return;
   }
   const Shared<kHeads> shared(memory, args.dims.head_dim);
   if (args.prefetches != 0) {
     const int first = split * kSplit;
-    prefetch_split(args, query, heads.kv_head, first, min(kSplit, query.position + 1 - first), tile,
+    prefetch_split(args, query, heads.kv_head, first, min(kSplit, query.visible - first), tile,
                    args.tiles);
   }
   // A dry run may read memory that the previous kernel still writes; its results are discarded.
@@ -617,11 +617,11 @@ CHIMERE_KERNEL(attend_fold, kFoldThreads, AttendArgs, args) {
   __shared__ float4 folds[kFoldThreads];  // factors of old and new, sum of weights
   __shared__ float warp_max[kFoldThreads / kWarp];
   const Query query = query_of(args, static_cast<int>(blockIdx.x));
-  if (query.position < 0) {
+  if (query.visible == 0) {
     wait_for_previous_kernel();
     return;
   }
-  const int splits = query.position / kSplit + 1;
+  const int splits = (query.visible + kSplit - 1) / kSplit;
 #pragma unroll 1
   for (int pass = args.warms_icache != 0 ? 0 : 1; pass < 2; ++pass) {
     if (pass == 1) {

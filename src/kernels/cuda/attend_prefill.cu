@@ -450,7 +450,7 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
   for (int half = 0; half < 2; ++half) {
     const int index = first_query + min(query + 8 * half, queries - 1);
     const PrefillQuery at = prefill_query(slice, group, kv_head, index);
-    last[half] = args.batch.row_position[at.row];
+    last[half] = args.batch.row_visible[at.row] - 1;
     const float* q =
         args.qg.data + at.row * args.qg.stride + at.head * args.dims.query_stride() + part;
 #pragma unroll
@@ -460,10 +460,10 @@ __device__ __forceinline__ void attend_prefill(const AttendArgs& args, Tile<kDim
     }
     run.max[half] = -INFINITY;
   }
-  const int least = args.batch.row_position[prefill_query(slice, group, kv_head, first_query).row];
+  const int least =
+      args.batch.row_visible[prefill_query(slice, group, kv_head, first_query).row] - 1;
   const int end =
-      args.batch.row_position[prefill_query(slice, group, kv_head, first_query + queries - 1).row] +
-      1;
+      args.batch.row_visible[prefill_query(slice, group, kv_head, first_query + queries - 1).row];
   constexpr float kLog2E = 1.44269504F;
   const float scale = args.scale * kLog2E;
 

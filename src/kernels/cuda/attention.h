@@ -18,7 +18,7 @@ int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type);
 void rope_table(Stream& stream, const DeviceBatch& batch, int rope_dims, const double* frequencies,
                 float* table);
 
-/// `rope`: the table filled by rope_table().
+/// `rope`: the table filled by rope_table(); not read if shape.rope_dims is 0.
 void qk_norm_rope_append(Stream& stream, const DeviceBatch& batch, const AttentionShape& shape,
                          const float* rope, const float* q_norm, const float* k_norm, float eps,
                          MatrixView qg, ConstMatrixView k, ConstMatrixView v, KvView kv);

@@ -64,9 +64,9 @@ struct RopeTableArgs {
 struct AppendArgs {
   BatchArgs batch;
   AttentionDims dims;
-  const float* rope;  ///< [rows, rope_dims]
-  const float* q_norm;
-  const float* k_norm;
+  const float* rope;    ///< [rows, rope_dims]; not read if rope_dims is 0
+  const float* q_norm;  ///< nullptr: no norm
+  const float* k_norm;  ///< likewise
   float eps;
   Rows qg;
   ConstRows k;

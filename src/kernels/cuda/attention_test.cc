@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <iostream>
 
@@ -64,22 +65,23 @@ struct Layer {
   DType k_type;
   DType v_type;
   int multiprocessors = 4;
-  std::vector<float> q_norm;
+  std::vector<float> q_norm;  ///< empty: no norm
   std::vector<float> k_norm;
 
   Layer(Rng& rng, const AttentionShape& s, DType k, DType v)
       : shape(s),
         k_type(k),
         v_type(v),
-        q_norm(normal_floats(rng, s.head_dim)),
-        k_norm(normal_floats(rng, s.head_dim)) {}
+        q_norm(normal_floats(rng, uniform_int(rng, 0, 2) > 0 ? s.head_dim : 0)),
+        k_norm(normal_floats(rng, uniform_int(rng, 0, 2) > 0 ? s.head_dim : 0)) {}
 
   void run_ref(const BatchView& batch, std::vector<uint8_t>& memory, RowData& rows,
                bool with_attend) const {
     RopeTable rope;
-    rope.prepare(batch.row_position, shape.rope_dims, shape.rope_base);
+    if (shape.rope_dims > 0) rope.prepare(batch.row_position, shape.rope_dims, shape.rope_base);
     const KvView kv = {memory.data(), ref::kv_page_bytes(shape, k_type, v_type), k_type, v_type};
-    ref::qk_norm_rope_append(batch, shape, rope, q_norm.data(), k_norm.data(), kEps, rows.qg.view(),
+    ref::qk_norm_rope_append(batch, shape, rope, q_norm.empty() ? nullptr : q_norm.data(),
+                             k_norm.empty() ? nullptr : k_norm.data(), kEps, rows.qg.view(),
                              rows.k.view(), rows.v.view(), kv);
     if (with_attend) ref::attend(batch, shape, rows.qg.view(), kv, rows.out.view());
   }
@@ -100,9 +102,12 @@ struct Layer {
         device, std::vector<uint8_t>(attend_scratch_bytes(shape, batch.extent, multiprocessors)));
     Stream& stream = device.stream();
     const KvView kv = {memory, kv_page_bytes(shape, k_type, v_type), k_type, v_type};
-    rope_table(stream, batch, shape.rope_dims, frequencies.data(), rope.data());
-    qk_norm_rope_append(stream, batch, shape, rope.data(), q_weight.data(), k_weight.data(), kEps,
-                        qg.view(), k.view(), v.view(), kv);
+    const bool rotates = shape.rope_dims > 0;
+    if (rotates) rope_table(stream, batch, shape.rope_dims, frequencies.data(), rope.data());
+    qk_norm_rope_append(stream, batch, shape, rotates ? rope.data() : nullptr,
+                        q_norm.empty() ? nullptr : q_weight.data(),
+                        k_norm.empty() ? nullptr : k_weight.data(), kEps, qg.view(), k.view(),
+                        v.view(), kv);
     if (with_attend) {
       attend(stream, batch, shape, qg.view(), kv, out.view(), multiprocessors,
              device.facts().shared_bytes, scratch.data());
@@ -122,6 +127,7 @@ std::vector<SequenceSpec> history(const Scenario& scenario) {
     s.slices = {{RowClass::kDecode, s.start}};
     s.write_slots.assign(s.start, -1);
     s.start = 0;
+    s.visible.clear();
     before.push_back(s);
   }
   return before;
@@ -191,7 +197,7 @@ TEST(CudaAttention, EveryPairOfTypes) {
   for (const DType k : kTypes) {
     for (const DType v : kTypes) {
       AttentionShape shape = make_shape(kDims[uniform_int(rng, 0, 2)], 1, uniform_int(rng, 1, 3));
-      if (uniform_int(rng, 0, 1) == 0) shape.rope_dims /= 4;
+      shape.rope_dims = shape.rope_dims / 4 * std::array{0, 1, 4}[uniform_int(rng, 0, 2)];
       shape.gated = uniform_int(rng, 0, 1) == 0;
       check(rng, Layer(rng, shape, k, v), Scenario(rng, 4, 40));
     }
@@ -210,6 +216,36 @@ TEST(CudaAttention, ShapesOfHeads) {
   }
 }
 
+/// Rows that see later rows of their slice: decode rows with the bits of ref, prefill rows within
+/// the error of tensor cores.
+TEST(CudaAttention, BlocksOfRowsThatSeeEachOther) {
+  Rng rng = seeded();
+  for (const int head_dim : {48, 64, 128, 256}) {
+    for (int round = 0; round < 3; ++round) {
+      const DType type = head_dim == 48 ? DType::kF16 : kTypes[uniform_int(rng, 1, 4)];
+      const Layer layer(rng, make_shape(head_dim, 1, uniform_int(rng, 1, 4)), type, type);
+      Scenario scenario(rng, 12, round < 2 ? 70 : 250);
+      scenario.add_blocks(rng);
+      check(rng, layer, scenario);
+    }
+  }
+}
+
+TEST(CudaAttention, EveryCombinationOfNormsAndRope) {
+  Rng rng = seeded();
+  for (const int head_dim : {48, 128, 256}) {
+    for (int combination = 0; combination < 8; ++combination) {
+      AttentionShape shape = make_shape(head_dim, 1, 2);
+      shape.rope_dims = (combination & 1) != 0 ? head_dim / 2 : 0;
+      const DType type = kTypes[uniform_int(rng, 0, head_dim % 32 == 0 ? 4 : 2)];
+      Layer layer(rng, shape, type, type);
+      layer.q_norm = normal_floats(rng, (combination & 2) != 0 ? head_dim : 0);
+      layer.k_norm = normal_floats(rng, (combination & 4) != 0 ? head_dim : 0);
+      check(rng, layer, Scenario(rng, 2, 10));
+    }
+  }
+}
+
 /// Rows on both sides of the boundaries of pages and of the first splits, with the heads of a kv
 /// head in every number of blocks, with and without separate blocks for splits.
 TEST(CudaAttention, BoundariesOfPagesAndSplits) {
@@ -225,6 +261,7 @@ TEST(CudaAttention, BoundariesOfPagesAndSplits) {
       s.slices = {{row_class, 3}};
       s.write_slots.assign(3, -1);
       s.start = start;
+      if (uniform_int(rng, 0, 1) == 0) s.visible.assign(3, start + 3);
       s.pages = {3, 1, 4, 0, 2};
       while (static_cast<int>(s.pages.size()) * kKvPageTokens < start + 3) {
         s.pages.push_back(static_cast<int32_t>(s.pages.size()));

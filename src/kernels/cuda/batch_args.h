@@ -26,6 +26,7 @@ struct BatchArgs {
   const int32_t* sequence_slices;  ///< [n_sequences + 1]
   const int32_t* row_sequence;     ///< [n_rows]
   const int32_t* row_position;     ///< [n_rows]
+  const int32_t* row_visible;      ///< [n_rows]: BatchView::visible()
   const int32_t* read_slot;        ///< [n_sequences]
   const int32_t* write_slot;       ///< [n_rows]
   const int32_t* page_table;

@@ -20,6 +20,7 @@ class BatchOnDevice {
                                         static_cast<int32_t>(batch.slices.size()))),
         row_sequence_(device, padded(batch.row_sequence, padding, 0)),
         row_position_(device, padded(batch.row_position, padding, -1)),
+        row_visible_(device, padded(visible_of(batch), padding, 0)),
         read_slot_(device, padded(batch.read_slot, padding, 0)),
         write_slot_(device, padded(batch.write_slot, padding, -1)),
         page_table_(device, padded(batch.page_table, padding, 0)),
@@ -31,7 +32,8 @@ class BatchOnDevice {
 
   DeviceBatch view() const {
     return {{slices_.data(), sequence_slices_.data(), row_sequence_.data(), row_position_.data(),
-             read_slot_.data(), write_slot_.data(), page_table_.data(), page_begin_.data()},
+             row_visible_.data(), read_slot_.data(), write_slot_.data(), page_table_.data(),
+             page_begin_.data()},
             extent_};
   }
 
@@ -41,6 +43,12 @@ class BatchOnDevice {
     for (const Slice& s : batch.slices) {
       all.push_back({s.sequence, s.row_begin, s.row_count, static_cast<int32_t>(s.row_class)});
     }
+    return all;
+  }
+
+  static std::vector<int32_t> visible_of(const BatchView& batch) {
+    std::vector<int32_t> all;
+    for (int32_t r = 0; r < batch.n_rows; ++r) all.push_back(batch.visible(r));
     return all;
   }
 
@@ -56,6 +64,7 @@ class BatchOnDevice {
   OnDevice<int32_t> sequence_slices_;
   OnDevice<int32_t> row_sequence_;
   OnDevice<int32_t> row_position_;
+  OnDevice<int32_t> row_visible_;
   OnDevice<int32_t> read_slot_;
   OnDevice<int32_t> write_slot_;
   OnDevice<int32_t> page_table_;

@@ -85,8 +85,10 @@ class CudaOps final : public Ops {
   void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) override;
   void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
                   MatrixView y) override;
-  void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) override;
+  void embed(const WeightView& table, std::span<const int32_t> tokens, ConstMatrixView vectors,
+             MatrixView y) override;
   void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override;
+  void scale(MatrixView x, float factor) override;
   void linear(ConstMatrixView x, std::span<const LinearJob> jobs) override;
   void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
                 RecurrentView state, MatrixView qkv) override;
@@ -112,12 +114,13 @@ class CudaOps final : public Ops {
                      SelectedLogits selected) override;
   void log_sum_exp(ConstMatrixView logits, LogSumExp* sums) override;
   void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen) override;
-  void silu_multiply(MatrixView gate, ConstMatrixView up) override;
-  void route(ConstMatrixView logits, Routing routing) override;
+  void activate(Activation f, MatrixView h, ConstMatrixView up) override;
+  void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override;
   void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
                   ExpertUse* use) override;
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-               const ExpertWeights* shared, const float* shared_gate, MatrixView y) override;
+               const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
+               MatrixView y) override;
 
  private:
   /// The rows of a product's operands, by class.
@@ -136,7 +139,8 @@ class CudaOps final : public Ops {
   void forget_rounded() { pass_.rounded_of = pass_.halves_of = nullptr; }
   bool ok(const Status& status);
   const float* rope_rows(const AttentionShape& shape);
-  Status stage_embedding(size_t place, const WeightView& table, std::span<const int32_t> tokens);
+  Status stage_embedding(size_t place, const WeightView& table, std::span<const int32_t> tokens,
+                         ConstMatrixView vectors);
 
   Device& device_;
   Stream& stream_;
@@ -306,7 +310,7 @@ Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
     entry->graph = stream_.end_capture();
   } else {
     for (size_t i = 0; i < entry->embedding_tables.size(); ++i) {
-      CHIMERE_CHECK_OK(stage_embedding(i, entry->embedding_tables[i], step.tokens));
+      CHIMERE_CHECK_OK(stage_embedding(i, entry->embedding_tables[i], step.tokens, step.vectors));
     }
   }
   if (entry != nullptr && entry->graph != nullptr) stream_.replay(*entry->graph);
@@ -341,7 +345,7 @@ Result<uint8_t*> CudaOps::Output::fetch(Device& device, const void* from, size_t
 }
 
 Status CudaOps::stage_embedding(size_t place, const WeightView& table,
-                                std::span<const int32_t> tokens) {
+                                std::span<const int32_t> tokens, ConstMatrixView vectors) {
   if (embeddings_.size() <= place) embeddings_.resize(place + 1);
   StagedRows& staged = embeddings_[place];
   // Captured steps copy from this memory, so it is allocated for the largest of them.
@@ -352,13 +356,14 @@ Status CudaOps::stage_embedding(size_t place, const WeightView& table,
     CHIMERE_TRY(staged.memory, device_.pinned(bytes));
     staged.bytes = bytes;
   }
-  host_ops_->embed(table, tokens,
+  host_ops_->embed(table, tokens, vectors,
                    {reinterpret_cast<float*>(staged.memory->data()),
                     static_cast<int64_t>(tokens.size()), table.n_in, table.n_in});
   return {};
 }
 
-void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) {
+void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens,
+                    ConstMatrixView vectors, MatrixView y) {
   if (pass_.async_token_from != nullptr) {
     WeightView reached = table;
     reached.data = tables_.at(table.data)->data();
@@ -369,7 +374,7 @@ void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens, Ma
   const auto known = std::ranges::find(pass_.embedding_tables, table.data, &WeightView::data);
   const auto place = static_cast<size_t>(known - pass_.embedding_tables.begin());
   if (known == pass_.embedding_tables.end()) {
-    if (!ok(stage_embedding(place, table, tokens))) return;
+    if (!ok(stage_embedding(place, table, tokens, vectors))) return;
     pass_.embedding_tables.push_back(table);
   }
   stream_.copy(y.data, embeddings_[place].memory->data(),
@@ -429,6 +434,11 @@ HalfRows CudaOps::halves(ConstMatrixView x) {
   return to;
 }
 
+void CudaOps::scale(MatrixView x, float factor) {
+  cuda::scale(stream_, x, factor);
+  forget_rounded();
+}
+
 void CudaOps::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
   const auto& [decode, prefill] = rows();
   const bool any = std::ranges::any_of(jobs, [](const auto& job) { return wants_rounded(job.w); });
@@ -482,6 +492,7 @@ void CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
 }
 
 const float* CudaOps::rope_rows(const AttentionShape& shape) {
+  if (shape.rope_dims == 0) return nullptr;
   auto* const table = reinterpret_cast<float*>(rope_.data());
   if (pass_.rope_dims == shape.rope_dims && pass_.rope_base == shape.rope_base) return table;
   const std::pair<int, float> key = {shape.rope_dims, shape.rope_base};
@@ -541,13 +552,13 @@ void CudaOps::choose(TopLogits top, std::span<const TokenChoice> /*choices*/, in
   choose_tokens(stream_, top, arrays().choices(), chosen);
 }
 
-void CudaOps::silu_multiply(MatrixView gate, ConstMatrixView up) {
-  cuda::silu_multiply(stream_, gate, up);
+void CudaOps::activate(Activation f, MatrixView h, ConstMatrixView up) {
+  cuda::activate(stream_, f, h, up);
   forget_rounded();
 }
 
-void CudaOps::route(ConstMatrixView logits, Routing routing) {
-  cuda::route(stream_, logits, routing);
+void CudaOps::route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) {
+  cuda::route(stream_, logits, spec, routing);
 }
 
 void CudaOps::keep_top_p(Routing routing, std::span<const RowClass> /*classes*/, float top_p,
@@ -558,7 +569,7 @@ void CudaOps::keep_top_p(Routing routing, std::span<const RowClass> /*classes*/,
 
 void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
                       const Routing& routing, const ExpertWeights* /*shared*/,
-                      const float* shared_gate, MatrixView y) {
+                      const float* shared_gate, const MoeOptions& options, MatrixView y) {
   const auto& [decode, prefill] = rows();
   const bool on_host = host_experts_.has(experts);
   const ExpertTable& table = on_host ? host_experts_.table(experts) : experts_.at(experts.data());
@@ -566,8 +577,8 @@ void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
   const RoundedRows q = decode.count > 0 || !in_halves ? rounded(x) : RoundedRows{};
   const HalfRows h = prefill.count > 0 && in_halves ? halves(x) : HalfRows{};
   if (on_host) {
-    HostExperts::Call call = {x,       q,           h,         decode,  prefill,
-                              routing, shared_gate, codebook_, nullptr, y};
+    HostExperts::Call call = {x,           q,       h,         decode,  prefill, routing,
+                              shared_gate, options, codebook_, nullptr, y};
     if (!ok(scratch_.resize(host_experts_.scratch_bytes(experts, call)))) return;
     call.scratch = scratch_.data();
     host_experts_.ffn(experts, call);
@@ -580,11 +591,11 @@ void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
   uint8_t* const scratch = scratch_.data();
   if (decode.count > 0) {
     moe_decode(stream_, device_.facts().multiprocessors, table, x, q, decode, routing, shared_gate,
-               codebook_, scratch, y);
+               options, codebook_, scratch, y);
   }
   if (prefill.count > 0) {
     moe_prefill(stream_, device_.facts().multiprocessors, table, x, q, h, prefill, routing,
-                shared_gate, codebook_, scratch, y);
+                shared_gate, options, codebook_, scratch, y);
   }
 }
 

@@ -23,8 +23,7 @@ BatchExtent extent_of(const BatchView& batch) {
     e.sequence_rows = std::max(e.sequence_rows, rows);
     e.runs = std::max(e.runs, runs);
   }
-  for (const int32_t position : batch.row_position)
-    e.positions = std::max(e.positions, position + 1);
+  for (int32_t r = 0; r < batch.n_rows; ++r) e.positions = std::max(e.positions, batch.visible(r));
   return e;
 }
 

@@ -64,7 +64,7 @@ struct SharedScratch {
 Status HostExperts::add(std::span<ExpertWeights> experts, const ExpertWeights* shared) {
   if (side_ == nullptr) {
     CHIMERE_TRY(side_, device_.side_stream());
-    CHIMERE_CHECK_OK(open_mailbox(experts.front().gate.n_in));
+    CHIMERE_CHECK_OK(open_mailbox(experts.front().up.n_in));
   }
   Layer layer;
   layer.experts.assign(experts.begin(), experts.end());
@@ -123,7 +123,7 @@ int64_t HostExperts::scratch_bytes(std::span<const ExpertWeights> experts, const
   int64_t bytes = 0;
   if (call.decode.count > 0) {
     const int64_t rows = std::min(call.decode.count, kMaxRows);
-    bytes = SharedScratch(rows, n_embd, layer.shared.gate.n_out, nullptr).bytes;
+    bytes = SharedScratch(rows, n_embd, layer.shared.up.n_out, nullptr).bytes;
   }
   if (call.prefill.count > 0) {
     bytes = std::max(bytes, moe_prefill_scratch_bytes(layer.table, call.prefill.count,
@@ -157,8 +157,8 @@ void HostExperts::ffn(std::span<const ExpertWeights> experts, const Call& call) 
   const bool more = layer + 1 < layers_.size();
   if (more && buffers_.size() > 1) upload(layer + 1);
   moe_prefill(stream, device_.facts().multiprocessors, layers_[layer].table, call.x, call.rounded,
-              call.halves, call.prefill, call.routing, call.shared_gate, call.codebook,
-              call.scratch, call.y);
+              call.halves, call.prefill, call.routing, call.shared_gate, call.options,
+              call.codebook, call.scratch, call.y);
   if (more && buffers_.size() == 1) upload(layer + 1);
 }
 
@@ -167,6 +167,7 @@ void HostExperts::compute(const HostWork& work) {
   std::fill_n(mailbox_.sums, work.rows * n_embd, 0.0F);
   ops_->moe_ffn(ConstMatrixView(mailbox_.x, work.rows, n_embd, n_embd), layers_[work.layer].experts,
                 {work.n_used, mailbox_.ids, mailbox_.weights}, nullptr, nullptr,
+                {.activation = work.activation},
                 MatrixView(mailbox_.sums, work.rows, n_embd, n_embd));
 }
 
@@ -174,7 +175,7 @@ void HostExperts::shared_expert(const Layer& layer, const Call& call, bool in_pl
                                 int32_t count) {
   Stream& stream = device_.stream();
   const int64_t n_embd = call.x.cols;
-  const int64_t n_ff = layer.shared.gate.n_out;
+  const int64_t n_ff = layer.shared.up.n_out;
   const SharedScratch at(count, n_embd, n_ff, call.scratch);
   const int multiprocessors = device_.facts().multiprocessors;
   ConstMatrixView x = call.x;
@@ -187,21 +188,23 @@ void HostExperts::shared_expert(const Layer& layer, const Call& call, bool in_pl
     }
   }
   const RowSet rows = {nullptr, count};
-  const MatrixView gate(at.gate, count, n_ff, n_ff);
+  const MatrixView h(at.gate, count, n_ff, n_ff);
   const MatrixView up(at.up, count, n_ff, n_ff);
-  const LinearJob in[] = {{layer.shared.gate, gate}, {layer.shared.up, up}};
-  linear_decode(stream, multiprocessors, x, rounded, rows, call.codebook, in);
-  silu_multiply(stream, gate, up);
-  if (takes_integer_dot(layer.shared.down.type)) round_rows(stream, gate, at.h_rounded);
+  const bool gated = layer.shared.gated();
+  const LinearJob in[] = {{layer.shared.up, gated ? up : h}, {layer.shared.gate, h}};
+  linear_decode(stream, multiprocessors, x, rounded, rows, call.codebook,
+                std::span(in).first(gated ? 2 : 1));
+  activate(stream, call.options.activation, h, gated ? ConstMatrixView(up) : ConstMatrixView());
+  if (takes_integer_dot(layer.shared.down.type)) round_rows(stream, h, at.h_rounded);
   const LinearJob out[] = {{layer.shared.down, MatrixView(at.out, count, n_embd, n_embd)}};
-  linear_decode(stream, multiprocessors, gate, at.h_rounded, rows, call.codebook, out);
+  linear_decode(stream, multiprocessors, h, at.h_rounded, rows, call.codebook, out);
 }
 
 void HostExperts::decode_rows(size_t index, const Call& call, int32_t first, int32_t count) {
   const Layer& layer = layers_[index];
   Stream& stream = device_.stream();
   const auto n_embd = static_cast<int32_t>(call.x.cols);
-  const SharedScratch at(count, n_embd, layer.shared.gate.n_out, call.scratch);
+  const SharedScratch at(count, n_embd, layer.shared.up.n_out, call.scratch);
   const HostRows rows = {call.decode.ids, first, count};
   // The first rows are contiguous already.
   const bool in_place = call.decode.ids == nullptr && first == 0;
@@ -225,7 +228,8 @@ void HostExperts::decode_rows(size_t index, const Call& call, int32_t first, int
 
   std::unique_ptr<HostWork>& work = works_[{index, count}];
   if (work == nullptr) {
-    work = std::make_unique<HostWork>(HostWork{this, index, count, call.routing.n_used});
+    work = std::make_unique<HostWork>(
+        HostWork{this, index, count, call.routing.n_used, call.options.activation});
   }
   side_->wait_for(stream);
   side_->call(
@@ -245,6 +249,7 @@ void HostExperts::decode_rows(size_t index, const Call& call, int32_t first, int
   in.y = call.y.data;
   in.y_stride = call.y.stride;
   in.n_embd = n_embd;
+  in.scale = call.options.scale;
   stream.launch(
       kRowsIn,
       {.grid = {static_cast<uint32_t>((n_embd + kHostExpertsThreads - 1) / kHostExpertsThreads),

@@ -44,9 +44,12 @@ CHIMERE_KERNEL(host_rows_in, kHostExpertsThreads, HostRowsInArgs, args) {
   const int row = row_at(args.rows, index);
   const int64_t at = static_cast<int64_t>(index) * args.n_embd + o;
   float t = args.from_host[at];
-  if (args.shared != nullptr) t = fmaf(sigmoid(args.shared_gate[row]), args.shared[at], t);
+  if (args.shared != nullptr) {
+    const float weight = args.shared_gate != nullptr ? sigmoid(args.shared_gate[row]) : 1.0F;
+    t = fmaf(weight, args.shared[at], t);
+  }
   float* y = args.y + row * args.y_stride + o;
-  *y = *y + t;
+  *y = *y + t * args.scale;
 }
 
 }  // namespace chimere::kernels::cuda

@@ -59,6 +59,7 @@ class HostExperts {
     RowSet prefill;
     Routing routing;
     const float* shared_gate;
+    MoeOptions options;
     const uint32_t* codebook;
     uint8_t* scratch;  ///< scratch_bytes()
     MatrixView y;
@@ -94,6 +95,7 @@ class HostExperts {
     size_t layer;
     int32_t rows;
     int32_t n_used;
+    Activation activation;
   };
 
   Status open_mailbox(int64_t n_embd);

@@ -37,10 +37,11 @@ struct HostRowsInArgs {
   HostRows rows;
   const float* from_host;    ///< [count, n_embd]: sums over the routed experts
   const float* shared;       ///< [count, n_embd]: the shared expert's output, or nullptr
-  const float* shared_gate;  ///< [rows]
+  const float* shared_gate;  ///< [rows]; nullptr: the shared expert has weight 1
   float* y;                  ///< [rows, n_embd]
   int64_t y_stride;
   int32_t n_embd;
+  float scale;  ///< MoeOptions::scale
 };
 
 }  // namespace chimere::kernels::cuda

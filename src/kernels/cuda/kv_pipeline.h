@@ -8,11 +8,11 @@
 
 namespace chimere::kernels::cuda {
 
-/// The row that a block works on; position -1: none.
+/// The row that a block works on.
 struct Query {
   int row;
   int sequence;
-  int position;
+  int visible;  ///< positions that it attends to; 0: there is no row
 };
 
 __device__ __forceinline__ Query query_of(const AttendArgs& args, int index) {
@@ -23,9 +23,9 @@ __device__ __forceinline__ Query query_of(const AttendArgs& args, int index) {
     i = index % args.rows_per_slice;
   }
   const SliceArgs slice = args.batch.slices[slice_index];
-  if (slice.row_class != args.row_class || i >= slice.row_count) return {0, 0, -1};
+  if (slice.row_class != args.row_class || i >= slice.row_count) return {0, 0, 0};
   const int row = slice.row_begin + i;
-  return {row, slice.sequence, args.batch.row_position[row]};
+  return {row, slice.sequence, args.batch.row_visible[row]};
 }
 
 /// Shared memory of a block that attends for kHeads heads of n elements.

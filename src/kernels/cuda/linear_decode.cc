@@ -53,6 +53,7 @@ uint32_t put_jobs(const Operands& operands, std::span<const LinearJob> jobs,
                     static_cast<int32_t>(job.w.type),
                     static_cast<int32_t>(job.w.n_out),
                     job.accumulate ? 1 : 0,
+                    job.scale,
                     static_cast<int32_t>(blocks)};
     blocks += ceil_div(job.w.n_out, outputs_of_block);
   }

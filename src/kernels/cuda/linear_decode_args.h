@@ -57,7 +57,8 @@ struct LinearDecodeJob {
   int64_t y_stride;
   int32_t type;  ///< DType
   int32_t n_out;
-  int32_t accumulate;   ///< y += W x
+  int32_t accumulate;   ///< y += scale (W x)
+  float scale;          ///< of the product
   int32_t first_block;  ///< first block of this job in the grid's x
 };
 

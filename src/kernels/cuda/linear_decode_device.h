@@ -25,6 +25,7 @@ __device__ __forceinline__ int row_at(const LinearDecodeArgs& args, int index) {
 
 __device__ __forceinline__ void put(const LinearDecodeJob& job, int row, int o, float v) {
   float* y = job.y + row * job.y_stride + o;
+  v = v * job.scale;
   *y = job.accumulate != 0 ? *y + v : v;
 }
 

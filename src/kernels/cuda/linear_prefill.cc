@@ -30,6 +30,7 @@ void launch(Stream& stream, bool floats, LinearPrefillArgs args, std::span<const
                     static_cast<int32_t>(job.w.type),
                     static_cast<int32_t>(job.w.n_out),
                     job.accumulate ? 1 : 0,
+                    job.scale,
                     static_cast<int32_t>(tiles)};
     tiles += tiles_of(job.w.n_out, floats ? kFloatTile : kTileOutputs);
     codebook_words = std::max(codebook_words, codebook_place(job.w.type).words);

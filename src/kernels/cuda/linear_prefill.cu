@@ -53,7 +53,7 @@ CHIMERE_KERNEL_OF_BLOCKS(linear_prefill, kTileThreads, 2, LinearPrefillArgs, arg
     if (tile_row(at) >= count || o >= job.n_out) continue;
     const int row = ids[tile_row(at)];
     float* y = job.y + row * job.y_stride + o;
-    const float v = acc[at] * args.halves.unit[row];
+    const float v = acc[at] * args.halves.unit[row] * job.scale;
     *y = job.accumulate != 0 ? *y + v : v;
   }
 }
@@ -144,7 +144,8 @@ CHIMERE_KERNEL(linear_prefill_floats, kFloatTileThreads, LinearPrefillArgs, args
 #pragma unroll
     for (int o = 0; o < 4; ++o) {
       if (first_output + o0 + o >= job.n_out) continue;
-      y[o] = job.accumulate != 0 ? y[o] + acc[r][o] : acc[r][o];
+      const float v = acc[r][o] * job.scale;
+      y[o] = job.accumulate != 0 ? y[o] + v : v;
     }
   }
 }

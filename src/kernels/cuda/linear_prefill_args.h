@@ -18,7 +18,8 @@ struct LinearPrefillJob {
   int64_t y_stride;
   int32_t type;  ///< DType; the types of all jobs are quantised, or all are floats
   int32_t n_out;
-  int32_t accumulate;  ///< y += W x
+  int32_t accumulate;  ///< y += scale (W x)
+  float scale;         ///< of the product
   int32_t first_tile;  ///< first tile of this job in the grid's y
 };
 

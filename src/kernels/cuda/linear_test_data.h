@@ -54,6 +54,7 @@ struct LinearProblem {
     DType type;
     int64_t n_out;
     bool accumulate;
+    float scale;
     std::vector<uint8_t> w;
     std::vector<float> y;  ///< initial values, [rows, n_out + 3]
   };
@@ -71,7 +72,9 @@ struct LinearProblem {
     x = random.activations(rows, x_stride);
     for (const DType t : types) {
       const int64_t n_out = random.between(min_out, max_out);
-      jobs.push_back({t, n_out, random.between(0, 1) == 1, random.weights(t, n_out, n_in),
+      const bool accumulate = random.between(0, 1) == 1;
+      const float scale = random.between(0, 1) == 1 ? 1.0F : -0.22F;
+      jobs.push_back({t, n_out, accumulate, scale, random.weights(t, n_out, n_in),
                       random.activations(rows, n_out + 3)});
     }
   }
@@ -111,7 +114,7 @@ struct LinearProblem {
   LinearJob linear_job(size_t j, DType type, const void* w, float* y) const {
     const Job& job = jobs[j];
     return {WeightView{type, job.n_out, n_in, w}, MatrixView{y, rows, job.n_out, job.n_out + 3},
-            job.accumulate};
+            job.accumulate, job.scale};
   }
 };
 

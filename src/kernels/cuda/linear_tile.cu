@@ -117,7 +117,8 @@ __device__ __forceinline__ void linear_tile(const LinearDecodeArgs& args, uint8_
     const int r = first_row + at / kDecodeTileOutputs;
     if (at >= kDecodeTileOutputs * kColumns || o >= job.n_out || r >= args.rows) continue;
     float* y = job.y + row_at(args, r) * job.y_stride + o;
-    const float v = sum_of<kRowTiles>(shown, at / kDecodeTileOutputs, at % kDecodeTileOutputs);
+    const float v =
+        sum_of<kRowTiles>(shown, at / kDecodeTileOutputs, at % kDecodeTileOutputs) * job.scale;
     *y = job.accumulate != 0 ? old[i] + v : v;
   }
 }

@@ -4,13 +4,15 @@
 
 #include <cstdint>
 
+#include "kernels/activation.h"
 #include "kernels/cuda/half_rows_args.h"
 #include "kernels/cuda/packed_layout.h"
 #include "kernels/cuda/rounding_args.h"
 
 namespace chimere::kernels::cuda {
 
-/// The packed matrices of an expert, in device memory.
+/// The packed matrices of an expert, in device memory. Without a gate, `gate` is `up`: the kernels
+/// compute the product twice, the second time from the L2 cache.
 struct ExpertPointers {
   const uint8_t* gate;
   const uint8_t* up;
@@ -23,12 +25,18 @@ struct ExpertShape {
   int32_t up_type;
   int32_t down_type;
   int32_t n_ff;
+  int32_t gated;
   int64_t gate_row_bytes;
   int64_t up_row_bytes;
   int64_t down_row_bytes;
 
   bool operator==(const ExpertShape&) const = default;
 };
+
+/// An element of h from the products with gate and up; without a gate, these are equal.
+CHIMERE_INLINE float hidden(Activation f, const ExpertShape& shape, float gate, float up) {
+  return kernels::activate(f, gate) * (shape.gated != 0 ? up : 1.0F);
+}
 
 struct ExpertTableArgs {
   const ExpertPointers* experts;  ///< [n_experts], then the shared expert if any
@@ -75,13 +83,15 @@ struct MoeDecodeArgs {
   RoundedRows x_rounded;
   const int32_t* ids;        ///< [rows, n_used]
   const float* weights;      ///< [rows, n_used]
-  const float* shared_gate;  ///< [rows]
+  const float* shared_gate;  ///< [rows]; nullptr: the shared expert has weight 1
   float* y;                  ///< [rows, n_embd]
   int64_t y_stride;
   float* h;               ///< [slots, h_width], if down has a float type
   RoundedRows h_rounded;  ///< the same rounded, if down is quantised
   const int32_t* row_ids;
   const uint32_t* codebook;
+  Activation activation;
+  float scale;   ///< of a row's sum over all experts
   int32_t rows;  ///< in the row set
   int32_t n_embd;
   int32_t n_used;
@@ -119,7 +129,7 @@ struct MoePrefillArgs {
   HalfRows x;                ///< [.., n_embd]
   const int32_t* ids;        ///< [rows, n_used]
   const float* weights;      ///< [rows, n_used]
-  const float* shared_gate;  ///< [rows]
+  const float* shared_gate;  ///< [rows]; nullptr: the shared expert has weight 1
   float* y;                  ///< [rows, n_embd]
   int64_t y_stride;
   float* h;           ///< [slots, h_width], by position
@@ -130,6 +140,8 @@ struct MoePrefillArgs {
   int32_t* n_tiles;
   const int32_t* row_ids;
   const uint32_t* codebook;
+  Activation activation;
+  float scale;   ///< of a row's sum over all experts
   int32_t rows;  ///< in the row set
   int32_t n_embd;
   int32_t n_used;

@@ -15,16 +15,24 @@ constexpr Kernel kGateUp = {"moe_decode", "moe_decode_gate_up"};
 constexpr Kernel kDownNarrow = {"moe_decode", "moe_decode_down_narrow"};
 constexpr Kernel kDownWide = {"moe_decode", "moe_decode_down_wide"};
 
+/// What ExpertPointers::gate points to.
+const WeightView& gate_of(const ExpertWeights& e) { return e.gated() ? e.gate : e.up; }
+
 ExpertShape shape_of(const ExpertWeights& e) {
-  return {static_cast<int32_t>(e.gate.type),          static_cast<int32_t>(e.up.type),
-          static_cast<int32_t>(e.down.type),          static_cast<int32_t>(e.gate.n_out),
-          packed_row_bytes(e.gate.type, e.gate.n_in), packed_row_bytes(e.up.type, e.up.n_in),
+  const WeightView& gate = gate_of(e);
+  return {static_cast<int32_t>(gate.type),
+          static_cast<int32_t>(e.up.type),
+          static_cast<int32_t>(e.down.type),
+          static_cast<int32_t>(e.up.n_out),
+          e.gated() ? 1 : 0,
+          packed_row_bytes(gate.type, gate.n_in),
+          packed_row_bytes(e.up.type, e.up.n_in),
           packed_row_bytes(e.down.type, e.down.n_in)};
 }
 
 ExpertPointers pointers_of(const ExpertWeights& e) {
   auto bytes = [](const WeightView& w) { return static_cast<const uint8_t*>(w.data); };
-  return {bytes(e.gate), bytes(e.up), bytes(e.down)};
+  return {bytes(gate_of(e)), bytes(e.up), bytes(e.down)};
 }
 
 /// Shared memory available on every supported GPU, less what the system and the kernels' static
@@ -171,8 +179,8 @@ int64_t moe_decode_scratch_bytes(const ExpertTable& table, int64_t rows, int n_u
 
 void moe_decode(Stream& stream, int multiprocessors, const ExpertTable& table, ConstMatrixView x,
                 const RoundedRows& rounded, const RowSet& rows, const Routing& routing,
-                const float* shared_gate, const uint32_t* codebook, uint8_t* scratch,
-                MatrixView y) {
+                const float* shared_gate, const MoeOptions& options, const uint32_t* codebook,
+                uint8_t* scratch, MatrixView y) {
   const int64_t slots = rows.count * table.slots(routing.n_used);
   const int64_t width = table.h_width();
   MoeDecodeArgs args = {};
@@ -189,6 +197,8 @@ void moe_decode(Stream& stream, int multiprocessors, const ExpertTable& table, C
   args.h = reinterpret_cast<float*>(scratch + rounded_bytes(slots, width));
   args.row_ids = rows.ids;
   args.codebook = codebook;
+  args.activation = options.activation;
+  args.scale = options.scale;
   args.rows = rows.count;
   args.n_embd = static_cast<int32_t>(x.cols);
   args.n_used = routing.n_used;

@@ -210,7 +210,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_decode_gate_up, kMoeGateUpThreads, 3, MoeDecodeArgs
         const float u = __shfl_xor_sync(kFullWarp, v, kLanes);
         const int j = lane / (2 * kLanes);
         if (lane % (2 * kLanes) == 0 && j < own && own * half + j < n) {
-          h[first - tile + begin + own * half + j] = silu(v) * u;
+          h[first - tile + begin + own * half + j] = hidden(args.activation, shape, v, u);
         }
         __syncwarp();
       }
@@ -225,7 +225,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_decode_gate_up, kMoeGateUpThreads, 3, MoeDecodeArgs
                                                args.n_embd, lane, floats, integers, codebook));
         const float u = tree_of_16(any_partial(up_type, up + o * shape.up_row_bytes, args.n_embd,
                                                lane, floats, integers, up_codebook));
-        if (lane == 0) h[first - tile + o] = silu(g) * u;
+        if (lane == 0) h[first - tile + o] = hidden(args.activation, shape, g, u);
       }
     }
     __syncthreads();
@@ -353,7 +353,7 @@ __device__ __forceinline__ void moe_decode_down(const MoeDecodeArgs& args, uint8
     shared.ids[thread] = args.ids[chosen + thread];
     shared.weights[thread] = args.weights[chosen + thread];
   } else if (thread == args.n_used && args.table.has_shared != 0) {
-    shared.weights[thread] = sigmoid(args.shared_gate[row]);
+    shared.weights[thread] = args.shared_gate != nullptr ? sigmoid(args.shared_gate[row]) : 1.0F;
   }
   wait_for_copies();
   __syncthreads();
@@ -375,7 +375,7 @@ __device__ __forceinline__ void moe_decode_down(const MoeDecodeArgs& args, uint8
     t = fmaf(shared.weights[args.n_used], shared.dots[thread][args.n_used], t);
   }
   float* y = args.y + row * args.y_stride + first + thread;
-  *y = *y + t;
+  *y = *y + t * args.scale;
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ int64_t moe_decode_scratch_bytes(const ExpertTable& table, int64_t rows, int n_u
 /// and up have float types. `scratch` is aligned to 16 bytes.
 void moe_decode(Stream& stream, int multiprocessors, const ExpertTable& table, ConstMatrixView x,
                 const RoundedRows& rounded, const RowSet& rows, const Routing& routing,
-                const float* shared_gate, const uint32_t* codebook, uint8_t* scratch, MatrixView y);
+                const float* shared_gate, const MoeOptions& options, const uint32_t* codebook,
+                uint8_t* scratch, MatrixView y);
 
 }  // namespace chimere::kernels::cuda
 

@@ -29,7 +29,7 @@ std::vector<float> decode_on(Device& device, const MoeProblem& p,
         std::vector<uint8_t>(
             static_cast<size_t>(moe_decode_scratch_bytes(table, rows.count, p.n_used)), 0xFF));
     moe_decode(device.stream(), multiprocessors, table, x, rounded, rows, routing, shared_gate,
-               codebook, scratch.data(), y);
+               p.options, codebook, scratch.data(), y);
   });
 }
 

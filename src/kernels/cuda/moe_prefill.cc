@@ -69,11 +69,11 @@ bool moe_prefill_takes_halves(const ExpertTable& table) { return takes_tensor_co
 
 void moe_prefill(Stream& stream, int multiprocessors, const ExpertTable& table, ConstMatrixView x,
                  const RoundedRows& rounded, const HalfRows& halves, const RowSet& rows,
-                 const Routing& routing, const float* shared_gate, const uint32_t* codebook,
-                 uint8_t* scratch, MatrixView y) {
+                 const Routing& routing, const float* shared_gate, const MoeOptions& options,
+                 const uint32_t* codebook, uint8_t* scratch, MatrixView y) {
   if (!takes_tensor_cores(table.args())) {
-    moe_decode(stream, multiprocessors, table, x, rounded, rows, routing, shared_gate, codebook,
-               scratch, y);
+    moe_decode(stream, multiprocessors, table, x, rounded, rows, routing, shared_gate, options,
+               codebook, scratch, y);
     return;
   }
   const int64_t slots = rows.count * table.slots(routing.n_used);
@@ -94,6 +94,8 @@ void moe_prefill(Stream& stream, int multiprocessors, const ExpertTable& table, 
   args.n_tiles = parts.n_tiles;
   args.row_ids = rows.ids;
   args.codebook = codebook;
+  args.activation = options.activation;
+  args.scale = options.scale;
   args.rows = rows.count;
   args.n_embd = static_cast<int32_t>(x.cols);
   args.n_used = routing.n_used;

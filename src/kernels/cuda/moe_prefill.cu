@@ -116,7 +116,7 @@ CHIMERE_KERNEL_OF_BLOCKS(moe_prefill_gate_up, kTileThreads, 2, MoePrefillArgs, a
     if (x >= tile.count || output >= shape.n_ff) continue;
     const float unit = args.x.unit[ids[x]];
     args.h[static_cast<int64_t>(tile.begin + x) * args.h_width + output] =
-        silu(acc[at] * unit) * (acc[at + 2] * unit);
+        hidden(args.activation, shape, acc[at] * unit, acc[at + 2] * unit);
   }
 }
 
@@ -164,7 +164,8 @@ CHIMERE_KERNEL(moe_prefill_combine, kMoeCombineThreads, MoePrefillArgs, args) {
   const int row = row_of_slot(args, index * ranks);
   const float* out = args.out + static_cast<int64_t>(index) * ranks * args.n_embd;
   const float* weights = args.weights + static_cast<int64_t>(row) * args.n_used;
-  const float shared_weight = args.table.has_shared != 0 ? sigmoid(args.shared_gate[row]) : 0;
+  const bool gates_shared = args.table.has_shared != 0 && args.shared_gate != nullptr;
+  const float shared_weight = gates_shared ? sigmoid(args.shared_gate[row]) : 1;
   float* y = args.y + row * args.y_stride;
   for (int o = static_cast<int>(threadIdx.x); o < args.n_embd; o += kMoeCombineThreads) {
     float t = 0;
@@ -174,7 +175,7 @@ CHIMERE_KERNEL(moe_prefill_combine, kMoeCombineThreads, MoePrefillArgs, args) {
     if (args.table.has_shared != 0) {
       t = fmaf(shared_weight, out[static_cast<int64_t>(args.n_used) * args.n_embd + o], t);
     }
-    y[o] = y[o] + t;
+    y[o] = y[o] + t * args.scale;
   }
 }
 

@@ -24,8 +24,8 @@ bool moe_prefill_takes_halves(const ExpertTable& table);
 /// `rounded` only, others `halves` only.
 void moe_prefill(Stream& stream, int multiprocessors, const ExpertTable& table, ConstMatrixView x,
                  const RoundedRows& rounded, const HalfRows& halves, const RowSet& rows,
-                 const Routing& routing, const float* shared_gate, const uint32_t* codebook,
-                 uint8_t* scratch, MatrixView y);
+                 const Routing& routing, const float* shared_gate, const MoeOptions& options,
+                 const uint32_t* codebook, uint8_t* scratch, MatrixView y);
 
 }  // namespace chimere::kernels::cuda
 

@@ -33,7 +33,8 @@ struct MoeProblem {
   std::deque<std::vector<uint8_t>> bytes;
   std::vector<ExpertWeights> experts;
   ExpertWeights shared;
-  std::vector<float> shared_gate;
+  std::vector<float> shared_gate;  ///< empty: none
+  MoeOptions options;
   std::vector<int32_t> ids;
   std::vector<float> weights;
 
@@ -45,10 +46,15 @@ struct MoeProblem {
     x = random.activations(rows, n_embd);
     y = random.activations(rows, n_embd);
     const int64_t n_ff = ff > 0 ? ff : unit_of(routed.down) * random.between(1, 3);
-    for (int e = 0; e < n_experts; ++e) experts.push_back(expert(random, n_ff, routed));
-    shared = expert(random, unit_of(shared_types.down) * random.between(1, 3), shared_types);
+    const bool gated = random.between(0, 2) > 0;
+    for (int e = 0; e < n_experts; ++e) experts.push_back(expert(random, n_ff, routed, gated));
+    shared = expert(random, unit_of(shared_types.down) * random.between(1, 3), shared_types,
+                    random.between(0, 2) > 0);
+    const bool gates_shared = random.between(0, 2) > 0;
+    options.activation = static_cast<Activation>(random.between(0, 2));
+    if (random.between(0, 1) == 0) options.scale = 0.22F;
     for (int64_t r = 0; r < rows; ++r) {
-      shared_gate.push_back(random.normal());
+      if (gates_shared) shared_gate.push_back(random.normal());
       std::vector<int32_t> all(static_cast<size_t>(n_experts));
       std::iota(all.begin(), all.end(), 0);
       for (int k = 0; k < n_used; ++k) {
@@ -75,7 +81,8 @@ struct MoeProblem {
     std::vector<float> of_chosen = weights;
     ref::moe_ffn({x.data(), rows, n_embd, n_embd}, experts,
                  {n_used, chosen.data(), of_chosen.data()}, has_shared ? &shared : nullptr,
-                 shared_gate.data(), {result.data(), rows, n_embd, n_embd});
+                 shared_gate.empty() ? nullptr : shared_gate.data(), options,
+                 {result.data(), rows, n_embd, n_embd});
     return result;
   }
 
@@ -87,6 +94,7 @@ struct MoeProblem {
     auto upload = [&](const ExpertWeights& e) {
       ExpertWeights on_device = e;
       for (WeightView* w : {&on_device.gate, &on_device.up, &on_device.down}) {
+        if (w->n_out == 0) continue;
         packed.push_back(packed_on(device, *w, unpacked));
         *w = {packed_type(w->type, unpacked), w->n_out, w->n_in, packed.back().data()};
       }
@@ -106,20 +114,22 @@ struct MoeProblem {
     const RoundedOnDevice rounded(device, rows, n_embd);
     const ConstMatrixView x_view(input.data(), rows, n_embd, n_embd);
     round_rows(device.stream(), x_view, rounded.rows());
-    f(*table, x_view, rounded.rows(), Routing{n_used, chosen.data(), of_chosen.data()}, gate.data(),
-      codebook.data(), MatrixView{output.data(), rows, n_embd, n_embd});
+    f(*table, x_view, rounded.rows(), Routing{n_used, chosen.data(), of_chosen.data()},
+      shared_gate.empty() ? nullptr : gate.data(), codebook.data(),
+      MatrixView{output.data(), rows, n_embd, n_embd});
     return output.read();
   }
 
  private:
   static int64_t unit_of(DType t) { return std::max(32, dtype_info(t).block_elements); }
 
-  ExpertWeights expert(test_data::Random& random, int64_t n_ff, const ExpertTypes& types) {
+  ExpertWeights expert(test_data::Random& random, int64_t n_ff, const ExpertTypes& types,
+                       bool gated) {
     auto weight = [&](DType t, int64_t n_out, int64_t n_in) {
       bytes.push_back(random.weights(t, n_out, n_in));
       return WeightView{t, n_out, n_in, bytes.back().data()};
     };
-    return {weight(types.gate, n_ff, n_embd), weight(types.up, n_ff, n_embd),
+    return {gated ? weight(types.gate, n_ff, n_embd) : WeightView(), weight(types.up, n_ff, n_embd),
             weight(types.down, n_embd, n_ff)};
   }
 };

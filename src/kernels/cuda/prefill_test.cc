@@ -121,6 +121,7 @@ void expect_rule_9(const LinearProblem& p) {
         for (int64_t o = 0; o < job.n_out; ++o) {
           const auto i = static_cast<size_t>(r * (job.n_out + 3) + o);
           Bounded want = chunk_dot(p.weights(job), o, x);
+          want.value *= job.scale;
           if (job.accumulate) want.value += job.y[i];
           ASSERT_TRUE(within(want, std::fabs(want.value) * 0x1p-23, got[j][i]))
               << dtype_name(job.type) << " on " << name << ", rows " << p.rows << " n_in " << p.n_in
@@ -205,7 +206,8 @@ struct MoeResult {
 MoeResult moe_by_rule_9(const MoeProblem& p) {
   MoeResult result;
   const auto n = static_cast<size_t>(p.n_embd);
-  const bool halves = takes_integer_dot(p.experts[0].gate.type);
+  const bool halves = takes_integer_dot(p.experts[0].up.type);
+  const Activation f = p.options.activation;
   for (int64_t r = 0; r < p.rows; ++r) {
     const float* x = p.x.data() + r * p.n_embd;
     std::vector<double> total(n);
@@ -213,16 +215,19 @@ MoeResult moe_by_rule_9(const MoeProblem& p) {
     auto add = [&](const ExpertWeights& e, float weight) {
       std::vector<float> h;
       double wrong = 0;  // error of an element of h
-      for (int64_t o = 0; o < e.gate.n_out; ++o) {
-        const Bounded gate = chunk_dot(e.gate, o, x);
-        const Bounded up = chunk_dot(e.up, o, x);
+      for (int64_t o = 0; o < e.up.n_out; ++o) {
+        const Bounded gate = chunk_dot(e.gated() ? e.gate : e.up, o, x);
+        const Bounded up = e.gated() ? chunk_dot(e.up, o, x) : Bounded{1, 0};
         const auto g = static_cast<float>(gate.value);
         const auto u = static_cast<float>(up.value);
-        h.push_back(silu(g) * u);
-        // The slope of silu is below 1.1.
-        wrong = std::max(wrong, 1.1 * gate.error * (std::fabs(up.value) + up.error) +
-                                    std::fabs(double{silu(g)}) * up.error +
-                                    std::fabs(double{h.back()}) * 0x1p-21);
+        const double a = activate(f, g);
+        h.push_back(activate(f, g) * u);
+        // The slope of silu and of GELU is below 1.2.
+        const double slope =
+            f == Activation::kReluSquared ? 2 * (std::fabs(gate.value) + gate.error) : 1.2;
+        wrong =
+            std::max(wrong, slope * gate.error * (std::fabs(up.value) + up.error) +
+                                std::fabs(a) * up.error + std::fabs(double{h.back()}) * 0x1p-21);
       }
       // The error of h may be rounded up to a whole unit of f16.
       float amax = 0;
@@ -248,11 +253,16 @@ MoeResult moe_by_rule_9(const MoeProblem& p) {
       const auto k = static_cast<size_t>(r * p.n_used + rank);
       add(p.experts[static_cast<size_t>(p.ids[k])], p.weights[k]);
     }
-    if (p.has_shared) add(p.shared, sigmoid(p.shared_gate[static_cast<size_t>(r)]));
+    if (p.has_shared) {
+      const auto row = static_cast<size_t>(r);
+      add(p.shared, p.shared_gate.empty() ? 1.0F : sigmoid(p.shared_gate[row]));
+    }
     for (size_t o = 0; o < n; ++o) {
       const double before = p.y[static_cast<size_t>(r) * n + o];
-      result.y.push_back(before + total[o]);
-      result.error.push_back(error[o] + std::fabs(before) * 0x1p-22);
+      const double scaled = total[o] * p.options.scale;
+      result.y.push_back(before + scaled);
+      result.error.push_back(error[o] * p.options.scale + std::fabs(before) * 0x1p-22 +
+                             std::fabs(scaled) * 0x1p-23);
     }
   }
   return result;
@@ -273,7 +283,7 @@ std::vector<float> moe_on(Device& device, const MoeProblem& p,
                                      0xFF));
     half_rows(device.stream(), x, rows, halves.rows());
     moe_prefill(device.stream(), device.facts().multiprocessors, table, x, rounded, halves.rows(),
-                rows, routing, shared_gate, codebook, scratch.data(), y);
+                rows, routing, shared_gate, p.options, codebook, scratch.data(), y);
   });
 }
 

@@ -42,18 +42,24 @@ __device__ __forceinline__ float squares(const Head<kSize>& head) {
   return tree_of_16(s);
 }
 
-/// Applies the norm and the rotation by position; `row`: this warp's shared memory.
+/// Applies the norm, if there is a weight, and the rotation by position; `row`: this warp's shared
+/// memory.
 template <int kSize>
 __device__ __forceinline__ void normalise_and_rotate(Head<kSize>& head, const float* weight,
                                                      float eps, const float* cos_sin, int half,
                                                      float* row) {
-  const float scale = 1.0F / sqrtf(squares(head) / static_cast<float>(head.n()) + eps);
+  if (weight != nullptr) {
+    const float scale = 1.0F / sqrtf(squares(head) / static_cast<float>(head.n()) + eps);
+#pragma unroll
+    for (int m = 0; m < Head<kSize>::kOwn; ++m) {
+      if (!head.has(m)) break;
+      head.x[m] = head.x[m] * scale * weight[m * kWarp + head.lane];
+    }
+  }
 #pragma unroll
   for (int m = 0; m < Head<kSize>::kOwn; ++m) {
-    const int i = m * kWarp + head.lane;
     if (!head.has(m)) break;
-    head.x[m] = head.x[m] * scale * weight[i];
-    row[i] = head.x[m];
+    row[m * kWarp + head.lane] = head.x[m];
   }
   __syncwarp();
 #pragma unroll

@@ -7,8 +7,10 @@ namespace {
 
 constexpr Kernel kSelectRows = {"rows", "select_rows"};
 constexpr Kernel kShiftRows = {"rows", "shift_rows"};
-constexpr Kernel kSiluMultiply = {"rows", "silu_multiply"};
-constexpr Kernel kRoute = {"rows", "route"};
+constexpr Kernel kActivate = {"rows", "activate"};
+constexpr Kernel kScale = {"rows", "scale"};
+constexpr Kernel kRoute = {"route", "route"};
+constexpr Kernel kRouteScored = {"route", "route_scored"};
 constexpr Kernel kKeepTopP = {"rows", "keep_top_p"};
 
 uint32_t blocks_for(int64_t n, int64_t of_a_block) {
@@ -42,21 +44,43 @@ void shift_rows(Stream& stream, const DeviceBatch& batch, ConstMatrixView x, Rec
   stream.launch(kShiftRows, rows_launch({static_cast<uint32_t>(args.rows)}), args);
 }
 
-void silu_multiply(Stream& stream, MatrixView gate, ConstMatrixView up) {
-  stream.launch(kSiluMultiply,
-                rows_launch({blocks_for(gate.cols, kRowThreads), static_cast<uint32_t>(gate.rows)}),
-                SiluMultiplyArgs{gate.data, gate.stride, up.data, up.stride,
-                                 static_cast<int32_t>(gate.cols)});
+void activate(Stream& stream, Activation f, MatrixView h, ConstMatrixView up) {
+  stream.launch(
+      kActivate, rows_launch({blocks_for(h.cols, kRowThreads), static_cast<uint32_t>(h.rows)}),
+      ActivateArgs{h.data, h.stride, up.data, up.stride, static_cast<int32_t>(h.cols), f});
 }
 
-void route(Stream& stream, ConstMatrixView logits, const Routing& routing) {
-  stream.launch(kRoute,
+void scale(Stream& stream, MatrixView x, float factor) {
+  stream.launch(kScale,
+                rows_launch({blocks_for(x.cols, kRowThreads), static_cast<uint32_t>(x.rows)}),
+                ScaleArgs{x.data, x.stride, static_cast<int32_t>(x.cols), factor});
+}
+
+void route(Stream& stream, ConstMatrixView logits, const RoutingSpec& spec,
+           const Routing& routing) {
+  RouteArgs args = {};
+  args.logits = logits.data;
+  args.stride = logits.stride;
+  args.ids = routing.ids;
+  args.weights = routing.weights;
+  args.rows = static_cast<int32_t>(logits.rows);
+  args.n_experts = static_cast<int32_t>(logits.cols);
+  args.n_used = routing.n_used;
+  args.warm_icache = logits.rows <= kFewRoutedRows ? 1 : 0;
+  args.scale = spec.scale;
+  args.score = static_cast<int32_t>(spec.score);
+  args.bias = spec.bias;
+  args.n_groups = spec.has_groups() ? spec.n_groups : 0;
+  args.n_groups_used = spec.n_groups_used;
+  args.selects_by_logits = spec.selects_by_logits() ? 1 : 0;
+  args.weighs_by_logits = spec.weighs_by_logits() ? 1 : 0;
+  args.normalise = spec.normalise ? 1 : 0;
+  const bool by_logits = spec.selects_by_logits() && spec.weighs_by_logits();
+  stream.launch(by_logits ? kRoute : kRouteScored,
                 {.grid = {blocks_for(logits.rows, kRouteThreads / 32)},
                  .block = {kRouteThreads},
                  .overlaps_previous = true},
-                RouteArgs{logits.data, logits.stride, routing.ids, routing.weights,
-                          static_cast<int32_t>(logits.rows), static_cast<int32_t>(logits.cols),
-                          routing.n_used, logits.rows <= kFewRoutedRows ? 1 : 0});
+                args);
 }
 
 void keep_top_p(Stream& stream, const Routing& routing, const RowSet& rows, float top_p,

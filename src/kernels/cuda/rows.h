@@ -1,4 +1,4 @@
-// Row-wise ops on a GPU: Ops::select_rows, Ops::shift_rows, Ops::silu_multiply, Ops::route and
+// Row-wise ops on a GPU: Ops::select_rows, Ops::shift_rows, Ops::activate, Ops::route and
 // Ops::keep_top_p, with the same bits.
 #ifndef CHIMERE_KERNELS_CUDA_ROWS_H_
 #define CHIMERE_KERNELS_CUDA_ROWS_H_
@@ -19,10 +19,12 @@ void select_rows(Stream& stream, ConstMatrixView x, const int32_t* ids, MatrixVi
 void shift_rows(Stream& stream, const DeviceBatch& batch, ConstMatrixView x, RecurrentView state,
                 MatrixView y);
 
-void silu_multiply(Stream& stream, MatrixView gate, ConstMatrixView up);
+void activate(Stream& stream, Activation f, MatrixView h, ConstMatrixView up);
 
-/// At most kMaxExperts experts (rows_args.h) and 32 per row.
-void route(Stream& stream, ConstMatrixView logits, const Routing& routing);
+void scale(Stream& stream, MatrixView x, float factor);
+
+/// At most kMaxExperts experts (rows_args.h) and 32 per row. spec.bias is in device memory.
+void route(Stream& stream, ConstMatrixView logits, const RoutingSpec& spec, const Routing& routing);
 
 /// `rows`: the decode rows. All pointers are the device's.
 void keep_top_p(Stream& stream, const Routing& routing, const RowSet& rows, float top_p,

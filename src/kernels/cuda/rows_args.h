@@ -1,9 +1,10 @@
-// Arguments of the kernels of rows.cu.
+// Arguments of the kernels of rows.cu and route.cu.
 #ifndef CHIMERE_KERNELS_CUDA_ROWS_ARGS_H_
 #define CHIMERE_KERNELS_CUDA_ROWS_ARGS_H_
 
 #include <cstdint>
 
+#include "kernels/activation.h"
 #include "kernels/cuda/batch_args.h"
 
 namespace chimere::kernels::cuda {
@@ -40,15 +41,24 @@ struct ShiftRowsArgs {
 };
 
 /// Grid: x parts of a row, y rows.
-struct SiluMultiplyArgs {
-  float* gate;  ///< [rows, n]
-  int64_t gate_stride;
-  const float* up;  ///< [rows, n]
+struct ActivateArgs {
+  float* h;  ///< [rows, n]
+  int64_t stride;
+  const float* up;  ///< [rows, n], or nullptr
   int64_t up_stride;
   int32_t n;
+  Activation activation;
 };
 
-/// One warp per row.
+/// Grid: x parts of a row, y rows.
+struct ScaleArgs {
+  float* x;  ///< [rows, n]
+  int64_t stride;
+  int32_t n;
+  float factor;
+};
+
+/// One warp per row. `route` ignores the fields from `score` to `normalise`.
 struct RouteArgs {
   const float* logits;  ///< [rows, n_experts]
   int64_t stride;
@@ -57,7 +67,15 @@ struct RouteArgs {
   int32_t rows;
   int32_t n_experts;    ///< at most kMaxExperts
   int32_t n_used;       ///< at most 32
-  int32_t warm_icache;  ///< run a row once before its logits are ready, to warm the cache
+  int32_t warm_icache;  ///< route: run a row once before its logits are ready, to warm the cache
+  float scale;          ///< of the weights
+  int32_t score;        ///< RouterScore
+  const float* bias;    ///< [n_experts]; nullptr: none
+  int32_t n_groups;     ///< at most 32; 0: none
+  int32_t n_groups_used;
+  int32_t selects_by_logits;  ///< RoutingSpec's conditions
+  int32_t weighs_by_logits;
+  int32_t normalise;
 };
 
 /// One thread per row.

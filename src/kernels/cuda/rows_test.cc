@@ -8,6 +8,7 @@
 #include "kernels/cuda/batch_test_data.h"
 #include "kernels/ref/moe.h"
 #include "kernels/ref/vector_ops.h"
+#include "kernels/routing_test_data.h"
 
 namespace chimere::kernels::cuda {
 namespace {
@@ -110,17 +111,22 @@ TEST(CudaRows, ShiftsAStateThatIsReadAndWrittenInOneSlot) {
   expect_same_shift(rng, scenario, 70);
 }
 
-TEST(CudaRows, SiluMultiplyHasTheBitsOfRef) {
+TEST(CudaRows, ActivateHasTheBitsOfRef) {
   kernels::test::Rng rng(fresh_seed());
-  const Matrix gate(rng, 3, 700, 4);
+  const Matrix h(rng, 3, 700, 4);
   const Matrix up(rng, 3, 700, 4);
-  Matrix expected = gate;
-  ref::silu_multiply(expected.view(), up.view());
-  for (const auto& [name, device] : test::devices()) {
-    const DeviceMatrix g(*device, gate);
-    const DeviceMatrix u(*device, up);
-    silu_multiply(device->stream(), g.view(), u.view());
-    EXPECT_TRUE(kernels::test::same_bits(g.read(), expected.data)) << name;
+  for (const Activation f : {Activation::kSilu, Activation::kGelu, Activation::kReluSquared}) {
+    for (const bool gated : {true, false}) {
+      Matrix expected = h;
+      ref::activate(f, expected.view(), gated ? up.view() : ConstMatrixView());
+      for (const auto& [name, device] : test::devices()) {
+        const DeviceMatrix got(*device, h);
+        const DeviceMatrix factors(*device, up);
+        activate(device->stream(), f, got.view(),
+                 gated ? ConstMatrixView(factors.view()) : ConstMatrixView());
+        EXPECT_TRUE(kernels::test::same_bits(got.read(), expected.data)) << name;
+      }
+    }
   }
 }
 
@@ -128,12 +134,12 @@ void expect_same_route(const Matrix& logits, int n_used) {
   const auto n = static_cast<size_t>(logits.rows * n_used);
   std::vector<int32_t> ids(n);
   std::vector<float> weights(n);
-  ref::route(logits.view(), {n_used, ids.data(), weights.data()});
+  ref::route(logits.view(), {}, {n_used, ids.data(), weights.data()});
   for (const auto& [name, device] : test::devices()) {
     const DeviceMatrix x(*device, logits);
     const OnDevice<int32_t> got_ids(*device, std::vector<int32_t>(n, -1));
     const OnDevice<float> got_weights(*device, std::vector<float>(n));
-    route(device->stream(), x.view(), {n_used, got_ids.data(), got_weights.data()});
+    route(device->stream(), x.view(), {}, {n_used, got_ids.data(), got_weights.data()});
     EXPECT_EQ(got_ids.read(), ids) << name;
     EXPECT_TRUE(kernels::test::same_bits(got_weights.read(), weights)) << name;
   }
@@ -146,6 +152,41 @@ TEST(CudaRows, RouteHasTheBitsOfRef) {
   expect_same_route(Matrix(rng, 3, 500, 3), 10);
   expect_same_route(Matrix(rng, 3, 5, 3), 2);
   expect_same_route(Matrix(rng, 3, 1024, 3), 9);
+}
+
+TEST(CudaRows, RouteByAnyRoutingFunctionHasTheBitsOfRef) {
+  kernels::test::Rng rng(fresh_seed());
+  for (int round = 0; round < 60; ++round) {
+    const int most = round % 4 == 0 ? 1024 : 256;
+    kernels::test::RoutingProblem p(rng, kernels::test::uniform_int(rng, 1, 5), most, 32);
+    std::vector<int32_t> ids(p.places());
+    std::vector<float> weights(p.places());
+    RoutingSpec spec = p.spec;
+    spec.bias = p.bias.empty() ? nullptr : p.bias.data();
+    ref::route(p.logits.view(), spec, {p.n_used, ids.data(), weights.data()});
+    for (const auto& [name, device] : test::devices()) {
+      const DeviceMatrix x(*device, p.logits);
+      const OnDevice<float> bias(*device, p.bias);
+      const OnDevice<int32_t> got_ids(*device, std::vector<int32_t>(p.places(), -1));
+      const OnDevice<float> got_weights(*device, std::vector<float>(p.places()));
+      spec.bias = p.bias.empty() ? nullptr : bias.data();
+      route(device->stream(), x.view(), spec, {p.n_used, got_ids.data(), got_weights.data()});
+      EXPECT_EQ(got_ids.read(), ids) << name << ' ' << p;
+      EXPECT_TRUE(kernels::test::same_bits(got_weights.read(), weights)) << name << ' ' << p;
+    }
+  }
+}
+
+TEST(CudaRows, ScaleHasTheBitsOfRef) {
+  kernels::test::Rng rng(fresh_seed());
+  const Matrix x(rng, 3, 700, 4);
+  Matrix expected = x;
+  make_ref_ops()->scale(expected.view(), 0.37F);
+  for (const auto& [name, device] : test::devices()) {
+    const DeviceMatrix got(*device, x);
+    scale(device->stream(), got.view(), 0.37F);
+    EXPECT_TRUE(kernels::test::same_bits(got.read(), expected.data)) << name;
+  }
 }
 
 TEST(CudaRows, RouteGivesTiesToTheLowerId) {
@@ -167,7 +208,7 @@ TEST(CudaRows, KeepTopPHasTheBitsOfRef) {
   const Matrix logits(rng, kRows, 40, 2);
   std::vector<int32_t> ids(kRows * kUsed);
   std::vector<float> weights(kRows * kUsed);
-  ref::route(logits.view(), {kUsed, ids.data(), weights.data()});
+  ref::route(logits.view(), {}, {kUsed, ids.data(), weights.data()});
   // Either all rows are decode rows, or every third row is a prefill row.
   for (const int prefill_every : {kRows + 1, 3}) {
     std::vector<RowClass> classes;

@@ -22,6 +22,7 @@ set(CUDA_MODULES
   cuda/norm.cu
   cuda/page_tables.cu
   cuda/rope_append.cu
+  cuda/route.cu
   cuda/rounding.cu
   cuda/rows.cu
   cuda/top_logits.cu)
@@ -98,6 +99,7 @@ chimere_cuda_test(cuda_gdn_test SOURCES cuda/gdn_test.cc)
 chimere_cuda_test(cuda_linear_decode_test SOURCES cuda/linear_decode_test.cc)
 chimere_cuda_test(cuda_moe_decode_test SOURCES cuda/moe_decode_test.cc)
 chimere_cuda_test(cuda_norm_test SOURCES cuda/norm_test.cc)
+chimere_cuda_test(cuda_ops_test SOURCES cuda/cuda_ops_test.cc)
 chimere_cuda_test(cuda_profile_test SOURCES cuda/device/profile_test.cc)
 chimere_cuda_test(cuda_rows_test SOURCES cuda/rows_test.cc)
 chimere_cuda_test(cuda_top_logits_test SOURCES cuda/top_logits_test.cc)

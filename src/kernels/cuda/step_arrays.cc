@@ -10,9 +10,9 @@ namespace {
 constexpr size_t kMaxBytes = size_t{16} << 20;
 constexpr size_t kNumbersOfUpdate = sizeof(PageUpdate) / sizeof(int32_t);
 constexpr size_t kNumbersOfChoice = sizeof(TokenChoice) / sizeof(int32_t);
-/// Numbers per row: row_sequence, row_position, write_slot, wanted_ids, async_from, two lists of
-/// classes (four fields), slices (four each).
-constexpr size_t kNumbersOfRow = 5 + 4 + 4;
+/// Numbers per row: row_sequence, row_position, row_visible, write_slot, wanted_ids, async_from,
+/// two lists of classes (four fields), slices (four each).
+constexpr size_t kNumbersOfRow = 6 + 4 + 4;
 /// Numbers per sequence: sequence_slices, read_slot, page_begin.
 constexpr size_t kNumbersOfSequence = 3;
 constexpr size_t kFields = 16;  ///< upper bound of the fields that are padded to the alignment
@@ -105,6 +105,9 @@ Status StepArrays::upload(const StepInputs& step, PageTables& pages, bool interl
   batch_.args.sequence_slices = add(b.sequence_slices, rows + 1);
   batch_.args.row_sequence = add(b.row_sequence, rows);
   batch_.args.row_position = add(b.row_position, rows);
+  visible_.clear();
+  for (int32_t r = 0; r < b.n_rows; ++r) visible_.push_back(b.visible(r));
+  batch_.args.row_visible = add(visible_, rows);
   batch_.args.read_slot = add(b.read_slot, rows);
   batch_.args.write_slot = add(b.write_slot, rows);
   batch_.args.page_begin = add(pages.begins(), rows);

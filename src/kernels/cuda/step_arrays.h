@@ -87,6 +87,7 @@ class StepArrays {
   std::vector<RowClass> wanted_classes_;
   std::vector<int32_t> decode_rows_;
   std::vector<int32_t> prefill_rows_;
+  std::vector<int32_t> visible_;
 };
 
 }  // namespace chimere::kernels::cuda

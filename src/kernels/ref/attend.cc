@@ -55,7 +55,7 @@ void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView
   const int group = shape.n_heads / shape.n_kv_heads;
   std::vector<float> key(n);
   for (int32_t r = 0; r < batch.n_rows; ++r) {
-    const int64_t positions = batch.row_position[r] + 1;
+    const int64_t positions = batch.visible(r);
     for (int h = 0; h < shape.n_heads; ++h) {
       const float* q = qg.row(r) + static_cast<int64_t>(h) * shape.query_stride();
       Part all;

@@ -92,7 +92,7 @@ void linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
     for (const LinearJob& job : jobs) {
       float* y = job.y.row(r);
       for (int64_t o = 0; o < job.w.n_out; ++o) {
-        const float v = dot(job.w, o, a);
+        const float v = dot(job.w, o, a) * job.scale;
         y[o] = job.accumulate ? y[o] + v : v;
       }
     }

@@ -11,10 +11,11 @@ namespace chimere::kernels::ref {
 
 /// See Ops::moe_ffn.
 void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-             const ExpertWeights* shared, const float* shared_gate, MatrixView y);
+             const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
+             MatrixView y);
 
-/// See Ops::silu_multiply.
-void silu_multiply(MatrixView gate, ConstMatrixView up);
+/// See Ops::activate.
+void activate(Activation f, MatrixView h, ConstMatrixView up);
 
 }  // namespace chimere::kernels::ref
 

@@ -12,8 +12,9 @@ namespace {
 
 class RefOps final : public Ops {
  public:
-  void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y) override {
-    ref::embed(table, tokens, y);
+  void embed(const WeightView& table, std::span<const int32_t> tokens, ConstMatrixView vectors,
+             MatrixView y) override {
+    ref::embed(table, tokens, vectors, y);
   }
 
   void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override {
@@ -46,7 +47,9 @@ class RefOps final : public Ops {
   void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, const float* q_norm,
                            const float* k_norm, float eps, MatrixView qg, ConstMatrixView k,
                            ConstMatrixView v, KvView kv) override {
-    rope_.prepare(batch.row_position, shape.rope_dims, shape.rope_base);
+    if (shape.rope_dims > 0) {
+      rope_.prepare(batch.row_position, shape.rope_dims, shape.rope_base);
+    }
     ref::qk_norm_rope_append(batch, shape, rope_, q_norm, k_norm, eps, qg, k, v, kv);
   }
 
@@ -55,15 +58,20 @@ class RefOps final : public Ops {
     ref::attend(batch, shape, qg, kv, out);
   }
 
-  void silu_multiply(MatrixView gate, ConstMatrixView up) override { ref::silu_multiply(gate, up); }
+  void activate(Activation f, MatrixView h, ConstMatrixView up) override {
+    ref::activate(f, h, up);
+  }
 
-  void route(ConstMatrixView logits, Routing routing) override { ref::route(logits, routing); }
+  void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override {
+    ref::route(logits, spec, routing);
+  }
 
   void top_logits(ConstMatrixView logits, TopLogits top) override { ref::top_logits(logits, top); }
 
   void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-               const ExpertWeights* shared, const float* shared_gate, MatrixView y) override {
-    ref::moe_ffn(x, experts, routing, shared, shared_gate, y);
+               const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
+               MatrixView y) override {
+    ref::moe_ffn(x, experts, routing, shared, shared_gate, options, y);
   }
 
  private:

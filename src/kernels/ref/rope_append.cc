@@ -11,9 +11,11 @@ namespace {
 
 void normalise_and_rotate(float* x, const AttentionShape& shape, const float* weight, float eps,
                           const float* cos_sin) {
-  const float mean = dot16(x, x, shape.head_dim) / static_cast<float>(shape.head_dim);
-  const float scale = 1.0F / std::sqrt(mean + eps);
-  for (int i = 0; i < shape.head_dim; ++i) x[i] = x[i] * scale * weight[i];
+  if (weight != nullptr) {
+    const float mean = dot16(x, x, shape.head_dim) / static_cast<float>(shape.head_dim);
+    const float scale = 1.0F / std::sqrt(mean + eps);
+    for (int i = 0; i < shape.head_dim; ++i) x[i] = x[i] * scale * weight[i];
+  }
   const int half = shape.rope_dims / 2;
   for (int i = 0; i < half; ++i) {
     const float c = cos_sin[i];
@@ -41,14 +43,15 @@ void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, co
   std::vector<float> key(n);
   std::vector<float> value(n);
   for (int32_t r = 0; r < batch.n_rows; ++r) {
+    const float* cos_sin = shape.rope_dims > 0 ? rope.row(r) : nullptr;
     for (int h = 0; h < shape.n_heads; ++h) {
       float* query = qg.row(r) + static_cast<int64_t>(h) * shape.query_stride();
-      normalise_and_rotate(query, shape, q_norm, eps, rope.row(r));
+      normalise_and_rotate(query, shape, q_norm, eps, cos_sin);
       if (rotate_keys) rotate_head(query, n);
     }
     for (int h = 0; h < shape.n_kv_heads; ++h) {
       std::copy_n(k.row(r) + static_cast<int64_t>(h) * n, n, key.begin());
-      normalise_and_rotate(key.data(), shape, k_norm, eps, rope.row(r));
+      normalise_and_rotate(key.data(), shape, k_norm, eps, cos_sin);
       if (rotate_keys) rotate_head(key.data(), n);
       std::copy_n(v.row(r) + static_cast<int64_t>(h) * n, n, value.begin());
       if (dtype_info(kv.v_type).quantised) rotate_head(value.data(), n);

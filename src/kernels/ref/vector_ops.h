@@ -15,7 +15,8 @@ namespace chimere::kernels::ref {
 /// Rule 2 for x · y, n elements.
 float dot16(const float* x, const float* y, int64_t n);
 
-void embed(const WeightView& table, std::span<const int32_t> tokens, MatrixView y);
+void embed(const WeightView& table, std::span<const int32_t> tokens, ConstMatrixView vectors,
+           MatrixView y);
 
 void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y);
 
@@ -31,7 +32,7 @@ void gdn_scan(const BatchView& batch, const GdnShape& shape, ConstMatrixView qkv
 
 int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type);
 
-/// `rope` must be prepared for the positions of the batch.
+/// `rope` must be prepared for the positions of the batch if shape.rope_dims is not 0.
 void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, const RopeTable& rope,
                          const float* q_norm, const float* k_norm, float eps, MatrixView qg,
                          ConstMatrixView k, ConstMatrixView v, KvView kv);
@@ -39,7 +40,7 @@ void qk_norm_rope_append(const BatchView& batch, const AttentionShape& shape, co
 void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
             MatrixView out);
 
-void route(ConstMatrixView logits, Routing routing);
+void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing);
 
 void top_logits(ConstMatrixView logits, TopLogits top);
 

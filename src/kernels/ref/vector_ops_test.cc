@@ -288,7 +288,7 @@ TEST(Oracle, RouteSharesTheSoftmaxOfTheChosen) {
   const Matrix logits(rng, 5, 60, 3);
   std::vector<int32_t> ids(5 * 8);
   std::vector<float> weights(5 * 8);
-  ref::route(logits.view(), {8, ids.data(), weights.data()});
+  ref::route(logits.view(), {}, {8, ids.data(), weights.data()});
   for (int r = 0; r < 5; ++r) {
     std::vector<int> order(60);
     for (int e = 0; e < 60; ++e) order[e] = e;
@@ -314,8 +314,75 @@ TEST(Oracle, RouteGivesTiesToTheLowerId) {
   logits.data = {1, 3, 2, 3, 2, 3, 0, 0, 0};
   std::vector<int32_t> ids(4);
   std::vector<float> weights(4);
-  ref::route(logits.view(), {4, ids.data(), weights.data()});
+  ref::route(logits.view(), {}, {4, ids.data(), weights.data()});
   EXPECT_EQ(ids, (std::vector<int32_t>{1, 3, 5, 2}));
+}
+
+/// DeepSeek-V3's routing: sigmoids, a bias for the selection, the best groups by their two best.
+TEST(Oracle, RouteByBiasedSigmoidsInGroups) {
+  Rng rng(fresh_seed());
+  constexpr int kExperts = 64;
+  constexpr int kGroups = 8;
+  constexpr int kSize = kExperts / kGroups;
+  constexpr int kUsed = 6;
+  const Matrix logits(rng, 20, kExperts, 2);
+  const std::vector<float> bias = normal_floats(rng, kExperts, 0.2F);
+  const RoutingSpec spec = {.score = RouterScore::kSigmoid,
+                            .bias = bias.data(),
+                            .n_groups = kGroups,
+                            .n_groups_used = 3,
+                            .scale = 2.5F};
+  std::vector<int32_t> ids(20 * kUsed);
+  std::vector<float> weights(20 * kUsed);
+  ref::route(logits.view(), spec, {kUsed, ids.data(), weights.data()});
+  for (int r = 0; r < 20; ++r) {
+    Doubles score;
+    Doubles biased;
+    for (int e = 0; e < kExperts; ++e) {
+      score.push_back(1 / (1 + std::exp(-double{logits.row(r)[e]})));
+      biased.push_back(score[e] + bias[e]);
+    }
+    std::vector<std::pair<double, int>> groups;
+    for (int g = 0; g < kGroups; ++g) {
+      Doubles members(biased.begin() + g * kSize, biased.begin() + (g + 1) * kSize);
+      std::ranges::sort(members, std::greater());
+      groups.emplace_back(members[0] + members[1], g);
+    }
+    std::ranges::sort(groups, std::greater());
+    std::vector<std::pair<double, int>> experts;
+    for (int i = 0; i < 3; ++i) {
+      for (int e = groups[i].second * kSize; e < (groups[i].second + 1) * kSize; ++e) {
+        experts.emplace_back(biased[e], e);
+      }
+    }
+    std::ranges::sort(experts, std::greater());
+    double sum = 0;
+    for (int rank = 0; rank < kUsed; ++rank) sum += score[experts[rank].second];
+    for (int rank = 0; rank < kUsed; ++rank) {
+      const int expert = experts[rank].second;
+      EXPECT_EQ(ids[r * kUsed + rank], expert) << r << ' ' << rank;
+      // A sigmoid errs by 3 units in the last place, the sum by as much and by kUsed roundings.
+      const double want = score[expert] / sum * 2.5;
+      EXPECT_NEAR(weights[r * kUsed + rank], want, want * (2 * 6 + kUsed + 2) * kU);
+    }
+  }
+}
+
+TEST(Oracle, RouteWithoutNormalisationGivesTheScores) {
+  Rng rng(fresh_seed());
+  const Matrix logits(rng, 5, 60, 3);
+  std::vector<int32_t> ids(5 * 4);
+  std::vector<float> weights(5 * 4);
+  ref::route(logits.view(), {.normalise = false}, {4, ids.data(), weights.data()});
+  for (int r = 0; r < 5; ++r) {
+    double all = 0;
+    for (int e = 0; e < 60; ++e) all += std::exp(double{logits.row(r)[e]});
+    for (int i = r * 4; i < (r + 1) * 4; ++i) {
+      const double x = logits.row(r)[ids[i]];
+      // exp errs by 2.2 u and its argument by one rounding of at most 30 u; both twice.
+      EXPECT_NEAR(weights[i], std::exp(x) / all, std::exp(x) / all * 80 * kU);
+    }
+  }
 }
 
 TEST(Oracle, KeepTopPSkipsUnneededExperts) {

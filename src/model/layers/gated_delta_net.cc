@@ -145,7 +145,7 @@ void GatedDeltaNet::forward(const SubLayerRows& rows) const {
   const kernels::GdnOperands operands = {conv_,       conv_state_, a_,       dt_bias_,
                                          scan_state_, norm_,       norm_eps_};
   ops.gdn_mix(rows.batch, shape_, operands, b.qkv, b.alpha, b.beta, b.z, b.out);
-  const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true}};
+  const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true, rows.scale}};
   ops.linear(b.out, add_to_stream);
 }
 

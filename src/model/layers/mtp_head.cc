@@ -90,7 +90,7 @@ void MtpHead::shift(kernels::Ops& ops, const kernels::BatchView& batch, ConstMat
 void MtpHead::join_rows(const SubLayerRows& rows, std::span<const int32_t> tokens,
                         const Buffers& b) const {
   kernels::Ops& ops = rows.ops;
-  ops.embed(embedding_, tokens, b.token);
+  ops.embed(embedding_, tokens, {}, b.token);
   ops.rms_norm(b.token, embedding_norm_, norm_eps_, columns(b.joined, 0, n_embd_));
   ops.rms_norm(b.before, hidden_norm_, norm_eps_, columns(b.joined, n_embd_, n_embd_));
   const kernels::LinearJob input[] = {{join_, rows.x}};

@@ -27,7 +27,7 @@ const MatmulKernels& matmul_kernels() {
     k.f32 = product_f32;
     k.f16 = product_f16;
     k.bf16 = product_bf16;
-    k.silu_multiply = silu_multiply;
+    k.activate = activate;
     k.add_scaled = add_scaled;
     return k;
   }();

@@ -97,7 +97,7 @@ MatmulKernels make_kernels(DTypeList<kTypes...> /*types*/) {
   k.f32 = product_f32;
   k.f16 = product_f16;
   k.bf16 = product_bf16;
-  k.silu_multiply = silu_multiply;
+  k.activate = activate;
   k.add_scaled = add_scaled;
   return k;
 }

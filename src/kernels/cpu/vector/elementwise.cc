@@ -1,16 +1,45 @@
-// Elementwise steps of the expert feed-forward network.
+// Elementwise steps of feed-forward networks.
+#include "kernels/activation.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/simd.h"
-#include "kernels/math.h"
 
 namespace chimere::kernels::cpu::CHIMERE_ISA {
 
-void silu_multiply(float* gate, const float* up, int64_t n) {
+namespace {
+
+template <Activation kF, bool kGated>
+void activate_row(float* h, const float* up, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    (silu_lanes(F32x16::load(gate + i)) * F32x16::load(up + i)).store(gate + i);
+    const F32x16 v = activate_lanes(kF, F32x16::load(h + i));
+    (kGated ? v * F32x16::load(up + i) : v).store(h + i);
   }
-  for (; i < n; ++i) gate[i] = silu(gate[i]) * up[i];
+  for (; i < n; ++i) {
+    const float v = kernels::activate(kF, h[i]);
+    h[i] = kGated ? v * up[i] : v;
+  }
+}
+
+template <Activation kF>
+void activate_row(float* h, const float* up, int64_t n) {
+  if (up != nullptr) {
+    activate_row<kF, true>(h, up, n);
+  } else {
+    activate_row<kF, false>(h, nullptr, n);
+  }
+}
+
+}  // namespace
+
+void activate(Activation f, float* h, const float* up, int64_t n) {
+  switch (f) {
+    case Activation::kSilu:
+      return activate_row<Activation::kSilu>(h, up, n);
+    case Activation::kGelu:
+      return activate_row<Activation::kGelu>(h, up, n);
+    case Activation::kReluSquared:
+      return activate_row<Activation::kReluSquared>(h, up, n);
+  }
 }
 
 void add_scaled(float* total, float weight, const float* out, int64_t n) {

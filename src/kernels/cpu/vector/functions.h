@@ -20,7 +20,7 @@ void add_append_kernels(VectorKernels& kernels);
 void add_attend_kernels(VectorKernels& kernels);
 void fold_part(const float* next, int head_dim, float* all);
 void finish_part(const float* part, const float* gate, int head_dim, bool hadamard, float* out);
-void route(const float* logits, int n_experts, int n_used, int32_t* ids, float* weights);
+void route(const RouteUnit& u);
 
 }  // namespace chimere::kernels::cpu::CHIMERE_ISA
 

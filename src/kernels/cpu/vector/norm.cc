@@ -31,7 +31,11 @@ void gated_rms_norm(const float* x, const float* z, const float* weight, float e
 }
 
 void norm_rope(const NormRope& u) {
-  rms_norm(u.x, u.weight, u.eps, u.head_dim, u.y);
+  if (u.weight != nullptr) {
+    rms_norm(u.x, u.weight, u.eps, u.head_dim, u.y);
+  } else if (u.y != u.x) {
+    for (int i = 0; i < u.head_dim; ++i) u.y[i] = u.x[i];
+  }
   const int half = u.rope_dims / 2;
   float* low = u.y;
   float* high = u.y + half;
