@@ -107,7 +107,9 @@ TEST(CpuOps, EmbedDecodesRowsOfATableAndCopiesVectors) {
     ref->embed(table, tokens, vectors.view(), want.view());
     int64_t next = 0;
     for (int r = 0; r < 50; ++r) {
-      if (tokens[r] < 0) EXPECT_TRUE(same_bits(want.row(r), vectors.row(next++), cols));
+      if (tokens[r] < 0) {
+        EXPECT_TRUE(same_bits(want.row(r), vectors.row(next++), cols));
+      }
     }
     for (const CpuVariant& variant : cpu_variants()) {
       Matrix got(50, cols, 0);
