@@ -29,6 +29,7 @@ using chimere::kernels::kKvPageTokens;
 using chimere::kernels::KvView;
 using chimere::kernels::Ops;
 using chimere::kernels::RowClass;
+using chimere::kernels::StepRows;
 using chimere::kernels::test::Batch;
 using chimere::kernels::test::Matrix;
 using chimere::kernels::test::normal_floats;
@@ -167,7 +168,8 @@ struct Bench {
     Matrix x(rng, rows, n);
     const std::vector<float> weight(n, 1.0F);
     report("rms_norm " + std::to_string(n) + ", rows " + std::to_string(rows),
-           fastest([&] { ops.rms_norm(x.view(), weight.data(), 1e-6F, x.view()); }), 0);
+           fastest([&] { ops.rms_norm(x.view(), weight.data(), 1e-6F, x.view(), StepRows::kAll); }),
+           0);
     const Matrix logits(rng, rows, 256);
     std::vector<int32_t> ids(8L * rows);
     std::vector<float> weights(8L * rows);

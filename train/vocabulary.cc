@@ -10,9 +10,9 @@
 #include "arguments.h"
 #include "gguf/reader.h"
 #include "gguf/writer.h"
-#include "text/bpe_trainer.h"
 #include "text/tokenizer.h"
 #include "token_file.h"
+#include "vocabulary/bpe_trainer.h"
 
 namespace chimere::train {
 namespace {
@@ -69,7 +69,7 @@ Status write_vocabulary(const text::Vocabulary& v, const std::string& chat_templ
 }
 
 Status learn(Arguments& a) {
-  text::BpeTrainOptions options;
+  BpeTrainOptions options;
   options.pre = a.get("pre", "qwen2");
   options.vocab_size = static_cast<int32_t>(a.integer("size", 16384));
   options.max_token_bytes = 24;
@@ -79,14 +79,13 @@ Status learn(Arguments& a) {
   const std::string out = a.get("out", "");
   CHIMERE_TRY(const std::string chat_template, read_file(a.get("template", "")));
   CHIMERE_CHECK_OK(a.unread());
-  text::WordCounts words;
+  WordCounts words;
   for (const std::string& path : a.words()) {
     CHIMERE_TRY(const std::string all, read_file(path));
-    CHIMERE_CHECK_OK(each_document(all, [&](std::string_view document) {
-      return text::count_words(options.pre, document, words);
-    }));
+    CHIMERE_CHECK_OK(each_document(
+        all, [&](std::string_view document) { return count_words(options.pre, document, words); }));
   }
-  CHIMERE_TRY(const text::Vocabulary v, text::train_bpe(words, options));
+  CHIMERE_TRY(const text::Vocabulary v, train_bpe(words, options));
   std::printf("%zu different words\n", words.size());
   return write_vocabulary(v, chat_template, out);
 }

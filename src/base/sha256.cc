@@ -1,82 +1,46 @@
 #include "base/sha256.h"
 
-#include <algorithm>
-#include <bit>
+#include <openssl/evp.h>
+
+#include <array>
 
 namespace chimere {
-namespace {
 
-// The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
-constexpr std::array<uint32_t, 64> kRound = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+struct Sha256::Context {
+  EVP_MD_CTX* const evp = EVP_MD_CTX_new();
 
-}  // namespace
+  Context() = default;
+  ~Context() { EVP_MD_CTX_free(evp); }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+};
 
-void Sha256::compress(const uint8_t* block) {
-  std::array<uint32_t, 64> w{};
-  for (size_t i = 0; i < 16; ++i) {
-    w[i] = static_cast<uint32_t>(block[4 * i]) << 24 |
-           static_cast<uint32_t>(block[4 * i + 1]) << 16 |
-           static_cast<uint32_t>(block[4 * i + 2]) << 8 | block[4 * i + 3];
+Sha256::Sha256() : context_(std::make_unique<Context>()) {
+  if (context_->evp == nullptr || EVP_DigestInit_ex(context_->evp, EVP_sha256(), nullptr) != 1) {
+    context_.reset();
   }
-  for (size_t i = 16; i < 64; ++i) {
-    const uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
-    const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
-    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
-  }
-  auto [a, b, c, d, e, f, g, h] = state_;
-  for (size_t i = 0; i < 64; ++i) {
-    const uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
-    const uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRound[i] + w[i];
-    const uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
-    const uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
-    h = g;
-    g = f;
-    f = e;
-    e = d + t1;
-    d = c;
-    c = b;
-    b = a;
-    a = t1 + t2;
-  }
-  const std::array<uint32_t, 8> out = {a, b, c, d, e, f, g, h};
-  for (size_t i = 0; i < 8; ++i) state_[i] += out[i];
 }
 
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
+
 void Sha256::add(std::string_view bytes) {
-  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
-  size_t size = bytes.size();
-  const size_t used = bytes_ % 64;
-  bytes_ += size;
-  if (used > 0) {
-    const size_t taken = std::min(size, 64 - used);
-    std::copy_n(data, taken, pending_.begin() + static_cast<std::ptrdiff_t>(used));
-    data += taken;
-    size -= taken;
-    if (used + taken < 64) return;
-    compress(pending_.data());
-  }
-  for (; size >= 64; data += 64, size -= 64) compress(data);
-  std::copy_n(data, size, pending_.begin());
+  if (context_ == nullptr) return;
+  if (EVP_DigestUpdate(context_->evp, bytes.data(), bytes.size()) != 1) context_.reset();
 }
 
 std::string Sha256::finish() {
-  const uint64_t bits = bytes_ * 8;
-  std::string padding(1, '\x80');
-  while ((bytes_ + padding.size()) % 64 != 56) padding += '\0';
-  for (int shift = 56; shift >= 0; shift -= 8) padding += static_cast<char>(bits >> shift);
-  add(padding);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  if (context_ == nullptr || EVP_DigestFinal_ex(context_->evp, digest.data(), &size) != 1) {
+    return "";
+  }
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
-  for (const uint32_t word : state_) {
-    for (int shift = 28; shift >= 0; shift -= 4) text += kDigits[(word >> shift) & 15];
+  for (unsigned i = 0; i < size; ++i) {
+    text += kDigits[digest[i] >> 4U];
+    text += kDigits[digest[i] & 15U];
   }
   return text;
 }

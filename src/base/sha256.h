@@ -1,10 +1,8 @@
-// SHA-256 (FIPS 180-4), for checksums of downloads and digests of keys.
+// SHA-256 (FIPS 180-4), for checksums of downloads and digests of keys; computed by libcrypto.
 #ifndef CHIMERE_BASE_SHA256_H_
 #define CHIMERE_BASE_SHA256_H_
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -12,18 +10,20 @@ namespace chimere {
 
 class Sha256 {
  public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+
   void add(std::string_view bytes);
-  /// SHA-256 of everything added, as 64 lower-case hexadecimal digits. The object must not be used
-  /// afterwards.
+  /// SHA-256 of everything added, as 64 lower-case hexadecimal digits; empty, which equals no
+  /// digest, if libcrypto failed (its build lacks SHA-256, or there is no memory). The object must
+  /// not be used afterwards.
   std::string finish();
 
  private:
-  void compress(const uint8_t* block);
-
-  std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::array<uint8_t, 64> pending_{};
-  uint64_t bytes_ = 0;
+  struct Context;
+  std::unique_ptr<Context> context_;  ///< nullptr after a failure
 };
 
 }  // namespace chimere

@@ -9,14 +9,16 @@
 #include "base/fresh_seed.h"
 #include "base/thread_pool.h"
 #include "engine/engine.h"
-#include "engine/fake_model.h"
 #include "gguf/reader.h"
 #include "kernels/api.h"
 #include "model/model.h"
+#include "support/fake_model.h"
 #include "support/tiny_model.h"
 
 namespace chimere::engine {
 namespace {
+
+using test::FakeTokenizer;
 
 /// The fake tokenizer fits any vocabulary of at least 40 tokens.
 struct Machine {

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/fake_model.h"
+#include "support/fake_model.h"
 
 namespace chimere::engine {
 namespace {
+
+using test::FakeTokenizer;
 
 /// Every token is one letter of "ABC..."; encode() returns the characters themselves.
 TEST(DryBreakers, AreFoundInsideAndAcrossTokens) {

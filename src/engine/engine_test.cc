@@ -7,11 +7,13 @@
 #include <random>
 
 #include "base/fresh_seed.h"
-#include "engine/fake_model.h"
+#include "support/fake_model.h"
 
 namespace chimere::engine {
 namespace {
 
+using test::FakeModel;
+using test::FakeTokenizer;
 using ::testing::HasSubstr;
 
 /// What the caller of a request observes.

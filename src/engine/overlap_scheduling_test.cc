@@ -10,11 +10,13 @@
 
 #include "base/fresh_seed.h"
 #include "engine/engine.h"
-#include "engine/fake_model.h"
+#include "support/fake_model.h"
 
 namespace chimere::engine {
 namespace {
 
+using test::FakeModel;
+using test::FakeTokenizer;
 using ::testing::HasSubstr;
 
 /// A request whose tokens can be sampled on the GPU.

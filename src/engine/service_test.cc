@@ -9,13 +9,15 @@
 #include <thread>
 
 #include "base/fresh_seed.h"
-#include "engine/fake_model.h"
+#include "support/fake_model.h"
 
 namespace chimere::engine {
 namespace {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
+using test::FakeModel;
+using test::FakeTokenizer;
 using ::testing::HasSubstr;
 
 constexpr auto kLongTime = hours(1);

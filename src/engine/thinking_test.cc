@@ -9,11 +9,13 @@
 
 #include "base/fresh_seed.h"
 #include "engine/engine.h"
-#include "engine/fake_model.h"
+#include "support/fake_model.h"
 
 namespace chimere::engine {
 namespace {
 
+using test::FakeModel;
+using test::FakeTokenizer;
 using End = ThinkingCounts::End;
 
 constexpr int32_t kOpen = 2;

@@ -44,14 +44,14 @@ std::string read_line(const std::string& path) {
   return line;
 }
 
-double retry_after_seconds(const HttpResponse& response) {
+double retry_after_seconds(const net::HttpResponse& response) {
   const std::string text = response.header("retry-after");
   int seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   return error == std::errc() && seconds >= 0 ? seconds : 0;
 }
 
-Error refusal(const HttpResponse& response, const std::string& what) {
+Error refusal(const net::HttpResponse& response, const std::string& what) {
   const std::string status = std::to_string(response.status);
   switch (response.status) {
     case 401:
@@ -78,13 +78,13 @@ bool may_pass(long status) { return status == 408 || status == 429 || status >= 
 
 }  // namespace
 
-Result<HttpResponse> persist(HttpClient& client, const std::string& what,
-                             const std::function<HttpResult()>& attempt,
-                             const std::function<int64_t()>& progress) {
+Result<net::HttpResponse> persist(net::HttpClient& client, const std::string& what,
+                                  const std::function<net::HttpResult()>& attempt,
+                                  const std::function<int64_t()>& progress) {
   const int64_t at_first = progress();
   int64_t before = at_first;
   for (int failures = 1;; ++failures) {
-    HttpResult result = attempt();
+    net::HttpResult result = attempt();
     const long status = result.response.status;
     if (result.status.ok() && status >= 200 && status < 300) return std::move(result.response);
     if (progress() != before) failures = 1;
@@ -182,16 +182,16 @@ class Partial {
 
 }  // namespace
 
-Status download(HttpClient& client, const Download& file,
+Status download(net::HttpClient& client, const Download& file,
                 const std::function<void(int64_t)>& received) {
   CHIMERE_TRY(Partial partial, Partial::open(file));
   const std::string name = fs::path(file.path).filename().string();
   int64_t moved = 0;  // bytes received in this call, including those received twice
-  const auto attempt = [&]() -> HttpResult {
-    HttpGet get;
+  const auto attempt = [&]() -> net::HttpResult {
+    net::HttpGet get;
     get.url = file.url;
     get.headers = partial.range();
-    get.on_start = [&](const HttpResponse& response) -> Status {
+    get.on_start = [&](const net::HttpResponse& response) -> Status {
       if (response.status == 206) {
         const auto range = parse_content_range(response.header("content-range"));
         if (range && range->first == partial.size() && range->total == file.size) return {};
@@ -211,7 +211,7 @@ Status download(HttpClient& client, const Download& file,
       received(static_cast<int64_t>(bytes.size()));
       return {};
     };
-    HttpResult result = client.get(get);
+    net::HttpResult result = client.get(get);
     if (result.status.ok() && result.response.status == kRangeNotSatisfiable) {
       received(-partial.size());
       result.status = partial.clear();

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "hub/http.h"
+#include "net/http_client.h"
 
 namespace chimere::hub {
 
@@ -22,16 +22,16 @@ struct Download {
 /// progress() growing. Waits with exponential back-off, or as long as the host asks for
 /// (Retry-After, at most two minutes). Turns HTTP errors into sentences. `what` names the object:
 /// "the repository a/b".
-Result<HttpResponse> persist(HttpClient& client, const std::string& what,
-                             const std::function<HttpResult()>& attempt,
-                             const std::function<int64_t()>& progress);
+Result<net::HttpResponse> persist(net::HttpClient& client, const std::string& what,
+                                  const std::function<net::HttpResult()>& attempt,
+                                  const std::function<int64_t()>& progress);
 
 /// Downloads the file, resuming where an earlier call stopped, verifies its SHA-256 and renames it
 /// to its final name, with its checksum beside it. `received` is called with the size of every
 /// piece, and with a negative number when earlier bytes must be downloaded again. Errors:
 /// kOutOfSpace, kInvalidData, kIo, kCancelled, kNotFound; received bytes are kept, unless the
 /// checksum is wrong.
-Status download(HttpClient& client, const Download& file,
+Status download(net::HttpClient& client, const Download& file,
                 const std::function<void(int64_t)>& received);
 
 /// The file's SHA-256. Errors: kIo.

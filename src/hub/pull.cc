@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hub/download.h"
-#include "hub/http.h"
+#include "net/http_client.h"
 
 namespace chimere::hub {
 namespace {
@@ -39,9 +39,40 @@ int64_t free_space(const std::string& folder) {
   return error ? INT64_MAX : static_cast<int64_t>(space.available);
 }
 
+/// A client for the endpoint. The operator chose the endpoint, which may be a mirror on a private
+/// network behind a proxy.
+Result<std::unique_ptr<net::HttpClient>> connect(const PullOptions& options,
+                                                 const std::function<bool()>& interrupted) {
+  net::HttpClientOptions client;
+  client.policy.any_address = true;
+  client.policy.proxies = true;
+  client.token = options.token;
+  client.token_origin = net::origin_of(options.endpoint);
+  client.interrupted = interrupted;
+  if (client.token_origin.empty()) {
+    return invalid_argument("'" + options.endpoint +
+                            "' is not the address of a model hub; set HF_ENDPOINT to one such as "
+                            "https://huggingface.co.");
+  }
+  auto made = net::HttpClient::create(std::move(client));
+  if (!made.ok() && made.error().code == Error::Code::kInvalidArgument) {
+    return invalid_argument(
+        "HF_TOKEN contains characters that are not valid in a token; check its value.");
+  }
+  return made;
+}
+
+/// The checksum that a hub sends with the redirect to its file server, or with the file.
+std::string linked_sha256(const net::HttpResponse& response) {
+  const std::string sha = sha256_of_etag(response.header("x-linked-etag"));
+  if (!sha.empty()) return sha;
+  const auto redirect = response.redirect_headers.find("x-linked-etag");
+  return redirect == response.redirect_headers.end() ? "" : sha256_of_etag(redirect->second);
+}
+
 class Puller {
  public:
-  Puller(HttpClient& client, const ModelName& name, const PullOptions& options,
+  Puller(net::HttpClient& client, const ModelName& name, const PullOptions& options,
          const std::function<void(const PullProgress&)>& progress)
       : client_(client), name_(name), options_(options), progress_(progress) {
     endpoint_ = options.endpoint;
@@ -90,14 +121,14 @@ class Puller {
 
   Result<std::vector<RepositoryFile>> list_files() {
     const std::string what = "the repository " + name_.repository;
-    const std::string origin = origin_of(endpoint_);
+    const std::string origin = net::origin_of(endpoint_);
     std::vector<RepositoryFile> files;
     std::string url = endpoint_ + "/api/models/" + name_.repository + "/tree/main?recursive=true";
     for (int page = 0; page < kMaxPages && !url.empty(); ++page) {
       std::string body;
-      HttpGet get;
+      net::HttpGet get;
       get.url = url;
-      get.on_start = [&](const HttpResponse&) -> Status {
+      get.on_start = [&](const net::HttpResponse&) -> Status {
         body.clear();
         return {};
       };
@@ -108,13 +139,13 @@ class Puller {
         body += bytes;
         return {};
       };
-      CHIMERE_TRY(const HttpResponse response,
+      CHIMERE_TRY(const net::HttpResponse response,
                   persist(
                       client_, what, [&] { return client_.get(get); }, [] { return int64_t{0}; }));
       CHIMERE_TRY(auto some, parse_tree(body));
       std::ranges::move(some, std::back_inserter(files));
       url = next_page(response.header("link"));
-      if (!url.empty() && origin_of(url) != origin) {
+      if (!url.empty() && net::origin_of(url) != origin) {
         return invalid_data("The host's list of files continues on another host.");
       }
     }
@@ -129,17 +160,17 @@ class Puller {
     d.sha256 = file.sha256;
     if (!d.sha256.empty()) return d;
     // A host that lists no checksums may still send them with the file.
-    HttpGet get;
+    net::HttpGet get;
     get.url = d.url;
     get.headers = {"Range: bytes=0-0"};
-    get.on_start = [&](const HttpResponse& response) -> Status {
-      d.sha256 = sha256_of_etag(response.header("x-linked-etag"));
+    get.on_start = [&](const net::HttpResponse& response) -> Status {
+      d.sha256 = linked_sha256(response);
       if (d.sha256.empty()) d.sha256 = sha256_of_etag(response.header("etag"));
       return {};
     };
     get.on_data = [](std::string_view) { return Status(io_error("enough")); };
-    HttpResult result = client_.get(get);
-    if (d.sha256.empty()) d.sha256 = sha256_of_etag(result.response.header("x-linked-etag"));
+    net::HttpResult result = client_.get(get);
+    if (d.sha256.empty()) d.sha256 = linked_sha256(result.response);
     if (d.sha256.empty()) {
       return unsupported("The host gives no SHA-256 of '" + file.path +
                          "', so a download cannot be verified; nothing was downloaded.");
@@ -180,7 +211,7 @@ class Puller {
     return needed > free ? Status(no_space(options_, needed, free)) : Status();
   }
 
-  HttpClient& client_;
+  net::HttpClient& client_;
   const ModelName& name_;
   const PullOptions& options_;
   const std::function<void(const PullProgress&)>& progress_;
@@ -203,7 +234,7 @@ Result<Pulled> pull(const ModelName& name, const PullOptions& options,
     return not_found(here.error().message +
                      " It cannot be downloaded because --offline (HF_HUB_OFFLINE) is set.");
   }
-  CHIMERE_TRY(const auto client, HttpClient::create(options.endpoint, options.token, interrupted));
+  CHIMERE_TRY(const auto client, connect(options, interrupted));
   return Puller(*client, name, options, progress).run();
 }
 

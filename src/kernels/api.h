@@ -13,7 +13,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "base/thread_pool.h"
@@ -219,6 +222,26 @@ constexpr bool is_kv_type(DType t) {
          t == DType::kQ4_0;
 }
 
+/// The rows of a step that a matrix of activations has: all of them, or those that were compacted
+/// by Ops::select_rows().
+enum class StepRows : uint8_t { kAll, kWanted };
+
+/// Activations that products read. An implementation converts them (rounds them to int8 blocks or
+/// to f16) at most once for all products of an operand that prepare() or another op returned; a
+/// plain matrix is converted by each product that takes it. Usable until the pass ends, while the
+/// contents of `x` are what they were when the operand was made.
+struct Operand {
+  // NOLINTBEGIN(google-explicit-constructor): an operand with one product is written as a matrix
+  Operand(ConstMatrixView m, StepRows of = StepRows::kAll, uint64_t number = 0)
+      : x(m), rows(of), id(number) {}
+  Operand(const MatrixView& m, StepRows of = StepRows::kAll) : x(m), rows(of) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  ConstMatrixView x;  ///< [rows, n]
+  StepRows rows;
+  uint64_t id;  ///< of the implementation's conversions; 0: they are not kept
+};
+
 struct LinearJob {
   WeightView w;             ///< [n_out, n_in]
   MatrixView y;             ///< [rows, n_out]
@@ -233,6 +256,34 @@ struct ExpertWeights {
   WeightView down;  ///< [n_embd, n_ff]
 
   bool gated() const { return gate.n_out > 0; }
+};
+
+/// Where a layer's routed experts are stored: in Ops::memory(), or in host memory because a GPU's
+/// is too small for them. Results do not depend on it.
+enum class ExpertPlacement : uint8_t { kDevice, kHost };
+
+/// A layer's experts where ops read them, made by Ops::place_experts(). Only for ops of the same
+/// object, which must outlive it.
+struct PlacedExperts {
+  PlacedExperts(std::vector<ExpertWeights> r, std::optional<ExpertWeights> s)
+      : routed(std::move(r)), shared(std::move(s)) {}
+  virtual ~PlacedExperts() = default;
+  PlacedExperts(const PlacedExperts&) = delete;
+  PlacedExperts& operator=(const PlacedExperts&) = delete;
+
+  std::vector<ExpertWeights> routed;  ///< [n_experts]
+  std::optional<ExpertWeights> shared;
+};
+
+/// An embedding table that embed() reads, made by Ops::place_table(). Only for ops of the same
+/// object, which must outlive it.
+struct PlacedTable {
+  explicit PlacedTable(const WeightView& t) : table(t) {}
+  virtual ~PlacedTable() = default;
+  PlacedTable(const PlacedTable&) = delete;
+  PlacedTable& operator=(const PlacedTable&) = delete;
+
+  WeightView table;  ///< [n_vocab, n_embd], in host memory, in the file's format
 };
 
 /// Options of Ops::moe_ffn.
@@ -255,9 +306,15 @@ class Ops {
   virtual Result<WeightView> place(const WeightView& w) { return w; }
   /// The same for n floats that ops read directly (norms, convolutions, biases).
   virtual Result<const float*> place_floats(const float* values, int64_t n);
-  /// The same for a layer's experts, in place: moe_ffn identifies them by `experts.data()`, so the
-  /// array must not move. `shared` may be nullptr.
-  virtual Status place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared);
+  /// The same for a layer's experts. The host memory of experts with kHost must remain valid.
+  virtual Result<std::unique_ptr<PlacedExperts>> place_experts(std::vector<ExpertWeights> routed,
+                                                               std::optional<ExpertWeights> shared,
+                                                               ExpertPlacement where);
+  /// The same for an embedding table. The host memory of the table must remain valid.
+  virtual Result<std::unique_ptr<PlacedTable>> place_table(const WeightView& table);
+  /// Whether ops still read host memory that was given to the functions above: the caller must then
+  /// check that it has not changed (a mapped file) before it uses a step's results.
+  virtual bool reads_host_weights() const { return true; }
 
   /// Starts a step. `pass` issues its ops in an order that depends only on step.pass and the
   /// numbers of rows, sequences and requested rows, with the same addresses whenever these are
@@ -278,14 +335,14 @@ class Ops {
   virtual Status interleaved_step(const std::function<void()>& steps);
   /// Whether interleaved_step() is supported.
   virtual bool can_interleave() const { return true; }
-  /// Whether StepInputs::async_from is supported, for embedding tables given to prepare_table().
+  /// Whether StepInputs::async_from is supported, for the tables and experts placed so far.
   virtual bool supports_overlap() const { return false; }
-  /// Call before the first step: lets embed() read rows of this table for tokens that the previous
-  /// step chooses, if supports_overlap() is true afterwards. Errors: kIo.
-  virtual Status prepare_table(const WeightView& table);
 
-  /// Compacts x to `rows`, in their order. Only for the step's wanted_rows, once a step; the ops
-  /// after it compute only these rows.
+  /// An operand that several products read. `rows`: which rows of the step x has.
+  virtual Operand prepare(ConstMatrixView x, StepRows rows) { return {x, rows}; }
+
+  /// Compacts x, which has all rows of the step, to `rows`, in their order. Only for the step's
+  /// wanted_rows: y has StepRows::kWanted.
   virtual void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y);
 
   /// y[r] = the row of x before r in its sequence; for a sequence's first row, the state before it.
@@ -296,13 +353,14 @@ class Ops {
 
   /// y[r] = row tokens[r] of the table, decoded to f32, or for the i-th row whose token is -1 row i
   /// of `vectors`, bit for bit; for the step's tokens (or async tokens) and vectors. y [rows,
-  /// n_in], contiguous; vectors [number of tokens -1, n_in]. The table, in the file's format, and
-  /// the vectors are in host memory.
-  virtual void embed(const WeightView& table, std::span<const int32_t> tokens,
+  /// n_in], contiguous; vectors [number of tokens -1, n_in], in host memory.
+  virtual void embed(const PlacedTable& table, std::span<const int32_t> tokens,
                      ConstMatrixView vectors, MatrixView y) = 0;
 
-  /// y = x / sqrt(mean(x²) + eps) * weight, per row. x, y [rows, n]; y may be x.
-  virtual void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) = 0;
+  /// y = x / sqrt(mean(x²) + eps) * weight, per row. x, y [rows, n]; y may be x. Returns y, which
+  /// has the rows `rows` of the step, as an operand.
+  virtual Operand rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y,
+                           StepRows rows) = 0;
 
   /// x *= factor, element by element. x [rows, n].
   virtual void scale(MatrixView x, float factor);
@@ -310,7 +368,7 @@ class Ops {
   /// Every job's y = W x (or y += W x) for the same x [rows, n_in]. Quantised weights are
   /// multiplied with activations rounded once to int8 blocks of 32 with an f32 scale; float weights
   /// with f32 activations.
-  virtual void linear(ConstMatrixView x, std::span<const LinearJob> jobs) = 0;
+  virtual void linear(const Operand& x, std::span<const LinearJob> jobs) = 0;
 
   /// Causal depthwise convolution over time, then SiLU, then L2 normalisation of the q and k heads.
   /// qkv [rows, conv_dim] in place: q heads, k heads, v heads. weight f32 [conv_dim, conv_kernel].
@@ -333,10 +391,10 @@ class Ops {
                               int head_dim, float eps, MatrixView y) = 0;
 
   /// gdn_conv, gdn_scan and gated_rms_norm (with the gate z) of a layer, fused; the contents of qkv
-  /// are undefined afterwards.
-  virtual void gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& operands,
-                       MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta,
-                       ConstMatrixView z, MatrixView out);
+  /// are undefined afterwards. Returns `out` as an operand.
+  virtual Operand gdn_mix(const BatchView& batch, const GdnShape& shape,
+                          const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
+                          ConstMatrixView beta, ConstMatrixView z, MatrixView out);
 
   /// Bytes of one KV page of one layer (a multiple of 64).
   virtual int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const = 0;
@@ -388,15 +446,15 @@ class Ops {
   /// Skips experts of decode rows, for routings whose weights sum to 1: rank 0 stays, and each
   /// further rank while the sum of the weights before it, in rank order, is below top_p (which is
   /// below 1). The remaining weights are divided by their sum. Prefill rows keep all. classes
-  /// [rows]. Adds the decode rows' counts to `use`, which lies in memory().
-  virtual void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
-                          ExpertUse* use);
+  /// [rows], of the rows `rows` of the step. Adds the decode rows' counts to `use`, which lies in
+  /// memory().
+  virtual void keep_top_p(Routing routing, StepRows rows, std::span<const RowClass> classes,
+                          float top_p, ExpertUse* use);
 
   /// y += scale · (Σ_rank weight · e_rank(x) + sigmoid(shared_gate) · e_shared(x)), summed in this
-  /// order, where e(x) is the output of an expert (ExpertWeights). x [rows, n_embd]; shared may be
-  /// nullptr; shared_gate [rows] raw, or nullptr: the shared expert has weight 1; y [rows, n_embd].
-  virtual void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
-                       const Routing& routing, const ExpertWeights* shared,
+  /// order, where e(x) is the output of an expert (ExpertWeights). x [rows, n_embd]; shared_gate
+  /// [rows] raw, or nullptr: the shared expert, if any, has weight 1; y [rows, n_embd].
+  virtual void moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
                        const float* shared_gate, const MoeOptions& options, MatrixView y) = 0;
 
  private:

@@ -10,7 +10,9 @@ namespace chimere::kernels {
 
 Result<const float*> Ops::place_floats(const float* values, int64_t /*n*/) { return values; }
 
-Status Ops::place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared) {
+Result<std::unique_ptr<PlacedExperts>> Ops::place_experts(std::vector<ExpertWeights> routed,
+                                                          std::optional<ExpertWeights> shared,
+                                                          ExpertPlacement /*where*/) {
   auto place_one = [this](ExpertWeights& e) -> Status {
     for (WeightView* w : {&e.gate, &e.up, &e.down}) {
       if (w->n_out == 0) continue;  // no gate
@@ -18,8 +20,13 @@ Status Ops::place_experts(std::span<ExpertWeights> experts, ExpertWeights* share
     }
     return {};
   };
-  for (ExpertWeights& e : experts) CHIMERE_CHECK_OK(place_one(e));
-  return shared != nullptr ? place_one(*shared) : Status();
+  for (ExpertWeights& e : routed) CHIMERE_CHECK_OK(place_one(e));
+  if (shared) CHIMERE_CHECK_OK(place_one(*shared));
+  return std::make_unique<PlacedExperts>(std::move(routed), std::move(shared));
+}
+
+Result<std::unique_ptr<PlacedTable>> Ops::place_table(const WeightView& table) {
+  return std::make_unique<PlacedTable>(table);
 }
 
 Status Ops::launch_step(const StepInputs& /*step*/, const StepOutputs& outputs,
@@ -41,8 +48,6 @@ Status Ops::interleaved_step(const std::function<void()>& steps) {
   steps();
   return {};
 }
-
-Status Ops::prepare_table(const WeightView& /*table*/) { return {}; }
 
 void Ops::select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) {
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -71,8 +76,8 @@ void Ops::shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView st
   }
 }
 
-void Ops::keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
-                     ExpertUse* use) {
+void Ops::keep_top_p(Routing routing, StepRows /*rows*/, std::span<const RowClass> classes,
+                     float top_p, ExpertUse* use) {
   for (size_t r = 0; r < classes.size(); ++r) {
     if (classes[r] != RowClass::kDecode) continue;
     const size_t first = r * static_cast<size_t>(routing.n_used);
@@ -110,13 +115,14 @@ void Ops::choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* c
   }
 }
 
-void Ops::gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& operands,
-                  MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta, ConstMatrixView z,
-                  MatrixView out) {
+Operand Ops::gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& operands,
+                     MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta, ConstMatrixView z,
+                     MatrixView out) {
   const GdnOperands& o = operands;
   gdn_conv(batch, shape, o.conv_weight, o.eps, o.conv_state, qkv);
   gdn_scan(batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out);
   gated_rms_norm(out, z, o.norm, shape.head_dim, o.eps, out);
+  return out;
 }
 
 }  // namespace chimere::kernels

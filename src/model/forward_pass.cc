@@ -25,19 +25,19 @@ void ForwardPass::run() {
 }
 
 void ForwardPass::embed() {
-  ops_.embed(weights_.embedding, step_.tokens(), {}, rows().x);
+  ops_.embed(*weights_.table, step_.tokens(), {}, rows().x);
   if (model_.embedding_scale != 1) ops_.scale(rows().x, model_.embedding_scale);
 }
 
 void ForwardPass::norm(const float* weight) {
-  ops_.rms_norm(rows().x, weight, model_.norm_eps, rows().h);
+  h_ = ops_.rms_norm(rows().x, weight, model_.norm_eps, rows().h, step_rows());
 }
 
 void ForwardPass::add(const SubLayer& sub_layer, float scale) {
   SubLayerRows in = {.ops = ops_,
                      .batch = batch_,
                      .x = rows().x,
-                     .h = rows().h,
+                     .h = h_,
                      .scale = scale,
                      .classes = {},
                      .buffers = buffers_.sub_layer,
@@ -69,7 +69,7 @@ kernels::StepOutputs ForwardPass::outputs() const {
   return out;
 }
 
-void ForwardPass::project(const MatrixView& hidden) {
+void ForwardPass::project(const kernels::Operand& hidden) {
   const kernels::LinearJob output[] = {
       {weights_.output, buffers_.logits, /*accumulate=*/false, model_.logit_scale}};
   ops_.linear(hidden, output);
@@ -88,17 +88,18 @@ void ForwardPass::find_top() {
 
 void ForwardPass::head() {
   if (model_.pooling != Pooling::kNone) {
-    ops_.rms_norm(rows().x, weights_.output_norm, model_.norm_eps, buffers_.logits);
+    ops_.rms_norm(rows().x, weights_.output_norm, model_.norm_eps, buffers_.logits, step_rows());
     find_top();
     return;
   }
   if (!update_draft_kv_) {
     norm(weights_.output_norm);
-    project(rows().h);
+    project(h_);
     return;
   }
   const MatrixView& hidden = buffers_.mtp.hidden;
-  ops_.rms_norm(buffers_.all.x, weights_.output_norm, model_.norm_eps, hidden);
+  ops_.rms_norm(buffers_.all.x, weights_.output_norm, model_.norm_eps, hidden,
+                kernels::StepRows::kAll);
   const MtpHead& mtp = *weights_.mtp;
   mtp.shift(ops_, batch_, hidden, buffers_.mtp);
   mtp.append({.ops = ops_,
@@ -110,7 +111,7 @@ void ForwardPass::head() {
              step_.tokens(), buffers_.mtp);
   if (step_.wanted_rows().empty()) return;
   ops_.select_rows(hidden, step_.wanted_rows(), buffers_.wanted.h);
-  project(buffers_.wanted.h);
+  project({buffers_.wanted.h, kernels::StepRows::kWanted});
 }
 
 }  // namespace chimere::model

@@ -37,8 +37,8 @@ class ForwardPass {
   kernels::StepOutputs outputs() const;
 
  private:
-  void embed();                                      ///< x = embedding rows of the tokens
-  void norm(const float* weight);                    ///< h = rms_norm(x)
+  void embed();                    ///< x = embedding rows of the tokens
+  void norm(const float* weight);  ///< h = rms_norm(x), which becomes the operand h_
   void add(const SubLayer& sub_layer, float scale);  ///< x += scale * the sub-layer's output for h
   /// Continues with only the rows whose logits are requested; returns false if there are none. Call
   /// it after the last mixer, when all states are complete and rows no longer interact. If the step
@@ -48,11 +48,14 @@ class ForwardPass {
   /// rms_norm(x).
   void head();
   /// Logits of the requested rows, from the hidden states that the output head reads.
-  void project(const MatrixView& hidden);
+  void project(const kernels::Operand& hidden);
   /// For rows with `top`: the largest logits, the selected ones, log-sum-exp statistics and the
   /// chosen tokens.
   void find_top();
   const RowBuffers& rows() const { return only_wanted_ ? buffers_.wanted : buffers_.all; }
+  kernels::StepRows step_rows() const {
+    return only_wanted_ ? kernels::StepRows::kWanted : kernels::StepRows::kAll;
+  }
 
   kernels::Ops& ops_;
   const ModelSpec& model_;
@@ -64,6 +67,7 @@ class ForwardPass {
   kernels::ExpertUse* expert_use_;
   const std::function<void()>& interleave_;
   bool only_wanted_ = false;
+  kernels::Operand h_ = ConstMatrixView();
 };
 
 }  // namespace chimere::model

@@ -26,6 +26,10 @@ int64_t LayeredModel::gpu_scratch_bytes(int64_t rows) const {
   return rows * (rounded + most.bytes);
 }
 
+Status LayeredModel::check_file() const {
+  return ops_.reads_host_weights() ? file_.check_unchanged() : Status();
+}
+
 Result<StepBuffers> LayeredModel::lay_out(int64_t rows, int64_t wanted) {
   Workspace& workspace = workspaces_[interleaving_ ? 1 : 0];
   CHIMERE_TRY(BufferLayout at, workspace.begin(step_bytes(rows, wanted)));
@@ -55,7 +59,6 @@ Result<std::vector<int32_t>> LayeredModel::async_from(const StepPlan& plan) cons
 
 Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
   partial_rows_ = {};
-  CHIMERE_CHECK_OK(file_.check_unchanged());
   CHIMERE_TRY(const std::vector<int32_t> async_token, async_from(plan));
   CHIMERE_TRY(StepBatch step, StepBatch::prepare(plan, *states_, spec_.n_vocab, max_step_rows_));
   if ((step.async_token() || !step.choices().empty()) && !supports_overlap()) {
@@ -104,8 +107,7 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
 
 Result<StepResult> LayeredModel::wait_for(const MatrixView& logits) {
   CHIMERE_TRY(const kernels::StepOutputs outputs, ops_.wait_for_step());
-  // Unreadable pages were replaced by zeros: discard the result.
-  CHIMERE_CHECK_OK(file_.check_unchanged());
+  CHIMERE_CHECK_OK(check_file());
   partial_rows_ = logits.rows_from(logits.rows - outputs.top.rows, outputs.top.rows);
   return StepResult{outputs.logits, outputs.top, outputs.selected, outputs.sums, outputs.chosen};
 }
@@ -151,7 +153,6 @@ Status LayeredModel::draft(std::span<const DraftStart> starts, int depth,
                            const ChooseDraft& choose) {
   if (!has_drafts()) return Model::draft(starts, depth, choose);
   partial_rows_ = {};
-  CHIMERE_CHECK_OK(file_.check_unchanged());
   CHIMERE_TRY(DraftChains chains,
               DraftChains::prepare(starts, depth, *states_, spec_.n_vocab, max_step_rows_));
   const MtpHead& mtp = *weights_.mtp;
@@ -177,12 +178,11 @@ Status LayeredModel::draft(std::span<const DraftStart> starts, int depth,
                   chains.tokens(), buffers.mtp, wanted);
     };
     CHIMERE_TRY(const kernels::StepOutputs outputs, ops_.run_step(inputs, {wanted, {}}, pass));
-    CHIMERE_CHECK_OK(file_.check_unchanged());
     const std::vector<int32_t> kept = chains.advance(outputs.logits, choose);
     if (kept.empty()) break;
     CHIMERE_CHECK_OK(resume_from(buffers, kept));
   }
-  return {};
+  return check_file();
 }
 
 Status LayeredModel::resume_from(const StepBuffers& from, std::span<const int32_t> rows) {

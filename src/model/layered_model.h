@@ -70,6 +70,9 @@ class LayeredModel final : public Model {
   /// kInvalidArgument (it had none).
   Result<std::vector<int32_t>> async_from(const StepPlan& plan) const;
   bool on_gpu() const { return &ops_.memory() != &host_memory(); }
+  /// Call it when a step has ended, before its results are used: unreadable pages of the file read
+  /// as zeros. Errors: kIo (the file was changed or could not be read).
+  Status check_file() const;
   /// Invalidates the buffers of the previous call.
   Result<StepBuffers> lay_out(int64_t rows, int64_t wanted);
   /// Makes these rows of `hidden` the `before` of the next drafts.

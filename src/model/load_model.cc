@@ -51,7 +51,7 @@ Result<std::unique_ptr<Model>> load_model_as(ReadModelSpec read, const gguf::Rea
   CHIMERE_TRY(ModelSpec spec, read(Keys(file, name)));
   WeightBinder binder(file);
   CHIMERE_TRY(ModelWeights weights, ModelWeights::bind(spec, options, binder));
-  CHIMERE_CHECK_OK(weights.place(spec, ops));
+  CHIMERE_CHECK_OK(weights.place(spec, ops, options.host_expert_layers));
 
   CHIMERE_TRY(StateBuilder states, StateBuilder::create(ops, options));
   CHIMERE_CHECK_OK(weights.add_state(states));

@@ -26,6 +26,9 @@ struct ModelOptions {
   /// draft() chooses among the first `draft_tokens` tokens of the vocabulary; 0: a default that
   /// depends on the vocabulary's size.
   int64_t draft_tokens = 0;
+  /// The routed experts of the first so many layers that have some stay in host memory, if ops have
+  /// a memory of their own (a GPU's that is too small for them). The MTP head's are not counted.
+  int host_expert_layers = 0;
   /// In (0, 1]. Below 1, each decode row uses its routed experts in order of falling weight only
   /// until their weights sum to this; prefill rows use all. No effect on models without experts.
   /// Part of the model key of every stored state.

@@ -51,8 +51,8 @@ Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptio
   if (model.pooling != Pooling::kNone) w.output = {};  // never read, even if the file has it
   const int mtp_heads = model.mtp ? model.mtp->heads : 0;
   for (int i = 0; i < mtp_heads; ++i) {
-    auto head = model.mtp->bind(block(model.n_layers() + i),
-                                {model.n_vocab, w.embedding, w.output_norm, w.output});
+    auto head =
+        model.mtp->bind(block(model.n_layers() + i), {model.n_vocab, w.output_norm, w.output});
     if (i == 0 && options.drafts) w.mtp = std::move(head);
   }
   CHIMERE_CHECK_OK(binder.finish());
@@ -60,21 +60,24 @@ Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptio
   return w;
 }
 
-Status ModelWeights::place(const ModelSpec& model, kernels::Ops& ops) {
+Status ModelWeights::place(const ModelSpec& model, kernels::Ops& ops, int host_expert_layers) {
+  Placement to = {ops, host_expert_layers};
   for (Layer& layer : layers) {
     for (const float** norm : {&layer.mixer_norm, &layer.network_norm}) {
       if (*norm == nullptr) continue;
       CHIMERE_TRY(*norm, ops.place_floats(*norm, model.n_embd));
     }
-    for (const auto& mixer : layer.mixers) CHIMERE_CHECK_OK(mixer->place(ops));
-    if (layer.network != nullptr) CHIMERE_CHECK_OK(layer.network->place(ops));
+    for (const auto& mixer : layer.mixers) CHIMERE_CHECK_OK(mixer->place(to));
+    if (layer.network != nullptr) CHIMERE_CHECK_OK(layer.network->place(to));
   }
   CHIMERE_TRY(output_norm, ops.place_floats(output_norm, model.n_embd));
+  CHIMERE_TRY(table, ops.place_table(embedding));
   if (model.pooling != Pooling::kNone) return {};
-  CHIMERE_CHECK_OK(ops.prepare_table(embedding));
   const WeightView bound = output;
   CHIMERE_TRY(output, ops.place(bound));
-  return mtp != nullptr ? mtp->place(ops, bound, output) : Status();
+  if (mtp == nullptr) return {};
+  to.host_expert_layers = 0;  // the head's experts run in every draft
+  return mtp->place(to, bound, output, *table);
 }
 
 Status ModelWeights::add_state(StateBuilder& states) {

@@ -26,7 +26,8 @@ struct Layer {
 };
 
 struct ModelWeights {
-  WeightView embedding;  ///< [n_vocab, n_embd]
+  WeightView embedding;                         ///< [n_vocab, n_embd], as in the file
+  std::unique_ptr<kernels::PlacedTable> table;  ///< the same where ops read it
   std::vector<Layer> layers;
   size_t last_mixer = 0;  ///< index of the last layer with a mixer: after it, rows are independent
   const float* output_norm = nullptr;  ///< [n_embd]
@@ -41,10 +42,9 @@ struct ModelWeights {
   static Result<ModelWeights> bind(const ModelSpec& model, const ModelOptions& options,
                                    WeightBinder& binder);
 
-  /// Puts the weights where ops read them; call once. The embedding table stays in the mapped file,
-  /// because a token needs one row of it; ops with supports_overlap() keep a table of their own.
+  /// Puts the weights where ops read them; call once. `host_expert_layers`: see ModelOptions.
   /// Errors: those of Ops::place().
-  Status place(const ModelSpec& model, kernels::Ops& ops);
+  Status place(const ModelSpec& model, kernels::Ops& ops, int host_expert_layers);
 
   /// Declares the state of all layers and of the MTP head. Errors: those of SubLayer::add_state().
   Status add_state(StateBuilder& states);

@@ -22,7 +22,10 @@ StepBuffers lay_out_step(BufferLayout& at, const ModelSpec& model, const ModelWe
     part.lay_out(of_part, most);
     at.skip_past(of_part);
   });
-  if (weights.mtp != nullptr) step.mtp = weights.mtp->buffers(at, rows);
+  if (weights.mtp != nullptr) {
+    step.mtp = weights.mtp->buffers(at, rows);
+    step.mtp.h = step.all.h;
+  }
   step.logits = at.matrix(wanted, model.n_outputs());
   step.top = at.take<kernels::TopLogit>(wanted * kernels::kMaxTopLogits);
   step.selected = at.take<float>(wanted * kernels::kMaxSelectedLogits);

@@ -34,13 +34,20 @@ struct SubLayerRows {
   /// All rows of the step. After the last mixer, x and h have only the rows whose logits are
   /// requested, and sub-layers must not read it.
   const kernels::BatchView& batch;
-  MatrixView x;     ///< [rows, n_embd] residual stream
-  MatrixView h;     ///< [rows, n_embd] the sub-layer's input: x, normalised
-  float scale = 1;  ///< of the output
+  MatrixView x;        ///< [rows, n_embd] residual stream
+  kernels::Operand h;  ///< [rows, n_embd] the sub-layer's input: x, normalised
+  float scale = 1;     ///< of the output
   /// [rows] if decode rows may skip experts (ModelOptions::expert_top_p); empty: none does.
   std::span<const kernels::RowClass> classes;
   BufferLayout buffers;                      ///< free memory, laid out as SubLayer::lay_out() does
   kernels::ExpertUse* expert_use = nullptr;  ///< counters of experts used, in Ops::memory()
+};
+
+/// Where weights are put.
+struct Placement {
+  kernels::Ops& ops;
+  /// Layers to come whose routed experts go to host memory (ModelOptions::host_expert_layers).
+  int host_expert_layers = 0;
 };
 
 /// A mixer or a feed-forward network, bound to the weights of one layer.
@@ -49,7 +56,7 @@ class SubLayer {
   virtual ~SubLayer() = default;
 
   /// Puts the weights where ops read them; call once. Errors: those of Ops::place().
-  virtual Status place(kernels::Ops& ops) = 0;
+  virtual Status place(Placement& to) = 0;
   /// Declares what it stores for each sequence, if anything. Errors: kUnsupported (cache types).
   virtual Status add_state(StateBuilder& /*states*/) { return {}; }
   /// Lays out the buffers that forward() uses for this number of rows.

@@ -13,6 +13,7 @@
 #include "base/stopwatch.h"
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/device/profile.h"
+#include "kernels/cuda/host_experts.h"
 #include "tensor/dtype.h"
 
 namespace chimere::runtime {
@@ -158,6 +159,7 @@ Status try_gpu(const Settings& settings, int step_rows, const LoadObserver& obse
   model::ModelOptions options = loaded.options;
   options.max_step_rows = chosen.step_rows;
   options.drafts = chosen.drafts;
+  options.host_expert_layers = plan.host_expert_layers;
   if (loaded.elastic) {
     CHIMERE_CHECK_OK(choose_reserve(settings, loaded, plan, allowed, options));
   } else if (plan.state > 0) {
@@ -176,7 +178,9 @@ Status try_gpu(const Settings& settings, int step_rows, const LoadObserver& obse
   const Stopwatch watch;
   CHIMERE_TRY(auto ops,
               kernels::cuda::make_cuda_ops(
-                  gpu, *loaded.pool, {plan.host_expert_layers, plan.unpacked}, [&](int64_t bytes) {
+                  gpu, *loaded.pool,
+                  {kernels::cuda::host_expert_buffers(plan.host_expert_layers), plan.unpacked},
+                  [&](int64_t bytes) {
                     upload.bytes = bytes;
                     if (observer.upload) observer.upload(std::min(bytes, weights), weights);
                   }));

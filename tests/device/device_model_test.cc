@@ -223,7 +223,7 @@ TEST(DeviceModel, ExpertsOnTheHostChangeNoBit) {
       for (const auto& [name, device] : kernels::cuda::test::devices()) {
         std::vector<std::vector<Logits>> all;
         for (const int layers : {0, 1, 2}) {
-          const Runner run(*w.file, device.get(), {}, {.host_expert_layers = layers});
+          const Runner run(*w.file, device.get(), {.host_expert_layers = layers});
           auto a = run.model->states().create_sequence();
           auto b = run.model->states().create_sequence();
           std::vector<Logits>& got = all.emplace_back();
@@ -417,7 +417,9 @@ TEST(DeviceModel, DraftsOfDecodeRowsHaveTheBitsOfTheCpu) {
       for (const int on_host : {0, 2}) {  // layers with experts on the host, except the MTP head
         const auto& devices = kernels::cuda::test::devices();
         if (devices.size() > 1 && (device == devices.back().device) != (on_host > 0)) continue;
-        const Runner run(*w.file, device.get(), kWithDrafts, {.host_expert_layers = on_host});
+        ModelOptions options = kWithDrafts;
+        options.host_expert_layers = on_host;
+        const Runner run(*w.file, device.get(), options);
         EXPECT_TRUE(run.model->has_drafts());
         EXPECT_EQ(drafts_of_step_rows(run), expected) << name << ", " << architecture;
       }

@@ -5,12 +5,13 @@
 #include <string_view>
 
 #include "fuzz.h"
-#include "text/bpe_trainer.h"
 #include "text/pre_tokenizer.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
+#include "vocabulary/bpe_trainer.h"
 
 namespace text = chimere::text;
+namespace train = chimere::train;
 
 namespace {
 
@@ -24,13 +25,13 @@ const text::Tokenizer& tokenizer(const std::string& pre) {
   static std::map<std::string, std::unique_ptr<text::Tokenizer>> made;
   auto& entry = made[pre];
   if (entry == nullptr) {
-    text::BpeTrainOptions options;
+    train::BpeTrainOptions options;
     options.pre = pre;
     options.vocab_size = 300;
     options.control_tokens = {"<|im_start|>", "<|im_end|>"};
     options.user_defined_tokens = {"<think>", "  "};
-    const text::WordCounts words = {{" the", 9}, {"the", 5}, {"é\n", 4}, {"123", 3}, {"\xFF", 2}};
-    entry = *text::Tokenizer::create(*text::train_bpe(words, options));
+    const train::WordCounts words = {{" the", 9}, {"the", 5}, {"é\n", 4}, {"123", 3}, {"\xFF", 2}};
+    entry = *text::Tokenizer::create(*train::train_bpe(words, options));
   }
   return *entry;
 }

@@ -2,7 +2,8 @@
 """Fails when the sources break the rules of docs/architecture.md that a compiler does not see.
 
   * an #include, or a module's DEPS in its CMakeLists.txt, breaks the dependency rules between modules;
-  * a header of the operating system is used outside src/base (applications may handle signals);
+  * a header of the operating system is used outside src/base (applications may handle signals, src/net uses sockets);
+  * libcurl is used outside src/net, the only module that opens outgoing connections;
   * vector intrinsics are used outside src/kernels (unit tests may compare with an instruction);
   * a hand-written file is longer than 700 lines (tables and generated files are exempt: *_tables.*, *_generated.*).
 
@@ -24,7 +25,8 @@ ALLOWED = {
     "text": {"base"},
     "sampling": {"base", "tensor", "quant", "kernels"},
     "engram": {"base"},
-    "hub": {"base"},
+    "net": {"base"},
+    "hub": {"base", "net"},
     "protocol": {"base"},
     "serving": {"base", "text", "sampling", "engine", "protocol"},
     "model": {"base", "tensor", "quant", "gguf", "kernels", "state", "text"},
@@ -33,9 +35,14 @@ ALLOWED = {
                 "hub"},
 }
 
+# Libraries of a module that not every user of the module links.
+PART_OF = {"base_digest": "base"}
+
 OS_HEADER = re.compile(
     r"^(unistd|fcntl|pthread|dlfcn|poll|sched|termios|dirent|netdb|pwd|spawn|windows|io|direct|signal)\.h$"
     r"|^(sys|linux|netinet|arpa|net)/")
+SOCKETS = {"arpa/inet.h", "netdb.h", "netinet/in.h", "poll.h", "sys/socket.h", "unistd.h"}  # of src/net
+CURL = re.compile(r"^curl/")
 INTRINSICS = re.compile(r"^(immintrin|x86intrin|emmintrin|avx\w*intrin|arm_neon|arm_sve|cpuid)\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 MAX_LINES = 700
@@ -58,9 +65,11 @@ def check_include(root, relative, line, quoted, angled):
     top = relative.parts[0]
     module = relative.parts[1] if top == "src" else None
     header = quoted or angled
-    if OS_HEADER.match(header) and top in ("src", "apps") and module != "base":
-        if not (top == "apps" and header == "signal.h"):
+    if OS_HEADER.match(header) and not quoted and top in ("src", "apps") and module != "base":
+        if not (top == "apps" and header == "signal.h") and not (module == "net" and header in SOCKETS):
             yield f"{relative}:{line}: <{header}> belongs to the operating system; only src/base may include it"
+    if CURL.match(header) and module != "net":
+        yield f"{relative}:{line}: <{header}> opens outgoing connections; only src/net may include it"
     if (INTRINSICS.match(header) and top in ("src", "apps") and module not in ("kernels", "base")
             and not relative.name.endswith("_test.cc")):
         yield f"{relative}:{line}: <{header}> has vector intrinsics; only src/kernels may include it"
@@ -79,10 +88,11 @@ def check_cmake(relative, text):
     for call in re.finditer(r"chimere_module\(([^)]*)\)", text):
         words = call.group(1).split()
         name, keyword = words[0].removesuffix("_testing"), None
+        name = PART_OF.get(name, name)
         for word in words[1:]:
             if word.isupper():
                 keyword = word
-            elif keyword == "DEPS" and word != name and word not in ALLOWED.get(name, set()):
+            elif keyword == "DEPS" and word != name and PART_OF.get(word, word) not in ALLOWED.get(name, set()):
                 yield f"{relative}: module {name} must not depend on {word}"
 
 
@@ -118,12 +128,15 @@ def self_test():
         ("src/model/a.cc", "#include <pthread.h>\n", "operating system"),
         ("apps/chimere/a.cc", "#include <unistd.h>\n", "operating system"),
         ("src/text/a.cc", "#include <immintrin.h>\n", "intrinsics"),
+        ("src/hub/a.cc", "#include <curl/curl.h>\n", "outgoing connections"),
+        ("src/net/a.cc", "#include <sys/mman.h>\n", "operating system"),
         ("src/text/a.cc", '#include "other.h"\n', "path from src/"),
         ("src/text/CMakeLists.txt", "chimere_module(text SOURCES\n a.cc DEPS base model)\n", "depend on model"),
         ("src/unlisted/a.h", "\n", "unknown module"),
         ("src/base/long.cc", "\n" * (MAX_LINES + 1), "split it"),
     ]
     clean = {"src/base/b.cc": "#include <unistd.h>\n", "src/model/m.h": '#include "state/s.h"\n',
+             "src/net/n.cc": "#include <curl/curl.h>\n#include <netdb.h>\n", "src/hub/h.h": '#include "net/n.h"\n',
              "src/state/s.h": '#include "tensor/t.h"\n', "src/tensor/t.h": '#include "base/b.h"\n',
              "src/text/uni_tables.cc": "\n" * (MAX_LINES + 1), "build/x.cc": '#include "nowhere.h"\n'}
     for path, text, expected in [(None, None, None)] + planted:

@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/fake_model.h"
+#include "support/fake_model.h"
 
 namespace {
 
 using namespace chimere::engine;  // NOLINT(google-build-using-namespace): a program of one file
+using chimere::test::FakeModel;
+using chimere::test::FakeTokenizer;
 
 constexpr uint32_t kConversations = 40;
 

@@ -134,7 +134,7 @@ Result<FleetModel> load_fleet_model(
     tight.max_state_bytes = states.max_pages() * states.page_stride() + 8 * states.bytes_per_slot();
   }
   kernels::cuda::WeightPlacement places;
-  places.host_expert_layers = std::uniform_int_distribution<int>(0, shape.n_layers)(rng);
+  tight.host_expert_layers = std::uniform_int_distribution<int>(0, shape.n_layers)(rng);
   places.unpacked = pick(rng, {false, true});
   CHIMERE_CHECK_OK(load(m.with_threads[1], *m.file, 2, second, tight, places));
   CHIMERE_CHECK_OK(load(m.solo, *m.file, 1, first, roomy));

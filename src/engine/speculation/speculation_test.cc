@@ -10,7 +10,6 @@
 #include "base/fresh_seed.h"
 #include "base/settings.h"
 #include "engine/engine.h"
-#include "engine/fake_model.h"
 #include "engine/speculation/cost_curve.h"
 #include "engine/speculation/draft_statistics.h"
 #include "engine/speculation/drafter.h"
@@ -18,9 +17,13 @@
 #include "engine/speculation/proposal.h"
 #include "engine/speculation/sequence_drafts.h"
 #include "engine/speculation/suffix_automaton.h"
+#include "support/fake_model.h"
 
 namespace chimere::engine {
 namespace {
+
+using test::FakeModel;
+using test::FakeTokenizer;
 
 /// Length of the longest suffix of `text` that also ends before its end.
 int32_t longest_repeated_suffix(const std::vector<int32_t>& text) {

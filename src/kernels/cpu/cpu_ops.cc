@@ -39,8 +39,9 @@ class CpuOps final : public Ops {
         attention_(pool, kernels_),
         scratch_(pool.size()) {}
 
-  void embed(const WeightView& table, std::span<const int32_t> tokens, ConstMatrixView vectors,
+  void embed(const PlacedTable& placed, std::span<const int32_t> tokens, ConstMatrixView vectors,
              MatrixView y) override {
+    const WeightView& table = placed.table;
     const auto rows = static_cast<int64_t>(tokens.size());
     cpu::for_units(pool_, rows, rows * table.n_in / 2, [&](int64_t r, int /*worker*/) {
       if (tokens[r] >= 0) {
@@ -53,14 +54,16 @@ class CpuOps final : public Ops {
     }
   }
 
-  void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override {
+  Operand rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y,
+                   StepRows rows) override {
     cpu::for_units(pool_, x.rows, x.rows * x.cols / 8, [&](int64_t r, int /*worker*/) {
       kernels_.rms_norm(x.row(r), weight, eps, x.cols, y.row(r));
     });
+    return {y, rows};
   }
 
-  void linear(ConstMatrixView x, std::span<const LinearJob> jobs) override {
-    linear_.linear(x, jobs);
+  void linear(const Operand& x, std::span<const LinearJob> jobs) override {
+    linear_.linear(x.x, jobs);
   }
 
   void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
@@ -131,10 +134,10 @@ class CpuOps final : public Ops {
   /// Only used when logits are on a GPU (Model::logits_on_gpu()), so the oracle is fast enough.
   void top_logits(ConstMatrixView logits, TopLogits top) override { ref::top_logits(logits, top); }
 
-  void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-               const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
-               MatrixView y) override {
-    linear_.moe_ffn(x, experts, routing, shared, shared_gate, options, y);
+  void moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
+               const float* shared_gate, const MoeOptions& options, MatrixView y) override {
+    linear_.moe_ffn(x.x, experts.routed, routing, experts.shared ? &*experts.shared : nullptr,
+                    shared_gate, options, y);
   }
 
  private:

@@ -21,10 +21,11 @@ TEST(CpuOps, RmsNorm) {
       const Matrix x(rng, rows, cols, 3);
       const std::vector<float> weight = normal_floats(rng, cols);
       Matrix want(rows, cols, NAN);
-      ref->rms_norm(x.view(), weight.data(), 1e-6F, want.view());
+      ref->rms_norm(x.view(), weight.data(), 1e-6F, want.view(), StepRows::kAll);
       for (const CpuVariant& variant : cpu_variants()) {
         Matrix in_place = x;
-        variant.ops->rms_norm(in_place.view(), weight.data(), 1e-6F, in_place.view());
+        variant.ops->rms_norm(in_place.view(), weight.data(), 1e-6F, in_place.view(),
+                              StepRows::kAll);
         for (int r = 0; r < rows; ++r) {
           EXPECT_TRUE(same_bits(in_place.row(r), want.row(r), cols)) << variant.name << " " << cols;
         }
@@ -104,7 +105,8 @@ TEST(CpuOps, EmbedDecodesRowsOfATableAndCopiesVectors) {
     for (int i = 0; i < 50; ++i) tokens.push_back(uniform_int(rng, -1, vocabulary / 4));
     Matrix vectors(rng, std::ranges::count(tokens, -1), cols);
     Matrix want(50, cols, 0);
-    ref->embed(table, tokens, vectors.view(), want.view());
+    const PlacedTable placed(table);
+    ref->embed(placed, tokens, vectors.view(), want.view());
     int64_t next = 0;
     for (int r = 0; r < 50; ++r) {
       if (tokens[r] < 0) {
@@ -113,7 +115,7 @@ TEST(CpuOps, EmbedDecodesRowsOfATableAndCopiesVectors) {
     }
     for (const CpuVariant& variant : cpu_variants()) {
       Matrix got(50, cols, 0);
-      variant.ops->embed(table, tokens, vectors.view(), got.view());
+      variant.ops->embed(placed, tokens, vectors.view(), got.view());
       EXPECT_TRUE(same_bits(got.data, want.data)) << variant.name;
     }
   }

@@ -11,7 +11,6 @@
 #include "kernels/api.h"
 #include "kernels/cuda/device/stream.h"
 #include "kernels/cuda/device_batch.h"
-#include "tensor/view.h"
 
 namespace chimere::kernels::cuda {
 
@@ -48,8 +47,8 @@ class CudaGraphCache {
  public:
   struct Entry {
     bool seen = false;  ///< a first step ran, and with it all lazy initialisation
-    std::vector<WeightView> embedding_tables;  ///< embedding tables that the step reads
-    std::unique_ptr<Graph> graph;              ///< nullptr: not captured yet
+    std::vector<const PlacedTable*> embedding_tables;  ///< that the step reads
+    std::unique_ptr<Graph> graph;                      ///< nullptr: not captured yet
     uint64_t last_use = 0;
   };
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <map>
+#include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -46,6 +47,24 @@ uint32_t kv_layout_of(const DeviceFacts& facts) {
 
 bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }
 
+/// A layer's experts: on the GPU, or a layer of HostExperts.
+struct CudaExperts final : PlacedExperts {
+  CudaExperts(std::vector<ExpertWeights> r, std::optional<ExpertWeights> s)
+      : PlacedExperts(std::move(r), std::move(s)) {}
+
+  ExpertTable table;  ///< without host_layer
+  std::optional<size_t> host_layer;
+};
+
+/// An embedding table. Rows of tokens that the host knows are decoded by the host.
+struct CudaTable final : PlacedTable {
+  explicit CudaTable(const WeightView& t) : PlacedTable(t) {}
+
+  std::unique_ptr<Pinned> pinned;  ///< holds `table`, for the GPU too; nullptr: it is the caller's
+  std::unique_ptr<PlacedTable> for_host;
+  size_t number = 0;  ///< in CudaOps::embeddings_
+};
+
 class CudaOps final : public Ops {
  public:
   CudaOps(Device& device, ThreadPool& pool, std::array<StepArrays, 2> arrays,
@@ -56,8 +75,7 @@ class CudaOps final : public Ops {
         weights_(device, pool, places.unpacked, std::move(on_upload)),
         all_arrays_(std::move(arrays)),
         page_tables_(std::move(page_tables)),
-        host_experts_(device, pool, weights_, places.host_expert_layers),
-        host_expert_layers_left_(places.host_expert_layers),
+        host_experts_(device, pool, weights_, std::max(1, places.host_expert_buffers)),
         scratch_(device),
         rounded_(device),
         halves_(device),
@@ -71,7 +89,11 @@ class CudaOps final : public Ops {
   Result<const float*> place_floats(const float* values, int64_t n) override {
     return weights_.place_floats(values, n);
   }
-  Status place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared) override;
+  Result<std::unique_ptr<PlacedExperts>> place_experts(std::vector<ExpertWeights> routed,
+                                                       std::optional<ExpertWeights> shared,
+                                                       ExpertPlacement where) override;
+  Result<std::unique_ptr<PlacedTable>> place_table(const WeightView& table) override;
+  bool reads_host_weights() const override { return host_experts_.any() || unpinned_tables_ > 0; }
 
   Status launch_step(const StepInputs& step, const StepOutputs& outputs,
                      const std::function<void()>& pass) override;
@@ -79,17 +101,21 @@ class CudaOps final : public Ops {
   Status interleaved_step(const std::function<void()>& steps) override;
   /// Uploads of host experts use the side stream throughout a step with prefill rows.
   bool can_interleave() const override { return !host_experts_.any(); }
-  bool supports_overlap() const override { return !tables_.empty(); }
-  Status prepare_table(const WeightView& table) override;
+  /// Host experts run on the thread pool, which the host itself uses while a step is in flight.
+  bool supports_overlap() const override {
+    return !host_experts_.any() && !embeddings_.empty() && unpinned_tables_ == 0;
+  }
 
+  Operand prepare(ConstMatrixView x, StepRows rows) override { return {x, rows, ++last_operand_}; }
   void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y) override;
   void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
                   MatrixView y) override;
-  void embed(const WeightView& table, std::span<const int32_t> tokens, ConstMatrixView vectors,
+  void embed(const PlacedTable& placed, std::span<const int32_t> tokens, ConstMatrixView vectors,
              MatrixView y) override;
-  void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override;
+  Operand rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y,
+                   StepRows rows) override;
   void scale(MatrixView x, float factor) override;
-  void linear(ConstMatrixView x, std::span<const LinearJob> jobs) override;
+  void linear(const Operand& x, std::span<const LinearJob> jobs) override;
   void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
                 RecurrentView state, MatrixView qkv) override;
   void gdn_scan(const BatchView& batch, const GdnShape& shape, ConstMatrixView qkv,
@@ -97,9 +123,9 @@ class CudaOps final : public Ops {
                 RecurrentView state, MatrixView out) override;
   void gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight, int head_dim,
                       float eps, MatrixView y) override;
-  void gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& operands,
-               MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta, ConstMatrixView z,
-               MatrixView out) override;
+  Operand gdn_mix(const BatchView& batch, const GdnShape& shape, const GdnOperands& operands,
+                  MatrixView qkv, ConstMatrixView alpha, ConstMatrixView beta, ConstMatrixView z,
+                  MatrixView out) override;
   int64_t kv_page_bytes(const AttentionShape& shape, DType k_type, DType v_type) const override {
     return cuda::kv_page_bytes(shape, k_type, v_type);
   }
@@ -116,30 +142,29 @@ class CudaOps final : public Ops {
   void choose(TopLogits top, std::span<const TokenChoice> choices, int32_t* chosen) override;
   void activate(Activation f, MatrixView h, ConstMatrixView up) override;
   void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) override;
-  void keep_top_p(Routing routing, std::span<const RowClass> classes, float top_p,
+  void keep_top_p(Routing routing, StepRows rows, std::span<const RowClass> classes, float top_p,
                   ExpertUse* use) override;
-  void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-               const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
-               MatrixView y) override;
+  void moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
+               const float* shared_gate, const MoeOptions& options, MatrixView y) override;
 
  private:
-  /// The rows of a product's operands, by class.
-  const RowClasses& rows() const {
-    return pass_.selected ? arrays().wanted_rows() : arrays().all_rows();
+  /// The rows of the step that a matrix has, by class.
+  const RowClasses& classes_of(StepRows rows) const {
+    return rows == StepRows::kWanted ? arrays().wanted_rows() : arrays().all_rows();
   }
   StepArrays& arrays() { return all_arrays_[pass_.interleaved ? 1 : 0]; }
   const StepArrays& arrays() const { return all_arrays_[pass_.interleaved ? 1 : 0]; }
   /// Memory for rounded rows.
   RoundedRows rounded_for(int64_t rows, int64_t n);
-  /// All rows of x rounded; reuses the last result if x has not changed since.
-  RoundedRows rounded(ConstMatrixView x);
-  /// The prefill rows of x as f16; reuses the last result likewise.
-  HalfRows halves(ConstMatrixView x);
-  /// Call after an op has written activations, which invalidates their rounded copies.
-  void forget_rounded() { pass_.rounded_of = pass_.halves_of = nullptr; }
+  /// All rows of x rounded, unless rounded_ still holds them.
+  RoundedRows rounded(const Operand& x);
+  /// The prefill rows of x as f16, unless halves_ still holds them.
+  HalfRows halves(const Operand& x);
   bool ok(const Status& status);
+  /// Reports an operand that has other rows than it says.
+  bool has_rows(const Operand& x);
   const float* rope_rows(const AttentionShape& shape);
-  Status stage_embedding(size_t place, const WeightView& table, std::span<const int32_t> tokens,
+  Status stage_embedding(const CudaTable& table, std::span<const int32_t> tokens,
                          ConstMatrixView vectors);
 
   Device& device_;
@@ -149,14 +174,12 @@ class CudaOps final : public Ops {
   std::array<StepArrays, 2> all_arrays_;  ///< of a step, and of the steps interleaved with it
   PageTables page_tables_;
   CudaGraphCache graph_cache_;
-  std::map<const ExpertWeights*, ExpertTable> experts_;
   HostExperts host_experts_;
-  int host_expert_layers_left_;  ///< layers still to be placed
   const uint32_t* codebook_ = nullptr;
 
   Scratch scratch_;           ///< used by one op at a time
-  Scratch rounded_;           ///< rounded activations of pass_.rounded_of
-  Scratch halves_;            ///< activations of pass_.halves_of as f16
+  Scratch rounded_;           ///< the operand pass_.in_rounded, rounded
+  Scratch halves_;            ///< the operand pass_.in_halves as f16
   Scratch barrier_counters_;  ///< zero between ops
   Scratch rope_;              ///< rotations of the step's rows
   std::vector<std::pair<std::pair<int, float>, const double*>> frequencies_;
@@ -164,8 +187,10 @@ class CudaOps final : public Ops {
     std::unique_ptr<Pinned> memory;
     size_t bytes = 0;
   };
-  /// The step's embedding rows, one entry per table that it reads.
+  /// The step's embedding rows, one entry per table.
   std::vector<StagedRows> embeddings_;
+  int unpinned_tables_ = 0;    ///< tables that are read in the caller's memory
+  uint64_t last_operand_ = 0;  ///< Operand::id of the newest operand
   /// An output of a step, in host memory.
   class Output {
    public:
@@ -193,22 +218,18 @@ class CudaOps final : public Ops {
   std::array<InFlight, 2> in_flight_;  ///< entry i uses the stream's mark i
   int first_ = 0;                      ///< the entry that wait_for_step() takes next
   int launched_ = 0;                   ///< entries in use
-  /// Embedding tables, by their address in the file.
-  std::map<const void*, std::unique_ptr<Pinned>> tables_;
-
   /// State of the pass that is being submitted.
   struct PassState {
     explicit PassState(bool of_interleaved = false) : interleaved(of_interleaved) {}
 
     bool interleaved;  ///< the pass runs between the layers of another step
     Status status;
-    bool selected = false;
-    const float* rounded_of = nullptr;
-    const float* halves_of = nullptr;
+    uint64_t in_rounded = 0;  ///< Operand::id; 0: none
+    uint64_t in_halves = 0;
     int rope_dims = 0;  ///< rope_dims of the table in rope_; 0: not filled yet
     float rope_base = 0;
     const int32_t* async_token_from = nullptr;
-    std::vector<WeightView> embedding_tables;
+    std::vector<const CudaTable*> embedding_tables;  ///< staged
   };
   PassState pass_;
 };
@@ -227,28 +248,46 @@ bool CudaOps::ok(const Status& status) {
   return pass_.status.ok();
 }
 
-Status CudaOps::place_experts(std::span<ExpertWeights> experts, ExpertWeights* shared) {
-  if (host_expert_layers_left_ > 0) {
-    --host_expert_layers_left_;
-    CHIMERE_CHECK_OK(Ops::place_experts({}, shared));
-    return host_experts_.add(experts, shared);
+Result<std::unique_ptr<PlacedExperts>> CudaOps::place_experts(std::vector<ExpertWeights> routed,
+                                                              std::optional<ExpertWeights> shared,
+                                                              ExpertPlacement where) {
+  const bool on_host = where == ExpertPlacement::kHost;
+  const auto place_one = [&](ExpertWeights& e) -> Status {
+    for (WeightView* w : {&e.gate, &e.up, &e.down}) {
+      CHIMERE_TRY(*w, place(*w));
+    }
+    return {};
+  };
+  if (shared) CHIMERE_CHECK_OK(place_one(*shared));
+  if (!on_host) {
+    for (ExpertWeights& e : routed) CHIMERE_CHECK_OK(place_one(e));
   }
-  CHIMERE_CHECK_OK(Ops::place_experts(experts, shared));
-  CHIMERE_TRY(ExpertTable table, ExpertTable::create(weights_, experts, shared));
-  experts_.insert_or_assign(experts.data(), std::move(table));
-  return {};
+  auto placed = std::make_unique<CudaExperts>(std::move(routed), std::move(shared));
+  const ExpertWeights* const shared_one = placed->shared ? &*placed->shared : nullptr;
+  if (on_host) {
+    CHIMERE_TRY(placed->host_layer, host_experts_.add(placed->routed, shared_one));
+  } else {
+    CHIMERE_TRY(placed->table, ExpertTable::create(weights_, placed->routed, shared_one));
+  }
+  return std::unique_ptr<PlacedExperts>(std::move(placed));
 }
 
-Status CudaOps::prepare_table(const WeightView& table) {
-  // Host experts run on the thread pool, which the host itself uses while a step is in flight.
-  const bool unused = host_experts_.any() || !embeds_on_gpu(table.type);
-  if (unused || tables_.contains(table.data)) return {};
-  const auto bytes = static_cast<size_t>(table.bytes());
-  auto memory = device_.pinned(bytes);
-  if (!memory.ok()) return {};  // without pinned memory there is no overlap scheduling
-  std::memcpy((*memory)->data(), table.data, bytes);
-  tables_.emplace(table.data, *std::move(memory));
-  return {};
+Result<std::unique_ptr<PlacedTable>> CudaOps::place_table(const WeightView& table) {
+  auto placed = std::make_unique<CudaTable>(table);
+  // Without pinned memory there is no overlap scheduling.
+  if (!host_experts_.any() && embeds_on_gpu(table.type)) {
+    const auto bytes = static_cast<size_t>(table.bytes());
+    if (auto memory = device_.pinned(bytes); memory.ok()) {
+      placed->pinned = *std::move(memory);
+      std::memcpy(placed->pinned->data(), table.data, bytes);
+      placed->table.data = placed->pinned->data();
+    }
+  }
+  if (placed->pinned == nullptr) ++unpinned_tables_;
+  CHIMERE_TRY(placed->for_host, host_ops_->place_table(placed->table));
+  placed->number = embeddings_.size();
+  embeddings_.emplace_back();
+  return std::unique_ptr<PlacedTable>(std::move(placed));
 }
 
 Status CudaOps::launch_step(const StepInputs& step, const StepOutputs& outputs,
@@ -281,7 +320,7 @@ Status CudaOps::interleaved_step(const std::function<void()>& steps) {
   steps();
   pass_ = std::move(outer);
   // The interleaved steps have overwritten this memory.
-  forget_rounded();
+  pass_.in_rounded = pass_.in_halves = 0;
   pass_.rope_dims = 0;
   pass_.embedding_tables.clear();
   return {};
@@ -301,16 +340,19 @@ Status CudaOps::queue_step(const StepInputs& step, const StepOutputs& outputs,
   if (entry == nullptr || !entry->seen) {
     pass();
     if (entry != nullptr) {
-      entry->seen = true;
-      entry->embedding_tables = pass_.embedding_tables;
+      entry->seen = pass_.status.ok();
+      entry->embedding_tables.assign(pass_.embedding_tables.begin(), pass_.embedding_tables.end());
     }
   } else if (entry->graph == nullptr) {
     stream_.begin_capture();
     pass();
     entry->graph = stream_.end_capture();
+    // A pass that failed has not issued all its ops.
+    if (!pass_.status.ok()) entry->graph.reset();
   } else {
-    for (size_t i = 0; i < entry->embedding_tables.size(); ++i) {
-      CHIMERE_CHECK_OK(stage_embedding(i, entry->embedding_tables[i], step.tokens, step.vectors));
+    for (const PlacedTable* table : entry->embedding_tables) {
+      CHIMERE_CHECK_OK(
+          stage_embedding(static_cast<const CudaTable&>(*table), step.tokens, step.vectors));
     }
   }
   if (entry != nullptr && entry->graph != nullptr) stream_.replay(*entry->graph);
@@ -344,68 +386,59 @@ Result<uint8_t*> CudaOps::Output::fetch(Device& device, const void* from, size_t
   return memory_->data();
 }
 
-Status CudaOps::stage_embedding(size_t place, const WeightView& table,
-                                std::span<const int32_t> tokens, ConstMatrixView vectors) {
-  if (embeddings_.size() <= place) embeddings_.resize(place + 1);
-  StagedRows& staged = embeddings_[place];
+Status CudaOps::stage_embedding(const CudaTable& table, std::span<const int32_t> tokens,
+                                ConstMatrixView vectors) {
+  StagedRows& staged = embeddings_[table.number];
   // Captured steps copy from this memory, so it is allocated for the largest of them.
   const size_t rows = std::max(tokens.size(), static_cast<size_t>(kMaxGraphRows));
-  const size_t bytes = rows * static_cast<size_t>(table.n_in) * sizeof(float);
+  const int64_t n = table.table.n_in;
+  const size_t bytes = rows * static_cast<size_t>(n) * sizeof(float);
   if (bytes > staged.bytes) {
     graph_cache_.forget();
     CHIMERE_TRY(staged.memory, device_.pinned(bytes));
     staged.bytes = bytes;
   }
-  host_ops_->embed(table, tokens, vectors,
-                   {reinterpret_cast<float*>(staged.memory->data()),
-                    static_cast<int64_t>(tokens.size()), table.n_in, table.n_in});
+  host_ops_->embed(
+      *table.for_host, tokens, vectors,
+      {reinterpret_cast<float*>(staged.memory->data()), static_cast<int64_t>(tokens.size()), n, n});
   return {};
 }
 
-void CudaOps::embed(const WeightView& table, std::span<const int32_t> tokens,
+void CudaOps::embed(const PlacedTable& placed, std::span<const int32_t> tokens,
                     ConstMatrixView vectors, MatrixView y) {
+  const auto& table = static_cast<const CudaTable&>(placed);
   if (pass_.async_token_from != nullptr) {
-    WeightView reached = table;
-    reached.data = tables_.at(table.data)->data();
-    embed_tokens(stream_, reached, pass_.async_token_from, arrays().async_from(), y);
-    forget_rounded();
+    embed_tokens(stream_, table.table, pass_.async_token_from, arrays().async_from(), y);
     return;
   }
-  const auto known = std::ranges::find(pass_.embedding_tables, table.data, &WeightView::data);
-  const auto place = static_cast<size_t>(known - pass_.embedding_tables.begin());
-  if (known == pass_.embedding_tables.end()) {
-    if (!ok(stage_embedding(place, table, tokens, vectors))) return;
-    pass_.embedding_tables.push_back(table);
+  std::vector<const CudaTable*>& staged = pass_.embedding_tables;
+  if (std::ranges::find(staged, &table) == staged.end()) {
+    if (!ok(stage_embedding(table, tokens, vectors))) return;
+    staged.push_back(&table);
   }
-  stream_.copy(y.data, embeddings_[place].memory->data(),
+  stream_.copy(y.data, embeddings_[table.number].memory->data(),
                static_cast<size_t>(y.rows * y.cols) * sizeof(float));
-  forget_rounded();
 }
 
 void CudaOps::shift_rows(const BatchView& /*batch*/, ConstMatrixView x, RecurrentView state,
                          MatrixView y) {
   cuda::shift_rows(stream_, arrays().batch(), x, state, y);
-  forget_rounded();
 }
 
 void CudaOps::select_rows(ConstMatrixView x, std::span<const int32_t> /*rows*/, MatrixView y) {
   cuda::select_rows(stream_, x, arrays().wanted_ids(), y);
-  pass_.selected = true;
-  forget_rounded();
 }
 
-void CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) {
+Operand CudaOps::rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y,
+                          StepRows rows) {
+  const Operand result = prepare(y, rows);
   // Rounded rows must belong to a whole matrix.
-  if (y.cols % kActivationBlock != 0 || y.cols != y.stride) {
-    forget_rounded();
-    cuda::rms_norm(stream_, x, weight, eps, y, {});
-    return;
-  }
-  const RoundedRows rounded = rounded_for(y.rows, y.cols);
-  if (!ok({})) return;
+  const bool rounds = y.cols % kActivationBlock == 0 && y.cols == y.stride;
+  const RoundedRows rounded = rounds ? rounded_for(y.rows, y.cols) : RoundedRows{};
+  if (!ok({})) return result;
   cuda::rms_norm(stream_, x, weight, eps, y, rounded);
-  pass_.rounded_of = y.data;
-  pass_.halves_of = nullptr;
+  if (rounds) pass_.in_rounded = result.id;
+  return result;
 }
 
 RoundedRows CudaOps::rounded_for(int64_t rows, int64_t n) {
@@ -418,36 +451,43 @@ RoundedRows CudaOps::rounded_for(int64_t rows, int64_t n) {
   return tiled_rounded_rows_at(rounded_.data(), rows, n);
 }
 
-RoundedRows CudaOps::rounded(ConstMatrixView x) {
-  const RoundedRows rows = rounded_for(x.rows, x.cols);
+RoundedRows CudaOps::rounded(const Operand& x) {
+  const RoundedRows rows = rounded_for(x.x.rows, x.x.cols);
   if (!ok({})) return {};
-  if (pass_.rounded_of != x.data) round_rows(stream_, x, rows);
-  pass_.rounded_of = x.data;
+  if (x.id == 0 || pass_.in_rounded != x.id) round_rows(stream_, x.x, rows);
+  pass_.in_rounded = x.id;
   return rows;
 }
 
-HalfRows CudaOps::halves(ConstMatrixView x) {
-  if (!ok(halves_.resize(half_rows_bytes(x.rows, x.cols)))) return {};
-  const HalfRows to = half_rows_at(halves_.data(), x.rows, x.cols);
-  if (pass_.halves_of != x.data) half_rows(stream_, x, rows().prefill, to);
-  pass_.halves_of = x.data;
+HalfRows CudaOps::halves(const Operand& x) {
+  if (!ok(halves_.resize(half_rows_bytes(x.x.rows, x.x.cols)))) return {};
+  const HalfRows to = half_rows_at(halves_.data(), x.x.rows, x.x.cols);
+  if (x.id == 0 || pass_.in_halves != x.id) {
+    half_rows(stream_, x.x, classes_of(x.rows).prefill, to);
+  }
+  pass_.in_halves = x.id;
   return to;
 }
 
-void CudaOps::scale(MatrixView x, float factor) {
-  cuda::scale(stream_, x, factor);
-  forget_rounded();
+bool CudaOps::has_rows(const Operand& x) {
+  const auto& [decode, prefill] = classes_of(x.rows);
+  if (x.x.rows == int64_t{decode.count} + prefill.count) return ok({});
+  return ok(invalid_argument("an operand has " + std::to_string(x.x.rows) + " rows, but the step " +
+                             std::to_string(decode.count + prefill.count)));
 }
 
-void CudaOps::linear(ConstMatrixView x, std::span<const LinearJob> jobs) {
-  const auto& [decode, prefill] = rows();
+void CudaOps::scale(MatrixView x, float factor) { cuda::scale(stream_, x, factor); }
+
+void CudaOps::linear(const Operand& x, std::span<const LinearJob> jobs) {
+  if (!has_rows(x)) return;
+  const auto& [decode, prefill] = classes_of(x.rows);
   const bool any = std::ranges::any_of(jobs, [](const auto& job) { return wants_rounded(job.w); });
   const RoundedRows q = any && decode.count > 0 ? rounded(x) : RoundedRows{};
   const HalfRows h = any && prefill.count > 0 ? halves(x) : HalfRows{};
   if (!ok({})) return;
   const int multiprocessors = device_.facts().multiprocessors;
-  if (decode.count > 0) linear_decode(stream_, multiprocessors, x, q, decode, codebook_, jobs);
-  if (prefill.count > 0) linear_prefill(stream_, x, h, prefill, codebook_, jobs);
+  if (decode.count > 0) linear_decode(stream_, multiprocessors, x.x, q, decode, codebook_, jobs);
+  if (prefill.count > 0) linear_prefill(stream_, x.x, h, prefill, codebook_, jobs);
 }
 
 void CudaOps::gdn_conv(const BatchView& /*batch*/, const GdnShape& shape, const float* weight,
@@ -455,7 +495,6 @@ void CudaOps::gdn_conv(const BatchView& /*batch*/, const GdnShape& shape, const 
   const DeviceBatch& batch = arrays().batch();
   if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
   cuda::gdn_conv(stream_, batch, shape, weight, eps, state, qkv, scratch_.data());
-  forget_rounded();
 }
 
 void CudaOps::gdn_scan(const BatchView& /*batch*/, const GdnShape& shape, ConstMatrixView qkv,
@@ -464,31 +503,31 @@ void CudaOps::gdn_scan(const BatchView& /*batch*/, const GdnShape& shape, ConstM
   const DeviceBatch& batch = arrays().batch();
   if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
   cuda::gdn_scan(stream_, batch, shape, qkv, alpha, beta, a, dt_bias, state, out, scratch_.data());
-  forget_rounded();
 }
 
 void CudaOps::gated_rms_norm(ConstMatrixView x, ConstMatrixView z, const float* weight,
                              int head_dim, float eps, MatrixView y) {
   cuda::gated_rms_norm(stream_, x, z, weight, head_dim, eps, y, {});
-  forget_rounded();
 }
 
-void CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
-                      const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
-                      ConstMatrixView beta, ConstMatrixView z, MatrixView out) {
+Operand CudaOps::gdn_mix(const BatchView& /*batch*/, const GdnShape& shape,
+                         const GdnOperands& operands, MatrixView qkv, ConstMatrixView alpha,
+                         ConstMatrixView beta, ConstMatrixView z, MatrixView out) {
   const DeviceBatch& batch = arrays().batch();
+  const Operand result = prepare(out, StepRows::kAll);
   const int64_t barrier_counters = int64_t{batch.extent.n_sequences} * shape.n_k_heads;
   if (!ok(barrier_counters_.resize_zeroed(barrier_counters *
-                                          static_cast<int64_t>(sizeof(uint32_t)))))
-    return;
-  if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return;
+                                          static_cast<int64_t>(sizeof(uint32_t))))) {
+    return result;
+  }
+  if (!ok(scratch_.resize(gdn_scratch_bytes(shape, batch.extent)))) return result;
   const bool rounds = shape.head_dim % kActivationBlock == 0;
   const RoundedRows rounded = rounds ? rounded_for(out.rows, out.cols) : RoundedRows{};
-  if (!ok({})) return;
+  if (!ok({})) return result;
   cuda::gdn_mix(stream_, batch, shape, operands, qkv, alpha, beta, z, out, rounded, scratch_.data(),
                 reinterpret_cast<uint32_t*>(barrier_counters_.data()));
-  pass_.rounded_of = rounds ? out.data : nullptr;
-  pass_.halves_of = nullptr;
+  if (rounds) pass_.in_rounded = result.id;
+  return result;
 }
 
 const float* CudaOps::rope_rows(const AttentionShape& shape) {
@@ -520,7 +559,6 @@ void CudaOps::qk_norm_rope_append(const BatchView& /*batch*/, const AttentionSha
   if (!ok(rope_.resize(table * static_cast<int64_t>(sizeof(float))))) return;
   const float* const rope = rope_rows(shape);
   cuda::qk_norm_rope_append(stream_, batch, shape, rope, q_norm, k_norm, eps, qg, k, v, kv);
-  forget_rounded();
 }
 
 void CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, ConstMatrixView qg,
@@ -530,7 +568,6 @@ void CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, Co
   if (!ok(scratch_.resize(attend_scratch_bytes(shape, batch.extent, multiprocessors)))) return;
   cuda::attend(stream_, batch, shape, qg, kv, out, multiprocessors, device_.facts().shared_bytes,
                scratch_.data());
-  forget_rounded();
 }
 
 void CudaOps::top_logits(ConstMatrixView logits, TopLogits top) {
@@ -554,47 +591,48 @@ void CudaOps::choose(TopLogits top, std::span<const TokenChoice> /*choices*/, in
 
 void CudaOps::activate(Activation f, MatrixView h, ConstMatrixView up) {
   cuda::activate(stream_, f, h, up);
-  forget_rounded();
 }
 
 void CudaOps::route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing) {
   cuda::route(stream_, logits, spec, routing);
 }
 
-void CudaOps::keep_top_p(Routing routing, std::span<const RowClass> /*classes*/, float top_p,
-                         ExpertUse* use) {
-  const RowSet& decode = rows().decode;
+void CudaOps::keep_top_p(Routing routing, StepRows rows, std::span<const RowClass> /*classes*/,
+                         float top_p, ExpertUse* use) {
+  const RowSet& decode = classes_of(rows).decode;
   if (decode.count > 0) cuda::keep_top_p(stream_, routing, decode, top_p, use);
 }
 
-void CudaOps::moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts,
-                      const Routing& routing, const ExpertWeights* /*shared*/,
+void CudaOps::moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
                       const float* shared_gate, const MoeOptions& options, MatrixView y) {
-  const auto& [decode, prefill] = rows();
-  const bool on_host = host_experts_.has(experts);
-  const ExpertTable& table = on_host ? host_experts_.table(experts) : experts_.at(experts.data());
+  if (!has_rows(x)) return;
+  const auto& [decode, prefill] = classes_of(x.rows);
+  const auto& placed = static_cast<const CudaExperts&>(experts);
+  const bool on_host = placed.host_layer.has_value();
+  const ExpertTable& table = on_host ? host_experts_.table(*placed.host_layer) : placed.table;
   const bool in_halves = moe_prefill_takes_halves(table);
   const RoundedRows q = decode.count > 0 || !in_halves ? rounded(x) : RoundedRows{};
   const HalfRows h = prefill.count > 0 && in_halves ? halves(x) : HalfRows{};
+  if (!ok({})) return;
   if (on_host) {
-    HostExperts::Call call = {x,           q,       h,         decode,  prefill, routing,
+    HostExperts::Call call = {x.x,         q,       h,         decode,  prefill, routing,
                               shared_gate, options, codebook_, nullptr, y};
-    if (!ok(scratch_.resize(host_experts_.scratch_bytes(experts, call)))) return;
+    if (!ok(scratch_.resize(host_experts_.scratch_bytes(*placed.host_layer, call)))) return;
     call.scratch = scratch_.data();
-    host_experts_.ffn(experts, call);
+    host_experts_.ffn(*placed.host_layer, call);
     return;
   }
   const int64_t bytes =
       std::max(moe_decode_scratch_bytes(table, decode.count, routing.n_used),
-               moe_prefill_scratch_bytes(table, prefill.count, routing.n_used, x.cols));
+               moe_prefill_scratch_bytes(table, prefill.count, routing.n_used, x.x.cols));
   if (!ok(scratch_.resize(bytes))) return;
   uint8_t* const scratch = scratch_.data();
   if (decode.count > 0) {
-    moe_decode(stream_, device_.facts().multiprocessors, table, x, q, decode, routing, shared_gate,
-               options, codebook_, scratch, y);
+    moe_decode(stream_, device_.facts().multiprocessors, table, x.x, q, decode, routing,
+               shared_gate, options, codebook_, scratch, y);
   }
   if (prefill.count > 0) {
-    moe_prefill(stream_, device_.facts().multiprocessors, table, x, q, h, prefill, routing,
+    moe_prefill(stream_, device_.facts().multiprocessors, table, x.x, q, h, prefill, routing,
                 shared_gate, options, codebook_, scratch, y);
   }
 }

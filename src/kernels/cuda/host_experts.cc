@@ -61,13 +61,13 @@ struct SharedScratch {
 
 }  // namespace
 
-Status HostExperts::add(std::span<ExpertWeights> experts, const ExpertWeights* shared) {
+Result<size_t> HostExperts::add(std::vector<ExpertWeights> experts, const ExpertWeights* shared) {
   if (side_ == nullptr) {
     CHIMERE_TRY(side_, device_.side_stream());
     CHIMERE_CHECK_OK(open_mailbox(experts.front().up.n_in));
   }
   Layer layer;
-  layer.experts.assign(experts.begin(), experts.end());
+  CHIMERE_TRY(layer.experts, ops_->place_experts(experts, {}, ExpertPlacement::kDevice));
   std::vector<size_t> begins;
   for (ExpertWeights& e : experts) {
     for (const WeightView* w : matrices(e)) {
@@ -99,9 +99,8 @@ Status HostExperts::add(std::span<ExpertWeights> experts, const ExpertWeights* s
   layer.has_shared = shared != nullptr;
   if (shared != nullptr) layer.shared = *shared;
   CHIMERE_TRY(layer.table, ExpertTable::create(tables_, experts, shared));
-  layer_of_.insert_or_assign(experts.data(), layers_.size());
   layers_.push_back(std::move(layer));
-  return {};
+  return layers_.size() - 1;
 }
 
 Status HostExperts::open_mailbox(int64_t n_embd) {
@@ -117,8 +116,8 @@ Status HostExperts::open_mailbox(int64_t n_embd) {
   return {};
 }
 
-int64_t HostExperts::scratch_bytes(std::span<const ExpertWeights> experts, const Call& call) const {
-  const Layer& layer = layers_[layer_of_.at(experts.data())];
+int64_t HostExperts::scratch_bytes(size_t index, const Call& call) const {
+  const Layer& layer = layers_[index];
   const int64_t n_embd = call.x.cols;
   int64_t bytes = 0;
   if (call.decode.count > 0) {
@@ -145,8 +144,7 @@ void HostExperts::upload(size_t layer) {
   uploaded_end_ = layer + 1;
 }
 
-void HostExperts::ffn(std::span<const ExpertWeights> experts, const Call& call) {
-  const size_t layer = layer_of_.at(experts.data());
+void HostExperts::ffn(size_t layer, const Call& call) {
   for (int32_t first = 0; first < call.decode.count; first += kMaxRows) {
     decode_rows(layer, call, first, std::min(kMaxRows, call.decode.count - first));
   }
@@ -165,9 +163,9 @@ void HostExperts::ffn(std::span<const ExpertWeights> experts, const Call& call) 
 void HostExperts::compute(const HostWork& work) {
   const int64_t n_embd = mailbox_.n_embd;
   std::fill_n(mailbox_.sums, work.rows * n_embd, 0.0F);
-  ops_->moe_ffn(ConstMatrixView(mailbox_.x, work.rows, n_embd, n_embd), layers_[work.layer].experts,
-                {work.n_used, mailbox_.ids, mailbox_.weights}, nullptr, nullptr,
-                {.activation = work.activation},
+  ops_->moe_ffn(ConstMatrixView(mailbox_.x, work.rows, n_embd, n_embd),
+                *layers_[work.layer].experts, {work.n_used, mailbox_.ids, mailbox_.weights},
+                nullptr, {.activation = work.activation},
                 MatrixView(mailbox_.sums, work.rows, n_embd, n_embd));
 }
 

@@ -27,28 +27,22 @@ constexpr int host_expert_buffers(int layers) { return layers == 0 ? 0 : layers 
 
 class HostExperts {
  public:
-  /// For `layers` layers. All references must outlive it. `tables`: memory for the address tables.
-  HostExperts(Device& device, ThreadPool& pool, Memory& tables, int layers)
+  /// With `buffers` GPU buffers, at least one: host_expert_buffers(). All references must outlive
+  /// it. `tables`: memory for the address tables.
+  HostExperts(Device& device, ThreadPool& pool, Memory& tables, int buffers)
       : device_(device),
         pool_(pool),
         tables_(tables),
         ops_(make_cpu_ops(pool)),
-        buffers_(static_cast<size_t>(host_expert_buffers(layers))) {}
+        buffers_(static_cast<size_t>(buffers)) {}
 
   /// Adds a layer's experts, whose host memory must remain valid; `shared` is already on the GPU.
-  /// Sets the experts' data pointers to the GPU buffer that prefill uses. Errors: those of
+  /// Layers run in the order in which they are added. Returns the layer's number. Errors: those of
   /// ExpertTable::create(), kOutOfMemory.
-  Status add(std::span<ExpertWeights> experts, const ExpertWeights* shared);
+  Result<size_t> add(std::vector<ExpertWeights> experts, const ExpertWeights* shared);
 
   bool any() const { return !layers_.empty(); }
-  /// Whether these experts belong to a layer added here.
-  bool has(std::span<const ExpertWeights> experts) const {
-    return layer_of_.contains(experts.data());
-  }
-
-  const ExpertTable& table(std::span<const ExpertWeights> experts) const {
-    return layers_[layer_of_.at(experts.data())].table;
-  }
+  const ExpertTable& table(size_t layer) const { return layers_[layer].table; }
 
   /// Operands of ffn(); pointers are the device's.
   struct Call {
@@ -64,17 +58,17 @@ class HostExperts {
     uint8_t* scratch;  ///< scratch_bytes()
     MatrixView y;
   };
-  int64_t scratch_bytes(std::span<const ExpertWeights> experts, const Call& call) const;
+  int64_t scratch_bytes(size_t index, const Call& call) const;
 
   /// Call at the start of a step with prefill rows: starts the upload of the first layer's experts.
   void begin_prefill();
   /// Ops::moe_ffn of a layer.
-  void ffn(std::span<const ExpertWeights> experts, const Call& call);
+  void ffn(size_t layer, const Call& call);
 
  private:
   struct Layer {
-    std::vector<ExpertWeights> experts;  ///< in host memory, as in the file
-    std::unique_ptr<Pinned> packed;      ///< the same, in the GPU's packed layout
+    std::unique_ptr<PlacedExperts> experts;  ///< in host memory, as in the file, for ops_
+    std::unique_ptr<Pinned> packed;          ///< the same, in the GPU's packed layout
     size_t bytes = 0;
     ExpertTable table;     ///< their addresses on the GPU
     ExpertWeights shared;  ///< on the GPU
@@ -110,7 +104,6 @@ class HostExperts {
   std::unique_ptr<Ops> ops_;  ///< the CPU's ops
   Stream* side_ = nullptr;
   std::vector<Layer> layers_;
-  std::map<const ExpertWeights*, size_t> layer_of_;
   std::vector<std::unique_ptr<MemoryRange>> buffers_;  ///< GPU buffers, used by layers in turn
   size_t uploaded_end_ = 0;                            ///< index of the layer uploaded last, + 1
   Mailbox mailbox_;

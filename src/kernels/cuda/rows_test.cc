@@ -221,7 +221,8 @@ TEST(CudaRows, KeepTopPHasTheBitsOfRef) {
     auto want_ids = ids;
     auto want_weights = weights;
     ExpertUse want = {};
-    make_ref_ops()->keep_top_p({kUsed, want_ids.data(), want_weights.data()}, classes, 0.7F, &want);
+    make_ref_ops()->keep_top_p({kUsed, want_ids.data(), want_weights.data()}, StepRows::kAll,
+                               classes, 0.7F, &want);
     EXPECT_LT(want.experts, want.rows * kUsed);
     for (const auto& [name, device] : test::devices()) {
       const OnDevice<int32_t> got_ids(*device, ids);

@@ -12,16 +12,20 @@ namespace {
 
 class RefOps final : public Ops {
  public:
-  void embed(const WeightView& table, std::span<const int32_t> tokens, ConstMatrixView vectors,
+  void embed(const PlacedTable& placed, std::span<const int32_t> tokens, ConstMatrixView vectors,
              MatrixView y) override {
-    ref::embed(table, tokens, vectors, y);
+    ref::embed(placed.table, tokens, vectors, y);
   }
 
-  void rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y) override {
+  Operand rms_norm(ConstMatrixView x, const float* weight, float eps, MatrixView y,
+                   StepRows rows) override {
     ref::rms_norm(x, weight, eps, y);
+    return {y, rows};
   }
 
-  void linear(ConstMatrixView x, std::span<const LinearJob> jobs) override { ref::linear(x, jobs); }
+  void linear(const Operand& x, std::span<const LinearJob> jobs) override {
+    ref::linear(x.x, jobs);
+  }
 
   void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight, float eps,
                 RecurrentView state, MatrixView qkv) override {
@@ -68,10 +72,10 @@ class RefOps final : public Ops {
 
   void top_logits(ConstMatrixView logits, TopLogits top) override { ref::top_logits(logits, top); }
 
-  void moe_ffn(ConstMatrixView x, std::span<const ExpertWeights> experts, const Routing& routing,
-               const ExpertWeights* shared, const float* shared_gate, const MoeOptions& options,
-               MatrixView y) override {
-    ref::moe_ffn(x, experts, routing, shared, shared_gate, options, y);
+  void moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
+               const float* shared_gate, const MoeOptions& options, MatrixView y) override {
+    ref::moe_ffn(x.x, experts.routed, routing, experts.shared ? &*experts.shared : nullptr,
+                 shared_gate, options, y);
   }
 
  private:

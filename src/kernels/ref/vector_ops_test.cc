@@ -403,7 +403,7 @@ TEST(Oracle, KeepTopPSkipsUnneededExperts) {
     weights.insert(weights.end(), start.begin(), start.end());
     ExpertUse use = {10, 40};
     const RowClass classes[] = {RowClass::kPrefill, RowClass::kDecode};
-    ops->keep_top_p({4, ids.data(), weights.data()}, classes, c.top_p, &use);
+    ops->keep_top_p({4, ids.data(), weights.data()}, StepRows::kAll, classes, c.top_p, &use);
     EXPECT_EQ(std::vector<int32_t>(ids.begin(), ids.begin() + 4),
               (std::vector<int32_t>{1, 2, 3, 4}));
     EXPECT_EQ(std::vector<float>(weights.begin(), weights.begin() + 4), start);

@@ -19,10 +19,10 @@ std::unique_ptr<DenseNetwork> DenseSpec::bind(const SubLayerBinding& to) const {
   return network;
 }
 
-Status DenseNetwork::place(kernels::Ops& ops) {
+Status DenseNetwork::place(Placement& to) {
   for (WeightView* w : {&gate_, &up_, &down_}) {
     if (w->n_out == 0) continue;
-    CHIMERE_TRY(*w, ops.place(*w));
+    CHIMERE_TRY(*w, to.ops.place(*w));
   }
   return {};
 }
@@ -36,7 +36,7 @@ DenseNetwork::Buffers DenseNetwork::buffers(BufferLayout& at, int64_t rows) cons
 
 void DenseNetwork::forward(const SubLayerRows& rows) const {
   BufferLayout at = rows.buffers;
-  const Buffers b = buffers(at, rows.h.rows);
+  const Buffers b = buffers(at, rows.h.x.rows);
   const bool gated = gate_.n_out > 0;
   const MatrixView& inner = gated ? b.gate : b.up;
   const kernels::LinearJob in[] = {{up_, b.up}, {gate_, b.gate}};

@@ -15,7 +15,7 @@ namespace chimere::model {
 /// x += down(f(gate h) ∘ up h), or without a gate down(f(up h)).
 class DenseNetwork final : public SubLayer {
  public:
-  Status place(kernels::Ops& ops) override;
+  Status place(Placement& to) override;
   void lay_out(BufferLayout& at, int64_t rows) const override { buffers(at, rows); }
   GpuScratch gpu_scratch() const override { return {.widest = up_.n_out}; }
   void forward(const SubLayerRows& rows) const override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -126,19 +127,24 @@ std::unique_ptr<Experts> ExpertsSpec::bind(const SubLayerBinding& to) const {
   return moe;
 }
 
-Status Experts::place(kernels::Ops& ops) {
+Status Experts::place(Placement& to) {
   if (top_p_ < 1 && !weights_sum_to_one(routing_)) {
     return unsupported("this model's expert weights do not sum to 1; leave expert_top_p at 1");
   }
-  CHIMERE_TRY(router_, ops.place(router_));
+  CHIMERE_TRY(router_, to.ops.place(router_));
   if (routing_.bias != nullptr) {
-    CHIMERE_TRY(routing_.bias, ops.place_floats(routing_.bias, router_.n_out));
+    CHIMERE_TRY(routing_.bias, to.ops.place_floats(routing_.bias, router_.n_out));
   }
-  if (!has_shared()) return ops.place_experts(experts_, nullptr);
   if (has_shared_gate()) {
-    CHIMERE_TRY(shared_gate_, ops.place(shared_gate_));
+    CHIMERE_TRY(shared_gate_, to.ops.place(shared_gate_));
   }
-  return ops.place_experts(experts_, &shared_);
+  const bool on_host = to.host_expert_layers > 0;
+  if (on_host) --to.host_expert_layers;
+  CHIMERE_TRY(placed_,
+              to.ops.place_experts(
+                  experts_, has_shared() ? std::optional(shared_) : std::nullopt,
+                  on_host ? kernels::ExpertPlacement::kHost : kernels::ExpertPlacement::kDevice));
+  return {};
 }
 
 Experts::Buffers Experts::buffers(BufferLayout& at, int64_t rows) const {
@@ -162,15 +168,15 @@ GpuScratch Experts::gpu_scratch() const {
 void Experts::forward(const SubLayerRows& rows) const {
   kernels::Ops& ops = rows.ops;
   BufferLayout at = rows.buffers;
-  const Buffers b = buffers(at, rows.h.rows);
+  const Buffers b = buffers(at, rows.h.x.rows);
   const kernels::LinearJob in[] = {{router_, b.router}, {shared_gate_, b.shared_gate}};
   ops.linear(rows.h, std::span(in).first(has_shared_gate() ? 2 : 1));
   ops.route(b.router, routing_, b.routing);
   if (top_p_ < 1 && !rows.classes.empty()) {
-    ops.keep_top_p(b.routing, rows.classes, top_p_, rows.expert_use);
+    ops.keep_top_p(b.routing, rows.h.rows, rows.classes, top_p_, rows.expert_use);
   }
-  ops.moe_ffn(rows.h, experts_, b.routing, has_shared() ? &shared_ : nullptr,
-              has_shared_gate() ? b.shared_gate.data : nullptr, {activation_, rows.scale}, rows.x);
+  ops.moe_ffn(rows.h, *placed_, b.routing, has_shared_gate() ? b.shared_gate.data : nullptr,
+              {activation_, rows.scale}, rows.x);
 }
 
 }  // namespace chimere::model

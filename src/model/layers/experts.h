@@ -15,7 +15,7 @@ namespace chimere::model {
 
 class Experts final : public SubLayer {
  public:
-  Status place(kernels::Ops& ops) override;
+  Status place(Placement& to) override;
   void lay_out(BufferLayout& at, int64_t rows) const override { buffers(at, rows); }
   GpuScratch gpu_scratch() const override;
   void forward(const SubLayerRows& rows) const override;
@@ -37,9 +37,10 @@ class Experts final : public SubLayer {
   kernels::Activation activation_ = kernels::Activation::kSilu;
   float top_p_ = 1;                              ///< ModelOptions::expert_top_p
   WeightView router_;                            ///< [n_experts, n_embd]
-  std::vector<kernels::ExpertWeights> experts_;  ///< [n_experts]
+  std::vector<kernels::ExpertWeights> experts_;  ///< [n_experts], as in the file
   WeightView shared_gate_;                       ///< [1, n_embd], or empty
-  kernels::ExpertWeights shared_;                ///< empty: there is none
+  kernels::ExpertWeights shared_;                ///< as in the file; empty: there is none
+  std::unique_ptr<kernels::PlacedExperts> placed_;
 };
 
 enum class SharedExpert {

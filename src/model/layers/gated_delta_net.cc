@@ -101,14 +101,14 @@ std::unique_ptr<GatedDeltaNet> DeltaNetSpec::bind(const SubLayerBinding& to) con
   return net;
 }
 
-Status GatedDeltaNet::place(kernels::Ops& ops) {
+Status GatedDeltaNet::place(Placement& to) {
   for (WeightView* w : {&qkv_, &z_, &alpha_, &beta_, &out_}) {
-    CHIMERE_TRY(*w, ops.place(*w));
+    CHIMERE_TRY(*w, to.ops.place(*w));
   }
-  CHIMERE_TRY(conv_, ops.place_floats(conv_, int64_t{shape_.conv_dim()} * shape_.conv_kernel));
-  CHIMERE_TRY(a_, ops.place_floats(a_, shape_.n_v_heads));
-  CHIMERE_TRY(dt_bias_, ops.place_floats(dt_bias_, shape_.n_v_heads));
-  CHIMERE_TRY(norm_, ops.place_floats(norm_, shape_.head_dim));
+  CHIMERE_TRY(conv_, to.ops.place_floats(conv_, int64_t{shape_.conv_dim()} * shape_.conv_kernel));
+  CHIMERE_TRY(a_, to.ops.place_floats(a_, shape_.n_v_heads));
+  CHIMERE_TRY(dt_bias_, to.ops.place_floats(dt_bias_, shape_.n_v_heads));
+  CHIMERE_TRY(norm_, to.ops.place_floats(norm_, shape_.head_dim));
   return {};
 }
 
@@ -139,14 +139,15 @@ GpuScratch GatedDeltaNet::gpu_scratch() const {
 void GatedDeltaNet::forward(const SubLayerRows& rows) const {
   kernels::Ops& ops = rows.ops;
   BufferLayout at = rows.buffers;
-  const Buffers b = buffers(at, rows.h.rows);
+  const Buffers b = buffers(at, rows.h.x.rows);
   const kernels::LinearJob in[] = {{qkv_, b.qkv}, {z_, b.z}, {alpha_, b.alpha}, {beta_, b.beta}};
   ops.linear(rows.h, in);
   const kernels::GdnOperands operands = {conv_,       conv_state_, a_,       dt_bias_,
                                          scan_state_, norm_,       norm_eps_};
-  ops.gdn_mix(rows.batch, shape_, operands, b.qkv, b.alpha, b.beta, b.z, b.out);
+  const kernels::Operand out =
+      ops.gdn_mix(rows.batch, shape_, operands, b.qkv, b.alpha, b.beta, b.z, b.out);
   const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true, rows.scale}};
-  ops.linear(b.out, add_to_stream);
+  ops.linear(out, add_to_stream);
 }
 
 }  // namespace chimere::model

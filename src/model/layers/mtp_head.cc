@@ -42,7 +42,7 @@ std::unique_ptr<MtpHead> MtpSpec::bind(const SubLayerBinding& to,
     const std::string tensor = to.tensor(name);
     return weights.has(tensor) ? weights.matrix(tensor, shared.n_vocab, to.n_embd) : otherwise;
   };
-  mtp->embedding_ = matrix_or("nextn.embed_tokens.weight", shared.embedding);
+  mtp->own_embedding_ = matrix_or("nextn.embed_tokens.weight", {});
   const int64_t wanted = to.options.draft_tokens;
   mtp->head_ = matrix_or("nextn.shared_head_head.weight", shared.output)
                    .rows_from(0, wanted > 0 ? std::min(shared.n_vocab, wanted)
@@ -52,13 +52,20 @@ std::unique_ptr<MtpHead> MtpSpec::bind(const SubLayerBinding& to,
   return mtp;
 }
 
-Status MtpHead::place(kernels::Ops& ops, const WeightView& output, const WeightView& placed) {
+Status MtpHead::place(Placement& to, const WeightView& output, const WeightView& placed,
+                      const kernels::PlacedTable& table) {
+  kernels::Ops& ops = to.ops;
   for (const float** norm :
        {&embedding_norm_, &hidden_norm_, &attention_norm_, &network_norm_, &head_norm_}) {
     CHIMERE_TRY(*norm, ops.place_floats(*norm, n_embd_));
   }
   CHIMERE_TRY(join_, ops.place(join_));
-  for (SubLayer* part : parts_) CHIMERE_CHECK_OK(part->place(ops));
+  for (SubLayer* part : parts_) CHIMERE_CHECK_OK(part->place(to));
+  table_ = &table;
+  if (own_embedding_.data != nullptr) {
+    CHIMERE_TRY(own_table_, ops.place_table(own_embedding_));
+    table_ = own_table_.get();
+  }
   if (head_.data == output.data) {
     head_.data = placed.data;
     return {};
@@ -87,33 +94,37 @@ void MtpHead::shift(kernels::Ops& ops, const kernels::BatchView& batch, ConstMat
   ops.shift_rows(batch, hidden, last_hidden_, b.before);
 }
 
-void MtpHead::join_rows(const SubLayerRows& rows, std::span<const int32_t> tokens,
-                        const Buffers& b) const {
+SubLayerRows MtpHead::join_rows(const SubLayerRows& rows, std::span<const int32_t> tokens,
+                                const Buffers& b) const {
   kernels::Ops& ops = rows.ops;
-  ops.embed(embedding_, tokens, {}, b.token);
-  ops.rms_norm(b.token, embedding_norm_, norm_eps_, columns(b.joined, 0, n_embd_));
-  ops.rms_norm(b.before, hidden_norm_, norm_eps_, columns(b.joined, n_embd_, n_embd_));
+  ops.embed(*table_, tokens, {}, b.token);
+  ops.rms_norm(b.token, embedding_norm_, norm_eps_, columns(b.joined, 0, n_embd_),
+               kernels::StepRows::kAll);
+  ops.rms_norm(b.before, hidden_norm_, norm_eps_, columns(b.joined, n_embd_, n_embd_),
+               kernels::StepRows::kAll);
   const kernels::LinearJob input[] = {{join_, rows.x}};
   ops.linear(b.joined, input);
-  ops.rms_norm(rows.x, attention_norm_, norm_eps_, rows.h);
+  SubLayerRows normed = rows;
+  normed.h = ops.rms_norm(rows.x, attention_norm_, norm_eps_, b.h, kernels::StepRows::kAll);
+  return normed;
 }
 
 void MtpHead::append(const SubLayerRows& rows, std::span<const int32_t> tokens,
                      const Buffers& b) const {
-  join_rows(rows, tokens, b);
-  attention_->append(rows);
+  attention_->append(join_rows(rows, tokens, b));
 }
 
 void MtpHead::predict(const SubLayerRows& rows, std::span<const int32_t> tokens, const Buffers& b,
                       MatrixView logits) const {
   kernels::Ops& ops = rows.ops;
-  join_rows(rows, tokens, b);
-  attention_->forward(rows);
-  ops.rms_norm(rows.x, network_norm_, norm_eps_, rows.h);
-  network_->forward(rows);
-  ops.rms_norm(rows.x, head_norm_, norm_eps_, b.hidden);
+  SubLayerRows normed = join_rows(rows, tokens, b);
+  attention_->forward(normed);
+  normed.h = ops.rms_norm(rows.x, network_norm_, norm_eps_, b.h, kernels::StepRows::kAll);
+  network_->forward(normed);
+  const kernels::Operand hidden =
+      ops.rms_norm(rows.x, head_norm_, norm_eps_, b.hidden, kernels::StepRows::kAll);
   const kernels::LinearJob output[] = {{head_, logits}};
-  ops.linear(b.hidden, output);
+  ops.linear(hidden, output);
 }
 
 }  // namespace chimere::model

@@ -22,7 +22,6 @@ namespace chimere::model {
 /// The model's weights that a head may share.
 struct SharedWeights {
   int64_t n_vocab = 0;
-  WeightView embedding;                ///< [n_vocab, n_embd]
   const float* output_norm = nullptr;  ///< [n_embd]
   WeightView output;                   ///< [n_vocab, n_embd]
 };
@@ -41,15 +40,17 @@ class MtpHead {
     MatrixView before;  ///< n_embd: `hidden` of the previous row
     MatrixView token;   ///< n_embd: embedding of the row's token
     MatrixView joined;  ///< 2 * n_embd: token and `before`, each normalised
+    MatrixView h;       ///< n_embd: memory of the sub-layers' input, RowBuffers::h
   };
 
   /// Default number of head rows, and so of tokens, that drafts are chosen from.
   static int64_t short_list(int64_t n_vocab);
 
-  /// Puts the weights where ops read them; call once. The embedding table stays in the mapped file:
-  /// a token needs one row of it. `output` is the model's head as bound, `placed` the same as ops
-  /// read it; if the head shares it, it is not placed again. Errors: those of Ops::place().
-  Status place(kernels::Ops& ops, const WeightView& output, const WeightView& placed);
+  /// Puts the weights where ops read them; call once. `output` is the model's head as bound,
+  /// `placed` the same as ops read it, `table` the model's embedding table, which must outlive the
+  /// head; what the head shares is not placed again. Errors: those of Ops::place().
+  Status place(Placement& to, const WeightView& output, const WeightView& placed,
+               const kernels::PlacedTable& table);
   Status add_state(StateBuilder& states);
   Buffers buffers(BufferLayout& at, int64_t rows) const;
   /// Its attention and its network.
@@ -61,8 +62,8 @@ class MtpHead {
   /// batch keeps it.
   void shift(kernels::Ops& ops, const kernels::BatchView& batch, ConstMatrixView hidden,
              const Buffers& b) const;
-  /// Appends the KV of rows whose previous hidden state is in b.before. Overwrites rows.x and
-  /// rows.h.
+  /// Appends the KV of rows whose previous hidden state is in b.before. Overwrites rows.x and b.h;
+  /// does not read rows.h.
   void append(const SubLayerRows& rows, std::span<const int32_t> tokens, const Buffers& b) const;
   /// The whole head for such rows: writes b.hidden and logits [rows, n_short].
   void predict(const SubLayerRows& rows, std::span<const int32_t> tokens, const Buffers& b,
@@ -70,17 +71,20 @@ class MtpHead {
 
  private:
   friend struct MtpSpec;
-  /// rows.x = the head's input, rows.h = the same, normalised for attention.
-  void join_rows(const SubLayerRows& rows, std::span<const int32_t> tokens, const Buffers& b) const;
+  /// rows.x = the head's input. Returns the same rows with h = x, normalised for attention.
+  SubLayerRows join_rows(const SubLayerRows& rows, std::span<const int32_t> tokens,
+                         const Buffers& b) const;
 
   int block_ = 0;
   int n_embd_ = 0;
   float norm_eps_ = 0;
-  WeightView embedding_;                   ///< [n_vocab, n_embd]
-  const float* embedding_norm_ = nullptr;  ///< [n_embd]
-  const float* hidden_norm_ = nullptr;     ///< [n_embd]
-  WeightView join_;                        ///< [n_embd, 2 n_embd]
-  const float* attention_norm_ = nullptr;  ///< [n_embd]
+  WeightView own_embedding_;  ///< [n_vocab, n_embd]; empty: it reads the model's
+  std::unique_ptr<kernels::PlacedTable> own_table_;
+  const kernels::PlacedTable* table_ = nullptr;  ///< that it reads
+  const float* embedding_norm_ = nullptr;        ///< [n_embd]
+  const float* hidden_norm_ = nullptr;           ///< [n_embd]
+  WeightView join_;                              ///< [n_embd, 2 n_embd]
+  const float* attention_norm_ = nullptr;        ///< [n_embd]
   std::unique_ptr<SelfAttention> attention_;
   const float* network_norm_ = nullptr;  ///< [n_embd]
   std::unique_ptr<SubLayer> network_;

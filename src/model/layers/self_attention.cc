@@ -61,13 +61,13 @@ std::unique_ptr<SelfAttention> AttentionSpec::bind(const SubLayerBinding& to) co
   return attention;
 }
 
-Status SelfAttention::place(kernels::Ops& ops) {
+Status SelfAttention::place(Placement& to) {
   for (WeightView* w : {&qg_, &k_, &v_, &out_}) {
-    CHIMERE_TRY(*w, ops.place(*w));
+    CHIMERE_TRY(*w, to.ops.place(*w));
   }
   for (const float** norm : {&q_norm_, &k_norm_}) {
     if (*norm == nullptr) continue;
-    CHIMERE_TRY(*norm, ops.place_floats(*norm, shape_.head_dim));
+    CHIMERE_TRY(*norm, to.ops.place_floats(*norm, shape_.head_dim));
   }
   return {};
 }
@@ -90,7 +90,7 @@ GpuScratch SelfAttention::gpu_scratch() const {
 void SelfAttention::forward(const SubLayerRows& rows) const {
   kernels::Ops& ops = rows.ops;
   BufferLayout at = rows.buffers;
-  const Buffers b = buffers(at, rows.h.rows);
+  const Buffers b = buffers(at, rows.h.x.rows);
   const kernels::LinearJob in[] = {{qg_, b.qg}, {k_, b.k}, {v_, b.v}};
   ops.linear(rows.h, in);
   ops.qk_norm_rope_append(rows.batch, shape_, q_norm_, k_norm_, norm_eps_, b.qg, b.k, b.v, kv_);
@@ -101,7 +101,7 @@ void SelfAttention::forward(const SubLayerRows& rows) const {
 
 void SelfAttention::append(const SubLayerRows& rows) const {
   BufferLayout at = rows.buffers;
-  const Buffers b = buffers(at, rows.h.rows);
+  const Buffers b = buffers(at, rows.h.x.rows);
   const kernels::LinearJob in[] = {{k_, b.k}, {v_, b.v}};
   rows.ops.linear(rows.h, in);
   // The op rotates queries too, which are not needed here: pass the smallest valid number of query

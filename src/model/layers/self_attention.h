@@ -14,7 +14,7 @@ namespace chimere::model {
 
 class SelfAttention final : public SubLayer {
  public:
-  Status place(kernels::Ops& ops) override;
+  Status place(Placement& to) override;
   Status add_state(StateBuilder& states) override;
   void lay_out(BufferLayout& at, int64_t rows) const override { buffers(at, rows); }
   GpuScratch gpu_scratch() const override;

@@ -1,9 +1,10 @@
 #include "text/jinja/json.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "text/jinja/characters.h"
 #include "text/utf8.h"
@@ -11,147 +12,75 @@
 namespace chimere::text::jinja {
 namespace {
 
-class Reader {
+/// Makes a value from the events of nlohmann's parser.
+class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Reader(std::string_view s) : s_(s) {}
+  Value take() { return std::move(value_); }
+  const std::string& error() const { return error_; }
 
-  Value document() {
-    Value value = read(0);
-    skip_space();
-    if (at_ != s_.size()) error("nothing more may follow the value");
-    return value;
+  bool null() override { return add(Value::none()); }
+  bool boolean(bool value) override { return add(Value::boolean(value)); }
+  bool number_integer(number_integer_t value) override { return add(Value::integer(value)); }
+  bool number_unsigned(number_unsigned_t value) override {
+    const bool fits = value <= static_cast<number_unsigned_t>(INT64_MAX);
+    return add(fits ? Value::integer(static_cast<int64_t>(value))
+                    : Value::real(static_cast<double>(value)));
+  }
+  bool number_float(number_float_t value, const string_t&) override {
+    return add(Value::real(value));
+  }
+  bool string(string_t& value) override { return add(Value::string(value, false)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(size_t) override { return open(true); }
+  bool end_object() override { return close(); }
+  bool start_array(size_t) override { return open(false); }
+  bool end_array() override { return close(); }
+  bool key(string_t& value) override {
+    open_.back().key = value;
+    return true;
+  }
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception&) override {
+    error_ = "The JSON text is damaged at byte " + std::to_string(position) + ".";
+    return false;
   }
 
  private:
-  [[noreturn]] void error(const std::string& what) const {
-    fail("The JSON text is damaged at byte " + std::to_string(at_) + ": " + what + ".");
-  }
-  void skip_space() {
-    while (at_ < s_.size() && std::string_view(" \t\r\n").find(s_[at_]) != std::string_view::npos) {
-      ++at_;
+  struct Container {
+    bool is_dict = false;
+    Dict dict;
+    std::vector<Value> list;
+    std::string key;
+  };
+
+  bool open(bool is_dict) {
+    if (open_.size() + 1 >= kMaxNesting) {
+      error_ = "The JSON text is nested too deeply.";
+      return false;
     }
+    open_.emplace_back().is_dict = is_dict;
+    return true;
   }
-  bool take(std::string_view word) {
-    if (s_.substr(at_, word.size()) != word) return false;
-    at_ += word.size();
+  bool close() {
+    Container done = std::move(open_.back());
+    open_.pop_back();
+    return add(done.is_dict ? Value::dict(std::move(done.dict))
+                            : Value::list(std::move(done.list)));
+  }
+  bool add(Value value) {
+    if (open_.empty()) {
+      value_ = std::move(value);
+    } else if (Container& into = open_.back(); into.is_dict) {
+      into.dict.set(Value::string(into.key, false), std::move(value));
+    } else {
+      into.list.push_back(std::move(value));
+    }
     return true;
   }
 
-  Value read(int depth) {
-    if (depth >= kMaxNesting) error("the nesting is too deep");
-    skip_space();
-    if (take("null")) return Value::none();
-    if (take("true")) return Value::boolean(true);
-    if (take("false")) return Value::boolean(false);
-    if (take("\"")) return Value::string(read_string(), false);
-    if (take("[")) return read_list(depth);
-    if (take("{")) return read_dict(depth);
-    return read_number();
-  }
-
-  Value read_list(int depth) {
-    std::vector<Value> items;
-    skip_space();
-    if (take("]")) return Value::list({});
-    while (true) {
-      items.push_back(read(depth + 1));
-      skip_space();
-      if (take("]")) return Value::list(std::move(items));
-      if (!take(",")) error("a comma or a closing bracket is expected");
-    }
-  }
-
-  Value read_dict(int depth) {
-    Dict dict;
-    skip_space();
-    if (take("}")) return Value::dict(std::move(dict));
-    while (true) {
-      skip_space();
-      if (!take("\"")) error("the key of a member is expected");
-      const Value key = Value::string(read_string(), false);
-      skip_space();
-      if (!take(":")) error("a colon is expected");
-      dict.set(key, read(depth + 1));
-      skip_space();
-      if (take("}")) return Value::dict(std::move(dict));
-      if (!take(",")) error("a comma or a closing brace is expected");
-    }
-  }
-
-  Value read_number() {
-    const size_t begin = at_;
-    take("-");
-    const auto digits = [&] {
-      const size_t from = at_;
-      while (at_ < s_.size() && s_[at_] >= '0' && s_[at_] <= '9') ++at_;
-      if (at_ == from) error("a value is expected");
-      return at_ - from;
-    };
-    const bool zero = at_ < s_.size() && s_[at_] == '0';
-    if (digits() > 1 && zero) error("a number begins with a needless zero");
-    bool real = false;
-    if (take(".")) {
-      real = true;
-      digits();
-    }
-    if (take("e") || take("E")) {
-      real = true;
-      if (!take("+")) take("-");
-      digits();
-    }
-    const std::string_view text = s_.substr(begin, at_ - begin);
-    int64_t integer = 0;
-    if (!real && std::from_chars(text.begin(), text.end(), integer).ec == std::errc()) {
-      return Value::integer(integer);
-    }
-    double number = 0;
-    if (std::from_chars(text.begin(), text.end(), number).ec != std::errc()) {
-      error("a number is out of range");
-    }
-    return Value::real(number);
-  }
-
-  uint32_t read_hex() {
-    uint32_t code = 0;
-    const std::string_view text = s_.substr(at_, 4);
-    const auto result = std::from_chars(text.begin(), text.end(), code, 16);
-    if (text.size() < 4 || result.ptr != text.end()) error("four hexadecimal digits are expected");
-    at_ += 4;
-    return code;
-  }
-
-  std::string read_string() {
-    std::string out;
-    while (true) {
-      if (at_ >= s_.size()) error("a string has no end");
-      const char c = s_[at_++];
-      if (c == '"') return out;
-      if (static_cast<uint8_t>(c) < 0x20) error("a string holds a raw control character");
-      if (c != '\\') {
-        out.push_back(c);
-        continue;
-      }
-      if (at_ >= s_.size()) error("a string has no end");
-      const char escaped = s_[at_++];
-      constexpr std::string_view kFrom = "\"\\/bfnrt";
-      const size_t known = kFrom.find(escaped);
-      if (known != std::string_view::npos) {
-        out.push_back("\"\\/\b\f\n\r\t"[known]);
-        continue;
-      }
-      if (escaped != 'u') error("an escape is unknown");
-      uint32_t code = read_hex();
-      if (code >= 0xD800 && code < 0xDC00 && take("\\u")) {
-        const uint32_t low = read_hex();
-        code = low >= 0xDC00 && low < 0xE000 ? 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
-                                             : 0xFFFD;
-      }
-      append_utf8(out, code >= 0xD800 && code < 0xE000 ? 0xFFFD : code);
-    }
-  }
-
-  std::string_view s_;
-  size_t at_ = 0;
+  std::vector<Container> open_;
+  Value value_;
+  std::string error_;
 };
 
 class Writer {
@@ -293,11 +222,9 @@ class Writer {
 }  // namespace
 
 Result<Value> parse_json(std::string_view json) {
-  try {
-    return Reader(json).document();
-  } catch (const TemplateError& e) {
-    return invalid_data(e.what());
-  }
+  Builder builder;
+  if (!nlohmann::json::sax_parse(json, &builder)) return invalid_data(builder.error());
+  return builder.take();
 }
 
 MarkedText to_json(const Value& value, const JsonStyle& style, Budget& budget) {

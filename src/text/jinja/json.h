@@ -9,8 +9,9 @@
 
 namespace chimere::text::jinja {
 
-/// Reads one JSON document; its strings are not trusted. Numbers without fraction and exponent that
-/// fit 64 bits are integers. Errors: kInvalidData with the byte offset; nesting above kMaxNesting.
+/// Reads one JSON document in UTF-8; its strings are not trusted. Numbers without fraction and
+/// exponent that fit 64 bits are integers. Errors: kInvalidData (damaged text, with the byte's
+/// position; nesting above kMaxNesting).
 Result<Value> parse_json(std::string_view json);
 
 struct JsonStyle {

@@ -1,6 +1,6 @@
 // Trains a byte-level BPE vocabulary on word counts.
-#ifndef CHIMERE_TEXT_BPE_TRAINER_H_
-#define CHIMERE_TEXT_BPE_TRAINER_H_
+#ifndef CHIMERE_TRAIN_VOCABULARY_BPE_TRAINER_H_
+#define CHIMERE_TRAIN_VOCABULARY_BPE_TRAINER_H_
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "text/tokenizer.h"
 
-namespace chimere::text {
+namespace chimere::train {
 
 /// How often each pre-tokenised word occurs, by its raw bytes.
 using WordCounts = std::unordered_map<std::string, int64_t>;
@@ -33,8 +33,8 @@ struct BpeTrainOptions {
 /// right id, so that the result is deterministic. Too few repeated pairs give a smaller vocabulary.
 /// The caller sets eos, bos and padding. Errors: kInvalidArgument (vocab_size is too small for the
 /// bytes and the named tokens).
-Result<Vocabulary> train_bpe(const WordCounts& words, const BpeTrainOptions& options);
+Result<text::Vocabulary> train_bpe(const WordCounts& words, const BpeTrainOptions& options);
 
-}  // namespace chimere::text
+}  // namespace chimere::train
 
-#endif  // CHIMERE_TEXT_BPE_TRAINER_H_
+#endif  // CHIMERE_TRAIN_VOCABULARY_BPE_TRAINER_H_

@@ -1,4 +1,4 @@
-#include "text/bpe_trainer.h"
+#include "vocabulary/bpe_trainer.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,11 @@
 #include "text/pre_tokenizer.h"
 #include "text/utf8.h"
 
-namespace chimere::text {
+namespace chimere::train {
 namespace {
+
+using text::ByteAlphabet;
+using text::Tokenizer;
 
 /// Reference: recounts all pairs for every merge.
 std::vector<std::string> plain_merges(const WordCounts& counts, int n_merges, int64_t min_count) {
@@ -118,4 +121,4 @@ TEST(BpeTrainer, RespectsItsLimits) {
 }
 
 }  // namespace
-}  // namespace chimere::text
+}  // namespace chimere::train

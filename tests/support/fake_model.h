@@ -1,7 +1,7 @@
 // Test support: a model whose logits are a hash of all tokens of its sequence, and a tokenizer
 // whose tokens are single letters.
-#ifndef CHIMERE_ENGINE_FAKE_MODEL_H_
-#define CHIMERE_ENGINE_FAKE_MODEL_H_
+#ifndef CHIMERE_TESTS_SUPPORT_FAKE_MODEL_H_
+#define CHIMERE_TESTS_SUPPORT_FAKE_MODEL_H_
 
 #include <algorithm>
 #include <atomic>
@@ -19,7 +19,7 @@
 #include "state/state_store.h"
 #include "text/tokenizer.h"
 
-namespace chimere::engine {
+namespace chimere::test {
 
 /// Keeps its running hash in a real state store, through the same calls as a real model: a lost,
 /// mixed-up or doubly advanced state changes every later logit. Prefill and decode rows, and
@@ -288,6 +288,6 @@ class FakeTokenizer : public text::Tokenizer {
   }
 };
 
-}  // namespace chimere::engine
+}  // namespace chimere::test
 
-#endif  // CHIMERE_ENGINE_FAKE_MODEL_H_
+#endif  // CHIMERE_TESTS_SUPPORT_FAKE_MODEL_H_

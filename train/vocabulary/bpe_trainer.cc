@@ -1,4 +1,4 @@
-#include "text/bpe_trainer.h"
+#include "vocabulary/bpe_trainer.h"
 
 #include <algorithm>
 #include <queue>
@@ -6,8 +6,15 @@
 #include "text/pre_tokenizer.h"
 #include "text/utf8.h"
 
-namespace chimere::text {
+namespace chimere::train {
 namespace {
+
+using text::append_utf8;
+using text::ByteAlphabet;
+using text::for_each_word;
+using text::PreTokenizer;
+using text::TokenType;
+using text::Vocabulary;
 
 using Pair = uint64_t;  // left id << 32 | right id: orders as the tie rule wants
 
@@ -194,4 +201,4 @@ Result<Vocabulary> train_bpe(const WordCounts& words, const BpeTrainOptions& opt
   return Trainer(words, options).run();
 }
 
-}  // namespace chimere::text
+}  // namespace chimere::train

@@ -1,0 +1,65 @@
+// A request that the server has admitted, and what its answer has in common with all others.
+#ifndef CHIMERE_SERVING_CALL_H_
+#define CHIMERE_SERVING_CALL_H_
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "protocol/api_error.h"
+#include "serving/access.h"
+#include "serving/api_keys.h"
+#include "serving/generation_job.h"
+#include "serving/http_message.h"
+#include "serving/key_usage.h"
+#include "serving/metrics.h"
+#include "serving/response_stream.h"
+
+namespace chimere::serving {
+
+/// An admitted request until its response is complete.
+struct Call {
+  HttpRequest request;
+  std::shared_ptr<ResponseStream> stream;
+  std::string route;
+  std::shared_ptr<const ApiKey> key;
+  bool counted = false;  ///< among the requests of its key
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+
+  /// The owner for the engine and the engram tables: the key's name, or the anonymous owner.
+  const std::string& owner() const;
+};
+using CallPtr = std::shared_ptr<Call>;
+
+/// Completes calls: response, metrics, log line, and the end of the key's use. Any thread.
+class Responder {
+ public:
+  struct Options {
+    AccessRules access;
+    bool log_prompts = false;
+    std::function<void(const std::string&)> log;  ///< receives one line per event
+  };
+  /// Metrics and usage must outlive it.
+  Responder(Options options, Metrics& metrics, KeyUsage& usage);
+
+  /// `error_code`: of the log line.
+  void respond(const CallPtr& call, HttpResponse response, const std::string& error_code = "");
+  void respond(const CallPtr& call, const protocol::ApiError& error);
+  /// For calls whose response somebody else has written.
+  void finish(const CallPtr& call, const GenerationReport& report);
+  /// The answer to a request that was not admitted; counted and logged.
+  HttpResponse refuse(const HttpHead& head, const std::string& route,
+                      const protocol::ApiError& error, Headers headers);
+  /// Headers of every response to this request.
+  Headers extra_headers(const HttpHead& head) const;
+
+ private:
+  const Options options_;
+  Metrics& metrics_;
+  KeyUsage& usage_;
+};
+
+}  // namespace chimere::serving
+
+#endif  // CHIMERE_SERVING_CALL_H_

@@ -1,0 +1,175 @@
+#include "serving/endpoints/generation_endpoint.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "protocol/responses.h"
+#include "text/tokenizer.h"
+
+namespace chimere::serving {
+namespace {
+
+using protocol::ApiError;
+
+/// Seed increment between the choices of a prompt, so that their random numbers differ.
+constexpr uint64_t kSeedStep = 0x9e3779b97f4a7c15ULL;
+
+ApiError too_long(int64_t tokens, int64_t context, const char* param) {
+  return {400,
+          "This model's maximum context length is " + std::to_string(context) +
+              " tokens, and the prompt has " + std::to_string(tokens) +
+              "; shorten it so that at least one token is left for the generation.",
+          param, "context_length_exceeded", 0};
+}
+
+/// A warning if the requested token limit exceeds what the prompt leaves of the context.
+std::optional<protocol::Warning> clamped(const std::pair<std::string, int64_t>& asked,
+                                         int64_t prompt, int64_t context) {
+  if (asked.first.empty() || asked.second <= context - prompt) return std::nullopt;
+  return protocol::Warning{asked.first, "'" + asked.first + "' is " + std::to_string(asked.second) +
+                                            ", but a prompt of " + std::to_string(prompt) +
+                                            " tokens leaves " + std::to_string(context - prompt) +
+                                            " of the context's " + std::to_string(context) +
+                                            "; the generation ends there at the latest."};
+}
+
+std::string lossy(const std::string& bytes) {
+  text::StreamDecoder decoder;
+  std::string out = decoder.push(bytes);
+  return out + decoder.finish();
+}
+
+}  // namespace
+
+void GenerationEndpoint::add_routes(Router& router) {
+  router.add(
+      {"/v1/chat/completions", "POST", "inference", [this](const CallPtr& call) { chat(call); }});
+  router.add(
+      {"/v1/completions", "POST", "inference", [this](const CallPtr& call) { completion(call); }});
+}
+
+std::optional<ApiError> GenerationEndpoint::add_choices(
+    const protocol::GenerationFields& fields, const Call& call, std::vector<int32_t> tokens,
+    protocol::ReasoningSplitter::Start start, const std::string& echo, GenerationSpec& spec) const {
+  const int64_t context = model().service.context();
+  const char* param = spec.chat ? "messages" : "prompt";
+  const auto size = static_cast<int64_t>(tokens.size());
+  if (size >= context) return too_long(size, context, param);
+  if (tokens.empty()) return protocol::bad_field("The prompt has no tokens.", param);
+  for (const int32_t token : tokens) {
+    if (token >= model().tokenizer.n_tokens()) {
+      return protocol::bad_field("The prompt contains token " + std::to_string(token) +
+                                     ", but this model has only " +
+                                     std::to_string(model().tokenizer.n_tokens()) + " tokens.",
+                                 param);
+    }
+  }
+  if (auto warning = clamped(fields.max_tokens, size, context); warning && spec.warnings.empty()) {
+    spec.warnings.push_back(*std::move(warning));
+  }
+  auto made = model().make_request(fields.settings, call.owner(), fields.engram);
+  if (!made.ok()) return protocol::from_engram(made.error());
+  engine::Request& request = *made;
+  request.stop = fields.stop;
+  request.sampling.logprobs = static_cast<int32_t>(fields.logprobs);
+  for (const auto& [id, bias] : fields.logit_bias) {
+    if (id >= model().tokenizer.n_tokens()) {
+      return protocol::bad_field(
+          "'logit_bias' contains token " + std::to_string(id) + ", which this model does not have.",
+          "logit_bias");
+    }
+    request.sampling.logit_bias.push_back({id, bias});
+  }
+  request.prompt = std::move(tokens);
+  for (int64_t i = 0; i < fields.n; ++i) {
+    if (i > 0 && request.sampling.auxiliary != nullptr) {
+      // An auxiliary model object follows the text of a single choice.
+      auto again = model().make_request(fields.settings, call.owner(), fields.engram);
+      if (!again.ok()) return protocol::from_engram(again.error());
+      request.sampling.auxiliary = std::move(again->sampling.auxiliary);
+    }
+    spec.choices.push_back({request, start, echo, i == 0});
+    request.sampling.seed += kSeedStep;
+  }
+  return std::nullopt;
+}
+
+void GenerationEndpoint::generate(const CallPtr& call, const protocol::GenerationFields& fields,
+                                  GenerationSpec spec) {
+  spec.stream = fields.stream;
+  spec.include_usage = fields.include_usage;
+  spec.headers = context().responder.extra_headers(call->request.head);
+  for (const protocol::Warning& w : spec.warnings) {
+    spec.headers.emplace_back("X-Chimere-Warning", w.message);
+  }
+  std::make_shared<GenerationJob>(
+      model(), call->stream, std::move(spec),
+      [this, call](const GenerationReport& report) { context().responder.finish(call, report); })
+      ->start();
+}
+
+/// Schedules warm-ups of the prompt prefixes that the next turn can start with. Runs on a worker
+/// thread, because rendering takes time.
+void GenerationEndpoint::warmup_next_turn(const protocol::ChatRequest& request,
+                                          const std::string& owner,
+                                          const protocol::Choice& answer) {
+  model().service.warmup(
+      owner,
+      next_turn_prefixes(model(), request.messages, answer.content, answer.reasoning,
+                         request.settings.get(settings::kReasoning), request.template_kwargs));
+}
+
+void GenerationEndpoint::chat(const CallPtr& call) {
+  protocol::ChatRequest request;
+  auto error =
+      protocol::parse_chat(call->request.body, model().defaults, context().limits, request);
+  if (!error) error = check_model(request.model);
+  if (error) return respond(call, *error);
+  auto prompt = chat_prompt(model(), request.messages, request.settings.get(settings::kReasoning),
+                            request.template_kwargs);
+  if (!prompt.ok()) {
+    return respond(call, ApiError{400, prompt.error().message, "messages", "template_error", 0});
+  }
+  GenerationSpec spec;
+  error = add_choices(request, *call, std::move(prompt->tokens), prompt->start, "", spec);
+  if (error) return respond(call, *error);
+  if (model().service.has_prefix_cache()) {
+    for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
+    const auto asked = std::make_shared<const protocol::ChatRequest>(request);
+    spec.on_choice = [this, asked, owner = call->owner()](const protocol::Choice& answer) {
+      (void)context().workers.push(
+          [this, asked, owner, answer = std::make_shared<protocol::Choice>(answer)] {
+            warmup_next_turn(*asked, owner, *answer);
+          });
+    };
+  }
+  generate(call, request, std::move(spec));
+}
+
+void GenerationEndpoint::completion(const CallPtr& call) {
+  protocol::CompletionRequest request;
+  auto error =
+      protocol::parse_completion(call->request.body, model().defaults, context().limits, request);
+  if (!error) error = check_model(request.model);
+  if (error) return respond(call, *error);
+  GenerationSpec spec;
+  spec.chat = false;
+  for (protocol::Prompt& prompt : request.prompts) {
+    const auto* text = std::get_if<std::string>(&prompt);
+    const text::Tokenizer& tokenizer = model().tokenizer;
+    std::vector<int32_t> tokens = text != nullptr ? tokenizer.encode_with_bos(*text, true)
+                                                  : std::get<std::vector<int32_t>>(prompt);
+    std::string echo;
+    if (request.echo) echo = text != nullptr ? *text : lossy(tokenizer.decode(tokens, true));
+    error = add_choices(request, *call, std::move(tokens),
+                        protocol::ReasoningSplitter::Start::kContent, echo, spec);
+    if (error) return respond(call, *error);
+  }
+  generate(call, request, std::move(spec));
+}
+
+}  // namespace chimere::serving

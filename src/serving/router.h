@@ -1,0 +1,40 @@
+// The table of the server's routes.
+#ifndef CHIMERE_SERVING_ROUTER_H_
+#define CHIMERE_SERVING_ROUTER_H_
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serving/call.h"
+
+namespace chimere::serving {
+
+struct Route {
+  /// A path, or a prefix that ends in a slash and continues with a name ("/v1/models/").
+  std::string path;
+  std::string method;  ///< "GET" (and HEAD) or "POST"
+  std::string scope;   ///< of the API key; empty: no key required
+  /// Called on a worker thread for POST, on the connections' thread for GET; answers the call now
+  /// or later.
+  std::function<void(const CallPtr&)> handle;
+};
+
+class Router {
+ public:
+  void add(Route route);
+  /// nullptr: there is nothing at this path. Valid until the next add().
+  const Route* find(std::string_view path) const;
+  const std::vector<Route>& routes() const { return routes_; }
+
+ private:
+  std::vector<Route> routes_;
+};
+
+/// What follows the prefix of the call's route in its path: "a" of "/v1/models/a".
+std::string name_in_path(const Call& call);
+
+}  // namespace chimere::serving
+
+#endif  // CHIMERE_SERVING_ROUTER_H_
