@@ -29,12 +29,13 @@ void Background::post(Job job, Lane lane) {
 bool Background::poll() {
   // One at a time: a completion may call wait() and poll() itself (to free memory).
   for (bool any = false;; any = true) {
+    if (!ready()) return any;
     Done done;
     {
       const std::scoped_lock lock(mutex_);
-      if (results_.empty()) return any;
       done = std::move(results_.front());
       results_.pop_front();
+      ready_.store(!results_.empty(), std::memory_order_release);
     }
     --outstanding_;
     done();
@@ -65,6 +66,7 @@ void Background::work(std::deque<Job>& jobs) {
     job = nullptr;  // its captures must be released last on the owner's thread
     lock.lock();
     results_.push_back(std::move(done));
+    ready_.store(true, std::memory_order_release);
     changed_.notify_all();
     lock.unlock();
     if (wake_) wake_();

@@ -3,6 +3,7 @@
 #define CHIMERE_ENGINE_BACKGROUND_H_
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -38,6 +39,8 @@ class Background {
   /// Runs the completions that are ready; returns true if there were any. A completion may itself
   /// call wait() and poll().
   bool poll();
+  /// Whether poll() would run a completion; takes no lock.
+  bool ready() const { return ready_.load(std::memory_order_acquire); }
   /// Blocks until a completion is ready. Returns at once if no job is outstanding.
   void wait();
   /// Like wait(), but returns at `deadline` at the latest.
@@ -56,6 +59,7 @@ class Background {
   std::condition_variable changed_;
   std::array<std::deque<Job>, kLanes> jobs_;
   std::deque<Done> results_;
+  std::atomic<bool> ready_ = false;  ///< `results_` is not empty
   bool ended_ = false;
   std::array<std::thread, kLanes> threads_;
 };

@@ -1,11 +1,6 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <chrono>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "kernels/api.h"
@@ -15,8 +10,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Recurrent states that a single request needs: its own, and a second one while a step writes it.
-constexpr int64_t kSlotsAlone = 2;
 /// Steps between two reads of the model's expert counters, which may be in GPU memory.
 constexpr int64_t kStepsPerExpertUse = 64;
 
@@ -28,14 +21,16 @@ double seconds_since(Clock::time_point then) {
 
 Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const EngineOptions& options)
     : model_(model),
-      tokenizer_(tokenizer),
       options_(options),
-      running_limit_(static_cast<size_t>(options.max_running)),
-      prefill_budget_(options.max_itl_ratio),
-      drafters_(model, options.drafters) {
-  const int32_t start = tokenizer.find("<|im_start|>");
-  if (start >= 0) message_starts_.push_back(start);
-}
+      drafters_({model, options.draft_model}, options.drafters),
+      generations_(model, tokenizer, drafters_, options.context),
+      scheduler_(model.states(), options.cache, options.max_running,
+                 [this] { return warmups_.release(); }),
+      warmups_(model, options.cache, generations_,
+               [this](const Generation& g) { return scheduler_.make_room_for(g); }),
+      planner_(options.max_step_rows, options.max_itl_ratio),
+      sampler_(model, options.pool),
+      pipeline_(model) {}
 
 Result<std::unique_ptr<Engine>> Engine::create(model::Model& model,
                                                const text::Tokenizer& tokenizer,
@@ -61,7 +56,7 @@ Result<std::unique_ptr<Engine>> Engine::create(model::Model& model,
   EngineOptions adjusted = options;
   const state::StateStore& states = model.states();
   if (states.bytes_per_token() > 0) {
-    const int64_t capacity = states.free_pages(kSlotsAlone) * states.spec().page_tokens;
+    const int64_t capacity = states.free_pages(Scheduler::kSlotsAlone) * states.spec().page_tokens;
     adjusted.context = options.context > 0 ? std::min(options.context, capacity) : capacity;
   } else if (adjusted.context <= 0) {
     adjusted.context = model.context_length();
@@ -110,64 +105,54 @@ Status Engine::check(const Request& request) const {
 void Engine::add(RequestId id, Request request) {
   next_id_ = id + 1;
   const bool cached = options_.cache != nullptr && request.use_cache;
-  waiting_.push_back(std::make_unique<Generation>(
-      id, std::move(request), message_starts_, generation_options(cached), tokenizer_, drafters_));
-}
-
-Generation::Options Engine::generation_options(bool cached) const {
-  return {options_.context, cached, model_.n_vocab(), model_.logits_on_gpu()};
+  scheduler_.add(generations_.make(id, std::move(request), cached));
 }
 
 EngineCounters Engine::counters() const {
   EngineCounters now = counters_;
-  now.running = static_cast<int64_t>(running_.size());
-  now.waiting = static_cast<int64_t>(waiting_.size());
-  now.warmups_waiting = static_cast<int64_t>(warmups_.size()) + (warmup_ != nullptr ? 1 : 0);
-  now.suspended = std::ranges::count_if(waiting_, [](const auto& g) { return g->suspended(); });
+  now.running = static_cast<int64_t>(scheduler_.running().size());
+  now.waiting = static_cast<int64_t>(scheduler_.waiting().size());
+  now.suspended =
+      std::ranges::count_if(scheduler_.waiting(), [](const auto& g) { return g->suspended(); });
+  now.evictions = scheduler_.evictions();
+  now.warmups_waiting = warmups_.size();
+  now.warmup_tokens = warmups_.counters().tokens;
+  now.warmups_computed = warmups_.counters().computed;
+  now.warmups_cached = warmups_.counters().cached;
+  now.warmups_dropped = warmups_.counters().dropped;
   return now;
 }
 
 bool Engine::cancel(RequestId id) {
-  const auto has = [&](const List& list) {
-    return std::ranges::any_of(list,
-                               [&](const auto& g) { return g->id() == id && !g->finished(); });
-  };
-  if (!has(running_) && !has(waiting_)) return false;
+  const Generation* const found = scheduler_.find(id);
+  if (found == nullptr || found->finished()) return false;
   cancelled_.push_back(id);
   return true;
 }
 
 void Engine::cancel_all() {
-  for (const List* list : {&running_, &waiting_}) {
+  for (const Scheduler::List* list : {&scheduler_.running(), &scheduler_.waiting()}) {
     for (const auto& g : *list) cancelled_.push_back(g->id());
   }
-  counters_.warmups_dropped += static_cast<int64_t>(warmups_.size());
   warmups_.clear();
-  drop_warmup();
 }
 
-Engine::~Engine() {
-  if (in_flight_) (void)model_.wait();
+void Engine::warmup(const std::string& owner, std::vector<int32_t> tokens) {
+  if (static_cast<int64_t>(tokens.size()) < options_.context) {
+    warmups_.add(owner, std::move(tokens));
+  }
 }
 
 bool Engine::step() {
-  if (in_flight_) {
-    finish_in_flight();
-  } else {
-    finish_cancelled();
-    if (options_.cache != nullptr) options_.cache->poll();
-    admit();
-    propose_drafts();
-    std::vector<Planned> planned = plan_rows();
-    if (planned.empty()) {
-      if (waiting_.empty()) return work_while_idle();
-      // All waiting requests wait for reads from disk.
-      if (options_.cache != nullptr) options_.cache->wait();
-      return true;
-    }
-    begin_step(std::move(planned));
+  if (!pipeline_.empty()) {
+    finish_oldest_step();
+  } else if (!begin_step()) {
+    if (scheduler_.waiting().empty()) return warmups_.work();
+    // All waiting requests wait for reads from disk.
+    if (options_.cache != nullptr) options_.cache->wait();
+    return true;
   }
-  if (in_flight_) {
+  if (!pipeline_.empty()) {
     drop_finished();
     return true;
   }
@@ -181,404 +166,67 @@ bool Engine::step() {
   return !idle() || options_.cache != nullptr;
 }
 
-/// Launches the step asynchronously, or computes it if its tokens must be sampled on the host.
-void Engine::begin_step(std::vector<Planned> planned) {
-  overlapped_steps_ = 0;
-  in_flight_ = launch(planned, false);
-  if (in_flight_) {
-    drafts_ready_ = false;
-    return;
-  }
-  const Status computed =
-      worth_interleaving(planned) ? compute_interleaved(planned) : compute(planned);
-  if (!computed.ok()) handle_failure(computed.error(), std::move(planned));
-}
-
-void Engine::propose_drafts() {
-  if (drafts_ready_) return;
-  drafts_ready_ = true;
-  std::vector<DraftingSequence> drafting;
-  int32_t decoding = 0;
-  for (const auto& g : running_) {
-    if (!g->prompt_done() || g->finished()) continue;
-    ++decoding;
-    if (g->drafts() != nullptr) drafting.push_back(g->drafting());
-  }
-  drafters_.propose(drafting, decoding, draft_rows());
-}
-
-/// One forward pass with all rows, including all decode rows.
-Status Engine::compute(const std::vector<Planned>& planned) {
-  drafts_ready_ = false;
-  const Clock::time_point begun = Clock::now();
-  model::StepPlan plan = make_plan(planned);
-  auto result = model_.forward(plan);
-  if (!result.ok() && result.error().code == Error::Code::kOutOfMemory && drop_drafts(planned)) {
-    plan = make_plan(planned);
-    result = model_.forward(plan);
-  }
-  if (!result.ok()) return result.error();
-  measure_prefill_budget(planned, seconds_since(begun));
-  choose(planned, *result);
-  learn(plan, seconds_since(begun));
-  accept(planned);
-  return {};
-}
-
-bool Engine::worth_interleaving(const std::vector<Planned>& planned) const {
-  const auto [generations, prompt_rows] = count_rows(planned);
-  return model_.can_interleave() && prefill_budget_.too_slow(generations, prompt_rows);
-}
-
-/// One forward pass with the prompt rows, interleaved with decode steps.
-Status Engine::compute_interleaved(const std::vector<Planned>& planned) {
-  std::vector<Planned> prompts;
-  std::ranges::copy_if(planned, std::back_inserter(prompts),
-                       [](const Planned& p) { return p.rows > 0; });
-  Status decoded;
-  double decoding = 0;
-  double longest = 0;
-  // Subtracts the longest gap between interleave points: early is better than one gap late.
-  const double itl_budget =
-      prefill_budget_.itl_budget() - std::min(longest_part_, prefill_budget_.itl_budget() / 2);
-  const Clock::time_point begun = Clock::now();
-  Clock::time_point resumed = begun;
-  model::StepPlan plan = make_plan(prompts);
-  plan.interleave = [&] {
-    longest = std::max(longest, seconds_since(resumed));
-    resumed = Clock::now();
-    if (!decoded.ok() || seconds_since(last_decode_) < itl_budget) return;
-    decoded = generate_once();
-    decoding += seconds_since(resumed);
-    resumed = Clock::now();
-  };
-  const auto result = model_.forward(plan);
-  if (!result.ok()) return result.error();
-  longest_part_ = longest;
-  measure_prefill_budget(prompts, seconds_since(begun) - decoding);
-  choose(prompts, *result);
-  accept(prompts);
-  return decoded;
-}
-
-/// One step of the decoding requests.
-Status Engine::generate_once() {
+/// Launches a step, or computes it if it needs the host. False if there are no rows to compute.
+bool Engine::begin_step() {
+  finish_cancelled();
+  if (options_.cache != nullptr) options_.cache->poll();
+  scheduler_.admit();
   propose_drafts();
-  std::vector<Planned> generations;
-  for (const auto& g : running_) {
-    if (g->prompt_done() && !g->finished()) generations.push_back({g.get(), 0});
-  }
-  return generations.empty() ? Status() : compute(generations);
-}
-
-void Engine::accept(const std::vector<Planned>& planned) {
-  for (const Planned& p : planned) {
-    if (p.generation == nullptr || !p.generation->prompt_done()) continue;
-    counters_.generated_tokens += p.generation->accept();
-  }
-}
-
-void Engine::measure_prefill_budget(const std::vector<Planned>& planned, double seconds) {
-  const auto [generations, prompt_rows] = count_rows(planned);
-  prefill_budget_.record(generations, prompt_rows, seconds);
-}
-
-Engine::RowCounts Engine::count_rows(const std::vector<Planned>& planned) {
-  RowCounts counts;
-  for (const Planned& p : planned) {
-    counts.generations += p.rows == 0;
-    counts.prompt_rows += p.rows;
-  }
-  return counts;
-}
-
-void Engine::finish_cancelled() {
-  for (const RequestId id : std::exchange(cancelled_, {})) {
-    for (List* list : {&running_, &waiting_}) {
-      for (size_t i = 0; i < list->size(); ++i) {
-        if ((*list)[i]->id() == id) (*list)[i]->finish(FinishReason::kCancelled);
-      }
-    }
-  }
-  drop_finished();
-}
-
-int64_t Engine::pages_for(int64_t tokens) const {
-  const state::StateStore& states = model_.states();
-  if (states.bytes_per_token() == 0) return 0;
-  const int64_t page = states.spec().page_tokens;
-  return (tokens + page - 1) / page;
-}
-
-bool Engine::has_room_for(const Generation& candidate) const {
-  const state::StateStore& states = model_.states();
-  int64_t free = states.free_pages(kSlotsAlone);
-  // What running requests still need for their prompts, plus one page each for their generations.
-  for (const auto& g : running_) {
-    free -=
-        pages_for(g->prompt_size()) - pages_for(std::min(g->tokens_seen(), g->prompt_size())) + 1;
-  }
-  const int64_t shared = candidate.has_prefix() && states.bytes_per_token() > 0
-                             ? candidate.position() / states.spec().page_tokens
-                             : 0;
-  return pages_for(std::max(candidate.prompt_size(), candidate.tokens_seen())) - shared + 1 <= free;
-}
-
-/// Index of the next request to admit, ignoring those in `skipped`: the oldest one of the owner
-/// with the fewest running requests; waiting_.size() if there is none.
-size_t Engine::next_waiting(const std::set<RequestId>& skipped) const {
-  std::map<std::string_view, size_t> running;
-  for (const auto& g : running_) ++running[g->owner()];
-  size_t best = waiting_.size();
-  size_t fewest = 0;
-  for (size_t i = 0; i < waiting_.size(); ++i) {
-    if (skipped.contains(waiting_[i]->id())) continue;
-    const auto found = running.find(waiting_[i]->owner());
-    const size_t n = found == running.end() ? 0 : found->second;
-    if (best == waiting_.size() || n < fewest) {
-      best = i;
-      fewest = n;
-    }
-  }
-  return best;
-}
-
-/// Attaches the longest cached prefix to the request. False while it is being read from disk.
-bool Engine::look_up(Generation& candidate) {
-  const Request& request = candidate.request();
-  if (options_.cache == nullptr || !request.use_cache || candidate.has_prefix() ||
-      candidate.suspended()) {
+  planner_.plan(scheduler_.running(), step_.planned);
+  if (step_.planned.empty()) return false;
+  overlapped_steps_ = 0;
+  const bool interleave = model_.can_interleave() && planner_.too_slow(step_.planned);
+  if (!interleave && pipeline_.launch(step_.planned)) {
+    drafts_ready_ = false;
     return true;
   }
-  PrefixCache::Found found = options_.cache->find(request.cache_scope(), request.prompt,
-                                                  candidate.chunk_ends(), &candidate.search);
-  if (found.loading) return false;
-  // A state that was read for this request is in the state store by now: count it as a disk hit.
-  const bool was_read = candidate.search.loads > 0 && found.tier == CacheTier::kDevice;
-  if (found.state) {
-    candidate.resume_from(*std::move(found.state), was_read ? CacheTier::kDisk : found.tier);
-  }
+  next_ = step_.planned;
+  const Status computed = interleave ? compute_interleaved() : compute(step_);
+  if (!computed.ok()) handle_failure(computed.error(), next_);
   return true;
 }
 
-/// Releases memory that no request needs. False if there is none.
-bool Engine::evict() {
-  if (warmup_ != nullptr) {
-    drop_warmup();
-    return true;
-  }
-  return options_.cache != nullptr && options_.cache->evict();
+/// Whether the next step is determined except for its tokens.
+bool Engine::may_overlap() const {
+  const bool look_at_drafts = overlapped_steps_ >= SequenceDrafts::kIdleAfter &&
+                              std::ranges::any_of(scheduler_.running(), [](const auto& g) {
+                                return g->drafts() != nullptr;
+                              });
+  return pipeline_.size() == 1 && cancelled_.empty() && !look_at_drafts &&
+         !scheduler_.may_admit() && (counters_.steps + 1) % kStepsPerSave != 0;
 }
 
-bool Engine::make_room_for(const Generation& candidate) {
-  while (!has_room_for(candidate)) {
-    if (!evict()) return false;
-  }
-  return true;
-}
-
-void Engine::admit() {
-  const size_t limit = std::min(running_limit_, static_cast<size_t>(options_.max_running));
-  std::set<RequestId> loading;
-  while (running_.size() < limit) {
-    const size_t index = next_waiting(loading);
-    if (index == waiting_.size()) return;
-    Generation& next = *waiting_[index];
-    if (!look_up(next)) {
-      loading.insert(next.id());
-      continue;
-    }
-    // A single request may use everything; if that is not enough, its step reports the error.
-    if (!make_room_for(next) && !running_.empty()) {
-      // A request that waits for memory must not hold any.
-      if (next.has_prefix() && next.prefix_tier() != CacheTier::kRequest) {
-        next.drop_prefix();
-      }
-      return;
-    }
-    const bool returns = next.suspended();
-    const Status started = next.start(model_.states());
-    if (!started.ok()) {
-      if (evict()) continue;
-      if (!running_.empty()) return;
-      next.finish(FinishReason::kError, started.error());
-      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
-      continue;
-    }
-    if (options_.cache != nullptr && !returns) {
-      options_.cache->count(next.prefix_tier(), next.position());
-    }
-    running_.push_back(std::move(waiting_[index]));
-    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
-    std::ranges::sort(running_, {}, [](const auto& g) { return g->id(); });
-  }
-}
-
-std::vector<Engine::Planned> Engine::plan_rows() {
-  std::vector<Planned> planned;
-  int64_t decoding_rows = 0;
-  std::map<std::string_view, std::vector<Planned>> prefilling;  // by owner
-  for (const auto& g : running_) {
-    if (g->prompt_done()) {
-      planned.push_back({g.get(), 0});
-      decoding_rows += g->decode_size();
-    } else {
-      prefilling[g->owner()].push_back({g.get(), 0});
+/// Launches the next step, if possible, before waiting for the oldest one.
+void Engine::finish_oldest_step() {
+  if (may_overlap()) {
+    planner_.plan(scheduler_.running(), next_);
+    const bool interleave = model_.can_interleave() && planner_.too_slow(next_);
+    if (!interleave && pipeline_.launch(next_)) {
+      ++overlapped_steps_;
+      ++counters_.overlapped_steps;
     }
   }
-  if (prefilling.empty()) return planned;
-  const auto generations = static_cast<int64_t>(planned.size());
-  int64_t budget = prefill_budget_.prompt_rows(generations, options_.max_step_rows - decoding_rows);
-  // Round-robin over the owners, and over each owner's requests, one chunk at a time; the starting
-  // position rotates from step to step.
-  std::vector<std::vector<Planned>*> owners;
-  for (auto& [owner, requests] : prefilling) owners.push_back(&requests);
-  const auto rotate = [](auto& list, size_t by) {
-    std::ranges::rotate(list, list.begin() + static_cast<std::ptrdiff_t>(by % list.size()));
-  };
-  for (std::vector<Planned>* requests : owners) rotate(*requests, turn_ / owners.size());
-  rotate(owners, turn_++);
-  const auto add_chunk = [&](std::vector<Planned>& requests) {
-    for (Planned& p : requests) {
-      const int32_t chunk = p.generation->next_chunk(p.rows);
-      if (chunk == 0 || chunk > budget) continue;
-      p.rows += chunk;
-      budget -= chunk;
-      rotate(requests, 1);
-      return true;
-    }
-    return false;
-  };
-  for (bool added = true; added;) {
-    added = false;
-    for (std::vector<Planned>* requests : owners) added |= add_chunk(*requests);
-  }
-  for (const std::vector<Planned>* requests : owners) {
-    std::ranges::copy_if(*requests, std::back_inserter(planned),
-                         [](const Planned& p) { return p.rows > 0; });
-  }
-  return planned;
-}
-
-void Engine::handle_failure(const Error& error, std::vector<Planned> planned) {
-  std::erase_if(planned, [](const Planned& p) { return p.generation->finished(); });
-  drop_finished();
-  if (error.code == Error::Code::kOutOfMemory && evict()) return;  // retry the same rows
-  if (error.code == Error::Code::kOutOfMemory && running_.size() > 1) {
-    running_.back()->suspend();
-    const auto place = std::ranges::find_if(
-        waiting_, [&](const auto& g) { return g->id() > running_.back()->id(); });
-    waiting_.insert(place, std::move(running_.back()));
-    running_.pop_back();
-    running_limit_ = running_.size();
-    ++counters_.evictions;
-    return;
-  }
-  for (const Planned& p : planned) p.generation->finish(FinishReason::kError, error);
-}
-
-void Engine::choose(const std::vector<Planned>& planned, const model::StepResult& result) {
-  struct Choosing {
-    Generation* generation = nullptr;
-    model::StepResult rows;
-    int64_t first_top = 0;  ///< index in the step's partial logits
-  };
-  std::vector<Choosing> choosing;
-  int64_t generations = 0;
-  int64_t first = 0;      // index of the next whole row
-  int64_t first_top = 0;  // index of the next row of partial logits
-  for (const Planned& p : planned) {
-    if (p.generation == nullptr) {
-      ++first_top;
-      continue;
-    }
-    int64_t rows = 1;
-    if (p.rows > 0) {
-      p.generation->advance_prompt(p.rows);
-      counters_.prompt_tokens += p.rows;
-      if (p.generation->at_point()) {
-        const Request& request = p.generation->request();
-        options_.cache->keep(
-            request.cache_scope(),
-            std::span(request.prompt).first(static_cast<size_t>(p.generation->position())),
-            p.generation->checkpoint(), p.generation->points());
-      }
-      if (!p.generation->prompt_done()) continue;
-    } else {
-      p.generation->advance_decode();
-      ++generations;
-      rows = p.generation->decode_size();
-    }
-    Choosing& c = choosing.emplace_back(Choosing{p.generation, {}, first_top});
-    if (p.generation->from_partial_logits()) {
-      c.rows.top = {result.top.row(first_top).data(), rows, result.top.count};
-      if (result.selected.rows > 0) {
-        c.rows.selected = {result.selected.row(first_top).data(), rows, result.selected.count};
-      }
-      if (result.sums != nullptr) c.rows.sums = result.sums + first_top;
-      if (result.chosen != nullptr) c.rows.chosen = result.chosen + first_top;
-      first_top += rows;
-    } else {
-      c.rows.logits = {result.logits.row(first), rows, result.logits.cols, result.logits.stride};
-      first += rows;
-    }
-  }
-  const auto choose = [&](int64_t begin, int64_t end, int /*worker*/) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Choosing& c = choosing[static_cast<size_t>(i)];
-      c.generation->choose(c.rows, [&](int64_t row, std::span<float> out) {
-        return model_.read_logits(c.first_top + row, out);
-      });
-    }
-  };
-  const auto n = static_cast<int64_t>(choosing.size());
-  if (options_.pool != nullptr) {
-    options_.pool->parallel_for(n, 1, choose);
+  LaunchedStep& step = pipeline_.oldest();
+  const auto result = pipeline_.wait();
+  if (result.ok()) {
+    const double seconds = seconds_since(std::max(step.launched, last_step_));
+    planner_.record(step.planned, seconds);
+    learn(step.plan, seconds);
+    sample(step, *result);
+    accept(step.planned);
   } else {
-    choose(0, n, 0);
-  }
-  ++counters_.steps;
-  if (generations > 0) {
-    counters_.batch.add(static_cast<double>(generations));
-    last_decode_ = Clock::now();
-  }
-}
-
-model::StepPlan Engine::make_plan(const std::vector<Planned>& planned) {
-  model::StepPlan plan;
-  for (const Planned& p : planned) {
-    plan.sequences.push_back(p.rows > 0 ? p.generation->prompt_rows(p.rows)
-                                        : p.generation->decode_rows());
-    const SequenceDrafts* drafts = p.generation->drafts();
-    if (drafts == nullptr) continue;
-    plan.update_draft_kv |=
-        p.rows > 0 ? drafts->updates_draft_kv_of_prompt() : drafts->updates_draft_kv_of_decode();
-  }
-  return plan;
-}
-
-int64_t Engine::draft_rows() const {
-  int64_t decoding = 0;
-  bool prefilling = false;
-  for (const auto& g : running_) {
-    if (g->prompt_done()) {
-      ++decoding;
-    } else {
-      prefilling = true;
+    for (const PlannedRows& p : step.planned) {
+      if (p.generation != nullptr) p.generation->finish(FinishReason::kError, result.error());
+    }
+    // The sequences of the next step are lost, too.
+    if (!pipeline_.empty()) {
+      for (const PlannedRows& p : pipeline_.oldest().planned) {
+        if (!p.generation->finished()) p.generation->finish(FinishReason::kError, result.error());
+      }
     }
   }
-  return options_.max_step_rows - decoding - (prefilling ? kernels::kMaxChunkRows : 0);
-}
-
-bool Engine::drop_drafts(const std::vector<Planned>& planned) {
-  bool dropped = false;
-  for (const Planned& p : planned) {
-    SequenceDrafts* drafts = p.generation->drafts();
-    if (p.rows > 0 || drafts == nullptr || drafts->drafts().empty()) continue;
-    drafts->drop();
-    dropped = true;
-  }
-  return dropped;
+  // The row of a generation that has ended meanwhile is wasted.
+  if (!pipeline_.empty() && !pipeline_.oldest().drop_finished()) pipeline_.discard();
 }
 
 /// Records the cost of a decode step; steps with prompt rows are not comparable.
@@ -592,15 +240,163 @@ void Engine::learn(const model::StepPlan& plan, double seconds) {
                         seconds);
 }
 
-void Engine::drop_finished() {
-  if (options_.cache != nullptr) {
-    for (const auto& g : running_) {
-      if (g->finished()) plan_warmup(*g);
+/// Samples the tokens of a computed step and gives the states at prefix points to the cache.
+void Engine::sample(LaunchedStep& step, const model::StepResult& result) {
+  for (LaunchedStep::Kept& kept : step.kept) {
+    const Generation* const g = step.planned[kept.index].generation;
+    if (g == nullptr) continue;
+    const Request& request = g->request();
+    options_.cache->keep(request.cache_scope(),
+                         std::span(request.prompt).first(static_cast<size_t>(kept.position)),
+                         kept.state, g->points());
+  }
+  step.kept.clear();
+  int64_t decoding = 0;
+  for (const PlannedRows& p : step.planned) {
+    if (p.generation == nullptr) continue;
+    counters_.prompt_tokens += p.prompt_rows;
+    decoding += p.decodes();
+  }
+  sampler_.sample(step.planned, result);
+  last_step_ = Clock::now();
+  ++counters_.steps;
+  if (decoding > 0) {
+    counters_.batch.add(static_cast<double>(decoding));
+    last_decode_ = last_step_;
+  }
+}
+
+/// Gives the drafters the layers' outputs that they have asked for, of rows that stay.
+void Engine::observe(const LaunchedStep& step, const model::StepResult& result) {
+  if (result.taps.empty()) return;
+  std::vector<StepRows> rows;
+  int64_t first_row = 0;
+  for (size_t i = 0; i < step.planned.size(); ++i) {
+    const PlannedRows& p = step.planned[i];
+    if (p.generation != nullptr && p.generation->drafts() != nullptr) {
+      const auto [tokens, position] = p.generation->kept_rows(p.prompt_rows);
+      rows.push_back({p.generation->drafts(), tokens, position, first_row, !p.decodes()});
+    }
+    first_row += static_cast<int64_t>(step.plan.sequences[i].tokens.size());
+  }
+  drafters_.observe(step.plan, result, rows);
+}
+
+void Engine::accept(std::span<const PlannedRows> planned) {
+  for (const PlannedRows& p : planned) {
+    if (p.generation != nullptr && p.samples) counters_.generated_tokens += p.generation->accept();
+  }
+}
+
+void Engine::propose_drafts() {
+  if (drafts_ready_) return;
+  drafts_ready_ = true;
+  drafting_.clear();
+  int32_t decoding = 0;
+  for (const auto& g : scheduler_.running()) {
+    if (!g->prompt_done() || g->finished()) continue;
+    ++decoding;
+    if (g->drafts() != nullptr) drafting_.push_back(g->drafting());
+  }
+  drafters_.propose(drafting_, decoding, planner_.draft_rows(scheduler_.running()));
+}
+
+/// One forward pass with all rows, including all decode rows.
+Status Engine::compute(LaunchedStep& step) {
+  drafts_ready_ = false;
+  const Clock::time_point begun = Clock::now();
+  step.make_plan();
+  auto result = model_.forward(step.plan);
+  if (!result.ok() && result.error().code == Error::Code::kOutOfMemory &&
+      drop_drafts(step.planned)) {
+    step.make_plan();
+    result = model_.forward(step.plan);
+  }
+  if (!result.ok()) return result.error();
+  planner_.record(step.planned, seconds_since(begun));
+  step.advance();
+  sample(step, *result);
+  learn(step.plan, seconds_since(begun));
+  observe(step, *result);
+  accept(step.planned);
+  return {};
+}
+
+/// One forward pass with the prompt rows of `step_`, interleaved with decode steps.
+Status Engine::compute_interleaved() {
+  std::erase_if(step_.planned, [](const PlannedRows& p) { return p.decodes(); });
+  Status decoded;
+  double decoding = 0;
+  double longest = 0;
+  // Subtracts the longest gap between interleave points: early is better than one gap late.
+  const double itl_budget =
+      planner_.itl_budget() - std::min(longest_part_, planner_.itl_budget() / 2);
+  const Clock::time_point begun = Clock::now();
+  Clock::time_point resumed = begun;
+  step_.make_plan();
+  step_.plan.interleave = [&] {
+    longest = std::max(longest, seconds_since(resumed));
+    resumed = Clock::now();
+    if (!decoded.ok() || seconds_since(last_decode_) < itl_budget) return;
+    decoded = decode_once();
+    decoding += seconds_since(resumed);
+    resumed = Clock::now();
+  };
+  const auto result = model_.forward(step_.plan);
+  step_.plan.interleave = {};
+  if (!result.ok()) return result.error();
+  longest_part_ = longest;
+  planner_.record(step_.planned, seconds_since(begun) - decoding);
+  step_.advance();
+  sample(step_, *result);
+  observe(step_, *result);
+  accept(step_.planned);
+  return decoded;
+}
+
+/// One step of the decoding requests inside another step.
+Status Engine::decode_once() {
+  propose_drafts();
+  StepPlanner::plan_decode(scheduler_.running(), interleaved_.planned);
+  return interleaved_.planned.empty() ? Status() : compute(interleaved_);
+}
+
+void Engine::finish_cancelled() {
+  for (const RequestId id : std::exchange(cancelled_, {})) {
+    if (Generation* const found = scheduler_.find(id); found != nullptr && !found->finished()) {
+      found->finish(FinishReason::kCancelled);
     }
   }
-  const auto finished = [](const auto& g) { return g->finished(); };
-  const size_t dropped = std::erase_if(running_, finished) + std::erase_if(waiting_, finished);
-  if (dropped > 0) running_limit_ = static_cast<size_t>(options_.max_running);
+  drop_finished();
+}
+
+void Engine::handle_failure(const Error& error, std::vector<PlannedRows>& planned) {
+  std::erase_if(planned, [](const PlannedRows& p) { return p.generation->finished(); });
+  drop_finished();
+  if (error.code == Error::Code::kOutOfMemory && scheduler_.evict()) return;  // retry the same rows
+  if (error.code == Error::Code::kOutOfMemory && scheduler_.running().size() > 1) {
+    scheduler_.suspend_youngest();
+    return;
+  }
+  for (const PlannedRows& p : planned) p.generation->finish(FinishReason::kError, error);
+}
+
+bool Engine::drop_drafts(std::span<const PlannedRows> planned) {
+  bool dropped = false;
+  for (const PlannedRows& p : planned) {
+    SequenceDrafts* const drafts = p.generation->drafts();
+    if (!p.decodes() || drafts == nullptr || drafts->drafts().empty()) continue;
+    drafts->drop();
+    dropped = true;
+  }
+  return dropped;
+}
+
+void Engine::drop_finished() {
+  for (const auto& g : scheduler_.running()) {
+    if (g->finished()) warmups_.add(*g);
+  }
+  scheduler_.drop_finished();
 }
 
 }  // namespace chimere::engine

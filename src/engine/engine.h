@@ -5,10 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,12 +13,17 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "engine/generation.h"
+#include "engine/generation_factory.h"
 #include "engine/histogram.h"
-#include "engine/prefill_budget.h"
+#include "engine/overlap_pipeline.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
+#include "engine/scheduler.h"
 #include "engine/speculation/drafter.h"
 #include "engine/speculation/drafters.h"
+#include "engine/step_planner.h"
+#include "engine/step_sampler.h"
+#include "engine/warmup_queue.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -40,6 +42,8 @@ struct EngineOptions {
   /// A cache over the model's state store; nullptr: every prompt is computed whole. Must outlive
   /// the engine.
   PrefixCache* cache = nullptr;
+  /// A drafter's own model; nullptr: none. Must outlive the engine.
+  model::Model* draft_model = nullptr;
   /// Request::speculation selects from these; must outlive the engine.
   std::span<const DrafterType* const> drafters = drafter_types();
 };
@@ -50,9 +54,10 @@ struct EngineCounters {
   int64_t waiting = 0;    ///< requests without a state
   int64_t suspended = 0;  ///< waiting requests whose state was copied out of the state store
   int64_t steps = 0;
-  int64_t prompt_tokens = 0;    ///< prompt tokens computed
-  int64_t warmup_tokens = 0;    ///< tokens computed by idle-time prefix-cache warm-up
-  int64_t warmups_waiting = 0;  ///< prefix-cache warm-ups that wait or are being computed
+  int64_t overlapped_steps = 0;  ///< launched before the tokens of the preceding step were known
+  int64_t prompt_tokens = 0;     ///< prompt tokens computed
+  int64_t warmup_tokens = 0;     ///< tokens computed by idle-time prefix-cache warm-up
+  int64_t warmups_waiting = 0;   ///< prefix-cache warm-ups that wait or are being computed
   int64_t warmups_computed = 0;
   int64_t warmups_cached = 0;    ///< warm-ups whose state was in the prefix cache already
   int64_t warmups_dropped = 0;   ///< for lack of memory, or because too many were waiting
@@ -69,12 +74,12 @@ struct EngineCounters {
 /// decode row of each decoding request, followed by the drafts to verify, then whole prompt chunks:
 /// as many as PrefillBudget allows, round-robin over the owners that have requests in prefill. If
 /// even one chunk exceeds the inter-token-latency budget, decode steps are interleaved with the
-/// layers of the prefill (StepPlan::interleave). If the model samples on the GPU and all requests
-/// are decoding, the next step is launched before the tokens of the current one are known (overlap
-/// scheduling). Waiting requests are admitted by owner, the owner with the fewest running requests
-/// first. When the state store is full, states that only the prefix cache holds are evicted first;
-/// then the youngest request is suspended: its state is copied out and restored bit for bit when
-/// there is memory.
+/// layers of the prefill (StepPlan::interleave). If the GPU samples the tokens of all requests in
+/// it, the next step is launched before the tokens of the current one are known (overlap
+/// scheduling), unless a waiting request could be admitted first. Waiting requests are admitted by
+/// owner, the owner with the fewest running requests first. When the state store is full, states
+/// that only the prefix cache holds are evicted first; then the youngest request is suspended: its
+/// state is copied out and restored bit for bit when there is memory.
 ///
 /// With a prefix cache, the tokens of a finished generation, and those that warmup() names, are
 /// computed again as prompt while the engine is idle (warm-up): only states of prefill rows may
@@ -85,8 +90,6 @@ class Engine {
   static Result<std::unique_ptr<Engine>> create(model::Model& model,
                                                 const text::Tokenizer& tokenizer,
                                                 const EngineOptions& options);
-  ~Engine();
-
   /// Errors: kInvalidArgument (an empty or too long prompt, token ids out of range, sampling values
   /// out of range); no callback is called then.
   Result<RequestId> submit(Request request);
@@ -111,93 +114,55 @@ class Engine {
   /// PrefixCacheOptions::wake).
   bool step();
   /// No request is running or waiting.
-  bool idle() const { return running_.empty() && waiting_.empty(); }
+  bool idle() const { return scheduler_.running().empty() && scheduler_.waiting().empty(); }
 
   int64_t context() const { return options_.context; }
   EngineCounters counters() const;
 
  private:
-  using List = std::vector<std::unique_ptr<Generation>>;
-  struct Planned {
-    Generation* generation = nullptr;
-    int64_t rows = 0;  ///< prompt rows; 0: a decode row
-  };
-
-  struct RowCounts {
-    int64_t generations = 0;
-    int64_t prompt_rows = 0;
-  };
-
-  /// A decode step that has been launched and not yet waited for.
-  struct InFlight {
-    std::vector<Planned> planned;  ///< `generation` is nullptr if the generation has ended since
-    model::StepPlan plan;
-    std::chrono::steady_clock::time_point launched;
-  };
-
   Engine(model::Model& model, const text::Tokenizer& tokenizer, const EngineOptions& options);
 
   void finish_cancelled();
-  void admit();
-  size_t next_waiting(const std::set<RequestId>& skipped) const;
-  bool look_up(Generation& candidate);
-  bool make_room_for(const Generation& candidate);
-  bool evict();
-  bool has_room_for(const Generation& candidate) const;
-  int64_t pages_for(int64_t tokens) const;
-  std::vector<Planned> plan_rows();
-  static RowCounts count_rows(const std::vector<Planned>& planned);
-  void measure_prefill_budget(const std::vector<Planned>& planned, double seconds);
-  void handle_failure(const Error& error, std::vector<Planned> planned);
-  void propose_drafts();
-  /// Rows of the next step that are available for drafts.
-  int64_t draft_rows() const;
-  model::StepPlan make_plan(const std::vector<Planned>& planned);
-  bool worth_interleaving(const std::vector<Planned>& planned) const;
-  void begin_step(std::vector<Planned> planned);
-  std::optional<InFlight> launch(const std::vector<Planned>& planned, bool overlapped);
+  bool begin_step();
+  void finish_oldest_step();
   bool may_overlap() const;
-  void finish_in_flight();
-  Status compute(const std::vector<Planned>& planned);
-  Status compute_interleaved(const std::vector<Planned>& planned);
-  Status generate_once();
+  void sample(LaunchedStep& step, const model::StepResult& result);
+  void observe(const LaunchedStep& step, const model::StepResult& result);
+  void accept(std::span<const PlannedRows> planned);
+  Status compute(LaunchedStep& step);
+  Status compute_interleaved();
+  Status decode_once();
+  void handle_failure(const Error& error, std::vector<PlannedRows>& planned);
+  void propose_drafts();
   /// Removes the drafts of the step, so that it can be tried again without them; false if it has
   /// none.
-  static bool drop_drafts(const std::vector<Planned>& planned);
-  void choose(const std::vector<Planned>& planned, const model::StepResult& result);
-  void accept(const std::vector<Planned>& planned);
+  static bool drop_drafts(std::span<const PlannedRows> planned);
   void learn(const model::StepPlan& plan, double seconds);
   void drop_finished();
-  void plan_warmup(const Generation& finished);
-  int64_t stable_end_of(std::span<const int32_t> tokens) const;
-  void add_warmup(Request again);
-  void drop_warmup();
-  bool work_while_idle();
-  bool start_warmup();
-  Generation::Options generation_options(bool cached) const;
 
   model::Model& model_;
-  const text::Tokenizer& tokenizer_;
   EngineOptions options_;
-  std::vector<int32_t> message_starts_;
-  RequestId next_id_ = 1;
-  List running_;  ///< with a state, oldest first
-  List waiting_;  ///< without one, oldest first
-  std::vector<RequestId> cancelled_;
-  size_t running_limit_;  ///< limit on running requests since the state store was last full
-  size_t turn_ = 0;       ///< rotates the owner that gets the first prompt chunk
-  PrefillBudget prefill_budget_;
-  std::chrono::steady_clock::time_point last_decode_;  ///< when a decode step last ended
-  double longest_part_ = 0;      ///< seconds between interleave points of the last interleaved step
-  std::deque<Request> warmups_;  ///< prompts to warm the prefix cache with, newest last
-  std::unique_ptr<Generation> warmup_;
-  EngineCounters counters_;
   Drafters drafters_;
-  bool drafts_ready_ = false;  ///< the drafts of the next step have been proposed
+  GenerationFactory generations_;
+  RequestId next_id_ = 1;
+  std::vector<RequestId> cancelled_;
+  Scheduler scheduler_;
+  WarmupQueue warmups_;
+  StepPlanner planner_;
+  StepSampler sampler_;
+  LaunchedStep step_;                                  ///< computed by forward(); memory is reused
+  LaunchedStep interleaved_;                           ///< decode steps inside another step
+  std::vector<PlannedRows> next_;                      ///< scratch
+  std::vector<DraftingSequence> drafting_;             ///< scratch
+  std::chrono::steady_clock::time_point last_decode_;  ///< when a decode step last ended
+  std::chrono::steady_clock::time_point last_step_;    ///< when a step last ended
+  double longest_part_ = 0;  ///< seconds between interleave points of the last interleaved step
+  EngineCounters counters_;
+  bool drafts_ready_ = false;     ///< the drafts of the next step have been proposed
+  int32_t overlapped_steps_ = 0;  ///< since drafts were last considered
   /// Steps between two writes of cached states to disk while requests never pause.
   static constexpr int64_t kStepsPerSave = 1024;
-  std::optional<InFlight> in_flight_;
-  int32_t overlapped_steps_ = 0;  ///< since drafts were last considered
+  OverlapPipeline pipeline_;  ///< destroyed first: the steps in flight use the generations' states
 };
 
 }  // namespace chimere::engine

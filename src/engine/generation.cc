@@ -54,6 +54,7 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
     const int32_t most = std::min(kernels::kMaxTopLogits, tokenizer.n_tokens() / 4);
     needed_ = sampler_.needed(most);
   }
+  reserve_tokens();
   outcome_.prompt_tokens = static_cast<int32_t>(prompt_size());
   int64_t end = 0;
   for (const int32_t size : model::chunk_sizes(request_.prompt, message_starts)) {
@@ -66,6 +67,16 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
     if (keep_at_ == position_ && request_.prefix) outcome_.prefix = request_.prefix;
   }
   if (options.cached) points_ = prefix_points(request_.prompt, chunk_ends_, message_starts);
+}
+
+/// So that a step of a generation of ordinary length allocates no memory.
+void Generation::reserve_tokens() {
+  constexpr int32_t kMostReserved = 1024;
+  constexpr size_t kBytesPerToken = 8;
+  const auto tokens = static_cast<size_t>(std::min(max_tokens(), kMostReserved));
+  history_.reserve(history_.size() + tokens + static_cast<size_t>(kernels::kMaxChunkRows));
+  outcome_.tokens.reserve(tokens);
+  outcome_.text.reserve(kBytesPerToken * tokens);
 }
 
 void Generation::use_prefix() {
@@ -123,27 +134,28 @@ int32_t Generation::next_chunk(int64_t taken) const {
   return static_cast<int32_t>(*std::ranges::upper_bound(chunk_ends_, from) - from);
 }
 
-model::SequenceRows Generation::prompt_rows(int64_t rows) {
-  model::SequenceRows out;
+void Generation::prompt_rows(int64_t rows, model::SequenceRows& out) {
   out.state = state_.get();
   out.row_class = model::RowClass::kPrefill;
   const auto first = request_.prompt.begin() + position_;
   out.tokens.assign(first, first + rows);
+  out.chunks.clear();
   for (int64_t from = position_; from < position_ + rows;) {
     const int64_t end = *std::ranges::upper_bound(chunk_ends_, from);
     out.chunks.push_back(static_cast<int32_t>(end - from));
     from = end;
   }
-  if (position_ + rows == prompt_size()) out.logits_of = {static_cast<int32_t>(rows - 1)};
+  out.revocable = false;
+  out.logits_of.clear();
+  if (position_ + rows == prompt_size()) out.logits_of.push_back(static_cast<int32_t>(rows - 1));
   want_partial_logits(out);
-  return out;
 }
 
-model::SequenceRows Generation::decode_rows() {
-  model::SequenceRows out;
+void Generation::decode_rows(model::SequenceRows& out) {
   out.state = state_.get();
   out.row_class = model::RowClass::kDecode;
-  out.tokens = {history_.back()};
+  out.chunks.clear();
+  out.tokens.assign(1, history_.back());
   if (drafts_) {
     const std::span<const int32_t> drafts = drafts_->drafts();
     out.tokens.insert(out.tokens.end(), drafts.begin(), drafts.end());
@@ -152,21 +164,32 @@ model::SequenceRows Generation::decode_rows() {
   out.logits_of.resize(out.tokens.size());
   std::iota(out.logits_of.begin(), out.logits_of.end(), 0);
   want_partial_logits(out);
-  return out;
 }
 
-std::optional<model::SequenceRows> Generation::async_row(bool overlapped) {
-  if (needed_.largest == 0 || thinking_ || (drafts_ && !drafts_->idle())) return {};
-  const size_t position = history_.size() + (overlapped ? 1 : 0);
-  std::optional<kernels::TokenChoice> choice = sampler_.choice_on_gpu(position);
-  if (!choice) return {};
-  model::SequenceRows out = decode_rows();
-  out.choice = choice;
-  out.async_token = overlapped;
-  return out;
+bool Generation::may_decode() const {
+  const auto tokens = static_cast<int32_t>(outcome_.tokens.size()) + tokens_launched_;
+  return prompt_done() && !finished_ && tokens < max_tokens();
+}
+
+bool Generation::may_launch(bool decodes, bool samples) const {
+  if (!samples) return true;
+  if (needed_.largest == 0 || thinking_ || (decodes && drafts_ && !drafts_->idle())) {
+    return false;
+  }
+  return sampler_.choice_on_gpu(0).has_value();
+}
+
+void Generation::choose_on_device(model::SequenceRows& rows) const {
+  rows.choice = sampler_.choice_on_gpu(history_.size() + static_cast<size_t>(tokens_launched_));
+  rows.async_token = tokens_launched_ > 0;
 }
 
 void Generation::want_partial_logits(model::SequenceRows& rows) {
+  rows.top = 0;
+  rows.sums = false;
+  rows.selected.clear();
+  rows.choice.reset();
+  rows.async_token = false;
   from_partial_logits_ = needed_.largest > 0 && !rows.logits_of.empty();
   if (!from_partial_logits_) return;
   // The requested ids depend on the text before each row; a row's draft tokens precede it.
@@ -248,6 +271,7 @@ bool Generation::choose(Result<sampling::Sampled> sampled) {
 
 void Generation::choose(const model::StepResult& result, const ReadLogits& read_logits) {
   choices_.clear();
+  tokens_launched_ -= result.chosen != nullptr ? 1 : 0;
   const auto cols = static_cast<size_t>(result.logits.cols);
   const int64_t rows = from_partial_logits_ ? result.top.rows : result.logits.rows;
   for (int64_t row = 0; row < rows; ++row) {
@@ -264,10 +288,23 @@ void Generation::choose(const model::StepResult& result, const ReadLogits& read_
   }
 }
 
+Generation::KeptRows Generation::kept_rows(int64_t prompt_rows) const {
+  size_t first = 0;
+  auto n = static_cast<size_t>(prompt_rows);
+  if (prompt_rows > 0) {
+    first = static_cast<size_t>(position_) - n;
+  } else {
+    if (choices_.empty() || !choices_.back().sampled.ok()) return {};
+    n = choices_.size();
+    first = history_.size() - n - 1;
+  }
+  return {std::span(history_).subspan(first, n), static_cast<int32_t>(first)};
+}
+
 int32_t Generation::accept() {
   if (drafts_) commit_drafts();
   int32_t added = 0;
-  for (Choice& choice : std::exchange(choices_, {})) {
+  for (Choice& choice : choices_) {
     accept(std::move(choice));
     ++added;
     if (finished_) break;
@@ -300,11 +337,17 @@ void Generation::accept(Choice choice) {
 
   // End-of-generation tokens and stop strings do not end reasoning; Thinking controls its end.
   const bool ends = !choice.in_reasoning && ends_generation(token);
-  std::string text;
-  if (!ends) text = decoder_.push(tokenizer_.token_bytes(token, false));
-  if (!choice.in_reasoning) text = stops_.push(text);
-  outcome_.text += text;
-  if (request_.on_token) request_.on_token({outcome_.tokens.back(), text});
+  const size_t shown = outcome_.text.size();
+  const std::string text =
+      ends ? std::string() : decoder_.push(tokenizer_.token_bytes(token, false));
+  if (choice.in_reasoning) {
+    outcome_.text += text;
+  } else {
+    stops_.push(text, outcome_.text);
+  }
+  if (request_.on_token) {
+    request_.on_token({outcome_.tokens.back(), std::string_view(outcome_.text).substr(shown)});
+  }
 
   if (ends || stops_.matched()) return finish(FinishReason::kStop);
   const auto generated = static_cast<int64_t>(outcome_.tokens.size());
@@ -319,12 +362,14 @@ void Generation::finish(FinishReason reason, Error error) {
   reason_ = reason;
   outcome_.reason = reason;
   outcome_.error = std::move(error);
-  outcome_.text_tail = stops_.push(decoder_.finish()) + stops_.finish();
+  stops_.push(decoder_.finish(), outcome_.text_tail);
+  outcome_.text_tail += stops_.finish();
   outcome_.text += outcome_.text_tail;
   if (!outcome_.tokens.empty()) {
     outcome_.prompt_seconds = seconds(first_token_ - started_);
     outcome_.decode_seconds = seconds(Clock::now() - first_token_);
   }
+  if (reason == FinishReason::kError) outcome_.prefix.reset();  // may be of a step that failed
   if (drafts_) outcome_.speculation = drafts_->counts();
   if (thinking_) outcome_.thinking = thinking_->counts();
   state_.reset();

@@ -80,16 +80,23 @@ class Generation {
   /// Rows of the prompt's next chunk after the `taken` rows that the step already has. 0 if the
   /// prompt is complete, or if the step must end there because the state at this point is kept.
   int32_t next_chunk(int64_t taken) const;
-  /// The next `rows` rows (whole chunks) of the prompt.
-  model::SequenceRows prompt_rows(int64_t rows);
-  /// The newest token, followed by its drafts.
-  model::SequenceRows decode_rows();
+  /// Replaces `out` by the next `rows` rows (whole chunks) of the prompt.
+  void prompt_rows(int64_t rows, model::SequenceRows& out);
+  /// Replaces `out` by the newest token, followed by its drafts.
+  void decode_rows(model::SequenceRows& out);
+  /// Whether a decode row is next: not if the steps in flight sample the last token that the
+  /// generation can have.
+  bool may_decode() const;
 
-  /// The row of the newest token with sampling on the GPU, for an asynchronous launch; nothing if
-  /// the request needs more than that (reasoning control, drafts, logits on the host).
-  /// `overlapped`: the newest token is the one that the step in flight samples, so the row takes
-  /// its token from there.
-  std::optional<model::SequenceRows> async_row(bool overlapped);
+  /// For asynchronous launches (OverlapPipeline). Whether the next row can be launched before its
+  /// token and those of later rows are known on the host: not with drafts, and not if the host
+  /// samples its token.
+  bool may_launch(bool decodes, bool samples) const;
+  /// Makes the device sample the token of `rows`, which are planned, and take the token of a decode
+  /// row from the step in flight. Requires may_launch().
+  void choose_on_device(model::SequenceRows& rows) const;
+  /// The rows have been launched; choose() follows when the step is complete.
+  void token_launched() { ++tokens_launched_; }
 
   int64_t decode_size() const {
     return 1 + (drafts_ ? static_cast<int64_t>(drafts_->drafts().size()) : 0);
@@ -102,7 +109,7 @@ class Generation {
     return {drafts_.get(), history_, state_.get(), max_drafts()};
   }
 
-  /// To be called when the rows of the last step are computed.
+  /// To be called when the rows of the last step are computed or launched.
   void advance_prompt(int64_t rows);
   void advance_decode() { ++decoded_; }
   /// Samples the next token from the logits of the newest row, then from those of each draft as
@@ -111,10 +118,15 @@ class Generation {
   /// where partial logits do not decide. Touches nothing but this request, so several requests may
   /// sample in parallel.
   void choose(const model::StepResult& result, const ReadLogits& read_logits);
-  /// The token that the step in flight samples ends this generation in any case.
-  bool ends_with_next() const { return max_drafts() < 1; }
   /// The rows planned last return partial logits instead of whole rows.
   bool from_partial_logits() const { return from_partial_logits_; }
+  struct KeptRows {
+    std::span<const int32_t> tokens;
+    int32_t position = 0;  ///< of the first one
+  };
+  /// Between choose() and accept(): the rows of the last step that stay in the sequence, with
+  /// `prompt_rows` above 0 those of the prompt, else the newest token and the accepted drafts.
+  KeptRows kept_rows(int64_t prompt_rows) const;
   /// Appends the sampled tokens, calls on_token, detects the end of the generation and rolls back
   /// the rows of rejected drafts. Returns the number of tokens added.
   int32_t accept();
@@ -130,6 +142,7 @@ class Generation {
     bool in_reasoning = false;
   };
 
+  void reserve_tokens();
   void use_prefix();
   /// Requests partial logits for the rows where they suffice.
   void want_partial_logits(model::SequenceRows& rows);
@@ -170,6 +183,7 @@ class Generation {
   std::vector<sampling::Candidate> known_;      ///< scratch
   std::vector<float> logits_;                   ///< scratch
   std::vector<Choice> choices_;                 ///< from choose() to accept()
+  int32_t tokens_launched_ = 0;                 ///< that the steps in flight sample
 
   text::StreamDecoder decoder_;
   StopMatcher stops_;

@@ -102,6 +102,8 @@ class PrefixCache {
 
   /// Runs completions of background work; true if there were any.
   bool poll() { return background_.poll(); }
+  /// Whether poll() has work; takes no lock.
+  bool ready() const { return background_.ready(); }
   /// Waits for a completion if background work is outstanding.
   void wait() { background_.wait(); }
   bool working() const { return background_.outstanding() > 0; }

@@ -1,6 +1,7 @@
 #include "engine/service.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -8,19 +9,23 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
+
 namespace chimere::engine {
 namespace {
 
 using Clock = EngineService::Clock;
 
 constexpr auto kLongestSave = std::chrono::seconds(5);
+/// Between two updates of the statistics while no request begins or ends.
+constexpr auto kSnapshotInterval = std::chrono::milliseconds(20);
 
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
 }  // namespace
 
 /// `mutex` guards the data that other threads pass to the service's thread; the engine is used by
-/// that thread alone.
+/// that thread alone. A generated token takes no lock.
 struct EngineService::Impl {
   struct Arrival {
     RequestId id;
@@ -44,23 +49,31 @@ struct EngineService::Impl {
   void observe(Request& request);
   void work();
   bool take_arrivals(bool busy);
-  void take_snapshot();
+  void notify();
+  void update_snapshot(bool idle_engine);
 
   ServiceOptions options;
   state::StateStore& states;
 
-  mutable std::mutex mutex;
-  std::condition_variable wake;  ///< new input for the engine, or `ended`
-  std::condition_variable idle;  ///< no request is in flight
+  mutable Mutex mutex;
+  std::condition_variable_any wake;  ///< new input for the engine, or `ended`
+  std::condition_variable_any idle;  ///< no request is in flight
   std::vector<Arrival> arrivals;
   std::vector<WarmUps> warmups;
   std::vector<RequestId> cancelled;
   RequestId next_id = 1;
-  bool woken = false;       ///< the prefix cache has completions to run
-  bool closed = false;      ///< refuse new requests
-  bool cancel_all = false;  ///< cancel the requests in flight
-  bool ended = false;       ///< end the thread
+  bool woken = false;               ///< the prefix cache has completions to run
+  bool closed = false;              ///< refuse new requests
+  bool cancel_all = false;          ///< cancel the requests in flight
+  bool ended = false;               ///< end the thread
+  std::atomic<bool> input = false;  ///< one of the above has changed
   ServiceStats snapshot;
+
+  // Used by the service's thread.
+  Histogram first_token;
+  Histogram inter_token;
+  bool snapshot_due = false;
+  Clock::time_point snapshot_time;
 
   // Declared after the members that their threads use: destruction joins the threads first.
   std::unique_ptr<PrefixCache> cache;
@@ -97,8 +110,14 @@ Result<RequestId> EngineService::Impl::submit(Request request) {
   ++snapshot.accepted;
   const RequestId id = next_id++;
   arrivals.push_back({id, std::move(request)});
-  wake.notify_one();
+  notify();
   return id;
+}
+
+/// Requires `mutex`.
+void EngineService::Impl::notify() {
+  input.store(true, std::memory_order_release);
+  wake.notify_one();
 }
 
 /// Wraps the callbacks to update the statistics.
@@ -106,10 +125,7 @@ void EngineService::Impl::observe(Request& request) {
   request.on_token = [this, last = Clock::now(), first = true,
                       then = std::move(request.on_token)](const TokenEvent& event) mutable {
     const Clock::time_point now = Clock::now();
-    {
-      const std::scoped_lock lock(mutex);
-      (first ? snapshot.first_token : snapshot.inter_token).add(seconds(now - last));
-    }
+    (first ? first_token : inter_token).add(seconds(now - last));
     first = false;
     last = now;
     if (then) then(event);
@@ -117,7 +133,10 @@ void EngineService::Impl::observe(Request& request) {
   request.on_finish = [this, then = std::move(request.on_finish)](Outcome outcome) {
     const FinishReason reason = outcome.reason;
     if (then) then(std::move(outcome));
+    snapshot_due = true;
     const std::scoped_lock lock(mutex);
+    snapshot.first_token = first_token;
+    snapshot.inter_token = inter_token;
     ++snapshot.finished;
     snapshot.cancelled += reason == FinishReason::kCancelled;
     snapshot.failed += reason == FinishReason::kError;
@@ -130,7 +149,7 @@ Status EngineService::Impl::start(model::Model& model, const text::Tokenizer& to
     options.cache->wake = [this] {
       const std::scoped_lock lock(mutex);
       woken = true;
-      wake.notify_one();
+      notify();
     };
     CHIMERE_TRY(cache, PrefixCache::create(states, *options.cache));
   }
@@ -143,6 +162,7 @@ Status EngineService::Impl::start(model::Model& model, const text::Tokenizer& to
 /// Passes new requests and cancellations to the engine; blocks while there is no work. False if the
 /// thread must end.
 bool EngineService::Impl::take_arrivals(bool busy) {
+  if (busy && !input.load(std::memory_order_acquire)) return true;
   std::vector<Arrival> new_requests;
   std::vector<WarmUps> warm;
   std::vector<RequestId> gone;
@@ -150,17 +170,19 @@ bool EngineService::Impl::take_arrivals(bool busy) {
   {
     std::unique_lock lock(mutex);
     if (!busy) {
-      wake.wait(lock, [&] {
+      wake.wait(lock, [this] {
         return !arrivals.empty() || !warmups.empty() || !cancelled.empty() || woken || ended;
       });
       if (ended && arrivals.empty() && engine->idle()) return false;
     }
     woken = false;
+    input = false;
     new_requests.swap(arrivals);
     warm.swap(warmups);
     gone.swap(cancelled);
     all = cancel_all;
   }
+  snapshot_due = true;
   for (Arrival& a : new_requests) engine->add(a.id, std::move(a.request));
   for (WarmUps& w : warm) {
     // The engine runs the newest warm-up first.
@@ -171,10 +193,18 @@ bool EngineService::Impl::take_arrivals(bool busy) {
   return true;
 }
 
-void EngineService::Impl::take_snapshot() {
+/// Updates the statistics that other threads read, if requests have begun or ended, if the engine
+/// has become idle, or after kSnapshotInterval.
+void EngineService::Impl::update_snapshot(bool idle_engine) {
+  const Clock::time_point now = Clock::now();
+  if (!snapshot_due && !idle_engine && now - snapshot_time < kSnapshotInterval) return;
+  snapshot_due = false;
+  snapshot_time = now;
   const EngineCounters counters = engine->counters();
   const std::scoped_lock lock(mutex);
   snapshot.engine = counters;
+  snapshot.first_token = first_token;
+  snapshot.inter_token = inter_token;
   if (cache != nullptr) snapshot.cache = cache->stats();
   snapshot.kv_bytes = states.pages_in_use() * states.page_stride();
   snapshot.slot_bytes = states.slots_in_use() * states.bytes_per_slot();
@@ -185,7 +215,7 @@ void EngineService::Impl::work() {
   bool busy = true;
   while (take_arrivals(busy)) {
     busy = engine->step();
-    take_snapshot();
+    update_snapshot(!busy);
   }
   if (cache != nullptr) cache->save_all(Clock::now() + kLongestSave);
 }
@@ -213,7 +243,7 @@ Result<RequestId> EngineService::submit(Request request) {
 void EngineService::cancel(RequestId id) {
   const std::scoped_lock lock(impl_->mutex);
   impl_->cancelled.push_back(id);
-  impl_->wake.notify_one();
+  impl_->notify();
 }
 
 bool EngineService::has_prefix_cache() const { return impl_->cache != nullptr; }
@@ -223,7 +253,7 @@ void EngineService::warmup(const std::string& owner, std::vector<std::vector<int
   const std::scoped_lock lock(impl_->mutex);
   if (impl_->closed) return;
   impl_->warmups.push_back({owner, std::move(prefixes)});
-  impl_->wake.notify_one();
+  impl_->notify();
 }
 
 ServiceStats EngineService::stats() const {
@@ -241,6 +271,7 @@ bool EngineService::drain(Clock::time_point deadline) {
   const auto nothing_left = [&] { return impl_->snapshot.in_flight == 0; };
   if (impl_->idle.wait_until(lock, deadline, nothing_left)) return true;
   impl_->cancel_all = true;
+  impl_->notify();
   impl_->idle.wait(lock, nothing_left);
   return false;
 }
@@ -252,7 +283,7 @@ void EngineService::stop() {
     impl_->closed = true;
     impl_->cancel_all = true;
     impl_->ended = true;
-    impl_->wake.notify_one();
+    impl_->notify();
   }
   impl_->thread.join();
 }

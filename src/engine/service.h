@@ -37,7 +37,7 @@ struct StateLimits {
   int64_t bytes_per_state = 0;
 };
 
-/// A snapshot of the service; counts are since its start.
+/// A snapshot of the service, at most 20 ms older than its last step; counts are since its start.
 struct ServiceStats {
   EngineCounters engine;
   PrefixCacheStats cache;

@@ -9,8 +9,12 @@ StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stop
   std::erase_if(stops_, [](const std::string& s) { return s.empty(); });
 }
 
-std::string StopMatcher::push(std::string_view text) {
-  if (matched_) return "";
+void StopMatcher::push(std::string_view text, std::string& out) {
+  if (matched_) return;
+  if (stops_.empty()) {
+    out += text;
+    return;
+  }
   held_ += text;
   size_t end = std::string::npos;  // of the match
   size_t begin = held_.size();
@@ -27,9 +31,8 @@ std::string StopMatcher::push(std::string_view text) {
   if (!matched_) {
     for (const std::string& stop : stops_) begin = std::min(begin, held_.size() - overlap(stop));
   }
-  std::string shown = held_.substr(0, begin);
+  out.append(held_, 0, begin);
   held_.erase(0, begin);
-  return shown;
 }
 
 size_t StopMatcher::overlap(std::string_view stop) const {

@@ -16,8 +16,8 @@ class StopMatcher {
  public:
   explicit StopMatcher(std::vector<std::string> stops);
 
-  /// Adds text; returns the text that is released. Returns nothing after a match.
-  std::string push(std::string_view text);
+  /// Adds text; appends the text that is released to `out`: nothing after a match.
+  void push(std::string_view text, std::string& out);
   /// The text has ended: returns the text that was held back.
   std::string finish();
   bool matched() const { return matched_; }

@@ -1,20 +1,30 @@
 #include "model/forward_pass.h"
 
+#include <algorithm>
+
 namespace chimere::model {
 
 void ForwardPass::run() {
   embed();
+  // Up to here all rows are computed, not only those whose logits are requested.
+  const std::span<const int32_t> taps = step_.taps();
+  const size_t last =
+      std::max(weights_.last_mixer, taps.empty() ? 0 : static_cast<size_t>(taps.back()));
   bool wanted = true;
-  for (const Layer& layer : weights_.layers) {
+  for (size_t i = 0; wanted && i < weights_.layers.size(); ++i) {
+    const Layer& layer = weights_.layers[i];
     if (layer.mixer_norm != nullptr) norm(layer.mixer_norm);
     for (const auto& mixer : layer.mixers) add(*mixer, layer.residual_scale);
-    const bool last_mixer = &layer == &weights_.layers[weights_.last_mixer];
-    if (last_mixer && !layer.parallel_network) wanted = keep_wanted_rows();
-    if (!wanted) break;
-    if (layer.network_norm != nullptr) norm(layer.network_norm);
-    if (layer.network != nullptr) add(*layer.network, layer.residual_scale);
-    if (last_mixer && layer.parallel_network) wanted = keep_wanted_rows();
-    if (!wanted) break;
+    const MatrixView* const tap = tap_of(i);
+    // A tap, and a network that reads the mixers' rows, need all rows until the layer's end.
+    const bool whole_layer = tap != nullptr || layer.parallel_network;
+    if (i == last && !whole_layer) wanted = keep_wanted_rows();
+    if (wanted && layer.network != nullptr) {
+      if (layer.network_norm != nullptr) norm(layer.network_norm);
+      add(*layer.network, layer.residual_scale);
+    }
+    if (tap != nullptr) copy_rows(*tap);
+    if (i == last && whole_layer) wanted = keep_wanted_rows();
   }
   if (wanted) head();
   // The hidden state without the last layer's network: cheaper, and it replaces a state of another
@@ -25,7 +35,7 @@ void ForwardPass::run() {
 }
 
 void ForwardPass::embed() {
-  ops_.embed(*weights_.table, step_.tokens(), {}, rows().x);
+  ops_.embed(*weights_.table, step_.tokens(), step_.vectors(), rows().x);
   if (model_.embedding_scale != 1) ops_.scale(rows().x, model_.embedding_scale);
 }
 
@@ -47,6 +57,18 @@ void ForwardPass::add(const SubLayer& sub_layer, float scale) {
   }
   sub_layer.forward(in);
   if (interleave_) interleave_();
+}
+
+const MatrixView* ForwardPass::tap_of(size_t layer) const {
+  const auto found = std::ranges::find(step_.taps(), static_cast<int32_t>(layer));
+  if (found == step_.taps().end()) return nullptr;
+  return &buffers_.taps[static_cast<size_t>(found - step_.taps().begin())];
+}
+
+void ForwardPass::copy_rows(const MatrixView& to) {
+  const auto bytes = static_cast<size_t>(to.rows * to.cols) * sizeof(float);
+  // A device reports errors when the step has ended.
+  (void)ops_.memory().copy(to.data, buffers_.all.x.data, bytes);
 }
 
 bool ForwardPass::keep_wanted_rows() {

@@ -40,9 +40,13 @@ class ForwardPass {
   void embed();                    ///< x = embedding rows of the tokens
   void norm(const float* weight);  ///< h = rms_norm(x), which becomes the operand h_
   void add(const SubLayer& sub_layer, float scale);  ///< x += scale * the sub-layer's output for h
+  /// Where the layer's output is wanted, or nullptr.
+  const MatrixView* tap_of(size_t layer) const;
+  void copy_rows(const MatrixView& to);  ///< to = x of all rows
   /// Continues with only the rows whose logits are requested; returns false if there are none. Call
   /// it after the last mixer, when all states are complete and rows no longer interact. If the step
-  /// updates the MTP head's KV, all rows continue, because the MTP head reads their hidden states.
+  /// updates the MTP head's KV, all rows continue, because the MTP head reads their hidden states;
+  /// also as long as later layers are tapped.
   bool keep_wanted_rows();
   /// logits = output · rms_norm(x), and the MTP head's part of the state. For embedding models only
   /// rms_norm(x).

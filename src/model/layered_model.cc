@@ -8,8 +8,9 @@
 namespace chimere::model {
 namespace {
 
-/// Passes that Ops::run_step distinguishes (StepInputs::pass).
-enum Pass : int32_t { kPlain, kUpdatesDraftKv, kFirstDraft, kNextDraft };
+/// Passes that Ops::run_step distinguishes (StepInputs::pass). kPlain and kUpdatesDraftKv without
+/// taps; for the n-th list of taps, from 1 on, the same plus n * kPasses.
+enum Pass : int32_t { kPlain, kUpdatesDraftKv, kFirstDraft, kNextDraft, kPasses };
 
 }  // namespace
 
@@ -59,15 +60,24 @@ Result<std::vector<int32_t>> LayeredModel::async_from(const StepPlan& plan) cons
 
 Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
   partial_rows_ = {};
+  taps_.clear();
   CHIMERE_TRY(const std::vector<int32_t> async_token, async_from(plan));
-  CHIMERE_TRY(StepBatch step, StepBatch::prepare(plan, *states_, spec_.n_vocab, max_step_rows_));
+  CHIMERE_TRY(StepBatch step,
+              StepBatch::prepare(plan, *states_,
+                                 {.n_vocab = spec_.n_vocab,
+                                  .n_embd = spec_.n_embd,
+                                  .n_layers = static_cast<int>(weights_.layers.size()),
+                                  .max_rows = max_step_rows_,
+                                  .recurrent = weights_.recurrent()}));
   if ((step.async_token() || !step.choices().empty()) && !supports_overlap()) {
     return invalid_argument(
         "this model does not support overlap scheduling; leave `choice` and `async_token` unset");
   }
   const auto n_wanted = static_cast<int64_t>(step.wanted_rows().size());
-  CHIMERE_TRY(const StepBuffers buffers, lay_out(step.n_rows(), n_wanted));
-  const bool update_draft_kv = has_drafts() && plan.update_draft_kv;
+  CHIMERE_TRY(StepBuffers buffers, lay_out(step.n_rows(), n_wanted));
+  CHIMERE_TRY(buffers.taps, lay_out_taps(plan.taps.size(), step.n_rows()));
+  // The MTP head reads tokens, which embedding rows do not have.
+  const bool update_draft_kv = has_drafts() && plan.update_draft_kv && step.vectors().rows == 0;
   std::function<void()> interleave;
   // On a GPU, a step with only decode rows replays a captured graph, which cannot call back.
   const bool interleave_supported =
@@ -87,22 +97,51 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
   auto* const expert_use =
       expert_use_ != nullptr ? reinterpret_cast<kernels::ExpertUse*>(expert_use_->data()) : nullptr;
   ForwardPass pass(ops_, spec_, weights_, step, buffers, update_draft_kv, expert_use, interleave);
-  const kernels::StepInputs inputs = {.batch = step.view(),
-                                      .tokens = step.tokens(),
-                                      .wanted_rows = step.wanted_rows(),
-                                      .selected = step.selected(),
-                                      .pass = update_draft_kv ? kUpdatesDraftKv : kPlain,
-                                      .choices = step.choices(),
-                                      .async_from = async_token,
-                                      .async_token_from = chosen_};
-  CHIMERE_CHECK_OK(ops_.launch_step(inputs, pass.outputs(), [&] { pass.run(); }));
+  CHIMERE_CHECK_OK(ops_.launch_step({.batch = step.view(),
+                                     .tokens = step.tokens(),
+                                     .vectors = step.vectors(),
+                                     .wanted_rows = step.wanted_rows(),
+                                     .selected = step.selected(),
+                                     .pass = pass_number(update_draft_kv, plan.taps),
+                                     .choices = step.choices(),
+                                     .async_from = async_token,
+                                     .async_token_from = chosen_},
+                                    pass.outputs(), [&] { pass.run(); }));
   CHIMERE_CHECK_OK(interleaved);
   chosen_for_.clear();
   if (!step.choices().empty()) {
     for (const SequenceRows& rows : plan.sequences) chosen_for_.push_back(rows.state);
     chosen_ = buffers.chosen;
   }
-  return Started{std::move(step), buffers.logits};
+  return Started{std::move(step), buffers.logits, {buffers.taps.begin(), buffers.taps.end()}};
+}
+
+int32_t LayeredModel::pass_number(bool update_draft_kv, std::span<const int32_t> taps) {
+  const int32_t pass = update_draft_kv ? kUpdatesDraftKv : kPlain;
+  if (taps.empty()) return pass;
+  const auto known = std::ranges::find_if(
+      tap_sets_, [&](const std::vector<int32_t>& set) { return std::ranges::equal(set, taps); });
+  const auto place = static_cast<int32_t>(known - tap_sets_.begin());
+  if (known == tap_sets_.end()) tap_sets_.emplace_back(taps.begin(), taps.end());
+  return pass + (1 + place) * kPasses;
+}
+
+Result<std::vector<MatrixView>> LayeredModel::lay_out_taps(size_t n, int64_t rows) {
+  std::vector<MatrixView> taps;
+  if (n == 0) return taps;
+  std::unique_ptr<MemoryRange>& range = tap_memory_[interleaving_ ? 1 : 0];
+  const auto bytes_of = [&](size_t layers, int64_t layer_rows) {
+    return layers * static_cast<size_t>(layer_rows * spec_.n_embd) * sizeof(float);
+  };
+  if (range == nullptr) {
+    CHIMERE_TRY(range, ops_.memory().reserve(bytes_of(weights_.layers.size(), max_step_rows_)));
+  }
+  CHIMERE_CHECK_OK(range->commit(bytes_of(n, rows)));
+  auto* at = reinterpret_cast<float*>(range->data());
+  for (size_t i = 0; i < n; ++i, at += rows * spec_.n_embd) {
+    taps.push_back({at, rows, spec_.n_embd, spec_.n_embd});
+  }
+  return taps;
 }
 
 Result<StepResult> LayeredModel::wait_for(const MatrixView& logits) {
@@ -116,6 +155,7 @@ Result<StepResult> LayeredModel::forward(const StepPlan& plan) {
   CHIMERE_TRY(Started started, start(plan));
   CHIMERE_TRY(StepResult result, wait_for(started.logits));
   started.step.finish();
+  result.taps = taps_ = std::move(started.taps);
   return result;
 }
 
@@ -126,6 +166,7 @@ Status LayeredModel::launch(const StepPlan& plan) {
     return invalid_argument(
         "every sequence of a launched step needs a choice, and at most two steps may be in flight");
   }
+  if (!plan.taps.empty()) return invalid_argument("a launched step cannot have taps");
   CHIMERE_TRY(Started started, start(plan));
   started.step.finish();
   in_flight_.push_back(started.logits);
@@ -149,10 +190,20 @@ Status LayeredModel::read_logits(int64_t row, std::span<float> out) {
   return ops_.memory().read(out.data(), partial_rows_.row(row), out.size_bytes());
 }
 
+Status LayeredModel::read_tap(size_t tap, int64_t first_row, std::span<float> out) {
+  const int64_t n = static_cast<int64_t>(out.size()) / spec_.n_embd;
+  if (tap >= taps_.size() || static_cast<int64_t>(out.size()) != n * spec_.n_embd ||
+      first_row < 0 || first_row > taps_[tap].rows - n) {
+    return Model::read_tap(tap, first_row, out);
+  }
+  return ops_.memory().read(out.data(), taps_[tap].row(first_row), out.size_bytes());
+}
+
 Status LayeredModel::draft(std::span<const DraftStart> starts, int depth,
                            const ChooseDraft& choose) {
   if (!has_drafts()) return Model::draft(starts, depth, choose);
   partial_rows_ = {};
+  taps_.clear();
   CHIMERE_TRY(DraftChains chains,
               DraftChains::prepare(starts, depth, *states_, spec_.n_vocab, max_step_rows_));
   const MtpHead& mtp = *weights_.mtp;
@@ -161,23 +212,23 @@ Status LayeredModel::draft(std::span<const DraftStart> starts, int depth,
     CHIMERE_TRY(const StepBuffers buffers, lay_out(batch.n_rows, batch.n_rows));
     const MatrixView wanted = {buffers.logits.data, batch.n_rows, mtp.n_short(), mtp.n_short()};
     const bool first = d == 0;
-    const kernels::StepInputs inputs = {.batch = batch,
-                                        .tokens = chains.tokens(),
-                                        .wanted_rows = {},
-                                        .selected = {},
-                                        .pass = first ? kFirstDraft : kNextDraft};
-    const auto pass = [&] {
-      // No row has a write slot, so `hidden` is not read.
-      if (first) mtp.shift(ops_, batch, buffers.mtp.hidden, buffers.mtp);
-      mtp.predict({.ops = ops_,
-                   .batch = batch,
-                   .x = buffers.all.x,
-                   .h = buffers.all.h,
-                   .classes = {},
-                   .buffers = buffers.sub_layer},
-                  chains.tokens(), buffers.mtp, wanted);
-    };
-    CHIMERE_TRY(const kernels::StepOutputs outputs, ops_.run_step(inputs, {wanted, {}}, pass));
+    CHIMERE_TRY(const kernels::StepOutputs outputs,
+                ops_.run_step({.batch = batch,
+                               .tokens = chains.tokens(),
+                               .wanted_rows = {},
+                               .selected = {},
+                               .pass = first ? kFirstDraft : kNextDraft},
+                              {wanted, {}}, [&] {
+                                // No row has a write slot, so `hidden` is not read.
+                                if (first) mtp.shift(ops_, batch, buffers.mtp.hidden, buffers.mtp);
+                                mtp.predict({.ops = ops_,
+                                             .batch = batch,
+                                             .x = buffers.all.x,
+                                             .h = buffers.all.h,
+                                             .classes = {},
+                                             .buffers = buffers.sub_layer},
+                                            chains.tokens(), buffers.mtp, wanted);
+                              }));
     const std::vector<int32_t> kept = chains.advance(outputs.logits, choose);
     if (kept.empty()) break;
     CHIMERE_CHECK_OK(resume_from(buffers, kept));

@@ -37,6 +37,7 @@ class LayeredModel final : public Model {
 
   const std::string& architecture() const override { return spec_.architecture; }
   int64_t n_vocab() const override { return spec_.n_vocab; }
+  int64_t n_embd() const override { return spec_.n_embd; }
   int64_t n_outputs() const override { return spec_.n_outputs(); }
   Pooling pooling() const override { return spec_.pooling; }
   int64_t context_length() const override { return spec_.context_length; }
@@ -54,6 +55,7 @@ class LayeredModel final : public Model {
   bool has_drafts() const override { return weights_.mtp != nullptr; }
   Status draft(std::span<const DraftStart> starts, int depth, const ChooseDraft& choose) override;
   Status read_logits(int64_t row, std::span<float> out) override;
+  Status read_tap(size_t tap, int64_t first_row, std::span<float> out) override;
   bool supports_overlap() const override { return ops_.supports_overlap(); }
   Status launch(const StepPlan& plan) override;
   Result<StepResult> wait() override;
@@ -63,6 +65,7 @@ class LayeredModel final : public Model {
   struct Started {
     StepBatch step;
     MatrixView logits;  ///< of its requested rows
+    std::vector<ConstMatrixView> taps;
   };
   Result<Started> start(const StepPlan& plan);
   Result<StepResult> wait_for(const MatrixView& logits);
@@ -75,6 +78,10 @@ class LayeredModel final : public Model {
   Status check_file() const;
   /// Invalidates the buffers of the previous call.
   Result<StepBuffers> lay_out(int64_t rows, int64_t wanted);
+  /// Memory for the outputs of `n` tapped layers.
+  Result<std::vector<MatrixView>> lay_out_taps(size_t n, int64_t rows);
+  /// StepInputs::pass: the same for steps that issue the same ops.
+  int32_t pass_number(bool update_draft_kv, std::span<const int32_t> taps);
   /// Makes these rows of `hidden` the `before` of the next drafts.
   Status resume_from(const StepBuffers& from, std::span<const int32_t> rows);
 
@@ -86,8 +93,12 @@ class LayeredModel final : public Model {
   std::unique_ptr<state::StateStore> states_;
   std::array<Workspace, 2> workspaces_;  ///< [0]: of a step; [1]: of the steps interleaved with it
   bool interleaving_ = false;
-  ConstMatrixView partial_rows_;      ///< logits of the rows of the last step's `top`
-  std::deque<MatrixView> in_flight_;  ///< logits of launched steps, oldest first
+  /// Outputs of tapped layers, for workspaces_; nullptr until a step has taps.
+  std::array<std::unique_ptr<MemoryRange>, 2> tap_memory_;
+  std::vector<std::vector<int32_t>> tap_sets_;  ///< every list of taps that a step has had
+  ConstMatrixView partial_rows_;                ///< logits of the rows of the last step's `top`
+  std::vector<ConstMatrixView> taps_;           ///< of the last step
+  std::deque<MatrixView> in_flight_;            ///< logits of launched steps, oldest first
   /// The sequences whose tokens the last step chooses, in the order of its choices; compared, never
   /// dereferenced.
   std::vector<const state::SequenceState*> chosen_for_;

@@ -29,6 +29,7 @@ class Model {
 
   virtual const std::string& architecture() const = 0;
   virtual int64_t n_vocab() const = 0;
+  virtual int64_t n_embd() const = 0;
   /// Values per requested row of a step: a logit for each token, or the final hidden state of an
   /// embedding model.
   virtual int64_t n_outputs() const { return n_vocab(); }
@@ -73,6 +74,11 @@ class Model {
   /// the next forward() or draft(). Errors: kInvalidArgument (no such row, `out` has another size),
   /// kIo.
   virtual Status read_logits(int64_t row, std::span<float> out);
+
+  /// Copies rows of StepResult::taps of the last forward() to the host: of entry `tap`, from
+  /// `first_row` on, as many as fit in `out` (a multiple of n_embd()). Errors: kInvalidArgument (no
+  /// such rows), kIo.
+  virtual Status read_tap(size_t tap, int64_t first_row, std::span<float> out);
 
   /// Whether forward() calls StepPlan::interleave, so that decode steps can run inside a long step.
   virtual bool can_interleave() const { return false; }

@@ -32,7 +32,7 @@ struct ModelSpec {
   int n_vocab = 0;
   int context_length = 0;
   float norm_eps = 0;
-  float embedding_scale = 1;
+  float embedding_scale = 1;  ///< of embedding rows, and of vectors in their place
   float logit_scale = 1;
   std::vector<LayerSpec> layers;  ///< without MTP heads
   std::optional<MtpSpec> mtp;     ///< in the blocks after the layers

@@ -1,5 +1,6 @@
 #include "model/model_weights.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -86,6 +87,12 @@ Status ModelWeights::add_state(StateBuilder& states) {
     if (layer.network != nullptr) CHIMERE_CHECK_OK(layer.network->add_state(states));
   }
   return mtp != nullptr ? mtp->add_state(states) : Status();
+}
+
+bool ModelWeights::recurrent() const {
+  return std::ranges::any_of(layers, [](const Layer& layer) {
+    return std::ranges::any_of(layer.mixers, [](const auto& mixer) { return mixer->recurrent(); });
+  });
 }
 
 }  // namespace chimere::model

@@ -49,6 +49,9 @@ struct ModelWeights {
   /// Declares the state of all layers and of the MTP head. Errors: those of SubLayer::add_state().
   Status add_state(StateBuilder& states);
 
+  /// Some layer is recurrent; the MTP head is not asked.
+  bool recurrent() const;
+
   /// Calls `visit` with every sub-layer, including the MTP head's.
   template <typename Visit>
   void for_each_sub_layer(const Visit& visit) const {

@@ -19,7 +19,9 @@ using kernels::RowClass;
 struct SequenceRows {
   state::SequenceState* state = nullptr;  ///< rows start at state->position()
   RowClass row_class = RowClass::kDecode;
-  std::vector<int32_t> tokens;  ///< one per row; not empty
+  /// One per row; not empty. kEmbeddingRow: the row's input is the next row of `embeddings`.
+  std::vector<int32_t> tokens;
+  static constexpr int32_t kEmbeddingRow = -1;
   /// kPrefill only: sizes of the chunks that `tokens` is made of, each 1..64, summing to
   /// tokens.size(); see model/chunking.h.
   std::vector<int32_t> chunks;
@@ -29,6 +31,16 @@ struct SequenceRows {
   bool revocable = false;
   /// Rows (0 = first of this sequence in this step) whose logits are requested.
   std::vector<int32_t> logits_of;
+  /// Input vectors [n, n_embd] for the rows of kEmbeddingRow, in order; finite. They replace rows
+  /// of the embedding table. What such rows leave in the state does not follow from token ids: such
+  /// a state must not enter the prefix cache.
+  std::vector<float> embeddings = {};
+  /// kDecode and `revocable` only: the last `block` rows attend to one another, whatever their
+  /// order (non-causal attention), and to everything before them. 0: every row attends to the rows
+  /// up to itself. The other rows of the sequence come before the block and may be committed; rows
+  /// of the block should be taken back, because later causal rows would see keys and values of a
+  /// non-causal pass. Errors: kUnsupported from a model with recurrent layers.
+  int32_t block = 0;
   /// 0: all logits of these rows; else only the `top` largest, at most kMaxTopLogits, which a GPU
   /// copies to the host much faster.
   int32_t top = 0;
@@ -51,7 +63,11 @@ struct StepPlan {
   std::vector<SequenceRows> sequences;  ///< each state at most once
   /// Write the KV of these rows for the MTP head too. Rows without it lower draft acceptance, never
   /// change results.
+  /// Ignored in steps with embedding rows.
   bool update_draft_kv = false;
+  /// Layers, rising, whose output (the residual stream after the layer) is wanted:
+  /// StepResult::taps. Not in launched steps.
+  std::vector<int32_t> taps = {};
   /// On models that can_interleave(): called during a step that has prefill rows (on the CPU during
   /// any step), after every mixer and every feed-forward network. The callback may call forward()
   /// and draft() for other sequences, in plans without `interleave`; the bits of neither step
@@ -80,6 +96,9 @@ struct StepResult {
   /// Of the same rows, [top.rows]: the tokens chosen by SequenceRows::choice; nullptr without
   /// choices.
   const int32_t* chosen = nullptr;
+  /// For each of StepPlan::taps the layer's output [rows of the step, n_embd], in the plan's order,
+  /// in the memory of the model's device: see Model::read_tap().
+  std::vector<ConstMatrixView> taps = {};
 };
 
 }  // namespace chimere::model

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -82,14 +83,62 @@ Status check_choices(const StepPlan& plan) {
       std::to_string(kernels::kMaxChoices));
 }
 
-Status check(const SequenceRows& rows, int n_vocab) {
-  if (rows.tokens.empty()) return invalid_argument("a sequence of the step has no rows");
+/// Tokens and input vectors.
+Status check_inputs(const SequenceRows& rows, const StepLimits& limits) {
+  size_t n_vectors = 0;
   for (const int32_t token : rows.tokens) {
-    if (token < 0 || token >= n_vocab) {
+    if (token == SequenceRows::kEmbeddingRow) {
+      ++n_vectors;
+    } else if (token < 0 || token >= limits.n_vocab) {
       return invalid_argument("token " + std::to_string(token) + " is not in the vocabulary of " +
-                              std::to_string(n_vocab));
+                              std::to_string(limits.n_vocab));
     }
   }
+  if (rows.embeddings.size() != n_vectors * static_cast<size_t>(limits.n_embd)) {
+    return invalid_argument("there are " + std::to_string(rows.embeddings.size()) +
+                            " numbers of input vectors for " + std::to_string(n_vectors) +
+                            " embedding rows of " + std::to_string(limits.n_embd));
+  }
+  const auto finite = [](float v) { return std::isfinite(v); };
+  if (!std::ranges::all_of(rows.embeddings, finite))
+    return invalid_argument("an input vector contains a number that is not finite");
+  if (n_vectors > 0 && rows.async_token)
+    return invalid_argument("a row with `async_token` cannot have an input vector");
+  return {};
+}
+
+Status check_block(const SequenceRows& rows, const StepLimits& limits) {
+  if (rows.block == 0) return {};
+  if (rows.block < 0 || static_cast<size_t>(rows.block) > rows.tokens.size()) {
+    return invalid_argument("a block of " + std::to_string(rows.block) + " rows in a sequence of " +
+                            std::to_string(rows.tokens.size()));
+  }
+  if (rows.row_class != RowClass::kDecode || !rows.revocable)
+    return invalid_argument("the rows of a block must be revocable decode rows");
+  if (limits.recurrent) {
+    return unsupported(
+        "this model has recurrent layers, which cannot compute a block of non-causal rows; use "
+        "causal rows");
+  }
+  return {};
+}
+
+Status check_taps(const StepPlan& plan, int n_layers) {
+  int32_t before = -1;
+  for (const int32_t layer : plan.taps) {
+    if (layer <= before || layer >= n_layers) {
+      return invalid_argument("tapped layer " + std::to_string(layer) +
+                              " does not exist, or is not above the previous one; the model has " +
+                              std::to_string(n_layers));
+    }
+    before = layer;
+  }
+  return {};
+}
+
+Status check(const SequenceRows& rows, const StepLimits& limits) {
+  if (rows.tokens.empty()) return invalid_argument("a sequence of the step has no rows");
+  CHIMERE_CHECK_OK(check_inputs(rows, limits));
   for (const int32_t row : rows.logits_of) {
     if (row < 0 || static_cast<size_t>(row) >= rows.tokens.size()) {
       return invalid_argument("logits of row " + std::to_string(row) +
@@ -102,34 +151,39 @@ Status check(const SequenceRows& rows, int n_vocab) {
                             " largest logits are requested; a step gives at most " +
                             std::to_string(kernels::kMaxTopLogits) + ", or all");
   }
-  CHIMERE_CHECK_OK(check_selected(rows, n_vocab));
+  CHIMERE_CHECK_OK(check_selected(rows, limits.n_vocab));
+  CHIMERE_CHECK_OK(check_block(rows, limits));
   return check_chunks(rows);
 }
 
 }  // namespace
 
-Result<StepBatch> StepBatch::prepare(const StepPlan& plan, state::StateStore& states, int n_vocab,
-                                     int max_rows) {
+Result<StepBatch> StepBatch::prepare(const StepPlan& plan, state::StateStore& states,
+                                     const StepLimits& limits) {
   if (plan.sequences.empty()) return invalid_argument("the step has no sequences");
   std::vector<state::RowsWanted> wanted;
   size_t n_rows = 0;
   size_t n_logits = 0;
   for (const SequenceRows& rows : plan.sequences) {
-    CHIMERE_CHECK_OK(check(rows, n_vocab));
+    CHIMERE_CHECK_OK(check(rows, limits));
     n_rows += rows.tokens.size();
     n_logits += rows.logits_of.size();
     wanted.push_back({rows.state, static_cast<int32_t>(rows.tokens.size()), rows.revocable});
   }
   CHIMERE_CHECK_OK(check_choices(plan));
-  const auto limit = static_cast<size_t>(max_rows);
+  CHIMERE_CHECK_OK(check_taps(plan, limits.n_layers));
+  const auto limit = static_cast<size_t>(limits.max_rows);
   if (n_rows > limit || n_logits > limit) {
     return invalid_argument("the step has " + std::to_string(n_rows) +
                             " rows and requests logits of " + std::to_string(n_logits) +
-                            "; the model was loaded for " + std::to_string(max_rows));
+                            "; the model was loaded for " + std::to_string(limits.max_rows));
   }
   CHIMERE_TRY(state::Reservation reservation, states.reserve(wanted));
   StepBatch batch(std::move(reservation));
+  batch.n_embd_ = limits.n_embd;
+  batch.taps_ = plan.taps;
   for (const SequenceRows& rows : plan.sequences) batch.add(rows);
+  batch.add_visible(plan);
   batch.add_wanted(plan);
   batch.add_selected(plan);
   batch.add_choices(plan);
@@ -204,6 +258,20 @@ void StepBatch::add(const SequenceRows& rows) {
     row += size;
   }
   sequence_slices_.push_back(static_cast<int32_t>(slices_.size()));
+  vectors_.insert(vectors_.end(), rows.embeddings.begin(), rows.embeddings.end());
+  n_vectors_ = static_cast<int64_t>(vectors_.size()) / n_embd_;
+}
+
+void StepBatch::add_visible(const StepPlan& plan) {
+  const auto has_block = [](const SequenceRows& rows) { return rows.block > 0; };
+  if (std::ranges::none_of(plan.sequences, has_block)) return;
+  for (const int32_t position : row_position_) row_visible_.push_back(position + 1);
+  size_t end = 0;
+  for (const SequenceRows& rows : plan.sequences) {
+    end += rows.tokens.size();
+    const auto block = static_cast<size_t>(rows.block);
+    for (size_t r = end - block; r < end; ++r) row_visible_[r] = row_position_[end - 1] + 1;
+  }
 }
 
 kernels::BatchView StepBatch::view() const {
@@ -214,6 +282,7 @@ kernels::BatchView StepBatch::view() const {
   view.sequence_slices = sequence_slices_;
   view.row_sequence = row_sequence_;
   view.row_position = row_position_;
+  view.row_visible = row_visible_;
   view.read_slot = reservation_.read_slots();
   view.write_slot = reservation_.write_slots();
   view.page_table = reservation_.page_table();

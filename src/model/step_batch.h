@@ -13,17 +13,29 @@
 
 namespace chimere::model {
 
+/// What a model takes in one step.
+struct StepLimits {
+  int n_vocab = 0;
+  int n_embd = 0;
+  int n_layers = 0;
+  int max_rows = 0;
+  bool recurrent = false;  ///< some layer is recurrent: it has no non-causal form
+};
+
 /// Holds the pages and slots of a step until finish(); if it is destroyed before, no state has
 /// changed.
 class StepBatch {
  public:
-  /// Errors: kInvalidArgument (names what is wrong with the plan), kOutOfMemory (states).
-  static Result<StepBatch> prepare(const StepPlan& plan, state::StateStore& states, int n_vocab,
-                                   int max_rows);
+  /// Errors: kInvalidArgument (names what is wrong with the plan), kUnsupported (non-causal rows in
+  /// a recurrent model), kOutOfMemory (states).
+  static Result<StepBatch> prepare(const StepPlan& plan, state::StateStore& states,
+                                   const StepLimits& limits);
 
   kernels::BatchView view() const;
   int32_t n_rows() const { return static_cast<int32_t>(tokens_.size()); }
   std::span<const int32_t> tokens() const { return tokens_; }
+  /// The input vectors of embedding rows, [n, n_embd].
+  ConstMatrixView vectors() const { return {vectors_.data(), n_vectors_, n_embd_, n_embd_}; }
   /// Rows of the step whose logits are requested: first those with all logits, then those with
   /// `top`, each in the plan's order.
   std::span<const int32_t> wanted_rows() const { return wanted_rows_; }
@@ -42,6 +54,8 @@ class StepBatch {
   std::span<const kernels::TokenChoice> choices() const { return choices_; }
   /// The rows' tokens are those that the previous step chooses.
   bool async_token() const { return async_token_; }
+  /// StepPlan::taps.
+  std::span<const int32_t> taps() const { return taps_; }
   std::span<const RowClass> row_classes() const { return row_classes_; }
   std::span<const RowClass> wanted_classes() const { return wanted_classes_; }
 
@@ -51,6 +65,7 @@ class StepBatch {
  private:
   explicit StepBatch(state::Reservation reservation) : reservation_(std::move(reservation)) {}
   void add(const SequenceRows& rows);
+  void add_visible(const StepPlan& plan);
   void add_wanted(const StepPlan& plan);
   void add_selected(const StepPlan& plan);
   void add_choices(const StepPlan& plan);
@@ -61,6 +76,10 @@ class StepBatch {
   std::vector<int32_t> sequence_slices_ = {0};
   std::vector<int32_t> row_sequence_;
   std::vector<int32_t> row_position_;
+  std::vector<int32_t> row_visible_;  ///< empty: all rows are causal
+  std::vector<float> vectors_;
+  int64_t n_vectors_ = 0;
+  int64_t n_embd_ = 0;
   std::vector<int32_t> wanted_rows_;
   int64_t n_full_rows_ = 0;
   int32_t top_count_ = 0;
@@ -69,6 +88,7 @@ class StepBatch {
   bool sums_ = false;
   std::vector<kernels::TokenChoice> choices_;
   bool async_token_ = false;
+  std::vector<int32_t> taps_;
   std::vector<RowClass> row_classes_;
   std::vector<RowClass> wanted_classes_;
 };

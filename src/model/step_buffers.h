@@ -3,6 +3,7 @@
 #define CHIMERE_MODEL_STEP_BUFFERS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "kernels/api.h"
 #include "model/buffer_layout.h"
@@ -29,6 +30,7 @@ struct StepBuffers {
   float* selected = nullptr;           ///< [wanted, kMaxSelectedLogits]
   kernels::LogSumExp* sums = nullptr;  ///< [wanted]
   int32_t* chosen = nullptr;           ///< [kMaxChoices], at the same address in every layout
+  std::vector<MatrixView> taps;        ///< [rows, n_embd] for each tapped layer; laid out apart
 };
 
 /// The buffers of a step of `rows` rows, of which `wanted` have their logits computed.

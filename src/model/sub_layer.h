@@ -62,6 +62,9 @@ class SubLayer {
   /// Lays out the buffers that forward() uses for this number of rows.
   virtual void lay_out(BufferLayout& at, int64_t rows) const = 0;
   virtual GpuScratch gpu_scratch() const = 0;
+  /// It computes the rows of a sequence one after the other, so it has no non-causal form
+  /// (SequenceRows::block).
+  virtual bool recurrent() const { return false; }
   /// rows.x += rows.scale * the sub-layer's output for rows.h. Reads and writes the sequences'
   /// states.
   virtual void forward(const SubLayerRows& rows) const = 0;

@@ -125,6 +125,8 @@ void print(const Counts& c) {
   line("drafts accepted", c.drafts_accepted);
   line("drafts rejected", c.drafts_rejected);
   line("different depths", c.mixed_depths);
+  line("blocks drafted", c.drafted_blocks);
+  line("non-causal ones", c.non_causal_blocks);
   line("cancellations", c.cancellations);
   line("refusals", c.refusals);
   line("states cached", c.cached);
@@ -147,6 +149,7 @@ bool complete(const Counts& c, bool on_gpu, int64_t schedules) {
   const bool few_on_gpu = on_gpu && schedules < 100;
   if (on_gpu && !few_on_gpu && c.async_rows == 0) return false;
   if (c.drafts_accepted == 0 || c.drafts_rejected == 0 || c.mixed_depths == 0) return false;
+  if (c.drafted_blocks == 0 || (schedules >= kLong && c.non_causal_blocks == 0)) return false;
   return (few_on_gpu || c.interleaved > 0) && c.rows_checked > c.top_rows_checked &&
          c.top_rows_checked > 0 && c.selected_checked > 0 && c.sums_checked > 0 &&
          c.completions > 0 && c.forks > 0 && c.restores > 0 && c.evictions > 0 && c.returns > 0 &&

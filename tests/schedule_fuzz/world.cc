@@ -162,6 +162,7 @@ void World::step() {
   }
   if (whole.parts.empty()) return;
   whole.plan.update_draft_kv = chance(70);
+  if (chance(20)) whole.plan.taps = {0};
   inside.plan.update_draft_kv = whole.plan.update_draft_kv;
   bool full = false;
   auto wait = static_cast<int32_t>(below(4));
@@ -359,6 +360,41 @@ void World::commit(const std::vector<Part>& parts) {
   }
 }
 
+/// The rows of a block drafter, which are all taken back: tokens, input vectors, and a block that
+/// is not causal where the model takes one.
+void World::draft_block(Job& job) {
+  model::SequenceRows rows;
+  rows.state = job.state.get();
+  rows.revocable = true;
+  const uint32_t n = 1 + below(6);
+  for (uint32_t i = 0; i < n; ++i) {
+    rows.logits_of.push_back(static_cast<int32_t>(i));
+    if (chance(50)) {
+      rows.tokens.push_back(static_cast<int32_t>(below(kVocabulary)));
+      continue;
+    }
+    rows.tokens.push_back(model::SequenceRows::kEmbeddingRow);
+    for (int64_t e = 0; e < model_.n_embd(); ++e) {
+      rows.embeddings.push_back(static_cast<float>(below(2001)) / 1000 - 1);
+    }
+  }
+  rows.block = static_cast<int32_t>(below(n + 1));
+  model::StepPlan plan = {{std::move(rows)}};
+  auto result = model_.forward(plan);
+  if (!result.ok() && result.error().code == Error::Code::kUnsupported) {
+    plan.sequences[0].block = 0;
+    result = model_.forward(plan);
+  }
+  if (!result.ok()) {
+    if (result.error().code != Error::Code::kOutOfMemory) fail(result.error().message);
+    ++counts_.refusals;
+    return;
+  }
+  ++counts_.drafted_blocks;
+  counts_.non_causal_blocks += plan.sequences[0].block > 1;
+  if (const Status status = job.state->commit(0); !status.ok()) fail(status.error().message);
+}
+
 /// A pool is exhausted: evicts or cancels a job.
 void World::relieve() {
   if (chance(50) && cache_->evict()) {
@@ -386,6 +422,8 @@ void World::disturb(size_t i) {
   } else if (what < 41) {
     ++counts_.cancellations;
     remove(i);
+  } else if (what < 46) {
+    draft_block(job);
   }
 }
 

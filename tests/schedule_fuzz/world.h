@@ -33,7 +33,9 @@ struct Counts {
   int64_t async_rows = 0;       ///< launched before their token was sampled
   int64_t drafts_accepted = 0;  ///< by Model::draft(), in verifications
   int64_t drafts_rejected = 0;
-  int64_t mixed_depths = 0;  ///< steps that verified drafts of different depths
+  int64_t drafted_blocks = 0;     ///< of rows that are all taken back
+  int64_t non_causal_blocks = 0;  ///< of those
+  int64_t mixed_depths = 0;       ///< steps that verified drafts of different depths
   int64_t cancellations = 0;
   int64_t refusals = 0;  ///< a pool was exhausted
   int64_t completions = 0;
@@ -109,6 +111,7 @@ class World {
   void commit(const std::vector<Part>& parts);
   void relieve();
   void disturb(size_t i);
+  void draft_block(Job& job);
   void fork(size_t i);
   void evict(Job& job);
   void come_back(Job& job);

@@ -43,6 +43,7 @@ class FakeModel : public model::Model {
 
   const std::string& architecture() const override { return architecture_; }
   int64_t n_vocab() const override { return kVocab; }
+  int64_t n_embd() const override { return 1; }
   int64_t context_length() const override { return 4096; }
   int64_t active_weight_bytes() const override { return 1; }
   state::StateStore& states() override { return *store_; }
@@ -57,22 +58,30 @@ class FakeModel : public model::Model {
   Status launch(const model::StepPlan& plan) override {
     if (in_flight_.size() > 1) return invalid_argument("two steps are in flight");
     model::StepPlan known = plan;
+    bool overlapped = false;
+    bool prompts = false;
     for (auto& s : known.sequences) {
-      if (!s.choice) return invalid_argument("a sequence has no choice");
+      if (!s.logits_of.empty() && !s.choice) return invalid_argument("a sequence has no choice");
       if (s.async_token) s.tokens = {chosen_.at(s.state)};
+      overlapped |= s.async_token;
+      prompts |= s.row_class == model::RowClass::kPrefill;
     }
-    async_steps += static_cast<size_t>(plan.sequences[0].async_token);
+    async_steps += static_cast<size_t>(overlapped);
+    overlapped_prompts += static_cast<size_t>(prompts && !in_flight_.empty());
     CHIMERE_TRY(const model::StepResult result, compute(known));
     Launched& launched = in_flight_.emplace_back();
     launched.partial_logits = std::exchange(partial_logits_, {});
     std::vector<kernels::TokenChoice> choices;
-    for (const auto& s : plan.sequences) choices.push_back(*s.choice);
+    std::vector<const state::SequenceState*> chosen_for;
+    for (const auto& s : plan.sequences) {
+      if (!s.choice) continue;
+      choices.push_back(*s.choice);
+      chosen_for.push_back(s.state);
+    }
     launched.chosen.resize(choices.size());
     kernels::make_ref_ops()->choose(result.top, choices, launched.chosen.data());
     chosen_.clear();
-    for (size_t i = 0; i < choices.size(); ++i) {
-      chosen_[plan.sequences[i].state] = launched.chosen[i];
-    }
+    for (size_t i = 0; i < choices.size(); ++i) chosen_[chosen_for[i]] = launched.chosen[i];
     if (wrong_choice_at == steps) ++launched.chosen[0];
     return {};
   }
@@ -128,12 +137,13 @@ class FakeModel : public model::Model {
 
   bool interleave_supported = false;
   bool overlap_supported = false;  ///< launch() and wait() are available
-  size_t async_steps = 0;      ///< steps launched before the tokens of the previous one were known
-  size_t waits = 0;            ///< calls of wait() that found a step
-  size_t fail_wait_at = 0;     ///< the wait() that fails; 0: none
-  size_t wrong_choice_at = 0;  ///< the step that reports a wrong first token; 0: none
-  bool on_gpu = true;          ///< partial logits are used where they suffice
-  size_t drafts = 0;           ///< drafts after which another one was requested
+  size_t async_steps = 0;  ///< steps launched before the tokens of the previous one were known
+  size_t overlapped_prompts = 0;      ///< steps with prompt rows launched while one was in flight
+  size_t waits = 0;                   ///< calls of wait() that found a step
+  size_t fail_wait_at = 0;            ///< the wait() that fails; 0: none
+  size_t wrong_choice_at = 0;         ///< the step that reports a wrong first token; 0: none
+  bool on_gpu = true;                 ///< partial logits are used where they suffice
+  size_t drafts = 0;                  ///< drafts after which another one was requested
   size_t partial_logit_rows = 0;      ///< rows for which partial logits were requested
   std::atomic<size_t> rows_read = 0;  ///< rows read in full by read_logits()
   size_t steps = 0;

@@ -54,12 +54,10 @@ class DraftPolicy {
   void record_gain(double gain);
   /// Mean gain of a round.
   double mean() const { return mean_; }
-  /// Drafting now or soon: decode rows update the MTP head's KV cache.
-  bool updates_draft_kv() const { return phase_ != Phase::kProbing; }
-  /// Prompt rows update it too, which costs more: only after a successful trial.
-  bool updates_draft_kv_of_prompts() const {
-    return phase_ == Phase::kDrafting && trial_ >= kTrialRounds;
-  }
+  /// Drafting now or soon: the drafter reads decode rows (the MTP head's KV cache, taps).
+  bool reads_rows() const { return phase_ != Phase::kProbing; }
+  /// It reads prompt rows too, which costs more: only after a successful trial.
+  bool reads_prompts() const { return phase_ == Phase::kDrafting && trial_ >= kTrialRounds; }
 
  private:
   enum class Phase { kProbing, kWarmup, kDrafting };

@@ -14,6 +14,7 @@
 #include "model/model.h"
 #include "sampling/params.h"
 #include "state/sequence_state.h"
+#include "tensor/view.h"
 
 namespace chimere::engine {
 
@@ -31,6 +32,16 @@ struct DraftTarget {
   ProposalBuilder* proposal = nullptr;       ///< receives the drafts; has room for at least one
 };
 
+/// Rows that a generation has added to its sequence: tokens of the prompt, or accepted ones.
+struct ObservedRows {
+  DrafterState* state = nullptr;
+  std::span<const int32_t> tokens;
+  int32_t position = 0;  ///< of the first row; rows from a prefix cache are not observed
+  /// For each of Drafter::taps(), the layer's outputs [tokens, n_embd] in host memory, valid during
+  /// the call.
+  std::span<const ConstMatrixView> taps;
+};
+
 /// Proposes draft tokens. The target model verifies them, so a drafter affects speed only, never
 /// the output. One object serves all generations of an engine, in the engine's thread.
 class Drafter {
@@ -46,6 +57,18 @@ class Drafter {
   /// targets together and counts its forward passes (ProposalBuilder::count_pass()). On an error
   /// the drafts added so far are used; the step that follows reports errors of the model.
   virtual Status propose(std::span<const DraftTarget> targets) = 0;
+
+  /// Layers of the target model, rising, whose outputs observe() is to receive; always the same.
+  virtual std::span<const int32_t> taps() const { return {}; }
+  /// With taps(): called after each step for the generations that use the drafter; in mode `auto`
+  /// for decode rows only while drafting may pay, and for prompts once it does.
+  virtual void observe(std::span<const ObservedRows> /*rows*/) {}
+};
+
+/// The models that an engine has; they outlive its drafters.
+struct DrafterModels {
+  model::Model& target;
+  model::Model* draft = nullptr;  ///< a drafter's own model; nullptr: none was loaded
 };
 
 /// An entry of drafter_types(): how the engine creates and judges a drafter.
@@ -60,8 +83,8 @@ struct DrafterType {
   bool reads_draft_kv = false;
   /// Initial acceptance rate for each kind of evidence (Draft::evidence).
   std::vector<double> (*expected_rates)(bool greedy) = nullptr;
-  /// `model` is the target. nullptr: the model lacks what the drafter needs.
-  std::unique_ptr<Drafter> (*create)(model::Model& model) = nullptr;
+  /// nullptr: the models lack what the drafter needs.
+  std::unique_ptr<Drafter> (*create)(const DrafterModels& models) = nullptr;
 };
 
 /// All drafters. To add one: write a file that defines its DrafterType, and list it in

@@ -25,11 +25,20 @@ struct DraftingSequence {
   int32_t most = 0;  ///< drafts that can be of use
 };
 
+/// The rows of a generation in a step that has ended.
+struct StepRows {
+  SequenceDrafts* drafts = nullptr;
+  std::span<const int32_t> tokens;  ///< of the rows that stay in the sequence
+  int32_t position = 0;             ///< of the first of them
+  int64_t first_row = 0;            ///< its index in the step
+  bool prompt = false;
+};
+
 /// Single-threaded.
 class Drafters {
  public:
-  /// One drafter for each type that `model` can serve. The model must outlive the drafters.
-  Drafters(model::Model& model, std::span<const DrafterType* const> types);
+  /// One drafter for each type that the models can serve. The models must outlive the drafters.
+  Drafters(const DrafterModels& models, std::span<const DrafterType* const> types);
 
   /// The drafts of a new generation, valid as long as this object; nullptr if it uses no drafter.
   std::unique_ptr<SequenceDrafts> start(Speculation speculation,
@@ -40,10 +49,17 @@ class Drafters {
   /// over all sequences.
   void propose(std::span<const DraftingSequence> sequences, int32_t decoding, int64_t max_rows);
 
+  /// Passes the outputs of tapped layers to the drafters. `plan` and `result`: of the step, which
+  /// is the model's last one. Errors of the model: the drafters miss the rows.
+  void observe(const model::StepPlan& plan, const model::StepResult& result,
+               std::span<const StepRows> sequences);
+
   /// Records the duration of a step of decode rows.
   void record_step(int32_t rows, int32_t sequences, double seconds);
 
  private:
+  Status observe(size_t drafter, const model::StepPlan& plan, const model::StepResult& result,
+                 std::span<const StepRows> sequences);
   void call(size_t drafter, std::span<const DraftingSequence> sequences, int32_t decoding);
 
   model::Model& model_;

@@ -64,7 +64,7 @@ constexpr DrafterType kLookupDrafter = {
     .mode = "ngram",
     .rates_per_request = true,
     .expected_rates = lookup_rates,
-    .create = [](model::Model& /*model*/) -> std::unique_ptr<Drafter> {
+    .create = [](const DrafterModels& /*models*/) -> std::unique_ptr<Drafter> {
       return std::make_unique<LookupDrafter>();
     },
 };

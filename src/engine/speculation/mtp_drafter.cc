@@ -105,9 +105,9 @@ constexpr DrafterType kMtpDrafter = {
     .computes = true,
     .reads_draft_kv = true,
     .expected_rates = mtp_rates,
-    .create = [](model::Model& model) -> std::unique_ptr<Drafter> {
-      if (!model.has_drafts()) return nullptr;
-      return std::make_unique<MtpDrafter>(model);
+    .create = [](const DrafterModels& models) -> std::unique_ptr<Drafter> {
+      if (!models.target.has_drafts()) return nullptr;
+      return std::make_unique<MtpDrafter>(models.target);
     },
 };
 

@@ -109,20 +109,28 @@ void SequenceDrafts::end(int32_t accepted, bool generation_ended) {
   }
 }
 
-bool SequenceDrafts::updates_draft_kv_of_prompt() const {
-  for (size_t i = 0; i < sources_.size(); ++i) {
-    if (sources_[i].state == nullptr || !entries_[i].type->reads_draft_kv) continue;
-    if (speculation_.always || statistics(i).policy.updates_draft_kv_of_prompts()) return true;
-  }
-  return false;
+bool SequenceDrafts::follows(size_t drafter, bool prompt) const {
+  if (sources_[drafter].state == nullptr) return false;
+  if (speculation_.always) return true;
+  const DraftPolicy& policy = statistics(drafter).policy;
+  return prompt ? policy.reads_prompts() : !skipped_ && policy.reads_rows();
 }
 
-bool SequenceDrafts::updates_draft_kv_of_decode() const {
+void SequenceDrafts::add_needs(model::StepPlan& plan, bool prompt) const {
   for (size_t i = 0; i < sources_.size(); ++i) {
-    if (sources_[i].state == nullptr || !entries_[i].type->reads_draft_kv) continue;
-    if (speculation_.always || (!skipped_ && statistics(i).policy.updates_draft_kv())) return true;
+    const bool reads_kv = entries_[i].type->reads_draft_kv;
+    if (reads_kv && follows(i, prompt)) plan.update_draft_kv = true;
+    if (!observes(i, prompt)) continue;
+    for (const int32_t layer : entries_[i].drafter->taps()) {
+      const auto at = std::ranges::lower_bound(plan.taps, layer);
+      if (at == plan.taps.end() || *at != layer) plan.taps.insert(at, layer);
+    }
   }
-  return false;
+}
+
+bool SequenceDrafts::observes(size_t drafter, bool prompt) const {
+  const std::unique_ptr<Drafter>& source = entries_[drafter].drafter;
+  return source != nullptr && !source->taps().empty() && follows(drafter, prompt);
 }
 
 }  // namespace chimere::engine

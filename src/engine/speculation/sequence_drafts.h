@@ -62,10 +62,11 @@ class SequenceDrafts {
   }
   static constexpr int32_t kIdleAfter = 16;
 
-  /// Whether the rows of this request's prompt (decode rows) update the MTP head's KV cache, so
-  /// that the head can draft for the request.
-  bool updates_draft_kv_of_prompt() const;
-  bool updates_draft_kv_of_decode() const;
+  /// Adds to a step what the drafters read of this generation's rows: updates of the MTP head's KV
+  /// cache, and taps.
+  void add_needs(model::StepPlan& plan, bool prompt) const;
+  /// Whether the drafter reads the outputs of layers for such rows of this generation.
+  bool observes(size_t drafter, bool prompt) const;
   const SpeculationCounts& counts() const { return counts_; }
 
  private:
@@ -77,6 +78,8 @@ class SequenceDrafts {
   };
   void score_shadow_drafts(std::span<const int32_t> history);
   void start_round();
+  /// Whether the drafter may soon draft for this generation, so that it should see such rows.
+  bool follows(size_t drafter, bool prompt) const;
   void record(size_t drafter, size_t evidence, bool accepted);
   const Acceptance& acceptance(size_t drafter) const;
   DrafterStatistics& statistics(size_t drafter) const { return entries_[drafter].statistics; }

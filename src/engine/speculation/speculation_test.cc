@@ -89,7 +89,7 @@ class Lookups {
 
  private:
   FakeModel model_{4};
-  Drafters drafters_{model_, drafter_types()};
+  Drafters drafters_{{model_}, drafter_types()};
 };
 
 /// Lookups that are wrong are no longer verified, and verified again once they are right, without
@@ -235,8 +235,8 @@ TEST(DraftPolicy, IdlesLongerAfterEachFailedTrial) {
     int updates = 0;
     for (int round = 1; round <= rounds; ++round) {
       const DraftDecision decision = policy.decide(gain_expected);
-      updates += policy.updates_draft_kv() ? 1 : 0;
-      EXPECT_FALSE(policy.updates_draft_kv_of_prompts() && policy.mean() < 0);
+      updates += policy.reads_rows() ? 1 : 0;
+      EXPECT_FALSE(policy.reads_prompts() && policy.mean() < 0);
       if (decision == DraftDecision::kProbe) probes.push_back(round);
       if (decision != DraftDecision::kDraft) continue;
       drafts.push_back(round);
@@ -267,7 +267,7 @@ TEST(DraftPolicy, IdlesLongerAfterEachFailedTrial) {
     good.record_gain(round % 2 == 0 ? 0.6 : -0.3);
     ASSERT_EQ(good.decide(true), DraftDecision::kDraft);
   }
-  EXPECT_TRUE(good.updates_draft_kv_of_prompts());
+  EXPECT_TRUE(good.reads_prompts());
   EXPECT_NEAR(good.mean(), 0.15, 0.05);
 }
 

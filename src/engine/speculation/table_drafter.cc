@@ -49,7 +49,7 @@ constexpr DrafterType kTableDrafter = {
     .name = "n-gram tables",
     .mode = "ngram",
     .expected_rates = table_rates,
-    .create = [](model::Model& /*model*/) -> std::unique_ptr<Drafter> {
+    .create = [](const DrafterModels& /*models*/) -> std::unique_ptr<Drafter> {
       return std::make_unique<TableDrafter>();
     },
 };

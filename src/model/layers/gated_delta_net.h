@@ -18,6 +18,7 @@ class GatedDeltaNet final : public SubLayer {
   Status add_state(StateBuilder& states) override;
   void lay_out(BufferLayout& at, int64_t rows) const override { buffers(at, rows); }
   GpuScratch gpu_scratch() const override;
+  bool recurrent() const override { return true; }
   void forward(const SubLayerRows& rows) const override;
 
  private:

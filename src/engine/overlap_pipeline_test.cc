@@ -107,10 +107,10 @@ TEST_F(OverlapScheduling, OneGeneration) {
   submit(r);
   finish();
   expect_same(outcomes_[0], alone(r));
-  // All decode steps but the first one; no step is launched after the last token.
+  // All decode steps; no step is launched after the last token.
   const auto tokens = outcomes_[0].tokens.size();
   if (outcomes_[0].reason == FinishReason::kLength) {
-    EXPECT_EQ(model_.async_steps, tokens - 2);
+    EXPECT_EQ(model_.async_steps, tokens - 1);
   }
   EXPECT_LE(model_.steps, tokens + 4);
 }
@@ -217,8 +217,87 @@ TEST_F(OverlapScheduling, RequestedDraftsDisableOverlap) {
   r.speculation = *Speculation::named("mtp");
   submit(r);
   finish();
-  EXPECT_EQ(model_.waits, 0U);
+  EXPECT_EQ(model_.async_steps, 0U);
   expect_same(outcomes_[0], alone(r));
+}
+
+TEST_F(OverlapScheduling, AStandingQueueOverlaps) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  engine_ = Engine::create(model_, tokenizer_, {.max_running = 4}).value();
+  std::vector<Request> requests;
+  for (int i = 0; i < 24; ++i) {
+    requests.push_back(request_for_gpu(random, 50));
+    requests.back().owner = std::to_string(random() % 3);
+    while (alone(requests.back()).tokens.size() < 30) {
+      requests.back().sampling.seed = random();
+      requests.back().prompt.push_back(static_cast<int32_t>(2 + random() % 30));
+    }
+    submit(requests.back());
+  }
+  // While requests wait, all places are taken, so that only a step after which a request ends or
+  // starts has no successor in flight.
+  while (engine_->counters().waiting > 0) engine_->step();
+  const EngineCounters counters = engine_->counters();
+  EXPECT_GT(10 * counters.overlapped_steps, 8 * counters.steps);
+  finish();
+  for (size_t i = 0; i < requests.size(); ++i) expect_same(outcomes_[i], alone(requests[i]));
+}
+
+TEST_F(OverlapScheduling, StepsWithPromptRowsOverlap) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  engine_ = Engine::create(model_, tokenizer_, {.max_step_rows = 80, .max_running = 6}).value();
+  std::vector<Request> requests;
+  for (int i = 0; i < 12; ++i) {
+    requests.push_back(request_for_gpu(random, 30));
+    for (int n = 0; n < 300; ++n) {
+      requests.back().prompt.push_back(static_cast<int32_t>(1 + random() % 30));
+    }
+    submit(requests.back());
+    step(static_cast<int>(random() % 10));
+  }
+  finish();
+  EXPECT_GT(model_.overlapped_prompts, 12U);
+  for (size_t i = 0; i < requests.size(); ++i) expect_same(outcomes_[i], alone(requests[i]));
+}
+
+/// The cache gets the states at the prefix points, not those after the rows launched meanwhile.
+TEST_F(OverlapScheduling, PrefixPointsOfLaunchedStepsAreCached) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const auto cache = PrefixCache::create(model_.states(), {}).value();
+  engine_ = Engine::create(model_, tokenizer_,
+                           {.max_step_rows = 80, .max_running = 6, .cache = cache.get()})
+                .value();
+  std::vector<int32_t> conversation;
+  std::vector<Request> requests;
+  int reused = 0;
+  for (int turn = 0; turn < 6; ++turn) {
+    conversation.push_back(1);
+    for (size_t n = 40 + random() % 100; n > 0; --n) {
+      conversation.push_back(static_cast<int32_t>(2 + random() % 30));
+    }
+    for (int i = 0; i < 3; ++i) {
+      requests.push_back(request_for_gpu(random, 20));
+      requests.back().prompt.insert(requests.back().prompt.begin(), conversation.begin(),
+                                    conversation.end());
+      requests.back().warmup = false;
+      submit(requests.back());
+    }
+    while (engine_->step()) {
+    }
+  }
+  EXPECT_GT(model_.overlapped_prompts, 0U);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    reused += outcomes_[i].reused_tokens > 0 ? 1 : 0;
+    expect_same(outcomes_[i], alone(requests[i]));
+  }
+  EXPECT_GT(reused, 5);
+  engine_.reset();
 }
 
 }  // namespace
