@@ -134,6 +134,7 @@ TEST(Engine, BatchingChangesNothing) {
     }
     EXPECT_EQ(model.states().pages_in_use(), 0);
     EXPECT_EQ(model.states().slots_in_use(), 0);
+    EXPECT_EQ(model.states().pending_rows_in_use(), 0);
   }
 }
 

@@ -39,10 +39,13 @@ struct EngineService::Impl {
 
   Impl(model::Model& m, const ServiceOptions& o) : options(o), states(m.states()) {
     snapshot.kv_limit = states.max_pages() * states.page_stride();
-    snapshot.slot_limit = states.max_slots() * states.bytes_per_slot();
+    snapshot.slot_limit = recurrent_bytes(states.max_slots(), states.max_pending_rows());
     snapshot.resident_limit = limits().bytes;
   }
 
+  int64_t recurrent_bytes(int64_t slots, int64_t pending_rows) const {
+    return slots * states.bytes_per_slot() + pending_rows * states.bytes_per_pending_row();
+  }
   StateLimits limits() const;
   Status start(model::Model& model, const text::Tokenizer& tokenizer);
   Result<RequestId> submit(Request request);
@@ -87,7 +90,8 @@ StateLimits EngineService::Impl::limits() const {
   out.bytes_per_state = states.bytes_per_slot();
   out.tokens = out.bytes_per_token > 0 ? states.max_pages() * states.spec().page_tokens : 0;
   out.states = out.bytes_per_state > 0 ? states.max_slots() : 0;
-  const int64_t all = out.tokens * out.bytes_per_token + out.states * out.bytes_per_state;
+  const int64_t all =
+      out.tokens * out.bytes_per_token + recurrent_bytes(out.states, states.max_pending_rows());
   out.bytes = states.max_bytes() > 0 ? std::min(all, states.max_bytes()) : all;
   return out;
 }
@@ -207,7 +211,7 @@ void EngineService::Impl::update_snapshot(bool idle_engine) {
   snapshot.inter_token = inter_token;
   if (cache != nullptr) snapshot.cache = cache->stats();
   snapshot.kv_bytes = states.pages_in_use() * states.page_stride();
-  snapshot.slot_bytes = states.slots_in_use() * states.bytes_per_slot();
+  snapshot.slot_bytes = recurrent_bytes(states.slots_in_use(), states.pending_rows_in_use());
   snapshot.resident_bytes = states.resident_bytes();
 }
 

@@ -30,7 +30,7 @@ struct ServiceOptions {
 
 /// Limits of the states of all requests and of the prefix cache, and their sizes.
 struct StateLimits {
-  int64_t bytes = 0;   ///< KV cache and recurrent states together
+  int64_t bytes = 0;   ///< KV cache, recurrent states and pending rows together
   int64_t tokens = 0;  ///< positions in the KV cache, of all sequences together
   int64_t states = 0;  ///< recurrent states
   int64_t bytes_per_token = 0;
@@ -51,9 +51,11 @@ struct ServiceStats {
   Histogram inter_token;   ///< from a token to the next one of the same request
   int64_t kv_bytes = 0;    ///< KV pages in use, including those held by checkpoints
   int64_t kv_limit = 0;
-  int64_t slot_bytes = 0;  ///< recurrent states in use, including those held by checkpoints
+  /// Recurrent states and pending rows in use, including those held by checkpoints.
+  int64_t slot_bytes = 0;
   int64_t slot_limit = 0;
-  int64_t resident_bytes = 0;  ///< committed for pages and states, in use or kept for later ones
+  /// Committed for pages, states and pending rows, in use or kept for later ones.
+  int64_t resident_bytes = 0;
   int64_t resident_limit = 0;
 };
 

@@ -25,9 +25,9 @@ struct SequenceRows {
   /// kPrefill only: sizes of the chunks that `tokens` is made of, each 1..64, summing to
   /// tokens.size(); see model/chunking.h.
   std::vector<int32_t> chunks;
-  /// kDecode only: the state after every row is kept until state->commit(), so that any number of
-  /// rows can be taken back without a copy. If false, all rows are committed when forward()
-  /// returns.
+  /// kDecode only: the rows are pending until state->commit(), and any number of them can be taken
+  /// back. Each keeps its inputs in a row block; the sequence's next step folds those that remain
+  /// into the state. If false, all rows are committed when forward() returns.
   bool revocable = false;
   /// Rows (0 = first of this sequence in this step) whose logits are requested.
   std::vector<int32_t> logits_of;

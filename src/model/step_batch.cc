@@ -285,6 +285,10 @@ kernels::BatchView StepBatch::view() const {
   view.row_visible = row_visible_;
   view.read_slot = reservation_.read_slots();
   view.write_slot = reservation_.write_slots();
+  view.fold_rows = reservation_.fold_rows();
+  view.fold_begin = reservation_.fold_begin();
+  view.fold_from = reservation_.fold_from();
+  view.keep_row = reservation_.keep_rows();
   view.page_table = reservation_.page_table();
   view.page_begin = reservation_.page_begin();
   view.sequence_keys = reservation_.sequence_keys();

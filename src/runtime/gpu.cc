@@ -119,9 +119,9 @@ Status check_fit(const LoadedModel& loaded, const model::DevicePlan& plan, int64
       "The model does not fit on the GPU: {} of weights{}, {} of keys and values for {} tokens, "
       "{} of states and {} of work memory add up to {}, but {} may be used. What would fit: {}.",
       bytes_text(plan.weights_on_gpu()), experts_text(plan), bytes_text(plan.kv),
-      planned_context(loaded), bytes_text(plan.state * plan.states), bytes_text(plan.work_on_gpu()),
-      bytes_text(plan.total()), bytes_text(std::max<int64_t>(0, allowed)),
-      suggestions_to_fit(loaded, plan, allowed)));
+      planned_context(loaded), bytes_text(plan.state_total() - plan.kv),
+      bytes_text(plan.work_on_gpu()), bytes_text(plan.total()),
+      bytes_text(std::max<int64_t>(0, allowed)), suggestions_to_fit(loaded, plan, allowed)));
 }
 
 /// Chooses the numbers of positions and states within the allowed bytes and --state-memory. The GPU
@@ -130,7 +130,7 @@ Status choose_reserve(const Settings& settings, const LoadedModel& loaded,
                       const model::DevicePlan& plan, int64_t allowed,
                       model::ModelOptions& options) {
   const std::string& limit_text = settings.get(settings::kStateMemory);
-  const int64_t least = plan.kv + plan.state * plan.states;
+  const int64_t least = plan.state_total();
   if (!limit_text.empty()) {
     CHIMERE_TRY(const int64_t limit, state_memory(settings));
     if (limit < least) {
@@ -141,10 +141,11 @@ Status choose_reserve(const Settings& settings, const LoadedModel& loaded,
     }
     allowed = std::min(allowed, plan.total() - least + limit);
   }
-  const model::DevicePlan::Reserve reserve =
-      plan.reserve(allowed, loaded.min_tokens, options.max_tokens, options.max_states);
+  const model::DevicePlan::Reserve reserve = plan.reserve(
+      allowed, loaded.min_tokens, options.max_tokens, options.max_states, options.max_pending_rows);
   options.max_tokens = reserve.positions;
   options.max_states = reserve.states;
+  options.max_pending_rows = reserve.pending_rows;
   options.max_state_bytes = 0;
   return {};
 }
@@ -163,7 +164,9 @@ Status try_gpu(const Settings& settings, int step_rows, const LoadObserver& obse
   if (loaded.elastic) {
     CHIMERE_CHECK_OK(choose_reserve(settings, loaded, plan, allowed, options));
   } else if (plan.state > 0) {
-    const int64_t more = (allowed - plan.total()) / plan.state;
+    options.max_pending_rows = plan.reserve_pending_rows(allowed, options.max_pending_rows);
+    const int64_t rows = (options.max_pending_rows - plan.pending_rows) * plan.pending_row;
+    const int64_t more = (allowed - plan.total() - rows) / plan.state;
     options.max_states = std::min(options.max_states, loaded.min_states + more);
   }
   const int64_t weights = plan.weights_on_gpu() - plan.staging();

@@ -113,7 +113,8 @@ Result<FleetModel> load_fleet_model(
   shape.n_mtp_layers = transformer || synthetic || (seed + number) % 4 == 0 ? 0 : 1;
   model::ModelOptions tight;
   tight.max_tokens = 14 * kernels::kKvPageTokens;
-  tight.max_states = 22;
+  tight.max_states = 14;
+  tight.max_pending_rows = 24;
   tight.max_step_rows = 256;
   choose_cache_types(seed, number, shape.head_dim, tight);
   tight.expert_top_p = pick(rng, {1.0F, 0.5F, 0.7F, 0.9F});
@@ -129,7 +130,7 @@ Result<FleetModel> load_fleet_model(
   CHIMERE_TRY(m.file, gguf::Reader::from_bytes(m.bytes.data(), m.bytes.size()));
   CHIMERE_CHECK_OK(load(m.with_threads[0], *m.file, 1, first, tight));
   if (second == nullptr) {
-    // All pages, or fewer with more states: memory moves between the pools.
+    // All pages, or fewer with more states or pending rows: memory moves between the pools.
     const state::StateStore& states = m.with_threads[0].model->states();
     tight.max_state_bytes = states.max_pages() * states.page_stride() + 8 * states.bytes_per_slot();
   }

@@ -113,8 +113,8 @@ Status GatedDeltaNet::place(Placement& to) {
 }
 
 Status GatedDeltaNet::add_state(StateBuilder& states) {
-  states.add_convolution(block_, shape_.conv_state_floats(), conv_state_);
-  states.add_recurrent(block_, shape_.scan_state_floats(), scan_state_);
+  states.add_convolution(block_, shape_.conv_state_floats(), shape_.conv_row_floats(), conv_state_);
+  states.add_recurrent(block_, shape_.scan_state_floats(), shape_.scan_row_floats(), scan_state_);
   return {};
 }
 
