@@ -48,11 +48,11 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
   if (request_.thinking) {
     thinking_.emplace(*std::move(request_.thinking), request_.prompt, max_tokens(), tokenizer);
   }
-  // Reasoning control computes its certainty from all logits.
-  if (options.partial_logits && !thinking_) {
+  if (options.partial_logits) {
     // For a small vocabulary, most top logits would be nearly the whole row.
     const int32_t most = std::min(kernels::kMaxTopLogits, tokenizer.n_tokens() / 4);
     needed_ = sampler_.needed(most);
+    needed_.sums |= thinking_.has_value();  // for its certainty
   }
   reserve_tokens();
   outcome_.prompt_tokens = static_cast<int32_t>(prompt_size());
@@ -232,9 +232,8 @@ bool Generation::ends_generation(int32_t token) const {
          std::ranges::find(request_.stop_tokens, token) != request_.stop_tokens.end();
 }
 
-Result<sampling::Sampled> Generation::sample(std::span<const float> logits) {
-  return thinking_ ? thinking_->choose(sampler_, logits, history_)
-                   : sampler_.sample(logits, history_, history_.size());
+Result<sampling::Sampled> Generation::sample(LogitRow& row) {
+  return thinking_ ? thinking_->choose(sampler_, row, history_) : row.sample(sampler_, history_);
 }
 
 Result<sampling::Sampled> Generation::sample_partial(const model::StepResult& result, int64_t row,
@@ -250,13 +249,10 @@ Result<sampling::Sampled> Generation::sample_partial(const model::StepResult& re
     known_.push_back({result.selected.row(row)[i], selected[i]});
   }
   const kernels::LogSumExp* const sums = needed_.sums ? result.sums + row : nullptr;
-  CHIMERE_TRY(std::optional<sampling::Sampled> sampled,
-              sampler_.sample({largest_, known_, sums}, history_, history_.size()));
-  if (sampled) return *std::move(sampled);
-  logits_.resize(static_cast<size_t>(vocabulary_));
-  CHIMERE_CHECK_OK(read_logits(row, logits_));
-  for (const sampling::Candidate& c : known_) logits_[static_cast<size_t>(c.id)] = c.value;
-  return sample(logits_);
+  const sampling::PartialLogits partial = {largest_, known_, sums};
+  const auto read = [&read_logits, row](std::span<float> out) { return read_logits(row, out); };
+  LogitRow logits(partial, vocabulary_, read, logits_);
+  return sample(logits);
 }
 
 bool Generation::choose(Result<sampling::Sampled> sampled) {
@@ -275,9 +271,10 @@ void Generation::choose(const model::StepResult& result, const ReadLogits& read_
   const auto cols = static_cast<size_t>(result.logits.cols);
   const int64_t rows = from_partial_logits_ ? result.top.rows : result.logits.rows;
   for (int64_t row = 0; row < rows; ++row) {
-    Result<sampling::Sampled> sampled = from_partial_logits_
-                                            ? sample_partial(result, row, read_logits)
-                                            : sample(std::span(result.logits.row(row), cols));
+    LogitRow whole(from_partial_logits_ ? std::span<const float>()
+                                        : std::span(result.logits.row(row), cols));
+    Result<sampling::Sampled> sampled =
+        from_partial_logits_ ? sample_partial(result, row, read_logits) : sample(whole);
     // The next step may already have been launched with this token.
     if (result.chosen != nullptr && sampled.ok() && sampled->id != result.chosen[row]) {
       sampled = io_error("The GPU sampled token " + std::to_string(result.chosen[row]) +

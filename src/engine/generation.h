@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/logit_row.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "engine/speculation/drafters.h"
@@ -146,7 +147,7 @@ class Generation {
   void use_prefix();
   /// Requests partial logits for the rows where they suffice.
   void want_partial_logits(model::SequenceRows& rows);
-  Result<sampling::Sampled> sample(std::span<const float> logits);
+  Result<sampling::Sampled> sample(LogitRow& row);
   Result<sampling::Sampled> sample_partial(const model::StepResult& result, int64_t row,
                                            const ReadLogits& read_logits);
   /// Records the token of the next row. False if no further row is to be sampled.
