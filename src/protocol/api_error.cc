@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "protocol/json_text.h"
-
 namespace chimere::protocol {
 
 std::string_view error_type(int status) {
@@ -53,14 +51,6 @@ ApiError from_engram(const Error& error) {
     default:
       return from_engine(error);
   }
-}
-
-std::string error_body(const ApiError& error) {
-  return to_text({{"error",
-                   {{"message", error.message},
-                    {"type", error_type(error.status())},
-                    {"param", error.param.empty() ? Json() : Json(error.param)},
-                    {"code", error.code.name()}}}});
 }
 
 }  // namespace chimere::protocol

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "protocol/field_info.h"
 #include "protocol/fields.h"
-#include "protocol/reference.h"
 #include "protocol/requests.h"
 
 namespace chimere::protocol {
