@@ -180,7 +180,8 @@ DeviceBatch put_batch(Gpu& gpu, int n_sequences, RowClass row_class, int rows, i
   for (int32_t r = 0; r < v.n_rows; ++r) visible.push_back(v.visible(r));
   return {
       {gpu.put(slices), put(v.sequence_slices), put(v.row_sequence), put(v.row_position),
-       gpu.put(visible), put(v.read_slot), put(v.write_slot), put(v.page_table), put(v.page_begin)},
+       gpu.put(visible), put(v.read_slot), put(v.write_slot), put(v.page_table), put(v.page_begin),
+       /*no rows to fold or keep*/ nullptr, nullptr, nullptr, nullptr},
       extent_of(v)};
 }
 

@@ -122,6 +122,55 @@ struct Bench {
     report(std::string(name) + " gdn_conv, rows " + std::to_string(rows), seconds / layers, 0);
   }
 
+  /// Decode rows of one sequence: a state stored after every row, and rows that are kept, after
+  /// folding as many. Each layer has its own states and row blocks.
+  void verification(const char* name, const GdnShape& s, int rows, int layers) const {
+    for (const bool kept : {false, true}) {
+      Rng rng(1);
+      SequenceSpec spec;
+      spec.slices = {{RowClass::kDecode, rows}};
+      for (int r = 0; r < rows; ++r) {
+        spec.write_slots.push_back(kept ? -1 : 1 + r);
+        if (!kept) continue;
+        spec.unfolded.push_back(r);
+        spec.keep_rows.push_back(rows + r);
+        spec.fold_from = 0;
+      }
+      const Batch batch({spec});
+      Matrix qkv(rng, rows, s.conv_dim(), 0.05F);
+      const Matrix alpha(rng, rows, s.n_v_heads);
+      const Matrix beta(rng, rows, s.n_v_heads);
+      Matrix out(rows, s.value_dim(), 0);
+      const std::vector<float> a(s.n_v_heads, -0.5F);
+      const std::vector<float> dt_bias(s.n_v_heads, 0.1F);
+      const std::vector<float> weight = normal_floats(rng, 4L * s.conv_dim());
+      const int64_t slots = kept ? 1 : 1 + rows;
+      const int64_t blocks = kept ? 2 * rows : 1;
+      std::vector<float> scan_state = normal_floats(rng, layers * slots * s.scan_state_floats());
+      std::vector<float> conv_state = normal_floats(rng, layers * slots * s.conv_state_floats());
+      std::vector<float> scan_rows(layers * blocks * s.scan_row_floats());
+      std::vector<float> conv_rows(layers * blocks * s.conv_row_floats());
+      const double seconds = fastest([&] {
+        for (int64_t l = 0; l < layers; ++l) {
+          ops.gdn_conv(
+              batch.view(), s, weight.data(), 1e-6F,
+              {conv_state.data() + l * slots * s.conv_state_floats(), s.conv_state_floats(),
+               conv_rows.data() + l * blocks * s.conv_row_floats(), s.conv_row_floats()},
+              qkv.view());
+          ops.gdn_scan(
+              batch.view(), s, qkv.view(), alpha.view(), beta.view(), a.data(), dt_bias.data(),
+              {scan_state.data() + l * slots * s.scan_state_floats(), s.scan_state_floats(),
+               scan_rows.data() + l * blocks * s.scan_row_floats(), s.scan_row_floats()},
+              out.view());
+        }
+      });
+      report(std::string(name) +
+                 (kept ? " delta net, rows kept: " : " delta net, states stored: ") +
+                 std::to_string(rows),
+             seconds / layers, 0);
+    }
+  }
+
   /// `layers` KV caches that are already full.
   void attention(const char* name, const AttentionShape& s, Types types, int context, int rows,
                  int layers) const {
@@ -207,6 +256,7 @@ int main(int argc, char** argv) {
   bench.delta_net("35B", big, RowClass::kDecode, 1, 30);
   bench.delta_net("35B", big, RowClass::kDecode, 4, 30);
   bench.delta_net("35B", big, RowClass::kPrefill, 64, 4);
+  bench.verification("35B", big, 4, 30);
   bench.delta_net("tiny", tiny, RowClass::kDecode, 1, 6);
   bench.delta_net("tiny", tiny, RowClass::kPrefill, 64, 6);
 

@@ -126,7 +126,7 @@ Result<Json> gpu_costs(const Settings& settings, const runtime::LoadedModel& loa
               {"unpacking", plan.unpacked ? plan.unpacking_bytes : 0},
               {"context", loaded.context},
               {"kv", plan.kv},
-              {"states", plan.state * plan.states},
+              {"states", plan.state_total() - plan.kv},
               {"work", plan.work_on_gpu()},
               {"total", plan.total()},
               {"cpu_expert_layers", plan.host_expert_layers},

@@ -55,6 +55,7 @@ class OverlapScheduling : public testing::Test {
     EXPECT_EQ(model_.steps_in_flight(), 0U);
     EXPECT_EQ(model_.states().pages_in_use(), 0);
     EXPECT_EQ(model_.states().slots_in_use(), 0);
+    EXPECT_EQ(model_.states().pending_rows_in_use(), 0);
     EXPECT_THAT(finished_, testing::Each(1));
   }
   void step(int n) {

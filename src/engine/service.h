@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +31,7 @@ struct ServiceOptions {
 
 /// Limits of the states of all requests and of the prefix cache, and their sizes.
 struct StateLimits {
-  int64_t bytes = 0;   ///< KV cache and recurrent states together
+  int64_t bytes = 0;   ///< KV cache, recurrent states and pending rows together
   int64_t tokens = 0;  ///< positions in the KV cache, of all sequences together
   int64_t states = 0;  ///< recurrent states
   int64_t bytes_per_token = 0;
@@ -51,9 +52,11 @@ struct ServiceStats {
   Histogram inter_token;   ///< from a token to the next one of the same request
   int64_t kv_bytes = 0;    ///< KV pages in use, including those held by checkpoints
   int64_t kv_limit = 0;
-  int64_t slot_bytes = 0;  ///< recurrent states in use, including those held by checkpoints
+  /// Recurrent states and pending rows in use, including those held by checkpoints.
+  int64_t slot_bytes = 0;
   int64_t slot_limit = 0;
-  int64_t resident_bytes = 0;  ///< committed for pages and states, in use or kept for later ones
+  /// Committed for pages, states and pending rows, in use or kept for later ones.
+  int64_t resident_bytes = 0;
   int64_t resident_limit = 0;
 };
 
@@ -84,6 +87,12 @@ class EngineService {
   bool has_prefix_cache() const;
   /// Engine::warmup() for each of these token lists, the most urgent first.
   void warmup(const std::string& owner, std::vector<std::vector<int32_t>> prefixes);
+
+  /// Runs `use` on the service's thread between two steps, when no step is in flight: the model may
+  /// be used in it for more than requests. Requests wait meanwhile. Called again after kOutOfMemory
+  /// as long as the prefix cache can release states. Returns when it has run.
+  /// Errors: kCancelled (the service is stopping); those of `use`.
+  Status use_model(const std::function<Status()>& use);
 
   ServiceStats stats() const;
   StateLimits state_limits() const;

@@ -64,6 +64,15 @@ struct BatchView {
   std::span<const int32_t>
       write_slot;  ///< [n_rows] where the state after that row goes; -1: nowhere.
                    ///  In a chunk only the last row may have one. May equal read_slot.
+  /// Row blocks of the sequences' unfolded rows, one list after the other. The op that uses a
+  /// recurrent state first stores in read_slot the state of fold_from with these rows folded in:
+  /// the bits of having computed the rows there. No other sequence uses read_slot then. With
+  /// read_slot -1 only shift_rows() is possible, which stores nothing.
+  std::span<const int32_t> fold_rows = {};
+  std::span<const int32_t> fold_begin = {};  ///< [n_sequences + 1] into fold_rows; empty: no rows
+  std::span<const int32_t> fold_from = {};   ///< [n_sequences], -1 where there is nothing to fold
+  /// [n_rows] row block where that decode row stores what folding needs; -1: none. Empty: no rows.
+  std::span<const int32_t> keep_row = {};
   std::span<const int32_t>
       page_table;  ///< KV page numbers, the sequences' lists one after the other
   std::span<const int32_t>
@@ -73,6 +82,16 @@ struct BatchView {
   /// the first rows of both steps.
   std::span<const uint64_t> sequence_keys = {};
 
+  /// The row blocks to fold for a sequence, in order.
+  std::span<const int32_t> unfolded(int64_t sequence) const {
+    if (fold_begin.empty()) return {};
+    const auto begin = static_cast<size_t>(fold_begin[static_cast<size_t>(sequence)]);
+    const auto end = static_cast<size_t>(fold_begin[static_cast<size_t>(sequence) + 1]);
+    return fold_rows.subspan(begin, end - begin);
+  }
+  int32_t keep(int64_t row) const {
+    return keep_row.empty() ? -1 : keep_row[static_cast<size_t>(row)];
+  }
   /// The number of positions that row r attends to.
   int32_t visible(int64_t r) const {
     const auto row = static_cast<size_t>(r);
@@ -144,17 +163,23 @@ struct StepInputs {
   int32_t pass =
       0;  ///< identifies the caller's pass function: passes with the same number issue the same ops
   std::span<const TokenChoice> choices = {};  ///< for StepOutputs::chosen
-  /// [n_rows]: the row's token is async_token_from[async_from[row]]; empty: it is tokens[row].
+  /// [n_rows]: the row's token is async_token_from[async_from[row]], or ~async_from[row] if that is
+  /// negative; empty: it is tokens[row].
   std::span<const int32_t> async_from = {};
   const int32_t* async_token_from =
       nullptr;  ///< StepOutputs::chosen of the step before, in memory()
 };
 
 /// Fixed-size state of one layer for many sequences: slot s starts at base + s * slot_stride, in
-/// floats.
+/// floats; what row block b keeps for the layer, at rows + b * row_stride.
 struct RecurrentView {
   float* base = nullptr;
   int64_t slot_stride = 0;
+  float* rows = nullptr;  ///< nullptr: no batch folds or keeps rows
+  int64_t row_stride = 0;
+
+  float* slot(int64_t s) const { return base + s * slot_stride; }
+  float* row(int64_t b) const { return rows + b * row_stride; }
 };
 
 /// Shape of a gated delta-net layer. q, k and v heads have `head_dim` elements (a multiple of 16,
@@ -174,6 +199,11 @@ struct GdnShape {
   int64_t scan_state_floats() const {
     return static_cast<int64_t>(n_v_heads) * head_dim * head_dim;
   }
+  /// What a row keeps to be folded: gdn_conv its input [conv_dim], ...
+  int64_t conv_row_floats() const { return conv_dim(); }
+  /// ... gdn_scan its k [key_dim], the corrections beta' (v − kᵀ S) [value_dim] and the decays g
+  /// [n_v_heads], so that S = g S + k ⊗ correction.
+  int64_t scan_row_floats() const { return int64_t{key_dim()} + value_dim() + n_v_heads; }
 };
 
 /// Weights and states of a gated delta-net layer: see Ops::gdn_conv, Ops::gdn_scan and
@@ -266,7 +296,7 @@ enum class ExpertPlacement : uint8_t { kDevice, kHost };
 /// object, which must outlive it.
 struct PlacedExperts {
   PlacedExperts(std::vector<ExpertWeights> r, std::optional<ExpertWeights> s)
-      : routed(std::move(r)), shared(std::move(s)) {}
+      : routed(std::move(r)), shared(s) {}
   virtual ~PlacedExperts() = default;
   PlacedExperts(const PlacedExperts&) = delete;
   PlacedExperts& operator=(const PlacedExperts&) = delete;
@@ -346,8 +376,8 @@ class Ops {
   virtual void select_rows(ConstMatrixView x, std::span<const int32_t> rows, MatrixView y);
 
   /// y[r] = the row of x before r in its sequence; for a sequence's first row, the state before it.
-  /// x[r] becomes the state after row r if that has a write slot. x, y [rows, n] must not overlap;
-  /// state [n].
+  /// x[r] becomes the state after row r if that has a write slot, and is kept in its row block. x,
+  /// y [rows, n] must not overlap; state and kept row [n].
   virtual void shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state,
                           MatrixView y);
 
@@ -372,7 +402,8 @@ class Ops {
 
   /// Causal depthwise convolution over time, then SiLU, then L2 normalisation of the q and k heads.
   /// qkv [rows, conv_dim] in place: q heads, k heads, v heads. weight f32 [conv_dim, conv_kernel].
-  /// State: the last conv_kernel - 1 inputs, [conv_kernel - 1, conv_dim], oldest first.
+  /// State: the last conv_kernel - 1 inputs, [conv_kernel - 1, conv_dim], oldest first. Kept row:
+  /// conv_row_floats().
   virtual void gdn_conv(const BatchView& batch, const GdnShape& shape, const float* weight,
                         float eps, RecurrentView state, MatrixView qkv) = 0;
 
@@ -381,7 +412,8 @@ class Ops {
   ///   g = exp(a * softplus(alpha + dt_bias)), beta' = sigmoid(beta)
   ///   S = g S;  S += k ⊗ (beta' (v − kᵀ S));  out = qᵀ S
   /// qkv as gdn_conv leaves it; alpha, beta [rows, n_v_heads] raw projections; a (negative),
-  /// dt_bias [n_v_heads]; state [n_v_heads, head_dim (k), head_dim (v)]; out [rows, value_dim].
+  /// dt_bias [n_v_heads]; state [n_v_heads, head_dim (k), head_dim (v)]; kept row
+  /// scan_row_floats(); out [rows, value_dim].
   virtual void gdn_scan(const BatchView& batch, const GdnShape& shape, ConstMatrixView qkv,
                         ConstMatrixView alpha, ConstMatrixView beta, const float* a,
                         const float* dt_bias, RecurrentView state, MatrixView out) = 0;

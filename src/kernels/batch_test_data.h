@@ -55,6 +55,9 @@ struct SequenceSpec {
   int32_t read_slot = 0;
   std::vector<std::pair<RowClass, int32_t>> slices;  ///< class and number of rows
   std::vector<int32_t> write_slots;                  ///< one per row
+  int32_t fold_from = -1;                            ///< slot that `unfolded` continues
+  std::vector<int32_t> unfolded = {};                ///< row blocks
+  std::vector<int32_t> keep_rows = {};               ///< one per row; empty: none is kept
   std::vector<int32_t> pages;
   std::vector<int32_t> visible = {};  ///< one per row; empty: causal
 
@@ -86,6 +89,11 @@ class Batch {
       sequence_slices_.push_back(static_cast<int32_t>(slices_.size()));
       read_slot_.push_back(s.read_slot);
       write_slot_.insert(write_slot_.end(), s.write_slots.begin(), s.write_slots.end());
+      fold_from_.push_back(s.fold_from);
+      fold_rows_.insert(fold_rows_.end(), s.unfolded.begin(), s.unfolded.end());
+      fold_begin_.push_back(static_cast<int32_t>(fold_rows_.size()));
+      keep_row_.insert(keep_row_.end(), s.keep_rows.begin(), s.keep_rows.end());
+      keep_row_.resize(row_sequence_.size(), -1);
       page_begin_.push_back(static_cast<int32_t>(page_table_.size()));
       page_table_.insert(page_table_.end(), s.pages.begin(), s.pages.end());
     }
@@ -102,6 +110,10 @@ class Batch {
     if (!causal_) b.row_visible = row_visible_;
     b.read_slot = read_slot_;
     b.write_slot = write_slot_;
+    b.fold_rows = fold_rows_;
+    b.fold_begin = fold_begin_;
+    b.fold_from = fold_from_;
+    b.keep_row = keep_row_;
     b.page_table = page_table_;
     b.page_begin = page_begin_;
     return b;
@@ -116,24 +128,37 @@ class Batch {
   bool causal_ = true;
   std::vector<int32_t> read_slot_;
   std::vector<int32_t> write_slot_;
+  std::vector<int32_t> fold_rows_;
+  std::vector<int32_t> fold_begin_ = {0};
+  std::vector<int32_t> fold_from_;
+  std::vector<int32_t> keep_row_;
   std::vector<int32_t> page_table_;
   std::vector<int32_t> page_begin_;
 };
 
 /// Sequences of one to three slices, chunks and decode rows mixed. Some sequences start from the
-/// same slot; states are written in place, to fresh slots, or nowhere.
+/// same slot; states are written in place, to fresh slots, or nowhere. With `max_unfolded` above 0,
+/// some sequences fold up to that many rows first, in place or into a fresh slot, some of them the
+/// same rows as another, and some decode rows are kept.
 struct Scenario {
   std::vector<SequenceSpec> sequences;
   int n_slots = 0;
   int n_pages = 0;
+  int n_row_blocks = 0;
 
-  Scenario(Rng& rng, int max_chunk, int max_start) {
+  Scenario(Rng& rng, int max_chunk, int max_start, int max_unfolded = 0) {
     const int count = uniform_int(rng, 1, 4);
     const bool forks = uniform_int(rng, 0, 1) == 0;
     for (int i = 0; i < count; ++i) {
       SequenceSpec s;
       const bool forked = forks && i > 0 && uniform_int(rng, 0, 2) == 0;
-      s.read_slot = forked ? sequences[0].read_slot : n_slots++;
+      s.read_slot = n_slots;
+      if (forked) {
+        const SequenceSpec& origin = sequences[0];
+        s.read_slot = origin.unfolded.empty() ? origin.read_slot : origin.fold_from;
+      } else {
+        ++n_slots;
+      }
       s.start = uniform_int(rng, 0, max_start);
       const int n_slices = uniform_int(rng, 1, 3);
       for (int j = 0; j < n_slices; ++j) {
@@ -147,7 +172,10 @@ struct Scenario {
       }
       // In place, unless another sequence reads the slot.
       const bool shared = forked || (forks && i == 0);
-      if (!shared && uniform_int(rng, 0, 1) == 0) s.write_slots.back() = s.read_slot;
+      if (max_unfolded > 0) add_kept_rows(rng, max_unfolded, shared, s);
+      if ((!shared || !s.unfolded.empty()) && uniform_int(rng, 0, 1) == 0) {
+        s.write_slots.back() = s.read_slot;
+      }
       for (int p = 0; p * kKvPageTokens < s.start + s.rows(); ++p) s.pages.push_back(n_pages++);
       sequences.push_back(s);
     }
@@ -168,6 +196,30 @@ struct Scenario {
       for (const auto& [row_class, rows] : s.slices) {
         end += rows;
         s.visible.insert(s.visible.end(), static_cast<size_t>(rows), end);
+      }
+    }
+  }
+
+ private:
+  void add_kept_rows(Rng& rng, int max_unfolded, bool shared, SequenceSpec& s) {
+    if (uniform_int(rng, 0, 2) > 0) {
+      const bool same = !sequences.empty() && uniform_int(rng, 0, 3) == 0;
+      if (same) s.unfolded = sequences[0].unfolded;
+      if (!same) {
+        for (int n = uniform_int(rng, 1, max_unfolded); n > 0; --n) {
+          s.unfolded.push_back(n_row_blocks++);
+        }
+        std::shuffle(s.unfolded.begin(), s.unfolded.end(), rng);
+      }
+    }
+    if (!s.unfolded.empty()) {
+      s.fold_from = s.read_slot;
+      if (shared || uniform_int(rng, 0, 1) == 0) s.read_slot = n_slots++;
+    }
+    for (const auto& [row_class, count] : s.slices) {
+      for (int r = 0; r < count; ++r) {
+        const bool keep = row_class == RowClass::kDecode && uniform_int(rng, 0, 1) == 0;
+        s.keep_rows.push_back(keep ? n_row_blocks++ : -1);
       }
     }
   }

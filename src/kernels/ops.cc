@@ -22,7 +22,7 @@ Result<std::unique_ptr<PlacedExperts>> Ops::place_experts(std::vector<ExpertWeig
   };
   for (ExpertWeights& e : routed) CHIMERE_CHECK_OK(place_one(e));
   if (shared) CHIMERE_CHECK_OK(place_one(*shared));
-  return std::make_unique<PlacedExperts>(std::move(routed), std::move(shared));
+  return std::make_unique<PlacedExperts>(std::move(routed), shared);
 }
 
 Result<std::unique_ptr<PlacedTable>> Ops::place_table(const WeightView& table) {
@@ -62,17 +62,22 @@ void Ops::scale(MatrixView x, float factor) {
 }
 
 void Ops::shift_rows(const BatchView& batch, ConstMatrixView x, RecurrentView state, MatrixView y) {
-  const auto slot = [&](int32_t s) { return state.base + s * state.slot_stride; };
   int32_t before = -1;  // the previous row's sequence
   for (int32_t r = 0; r < batch.n_rows; ++r) {
     const int32_t sequence = batch.row_sequence[static_cast<size_t>(r)];
     const bool first = sequence != std::exchange(before, sequence);
-    const float* from =
-        first ? slot(batch.read_slot[static_cast<size_t>(sequence)]) : x.row(int64_t{r} - 1);
+    const float* from = x.row(int64_t{r} - 1);
+    if (first) {
+      const int32_t slot = batch.read_slot[static_cast<size_t>(sequence)];
+      const std::span<const int32_t> unfolded = batch.unfolded(sequence);
+      from = unfolded.empty() ? state.slot(slot) : state.row(unfolded.back());
+      if (!unfolded.empty() && slot >= 0) std::copy_n(from, x.cols, state.slot(slot));
+    }
     std::copy_n(from, x.cols, y.row(r));
     // One slot may be both read and written: the sequence's first row has already read it.
     const int32_t to = batch.write_slot[static_cast<size_t>(r)];
-    if (to >= 0) std::copy_n(x.row(r), x.cols, slot(to));
+    if (to >= 0) std::copy_n(x.row(r), x.cols, state.slot(to));
+    if (batch.keep(r) >= 0) std::copy_n(x.row(r), x.cols, state.row(batch.keep(r)));
   }
 }
 

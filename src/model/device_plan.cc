@@ -59,6 +59,9 @@ std::optional<int> block_of(std::string_view name) {
   return block;
 }
 
+/// Pending rows that must fit: two sequences that verify the longest drafts.
+constexpr int64_t kPendingRows = 32;
+
 /// Number of the file's layers without MTP heads.
 int64_t layers_of(const gguf::Reader& file) {
   const auto architecture = file.get_string("general.architecture");
@@ -86,6 +89,7 @@ DevicePlan DevicePlan::without_drafts() const {
   plan.unpacking_bytes -= drafts.unpacking_bytes;
   plan.kv -= drafts.kv;
   plan.state -= drafts.state;
+  plan.pending_row -= drafts.pending_row;
   plan.drafts = {};
   return plan;
 }
@@ -99,10 +103,18 @@ bool DevicePlan::fit(int64_t allowed) {
   return false;
 }
 
+int64_t DevicePlan::reserve_pending_rows(int64_t allowed, int64_t max_pending_rows) const {
+  if (pending_row == 0) return max_pending_rows;
+  const int64_t more = std::max<int64_t>(0, allowed - total()) / 8 / pending_row;
+  return pending_rows + std::min(more, std::max<int64_t>(0, max_pending_rows - pending_rows));
+}
+
 DevicePlan::Reserve DevicePlan::reserve(int64_t allowed, int64_t positions, int64_t max_positions,
-                                        int64_t max_states) const {
+                                        int64_t max_states, int64_t max_pending_rows) const {
   constexpr int64_t kPage = kernels::kKvPageTokens;
-  const int64_t left = std::max<int64_t>(0, allowed - total());
+  const int64_t rows = reserve_pending_rows(allowed, max_pending_rows);
+  const int64_t more_rows = std::max<int64_t>(0, rows - pending_rows);
+  const int64_t left = std::max<int64_t>(0, allowed - total()) - more_rows * pending_row;
   const int64_t page_bytes = kv / positions * kPage;
   const int64_t more_pages = std::max<int64_t>(0, max_positions - positions) / kPage;
   const int64_t more_states = std::max<int64_t>(0, max_states - states);
@@ -110,7 +122,7 @@ DevicePlan::Reserve DevicePlan::reserve(int64_t allowed, int64_t positions, int6
   const int64_t pages = page_bytes > 0 ? std::min(more_pages, share / page_bytes) : more_pages;
   const int64_t rest = left - pages * page_bytes;
   return {positions + pages * kPage,
-          states + (state > 0 ? std::min(more_states, rest / state) : more_states)};
+          states + (state > 0 ? std::min(more_states, rest / state) : more_states), rows};
 }
 
 void DevicePlan::unpack(int64_t allowed) {
@@ -152,11 +164,14 @@ DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t pos
       plan.drafts.kv += positions * c.bytes / store.spec().page_tokens;
     } else {
       plan.drafts.state += c.bytes;
+      plan.drafts.pending_row += c.pending_bytes;
     }
   }
   plan.kv = positions * store.bytes_per_token();
   plan.state = store.bytes_per_slot();
   plan.states = states;
+  plan.pending_row = store.bytes_per_pending_row();
+  plan.pending_rows = plan.pending_row > 0 ? kPendingRows : 0;
   plan.work = on_host.step_bytes(rows, wanted) + on_host.gpu_scratch_bytes(rows) +
               std::max(kernels::cuda::top_logits_scratch_bytes(wanted, on_host.n_vocab(),
                                                                kernels::kMaxTopLogits),

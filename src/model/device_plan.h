@@ -25,8 +25,10 @@ struct DevicePlan {
   int64_t kv = 0;         ///< KV cache of all positions
   int64_t state = 0;      ///< recurrent state of one sequence, over all layers
   int64_t states = 0;     ///< number of such states that must fit
-  int64_t work = 0;       ///< activations, logits, scratch memory and captured graphs
-  int64_t interleaved = 0;  ///< `work` of interleaved decode steps; none with experts on the host
+  int64_t pending_row = 0;   ///< what a pending row keeps, over all layers
+  int64_t pending_rows = 0;  ///< number of such rows that must fit
+  int64_t work = 0;          ///< activations, logits, scratch memory and captured graphs
+  int64_t interleaved = 0;   ///< `work` of interleaved decode steps; none with experts on the host
 
   /// The MTP head's part of the numbers above; zero without one.
   struct Drafts {
@@ -34,13 +36,16 @@ struct DevicePlan {
     int64_t unpacking_bytes = 0;
     int64_t kv = 0;
     int64_t state = 0;
+    int64_t pending_row = 0;
   };
   Drafts drafts;
 
   /// The plan without the MTP head.
   DevicePlan without_drafts() const;
   /// Bytes that without_drafts() saves.
-  int64_t drafts_total() const { return drafts.weights + drafts.kv + drafts.state * states; }
+  int64_t drafts_total() const {
+    return drafts.weights + drafts.kv + drafts.state * states + drafts.pending_row * pending_rows;
+  }
 
   /// Bytes of the experts that stay on the host.
   int64_t host_experts() const;
@@ -50,22 +55,27 @@ struct DevicePlan {
     return weights - host_experts() + staging() + (unpacked ? unpacking_bytes : 0);
   }
   int64_t work_on_gpu() const { return work + (host_expert_layers == 0 ? interleaved : 0); }
-  int64_t total() const { return weights_on_gpu() + kv + state * states + work_on_gpu(); }
+  /// Bytes of the states that must fit: keys, values, recurrent states, pending rows.
+  int64_t state_total() const { return kv + state * states + pending_row * pending_rows; }
+  int64_t total() const { return weights_on_gpu() + state_total() + work_on_gpu(); }
 
   /// Sets host_expert_layers to the smallest number with which total() is at most `allowed`.
   /// Returns false if there is none.
   bool fit(int64_t allowed);
 
-  /// Numbers of positions and recurrent states in all.
+  /// Numbers of positions, recurrent states and pending rows in all.
   struct Reserve {
     int64_t positions = 0;
     int64_t states = 0;
+    int64_t pending_rows = 0;
   };
-  /// What the device can hold beside the plan, at least `positions` and `states`: half of the bytes
-  /// that are left for each; what one of them does not need up to `max_positions` and `max_states`
-  /// goes to the other.
-  Reserve reserve(int64_t allowed, int64_t positions, int64_t max_positions,
-                  int64_t max_states) const;
+  /// What the device can hold beside the plan, at least `positions` and `states`: at most an eighth
+  /// of the bytes that are left for pending rows, then half for each; what one of them does not
+  /// need up to `max_positions` and `max_states` goes to the other.
+  Reserve reserve(int64_t allowed, int64_t positions, int64_t max_positions, int64_t max_states,
+                  int64_t max_pending_rows) const;
+  /// The pending rows that an eighth of what is left can hold, at least those of the plan.
+  int64_t reserve_pending_rows(int64_t allowed, int64_t max_pending_rows) const;
 
   /// Stores weights unpacked if that costs no memory needed elsewhere: all experts are on the GPU,
   /// and a sixteenth of `allowed` remains free for more sequences.

@@ -18,7 +18,7 @@ Result<DraftChains> DraftChains::prepare(std::span<const DraftStart> starts, int
       return invalid_argument("token " + std::to_string(start.token) +
                               " is not in the vocabulary of " + std::to_string(n_vocab));
     }
-    wanted.push_back({start.state, depth, false});
+    wanted.push_back({.sequence = start.state, .rows = depth, .scratch = true});
   }
   CHIMERE_TRY(state::Reservation reservation, states.reserve(wanted));
   DraftChains chains(std::move(reservation));
@@ -33,6 +33,12 @@ Result<DraftChains> DraftChains::prepare(std::span<const DraftStart> starts, int
     chains.slices_.push_back({row, row, 1, RowClass::kDecode});
     chains.iota_.push_back(row);
     chains.no_slots_.push_back(-1);
+    const auto unfolded = std::span(chains.reservation_.fold_begin()).subspan(i, 2);
+    if (unfolded[0] < unfolded[1]) {
+      chains.last_unfolded_.push_back(
+          chains.reservation_.fold_rows()[static_cast<size_t>(unfolded[1]) - 1]);
+    }
+    chains.fold_begin_.push_back(static_cast<int32_t>(chains.last_unfolded_.size()));
   }
   chains.iota_.push_back(static_cast<int32_t>(starts.size()));
   return chains;
@@ -48,6 +54,9 @@ kernels::BatchView DraftChains::view() const {
   view.row_position = positions_;
   view.read_slot = read_slots_;
   view.write_slot = std::span(no_slots_).first(n);
+  view.fold_rows = last_unfolded_;
+  view.fold_begin = fold_begin_;
+  view.fold_from = std::span(no_slots_).first(n);
   view.page_table = reservation_.page_table();
   view.page_begin = page_begin_;
   view.sequence_keys = sequence_keys_;
@@ -74,6 +83,9 @@ std::vector<int32_t> DraftChains::advance(ConstMatrixView logits, const ChooseDr
   tokens_.resize(n);
   positions_.resize(n);
   read_slots_.resize(n);
+  // Only the first rows of the chains read the recurrent state.
+  last_unfolded_.clear();
+  fold_begin_.assign(n + 1, 0);
   page_begin_.resize(n);
   sequence_keys_.resize(n);
   return kept;

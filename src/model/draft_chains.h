@@ -42,6 +42,8 @@ class DraftChains {
   std::vector<int32_t> positions_;
   std::vector<int32_t> read_slots_;
   std::vector<int32_t> page_begin_;
+  std::vector<int32_t> last_unfolded_;  ///< the row block of the last row, if that is not folded
+  std::vector<int32_t> fold_begin_ = {0};
   std::vector<uint64_t> sequence_keys_;
   // 0, 1, 2, ... and other arrays that depend on the number of rows only; sized for all sequences.
   std::vector<kernels::Slice> slices_;

@@ -13,9 +13,11 @@ namespace chimere::model {
 struct ModelOptions {
   /// KV positions of all sequences together; each sequence occupies whole pages of 64.
   int64_t max_tokens = 4096;
-  /// Recurrent states of all sequences, checkpoints and revocable rows together.
+  /// Recurrent states of all sequences and checkpoints together.
   int64_t max_states = 64;
-  /// Most memory of pages and states together; 0: what the two numbers above amount to.
+  /// Revocable rows, and rows that are not folded yet, of all sequences and checkpoints together.
+  int64_t max_pending_rows = 256;
+  /// Most memory of pages, states and pending rows together; 0: what the numbers above amount to.
   int64_t max_state_bytes = 0;
   int max_step_rows = 512;  ///< rows of one step; larger plans are refused
   DType cache_k = DType::kF16;

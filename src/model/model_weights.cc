@@ -13,8 +13,12 @@ Layer bind_layer(const LayerSpec& spec, const SubLayerBinding& to) {
     layer.mixer_norm = to.weights.vector(to.tensor(spec.mixer_norm), to.n_embd);
   }
   for (const SubLayerSpec& mixer : spec.mixers) layer.mixers.push_back(mixer.bind(to));
+  layer.residual_scale = spec.residual_scale;
   if (!spec.network) return layer;
-  layer.network_norm = to.weights.vector(to.tensor(spec.network_norm), to.n_embd);
+  layer.parallel_network = spec.network_norm.empty();
+  if (!layer.parallel_network) {
+    layer.network_norm = to.weights.vector(to.tensor(spec.network_norm), to.n_embd);
+  }
   layer.network = spec.network.bind(to);
   return layer;
 }

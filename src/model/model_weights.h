@@ -19,8 +19,10 @@ namespace chimere::model {
 struct Layer {
   const float* mixer_norm = nullptr;  ///< [n_embd]; nullptr: there is no mixer
   std::vector<std::unique_ptr<SubLayer>> mixers;
-  const float* network_norm = nullptr;  ///< [n_embd]; nullptr: there is no network
+  const float* network_norm = nullptr;  ///< [n_embd]; nullptr: none, or `parallel_network`
   std::unique_ptr<SubLayer> network;    ///< nullptr: there is none
+  bool parallel_network = false;        ///< the network reads the mixers' rows
+  float residual_scale = 1;
 };
 
 struct ModelWeights {

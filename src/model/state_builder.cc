@@ -19,6 +19,9 @@ Result<StateBuilder> StateBuilder::create(kernels::Ops& ops, const ModelOptions&
                             "; it must be from 1 to 2147483647");
   }
   if (options.max_states < 1) return invalid_argument("max_states must be at least 1");
+  if (options.max_pending_rows < 0) {
+    return invalid_argument("max_pending_rows must not be negative");
+  }
   for (const DType type : {options.cache_k, options.cache_v}) {
     if (!kernels::is_kv_type(type)) {
       return unsupported("a KV cache of type " + std::string(dtype_name(type)) +
@@ -50,21 +53,27 @@ Status StateBuilder::add_kv(int layer, const kernels::AttentionShape& shape,
   return {};
 }
 
-void StateBuilder::add_convolution(int layer, int64_t floats, kernels::RecurrentView& view) {
-  add_slots(state::ComponentSpec::Kind::kConvolution, layer, floats, view);
+void StateBuilder::add_convolution(int layer, int64_t floats, int64_t row_floats,
+                                   kernels::RecurrentView& view) {
+  add_slots(state::ComponentSpec::Kind::kConvolution, layer, floats, row_floats, view);
 }
 
-void StateBuilder::add_recurrent(int layer, int64_t floats, kernels::RecurrentView& view) {
-  add_slots(state::ComponentSpec::Kind::kRecurrent, layer, floats, view);
+void StateBuilder::add_recurrent(int layer, int64_t floats, int64_t row_floats,
+                                 kernels::RecurrentView& view) {
+  add_slots(state::ComponentSpec::Kind::kRecurrent, layer, floats, row_floats, view);
 }
 
 void StateBuilder::add_slots(state::ComponentSpec::Kind kind, int layer, int64_t floats,
-                             kernels::RecurrentView& view) {
-  components_.push_back(
-      {.kind = kind, .layer = layer, .bytes = round_up_to_64(floats * kFloatBytes)});
+                             int64_t row_floats, kernels::RecurrentView& view) {
+  components_.push_back({.kind = kind,
+                         .layer = layer,
+                         .bytes = round_up_to_64(floats * kFloatBytes),
+                         .pending_bytes = round_up_to_64(row_floats * kFloatBytes)});
   attach_.emplace_back([&view](state::StateStore& store, size_t component) {
     view = {reinterpret_cast<float*>(store.component_base(component)),
-            store.slot_stride() / kFloatBytes};
+            store.slot_stride() / kFloatBytes,
+            reinterpret_cast<float*>(store.pending_base(component)),
+            store.row_stride() / kFloatBytes};
   });
 }
 
@@ -74,6 +83,7 @@ Result<std::unique_ptr<state::StateStore>> StateBuilder::build(uint64_t model_ke
   spec.page_tokens = kernels::kKvPageTokens;
   spec.max_pages = (options_.max_tokens + spec.page_tokens - 1) / spec.page_tokens;
   spec.max_slots = options_.max_states;
+  spec.max_pending_rows = options_.max_pending_rows;
   spec.max_bytes = options_.max_state_bytes;
   spec.model_key = model_key;
   CHIMERE_TRY(auto store, state::StateStore::create(std::move(spec), ops_.memory()));

@@ -25,17 +25,18 @@ class StateBuilder {
   /// Keys and values of one layer, in pages. Errors: kUnsupported (the heads do not fit the cache
   /// types).
   Status add_kv(int layer, const kernels::AttentionShape& shape, kernels::KvView& view);
-  /// The last inputs of a convolution, of fixed size, zero for a new sequence.
-  void add_convolution(int layer, int64_t floats, kernels::RecurrentView& view);
-  /// Any other state of fixed size, zero for a new sequence.
-  void add_recurrent(int layer, int64_t floats, kernels::RecurrentView& view);
+  /// The last inputs of a convolution, of fixed size, zero for a new sequence. `row_floats`: what a
+  /// row that may be taken back keeps, to be folded into the state later.
+  void add_convolution(int layer, int64_t floats, int64_t row_floats, kernels::RecurrentView& view);
+  /// The same for any other state of fixed size.
+  void add_recurrent(int layer, int64_t floats, int64_t row_floats, kernels::RecurrentView& view);
 
   /// Errors: kInvalidArgument, kOutOfMemory (address space).
   Result<std::unique_ptr<state::StateStore>> build(uint64_t model_key);
 
  private:
   StateBuilder(kernels::Ops& ops, const ModelOptions& options) : ops_(ops), options_(options) {}
-  void add_slots(state::ComponentSpec::Kind kind, int layer, int64_t floats,
+  void add_slots(state::ComponentSpec::Kind kind, int layer, int64_t floats, int64_t row_floats,
                  kernels::RecurrentView& view);
 
   kernels::Ops& ops_;

@@ -17,19 +17,20 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "blobs are written in host order");
 
 constexpr std::array<uint8_t, 8> kMagic = {'C', 'H', 'I', 'M', 'S', 'T', 'A', 'T'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersionWithoutRows = 1;
+constexpr uint32_t kVersionWithRows = 2;  ///< the same, and at least one unfolded row
 constexpr uint64_t kChecksumBytes = 8;
 
 /// The header as stored.
 struct Header {
   std::array<uint8_t, 8> magic = kMagic;
-  uint32_t version = kVersion;
+  uint32_t version = kVersionWithoutRows;
   uint32_t components = 0;
   uint64_t fingerprint = 0;
   int32_t position = 0;
   uint32_t pages = 0;
-  uint32_t slots = 0;  ///< 0: the empty state, or a model without recurrent state
-  uint32_t zero = 0;
+  uint32_t slots = 0;     ///< 0: the empty state, or a model without recurrent state
+  uint32_t unfolded = 0;  ///< row blocks; 0 in version 1
   uint64_t size = 0;
 };
 static_assert(sizeof(Header) == 48);
@@ -107,9 +108,10 @@ std::string difference(const std::vector<Component>& theirs, const std::vector<C
 /// Errors: kInvalidData (not a state, truncated), kUnsupported (a newer version).
 Status check_kind(const Header& header, uint64_t size) {
   if (header.magic != kMagic) return invalid_data("this is not a stored sequence state");
-  if (header.version != kVersion) {
+  if (header.version != kVersionWithRows && header.version != kVersionWithoutRows) {
     return unsupported("the stored state has version " + std::to_string(header.version) +
-                       "; this program reads version " + std::to_string(kVersion));
+                       "; this program reads versions " + std::to_string(kVersionWithoutRows) +
+                       " and " + std::to_string(kVersionWithRows));
   }
   if (header.size != size) {
     return invalid_data("the stored state has " + std::to_string(size) + " bytes instead of " +
@@ -191,7 +193,8 @@ uint64_t Checkpoint::stored_bytes() const {
   const uint64_t slots = store_->has_slots() && slot_ != 0 ? 1 : 0;
   return sizeof(Header) + store_->spec().components.size() * sizeof(Component) +
          pages_.size() * static_cast<uint64_t>(store_->page_stride()) +
-         slots * static_cast<uint64_t>(store_->slot_stride()) + kChecksumBytes;
+         slots * static_cast<uint64_t>(store_->slot_stride()) +
+         unfolded_.size() * static_cast<uint64_t>(store_->row_stride()) + kChecksumBytes;
 }
 
 Status Checkpoint::write(ByteSink& to) const {
@@ -202,6 +205,8 @@ Status Checkpoint::write(ByteSink& to) const {
   header.position = position_;
   header.pages = static_cast<uint32_t>(pages_.size());
   header.slots = store_->has_slots() && slot_ != 0 ? 1 : 0;
+  header.unfolded = static_cast<uint32_t>(unfolded_.size());
+  header.version = unfolded_.empty() ? kVersionWithoutRows : kVersionWithRows;
   header.size = stored_bytes();
   CHIMERE_CHECK_OK(out.write(bytes_of(header)));
   CHIMERE_CHECK_OK(out.write(component_table(store_->spec())));
@@ -213,6 +218,9 @@ Status Checkpoint::write(ByteSink& to) const {
   }
   if (header.slots == 1) {
     CHIMERE_CHECK_OK(write_block(memory, slots.data(slot_), slots.block_bytes(), out));
+  }
+  for (const int32_t row : unfolded_) {
+    CHIMERE_CHECK_OK(write_block(memory, store_->row_blocks_.data(row), store_->row_stride(), out));
   }
   return out.finish();
 }
@@ -238,13 +246,20 @@ Result<std::unique_ptr<SequenceState>> StateStore::read(ByteSource& from) {
   CHIMERE_CHECK_OK(check_components(header, table, fingerprint_, in));
   const auto page_bytes = static_cast<uint64_t>(page_stride());
   const auto slot_bytes = static_cast<uint64_t>(slot_stride());
-  const bool shape_ok = header.zero == 0 && header.position >= 0 &&
+  const auto row_bytes = static_cast<uint64_t>(row_stride());
+  const int64_t folded = int64_t{header.position} - header.unfolded;
+  const bool rows_ok = header.version == kVersionWithRows
+                           ? header.unfolded > 0 && folded >= 0 && has_row_blocks()
+                           : header.unfolded == 0;
+  const bool shape_ok = header.position >= 0 && rows_ok &&
                         header.pages == pages_for(header.position) &&
-                        header.slots == (has_slots() && header.position > 0 ? 1U : 0U);
+                        header.slots == (has_slots() && folded > 0 ? 1U : 0U);
   if (!shape_ok || size != sizeof(Header) + table.size() + header.pages * page_bytes +
-                               header.slots * slot_bytes + kChecksumBytes) {
+                               header.slots * slot_bytes + header.unfolded * row_bytes +
+                               kChecksumBytes) {
     return invalid_data("the stored state is inconsistent: " + std::to_string(header.pages) +
-                        " pages and " + std::to_string(header.slots) + " recurrent states for " +
+                        " pages, " + std::to_string(header.slots) + " recurrent states and " +
+                        std::to_string(header.unfolded) + " unfolded rows for " +
                         std::to_string(header.position) + " tokens");
   }
 
@@ -258,6 +273,11 @@ Result<std::unique_ptr<SequenceState>> StateStore::read(ByteSource& from) {
     CHIMERE_TRY(const int32_t slot, allocate(slots_));
     slots_.release(std::exchange(state.slot_, slot));
     CHIMERE_CHECK_OK(read_block(memory_, slots_.data(slot), slots_.block_bytes(), in));
+  }
+  for (uint32_t i = 0; i < header.unfolded; ++i) {
+    CHIMERE_TRY(const int32_t row, allocate(row_blocks_));
+    state.unfolded_.push_back(row);
+    CHIMERE_CHECK_OK(read_block(memory_, row_blocks_.data(row), row_blocks_.block_bytes(), in));
   }
   CHIMERE_CHECK_OK(in.finish("the stored state"));
   state.position_ = header.position;

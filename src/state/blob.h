@@ -1,5 +1,5 @@
 // The serialised form of a stored state (docs/state-blob.md): header, component table, pages, slot,
-// checksum. Written by Checkpoint::write(), read by StateStore::read().
+// unfolded rows, checksum. Written by Checkpoint::write(), read by StateStore::read().
 #ifndef CHIMERE_STATE_BLOB_H_
 #define CHIMERE_STATE_BLOB_H_
 

@@ -15,10 +15,12 @@ namespace {
 // The worked example of docs/state-blob.md.
 StateSpec example_spec() {
   StateSpec spec;
-  spec.components = {{.kind = ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = 64},
-                     {.kind = ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = 128}};
+  spec.components = {
+      {.kind = ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = 64},
+      {.kind = ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = 128, .pending_bytes = 64}};
   spec.max_pages = 4;
   spec.max_slots = 3;
+  spec.max_pending_rows = 3;
   return spec;
 }
 
@@ -59,6 +61,59 @@ TEST(Blob, FollowsTheDocumentedLayout) {
   EXPECT_EQ(blob[112], 1);         // first page
   EXPECT_EQ(blob[112 + 64], 2);    // second page
   EXPECT_EQ(blob[112 + 128], 10);  // slot
+}
+
+/// The same with three more rows, of which two are kept; every byte that they keep is set.
+std::unique_ptr<SequenceState> unfolded_sequence(StateStore& store, uint8_t salt) {
+  auto sequence = example_sequence(store, salt);
+  const RowsWanted wanted{sequence.get(), 3, true};
+  auto r = store.reserve({&wanted, 1});
+  EXPECT_TRUE(r.ok());
+  for (size_t i = 0; i < 3; ++i) {
+    std::memset(store.pending_base(1) + r->keep_rows()[i] * store.row_stride(),
+                salt + 20 + static_cast<int>(i), 64);
+  }
+  r->apply();
+  EXPECT_TRUE(sequence->commit(2).ok());
+  return sequence;
+}
+
+TEST(Blob, HoldsUnfoldedRows) {
+  StateSpec spec = example_spec();
+  spec.max_pending_rows = 5;
+  auto store = make_store(spec);
+  const std::vector<uint8_t> blob = unfolded_sequence(*store, 1)->checkpoint().to_blob();
+  ASSERT_EQ(blob.size(), 376U + 2 * 64);
+  EXPECT_EQ(blob[8], 2);                // version
+  EXPECT_EQ(blob[36], 2);               // unfolded rows
+  EXPECT_EQ(blob[112 + 256], 21);       // the first of them
+  EXPECT_EQ(blob[112 + 256 + 64], 22);  // the second
+  auto other = make_store(spec);
+  {
+    auto back = other->from_blob(blob);
+    ASSERT_TRUE(back.ok()) << back.error().message;
+    EXPECT_EQ(other->pending_rows_in_use(), 2);
+    EXPECT_EQ((*back)->checkpoint().to_blob(), blob);
+    auto again = other->from_blob(blob);
+    ASSERT_TRUE(again.ok());
+    auto too_many = other->from_blob(blob);
+    ASSERT_FALSE(too_many.ok());
+    EXPECT_EQ(too_many.error().code, Error::Code::kOutOfMemory);
+  }
+  EXPECT_EQ(other->pending_rows_in_use() + other->slots_in_use() + other->pages_in_use(), 0);
+}
+
+TEST(Blob, TheVersionSaysWhetherThereAreUnfoldedRows) {
+  auto store = make_store(example_spec());
+  for (const bool unfolded : {false, true}) {
+    auto sequence = unfolded ? unfolded_sequence(*store, 1) : example_sequence(*store, 1);
+    std::vector<uint8_t> blob = sequence->checkpoint().to_blob();
+    sequence.reset();
+    blob.resize(blob.size() - 8);
+    blob[8] ^= 3;
+    append_u64(blob, checksum(blob));
+    EXPECT_FALSE(store->from_blob(blob).ok());
+  }
 }
 
 TEST(Blob, RestoresInAnotherStore) {
@@ -112,12 +167,12 @@ TEST(Blob, InconsistenciesWithAValidChecksumAreErrors) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 rng(seed);
-  const size_t fields[] = {12, 24, 28, 32};
+  const size_t fields[] = {12, 24, 28, 32, 36};
   for (int i = 0; i < 4000; ++i) {
     std::vector<uint8_t> forged(blob.begin(), blob.end() - 8);
     const uint32_t value =
         i % 2 == 0 ? static_cast<uint32_t>(rng()) : static_cast<uint32_t>(rng() % 5);
-    const size_t at = fields[rng() % 4];
+    const size_t at = fields[rng() % 5];
     if (std::memcmp(forged.data() + at, &value, 4) == 0) continue;
     std::memcpy(forged.data() + at, &value, 4);
     seal(forged);

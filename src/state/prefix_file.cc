@@ -12,11 +12,13 @@ namespace chimere::state {
 namespace {
 
 constexpr std::array<uint8_t, 8> kMagic = {'C', 'H', 'I', 'M', 'P', 'R', 'F', 'X'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr int64_t kChecksumBytes = 8;
 // Higher levels hardly compress states, which are floats, any further.
 constexpr int kLevel = 1;
 constexpr uint32_t kMaxScopeBytes = 4096;
+/// More than a verification step has; bounds the memory that a header asks for.
+constexpr uint32_t kMaxUnfolded = 1024;
 
 /// The header as stored.
 struct Header {
@@ -28,8 +30,10 @@ struct Header {
   uint32_t scope_bytes = 0;
   uint64_t pages_bytes = 0;  ///< compressed
   uint64_t slot_bytes = 0;   ///< compressed
+  uint32_t unfolded = 0;     ///< row blocks behind the slot
+  uint32_t zero = 0;
 };
-static_assert(sizeof(Header) == 48);
+static_assert(sizeof(Header) == 56);
 
 template <typename T>
 std::span<const uint8_t> raw(const T* data, size_t n) {
@@ -98,7 +102,8 @@ Status check(const Header& h, uint64_t size, const ImageLayout& layout) {
   if (!fits)
     return invalid_data(
         "its size is not the one that its header gives; it was truncated or changed");
-  if (h.tokens == 0 || h.scope_bytes > kMaxScopeBytes ||
+  if (h.tokens == 0 || h.scope_bytes > kMaxScopeBytes || h.zero != 0 || h.unfolded > h.tokens ||
+      h.unfolded > kMaxUnfolded || (h.unfolded > 0 && layout.row_bytes == 0) ||
       int64_t{h.first_page} > pages_of(h.tokens, layout)) {
     return invalid_data("its header is invalid");
   }
@@ -157,7 +162,8 @@ Result<StateImage> read_image(const std::string& path, const PrefixName& name, b
               decompress(pages, (pages_of(h.tokens, layout) - h.first_page) * layout.page_bytes));
   if (!with_slot) return image;
   CHIMERE_TRY(const auto slot, read_section(opened.file, h.slot_bytes, "its recurrent state"));
-  CHIMERE_TRY(image.slot, decompress(slot, layout.slot_bytes));
+  CHIMERE_TRY(image.slot, decompress(slot, layout.slot_bytes + h.unfolded * layout.row_bytes));
+  image.unfolded = static_cast<int32_t>(h.unfolded);
   return image;
 }
 
@@ -167,7 +173,8 @@ ImageLayout::ImageLayout(const StateStore& store, const Hash128& weights)
     : fingerprint(combined(store.fingerprint(), weights)),
       page_tokens(store.spec().page_tokens),
       page_bytes(store.page_stride()),
-      slot_bytes(store.bytes_per_slot()) {}
+      slot_bytes(store.bytes_per_slot()),
+      row_bytes(store.bytes_per_pending_row()) {}
 
 std::string PrefixName::file_name() const {
   Checksum sum;
@@ -192,6 +199,7 @@ Result<int64_t> write_prefix_file(const std::string& folder, const PrefixName& n
   h.scope_bytes = static_cast<uint32_t>(name.scope.size());
   h.pages_bytes = pages.size();
   h.slot_bytes = slot.size();
+  h.unfolded = static_cast<uint32_t>(image.unfolded);
   CHIMERE_TRY(AtomicFile file, AtomicFile::create(folder + "/" + name.file_name()));
   SummedSink beginning(file);
   CHIMERE_CHECK_OK(beginning.write(raw(&h, 1)));

@@ -24,8 +24,9 @@ using ::testing::HasSubstr;
 /// One attention layer of 64 bytes a page of 4 tokens, one recurrent layer of 128.
 std::unique_ptr<StateStore> make_store(uint64_t model = 1) {
   StateSpec s;
-  s.components = {{.kind = ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = 64},
-                  {.kind = ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = 128}};
+  s.components = {
+      {.kind = ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = 64},
+      {.kind = ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = 128, .pending_bytes = 64}};
   s.page_tokens = 4;
   s.max_pages = 8;
   s.max_slots = 8;
@@ -39,8 +40,9 @@ StateImage make_image(int32_t position, int32_t first_page, std::mt19937& random
     for (uint8_t& x : b) x = static_cast<uint8_t>(random() % 16);
     return std::make_shared<const std::vector<uint8_t>>(std::move(b));
   };
+  const auto unfolded = static_cast<int32_t>(random() % 3);
   return {position, first_page, bytes(static_cast<size_t>((position + 3) / 4 - first_page) * 64),
-          bytes(128)};
+          bytes(128 + static_cast<size_t>(unfolded) * 64), unfolded};
 }
 
 class PrefixFile : public ::testing::Test {

@@ -1,5 +1,6 @@
 #include "state/sequence_state.h"
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <utility>
@@ -11,8 +12,13 @@ namespace chimere::state {
 Checkpoint::Checkpoint(StateStore& store) : store_(&store) { store.slots_.add_reference(slot_); }
 
 Checkpoint::Checkpoint(const Checkpoint& other)
-    : store_(other.store_), position_(other.position_), slot_(other.slot_), pages_(other.pages_) {
+    : store_(other.store_),
+      position_(other.position_),
+      slot_(other.slot_),
+      unfolded_(other.unfolded_),
+      pages_(other.pages_) {
   store_->slots_.add_reference(slot_);
+  for (int32_t row : unfolded_) store_->row_blocks_.add_reference(row);
   for (int32_t page : pages_) store_->pages_.add_reference(page);
 }
 
@@ -20,12 +26,14 @@ Checkpoint::Checkpoint(Checkpoint&& other) noexcept
     : store_(std::exchange(other.store_, nullptr)),
       position_(other.position_),
       slot_(other.slot_),
+      unfolded_(std::move(other.unfolded_)),
       pages_(std::move(other.pages_)) {}
 
 Checkpoint& Checkpoint::operator=(Checkpoint other) noexcept {
   std::swap(store_, other.store_);
   std::swap(position_, other.position_);
   std::swap(slot_, other.slot_);
+  std::swap(unfolded_, other.unfolded_);
   std::swap(pages_, other.pages_);
   return *this;
 }
@@ -33,6 +41,7 @@ Checkpoint& Checkpoint::operator=(Checkpoint other) noexcept {
 Checkpoint::~Checkpoint() {
   if (store_ == nullptr) return;  // moved from
   store_->slots_.release(slot_);
+  for (int32_t row : unfolded_) store_->row_blocks_.release(row);
   for (int32_t page : pages_) store_->pages_.release(page);
 }
 
@@ -46,7 +55,7 @@ SequenceState::SequenceState(Checkpoint from) : now_(std::move(from)) {
 }
 
 SequenceState::~SequenceState() {
-  for (int32_t slot : pending_slots_) now_.store_->slots_.release(slot);
+  for (int32_t row : pending_) now_.store_->row_blocks_.release(row);
 }
 
 Status SequenceState::commit(int32_t rows) {
@@ -56,11 +65,12 @@ Status SequenceState::commit(int32_t rows) {
   }
   now_.position_ += rows;
   pending_rows_ = 0;
-  if (rows > 0 && !pending_slots_.empty()) {
-    std::swap(now_.slot_, pending_slots_[static_cast<size_t>(rows) - 1]);
-  }
-  for (int32_t slot : pending_slots_) now_.store_->slots_.release(slot);
-  pending_slots_.clear();
+  // The step has folded what was unfolded before it.
+  const auto kept = std::min(static_cast<size_t>(rows), pending_.size());
+  for (size_t i = kept; i < pending_.size(); ++i) now_.store_->row_blocks_.release(pending_[i]);
+  pending_.resize(kept);
+  now_.unfolded_.insert(now_.unfolded_.end(), pending_.begin(), pending_.end());
+  pending_.clear();
   now_.release_pages_beyond_position();
   return {};
 }

@@ -1,9 +1,12 @@
 // The state of a token sequence in a model: paged KV, convolution windows, recurrent states.
 //
-// Nothing here copies a whole state. KV pages and recurrent slots are reference-counted blocks that
-// do not change after a step: a step writes to new blocks, unless the sequence holds the only
-// reference. A fork or checkpoint therefore costs a list of page numbers; only a partly filled page
+// Nothing here copies a whole state. KV pages, recurrent slots and row blocks are reference-counted
+// and do not change after a step: a step writes to new blocks, unless the sequence holds the only
+// reference. A fork or checkpoint therefore costs lists of block numbers; only a partly filled page
 // that two sequences continue is ever copied.
+//
+// A row that may be taken back does not write the recurrent state: it keeps its inputs in a row
+// block. The next step of the sequence folds the row blocks that commit() has kept into the state.
 #ifndef CHIMERE_STATE_SEQUENCE_STATE_H_
 #define CHIMERE_STATE_SEQUENCE_STATE_H_
 
@@ -21,8 +24,8 @@ class StateStore;
 class SequenceState;
 
 /// An immutable snapshot of a sequence after `position` tokens. Copies are cheap. It can be
-/// restored any number of times, and holds references to its pages and slot. Must not outlive its
-/// store.
+/// restored any number of times, and holds references to its pages, slot and row blocks. Must not
+/// outlive its store.
 class Checkpoint {
  public:
   Checkpoint(const Checkpoint& other);
@@ -58,8 +61,9 @@ class Checkpoint {
 
   StateStore* store_;
   int32_t position_ = 0;
-  int32_t slot_ = 0;            ///< recurrent state after position_ tokens
-  std::vector<int32_t> pages_;  ///< KV of [0, position_), in order
+  int32_t slot_ = 0;               ///< recurrent state after position_ - unfolded_.size() tokens
+  std::vector<int32_t> unfolded_;  ///< row blocks of the last tokens, in order
+  std::vector<int32_t> pages_;     ///< KV of [0, position_), in order
 };
 
 /// The state of one sequence, made by StateStore::create(), fork() or restore(). Destroying it
@@ -76,7 +80,8 @@ class SequenceState {
   /// Rows of the last step that await commit(); 0 unless the step was revocable for this sequence.
   int32_t pending_rows() const { return pending_rows_; }
 
-  /// Keeps the first `rows` pending rows and discards the others; copies nothing. Errors:
+  /// Keeps the first `rows` pending rows and discards the others; copies and computes nothing.
+  /// Errors:
   /// kInvalidArgument unless 0 <= rows <= pending_rows().
   Status commit(int32_t rows);
 
@@ -99,8 +104,8 @@ class SequenceState {
   uint64_t key_;
   Checkpoint now_;  ///< its pages may extend past its position while rows are pending
   int32_t pending_rows_ = 0;
-  std::vector<int32_t> pending_slots_;  ///< [i]: recurrent state after i + 1 pending rows
-  bool reserved_ = false;               ///< part of a step that is being computed
+  std::vector<int32_t> pending_;  ///< row blocks of the pending rows; empty without recurrent state
+  bool reserved_ = false;         ///< part of a step that is being computed
 };
 
 }  // namespace chimere::state

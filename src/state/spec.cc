@@ -16,8 +16,9 @@ uint64_t fingerprint(const StateSpec& spec) {
 
 Status validate(const StateSpec& spec) {
   if (spec.page_tokens < 1) return invalid_argument("a KV page must hold at least one position");
-  if (spec.max_pages < 0 || spec.max_slots < 0) {
-    return invalid_argument("the numbers of KV pages and recurrent states must not be negative");
+  if (spec.max_pages < 0 || spec.max_slots < 0 || spec.max_pending_rows < 0) {
+    return invalid_argument(
+        "the numbers of KV pages, recurrent states and pending rows must not be negative");
   }
   constexpr int64_t kMaxPiece = int64_t{1} << 40;
   for (const ComponentSpec& c : spec.components) {
@@ -25,6 +26,12 @@ Status validate(const StateSpec& spec) {
       return invalid_argument("the state of layer " + std::to_string(c.layer) + " has " +
                               std::to_string(c.bytes) +
                               " bytes a piece; it must be a positive multiple of 64, at most 2^40");
+    }
+    if (c.pending_bytes < 0 || c.pending_bytes % 64 != 0 || c.pending_bytes > kMaxPiece ||
+        (c.paged() && c.pending_bytes != 0)) {
+      return invalid_argument("a pending row of layer " + std::to_string(c.layer) + " keeps " +
+                              std::to_string(c.pending_bytes) +
+                              " bytes; it must be a multiple of 64, at most 2^40, and 0 for KV");
     }
   }
   return {};

@@ -19,9 +19,12 @@ struct ComponentSpec {
   };
   Kind kind = Kind::kPagedKv;
   int layer = 0;
-  DType k_type = DType::kF32;   ///< kPagedKv: type of the keys; else of the state
-  DType v_type = DType::kF32;   ///< kPagedKv only
-  int64_t bytes = 0;            ///< size of one piece; a multiple of 64
+  DType k_type = DType::kF32;  ///< kPagedKv: type of the keys; else of the state
+  DType v_type = DType::kF32;  ///< kPagedKv only
+  int64_t bytes = 0;           ///< size of one piece; a multiple of 64
+  /// What a revocable row keeps until it is folded into the piece; a multiple of 64, 0 for
+  /// kPagedKv. Its layout is that of docs/state-blob.md on every back end.
+  int64_t pending_bytes = 0;
   uint32_t layout_version = 1;  ///< incremented when the meaning of the bytes changes
 
   bool paged() const { return kind == Kind::kPagedKv; }
@@ -30,9 +33,11 @@ struct ComponentSpec {
 struct StateSpec {
   std::vector<ComponentSpec> components;
   int page_tokens = 64;
-  int64_t max_pages = 0;  ///< over all sequences and checkpoints together
-  int64_t max_slots = 0;  ///< recurrent slots over all sequences, checkpoints and revocable rows
-  /// Most memory of pages and slots together, whatever their numbers allow; 0: no other limit.
+  int64_t max_pages = 0;         ///< over all sequences and checkpoints together
+  int64_t max_slots = 0;         ///< recurrent slots over all sequences and checkpoints
+  int64_t max_pending_rows = 0;  ///< row blocks over all sequences and checkpoints
+  /// Most memory of pages, slots and row blocks together, whatever their numbers allow; 0: no other
+  /// limit.
   int64_t max_bytes = 0;
   /// Names hyper-parameters and weights' shapes; a blob of another model is refused. Which values
   /// the weights have is named by WeightsHash, where states leave the process.

@@ -23,10 +23,18 @@ StateImage Checkpoint::image(int32_t first_page) const {
     if (!done.ok()) return out;
   }
   std::vector<uint8_t> slot;
-  if (store_->has_slots() && slot_ != 0) {
-    slot.resize(static_cast<size_t>(store_->slot_stride()));
-    const Status done = memory.read(slot.data(), store_->slots_.data(slot_), slot.size());
-    if (!done.ok()) return out;
+  const auto slot_bytes = static_cast<size_t>(store_->slot_stride());
+  const auto row_bytes = static_cast<size_t>(store_->row_stride());
+  if (store_->has_slots() && position_ > 0) {
+    slot.resize(slot_bytes + unfolded_.size() * row_bytes);
+    uint8_t* to = slot.data();
+    if (!memory.read(to, store_->slots_.data(slot_), slot_bytes).ok()) return out;
+    to += slot_bytes;
+    for (const int32_t row : unfolded_) {
+      if (!memory.read(to, store_->row_blocks_.data(row), row_bytes).ok()) return out;
+      to += row_bytes;
+    }
+    out.unfolded = static_cast<int32_t>(unfolded_.size());
   }
   out.pages = std::make_shared<const std::vector<uint8_t>>(std::move(pages));
   out.slot = std::make_shared<const std::vector<uint8_t>>(std::move(slot));
@@ -38,8 +46,12 @@ Result<Checkpoint> StateStore::assemble(const Checkpoint* base,
   const auto page_bytes = static_cast<size_t>(page_stride());
   if (images.empty()) return invalid_argument("no image to assemble a state from");
   const StateImage& last = images.back();
-  if (last.slot == nullptr || last.position < 1 ||
-      last.slot->size() != static_cast<size_t>(has_slots() ? slot_stride() : 0)) {
+  const auto slot_bytes = static_cast<size_t>(has_slots() ? slot_stride() : 0);
+  const auto row_bytes = static_cast<size_t>(has_row_blocks() ? row_stride() : 0);
+  const bool rows_ok =
+      last.unfolded >= 0 && last.unfolded <= last.position && (last.unfolded == 0 || row_bytes > 0);
+  if (last.slot == nullptr || last.position < 1 || !rows_ok ||
+      last.slot->size() != slot_bytes + static_cast<size_t>(last.unfolded) * row_bytes) {
     return invalid_data("an image has no recurrent state of this model");
   }
   Checkpoint state(*this);  // releases its blocks on an error
@@ -65,9 +77,19 @@ Result<Checkpoint> StateStore::assemble(const Checkpoint* base,
     CHIMERE_CHECK_OK(memory_.write(pages_.data(own), image->pages->data() + offset, page_bytes));
   }
   if (has_slots()) {
-    CHIMERE_TRY(const int32_t slot, allocate(slots_));
-    slots_.release(std::exchange(state.slot_, slot));
-    CHIMERE_CHECK_OK(memory_.write(slots_.data(slot), last.slot->data(), last.slot->size()));
+    const uint8_t* from = last.slot->data();
+    if (last.unfolded < last.position) {  // else the rows continue the empty state
+      CHIMERE_TRY(const int32_t slot, allocate(slots_));
+      slots_.release(std::exchange(state.slot_, slot));
+      CHIMERE_CHECK_OK(memory_.write(slots_.data(slot), from, slot_bytes));
+    }
+    from += slot_bytes;
+    for (int32_t i = 0; i < last.unfolded; ++i) {
+      CHIMERE_TRY(const int32_t row, allocate(row_blocks_));
+      state.unfolded_.push_back(row);
+      CHIMERE_CHECK_OK(memory_.write(row_blocks_.data(row), from, row_bytes));
+      from += row_bytes;
+    }
   }
   state.position_ = last.position;
   return state;

@@ -15,17 +15,20 @@ constexpr int kPageTokens = 4;
 
 std::unique_ptr<StateStore> make_store(int64_t max_pages = 64) {
   StateSpec s;
-  s.components = {{.kind = ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = 64},
-                  {.kind = ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = 128}};
+  s.components = {
+      {.kind = ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = 64},
+      {.kind = ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = 128, .pending_bytes = 64}};
   s.page_tokens = kPageTokens;
   s.max_pages = max_pages;
   s.max_slots = 16;
+  s.max_pending_rows = 128;
   return StateStore::create(s).value();
 }
 
-/// Advances by n rows that write random bytes, each row to its place in its page.
+/// Advances by n rows that write random bytes, each row to its place in its page; some are pending,
+/// and remain unfolded. (What folding would compute does not matter here.)
 void advance(StateStore& store, SequenceState& sequence, int32_t n, std::mt19937& random) {
-  const RowsWanted wanted{&sequence, n, false};
+  const RowsWanted wanted{&sequence, n, random() % 2 == 0};
   Reservation r = store.reserve({&wanted, 1}).value();
   constexpr int64_t kRowBytes = 64 / kPageTokens;
   for (int32_t row = sequence.position(); row < sequence.position() + n; ++row) {
@@ -34,9 +37,21 @@ void advance(StateStore& store, SequenceState& sequence, int32_t n, std::mt19937
     for (int64_t i = 0; i < kRowBytes; ++i)
       page[row % kPageTokens * kRowBytes + i] = static_cast<uint8_t>(random());
   }
-  uint8_t* slot = store.component_base(1) + r.write_slots().back() * store.slot_stride();
-  for (int64_t i = 0; i < 128; ++i) slot[i] = static_cast<uint8_t>(random());
+  for (const int32_t block : r.keep_rows()) {
+    if (block < 0) continue;
+    uint8_t* kept = store.pending_base(1) + block * store.row_stride();
+    for (int64_t i = 0; i < 64; ++i) kept[i] = static_cast<uint8_t>(random());
+  }
+  const int32_t folded = r.fold_from()[0] < 0 ? -1 : r.read_slots()[0];
+  for (const int32_t written : {folded, r.write_slots().back()}) {
+    if (written < 0) continue;
+    uint8_t* slot = store.component_base(1) + written * store.slot_stride();
+    for (int64_t i = 0; i < 128; ++i) slot[i] = static_cast<uint8_t>(random());
+  }
   r.apply();
+  if (wanted.revocable) {
+    ASSERT_TRUE(sequence.commit(n).ok());
+  }
 }
 
 TEST(StateImage, AChainRestoresEveryState) {

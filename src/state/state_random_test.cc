@@ -19,11 +19,15 @@ constexpr int64_t kPieceBytes = 4096;
 StateSpec spec(int64_t max_bytes) {
   StateSpec s;
   s.components = {{.kind = ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = kPieceBytes},
-                  {.kind = ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = kPieceBytes},
+                  {.kind = ComponentSpec::Kind::kRecurrent,
+                   .layer = 0,
+                   .bytes = kPieceBytes,
+                   .pending_bytes = kPieceBytes},
                   {.kind = ComponentSpec::Kind::kPagedKv, .layer = 2, .bytes = kPieceBytes}};
   s.page_tokens = kPageTokens;
   s.max_pages = 24;
-  s.max_slots = 14;
+  s.max_slots = 8;
+  s.max_pending_rows = 20;
   s.max_bytes = max_bytes;
   return s;
 }
@@ -34,7 +38,7 @@ uint64_t advance(uint64_t state, uint32_t token) {
   return (state + token + 1) * 0x9E3779B97F4A7C15U;
 }
 
-/// Checks that the pages and slot of to_blob() hold the state of these tokens.
+/// Checks that the pages, slot and unfolded rows of to_blob() hold the state of these tokens.
 void expect_holds(const Checkpoint& checkpoint, const Tokens& tokens) {
   ASSERT_EQ(checkpoint.position(), static_cast<int32_t>(tokens.size()));
   const std::vector<uint8_t> blob = checkpoint.to_blob();
@@ -49,9 +53,22 @@ void expect_holds(const Checkpoint& checkpoint, const Tokens& tokens) {
     recurrent = advance(recurrent, tokens[i]);
   }
   if (tokens.empty()) return;
-  uint64_t stored;
+  uint32_t slots;
+  uint32_t unfolded;
+  std::memcpy(&slots, blob.data() + 32, 4);
+  std::memcpy(&unfolded, blob.data() + 36, 4);
   const size_t pages = (tokens.size() + kPageTokens - 1) / kPageTokens;
-  std::memcpy(&stored, blob.data() + kHeaderBytes + pages * 2 * kPieceBytes, 8);
+  const uint8_t* at = blob.data() + kHeaderBytes + pages * 2 * kPieceBytes;
+  uint64_t stored = 0;
+  if (slots == 1) {
+    std::memcpy(&stored, at, 8);
+    at += kPieceBytes;
+  }
+  for (uint32_t i = 0; i < unfolded; ++i, at += kPieceBytes) {
+    uint32_t token;
+    std::memcpy(&token, at, 4);
+    stored = advance(stored, token);
+  }
   ASSERT_EQ(stored, recurrent);
 }
 
@@ -89,6 +106,8 @@ class World {
     snapshots_.clear();
     EXPECT_EQ(store_->pages_in_use(), 0);
     EXPECT_EQ(store_->slots_in_use(), 0);
+    EXPECT_EQ(store_->pending_rows_in_use(), 0);
+    EXPECT_GT(folded_, 0);
   }
 
  private:
@@ -155,6 +174,7 @@ class World {
     }
     const int64_t pages = store_->pages_in_use();
     const int64_t slots = store_->slots_in_use();
+    const int64_t row_blocks = store_->pending_rows_in_use();
     {
       auto reservation = store_->reserve(wanted);
       if (reservation.ok() && below(10) > 0) {
@@ -170,11 +190,27 @@ class World {
     }
     EXPECT_EQ(store_->pages_in_use(), pages);
     EXPECT_EQ(store_->slots_in_use(), slots);
+    EXPECT_EQ(store_->pending_rows_in_use(), row_blocks);
     for (const Sequence* s : members) expect_holds(s->state->checkpoint(), s->tokens);
   }
 
+  uint8_t* slot(int32_t s) { return store_->component_base(1) + s * store_->slot_stride(); }
+  uint8_t* row_block(int32_t b) { return store_->pending_base(1) + b * store_->row_stride(); }
+
+  void fold(const Reservation& r, size_t i) {
+    if (r.fold_from()[i] < 0) return;
+    uint64_t recurrent;
+    std::memcpy(&recurrent, slot(r.fold_from()[i]), 8);
+    for (int32_t at = r.fold_begin()[i]; at < r.fold_begin()[i + 1]; ++at, ++folded_) {
+      uint32_t token;
+      std::memcpy(&token, row_block(r.fold_rows()[static_cast<size_t>(at)]), 4);
+      recurrent = advance(recurrent, token);
+    }
+    std::memcpy(slot(r.read_slots()[i]), &recurrent, 8);
+  }
+
   /// Stands in for a model: keys and values are the token, the recurrent state is a hash of all
-  /// tokens.
+  /// tokens; a revocable row keeps its token.
   void compute(const Reservation& r, const std::vector<RowsWanted>& wanted,
                const std::vector<Sequence*>& members) {
     size_t row = 0;
@@ -182,8 +218,8 @@ class World {
       Sequence& s = *members[i];
       const auto begin = static_cast<size_t>(r.page_begin()[i]);
       uint64_t recurrent;
-      std::memcpy(&recurrent, store_->component_base(1) + r.read_slots()[i] * store_->slot_stride(),
-                  8);
+      fold(r, i);
+      std::memcpy(&recurrent, slot(r.read_slots()[i]), 8);
       for (int32_t k = 0; k < wanted[i].rows; ++k, ++row) {
         const uint32_t token = below(1000);
         const auto position = s.tokens.size() + (wanted[i].revocable ? s.pending.size() : 0);
@@ -195,9 +231,8 @@ class World {
                       &value, 4);
         }
         recurrent = advance(recurrent, token);
-        if (const int32_t slot = r.write_slots()[row]; slot >= 0) {
-          std::memcpy(store_->component_base(1) + slot * store_->slot_stride(), &recurrent, 8);
-        }
+        if (r.write_slots()[row] >= 0) std::memcpy(slot(r.write_slots()[row]), &recurrent, 8);
+        if (r.keep_rows()[row] >= 0) std::memcpy(row_block(r.keep_rows()[row]), &token, 4);
         (wanted[i].revocable ? s.pending : s.tokens).push_back(token);
       }
     }
@@ -230,6 +265,7 @@ class World {
   std::vector<Evicted> evicted_;
   int steps_ = 0;
   int refused_ = 0;
+  int folded_ = 0;
 };
 
 TEST(StateRandom, HoldsWhatWasWrittenAndLeaksNothing) {

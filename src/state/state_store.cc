@@ -12,18 +12,26 @@ Result<std::unique_ptr<StateStore>> StateStore::create(StateSpec spec, Memory& m
   std::unique_ptr<StateStore> store(new StateStore(memory));
   int64_t page_bytes = 0;
   int64_t slot_bytes = 0;
+  int64_t row_bytes = 0;
   for (const ComponentSpec& c : spec.components) {
     int64_t& block_bytes = c.paged() ? page_bytes : slot_bytes;
     store->offsets_.push_back(block_bytes);
     block_bytes += c.bytes;
+    store->pending_offsets_.push_back(row_bytes);
+    row_bytes += c.pending_bytes;
   }
   if (spec.max_bytes > 0) {
     if (page_bytes > 0) spec.max_pages = std::min(spec.max_pages, spec.max_bytes / page_bytes);
     if (slot_bytes > 0) spec.max_slots = std::min(spec.max_slots, spec.max_bytes / slot_bytes);
+    if (row_bytes > 0) {
+      spec.max_pending_rows = std::min(spec.max_pending_rows, spec.max_bytes / row_bytes);
+    }
   }
   CHIMERE_TRY(store->pages_, BlockPool::create("KV pages", page_bytes, spec.max_pages, memory));
   CHIMERE_TRY(store->slots_,
               BlockPool::create("recurrent states", slot_bytes, spec.max_slots + 1, memory));
+  CHIMERE_TRY(store->row_blocks_,
+              BlockPool::create("pending rows", row_bytes, spec.max_pending_rows, memory));
   CHIMERE_TRY(const int32_t empty, store->slots_.allocate());
   CHIMERE_CHECK_OK(memory.clear(store->slots_.data(empty), static_cast<size_t>(slot_bytes)));
   store->fingerprint_ = state::fingerprint(spec);
@@ -40,9 +48,10 @@ uint8_t* StateStore::component_base(size_t c) {
 
 Result<int32_t> StateStore::allocate(BlockPool& pool) {
   if (spec_.max_bytes > 0 && pool.takes_memory()) {
-    BlockPool& other = &pool == &pages_ ? slots_ : pages_;
     const auto fits = [&] { return resident_bytes() + pool.block_bytes() <= spec_.max_bytes; };
-    while (!fits() && other.give_back_one()) {
+    for (BlockPool* other : {&slots_, &pages_, &row_blocks_}) {
+      while (other != &pool && !fits() && other->give_back_one()) {
+      }
     }
     if (!fits()) {
       return out_of_memory("the states of all requests have reached their limit of " +
@@ -57,7 +66,7 @@ Result<int32_t> StateStore::allocate(BlockPool& pool) {
 int64_t StateStore::bytes_left() const {
   if (spec_.max_bytes == 0) return std::numeric_limits<int64_t>::max();
   return spec_.max_bytes - pages_.in_use() * pages_.block_bytes() -
-         slots_.in_use() * slots_.block_bytes();
+         slots_.in_use() * slots_.block_bytes() - row_blocks_.in_use() * row_blocks_.block_bytes();
 }
 
 int64_t StateStore::free_pages(int64_t slots) const {
@@ -71,6 +80,13 @@ int64_t StateStore::free_slots() const {
   const int64_t unused = slots_.max_blocks() - slots_.in_use();
   if (spec_.max_bytes == 0 || !has_slots()) return unused;
   return std::min(unused, bytes_left() / slots_.block_bytes());
+}
+
+int64_t StateStore::free_pending_rows(int64_t slots) const {
+  const int64_t unused = row_blocks_.max_blocks() - row_blocks_.in_use();
+  if (spec_.max_bytes == 0 || !has_row_blocks()) return unused;
+  const int64_t bytes = std::max<int64_t>(0, bytes_left() - slots * slots_.block_bytes());
+  return std::min(unused, bytes / row_blocks_.block_bytes());
 }
 
 Result<Reservation> StateStore::reserve(std::span<const RowsWanted> wanted) {
@@ -94,7 +110,7 @@ Status Reservation::add(const RowsWanted& wanted) {
                             " cannot take " + std::to_string(wanted.rows) + " rows");
   }
   CHIMERE_CHECK_OK(add_pages(*sequence, wanted.rows));
-  CHIMERE_CHECK_OK(add_slots(*sequence, wanted.rows, wanted.revocable));
+  CHIMERE_CHECK_OK(add_slots(wanted));
   sequence->reserved_ = true;
   sequence_keys_.push_back(sequence->key());
   wanted_.push_back(wanted);
@@ -127,20 +143,32 @@ Status Reservation::add_pages(const SequenceState& sequence, int32_t rows) {
   return {};
 }
 
-Status Reservation::add_slots(const SequenceState& sequence, int32_t rows, bool revocable) {
-  const int32_t slot = sequence.now_.slot_;
-  read_slots_.push_back(slot);
-  const bool keep_all = revocable && store_->has_slots();
-  const bool in_place = !revocable && !store_->slots_.shared(slot);
-  for (int32_t row = 0; row < rows; ++row) {
-    const bool keep = store_->has_slots() && (keep_all || row == rows - 1);
-    if (!keep || in_place) {
-      write_slots_.push_back(keep ? slot : -1);
-      continue;
-    }
-    CHIMERE_TRY(const int32_t fresh, store_->allocate(store_->slots_));
-    new_slots_.push_back(fresh);
-    write_slots_.push_back(fresh);
+Status Reservation::add_slots(const RowsWanted& wanted) {
+  const Checkpoint& now = wanted.sequence->now_;
+  const bool folds = !now.unfolded_.empty();
+  if (wanted.revocable && store_->has_slots() && !store_->has_row_blocks()) {
+    return invalid_argument("this model's rows cannot be taken back");
+  }
+  fold_rows_.insert(fold_rows_.end(), now.unfolded_.begin(), now.unfolded_.end());
+  fold_begin_.push_back(static_cast<int32_t>(fold_rows_.size()));
+  fold_from_.push_back(folds ? now.slot_ : -1);
+
+  const bool advances = store_->has_slots() && !wanted.scratch && !wanted.revocable;
+  int32_t slot = now.slot_;
+  if (wanted.scratch) {
+    slot = folds ? -1 : slot;
+  } else if ((folds || advances) && store_->slots_.shared(slot)) {
+    CHIMERE_TRY(slot, store_->allocate(store_->slots_));
+    new_slots_.push_back(slot);
+  }
+  // Without rows to fold, the state before the first row stays where it is.
+  read_slots_.push_back(folds ? slot : now.slot_);
+  for (int32_t row = 0; row < wanted.rows; ++row) {
+    write_slots_.push_back(advances && row == wanted.rows - 1 ? slot : -1);
+    keep_rows_.push_back(-1);
+    if (!wanted.revocable || !store_->has_row_blocks()) continue;
+    CHIMERE_TRY(keep_rows_.back(), store_->allocate(store_->row_blocks_));
+    new_row_blocks_.push_back(keep_rows_.back());
   }
   return {};
 }
@@ -161,17 +189,21 @@ void Reservation::apply() {
     now.pages_.assign(list_begin, list_end);
 
     const auto rows = static_cast<size_t>(w.rows);
+    // Rows were folded into the slot that the step reads, and were advanced in the one that its
+    // last row writes: the same, if both happened.
+    const int32_t advanced = write_slots_[row_begin + rows - 1];
+    const int32_t slot = advanced >= 0 ? advanced : read_slots_[i];
+    if (slot != now.slot_) store_->slots_.release(std::exchange(now.slot_, slot));
+    for (const int32_t row : now.unfolded_) store_->row_blocks_.release(row);
+    now.unfolded_.clear();
     if (w.revocable) {
       w.sequence->pending_rows_ = w.rows;
-      if (store_->has_slots()) {
-        w.sequence->pending_slots_.assign(
-            write_slots_.begin() + static_cast<std::ptrdiff_t>(row_begin),
-            write_slots_.begin() + static_cast<std::ptrdiff_t>(row_begin + rows));
+      if (store_->has_row_blocks()) {
+        const auto keep = keep_rows_.begin() + static_cast<std::ptrdiff_t>(row_begin);
+        w.sequence->pending_.assign(keep, keep + w.rows);
       }
     } else {
       now.position_ += w.rows;
-      const int32_t slot = write_slots_[row_begin + rows - 1];
-      if (slot >= 0 && slot != now.slot_) store_->slots_.release(std::exchange(now.slot_, slot));
     }
     row_begin += rows;
     w.sequence->reserved_ = false;
@@ -179,12 +211,14 @@ void Reservation::apply() {
   wanted_.clear();
   new_pages_.clear();
   new_slots_.clear();
+  new_row_blocks_.clear();
 }
 
 Reservation::~Reservation() {
   for (const RowsWanted& w : wanted_) w.sequence->reserved_ = false;
   for (int32_t page : new_pages_) store_->pages_.release(page);
   for (int32_t slot : new_slots_) store_->slots_.release(slot);
+  for (int32_t row : new_row_blocks_) store_->row_blocks_.release(row);
 }
 
 }  // namespace chimere::state

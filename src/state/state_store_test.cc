@@ -11,13 +11,15 @@ constexpr int kPageTokens = 4;
 
 StateSpec small_spec(int64_t max_pages = 8, int64_t max_slots = 8) {
   StateSpec spec;
-  spec.components = {{.kind = ComponentSpec::Kind::kConvolution, .layer = 0, .bytes = 64},
-                     {.kind = ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = 128},
-                     {.kind = ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = 64},
-                     {.kind = ComponentSpec::Kind::kPagedKv, .layer = 3, .bytes = 128}};
+  spec.components = {
+      {.kind = ComponentSpec::Kind::kConvolution, .layer = 0, .bytes = 64, .pending_bytes = 64},
+      {.kind = ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = 128, .pending_bytes = 128},
+      {.kind = ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = 64},
+      {.kind = ComponentSpec::Kind::kPagedKv, .layer = 3, .bytes = 128}};
   spec.page_tokens = kPageTokens;
   spec.max_pages = max_pages;
   spec.max_slots = max_slots;
+  spec.max_pending_rows = 8;
   return spec;
 }
 
@@ -80,9 +82,11 @@ TEST(StateStore, DroppedReservationChangesNothing) {
     const RowsWanted wanted{a.get(), 6, true};
     auto r = store->reserve({&wanted, 1});
     ASSERT_TRUE(r.ok());
-    EXPECT_EQ(store->slots_in_use(), 1 + 6);
+    EXPECT_EQ(store->slots_in_use(), 1);
+    EXPECT_EQ(store->pending_rows_in_use(), 6);
     EXPECT_EQ(store->pages_in_use(), 3);
   }
+  EXPECT_EQ(store->pending_rows_in_use(), 0);
   EXPECT_EQ(store->slots_in_use(), 1);
   EXPECT_EQ(store->pages_in_use(), 1);
   EXPECT_EQ(a->position(), 3);
@@ -120,11 +124,14 @@ TEST(StateStore, CommitKeepsAnyNumberOfRows) {
     auto r = store->reserve({&wanted, 1});
     ASSERT_TRUE(r.ok());
     const int32_t before = r->read_slots()[0];
-    const std::vector<int32_t> slots(r->write_slots().begin(), r->write_slots().end());
+    const std::vector<int32_t> kept(r->keep_rows().begin(), r->keep_rows().end());
+    EXPECT_EQ(r->fold_from()[0], -1);
+    EXPECT_EQ(r->write_slots()[4], -1) << "a row that may be taken back writes no state";
     r->apply();
     EXPECT_EQ(a->position(), 3);
     EXPECT_EQ(a->pending_rows(), 5);
-    EXPECT_EQ(store->slots_in_use(), 6);
+    EXPECT_EQ(store->slots_in_use(), 1);
+    EXPECT_EQ(store->pending_rows_in_use(), 5);
     EXPECT_FALSE(store->reserve({&wanted, 1}).ok()) << "pending rows must be committed first";
     EXPECT_FALSE(a->commit(6).ok());
     EXPECT_FALSE(a->commit(-1).ok());
@@ -136,8 +143,76 @@ TEST(StateStore, CommitKeepsAnyNumberOfRows) {
     const RowsWanted next{a.get(), 1, false};
     auto r2 = store->reserve({&next, 1});
     ASSERT_TRUE(r2.ok());
-    EXPECT_EQ(r2->read_slots()[0], keep == 0 ? before : slots[static_cast<size_t>(keep) - 1]);
+    EXPECT_EQ(store->pending_rows_in_use(), keep);
+    EXPECT_EQ(r2->read_slots()[0], before) << "folded in place";
+    EXPECT_EQ(r2->write_slots()[0], before);
+    EXPECT_EQ(r2->fold_from()[0], keep == 0 ? -1 : before);
+    ASSERT_EQ(r2->fold_rows().size(), static_cast<size_t>(keep));
+    for (int i = 0; i < keep; ++i) {
+      EXPECT_EQ(r2->fold_rows()[static_cast<size_t>(i)], kept[static_cast<size_t>(i)]);
+    }
+    r2->apply();
+    EXPECT_EQ(store->pending_rows_in_use(), 0) << "folded rows are released";
   }
+}
+
+TEST(StateStore, ForksShareUnfoldedRowsAndFoldIntoSlotsOfTheirOwn) {
+  auto store = make_store();
+  auto a = store->create_sequence();
+  step(*store, *a, 3);
+  step(*store, *a, 4, true);
+  ASSERT_TRUE(a->commit(2).ok());
+  auto b = a->fork();
+  EXPECT_EQ(b->position(), 5);
+  EXPECT_EQ(store->pending_rows_in_use(), 2);
+  const RowsWanted wanted{b.get(), 3, true};
+  {
+    auto r = store->reserve({&wanted, 1});
+    ASSERT_TRUE(r.ok());
+    EXPECT_EQ(r->fold_from()[0], 1);
+    EXPECT_NE(r->read_slots()[0], 1) << "the other sequence still reads the slot";
+    EXPECT_EQ(r->fold_begin().back(), 2);
+    EXPECT_EQ(store->pending_rows_in_use(), 2 + 3);
+    EXPECT_EQ(store->slots_in_use(), 2);
+    r->apply();
+  }
+  EXPECT_EQ(store->pending_rows_in_use(), 2 + 3) << "the other sequence still has its rows";
+  a.reset();
+  EXPECT_EQ(store->pending_rows_in_use(), 3);
+  EXPECT_EQ(store->slots_in_use(), 1);
+  b.reset();
+  EXPECT_EQ(store->pending_rows_in_use(), 0);
+}
+
+TEST(StateStore, ScratchRowsTakePagesOnly) {
+  auto store = make_store();
+  auto a = store->create_sequence();
+  step(*store, *a, 3);
+  const auto keeper = a->fork();
+  for (const bool unfolded : {false, true}) {
+    if (unfolded) {
+      step(*store, *a, 2, true);
+      ASSERT_TRUE(a->commit(2).ok());
+    }
+    const int64_t rows = store->pending_rows_in_use();
+    const RowsWanted wanted{.sequence = a.get(), .rows = 4, .scratch = true};
+    const auto r = store->reserve({&wanted, 1});
+    ASSERT_TRUE(r.ok());
+    EXPECT_EQ(r->read_slots()[0], unfolded ? -1 : 1);
+    EXPECT_EQ(r->fold_rows().size(), unfolded ? 2U : 0U);
+    EXPECT_EQ(store->slots_in_use(), 1);
+    EXPECT_EQ(store->pending_rows_in_use(), rows);
+    EXPECT_GT(store->pages_in_use(), 1);
+  }
+}
+
+TEST(StateStore, ModelsWithoutRowBlocksRefuseRevocableRows) {
+  StateSpec spec = small_spec();
+  for (ComponentSpec& c : spec.components) c.pending_bytes = 0;
+  auto store = std::move(StateStore::create(spec)).value();
+  auto a = store->create_sequence();
+  const RowsWanted wanted{a.get(), 2, true};
+  EXPECT_FALSE(store->reserve({&wanted, 1}).ok());
 }
 
 TEST(StateStore, CheckpointOfPendingRowsIsTheCommittedState) {
@@ -153,11 +228,12 @@ TEST(StateStore, CheckpointOfPendingRowsIsTheCommittedState) {
 }
 
 TEST(StateStore, ExhaustedPoolIsAnErrorThatChangesNothing) {
-  auto store = make_store(/*max_pages=*/3, /*max_slots=*/4);
+  auto store = make_store(/*max_pages=*/3, /*max_slots=*/1);
   auto a = store->create_sequence();
   auto b = store->create_sequence();
   step(*store, *a, 5);
-  for (const auto& [rows_b, revocable] : {std::pair{9, false}, {4, true}}) {
+  // Too many pages, slots, and row blocks.
+  for (const auto& [rows_b, revocable] : {std::pair{9, false}, {4, false}, {8, true}}) {
     const RowsWanted wanted[] = {{a.get(), 1, true}, {b.get(), rows_b, revocable}};
     auto r = store->reserve(wanted);
     ASSERT_FALSE(r.ok());
@@ -166,8 +242,9 @@ TEST(StateStore, ExhaustedPoolIsAnErrorThatChangesNothing) {
     EXPECT_EQ(store->slots_in_use(), 1);
     EXPECT_EQ(a->position(), 5);
   }
+  EXPECT_EQ(store->pending_rows_in_use(), 0);
   step(*store, *a, 1);  // neither sequence is still marked as part of a step
-  step(*store, *b, 1);
+  step(*store, *b, 1, true);
 }
 
 TEST(StateStore, RefusesInvalidSteps) {
@@ -191,6 +268,9 @@ TEST(StateStore, RefusesBadSpecs) {
   spec = small_spec(int64_t{1} << 40);
   EXPECT_FALSE(StateStore::create(spec).ok());
   spec = small_spec();
+  spec.components[2].pending_bytes = 64;
+  EXPECT_FALSE(StateStore::create(spec).ok()) << "KV is not folded";
+  spec = small_spec();
   spec.page_tokens = 0;
   EXPECT_FALSE(StateStore::create(spec).ok());
 }
@@ -204,7 +284,7 @@ TEST(StateStore, LargeLimitsUseNoMemoryUntilNeeded) {
   step(**store, *a, 1);
 }
 
-TEST(StateStore, OneLimitForPagesAndStates) {
+TEST(StateStore, OneLimitForPagesStatesAndPendingRows) {
   StateSpec spec = small_spec(1000, 1000);
   spec.max_bytes = 10 * 192;  // pages and states have 192 bytes each; one is the empty state
   auto store = std::move(StateStore::create(spec)).value();
@@ -212,6 +292,7 @@ TEST(StateStore, OneLimitForPagesAndStates) {
   EXPECT_EQ(store->free_pages(0), 9);
   EXPECT_EQ(store->free_pages(2), 7);
   EXPECT_EQ(store->free_slots(), 9);
+  EXPECT_EQ(store->free_pending_rows(2), 7);
   auto a = store->create_sequence();
   step(*store, *a, 8 * kPageTokens);  // 8 pages and a state: all memory is in use
   EXPECT_EQ(store->free_pages(0) + store->free_slots(), 0);
@@ -228,7 +309,8 @@ TEST(StateStore, OneLimitForPagesAndStates) {
   std::vector<std::unique_ptr<SequenceState>> many;
   for (int i = 0; i < 3; ++i) step(*store, *many.emplace_back(store->create_sequence()), 1);
   step(*store, *many[0], 3, true);
-  EXPECT_EQ(store->slots_in_use(), 6);
+  EXPECT_EQ(store->slots_in_use(), 3);
+  EXPECT_EQ(store->pending_rows_in_use(), 3);
   EXPECT_EQ(store->pages_in_use(), 3);
   EXPECT_EQ(store->resident_bytes(), store->max_bytes());
   EXPECT_FALSE(store->reserve({&one, 1}).ok());

@@ -21,10 +21,14 @@ constexpr size_t kHeader = 48;
 std::unique_ptr<state::StateStore> make_store() {
   state::StateSpec spec;
   spec.components = {{.kind = state::ComponentSpec::Kind::kPagedKv, .layer = 1, .bytes = 64},
-                     {.kind = state::ComponentSpec::Kind::kRecurrent, .layer = 0, .bytes = 64}};
+                     {.kind = state::ComponentSpec::Kind::kRecurrent,
+                      .layer = 0,
+                      .bytes = 64,
+                      .pending_bytes = 64}};
   spec.page_tokens = 4;
   spec.max_pages = 6;
   spec.max_slots = 2;
+  spec.max_pending_rows = 4;
   return std::move(state::StateStore::create(spec)).value();
 }
 
@@ -73,7 +77,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       fail("an error without a message");
     }
   }
-  if (store->pages_in_use() + store->slots_in_use() != 0) fail("pages or slots were lost");
+  if (store->pages_in_use() + store->slots_in_use() + store->pending_rows_in_use() != 0) {
+    fail("pages, slots or row blocks were lost");
+  }
   return 0;
 }
 
@@ -83,8 +89,17 @@ std::vector<std::vector<uint8_t>> fuzz_seeds() {
   const state::RowsWanted wanted{sequence.get(), 6, false};
   auto reservation = store->reserve({&wanted, 1});
   reservation->apply();
+  auto unfolded = sequence->fork();
+  const state::RowsWanted revocable{unfolded.get(), 2, true};
+  auto more = store->reserve({&revocable, 1});
+  for (const int32_t block : more->keep_rows()) {
+    std::memset(store->pending_base(1) + block * store->row_stride(), block, 64);
+  }
+  more->apply();
+  (void)unfolded->commit(2);
   std::vector<std::vector<uint8_t>> seeds;
-  for (const auto& s : {store->create_sequence()->checkpoint(), sequence->checkpoint()}) {
+  for (const auto& s :
+       {store->create_sequence()->checkpoint(), sequence->checkpoint(), unfolded->checkpoint()}) {
     const std::vector<int32_t> tokens(static_cast<size_t>(s.position()), 7);
     for (const uint8_t fit : {0, 1}) {
       std::vector<uint8_t> seed = {fit};

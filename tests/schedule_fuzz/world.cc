@@ -65,9 +65,11 @@ std::optional<std::string> World::run() {
   jobs_.clear();
   cache_.reset();
   const state::StateStore& states = model_.states();
-  if (states.pages_in_use() != 0 || states.slots_in_use() != 0) {
-    fail(std::to_string(states.pages_in_use()) + " pages and " +
-         std::to_string(states.slots_in_use()) + " slots are still in use at the end");
+  if (states.pages_in_use() + states.slots_in_use() + states.pending_rows_in_use() != 0) {
+    fail(std::to_string(states.pages_in_use()) + " pages, " +
+         std::to_string(states.slots_in_use()) + " slots and " +
+         std::to_string(states.pending_rows_in_use()) +
+         " pending rows are still in use at the end");
   }
   return failure_;
 }

@@ -35,9 +35,11 @@ class FakeModel : public model::Model {
     state::ComponentSpec hash;
     hash.kind = state::ComponentSpec::Kind::kRecurrent;
     hash.bytes = 64;
+    hash.pending_bytes = 64;
     spec.components = {kv, hash};
     spec.max_pages = max_pages;
     spec.max_slots = max_slots;
+    spec.max_pending_rows = max_slots;
     store_ = state::StateStore::create(spec).value();
   }
 
@@ -107,12 +109,14 @@ class FakeModel : public model::Model {
   Status draft(std::span<const model::DraftStart> starts, int depth,
                const model::ChooseDraft& choose) override {
     std::vector<state::RowsWanted> wanted;
-    for (const auto& s : starts) wanted.push_back({s.state, depth, false});
+    for (const auto& s : starts) {
+      wanted.push_back({.sequence = s.state, .rows = depth, .scratch = true});
+    }
     CHIMERE_TRY(const auto reservation, store_->reserve(wanted));
     std::vector<uint64_t> hashes;
     std::vector<int32_t> tokens;
     for (size_t i = 0; i < starts.size(); ++i) {
-      hashes.push_back(read(reservation.read_slots()[i]));
+      hashes.push_back(state_before(reservation, i));
       tokens.push_back(starts[i].token);
     }
     for (int d = 0; d < depth; ++d) {
@@ -195,7 +199,8 @@ class FakeModel : public model::Model {
     interleave();
     for (size_t i = 0; i < plan.sequences.size(); ++i) {
       const auto& s = plan.sequences[i];
-      uint64_t hash = read(reservation.read_slots()[i]);
+      uint64_t hash = state_before(reservation, i);
+      if (reservation.fold_from()[i] >= 0) write(reservation.read_slots()[i], hash);
       size_t chunk = 0;
       int32_t left = s.row_class == model::RowClass::kPrefill ? s.chunks.at(0) : 0;
       for (size_t r = 0; r < s.tokens.size(); ++r, ++row) {
@@ -206,6 +211,9 @@ class FakeModel : public model::Model {
           if (++chunk < s.chunks.size()) left = s.chunks[chunk];
         }
         if (const int32_t slot = reservation.write_slots()[row]; slot >= 0) write(slot, hash);
+        if (const int32_t kept = reservation.keep_rows()[row]; kept >= 0) {
+          std::memcpy(row_block(kept), &hash, sizeof(hash));
+        }
         for (size_t l = 0; l < s.logits_of.size(); ++l) {
           if (static_cast<size_t>(s.logits_of[l]) != r) continue;
           if (s.top == 0) {
@@ -233,6 +241,16 @@ class FakeModel : public model::Model {
     return x ^ (x >> 31);
   }
   uint8_t* slot(int32_t s) { return store_->component_base(1) + s * store_->slot_stride(); }
+  uint8_t* row_block(int32_t b) { return store_->pending_base(1) + b * store_->row_stride(); }
+  /// A pending row keeps the hash after it: the last one to fold is the state.
+  uint64_t state_before(const state::Reservation& reservation, size_t i) {
+    const int32_t end = reservation.fold_begin()[i + 1];
+    if (end == reservation.fold_begin()[i]) return read(reservation.read_slots()[i]);
+    uint64_t hash = 0;
+    std::memcpy(&hash, row_block(reservation.fold_rows()[static_cast<size_t>(end) - 1]),
+                sizeof(hash));
+    return hash;
+  }
   uint64_t read(int32_t s) {
     uint64_t hash = 0;
     std::memcpy(&hash, slot(s), sizeof(hash));

@@ -39,12 +39,11 @@ void Drafters::propose(std::span<const DraftingSequence> sequences, int32_t deco
                        int64_t max_rows) {
   if (sequences.empty()) return;
   const bool many = model_.logits_on_gpu() && decoding >= kManyOnGpu;
-  // Each verification row holds a recurrent state of its own until the drafts are accepted or
-  // rejected.
+  // Each verification row holds a row block until the sequence's next step.
   const state::StateStore& states = model_.states();
   int64_t free_rows = max_rows;
-  if (states.bytes_per_slot() > 0) {
-    free_rows = std::min(free_rows, states.free_slots() - decoding);
+  if (states.bytes_per_pending_row() > 0) {
+    free_rows = std::min(free_rows, states.free_pending_rows(decoding) - decoding);
   }
   const auto share = static_cast<int32_t>(std::max<int64_t>(0, free_rows / decoding));
   const bool plain =

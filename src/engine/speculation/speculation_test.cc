@@ -311,6 +311,7 @@ TEST(Speculation, SavesStepsAndChangesNoToken) {
     EXPECT_LT(fast.speculation.accepted, fast.speculation.drafted);
     EXPECT_EQ(model.steps, plain.steps - static_cast<size_t>(fast.speculation.accepted));
     EXPECT_EQ(model.states().slots_in_use(), 0);
+    EXPECT_EQ(model.states().pending_rows_in_use(), 0);
   }
 }
 
@@ -376,7 +377,7 @@ TEST(Speculation, ContinuesWithoutDraftsWhenMemoryIsFull) {
   request.sampling.temperature = 1;
   request.sampling.logit_bias = {{0, -1e9F}};
   request.speculation = *Speculation::named("mtp");
-  FakeModel model(2, 2);  // two pages, and one state in addition to the sequence's own
+  FakeModel model(2, 2);  // two pages, and as many pending rows
   const Outcome o = run(request, model);
   EXPECT_EQ(o.reason, FinishReason::kContextFull) << o.error.message;
   EXPECT_EQ(o.tokens.size(), 128U - 60U);

@@ -1,5 +1,7 @@
 #include "kernels/cpu/delta_net.h"
 
+#include <algorithm>
+
 #include "kernels/cpu/for_units.h"
 
 namespace chimere::kernels::cpu {
@@ -32,6 +34,22 @@ void DeltaNet::conv(const BatchView& batch, const GdnShape& shape, const float* 
     const int64_t channel = head * shape.head_dim;
     const Rows rows = rows_of(batch, sequence);
     if (rows.count == 0) return;
+    float* const slots = state.base + channel;
+    float* const before = slots + batch.read_slot[sequence] * state.slot_stride;
+    float* const row_blocks = state.rows == nullptr ? nullptr : state.rows + channel;
+    if (const auto unfolded = batch.unfolded(sequence); !unfolded.empty()) {
+      ConvFold f;
+      f.past = shape.conv_kernel - 1;
+      f.channels = shape.head_dim;
+      f.before = slots + batch.fold_from[sequence] * state.slot_stride;
+      f.after = before;
+      f.tap_stride = channels;
+      f.rows = row_blocks;
+      f.row_stride = state.row_stride;
+      f.row_blocks = unfolded.data();
+      f.n_rows = static_cast<int64_t>(unfolded.size());
+      kernels_.fold_conv(f);
+    }
     ConvUnit u;
     u.weight = weight + channel * shape.conv_kernel;
     u.taps = shape.conv_kernel;
@@ -41,11 +59,14 @@ void DeltaNet::conv(const BatchView& batch, const GdnShape& shape, const float* 
     u.x = qkv.row(rows.begin) + channel;
     u.x_stride = qkv.stride;
     u.n_rows = rows.count;
-    u.slots = state.base + channel;
+    u.slots = slots;
     u.slot_stride = state.slot_stride;
-    u.before = u.slots + batch.read_slot[sequence] * state.slot_stride;
+    u.before = before;
     u.tap_stride = channels;
     u.write_slot = batch.write_slot.data() + rows.begin;
+    if (!batch.keep_row.empty()) u.keep_row = batch.keep_row.data() + rows.begin;
+    u.rows = row_blocks;
+    u.row_stride = state.row_stride;
     kernels_.conv(u);
   });
 }
@@ -73,7 +94,27 @@ void DeltaNet::scan(const BatchView& batch, const GdnShape& shape, ConstMatrixVi
     u.dt_bias = dt_bias[head];
     u.out_stride = out.stride;
     u.scratch = scratch + state_floats;
-    const float* current = slots + batch.read_slot[sequence] * state.slot_stride;
+    float* const read = slots + batch.read_slot[sequence] * state.slot_stride;
+    // Where a row block keeps the inputs of this head.
+    const int64_t kept_k = k_head * n;
+    const int64_t kept_corrections = shape.key_dim() + head * n;
+    const int64_t kept_decay = shape.key_dim() + shape.value_dim() + head;
+    if (const auto unfolded = batch.unfolded(sequence); !unfolded.empty()) {
+      ScanFold f;
+      f.head_dim = n;
+      f.before = slots + batch.fold_from[sequence] * state.slot_stride;
+      f.after = read;
+      f.k = state.rows + kept_k;
+      f.corrections = state.rows + kept_corrections;
+      f.decay = state.rows + kept_decay;
+      f.row_stride = state.row_stride;
+      f.row_blocks = unfolded.data();
+      f.n_rows = static_cast<int64_t>(unfolded.size());
+      kernels_.fold_scan(f);
+    }
+    const float* current = read;
+    const bool first_of_k_head =
+        head == (shape.tiled_heads ? k_head : k_head * (heads / shape.n_k_heads));
     // The state passes from slot to slot, or through scratch memory where it is not to be written.
     auto run = [&](int64_t row, int count, void (*kernel)(const ScanUnit&)) {
       const int32_t slot = batch.write_slot[row + count - 1];
@@ -86,6 +127,10 @@ void DeltaNet::scan(const BatchView& batch, const GdnShape& shape, ConstMatrixVi
       u.out = out.row(row) + head * n;
       u.before = current;
       u.after = slot < 0 ? scratch : slots + slot * state.slot_stride;
+      const int32_t keep = batch.keep(row);
+      u.kept_corrections = keep < 0 ? nullptr : state.row(keep) + kept_corrections;
+      u.kept_decay = keep < 0 ? nullptr : state.row(keep) + kept_decay;
+      if (keep >= 0 && first_of_k_head) std::copy_n(u.k, n, state.row(keep) + kept_k);
       kernel(u);
       current = u.after;
     };

@@ -22,6 +22,36 @@ struct ConvUnit {
   int64_t slot_stride = 0;
   int64_t tap_stride = 0;               ///< from one input of a state to the next
   const int32_t* write_slot = nullptr;  ///< [n_rows]
+  const int32_t* keep_row = nullptr;    ///< [n_rows]; nullptr: none keeps its input
+  float* rows = nullptr;                ///< the head in row block 0
+  int64_t row_stride = 0;
+};
+
+/// One head's channels of the state of Ops::gdn_conv, into which rows are folded. `after` may be
+/// `before`.
+struct ConvFold {
+  int past = 0;  ///< inputs of a state, at most 7
+  int channels = 0;
+  const float* before = nullptr;  ///< the head in the oldest input
+  float* after = nullptr;
+  int64_t tap_stride = 0;
+  const float* rows = nullptr;  ///< the head in row block 0
+  int64_t row_stride = 0;
+  const int32_t* row_blocks = nullptr;  ///< [n_rows]
+  int64_t n_rows = 0;
+};
+
+/// The state of one v head of Ops::gdn_scan, into which rows are folded. `after` may be `before`.
+struct ScanFold {
+  int head_dim = 0;
+  const float* before = nullptr;  ///< [head_dim (k), head_dim (v)]
+  float* after = nullptr;
+  const float* k = nullptr;  ///< the k head in row block 0; so are corrections and decay
+  const float* corrections = nullptr;
+  const float* decay = nullptr;
+  int64_t row_stride = 0;
+  const int32_t* row_blocks = nullptr;  ///< [n_rows]
+  int64_t n_rows = 0;
 };
 
 /// Rows of one v head of Ops::gdn_scan: one decode row or a chunk. `after` may be `before`.
@@ -42,7 +72,10 @@ struct ScanUnit {
   float* after = nullptr;
   float* out = nullptr;
   int64_t out_stride = 0;
-  float* scratch = nullptr;  ///< scan_scratch_floats(head_dim)
+  float* kept_corrections =
+      nullptr;                  ///< [head_dim] of a decode row to be folded; nullptr: not kept
+  float* kept_decay = nullptr;  ///< with kept_corrections
+  float* scratch = nullptr;     ///< scan_scratch_floats(head_dim)
 };
 /// Four matrices of a chunk's rows by head_dim and two of 64 x 64.
 constexpr int64_t scan_scratch_floats(int head_dim) {
@@ -136,7 +169,9 @@ struct VectorKernels {
   void (*gated_rms_norm)(const float* x, const float* z, const float* weight, float eps, int64_t n,
                          float* y);
   void (*conv)(const ConvUnit&);
+  void (*fold_conv)(const ConvFold&);
   void (*scan_step)(const ScanUnit&);
+  void (*fold_scan)(const ScanFold&);
   void (*scan_chunk)(const ScanUnit&);
   void (*norm_rope)(const NormRope&);
   /// Writes one head's key or value to position `slot` of a page; may overwrite x. Values of

@@ -24,7 +24,12 @@ class BatchOnDevice {
         read_slot_(device, padded(batch.read_slot, padding, 0)),
         write_slot_(device, padded(batch.write_slot, padding, -1)),
         page_table_(device, padded(batch.page_table, padding, 0)),
-        page_begin_(device, padded(batch.page_begin, padding, 0)) {
+        page_begin_(device, padded(batch.page_begin, padding, 0)),
+        fold_rows_(device, padded(batch.fold_rows, 1, 0)),
+        fold_begin_(device, padded(batch.fold_begin, padding,
+                                   static_cast<int32_t>(batch.fold_rows.size()))),
+        fold_from_(device, padded(batch.fold_from, padding, -1)),
+        keep_row_(device, padded(batch.keep_row, padding, -1)) {
     extent_.n_rows += padding;
     extent_.n_sequences += padding;
     extent_.n_slices += padding;
@@ -33,7 +38,8 @@ class BatchOnDevice {
   DeviceBatch view() const {
     return {{slices_.data(), sequence_slices_.data(), row_sequence_.data(), row_position_.data(),
              row_visible_.data(), read_slot_.data(), write_slot_.data(), page_table_.data(),
-             page_begin_.data()},
+             page_begin_.data(), fold_rows_.data(), fold_begin_.data(), fold_from_.data(),
+             keep_row_.data()},
             extent_};
   }
 
@@ -69,6 +75,10 @@ class BatchOnDevice {
   OnDevice<int32_t> write_slot_;
   OnDevice<int32_t> page_table_;
   OnDevice<int32_t> page_begin_;
+  OnDevice<int32_t> fold_rows_;
+  OnDevice<int32_t> fold_begin_;
+  OnDevice<int32_t> fold_from_;
+  OnDevice<int32_t> keep_row_;
 };
 
 }  // namespace chimere::kernels::cuda::test

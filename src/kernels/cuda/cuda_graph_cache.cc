@@ -43,6 +43,8 @@ GraphKey graph_key_of(const StepInputs& step, const StepOutputs& outputs,
   key.sequence_rows = extent.sequence_rows;
   key.runs = extent.runs;
   key.decode_rows = extent.decode_rows;
+  key.folds = extent.folds;
+  key.keeps = extent.keeps;
   key.positions = key.capturable ? widened(extent.positions) : extent.positions;
   return key;
 }

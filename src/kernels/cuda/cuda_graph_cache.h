@@ -35,6 +35,8 @@ struct GraphKey {
   int32_t sequence_rows = 0;  ///< those of BatchExtent
   int32_t runs = 0;
   int32_t decode_rows = 0;
+  int32_t folds = 0;
+  int32_t keeps = 0;
   int32_t positions = 0;  ///< that launches cover: at least those of the step
 
   auto operator<=>(const GraphKey&) const = default;

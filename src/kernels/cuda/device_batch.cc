@@ -24,6 +24,8 @@ BatchExtent extent_of(const BatchView& batch) {
     e.runs = std::max(e.runs, runs);
   }
   for (int32_t r = 0; r < batch.n_rows; ++r) e.positions = std::max(e.positions, batch.visible(r));
+  e.folds = batch.fold_rows.empty() ? 0 : 1;
+  e.keeps = std::ranges::any_of(batch.keep_row, [](int32_t row) { return row >= 0; }) ? 1 : 0;
   return e;
 }
 

@@ -17,6 +17,8 @@ struct BatchExtent {
   int32_t decode_rows = 0;    ///< most rows of a slice of decode rows
   int32_t prefill_rows = 0;   ///< most rows of a slice of prefill rows
   int32_t positions = 0;      ///< most positions that a row sees
+  int32_t folds = 0;          ///< 1: a sequence folds rows
+  int32_t keeps = 0;          ///< 1: a row is kept
 
   bool operator==(const BatchExtent&) const = default;
 };

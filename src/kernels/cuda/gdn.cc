@@ -14,6 +14,7 @@ constexpr Kernel kGdnPrefillProducts = {"gdn_prefill", "gdn_prefill_products"};
 constexpr Kernel kGdnPrefillScan = {"gdn_prefill", "gdn_prefill_scan"};
 constexpr Kernel kGdnPrefillSolve = {"gdn_prefill_128", "gdn_prefill_solve"};
 constexpr Kernel kGdnPrefillAdvance = {"gdn_prefill_128", "gdn_prefill_advance"};
+constexpr Kernel kFold = {"gdn_fold", "gdn_fold"};
 constexpr Kernel kDecode32 = {"gdn_decode", "gdn_decode_32"};
 constexpr Kernel kDecode16 = {"gdn_decode", "gdn_decode_16"};
 constexpr Kernel kMixMany = {"gdn_decode_128", "gdn_decode_128_many"};
@@ -32,18 +33,50 @@ GdnDims dims_of(const GdnShape& shape) {
           shape.tiled_heads ? 1 : 0};
 }
 
+SlotArgs slot_args(const RecurrentView& state) {
+  return {state.base, state.slot_stride, state.rows, state.row_stride};
+}
+
+BatchArgs batch_args(const DeviceBatch& batch) {
+  BatchArgs args = batch.args;
+  if (batch.extent.keeps == 0) args.keep_row = nullptr;
+  return args;
+}
+
+/// Folds the rows of the step's sequences into the states that are not nullptr.
+void fold(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
+          const RecurrentView* conv, const RecurrentView* scan) {
+  if (batch.extent.folds == 0) return;
+  GdnFoldArgs args = {};
+  args.batch = batch.args;
+  args.dims = dims_of(shape);
+  int64_t blocks = 0;
+  if (scan != nullptr) {
+    args.scan = slot_args(*scan);
+    blocks += int64_t{shape.n_v_heads} * (shape.head_dim / kFoldStateRows);
+  }
+  if (conv != nullptr) {
+    args.conv = slot_args(*conv);
+    blocks += blocks_of(shape.conv_dim(), kFoldThreads);
+  }
+  const Launch launch = {.grid = {u32(blocks), u32(batch.extent.n_sequences)},
+                         .block = {kFoldThreads},
+                         .overlaps_previous = true};
+  stream.launch(kFold, launch, args);
+}
+
 GdnScanArgs scan_args(const DeviceBatch& batch, const GdnShape& shape, ConstMatrixView qkv,
                       ConstMatrixView alpha, ConstMatrixView beta, const float* a,
                       const float* dt_bias, RecurrentView state, MatrixView out) {
   GdnScanArgs scan = {};
-  scan.batch = batch.args;
+  scan.batch = batch_args(batch);
   scan.dims = dims_of(shape);
   scan.qkv = {qkv.data, qkv.stride};
   scan.alpha = {alpha.data, alpha.stride};
   scan.beta = {beta.data, beta.stride};
   scan.a = a;
   scan.dt_bias = dt_bias;
-  scan.state = {state.base, state.slot_stride};
+  scan.state = slot_args(state);
   scan.out = {out.data, out.stride};
   return scan;
 }
@@ -109,14 +142,17 @@ int64_t gdn_scratch_bytes(const GdnShape& shape, const BatchExtent& extent) {
          int64_t{sizeof(float)};
 }
 
-void gdn_conv(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, const float* weight,
-              float eps, RecurrentView state, MatrixView qkv, uint8_t* scratch) {
+namespace {
+
+/// gdn_conv without folding.
+void conv_rows(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, const float* weight,
+               float eps, RecurrentView state, MatrixView qkv, uint8_t* scratch) {
   GdnConvArgs args = {};
-  args.batch = batch.args;
+  args.batch = batch_args(batch);
   args.dims = dims_of(shape);
   args.weight = weight;
   args.eps = eps;
-  args.state = {state.base, state.slot_stride};
+  args.state = slot_args(state);
   args.qkv = {qkv.data, qkv.stride};
   args.edges = reinterpret_cast<float*>(scratch);
   const uint32_t sequences = u32(batch.extent.n_sequences);
@@ -131,9 +167,10 @@ void gdn_conv(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, c
   stream.launch(kConvTiles, rows, args);
 }
 
-void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, ConstMatrixView qkv,
-              ConstMatrixView alpha, ConstMatrixView beta, const float* a, const float* dt_bias,
-              RecurrentView state, MatrixView out, uint8_t* scratch) {
+/// gdn_scan without folding.
+void scan_rows(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, ConstMatrixView qkv,
+               ConstMatrixView alpha, ConstMatrixView beta, const float* a, const float* dt_bias,
+               RecurrentView state, MatrixView out, uint8_t* scratch) {
   const BatchExtent& extent = batch.extent;
   auto* floats = reinterpret_cast<float*>(scratch);
   GdnPrefillArgs args = {};
@@ -182,6 +219,21 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
   }
 }
 
+}  // namespace
+
+void gdn_conv(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, const float* weight,
+              float eps, RecurrentView state, MatrixView qkv, uint8_t* scratch) {
+  fold(stream, batch, shape, &state, nullptr);
+  conv_rows(stream, batch, shape, weight, eps, state, qkv, scratch);
+}
+
+void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, ConstMatrixView qkv,
+              ConstMatrixView alpha, ConstMatrixView beta, const float* a, const float* dt_bias,
+              RecurrentView state, MatrixView out, uint8_t* scratch) {
+  fold(stream, batch, shape, nullptr, &state);
+  scan_rows(stream, batch, shape, qkv, alpha, beta, a, dt_bias, state, out, scratch);
+}
+
 bool decode_only(const BatchExtent& extent) { return extent.prefill_rows == 0 && extent.runs <= 1; }
 
 void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
@@ -189,9 +241,10 @@ void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
              ConstMatrixView beta, ConstMatrixView z, MatrixView out, const RoundedRows& rounded,
              uint8_t* scratch, uint32_t* barrier_counters) {
   const GdnOperands& o = operands;
+  fold(stream, batch, shape, &o.conv_state, &o.scan_state);
   if (!decode_only(batch.extent)) {
-    gdn_conv(stream, batch, shape, o.conv_weight, o.eps, o.conv_state, qkv, scratch);
-    gdn_scan(stream, batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out, scratch);
+    conv_rows(stream, batch, shape, o.conv_weight, o.eps, o.conv_state, qkv, scratch);
+    scan_rows(stream, batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out, scratch);
     gated_rms_norm(stream, out, z, o.norm, shape.head_dim, o.eps, out, rounded);
     return;
   }
@@ -199,13 +252,14 @@ void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
     GdnMixArgs args = {};
     args.scan = scan_args(batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out);
     args.conv_weight = o.conv_weight;
-    args.conv_state = {o.conv_state.base, o.conv_state.slot_stride};
+    args.conv_state = slot_args(o.conv_state);
+    args.folded = batch.extent.folds;
     args.barrier_counters = barrier_counters;
     args.z = {z.data, z.stride};
     args.norm = o.norm;
     args.rounded = rounded;
     args.eps = o.eps;
-    const bool single = batch.extent.sequence_rows <= 1;
+    const bool single = batch.extent.sequence_rows <= 1 && batch.extent.keeps == 0;
     const bool few = int64_t{shape.n_v_heads} * batch.extent.n_sequences <= kFewBlocks;
     const size_t shared =
         single ? sizeof(GdnMixShared<1>) + kMixStateBytes : sizeof(GdnMixShared<kMixRows>);
@@ -219,7 +273,8 @@ void gdn_mix(Stream& stream, const DeviceBatch& batch, const GdnShape& shape,
   GdnDecodeArgs args = {};
   args.scan = scan_args(batch, shape, qkv, alpha, beta, o.a, o.dt_bias, o.scan_state, out);
   args.conv_weight = o.conv_weight;
-  args.conv_state = {o.conv_state.base, o.conv_state.slot_stride};
+  args.conv_state = slot_args(o.conv_state);
+  args.folded = batch.extent.folds;
   args.barrier_counters = barrier_counters;
   args.eps = o.eps;
   launch_decode(stream, batch.extent, args);

@@ -23,7 +23,8 @@ void gdn_scan(Stream& stream, const DeviceBatch& batch, const GdnShape& shape, C
               RecurrentView state, MatrixView out, uint8_t* scratch);
 
 /// Whether a step has no prefill rows and at most one run per sequence. gdn_mix is then one launch,
-/// or two for head sizes and convolutions that gdn_decode_128 does not support.
+/// or two for head sizes and convolutions that gdn_decode_128 does not support, and one more if
+/// rows are folded.
 bool decode_only(const BatchExtent& extent);
 
 /// Ops::gdn_mix. The result is also rounded if `rounded` has memory (gated_rms_norm() of norm.h).

@@ -26,9 +26,24 @@ struct GdnDims {
   int32_t tiled_heads;
 };
 
+/// RecurrentView.
 struct SlotArgs {
   float* base;
   int64_t stride;  ///< in floats
+  float* rows;
+  int64_t row_stride;
+};
+
+inline constexpr int kFoldThreads = 256;
+/// Rows of a state per block of gdn_fold.
+inline constexpr int kFoldStateRows = 16;
+
+/// gdn_fold. A state without a base is not folded.
+struct GdnFoldArgs {
+  BatchArgs batch;
+  GdnDims dims;
+  SlotArgs conv;
+  SlotArgs scan;
 };
 
 /// Rows of a sequence per block of gdn_conv_rows.
@@ -55,7 +70,7 @@ struct GdnConvArgs {
 
 /// Common to all kernels of the recurrence.
 struct GdnScanArgs {
-  BatchArgs batch;
+  BatchArgs batch;  ///< keep_row is nullptr if no row is kept
   GdnDims dims;
   int32_t run;  ///< which run of slices of one class, in every sequence
   ConstRows qkv;
@@ -72,6 +87,7 @@ struct GdnScanArgs {
 struct GdnDecodeArgs {
   GdnScanArgs scan;
   int32_t columns;  ///< state columns per block; at most 32
+  int32_t folded;   ///< the previous kernel, gdn_fold, has written states
   const float* conv_weight;
   SlotArgs conv_state;
   uint32_t* barrier_counters;  ///< [n_sequences, n_k_heads] zeros; zero again at the end
@@ -83,6 +99,7 @@ struct GdnDecodeArgs {
 /// states.
 struct GdnMixArgs {
   GdnScanArgs scan;
+  int32_t folded;  ///< the previous kernel, gdn_fold, has written states
   const float* conv_weight;
   SlotArgs conv_state;
   uint32_t* barrier_counters;  ///< [n_sequences, n_k_heads] zeros; zero again at the end

@@ -52,6 +52,10 @@ CHIMERE_KERNEL(gdn_conv_edges, 256, GdnConvArgs, args) {
     }
   }
   if (tile > 0) return;
+  for (int r = 0; r < rows.count; ++r) {
+    float* kept = kept_row(args.batch, args.state, rows.begin + r);
+    if (kept != nullptr) kept[c] = input(r);
+  }
   for (int i = args.batch.sequence_slices[sequence]; i < args.batch.sequence_slices[sequence + 1];
        ++i) {
     const SliceArgs slice = args.batch.slices[i];

@@ -154,6 +154,19 @@ __device__ __forceinline__ void read_row(const GdnDecodeArgs& args, const float*
   });
 }
 
+/// Keeps the convolution's inputs of a row, if this kernel includes the convolution: the block's
+/// columns of the v head, and, with `heads`, the q and k heads.
+__device__ __forceinline__ void keep_inputs(const GdnDecodeArgs& args, int row,
+                                            const Channels& channels, int begin, int columns,
+                                            bool heads) {
+  if (args.conv_weight == nullptr) return;
+  float* kept = kept_row(args.scan.batch, args.conv_state, row);
+  for_channels(channels, begin, columns, [&](int i, int c) {
+    if (i < 2 * channels.n && !heads) return;
+    kept[c] = args.scan.qkv.data[row * args.scan.qkv.stride + c];
+  });
+}
+
 /// The normalised q and k heads, and their product.
 __device__ __forceinline__ void normalise_row(const GdnDecodeArgs& args, int n,
                                               DecodeShared& shared) {
@@ -237,8 +250,8 @@ __device__ void decode_rows(const GdnDecodeArgs& args, DecodeShared& shared) {
   const GdnScanArgs& scan = args.scan;
   // With the convolution included, no kernel of this step has written this state, and a step begins
   // with a copy that waits for the whole previous step. So the state may be loaded while the
-  // previous kernel still computes q, k and v.
-  const bool state_is_there = args.conv_weight != nullptr && scan.run == 0;
+  // previous kernel still computes q, k and v, unless that one has folded rows.
+  const bool state_is_there = args.conv_weight != nullptr && scan.run == 0 && args.folded == 0;
   if (!state_is_there) wait_for_previous_kernel();
   let_next_kernel_start();
   const int n = scan.dims.head_dim;
@@ -253,6 +266,7 @@ __device__ void decode_rows(const GdnDecodeArgs& args, DecodeShared& shared) {
   const SliceArgs last_slice = scan.batch.slices[run.slice_end - 1];
   const int rows = last_slice.row_begin + last_slice.row_count - first_row;
   const int k_head = k_head_of(scan.dims, h);
+  const bool leads = first_of_k_head(scan.dims, h);
   const int key_dim = scan.dims.n_k_heads * n;
   const Channels channels = {n, k_head * n, key_dim + k_head * n, 2 * key_dim + h * n};
   const float* conv_before =
@@ -283,8 +297,18 @@ __device__ void decode_rows(const GdnDecodeArgs& args, DecodeShared& shared) {
       read_row(args, conv_before, first_row, row, channels, begin, columns, shared);
     }
     const float decay = exp_f32(gates.log_decay);
+    float* const kept_state = kept_row(scan.batch, scan.state, first_row + row);
+    if (kept_state != nullptr && begin == 0 && thread == 0) {
+      kept_state[kept_decay(scan.dims, h)] = decay;
+    }
     __syncthreads();
     normalise_row(args, n, shared);
+    if (kept_state != nullptr) {
+      keep_inputs(args, first_row + row, channels, begin, columns, begin == 0 && leads);
+      for (int i = thread; begin == 0 && leads && i < n; i += static_cast<int>(blockDim.x)) {
+        kept_state[kept_k(scan.dims, k_head) + i] = shared.k[i];
+      }
+    }
     const auto* k = reinterpret_cast<const float4*>(shared.k + part * kRows);
     const auto* q = reinterpret_cast<const float4*>(shared.q + part * kRows);
     float kept = 0;
@@ -318,6 +342,7 @@ __device__ void decode_rows(const GdnDecodeArgs& args, DecodeShared& shared) {
       read = shared.read[column];
       const float delta = gates.beta * fmaf(-decay, kept, shared.raw[2 * n + c]);
       if (part == 0) {
+        if (kept_state != nullptr) kept_state[kept_corrections(scan.dims, h) + c] = delta;
         scan.out.data[(first_row + row) * scan.out.stride + static_cast<int64_t>(h) * n + c] =
             fmaf(shared.kq, delta, decay * read);
       }

@@ -14,7 +14,8 @@
 // kernel has ended: they process a row once with weights in place of its inputs, and discard the
 // result.
 //
-// Bytes per row: 2 * 4 * n_v_heads * head_dim² of state, and the convolution's inputs.
+// Bytes per row: 2 * 4 * n_v_heads * head_dim² of state, and the convolution's inputs. A row that
+// is kept does not write the state.
 #include "kernels/cuda/dot16.h"
 #include "kernels/cuda/dot_device.h"
 #include "kernels/cuda/gdn_device.h"
@@ -343,12 +344,14 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
     return;
   }
 
-  // No kernel of this step has written these states, and a step begins with a copy that waits for
-  // the whole previous step.
+  // No other kernel of this step has written these states, and a step begins with a copy that waits
+  // for the whole previous step.
+  if (args.folded != 0) wait_for_previous_kernel();
   const int64_t head = int64_t{kMixDim} * kMixDim * h;
   const float* const state_before = scan.state.base + read_slot * scan.state.stride + head;
   if (!kWarmsIcache) state.begin(state_before);
   const int k_head = k_head_of(scan.dims, h);
+  [[maybe_unused]] const bool leads = first_of_k_head(scan.dims, h);
   const int key_dim = scan.dims.n_k_heads * kMixDim;
   const int c = thread % kMixDim;
   const bool has_v = thread < kMixDim;
@@ -399,6 +402,11 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
     for (int r = 0; r < kRows; ++r) {
       if (r >= count) break;
       const float input = own[r];
+      if constexpr (kRows > 1) {
+        float* const kept = kept_row(batch, args.conv_state, group_row + r);
+        if (kept != nullptr && leads) kept[qk_channel] = input;
+        if (kept != nullptr && has_v) kept[v_channel] = own_v[r];
+      }
       own[r] = qk.convolve(input);
       qk.advance(input);
       shared.raw[r][thread] = own[r];
@@ -432,7 +440,17 @@ __device__ __forceinline__ void mix(const GdnMixArgs& args, GdnMixShared<kRows>&
       state.advance(shared, r, warm_icache,
                     slot < 0 ? nullptr : scan.state.base + slot * scan.state.stride + head);
     }
-    if (kRows > 1) {
+    if constexpr (kRows > 1) {
+      for (int r = 0; r < count; ++r) {
+        float* const kept = kept_row(batch, scan.state, group_row + r);
+        if (kept == nullptr) continue;
+        if (has_v) {
+          kept[kept_corrections(scan.dims, h) + c] = delta_of(shared, r, c);
+        } else if (leads) {
+          kept[kept_k(scan.dims, k_head) + c] = shared.k[r][c];
+        }
+        if (thread == 0) kept[kept_decay(scan.dims, h)] = shared.decay[r];
+      }
       for (int unit = warp; unit < count * kColumnWarps; unit += kWarps) {
         const int r = unit / kColumnWarps;
         write_outputs(args, shared, r, group_row + r, h, c, norm,
@@ -489,6 +507,7 @@ CHIMERE_KERNEL(gdn_decode_128_few, kMixThreads, GdnMixArgs, args) {
   mix<true>(args, *reinterpret_cast<GdnMixShared<1>*>(memory + kMixStateBytes), state);
 }
 
+/// For sequences of any number of rows, some of which may be kept.
 CHIMERE_KERNEL(gdn_decode_128_rows, kMixThreads, GdnMixArgs, args) {
   CHIMERE_DYNAMIC_SHARED(GdnMixShared<kMixRows>, shared);
   StateInRegisters state;

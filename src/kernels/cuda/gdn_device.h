@@ -59,6 +59,28 @@ __device__ __forceinline__ Gates gates_of(const GdnScanArgs& args, int row, int 
   return gates_from(args, h, alpha, beta);
 }
 
+/// Whether v head h is the first that uses its k head.
+__device__ __forceinline__ bool first_of_k_head(const GdnDims& d, int h) {
+  return d.tiled_heads != 0 ? h < d.n_k_heads : h % (d.n_v_heads / d.n_k_heads) == 0;
+}
+
+/// Where a row of the step keeps what folding needs, or nullptr.
+__device__ __forceinline__ float* kept_row(const BatchArgs& batch, const SlotArgs& state, int row) {
+  if (batch.keep_row == nullptr || batch.keep_row[row] < 0) return nullptr;
+  return state.rows + batch.keep_row[row] * state.row_stride;
+}
+
+/// The parts of GdnShape::scan_row_floats().
+__device__ __forceinline__ int64_t kept_k(const GdnDims& d, int k_head) {
+  return static_cast<int64_t>(k_head) * d.head_dim;
+}
+__device__ __forceinline__ int64_t kept_corrections(const GdnDims& d, int h) {
+  return static_cast<int64_t>(d.n_k_heads + h) * d.head_dim;
+}
+__device__ __forceinline__ int64_t kept_decay(const GdnDims& d, int h) {
+  return static_cast<int64_t>(d.n_k_heads + d.n_v_heads) * d.head_dim + h;
+}
+
 /// State of v head h before the run.
 __device__ __forceinline__ const float* state_before(const GdnScanArgs& args, int sequence, int h) {
   const int64_t head = static_cast<int64_t>(args.dims.head_dim) * args.dims.head_dim;

@@ -57,8 +57,11 @@ struct Layer {
   int64_t slot_stride;
   std::vector<float> conv_state;
   std::vector<float> scan_state;
+  int64_t row_stride;
+  std::vector<float> conv_rows;
+  std::vector<float> scan_rows;
 
-  Layer(Rng& rng, const GdnShape& s, int rows, int slots)
+  Layer(Rng& rng, const GdnShape& s, int rows, int slots, int row_blocks)
       : shape(s),
         qkv(aligned(Matrix(rng, rows, s.conv_dim()))),
         alpha(rng, rows, s.n_v_heads, 2),
@@ -71,17 +74,20 @@ struct Layer {
         dt_bias(kernels::test::normal_floats(rng, s.n_v_heads)),
         slot_stride(std::max(s.conv_state_floats(), s.scan_state_floats()) + 16),
         conv_state(kernels::test::normal_floats(rng, slots * slot_stride)),
-        scan_state(kernels::test::normal_floats(rng, slots * slot_stride)) {
+        scan_state(kernels::test::normal_floats(rng, slots * slot_stride)),
+        row_stride(std::max(s.conv_row_floats(), s.scan_row_floats()) + 16),
+        conv_rows(kernels::test::normal_floats(rng, row_blocks * row_stride + 1, 0.5F)),
+        scan_rows(kernels::test::normal_floats(rng, row_blocks * row_stride + 1, 0.5F)) {
     std::uniform_real_distribution<float> log_a(-5, 3);
     for (int h = 0; h < s.n_v_heads; ++h) a.push_back(-std::exp(log_a(rng)));
   }
 
   /// Runs ref's convolution, scan and, if requested, gated norm.
   void run_ref(const BatchView& batch, bool with_norm) {
-    ref::gdn_conv(batch, shape, conv_weight.data(), kEps, {conv_state.data(), slot_stride},
-                  qkv.view());
+    ref::gdn_conv(batch, shape, conv_weight.data(), kEps,
+                  {conv_state.data(), slot_stride, conv_rows.data(), row_stride}, qkv.view());
     ref::gdn_scan(batch, shape, qkv.view(), alpha.view(), beta.view(), a.data(), dt_bias.data(),
-                  {scan_state.data(), slot_stride}, out.view());
+                  {scan_state.data(), slot_stride, scan_rows.data(), row_stride}, out.view());
     if (!with_norm) return;
     ref::gated_rms_norm(out.view(), z.view(), norm.data(), shape.head_dim, kEps, out.view());
   }
@@ -101,7 +107,10 @@ struct DeviceLayer {
   OnDevice<float> dt_bias;
   OnDevice<float> conv_state;
   OnDevice<float> scan_state;
+  OnDevice<float> conv_rows;
+  OnDevice<float> scan_rows;
   int64_t slot_stride;
+  int64_t row_stride;
 
   DeviceLayer(Device& device, const Layer& l)
       : shape(l.shape),
@@ -116,11 +125,23 @@ struct DeviceLayer {
         dt_bias(device, l.dt_bias),
         conv_state(device, l.conv_state),
         scan_state(device, l.scan_state),
-        slot_stride(l.slot_stride) {}
+        conv_rows(device, l.conv_rows),
+        scan_rows(device, l.scan_rows),
+        slot_stride(l.slot_stride),
+        row_stride(l.row_stride) {}
+
+  RecurrentView conv_view() const {
+    return {conv_state.data(), slot_stride, conv_rows.data(), row_stride};
+  }
+  RecurrentView scan_view() const {
+    return {scan_state.data(), slot_stride, scan_rows.data(), row_stride};
+  }
 
   void expect_states(const Layer& want, const std::string& name) const {
     EXPECT_TRUE(same_bits(conv_state.read(), want.conv_state)) << name;
     EXPECT_TRUE(same_bits(scan_state.read(), want.scan_state)) << name;
+    EXPECT_TRUE(same_bits(conv_rows.read(), want.conv_rows)) << name;
+    EXPECT_TRUE(same_bits(scan_rows.read(), want.scan_rows)) << name;
   }
 };
 
@@ -296,7 +317,7 @@ void expect_exact_scan(const Layer& conv, const Scenario& scenario, const Device
 /// Checks convolution and scan as two ops.
 void check(Rng& rng, const GdnShape& shape, const Scenario& scenario) {
   const Batch batch(scenario.sequences);
-  const Layer start(rng, shape, batch.view().n_rows, scenario.n_slots);
+  const Layer start(rng, shape, batch.view().n_rows, scenario.n_slots, scenario.n_row_blocks);
   Layer want = start;
   want.run_ref(batch.view(), /*with_norm=*/false);
   Layer conv = start;
@@ -307,10 +328,10 @@ void check(Rng& rng, const GdnShape& shape, const Scenario& scenario) {
     const int64_t scratch_bytes = gdn_scratch_bytes(shape, on.view().extent);
     const OnDevice<uint8_t> scratch(*device, std::vector<uint8_t>(scratch_bytes, 0xFF));
     Stream& stream = device->stream();
-    gdn_conv(stream, on.view(), shape, l.conv_weight.data(), kEps,
-             {l.conv_state.data(), l.slot_stride}, l.qkv.view(), scratch.data());
+    gdn_conv(stream, on.view(), shape, l.conv_weight.data(), kEps, l.conv_view(), l.qkv.view(),
+             scratch.data());
     gdn_scan(stream, on.view(), shape, l.qkv.view(), l.alpha.view(), l.beta.view(), l.a.data(),
-             l.dt_bias.data(), {l.scan_state.data(), l.slot_stride}, l.out.view(), scratch.data());
+             l.dt_bias.data(), l.scan_view(), l.out.view(), scratch.data());
     ASSERT_TRUE(stream.synchronize().ok());
     expect_rows(l.qkv.read(), want.qkv, name, shape.head_dim);
     if (shape.head_dim == 128) {
@@ -327,6 +348,17 @@ TEST(CudaDeltaNet, PrefillAndDecodeHaveTheBitsOfRef) {
   Rng rng = seeded();
   for (const int head_dim : {16, 32, 48, 64, 128}) {
     check(rng, random_shape(rng, head_dim), Scenario(rng, head_dim > 64 ? 64 : 20, 0));
+  }
+}
+
+TEST(CudaDeltaNet, FoldedAndKeptRowsHaveTheBitsOfRef) {
+  Rng rng = seeded();
+  for (const int head_dim : {16, 48, 64, 96, 256}) {
+    GdnShape shape = random_shape(rng, head_dim);
+    if (head_dim > 64) shape.n_k_heads = shape.n_v_heads = 1;
+    Scenario scenario(rng, head_dim > 64 ? 3 : 20, 0, 9);
+    if (head_dim > 64) scenario.sequences.resize(1);
+    check(rng, shape, scenario);
   }
 }
 
@@ -366,10 +398,12 @@ TEST(CudaDeltaNet, LongPrompts) {
 }
 
 /// Checks decode rows of many sequences, some with up to `max_rows` rows, and the number of
-/// launches.
-void check_decode(Rng& rng, const GdnShape& shape, int n_sequences, int max_rows, int launches) {
+/// launches; with `folds`, some sequences fold rows first, and some rows are kept.
+void check_decode(Rng& rng, const GdnShape& shape, int n_sequences, int max_rows, int launches,
+                  bool folds = false) {
   std::vector<SequenceSpec> sequences;
   int n_slots = n_sequences;
+  int n_row_blocks = 0;
   for (int i = 0; i < n_sequences; ++i) {
     SequenceSpec s;
     s.read_slot = i;
@@ -379,10 +413,24 @@ void check_decode(Rng& rng, const GdnShape& shape, int n_sequences, int max_rows
     const bool in_place = uniform_int(rng, 0, 1) == 0;
     for (int r = 0; r < rows; ++r) s.write_slots.push_back(in_place ? -1 : n_slots++);
     if (in_place) s.write_slots.back() = s.read_slot;
+    // Some fold rows of an earlier step and keep their own instead.
+    if (folds && uniform_int(rng, 0, 2) > 0) {
+      for (int n = uniform_int(rng, 1, 6); n > 0; --n) s.unfolded.push_back(n_row_blocks++);
+      s.fold_from = i;
+      if (uniform_int(rng, 0, 1) == 0) {
+        if (in_place) s.write_slots.back() = n_slots;
+        s.read_slot = n_slots++;
+      }
+    }
+    if (folds && uniform_int(rng, 0, 2) > 0) {
+      s.write_slots.assign(static_cast<size_t>(rows), -1);
+      for (int r = 0; r < rows; ++r) s.keep_rows.push_back(n_row_blocks++);
+    }
     sequences.push_back(s);
   }
   const Batch batch(sequences);
-  const Layer start(rng, shape, batch.view().n_rows, n_slots);
+  if (!batch.view().fold_rows.empty()) ++launches;
+  const Layer start(rng, shape, batch.view().n_rows, n_slots, n_row_blocks);
   Layer want = start;
   want.run_ref(batch.view(), /*with_norm=*/true);
   for (const auto& [name, device] : test::devices()) {
@@ -390,13 +438,8 @@ void check_decode(Rng& rng, const GdnShape& shape, int n_sequences, int max_rows
     const DeviceLayer l(*device, start);
     const std::vector<uint32_t> zeros(on.view().extent.n_sequences * shape.n_k_heads);
     const OnDevice<uint32_t> barrier_counters(*device, zeros);
-    const GdnOperands operands = {l.conv_weight.data(),
-                                  {l.conv_state.data(), l.slot_stride},
-                                  l.a.data(),
-                                  l.dt_bias.data(),
-                                  {l.scan_state.data(), l.slot_stride},
-                                  l.norm.data(),
-                                  kEps};
+    const GdnOperands operands = {l.conv_weight.data(), l.conv_view(), l.a.data(), l.dt_bias.data(),
+                                  l.scan_view(),        l.norm.data(), kEps};
     ASSERT_TRUE(decode_only(on.view().extent));
     const bool rounds = shape.head_dim % 32 == 0;
     const RoundedMemory rounded(*device, batch.view().n_rows, (shape.value_dim() + 31) / 32 * 32);
@@ -442,6 +485,20 @@ TEST(CudaDeltaNet, OneLaunchOfDecodeRowsHasTheBitsOfThreeOps) {
   many.n_v_heads = 48;
   many.conv_kernel = 4;
   check_decode(rng, many, 3, 1, 1);
+}
+
+TEST(CudaDeltaNet, VerificationRowsHaveTheBitsOfThreeOps) {
+  Rng rng = seeded();
+  for (const int max_rows : {1, 9, 9}) {
+    GdnShape shape = random_shape(rng, 128);
+    shape.n_k_heads = 2;
+    shape.n_v_heads = 2 * uniform_int(rng, 1, 3);
+    shape.conv_kernel = 4;
+    check_decode(rng, shape, uniform_int(rng, 1, 5), max_rows, 1, /*folds=*/true);
+  }
+  for (const int head_dim : {16, 48, 64}) {
+    check_decode(rng, random_shape(rng, head_dim), uniform_int(rng, 1, 5), 9, 2, /*folds=*/true);
+  }
 }
 
 TEST(CudaDeltaNet, DecodeOnly) {

@@ -36,9 +36,13 @@ void shift_rows(Stream& stream, const DeviceBatch& batch, ConstMatrixView x, Rec
   args.x_stride = x.stride;
   args.state = state.base;
   args.slot_stride = state.slot_stride;
+  args.kept = state.rows;
+  args.row_stride = state.row_stride;
   args.y = y.data;
   args.y_stride = y.stride;
   args.batch = batch.args;
+  if (batch.extent.folds == 0) args.batch.fold_begin = nullptr;
+  if (batch.extent.keeps == 0) args.batch.keep_row = nullptr;
   args.rows = batch.extent.n_rows;
   args.n = static_cast<int32_t>(y.cols);
   stream.launch(kShiftRows, rows_launch({static_cast<uint32_t>(args.rows)}), args);

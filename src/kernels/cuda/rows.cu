@@ -29,8 +29,13 @@ CHIMERE_KERNEL(shift_rows, kRowThreads, ShiftRowsArgs, args) {
   const bool first = row == 0 || batch.row_sequence[row - 1] != sequence;
   const float* x = args.x + row * args.x_stride;
   float* y = args.y + row * args.y_stride;
-  float* kept = write >= 0 && write != read ? args.state + write * args.slot_stride : nullptr;
-  if (kept != nullptr) {
+  float* after = write >= 0 && write != read ? args.state + write * args.slot_stride : nullptr;
+  if (after != nullptr) {
+    for (int i = thread; i < args.n; i += kRowThreads) after[i] = x[i];
+  }
+  const int keep = batch.keep_row == nullptr ? -1 : batch.keep_row[row];
+  if (keep >= 0) {
+    float* kept = args.kept + keep * args.row_stride;
     for (int i = thread; i < args.n; i += kRowThreads) kept[i] = x[i];
   }
   if (!first) {
@@ -40,13 +45,23 @@ CHIMERE_KERNEL(shift_rows, kRowThreads, ShiftRowsArgs, args) {
   // No other block writes what is read here; read it before this block writes.
   __syncthreads();
   for (int r = row + thread; r < args.rows && batch.row_sequence[r] == sequence; r += kRowThreads) {
-    if (batch.write_slot[r] == read) back = r;
+    if (read >= 0 && batch.write_slot[r] == read) back = r;
   }
   __syncthreads();
-  float* state = args.state + read * args.slot_stride;
+  float* state = read < 0 ? nullptr : args.state + read * args.slot_stride;
+  const float* before = state;
+  if (batch.fold_begin != nullptr && batch.fold_begin[sequence + 1] > batch.fold_begin[sequence]) {
+    const int last = batch.fold_rows[batch.fold_begin[sequence + 1] - 1];
+    before = args.kept + last * args.row_stride;
+  }
   for (int i = thread; i < args.n; i += kRowThreads) {
-    y[i] = state[i];
-    if (back >= 0) state[i] = (args.x + back * args.x_stride)[i];
+    const float own = before[i];
+    y[i] = own;
+    if (back >= 0) {
+      state[i] = (args.x + back * args.x_stride)[i];
+    } else if (before != state && state != nullptr) {
+      state[i] = own;
+    }
   }
 }
 

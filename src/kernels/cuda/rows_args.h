@@ -33,9 +33,11 @@ struct ShiftRowsArgs {
   int64_t x_stride;
   float* state;  ///< [n] per slot
   int64_t slot_stride;
+  float* kept;  ///< [n] per row block
+  int64_t row_stride;
   float* y;  ///< [rows, n]
   int64_t y_stride;
-  BatchArgs batch;
+  BatchArgs batch;  ///< fold_begin and keep_row are nullptr if no row is folded, or kept
   int32_t rows;
   int32_t n;
 };

@@ -59,26 +59,40 @@ TEST(CudaStream, CountsTheKernelsOfGraphsWhenTheseAreLaunched) {
   }
 }
 
+/// Not empty.
+std::vector<float> padded_floats(std::vector<float> floats) {
+  floats.push_back(0);
+  return floats;
+}
+
 void expect_same_shift(kernels::test::Rng& rng, const kernels::test::Scenario& scenario, int n) {
   const kernels::test::Batch rows(scenario.sequences);
   const BatchView batch = rows.view();
   const Matrix x(rng, batch.n_rows, n);
   const Matrix state(rng, scenario.n_slots, n);
   const Matrix y(batch.n_rows, n, -1);
+  const Matrix kept(rng, scenario.n_row_blocks, n);
   Matrix expected_state = state;
+  Matrix expected_kept = kept;
   Matrix expected = y;
-  make_ref_ops()->shift_rows(batch, x.view(), {expected_state.data.data(), expected_state.stride},
+  make_ref_ops()->shift_rows(batch, x.view(),
+                             {expected_state.data.data(), expected_state.stride,
+                              expected_kept.data.data(), expected_kept.stride},
                              expected.view());
   for (const auto& [name, device] : test::devices()) {
     for (const int padding : {0, 3}) {
       const test::BatchOnDevice on_device(*device, batch, padding);
       const DeviceMatrix source(*device, x);
       const DeviceMatrix slots(*device, state);
+      const OnDevice<float> row_blocks(*device, padded_floats(kept.data));
       const DeviceMatrix shifted(*device, y);
       shift_rows(device->stream(), on_device.view(), source.view(),
-                 {slots.view().data, slots.view().stride}, shifted.view());
+                 {slots.view().data, slots.view().stride, row_blocks.data(), kept.stride},
+                 shifted.view());
       EXPECT_TRUE(kernels::test::same_bits(shifted.read(), expected.data)) << name;
       EXPECT_TRUE(kernels::test::same_bits(slots.read(), expected_state.data)) << name;
+      EXPECT_TRUE(kernels::test::same_bits(row_blocks.read(), padded_floats(expected_kept.data)))
+          << name;
     }
   }
 }
@@ -88,9 +102,28 @@ TEST(CudaRows, ShiftsRowsOfRandomBatches) {
   SCOPED_TRACE(seed);
   kernels::test::Rng rng(seed);
   for (int i = 0; i < 12; ++i) {
-    const kernels::test::Scenario scenario(rng, 9, 3);
+    const kernels::test::Scenario scenario(rng, 9, 3, i % 3 == 0 ? 0 : 7);
     expect_same_shift(rng, scenario, i % 2 == 0 ? 40 : 300);
   }
+}
+
+// Drafts read the last row without storing the state.
+TEST(CudaRows, ShiftsUnfoldedRowsWithoutASlot) {
+  kernels::test::Rng rng(fresh_seed());
+  kernels::test::Scenario scenario(rng, 9, 3);
+  scenario.n_slots = 2;
+  scenario.n_row_blocks = 4;
+  scenario.sequences.resize(1);
+  kernels::test::SequenceSpec& s = scenario.sequences[0];
+  s.slices = {{RowClass::kDecode, 1}};
+  s.write_slots = {-1};
+  s.read_slot = -1;
+  s.unfolded = {3, 1};
+  kernels::test::SequenceSpec folded = s;
+  folded.unfolded.clear();
+  folded.read_slot = 1;
+  scenario.sequences.push_back(folded);
+  expect_same_shift(rng, scenario, 70);
 }
 
 TEST(CudaRows, ShiftsAStateThatIsReadAndWrittenInOneSlot) {

@@ -10,12 +10,12 @@ namespace {
 constexpr size_t kMaxBytes = size_t{16} << 20;
 constexpr size_t kNumbersOfUpdate = sizeof(PageUpdate) / sizeof(int32_t);
 constexpr size_t kNumbersOfChoice = sizeof(TokenChoice) / sizeof(int32_t);
-/// Numbers per row: row_sequence, row_position, row_visible, write_slot, wanted_ids, async_from,
-/// two lists of classes (four fields), slices (four each).
-constexpr size_t kNumbersOfRow = 6 + 4 + 4;
-/// Numbers per sequence: sequence_slices, read_slot, page_begin.
-constexpr size_t kNumbersOfSequence = 3;
-constexpr size_t kFields = 16;  ///< upper bound of the fields that are padded to the alignment
+/// Numbers per row: row_sequence, row_position, row_visible, write_slot, keep_row, wanted_ids,
+/// async_from, two lists of classes (four fields), slices (four each).
+constexpr size_t kNumbersOfRow = 7 + 4 + 4;
+/// Numbers per sequence: sequence_slices, read_slot, page_begin, fold_begin, fold_from.
+constexpr size_t kNumbersOfSequence = 5;
+constexpr size_t kFields = 20;  ///< upper bound of the fields that are padded to the alignment
 constexpr size_t kAlign = 4;    ///< in numbers: slices are read 16 bytes at a time
 
 size_t rounded(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
@@ -72,6 +72,19 @@ void StepArrays::find_classes(const StepInputs& step) {
   }
 }
 
+void StepArrays::add_folds(const BatchView& batch, size_t capacity) {
+  if (batch_.extent.folds == 0) return;
+  batch_.args.fold_from = add(batch.fold_from, capacity);
+  // Launches do not depend on the number of rows to fold: these are numbered from the start of all
+  // arrays.
+  const size_t first = used_ + rounded(capacity + 1);
+  fold_begin_.assign(batch.fold_begin.begin(), batch.fold_begin.end());
+  for (int32_t& at : fold_begin_) at += static_cast<int32_t>(first);
+  batch_.args.fold_begin = add(fold_begin_, capacity + 1);
+  batch_.args.fold_rows = reinterpret_cast<const int32_t*>(range_->data());
+  add(batch.fold_rows, batch.fold_rows.size());
+}
+
 Status StepArrays::upload(const StepInputs& step, PageTables& pages, bool interleaved) {
   const BatchView& b = step.batch;
   // Small steps get the same addresses whatever their size.
@@ -84,7 +97,8 @@ Status StepArrays::upload(const StepInputs& step, PageTables& pages, bool interl
   if (ready.ok()) {
     ready = make_room(kNumbersOfRow * wanted + kNumbersOfSequence * (rows + 1) +
                       kNumbersOfChoice * choice_rows + step.selected.size() +
-                      kNumbersOfUpdate * pages.updates().size() + kFields * kAlign);
+                      kNumbersOfUpdate * pages.updates().size() + b.fold_rows.size() +
+                      kFields * kAlign);
   }
   if (!ready.ok()) {
     pages.forget_step();
@@ -122,9 +136,11 @@ Status StepArrays::upload(const StepInputs& step, PageTables& pages, bool interl
       add({reinterpret_cast<const int32_t*>(step.choices.data()),
            kNumbersOfChoice * step.choices.size()},
           kNumbersOfChoice * choice_rows));
+  batch_.extent = extent_of(b);
+  batch_.args.keep_row = batch_.extent.keeps != 0 ? add(b.keep_row, rows) : nullptr;
+  add_folds(b, rows);
   const auto* const page_updates =
       reinterpret_cast<const PageUpdate*>(add(updates, updates.size()));
-  batch_.extent = extent_of(b);
   Stream& stream = device_->stream();
   stream.copy(range_->data(), stagings_[turn_].memory->data(), used_ * sizeof(int32_t));
   pages.apply(stream, page_updates);

@@ -62,6 +62,8 @@ class StepArrays {
   const int32_t* add(std::span<const int32_t> values, size_t capacity);
   /// The same for the rows of each class, `classes` being the class of every row.
   RowClasses add_classes(std::span<const RowClass> classes, size_t capacity);
+  /// Adds the rows that the sequences fold, if any.
+  void add_folds(const BatchView& batch, size_t capacity);
   Status make_room(size_t count);
   void find_classes(const StepInputs& step);
 
@@ -88,6 +90,7 @@ class StepArrays {
   std::vector<int32_t> decode_rows_;
   std::vector<int32_t> prefill_rows_;
   std::vector<int32_t> visible_;
+  std::vector<int32_t> fold_begin_;
 };
 
 }  // namespace chimere::kernels::cuda

@@ -18,6 +18,7 @@ struct HeadRow {
   float log_decay;
   float beta;
   float* out;
+  float* corrections = nullptr;  ///< [head_dim], kept for folding; nullptr: not kept
 };
 
 float chain_dot(const float* a, const float* b, int n) {
@@ -41,6 +42,7 @@ void step(const HeadRow& row, int n, Floats& state) {
     const float read = column_dot(state, n, j, row.q.data());
     const float delta = row.beta * std::fma(-decay, kept, row.v[j]);
     row.out[j] = std::fma(kq, delta, decay * read);
+    if (row.corrections != nullptr) row.corrections[j] = delta;
     for (int i = 0; i < n; ++i) {
       float& s = state[static_cast<size_t>(i) * n + j];
       s = std::fma(row.k[i], delta, decay * s);
@@ -92,6 +94,22 @@ void chunk(const std::vector<HeadRow>& rows, int n, Floats& state) {
   }
 }
 
+/// A row that a sequence has kept, for one v head.
+struct KeptRow {
+  const float* k;
+  const float* corrections;
+  float decay;
+};
+
+void fold(const KeptRow& row, int n, Floats& state) {
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < n; ++j) {
+      float& s = state[static_cast<size_t>(i) * n + j];
+      s = std::fma(row.k[i], row.corrections[j], row.decay * s);
+    }
+  }
+}
+
 }  // namespace
 
 void gdn_scan(const BatchView& batch, const GdnShape& shape, ConstMatrixView qkv,
@@ -112,16 +130,34 @@ void gdn_scan(const BatchView& batch, const GdnShape& shape, ConstMatrixView qkv
       row.log_decay = a[h] * softplus(alpha.row(r)[h] + dt_bias[h]);
       row.beta = sigmoid(beta.row(r)[h]);
       row.out = out.row(r) + static_cast<int64_t>(h) * n;
+      if (batch.keep(r) >= 0) {
+        // Every v head of a k head stores the same k.
+        float* kept = state.row(batch.keep(r));
+        std::copy_n(row.k, n, kept + static_cast<int64_t>(kh) * n);
+        kept += shape.key_dim();
+        row.corrections = kept + static_cast<int64_t>(h) * n;
+        kept[shape.value_dim() + h] = exp_f32(row.log_decay);
+      }
       return row;
     };
     for (int32_t sequence = 0; sequence < batch.n_sequences; ++sequence) {
-      const float* before =
-          state.base + batch.read_slot[sequence] * state.slot_stride + h * head_floats;
+      const std::span<const int32_t> unfolded = batch.unfolded(sequence);
+      const int32_t from = unfolded.empty() ? batch.read_slot[sequence] : batch.fold_from[sequence];
+      const float* before = state.slot(from) + h * head_floats;
       Floats s(before, before + head_floats);
+      for (const int32_t row : unfolded) {
+        const float* kept = state.row(row);
+        const float* corrections = kept + shape.key_dim();
+        fold({kept + static_cast<int64_t>(kh) * n, corrections + static_cast<int64_t>(h) * n,
+              corrections[shape.value_dim() + h]},
+             n, s);
+      }
+      if (!unfolded.empty()) {
+        std::ranges::copy(s, state.slot(batch.read_slot[sequence]) + h * head_floats);
+      }
       auto write = [&](int64_t r) {
         if (batch.write_slot[r] < 0) return;
-        std::ranges::copy(s,
-                          state.base + batch.write_slot[r] * state.slot_stride + h * head_floats);
+        std::ranges::copy(s, state.slot(batch.write_slot[r]) + h * head_floats);
       };
       for (int32_t i = batch.sequence_slices[sequence]; i < batch.sequence_slices[sequence + 1];
            ++i) {

@@ -101,6 +101,68 @@ TEST(Oracle, ConvolutionKeepsAWindowAndNormalisesHeads) {
   }
 }
 
+// The shapes of a 35B-A3B model: 30 delta nets and the hidden state of an MTP head.
+TEST(Oracle, AKeptRowTakesAtMostTwoMebibytes) {
+  GdnShape s;
+  s.n_k_heads = 16;
+  s.n_v_heads = 32;
+  s.head_dim = 128;
+  const int64_t bytes = 4 * (30 * (s.conv_row_floats() + s.scan_row_floats()) + 2048);
+  EXPECT_LE(bytes, int64_t{2} << 20);
+  EXPECT_LE(16 * 8 * bytes, int64_t{256} << 20);
+}
+
+// A row that is kept and folded leaves the state that it would have written; the state that is read
+// stays as it is if it goes to another slot.
+TEST(Oracle, FoldedRowsLeaveTheStateOfComputedRows) {
+  Rng rng(fresh_seed());
+  GdnShape s;
+  s.n_k_heads = 2;
+  s.n_v_heads = 4;
+  s.head_dim = 32;
+  s.tiled_heads = uniform_int(rng, 0, 1) == 0;
+  constexpr int kRows = 5;
+  const Matrix qkv(rng, kRows, s.conv_dim());
+  const Matrix alpha(rng, kRows, 4, 2);
+  const Matrix beta(rng, kRows, 4, 2);
+  const std::vector<float> a = {-1, -0.5F, -0.01F, -3};
+  const std::vector<float> dt_bias = normal_floats(rng, 4);
+  const std::vector<float> weight = normal_floats(rng, int64_t{4} * s.conv_dim());
+  const int64_t stride = s.scan_state_floats() + s.conv_state_floats();
+  std::vector<float> scan_state = normal_floats(rng, 3 * stride);
+  std::vector<float> conv_state = normal_floats(rng, 3 * stride);
+  const int64_t row_stride = s.conv_row_floats() + s.scan_row_floats();
+  std::vector<float> scan_rows(kRows * row_stride);
+  std::vector<float> conv_rows(kRows * row_stride);
+  Matrix out(kRows, s.value_dim(), NAN);
+  const auto run = [&](const SequenceSpec& spec) {
+    Matrix x = qkv;
+    const Batch batch({spec});
+    ref::gdn_conv(batch.view(), s, weight.data(), 1e-6F,
+                  {conv_state.data(), stride, conv_rows.data(), row_stride}, x.view());
+    ref::gdn_scan(batch.view(), s, x.view(), alpha.view(), beta.view(), a.data(), dt_bias.data(),
+                  {scan_state.data(), stride, scan_rows.data(), row_stride}, out.view());
+  };
+  SequenceSpec spec;
+  spec.slices = {{RowClass::kDecode, kRows}};
+  spec.write_slots = {-1, -1, 1, -1, -1};
+  spec.keep_rows = {4, 0, 2, 1, 3};
+  run(spec);
+  SequenceSpec next;
+  next.slices = {{RowClass::kDecode, 1}};
+  next.write_slots = {-1};
+  next.fold_from = 0;
+  next.read_slot = 2;
+  next.unfolded = {4, 0, 2};  // the first three rows
+  const std::vector<float> before = scan_state;
+  run(next);
+  EXPECT_TRUE(kernels::test::same_bits(scan_state.data() + 2 * stride, scan_state.data() + stride,
+                                       s.scan_state_floats()));
+  EXPECT_TRUE(kernels::test::same_bits(conv_state.data() + 2 * stride, conv_state.data() + stride,
+                                       s.conv_state_floats()));
+  EXPECT_TRUE(kernels::test::same_bits(scan_state.data(), before.data(), 2 * stride));
+}
+
 /// The recurrence of api.h in double, for one v head.
 struct Recurrence {
   int n;

@@ -113,8 +113,8 @@ Status GatedDeltaNet::place(Placement& to) {
 }
 
 Status GatedDeltaNet::add_state(StateBuilder& states) {
-  states.add_convolution(block_, shape_.conv_state_floats(), conv_state_);
-  states.add_recurrent(block_, shape_.scan_state_floats(), scan_state_);
+  states.add_convolution(block_, shape_.conv_state_floats(), shape_.conv_row_floats(), conv_state_);
+  states.add_recurrent(block_, shape_.scan_state_floats(), shape_.scan_row_floats(), scan_state_);
   return {};
 }
 
@@ -146,7 +146,7 @@ void GatedDeltaNet::forward(const SubLayerRows& rows) const {
                                          scan_state_, norm_,       norm_eps_};
   const kernels::Operand out =
       ops.gdn_mix(rows.batch, shape_, operands, b.qkv, b.alpha, b.beta, b.z, b.out);
-  const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true}};
+  const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true, rows.scale}};
   ops.linear(out, add_to_stream);
 }
 

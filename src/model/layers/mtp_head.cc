@@ -76,7 +76,7 @@ Status MtpHead::place(Placement& to, const WeightView& output, const WeightView&
 
 Status MtpHead::add_state(StateBuilder& states) {
   CHIMERE_CHECK_OK(attention_->add_state(states));
-  states.add_recurrent(block_, n_embd_, last_hidden_);
+  states.add_recurrent(block_, n_embd_, n_embd_, last_hidden_);
   return {};
 }
 

@@ -14,7 +14,9 @@ void gated_rms_norm(const float* x, const float* z, const float* weight, float e
                     float* y);
 void norm_rope(const NormRope& u);
 void conv(const ConvUnit& u);
+void fold_conv(const ConvFold& u);
 void scan_step(const ScanUnit& u);
+void fold_scan(const ScanFold& u);
 void scan_chunk(const ScanUnit& u);
 void add_append_kernels(VectorKernels& kernels);
 void add_attend_kernels(VectorKernels& kernels);

@@ -22,6 +22,9 @@ void convolve(const ConvUnit& u) {
         float* slot = u.slots + u.write_slot[r] * u.slot_stride + c;
         for (int t = 1; t < kTaps; ++t) window[t].store(slot + (t - 1) * u.tap_stride);
       }
+      if (u.keep_row != nullptr && u.keep_row[r] >= 0) {
+        window[kTaps - 1].store(u.rows + u.keep_row[r] * u.row_stride + c);
+      }
       F32x16 sum = F32x16::set(0);
       for (int t = 0; t < kTaps; ++t) sum = fma(weight[t], window[t], sum);
       silu_lanes(sum).store(x);
@@ -62,6 +65,20 @@ void conv(const ConvUnit& u) {
     for (int c = 0; c < u.channels; c += kLanes) {
       (F32x16::load(x + c) * F32x16::set(scale)).store(x + c);
     }
+  }
+}
+
+void fold_conv(const ConvFold& u) {
+  constexpr int kMaxPast = 7;
+  for (int c = 0; c < u.channels; c += kLanes) {
+    F32x16 inputs[kMaxPast];  // read before the state is written in place
+    for (int t = 0; t < u.past; ++t) {
+      const int64_t from = t + u.n_rows;  // among the old inputs, then the rows
+      inputs[t] =
+          F32x16::load(from < u.past ? u.before + from * u.tap_stride + c
+                                     : u.rows + u.row_blocks[from - u.past] * u.row_stride + c);
+    }
+    for (int t = 0; t < u.past; ++t) inputs[t].store(u.after + t * u.tap_stride + c);
   }
 }
 

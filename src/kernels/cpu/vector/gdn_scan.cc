@@ -50,6 +50,7 @@ void step_columns(const ScanUnit& u, const DecodeRow& row, int column) {
     const F32x16 error = fma(F32x16::set(-row.decay), kept[t], F32x16::load(u.v + c));
     delta[t] = F32x16::set(row.beta) * error;
     fma(F32x16::set(row.kq), delta[t], decay * read[t]).store(u.out + c);
+    if (u.kept_corrections != nullptr) delta[t].store(u.kept_corrections + c);
   }
   float* after = u.after + column;
   for (int64_t i = 0; i < n; ++i) {
@@ -57,6 +58,31 @@ void step_columns(const ScanUnit& u, const DecodeRow& row, int column) {
     for (int t = 0; t < kTiles; ++t) {
       const F32x16 s = F32x16::load(before + i * n + t * kLanes);
       fma(k, delta[t], decay * s).store(after + i * n + t * kLanes);
+    }
+  }
+}
+
+/// Rows that are folded in one pass over the state.
+constexpr int kFoldRows = 4;
+
+template <int kRows>
+void fold_rows(const ScanFold& u) {
+  const int64_t n = u.head_dim;
+  int64_t at[kRows];
+  for (int r = 0; r < kRows; ++r) at[r] = u.row_blocks[r] * u.row_stride;
+  for (int64_t c = 0; c < n; c += kLanes) {
+    F32x16 corrections[kRows];
+    F32x16 decay[kRows];
+    for (int r = 0; r < kRows; ++r) {
+      corrections[r] = F32x16::load(u.corrections + at[r] + c);
+      decay[r] = F32x16::set(u.decay[at[r]]);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      F32x16 s = F32x16::load(u.before + i * n + c);
+      for (int r = 0; r < kRows; ++r) {
+        s = fma(F32x16::set(u.k[at[r] + i]), corrections[r], decay[r] * s);
+      }
+      s.store(u.after + i * n + c);
     }
   }
 }
@@ -138,10 +164,34 @@ void scan_step(const ScanUnit& u) {
   scale_query(u.q, u.head_dim, q);
   const DecodeRow row = {q, dot16(u.k, q, u.head_dim), exp_f32(log_decay(u, 0)),
                          sigmoid(u.beta[0])};
+  if (u.kept_decay != nullptr) *u.kept_decay = row.decay;
   constexpr int kTiles = F32x16::kRegisters >= 32 ? 4 : F32x16::kRegisters >= 8 ? 2 : 1;
   int c = 0;
   for (; c + kTiles * kLanes <= u.head_dim; c += kTiles * kLanes) step_columns<kTiles>(u, row, c);
   for (; c < u.head_dim; c += kLanes) step_columns<1>(u, row, c);
+}
+
+void fold_scan(const ScanFold& u) {
+  ScanFold pass = u;
+  for (int64_t done = 0; done < u.n_rows; done += kFoldRows) {
+    const int64_t left = u.n_rows - done;
+    pass.row_blocks = u.row_blocks + done;
+    switch (left) {
+      case 1:
+        fold_rows<1>(pass);
+        break;
+      case 2:
+        fold_rows<2>(pass);
+        break;
+      case 3:
+        fold_rows<3>(pass);
+        break;
+      default:
+        fold_rows<kFoldRows>(pass);
+        break;
+    }
+    pass.before = u.after;
+  }
 }
 
 void scan_chunk(const ScanUnit& u) {

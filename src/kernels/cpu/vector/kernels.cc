@@ -8,7 +8,9 @@ VectorKernels collect() {
   k.rms_norm = rms_norm;
   k.gated_rms_norm = gated_rms_norm;
   k.conv = conv;
+  k.fold_conv = fold_conv;
   k.scan_step = scan_step;
+  k.fold_scan = fold_scan;
   k.scan_chunk = scan_chunk;
   k.norm_rope = norm_rope;
   add_append_kernels(k);
