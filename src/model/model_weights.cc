@@ -36,7 +36,11 @@ Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptio
   for (int i = 0; i < model.n_layers(); ++i) {
     const auto index = static_cast<size_t>(i);
     w.layers.push_back(bind_layer(model.layers[index], block(i)));
-    if (w.layers.back().mixers.empty()) continue;
+    const Layer& layer = w.layers.back();
+    if (layer.mixers.empty() && layer.parallel_network) {
+      return unsupported("layer " + std::to_string(i) + " has neither a mixer nor a norm");
+    }
+    if (layer.mixers.empty()) continue;
     w.last_mixer = index;
     mixes = true;
   }

@@ -38,7 +38,7 @@ struct ModelWeights {
 
   /// Binds every tensor that the model has, also those of MTP heads that are not run, so that a
   /// damaged file is detected at load time. Errors: those of WeightBinder::finish(); kUnsupported
-  /// (no layer has a mixer).
+  /// (no layer has a mixer, or a layer's network has nothing normalised to read).
   static Result<ModelWeights> bind(const ModelSpec& model, const ModelOptions& options,
                                    WeightBinder& binder);
 
