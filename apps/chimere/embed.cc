@@ -40,8 +40,9 @@ Status embed(const CommandLine& line, const EmbedFlags& flags) {
     texts = lines_of(input);
   }
   CHIMERE_TRY(auto file, open_model(line.settings, "", runtime::ShippedModel::kEmbedder));
-  CHIMERE_TRY(const runtime::LoadedEmbedder loaded,
-              runtime::load_embedder(std::move(file), line.settings));
+  CHIMERE_TRY(
+      const runtime::LoadedEmbedder loaded,
+      runtime::load_embedder(std::move(file), line.settings, runtime::Runtime(line.settings)));
   engine::Embedder& embedder = *loaded.embedder;
   if (flags.dimensions > embedder.dimensions()) {
     return invalid_argument(fmt::format("--dimensions {}: this model's vectors have {}.",

@@ -188,12 +188,15 @@ Status serve(const CommandLine& line) {
   // Few sequences fill their context, so all sequences share the capacity of this many full
   // contexts. When it is exhausted, the youngest ones are evicted and resumed later.
   constexpr int64_t kContexts = 8;
+  const runtime::Runtime shared(s);
   CHIMERE_TRY(const runtime::LoadedModel loaded,
-              load(s, {.contexts = std::min(running, kContexts),
-                       .sequences = running,
-                       .default_context = std::numeric_limits<int64_t>::max(),
-                       .checkpoints = s.get(settings::kCacheStates),
-                       .elastic = true}));
+              load_shared(s,
+                          {.contexts = std::min(running, kContexts),
+                           .sequences = running,
+                           .default_context = std::numeric_limits<int64_t>::max(),
+                           .checkpoints = s.get(settings::kCacheStates),
+                           .elastic = true},
+                          shared));
   engine::ServiceOptions options;
   options.engine = {.max_step_rows = loaded.step_rows,
                     .max_running = static_cast<int32_t>(running),
@@ -222,7 +225,7 @@ Status serve(const CommandLine& line) {
   std::optional<runtime::LoadedEmbedder> embedder;
   if (const std::string& name = s.get(settings::kEmbeddingModel); !name.empty()) {
     CHIMERE_TRY(auto file, open_model(s, name));
-    CHIMERE_TRY(embedder, runtime::load_embedder(std::move(file), s));
+    CHIMERE_TRY(embedder, runtime::load_embedder(std::move(file), s, shared));
     model.embedder.emplace(name_of(*embedder->loaded.file), *embedder->embedder);
     if (model.embedder->id == model.id) model.embedder->id += "-embeddings";
   }

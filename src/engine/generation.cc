@@ -43,8 +43,11 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
       tokenizer_(tokenizer),
       history_(request_.prompt),
       sampler_(request_.sampling),
-      drafts_(drafters.start(request_.speculation, request_.sampling)),
+      drafts_(drafters.start(request_.keep_state ? Speculation::off() : request_.speculation,
+                             request_.sampling)),
       stops_(std::move(request_.stop)) {
+  if (request_.continuation) use_continuation();
+  given_ = static_cast<int64_t>(history_.size());
   if (request_.thinking) {
     thinking_.emplace(*std::move(request_.thinking), request_.prompt, max_tokens(), tokenizer);
   }
@@ -80,7 +83,7 @@ void Generation::reserve_tokens() {
 }
 
 void Generation::use_prefix() {
-  if (!request_.prefix) return;
+  if (!request_.prefix || request_.continuation) return;
   const std::vector<int32_t>& tokens = request_.prefix->tokens;
   const auto size = static_cast<int64_t>(tokens.size());
   const bool usable = size > 0 && size < prompt_size() &&
@@ -91,6 +94,16 @@ void Generation::use_prefix() {
   } else {
     request_.prefix.reset();
   }
+}
+
+void Generation::use_continuation() {
+  const std::vector<int32_t>& generated = request_.continuation->generated;
+  history_.insert(history_.end(), generated.begin(), generated.end());
+  position_ = prompt_size();
+  decoded_ = static_cast<int64_t>(generated.size()) - 1;
+  suspended_ = std::move(request_.continuation->state);
+  // The newest characters may be incomplete.
+  for (const int32_t token : generated) (void)decoder_.push(tokenizer_.token_bytes(token, false));
 }
 
 void Generation::resume_from(state::Checkpoint state, CacheTier tier) {
@@ -111,8 +124,13 @@ bool Generation::at_point() const { return std::ranges::binary_search(points_, p
 
 Status Generation::start(state::StateStore& store) {
   if (!suspended_.empty()) {
-    CHIMERE_TRY(state_, store.from_blob(suspended_));
+    CHIMERE_TRY(auto state, store.from_blob(suspended_));
+    if (state->position() != tokens_seen()) {
+      return invalid_data("The saved state is that of other tokens; generate from the prompt.");
+    }
+    state_ = std::move(state);
     suspended_.clear();
+    if (started_ == Clock::time_point()) started_ = Clock::now();
     return {};
   }
   started_ = Clock::now();
@@ -173,9 +191,8 @@ bool Generation::may_decode() const {
 
 bool Generation::may_launch(bool decodes, bool samples) const {
   if (!samples) return true;
-  if (needed_.largest == 0 || thinking_ || (decodes && drafts_ && !drafts_->idle())) {
-    return false;
-  }
+  if (needed_.largest == 0 || thinking_ || request_.keep_state) return false;
+  if (decodes && drafts_ && !drafts_->idle()) return false;
   return sampler_.choice_on_gpu(0).has_value();
 }
 
@@ -218,7 +235,7 @@ int32_t Generation::max_drafts() const {
 
 int32_t Generation::max_tokens() const {
   const int64_t available =
-      std::min<int64_t>(context_ - prompt_size(), std::numeric_limits<int32_t>::max());
+      std::min<int64_t>(context_ - given_, std::numeric_limits<int32_t>::max());
   const auto most = static_cast<int32_t>(available);
   return request_.max_tokens >= 0 ? std::min(most, request_.max_tokens) : most;
 }
@@ -354,7 +371,13 @@ void Generation::accept(Choice choice) {
   if (request_.max_tokens >= 0 && generated >= request_.max_tokens) {
     return finish(FinishReason::kLength);
   }
-  if (prompt_size() + generated >= context_) finish(FinishReason::kContextFull);
+  if (given_ + generated >= context_) finish(FinishReason::kContextFull);
+}
+
+std::vector<uint8_t> Generation::kept_state() {
+  const bool exact = tokens_seen() + 1 == static_cast<int64_t>(history_.size());
+  if (!prompt_done() || !exact || reason_ == FinishReason::kError) return {};
+  return state_ != nullptr ? state_->checkpoint().to_blob() : std::move(suspended_);
 }
 
 void Generation::finish(FinishReason reason, Error error) {
@@ -372,6 +395,7 @@ void Generation::finish(FinishReason reason, Error error) {
   if (reason == FinishReason::kError) outcome_.prefix.reset();  // may be of a step that failed
   if (drafts_) outcome_.speculation = drafts_->counts();
   if (thinking_) outcome_.thinking = thinking_->counts();
+  if (request_.keep_state) outcome_.state = kept_state();
   state_.reset();
   if (request_.on_finish) request_.on_finish(std::move(outcome_));
 }
