@@ -4,21 +4,6 @@
 
 namespace chimere::protocol {
 
-std::string_view error_type(int status) {
-  switch (status) {
-    case 401:
-      return "authentication_error";
-    case 403:
-      return "permission_error";
-    case 429:
-      return "rate_limit_error";
-    case 503:
-      return "service_unavailable_error";
-    default:
-      return status >= 500 ? "server_error" : "invalid_request_error";
-  }
-}
-
 ApiError bad_field(std::string message, std::string param, ErrorCode code) {
   return {code, std::move(message), std::move(param)};
 }

@@ -11,7 +11,7 @@
 namespace chimere::protocol {
 namespace {
 
-using F = FieldsOf<ChatRequest>;
+using Chat = FieldsOf<ChatRequest>;
 
 constexpr std::string_view kNoTools = "this server does not support tools yet";
 
@@ -33,8 +33,8 @@ void check_conversation(Fields& fields, const RequestLimits& /*limits*/, const C
   }
 }
 
-void read_limit(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
-                ChatRequest& out) {
+void read_chat_limit(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                     ChatRequest& out) {
   read_max_tokens(fields, info.name, out);
 }
 
@@ -82,8 +82,8 @@ void read_top_logprobs(Fields& fields, const FieldInfo& info, const RequestLimit
   if (given) out.logprobs = top;
 }
 
-void read_logprobs(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
-                   ChatRequest& out) {
+void read_chat_logprobs(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                        ChatRequest& out) {
   bool wanted = false;
   fields.boolean(info.name, wanted);
   if (wanted) out.logprobs = 0;
@@ -102,90 +102,92 @@ void read_fixed(Fields& fields, const FieldInfo& info, const RequestLimits& /*li
               info.name, "unsupported_value");
 }
 
-constexpr auto kRows = std::to_array<F::Row>({
+constexpr auto kChatRows = std::to_array<Chat::Row>({
     messages_field<ChatRequest>(
         {.help = "The conversation; the last message is not the assistant's", .required = true}),
-    F::include<kGenerationType>(),
-    F::other({.name = "max_tokens",
-              .help = "Maximum number of tokens to generate; what exceeds the context is reduced, "
-                      "with a [warning](serving.md#warnings)",
-              .default_value = "`--max-tokens`",
-              .type_text = "whole number from 1",
-              .valid = "[1, 2147483647]",
-              .invalid = R"([0, -5, 1.5, "x"])"},
-             &read_limit),
-    F::other({.name = "max_completion_tokens",
-              .help = "The newer name of `max_tokens`; an error if the two differ",
-              .default_value = "`--max-tokens`",
-              .type_text = "whole number from 1",
-              .valid = "[1, 2147483647]",
-              .invalid = R"([0, -5, 1.5, "x"])"},
-             &read_limit),
-    F::other({.name = "reasoning_effort",
-              .help = "[Reasoning](thinking.md); `minimal` is the same as `low`",
-              .default_value = "`--reasoning`",
-              .type_text = "`none`, `minimal`, `low`, `medium` or `high`",
-              .valid = R"(["none", "minimal", "low", "medium", "high"])",
-              .invalid = R"(["extreme", 1])"},
-             &read_effort),
-    F::other({.name = "thinking_budget",
-              .help = "Limit of the reasoning in tokens; not together with `reasoning_effort`",
-              .max = 1 << 24,
-              .default_value = "`--reasoning`",
-              .type_text = "whole number from 0 to 16777216",
-              .valid = "[0, 48, 16777216]",
-              .invalid = R"([-1, 16777217, 1.5, "x"])"},
-             &read_budget),
-    F::other({.name = "logprobs",
-              .help = "Log-probabilities of the model's distribution (mixed with n-gram tables, if "
-                      "there are any) before biases, penalties and temperature; for reasoning "
-                      "tokens, too",
-              .default_value = "false",
-              .type_text = "true or false",
-              .valid = "[true, false]",
-              .invalid = R"([1, "x"])"},
-             &read_logprobs),
-    F::other({.name = "top_logprobs",
-              .help = "Also those of so many most likely tokens; only with `logprobs`",
-              .limit = &RequestLimits::top_logprobs,
-              .default_value = "0",
-              .type_text = "whole number from 0 to 20",
-              .valid = "[0, 20]",
-              .invalid = R"([-1, 21, 1.5, "x"])",
-              .with = R"("logprobs": true)"},
-             &read_top_logprobs),
+    Chat::include<kGenerationType>(),
+    Chat::other(
+        {.name = "max_tokens",
+         .help = "Maximum number of tokens to generate; what exceeds the context is reduced, "
+                 "with a [warning](serving.md#warnings)",
+         .default_value = "`--max-tokens`",
+         .type_text = "whole number from 1",
+         .valid = "[1, 2147483647]",
+         .invalid = R"([0, -5, 1.5, "x"])"},
+        &read_chat_limit),
+    Chat::other({.name = "max_completion_tokens",
+                 .help = "The newer name of `max_tokens`; an error if the two differ",
+                 .default_value = "`--max-tokens`",
+                 .type_text = "whole number from 1",
+                 .valid = "[1, 2147483647]",
+                 .invalid = R"([0, -5, 1.5, "x"])"},
+                &read_chat_limit),
+    Chat::other({.name = "reasoning_effort",
+                 .help = "[Reasoning](thinking.md); `minimal` is the same as `low`",
+                 .default_value = "`--reasoning`",
+                 .type_text = "`none`, `minimal`, `low`, `medium` or `high`",
+                 .valid = R"(["none", "minimal", "low", "medium", "high"])",
+                 .invalid = R"(["extreme", 1])"},
+                &read_effort),
+    Chat::other({.name = "thinking_budget",
+                 .help = "Limit of the reasoning in tokens; not together with `reasoning_effort`",
+                 .max = 1 << 24,
+                 .default_value = "`--reasoning`",
+                 .type_text = "whole number from 0 to 16777216",
+                 .valid = "[0, 48, 16777216]",
+                 .invalid = R"([-1, 16777217, 1.5, "x"])"},
+                &read_budget),
+    Chat::other(
+        {.name = "logprobs",
+         .help = "Log-probabilities of the model's distribution (mixed with n-gram tables, if "
+                 "there are any) before biases, penalties and temperature; for reasoning "
+                 "tokens, too",
+         .default_value = "false",
+         .type_text = "true or false",
+         .valid = "[true, false]",
+         .invalid = R"([1, "x"])"},
+        &read_chat_logprobs),
+    Chat::other({.name = "top_logprobs",
+                 .help = "Also those of so many most likely tokens; only with `logprobs`",
+                 .limit = &RequestLimits::top_logprobs,
+                 .default_value = "0",
+                 .type_text = "whole number from 0 to 20",
+                 .valid = "[0, 20]",
+                 .invalid = R"([-1, 21, 1.5, "x"])",
+                 .with = R"("logprobs": true)"},
+                &read_top_logprobs),
     template_kwargs_field<ChatRequest>(),
-    F::other({.name = "response_format",
-              .help = "constrained output is not implemented yet",
-              .type_text = "`{\"type\": \"text\"}`",
-              .valid = R"([{"type": "text"}])",
-              .invalid = R"([{"type": "json_object"}, 1, {}])"},
-             &read_fixed),
-    F::other({.name = "modalities",
-              .help = "the models generate text only",
-              .type_text = "`[\"text\"]`",
-              .valid = R"([["text"]])",
-              .invalid = R"([["audio"], ["text", "text"], [], "text"])"},
-             &read_fixed),
-    F::other({.name = "tool_choice",
-              .help = kNoTools,
-              .type_text = "`\"none\"`",
-              .valid = R"(["none"])",
-              .invalid = R"(["auto", 1])"},
-             &read_fixed),
-    F::refused("tools", kNoTools),
-    F::refused("functions", kNoTools),
-    F::refused("function_call", kNoTools),
-    F::refused("parallel_tool_calls", kNoTools),
-    F::refused("audio", "this model generates text only"),
-    F::refused("prediction", "the server chooses the drafts"),
-    F::refused("web_search_options", "this server has no web search"),
-    F::refused("verbosity", "no model here supports it"),
+    Chat::other({.name = "response_format",
+                 .help = "constrained output is not implemented yet",
+                 .type_text = "`{\"type\": \"text\"}`",
+                 .valid = R"([{"type": "text"}])",
+                 .invalid = R"([{"type": "json_object"}, 1, {}])"},
+                &read_fixed),
+    Chat::other({.name = "modalities",
+                 .help = "the models generate text only",
+                 .type_text = "`[\"text\"]`",
+                 .valid = R"([["text"]])",
+                 .invalid = R"([["audio"], ["text", "text"], [], "text"])"},
+                &read_fixed),
+    Chat::other({.name = "tool_choice",
+                 .help = kNoTools,
+                 .type_text = "`\"none\"`",
+                 .valid = R"(["none"])",
+                 .invalid = R"(["auto", 1])"},
+                &read_fixed),
+    Chat::refused("tools", kNoTools),
+    Chat::refused("functions", kNoTools),
+    Chat::refused("function_call", kNoTools),
+    Chat::refused("parallel_tool_calls", kNoTools),
+    Chat::refused("audio", "this model generates text only"),
+    Chat::refused("prediction", "the server chooses the drafts"),
+    Chat::refused("web_search_options", "this server has no web search"),
+    Chat::refused("verbosity", "no model here supports it"),
 });
 
 }  // namespace
 
-constexpr ObjectType<ChatRequest> kChatType{kRows, &check_conversation};
+constexpr ObjectType<ChatRequest> kChatType{kChatRows, &check_conversation};
 
 std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaults,
                                    const RequestLimits& limits, ChatRequest& out) {

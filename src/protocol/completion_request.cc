@@ -9,15 +9,15 @@
 namespace chimere::protocol {
 namespace {
 
-using F = FieldsOf<CompletionRequest>;
+using Completion = FieldsOf<CompletionRequest>;
 
 void read_prompt(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
                  CompletionRequest& out) {
   read_prompts(fields, info.name, info.most(limits), out.prompts);
 }
 
-void read_limit(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
-                CompletionRequest& out) {
+void read_completion_limit(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                           CompletionRequest& out) {
   // Clients of llama.cpp say -1 where they want no limit.
   const Json* const limit = fields.any(info.name);
   if (limit != nullptr && *limit == -1) {
@@ -35,7 +35,7 @@ void read_best_of(Fields& fields, const FieldInfo& info, const RequestLimits& li
               "unsupported_value");
 }
 
-void check(Fields& fields, const RequestLimits& limits, const CompletionRequest& out) {
+void check_completion(Fields& fields, const RequestLimits& limits, const CompletionRequest& out) {
   if (out.echo && out.logprobs >= 0) {
     fields.fail(
         "'echo' together with 'logprobs' is not supported: prompt tokens have no "
@@ -56,17 +56,17 @@ void check(Fields& fields, const RequestLimits& limits, const CompletionRequest&
   }
 }
 
-constexpr auto kRows = std::to_array<F::Row>({
-    F::other({.name = "prompt",
-              .help = "The texts to continue; none of them empty",
-              .required = true,
-              .limit = &RequestLimits::choices,
-              .type_text = kPromptsType,
-              .valid = kValidPrompts,
-              .invalid = kInvalidPrompts},
-             &read_prompt),
-    F::include<kGenerationType>(),
-    F::other(
+constexpr auto kCompletionRows = std::to_array<Completion::Row>({
+    Completion::other({.name = "prompt",
+                       .help = "The texts to continue; none of them empty",
+                       .required = true,
+                       .limit = &RequestLimits::choices,
+                       .type_text = kPromptsType,
+                       .valid = kValidPrompts,
+                       .invalid = kInvalidPrompts},
+                      &read_prompt),
+    Completion::include<kGenerationType>(),
+    Completion::other(
         {.name = "max_tokens",
          .help = "Maximum number of tokens to generate; -1: no limit; what exceeds the context "
                  "is reduced, with a [warning](serving.md#warnings)",
@@ -74,26 +74,27 @@ constexpr auto kRows = std::to_array<F::Row>({
          .type_text = "whole number from 1, or -1",
          .valid = "[1, -1, 2147483647]",
          .invalid = R"([0, -5, 1.5, "x"])"},
-        &read_limit),
-    F::integer<&CompletionRequest::logprobs>(
+        &read_completion_limit),
+    Completion::integer<&CompletionRequest::logprobs>(
         {.name = "logprobs",
          .help = "Log-probabilities of so many most likely tokens and of the chosen one, of the "
                  "model's distribution as in chat completions; not together with `echo`",
          .limit = &RequestLimits::top_logprobs}),
-    F::boolean<&CompletionRequest::echo>(
+    Completion::boolean<&CompletionRequest::echo>(
         {.name = "echo", .help = "The text begins with the prompt", .default_value = "false"}),
-    F::other({.name = "best_of",
-              .help = "Must be equal to `n`: the server does not rank generations",
-              .type_text = "whole number from 1 to 16",
-              .valid = "[1]",
-              .invalid = R"([0, 2, 17, 1.5, "x"])"},
-             &read_best_of),
-    F::refused("suffix", "this server does not support fill-in-the-middle through this field"),
+    Completion::other({.name = "best_of",
+                       .help = "Must be equal to `n`: the server does not rank generations",
+                       .type_text = "whole number from 1 to 16",
+                       .valid = "[1]",
+                       .invalid = R"([0, 2, 17, 1.5, "x"])"},
+                      &read_best_of),
+    Completion::refused("suffix",
+                        "this server does not support fill-in-the-middle through this field"),
 });
 
 }  // namespace
 
-constexpr ObjectType<CompletionRequest> kCompletionType{kRows, &check};
+constexpr ObjectType<CompletionRequest> kCompletionType{kCompletionRows, &check_completion};
 
 std::optional<ApiError> parse_completion(std::string_view body, const Settings& defaults,
                                          const RequestLimits& limits, CompletionRequest& out) {

@@ -7,7 +7,7 @@
 namespace chimere::protocol {
 namespace {
 
-using F = FieldsOf<EmbeddingsRequest>;
+using Embeddings = FieldsOf<EmbeddingsRequest>;
 
 void read_input(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
                 EmbeddingsRequest& out) {
@@ -22,40 +22,40 @@ void read_format(Fields& fields, const FieldInfo& info, const RequestLimits& /*l
   out.base64 = format == "base64";
 }
 
-constexpr auto kRows = std::to_array<F::Row>({
-    F::text<&EmbeddingsRequest::model>({.name = "model",
-                                        .help = "The name of the embedding model",
-                                        .default_value = "the served embedding model"}),
-    F::other({.name = "input",
-              .help = "At most 2,048 texts",
-              .required = true,
-              .limit = &RequestLimits::embeddings,
-              .type_text = kPromptsType,
-              .valid = kValidPrompts,
-              .invalid = kInvalidPrompts},
-             &read_input),
-    F::integer<&EmbeddingsRequest::dimensions>(
+constexpr auto kEmbeddingsRows = std::to_array<Embeddings::Row>({
+    Embeddings::text<&EmbeddingsRequest::model>({.name = "model",
+                                                 .help = "The name of the embedding model",
+                                                 .default_value = "the served embedding model"}),
+    Embeddings::other({.name = "input",
+                       .help = "At most 2,048 texts",
+                       .required = true,
+                       .limit = &RequestLimits::embeddings,
+                       .type_text = kPromptsType,
+                       .valid = kValidPrompts,
+                       .invalid = kInvalidPrompts},
+                      &read_input),
+    Embeddings::integer<&EmbeddingsRequest::dimensions>(
         {.name = "dimensions",
          .help = "Vectors are truncated to so many dimensions and scaled to length 1; at most the "
                  "model's",
          .min = 1,
          .max = 1 << 20,
          .default_value = "the model's"}),
-    F::other({.name = "encoding_format",
-              .help = "`base64`: of the little-endian f32 bytes",
-              .choices = {"float", "base64"},
-              .default_value = "`float`",
-              .type_text = "`float` or `base64`",
-              .valid = R"(["float", "base64"])",
-              .invalid = R"(["int8", 1])"},
-             &read_format),
-    F::no_effect("user"),
-    F::no_effect("safety_identifier"),
+    Embeddings::other({.name = "encoding_format",
+                       .help = "`base64`: of the little-endian f32 bytes",
+                       .choices = {"float", "base64"},
+                       .default_value = "`float`",
+                       .type_text = "`float` or `base64`",
+                       .valid = R"(["float", "base64"])",
+                       .invalid = R"(["int8", 1])"},
+                      &read_format),
+    Embeddings::no_effect("user"),
+    Embeddings::no_effect("safety_identifier"),
 });
 
 }  // namespace
 
-constexpr ObjectType<EmbeddingsRequest> kEmbeddingsType{kRows};
+constexpr ObjectType<EmbeddingsRequest> kEmbeddingsType{kEmbeddingsRows};
 
 std::optional<ApiError> parse_embeddings(std::string_view body, const RequestLimits& limits,
                                          EmbeddingsRequest& out) {

@@ -6,7 +6,7 @@ namespace chimere::protocol {
 namespace {
 
 using Text = FieldsOf<EngramRequest::Text>;
-using F = FieldsOf<EngramRequest>;
+using Engram = FieldsOf<EngramRequest>;
 
 constexpr auto kTextRows = std::to_array<Text::Row>({
     Text::text<&EngramRequest::Text::text>({.name = "text", .help = "The text", .required = true}),
@@ -18,24 +18,24 @@ constexpr auto kTextRows = std::to_array<Text::Row>({
 });
 constexpr ObjectType<EngramRequest::Text> kTextType{kTextRows};
 
-constexpr auto kRows = std::to_array<F::Row>({
-    F::text<&EngramRequest::model>({.name = "model",
-                                    .help = "The name of the served model",
-                                    .default_value = "the served model"}),
-    F::list<&EngramRequest::texts, kTextType>({.name = "texts",
-                                               .help = "The texts to add, at most 256",
-                                               .required = true,
-                                               .min = 1,
-                                               .limit = &RequestLimits::engram_texts,
-                                               .valid = R"([[{"text": "a", "score": 1}]])",
-                                               .invalid = R"([[], ["a"], {}, "a"])"}),
-    F::text<&EngramRequest::source>(
+constexpr auto kEngramRows = std::to_array<Engram::Row>({
+    Engram::text<&EngramRequest::model>({.name = "model",
+                                         .help = "The name of the served model",
+                                         .default_value = "the served model"}),
+    Engram::list<&EngramRequest::texts, kTextType>({.name = "texts",
+                                                    .help = "The texts to add, at most 256",
+                                                    .required = true,
+                                                    .min = 1,
+                                                    .limit = &RequestLimits::engram_texts,
+                                                    .valid = R"([[{"text": "a", "score": 1}]])",
+                                                    .invalid = R"([[], ["a"], {}, "a"])"}),
+    Engram::text<&EngramRequest::source>(
         {.name = "source", .help = "A label of their origin, at most 200 bytes", .max_bytes = 200}),
 });
 
 }  // namespace
 
-constexpr ObjectType<EngramRequest> kEngramType{kRows};
+constexpr ObjectType<EngramRequest> kEngramType{kEngramRows};
 
 std::optional<ApiError> parse_engram(std::string_view body, const RequestLimits& limits,
                                      EngramRequest& out) {

@@ -12,7 +12,7 @@
 namespace chimere::protocol {
 namespace {
 
-using F = FieldsOf<GenerationFields>;
+using Generation = FieldsOf<GenerationFields>;
 
 bool all_texts(const Json& list) {
   return list.is_array() && std::ranges::all_of(list, [](const Json& v) { return v.is_string(); });
@@ -96,12 +96,12 @@ void read_stops(Fields& fields, const FieldInfo& info, const RequestLimits& limi
   }
 }
 
-constexpr auto kStreamOptions = std::to_array<F::Row>({
-    F::boolean<&GenerationFields::include_usage>(
+constexpr auto kStreamOptions = std::to_array<Generation::Row>({
+    Generation::boolean<&GenerationFields::include_usage>(
         {.name = "include_usage",
          .help = "A last chunk, with empty `choices`, has the usage",
          .default_value = "false"}),
-    F::no_effect("include_obfuscation"),
+    Generation::no_effect("include_obfuscation"),
 });
 constexpr ObjectType<GenerationFields> kStreamOptionsType{kStreamOptions};
 
@@ -115,12 +115,12 @@ void read_stream_options(Fields& fields, const FieldInfo& info, const RequestLim
   read_object(kStreamOptionsType, fields, *options, fields.path_of(info.name), limits, out);
 }
 
-constexpr auto kRows = std::to_array<F::Row>({
-    F::text<&GenerationFields::model>(
+constexpr auto kGenerationRows = std::to_array<Generation::Row>({
+    Generation::text<&GenerationFields::model>(
         {.name = "model",
          .help = "The name of the served model; another name is the error `model_not_found`",
          .default_value = "the served model"}),
-    F::integer<&GenerationFields::n>(
+    Generation::integer<&GenerationFields::n>(
         {.name = "n",
          .help = "Choices for each prompt, each with a random stream of its own, derived from "
                  "`seed`; for all prompts together at most 16",
@@ -128,44 +128,46 @@ constexpr auto kRows = std::to_array<F::Row>({
          .limit = &RequestLimits::choices,
          .default_value = "1"}),
     {{.members = &describe_settings}, &read_settings},
-    F::other({.name = "logit_bias",
-              .help = "Added to the logits of at most 1,024 tokens; -100: never",
-              .type_text = "object of token ids with numbers from -100 to 100",
-              .valid = R"([{"5": -100, "6": 2.5}, {}])",
-              .invalid = R"([{"x": 1}, {"1": 101}, {"-1": 1}, {"1": "1"}, [1], 1])"},
-             &read_logit_bias),
-    F::other({.name = "stop",
-              .help = "Texts that end the generation, at most 16 of 1 KiB each; no part of one is "
-                      "ever streamed ([in reasoning](serving.md#reasoning))",
-              .type_text = "text or list of texts",
-              .valid = R"(["a", ["a", "b"], []])",
-              .invalid = R"(["", [1], [""], 1, {}])"},
-             &read_stops),
-    F::other({.name = "engram",
-              .help = "Names of at most 8 [memories](serving.md#memories) that the generation uses",
-              .type_text = "list of texts",
-              .valid = R"([[], ["a", "b"]])",
-              .invalid = R"(["a", [1], ["1", "2", "3", "4", "5", "6", "7", "8", "9"]])"},
-             &read_engram),
-    F::boolean<&GenerationFields::stream>(
+    Generation::other({.name = "logit_bias",
+                       .help = "Added to the logits of at most 1,024 tokens; -100: never",
+                       .type_text = "object of token ids with numbers from -100 to 100",
+                       .valid = R"([{"5": -100, "6": 2.5}, {}])",
+                       .invalid = R"([{"x": 1}, {"1": 101}, {"-1": 1}, {"1": "1"}, [1], 1])"},
+                      &read_logit_bias),
+    Generation::other(
+        {.name = "stop",
+         .help = "Texts that end the generation, at most 16 of 1 KiB each; no part of one is "
+                 "ever streamed ([in reasoning](serving.md#reasoning))",
+         .type_text = "text or list of texts",
+         .valid = R"(["a", ["a", "b"], []])",
+         .invalid = R"(["", [1], [""], 1, {}])"},
+        &read_stops),
+    Generation::other(
+        {.name = "engram",
+         .help = "Names of at most 8 [memories](serving.md#memories) that the generation uses",
+         .type_text = "list of texts",
+         .valid = R"([[], ["a", "b"]])",
+         .invalid = R"(["a", [1], ["1", "2", "3", "4", "5", "6", "7", "8", "9"]])"},
+        &read_engram),
+    Generation::boolean<&GenerationFields::stream>(
         {.name = "stream",
          .help = "The generation is sent as [server-sent events](serving.md#streams)",
          .default_value = "false"}),
-    F::other({.name = "stream_options",
-              .help = "Only with `stream`",
-              .type_text = "object",
-              .valid = R"([{}, {"include_usage": true}])",
-              .invalid = R"([1, []])",
-              .with = R"("stream": true)",
-              .members = &describe<kStreamOptionsType>},
-             &read_stream_options),
-    F::no_effect("store"),
-    F::no_effect("service_tier"),
-    F::no_effect("prompt_cache_key"),
-    F::no_effect("prompt_cache_retention"),
-    F::no_effect("safety_identifier"),
-    F::no_effect("metadata"),
-    F::no_effect("user"),
+    Generation::other({.name = "stream_options",
+                       .help = "Only with `stream`",
+                       .type_text = "object",
+                       .valid = R"([{}, {"include_usage": true}])",
+                       .invalid = R"([1, []])",
+                       .with = R"("stream": true)",
+                       .members = &describe<kStreamOptionsType>},
+                      &read_stream_options),
+    Generation::no_effect("store"),
+    Generation::no_effect("service_tier"),
+    Generation::no_effect("prompt_cache_key"),
+    Generation::no_effect("prompt_cache_retention"),
+    Generation::no_effect("safety_identifier"),
+    Generation::no_effect("metadata"),
+    Generation::no_effect("user"),
 });
 
 /// The value of a field as the text of its setting; empty, with an error, if its type is wrong.
@@ -212,7 +214,7 @@ std::string setting_text(Fields& fields, std::string_view name, const SettingInf
 
 }  // namespace
 
-constexpr ObjectType<GenerationFields> kGenerationType{kRows};
+constexpr ObjectType<GenerationFields> kGenerationType{kGenerationRows};
 
 void read_setting(Fields& fields, std::string_view name, const SettingInfo& setting,
                   Settings& settings) {

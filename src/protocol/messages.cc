@@ -12,7 +12,7 @@ struct ContentPart {
 };
 
 using Part = FieldsOf<ContentPart>;
-using F = FieldsOf<ChatMessage>;
+using Message = FieldsOf<ChatMessage>;
 
 void read_part_type(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
                     ContentPart& out) {
@@ -79,41 +79,42 @@ void read_content(Fields& fields, const FieldInfo& info, const RequestLimits& li
   }
 }
 
-constexpr auto kRows = std::to_array<F::Row>({
-    F::other({.name = "role",
-              .help = "`developer` is the same as `system`",
-              .required = true,
-              .type_text = "`system`, `developer`, `user` or `assistant`",
-              .valid = R"(["system", "developer", "user"])",
-              .invalid = R"(["king", "tool", 1])"},
-             &read_role),
-    F::text<&ChatMessage::name>({.name = "name", .help = "Passed to the template"}),
-    F::other({.name = "reasoning_content",
-              .help = "Of an assistant's message; passed to the template",
-              .type_text = "text",
-              .valid = R"(["hm"])",
-              .invalid = "[1]",
-              .with = R"("role": "assistant")"},
-             &read_reasoning_content),
-    F::other({.name = "content",
-              .help = "Not blank in a message of the user; may be absent from a message of the "
-                      "assistant that has `reasoning_content`",
-              .required = true,
-              .type_text = "text or list of parts",
-              .valid = R"(["hi", [{"type": "text", "text": "a"}]])",
-              .invalid = R"([[], 1, ["a"], [{"type": "image_url", "image_url": {}}]])",
-              .members = &describe<kPartType>},
-             &read_content),
-    F::refused("tool_calls", "this server does not support tools yet"),
-    F::refused("function_call", "this server does not support tools yet"),
-    F::refused("refusal", "refusals are part of the text here"),
-    F::refused("audio", "this model accepts text only"),
-    F::refused("annotations", "this model accepts text only"),
+constexpr auto kMessageRows = std::to_array<Message::Row>({
+    Message::other({.name = "role",
+                    .help = "`developer` is the same as `system`",
+                    .required = true,
+                    .type_text = "`system`, `developer`, `user` or `assistant`",
+                    .valid = R"(["system", "developer", "user"])",
+                    .invalid = R"(["king", "tool", 1])"},
+                   &read_role),
+    Message::text<&ChatMessage::name>({.name = "name", .help = "Passed to the template"}),
+    Message::other({.name = "reasoning_content",
+                    .help = "Of an assistant's message; passed to the template",
+                    .type_text = "text",
+                    .valid = R"(["hm"])",
+                    .invalid = "[1]",
+                    .with = R"("role": "assistant")"},
+                   &read_reasoning_content),
+    Message::other(
+        {.name = "content",
+         .help = "Not blank in a message of the user; may be absent from a message of the "
+                 "assistant that has `reasoning_content`",
+         .required = true,
+         .type_text = "text or list of parts",
+         .valid = R"(["hi", [{"type": "text", "text": "a"}]])",
+         .invalid = R"([[], 1, ["a"], [{"type": "image_url", "image_url": {}}]])",
+         .members = &describe<kPartType>},
+        &read_content),
+    Message::refused("tool_calls", "this server does not support tools yet"),
+    Message::refused("function_call", "this server does not support tools yet"),
+    Message::refused("refusal", "refusals are part of the text here"),
+    Message::refused("audio", "this model accepts text only"),
+    Message::refused("annotations", "this model accepts text only"),
 });
 
 }  // namespace
 
-constexpr ObjectType<ChatMessage> kMessageType{kRows};
+constexpr ObjectType<ChatMessage> kMessageType{kMessageRows};
 
 void read_template_kwargs(Fields& fields, std::string_view name, std::string& out) {
   const Json* value = fields.any(name);

@@ -21,8 +21,8 @@ void refuse_form(Fields& fields, std::string_view name, std::string_view form) {
       name, "conflicting_fields");
 }
 
-void read_content(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
-                  TokenizeRequest& out) {
+void read_tokenize_content(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                           TokenizeRequest& out) {
   if (!out.messages.empty()) return refuse_form(fields, info.name, "messages");
   std::string content;
   if (fields.text(info.name, content)) {
@@ -40,8 +40,8 @@ void read_of_content(Fields& fields, const FieldInfo& info, const RequestLimits&
   fields.boolean(info.name, out.*kMember);
 }
 
-void read_kwargs(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
-                 TokenizeRequest& out) {
+void read_tokenize_kwargs(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                          TokenizeRequest& out) {
   if (out.messages.empty()) return refuse_form(fields, info.name, "content");
   read_template_kwargs(fields, info.name, out.template_kwargs);
 }
@@ -63,7 +63,7 @@ constexpr auto kTokenizeRows = std::to_array<Tokenize::Row>({
                      .type_text = "text",
                      .valid = R"(["a", ""])",
                      .invalid = "[1, []]"},
-                    &read_content),
+                    &read_tokenize_content),
     Tokenize::other({.name = "add_special",
                      .help = "BOS before `content`, if the model uses one",
                      .default_value = "false",
@@ -78,7 +78,8 @@ constexpr auto kTokenizeRows = std::to_array<Tokenize::Row>({
                      .valid = "[true, false]",
                      .invalid = R"([1, "x"])"},
                     &read_of_content<&TokenizeRequest::parse_special>),
-    Tokenize::other(with_messages(template_kwargs_field<TokenizeRequest>().info), &read_kwargs),
+    Tokenize::other(with_messages(template_kwargs_field<TokenizeRequest>().info),
+                    &read_tokenize_kwargs),
     Tokenize::boolean<&TokenizeRequest::with_pieces>(
         {.name = "with_pieces",
          .help = "The response has the texts of the tokens",
