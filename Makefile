@@ -12,7 +12,7 @@ TIMEOUT_FACTOR ?= 5
 LIMITS = -DCHIMERE_TEST_TIMEOUT_FACTOR=$(TIMEOUT_FACTOR)
 export PROMPT YES JOBS FUZZ_SECONDS TIMEOUT_FACTOR
 
-.PHONY: build run serve package install check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests release-builds tidy format model bench-peers bare-debian clean help
+.PHONY: build run serve package install library check-library install-library check test tests tests-all asan tsan fuzz nightly slow-disk nightly-tests release-builds tidy format model bench-peers bare-debian clean help
 
 build:  ## the program, build/chimere (with the server if `make serve` was run before)
 	@scripts/setup run
@@ -35,6 +35,18 @@ package:  ## a Debian package with the server and its systemd unit, build/packag
 
 install: build  ## program, model, manual page and completions into DESTDIR/PREFIX (/usr/local)
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
+
+library:  ## libchimere, the shared library with a C interface, in build/library (docs/library.md)
+	@scripts/setup run
+	@cmake --preset library -DCHIMERE_CPU_ISAS="$(CPU_ISAS)" >/dev/null
+	@cmake --build $(BUILD)/library -j $(JOBS) --target chimere_library
+
+check-library: library  ## what it exports and installs, and its examples in C, C++, Python and Node
+	@scripts/install-npm tests/library
+	@python3 -B tests/library/library_test.py cmake $(BUILD)/library $(CURDIR) "$$(command -v node)"
+
+install-library: library  ## its header, library, pkg-config and CMake files and the models into DESTDIR/PREFIX
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD)/library --component library --prefix "$(PREFIX)"
 
 tests:
 	@scripts/setup run test
@@ -113,7 +125,7 @@ bare-debian:  ## as root: `make run` in a fresh, minimal Debian 12 root (DEBIAN_
 	@scripts/check-bare-debian
 
 clean:
-	rm -rf $(BUILD) tests/peer/node_modules tests/page/node_modules
+	rm -rf $(BUILD) tests/peer/node_modules tests/page/node_modules tests/library/node_modules
 
 help:
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 14

@@ -43,7 +43,8 @@ double from_largest(const std::vector<float>& logits, const SamplingParams& para
   if (needed.largest == 0) return -1;
   chimere::sampling::LogitScan scan_logits;
   chimere::sampling::scan_logits(logits, scan_logits);
-  const auto largest = chimere::sampling::select_largest(logits, scan_logits, needed.largest);
+  std::vector<chimere::sampling::Candidate> largest;
+  chimere::sampling::select_largest(logits, scan_logits, needed.largest, largest);
   const auto sums = chimere::sampling::log_sum_exp(logits);
   const chimere::sampling::PartialLogits partial_logits{.largest = largest, .sums = &sums};
   return fastest([&](uint64_t position) {

@@ -9,7 +9,6 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -517,8 +516,7 @@ void declare_bench(Command& app, CommandLine& line) {
   command.option("-r,--runs", flags->runs, "Runs of each test; the median counts")
       .range(1, 1000)
       .show_default();
-  add_settings(command, line, model_settings());
-  add_settings(command, line, quiet_setting());
+  add_settings(command, line, {SettingGroup::kModel, SettingGroup::kQuiet});
 }
 
 }  // namespace chimere::app

@@ -153,11 +153,9 @@ void declare_chat(Command& app, CommandLine& line) {
   Command command = add_command(app, line, "chat", "A conversation on the terminal",
                                 [&line, state] { return run_chat(line, *state); });
   add_state_flag(command, *state);
-  add_settings(command, line, model_settings());
-  add_settings(command, line, sampling_settings());
-  add_settings(command, line, engram_settings());
-  add_settings(command, line, quiet_setting());
-  add_settings(command, line, runtime::state_folder_settings());
+  add_settings(command, line,
+               {SettingGroup::kModel, SettingGroup::kSampling, SettingGroup::kEngram,
+                SettingGroup::kQuiet, SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

@@ -122,81 +122,38 @@ Command add_command(Command& parent, CommandLine& line, const std::string& name,
   return command;
 }
 
-void add_settings(Command& command, CommandLine& line,
-                  std::span<const SettingInfo* const> settings) {
-  for (const SettingInfo* s : settings) {
-    const std::string flag = "--" + std::string(s->name);
-    const std::string names =
-        s->short_flag.empty() ? flag : "-" + std::string(s->short_flag) + "," + flag;
-    std::string help(s->help);
-    const std::string range = settings::range_text(*s);
-    if (!range.empty()) help += " (" + range + ")";
-    help += fmt::format(" [{}]", settings::variable_name(*s));
-    if (s->kind == SettingInfo::Kind::kSwitch) {
-      command.app().add_flag_callback(
-          names, [&line, s] { line.flags.emplace_back(s, "1"); },
-          fmt::format("{} [{}]", s->help, settings::variable_name(*s)));
-      continue;
-    }
-    CLI::Option* option = command.app().add_option_function<std::string>(
-        names, [&line, s](const std::string& value) { line.flags.emplace_back(s, value); }, help);
-    option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    if (s == &settings::kModel) Option(option).check(not_empty(kNameModel));
-    if (!s->default_value.empty()) option->default_str(std::string(s->default_value));
-    option->type_name(s->kind == SettingInfo::Kind::kText ? "TEXT" : "N");
+namespace {
+
+void add_setting(Command& command, CommandLine& line, const SettingInfo& s) {
+  const std::string flag = "--" + std::string(s.name);
+  if (command.app().get_option_no_throw(flag) != nullptr) return;
+  const std::string names =
+      s.short_flag.empty() ? flag : "-" + std::string(s.short_flag) + "," + flag;
+  const auto take = [&line, setting = &s](const std::string& value) {
+    line.flags.emplace_back(setting, value);
+  };
+  if (s.kind == SettingInfo::Kind::kSwitch) {
+    command.app().add_flag_callback(
+        names, [take] { take("1"); }, fmt::format("{} [{}]", s.help, settings::variable_name(s)));
+    return;
   }
+  std::string help(s.help);
+  const std::string range = settings::range_text(s);
+  if (!range.empty()) help += " (" + range + ")";
+  help += fmt::format(" [{}]", settings::variable_name(s));
+  CLI::Option* option = command.app().add_option_function<std::string>(names, take, help);
+  option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  if (&s == &settings::kModel) Option(option).check(not_empty(kNameModel));
+  if (!s.default_value.empty()) option->default_str(std::string(s.default_value));
+  option->type_name(s.kind == SettingInfo::Kind::kText ? "TEXT" : "N");
 }
 
-std::span<const SettingInfo* const> model_settings() {
-  static constexpr std::array<const SettingInfo*, 12> kSettings = {
-      &settings::kModel,      &settings::kModels,      &settings::kBackend,
-      &settings::kVramBudget, &settings::kCudaProfile, &settings::kCpuExperts,
-      &settings::kThreads,    &settings::kContext,     &settings::kCacheK,
-      &settings::kCacheV,     &settings::kExpertTopP,  &settings::kSpeculate};
-  return kSettings;
-}
+}  // namespace
 
-std::span<const SettingInfo* const> sampling_settings() {
-  static constexpr auto kSettings = std::to_array<const SettingInfo*>({&settings::kMaxTokens,
-                                                                       &settings::kReasoning,
-                                                                       &settings::kSamplers,
-                                                                       &settings::kTemperature,
-                                                                       &settings::kTopK,
-                                                                       &settings::kTopP,
-                                                                       &settings::kMinP,
-                                                                       &settings::kTypical,
-                                                                       &settings::kTopNSigma,
-                                                                       &settings::kXtcProbability,
-                                                                       &settings::kXtcThreshold,
-                                                                       &settings::kDynatempRange,
-                                                                       &settings::kDynatempExponent,
-                                                                       &settings::kMirostat,
-                                                                       &settings::kMirostatEntropy,
-                                                                       &settings::kMirostatRate,
-                                                                       &settings::kRepeatPenalty,
-                                                                       &settings::kFrequencyPenalty,
-                                                                       &settings::kPresencePenalty,
-                                                                       &settings::kPenaltyWindow,
-                                                                       &settings::kDryMultiplier,
-                                                                       &settings::kDryBase,
-                                                                       &settings::kDryAllowedLength,
-                                                                       &settings::kDryWindow,
-                                                                       &settings::kDryBreakers,
-                                                                       &settings::kLogitBias,
-                                                                       &settings::kSeed});
-  return kSettings;
-}
-
-std::span<const SettingInfo* const> quiet_setting() {
-  static constexpr const SettingInfo* kSettings[] = {&settings::kQuiet};
-  return kSettings;
-}
-
-std::span<const SettingInfo* const> engram_settings() {
-  static constexpr std::array<const SettingInfo*, 4> kSettings = {
-      &settings::kEngram, &settings::kEngramGate, &settings::kEngramThinking,
-      &settings::kAssumeTokenizer};
-  return kSettings;
+void add_settings(Command& command, CommandLine& line, std::initializer_list<SettingGroup> groups) {
+  for (const SettingGroup group : groups) {
+    for (const SettingInfo* s : settings::in_group(group)) add_setting(command, line, *s);
+  }
 }
 
 Result<std::vector<int32_t>> parse_numbers(std::string_view text, int32_t min, int32_t max,

@@ -5,8 +5,8 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -105,17 +105,8 @@ class Command {
 Command add_command(Command& parent, CommandLine& line, const std::string& name,
                     const std::string& description, std::function<Status()> run);
 
-/// Adds the flags of settings, with range, default and variable in their help.
-void add_settings(Command& command, CommandLine& line,
-                  std::span<const SettingInfo* const> settings);
-
-/// Settings of all commands that run a model, and of those that also sample.
-std::span<const SettingInfo* const> model_settings();
-std::span<const SettingInfo* const> sampling_settings();
-/// --quiet, for commands that write more than their results.
-std::span<const SettingInfo* const> quiet_setting();
-/// Settings of n-gram tables.
-std::span<const SettingInfo* const> engram_settings();
+/// Adds the flags of the settings of these groups, with range, default and variable in their help.
+void add_settings(Command& command, CommandLine& line, std::initializer_list<SettingGroup> groups);
 
 /// Parses "1,2,3". Errors: kInvalidArgument, naming the item that is no number in [min, max].
 Result<std::vector<int32_t>> parse_numbers(std::string_view text, int32_t min, int32_t max,

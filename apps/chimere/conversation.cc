@@ -3,30 +3,19 @@
 namespace chimere::app {
 
 Result<Conversation> Conversation::start(const runtime::LoadedModel& loaded) {
-  const auto source = loaded.file->get_string("tokenizer.chat_template");
-  if (!source.ok()) {
-    return unsupported(
-        "The model file has no chat template; `chimere run --raw` continues plain text.");
-  }
-  CHIMERE_TRY(text::ChatTemplate parsed, text::ChatTemplate::create(*source));
-  return Conversation(*loaded.tokenizer, *source, std::move(parsed));
+  CHIMERE_TRY(auto chat_prompt, runtime::ChatPrompt::create(*loaded.file, *loaded.tokenizer));
+  return Conversation(std::move(chat_prompt));
 }
 
 Result<Conversation::Prompt> Conversation::ask(std::string_view text) {
   messages_.push_back({"user", std::string(text)});
-  text::ChatOptions options;
-  options.enable_thinking = thinking_;
-  options.bos_token = tokenizer_->token_bytes(tokenizer_->bos(), true);
-  options.eos_token = tokenizer_->token_bytes(tokenizer_->eos(), true);
-  std::vector<text::jinja::Value> values;
-  for (const Message& m : messages_) values.push_back(text::chat_message(m.role, m.content));
-  const auto rendered = template_.render(text::jinja::Value::list(std::move(values)), options);
+  auto rendered = chat_prompt_.render(messages_, thinking_);
   if (!rendered.ok()) {
     remove_last();
-    return rendered.error();
+    return std::move(rendered).error();
   }
-  return Prompt{text::encode_chat(*tokenizer_, *rendered),
-                protocol::reasoning_start(source_, rendered->text)};
+  return Prompt{std::move(rendered->tokens),
+                protocol::reasoning_start(chat_prompt_.source(), rendered->text)};
 }
 
 void Conversation::add_answer(std::string_view text) {

@@ -11,15 +11,12 @@
 
 #include "base/result.h"
 #include "protocol/reasoning_splitter.h"
+#include "runtime/chat_prompt.h"
 #include "runtime/loaded_model.h"
-#include "text/chat_template.h"
 
 namespace chimere::app {
 
-struct Message {
-  std::string role;  ///< "user" or "assistant"
-  std::string content;
-};
+using Message = runtime::ChatMessage;
 
 class Conversation {
  public:
@@ -49,13 +46,9 @@ class Conversation {
   void resume(std::vector<Message> messages) { messages_ = std::move(messages); }
 
  private:
-  Conversation(const text::Tokenizer& tokenizer, std::string source,
-               text::ChatTemplate chat_template)
-      : tokenizer_(&tokenizer), source_(std::move(source)), template_(std::move(chat_template)) {}
+  explicit Conversation(runtime::ChatPrompt chat_prompt) : chat_prompt_(std::move(chat_prompt)) {}
 
-  const text::Tokenizer* tokenizer_;
-  std::string source_;  ///< of the template
-  text::ChatTemplate template_;
+  runtime::ChatPrompt chat_prompt_;
   std::vector<Message> messages_;
   std::optional<bool> thinking_;
 };

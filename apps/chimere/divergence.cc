@@ -155,8 +155,7 @@ void declare_divergence(Command& eval, CommandLine& line) {
             "--" + std::string(s->name) + " of the base (" + settings::range_text(*s) + ")")
         .check(setting_value(*s));
   }
-  add_settings(command, line, model_settings());
-  add_settings(command, line, quiet_setting());
+  add_settings(command, line, {SettingGroup::kModel, SettingGroup::kQuiet});
 }
 
 }  // namespace chimere::app

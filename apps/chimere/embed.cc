@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -40,8 +39,9 @@ Status embed(const CommandLine& line, const EmbedFlags& flags) {
     texts = lines_of(input);
   }
   CHIMERE_TRY(auto file, open_model(line.settings, "", runtime::ShippedModel::kEmbedder));
-  CHIMERE_TRY(const runtime::LoadedEmbedder loaded,
-              runtime::load_embedder(std::move(file), line.settings));
+  CHIMERE_TRY(
+      const runtime::LoadedEmbedder loaded,
+      runtime::load_embedder(std::move(file), line.settings, runtime::Runtime(line.settings)));
   engine::Embedder& embedder = *loaded.embedder;
   if (flags.dimensions > embedder.dimensions()) {
     return invalid_argument(fmt::format("--dimensions {}: this model's vectors have {}.",
@@ -77,8 +77,7 @@ void declare_embed(Command& app, CommandLine& line) {
                   runtime::shipped_name(runtime::ShippedModel::kEmbedder)),
       [&line, flags] { return embed(line, *flags); });
   add_settings(command, line,
-               std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels,
-                                               &settings::kThreads, &settings::kQuiet});
+               {SettingGroup::kModelName, SettingGroup::kThreads, SettingGroup::kQuiet});
   command.option("TEXT", flags->texts, "Texts; without any, the lines of standard input");
   command
       .option("--dimensions", flags->dimensions,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -270,9 +269,7 @@ void declare_engram(Command& app, CommandLine& line) {
         .range(1, 2)
         .show_default();
     prune_flags(command, flags);
-    static constexpr std::array<const SettingInfo*, 3> kVocabulary = {
-        &settings::kModel, &settings::kModels, &settings::kQuiet};
-    add_settings(command, line, kVocabulary);
+    add_settings(command, line, {SettingGroup::kModelName, SettingGroup::kQuiet});
   }
   {
     auto [command, flags] = add("merge", "Sums tables into one", merge);

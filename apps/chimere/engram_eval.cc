@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iostream>
 #include <limits>
@@ -234,10 +233,8 @@ void declare_engram_eval(Command& engram, CommandLine& line) {
     Command command = add_command(engram, line, name, help,
                                   [&line, flags, action] { return action(line, *flags); });
     command.option("TABLE", flags->tables, "N-gram tables").required();
-    static constexpr std::array<const SettingInfo*, 1> kAssume = {&settings::kAssumeTokenizer};
-    add_settings(command, line, kAssume);
-    add_settings(command, line, model_settings());
-    add_settings(command, line, quiet_setting());
+    add_settings(command, line,
+                 {SettingGroup::kTokenizerCheck, SettingGroup::kModel, SettingGroup::kQuiet});
     return command;
   };
   Command query_command = add("query", "Shows the successors that tables store for a text", query);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <iostream>
@@ -169,18 +168,14 @@ void declare_eval(Command& app, CommandLine& line) {
   logits.option("--class", flags->row_class, "Arithmetic of the rows: that of prefill or of decode")
       .one_of({"prefill", "decode"})
       .show_default();
-  add_settings(logits, line, model_settings());
-  add_settings(logits, line, quiet_setting());
+  add_settings(logits, line, {SettingGroup::kModel, SettingGroup::kQuiet});
 
   const auto path = std::make_shared<std::string>();
   Command perplexity = add_command(eval, line, "perplexity", "Measures the perplexity of a text",
                                    [&line, path] { return eval_perplexity(line, *path); });
   perplexity.option("-f,--file", *path, "The text; - for standard input").required();
-  add_settings(perplexity, line, model_settings());
-  add_settings(perplexity, line, quiet_setting());
-  static constexpr std::array<const SettingInfo*, 3> kTables = {
-      &settings::kEngram, &settings::kEngramGate, &settings::kAssumeTokenizer};
-  add_settings(perplexity, line, kTables);
+  add_settings(perplexity, line,
+               {SettingGroup::kModel, SettingGroup::kQuiet, SettingGroup::kEngramTables});
 
   declare_divergence(eval, line);
 }

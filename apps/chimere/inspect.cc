@@ -263,8 +263,7 @@ void declare_inspect(Command& app, CommandLine& line) {
       [&line, flags] { return inspect(line, *flags); });
   command.option("MODEL", flags->model, "A GGUF file or a name in the model folder")
       .check(not_empty(kNameModel));
-  add_settings(command, line, model_settings());
-  add_settings(command, line, quiet_setting());
+  add_settings(command, line, {SettingGroup::kModel, SettingGroup::kQuiet});
   command.flag("--tensors", flags->tensors, "List every tensor");
 }
 

@@ -124,7 +124,6 @@ Status remove(const CommandLine& line, const std::string& name) {
 }  // namespace
 
 void declare_keys(Command& app, CommandLine& line) {
-  static constexpr const SettingInfo* kFile[] = {&settings::kKeys};
   Command keys = app.group("keys", "Manages the server's API keys and their limits");
 
   const auto entry = std::make_shared<serving::ApiKey>();
@@ -134,17 +133,17 @@ void declare_keys(Command& app, CommandLine& line) {
   adding.option("--scopes", entry->scopes, scopes_help()).separator(',');
   adding.option("--parallel", entry->parallel, "Requests at the same time; 0: no limit");
   adding.option("--per-minute", entry->per_minute, "Requests a minute; 0: no limit");
-  add_settings(adding, line, kFile);
+  add_settings(adding, line, {SettingGroup::kKeys});
 
   Command listing = add_command(keys, line, "list", "Lists names, scopes and limits",
                                 [&line] { return list(line); });
-  add_settings(listing, line, kFile);
+  add_settings(listing, line, {SettingGroup::kKeys});
 
   const auto name = std::make_shared<std::string>();
   Command removing =
       add_command(keys, line, "rm", "Removes a key", [&line, name] { return remove(line, *name); });
   removing.option("NAME", *name, "The key's name").required();
-  add_settings(removing, line, kFile);
+  add_settings(removing, line, {SettingGroup::kKeys});
 }
 
 }  // namespace chimere::app

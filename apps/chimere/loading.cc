@@ -26,13 +26,11 @@ Result<std::unique_ptr<gguf::Reader>> open_model(const Settings& settings, const
   return gguf::Reader::open(found.path);
 }
 
-Result<runtime::LoadedModel> load(const Settings& settings, const runtime::MemoryRequest& request) {
-  CHIMERE_TRY(auto file, open_model(settings));
-  return load(std::move(file), settings, request);
-}
+namespace {
 
-Result<runtime::LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                                  const runtime::MemoryRequest& request) {
+Result<runtime::LoadedModel> load_file(std::unique_ptr<gguf::Reader> file, const Settings& settings,
+                                       const runtime::MemoryRequest& request,
+                                       const runtime::Runtime& runtime) {
   runtime::LoadObserver observer;
   std::optional<TransferProgress> progress;
   observer.warning = [&](const std::string& text) {
@@ -46,7 +44,25 @@ Result<runtime::LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Sett
       progress->show(done, total);
     };
   }
-  return runtime::load(std::move(file), settings, request, observer);
+  return runtime::load(std::move(file), settings, request, runtime, observer);
+}
+
+}  // namespace
+
+Result<runtime::LoadedModel> load(const Settings& settings, const runtime::MemoryRequest& request) {
+  return load_shared(settings, request, runtime::Runtime(settings));
+}
+
+Result<runtime::LoadedModel> load_shared(const Settings& settings,
+                                         const runtime::MemoryRequest& request,
+                                         const runtime::Runtime& runtime) {
+  CHIMERE_TRY(auto file, open_model(settings));
+  return load_file(std::move(file), settings, request, runtime);
+}
+
+Result<runtime::LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
+                                  const runtime::MemoryRequest& request) {
+  return load_file(std::move(file), settings, request, runtime::Runtime(settings));
 }
 
 Result<runtime::TokenText> read_tokens(const runtime::LoadedModel& loaded,

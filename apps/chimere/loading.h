@@ -12,6 +12,7 @@
 #include "runtime/loaded_model.h"
 #include "runtime/model_path.h"
 #include "runtime/prediction.h"
+#include "runtime/runtime.h"
 
 namespace chimere::app {
 
@@ -27,6 +28,10 @@ Result<runtime::LoadedModel> load(const Settings& settings, const runtime::Memor
 /// The same for an open file.
 Result<runtime::LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
                                   const runtime::MemoryRequest& request);
+/// The same for one of several models that share a runtime.
+Result<runtime::LoadedModel> load_shared(const Settings& settings,
+                                         const runtime::MemoryRequest& request,
+                                         const runtime::Runtime& runtime);
 
 /// The tokens of a file, or of standard input if the path is "-". Errors: those of read_file() and
 /// runtime::tokens_of_text().

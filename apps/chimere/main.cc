@@ -71,6 +71,58 @@ std::string unexpected(const CLI::App& program) {
   return suggestion.empty() ? message : message + "; " + suggestion;
 }
 
+/// "chimere engram query": the words that name the innermost command given.
+std::string path_of(const CLI::App& program) {
+  std::string path = program.get_name();
+  for (const CLI::App* command = &program; !command->get_subcommands().empty();) {
+    command = command->get_subcommands().front();
+    path += " " + command->get_name();
+  }
+  return path;
+}
+
+/// The message for a command that lacks a flag, an argument or a subcommand.
+std::string required(const CLI::App& program, const CLI::ParseError& error) {
+  const CLI::App& command = given_command(program);
+  const std::string path = path_of(program);
+  std::string names;
+  for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
+    names += (names.empty() ? "" : ", ") + below->get_name();
+  }
+  if (!names.empty()) {
+    const std::vector<std::string> words = program.remaining(true);
+    if (words.empty()) return "`" + path + "` needs a subcommand: " + names;
+    return "There is no command '" + path + " " + words.front() + "'; `" + path + "` has " + names;
+  }
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_required() || option->count() > 0) continue;
+    return "`" + path + "` needs " + option->get_name() + ": " + option->get_description();
+  }
+  return error.what();
+}
+
+/// The message for a flag without its value; CLI11's is "--file: 1 required TEXT missing".
+std::string without_value(const CLI::ParseError& error) {
+  const std::string message = error.what();
+  const size_t colon = message.find(": ");
+  if (colon == std::string::npos || !message.ends_with(" missing")) return message;
+  return message.substr(0, colon) + " needs a value";
+}
+
+/// What is wrong with the command line.
+std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
+  switch (static_cast<CLI::ExitCodes>(error.get_exit_code())) {
+    case CLI::ExitCodes::ExtrasError:
+      return unexpected(program);
+    case CLI::ExitCodes::RequiredError:
+      return required(program, error);
+    case CLI::ExitCodes::ArgumentMismatch:
+      return without_value(error);
+    default:
+      return error.what();
+  }
+}
+
 /// The arguments in CLI11's order, last word first. CLI11 would read the word after "--flag=" as
 /// its value, so an empty value becomes a word of its own.
 std::vector<std::string> reversed_words(std::span<const std::string> arguments) {
@@ -134,8 +186,7 @@ int run_program(int argc, char** argv) {
     const std::string advice = advice_on_flags(app, arguments);
     if (!advice.empty()) return complain_of_usage(advice);
     if (e.get_exit_code() == 0) return app.exit(e);  // --help
-    const bool extras = e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-    return complain_of_usage(extras ? unexpected(app) : e.what());
+    return complain_of_usage(usage_error(app, e));
   }
   const Status settings = collect_settings(line);
   if (!settings.ok()) {

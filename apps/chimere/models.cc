@@ -76,7 +76,7 @@ Status remove(const CommandLine& line, const std::vector<std::string>& names) {
 void declare_list(Command& app, CommandLine& line) {
   Command command = add_command(app, line, "list", "Lists the models in the model folder",
                                 [&line] { return list(line); });
-  add_settings(command, line, std::vector<const SettingInfo*>{&settings::kModels});
+  add_settings(command, line, {SettingGroup::kModelFolder});
 }
 
 void declare_rm(Command& app, CommandLine& line) {
@@ -84,7 +84,7 @@ void declare_rm(Command& app, CommandLine& line) {
   Command command = add_command(app, line, "rm", "Deletes models from the model folder",
                                 [&line, names] { return remove(line, *names); });
   command.option("MODEL", *names, "Names as `chimere list` gives them").required();
-  add_settings(command, line, std::vector<const SettingInfo*>{&settings::kModels});
+  add_settings(command, line, {SettingGroup::kModelFolder});
 }
 
 }  // namespace chimere::app

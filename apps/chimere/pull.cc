@@ -62,9 +62,7 @@ void declare_pull(Command& app, CommandLine& line) {
   Command command = add_command(app, line, "pull", "Downloads a model into the model folder",
                                 [&line, name] { return pull(line, *name); });
   command.option("MODEL", *name, "OWNER/NAME or OWNER/NAME:QUANT, like a/b-GGUF:Q4_K_M").required();
-  add_settings(command, line,
-               std::vector<const SettingInfo*>{&settings::kModels, &settings::kHubEndpoint,
-                                               &settings::kOffline});
+  add_settings(command, line, {SettingGroup::kModelFolder, SettingGroup::kHub});
 }
 
 }  // namespace chimere::app

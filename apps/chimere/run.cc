@@ -124,11 +124,9 @@ void declare_run(Command& app, CommandLine& line) {
       .one_value()
       .repeatable();
   add_state_flag(command, flags->state).excludes(raw);
-  add_settings(command, line, model_settings());
-  add_settings(command, line, sampling_settings());
-  add_settings(command, line, engram_settings());
-  add_settings(command, line, quiet_setting());
-  add_settings(command, line, runtime::state_folder_settings());
+  add_settings(command, line,
+               {SettingGroup::kModel, SettingGroup::kSampling, SettingGroup::kEngram,
+                SettingGroup::kQuiet, SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

@@ -34,15 +34,6 @@
 namespace chimere::app {
 namespace {
 
-constexpr const SettingInfo* kServeSettings[] = {
-    &settings::kHost,           &settings::kPort,           &settings::kAlias,
-    &settings::kEmbeddingModel, &settings::kKeys,           &settings::kTlsCertificate,
-    &settings::kTlsKey,         &settings::kAllowedHosts,   &settings::kCorsOrigins,
-    &settings::kMaxBody,        &settings::kMaxConnections, &settings::kMaxRunning,
-    &settings::kMaxQueue,       &settings::kHeaderTimeout,  &settings::kIdleTimeout,
-    &settings::kGrace,          &settings::kLogPrompts,     &settings::kStateMemory,
-};
-
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> items;
   while (!text.empty()) {
@@ -188,12 +179,15 @@ Status serve(const CommandLine& line) {
   // Few sequences fill their context, so all sequences share the capacity of this many full
   // contexts. When it is exhausted, the youngest ones are evicted and resumed later.
   constexpr int64_t kContexts = 8;
+  const runtime::Runtime shared(s);
   CHIMERE_TRY(const runtime::LoadedModel loaded,
-              load(s, {.contexts = std::min(running, kContexts),
-                       .sequences = running,
-                       .default_context = std::numeric_limits<int64_t>::max(),
-                       .checkpoints = s.get(settings::kCacheStates),
-                       .elastic = true}));
+              load_shared(s,
+                          {.contexts = std::min(running, kContexts),
+                           .sequences = running,
+                           .default_context = std::numeric_limits<int64_t>::max(),
+                           .checkpoints = s.get(settings::kCacheStates),
+                           .elastic = true},
+                          shared));
   engine::ServiceOptions options;
   options.engine = {.max_step_rows = loaded.step_rows,
                     .max_running = static_cast<int32_t>(running),
@@ -222,7 +216,7 @@ Status serve(const CommandLine& line) {
   std::optional<runtime::LoadedEmbedder> embedder;
   if (const std::string& name = s.get(settings::kEmbeddingModel); !name.empty()) {
     CHIMERE_TRY(auto file, open_model(s, name));
-    CHIMERE_TRY(embedder, runtime::load_embedder(std::move(file), s));
+    CHIMERE_TRY(embedder, runtime::load_embedder(std::move(file), s, shared));
     model.embedder.emplace(name_of(*embedder->loaded.file), *embedder->embedder);
     if (model.embedder->id == model.id) model.embedder->id += "-embeddings";
   }
@@ -266,11 +260,9 @@ const bool kWithServer = true;
 void declare_serve(Command& app, CommandLine& line) {
   Command command = add_command(app, line, "serve", "Serves the OpenAI API over HTTP",
                                 [&line] { return serve(line); });
-  add_settings(command, line, kServeSettings);
-  add_settings(command, line, runtime::prefix_cache_settings());
-  add_settings(command, line, model_settings());
-  add_settings(command, line, sampling_settings());
-  add_settings(command, line, engram_settings());
+  add_settings(command, line,
+               {SettingGroup::kServer, SettingGroup::kPrefixCache, SettingGroup::kModel,
+                SettingGroup::kSampling, SettingGroup::kEngram});
 }
 
 }  // namespace chimere::app

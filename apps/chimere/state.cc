@@ -39,7 +39,7 @@ void declare_state(Command& app, CommandLine& line) {
                   [&line, unused_hours] { return purge(line, *unused_hours); });
   command.option("--unused", *unused_hours, "Only those not used for this many hours")
       .range(0, 1 << 20);
-  add_settings(command, line, runtime::state_folder_settings());
+  add_settings(command, line, {SettingGroup::kStateFolder});
 }
 
 }  // namespace chimere::app

@@ -70,9 +70,7 @@ void declare_tokenize(Command& app, CommandLine& line) {
   const auto flags = std::make_shared<TokenizeFlags>();
   Command command = add_command(app, line, "tokenize", "Converts text to token ids",
                                 [&line, flags] { return tokenize(line, *flags); });
-  add_settings(
-      command, line,
-      std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels, &settings::kQuiet});
+  add_settings(command, line, {SettingGroup::kModelName, SettingGroup::kQuiet});
   command.option("TEXT", flags->text, "The text; default: standard input");
   command.flag("--special", flags->special,
                "Parse control tokens that the text names, like <|im_end|>");
@@ -82,9 +80,7 @@ void declare_detokenize(Command& app, CommandLine& line) {
   const auto list = std::make_shared<std::string>();
   Command command = add_command(app, line, "detokenize", "Converts token ids to text",
                                 [&line, list] { return detokenize(line, *list); });
-  add_settings(
-      command, line,
-      std::vector<const SettingInfo*>{&settings::kModel, &settings::kModels, &settings::kQuiet});
+  add_settings(command, line, {SettingGroup::kModelName, SettingGroup::kQuiet});
   command.option("IDS", *list, "Token ids, like 1,2,3")
       .required()
       .check(number_list(0, kMaxId, "token id"));

@@ -25,36 +25,17 @@ int64_t modified_ns(const struct stat& s) {
 
 std::string reason() { return std::strerror(errno); }
 
-int native(MappedFile::Advice advice) {
-  switch (advice) {
-    case MappedFile::Advice::kNormal:
-      return MADV_NORMAL;
-    case MappedFile::Advice::kSequential:
-      return MADV_SEQUENTIAL;
-    case MappedFile::Advice::kRandom:
-      return MADV_RANDOM;
-    case MappedFile::Advice::kWillNeed:
-      return MADV_WILLNEED;
-    case MappedFile::Advice::kDontNeed:
-      return MADV_DONTNEED;
-  }
-  return MADV_NORMAL;
-}
-
 struct PageRange {
   void* start = nullptr;
   size_t bytes = 0;
 };
 
-// madvise() needs whole pages. `inward` rounds to pages that lie entirely in the range, for advice
-// that drops them.
-PageRange pages(const uint8_t* data, size_t size, size_t offset, size_t bytes, bool inward) {
+// madvise() needs whole pages.
+PageRange pages(const uint8_t* data, size_t size, size_t offset, size_t bytes) {
   if (offset >= size || bytes == 0) return {};
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  size_t end = offset + std::min(bytes, size - offset);
-  size_t begin = inward ? (offset + page - 1) / page * page : offset / page * page;
-  if (inward && end != size) end = end / page * page;
-  if (begin >= end) return {};
+  const size_t end = offset + std::min(bytes, size - offset);
+  const size_t begin = offset / page * page;
   return {const_cast<uint8_t*>(data) + begin, end - begin};
 }
 
@@ -146,7 +127,7 @@ Status MappedFile::read(size_t offset, std::span<uint8_t> out) const {
 }
 
 Status MappedFile::populate(size_t offset, size_t bytes) const {
-  const PageRange r = pages(data_, size_, offset, bytes, /*inward=*/false);
+  const PageRange r = pages(data_, size_, offset, bytes);
   if (r.bytes == 0) return {};
   CHIMERE_CHECK_OK(check_unchanged());
   if (madvise(r.start, r.bytes, kPopulateRead) == 0) return {};
@@ -155,11 +136,6 @@ Status MappedFile::populate(size_t offset, size_t bytes) const {
     return {};
   }
   return io_error("cannot read " + path_ + " into memory: " + reason());
-}
-
-void MappedFile::advise(size_t offset, size_t bytes, Advice advice) const {
-  const PageRange r = pages(data_, size_, offset, bytes, advice == Advice::kDontNeed);
-  if (r.bytes > 0) madvise(r.start, r.bytes, native(advice));
 }
 
 }  // namespace chimere

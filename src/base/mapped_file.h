@@ -32,14 +32,6 @@ struct FileIdentity {
 /// must call it after reading pages and before using the results (once per step, not per read).
 class MappedFile {
  public:
-  enum class Advice {
-    kNormal,      ///< the system's default read-ahead
-    kSequential,  ///< read ahead eagerly, drop pages behind
-    kRandom,      ///< no read-ahead
-    kWillNeed,    ///< start reading in the background
-    kDontNeed,    ///< these pages may be dropped; they are read again on access
-  };
-
   MappedFile() = default;
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
@@ -64,8 +56,6 @@ class MappedFile {
   /// Reads the range into memory now. An unreadable page (file truncated, disk failed) is an error,
   /// not a signal. The range is clipped to the file.
   Status populate(size_t offset, size_t bytes) const;
-  /// Advice for the range, clipped to the file. Never fails: it affects speed only.
-  void advise(size_t offset, size_t bytes, Advice advice) const;
 
  private:
   std::string path_;

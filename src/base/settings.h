@@ -1,14 +1,18 @@
-// The registry of settings. Each setting is declared once, here; its command-line flag, its
-// CHIMERE_* environment variable, its key in the config file, its validation and its help text
-// follow from that declaration.
+// The registry of settings. Each setting is a row of base/settings.def; its command-line flag, its
+// CHIMERE_* environment variable, its key in the config file, its field of the API, its validation
+// and its help text follow from that row.
 #ifndef CHIMERE_BASE_SETTINGS_H_
 #define CHIMERE_BASE_SETTINGS_H_
 
+#include <array>
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -16,106 +20,107 @@
 
 namespace chimere {
 
+/// Settings that a command takes together.
+enum class SettingGroup : uint8_t {
+  kModelName,       ///< the model and its folder
+  kModelFolder,     ///< the folder alone
+  kModel,           ///< everything that running a model takes
+  kThreads,         ///< --threads alone
+  kHub,             ///< downloads
+  kServer,          ///< `serve` itself
+  kKeys,            ///< the file of API keys
+  kPrefixCache,     ///< the prefix cache with its folder
+  kStateFolder,     ///< the folder alone
+  kSampling,        ///< limits and sampling of a generation
+  kEngram,          ///< n-gram tables in a generation
+  kEngramTables,    ///< n-gram tables and their weight
+  kTokenizerCheck,  ///< --assume-tokenizer alone
+  kQuiet,           ///< --quiet
+};
+
 /// The description of a setting, apart from its C++ type.
 struct SettingInfo {
-  std::string_view name;  ///< "top-k": the flag --top-k, the key top-k, the variable CHIMERE_TOP_K
-  std::string_view short_flag;     ///< "m" for -m; empty: none
-  std::string_view default_value;  ///< as the user would write it
-  double min = 0;                  ///< for numbers
-  double max = 0;
-  std::span<const std::string_view> choices;  ///< for strings; empty: any
-  std::string_view help;                      ///< one sentence, no full stop
+  /// Names of choices, at most ten.
+  class Choices {
+   public:
+    constexpr Choices() = default;
+    constexpr Choices(std::initializer_list<std::string_view> names) {
+      for (const std::string_view name : names) names_.at(count_++) = name;
+    }
+    constexpr const std::string_view* begin() const { return names_.data(); }
+    constexpr const std::string_view* end() const { return begin() + count_; }
+    constexpr bool empty() const { return count_ == 0; }
 
+   private:
+    std::array<std::string_view, 10> names_ = {};
+    size_t count_ = 0;
+  };
+  class Groups {
+   public:
+    constexpr Groups() = default;
+    constexpr Groups(std::initializer_list<SettingGroup> groups) {
+      for (const SettingGroup group : groups) mask_ |= bit(group);
+    }
+    constexpr bool empty() const { return mask_ == 0; }
+    constexpr bool has(SettingGroup group) const { return (mask_ & bit(group)) != 0; }
+
+   private:
+    static constexpr uint32_t bit(SettingGroup group) { return 1U << static_cast<uint32_t>(group); }
+    uint32_t mask_ = 0;
+  };
   enum class Kind { kInteger, kReal, kText, kSwitch };
-  Kind kind = Kind::kText;
-  char separator = '\0';           ///< between the items of a list of choices; 0: one choice
-  std::string_view variable = {};  ///< established variable name; empty: CHIMERE_ and the name
+
+  std::string_view name;  ///< "top-k": the flag --top-k, the key top-k, the variable CHIMERE_TOP_K
+  std::string_view short_flag = {};     ///< "m" for -m; empty: none
+  std::string_view field = {};          ///< of an API request that may set it; empty: none may
+  std::string_view variable = {};       ///< established variable name; empty: CHIMERE_ and the name
+  std::string_view default_value = {};  ///< as the user would write it
+  double min = 0;                       ///< for numbers
+  double max = 0;                       ///< for numbers, and items of a list in a request
+  bool bytes = false;                   ///< for texts: an amount of memory like 15.5GiB, or empty
+  bool json_list = false;               ///< for texts: a JSON list of strings
+  Choices choices = {};                 ///< for texts and integers; empty: any
+  char separator = '\0';                ///< between the items of a list of choices; 0: one choice
+  Groups groups = {};                   ///< of commands that take it as a flag; empty: none does
+  std::string_view help = {};           ///< one sentence, no full stop
+  Kind kind = Kind::kText;              ///< follows from the C++ type
 };
 
 /// A setting with the C++ type of its value.
 template <typename T>
 struct Setting : SettingInfo {
-  constexpr explicit Setting(SettingInfo info) : SettingInfo(info) {}
+  constexpr explicit Setting(SettingInfo info) : SettingInfo(info) {
+    kind = std::same_as<T, bool>      ? Kind::kSwitch
+           : std::same_as<T, int64_t> ? Kind::kInteger
+           : std::same_as<T, double>  ? Kind::kReal
+                                      : Kind::kText;
+  }
 };
 
 namespace settings {
 
-extern const Setting<std::string> kModel;
-extern const Setting<std::string> kModels;
-extern const Setting<std::string> kHubEndpoint;
-extern const Setting<std::string> kHubToken;
-extern const Setting<bool> kOffline;
-extern const Setting<std::string> kBackend;
-extern const Setting<std::string> kVramBudget;
-extern const Setting<std::string> kCudaProfile;
-extern const Setting<std::string> kCpuExperts;
-extern const Setting<int64_t> kThreads;
-extern const Setting<int64_t> kContext;
-extern const Setting<std::string> kStateMemory;
-extern const Setting<std::string> kCacheK;
-extern const Setting<std::string> kCacheV;
-extern const Setting<double> kExpertTopP;
+using Group = SettingGroup;
 
-extern const Setting<std::string> kStateFolder;
-extern const Setting<int64_t> kCacheStates;
-extern const Setting<int64_t> kCacheMemory;
-extern const Setting<int64_t> kCacheDisk;
-extern const Setting<int64_t> kCacheHours;
+/// The type of a setting that sets a number of type T.
+template <typename T>
+using ValueFor = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
 
-extern const Setting<std::string> kSpeculate;
-extern const Setting<std::string> kReasoning;
-extern const Setting<int64_t> kMaxTokens;
-extern const Setting<std::string> kSamplers;
-extern const Setting<double> kTemperature;
-extern const Setting<int64_t> kTopK;
-extern const Setting<double> kTopP;
-extern const Setting<double> kMinP;
-extern const Setting<double> kTypical;
-extern const Setting<double> kTopNSigma;
-extern const Setting<double> kXtcProbability;
-extern const Setting<double> kXtcThreshold;
-extern const Setting<double> kDynatempRange;
-extern const Setting<double> kDynatempExponent;
-extern const Setting<std::string> kMirostat;
-extern const Setting<double> kMirostatEntropy;
-extern const Setting<double> kMirostatRate;
-extern const Setting<double> kRepeatPenalty;
-extern const Setting<double> kFrequencyPenalty;
-extern const Setting<double> kPresencePenalty;
-extern const Setting<int64_t> kPenaltyWindow;
-extern const Setting<double> kDryMultiplier;
-extern const Setting<double> kDryBase;
-extern const Setting<int64_t> kDryAllowedLength;
-extern const Setting<int64_t> kDryWindow;
-extern const Setting<std::string> kDryBreakers;
-extern const Setting<std::string> kLogitBias;
-extern const Setting<int64_t> kSeed;
+constexpr SettingInfo sampling_option(SettingInfo info) {
+  info.groups = {Group::kSampling};
+  return info;
+}
 
-extern const Setting<std::string> kEngram;
-extern const Setting<std::string> kEngramGate;
-extern const Setting<bool> kEngramThinking;
-extern const Setting<bool> kAssumeTokenizer;
-extern const Setting<bool> kQuiet;
-extern const Setting<std::string> kHost;
-extern const Setting<int64_t> kPort;
-extern const Setting<std::string> kAlias;
-extern const Setting<std::string> kEmbeddingModel;
-extern const Setting<std::string> kKeys;
-extern const Setting<std::string> kTlsCertificate;
-extern const Setting<std::string> kTlsKey;
-extern const Setting<std::string> kAllowedHosts;
-extern const Setting<std::string> kCorsOrigins;
-extern const Setting<int64_t> kMaxRunning;
-extern const Setting<int64_t> kMaxQueue;
-extern const Setting<int64_t> kMaxConnections;
-extern const Setting<int64_t> kMaxBody;
-extern const Setting<double> kHeaderTimeout;
-extern const Setting<double> kIdleTimeout;
-extern const Setting<int64_t> kGrace;
-extern const Setting<bool> kLogPrompts;
+#define SETTING(id, type, ...) inline constexpr Setting<type> id(SettingInfo{__VA_ARGS__});
+#define SAMPLING_OPTION(id, type, member, neutral, ...) \
+  inline constexpr Setting<ValueFor<type>> id(sampling_option({__VA_ARGS__}));
+#define DRY_OPTION(id, type, member, neutral, ...) \
+  inline constexpr Setting<ValueFor<type>> id(sampling_option({__VA_ARGS__}));
+#include "base/settings.def"
 
 /// All settings, in the order of `--help`.
 std::span<const SettingInfo* const> all();
+/// Those of a group, in the same order.
+std::vector<const SettingInfo*> in_group(SettingGroup group);
 /// nullptr if there is none of that name.
 const SettingInfo* find(std::string_view name);
 

@@ -39,6 +39,7 @@ TEST(Registry, NamesAreUniqueAndHaveHelp) {
     Settings values;
     EXPECT_TRUE(values.set(*s, s->default_value, "default").ok()) << s->name;
   }
+  EXPECT_EQ(settings::find("top-k"), &settings::kTopK);
   EXPECT_EQ(settings::variable_name(settings::kTopK), "CHIMERE_TOP_K");
   EXPECT_EQ(settings::find("no-such-setting"), nullptr);
 }
@@ -75,6 +76,10 @@ TEST(Settings, BadValuesAreRefusedWithTheRange) {
   EXPECT_THAT(complaint(settings::kTemperature, "1e9"), HasSubstr("from 0 to 100"));
   EXPECT_THAT(complaint(settings::kCacheV, "q8"), HasSubstr("one of f32, f16"));
   EXPECT_THAT(complaint(settings::kCudaProfile, "sm_90"), HasSubstr("one of native, sm_120"));
+  EXPECT_THAT(complaint(settings::kVramBudget, "x"), HasSubstr("'x' of the flag"));
+  EXPECT_THAT(complaint(settings::kVramBudget, "x"), HasSubstr("like 15.5GiB"));
+  EXPECT_THAT(complaint(settings::kStateMemory, "8GiB"), "accepted");
+  EXPECT_THAT(complaint(settings::kMirostat, "1"), HasSubstr("one of 0, 2"));
   EXPECT_THAT(complaint(settings::kBackend, "vulkan"), HasSubstr("one of auto, cpu, cuda"));
 }
 

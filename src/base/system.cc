@@ -1,5 +1,6 @@
 #include "base/system.h"
 
+#include <dlfcn.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -19,6 +20,14 @@ bool is_terminal(StandardStream stream) { return isatty(static_cast<int>(stream)
 std::string program_folder() {
   std::error_code error;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "" : path.parent_path().string();
+}
+
+std::string library_folder() {
+  Dl_info info = {};
+  if (dladdr(reinterpret_cast<const void*>(&library_folder), &info) == 0) return "";
+  std::error_code error;
+  const auto path = std::filesystem::canonical(info.dli_fname, error);
   return error ? "" : path.parent_path().string();
 }
 

@@ -13,6 +13,8 @@ bool is_terminal(StandardStream stream);
 
 /// Folder of the running executable, with links resolved; empty if unknown.
 std::string program_folder();
+/// The folder of the program or shared library that this function is part of; empty if unknown.
+std::string library_folder();
 /// $HOME; empty if unset.
 std::string home_folder();
 /// Folder for user data: $XDG_DATA_HOME, else ~/.local/share; empty if neither is set.

@@ -112,6 +112,18 @@ struct ThreadPool::Impl {
   const int n_threads;
   const bool cpu_per_thread;  ///< there is a CPU for every thread
   std::vector<std::thread> threads;
+  /// Waits until the regions of earlier callers have ended. Returns the number of this turn.
+  uint32_t begin_turn() {
+    const uint32_t turn = tickets.fetch_add(1);
+    for (uint32_t now = serving.load(); now != turn;) now = wait_for_change(serving, now);
+    return turn;
+  }
+  void end_turn(uint32_t turn) {
+    serving.store(turn + 1);
+    // Sequentially consistent: a caller whose ticket is not seen here sees the new turn.
+    if (tickets.load() != turn + 1) serving.notify_all();
+  }
+
   // Of the current region; published by opening the gate.
   const std::function<void(int)>* fn = nullptr;
   uint32_t region = 0;
@@ -120,6 +132,8 @@ struct ThreadPool::Impl {
   // On separate cache lines: each is written by one side while the other spins on it.
   alignas(64) std::atomic<uint32_t> announced{0};  ///< number of the latest region
   alignas(64) std::atomic<int> gate{kClosed};      ///< workers inside (+ kClosed)
+  alignas(64) std::atomic<uint32_t> tickets{0};    ///< turns that callers have taken
+  std::atomic<uint32_t> serving{0};                ///< the turn whose region may run
   /// First index of a worker's share of a loop that is not yet taken.
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
@@ -166,11 +180,13 @@ void ThreadPool::parallel_for(
       }
     }
   } const loop{impl_->shares.get(), impl_->n_threads, n, grain, fn};
+  const uint32_t turn = impl_->begin_turn();
   for (int64_t share = 0; share < loop.n_shares; ++share) {
     loop.shares[share].next.store(loop.share_begin(share), std::memory_order_relaxed);
   }
   // A single captured reference fits into std::function without an allocation.
   impl_->run([&loop](int worker) { loop.work(worker); });
+  impl_->end_turn(turn);
 }
 
 }  // namespace chimere

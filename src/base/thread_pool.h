@@ -13,8 +13,8 @@ int available_cpus();
 
 /// The calling thread is worker 0, so a pool of size 1 has no threads of its own. Workers spin
 /// briefly between calls (a decode step is a series of short loops), then sleep: an idle pool uses
-/// no CPU time. Only one parallel region may run at a time; callers must not call from two threads
-/// at once. Results must not depend on the number of threads.
+/// no CPU time. Loops of several threads run one after another, in the order of the calls; a loop
+/// must not start another one. Results must not depend on the number of threads.
 class ThreadPool {
  public:
   explicit ThreadPool(int n_threads);

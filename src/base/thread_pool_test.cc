@@ -53,6 +53,27 @@ TEST_P(ThreadPoolOfSize, ParallelForCoversEachIndexOnce) {
   }
 }
 
+TEST_P(ThreadPoolOfSize, LoopsOfSeveralThreadsTakeTurns) {
+  ThreadPool pool(GetParam());
+  constexpr int kCallers = 4;
+  constexpr int kRounds = 500;
+  std::vector<std::vector<int64_t>> sums(kCallers, std::vector<int64_t>(64, 0));  // not atomic
+  std::vector<std::thread> callers;
+  for (std::vector<int64_t>& sum : sums) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < kRounds; ++round) {
+        pool.parallel_for(64, 1, [&](int64_t begin, int64_t end, int) {
+          for (int64_t i = begin; i < end; ++i) sum[static_cast<size_t>(i)] += i;
+        });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (const std::vector<int64_t>& sum : sums) {
+    for (int64_t i = 0; i < 64; ++i) ASSERT_EQ(sum[static_cast<size_t>(i)], kRounds * i);
+  }
+}
+
 TEST_P(ThreadPoolOfSize, ManyShortLoops) {
   ThreadPool pool(GetParam());
   std::vector<int64_t> sums(64, 0);  // not atomic: parallel_for must synchronise

@@ -92,14 +92,32 @@ Status Engine::check(const Request& request) const {
         "A generation needs at least one token (or -1: no limit), but max-tokens is " +
         std::to_string(request.max_tokens) + ".");
   }
-  for (const int32_t token : request.prompt) {
-    if (token < 0 || token >= model_.n_vocab()) {
-      return invalid_argument("Token " + std::to_string(token) +
-                              " of the prompt does not exist; ids go from 0 to " +
-                              std::to_string(model_.n_vocab() - 1) + ".");
-    }
+  CHIMERE_CHECK_OK(check_tokens(request.prompt, "prompt"));
+  const bool pausable = !request.thinking && request.sampling.mirostat != 2;
+  if ((request.keep_state || request.continuation) && !pausable) {
+    return unsupported(
+        "A generation with a reasoning budget or Mirostat cannot be continued later; leave "
+        "--reasoning at auto or none, and --mirostat at 0.");
   }
-  return {};
+  if (!request.continuation) return {};
+  const Continuation& from = *request.continuation;
+  if (from.generated.empty() || from.state.empty()) {
+    return invalid_argument("There is no generation to continue.");
+  }
+  if (size + static_cast<int64_t>(from.generated.size()) >= options_.context) {
+    return invalid_argument("The context of " + std::to_string(options_.context) +
+                            " tokens is full; raise it (--ctx).");
+  }
+  return check_tokens(from.generated, "generation");
+}
+
+Status Engine::check_tokens(std::span<const int32_t> tokens, const char* where) const {
+  const auto outside = [&](int32_t token) { return token < 0 || token >= model_.n_vocab(); };
+  const auto found = std::ranges::find_if(tokens, outside);
+  if (found == tokens.end()) return {};
+  return invalid_argument("Token " + std::to_string(*found) + " of the " + where +
+                          " does not exist; ids go from 0 to " +
+                          std::to_string(model_.n_vocab() - 1) + ".");
 }
 
 void Engine::add(RequestId id, Request request) {
@@ -141,6 +159,13 @@ void Engine::warmup(const std::string& owner, std::vector<int32_t> tokens) {
   if (static_cast<int64_t>(tokens.size()) < options_.context) {
     warmups_.add(owner, std::move(tokens));
   }
+}
+
+void Engine::settle() {
+  settling_ = true;
+  while (!pipeline_.empty()) finish_oldest_step();
+  settling_ = false;
+  drop_finished();
 }
 
 bool Engine::step() {
@@ -192,7 +217,7 @@ bool Engine::may_overlap() const {
                               std::ranges::any_of(scheduler_.running(), [](const auto& g) {
                                 return g->drafts() != nullptr;
                               });
-  return pipeline_.size() == 1 && cancelled_.empty() && !look_at_drafts &&
+  return !settling_ && pipeline_.size() == 1 && cancelled_.empty() && !look_at_drafts &&
          !scheduler_.may_admit() && (counters_.steps + 1) % kStepsPerSave != 0;
 }
 

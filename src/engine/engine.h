@@ -103,6 +103,12 @@ class Engine {
   bool cancel(RequestId id);
   void cancel_all();
 
+  /// Waits for the steps in flight, so that the caller may use the model itself until the next
+  /// step().
+  void settle();
+  /// Releases a state that only the prefix cache or a warm-up holds. False if there is none.
+  bool release_cached() { return scheduler_.evict(); }
+
   /// Prefix-cache warm-up: while the engine is idle it computes the state after the longest prefix
   /// of `tokens` that every longer prompt can continue from. The newest warm-up runs first.
   /// `owner` as Request::owner. No effect without a prefix cache, or if the context cannot hold the
@@ -122,6 +128,7 @@ class Engine {
  private:
   Engine(model::Model& model, const text::Tokenizer& tokenizer, const EngineOptions& options);
 
+  Status check_tokens(std::span<const int32_t> tokens, const char* where) const;
   void finish_cancelled();
   bool begin_step();
   void finish_oldest_step();
@@ -158,6 +165,7 @@ class Engine {
   std::chrono::steady_clock::time_point last_step_;    ///< when a step last ended
   double longest_part_ = 0;  ///< seconds between interleave points of the last interleaved step
   EngineCounters counters_;
+  bool settling_ = false;         ///< launch no further step
   bool drafts_ready_ = false;     ///< the drafts of the next step have been proposed
   int32_t overlapped_steps_ = 0;  ///< since drafts were last considered
   /// Steps between two writes of cached states to disk while requests never pause.

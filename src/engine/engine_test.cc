@@ -171,6 +171,55 @@ TEST(Engine, PartialLogitsGiveTheSameGeneration) {
   }
 }
 
+/// Reasoning control with partial logits: the same tokens, log-probabilities and decisions as with
+/// whole rows, which are read only where a token is replaced.
+TEST(Engine, ReasoningControlNeedsPartialLogitsOnly) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  size_t rows = 0;
+  size_t rows_read = 0;
+  for (int round = 0; round < 40; ++round) {
+    Request request = random_request(random, 40);
+    request.speculation = Speculation::off();
+    request.sampling.top_k = static_cast<int32_t>(1 + random() % 8);
+    request.max_tokens = 100;
+    ThinkingParams thinking;
+    thinking.budget = static_cast<int32_t>(10 + random() % 60);
+    thinking.least = static_cast<int32_t>(random() % 30);
+    thinking.certain = 0.1 + 0.01 * static_cast<double>(random() % 40);
+    thinking.uncertain = 0.3;
+    thinking.open = 2;
+    thinking.close = 3;
+    thinking.forced_closing = {30, 31};
+    thinking.after_close = {32};
+    thinking.resume = {33, 34};
+    thinking.loop_breaker = {35};
+    thinking.suppressed = {10, 20, 36};
+    request.prompt.push_back(thinking.open);
+    request.thinking = thinking;
+    const Outcome expected = run_alone(request).outcome;
+    FakeModel model(64);
+    const FakeTokenizer tokenizer;
+    const auto engine = make_engine(model, tokenizer);
+    const bool reports = request.sampling.logprobs >= 0;
+    Seen seen;
+    seen.listen(request);
+    ASSERT_TRUE(engine->submit(std::move(request)).ok());
+    while (engine->step()) {
+    }
+    expect_same(seen.outcome, expected);
+    EXPECT_EQ(seen.outcome.thinking.tokens, expected.thinking.tokens);
+    EXPECT_EQ(seen.outcome.thinking.end, expected.thinking.end);
+    EXPECT_EQ(seen.outcome.thinking.suppressed_tokens, expected.thinking.suppressed_tokens);
+    EXPECT_GT(model.partial_logit_rows, 0U);
+    if (reports) continue;  // the log-probability of a forced token is that of its whole row
+    rows += model.partial_logit_rows;
+    rows_read += model.rows_read;
+  }
+  EXPECT_LT(4 * rows_read, rows);
+}
+
 /// Rows that partial logits do not decide are read in full, those of drafts included.
 TEST(Engine, UndecidedPartialLogitsChangeNothing) {
   for (const bool drafts : {false, true}) {

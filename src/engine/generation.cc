@@ -43,16 +43,19 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
       tokenizer_(tokenizer),
       history_(request_.prompt),
       sampler_(request_.sampling),
-      drafts_(drafters.start(request_.speculation, request_.sampling)),
+      drafts_(drafters.start(request_.keep_state ? Speculation::off() : request_.speculation,
+                             request_.sampling)),
       stops_(std::move(request_.stop)) {
+  if (request_.continuation) use_continuation();
+  given_ = static_cast<int64_t>(history_.size());
   if (request_.thinking) {
     thinking_.emplace(*std::move(request_.thinking), request_.prompt, max_tokens(), tokenizer);
   }
-  // Reasoning control computes its certainty from all logits.
-  if (options.partial_logits && !thinking_) {
+  if (options.partial_logits) {
     // For a small vocabulary, most top logits would be nearly the whole row.
     const int32_t most = std::min(kernels::kMaxTopLogits, tokenizer.n_tokens() / 4);
     needed_ = sampler_.needed(most);
+    needed_.sums |= thinking_.has_value();  // for its certainty
   }
   reserve_tokens();
   outcome_.prompt_tokens = static_cast<int32_t>(prompt_size());
@@ -80,7 +83,7 @@ void Generation::reserve_tokens() {
 }
 
 void Generation::use_prefix() {
-  if (!request_.prefix) return;
+  if (!request_.prefix || request_.continuation) return;
   const std::vector<int32_t>& tokens = request_.prefix->tokens;
   const auto size = static_cast<int64_t>(tokens.size());
   const bool usable = size > 0 && size < prompt_size() &&
@@ -91,6 +94,16 @@ void Generation::use_prefix() {
   } else {
     request_.prefix.reset();
   }
+}
+
+void Generation::use_continuation() {
+  const std::vector<int32_t>& generated = request_.continuation->generated;
+  history_.insert(history_.end(), generated.begin(), generated.end());
+  position_ = prompt_size();
+  decoded_ = static_cast<int64_t>(generated.size()) - 1;
+  suspended_ = std::move(request_.continuation->state);
+  // The newest characters may be incomplete.
+  for (const int32_t token : generated) (void)decoder_.push(tokenizer_.token_bytes(token, false));
 }
 
 void Generation::resume_from(state::Checkpoint state, CacheTier tier) {
@@ -111,8 +124,13 @@ bool Generation::at_point() const { return std::ranges::binary_search(points_, p
 
 Status Generation::start(state::StateStore& store) {
   if (!suspended_.empty()) {
-    CHIMERE_TRY(state_, store.from_blob(suspended_));
+    CHIMERE_TRY(auto state, store.from_blob(suspended_));
+    if (state->position() != tokens_seen()) {
+      return invalid_data("The saved state is that of other tokens; generate from the prompt.");
+    }
+    state_ = std::move(state);
     suspended_.clear();
+    if (started_ == Clock::time_point()) started_ = Clock::now();
     return {};
   }
   started_ = Clock::now();
@@ -173,9 +191,8 @@ bool Generation::may_decode() const {
 
 bool Generation::may_launch(bool decodes, bool samples) const {
   if (!samples) return true;
-  if (needed_.largest == 0 || thinking_ || (decodes && drafts_ && !drafts_->idle())) {
-    return false;
-  }
+  if (needed_.largest == 0 || thinking_ || request_.keep_state) return false;
+  if (decodes && drafts_ && !drafts_->idle()) return false;
   return sampler_.choice_on_gpu(0).has_value();
 }
 
@@ -187,11 +204,10 @@ void Generation::choose_on_device(model::SequenceRows& rows) const {
 void Generation::want_partial_logits(model::SequenceRows& rows) {
   rows.top = 0;
   rows.sums = false;
-  rows.selected.clear();
   rows.choice.reset();
   rows.async_token = false;
   from_partial_logits_ = needed_.largest > 0 && !rows.logits_of.empty();
-  if (!from_partial_logits_) return;
+  if (!from_partial_logits_) return rows.selected.clear();
   // The requested ids depend on the text before each row; a row's draft tokens precede it.
   selected_.resize(rows.logits_of.size());
   size_t most = 0;
@@ -203,10 +219,14 @@ void Generation::want_partial_logits(model::SequenceRows& rows) {
   }
   history_.resize(before);
   from_partial_logits_ &= most <= static_cast<size_t>(kernels::kMaxSelectedLogits);
-  if (!from_partial_logits_) return;
+  if (!from_partial_logits_) return rows.selected.clear();
   rows.top = needed_.largest;
   rows.sums = needed_.sums;
-  if (most > 0) rows.selected = selected_;
+  if (most > 0) {
+    rows.selected = selected_;  // reuses memory
+  } else {
+    rows.selected.clear();
+  }
 }
 
 int32_t Generation::max_drafts() const {
@@ -215,7 +235,7 @@ int32_t Generation::max_drafts() const {
 
 int32_t Generation::max_tokens() const {
   const int64_t available =
-      std::min<int64_t>(context_ - prompt_size(), std::numeric_limits<int32_t>::max());
+      std::min<int64_t>(context_ - given_, std::numeric_limits<int32_t>::max());
   const auto most = static_cast<int32_t>(available);
   return request_.max_tokens >= 0 ? std::min(most, request_.max_tokens) : most;
 }
@@ -232,9 +252,8 @@ bool Generation::ends_generation(int32_t token) const {
          std::ranges::find(request_.stop_tokens, token) != request_.stop_tokens.end();
 }
 
-Result<sampling::Sampled> Generation::sample(std::span<const float> logits) {
-  return thinking_ ? thinking_->choose(sampler_, logits, history_)
-                   : sampler_.sample(logits, history_, history_.size());
+Result<sampling::Sampled> Generation::sample(LogitRow& row) {
+  return thinking_ ? thinking_->choose(sampler_, row, history_) : row.sample(sampler_, history_);
 }
 
 Result<sampling::Sampled> Generation::sample_partial(const model::StepResult& result, int64_t row,
@@ -250,13 +269,10 @@ Result<sampling::Sampled> Generation::sample_partial(const model::StepResult& re
     known_.push_back({result.selected.row(row)[i], selected[i]});
   }
   const kernels::LogSumExp* const sums = needed_.sums ? result.sums + row : nullptr;
-  CHIMERE_TRY(std::optional<sampling::Sampled> sampled,
-              sampler_.sample({largest_, known_, sums}, history_, history_.size()));
-  if (sampled) return *std::move(sampled);
-  logits_.resize(static_cast<size_t>(vocabulary_));
-  CHIMERE_CHECK_OK(read_logits(row, logits_));
-  for (const sampling::Candidate& c : known_) logits_[static_cast<size_t>(c.id)] = c.value;
-  return sample(logits_);
+  const sampling::PartialLogits partial = {largest_, known_, sums};
+  const auto read = [&read_logits, row](std::span<float> out) { return read_logits(row, out); };
+  LogitRow logits(partial, vocabulary_, read, logits_);
+  return sample(logits);
 }
 
 bool Generation::choose(Result<sampling::Sampled> sampled) {
@@ -275,9 +291,10 @@ void Generation::choose(const model::StepResult& result, const ReadLogits& read_
   const auto cols = static_cast<size_t>(result.logits.cols);
   const int64_t rows = from_partial_logits_ ? result.top.rows : result.logits.rows;
   for (int64_t row = 0; row < rows; ++row) {
-    Result<sampling::Sampled> sampled = from_partial_logits_
-                                            ? sample_partial(result, row, read_logits)
-                                            : sample(std::span(result.logits.row(row), cols));
+    LogitRow whole(from_partial_logits_ ? std::span<const float>()
+                                        : std::span(result.logits.row(row), cols));
+    Result<sampling::Sampled> sampled =
+        from_partial_logits_ ? sample_partial(result, row, read_logits) : sample(whole);
     // The next step may already have been launched with this token.
     if (result.chosen != nullptr && sampled.ok() && sampled->id != result.chosen[row]) {
       sampled = io_error("The GPU sampled token " + std::to_string(result.chosen[row]) +
@@ -354,7 +371,13 @@ void Generation::accept(Choice choice) {
   if (request_.max_tokens >= 0 && generated >= request_.max_tokens) {
     return finish(FinishReason::kLength);
   }
-  if (prompt_size() + generated >= context_) finish(FinishReason::kContextFull);
+  if (given_ + generated >= context_) finish(FinishReason::kContextFull);
+}
+
+std::vector<uint8_t> Generation::kept_state() {
+  const bool exact = tokens_seen() + 1 == static_cast<int64_t>(history_.size());
+  if (!prompt_done() || !exact || reason_ == FinishReason::kError) return {};
+  return state_ != nullptr ? state_->checkpoint().to_blob() : std::move(suspended_);
 }
 
 void Generation::finish(FinishReason reason, Error error) {
@@ -372,6 +395,7 @@ void Generation::finish(FinishReason reason, Error error) {
   if (reason == FinishReason::kError) outcome_.prefix.reset();  // may be of a step that failed
   if (drafts_) outcome_.speculation = drafts_->counts();
   if (thinking_) outcome_.thinking = thinking_->counts();
+  if (request_.keep_state) outcome_.state = kept_state();
   state_.reset();
   if (request_.on_finish) request_.on_finish(std::move(outcome_));
 }

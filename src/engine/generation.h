@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/logit_row.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "engine/speculation/drafters.h"
@@ -144,9 +145,12 @@ class Generation {
 
   void reserve_tokens();
   void use_prefix();
+  void use_continuation();
+  /// The state for Outcome::state.
+  std::vector<uint8_t> kept_state();
   /// Requests partial logits for the rows where they suffice.
   void want_partial_logits(model::SequenceRows& rows);
-  Result<sampling::Sampled> sample(std::span<const float> logits);
+  Result<sampling::Sampled> sample(LogitRow& row);
   Result<sampling::Sampled> sample_partial(const model::StepResult& result, int64_t row,
                                            const ReadLogits& read_logits);
   /// Records the token of the next row. False if no further row is to be sampled.
@@ -173,6 +177,7 @@ class Generation {
   std::unique_ptr<state::SequenceState> state_;
   std::vector<uint8_t> suspended_;
   std::vector<int32_t> history_;  ///< prompt and generation
+  int64_t given_ = 0;             ///< tokens of the prompt and of the continuation
   sampling::Sampler sampler_;
   std::unique_ptr<SequenceDrafts> drafts_;
   std::optional<Thinking> thinking_;

@@ -12,8 +12,6 @@ namespace chimere::engine {
 /// `kUpper`: inclusive upper bounds of the buckets, ascending; one more bucket has none.
 template <const auto& kUpper>
 struct BasicHistogram {
-  static constexpr const auto& kBounds = kUpper;
-
   std::array<uint64_t, kUpper.size() + 1> counts{};  ///< per bucket, not cumulative
   uint64_t count = 0;
   double sum = 0;  ///< of the values

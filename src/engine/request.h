@@ -26,6 +26,12 @@ struct Prefix {
   state::Checkpoint state;
 };
 
+/// A generation that ended and that another request continues with the same bits.
+struct Continuation {
+  std::vector<int32_t> generated;  ///< its tokens so far, at least one
+  std::vector<uint8_t> state;      ///< Outcome::state after the last of them
+};
+
 enum class FinishReason {
   kStop,         ///< an end-of-generation token, a stop token or a stop string
   kLength,       ///< max_tokens
@@ -55,6 +61,9 @@ struct Outcome {
   /// With Request::keep_prefix: the longest part of the prompt that any longer prompt can continue
   /// from.
   std::optional<Prefix> prefix;
+  /// With Request::keep_state: the state before the newest token's row (Checkpoint::to_blob()).
+  /// Empty if there is none: no token was sampled, or the request failed.
+  std::vector<uint8_t> state;
   SpeculationCounts speculation;
   ThinkingCounts thinking;  ///< of a request with ThinkingParams
 
@@ -84,6 +93,13 @@ struct Request {
   std::optional<ThinkingParams> thinking;  ///< absent: no reasoning control
   std::optional<Prefix> prefix;            ///< of the same model; used if the prompt starts with it
   bool keep_prefix = false;                ///< fill in Outcome::prefix
+  /// The prompt has been generated from before; this request adds tokens to that generation, as if
+  /// the earlier request had not ended. Stop strings match within the new text only. Not with
+  /// `thinking` or Mirostat, which carry state of their own from token to token.
+  std::optional<Continuation> continuation;
+  /// Fill in Outcome::state, for a Continuation. Each token then gets a step of its own: no drafts
+  /// and no overlap scheduling. Not with `thinking` or Mirostat.
+  bool keep_state = false;
 
   std::function<void(const TokenEvent&)> on_token;  ///< may be empty; must not block
   std::function<void(Outcome)> on_finish;           ///< may be empty; called exactly once, last

@@ -119,8 +119,9 @@ void Scheduler::admit() {
     const bool returns = next.suspended();
     const Status started = next.start(states_);
     if (!started.ok()) {
-      if (evict()) continue;
-      if (!running_.empty()) return;
+      const bool full = started.error().code == Error::Code::kOutOfMemory;
+      if (full && evict()) continue;
+      if (full && !running_.empty()) return;
       next.finish(FinishReason::kError, started.error());
       remove();
       continue;

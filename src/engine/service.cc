@@ -4,6 +4,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -32,6 +34,12 @@ struct EngineService::Impl {
     Request request;
   };
 
+  /// A call of use_model(), which waits for `result`.
+  struct ModelUse {
+    const std::function<Status()>* use = nullptr;
+    std::optional<Status> result;
+  };
+
   struct WarmUps {
     std::string owner;
     std::vector<std::vector<int32_t>> prefixes;
@@ -52,6 +60,7 @@ struct EngineService::Impl {
   void observe(Request& request);
   void work();
   bool take_arrivals(bool busy);
+  void run_uses(std::span<ModelUse* const> uses);
   void notify();
   void update_snapshot(bool idle_engine);
 
@@ -63,6 +72,8 @@ struct EngineService::Impl {
   std::condition_variable_any idle;  ///< no request is in flight
   std::vector<Arrival> arrivals;
   std::vector<WarmUps> warmups;
+  std::vector<ModelUse*> uses;
+  std::condition_variable_any used;  ///< a ModelUse has its result
   std::vector<RequestId> cancelled;
   RequestId next_id = 1;
   bool woken = false;               ///< the prefix cache has completions to run
@@ -170,20 +181,23 @@ bool EngineService::Impl::take_arrivals(bool busy) {
   std::vector<Arrival> new_requests;
   std::vector<WarmUps> warm;
   std::vector<RequestId> gone;
+  std::vector<ModelUse*> calls;
   bool all = false;
   {
     std::unique_lock lock(mutex);
     if (!busy) {
       wake.wait(lock, [this] {
-        return !arrivals.empty() || !warmups.empty() || !cancelled.empty() || woken || ended;
+        return !arrivals.empty() || !warmups.empty() || !uses.empty() || !cancelled.empty() ||
+               woken || ended;
       });
-      if (ended && arrivals.empty() && engine->idle()) return false;
+      if (ended && arrivals.empty() && uses.empty() && engine->idle()) return false;
     }
     woken = false;
     input = false;
     new_requests.swap(arrivals);
     warm.swap(warmups);
     gone.swap(cancelled);
+    calls.swap(uses);
     all = cancel_all;
   }
   snapshot_due = true;
@@ -194,7 +208,22 @@ bool EngineService::Impl::take_arrivals(bool busy) {
   }
   for (const RequestId id : gone) engine->cancel(id);
   if (all) engine->cancel_all();
+  if (!calls.empty()) run_uses(calls);
   return true;
+}
+
+void EngineService::Impl::run_uses(std::span<ModelUse* const> calls) {
+  engine->settle();
+  for (ModelUse* call : calls) {
+    Status result = (*call->use)();
+    while (!result.ok() && result.error().code == Error::Code::kOutOfMemory &&
+           engine->release_cached()) {
+      result = (*call->use)();
+    }
+    const std::scoped_lock lock(mutex);
+    call->result = std::move(result);
+  }
+  used.notify_all();
 }
 
 /// Updates the statistics that other threads read, if requests have begun or ended, if the engine
@@ -248,6 +277,16 @@ void EngineService::cancel(RequestId id) {
   const std::scoped_lock lock(impl_->mutex);
   impl_->cancelled.push_back(id);
   impl_->notify();
+}
+
+Status EngineService::use_model(const std::function<Status()>& use) {
+  Impl::ModelUse call{&use, {}};
+  std::unique_lock lock(impl_->mutex);
+  if (impl_->closed) return Error{Error::Code::kCancelled, "The model is being unloaded."};
+  impl_->uses.push_back(&call);
+  impl_->notify();
+  impl_->used.wait(lock, [&] { return call.result.has_value(); });
+  return *std::move(call.result);
 }
 
 bool EngineService::has_prefix_cache() const { return impl_->cache != nullptr; }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -86,6 +87,12 @@ class EngineService {
   bool has_prefix_cache() const;
   /// Engine::warmup() for each of these token lists, the most urgent first.
   void warmup(const std::string& owner, std::vector<std::vector<int32_t>> prefixes);
+
+  /// Runs `use` on the service's thread between two steps, when no step is in flight: the model may
+  /// be used in it for more than requests. Requests wait meanwhile. Called again after kOutOfMemory
+  /// as long as the prefix cache can release states. Returns when it has run.
+  /// Errors: kCancelled (the service is stopping); those of `use`.
+  Status use_model(const std::function<Status()>& use);
 
   ServiceStats stats() const;
   StateLimits state_limits() const;

@@ -28,18 +28,6 @@ std::string_view without_spaces(std::string_view s) {
   return s;
 }
 
-/// A sampled token replaced by `token`, with the log-probability of `token` if requested.
-sampling::Sampled as_forced(sampling::Sampled drawn, int32_t token, std::span<const float> logits,
-                            const sampling::SamplingParams& params) {
-  drawn.id = token;
-  if (params.logprobs >= 0) {
-    const float largest = *std::ranges::max_element(logits);
-    drawn.logprob = static_cast<float>(logits[static_cast<size_t>(token)] -
-                                       sampling::summarise(logits, largest).log_sum);
-  }
-  return drawn;
-}
-
 }  // namespace
 
 const char* thinking_end_name(End end) {
@@ -58,22 +46,10 @@ const char* thinking_end_name(End end) {
   return "none";
 }
 
-double certainty(std::span<const float> logits) {
-  const float largest = *std::ranges::max_element(logits);
-  // Tokens less than e^-20 times as likely as the first add less than a thousandth to the entropy.
-  const float floor = largest - 20;
-  double sum = 0;
-  double weighted = 0;
-  for (const float l : logits) {
-    if (!(l > floor)) continue;
-    const double d = static_cast<double>(l) - static_cast<double>(largest);
-    const double e = sampling::exp_nonpositive(d);
-    sum += e;
-    weighted += e * d;
-  }
-  const double entropy = sampling::log_positive(sum) - weighted / sum;
-  const double most = sampling::log_positive(std::max(2.0, static_cast<double>(logits.size())));
-  return 0.625 / sum + 0.375 * (1 - entropy / most);
+double certainty(const kernels::LogSumExp& sums, int64_t vocabulary) {
+  const sampling::Distribution d = sampling::distribution_of(sums);
+  const double most = sampling::log_positive(std::max(2.0, static_cast<double>(vocabulary)));
+  return 0.625 * d.p_max + 0.375 * (1 - d.entropy / most);
 }
 
 std::optional<ThinkingParams> thinking_params(const text::Tokenizer& tokenizer, int32_t budget) {
@@ -221,12 +197,24 @@ void Thinking::note(int32_t token, bool forced) {
   }
 }
 
-Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler,
-                                           std::span<const float> logits,
+/// A sampled token replaced by `token`, with the log-probability of `token` if requested.
+Result<sampling::Sampled> Thinking::as_forced(sampling::Sampled drawn, int32_t token, LogitRow& row,
+                                              const sampling::SamplingParams& params) {
+  drawn.id = token;
+  if (params.logprobs >= 0) {
+    CHIMERE_TRY(const std::span<const float> logits, row.whole());
+    const float largest = *std::ranges::max_element(logits);
+    drawn.logprob = static_cast<float>(logits[static_cast<size_t>(token)] -
+                                       sampling::summarise(logits, largest).log_sum);
+  }
+  return drawn;
+}
+
+Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler, LogitRow& row,
                                            std::span<const int32_t> history) {
-  CHIMERE_TRY(sampling::Sampled drawn, sampler.sample(logits, history, history.size()));
+  CHIMERE_TRY(sampling::Sampled drawn, row.sample(sampler, history));
   if (phase_ == Phase::kReasoning && !closing_) {
-    const double c = certainty(logits);
+    const double c = certainty(row.sums(), row.vocabulary());
     certainties_[static_cast<size_t>(certainties_seen_++) % kWindow] = c;
     const double mean =
         std::accumulate(certainties_.begin(), certainties_.end(), 0.0) / double{kWindow};
@@ -237,7 +225,7 @@ Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler,
     const int32_t token = forced_.front();
     forced_.pop_front();
     note(token, true);
-    return as_forced(std::move(drawn), token, logits, sampler.params());
+    return as_forced(std::move(drawn), token, row, sampler.params());
   }
 
   std::vector<int32_t> forbidden;
@@ -255,17 +243,18 @@ Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler,
   const bool within = phase_ == Phase::kReasoning && replaced;
   if (within) forbidden.push_back(params_.close);
   if (too_soon || within) {
-    for (int32_t id = 0; id < static_cast<int32_t>(logits.size()); ++id) {
+    for (int32_t id = 0; id < static_cast<int32_t>(row.vocabulary()); ++id) {
       if (tokenizer_.is_end_of_generation(id)) forbidden.push_back(id);
     }
   }
   if (replaced || too_soon) {
+    CHIMERE_TRY(const std::span<const float> logits, row.whole());
     masked_.assign(logits.begin(), logits.end());
     for (const int32_t id : forbidden) {
       masked_[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
     }
     CHIMERE_TRY(const sampling::Sampled other, sampler.sample(masked_, history, history.size()));
-    drawn = as_forced(std::move(drawn), other.id, logits, sampler.params());
+    CHIMERE_TRY(drawn, as_forced(std::move(drawn), other.id, row, sampler.params()));
   }
   note(drawn.id, false);
   return drawn;

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/logit_row.h"
+#include "kernels/api.h"
 #include "sampling/sampler.h"
 #include "text/tokenizer.h"
 
@@ -40,8 +42,9 @@ struct ThinkingParams {
 /// vocabulary: a few dozen milliseconds for 248k tokens.
 std::optional<ThinkingParams> thinking_params(const text::Tokenizer& tokenizer, int32_t budget);
 
-/// Certainty of a distribution, from 0 to 1: 0.625 p_max + 0.375 (1 - H / ln V).
-double certainty(std::span<const float> logits);
+/// Certainty of a distribution over `vocabulary` tokens, from 0 to 1: 0.625 p_max + 0.375 (1 - H /
+/// ln V).
+double certainty(const kernels::LogSumExp& sums, int64_t vocabulary);
 
 struct ThinkingCounts {
   int32_t tokens = 0;  ///< of reasoning, without the tags
@@ -64,8 +67,9 @@ class Thinking {
   Thinking(ThinkingParams params, std::span<const int32_t> prompt, int32_t max_tokens,
            const text::Tokenizer& tokenizer);
 
-  /// Errors: those of Sampler::sample().
-  Result<sampling::Sampled> choose(sampling::Sampler& sampler, std::span<const float> logits,
+  /// Reads the whole row only if the sampled token must be replaced by another sample, or if the
+  /// log-probability of a forced token is requested. Errors: those of LogitRow::sample().
+  Result<sampling::Sampled> choose(sampling::Sampler& sampler, LogitRow& row,
                                    std::span<const int32_t> history);
 
   bool inside() const { return phase_ == Phase::kReasoning; }
@@ -81,6 +85,8 @@ class Thinking {
   void decide(int32_t drawn);
   void close(ThinkingCounts::End end, bool with_forced_closing);
   void note(int32_t token, bool forced);
+  static Result<sampling::Sampled> as_forced(sampling::Sampled drawn, int32_t token, LogitRow& row,
+                                             const sampling::SamplingParams& params);
   bool is_certain() const;
   bool looping() const;
   bool ends_sentence(int32_t token) const;

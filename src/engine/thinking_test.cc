@@ -46,7 +46,8 @@ class Wanted {
     std::vector<float> logits(FakeModel::kVocab, 0.F);
     logits[static_cast<size_t>(token)] = height;
     if (second >= 0) logits[static_cast<size_t>(second)] = height / 2;
-    const auto sampled = thinking_.choose(sampler_, logits, history_);
+    LogitRow row(logits);
+    const auto sampled = thinking_.choose(sampler_, row, history_);
     EXPECT_TRUE(sampled.ok());
     history_.push_back(sampled->id);
     return sampled->id;
@@ -62,11 +63,12 @@ class Wanted {
 
 TEST(Certainty, IsOneForCertainAndSmallForUniformDistributions) {
   std::vector<float> logits(100, 0.F);
-  EXPECT_NEAR(certainty(logits), 0.625 / 100, 1e-9);
+  EXPECT_NEAR(certainty(sampling::log_sum_exp(logits), 100), 0.625 / 100, 1e-6);
   logits[7] = 50;
-  EXPECT_NEAR(certainty(logits), 1, 1e-6);
+  EXPECT_NEAR(certainty(sampling::log_sum_exp(logits), 100), 1, 1e-6);
   logits[8] = 50;  // two equal ones: p_max 1/2, entropy ln 2
-  EXPECT_NEAR(certainty(logits), 0.625 / 2 + 0.375 * (1 - std::log(2.0) / std::log(100.0)), 1e-6);
+  EXPECT_NEAR(certainty(sampling::log_sum_exp(logits), 100),
+              0.625 / 2 + 0.375 * (1 - std::log(2.0) / std::log(100.0)), 1e-6);
 }
 
 TEST(Thinking, ClosesWithinItsBudget) {
@@ -125,7 +127,8 @@ TEST(Thinking, EndsWhenCertain) {
     std::vector<float> logits(FakeModel::kVocab, 0.F);
     // No period up to 64 repeats often enough to be a loop.
     logits[static_cast<size_t>(tokens % 29 == 28 ? 9 : 10 + tokens * tokens % 19)] = 50;
-    ASSERT_TRUE(thinking.choose(sampler, logits, history).ok());
+    LogitRow row(logits);
+    ASSERT_TRUE(thinking.choose(sampler, row, history).ok());
   }
   EXPECT_EQ(thinking.counts().end, End::kCertain);
   EXPECT_GE(tokens, 64);
@@ -147,7 +150,8 @@ TEST(Thinking, ResamplesDoubtTokensWhenCertain) {
       std::vector<float> logits(FakeModel::kVocab, 0.F);
       const int32_t wanted = i == 32 ? 9 : i == 33 ? 36 : 10 + i * i % 19;
       logits[static_cast<size_t>(wanted)] = certain ? 50.F : 1.F;
-      last = thinking.choose(sampler, logits, history)->id;
+      LogitRow row(logits);
+      last = thinking.choose(sampler, row, history)->id;
     }
     EXPECT_EQ(last != 36, certain);
     EXPECT_EQ(thinking.counts().suppressed_tokens, certain ? 1 : 0);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -13,7 +14,10 @@ namespace fs = std::filesystem;
 std::string refusal(const Candidate& text, const QualityRules& rules) {
   const size_t n = text.tokens.size();
   if (!(text.score >= rules.min_score)) return "Its score is below the minimum.";
-  if (n < std::max<size_t>(3, rules.min_tokens)) return "It is too short.";
+  if (n < std::max<size_t>(3, rules.min_tokens)) {
+    return "It has " + std::to_string(n) + " tokens; at least " +
+           std::to_string(std::max<size_t>(3, rules.min_tokens)) + " are needed.";
+  }
   std::set<std::array<int32_t, 3>> different;
   for (size_t i = 2; i < n; ++i)
     different.insert({text.tokens[i - 2], text.tokens[i - 1], text.tokens[i]});
@@ -82,9 +86,9 @@ Result<WriteReport> Library::write(std::string_view scope, std::span<const Candi
     }
   }
   for (const Candidate& text : texts) {
-    std::string why = refusal(text, rules_);
+    const std::string why = refusal(text, rules_);
     if (!why.empty()) {
-      report.refused.push_back(std::move(why));
+      report.refused.push_back("texts[" + std::to_string(&text - texts.data()) + "]: " + why);
       continue;
     }
     const double weight = std::clamp(text.score, 0.0, 1.0) * kOne;

@@ -58,7 +58,8 @@ TEST_F(LibraryTest, RejectsTextsOfLowQuality) {
   const std::vector<Candidate> texts = {row(1, 0.2), row(1, 1, 4), repeated, row(1, std::nan(""))};
   const WriteReport report = library_.write("team-a", texts, "test", kDay).value();
   EXPECT_EQ(report.written, 0);
-  EXPECT_EQ(report.refused.size(), 4);
+  ASSERT_EQ(report.refused.size(), 4);
+  for (const std::string& why : report.refused) EXPECT_TRUE(why.starts_with("texts[")) << why;
   EXPECT_FALSE(std::filesystem::exists(folder_)) << "nothing was written";
 }
 

@@ -75,7 +75,7 @@ class Reader {
   /// call per file. Call it after reading tensor data (once per step), because unreadable data
   /// reads as zeros.
   Status check_unchanged() const;
-  /// The mappings, for populate() and advise(); none after from_bytes().
+  /// The mappings, for populate(); none after from_bytes().
   std::span<const MappedFile> files() const;
 
  private:

@@ -163,7 +163,8 @@ struct StepInputs {
   int32_t pass =
       0;  ///< identifies the caller's pass function: passes with the same number issue the same ops
   std::span<const TokenChoice> choices = {};  ///< for StepOutputs::chosen
-  /// [n_rows]: the row's token is async_token_from[async_from[row]]; empty: it is tokens[row].
+  /// [n_rows]: the row's token is async_token_from[async_from[row]], or ~async_from[row] if that is
+  /// negative; empty: it is tokens[row].
   std::span<const int32_t> async_from = {};
   const int32_t* async_token_from =
       nullptr;  ///< StepOutputs::chosen of the step before, in memory()
@@ -295,7 +296,7 @@ enum class ExpertPlacement : uint8_t { kDevice, kHost };
 /// object, which must outlive it.
 struct PlacedExperts {
   PlacedExperts(std::vector<ExpertWeights> r, std::optional<ExpertWeights> s)
-      : routed(std::move(r)), shared(std::move(s)) {}
+      : routed(std::move(r)), shared(s) {}
   virtual ~PlacedExperts() = default;
   PlacedExperts(const PlacedExperts&) = delete;
   PlacedExperts& operator=(const PlacedExperts&) = delete;

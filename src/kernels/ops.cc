@@ -22,7 +22,7 @@ Result<std::unique_ptr<PlacedExperts>> Ops::place_experts(std::vector<ExpertWeig
   };
   for (ExpertWeights& e : routed) CHIMERE_CHECK_OK(place_one(e));
   if (shared) CHIMERE_CHECK_OK(place_one(*shared));
-  return std::make_unique<PlacedExperts>(std::move(routed), std::move(shared));
+  return std::make_unique<PlacedExperts>(std::move(routed), shared);
 }
 
 Result<std::unique_ptr<PlacedTable>> Ops::place_table(const WeightView& table) {

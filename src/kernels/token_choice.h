@@ -32,7 +32,7 @@ struct TokenChoice {
   static constexpr int kMaxSamplers = 4;
   uint64_t seed = 0;
   uint64_t position = 0;
-  int32_t n_stages = 0;
+  int32_t n_samplers = 0;
   int32_t unused = 0;
   std::array<ChoiceSampler, kMaxSamplers> samplers = {};
 };

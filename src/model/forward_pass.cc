@@ -14,16 +14,17 @@ void ForwardPass::run() {
   for (size_t i = 0; wanted && i < weights_.layers.size(); ++i) {
     const Layer& layer = weights_.layers[i];
     if (layer.mixer_norm != nullptr) norm(layer.mixer_norm);
-    for (const auto& mixer : layer.mixers) add(*mixer);
+    for (const auto& mixer : layer.mixers) add(*mixer, layer.residual_scale);
     const MatrixView* const tap = tap_of(i);
-    if (i == last && tap == nullptr) wanted = keep_wanted_rows();
+    // A tap, and a network that reads the mixers' rows, need all rows until the layer's end.
+    const bool whole_layer = tap != nullptr || layer.parallel_network;
+    if (i == last && !whole_layer) wanted = keep_wanted_rows();
     if (wanted && layer.network != nullptr) {
-      norm(layer.network_norm);
-      add(*layer.network);
+      if (layer.network_norm != nullptr) norm(layer.network_norm);
+      add(*layer.network, layer.residual_scale);
     }
-    if (tap == nullptr) continue;
-    copy_rows(*tap);
-    if (i == last) wanted = keep_wanted_rows();
+    if (tap != nullptr) copy_rows(*tap);
+    if (i == last && whole_layer) wanted = keep_wanted_rows();
   }
   if (wanted) head();
   // The hidden state without the last layer's network: cheaper, and it replaces a state of another
@@ -35,17 +36,19 @@ void ForwardPass::run() {
 
 void ForwardPass::embed() {
   ops_.embed(*weights_.table, step_.tokens(), step_.vectors(), rows().x);
+  if (model_.embedding_scale != 1) ops_.scale(rows().x, model_.embedding_scale);
 }
 
 void ForwardPass::norm(const float* weight) {
   h_ = ops_.rms_norm(rows().x, weight, model_.norm_eps, rows().h, step_rows());
 }
 
-void ForwardPass::add(const SubLayer& sub_layer) {
+void ForwardPass::add(const SubLayer& sub_layer, float scale) {
   SubLayerRows in = {.ops = ops_,
                      .batch = batch_,
                      .x = rows().x,
                      .h = h_,
+                     .scale = scale,
                      .classes = {},
                      .buffers = buffers_.sub_layer,
                      .expert_use = expert_use_};
@@ -89,7 +92,8 @@ kernels::StepOutputs ForwardPass::outputs() const {
 }
 
 void ForwardPass::project(const kernels::Operand& hidden) {
-  const kernels::LinearJob output[] = {{weights_.output, buffers_.logits}};
+  const kernels::LinearJob output[] = {
+      {weights_.output, buffers_.logits, /*accumulate=*/false, model_.logit_scale}};
   ops_.linear(hidden, output);
   find_top();
 }

@@ -37,9 +37,9 @@ class ForwardPass {
   kernels::StepOutputs outputs() const;
 
  private:
-  void embed();                         ///< x = embedding rows of the tokens
-  void norm(const float* weight);       ///< h = rms_norm(x), which becomes the operand h_
-  void add(const SubLayer& sub_layer);  ///< x += the sub-layer's output for h
+  void embed();                    ///< x = embedding rows of the tokens
+  void norm(const float* weight);  ///< h = rms_norm(x), which becomes the operand h_
+  void add(const SubLayer& sub_layer, float scale);  ///< x += scale * the sub-layer's output for h
   /// Where the layer's output is wanted, or nullptr.
   const MatrixView* tap_of(size_t layer) const;
   void copy_rows(const MatrixView& to);  ///< to = x of all rows

@@ -46,8 +46,16 @@ Result<kernels::ExpertUse> LayeredModel::expert_use() {
 
 Result<std::vector<int32_t>> LayeredModel::async_from(const StepPlan& plan) const {
   std::vector<int32_t> places;
+  // The host prepares embedding rows in memory that a step in flight may still read.
+  if (in_flight_.empty() &&
+      std::ranges::none_of(plan.sequences, [](const auto& rows) { return rows.async_token; })) {
+    return places;
+  }
   for (const SequenceRows& rows : plan.sequences) {
-    if (!rows.async_token) continue;
+    if (!rows.async_token) {
+      for (const int32_t token : rows.tokens) places.push_back(~token);
+      continue;
+    }
     const auto found = std::ranges::find(chosen_for_, rows.state);
     if (found == chosen_for_.end()) {
       return invalid_argument(
@@ -69,7 +77,7 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
                                   .n_layers = static_cast<int>(weights_.layers.size()),
                                   .max_rows = max_step_rows_,
                                   .recurrent = weights_.recurrent()}));
-  if ((step.async_token() || !step.choices().empty()) && !supports_overlap()) {
+  if ((!async_token.empty() || !step.choices().empty()) && !supports_overlap()) {
     return invalid_argument(
         "this model does not support overlap scheduling; leave `choice` and `async_token` unset");
   }
@@ -105,13 +113,12 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
                                      .pass = pass_number(update_draft_kv, plan.taps),
                                      .choices = step.choices(),
                                      .async_from = async_token,
-                                     .async_token_from = chosen_},
+                                     .async_token_from = buffers.chosen},
                                     pass.outputs(), [&] { pass.run(); }));
   CHIMERE_CHECK_OK(interleaved);
   chosen_for_.clear();
-  if (!step.choices().empty()) {
-    for (const SequenceRows& rows : plan.sequences) chosen_for_.push_back(rows.state);
-    chosen_ = buffers.chosen;
+  for (const SequenceRows& rows : plan.sequences) {
+    if (rows.choice) chosen_for_.push_back(rows.state);
   }
   return Started{std::move(step), buffers.logits, {buffers.taps.begin(), buffers.taps.end()}};
 }
@@ -160,13 +167,19 @@ Result<StepResult> LayeredModel::forward(const StepPlan& plan) {
 }
 
 Status LayeredModel::launch(const StepPlan& plan) {
-  const bool chooses = std::ranges::all_of(
-      plan.sequences, [](const SequenceRows& rows) { return rows.choice.has_value(); });
-  if (!chooses || in_flight_.size() > 1) {
+  const bool chooses = std::ranges::all_of(plan.sequences, [](const SequenceRows& rows) {
+    return rows.choice.has_value() || rows.logits_of.empty();
+  });
+  if (!chooses || in_flight_.size() > 1 || !supports_overlap()) {
     return invalid_argument(
-        "every sequence of a launched step needs a choice, and at most two steps may be in flight");
+        "every sequence of a launched step that requests logits needs a choice, at most two steps "
+        "may be in flight, and the ops must support it");
   }
   if (!plan.taps.empty()) return invalid_argument("a launched step cannot have taps");
+  // Their vectors lie in memory of the host, like the embedding rows of a step in flight.
+  if (std::ranges::any_of(plan.sequences,
+                          [](const auto& rows) { return !rows.embeddings.empty(); }))
+    return invalid_argument("a launched step cannot have embedding rows");
   CHIMERE_TRY(Started started, start(plan));
   started.step.finish();
   in_flight_.push_back(started.logits);

@@ -69,8 +69,9 @@ class LayeredModel final : public Model {
   };
   Result<Started> start(const StepPlan& plan);
   Result<StepResult> wait_for(const MatrixView& logits);
-  /// For each sequence of the plan, the index of its choice in the previous step. Errors:
-  /// kInvalidArgument (it had none).
+  /// StepInputs::async_from: for each row of the plan, the index of its sequence's choice in the
+  /// previous step, or ~token; empty if the host knows all tokens and may prepare their embedding
+  /// rows. Errors: kInvalidArgument (the previous step chose no token for a sequence).
   Result<std::vector<int32_t>> async_from(const StepPlan& plan) const;
   bool on_gpu() const { return &ops_.memory() != &host_memory(); }
   /// Call it when a step has ended, before its results are used: unreadable pages of the file read
@@ -102,7 +103,6 @@ class LayeredModel final : public Model {
   /// The sequences whose tokens the last step chooses, in the order of its choices; compared, never
   /// dereferenced.
   std::vector<const state::SequenceState*> chosen_for_;
-  const int32_t* chosen_ = nullptr;          ///< the choices of chosen_for_, in Ops::memory()
   std::unique_ptr<MemoryRange> expert_use_;  ///< an ExpertUse; nullptr: no row skips experts
 };
 

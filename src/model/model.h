@@ -61,11 +61,11 @@ class Model {
   /// Whether launch() takes rows with async_token: the next step can start before the host knows
   /// this step's tokens.
   virtual bool supports_overlap() const { return false; }
-  /// The two halves of forward(), for plans in which each sequence has one row and a choice, if
-  /// supports_overlap(). Sequences advance in launch(). A second step may be launched before the
-  /// first wait(), and nothing else may be called in between; wait() returns the oldest step's
-  /// result. Errors of launch(): those of forward(), and nothing has changed; of wait(): kIo:
-  /// discard the sequences of both steps.
+  /// The two halves of forward(), for plans in which each sequence that requests logits has a
+  /// choice, if supports_overlap(). Sequences advance in launch(). A second step may be launched
+  /// before the first wait(), and nothing else may be called in between; wait() returns the oldest
+  /// step's result. Errors of launch(): those of forward(), and nothing has changed; of wait():
+  /// kIo: discard the sequences of both steps.
   virtual Status launch(const StepPlan& plan);
   virtual Result<StepResult> wait();
 

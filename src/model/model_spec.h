@@ -17,10 +17,13 @@ namespace chimere::model {
 /// One layer. Its mixers read the same normalised rows; their outputs are added to the residual
 /// stream one after the other, and so is the network's output then.
 struct LayerSpec {
-  std::string mixer_norm = "attn_norm.weight";   ///< tensor of the norm before the mixers
-  std::vector<SubLayerSpec> mixers = {};         ///< empty: the layer has a network alone
-  std::string network_norm = "ffn_norm.weight";  ///< tensor of the norm before the network
-  SubLayerSpec network = {};                     ///< none: the layer has mixers alone
+  std::string mixer_norm = "attn_norm.weight";  ///< tensor of the norm before the mixers
+  std::vector<SubLayerSpec> mixers = {};        ///< empty: the layer has a network alone
+  /// Tensor of the norm before the network. Empty: the network reads the same rows as the mixers
+  /// (parallel residual connections, as in GPT-J).
+  std::string network_norm = "ffn_norm.weight";
+  SubLayerSpec network = {};  ///< none: the layer has mixers alone
+  float residual_scale = 1;   ///< of what mixers and network add to the residual stream
 };
 
 struct ModelSpec {
@@ -29,6 +32,8 @@ struct ModelSpec {
   int n_vocab = 0;
   int context_length = 0;
   float norm_eps = 0;
+  float embedding_scale = 1;  ///< of embedding rows, and of vectors in their place
+  float logit_scale = 1;
   std::vector<LayerSpec> layers;  ///< without MTP heads
   std::optional<MtpSpec> mtp;     ///< in the blocks after the layers
   Pooling pooling = Pooling::kNone;

@@ -13,8 +13,12 @@ Layer bind_layer(const LayerSpec& spec, const SubLayerBinding& to) {
     layer.mixer_norm = to.weights.vector(to.tensor(spec.mixer_norm), to.n_embd);
   }
   for (const SubLayerSpec& mixer : spec.mixers) layer.mixers.push_back(mixer.bind(to));
+  layer.residual_scale = spec.residual_scale;
   if (!spec.network) return layer;
-  layer.network_norm = to.weights.vector(to.tensor(spec.network_norm), to.n_embd);
+  layer.parallel_network = spec.network_norm.empty();
+  if (!layer.parallel_network) {
+    layer.network_norm = to.weights.vector(to.tensor(spec.network_norm), to.n_embd);
+  }
   layer.network = spec.network.bind(to);
   return layer;
 }
@@ -32,7 +36,11 @@ Result<ModelWeights> ModelWeights::bind(const ModelSpec& model, const ModelOptio
   for (int i = 0; i < model.n_layers(); ++i) {
     const auto index = static_cast<size_t>(i);
     w.layers.push_back(bind_layer(model.layers[index], block(i)));
-    if (w.layers.back().mixers.empty()) continue;
+    const Layer& layer = w.layers.back();
+    if (layer.mixers.empty() && layer.parallel_network) {
+      return unsupported("layer " + std::to_string(i) + " has neither a mixer nor a norm");
+    }
+    if (layer.mixers.empty()) continue;
     w.last_mixer = index;
     mixes = true;
   }

@@ -19,8 +19,10 @@ namespace chimere::model {
 struct Layer {
   const float* mixer_norm = nullptr;  ///< [n_embd]; nullptr: there is no mixer
   std::vector<std::unique_ptr<SubLayer>> mixers;
-  const float* network_norm = nullptr;  ///< [n_embd]; nullptr: there is no network
+  const float* network_norm = nullptr;  ///< [n_embd]; nullptr: none, or `parallel_network`
   std::unique_ptr<SubLayer> network;    ///< nullptr: there is none
+  bool parallel_network = false;        ///< the network reads the mixers' rows
+  float residual_scale = 1;
 };
 
 struct ModelWeights {
@@ -36,7 +38,7 @@ struct ModelWeights {
 
   /// Binds every tensor that the model has, also those of MTP heads that are not run, so that a
   /// damaged file is detected at load time. Errors: those of WeightBinder::finish(); kUnsupported
-  /// (no layer has a mixer).
+  /// (no layer has a mixer, or a layer's network has nothing normalised to read).
   static Result<ModelWeights> bind(const ModelSpec& model, const ModelOptions& options,
                                    WeightBinder& binder);
 

@@ -33,7 +33,7 @@ struct SequenceRows {
   std::vector<int32_t> logits_of;
   /// Input vectors [n, n_embd] for the rows of kEmbeddingRow, in order; finite. They replace rows
   /// of the embedding table. What such rows leave in the state does not follow from token ids: such
-  /// a state must not enter the prefix cache.
+  /// a state must not enter the prefix cache. Not in launched steps.
   std::vector<float> embeddings = {};
   /// kDecode and `revocable` only: the last `block` rows attend to one another, whatever their
   /// order (non-causal attention), and to everything before them. 0: every row attends to the rows
@@ -50,20 +50,19 @@ struct SequenceRows {
   std::vector<std::vector<int32_t>> selected = {};
   /// With `top`: also return the log-sum-exp statistics of the whole row.
   bool sums = false;
-  /// For kDecode with one row that has `top`, on models that supports_overlap(): how the next token
-  /// is chosen on the device. All sequences of a step have a choice, at most kMaxChoices of them,
-  /// or none.
+  /// For one decode row, or prefill rows up to the end of a prompt, with `top` logits of the last
+  /// row, on models that supports_overlap(): how the next token is chosen on the device. All
+  /// sequences of a step that request logits have a choice, at most kMaxChoices of them, or none.
   std::optional<kernels::TokenChoice> choice = {};
-  /// Asynchronous scheduling: the row's token is the one that the previously launched step chooses
-  /// for this sequence; `tokens` is ignored. All sequences of a step or none.
+  /// Asynchronous scheduling: the token of the one decode row is the one that the previously
+  /// launched step chooses for this sequence; `tokens` is ignored.
   bool async_token = false;
 };
 
 struct StepPlan {
   std::vector<SequenceRows> sequences;  ///< each state at most once
   /// Write the KV of these rows for the MTP head too. Rows without it lower draft acceptance, never
-  /// change results.
-  /// Ignored in steps with embedding rows.
+  /// change results. Ignored in steps with embedding rows.
   bool update_draft_kv = false;
   /// Layers, rising, whose output (the residual stream after the layer) is wanted:
   /// StepResult::taps. Not in launched steps.

@@ -59,26 +59,27 @@ Status check_selected(const SequenceRows& rows, int n_vocab) {
 
 /// Checks rows with a choice or with async_token.
 Status check_choices(const StepPlan& plan) {
-  size_t chosen = 0;
-  size_t async_token = 0;
+  int chosen = 0;
+  bool undecided = false;
   for (const SequenceRows& rows : plan.sequences) {
-    chosen += static_cast<size_t>(rows.choice.has_value());
-    async_token += static_cast<size_t>(rows.async_token);
     const bool one =
         rows.row_class == RowClass::kDecode && rows.tokens.size() == 1 && !rows.revocable;
     if (rows.async_token && !one)
       return invalid_argument("a sequence with `async_token` must have one decode row");
-    const bool wants_one = rows.logits_of.size() == 1 && rows.top > 0;
-    if (rows.choice && (!one || !wants_one)) {
+    undecided |= !rows.choice && !rows.logits_of.empty();
+    if (!rows.choice) continue;
+    ++chosen;
+    const bool last = rows.logits_of.size() == 1 && rows.top > 0 &&
+                      static_cast<size_t>(rows.logits_of[0]) + 1 == rows.tokens.size();
+    if (!last || (rows.row_class == RowClass::kDecode && !one)) {
       return invalid_argument(
-          "a sequence with `choice` must have one decode row, with its logits and `top` requested");
+          "a sequence with `choice` must have one decode row or end its prompt, with the logits "
+          "of the last row and `top` requested");
     }
   }
-  const size_t n = plan.sequences.size();
-  const bool all_or_none = (chosen == 0 || chosen == n) && (async_token == 0 || async_token == n);
-  if (all_or_none && (chosen + async_token == 0 || n <= kernels::kMaxChoices)) return {};
+  if (chosen == 0 || (!undecided && chosen <= kernels::kMaxChoices)) return {};
   return invalid_argument(
-      "`choice` and `async_token` are set for all sequences of a step or for none, and for at "
+      "`choice` is set for all sequences of a step that request logits or for none, and for at "
       "most " +
       std::to_string(kernels::kMaxChoices));
 }
@@ -235,7 +236,6 @@ void StepBatch::add_selected(const StepPlan& plan) {
 void StepBatch::add_choices(const StepPlan& plan) {
   for (const SequenceRows& rows : plan.sequences) {
     if (rows.choice) choices_.push_back(*rows.choice);
-    async_token_ |= rows.async_token;
   }
 }
 

@@ -52,8 +52,6 @@ class StepBatch {
   bool sums() const { return sums_; }
   /// How the next tokens of the requested rows are chosen; empty: not on the device.
   std::span<const kernels::TokenChoice> choices() const { return choices_; }
-  /// The rows' tokens are those that the previous step chooses.
-  bool async_token() const { return async_token_; }
   /// StepPlan::taps.
   std::span<const int32_t> taps() const { return taps_; }
   std::span<const RowClass> row_classes() const { return row_classes_; }
@@ -87,7 +85,6 @@ class StepBatch {
   int32_t selected_count_ = 0;
   bool sums_ = false;
   std::vector<kernels::TokenChoice> choices_;
-  bool async_token_ = false;
   std::vector<int32_t> taps_;
   std::vector<RowClass> row_classes_;
   std::vector<RowClass> wanted_classes_;

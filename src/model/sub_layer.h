@@ -36,6 +36,7 @@ struct SubLayerRows {
   const kernels::BatchView& batch;
   MatrixView x;        ///< [rows, n_embd] residual stream
   kernels::Operand h;  ///< [rows, n_embd] the sub-layer's input: x, normalised
+  float scale = 1;     ///< of the output
   /// [rows] if decode rows may skip experts (ModelOptions::expert_top_p); empty: none does.
   std::span<const kernels::RowClass> classes;
   BufferLayout buffers;                      ///< free memory, laid out as SubLayer::lay_out() does
@@ -64,7 +65,8 @@ class SubLayer {
   /// It computes the rows of a sequence one after the other, so it has no non-causal form
   /// (SequenceRows::block).
   virtual bool recurrent() const { return false; }
-  /// rows.x += the sub-layer's output for rows.h. Reads and writes the sequences' states.
+  /// rows.x += rows.scale * the sub-layer's output for rows.h. Reads and writes the sequences'
+  /// states.
   virtual void forward(const SubLayerRows& rows) const = 0;
 };
 

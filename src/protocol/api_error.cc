@@ -2,30 +2,10 @@
 
 #include <utility>
 
-#include "protocol/json_text.h"
-
 namespace chimere::protocol {
-namespace {
 
-const char* type_of(int status) {
-  switch (status) {
-    case 401:
-      return "authentication_error";
-    case 403:
-      return "permission_error";
-    case 429:
-      return "rate_limit_error";
-    case 503:
-      return "service_unavailable_error";
-    default:
-      return status >= 500 ? "server_error" : "invalid_request_error";
-  }
-}
-
-}  // namespace
-
-ApiError bad_field(std::string message, std::string param, std::string code) {
-  return {400, std::move(message), std::move(param), std::move(code), 0};
+ApiError bad_field(std::string message, std::string param, ErrorCode code) {
+  return {code, std::move(message), std::move(param)};
 }
 
 ApiError from_engine(const Error& error) {
@@ -34,37 +14,28 @@ ApiError from_engine(const Error& error) {
     case Error::Code::kUnsupported:
       return bad_field(error.message, "");
     case Error::Code::kOutOfMemory:
-      return {503, error.message, "", "out_of_memory", 5};
+      return {"out_of_memory", error.message, "", 5};
     case Error::Code::kCancelled:
-      return {503, error.message, "", "stopping", 5};
+      return {"stopping", error.message, "", 5};
     default:
-      return {500, error.message, "", "engine_error", 0};
+      return {"engine_error", error.message};
   }
 }
 
 ApiError from_submit(const Error& error) {
   if (error.code != Error::Code::kOutOfMemory) return from_engine(error);
-  return {429, error.message, "", "queue_full", 2};
+  return {"queue_full", error.message, "", 2};
 }
 
 ApiError from_engram(const Error& error) {
   switch (error.code) {
     case Error::Code::kNotFound:
-      return {404, error.message, "engram", "engram_not_found", 0};
+      return {"engram_not_found", error.message, "engram"};
     case Error::Code::kOutOfMemory:
-      return {507, error.message, "", "engram_full", 0};
+      return {"engram_full", error.message};
     default:
       return from_engine(error);
   }
-}
-
-std::string error_body(const ApiError& error) {
-  const auto text_or_null = [](const std::string& s) { return s.empty() ? Json() : Json(s); };
-  return to_text({{"error",
-                   {{"message", error.message},
-                    {"type", type_of(error.status)},
-                    {"param", text_or_null(error.param)},
-                    {"code", text_or_null(error.code)}}}});
 }
 
 }  // namespace chimere::protocol

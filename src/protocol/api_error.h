@@ -5,20 +5,22 @@
 #include <string>
 
 #include "base/result.h"
+#include "protocol/error_code.h"
 
 namespace chimere::protocol {
 
-/// Becomes {"error": {"message", "type", "param", "code"}} with an HTTP status.
+/// Becomes {"error": {"message", "type", "param", "code"}} with the HTTP status of its code.
 struct ApiError {
-  int status = 400;
-  std::string message;  ///< a sentence that says what to do
-  std::string param;    ///< the field at fault, like "messages[0].role"; empty: null
-  std::string code;     ///< machine-readable, like "context_length_exceeded"; empty: null
-  int retry_after = 0;  ///< Retry-After in seconds, for 429 and 503; 0: not sent
+  ErrorCode code;
+  std::string message;     ///< a sentence that says what to do
+  std::string param = {};  ///< the field at fault, like "messages[0].role"; empty: null
+  int retry_after = 0;     ///< Retry-After in seconds, for 429 and 503; 0: not sent
+
+  int status() const { return code.status(); }
 };
 
 /// A 400 for a field of the request.
-ApiError bad_field(std::string message, std::string param, std::string code = "invalid_value");
+ApiError bad_field(std::string message, std::string param, ErrorCode code = "invalid_value");
 
 /// Maps an error of the engine or of a template to 400, 503 (kOutOfMemory: the states did not fit;
 /// kCancelled: the server is stopping) or 500.

@@ -1,24 +1,31 @@
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
-#include "protocol/requests.h"
-#include "protocol/sampling_fields.h"
+#include "protocol/generation_fields.h"
+#include "protocol/messages.h"
+#include "protocol/request_types.h"
 
 namespace chimere::protocol {
 namespace {
 
+using Chat = FieldsOf<ChatRequest>;
+
+constexpr std::string_view kNoTools = "this server does not support tools yet";
+
 /// Checks that the conversation is one that a generation can follow.
-void check_conversation(Fields& fields, const std::vector<ChatMessage>& messages) {
+void check_conversation(Fields& fields, const RequestLimits& /*limits*/, const ChatRequest& out) {
   constexpr std::string_view kBlank = " \t\r\n";
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const ChatMessage& m = messages[i];
+  for (size_t i = 0; i < out.messages.size(); ++i) {
+    const ChatMessage& m = out.messages[i];
     if (m.role != "user" || m.content.find_first_not_of(kBlank) != std::string::npos) continue;
     const std::string path = "messages[" + std::to_string(i) + "].content";
     fields.fail("'" + path + "' is empty; give the message a text, or leave it out.", path,
                 "empty_content");
   }
-  if (messages.back().role == "assistant") {
+  if (out.messages.back().role == "assistant") {
     fields.fail(
         "The last of 'messages' is the assistant's, and this server does not continue a message "
         "yet; end with a message of the user.",
@@ -26,89 +33,167 @@ void check_conversation(Fields& fields, const std::vector<ChatMessage>& messages
   }
 }
 
-/// Reads `reasoning_effort`, or a token count as `thinking_budget`, which takes precedence.
-void read_reasoning(Fields& fields, Settings& settings) {
-  std::string reasoning;
-  bool given = fields.text("reasoning_effort", reasoning);
-  if (given && reasoning == "minimal") reasoning = "low";
-  const std::initializer_list<std::string_view> efforts = {"none", "low", "medium", "high"};
-  if (given && std::ranges::find(efforts, reasoning) == efforts.end()) {
+void read_chat_limit(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                     ChatRequest& out) {
+  read_max_tokens(fields, info.name, out);
+}
+
+void set_reasoning(Fields& fields, const FieldInfo& info, const std::string& value,
+                   ChatRequest& out) {
+  const Status status = out.settings.set(settings::kReasoning, value, fields.path_of(info.name));
+  if (!status.ok()) fields.fail(status.error().message, info.name);
+}
+
+void read_effort(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                 ChatRequest& out) {
+  std::string effort;
+  if (!fields.text(info.name, effort)) return;
+  const std::initializer_list<std::string_view> efforts = {"none", "minimal", "low", "medium",
+                                                           "high"};
+  if (std::ranges::find(efforts, effort) == efforts.end()) {
     return fields.fail(
         "'reasoning_effort' must be none, minimal, low, medium or high; 'thinking_budget' takes a "
         "number of tokens.",
-        "reasoning_effort");
+        info.name);
   }
+  if (fields.any("thinking_budget") != nullptr) {
+    return fields.fail(
+        "'reasoning_effort' and 'thinking_budget' both limit the reasoning; give one of them.",
+        "thinking_budget", "conflicting_fields");
+  }
+  set_reasoning(fields, info, effort == "minimal" ? "low" : effort, out);
+}
+
+void read_budget(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                 ChatRequest& out) {
   int64_t budget = 0;
-  if (fields.integer("thinking_budget", 0, 1 << 24, budget)) {
-    reasoning = std::to_string(budget);
-    given = true;
-  }
-  if (!given) return;
-  const Status status = settings.set(settings::kReasoning, reasoning, "'reasoning_effort'");
-  if (!status.ok()) fields.fail(status.error().message, "reasoning_effort");
+  if (!fields.integer(info.name, static_cast<int64_t>(info.min), info.most(limits), budget)) return;
+  set_reasoning(fields, info, std::to_string(budget), out);
 }
 
-void read_logprobs(Fields& fields, const RequestLimits& limits, int64_t& out) {
-  bool wanted = false;
+void read_top_logprobs(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                       ChatRequest& out) {
   int64_t top = 0;
-  fields.boolean("logprobs", wanted);
-  const bool given = fields.integer("top_logprobs", 0, limits.top_logprobs, top);
-  if (given && !wanted) fields.fail("'top_logprobs' needs \"logprobs\": true.", "top_logprobs");
-  if (wanted) out = top;
+  const bool given =
+      fields.integer(info.name, static_cast<int64_t>(info.min), info.most(limits), top);
+  if (given && out.logprobs < 0) {
+    fields.fail("'top_logprobs' needs \"logprobs\": true.", info.name);
+  }
+  if (given) out.logprobs = top;
 }
 
-bool is_text(const Json* value, std::string_view text) {
-  return value != nullptr && value->is_string() && value->get_ref<const std::string&>() == text;
+void read_chat_logprobs(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                        ChatRequest& out) {
+  bool wanted = false;
+  fields.boolean(info.name, wanted);
+  if (wanted) out.logprobs = 0;
 }
 
-/// Fields for which only the value without effect is accepted.
-void read_fixed(Fields& fields) {
-  if (const Json* format = fields.any("response_format")) {
-    const auto type = format->is_object() ? format->find("type") : format->end();
-    if (type == format->end() || !is_text(&*type, "text") || format->size() != 1) {
-      fields.fail("'response_format' can only be {\"type\": \"text\"} for now.", "response_format",
-                  "unsupported_value");
-    }
-  }
-  if (const Json* modalities = fields.any("modalities")) {
-    const bool one = modalities->is_array() && modalities->size() == 1;
-    if (!one || !is_text(&modalities->front(), "text")) {
-      fields.fail("'modalities' can only be [\"text\"].", "modalities", "unsupported_value");
-    }
-  }
-  if (const Json* choice = fields.any("tool_choice")) {
-    if (!is_text(choice, "none")) {
-      fields.fail("'tool_choice' can only be \"none\": this server does not support tools yet.",
-                  "tool_choice", "unsupported_value");
-    }
-  }
+/// A field for which only the value without effect is accepted; `info.valid` is a list of it.
+void read_fixed(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                ChatRequest& /*out*/) {
+  const Json* value = fields.any(info.name);
+  if (value == nullptr) return;
+  const Json accepted = Json::parse(info.valid);
+  if (*value == accepted.front()) return;
+  const std::string name(info.name);
+  fields.fail("'" + name + "' can only be " + to_text(accepted.front()) + ": " +
+                  std::string(info.help) + ".",
+              info.name, "unsupported_value");
 }
+
+constexpr auto kChatRows = std::to_array<Chat::Row>({
+    messages_field<ChatRequest>(
+        {.help = "The conversation; the last message is not the assistant's", .required = true}),
+    Chat::include<kGenerationType>(),
+    Chat::other(
+        {.name = "max_tokens",
+         .help = "Maximum number of tokens to generate; what exceeds the context is reduced, "
+                 "with a [warning](serving.md#warnings)",
+         .default_value = "`--max-tokens`",
+         .type_text = "whole number from 1",
+         .valid = "[1, 2147483647]",
+         .invalid = R"([0, -5, 1.5, "x"])"},
+        &read_chat_limit),
+    Chat::other({.name = "max_completion_tokens",
+                 .help = "The newer name of `max_tokens`; an error if the two differ",
+                 .default_value = "`--max-tokens`",
+                 .type_text = "whole number from 1",
+                 .valid = "[1, 2147483647]",
+                 .invalid = R"([0, -5, 1.5, "x"])"},
+                &read_chat_limit),
+    Chat::other({.name = "reasoning_effort",
+                 .help = "[Reasoning](thinking.md); `minimal` is the same as `low`",
+                 .default_value = "`--reasoning`",
+                 .type_text = "`none`, `minimal`, `low`, `medium` or `high`",
+                 .valid = R"(["none", "minimal", "low", "medium", "high"])",
+                 .invalid = R"(["extreme", 1])"},
+                &read_effort),
+    Chat::other({.name = "thinking_budget",
+                 .help = "Limit of the reasoning in tokens; not together with `reasoning_effort`",
+                 .max = 1 << 24,
+                 .default_value = "`--reasoning`",
+                 .type_text = "whole number from 0 to 16777216",
+                 .valid = "[0, 48, 16777216]",
+                 .invalid = R"([-1, 16777217, 1.5, "x"])"},
+                &read_budget),
+    Chat::other(
+        {.name = "logprobs",
+         .help = "Log-probabilities of the model's distribution (mixed with n-gram tables, if "
+                 "there are any) before biases, penalties and temperature; for reasoning "
+                 "tokens, too",
+         .default_value = "false",
+         .type_text = "true or false",
+         .valid = "[true, false]",
+         .invalid = R"([1, "x"])"},
+        &read_chat_logprobs),
+    Chat::other({.name = "top_logprobs",
+                 .help = "Also those of so many most likely tokens; only with `logprobs`",
+                 .limit = &RequestLimits::top_logprobs,
+                 .default_value = "0",
+                 .type_text = "whole number from 0 to 20",
+                 .valid = "[0, 20]",
+                 .invalid = R"([-1, 21, 1.5, "x"])",
+                 .with = R"("logprobs": true)"},
+                &read_top_logprobs),
+    template_kwargs_field<ChatRequest>(),
+    Chat::other({.name = "response_format",
+                 .help = "constrained output is not implemented yet",
+                 .type_text = "`{\"type\": \"text\"}`",
+                 .valid = R"([{"type": "text"}])",
+                 .invalid = R"([{"type": "json_object"}, 1, {}])"},
+                &read_fixed),
+    Chat::other({.name = "modalities",
+                 .help = "the models generate text only",
+                 .type_text = "`[\"text\"]`",
+                 .valid = R"([["text"]])",
+                 .invalid = R"([["audio"], ["text", "text"], [], "text"])"},
+                &read_fixed),
+    Chat::other({.name = "tool_choice",
+                 .help = kNoTools,
+                 .type_text = "`\"none\"`",
+                 .valid = R"(["none"])",
+                 .invalid = R"(["auto", 1])"},
+                &read_fixed),
+    Chat::refused("tools", kNoTools),
+    Chat::refused("functions", kNoTools),
+    Chat::refused("function_call", kNoTools),
+    Chat::refused("parallel_tool_calls", kNoTools),
+    Chat::refused("audio", "this model generates text only"),
+    Chat::refused("prediction", "the server chooses the drafts"),
+    Chat::refused("web_search_options", "this server has no web search"),
+    Chat::refused("verbosity", "no model here supports it"),
+});
 
 }  // namespace
 
+constexpr ObjectType<ChatRequest> kChatType{kChatRows, &check_conversation};
+
 std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaults,
                                    const RequestLimits& limits, ChatRequest& out) {
-  Json object;
-  if (auto error = parse_object(body, {}, object)) return error;
-  Fields fields(object, "");
-  for (const auto* name : {"tools", "functions", "function_call", "parallel_tool_calls"}) {
-    fields.refuse(name, "this server does not support tools yet");
-  }
-  fields.refuse("audio", "this model generates text only");
-  fields.refuse("prediction", "the server chooses the drafts");
-  fields.refuse("web_search_options", "this server has no web search");
-  fields.refuse("verbosity", "no model here supports it");
-  read_generation(fields, defaults, limits, out);
-  // The newer name takes precedence if a client sends both.
-  read_max_tokens(fields, "max_tokens", out);
-  read_max_tokens(fields, "max_completion_tokens", out);
-  read_reasoning(fields, out.settings);
-  read_logprobs(fields, limits, out.logprobs);
-  read_fixed(fields);
-  read_messages(fields, limits, out.messages);
-  if (!fields.failed()) check_conversation(fields, out.messages);
-  read_template_kwargs(fields, out.template_kwargs);
-  return fields.finish();
+  out = {};
+  out.settings = defaults;
+  return parse_body(kChatType, body, limits, out);
 }
 
 }  // namespace chimere::protocol

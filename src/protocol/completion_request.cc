@@ -1,36 +1,47 @@
-#include "protocol/requests.h"
-#include "protocol/sampling_fields.h"
+#include <array>
+#include <string>
+#include <variant>
+
+#include "protocol/generation_fields.h"
+#include "protocol/prompts.h"
+#include "protocol/request_types.h"
 
 namespace chimere::protocol {
+namespace {
 
-std::optional<ApiError> parse_completion(std::string_view body, const Settings& defaults,
-                                         const RequestLimits& limits, CompletionRequest& out) {
-  Json object;
-  if (auto error = parse_object(body, {}, object)) return error;
-  Fields fields(object, "");
-  fields.refuse("suffix", "this server does not support fill-in-the-middle through this field");
-  read_generation(fields, defaults, limits, out);
+using Completion = FieldsOf<CompletionRequest>;
+
+void read_prompt(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                 CompletionRequest& out) {
+  read_prompts(fields, info.name, info.most(limits), out.prompts);
+}
+
+void read_completion_limit(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                           CompletionRequest& out) {
   // Clients of llama.cpp say -1 where they want no limit.
-  const Json* const limit = fields.any("max_tokens");
+  const Json* const limit = fields.any(info.name);
   if (limit != nullptr && *limit == -1) {
-    read_setting(fields, "max_tokens", settings::kMaxTokens, out.settings);
+    read_setting(fields, info.name, settings::kMaxTokens, out.settings);
   } else {
-    read_max_tokens(fields, "max_tokens", out);
+    read_max_tokens(fields, info.name, out);
   }
-  fields.integer("logprobs", 0, limits.top_logprobs, out.logprobs);
-  fields.boolean("echo", out.echo);
+}
+
+void read_best_of(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                  CompletionRequest& out) {
+  int64_t best_of = out.n;
+  if (!fields.integer(info.name, 1, limits.choices, best_of) || best_of == out.n) return;
+  fields.fail("'best_of' must be equal to 'n': this server does not rank generations.", info.name,
+              "unsupported_value");
+}
+
+void check_completion(Fields& fields, const RequestLimits& limits, const CompletionRequest& out) {
   if (out.echo && out.logprobs >= 0) {
     fields.fail(
         "'echo' together with 'logprobs' is not supported: prompt tokens have no "
         "log-probabilities here; omit one of them.",
         "echo", "unsupported_parameter");
   }
-  int64_t best_of = out.n;
-  if (fields.integer("best_of", 1, limits.choices, best_of) && best_of != out.n) {
-    fields.fail("'best_of' must be equal to 'n': this server does not rank generations.", "best_of",
-                "unsupported_value");
-  }
-  read_prompts(fields, "prompt", limits.choices, out.prompts);
   for (const Prompt& prompt : out.prompts) {
     const bool empty = std::visit([](const auto& p) { return p.empty(); }, prompt);
     if (!empty) continue;
@@ -43,7 +54,53 @@ std::optional<ApiError> parse_completion(std::string_view body, const Settings& 
         "'n' times the number of prompts must be at most " + std::to_string(limits.choices) + ".",
         "n");
   }
-  return fields.finish();
+}
+
+constexpr auto kCompletionRows = std::to_array<Completion::Row>({
+    Completion::other({.name = "prompt",
+                       .help = "The texts to continue; none of them empty",
+                       .required = true,
+                       .limit = &RequestLimits::choices,
+                       .type_text = kPromptsType,
+                       .valid = kValidPrompts,
+                       .invalid = kInvalidPrompts},
+                      &read_prompt),
+    Completion::include<kGenerationType>(),
+    Completion::other(
+        {.name = "max_tokens",
+         .help = "Maximum number of tokens to generate; -1: no limit; what exceeds the context "
+                 "is reduced, with a [warning](serving.md#warnings)",
+         .default_value = "`--max-tokens`",
+         .type_text = "whole number from 1, or -1",
+         .valid = "[1, -1, 2147483647]",
+         .invalid = R"([0, -5, 1.5, "x"])"},
+        &read_completion_limit),
+    Completion::integer<&CompletionRequest::logprobs>(
+        {.name = "logprobs",
+         .help = "Log-probabilities of so many most likely tokens and of the chosen one, of the "
+                 "model's distribution as in chat completions; not together with `echo`",
+         .limit = &RequestLimits::top_logprobs}),
+    Completion::boolean<&CompletionRequest::echo>(
+        {.name = "echo", .help = "The text begins with the prompt", .default_value = "false"}),
+    Completion::other({.name = "best_of",
+                       .help = "Must be equal to `n`: the server does not rank generations",
+                       .type_text = "whole number from 1 to 16",
+                       .valid = "[1]",
+                       .invalid = R"([0, 2, 17, 1.5, "x"])"},
+                      &read_best_of),
+    Completion::refused("suffix",
+                        "this server does not support fill-in-the-middle through this field"),
+});
+
+}  // namespace
+
+constexpr ObjectType<CompletionRequest> kCompletionType{kCompletionRows, &check_completion};
+
+std::optional<ApiError> parse_completion(std::string_view body, const Settings& defaults,
+                                         const RequestLimits& limits, CompletionRequest& out) {
+  out = {};
+  out.settings = defaults;
+  return parse_body(kCompletionType, body, limits, out);
 }
 
 }  // namespace chimere::protocol

@@ -1,5 +1,6 @@
 #include "protocol/fields.h"
 
+#include <sstream>
 #include <utility>
 
 namespace chimere::protocol {
@@ -8,8 +9,8 @@ std::string Fields::path_of(std::string_view name) const {
   return path_.empty() ? std::string(name) : path_ + "." + std::string(name);
 }
 
-void Fields::fail(std::string message, std::string_view name, std::string code) {
-  fail(bad_field(std::move(message), path_of(name), std::move(code)));
+void Fields::fail(std::string message, std::string_view name, ErrorCode code) {
+  fail(bad_field(std::move(message), path_of(name), code));
 }
 
 void Fields::fail(ApiError error) {
@@ -65,8 +66,46 @@ bool Fields::integer(std::string_view name, int64_t min, int64_t max, int64_t& o
   return true;
 }
 
-void Fields::no_op(std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) known_.emplace(name);
+bool Fields::number(std::string_view name, double min, double max, double& out) {
+  const Json* value = any(name);
+  if (value == nullptr) return false;
+  std::ostringstream range;
+  range << "'" << path_of(name) << "' must be a number from " << min << " to " << max << ".";
+  if (!value->is_number()) {
+    fail(range.str(), name, "invalid_type");
+    return false;
+  }
+  const auto number = value->get<double>();
+  if (number < min || number > max) {
+    fail(range.str(), name);
+    return false;
+  }
+  out = number;
+  return true;
+}
+
+const Json* Fields::list(std::string_view name, int64_t min, int64_t max) {
+  const Json* value = any(name);
+  if (value == nullptr) return nullptr;
+  const std::string size = std::to_string(min) + " to " + std::to_string(max);
+  if (!value->is_array()) {
+    fail("'" + path_of(name) + "' must be a list of " + size + " entries.", name, "invalid_type");
+    return nullptr;
+  }
+  const auto entries = static_cast<int64_t>(value->size());
+  if (entries < min || entries > max) {
+    fail("'" + path_of(name) + "' has " + std::to_string(entries) + " entries; it must have " +
+             size + ".",
+         name);
+    return nullptr;
+  }
+  return value;
+}
+
+void Fields::no_op(std::string_view name) { known_.emplace(name); }
+
+void Fields::missing(std::string_view name) {
+  fail("'" + path_of(name) + "' is missing.", name, "missing_field");
 }
 
 void Fields::refuse(std::string_view name, std::string_view why) {
@@ -79,7 +118,7 @@ std::optional<ApiError> Fields::finish() {
   for (const auto& [name, value] : object_.items()) {
     if (!known_.contains(name)) {
       fail("Unknown field '" + path_of(name.substr(0, 100)) +
-               "'; docs/serving.md lists the supported fields.",
+               "'; docs/api.md lists the supported fields.",
            name.substr(0, 100), "unknown_parameter");
     }
   }

@@ -3,7 +3,6 @@
 #define CHIMERE_PROTOCOL_FIELDS_H_
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,17 +23,24 @@ class Fields {
   bool text(std::string_view name, std::string& out);
   bool boolean(std::string_view name, bool& out);
   bool integer(std::string_view name, int64_t min, int64_t max, int64_t& out);
+  bool number(std::string_view name, double min, double max, double& out);
+  /// A list of `min` to `max` values; nullptr if it is absent, null or anything else, which is an
+  /// error.
+  const Json* list(std::string_view name, int64_t min, int64_t max);
   /// A value of any type; nullptr if it is absent or null.
   const Json* any(std::string_view name);
 
-  /// Fields accepted with any value and without effect (listed in docs/serving.md).
-  void no_op(std::initializer_list<std::string_view> names);
+  /// A field that is accepted with any value and without effect.
+  void no_op(std::string_view name);
   /// A field of the API that this server does not support: an error if it is present.
   void refuse(std::string_view name, std::string_view why);
 
+  /// The error for a required field that is absent.
+  void missing(std::string_view name);
+
   /// "messages[0].role".
   std::string path_of(std::string_view name) const;
-  void fail(std::string message, std::string_view name, std::string code = "invalid_value");
+  void fail(std::string message, std::string_view name, ErrorCode code = "invalid_value");
   void fail(ApiError error);
   bool failed() const { return error_.has_value(); }
 

@@ -21,9 +21,8 @@ std::string refused(const std::string& fields) {
   ChatRequest request;
   const auto error = chat(fields, request);
   if (!error) return "(accepted)";
-  EXPECT_EQ(error->status, 400);
+  EXPECT_EQ(error->status(), 400);
   EXPECT_FALSE(error->message.empty());
-  EXPECT_FALSE(error->code.empty());
   return error->param;
 }
 
@@ -49,7 +48,7 @@ TEST(ChatRequest, ReadsEveryField) {
   EXPECT_EQ(r.settings.get(settings::kPresencePenalty), -1);
   EXPECT_EQ(r.settings.get(settings::kRepeatPenalty), 1.1);
   EXPECT_EQ(r.settings.get(settings::kMinP), 0.1);
-  EXPECT_EQ(r.settings.get(settings::kMirostat), "2");
+  EXPECT_EQ(r.settings.get(settings::kMirostat), 2);
   EXPECT_EQ(r.settings.get(settings::kMaxTokens), 9);
   EXPECT_EQ(r.settings.get(settings::kSamplers), "top_k;temperature");
   EXPECT_EQ(r.settings.get(settings::kDryBreakers), R"(["\n"])");
@@ -155,9 +154,23 @@ TEST(ChatRequest, AnyLimitOfTokensIsTaken) {
   };
   EXPECT_EQ(limit(""), std::tuple("", 0, -1));
   EXPECT_EQ(limit(R"("max_tokens":7)"), std::tuple("max_tokens", 7, 7));
-  EXPECT_EQ(limit(R"("max_tokens":7,"max_completion_tokens":9)"),
+  EXPECT_EQ(limit(R"("max_tokens":9,"max_completion_tokens":9)"),
             std::tuple("max_completion_tokens", 9, 9));
   EXPECT_EQ(limit(R"("max_tokens":2147483647)"), std::tuple("max_tokens", 2147483647, 1 << 24));
+}
+
+TEST(ChatRequest, TwoLimitsThatDifferAreRefused) {
+  const auto error = [](const std::string& fields) {
+    ChatRequest r;
+    return chat(fields, r).value_or(ApiError{"invalid_json", "accepted"});
+  };
+  const ApiError tokens = error(R"("max_tokens":7,"max_completion_tokens":9)");
+  EXPECT_EQ(tokens.code, "conflicting_fields");
+  EXPECT_EQ(tokens.param, "max_completion_tokens");
+  EXPECT_NE(tokens.message.find("'max_tokens' is 7"), std::string::npos) << tokens.message;
+  const ApiError reasoning = error(R"("reasoning_effort":"low","thinking_budget":9)");
+  EXPECT_EQ(reasoning.code, "conflicting_fields");
+  EXPECT_EQ(reasoning.param, "thinking_budget");
 }
 
 TEST(CompletionRequest, PromptsOfEveryKind) {
@@ -297,7 +310,7 @@ TEST(Json, AnObjectHasEachNameOnce) {
     ChatRequest r;
     const auto error = parse_chat(body, kDefaults, {}, r);
     ASSERT_TRUE(error) << body;
-    EXPECT_EQ(error->status, 400);
+    EXPECT_EQ(error->status(), 400);
     EXPECT_EQ(error->code, "duplicate_field") << body;
     EXPECT_EQ(error->param, param) << body;
   }

@@ -65,17 +65,17 @@ TEST(Responses, UsageReportsDrafts) {
 
 TEST(Responses, AFullQueueAndFullMemoryDiffer) {
   const Error full{Error::Code::kOutOfMemory, "Full."};
-  EXPECT_EQ(from_submit(full).status, 429);
+  EXPECT_EQ(from_submit(full).status(), 429);
   EXPECT_EQ(from_submit(full).code, "queue_full");
-  EXPECT_EQ(from_engine(full).status, 503);
+  EXPECT_EQ(from_engine(full).status(), 503);
   EXPECT_EQ(from_engine(full).code, "out_of_memory");
   EXPECT_GT(from_engine(full).retry_after, 0);
-  EXPECT_EQ(from_engram(full).status, 507);
-  EXPECT_EQ(from_engram({Error::Code::kNotFound, "No."}).status, 404);
+  EXPECT_EQ(from_engram(full).status(), 507);
+  EXPECT_EQ(from_engram({Error::Code::kNotFound, "No."}).status(), 404);
   for (const auto code :
        {Error::Code::kInvalidArgument, Error::Code::kCancelled, Error::Code::kIo}) {
-    EXPECT_EQ(from_submit({code, "x"}).status, from_engine({code, "x"}).status);
-    EXPECT_EQ(from_engram({code, "x"}).status, from_engine({code, "x"}).status);
+    EXPECT_EQ(from_submit({code, "x"}).status(), from_engine({code, "x"}).status());
+    EXPECT_EQ(from_engram({code, "x"}).status(), from_engine({code, "x"}).status());
   }
 }
 
@@ -93,9 +93,10 @@ TEST(Responses, AnErrorNamesTheField) {
   const Json error = Json::parse(error_body(bad_field("No.", "n")))["error"];
   EXPECT_EQ(error["param"], "n");
   EXPECT_EQ(error["type"], "invalid_request_error");
-  const Json other = Json::parse(error_body({429, "Later.", "", "", 1}))["error"];
+  const Json other = Json::parse(error_body({"queue_full", "Later.", "", 1}))["error"];
   EXPECT_EQ(other["type"], "rate_limit_error");
-  EXPECT_TRUE(other["code"].is_null());
+  EXPECT_EQ(other["code"], "queue_full");
+  EXPECT_TRUE(other["param"].is_null());
 }
 
 TEST(EmbeddingsResponse, NumbersAndBase64) {

@@ -48,8 +48,9 @@ kernels::cuda::Profile cuda_profile(const Settings& settings) {
   return *kernels::cuda::parse_profile(settings.get(settings::kCudaProfile));
 }
 
-Result<std::unique_ptr<kernels::cuda::Device>> open_cuda_device(const Settings& settings) {
-  return kernels::cuda::open_cuda_device(0, cuda_profile(settings));
+Result<std::unique_ptr<kernels::cuda::Device>> open_cuda_device(const Settings& settings,
+                                                                int number) {
+  return kernels::cuda::open_cuda_device(number, cuda_profile(settings));
 }
 
 std::string gpu_name(const kernels::cuda::DeviceFacts& facts) {
@@ -150,9 +151,20 @@ Status choose_reserve(const Settings& settings, const LoadedModel& loaded,
   return {};
 }
 
-Status try_gpu(const Settings& settings, int step_rows, const LoadObserver& observer,
-               LoadedModel& loaded, kernels::cuda::Device& gpu) {
-  CHIMERE_TRY(const int64_t allowed, vram_budget(settings, gpu));
+/// GPU memory that the model may come to use.
+int64_t planned_bytes(const LoadedModel& loaded, const model::DevicePlan& plan,
+                      model::Model& on_gpu) {
+  const state::StateStore& states = on_gpu.states();
+  const int64_t most =
+      states.max_pages() * states.page_stride() + states.max_slots() * states.slot_stride();
+  const int64_t least = plan.kv + plan.state * plan.states;
+  return loaded.elastic ? plan.total() - least + most : plan.total();
+}
+
+Status try_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
+               const LoadObserver& observer, LoadedModel& loaded, kernels::cuda::Device& gpu) {
+  CHIMERE_TRY(const int64_t free, vram_budget(settings, gpu));
+  const int64_t allowed = free - runtime.gpu_memory().taken();
   CHIMERE_TRY(const GpuPlan chosen, plan_for_gpu(settings, loaded, step_rows, allowed));
   const model::DevicePlan& plan = chosen.plan;
   CHIMERE_CHECK_OK(check_fit(loaded, plan, allowed));
@@ -190,6 +202,9 @@ Status try_gpu(const Settings& settings, int step_rows, const LoadObserver& obse
   CHIMERE_TRY(auto on_gpu, model::load_model(*loaded.file, *ops, options));
   upload.seconds = watch.seconds();
   if (upload.seconds > kQuietUpload) observer.say(upload_text(upload));
+  const int64_t promised =
+      std::max<int64_t>(0, planned_bytes(loaded, plan, *on_gpu) - gpu.account().used());
+  CHIMERE_TRY(loaded.memory_share, runtime.gpu_memory().take(promised));
   loaded.upload = upload;
   loaded.model = std::move(on_gpu);
   loaded.ops = std::move(ops);
@@ -250,8 +265,8 @@ Result<int64_t> vram_budget_without_gpu(const Settings& settings) {
   return budget - kUsualContext;
 }
 
-Status move_to_gpu(const Settings& settings, int step_rows, const LoadObserver& observer,
-                   LoadedModel& loaded) {
+Status move_to_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
+                   const LoadObserver& observer, LoadedModel& loaded) {
   CHIMERE_TRY([[maybe_unused]] const std::optional<int> layers, cpu_experts(settings));
   const std::string& backend = settings.get(settings::kBackend);
   const std::string& budget = settings.get(settings::kVramBudget);
@@ -260,9 +275,9 @@ Status move_to_gpu(const Settings& settings, int step_rows, const LoadObserver& 
     if (!checked.ok()) return checked.error();
   }
   if (backend == "cpu") return {};
-  auto gpu = open_cuda_device(settings);
+  auto gpu = open_cuda_device(settings, runtime.gpu());
   if (!gpu.ok()) return backend == "cuda" ? Status(gpu.error()) : Status();
-  Status moved = try_gpu(settings, step_rows, observer, loaded, **gpu);
+  Status moved = try_gpu(settings, step_rows, runtime, observer, loaded, **gpu);
   if (moved.ok()) {
     loaded.gpu = *std::move(gpu);
   } else if (backend == "cuda" || moved.error().code != Error::Code::kOutOfMemory) {

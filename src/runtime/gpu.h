@@ -12,13 +12,15 @@
 #include "model/device_plan.h"
 #include "runtime/load_observer.h"
 #include "runtime/loaded_model.h"
+#include "runtime/runtime.h"
 
 namespace chimere::runtime {
 
 /// The profile that --cuda-profile names.
 kernels::cuda::Profile cuda_profile(const Settings& settings);
-/// The first GPU, under that profile. Errors: those of kernels::cuda::open_cuda_device().
-Result<std::unique_ptr<kernels::cuda::Device>> open_cuda_device(const Settings& settings);
+/// GPU `number`, under that profile. Errors: those of kernels::cuda::open_cuda_device().
+Result<std::unique_ptr<kernels::cuda::Device>> open_cuda_device(const Settings& settings,
+                                                                int number = 0);
 /// The GPU's name, with the profile unless it is the native one.
 std::string gpu_name(const kernels::cuda::DeviceFacts& facts);
 
@@ -47,12 +49,13 @@ struct GpuPlan {
 Result<GpuPlan> plan_for_gpu(const Settings& settings, const LoadedModel& loaded, int step_rows,
                              int64_t allowed);
 
-/// Moves a model from the CPU to the GPU with --backend cuda or auto, if it fits. Errors, with
+/// Moves a model from the CPU to the runtime's GPU with --backend cuda or auto, if it fits. Errors,
+/// with
 /// --backend cuda: kUnsupported (no GPU), kOutOfMemory (naming settings that would fit), kIo. With
 /// auto the model stays on the CPU instead, and if there is a GPU, a warning says why. `step_rows`
 /// as in plan_for_gpu().
-Status move_to_gpu(const Settings& settings, int step_rows, const LoadObserver& observer,
-                   LoadedModel& loaded);
+Status move_to_gpu(const Settings& settings, int step_rows, const Runtime& runtime,
+                   const LoadObserver& observer, LoadedModel& loaded);
 
 }  // namespace chimere::runtime
 

@@ -7,7 +7,7 @@
 namespace chimere::runtime {
 
 Result<LoadedEmbedder> load_embedder(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                                     const LoadObserver& observer) {
+                                     const Runtime& runtime, const LoadObserver& observer) {
   Settings own = settings;  // --ctx is that of the text model
   CHIMERE_CHECK_OK(own.set(settings::kContext, "0", "the embedding model"));
   LoadedEmbedder out;
@@ -17,7 +17,7 @@ Result<LoadedEmbedder> load_embedder(std::unique_ptr<gguf::Reader> file, const S
                                 .default_context = 8192,
                                 .checkpoints = 2 * engine::Embedder::kMaxTexts,
                                 .on_gpu = false},
-                               observer));
+                               runtime, observer));
   const LoadedModel& loaded = out.loaded;
   auto embedder =
       engine::Embedder::create(*loaded.model, *loaded.tokenizer, loaded.step_rows, loaded.context);

@@ -18,7 +18,7 @@ struct LoadedEmbedder {
 /// On the CPU. Reads as many tokens of a text as the model was trained for, 8192 at most. Errors:
 /// those of load() and Embedder::create().
 Result<LoadedEmbedder> load_embedder(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                                     const LoadObserver& observer = {});
+                                     const Runtime& runtime, const LoadObserver& observer = {});
 
 }  // namespace chimere::runtime
 

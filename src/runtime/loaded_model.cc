@@ -30,10 +30,25 @@ std::shared_ptr<state::WeightsHash> hash_weights(const Settings& settings,
 
 namespace {
 
-/// Rejects a context that memory cannot hold: the process would be killed once the context fills.
-Status check_memory(const LoadedModel& loaded, int64_t contexts) {
+/// Bytes of host memory that no model of the runtime was promised; 0: unknown.
+int64_t free_memory(const Runtime& runtime) {
+  return std::min(available_memory(), std::max<int64_t>(1, runtime.host_memory().left()));
+}
+
+/// What the states of a model on the CPU may take.
+int64_t promised_bytes(const LoadedModel& loaded) {
   const state::StateStore& states = loaded.model->states();
-  const int64_t available = available_memory();
+  const int64_t all =
+      states.max_pages() * states.page_stride() + states.max_slots() * states.slot_stride();
+  if (loaded.elastic) return states.max_bytes() > 0 ? std::min(all, states.max_bytes()) : all;
+  return states.max_pages() * states.page_stride() +
+         std::min(loaded.min_states, states.max_slots()) * states.slot_stride();
+}
+
+/// Rejects a context that memory cannot hold: the process would be killed once the context fills.
+Status check_memory(const LoadedModel& loaded, int64_t contexts, const Runtime& runtime) {
+  const state::StateStore& states = loaded.model->states();
+  const int64_t available = free_memory(runtime);
   const int64_t per_token = std::max<int64_t>(1, states.bytes_per_token());
   const int64_t fits =
       std::max<int64_t>(0, available / contexts - states.bytes_per_slot()) / per_token;
@@ -47,9 +62,9 @@ Status check_memory(const LoadedModel& loaded, int64_t contexts) {
 }
 
 /// The same for a KV pool of this many tokens.
-Status check_pool_memory(const LoadedModel& loaded, int64_t sequences) {
+Status check_pool_memory(const LoadedModel& loaded, int64_t sequences, const Runtime& runtime) {
   const state::StateStore& states = loaded.model->states();
-  const int64_t available = available_memory();
+  const int64_t available = free_memory(runtime);
   const int64_t kv = loaded.options.max_tokens * states.bytes_per_token();
   const int64_t left = available - sequences * states.bytes_per_slot();
   if (available == 0 || kv <= left) return {};  // 0: unknown
@@ -62,9 +77,10 @@ Status check_pool_memory(const LoadedModel& loaded, int64_t sequences) {
 
 /// Limit in bytes for states on the host: --state-memory, or three quarters of the memory that the
 /// weights and the prefix cache leave; 0: free memory is unknown. Errors: kInvalidArgument.
-Result<int64_t> host_state_bytes(const Settings& settings, const gguf::Reader& file) {
+Result<int64_t> host_state_bytes(const Settings& settings, const gguf::Reader& file,
+                                 const Runtime& runtime) {
   if (!settings.get(settings::kStateMemory).empty()) return state_memory(settings);
-  const int64_t available = available_memory();
+  const int64_t available = free_memory(runtime);
   const int64_t left = available - static_cast<int64_t>(file.file_bytes()) -
                        (settings.get(settings::kCacheMemory) << 20);
   // Weights that do not fit are paged in repeatedly; states that do not fit kill the process.
@@ -101,7 +117,8 @@ Result<int64_t> state_memory(const Settings& settings) {
 }
 
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                         const MemoryRequest& request, const LoadObserver& observer) {
+                         const MemoryRequest& request, const Runtime& runtime,
+                         const LoadObserver& observer) {
   LoadedModel out;
   out.file = std::move(file);
   CHIMERE_TRY(const std::string architecture, out.file->get_string("general.architecture"));
@@ -119,9 +136,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
   out.trained_context = trained;
   out.elastic = request.elastic;
 
-  const int64_t threads = settings.get(settings::kThreads);
-  out.pool =
-      std::make_unique<ThreadPool>(threads > 0 ? static_cast<int>(threads) : available_cpus());
+  out.pool = runtime.pool();
   out.ops = kernels::make_cpu_ops(*out.pool);
   model::ModelOptions& options = out.options;
   // A checkpoint shares all pages with its sequence except the one that is still being written.
@@ -134,7 +149,7 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
     constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max() / kernels::kKvPageTokens *
                                    int64_t{kernels::kKvPageTokens};
     options.max_tokens = std::min(options.max_tokens, kMaxTokens);
-    CHIMERE_TRY(options.max_state_bytes, host_state_bytes(settings, *out.file));
+    CHIMERE_TRY(options.max_state_bytes, host_state_bytes(settings, *out.file, runtime));
   }
   options.max_states =
       std::max(options.max_states,
@@ -160,12 +175,17 @@ Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& set
     out.min_tokens = std::min(out.min_tokens, options.max_tokens);
     out.min_states = request.contexts + kMoreStates + 1;
   }
-  if (request.on_gpu) CHIMERE_CHECK_OK(move_to_gpu(settings, request.step_rows, observer, out));
+  if (request.on_gpu)
+    CHIMERE_CHECK_OK(move_to_gpu(settings, request.step_rows, runtime, observer, out));
   if (request.elastic) {
     CHIMERE_CHECK_OK(fit_context(wanted, out));
   } else if (out.gpu == nullptr) {
-    CHIMERE_CHECK_OK(pool ? check_pool_memory(out, request.contexts)
-                          : check_memory(out, request.contexts));
+    CHIMERE_CHECK_OK(pool ? check_pool_memory(out, request.contexts, runtime)
+                          : check_memory(out, request.contexts, runtime));
+  }
+  if (out.gpu == nullptr) {
+    const int64_t left = std::max<int64_t>(0, runtime.host_memory().left());
+    CHIMERE_TRY(out.memory_share, runtime.host_memory().take(std::min(promised_bytes(out), left)));
   }
   return out;
 }

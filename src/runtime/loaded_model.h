@@ -13,6 +13,8 @@
 #include "kernels/cuda/device/device.h"
 #include "model/model.h"
 #include "runtime/load_observer.h"
+#include "runtime/memory_budget.h"
+#include "runtime/runtime.h"
 #include "state/weights_hash.h"
 #include "text/tokenizer.h"
 
@@ -46,7 +48,8 @@ struct Upload {
 struct LoadedModel {
   std::unique_ptr<gguf::Reader> file;
   std::unique_ptr<text::Tokenizer> tokenizer;
-  std::unique_ptr<ThreadPool> pool;
+  std::shared_ptr<ThreadPool> pool;                   ///< the Runtime's
+  std::unique_ptr<MemoryBudget::Share> memory_share;  ///< of the Runtime's budget
   std::unique_ptr<kernels::cuda::Device> gpu;  ///< device of the ops; nullptr: they run on the CPU
   Upload upload;                               ///< to the GPU
   std::unique_ptr<kernels::Ops> ops;
@@ -79,10 +82,11 @@ std::shared_ptr<state::WeightsHash> hash_weights(const Settings& settings,
                                                  const gguf::Reader& file);
 
 /// Errors: those of the tokenizer and the model; kInvalidArgument if --ctx exceeds the
-/// model's context; kOutOfMemory if the KV cache exceeds the machine's memory or --state-memory;
-/// those of move_to_gpu().
+/// model's context; kOutOfMemory if the KV cache exceeds the machine's memory, the runtime's budget
+/// or --state-memory; those of move_to_gpu(). The model may outlive the runtime.
 Result<LoadedModel> load(std::unique_ptr<gguf::Reader> file, const Settings& settings,
-                         const MemoryRequest& request, const LoadObserver& observer);
+                         const MemoryRequest& request, const Runtime& runtime,
+                         const LoadObserver& observer);
 
 }  // namespace chimere::runtime
 

@@ -1,5 +1,6 @@
 #include "runtime/model_path.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -26,12 +27,17 @@ std::string list(const std::vector<fs::path>& folders) {
   return out;
 }
 
-/// Where shipped models are: installed; in a build folder; in the repository beside a build folder,
-/// and one level deeper.
+/// Where shipped models are, seen from the program or from libchimere: installed; in a build
+/// folder; in the repository beside a build folder, and one level deeper.
 std::vector<fs::path> shipped_folders() {
-  const fs::path program = program_folder();
-  return {program / "../share/chimere", program / "models", program / "../models",
-          program / "../../models"};
+  std::vector<fs::path> out;
+  for (const fs::path code : {program_folder(), library_folder()}) {
+    for (const char* folder : {"../share/chimere", "models", "../models", "../../models"}) {
+      const fs::path path = (code / folder).lexically_normal();
+      if (!code.empty() && std::ranges::find(out, path) == out.end()) out.push_back(path);
+    }
+  }
+  return out;
 }
 
 std::optional<std::string> find_shipped(const std::string& file) {

@@ -11,18 +11,6 @@
 
 namespace chimere::runtime {
 
-std::span<const SettingInfo* const> prefix_cache_settings() {
-  static constexpr const SettingInfo* kAll[] = {&settings::kStateFolder, &settings::kCacheStates,
-                                                &settings::kCacheMemory, &settings::kCacheDisk,
-                                                &settings::kCacheHours};
-  return kAll;
-}
-
-std::span<const SettingInfo* const> state_folder_settings() {
-  static constexpr const SettingInfo* kAll[] = {&settings::kStateFolder};
-  return kAll;
-}
-
 std::string state_folder(const Settings& settings) {
   const std::string& named = settings.get(settings::kStateFolder);
   if (!named.empty()) return named;

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -13,12 +12,6 @@
 #include "gguf/reader.h"
 
 namespace chimere::runtime {
-
-/// Settings of the prefix cache.
-std::span<const SettingInfo* const> prefix_cache_settings();
-
-/// --state-folder alone, for commands that store other files there but use no prefix cache.
-std::span<const SettingInfo* const> state_folder_settings();
 
 /// --state-folder, or the default below the user's home; empty if there is neither.
 std::string state_folder(const Settings& settings);

@@ -61,16 +61,6 @@ Result<std::vector<std::string>> parse_breakers(const std::string& text) {
   return list.get<std::vector<std::string>>();
 }
 
-std::vector<sampling::SamplerType> parse_samplers(std::string_view text) {
-  std::vector<sampling::SamplerType> samplers;
-  while (!text.empty()) {
-    const std::string_view name = text.substr(0, text.find(';'));
-    text.remove_prefix(std::min(text.size(), name.size() + 1));
-    if (const auto sampler = sampling::parse_sampler(name)) samplers.push_back(*sampler);
-  }
-  return samplers;
-}
-
 }  // namespace
 
 uint64_t seed_from(const Settings& settings) {
@@ -142,39 +132,14 @@ Result<engram::Memory::Tables> RequestFactory::tables(const Settings& settings) 
 
 Result<engine::Request> RequestFactory::make(const Settings& settings,
                                              const engram::Memory::Tables& more) {
-  const auto real = [&](const Setting<double>& s) { return static_cast<float>(settings.get(s)); };
-  const auto integer = [&](const Setting<int64_t>& s) {
-    return static_cast<int32_t>(settings.get(s));
-  };
   engine::Request request;
-  request.max_tokens = integer(settings::kMaxTokens);
+  request.max_tokens = static_cast<int32_t>(settings.get(settings::kMaxTokens));
   // The setting has checked the name.
   request.speculation = engine::Speculation::named(settings.get(settings::kSpeculate))
                             .value_or(engine::Speculation::off());
   CHIMERE_TRY(request.thinking, thinking(settings));
+  request.sampling = sampling::params_from(settings);
   sampling::SamplingParams& s = request.sampling;
-  s.order = parse_samplers(settings.get(settings::kSamplers));
-  s.temperature = real(settings::kTemperature);
-  s.top_k = integer(settings::kTopK);
-  s.top_p = real(settings::kTopP);
-  s.min_p = real(settings::kMinP);
-  s.typical = real(settings::kTypical);
-  s.top_n_sigma = real(settings::kTopNSigma);
-  s.xtc_probability = real(settings::kXtcProbability);
-  s.xtc_threshold = real(settings::kXtcThreshold);
-  s.dynatemp_range = real(settings::kDynatempRange);
-  s.dynatemp_exponent = real(settings::kDynatempExponent);
-  s.mirostat = settings.get(settings::kMirostat) == "2" ? 2 : 0;
-  s.mirostat_tau = real(settings::kMirostatEntropy);
-  s.mirostat_eta = real(settings::kMirostatRate);
-  s.repeat_penalty = real(settings::kRepeatPenalty);
-  s.frequency_penalty = real(settings::kFrequencyPenalty);
-  s.presence_penalty = real(settings::kPresencePenalty);
-  s.penalty_window = integer(settings::kPenaltyWindow);
-  s.dry.multiplier = real(settings::kDryMultiplier);
-  s.dry.base = real(settings::kDryBase);
-  s.dry.allowed_length = integer(settings::kDryAllowedLength);
-  s.dry.window = integer(settings::kDryWindow);
   CHIMERE_TRY(const auto texts, parse_breakers(settings.get(settings::kDryBreakers)));
   if (s.dry.active()) s.dry.breakers = breakers(texts);
   CHIMERE_TRY(s.logit_bias, parse_biases(settings.get(settings::kLogitBias)));

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <unordered_map>
+#include <utility>
 
 #include "kernels/token_choice.h"
 #include "sampling/math.h"
@@ -13,16 +13,6 @@ namespace chimere::sampling {
 namespace {
 
 constexpr float kCut = -std::numeric_limits<float>::infinity();
-
-/// A token in the order of keep_by().
-struct Keyed {
-  double key = 0;
-  Candidate token;
-
-  friend bool operator<(const Keyed& a, const Keyed& b) {
-    return a.key < b.key || (a.key == b.key && a.token < b.token);
-  }
-};
 
 /// Sums of weights by key, so that only the tokens near the cut-off need to be sorted.
 class Histogram {
@@ -44,6 +34,13 @@ class Histogram {
 };
 
 }  // namespace
+
+void Candidates::Rest::change(float before, float after) {
+  if (sums == nullptr || before == after) return;
+  const double base = sums->largest;
+  removed += std::exp(static_cast<double>(before) - base);
+  added += std::exp(static_cast<double>(after) - base);
+}
 
 Status Candidates::assign(std::span<const float> logits) {
   logits_ = logits;
@@ -87,10 +84,13 @@ Status Candidates::adjust(std::span<const LogitAdjustment> adjustments) {
     }
     return rescan();
   }
-  std::unordered_map<int32_t, const LogitAdjustment*> by_id;
-  for (const LogitAdjustment& e : adjustments) by_id.emplace(e.id, &e);
+  adjustments_.assign(adjustments.begin(), adjustments.end());
+  std::ranges::sort(adjustments_, {}, &LogitAdjustment::id);
   for (Candidate& c : list_) {
-    if (const auto it = by_id.find(c.id); it != by_id.end()) c.value = it->second->apply(c.value);
+    const auto it = std::ranges::lower_bound(adjustments_, c.id, {}, &LogitAdjustment::id);
+    if (it == adjustments_.end() || it->id != c.id) continue;
+    const float before = std::exchange(c.value, it->apply(c.value));
+    if (rest_) rest_->change(before, c.value);
   }
   std::erase_if(list_, [](const Candidate& c) { return c.value == kCut; });
   if (list_.empty()) {
@@ -128,10 +128,9 @@ Status Candidates::assign_known(std::span<const Candidate> known, const Rest& re
 
 Distribution Candidates::distribution() const {
   if (!selected()) return summarise(logits_, largest_.value, scale_);
-  std::vector<float> values;
-  values.reserve(list_.size());
-  for (const Candidate& c : list_) values.push_back(c.value);
-  return summarise(values, largest_.value, scale_);
+  values_.clear();
+  for (const Candidate& c : list_) values_.push_back(c.value);
+  return summarise(values_, largest_.value, scale_);
 }
 
 double Candidates::deviation() const {
@@ -184,7 +183,7 @@ void Candidates::make_list() {
   if (selected() || count_ > kSelected) return;
   if (!scanned_) scan_logits(logits_, scan_);
   scanned_ = true;
-  list_ = select_largest(logits_, scan_, count_);
+  select_largest(logits_, scan_, count_, list_);
   selected_ = true;
 }
 
@@ -258,7 +257,8 @@ void Candidates::drop_before_last_at_least(double floor) {
 template <typename Key, typename Enough>
 void Candidates::keep_by(const Key& key, const Enough& enough) {
   // The tokens near the cut-off, to be sorted, and the weight of the tokens before them.
-  std::vector<Keyed> sorted;
+  std::vector<Keyed>& sorted = sorted_;
+  sorted.clear();
   double reached = 0;
   double total = 0;
   if (selected()) {
@@ -303,23 +303,34 @@ void Candidates::keep_by(const Key& key, const Enough& enough) {
 /// the same bits on a GPU. False: more tokens are needed.
 bool Candidates::keep_top_p_of_few(double share) {
   double total = 0;
+  double error = 0;  // bound of the error of `total`
   if (!selected()) {
     if (!scanned_) scan_logits(logits_, scan_);
     scanned_ = true;
     total = log_sum_exp(logits_).e;
   } else if (rest_ && rest_->sums != nullptr) {
     total = rest_->sums->e;
+    if (rest_->added > 0 || rest_->removed > 0) {
+      // Not the bits of a sum over the changed row, but close enough for most cuts.
+      const double base =
+          std::exp(static_cast<double>(rest_->sums->largest) - double{largest_.value});
+      error = 1e-4 * (total + rest_->added + rest_->removed) * base;
+      total = (total + rest_->added - rest_->removed) * base;
+    }
   } else {
     return false;
   }
-  const std::vector<Candidate> few =
-      selected() ? list_ : select_largest(logits_, scan_, std::min(count_, kFew));
+  if (!selected()) select_largest(logits_, scan_, std::min(count_, kFew), few_);
+  const std::vector<Candidate>& few = selected() ? list_ : few_;
   double reached = 0;
   for (size_t i = 0; i < few.size(); ++i) {
     // The order beyond the smallest known logit is unknown.
     if (rest_ && few[i].value < rest_->largest) return false;
+    // A changed token may follow an unknown one with the same logit and a lower id.
+    if (error > 0 && few[i].value == rest_->largest) return false;
     reached += weight(few[i].value);
-    if (reached < share * total) continue;
+    if (reached < share * (total - error)) continue;
+    if (reached < share * (total + error)) return false;
     keep_largest(static_cast<int64_t>(i) + 1);
     return true;
   }

@@ -30,6 +30,13 @@ class Candidates {
   struct Rest {
     float largest = -std::numeric_limits<float>::infinity();  ///< upper bound of their logits
     const kernels::LogSumExp* sums = nullptr;                 ///< of all tokens; nullptr: unknown
+    /// Tokens of the list have changed since `sums` was computed: what has been added to and
+    /// removed from sums->e.
+    double added = 0;
+    double removed = 0;
+
+    /// Records the change of a logit.
+    void change(float before, float after);
   };
 
   /// Starts with a whole vocabulary, scale 1. `logits` must outlive the use of the candidates.
@@ -78,6 +85,16 @@ class Candidates {
   Candidate draw(uint64_t seed, uint64_t position) const;
 
  private:
+  /// A token in the order of keep_by().
+  struct Keyed {
+    double key = 0;
+    Candidate token;
+
+    friend bool operator<(const Keyed& a, const Keyed& b) {
+      return a.key < b.key || (a.key == b.key && a.token < b.token);
+    }
+  };
+
   bool selected() const { return selected_; }
   double scaled(float logit) const { return logit * scale_; }
   double weight(float logit) const;
@@ -101,7 +118,11 @@ class Candidates {
   bool selected_ = false;
   std::optional<Rest> rest_;  ///< of a list from which nothing has been removed
   bool undecided_ = false;
-  std::vector<Candidate> list_;  ///< sorted
+  std::vector<Candidate> list_;               ///< sorted
+  std::vector<Candidate> few_;                ///< scratch
+  std::vector<Keyed> sorted_;                 ///< scratch
+  std::vector<LogitAdjustment> adjustments_;  ///< scratch
+  mutable std::vector<float> values_;         ///< scratch
   Candidate largest_;
   int64_t count_ = 0;
   double scale_ = 1;

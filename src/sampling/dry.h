@@ -21,11 +21,11 @@ struct DryBreakers {
   std::unordered_map<int32_t, std::vector<std::vector<int32_t>>> longer;
 };
 
+/// The options of base/settings.def, at their neutral values: DRY is off while the multiplier is 0,
+/// the base is below 1 or the window is 0.
 struct DryParams {
-  float multiplier = 0;        ///< 0: off
-  float base = 1.75F;          ///< below 1: off
-  int32_t allowed_length = 2;  ///< repetitions of at most this length are not penalised
-  int32_t window = -1;         ///< tokens considered; 0: off; -1: the whole sequence
+#define DRY_OPTION(id, type, member, neutral, ...) type member = neutral;
+#include "base/settings.def"
   std::shared_ptr<const DryBreakers> breakers;  ///< may be empty
 
   bool active() const { return multiplier != 0 && base >= 1 && window != 0; }

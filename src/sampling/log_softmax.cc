@@ -148,7 +148,8 @@ std::vector<Candidate> top_logprobs(std::span<const float> logits, const Distrib
   if (k <= 0) return {};
   LogitScan scan;
   scan_logits(logits, scan);
-  std::vector<Candidate> top = select_largest(logits, scan, k);
+  std::vector<Candidate> top;
+  select_largest(logits, scan, k, top);
   to_logprobs(top, distribution);
   return top;
 }

@@ -106,16 +106,17 @@ void scan_logits(std::span<const float> logits, LogitScan& out) {
   scan_blocks<4>(logits, out);
 }
 
-std::vector<Candidate> select_largest(std::span<const float> logits, const LogitScan& of,
-                                      int64_t k) {
-  std::vector<Candidate> kept;
+void select_largest(std::span<const float> logits, LogitScan& of, int64_t k,
+                    std::vector<Candidate>& kept) {
+  kept.clear();
   k = std::min(k, static_cast<int64_t>(logits.size()) - of.masked);
-  if (k <= 0) return kept;
+  if (k <= 0) return;
   const auto nth = static_cast<std::ptrdiff_t>(k) - 1;
   // At least k blocks have a logit not below the threshold.
   float threshold = std::numeric_limits<float>::lowest();
   if (nth < static_cast<std::ptrdiff_t>(of.maxima.size())) {
-    std::vector<float> maxima = of.maxima;
+    std::vector<float>& maxima = of.scratch;
+    maxima.assign(of.maxima.begin(), of.maxima.end());
     std::nth_element(maxima.begin(), maxima.begin() + nth, maxima.end(), std::greater<>());
     threshold = std::max(threshold, maxima[static_cast<size_t>(nth)]);
   }
@@ -141,7 +142,6 @@ std::vector<Candidate> select_largest(std::span<const float> logits, const Logit
   }
   if (kept.size() > static_cast<size_t>(k)) keep_best();
   std::sort(kept.begin(), kept.end());
-  return kept;
 }
 
 Result<Candidate> find_largest(const LogitScan& scan) {

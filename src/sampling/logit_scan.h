@@ -34,6 +34,7 @@ struct LogitScan {
   int64_t masked = 0;  ///< logits at -infinity
   /// Of the blocks; -infinity for blocks beyond the end.
   std::vector<float> maxima;
+  std::vector<float> scratch;  ///< of select_largest()
 
   static size_t first(size_t block) {
     return block / kInterleave * kInterleave * kBlock + block % kInterleave;
@@ -43,10 +44,10 @@ struct LogitScan {
 /// Fills `out`, reusing its memory.
 void scan_logits(std::span<const float> logits, LogitScan& out);
 
-/// The k largest logits, sorted (fewer if the vocabulary is smaller). `of`: the scan of `logits`,
-/// without errors. Tokens at -infinity are masked and never returned.
-std::vector<Candidate> select_largest(std::span<const float> logits, const LogitScan& of,
-                                      int64_t k);
+/// Fills `kept` with the k largest logits, sorted (fewer if the vocabulary is smaller). `of`: the
+/// scan of `logits`, without errors. Tokens at -infinity are masked and never returned.
+void select_largest(std::span<const float> logits, LogitScan& of, int64_t k,
+                    std::vector<Candidate>& kept);
 
 /// The largest logit. Errors: kInvalidData if one is NaN or +infinity, or if all are -infinity.
 Result<Candidate> find_largest(std::span<const float> logits);

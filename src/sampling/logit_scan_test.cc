@@ -17,7 +17,9 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 std::vector<Candidate> select_largest(const std::vector<float>& logits, int64_t k) {
   LogitScan scan;
   scan_logits(logits, scan);
-  return select_largest(logits, scan, k);
+  std::vector<Candidate> kept;
+  select_largest(logits, scan, k, kept);
+  return kept;
 }
 
 TEST(SelectLargest, EqualsAFullSortWithTiesToTheLowerId) {

@@ -7,19 +7,26 @@
 #include <string>
 #include <utility>
 
+#include "base/settings.h"
+
 namespace chimere::sampling {
 namespace {
 
-struct Range {
-  const char* name;
-  float value;
-  float min;
-  float max;
-  const char* text;
-};
+Error out_of_range(std::string_view name, std::string_view range) {
+  return invalid_argument("The sampling value " + std::string(name) + " must be " +
+                          std::string(range) + ".");
+}
 
-Error out_of_range(const char* name, const char* range) {
-  return invalid_argument(std::string("The sampling value ") + name + " must be " + range + ".");
+template <typename T>
+Status check_range(const SettingInfo& setting, T value) {
+  // False for NaN. In the value's own precision, in which the bounds are values too.
+  bool within = static_cast<T>(setting.min) <= value && value <= static_cast<T>(setting.max);
+  if (!setting.choices.empty()) {
+    within = within &&
+             std::ranges::find(setting.choices, std::to_string(value)) != setting.choices.end();
+  }
+  if (within) return {};
+  return out_of_range(setting.name, settings::range_text(setting));
 }
 
 }  // namespace
@@ -42,38 +49,32 @@ std::optional<SamplerType> parse_sampler(std::string_view name) {
   return it->second;
 }
 
-Status validate(const SamplingParams& p) {
-  const std::array<Range, 15> ranges = {{
-      {"repeat-penalty", p.repeat_penalty, 0.01F, 10, "from 0.01 to 10"},
-      {"frequency-penalty", p.frequency_penalty, -10, 10, "from -10 to 10"},
-      {"presence-penalty", p.presence_penalty, -10, 10, "from -10 to 10"},
-      {"dry-multiplier", p.dry.multiplier, 0, 100, "from 0 to 100"},
-      {"dry-base", p.dry.base, 0, 100, "from 0 to 100"},
-      {"top-nsigma", p.top_n_sigma, -1, 1000, "from -1 to 1000"},
-      {"typical", p.typical, 1e-6F, 1, "from 0.000001 to 1"},
-      {"top-p", p.top_p, 1e-6F, 1, "from 0.000001 to 1"},
-      {"min-p", p.min_p, 0, 1, "from 0 to 1"},
-      {"xtc-probability", p.xtc_probability, 0, 1, "from 0 to 1"},
-      {"xtc-threshold", p.xtc_threshold, 0, 1, "from 0 to 1"},
-      {"dynatemp-range", p.dynatemp_range, 0, 100, "from 0 to 100"},
-      {"dynatemp-exp", p.dynatemp_exponent, 0, 100, "from 0 to 100"},
-      {"mirostat-ent", p.mirostat_tau, 0, 100, "from 0 to 100"},
-      {"mirostat-lr", p.mirostat_eta, 0, 10, "from 0 to 10"},
-  }};
-  for (const Range& r : ranges) {
-    // False for NaN.
-    const bool within = r.min <= r.value && r.value <= r.max;
-    if (!within) return out_of_range(r.name, r.text);
+SamplingParams params_from(const Settings& settings) {
+  SamplingParams p;
+  p.order.clear();
+  std::string_view names = settings.get(settings::kSamplers);
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find(';'));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    if (const auto sampler = parse_sampler(name)) p.order.push_back(*sampler);
   }
+#define SAMPLING_OPTION(id, type, member, ...) \
+  p.member = static_cast<type>(settings.get(settings::id));
+#define DRY_OPTION(id, type, member, ...) \
+  p.dry.member = static_cast<type>(settings.get(settings::id));
+#include "base/settings.def"
+  return p;
+}
+
+Status validate(const SamplingParams& p) {
+#define SAMPLING_OPTION(id, type, member, ...) \
+  CHIMERE_CHECK_OK(check_range(settings::id, p.member));
+#define DRY_OPTION(id, type, member, ...) CHIMERE_CHECK_OK(check_range(settings::id, p.dry.member));
+#include "base/settings.def"
   // Below 0.001, dividing by the temperature only amplifies rounding; greedy decoding has its own
   // value.
   const bool warm = 0.001F <= p.temperature && p.temperature <= 100;
   if (p.temperature != 0 && !warm) return out_of_range("temp", "0 (greedy) or from 0.001 to 100");
-  if (p.penalty_window < -1) return out_of_range("repeat-last-n", "-1 (everything), 0 or more");
-  if (p.dry.window < -1) return out_of_range("dry-penalty-last-n", "-1 (everything), 0 or more");
-  if (p.dry.allowed_length < 0) return out_of_range("dry-allowed-length", "0 or more");
-  if (p.top_k < 0) return out_of_range("top-k", "0 (all) or more");
-  if (p.mirostat != 0 && p.mirostat != 2) return out_of_range("mirostat", "0 (off) or 2");
   if (p.logprobs < -1 || p.logprobs > 1000) {
     return out_of_range("logprobs", "-1 (none) or from 0 to 1000");
   }

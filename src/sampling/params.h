@@ -13,6 +13,10 @@
 #include "sampling/auxiliary_lm.h"
 #include "sampling/dry.h"
 
+namespace chimere {
+class Settings;
+}  // namespace chimere
+
 namespace chimere::sampling {
 
 /// A member of the sampler chain; each works on the tokens that the previous ones left.
@@ -51,44 +55,11 @@ struct SamplingParams {
       SamplerType::kMinP,      SamplerType::kXtc,     SamplerType::kTemperature};
   std::vector<LogitBias> logit_bias;
 
-  /// Applies to the tokens of the last `penalty_window` positions (prompt and generation): a
-  /// positive logit is divided by `repeat_penalty`, a negative one multiplied by it (Keskar et al.
-  /// 2019, arXiv:1909.05858); then count * frequency_penalty + presence_penalty is subtracted.
-  float repeat_penalty = 1;
-  float frequency_penalty = 0;
-  float presence_penalty = 0;
-  int32_t penalty_window = 64;  ///< 0: none; -1: the whole sequence
-
   DryParams dry;
 
-  /// Keeps logits within n standard deviations of the largest (Tang et al. 2024,
-  /// arXiv:2411.07641); <= 0: all.
-  float top_n_sigma = -1;
-  int32_t top_k = 0;  ///< keeps the k most likely tokens; 0: all
-  /// Keeps the tokens whose negative log-likelihood is closest to the entropy until their
-  /// probabilities exceed this sum (Meister et al. 2022, arXiv:2202.00666); 1: all.
-  float typical = 1;
-  float top_p = 1;  ///< keeps the fewest most likely tokens whose probabilities reach it
-  float min_p = 0;  ///< keeps the tokens at least this likely relative to the first
-
-  /// With probability `xtc_probability`, all tokens with a probability of `xtc_threshold` or more
-  /// are removed except the least likely of them. A threshold above 0.5 disables XTC.
-  float xtc_probability = 0;
-  float xtc_threshold = 0.1F;
-
-  float temperature = 0;  ///< 0: greedy
-  /// With a range r > 0 the temperature varies from max(0, temperature - r) to temperature + r with
-  /// (entropy / maximum entropy)^exponent.
-  float dynatemp_range = 0;
-  float dynatemp_exponent = 1;
-
-  /// 0: off; 2: Mirostat 2 (Basu et al. 2021, arXiv:2007.14966) replaces every sampler except
-  /// penalties, DRY and temperature, which run in this order. Tokens with a negative log-likelihood
-  /// above mu bits are removed; mu starts at 2 tau and decreases by eta * (negative log-likelihood
-  /// of the chosen token - tau).
-  int32_t mirostat = 0;
-  float mirostat_tau = 5;
-  float mirostat_eta = 0.1F;
+  // The options of base/settings.def, at their neutral values.
+#define SAMPLING_OPTION(id, type, member, neutral, ...) type member = neutral;
+#include "base/settings.def"
 
   uint64_t seed = 0;
 
@@ -96,6 +67,10 @@ struct SamplingParams {
   /// likely tokens.
   int32_t logprobs = -1;
 };
+
+/// The order of the samplers and the options of base/settings.def as the settings say; everything
+/// else has its default.
+SamplingParams params_from(const Settings& settings);
 
 /// Errors: kInvalidArgument, naming the value and its range.
 Status validate(const SamplingParams& params);

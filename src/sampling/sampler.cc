@@ -49,6 +49,15 @@ bool keeps_first(SamplerType sampler) {
          sampler == SamplerType::kTopP || sampler == SamplerType::kMinP;
 }
 
+std::vector<LogitAdjustment> sum_biases(std::span<const LogitBias> biases) {
+  std::unordered_map<int32_t, float> sums;  // biases of the same token add up
+  for (const LogitBias& b : biases) sums[b.id] += b.bias;
+  std::vector<LogitAdjustment> adjustments;
+  adjustments.reserve(sums.size());
+  for (const auto& [id, bias] : sums) adjustments.push_back({id, 1, -bias});
+  return adjustments;
+}
+
 /// The sampler order without samplers that have no effect.
 std::vector<SamplerType> effective_order(const SamplingParams& p) {
   std::vector<SamplerType> order;
@@ -73,30 +82,19 @@ std::vector<SamplerType> effective_order(const SamplingParams& p) {
 Sampler::Sampler(SamplingParams params)
     : params_(std::move(params)),
       order_(effective_order(params_)),
+      bias_(sum_biases(params_.logit_bias)),
       mu_(2.0 * static_cast<double>(params_.mirostat_tau)) {}
 
-Status Sampler::apply_bias() {
-  std::unordered_map<int32_t, float> sums;  // biases of the same token add up
-  for (const LogitBias& b : params_.logit_bias) sums[b.id] += b.bias;
-  std::vector<LogitAdjustment> adjustments;
-  adjustments.reserve(sums.size());
-  for (const auto& [id, bias] : sums) adjustments.push_back({id, 1, -bias});
-  return candidates_.adjust(adjustments);
-}
-
-std::vector<LogitAdjustment> Sampler::penalty_adjustments(std::span<const int32_t> history) const {
+std::span<const LogitAdjustment> Sampler::penalty_adjustments(std::span<const int32_t> history) {
   const auto window = static_cast<size_t>(params_.penalty_window);
   if (params_.penalty_window > 0 && history.size() > window) history = history.last(window);
-  std::unordered_map<int32_t, int32_t> counts;
-  for (const int32_t id : history) ++counts[id];
-  std::vector<LogitAdjustment> adjustments;
-  adjustments.reserve(counts.size());
-  for (const auto& [id, count] : counts) {
-    adjustments.push_back(
+  penalties_.clear();
+  for (const auto& [id, count] : counts_.count(history)) {
+    penalties_.push_back(
         {id, params_.repeat_penalty,
          static_cast<float>(count) * params_.frequency_penalty + params_.presence_penalty});
   }
-  return adjustments;
+  return penalties_;
 }
 
 void Sampler::apply_temperature() {
@@ -185,7 +183,7 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
       candidates_.replace(logits, largest);
     }
   }
-  if (!params_.logit_bias.empty()) CHIMERE_CHECK_OK(apply_bias());
+  CHIMERE_CHECK_OK(candidates_.adjust(bias_));
   for (const SamplerType sampler : order_) CHIMERE_CHECK_OK(apply(sampler, history, position));
 
   Sampled out;
@@ -208,16 +206,13 @@ Needed Sampler::needed(int32_t most) const {
     return n <= most ? Needed{std::max(n, p.logprobs), p.logprobs >= 0 || p.auxiliary} : Needed{};
   };
   const auto few = static_cast<int32_t>(std::min<int64_t>(most, Candidates::kFew));
-  bool changed =
-      p.auxiliary || !p.logit_bias.empty();  // the sums describe the unchanged logits only
+  bool scaled = false;  // the sums describe logits of scale 1
   for (const SamplerType sampler : order_) {
-    changed = changed || is_adjustment(sampler) || sampler == SamplerType::kTemperature;
+    scaled |= sampler == SamplerType::kTemperature;
     if (is_adjustment(sampler)) continue;
     if (sampler == SamplerType::kTopK) return enough(p.top_k);
     if (sampler == SamplerType::kMinP) return enough(few);
-    if (sampler == SamplerType::kTopP && !changed) {
-      return {few, true};
-    }
+    if (sampler == SamplerType::kTopP && !scaled) return {few, true};
     if (sampler != SamplerType::kTemperature || p.dynatemp_range > 0) return {};
     if (p.temperature == 0) return enough(1);
   }
@@ -232,8 +227,8 @@ std::optional<kernels::TokenChoice> Sampler::choice_on_gpu(uint64_t position) co
   choice.position = position;
   bool cut = false;
   const auto add = [&](ChoiceSampler::Kind kind, double value) {
-    if (choice.n_stages == kernels::TokenChoice::kMaxSamplers) return false;
-    choice.samplers[static_cast<size_t>(choice.n_stages++)] = {kind, 0, value};
+    if (choice.n_samplers == kernels::TokenChoice::kMaxSamplers) return false;
+    choice.samplers[static_cast<size_t>(choice.n_samplers++)] = {kind, 0, value};
     cut |= kind == ChoiceSampler::kTopK;
     return cut || kind == ChoiceSampler::kScale;
   };
@@ -257,11 +252,11 @@ std::optional<kernels::TokenChoice> Sampler::choice_on_gpu(uint64_t position) co
 }
 
 Status Sampler::selected_ids(std::span<const int32_t> history, int64_t vocabulary,
-                             std::vector<int32_t>& out) const {
+                             std::vector<int32_t>& out) {
   out.clear();
   if (params_.auxiliary) CHIMERE_CHECK_OK(params_.auxiliary->tokens(history, out));
   for (const LogitBias& b : params_.logit_bias) out.push_back(b.id);
-  const auto add = [&](const std::vector<LogitAdjustment>& adjusted) {
+  const auto add = [&](std::span<const LogitAdjustment> adjusted) {
     for (const LogitAdjustment& e : adjusted) out.push_back(e.id);
   };
   for (const SamplerType sampler : order_) {
@@ -278,7 +273,8 @@ Status Sampler::selected_ids(std::span<const int32_t> history, int64_t vocabular
   return {};
 }
 
-Status Sampler::mix_known(const PartialLogits& partial_logits, std::span<const int32_t> history) {
+Status Sampler::mix_known(const PartialLogits& partial_logits, std::span<const int32_t> history,
+                          Candidates::Rest& rest) {
   constexpr float kMasked = -std::numeric_limits<float>::infinity();
   CHIMERE_TRY(const Candidate largest, find_largest({&known_.front().value, 1}));
   // Logits by id, as the auxiliary model expects them; entries are masked again after use.
@@ -291,7 +287,15 @@ Status Sampler::mix_known(const PartialLogits& partial_logits, std::span<const i
       {by_id_, {largest.value, known_.front().id}, partial_logits.sums}, history, mixture_);
   for (const Candidate& c : partial_logits.selected) by_id_[static_cast<size_t>(c.id)] = kMasked;
   CHIMERE_CHECK_OK(status);
-  if (!mixture_.shares.empty()) mix_logits(known_, mixture_);
+  if (mixture_.shares.empty()) return {};
+  mix_logits(known_, mixture_);
+  for (const TokenMass& s : mixture_.shares) {
+    const auto before = std::ranges::find(partial_logits.selected, s.id, &Candidate::id);
+    const auto after = std::ranges::find(known_, s.id, &Candidate::id);
+    if (before != partial_logits.selected.end() && after != known_.end()) {
+      rest.change(before->value, after->value);
+    }
+  }
   return {};
 }
 
@@ -299,12 +303,12 @@ Result<std::optional<Sampled>> Sampler::sample(const PartialLogits& partial_logi
                                                std::span<const int32_t> history,
                                                uint64_t position) {
   merge(partial_logits, known_);
-  if (params_.auxiliary) CHIMERE_CHECK_OK(mix_known(partial_logits, history));
   Candidates::Rest rest;
   if (!partial_logits.largest.empty()) rest.largest = partial_logits.largest.back().value;
   rest.sums = partial_logits.sums;
+  if (params_.auxiliary) CHIMERE_CHECK_OK(mix_known(partial_logits, history, rest));
   CHIMERE_CHECK_OK(candidates_.assign_known(known_, rest));
-  if (!params_.logit_bias.empty()) CHIMERE_CHECK_OK(apply_bias());
+  CHIMERE_CHECK_OK(candidates_.adjust(bias_));
   for (const SamplerType sampler : order_) {
     CHIMERE_CHECK_OK(apply(sampler, history, position));
     if (candidates_.undecided()) return std::optional<Sampled>();

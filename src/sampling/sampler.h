@@ -13,6 +13,7 @@
 #include "sampling/log_softmax.h"
 #include "sampling/params.h"
 #include "sampling/partial_logits.h"
+#include "sampling/token_counts.h"
 
 namespace chimere::sampling {
 
@@ -51,15 +52,15 @@ class Sampler {
 
   /// What partial logits must contain to sample from them, with at most `most` largest logits.
   /// Sufficient with a top-k (or greedy) of at most `most` tokens before any sampler that needs the
-  /// whole distribution, and no more log-probabilities than that; or with a min-p, or a top-p of
-  /// unchanged logits, which are decided if few tokens pass them. Mirostat, and log-probabilities
-  /// of a mixture with an auxiliary model, need the whole row.
+  /// whole distribution, and no more log-probabilities than that; or with a min-p, or a top-p
+  /// before the temperature, which are decided if few tokens pass them. Mirostat, and
+  /// log-probabilities of a mixture with an auxiliary model, need the whole row.
   Needed needed(int32_t most) const;
   /// Writes the ids below `vocabulary` whose logits partial logits after `history` must contain,
   /// ascending: those that change before tokens are removed. Errors: those of
   /// AuxiliaryLm::tokens().
   Status selected_ids(std::span<const int32_t> history, int64_t vocabulary,
-                      std::vector<int32_t>& out) const;
+                      std::vector<int32_t>& out);
   /// Samples from partial logits with at least needed().largest largest logits: the same bits as
   /// from the whole row; nothing if the partial logits do not decide the token.
   Result<std::optional<Sampled>> sample(const PartialLogits& partial_logits,
@@ -70,16 +71,20 @@ class Sampler {
  private:
   Status apply(SamplerType sampler, std::span<const int32_t> history, uint64_t position);
   /// Mixes params.auxiliary into `known_`, which holds the partial logits.
-  Status mix_known(const PartialLogits& partial_logits, std::span<const int32_t> history);
-  Status apply_bias();
-  std::vector<LogitAdjustment> penalty_adjustments(std::span<const int32_t> history) const;
+  Status mix_known(const PartialLogits& partial_logits, std::span<const int32_t> history,
+                   Candidates::Rest& rest);
+  /// Valid until the next call.
+  std::span<const LogitAdjustment> penalty_adjustments(std::span<const int32_t> history);
   void apply_temperature();
   void apply_xtc(uint64_t position);
   int32_t draw_mirostat(uint64_t position);
 
   SamplingParams params_;
-  std::vector<SamplerType> order_;  ///< those that have an effect
-  Candidates candidates_;           ///< scratch
+  std::vector<SamplerType> order_;          ///< those that have an effect
+  std::vector<LogitAdjustment> bias_;       ///< params_.logit_bias, each token once
+  TokenCounts counts_;                      ///< scratch
+  std::vector<LogitAdjustment> penalties_;  ///< scratch
+  Candidates candidates_;                   ///< scratch
   AuxiliaryMixture mixture_;
   std::vector<float> mixed_;
   std::vector<Candidate> known_;  ///< the tokens of the partial logits

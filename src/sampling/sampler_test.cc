@@ -322,10 +322,12 @@ TEST(Sample, PartialLogitsDecideTopPAndMinPIfFewTokensPass) {
     p.logprobs = random() % 2 ? 3 : -1;
     p.seed = random();
     std::vector<int32_t> history;
-    if (p.top_p == 1) {  // the sums are those of the unchanged logits
+    if (p.top_p == 1 || random() % 2) {  // the sums are those of the unchanged logits
       p.logit_bias = {{static_cast<int32_t>(random() % 3000), 4}};
       p.presence_penalty = 1;
       for (const Candidate& c : largest_of(logits, 9)) history.push_back(c.id);
+      if (random() % 2) p.logit_bias.push_back({history[0], -INFINITY});
+      if (random() % 2) p.dry.multiplier = 0.8F;
     }
     SCOPED_TRACE(round);
     Sampler sampler(p);
@@ -401,8 +403,6 @@ TEST(Sample, OtherChainsNeedTheWholeRow) {
             0);
   EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 0, p.min_p = 0.1F, p.dry.multiplier = 1; }),
             128);
-  EXPECT_EQ(needed([](SamplingParams& p) { p.top_k = 0, p.top_p = 0.9F, p.dry.multiplier = 1; }),
-            0);
   EXPECT_EQ(needed([](SamplingParams& p) {
               p.order = {SamplerType::kTemperature, SamplerType::kTopP}, p.top_p = 0.9F;
             }),
@@ -412,6 +412,8 @@ TEST(Sample, OtherChainsNeedTheWholeRow) {
   nucleus.temperature = 1;
   EXPECT_EQ(Sampler(nucleus).needed(200), (Needed{128, true}));
   EXPECT_EQ(Sampler(nucleus).needed(10), (Needed{10, true}));
+  nucleus.dry.multiplier = 1;
+  EXPECT_EQ(Sampler(nucleus).needed(200), (Needed{128, true}));
 }
 
 TEST(Sample, RejectsPartialLogitsThatAreNotNumbers) {

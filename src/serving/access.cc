@@ -54,19 +54,17 @@ std::optional<protocol::ApiError> check_access(const AccessRules& rules, const H
   const bool known = is_address(name) || name == "localhost" || name == lower(rules.host) ||
                      is_listed(rules.allowed_hosts, name) || (head.http_1_0 && name.empty());
   if (!known && (!rules.keys || !rules.allowed_hosts.empty())) {
-    return protocol::ApiError{403,
+    return protocol::ApiError{"host_not_allowed",
                               "The host name in the Host header is not allowed; it can "
-                              "be added with --allowed-hosts.",
-                              "", "host_not_allowed", 0};
+                              "be added with --allowed-hosts."};
   }
   const std::string_view origin = head.header("origin");
   if (origin.empty() || is_own(origin, head.header("host")) || is_allowed(rules, origin)) {
     return std::nullopt;
   }
-  return protocol::ApiError{
-      403,
-      "Pages of this Origin may not use the server; the Origin can be allowed with --cors-origins.",
-      "", "origin_not_allowed", 0};
+  return protocol::ApiError{"origin_not_allowed",
+                            "Pages of this Origin may not use the server; the Origin can be "
+                            "allowed with --cors-origins."};
 }
 
 Headers cors_headers(const AccessRules& rules, const HttpHead& head) {

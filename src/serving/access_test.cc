@@ -14,7 +14,7 @@ HttpHead head(const std::string& host, const std::string& origin = "") {
 
 bool allowed(const AccessRules& rules, const std::string& host, const std::string& origin = "") {
   const auto error = check_access(rules, head(host, origin));
-  return !error || error->status != 403;
+  return !error || error->status() != 403;
 }
 
 TEST(Access, WithoutKeysOnlyNamesOfThisMachine) {

@@ -52,24 +52,23 @@ std::optional<ApiError> Api::check(const HttpHead& head, const Route* route) con
   if (auto error = check_access(access_, head)) return error;
   if (head.method == "OPTIONS") return std::nullopt;  // CORS preflight: has no key
   if (route == nullptr) {
-    return ApiError{404, "There is nothing at this path; docs/serving.md lists the routes.", "",
-                    "not_found", 0};
+    return ApiError{"not_found",
+                    "There is nothing at this path; docs/serving.md lists the routes."};
   }
   if (head.method != route->method && !(head.method == "HEAD" && route->method == "GET")) {
-    return ApiError{405, "This path accepts " + route->method + ".", "", "method_not_allowed", 0};
+    return ApiError{"method_not_allowed", "This path accepts " + route->method + "."};
   }
   if (keys_ == nullptr || route->scope.empty()) return std::nullopt;
   const auto key = presented_key(head);
+  if (presented(head).empty()) {
+    return ApiError{"missing_api_key",
+                    "This request has no API key; send one as 'Authorization: Bearer KEY'."};
+  }
   if (!key) {
-    return ApiError{401,
-                    presented(head).empty()
-                        ? "Send an API key of this server as 'Authorization: Bearer KEY'."
-                        : "This server does not know the API key that was sent.",
-                    "", "invalid_api_key", 0};
+    return ApiError{"invalid_api_key", "This server does not know the API key that was sent."};
   }
   if (key->has_scope(route->scope)) return std::nullopt;
-  return ApiError{403, "This key does not have the scope '" + route->scope + "'.", "",
-                  "insufficient_scope", 0};
+  return ApiError{"insufficient_scope", "This key does not have the scope '" + route->scope + "'."};
 }
 
 std::optional<HttpResponse> Api::refuse(const HttpHead& head) {
@@ -77,7 +76,7 @@ std::optional<HttpResponse> Api::refuse(const HttpHead& head) {
   const std::optional<ApiError> error = check(head, route);
   if (!error) return std::nullopt;
   Headers headers;
-  if (error->status == 405) headers.emplace_back("Allow", route->method);
+  if (error->status() == 405) headers.emplace_back("Allow", route->method);
   return responder_.refuse(head, route == nullptr ? "other" : route->path, *error,
                            std::move(headers));
 }
@@ -96,12 +95,12 @@ void Api::handle(HttpRequest request, std::shared_ptr<ResponseStream> stream) {
   call->key = presented_key(head);
   if (route->method == "GET") return route->handle(call);
   if (draining_) {
-    return responder_.respond(call, ApiError{503, "This server is stopping.", "", "stopping", 5});
+    return responder_.respond(call, ApiError{"stopping", "This server is stopping.", "", 5});
   }
   if (auto error = usage_.begin(call->key.get())) return responder_.respond(call, *error);
   call->counted = true;
   if (!workers_.push([route, call] { route->handle(call); })) {
-    responder_.respond(call, ApiError{503, "This server is overloaded.", "", "overloaded", 1});
+    responder_.respond(call, ApiError{"overloaded", "This server is overloaded.", "", 1});
   }
 }
 

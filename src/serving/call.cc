@@ -21,12 +21,12 @@ Headers Responder::extra_headers(const HttpHead& head) const {
 
 HttpResponse Responder::refuse(const HttpHead& head, const std::string& route,
                                const protocol::ApiError& error, Headers headers) {
-  metrics_.count_request(route, error.status);
+  metrics_.count_request(route, error.status());
   options_.log(LogLine("refused")
-                   .add("status", error.status)
+                   .add("status", error.status())
                    .add("method", head.method)
                    .add("path", head.path.substr(0, 200))
-                   .add("code", error.code)
+                   .add("code", error.code.name())
                    .text());
   return error_response(error, std::move(headers));
 }
@@ -45,7 +45,7 @@ void Responder::respond(const CallPtr& call, HttpResponse response, const std::s
 }
 
 void Responder::respond(const CallPtr& call, const protocol::ApiError& error) {
-  respond(call, error_response(error, {}), error.code);
+  respond(call, error_response(error, {}), std::string(error.code.name()));
 }
 
 void Responder::finish(const CallPtr& call, const GenerationReport& report) {

@@ -35,8 +35,8 @@ std::string make_id(const std::string& prefix) {
 
 HttpResponse error_response(const protocol::ApiError& error, Headers headers) {
   if (error.retry_after > 0) headers.emplace_back("Retry-After", std::to_string(error.retry_after));
-  if (error.status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
-  return {error.status, protocol::error_body(error), "application/json", std::move(headers)};
+  if (error.status() == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
+  return {error.status(), protocol::error_body(error), "application/json", std::move(headers)};
 }
 
 GenerationJob::GenerationJob(const ServedModel& model, std::shared_ptr<ResponseStream> stream,
@@ -59,13 +59,15 @@ GenerationJob::GenerationJob(const ServedModel& model, std::shared_ptr<ResponseS
 void GenerationJob::start() {
   const auto self = shared_from_this();
   if (spec_.stream) {
-    stream_->on_take([weak = weak_from_this()] {
-      if (const auto job = weak.lock()) job->drain();
+    stream_->on_take([weak = weak_from_this()](ResponseStream::Piece& out) {
+      const auto job = weak.lock();
+      if (job) job->drain(out);
+      return job != nullptr;
     });
   }
   {
     // The engine may call back before the last choice is submitted; its thread then waits here.
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     unfinished_ = choices_.size();
     for (size_t i = 0; i < choices_.size(); ++i) {
       engine::Request request = spec_.choices[i].request;
@@ -145,7 +147,7 @@ void GenerationJob::emit(Choice& choice, const protocol::ReasoningSplitter::Piec
   if (spec_.stream && !empty && !failed_) {
     // An empty list beside a finish reason carries no information.
     if (part.logprobs.empty()) part.has_logprobs = false;
-    stream_->event(protocol::sse_event(chunk_of(choice, part)));
+    send(protocol::sse_event(chunk_of(choice, part)));
   }
   for (auto& logprobs : part.logprobs) {
     if (!spec_.stream) whole.logprobs.push_back(std::move(logprobs));
@@ -161,45 +163,48 @@ std::string GenerationJob::chunk_of(const Choice& choice, const protocol::Choice
 }
 
 void GenerationJob::on_token(size_t index, const engine::TokenEvent& event) {
-  bool first_pending = false;
-  bool too_much = false;
-  {
-    const std::lock_guard lock(pending_mutex_);
-    if (first_token_seconds_ == 0) {
-      first_token_seconds_ = std::chrono::duration<double>(Clock::now() - started_).count();
-    }
-    if (spec_.stream) {
-      if (pending_bytes_ > ResponseStream::kMaxWaiting) return;  // the client is being disconnected
-      first_pending = pending_tokens_.empty();
-      pending_tokens_.push_back({index, event.token, std::string(event.text)});
-      pending_bytes_ +=
-          kEventBytes + event.text.size() + kAlternativeBytes * event.token.top.size();
-      too_much = pending_bytes_ > ResponseStream::kMaxWaiting;
-    }
+  if (first_token_seconds_ == 0) {
+    first_token_seconds_ = std::chrono::duration<double>(Clock::now() - started_).count();
   }
+  if (!spec_.stream) {
+    const std::scoped_lock lock(mutex_);
+    return add_token(index, event.token, event.text);
+  }
+  if (pending_bytes_ > ResponseStream::kMaxWaiting) return;  // the client is being disconnected
+  const size_t bytes = kEventBytes + event.text.size() + kAlternativeBytes * event.token.top.size();
+  const bool too_much = (pending_bytes_ += bytes) > ResponseStream::kMaxWaiting;
+  const bool first = pending_tokens_.push({index, event.token, std::string(event.text), bytes});
   if (too_much) {
     stream_->drop_slow_client();
-  } else if (first_pending) {
+  } else if (first) {
     stream_->announce();
-  } else if (!spec_.stream) {
-    const std::lock_guard lock(mutex_);
-    add_token(index, event.token, event.text);
   }
 }
 
-void GenerationJob::drain() {
-  const std::lock_guard lock(mutex_);
+void GenerationJob::drain(ResponseStream::Piece& out) {
+  const std::scoped_lock lock(mutex_);
+  // Under the lock, so that no event overtakes those sent before.
+  stream_->collect(out);
+  piece_ = &out.bytes;
   write_pending();
+  piece_ = nullptr;
+}
+
+void GenerationJob::send(std::string_view events) {
+  if (piece_ != nullptr) {
+    *piece_ += events;
+  } else {
+    stream_->event(events);
+  }
 }
 
 /// Requires `mutex_`.
 void GenerationJob::write_pending() {
-  {
-    const std::lock_guard lock(pending_mutex_);
-    writing_.swap(pending_tokens_);
-    pending_bytes_ = 0;
+  pending_tokens_.take(writing_);
+  for (const PendingToken& t : writing_) {
+    pending_bytes_ -= t.bytes;
+    add_token(t.index, t.token, t.text);
   }
-  for (const PendingToken& t : writing_) add_token(t.index, t.token, t.text);
   writing_.clear();
 }
 
@@ -215,7 +220,7 @@ void GenerationJob::add_token(size_t index, const sampling::Sampled& token, std:
 }
 
 void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   write_pending();
   Choice& choice = choices_[index];
   if (spec_.choices[index].new_prompt) {
@@ -226,7 +231,8 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
   report_.usage.rejected_drafts += outcome.speculation.drafted - outcome.speculation.accepted;
   if (outcome.reason == engine::FinishReason::kCancelled) {
     // If the client has disconnected, the error appears only in the log.
-    fail({stream_->abandoned() ? 499 : 503, "The request was cancelled.", "", "cancelled", 5});
+    const protocol::ErrorCode client_gone("cancelled", 499);
+    fail({stream_->abandoned() ? client_gone : "cancelled", "The request was cancelled.", "", 5});
   } else if (outcome.reason == engine::FinishReason::kError) {
     fail(protocol::from_engine(outcome.error));
   } else {
@@ -244,8 +250,8 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
 void GenerationJob::fail(const protocol::ApiError& error) {
   if (failed_) return;
   failed_ = true;
-  report_.status = error.status;
-  report_.outcome = error.code;
+  report_.status = error.status();
+  report_.outcome = error.code.name();
   if (stream_->streaming()) {
     stream_->event(protocol::sse_event(protocol::error_body(error)));
   } else {
@@ -255,10 +261,7 @@ void GenerationJob::fail(const protocol::ApiError& error) {
 }
 
 void GenerationJob::finish_all() {
-  {
-    const std::lock_guard lock(pending_mutex_);
-    report_.first_token_seconds = first_token_seconds_;
-  }
+  report_.first_token_seconds = first_token_seconds_;
   report_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
   // Before the end is sent, so that a client at its key's limit can send the next request then.
   done_(report_);

@@ -2,16 +2,18 @@
 #ifndef CHIMERE_SERVING_GENERATION_JOB_H_
 #define CHIMERE_SERVING_GENERATION_JOB_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/mpsc_list.h"
+#include "base/mutex.h"
 #include "engine/request.h"
 #include "engine/service.h"
 #include "protocol/api_error.h"
@@ -79,11 +81,14 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
     size_t index = 0;
     sampling::Sampled token;
     std::string text;
+    size_t bytes = 0;  ///< at least its size as an event
   };
 
   void on_token(size_t index, const engine::TokenEvent& event);
-  void drain();
+  void drain(ResponseStream::Piece& out);
   void write_pending();
+  /// Sends events to the client; inside drain(), with the piece that is being assembled.
+  void send(std::string_view events);
   void add_token(size_t index, const sampling::Sampled& token, std::string_view text);
   void on_finish(size_t index, const engine::Outcome& outcome);
   void add_logprobs(Choice& choice, const sampling::Sampled& token);
@@ -104,14 +109,14 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   const std::function<void(const GenerationReport&)> done_;
   const Clock::time_point started_ = Clock::now();
 
-  // Held by the engine's thread briefly for each token; `mutex_` only at the end.
-  std::mutex pending_mutex_;
-  std::vector<PendingToken> pending_tokens_;
-  size_t pending_bytes_ = 0;  ///< at least their size as events
-  double first_token_seconds_ = 0;
+  // The engine's thread passes a streamed token on without a lock; it takes `mutex_` at the end.
+  MpscList<PendingToken> pending_tokens_;
+  std::atomic<size_t> pending_bytes_ = 0;  ///< at least their size as events
+  double first_token_seconds_ = 0;         ///< used by the engine's thread
 
-  std::mutex mutex_;  ///< shared by the engine's thread, the submitting worker and the connection
+  Mutex mutex_;  ///< shared by the engine's thread, the submitting worker and the connection
   std::vector<PendingToken> writing_;  ///< scratch
+  std::string* piece_ = nullptr;       ///< inside drain(): the events that it assembles
   protocol::ResponseHead head_;
   std::vector<Choice> choices_;
   size_t unfinished_ = 0;

@@ -5,6 +5,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <cctype>
+#include <utility>
 
 namespace chimere::serving {
 namespace {
@@ -37,17 +38,18 @@ HttpParser::HttpParser(size_t max_head, uint64_t max_body) : beast_(std::make_un
 
 HttpParser::~HttpParser() = default;
 
-void HttpParser::fail(int status, const std::string& message) {
+void HttpParser::fail(protocol::ErrorCode code, std::string message) {
   state_ = State::kFailed;
-  error_ = {status, message, "", "bad_http_request", 0};
+  error_ = {code, std::move(message)};
 }
 
 void HttpParser::read_head(std::string_view raw) {
   const auto& message = beast_->parser.get();
   if (message.version() != 10 && message.version() != 11) {
-    return fail(505, "This server supports HTTP/1.1 only.");
+    return fail({"bad_http_request", 505}, "This server supports HTTP/1.1 only.");
   }
-  if (has_folded_line(raw)) return fail(400, "A header is folded over several lines.");
+  if (has_folded_line(raw))
+    return fail("bad_http_request", "A header is folded over several lines.");
   head_.http_1_0 = message.version() == 10;
   head_.method = message.method_string();
   const std::string_view target(message.target().data(), message.target().size());
@@ -65,17 +67,18 @@ void HttpParser::read_head(std::string_view raw) {
   const auto lengths = count("content-length");
   const auto encodings = count("transfer-encoding");
   if (hosts > 1 || (hosts == 0 && !head_.http_1_0)) {
-    return fail(400, "The request must have one Host header.");
+    return fail("bad_http_request", "The request must have one Host header.");
   }
   if (lengths + encodings > 1) {
-    return fail(400, "The request specifies the length of its body more than once.");
+    return fail("bad_http_request", "The request specifies the length of its body more than once.");
   }
   const std::string_view length = head_.header("content-length");
   if (lengths == 1 && length.find_first_not_of("0123456789") != std::string_view::npos) {
-    return fail(400, "The Content-Length must be one number.");
+    return fail("bad_http_request", "The Content-Length must be one number.");
   }
   if (encodings == 1 && (head_.http_1_0 || lower(head_.header("transfer-encoding")) != "chunked")) {
-    return fail(400, "The only supported Transfer-Encoding is chunked, in HTTP/1.1.");
+    return fail("bad_http_request",
+                "The only supported Transfer-Encoding is chunked, in HTTP/1.1.");
   }
   head_.expects_continue = lower(head_.header("expect")) == "100-continue";
   state_ = beast_->parser.is_done() ? State::kDone : State::kBody;
@@ -95,11 +98,11 @@ size_t HttpParser::push(std::string_view bytes) {
     used += n;
     if (error == http::error::need_more) break;
     if (error == http::error::header_limit) {
-      fail(431, "The headers exceed the limit of this server.");
+      fail({"bad_http_request", 431}, "The headers exceed the limit of this server.");
     } else if (error == http::error::body_limit) {
-      fail(413, "The body exceeds the limit of this server (--max-body).");
+      fail({"bad_http_request", 413}, "The body exceeds the limit of this server (--max-body).");
     } else if (error) {
-      fail(400, "This is not a valid HTTP request: " + error.message() + ".");
+      fail("bad_http_request", "This is not a valid HTTP request: " + error.message() + ".");
     } else if (state_ == State::kHead && beast_->parser.is_header_done()) {
       read_head(rest.substr(0, n));
       if (state_ == State::kBody) break;  // the caller checks the head first

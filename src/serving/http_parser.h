@@ -34,13 +34,13 @@ class HttpParser {
 
  private:
   struct Beast;
-  void fail(int status, const std::string& message);
+  void fail(protocol::ErrorCode code, std::string message);
   void read_head(std::string_view raw);
 
   std::unique_ptr<Beast> beast_;
   State state_ = State::kHead;
   HttpHead head_;
-  protocol::ApiError error_;
+  protocol::ApiError error_{"bad_http_request", ""};
 };
 
 }  // namespace chimere::serving

@@ -29,7 +29,7 @@ Parsed parse(const std::string& bytes, size_t step) {
       held.erase(0, used);
     } while (used > 0 && parser.state() < State::kDone);
   }
-  Parsed out{parser.state(), parser.head(), "", parser.error().status,
+  Parsed out{parser.state(), parser.head(), "", parser.error().status(),
              held + (at < bytes.size() ? bytes.substr(at) : "")};
   if (parser.state() == State::kDone) out.body = parser.take_body();
   return out;

@@ -21,7 +21,6 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -30,9 +29,9 @@
 #include "base/wake_descriptor.h"
 #include "protocol/api_error.h"
 #include "protocol/responses.h"
-#include "serving/arrival_predictor.h"
 #include "serving/http_parser.h"
 #include "serving/http_writer.h"
+#include "serving/wake_queue.h"
 
 namespace chimere::serving {
 namespace {
@@ -47,65 +46,6 @@ using TlsStream = asio::ssl::stream<tcp::socket>;
 Clock::duration seconds(double s) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
 }
-
-/// Receives wake-ups on the server's thread.
-class Listener {
- public:
-  virtual ~Listener() = default;
-  virtual void on_wake() = 0;
-};
-
-/// Wakes the server's thread from other threads. Urgent wake-ups write to a descriptor, with one
-/// system call for all that arrive until the thread handles them; others may wait for the time at
-/// which the thread polls the queue anyway.
-class WakeQueue {
- public:
-  explicit WakeQueue(WakeDescriptor wake) : wake_(std::move(wake)) {}
-
-  /// Any thread.
-  void add(std::weak_ptr<Listener> listener, ResponseStream::Urgency urgency) {
-    bool wake = false;
-    {
-      const std::lock_guard lock(mutex_);
-      if (listeners_.empty()) since_ = Clock::now();
-      listeners_.push_back(std::move(listener));
-      wake = !woken_ && (!polls_ || urgency == ResponseStream::Urgency::kNow);
-      woken_ |= wake;
-    }
-    if (wake) wake_.notify();
-  }
-
-  /// Runs the pending wake-ups on the server's thread. Returns the time of the next call that must
-  /// happen without a wake-up.
-  std::optional<Clock::time_point> notify_listeners() {
-    std::optional<Clock::time_point> next;
-    {
-      const std::lock_guard lock(mutex_);
-      notifying_.swap(listeners_);
-      woken_ = false;
-      if (!notifying_.empty()) next = arrival_predictor_.add(since_);
-      if (next && *next <= Clock::now()) next.reset();  // too late to poll
-      polls_ = next.has_value();
-    }
-    for (const std::weak_ptr<Listener>& listener : notifying_) {
-      if (const auto s = listener.lock()) s->on_wake();
-    }
-    notifying_.clear();
-    return next;
-  }
-
-  int descriptor() const { return wake_.duplicate(); }
-
- private:
-  WakeDescriptor wake_;
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<Listener>> listeners_;
-  Clock::time_point since_;  ///< when the first of them was added
-  bool woken_ = false;       ///< the descriptor has been written for them
-  bool polls_ = false;       ///< the server's thread will call notify_listeners() by itself
-  ArrivalPredictor arrival_predictor_;
-  std::vector<std::weak_ptr<Listener>> notifying_;  ///< scratch
-};
 
 /// State shared by the connections; used on the server's thread.
 struct Shared {
@@ -271,11 +211,11 @@ class Connection : public Listener, public std::enable_shared_from_this<Connecti
   }
 
   awaitable<bool> refuse(const HttpHead& head, const protocol::ApiError& error) {
-    return refuse(head, HttpResponse{error.status, protocol::error_body(error)});
+    return refuse(head, HttpResponse{error.status(), protocol::error_body(error)});
   }
 
   awaitable<bool> refuse_timeout(const HttpHead& head) {
-    return refuse(head, {408, "The request did not arrive in time.", "", "request_timeout", 0});
+    return refuse(head, {"request_timeout", "The request did not arrive in time."});
   }
 
   /// Reads one request and answers it. False when the connection must be closed.

@@ -16,18 +16,19 @@ std::optional<ApiError> KeyUsage::begin(const ApiKey* key) {
     use.this_minute = 0;
   }
   if (key->parallel > 0 && use.active >= key->parallel) {
-    return ApiError{429,
+    return ApiError{"too_many_parallel_requests",
                     "This key is limited to " + std::to_string(key->parallel) +
                         " concurrent requests; wait for one to finish.",
-                    "", "too_many_parallel_requests", 1};
+                    "", 1};
   }
   if (key->per_minute > 0 && use.this_minute >= key->per_minute) {
     const auto passed =
         std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - use.minute_began);
     const int wait = 60 - static_cast<int>(passed.count());
     return ApiError{
-        429, "This key is limited to " + std::to_string(key->per_minute) + " requests per minute.",
-        "", "rate_limit_exceeded", std::max(1, wait)};
+        "rate_limit_exceeded",
+        "This key is limited to " + std::to_string(key->per_minute) + " requests per minute.", "",
+        std::max(1, wait)};
   }
   ++use.active;
   ++use.this_minute;

@@ -2,21 +2,26 @@
 #ifndef CHIMERE_SERVING_METRICS_H_
 #define CHIMERE_SERVING_METRICS_H_
 
+#include <array>
 #include <cstdint>
-#include <memory>
+#include <map>
+#include <mutex>
 #include <string>
+#include <tuple>
 
 #include "engine/service.h"
 #include "serving/generation_job.h"
+#include "serving/metrics_table.h"
 
 namespace chimere::serving {
 
 class Metrics {
  public:
-  Metrics();
-  ~Metrics();
-  Metrics(const Metrics&) = delete;
-  Metrics& operator=(const Metrics&) = delete;
+  /// Values of a metric's labels, in their order. Few values may occur: each is kept.
+  using Labels = std::array<std::string, std::tuple_size_v<decltype(MetricInfo::labels)>>;
+
+  /// Adds to a counter. Any thread.
+  void add(CountedMetric metric, Labels labels, double value);
 
   /// Any thread. `route`: one of the server's own routes, so that the number of label values stays
   /// bounded.
@@ -27,8 +32,8 @@ class Metrics {
   std::string text(const engine::ServiceStats& stats, int64_t connections) const;
 
  private:
-  struct Families;
-  std::unique_ptr<Families> families_;
+  mutable std::mutex mutex_;
+  std::array<std::map<Labels, double>, kMetrics.size()> counts_;  ///< by row
 };
 
 }  // namespace chimere::serving

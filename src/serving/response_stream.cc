@@ -6,9 +6,10 @@ namespace chimere::serving {
 
 void ResponseStream::respond(HttpResponse response) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     waiting_.head = std::move(response);
     waiting_.ended = true;
+    any_waiting_ = true;
   }
   wake_(Urgency::kNow);
 }
@@ -17,20 +18,22 @@ void ResponseStream::start_events(Headers headers) {
   headers.emplace_back("Cache-Control", "no-cache");
   headers.emplace_back("X-Accel-Buffering", "no");  // stops nginx from buffering events
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     waiting_.head = HttpResponse{200, "", "text/event-stream", std::move(headers)};
     streaming_ = true;
+    any_waiting_ = true;
   }
   wake_(Urgency::kNow);
 }
 
 void ResponseStream::event(std::string_view bytes) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     if (abandoned_ || waiting_.too_slow) return;
     // The wake-up for the preceding bytes covers these, too.
-    const bool woken = taking_ || !waiting_.bytes.empty();
+    const bool woken = !waiting_.bytes.empty();
     waiting_.bytes += bytes;
+    any_waiting_ = true;
     if (woken && waiting_.bytes.size() <= kMaxWaiting) return;
     waiting_.too_slow |= waiting_.bytes.size() > kMaxWaiting;
   }
@@ -39,23 +42,25 @@ void ResponseStream::event(std::string_view bytes) {
 
 void ResponseStream::drop_slow_client() {
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     waiting_.too_slow = true;
+    any_waiting_ = true;
   }
   wake_(Urgency::kNow);
 }
 
 void ResponseStream::end_events() {
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     waiting_.ended = true;
+    any_waiting_ = true;
   }
   wake_(Urgency::kNow);
 }
 
 void ResponseStream::on_abandoned(std::function<void()> action) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     if (!abandoned_) {
       action_ = std::move(action);
       return;
@@ -65,43 +70,41 @@ void ResponseStream::on_abandoned(std::function<void()> action) {
 }
 
 bool ResponseStream::abandoned() const {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   return abandoned_;
 }
 
-void ResponseStream::on_take(std::function<void()> write) {
-  const std::lock_guard lock(mutex_);
+void ResponseStream::on_take(std::function<bool(Piece&)> write) {
   write_ = std::move(write);
+  deferred_.store(true, std::memory_order_release);
+}
+
+void ResponseStream::collect(Piece& out) {
+  if (!any_waiting_) return;
+  const std::scoped_lock lock(mutex_);
+  out = std::exchange(waiting_, {});
+  waiting_.ended = out.ended;
+  any_waiting_ = out.ended;
 }
 
 ResponseStream::Piece ResponseStream::take() {
-  std::function<void()> write;
-  {
-    const std::lock_guard lock(mutex_);
-    write = write_;
-    taking_ = write != nullptr;
-  }
-  if (write) write();
-  const std::lock_guard lock(mutex_);
-  taking_ = false;
-  Piece out = std::exchange(waiting_, {});
-  waiting_.ended = out.ended;
+  Piece out;
+  if (!deferred_.load(std::memory_order_acquire) || !write_(out)) collect(out);
   return out;
 }
 
 bool ResponseStream::streaming() const {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   return streaming_;
 }
 
 void ResponseStream::abandon() {
   std::function<void()> action;
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     abandoned_ = true;
     waiting_ = {};
     action = std::exchange(action_, {});
-    write_ = nullptr;
   }
   if (action) action();
 }

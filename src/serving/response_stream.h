@@ -2,13 +2,14 @@
 #ifndef CHIMERE_SERVING_RESPONSE_STREAM_H_
 #define CHIMERE_SERVING_RESPONSE_STREAM_H_
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "serving/http_message.h"
 
 namespace chimere::serving {
@@ -31,9 +32,18 @@ class ResponseStream {
   void start_events(Headers headers);
   void event(std::string_view bytes);
   void end_events();
-  /// Registers a producer of deferred events: take() calls `write`, which calls event(), on the
-  /// connection's thread. announce() requests a take(). To be called before start_events().
-  void on_take(std::function<void()> write);
+  struct Piece {
+    std::optional<HttpResponse> head;  ///< of a stream, with an empty body; or the whole response
+    std::string bytes;                 ///< of a stream
+    bool ended = false;
+    bool too_slow = false;
+  };
+  /// Registers a producer of deferred events: take() calls `write` on the connection's thread,
+  /// which calls collect() and then appends its events to Piece::bytes. Returns false if it has
+  /// called neither. announce() requests a take(). To be called once, before start_events().
+  void on_take(std::function<bool(Piece&)> write);
+  /// Moves everything that was sent without a producer to `out`, which is empty.
+  void collect(Piece& out);
   void announce() { wake_(Urgency::kMayWait); }
   /// The client is too slow for the deferred events; disconnects it.
   void drop_slow_client();
@@ -44,24 +54,19 @@ class ResponseStream {
   bool abandoned() const;
 
   // For the connection:
-  struct Piece {
-    std::optional<HttpResponse> head;  ///< of a stream, with an empty body; or the whole response
-    std::string bytes;                 ///< of a stream
-    bool ended = false;
-    bool too_slow = false;
-  };
   Piece take();
   bool streaming() const;
   void abandon();
 
  private:
   std::function<void(Urgency)> wake_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   Piece waiting_;
+  std::atomic<bool> any_waiting_ = false;  ///< `waiting_` is not empty
   bool streaming_ = false;
   bool abandoned_ = false;
-  bool taking_ = false;  ///< inside take(): a wake-up is not needed
-  std::function<void()> write_;
+  std::function<bool(Piece&)> write_;  ///< constant once `deferred_` is set
+  std::atomic<bool> deferred_ = false;
   std::function<void()> action_;
 };
 

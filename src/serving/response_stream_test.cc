@@ -29,7 +29,13 @@ TEST(ResponseStream, WakesOncePerTake) {
 TEST(ResponseStream, TakeCollectsDeferredEventsWithoutAWakeUp) {
   int woken = 0;
   ResponseStream stream([&](ResponseStream::Urgency) { ++woken; });
-  stream.on_take([&] { stream.event("kept"); });
+  bool produces = true;
+  stream.on_take([&](ResponseStream::Piece& piece) {
+    if (!produces) return false;
+    stream.collect(piece);
+    piece.bytes += "kept";
+    return true;
+  });
   stream.start_events({});
   stream.announce();
   EXPECT_EQ(woken, 2);
@@ -38,6 +44,9 @@ TEST(ResponseStream, TakeCollectsDeferredEventsWithoutAWakeUp) {
   stream.event("new");
   EXPECT_EQ(woken, 3);
   EXPECT_EQ(stream.take().bytes, "newkept");
+  produces = false;
+  stream.event("alone");
+  EXPECT_EQ(stream.take().bytes, "alone");
   stream.abandon();
   EXPECT_EQ(stream.take().bytes, "");
 }

@@ -1,6 +1,5 @@
 #include "serving/served_model.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "text/jinja/json.h"
@@ -24,9 +23,10 @@ Value message_value(const protocol::ChatMessage& m) {
 
 }  // namespace
 
-Result<ChatPrompt> chat_prompt(const ServedModel& model,
-                               const std::vector<protocol::ChatMessage>& messages,
-                               const std::string& reasoning, const std::string& template_kwargs) {
+Result<text::RenderedChat> render_chat(const ServedModel& model,
+                                       const std::vector<protocol::ChatMessage>& messages,
+                                       const std::string& reasoning,
+                                       const std::string& template_kwargs) {
   if (!model.chat_template) {
     return unsupported(
         "This model's file has no chat template; use /v1/completions with plain text.");
@@ -47,32 +47,16 @@ Result<ChatPrompt> chat_prompt(const ServedModel& model,
   std::vector<Value> list;
   list.reserve(messages.size());
   for (const protocol::ChatMessage& m : messages) list.push_back(message_value(m));
-  CHIMERE_TRY(const text::RenderedChat rendered,
-              model.chat_template->render(Value::list(std::move(list)), options));
-  return ChatPrompt{text::encode_chat(model.tokenizer, rendered),
-                    protocol::reasoning_start(model.template_source, rendered.text)};
+  return model.chat_template->render(Value::list(std::move(list)), options);
 }
 
-std::vector<std::vector<int32_t>> next_turn_prefixes(
-    const ServedModel& model, const std::vector<protocol::ChatMessage>& messages,
-    const std::string& content, const std::string& answer_reasoning, const std::string& reasoning,
-    const std::string& template_kwargs) {
-  std::vector<std::vector<int32_t>> out;
-  for (const bool with_reasoning : {false, true}) {
-    if (with_reasoning && answer_reasoning.empty()) break;
-    std::vector<protocol::ChatMessage> turn = messages;
-    turn.push_back({"assistant", content, "", with_reasoning ? answer_reasoning : ""});
-    turn.push_back({"user", "A", "", ""});
-    const auto one = chat_prompt(model, turn, reasoning, template_kwargs);
-    // The common prefix of two renderings is independent of the next message's content.
-    turn.back().content = "B";
-    const auto other = chat_prompt(model, turn, reasoning, template_kwargs);
-    if (!one.ok() || !other.ok()) break;
-    const auto end = std::ranges::mismatch(one->tokens, other->tokens).in1;
-    std::vector<int32_t> prefix(one->tokens.begin(), end);
-    if (out.empty() || out.back() != prefix) out.push_back(std::move(prefix));
-  }
-  return out;
+Result<ChatPrompt> chat_prompt(const ServedModel& model,
+                               const std::vector<protocol::ChatMessage>& messages,
+                               const std::string& reasoning, const std::string& template_kwargs) {
+  CHIMERE_TRY(const text::RenderedChat rendered,
+              render_chat(model, messages, reasoning, template_kwargs));
+  return ChatPrompt{text::encode_chat(model.tokenizer, rendered),
+                    protocol::reasoning_start(model.template_source, rendered.text)};
 }
 
 }  // namespace chimere::serving

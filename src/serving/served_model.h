@@ -66,19 +66,14 @@ struct ChatPrompt {
 /// Renders messages with the chat template. `reasoning`: the value of --reasoning, passed as the
 /// template's `enable_thinking` unless `template_kwargs` sets it. Errors: kUnsupported (the model
 /// has no template), those of the template.
+Result<text::RenderedChat> render_chat(const ServedModel& model,
+                                       const std::vector<protocol::ChatMessage>& messages,
+                                       const std::string& reasoning,
+                                       const std::string& template_kwargs);
+/// The same as the tokens of a prompt.
 Result<ChatPrompt> chat_prompt(const ServedModel& model,
                                const std::vector<protocol::ChatMessage>& messages,
                                const std::string& reasoning, const std::string& template_kwargs);
-
-/// Prompt prefixes that the next turn of a conversation can start with: `messages`, the assistant's
-/// answer as the template renders it in the history, and the header of the next user message. The
-/// first list is for clients that send the answer back without its reasoning; a second one, if its
-/// tokens differ, for clients that send the reasoning too. Empty if the template rejects such a
-/// conversation. The other arguments are those of chat_prompt().
-std::vector<std::vector<int32_t>> next_turn_prefixes(
-    const ServedModel& model, const std::vector<protocol::ChatMessage>& messages,
-    const std::string& content, const std::string& answer_reasoning, const std::string& reasoning,
-    const std::string& template_kwargs);
 
 }  // namespace chimere::serving
 

@@ -17,7 +17,7 @@
 #include "model/device_plan.h"
 #include "model/model.h"
 #include "quant/quant.h"
-#include "support/tiny_model.h"
+#include "support/synthetic_model.h"
 
 namespace chimere::model {
 namespace {
@@ -33,7 +33,7 @@ struct Weights {
 
 Weights make_weights(const test::TinyModel& shape) {
   Weights w;
-  auto writer = test::make_tiny_model(shape);
+  auto writer = test::make_any_model(shape);
   EXPECT_TRUE(writer.ok());
   w.bytes = writer->bytes();
   auto file = gguf::Reader::from_bytes(w.bytes.data(), w.bytes.size());
@@ -75,7 +75,7 @@ struct Runner {
       EXPECT_TRUE(made.ok());
       ops = *std::move(made);
     }
-    auto loaded = load_model(file, *ops, options);
+    auto loaded = test::load_any_model(file, *ops, options);
     EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.error().message);
     model = *std::move(loaded);
   }
@@ -117,8 +117,11 @@ const Tokens kTokens = {3, 60, 17, 17, 0, 42, 8, 31, 5, 5, 12};
 
 TEST(DeviceModel, DecodeRowsHaveTheBitsOfTheCpu) {
   const Tokens tokens = {3, 60, 17, 17};
-  const std::pair<const char*, DType> kinds[] = {
-      {"qwen35moe", DType::kQ8_0}, {"qwen35", DType::kF32}, {"qwen3next", DType::kQ5_1}};
+  const std::pair<const char*, DType> kinds[] = {{"qwen35moe", DType::kQ8_0},
+                                                 {"qwen35", DType::kF32},
+                                                 {"qwen3next", DType::kQ5_1},
+                                                 {test::kSynthetic, DType::kF32},
+                                                 {test::kSynthetic, DType::kQ8_0}};
   for (const auto& [architecture, type] : kinds) {
     const Weights w = make_weights(shape_of(architecture, type));
     const Runner cpu(*w.file, nullptr);
@@ -133,21 +136,24 @@ TEST(DeviceModel, DecodeRowsHaveTheBitsOfTheCpu) {
 }
 
 TEST(DeviceModel, BatchedSequencesHaveTheBitsOfEachAlone) {
-  const Weights w = make_weights(shape_of("qwen35moe", DType::kQ8_0));
-  for (const auto& [name, device] : kernels::cuda::test::devices()) {
-    const Runner run(*w.file, device.get());
-    auto a = run.model->states().create_sequence();
-    auto b = run.model->states().create_sequence();
-    const Logits chunk_of_a = run.chunk(*a, kTokens);
-    const Logits step_of_b = run.step(*b, 9);
-    const Logits next_of_a = run.step(*a, 21);
+  for (const char* architecture : {"qwen35moe", test::kSynthetic}) {
+    const Weights w = make_weights(shape_of(architecture, DType::kQ8_0));
+    for (const auto& [name, device] : kernels::cuda::test::devices()) {
+      const Runner run(*w.file, device.get());
+      auto a = run.model->states().create_sequence();
+      auto b = run.model->states().create_sequence();
+      const Logits chunk_of_a = run.chunk(*a, kTokens);
+      const Logits step_of_b = run.step(*b, 9);
+      const Logits next_of_a = run.step(*a, 21);
 
-    auto c = run.model->states().create_sequence();
-    auto d = run.model->states().create_sequence();
-    Logits both = step_of_b;
-    both.insert(both.end(), chunk_of_a.begin(), chunk_of_a.end());
-    EXPECT_EQ(run.forward({{decode_rows(*d, {9}, {0}), prefill_rows(*c, kTokens)}}), both) << name;
-    EXPECT_EQ(run.step(*c, 21), next_of_a) << name;
+      auto c = run.model->states().create_sequence();
+      auto d = run.model->states().create_sequence();
+      Logits both = step_of_b;
+      both.insert(both.end(), chunk_of_a.begin(), chunk_of_a.end());
+      EXPECT_EQ(run.forward({{decode_rows(*d, {9}, {0}), prefill_rows(*c, kTokens)}}), both)
+          << name << ", " << architecture;
+      EXPECT_EQ(run.step(*c, 21), next_of_a) << name << ", " << architecture;
+    }
   }
 }
 
@@ -209,49 +215,56 @@ TEST(DeviceModel, TopKLogitsEqualTheCpus) {
 }
 
 TEST(DeviceModel, ExpertsOnTheHostChangeNoBit) {
-  for (const DType type : {DType::kIQ4_NL, DType::kF32}) {
-    test::TinyModel shape = shape_of("qwen35moe", type);
-    shape.n_layers = shape.attention_interval = 2;
-    const Weights w = make_weights(shape);
-    for (const auto& [name, device] : kernels::cuda::test::devices()) {
-      std::vector<std::vector<Logits>> all;
-      for (const int layers : {0, 1, 2}) {
-        const Runner run(*w.file, device.get(), {.host_expert_layers = layers});
-        auto a = run.model->states().create_sequence();
-        auto b = run.model->states().create_sequence();
-        std::vector<Logits>& got = all.emplace_back();
-        got.push_back(run.chunk(*a, kTokens));
-        got.push_back(run.steps(*a, {21, 4, 4, 9}));  // launched, captured, replayed
-        got.push_back(run.forward({{decode_rows(*a, {7, 8}, {0, 1}), prefill_rows(*b, kTokens)}}));
-        got.push_back(run.forward({{prefill_rows(*a, kTokens), decode_rows(*b, {1}, {0})}}));
-        if (type == DType::kF32) continue;
-        // More rows than one transfer to the host holds.
-        Tokens many(70);
-        for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<int32_t>(i % 60);
-        got.push_back(run.forward({{decode_rows(*a, many, {0, 63, 64, 69})}}));
+  for (const char* architecture : {"qwen35moe", test::kSynthetic}) {
+    for (const DType type : {DType::kIQ4_NL, DType::kF32}) {
+      test::TinyModel shape = shape_of(architecture, type);
+      shape.n_layers = shape.attention_interval = 2;
+      const Weights w = make_weights(shape);
+      for (const auto& [name, device] : kernels::cuda::test::devices()) {
+        std::vector<std::vector<Logits>> all;
+        for (const int layers : {0, 1, 2}) {
+          const Runner run(*w.file, device.get(), {.host_expert_layers = layers});
+          auto a = run.model->states().create_sequence();
+          auto b = run.model->states().create_sequence();
+          std::vector<Logits>& got = all.emplace_back();
+          got.push_back(run.chunk(*a, kTokens));
+          got.push_back(run.steps(*a, {21, 4, 4, 9}));  // launched, captured, replayed
+          got.push_back(
+              run.forward({{decode_rows(*a, {7, 8}, {0, 1}), prefill_rows(*b, kTokens)}}));
+          got.push_back(run.forward({{prefill_rows(*a, kTokens), decode_rows(*b, {1}, {0})}}));
+          if (type == DType::kF32) continue;
+          // More rows than one transfer to the host holds.
+          Tokens many(70);
+          for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<int32_t>(i % 60);
+          got.push_back(run.forward({{decode_rows(*a, many, {0, 63, 64, 69})}}));
+        }
+        EXPECT_EQ(all[1], all[0]) << name << ", " << architecture << ", " << dtype_name(type);
+        EXPECT_EQ(all[2], all[0]) << name << ", " << architecture << ", " << dtype_name(type);
       }
-      EXPECT_EQ(all[1], all[0]) << name << ", " << dtype_name(type);
-      EXPECT_EQ(all[2], all[0]) << name << ", " << dtype_name(type);
     }
   }
 }
 
 TEST(DeviceModel, RejectedRowsAreRolledBackExactly) {
-  const Weights w = make_weights(shape_of("qwen35moe", DType::kQ8_0));
-  for (const auto& [name, device] : kernels::cuda::test::devices()) {
-    const Runner run(*w.file, device.get());
-    auto alone = run.model->states().create_sequence();
-    const Logits expected = run.steps(*alone, {1, 2, 3, 4});
-    auto s = run.model->states().create_sequence();
-    for (int32_t round = 0; round < 3; ++round) {  // launched, then captured, then replayed
-      auto draft = s->fork();
-      SequenceRows rows = decode_rows(*draft, {1, 2, 60}, {0, 1});
-      rows.revocable = true;
-      const Logits first = run.forward({{rows}});
-      EXPECT_TRUE(std::equal(first.begin(), first.end(), expected.begin())) << name;
-      ASSERT_TRUE(draft->commit(2).ok());
-      const Logits rest = run.steps(*draft, {3, 4});
-      EXPECT_TRUE(std::equal(rest.rbegin(), rest.rend(), expected.rbegin())) << name;
+  for (const char* architecture : {"qwen35moe", test::kSynthetic}) {
+    const Weights w = make_weights(shape_of(architecture, DType::kQ8_0));
+    for (const auto& [name, device] : kernels::cuda::test::devices()) {
+      const Runner run(*w.file, device.get());
+      auto alone = run.model->states().create_sequence();
+      const Logits expected = run.steps(*alone, {1, 2, 3, 4});
+      auto s = run.model->states().create_sequence();
+      for (int32_t round = 0; round < 3; ++round) {  // launched, then captured, then replayed
+        auto draft = s->fork();
+        SequenceRows rows = decode_rows(*draft, {1, 2, 60}, {0, 1});
+        rows.revocable = true;
+        const Logits first = run.forward({{rows}});
+        EXPECT_TRUE(std::equal(first.begin(), first.end(), expected.begin()))
+            << name << ", " << architecture;
+        ASSERT_TRUE(draft->commit(2).ok());
+        const Logits rest = run.steps(*draft, {3, 4});
+        EXPECT_TRUE(std::equal(rest.rbegin(), rest.rend(), expected.rbegin()))
+            << name << ", " << architecture;
+      }
     }
   }
 }
@@ -290,19 +303,21 @@ double divergence_of(const Logits& want, const Logits& got) {
 /// Prefill rows of a GPU round activations to f16, those of the CPU to 8 bits: the reference for
 /// both is the model without rounded activations.
 TEST(DeviceModel, ChunksAreCloseToTheModelInF32) {
-  for (const DType type : {DType::kF32, DType::kQ8_0, DType::kQ5_1}) {
-    const test::TinyModel shape = shape_of("qwen35moe", type);
-    const Weights w = make_weights(shape);
-    const Weights exact = decoded(w, shape);
-    const Runner cpu(*exact.file, nullptr);
-    const Logits expected = cpu.chunk(*cpu.model->states().create_sequence(), kTokens);
-    for (const auto& [name, device] : kernels::cuda::test::devices()) {
-      const Runner run(*w.file, device.get());
-      const Logits got = run.chunk(*run.model->states().create_sequence(), kTokens);
-      ASSERT_EQ(got.size(), expected.size());
-      // Measured: 5e-10, 2e-6 and 3e-5 for these files; rounding to 8 bits gives 3e-3 and more.
-      EXPECT_LT(divergence_of(expected, got), type == DType::kF32 ? 1e-7 : 3e-4)
-          << name << ", " << dtype_name(type);
+  for (const char* architecture : {"qwen35moe", test::kSynthetic}) {
+    for (const DType type : {DType::kF32, DType::kQ8_0, DType::kQ5_1}) {
+      const test::TinyModel shape = shape_of(architecture, type);
+      const Weights w = make_weights(shape);
+      const Weights exact = decoded(w, shape);
+      const Runner cpu(*exact.file, nullptr);
+      const Logits expected = cpu.chunk(*cpu.model->states().create_sequence(), kTokens);
+      for (const auto& [name, device] : kernels::cuda::test::devices()) {
+        const Runner run(*w.file, device.get());
+        const Logits got = run.chunk(*run.model->states().create_sequence(), kTokens);
+        ASSERT_EQ(got.size(), expected.size());
+        // Measured: 5e-10, 2e-6 and 3e-5 for these files; rounding to 8 bits gives 3e-3 and more.
+        EXPECT_LT(divergence_of(expected, got), type == DType::kF32 ? 1e-7 : 3e-4)
+            << name << ", " << architecture << ", " << dtype_name(type);
+      }
     }
   }
 }
@@ -576,31 +591,35 @@ TEST(DeviceModel, ReportsUploadProgress) {
 }
 
 TEST(DeviceModel, TakesNoMoreMemoryThanPlannedAndAllowed) {
-  const Weights w = make_weights(shape_with_drafts("qwen35moe", DType::kQ8_0));
-  const Runner cpu(*w.file, nullptr);
-  for (const auto& [name, device] : kernels::cuda::test::devices()) {
-    kernels::cuda::MemoryAccount& account = device->account();
-    const int64_t before = account.used();
-    for (const bool drafts : {false, true}) {
-      const ModelOptions options = {.drafts = drafts};
-      const Runner on_host(*w.file, nullptr, options);
-      const DevicePlan plan = plan_for_device(*w.file, *on_host.model, 4096, 3, 512, 64);
-      const Runner run(*w.file, device.get(), options);
-      const auto s = run.model->states().create_sequence();
-      run.steps(*s, {1, 2, 3});
-      run.forward({{prefill_rows(*s, kTokens)}, drafts});
-      if (drafts) draft(run, *s, 1, {2, 3, 4});
-      EXPECT_LE(account.used() - before, plan.total()) << name;
-      EXPECT_GT(account.used(), before) << name;
-    }
-    EXPECT_EQ(account.used(), before) << name;
+  for (const bool synthetic : {false, true}) {
+    const Weights w = make_weights(synthetic ? shape_of(test::kSynthetic, DType::kQ8_0)
+                                             : shape_with_drafts("qwen35moe", DType::kQ8_0));
+    const Runner cpu(*w.file, nullptr);
+    for (const auto& [name, device] : kernels::cuda::test::devices()) {
+      kernels::cuda::MemoryAccount& account = device->account();
+      const int64_t before = account.used();
+      for (const bool drafts : {false, true}) {
+        if (drafts && synthetic) continue;
+        const ModelOptions options = {.drafts = drafts};
+        const Runner on_host(*w.file, nullptr, options);
+        const DevicePlan plan = plan_for_device(*w.file, *on_host.model, 4096, 3, 512, 64);
+        const Runner run(*w.file, device.get(), options);
+        const auto s = run.model->states().create_sequence();
+        run.steps(*s, {1, 2, 3});
+        run.forward({{prefill_rows(*s, kTokens)}, drafts});
+        if (drafts) draft(run, *s, 1, {2, 3, 4});
+        EXPECT_LE(account.used() - before, plan.total()) << name;
+        EXPECT_GT(account.used(), before) << name;
+      }
+      EXPECT_EQ(account.used(), before) << name;
 
-    account.set_limit(before + (1 << 20));
-    const auto refused = kernels::cuda::make_cuda_ops(*device, *cpu.pool);
-    ASSERT_FALSE(refused.ok()) << name;
-    EXPECT_EQ(refused.error().code, Error::Code::kOutOfMemory);
-    EXPECT_EQ(account.used(), before) << name;
-    account.set_limit(std::numeric_limits<int64_t>::max());
+      account.set_limit(before + (1 << 20));
+      const auto refused = kernels::cuda::make_cuda_ops(*device, *cpu.pool);
+      ASSERT_FALSE(refused.ok()) << name;
+      EXPECT_EQ(refused.error().code, Error::Code::kOutOfMemory);
+      EXPECT_EQ(account.used(), before) << name;
+      account.set_limit(std::numeric_limits<int64_t>::max());
+    }
   }
 }
 

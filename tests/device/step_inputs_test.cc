@@ -301,7 +301,7 @@ TEST_F(StepInputs, EveryRowOfABlockSeesItsTokens) {
     SequenceRows rows = decode_rows(*s, of);
     rows.revocable = true;
     rows.block = 4;
-    const Floats all = run.forward({{rows}});
+    Floats all = run.forward({{rows}});
     EXPECT_TRUE(s->commit(0).ok());
     return all;
   };

@@ -70,6 +70,24 @@ class Help(Case):
                 self.assertEqual("--json" in text, command not in ("help", "man", "completion"), command)
 
 
+class UsageErrors(Case):
+    """What is missing or wrong is named in our words, not in those of the parser."""
+
+    def test_missing_parts_are_named(self):
+        for words, part in ((["run", "-p"], "-p needs a value"), (["eval", "perplexity"], "`chimere eval perplexity` needs --file"),
+                            (["detokenize"], "`chimere detokenize` needs IDS"), (["engram"], "`chimere engram` needs a subcommand: "),
+                            (["engram", "frobnicate"], "no command 'chimere engram frobnicate'; `chimere engram` has "),
+                            (["keys", "lst"], "'chimere keys lst'")):
+            message = self.complaint(2, *words)
+            self.assertIn(part, message.replace("--prompt", "-p"))
+            self.assertNotIn("required", message)
+
+    def test_an_amount_of_memory_names_its_flag(self):
+        message = self.complaint(2, "inspect", "-m", "x.gguf", "--vram-budget", "x")
+        for part in ("'x'", "--vram-budget", "15.5GiB"):
+            self.assertIn(part, message)
+
+
 class OtherPrograms(Case):
     """Flags of llama.cpp and vLLM, which this program has under other names or not at all."""
 

@@ -35,7 +35,7 @@ void require(bool truth, const char* what) {
 }
 
 void check(const std::optional<protocol::ApiError>& error) {
-  if (error) require(error->status == 400 && !error->message.empty(), "a refusal says nothing");
+  if (error) require(error->status() == 400 && !error->message.empty(), "a refusal says nothing");
 }
 
 void check(const protocol::GenerationFields& f) {

@@ -5,6 +5,7 @@
   * a header of the operating system is used outside src/base (applications may handle signals, src/net uses sockets);
   * libcurl is used outside src/net, the only module that opens outgoing connections;
   * vector intrinsics are used outside src/kernels (unit tests may compare with an instruction);
+  * the files of a module include each other in a circle (a header and its source are one file here);
   * a hand-written file is longer than 700 lines (tables and generated files are exempt: *_tables.*, *_generated.*).
 
   layering_test.py [ROOT]      check the tree, after checking that planted violations are caught
@@ -96,6 +97,46 @@ def check_cmake(relative, text):
                 yield f"{relative}: module {name} must not depend on {word}"
 
 
+# Circles that are still there: an interface whose source makes one of its implementations.
+KNOWN_CIRCLES = {
+    ("src/gguf/contents", "src/gguf/file_parser", "src/gguf/reader", "src/gguf/split_set"),
+    ("src/runtime/gpu", "src/runtime/loaded_model", "src/runtime/prefix_cache_options"),
+    ("src/state/blob", "src/state/sequence_state", "src/state/spec", "src/state/state_image", "src/state/state_store"),
+    ("src/text/jinja/callable", "src/text/jinja/value"),
+}
+
+
+def component_of(path):
+    """A header, its source and its device code are one component; unit tests belong to none."""
+    stem = path.with_suffix("").as_posix()
+    return None if stem.endswith(("_test", "_testing")) else stem
+
+
+def circles(edges):
+    """The strongly connected components of a graph {node: nodes} that have several nodes (Tarjan 1972)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for to in sorted(edges.get(node, ())):
+            if to not in index:
+                visit(to)
+                low[node] = min(low[node], low[to])
+            elif to in stack:
+                low[node] = min(low[node], index[to])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return found
+
+
 def violations(root):
     """Every breach of the rules under root, as printable lines."""
     found = []
@@ -103,6 +144,7 @@ def violations(root):
     for module in sorted(p.name for p in source.iterdir() if p.is_dir()) if source.is_dir() else []:
         if module not in ALLOWED:
             found.append(f"src/{module}: an unknown module; give it dependency rules in {pathlib.Path(__file__).name}")
+    edges = {}
     for path, relative in source_files(root):
         if path.name == "CMakeLists.txt" and relative.parts[0] == "src":
             found += check_cmake(relative, path.read_text(encoding="utf-8"))
@@ -116,6 +158,14 @@ def violations(root):
                 match = INCLUDE.match(line)
                 if match:
                     found += check_include(root, relative, number, match.group(1), match.group(2))
+                    component = component_of(relative)
+                    if match.group(1) and component and relative.parts[0] == "src":
+                        included = component_of(pathlib.PurePath("src", match.group(1)))
+                        if included and included != component:
+                            edges.setdefault(component, set()).add(included)
+    for circle in circles(edges):
+        if tuple(circle) not in KNOWN_CIRCLES:
+            found.append("a circle of includes: " + ", ".join(circle))
     return found
 
 
@@ -133,6 +183,8 @@ def self_test():
         ("src/text/a.cc", '#include "other.h"\n', "path from src/"),
         ("src/text/CMakeLists.txt", "chimere_module(text SOURCES\n a.cc DEPS base model)\n", "depend on model"),
         ("src/unlisted/a.h", "\n", "unknown module"),
+        ({"src/text/a.h": "", "src/text/a.cc": '#include "text/b.h"\n', "src/text/b.h": '#include "text/c.h"\n',
+          "src/text/c.h": '#include "text/a.h"\n'}, None, "src/text/a, src/text/b, src/text/c"),
         ("src/base/long.cc", "\n" * (MAX_LINES + 1), "split it"),
     ]
     clean = {"src/base/b.cc": "#include <unistd.h>\n", "src/model/m.h": '#include "state/s.h"\n',
@@ -143,7 +195,9 @@ def self_test():
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             files = dict(clean)
-            if path:
+            if isinstance(path, dict):
+                files |= path
+            elif path:
                 files[path] = text
             for name, content in files.items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)

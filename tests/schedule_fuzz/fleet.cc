@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "kernels/cuda/cuda_ops.h"
-#include "support/tiny_model.h"
+#include "support/synthetic_model.h"
 
 namespace chimere::fuzz {
 namespace {
@@ -18,20 +18,20 @@ T pick(std::mt19937& rng, std::initializer_list<T> options) {
   return options.begin()[rng() % options.size()];
 }
 
-/// Types of the keys and values of model `number`: five models cover every type, 25 models every
-/// type with every architecture, several runs every pair.
+/// Types of the keys and values of model `number`: 30 models cover every type with every
+/// architecture, several runs every pair.
 void choose_cache_types(uint64_t seed, uint64_t number, int head_dim,
                         model::ModelOptions& options) {
   constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0};
   const size_t fitting = head_dim % 32 == 0 ? 5 : 3;
-  options.cache_k = kTypes[(seed + number + number / 5) % fitting];
+  options.cache_k = kTypes[(seed + number + number / 6) % fitting];
   options.cache_v = kTypes[(seed / 5 + 2 * number) % fitting];
 }
 
-/// Five models cover every architecture, six every format of weights, a long run every combination.
+/// Six models cover every architecture and every format of weights, a long run every combination.
 void choose_formats(uint64_t seed, uint64_t number, test::TinyModel& m) {
-  constexpr const char* kArchitectures[] = {"qwen35moe", "qwen35", "qwen3next", "qwen3moe",
-                                            "qwen3"};
+  constexpr const char* kArchitectures[] = {"qwen35moe", "qwen35", "qwen3next",
+                                            "qwen3moe",  "qwen3",  test::kSynthetic};
   m.architecture = kArchitectures[(seed + number) % std::size(kArchitectures)];
   std::vector<DType> formats(std::begin(test::kWeightFormats), std::end(test::kWeightFormats));
   std::shuffle(formats.begin(), formats.end(), std::mt19937(static_cast<uint32_t>(seed)));
@@ -84,14 +84,14 @@ Status load(FleetModel::Instance& instance, const gguf::Reader& file, int thread
   } else {
     instance.ops = kernels::make_cpu_ops(*instance.pool);
   }
-  CHIMERE_TRY(instance.model, model::load_model(file, *instance.ops, options));
+  CHIMERE_TRY(instance.model, test::load_any_model(file, *instance.ops, options));
   return {};
 }
 
 Status load_oracle(FleetModel::Instance& instance, const gguf::Reader& file,
                    const model::ModelOptions& options) {
   instance.ops = kernels::make_ref_ops();
-  CHIMERE_TRY(instance.model, model::load_model(file, *instance.ops, options));
+  CHIMERE_TRY(instance.model, test::load_any_model(file, *instance.ops, options));
   return {};
 }
 
@@ -109,7 +109,8 @@ Result<FleetModel> load_fleet_model(
   choose_formats(seed, number, shape);
   choose_shape(rng, shape);
   const bool transformer = shape.architecture == "qwen3" || shape.architecture == "qwen3moe";
-  shape.n_mtp_layers = transformer || (seed + number) % 4 == 0 ? 0 : 1;
+  const bool synthetic = shape.architecture == test::kSynthetic;
+  shape.n_mtp_layers = transformer || synthetic || (seed + number) % 4 == 0 ? 0 : 1;
   model::ModelOptions tight;
   tight.max_tokens = 14 * kernels::kKvPageTokens;
   tight.max_states = 14;
@@ -117,13 +118,14 @@ Result<FleetModel> load_fleet_model(
   tight.max_step_rows = 256;
   choose_cache_types(seed, number, shape.head_dim, tight);
   tight.expert_top_p = pick(rng, {1.0F, 0.5F, 0.7F, 0.9F});
+  if (synthetic) tight.expert_top_p = 1;  // its weights do not sum to 1
   model::ModelOptions roomy = tight;
   roomy.max_tokens = 4096;
   tight.drafts = true;  // the solo runs have no MTP head
 
   FleetModel m;
   m.name = describe(shape, tight);
-  CHIMERE_TRY(const gguf::Writer writer, test::make_tiny_model(shape));
+  CHIMERE_TRY(const gguf::Writer writer, test::make_any_model(shape));
   m.bytes = writer.bytes();
   CHIMERE_TRY(m.file, gguf::Reader::from_bytes(m.bytes.data(), m.bytes.size()));
   CHIMERE_CHECK_OK(load(m.with_threads[0], *m.file, 1, first, tight));

@@ -16,7 +16,7 @@ CHIMERE_KERNEL(choose_tokens, kChoiceThreads, ChooseTokensArgs, args) {
   const int thread = static_cast<int>(threadIdx.x);
   const TopLogitArgs* top = args.top + static_cast<int64_t>(blockIdx.x) * args.count;
   const TokenChoice& choice = args.choices[blockIdx.x];
-  const int n_stages = choice.n_stages;
+  const int n_samplers = choice.n_samplers;
   const bool there = thread < args.count;
   const float logit = there ? top[thread].value : 0;
   const int32_t id = there ? top[thread].id : -1;
@@ -30,7 +30,7 @@ CHIMERE_KERNEL(choose_tokens, kChoiceThreads, ChooseTokensArgs, args) {
   __syncthreads();
   double scale = 1;
 #pragma unroll 1
-  for (int s = 0; s < n_stages; ++s) {
+  for (int s = 0; s < n_samplers; ++s) {
     const ChoiceSampler::Kind kind = choice.samplers[s].kind;
     const double value = choice.samplers[s].value;
     if (kind == ChoiceSampler::kScale) {

@@ -21,7 +21,7 @@ TokenChoice random_choice(std::mt19937_64& random) {
   choice.seed = random();
   choice.position = random() % 3 == 0 ? random() : random() % 10000;
   const auto add = [&](ChoiceSampler::Kind kind, double value) {
-    choice.samplers[static_cast<size_t>(choice.n_stages++)] = {kind, 0, value};
+    choice.samplers[static_cast<size_t>(choice.n_samplers++)] = {kind, 0, value};
   };
   std::uniform_real_distribution<double> unit(0, 1);
   const bool scaled_first = random() % 4 == 0;
@@ -35,11 +35,11 @@ TokenChoice random_choice(std::mt19937_64& random) {
     add(ChoiceSampler::kTopP,
         random() % 3 == 0 ? shares[random() % std::size(shares)] : unit(random));
   }
-  if (choice.n_stages < 3 && random() % 2 == 0) {
+  if (choice.n_samplers < 3 && random() % 2 == 0) {
     add(ChoiceSampler::kMinP, random() % 5 == 0 ? 0.0 : std::log(unit(random)));
   }
   if (!scaled_first) add(ChoiceSampler::kScale, scale);
-  if (choice.n_stages < TokenChoice::kMaxSamplers && random() % 4 == 0) {
+  if (choice.n_samplers < TokenChoice::kMaxSamplers && random() % 4 == 0) {
     add(ChoiceSampler::kScale, 0.5 + unit(random));
   }
   return choice;

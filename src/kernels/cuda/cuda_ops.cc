@@ -50,7 +50,7 @@ bool wants_rounded(const WeightView& w) { return takes_integer_dot(w.type); }
 /// A layer's experts: on the GPU, or a layer of HostExperts.
 struct CudaExperts final : PlacedExperts {
   CudaExperts(std::vector<ExpertWeights> r, std::optional<ExpertWeights> s)
-      : PlacedExperts(std::move(r), std::move(s)) {}
+      : PlacedExperts(std::move(r), s) {}
 
   ExpertTable table;  ///< without host_layer
   std::optional<size_t> host_layer;
@@ -254,6 +254,7 @@ Result<std::unique_ptr<PlacedExperts>> CudaOps::place_experts(std::vector<Expert
   const bool on_host = where == ExpertPlacement::kHost;
   const auto place_one = [&](ExpertWeights& e) -> Status {
     for (WeightView* w : {&e.gate, &e.up, &e.down}) {
+      if (w->n_out == 0) continue;  // no gate
       CHIMERE_TRY(*w, place(*w));
     }
     return {};
@@ -262,7 +263,7 @@ Result<std::unique_ptr<PlacedExperts>> CudaOps::place_experts(std::vector<Expert
   if (!on_host) {
     for (ExpertWeights& e : routed) CHIMERE_CHECK_OK(place_one(e));
   }
-  auto placed = std::make_unique<CudaExperts>(std::move(routed), std::move(shared));
+  auto placed = std::make_unique<CudaExperts>(std::move(routed), shared);
   const ExpertWeights* const shared_one = placed->shared ? &*placed->shared : nullptr;
   if (on_host) {
     CHIMERE_TRY(placed->host_layer, host_experts_.add(placed->routed, shared_one));

@@ -94,6 +94,76 @@ struct Weights {
   WeightView placed;
 };
 
+/// Experts with and without gates, activations and a scale, on the device and on the host; the
+/// shared expert with and without a gate of its own.
+TEST(CudaOps, MoeOptionsHaveTheBitsOfRefWhereverExpertsAre) {
+  kernels::test::Rng rng(fresh_seed());
+  constexpr int kEmbd = 64;
+  constexpr int kFf = 32;
+  constexpr int kRows = 3;
+  const Matrix x(rng, kRows, kEmbd);
+  const Matrix y(rng, kRows, kEmbd);
+  const std::vector<float> shared_gate = kernels::test::normal_floats(rng, kRows);
+  const std::vector<int32_t> ids = {0, 2, 3, 1, 1, 0};
+  const std::vector<float> weights = kernels::test::normal_floats(rng, 6, 0.3F);
+  const Batch batch = decode_rows(kRows);
+  for (int combination = 0; combination < 12; ++combination) {
+    const bool gated = combination % 2 == 0;
+    const bool gates_shared = combination / 2 % 2 == 0;
+    const MoeOptions options = {static_cast<Activation>(combination / 4), 0.22F};
+    std::vector<std::vector<float>> values;
+    const auto matrix = [&](int64_t n_out, int64_t n_in) {
+      values.push_back(kernels::test::normal_floats(rng, n_out * n_in, 0.2F));
+      return WeightView{DType::kF32, n_out, n_in, values.back().data()};
+    };
+    const auto expert = [&](bool has_gate) {
+      return ExpertWeights{has_gate ? matrix(kFf, kEmbd) : WeightView(), matrix(kFf, kEmbd),
+                           matrix(kEmbd, kFf)};
+    };
+    std::vector<ExpertWeights> routed;
+    for (int e = 0; e < 4; ++e) routed.push_back(expert(gated));
+    const ExpertWeights shared = expert(!gated);
+    Matrix want = y;
+    const auto ref = make_ref_ops();
+    const auto of_ref = ref->place_experts(routed, shared, ExpertPlacement::kDevice);
+    ASSERT_TRUE(of_ref.ok());
+    auto ref_ids = ids;
+    auto ref_weights = weights;
+    ref->moe_ffn(x.view(), **of_ref, {2, ref_ids.data(), ref_weights.data()},
+                 gates_shared ? shared_gate.data() : nullptr, options, want.view());
+    for (const auto& [name, device] : test::devices()) {
+      for (const ExpertPlacement where : {ExpertPlacement::kDevice, ExpertPlacement::kHost}) {
+        ThreadPool pool(2);
+        auto made = make_cuda_ops(*device, pool);
+        ASSERT_TRUE(made.ok()) << made.error().message;
+        Ops& ops = **made;
+        const auto placed = ops.place_experts(routed, shared, where);
+        ASSERT_TRUE(placed.ok()) << placed.error().message;
+        const DeviceMatrix on_x(*device, x);
+        const DeviceMatrix on_y(*device, y);
+        const OnDevice<float> gate(*device, shared_gate);
+        const OnDevice<int32_t> on_ids(*device, ids);
+        const OnDevice<float> on_weights(*device, weights);
+        StepInputs inputs;
+        inputs.batch = batch.view();
+        StepOutputs outputs;
+        outputs.logits = on_y.view();
+        const auto result = ops.run_step(inputs, outputs, [&] {
+          ops.moe_ffn({on_x.view(), StepRows::kAll}, **placed,
+                      {2, on_ids.data(), on_weights.data()}, gates_shared ? gate.data() : nullptr,
+                      options, on_y.view());
+        });
+        ASSERT_TRUE(result.ok()) << result.error().message;
+        for (int r = 0; r < kRows; ++r) {
+          EXPECT_TRUE(kernels::test::same_bits(result->logits.row(r), want.row(r), kEmbd))
+              << name << ", combination " << combination << ", placement "
+              << static_cast<int>(where) << ", row " << r;
+        }
+      }
+    }
+  }
+}
+
 TEST(CudaOps, ConvertsAnOperandOnceAndAgainWhenAnotherTookItsPlace) {
   kernels::test::Rng rng(fresh_seed());
   constexpr int kCols = 96;

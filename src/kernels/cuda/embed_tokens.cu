@@ -156,7 +156,8 @@ CHIMERE_KERNEL(embed_tokens, kEmbedThreads, EmbedTokensArgs, args) {
   const int thread = static_cast<int>(threadIdx.x);
   const int row = static_cast<int>(blockIdx.y);
   const int first = static_cast<int>(blockIdx.x) * kEmbedPiece;
-  const int32_t token = args.tokens[args.places[row]];
+  const int32_t place = args.places[row];
+  const int32_t token = place < 0 ? ~place : args.tokens[place];
   const int64_t skipped = static_cast<int64_t>(blockIdx.x) * args.piece_bytes;
   const uint8_t* from = args.table + (token < 0 ? 0 : token) * args.row_bytes + skipped;
   const int64_t left = args.row_bytes - skipped;

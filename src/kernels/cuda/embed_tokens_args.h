@@ -19,7 +19,9 @@ struct EmbedTokensArgs {
   const uint8_t* table;  ///< rows one after the other, as in the file
   int64_t row_bytes;
   const int32_t* tokens;
-  const int32_t* places;  ///< [rows]: the row's token is tokens[places[row]]; token -1 reads row 0
+  /// [rows]: the row's token is tokens[places[row]], or ~places[row] if that is negative; token -1
+  /// reads row 0.
+  const int32_t* places;
   float* y;
   int64_t y_stride;
   int32_t n;            ///< elements of a row

@@ -21,12 +21,12 @@ Result<ModelSpec> qwen35moe(const Keys& keys) {
       CHIMERE_TRY(const AttentionSpec attention, read_attention(keys, i, /*gated=*/true));
       layer.mixers = {attention};
     }
-    CHIMERE_TRY(layer.network, read_experts(keys, i, /*shared=*/true));
+    CHIMERE_TRY(layer.network, read_experts(keys, i, SharedExpert::kGated));
     model.layers.push_back(layer);
   }
   if (blocks.mtp_heads > 0) {
     CHIMERE_TRY(const AttentionSpec attention, read_attention(keys, blocks.layers, /*gated=*/true));
-    CHIMERE_TRY(const ExpertsSpec network, read_experts(keys, blocks.layers, /*shared=*/true));
+    CHIMERE_TRY(const ExpertsSpec network, read_experts(keys, blocks.layers, SharedExpert::kGated));
     model.mtp = {.heads = blocks.mtp_heads, .attention = attention, .network = network};
   }
   return model;

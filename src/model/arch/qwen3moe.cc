@@ -12,7 +12,7 @@ Result<ModelSpec> qwen3moe(const Keys& keys) {
   CHIMERE_TRY(const int n_layers, keys.integer("block_count", 1, kMaxCount));
   for (int i = 0; i < n_layers; ++i) {
     CHIMERE_TRY(const AttentionSpec attention, read_attention(keys, i, /*gated=*/false));
-    CHIMERE_TRY(const ExpertsSpec experts, read_experts(keys, i, /*shared=*/false));
+    CHIMERE_TRY(const ExpertsSpec experts, read_experts(keys, i, SharedExpert::kNone));
     model.layers.push_back({.mixers = {attention}, .network = experts});
   }
   return model;

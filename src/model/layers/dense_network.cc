@@ -1,5 +1,7 @@
 #include "model/layers/dense_network.h"
 
+#include <span>
+
 namespace chimere::model {
 
 Result<DenseSpec> read_dense(const Keys& keys, int block) {
@@ -10,7 +12,8 @@ Result<DenseSpec> read_dense(const Keys& keys, int block) {
 
 std::unique_ptr<DenseNetwork> DenseSpec::bind(const SubLayerBinding& to) const {
   auto network = std::make_unique<DenseNetwork>();
-  network->gate_ = to.weights.matrix(to.tensor("ffn_gate.weight"), n_ff, to.n_embd);
+  network->activation_ = activation;
+  if (gated) network->gate_ = to.weights.matrix(to.tensor("ffn_gate.weight"), n_ff, to.n_embd);
   network->up_ = to.weights.matrix(to.tensor("ffn_up.weight"), n_ff, to.n_embd);
   network->down_ = to.weights.matrix(to.tensor("ffn_down.weight"), to.n_embd, n_ff);
   return network;
@@ -18,6 +21,7 @@ std::unique_ptr<DenseNetwork> DenseSpec::bind(const SubLayerBinding& to) const {
 
 Status DenseNetwork::place(Placement& to) {
   for (WeightView* w : {&gate_, &up_, &down_}) {
+    if (w->n_out == 0) continue;
     CHIMERE_TRY(*w, to.ops.place(*w));
   }
   return {};
@@ -33,11 +37,13 @@ DenseNetwork::Buffers DenseNetwork::buffers(BufferLayout& at, int64_t rows) cons
 void DenseNetwork::forward(const SubLayerRows& rows) const {
   BufferLayout at = rows.buffers;
   const Buffers b = buffers(at, rows.h.x.rows);
-  const kernels::LinearJob in[] = {{gate_, b.gate}, {up_, b.up}};
-  rows.ops.linear(rows.h, in);
-  rows.ops.activate(kernels::Activation::kSilu, b.gate, b.up);
-  const kernels::LinearJob add_to_stream[] = {{down_, rows.x, /*accumulate=*/true}};
-  rows.ops.linear(b.gate, add_to_stream);
+  const bool gated = gate_.n_out > 0;
+  const MatrixView& inner = gated ? b.gate : b.up;
+  const kernels::LinearJob in[] = {{up_, b.up}, {gate_, b.gate}};
+  rows.ops.linear(rows.h, std::span(in).first(gated ? 2 : 1));
+  rows.ops.activate(activation_, inner, gated ? b.up : MatrixView());
+  const kernels::LinearJob add_to_stream[] = {{down_, rows.x, /*accumulate=*/true, rows.scale}};
+  rows.ops.linear(inner, add_to_stream);
 }
 
 }  // namespace chimere::model

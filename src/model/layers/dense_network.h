@@ -1,4 +1,5 @@
-// A dense feed-forward network with a gated unit (SwiGLU, Shazeer 2020, arXiv:2002.05202).
+// A dense feed-forward network, with a gated unit (SwiGLU and others, Shazeer 2020,
+// arXiv:2002.05202) or without.
 #ifndef CHIMERE_MODEL_LAYERS_DENSE_NETWORK_H_
 #define CHIMERE_MODEL_LAYERS_DENSE_NETWORK_H_
 
@@ -11,32 +12,35 @@
 
 namespace chimere::model {
 
-/// x += down(silu(gate h) ∘ up h).
+/// x += down(f(gate h) ∘ up h), or without a gate down(f(up h)).
 class DenseNetwork final : public SubLayer {
  public:
   Status place(Placement& to) override;
   void lay_out(BufferLayout& at, int64_t rows) const override { buffers(at, rows); }
-  GpuScratch gpu_scratch() const override { return {.widest = gate_.n_out}; }
+  GpuScratch gpu_scratch() const override { return {.widest = up_.n_out}; }
   void forward(const SubLayerRows& rows) const override;
 
  private:
   friend struct DenseSpec;
   /// Each [rows, n_ff].
   struct Buffers {
-    MatrixView gate;
+    MatrixView gate;  ///< unused without a gate
     MatrixView up;
   };
   Buffers buffers(BufferLayout& at, int64_t rows) const;
 
-  WeightView gate_;  ///< [n_ff, n_embd]
+  kernels::Activation activation_ = kernels::Activation::kSilu;
+  WeightView gate_;  ///< [n_ff, n_embd], or empty
   WeightView up_;    ///< [n_ff, n_embd]
   WeightView down_;  ///< [n_embd, n_ff]
 };
 
 struct DenseSpec {
   int n_ff = 0;  ///< inner width
+  bool gated = true;
+  kernels::Activation activation = kernels::Activation::kSilu;
 
-  /// Binds "ffn_gate", "ffn_up" and "ffn_down".
+  /// Binds "ffn_gate" (if gated), "ffn_up" and "ffn_down".
   std::unique_ptr<DenseNetwork> bind(const SubLayerBinding& to) const;
 };
 

@@ -1,14 +1,67 @@
 #include "model/layers/experts.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
 
 namespace chimere::model {
 
-Result<ExpertsSpec> read_experts(const Keys& keys, int block, bool shared) {
+namespace {
+
+constexpr int kMaxExpertGroups = 32;  // of Ops::route()
+
+bool weights_sum_to_one(const kernels::RoutingSpec& routing) {
+  const bool divided = routing.normalise || routing.score == kernels::RouterScore::kSelectedSoftmax;
+  return divided && routing.scale == 1;
+}
+
+Result<kernels::RoutingSpec> read_routing(const Keys& keys, int n_experts, int n_used) {
+  using kernels::RouterScore;
+  kernels::RoutingSpec routing;
+  // Values of the GGUF format: none, softmax, sigmoid, softmax over the selected experts.
+  constexpr RouterScore kScores[] = {RouterScore::kSoftmax, RouterScore::kSoftmax,
+                                     RouterScore::kSigmoid, RouterScore::kSelectedSoftmax};
+  CHIMERE_TRY(const int function, keys.integer_or("expert_gating_func", 0, 0, kMaxCount));
+  if (function >= static_cast<int>(std::size(kScores))) {
+    return unsupported(keys.name("expert_gating_func") + " is " + std::to_string(function) +
+                       "; softmax (1), sigmoid (2) and softmax of the selected (3) can be run");
+  }
+  routing.score = kScores[function];
+  if (keys.has("expert_weights_norm")) {
+    CHIMERE_TRY(routing.normalise, keys.file().get_bool(keys.name("expert_weights_norm")));
+  }
+  if (keys.has("expert_weights_scale")) {
+    CHIMERE_TRY(const double scale, keys.file().get_float(keys.name("expert_weights_scale")));
+    if (!std::isfinite(scale) || scale < 0) {
+      return invalid_data(keys.name("expert_weights_scale") + " must be positive");
+    }
+    // Converters write 0 if the model has no such factor.
+    if (scale != 0) routing.scale = static_cast<float>(scale);
+  }
+  CHIMERE_TRY(routing.n_groups, keys.integer_or("expert_group_count", 0, 0, kMaxExpertGroups));
+  if (!routing.has_groups()) return routing;
+  CHIMERE_TRY(routing.n_groups_used, keys.integer("expert_group_used_count", 1, routing.n_groups));
+  if (n_experts % routing.n_groups != 0 ||
+      n_experts / routing.n_groups * routing.n_groups_used < n_used) {
+    return invalid_data(
+        keys.name("expert_group_count") + " (" + std::to_string(routing.n_groups) +
+        ") must divide " + keys.name("expert_count") + " (" + std::to_string(n_experts) +
+        ") into groups of which " + keys.name("expert_group_used_count") + " (" +
+        std::to_string(routing.n_groups_used) + ") hold at least " +
+        keys.name("expert_used_count") + " (" + std::to_string(n_used) + ") experts");
+  }
+  return routing;
+}
+
+}  // namespace
+
+Result<ExpertsSpec> read_experts(const Keys& keys, int block, SharedExpert shared) {
   ExpertsSpec spec;
+  spec.shared = shared;
+  const bool has_shared = shared != SharedExpert::kNone;
   CHIMERE_TRY(spec.n_experts, keys.integer("expert_count", 1, kMaxCount));
   CHIMERE_TRY(spec.n_used, keys.integer("expert_used_count", 1, spec.n_experts));
   // Files from before these keys existed give the width of a dense network with as many active
@@ -19,59 +72,70 @@ Result<ExpertsSpec> read_experts(const Keys& keys, int block, bool shared) {
   }
   CHIMERE_TRY(spec.n_ff,
               keys.integer_or("expert_feed_forward_length", dense / spec.n_used, 1, kMaxWidth));
-  if (shared) {
+  if (has_shared) {
     CHIMERE_TRY(spec.n_ff_shared,
                 keys.integer_or("expert_shared_feed_forward_length", dense, 1, kMaxWidth));
   }
   if (spec.n_ff == 0) {
     return invalid_data("the file lacks " + keys.name("expert_feed_forward_length"));
   }
-  if (shared && spec.n_ff_shared == 0) {
+  if (has_shared && spec.n_ff_shared == 0) {
     return invalid_data("the file lacks " + keys.name("expert_shared_feed_forward_length"));
   }
-  if (keys.has("expert_weights_scale")) {
-    CHIMERE_TRY(const double scale, keys.file().get_float(keys.name("expert_weights_scale")));
-    // Converters write 0 or 1 if the model has no such factor.
-    if (scale != 0 && scale != 1) {
-      return unsupported(keys.name("expert_weights_scale") + " other than 1 is not implemented");
-    }
-  }
+  CHIMERE_TRY(spec.routing, read_routing(keys, spec.n_experts, spec.n_used));
   return spec;
 }
 
 std::unique_ptr<Experts> ExpertsSpec::bind(const SubLayerBinding& to) const {
   WeightBinder& weights = to.weights;
-  auto moe = std::make_unique<Experts>();
-  moe->n_used_ = n_used;
-  moe->top_p_ = to.options.expert_top_p;
-  if (moe->top_p_ < 1) weights.depend_on("expert_top_p", moe->top_p_);
-  moe->router_ = weights.matrix(to.tensor("ffn_gate_inp.weight"), n_experts, to.n_embd);
-  auto experts = [&](const char* name, int64_t n_out, int64_t n_in) {
+  const auto matrix = [&](const char* name, int64_t n_out, int64_t n_in) {
+    return weights.matrix(to.tensor(name), n_out, n_in);
+  };
+  const auto experts = [&](const char* name, int64_t n_out, int64_t n_in) {
     return weights.experts(to.tensor(name), n_experts, n_used, n_out, n_in);
   };
+  auto moe = std::make_unique<Experts>();
+  moe->n_used_ = n_used;
+  moe->routing_ = routing;
+  moe->activation_ = activation;
+  moe->top_p_ = to.options.expert_top_p;
+  if (moe->top_p_ < 1) weights.depend_on("expert_top_p", moe->top_p_);
+  moe->router_ = matrix("ffn_gate_inp.weight", n_experts, to.n_embd);
+  if (const std::string bias = to.tensor("exp_probs_b.bias"); weights.has(bias)) {
+    moe->routing_.bias = weights.vector(bias, n_experts);
+  }
   const std::vector<WeightView> down = experts("ffn_down_exps.weight", to.n_embd, n_ff);
-  if (weights.has(to.tensor("ffn_gate_up_exps.weight"))) {
+  if (gated && weights.has(to.tensor("ffn_gate_up_exps.weight"))) {
     const auto fused = experts("ffn_gate_up_exps.weight", int64_t{2} * n_ff, to.n_embd);
     for (size_t e = 0; e < down.size(); ++e) {
       moe->experts_.push_back(
           {fused[e].rows_from(0, n_ff), fused[e].rows_from(n_ff, n_ff), down[e]});
     }
   } else {
-    const auto gate = experts("ffn_gate_exps.weight", n_ff, to.n_embd);
+    const auto gate = gated ? experts("ffn_gate_exps.weight", n_ff, to.n_embd)
+                            : std::vector<WeightView>(down.size());
     const auto up = experts("ffn_up_exps.weight", n_ff, to.n_embd);
     for (size_t e = 0; e < down.size(); ++e) moe->experts_.push_back({gate[e], up[e], down[e]});
   }
-  if (n_ff_shared == 0) return moe;
-  moe->shared_gate_ = weights.matrix(to.tensor("ffn_gate_inp_shexp.weight"), 1, to.n_embd);
-  moe->shared_.gate = weights.matrix(to.tensor("ffn_gate_shexp.weight"), n_ff_shared, to.n_embd);
-  moe->shared_.up = weights.matrix(to.tensor("ffn_up_shexp.weight"), n_ff_shared, to.n_embd);
-  moe->shared_.down = weights.matrix(to.tensor("ffn_down_shexp.weight"), to.n_embd, n_ff_shared);
+  if (shared == SharedExpert::kNone) return moe;
+  if (shared == SharedExpert::kGated) {
+    moe->shared_gate_ = matrix("ffn_gate_inp_shexp.weight", 1, to.n_embd);
+  }
+  if (gated) moe->shared_.gate = matrix("ffn_gate_shexp.weight", n_ff_shared, to.n_embd);
+  moe->shared_.up = matrix("ffn_up_shexp.weight", n_ff_shared, to.n_embd);
+  moe->shared_.down = matrix("ffn_down_shexp.weight", to.n_embd, n_ff_shared);
   return moe;
 }
 
 Status Experts::place(Placement& to) {
+  if (top_p_ < 1 && !weights_sum_to_one(routing_)) {
+    return unsupported("this model's expert weights do not sum to 1; leave expert_top_p at 1");
+  }
   CHIMERE_TRY(router_, to.ops.place(router_));
-  if (has_shared()) {
+  if (routing_.bias != nullptr) {
+    CHIMERE_TRY(routing_.bias, to.ops.place_floats(routing_.bias, router_.n_out));
+  }
+  if (has_shared_gate()) {
     CHIMERE_TRY(shared_gate_, to.ops.place(shared_gate_));
   }
   const bool on_host = to.host_expert_layers > 0;
@@ -106,12 +170,13 @@ void Experts::forward(const SubLayerRows& rows) const {
   BufferLayout at = rows.buffers;
   const Buffers b = buffers(at, rows.h.x.rows);
   const kernels::LinearJob in[] = {{router_, b.router}, {shared_gate_, b.shared_gate}};
-  ops.linear(rows.h, std::span(in).first(has_shared() ? 2 : 1));
-  ops.route(b.router, {}, b.routing);
+  ops.linear(rows.h, std::span(in).first(has_shared_gate() ? 2 : 1));
+  ops.route(b.router, routing_, b.routing);
   if (top_p_ < 1 && !rows.classes.empty()) {
     ops.keep_top_p(b.routing, rows.h.rows, rows.classes, top_p_, rows.expert_use);
   }
-  ops.moe_ffn(rows.h, *placed_, b.routing, has_shared() ? b.shared_gate.data : nullptr, {}, rows.x);
+  ops.moe_ffn(rows.h, *placed_, b.routing, has_shared_gate() ? b.shared_gate.data : nullptr,
+              {activation_, rows.scale}, rows.x);
 }
 
 }  // namespace chimere::model

@@ -1,4 +1,5 @@
-// Routed experts (mixture of experts) and, in most models, a shared expert with its own gate.
+// Routed experts (mixture of experts) and, in most models, a shared expert, with its own gate or
+// without.
 #ifndef CHIMERE_MODEL_LAYERS_EXPERTS_H_
 #define CHIMERE_MODEL_LAYERS_EXPERTS_H_
 
@@ -29,30 +30,45 @@ class Experts final : public SubLayer {
   };
   Buffers buffers(BufferLayout& at, int64_t rows) const;
   bool has_shared() const { return shared_.up.n_out > 0; }
+  bool has_shared_gate() const { return shared_gate_.n_out > 0; }
 
   int n_used_ = 0;
+  kernels::RoutingSpec routing_;
+  kernels::Activation activation_ = kernels::Activation::kSilu;
   float top_p_ = 1;                              ///< ModelOptions::expert_top_p
   WeightView router_;                            ///< [n_experts, n_embd]
   std::vector<kernels::ExpertWeights> experts_;  ///< [n_experts], as in the file
-  WeightView shared_gate_;                       ///< [1, n_embd]
-  kernels::ExpertWeights shared_;                ///< the same; empty: there is none
+  WeightView shared_gate_;                       ///< [1, n_embd], or empty
+  kernels::ExpertWeights shared_;                ///< as in the file; empty: there is none
   std::unique_ptr<kernels::PlacedExperts> placed_;
+};
+
+enum class SharedExpert {
+  kNone,
+  kGated,    ///< its output is multiplied with a sigmoid of a product with the row
+  kUngated,  ///< its output is added as it is
 };
 
 struct ExpertsSpec {
   int n_experts = 0;
   int n_used = 0;       ///< experts a token is sent to
   int n_ff = 0;         ///< inner width of a routed expert
-  int n_ff_shared = 0;  ///< inner width of the shared expert; 0: there is none
+  int n_ff_shared = 0;  ///< inner width of the shared expert
+  SharedExpert shared = SharedExpert::kNone;
+  bool gated = true;  ///< each expert has a gated unit
+  kernels::Activation activation = kernels::Activation::kSilu;
+  kernels::RoutingSpec routing;  ///< without bias, which bind() takes from the file if it has one
 
-  /// Binds "ffn_gate_inp" (the router) and "ffn_*_exps", where gate and up may be one tensor,
-  /// "ffn_gate_up_exps"; for the shared expert "ffn_gate_inp_shexp" (its gate) and "ffn_*_shexp".
+  /// Binds "ffn_gate_inp" (the router), "exp_probs_b.bias" (of the selection, if present) and
+  /// "ffn_*_exps", where gate and up may be one tensor, "ffn_gate_up_exps"; for the shared expert
+  /// "ffn_gate_inp_shexp" (its gate) and "ffn_*_shexp".
   std::unique_ptr<Experts> bind(const SubLayerBinding& to) const;
 };
 
-/// Reads "expert_*" for one block. Errors: those of Keys; kUnsupported (a variant of the routing
-/// that is not implemented).
-Result<ExpertsSpec> read_experts(const Keys& keys, int block, bool shared);
+/// Reads "expert_*" for one block. Without keys of its own, the routing is a softmax whose selected
+/// weights are divided by their sum. Errors: those of Keys; kInvalidData (keys that contradict each
+/// other), kUnsupported (a routing that is not implemented).
+Result<ExpertsSpec> read_experts(const Keys& keys, int block, SharedExpert shared);
 
 }  // namespace chimere::model
 

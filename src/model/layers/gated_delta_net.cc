@@ -146,7 +146,7 @@ void GatedDeltaNet::forward(const SubLayerRows& rows) const {
                                          scan_state_, norm_,       norm_eps_};
   const kernels::Operand out =
       ops.gdn_mix(rows.batch, shape_, operands, b.qkv, b.alpha, b.beta, b.z, b.out);
-  const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true}};
+  const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true, rows.scale}};
   ops.linear(out, add_to_stream);
 }
 

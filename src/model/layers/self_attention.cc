@@ -31,7 +31,7 @@ Result<AttentionSpec> read_attention(const Keys& keys, int block, bool gated) {
   if (a.rope_dims % 2 != 0) {
     return invalid_data(keys.name("rope.dimension_count") + " must be even");
   }
-  return AttentionSpec{a};
+  return AttentionSpec{.shape = a};
 }
 
 std::unique_ptr<SelfAttention> AttentionSpec::bind(const SubLayerBinding& to) const {
@@ -44,7 +44,7 @@ std::unique_ptr<SelfAttention> AttentionSpec::bind(const SubLayerBinding& to) co
   attention->block_ = to.block;
   attention->norm_eps_ = to.norm_eps;
   const std::string fused = to.tensor("attn_qkv.weight");
-  if (weights.has(fused)) {
+  if (weights.has(fused) && !weights.has(to.tensor("attn_q.weight"))) {
     const WeightView all = weights.matrix(fused, q_dim + 2 * kv_dim, to.n_embd);
     attention->qg_ = all.rows_from(0, q_dim);
     attention->k_ = all.rows_from(q_dim, kv_dim);
@@ -55,6 +55,7 @@ std::unique_ptr<SelfAttention> AttentionSpec::bind(const SubLayerBinding& to) co
     attention->v_ = weights.matrix(to.tensor("attn_v.weight"), kv_dim, to.n_embd);
   }
   attention->out_ = weights.matrix(to.tensor("attn_output.weight"), to.n_embd, out_dim);
+  if (!qk_norm) return attention;
   attention->q_norm_ = weights.vector(to.tensor("attn_q_norm.weight"), shape.head_dim);
   attention->k_norm_ = weights.vector(to.tensor("attn_k_norm.weight"), shape.head_dim);
   return attention;
@@ -65,6 +66,7 @@ Status SelfAttention::place(Placement& to) {
     CHIMERE_TRY(*w, to.ops.place(*w));
   }
   for (const float** norm : {&q_norm_, &k_norm_}) {
+    if (*norm == nullptr) continue;
     CHIMERE_TRY(*norm, to.ops.place_floats(*norm, shape_.head_dim));
   }
   return {};
@@ -93,7 +95,7 @@ void SelfAttention::forward(const SubLayerRows& rows) const {
   ops.linear(rows.h, in);
   ops.qk_norm_rope_append(rows.batch, shape_, q_norm_, k_norm_, norm_eps_, b.qg, b.k, b.v, kv_);
   ops.attend(rows.batch, shape_, b.qg, kv_, b.out);
-  const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true}};
+  const kernels::LinearJob add_to_stream[] = {{out_, rows.x, /*accumulate=*/true, rows.scale}};
   ops.linear(b.out, add_to_stream);
 }
 

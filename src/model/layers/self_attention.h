@@ -1,5 +1,5 @@
-// Grouped-query attention with normalised queries and keys and rotary positions (Qwen3); with
-// partial rotation and a sigmoid gate on the output where the shape says so (Qwen3-Next, Qwen3.5).
+// Grouped-query attention; as the spec says, with normalised queries and keys (Qwen3), rotary
+// positions of whole heads or parts, and a sigmoid gate on the output (Qwen3-Next, Qwen3.5).
 #ifndef CHIMERE_MODEL_LAYERS_SELF_ATTENTION_H_
 #define CHIMERE_MODEL_LAYERS_SELF_ATTENTION_H_
 
@@ -40,16 +40,17 @@ class SelfAttention final : public SubLayer {
   WeightView k_;    ///< [n_kv_heads * head_dim, n_embd]
   WeightView v_;    ///< [n_kv_heads * head_dim, n_embd]
   WeightView out_;  ///< [n_embd, n_heads * head_dim]
-  const float* q_norm_ = nullptr;  ///< [head_dim]
-  const float* k_norm_ = nullptr;  ///< [head_dim]
+  const float* q_norm_ = nullptr;  ///< [head_dim]; nullptr: none
+  const float* k_norm_ = nullptr;  ///< [head_dim]; nullptr: none
   kernels::KvView kv_;
 };
 
 struct AttentionSpec {
   kernels::AttentionShape shape;
+  bool qk_norm = true;  ///< queries and keys are normalised, each head for itself
 
-  /// Binds "attn_q", "attn_k" and "attn_v", or all three in "attn_qkv"; "attn_output",
-  /// "attn_q_norm", "attn_k_norm".
+  /// Binds "attn_q", "attn_k" and "attn_v", or all three in "attn_qkv"; "attn_output"; with
+  /// `qk_norm` "attn_q_norm" and "attn_k_norm".
   std::unique_ptr<SelfAttention> bind(const SubLayerBinding& to) const;
 };
 

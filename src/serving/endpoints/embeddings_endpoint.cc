@@ -28,11 +28,11 @@ void EmbeddingsEndpoint::embeddings(const CallPtr& call) {
   }
   if (request.model == model().id || (request.model.empty() && !model().embedder)) {
     return respond(call,
-                   ApiError{400,
+                   ApiError{"model_does_not_embed",
                             "The model '" + model().id +
                                 "' generates text; it does not compute embeddings. Start "
                                 "the server with --embedding-model to serve a model that does.",
-                            "model", "model_does_not_embed", 0});
+                            "model"});
   }
   if (!model().embedder || (!request.model.empty() && request.model != model().embedder->id)) {
     return respond(call, unknown_model(request.model));
@@ -53,17 +53,18 @@ void EmbeddingsEndpoint::embeddings(const CallPtr& call) {
     if (size > embedder.context()) {
       return respond(
           call,
-          ApiError{400,
+          ApiError{"context_length_exceeded",
                    "This model's maximum context length is " + std::to_string(embedder.context()) +
                        " tokens, and an input has " + std::to_string(size) + "; split it.",
-                   "input", "context_length_exceeded", 0});
+                   "input"});
     }
   }
   const bool accepted = worker_.push(
       [this, call, texts = std::move(texts), request] { embed(call, texts, request); });
   if (!accepted) {
-    respond(call, ApiError{429, "Too many embedding requests are waiting. Try again in a moment.",
-                           "", "overloaded", 1});
+    respond(call,
+            ApiError{protocol::ErrorCode("overloaded", 429),
+                     "Too many embedding requests are waiting. Try again in a moment.", "", 1});
   }
 }
 
@@ -76,14 +77,14 @@ void EmbeddingsEndpoint::embed(const CallPtr& call, const std::vector<std::vecto
   const std::span<const std::vector<int32_t>> all = texts;
   for (size_t at = 0; at < all.size(); at += engine::Embedder::kMaxTexts) {
     if (context().draining || call->stream->abandoned()) {
-      return respond(call, ApiError{503, "This server is stopping.", "", "stopping", 5});
+      return respond(call, ApiError{"stopping", "This server is stopping.", "", 5});
     }
     const auto some =
         all.subspan(at, std::min<size_t>(all.size() - at, engine::Embedder::kMaxTexts));
     auto made = embedder.embed(some);
     if (!made.ok()) {
       ApiError error = protocol::from_engine(made.error());
-      if (error.status == 400) error.param = "input";
+      if (error.status() == 400) error.param = "input";
       return respond(call, error);
     }
     for (const auto& text : some) tokens += static_cast<int64_t>(text.size());

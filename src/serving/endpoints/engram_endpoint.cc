@@ -18,8 +18,8 @@ void EngramEndpoint::write(const CallPtr& call) {
   auto error = protocol::parse_engram(call->request.body, context().limits, request);
   if (!error) error = check_model(request.model);
   if (!error && !model().remember) {
-    error = {400, "This server has no folder for engram tables; start it with --state-folder.", "",
-             "engram_unavailable", 0};
+    error = ApiError{"engram_unavailable",
+                     "This server has no folder for engram tables; start it with --state-folder."};
   }
   if (error) return respond(call, *error);
   const std::string table = name_in_path(*call);

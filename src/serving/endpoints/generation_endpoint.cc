@@ -19,11 +19,11 @@ using protocol::ApiError;
 constexpr uint64_t kSeedStep = 0x9e3779b97f4a7c15ULL;
 
 ApiError too_long(int64_t tokens, int64_t context, const char* param) {
-  return {400,
+  return {"context_length_exceeded",
           "This model's maximum context length is " + std::to_string(context) +
               " tokens, and the prompt has " + std::to_string(tokens) +
               "; shorten it so that at least one token is left for the generation.",
-          param, "context_length_exceeded", 0};
+          param};
 }
 
 /// A warning if the requested token limit exceeds what the prompt leaves of the context.
@@ -114,13 +114,9 @@ void GenerationEndpoint::generate(const CallPtr& call, const protocol::Generatio
 
 /// Schedules warm-ups of the prompt prefixes that the next turn can start with. Runs on a worker
 /// thread, because rendering takes time.
-void GenerationEndpoint::warmup_next_turn(const protocol::ChatRequest& request,
-                                          const std::string& owner,
+void GenerationEndpoint::warmup_next_turn(NextTurn& turn, const std::string& owner,
                                           const protocol::Choice& answer) {
-  model().service.warmup(
-      owner,
-      next_turn_prefixes(model(), request.messages, answer.content, answer.reasoning,
-                         request.settings.get(settings::kReasoning), request.template_kwargs));
+  model().service.warmup(owner, turn.prefixes(answer.content, answer.reasoning));
 }
 
 void GenerationEndpoint::chat(const CallPtr& call) {
@@ -132,18 +128,20 @@ void GenerationEndpoint::chat(const CallPtr& call) {
   auto prompt = chat_prompt(model(), request.messages, request.settings.get(settings::kReasoning),
                             request.template_kwargs);
   if (!prompt.ok()) {
-    return respond(call, ApiError{400, prompt.error().message, "messages", "template_error", 0});
+    return respond(call, ApiError{"template_error", prompt.error().message, "messages"});
   }
   GenerationSpec spec;
   error = add_choices(request, *call, std::move(prompt->tokens), prompt->start, "", spec);
   if (error) return respond(call, *error);
   if (model().service.has_prefix_cache()) {
     for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
-    const auto asked = std::make_shared<const protocol::ChatRequest>(request);
-    spec.on_choice = [this, asked, owner = call->owner()](const protocol::Choice& answer) {
+    const auto turn = std::make_shared<NextTurn>(model(), request.messages,
+                                                 request.settings.get(settings::kReasoning),
+                                                 request.template_kwargs);
+    spec.on_choice = [this, turn, owner = call->owner()](const protocol::Choice& answer) {
       (void)context().workers.push(
-          [this, asked, owner, answer = std::make_shared<protocol::Choice>(answer)] {
-            warmup_next_turn(*asked, owner, *answer);
+          [this, turn, owner, answer = std::make_shared<protocol::Choice>(answer)] {
+            warmup_next_turn(*turn, owner, *answer);
           });
     };
   }

@@ -9,6 +9,7 @@
 
 #include "serving/endpoints/endpoint.h"
 #include "serving/generation_job.h"
+#include "serving/next_turn.h"
 
 namespace chimere::serving {
 
@@ -26,8 +27,7 @@ class GenerationEndpoint final : public Endpoint {
                                                 protocol::ReasoningSplitter::Start start,
                                                 const std::string& echo,
                                                 GenerationSpec& spec) const;
-  void warmup_next_turn(const protocol::ChatRequest& request, const std::string& owner,
-                        const protocol::Choice& answer);
+  void warmup_next_turn(NextTurn& turn, const std::string& owner, const protocol::Choice& answer);
   void generate(const CallPtr& call, const protocol::GenerationFields& fields, GenerationSpec spec);
 };
 

@@ -46,7 +46,7 @@ void StatusEndpoint::health(const CallPtr& call) {
 
 void StatusEndpoint::ready(const CallPtr& call) {
   if (context().draining) {
-    return respond(call, ApiError{503, "This server is stopping.", "", "stopping", 5});
+    return respond(call, ApiError{"stopping", "This server is stopping.", "", 5});
   }
   respond(call, HttpResponse{200, R"({"status":"ready"})"});
 }

@@ -33,7 +33,7 @@ void TokenEndpoint::tokenize(const CallPtr& call) {
     auto prompt = chat_prompt(model(), request.messages, model().defaults.get(settings::kReasoning),
                               request.template_kwargs);
     if (!prompt.ok()) {
-      return respond(call, ApiError{400, prompt.error().message, "messages", "template_error", 0});
+      return respond(call, ApiError{"template_error", prompt.error().message, "messages"});
     }
     tokens = std::move(prompt->tokens);
   }

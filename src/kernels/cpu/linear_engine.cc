@@ -1,8 +1,8 @@
-#include "kernels/cpu/linear.h"
+#include "kernels/cpu/linear_engine.h"
 
 #include <algorithm>
 
-#include "kernels/cpu/linear_engine.h"
+#include "kernels/cpu/linear.h"
 #include "kernels/dot_rule.h"
 
 namespace chimere::kernels::cpu {

@@ -1,5 +1,3 @@
-#include "engram/table.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,6 +6,7 @@
 
 #include "base/mapped_file.h"
 #include "engram/legacy_table.h"
+#include "engram/table.h"
 #include "engram/table_format.h"
 
 namespace chimere::engram {

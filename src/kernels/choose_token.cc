@@ -1,11 +1,10 @@
-#include "kernels/token_choice.h"
-
 #include <algorithm>
 #include <limits>
 #include <span>
 #include <vector>
 
 #include "kernels/api.h"
+#include "kernels/token_choice.h"
 
 namespace chimere::kernels {
 namespace {
@@ -34,7 +33,7 @@ int32_t choose_token(std::span<const TopLogit> largest, const TokenChoice& choic
   if (left.empty()) return -1;
   double scale = 1;
   const auto scaled = [&](const TopLogit& t) { return static_cast<double>(t.value) * scale; };
-  for (int32_t s = 0; s < choice.n_stages; ++s) {
+  for (int32_t s = 0; s < choice.n_samplers; ++s) {
     const ChoiceSampler& sampler = choice.samplers[static_cast<size_t>(s)];
     switch (sampler.kind) {
       case ChoiceSampler::kTopK:

@@ -1,0 +1,176 @@
+#include "runtime/text_model.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <limits>
+#include <utility>
+
+#include "runtime/prediction.h"
+#include "runtime/prefix_cache_options.h"
+
+namespace chimere::runtime {
+namespace {
+
+/// What the engine's thread hands over to the thread that waits for a generation.
+struct Mailbox {
+  struct Token {
+    int32_t id;
+    float logprob;
+    std::string text;
+  };
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Token> tokens;
+  std::optional<engine::Outcome> outcome;
+
+  /// Makes the request deliver here.
+  void connect(engine::Request& request) {
+    request.on_token = [this](const engine::TokenEvent& event) {
+      const std::scoped_lock lock(mutex);
+      tokens.push_back({event.token.id, event.token.logprob, std::string(event.text)});
+      changed.notify_one();
+    };
+    request.on_finish = [this](engine::Outcome o) {
+      const std::scoped_lock lock(mutex);
+      outcome = std::move(o);
+      changed.notify_one();
+    };
+  }
+
+  /// Passes each token to `use` on this thread until the generation ends.
+  engine::Outcome wait(const std::function<void(const Token&)>& use) {
+    while (true) {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return !tokens.empty() || outcome; });
+      if (tokens.empty()) return *std::move(outcome);
+      const Token token = std::move(tokens.front());
+      tokens.pop_front();
+      lock.unlock();
+      use(token);
+    }
+  }
+};
+
+}  // namespace
+
+TextModel::TextModel(const Settings& settings, LoadedModel loaded)
+    : settings_(settings), loaded_(std::move(loaded)), requests_(*loaded_.tokenizer) {}
+
+Result<std::unique_ptr<TextModel>> TextModel::load(std::unique_ptr<gguf::Reader> file,
+                                                   const Settings& settings, const Runtime& runtime,
+                                                   const LoadObserver& observer) {
+  // Few sequences fill their context: all share the capacity of this many full contexts.
+  constexpr int64_t kContexts = 8;
+  const int64_t running = settings.get(settings::kMaxRunning);
+  CHIMERE_TRY(LoadedModel loaded,
+              runtime::load(std::move(file), settings,
+                            {.contexts = std::min(running, kContexts),
+                             .sequences = running,
+                             .default_context = std::numeric_limits<int64_t>::max(),
+                             .checkpoints = settings.get(settings::kCacheStates),
+                             .elastic = true},
+                            runtime, observer));
+  if (loaded.model->pooling() != model::Pooling::kNone) {
+    return unsupported("This is an embedding model, which generates no text.");
+  }
+  std::unique_ptr<TextModel> out(new TextModel(settings, std::move(loaded)));
+  CHIMERE_CHECK_OK(out->start());
+  return out;
+}
+
+Status TextModel::start() {
+  engine::ServiceOptions options;
+  options.engine = {
+      .max_step_rows = loaded_.step_rows,
+      .max_running = static_cast<int32_t>(settings_.get(settings::kMaxRunning)),
+      .context = loaded_.context,
+      .pool = loaded_.pool.get(),
+  };
+  options.max_queue = static_cast<int32_t>(settings_.get(settings::kMaxQueue));
+  options.cache = prefix_cache_options(settings_, *loaded_.file, [](const std::string&) {});
+  chat_ = ChatPrompt::create(*loaded_.file, *loaded_.tokenizer);
+  CHIMERE_TRY(service_, engine::EngineService::create(*loaded_.model, *loaded_.tokenizer, options));
+  return {};
+}
+
+Result<ChatPrompt::Rendered> TextModel::chat(std::span<const ChatMessage> messages,
+                                             const Settings& settings) const {
+  if (!chat_->ok()) return chat_->error();
+  CHIMERE_TRY(const Reasoning reasoning, reasoning_from(settings));
+  return (*chat_)->render(messages, reasoning.wanted);
+}
+
+Result<engine::Outcome> TextModel::generate(Sequence& sequence, const Settings& settings,
+                                            const Generate& options, const OnToken& on_token) {
+  CHIMERE_TRY(engine::Request request, requests_.make(settings));
+  request.prompt = sequence.prompt;
+  request.stop = options.stop;
+  if (options.logprobs) request.sampling.logprobs = 0;
+  // A generation with state of its own between tokens runs to its end in one call.
+  request.keep_state = !request.thinking && request.sampling.mirostat != 2;
+  if (!sequence.generated.empty()) {
+    request.continuation = {.generated = sequence.generated, .state = sequence.state};
+  }
+  Mailbox mailbox;
+  mailbox.connect(request);
+  CHIMERE_TRY(const engine::RequestId id, service_->submit(std::move(request)));
+  bool wanted = true;
+  engine::Outcome outcome = mailbox.wait([&](const Mailbox::Token& token) {
+    if (!on_token || on_token(token.id, token.logprob, token.text) || !wanted) return;
+    wanted = false;
+    service_->cancel(id);
+  });
+  if (outcome.reason == engine::FinishReason::kError) return std::move(outcome.error);
+  if (on_token && !outcome.text_tail.empty()) (void)on_token(-1, 0, outcome.text_tail);
+  for (const sampling::Sampled& token : outcome.tokens) sequence.generated.push_back(token.id);
+  // A request that was cancelled before its first token leaves the sequence as it was.
+  if (!outcome.tokens.empty()) sequence.state = std::move(outcome.state);
+  return outcome;
+}
+
+Status TextModel::score(std::span<const int32_t> tokens, std::vector<float>& out) const {
+  const auto n = static_cast<int64_t>(tokens.size());
+  out.assign(tokens.size(), 0);
+  const LoadedModel* const model = &loaded_;
+  return for_each_logits(
+      {&model, 1}, tokens, n, 0, [&](int64_t position, std::span<const LogitsRow> rows) -> Status {
+        if (position + 1 == n) return {};
+        const auto next = static_cast<size_t>(position) + 1;
+        CHIMERE_TRY(const double nats, negative_log_likelihood(rows[0], tokens[next]));
+        out[next] = static_cast<float>(-nats);
+        return {};
+      });
+}
+
+Result<std::vector<float>> TextModel::log_probabilities(std::span<const int32_t> tokens) {
+  if (tokens.empty()) return invalid_argument("There are no tokens; give at least one.");
+  if (static_cast<int64_t>(tokens.size()) > context()) {
+    return invalid_argument("There are " + std::to_string(tokens.size()) +
+                            " tokens, but the context holds " + std::to_string(context()) + ".");
+  }
+  const int64_t vocabulary = loaded_.model->n_vocab();
+  for (const int32_t token : tokens) {
+    if (token < 0 || token >= vocabulary) {
+      return invalid_argument("Token " + std::to_string(token) +
+                              " does not exist; ids go from 0 to " +
+                              std::to_string(vocabulary - 1) + ".");
+    }
+  }
+  std::vector<float> out;
+  CHIMERE_CHECK_OK(service_->use_model([&] { return score(tokens, out); }));
+  return out;
+}
+
+Result<state::Hash128> TextModel::weights_hash() {
+  std::shared_ptr<state::WeightsHash> weights;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (weights_ == nullptr) weights_ = hash_weights(settings_, *loaded_.file);
+    weights = weights_;
+  }
+  return weights->get();
+}
+
+}  // namespace chimere::runtime

@@ -1,0 +1,43 @@
+#include "serving/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace chimere::serving {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Metrics, EveryRowIsInTheTextWithTypeAndHelp) {
+  Metrics metrics;
+  metrics.count_request("/v1/models", 200);
+  engine::ServiceStats stats;
+  stats.accepted = 41;
+  stats.kv_bytes = 5000;
+  stats.first_token.add(0.01);
+  const std::string text = metrics.text(stats, 3);
+  for (const MetricInfo& info : kMetrics) {
+    const std::string name(info.name);
+    const std::string type = info.type == MetricInfo::Type::kCounter ? "counter"
+                             : info.type == MetricInfo::Type::kGauge ? "gauge"
+                                                                     : "histogram";
+    EXPECT_THAT(text, HasSubstr("# HELP " + name + " " + std::string(info.help) + "\n"));
+    EXPECT_THAT(text, HasSubstr("# TYPE " + name + " " + type + "\n"));
+    EXPECT_EQ(std::ranges::count(kMetrics, info.name, &MetricInfo::name), 1) << name;
+    EXPECT_EQ(name.ends_with("_total"), info.type == MetricInfo::Type::kCounter) << name;
+    const bool labels = !info.labels.front().empty();
+    EXPECT_EQ(labels, info.labelled != nullptr || info.counted()) << name;
+  }
+  EXPECT_THAT(text, HasSubstr("\nchimere_connections 3\n"));
+  EXPECT_THAT(text, HasSubstr("\nchimere_requests_accepted_total 41\n"));
+  EXPECT_THAT(text, HasSubstr("\nchimere_memory_bytes{kind=\"kv\"} 5000\n"));
+  EXPECT_THAT(text, HasSubstr("\nchimere_time_to_first_token_seconds_count 1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nchimere_http_requests_total{route=\"/v1/models\",status=\"200\"} 1\n"));
+}
+
+}  // namespace
+}  // namespace chimere::serving
