@@ -2,11 +2,9 @@
 #ifndef CHIMERE_ENGINE_PREFIX_CACHE_H_
 #define CHIMERE_ENGINE_PREFIX_CACHE_H_
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,8 +14,13 @@
 #include "base/result.h"
 #include "engine/background.h"
 #include "engine/cache_tier.h"
+#include "engine/prefix_cache/device_tier.h"
+#include "engine/prefix_cache/disk_tier.h"
+#include "engine/prefix_cache/memory_tier.h"
+#include "engine/prefix_cache/prefix_index.h"
 #include "state/prefix_folder.h"
-#include "state/prefix_tree.h"
+#include "state/sequence_state.h"
+#include "state/state_image.h"
 #include "state/state_store.h"
 #include "state/weights_hash.h"
 
@@ -109,102 +112,37 @@ class PrefixCache {
   bool working() const { return background_.outstanding() > 0; }
   /// Starts a write of one state that is not on disk yet, if no write is running. False if all
   /// states are on disk, or none can be written now.
-  bool save_one();
+  bool save_one() { return disk_.save_one(); }
   /// Writes the remaining states until `deadline`.
-  void save_all(std::chrono::steady_clock::time_point deadline);
+  void save_all(std::chrono::steady_clock::time_point deadline) { disk_.save_all(deadline); }
 
-  PrefixCacheStats stats() const { return stats_; }
+  PrefixCacheStats stats() const;
 
  private:
-  using Node = state::PrefixTree::Node;
-  /// How to assemble the pages and the slot of a node's state.
-  struct Recipe {
-    struct Source {
-      std::shared_ptr<const state::StateImage> memory;  ///< nullptr: the file
-      state::PrefixName file;
-    };
-    std::shared_ptr<const state::Checkpoint> base;  ///< provides the pages before `sources`
-    std::vector<Source> sources;  ///< shortest first; the last one is the node's own
-    bool needs_disk = false;
-  };
-  /// The result of a read job.
-  struct Read {
-    std::vector<state::StateImage> images;
-    std::optional<Error> error;
-    size_t failed = 0;  ///< index of the source with the error
-  };
-  /// A pending copy to RAM.
-  struct Copy {
-    Node* node = nullptr;
-    std::shared_ptr<const state::Checkpoint> from;
-    int32_t first_page = 0;
-  };
-
   PrefixCache(state::StateStore& store, PrefixCacheOptions options);
 
-  /// The opened folder and its files.
-  struct Opened {
-    std::unique_ptr<state::PrefixFolder> folder;
-    state::PrefixFolder::New found;
-  };
-  static Result<Opened> open_folder(const state::PrefixFolderOptions& options,
-                                    const state::ImageLayout& layout);
-  void open_when_hashed();
-  void opened(Result<Opened> result, const state::ImageLayout& layout);
-  void add_files(const state::PrefixFolder::New& found);
-  uint64_t list_folder();
-  bool wants_listing(std::span<Node* const> path, std::span<const int32_t> prompt,
+  bool wants_listing(std::span<PrefixNode* const> path, std::span<const int32_t> prompt,
                      std::span<const int64_t> chunk_ends, Search& search);
-  void touch(std::span<Node* const> path);
-  std::optional<Recipe> recipe_for(Node& node) const;
-  Result<state::Checkpoint> assemble(const Recipe& recipe,
+  Result<state::Checkpoint> assemble(const PrefixRecipe& recipe,
                                      std::span<const state::StateImage> images);
-  Found find_in(std::span<Node* const> path, std::span<const int64_t> chunk_ends, Search* search);
-  bool from_memory(Node& node, const Recipe& recipe);
-  void load(Node& node, Recipe recipe);
-  void loaded(Node& node, const Recipe& recipe, const Read& read);
-  void reject_file(const state::PrefixName& name, bool remove);
+  Found find_in(std::span<PrefixNode* const> path, std::span<const int64_t> chunk_ends,
+                Search* search);
+  bool from_memory(PrefixNode& node, const PrefixRecipe& recipe);
+  void load(PrefixNode& node, PrefixRecipe recipe);
+  void loaded(PrefixNode& node, const PrefixRecipe& recipe,
+              const Result<std::vector<state::StateImage>>& images);
 
-  void set_device(Node& node, state::Checkpoint state);
-  void drop_device(Node& node);
-  void set_memory(Node& node, std::shared_ptr<const state::StateImage> image);
-  void set_file(Node& node, std::string name, int32_t first_page, int64_t bytes);
-  void forget_file(Node& node);
-  void remove_file(Node& node);
-  void remove_orphans();
-  void erase_unused_leaves();
-  void erase_if_unused(Node& node);
-  /// The least recently used node for which `passes` is true; nullptr: none.
-  Node* oldest(const std::function<bool(Node&)>& passes);
-
-  void thin(std::span<Node* const> path, std::span<const int64_t> points);
-  std::vector<Copy> copies_for(Node& node) const;
-  void set_copies(std::span<const Copy> copies);
-  void demote(Node& node);
+  void demote(PrefixNode& node);
   void trim_device();
   void trim_memory();
-  std::vector<state::PrefixFolder::Use> unsaved_uses();
-  void trimmed(const state::PrefixFolder::Content& content, uint64_t asked);
-  bool can_write(const Node& node) const;
-  void write(Node& node);
-  bool any_unsaved();
-  void log(const std::string& what) const {
-    if (options_.log) options_.log(what);
-  }
 
   state::StateStore& store_;
-  PrefixCacheOptions options_;
-  state::ImageLayout layout_;
-  std::shared_ptr<state::PrefixFolder> folder_;  ///< nullptr: no disk tier
-  bool opening_ = false;                         ///< waiting for the hash to open the folder
-  std::atomic<uint64_t> listings_asked_ = 0;
-  uint64_t listings_done_ = 0;     ///< highest number of a listing whose files are in the trees
-  uint64_t listings_covered_ = 0;  ///< highest number that has begun; used on the background thread
-  std::map<std::string, state::PrefixTree> trees_;
-  uint64_t clock_ = 0;
-  int64_t demoting_ = 0;  ///< states to drop from the store when their copy is complete
-  std::chrono::steady_clock::time_point no_writes_before_;  ///< set after a full disk
-  PrefixCacheStats stats_;
+  PrefixIndex index_;
+  DeviceTier device_;
+  MemoryTier memory_;
+  DiskTier disk_;
+  uint64_t hits_[5] = {};
+  uint64_t tokens_[5] = {};
   Background background_;  // declared last: its thread ends before the members that jobs refer to
 };
 
