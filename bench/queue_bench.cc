@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "runtime/loaded_model.h"
+#include "runtime/load.h"
 
 namespace chimere {
 namespace {
