@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "runtime/loaded_model.h"
+#include "runtime/load.h"
 
 namespace chimere {
 namespace {
@@ -117,7 +117,8 @@ int measure(const Options& options) {
   runtime::MemoryRequest memory;
   memory.contexts = options.running;
   memory.default_context = options.prompt + options.tokens + 64;
-  auto loaded = runtime::load(*std::move(file), settings, memory, {});
+  const runtime::Runtime shared(settings);
+  auto loaded = runtime::load(*std::move(file), settings, memory, shared, {});
   if (!loaded.ok()) {
     std::fprintf(stderr, "%s\n", loaded.error().message.c_str());
     return 2;

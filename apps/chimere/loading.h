@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "base/settings.h"
 #include "gguf/reader.h"
+#include "runtime/load.h"
 #include "runtime/loaded_embedder.h"
 #include "runtime/loaded_model.h"
 #include "runtime/model_path.h"

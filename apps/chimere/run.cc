@@ -16,7 +16,6 @@
 #include "json.h"
 #include "loading.h"
 #include "runtime/loaded_model.h"
-#include "runtime/prefix_cache_options.h"
 #include "runtime/request.h"
 #include "saved_conversation.h"
 

@@ -11,6 +11,7 @@
 #include "base/file_stream.h"
 #include "base/system.h"
 #include "json.h"
+#include "runtime/state_folder.h"
 #include "state/checkpoint_file.h"
 
 namespace chimere::app {

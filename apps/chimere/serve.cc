@@ -27,6 +27,7 @@
 #include "runtime/loaded_model.h"
 #include "runtime/prefix_cache_options.h"
 #include "runtime/request.h"
+#include "runtime/state_folder.h"
 #include "serving/api.h"
 #include "serving/http_server.h"
 #include "serving/log_line.h"

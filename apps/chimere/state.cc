@@ -7,7 +7,7 @@
 #include "base/byte_amount.h"
 #include "command.h"
 #include "json.h"
-#include "runtime/prefix_cache_options.h"
+#include "runtime/state_folder.h"
 #include "state/prefix_folder.h"
 
 namespace chimere::app {

@@ -1,6 +1,5 @@
 /* Continues a text: generate MODEL TEXT. MODEL "" is the shipped model. */
 #include <chimere/chimere.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -87,7 +87,8 @@ class Model {
     return {bytes.begin(), bytes.end()};
   }
   /// `messages`: pairs of role and content.
-  std::vector<int32_t> chat(const std::vector<std::pair<std::string, std::string>>& messages) const {
+  std::vector<int32_t> chat(
+      const std::vector<std::pair<std::string, std::string>>& messages) const {
     std::vector<chimere_message> v;
     for (const auto& [role, content] : messages) v.push_back({role.c_str(), content.c_str()});
     return fill<int32_t>([&](int32_t* to, size_t capacity, size_t* size) {

@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-/* Number of the interface that this header declares. It grows when functions or fields are added. */
+/* Number of the interface that this header declares; grows when functions or fields are added. */
 #define CHIMERE_API_VERSION 1
 
 /* Version of the interface of the library that was loaded: at least that of the header, if the
@@ -42,17 +42,17 @@ CHIMERE_API const char* chimere_version(void);
 
 typedef enum chimere_status {
   CHIMERE_OK = 0,
-  CHIMERE_INVALID_ARGUMENT = 1, /* an argument or option is invalid */
-  CHIMERE_INVALID_DATA = 2,     /* a file or saved sequence is damaged or of an unknown type */
-  CHIMERE_NOT_FOUND = 3,        /* a file, model or option does not exist */
-  CHIMERE_OUT_OF_MEMORY = 4,    /* a stated budget or the machine's memory is too small */
-  CHIMERE_OUT_OF_SPACE = 5,     /* a disk is full */
-  CHIMERE_UNSUPPORTED = 6,      /* valid, but not possible here */
-  CHIMERE_IO = 7,               /* an operating-system call failed */
-  CHIMERE_CANCELLED = 8,        /* the model is being unloaded */
-  CHIMERE_BUSY = 9,             /* another call uses this sequence */
-  CHIMERE_BUFFER_TOO_SMALL = 10,/* *size says how large it must be */
-  CHIMERE_INTERNAL = 11         /* an error of the library itself */
+  CHIMERE_INVALID_ARGUMENT = 1,  /* an argument or option is invalid */
+  CHIMERE_INVALID_DATA = 2,      /* a file or saved sequence is damaged or of an unknown type */
+  CHIMERE_NOT_FOUND = 3,         /* a file, model or option does not exist */
+  CHIMERE_OUT_OF_MEMORY = 4,     /* a stated budget or the machine's memory is too small */
+  CHIMERE_OUT_OF_SPACE = 5,      /* a disk is full */
+  CHIMERE_UNSUPPORTED = 6,       /* valid, but not possible here */
+  CHIMERE_IO = 7,                /* an operating-system call failed */
+  CHIMERE_CANCELLED = 8,         /* the model is being unloaded */
+  CHIMERE_BUSY = 9,              /* another call uses this sequence */
+  CHIMERE_BUFFER_TOO_SMALL = 10, /* *size says how large it must be */
+  CHIMERE_INTERNAL = 11          /* an error of the library itself */
 } chimere_status;
 
 /* A sentence about the last failure of a function on this thread; empty if there was none. Valid
@@ -72,8 +72,8 @@ typedef struct chimere_option {
 
 /* ---- Runtime: the threads, the GPU and the memory that models share ---- */
 
-/* Options: "threads" (0: as many as CPUs), "gpu" (number of the GPU, 0), "state-memory" (host memory
- * for the states of all models, such as "8GiB"; default: what is free now). */
+/* Options: "threads" (0: as many as CPUs), "gpu" (number of the GPU, 0), "state-memory" (host
+ * memory for the states of all models, such as "8GiB"; default: what is free now). */
 CHIMERE_API chimere_status chimere_runtime_create(const chimere_option* options, size_t n_options,
                                                   chimere_runtime** runtime);
 CHIMERE_API void chimere_runtime_free(chimere_runtime* runtime); /* NULL is allowed */
@@ -97,12 +97,12 @@ CHIMERE_API void chimere_model_free(chimere_model* model);
 
 typedef struct chimere_model_info {
   size_t struct_size;
-  int64_t context;        /* most tokens of a sequence, or of a text to embed */
-  int64_t vocabulary;     /* number of tokens */
-  int64_t dimensions;     /* elements of an embedding; 0: the model generates text */
-  int32_t bos;            /* token, or -1 */
-  int32_t eos;            /* token, or -1 */
-  int32_t on_gpu;         /* 1: computed on a GPU */
+  int64_t context;    /* most tokens of a sequence, or of a text to embed */
+  int64_t vocabulary; /* number of tokens */
+  int64_t dimensions; /* elements of an embedding; 0: the model generates text */
+  int32_t bos;        /* token, or -1 */
+  int32_t eos;        /* token, or -1 */
+  int32_t on_gpu;     /* 1: computed on a GPU */
   int32_t has_chat_template;
 } chimere_model_info;
 CHIMERE_API chimere_status chimere_model_get_info(chimere_model* model, chimere_model_info* info);
@@ -111,9 +111,9 @@ CHIMERE_API chimere_status chimere_model_get_info(chimere_model* model, chimere_
 
 /* Bits of `flags`. */
 enum {
-  CHIMERE_TOKENIZE_BOS = 1,     /* begin with the BOS token if the model uses one */
-  CHIMERE_TOKENIZE_SPECIAL = 2, /* the text of a control token stands for that token */
-  CHIMERE_DETOKENIZE_SPECIAL = 1/* include the text of control tokens */
+  CHIMERE_TOKENIZE_BOS = 1,      /* begin with the BOS token if the model uses one */
+  CHIMERE_TOKENIZE_SPECIAL = 2,  /* the text of a control token stands for that token */
+  CHIMERE_DETOKENIZE_SPECIAL = 1 /* include the text of control tokens */
 };
 CHIMERE_API chimere_status chimere_tokenize(chimere_model* model, const char* text,
                                             size_t text_size, uint32_t flags, int32_t* tokens,
@@ -150,8 +150,8 @@ typedef struct chimere_token {
   const char* text; /* whole characters that are now certain; may lag behind the token */
   size_t text_size;
 } chimere_token;
-/* Called for each token. A value other than 0 ends the generation; a few tokens that were sampled by
- * then may still follow. A last call with the id -1 carries text that was held back, if there is
+/* Called for each token. A value other than 0 ends the generation; a few tokens that were sampled
+ * by then may still follow. A last call with the id -1 carries text that was held back, if there is
  * any. `token` and its text are valid during the call. */
 typedef int (*chimere_token_callback)(void* user_data, const chimere_token* token);
 
@@ -163,13 +163,13 @@ enum {
 };
 typedef struct chimere_generation {
   size_t struct_size;
-  int32_t finish;         /* CHIMERE_FINISH_... */
+  int32_t finish; /* CHIMERE_FINISH_... */
   int32_t prompt_tokens;
-  int32_t reused_tokens;  /* prompt tokens whose state was cached */
-  int32_t new_tokens;     /* tokens added by this call */
+  int32_t reused_tokens; /* prompt tokens whose state was cached */
+  int32_t new_tokens;    /* tokens added by this call */
   double prompt_seconds;
   double decode_seconds;
-  uint64_t seed;          /* of the sampler: the option "seed", or a random one */
+  uint64_t seed; /* of the sampler: the option "seed", or a random one */
 } chimere_generation;
 
 /* Adds tokens to the sequence until it ends. Options: settings of sampling ("max-tokens", "temp",

@@ -45,7 +45,7 @@ struct SettingInfo {
    public:
     constexpr Choices() = default;
     constexpr Choices(std::initializer_list<std::string_view> names) {
-      for (const std::string_view name : names) names_.at(count_++) = name;
+      for (const std::string_view choice : names) names_.at(count_++) = choice;
     }
     constexpr const std::string_view* begin() const { return names_.data(); }
     constexpr const std::string_view* end() const { return begin() + count_; }

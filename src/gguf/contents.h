@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "gguf/reader.h"
+#include "gguf/metadata.h"
 
 namespace chimere::gguf {
 

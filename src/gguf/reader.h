@@ -8,38 +8,17 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/mapped_file.h"
 #include "base/result.h"
-#include "tensor/dtype.h"
+#include "gguf/metadata.h"
 
 namespace chimere::gguf {
-
-/// Metadata arrays have one element type. Integers of all widths are widened to (u)int64, floats to
-/// double.
-struct Array {
-  std::variant<std::vector<int64_t>, std::vector<uint64_t>, std::vector<double>, std::vector<bool>,
-               std::vector<std::string>>
-      items;
-  bool operator==(const Array&) const = default;
-};
-using Value = std::variant<int64_t, uint64_t, double, bool, std::string, Array>;
-
-struct TensorInfo {
-  std::string name;
-  std::vector<int64_t> dims;  ///< GGUF order: dims[0] is contiguous
-  DType type = DType::kF32;
-  uint64_t offset = 0;  ///< from the start of the file that contains it
-  uint64_t bytes = 0;
-  const void* data = nullptr;  ///< into the mapping; valid for the Reader's lifetime
-};
 
 /// A mapped, fully validated model: one file, or all files of a split model as one. Every count,
 /// string, type, shape, offset and overlap is checked against the file's size before use, so no
 /// file can crash the reader or make it allocate more than a small multiple of the file's size.
-/// multiple of the file's own size.
 class Reader {
  public:
   /// `path` may be any part of a split model; the other parts must lie beside it. Errors: kNotFound

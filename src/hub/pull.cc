@@ -64,7 +64,7 @@ Result<std::unique_ptr<net::HttpClient>> connect(const PullOptions& options,
 
 /// The checksum that a hub sends with the redirect to its file server, or with the file.
 std::string linked_sha256(const net::HttpResponse& response) {
-  const std::string sha = sha256_of_etag(response.header("x-linked-etag"));
+  std::string sha = sha256_of_etag(response.header("x-linked-etag"));
   if (!sha.empty()) return sha;
   const auto redirect = response.redirect_headers.find("x-linked-etag");
   return redirect == response.redirect_headers.end() ? "" : sha256_of_etag(redirect->second);

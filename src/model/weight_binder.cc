@@ -8,7 +8,6 @@
 #include <variant>
 
 #include "kernels/api.h"
-#include "state/blob.h"
 #include "state/checksum.h"
 
 namespace chimere::model {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/load.h"
 #include "runtime/model_path.h"
 
 namespace chimere::runtime {

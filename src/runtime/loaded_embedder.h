@@ -5,8 +5,11 @@
 #include <memory>
 
 #include "base/result.h"
+#include "base/settings.h"
 #include "engine/embedder.h"
+#include "runtime/load_observer.h"
 #include "runtime/loaded_model.h"
+#include "runtime/runtime.h"
 
 namespace chimere::runtime {
 

@@ -17,4 +17,10 @@ Result<std::unique_ptr<MemoryBudget::Share>> MemoryBudget::take(int64_t bytes) {
   return std::make_unique<Share>(shared_from_this(), bytes);
 }
 
+Result<int64_t> state_memory(const Settings& settings) {
+  auto limit = parse_byte_amount(settings.get(settings::kStateMemory));
+  if (!limit.ok()) return invalid_argument("--state-memory: " + limit.error().message + ".");
+  return limit;
+}
+
 }  // namespace chimere::runtime

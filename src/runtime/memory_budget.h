@@ -1,4 +1,4 @@
-// Memory that several models of a process share.
+// Memory that several models of a process share, and the limit of the settings.
 #ifndef CHIMERE_RUNTIME_MEMORY_BUDGET_H_
 #define CHIMERE_RUNTIME_MEMORY_BUDGET_H_
 
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/settings.h"
 
 namespace chimere::runtime {
 
@@ -44,6 +45,9 @@ class MemoryBudget : public std::enable_shared_from_this<MemoryBudget> {
   const int64_t bytes_;
   std::atomic<int64_t> taken_{0};
 };
+
+/// The amount of --state-memory, which is given. Errors: kInvalidArgument, which names the flag.
+Result<int64_t> state_memory(const Settings& settings);
 
 }  // namespace chimere::runtime
 

@@ -6,17 +6,9 @@
 #include <system_error>
 #include <utility>
 
-#include "base/system.h"
-#include "runtime/loaded_model.h"
+#include "runtime/state_folder.h"
 
 namespace chimere::runtime {
-
-std::string state_folder(const Settings& settings) {
-  const std::string& named = settings.get(settings::kStateFolder);
-  if (!named.empty()) return named;
-  const std::string users = chimere::state_folder();
-  return users.empty() ? "" : users + "/chimere";
-}
 
 std::optional<engine::PrefixCacheOptions> prefix_cache_options(
     const Settings& settings, const gguf::Reader& file,

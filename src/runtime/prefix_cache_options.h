@@ -13,9 +13,6 @@
 
 namespace chimere::runtime {
 
-/// --state-folder, or the default below the user's home; empty if there is neither.
-std::string state_folder(const Settings& settings);
-
 /// Empty if --prefix-states is 0. The state store must hold that many states in addition to those
 /// of its sequences. With a disk tier, starts hashing the file's weights; the file must outlive the
 /// options. Without a writable folder prompts are kept in memory only. `log` receives that warning

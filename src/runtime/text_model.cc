@@ -6,8 +6,10 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/load.h"
 #include "runtime/prediction.h"
 #include "runtime/prefix_cache_options.h"
+#include "runtime/state_folder.h"
 
 namespace chimere::runtime {
 namespace {

@@ -1,5 +1,5 @@
-#include "state/blob.h"
-
+// The serialised form of a stored state (docs/state-blob.md): header, component table, pages, slot,
+// unfolded rows, checksum. Written by Checkpoint::write(), read by StateStore::read().
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -35,17 +35,6 @@ struct Header {
 };
 static_assert(sizeof(Header) == 48);
 
-struct Component {
-  uint32_t kind = 0;
-  uint32_t layer = 0;
-  uint32_t k_type = 0;
-  uint32_t v_type = 0;
-  uint32_t layout = 0;
-  uint32_t zero = 0;
-  uint64_t bytes = 0;
-};
-static_assert(sizeof(Component) == 32);
-
 template <typename T>
 std::span<uint8_t> bytes_of(T& v) {
   return {reinterpret_cast<uint8_t*>(&v), sizeof v};
@@ -55,12 +44,6 @@ std::span<const uint8_t> bytes_of(const T& v) {
   return {reinterpret_cast<const uint8_t*>(&v), sizeof v};
 }
 
-template <typename T>
-void append(std::vector<uint8_t>& out, const T& v) {
-  const auto bytes = bytes_of(v);
-  out.insert(out.end(), bytes.begin(), bytes.end());
-}
-
 std::string type_name(uint32_t type) {
   const DTypeInfo* info = find_dtype(type);
   return info != nullptr ? std::string(info->name) : "type " + std::to_string(type);
@@ -68,20 +51,22 @@ std::string type_name(uint32_t type) {
 
 /// Whether `longer` is `shorter` followed by one more layer with KV and a hidden state: the MTP
 /// head.
-bool only_mtp_more(const std::vector<Component>& longer, const std::vector<Component>& shorter) {
+bool only_mtp_more(const std::vector<ComponentRecord>& longer,
+                   const std::vector<ComponentRecord>& shorter) {
   if (longer.size() != shorter.size() + 2) return false;
   for (size_t i = 0; i < shorter.size(); ++i) {
     if (longer[i].kind != shorter[i].kind || longer[i].layer != shorter[i].layer) return false;
   }
-  const Component& kv = longer[shorter.size()];
-  const Component& hidden = longer.back();
+  const ComponentRecord& kv = longer[shorter.size()];
+  const ComponentRecord& hidden = longer.back();
   return kv.kind == static_cast<uint32_t>(ComponentSpec::Kind::kPagedKv) &&
          hidden.kind == static_cast<uint32_t>(ComponentSpec::Kind::kRecurrent) &&
          kv.layer == hidden.layer;
 }
 
 /// Why a store with component table `ours` cannot read the state.
-std::string difference(const std::vector<Component>& theirs, const std::vector<Component>& ours) {
+std::string difference(const std::vector<ComponentRecord>& theirs,
+                       const std::vector<ComponentRecord>& ours) {
   if (only_mtp_more(theirs, ours)) {
     return "it was stored with the MTP head's state; continue with --speculate auto (or mtp)";
   }
@@ -94,7 +79,7 @@ std::string difference(const std::vector<Component>& theirs, const std::vector<C
   }
   if (!same_layers) return "it belongs to a model with other layers";
   for (size_t i = 0; i < ours.size(); ++i) {
-    const Component& t = theirs[i];
+    const ComponentRecord& t = theirs[i];
     if (t.k_type != ours[i].k_type || t.v_type != ours[i].v_type) {
       return "its KV cache has keys of type " + type_name(t.k_type) + " and values of type " +
              type_name(t.v_type) + " (--cache-k, --cache-v)";
@@ -123,13 +108,13 @@ Status check_kind(const Header& header, uint64_t size) {
 /// Errors: kUnsupported (of another model, layout or type), kInvalidData.
 Status check_components(const Header& header, const std::vector<uint8_t>& ours, uint64_t key,
                         SummedSource& in) {
-  if (header.components > (header.size - sizeof(Header)) / sizeof(Component)) {
+  if (header.components > (header.size - sizeof(Header)) / sizeof(ComponentRecord)) {
     return invalid_data("the stored state lists more components than it can hold");
   }
-  std::vector<Component> theirs(header.components);
-  CHIMERE_CHECK_OK(
-      in.read({reinterpret_cast<uint8_t*>(theirs.data()), theirs.size() * sizeof(Component)}));
-  std::vector<Component> wanted(ours.size() / sizeof(Component));
+  std::vector<ComponentRecord> theirs(header.components);
+  CHIMERE_CHECK_OK(in.read(
+      {reinterpret_cast<uint8_t*>(theirs.data()), theirs.size() * sizeof(ComponentRecord)}));
+  std::vector<ComponentRecord> wanted(ours.size() / sizeof(ComponentRecord));
   if (!ours.empty()) std::memcpy(wanted.data(), ours.data(), ours.size());
   const bool same = theirs.size() == wanted.size() &&
                     (ours.empty() || std::memcmp(theirs.data(), ours.data(), ours.size()) == 0);
@@ -174,45 +159,30 @@ Status read_block(Memory& memory, uint8_t* block, int64_t bytes, SummedSource& i
 
 }  // namespace
 
-void append_u64(std::vector<uint8_t>& out, uint64_t v) { append(out, v); }
-
-std::vector<uint8_t> component_table(const StateSpec& spec) {
-  std::vector<uint8_t> table;
-  for (const ComponentSpec& c : spec.components) {
-    append(table, Component{.kind = static_cast<uint32_t>(c.kind),
-                            .layer = static_cast<uint32_t>(c.layer),
-                            .k_type = static_cast<uint32_t>(c.k_type),
-                            .v_type = static_cast<uint32_t>(c.v_type),
-                            .layout = c.layout_version,
-                            .bytes = static_cast<uint64_t>(c.bytes)});
-  }
-  return table;
-}
-
 uint64_t Checkpoint::stored_bytes() const {
-  const uint64_t slots = store_->has_slots() && slot_ != 0 ? 1 : 0;
-  return sizeof(Header) + store_->spec().components.size() * sizeof(Component) +
-         pages_.size() * static_cast<uint64_t>(store_->page_stride()) +
-         slots * static_cast<uint64_t>(store_->slot_stride()) +
-         unfolded_.size() * static_cast<uint64_t>(store_->row_stride()) + kChecksumBytes;
+  const uint64_t slots = pools_->has_slots() && slot_ != 0 ? 1 : 0;
+  return sizeof(Header) + pools_->spec().components.size() * sizeof(ComponentRecord) +
+         pages_.size() * static_cast<uint64_t>(pools_->page_stride()) +
+         slots * static_cast<uint64_t>(pools_->slot_stride()) +
+         unfolded_.size() * static_cast<uint64_t>(pools_->row_stride()) + kChecksumBytes;
 }
 
 Status Checkpoint::write(ByteSink& to) const {
   SummedSink out(to);
   Header header;
-  header.components = static_cast<uint32_t>(store_->spec().components.size());
-  header.fingerprint = store_->fingerprint();
+  header.components = static_cast<uint32_t>(pools_->spec().components.size());
+  header.fingerprint = pools_->fingerprint();
   header.position = position_;
   header.pages = static_cast<uint32_t>(pages_.size());
-  header.slots = store_->has_slots() && slot_ != 0 ? 1 : 0;
+  header.slots = pools_->has_slots() && slot_ != 0 ? 1 : 0;
   header.unfolded = static_cast<uint32_t>(unfolded_.size());
   header.version = unfolded_.empty() ? kVersionWithoutRows : kVersionWithRows;
   header.size = stored_bytes();
   CHIMERE_CHECK_OK(out.write(bytes_of(header)));
-  CHIMERE_CHECK_OK(out.write(component_table(store_->spec())));
-  Memory& memory = store_->memory_;
-  const BlockPool& pages = store_->pages_;
-  const BlockPool& slots = store_->slots_;
+  CHIMERE_CHECK_OK(out.write(component_table(pools_->spec())));
+  Memory& memory = pools_->memory_;
+  const BlockPool& pages = pools_->pages_;
+  const BlockPool& slots = pools_->slots_;
   for (const int32_t page : pages_) {
     CHIMERE_CHECK_OK(write_block(memory, pages.data(page), pages.block_bytes(), out));
   }
@@ -220,7 +190,7 @@ Status Checkpoint::write(ByteSink& to) const {
     CHIMERE_CHECK_OK(write_block(memory, slots.data(slot_), slots.block_bytes(), out));
   }
   for (const int32_t row : unfolded_) {
-    CHIMERE_CHECK_OK(write_block(memory, store_->row_blocks_.data(row), store_->row_stride(), out));
+    CHIMERE_CHECK_OK(write_block(memory, pools_->row_blocks_.data(row), pools_->row_stride(), out));
   }
   return out.finish();
 }

@@ -1,5 +1,3 @@
-#include "state/blob.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -27,6 +27,10 @@ uint64_t checksum(std::span<const uint8_t> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
+void append_u64(std::vector<uint8_t>& out, uint64_t v) {
+  for (int shift = 0; shift < 64; shift += 8) out.push_back(static_cast<uint8_t>(v >> shift));
+}
+
 std::string hexadecimal(uint64_t v) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;

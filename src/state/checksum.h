@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/byte_stream.h"
 
@@ -29,6 +30,8 @@ class Checksum {
 };
 
 uint64_t checksum(std::span<const uint8_t> bytes);
+/// Appends 8 bytes, least significant first, to what is to be hashed or stored.
+void append_u64(std::vector<uint8_t>& out, uint64_t v);
 /// 16 hexadecimal digits, for file names.
 std::string hexadecimal(uint64_t v);
 

@@ -5,32 +5,32 @@
 #include <string>
 #include <utility>
 
-#include "state/state_store.h"
+#include "state/state_pools.h"
 
 namespace chimere::state {
 
-Checkpoint::Checkpoint(StateStore& store) : store_(&store) { store.slots_.add_reference(slot_); }
+Checkpoint::Checkpoint(StatePools& pools) : pools_(&pools) { pools.slots_.add_reference(slot_); }
 
 Checkpoint::Checkpoint(const Checkpoint& other)
-    : store_(other.store_),
+    : pools_(other.pools_),
       position_(other.position_),
       slot_(other.slot_),
       unfolded_(other.unfolded_),
       pages_(other.pages_) {
-  store_->slots_.add_reference(slot_);
-  for (int32_t row : unfolded_) store_->row_blocks_.add_reference(row);
-  for (int32_t page : pages_) store_->pages_.add_reference(page);
+  pools_->slots_.add_reference(slot_);
+  for (int32_t row : unfolded_) pools_->row_blocks_.add_reference(row);
+  for (int32_t page : pages_) pools_->pages_.add_reference(page);
 }
 
 Checkpoint::Checkpoint(Checkpoint&& other) noexcept
-    : store_(std::exchange(other.store_, nullptr)),
+    : pools_(std::exchange(other.pools_, nullptr)),
       position_(other.position_),
       slot_(other.slot_),
       unfolded_(std::move(other.unfolded_)),
       pages_(std::move(other.pages_)) {}
 
 Checkpoint& Checkpoint::operator=(Checkpoint other) noexcept {
-  std::swap(store_, other.store_);
+  std::swap(pools_, other.pools_);
   std::swap(position_, other.position_);
   std::swap(slot_, other.slot_);
   std::swap(unfolded_, other.unfolded_);
@@ -39,14 +39,47 @@ Checkpoint& Checkpoint::operator=(Checkpoint other) noexcept {
 }
 
 Checkpoint::~Checkpoint() {
-  if (store_ == nullptr) return;  // moved from
-  store_->slots_.release(slot_);
-  for (int32_t row : unfolded_) store_->row_blocks_.release(row);
-  for (int32_t page : pages_) store_->pages_.release(page);
+  if (pools_ == nullptr) return;  // moved from
+  pools_->slots_.release(slot_);
+  for (int32_t row : unfolded_) pools_->row_blocks_.release(row);
+  for (int32_t page : pages_) pools_->pages_.release(page);
 }
 
 std::unique_ptr<SequenceState> Checkpoint::restore() const {
   return std::unique_ptr<SequenceState>(new SequenceState(*this));
+}
+
+StateImage Checkpoint::image(int32_t first_page) const {
+  StateImage out;
+  out.position = position_;
+  out.first_page = std::min(first_page, static_cast<int32_t>(pages_.size()));
+  Memory& memory = pools_->memory_;
+  const auto page_bytes = static_cast<size_t>(pools_->page_stride());
+  const size_t n_pages = pages_.size() - static_cast<size_t>(out.first_page);
+  std::vector<uint8_t> pages(n_pages * page_bytes);
+  for (size_t i = 0; i < n_pages; ++i) {
+    const int32_t page = pages_[static_cast<size_t>(out.first_page) + i];
+    const Status done =
+        memory.read(pages.data() + i * page_bytes, pools_->pages_.data(page), page_bytes);
+    if (!done.ok()) return out;
+  }
+  std::vector<uint8_t> slot;
+  const auto slot_bytes = static_cast<size_t>(pools_->slot_stride());
+  const auto row_bytes = static_cast<size_t>(pools_->row_stride());
+  if (pools_->has_slots() && position_ > 0) {
+    slot.resize(slot_bytes + unfolded_.size() * row_bytes);
+    uint8_t* to = slot.data();
+    if (!memory.read(to, pools_->slots_.data(slot_), slot_bytes).ok()) return out;
+    to += slot_bytes;
+    for (const int32_t row : unfolded_) {
+      if (!memory.read(to, pools_->row_blocks_.data(row), row_bytes).ok()) return out;
+      to += row_bytes;
+    }
+    out.unfolded = static_cast<int32_t>(unfolded_.size());
+  }
+  out.pages = std::make_shared<const std::vector<uint8_t>>(std::move(pages));
+  out.slot = std::make_shared<const std::vector<uint8_t>>(std::move(slot));
+  return out;
 }
 
 SequenceState::SequenceState(Checkpoint from) : now_(std::move(from)) {
@@ -55,7 +88,7 @@ SequenceState::SequenceState(Checkpoint from) : now_(std::move(from)) {
 }
 
 SequenceState::~SequenceState() {
-  for (int32_t row : pending_) now_.store_->row_blocks_.release(row);
+  for (int32_t row : pending_) now_.pools_->row_blocks_.release(row);
 }
 
 Status SequenceState::commit(int32_t rows) {
@@ -67,7 +100,7 @@ Status SequenceState::commit(int32_t rows) {
   pending_rows_ = 0;
   // The step has folded what was unfolded before it.
   const auto kept = std::min(static_cast<size_t>(rows), pending_.size());
-  for (size_t i = kept; i < pending_.size(); ++i) now_.store_->row_blocks_.release(pending_[i]);
+  for (size_t i = kept; i < pending_.size(); ++i) now_.pools_->row_blocks_.release(pending_[i]);
   pending_.resize(kept);
   now_.unfolded_.insert(now_.unfolded_.end(), pending_.begin(), pending_.end());
   pending_.clear();
@@ -82,8 +115,8 @@ Checkpoint SequenceState::checkpoint() const {
 }
 
 void Checkpoint::release_pages_beyond_position() {
-  const auto used = static_cast<size_t>(store_->pages_for(position_));
-  for (; pages_.size() > used; pages_.pop_back()) store_->pages_.release(pages_.back());
+  const auto used = static_cast<size_t>(pools_->pages_for(position_));
+  for (; pages_.size() > used; pages_.pop_back()) pools_->pages_.release(pages_.back());
 }
 
 }  // namespace chimere::state

@@ -20,8 +20,8 @@
 
 namespace chimere::state {
 
-class StateStore;
 class SequenceState;
+class StatePools;
 
 /// An immutable snapshot of a sequence after `position` tokens. Copies are cheap. It can be
 /// restored any number of times, and holds references to its pages, slot and row blocks. Must not
@@ -56,10 +56,10 @@ class Checkpoint {
   friend class StateStore;
   friend class SequenceState;
   friend class Reservation;
-  explicit Checkpoint(StateStore& store);
+  explicit Checkpoint(StatePools& pools);
   void release_pages_beyond_position();
 
-  StateStore* store_;
+  StatePools* pools_;
   int32_t position_ = 0;
   int32_t slot_ = 0;               ///< recurrent state after position_ - unfolded_.size() tokens
   std::vector<int32_t> unfolded_;  ///< row blocks of the last tokens, in order
@@ -90,7 +90,6 @@ class SequenceState {
   /// A second sequence that continues from the committed state.
   std::unique_ptr<SequenceState> fork() const { return checkpoint().restore(); }
 
-  const StateStore& store() const { return *now_.store_; }
   /// Identifies this sequence: no other one of the process ever has the same key. Page lists of
   /// its steps agree in all pages that were full before the earlier step.
   uint64_t key() const { return key_; }

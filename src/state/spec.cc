@@ -1,11 +1,28 @@
 #include "state/spec.h"
 
+#include <bit>
 #include <string>
 
-#include "state/blob.h"
 #include "state/checksum.h"
 
 namespace chimere::state {
+
+static_assert(std::endian::native == std::endian::little, "records are stored in host order");
+
+std::vector<uint8_t> component_table(const StateSpec& spec) {
+  std::vector<uint8_t> table;
+  for (const ComponentSpec& c : spec.components) {
+    const ComponentRecord record{.kind = static_cast<uint32_t>(c.kind),
+                                 .layer = static_cast<uint32_t>(c.layer),
+                                 .k_type = static_cast<uint32_t>(c.k_type),
+                                 .v_type = static_cast<uint32_t>(c.v_type),
+                                 .layout = c.layout_version,
+                                 .bytes = static_cast<uint64_t>(c.bytes)};
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&record);
+    table.insert(table.end(), bytes, bytes + sizeof record);
+  }
+  return table;
+}
 
 uint64_t fingerprint(const StateSpec& spec) {
   std::vector<uint8_t> bytes = component_table(spec);

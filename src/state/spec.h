@@ -44,6 +44,21 @@ struct StateSpec {
   uint64_t model_key = 0;
 };
 
+/// What identifies a component in a stored state.
+struct ComponentRecord {
+  uint32_t kind = 0;
+  uint32_t layer = 0;
+  uint32_t k_type = 0;
+  uint32_t v_type = 0;
+  uint32_t layout = 0;
+  uint32_t zero = 0;
+  uint64_t bytes = 0;
+};
+static_assert(sizeof(ComponentRecord) == 32);
+
+/// The bytes of one ComponentRecord per component.
+std::vector<uint8_t> component_table(const StateSpec& spec);
+
 /// Hash of everything that determines the meaning of a state's bytes: components, their order, page
 /// size, model.
 uint64_t fingerprint(const StateSpec& spec);

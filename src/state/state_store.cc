@@ -8,85 +8,65 @@
 namespace chimere::state {
 
 Result<std::unique_ptr<StateStore>> StateStore::create(StateSpec spec, Memory& memory) {
-  CHIMERE_CHECK_OK(validate(spec));
   std::unique_ptr<StateStore> store(new StateStore(memory));
-  int64_t page_bytes = 0;
-  int64_t slot_bytes = 0;
-  int64_t row_bytes = 0;
-  for (const ComponentSpec& c : spec.components) {
-    int64_t& block_bytes = c.paged() ? page_bytes : slot_bytes;
-    store->offsets_.push_back(block_bytes);
-    block_bytes += c.bytes;
-    store->pending_offsets_.push_back(row_bytes);
-    row_bytes += c.pending_bytes;
-  }
-  if (spec.max_bytes > 0) {
-    if (page_bytes > 0) spec.max_pages = std::min(spec.max_pages, spec.max_bytes / page_bytes);
-    if (slot_bytes > 0) spec.max_slots = std::min(spec.max_slots, spec.max_bytes / slot_bytes);
-    if (row_bytes > 0) {
-      spec.max_pending_rows = std::min(spec.max_pending_rows, spec.max_bytes / row_bytes);
-    }
-  }
-  CHIMERE_TRY(store->pages_, BlockPool::create("KV pages", page_bytes, spec.max_pages, memory));
-  CHIMERE_TRY(store->slots_,
-              BlockPool::create("recurrent states", slot_bytes, spec.max_slots + 1, memory));
-  CHIMERE_TRY(store->row_blocks_,
-              BlockPool::create("pending rows", row_bytes, spec.max_pending_rows, memory));
-  CHIMERE_TRY(const int32_t empty, store->slots_.allocate());
-  CHIMERE_CHECK_OK(memory.clear(store->slots_.data(empty), static_cast<size_t>(slot_bytes)));
-  store->fingerprint_ = state::fingerprint(spec);
-  store->spec_ = std::move(spec);
+  CHIMERE_CHECK_OK(store->init(std::move(spec)));
   return store;
 }
 
 std::unique_ptr<SequenceState> StateStore::create_sequence() { return Checkpoint(*this).restore(); }
 
-uint8_t* StateStore::component_base(size_t c) {
-  BlockPool& pool = spec_.components[c].paged() ? pages_ : slots_;
-  return pool.base() + offsets_[c];
-}
-
-Result<int32_t> StateStore::allocate(BlockPool& pool) {
-  if (spec_.max_bytes > 0 && pool.takes_memory()) {
-    const auto fits = [&] { return resident_bytes() + pool.block_bytes() <= spec_.max_bytes; };
-    for (BlockPool* other : {&slots_, &pages_, &row_blocks_}) {
-      while (other != &pool && !fits() && other->give_back_one()) {
-      }
+Result<Checkpoint> StateStore::assemble(const Checkpoint* base,
+                                        std::span<const StateImage> images) {
+  const auto page_bytes = static_cast<size_t>(page_stride());
+  if (images.empty()) return invalid_argument("no image to assemble a state from");
+  const StateImage& last = images.back();
+  const auto slot_bytes = static_cast<size_t>(has_slots() ? slot_stride() : 0);
+  const auto row_bytes = static_cast<size_t>(has_row_blocks() ? row_stride() : 0);
+  const bool rows_ok =
+      last.unfolded >= 0 && last.unfolded <= last.position && (last.unfolded == 0 || row_bytes > 0);
+  if (last.slot == nullptr || last.position < 1 || !rows_ok ||
+      last.slot->size() != slot_bytes + static_cast<size_t>(last.unfolded) * row_bytes) {
+    return invalid_data("an image has no recurrent state of this model");
+  }
+  Checkpoint state(*this);  // releases its blocks on an error
+  const int64_t n_pages = pages_for(last.position);
+  for (int64_t page = 0; page < n_pages; ++page) {
+    // The deepest image that has the page: it supersedes a partly filled page of a shorter image.
+    const auto image = std::find_if(images.rbegin(), images.rend(),
+                                    [&](const StateImage& i) { return i.first_page <= page; });
+    if (image == images.rend()) {
+      const bool whole = base != nullptr && (page + 1) * spec_.page_tokens <= base->position_;
+      if (!whole) return invalid_data("page " + std::to_string(page) + " is in no image");
+      const int32_t shared = base->pages_[static_cast<size_t>(page)];
+      pages_.add_reference(shared);
+      state.pages_.push_back(shared);
+      continue;
     }
-    if (!fits()) {
-      return out_of_memory("the states of all requests have reached their limit of " +
-                           std::to_string(spec_.max_bytes) +
-                           " bytes; allow more (--state-memory), or use a smaller context (--ctx) "
-                           "or smaller cache types (--cache-k, --cache-v)");
+    const size_t offset = static_cast<size_t>(page - image->first_page) * page_bytes;
+    if (image->pages == nullptr || image->pages->size() < offset + page_bytes) {
+      return invalid_data("an image has fewer pages than its position says");
+    }
+    CHIMERE_TRY(const int32_t own, allocate(pages_));
+    state.pages_.push_back(own);
+    CHIMERE_CHECK_OK(memory_.write(pages_.data(own), image->pages->data() + offset, page_bytes));
+  }
+  if (has_slots()) {
+    const uint8_t* from = last.slot->data();
+    if (last.unfolded < last.position) {  // else the rows continue the empty state
+      CHIMERE_TRY(const int32_t slot, allocate(slots_));
+      slots_.release(std::exchange(state.slot_, slot));
+      CHIMERE_CHECK_OK(memory_.write(slots_.data(slot), from, slot_bytes));
+    }
+    from += slot_bytes;
+    for (int32_t i = 0; i < last.unfolded; ++i) {
+      CHIMERE_TRY(const int32_t row, allocate(row_blocks_));
+      state.unfolded_.push_back(row);
+      CHIMERE_CHECK_OK(memory_.write(row_blocks_.data(row), from, row_bytes));
+      from += row_bytes;
     }
   }
-  return pool.allocate();
-}
-
-int64_t StateStore::bytes_left() const {
-  if (spec_.max_bytes == 0) return std::numeric_limits<int64_t>::max();
-  return spec_.max_bytes - pages_.in_use() * pages_.block_bytes() -
-         slots_.in_use() * slots_.block_bytes() - row_blocks_.in_use() * row_blocks_.block_bytes();
-}
-
-int64_t StateStore::free_pages(int64_t slots) const {
-  const int64_t unused = pages_.max_blocks() - pages_.in_use();
-  if (spec_.max_bytes == 0 || !has_pages()) return unused;
-  const int64_t bytes = std::max<int64_t>(0, bytes_left() - slots * slots_.block_bytes());
-  return std::min(unused, bytes / pages_.block_bytes());
-}
-
-int64_t StateStore::free_slots() const {
-  const int64_t unused = slots_.max_blocks() - slots_.in_use();
-  if (spec_.max_bytes == 0 || !has_slots()) return unused;
-  return std::min(unused, bytes_left() / slots_.block_bytes());
-}
-
-int64_t StateStore::free_pending_rows(int64_t slots) const {
-  const int64_t unused = row_blocks_.max_blocks() - row_blocks_.in_use();
-  if (spec_.max_bytes == 0 || !has_row_blocks()) return unused;
-  const int64_t bytes = std::max<int64_t>(0, bytes_left() - slots * slots_.block_bytes());
-  return std::min(unused, bytes / row_blocks_.block_bytes());
+  state.position_ = last.position;
+  return state;
 }
 
 Result<Reservation> StateStore::reserve(std::span<const RowsWanted> wanted) {
@@ -97,7 +77,7 @@ Result<Reservation> StateStore::reserve(std::span<const RowsWanted> wanted) {
 
 Status Reservation::add(const RowsWanted& wanted) {
   SequenceState* sequence = wanted.sequence;
-  if (sequence == nullptr || sequence->now_.store_ != store_) {
+  if (sequence == nullptr || sequence->now_.pools_ != pools_) {
     return invalid_argument("a sequence of the step does not belong to this model");
   }
   if (sequence->reserved_) return invalid_argument("a sequence occurs twice in one step");
@@ -119,25 +99,25 @@ Status Reservation::add(const RowsWanted& wanted) {
 
 Status Reservation::add_pages(const SequenceState& sequence, int32_t rows) {
   const std::vector<int32_t>& pages = sequence.now_.pages_;
-  const auto bytes = static_cast<size_t>(store_->page_stride());
+  const auto bytes = static_cast<size_t>(pools_->page_stride());
   page_begin_.push_back(static_cast<int32_t>(page_table_.size()));
   page_table_.insert(page_table_.end(), pages.begin(), pages.end());
-  if (!store_->has_pages()) return {};
+  if (!pools_->has_pages()) return {};
 
-  const bool last_is_partial = sequence.position() % store_->spec_.page_tokens != 0;
-  if (last_is_partial && store_->pages_.shared(pages.back())) {
-    CHIMERE_TRY(const int32_t copy, store_->allocate(store_->pages_));
+  const bool last_is_partial = sequence.position() % pools_->spec_.page_tokens != 0;
+  if (last_is_partial && pools_->pages_.shared(pages.back())) {
+    CHIMERE_TRY(const int32_t copy, pools_->allocate(pools_->pages_));
     new_pages_.push_back(copy);
     CHIMERE_CHECK_OK(
-        store_->memory_.copy(store_->pages_.data(copy), store_->pages_.data(pages.back()), bytes));
+        pools_->memory_.copy(pools_->pages_.data(copy), pools_->pages_.data(pages.back()), bytes));
     page_table_.back() = copy;
   }
-  const int64_t needed = store_->pages_for(int64_t{sequence.position()} + rows);
+  const int64_t needed = pools_->pages_for(int64_t{sequence.position()} + rows);
   for (auto have = static_cast<int64_t>(pages.size()); have < needed; ++have) {
-    CHIMERE_TRY(const int32_t page, store_->allocate(store_->pages_));
+    CHIMERE_TRY(const int32_t page, pools_->allocate(pools_->pages_));
     new_pages_.push_back(page);
     // Stale rows of another sequence must not reach a blob or the unused lanes of a vector.
-    CHIMERE_CHECK_OK(store_->memory_.clear(store_->pages_.data(page), bytes));
+    CHIMERE_CHECK_OK(pools_->memory_.clear(pools_->pages_.data(page), bytes));
     page_table_.push_back(page);
   }
   return {};
@@ -146,19 +126,19 @@ Status Reservation::add_pages(const SequenceState& sequence, int32_t rows) {
 Status Reservation::add_slots(const RowsWanted& wanted) {
   const Checkpoint& now = wanted.sequence->now_;
   const bool folds = !now.unfolded_.empty();
-  if (wanted.revocable && store_->has_slots() && !store_->has_row_blocks()) {
+  if (wanted.revocable && pools_->has_slots() && !pools_->has_row_blocks()) {
     return invalid_argument("this model's rows cannot be taken back");
   }
   fold_rows_.insert(fold_rows_.end(), now.unfolded_.begin(), now.unfolded_.end());
   fold_begin_.push_back(static_cast<int32_t>(fold_rows_.size()));
   fold_from_.push_back(folds ? now.slot_ : -1);
 
-  const bool advances = store_->has_slots() && !wanted.scratch && !wanted.revocable;
+  const bool advances = pools_->has_slots() && !wanted.scratch && !wanted.revocable;
   int32_t slot = now.slot_;
   if (wanted.scratch) {
     slot = folds ? -1 : slot;
-  } else if ((folds || advances) && store_->slots_.shared(slot)) {
-    CHIMERE_TRY(slot, store_->allocate(store_->slots_));
+  } else if ((folds || advances) && pools_->slots_.shared(slot)) {
+    CHIMERE_TRY(slot, pools_->allocate(pools_->slots_));
     new_slots_.push_back(slot);
   }
   // Without rows to fold, the state before the first row stays where it is.
@@ -166,8 +146,8 @@ Status Reservation::add_slots(const RowsWanted& wanted) {
   for (int32_t row = 0; row < wanted.rows; ++row) {
     write_slots_.push_back(advances && row == wanted.rows - 1 ? slot : -1);
     keep_rows_.push_back(-1);
-    if (!wanted.revocable || !store_->has_row_blocks()) continue;
-    CHIMERE_TRY(keep_rows_.back(), store_->allocate(store_->row_blocks_));
+    if (!wanted.revocable || !pools_->has_row_blocks()) continue;
+    CHIMERE_TRY(keep_rows_.back(), pools_->allocate(pools_->row_blocks_));
     new_row_blocks_.push_back(keep_rows_.back());
   }
   return {};
@@ -184,7 +164,7 @@ void Reservation::apply() {
         i + 1 < page_begin_.size() ? page_table_.begin() + page_begin_[i + 1] : page_table_.end();
     if (!now.pages_.empty()) {
       const auto last = static_cast<std::ptrdiff_t>(now.pages_.size()) - 1;
-      if (now.pages_.back() != list_begin[last]) store_->pages_.release(now.pages_.back());
+      if (now.pages_.back() != list_begin[last]) pools_->pages_.release(now.pages_.back());
     }
     now.pages_.assign(list_begin, list_end);
 
@@ -193,12 +173,12 @@ void Reservation::apply() {
     // last row writes: the same, if both happened.
     const int32_t advanced = write_slots_[row_begin + rows - 1];
     const int32_t slot = advanced >= 0 ? advanced : read_slots_[i];
-    if (slot != now.slot_) store_->slots_.release(std::exchange(now.slot_, slot));
-    for (const int32_t row : now.unfolded_) store_->row_blocks_.release(row);
+    if (slot != now.slot_) pools_->slots_.release(std::exchange(now.slot_, slot));
+    for (const int32_t row : now.unfolded_) pools_->row_blocks_.release(row);
     now.unfolded_.clear();
     if (w.revocable) {
       w.sequence->pending_rows_ = w.rows;
-      if (store_->has_row_blocks()) {
+      if (pools_->has_row_blocks()) {
         const auto keep = keep_rows_.begin() + static_cast<std::ptrdiff_t>(row_begin);
         w.sequence->pending_.assign(keep, keep + w.rows);
       }
@@ -216,9 +196,9 @@ void Reservation::apply() {
 
 Reservation::~Reservation() {
   for (const RowsWanted& w : wanted_) w.sequence->reserved_ = false;
-  for (int32_t page : new_pages_) store_->pages_.release(page);
-  for (int32_t slot : new_slots_) store_->slots_.release(slot);
-  for (int32_t row : new_row_blocks_) store_->row_blocks_.release(row);
+  for (int32_t page : new_pages_) pools_->pages_.release(page);
+  for (int32_t slot : new_slots_) pools_->slots_.release(slot);
+  for (int32_t row : new_row_blocks_) pools_->row_blocks_.release(row);
 }
 
 }  // namespace chimere::state

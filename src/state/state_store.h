@@ -1,5 +1,5 @@
-// The pools that hold the states of all sequences of a model, and the blocks that a step takes from
-// them.
+// Makes, reads and assembles the states of a model's sequences, and reserves the blocks that their
+// steps take from the pools.
 #ifndef CHIMERE_STATE_STATE_STORE_H_
 #define CHIMERE_STATE_STATE_STORE_H_
 
@@ -10,9 +10,10 @@
 
 #include "base/byte_stream.h"
 #include "base/result.h"
-#include "state/block_pool.h"
 #include "state/sequence_state.h"
 #include "state/spec.h"
+#include "state/state_image.h"
+#include "state/state_pools.h"
 #include "tensor/memory.h"
 
 namespace chimere::state {
@@ -61,13 +62,13 @@ class Reservation {
 
  private:
   friend class StateStore;
-  explicit Reservation(StateStore& store) : store_(&store) {}
+  explicit Reservation(StatePools& pools) : pools_(&pools) {}
 
   Status add(const RowsWanted& wanted);
   Status add_pages(const SequenceState& sequence, int32_t rows);
   Status add_slots(const RowsWanted& wanted);
 
-  StateStore* store_;
+  StatePools* pools_;
   std::vector<RowsWanted> wanted_;
   std::vector<int32_t> new_pages_;  ///< not yet referenced by a sequence
   std::vector<int32_t> new_slots_;
@@ -83,19 +84,13 @@ class Reservation {
   std::vector<uint64_t> sequence_keys_;
 };
 
-/// The pools of one model. One page number stands for `page_tokens` positions in all attention
-/// layers, one slot number for the convolution and recurrent states of all recurrent layers, one
-/// row block number for what a pending row keeps in all of these. Memory is committed when a block
-/// is first used, so a large limit costs no memory. StateSpec::max_bytes bounds the memory of the
-/// pools together; one pool can use what the others have released, if the back end can release
-/// memory. Must outlive its sequences and checkpoints. Not thread-safe.
-class StateStore {
+/// Makes the sequences of one model, and reserves what their steps need. Must outlive its sequences
+/// and checkpoints. Not thread-safe.
+class StateStore : public StatePools {
  public:
   /// `memory` holds the states and must outlive the store. Errors: kInvalidArgument (spec),
   /// kOutOfMemory (address space).
   static Result<std::unique_ptr<StateStore>> create(StateSpec spec, Memory& memory = host_memory());
-  StateStore(const StateStore&) = delete;
-  StateStore& operator=(const StateStore&) = delete;
 
   /// A sequence that has seen no token. Uses no blocks before its first step.
   std::unique_ptr<SequenceState> create_sequence();
@@ -118,75 +113,8 @@ class StateStore {
   /// changed then.
   Result<Checkpoint> assemble(const Checkpoint* base, std::span<const StateImage> images);
 
-  const StateSpec& spec() const { return spec_; }
-  uint64_t fingerprint() const { return fingerprint_; }
-
-  /// The memory that holds the states.
-  Memory& memory() const { return memory_; }
-  /// Address of component c in page (or slot) 0; in block i it is i * stride bytes higher.
-  uint8_t* component_base(size_t c);
-  int64_t page_stride() const { return pages_.block_bytes(); }
-  int64_t slot_stride() const { return slots_.block_bytes(); }
-  /// Address of what a pending row keeps for component c (not kPagedKv) in row block 0; in block i
-  /// it is i * row_stride() bytes higher.
-  uint8_t* pending_base(size_t c) { return row_blocks_.base() + pending_offsets_[c]; }
-  int64_t row_stride() const { return row_blocks_.block_bytes(); }
-
-  /// KV bytes per position, over all layers; pages are allocated whole.
-  int64_t bytes_per_token() const { return pages_.block_bytes() / spec_.page_tokens; }
-  /// Bytes of the recurrent state of one sequence, over all layers.
-  int64_t bytes_per_slot() const { return slots_.block_bytes(); }
-  /// Bytes that a pending row keeps, over all layers.
-  int64_t bytes_per_pending_row() const { return row_blocks_.block_bytes(); }
-
-  /// Pages that can still be allocated if memory for `slots` slots is reserved.
-  int64_t free_pages(int64_t slots) const;
-  /// Slots that can still be allocated.
-  int64_t free_slots() const;
-  /// Row blocks that can still be allocated if memory for `slots` slots is reserved.
-  int64_t free_pending_rows(int64_t slots) const;
-  /// Committed memory of the pools, in use or kept for later blocks, and its limit (0: only the
-  /// sizes of the pools limit it).
-  int64_t resident_bytes() const {
-    return pages_.resident_bytes() + slots_.resident_bytes() + row_blocks_.resident_bytes();
-  }
-  int64_t max_bytes() const { return spec_.max_bytes; }
-
-  int64_t pages_in_use() const { return pages_.in_use(); }
-  int64_t max_pages() const { return pages_.max_blocks(); }
-  /// Excludes the shared empty state.
-  int64_t slots_in_use() const { return slots_.in_use() - 1; }
-  int64_t max_slots() const { return slots_.max_blocks() - 1; }
-  int64_t pending_rows_in_use() const { return row_blocks_.in_use(); }
-  int64_t max_pending_rows() const { return row_blocks_.max_blocks(); }
-
  private:
-  friend class Checkpoint;
-  friend class SequenceState;
-  friend class Reservation;
-  explicit StateStore(Memory& memory) : memory_(memory) {}
-
-  /// Allocates a block of one of the pools. Errors: those of BlockPool::allocate(), and
-  /// kOutOfMemory at StateSpec::max_bytes.
-  Result<int32_t> allocate(BlockPool& pool);
-  int64_t bytes_left() const;
-
-  bool has_pages() const { return pages_.block_bytes() > 0; }
-  bool has_slots() const { return slots_.block_bytes() > 0; }
-  bool has_row_blocks() const { return row_blocks_.block_bytes() > 0; }
-  int64_t pages_for(int64_t positions) const {
-    return has_pages() ? (positions + spec_.page_tokens - 1) / spec_.page_tokens : 0;
-  }
-
-  Memory& memory_;
-  StateSpec spec_;
-  uint64_t fingerprint_ = 0;
-  std::vector<int64_t> offsets_;          ///< [components] of the piece within its block
-  std::vector<int64_t> pending_offsets_;  ///< [components] within a row block
-  BlockPool pages_;
-  BlockPool
-      slots_;  ///< slot 0 is the empty state: all zeros, shared by all new sequences, never written
-  BlockPool row_blocks_;
+  explicit StateStore(Memory& memory) : StatePools(memory) {}
 };
 
 }  // namespace chimere::state

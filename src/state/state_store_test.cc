@@ -291,11 +291,10 @@ TEST(StateStore, OneLimitForPagesStatesAndPendingRows) {
   EXPECT_EQ(store->max_pages(), 10);
   EXPECT_EQ(store->free_pages(0), 9);
   EXPECT_EQ(store->free_pages(2), 7);
-  EXPECT_EQ(store->free_slots(), 9);
   EXPECT_EQ(store->free_pending_rows(2), 7);
   auto a = store->create_sequence();
   step(*store, *a, 8 * kPageTokens);  // 8 pages and a state: all memory is in use
-  EXPECT_EQ(store->free_pages(0) + store->free_slots(), 0);
+  EXPECT_EQ(store->free_pages(0), 0);
   EXPECT_EQ(store->resident_bytes(), store->max_bytes());
   auto b = store->create_sequence();
   const RowsWanted one{b.get(), 1, false};
@@ -305,7 +304,7 @@ TEST(StateStore, OneLimitForPagesStatesAndPendingRows) {
   EXPECT_NE(full.error().message.find("--state-memory"), std::string::npos);
   // Released pages become states of other sequences; the sum stays within the limit.
   a.reset();
-  EXPECT_EQ(store->free_slots(), 9);
+  EXPECT_EQ(store->free_pages(0), 9);
   std::vector<std::unique_ptr<SequenceState>> many;
   for (int i = 0; i < 3; ++i) step(*store, *many.emplace_back(store->create_sequence()), 1);
   step(*store, *many[0], 3, true);

@@ -24,8 +24,8 @@ using kernels::cuda::Device;
 using kernels::cuda::PageTables;
 using kernels::cuda::StepArrays;
 
-constexpr int kVocab = 10;
-constexpr int kMaxRows = 1 << 18;
+constexpr model::StepLimits kLimits = {
+    .n_vocab = 10, .n_embd = 1, .n_layers = 1, .max_rows = 1 << 18};
 
 std::unique_ptr<state::StateStore> make_store(int64_t max_pages) {
   state::StateSpec spec;
@@ -157,7 +157,7 @@ class World {
       plan.sequences.push_back(std::move(rows));
     }
     if (plan.sequences.empty()) return;
-    auto batch = StepBatch::prepare(plan, *store_, kVocab, kMaxRows);
+    auto batch = StepBatch::prepare(plan, *store_, kLimits);
     ASSERT_TRUE(batch.ok()) << batch.error().message;
     if (below(20) == 0) return uploads_.fail(batch->view(), interleaved);
     const Uploaded uploaded = uploads_.upload(batch->view(), interleaved);
@@ -209,7 +209,7 @@ TEST(PageTables, ADecodeStepUploadsNoCompleteLists) {
     SequenceRows prompt;
     prompt.state = sequences.back().get();
     prompt.tokens.assign(kPositions, 0);
-    auto batch = StepBatch::prepare({{std::move(prompt)}}, *store, kVocab, kMaxRows);
+    auto batch = StepBatch::prepare({{std::move(prompt)}}, *store, kLimits);
     ASSERT_TRUE(batch.ok());
     uploads.expect_on_device(uploads.upload(batch->view(), false));
     batch->finish();
@@ -224,7 +224,7 @@ TEST(PageTables, ADecodeStepUploadsNoCompleteLists) {
   int64_t sum = 0;
   constexpr int kSteps = 64;
   for (int i = 0; i < kSteps; ++i) {
-    auto batch = StepBatch::prepare(plan, *store, kVocab, kMaxRows);
+    auto batch = StepBatch::prepare(plan, *store, kLimits);
     ASSERT_TRUE(batch.ok());
     uploads.expect_on_device(uploads.upload(batch->view(), false));
     sum += uploads.bytes();

@@ -52,7 +52,7 @@ Result parse(std::string_view bytes, size_t step) {
   }
   Result out{parser.state(), "", "", total};
   if (parser.state() == State::kFailed) {
-    require(parser.error().status >= 400 && !parser.error().message.empty(),
+    require(parser.error().status() >= 400 && !parser.error().message.empty(),
             "an error says nothing");
   } else if (parser.state() != State::kHead) {
     out.path = parser.head().path;

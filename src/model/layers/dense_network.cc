@@ -43,7 +43,7 @@ void DenseNetwork::forward(const SubLayerRows& rows) const {
   rows.ops.linear(rows.h, std::span(in).first(gated ? 2 : 1));
   rows.ops.activate(activation_, inner, gated ? b.up : MatrixView());
   const kernels::LinearJob add_to_stream[] = {{down_, rows.x, /*accumulate=*/true, rows.scale}};
-  rows.ops.linear(inner, add_to_stream);
+  rows.ops.linear({inner, rows.h.rows}, add_to_stream);
 }
 
 }  // namespace chimere::model

@@ -5,7 +5,7 @@
 #include <ctime>
 #include <string_view>
 
-#include "text/jinja/callable.h"
+#include "text/jinja/arguments.h"
 #include "text/jinja/value.h"
 
 namespace chimere::text::jinja {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "text/jinja/callable.h"
 #include "text/jinja/characters.h"
 #include "text/utf8.h"
 

@@ -183,6 +183,18 @@ struct Cycler {
   bool joiner = false;
 };
 
+/// What can be called: a method bound to a value, a global function, a macro or its caller().
+struct Callable {
+  enum class Kind { kMethod, kGlobal, kMacro, kCaller };
+  Kind kind = Kind::kGlobal;
+  std::string name;
+  Value self;  ///< of a method
+  /// Of a macro or a caller: its definition and the scope it stands in, which lives as long as the
+  /// evaluation.
+  const Statement* definition = nullptr;
+  Scope* scope = nullptr;
+};
+
 /// Python's str() and repr(). Every byte is charged to the budget.
 void write_str(const Value& value, Budget& budget, MarkedText& out);
 void write_repr(const Value& value, Budget& budget, MarkedText& out);

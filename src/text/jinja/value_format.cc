@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "text/jinja/callable.h"
 #include "text/jinja/characters.h"
 #include "text/jinja/value.h"
 #include "text/utf8.h"

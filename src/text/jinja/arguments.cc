@@ -1,4 +1,4 @@
-#include "text/jinja/callable.h"
+#include "text/jinja/arguments.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-// Callable values: methods bound to a value, global functions, macros.
-#ifndef CHIMERE_TEXT_JINJA_CALLABLE_H_
-#define CHIMERE_TEXT_JINJA_CALLABLE_H_
+// The arguments of calls, and how functions, filters and tests read them.
+#ifndef CHIMERE_TEXT_JINJA_ARGUMENTS_H_
+#define CHIMERE_TEXT_JINJA_ARGUMENTS_H_
 
 #include <string>
 #include <string_view>
@@ -10,20 +10,6 @@
 #include "text/jinja/value.h"
 
 namespace chimere::text::jinja {
-
-struct Statement;
-struct Scope;
-
-struct Callable {
-  enum class Kind { kMethod, kGlobal, kMacro, kCaller };
-  Kind kind = Kind::kGlobal;
-  std::string name;
-  Value self;  ///< of a method
-  /// Of a macro or a caller: its definition and the scope it stands in, which lives as long as the
-  /// evaluation.
-  const Statement* definition = nullptr;
-  Scope* scope = nullptr;
-};
 
 /// The arguments of a call of a function, filter or test.
 class Arguments {
@@ -50,4 +36,4 @@ void check_arguments(std::string_view function, std::string_view parameters,
 
 }  // namespace chimere::text::jinja
 
-#endif  // CHIMERE_TEXT_JINJA_CALLABLE_H_
+#endif  // CHIMERE_TEXT_JINJA_ARGUMENTS_H_
