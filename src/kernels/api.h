@@ -264,7 +264,7 @@ struct Operand {
   // NOLINTBEGIN(google-explicit-constructor): an operand with one product is written as a matrix
   Operand(ConstMatrixView m, StepRows of = StepRows::kAll, uint64_t number = 0)
       : x(m), rows(of), id(number) {}
-  Operand(const MatrixView& m, StepRows of = StepRows::kAll) : x(m), rows(of) {}
+  Operand(const MatrixView& m, StepRows of = StepRows::kAll) : Operand(ConstMatrixView(m), of) {}
   // NOLINTEND(google-explicit-constructor)
 
   ConstMatrixView x;  ///< [rows, n]

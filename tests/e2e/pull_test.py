@@ -241,7 +241,7 @@ class Pull(unittest.TestCase):
             self.hub.redirect = address
             self.refused("some/Model-GGUF:Q8_0", "not allowed")
         self.hub.redirect = f"{self.hub.endpoint}/some/Model-GGUF/resolve/main/Model-8B-Q8_0.gguf"
-        self.refused("some/Model-GGUF:Q8_0", "in circles")
+        self.refused("some/Model-GGUF:Q8_0", "too often")
         self.assertEqual(self.whole_files(), [])
 
     def test_a_busy_host_is_asked_again(self):
