@@ -90,6 +90,8 @@ DevicePlan DevicePlan::without_drafts() const {
   plan.kv -= drafts.kv;
   plan.state -= drafts.state;
   plan.pending_row -= drafts.pending_row;
+  plan.work -= drafts.work;
+  plan.interleaved -= drafts.interleaved;
   plan.drafts = {};
   return plan;
 }
@@ -178,6 +180,8 @@ DevicePlan plan_for_device(const gguf::Reader& file, Model& on_host, int64_t pos
                        kernels::cuda::log_sum_exp_scratch_bytes(wanted, on_host.n_vocab())) +
               kMargin;
   plan.interleaved = on_host.step_bytes(wanted, wanted);
+  plan.drafts.work = on_host.draft_step_bytes(rows);
+  plan.drafts.interleaved = on_host.draft_step_bytes(wanted);
   return plan;
 }
 

@@ -37,6 +37,8 @@ struct DevicePlan {
     int64_t kv = 0;
     int64_t state = 0;
     int64_t pending_row = 0;
+    int64_t work = 0;
+    int64_t interleaved = 0;
   };
   Drafts drafts;
 
@@ -44,7 +46,8 @@ struct DevicePlan {
   DevicePlan without_drafts() const;
   /// Bytes that without_drafts() saves.
   int64_t drafts_total() const {
-    return drafts.weights + drafts.kv + drafts.state * states + drafts.pending_row * pending_rows;
+    return drafts.weights + drafts.kv + drafts.state * states + drafts.pending_row * pending_rows +
+           drafts.work + (host_expert_layers == 0 ? drafts.interleaved : 0);
   }
 
   /// Bytes of the experts that stay on the host.

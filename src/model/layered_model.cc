@@ -27,6 +27,13 @@ int64_t LayeredModel::gpu_scratch_bytes(int64_t rows) const {
   return rows * (rounded + most.bytes);
 }
 
+int64_t LayeredModel::draft_step_bytes(int64_t rows) const {
+  if (!has_drafts()) return 0;
+  BufferLayout measure;
+  weights_.mtp->buffers(measure, rows);
+  return measure.used();
+}
+
 Status LayeredModel::check_file() const {
   return ops_.reads_host_weights() ? file_.check_unchanged() : Status();
 }

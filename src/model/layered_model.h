@@ -46,6 +46,7 @@ class LayeredModel final : public Model {
     return step_buffer_bytes(spec_, weights_, rows, wanted);
   }
   int64_t gpu_scratch_bytes(int64_t rows) const override;
+  int64_t draft_step_bytes(int64_t rows) const override;
   bool logits_on_gpu() const override { return on_gpu(); }
   state::StateStore& states() override { return *states_; }
   Result<kernels::ExpertUse> expert_use() override;

@@ -50,6 +50,9 @@ class Model {
   /// Bytes of the ops' scratch memory for a step on a GPU; 0 if unknown.
   virtual int64_t gpu_scratch_bytes(int64_t /*rows*/) const { return 0; }
 
+  /// Of step_bytes(), what the MTP head's own buffers take.
+  virtual int64_t draft_step_bytes(int64_t /*rows*/) const { return 0; }
+
   /// The pools that hold the states of this model's sequences.
   virtual state::StateStore& states() = 0;
 

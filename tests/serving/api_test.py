@@ -335,16 +335,16 @@ class Operations(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout) if done.stdout else None
 
-    def refuses_to_start(self, *flags):
+    def refuses_to_start(self, *flags, status=1):
         done = subprocess.run([CHIMERE, "serve", "-m", MODEL, *flags], capture_output=True, check=False, text=True,
                               env=environment("/"), timeout=HANG)
-        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.returncode, status, done.stderr)
         return done.stderr.splitlines()[-1]
 
     def test_refuses_to_start(self):
         self.assertIn("chimere keys add", self.refuses_to_start("--host", "0.0.0.0"))
         self.assertIn("/nowhere", self.refuses_to_start("--keys", "/nowhere"))
-        self.assertIn("--state-memory: 'x' is not an amount", self.refuses_to_start("--state-memory", "x"))
+        self.assertIn("'x' of --state-memory cannot be used", self.refuses_to_start("--state-memory", "x", status=2))
         self.assertNotIn("at most 0 tokens", self.refuses_to_start("--ctx", "64", "--state-memory", "1K"))
         self.assertIn("/no/such.engr", self.refuses_to_start("--engram", "/no/such.engr"))
         self.assertIn("--tls-certificate", self.refuses_to_start("--port", "0", "--tls-certificate", "/nowhere"))
