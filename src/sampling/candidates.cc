@@ -114,11 +114,16 @@ Status Candidates::assign_known(std::span<const Candidate> known, const Rest& re
   for (const Candidate& c : known) {
     if (c.id >= 0) list_.push_back(c);
   }
-  // find_largest() produces the error messages.
-  const bool found = !list_.empty();
-  const float none = known.empty() ? kCut : known.front().value;
-  CHIMERE_TRY(largest_, find_largest({found ? &list_.front().value : &none, 1}));
-  largest_.id = list_.front().id;
+  // find_largest() produces the error messages; an empty scan allocates nothing.
+  LogitScan scan;
+  scan.largest = {kCut, -1};
+  if (!list_.empty()) {
+    scan.largest = list_.front();
+  } else if (!known.empty()) {
+    scan.largest.value = known.front().value;
+  }
+  if (std::isnan(scan.largest.value)) scan.largest.value = -kCut;
+  CHIMERE_TRY(largest_, find_largest(scan));
   logits_ = {};
   selected_ = true;
   scale_ = 1;
