@@ -60,7 +60,7 @@ struct EngineService::Impl {
   void observe(Request& request);
   void work();
   bool take_arrivals(bool busy);
-  void run_uses(std::span<ModelUse* const> uses);
+  void run_uses(std::span<ModelUse* const> calls);
   void notify();
   void update_snapshot(bool idle_engine);
 
