@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -21,11 +20,6 @@ using Clock = std::chrono::steady_clock;
 bool start_curl() {
   static const bool started = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
   return started;
-}
-
-std::string lower_case(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
 }
 
 bool success(long status) { return status >= 200 && status < 300; }

@@ -18,12 +18,12 @@ std::string part_of(CURLU* url, CURLUPart which, unsigned flags) {
   return out;
 }
 
+}  // namespace
+
 std::string lower_case(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
 }
-
-}  // namespace
 
 std::string Url::origin() const {
   const bool ipv6 = host.find(':') != std::string::npos;

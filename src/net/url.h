@@ -23,6 +23,9 @@ struct Url {
 /// "0x7f.1" become dotted, percent signs are decoded. Nothing for other schemes and damaged text.
 std::optional<Url> parse_url(const std::string& text);
 
+/// ASCII letters to lower case.
+std::string lower_case(std::string text);
+
 /// Url::origin() of an address; empty if it is not an http or https address.
 std::string origin_of(const std::string& url);
 
