@@ -103,7 +103,7 @@ std::string required(const CLI::App& program, const CLI::ParseError& error) {
 
 /// The message for a flag without its value; CLI11's is "--file: 1 required TEXT missing".
 std::string without_value(const CLI::ParseError& error) {
-  const std::string message = error.what();
+  std::string message = error.what();
   const size_t colon = message.find(": ");
   if (colon == std::string::npos || !message.ends_with(" missing")) return message;
   return message.substr(0, colon) + " needs a value";

@@ -230,7 +230,7 @@ Status serve(const CommandLine& line) {
                         .cors_origins = split(s.get(settings::kCorsOrigins))};
   api_options.log_prompts = s.get(settings::kLogPrompts);
   api_options.log = log;
-  serving::Api api(std::move(api_options), model, keys.get());
+  serving::Api api(api_options, model, keys.get());
   raise_open_file_limit();
   CHIMERE_TRY(const auto server, serving::HttpServer::create(http_options(s), api));
   api.count_connections_with([&server] { return server->connections(); });

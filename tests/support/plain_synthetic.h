@@ -43,7 +43,7 @@ class PlainSynthetic {
   }
   Vector attention(int block, const AttentionShape& shape, const Vector& h);
   Vector delta_net(int block, const Vector& h);
-  Vector experts(int block, bool gated, bool shared, const Vector& h) const;
+  Vector experts(int block, bool gates, bool shared, const Vector& h) const;
 
   const gguf::Reader& file_;
   TinyModel m_;
