@@ -24,16 +24,17 @@ ALLOWED = {
     "kernels": {"base", "tensor", "quant"},
     "state": {"base", "tensor"},
     "text": {"base"},
+    "constraints": {"base", "text"},
     "sampling": {"base", "tensor", "quant", "kernels"},
     "engram": {"base"},
     "net": {"base"},
     "hub": {"base", "net"},
     "protocol": {"base"},
-    "serving": {"base", "text", "sampling", "engine", "protocol"},
+    "serving": {"base", "text", "constraints", "sampling", "engine", "protocol"},
     "model": {"base", "tensor", "quant", "gguf", "kernels", "state", "text"},
-    "engine": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling", "engram"},
-    "runtime": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "model", "sampling", "engram", "engine",
-                "hub"},
+    "engine": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "constraints", "model", "sampling", "engram"},
+    "runtime": {"base", "tensor", "quant", "gguf", "kernels", "state", "text", "constraints", "model", "sampling",
+                "engram", "engine", "hub"},
 }
 
 # Libraries of a module that not every user of the module links.

@@ -1,0 +1,7 @@
+#include "constraints/machine.h"
+
+namespace chimere::constraints {
+
+Machine::~Machine() = default;
+
+}  // namespace chimere::constraints
