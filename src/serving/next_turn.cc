@@ -34,12 +34,8 @@ std::string_view stripped(std::string_view text, std::string_view left, std::str
 
 }  // namespace
 
-NextTurn::NextTurn(const ServedModel& model, std::vector<protocol::ChatMessage> messages,
-                   std::string reasoning, std::string template_kwargs)
-    : model_(model),
-      messages_(std::move(messages)),
-      reasoning_(std::move(reasoning)),
-      template_kwargs_(std::move(template_kwargs)) {}
+NextTurn::NextTurn(const ServedModel& model, ChatInput input)
+    : model_(model), input_(std::move(input)) {}
 
 /// The last place of the padded `word` in `text` that ends before `before`.
 std::optional<NextTurn::Slot> NextTurn::find_slot(std::string_view text, std::string_view word,
@@ -63,10 +59,11 @@ std::optional<NextTurn::Slot> NextTurn::find_slot(std::string_view text, std::st
 }
 
 std::optional<NextTurn::Pattern> NextTurn::render(bool with_reasoning) const {
-  std::vector<protocol::ChatMessage> turn = messages_;
-  turn.push_back({"assistant", padded(kContent), "", with_reasoning ? padded(kReasoning) : ""});
-  turn.push_back({"user", std::string(kNext), "", ""});
-  auto chat = render_chat(model_, turn, reasoning_, template_kwargs_);
+  ChatInput turn = input_;
+  turn.messages.push_back(
+      {"assistant", padded(kContent), "", with_reasoning ? padded(kReasoning) : ""});
+  turn.messages.push_back({"user", std::string(kNext), "", ""});
+  auto chat = render_chat(model_, turn);
   if (!chat.ok()) return std::nullopt;
   const size_t end = chat->text.rfind(kNext);
   if (end == std::string::npos) return std::nullopt;

@@ -21,8 +21,7 @@ namespace chimere::serving {
 class NextTurn {
  public:
   /// The arguments are those of chat_prompt(). `model` must outlive it.
-  NextTurn(const ServedModel& model, std::vector<protocol::ChatMessage> messages,
-           std::string reasoning, std::string template_kwargs);
+  NextTurn(const ServedModel& model, ChatInput input);
 
   /// Prompt prefixes that the next turn can start with: the messages, the assistant's answer as the
   /// template renders it in the history, and the header of the next user message, without its last
@@ -52,9 +51,7 @@ class NextTurn {
                             const std::string& answer_reasoning) const;
 
   const ServedModel& model_;
-  const std::vector<protocol::ChatMessage> messages_;
-  const std::string reasoning_;
-  const std::string template_kwargs_;
+  const ChatInput input_;
   std::once_flag rendered_plain_;
   std::once_flag rendered_with_reasoning_;
   std::optional<Pattern> plain_;

@@ -84,6 +84,11 @@ void VocabularyTokenizer::mark_end_of_generation() {
   for (const auto& [text, id] : normal) {
     vocabulary_.types[id] = static_cast<int32_t>(TokenType::kControl);
   }
+  // In gpt-oss's format <|end|> ends a message, and a generation has several.
+  const int32_t message_end = find("<|end|>");
+  if (message_end >= 0 && find("<|return|>") >= 0 && find("<|call|>") >= 0) {
+    end_of_generation_[message_end] = false;
+  }
   if (vocabulary_.eos >= 0) end_of_generation_[vocabulary_.eos] = true;
   if (vocabulary_.eot >= 0) end_of_generation_[vocabulary_.eot] = true;
 }

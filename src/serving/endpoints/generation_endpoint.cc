@@ -125,8 +125,13 @@ void GenerationEndpoint::chat(const CallPtr& call) {
       protocol::parse_chat(call->request.body, model().defaults, context().limits, request);
   if (!error) error = check_model(request.model);
   if (error) return respond(call, *error);
-  auto prompt = chat_prompt(model(), request.messages, request.settings.get(settings::kReasoning),
-                            request.template_kwargs);
+  ChatInput input{.messages = std::move(request.messages),
+                  .tools = request.tools,
+                  .reasoning = request.settings.get(settings::kReasoning),
+                  .template_kwargs = request.template_kwargs};
+  // A model that must not call tools does not see them.
+  if (request.tool_choice.kind == protocol::ToolChoice::Kind::kNone) input.tools.clear();
+  auto prompt = chat_prompt(model(), input);
   if (!prompt.ok()) {
     return respond(call, ApiError{"template_error", prompt.error().message, "messages"});
   }
@@ -135,9 +140,7 @@ void GenerationEndpoint::chat(const CallPtr& call) {
   if (error) return respond(call, *error);
   if (model().service.has_prefix_cache()) {
     for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
-    const auto turn = std::make_shared<NextTurn>(model(), request.messages,
-                                                 request.settings.get(settings::kReasoning),
-                                                 request.template_kwargs);
+    const auto turn = std::make_shared<NextTurn>(model(), std::move(input));
     spec.on_choice = [this, turn, owner = call->owner()](const protocol::Choice& answer) {
       (void)context().workers.push(
           [this, turn, owner, answer = std::make_shared<protocol::Choice>(answer)] {
