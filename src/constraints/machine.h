@@ -37,8 +37,8 @@ class Machine {
   };
   virtual std::optional<Inner> inner(State /*state*/) { return std::nullopt; }
 
-  /// A state with the same token mask: equal to `state` for texts of up to `longest` bytes. Counters
-  /// that are far from their bounds share one.
+  /// A state with the same token mask: equal to `state` for texts of up to `longest` bytes.
+  /// Counters that are far from their bounds share one.
   virtual State mask_class(State state, int32_t /*longest*/) { return state; }
 
   /// Identifies the language that follows `state` in all machines of the process, so that masks are
