@@ -2,9 +2,12 @@
 #ifndef CHIMERE_CONSTRAINTS_MACHINE_H_
 #define CHIMERE_CONSTRAINTS_MACHINE_H_
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace chimere::constraints {
 
@@ -12,6 +15,8 @@ namespace chimere::constraints {
 using State = uint32_t;
 /// No text of the language begins with the bytes read so far.
 inline constexpr State kDead = 0;
+
+using ByteSet = std::bitset<256>;
 
 /// A language of byte strings, as a deterministic automaton whose states are created when they are
 /// reached. From every state but kDead an accepting state can be reached: an automaton never leads
@@ -34,11 +39,24 @@ class Machine {
   struct Inner {
     Machine* machine = nullptr;
     State state = kDead;
+    /// What the outer machine allows after a text of the inner one depends only on the accepting
+    /// state that the text leads to, except for `exceptions`; bytes that the inner machine can read
+    /// are read by it alone. Without it, the outer machine is walked through every such text.
+    bool uniform = false;
+    /// Texts that the inner machine accepts from `state`, after which the outer machine continues
+    /// in another way or not at all: names of declared properties, names that were seen already.
+    /// Most states have none; only those that the bytes read so far still allow are listed.
+    std::vector<std::string> exceptions;
   };
+  /// Called once for each new token mask.
   virtual std::optional<Inner> inner(State /*state*/) { return std::nullopt; }
 
-  /// A state with the same token mask: equal to `state` for texts of up to `longest` bytes. Counters
-  /// that are far from their bounds share one.
+  /// A superset of the bytes that next() does not refuse, if that is cheap to tell. Saves calls of
+  /// next() for new states.
+  virtual ByteSet first_bytes(State /*state*/) { return ByteSet().set(); }
+
+  /// A state that allows the same texts of up to `longest` bytes, for any `longest`. Counters that
+  /// are far from their bounds share one.
   virtual State mask_class(State state, int32_t /*longest*/) { return state; }
 
   /// Identifies the language that follows `state` in all machines of the process, so that masks are

@@ -1,0 +1,150 @@
+// Constrained generation: what a request asks for, its compiled form, and the state of a
+// generation.
+#ifndef CHIMERE_CONSTRAINTS_CONSTRAINT_H_
+#define CHIMERE_CONSTRAINTS_CONSTRAINT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "constraints/grammar.h"
+#include "constraints/token_trie.h"
+
+namespace chimere::constraints {
+
+/// A text that begins or ends something, or a control token that does. A token of the vocabulary
+/// that has text (user-defined ones like <think>) is recognised by its text.
+struct Delimiter {
+  std::string text;
+  int32_t token = -1;  ///< a control token; -1: none. With a token, `text` is not looked at.
+};
+
+/// Reasoning before the content. Everything is allowed in it but the end of the generation.
+struct ReasoningSpec {
+  Delimiter open;   ///< <think>
+  Delimiter close;  ///< </think>
+  /// The prompt ends inside reasoning. Otherwise reasoning may begin with `open`.
+  bool inside = false;
+};
+
+struct JsonSchemaSpec {
+  std::string schema;  ///< JSON text
+};
+struct JsonObjectSpec {};
+struct RegexSpec {
+  std::string pattern;  ///< ECMA-262; matches as a whole
+};
+struct GbnfSpec {
+  std::string text;  ///< llama.cpp's format; the root rule is `root`
+};
+struct ChoicesSpec {
+  std::vector<std::string> texts;
+};
+
+/// Text in which triggers switch to grammars: tool calls. No trigger occurs in the text without a
+/// text of its grammar behind it.
+struct TriggeredSpec {
+  struct Trigger {
+    Delimiter begin;  ///< <tool_call>
+    Grammar body;     ///< what follows `begin`, with the closing tag
+    /// Only at the beginning of the content, behind white space.
+    bool at_start = false;
+  };
+  std::vector<Trigger> triggers;
+  bool text_before = true;  ///< other text than white space may stand before the first call
+  bool text_after = false;  ///< and behind a call
+  int32_t min_calls = 0;    ///< the generation ends only after that many
+  int32_t max_calls = -1;   ///< -1: any number
+};
+
+struct ConstraintSpec {
+  std::variant<JsonObjectSpec, JsonSchemaSpec, RegexSpec, GbnfSpec, ChoicesSpec, Grammar,
+               TriggeredSpec>
+      content;
+  std::optional<ReasoningSpec> reasoning;
+
+  /// A text that is equal for equal specifications only.
+  std::string key() const;
+};
+
+class Automaton;
+class Matcher;
+
+/// A compiled ConstraintSpec. Immutable from outside and thread-safe: all requests with the same
+/// specification share one.
+class Constraint : public std::enable_shared_from_this<Constraint> {
+ public:
+  /// Errors: kInvalidArgument, kUnsupported, with a sentence that names the place (the JSON pointer
+  /// of a schema, line and column of a grammar). Takes bounded time and memory for any input.
+  static Result<std::shared_ptr<Constraint>> compile(const ConstraintSpec& spec,
+                                                     std::shared_ptr<const TokenTrie> trie);
+  ~Constraint();
+  Constraint(const Constraint&) = delete;
+  Constraint& operator=(const Constraint&) = delete;
+
+  /// The state before the first token of a generation.
+  Matcher matcher();
+  const TokenTrie& trie() const { return *trie_; }
+  /// Bytes of memory.
+  size_t memory() const;
+
+ private:
+  Constraint(ConstraintSpec spec, std::shared_ptr<const TokenTrie> trie);
+
+  ConstraintSpec spec_;
+  std::shared_ptr<const TokenTrie> trie_;
+  struct Current;
+  std::unique_ptr<Current> current_;
+};
+
+/// The state of one generation under a Constraint. A copy is a fork. One thread at a time uses an
+/// object; different matchers of one constraint may be used at the same time.
+class Matcher {
+ public:
+  /// Whether every token but those that end a generation is allowed now, as inside reasoning.
+  bool unconstrained();
+  /// Bit t of word t / 32: whether token t may come next. Tokens that end a generation are allowed
+  /// exactly when complete(). Valid until the next call of a function that is not const. Free if
+  /// nothing was accepted or rolled back since the last call.
+  std::span<const uint32_t> mask();
+  /// Whether `token` may come next. Costs a few operations for each of its bytes.
+  bool allows(int32_t token);
+  /// Appends a token. False, and no change, if it is not allowed.
+  bool accept(int32_t token);
+  /// Takes the last `tokens` accepted tokens back.
+  void rollback(int32_t tokens);
+  /// Whether the text so far is complete: the generation may end.
+  bool complete();
+  /// Whether nothing but the end of the generation is allowed (or a token has ended it).
+  bool finished();
+  /// Bytes that every continuation begins with, at most `limit`; without the symbols of control
+  /// tokens. Empty if complete().
+  std::string forced(size_t limit = 256);
+  /// Number of tokens accepted and not taken back.
+  int32_t accepted() const { return static_cast<int32_t>(states_.size()) - 1; }
+  /// kOutOfMemory if the states of the constraint have outgrown their budget: the request must end.
+  /// From then on nothing but the end of the generation is allowed.
+  Status status() const { return status_; }
+
+ private:
+  friend class Constraint;
+  explicit Matcher(std::shared_ptr<Automaton> automaton);
+  State state() const { return states_.back(); }
+
+  std::shared_ptr<Automaton> automaton_;
+  std::vector<State> states_;  ///< after each token; kDead: the generation has ended
+  std::vector<uint32_t> mask_;
+  State mask_state_ = kDead;  ///< that mask_ belongs to
+  bool mask_valid_ = false;
+  Status status_;
+};
+
+}  // namespace chimere::constraints
+
+#endif  // CHIMERE_CONSTRAINTS_CONSTRAINT_H_

@@ -1,0 +1,99 @@
+// A context-free grammar as plain data: what GBNF is parsed into and what tool calls are described
+// by.
+#ifndef CHIMERE_CONSTRAINTS_GRAMMAR_H_
+#define CHIMERE_CONSTRAINTS_GRAMMAR_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "constraints/machine.h"
+
+namespace chimere::constraints {
+
+/// Expressions over bytes, rules and languages of other machines. Built bottom-up: every function
+/// returns the index of a new node. Rules may be recursive in any way.
+class Grammar {
+ public:
+  using Id = int32_t;
+  static constexpr int32_t kUnbounded = -1;
+
+  enum class Kind : uint8_t {
+    kLiteral,     ///< text
+    kBytes,       ///< one byte of a set
+    kCharacters,  ///< one character of ranges of code points
+    kToken,       ///< a control token
+    kSequence,
+    kChoice,
+    kRepeat,
+    kRule,        ///< a reference
+    kRegex,       ///< text: a pattern, matched as a whole
+    kJsonSchema,  ///< text: a schema
+    kTextUntil,   ///< text up to and with the first occurrence of `text`
+    kText,        ///< any text
+  };
+  struct Range {
+    char32_t first = 0;
+    char32_t last = 0;
+    bool operator==(const Range&) const = default;
+  };
+  struct Node {
+    Kind kind = Kind::kSequence;
+    std::string text;
+    ByteSet bytes;
+    std::vector<Range> ranges;
+    std::vector<Id> parts;  ///< of sequences, choices and repeats (one)
+    int32_t value = 0;      ///< kToken: the id; kRule: the rule
+    int32_t min = 0;
+    int32_t max = 0;  ///< kUnbounded: none
+  };
+  struct Rule {
+    std::string name;
+    Id body = -1;  ///< -1: not defined
+  };
+
+  Id literal(std::string_view text);
+  Id bytes(const ByteSet& set);
+  /// One UTF-8 character of (with `negated`: outside of) the ranges.
+  Id characters(std::vector<Range> ranges, bool negated = false);
+  Id token(int32_t token);
+  Id sequence(std::vector<Id> parts);
+  Id choice(std::vector<Id> alternatives);
+  /// Large bounds cost nothing. `max`: kUnbounded for none.
+  Id repeat(Id part, int32_t min, int32_t max);
+  Id optional(Id part) { return repeat(part, 0, 1); }
+  /// A text that matches the ECMA-262 pattern as a whole.
+  Id regex(std::string_view pattern);
+  /// A JSON document that is valid under the schema.
+  Id json_schema(std::string_view schema);
+  /// Any text up to and including the first `end` (raw parameters up to a closing tag).
+  Id text_until(std::string_view end);
+  /// Any text.
+  Id any_text();
+
+  /// A rule to be defined later; refer to it with reference().
+  int32_t add_rule(std::string name);
+  void define(int32_t rule, Id body) { rules_[rule].body = body; }
+  Id reference(int32_t rule);
+  int32_t find_rule(std::string_view name) const;  ///< -1: none
+
+  void set_root(Id root) { root_ = root; }
+  Id root() const { return root_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<Rule>& rules() const { return rules_; }
+
+  /// A text that is equal for equal grammars only.
+  std::string key() const;
+
+ private:
+  Id add(Node node);
+
+  std::vector<Node> nodes_;
+  std::vector<Rule> rules_;
+  Id root_ = -1;
+};
+
+}  // namespace chimere::constraints
+
+#endif  // CHIMERE_CONSTRAINTS_GRAMMAR_H_

@@ -1,0 +1,82 @@
+// The vocabulary as a trie over bytes: what token masks are computed with.
+#ifndef CHIMERE_CONSTRAINTS_TOKEN_TRIE_H_
+#define CHIMERE_CONSTRAINTS_TOKEN_TRIE_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "text/tokenizer.h"
+
+namespace chimere::constraints {
+
+class LeafMasks;
+
+/// Begins the symbol of a token without text. The byte occurs in no UTF-8 text.
+inline constexpr uint8_t kTokenByte = 0xFF;
+
+/// A control token as machines read it: kTokenByte and the four bytes of its id, highest first.
+std::array<uint8_t, 5> token_symbol(int32_t token);
+
+/// A vocabulary as a trie, and the token masks that all constraints of the vocabulary share.
+/// Immutable but for these masks; one object for each model; thread-safe.
+///
+/// Tokens with text are their bytes. Control tokens, and tokens that no UTF-8 text contains, are
+/// their token_symbol(). Tokens that end a generation are not in the trie: Matcher handles them.
+class TokenTrie {
+ public:
+  /// In depth-first order: the children of a node follow it, each behind the other's subtree.
+  struct Node {
+    uint32_t end = 0;          ///< behind the last node of the subtree
+    uint32_t first_token = 0;  ///< in tokens(); those of the subtree end at nodes[end].first_token
+    uint8_t byte = 0;
+    uint8_t height = 0;  ///< bytes below, at most 255
+  };
+
+  /// Takes about 0.1 s for 128k tokens. `vocabulary_size`: width of the model's logits where it is
+  /// more than the tokenizer has; the tokens behind are never allowed.
+  static std::shared_ptr<const TokenTrie> create(const text::Tokenizer& tokenizer,
+                                                 int32_t vocabulary_size = 0);
+  ~TokenTrie();
+  TokenTrie(const TokenTrie&) = delete;
+  TokenTrie& operator=(const TokenTrie&) = delete;
+
+  int32_t vocabulary_size() const { return vocabulary_size_; }
+  /// 32-bit words of a mask.
+  size_t mask_words() const { return (static_cast<size_t>(vocabulary_size_) + 31) / 32; }
+  /// The bytes that machines read for a token; empty for tokens that end a generation and ids out
+  /// of range.
+  std::string_view bytes(int32_t token) const;
+  bool is_end_of_generation(int32_t token) const;
+  /// Those that end a generation.
+  std::span<const int32_t> end_tokens() const { return end_tokens_; }
+
+  /// nodes()[0] is the root; a sentinel follows the last node.
+  std::span<const Node> nodes() const { return nodes_; }
+  /// Token ids in the order of their nodes.
+  std::span<const int32_t> tokens() const { return tokens_; }
+  int32_t longest() const { return longest_; }  ///< bytes of the longest token
+
+  LeafMasks& leaf_masks() const { return *leaf_masks_; }
+
+ private:
+  TokenTrie();
+
+  int32_t vocabulary_size_ = 0;
+  int32_t longest_ = 0;
+  std::vector<Node> nodes_;
+  std::vector<int32_t> tokens_;
+  std::vector<int32_t> end_tokens_;
+  std::string bytes_;              ///< of all tokens
+  std::vector<uint32_t> offsets_;  ///< of a token's bytes; vocabulary_size + 1
+  std::unique_ptr<LeafMasks> leaf_masks_;
+};
+
+}  // namespace chimere::constraints
+
+#endif  // CHIMERE_CONSTRAINTS_TOKEN_TRIE_H_
