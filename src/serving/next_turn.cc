@@ -96,6 +96,11 @@ std::vector<int32_t> NextTurn::fill(const Pattern& pattern, const std::string& c
   // The later one first, so that the place of the other one stays valid.
   replace(pattern.content, content);
   if (pattern.reasoning) replace(*pattern.reasoning, answer_reasoning);
+  return tokens_of(std::move(chat));
+}
+
+/// The tokens of a text whose end was cut off, without the last one.
+std::vector<int32_t> NextTurn::tokens_of(text::RenderedChat chat) const {
   std::erase_if(chat.trusted,
                 [&](const text::TextRange& r) { return r.begin >= chat.text.size(); });
   if (!chat.trusted.empty()) {
@@ -104,6 +109,28 @@ std::vector<int32_t> NextTurn::fill(const Pattern& pattern, const std::string& c
   std::vector<int32_t> tokens = text::encode_chat(model_.tokenizer, chat);
   if (!tokens.empty()) tokens.pop_back();
   return tokens;
+}
+
+std::vector<std::vector<int32_t>> NextTurn::prefixes_after_calls(
+    const protocol::Choice& answer) const {
+  ChatInput turn = input_;
+  protocol::ChatMessage& message = turn.messages.emplace_back();
+  message.role = "assistant";
+  message.content = answer.content;
+  message.reasoning_content = answer.reasoning;
+  for (const protocol::ToolCallPiece& call : answer.tool_calls) {
+    message.tool_calls.push_back({call.id, call.name, call.arguments});
+  }
+  protocol::ChatMessage& result = turn.messages.emplace_back();
+  result.role = "tool";
+  result.content = kNext;
+  if (!answer.tool_calls.empty()) result.tool_call_id = answer.tool_calls.front().id;
+  auto chat = render_chat(model_, turn);
+  if (!chat.ok()) return {};
+  const size_t end = chat->text.rfind(kNext);
+  if (end == std::string::npos) return {};
+  chat->text.resize(end);
+  return {tokens_of(*std::move(chat))};
 }
 
 std::vector<std::vector<int32_t>> NextTurn::prefixes(const std::string& content,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "protocol/requests.h"
+#include "protocol/responses.h"
 #include "serving/served_model.h"
 #include "text/chat_template.h"
 
@@ -30,6 +31,8 @@ class NextTurn {
   /// for clients that send it too. Empty if the template rejects or rewrites such a conversation.
   std::vector<std::vector<int32_t>> prefixes(const std::string& content,
                                              const std::string& answer_reasoning);
+  /// The same after an answer that calls tools: up to the first result.
+  std::vector<std::vector<int32_t>> prefixes_after_calls(const protocol::Choice& answer) const;
 
  private:
   /// A placeholder in a rendering, and the characters that the template strips from the text.
@@ -47,6 +50,7 @@ class NextTurn {
   };
   static std::optional<Slot> find_slot(std::string_view text, std::string_view word, size_t before);
   std::optional<Pattern> render(bool with_reasoning) const;
+  std::vector<int32_t> tokens_of(text::RenderedChat chat) const;
   std::vector<int32_t> fill(const Pattern& pattern, const std::string& content,
                             const std::string& answer_reasoning) const;
 
