@@ -140,7 +140,7 @@ void EarleyMachine::enter(uint32_t position, uint32_t origin) {
 /// One repetition of the item's position has been read. `from`: the state that the item is in.
 void EarleyMachine::advance(Item item, State from) {
   const Position& at = productions_.positions[item.position];
-  const uint32_t origin = item.origin == kSelf ? from : item.origin;
+  const uint32_t origin = item.origin == kSelf ? context(from, at.rule) : item.origin;
   const bool unbounded = at.max == Productions::kUnbounded;
   const uint32_t count = unbounded ? std::min(item.count + 1, at.min) : item.count + 1;
   if (unbounded || count < at.max) add({item.position, count, 0, origin});
@@ -148,7 +148,7 @@ void EarleyMachine::advance(Item item, State from) {
 }
 
 /// The completion that follows from this one where every step has one way: the last of them. The
-/// way is no circle: origins are older sets, and within a set an item that was not predicted waits
+/// way is no circle: origins are older, and within a set an item that was not predicted waits
 /// for the first of the rules that predict one another, besides the last of them.
 EarleyMachine::Completion EarleyMachine::last_completion(Completion completion) {
   std::vector<uint64_t> passed;
@@ -160,11 +160,12 @@ EarleyMachine::Completion EarleyMachine::last_completion(Completion completion) 
     }
     const std::span<const Item> waiting = waits_for(completion.origin, completion.rule);
     if (waiting.size() != 1) break;
-    const Item& item = waiting[0];
+    const Item item = waiting[0];  // a copy: context() adds items
     const Position& at = productions_.positions[item.position];
     const Position& after = productions_.positions[item.position + 1];
     if (at.max != 1 || after.kind != Position::Kind::kEnd) break;
-    const uint32_t origin = item.origin == kSelf ? completion.origin : item.origin;
+    const uint32_t origin =
+        item.origin == kSelf ? context(completion.origin, at.rule) : item.origin;
     passed.push_back(key);
     completion = {after.index, origin};
   }
@@ -192,8 +193,11 @@ State EarleyMachine::finish_set() {
         continue;
       }
       const std::span<const Item> waiting = waits_for(done.origin, done.rule);
-      work_ += waiting.size();
-      for (const Item& item : waiting) advance(item, done.origin);
+      const size_t first = static_cast<size_t>(waiting.data() - items_.data());
+      const size_t count = waiting.size();
+      work_ += count;
+      // By index: advance() may add the items of a context.
+      for (size_t i = first; i < first + count; ++i) advance(items_[i], done.origin);
       if (work_ > kMaxWork || made_.size() > kMaxItems) return give_up();
       continue;
     }
@@ -206,22 +210,27 @@ State EarleyMachine::finish_set() {
   }
   if (made_.size() > kMaxItems) return give_up();
   if (made_.empty() && !accepts_) return kDead;
+  return intern(made_, accepts_);
+}
+
+/// The state or context of some items, which are sorted.
+State EarleyMachine::intern(std::vector<Item>& made, bool accepts) {
   const auto is_scan = [this](const Item& item) {
     return productions_.positions[item.position].kind == Position::Kind::kTerminal;
   };
-  const auto waiting = std::partition(made_.begin(), made_.end(), is_scan);
-  std::sort(made_.begin(), waiting);
-  std::sort(waiting, made_.end(), [this](const Item& a, const Item& b) {
+  const auto waiting = std::partition(made.begin(), made.end(), is_scan);
+  std::sort(made.begin(), waiting);
+  std::sort(waiting, made.end(), [this](const Item& a, const Item& b) {
     const uint32_t rule_a = productions_.positions[a.position].index;
     const uint32_t rule_b = productions_.positions[b.position].index;
     return rule_a != rule_b ? rule_a < rule_b : a < b;
   });
   Set set;
   set.first = static_cast<uint32_t>(items_.size());
-  set.scans = static_cast<uint32_t>(waiting - made_.begin());
-  set.waits = static_cast<uint32_t>(made_.end() - waiting);
-  set.accepts = accepts_;
-  items_.insert(items_.end(), made_.begin(), made_.end());
+  set.scans = static_cast<uint32_t>(waiting - made.begin());
+  set.waits = static_cast<uint32_t>(made.end() - waiting);
+  set.accepts = accepts;
+  items_.insert(items_.end(), made.begin(), made.end());
   sets_.push_back(set);
   const auto [found, is_new] = interned_.insert(static_cast<State>(sets_.size() - 1));
   if (!is_new) {
@@ -229,6 +238,29 @@ State EarleyMachine::finish_set() {
     sets_.pop_back();
   }
   return *found;
+}
+
+/// What a rule that begins in `state` (a state or a context) continues when it ends: the items that
+/// wait for it, and those that wait for the rules of these as far as they began there, too.
+State EarleyMachine::context(State state, uint32_t rule) {
+  const uint64_t key = pair_key(state, rule);
+  if (const State* known = contexts_.find(key)) return *known;
+  std::vector<Item>& items = context_items_;
+  std::vector<uint32_t>& rules = context_rules_;
+  items.clear();
+  rules.assign(1, rule);
+  for (size_t i = 0; i < rules.size(); ++i) {
+    for (const Item& item : waits_for(state, rules[i])) {
+      items.push_back(item);
+      const uint32_t of_item = productions_.positions[item.position].rule;
+      if (item.origin == kSelf && std::ranges::find(rules, of_item) == rules.end()) {
+        rules.push_back(of_item);
+      }
+    }
+  }
+  const State made = intern(items, false);
+  contexts_.insert(key, made);
+  return made;
 }
 
 State EarleyMachine::give_up() {
@@ -253,7 +285,9 @@ void EarleyMachine::scan(const Item& item, State from, uint8_t byte) {
   const uint32_t index = productions_.positions[item.position].index;
   const Terminal& terminal = productions_.terminals[index];
   Item moved = item;
-  if (moved.origin == kSelf) moved.origin = from;
+  if (moved.origin == kSelf) {
+    moved.origin = context(from, productions_.positions[item.position].rule);
+  }
   switch (terminal.kind) {
     case Terminal::Kind::kLiteral:
       if (item.inside >= terminal.text.size() ||

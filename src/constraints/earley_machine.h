@@ -18,8 +18,9 @@
 namespace chimere::constraints {
 
 /// Any context-free grammar: ambiguous, left- or right-recursive, with empty rules. A state is an
-/// Earley set, interned by its items, whose origins are the states in which they began; so equal
-/// futures have mostly equal states, and a copy is a number.
+/// Earley set, interned by its items. The origin of an item is what the end of its rule continues:
+/// the part of a set that waits for the rule, interned as well. So equal futures have equal states,
+/// repetitions lead back to the states that they began with, and a copy is a number.
 ///
 /// Earley (1970); empty rules as in Aycock and Horspool (2002), right recursion in constant time as
 /// in Leo (1991). Repetitions are counted in the items.
@@ -28,8 +29,8 @@ namespace chimere::constraints {
 /// kMaxWork steps, is an error of status().
 class EarleyMachine final : public Machine {
  public:
-  static constexpr size_t kMaxItems = 400'000;
-  static constexpr size_t kMaxWork = 4'000'000;
+  static constexpr size_t kMaxItems = 20'000;
+  static constexpr size_t kMaxWork = 200'000;
 
   explicit EarleyMachine(Productions productions);
 
@@ -48,13 +49,14 @@ class EarleyMachine final : public Machine {
     uint32_t count = 0;   ///< finished repetitions of the position; not counted beyond `min` of
                           ///< unbounded ones
     uint32_t inside = 0;  ///< state inside the position's terminal; 0: before it
-    uint32_t origin = 0;  ///< state in which the production began; kSelf: this one
+    uint32_t origin = 0;  ///< context() in which the production began; kSelf: that of this state
     bool operator==(const Item&) const = default;
     auto operator<=>(const Item&) const = default;
   };
   static constexpr uint32_t kSelf = 0;
 
-  /// Items before terminals, then items before rules, sorted by the rule.
+  /// Items before terminals, then items before rules, sorted by the rule. A context is a set of
+  /// the latter alone.
   struct Set {
     uint32_t first = 0;  ///< in items_
     uint32_t scans = 0;
@@ -85,6 +87,8 @@ class EarleyMachine final : public Machine {
   void add(const Item& item);
   void enter(uint32_t position, uint32_t origin);
   void advance(Item item, State from);
+  State context(State state, uint32_t rule);
+  State intern(std::vector<Item>& made, bool accepts);
   void complete(Completion completion);
   Completion last_completion(Completion completion);
   State finish_set();
@@ -97,12 +101,15 @@ class EarleyMachine final : public Machine {
   std::vector<Set> sets_;
   std::unordered_set<State, SetHash, SetEqual> interned_;
   FlatMap<State> transitions_;
+  FlatMap<State> contexts_;
   FlatMap<Completion> shortcuts_;  ///< of last_completion()
   FlatMap<uint8_t> continues_;
   State start_ = kDead;
 
-  // The set that is being made.
+  // The set that is being made, and a context.
   std::vector<Item> made_;
+  std::vector<Item> context_items_;
+  std::vector<uint32_t> context_rules_;
   IndexSet seen_;
   IndexSet completed_;
   std::vector<uint8_t> predicted_;  ///< by rule

