@@ -8,6 +8,8 @@
 #include "constraints/gbnf.h"
 #include "constraints/productions.h"
 #include "constraints/reasoning_machine.h"
+#include "constraints/regex.h"
+#include "constraints/regex_machine.h"
 #include "constraints/text_machine.h"
 #include "constraints/trigger_machine.h"
 
@@ -28,10 +30,39 @@ MachineResult as_machine(Result<std::unique_ptr<T>> made) {
   return machine;
 }
 
+/// A machine of a regular language, with the expressions that it needs.
+class OwnedRegexMachine final : public Machine {
+ public:
+  static MachineResult create(std::unique_ptr<RegexArena> arena, Regex language) {
+    CHIMERE_TRY(auto machine, RegexMachine::create(*arena, language));
+    return std::unique_ptr<Machine>(new OwnedRegexMachine(std::move(arena), std::move(machine)));
+  }
+
+  State start() override { return machine_->start(); }
+  State next(State state, uint8_t byte) override { return machine_->next(state, byte); }
+  bool accepts(State state) override { return machine_->accepts(state); }
+  size_t memory() const override { return arena_->memory() + machine_->memory(); }
+
+ private:
+  OwnedRegexMachine(std::unique_ptr<RegexArena> arena, std::unique_ptr<RegexMachine> machine)
+      : arena_(std::move(arena)), machine_(std::move(machine)) {}
+
+  std::unique_ptr<RegexArena> arena_;
+  std::unique_ptr<RegexMachine> machine_;
+};
+
+MachineResult pattern_machine(std::string_view pattern) {
+  auto arena = std::make_unique<RegexArena>();
+  CHIMERE_TRY(const Regex language, arena->parse(pattern, RegexSyntax::kEcma262Full));
+  return OwnedRegexMachine::create(std::move(arena), language);
+}
+
 MachineResult machine_of_node(const Grammar::Node& node) {
   using Language = TextMachine::Language;
   using Alphabet = TextMachine::Alphabet;
   switch (node.kind) {
+    case Grammar::Kind::kRegex:
+      return pattern_machine(node.text);
     case Grammar::Kind::kTextUntil:
       return as_machine(TextMachine::create({node.text}, Language::kUntil, Alphabet::kText));
     case Grammar::Kind::kText:
@@ -46,11 +77,6 @@ MachineResult grammar_machine(const Grammar& grammar) {
   return std::unique_ptr<Machine>(std::make_unique<EarleyMachine>(std::move(productions)));
 }
 
-Grammar single(Grammar grammar, Grammar::Id root) {
-  grammar.set_root(root);
-  return grammar;
-}
-
 struct ContentBuilder {
   const TokenTrie& trie;
 
@@ -63,12 +89,7 @@ struct ContentBuilder {
     node.text = spec.schema;
     return machine_of_node(node);
   }
-  MachineResult operator()(const RegexSpec& spec) const {
-    Grammar::Node node;
-    node.kind = Grammar::Kind::kRegex;
-    node.text = spec.pattern;
-    return machine_of_node(node);
-  }
+  MachineResult operator()(const RegexSpec& spec) const { return pattern_machine(spec.pattern); }
   MachineResult operator()(const GbnfSpec& spec) const {
     CHIMERE_TRY(const Grammar grammar,
                 parse_gbnf(spec.text, [&](std::string_view text) { return trie.control(text); }));
@@ -76,12 +97,9 @@ struct ContentBuilder {
   }
   MachineResult operator()(const ChoicesSpec& spec) const {
     if (spec.texts.empty()) return invalid_argument("There are no choices to choose from.");
-    Grammar grammar;
-    std::vector<Grammar::Id> texts;
-    texts.reserve(spec.texts.size());
-    for (const std::string& text : spec.texts) texts.push_back(grammar.literal(text));
-    const Grammar::Id root = grammar.choice(std::move(texts));
-    return grammar_machine(single(std::move(grammar), root));
+    auto arena = std::make_unique<RegexArena>();
+    const Regex language = arena->words(spec.texts);
+    return OwnedRegexMachine::create(std::move(arena), language);
   }
   MachineResult operator()(const Grammar& grammar) const { return grammar_machine(grammar); }
   MachineResult operator()(const TriggeredSpec& spec) const {
