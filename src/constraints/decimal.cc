@@ -72,8 +72,8 @@ std::optional<Decimal> Decimal::parse(std::string_view json_number) {
 
 Decimal Decimal::of(double value) {
   std::array<char, 64> text = {};
-  const auto written = std::to_chars(text.data(), text.data() + text.size(), value,
-                                     std::chars_format::scientific);
+  const auto written =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific);
   return parse({text.data(), static_cast<size_t>(written.ptr - text.data())}).value_or(Decimal());
 }
 
@@ -143,7 +143,8 @@ std::optional<bool> is_multiple(const Decimal& value, const Decimal& divisor) {
   uint64_t whole = 0;
   for (const char c : divisor.digits) whole = whole * 10 + static_cast<uint64_t>(c - '0');
   uint64_t rest = 0;
-  for (const char c : value.digits) rest = append_digit(rest, static_cast<uint64_t>(c - '0'), whole);
+  for (const char c : value.digits)
+    rest = append_digit(rest, static_cast<uint64_t>(c - '0'), whole);
   const auto scaled = static_cast<unsigned __int128>(rest) *
                       power_of_ten(static_cast<uint64_t>(shift), whole) % whole;
   return scaled == 0;

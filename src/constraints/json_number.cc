@@ -63,7 +63,7 @@ struct NumberMachine::Impl {
   struct Number {
     Kind kind = Kind::kNothing;
     bool negative = false;
-    bool fraction = false;     ///< a digit of the fraction is not zero
+    bool fraction = false;        ///< a digit of the fraction is not zero
     Order lower = Order::kEqual;  ///< digits compared with those of the bound
     Order upper = Order::kEqual;
     /// In the integer part; after it 1 if it was one digit from 1 to 9 (unless `plain`), else 0.
@@ -116,10 +116,10 @@ struct NumberMachine::Impl {
   NumberFormat format;
   std::array<Side, 2> sides;
   bool zero_allowed = true;
-  bool plain = false;          ///< only "integer" is asked for
+  bool plain = false;  ///< only "integer" is asked for
   bool default_format = false;
-  bool few_digits = false;     ///< only numbers that doubles tell apart
-  std::vector<Divisor> divisors;   ///< those of multiple_of, then those of not_multiple_of
+  bool few_digits = false;        ///< only numbers that doubles tell apart
+  std::vector<Divisor> divisors;  ///< those of multiple_of, then those of not_multiple_of
 
   std::vector<Number> numbers;
   std::map<Number, State> index;
@@ -133,14 +133,14 @@ struct NumberMachine::Impl {
   State start = kDead;
 
   uint32_t intern(Remainders list) {
-    const auto [it, added] = remainder_index.try_emplace(
-        std::move(list), static_cast<uint32_t>(remainder_lists.size()));
+    const auto [it, added] =
+        remainder_index.try_emplace(std::move(list), static_cast<uint32_t>(remainder_lists.size()));
     if (added) remainder_lists.push_back(it->first);
     return it->second;
   }
   uint32_t intern_candidates(Candidates list) {
-    const auto [it, added] = candidate_index.try_emplace(
-        std::move(list), static_cast<uint32_t>(candidate_lists.size()));
+    const auto [it, added] =
+        candidate_index.try_emplace(std::move(list), static_cast<uint32_t>(candidate_lists.size()));
     if (added) candidate_lists.push_back(it->first);
     return it->second;
   }
@@ -348,8 +348,7 @@ ExponentRange NumberMachine::Impl::powers(const Number& number) const {
   if (is_zero(number)) return zero_allowed ? out : ExponentRange();
   if (!bounds.possible) return {};
   if (bounds.bounded()) {
-    const int32_t scale =
-        number.kind == Kind::kInteger ? number.integer_digits - 1 : number.scale;
+    const int32_t scale = number.kind == Kind::kInteger ? number.integer_digits - 1 : number.scale;
     out = {-kMaxPower - scale, kMaxPower - scale};
     // Digits that equal the beginning of a longer bound are below it.
     const auto order = [&](const Decimal& bound, Order digits) {
@@ -384,8 +383,10 @@ ExponentRange NumberMachine::Impl::powers(const Number& number) const {
     out.min = std::max(out.min, 0);
   }
   if (set.not_integer) {
-    // Exactly without an exponent.
-    return number.fraction && out.contains(0) ? ExponentRange{0, 0} : ExponentRange();
+    // Decided by the digits alone, so only without shifting them.
+    if (!number.fraction) return {};
+    out.min = std::max(out.min, 0);
+    out.max = std::min(out.max, 0);
   }
   if (!divisors.empty()) {
     if (!multiples(number)) return {};
@@ -437,6 +438,7 @@ NumberMachine::Impl::Number NumberMachine::Impl::exponent_after(const Number& nu
 }
 
 NumberMachine::Impl::Number NumberMachine::Impl::after(const Number& number, uint8_t byte) {
+  if (number.kind == Kind::kNothing) return {};
   if (number.kind >= Kind::kExponent) return exponent_after(number, byte);
   Number out = number;
   const bool digit = byte >= '0' && byte <= '9';

@@ -59,7 +59,9 @@ TEST(Decimal, OrderIsThatOfIntegers) {
     const auto b = static_cast<int64_t>(random() % 4001) - 2000;
     ASSERT_EQ(Decimal::of(a) <=> Decimal::of(b), a <=> b) << a << " " << b;
     ASSERT_EQ(Decimal::of(a).to_double(), static_cast<double>(a));
-    if (b > 0) ASSERT_EQ(is_multiple(Decimal::of(a), Decimal::of(b)), a % b == 0);
+    if (b > 0) {
+      ASSERT_EQ(is_multiple(Decimal::of(a), Decimal::of(b)), a % b == 0);
+    }
   }
 }
 
@@ -133,6 +135,18 @@ TEST(NumberMachine, OpenBoundsHoldInDoubles) {
   EXPECT_FALSE(accepts(set, "0.99999999999999999999"));  // its double is 1
 }
 
+std::string describe(const NumberSet& set) {
+  std::string out;
+  if (set.min) out += (set.exclusive_min ? " > " : " >= ") + set.min->text();
+  if (set.max) out += (set.exclusive_max ? " < " : " <= ") + set.max->text();
+  if (set.integer) out += " integer";
+  if (set.not_integer) out += " not integer";
+  for (const Decimal& value : set.multiple_of) out += " multiple of " + value.text();
+  for (const Decimal& value : set.not_multiple_of) out += " no multiple of " + value.text();
+  for (const Decimal& value : set.excluded) out += " not " + value.text();
+  return out;
+}
+
 NumberSet random_set(std::mt19937& random) {
   const auto value = [&] {
     std::string text = std::to_string(static_cast<int>(random() % 401) - 200);
@@ -167,12 +181,14 @@ TEST(NumberMachine, AgreesWithExactArithmetic) {
   int machines = 0;
   for (int round = 0; round < 500; ++round) {
     const NumberSet set = random_set(random);
+    SCOPED_TRACE(describe(set));
     auto machine = NumberMachine::create(set);
     std::vector<std::string> texts;
     for (int i = 0; i < 200; ++i) {
       std::string text = random() % 3 == 0 ? "-" : "";
       text += std::to_string(random() % (random() % 2 == 0 ? 10 : 300));
-      if (random() % 2 == 0) text += "." + std::to_string(random() % (random() % 2 == 0 ? 10 : 1000));
+      if (random() % 2 == 0)
+        text += "." + std::to_string(random() % (random() % 2 == 0 ? 10 : 1000));
       texts.push_back(text);
     }
     for (const auto* list : {&set.excluded}) {
@@ -187,7 +203,8 @@ TEST(NumberMachine, AgreesWithExactArithmetic) {
         continue;
       }
       // In plain form and with up to 15 digits, exactly the members are accepted.
-      if (text.find('e') == std::string::npos && (!set.integer || text.find('.') == std::string::npos)) {
+      if (text.find('e') == std::string::npos &&
+          (!set.integer || text.find('.') == std::string::npos)) {
         ASSERT_EQ(accepts(**machine, text), member) << text;
         accepted += member ? 1 : 0;
       } else if (accepts(**machine, text)) {
@@ -205,10 +222,16 @@ TEST(NumberMachine, AgreesWithExactArithmetic) {
           const Decimal value = number(text);
           ASSERT_TRUE(set.contains(value)) << text;
           const double x = value.to_double();
-          if (set.min && set.exclusive_min) ASSERT_GT(x, set.min->to_double()) << text;
-          if (set.max && set.exclusive_max) ASSERT_LT(x, set.max->to_double()) << text;
+          if (set.min && set.exclusive_min) {
+            ASSERT_GT(x, set.min->to_double()) << text;
+          }
+          if (set.max && set.exclusive_max) {
+            ASSERT_LT(x, set.max->to_double()) << text;
+          }
           for (const Decimal& hole : set.excluded) ASSERT_NE(x, hole.to_double()) << text;
-          if (set.not_integer) ASSERT_NE(x, std::trunc(x)) << text;
+          if (set.not_integer) {
+            ASSERT_NE(x, std::trunc(x)) << text;
+          }
           if (random() % 6 == 0) break;
         }
         std::vector<char> choices;
