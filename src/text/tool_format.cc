@@ -98,7 +98,8 @@ class Prober {
  public:
   Prober(const ChatTemplate& chat_template, const ChatOptions& options)
       : template_(chat_template), options_(options) {
-    options_.limits.steps = 1'000'000;
+    constexpr int64_t kMostSteps = 1'000'000;
+    options_.limits.steps = std::min(options_.limits.steps, kMostSteps);
   }
 
   /// What the template does with tools, and with them the format if it follows from renderings.
