@@ -33,8 +33,10 @@ class Automaton {
   bool accepts(State state);
   /// Whether no text continues.
   bool ends(State state);
-  /// Bytes that follow in every text, at most `limit`.
-  std::string forced(State state, size_t limit);
+  /// Bytes that follow in every text, at most `limit`. With `habitual`, where only white space
+  /// leaves a choice: a space after a colon or comma if one may stand there, otherwise none.
+  /// Ends before the symbol of a control token, or is the symbol.
+  std::string forced(State state, size_t limit, bool habitual);
   /// Fills trie().mask_words() words. Errors: those of status(); the mask is then not valid.
   Status mask(State state, std::span<uint32_t> mask);
   /// Whether every token that does not end a generation is allowed.
@@ -59,6 +61,8 @@ class Automaton {
     Machine* machine = nullptr;
     State state = kDead;
     bool uniform = true;
+    bool overlaps = false;
+    bool last = true;
     std::vector<std::string> exceptions;
   };
 
@@ -67,8 +71,8 @@ class Automaton {
   Entry compute(State state);
   std::optional<Leaf> leaf_of(State state);
   std::shared_ptr<const LeafMask> leaf_mask(Machine& machine, State state);
+  Entry compute_without_leaf(State state);
   void add_uniform_exits(State state, Leaf& leaf, Entry& entry);
-  void add_exits(State state, Entry& entry);
   void add_exceptions(State state, const Leaf& leaf, Entry& entry);
   /// Adds the tokens below a node of a trie that the machine allows from a state, without the
   /// node's own. `first`: restricts the first byte.
