@@ -303,8 +303,8 @@ Status Sampler::mix_known(const PartialLogits& partial_logits, std::span<const i
 }
 
 Result<std::optional<Sampled>> Sampler::sample(const PartialLogits& partial_logits,
-                                               std::span<const int32_t> history,
-                                               uint64_t position, kernels::TokenMask allowed) {
+                                               std::span<const int32_t> history, uint64_t position,
+                                               kernels::TokenMask allowed) {
   merge(partial_logits, known_);
   Candidates::Rest rest;
   if (!partial_logits.largest.empty()) rest.largest = partial_logits.largest.back().value;

@@ -43,8 +43,8 @@ class Sampler {
   /// distributions therefore select the same token most of the time, which is why a draft can be
   /// accepted exactly when it equals the sampled token. `allowed`: the only tokens that may be
   /// sampled, as if all others had probability 0 (after params.auxiliary, before biases); empty:
-  /// all. Reported log-probabilities are those without the restriction. Errors: kInvalidData when the logits are
-  /// NaN or +infinity or all masked; those of params.auxiliary.
+  /// all. Reported log-probabilities are those without the restriction. Errors: kInvalidData when
+  /// the logits are NaN or +infinity or all masked; those of params.auxiliary.
   Result<Sampled> sample(std::span<const float> logits, std::span<const int32_t> history,
                          uint64_t position, kernels::TokenMask allowed = {});
 
