@@ -128,14 +128,16 @@ class Matcher {
   std::string forced(size_t limit = 256);
   /// Number of tokens accepted and not taken back.
   int32_t accepted() const { return static_cast<int32_t>(states_.size()) - 1; }
-  /// kOutOfMemory if the states of the constraint have outgrown their budget: the request must end.
-  /// From then on nothing but the end of the generation is allowed.
+  /// kOutOfMemory if the states of the constraint have outgrown their budget, kUnsupported if one
+  /// took too much work: the request must end with this error. Set by mask() and accept(); from
+  /// then on nothing but the end of the generation is allowed.
   Status status() const { return status_; }
 
  private:
   friend class Constraint;
   explicit Matcher(std::shared_ptr<Automaton> automaton);
   State state() const { return states_.back(); }
+  void fail(Status status);
 
   std::shared_ptr<Automaton> automaton_;
   std::vector<State> states_;  ///< after each token; kDead: the generation has ended

@@ -57,6 +57,7 @@ class NumberMachine final : public Machine {
   State start() override;
   State next(State state, uint8_t byte) override;
   bool accepts(State state) override;
+  ByteSet first_bytes(State state) override;
   uint64_t shared_key(State state) override;
   size_t memory() const override;
 

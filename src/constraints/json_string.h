@@ -39,12 +39,10 @@ class JsonStringMachine final : public Machine {
   State start() override;
   State next(State state, uint8_t byte) override;
   bool accepts(State state) override;
+  ByteSet first_bytes(State state) override;
   State mask_class(State state, int32_t longest) override;
   uint64_t shared_key(State state) override;
   size_t memory() const override;
-
-  /// Whether `state` follows the closing quote.
-  bool closed(State state) const;
 
  private:
   struct Impl;

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+
 namespace chimere::constraints {
 
 /// A state of a Machine. Equal ids of one machine are equal states.
@@ -40,9 +42,12 @@ class Machine {
     Machine* machine = nullptr;
     State state = kDead;
     /// What the outer machine allows after a text of the inner one depends only on the accepting
-    /// state that the text leads to, except for `exceptions`; bytes that the inner machine can read
-    /// are read by it alone. Without it, the outer machine is walked through every such text.
+    /// state that the text leads to, except for `exceptions`. Without it, the outer machine is
+    /// walked through every such text.
     bool uniform = false;
+    /// Bytes that the inner machine can read after an accepting state may be read by what follows
+    /// it as well. Otherwise the inner machine alone reads them.
+    bool overlaps = false;
     /// Texts that the inner machine accepts from `state`, after which the outer machine continues
     /// in another way or not at all: names of declared properties, names that were seen already.
     /// Most states have none; only those that the bytes read so far still allow are listed.
@@ -62,6 +67,10 @@ class Machine {
   /// Identifies the language that follows `state` in all machines of the process, so that masks are
   /// shared between constraints; 0: unknown.
   virtual uint64_t shared_key(State /*state*/) { return 0; }
+
+  /// An error if a state could not be computed within its budgets. States that were reached since
+  /// may be wrong: the generation must end with the error.
+  virtual Status status() const { return {}; }
 
   /// Bytes of memory that the states take.
   virtual size_t memory() const = 0;

@@ -103,13 +103,15 @@ class RegexArena {
   static constexpr size_t kMaxExplored = 20'000;
   /// Whether the language is not empty, for a prepared expression and derivatives of one.
   bool alive(Regex a);
+  /// Length of the shortest text of a prepared expression; UINT64_MAX if there is none.
+  uint64_t shortest(Regex a);
   /// Whether the language is empty. Errors like prepare().
   Result<bool> empty(Regex a);
   /// Whether every text of a is one of b. Errors like prepare().
   Result<bool> subset(Regex a, Regex b);
 
-  /// Up to `limit` texts of the language in order of length, then of characters; fewer if the
-  /// language has fewer. Errors like prepare().
+  /// The first `limit` texts of the language in order of length; fewer if the language has fewer.
+  /// Errors like prepare().
   Result<std::vector<std::string>> enumerate(Regex a, size_t limit);
   /// All texts if there are at most `limit`; nullopt if there are more. Errors like prepare().
   Result<std::optional<std::vector<std::string>>> finite(Regex a, size_t limit);

@@ -23,6 +23,8 @@ class RegexMachine final : public Machine {
   State start() override;
   State next(State state, uint8_t byte) override;
   bool accepts(State state) override;
+  ByteSet first_bytes(State state) override;
+  State mask_class(State state, int32_t longest) override;
   size_t memory() const override;
 
  private:

@@ -8,9 +8,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
-#include "base/result.h"
+#include "constraints/byte_trie.h"
 #include "text/tokenizer.h"
 
 namespace chimere::constraints {
@@ -30,14 +31,6 @@ std::array<uint8_t, 5> token_symbol(int32_t token);
 /// their token_symbol(). Tokens that end a generation are not in the trie: Matcher handles them.
 class TokenTrie {
  public:
-  /// In depth-first order: the children of a node follow it, each behind the other's subtree.
-  struct Node {
-    uint32_t end = 0;          ///< behind the last node of the subtree
-    uint32_t first_token = 0;  ///< in tokens(); those of the subtree end at nodes[end].first_token
-    uint8_t byte = 0;
-    uint8_t height = 0;  ///< bytes below, at most 255
-  };
-
   /// Takes about 0.1 s for 128k tokens. `vocabulary_size`: width of the model's logits where it is
   /// more than the tokenizer has; the tokens behind are never allowed.
   static std::shared_ptr<const TokenTrie> create(const text::Tokenizer& tokenizer,
@@ -53,13 +46,12 @@ class TokenTrie {
   /// of range.
   std::string_view bytes(int32_t token) const;
   bool is_end_of_generation(int32_t token) const;
+  /// The control token with a text like <think>; -1: none.
+  int32_t control(std::string_view text) const;
   /// Those that end a generation.
   std::span<const int32_t> end_tokens() const { return end_tokens_; }
 
-  /// nodes()[0] is the root; a sentinel follows the last node.
-  std::span<const Node> nodes() const { return nodes_; }
-  /// Token ids in the order of their nodes.
-  std::span<const int32_t> tokens() const { return tokens_; }
+  const ByteTrie& trie() const { return trie_; }
   int32_t longest() const { return longest_; }  ///< bytes of the longest token
 
   LeafMasks& leaf_masks() const { return *leaf_masks_; }
@@ -69,9 +61,9 @@ class TokenTrie {
 
   int32_t vocabulary_size_ = 0;
   int32_t longest_ = 0;
-  std::vector<Node> nodes_;
-  std::vector<int32_t> tokens_;
+  ByteTrie trie_;
   std::vector<int32_t> end_tokens_;
+  std::unordered_map<std::string, int32_t> controls_;
   std::string bytes_;              ///< of all tokens
   std::vector<uint32_t> offsets_;  ///< of a token's bytes; vocabulary_size + 1
   std::unique_ptr<LeafMasks> leaf_masks_;

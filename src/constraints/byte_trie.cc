@@ -1,0 +1,57 @@
+#include "constraints/byte_trie.h"
+
+#include <algorithm>
+
+namespace chimere::constraints {
+
+ByteTrie ByteTrie::build(std::vector<std::pair<std::string_view, int32_t>> entries) {
+  std::ranges::sort(entries);
+  ByteTrie trie;
+  trie.nodes.emplace_back();
+  trie.tokens.reserve(entries.size());
+  std::vector<uint32_t> path = {0};  // nodes from the root to the last entry's
+  std::string_view last;
+  const auto close = [&](size_t depth) {
+    while (path.size() > depth + 1) {
+      Node& node = trie.nodes[path.back()];
+      node.end = static_cast<uint32_t>(trie.nodes.size());
+      path.pop_back();
+      Node& parent = trie.nodes[path.back()];
+      parent.height = std::max(parent.height, static_cast<uint8_t>(std::min(node.height + 1, 255)));
+    }
+  };
+  for (const auto& [text, token] : entries) {
+    const size_t common = static_cast<size_t>(std::ranges::mismatch(text, last).in1 - text.begin());
+    close(common);
+    for (size_t i = common; i < text.size(); ++i) {
+      path.push_back(static_cast<uint32_t>(trie.nodes.size()));
+      Node node;
+      node.first_token = static_cast<uint32_t>(trie.tokens.size());
+      node.byte = static_cast<uint8_t>(text[i]);
+      trie.nodes.push_back(node);
+    }
+    trie.tokens.push_back(token);
+    last = text;
+  }
+  close(0);
+  trie.nodes[0].end = static_cast<uint32_t>(trie.nodes.size());
+  Node sentinel;
+  sentinel.end = trie.nodes[0].end + 1;
+  sentinel.first_token = static_cast<uint32_t>(trie.tokens.size());
+  trie.nodes.push_back(sentinel);
+  return trie;
+}
+
+std::optional<uint32_t> ByteTrie::find(std::string_view text) const {
+  uint32_t node = 0;
+  for (const char c : text) {
+    const uint32_t end = nodes[node].end;
+    uint32_t child = node + 1;
+    while (child < end && nodes[child].byte != static_cast<uint8_t>(c)) child = nodes[child].end;
+    if (child >= end) return std::nullopt;
+    node = child;
+  }
+  return node;
+}
+
+}  // namespace chimere::constraints

@@ -1,0 +1,240 @@
+#include "constraints/constraint.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <thread>
+
+#include "constraints/testing.h"
+
+namespace chimere::constraints {
+namespace {
+
+bool bit(std::span<const uint32_t> mask, int32_t token) {
+  const auto t = static_cast<uint32_t>(token);
+  return (mask[t / 32] >> (t % 32) & 1U) != 0;
+}
+
+ReasoningSpec reasoning(bool inside) {
+  ReasoningSpec spec;
+  spec.open.text = "<think>";
+  spec.close.text = "</think>";
+  spec.inside = inside;
+  return spec;
+}
+
+TriggeredSpec::Trigger trigger(std::string text, const Grammar& body, bool at_start = false) {
+  TriggeredSpec::Trigger made;
+  made.begin.text = std::move(text);
+  made.body = body;
+  made.at_start = at_start;
+  return made;
+}
+
+/// All bytes, some control tokens, and random texts over what the grammars below are made of.
+TestTokenizer random_tokenizer(std::mt19937& random) {
+  std::vector<std::string> tokens;
+  for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+  for (const char* text : {"<|call|>", "<|x|>", "</think>", "<think>", "<tool>", "</tool>", "\n\n",
+                           "é", "\xE6\x97", "ab</tool><", "k>ab", "</", "tool>a"}) {
+    tokens.emplace_back(text);
+  }
+  constexpr std::string_view kAlphabet = "ab,<>/tolhink\" \n";
+  for (int i = 0; i < 300; ++i) {
+    std::string text;
+    for (unsigned n = 2 + random() % 4; n > 0; --n) text += kAlphabet[random() % kAlphabet.size()];
+    tokens.push_back(std::move(text));
+  }
+  return TestTokenizer(std::move(tokens));
+}
+
+std::vector<ConstraintSpec> specs(const TestTokenizer& tokenizer) {
+  std::vector<ConstraintSpec> all;
+  const auto add = [&](auto content) -> ConstraintSpec& {
+    ConstraintSpec& spec = all.emplace_back();
+    spec.content = std::move(content);
+    return spec;
+  };
+  add(GbnfSpec{"root ::= \"\\\"\" [^\"]* \"\\\"\" (\",\" root)?"});
+  add(GbnfSpec{"root ::= [ab]{2,7} \" \" <|x|>? ([a-z] root)? | \"a\""});
+  add(ChoicesSpec{{"ab", "abab", "b,a", "éa"}});
+  Grammar body;
+  body.set_root(body.sequence({body.literal("a"), body.text_until("</tool>")}));
+  for (const bool text_before : {true, false}) {
+    for (const bool text_after : {true, false}) {
+      for (const int32_t min_calls : {0, 1, 2}) {
+        for (const int32_t max_calls : {-1, 2}) {
+          TriggeredSpec spec;
+          spec.triggers.push_back(trigger("<tool>", body));
+          spec.triggers.push_back(trigger("", body));
+          spec.triggers.back().begin.token = tokenizer.find("<|call|>");
+          if (min_calls < 2) spec.triggers.push_back(trigger("ab", body, true));
+          spec.text_before = text_before;
+          spec.text_after = text_after;
+          spec.min_calls = min_calls;
+          spec.max_calls = max_calls;
+          add(std::move(spec));
+        }
+      }
+    }
+  }
+  const size_t plain = all.size();
+  for (size_t i = 0; i < plain; ++i) {
+    ConstraintSpec spec = all[i];
+    spec.reasoning = reasoning(i % 2 == 0);
+    if (i % 3 == 0) spec.reasoning->close.token = tokenizer.find("<|x|>");
+    all.push_back(std::move(spec));
+  }
+  return all;
+}
+
+// A token is allowed exactly when its bytes can be read one by one.
+TEST(Constraint, MasksAllowWhatCanBeRead) {
+  std::mt19937 random(std::random_device{}());
+  const TestTokenizer tokenizer = random_tokenizer(random);
+  const auto trie = TokenTrie::create(tokenizer, tokenizer.n_tokens() + 5);
+  const auto all = specs(tokenizer);
+  for (size_t index = 0; index < all.size(); ++index) {
+    auto constraint = Constraint::compile(all[index], trie);
+    ASSERT_TRUE(constraint.ok()) << index << ": " << constraint.error().message;
+    for (int walk = 0; walk < 4; ++walk) {
+      Matcher matcher = (*constraint)->matcher();
+      std::string text;
+      for (int step = 0; step < 25 && !matcher.finished(); ++step) {
+        const std::span<const uint32_t> mask = matcher.mask();
+        std::vector<int32_t> allowed;
+        bool all_allowed = true;
+        for (int32_t token = 0; token < tokenizer.n_tokens() + 5; ++token) {
+          Matcher bytewise = matcher;
+          const bool expected =
+              tokenizer.eos() == token ? bytewise.complete() : bytewise.allows(token);
+          ASSERT_EQ(bit(mask, token), expected)
+              << "spec " << index << ", token " << tokenizer.token_bytes(token, true) << " after "
+              << text;
+          if (token == tokenizer.eos() || token >= tokenizer.n_tokens()) continue;
+          all_allowed = all_allowed && expected;
+          if (expected) allowed.push_back(token);
+        }
+        EXPECT_EQ(matcher.unconstrained(), all_allowed);
+        ASSERT_FALSE(allowed.empty() && !matcher.complete()) << "dead end after " << text;
+        if (allowed.empty()) break;
+        // Rare tokens are drawn more often: those that end something are few.
+        int32_t token = allowed[random() % allowed.size()];
+        for (const char* wanted : {"</think>", "<tool>", "a", "</tool>", "<|call|>", "\""}) {
+          const int32_t id = tokenizer.find(wanted);
+          if (random() % 4 == 0 && matcher.allows(id)) token = id;
+        }
+        text += tokenizer.token_bytes(token, true);
+        ASSERT_TRUE(matcher.accept(token));
+      }
+    }
+  }
+}
+
+TEST(Constraint, RollsBackAndForks) {
+  const TestTokenizer tokenizer({"a", "b", "ab", "c"});
+  const auto trie = TokenTrie::create(tokenizer);
+  ConstraintSpec spec;
+  spec.content = ChoicesSpec{{"abc", "ab"}};
+  auto constraint = Constraint::compile(spec, trie);
+  ASSERT_TRUE(constraint.ok());
+  Matcher matcher = (*constraint)->matcher();
+  const int32_t end = tokenizer.eos();
+  EXPECT_FALSE(matcher.accept(1));
+  EXPECT_FALSE(matcher.accept(end));
+  EXPECT_TRUE(matcher.accept(2));
+  EXPECT_TRUE(matcher.complete());
+  EXPECT_FALSE(matcher.finished());
+  Matcher fork = matcher;
+  EXPECT_TRUE(fork.accept(3));
+  EXPECT_TRUE(fork.finished());
+  EXPECT_TRUE(fork.accept(end));
+  EXPECT_FALSE(fork.accept(0));
+  EXPECT_TRUE(bit(fork.mask(), end));
+  fork.rollback(3);
+  EXPECT_EQ(fork.accepted(), 0);
+  EXPECT_EQ(fork.forced(), "ab");
+  EXPECT_EQ(matcher.accepted(), 1);
+  EXPECT_EQ(matcher.mask()[0], 1U << 3 | 1U << static_cast<uint32_t>(end));
+}
+
+TEST(Constraint, KeepsReasoningOutOfTheContent) {
+  const TestTokenizer tokenizer({"<think>", "</think>", "\n", "yes", "no", "<tool>", "yes</"});
+  const auto trie = TokenTrie::create(tokenizer);
+  ConstraintSpec spec;
+  spec.content = ChoicesSpec{{"yes"}};
+  spec.reasoning = reasoning(false);
+  auto constraint = Constraint::compile(spec, trie);
+  ASSERT_TRUE(constraint.ok());
+  Matcher matcher = (*constraint)->matcher();
+  EXPECT_FALSE(matcher.allows(4));
+  ASSERT_TRUE(matcher.accept(0));
+  EXPECT_TRUE(matcher.unconstrained());
+  EXPECT_FALSE(matcher.allows(tokenizer.eos()));
+  for (const int32_t token : {5, 4, 0}) EXPECT_TRUE(matcher.accept(token));
+  ASSERT_TRUE(matcher.accept(1));
+  EXPECT_FALSE(matcher.unconstrained());
+  EXPECT_TRUE(matcher.accept(2));
+  EXPECT_FALSE(matcher.allows(4));
+  EXPECT_TRUE(matcher.accept(3));
+  EXPECT_TRUE(matcher.finished());
+}
+
+TEST(Constraint, RequiresCalls) {
+  const TestTokenizer tokenizer({"<tool>", "</tool>", "x", "a", "<", "too", "l>"});
+  const auto trie = TokenTrie::create(tokenizer);
+  TriggeredSpec calls;
+  Grammar body;
+  body.set_root(body.sequence({body.literal("a"), body.literal("</tool>")}));
+  calls.triggers.push_back(trigger("<tool>", body));
+  calls.min_calls = 1;
+  calls.max_calls = 1;
+  ConstraintSpec spec;
+  spec.content = calls;
+  auto constraint = Constraint::compile(spec, trie);
+  ASSERT_TRUE(constraint.ok());
+  Matcher matcher = (*constraint)->matcher();
+  EXPECT_FALSE(matcher.complete());
+  for (const int32_t token : {2, 4, 5}) ASSERT_TRUE(matcher.accept(token));
+  ASSERT_TRUE(matcher.accept(6));  // spelled by other tokens
+  EXPECT_EQ(matcher.forced(), "a</tool>");
+  ASSERT_TRUE(matcher.accept(3));
+  ASSERT_TRUE(matcher.accept(1));
+  EXPECT_TRUE(matcher.finished());
+}
+
+TEST(Constraint, SharesMasksBetweenThreads) {
+  std::mt19937 random(std::random_device{}());
+  const TestTokenizer tokenizer = random_tokenizer(random);
+  const auto trie = TokenTrie::create(tokenizer);
+  ConstraintSpec spec;
+  spec.content = GbnfSpec{"root ::= \"\\\"\" [^\"]* \"\\\"\" (\",\" root)?"};
+  auto constraint = Constraint::compile(spec, trie);
+  ASSERT_TRUE(constraint.ok());
+  std::vector<std::thread> threads;
+  std::vector<uint64_t> sums(4);
+  for (uint64_t& sum : sums) {
+    threads.emplace_back([&] {
+      Matcher matcher = (*constraint)->matcher();
+      for (const char c : std::string_view("\"ab\",\"<\"")) {
+        for (const uint32_t word : matcher.mask()) sum = sum * 31 + word;
+        if (!matcher.accept(static_cast<uint8_t>(c))) sum = 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const uint64_t sum : sums) EXPECT_EQ(sum, sums[0]);
+}
+
+TEST(Constraint, KeysTellSpecificationsApart) {
+  std::mt19937 random(1);
+  const TestTokenizer tokenizer = random_tokenizer(random);
+  const auto all = specs(tokenizer);
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (size_t j = 0; j < all.size(); ++j) EXPECT_EQ(all[i].key() == all[j].key(), i == j);
+  }
+}
+
+}  // namespace
+}  // namespace chimere::constraints

@@ -1,0 +1,152 @@
+#include "constraints/leaf_mask.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace chimere::constraints {
+namespace {
+
+/// Shared masks beyond this are dropped and computed again when they are needed.
+constexpr size_t kSharedMaskBytes = size_t{256} << 20;
+
+/// The states of a machine that a walk reaches, with dense indices and rows of transitions.
+class WalkStates {
+ public:
+  explicit WalkStates(Machine& machine) : machine_(machine) { add(kDead); }
+
+  static constexpr uint32_t kDeadIndex = 0;
+
+  uint32_t add(State state) {
+    const auto [found, is_new] = indices_.try_emplace(state, static_cast<uint32_t>(states_.size()));
+    if (is_new) {
+      states_.push_back(state);
+      accepts_.push_back(state != kDead && machine_.accepts(state));
+      rows_.resize(rows_.size() + 256, kUnknown);
+    }
+    return found->second;
+  }
+  uint32_t next(uint32_t index, uint8_t byte) {
+    const uint32_t known = rows_[size_t{index} * 256 + byte];
+    if (known != kUnknown) return known;
+    const uint32_t target = add(machine_.next(states_[index], byte));
+    rows_[size_t{index} * 256 + byte] = target;
+    return target;
+  }
+  bool accepts(uint32_t index) const { return accepts_[index] != 0; }
+  State state(uint32_t index) const { return states_[index]; }
+
+ private:
+  static constexpr uint32_t kUnknown = UINT32_MAX;
+  Machine& machine_;
+  std::unordered_map<State, uint32_t> indices_;
+  std::vector<State> states_;
+  std::vector<uint8_t> accepts_;
+  std::vector<uint32_t> rows_;
+};
+
+struct Collected {
+  std::vector<LeafMask::Exit> exits;
+  std::vector<uint32_t> rests;  ///< nodes of their first bytes
+};
+
+/// The bytes below `node` that lead to each of its tokens, with the node's own byte.
+void add_rests(const ByteTrie& trie, uint32_t node, std::vector<std::string>& texts,
+               std::vector<int32_t>& tokens) {
+  std::string path;
+  std::vector<uint32_t> ends;
+  for (uint32_t i = node; i < trie.nodes[node].end; ++i) {
+    while (!ends.empty() && i >= ends.back()) {
+      ends.pop_back();
+      path.pop_back();
+    }
+    path += static_cast<char>(trie.nodes[i].byte);
+    ends.push_back(trie.nodes[i].end);
+    for (const int32_t token : trie.tokens_at(i)) {
+      texts.push_back(path);
+      tokens.push_back(token);
+    }
+  }
+}
+
+}  // namespace
+
+size_t LeafMask::memory() const {
+  size_t bytes = sizeof(*this) + inside.capacity() * sizeof(uint32_t);
+  for (const ExitGroup& group : groups) {
+    bytes += sizeof(group) + group.exits.capacity() * sizeof(Exit) + group.suffixes.memory();
+  }
+  return bytes;
+}
+
+LeafMask compute_leaf_mask(Machine& machine, State state, const ByteTrie& trie, size_t mask_words) {
+  LeafMask mask;
+  mask.inside.assign(mask_words, 0);
+  WalkStates states(machine);
+  std::map<uint32_t, Collected> collected;  // by index of an accepting state
+  struct Level {
+    uint32_t end = 0;
+    uint32_t state = 0;
+  };
+  std::vector<Level> levels = {{trie.nodes[0].end, states.add(state)}};
+  mask.accepts = states.accepts(levels.back().state);
+  size_t inside = 0;
+  const uint32_t end = trie.nodes[0].end;
+  for (uint32_t i = 1; i < end;) {
+    while (i >= levels.back().end) levels.pop_back();
+    const ByteTrie::Node& node = trie.nodes[i];
+    const uint32_t from = levels.back().state;
+    const uint32_t to = states.next(from, node.byte);
+    if (to == WalkStates::kDeadIndex) {
+      if (levels.size() > 1 && states.accepts(from)) {
+        collected[from].rests.push_back(i);
+      }
+      i = node.end;
+      continue;
+    }
+    for (const int32_t token : trie.tokens_at(i)) {
+      mask.inside[static_cast<uint32_t>(token) / 32] |= 1U << (static_cast<uint32_t>(token) % 32);
+      ++inside;
+    }
+    if (states.accepts(to)) {
+      collected[to].exits.push_back({i, static_cast<uint32_t>(levels.size())});
+    }
+    if (node.end > i + 1) levels.push_back({node.end, to});
+    ++i;
+  }
+  mask.everything = inside == trie.tokens.size();
+  for (auto& [index, of_state] : collected) {
+    LeafMask::ExitGroup& group = mask.groups.emplace_back();
+    group.state = states.state(index);
+    std::ranges::stable_sort(of_state.exits, {}, &LeafMask::Exit::depth);
+    group.exits = std::move(of_state.exits);
+    std::vector<std::string> texts;
+    std::vector<int32_t> tokens;
+    for (const uint32_t node : of_state.rests) add_rests(trie, node, texts, tokens);
+    std::vector<std::pair<std::string_view, int32_t>> entries;
+    entries.reserve(texts.size());
+    for (size_t i = 0; i < texts.size(); ++i) entries.emplace_back(texts[i], tokens[i]);
+    group.suffixes = ByteTrie::build(std::move(entries));
+  }
+  return mask;
+}
+
+std::shared_ptr<const LeafMask> LeafMasks::find(uint64_t key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = masks_.find(key);
+  return found == masks_.end() ? nullptr : found->second;
+}
+
+void LeafMasks::insert(uint64_t key, std::shared_ptr<const LeafMask> mask) {
+  const std::lock_guard lock(mutex_);
+  if (bytes_ > kSharedMaskBytes) {
+    masks_.clear();
+    bytes_ = 0;
+  }
+  const size_t size = mask->memory();
+  if (masks_.try_emplace(key, std::move(mask)).second) bytes_ += size;
+}
+
+}  // namespace chimere::constraints

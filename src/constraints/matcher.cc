@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <utility>
+
+#include "constraints/automaton.h"
+#include "constraints/constraint.h"
+
+namespace chimere::constraints {
+
+Matcher::Matcher(std::shared_ptr<Automaton> automaton) : automaton_(std::move(automaton)) {
+  states_.push_back(automaton_->start());
+}
+
+bool Matcher::unconstrained() { return status_.ok() && automaton_->unconstrained(state()); }
+
+std::span<const uint32_t> Matcher::mask() {
+  if (mask_valid_ && mask_state_ == state()) return mask_;
+  mask_.resize(automaton_->trie().mask_words());
+  if (status_.ok()) status_ = automaton_->mask(state(), mask_);
+  if (!status_.ok()) (void)automaton_->mask(kDead, mask_);  // only the end: this never fails
+  mask_state_ = state();
+  mask_valid_ = true;
+  return mask_;
+}
+
+bool Matcher::allows(int32_t token) {
+  const TokenTrie& trie = automaton_->trie();
+  if (trie.is_end_of_generation(token)) return complete() || state() == kDead || !status_.ok();
+  const std::string_view bytes = trie.bytes(token);
+  return status_.ok() && !bytes.empty() && automaton_->read(state(), bytes) != kDead;
+}
+
+void Matcher::fail(Status status) {
+  if (status.ok()) return;
+  status_ = std::move(status);
+  mask_valid_ = false;
+}
+
+bool Matcher::accept(int32_t token) {
+  const TokenTrie& trie = automaton_->trie();
+  if (trie.is_end_of_generation(token)) {
+    if (!allows(token)) return false;
+    states_.push_back(kDead);
+    return true;
+  }
+  const std::string_view bytes = trie.bytes(token);
+  if (bytes.empty() || !status_.ok()) return false;
+  const State after = automaton_->read(state(), bytes);
+  if (after == kDead) {
+    fail(automaton_->status());
+    return false;
+  }
+  states_.push_back(after);
+  return true;
+}
+
+void Matcher::rollback(int32_t tokens) {
+  const size_t kept = states_.size() - static_cast<size_t>(std::clamp(tokens, 0, accepted()));
+  states_.resize(kept);
+}
+
+bool Matcher::complete() { return state() == kDead || automaton_->accepts(state()); }
+
+bool Matcher::finished() {
+  return state() == kDead || !status_.ok() || (complete() && automaton_->ends(state()));
+}
+
+std::string Matcher::forced(size_t limit) { return automaton_->forced(state(), limit); }
+
+}  // namespace chimere::constraints

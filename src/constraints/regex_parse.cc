@@ -1,0 +1,351 @@
+// From the syntax tree of a pattern to its language.
+//
+// Assertions (^ $ \b and look-around) restrict the text before or after a position. Along one
+// sequence of parts, what stands before the position is a language of its own (`before`), and so is
+// what stands after it: an assertion is an intersection with one of them, its negation an
+// intersection with the complement. A group that contains assertions is written out once for each
+// of its alternatives.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "constraints/regex.h"
+#include "constraints/regex_impl.h"
+#include "constraints/regex_syntax.h"
+#include "text/utf8.h"
+
+namespace chimere::constraints {
+namespace {
+
+using Kind = PatternNode::Kind;
+
+/// Sequences that groups with assertions may be written out to.
+constexpr int kMaxSequences = 500;
+/// Repeats of groups with assertions are written out up to this count.
+constexpr uint32_t kMaxCopies = 4;
+
+class PatternCompiler {
+ public:
+  PatternCompiler(RegexArena& arena, const Pattern& pattern) : arena_(arena), pattern_(pattern) {
+    constexpr CodeRange kWord[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+    word_ = arena_.characters(CodePointSet(kWord));
+    other_ = arena_.characters(CodePointSet(kWord).complement());
+  }
+
+  Result<Regex> compile(bool search) {
+    const PatternNode& root = pattern_.nodes[pattern_.root];
+    const Regex any = arena_.any();
+    if (!root.asserts) {
+      const Regex inner = plain(pattern_.root);
+      return search ? arena_.concat(any, arena_.concat(inner, any)) : inner;
+    }
+    std::vector<Part> parts;
+    if (search) parts.push_back({.language = any});
+    parts.push_back({.node = pattern_.root, .is_node = true});
+    if (search) parts.push_back({.language = any});
+    return sequence(Context(), std::move(parts));
+  }
+
+ private:
+  /// A part of a sequence: a node or a finished language.
+  struct Part {
+    Regex language = 0;
+    uint32_t node = 0;
+    bool is_node = false;
+  };
+  struct Context {
+    bool hidden_left = false;   ///< text that is not seen stands before the sequence
+    bool hidden_right = false;  ///< ... after it
+  };
+
+  Error refused(const PatternNode& node, const std::string& what) const {
+    return unsupported(what + " at character " + std::to_string(node.offset) +
+                       " of the pattern is not supported");
+  }
+
+  /// The language of a node without assertions.
+  Regex plain(uint32_t id) {
+    const PatternNode& node = pattern_.nodes[id];
+    switch (node.kind) {
+      case Kind::kSet:
+        return arena_.characters(node.set);
+      case Kind::kConcat: {
+        std::vector<Regex> parts;
+        for (size_t i = 0; i < node.children.size();) {
+          std::string text;
+          size_t end = i;
+          while (end < node.children.size() && append_single(node.children[end], text)) ++end;
+          if (end > i + 1) {
+            parts.push_back(arena_.literal(text));
+            i = end;
+          } else {
+            parts.push_back(plain(node.children[i++]));
+          }
+        }
+        return arena_.concat(parts);
+      }
+      case Kind::kAlternate: {
+        std::vector<std::string> words;
+        std::vector<Regex> parts;
+        for (const uint32_t child : node.children) {
+          std::string text;
+          if (append_literal(child, text)) {
+            words.push_back(std::move(text));
+          } else {
+            parts.push_back(plain(child));
+          }
+        }
+        const bool single_characters = std::ranges::all_of(words, [](const std::string& word) {
+          return !word.empty() && text::read_utf8(word, 0).length == static_cast<int>(word.size());
+        });
+        if (single_characters) {
+          for (const std::string& word : words) {
+            parts.push_back(arena_.characters(CodePointSet::of(text::read_utf8(word, 0).code)));
+          }
+        } else {
+          parts.push_back(arena_.words(std::move(words)));
+        }
+        return arena_.unite(parts);
+      }
+      default:
+        return arena_.repeat(plain(node.children.front()), node.min, node.max);
+    }
+  }
+
+  /// Appends the character that a node stands for, if it is exactly one.
+  bool append_single(uint32_t id, std::string& out) const {
+    const PatternNode& node = pattern_.nodes[id];
+    if (node.kind != Kind::kSet || node.set.ranges().size() != 1) return false;
+    const CodeRange range = node.set.ranges().front();
+    if (range.first != range.last) return false;
+    text::append_utf8(out, range.first);
+    return true;
+  }
+
+  bool append_literal(uint32_t id, std::string& out) const {
+    const PatternNode& node = pattern_.nodes[id];
+    if (node.kind != Kind::kConcat) return append_single(id, out);
+    return std::ranges::all_of(node.children,
+                               [&](uint32_t child) { return append_single(child, out); });
+  }
+
+  /// The language of parts that follow one another in a text that begins with them.
+  Result<Regex> sequence(Context context, std::vector<Part> parts) {
+    if (++sequences_ > kMaxSequences) {
+      return unsupported("too many groups with assertions in the pattern");
+    }
+    std::ranges::reverse(parts);  // the next part is at the back
+    std::vector<Regex> read;
+    while (!parts.empty()) {
+      const Part part = parts.back();
+      parts.pop_back();
+      if (!part.is_node) {
+        read.push_back(part.language);
+        continue;
+      }
+      const PatternNode& node = pattern_.nodes[part.node];
+      if (!node.asserts) {
+        read.push_back(plain(part.node));
+        continue;
+      }
+      if (node.kind == Kind::kConcat) {
+        for (auto it = node.children.rbegin(); it != node.children.rend(); ++it) {
+          parts.push_back({.node = *it, .is_node = true});
+        }
+        continue;
+      }
+      const Regex before = arena_.concat(read);
+      if (before == arena_.none()) return before;
+      read.assign(1, before);
+      switch (node.kind) {
+        case Kind::kAlternate: {
+          std::vector<std::vector<Part>> choices;
+          for (const uint32_t child : node.children) {
+            choices.push_back({{.node = child, .is_node = true}});
+          }
+          return alternatives(context, before, choices, parts);
+        }
+        case Kind::kRepeat:
+          return repeated(context, before, node, parts);
+        case Kind::kTextStart: {
+          if (context.hidden_left && arena_.accepts(before)) return refused(node, "^");
+          read.assign(1, arena_.intersect(before, arena_.epsilon()));
+          break;
+        }
+        case Kind::kLook:
+          if (node.behind) {
+            CHIMERE_TRY(read.front(), look_behind(context, before, node));
+            break;
+          }
+          return look_ahead(context, before, node, parts);
+        case Kind::kTextEnd: {
+          if (context.hidden_right) return refused(node, "$ inside a look-behind");
+          CHIMERE_TRY(const Regex after, rest(context, before, parts));
+          return arena_.concat(before, arena_.intersect(after, arena_.epsilon()));
+        }
+        default:
+          return boundary(context, before, node, parts);
+      }
+    }
+    return arena_.concat(read);
+  }
+
+  /// What follows `before`.
+  Result<Regex> rest(Context context, Regex before, const std::vector<Part>& reversed) {
+    context.hidden_left = context.hidden_left || before != arena_.epsilon();
+    return sequence(context, std::vector<Part>(reversed.rbegin(), reversed.rend()));
+  }
+
+  Result<Regex> alternatives(Context context, Regex before,
+                             const std::vector<std::vector<Part>>& choices,
+                             const std::vector<Part>& reversed) {
+    std::vector<Regex> out;
+    for (const std::vector<Part>& choice : choices) {
+      std::vector<Part> parts = {{.language = before}};
+      parts.insert(parts.end(), choice.begin(), choice.end());
+      parts.insert(parts.end(), reversed.rbegin(), reversed.rend());
+      CHIMERE_TRY(const Regex language, sequence(context, std::move(parts)));
+      out.push_back(language);
+    }
+    return arena_.unite(out);
+  }
+
+  Result<Regex> repeated(Context context, Regex before, const PatternNode& node,
+                         const std::vector<Part>& reversed) {
+    const Part inner = {.node = node.children.front(), .is_node = true};
+    if (pattern_.nodes[inner.node].kind == Kind::kLook) {
+      // Looking once is looking many times.
+      std::vector<std::vector<Part>> choices = {{}};
+      if (node.min > 0) choices.front().push_back(inner);
+      return alternatives(context, before, choices, reversed);
+    }
+    if (node.max > kMaxCopies) return repeated_character(context, before, node, reversed);
+    std::vector<std::vector<Part>> choices;
+    for (uint32_t count = node.min; count <= node.max; ++count) {
+      choices.emplace_back(count, inner);
+    }
+    return alternatives(context, before, choices, reversed);
+  }
+
+  /// Many characters at each of which the text that follows is looked at, up to the end of the
+  /// text: ((?!stop).)*$
+  Result<Regex> repeated_character(Context context, Regex before, const PatternNode& node,
+                                   const std::vector<Part>& reversed) {
+    const Error refusal = refused(node, "an assertion inside a repeat");
+    std::vector<uint32_t> parts = {node.children.front()};
+    while (pattern_.nodes[parts.front()].kind == Kind::kConcat) {
+      const auto& children = pattern_.nodes[parts.front()].children;
+      if (children.empty()) return refusal;
+      parts.erase(parts.begin());
+      parts.insert(parts.begin(), children.begin(), children.end());
+    }
+    const uint32_t character = parts.back();
+    if (pattern_.nodes[character].kind != Kind::kSet || context.hidden_right) return refusal;
+    parts.pop_back();
+    CHIMERE_TRY(const Regex after, rest({true, false}, before, reversed));
+    if (after != arena_.epsilon()) return refusal;
+    std::vector<Regex> allowed;
+    for (const uint32_t part : parts) {
+      const PatternNode& look = pattern_.nodes[part];
+      if (look.kind != Kind::kLook || look.behind) return refusal;
+      CHIMERE_TRY(const Regex seen, looked_at({true, false}, look));
+      allowed.push_back(look.negative ? arena_.complement(seen) : seen);
+    }
+    const Regex wrong = arena_.intersect(arena_.complement(arena_.intersect(allowed)),
+                                         arena_.length(1, RegexArena::kUnbounded));
+    const Regex characters = arena_.repeat(plain(character), node.min, node.max);
+    const Regex right = arena_.complement(arena_.concat(arena_.any(), wrong));
+    return arena_.concat(before, arena_.intersect(characters, right));
+  }
+
+  /// The texts that begin as a look-ahead wants.
+  Result<Regex> looked_at(Context context, const PatternNode& look) {
+    return sequence(context,
+                    {{.node = look.children.front(), .is_node = true}, {.language = arena_.any()}});
+  }
+
+  Result<Regex> look_ahead(Context context, Regex before, const PatternNode& node,
+                           const std::vector<Part>& reversed) {
+    if (context.hidden_right) return refused(node, "look-ahead inside a look-behind");
+    Context inner = context;
+    inner.hidden_left = inner.hidden_left || before != arena_.epsilon();
+    CHIMERE_TRY(const Regex seen, looked_at(inner, node));
+    CHIMERE_TRY(const Regex after, rest(context, before, reversed));
+    const Regex wanted = node.negative ? arena_.complement(seen) : seen;
+    return arena_.concat(before, arena_.intersect(after, wanted));
+  }
+
+  /// `before` restricted to texts that end as a look-behind wants.
+  Result<Regex> look_behind(Context context, Regex before, const PatternNode& node) {
+    CHIMERE_TRY(const Regex seen,
+                sequence({false, true}, {{.language = arena_.any()},
+                                         {.node = node.children.front(), .is_node = true}}));
+    if (context.hidden_left) {
+      // Exact only if the look-behind never reaches beyond what is seen.
+      const PatternNode& inner = pattern_.nodes[node.children.front()];
+      if (inner.asserts) return refused(node, "look-behind");
+      const auto lengths = arena_.lengths(plain(node.children.front()));
+      if (!lengths || (!lengths->empty() && lengths->max() > arena_.shortest(before))) {
+        return refused(node, "look-behind");
+      }
+    }
+    return arena_.intersect(before, node.negative ? arena_.complement(seen) : seen);
+  }
+
+  /// The parts of a language in one of two languages that share nothing and have all texts.
+  std::pair<Regex, Regex> split(Regex language, Regex first, Regex second) {
+    const Regex in_first = arena_.intersect(language, first);
+    const Regex in_second = arena_.intersect(language, second);
+    // Where one is empty, the other is the language itself, which is the simpler expression.
+    if (const auto empty = arena_.empty(in_first); empty.ok() && *empty) {
+      return {arena_.none(), language};
+    }
+    if (const auto empty = arena_.empty(in_second); empty.ok() && *empty) {
+      return {language, arena_.none()};
+    }
+    return {in_first, in_second};
+  }
+
+  Result<Regex> boundary(Context context, Regex before, const PatternNode& node,
+                         const std::vector<Part>& reversed) {
+    if (context.hidden_right || (context.hidden_left && arena_.accepts(before))) {
+      return refused(node, node.negative ? "\\B" : "\\b");
+    }
+    const Regex any = arena_.any();
+    const Regex epsilon = arena_.epsilon();
+    const auto [left_word, left_other] =
+        split(before, arena_.concat(any, word_), arena_.unite(epsilon, arena_.concat(any, other_)));
+    CHIMERE_TRY(const Regex after, rest(context, before, reversed));
+    const auto [right_word, right_other] =
+        split(after, arena_.concat(word_, any), arena_.unite(epsilon, arena_.concat(other_, any)));
+    if (node.negative) {
+      return arena_.unite(arena_.concat(left_word, right_word),
+                          arena_.concat(left_other, right_other));
+    }
+    return arena_.unite(arena_.concat(left_word, right_other),
+                        arena_.concat(left_other, right_word));
+  }
+
+  RegexArena& arena_;
+  const Pattern& pattern_;
+  Regex word_ = 0;
+  Regex other_ = 0;
+  int sequences_ = 0;
+};
+
+}  // namespace
+
+Result<Regex> RegexArena::parse(std::string_view pattern, RegexSyntax syntax) {
+  if (syntax == RegexSyntax::kGbnfClass) {
+    CHIMERE_TRY(const auto set, read_gbnf_class(pattern));
+    return characters(set);
+  }
+  CHIMERE_TRY(const Pattern tree, read_pattern(pattern));
+  CHIMERE_TRY(const Regex language,
+              PatternCompiler(*this, tree).compile(syntax == RegexSyntax::kEcma262Search));
+  if (impl_->too_large) return unsupported("the pattern is too large");
+  return language;
+}
+
+}  // namespace chimere::constraints
