@@ -86,7 +86,13 @@ serving::ServedModel serve_model(const Settings& settings, const runtime::Loaded
   if (source.ok()) {
     out.template_source = *source;
     auto parsed = text::ChatTemplate::create(*source);
-    if (parsed.ok()) out.chat_template = *std::move(parsed);
+    if (parsed.ok()) {
+      text::ChatOptions options;
+      options.bos_token = out.tokenizer.token_bytes(out.tokenizer.bos(), true);
+      options.eos_token = out.tokenizer.token_bytes(out.tokenizer.eos(), true);
+      out.tool_format = text::ToolFormat::of(*parsed, *source, options);
+      out.chat_template = *std::move(parsed);
+    }
   }
   return out;
 }

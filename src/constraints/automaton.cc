@@ -6,6 +6,8 @@
 #include <iterator>
 #include <numeric>
 
+#include "constraints/white_space.h"
+
 namespace chimere::constraints {
 namespace {
 
@@ -56,24 +58,34 @@ bool Automaton::ends(State state) {
   return true;
 }
 
-std::string Automaton::forced(State state, size_t limit) {
+std::string Automaton::forced(State state, size_t limit, bool habitual) {
   const std::lock_guard lock(mutex_);
   std::string text;
   while (text.size() < limit && state != kDead && !machine_->accepts(state)) {
     const ByteSet bytes = machine_->first_bytes(state);
     int only = -1;
-    State after = kDead;
+    bool space = false;   // ' ' may stand here
+    bool spaces = false;  // white space may
     for (int byte = 0; byte < 256; ++byte) {
-      if (!bytes[byte]) continue;
-      const State next = machine_->next(state, static_cast<uint8_t>(byte));
-      if (next == kDead) continue;
+      if (!bytes[byte] || machine_->next(state, static_cast<uint8_t>(byte)) == kDead) continue;
+      if (habitual && is_white_space(static_cast<uint8_t>(byte))) {
+        space = space || byte == ' ';
+        spaces = true;
+        continue;
+      }
       if (only >= 0) return text;
       only = byte;
-      after = next;
     }
-    if (only < 0 || only == kTokenByte) break;
+    if (only < 0 && !spaces) break;
+    const bool separated = !text.empty() && (text.back() == ':' || text.back() == ',');
+    if (spaces && (only < 0 || separated)) {
+      if (!space) break;
+      only = ' ';
+    }
+    if (only == kTokenByte && !text.empty() && static_cast<uint8_t>(text[0]) != kTokenByte) break;
     text += static_cast<char>(only);
-    state = after;
+    state = machine_->next(state, static_cast<uint8_t>(only));
+    if (static_cast<uint8_t>(text[0]) == kTokenByte && text.size() == kSymbolBytes) break;
   }
   return text;
 }

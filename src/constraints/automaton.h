@@ -33,8 +33,10 @@ class Automaton {
   bool accepts(State state);
   /// Whether no text continues.
   bool ends(State state);
-  /// Bytes that follow in every text, at most `limit`.
-  std::string forced(State state, size_t limit);
+  /// Bytes that follow in every text, at most `limit`. With `habitual`, where only white space
+  /// leaves a choice: a space after a colon or comma if one may stand there, otherwise none.
+  /// Ends before the symbol of a control token, or is the symbol.
+  std::string forced(State state, size_t limit, bool habitual);
   /// Fills trie().mask_words() words. Errors: those of status(); the mask is then not valid.
   Status mask(State state, std::span<uint32_t> mask);
   /// Whether every token that does not end a generation is allowed.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -126,6 +127,11 @@ class Matcher {
   /// Bytes that every continuation begins with, at most `limit`; without the symbols of control
   /// tokens. Empty if complete().
   std::string forced(size_t limit = 256);
+  /// The same with guesses where only white space leaves a choice: a space after a colon or comma
+  /// if one may stand there, otherwise none. May be the token_symbol() of a control token.
+  std::string expected(size_t limit = 256);
+  /// Whether some text begins with the text so far, `bytes` and `more`.
+  bool may_follow(std::string_view bytes, std::string_view more);
   /// Number of tokens accepted and not taken back.
   int32_t accepted() const { return static_cast<int32_t>(states_.size()) - 1; }
   /// kOutOfMemory if the states of the constraint have outgrown their budget, kUnsupported if one

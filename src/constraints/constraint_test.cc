@@ -6,6 +6,8 @@
 #include <string>
 #include <thread>
 
+#include "constraints/constraint_cache.h"
+#include "constraints/forced_tokens.h"
 #include "constraints/testing.h"
 
 namespace chimere::constraints {
@@ -225,6 +227,50 @@ TEST(Constraint, SharesMasksBetweenThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const uint64_t sum : sums) EXPECT_EQ(sum, sums[0]);
+}
+
+TEST(ConstraintCache, KeepsTheLastUsed) {
+  const TestTokenizer tokenizer({"a", "b"});
+  ConstraintCache cache(TokenTrie::create(tokenizer), size_t{1} << 30);
+  const auto choice = [](const std::string& text) {
+    ConstraintSpec spec;
+    spec.content = ChoicesSpec{{text}};
+    return spec;
+  };
+  const auto first = cache.get(choice("first"));
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(*cache.get(choice("first")), *first);
+  for (size_t i = 0; i + 1 < ConstraintCache::kMaxConstraints; ++i) {
+    ASSERT_TRUE(cache.get(choice(std::to_string(i))).ok());
+  }
+  EXPECT_EQ(*cache.get(choice("first")), *first);
+  ASSERT_TRUE(cache.get(choice("one more")).ok());
+  EXPECT_EQ(cache.size(), ConstraintCache::kMaxConstraints);
+  EXPECT_EQ(*cache.get(choice("first")), *first);
+  EXPECT_FALSE(cache.get(choice("")).ok() && cache.get(ConstraintSpec{ChoicesSpec{}, {}}).ok());
+  ConstraintCache small(TokenTrie::create(tokenizer), 1);
+  ASSERT_TRUE(small.get(choice("a")).ok());
+  ASSERT_TRUE(small.get(choice("b")).ok());
+  EXPECT_EQ(small.size(), 1);
+}
+
+TEST(ForcedTokens, AreDividedAsTheTokenizerDoes) {
+  const TestTokenizer tokenizer(
+      {"{", "\"", "{\"", "name", "\":", "\": ", "\": \"", "na", "x", ":", " "});
+  const auto trie = TokenTrie::create(tokenizer);
+  ConstraintSpec spec;
+  spec.content = GbnfSpec{"root ::= \"{\" \"\\\"name\\\":\" \" \"? \"\\\"\" [x:]* \"\\\"\" \"}\"?"};
+  auto constraint = Constraint::compile(spec, trie);
+  ASSERT_TRUE(constraint.ok()) << constraint.error().message;
+  Matcher matcher = (*constraint)->matcher();
+  EXPECT_EQ(matcher.forced(), "{\"name\":");
+  EXPECT_EQ(matcher.expected(), "{\"name\": \"");
+  // The last quote may belong to a longer token if a colon follows.
+  EXPECT_EQ(forced_tokens(matcher, tokenizer, {}, 8), (std::vector<int32_t>{2, 3, 6}));
+  EXPECT_EQ(forced_tokens(matcher, tokenizer, {}, 1), (std::vector<int32_t>{2}));
+  // After { alone, the tokenizer would have chosen {".
+  ASSERT_TRUE(matcher.accept(0));
+  EXPECT_TRUE(forced_tokens(matcher, tokenizer, std::vector<int32_t>{0}, 8).empty());
 }
 
 TEST(Constraint, KeysTellSpecificationsApart) {

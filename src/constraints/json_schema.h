@@ -21,6 +21,7 @@ struct JsonWhitespace {
 
 struct JsonSchemaOptions {
   JsonWhitespace whitespace;
+  bool assert_formats = true;  ///< false: "format" is an annotation
 };
 
 /// A document is a text of the machine exactly when it is valid under the schema, no object in it

@@ -64,6 +64,17 @@ bool Matcher::finished() {
   return state() == kDead || !status_.ok() || (complete() && automaton_->ends(state()));
 }
 
-std::string Matcher::forced(size_t limit) { return automaton_->forced(state(), limit); }
+std::string Matcher::forced(size_t limit) {
+  std::string text = automaton_->forced(state(), limit, false);
+  if (!text.empty() && static_cast<uint8_t>(text[0]) == kTokenByte) text.clear();
+  return text;
+}
+
+std::string Matcher::expected(size_t limit) { return automaton_->forced(state(), limit, true); }
+
+bool Matcher::may_follow(std::string_view bytes, std::string_view more) {
+  const State between = automaton_->read(state(), bytes);
+  return between != kDead && automaton_->read(between, more) != kDead;
+}
 
 }  // namespace chimere::constraints

@@ -2,15 +2,13 @@
 
 #include <utility>
 
+#include "constraints/white_space.h"
+
 namespace chimere::constraints {
 namespace {
 
 /// Most bytes of white space between the reasoning and the content.
 constexpr uint32_t kMaxSpaces = 8;
-
-bool is_line_space(uint8_t byte) {
-  return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
-}
 
 }  // namespace
 
@@ -66,7 +64,7 @@ State ReasoningMachine::next(State state, uint8_t byte) {
     }
     case Phase::kBetween: {
       const State content = content_->next(content_->start(), byte);
-      if (content == kDead && is_line_space(byte) && place.sub < kMaxSpaces) {
+      if (content == kDead && is_white_space(byte) && place.sub < kMaxSpaces) {
         ++place.sub;
         return intern(place);
       }

@@ -52,8 +52,6 @@ uint32_t next_utf8(uint32_t state, uint8_t byte) {
   }
 }
 
-constexpr size_t kSymbolBytes = 5;
-
 bool is_symbol(const std::string& text) {
   return text.size() == kSymbolBytes && static_cast<uint8_t>(text[0]) == kTokenByte;
 }

@@ -14,7 +14,7 @@ bool outside_of_text(std::string_view bytes) {
 
 }  // namespace
 
-std::array<uint8_t, 5> token_symbol(int32_t token) {
+std::array<uint8_t, kSymbolBytes> token_symbol(int32_t token) {
   const auto id = static_cast<uint32_t>(token);
   return {kTokenByte, static_cast<uint8_t>(id >> 24), static_cast<uint8_t>(id >> 16),
           static_cast<uint8_t>(id >> 8), static_cast<uint8_t>(id)};

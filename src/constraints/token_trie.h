@@ -22,7 +22,8 @@ class LeafMasks;
 inline constexpr uint8_t kTokenByte = 0xFF;
 
 /// A control token as machines read it: kTokenByte and the four bytes of its id, highest first.
-std::array<uint8_t, 5> token_symbol(int32_t token);
+inline constexpr size_t kSymbolBytes = 5;
+std::array<uint8_t, kSymbolBytes> token_symbol(int32_t token);
 
 /// A vocabulary as a trie, and the token masks that all constraints of the vocabulary share.
 /// Immutable but for these masks; one object for each model; thread-safe.

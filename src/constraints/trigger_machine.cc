@@ -5,14 +5,13 @@
 
 #include "constraints/hash.h"
 #include "constraints/token_trie.h"
+#include "constraints/white_space.h"
 
 namespace chimere::constraints {
 namespace {
 
 /// Most white space before a call where no text is allowed.
 constexpr uint32_t kMaxSpaces = 8;
-
-bool is_space(uint8_t byte) { return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t'; }
 
 }  // namespace
 
@@ -148,7 +147,7 @@ State TriggerMachine::next_in_text(const Place& place, uint8_t byte) {
       after.beginning = child->second;
       const int32_t trigger = beginnings_[child->second].trigger;
       if (trigger >= 0) return begin_body(trigger, place.calls);
-    } else if (node.root && is_space(byte) && place.spaces < kMaxSpaces) {
+    } else if (node.root && is_white_space(byte) && place.spaces < kMaxSpaces) {
       after.beginning = place.beginning;
       ++after.spaces;
     }

@@ -109,9 +109,13 @@ void Generation::use_continuation() {
   suspended_ = std::move(request_.continuation->state);
   // The newest characters may be incomplete.
   for (const int32_t token : generated) {
-    (void)decoder_.push(tokenizer_.token_bytes(token, false));
+    (void)decoder_.push(text_bytes(token));
     if (constraint_) (void)constraint_->accept(token);  // the earlier request had the same one
   }
+}
+
+std::string Generation::text_bytes(int32_t token) const {
+  return tokenizer_.token_bytes(token, std::ranges::binary_search(request_.visible_tokens, token));
 }
 
 void Generation::resume_from(state::Checkpoint state, CacheTier tier) {
@@ -399,8 +403,7 @@ void Generation::accept(Choice choice) {
   // End-of-generation tokens and stop strings do not end reasoning; Thinking controls its end.
   const bool ends = !choice.in_reasoning && ends_generation(token);
   const size_t shown = outcome_.text.size();
-  const std::string text =
-      ends ? std::string() : decoder_.push(tokenizer_.token_bytes(token, false));
+  const std::string text = ends ? std::string() : decoder_.push(text_bytes(token));
   if (choice.in_reasoning) {
     outcome_.text += text;
   } else {

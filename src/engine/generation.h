@@ -167,6 +167,8 @@ class Generation {
   /// Most tokens that the generation can have.
   int32_t max_tokens() const;
   bool ends_generation(int32_t token) const;
+  /// What a token adds to the text of the generation.
+  std::string text_bytes(int32_t token) const;
 
   RequestId id_;
   Request request_;

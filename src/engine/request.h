@@ -91,6 +91,8 @@ struct Request {
   int32_t max_tokens = -1;           ///< -1: until the generation ends or the context is full
   std::vector<std::string> stop;     ///< stop strings
   std::vector<int32_t> stop_tokens;  ///< in addition to the tokenizer's end-of-generation tokens
+  /// Control tokens whose text is part of the generation's text; sorted. That of others is not.
+  std::vector<int32_t> visible_tokens;
   Speculation speculation = Speculation::off();
   /// Restricts the tokens of the generation; nullptr: all are allowed.
   std::shared_ptr<constraints::Constraint> constraint = nullptr;

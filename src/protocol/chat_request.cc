@@ -7,13 +7,15 @@
 #include "protocol/generation_fields.h"
 #include "protocol/messages.h"
 #include "protocol/request_types.h"
+#include "protocol/tool_fields.h"
 
 namespace chimere::protocol {
 namespace {
 
 using Chat = FieldsOf<ChatRequest>;
 
-constexpr std::string_view kNoTools = "this server does not support tools yet";
+/// A schema may be nested deeply; nothing that reads a request is recursive.
+constexpr JsonLimits kChatLimits{.nesting = 100'000};
 
 /// Checks that the conversation is one that a generation can follow.
 void check_conversation(Fields& fields, const RequestLimits& /*limits*/, const ChatRequest& out) {
@@ -31,6 +33,7 @@ void check_conversation(Fields& fields, const RequestLimits& /*limits*/, const C
         "yet; end with a message of the user.",
         "messages", "unsupported_value");
   }
+  check_tools(fields, out);
 }
 
 void read_chat_limit(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
@@ -157,28 +160,21 @@ constexpr auto kChatRows = std::to_array<Chat::Row>({
                  .with = R"("logprobs": true)"},
                 &read_top_logprobs),
     template_kwargs_field<ChatRequest>(),
-    Chat::other({.name = "response_format",
-                 .help = "constrained output is not implemented yet",
-                 .type_text = "`{\"type\": \"text\"}`",
-                 .valid = R"([{"type": "text"}])",
-                 .invalid = R"([{"type": "json_object"}, 1, {}])"},
-                &read_fixed),
+    response_format_field(),
     Chat::other({.name = "modalities",
                  .help = "the models generate text only",
                  .type_text = "`[\"text\"]`",
                  .valid = R"([["text"]])",
                  .invalid = R"([["audio"], ["text", "text"], [], "text"])"},
                 &read_fixed),
-    Chat::other({.name = "tool_choice",
-                 .help = kNoTools,
-                 .type_text = "`\"none\"`",
-                 .valid = R"(["none"])",
-                 .invalid = R"(["auto", 1])"},
-                &read_fixed),
-    Chat::refused("tools", kNoTools),
-    Chat::refused("functions", kNoTools),
-    Chat::refused("function_call", kNoTools),
-    Chat::refused("parallel_tool_calls", kNoTools),
+    tools_field(),
+    tool_choice_field(),
+    Chat::boolean<&ChatRequest::parallel_tool_calls>(
+        {.name = "parallel_tool_calls",
+         .help = "Whether one generation may have several calls",
+         .default_value = "true"}),
+    Chat::refused("functions", "it is deprecated; use `tools`"),
+    Chat::refused("function_call", "it is deprecated; use `tool_choice`"),
     Chat::refused("audio", "this model generates text only"),
     Chat::refused("prediction", "the server chooses the drafts"),
     Chat::refused("web_search_options", "this server has no web search"),
@@ -193,7 +189,7 @@ std::optional<ApiError> parse_chat(std::string_view body, const Settings& defaul
                                    const RequestLimits& limits, ChatRequest& out) {
   out = {};
   out.settings = defaults;
-  return parse_body(kChatType, body, limits, out);
+  return parse_body(kChatType, body, limits, out, kChatLimits);
 }
 
 }  // namespace chimere::protocol

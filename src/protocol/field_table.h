@@ -170,9 +170,10 @@ struct FieldsOf {
 /// Parses the body of a request.
 template <typename T>
 std::optional<ApiError> parse_body(const ObjectType<T>& type, std::string_view body,
-                                   const RequestLimits& limits, T& out) {
+                                   const RequestLimits& limits, T& out,
+                                   const JsonLimits& json_limits = {}) {
   Json object;
-  if (auto error = parse_object(body, {}, object)) return error;
+  if (auto error = parse_object(body, json_limits, object)) return error;
   Fields fields(object, "");
   type.read(fields, limits, out);
   return fields.finish();

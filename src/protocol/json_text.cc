@@ -86,6 +86,7 @@ class DuplicateNames {
   std::string path() const {
     std::string out;
     for (const Level& level : levels_) {
+      if (out.size() > kLongestPath) return out + "...";
       if (!level.object) {
         out += "[" + std::to_string(level.index) + "]";
       } else {
@@ -96,6 +97,7 @@ class DuplicateNames {
   }
 
   static constexpr size_t kLongestName = 100;
+  static constexpr size_t kLongestPath = 1000;
   std::vector<Level> levels_;
   std::string found_;
 };
@@ -124,7 +126,39 @@ std::optional<ApiError> parse_object(std::string_view text, const JsonLimits& li
 }
 
 std::string to_text(const Json& document) {
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  struct Level {
+    const Json* container;
+    Json::const_iterator next;
+  };
+  std::string out;
+  std::vector<Level> levels;
+  const auto scalar = [](const Json& value) {
+    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  const auto begin = [&](const Json& value) {
+    if (!value.is_structured() || value.empty()) {
+      out += scalar(value);
+      return;
+    }
+    out += value.is_object() ? '{' : '[';
+    levels.push_back({&value, value.begin()});
+  };
+  begin(document);
+  while (!levels.empty()) {
+    Level& level = levels.back();
+    const bool object = level.container->is_object();
+    if (level.next == level.container->end()) {
+      out += object ? '}' : ']';
+      levels.pop_back();
+      continue;
+    }
+    if (level.next != level.container->begin()) out += ',';
+    if (object) out += scalar(Json(level.next.key())) + ':';
+    const Json& value = *level.next;
+    ++level.next;
+    begin(value);  // may invalidate `level`
+  }
+  return out;
 }
 
 }  // namespace chimere::protocol

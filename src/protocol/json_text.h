@@ -24,7 +24,8 @@ struct JsonLimits {
 /// with its path).
 std::optional<ApiError> parse_object(std::string_view text, const JsonLimits& limits, Json& out);
 
-/// One line. Invalid UTF-8 becomes U+FFFD: a generation may end inside a character.
+/// One line, without recursion: a document may be nested as deeply as its limits allow. Invalid
+/// UTF-8 becomes U+FFFD: a generation may end inside a character.
 std::string to_text(const Json& document);
 
 }  // namespace chimere::protocol

@@ -1,7 +1,11 @@
 #include "protocol/messages.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
+
+#include "protocol/tool_fields.h"
 
 namespace chimere::protocol {
 namespace {
@@ -41,12 +45,18 @@ void read_role(Fields& fields, const FieldInfo& info, const RequestLimits& /*lim
   const std::string path = fields.path_of(info.name);
   if (!fields.text(info.name, out.role)) fields.missing(info.name);
   if (out.role == "developer") out.role = "system";  // templates use the older name
-  if (out.role == "tool" || out.role == "function") {
-    fields.fail("This server does not support tools yet, nor messages of that role.", info.name,
+  constexpr std::string_view kRoles[] = {"system", "user", "assistant", "tool"};
+  if (out.role == "function") {
+    fields.fail("'" + path + "' cannot be function, which is deprecated; use tool.", info.name,
                 "unsupported_value");
-  } else if (out.role != "system" && out.role != "user" && out.role != "assistant") {
-    fields.fail("'" + path + "' must be system, developer, user or assistant.", info.name);
+  } else if (std::ranges::find(kRoles, out.role) == std::end(kRoles)) {
+    fields.fail("'" + path + "' must be system, developer, user, assistant or tool.", info.name);
   }
+}
+
+void read_tool_call_id(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                       ChatMessage& out) {
+  if (out.role == "tool") fields.text(info.name, out.tool_call_id);
 }
 
 void read_reasoning_content(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
@@ -60,7 +70,8 @@ void read_content(Fields& fields, const FieldInfo& info, const RequestLimits& li
   const Json* content = fields.any(info.name);
   const std::string path = fields.path_of(info.name);
   if (content == nullptr) {
-    if (out.role != "assistant" || out.reasoning_content.empty()) fields.missing(info.name);
+    const bool other = !out.reasoning_content.empty() || !out.tool_calls.empty();
+    if (out.role != "assistant" || !other) fields.missing(info.name);
     return;
   }
   if (content->is_string()) {
@@ -83,9 +94,9 @@ constexpr auto kMessageRows = std::to_array<Message::Row>({
     Message::other({.name = "role",
                     .help = "`developer` is the same as `system`",
                     .required = true,
-                    .type_text = "`system`, `developer`, `user` or `assistant`",
-                    .valid = R"(["system", "developer", "user"])",
-                    .invalid = R"(["king", "tool", 1])"},
+                    .type_text = "`system`, `developer`, `user`, `assistant` or `tool`",
+                    .valid = R"(["system", "developer", "user", "tool"])",
+                    .invalid = R"(["king", "function", 1])"},
                    &read_role),
     Message::text<&ChatMessage::name>({.name = "name", .help = "Passed to the template"}),
     Message::other({.name = "reasoning_content",
@@ -95,18 +106,25 @@ constexpr auto kMessageRows = std::to_array<Message::Row>({
                     .invalid = "[1]",
                     .with = R"("role": "assistant")"},
                    &read_reasoning_content),
+    tool_calls_field(),
+    Message::other({.name = "tool_call_id",
+                    .help = "Of a tool's message: the call that it is the result of",
+                    .type_text = "text",
+                    .valid = R"(["call_1"])",
+                    .invalid = "[1]",
+                    .with = R"("role": "tool")"},
+                   &read_tool_call_id),
     Message::other(
         {.name = "content",
          .help = "Not blank in a message of the user; may be absent from a message of the "
-                 "assistant that has `reasoning_content`",
+                 "assistant that has `reasoning_content` or `tool_calls`",
          .required = true,
          .type_text = "text or list of parts",
          .valid = R"(["hi", [{"type": "text", "text": "a"}]])",
          .invalid = R"([[], 1, ["a"], [{"type": "image_url", "image_url": {}}]])",
          .members = &describe<kPartType>},
         &read_content),
-    Message::refused("tool_calls", "this server does not support tools yet"),
-    Message::refused("function_call", "this server does not support tools yet"),
+    Message::refused("function_call", "it is deprecated; use `tool_calls`"),
     Message::refused("refusal", "refusals are part of the text here"),
     Message::refused("audio", "this model accepts text only"),
     Message::refused("annotations", "this model accepts text only"),

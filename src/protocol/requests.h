@@ -22,6 +22,8 @@ struct RequestLimits {
   int64_t stop_bytes = 1024;  ///< per stop string
   int64_t logit_biases = 1024;
   int64_t messages = 10'000;
+  int64_t tools = 1024;
+  int64_t tool_calls = 1024;  ///< per message
   int64_t top_logprobs = 20;
   int64_t embeddings = 2048;   ///< texts per request
   int64_t engrams = 8;         ///< engram tables per request
@@ -45,16 +47,53 @@ struct GenerationFields {
   bool include_usage = false;  ///< of a stream: a last chunk with the usage
 };
 
+/// A call of a tool in a message of the assistant.
+struct ToolCall {
+  std::string id;  ///< may be empty
+  std::string name;
+  std::string arguments;  ///< JSON text, normally an object; as the client gave it
+};
+
 struct ChatMessage {
-  std::string role;  ///< "system", "user" or "assistant"
-  std::string content;
-  std::string name;               ///< may be empty
-  std::string reasoning_content;  ///< may be empty
+  std::string role;                       ///< "system", "user", "assistant" or "tool"
+  std::string content;                    ///< may be empty beside `tool_calls`
+  std::string name;                       ///< may be empty
+  std::string reasoning_content;          ///< may be empty
+  std::vector<ToolCall> tool_calls = {};  ///< of an assistant's message
+  std::string tool_call_id = {};          ///< of a tool's message; may be empty
+};
+
+/// A function that the model may call.
+struct Tool {
+  std::string name;         ///< unique in its request: letters, digits and some punctuation
+  std::string description;  ///< may be empty
+  std::string parameters;   ///< a JSON Schema, as JSON text of an object; empty: none was given
+  bool strict = false;      ///< the arguments must be valid under the schema
+};
+
+struct ToolChoice {
+  enum class Kind { kAuto, kNone, kRequired, kNamed };
+  Kind kind = Kind::kAuto;
+  std::string name;  ///< of the tool, if the kind is kNamed
+};
+
+/// What the content must be.
+struct ResponseFormat {
+  enum class Kind { kText, kJsonObject, kJsonSchema };
+  Kind kind = Kind::kText;
+  std::string name;         ///< of the schema; may be empty
+  std::string description;  ///< of the schema; may be empty
+  std::string schema;       ///< JSON text of kJsonSchema
+  bool strict = false;
 };
 
 struct ChatRequest : GenerationFields {
   std::vector<ChatMessage> messages;  ///< at least one
   std::string template_kwargs;        ///< a JSON object, or empty
+  std::vector<Tool> tools;
+  ToolChoice tool_choice;
+  bool parallel_tool_calls = true;
+  ResponseFormat response_format;
 };
 
 using Prompt = std::variant<std::string, std::vector<int32_t>>;

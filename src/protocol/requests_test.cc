@@ -87,10 +87,20 @@ TEST(ChatRequest, ErrorsNameTheField) {
       {R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
       {R"("stream_options":{"include_usage":true})", "stream_options"},
       {R"("stream":true,"stream_options":{"other":true})", "stream_options.other"},
-      {R"("tools":[])", "tools"},
-      {R"("parallel_tool_calls":true)", "parallel_tool_calls"},
-      {R"("tool_choice":"auto")", "tool_choice"},
-      {R"("response_format":{"type":"json_object"})", "response_format"},
+      {R"("functions":[])", "functions"},
+      {R"("function_call":"auto")", "function_call"},
+      {R"("tools":[{"type":"custom","custom":{"name":"f"}}])", "tools[0].type"},
+      {R"("tools":[{"function":{"name":"f"}},{"function":{"name":"f"}}])",
+       "tools[1].function.name"},
+      {R"("tools":[{"function":{"name":"f","parameters":[]}}])", "tools[0].function.parameters"},
+      {R"("tool_choice":"required")", "tool_choice"},
+      {R"("tool_choice":"required","tools":[])", "tool_choice"},
+      {R"("tool_choice":{"type":"function","function":{"name":"f"}})", "tool_choice.function.name"},
+      {R"("tool_choice":{"type":"allowed_tools"})", "tool_choice.type"},
+      {R"("response_format":{"type":"json_schema"})", "response_format.json_schema"},
+      {R"("response_format":{"type":"json_schema","json_schema":{"name":"x"}})",
+       "response_format.json_schema.schema"},
+      {R"("response_format":{"type":"grammar"})", "response_format.type"},
       {R"("samplers":["unknown"])", "samplers"},
       {R"("seed":1e30)", "seed"},
       {R"("mirostat":1)", "mirostat"},
@@ -123,13 +133,18 @@ TEST(ChatRequest, Messages) {
       {"[1]", "messages[0]"},
       {R"([{"content":"x"}])", "messages[0].role"},
       {R"([{"role":"king","content":"x"}])", "messages[0].role"},
-      {R"([{"role":"tool","content":"x"}])", "messages[0].role"},
+      {R"([{"role":"function","content":"x"}])", "messages[0].role"},
+      {R"([{"role":"tool","tool_call_id":"c"}])", "messages[0].content"},
+      {R"([{"role":"user","content":"x","tool_calls":[{"function":{"name":"f"}}]}])",
+       "messages[0].tool_calls"},
+      {R"([{"role":"assistant","tool_calls":[]}])", "messages[0].content"},
+      {R"([{"role":"assistant","tool_calls":[{"id":"c","function":{"arguments":"{}"}}]}])",
+       "messages[0].tool_calls[0].function.name"},
       {R"([{"role":"user"}])", "messages[0].content"},
       {R"([{"role":"user","content":"x"},{"role":"user","content":3}])", "messages[1].content"},
       {R"([{"role":"user","content":[{"type":"image_url","image_url":{}}]}])",
        "messages[0].content[0].type"},
       {R"([{"role":"user","content":"x","colour":"red"}])", "messages[0].colour"},
-      {R"([{"role":"assistant","content":"x","tool_calls":[]}])", "messages[0].tool_calls"},
       {R"([{"role":"assistant","content":"x","annotations":[{}]}])", "messages[0].annotations"},
       {R"([{"role":"user","content":"x"},{"role":"assistant","content":"y"}])", "messages"},
       {R"([{"role":"user","content":""}])", "messages[0].content"},
@@ -142,6 +157,88 @@ TEST(ChatRequest, Messages) {
     ASSERT_TRUE(refusal) << messages;
     EXPECT_EQ(refusal->param, param) << messages;
   }
+}
+
+TEST(ChatRequest, Tools) {
+  ChatRequest r;
+  const auto error = chat(
+      R"("tools":[{"type":"function","function":{"name":"get_weather","description":"Weather",)"
+      R"("parameters":{"type":"object","required":["b","a"],"properties":{"b":{},"a":{}}},)"
+      R"("strict":true}},{"type":"function","function":{"name":"now"}}],)"
+      R"("tool_choice":{"type":"function","function":{"name":"now"}},"parallel_tool_calls":false)",
+      r);
+  ASSERT_FALSE(error) << error->message;
+  ASSERT_EQ(r.tools.size(), 2U);
+  EXPECT_EQ(r.tools[0].name, "get_weather");
+  EXPECT_EQ(r.tools[0].description, "Weather");
+  EXPECT_EQ(r.tools[0].parameters,
+            R"({"type":"object","required":["b","a"],"properties":{"b":{},"a":{}}})");
+  EXPECT_TRUE(r.tools[0].strict);
+  EXPECT_EQ(r.tools[1].parameters, "");
+  EXPECT_FALSE(r.tools[1].strict);
+  EXPECT_EQ(r.tool_choice.kind, ToolChoice::Kind::kNamed);
+  EXPECT_EQ(r.tool_choice.name, "now");
+  EXPECT_FALSE(r.parallel_tool_calls);
+  // Values that change nothing.
+  for (const char* harmless :
+       {R"("tools":[])", R"("tools":[],"tool_choice":"auto")", R"("tool_choice":"none")",
+        R"("parallel_tool_calls":true)", R"("parallel_tool_calls":false,"tools":null)"}) {
+    EXPECT_EQ(refused(harmless), "(accepted)") << harmless;
+  }
+}
+
+TEST(ChatRequest, ResponseFormat) {
+  ChatRequest r;
+  ASSERT_FALSE(chat(R"("response_format":{"type":"json_object"})", r));
+  EXPECT_EQ(r.response_format.kind, ResponseFormat::Kind::kJsonObject);
+  ASSERT_FALSE(chat(R"("response_format":{"type":"json_schema","json_schema":{"name":"n",)"
+                    R"("strict":true,"schema":{"b":1,"a":[{}]}}})",
+                    r));
+  EXPECT_EQ(r.response_format.kind, ResponseFormat::Kind::kJsonSchema);
+  EXPECT_EQ(r.response_format.schema, R"({"b":1,"a":[{}]})");
+  EXPECT_EQ(r.response_format.name, "n");
+  EXPECT_TRUE(r.response_format.strict);
+}
+
+TEST(ChatRequest, SchemasMayBeNestedDeeply) {
+  std::string schema = "{}";
+  const std::string open = R"({"items":)";
+  constexpr int kDepth = 60'000;
+  std::string begin;
+  for (int i = 0; i < kDepth; ++i) begin += open;
+  schema = begin + schema + std::string(kDepth, '}');
+  ChatRequest r;
+  const auto error = chat(
+      R"("response_format":{"type":"json_schema","json_schema":{"schema":)" + schema + "}}", r);
+  ASSERT_FALSE(error) << error->message;
+  EXPECT_EQ(r.response_format.schema, schema);
+}
+
+TEST(ChatRequest, CallsAndTheirResults) {
+  ChatRequest r;
+  const auto error =
+      parse_chat(R"({"messages":[{"role":"tool","tool_call_id":"b","content":"early"},)"
+                 R"({"role":"assistant","content":null,"tool_calls":[)"
+                 R"({"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\": 1}"}},)"
+                 R"({"id":"b","index":1,"function":{"name":"g","arguments":{"y":[]}}},)"
+                 R"({"id":"c","type":"function","function":{"name":"h"}}]},)"
+                 R"({"role":"assistant","content":"no calls","tool_calls":[]},)"
+                 R"({"role":"tool","tool_call_id":"a","content":[{"type":"text","text":"4"},)"
+                 R"({"type":"text","text":"2"}]},{"role":"tool","content":""}]})",
+                 kDefaults, {}, r);
+  ASSERT_FALSE(error) << error->message;
+  const std::vector<ToolCall>& calls = r.messages[1].tool_calls;
+  ASSERT_EQ(calls.size(), 3U);
+  EXPECT_EQ(calls[0].id, "a");
+  EXPECT_EQ(calls[0].name, "f");
+  EXPECT_EQ(calls[0].arguments, R"({"x": 1})");
+  EXPECT_EQ(calls[1].arguments, R"({"y":[]})");
+  EXPECT_EQ(calls[2].arguments, "");
+  EXPECT_EQ(r.messages[2].content, "no calls");
+  EXPECT_EQ(r.messages[3].role, "tool");
+  EXPECT_EQ(r.messages[3].tool_call_id, "a");
+  EXPECT_EQ(r.messages[3].content, "42");
+  EXPECT_EQ(r.messages[4].tool_call_id, "");
 }
 
 TEST(ChatRequest, AnyLimitOfTokensIsTaken) {

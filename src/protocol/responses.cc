@@ -80,6 +80,24 @@ Json completion_choice(const Choice& choice) {
           {"finish_reason", finish_json(choice)}};
 }
 
+Json tool_calls_json(const Choice& choice, bool stream) {
+  Json out = Json::array();
+  for (const ToolCallPiece& call : choice.tool_calls) {
+    Json entry = Json::object();
+    if (stream) entry["index"] = call.index;
+    Json function = Json::object();
+    if (!call.name.empty()) {
+      entry["id"] = call.id;
+      entry["type"] = "function";
+      function["name"] = call.name;
+    }
+    function["arguments"] = call.arguments;
+    entry["function"] = std::move(function);
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
 /// Nothing where there is none, so that most responses are as OpenAI's are.
 void add_warnings(const ResponseHead& head, Json& out) {
   for (const Warning& w : head.warnings) {
@@ -157,6 +175,10 @@ std::string chat_response(const ResponseHead& head, std::span<const Choice> choi
   for (const Choice& c : choices) {
     Json message = {{"role", "assistant"}, {"content", c.content}, {"refusal", nullptr}};
     if (!c.reasoning.empty()) message["reasoning_content"] = c.reasoning;
+    if (!c.tool_calls.empty()) {
+      if (c.content.empty()) message["content"] = nullptr;
+      message["tool_calls"] = tool_calls_json(c, false);
+    }
     out["choices"].push_back({{"index", c.index},
                               {"message", std::move(message)},
                               {"logprobs", chat_logprobs(c)},
@@ -190,6 +212,7 @@ std::string chat_chunk(const ResponseHead& head, const Choice& piece, bool null_
   Json delta = Json::object();
   if (!piece.reasoning.empty()) delta["reasoning_content"] = piece.reasoning;
   if (!piece.content.empty()) delta["content"] = piece.content;
+  if (!piece.tool_calls.empty()) delta["tool_calls"] = tool_calls_json(piece, true);
   return chunk(head_json(head, "chat.completion.chunk"),
                {{"index", piece.index},
                 {"delta", std::move(delta)},

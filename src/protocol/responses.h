@@ -44,12 +44,22 @@ struct Usage {
   int64_t rejected_drafts = 0;   ///< drafts that were rejected
 };
 
+/// A whole call of a tool, or a piece of one in a stream: first one with id and name, then ones
+/// with more of the arguments alone.
+struct ToolCallPiece {
+  int64_t index = 0;  ///< of the call in its choice
+  std::string id;
+  std::string name;
+  std::string arguments;
+};
+
 /// A whole choice, or a piece of one in a stream.
 struct Choice {
   int64_t index = 0;
   std::string content;
-  std::string reasoning;  ///< chat only
-  /// "stop", "length"; empty: not finished.
+  std::string reasoning;                       ///< chat only
+  std::vector<ToolCallPiece> tool_calls = {};  ///< chat only
+  /// "stop", "length", "tool_calls"; empty: not finished.
   std::string finish_reason;
   bool has_logprobs = false;
   std::vector<TokenLogprobs> logprobs;

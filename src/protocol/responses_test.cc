@@ -57,6 +57,32 @@ TEST(Responses, PlainTextHasTheSameChunks) {
   }
 }
 
+TEST(Responses, CallsOfTools) {
+  Choice choice;
+  choice.finish_reason = "tool_calls";
+  choice.tool_calls = {{0, "call_1", "f", R"({"a":"\u00fc"})"}, {1, "call_2", "g", "{}"}};
+  const Json whole = Json::parse(chat_response(kHead, {{choice}}, {}))["choices"][0];
+  EXPECT_TRUE(whole["message"]["content"].is_null());
+  EXPECT_EQ(whole["finish_reason"], "tool_calls");
+  EXPECT_EQ(whole["message"]["tool_calls"],
+            Json::parse(R"([{"id":"call_1","type":"function","function":{"name":"f",
+                "arguments":"{\"a\":\"\\u00fc\"}"}},
+                {"id":"call_2","type":"function","function":{"name":"g","arguments":"{}"}}])"));
+  choice.content = "text";
+  EXPECT_EQ(Json::parse(chat_response(kHead, {{choice}}, {}))["choices"][0]["message"]["content"],
+            "text");
+
+  Choice begin;
+  begin.tool_calls = {{1, "call_2", "g", ""}};
+  EXPECT_EQ(Json::parse(chat_chunk(kHead, begin, false))["choices"][0]["delta"],
+            Json::parse(R"({"tool_calls":[{"index":1,"id":"call_2","type":"function",
+                "function":{"name":"g","arguments":""}}]})"));
+  Choice more;
+  more.tool_calls = {{1, "", "", "{\"a"}};
+  EXPECT_EQ(Json::parse(chat_chunk(kHead, more, false))["choices"][0]["delta"],
+            Json::parse(R"({"tool_calls":[{"index":1,"function":{"arguments":"{\"a"}}]})"));
+}
+
 TEST(Responses, UsageReportsDrafts) {
   const Json usage = Json::parse(chat_usage_chunk(kHead, {1, 9, 0, 1, 4, 2}))["usage"];
   EXPECT_EQ(usage["completion_tokens_details"]["accepted_prediction_tokens"], 4);

@@ -24,7 +24,7 @@ Result<std::shared_ptr<constraints::Constraint>> ConstraintFactory::compile(
           kCacheBytes);
     }
   }
-  return cache_->compile(spec);
+  return cache_->get(spec);
 }
 
 std::optional<constraints::ReasoningSpec> reasoning_spec(const text::Tokenizer& tokenizer,

@@ -50,6 +50,7 @@ GenerationJob::GenerationJob(const ServedModel& model, std::shared_ptr<ResponseS
     const auto index = static_cast<int64_t>(i);
     Choice& choice = choices_.emplace_back(
         wanted.start, protocol::TextChunks(head_, spec_.chat, index, spec_.include_usage));
+    if (spec_.tools) choice.calls.emplace(spec_.tools->format, spec_.tools->definitions);
     choice.whole.index = index;
     choice.whole.content = wanted.echo;
     choice.whole.has_logprobs = wanted.request.sampling.logprobs >= 0;
@@ -122,12 +123,45 @@ void GenerationJob::add_logprobs(Choice& choice, const sampling::Sampled& token)
   choice.sampled_bytes += model_.tokenizer.token_bytes(token.id, false).size();
 }
 
-void GenerationJob::emit(Choice& choice, const protocol::ReasoningSplitter::Piece& piece,
-                         size_t raw_bytes, std::string finish_reason) {
+protocol::Choice GenerationJob::part_of(Choice& choice, protocol::ReasoningSplitter::Piece piece,
+                                        bool last) {
+  using Kind = text::ToolEvent::Kind;
   protocol::Choice part;
+  part.reasoning = std::move(piece.reasoning);
+  if (!choice.calls) {
+    part.content = std::move(piece.content);
+    return part;
+  }
+  std::vector<text::ToolEvent> events = choice.calls->push(piece.content);
+  if (last) {
+    for (text::ToolEvent& e : choice.calls->finish()) events.push_back(std::move(e));
+  }
+  for (text::ToolEvent& e : events) {
+    switch (e.kind) {
+      case Kind::kContent:
+        part.content += e.text;
+        break;
+      case Kind::kReasoning:
+        part.reasoning += e.text;
+        break;
+      case Kind::kBegin:
+        part.tool_calls.push_back(
+            {e.call, e.id.empty() ? make_id("call_") : std::move(e.id), std::move(e.text), ""});
+        break;
+      case Kind::kArguments:
+        if (part.tool_calls.empty()) part.tool_calls.push_back({e.call, "", "", ""});
+        part.tool_calls.back().arguments += e.text;
+        break;
+      case Kind::kEnd:
+        break;
+    }
+  }
+  return part;
+}
+
+void GenerationJob::emit(Choice& choice, protocol::Choice part, size_t raw_bytes,
+                         std::string finish_reason) {
   part.index = choice.whole.index;
-  part.content = piece.content;
-  part.reasoning = piece.reasoning;
   part.finish_reason = std::move(finish_reason);
   part.has_logprobs = choice.whole.has_logprobs;
   choice.emitted_bytes += raw_bytes;
@@ -141,9 +175,16 @@ void GenerationJob::emit(Choice& choice, const protocol::ReasoningSplitter::Piec
   part.text_offset = static_cast<int64_t>(whole.content.size());
   whole.content += part.content;
   whole.reasoning += part.reasoning;
+  for (const protocol::ToolCallPiece& call : part.tool_calls) {
+    if (!call.name.empty()) {
+      whole.tool_calls.push_back(call);
+    } else {
+      whole.tool_calls.back().arguments += call.arguments;
+    }
+  }
   whole.finish_reason = part.finish_reason;
-  const bool empty = part.content.empty() && part.reasoning.empty() && part.logprobs.empty() &&
-                     part.finish_reason.empty();
+  const bool empty = part.content.empty() && part.reasoning.empty() && part.tool_calls.empty() &&
+                     part.logprobs.empty() && part.finish_reason.empty();
   if (spec_.stream && !empty && !failed_) {
     // An empty list beside a finish reason carries no information.
     if (part.logprobs.empty()) part.has_logprobs = false;
@@ -155,8 +196,8 @@ void GenerationJob::emit(Choice& choice, const protocol::ReasoningSplitter::Piec
 }
 
 std::string GenerationJob::chunk_of(const Choice& choice, const protocol::Choice& part) const {
-  const bool plain = !part.content.empty() && part.reasoning.empty() && !part.has_logprobs &&
-                     part.finish_reason.empty();
+  const bool plain = !part.content.empty() && part.reasoning.empty() && part.tool_calls.empty() &&
+                     !part.has_logprobs && part.finish_reason.empty();
   if (plain) return choice.text_chunks.chunk(part.content);
   return spec_.chat ? protocol::chat_chunk(head_, part, spec_.include_usage)
                     : protocol::completion_chunk(head_, part, spec_.include_usage);
@@ -213,10 +254,10 @@ void GenerationJob::add_token(size_t index, const sampling::Sampled& token, std:
   ++report_.usage.completion_tokens;
   add_logprobs(choice, token);
   const bool thinking = choice.splitter.thinking();
-  const protocol::ReasoningSplitter::Piece piece = choice.splitter.push(text);
+  protocol::ReasoningSplitter::Piece piece = choice.splitter.push(text);
   // The tag that ends the reasoning is not counted.
   report_.usage.reasoning_tokens += thinking && choice.splitter.thinking() ? 1 : 0;
-  emit(choice, piece, text.size(), "");
+  emit(choice, part_of(choice, std::move(piece), false), text.size(), "");
 }
 
 void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
@@ -240,7 +281,11 @@ void GenerationJob::on_finish(size_t index, const engine::Outcome& outcome) {
     const protocol::ReasoningSplitter::Piece last = choice.splitter.finish();
     piece.content += last.content;
     piece.reasoning += last.reasoning;
-    emit(choice, piece, outcome.text_tail.size(), reason_name(outcome.reason));
+    protocol::Choice part = part_of(choice, std::move(piece), true);
+    const bool calls = choice.calls && choice.calls->calls() > 0;
+    const bool called = calls && outcome.reason == engine::FinishReason::kStop;
+    emit(choice, std::move(part), outcome.text_tail.size(),
+         called ? "tool_calls" : reason_name(outcome.reason));
     report_.outcome = choice.whole.finish_reason;
     if (spec_.on_choice) spec_.on_choice(choice.whole);
   }

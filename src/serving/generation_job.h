@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,8 @@
 #include "protocol/responses.h"
 #include "serving/response_stream.h"
 #include "serving/served_model.h"
+#include "text/tool_call_parser.h"
+#include "text/tool_format.h"
 
 namespace chimere::serving {
 
@@ -41,7 +44,13 @@ struct GenerationSpec {
     std::string echo;         ///< text before the generation
     bool new_prompt = false;  ///< counted in the usage; further choices of a prompt are not
   };
+  /// What generations may call, and how the model writes it.
+  struct Tools {
+    text::ToolFormat format;
+    std::vector<text::ToolDefinition> definitions;
+  };
   bool chat = true;
+  std::optional<Tools> tools = std::nullopt;  ///< absent: no text is a call
   bool stream = false;
   bool include_usage = false;
   std::vector<Choice> choices;  ///< at least one
@@ -68,6 +77,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
         : splitter(start), text_chunks(std::move(plain_text)) {}
     engine::RequestId id = -1;
     protocol::ReasoningSplitter splitter;
+    std::optional<text::ToolCallParser> calls;
     protocol::TextChunks text_chunks;
     protocol::Choice whole;  ///< the choice in a non-streamed response
     /// Tokens whose text is held back, with the offset in the raw text where it begins.
@@ -93,8 +103,10 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void on_finish(size_t index, const engine::Outcome& outcome);
   void add_logprobs(Choice& choice, const sampling::Sampled& token);
   /// Adds text that is certain; streams it.
-  void emit(Choice& choice, const protocol::ReasoningSplitter::Piece& piece, size_t raw_bytes,
-            std::string finish_reason);
+  void emit(Choice& choice, protocol::Choice part, size_t raw_bytes, std::string finish_reason);
+  /// The content and the calls in text that is not reasoning. `last`: the text has ended.
+  static protocol::Choice part_of(Choice& choice, protocol::ReasoningSplitter::Piece piece,
+                                  bool last);
   /// Makes the response an error unless it is one already; cancels the other choices.
   void fail(const protocol::ApiError& error);
   /// Sends the remaining output.

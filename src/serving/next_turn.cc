@@ -34,12 +34,8 @@ std::string_view stripped(std::string_view text, std::string_view left, std::str
 
 }  // namespace
 
-NextTurn::NextTurn(const ServedModel& model, std::vector<protocol::ChatMessage> messages,
-                   std::string reasoning, std::string template_kwargs)
-    : model_(model),
-      messages_(std::move(messages)),
-      reasoning_(std::move(reasoning)),
-      template_kwargs_(std::move(template_kwargs)) {}
+NextTurn::NextTurn(const ServedModel& model, ChatInput input)
+    : model_(model), input_(std::move(input)) {}
 
 /// The last place of the padded `word` in `text` that ends before `before`.
 std::optional<NextTurn::Slot> NextTurn::find_slot(std::string_view text, std::string_view word,
@@ -63,10 +59,11 @@ std::optional<NextTurn::Slot> NextTurn::find_slot(std::string_view text, std::st
 }
 
 std::optional<NextTurn::Pattern> NextTurn::render(bool with_reasoning) const {
-  std::vector<protocol::ChatMessage> turn = messages_;
-  turn.push_back({"assistant", padded(kContent), "", with_reasoning ? padded(kReasoning) : ""});
-  turn.push_back({"user", std::string(kNext), "", ""});
-  auto chat = render_chat(model_, turn, reasoning_, template_kwargs_);
+  ChatInput turn = input_;
+  turn.messages.push_back(
+      {"assistant", padded(kContent), "", with_reasoning ? padded(kReasoning) : ""});
+  turn.messages.push_back({"user", std::string(kNext), "", ""});
+  auto chat = render_chat(model_, turn);
   if (!chat.ok()) return std::nullopt;
   const size_t end = chat->text.rfind(kNext);
   if (end == std::string::npos) return std::nullopt;
@@ -99,6 +96,11 @@ std::vector<int32_t> NextTurn::fill(const Pattern& pattern, const std::string& c
   // The later one first, so that the place of the other one stays valid.
   replace(pattern.content, content);
   if (pattern.reasoning) replace(*pattern.reasoning, answer_reasoning);
+  return tokens_of(std::move(chat));
+}
+
+/// The tokens of a text whose end was cut off, without the last one.
+std::vector<int32_t> NextTurn::tokens_of(text::RenderedChat chat) const {
   std::erase_if(chat.trusted,
                 [&](const text::TextRange& r) { return r.begin >= chat.text.size(); });
   if (!chat.trusted.empty()) {
@@ -107,6 +109,28 @@ std::vector<int32_t> NextTurn::fill(const Pattern& pattern, const std::string& c
   std::vector<int32_t> tokens = text::encode_chat(model_.tokenizer, chat);
   if (!tokens.empty()) tokens.pop_back();
   return tokens;
+}
+
+std::vector<std::vector<int32_t>> NextTurn::prefixes_after_calls(
+    const protocol::Choice& answer) const {
+  ChatInput turn = input_;
+  protocol::ChatMessage& message = turn.messages.emplace_back();
+  message.role = "assistant";
+  message.content = answer.content;
+  message.reasoning_content = answer.reasoning;
+  for (const protocol::ToolCallPiece& call : answer.tool_calls) {
+    message.tool_calls.push_back({call.id, call.name, call.arguments});
+  }
+  protocol::ChatMessage& result = turn.messages.emplace_back();
+  result.role = "tool";
+  result.content = kNext;
+  if (!answer.tool_calls.empty()) result.tool_call_id = answer.tool_calls.front().id;
+  auto chat = render_chat(model_, turn);
+  if (!chat.ok()) return {};
+  const size_t end = chat->text.rfind(kNext);
+  if (end == std::string::npos) return {};
+  chat->text.resize(end);
+  return {tokens_of(*std::move(chat))};
 }
 
 std::vector<std::vector<int32_t>> NextTurn::prefixes(const std::string& content,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "protocol/requests.h"
+#include "protocol/responses.h"
 #include "serving/served_model.h"
 #include "text/chat_template.h"
 
@@ -21,8 +22,7 @@ namespace chimere::serving {
 class NextTurn {
  public:
   /// The arguments are those of chat_prompt(). `model` must outlive it.
-  NextTurn(const ServedModel& model, std::vector<protocol::ChatMessage> messages,
-           std::string reasoning, std::string template_kwargs);
+  NextTurn(const ServedModel& model, ChatInput input);
 
   /// Prompt prefixes that the next turn can start with: the messages, the assistant's answer as the
   /// template renders it in the history, and the header of the next user message, without its last
@@ -31,6 +31,8 @@ class NextTurn {
   /// for clients that send it too. Empty if the template rejects or rewrites such a conversation.
   std::vector<std::vector<int32_t>> prefixes(const std::string& content,
                                              const std::string& answer_reasoning);
+  /// The same after an answer that calls tools: up to the first result.
+  std::vector<std::vector<int32_t>> prefixes_after_calls(const protocol::Choice& answer) const;
 
  private:
   /// A placeholder in a rendering, and the characters that the template strips from the text.
@@ -48,13 +50,12 @@ class NextTurn {
   };
   static std::optional<Slot> find_slot(std::string_view text, std::string_view word, size_t before);
   std::optional<Pattern> render(bool with_reasoning) const;
+  std::vector<int32_t> tokens_of(text::RenderedChat chat) const;
   std::vector<int32_t> fill(const Pattern& pattern, const std::string& content,
                             const std::string& answer_reasoning) const;
 
   const ServedModel& model_;
-  const std::vector<protocol::ChatMessage> messages_;
-  const std::string reasoning_;
-  const std::string template_kwargs_;
+  const ChatInput input_;
   std::once_flag rendered_plain_;
   std::once_flag rendered_with_reasoning_;
   std::optional<Pattern> plain_;

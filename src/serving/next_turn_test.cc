@@ -45,7 +45,7 @@ TEST(NextTurn, EqualsARenderingOfEachAnswer) {
     model.chat_template = *std::move(parsed);
     std::vector<protocol::ChatMessage> messages = {{"system", random_text(random), "", ""},
                                                    {"user", random_text(random), "", ""}};
-    NextTurn turn(model, messages, "auto", "");
+    NextTurn turn(model, {.messages = messages});
     for (int choice = 0; choice < 8; ++choice) {
       const std::string content = random_text(random);
       const std::string thought = choice % 2 == 0 ? "" : random_text(random);
@@ -56,9 +56,9 @@ TEST(NextTurn, EqualsARenderingOfEachAnswer) {
         std::vector<protocol::ChatMessage> next = messages;
         next.push_back({"assistant", content, "", i == 0 ? "" : thought});
         next.push_back({"user", "Q", "", ""});
-        const auto one = chat_prompt(model, next, "auto", "");
+        const auto one = chat_prompt(model, {.messages = next});
         next.back().content = "R";
-        const auto other = chat_prompt(model, next, "auto", "");
+        const auto other = chat_prompt(model, {.messages = next});
         ASSERT_TRUE(one.ok() && other.ok());
         const auto end = std::ranges::mismatch(one->tokens, other->tokens).in1;
         // The last token of the header is left out.
@@ -74,10 +74,10 @@ TEST(NextTurn, AnUnusableTemplateHasNone) {
   const test::FakeTokenizer tokenizer;
   const auto service = engine::EngineService::create(fake, tokenizer, {}).value();
   ServedModel model{.tokenizer = tokenizer, .service = *service};
-  NextTurn none(model, {{"user", "a", "", ""}}, "auto", "");
+  NextTurn none(model, {.messages = {{"user", "a", "", ""}}});
   EXPECT_TRUE(none.prefixes("b", "").empty());
   model.chat_template = text::ChatTemplate::create("{{ messages | length }}").value();
-  NextTurn without_content(model, {{"user", "a", "", ""}}, "auto", "");
+  NextTurn without_content(model, {.messages = {{"user", "a", "", ""}}});
   EXPECT_TRUE(without_content.prefixes("b", "").empty());
 }
 

@@ -18,6 +18,7 @@
 #include "protocol/requests.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
+#include "text/tool_format.h"
 
 namespace chimere::serving {
 
@@ -44,7 +45,8 @@ struct ServedModel {
   std::optional<ServedEmbedder> embedder = std::nullopt;
   std::optional<text::ChatTemplate> chat_template = std::nullopt;
   std::string template_source = {};
-  Settings defaults = {};  ///< values of sampling fields that requests omit
+  text::ToolFormat tool_format = {};  ///< of the template
+  Settings defaults = {};             ///< values of sampling fields that requests omit
   /// Builds an engine request for `owner` with the sampling and max_tokens of the settings and the
   /// owner's engram tables of these names. Any thread. Errors: kInvalidArgument, kNotFound (an
   /// unknown table), kUnsupported.
@@ -58,22 +60,26 @@ struct ServedModel {
       remember = {};
 };
 
+/// What a prompt is rendered from.
+struct ChatInput {
+  std::vector<protocol::ChatMessage> messages;
+  std::vector<protocol::Tool> tools = {};
+  /// The value of --reasoning, passed as the template's `enable_thinking` unless `template_kwargs`
+  /// sets it.
+  std::string reasoning = "auto";
+  std::string template_kwargs = {};  ///< a JSON object, or empty
+};
+
 struct ChatPrompt {
   std::vector<int32_t> tokens;
   protocol::ReasoningSplitter::Start start = protocol::ReasoningSplitter::Start::kContent;
 };
 
-/// Renders messages with the chat template. `reasoning`: the value of --reasoning, passed as the
-/// template's `enable_thinking` unless `template_kwargs` sets it. Errors: kUnsupported (the model
-/// has no template), those of the template.
-Result<text::RenderedChat> render_chat(const ServedModel& model,
-                                       const std::vector<protocol::ChatMessage>& messages,
-                                       const std::string& reasoning,
-                                       const std::string& template_kwargs);
+/// Renders messages and tools with the chat template. Errors: kUnsupported (the model has no
+/// template), kInvalidArgument (a tool's schema is nested too deeply), those of the template.
+Result<text::RenderedChat> render_chat(const ServedModel& model, const ChatInput& input);
 /// The same as the tokens of a prompt.
-Result<ChatPrompt> chat_prompt(const ServedModel& model,
-                               const std::vector<protocol::ChatMessage>& messages,
-                               const std::string& reasoning, const std::string& template_kwargs);
+Result<ChatPrompt> chat_prompt(const ServedModel& model, const ChatInput& input);
 
 }  // namespace chimere::serving
 

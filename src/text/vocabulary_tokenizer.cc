@@ -66,9 +66,15 @@ Status VocabularyTokenizer::index() {
 void VocabularyTokenizer::mark_end_of_generation() {
   end_of_generation_.assign(vocabulary_.tokens.size(), false);
   std::unordered_map<std::string, int32_t> normal;
+  int32_t message_end = -1;
+  bool returns = false;
+  bool calls = false;
   for (int32_t id = 0; id < n_tokens(); ++id) {
     if (std::ranges::find(kEndNames, vocabulary_.tokens[id]) == std::end(kEndNames)) continue;
     end_of_generation_[id] = true;
+    if (vocabulary_.tokens[id] == "<|end|>") message_end = id;
+    returns |= vocabulary_.tokens[id] == "<|return|>";
+    calls |= vocabulary_.tokens[id] == "<|call|>";
     if (type(id) == TokenType::kNormal) normal[vocabulary_.tokens[id]] = id;
   }
   if (!normal.empty()) {
@@ -84,6 +90,8 @@ void VocabularyTokenizer::mark_end_of_generation() {
   for (const auto& [text, id] : normal) {
     vocabulary_.types[id] = static_cast<int32_t>(TokenType::kControl);
   }
+  // In gpt-oss's format <|end|> ends a message, and a generation has several.
+  if (returns && calls && message_end >= 0) end_of_generation_[message_end] = false;
   if (vocabulary_.eos >= 0) end_of_generation_[vocabulary_.eos] = true;
   if (vocabulary_.eot >= 0) end_of_generation_[vocabulary_.eot] = true;
 }

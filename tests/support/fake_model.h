@@ -314,7 +314,12 @@ class FakeTokenizer : public text::Tokenizer {
  private:
   std::vector<int32_t> encode_where(std::string_view text,
                                     const text::AddedTokenRanges&) const override {
-    return std::vector<int32_t>(text.begin(), text.end());
+    std::vector<int32_t> ids;
+    for (const char c : text) {
+      const int32_t id = c - 'A' + 2;
+      ids.push_back(id >= 2 && id < FakeModel::kVocab ? id : 1);
+    }
+    return ids;
   }
 };
 

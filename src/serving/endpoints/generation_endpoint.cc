@@ -1,5 +1,6 @@
 #include "serving/endpoints/generation_endpoint.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,6 +36,18 @@ std::optional<protocol::Warning> clamped(const std::pair<std::string, int64_t>& 
                                             " tokens leaves " + std::to_string(context - prompt) +
                                             " of the context's " + std::to_string(context) +
                                             "; the generation ends there at the latest."};
+}
+
+/// The control tokens among the markers of calls, sorted.
+std::vector<int32_t> control_tokens(const text::Tokenizer& tokenizer,
+                                    const text::ToolFormat& format) {
+  std::vector<int32_t> out;
+  for (const std::string& marker : format.markers()) {
+    const int32_t token = tokenizer.find(marker);
+    if (token >= 0 && tokenizer.is_control(token)) out.push_back(token);
+  }
+  std::ranges::sort(out);
+  return out;
 }
 
 std::string lossy(const std::string& bytes) {
@@ -112,11 +125,28 @@ void GenerationEndpoint::generate(const CallPtr& call, const protocol::Generatio
       ->start();
 }
 
+/// Makes the calls in the generations visible.
+void GenerationEndpoint::add_tools(const std::vector<protocol::Tool>& tools,
+                                   GenerationSpec& spec) const {
+  const text::ToolFormat& format = model().tool_format;
+  // In gpt-oss's format all of a generation stands in channels.
+  if (tools.empty() && format.style != text::ToolFormat::Style::kHarmony) return;
+  spec.tools.emplace();
+  spec.tools->format = format;
+  for (const protocol::Tool& tool : tools) {
+    spec.tools->definitions.push_back({tool.name, tool.description, tool.parameters});
+  }
+  const std::vector<int32_t> visible = control_tokens(model().tokenizer, format);
+  for (GenerationSpec::Choice& choice : spec.choices) choice.request.visible_tokens = visible;
+}
+
 /// Schedules warm-ups of the prompt prefixes that the next turn can start with. Runs on a worker
 /// thread, because rendering takes time.
 void GenerationEndpoint::warmup_next_turn(NextTurn& turn, const std::string& owner,
                                           const protocol::Choice& answer) {
-  model().service.warmup(owner, turn.prefixes(answer.content, answer.reasoning));
+  model().service.warmup(owner, answer.tool_calls.empty()
+                                    ? turn.prefixes(answer.content, answer.reasoning)
+                                    : turn.prefixes_after_calls(answer));
 }
 
 void GenerationEndpoint::chat(const CallPtr& call) {
@@ -125,19 +155,23 @@ void GenerationEndpoint::chat(const CallPtr& call) {
       protocol::parse_chat(call->request.body, model().defaults, context().limits, request);
   if (!error) error = check_model(request.model);
   if (error) return respond(call, *error);
-  auto prompt = chat_prompt(model(), request.messages, request.settings.get(settings::kReasoning),
-                            request.template_kwargs);
+  ChatInput input{.messages = std::move(request.messages),
+                  .tools = request.tools,
+                  .reasoning = request.settings.get(settings::kReasoning),
+                  .template_kwargs = request.template_kwargs};
+  // A model that must not call tools does not see them.
+  if (request.tool_choice.kind == protocol::ToolChoice::Kind::kNone) input.tools.clear();
+  auto prompt = chat_prompt(model(), input);
   if (!prompt.ok()) {
     return respond(call, ApiError{"template_error", prompt.error().message, "messages"});
   }
   GenerationSpec spec;
   error = add_choices(request, *call, std::move(prompt->tokens), prompt->start, "", spec);
   if (error) return respond(call, *error);
+  add_tools(input.tools, spec);
   if (model().service.has_prefix_cache()) {
     for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
-    const auto turn = std::make_shared<NextTurn>(model(), request.messages,
-                                                 request.settings.get(settings::kReasoning),
-                                                 request.template_kwargs);
+    const auto turn = std::make_shared<NextTurn>(model(), std::move(input));
     spec.on_choice = [this, turn, owner = call->owner()](const protocol::Choice& answer) {
       (void)context().workers.push(
           [this, turn, owner, answer = std::make_shared<protocol::Choice>(answer)] {

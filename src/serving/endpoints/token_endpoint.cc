@@ -30,8 +30,9 @@ void TokenEndpoint::tokenize(const CallPtr& call) {
                  ? tokenizer.encode_with_bos(*request.content, request.parse_special)
                  : tokenizer.encode(*request.content, request.parse_special);
   } else {
-    auto prompt = chat_prompt(model(), request.messages, model().defaults.get(settings::kReasoning),
-                              request.template_kwargs);
+    auto prompt = chat_prompt(model(), {.messages = std::move(request.messages),
+                                        .reasoning = model().defaults.get(settings::kReasoning),
+                                        .template_kwargs = std::move(request.template_kwargs)});
     if (!prompt.ok()) {
       return respond(call, ApiError{"template_error", prompt.error().message, "messages"});
     }

@@ -1,0 +1,23 @@
+// Tokens that a constraint leaves no choice about, as drafts.
+#ifndef CHIMERE_CONSTRAINTS_FORCED_TOKENS_H_
+#define CHIMERE_CONSTRAINTS_FORCED_TOKENS_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "constraints/constraint.h"
+#include "text/tokenizer.h"
+
+namespace chimere::constraints {
+
+/// Up to `limit` tokens of Matcher::expected(), as the tokenizer divides the whole text: those that
+/// a text behind them could divide in another way are left out, and none are returned if the text
+/// so far would be divided in another way. `tokens`: those of the context, the last ones accepted
+/// by `matcher`; about 16 suffice. Takes some encodings of short texts.
+std::vector<int32_t> forced_tokens(Matcher& matcher, const text::Tokenizer& tokenizer,
+                                   std::span<const int32_t> tokens, size_t limit);
+
+}  // namespace chimere::constraints
+
+#endif  // CHIMERE_CONSTRAINTS_FORCED_TOKENS_H_

@@ -1,0 +1,312 @@
+#include "constraints/json_schema/frames.h"
+
+#include <algorithm>
+
+namespace chimere::constraints::json_schema {
+
+uint64_t FrameHash::operator()(const Frame& frame) const {
+  uint64_t hash = hash_mix(frame.parent, frame.object ? 2 : 1);
+  hash = hash_mix(hash_mix(hash, frame.seen), frame.items);
+  hash = hash_mix(hash_mix(hash, frame.key), frame.goals);
+  for (const Candidate& candidate : frame.candidates) {
+    hash = hash_mix(hash_mix(hash, candidate.record), candidate.goal);
+    hash = hash_mix(hash, candidate.progress);
+  }
+  return hash;
+}
+
+Frames::Frames(Expander& expander, Liveness& liveness, Leaves& leaves, GoalId root)
+    : expander_(expander), liveness_(liveness), leaves_(leaves) {
+  Frame outside;
+  outside.goals = list({root});
+  intern(std::move(outside));
+}
+
+uint32_t Frames::list(std::vector<uint32_t> items) {
+  std::sort(items.begin(), items.end());
+  items.erase(std::unique(items.begin(), items.end()), items.end());
+  return liveness_.lists().intern(std::move(items));
+}
+
+FrameId Frames::intern(Frame frame) {
+  const size_t bytes = sizeof(Frame) + sizeof(Candidate) * frame.candidates.size() + 64;
+  const uint32_t before = frames_.size();
+  const FrameId id = frames_.intern(std::move(frame));
+  if (frames_.size() > before) memory_ += bytes;
+  return id;
+}
+
+const ValueStart& Frames::start(FrameId pending) {
+  const uint32_t goals = frames_[pending].goals;
+  auto& slot = starts_[goals];
+  if (slot) return *slot;
+  slot = std::make_unique<ValueStart>();
+  ValueStart& out = *slot;
+  std::vector<uint32_t> null, yes, no, strings, numbers;
+  std::vector<StringSet> string_sets;
+  std::vector<NumberAlternative> number_sets;
+  bool equal_strings = true;
+  const Alternatives* first_strings = nullptr;
+  const std::vector<uint32_t> list_of_goals = liveness_.lists()[goals];
+  for (const GoalId goal : list_of_goals) {
+    const auto expanded = expander_.expand(goal);
+    if (!expanded.ok()) continue;  // not reached: goals of frames are inhabited
+    const Alternatives& alternatives = **expanded;
+    out.goals.emplace_back(goal, &alternatives);
+    if (alternatives.null) null.push_back(goal);
+    if (alternatives.yes) yes.push_back(goal);
+    if (alternatives.no) no.push_back(goal);
+    if (!alternatives.strings.empty()) {
+      strings.push_back(goal);
+      string_sets.insert(string_sets.end(), alternatives.strings.begin(),
+                         alternatives.strings.end());
+      if (first_strings == nullptr) first_strings = &alternatives;
+      equal_strings = equal_strings && first_strings->strings == alternatives.strings;
+    }
+    if (!alternatives.numbers.empty()) {
+      numbers.push_back(goal);
+      number_sets.insert(number_sets.end(), alternatives.numbers.begin(),
+                         alternatives.numbers.end());
+    }
+    for (const RecordId record : alternatives.objects) {
+      if (liveness_.completable(record, {{}, 0})) out.objects.push_back({record, goal, 0});
+    }
+    for (const RecordId record : alternatives.arrays) {
+      const uint32_t counts = liveness_.no_counts(record);
+      if (liveness_.completable_array(record, 0, counts)) {
+        out.arrays.push_back({record, goal, counts});
+      }
+    }
+  }
+  if (!null.empty()) out.null = list(std::move(null));
+  if (!yes.empty()) out.yes = list(std::move(yes));
+  if (!no.empty()) out.no = list(std::move(no));
+  if (const auto machine = leaves_.strings(string_sets); machine.ok()) out.strings = *machine;
+  if (const auto machine = leaves_.numbers(number_sets); machine.ok()) out.numbers = *machine;
+  if (strings.size() == 1 || equal_strings) out.string_goals = list(std::move(strings));
+  if (numbers.size() == 1) out.number_goals = list(std::move(numbers));
+  return out;
+}
+
+FrameId Frames::open_object(FrameId pending) {
+  Frame frame;
+  frame.object = true;
+  frame.parent = pending;
+  frame.candidates = start(pending).objects;
+  frame.seen = list({});
+  return frame.candidates.empty() ? kNone : intern(std::move(frame));
+}
+
+FrameId Frames::open_array(FrameId pending) {
+  Frame frame;
+  frame.parent = pending;
+  frame.candidates = start(pending).arrays;
+  return frame.candidates.empty() ? kNone : intern(std::move(frame));
+}
+
+const KeyOptions& Frames::key_options(FrameId object) {
+  auto& slot = key_options_[object];
+  if (slot) return *slot;
+  slot = std::make_unique<KeyOptions>();
+  KeyOptions& out = *slot;
+  const Frame& frame = frames_[object];
+  const Values& values = expander_.values();
+  const auto by_text = [&](Symbol a, Symbol b) { return values.text(a) < values.text(b); };
+  std::vector<uint32_t> closing;
+  RegexArena& arena = expander_.arena();
+  std::vector<Regex> others;
+  out.uniform = true;
+  for (const Candidate& candidate : frame.candidates) {
+    const ObjectProgress at = progress(frame, candidate);
+    if (liveness_.complete(candidate.record, at)) closing.push_back(candidate.goal);
+    const std::vector<Symbol> allowed = liveness_.allowed_keys(candidate.record, at);
+    out.named.insert(out.named.end(), allowed.begin(), allowed.end());
+    out.any_other = out.any_other || liveness_.all_other_keys(candidate.record, at);
+    out.uniform = out.uniform && liveness_.uniform_others(candidate.record);
+  }
+  if (frame.candidates.size() > 1) {
+    std::sort(out.named.begin(), out.named.end(), by_text);
+    out.named.erase(std::unique(out.named.begin(), out.named.end()), out.named.end());
+  }
+  if (!closing.empty()) out.closing = list(std::move(closing));
+  const std::vector<Symbol>& seen = liveness_.lists()[frame.seen];
+  if (out.any_other) {
+    if (!out.uniform) return out;
+    out.special = seen;
+    for (const Candidate& candidate : frame.candidates) {
+      const std::vector<Symbol>& named = liveness_.keys(candidate.record).named;
+      out.special.insert(out.special.end(), named.begin(), named.end());
+    }
+    std::sort(out.special.begin(), out.special.end(), by_text);
+    out.special.erase(std::unique(out.special.begin(), out.special.end()), out.special.end());
+    return out;
+  }
+  for (const Candidate& candidate : frame.candidates) {
+    const Regex language = liveness_.other_keys(candidate.record, progress(frame, candidate));
+    if (language != arena.none()) others.push_back(language);
+  }
+  if (others.empty()) return out;
+  // A key that one candidate names may be another one's other key: both are read by name.
+  std::vector<std::string> taken;
+  for (const Symbol key : seen) taken.push_back(values.text(key));
+  for (const Symbol key : out.named) taken.push_back(values.text(key));
+  Regex language = arena.unite(others);
+  if (!taken.empty()) {
+    language = arena.intersect(language, arena.complement(arena.words(std::move(taken))));
+  }
+  if (const auto machine = leaves_.keys(language); machine.ok()) out.others = *machine;
+  return out;
+}
+
+FrameId Frames::with_key(FrameId object, Symbol key) {
+  const uint64_t id = static_cast<uint64_t>(object) << 32 | key;
+  if (const auto found = with_key_.find(id); found != with_key_.end()) return found->second;
+  Frame frame = frames_[object];
+  std::vector<uint32_t> goals;
+  std::vector<Candidate> left;
+  const std::vector<Symbol>& seen = liveness_.lists()[frame.seen];
+  if (!std::binary_search(seen.begin(), seen.end(), key)) {
+    for (const Candidate& candidate : frame.candidates) {
+      const auto outcomes =
+          liveness_.property_outcomes(candidate.record, progress(frame, candidate), key);
+      for (const Outcome& outcome : outcomes) goals.push_back(outcome.goal);
+      if (!outcomes.empty()) left.push_back(candidate);
+    }
+  }
+  FrameId out = kNone;
+  if (!left.empty()) {
+    frame.candidates = std::move(left);
+    frame.key = key;
+    frame.goals = list(std::move(goals));
+    out = intern(std::move(frame));
+  }
+  memory_ += 48;
+  with_key_.emplace(id, out);
+  return out;
+}
+
+uint32_t Frames::array_closing(FrameId array) {
+  const auto [found, added] = array_closing_.emplace(array, kNone);
+  if (!added) return found->second;
+  const Frame& frame = frames_[array];
+  std::vector<uint32_t> closing;
+  for (const Candidate& candidate : frame.candidates) {
+    if (liveness_.complete_array(candidate.record, frame.items, candidate.progress)) {
+      closing.push_back(candidate.goal);
+    }
+  }
+  if (!closing.empty()) found->second = list(std::move(closing));
+  return found->second;
+}
+
+FrameId Frames::with_item(FrameId array) {
+  if (const auto found = with_item_.find(array); found != with_item_.end()) return found->second;
+  Frame frame = frames_[array];
+  std::vector<uint32_t> goals;
+  std::vector<Candidate> left;
+  for (const Candidate& candidate : frame.candidates) {
+    const auto outcomes =
+        liveness_.item_outcomes(candidate.record, frame.items, candidate.progress);
+    for (const Outcome& outcome : outcomes) goals.push_back(outcome.goal);
+    if (!outcomes.empty()) left.push_back(candidate);
+  }
+  FrameId out = kNone;
+  if (!left.empty()) {
+    frame.candidates = std::move(left);
+    frame.goals = list(std::move(goals));
+    out = intern(std::move(frame));
+  }
+  memory_ += 48;
+  with_item_.emplace(array, out);
+  return out;
+}
+
+FrameId Frames::finish(FrameId pending, uint32_t satisfied) {
+  const uint64_t id = static_cast<uint64_t>(pending) << 32 | satisfied;
+  if (const auto found = finished_.find(id); found != finished_.end()) return found->second;
+  Frame frame = frames_[pending];
+  const std::vector<uint32_t> goals = liveness_.lists()[satisfied];
+  const auto holds = [&](GoalId goal) {
+    return std::binary_search(goals.begin(), goals.end(), goal);
+  };
+  std::vector<Candidate> left;
+  for (Candidate candidate : frame.candidates) {
+    bool any = false;
+    if (frame.object) {
+      const auto outcomes =
+          liveness_.property_outcomes(candidate.record, progress(frame, candidate), frame.key);
+      for (const Outcome& outcome : outcomes) {
+        if (!holds(outcome.goal)) continue;
+        candidate.progress |= outcome.after;
+        any = true;
+      }
+    } else {
+      const auto outcomes =
+          liveness_.item_outcomes(candidate.record, frame.items, candidate.progress);
+      // The last outcome that holds counts most conditions.
+      for (const Outcome& outcome : outcomes) {
+        if (!holds(outcome.goal)) continue;
+        candidate.progress = outcome.after;
+        any = true;
+      }
+    }
+    if (any) left.push_back(candidate);
+  }
+  FrameId out = kNone;
+  if (!left.empty()) {
+    frame.candidates = std::move(left);
+    frame.goals = kNone;
+    if (frame.object) {
+      std::vector<uint32_t> seen = liveness_.lists()[frame.seen];
+      seen.push_back(frame.key);
+      frame.seen = list(std::move(seen));
+      frame.key = kNone;
+    } else {
+      ++frame.items;
+      // Behind all bounds, arrays of any length are the same.
+      uint64_t most = 0;
+      for (const Candidate& candidate : frame.candidates) {
+        const ArrayRecord& array = expander_.records().array(candidate.record);
+        const uint64_t bound = array.max != kNoLimit
+                                   ? kNoLimit
+                                   : std::max(array.min, expander_.uniform_from(candidate.record));
+        most = std::max(most, bound);
+      }
+      frame.items = std::min(frame.items, most);
+    }
+    out = intern(std::move(frame));
+  }
+  memory_ += 48;
+  finished_.emplace(id, out);
+  return out;
+}
+
+uint32_t Frames::goals_of_string(FrameId pending, std::string_view value) {
+  const ValueStart& begin = start(pending);
+  if (begin.string_goals != kNone) return begin.string_goals;
+  std::vector<uint32_t> out;
+  for (const auto& [goal, alternatives] : begin.goals) {
+    if (std::any_of(alternatives->strings.begin(), alternatives->strings.end(),
+                    [&](const StringSet& set) { return leaves_.contains(set, value); })) {
+      out.push_back(goal);
+    }
+  }
+  return out.empty() ? kNone : list(std::move(out));
+}
+
+uint32_t Frames::goals_of_number(FrameId pending, std::string_view value) {
+  const ValueStart& begin = start(pending);
+  if (begin.number_goals != kNone) return begin.number_goals;
+  const auto decimal = Decimal::parse(value);
+  if (!decimal) return kNone;
+  std::vector<uint32_t> out;
+  for (const auto& [goal, alternatives] : begin.goals) {
+    if (std::any_of(alternatives->numbers.begin(), alternatives->numbers.end(),
+                    [&](const NumberAlternative& set) { return set.contains(*decimal); })) {
+      out.push_back(goal);
+    }
+  }
+  return out.empty() ? kNone : list(std::move(out));
+}
+
+}  // namespace chimere::constraints::json_schema

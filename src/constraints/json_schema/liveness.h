@@ -1,0 +1,120 @@
+// Which schemas have documents, and what can still be completed.
+#ifndef CHIMERE_CONSTRAINTS_JSON_SCHEMA_LIVENESS_H_
+#define CHIMERE_CONSTRAINTS_JSON_SCHEMA_LIVENESS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "constraints/json_schema/expansion.h"
+#include "constraints/json_schema/leaves.h"
+
+namespace chimere::constraints::json_schema {
+
+/// A possible result of the value of a property or of an item: if it satisfies `goal`, the record
+/// continues with the progress `after`.
+struct Outcome {
+  GoalId goal = kAnything;
+  uint32_t after = 0;
+};
+
+/// What an object has so far, as far as completing it depends on it.
+struct ObjectProgress {
+  const std::vector<Symbol>& seen;  ///< keys, ascending
+  uint32_t done = 0;                ///< bit i: ObjectRecord::some[i] is satisfied
+};
+
+/// Decides which goals have a value at all (the least fixpoint over recursive schemas) and which
+/// records can still be completed. Records whose completion cannot be decided are refused: status()
+/// is an error and they count as dead.
+class Liveness {
+ public:
+  Liveness(Expander& expander, Leaves& leaves) : expander_(expander), leaves_(leaves) {}
+
+  /// Whether some value satisfies the goal.
+  bool inhabited(GoalId goal);
+  /// The first error that was met.
+  const Status& status() const { return status_; }
+
+  /// Whether an object of the record can be completed.
+  bool completable(RecordId record, const ObjectProgress& progress);
+  /// The ways to continue with a key that is not seen; none if the key is not allowed.
+  std::vector<Outcome> property_outcomes(RecordId record, const ObjectProgress& progress,
+                                         Symbol key);
+  /// Whether the object may end.
+  bool complete(RecordId record, const ObjectProgress& progress);
+
+  /// The keys of a record that do not depend on progress.
+  struct Keys {
+    std::vector<Symbol> named;    ///< keys with a goal of their own, or required; ascending
+    std::vector<Symbol> allowed;  ///< those of them whose goal has a value, ordered by text
+    Regex others = 0;             ///< the other keys
+    bool all_others = false;      ///< every other key is allowed
+  };
+  const Keys& keys(RecordId record);
+  /// The keys of keys().allowed that are allowed now, ordered by text.
+  std::vector<Symbol> allowed_keys(RecordId record, const ObjectProgress& progress);
+  /// Whether every key that is neither named nor seen is allowed now.
+  bool all_other_keys(RecordId record, const ObjectProgress& progress);
+  /// Whether all keys that are not named have the same goal.
+  bool uniform_others(RecordId record) const;
+  /// The other keys that are allowed now: a language that contains none of `keys().named`.
+  Regex other_keys(RecordId record, const ObjectProgress& progress);
+
+  /// `counts`: an index of lists() with the number of items so far for each ArrayRecord::some.
+  bool completable_array(RecordId record, uint64_t items, uint32_t counts);
+  std::vector<Outcome> item_outcomes(RecordId record, uint64_t items, uint32_t counts);
+  bool complete_array(RecordId record, uint64_t items, uint32_t counts);
+  /// The counts of an empty array.
+  uint32_t no_counts(RecordId record);
+  Lists& lists() { return lists_; }
+
+ private:
+  using Probe = std::function<bool(GoalId)>;
+  struct Class {
+    Regex names = 0;
+    GoalId goal = kAnything;
+  };
+
+  bool fail(const Error& error);
+  bool possible(GoalId goal, const Probe& probe);
+  bool object_possible(RecordId record, const ObjectProgress& progress, const Probe& probe);
+  bool array_possible(RecordId record, uint64_t items, uint32_t counts, const Probe& probe);
+  bool uniform_possible(const ArrayRecord& array, GoalId item, uint64_t items, uint64_t most,
+                        const std::vector<uint32_t>& counts, const Probe& probe);
+  std::vector<Outcome> outcomes_at(RecordId record, uint64_t items, uint32_t counts);
+  /// Items that an array can have at most because the schema of the next has no value.
+  uint64_t most_items(RecordId record, const Probe& probe);
+  bool enough_keys(RecordId record, uint64_t wanted, const Probe& probe);
+  bool can_satisfy(RecordId record, const SomeProperty& some, const std::vector<Symbol>& seen,
+                   const std::vector<Symbol>& pending, bool* needs_no_slot, bool* endless,
+                   const Probe& probe);
+  bool names_allow(RecordId record, Symbol key);
+  /// Keys that must still come when `seen` (and `next`) are there; nullopt: impossible.
+  std::vector<Symbol> pending(const ObjectRecord& record, const std::vector<Symbol>& seen,
+                              Symbol next) const;
+  std::vector<Symbol> named_keys(RecordId record) const;
+  const std::vector<Class>& classes(RecordId record);
+  Regex names_language(RecordId record);
+
+  Expander& expander_;
+  Leaves& leaves_;
+  Lists lists_;
+  Status status_;
+  std::unordered_map<GoalId, bool> known_;
+  std::unordered_map<RecordId, std::vector<Class>> classes_;
+  std::unordered_map<RecordId, Keys> keys_;
+  std::unordered_map<RecordId, Regex> names_;
+  std::map<std::tuple<RecordId, uint64_t, uint32_t>, bool> arrays_;
+};
+
+}  // namespace chimere::constraints::json_schema
+
+#endif  // CHIMERE_CONSTRAINTS_JSON_SCHEMA_LIVENESS_H_

@@ -1,0 +1,427 @@
+#include "constraints/json_schema/writer.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "constraints/json_schema/loader.h"
+
+namespace chimere::constraints {
+
+Result<std::unique_ptr<JsonSchemaMachine>> JsonSchemaMachine::create(
+    std::string_view schema, const JsonSchemaOptions& options) {
+  CHIMERE_TRY(std::unique_ptr<JsonSchemaMachine> machine,
+              json_schema::Writer::create(schema, options));
+  return machine;
+}
+
+}  // namespace chimere::constraints
+
+namespace chimere::constraints::json_schema {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kLiterals = {"null", "true", "false"};
+
+}  // namespace
+
+uint32_t ReadTexts::append(uint32_t text, uint8_t byte) {
+  const uint64_t key = static_cast<uint64_t>(text) << 8 | byte;
+  const auto [found, added] = index_.emplace(key, static_cast<uint32_t>(bytes_.size()));
+  if (added) bytes_.push_back({text, byte});
+  return found->second;
+}
+
+std::string ReadTexts::text(uint32_t id) const {
+  std::string out;
+  for (; id != kEmpty; id = bytes_[id].before) out += static_cast<char>(bytes_[id].byte);
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+Result<std::unique_ptr<Writer>> Writer::create(std::string_view schema,
+                                               const JsonSchemaOptions& options) {
+  std::unique_ptr<Writer> writer(new Writer(options));
+  CHIMERE_TRY(const ValueId root, writer->values_.parse(schema));
+  LoadOptions load;
+  load.assert_formats = options.assert_formats;
+  CHIMERE_TRY(writer->schemas_, load_schemas(writer->values_, root, writer->arena_, load));
+  writer->expander_ = std::make_unique<Expander>(writer->schemas_, writer->values_, writer->arena_);
+  writer->leaves_ = std::make_unique<Leaves>(writer->arena_);
+  writer->liveness_ = std::make_unique<Liveness>(*writer->expander_, *writer->leaves_);
+  const GoalId goal = writer->expander_->goal_of(writer->schemas_.root);
+  const bool inhabited = writer->liveness_->inhabited(goal);
+  CHIMERE_CHECK_OK(writer->status());
+  if (!inhabited) return invalid_argument("the JSON schema contradicts itself: no value is valid");
+  writer->frames_ =
+      std::make_unique<Frames>(*writer->expander_, *writer->liveness_, *writer->leaves_, goal);
+  CHIMERE_CHECK_OK(writer->warm_up(goal));
+  writer->start_ = writer->at(Kind::kValue, kRootFrame);
+  return writer;
+}
+
+/// Expands what single schemas lead to, so that schemas that are not supported are refused before
+/// anything is written.
+Status Writer::warm_up(GoalId root) {
+  constexpr size_t kMostGoals = 2'000;
+  std::vector<GoalId> queue = {root};
+  std::unordered_set<GoalId> seen = {root};
+  const auto add = [&](GoalId goal) {
+    if (goal != kAnything && goal != kNothing && seen.insert(goal).second) queue.push_back(goal);
+  };
+  for (size_t i = 0; i < queue.size() && i < kMostGoals; ++i) {
+    liveness_->inhabited(queue[i]);
+    CHIMERE_CHECK_OK(liveness_->status());
+    CHIMERE_TRY(const Alternatives* alternatives, expander_->expand(queue[i]));
+    CHIMERE_TRY(Machine* const strings, leaves_->strings(alternatives->strings));
+    CHIMERE_TRY(Machine* const numbers, leaves_->numbers(alternatives->numbers));
+    if (strings == nullptr && numbers == nullptr && alternatives->empty()) continue;
+    for (const RecordId id : alternatives->objects) {
+      if (seen.size() > kMostGoals) break;
+      for (const Symbol key : liveness_->keys(id).allowed) add(expander_->property_goal(id, key));
+      const std::vector<ScopeId> scopes = expander_->records().object(id).scopes;
+      for (const ScopeId scope : scopes) {
+        add(expander_->records().object_scope(scope).rest);
+        for (const auto& [names, goal] : expander_->records().object_scope(scope).patterns) {
+          add(goal);
+        }
+      }
+    }
+    for (const RecordId id : alternatives->arrays) {
+      if (seen.size() > kMostGoals) break;
+      const uint64_t uniform = expander_->uniform_from(id);
+      for (uint64_t at = 0; at <= std::min<uint64_t>(uniform, kMostGoals); ++at) {
+        add(expander_->item_goal(id, at));
+      }
+    }
+    CHIMERE_CHECK_OK(liveness_->status());
+  }
+  return {};
+}
+
+std::optional<State> Writer::space(Place place, uint8_t byte, bool lines) {
+  const JsonWhitespace& allowed = options_.whitespace;
+  if (byte == ' ' && place.space == kNoSpace && allowed.spaces) {
+    place.space = kOneSpace;
+    return state(place);
+  }
+  if (!lines || !allowed.lines) return std::nullopt;
+  if (byte == '\n' && place.space == kNoSpace) {
+    place.space = kLine;
+    return state(place);
+  }
+  const bool blank = byte == ' ' || byte == '\t';
+  if (blank && place.space >= kLine && place.space - kLine < allowed.max_indent) {
+    ++place.space;
+    return state(place);
+  }
+  return std::nullopt;
+}
+
+bool Writer::closes(FrameId frame) {
+  return (*frames_)[frame].object ? frames_->key_options(frame).closing != kNone
+                                  : frames_->array_closing(frame) != kNone;
+}
+
+bool Writer::continues(FrameId frame) {
+  return (*frames_)[frame].object ? frames_->key_options(frame).any()
+                                  : frames_->with_item(frame) != kNone;
+}
+
+State Writer::next(State from, uint8_t byte) {
+  const Place place = places_[from];
+  const FrameId frame = place.frame;
+  switch (place.kind) {
+    case Kind::kDeadEnd:
+    case Kind::kDone:
+      return kDead;
+    case Kind::kString:
+      return read_string(place, byte);
+    case Kind::kNumber:
+      return read_number(place, byte);
+    case Kind::kLiteral:
+      return read_literal(place, byte);
+    case Kind::kKey:
+      return read_key(place, byte);
+    case Kind::kOpenKey:
+      return read_open_key(place, byte);
+    case Kind::kValue: {
+      if (frame != kRootFrame || place.space != kNoSpace) {
+        if (const auto next = space(place, byte, !place.behind_colon)) return *next;
+      }
+      return begin_value(place, byte);
+    }
+    case Kind::kBeforeColon: {
+      if (byte != ':') return kDead;
+      Place value;
+      value.kind = Kind::kValue;
+      value.behind_colon = true;
+      value.frame = frame;
+      return state(value);
+    }
+    case Kind::kOpened: {
+      if (const auto next = space(place, byte, true)) return *next;
+      if (byte == '}' || byte == ']') return close(frame, byte);
+      if ((*frames_)[frame].object) return byte == '"' ? begin_key(frame) : kDead;
+      const FrameId item = frames_->with_item(frame);
+      if (item == kNone) return kDead;
+      Place value;
+      value.frame = item;
+      return begin_value(value, byte);
+    }
+    case Kind::kBehind: {
+      if (byte == ',') {
+        if (place.space != kNoSpace || !continues(frame)) return kDead;
+        if ((*frames_)[frame].object) return at(Kind::kBeforeKey, frame);
+        return at(Kind::kValue, frames_->with_item(frame));
+      }
+      if (byte == '}' || byte == ']') return close(frame, byte);
+      if (!closes(frame)) return kDead;
+      return space(place, byte, true).value_or(kDead);
+    }
+    case Kind::kBeforeKey: {
+      if (const auto next = space(place, byte, true)) return *next;
+      return byte == '"' ? begin_key(frame) : kDead;
+    }
+  }
+  return kDead;
+}
+
+State Writer::finish(FrameId pending, uint32_t goals) {
+  if (goals == kNone) return kDead;
+  if (pending == kRootFrame) return at(Kind::kDone, kRootFrame);
+  const FrameId frame = frames_->finish(pending, goals);
+  return frame == kNone ? kDead : at(Kind::kBehind, frame);
+}
+
+State Writer::close(FrameId frame, uint8_t byte) {
+  const Frame& closed = (*frames_)[frame];
+  if ((byte == '}') != closed.object) return kDead;
+  const uint32_t goals =
+      closed.object ? frames_->key_options(frame).closing : frames_->array_closing(frame);
+  return finish(closed.parent, goals);
+}
+
+State Writer::begin_leaf(const Place& place, Kind kind, Machine* machine, bool keep_text,
+                         uint8_t byte) {
+  if (machine == nullptr) return kDead;
+  const State inner = machine->next(machine->start(), byte);
+  if (inner == kDead) return kDead;
+  Place next;
+  next.kind = kind;
+  next.frame = place.frame;
+  next.a = inner;
+  next.c = keep_text ? texts_.append(ReadTexts::kEmpty, byte) : kNone;
+  return state(next);
+}
+
+State Writer::begin_value(const Place& place, uint8_t byte) {
+  const ValueStart& begin = frames_->start(place.frame);
+  if (byte == '"') {
+    return begin_leaf(place, Kind::kString, begin.strings, begin.string_goals == kNone, byte);
+  }
+  if (byte == '-' || (byte >= '0' && byte <= '9')) {
+    return begin_leaf(place, Kind::kNumber, begin.numbers, begin.number_goals == kNone, byte);
+  }
+  if (byte == '{' || byte == '[') {
+    const FrameId frame =
+        byte == '{' ? frames_->open_object(place.frame) : frames_->open_array(place.frame);
+    return frame == kNone ? kDead : at(Kind::kOpened, frame);
+  }
+  const std::array<uint32_t, 3> goals = {begin.null, begin.yes, begin.no};
+  for (uint32_t i = 0; i < kLiterals.size(); ++i) {
+    if (byte != kLiterals[i][0] || goals[i] == kNone) continue;
+    Place next;
+    next.kind = Kind::kLiteral;
+    next.frame = place.frame;
+    next.a = i;
+    next.b = 1;
+    return state(next);
+  }
+  return kDead;
+}
+
+State Writer::read_literal(const Place& place, uint8_t byte) {
+  const std::string_view literal = kLiterals[place.a];
+  if (byte != static_cast<uint8_t>(literal[place.b])) return kDead;
+  if (place.b + 1 < literal.size()) {
+    Place next = place;
+    ++next.b;
+    return state(next);
+  }
+  const ValueStart& begin = frames_->start(place.frame);
+  const std::array<uint32_t, 3> goals = {begin.null, begin.yes, begin.no};
+  return finish(place.frame, goals[place.a]);
+}
+
+State Writer::read_string(const Place& place, uint8_t byte) {
+  Machine* const machine = frames_->start(place.frame).strings;
+  const State inner = machine->next(place.a, byte);
+  if (inner == kDead) return kDead;
+  if (byte == '"' && machine->accepts(inner)) {
+    if (place.c == kNone) return finish(place.frame, frames_->start(place.frame).string_goals);
+    const std::string raw = texts_.text(place.c);
+    const auto value = decode_json_string(std::string_view(raw).substr(1));
+    return value ? finish(place.frame, frames_->goals_of_string(place.frame, *value)) : kDead;
+  }
+  Place next = place;
+  next.a = inner;
+  if (next.c != kNone) next.c = texts_.append(next.c, byte);
+  return state(next);
+}
+
+State Writer::read_number(const Place& place, uint8_t byte) {
+  Machine* const machine = frames_->start(place.frame).numbers;
+  const State inner = machine->next(place.a, byte);
+  if (inner != kDead) {
+    Place next = place;
+    next.a = inner;
+    if (next.c != kNone) next.c = texts_.append(next.c, byte);
+    return state(next);
+  }
+  if (place.frame == kRootFrame || !machine->accepts(place.a)) return kDead;
+  const uint32_t goals = place.c == kNone
+                             ? frames_->start(place.frame).number_goals
+                             : frames_->goals_of_number(place.frame, texts_.text(place.c));
+  // The state behind a value reads no further number: this does not recur.
+  const State behind = finish(place.frame, goals);
+  return behind == kDead ? kDead : next(behind, byte);
+}
+
+State Writer::begin_key(FrameId object) {
+  const KeyOptions& options = frames_->key_options(object);
+  Place place;
+  place.frame = object;
+  if (options.any_other) {
+    place.kind = Kind::kOpenKey;
+    place.a = leaves_->string_body().start();
+    return state(place);
+  }
+  if (!options.any()) return kDead;
+  place.kind = Kind::kKey;
+  KeyPosition position;
+  position.end = static_cast<uint32_t>(options.named.size());
+  place.a = options.named.empty() ? kNone : positions_.intern(std::move(position));
+  place.b = options.others != nullptr ? options.others->start() : kDead;
+  return state(place);
+}
+
+State Writer::end_key(FrameId object, Symbol key) {
+  if (key == kNone) return kDead;
+  const FrameId frame = frames_->with_key(object, key);
+  return frame == kNone ? kDead : at(Kind::kBeforeColon, frame);
+}
+
+State Writer::read_open_key(const Place& place, uint8_t byte) {
+  Machine& body = leaves_->string_body();
+  const State inner = body.next(place.a, byte);
+  if (inner != kDead) {
+    Place next = place;
+    next.a = inner;
+    next.c = texts_.append(place.c, byte);
+    return state(next);
+  }
+  if (byte != '"' || !body.accepts(place.a)) return kDead;
+  const auto key = decode_json_string(texts_.text(place.c));
+  return key ? end_key(place.frame, values_.symbol(*key)) : kDead;
+}
+
+State Writer::read_key(const Place& place, uint8_t byte) {
+  const KeyOptions& options = frames_->key_options(place.frame);
+  if (byte == '"' && place.a != kNone) {
+    const Symbol key = key_at(values_, options.named, positions_[place.a]);
+    if (key != kNone) return end_key(place.frame, key);
+  }
+  Place next = place;
+  if (place.a != kNone) {
+    const bool escaped = !positions_[place.a].escape.empty();
+    const auto position = byte == '"' && !escaped
+                              ? std::nullopt
+                              : advance_key(values_, options.named, positions_[place.a], byte);
+    next.a = position ? positions_.intern(*position) : kNone;
+  }
+  if (place.b != kDead) {
+    next.b = options.others->next(place.b, byte);
+    if (next.b != kDead && byte == '"' && options.others->accepts(next.b)) {
+      const auto key = decode_json_string(texts_.text(place.c));
+      return key ? end_key(place.frame, values_.symbol(*key)) : kDead;
+    }
+    next.c = next.b != kDead ? texts_.append(place.c, byte) : ReadTexts::kEmpty;
+  }
+  return next.a == kNone && next.b == kDead ? kDead : state(next);
+}
+
+bool Writer::accepts(State state) {
+  const Place& place = places_[state];
+  if (place.kind == Kind::kDone) return true;
+  return place.kind == Kind::kNumber && place.frame == kRootFrame &&
+         frames_->start(place.frame).numbers->accepts(place.a);
+}
+
+std::optional<Machine::Inner> Writer::inner(State state) {
+  const Place place = places_[state];
+  Inner out;
+  if (place.kind == Kind::kString || place.kind == Kind::kNumber) {
+    const ValueStart& begin = frames_->start(place.frame);
+    out.machine = place.kind == Kind::kString ? begin.strings : begin.numbers;
+    out.state = place.a;
+    out.uniform = place.c == kNone;
+    return out;
+  }
+  if (place.kind != Kind::kOpenKey) return std::nullopt;
+  out.machine = &leaves_->string_body();
+  out.state = place.a;
+  const KeyOptions& options = frames_->key_options(place.frame);
+  const std::string read = texts_.text(place.c);
+  // Names may be written with escapes; exceptions are listed for those without.
+  out.uniform = options.uniform && read.find('\\') == std::string::npos;
+  if (!out.uniform) return out;
+  const auto less = [&](Symbol key, const std::string& text) { return values_.text(key) < text; };
+  for (auto it = std::lower_bound(options.special.begin(), options.special.end(), read, less);
+       it != options.special.end() && values_.text(*it).starts_with(read); ++it) {
+    out.exceptions.push_back(values_.text(*it).substr(read.size()));
+  }
+  return out;
+}
+
+ByteSet Writer::first_bytes(State state) {
+  const Place place = places_[state];
+  ByteSet out;
+  const auto blanks = [&] {
+    for (const char c : {' ', '\n', '\t'}) out.set(static_cast<uint8_t>(c));
+  };
+  switch (place.kind) {
+    case Kind::kDeadEnd:
+    case Kind::kDone:
+      return out;
+    case Kind::kKey:
+      if (place.b != kDead || place.a == kNone) return out.set();
+      return key_bytes(values_, frames_->key_options(place.frame).named, positions_[place.a]);
+    case Kind::kBeforeColon:
+      out.set(':');
+      return out;
+    case Kind::kBeforeKey:
+      blanks();
+      out.set('"');
+      return out;
+    case Kind::kLiteral:
+      out.set(static_cast<uint8_t>(kLiterals[place.a][place.b]));
+      return out;
+    case Kind::kBehind:
+      blanks();
+      out.set(',');
+      out.set((*frames_)[place.frame].object ? '}' : ']');
+      return out;
+    default:
+      return out.set();
+  }
+}
+
+size_t Writer::memory() const {
+  constexpr size_t kPlace = 96;
+  return places_.size() * kPlace + frames_->memory() + texts_.memory() + values_.memory() +
+         arena_.memory() + leaves_->memory() + schemas_.nodes.size() * sizeof(Node);
+}
+
+}  // namespace chimere::constraints::json_schema

@@ -1,0 +1,131 @@
+// The states of a JSON document that is written under a schema.
+#ifndef CHIMERE_CONSTRAINTS_JSON_SCHEMA_WRITER_H_
+#define CHIMERE_CONSTRAINTS_JSON_SCHEMA_WRITER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "constraints/json_schema.h"
+#include "constraints/json_schema/expansion.h"
+#include "constraints/json_schema/frames.h"
+#include "constraints/json_schema/key_reader.h"
+#include "constraints/json_schema/leaves.h"
+#include "constraints/json_schema/liveness.h"
+#include "constraints/json_schema/node.h"
+#include "constraints/json_schema/values.h"
+#include "constraints/regex.h"
+
+namespace chimere::constraints::json_schema {
+
+/// Bytes that were read, as a chain: equal texts have equal ids.
+class ReadTexts {
+ public:
+  static constexpr uint32_t kEmpty = 0;
+  ReadTexts() : bytes_(1) {}
+  uint32_t append(uint32_t text, uint8_t byte);
+  std::string text(uint32_t id) const;
+  size_t memory() const { return bytes_.size() * 64; }
+
+ private:
+  struct Byte {
+    uint32_t before = 0;
+    uint8_t byte = 0;
+  };
+  std::vector<Byte> bytes_;
+  std::unordered_map<uint64_t, uint32_t> index_;
+};
+
+class Writer final : public JsonSchemaMachine {
+ public:
+  static Result<std::unique_ptr<Writer>> create(std::string_view schema,
+                                                const JsonSchemaOptions& options);
+
+  State start() override { return start_; }
+  State next(State state, uint8_t byte) override;
+  bool accepts(State state) override;
+  std::optional<Inner> inner(State state) override;
+  ByteSet first_bytes(State state) override;
+  size_t memory() const override;
+  Status status() const override { return liveness_->status(); }
+
+ private:
+  enum class Kind : uint8_t {
+    kDeadEnd,
+    kDone,
+    kValue,        ///< before a value; frame reads it
+    kLiteral,      ///< inside null, true or false; a: which, b: bytes read
+    kString,       ///< a: state of the machine, c: text or kNone
+    kNumber,       ///< the same
+    kOpened,       ///< behind { or [; frame is its own
+    kKey,          ///< inside a key; a: position, b: state of KeyOptions::others, c: text
+    kOpenKey,      ///< inside any key; a: state of the body, c: text
+    kBeforeColon,  ///< behind a key; frame reads its value
+    kBehind,       ///< behind a property or an item
+    kBeforeKey,    ///< behind a comma of an object
+  };
+  /// A step of white space: none, one space, or a line break and blanks.
+  enum : uint8_t { kNoSpace = 0, kOneSpace = 1, kLine = 2 };
+  struct Place {
+    Kind kind = Kind::kDeadEnd;
+    uint8_t space = kNoSpace;
+    bool behind_colon = false;
+    FrameId frame = kRootFrame;
+    uint32_t a = 0, b = 0, c = 0;
+    bool operator==(const Place&) const = default;
+  };
+  struct PlaceHash {
+    uint64_t operator()(const Place& place) const {
+      uint64_t hash = static_cast<uint64_t>(place.kind) << 16 |
+                      static_cast<uint64_t>(place.space) << 1 | (place.behind_colon ? 1 : 0);
+      hash = hash_mix(hash_mix(hash, place.frame), place.a);
+      return hash_mix(hash_mix(hash, place.b), place.c);
+    }
+  };
+
+  explicit Writer(const JsonSchemaOptions& options) : options_(options) { places_.intern({}); }
+
+  Status warm_up(GoalId root);
+
+  State state(const Place& place) { return places_.intern(place); }
+  State at(Kind kind, FrameId frame) {
+    Place place;
+    place.kind = kind;
+    place.frame = frame;
+    return state(place);
+  }
+  /// The state after one more byte of white space; nullopt: it is none or not allowed.
+  std::optional<State> space(Place place, uint8_t byte, bool lines);
+  State begin_value(const Place& place, uint8_t byte);
+  State begin_leaf(const Place& place, Kind kind, Machine* machine, bool keep_text, uint8_t byte);
+  State read_string(const Place& place, uint8_t byte);
+  State read_number(const Place& place, uint8_t byte);
+  State read_literal(const Place& place, uint8_t byte);
+  State begin_key(FrameId object);
+  State read_key(const Place& place, uint8_t byte);
+  State read_open_key(const Place& place, uint8_t byte);
+  State end_key(FrameId object, Symbol key);
+  State close(FrameId frame, uint8_t byte);
+  State finish(FrameId pending, uint32_t goals);
+  bool closes(FrameId frame);
+  bool continues(FrameId frame);
+
+  JsonSchemaOptions options_;
+  Values values_;
+  RegexArena arena_;
+  Schemas schemas_;
+  std::unique_ptr<Expander> expander_;
+  std::unique_ptr<Leaves> leaves_;
+  std::unique_ptr<Liveness> liveness_;
+  std::unique_ptr<Frames> frames_;
+  ReadTexts texts_;
+  Interner<KeyPosition, KeyPositionHash> positions_;
+  Interner<Place, PlaceHash> places_;
+  State start_ = kDead;
+};
+
+}  // namespace chimere::constraints::json_schema
+
+#endif  // CHIMERE_CONSTRAINTS_JSON_SCHEMA_WRITER_H_

@@ -1,0 +1,227 @@
+#include "protocol/tool_fields.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace chimere::protocol {
+namespace {
+
+using ToolRow = FieldsOf<Tool>;
+using CallRow = FieldsOf<ToolCall>;
+using ChoiceRow = FieldsOf<ToolChoice>;
+
+constexpr std::string_view kOnlyFunctions = "only functions are supported";
+
+/// A member `type` with one value, which may be absent.
+template <typename T>
+constexpr Field<T> function_type() {
+  return {{.name = "type",
+           .help = "The only type of tool",
+           .type_text = "`\"function\"`",
+           .valid = R"(["function"])",
+           .invalid = R"(["custom", 1])"},
+          [](Fields& f, const FieldInfo& i, const RequestLimits&, T&) {
+            std::string type;
+            if (f.text(i.name, type) && type != "function") {
+              f.fail("'" + f.path_of(i.name) +
+                         "' must be \"function\": " + std::string(kOnlyFunctions) + ".",
+                     i.name, "unsupported_value");
+            }
+          }};
+}
+
+void read_tool_name(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                    Tool& out) {
+  if (!fields.text(info.name, out.name)) return fields.missing(info.name);
+  constexpr size_t kLongest = 128;
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/";
+  const bool valid = !out.name.empty() && out.name.size() <= kLongest &&
+                     out.name.find_first_not_of(kLetters) == std::string::npos;
+  if (valid) return;
+  fields.fail("'" + fields.path_of(info.name) +
+                  "' must have from 1 to 128 letters, digits and characters of \"_-.:/\".",
+              info.name);
+}
+
+void read_parameters(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                     Tool& out) {
+  const Json* schema = fields.any(info.name);
+  if (schema == nullptr) return;
+  if (!schema->is_object()) {
+    return fields.fail("'" + fields.path_of(info.name) + "' must be an object, a JSON Schema.",
+                       info.name, "invalid_type");
+  }
+  out.parameters = to_text(*schema);
+}
+
+constexpr auto kFunctionRows = std::to_array<ToolRow::Row>({
+    ToolRow::other({.name = "name",
+                    .help = "From 1 to 128 letters, digits and characters of `_-.:/`; each name "
+                            "once",
+                    .required = true,
+                    .type_text = "text",
+                    .valid = R"(["f", "a.b:c/d_e-9"])",
+                    .invalid = R"(["", "a b", "<x>", 1])"},
+                   &read_tool_name),
+    ToolRow::text<&Tool::description>(
+        {.name = "description", .help = "Passed to the template, for the model"}),
+    ToolRow::other({.name = "parameters",
+                    .help = "JSON Schema of the arguments",
+                    .default_value = "no arguments",
+                    .type_text = "object",
+                    .valid = R"([{}, {"type": "object", "properties": {"a": {}}}])",
+                    .invalid = R"([1, [], "x"])"},
+                   &read_parameters),
+    ToolRow::boolean<&Tool::strict>(
+        {.name = "strict",
+         .help = "The arguments of a call are always valid under the schema",
+         .default_value = "false"}),
+});
+constexpr ObjectType<Tool> kFunctionType{kFunctionRows};
+
+constexpr auto kToolRows = std::to_array<ToolRow::Row>({
+    function_type<Tool>(),
+    ToolRow::other({.name = "function",
+                    .help = "The function",
+                    .required = true,
+                    .type_text = "object",
+                    .valid = R"([{"name": "f"}])",
+                    .invalid = R"([1, {}, []])",
+                    .members = &describe<kFunctionType>},
+                   [](Fields& f, const FieldInfo& i, const RequestLimits& limits, Tool& out) {
+                     const Json* value = f.any(i.name);
+                     if (value == nullptr) return f.missing(i.name);
+                     read_object(kFunctionType, f, *value, f.path_of(i.name), limits, out);
+                   }),
+});
+
+/// A text of JSON, as the API has it, or the object itself, as some clients send it.
+void read_arguments(Fields& fields, const FieldInfo& info, const RequestLimits& /*limits*/,
+                    ToolCall& out) {
+  const Json* value = fields.any(info.name);
+  if (value == nullptr) return;
+  if (value->is_string()) {
+    out.arguments = value->get<std::string>();
+  } else if (value->is_object()) {
+    out.arguments = to_text(*value);
+  } else {
+    fields.fail("'" + fields.path_of(info.name) + "' must be a text, the JSON of an object.",
+                info.name, "invalid_type");
+  }
+}
+
+constexpr auto kCallFunctionRows = std::to_array<CallRow::Row>({
+    CallRow::text<&ToolCall::name>(
+        {.name = "name", .help = "The name of the function", .required = true}),
+    CallRow::other({.name = "arguments",
+                    .help = "The arguments as the text of a JSON object",
+                    .default_value = "no arguments",
+                    .type_text = "text or object",
+                    .valid = R"(["{}", "{\"a\": 1}", {"a": 1}])",
+                    .invalid = R"([1, []])"},
+                   &read_arguments),
+});
+constexpr ObjectType<ToolCall> kCallFunctionType{kCallFunctionRows};
+
+constexpr auto kCallRows = std::to_array<CallRow::Row>({
+    CallRow::text<&ToolCall::id>({.name = "id", .help = "The id that the call had"}),
+    function_type<ToolCall>(),
+    CallRow::other({.name = "function",
+                    .help = "The call",
+                    .required = true,
+                    .type_text = "object",
+                    .valid = R"([{"name": "f"}])",
+                    .invalid = R"([1, {}, []])",
+                    .members = &describe<kCallFunctionType>},
+                   [](Fields& f, const FieldInfo& i, const RequestLimits& limits, ToolCall& out) {
+                     const Json* value = f.any(i.name);
+                     if (value == nullptr) return f.missing(i.name);
+                     read_object(kCallFunctionType, f, *value, f.path_of(i.name), limits, out);
+                   }),
+    // Of streams; clients that collect the chunks of a call may send it back.
+    CallRow::no_effect("index"),
+});
+
+constexpr auto kNamedRows = std::to_array<ChoiceRow::Row>({
+    ChoiceRow::text<&ToolChoice::name>({.name = "name", .help = "Its name", .required = true}),
+});
+constexpr ObjectType<ToolChoice> kNamedType{kNamedRows};
+
+constexpr auto kToolChoiceRows = std::to_array<ChoiceRow::Row>({
+    function_type<ToolChoice>(),
+    ChoiceRow::other(
+        {.name = "function", .required = true},
+        [](Fields& f, const FieldInfo& i, const RequestLimits& limits, ToolChoice& out) {
+          const Json* value = f.any(i.name);
+          if (value == nullptr) return f.missing(i.name);
+          read_object(kNamedType, f, *value, f.path_of(i.name), limits, out);
+        }),
+});
+constexpr ObjectType<ToolChoice> kToolChoiceType{kToolChoiceRows};
+
+}  // namespace
+
+constexpr ObjectType<Tool> kToolType{kToolRows};
+constexpr ObjectType<ToolCall> kToolCallType{kCallRows};
+
+void read_tool_calls(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                     ChatMessage& out) {
+  const Json* list = fields.list(info.name, 0, info.most(limits));
+  if (list == nullptr) return;
+  const std::string path = fields.path_of(info.name);
+  if (!list->empty() && out.role != "assistant") {
+    return fields.fail("'" + path + "' can only be in a message of the assistant.", info.name);
+  }
+  for (size_t at = 0; at < list->size(); ++at) {
+    ToolCall& call = out.tool_calls.emplace_back();
+    const std::string item = path + "[" + std::to_string(at) + "]";
+    if (!read_object(kToolCallType, fields, (*list)[at], item, limits, call)) return;
+  }
+}
+
+void read_tool_choice(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                      ChatRequest& out) {
+  using Kind = ToolChoice::Kind;
+  const Json* value = fields.any(info.name);
+  if (value == nullptr) return;
+  const std::string wrong =
+      "'tool_choice' must be auto, none, required or an object that names a function.";
+  if (value->is_object()) {
+    out.tool_choice.kind = Kind::kNamed;
+    read_object(kToolChoiceType, fields, *value, fields.path_of(info.name), limits,
+                out.tool_choice);
+    return;
+  }
+  if (!value->is_string()) return fields.fail(wrong, info.name, "invalid_type");
+  const auto& text = value->get_ref<const std::string&>();
+  if (text == "none") {
+    out.tool_choice.kind = Kind::kNone;
+  } else if (text == "required") {
+    out.tool_choice.kind = Kind::kRequired;
+  } else if (text != "auto") {
+    fields.fail(wrong, info.name);
+  }
+}
+
+void check_tools(Fields& fields, const ChatRequest& request) {
+  std::set<std::string_view> names;
+  for (size_t i = 0; i < request.tools.size(); ++i) {
+    if (names.insert(request.tools[i].name).second) continue;
+    const std::string path = "tools[" + std::to_string(i) + "].function.name";
+    return fields.fail("'" + path + "' is the name of another tool, too; give each its own.", path);
+  }
+  const ToolChoice& choice = request.tool_choice;
+  if (choice.kind == ToolChoice::Kind::kRequired && request.tools.empty()) {
+    return fields.fail("'tool_choice' is required, but the request has no 'tools'.", "tool_choice");
+  }
+  if (choice.kind == ToolChoice::Kind::kNamed && !names.contains(choice.name)) {
+    fields.fail("'tool_choice' names a function that is not in 'tools'.",
+                "tool_choice.function.name");
+  }
+}
+
+}  // namespace chimere::protocol

@@ -1,0 +1,76 @@
+// The fields of tools, their calls and the format of the content. Internal to the module.
+#ifndef CHIMERE_PROTOCOL_TOOL_FIELDS_H_
+#define CHIMERE_PROTOCOL_TOOL_FIELDS_H_
+
+#include "protocol/field_table.h"
+
+namespace chimere::protocol {
+
+extern const ObjectType<Tool> kToolType;
+extern const ObjectType<ToolCall> kToolCallType;
+
+void read_tool_calls(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                     ChatMessage& out);
+void read_tool_choice(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                      ChatRequest& out);
+void read_response_format(Fields& fields, const FieldInfo& info, const RequestLimits& limits,
+                          ChatRequest& out);
+
+extern const ObjectType<ResponseFormat> kResponseFormatType;
+
+/// Names that occur twice; a choice of a tool that does not exist.
+void check_tools(Fields& fields, const ChatRequest& request);
+
+constexpr Field<ChatMessage> tool_calls_field() {
+  return FieldsOf<ChatMessage>::other(
+      {.name = "tool_calls",
+       .help = "Of an assistant's message: the calls that it made; `[]` is the same as none",
+       .limit = &RequestLimits::tool_calls,
+       .type_text = "list of objects",
+       .valid = R"([[], [{"function": {"name": "f", "arguments": "{}"}}]])",
+       .invalid = R"([1, {}, [1], [{}], [{"function": {"name": "f", "arguments": 1}}]])",
+       .with = R"("role": "assistant")",
+       .members = &describe<kToolCallType>},
+      &read_tool_calls);
+}
+
+constexpr Field<ChatRequest> tools_field() {
+  return FieldsOf<ChatRequest>::list<&ChatRequest::tools, kToolType>(
+      {.name = "tools",
+       .help = "[Functions](serving.md#tools) that the model may call; `[]` is the same as none",
+       .limit = &RequestLimits::tools,
+       .valid = R"([[], [{"type": "function", "function": {"name": "g"}}]])",
+       .invalid = R"([1, {}, [1], [{}], [{"function": {}}]])"});
+}
+
+constexpr Field<ChatRequest> tool_choice_field() {
+  return FieldsOf<ChatRequest>::other(
+      {.name = "tool_choice",
+       .help = "`none`: no calls, `required`: at least one call, an object: a call of that "
+               "function; the last two only with `tools`",
+       .default_value = "`auto`",
+       .type_text = "`\"auto\"`, `\"none\"`, `\"required\"` or object",
+       .valid = R"(["auto", "none", "required", {"type": "function", "function": {"name": "f"}}])",
+       .invalid = R"(["any", 1, [], {}, {"type": "function", "function": {"name": "g"}}])",
+       .with = R"("tools": [{"type": "function", "function": {"name": "f"}}])"},
+      &read_tool_choice);
+}
+
+constexpr Field<ChatRequest> response_format_field() {
+  return FieldsOf<ChatRequest>::other(
+      {.name = "response_format",
+       .help = "Form of the content: [text, an object in JSON, or a document that is valid under a "
+               "JSON Schema](serving.md#structured-output)",
+       .default_value = "`{\"type\": \"text\"}`",
+       .type_text = "object",
+       .valid = R"([{"type": "text"}, {"type": "json_object"},
+           {"type": "json_schema", "json_schema": {"name": "n", "schema": {}, "strict": true}}])",
+       .invalid = R"([1, [], {}, {"type": "xml"}, {"type": "json_schema"},
+           {"type": "json_schema", "json_schema": {"name": "n", "schema": 1}}])",
+       .members = &describe<kResponseFormatType>},
+      &read_response_format);
+}
+
+}  // namespace chimere::protocol
+
+#endif  // CHIMERE_PROTOCOL_TOOL_FIELDS_H_

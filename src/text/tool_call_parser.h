@@ -1,0 +1,60 @@
+// Finds the calls of tools in a generation while it is streamed.
+#ifndef CHIMERE_TEXT_TOOL_CALL_PARSER_H_
+#define CHIMERE_TEXT_TOOL_CALL_PARSER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tool_format.h"
+
+namespace chimere::text {
+
+struct ToolEvent {
+  enum class Kind {
+    kContent,
+    kReasoning,  ///< of kHarmony alone: others have it taken out before
+    kBegin,      ///< a call; `text` is the name of its tool
+    kArguments,  ///< more of the JSON text of the call's arguments
+    kEnd,        ///< of the call
+  };
+  Kind kind = Kind::kContent;
+  int32_t call = -1;  ///< index among the generation's calls
+  std::string text;
+  std::string id;  ///< of kBegin: the id that the model wrote; normally empty
+
+  friend bool operator==(const ToolEvent& a, const ToolEvent& b) = default;
+};
+
+/// Reads the text of a generation, without its reasoning unless the format is kHarmony, and with
+/// the text of the format's markers. The events, with neighbours of the same kind joined, do not
+/// depend on how the text is split. Text that only looks like the beginning of a call is content as
+/// soon as that is decided; so is a call of an unknown tool and one that breaks the format before
+/// its arguments. One that breaks it later ends there, and the rest is content. White space around
+/// calls is dropped.
+class ToolCallParser {
+ public:
+  ToolCallParser(const ToolFormat& format, std::span<const ToolDefinition> tools);
+  ~ToolCallParser();
+  ToolCallParser(ToolCallParser&&) noexcept;
+  ToolCallParser& operator=(ToolCallParser&&) noexcept;
+
+  /// Adds text; returns what is certain.
+  std::vector<ToolEvent> push(std::string_view text);
+  /// The text has ended. A call that the text breaks off ends, too.
+  std::vector<ToolEvent> finish();
+  /// Number of calls that have begun.
+  int32_t calls() const;
+
+  class Reader;
+
+ private:
+  std::unique_ptr<Reader> reader_;
+};
+
+}  // namespace chimere::text
+
+#endif  // CHIMERE_TEXT_TOOL_CALL_PARSER_H_
