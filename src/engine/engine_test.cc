@@ -250,6 +250,7 @@ TEST(Engine, ReasoningControlNeedsPartialLogitsOnly) {
   for (int round = 0; round < 40; ++round) {
     Request request = random_request(random, 40);
     request.speculation = Speculation::off();
+    request.constraint.reset();
     request.sampling.top_k = static_cast<int32_t>(1 + random() % 8);
     request.max_tokens = 100;
     ThinkingParams thinking;

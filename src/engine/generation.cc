@@ -329,7 +329,8 @@ bool Generation::choose(Result<sampling::Sampled> sampled) {
   if (!choices_.back().sampled.ok()) return false;
   const int32_t token = choices_.back().sampled->id;
   history_.push_back(token);
-  return draft < drafts.size() && drafts[draft] == token && !ends_generation(token);
+  const bool ends = ends_generation(token) || (constraint_ && constraint_->finished());
+  return draft < drafts.size() && drafts[draft] == token && !ends;
 }
 
 void Generation::choose(const model::StepResult& result, const ReadLogits& read_logits) {
