@@ -19,9 +19,8 @@ Result<std::shared_ptr<constraints::Constraint>> ConstraintFactory::compile(
   {
     const std::scoped_lock lock(mutex_);
     if (!cache_) {
-      cache_.emplace(
-          constraints::TokenTrie::create(tokenizer_, static_cast<int32_t>(vocabulary_)),
-          kCacheBytes);
+      cache_.emplace(constraints::TokenTrie::create(tokenizer_, static_cast<int32_t>(vocabulary_)),
+                     kCacheBytes);
     }
   }
   return cache_->get(spec);
