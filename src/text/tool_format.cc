@@ -118,20 +118,26 @@ class Prober {
     return chat_message(role, content);
   }
 
+  Value arguments_of(const ProbeCall& call) const {
+    if (rendering_.string_arguments) {
+      nlohmann::ordered_json json = nlohmann::ordered_json::object();
+      for (const auto& [key, value] : call.arguments) json[key] = value;
+      return Value::string(json.dump(), false);
+    }
+    Dict arguments;
+    for (const auto& [key, value] : call.arguments) {
+      arguments.set(Value::string(key, false), Value::string(value, false));
+    }
+    return Value::dict(std::move(arguments));
+  }
+
   Value assistant(std::span<const ProbeCall> calls, std::string_view content) const {
     std::vector<Value> list;
     for (size_t i = 0; i < calls.size(); ++i) {
       const ProbeCall& call = calls[i];
-      Dict arguments;
-      nlohmann::ordered_json json = nlohmann::ordered_json::object();
-      for (const auto& [key, value] : call.arguments) {
-        arguments.set(Value::string(key, false), Value::string(value, false));
-        json[key] = value;
-      }
       Dict function;
       function.set("name", Value::string(call.name, false));
-      function.set("arguments", rendering_.string_arguments ? Value::string(json.dump(), false)
-                                                            : Value::dict(std::move(arguments)));
+      function.set("arguments", arguments_of(call));
       Dict entry;
       const std::string id =
           numbered_ ? "functions." + call.name + ":" + std::to_string(i) : call.id;
