@@ -336,7 +336,6 @@ class Prober {
     close.resize(close.size() - common_end(close, end).size());
     // The end of a message with calls may be another token than that of other messages.
     size_t tag = 0;
-    if (close.ends_with('>') && end.empty()) return false;
     if (const size_t at = close.rfind("<|e"); at != std::string::npos) {
       if (contains_text(close.substr(at), "_id|>") || contains_text(close.substr(at), "<|end")) {
         close.resize(at);
