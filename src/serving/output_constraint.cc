@@ -60,7 +60,10 @@ Result<std::optional<constraints::ConstraintSpec>> output_constraint(
   }
   // gpt-oss's reasoning is a part of the constraint on its messages.
   const bool channels = tools && model.tool_format.style == text::ToolFormat::Style::kHarmony;
-  if (start != Start::kContent && !channels) {
+  const bool may_think =
+      start == Start::kThinking ||
+      (start == Start::kMayThink && request.settings.get(settings::kReasoning) != "none");
+  if (may_think && !channels) {
     spec.reasoning = constraints::ReasoningSpec{reasoning_tag(model.tokenizer, "<think>"),
                                                 reasoning_tag(model.tokenizer, "</think>"),
                                                 start == Start::kThinking};
