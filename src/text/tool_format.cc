@@ -344,6 +344,8 @@ class Prober {
       close.resize(tag);
     }
     close = std::string(right_stripped(close));
+    // Only an object is told from text by itself.
+    if (open.empty()) return false;
     return (out.style != Style::kTagged || analyse_parameters(out, close)) &&
            analyse_ids(out, open, close) && analyse_section(out, open, close) &&
            analyse_keys(out) && verified(out);
