@@ -106,6 +106,7 @@ uint64_t RecordHash::operator()(const ArrayScope& scope) const {
 uint64_t RecordHash::operator()(const ObjectRecord& record) const {
   uint64_t hash = hash_mix(record.min, record.max);
   hash = hash_list(hash_list(hash_list(hash, record.scopes), record.required), record.names);
+  hash = hash_list(hash, record.differs);
   for (const SomeProperty& some : record.some) {
     hash = hash_mix(hash_mix(hash, some.names), some.goal);
   }
@@ -116,6 +117,7 @@ uint64_t RecordHash::operator()(const ObjectRecord& record) const {
 uint64_t RecordHash::operator()(const ArrayRecord& record) const {
   uint64_t hash = hash_mix(hash_mix(record.min, record.max), record.unique ? 1 : 0);
   hash = hash_list(hash_list(hash, record.scopes), record.evaluating_contains);
+  hash = hash_list(hash, record.differs);
   for (const SomeItems& some : record.some) {
     hash = hash_mix(hash_mix(hash_mix(hash_mix(hash, some.from), some.goal), some.min), some.max);
   }
@@ -162,6 +164,7 @@ RecordId Records::intersect_objects(RecordId a, RecordId b) {
   out.names = merged(left.names, right.names);
   out.some = left.some;
   append_new(out.some, right.some);
+  out.differs = merged(left.differs, right.differs);
   out.dependent = left.dependent;
   append_new(out.dependent, right.dependent);
   return object(std::move(out));
@@ -181,6 +184,7 @@ RecordId Records::intersect_arrays(RecordId a, RecordId b) {
   append_new(out.some, right.some);
   out.evaluating_contains = merged(left.evaluating_contains, right.evaluating_contains);
   out.unique = left.unique || right.unique;
+  out.differs = merged(left.differs, right.differs);
   return array(std::move(out));
 }
 

@@ -110,6 +110,7 @@ struct ObjectRecord {
   std::vector<GoalId> names;     ///< of propertyNames, ascending
   std::vector<SomeProperty> some;
   std::vector<std::pair<Symbol, std::vector<Symbol>>> dependent;  ///< dependentRequired
+  std::vector<ValueId> differs;  ///< objects that it must not be equal to, ascending
   uint64_t min = 0;
   uint64_t max = kNoLimit;
   bool operator==(const ObjectRecord&) const = default;
@@ -141,6 +142,7 @@ struct ArrayRecord {
   uint64_t min = 0;
   uint64_t max = kNoLimit;
   bool unique = false;
+  std::vector<ValueId> differs;             ///< arrays that it must not be equal to, ascending
   std::vector<NodeId> evaluating_contains;  ///< whose items count as evaluated, ascending
   bool operator==(const ArrayRecord&) const = default;
 };

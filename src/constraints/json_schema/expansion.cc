@@ -121,7 +121,7 @@ Result<const Alternatives*> Expander::expand_literal(Literal literal, bool annot
   }
   ++depth_;
   const bool absorbed = absorb_;
-  absorb_ = !annotated;
+  absorb_ = !annotated && node.unevaluated_items == kNone && node.unevaluated_properties == kNone;
   auto expanded = literal % 2 == 0 ? expand_node(node, annotated) : expand_negation(node);
   absorb_ = absorbed;
   --depth_;
@@ -184,6 +184,48 @@ NodeId Expander::const_node(ValueId value) {
     found->second = add_node(std::move(node));
   }
   return found->second;
+}
+
+GoalId Expander::excluding(std::vector<ValueId> values) {
+  if (values.empty()) return kAnything;
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  const auto [found, added] = excluding_.emplace(values, kNone);
+  if (added) {
+    Node node;
+    node.has_enum = true;
+    node.enumeration = std::move(values);
+    found->second = add_node(std::move(node));
+  }
+  return goal_of(found->second, true);
+}
+
+/// The same conditions, as what "not" and "if" leave behind: nothing counts as evaluated.
+Alternatives Expander::without_annotations(Alternatives alternatives) {
+  for (RecordId& id : alternatives.objects) {
+    ObjectRecord record = records_.object(id);
+    for (ScopeId& scope : record.scopes) {
+      ObjectScope copy = records_.object_scope(scope);
+      copy.evaluates = copy.rest_evaluates = false;
+      scope = records_.object_scope(std::move(copy));
+    }
+    std::sort(record.scopes.begin(), record.scopes.end());
+    id = records_.object(std::move(record));
+  }
+  for (RecordId& id : alternatives.arrays) {
+    ArrayRecord record = records_.array(id);
+    record.evaluating_contains.clear();
+    for (ScopeId& scope : record.scopes) {
+      ArrayScope copy = records_.array_scope(scope);
+      copy.evaluates = copy.rest_evaluates = false;
+      scope = records_.array_scope(std::move(copy));
+    }
+    std::sort(record.scopes.begin(), record.scopes.end());
+    id = records_.array(std::move(record));
+  }
+  std::sort(alternatives.objects.begin(), alternatives.objects.end());
+  std::sort(alternatives.arrays.begin(), alternatives.arrays.end());
+  return alternatives;
 }
 
 RecordId Expander::object_record(const Node& node) {
@@ -351,7 +393,8 @@ Result<Alternatives> Expander::expand_node(const Node& node, bool annotated) {
   if (node.negated != kNone) {
     CHIMERE_TRY(const Alternatives* alternatives,
                 expand_literal(literal_of(node.negated, true), false));
-    CHIMERE_CHECK_OK(intersect(node, out, *alternatives));
+    CHIMERE_CHECK_OK(
+        intersect(node, out, inner ? without_annotations(*alternatives) : *alternatives));
   }
   if (node.if_schema != kNone) {
     CHIMERE_TRY(const Alternatives alternatives, conditional(node, inner));
@@ -398,7 +441,7 @@ Result<Alternatives> Expander::one_of(const Node& node, bool annotated) {
       if (j == i || disjoint(part, *branches[j], kContradictionDepth)) continue;
       CHIMERE_TRY(const Alternatives* rest,
                   expand_literal(literal_of(node.one_of[j], true), false));
-      CHIMERE_CHECK_OK(intersect(node, part, *rest));
+      CHIMERE_CHECK_OK(intersect(node, part, annotated ? without_annotations(*rest) : *rest));
     }
     parts.push_back(std::move(part));
   }
@@ -420,7 +463,7 @@ Result<Alternatives> Expander::conditional(const Node& node, bool annotated) {
                 expand_literal(literal_of(node.then_schema, false), annotated));
     CHIMERE_CHECK_OK(intersect(node, out, *part));
   }
-  Alternatives rest = *otherwise;
+  Alternatives rest = annotated ? without_annotations(*otherwise) : *otherwise;
   if (node.else_schema != kNone) {
     CHIMERE_TRY(const Alternatives* part,
                 expand_literal(literal_of(node.else_schema, false), annotated));

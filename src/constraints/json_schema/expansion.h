@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -46,6 +47,8 @@ class Expander {
 
   /// The schema that only this value satisfies.
   NodeId const_node(ValueId value);
+  /// The goal of all values but these.
+  GoalId excluding(std::vector<ValueId> values);
 
   Records& records() { return records_; }
   const Records& records() const { return records_; }
@@ -69,8 +72,8 @@ class Expander {
   RecordId object_record(const Node& node);
   RecordId array_record(const Node& node);
   Alternatives enumeration_of(const Node& node);
-  Alternatives negated_enumeration(const Node& node, Status& status);
-  Alternatives differs_from(ValueId value);
+  Alternatives negated_enumeration(const Node& node);
+  Alternatives without_annotations(Alternatives alternatives);
   Result<Alternatives> any_of(const Node& node, bool annotated);
   Result<Alternatives> one_of(const Node& node, bool annotated);
   Result<Alternatives> conditional(const Node& node, bool annotated);
@@ -102,6 +105,7 @@ class Expander {
   std::unordered_map<uint64_t, GoalId> property_goals_;
   std::unordered_map<uint64_t, bool> matched_;
   std::unordered_map<ValueId, NodeId> const_nodes_;
+  std::map<std::vector<ValueId>, NodeId> excluding_;
   int depth_ = 0;
   bool absorb_ = true;  ///< of Records::unite()
 };

@@ -94,11 +94,11 @@ bool Liveness::possible(GoalId goal, const Probe& probe) {
   }
   const std::vector<Symbol> none;
   for (const RecordId record : alternatives.arrays) {
-    if (array_possible(record, 0, no_counts(record), probe)) return true;
+    if (array_possible(record, {0, no_counts(record), &none}, probe)) return true;
   }
   return std::any_of(alternatives.objects.begin(), alternatives.objects.end(),
                      [&](RecordId record) {
-                       return object_possible(record, {none, 0}, probe);
+                       return object_possible(record, {none, 0, &none}, probe);
                      });
 }
 
@@ -329,6 +329,16 @@ bool Liveness::enough_keys(RecordId record, uint64_t wanted, const Probe& probe)
   return count >= wanted;
 }
 
+bool Liveness::endless(Regex language) {
+  constexpr size_t kMany = 64;
+  const auto [found, added] = endless_.emplace(language, false);
+  if (!added) return found->second;
+  const auto finite = expander_.arena().finite(language, kMany);
+  if (!finite.ok()) return fail(finite.error());
+  found->second = !finite->has_value();
+  return found->second;
+}
+
 bool Liveness::can_satisfy(RecordId record, const SomeProperty& some,
                            const std::vector<Symbol>& seen, const std::vector<Symbol>& pending,
                            bool* needs_no_slot, bool* endless, const Probe& probe) {
@@ -341,11 +351,8 @@ bool Liveness::can_satisfy(RecordId record, const SomeProperty& some,
   RegexArena& arena = expander_.arena();
   const std::vector<Class> all = classes(record);
   for (const Class& one : all) {
-    constexpr size_t kMany = 1000;
     if (!probe(expander_.conjunction(one.goal, some.goal))) continue;
-    const auto finite = arena.finite(arena.intersect(one.names, some.names), kMany);
-    if (!finite.ok()) return fail(finite.error());
-    if (!*finite) *endless = true;
+    *endless = *endless || this->endless(arena.intersect(one.names, some.names));
   }
   if (*needs_no_slot || *endless) return true;
   const std::vector<Symbol> named = named_keys(record);
@@ -375,6 +382,7 @@ bool Liveness::object_possible(RecordId record, const ObjectProgress& progress,
   if (object.some.size() > kMostConditions) {
     return fail(unsupported("the JSON schema negates too many conditions on one object"));
   }
+  if (!object.differs.empty() && !object_can_differ(record, progress, must, probe)) return false;
   uint64_t open = 0;
   for (size_t i = 0; i < object.some.size(); ++i) open += (progress.done >> i & 1) == 0 ? 1 : 0;
   if (open == 0) return true;
@@ -401,7 +409,11 @@ bool Liveness::complete(RecordId record, const ObjectProgress& progress) {
   const ObjectRecord& object = expander_.records().object(record);
   const uint64_t all = (uint64_t{1} << object.some.size()) - 1;
   return progress.seen.size() >= object.min && progress.seen.size() <= object.max &&
-         progress.done == all && pending(object, progress.seen, kNone).empty();
+         progress.done == all && pending(object, progress.seen, kNone).empty() &&
+         std::none_of(object.differs.begin(), object.differs.end(), [&](ValueId value) {
+           const JsonValue& json = expander_.values()[value];
+           return json.keys == progress.seen && json.items == *progress.values;
+         });
 }
 
 std::vector<Outcome> Liveness::property_outcomes(RecordId record, const ObjectProgress& progress,
@@ -409,7 +421,26 @@ std::vector<Outcome> Liveness::property_outcomes(RecordId record, const ObjectPr
   const GoalId goal = expander_.property_goal(record, key);
   if (!inhabited(goal) || !names_allow(record, key)) return {};
   std::vector<Symbol> seen = progress.seen;
-  seen.insert(std::lower_bound(seen.begin(), seen.end(), key), key);
+  const auto place = std::lower_bound(seen.begin(), seen.end(), key) - seen.begin();
+  seen.insert(seen.begin() + place, key);
+  std::vector<ValueId> values;
+  GoalId base = goal;
+  if (!expander_.records().object(record).differs.empty()) {
+    // Values after which the object could not differ from all that it must differ from.
+    values = *progress.values;
+    values.insert(values.begin() + place, kNone);
+    std::vector<ValueId> refused;
+    for (const ValueId equal : equal_so_far(record, progress)) {
+      const ValueId value = expander_.values().member(equal, key);
+      if (value == kNone || std::find(refused.begin(), refused.end(), value) != refused.end()) {
+        continue;
+      }
+      values[static_cast<size_t>(place)] = value;
+      if (!completable(record, {seen, progress.done, &values})) refused.push_back(value);
+    }
+    values[static_cast<size_t>(place)] = kNone;
+    base = expander_.conjunction(goal, expander_.excluding(std::move(refused)));
+  }
   const std::vector<SomeProperty> some = expander_.records().object(record).some;
   std::vector<uint32_t> applicable;
   for (uint32_t i = 0; i < some.size(); ++i) {
@@ -419,13 +450,13 @@ std::vector<Outcome> Liveness::property_outcomes(RecordId record, const ObjectPr
   }
   std::vector<Outcome> out;
   for (uint32_t subset = 0; subset < 1U << applicable.size(); ++subset) {
-    Outcome outcome = {goal, progress.done};
+    Outcome outcome = {base, progress.done};
     for (size_t i = 0; i < applicable.size(); ++i) {
       if ((subset >> i & 1) == 0) continue;
       outcome.goal = expander_.conjunction(outcome.goal, some[applicable[i]].goal);
       outcome.after |= 1U << applicable[i];
     }
-    if (inhabited(outcome.goal) && completable(record, {seen, outcome.after})) {
+    if (inhabited(outcome.goal) && completable(record, {seen, outcome.after, &values})) {
       out.push_back(outcome);
     }
   }
@@ -435,7 +466,7 @@ std::vector<Outcome> Liveness::property_outcomes(RecordId record, const ObjectPr
 std::vector<Symbol> Liveness::allowed_keys(RecordId record, const ObjectProgress& progress) {
   const ObjectRecord& object = expander_.records().object(record);
   const std::vector<Symbol>& allowed = keys(record).allowed;
-  const bool simple = object.some.empty() && object.dependent.empty();
+  const bool simple = object.some.empty() && object.dependent.empty() && object.differs.empty();
   std::vector<Symbol> must;
   bool slots = true;
   if (simple) {
@@ -464,7 +495,7 @@ bool Liveness::all_other_keys(RecordId record, const ObjectProgress& progress) {
 
 bool Liveness::uniform_others(RecordId record) const {
   const ObjectRecord& object = expander_.records().object(record);
-  if (!object.some.empty() || !object.names.empty()) return false;
+  if (!object.some.empty() || !object.names.empty() || !object.differs.empty()) return false;
   return std::all_of(object.scopes.begin(), object.scopes.end(), [&](ScopeId id) {
     const ObjectScope& scope = expander_.records().object_scope(id);
     return scope.patterns.empty() && scope.covers.empty();
