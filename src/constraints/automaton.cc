@@ -19,6 +19,8 @@ constexpr size_t kStateBytes = size_t{512} << 20;
 constexpr int kInnerDepth = 8;
 /// Subtrees of at least this many nodes are worth a call of first_bytes().
 constexpr uint32_t kManyNodes = 32;
+/// States that read at least this many bytes are walked with their transitions in rows.
+constexpr size_t kManyBytes = 24;
 
 }  // namespace
 
@@ -162,6 +164,8 @@ std::optional<Automaton::Leaf> Automaton::leaf_of(State state) {
     leaf.machine = inner->machine;
     leaf.state = inner->state;
     leaf.uniform = leaf.uniform && inner->uniform;
+    leaf.overlaps = leaf.overlaps || inner->overlaps;
+    leaf.last = leaf.last && inner->last;
     std::ranges::move(inner->exceptions, std::back_inserter(leaf.exceptions));
     inner = leaf.machine->inner(leaf.state);
   }
@@ -171,27 +175,20 @@ std::optional<Automaton::Leaf> Automaton::leaf_of(State state) {
 Automaton::Entry Automaton::compute(State state) {
   Entry entry;
   std::optional<Leaf> leaf = leaf_of(state);
-  if (leaf && !leaf->uniform && leaf->machine->accepts(leaf->state)) leaf.reset();
-  if (!leaf) {
-    walk(trie_->trie(), 0, state, machine_->first_bytes(state), entry.added);
-    entry.everything = entry.added.size() == trie_->trie().tokens.size();
-    return entry;
-  }
+  if (!leaf || !(leaf->uniform || leaf->last)) return compute_without_leaf(state);
   entry.leaf = leaf_mask(*leaf->machine, leaf->state);
-  if (entry.leaf->everything) {
-    entry.everything = true;
+  if (entry.leaf->everything || leaf->last) {
+    entry.everything = entry.leaf->everything;
     return entry;
   }
-  if (leaf->uniform) {
-    add_uniform_exits(state, *leaf, entry);
-    add_exceptions(state, *leaf, entry);
-  } else {
-    add_exits(state, entry);
+  if (!entry.leaf->groups_known || (entry.leaf->accepts && leaf->overlaps)) {
+    return compute_without_leaf(state);
   }
+  add_uniform_exits(state, *leaf, entry);
+  add_exceptions(state, *leaf, entry);
   const size_t inside = static_cast<size_t>(
       std::transform_reduce(entry.leaf->inside.begin(), entry.leaf->inside.end(), int64_t{0},
                             std::plus<>(), [](uint32_t word) { return std::popcount(word); }));
-  // Tokens that are added are not inside, but for those of exits that are walked in full.
   if (inside + entry.added.size() >= trie_->trie().tokens.size() && entry.removed.empty()) {
     std::vector<uint32_t> all = entry.leaf->inside;
     for (const int32_t token : entry.added) {
@@ -204,6 +201,21 @@ Automaton::Entry Automaton::compute(State state) {
   return entry;
 }
 
+Automaton::Entry Automaton::compute_without_leaf(State state) {
+  Entry entry;
+  const ByteSet first = machine_->first_bytes(state);
+  if (first.count() < kManyBytes) {
+    walk(trie_->trie(), 0, state, first, entry.added);
+    entry.everything = entry.added.size() == trie_->trie().tokens.size();
+    return entry;
+  }
+  entry.leaf = std::make_shared<const LeafMask>(
+      compute_leaf_mask(*machine_, state, trie_->trie(), trie_->mask_words(), false));
+  entry_bytes_ += entry.leaf->memory();
+  entry.everything = entry.leaf->everything;
+  return entry;
+}
+
 std::shared_ptr<const LeafMask> Automaton::leaf_mask(Machine& machine, State state) {
   state = machine.mask_class(state, trie_->longest());
   const uint64_t key = machine.shared_key(state);
@@ -213,7 +225,7 @@ std::shared_ptr<const LeafMask> Automaton::leaf_mask(Machine& machine, State sta
     return found->second;
   }
   auto made = std::make_shared<const LeafMask>(
-      compute_leaf_mask(machine, state, trie_->trie(), trie_->mask_words()));
+      compute_leaf_mask(machine, state, trie_->trie(), trie_->mask_words(), true));
   if (key != 0) {
     trie_->leaf_masks().insert(key, made);
     return made;
@@ -235,13 +247,16 @@ std::string Automaton::path(const LeafMask::Exit& exit) const {
 void Automaton::add_uniform_exits(State state, Leaf& leaf, Entry& entry) {
   std::ranges::sort(leaf.exceptions);
   for (const LeafMask::ExitGroup& group : entry.leaf->groups) {
-    if (group.suffixes.tokens.empty()) continue;
+    const bool continued = leaf.overlaps && !group.continuations.tokens.empty();
+    if (group.suffixes.tokens.empty() && !continued) continue;
     for (const LeafMask::Exit& exit : group.exits) {
       const std::string text = path(exit);
       if (std::ranges::binary_search(leaf.exceptions, text)) continue;
       const State after = read_unlocked(state, text);
       if (after != kDead) {
-        walk(group.suffixes, 0, after, machine_->first_bytes(after), entry.added);
+        const ByteSet first = machine_->first_bytes(after);
+        walk(group.suffixes, 0, after, first, entry.added);
+        if (continued) walk(group.continuations, 0, after, first, entry.added);
       }
       break;
     }
@@ -254,22 +269,6 @@ void Automaton::add_uniform_exits(State state, Leaf& leaf, Entry& entry) {
     }
   }
   walk(trie_->trie(), 0, state, first, entry.added);
-}
-
-void Automaton::add_exits(State state, Entry& entry) {
-  for (const LeafMask::ExitGroup& group : entry.leaf->groups) {
-    for (const LeafMask::Exit& exit : group.exits) {
-      const State after = read_unlocked(state, path(exit));
-      if (after == kDead) {
-        const auto below = trie_->trie().tokens_below(exit.node);
-        entry.removed.insert(entry.removed.end(), below.begin(), below.end());
-      } else {
-        walk(trie_->trie(), exit.node, after, machine_->first_bytes(after), entry.added_last);
-        const auto at = trie_->trie().tokens_at(exit.node);
-        entry.added_last.insert(entry.added_last.end(), at.begin(), at.end());
-      }
-    }
-  }
 }
 
 void Automaton::add_exceptions(State state, const Leaf& leaf, Entry& entry) {

@@ -61,6 +61,8 @@ class Automaton {
     Machine* machine = nullptr;
     State state = kDead;
     bool uniform = true;
+    bool overlaps = false;
+    bool last = true;
     std::vector<std::string> exceptions;
   };
 
@@ -69,8 +71,8 @@ class Automaton {
   Entry compute(State state);
   std::optional<Leaf> leaf_of(State state);
   std::shared_ptr<const LeafMask> leaf_mask(Machine& machine, State state);
+  Entry compute_without_leaf(State state);
   void add_uniform_exits(State state, Leaf& leaf, Entry& entry);
-  void add_exits(State state, Entry& entry);
   void add_exceptions(State state, const Leaf& leaf, Entry& entry);
   /// Adds the tokens below a node of a trie that the machine allows from a state, without the
   /// node's own. `first`: restricts the first byte.

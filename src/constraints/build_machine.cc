@@ -1,5 +1,6 @@
 #include "constraints/build_machine.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,13 @@ class OwnedRegexMachine final : public Machine {
   State start() override { return machine_->start(); }
   State next(State state, uint8_t byte) override { return machine_->next(state, byte); }
   bool accepts(State state) override { return machine_->accepts(state); }
+  std::optional<Inner> inner(State state) override {
+    Inner inner;
+    inner.machine = machine_.get();
+    inner.state = state;
+    inner.last = true;
+    return inner;
+  }
   size_t memory() const override { return arena_->memory() + machine_->memory(); }
 
  private:

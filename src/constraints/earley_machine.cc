@@ -323,7 +323,7 @@ State EarleyMachine::next(State state, uint8_t byte) {
   if (state == kDead) return kDead;
   const uint64_t key = uint64_t{state} << 8 | byte;
   if (const State* known = transitions_.find(key)) return *known;
-  if (exhausted_) return kDead;
+  if (exhausted_ || !first_bytes(state)[byte]) return kDead;
   begin_set();
   work_ = 0;
   const Set set = sets_[state];
@@ -350,6 +350,13 @@ std::optional<Machine::Inner> EarleyMachine::inner(State state) {
 }
 
 ByteSet EarleyMachine::first_bytes(State state) {
+  if (first_bytes_.size() <= state) first_bytes_.resize(state + size_t{1});
+  std::unique_ptr<ByteSet>& known = first_bytes_[state];
+  if (!known) known = std::make_unique<ByteSet>(compute_first_bytes(state));
+  return *known;
+}
+
+ByteSet EarleyMachine::compute_first_bytes(State state) {
   ByteSet bytes;
   for (const Item& item : scans(state)) {
     const Terminal& terminal = productions_.terminals[productions_.positions[item.position].index];
@@ -379,9 +386,9 @@ Status EarleyMachine::status() const {
 
 size_t EarleyMachine::memory() const {
   constexpr size_t kNode = 32;  // about what a node of a standard hash table takes
-  return productions_.memory() + items_.capacity() * sizeof(Item) + sets_.capacity() * sizeof(Set) +
-         interned_.size() * kNode + transitions_.memory() + shortcuts_.memory() +
-         continues_.memory();
+  return productions_.memory() + items_.capacity() * sizeof(Item) +
+         sets_.capacity() * (sizeof(Set) + sizeof(ByteSet)) + interned_.size() * kNode +
+         transitions_.memory() + shortcuts_.memory() + continues_.memory();
 }
 
 }  // namespace chimere::constraints

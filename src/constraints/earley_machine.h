@@ -94,12 +94,14 @@ class EarleyMachine final : public Machine {
   State finish_set();
   State give_up();
   void scan(const Item& item, State from, uint8_t byte);
+  ByteSet compute_first_bytes(State state);
   bool continues(uint32_t terminal, State inside);
 
   Productions productions_;
   std::vector<Item> items_;  ///< of all sets
   std::vector<Set> sets_;
   std::unordered_set<State, SetHash, SetEqual> interned_;
+  std::vector<std::unique_ptr<ByteSet>> first_bytes_;  ///< by state; null: not computed yet
   FlatMap<State> transitions_;
   FlatMap<State> contexts_;
   FlatMap<Completion> shortcuts_;  ///< of last_completion()

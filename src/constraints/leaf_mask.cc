@@ -49,6 +49,7 @@ class WalkStates {
 
 struct Collected {
   std::vector<LeafMask::Exit> exits;
+  std::vector<uint32_t> continued;
   std::vector<uint32_t> rests;  ///< nodes of their first bytes
 };
 
@@ -71,17 +72,29 @@ void add_rests(const ByteTrie& trie, uint32_t node, std::vector<std::string>& te
   }
 }
 
+ByteTrie trie_of_rests(const ByteTrie& trie, const std::vector<uint32_t>& nodes) {
+  std::vector<std::string> texts;
+  std::vector<int32_t> tokens;
+  for (const uint32_t node : nodes) add_rests(trie, node, texts, tokens);
+  std::vector<std::pair<std::string_view, int32_t>> entries;
+  entries.reserve(texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) entries.emplace_back(texts[i], tokens[i]);
+  return ByteTrie::build(std::move(entries));
+}
+
 }  // namespace
 
 size_t LeafMask::memory() const {
   size_t bytes = sizeof(*this) + inside.capacity() * sizeof(uint32_t);
   for (const ExitGroup& group : groups) {
-    bytes += sizeof(group) + group.exits.capacity() * sizeof(Exit) + group.suffixes.memory();
+    bytes += sizeof(group) + group.exits.capacity() * sizeof(Exit) + group.suffixes.memory() +
+             group.continuations.memory();
   }
   return bytes;
 }
 
-LeafMask compute_leaf_mask(Machine& machine, State state, const ByteTrie& trie, size_t mask_words) {
+LeafMask compute_leaf_mask(Machine& machine, State state, const ByteTrie& trie, size_t mask_words,
+                           bool with_groups) {
   LeafMask mask;
   mask.inside.assign(mask_words, 0);
   WalkStates states(machine);
@@ -94,14 +107,21 @@ LeafMask compute_leaf_mask(Machine& machine, State state, const ByteTrie& trie, 
   mask.accepts = states.accepts(levels.back().state);
   size_t inside = 0;
   const uint32_t end = trie.nodes[0].end;
+  size_t exit_nodes = 0;
+  mask.groups_known = with_groups;
+  const auto collect = [&](uint32_t node, std::vector<uint32_t>& nodes) {
+    exit_nodes += trie.nodes[node].end - node;
+    mask.groups_known = exit_nodes <= LeafMask::kMaxExitNodes;
+    if (mask.groups_known) nodes.push_back(node);
+  };
   for (uint32_t i = 1; i < end;) {
     while (i >= levels.back().end) levels.pop_back();
     const ByteTrie::Node& node = trie.nodes[i];
     const uint32_t from = levels.back().state;
     const uint32_t to = states.next(from, node.byte);
     if (to == WalkStates::kDeadIndex) {
-      if (levels.size() > 1 && states.accepts(from)) {
-        collected[from].rests.push_back(i);
+      if (mask.groups_known && levels.size() > 1 && states.accepts(from)) {
+        collect(i, collected[from].rests);
       }
       i = node.end;
       continue;
@@ -110,25 +130,24 @@ LeafMask compute_leaf_mask(Machine& machine, State state, const ByteTrie& trie, 
       mask.inside[static_cast<uint32_t>(token) / 32] |= 1U << (static_cast<uint32_t>(token) % 32);
       ++inside;
     }
-    if (states.accepts(to)) {
+    if (mask.groups_known && levels.size() > 1 && states.accepts(from)) {
+      collect(i, collected[from].continued);
+    }
+    if (mask.groups_known && states.accepts(to)) {
       collected[to].exits.push_back({i, static_cast<uint32_t>(levels.size())});
     }
     if (node.end > i + 1) levels.push_back({node.end, to});
     ++i;
   }
   mask.everything = inside == trie.tokens.size();
+  if (!mask.groups_known) return mask;
   for (auto& [index, of_state] : collected) {
     LeafMask::ExitGroup& group = mask.groups.emplace_back();
     group.state = states.state(index);
     std::ranges::stable_sort(of_state.exits, {}, &LeafMask::Exit::depth);
     group.exits = std::move(of_state.exits);
-    std::vector<std::string> texts;
-    std::vector<int32_t> tokens;
-    for (const uint32_t node : of_state.rests) add_rests(trie, node, texts, tokens);
-    std::vector<std::pair<std::string_view, int32_t>> entries;
-    entries.reserve(texts.size());
-    for (size_t i = 0; i < texts.size(); ++i) entries.emplace_back(texts[i], tokens[i]);
-    group.suffixes = ByteTrie::build(std::move(entries));
+    group.suffixes = trie_of_rests(trie, of_state.rests);
+    group.continuations = trie_of_rests(trie, of_state.continued);
   }
   return mask;
 }

@@ -26,21 +26,26 @@ struct LeafMask {
   struct ExitGroup {
     State state = kDead;
     std::vector<Exit> exits;  ///< the shortest first
-    /// What the tokens have behind these exits, where the machine cannot read it.
-    ByteTrie suffixes;
+    ByteTrie suffixes;  ///< what tokens have behind these exits, where the machine cannot read it
+    ByteTrie continuations;  ///< and where it can
   };
 
   std::vector<uint32_t> inside;  ///< bitset of tokens that the machine reads completely
   bool everything = false;       ///< it reads every token that does not end a generation
   bool accepts = false;          ///< the state itself accepts; no exit of that length is listed
+  /// By accepting state; empty if it was not asked for or would be larger than kMaxExitNodes.
   std::vector<ExitGroup> groups;
+  bool groups_known = false;
+  /// Most nodes of the trie behind exits, for suffixes and for continuations.
+  static constexpr size_t kMaxExitNodes = 50'000;
 
   size_t memory() const;
 };
 
-/// Walks the trie from a state. `trie` and `tokens_of` are the vocabulary's; `mask_words`: length
-/// of the bitset. Takes a few nanoseconds for each node that the machine reaches.
-LeafMask compute_leaf_mask(Machine& machine, State state, const ByteTrie& trie, size_t mask_words);
+/// Walks the trie of a vocabulary from a state. `mask_words`: length of the bitset. Takes a few
+/// nanoseconds for each node that the machine reaches.
+LeafMask compute_leaf_mask(Machine& machine, State state, const ByteTrie& trie, size_t mask_words,
+                           bool with_groups);
 
 /// Masks by Machine::shared_key(). Bounded in bytes. Thread-safe.
 class LeafMasks {

@@ -48,6 +48,8 @@ class Machine {
     /// Bytes that the inner machine can read after an accepting state may be read by what follows
     /// it as well. Otherwise the inner machine alone reads them.
     bool overlaps = false;
+    /// Nothing follows the texts of the inner machine: it is the outer one's whole language.
+    bool last = false;
     /// Texts that the inner machine accepts from `state`, after which the outer machine continues
     /// in another way or not at all: names of declared properties, names that were seen already.
     /// Most states have none; only those that the bytes read so far still allow are listed.

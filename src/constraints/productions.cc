@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "constraints/regex_machine.h"
+#include "constraints/regular_parts.h"
 #include "constraints/token_trie.h"
 
 namespace chimere::constraints {
@@ -28,8 +31,12 @@ class ProductionBuilder {
   };
 
   Status translate(Grammar::Id id);
+  std::optional<Regex> regular(Grammar::Id id) const { return regular_[static_cast<size_t>(id)]; }
+  Result<Position> position_of(Grammar::Id id);
+  Result<Position> regular_terminal(Regex language);
+  Status add_repeat(const Grammar::Node& node);
+  Status add_sequence(const std::vector<Grammar::Id>& parts);
   Result<Symbol> terminal(const Grammar::Node& node);
-  Position position_of(Grammar::Id id) const;
   uint32_t add_rule() {
     out_.rules.emplace_back();
     return static_cast<uint32_t>(out_.rules.size() - 1);
@@ -42,7 +49,7 @@ class ProductionBuilder {
     end.index = rule;
     out_.positions.push_back(end);
   }
-  void add_production(uint32_t rule, Grammar::Id id);
+  Status add_production(uint32_t rule, Grammar::Id id);
   template <typename Done>
   std::vector<uint8_t> fixpoint(Done&& done) const;
   void find_nullable();
@@ -51,8 +58,10 @@ class ProductionBuilder {
   const Grammar& grammar_;
   const MachineFactory& factory_;
   Productions out_;
-  std::vector<Symbol> symbols_;  ///< by node
+  std::vector<Symbol> symbols_;                ///< by node
+  std::vector<std::optional<Regex>> regular_;  ///< by node
   std::map<std::pair<Grammar::Kind, std::string>, uint32_t> machines_;
+  std::map<Regex, uint32_t> regular_terminals_;
 };
 
 bool has_byte(const ByteSet& set, uint8_t byte) { return set[byte]; }
@@ -116,64 +125,121 @@ Result<ProductionBuilder::Symbol> ProductionBuilder::terminal(const Grammar::Nod
   return add();
 }
 
-Position ProductionBuilder::position_of(Grammar::Id id) const {
+/// Terminals are made when they are needed: most nodes are parts of a larger one.
+Result<Position> ProductionBuilder::position_of(Grammar::Id id) {
+  const Grammar::Node& node = grammar_.nodes()[static_cast<size_t>(id)];
+  Symbol& symbol = symbols_[static_cast<size_t>(id)];
+  if (symbol.kind == Position::Kind::kEnd) {
+    if (regular(id) && node.kind != Grammar::Kind::kLiteral &&
+        node.kind != Grammar::Kind::kCharacters) {
+      return regular_terminal(*regular(id));
+    }
+    CHIMERE_TRY(symbol, terminal(node));
+  }
   Position position;
-  const Symbol& symbol = symbols_[static_cast<size_t>(id)];
   position.kind = symbol.kind;
   position.index = symbol.index;
   return position;
 }
 
-void ProductionBuilder::add_production(uint32_t rule, Grammar::Id id) {
+Result<Position> ProductionBuilder::regular_terminal(Regex language) {
+  Position position;
+  position.kind = Position::Kind::kTerminal;
+  position.index = static_cast<uint32_t>(out_.terminals.size());
+  const auto [found, is_new] = regular_terminals_.try_emplace(language, position.index);
+  if (!is_new) {
+    position.index = found->second;
+    return position;
+  }
+  Terminal& made = out_.terminals.emplace_back();
+  made.kind = Terminal::Kind::kMachine;
+  auto machine = RegexMachine::create(*out_.arena, language);
+  if (!machine.ok()) {
+    // A language without texts makes its production useless, which is no error.
+    if (machine.error().code == Error::Code::kInvalidArgument) return position;
+    return std::move(machine).error();
+  }
+  made.machine = *std::move(machine);
+  made.start = made.machine->start();
+  made.nullable = made.machine->accepts(made.start);
+  made.bytes = made.machine->first_bytes(made.start);
+  return position;
+}
+
+/// Adds the positions of a sequence. Regular parts in a row are read as one.
+Status ProductionBuilder::add_sequence(const std::vector<Grammar::Id>& parts) {
+  for (size_t i = 0; i < parts.size();) {
+    std::vector<Regex> row;
+    while (i + row.size() < parts.size() && regular(parts[i + row.size()])) {
+      row.push_back(*regular(parts[i + row.size()]));
+    }
+    if (row.size() > 1) {
+      CHIMERE_TRY(const Position position, regular_terminal(out_.arena->concat(row)));
+      out_.positions.push_back(position);
+      i += row.size();
+      continue;
+    }
+    const Grammar::Node& part = grammar_.nodes()[static_cast<size_t>(parts[i])];
+    if (part.kind == Grammar::Kind::kRepeat && !regular(parts[i])) {
+      CHIMERE_CHECK_OK(add_repeat(part));
+    } else {
+      CHIMERE_TRY(const Position position, position_of(parts[i]));
+      out_.positions.push_back(position);
+    }
+    ++i;
+  }
+  return {};
+}
+
+Status ProductionBuilder::add_repeat(const Grammar::Node& node) {
+  CHIMERE_TRY(Position position, position_of(node.parts[0]));
+  position.min = static_cast<uint32_t>(node.min);
+  position.max = node.max < 0 ? Productions::kUnbounded : static_cast<uint32_t>(node.max);
+  if (position.max > 0) out_.positions.push_back(position);
+  return {};
+}
+
+Status ProductionBuilder::add_production(uint32_t rule, Grammar::Id id) {
   const Grammar::Node& node = grammar_.nodes()[static_cast<size_t>(id)];
   begin_production(rule);
-  if (node.kind == Grammar::Kind::kSequence) {
-    for (const Grammar::Id part : node.parts) {
-      const Grammar::Node& of_part = grammar_.nodes()[static_cast<size_t>(part)];
-      if (of_part.kind != Grammar::Kind::kRepeat) {
-        out_.positions.push_back(position_of(part));
-        continue;
-      }
-      Position position = position_of(of_part.parts[0]);
-      position.min = static_cast<uint32_t>(of_part.min);
-      position.max = of_part.max < 0 ? Productions::kUnbounded : static_cast<uint32_t>(of_part.max);
-      if (position.max > 0) out_.positions.push_back(position);
-    }
+  if (regular(id)) {
+    CHIMERE_TRY(const Position position, position_of(id));
+    out_.positions.push_back(position);
+  } else if (node.kind == Grammar::Kind::kSequence) {
+    CHIMERE_CHECK_OK(add_sequence(node.parts));
   } else if (node.kind == Grammar::Kind::kRepeat) {
-    Position position = position_of(node.parts[0]);
-    position.min = static_cast<uint32_t>(node.min);
-    position.max = node.max < 0 ? Productions::kUnbounded : static_cast<uint32_t>(node.max);
-    if (position.max > 0) out_.positions.push_back(position);
+    CHIMERE_CHECK_OK(add_repeat(node));
   } else {
-    out_.positions.push_back(position_of(id));
+    CHIMERE_TRY(const Position position, position_of(id));
+    out_.positions.push_back(position);
   }
   end_production(rule);
+  return {};
 }
 
 Status ProductionBuilder::translate(Grammar::Id id) {
   const Grammar::Node& node = grammar_.nodes()[static_cast<size_t>(id)];
   Symbol& symbol = symbols_[static_cast<size_t>(id)];
+  if (regular(id)) return {};
   switch (node.kind) {
     case Grammar::Kind::kRule:
       symbol = {Position::Kind::kRule, static_cast<uint32_t>(node.value) + 1};
       return {};
     case Grammar::Kind::kChoice: {
       const uint32_t rule = add_rule();
-      for (const Grammar::Id part : node.parts) add_production(rule, part);
+      for (const Grammar::Id part : node.parts) CHIMERE_CHECK_OK(add_production(rule, part));
       symbol = {Position::Kind::kRule, rule};
       break;
     }
     case Grammar::Kind::kSequence:
     case Grammar::Kind::kRepeat: {
       const uint32_t rule = add_rule();
-      add_production(rule, id);
+      CHIMERE_CHECK_OK(add_production(rule, id));
       symbol = {Position::Kind::kRule, rule};
       break;
     }
-    default: {
-      CHIMERE_TRY(symbol, terminal(node));
+    default:
       return {};
-    }
   }
   if (out_.positions.size() > kMaxPositions) {
     return unsupported("The grammar has more than " + std::to_string(kMaxPositions) + " symbols.");
@@ -283,6 +349,8 @@ void ProductionBuilder::find_nullable() {
 Result<Productions> ProductionBuilder::build() {
   out_.rules.resize(grammar_.rules().size() + 1);  // rule 0, then the grammar's own
   symbols_.resize(grammar_.nodes().size());
+  out_.arena = std::make_unique<RegexArena>();
+  CHIMERE_TRY(regular_, regular_parts(grammar_, *out_.arena));
   for (Grammar::Id id = 0; id < static_cast<Grammar::Id>(symbols_.size()); ++id) {
     CHIMERE_CHECK_OK(translate(id));
   }
@@ -291,15 +359,17 @@ Result<Productions> ProductionBuilder::build() {
     if (rule.body < 0) return invalid_argument("The rule " + rule.name + " is not defined.");
     const auto index = static_cast<uint32_t>(i + 1);
     const Grammar::Node& body = grammar_.nodes()[static_cast<size_t>(rule.body)];
+    if (regular(rule.body)) continue;  // read where it is referred to
     if (body.kind == Grammar::Kind::kChoice) {
-      for (const Grammar::Id part : body.parts) add_production(index, part);
+      for (const Grammar::Id part : body.parts) CHIMERE_CHECK_OK(add_production(index, part));
     } else {
-      add_production(index, rule.body);
+      CHIMERE_CHECK_OK(add_production(index, rule.body));
     }
   }
   if (grammar_.root() < 0) return invalid_argument("The grammar has no root.");
   begin_production(0);
-  out_.positions.push_back(position_of(grammar_.root()));
+  CHIMERE_TRY(const Position root, position_of(grammar_.root()));
+  out_.positions.push_back(root);
   end_production(0);
   CHIMERE_CHECK_OK(remove_unproductive());
   find_nullable();
@@ -314,7 +384,8 @@ Result<Productions> ProductionBuilder::build() {
 }  // namespace
 
 size_t Productions::memory() const {
-  size_t bytes = positions.size() * sizeof(Position) + rules.size() * sizeof(Rule);
+  size_t bytes =
+      arena->memory() + positions.size() * sizeof(Position) + rules.size() * sizeof(Rule);
   for (const Rule& rule : rules) bytes += rule.starts.size() * sizeof(uint32_t);
   for (const Terminal& terminal : terminals) {
     bytes +=

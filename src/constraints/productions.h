@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "constraints/grammar.h"
 #include "constraints/machine.h"
+#include "constraints/regex.h"
 
 namespace chimere::constraints {
 
@@ -45,6 +46,7 @@ struct Productions {
     std::vector<uint32_t> starts;  ///< first positions of the productions
     bool nullable = false;
   };
+  std::unique_ptr<RegexArena> arena;  ///< of the terminals that are regular
   std::vector<Terminal> terminals;
   std::vector<Position> positions;
   std::vector<Rule> rules;
@@ -52,7 +54,7 @@ struct Productions {
   size_t memory() const;
 };
 
-/// Makes the machine of a kRegex, kJsonSchema, kTextUntil or kText node.
+/// Makes the machine of a kJsonSchema, kTextUntil or kText node.
 using MachineFactory = std::function<Result<std::unique_ptr<Machine>>(const Grammar::Node&)>;
 
 /// Errors: kInvalidArgument for an undefined rule and for a grammar without any text;

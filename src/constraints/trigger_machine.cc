@@ -176,7 +176,9 @@ std::optional<Machine::Inner> TriggerMachine::inner(State state) {
     Machine& body = *triggers_[static_cast<size_t>(place.trigger)].body;
     // What may follow the call is not inside.
     if (body.accepts(place.body)) return std::nullopt;
-    return body.inner(place.body);
+    std::optional<Inner> inner = body.inner(place.body);
+    if (inner) inner->last = false;
+    return inner;
   }
   if (place.text == kDead || place.beginning != 0) return std::nullopt;
   Inner inner;
