@@ -42,6 +42,7 @@ uint64_t hash_pairs(uint64_t hash, const std::vector<std::pair<uint32_t, uint32_
 std::optional<NumberAlternative> intersect_numbers(const NumberAlternative& a,
                                                    const NumberAlternative& b) {
   NumberAlternative out;
+  out.plain = a.plain || b.plain;
   if (!a.values && !b.values) {
     out.set = a.set.intersect(b.set);
     return out;
@@ -58,11 +59,13 @@ std::optional<NumberAlternative> intersect_numbers(const NumberAlternative& a,
 
 bool is_any_number(const NumberAlternative& number) {
   const NumberSet& set = number.set;
-  return !number.values && !set.min && !set.max && !set.integer && !set.not_integer &&
-         set.multiple_of.empty() && set.not_multiple_of.empty() && set.excluded.empty();
+  return !number.values && !number.plain && !set.min && !set.max && !set.integer &&
+         !set.not_integer && set.multiple_of.empty() && set.not_multiple_of.empty() &&
+         set.excluded.empty();
 }
 
 bool equal_numbers(const NumberAlternative& a, const NumberAlternative& b) {
+  if (a.plain != b.plain) return false;
   if (a.values || b.values) return a.values == b.values;
   return a.set.min == b.set.min && a.set.max == b.set.max &&
          a.set.exclusive_min == b.set.exclusive_min && a.set.exclusive_max == b.set.exclusive_max &&
@@ -74,7 +77,7 @@ bool equal_numbers(const NumberAlternative& a, const NumberAlternative& b) {
 void add_number(std::vector<NumberAlternative>& list, const NumberAlternative& number) {
   for (NumberAlternative& have : list) {
     if (is_any_number(have) || equal_numbers(have, number)) return;
-    if (have.values && number.values) {
+    if (have.values && number.values && have.plain == number.plain) {
       have.values->insert(have.values->end(), number.values->begin(), number.values->end());
       sort_unique(*have.values);
       return;
@@ -89,6 +92,10 @@ void add_number(std::vector<NumberAlternative>& list, const NumberAlternative& n
 bool NumberAlternative::contains(const Decimal& value) const {
   if (values) return std::binary_search(values->begin(), values->end(), value);
   return set.contains(value);
+}
+
+bool NumberAlternative::contains(const Decimal& value, std::string_view text) const {
+  return contains(value) && !(plain && text.find_first_of(".eE") != std::string_view::npos);
 }
 
 uint64_t RecordHash::operator()(const ObjectScope& scope) const {
@@ -195,7 +202,9 @@ bool Records::intersect(Alternatives& a, const Alternatives& b) {
   const size_t largest =
       std::max({a.strings.size() * b.strings.size(), a.numbers.size() * b.numbers.size(),
                 a.objects.size() * b.objects.size(), a.arrays.size() * b.arrays.size()});
-  if (largest > 50 * kMaxAlternatives) return false;
+  if (largest > kMaxPairsAtOnce && std::min(a.size(), b.size()) > 1) return false;
+  pairs_ += largest;
+  if (pairs_ > kMaxPairs) return false;
 
   std::vector<StringSet> strings;
   for (const StringSet& left : a.strings) {

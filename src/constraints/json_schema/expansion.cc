@@ -67,7 +67,11 @@ GoalId Expander::conjunction(GoalId a, GoalId b) {
 }
 
 Status Expander::intersect(const Node& node, Alternatives& a, const Alternatives& b) {
-  if (records_.intersect(a, b)) return {};
+  const bool product = a.objects.size() > 1 && b.objects.size() > 1;
+  if (records_.intersect(a, b)) {
+    if (product && a.objects.size() > 2) simplify(a);
+    return {};
+  }
   return at(node, "the combinations of its sub-schemas are too many");
 }
 
@@ -297,6 +301,7 @@ Alternatives Expander::keywords_of(const Node& node) {
     set.max = node.maximum;
     set.exclusive_min = node.minimum && node.exclusive_minimum;
     set.exclusive_max = node.maximum && node.exclusive_maximum;
+    out.numbers[0].plain = node.plain_integers;
     if (node.multiple_of) set.multiple_of = {*node.multiple_of};
   }
   if (!out.objects.empty()) {
@@ -641,8 +646,12 @@ bool Expander::certainly_empty(const Alternatives& alternatives, int depth) {
 bool Expander::certainly_empty(GoalId goal, int depth) {
   if (goal == kNothing) return true;
   if (goal == kAnything || depth <= 0) return false;
+  if (const auto found = empty_.find(goal); found != empty_.end()) return found->second;
   const auto expanded = expand(goal);
-  return expanded.ok() && certainly_empty(**expanded, depth);
+  if (!expanded.ok()) return false;
+  const bool empty = certainly_empty(**expanded, depth);
+  if (empty || depth == kContradictionDepth - 1) empty_.emplace(goal, empty);
+  return empty;
 }
 
 }  // namespace chimere::constraints::json_schema

@@ -89,6 +89,9 @@ class Expander {
   bool certainly_empty(const Alternatives& alternatives, int depth);
   bool certainly_empty(GoalId goal, int depth);
   bool evaluated(ScopeId scope, Symbol key);
+  void simplify(Alternatives& alternatives);
+  RecordId simplified(RecordId record);
+  bool implies(const ObjectRecord& weaker, const ObjectRecord& stronger) const;
 
   Status intersect(const Node& node, Alternatives& a, const Alternatives& b);
   Status unite(const Node& node, Alternatives& a, const Alternatives& b);
@@ -104,6 +107,8 @@ class Expander {
   std::unordered_map<GoalId, std::unique_ptr<Alternatives>> expanded_;
   std::unordered_map<uint64_t, GoalId> property_goals_;
   std::unordered_map<uint64_t, bool> matched_;
+  std::unordered_map<GoalId, bool> empty_;
+  std::unordered_map<RecordId, RecordId> simplified_;
   std::unordered_map<ValueId, NodeId> const_nodes_;
   std::map<std::vector<ValueId>, NodeId> excluding_;
   int depth_ = 0;

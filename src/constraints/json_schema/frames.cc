@@ -338,7 +338,7 @@ uint32_t Frames::goals_of_number(FrameId pending, std::string_view value) {
   std::vector<uint32_t> out;
   for (const auto& [goal, alternatives] : begin.goals) {
     if (std::any_of(alternatives->numbers.begin(), alternatives->numbers.end(),
-                    [&](const NumberAlternative& set) { return set.contains(*decimal); })) {
+                    [&](const NumberAlternative& set) { return set.contains(*decimal, value); })) {
       out.push_back(goal);
     }
   }

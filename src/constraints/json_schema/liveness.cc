@@ -339,24 +339,65 @@ bool Liveness::endless(Regex language) {
   return found->second;
 }
 
-bool Liveness::can_satisfy(RecordId record, const SomeProperty& some,
-                           const std::vector<Symbol>& seen, const std::vector<Symbol>& pending,
-                           bool* needs_no_slot, bool* endless, const Probe& probe) {
-  const auto named_can = [&](Symbol key) {
-    return !has(seen, key) && expander_.matches(some.names, key) && names_allow(record, key) &&
-           probe(expander_.conjunction(expander_.property_goal(record, key), some.goal));
-  };
-  *needs_no_slot = std::any_of(pending.begin(), pending.end(), named_can);
-  *endless = false;
+/// Whether the conditions of ObjectRecord::some that are open can all be satisfied by keys that are
+/// pending or by at most `slots` further ones: an assignment of keys to conditions is searched.
+bool Liveness::can_satisfy(RecordId record, const ObjectProgress& progress,
+                           const std::vector<Symbol>& pending, uint64_t slots, const Probe& probe) {
+  constexpr size_t kMostCandidates = 12;
+  const ObjectRecord object = expander_.records().object(record);
   RegexArena& arena = expander_.arena();
   const std::vector<Class> all = classes(record);
-  for (const Class& one : all) {
-    if (!probe(expander_.conjunction(one.goal, some.goal))) continue;
-    *endless = *endless || this->endless(arena.intersect(one.names, some.names));
-  }
-  if (*needs_no_slot || *endless) return true;
   const std::vector<Symbol> named = named_keys(record);
-  return std::any_of(named.begin(), named.end(), named_can);
+  struct Condition {
+    GoalId goal = kAnything;
+    std::vector<Symbol> keys;  ///< that can satisfy it, the pending ones first
+    bool endless = false;      ///< or any of many others
+  };
+  std::vector<Condition> open;
+  for (size_t i = 0; i < object.some.size(); ++i) {
+    if ((progress.done >> i & 1) != 0) continue;
+    const SomeProperty& some = object.some[i];
+    Condition condition;
+    condition.goal = some.goal;
+    for (const bool must : {true, false}) {
+      for (const Symbol key : named) {
+        if (has(pending, key) != must || has(progress.seen, key)) continue;
+        if (condition.keys.size() >= kMostCandidates) break;
+        if (!expander_.matches(some.names, key) || !names_allow(record, key)) continue;
+        if (probe(expander_.conjunction(expander_.property_goal(record, key), some.goal))) {
+          condition.keys.push_back(key);
+        }
+      }
+    }
+    for (const Class& one : all) {
+      if (!probe(expander_.conjunction(one.goal, some.goal))) continue;
+      condition.endless = condition.endless || endless(arena.intersect(one.names, some.names));
+    }
+    if (condition.keys.empty() && !condition.endless) return false;
+    open.push_back(std::move(condition));
+  }
+  std::map<Symbol, GoalId> chosen;
+  const std::function<bool(size_t, uint64_t)> assign = [&](size_t at, uint64_t free) {
+    if (at == open.size()) return true;
+    for (const Symbol key : open[at].keys) {
+      const auto found = chosen.find(key);
+      const bool is_new = found == chosen.end();
+      const bool takes_slot = is_new && !has(pending, key);
+      if (takes_slot && free == 0) continue;
+      const GoalId before = is_new ? expander_.property_goal(record, key) : found->second;
+      const GoalId both = expander_.conjunction(before, open[at].goal);
+      if (!probe(both)) continue;
+      chosen[key] = both;
+      if (assign(at + 1, takes_slot && free != kNoLimit ? free - 1 : free)) return true;
+      if (is_new) {
+        chosen.erase(key);
+      } else {
+        chosen[key] = before;
+      }
+    }
+    return open[at].endless && free > 0 && assign(at + 1, free == kNoLimit ? free : free - 1);
+  };
+  return assign(0, object.dependent.empty() ? slots : 0);
 }
 
 bool Liveness::object_possible(RecordId record, const ObjectProgress& progress,
@@ -378,7 +419,7 @@ bool Liveness::object_possible(RecordId record, const ObjectProgress& progress,
   if (count == 0 && object.min > must.size() && !enough_keys(record, object.min, probe)) {
     return false;
   }
-  constexpr size_t kMostConditions = 8;
+  constexpr size_t kMostConditions = 6;
   if (object.some.size() > kMostConditions) {
     return fail(unsupported("the JSON schema negates too many conditions on one object"));
   }
@@ -387,18 +428,7 @@ bool Liveness::object_possible(RecordId record, const ObjectProgress& progress,
   for (size_t i = 0; i < object.some.size(); ++i) open += (progress.done >> i & 1) == 0 ? 1 : 0;
   if (open == 0) return true;
   const uint64_t slots = object.max == kNoLimit ? kNoLimit : object.max - count - must.size();
-  for (size_t i = 0; i < object.some.size(); ++i) {
-    if ((progress.done >> i & 1) != 0) continue;
-    bool needs_no_slot = false;
-    bool endless = false;
-    if (!can_satisfy(record, object.some[i], progress.seen, must, &needs_no_slot, &endless,
-                     probe)) {
-      return false;
-    }
-    // Several conditions at once are only taken on where they cannot get in each other's way.
-    if (open == 1 ? !needs_no_slot && slots == 0 : !endless || slots < open) return false;
-  }
-  return true;
+  return can_satisfy(record, progress, must, slots, probe);
 }
 
 bool Liveness::completable(RecordId record, const ObjectProgress& progress) {

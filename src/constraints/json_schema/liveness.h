@@ -116,9 +116,8 @@ class Liveness {
   /// Items that an array can have at most because the schema of the next has no value.
   uint64_t most_items(RecordId record, const Probe& probe);
   bool enough_keys(RecordId record, uint64_t wanted, const Probe& probe);
-  bool can_satisfy(RecordId record, const SomeProperty& some, const std::vector<Symbol>& seen,
-                   const std::vector<Symbol>& pending, bool* needs_no_slot, bool* endless,
-                   const Probe& probe);
+  bool can_satisfy(RecordId record, const ObjectProgress& progress,
+                   const std::vector<Symbol>& pending, uint64_t slots, const Probe& probe);
   bool names_allow(RecordId record, Symbol key);
   /// Keys that must still come when `seen` (and `next`) are there; nullopt: impossible.
   std::vector<Symbol> pending(const ObjectRecord& record, const std::vector<Symbol>& seen,

@@ -10,7 +10,7 @@ namespace chimere::constraints::json_schema {
 namespace {
 
 constexpr uint64_t kLongestPrefix = 256;
-constexpr size_t kMostConditions = 3;
+constexpr size_t kMostConditions = 5;
 
 /// Items that still have to satisfy a condition.
 uint64_t needed(const SomeItems& some, uint32_t count) {

@@ -173,16 +173,23 @@ bool Liveness::object_can_differ(RecordId record, const ObjectProgress& progress
     });
   }
   if (equal.empty()) return true;
+  if (object.dependent.empty() && least + object.some.size() < object.max) {
+    const std::vector<Class> others = classes(record);
+    for (const Class& one : others) {
+      if (probe(one.goal) && endless(one.names)) return true;
+    }
+  }
+  if (!object.some.empty()) {
+    return fail(
+        unsupported("the JSON schema combines the negation of an object with other "
+                    "negations"));
+  }
   const auto is_new = [&](Symbol key) {
     return std::all_of(equal.begin(), equal.end(), [&](ValueId value) {
       return expander_.values().member(value, key) == kNone;
     });
   };
   if (least < object.max && object.dependent.empty()) {
-    const std::vector<Class> others = classes(record);
-    for (const Class& one : others) {
-      if (probe(one.goal) && endless(one.names)) return true;
-    }
     for (const Symbol key : named_keys(record)) {
       if (!std::binary_search(progress.seen.begin(), progress.seen.end(), key) && is_new(key) &&
           names_allow(record, key) && probe(expander_.property_goal(record, key))) {
