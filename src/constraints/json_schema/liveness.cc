@@ -556,7 +556,10 @@ Regex Liveness::other_keys(RecordId record, const ObjectProgress& progress) {
     }
     for (size_t i = 0; i < object.some.size(); ++i) {
       if ((progress.done >> i & 1) != 0) continue;
-      if (inhabited(expander_.conjunction(one.goal, object.some[i].goal))) {
+      const ObjectProgress next = {progress.seen, progress.done | 1U << i, progress.values};
+      if (inhabited(expander_.conjunction(one.goal, object.some[i].goal)) &&
+          can_satisfy(record, next, must, object.max - used - 1,
+                      [this](GoalId goal) { return inhabited(goal); })) {
         languages.push_back(arena.intersect(one.names, object.some[i].names));
       }
     }

@@ -157,11 +157,6 @@ std::vector<ValueId> Liveness::equal_so_far(RecordId record, const ArrayProgress
 bool Liveness::object_can_differ(RecordId record, const ObjectProgress& progress,
                                  const std::vector<Symbol>& pending, const Probe& probe) {
   const ObjectRecord object = expander_.records().object(record);
-  if (!object.some.empty()) {
-    return fail(
-        unsupported("the JSON schema combines the negation of an object with other "
-                    "negations"));
-  }
   std::vector<ValueId> equal = equal_so_far(record, progress);
   const size_t least = progress.seen.size() + pending.size();
   if (object.min <= least) {
