@@ -205,9 +205,9 @@ class Records {
 
   static constexpr size_t kMaxAlternatives = 20'000;
   /// Pairs of records in all intersections.
-  static constexpr size_t kMaxPairs = 1'000'000;
+  static constexpr size_t kMaxPairs = 250'000;
   /// Pairs of records in one intersection.
-  static constexpr size_t kMaxPairsAtOnce = 100'000;
+  static constexpr size_t kMaxPairsAtOnce = 50'000;
 
  private:
   RegexArena& arena_;

@@ -647,9 +647,13 @@ bool Expander::certainly_empty(GoalId goal, int depth) {
   if (goal == kNothing) return true;
   if (goal == kAnything || depth <= 0) return false;
   if (const auto found = empty_.find(goal); found != empty_.end()) return found->second;
+  // Each search may expand goals, which may begin searches: not through a whole schema.
+  if (looking_ >= kContradictionDepth) return false;
+  ++looking_;
   const auto expanded = expand(goal);
+  const bool empty = expanded.ok() && certainly_empty(**expanded, depth);
+  --looking_;
   if (!expanded.ok()) return false;
-  const bool empty = certainly_empty(**expanded, depth);
   if (empty || depth == kContradictionDepth - 1) empty_.emplace(goal, empty);
   return empty;
 }

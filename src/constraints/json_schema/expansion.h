@@ -112,6 +112,7 @@ class Expander {
   std::unordered_map<ValueId, NodeId> const_nodes_;
   std::map<std::vector<ValueId>, NodeId> excluding_;
   int depth_ = 0;
+  int looking_ = 0;     ///< nested searches for contradictions
   bool absorb_ = true;  ///< of Records::unite()
 };
 
