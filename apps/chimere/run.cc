@@ -15,6 +15,7 @@
 #include "generation_stream.h"
 #include "json.h"
 #include "loading.h"
+#include "output_constraint_flags.h"
 #include "runtime/loaded_model.h"
 #include "runtime/request.h"
 #include "saved_conversation.h"
@@ -27,6 +28,7 @@ struct RunFlags {
   bool raw = false;
   std::vector<std::string> stop;
   std::string state;
+  OutputConstraintFlags constraint;
 };
 
 Json outcome_json(const engine::Outcome& o, const GenerationStream& stream, uint64_t seed) {
@@ -64,6 +66,7 @@ Status run(const CommandLine& line, const RunFlags& flags) {
   }
   const bool keep = !flags.state.empty();
   CHIMERE_CHECK_OK(check_state_file(flags.state));
+  CHIMERE_TRY(auto spec, constraint_spec(flags.constraint));
   CHIMERE_TRY(const runtime::LoadedModel loaded,
               load(line.settings, {.checkpoints = keep ? 2 : 0}));
   const StateFile file = open_state_file(flags.state, line.settings, loaded);
@@ -88,6 +91,7 @@ Status run(const CommandLine& line, const RunFlags& flags) {
     request.prompt = std::move(asked.tokens);
     start = asked.start;
   }
+  CHIMERE_TRY(request.constraint, compile(std::move(spec), loaded, start));
   const uint64_t seed = request.sampling.seed;
   warn_of_context(loaded, request);
   GenerationStream stream(line, start);
@@ -123,6 +127,7 @@ void declare_run(Command& app, CommandLine& line) {
       .one_value()
       .repeatable();
   add_state_flag(command, flags->state).excludes(raw);
+  add_output_constraint(command, flags->constraint);
   add_settings(command, line,
                {SettingGroup::kModel, SettingGroup::kSampling, SettingGroup::kEngram,
                 SettingGroup::kQuiet, SettingGroup::kStateFolder});

@@ -28,7 +28,6 @@ constexpr std::string_view kHub =
 constexpr std::string_view kDrafts =
     "--speculate selects the drafter: the model's MTP head or n-gram lookup";
 constexpr std::string_view kRope = "RoPE parameters are taken from the model file";
-constexpr std::string_view kConstraints = "constrained output is not implemented";
 constexpr std::string_view kAdapters = "adapters are not implemented";
 constexpr std::string_view kNotShown =
     "the prompt is never printed; --quiet suppresses the statistics";
@@ -107,10 +106,9 @@ constexpr auto kForeignFlags = std::to_array<ForeignFlag>({
     {"--reverse-prompt", "use --stop"},
     {"--reasoning-budget", "use --reasoning"},
     {"--reasoning-format", "reasoning is always apart from the answer"},
-    {"--grammar", kConstraints},
-    {"--grammar-file", kConstraints},
-    {"-j", kConstraints},
-    {"--json-schema", kConstraints},
+    {"--grammar-file", "use --grammar FILE"},
+    {"-j", "use --json-schema FILE"},
+    {"--json-schema-file", "use --json-schema FILE"},
     // Sampling
     {"--temperature", "use --temp"},
     {"--typical-p", "use --typical"},

@@ -175,7 +175,9 @@ std::optional<Automaton::Leaf> Automaton::leaf_of(State state) {
 Automaton::Entry Automaton::compute(State state) {
   Entry entry;
   std::optional<Leaf> leaf = leaf_of(state);
-  if (!leaf || !(leaf->uniform || leaf->last)) return compute_without_leaf(state);
+  if (!leaf || (!leaf->uniform && leaf->machine->accepts(leaf->state))) {
+    return compute_without_leaf(state);
+  }
   entry.leaf = leaf_mask(*leaf->machine, leaf->state);
   if (entry.leaf->everything || leaf->last) {
     entry.everything = entry.leaf->everything;
@@ -184,8 +186,12 @@ Automaton::Entry Automaton::compute(State state) {
   if (!entry.leaf->groups_known || (entry.leaf->accepts && leaf->overlaps)) {
     return compute_without_leaf(state);
   }
-  add_uniform_exits(state, *leaf, entry);
-  add_exceptions(state, *leaf, entry);
+  if (leaf->uniform) {
+    add_uniform_exits(state, *leaf, entry);
+    add_exceptions(state, *leaf, entry);
+  } else {
+    add_every_exit(state, entry);
+  }
   const size_t inside = static_cast<size_t>(
       std::transform_reduce(entry.leaf->inside.begin(), entry.leaf->inside.end(), int64_t{0},
                             std::plus<>(), [](uint32_t word) { return std::popcount(word); }));
@@ -269,6 +275,21 @@ void Automaton::add_uniform_exits(State state, Leaf& leaf, Entry& entry) {
     }
   }
   walk(trie_->trie(), 0, state, first, entry.added);
+}
+
+/// Walks every text of the leaf in the outer machine.
+void Automaton::add_every_exit(State state, Entry& entry) {
+  for (const LeafMask::ExitGroup& group : entry.leaf->groups) {
+    for (const LeafMask::Exit& exit : group.exits) {
+      const State after = read_unlocked(state, path(exit));
+      const auto below = trie_->trie().tokens_below(exit.node);
+      entry.removed.insert(entry.removed.end(), below.begin(), below.end());
+      if (after == kDead) continue;
+      const auto at = trie_->trie().tokens_at(exit.node);
+      entry.added_last.insert(entry.added_last.end(), at.begin(), at.end());
+      walk(trie_->trie(), exit.node, after, machine_->first_bytes(after), entry.added_last);
+    }
+  }
 }
 
 void Automaton::add_exceptions(State state, const Leaf& leaf, Entry& entry) {

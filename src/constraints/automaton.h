@@ -73,6 +73,7 @@ class Automaton {
   std::shared_ptr<const LeafMask> leaf_mask(Machine& machine, State state);
   Entry compute_without_leaf(State state);
   void add_uniform_exits(State state, Leaf& leaf, Entry& entry);
+  void add_every_exit(State state, Entry& entry);
   void add_exceptions(State state, const Leaf& leaf, Entry& entry);
   /// Adds the tokens below a node of a trie that the machine allows from a state, without the
   /// node's own. `first`: restricts the first byte.

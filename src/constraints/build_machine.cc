@@ -7,6 +7,7 @@
 
 #include "constraints/earley_machine.h"
 #include "constraints/gbnf.h"
+#include "constraints/json_schema.h"
 #include "constraints/productions.h"
 #include "constraints/reasoning_machine.h"
 #include "constraints/regex.h"
@@ -69,8 +70,8 @@ MachineResult machine_of_node(const Grammar::Node& node) {
   using Language = TextMachine::Language;
   using Alphabet = TextMachine::Alphabet;
   switch (node.kind) {
-    case Grammar::Kind::kRegex:
-      return pattern_machine(node.text);
+    case Grammar::Kind::kJsonSchema:
+      return as_machine(JsonSchemaMachine::create(node.text));
     case Grammar::Kind::kTextUntil:
       return as_machine(TextMachine::create({node.text}, Language::kUntil, Alphabet::kText));
     case Grammar::Kind::kText:
@@ -92,10 +93,7 @@ struct ContentBuilder {
     return (*this)(JsonSchemaSpec{R"({"type":"object"})"});
   }
   MachineResult operator()(const JsonSchemaSpec& spec) const {
-    Grammar::Node node;
-    node.kind = Grammar::Kind::kJsonSchema;
-    node.text = spec.schema;
-    return machine_of_node(node);
+    return as_machine(JsonSchemaMachine::create(spec.schema));
   }
   MachineResult operator()(const RegexSpec& spec) const { return pattern_machine(spec.pattern); }
   MachineResult operator()(const GbnfSpec& spec) const {

@@ -70,7 +70,6 @@ CodeRange low_range(uint32_t digits, int left) {
 Result<CharacterAutomaton> CharacterAutomaton::create(RegexArena& arena, Regex language,
                                                       uint64_t min, uint64_t max, Form form) {
   const Error nothing_left = invalid_argument("no text satisfies the pattern and its lengths");
-  CHIMERE_CHECK_OK(arena.prepare(language));
   const RegexArena::Window window = arena.window(language);
   min = std::max<uint64_t>(min, window.min);
   if (window.max != RegexArena::kUnbounded) max = std::min<uint64_t>(max, window.max);

@@ -42,7 +42,7 @@ TestTokenizer random_tokenizer(std::mt19937& random) {
                            "é", "\xE6\x97", "ab</tool><", "k>ab", "</", "tool>a"}) {
     tokens.emplace_back(text);
   }
-  constexpr std::string_view kAlphabet = "ab,<>/tolhink\" \n";
+  constexpr std::string_view kAlphabet = "ab,<>/tolhink\" \n{}[]:1.";
   for (int i = 0; i < 300; ++i) {
     std::string text;
     for (unsigned n = 2 + random() % 4; n > 0; --n) text += kAlphabet[random() % kAlphabet.size()];
@@ -61,6 +61,26 @@ std::vector<ConstraintSpec> specs(const TestTokenizer& tokenizer) {
   add(GbnfSpec{"root ::= \"\\\"\" [^\"]* \"\\\"\" (\",\" root)?"});
   add(GbnfSpec{"root ::= [ab]{2,7} \" \" <|x|>? ([a-z] root)? | \"a\""});
   add(ChoicesSpec{{"ab", "abab", "b,a", "éa"}});
+  for (
+      const char* schema :
+      {R"({"type":"object"})",
+       R"({"type":"object","properties":{"ab":{"type":"integer","minimum":-5},"a":{"enum":["tool","",3]}},
+           "required":["ab"]})",
+       R"({"type":"object","properties":{"ab":{"type":"number"},"b":{"$ref":"#"}},"required":["ab"],
+           "additionalProperties":false})",
+       R"({"type":"array","items":{"type":"string","minLength":1,"maxLength":3},"minItems":1,"uniqueItems":true})",
+       R"({"anyOf":[{"type":"string","pattern":"^[a-k]+$"},{"type":"array","items":{"type":"number"}}]})",
+       R"({"type":"string","maxLength":40})"}) {
+    add(JsonSchemaSpec{schema});
+  }
+  add(RegexSpec{"[a-k]+(\\. ?[a-l]{2,4})*"});
+  Grammar document;
+  document.set_root(document.sequence(
+      {document.literal("<tool>"),
+       document.json_schema(R"({"type":"object","properties":{"ab":{"type":"string"}}})"),
+       document.literal("</tool>"), document.json_schema(R"({"type":"number"})"),
+       document.repeat(document.literal("1"), 0, Grammar::kUnbounded)}));
+  add(document);
   Grammar body;
   body.set_root(body.sequence({body.literal("a"), body.text_until("</tool>")}));
   for (const bool text_before : {true, false}) {

@@ -42,7 +42,7 @@ class JsonSchemaMachine : public Machine {
 
   /// An error if a state could not be computed within its budgets: the generation must end with
   /// this error; states created since are kDead.
-  virtual Status status() const = 0;
+  Status status() const override = 0;
 };
 
 }  // namespace chimere::constraints

@@ -121,17 +121,19 @@ uint64_t LengthSet::max() const {
   return max;
 }
 
-bool LengthSet::meets(uint64_t low, uint64_t high) const {
-  return std::ranges::any_of(parts_, [&](const Part& part) {
+std::optional<uint64_t> LengthSet::next(uint64_t low) const {
+  std::optional<uint64_t> least;
+  for (const Part& part : parts_) {
     uint64_t member = part.first;
     if (member < low) {
       const uint64_t gap = low - member;
       const uint64_t steps = gap / part.step + (gap % part.step != 0 ? 1 : 0);
-      if (steps > (kInfinite - member) / part.step) return false;
+      if (steps > (kInfinite - member) / part.step) continue;
       member += steps * part.step;
     }
-    return member <= part.last && member <= high;
-  });
+    if (member <= part.last && (!least || member < *least)) least = member;
+  }
+  return least;
 }
 
 std::optional<LengthSet> LengthSet::unite(const LengthSet& other) const {

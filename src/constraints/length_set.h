@@ -30,8 +30,13 @@ class LengthSet {
   bool empty() const { return parts_.empty(); }
   uint64_t min() const;  ///< of a set that is not empty
   uint64_t max() const;  ///< of a set that is not empty; may be kInfinite
+  /// The least member from `low` on; nullopt: none.
+  std::optional<uint64_t> next(uint64_t low) const;
   /// Whether some member lies in [low, high].
-  bool meets(uint64_t low, uint64_t high) const;
+  bool meets(uint64_t low, uint64_t high) const {
+    const auto member = next(low);
+    return member && *member <= high;
+  }
   const std::vector<Part>& parts() const { return parts_; }
 
   std::optional<LengthSet> unite(const LengthSet& other) const;

@@ -434,6 +434,67 @@ Regex RegexArena::Impl::repeat(Regex a, uint32_t min, uint32_t max) {
                  .max = max});
 }
 
+/// The texts of a whose first or last character is in the set. Stays free of intersections, which
+/// would have to be explored, wherever a is.
+Regex RegexArena::Impl::restrict_end(Regex a, const CodePointSet& allowed, bool first) {
+  const Node node = nodes[a];
+  switch (node.op) {
+    case Op::kNone:
+    case Op::kEpsilon:
+      return kNone;
+    case Op::kSet:
+      return set(sets[node.a].intersect(allowed));
+    case Op::kConcat: {
+      // One part is restricted; those between it and the end are empty.
+      std::vector<Regex> heads;
+      for (Regex at = a; at != kEpsilon; at = tail(at)) heads.push_back(head(at));
+      std::vector<Regex> choices;
+      if (first) {
+        Regex at = a;
+        for (const Regex part : heads) {
+          choices.push_back(concat(restrict_end(part, allowed, first), tail(at)));
+          at = tail(at);
+          if (!nodes[part].nullable) break;
+        }
+        return unite(choices);
+      }
+      size_t end = heads.size();
+      while (end > 1 && nodes[heads[end - 1]].nullable) --end;
+      for (size_t i = end - 1; i < heads.size(); ++i) {
+        Regex choice = restrict_end(heads[i], allowed, first);
+        for (size_t k = i; k > 0; --k) choice = prepend(heads[k - 1], choice);
+        choices.push_back(choice);
+      }
+      return unite(choices);
+    }
+    case Op::kUnion: {
+      std::vector<Regex> choices;
+      for (uint32_t i = 0; i < node.b; ++i) {
+        choices.push_back(restrict_end(pool[node.a + i], allowed, first));
+      }
+      return unite(choices);
+    }
+    case Op::kRepeat: {
+      const Regex end = restrict_end(node.a, allowed, first);
+      const Regex rest = repeat(node.a, node.min == 0 ? 0 : node.min - 1,
+                                node.max == kUnbounded ? kUnbounded : node.max - 1);
+      return first ? concat(end, rest) : concat(rest, end);
+    }
+    case Op::kIntersect: {
+      std::vector<Regex> parts;
+      for (uint32_t i = 0; i < node.b; ++i) parts.push_back(pool[node.a + i]);
+      parts.front() = restrict_end(parts.front(), allowed, first);
+      return intersect(parts);
+    }
+    case Op::kWords:
+    case Op::kNot:
+      break;
+  }
+  const Regex character = set(allowed);
+  const Regex parts[] = {a, first ? concat(character, kAny) : concat(kAny, character)};
+  return intersect(parts);
+}
+
 bool RegexArena::Impl::matches(Regex a, std::string_view utf8) {
   for (size_t at = 0; at < utf8.size();) {
     const text::Utf8Char read = text::read_utf8(utf8, at);
@@ -469,6 +530,12 @@ Regex RegexArena::intersect(Regex a, Regex b) {
 Regex RegexArena::intersect(std::span<const Regex> parts) { return impl_->intersect(parts); }
 Regex RegexArena::complement(Regex a) { return impl_->complement(a); }
 Regex RegexArena::repeat(Regex a, uint32_t min, uint32_t max) { return impl_->repeat(a, min, max); }
+Regex RegexArena::begin_with(Regex a, const CodePointSet& set) {
+  return impl_->restrict_end(a, set, true);
+}
+Regex RegexArena::end_with(Regex a, const CodePointSet& set) {
+  return impl_->restrict_end(a, set, false);
+}
 bool RegexArena::accepts(Regex a) const { return impl_->nodes[a].nullable; }
 bool RegexArena::matches(Regex a, std::string_view utf8) { return impl_->matches(a, utf8); }
 bool RegexArena::positive(Regex a) const { return impl_->nodes[a].positive; }

@@ -74,6 +74,11 @@ class RegexArena {
   /// All texts of min to max characters; max may be kUnbounded.
   Regex length(uint32_t min, uint32_t max) { return repeat(any_character(), min, max); }
 
+  /// The texts of a that begin with a character of the set.
+  Regex begin_with(Regex a, const CodePointSet& set);
+  /// The texts of a that end with a character of the set.
+  Regex end_with(Regex a, const CodePointSet& set);
+
   /// The language of a pattern. Errors: kInvalidArgument for a malformed pattern, kUnsupported for
   /// a construct that this library does not express (back references, some look-around inside
   /// repeats, script properties); both name the construct and its offset in characters.

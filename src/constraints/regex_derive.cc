@@ -110,7 +110,7 @@ Regex RegexArena::Impl::derive_node(Regex a, uint32_t code) {
     default:
       break;
   }
-  ++work;
+  work += 1 + (node.op == Op::kUnion || node.op == Op::kIntersect ? node.b : 0);
   if (a < derived.size() && derived[a].first == pass) return derived[a].second;
   // Unions are distributed over what follows them, so that equal parts are found.
   std::vector<Regex> parts;
@@ -134,6 +134,7 @@ Regex RegexArena::Impl::derive_node(Regex a, uint32_t code) {
         follow(derive_node(first, code), tail(at));
         if (!nodes[first].nullable || nodes[at].op != Op::kConcat) break;
       }
+      work += parts.size();
       out = unite(parts);
       break;
     }

@@ -20,8 +20,9 @@ constexpr Regex kEpsilon = 1;
 constexpr Regex kAny = 2;
 constexpr Regex kAnyCharacter = 3;
 
-/// Derivatives of nodes that one exploration may compute.
-constexpr uint64_t kMaxWork = 5'000'000;
+/// Steps of derivatives that one exploration may compute, and all of one arena.
+constexpr uint64_t kMaxWork = 500'000;
+constexpr uint64_t kMaxArenaWork = 4'000'000;
 
 uint64_t add_lengths(uint64_t a, uint64_t b) {
   constexpr uint64_t kLimit = uint64_t{1} << 62;
@@ -50,11 +51,13 @@ Status RegexArena::Impl::explore(Regex a) {
   };
   visit(a);
   std::vector<std::pair<uint32_t, uint32_t>> edges;  // target, source
-  const uint64_t limit = work + kMaxWork;
+  const uint64_t before = work;
+  const uint64_t allowed = std::min(kMaxWork, kMaxArenaWork - std::min(explored, kMaxArenaWork));
   size_t expanded = 0;
   for (size_t i = 0; i < visited.size(); ++i) {
     if (known(visited[i])) continue;
-    if (++expanded > kMaxExplored || work > limit) {
+    if (++expanded > kMaxExplored || work - before > allowed) {
+      explored += work - before;
       return unsupported(
           "the combination of patterns is too large to decide whether texts remain; simplify or "
           "drop one of the patterns");
@@ -68,6 +71,7 @@ Status RegexArena::Impl::explore(Regex a) {
       edges.emplace_back(visit(target), static_cast<uint32_t>(i));
     }
   }
+  explored += work - before;
   std::ranges::sort(edges);
   edges.erase(std::ranges::unique(edges).begin(), edges.end());
   using Entry = std::pair<uint64_t, uint32_t>;
@@ -97,6 +101,22 @@ Status RegexArena::Impl::explore(Regex a) {
   return {};
 }
 
+/// The shortest text of an intersection with a window of lengths, if the lengths of the other part
+/// follow from its structure; then so do those of all derivatives.
+std::optional<uint64_t> RegexArena::Impl::shortest_in_window(const Node& node) {
+  if (node.op != Op::kIntersect || node.b != 2) return std::nullopt;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const Node& window = nodes[pool[node.a + i]];
+    const Regex other = pool[node.a + 1 - i];
+    if (window.op != Op::kRepeat || window.a != kAnyCharacter || !nodes[other].positive) continue;
+    const auto set = lengths(other);
+    if (!set) return std::nullopt;
+    const auto length = set->next(window.min);
+    return length && *length <= window.max ? *length : kEmpty;
+  }
+  return std::nullopt;
+}
+
 Status RegexArena::Impl::prepare(Regex a) {
   if (too_large) return unsupported("the patterns are too large or too deeply nested");
   std::vector<Regex> stack = {a};
@@ -109,7 +129,8 @@ Status RegexArena::Impl::prepare(Regex a) {
     switch (node.op) {
       case Op::kIntersect:
       case Op::kNot:
-        if (at >= shortest_of.size() || shortest_of[at] == kUnknown) CHIMERE_CHECK_OK(explore(at));
+        if (at < shortest_of.size() && shortest_of[at] != kUnknown) break;
+        if (!shortest_in_window(node)) CHIMERE_CHECK_OK(explore(at));
         break;
       case Op::kConcat:
         stack.push_back(node.a);
@@ -172,6 +193,10 @@ uint64_t RegexArena::Impl::shortest(Regex a) {
     }
     case Op::kIntersect:
     case Op::kNot:
+      if (const auto length = shortest_in_window(node)) {
+        out = *length;
+        break;
+      }
       // A prepared expression is explored; otherwise, an error says so, and "alive" is the answer
       // that loses nothing.
       if (!explore(a).ok()) return 0;

@@ -71,6 +71,7 @@ struct RegexArena::Impl {
   Regex complement(Regex a);
   Regex repeat(Regex a, uint32_t min, uint32_t max);
   bool matches(Regex a, std::string_view utf8);
+  Regex restrict_end(Regex a, const CodePointSet& set, bool first);
   /// The factor that a repeat repeats, and how often.
   struct Power {
     Regex base;
@@ -96,6 +97,7 @@ struct RegexArena::Impl {
   Status explore(Regex a);
   Status prepare(Regex a);
   uint64_t shortest(Regex a);
+  std::optional<uint64_t> shortest_in_window(const Node& node);
   std::optional<LengthSet> lengths(Regex a);
   std::optional<LengthSet> compute_lengths(Regex a);
   std::optional<uint64_t> longest_way(Regex a);
@@ -122,7 +124,8 @@ struct RegexArena::Impl {
   std::vector<std::pair<uint32_t, Regex>> derived;
   uint32_t pass = 0;
   bool deriving = false;
-  uint64_t work = 0;  ///< derivatives of nodes computed so far
+  uint64_t work = 0;      ///< steps of derivatives computed so far
+  uint64_t explored = 0;  ///< of these, in explorations
 
   bool too_large = false;  ///< a constructor gave up; its results are meaningless
 };

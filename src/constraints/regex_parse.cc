@@ -29,8 +29,8 @@ class PatternCompiler {
  public:
   PatternCompiler(RegexArena& arena, const Pattern& pattern) : arena_(arena), pattern_(pattern) {
     constexpr CodeRange kWord[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-    word_ = arena_.characters(CodePointSet(kWord));
-    other_ = arena_.characters(CodePointSet(kWord).complement());
+    word_ = CodePointSet(kWord);
+    other_ = word_.complement();
   }
 
   Result<Regex> compile(bool search) {
@@ -293,32 +293,20 @@ class PatternCompiler {
     return arena_.intersect(before, node.negative ? arena_.complement(seen) : seen);
   }
 
-  /// The parts of a language in one of two languages that share nothing and have all texts.
-  std::pair<Regex, Regex> split(Regex language, Regex first, Regex second) {
-    const Regex in_first = arena_.intersect(language, first);
-    const Regex in_second = arena_.intersect(language, second);
-    // Where one is empty, the other is the language itself, which is the simpler expression.
-    if (const auto empty = arena_.empty(in_first); empty.ok() && *empty) {
-      return {arena_.none(), language};
-    }
-    if (const auto empty = arena_.empty(in_second); empty.ok() && *empty) {
-      return {language, arena_.none()};
-    }
-    return {in_first, in_second};
-  }
-
   Result<Regex> boundary(Context context, Regex before, const PatternNode& node,
                          const std::vector<Part>& reversed) {
     if (context.hidden_right || (context.hidden_left && arena_.accepts(before))) {
       return refused(node, node.negative ? "\\B" : "\\b");
     }
-    const Regex any = arena_.any();
-    const Regex epsilon = arena_.epsilon();
-    const auto [left_word, left_other] =
-        split(before, arena_.concat(any, word_), arena_.unite(epsilon, arena_.concat(any, other_)));
+    // The ends of the text count as characters that are no word characters.
+    const auto empty_of = [&](Regex language) {
+      return arena_.accepts(language) ? arena_.epsilon() : arena_.none();
+    };
+    const Regex left_word = arena_.end_with(before, word_);
+    const Regex left_other = arena_.unite(empty_of(before), arena_.end_with(before, other_));
     CHIMERE_TRY(const Regex after, rest(context, before, reversed));
-    const auto [right_word, right_other] =
-        split(after, arena_.concat(word_, any), arena_.unite(epsilon, arena_.concat(other_, any)));
+    const Regex right_word = arena_.begin_with(after, word_);
+    const Regex right_other = arena_.unite(empty_of(after), arena_.begin_with(after, other_));
     if (node.negative) {
       return arena_.unite(arena_.concat(left_word, right_word),
                           arena_.concat(left_other, right_other));
@@ -329,8 +317,8 @@ class PatternCompiler {
 
   RegexArena& arena_;
   const Pattern& pattern_;
-  Regex word_ = 0;
-  Regex other_ = 0;
+  CodePointSet word_;
+  CodePointSet other_;
   int sequences_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <map>
 #include <random>
 
@@ -40,6 +41,20 @@ std::unique_ptr<Engine> make_engine(model::Model& model, const text::Tokenizer& 
   return Engine::create(model, tokenizer, options).value();
 }
 
+/// Grammars over the letters of FakeTokenizer: with text that is certain, with choices among few
+/// and many tokens, and one that allows nearly everything.
+constexpr const char* kGrammars[] = {
+    "root ::= \"ABCABCABCABCABC\" [A-Z]{3,9} \"DONE\"",
+    "root ::= (\"A\" | \"BB\" root \"C\")*",
+    "root ::= [A-Fa-f]{1,50} (\"XYZ\" | \"XYY\")",
+    "root ::= [^Q]*",
+};
+
+std::shared_ptr<constraints::Constraint> constraint_of(const char* grammar) {
+  static const auto trie = constraints::TokenTrie::create(FakeTokenizer(), FakeModel::kVocab);
+  return constraints::Constraint::compile({constraints::GbnfSpec{grammar}, {}}, trie).value();
+}
+
 Request random_request(std::mt19937& random, size_t longest_prompt = 300) {
   Request r;
   const size_t n = 1 + random() % longest_prompt;
@@ -57,6 +72,7 @@ Request random_request(std::mt19937& random, size_t longest_prompt = 300) {
   r.sampling.dry.allowed_length = 1;
   r.max_tokens = static_cast<int32_t>(1 + random() % 100);
   if (random() % 3 == 0) r.stop = {"AB", "Q"};
+  if (random() % 3 == 0) r.constraint = constraint_of(kGrammars[random() % std::size(kGrammars)]);
   r.speculation =
       std::vector{Speculation::off(), Speculation::automatic(), *Speculation::named("mtp"),
                   *Speculation::named("ngram")}[random() % 4];
@@ -93,6 +109,58 @@ void expect_same(const Outcome& a, const Outcome& b) {
       ASSERT_EQ(a.tokens[i].top[k].value, b.tokens[i].top[k].value);
     }
   }
+}
+
+TEST(Engine, ConstrainedOutputIsInTheLanguage) {
+  const unsigned seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  int complete = 0;
+  for (int round = 0; round < 60; ++round) {
+    Request request = random_request(random, 20);
+    const char* const grammar = kGrammars[random() % std::size(kGrammars)];
+    request.constraint = constraint_of(grammar);
+    request.stop.clear();
+    SCOPED_TRACE(grammar);
+    FakeModel model(64);
+    model.on_gpu = random() % 2 == 0;
+    const FakeTokenizer tokenizer;
+    const auto engine = make_engine(model, tokenizer);
+    Seen seen;
+    seen.listen(request);
+    ASSERT_TRUE(engine->submit(request).ok());
+    while (engine->step()) {
+    }
+    const Outcome& o = seen.outcome;
+    ASSERT_NE(o.reason, FinishReason::kError) << o.error.message;
+    constraints::Matcher matcher = request.constraint->matcher();
+    for (const sampling::Sampled& token : o.tokens) ASSERT_TRUE(matcher.accept(token.id));
+    if (o.reason == FinishReason::kStop) {
+      EXPECT_TRUE(matcher.finished() || o.tokens.back().id == 0);
+      ++complete;
+    }
+    expect_same(o, run_alone(request).outcome);
+  }
+  EXPECT_GT(complete, 10);
+}
+
+/// One step gives many tokens, and they are those of the tokenizer.
+TEST(Engine, CertainTextTakesFewSteps) {
+  FakeModel model(64);
+  const FakeTokenizer tokenizer;
+  const auto engine = make_engine(model, tokenizer);
+  Request request;
+  request.prompt = {5, 6, 7};
+  request.constraint = constraint_of("root ::= [AB] \"ABCDEFGHIJKLMNOPQRSTUVWXYZ\"");
+  Seen seen;
+  seen.listen(request);
+  ASSERT_TRUE(engine->submit(std::move(request)).ok());
+  while (engine->step()) {
+  }
+  EXPECT_EQ(seen.outcome.reason, FinishReason::kStop);
+  EXPECT_EQ(seen.outcome.text.substr(1), "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+  EXPECT_LE(model.steps, 5U) << "27 tokens";
+  EXPECT_EQ(seen.outcome.speculation.drafted, seen.outcome.speculation.accepted);
 }
 
 TEST(Engine, BatchingChangesNothing) {
@@ -182,6 +250,7 @@ TEST(Engine, ReasoningControlNeedsPartialLogitsOnly) {
   for (int round = 0; round < 40; ++round) {
     Request request = random_request(random, 40);
     request.speculation = Speculation::off();
+    request.constraint.reset();
     request.sampling.top_k = static_cast<int32_t>(1 + random() % 8);
     request.max_tokens = 100;
     ThinkingParams thinking;

@@ -43,9 +43,14 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
       tokenizer_(tokenizer),
       history_(request_.prompt),
       sampler_(request_.sampling),
-      drafts_(drafters.start(request_.keep_state ? Speculation::off() : request_.speculation,
-                             request_.sampling)),
       stops_(std::move(request_.stop)) {
+  if (request_.constraint) {
+    constraint_.emplace(request_.constraint->matcher(), tokenizer, vocabulary_);
+  }
+  OutputConstraint* const constraint =
+      constraint_ && !request_.keep_state ? &*constraint_ : nullptr;
+  drafts_ = drafters.start(request_.keep_state ? Speculation::off() : request_.speculation,
+                           request_.sampling, constraint);
   if (request_.continuation) use_continuation();
   given_ = static_cast<int64_t>(history_.size());
   if (request_.thinking) {
@@ -54,7 +59,7 @@ Generation::Generation(RequestId id, Request request, std::span<const int32_t> m
   if (options.partial_logits) {
     // For a small vocabulary, most top logits would be nearly the whole row.
     const int32_t most = std::min(kernels::kMaxTopLogits, tokenizer.n_tokens() / 4);
-    needed_ = sampler_.needed(most);
+    needed_ = sampler_.needed(most, constraint_.has_value());
     needed_.sums |= thinking_.has_value();  // for its certainty
   }
   reserve_tokens();
@@ -103,7 +108,10 @@ void Generation::use_continuation() {
   decoded_ = static_cast<int64_t>(generated.size()) - 1;
   suspended_ = std::move(request_.continuation->state);
   // The newest characters may be incomplete.
-  for (const int32_t token : generated) (void)decoder_.push(text_bytes(token));
+  for (const int32_t token : generated) {
+    (void)decoder_.push(text_bytes(token));
+    if (constraint_) (void)constraint_->accept(token);  // the earlier request had the same one
+  }
 }
 
 std::string Generation::text_bytes(int32_t token) const {
@@ -195,7 +203,7 @@ bool Generation::may_decode() const {
 
 bool Generation::may_launch(bool decodes, bool samples) const {
   if (!samples) return true;
-  if (needed_.largest == 0 || thinking_ || request_.keep_state) return false;
+  if (needed_.largest == 0 || thinking_ || constraint_ || request_.keep_state) return false;
   if (decodes && drafts_ && !drafts_->idle()) return false;
   return sampler_.choice_on_gpu(0).has_value();
 }
@@ -210,6 +218,7 @@ void Generation::want_partial_logits(model::SequenceRows& rows) {
   rows.sums = false;
   rows.choice.reset();
   rows.async_token = false;
+  rows.masks.clear();
   from_partial_logits_ = needed_.largest > 0 && !rows.logits_of.empty();
   if (!from_partial_logits_) return rows.selected.clear();
   // The requested ids depend on the text before each row; a row's draft tokens precede it.
@@ -231,6 +240,23 @@ void Generation::want_partial_logits(model::SequenceRows& rows) {
   } else {
     rows.selected.clear();
   }
+  if (constraint_) want_masks(rows);
+}
+
+void Generation::want_masks(model::SequenceRows& rows) {
+  masks_.resize(rows.logits_of.size());
+  for (size_t i = 0; i < masks_.size(); ++i) {
+    masks_[i].clear();
+    // Errors are reported when the token is sampled.
+    const bool possible = i == 0 || constraint_->push_draft(rows.tokens[i]);
+    if (!possible) break;
+    if (constraint_->unconstrained()) continue;
+    if (const auto allowed = constraint_->allowed(); allowed.ok()) {
+      masks_[i].assign(allowed->begin(), allowed->end());
+    }
+  }
+  constraint_->drop_drafts();
+  rows.masks.assign(masks_.begin(), masks_.end());
 }
 
 int32_t Generation::max_drafts() const {
@@ -257,6 +283,23 @@ bool Generation::ends_generation(int32_t token) const {
 }
 
 Result<sampling::Sampled> Generation::sample(LogitRow& row) {
+  if (!constraint_) return sample_any(row);
+  const bool unconstrained = constraint_->unconstrained();
+  if (!unconstrained) {
+    CHIMERE_TRY(const kernels::TokenMask allowed, constraint_->allowed());
+    row.restrict_to(allowed);
+  }
+  Result<sampling::Sampled> sampled = sample_any(row);
+  if (unconstrained && sampled.ok() && tokenizer_.is_end_of_generation(sampled->id)) {
+    CHIMERE_TRY(const kernels::TokenMask allowed, constraint_->allowed());
+    row.restrict_to(allowed);
+    sampled = row.sample(sampler_, history_);
+  }
+  if (sampled.ok()) CHIMERE_CHECK_OK(constraint_->accept(sampled->id));
+  return sampled;
+}
+
+Result<sampling::Sampled> Generation::sample_any(LogitRow& row) {
   return thinking_ ? thinking_->choose(sampler_, row, history_) : row.sample(sampler_, history_);
 }
 
@@ -286,7 +329,8 @@ bool Generation::choose(Result<sampling::Sampled> sampled) {
   if (!choices_.back().sampled.ok()) return false;
   const int32_t token = choices_.back().sampled->id;
   history_.push_back(token);
-  return draft < drafts.size() && drafts[draft] == token && !ends_generation(token);
+  const bool ends = ends_generation(token) || (constraint_ && constraint_->finished());
+  return draft < drafts.size() && drafts[draft] == token && !ends;
 }
 
 void Generation::choose(const model::StepResult& result, const ReadLogits& read_logits) {
@@ -330,6 +374,7 @@ int32_t Generation::accept() {
     ++added;
     if (finished_) break;
   }
+  if (!finished_ && constraint_ && constraint_->finished()) finish(FinishReason::kStop);
   return added;
 }
 

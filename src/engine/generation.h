@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "engine/logit_row.h"
+#include "engine/output_constraint.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "engine/speculation/drafters.h"
@@ -150,7 +151,11 @@ class Generation {
   std::vector<uint8_t> kept_state();
   /// Requests partial logits for the rows where they suffice.
   void want_partial_logits(model::SequenceRows& rows);
+  /// The tokens allowed in each row whose partial logits are requested.
+  void want_masks(model::SequenceRows& rows);
   Result<sampling::Sampled> sample(LogitRow& row);
+  /// Without the constraint.
+  Result<sampling::Sampled> sample_any(LogitRow& row);
   Result<sampling::Sampled> sample_partial(const model::StepResult& result, int64_t row,
                                            const ReadLogits& read_logits);
   /// Records the token of the next row. False if no further row is to be sampled.
@@ -181,11 +186,13 @@ class Generation {
   std::vector<int32_t> history_;  ///< prompt and generation
   int64_t given_ = 0;             ///< tokens of the prompt and of the continuation
   sampling::Sampler sampler_;
+  std::optional<OutputConstraint> constraint_;
   std::unique_ptr<SequenceDrafts> drafts_;
   std::optional<Thinking> thinking_;
   sampling::Needed needed_;  ///< `largest` 0: all logits
   bool from_partial_logits_ = false;
   std::vector<std::vector<int32_t>> selected_;  ///< ids requested per planned row
+  std::vector<std::vector<uint32_t>> masks_;    ///< allowed tokens per planned row
   std::vector<sampling::Candidate> largest_;    ///< scratch
   std::vector<sampling::Candidate> known_;      ///< scratch
   std::vector<float> logits_;                   ///< scratch

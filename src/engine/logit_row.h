@@ -26,16 +26,20 @@ class LogitRow {
            std::vector<float>& whole)
       : partial_(&partial), vocabulary_(vocabulary), read_(std::move(read)), buffer_(&whole) {}
 
+  /// Restricts the tokens that may be sampled. `allowed` must outlive the row; empty: all tokens.
+  void restrict_to(kernels::TokenMask allowed) { allowed_ = allowed; }
+  kernels::TokenMask allowed() const { return allowed_; }
+
   /// The same token and log-probabilities for a whole row and for its partial logits. Errors: those
   /// of Sampler::sample() and of `read`.
   Result<sampling::Sampled> sample(sampling::Sampler& sampler, std::span<const int32_t> history) {
     if (partial_ != nullptr && whole_.empty()) {
       CHIMERE_TRY(std::optional<sampling::Sampled> sampled,
-                  sampler.sample(*partial_, history, history.size()));
+                  sampler.sample(*partial_, history, history.size(), allowed_));
       if (sampled) return *std::move(sampled);
     }
     CHIMERE_TRY(const std::span<const float> logits, whole());
-    return sampler.sample(logits, history, history.size());
+    return sampler.sample(logits, history, history.size(), allowed_);
   }
   /// Log-sum-exp statistics; partial logits must have them.
   kernels::LogSumExp sums() const {
@@ -59,6 +63,7 @@ class LogitRow {
 
  private:
   const sampling::PartialLogits* partial_ = nullptr;
+  kernels::TokenMask allowed_;
   int64_t vocabulary_ = 0;
   Read read_;
   std::vector<float>* buffer_ = nullptr;

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "constraints/constraint.h"
 #include "engine/cache_tier.h"
 #include "engine/speculation/speculation.h"
 #include "engine/thinking.h"
@@ -92,6 +94,8 @@ struct Request {
   /// Control tokens whose text is part of the generation's text; sorted. That of others is not.
   std::vector<int32_t> visible_tokens;
   Speculation speculation = Speculation::off();
+  /// Restricts the tokens of the generation; nullptr: all are allowed.
+  std::shared_ptr<constraints::Constraint> constraint = nullptr;
   std::optional<ThinkingParams> thinking;  ///< absent: no reasoning control
   std::optional<Prefix> prefix;            ///< of the same model; used if the prompt starts with it
   bool keep_prefix = false;                ///< fill in Outcome::prefix

@@ -253,7 +253,8 @@ Result<sampling::Sampled> Thinking::choose(sampling::Sampler& sampler, LogitRow&
     for (const int32_t id : forbidden) {
       masked_[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
     }
-    CHIMERE_TRY(const sampling::Sampled other, sampler.sample(masked_, history, history.size()));
+    CHIMERE_TRY(const sampling::Sampled other,
+                sampler.sample(masked_, history, history.size(), row.allowed()));
     CHIMERE_TRY(drawn, as_forced(std::move(drawn), other.id, row, sampler.params()));
   }
   note(drawn.id, false);

@@ -119,6 +119,15 @@ struct TopLogits {
 };
 inline constexpr int32_t kMaxTopLogits = 128;
 
+/// A set of tokens: bit t % 32 of word t / 32 says whether it contains token t.
+using TokenMask = std::span<const uint32_t>;
+/// Words of a set of tokens.
+constexpr int64_t mask_words(int64_t n_vocab) { return (n_vocab + 31) / 32; }
+constexpr bool contains(TokenMask mask, int32_t token) {
+  const auto t = static_cast<uint32_t>(token);
+  return t / 32 < mask.size() && (mask[t / 32] >> (t % 32) & 1U) != 0;
+}
+
 /// Gathered logits of selected tokens of each row, [rows, count].
 struct SelectedLogits {
   float* data = nullptr;
@@ -160,6 +169,9 @@ struct StepInputs {
   std::span<const int32_t> wanted_rows;  ///< rows of the step whose logits are requested
   std::span<const int32_t>
       selected;  ///< [top.rows, StepOutputs::selected.count] token ids; -1: none
+  /// [top.rows, mask_words(n_vocab)]: Ops::top_logits() considers only these tokens of each row;
+  /// empty: all.
+  TokenMask masks = {};
   int32_t pass =
       0;  ///< identifies the caller's pass function: passes with the same number issue the same ops
   std::span<const TokenChoice> choices = {};  ///< for StepOutputs::chosen
@@ -452,7 +464,9 @@ class Ops {
                       KvView kv, MatrixView out) = 0;
 
   /// top.row(r) = the top.count (at most kMaxTopLogits) largest logits of row r, as TopLogits says.
-  virtual void top_logits(ConstMatrixView logits, TopLogits top) = 0;
+  /// `masks`: empty, or the step's `masks`, [top.rows, mask_words(logits.cols)]; tokens outside a
+  /// row's set are excluded, but a NaN or +infinity is reported wherever it is.
+  virtual void top_logits(ConstMatrixView logits, TokenMask masks, TopLogits top) = 0;
 
   /// selected.row(r)[i] = the logit of token ids[r, i] of row r, -infinity where the id is -1. That
   /// logit then becomes -infinity in `logits`, so that top_logits() excludes it. Only for the

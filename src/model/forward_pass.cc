@@ -104,7 +104,7 @@ void ForwardPass::find_top() {
   const MatrixView logits = buffers_.logits.rows_from(step_.n_full_rows(), out.top.rows);
   if (out.sums != nullptr) ops_.log_sum_exp(logits, out.sums);
   if (out.selected.count > 0) ops_.gather_logits(logits, step_.selected(), out.selected);
-  ops_.top_logits(logits, out.top);
+  ops_.top_logits(logits, step_.masks(), out.top);
   if (out.chosen != nullptr) ops_.choose(out.top, step_.choices(), out.chosen);
 }
 

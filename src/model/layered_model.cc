@@ -117,6 +117,7 @@ Result<LayeredModel::Started> LayeredModel::start(const StepPlan& plan) {
                                      .vectors = step.vectors(),
                                      .wanted_rows = step.wanted_rows(),
                                      .selected = step.selected(),
+                                     .masks = step.masks(),
                                      .pass = pass_number(update_draft_kv, plan.taps),
                                      .choices = step.choices(),
                                      .async_from = async_token,

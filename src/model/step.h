@@ -48,6 +48,9 @@ struct SequenceRows {
   /// gathered separately. Rising, without duplicates, at most kMaxSelectedLogits. They are excluded
   /// from the largest.
   std::vector<std::vector<int32_t>> selected = {};
+  /// With `top`: for each of `logits_of` (or empty: for none) the tokens that the largest are taken
+  /// from; an empty set stands for all tokens. Must outlive the step's forward().
+  std::vector<kernels::TokenMask> masks = {};
   /// With `top`: also return the log-sum-exp statistics of the whole row.
   bool sums = false;
   /// For one decode row, or prefill rows up to the end of a prompt, with `top` logits of the last

@@ -34,6 +34,18 @@ Status check_selected(const SequenceRows& rows, int n_vocab) {
   if (rows.top == 0 && (rows.sums || !rows.selected.empty())) {
     return invalid_argument("`sums` and `selected` need `top` above 0");
   }
+  if (!rows.masks.empty() && (rows.top == 0 || rows.masks.size() != rows.logits_of.size())) {
+    return invalid_argument("there are " + std::to_string(rows.masks.size()) +
+                            " sets of tokens for " + std::to_string(rows.logits_of.size()) +
+                            " rows with logits; they need one each, and `top` above 0");
+  }
+  for (const kernels::TokenMask mask : rows.masks) {
+    if (!mask.empty() && static_cast<int64_t>(mask.size()) != kernels::mask_words(n_vocab)) {
+      return invalid_argument("a set of tokens has " + std::to_string(mask.size()) +
+                              " words; the vocabulary needs " +
+                              std::to_string(kernels::mask_words(n_vocab)));
+    }
+  }
   if (!rows.selected.empty() && rows.selected.size() != rows.logits_of.size()) {
     return invalid_argument(
         "there are " + std::to_string(rows.selected.size()) + " lists of selected tokens for " +
@@ -187,6 +199,7 @@ Result<StepBatch> StepBatch::prepare(const StepPlan& plan, state::StateStore& st
   batch.add_visible(plan);
   batch.add_wanted(plan);
   batch.add_selected(plan);
+  batch.add_masks(plan, limits.n_vocab);
   batch.add_choices(plan);
   return batch;
 }
@@ -229,6 +242,20 @@ void StepBatch::add_selected(const StepPlan& plan) {
         selected_.insert(selected_.end(), rows.selected[i].begin(), rows.selected[i].end());
       }
       selected_.resize(++n * count, -1);
+    }
+  }
+}
+
+void StepBatch::add_masks(const StepPlan& plan, int n_vocab) {
+  const auto has_masks = [](const SequenceRows& rows) { return !rows.masks.empty(); };
+  if (std::ranges::none_of(plan.sequences, has_masks)) return;
+  const auto words = static_cast<size_t>(kernels::mask_words(n_vocab));
+  for (const SequenceRows& rows : plan.sequences) {
+    if (rows.top == 0) continue;
+    for (size_t i = 0; i < rows.logits_of.size(); ++i) {
+      const kernels::TokenMask mask = has_masks(rows) ? rows.masks[i] : kernels::TokenMask();
+      masks_.insert(masks_.end(), mask.begin(), mask.end());
+      if (mask.empty()) masks_.insert(masks_.end(), words, ~uint32_t{0});
     }
   }
 }

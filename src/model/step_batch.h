@@ -48,6 +48,8 @@ class StepBatch {
   /// with -1. selected_count() is 0 or a power of two from 64 on.
   std::span<const int32_t> selected() const { return selected_; }
   int32_t selected_count() const { return selected_count_; }
+  /// For the other rows, the tokens that top_logits() considers, [others, mask_words]; empty: all.
+  kernels::TokenMask masks() const { return masks_; }
   /// Some sequence requested log-sum-exp statistics.
   bool sums() const { return sums_; }
   /// How the next tokens of the requested rows are chosen; empty: not on the device.
@@ -66,6 +68,7 @@ class StepBatch {
   void add_visible(const StepPlan& plan);
   void add_wanted(const StepPlan& plan);
   void add_selected(const StepPlan& plan);
+  void add_masks(const StepPlan& plan, int n_vocab);
   void add_choices(const StepPlan& plan);
 
   state::Reservation reservation_;
@@ -83,6 +86,7 @@ class StepBatch {
   int32_t top_count_ = 0;
   std::vector<int32_t> selected_;
   int32_t selected_count_ = 0;
+  std::vector<uint32_t> masks_;
   bool sums_ = false;
   std::vector<kernels::TokenChoice> choices_;
   std::vector<int32_t> taps_;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -190,6 +192,52 @@ void Candidates::make_list() {
   scanned_ = true;
   select_largest(logits_, scan_, count_, list_);
   selected_ = true;
+}
+
+Status Candidates::keep_set(kernels::TokenMask set) {
+  const Error none =
+      invalid_data("No token is left to choose from: those that the constraint allows are masked.");
+  if (selected()) {
+    std::erase_if(list_, [&](const Candidate& c) { return !kernels::contains(set, c.id); });
+    if (list_.empty()) return none;
+    if (rest_ && rest_->largest == kCut) rest_.reset();  // the list is complete
+  } else {
+    const size_t words =
+        std::min(set.size(), static_cast<size_t>(kernels::mask_words(std::ssize(logits_))));
+    int64_t members = 0;
+    for (const uint32_t word : set.first(words)) members += std::popcount(word);
+    if (members > kSelected) {
+      mask_others(set.first(words));
+      return rescan();
+    }
+    list_.clear();
+    for (size_t w = 0; w < words; ++w) {
+      for (uint32_t left = set[w]; left != 0; left &= left - 1) {
+        const size_t id = 32 * w + static_cast<size_t>(std::countr_zero(left));
+        if (id < logits_.size() && logits_[id] != kCut) {
+          list_.push_back({logits_[id], static_cast<int32_t>(id)});
+        }
+      }
+    }
+    if (list_.empty()) return none;
+    std::sort(list_.begin(), list_.end());
+    selected_ = true;
+  }
+  largest_ = list_.front();
+  count_ = static_cast<int64_t>(list_.size());
+  return {};
+}
+
+void Candidates::mask_others(kernels::TokenMask set) {
+  const std::span<float> logits = mutable_logits();
+  for (size_t first = 0, w = 0; first < logits.size(); first += 32, ++w) {
+    const uint32_t word = w < set.size() ? set[w] : 0;
+    if (word == ~uint32_t{0}) continue;
+    const size_t n = std::min<size_t>(32, logits.size() - first);
+    for (size_t i = 0; i < n; ++i) {
+      if ((word >> i & 1U) == 0) logits[first + i] = kCut;
+    }
+  }
 }
 
 void Candidates::keep_largest(int64_t k) {

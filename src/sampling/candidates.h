@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/api.h"
 #include "sampling/gumbel_max.h"
 #include "sampling/log_softmax.h"
 #include "sampling/logit_adjustment.h"
@@ -69,6 +70,8 @@ class Candidates {
   /// Population standard deviation of the remaining logits.
   double deviation() const;
 
+  /// Keeps the tokens of the set. Errors: kInvalidData if none of them remains.
+  Status keep_set(kernels::TokenMask set);
   /// Keeps the k largest. Decided for a partial list if the first k tokens are in it.
   void keep_largest(int64_t k);
   /// Keeps tokens with scale * logit >= floor.
@@ -109,6 +112,8 @@ class Candidates {
   bool keep_top_p_of_few(double share);
   bool knows_largest(double floor);
   Status rescan();
+  /// Masks the logits of a whole vocabulary outside the set.
+  void mask_others(kernels::TokenMask set);
   std::span<float> mutable_logits();
 
   std::span<const float> logits_;  ///< the caller's, or `owned_`

@@ -233,6 +233,20 @@ SamplingParams random_params(std::mt19937& random) {
   return p;
 }
 
+/// Some of n tokens, about one in `divisor`, and always token 0; the others are masked in `logits`.
+std::vector<uint32_t> random_set(std::mt19937& random, std::vector<float>& logits,
+                                 uint32_t divisor) {
+  std::vector<uint32_t> set(static_cast<size_t>(kernels::mask_words(std::ssize(logits))));
+  for (size_t id = 0; id < logits.size(); ++id) {
+    if (id == 0 || random() % divisor == 0) {
+      set[id / 32] |= 1U << (id % 32);
+    } else {
+      logits[id] = -std::numeric_limits<float>::infinity();
+    }
+  }
+  return set;
+}
+
 TEST(Chain, AgreesWithThePlainImplementation) {
   const unsigned seed = fresh_seed();
   SCOPED_TRACE(seed);
@@ -249,11 +263,14 @@ TEST(Chain, AgreesWithThePlainImplementation) {
     std::vector<int32_t> history(random() % 30);
     for (int32_t& t : history) t = static_cast<int32_t>(random() % 6);
     const SamplingParams p = random_params(random);
+    std::vector<float> allowed = logits;
+    std::vector<uint32_t> set;
+    if (round % 2 == 0) set = random_set(random, allowed, std::array{2U, 30U, 2000U}[random() % 3]);
     ASSERT_TRUE(validate(p).ok()) << validate(p).error().message;
     Sampler sampler(p);
     for (uint64_t position = 0; position < 4; ++position) {
-      const auto left = PlainChain(logits, history, position, p).run();
-      const auto got = sampler.sample(logits, history, position);
+      const auto left = PlainChain(allowed, history, position, p).run();
+      const auto got = sampler.sample(logits, history, position, set);
       ASSERT_TRUE(got.ok());
       ASSERT_EQ(got->id, gumbel_argmax_of(left, p.seed, position))
           << "round " << round << " of " << n << " tokens, " << left.size() << " left";

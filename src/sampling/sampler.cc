@@ -173,7 +173,7 @@ int32_t Sampler::draw_mirostat(uint64_t position) {
 }
 
 Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const int32_t> history,
-                                uint64_t position) {
+                                uint64_t position, kernels::TokenMask allowed) {
   CHIMERE_CHECK_OK(candidates_.assign(logits));
   if (params_.auxiliary) {
     CHIMERE_CHECK_OK(params_.auxiliary->mix({logits, candidates_.largest()}, history, mixture_));
@@ -183,6 +183,7 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
       candidates_.replace(logits, largest);
     }
   }
+  if (!allowed.empty()) CHIMERE_CHECK_OK(candidates_.keep_set(allowed));
   CHIMERE_CHECK_OK(candidates_.adjust(bias_));
   for (const SamplerType sampler : order_) CHIMERE_CHECK_OK(apply(sampler, history, position));
 
@@ -199,9 +200,11 @@ Result<Sampled> Sampler::sample(std::span<const float> logits, std::span<const i
   return out;
 }
 
-Needed Sampler::needed(int32_t most) const {
+Needed Sampler::needed(int32_t most, bool restricted) const {
   const SamplingParams& p = params_;
   if (p.mirostat == 2 || p.logprobs > most || (p.auxiliary && p.logprobs >= 0)) return {};
+  // The most likely tokens of the whole row may lie outside the restriction.
+  if (restricted && (p.auxiliary || p.logprobs > 0)) return {};
   const auto enough = [&](int32_t n) -> Needed {
     return n <= most ? Needed{std::max(n, p.logprobs), p.logprobs >= 0 || p.auxiliary} : Needed{};
   };
@@ -300,14 +303,15 @@ Status Sampler::mix_known(const PartialLogits& partial_logits, std::span<const i
 }
 
 Result<std::optional<Sampled>> Sampler::sample(const PartialLogits& partial_logits,
-                                               std::span<const int32_t> history,
-                                               uint64_t position) {
+                                               std::span<const int32_t> history, uint64_t position,
+                                               kernels::TokenMask allowed) {
   merge(partial_logits, known_);
   Candidates::Rest rest;
   if (!partial_logits.largest.empty()) rest.largest = partial_logits.largest.back().value;
-  rest.sums = partial_logits.sums;
+  if (allowed.empty()) rest.sums = partial_logits.sums;  // those of all tokens
   if (params_.auxiliary) CHIMERE_CHECK_OK(mix_known(partial_logits, history, rest));
   CHIMERE_CHECK_OK(candidates_.assign_known(known_, rest));
+  if (!allowed.empty()) CHIMERE_CHECK_OK(candidates_.keep_set(allowed));
   CHIMERE_CHECK_OK(candidates_.adjust(bias_));
   for (const SamplerType sampler : order_) {
     CHIMERE_CHECK_OK(apply(sampler, history, position));

@@ -41,10 +41,12 @@ class Sampler {
   /// `history`: the tokens before `position`, latest last. The draw (gumbel_max.h) depends on seed,
   /// position and token ids, not on the order in which tokens are visited. Two similar
   /// distributions therefore select the same token most of the time, which is why a draft can be
-  /// accepted exactly when it equals the sampled token. Errors: kInvalidData when the logits are
-  /// NaN or +infinity or all masked; those of params.auxiliary.
+  /// accepted exactly when it equals the sampled token. `allowed`: the only tokens that may be
+  /// sampled, as if all others had probability 0 (after params.auxiliary, before biases); empty:
+  /// all. Reported log-probabilities are those without the restriction. Errors: kInvalidData when
+  /// the logits are NaN or +infinity or all masked; those of params.auxiliary.
   Result<Sampled> sample(std::span<const float> logits, std::span<const int32_t> history,
-                         uint64_t position);
+                         uint64_t position, kernels::TokenMask allowed = {});
 
   /// The sampler chain as a GPU choice among the needed().largest largest logits of a row, which
   /// gives the same token; nothing if the chain depends on more (the preceding text, other logits).
@@ -54,8 +56,9 @@ class Sampler {
   /// Sufficient with a top-k (or greedy) of at most `most` tokens before any sampler that needs the
   /// whole distribution, and no more log-probabilities than that; or with a min-p, or a top-p
   /// before the temperature, which are decided if few tokens pass them. Mirostat, and
-  /// log-probabilities of a mixture with an auxiliary model, need the whole row.
-  Needed needed(int32_t most) const;
+  /// log-probabilities of a mixture with an auxiliary model, need the whole row. `restricted`:
+  /// sample() will be called with allowed tokens, from which the largest logits are then taken.
+  Needed needed(int32_t most, bool restricted = false) const;
   /// Writes the ids below `vocabulary` whose logits partial logits after `history` must contain,
   /// ascending: those that change before tokens are removed. Errors: those of
   /// AuxiliaryLm::tokens().
@@ -64,7 +67,8 @@ class Sampler {
   /// Samples from partial logits with at least needed().largest largest logits: the same bits as
   /// from the whole row; nothing if the partial logits do not decide the token.
   Result<std::optional<Sampled>> sample(const PartialLogits& partial_logits,
-                                        std::span<const int32_t> history, uint64_t position);
+                                        std::span<const int32_t> history, uint64_t position,
+                                        kernels::TokenMask allowed = {});
 
   const SamplingParams& params() const { return params_; }
 

@@ -222,6 +222,7 @@ std::vector<Candidate> largest_of(const std::vector<float>& logits, size_t n) {
   for (const float l : logits) all.push_back({l, static_cast<int32_t>(all.size())});
   std::sort(all.begin(), all.end());
   all.resize(n);
+  for (Candidate& c : all) c.id = c.value > -INFINITY ? c.id : -1;
   return all;
 }
 
@@ -278,7 +279,22 @@ TEST(Sample, PartialLogitsSufficeWhereNeededSaysSo) {
     if (random() % 3 == 0) std::rotate(p.order.begin(), p.order.end() - 1, p.order.end());
     SCOPED_TRACE(round);
     Sampler sampler(p);
-    const Needed needed = sampler.needed(128);
+    std::vector<uint32_t> set;
+    if (round % 4 < 2) {
+      set.assign(static_cast<size_t>(kernels::mask_words(3000)), 0);
+      const uint32_t divisor = round % 4 == 0 ? 2 : 100;
+      for (uint32_t& word : set) {
+        for (uint32_t bit = 0; bit < 32; ++bit) word |= (random() % divisor == 0 ? 1U : 0U) << bit;
+      }
+      set[0] |= 1;
+      std::erase_if(p.logit_bias, [](const LogitBias& b) { return b.id == 0; });
+      sampler = Sampler(p);
+    }
+    const Needed needed = sampler.needed(128, !set.empty());
+    if (!set.empty() && p.logprobs > 0) {
+      EXPECT_EQ(needed, Needed{}) << "the most likely tokens may be outside the set";
+      continue;
+    }
     const bool temperature_first = p.order.front() == SamplerType::kTemperature;
     if (needed.largest == 0) {  // dynamic temperature before top-k depends on all logits
       EXPECT_TRUE(temperature_first && p.dynatemp_range > 0) << round;
@@ -292,10 +308,14 @@ TEST(Sample, PartialLogitsSufficeWhereNeededSaysSo) {
     for (const int32_t id : ids) {
       selected.push_back({std::exchange(left[static_cast<size_t>(id)], -INFINITY), id});
     }
+    for (size_t id = 0; !set.empty() && id < left.size(); ++id) {
+      if (!kernels::contains(set, static_cast<int32_t>(id))) left[id] = -INFINITY;
+    }
     const auto largest = largest_of(left, static_cast<size_t>(needed.largest) + random() % 5);
     const kernels::LogSumExp sums = log_sum_exp(logits);
-    const auto got = sampler.sample({largest, selected, needed.sums ? &sums : nullptr}, history, 7);
-    const auto want = sample(logits, history, 7, p);
+    const auto got =
+        sampler.sample({largest, selected, needed.sums ? &sums : nullptr}, history, 7, set);
+    const auto want = Sampler(p).sample(logits, history, 7, set);
     ASSERT_TRUE(got.ok() && want.ok()) << round;
     ASSERT_TRUE(got->has_value()) << round;
     expect_same(**got, *want);

@@ -219,7 +219,8 @@ class FakeModel : public model::Model {
           if (s.top == 0) {
             add_logits(hash);
           } else {
-            add_partial_logits(hash, s.selected.empty() ? std::vector<int32_t>() : s.selected[l]);
+            add_partial_logits(hash, s.selected.empty() ? std::vector<int32_t>() : s.selected[l],
+                               s.masks.empty() ? kernels::TokenMask() : s.masks[l]);
           }
         }
       }
@@ -264,8 +265,9 @@ class FakeModel : public model::Model {
     }
   }
 
-  /// All tokens that are not selected, in order: more than any request asks for.
-  void add_partial_logits(uint64_t hash, const std::vector<int32_t>& selected) {
+  /// All tokens of the set that are not selected, in order: more than any request asks for.
+  void add_partial_logits(uint64_t hash, const std::vector<int32_t>& selected,
+                          kernels::TokenMask mask) {
     std::vector<float> before = std::exchange(logits_, {});
     add_logits(hash);
     std::vector<float> logits = std::exchange(logits_, std::move(before));
@@ -277,7 +279,7 @@ class FakeModel : public model::Model {
     const auto ops = kernels::make_ref_ops();
     ops->gather_logits(view, ids, {taken.data(), 1, kVocab});
     std::vector<kernels::TopLogit> top(kVocab);
-    ops->top_logits(view, {top.data(), 1, kVocab});
+    ops->top_logits(view, mask, {top.data(), 1, kVocab});
     partial_logits_.selected.insert(partial_logits_.selected.end(), taken.begin(), taken.end());
     partial_logits_.top.insert(partial_logits_.top.end(), top.begin(), top.end());
     partial_logits_.left.insert(partial_logits_.left.end(), logits.begin(), logits.end());
@@ -312,7 +314,12 @@ class FakeTokenizer : public text::Tokenizer {
  private:
   std::vector<int32_t> encode_where(std::string_view text,
                                     const text::AddedTokenRanges&) const override {
-    return std::vector<int32_t>(text.begin(), text.end());
+    std::vector<int32_t> ids;
+    for (const char c : text) {
+      const int32_t id = c - 'A' + 2;
+      ids.push_back(id >= 2 && id < FakeModel::kVocab ? id : 1);
+    }
+    return ids;
   }
 };
 

@@ -272,7 +272,7 @@ Result<Machine*> Leaves::keys(Regex language) {
   return string_machine({language, 0, kNoLimit}, false);
 }
 
-Machine& Leaves::string_body() {
+StringBodyMachine& Leaves::string_body() {
   if (!body_) {
     JsonStringMachine::Options options;
     options.opening_quote = false;

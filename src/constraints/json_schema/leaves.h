@@ -52,6 +52,8 @@ class StringBodyMachine final : public Machine {
   bool accepts(State state) override { return strings_->next(state, '"') != kDead; }
   uint64_t shared_key(State state) override;
   size_t memory() const override { return strings_->memory(); }
+  /// Reads the closing quote, too; its states before the quote are this machine's.
+  Machine& with_quote() { return *strings_; }
 
  private:
   std::unique_ptr<Machine> strings_;
@@ -69,7 +71,7 @@ class Leaves {
   /// Strings of a language, without their opening quote; nullptr: there are none.
   Result<Machine*> keys(Regex language);
   /// The text of any string between its quotes.
-  Machine& string_body();
+  StringBodyMachine& string_body();
 
   /// Whether a string belongs to the set.
   bool contains(const StringSet& set, std::string_view value);

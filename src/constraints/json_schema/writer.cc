@@ -397,17 +397,18 @@ std::optional<Machine::Inner> Writer::inner(State state) {
     return out;
   }
   if (place.kind != Kind::kOpenKey) return std::nullopt;
-  out.machine = &leaves_->string_body();
+  out.machine = &leaves_->string_body().with_quote();
   out.state = place.a;
   const KeyOptions& options = frames_->key_options(place.frame);
-  const std::string read = texts_.text(place.c);
-  // Names may be written with escapes; exceptions are listed for those without.
-  out.uniform = options.uniform && read.find('\\') == std::string::npos;
+  // Names that go on behind half an escape cannot be listed; those that a token writes with escapes
+  // of its own are not.
+  const auto read = decode_json_string(texts_.text(place.c));
+  out.uniform = options.uniform && read.has_value();
   if (!out.uniform) return out;
   const auto less = [&](Symbol key, const std::string& text) { return values_.text(key) < text; };
-  for (auto it = std::lower_bound(options.special.begin(), options.special.end(), read, less);
-       it != options.special.end() && values_.text(*it).starts_with(read); ++it) {
-    out.exceptions.push_back(values_.text(*it).substr(read.size()));
+  for (auto it = std::lower_bound(options.special.begin(), options.special.end(), *read, less);
+       it != options.special.end() && values_.text(*it).starts_with(*read); ++it) {
+    out.exceptions.push_back(values_.text(*it).substr(read->size()) + '"');
   }
   return out;
 }
@@ -439,6 +440,19 @@ ByteSet Writer::first_bytes(State state) {
       blanks();
       out.set(',');
       out.set((*frames_)[place.frame].object ? '}' : ']');
+      return out;
+    case Kind::kOpened:
+      blanks();
+      out.set((*frames_)[place.frame].object ? '}' : ']');
+      if ((*frames_)[place.frame].object) {
+        out.set('"');
+        return out;
+      }
+      [[fallthrough]];
+    case Kind::kValue:
+      blanks();
+      for (const char c : {'"', '-', '{', '[', 't', 'f', 'n'}) out.set(static_cast<uint8_t>(c));
+      for (char c = '0'; c <= '9'; ++c) out.set(static_cast<uint8_t>(c));
       return out;
     default:
       return out.set();

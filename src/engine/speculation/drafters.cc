@@ -16,6 +16,8 @@ constexpr int32_t kMaxStepsSincePlain = 64;
 /// With this many generations on a GPU, `auto` proposes no drafts: few of them have drafts in the
 /// same step, so that the row counts vary and captured CUDA graphs cannot be reused.
 constexpr int32_t kManyOnGpu = 8;
+/// Certain tokens of a constrained generation in one step.
+constexpr int32_t kMaxCertain = 15;
 
 }  // namespace
 
@@ -30,9 +32,10 @@ Drafters::Drafters(const DrafterModels& models, std::span<const DrafterType* con
 }
 
 std::unique_ptr<SequenceDrafts> Drafters::start(Speculation speculation,
-                                                const sampling::SamplingParams& sampling) {
-  if (speculation.drafters == 0) return nullptr;
-  return std::make_unique<SequenceDrafts>(speculation, sampling, entries_);
+                                                const sampling::SamplingParams& sampling,
+                                                OutputConstraint* constraint) {
+  if (speculation.drafters == 0 && constraint == nullptr) return nullptr;
+  return std::make_unique<SequenceDrafts>(speculation, sampling, entries_, constraint);
 }
 
 void Drafters::propose(std::span<const DraftingSequence> sequences, int32_t decoding,
@@ -50,13 +53,15 @@ void Drafters::propose(std::span<const DraftingSequence> sequences, int32_t deco
       steps_.measured(decoding) < kFirstPlainSteps || since_plain_ >= kMaxStepsSincePlain;
   std::vector<DraftingSequence> drafting;
   for (const DraftingSequence& s : sequences) {
+    const int32_t possible = std::min(share, s.most);
+    s.drafts->begin_round(s.history, plain ? 0 : possible);
+    // Certain tokens must be computed in any case: together they cost less than one by one.
+    if (s.drafts->use_certain(std::min(possible, kMaxCertain))) continue;
     if (many && !s.drafts->speculation().always) {
       s.drafts->skip_round();
-      continue;
+    } else if (!plain && possible > 0) {
+      drafting.push_back(s);
     }
-    const int32_t most = plain ? 0 : std::min(share, s.most);
-    s.drafts->begin_round(s.history, most);
-    if (most > 0) drafting.push_back(s);
   }
   if (drafting.empty()) return;
   for (const bool computes : {false, true}) {

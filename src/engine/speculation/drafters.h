@@ -41,8 +41,10 @@ class Drafters {
   Drafters(const DrafterModels& models, std::span<const DrafterType* const> types);
 
   /// The drafts of a new generation, valid as long as this object; nullptr if it uses no drafter.
+  /// `constraint`: of its output, whose certain tokens are drafts, too; nullptr: none.
   std::unique_ptr<SequenceDrafts> start(Speculation speculation,
-                                        const sampling::SamplingParams& sampling);
+                                        const sampling::SamplingParams& sampling,
+                                        OutputConstraint* constraint);
 
   /// Lets every sequence choose its drafts; each drafter is called once for all sequences that want
   /// it. `decoding`: decoding sequences, including those without drafters. `max_rows`: draft rows

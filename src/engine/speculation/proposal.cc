@@ -8,6 +8,7 @@ bool ProposalBuilder::add(const Draft& draft) {
   const double gain = all * costs_.token() - row_cost();
   const bool keep = gain > 0 || (always_ && proposal_.tokens.empty());
   if (!keep || full()) return false;
+  if (constraint_ != nullptr && !constraint_->push_draft(draft.token)) return false;
   proposal_.probability = all;
   proposal_.gain += gain;
   proposal_.tokens.push_back(draft.token);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/output_constraint.h"
 #include "engine/speculation/draft_statistics.h"
 
 namespace chimere::engine {
@@ -32,22 +33,28 @@ struct Proposal {
 class ProposalBuilder {
  public:
   /// `rates` must outlive the builder. `most`: drafts. `always`: keep the first draft whether it is
-  /// worth a row or not.
-  ProposalBuilder(const Acceptance& rates, const DraftCosts& costs, int32_t most, bool always)
-      : rates_(&rates), costs_(costs), most_(most), always_(always) {}
+  /// worth a row or not. `constraint`: drafts that it does not allow end the proposal; may be
+  /// nullptr. It holds the drafts until take().
+  ProposalBuilder(const Acceptance& rates, const DraftCosts& costs, int32_t most, bool always,
+                  OutputConstraint* constraint)
+      : rates_(&rates), costs_(costs), most_(most), always_(always), constraint_(constraint) {}
 
   int32_t most() const { return most_; }
   int32_t size() const { return static_cast<int32_t>(proposal_.tokens.size()); }
   bool full() const { return size() >= most_; }
 
-  /// Adds the draft after those before it. False if it was not worth a row: the proposal has ended.
+  /// Adds the draft after those before it. False if it was not worth a row, or not allowed: the
+  /// proposal has ended.
   bool add(const Draft& draft);
   /// Records one forward pass of the drafter for this sequence.
   void count_pass() { ++proposal_.passes; }
   /// Whether computing a further draft, presumably with this evidence, pays for its pass and row.
   bool worth_pass(size_t evidence) const;
 
-  Proposal take() { return std::move(proposal_); }
+  Proposal take() {
+    if (constraint_ != nullptr) constraint_->drop_drafts();
+    return std::move(proposal_);
+  }
 
  private:
   double row_cost() const { return costs_.rows(size() + 1) - costs_.rows(size()); }
@@ -56,6 +63,7 @@ class ProposalBuilder {
   DraftCosts costs_;
   int32_t most_;
   bool always_;
+  OutputConstraint* constraint_;
   Proposal proposal_;
 };
 

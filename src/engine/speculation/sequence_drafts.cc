@@ -6,10 +6,11 @@
 namespace chimere::engine {
 
 SequenceDrafts::SequenceDrafts(Speculation speculation, const sampling::SamplingParams& sampling,
-                               std::span<DrafterEntry> entries)
+                               std::span<DrafterEntry> entries, OutputConstraint* constraint)
     : speculation_(speculation),
       greedy_(sampling.temperature == 0),
       entries_(entries),
+      constraint_(constraint),
       sources_(entries.size()) {
   for (size_t i = 0; i < entries.size(); ++i) {
     if (!speculation.uses(i) || entries[i].drafter == nullptr) continue;
@@ -59,6 +60,14 @@ void SequenceDrafts::skip_round() {
   idle_rounds_ = kIdleAfter;
 }
 
+bool SequenceDrafts::use_certain(int32_t most) {
+  if (constraint_ == nullptr || most < 1) return false;
+  const std::span<const int32_t> certain = constraint_->certain();
+  const size_t n = std::min(certain.size(), static_cast<size_t>(most));
+  chosen_.tokens.assign(certain.begin(), certain.begin() + static_cast<std::ptrdiff_t>(n));
+  return n > 0;
+}
+
 std::optional<ProposalBuilder> SequenceDrafts::builder(size_t drafter, const DraftCosts& costs) {
   if (sources_[drafter].state == nullptr || most_ < 1) return {};
   int32_t most = most_;
@@ -76,7 +85,8 @@ std::optional<ProposalBuilder> SequenceDrafts::builder(size_t drafter, const Dra
     chosen_from_ = drafter;
     costs_ = costs;
   }
-  return ProposalBuilder(acceptance(drafter), costs, most, speculation_.always || probing_);
+  return ProposalBuilder(acceptance(drafter), costs, most, speculation_.always || probing_,
+                         constraint_);
 }
 
 void SequenceDrafts::offer(size_t drafter, Proposal proposal) {

@@ -31,15 +31,19 @@ struct DrafterEntry {
 /// the first one is compared with the sampled token, which costs nothing.
 class SequenceDrafts {
  public:
-  /// `entries` must outlive it. `sampling`: the parameters of the generation.
+  /// `entries` must outlive it. `sampling`: the parameters of the generation. `constraint`: of its
+  /// output; nullptr: none.
   SequenceDrafts(Speculation speculation, const sampling::SamplingParams& sampling,
-                 std::span<DrafterEntry> entries);
+                 std::span<DrafterEntry> entries, OutputConstraint* constraint);
 
   /// Starts a round without drafts. `history` has only grown since the last call. `most`: rows
   /// available for drafts.
   void begin_round(std::span<const int32_t> history, int32_t most);
   /// Replaces begin_round() in a round in which the drafters are not called.
   void skip_round();
+  /// After begin_round(): the tokens that the constraint makes certain, at most so many, become the
+  /// round's drafts. False if there are none.
+  bool use_certain(int32_t most);
   /// The builder to be filled by this drafter in this round; nothing if the drafter is not wanted.
   /// Drafters that do not compute come first.
   std::optional<ProposalBuilder> builder(size_t drafter, const DraftCosts& costs);
@@ -90,6 +94,7 @@ class SequenceDrafts {
   Speculation speculation_;
   bool greedy_;
   std::span<DrafterEntry> entries_;
+  OutputConstraint* constraint_;
   std::vector<Source> sources_;  ///< one for each entry
   SpeculationCounts counts_;
   int32_t idle_rounds_ = 0;

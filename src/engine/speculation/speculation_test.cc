@@ -79,7 +79,7 @@ class Lookups {
     }
     Speculation when_it_pays = *Speculation::named("ngram");
     when_it_pays.always = false;
-    drafts = drafters_.start(when_it_pays, {});
+    drafts = drafters_.start(when_it_pays, {}, nullptr);
   }
   void propose(const std::vector<int32_t>& history) {
     drafters_.propose(std::vector<DraftingSequence>{{drafts.get(), history, nullptr, 8}}, 1, 64);
@@ -150,7 +150,7 @@ TEST(ProposalBuilder, EndsWithTheFirstDraftThatDoesNotPay) {
   const Acceptance rates({0.9, 0.1});
   const DraftCosts costs = {&steps, &passes, 1};
   // A token takes 1.3, a row 0.33, a pass 0.2: rows pay above 0.254, passes above 0.408.
-  ProposalBuilder chain(rates, costs, 8, false);
+  ProposalBuilder chain(rates, costs, 8, false, nullptr);
   int kept = 0;
   while (chain.add({100 + kept, 0})) ++kept;
   EXPECT_EQ(kept, 8) << "0.9^8 > 0.254";
@@ -164,11 +164,11 @@ TEST(ProposalBuilder, EndsWithTheFirstDraftThatDoesNotPay) {
   EXPECT_EQ(p.tokens.size(), 8U);
   EXPECT_EQ(p.evidence.size(), 8U);
 
-  ProposalBuilder doubtful(rates, costs, 8, false);
+  ProposalBuilder doubtful(rates, costs, 8, false, nullptr);
   EXPECT_FALSE(doubtful.add({5, 1}));
   EXPECT_EQ(doubtful.take().first.token, 5) << "a shadow draft";
 
-  ProposalBuilder always(rates, costs, 8, true);
+  ProposalBuilder always(rates, costs, 8, true, nullptr);
   EXPECT_TRUE(always.add({5, 1}));
   EXPECT_FALSE(always.add({6, 0})) << "only the first draft is kept in any case";
   EXPECT_FALSE(always.worth_pass(0));

@@ -132,7 +132,9 @@ class CpuOps final : public Ops {
   }
 
   /// Only used when logits are on a GPU (Model::logits_on_gpu()), so the oracle is fast enough.
-  void top_logits(ConstMatrixView logits, TopLogits top) override { ref::top_logits(logits, top); }
+  void top_logits(ConstMatrixView logits, TokenMask masks, TopLogits top) override {
+    ref::top_logits(logits, masks, top);
+  }
 
   void moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
                const float* shared_gate, const MoeOptions& options, MatrixView y) override {

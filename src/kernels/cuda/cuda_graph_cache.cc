@@ -37,6 +37,7 @@ GraphKey graph_key_of(const StepInputs& step, const StepOutputs& outputs,
   key.n_top = outputs.top.rows;
   key.top_count = outputs.top.count;
   key.selected_count = outputs.selected.count;
+  key.masked = !step.masks.empty();
   key.sums = outputs.sums != nullptr;
   key.chooses = outputs.chosen != nullptr;
   key.async_token = !step.async_from.empty();

@@ -29,6 +29,7 @@ struct GraphKey {
   int64_t n_top = 0;
   int32_t top_count = 0;
   int32_t selected_count = 0;
+  bool masked = false;
   bool sums = false;
   bool chooses = false;
   bool async_token = false;

@@ -135,7 +135,7 @@ class CudaOps final : public Ops {
                            ConstMatrixView v, KvView kv) override;
   void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView qg, KvView kv,
               MatrixView out) override;
-  void top_logits(ConstMatrixView logits, TopLogits top) override;
+  void top_logits(ConstMatrixView logits, TokenMask masks, TopLogits top) override;
   void gather_logits(MatrixView logits, std::span<const int32_t> ids,
                      SelectedLogits selected) override;
   void log_sum_exp(ConstMatrixView logits, LogSumExp* sums) override;
@@ -571,9 +571,10 @@ void CudaOps::attend(const BatchView& /*batch*/, const AttentionShape& shape, Co
                scratch_.data());
 }
 
-void CudaOps::top_logits(ConstMatrixView logits, TopLogits top) {
+void CudaOps::top_logits(ConstMatrixView logits, TokenMask masks, TopLogits top) {
   if (!ok(scratch_.resize(top_logits_scratch_bytes(top.rows, logits.cols, top.count)))) return;
-  cuda::top_logits(stream_, logits, top, scratch_.data());
+  cuda::top_logits(stream_, logits, masks.empty() ? nullptr : arrays().masks(), top,
+                   scratch_.data());
 }
 
 void CudaOps::gather_logits(MatrixView logits, std::span<const int32_t> /*ids*/,

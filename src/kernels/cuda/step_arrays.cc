@@ -96,7 +96,7 @@ Status StepArrays::upload(const StepInputs& step, PageTables& pages, bool interl
   Status ready = pages.prepare(b, interleaved);
   if (ready.ok()) {
     ready = make_room(kNumbersOfRow * wanted + kNumbersOfSequence * (rows + 1) +
-                      kNumbersOfChoice * choice_rows + step.selected.size() +
+                      kNumbersOfChoice * choice_rows + step.selected.size() + step.masks.size() +
                       kNumbersOfUpdate * pages.updates().size() + b.fold_rows.size() +
                       kFields * kAlign);
   }
@@ -129,8 +129,12 @@ Status StepArrays::upload(const StepInputs& step, PageTables& pages, bool interl
   all_ = add_classes(classes_, rows);
   wanted_ids_ = add(step.wanted_rows, wanted);
   wanted_ = add_classes(wanted_classes_, wanted);
-  // The number of selected ids is part of the GraphKey; captured launches read no page updates.
+  // The number of selected ids and whether there are masks are parts of the GraphKey; captured
+  // launches read no page updates.
   selected_ids_ = add(step.selected, step.selected.size());
+  static_assert(sizeof(uint32_t) == sizeof(int32_t));
+  masks_ = reinterpret_cast<const uint32_t*>(add(
+      {reinterpret_cast<const int32_t*>(step.masks.data()), step.masks.size()}, step.masks.size()));
   async_from_ = add(step.async_from, step.async_from.empty() ? 0 : rows);
   choices_ = reinterpret_cast<const TokenChoice*>(
       add({reinterpret_cast<const int32_t*>(step.choices.data()),

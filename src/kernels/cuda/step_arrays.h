@@ -51,6 +51,7 @@ class StepArrays {
   const int32_t* wanted_ids() const { return wanted_ids_; }
   /// StepInputs::selected.
   const int32_t* selected_ids() const { return selected_ids_; }
+  const uint32_t* masks() const { return masks_; }
   const TokenChoice* choices() const { return choices_; }
   const int32_t* async_from() const { return async_from_; }
 
@@ -82,6 +83,7 @@ class StepArrays {
   RowClasses wanted_;
   const int32_t* wanted_ids_ = nullptr;
   const int32_t* selected_ids_ = nullptr;
+  const uint32_t* masks_ = nullptr;
   const TokenChoice* choices_ = nullptr;
   const int32_t* async_from_ = nullptr;
   // Of the step that is being uploaded; members, so that a step allocates nothing.

@@ -30,7 +30,8 @@ int64_t top_logits_scratch_bytes(int64_t rows, int64_t n_vocab, int32_t count) {
   return 2 * rows * first_keys(n_vocab, count) * static_cast<int64_t>(sizeof(uint64_t));
 }
 
-void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* scratch) {
+void top_logits(Stream& stream, ConstMatrixView logits, const uint32_t* masks, TopLogits top,
+                uint8_t* scratch) {
   if (top.rows == 0) return;
   const bool few = are_few(top.count);
   const int64_t left_of_tile = few ? kMaxFew : top.count;
@@ -39,6 +40,8 @@ void top_logits(Stream& stream, ConstMatrixView logits, TopLogits top, uint8_t* 
   TopLogitsArgs args = {};
   args.logits = logits.data;
   args.stride = logits.stride;
+  args.masks = masks;
+  args.mask_words = static_cast<int32_t>(mask_words(logits.cols));
   args.keep = top.count;
   args.n = static_cast<int32_t>(logits.cols);
   while (true) {

@@ -20,6 +20,15 @@ __device__ __forceinline__ uint64_t key_of(float x, int id) {
   return (static_cast<uint64_t>(rising) << 32U) | static_cast<uint32_t>(~id);
 }
 
+/// Key of a row's logit. Every lane of a warp reads the same word of the set.
+__device__ __forceinline__ uint64_t key_in_set(const TopLogitsArgs& args, int64_t row,
+                                               const float* logits, int id) {
+  const uint64_t key = key_of(logits[id], id);
+  if (args.masks == nullptr || key == ~uint64_t{0}) return key;
+  const uint32_t word = args.masks[row * args.mask_words + id / 32];
+  return (word >> (static_cast<uint32_t>(id) % 32U) & 1U) != 0 ? key : 0;
+}
+
 /// Sorts keys[0 .. n) in falling order, n a power of two, by a block.
 __device__ __forceinline__ void sort_falling(uint64_t* keys, int n, int thread) {
   for (int run = 2; run <= n; run *= 2) {
@@ -131,7 +140,7 @@ CHIMERE_KERNEL(top_logits, kTopThreads, TopLogitsArgs, args) {
   for (int i = thread; i < args.tile; i += kTopThreads) {
     const int at = first + i;
     uint64_t key = 0;
-    if (at < args.n) key = from != nullptr ? from[at] : key_of(logits[at], at);
+    if (at < args.n) key = from != nullptr ? from[at] : key_in_set(args, row, logits, at);
     keys[i] = key;
   }
   __syncthreads();
@@ -168,7 +177,7 @@ CHIMERE_KERNEL(top_few_logits, kTopThreads, TopLogitsArgs, args) {
   // The previous launch left lists of kWarp sorted keys.
   for (int at = first + thread; at - lane < end; at += kTopThreads) {
     uint64_t key = 0;
-    if (at < end) key = from != nullptr ? from[at] : key_of(logits[at], at);
+    if (at < end) key = from != nullptr ? from[at] : key_in_set(args, row, logits, at);
     if (from == nullptr) key = sort_warp(key, lane);
     largest = merge_warp(largest, key, lane);
   }

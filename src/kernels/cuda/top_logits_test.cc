@@ -19,17 +19,20 @@ using kernels::test::uniform_int;
 using test::DeviceMatrix;
 using test::OnDevice;
 
-void expect_same_top(const Matrix& logits, int32_t count) {
+/// `masks`: empty: all tokens.
+void expect_same_top(const Matrix& logits, int32_t count, const std::vector<uint32_t>& masks = {}) {
   const auto places = static_cast<size_t>(logits.rows * count);
   std::vector<TopLogit> want(places);
-  ref::top_logits(logits.view(), {want.data(), logits.rows, count});
+  ref::top_logits(logits.view(), masks, {want.data(), logits.rows, count});
   for (const auto& [name, device] : test::devices()) {
     const DeviceMatrix x(*device, logits);
     const OnDevice<TopLogit> top(*device, std::vector<TopLogit>(places));
     const auto scratch_bytes =
         static_cast<size_t>(top_logits_scratch_bytes(logits.rows, logits.cols, count));
     const OnDevice<uint8_t> scratch(*device, std::vector<uint8_t>(scratch_bytes));
-    top_logits(device->stream(), x.view(), {top.data(), logits.rows, count}, scratch.data());
+    const OnDevice<uint32_t> sets(*device, masks);
+    top_logits(device->stream(), x.view(), masks.empty() ? nullptr : sets.data(),
+               {top.data(), logits.rows, count}, scratch.data());
     const std::vector<TopLogit> got = top.read();
     for (size_t i = 0; i < places; ++i) {
       ASSERT_EQ(got[i].id, want[i].id) << name << ", place " << i << " of " << count;
@@ -85,6 +88,24 @@ TEST(CudaTopLogits, MaskedLogitsAndNonNumbers) {
     logits.data[static_cast<size_t>(2 * logits.stride + 2100)] = -NAN;
     logits.data[static_cast<size_t>(3 * logits.stride + 5)] = INFINITY;
     expect_same_top(logits, count);
+  }
+}
+
+TEST(CudaTopLogits, OnlyTokensOfTheSetAreConsidered) {
+  const auto seed = fresh_seed();
+  SCOPED_TRACE(seed);
+  Rng rng(seed);
+  for (const int32_t count : {1, 20, 40}) {
+    Matrix logits(rng, 5, 3 * kMaxTopTile + uniform_int(rng, 0, 40), 4);
+    logits.data[static_cast<size_t>(4 * logits.stride + 77)] = INFINITY;  // outside the set
+    const auto words = static_cast<size_t>(mask_words(logits.cols));
+    std::vector<uint32_t> masks(5 * words);
+    for (size_t i = 0; i < words; ++i) {
+      masks[i] = static_cast<uint32_t>(rng());                               // half of the tokens
+      masks[words + i] = uniform_int(rng, 0, 30) == 0 ? 1U << (i % 32) : 0;  // few
+      masks[2 * words + i] = ~uint32_t{0};                                   // all, row 3: none
+    }
+    expect_same_top(logits, count, masks);
   }
 }
 

@@ -70,7 +70,9 @@ class RefOps final : public Ops {
     ref::route(logits, spec, routing);
   }
 
-  void top_logits(ConstMatrixView logits, TopLogits top) override { ref::top_logits(logits, top); }
+  void top_logits(ConstMatrixView logits, TokenMask masks, TopLogits top) override {
+    ref::top_logits(logits, masks, top);
+  }
 
   void moe_ffn(const Operand& x, const PlacedExperts& experts, const Routing& routing,
                const float* shared_gate, const MoeOptions& options, MatrixView y) override {

@@ -42,7 +42,7 @@ void attend(const BatchView& batch, const AttentionShape& shape, ConstMatrixView
 
 void route(ConstMatrixView logits, const RoutingSpec& spec, Routing routing);
 
-void top_logits(ConstMatrixView logits, TopLogits top);
+void top_logits(ConstMatrixView logits, TokenMask masks, TopLogits top);
 
 }  // namespace chimere::kernels::ref
 

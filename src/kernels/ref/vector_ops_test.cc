@@ -487,10 +487,35 @@ std::vector<TopLogit> largest(std::span<const float> row, int32_t count) {
   return all;
 }
 
+/// The row with the tokens outside the set masked.
+std::vector<float> within(const float* row, int64_t n, TokenMask mask) {
+  std::vector<float> out(row, row + n);
+  for (int32_t id = 0; id < n; ++id) {
+    if (!contains(mask, id)) out[static_cast<size_t>(id)] = -INFINITY;
+  }
+  return out;
+}
+
+void expect_largest_within(const Matrix& logits, std::span<const uint32_t> masks, int32_t count) {
+  std::vector<TopLogit> got(static_cast<size_t>(logits.rows * count));
+  const TopLogits top = {got.data(), logits.rows, count};
+  ref::top_logits(logits.view(), masks, top);
+  const auto words = static_cast<size_t>(mask_words(logits.cols));
+  for (int64_t r = 0; r < logits.rows; ++r) {
+    const TokenMask mask = masks.subspan(static_cast<size_t>(r) * words, words);
+    const std::vector<TopLogit> want =
+        largest(within(logits.view().row(r), logits.cols, mask), count);
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_EQ(top.row(r)[i].id, want[i].id) << "place " << i;
+      ASSERT_EQ(top.row(r)[i].value, want[i].value) << "place " << i;
+    }
+  }
+}
+
 void expect_largest(const Matrix& logits, int32_t count) {
   std::vector<TopLogit> got(static_cast<size_t>(logits.rows * count));
   const TopLogits top = {got.data(), logits.rows, count};
-  ref::top_logits(logits.view(), top);
+  ref::top_logits(logits.view(), {}, top);
   for (int64_t r = 0; r < logits.rows; ++r) {
     const std::span<const TopLogit> row = top.row(r);
     const auto want = largest({logits.view().row(r), static_cast<size_t>(logits.cols)}, count);
@@ -512,13 +537,19 @@ TEST(Oracle, TopLogits) {
       for (size_t i = 0; i < logits.data.size(); i += 5) logits.data[i] = -INFINITY;
       expect_largest(logits, count);
       expect_largest(Matrix(2, cols, -INFINITY), count);
+      std::vector<uint32_t> masks(static_cast<size_t>(logits.rows * mask_words(cols)));
+      for (uint32_t& word : masks) word = static_cast<uint32_t>(rng());
+      expect_largest_within(logits, masks, count);
       for (const float bad : {NAN, INFINITY}) {
         Matrix row(rng, 1, cols, 4);
         row.data[static_cast<size_t>(uniform_int(rng, 0, cols - 1))] = bad;
         std::vector<TopLogit> top(static_cast<size_t>(count));
-        ref::top_logits(row.view(), {top.data(), 1, count});
-        EXPECT_EQ(top.front().id, -1);
-        EXPECT_EQ(top.front().value, INFINITY);
+        const std::vector<uint32_t> none(static_cast<size_t>(mask_words(cols)));
+        for (const TokenMask mask : {TokenMask(), TokenMask(none)}) {
+          ref::top_logits(row.view(), mask, {top.data(), 1, count});
+          EXPECT_EQ(top.front().id, -1);
+          EXPECT_EQ(top.front().value, INFINITY);
+        }
       }
     }
   }

@@ -1,0 +1,113 @@
+#include "engine/output_constraint.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace chimere::engine {
+
+OutputConstraint::OutputConstraint(constraints::Matcher matcher, const text::Tokenizer& tokenizer,
+                                   int64_t vocabulary)
+    : matcher_(std::move(matcher)),
+      tokenizer_(tokenizer),
+      mask_(static_cast<size_t>(kernels::mask_words(vocabulary))) {
+  find_certain();
+}
+
+bool OutputConstraint::unconstrained() { return matcher_.unconstrained(); }
+
+Result<kernels::TokenMask> OutputConstraint::allowed() {
+  if (next_certain_ < certain_.size()) {
+    std::ranges::fill(mask_, 0);
+    const auto token = static_cast<uint32_t>(certain_[next_certain_]);
+    mask_[token / 32] = 1U << (token % 32);
+    return kernels::TokenMask(mask_);
+  }
+  const std::span<const uint32_t> mask = matcher_.mask();
+  CHIMERE_CHECK_OK(matcher_.status());
+  if (mask.size() == mask_.size()) return kernels::TokenMask(mask);
+  const auto rest =
+      std::ranges::copy(mask.first(std::min(mask.size(), mask_.size())), mask_.begin());
+  std::fill(rest.out, mask_.end(), 0);
+  return kernels::TokenMask(mask_);
+}
+
+Status OutputConstraint::accept(int32_t token) {
+  if (!advance(token)) {
+    CHIMERE_CHECK_OK(matcher_.status());
+    return invalid_data("Token " + std::to_string(token) +
+                        " was sampled, which the constraint does not allow here.");
+  }
+  return {};
+}
+
+bool OutputConstraint::finished() { return certain().empty() && matcher_.finished(); }
+
+std::span<const int32_t> OutputConstraint::certain() {
+  return std::span(certain_).subspan(next_certain_);
+}
+
+bool OutputConstraint::push_draft(int32_t token) {
+  if (drafts_ == 0) {
+    certain_before_drafts_ = certain_;
+    next_before_drafts_ = next_certain_;
+  }
+  if (!advance(token)) return false;
+  ++drafts_;
+  return true;
+}
+
+void OutputConstraint::drop_drafts() {
+  if (drafts_ == 0) return;
+  matcher_.rollback(std::exchange(drafts_, 0));
+  certain_.swap(certain_before_drafts_);
+  next_certain_ = next_before_drafts_;
+}
+
+bool OutputConstraint::advance(int32_t token) {
+  const bool is_certain = next_certain_ < certain_.size();
+  if (is_certain && certain_[next_certain_] != token) return false;
+  if (!matcher_.accept(token)) return false;
+  if (is_certain && ++next_certain_ < certain_.size()) return true;
+  find_certain();
+  return true;
+}
+
+void OutputConstraint::find_certain() {
+  certain_.clear();
+  next_certain_ = 0;
+  if (matcher_.unconstrained()) return;
+  const std::string text = matcher_.forced();
+  if (!text.empty()) certain_ = stable_tokens(text);
+}
+
+std::vector<int32_t> OutputConstraint::stable_tokens(const std::string& text) const {
+  // One continuation for each class of characters that pre-tokenizers and merges tell apart.
+  constexpr std::string_view kContinuations[] = {"",  "a", "0",  " ", " a", "\n", "\n\n", "\"",
+                                                 "}", ",", "\\", "-", "_",  "'",  "é"};
+  std::vector<int32_t> stable;
+  for (const std::string_view continuation : kContinuations) {
+    std::vector<int32_t> tokens = tokenizer_.encode(text + std::string(continuation), false);
+    if (continuation.empty()) {
+      stable = std::move(tokens);
+      continue;
+    }
+    const auto same = std::ranges::mismatch(stable, tokens);
+    stable.erase(same.in1, stable.end());
+  }
+  // Tokens that are not text (a byte-order mark or a prefix space of the tokenizer) would not
+  // decode to what is forced.
+  size_t length = 0;
+  for (size_t i = 0; i < stable.size(); ++i) {
+    const std::string bytes = tokenizer_.token_bytes(stable[i], false);
+    if (bytes.empty() || text.compare(length, bytes.size(), bytes) != 0) {
+      stable.resize(i);
+      break;
+    }
+    length += bytes.size();
+  }
+  return stable;
+}
+
+}  // namespace chimere::engine

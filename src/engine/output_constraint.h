@@ -1,0 +1,62 @@
+// The constraint on the output of one generation: which tokens may come next.
+#ifndef CHIMERE_ENGINE_OUTPUT_CONSTRAINT_H_
+#define CHIMERE_ENGINE_OUTPUT_CONSTRAINT_H_
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "constraints/constraint.h"
+#include "kernels/api.h"
+#include "text/tokenizer.h"
+
+namespace chimere::engine {
+
+/// Restricts the tokens of a generation to those that a constraint allows. Where only one text can
+/// follow, it also fixes the tokens: those that the tokenizer gives for that text. The restriction
+/// depends on the generation's tokens only, so that drafts, batching and suspension change nothing.
+class OutputConstraint {
+ public:
+  /// `vocabulary`: logits in a row, at least as many as there are tokens. The tokenizer must
+  /// outlive it.
+  OutputConstraint(constraints::Matcher matcher, const text::Tokenizer& tokenizer,
+                   int64_t vocabulary);
+
+  /// Any token may come next, except one that ends the generation.
+  bool unconstrained();
+  /// The tokens that may come next, [mask_words(vocabulary)], valid until the next call. Errors:
+  /// kOutOfMemory (the constraint has too many states).
+  Result<kernels::TokenMask> allowed();
+  /// Appends a token. Errors: kInvalidData if it is not allowed.
+  Status accept(int32_t token);
+  /// Nothing but the end of the generation may follow.
+  bool finished();
+  /// The next tokens that are certain. Valid until the next call.
+  std::span<const int32_t> certain();
+
+  /// Appends a draft if it is allowed after those before it.
+  bool push_draft(int32_t token);
+  /// Takes all drafts back.
+  void drop_drafts();
+
+ private:
+  bool advance(int32_t token);
+  void find_certain();
+  /// The first tokens of `text` that no continuation of it changes.
+  std::vector<int32_t> stable_tokens(const std::string& text) const;
+
+  constraints::Matcher matcher_;
+  const text::Tokenizer& tokenizer_;
+  std::vector<uint32_t> mask_;
+  std::vector<int32_t> certain_;  ///< tokens of a text that must follow
+  size_t next_certain_ = 0;
+  int32_t drafts_ = 0;
+  std::vector<int32_t> certain_before_drafts_;
+  size_t next_before_drafts_ = 0;
+};
+
+}  // namespace chimere::engine
+
+#endif  // CHIMERE_ENGINE_OUTPUT_CONSTRAINT_H_
