@@ -69,11 +69,14 @@ class SchemaOracle {
     }
     if (value.is_number()) {
       const double number = value;
-      if (number < schema.value("minimum", -1e300) || number > schema.value("maximum", 1e300)) {
+      if (number < schema.value("minimum", -HUGE_VAL) ||
+          number > schema.value("maximum", HUGE_VAL)) {
         return false;
       }
-      if (number <= schema.value("exclusiveMinimum", -1e300)) return false;
-      if (number >= schema.value("exclusiveMaximum", 1e300)) return false;
+      if (schema.contains("exclusiveMinimum") && number <= schema["exclusiveMinimum"].get<double>())
+        return false;
+      if (schema.contains("exclusiveMaximum") && number >= schema["exclusiveMaximum"].get<double>())
+        return false;
       if (schema.contains("multipleOf")) {
         const double ratio = number / schema["multipleOf"].get<double>();
         if (ratio != std::floor(ratio)) return false;
@@ -116,13 +119,15 @@ class SchemaOracle {
         return false;
       }
     }
-    for (const auto& [key, list] : schema.value("dependentRequired", json::object()).items()) {
+    const json required = schema.value("dependentRequired", json::object());
+    for (const auto& [key, list] : required.items()) {
       if (!value.contains(key)) continue;
       for (const json& other : list) {
         if (!value.contains(other.get<std::string>())) return false;
       }
     }
-    for (const auto& [key, sub] : schema.value("dependentSchemas", json::object()).items()) {
+    const json dependents = schema.value("dependentSchemas", json::object());
+    for (const auto& [key, sub] : dependents.items()) {
       if (value.contains(key) && !check(sub, value, evaluated)) return false;
     }
     return true;

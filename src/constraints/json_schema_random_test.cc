@@ -64,7 +64,11 @@ class Random {
   json root() {
     json out = schema(3);
     if (!out.is_object()) out = json{{"allOf", json::array({out})}};
-    out["$defs"] = {{"x", schema(2)}, {"y", schema(1)}};
+    targets_ = {"#/$defs/y"};  // a reference in place must not lead back
+    const json x = schema(2);
+    targets_.clear();
+    out["$defs"] = {{"x", x}, {"y", schema(1)}};
+    targets_ = {"#/$defs/x", "#/$defs/y"};
     return out;
   }
 
@@ -169,7 +173,7 @@ class Random {
         out["dependentSchemas"][key()] = schema(depth - 1);
         break;
       case 24:
-        out["$ref"] = pick({"#/$defs/x", "#/$defs/y"});
+        if (!targets_.empty()) out["$ref"] = pick(targets_);
         break;
       case 25:
         out["properties"][key()] = {{"$ref", pick({"#", "#/$defs/x"})}};
@@ -181,6 +185,7 @@ class Random {
   }
 
   std::mt19937 engine_;
+  std::vector<const char*> targets_ = {"#/$defs/x", "#/$defs/y"};
 };
 
 bool accepts(JsonSchemaMachine& machine, std::string_view text) {
@@ -229,7 +234,7 @@ std::string walk(JsonSchemaMachine& machine, Random& random, const json& schema)
 
 TEST(JsonSchemaRandom, AgreesWithASimpleValidator) {
   const char* scale = std::getenv("CHIMERE_RANDOM_SCHEMAS");
-  const int count = scale != nullptr ? std::atoi(scale) : 1500;
+  const int count = scale != nullptr ? std::atoi(scale) : 500;
   const uint32_t seed = std::random_device()();
   int refused = 0;
   int documents = 0;
