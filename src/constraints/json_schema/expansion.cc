@@ -439,11 +439,23 @@ Result<Alternatives> Expander::one_of(const Node& node, bool annotated) {
     CHIMERE_TRY(const Alternatives* part, expand_literal(literal_of(branch, false), annotated));
     branches.push_back(part);
   }
+  std::vector<Discriminators> discriminators;
+  discriminators.reserve(branches.size());
+  for (const Alternatives* branch : branches) discriminators.push_back(discriminators_of(*branch));
+  const auto discriminated = [&](size_t i, size_t j) {
+    return std::any_of(discriminators[i].begin(), discriminators[i].end(), [&](const auto& one) {
+      const auto other = discriminators[j].find(one.first);
+      return other != discriminators[j].end() &&
+             std::find_first_of(one.second.begin(), one.second.end(), other->second.begin(),
+                                other->second.end()) == one.second.end();
+    });
+  };
   std::vector<Alternatives> parts;
   for (size_t i = 0; i < branches.size(); ++i) {
     Alternatives part = *branches[i];
     for (size_t j = 0; j < branches.size(); ++j) {
-      if (j == i || disjoint(part, *branches[j], kContradictionDepth)) continue;
+      if (j == i || discriminated(i, j) || disjoint(part, *branches[j], kContradictionDepth))
+        continue;
       CHIMERE_TRY(const Alternatives* rest,
                   expand_literal(literal_of(node.one_of[j], true), false));
       CHIMERE_CHECK_OK(intersect(node, part, annotated ? without_annotations(*rest) : *rest));
@@ -603,6 +615,41 @@ uint64_t Expander::uniform_from(RecordId record) const {
     }
   }
   for (const SomeItems& some : records_.array(record).some) out = std::max(out, some.from);
+  return out;
+}
+
+/// For objects of one record; others have none.
+Expander::Discriminators Expander::discriminators_of(const Alternatives& alternatives) {
+  constexpr size_t kMostWords = 16;
+  Discriminators out;
+  const bool only_object = alternatives.objects.size() == 1 && alternatives.size() == 1 &&
+                           !alternatives.null && !alternatives.yes && !alternatives.no;
+  if (!only_object || looking_ >= kContradictionDepth) return out;
+  const RecordId id = alternatives.objects[0];
+  const std::vector<Symbol> required = records_.object(id).required;
+  for (const Symbol key : required) {
+    const GoalId goal = property_goal(id, key);
+    if (goal == kAnything || goal == kNothing) continue;
+    // Only goals that list their values are worth a look.
+    const bool listed = std::any_of(goals_[goal].begin(), goals_[goal].end(), [&](Literal literal) {
+      return literal % 2 == 0 && schemas_.nodes[literal / 2].has_enum;
+    });
+    if (!listed) continue;
+    ++looking_;
+    const auto expanded = expand(goal);
+    --looking_;
+    if (!expanded.ok()) continue;
+    const Alternatives& values = **expanded;
+    if (values.null || values.yes || values.no || values.size() != values.strings.size()) continue;
+    std::vector<std::string> words;
+    bool few = true;
+    for (const StringSet& set : values.strings) {
+      const auto finite = arena_.finite(set.language, kMostWords);
+      few = few && finite.ok() && finite->has_value();
+      if (few) words.insert(words.end(), (*finite)->begin(), (*finite)->end());
+    }
+    if (few) out.emplace(key, std::move(words));
+  }
   return out;
 }
 

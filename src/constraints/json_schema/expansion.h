@@ -85,6 +85,9 @@ class Expander {
   Regex other_names(const Node& node);
   NodeId add_node(Node node);
 
+  /// The words that required properties are restricted to.
+  using Discriminators = std::map<Symbol, std::vector<std::string>>;
+  Discriminators discriminators_of(const Alternatives& alternatives);
   bool disjoint(const Alternatives& a, const Alternatives& b, int depth);
   bool certainly_empty(const Alternatives& alternatives, int depth);
   bool certainly_empty(GoalId goal, int depth);
