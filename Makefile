@@ -58,7 +58,7 @@ check: tests  ## the fast tests (under 3 minutes once built)
 
 tests-all:
 	@scripts/setup run serve test tools peers browser train
-	@scripts/install-npm tests/peer tests/page tests/library
+	@scripts/install-npm tests/peer tests/page
 	@cmake --preset tests-all $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
 
