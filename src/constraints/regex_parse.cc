@@ -250,7 +250,10 @@ class PatternCompiler {
     // are empty; where those are possible, they make up for any least count.
     CHIMERE_TRY(const Regex inside, sequence({true, false, true}, {inner}));
     CHIMERE_TRY(const Regex at_end, sequence({true, false, false}, {inner}));
-    CHIMERE_TRY(const Regex after, rest(context, before, reversed));
+    // The copies stand before what follows.
+    Context behind = context;
+    behind.hidden_left = true;
+    CHIMERE_TRY(const Regex after, rest(behind, before, reversed));
     Regex out = arena_.concat(arena_.repeat(inside, node.min, node.max), after);
     if (arena_.accepts(after) && !context.never_at_end) {
       const uint32_t least = arena_.accepts(at_end) || node.min == 0 ? 0 : node.min - 1;
