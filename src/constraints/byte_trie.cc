@@ -42,16 +42,12 @@ ByteTrie ByteTrie::build(std::vector<std::pair<std::string_view, int32_t>> entri
   return trie;
 }
 
-std::optional<uint32_t> ByteTrie::find(std::string_view text) const {
-  uint32_t node = 0;
-  for (const char c : text) {
-    const uint32_t end = nodes[node].end;
-    uint32_t child = node + 1;
-    while (child < end && nodes[child].byte != static_cast<uint8_t>(c)) child = nodes[child].end;
-    if (child >= end) return std::nullopt;
-    node = child;
+std::optional<uint32_t> ByteTrie::child(uint32_t node, uint8_t byte) const {
+  const uint32_t end = nodes[node].end;
+  for (uint32_t child = node + 1; child < end; child = nodes[child].end) {
+    if (nodes[child].byte == byte) return child;
   }
-  return node;
+  return std::nullopt;
 }
 
 }  // namespace chimere::constraints

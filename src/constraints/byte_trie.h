@@ -35,8 +35,8 @@ struct ByteTrie {
     return std::span(tokens).subspan(nodes[node].first_token,
                                      nodes[nodes[node].end].first_token - nodes[node].first_token);
   }
-  /// The node that `text` leads to.
-  std::optional<uint32_t> find(std::string_view text) const;
+  /// The node that a byte leads to.
+  std::optional<uint32_t> child(uint32_t node, uint8_t byte) const;
   size_t memory() const { return nodes.size() * sizeof(Node) + tokens.size() * sizeof(int32_t); }
 };
 
