@@ -250,7 +250,7 @@ CharacterAutomaton::Step CharacterAutomaton::compute_step(const Node& node, uint
       if (!digit) return {};
       return shorter(Kind::kHexTail);
     case Kind::kHigh:
-      if (byte != (node.left == 6 ? '\\' : 'u')) return {};
+      if (byte != static_cast<uint8_t>(node.left == 6 ? '\\' : 'u')) return {};
       if (node.left == 5) return low(node.regex, node.value << 16, 4);
       return {intern({.kind = Kind::kHigh, .left = 5, .value = node.value, .regex = node.regex}),
               false};

@@ -286,11 +286,14 @@ TEST(ForcedTokens, AreDividedAsTheTokenizerDoes) {
   EXPECT_EQ(matcher.forced(), "{\"name\":");
   EXPECT_EQ(matcher.expected(), "{\"name\": \"");
   // The last quote may belong to a longer token if a colon follows.
-  EXPECT_EQ(forced_tokens(matcher, tokenizer, {}, 8), (std::vector<int32_t>{2, 3, 6}));
-  EXPECT_EQ(forced_tokens(matcher, tokenizer, {}, 1), (std::vector<int32_t>{2}));
+  EXPECT_EQ(canonical_tokens(matcher, tokenizer, {}, matcher.expected(), 8),
+            (std::vector<int32_t>{2, 3, 6}));
+  EXPECT_EQ(canonical_tokens(matcher, tokenizer, {}, matcher.expected(), 1),
+            (std::vector<int32_t>{2}));
   // After { alone, the tokenizer would have chosen {".
   ASSERT_TRUE(matcher.accept(0));
-  EXPECT_TRUE(forced_tokens(matcher, tokenizer, std::vector<int32_t>{0}, 8).empty());
+  EXPECT_TRUE(
+      canonical_tokens(matcher, tokenizer, std::vector<int32_t>{0}, matcher.expected(), 8).empty());
 }
 
 TEST(Constraint, KeysTellSpecificationsApart) {

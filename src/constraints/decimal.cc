@@ -129,7 +129,8 @@ std::strong_ordering Decimal::operator<=>(const Decimal& other) const {
   } else {
     magnitude = digits.compare(other.digits) <=> 0;
   }
-  return negative ? 0 <=> magnitude : magnitude;
+  if (!negative || std::is_eq(magnitude)) return magnitude;
+  return std::is_lt(magnitude) ? std::strong_ordering::greater : std::strong_ordering::less;
 }
 
 std::optional<bool> is_multiple(const Decimal& value, const Decimal& divisor) {

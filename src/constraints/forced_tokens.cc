@@ -8,8 +8,6 @@ namespace chimere::constraints {
 namespace {
 
 constexpr size_t kContextTokens = 16;
-/// Most bytes of forced text that are looked at: drafts are few.
-constexpr size_t kForcedBytes = 96;
 
 /// Beginnings of texts that tokenizers attach to what stands before them in different ways.
 constexpr std::string_view kContinuations[] = {
@@ -21,9 +19,9 @@ constexpr std::string_view kContinuations[] = {
 
 }  // namespace
 
-std::vector<int32_t> forced_tokens(Matcher& matcher, const text::Tokenizer& tokenizer,
-                                   std::span<const int32_t> tokens, size_t limit) {
-  const std::string forced = matcher.expected(kForcedBytes);
+std::vector<int32_t> canonical_tokens(Matcher& matcher, const text::Tokenizer& tokenizer,
+                                      std::span<const int32_t> tokens, std::string_view forced,
+                                      size_t limit) {
   if (forced.empty() || limit == 0) return {};
   if (static_cast<uint8_t>(forced[0]) == kTokenByte) {
     if (forced.size() < kSymbolBytes) return {};

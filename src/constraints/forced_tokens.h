@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "constraints/constraint.h"
@@ -11,12 +12,17 @@
 
 namespace chimere::constraints {
 
-/// Up to `limit` tokens of Matcher::expected(), as the tokenizer divides the whole text: those that
-/// a text behind them could divide in another way are left out, and none are returned if the text
-/// so far would be divided in another way. `tokens`: those of the context, the last ones accepted
-/// by `matcher`; about 16 suffice. Takes some encodings of short texts.
-std::vector<int32_t> forced_tokens(Matcher& matcher, const text::Tokenizer& tokenizer,
-                                   std::span<const int32_t> tokens, size_t limit);
+/// Most bytes of text that canonical_tokens() looks at: drafts are few.
+inline constexpr size_t kForcedBytes = 96;
+
+/// Up to `limit` tokens of `forced`, which is Matcher::forced() or Matcher::expected(), as the
+/// tokenizer divides the whole text: those that a text behind them could divide in another way are
+/// left out, and none are returned if the text so far would be divided in another way. `tokens`:
+/// those of the context, the last ones accepted by `matcher`; about 16 suffice. Takes some
+/// encodings of short texts.
+std::vector<int32_t> canonical_tokens(Matcher& matcher, const text::Tokenizer& tokenizer,
+                                      std::span<const int32_t> tokens, std::string_view forced,
+                                      size_t limit);
 
 }  // namespace chimere::constraints
 

@@ -71,7 +71,7 @@ struct RegexArena::Impl {
   Regex complement(Regex a);
   Regex repeat(Regex a, uint32_t min, uint32_t max);
   bool matches(Regex a, std::string_view utf8);
-  Regex restrict_end(Regex a, const CodePointSet& set, bool first);
+  Regex restrict_end(Regex a, const CodePointSet& allowed, bool first);
   /// The factor that a repeat repeats, and how often.
   struct Power {
     Regex base;

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <utility>
+
+#include "constraints/forced_tokens.h"
 
 namespace chimere::engine {
 
@@ -42,10 +43,17 @@ Status OutputConstraint::accept(int32_t token) {
   return {};
 }
 
-bool OutputConstraint::finished() { return certain().empty() && matcher_.finished(); }
+bool OutputConstraint::finished() { return matcher_.finished(); }
 
-std::span<const int32_t> OutputConstraint::certain() {
-  return std::span(certain_).subspan(next_certain_);
+std::span<const int32_t> OutputConstraint::expected(int32_t most) {
+  expected_.clear();
+  if (matcher_.unconstrained()) return expected_;
+  const std::string text = matcher_.expected(constraints::kForcedBytes);
+  if (!text.empty()) {
+    expected_ = constraints::canonical_tokens(matcher_, tokenizer_, tokens_, text,
+                                              static_cast<size_t>(most));
+  }
+  return expected_;
 }
 
 bool OutputConstraint::push_draft(int32_t token) {
@@ -60,6 +68,7 @@ bool OutputConstraint::push_draft(int32_t token) {
 
 void OutputConstraint::drop_drafts() {
   if (drafts_ == 0) return;
+  tokens_.resize(tokens_.size() - static_cast<size_t>(drafts_));
   matcher_.rollback(std::exchange(drafts_, 0));
   certain_.swap(certain_before_drafts_);
   next_certain_ = next_before_drafts_;
@@ -69,6 +78,7 @@ bool OutputConstraint::advance(int32_t token) {
   const bool is_certain = next_certain_ < certain_.size();
   if (is_certain && certain_[next_certain_] != token) return false;
   if (!matcher_.accept(token)) return false;
+  tokens_.push_back(token);
   if (is_certain && ++next_certain_ < certain_.size()) return true;
   find_certain();
   return true;
@@ -78,36 +88,10 @@ void OutputConstraint::find_certain() {
   certain_.clear();
   next_certain_ = 0;
   if (matcher_.unconstrained()) return;
-  const std::string text = matcher_.forced();
-  if (!text.empty()) certain_ = stable_tokens(text);
-}
-
-std::vector<int32_t> OutputConstraint::stable_tokens(const std::string& text) const {
-  // One continuation for each class of characters that pre-tokenizers and merges tell apart.
-  constexpr std::string_view kContinuations[] = {"",  "a", "0",  " ", " a", "\n", "\n\n", "\"",
-                                                 "}", ",", "\\", "-", "_",  "'",  "é"};
-  std::vector<int32_t> stable;
-  for (const std::string_view continuation : kContinuations) {
-    std::vector<int32_t> tokens = tokenizer_.encode(text + std::string(continuation), false);
-    if (continuation.empty()) {
-      stable = std::move(tokens);
-      continue;
-    }
-    const auto same = std::ranges::mismatch(stable, tokens);
-    stable.erase(same.in1, stable.end());
-  }
-  // Tokens that are not text (a byte-order mark or a prefix space of the tokenizer) would not
-  // decode to what is forced.
-  size_t length = 0;
-  for (size_t i = 0; i < stable.size(); ++i) {
-    const std::string bytes = tokenizer_.token_bytes(stable[i], false);
-    if (bytes.empty() || text.compare(length, bytes.size(), bytes) != 0) {
-      stable.resize(i);
-      break;
-    }
-    length += bytes.size();
-  }
-  return stable;
+  const std::string text = matcher_.forced(constraints::kForcedBytes);
+  if (text.empty()) return;
+  certain_ =
+      constraints::canonical_tokens(matcher_, tokenizer_, tokens_, text, constraints::kForcedBytes);
 }
 
 }  // namespace chimere::engine

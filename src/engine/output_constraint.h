@@ -33,8 +33,8 @@ class OutputConstraint {
   Status accept(int32_t token);
   /// Nothing but the end of the generation may follow.
   bool finished();
-  /// The next tokens that are certain. Valid until the next call.
-  std::span<const int32_t> certain();
+  /// Up to `most` tokens that are certain or likely to come next. Valid until the next call.
+  std::span<const int32_t> expected(int32_t most);
 
   /// Appends a draft if it is allowed after those before it.
   bool push_draft(int32_t token);
@@ -44,13 +44,13 @@ class OutputConstraint {
  private:
   bool advance(int32_t token);
   void find_certain();
-  /// The first tokens of `text` that no continuation of it changes.
-  std::vector<int32_t> stable_tokens(const std::string& text) const;
 
   constraints::Matcher matcher_;
   const text::Tokenizer& tokenizer_;
   std::vector<uint32_t> mask_;
-  std::vector<int32_t> certain_;  ///< tokens of a text that must follow
+  std::vector<int32_t> tokens_;    ///< of the generation, with the drafts
+  std::vector<int32_t> certain_;   ///< tokens of a text that must follow
+  std::vector<int32_t> expected_;  ///< drafts
   size_t next_certain_ = 0;
   int32_t drafts_ = 0;
   std::vector<int32_t> certain_before_drafts_;

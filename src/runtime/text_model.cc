@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "runtime/load.h"
@@ -15,7 +16,7 @@ namespace chimere::runtime {
 namespace {
 
 /// What the engine's thread hands over to the thread that waits for a generation.
-struct Mailbox {
+struct Mailbox : std::enable_shared_from_this<Mailbox> {
   struct Token {
     int32_t id;
     float logprob;
@@ -27,17 +28,17 @@ struct Mailbox {
   std::deque<Token> tokens;
   std::optional<engine::Outcome> outcome;
 
-  /// Makes the request deliver here.
+  /// Makes the request deliver here. The caller may be gone by then: its callback may throw.
   void connect(engine::Request& request) {
-    request.on_token = [this](const engine::TokenEvent& event) {
-      const std::scoped_lock lock(mutex);
-      tokens.push_back({event.token.id, event.token.logprob, std::string(event.text)});
-      changed.notify_one();
+    request.on_token = [box = shared_from_this()](const engine::TokenEvent& event) {
+      const std::scoped_lock lock(box->mutex);
+      box->tokens.push_back({event.token.id, event.token.logprob, std::string(event.text)});
+      box->changed.notify_one();
     };
-    request.on_finish = [this](engine::Outcome o) {
-      const std::scoped_lock lock(mutex);
-      outcome = std::move(o);
-      changed.notify_one();
+    request.on_finish = [box = shared_from_this()](engine::Outcome o) {
+      const std::scoped_lock lock(box->mutex);
+      box->outcome = std::move(o);
+      box->changed.notify_one();
     };
   }
 
@@ -115,11 +116,11 @@ Result<engine::Outcome> TextModel::generate(Sequence& sequence, const Settings& 
   if (!sequence.generated.empty()) {
     request.continuation = {.generated = sequence.generated, .state = sequence.state};
   }
-  Mailbox mailbox;
-  mailbox.connect(request);
+  const auto mailbox = std::make_shared<Mailbox>();
+  mailbox->connect(request);
   CHIMERE_TRY(const engine::RequestId id, service_->submit(std::move(request)));
   bool wanted = true;
-  engine::Outcome outcome = mailbox.wait([&](const Mailbox::Token& token) {
+  engine::Outcome outcome = mailbox->wait([&](const Mailbox::Token& token) {
     if (!on_token || on_token(token.id, token.logprob, token.text) || !wanted) return;
     wanted = false;
     service_->cancel(id);

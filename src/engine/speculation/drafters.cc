@@ -16,8 +16,8 @@ constexpr int32_t kMaxStepsSincePlain = 64;
 /// With this many generations on a GPU, `auto` proposes no drafts: few of them have drafts in the
 /// same step, so that the row counts vary and captured CUDA graphs cannot be reused.
 constexpr int32_t kManyOnGpu = 8;
-/// Certain tokens of a constrained generation in one step.
-constexpr int32_t kMaxCertain = 15;
+/// Tokens in one step that the constraint of a generation leaves no choice about.
+constexpr int32_t kMaxExpected = 15;
 
 }  // namespace
 
@@ -55,8 +55,8 @@ void Drafters::propose(std::span<const DraftingSequence> sequences, int32_t deco
   for (const DraftingSequence& s : sequences) {
     const int32_t possible = std::min(share, s.most);
     s.drafts->begin_round(s.history, plain ? 0 : possible);
-    // Certain tokens must be computed in any case: together they cost less than one by one.
-    if (s.drafts->use_certain(std::min(possible, kMaxCertain))) continue;
+    // These tokens must be computed in any case: together they cost less than one by one.
+    if (s.drafts->use_expected(std::min(possible, kMaxExpected))) continue;
     if (many && !s.drafts->speculation().always) {
       s.drafts->skip_round();
     } else if (!plain && possible > 0) {

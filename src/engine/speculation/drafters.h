@@ -41,7 +41,7 @@ class Drafters {
   Drafters(const DrafterModels& models, std::span<const DrafterType* const> types);
 
   /// The drafts of a new generation, valid as long as this object; nullptr if it uses no drafter.
-  /// `constraint`: of its output, whose certain tokens are drafts, too; nullptr: none.
+  /// `constraint`: of its output, whose expected tokens are drafts, too; nullptr: none.
   std::unique_ptr<SequenceDrafts> start(Speculation speculation,
                                         const sampling::SamplingParams& sampling,
                                         OutputConstraint* constraint);

@@ -60,12 +60,11 @@ void SequenceDrafts::skip_round() {
   idle_rounds_ = kIdleAfter;
 }
 
-bool SequenceDrafts::use_certain(int32_t most) {
+bool SequenceDrafts::use_expected(int32_t most) {
   if (constraint_ == nullptr || most < 1) return false;
-  const std::span<const int32_t> certain = constraint_->certain();
-  const size_t n = std::min(certain.size(), static_cast<size_t>(most));
-  chosen_.tokens.assign(certain.begin(), certain.begin() + static_cast<std::ptrdiff_t>(n));
-  return n > 0;
+  const std::span<const int32_t> expected = constraint_->expected(most);
+  chosen_.tokens.assign(expected.begin(), expected.end());
+  return !expected.empty();
 }
 
 std::optional<ProposalBuilder> SequenceDrafts::builder(size_t drafter, const DraftCosts& costs) {

@@ -41,9 +41,9 @@ class SequenceDrafts {
   void begin_round(std::span<const int32_t> history, int32_t most);
   /// Replaces begin_round() in a round in which the drafters are not called.
   void skip_round();
-  /// After begin_round(): the tokens that the constraint makes certain, at most so many, become the
-  /// round's drafts. False if there are none.
-  bool use_certain(int32_t most);
+  /// After begin_round(): the tokens that the constraint leaves no choice about, at most so many,
+  /// become the round's drafts. False if there are none.
+  bool use_expected(int32_t most);
   /// The builder to be filled by this drafter in this round; nothing if the drafter is not wanted.
   /// Drafters that do not compute come first.
   std::optional<ProposalBuilder> builder(size_t drafter, const DraftCosts& costs);

@@ -230,6 +230,25 @@ TEST_F(CApi, TextOfMessagesNeverBecomesControlTokens) {
   EXPECT_EQ(ends(plain, n_plain), ends(hostile, n_hostile));
 }
 
+TEST_F(CApi, OptionsWithoutEffectAreErrors) {
+  for (const char* const name : {"ctx", "backend", "port", "quiet"}) {
+    const chimere_option option = {name, "1"};
+    size_t n = 0;
+    const chimere_message message = {"user", "hi"};
+    EXPECT_EQ(chimere_apply_chat_template(model, &message, 1, &option, 1, nullptr, 0, &n),
+              CHIMERE_INVALID_ARGUMENT)
+        << name;
+    EXPECT_NE(std::string(chimere_last_error()).find("no effect"), std::string::npos) << name;
+  }
+  for (const char* const name : {"threads", "port"}) {
+    const chimere_option option = {name, "1"};
+    chimere_model* out = nullptr;
+    EXPECT_EQ(chimere_model_load(runtime, nullptr, &option, 1, nullptr, nullptr, &out),
+              CHIMERE_INVALID_ARGUMENT)
+        << name;
+  }
+}
+
 TEST_F(CApi, ShorterStructsOfOlderProgramsAreNotOverwritten) {
   struct Older {
     chimere_model_info info;

@@ -45,9 +45,23 @@ chimere_status fail(const Error& error) noexcept {
   return fail(status_of(error.code), error.message);
 }
 
+bool applies_to_model(const SettingInfo& setting) {
+  constexpr std::string_view kOfRuntime[] = {"model", "threads"};
+  constexpr std::string_view kOfService[] = {"max-running", "max-queue", "state-memory"};
+  if (std::ranges::find(kOfRuntime, setting.name) != std::end(kOfRuntime)) return false;
+  return setting.groups.has(SettingGroup::kModel) || applies_to_generation(setting) ||
+         setting.groups.has(SettingGroup::kPrefixCache) ||
+         setting.groups.has(SettingGroup::kStateFolder) ||
+         std::ranges::find(kOfService, setting.name) != std::end(kOfService);
+}
+
+bool applies_to_generation(const SettingInfo& setting) {
+  return setting.groups.has(SettingGroup::kSampling) || setting.groups.has(SettingGroup::kEngram);
+}
+
 Result<std::vector<std::pair<std::string, std::string>>> apply_options(
     const chimere_option* options, size_t n_options, std::span<const std::string_view> own,
-    Settings& out) {
+    SettingApplies applies, Settings& out) {
   std::vector<std::pair<std::string, std::string>> taken;
   CHIMERE_TRY(const auto given, input(options, n_options, "options"));
   for (const chimere_option& option : given) {
@@ -61,6 +75,11 @@ Result<std::vector<std::pair<std::string, std::string>>> apply_options(
     if (setting == nullptr) {
       return not_found("There is no option '" + std::string(option.name) +
                        "'; `chimere run --help` lists the settings.");
+    }
+    if (!applies(*setting)) {
+      return invalid_argument("The option '" + std::string(option.name) +
+                              "' has no effect in this call; chimere.h says where options of its "
+                              "kind belong.");
     }
     if (auto done = out.set(*setting, option.value, "option " + std::string(option.name));
         !done.ok())

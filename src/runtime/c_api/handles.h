@@ -95,11 +95,19 @@ Status output_struct(T value, T* to) {
   return {};
 }
 
+/// Whether a setting has an effect in a call.
+using SettingApplies = bool (*)(const SettingInfo&);
+/// In chimere_model_load(): those of the model and the defaults of its generations.
+bool applies_to_model(const SettingInfo& setting);
+/// In calls that generate or render a prompt.
+bool applies_to_generation(const SettingInfo& setting);
+
 /// Sets `out` from options; those named in `own` are returned instead, in order. Errors:
-/// kInvalidArgument (a NULL name or value, an invalid value), kNotFound (no such setting).
+/// kInvalidArgument (a NULL name or value, an invalid value, a setting that does not apply),
+/// kNotFound (no such setting).
 Result<std::vector<std::pair<std::string, std::string>>> apply_options(
     const chimere_option* options, size_t n_options, std::span<const std::string_view> own,
-    Settings& out);
+    SettingApplies applies, Settings& out);
 
 /// The model behind a handle, if it generates text. Errors: kInvalidArgument, kUnsupported.
 Result<runtime::TextModel*> text_model(const chimere_model* model);

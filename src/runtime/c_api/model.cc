@@ -20,10 +20,12 @@ Result<int> number(const std::string& name, const std::string& text, int max) {
 Status create_runtime(const chimere_option* options, size_t n_options, chimere_runtime** out) {
   if (out == nullptr) return missing("runtime");
   constexpr std::string_view kOwn[] = {"threads", "gpu", "state-memory"};
-  constexpr int kMaxThreads = 4096;
+  const auto max_threads = static_cast<int>(settings::kThreads.max);
   constexpr int kMaxGpu = 255;
   Settings ignored;
-  CHIMERE_TRY(const auto given, apply_options(options, n_options, kOwn, ignored));
+  CHIMERE_TRY(const auto given,
+              apply_options(
+                  options, n_options, kOwn, [](const SettingInfo&) { return false; }, ignored));
   if (given.size() != n_options) {
     return invalid_argument(
         "A runtime has the options threads, gpu and state-memory; give the others to "
@@ -32,7 +34,7 @@ Status create_runtime(const chimere_option* options, size_t n_options, chimere_r
   runtime::Runtime::Options wanted;
   for (const auto& [name, value] : given) {
     if (name == "threads") {
-      CHIMERE_TRY(wanted.threads, number(name, value, kMaxThreads));
+      CHIMERE_TRY(wanted.threads, number(name, value, max_threads));
     } else if (name == "gpu") {
       CHIMERE_TRY(wanted.gpu, number(name, value, kMaxGpu));
     } else {
@@ -51,7 +53,8 @@ Status load_model(const chimere_runtime* runtime, const char* name, const chimer
   Settings settings;
   if (auto done = settings.set(settings::kCacheDisk, "0", "libchimere"); !done.ok())
     return std::move(done).error();
-  CHIMERE_TRY([[maybe_unused]] const auto own, apply_options(options, n_options, {}, settings));
+  CHIMERE_TRY([[maybe_unused]] const auto own,
+              apply_options(options, n_options, {}, applies_to_model, settings));
   runtime::LoadObserver observer;
   if (log != nullptr) {
     observer.notice = [=](const std::string& text) {
@@ -189,7 +192,9 @@ chimere_status chimere_apply_chat_template(chimere_model* model, const chimere_m
       conversation.push_back({m.role, m.content});
     }
     chimere::Settings settings = text->settings();
-    CHIMERE_TRY([[maybe_unused]] const auto own, apply_options(options, n_options, {}, settings));
+    CHIMERE_TRY(
+        [[maybe_unused]] const auto own,
+        apply_options(options, n_options, {}, chimere::c_api::applies_to_generation, settings));
     CHIMERE_TRY(auto prompt, text->chat(conversation, settings));
     out = std::move(prompt.tokens);
     return {};

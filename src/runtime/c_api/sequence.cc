@@ -35,7 +35,8 @@ Status generate(chimere_sequence& handle, const chimere_option* options, size_t 
   runtime::TextModel& model = *handle.model->text;
   constexpr std::string_view kOwn[] = {"stop", "logprobs"};
   Settings settings = model.settings();
-  CHIMERE_TRY(const auto own, apply_options(options, n_options, kOwn, settings));
+  CHIMERE_TRY(const auto own,
+              apply_options(options, n_options, kOwn, applies_to_generation, settings));
   runtime::TextModel::Generate wanted;
   for (const auto& [name, value] : own) {
     if (name == "stop") {
