@@ -58,7 +58,7 @@ check: tests  ## the fast tests (under 3 minutes once built)
 
 tests-all:
 	@scripts/setup run serve test tools peers browser train
-	@scripts/install-npm tests/peer tests/page
+	@scripts/install-npm tests/peer tests/page tests/clients
 	@cmake --preset tests-all $(LIMITS) >/dev/null
 	@cmake --build $(BUILD)/tests -j $(JOBS)
 
@@ -125,7 +125,7 @@ bare-debian:  ## as root: `make run` in a fresh, minimal Debian 12 root (DEBIAN_
 	@scripts/check-bare-debian
 
 clean:
-	rm -rf $(BUILD) tests/peer/node_modules tests/page/node_modules tests/library/node_modules
+	rm -rf $(BUILD) tests/peer/node_modules tests/page/node_modules tests/clients/node_modules tests/library/node_modules
 
 help:
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 14

@@ -22,6 +22,7 @@
 #include "json.h"
 #include "kernels/api.h"
 #include "loading.h"
+#include "runtime/constraint_factory.h"
 #include "runtime/engram_memories.h"
 #include "runtime/loaded_embedder.h"
 #include "runtime/loaded_model.h"
@@ -82,6 +83,11 @@ serving::ServedModel serve_model(const Settings& settings, const runtime::Loaded
   if (loaded.options.expert_top_p < 1)
     out.fingerprint += fmt::format("+experts-{}", loaded.options.expert_top_p);
   out.defaults = settings;
+  const auto constraints =
+      std::make_shared<runtime::ConstraintFactory>(*loaded.tokenizer, loaded.model->n_vocab());
+  out.compile_constraint = [constraints](const constraints::ConstraintSpec& spec) {
+    return constraints->compile(spec);
+  };
   const auto source = loaded.file->get_string("tokenizer.chat_template");
   if (source.ok()) {
     out.template_source = *source;

@@ -173,7 +173,7 @@ class ToolGrammar {
 
   /// A schema of a parameter as a document of its own.
   static std::string part_of(const ToolJson& root, const ToolJson& part) {
-    const std::string text = schema_text(part);
+    std::string text = schema_text(part);
     if (text.find("$ref") == std::string::npos) return text;
     std::string out = "{";
     for (const char* name : {"$schema", "$defs", "definitions"}) {

@@ -69,6 +69,36 @@ TEST(NextTurn, EqualsARenderingOfEachAnswer) {
   }
 }
 
+TEST(NextTurn, AfterCalls) {
+  test::FakeModel fake(8);
+  const test::FakeTokenizer tokenizer;
+  const auto service = engine::EngineService::create(fake, tokenizer, {}).value();
+  const std::string source =
+      "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}"
+      "<call>{{ c.function | tojson }}</call>{% endfor %}{% endfor %}";
+  ServedModel model{.tokenizer = tokenizer, .service = *service};
+  model.chat_template = text::ChatTemplate::create(source).value();
+  model.tool_format = text::ToolFormat::of(*model.chat_template, source, {});
+  ASSERT_TRUE(model.tool_format.rendering.calls);
+  const std::vector<protocol::ChatMessage> messages = {{"user", "a", "", ""}};
+  const NextTurn turn(model, {.messages = messages});
+  protocol::Choice answer;
+  answer.content = "b";
+  answer.tool_calls = {{0, "call_1", "f", R"({"x":1})"}};
+  const auto prefixes = turn.prefixes_after_calls(answer);
+  ASSERT_EQ(prefixes.size(), 1U);
+  std::vector<protocol::ChatMessage> next = messages;
+  next.push_back({"assistant", "b", "", "", {{"call_1", "f", R"({"x":1})"}}});
+  next.push_back({"tool", "result", "", "", {}, "call_1"});
+  const auto prompt = chat_prompt(model, {.messages = next});
+  ASSERT_TRUE(prompt.ok());
+  ASSERT_LT(prefixes[0].size(), prompt->tokens.size());
+  EXPECT_TRUE(std::ranges::equal(prefixes[0],
+                                 std::span(prompt->tokens).first(prefixes[0].size())));
+  // All but the last token of what stands before the result.
+  EXPECT_EQ(prefixes[0].size() + 1 + std::string_view("result").size(), prompt->tokens.size());
+}
+
 TEST(NextTurn, AnUnusableTemplateHasNone) {
   test::FakeModel fake(8);
   const test::FakeTokenizer tokenizer;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/settings.h"
+#include "constraints/constraint.h"
 #include "engine/embedder.h"
 #include "engine/request.h"
 #include "engine/service.h"
@@ -53,6 +55,11 @@ struct ServedModel {
   std::function<Result<engine::Request>(const Settings&, const std::string& owner,
                                         std::span<const std::string> engram)>
       make_request = {};
+  /// Compiles what a request asks of its output. Any thread. Errors: those of
+  /// constraints::Constraint::compile(). Empty: the server restricts no output.
+  std::function<Result<std::shared_ptr<constraints::Constraint>>(
+      const constraints::ConstraintSpec&)>
+      compile_constraint = {};
   /// Adds texts to the owner's engram table of this name. Any thread. Errors: kInvalidArgument (the
   /// name), kOutOfMemory (the table is full), kIo. Empty: the server has no engram tables.
   std::function<Result<EngramReport>(const std::string& owner, const std::string& table,

@@ -1,10 +1,11 @@
+#include "text/tool_call_harmony.h"
+
 #include <array>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "text/text_matcher.h"
-#include "text/tool_call_reader.h"
 
 namespace chimere::text {
 namespace {
@@ -17,9 +18,9 @@ constexpr size_t kMostHeader = 4096;
 
 /// Messages with a channel and perhaps a recipient in their header. The prompt ends inside the
 /// first header, behind the role.
-class HarmonyReader final : public ToolCallParser::Reader {
+class HarmonyReader final : public ToolCallReader {
  public:
-  using Reader::Reader;
+  using ToolCallReader::ToolCallReader;
 
   void push(char c) override {
     held_ += c;
@@ -149,7 +150,7 @@ class HarmonyReader final : public ToolCallParser::Reader {
 
 }  // namespace
 
-std::unique_ptr<ToolCallParser::Reader> harmony_reader(std::span<const ToolDefinition> tools) {
+std::unique_ptr<ToolCallReader> harmony_reader(std::span<const ToolDefinition> tools) {
   return std::make_unique<HarmonyReader>(tools);
 }
 

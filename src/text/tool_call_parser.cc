@@ -6,6 +6,7 @@
 
 #include "text/json_stream.h"
 #include "text/text_matcher.h"
+#include "text/tool_call_harmony.h"
 #include "text/tool_call_reader.h"
 #include "text/tool_values.h"
 
@@ -33,10 +34,10 @@ std::string behind_brace(const std::string& text) {
 
 /// Calls between markers. Reads byte by byte, so that the result does not depend on how the text is
 /// split.
-class MarkedReader final : public ToolCallParser::Reader {
+class MarkedReader final : public ToolCallReader {
  public:
   MarkedReader(const ToolFormat& format, std::span<const ToolDefinition> tools)
-      : Reader(tools), format_(format) {
+      : ToolCallReader(tools), format_(format) {
     const std::string opener = format.section_open + format.call_open;
     const std::string next = format.separator + format.call_open;
     const bool object = format.style == Style::kObject;
@@ -632,26 +633,6 @@ class MarkedReader final : public ToolCallParser::Reader {
 };
 
 }  // namespace
-
-ToolCallParser::Reader::Reader(std::span<const ToolDefinition> tools) {
-  for (const ToolDefinition& tool : tools) names_.insert(tool.name);
-}
-
-void ToolCallParser::Reader::add(ToolEvent::Kind kind, std::string_view text) {
-  if (text.empty()) return;
-  const bool in_call = kind == Kind::kArguments;
-  if (!events_.empty() && events_.back().kind == kind) {
-    events_.back().text += text;
-  } else {
-    events_.push_back({kind, in_call ? calls_ - 1 : -1, std::string(text), ""});
-  }
-}
-
-void ToolCallParser::Reader::begin(const std::string& name, const std::string& id) {
-  events_.push_back({Kind::kBegin, calls_++, name, id});
-}
-
-void ToolCallParser::Reader::end() { events_.push_back({Kind::kEnd, calls_ - 1, "", ""}); }
 
 ToolCallParser::ToolCallParser(const ToolFormat& format, std::span<const ToolDefinition> tools)
     : reader_(format.style == Style::kHarmony ? harmony_reader(tools)

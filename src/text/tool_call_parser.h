@@ -9,25 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "text/tool_event.h"
 #include "text/tool_format.h"
 
 namespace chimere::text {
 
-struct ToolEvent {
-  enum class Kind {
-    kContent,
-    kReasoning,  ///< of kHarmony alone: others have it taken out before
-    kBegin,      ///< a call; `text` is the name of its tool
-    kArguments,  ///< more of the JSON text of the call's arguments
-    kEnd,        ///< of the call
-  };
-  Kind kind = Kind::kContent;
-  int32_t call = -1;  ///< index among the generation's calls
-  std::string text;
-  std::string id;  ///< of kBegin: the id that the model wrote; normally empty
-
-  friend bool operator==(const ToolEvent& a, const ToolEvent& b) = default;
-};
+class ToolCallReader;
 
 /// Reads the text of a generation, without its reasoning unless the format is kHarmony, and with
 /// the text of the format's markers. The events, with neighbours of the same kind joined, do not
@@ -49,10 +36,8 @@ class ToolCallParser {
   /// Number of calls that have begun.
   int32_t calls() const;
 
-  class Reader;
-
  private:
-  std::unique_ptr<Reader> reader_;
+  std::unique_ptr<ToolCallReader> reader_;
 };
 
 }  // namespace chimere::text

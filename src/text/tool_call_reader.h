@@ -3,7 +3,6 @@
 #define CHIMERE_TEXT_TOOL_CALL_READER_H_
 
 #include <cstdint>
-#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -11,16 +10,18 @@
 #include <utility>
 #include <vector>
 
-#include "text/tool_call_parser.h"
+#include "text/tool_event.h"
+#include "text/tool_format.h"
 
 namespace chimere::text {
 
-class ToolCallParser::Reader {
+/// Reads one byte after the other, so that the events do not depend on how the text is split.
+class ToolCallReader {
  public:
-  explicit Reader(std::span<const ToolDefinition> tools);
-  virtual ~Reader() = default;
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  explicit ToolCallReader(std::span<const ToolDefinition> tools);
+  virtual ~ToolCallReader() = default;
+  ToolCallReader(const ToolCallReader&) = delete;
+  ToolCallReader& operator=(const ToolCallReader&) = delete;
 
   virtual void push(char c) = 0;
   virtual void finish() = 0;
@@ -41,9 +42,6 @@ class ToolCallParser::Reader {
   std::vector<ToolEvent> events_;
   int32_t calls_ = 0;
 };
-
-/// Of ToolFormat::Style::kHarmony.
-std::unique_ptr<ToolCallParser::Reader> harmony_reader(std::span<const ToolDefinition> tools);
 
 }  // namespace chimere::text
 

@@ -98,7 +98,8 @@ class Prober {
  public:
   Prober(const ChatTemplate& chat_template, const ChatOptions& options)
       : template_(chat_template), options_(options) {
-    options_.limits.steps = 1'000'000;
+    constexpr int64_t kMostSteps = 1'000'000;
+    options_.limits.steps = std::min(options_.limits.steps, kMostSteps);
   }
 
   /// What the template does with tools, and with them the format if it follows from renderings.
@@ -117,20 +118,26 @@ class Prober {
     return chat_message(role, content);
   }
 
+  Value arguments_of(const ProbeCall& call) const {
+    if (rendering_.string_arguments) {
+      nlohmann::ordered_json json = nlohmann::ordered_json::object();
+      for (const auto& [key, value] : call.arguments) json[key] = value;
+      return Value::string(json.dump(), false);
+    }
+    Dict arguments;
+    for (const auto& [key, value] : call.arguments) {
+      arguments.set(Value::string(key, false), Value::string(value, false));
+    }
+    return Value::dict(std::move(arguments));
+  }
+
   Value assistant(std::span<const ProbeCall> calls, std::string_view content) const {
     std::vector<Value> list;
     for (size_t i = 0; i < calls.size(); ++i) {
       const ProbeCall& call = calls[i];
-      Dict arguments;
-      nlohmann::ordered_json json = nlohmann::ordered_json::object();
-      for (const auto& [key, value] : call.arguments) {
-        arguments.set(Value::string(key, false), Value::string(value, false));
-        json[key] = value;
-      }
       Dict function;
       function.set("name", Value::string(call.name, false));
-      function.set("arguments", rendering_.string_arguments ? Value::string(json.dump(), false)
-                                                            : Value::dict(std::move(arguments)));
+      function.set("arguments", arguments_of(call));
       Dict entry;
       const std::string id =
           numbered_ ? "functions." + call.name + ":" + std::to_string(i) : call.id;
@@ -329,7 +336,6 @@ class Prober {
     close.resize(close.size() - common_end(close, end).size());
     // The end of a message with calls may be another token than that of other messages.
     size_t tag = 0;
-    if (close.ends_with('>') && end.empty()) return false;
     if (const size_t at = close.rfind("<|e"); at != std::string::npos) {
       if (contains_text(close.substr(at), "_id|>") || contains_text(close.substr(at), "<|end")) {
         close.resize(at);

@@ -63,6 +63,12 @@ const std::map<std::string, std::string>& probe_sources() {
                   "{% for k, v in c.function.arguments | items %}{{ '<arg_key>' + k + "
                   "'</arg_key>\\n<arg_value>' }}{{ v if v is string else v | tojson }}"
                   "{{ '</arg_value>\\n' }}{% endfor %}{{ '</tool_call>' }}{% endfor %}")},
+      {"no end",
+       "{% for m in messages %}<|{{ m.role }}|>{{ m.content or '' }}{% for c in m.tool_calls or [] "
+       "%}<tool_call>{{ c.function.name }}{% for k, v in c.function.arguments | items %}<arg_key>"
+       "{{ k }}</arg_key><arg_value>{{ v if v is string else v | tojson }}</arg_value>{% endfor %}"
+       "</tool_call>{% endfor %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif "
+       "%}"},
       {"text",
        with_calls("{% for c in m.tool_calls %}{{ '<tool_call>{\"name\": \"' + c.function.name + "
                   "'\", \"arguments\": ' + c.function.arguments + '}</tool_call>' }}{% endfor %}")},
@@ -138,6 +144,12 @@ TEST(ToolFormat, FollowsFromRenderings) {
   EXPECT_EQ(pairs.parameter_close, "</arg_value>");
 
   EXPECT_TRUE(of("text").rendering.string_arguments);
+
+  const ToolFormat endless = of("no end");
+  EXPECT_EQ(endless.style, Style::kTagged);
+  EXPECT_EQ(endless.parameter_open, "<arg_key>");
+  EXPECT_EQ(endless.parameter_close, "</arg_value>");
+  EXPECT_EQ(endless.call_close, "</tool_call>");
 }
 
 TEST(ToolFormat, PublishedStructures) {

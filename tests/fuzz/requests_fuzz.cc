@@ -19,6 +19,9 @@ constexpr std::string_view kSeeds[] = {
     R"("stream_options":{"include_usage":true},"logprobs":true,"top_logprobs":3,"logit_bias":{"5":-100}})",
     R"({"messages":[{"role":"developer","content":[{"type":"text","text":"a"}],"name":"b"}],"max_tokens":5,)"
     R"("chat_template_kwargs":{"enable_thinking":false},"samplers":["top_k"],"dry_sequence_breakers":["\n"]})",
+    R"({"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},)"
+    R"({"role":"tool","tool_call_id":"c","content":"1"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"a":[{}]},"strict":true}}],)"
+    R"("tool_choice":{"type":"function","function":{"name":"f"}},"parallel_tool_calls":false,"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{}}}})",
     R"({"prompt":["a","b"],"max_tokens":4,"echo":true,"best_of":1,"seed":7,"user":"u","mirostat":2})",
     R"({"prompt":[[1,2],[3]],"logprobs":2,"top_k":1e3,"suffix":null})",
     R"({"content":"\ud83d\ude00 text","add_special":true,"with_pieces":true})",

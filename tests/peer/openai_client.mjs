@@ -68,8 +68,8 @@ async function checkErrors(client, model) {
     assert.ok(e instanceof OpenAI.BadRequestError);
     return e.param === 'temperature' && e.code === 'invalid_value';
   });
-  await assert.rejects(client.chat.completions.create({model, messages, tools: [{type: 'function', function: {name: 'f'}}]}),
-                       (e) => e.param === 'tools');
+  await assert.rejects(client.chat.completions.create({model, messages, functions: [{name: 'f'}]}),
+                       (e) => e.param === 'functions');
 }
 
 async function checkAbort(client, model) {

@@ -230,7 +230,7 @@ class Api(unittest.TestCase):
 
     def test_refusals(self):
         cases = [
-            (CHAT, {"messages": []}, "messages"), (CHAT, {**GREEDY, "tools": [{}]}, "tools"),
+            (CHAT, {"messages": []}, "messages"), (CHAT, {**GREEDY, "tools": [{}]}, "tools[0].function"),
             (CHAT, {**GREEDY, "temperature": 999}, "temperature"), (CHAT, {**GREEDY, "n": 99}, "n"),
             (CHAT, {**GREEDY, "unheard_of": 1}, "unheard_of"), (TEXT, {"prompt": "x", "suffix": "y"}, "suffix"),
             (CHAT, {"messages": [*QUESTION, {"role": "assistant", "content": "It"}]}, "messages"),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "protocol/responses.h"
+#include "serving/output_constraint.h"
 #include "text/tokenizer.h"
 
 namespace chimere::serving {
@@ -140,6 +141,28 @@ void GenerationEndpoint::add_tools(const std::vector<protocol::Tool>& tools,
   for (GenerationSpec::Choice& choice : spec.choices) choice.request.visible_tokens = visible;
 }
 
+/// Restricts the generations to what the request asks for.
+std::optional<ApiError> GenerationEndpoint::constrain(const protocol::ChatRequest& request,
+                                                      protocol::ReasoningSplitter::Start start,
+                                                      GenerationSpec& spec) const {
+  const char* param = request.tools.empty() ? "response_format" : "tools";
+  const auto failed = [&](const Error& error) {
+    const bool unsupported = error.code == Error::Code::kUnsupported;
+    return unsupported ? ApiError{"unsupported_value", error.message, param}
+                       : ApiError{"invalid_value", error.message, param};
+  };
+  const auto wanted = output_constraint(model(), request, start);
+  if (!wanted.ok()) return failed(wanted.error());
+  if (!*wanted) return std::nullopt;
+  if (!model().compile_constraint) {
+    return ApiError{"unsupported_value", "This server restricts no output.", param};
+  }
+  const auto compiled = model().compile_constraint(**wanted);
+  if (!compiled.ok()) return failed(compiled.error());
+  for (GenerationSpec::Choice& choice : spec.choices) choice.request.constraint = *compiled;
+  return std::nullopt;
+}
+
 /// Schedules warm-ups of the prompt prefixes that the next turn can start with. Runs on a worker
 /// thread, because rendering takes time.
 void GenerationEndpoint::warmup_next_turn(NextTurn& turn, const std::string& owner,
@@ -169,6 +192,8 @@ void GenerationEndpoint::chat(const CallPtr& call) {
   error = add_choices(request, *call, std::move(prompt->tokens), prompt->start, "", spec);
   if (error) return respond(call, *error);
   add_tools(input.tools, spec);
+  error = constrain(request, prompt->start, spec);
+  if (error) return respond(call, *error);
   if (model().service.has_prefix_cache()) {
     for (GenerationSpec::Choice& choice : spec.choices) choice.request.warmup = false;
     const auto turn = std::make_shared<NextTurn>(model(), std::move(input));

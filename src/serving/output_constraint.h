@@ -1,0 +1,24 @@
+// What a chat request asks of the text of its generations.
+#ifndef CHIMERE_SERVING_OUTPUT_CONSTRAINT_H_
+#define CHIMERE_SERVING_OUTPUT_CONSTRAINT_H_
+
+#include <optional>
+
+#include "base/result.h"
+#include "constraints/constraint.h"
+#include "protocol/reasoning_splitter.h"
+#include "protocol/requests.h"
+#include "serving/served_model.h"
+
+namespace chimere::serving {
+
+/// The constraint that follows from `tools`, `tool_choice`, `parallel_tool_calls` and
+/// `response_format`; absent: any text will do. `start`: how the prompt ends. Errors: those of
+/// constraints::tool_calls_constraint().
+Result<std::optional<constraints::ConstraintSpec>> output_constraint(
+    const ServedModel& model, const protocol::ChatRequest& request,
+    protocol::ReasoningSplitter::Start start);
+
+}  // namespace chimere::serving
+
+#endif  // CHIMERE_SERVING_OUTPUT_CONSTRAINT_H_
