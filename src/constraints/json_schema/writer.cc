@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +25,11 @@ namespace chimere::constraints::json_schema {
 namespace {
 
 constexpr std::array<std::string_view, 3> kLiterals = {"null", "true", "false"};
+
+/// What follows `depth` bytes of a key in its shortest form, with the closing quote.
+std::string rest_of_key(std::string_view key, size_t depth) {
+  return nlohmann::json(std::string(key.substr(depth))).dump().substr(1);
+}
 
 }  // namespace
 
@@ -396,6 +403,7 @@ std::optional<Machine::Inner> Writer::inner(State state) {
     out.uniform = place.c == kNone;
     return out;
   }
+  if (place.kind == Kind::kKey && place.b != kDead) return inner_of_key(place);
   if (place.kind != Kind::kOpenKey) return std::nullopt;
   out.machine = &leaves_->string_body().with_quote();
   out.state = place.a;
@@ -408,8 +416,24 @@ std::optional<Machine::Inner> Writer::inner(State state) {
   const auto less = [&](Symbol key, const std::string& text) { return values_.text(key) < text; };
   for (auto it = std::lower_bound(options.special.begin(), options.special.end(), *read, less);
        it != options.special.end() && values_.text(*it).starts_with(*read); ++it) {
-    out.exceptions.push_back(values_.text(*it).substr(read->size()) + '"');
+    out.exceptions.push_back(rest_of_key(values_.text(*it), read->size()));
   }
+  return out;
+}
+
+/// A key among named ones and those of a machine: the named ones are exceptions.
+std::optional<Machine::Inner> Writer::inner_of_key(const Place& place) {
+  const KeyOptions& options = frames_->key_options(place.frame);
+  Inner out;
+  out.machine = options.others;
+  out.state = place.b;
+  if (place.a == kNone) return out;
+  const KeyPosition& position = positions_[place.a];
+  if (!position.escape.empty()) return std::nullopt;
+  for (uint32_t i = position.first; i < position.end; ++i) {
+    out.exceptions.push_back(rest_of_key(values_.text(options.named[i]), position.depth));
+  }
+  out.exceptions.emplace_back("\\");  // names that go on with an escape
   return out;
 }
 

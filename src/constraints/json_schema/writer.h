@@ -76,6 +76,7 @@ class Writer final : public JsonSchemaMachine {
     uint32_t a = 0, b = 0, c = 0;
     bool operator==(const Place&) const = default;
   };
+  std::optional<Inner> inner_of_key(const Place& place);
   struct PlaceHash {
     uint64_t operator()(const Place& place) const {
       uint64_t hash = static_cast<uint64_t>(place.kind) << 16 |
