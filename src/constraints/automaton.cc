@@ -191,6 +191,7 @@ Automaton::Entry Automaton::compute(State state) {
     add_exceptions(state, *leaf, entry);
   } else {
     add_every_exit(state, entry);
+    add_exceptions(state, *leaf, entry);
   }
   const size_t inside = static_cast<size_t>(
       std::transform_reduce(entry.leaf->inside.begin(), entry.leaf->inside.end(), int64_t{0},
@@ -293,16 +294,26 @@ void Automaton::add_every_exit(State state, Entry& entry) {
 }
 
 void Automaton::add_exceptions(State state, const Leaf& leaf, Entry& entry) {
+  const ByteTrie& trie = trie_->trie();
   for (const std::string& text : leaf.exceptions) {
-    const std::optional<uint32_t> node = trie_->trie().find(text);
-    if (!node) continue;
-    const auto below = trie_->trie().tokens_below(*node);
-    entry.removed.insert(entry.removed.end(), below.begin(), below.end());
-    const State after = read_unlocked(state, text);
-    if (after == kDead) continue;
-    const auto at = trie_->trie().tokens_at(*node);
-    entry.added_last.insert(entry.added_last.end(), at.begin(), at.end());
-    walk(trie_->trie(), *node, after, machine_->first_bytes(after), entry.added_last);
+    uint32_t node = 0;
+    State after = state;
+    for (size_t read = 0; read < text.size(); ++read) {
+      const std::optional<uint32_t> child = trie.child(node, static_cast<uint8_t>(text[read]));
+      if (!child) break;
+      node = *child;
+      after = after == kDead ? kDead : machine_->next(after, static_cast<uint8_t>(text[read]));
+      const bool whole = read + 1 == text.size();
+      if (whole) {
+        const auto below = trie.tokens_below(node);
+        entry.removed.insert(entry.removed.end(), below.begin(), below.end());
+      }
+      if (after == kDead) continue;
+      // The inner machine need not read the beginning of an exception.
+      const auto at = trie.tokens_at(node);
+      entry.added_last.insert(entry.added_last.end(), at.begin(), at.end());
+      if (whole) walk(trie, node, after, machine_->first_bytes(after), entry.added_last);
+    }
   }
 }
 

@@ -4,6 +4,12 @@
 
 namespace chimere::constraints {
 
+bool ByteTrie::is_plain(uint8_t byte) {
+  constexpr std::string_view kOthers = "\"\\<>[]{}`";
+  return byte >= 0x20 && byte < 0x7F &&
+         kOthers.find(static_cast<char>(byte)) == std::string_view::npos;
+}
+
 ByteTrie ByteTrie::build(std::vector<std::pair<std::string_view, int32_t>> entries) {
   std::ranges::sort(entries);
   ByteTrie trie;
@@ -17,6 +23,7 @@ ByteTrie ByteTrie::build(std::vector<std::pair<std::string_view, int32_t>> entri
       node.end = static_cast<uint32_t>(trie.nodes.size());
       path.pop_back();
       Node& parent = trie.nodes[path.back()];
+      parent.plain = parent.plain && node.plain;
       parent.height = std::max(parent.height, static_cast<uint8_t>(std::min(node.height + 1, 255)));
     }
   };
@@ -28,6 +35,7 @@ ByteTrie ByteTrie::build(std::vector<std::pair<std::string_view, int32_t>> entri
       Node node;
       node.first_token = static_cast<uint32_t>(trie.tokens.size());
       node.byte = static_cast<uint8_t>(text[i]);
+      node.plain = is_plain(node.byte);
       trie.nodes.push_back(node);
     }
     trie.tokens.push_back(token);
@@ -42,16 +50,12 @@ ByteTrie ByteTrie::build(std::vector<std::pair<std::string_view, int32_t>> entri
   return trie;
 }
 
-std::optional<uint32_t> ByteTrie::find(std::string_view text) const {
-  uint32_t node = 0;
-  for (const char c : text) {
-    const uint32_t end = nodes[node].end;
-    uint32_t child = node + 1;
-    while (child < end && nodes[child].byte != static_cast<uint8_t>(c)) child = nodes[child].end;
-    if (child >= end) return std::nullopt;
-    node = child;
+std::optional<uint32_t> ByteTrie::child(uint32_t node, uint8_t byte) const {
+  const uint32_t end = nodes[node].end;
+  for (uint32_t child = node + 1; child < end; child = nodes[child].end) {
+    if (nodes[child].byte == byte) return child;
   }
-  return node;
+  return std::nullopt;
 }
 
 }  // namespace chimere::constraints

@@ -19,7 +19,12 @@ struct ByteTrie {
     uint32_t first_token = 0;  ///< in `tokens`; those of the node end where the next node's begin
     uint8_t byte = 0;
     uint8_t height = 0;  ///< of the subtree, at most 255
+    bool plain = false;  ///< the node's byte and all bytes of the subtree are plain
   };
+
+  /// Letters, digits, spaces and most punctuation of ASCII, without what has a meaning in JSON
+  /// strings and markup.
+  static bool is_plain(uint8_t byte);
 
   std::vector<Node> nodes;      ///< the root first; a sentinel behind the last
   std::vector<int32_t> tokens;  ///< in the order of their nodes
@@ -35,8 +40,8 @@ struct ByteTrie {
     return std::span(tokens).subspan(nodes[node].first_token,
                                      nodes[nodes[node].end].first_token - nodes[node].first_token);
   }
-  /// The node that `text` leads to.
-  std::optional<uint32_t> find(std::string_view text) const;
+  /// The node that a byte leads to.
+  std::optional<uint32_t> child(uint32_t node, uint8_t byte) const;
   size_t memory() const { return nodes.size() * sizeof(Node) + tokens.size() * sizeof(int32_t); }
 };
 

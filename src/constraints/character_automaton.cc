@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "constraints/hash.h"
+
 namespace chimere::constraints {
 namespace {
 
@@ -433,7 +435,14 @@ uint64_t CharacterAutomaton::shared_key(State state) const {
   const auto [id, count] = bounded_ ? states_[state] : std::pair<NodeId, uint32_t>(state, kFree);
   const Node& node = nodes_[id];
   const bool closed = node.kind == Kind::kClosed;
-  if (!closed && (node.regex != arena_->any() || count != kFree)) return 0;
+  if (!closed && node.regex != arena_->any()) return 0;
+  if (!closed && count != kFree) {
+    // Any text with bounds: what is left of them counts.
+    uint64_t key =
+        combine(static_cast<uint64_t>(node.kind) << 40 | uint64_t{node.left} << 32, node.value);
+    key = combine(key, min_ > count ? min_ - count : 0);
+    return combine(key, max_ == RegexArena::kUnbounded ? UINT64_MAX : max_ - count);
+  }
   constexpr uint64_t kJsonString = 0x4A53;  // keys of other machines begin with another number
   return kJsonString << 48 | static_cast<uint64_t>(node.kind) << 40 | uint64_t{node.left} << 32 |
          node.value;

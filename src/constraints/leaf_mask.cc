@@ -20,10 +20,12 @@ class WalkStates {
   static constexpr uint32_t kDeadIndex = 0;
 
   uint32_t add(State state) {
-    const auto [found, is_new] = indices_.try_emplace(state, static_cast<uint32_t>(states_.size()));
+    const auto [found, is_new] = indices_.try_emplace(state, static_cast<uint32_t>(infos_.size()));
     if (is_new) {
-      states_.push_back(state);
-      accepts_.push_back(state != kDead && machine_.accepts(state));
+      Info info;
+      info.state = state;
+      info.accepts = state != kDead && machine_.accepts(state);
+      infos_.push_back(info);
       rows_.resize(rows_.size() + 256, kUnknown);
     }
     return found->second;
@@ -31,19 +33,56 @@ class WalkStates {
   uint32_t next(uint32_t index, uint8_t byte) {
     const uint32_t known = rows_[size_t{index} * 256 + byte];
     if (known != kUnknown) return known;
-    const uint32_t target = add(machine_.next(states_[index], byte));
+    const uint32_t target = add(machine_.next(infos_[index].state, byte));
     rows_[size_t{index} * 256 + byte] = target;
     return target;
   }
-  bool accepts(uint32_t index) const { return accepts_[index] != 0; }
-  State state(uint32_t index) const { return states_[index]; }
+  /// A state that allows the same texts of up to `length` bytes.
+  uint32_t same(uint32_t index, int32_t length) {
+    const Info& info = infos_[index];
+    if (length <= info.same_up_to) return info.same;
+    if (length >= info.differs_from) return index;
+    const State state = machine_.mask_class(info.state, length);
+    const uint32_t same = add(state);
+    if (same == index) {
+      infos_[index].differs_from = length;
+    } else {
+      infos_[index].same = same;
+      infos_[index].same_up_to = length;
+    }
+    return same;
+  }
+  /// Whether all plain bytes lead back to the state, which does not accept.
+  bool loops(uint32_t index) {
+    if (infos_[index].loops == Loops::kUnknown) {
+      bool all = index != kDeadIndex && !infos_[index].accepts;
+      for (int byte = 0; byte < 256 && all; ++byte) {
+        if (!ByteTrie::is_plain(static_cast<uint8_t>(byte))) continue;
+        // Counters that do not matter are no difference.
+        const uint32_t to = next(index, static_cast<uint8_t>(byte));
+        all = to == index || same(to, 0x7FFF) == index;
+      }
+      infos_[index].loops = all ? Loops::kYes : Loops::kNo;
+    }
+    return infos_[index].loops == Loops::kYes;
+  }
+  bool accepts(uint32_t index) const { return infos_[index].accepts; }
+  State state(uint32_t index) const { return infos_[index].state; }
 
  private:
   static constexpr uint32_t kUnknown = UINT32_MAX;
+  enum class Loops : uint8_t { kUnknown, kYes, kNo };
+  struct Info {
+    State state = kDead;
+    uint32_t same = 0;                 ///< the same state for texts of up to `same_up_to` bytes
+    int32_t same_up_to = -1;           ///< -1: none is known
+    int32_t differs_from = INT32_MAX;  ///< for texts of that length there is none
+    bool accepts = false;
+    Loops loops = Loops::kUnknown;
+  };
   Machine& machine_;
   std::unordered_map<State, uint32_t> indices_;
-  std::vector<State> states_;
-  std::vector<uint8_t> accepts_;
+  std::vector<Info> infos_;
   std::vector<uint32_t> rows_;
 };
 
@@ -118,7 +157,15 @@ LeafMask compute_leaf_mask(Machine& machine, State state, const ByteTrie& trie, 
     while (i >= levels.back().end) levels.pop_back();
     const ByteTrie::Node& node = trie.nodes[i];
     const uint32_t from = levels.back().state;
-    const uint32_t to = states.next(from, node.byte);
+    if (node.plain && states.loops(from)) {
+      for (const int32_t token : trie.tokens_below(i)) {
+        mask.inside[static_cast<uint32_t>(token) / 32] |= 1U << (static_cast<uint32_t>(token) % 32);
+        ++inside;
+      }
+      i = node.end;
+      continue;
+    }
+    uint32_t to = states.next(from, node.byte);
     if (to == WalkStates::kDeadIndex) {
       if (mask.groups_known && levels.size() > 1 && states.accepts(from)) {
         collect(i, collected[from].rests);
@@ -136,7 +183,11 @@ LeafMask compute_leaf_mask(Machine& machine, State state, const ByteTrie& trie, 
     if (mask.groups_known && states.accepts(to)) {
       collected[to].exits.push_back({i, static_cast<uint32_t>(levels.size())});
     }
-    if (node.end > i + 1) levels.push_back({node.end, to});
+    if (node.end > i + 1) {
+      // Counters of lengths matter only where the tokens are long enough.
+      if (node.height < UINT8_MAX) to = states.same(to, node.height);
+      levels.push_back({node.end, to});
+    }
     ++i;
   }
   mask.everything = inside == trie.tokens.size();

@@ -50,9 +50,10 @@ class Machine {
     bool overlaps = false;
     /// Nothing follows the texts of the inner machine: it is the outer one's whole language.
     bool last = false;
-    /// Texts that the inner machine accepts from `state`, after which the outer machine continues
-    /// in another way or not at all: names of declared properties, names that were seen already.
-    /// Most states have none; only those that the bytes read so far still allow are listed.
+    /// Texts from `state` after which the outer machine is walked by itself: texts that the inner
+    /// machine accepts and the outer one continues in another way or not at all (names of declared
+    /// properties, names that were seen already), and texts that only the outer one reads. Only
+    /// those that the bytes read so far still allow are listed; most states have none.
     std::vector<std::string> exceptions;
   };
   /// Called once for each new token mask.

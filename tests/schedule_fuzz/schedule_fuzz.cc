@@ -114,6 +114,7 @@ void print(const Counts& c) {
   line("rows checked", c.rows_checked);
   line("top-k rows checked", c.top_rows_checked);
   line("selected logits", c.selected_checked);
+  line("rows with allowed tokens", c.masks_checked);
   line("asynchronous rows", c.async_rows);
   line("sums", c.sums_checked);
   line("completions", c.completions);
@@ -152,10 +153,10 @@ bool complete(const Counts& c, bool on_gpu, int64_t schedules) {
   if (c.drafted_blocks == 0 || (schedules >= kLong && c.non_causal_blocks == 0)) return false;
   return (few_on_gpu || c.interleaved > 0) && c.rows_checked > c.top_rows_checked &&
          c.top_rows_checked > 0 && c.selected_checked > 0 && c.sums_checked > 0 &&
-         c.completions > 0 && c.forks > 0 && c.restores > 0 && c.evictions > 0 && c.returns > 0 &&
-         c.rows_taken_back > 0 && c.cancellations > 0 && c.refusals > 0 &&
-         c.hits[static_cast<size_t>(engine::CacheTier::kDevice)] > 0 && c.forced_evictions > 0 &&
-         c.cache_starts > 0;
+         c.masks_checked > 0 && c.completions > 0 && c.forks > 0 && c.restores > 0 &&
+         c.evictions > 0 && c.returns > 0 && c.rows_taken_back > 0 && c.cancellations > 0 &&
+         c.refusals > 0 && c.hits[static_cast<size_t>(engine::CacheTier::kDevice)] > 0 &&
+         c.forced_evictions > 0 && c.cache_starts > 0;
 }
 
 /// The prefix cache's temporary folder, removed at exit.

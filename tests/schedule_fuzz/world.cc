@@ -17,12 +17,14 @@ constexpr size_t kMaxStepRows = 256;
 
 uint32_t bits(float x) { return std::bit_cast<uint32_t>(x); }
 
-/// Whether the first `n` are the largest of these logits in order, without the selected tokens.
+/// Whether the first `n` are the largest of these logits in order, without the selected tokens and
+/// those outside `mask` (empty: none are outside).
 bool same_largest(std::span<const kernels::TopLogit> got, std::span<const float> logits,
-                  std::span<const int32_t> selected, int32_t n) {
+                  std::span<const int32_t> selected, kernels::TokenMask mask, int32_t n) {
   std::vector<int32_t> ids;
   for (int32_t id = 0; id < static_cast<int32_t>(logits.size()); ++id) {
-    if (std::ranges::find(selected, id) == selected.end()) ids.push_back(id);
+    const bool allowed = mask.empty() || kernels::contains(mask, id);
+    if (allowed && std::ranges::find(selected, id) == selected.end()) ids.push_back(id);
   }
   const auto logit = [&](int32_t id) { return logits[static_cast<size_t>(id)]; };
   std::ranges::stable_sort(ids, [&](int32_t a, int32_t b) { return logit(a) > logit(b); });
@@ -231,6 +233,10 @@ model::SequenceRows World::plan_rows(size_t job, Part& part) {
   }
   part.logits_of = rows.logits_of;
   part.top = rows.top;
+  if (rows.top > 0 && chance(40)) {
+    for (size_t i = 0; i < rows.logits_of.size(); ++i) part.masks.push_back(some_mask());
+    rows.masks.assign(part.masks.begin(), part.masks.end());
+  }
   part.selected = rows.selected;
   part.sums = rows.sums;
   part.revocable = rows.revocable;
@@ -238,6 +244,18 @@ model::SequenceRows World::plan_rows(size_t job, Part& part) {
 }
 
 /// At most `most` token ids in ascending order.
+/// Half of the tokens, few or none; or an empty vector, which stands for all.
+std::vector<uint32_t> World::some_mask() {
+  std::vector<uint32_t> mask;
+  const uint32_t kind = below(4);
+  if (kind == 0) return mask;
+  mask.resize(static_cast<size_t>(kernels::mask_words(model_.n_vocab())));
+  for (uint32_t& word : mask) {
+    word = kind == 1 ? static_cast<uint32_t>(rng_()) : kind == 2 ? 1U << below(32) : 0;
+  }
+  return mask;
+}
+
 std::vector<int32_t> World::some_ids(uint32_t most) {
   std::vector<int32_t> ids(below(most + 1));
   for (int32_t& id : ids) id = static_cast<int32_t>(below(kVocabulary));
@@ -328,7 +346,9 @@ void World::check_logits(const std::vector<Part>& parts, const model::StepResult
             part.selected.empty() ? std::vector<int32_t>() : part.selected[i];
         counts_.selected_checked += static_cast<int64_t>(selected.size());
         counts_.sums_checked += part.sums;
-        same = same_largest(result.top.row(at), want, selected, part.top) &&
+        const kernels::TokenMask mask = part.masks.empty() ? kernels::TokenMask() : part.masks[i];
+        counts_.masks_checked += mask.empty() ? 0 : 1;
+        same = same_largest(result.top.row(at), want, selected, mask, part.top) &&
                same_selected(result, at, want, selected) &&
                (!part.sums || same_sums(result.sums[at], want));
       } else {

@@ -25,6 +25,7 @@ struct Counts {
   int64_t top_rows_checked = 0;  ///< rows with top-k logits only
   int64_t selected_checked = 0;  ///< single logits of those
   int64_t sums_checked = 0;      ///< rows of those
+  int64_t masks_checked = 0;     ///< rows of those with a set of allowed tokens
   int64_t forks = 0;
   int64_t restores = 0;
   int64_t evictions = 0;
@@ -78,6 +79,7 @@ class World {
     std::vector<int32_t> logits_of;
     int32_t top = 0;  ///< SequenceRows::top
     std::vector<std::vector<int32_t>> selected;
+    std::vector<std::vector<uint32_t>> masks;  ///< of allowed tokens; empty ones: all tokens
     bool sums = false;
     bool revocable = false;
     size_t drafts = 0;  ///< rows that verify one of Model::draft()
@@ -104,6 +106,7 @@ class World {
   bool compute(const Step& step);
   model::SequenceRows plan_rows(size_t job, Part& part);
   std::vector<int32_t> some_ids(uint32_t most);
+  std::vector<uint32_t> some_mask();
   void plan_chunks(const Request& request, model::SequenceRows& rows);
   void plan_steps(const Request& request, model::SequenceRows& rows, Part& part);
   void count_drafts(const std::vector<Part>& parts);

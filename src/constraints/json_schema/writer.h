@@ -76,6 +76,7 @@ class Writer final : public JsonSchemaMachine {
     uint32_t a = 0, b = 0, c = 0;
     bool operator==(const Place&) const = default;
   };
+  std::optional<Inner> inner_of_key(const Place& place);
   struct PlaceHash {
     uint64_t operator()(const Place& place) const {
       uint64_t hash = static_cast<uint64_t>(place.kind) << 16 |
@@ -108,7 +109,9 @@ class Writer final : public JsonSchemaMachine {
   State read_open_key(const Place& place, uint8_t byte);
   State end_key(FrameId object, Symbol key);
   State close(FrameId frame, uint8_t byte);
-  State finish(FrameId pending, uint32_t goals);
+  State finish(FrameId pending, uint32_t goals, ValueId value);
+  /// The id of a value, or kNone if no record needs it.
+  ValueId kept(FrameId pending, ValueType type, std::string_view text = {});
   bool closes(FrameId frame);
   bool continues(FrameId frame);
 
